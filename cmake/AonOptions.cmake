@@ -1,0 +1,38 @@
+# Compiler settings that every target gets, and the two kinds of targets: `aon_application_code` runs inside the profiled
+# program (no exceptions, no RTTI, no libstdc++, initial-exec TLS), everything else is ordinary C++20.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/../lib")
+
+set(AON_SANITIZE "" CACHE STRING "sanitizers of agent, writers and tools, e.g. address,undefined")
+option(AON_WARNINGS_AS_ERRORS "stop at warnings" ON)
+
+find_program(AON_CCACHE ccache)
+if(AON_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${AON_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${AON_CCACHE})
+endif()
+
+add_library(aon_settings INTERFACE)
+target_include_directories(aon_settings INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/core/include)
+target_compile_options(aon_settings INTERFACE -Wall -Wextra -Wshadow -Wpointer-arith
+                       $<$<BOOL:${AON_WARNINGS_AS_ERRORS}>:-Werror>)
+target_compile_definitions(aon_settings INTERFACE _GNU_SOURCE AON_VERSION="${PROJECT_VERSION}")
+if(AON_SANITIZE)
+  target_compile_options(aon_settings INTERFACE -fsanitize=${AON_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(aon_settings INTERFACE -fsanitize=${AON_SANITIZE})
+endif()
+
+# Settings of code that lives in the application's process. It is never sanitized: it is preloaded into foreign programs.
+add_library(aon_application_code INTERFACE)
+target_include_directories(aon_application_code INTERFACE ${PROJECT_SOURCE_DIR}/core/include)
+target_compile_options(aon_application_code INTERFACE -Wall -Wextra -Wshadow $<$<BOOL:${AON_WARNINGS_AS_ERRORS}>:-Werror>
+                       -O2 -fno-exceptions -fno-rtti -fno-threadsafe-statics -ftls-model=initial-exec -fvisibility=hidden
+                       -fno-asynchronous-unwind-tables -fno-stack-protector)
+target_compile_definitions(aon_application_code INTERFACE _GNU_SOURCE AON_VERSION="${PROJECT_VERSION}")
+target_link_options(aon_application_code INTERFACE -nostdlib++ -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined)

@@ -1,0 +1,27 @@
+# aon_unit_test(part SOURCES ... LIBRARIES ... [LABELS ...]): GoogleTest program; ctest names are `part.Suite.name`.
+# aon_script_test(name COMMAND ... [LABELS ...] [TIMEOUT s]): any command; `name` begins with the part it tests.
+enable_testing()
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+function(aon_unit_test part)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  string(REPLACE "." "_" target test_${part})
+  add_executable(${target} ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE aon_settings ${arg_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  gtest_discover_tests(${target} TEST_PREFIX "${part}." DISCOVERY_MODE PRE_TEST
+                       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120)
+endfunction()
+
+function(aon_script_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "COMMAND;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+                       ENVIRONMENT "AON_BUILD=${PROJECT_BINARY_DIR};AON_SOURCE=${PROJECT_SOURCE_DIR};OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
+endfunction()

@@ -1,0 +1,79 @@
+/// Messages between a process and the agent of its node: one SOCK_SEQPACKET unix connection per
+/// process, kept open until the process ends (its hang-up is the death signal). The socket's path
+/// is in AON_SOCKET, set by aon-run; the folder is 0700.
+///
+///     process                                   agent
+///     Hello  ---------------------------------> checks SO_PEERCRED (uid, pid), makes and seals the
+///     ring
+///            <-- Welcome + descriptor of the ring (SCM_RIGHTS)
+///     maps the ring, closes the descriptor
+///            ...                                drains
+///     (end of process: hang-up) --------------> drains the rest, writes the exit
+///
+///     aon-run                                   agent
+///     Register(pid of the rank) --------------> watches it with a pidfd; the launch is over when
+///     no registered
+///                                               pid and no connection is left
+///     Wait (only the aon-run that stays) -----> ... <-- Done when the files are complete
+///
+/// Every message is one packet of at most kMaxMessageBytes; a short, long or unknown one closes the
+/// connection. Layout only; C-compatible types; depends on nothing.
+#pragma once
+
+#include <cstdint>
+
+namespace aon::agent {
+
+constexpr uint32_t kProtocolMagic = 0x414f4e31;  ///< "1NOA"
+constexpr uint32_t kProtocolVersion = 1;
+constexpr uint32_t kMaxMessageBytes = 1024;
+constexpr int kAttachTimeoutMs = 20;  ///< of the whole exchange, once per process
+
+enum class MessageType : uint32_t {
+  kHello = 1,
+  kWelcome = 2,
+  kRegister = 3,
+  kWait = 4,
+  kDone = 5,
+  kRefused = 6
+};
+
+struct MessageHeader {
+  uint32_t magic;
+  uint32_t version;
+  MessageType type;
+  uint32_t bytes;  ///< of the whole message
+};
+
+struct Hello {
+  MessageHeader header;
+  int32_t pid;
+  int32_t rank;         ///< from the environment, -1 none
+  uint32_t world_size;  ///< 0 unknown
+  uint32_t clock_is_tsc;
+  uint64_t start_time_ticks;  ///< field 22 of /proc/self/stat
+  char program[256];          ///< /proc/self/exe, cut
+};
+struct Welcome {
+  MessageHeader header;
+  uint32_t process;
+  uint32_t slot_count;
+  uint32_t chunk_count;
+  uint32_t reserved;
+  uint64_t total_bytes;  ///< of the ring behind the descriptor
+};
+struct Register {
+  MessageHeader header;
+  int32_t pid;
+  uint32_t expected_local_ranks;  ///< 0 unknown
+};
+struct Wait {
+  MessageHeader header;
+};
+struct Done {
+  MessageHeader header;
+  uint32_t complete;  ///< 1: archive written; 0: the agent gave up, text says why
+  char text[512];
+};
+
+}  // namespace aon::agent

@@ -1,0 +1,179 @@
+/// Definitions: what the ids in records mean. They travel apart from the events (slot 0 of a ring,
+/// the definition file of the spool), are small, and are never evicted.
+///
+/// A definition is a type and a payload: one of the structs below, then zero or more NUL-terminated
+/// UTF-8 strings in the order given. Every payload read from a ring or a file is untrusted and
+/// decoded by core/spool/definitions.h. Ids are local to the process (regions, communicators,
+/// metrics); the writers unify them. Depends on nothing.
+#pragma once
+
+#include <cstdint>
+
+namespace aon {
+
+constexpr uint32_t kMaxDefinitionBytes =
+    4096;  ///< of one payload from a ring; longer names are cut there
+
+enum class DefinitionType : uint32_t {
+  kNone = 0,
+  // written by the process
+  kRegion = 1,            ///< RegionDefinition, name
+  kCommunicator = 2,      ///< CommunicatorDefinition, name (may be empty)
+  kCommunicatorName = 3,  ///< IdDefinition, name
+  kCommunicatorFree = 4,  ///< IdDefinition
+  kIdentity = 5,          ///< IdentityDefinition: rank and world as MPI says after MPI_Init
+  kProvider = 6,          ///< ProviderDefinition, name, reason, remedy
+  kMetric = 7,            ///< MetricDefinition, name, unit, description
+  // written by the agent
+  kNode = 32,          ///< NodeDefinition, host name, launch id
+  kProcessStart = 33,  ///< ProcessStartDefinition, program, host name
+  kProcessExit = 34,   ///< ProcessExitDefinition
+  kClock = 35,         ///< ClockDefinition: one pairing of the clocks
+  kStream = 36,        ///< StreamDefinition: state of one stream; the latest one counts
+  kCounts = 37,    ///< CountsDefinition: exact number of calls of one region; the latest one counts
+  kEviction = 38,  ///< LossDefinition, reason kEvictedByCap and all other losses the agent knows
+  kTopology = 39,  ///< hwloc XML of the node
+  kBinding = 40,   ///< cpuset list of the process, as in /proc/PID/status Cpus_allowed_list
+  kBudget = 41,    ///< BudgetDefinition: a change of one mode word
+  kUsage = 42,     ///< UsageDefinition: measured cost; the latest one counts
+};
+
+enum class RegionRole : uint8_t {
+  kFunction = 0,
+  kPointToPoint,
+  kBarrier,
+  kOneToAll,
+  kAllToOne,
+  kAllToAll,
+  kCollectiveOther,
+  kRma,
+  kFileIo,
+  kUser,
+};
+enum class Paradigm : uint8_t { kUser = 0, kMpi, kCuda, kNccl, kAon };
+
+struct RegionDefinition {
+  uint32_t id;
+  RegionRole role;
+  Paradigm paradigm;
+  uint16_t flags;
+};
+enum class CommunicatorKind : uint8_t { kWorld = 0, kSelf, kIntra, kInter };
+
+/// One communicator as one member sees it. No member writes the list of members: each gives its own
+/// place, and the reader joins them by `identity`, which all members compute alike without
+/// communicating: hash(identity of the parent, number of creations on the parent so far, world rank
+/// of the new rank 0).
+struct CommunicatorDefinition {
+  uint64_t identity;
+  uint32_t id;
+  uint32_t parent_id;
+  uint32_t size;
+  uint32_t rank;  ///< of this process in it
+  CommunicatorKind kind;
+  uint8_t reserved[7];
+};
+struct IdDefinition {
+  uint32_t id;
+};
+struct IdentityDefinition {
+  int32_t rank;
+  uint32_t world_size;
+  uint32_t complete;      ///< 1: MPI_Finalize was reached
+  uint32_t thread_level;  ///< MPI_THREAD_* as provided, 0 to 3
+};
+enum class ProviderState : uint8_t { kOff = 0, kOn = 1, kDegraded = 2 };
+struct ProviderDefinition {
+  ProviderState state;
+  uint8_t reserved[7];
+};
+enum class MetricMode : uint8_t { kAccumulated = 0, kAbsolute = 1 };
+struct MetricDefinition {
+  uint32_t id;
+  MetricMode mode;
+  uint8_t node_wide;  ///< 1: covers the node, not only this process
+  uint16_t
+      provider;  ///< index in order of the kProvider definitions of the same writer, informative
+};
+struct NodeDefinition {
+  uint32_t format;        ///< spool format version
+  uint32_t clock_is_tsc;  ///< 1: ticks are TSC; 0: ticks are ns of CLOCK_MONOTONIC_RAW
+  uint64_t budget_millipercent;
+  uint64_t disk_cap_bytes;
+};
+struct ProcessStartDefinition {
+  uint32_t process;  ///< number of the process on its node; all other agent definitions use it
+  int32_t pid;
+  uint64_t start_time_ticks;  ///< field 22 of /proc/PID/stat: with pid and node the identity of a
+                              ///< process
+  uint64_t attach_ticks;      ///< clock ticks when it attached
+  int32_t rank;               ///< from the environment; -1 none
+  uint32_t world_size;        ///< 0 unknown
+  uint32_t fallback;          ///< 1: recovered from a file that was written without an agent
+  uint32_t reserved;
+};
+struct ProcessExitDefinition {
+  uint32_t process;
+  int32_t exit_code;  ///< -1 unknown
+  int32_t signal;
+  uint32_t reserved;
+  uint64_t end_ticks;
+  uint64_t memory_bytes;  ///< largest committed size of its ring
+  uint64_t cpu_time_ns;   ///< of the process, user and system, when last read
+};
+struct ClockDefinition {
+  uint64_t ticks;
+  uint64_t monotonic_raw_ns;
+  uint64_t realtime_ns;
+  uint64_t
+      bracket_ticks;  ///< width of the bracket around the pairing: the error is at most half of it
+};
+struct StreamDefinition {
+  uint32_t process;
+  uint16_t slot;     ///< of the ring; location index k = slot - 1 (slot 0 is the definition stream)
+  uint16_t context;  ///< 0 normal, 1 nested (signal handlers inside an emit)
+  int32_t tid;       ///< of the thread that used it last
+  uint32_t thread_count;
+  uint64_t committed;   ///< counted records the agent has taken so far
+  uint64_t refused;     ///< by the writer: pool full
+  uint64_t stream_cut;  ///< records known to exist behind a place that did not validate
+  uint64_t first_refused_ticks;
+  uint64_t last_refused_ticks;
+};
+struct CountsDefinition {
+  uint32_t process;
+  uint32_t slot;
+  uint32_t region;
+  uint32_t reserved;
+  uint64_t call_count;  ///< all calls through counted sites of this region, timed or not
+};
+struct LossDefinition {
+  uint32_t process;
+  uint16_t slot;
+  uint16_t context;
+  uint32_t reason;  ///< LossReason
+  uint32_t reserved;
+  uint64_t first_sequence;
+  uint64_t count;
+  uint64_t start_ticks;
+  uint64_t end_ticks;
+};
+struct BudgetDefinition {
+  uint32_t process;
+  uint32_t site;
+  uint32_t old_mode;
+  uint32_t new_mode;
+  uint64_t ticks;
+};
+struct UsageDefinition {
+  uint64_t agent_cpu_ns;
+  uint64_t ranks_cpu_ns;
+  uint64_t application_cost_ns;  ///< records of each kind times their calibrated cost
+  uint64_t segment_bytes;        ///< rings now
+  uint64_t staging_bytes;
+  uint64_t agent_resident_bytes;
+  uint64_t disk_used_bytes;
+  uint64_t ticks;
+};
+
+}  // namespace aon

@@ -1,0 +1,191 @@
+/// Record formats: the bytes that every provider writes and every reader decodes.
+///
+/// A record is one to four slots of 32 bytes. The first slot has the same layout for every kind, so
+/// the drain, the block encoder and the fuzzers know one shape only; a kind gives names to the
+/// fields (table below). Thread: a record is written by one thread, in place, before it is
+/// committed (writer.h). Cost: none; this header is layout. Depends on nothing.
+///
+/// Bytes of a record (little endian):
+///
+///     0        8          12    13     14     16      20     24     32 ... 64 ... 96 ... 128
+///     | start  | duration | kind| slots| flags|  id   | a32  |  a64 | words[0..3] | [4..7] |
+///     [8..11] | | ticks  | ticks    | u8  | u8   | u16  |  u32  | u32  |  u64 | u64 each, slots 2
+///     to 4         |
+///
+/// Time is in ticks of the process's clock (TSC, or nanoseconds of CLOCK_MONOTONIC_RAW where the
+/// TSC is not constant). A duration that does not fit 32 bits sets kWideDuration: `duration` holds
+/// its low half and the last word of the record (slot added for it) holds the whole 64-bit
+/// duration.
+///
+/// Order in a stream is the order of commit: a span is committed when it ends, so records that
+/// belong to a span (completions of a Waitall, calls made by a callback inside it) stand before it.
+/// They carry kInsideSpan. Hence the end times (start + duration) of one stream never decrease.
+///
+/// | kind         | start    | duration | id        | a32     | a64            | words |
+/// |--------------|----------|----------|-----------|---------|----------------|----------------------------------------|
+/// | kSpan        | entry    | yes      | region    | -       | -              | - | | kMessage |
+/// entry    | yes      | region    | comm    | bytes          | 0: peer, tag  1: request | |
+/// kExchange    | entry    | yes      | region    | comm    | bytes sent     | 0: dest, tag  1:
+/// bytes received  2: source, tag | | kCollective  | entry    | yes      | region    | comm    |
+/// bytes sent     | 0: bytes received  1: root, operation  2: request | | kCompletion  | time     |
+/// 0        | -         | comm    | bytes          | 0: peer, tag  1: request               | |
+/// kBegin       | time     | 0        | region    | -       | -              | - | | kEnd         |
+/// time     | 0        | region    | -       | -              | - | | kMark        | time     | 0
+/// | region    | -       | value          | -                                      | | kSample |
+/// time     | 0        | metric    | -       | f64 value bits | 0: enabled_ns  1: running_ns | |
+/// kLost        | first    | to last  | LossReason| -       | count          | - | | kThread      |
+/// time     | 0        | tid       | 1=start 0=end | -        | - | | kDefinition  | time     | 0
+/// | DefinitionType | payload bytes in this record | offset | payload from byte 32 on |
+///
+/// "peer, tag" is peer rank (i32, in the communicator) in the low half and tag (i32) in the high
+/// half.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace aon {
+
+constexpr uint32_t kSlotBytes = 32;
+constexpr uint32_t kMaxSlots = 4;
+constexpr uint32_t kMaxWords = 12;  ///< u64 words behind the first slot of a four-slot record
+
+enum class RecordKind : uint8_t {
+  kNone = 0,
+  kSpan = 1,
+  kMessage = 2,
+  kExchange = 3,
+  kCollective = 4,
+  kCompletion = 5,
+  kBegin = 6,
+  kEnd = 7,
+  kMark = 8,
+  kSample = 9,
+  kLost = 10,
+  kThread = 11,
+  kDefinition = 12,
+};
+constexpr uint8_t kRecordKindCount = 13;
+
+/// kLost, kThread and kDefinition are the core's own: they do not count as emitted events.
+constexpr bool is_counted(RecordKind kind) {
+  return kind < RecordKind::kLost && kind != RecordKind::kNone;
+}
+
+enum RecordFlags : uint16_t {
+  kWideDuration = 1 << 0,  ///< the last word is the duration
+  kInsideSpan = 1 << 1,    ///< committed while a span of this thread was open
+  kOutgoing = 1 << 2,      ///< kMessage, kCompletion: this rank sends
+  kIncoming = 1 << 3,      ///< kMessage, kCompletion: this rank receives
+  kNonblocking =
+      1
+      << 4,  ///< the call starts a request (word: request); the transfer ends with its kCompletion
+  kCancelled = 1 << 5,    ///< kCompletion: the request was cancelled, nothing moved
+  kSampledCall = 1 << 6,  ///< one of N calls that was timed; a64 of kSpan is N, the weight
+  kOpenAtEnd = 1 << 7,    ///< written by the agent: the call had not returned when its thread ended
+  kFailed = 1 << 8,       ///< the call returned an error
+};
+
+/// Why records are missing. The ledger uses exactly these words (loss_reason_name).
+enum class LossReason : uint32_t {
+  kPoolFull = 0,
+  kEvictedByCap = 1,
+  kWriteFailed = 2,
+  kDamaged = 3,
+  kStreamCut = 4,
+};
+constexpr uint32_t kLossReasonCount = 5;
+constexpr const char* loss_reason_name(LossReason reason) {
+  switch (reason) {
+    case LossReason::kPoolFull:
+      return "pool full";
+    case LossReason::kEvictedByCap:
+      return "evicted by cap";
+    case LossReason::kWriteFailed:
+      return "write failed";
+    case LossReason::kDamaged:
+      return "damaged";
+    case LossReason::kStreamCut:
+      return "stream cut";
+  }
+  return "damaged";
+}
+
+/// What a collective does; the values are ours, the writers map them to OTF2's.
+enum class CollectiveOperation : uint8_t {
+  kBarrier = 0,
+  kBroadcast,
+  kGather,
+  kGatherv,
+  kScatter,
+  kScatterv,
+  kAllgather,
+  kAllgatherv,
+  kAlltoall,
+  kAlltoallv,
+  kAlltoallw,
+  kAllreduce,
+  kReduce,
+  kReduceScatter,
+  kReduceScatterBlock,
+  kScan,
+  kExscan,
+  kCreateHandle,
+  kDestroyHandle,
+  kOther,
+};
+
+/// The first slot, and the only one that every record has.
+struct RecordHead {
+  uint64_t start_ticks;
+  uint32_t duration_ticks;
+  RecordKind kind;
+  uint8_t slot_count;
+  uint16_t flags;
+  uint32_t id;
+  uint32_t a32;
+  uint64_t a64;
+};
+static_assert(sizeof(RecordHead) == kSlotBytes);
+static_assert(offsetof(RecordHead, duration_ticks) == 8 && offsetof(RecordHead, kind) == 12);
+static_assert(offsetof(RecordHead, slot_count) == 13 && offsetof(RecordHead, flags) == 14);
+static_assert(offsetof(RecordHead, id) == 16 && offsetof(RecordHead, a32) == 20 &&
+              offsetof(RecordHead, a64) == 24);
+
+/// A whole record of the largest size; readers decode into this.
+struct Record {
+  RecordHead head;
+  uint64_t words[kMaxWords];
+};
+static_assert(sizeof(Record) == kMaxSlots * kSlotBytes);
+
+constexpr uint64_t pack_pair(int32_t low, int32_t high) {
+  return (uint64_t{static_cast<uint32_t>(high)} << 32) | static_cast<uint32_t>(low);
+}
+constexpr int32_t pair_low(uint64_t word) {
+  return static_cast<int32_t>(static_cast<uint32_t>(word));
+}
+constexpr int32_t pair_high(uint64_t word) {
+  return static_cast<int32_t>(static_cast<uint32_t>(word >> 32));
+}
+
+/// Duration of `record` in ticks, from its narrow or its wide field. `record` must have passed
+/// validation.
+constexpr uint64_t duration_ticks(const Record& record) {
+  if ((record.head.flags & kWideDuration) == 0) return record.head.duration_ticks;
+  return record.words[(record.head.slot_count - 1u) * 4u - 1u];
+}
+constexpr uint64_t end_ticks(const Record& record) {
+  return record.head.start_ticks + duration_ticks(record);
+}
+
+/// True when the head may be trusted for decoding: a known kind, one to four slots, a wide duration
+/// only where there is a word for it.
+constexpr bool is_valid(const RecordHead& head) {
+  if (head.kind == RecordKind::kNone || static_cast<uint8_t>(head.kind) >= kRecordKindCount)
+    return false;
+  if (head.slot_count == 0 || head.slot_count > kMaxSlots) return false;
+  return (head.flags & kWideDuration) == 0 || head.slot_count > 1;
+}
+
+}  // namespace aon

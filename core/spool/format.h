@@ -1,0 +1,60 @@
+/// The spool: what the agent leaves on disk and every writer reads. One folder per node below
+/// DIR/spool:
+///
+///     spool/NODE/definitions.aon     definition blocks; never evicted
+///     spool/NODE/pP.S.aon            record blocks of process P, segment S (S counts up from 0)
+///     spool/NODE/pP.tT.S.aon         the same for a slot T that fills segments of its own (it
+///     evicts itself first) spool/NODE/topology.xml        hwloc's export
+///
+/// A file is a sequence of blocks. A block is a zstd skippable frame that holds a BlockHeader and
+/// its CRC32C, then one zstd frame with content size and checksum. So a file is a legal .zst
+/// stream, and damage costs the blocks it hits: the reader searches the next magic and goes on.
+///
+///     | 0x184D2A5A u32 | 96 u32 | BlockHeader 96 B, crc32c last | zstd frame, compressed_bytes |
+///
+/// The payload of a record block is the open-region stack (u32 count, then count x {u32 region, u64
+/// start}) and the columns of block_codec.h. The payload of a definition block is {u32 type, u32
+/// bytes, bytes} repeated. Layout only; depends on nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace aon::spool {
+
+constexpr uint32_t kSpoolFormat = 1;
+constexpr uint32_t kSkippableMagic = 0x184D2A5Au;
+constexpr uint64_t kBlockMagic = 0x316b6c42'4e4f41ull;  ///< "AONBlk1"
+constexpr uint32_t kMaxBlockRecords = 8192;
+constexpr uint32_t kMaxBlockBytes =
+    4u << 20;  ///< of an uncompressed payload; larger headers are damage
+
+enum class BlockKind : uint32_t { kDefinitions = 1, kRecords = 2 };
+
+struct BlockHeader {
+  uint64_t magic;
+  uint32_t version;
+  BlockKind kind;
+  uint32_t process;  ///< number of the process on its node
+  uint16_t slot;     ///< kSeriesSlot: samples the agent took for this process
+  uint16_t context;
+  uint64_t block_sequence;  ///< of this file
+  uint64_t first_sequence;  ///< counted records of this stream before this block
+  uint64_t first_ticks;     ///< smallest start
+  uint64_t last_ticks;      ///< largest end
+  uint32_t record_count;    ///< all records
+  uint32_t counted_count;   ///< the counted ones among them
+  uint32_t raw_bytes;
+  uint32_t compressed_bytes;
+  uint64_t reserved[2];
+  uint32_t reserved32;
+  uint32_t crc32c;  ///< of the bytes before it
+};
+static_assert(sizeof(BlockHeader) == 96);
+
+/// Slot number of samples taken by the agent (perf counts, node metrics); never a ring slot.
+constexpr uint16_t kSeriesSlot = 0xffff;
+/// Process number of what belongs to the node and no process.
+constexpr uint32_t kNodeProcess = 0xffffffffu;
+
+}  // namespace aon::spool

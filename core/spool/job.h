@@ -1,0 +1,82 @@
+/// The definitions of a whole job, read from DIR/spool/*/definitions.aon, with every id checked and
+/// every string bounded. Owner: the caller.   Thread: a value; read it from anywhere.   Cost:
+/// proportional to definitions, not to events. Errors: a damaged block is counted in
+/// `damaged_blocks` and skipped; only a missing folder is an error.
+#pragma once
+
+#include <aon/definition.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace aon::spool {
+
+struct Region {
+  std::string name;
+  RegionRole role;
+  Paradigm paradigm;
+};
+struct Communicator {
+  CommunicatorDefinition definition;
+  std::string name;
+};
+struct Provider {
+  std::string name;
+  ProviderState state;
+  std::string reason;
+  std::string remedy;
+};
+struct Metric {
+  MetricDefinition definition;
+  std::string name;
+  std::string unit;
+  std::string description;
+};
+
+struct Process {
+  ProcessStartDefinition start;
+  std::string program;
+  std::optional<ProcessExitDefinition> exit;
+  std::optional<IdentityDefinition> identity;  ///< from MPI; wins over start.rank
+  std::string binding;                         ///< cpu list, empty unknown
+  std::unordered_map<uint32_t, Region> regions;
+  std::map<uint32_t, Communicator> communicators;
+  std::map<std::string, Provider> providers;
+  std::map<uint32_t, Metric> metrics;
+  std::map<std::pair<uint16_t, uint16_t>, StreamDefinition>
+      streams;                                               ///< (slot, context), latest state
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> counts;  ///< (slot, region) -> calls
+  std::vector<LossDefinition> losses;  ///< other than pool full and stream cut
+  std::vector<BudgetDefinition> budget_changes;
+};
+
+struct Node {
+  std::string host;
+  std::string launch_id;
+  std::filesystem::path folder;  ///< DIR/spool/NODE
+  NodeDefinition definition;
+  std::vector<ClockDefinition> clock;  ///< in time order
+  std::optional<UsageDefinition> usage;
+  std::map<uint32_t, Process> processes;
+  std::map<uint32_t, Metric> metrics;  ///< node-wide ones
+  std::string topology_xml;
+};
+
+struct Job {
+  std::filesystem::path folder;
+  std::vector<Node> nodes;
+  uint64_t damaged_blocks = 0;
+};
+
+/// Reads the definitions below `folder`/spool.
+Result<Job> read_job(const std::filesystem::path& folder);
+
+}  // namespace aon::spool

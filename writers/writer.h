@@ -1,0 +1,143 @@
+/// What a writer (OTF2, HDF5, ...) is given: the job as one model with global ids, then the events
+/// of one location after the other, in time order, already converted to nanoseconds, closed and
+/// matched as far as one location allows.
+///
+/// The assembler (writers/assemble) owns the model and calls every writer from one thread:
+///
+///     begin(model) -> for each location: begin_location, events ..., end_location ->
+///     finish(outcome)
+///
+/// Cost: events come in batches; a writer keeps bounded memory per location and nothing per event.
+/// Errors: the first failed Status ends this writer; the others go on.
+#pragma once
+
+#include <aon/definition.h>
+#include <aon/record.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/spool/job.h"
+
+namespace aon::writers {
+
+struct GlobalRegion {
+  std::string name;
+  RegionRole role;
+  Paradigm paradigm;
+};
+
+/// `members[r]` is the world rank (location group id) of communicator rank r, or -1 where no member
+/// told.
+struct GlobalCommunicator {
+  std::string name;
+  CommunicatorKind kind;
+  std::optional<uint32_t> parent;
+  std::vector<int64_t> members;
+};
+
+struct GlobalMetric {
+  std::string name;
+  std::string unit;
+  std::string description;
+  std::string provider;
+  MetricMode mode;
+  bool node_wide;
+};
+
+enum class LocationType { kThread, kMetric, kAcceleratorStream };
+
+/// One timeline. `id` = (k << 32) | group, k = 0 the master thread.
+struct Location {
+  uint64_t id;
+  uint32_t group;
+  LocationType type;
+  std::string name;
+  uint16_t slot;
+  bool in_archive;  ///< false above --otf2-locations: HDF5 and spool only
+};
+
+/// One process. Groups 0 .. world-1 are the ranks; processes without a rank, or a second one with
+/// it, follow.
+struct Group {
+  uint32_t id;
+  std::optional<uint32_t> rank;
+  uint32_t node;                  ///< index in Model::job.nodes
+  const spool::Process* process;  ///< null: a rank of the world of which nothing is known
+  std::string name;
+  std::unordered_map<uint32_t, uint32_t> region_map;  ///< local -> global
+  std::unordered_map<uint32_t, uint32_t> communicator_map;
+  std::unordered_map<uint32_t, uint32_t> metric_map;
+};
+
+struct Model {
+  const spool::Job* job;
+  std::vector<Group> groups;
+  std::vector<Location> locations;
+  std::vector<GlobalRegion> regions;
+  std::vector<GlobalCommunicator> communicators;
+  std::vector<GlobalMetric> metrics;
+  uint64_t start_ns;  ///< CLOCK_REALTIME, of the earliest event
+  uint64_t end_ns;
+  bool communication_complete;  ///< every message record that was emitted is here
+};
+
+/// Ids in events are local to the group; `Group` has the tables to global ids.
+enum class EventKind : uint8_t {
+  kEnter,
+  kLeave,
+  kSend,  ///< blocking: peer, tag, communicator, bytes
+  kReceive,
+  kSendRequest,      ///< + request
+  kSendComplete,     ///< request
+  kReceiveRequest,   ///< request
+  kReceiveComplete,  ///< peer, tag, communicator, bytes, request
+  kRequestCancelled,
+  kCollectiveBegin,
+  kCollectiveEnd,  ///< communicator, operation, root, bytes sent, bytes received
+  kSample,         ///< region = metric, value, enabled_ns, running_ns
+  kLostBegin,      ///< count, reason in region
+  kLostEnd,
+  kOpenAtEnd,  ///< marker: the regions left after it were open when the process ended
+  kMark,
+};
+
+struct Event {
+  uint64_t time_ns;  ///< CLOCK_REALTIME nanoseconds, never decreasing within a location
+  EventKind kind;
+  CollectiveOperation operation;
+  uint16_t flags;  ///< RecordFlags of the record
+  uint32_t region;
+  uint32_t communicator;
+  int32_t peer;  ///< rank in the communicator; root for collectives, -1 none
+  int32_t tag;
+  uint32_t weight;          ///< calls this one stands for (sampled call sites), else 1
+  uint64_t bytes;           ///< sent; value bits of a sample; count of a loss
+  uint64_t bytes_received;  ///< running_ns of a sample
+  uint64_t request;         ///< enabled_ns of a sample
+};
+
+/// What the assembler learned while it went through the events.
+struct Outcome {
+  uint64_t event_count = 0;
+  uint64_t clamped_count = 0;  ///< times moved forward to keep a location in order
+  uint64_t open_region_count = 0;
+  uint64_t unmatched_count = 0;
+};
+
+class Writer {
+ public:
+  virtual ~Writer() = default;
+  virtual Status begin(const Model& model) = 0;
+  virtual Status begin_location(const Location& location) = 0;
+  virtual Status events(std::span<const Event> events) = 0;
+  virtual Status end_location() = 0;
+  virtual Status finish(const Outcome& outcome) = 0;
+};
+
+}  // namespace aon::writers
