@@ -1,23 +1,21 @@
 /// Messages between a process and the agent of its node: one SOCK_SEQPACKET unix connection per
 /// process, kept open until the process ends (its hang-up is the death signal). The socket's path
-/// is in AON_SOCKET, set by aon-run; the folder is 0700.
+/// is in AON_SOCKET, set by aon-run; its folder is 0700.
 ///
-///     process                                   agent
-///     Hello  ---------------------------------> checks SO_PEERCRED (uid, pid), makes and seals the
-///     ring
-///            <-- Welcome + descriptor of the ring (SCM_RIGHTS)
+///     process                              agent
+///     Hello  ----------------------------> checks SO_PEERCRED (uid, pid), makes and seals the ring
+///            <---------------------------- Welcome + descriptor of the ring (SCM_RIGHTS)
 ///     maps the ring, closes the descriptor
-///            ...                                drains
-///     (end of process: hang-up) --------------> drains the rest, writes the exit
+///            ...                           drains
+///     (end of process: hang-up) ---------> drains the rest, writes the exit
 ///
-///     aon-run                                   agent
-///     Register(pid of the rank) --------------> watches it with a pidfd; the launch is over when
-///     no registered
-///                                               pid and no connection is left
-///     Wait (only the aon-run that stays) -----> ... <-- Done when the files are complete
+///     aon-run                              agent
+///     Register(pid of the rank) ---------> watches it with a pidfd; the launch is over when no
+///                                          registered pid and no connection is left
+///     Wait (only the one that stays) ----> ... <-- Done when the files are complete
 ///
-/// Every message is one packet of at most kMaxMessageBytes; a short, long or unknown one closes the
-/// connection. Layout only; C-compatible types; depends on nothing.
+/// Every message is one packet of at most kMaxMessageBytes; a short, long or unknown one closes
+/// the connection. Layout only; C-compatible types; depends on nothing.
 #pragma once
 
 #include <cstdint>

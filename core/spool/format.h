@@ -1,20 +1,20 @@
-/// The spool: what the agent leaves on disk and every writer reads. One folder per node below
-/// DIR/spool:
+/// The spool: what the agent leaves on disk and every writer reads. One folder per node:
 ///
-///     spool/NODE/definitions.aon     definition blocks; never evicted
-///     spool/NODE/pP.S.aon            record blocks of process P, segment S (S counts up from 0)
-///     spool/NODE/pP.tT.S.aon         the same for a slot T that fills segments of its own (it
-///     evicts itself first) spool/NODE/topology.xml        hwloc's export
+///     DIR/spool/NODE/definitions.aon   definition blocks; never evicted
+///     DIR/spool/NODE/pP.S.aon          record blocks of process P, segment S (S counts from 0)
+///     DIR/spool/NODE/pP.tT.S.aon       the same of slot T alone, which fills segments of its own
+///     DIR/spool/NODE/topology.xml      hwloc's export
 ///
-/// A file is a sequence of blocks. A block is a zstd skippable frame that holds a BlockHeader and
-/// its CRC32C, then one zstd frame with content size and checksum. So a file is a legal .zst
-/// stream, and damage costs the blocks it hits: the reader searches the next magic and goes on.
+/// A file is a sequence of blocks. A block is a zstd skippable frame that holds a BlockHeader, then
+/// one zstd frame with content size and checksum. So a file is a legal .zst stream, and damage
+/// costs the blocks it hits: the reader searches the next magic and goes on.
 ///
 ///     | 0x184D2A5A u32 | 96 u32 | BlockHeader 96 B, crc32c last | zstd frame, compressed_bytes |
 ///
-/// The payload of a record block is the open-region stack (u32 count, then count x {u32 region, u64
-/// start}) and the columns of block_codec.h. The payload of a definition block is {u32 type, u32
-/// bytes, bytes} repeated. Layout only; depends on nothing.
+/// Payload of a record block: the regions open at its start (u32 count, then count times
+/// {u32 region, u64 start_ticks}) and the columns of block_codec.h. Payload of a definition block:
+/// {u32 type, u32 bytes, bytes} repeated.
+/// Layout only; depends on nothing.
 #pragma once
 
 #include <cstddef>

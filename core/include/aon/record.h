@@ -2,43 +2,47 @@
 ///
 /// A record is one to four slots of 32 bytes. The first slot has the same layout for every kind, so
 /// the drain, the block encoder and the fuzzers know one shape only; a kind gives names to the
-/// fields (table below). Thread: a record is written by one thread, in place, before it is
-/// committed (writer.h). Cost: none; this header is layout. Depends on nothing.
+/// fields (table below).
+/// Thread: a record is written by one thread, in place, before it is committed (writer.h).
+/// Cost: none; this header is layout. Depends on nothing.
 ///
-/// Bytes of a record (little endian):
+/// Bytes of a record (little endian), words from the second slot on:
 ///
-///     0        8          12    13     14     16      20     24     32 ... 64 ... 96 ... 128
-///     | start  | duration | kind| slots| flags|  id   | a32  |  a64 | words[0..3] | [4..7] |
-///     [8..11] | | ticks  | ticks    | u8  | u8   | u16  |  u32  | u32  |  u64 | u64 each, slots 2
-///     to 4         |
+///     0       8          12     13     14      16    20    24    32          64    96     128
+///     | start | duration | kind | slots| flags | id  | a32 | a64 | words 0-3 | 4-7 | 8-11 |
+///     | ticks | ticks u32| u8   | u8   | u16   | u32 | u32 | u64 | u64 each  |     |      |
 ///
-/// Time is in ticks of the process's clock (TSC, or nanoseconds of CLOCK_MONOTONIC_RAW where the
-/// TSC is not constant). A duration that does not fit 32 bits sets kWideDuration: `duration` holds
-/// its low half and the last word of the record (slot added for it) holds the whole 64-bit
-/// duration.
+/// Time is in ticks of the process's clock (TSC, or ns of CLOCK_MONOTONIC_RAW where the TSC is not
+/// constant). A duration that does not fit 32 bits sets kWideDuration: the field holds its low half
+/// and the last word of the record (a slot is added for it) holds the whole 64-bit duration.
 ///
 /// Order in a stream is the order of commit: a span is committed when it ends, so records that
 /// belong to a span (completions of a Waitall, calls made by a callback inside it) stand before it.
 /// They carry kInsideSpan. Hence the end times (start + duration) of one stream never decrease.
 ///
-/// | kind         | start    | duration | id        | a32     | a64            | words |
-/// |--------------|----------|----------|-----------|---------|----------------|----------------------------------------|
-/// | kSpan        | entry    | yes      | region    | -       | -              | - | | kMessage |
-/// entry    | yes      | region    | comm    | bytes          | 0: peer, tag  1: request | |
-/// kExchange    | entry    | yes      | region    | comm    | bytes sent     | 0: dest, tag  1:
-/// bytes received  2: source, tag | | kCollective  | entry    | yes      | region    | comm    |
-/// bytes sent     | 0: bytes received  1: root, operation  2: request | | kCompletion  | time     |
-/// 0        | -         | comm    | bytes          | 0: peer, tag  1: request               | |
-/// kBegin       | time     | 0        | region    | -       | -              | - | | kEnd         |
-/// time     | 0        | region    | -       | -              | - | | kMark        | time     | 0
-/// | region    | -       | value          | -                                      | | kSample |
-/// time     | 0        | metric    | -       | f64 value bits | 0: enabled_ns  1: running_ns | |
-/// kLost        | first    | to last  | LossReason| -       | count          | - | | kThread      |
-/// time     | 0        | tid       | 1=start 0=end | -        | - | | kDefinition  | time     | 0
-/// | DefinitionType | payload bytes in this record | offset | payload from byte 32 on |
+/// | kind        | start | duration | id         | a32       | a64        | words               |
+/// |-------------|-------|----------|------------|-----------|------------|---------------------|
+/// | kSpan       | entry | yes      | region     |           |            |                     |
+/// | kMessage    | entry | yes      | region     | comm      | bytes      | peer+tag, request   |
+/// | kExchange   | entry | yes      | region     | comm      | bytes sent | dest+tag,           |
+/// |             |       |          |            |           |            | bytes received,     |
+/// |             |       |          |            |           |            | source+tag          |
+/// | kCollective | entry | yes      | region     | comm      | bytes sent | bytes received,     |
+/// |             |       |          |            |           |            | root+operation,     |
+/// |             |       |          |            |           |            | request             |
+/// | kCompletion | time  |          |            | comm      | bytes      | peer+tag, request   |
+/// | kBegin, kEnd| time  |          | region     |           |            |                     |
+/// | kMark       | time  |          | region     |           | value      |                     |
+/// | kSample     | time  |          | metric     |           | f64 bits   | enabled_ns,         |
+/// |             |       |          |            |           |            | running_ns          |
+/// | kLost       | first | to last  | LossReason |           | count      |                     |
+/// | kThread     | time  |          | tid        | 1 starts, |            |                     |
+/// |             |       |          |            | 0 ends    |            |                     |
+/// | kDefinition | time  |          | Definition-| bytes of  | offset of  | the bytes, from     |
+/// |             |       |          | Type       | the whole | these bytes| byte 32 on          |
 ///
-/// "peer, tag" is peer rank (i32, in the communicator) in the low half and tag (i32) in the high
-/// half.
+/// "peer+tag" packs two i32 into a word, the first in the low half (pack_pair). A peer is a rank in
+/// the communicator. A span record may be followed by no word at all: slot_count says it.
 #pragma once
 
 #include <cstddef>

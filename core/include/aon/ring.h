@@ -1,38 +1,36 @@
 /// The shared-memory protocol between one process and the agent of its node. Normative;
 /// docs/concurrency.md explains it.
 ///
-/// One sealed memfd per process, made, preallocated and sealed by the agent, mapped whole by both
-/// sides:
+/// One sealed memfd per process, made, preallocated and sealed by the agent, mapped whole by both:
 ///
 ///     | RingHeader | mode words | thread slots | free map | chunk 0 | chunk 1 | ... | chunk n-1 |
-///       4096 B       u32 each     192 B each     u64 each   4096 B each, linked into one chain per
-///       stream
+///       4096 B       u32 each     192 B each     u64 each   4096 B each, one chain per stream
 ///
 /// A stream is one thread slot and one writer context. Each has one writer and one reader:
 ///
-///     writer                                             reader (agent, or `aon finalize` on a
-///     fallback file) fill the record behind `committed` committed.store(bytes, release)
-///     ----------------> committed.load(acquire)     tag ring:commit chunk full: take a free bit
-///     (CAS, acquire) <------ free map fetch_or(release)   tag ring:free init chunk;
-///     previous.next.store(c, release) -----> next.load(acquire)          tag ring:next first
-///     chunk: stream.first_chunk.store(release) --> first_chunk.load(acquire)   tag ring:first
+///     writer                                            reader (agent, or finalize on a file)
+///     fill the record behind `committed`
+///     committed.store(bytes, release)  ---------------> committed.load(acquire)    ring:commit
+///     chunk full: take a free bit (CAS, acquire) <----- free map fetch_or(release)   ring:free
+///     init chunk; previous.next.store(c, release) ----> next.load(acquire)           ring:next
+///     first chunk: first_chunk.store(c, release) -----> first_chunk.load(acquire)   ring:first
 ///
 /// The reader loads `next` BEFORE `committed`: when `next` is set, `committed` is final. In the
-/// other order records between the two loads are lost. After it moved to the next chunk it sets the
-/// old chunk's bit in the free map.
+/// other order records between the two loads are lost. After it moved to the next chunk it sets
+/// the old chunk's bit in the free map.
 ///
-///     chunk:  free --writer takes bit--> written --writer links next--> full --reader drained-->
-///     free slot:   kIdle --thread's first event (CAS)--> kActive --thread exit--> kIdle, chain and
-///     position kept
+///     chunk:  free --writer takes bit--> written --writer links next--> full --reader--> free
+///     slot:   kIdle --thread's first event (CAS)--> kActive --thread exit--> kIdle
 ///
 /// A thread that ends leaves its slot, chain and half-filled chunk to the next thread that starts:
 /// a stream is a location, not a thread, and kThread records say who writes from here on. Slot 0
 /// holds the definitions of the process, slot 1 is the main thread's.
 ///
-/// Memory grows without the writer: the file has its full size from the start (a sparse memfd costs
-/// nothing), the free map offers only the chunks that the agent has preallocated so far. The reader
-/// trusts nothing here: it loads once, validates, copies, and keeps its own copy of the geometry.
-/// A process killed at any instruction leaves every committed record readable. Depends on nothing.
+/// Memory grows without the writer: the file has its full size from the start (a sparse memfd
+/// costs nothing), the free map offers only the chunks that the agent has preallocated so far.
+/// The reader trusts nothing here: it loads once, validates, copies, and keeps its own copy of the
+/// geometry. A process killed at any instruction leaves every committed record readable.
+/// Depends on nothing.
 #pragma once
 
 #include <atomic>
