@@ -1,0 +1,188 @@
+/// The provider ABI: all that a provider (a plugin that watches something) and the core share. C11
+/// and C++20.
+///
+/// A provider is a shared object that exports ONE const data symbol, `aon_provider_v1`; the name
+/// carries the major version. It links against nothing of ours. Core and provider give each other a
+/// table of functions that begins with `abi, size`. Rules of both tables:
+///   1. a table only grows at its end; a change of anything else is a new symbol, aon_provider_v2;
+///   2. `size` is sizeof as its owner compiled it; the other side reads no further;
+///   3. a provider with fewer bytes than AON_PROVIDER_SIZE_V1 is refused, one with more is welcome;
+///   4. no memory is freed across the border, no exception crosses it.
+///
+/// A provider says in which host it runs: in the profiled process (libaon.so loads it), on the node
+/// (aon-agent loads it), or in both, as two halves with a message channel between them. The loader
+/// refuses the wrong host.
+///
+///     loaded --start: AON_OK--> running --stop--> stopped       (never unloaded: RTLD_NODELETE)
+///        \--start: anything else--> off, with the reason given to set_state()
+///
+/// Thread: in the node host the agent calls every function of a provider from one thread that drains
+/// nothing; a call should end within 10 ms. In the process host start, flush and stop come from one
+/// thread at a time, message from any.
+/// Every example: plugins/example/example.c. Checked by: tests/abi/provider.
+#ifndef AON_PROVIDER_H_
+#define AON_PROVIDER_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define AON_PROVIDER_ABI 1u          /* equal on both sides, or the provider is refused */
+#define AON_PROVIDER_SIZE_V1 88u     /* bytes of aon_provider_api that every provider has */
+#define AON_CORE_SIZE_V1 80u         /* bytes of aon_core_api that every core has */
+#define AON_NO_ID 0xffffffffu        /* define_metric, intern: refused */
+#define AON_PROCESS_NODE 0xffffffffu /* as a process number: the node itself */
+#define AON_PROCESS_SELF 0xfffffffeu /* as a process number: the one we are in (process host) */
+#define AON_MESSAGE_BYTES 4096u      /* of one message, at most */
+#define AON_MESSAGE_DESCRIPTORS 8u   /* passed with one message, at most */
+
+typedef enum aon_status {
+  AON_OK = 0,
+  AON_UNAVAILABLE = 1, /* a normal result: no device, no permission; set_state() says the remedy */
+  AON_BUSY = 2,        /* somebody else holds it, try later */
+  AON_INVALID = 3,     /* a wrong argument or option */
+  AON_FAILED = 4       /* anything else */
+} aon_status;
+
+/* Where a provider runs; `hosts` of a provider is a sum of them. */
+typedef enum aon_host { AON_HOST_PROCESS = 1, AON_HOST_NODE = 2 } aon_host;
+
+/* Values of aon::ProviderState (definition.h). */
+typedef enum aon_state { AON_STATE_OFF = 0, AON_STATE_ON = 1, AON_STATE_DEGRADED = 2 } aon_state;
+
+/* Values of aon::MetricMode (definition.h). */
+typedef enum aon_metric_mode {
+  AON_METRIC_ACCUMULATED = 0, /* a count since the start that never decreases */
+  AON_METRIC_ABSOLUTE = 1     /* a value of its own each time: watts, bytes in use */
+} aon_metric_mode;
+
+typedef enum aon_log_level {
+  AON_LOG_ERROR = 0,
+  AON_LOG_WARNING = 1,
+  AON_LOG_INFO = 2,
+  AON_LOG_DEBUG = 3
+} aon_log_level;
+
+struct aon_core;     /* owned by the core; lives longer than every provider */
+struct aon_provider; /* owned by the provider, from start() to stop() */
+
+/* What a provider may call. Every string is UTF-8, ends with NUL and is copied before the call
+ * returns. No pointer of this table is null: what a host cannot do answers AON_UNAVAILABLE,
+ * AON_NO_ID, NULL or 0. */
+struct aon_core_api {
+  uint32_t abi;  /* AON_PROVIDER_ABI */
+  uint32_t size; /* of this table as the core was compiled */
+
+  /* Ticks of the clock that records use. Thread: any.   Signal: safe. */
+  uint64_t (*now_ticks)(struct aon_core*);
+
+  /* Id of the metric `name` of `process`; the same name gives the same id again. `unit` is UCUM or
+   * plain ("ns", "By", "W", "1"). Thread: the provider's.   Signal: no.
+   * Errors: AON_NO_ID when `process` is not known or there is no room. */
+  uint32_t (*define_metric)(struct aon_core*, uint32_t process, const char* name, const char* unit,
+                            const char* description, aon_metric_mode mode);
+
+  /* One value of a metric. enabled_ns and running_ns say for how long the counter existed and for
+   * how long it counted (multiplexing); `value` is scaled already. Both 0: not multiplexed.
+   * Thread: the provider's.   Signal: no.   Errors: dropped and counted. */
+  void (*sample)(struct aon_core*, uint32_t process, uint32_t metric, uint64_t ticks, double value,
+                 uint64_t enabled_ns, uint64_t running_ns);
+
+  /* State of this provider in `process` (or on the node), for the ledger. `reason` says in one line
+   * what is missing, `remedy` is the exact command or option that helps; "" where there is none. */
+  void (*set_state)(struct aon_core*, uint32_t process, aon_state state, const char* reason,
+                    const char* remedy);
+
+  /* Id of the region `name` for records. Process host. May lock, never in a signal handler. */
+  uint32_t (*intern)(struct aon_core*, const char* name);
+
+  /* Room for one record of 1 to 4 slots (aon/record.h) in the calling thread's ring, to be filled
+   * and committed by the same thread before it does anything else here. Process host.
+   * Signal: safe.   Cost: about 3 ns.   Errors: NULL when full; counted, and visible in the trace. */
+  void* (*reserve)(struct aon_core*, uint32_t slot_count);
+  void (*commit)(struct aon_core*, void* record);
+
+  /* One line for the agent's log; the core limits the rate. */
+  void (*log)(struct aon_core*, aon_log_level level, const char* text);
+
+  /* Sends to the other half: from the process to its node (`process` is AON_PROCESS_SELF), from the
+   * node to one process. Descriptors are duplicated on the way; the sender keeps its own.
+   * Errors: AON_UNAVAILABLE when there is no other half or this host has no channel, AON_BUSY when
+   * it is full, AON_INVALID over the limits above. */
+  aon_status (*send_message)(struct aon_core*, uint32_t process, const void* data,
+                             uint32_t data_bytes, const int* descriptors,
+                             uint32_t descriptor_count);
+};
+
+/* What a provider offers. Functions marked (null) may be NULL. */
+struct aon_provider_api {
+  uint32_t abi;            /* AON_PROVIDER_ABI */
+  uint32_t size;           /* of this table as the provider was compiled */
+  uint32_t hosts;          /* sum of aon_host */
+  uint32_t tick_period_ms; /* node host: how often tick() is wanted; 0 never */
+  const char* name; /* "perf": [a-z0-9_-], at most 31 bytes; also in options and the ledger */
+  const char* description; /* one line for `aon doctor` */
+
+  /* Succeeds whole, or changes nothing (then *self stays untouched) and has said why by set_state().
+   * `config` is "key=value" lines of the provider's own section, "" without one. */
+  aon_status (*start)(struct aon_core*, const struct aon_core_api*, aon_host host,
+                      const char* config, struct aon_provider** self);
+  /* (null) Hands over what a driver still buffers; bounded time. */
+  void (*flush)(struct aon_provider*);
+  /* On return nothing of this provider runs or will run. */
+  void (*stop)(struct aon_provider*);
+
+  /* (null) Node host: a process attached. `rank` is -1 without one. Numbers are never reused. */
+  void (*process_started)(struct aon_provider*, uint32_t process, int32_t pid, int32_t rank);
+  /* (null) Node host: it has ended; its pid may belong to another process already. */
+  void (*process_ended)(struct aon_provider*, uint32_t process);
+  /* (null) Node host: every tick_period_ms, late under load, never twice for one period. */
+  void (*tick)(struct aon_provider*, uint64_t now_ticks);
+  /* (null) From the other half. The receiver owns the descriptors and closes them. */
+  void (*message)(struct aon_provider*, uint32_t process, const void* data, uint32_t data_bytes,
+                  const int* descriptors, uint32_t descriptor_count);
+};
+
+#ifdef __cplusplus
+#define AON_PROVIDER_FROZEN_(text_, condition_) static_assert(condition_, text_)
+extern "C" {
+extern __attribute__((visibility("default"))) const struct aon_provider_api aon_provider_v1;
+}
+#else
+#define AON_PROVIDER_FROZEN_(text_, condition_) _Static_assert(condition_, text_)
+extern __attribute__((visibility("default"))) const struct aon_provider_api aon_provider_v1;
+#endif
+
+/* The layout is frozen: these lines may be added to, never changed. */
+#define AON_PROVIDER_FIELD_(table_, field_, offset_) \
+  AON_PROVIDER_FROZEN_("frozen: provider ABI 1", offsetof(struct table_, field_) == (offset_))
+AON_PROVIDER_FROZEN_("frozen: provider ABI 1", sizeof(aon_status) == 4 && sizeof(aon_host) == 4);
+AON_PROVIDER_FROZEN_("frozen: provider ABI 1", sizeof(aon_state) == 4 && sizeof(void*) == 8);
+AON_PROVIDER_FIELD_(aon_core_api, abi, 0);
+AON_PROVIDER_FIELD_(aon_core_api, size, 4);
+AON_PROVIDER_FIELD_(aon_core_api, now_ticks, 8);
+AON_PROVIDER_FIELD_(aon_core_api, define_metric, 16);
+AON_PROVIDER_FIELD_(aon_core_api, sample, 24);
+AON_PROVIDER_FIELD_(aon_core_api, set_state, 32);
+AON_PROVIDER_FIELD_(aon_core_api, intern, 40);
+AON_PROVIDER_FIELD_(aon_core_api, reserve, 48);
+AON_PROVIDER_FIELD_(aon_core_api, commit, 56);
+AON_PROVIDER_FIELD_(aon_core_api, log, 64);
+AON_PROVIDER_FIELD_(aon_core_api, send_message, 72);
+AON_PROVIDER_FIELD_(aon_provider_api, abi, 0);
+AON_PROVIDER_FIELD_(aon_provider_api, size, 4);
+AON_PROVIDER_FIELD_(aon_provider_api, hosts, 8);
+AON_PROVIDER_FIELD_(aon_provider_api, tick_period_ms, 12);
+AON_PROVIDER_FIELD_(aon_provider_api, name, 16);
+AON_PROVIDER_FIELD_(aon_provider_api, description, 24);
+AON_PROVIDER_FIELD_(aon_provider_api, start, 32);
+AON_PROVIDER_FIELD_(aon_provider_api, flush, 40);
+AON_PROVIDER_FIELD_(aon_provider_api, stop, 48);
+AON_PROVIDER_FIELD_(aon_provider_api, process_started, 56);
+AON_PROVIDER_FIELD_(aon_provider_api, process_ended, 64);
+AON_PROVIDER_FIELD_(aon_provider_api, tick, 72);
+AON_PROVIDER_FIELD_(aon_provider_api, message, 80);
+AON_PROVIDER_FROZEN_("frozen: provider ABI 1",
+                     sizeof(struct aon_provider_api) >= AON_PROVIDER_SIZE_V1);
+AON_PROVIDER_FROZEN_("frozen: provider ABI 1", sizeof(struct aon_core_api) >= AON_CORE_SIZE_V1);
+
+#endif  // AON_PROVIDER_H_
