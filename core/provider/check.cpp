@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,11 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 31;
 
-template <class... Args>
-bool refuse(Message* message, const char* format, Args... args) noexcept {
-  snprintf(message->text, sizeof(message->text), format, args...);
+[[gnu::format(printf, 2, 3)]] bool refuse(Message* message, const char* format, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message->text, sizeof(message->text), format, arguments);
+  va_end(arguments);
   return false;
 }
 
