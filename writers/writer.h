@@ -58,7 +58,8 @@ struct Location {
   uint32_t group;
   LocationType type;
   std::string name;
-  uint16_t slot;
+  uint32_t process;  ///< its number on the node; spool::kNodeProcess: samples of the whole node
+  uint16_t slot;     ///< of the ring; spool::kSeriesSlot for samples
   bool in_archive;  ///< false above --otf2-locations: HDF5 and spool only
 };
 
@@ -84,10 +85,10 @@ struct Model {
   std::vector<GlobalMetric> metrics;
   uint64_t start_ns;  ///< CLOCK_REALTIME, of the earliest event
   uint64_t end_ns;
-  bool communication_complete;  ///< every message record that was emitted is here
 };
 
-/// Ids in events are local to the group; `Group` has the tables to global ids.
+/// Region and communicator ids in events are local to the group, `Group` has the tables to global
+/// ids; metric ids are global.
 enum class EventKind : uint8_t {
   kEnter,
   kLeave,
@@ -99,12 +100,14 @@ enum class EventKind : uint8_t {
   kReceiveComplete,  ///< peer, tag, communicator, bytes, request
   kRequestCancelled,
   kCollectiveBegin,
-  kCollectiveEnd,  ///< communicator, operation, root, bytes sent, bytes received
-  kSample,         ///< region = metric, value, enabled_ns, running_ns
-  kLostBegin,      ///< count, reason in region
-  kLostEnd,
-  kOpenAtEnd,  ///< marker: the regions left after it were open when the process ended
-  kMark,
+  kCollectiveEnd,       ///< communicator, operation, root, bytes sent, bytes received
+  kCollectiveRequest,   ///< of a non-blocking collective: request
+  kCollectiveComplete,  ///< as kCollectiveEnd, + request
+  kSample,              ///< region = global metric, value, enabled_ns, running_ns
+  kLostBegin,           ///< count, reason in region
+  kLostEnd,             ///< the same; an interval encloses no other event
+  kOpenAtEnd,  ///< marker: the next kLeave closes a region that was open when its thread ended
+  kMark,       ///< region, value in bytes
 };
 
 struct Event {
@@ -119,7 +122,7 @@ struct Event {
   uint32_t weight;          ///< calls this one stands for (sampled call sites), else 1
   uint64_t bytes;           ///< sent; value bits of a sample; count of a loss
   uint64_t bytes_received;  ///< running_ns of a sample
-  uint64_t request;         ///< enabled_ns of a sample
+  uint64_t request;         ///< unique in its group; enabled_ns of a sample
 };
 
 /// What the assembler learned while it went through the events.
@@ -127,7 +130,9 @@ struct Outcome {
   uint64_t event_count = 0;
   uint64_t clamped_count = 0;  ///< times moved forward to keep a location in order
   uint64_t open_region_count = 0;
-  uint64_t unmatched_count = 0;
+  uint64_t unmatched_count = 0;  ///< completions without request, ends without begin
+  /// Every message of every location is here: nothing was lost, nothing was still open.
+  bool communication_complete = false;
 };
 
 class Writer {
