@@ -1,0 +1,1 @@
+#include "core/base/file.h"

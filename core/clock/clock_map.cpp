@@ -1,0 +1,1 @@
+#include "core/clock/clock_map.h"

@@ -1,0 +1,89 @@
+/// Ticks -> CLOCK_REALTIME nanoseconds, for one node, from its snapshots. Piecewise linear,
+/// continuous and strictly increasing, except forward steps of a new segment.
+///
+///     ticks --linear between snapshots--> MONOTONIC_RAW ns --+ offset of the segment--> REALTIME ns
+///
+/// Between two snapshots the rate is that of the ticks against MONOTONIC_RAW, which nobody slews;
+/// before the first and behind the last the overall rate is extrapolated. REALTIME only gives the
+/// offset: the first one of a segment stays, so that NTP's slewing does not bend the trace. A jump
+/// of more than kStepNs between snapshots (realtime was set, suspend, migration to another machine)
+/// starts a new segment with an offset of its own. A backward step does not bend time: the offset
+/// stays and the step is counted.
+/// Thread: immutable after fit(); a Cursor belongs to one thread.   Cost: Cursor::to_ns about 2 ns
+/// (one multiplication), ClockMap::to_ns a binary search.
+#pragma once
+
+#include <aon/definition.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/clock/snapshot.h"
+
+namespace aon::clock {
+
+constexpr int64_t kStepNs = 10'000'000;  ///< NTP slews at most 0.5 ms in a second
+
+class ClockMap {
+ public:
+  /// The identity map of a clock nobody knows (1 tick = 1 ns, error unknown).
+  ClockMap();
+
+  /// Fits `snapshots` (any order; those that contradict the others are dropped and counted). With
+  /// one snapshot the rate is `assumed_hz` (0: measured here and now if `source` is this machine's
+  /// TSC, else 1 GHz) and rate_is_assumed() is true.
+  static ClockMap fit(std::span<const ClockDefinition> snapshots, TickSource source,
+                      double assumed_hz = 0);
+
+  /// CLOCK_REALTIME ns of `ticks`.
+  uint64_t to_ns(uint64_t ticks) const noexcept;
+
+  double ticks_per_second() const noexcept { return ticks_per_second_; }
+  /// Bound of the error against the node's MONOTONIC_RAW within the time the snapshots cover: half
+  /// the widest bracket plus the largest deviation of a snapshot from its neighbours' line.
+  uint64_t max_error_ns() const noexcept { return max_error_ns_; }
+  bool rate_is_assumed() const noexcept { return rate_is_assumed_; }
+  uint32_t step_count() const noexcept { return step_count_; }        ///< realtime, suspend
+  uint32_t dropped_count() const noexcept { return dropped_count_; }  ///< snapshots not used
+
+  /// One linear piece: from `first_ticks` on, ns = first_ns + ((ticks - first_ticks) * mult) >> 32.
+  struct Piece {
+    uint64_t first_ticks;
+    uint64_t first_ns;
+    uint64_t mult;
+  };
+  std::span<const Piece> pieces() const noexcept { return pieces_; }
+
+  /// Conversion with memory of the last piece; for long runs of nearly ordered ticks.
+  class Cursor {
+   public:
+    explicit Cursor(const ClockMap& map) noexcept : map_(&map) { seek(0); }
+    uint64_t to_ns(uint64_t ticks) noexcept {
+      if (__builtin_expect(ticks - low_ >= width_, 0)) seek(ticks);
+      return ns_ +
+             static_cast<uint64_t>((static_cast<unsigned __int128>(ticks - low_) * mult_) >> 32);
+    }
+
+   private:
+    void seek(uint64_t ticks) noexcept;
+    const ClockMap* map_;
+    uint64_t low_ = 0;
+    uint64_t width_ = 0;
+    uint64_t ns_ = 0;
+    uint64_t mult_ = 0;
+  };
+
+ private:
+  size_t piece_of(uint64_t ticks) const noexcept;
+
+  std::vector<Piece> pieces_;  ///< never empty; [0] starts at tick 0
+  double ticks_per_second_ = 1e9;
+  uint64_t max_error_ns_ = 0;
+  bool rate_is_assumed_ = true;
+  uint32_t step_count_ = 0;
+  uint32_t dropped_count_ = 0;
+};
+
+}  // namespace aon::clock

@@ -1,0 +1,1 @@
+#include "core/clock/snapshot.h"

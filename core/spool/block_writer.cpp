@@ -1,0 +1,1 @@
+#include "core/spool/block_writer.h"

@@ -1,0 +1,1 @@
+#include "core/spool/definitions.h"

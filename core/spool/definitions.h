@@ -1,0 +1,47 @@
+/// Decoding of definition payloads, which are untrusted bytes: a struct of definition.h and its
+/// strings. Thread: any.   Cost: one copy of the struct, no allocation for the text.
+#pragma once
+
+#include <aon/definition.h>
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace aon::spool {
+
+struct DefinitionView {
+  DefinitionType type;
+  std::span<const uint8_t> payload;
+};
+
+/// Walks over {u32 type, u32 bytes, bytes} of a definition block.
+class DefinitionCursor {
+ public:
+  explicit DefinitionCursor(std::span<const uint8_t> block) noexcept : rest_(block) {}
+  /// The next definition; nothing at the end or at bytes that do not fit (is_damaged()).
+  std::optional<DefinitionView> next() noexcept;
+  bool is_damaged() const noexcept { return damaged_; }
+
+ private:
+  std::span<const uint8_t> rest_;
+  bool damaged_ = false;
+};
+
+/// The struct at the start of `payload`, or nothing when it is too short.
+template <class T>
+std::optional<T> definition_struct(std::span<const uint8_t> payload) noexcept {
+  if (payload.size() < sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, payload.data(), sizeof(T));
+  return value;
+}
+
+/// String number `index` behind a struct of `struct_bytes`; empty when it is not there. The last
+/// one may lack its NUL.
+std::string_view definition_string(std::span<const uint8_t> payload, size_t struct_bytes,
+                                   size_t index) noexcept;
+
+}  // namespace aon::spool

@@ -1,0 +1,36 @@
+/// Names of the files in a node's folder of the spool (format.h), written and parsed in one place.
+/// Thread: any.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace aon::spool {
+
+constexpr const char* kDefinitionsFile = "definitions.aon";
+constexpr const char* kTopologyFile = "topology.xml";
+
+/// Name parts of a segment of records. `slot` is set where the segment belongs to one thread slot.
+struct SegmentName {
+  uint32_t process = 0;
+  std::optional<uint16_t> slot;
+  uint32_t segment = 0;
+  friend auto operator<=>(const SegmentName&, const SegmentName&) = default;
+};
+
+/// "pP.S.aon" or "pP.tT.S.aon"; the node's own (kNodeProcess) is "node.S.aon".
+std::string segment_file_name(const SegmentName& name);
+std::optional<SegmentName> parse_segment_file_name(std::string_view file_name);
+
+/// All segments in `folder`, by process, in order of (slot, segment). One pass over the folder.
+Result<std::map<uint32_t, std::vector<SegmentName>>> list_segments(
+    const std::filesystem::path& folder);
+
+}  // namespace aon::spool

@@ -1,0 +1,1 @@
+#include "core/spool/process_index.h"
