@@ -1,0 +1,56 @@
+#include "perf/kernel.h"
+
+#include <dirent.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+namespace aon::perf {
+namespace {
+
+int open_event(const perf_event_attr& attr, pid_t pid) {
+  const long fd = syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+  return fd < 0 ? -errno : static_cast<int>(fd);
+}
+
+ssize_t read_event(int fd, void* data, size_t size_bytes) {
+  const ssize_t n = read(fd, data, size_bytes);
+  return n < 0 ? -errno : n;
+}
+
+void close_event(int fd) { close(fd); }
+
+std::vector<pid_t> list_tasks(pid_t pid) {
+  std::vector<pid_t> tasks;
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%d/task", pid);
+  DIR* folder = opendir(path);
+  if (folder == nullptr) return tasks;
+  while (const dirent* entry = readdir(folder)) {
+    const int tid = atoi(entry->d_name);
+    if (tid > 0) tasks.push_back(tid);
+  }
+  closedir(folder);
+  return tasks;
+}
+
+int paranoid_level() {
+  int level = 2;
+  if (FILE* file = fopen("/proc/sys/kernel/perf_event_paranoid", "re")) {
+    if (fscanf(file, "%d", &level) != 1) level = 2;
+    fclose(file);
+  }
+  return level;
+}
+
+}  // namespace
+
+const Kernel& real_kernel() {
+  static const Kernel kernel{open_event, read_event, close_event, list_tasks, paranoid_level};
+  return kernel;
+}
+
+}  // namespace aon::perf

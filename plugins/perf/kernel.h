@@ -1,0 +1,27 @@
+/// All that the perf provider asks of the kernel, as one table of functions, so that tests replay
+/// machines that are not at hand. `real_kernel()` is the machine we run on.
+/// Thread: any.   Signal: no.
+#pragma once
+
+#include <linux/perf_event.h>
+#include <sys/types.h>
+
+#include <vector>
+
+namespace aon::perf {
+
+struct Kernel {
+  /// perf_event_open(attr, pid, any CPU, no group, CLOEXEC): a descriptor, or -errno.
+  int (*open_event)(const perf_event_attr& attr, pid_t pid);
+  /// read(): bytes, or -errno.
+  ssize_t (*read_event)(int fd, void* data, size_t size_bytes);
+  void (*close_event)(int fd);
+  /// Threads of a process; empty when it has ended.
+  std::vector<pid_t> (*list_tasks)(pid_t pid);
+  /// kernel.perf_event_paranoid; 2 (the default of the kernel) where it cannot be read.
+  int (*paranoid_level)();
+};
+
+const Kernel& real_kernel();
+
+}  // namespace aon::perf

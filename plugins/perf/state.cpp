@@ -1,0 +1,101 @@
+#include "perf/state.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace aon::perf {
+namespace {
+
+/// Collects events under the obstacle they share, so that six hardware events without a PMU make
+/// one clause.
+class Reasons {
+ public:
+  void add(const Obstacle& obstacle, const char* event_name) {
+    const auto found = std::find_if(clauses_.begin(), clauses_.end(), [&](const Clause& clause) {
+      return clause.obstacle.reason == obstacle.reason;
+    });
+    Clause& clause = found != clauses_.end() ? *found : clauses_.emplace_back(Clause{obstacle, ""});
+    if (!clause.events.empty()) clause.events += ", ";
+    clause.events += event_name;
+  }
+
+  bool empty() const { return clauses_.empty(); }
+
+  std::string reason() const {
+    std::string text;
+    for (const Clause& clause : clauses_) {
+      append(text, clause.obstacle.reason + " (not counted: " + clause.events + ")");
+    }
+    return text;
+  }
+
+  std::string remedy() const {
+    std::string text;
+    for (const Clause& clause : clauses_) append(text, clause.obstacle.remedy);
+    return text;
+  }
+
+ private:
+  struct Clause {
+    Obstacle obstacle;
+    std::string events;
+  };
+
+  static void append(std::string& text, const std::string& more) {
+    if (more.empty() || text.find(more) != std::string::npos) return;
+    if (!text.empty()) text += "; ";
+    text += more;
+  }
+
+  std::vector<Clause> clauses_;
+};
+
+/// Kernel-side events are refused at level 2 although the process may be watched.
+Obstacle obstacle_of(const EventType& type, int error_number, int paranoid_level) {
+  if (type.in_kernel && error_number == EACCES && paranoid_level == 2) {
+    return {"kernel.perf_event_paranoid is 2: only user mode may be counted",
+            "sysctl kernel.perf_event_paranoid=1"};
+  }
+  return explain(error_number, is_hardware(type), paranoid_level);
+}
+
+}  // namespace
+
+Availability probe_all(const Kernel& kernel) {
+  Availability availability;
+  availability.paranoid_level = kernel.paranoid_level();
+  for (const EventType& type : event_types()) {
+    availability.events.push_back({&type, probe(kernel, type)});
+  }
+  return availability;
+}
+
+StateText state_of(const Availability& availability, const OpenProblems& problems) {
+  Reasons reasons;
+  bool any_available = false;
+  for (const ProbedEvent& event : availability.events) {
+    any_available |= event.how.available;
+    if (!event.how.available) {
+      reasons.add(obstacle_of(*event.type, event.how.error_number, availability.paranoid_level),
+                  event.type->name);
+    }
+  }
+  for (const OpenProblems::Failure& failure : problems.errors) {
+    reasons.add(obstacle_of(*failure.type, failure.error_number, availability.paranoid_level),
+                failure.type->name);
+  }
+  if (problems.tasks_left_out) {
+    reasons.add({"more than " + std::to_string(kMaxTasks) + " threads when it attached", ""},
+                "the threads beyond");
+  }
+  StateText state{AON_STATE_ON, reasons.reason(), reasons.remedy()};
+  if (!any_available || problems.nothing_opened) {
+    state.state = AON_STATE_OFF;
+    if (reasons.empty()) state.reason = "the process ended before it could be watched";
+  } else if (!reasons.empty()) {
+    state.state = AON_STATE_DEGRADED;
+  }
+  return state;
+}
+
+}  // namespace aon::perf

@@ -1,0 +1,68 @@
+#include "perf/table.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace aon::perf {
+namespace {
+
+constexpr uint32_t kSoftware = PERF_TYPE_SOFTWARE;
+constexpr uint32_t kHardware = PERF_TYPE_HARDWARE;
+
+constexpr EventType kEvents[] = {
+    {"task-clock", "ns", "CPU time", kSoftware, PERF_COUNT_SW_TASK_CLOCK, false},
+    {"page-faults", "1", "page faults", kSoftware, PERF_COUNT_SW_PAGE_FAULTS, false},
+    {"minor-faults", "1", "page faults served from memory", kSoftware,
+     PERF_COUNT_SW_PAGE_FAULTS_MIN, false},
+    {"major-faults", "1", "page faults that waited for storage", kSoftware,
+     PERF_COUNT_SW_PAGE_FAULTS_MAJ, false},
+    {"context-switches", "1", "times a thread left its CPU", kSoftware,
+     PERF_COUNT_SW_CONTEXT_SWITCHES, true},
+    {"cpu-migrations", "1", "times a thread moved to another CPU", kSoftware,
+     PERF_COUNT_SW_CPU_MIGRATIONS, true},
+    {"cycles", "1", "CPU cycles", kHardware, PERF_COUNT_HW_CPU_CYCLES, false},
+    {"instructions", "1", "instructions retired", kHardware, PERF_COUNT_HW_INSTRUCTIONS, false},
+    {"cache-references", "1", "accesses to the last-level cache", kHardware,
+     PERF_COUNT_HW_CACHE_REFERENCES, false},
+    {"cache-misses", "1", "misses of the last-level cache", kHardware, PERF_COUNT_HW_CACHE_MISSES,
+     false},
+    {"branches", "1", "branches retired", kHardware, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false},
+    {"branch-misses", "1", "branches mispredicted", kHardware, PERF_COUNT_HW_BRANCH_MISSES, false},
+};
+
+}  // namespace
+
+std::span<const EventType> event_types() { return kEvents; }
+
+Obstacle explain(int error_number, bool hardware, int paranoid_level) {
+  const std::string level = std::to_string(paranoid_level);
+  switch (error_number) {
+    case ENOENT:
+    case EOPNOTSUPP:
+    case ENODEV:
+      if (!hardware) return {"this kernel does not count it", ""};
+      return {"no performance monitoring unit (PMU) is visible",
+              "run on bare metal, or give the virtual machine a virtual PMU"};
+    case EACCES:
+      if (paranoid_level > 2) {
+        return {"kernel.perf_event_paranoid is " + level, "sysctl kernel.perf_event_paranoid=2"};
+      }
+      return {"no permission to watch this process (other user, or not dumpable)",
+              "run aon-agent as the user of the process"};
+    case EPERM:
+      return {"perf_event_open is forbidden (seccomp filter of a container, or kernel lockdown)",
+              "docker run --cap-add PERFMON (or a seccomp profile that allows perf_event_open)"};
+    case ENOSYS:
+      return {"this kernel has no perf_event_open, or a seccomp filter hides it",
+              "a kernel with CONFIG_PERF_EVENTS=y"};
+    case EMFILE:
+    case ENFILE:
+      return {"no file descriptor left for counters", "ulimit -n 65536"};
+    case EBUSY:
+      return {"another tool holds the PMU", "stop the other profiler of this node"};
+    default:
+      return {std::string("perf_event_open: ") + strerror(error_number), ""};
+  }
+}
+
+}  // namespace aon::perf
