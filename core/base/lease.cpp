@@ -1,0 +1,160 @@
+#include "core/base/lease.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace aon {
+namespace {
+
+/// Reads a small file without following a link; empty when it is not there.
+std::string read_small(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return {};
+  char buffer[1024];
+  const ssize_t count = read(fd, buffer, sizeof(buffer));
+  close(fd);
+  return count > 0 ? std::string(buffer, static_cast<size_t>(count)) : std::string();
+}
+
+/// Name of a file beside `path` that no other process or thread uses.
+std::string private_name(const std::string& path) {
+  static std::atomic<uint32_t> counter{0};
+  return path + "." + local_host_name() + "." + std::to_string(getpid()) + "." +
+         std::to_string(counter.fetch_add(1, std::memory_order_relaxed));
+}
+
+Status write_private(const std::string& name, const std::string& text) {
+  const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return Error{Code::kIo, "cannot create " + name + ": " + strerror(errno)};
+  const bool is_written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int error_number = errno;
+  close(fd);
+  if (is_written) return {};
+  unlink(name.c_str());
+  return Error{Code::kIo, "cannot write " + name + ": " + strerror(error_number)};
+}
+
+/// Age of `path` by the file system's own clock: a file is made now beside it and compared.
+double age_seconds(const std::string& path) {
+  struct stat held {};
+  struct stat now {};
+  if (stat(path.c_str(), &held) != 0) return 1e9;
+  const std::string probe = private_name(path);
+  bool has_clock = false;
+  if (write_private(probe, "")) {
+    has_clock = stat(probe.c_str(), &now) == 0;
+    unlink(probe.c_str());
+  }
+  if (!has_clock) clock_gettime(CLOCK_REALTIME, &now.st_mtim);
+  return static_cast<double>(now.st_mtim.tv_sec - held.st_mtim.tv_sec) +
+         1e-9 * static_cast<double>(now.st_mtim.tv_nsec - held.st_mtim.tv_nsec);
+}
+
+LeaseOwner parse_owner(const std::string& text) {
+  LeaseOwner owner;
+  char host[256] = "";
+  char token[64] = "";
+  unsigned long long start = 0;
+  if (sscanf(text.c_str(), "%255s %d %llu %63s", host, &owner.pid, &start, token) == 4) {
+    owner.host = host;
+    owner.token = token;
+    owner.start_time_ticks = start;
+  }
+  return owner;
+}
+
+}  // namespace
+
+uint64_t process_start_time_ticks(int32_t pid) {
+  const std::string text = read_small("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  const char* field = text.c_str() + name_end + 2;  // field 3, the state
+  if (*field == 'Z' || *field == 'X') return 0;
+  for (int index = 3; index < 22 && field != nullptr; ++index) {
+    field = strchr(field, ' ');
+    if (field != nullptr) ++field;
+  }
+  return field == nullptr ? 0 : strtoull(field, nullptr, 10);
+}
+
+std::string local_host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  return *name == '\0' ? "localhost" : name;
+}
+
+std::optional<LeaseOwner> read_lease(const std::string& path) {
+  if (access(path.c_str(), F_OK) != 0) return std::nullopt;
+  LeaseOwner owner = parse_owner(read_small(path));
+  if (owner.pid != 0 && owner.host == local_host_name()) {
+    owner.is_alive = process_start_time_ticks(owner.pid) == owner.start_time_ticks;
+  } else {
+    owner.is_alive = age_seconds(path) < kLeaseDeadSeconds;
+  }
+  return owner;
+}
+
+Result<Lease> Lease::take(const std::string& path) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const std::string text = local_host_name() + " " + std::to_string(getpid()) + " " +
+                           std::to_string(process_start_time_ticks(getpid())) + " " +
+                           std::to_string(now.tv_sec) + std::to_string(now.tv_nsec) + "\n";
+  const std::string fresh = private_name(path);
+  if (Status status = write_private(fresh, text); !status) return status.error();
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    if (link(fresh.c_str(), path.c_str()) == 0) {
+      unlink(fresh.c_str());
+      return Lease(path, text);
+    }
+    if (errno != EEXIST) break;
+    const std::optional<LeaseOwner> owner = read_lease(path);
+    if (owner && owner->is_alive) {
+      unlink(fresh.c_str());
+      return Error{Code::kBusy, path + " is held by process " + std::to_string(owner->pid) +
+                                    " on " + owner->host};
+    }
+    // The dead owner's file is moved away first: of two takers one finds nothing to move.
+    const std::string grave = private_name(path);
+    if (rename(path.c_str(), grave.c_str()) == 0) unlink(grave.c_str());
+  }
+  const int error_number = errno;
+  unlink(fresh.c_str());
+  return Error{Code::kIo, "cannot take " + path + ": " + strerror(error_number)};
+}
+
+Lease::Lease(Lease&& other) noexcept
+    : path_(std::exchange(other.path_, {})), text_(std::move(other.text_)) {}
+
+Lease& Lease::operator=(Lease&& other) noexcept {
+  if (this != &other) {
+    release();
+    path_ = std::exchange(other.path_, {});
+    text_ = std::move(other.text_);
+  }
+  return *this;
+}
+
+Lease::~Lease() { release(); }
+
+bool Lease::beat() noexcept {
+  if (path_.empty() || read_small(path_) != text_) return false;
+  return utimensat(AT_FDCWD, path_.c_str(), nullptr, 0) == 0;
+}
+
+void Lease::release() noexcept {
+  if (!path_.empty() && read_small(path_) == text_) unlink(path_.c_str());
+  path_.clear();
+}
+
+}  // namespace aon

@@ -1,0 +1,70 @@
+/// Lease: a file that says which live process owns something in a job directory on a file system
+/// that several nodes share (an agent its node's spool folder, a finalize the assembly).
+///
+///     DIR/spool/NODE/agent.lease     the agent of NODE, from its start until its files are complete
+///     DIR/assemble.lease             whoever assembles DIR
+///
+/// One line "host pid start_time_ticks token"; the owner touches the file every kLeaseBeatSeconds.
+/// A lease is alive when its process lives (same host: pid and start time are looked up) or, seen
+/// from another node, while its age on the file system's own clock is below kLeaseDeadSeconds.
+/// Taking over is atomic: the new file is linked into place; of two takers one fails.
+/// Thread: a value, one owner.   Signal: never.   Cost: a few file operations.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/base/result.h"
+
+namespace aon {
+
+constexpr int kLeaseBeatSeconds = 2;
+constexpr int kLeaseDeadSeconds = 20;
+
+struct LeaseOwner {
+  std::string host;
+  int32_t pid = 0;
+  uint64_t start_time_ticks = 0;
+  std::string token;
+  bool is_alive = false;
+};
+
+/// Who holds `path`; nullopt when there is no such file.
+std::optional<LeaseOwner> read_lease(const std::string& path);
+
+/// Start time (field 22 of /proc/PID/stat) of a live process; 0 when there is none or it is a
+/// zombie.
+uint64_t process_start_time_ticks(int32_t pid);
+
+/// This node's name as leases and spool folders use it.
+std::string local_host_name();
+
+class Lease {
+ public:
+  Lease() = default;
+  Lease(Lease&& other) noexcept;
+  Lease& operator=(Lease&& other) noexcept;
+  /// Releases the lease: removes the file if it is still ours.
+  ~Lease();
+
+  /// Takes the lease for this process.   Errors: kBusy with host and pid of a live owner; kIo.
+  static Result<Lease> take(const std::string& path);
+
+  /// Renews the lease; call it every kLeaseBeatSeconds. False: another owner has it now.
+  bool beat() noexcept;
+
+  /// Removes the file if it is still ours.
+  void release() noexcept;
+
+  /// Leaves the file in place for a child that inherited it (fork) or for a successor to judge.
+  void forget() noexcept { path_.clear(); }
+
+ private:
+  Lease(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {}
+
+  std::string path_;  ///< empty: nothing held
+  std::string text_;  ///< what our file says
+};
+
+}  // namespace aon

@@ -1,0 +1,327 @@
+#include "core/base/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "core/base/option_file.h"
+
+namespace aon {
+namespace {
+
+constexpr double kAnyMaximum = 1e18;
+
+const std::array<OptionSpec, 15> kTable{{
+    {"output", 'o', "DIR", "", OptionUnit::kNone, 0, 0, &Options::output_dir,
+     "job directory (default aon-<launch id>); one of another launch is left alone, DIR.1 is used"},
+    {"providers", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::providers,
+     "record only these providers, separated by commas (default all)"},
+    {"without", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::without,
+     "record all providers but these"},
+    {"memory", 0, "SIZE", "8MiB", OptionUnit::kBytes, 262144, kAnyMaximum, &Options::memory_bytes,
+     "ring of one process, at least 256KiB"},
+    {"node-memory", 0, "SIZE", "0", OptionUnit::kBytes, 0, kAnyMaximum, &Options::node_memory_bytes,
+     "sum of all rings of a node; 0: the smaller of 1GiB and 1 % of the cgroup's limit"},
+    {"disk", 0, "SIZE", "1GiB", OptionUnit::kBytes, 1048576, kAnyMaximum, &Options::disk_bytes,
+     "all files of this job written by one node, at least 1MiB; the oldest go first"},
+    {"spool-dir", 0, "DIR", "", OptionUnit::kNone, 0, 0, &Options::spool_dir,
+     "where the spool is written (default the job directory)"},
+    {"flush-ms", 0, "N", "250", OptionUnit::kNone, 10, 60000, &Options::flush_ms,
+     "write what was recorded at least this often"},
+    {"budget", 0, "PCT", "1", OptionUnit::kNone, 0.01, 100, &Options::budget_percent,
+     "cost that may not be exceeded, in percent of the ranks' CPU time"},
+    {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,
+     "wait at most so many seconds for the files at the end; 0: do not wait"},
+    {"drop-spool", 0, "", "", OptionUnit::kNone, 0, 0, &Options::drop_spool,
+     "remove the spool once the archive is complete"},
+    {"no-assemble", 0, "", "", OptionUnit::kNone, 0, 0, &Options::no_assemble,
+     "leave the spool as it is; `aon finalize DIR` makes the archive later"},
+    {"otf2-locations", 0, "N", "4096", OptionUnit::kNone, 1, 1e9, &Options::otf2_location_count,
+     "above so many locations only master threads and streams go into the archive"},
+    {"dry-run", 0, "", "", OptionUnit::kNone, 0, 0, &Options::dry_run,
+     "print what would be set, start nothing"},
+    {"verbose", 'v', "", "", OptionUnit::kNone, 0, 0, &Options::verbose,
+     "say on stderr what is done"},
+}};
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    if (comma != 0) items.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return items;
+}
+
+Error bad_value(const OptionSpec& spec, std::string_view source, std::string_view text,
+                std::string_view expected) {
+  return {Code::kInvalid,
+          fmt::format("{}: '{}' is not valid for --{}: {}", source, text, spec.name, expected)};
+}
+
+Result<double> parse_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    return Error{Code::kInvalid, "not a number"};
+  return value;
+}
+
+Status store_number(const OptionSpec& spec, std::string_view source, std::string_view text,
+                    Options& options) {
+  const bool is_bytes = spec.unit == OptionUnit::kBytes;
+  double value = 0;
+  uint64_t whole = 0;
+  if (is_bytes) {
+    const Result<uint64_t> bytes = parse_bytes(text);
+    if (!bytes) return bad_value(spec, source, text, "expected a size like 8MiB or 1G");
+    whole = *bytes;
+    value = static_cast<double>(whole);
+  } else {
+    const Result<double> number = parse_number(text);
+    if (!number) return bad_value(spec, source, text, "expected a number");
+    value = *number;
+    whole = value >= 0 && value < 1e18 ? static_cast<uint64_t>(value) : 0;
+  }
+  if (value < spec.minimum || value > spec.maximum) {
+    return bad_value(spec, source, text,
+                     is_bytes ? fmt::format("expected at least {} bytes", spec.minimum)
+                              : fmt::format("expected {} to {}", spec.minimum, spec.maximum));
+  }
+  if (const auto* real = std::get_if<double Options::*>(&spec.field)) {
+    options.** real = value;
+    return {};
+  }
+  if (static_cast<double>(whole) != value)
+    return bad_value(spec, source, text, "expected a whole number");
+  options.*std::get<uint64_t Options::*>(spec.field) = whole;
+  return {};
+}
+
+Status store_flag(const OptionSpec& spec, std::string_view source, std::string_view text,
+                  Options& options) {
+  const bool is_on = text == "1" || text == "true" || text == "yes" || text == "on";
+  const bool is_off =
+      text.empty() || text == "0" || text == "false" || text == "no" || text == "off";
+  if (!is_on && !is_off) return bad_value(spec, source, text, "expected 1 or 0");
+  options.*std::get<bool Options::*>(spec.field) = is_on;
+  return {};
+}
+
+/// Parses `text` by the row's type and stores it; the only place where text becomes a value.
+Status store(const OptionSpec& spec, std::string_view source, std::string_view text,
+             Options& options) {
+  if (const auto* field = std::get_if<std::string Options::*>(&spec.field)) {
+    options.** field = text;
+    return {};
+  }
+  if (const auto* field = std::get_if<std::vector<std::string> Options::*>(&spec.field)) {
+    options.** field = split_list(text);
+    return {};
+  }
+  if (std::holds_alternative<bool Options::*>(spec.field))
+    return store_flag(spec, source, text, options);
+  return store_number(spec, source, text, options);
+}
+
+const char* find_variable(std::span<const char* const> environment, std::string_view name) {
+  for (const char* entry : environment) {
+    const std::string_view text(entry);
+    if (text.size() > name.size() && text[name.size()] == '=' && text.starts_with(name))
+      return entry + name.size() + 1;
+  }
+  return nullptr;
+}
+
+Status store_defaults(Options& options) {
+  for (const OptionSpec& spec : kTable) {
+    if (*spec.default_text == '\0') continue;
+    if (Status status = store(spec, "default", spec.default_text, options); !status) return status;
+  }
+  return {};
+}
+
+Status store_file(const std::string& path, Options& options) {
+  const Result<std::vector<FileSetting>> settings = read_option_file(path);
+  if (!settings) return settings.error();
+  for (const FileSetting& setting : *settings) {
+    const OptionSpec* found = nullptr;
+    for (const OptionSpec& spec : kTable) {
+      if (setting.name == spec.name) found = &spec;
+    }
+    if (found == nullptr)
+      return Error{Code::kInvalid, fmt::format("{}: unknown option '{}'", path, setting.name)};
+    if (Status status = store(*found, path, setting.text, options); !status) return status;
+  }
+  return {};
+}
+
+/// True when an outer aon-run set AON_OUTPUT for its program, so it is no option of the user's.
+bool output_is_inherited(std::span<const char* const> environment) {
+  return find_variable(environment, "AON_SOCKET") != nullptr;
+}
+
+Status store_environment(std::span<const char* const> environment, Options& options) {
+  for (const OptionSpec& spec : kTable) {
+    const std::string name = environment_name(spec);
+    const char* text = find_variable(environment, name);
+    if (text == nullptr || *text == '\0') continue;
+    if (name == "AON_OUTPUT" && output_is_inherited(environment)) continue;
+    if (Status status = store(spec, name, text, options); !status) return status;
+  }
+  return {};
+}
+
+/// The command line as texts: parsed before the other sources, stored after them.
+struct RawCommandLine {
+  std::vector<std::pair<const OptionSpec*, std::string>> values;
+  std::vector<std::string> rest;
+  bool wants_help = false;
+  bool wants_version = false;
+};
+
+struct RawOption {
+  const OptionSpec* spec;
+  std::string text;
+  bool is_set = false;
+};
+
+void add_table(CLI::App& app, std::span<RawOption> slots) {
+  for (RawOption& slot : slots) {
+    std::string names = fmt::format("--{}", slot.spec->name);
+    if (slot.spec->short_name != 0) names = fmt::format("-{},{}", slot.spec->short_name, names);
+    if (std::holds_alternative<bool Options::*>(slot.spec->field)) {
+      app.add_flag(names, slot.is_set);
+      slot.text = "1";
+    } else {
+      app.add_option(names, slot.text)->take_last();
+    }
+  }
+}
+
+Result<RawCommandLine> split_command_line(std::span<const char* const> arguments) {
+  RawCommandLine raw;
+  std::vector<RawOption> slots;
+  for (const OptionSpec& spec : kTable) slots.push_back({&spec, "", false});
+  CLI::App app;
+  app.set_help_flag();
+  app.prefix_command();
+  add_table(app, slots);
+  app.add_flag("-h,--help", raw.wants_help);
+  app.add_flag("--version", raw.wants_version);
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    return Error{Code::kInvalid, error.what()};
+  }
+  for (RawOption& slot : slots) {
+    const bool is_flag = std::holds_alternative<bool Options::*>(slot.spec->field);
+    const bool is_given =
+        is_flag ? slot.is_set : app.count(fmt::format("--{}", slot.spec->name)) > 0;
+    if (is_given) raw.values.emplace_back(slot.spec, slot.text);
+  }
+  raw.rest = app.remaining();
+  return raw;
+}
+
+/// Takes the `--` off; before it, a word that begins with '-' is an option we do not have.
+Status check_program(std::vector<std::string>& program) {
+  if (!program.empty() && program.front() == "--") {
+    program.erase(program.begin());
+  } else if (!program.empty() && program.front().size() > 1 && program.front()[0] == '-') {
+    return Error{Code::kInvalid,
+                 fmt::format("unknown option {}; see aon-run --help", program.front())};
+  }
+  if (program.empty())
+    return Error{Code::kInvalid, "no program given; usage: aon-run [options] [--] program [args]"};
+  return {};
+}
+
+}  // namespace
+
+std::span<const OptionSpec> option_table() { return kTable; }
+
+Result<uint64_t> parse_bytes(std::string_view text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return Error{Code::kInvalid, "not a size"};
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  uint32_t shift = 0;
+  if (!unit.empty() && unit.front() != 'B' && unit.front() != 'b') {
+    constexpr std::string_view kLetters = "KMGTkmgt";
+    const size_t letter = kLetters.find(unit.front());
+    if (letter == std::string_view::npos) return Error{Code::kInvalid, "not a size"};
+    shift = 10 * (static_cast<uint32_t>(letter % 4) + 1);
+    unit.remove_prefix(1);
+    if (unit.starts_with('i')) unit.remove_prefix(1);
+  }
+  if (!unit.empty() && unit != "B" && unit != "b") return Error{Code::kInvalid, "not a size"};
+  if (value > std::numeric_limits<uint64_t>::max() >> shift)
+    return Error{Code::kInvalid, "size too large"};
+  return value << shift;
+}
+
+std::string environment_name(const OptionSpec& spec) {
+  std::string name = "AON_";
+  for (const char* c = spec.name; *c != '\0'; ++c)
+    name += *c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
+  return name;
+}
+
+std::string help_text() {
+  std::string text =
+      "usage: aon-run [options] [--] program [args]\n"
+      "Runs the program with its MPI calls, counters and annotations recorded.\n\n";
+  for (const OptionSpec& spec : kTable) {
+    const std::string short_part =
+        spec.short_name != 0 ? fmt::format("-{}, ", spec.short_name) : std::string("    ");
+    const std::string names = fmt::format("{}--{} {}", short_part, spec.name, spec.placeholder);
+    text += fmt::format("  {:<26}{}", names, spec.help);
+    if (*spec.default_text != '\0' && std::string_view(spec.default_text) != "0")
+      text += fmt::format(" (default {})", spec.default_text);
+    text += '\n';
+  }
+  text += fmt::format("  {:<26}{}\n  {:<26}{}\n", "    --version", "print the version",
+                      "-h, --help", "print this text");
+  text +=
+      "\nEach option is also read from AON_<NAME> (AON_NODE_MEMORY=64MiB) and from the TOML file\n"
+      "that AON_CONFIG names (node-memory = \"64MiB\"). AON_DISABLE=1 runs the program alone.\n";
+  return text;
+}
+
+Result<CommandLine> read_command_line(std::span<const char* const> arguments,
+                                      std::span<const char* const> environment) {
+  Result<RawCommandLine> raw = split_command_line(arguments);
+  if (!raw) return raw.error();
+  CommandLine line;
+  if (raw->wants_help || raw->wants_version) {
+    line.action = raw->wants_help ? Action::kHelp : Action::kVersion;
+    return line;
+  }
+  line.program = std::move(raw->rest);
+  if (Status status = check_program(line.program); !status) return status.error();
+  if (Status status = store_defaults(line.options); !status) return status.error();
+  const char* disable = find_variable(environment, "AON_DISABLE");
+  if (disable != nullptr && std::string_view(disable) == "1") return line;
+  const char* file = find_variable(environment, "AON_CONFIG");
+  if (file != nullptr && *file != '\0') {
+    if (Status status = store_file(file, line.options); !status) return status.error();
+  }
+  if (Status status = store_environment(environment, line.options); !status) return status.error();
+  for (const auto& [spec, text] : raw->values) {
+    if (Status status = store(*spec, "command line", text, line.options); !status)
+      return status.error();
+  }
+  return line;
+}
+
+}  // namespace aon

@@ -1,0 +1,214 @@
+#include "core/base/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace aon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Words = std::vector<const char*>;
+
+Result<CommandLine> read(const Words& arguments, const Words& environment = {}) {
+  return read_command_line(arguments, environment);
+}
+
+TEST(Options, have_the_documented_defaults) {
+  const auto line = read({"./a"});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_EQ(line->options.memory_bytes, 8u << 20);
+  EXPECT_EQ(line->options.disk_bytes, 1u << 30);
+  EXPECT_EQ(line->options.flush_ms, 250u);
+  EXPECT_EQ(line->options.budget_percent, 1.0);
+  EXPECT_EQ(line->options.wait_s, 60u);
+  EXPECT_EQ(line->options.otf2_location_count, 4096u);
+  EXPECT_FALSE(line->options.no_assemble);
+  EXPECT_THAT(line->program, ElementsAre("./a"));
+}
+
+TEST(Options, end_at_the_program) {
+  const auto line = read({"-o", "out", "./a", "--memory", "1", "-v", "--", "x", "--bogus"});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_EQ(line->options.output_dir, "out");
+  EXPECT_FALSE(line->options.verbose);
+  EXPECT_THAT(line->program, ElementsAre("./a", "--memory", "1", "-v", "--", "x", "--bogus"));
+}
+
+TEST(Options, end_at_two_dashes) {
+  const auto line = read({"-v", "--", "-strange", "--", "-v"});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_TRUE(line->options.verbose);
+  EXPECT_THAT(line->program, ElementsAre("-strange", "--", "-v"));
+}
+
+TEST(Options, program_may_repeat_the_two_dashes) {
+  const auto line = read({"--", "bash", "-c", "true", "--"});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_THAT(line->program, ElementsAre("bash", "-c", "true", "--"));
+}
+
+TEST(Options, accept_every_spelling) {
+  const auto line = read({"-oshort", "--memory=1M", "--budget", "0.5", "--no-assemble", "a"});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_EQ(line->options.output_dir, "short");
+  EXPECT_EQ(line->options.memory_bytes, 1u << 20);
+  EXPECT_EQ(line->options.budget_percent, 0.5);
+  EXPECT_TRUE(line->options.no_assemble);
+}
+
+TEST(Options, take_the_last_of_a_repeated_one) {
+  const auto line = read({"-o", "first", "-o", "second", "a"});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_EQ(line->options.output_dir, "second");
+}
+
+TEST(Options, keep_empty_arguments_of_the_program) {
+  const auto line = read({"a", "", "b"});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_THAT(line->program, ElementsAre("a", "", "b"));
+}
+
+TEST(Options, refuse_an_unknown_one_by_name) {
+  const auto line = read({"--bogus", "./a"});
+  ASSERT_FALSE(line.has_value());
+  EXPECT_THAT(line.error().message, HasSubstr("--bogus"));
+  EXPECT_FALSE(read({"-x", "./a"}).has_value());
+}
+
+TEST(Options, refuse_a_missing_program_or_value) {
+  EXPECT_FALSE(read({}).has_value());
+  EXPECT_FALSE(read({"-v"}).has_value());
+  EXPECT_FALSE(read({"--"}).has_value());
+  EXPECT_FALSE(read({"-o"}).has_value());
+}
+
+TEST(Options, refuse_values_out_of_range_with_the_source) {
+  for (const char* bad : {"--memory=1k", "--memory=8X", "--memory=-1", "--budget=0", "--budget=101",
+                          "--wait=-1", "--wait=1.5", "--flush-ms=abc", "--disk=", "--wait=nan"}) {
+    EXPECT_FALSE(read({bad, "a"}).has_value()) << bad;
+  }
+  const auto line = read({"a"}, {"AON_MEMORY=much"});
+  ASSERT_FALSE(line.has_value());
+  EXPECT_THAT(line.error().message, HasSubstr("AON_MEMORY"));
+}
+
+TEST(Options, are_read_from_the_environment_below_the_command_line) {
+  const auto line = read({"--wait=3", "a"}, {"AON_WAIT=5", "AON_NODE_MEMORY=64MiB",
+                                             "AON_NO_ASSEMBLE=1", "AON_WITHOUT=perf,mpi"});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_EQ(line->options.wait_s, 3u);
+  EXPECT_EQ(line->options.node_memory_bytes, 64u << 20);
+  EXPECT_TRUE(line->options.no_assemble);
+  EXPECT_THAT(line->options.without, ElementsAre("perf", "mpi"));
+}
+
+TEST(Options, ignore_the_output_that_an_outer_run_exported) {
+  const auto line = read({"a"}, {"AON_OUTPUT=/outer", "AON_SOCKET=/run/s"});
+  ASSERT_TRUE(line.has_value());
+  EXPECT_EQ(line->options.output_dir, "");
+}
+
+TEST(Options, leave_everything_unread_when_disabled) {
+  const auto line = read({"a"}, {"AON_DISABLE=1", "AON_MEMORY=nonsense", "AON_CONFIG=/none"});
+  ASSERT_TRUE(line.has_value());
+  EXPECT_THAT(line->program, ElementsAre("a"));
+}
+
+class OptionsFile : public testing::Test {
+ protected:
+  OptionsFile() {
+    const int fd = mkstemp(path_);
+    if (fd >= 0) close(fd);
+  }
+  ~OptionsFile() override { unlink(path_); }
+  Result<CommandLine> read_with(const std::string& text, const Words& arguments,
+                                Words environment = {}) {
+    std::ofstream(path_) << text;
+    const std::string variable = std::string("AON_CONFIG=") + path_;
+    environment.push_back(variable.c_str());
+    return read(arguments, environment);
+  }
+  char path_[32] = "/tmp/aon-options-XXXXXX";
+};
+
+TEST_F(OptionsFile, is_below_environment_and_command_line) {
+  const auto line = read_with(
+      "memory = \"4MiB\"\nwait = 7\nbudget = 2.5\ndrop-spool = true\nwithout = [\"perf\"]\n"
+      "flush-ms = 100\n",
+      {"--wait=1", "a"}, {"AON_FLUSH_MS=50"});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_EQ(line->options.memory_bytes, 4u << 20);
+  EXPECT_EQ(line->options.wait_s, 1u);
+  EXPECT_EQ(line->options.flush_ms, 50u);
+  EXPECT_EQ(line->options.budget_percent, 2.5);
+  EXPECT_TRUE(line->options.drop_spool);
+  EXPECT_THAT(line->options.without, ElementsAre("perf"));
+}
+
+TEST_F(OptionsFile, names_the_mistake) {
+  const auto unknown = read_with("memorry = 1\n", {"a"});
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_THAT(unknown.error().message, HasSubstr("memorry"));
+  const auto broken = read_with("wait = 1\n = \n", {"a"});
+  ASSERT_FALSE(broken.has_value());
+  EXPECT_THAT(broken.error().message, HasSubstr(":2:"));
+  EXPECT_FALSE(read({"a"}, {"AON_CONFIG=/nonexistent/aon.toml"}).has_value());
+}
+
+TEST(Options, sizes_are_powers_of_1024) {
+  EXPECT_EQ(*parse_bytes("8MiB"), 8u << 20);
+  EXPECT_EQ(*parse_bytes("64k"), 65536u);
+  EXPECT_EQ(*parse_bytes("1G"), 1u << 30);
+  EXPECT_EQ(*parse_bytes("4096"), 4096u);
+  EXPECT_EQ(*parse_bytes("16 MB"), 16u << 20);
+  for (const char* bad : {"", "M", "8Q", "8MiBs", "18446744073709551615k", "-1", "1.5G"})
+    EXPECT_FALSE(parse_bytes(bad).has_value()) << bad;
+}
+
+TEST(Options, help_names_every_row) {
+  const std::string text = help_text();
+  for (const OptionSpec& spec : option_table()) {
+    EXPECT_THAT(text, HasSubstr(std::string("--") + spec.name));
+    EXPECT_THAT(text, HasSubstr(spec.help));
+  }
+  EXPECT_EQ(read({"--help"})->action, Action::kHelp);
+  EXPECT_EQ(read({"--version"})->action, Action::kVersion);
+}
+
+TEST(AgentArguments, are_read_back_as_written) {
+  AgentArguments values;
+  values.options = read({"-o", "/job dir", "--memory=1M", "--without=perf,nccl", "--budget=0.25",
+                         "--drop-spool", "--wait=0", "a"})
+                       ->options;
+  values.launch_id = "host-1=2";
+  values.listen_fd = 3;
+  values.lock_fd = 4;
+  const std::vector<std::string> texts = agent_arguments(values);
+  Words words;
+  for (const std::string& text : texts) words.push_back(text.c_str());
+  const auto back = read_agent_arguments(words);
+  ASSERT_TRUE(back.has_value()) << back.error().message;
+  EXPECT_EQ(back->launch_id, "host-1=2");
+  EXPECT_EQ(back->listen_fd, 3);
+  EXPECT_EQ(back->lock_fd, 4);
+  EXPECT_EQ(back->options.output_dir, "/job dir");
+  EXPECT_EQ(back->options.memory_bytes, 1u << 20);
+  EXPECT_THAT(back->options.without, ElementsAre("perf", "nccl"));
+  EXPECT_EQ(back->options.budget_percent, 0.25);
+  EXPECT_TRUE(back->options.drop_spool);
+  EXPECT_EQ(back->options.wait_s, 0u);
+}
+
+TEST(AgentArguments, refuse_what_is_missing) {
+  EXPECT_FALSE(read_agent_arguments(Words{"--output=/x", "--launch-id=1"}).has_value());
+  EXPECT_FALSE(read_agent_arguments(Words{"--bogus"}).has_value());
+}
+
+}  // namespace
+}  // namespace aon
