@@ -26,6 +26,9 @@
 
 namespace aon::writers {
 
+/// Local id of a region whose definition was lost; every `Group::region_map` has it.
+constexpr uint32_t kUnknownRegion = 0xffffffffu;
+
 struct GlobalRegion {
   std::string name;
   RegionRole role;
@@ -60,7 +63,7 @@ struct Location {
   std::string name;
   uint32_t process;  ///< its number on the node; spool::kNodeProcess: samples of the whole node
   uint16_t slot;     ///< of the ring; spool::kSeriesSlot for samples
-  bool in_archive;  ///< false above --otf2-locations: HDF5 and spool only
+  bool in_archive;   ///< false above --otf2-locations: HDF5 and spool only
 };
 
 /// One process. Groups 0 .. world-1 are the ranks; processes without a rank, or a second one with
