@@ -14,7 +14,8 @@
 ///
 /// Time is in ticks of the process's clock (TSC, or ns of CLOCK_MONOTONIC_RAW where the TSC is not
 /// constant). A duration that does not fit 32 bits sets kWideDuration: the field holds its low half
-/// and the last word of the record (a slot is added for it) holds the whole 64-bit duration.
+/// and the last word of the record holds the whole 64-bit duration (a slot is added where no word
+/// is free). Words that a kind does not use are zero.
 ///
 /// Order in a stream is the order of commit: a span is committed when it ends, so records that
 /// belong to a span (completions of a Waitall, calls made by a callback inside it) stand before it.

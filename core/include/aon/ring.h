@@ -65,6 +65,10 @@ enum SiteMode : uint32_t {
   kModeOff = 3,        ///< forwarded only (paused)
   kModeSample = 16,    ///< and above: counted exactly, one in `mode - kModeSample + 1` calls timed
 };
+/// Set beside the mode while the application has paused the recording (MPI_Pcontrol(0)). The
+/// process sets and clears it; the agent changes a mode by CAS, keeps this bit, and leaves a site
+/// alone whose mode is kModeUndefined.
+constexpr uint32_t kModePaused = 1u << 31;
 
 struct alignas(64) ChunkHeader {
   /// Low half: bytes of records behind this header; high half: counted records among them. One
@@ -117,6 +121,24 @@ struct alignas(64) ThreadSlot {
 };
 static_assert(sizeof(ThreadSlot) == 192);
 
+/// Who wrote a ring that no agent has seen.
+struct ProcessIdentity {
+  int32_t pid;
+  int32_t rank;         ///< from the environment, -1 none
+  uint32_t world_size;  ///< 0 unknown
+  uint32_t reserved;
+  uint64_t start_time_ticks;  ///< field 22 of /proc/PID/stat
+  char program[256];          ///< /proc/PID/exe, cut
+};
+
+/// One pairing of the clocks; the error is at most half of bracket_ticks.
+struct ClockPair {
+  uint64_t ticks;
+  uint64_t monotonic_raw_ns;
+  uint64_t realtime_ns;
+  uint64_t bracket_ticks;
+};
+
 struct alignas(4096) RingHeader {
   uint64_t magic;
   uint32_t abi;
@@ -130,6 +152,9 @@ struct alignas(4096) RingHeader {
   uint64_t total_bytes;
   uint32_t process;  ///< number of the process on its node
   uint32_t launch_flags;
+  ProcessIdentity identity;  ///< only in a file written without an agent
+  ClockPair clock_first;     ///< the same: at attach
+  ClockPair clock_last;      ///< and when the last chunk was taken
   alignas(
       64) std::atomic<uint32_t> slots_used;  ///< slots below this have been active at least once
   std::atomic<uint64_t> refused_no_slot;     ///< records of threads for which there was no slot

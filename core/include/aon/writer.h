@@ -2,19 +2,25 @@
 /// libstdc++ needed.
 ///
 /// Every thread has one Writer, owned by libaon.so and found through the one thread_local pointer
-/// of the runtime. A Writer lives in memory that the kernel wipes in a fork()ed child
-/// (MADV_WIPEONFORK): all zero means "not attached", and every pointer here is null then, so a
-/// child never touches its parent's ring. Thread: each writes its own stream.   Signal: safe. Cost:
-/// two TSC reads and about 2 ns per span.
+/// of the runtime. Writers live in memory that the kernel wipes in a fork()ed child
+/// (MADV_WIPEONFORK): all zero means "not attached", every pointer is null then, so a child never
+/// touches its parent's ring.
+/// Thread: each writes its own stream.   Signal: safe.
+/// Cost: two TSC reads and about 2 ns per call; counted or paused calls at most 1 ns, no clock.
 ///
-/// Pattern of a wrapper around a leaf call (plugins/mpi is generated like this):
+/// Pattern of a wrapper around a leaf call (the wrappers of plugins/mpi look like this):
 ///
 ///     Writer* w = writer();
-///     uint32_t mode = site_mode(w, site);            // one load; slow path defines the site at
-///     its first call if (mode != kModeFull) ...                     // count, or forward SpanScope
-///     span(w, site, comm, peer_tag, bytes);  // open-span slot, start ticks int result =
-///     real(...); span.finish(...)                                 // end ticks, record, commit,
-///     slot cleared
+///     const uint32_t mode = site_mode(w, kSite);  // one load; the first call defines the site
+///     uint32_t weight = 1;
+///     if (mode != kModeFull) {
+///       weight = count_call(w, kSite, mode);      // 0: only counted, or paused
+///       if (weight == 0) return real(...);
+///     }
+///     OpenCall call = begin_call(w, kSite.id, comm, peer_tag, bytes);  // start, open-span slot
+///     const int result = real(...);
+///     finish_message(call, flags, comm, bytes, peer_tag, request);     // end, record, slot cleared
+///     return result;
 #pragma once
 
 #include <aon/record.h>
@@ -44,19 +50,29 @@ struct WriterContext {
   uint64_t last_refused_ticks;
 };
 
-/// Per-thread writer. `modes` null: not attached (first event, or a fork()ed child).
+/// Per-thread writer. `modes` null: not attached (first event, or a fork()ed child). `slot` null:
+/// nothing is recorded in this process.
 struct Writer {
   const std::atomic<uint32_t>* modes;  ///< kMaxSites mode words in the ring
-  uint64_t* counters;  ///< kMaxCounters counters of this slot, or null before the first count
+  std::atomic<uint64_t>* counters;  ///< kMaxCounters of this slot, or null before the first count
   ThreadSlot* slot;
   uint32_t depth;       ///< writer contexts in use: 0 outside emit
-  uint32_t span_depth;  ///< open spans of this thread
+  uint32_t span_depth;  ///< open calls of this thread
   uint32_t clock_is_tsc;
-  uint32_t sample_countdown;
-  const char* stack_low;
-  const char* stack_high;
+  uint32_t reserved32;
+  const char* span_frame[kOpenSpans];  ///< frame of each open call (longjmp recovery)
   WriterContext context[kContexts];
-  uint64_t reserved[4];
+  uint64_t reserved[7];
+};
+static_assert(sizeof(Writer) == 4 * 64);
+
+/// A call site: a function that has a wrapper. Constants of the wrapper's object file.
+struct Site {
+  uint32_t id;  ///< also the id of its region; 0 to 503 plugins/mpi, 504 to 1023 other shims
+  const char* name;
+  uint8_t role;           ///< RegionRole
+  uint8_t paradigm;       ///< Paradigm
+  uint32_t default_mode;  ///< SiteMode until the agent says otherwise
 };
 
 extern "C" {
@@ -65,40 +81,62 @@ extern "C" {
 extern AON_EXPORT __thread Writer* aon_thread_writer;
 
 /// Attaches the process and the thread if needed. Returns the thread's writer, or null when nothing
-/// is recorded. Thread: any.   Signal: safe once the thread is attached; before that the event is
-/// refused. Cost: first event of a process at most 20 ms, first event of a thread a few us; never
-/// waits otherwise.
+/// is recorded.
+/// Thread: any.   Signal: safe; an event that meets another attach under way is refused.
+/// Cost: first event of a process at most 20 ms, first event of a thread a few us; never waits
+/// otherwise.
 AON_EXPORT Writer* aon_attach() noexcept;
 
-/// Gives `context` room for `bytes` (links a new chunk). False: pool full; the refusal is counted.
-/// Cost: at most 1 us, no syscall.
-AON_EXPORT bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t bytes,
+/// Gives `context` room for `bytes` (links a new chunk). False: pool full; a counted record is
+/// counted as refused.
+/// Thread: owner.   Signal: safe.   Cost: at most 1 us, no syscall.
+AON_EXPORT bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t bytes, bool counted,
                                   uint64_t ticks) noexcept;
 
-/// Depth after frames that were left by longjmp or an exception are taken off.
-AON_EXPORT uint32_t aon_writer_unwind(Writer* w, const char* frame) noexcept;
+/// Depth after frames that were left by longjmp or an exception are taken off; what they left
+/// half-done is repaired. kContexts: no context is free, the record is refused (and counted here if
+/// `counted`).
+/// Cost: one syscall (sigaltstack), only when an emit was interrupted.
+AON_EXPORT uint32_t aon_writer_unwind(Writer* w, const char* frame, bool counted) noexcept;
 
-/// Defines region `site` (its id is the site) at its first call, stores `default_mode` unless the
-/// agent has chosen one, and returns the mode. Sites 0 to 503 belong to plugins/mpi, 504 to 1023 to
-/// other shims.
-AON_EXPORT uint32_t aon_site_first_call(uint32_t site, const char* name, uint8_t role,
-                                        uint8_t paradigm, uint32_t default_mode) noexcept;
+/// The same for open calls: sets span_depth to the number of those that are still running.
+AON_EXPORT void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept;
 
-/// Gives the slot of `w` a counter page. False: pool full (the call is then recorded as refused).
+/// Writes a record that was built elsewhere; what is not on the fast path.
+/// Thread: owner.   Signal: safe.
+AON_EXPORT bool aon_writer_put(Writer* w, const Record* record) noexcept;
+
+/// Attaches if needed, defines the region of `site` at its first call, stores the default mode, and
+/// returns the mode (kModeOff when nothing is recorded). Load writer() again afterwards.
+AON_EXPORT uint32_t aon_site_first_call(const Site* site) noexcept;
+
+/// Gives the slot of `w` a chunk of counters. False: pool full; the call is counted as refused.
 AON_EXPORT bool aon_writer_add_counters(Writer* w) noexcept;
 
-/// Writes a definition (definition.h): `payload` then `text`, the NUL-terminated strings. Takes the
-/// process's definition lock; never in a signal handler. False: no room, counted; the id stays
-/// undefined in the output.
+/// Writes a definition (definition.h): `payload` then `text`, the NUL-terminated strings.
+/// Thread: any; takes the process's definition lock.   Signal: no.
+/// Errors: false when there is no room, counted as refused; the id stays undefined in the output.
 AON_EXPORT bool aon_define(uint32_t type, const void* payload, uint32_t payload_bytes,
                            const char* text, uint32_t text_bytes) noexcept;
 
-/// Id of the region `name` (>= kFirstDynamicRegion), defined once per process. May lock; never in a
-/// signal handler.
+/// Id of the region `name` (>= kFirstDynamicRegion), defined once per process; 0 when nothing is
+/// recorded.
+/// Thread: any; may lock.   Signal: no.
 AON_EXPORT uint32_t aon_intern_region(const char* name, uint8_t role, uint8_t paradigm) noexcept;
+
+/// Pauses or resumes all call sites of the process (kModePaused) and sets RingHeader::paused, which
+/// annotations heed.
+AON_EXPORT void aon_set_paused(bool paused) noexcept;
 }
 
 [[gnu::always_inline]] inline Writer* writer() { return aon_thread_writer; }
+
+/// The calling thread's writer, attached, or null when nothing is recorded. For records that have
+/// no call site: annotations, identity.
+[[gnu::always_inline]] inline Writer* attached_writer() {
+  Writer* w = aon_thread_writer;
+  return AON_LIKELY(w->slot != nullptr) ? w : aon_attach();
+}
 
 /// Ticks of the process's clock.
 [[gnu::always_inline]] inline uint64_t ticks(const Writer* w) {
@@ -112,21 +150,47 @@ AON_EXPORT uint32_t aon_intern_region(const char* name, uint8_t role, uint8_t pa
 
 [[gnu::always_inline]] inline void compiler_barrier() { asm volatile("" ::: "memory"); }
 
+[[gnu::always_inline]] inline const char* current_frame() {
+  return static_cast<const char*>(__builtin_frame_address(0));
+}
+
+/// What the wrapper of `site` does with this call: a SiteMode, kModePaused possibly set. The first
+/// call of a thread attaches it, the first call of a site defines it.
+[[gnu::always_inline]] inline uint32_t site_mode(Writer*& w, const Site& site) {
+  uint32_t mode = kModeUndefined;
+  if (AON_LIKELY(w->modes != nullptr)) mode = w->modes[site.id].load(std::memory_order_relaxed);
+  if (AON_UNLIKELY(mode == kModeUndefined)) {
+    mode = aon_site_first_call(&site);
+    w = writer();
+  }
+  return mode;
+}
+
+/// Counts a call whose mode is not kModeFull. Returns 0 when the call is only forwarded, else its
+/// weight: it is timed and stands for that many calls. The calls to time are spread evenly by the
+/// golden ratio (Weyl's sequence), so a period in the program does not hide some of them.
+[[gnu::always_inline]] inline uint32_t count_call(Writer* w, const Site& site, uint32_t mode) {
+  if (mode == kModeOff || mode >= kModePaused || site.id >= kMaxCounters) return 0;
+  if (AON_UNLIKELY(w->counters == nullptr) && !aon_writer_add_counters(w)) return 0;
+  std::atomic<uint64_t>& counter = w->counters[site.id];
+  const uint64_t count = counter.load(std::memory_order_relaxed) + 1;
+  counter.store(count, std::memory_order_relaxed);
+  if (mode < kModeSample) return 0;
+  const uint32_t period = mode - kModeSample + 1;
+  const uint32_t point = static_cast<uint32_t>(count) * 0x9e3779b1u;
+  return (uint64_t{point} * period) >> 32 == 0 ? period : 0;
+}
+
 /// Writes one record of `slots` slots: `fill` stores its bytes. Returns false when it was refused
-/// (and counted). `fill` must not touch anything but the record.
+/// (and counted). `fill` must not touch anything but the record. `w` is attached.
 template <class Fill>
 [[gnu::always_inline]] inline bool emit(Writer* w, uint32_t slots, bool counted, uint64_t now,
                                         Fill fill) {
-  const char* frame = static_cast<const char*>(__builtin_frame_address(0));
+  const char* frame = current_frame();
   uint32_t depth = w->depth;
   if (AON_UNLIKELY(depth != 0)) {
-    depth = aon_writer_unwind(w, frame);
-    if (depth >= kContexts) {
-      std::atomic<uint64_t>& refused = w->slot->stream[kContexts - 1].refused;
-      refused.store(refused.load(std::memory_order_relaxed) + (counted ? 1 : 0),
-                    std::memory_order_relaxed);
-      return false;
-    }
+    depth = aon_writer_unwind(w, frame, counted);
+    if (depth >= kContexts) return false;
   }
   WriterContext& context = w->context[depth];
   context.frame = frame;
@@ -136,7 +200,7 @@ template <class Fill>
   const uint32_t bytes = slots * kSlotBytes;
   bool ok = true;
   if (AON_UNLIKELY(static_cast<uint64_t>(context.end - context.cursor) < bytes)) {
-    ok = aon_writer_extend(w, &context, bytes, now);
+    ok = aon_writer_extend(w, &context, bytes, counted, now);
   }
   if (AON_LIKELY(ok)) {
     fill(context.cursor);
@@ -148,6 +212,131 @@ template <class Fill>
   compiler_barrier();
   w->depth = depth;
   return ok;
+}
+
+/// A call that has been entered: what its wrapper keeps across the real call.
+struct OpenCall {
+  Writer* w;
+  uint64_t start_ticks;
+  uint32_t depth;  ///< of calls around it
+  uint32_t region;
+};
+
+/// Enters a call: reads the clock and, up to kOpenSpans deep, shows it in the thread's open-span
+/// slot. Each begin_call is followed by one finish_...().
+[[gnu::always_inline]] inline OpenCall begin_call(Writer* w, uint32_t region,
+                                                  uint32_t communicator = 0, uint64_t peer_tag = 0,
+                                                  uint64_t bytes = 0) {
+  const char* frame = current_frame();
+  if (AON_UNLIKELY(w->span_depth != 0)) aon_writer_unwind_spans(w, frame);
+  const uint32_t depth = w->span_depth;
+  const uint64_t start = ticks(w);
+  if (AON_LIKELY(depth < kOpenSpans)) {
+    w->span_frame[depth] = frame;
+    OpenSpan& open = w->slot->open[depth];
+    open.region = region;
+    open.communicator = communicator;
+    open.peer_tag = peer_tag;
+    open.bytes = bytes;
+    open.start_ticks.store(start, std::memory_order_release);  // pairs with ring:open
+  }
+  w->span_depth = depth + 1;
+  return OpenCall{w, start, depth, region};
+}
+
+/// Leaves a call: reads the clock and writes its record with `kWords` words behind the first slot.
+template <uint32_t kWords>
+[[gnu::always_inline]] inline void finish_call(const OpenCall& call, RecordKind kind,
+                                               uint16_t flags, uint32_t a32, uint64_t a64,
+                                               const uint64_t* words) {
+  constexpr uint32_t kSlots = 1 + (kWords + 3) / 4;
+  Writer* w = call.w;
+  const uint64_t end = ticks(w);
+  const uint64_t duration = end - call.start_ticks;
+  if (AON_UNLIKELY(w->slot == nullptr)) return;  // a child that was fork()ed inside the call
+  const uint16_t all_flags = static_cast<uint16_t>(flags | (call.depth != 0 ? kInsideSpan : 0));
+  const auto build = [&](RecordHead* head, uint8_t slots) {
+    *head = RecordHead{call.start_ticks,
+                       static_cast<uint32_t>(duration),
+                       kind,
+                       slots,
+                       all_flags,
+                       call.region,
+                       a32,
+                       a64};
+    uint64_t* out = reinterpret_cast<uint64_t*>(head + 1);
+    for (uint32_t i = 0; i < (slots - 1u) * 4u; ++i) out[i] = i < kWords ? words[i] : 0;
+  };
+  if (AON_LIKELY(duration >> 32 == 0)) {
+    emit(w, kSlots, is_counted(kind), end,
+         [&](char* at) { build(reinterpret_cast<RecordHead*>(at), kSlots); });
+  } else {
+    constexpr uint32_t kWideSlots = 1 + (kWords + 4) / 4;
+    static_assert(kWideSlots <= kMaxSlots);
+    Record record;
+    build(&record.head, kWideSlots);
+    record.head.flags |= kWideDuration;
+    record.words[(kWideSlots - 1) * 4 - 1] = duration;
+    aon_writer_put(w, &record);
+  }
+  if (AON_LIKELY(call.depth < kOpenSpans)) {
+    w->slot->open[call.depth].start_ticks.store(0,
+                                                std::memory_order_release);  // pairs with ring:open
+  }
+  w->span_depth = call.depth;
+}
+
+/// `weight` is what count_call() returned; 1 for a call recorded in full.
+[[gnu::always_inline]] inline void finish_span(const OpenCall& call, uint16_t flags = 0,
+                                               uint32_t weight = 1) {
+  if (weight > 1) flags |= kSampledCall;
+  finish_call<0>(call, RecordKind::kSpan, flags, 0, weight > 1 ? weight : 0, nullptr);
+}
+
+[[gnu::always_inline]] inline void finish_message(const OpenCall& call, uint16_t flags,
+                                                  uint32_t communicator, uint64_t bytes,
+                                                  uint64_t peer_tag, uint64_t request) {
+  const uint64_t words[] = {peer_tag, request};
+  finish_call<2>(call, RecordKind::kMessage, flags, communicator, bytes, words);
+}
+
+[[gnu::always_inline]] inline void finish_exchange(const OpenCall& call, uint16_t flags,
+                                                   uint32_t communicator, uint64_t bytes_sent,
+                                                   uint64_t destination_tag,
+                                                   uint64_t bytes_received, uint64_t source_tag) {
+  const uint64_t words[] = {destination_tag, bytes_received, source_tag};
+  finish_call<3>(call, RecordKind::kExchange, flags, communicator, bytes_sent, words);
+}
+
+/// `root_operation` is pack_pair(root or -1, CollectiveOperation).
+[[gnu::always_inline]] inline void finish_collective(const OpenCall& call, uint16_t flags,
+                                                     uint32_t communicator, uint64_t bytes_sent,
+                                                     uint64_t bytes_received,
+                                                     uint64_t root_operation, uint64_t request) {
+  const uint64_t words[] = {bytes_received, root_operation, request};
+  finish_call<3>(call, RecordKind::kCollective, flags, communicator, bytes_sent, words);
+}
+
+/// A record without a duration (kCompletion, kBegin, kEnd, kMark, kSample) at time `now`.
+template <uint32_t kWords>
+[[gnu::always_inline]] inline bool put_event(Writer* w, RecordKind kind, uint64_t now,
+                                             uint16_t flags, uint32_t id, uint32_t a32,
+                                             uint64_t a64, const uint64_t* words) {
+  constexpr uint32_t kSlots = 1 + (kWords + 3) / 4;
+  const uint16_t all_flags = static_cast<uint16_t>(flags | (w->span_depth != 0 ? kInsideSpan : 0));
+  return emit(w, kSlots, is_counted(kind), now, [&](char* at) {
+    RecordHead* head = reinterpret_cast<RecordHead*>(at);
+    *head = RecordHead{now, 0, kind, kSlots, all_flags, id, a32, a64};
+    uint64_t* out = reinterpret_cast<uint64_t*>(head + 1);
+    for (uint32_t i = 0; i < (kSlots - 1) * 4; ++i) out[i] = i < kWords ? words[i] : 0;
+  });
+}
+
+[[gnu::always_inline]] inline bool put_completion(Writer* w, uint64_t now, uint16_t flags,
+                                                  uint32_t communicator, uint64_t bytes,
+                                                  uint64_t peer_tag, uint64_t request) {
+  const uint64_t words[] = {peer_tag, request};
+  return put_event<2>(w, RecordKind::kCompletion, now, flags, 0, communicator, bytes, words);
 }
 
 }  // namespace aon
