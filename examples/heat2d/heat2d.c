@@ -102,7 +102,7 @@ static Options parse(int argc, char** argv) {
   return options;
 }
 
-/* Lays the ranks out as a grid and makes this rank's tile, cold but for the plate's hot top edge. */
+/* Lays the ranks out as a grid and makes this rank's tile, cold but for the plate's hot edge. */
 static Tile make_tile(const Options* options) {
   Tile tile;
   memset(&tile, 0, sizeof tile);
