@@ -86,7 +86,8 @@ struct Model {
   std::vector<GlobalRegion> regions;
   std::vector<GlobalCommunicator> communicators;
   std::vector<GlobalMetric> metrics;
-  uint64_t start_ns;  ///< CLOCK_REALTIME, of the earliest event
+  std::vector<uint64_t> clock_error_ns;  ///< bound of each node's clock, by index in Job::nodes
+  uint64_t start_ns;                     ///< CLOCK_REALTIME, about when the first process began
   uint64_t end_ns;
 };
 
