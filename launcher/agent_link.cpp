@@ -1,0 +1,234 @@
+#include "launcher/agent_link.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/base/lease.h"
+
+extern char** environ;
+
+namespace aon::launcher {
+namespace {
+
+constexpr int kJoinTries = 100;           ///< of 1 ms each: the winner only has to bind
+constexpr int kBacklog = 4096;            ///< ranks that may register before the agent runs
+constexpr int kAgentFirstDescriptor = 3;  ///< listener; the lock is the next
+
+Error system_error(const std::string& what) {
+  return {Code::kUnavailable, what + ": " + strerror(errno)};
+}
+
+/// FNV-1a, 64 bit: names need no more.
+uint64_t hash_text(const std::string& text, uint64_t hash) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return hash;
+}
+
+std::string hex(uint64_t value) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(16, '0');
+  for (int i = 15; i >= 0; --i, value >>= 4) text[static_cast<size_t>(i)] = kDigits[value & 15];
+  return text;
+}
+
+/// True when `dir` is a real folder of this user that nobody else can enter.
+bool is_private_folder(const std::string& dir) {
+  struct stat status {};
+  return lstat(dir.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == geteuid() && (status.st_mode & 077) == 0;
+}
+
+std::string runtime_folder() {
+  const char* session = getenv("XDG_RUNTIME_DIR");
+  if (session != nullptr && *session == '/' && is_private_folder(session))
+    return std::string(session) + "/aon";
+  return "/tmp/aon-" + std::to_string(geteuid());
+}
+
+Status make_runtime_folder(const std::string& dir) {
+  if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) return system_error("cannot create " + dir);
+  if (!is_private_folder(dir))
+    return Error{Code::kUnavailable, dir + " is not a 0700 folder of this user; remove it"};
+  return {};
+}
+
+bool fill_address(const std::string& path, sockaddr_un& address) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return false;
+  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return true;
+}
+
+/// Takes the lock if it is free and its file still has its name.
+Result<UniqueFd> try_lock(const std::string& path) {
+  UniqueFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock) return system_error("cannot open " + path);
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return Error{Code::kBusy, path + " is held"};
+    return system_error("cannot lock " + path);
+  }
+  struct stat held {};
+  struct stat named {};
+  if (fstat(lock.get(), &held) != 0 || stat(path.c_str(), &named) != 0 ||
+      held.st_ino != named.st_ino) {
+    return Error{Code::kBusy, path + " was removed"};
+  }
+  return lock;
+}
+
+Result<UniqueFd> listen_on(const std::string& path) {
+  sockaddr_un address{};
+  if (!fill_address(path, address))
+    return Error{Code::kUnavailable, path + " is too long for a socket"};
+  UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener) return system_error("cannot create a socket");
+  unlink(path.c_str());
+  const mode_t old_mask = umask(0077);
+  const int bound = bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  umask(old_mask);
+  if (bound != 0 || listen(listener.get(), kBacklog) != 0)
+    return system_error("cannot listen on " + path);
+  return listener;
+}
+
+agent::MessageHeader header_of(agent::MessageType type, uint32_t bytes) {
+  return {agent::kProtocolMagic, agent::kProtocolVersion, type, bytes};
+}
+
+Status send_packet(int connection, const void* packet, size_t bytes) {
+  if (send(connection, packet, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes)) return {};
+  return system_error("cannot reach the agent");
+}
+
+void pause_one_ms() {
+  const timespec pause{0, 1'000'000};
+  nanosleep(&pause, nullptr);
+}
+
+/// The descriptors and signals the agent starts with; everything else it closes itself.
+void prepare_spawn(posix_spawn_file_actions_t& actions, posix_spawnattr_t& attributes,
+                   const AgentLink& link) {
+  posix_spawn_file_actions_init(&actions);
+  for (int fd = 0; fd < kAgentFirstDescriptor; ++fd)
+    posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+  posix_spawn_file_actions_adddup2(&actions, link.listener.get(), kAgentFirstDescriptor);
+  posix_spawn_file_actions_adddup2(&actions, link.lock.get(), kAgentFirstDescriptor + 1);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+                                            POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_USEVFORK);
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+}
+
+/// The agent must not profile itself: environ without LD_PRELOAD.
+std::vector<char*> environment_without_preload() {
+  std::vector<char*> kept;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (strncmp(*entry, "LD_PRELOAD=", 11) != 0) kept.push_back(*entry);
+  }
+  kept.push_back(nullptr);
+  return kept;
+}
+
+}  // namespace
+
+std::string socket_path(const std::string& launch_id, const std::string& output) {
+  uint64_t hash = hash_text(local_host_name() + "\n", 0xcbf29ce484222325ull);
+  hash = hash_text(launch_id + "\n", hash);
+  return runtime_folder() + "/" + hex(hash_text(output, hash));
+}
+
+Result<UniqueFd> connect_agent(const std::string& path) {
+  sockaddr_un address{};
+  if (!fill_address(path, address)) return Error{Code::kNotFound, path + " is too long"};
+  UniqueFd connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!connection) return system_error("cannot create a socket");
+  if (connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+    const Code code = errno == EAGAIN ? Code::kBusy : Code::kNotFound;
+    return Error{code, "no agent on " + path + ": " + strerror(errno)};
+  }
+  return connection;
+}
+
+Result<AgentLink> join_or_listen(const std::string& path) {
+  if (Status status = make_runtime_folder(path.substr(0, path.rfind('/'))); !status)
+    return status.error();
+  for (int attempt = 0; attempt < kJoinTries; ++attempt) {
+    AgentLink link;
+    link.socket = path;
+    if (Result<UniqueFd> connection = connect_agent(path)) {
+      link.connection = std::move(*connection);
+      return link;
+    }
+    Result<UniqueFd> lock = try_lock(path + ".lock");
+    if (lock) {
+      Result<UniqueFd> listener = listen_on(path);
+      if (!listener) return listener.error();
+      link.lock = std::move(*lock);
+      link.listener = std::move(*listener);
+      return link;
+    }
+    if (lock.error().code != Code::kBusy) return lock.error();
+    pause_one_ms();
+  }
+  return Error{Code::kUnavailable, "the agent behind " + path + " does not answer"};
+}
+
+Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArguments arguments) {
+  // dup2 onto itself would leave close-on-exec set, so keep both above the numbers they get.
+  for (UniqueFd* fd : {&link.listener, &link.lock}) {
+    const int high = fcntl(fd->get(), F_DUPFD_CLOEXEC, kAgentFirstDescriptor + 2);
+    if (high < 0) return system_error("cannot move a descriptor");
+    fd->reset(high);
+  }
+  arguments.listen_fd = kAgentFirstDescriptor;
+  arguments.lock_fd = kAgentFirstDescriptor + 1;
+  const std::vector<std::string> texts = agent_arguments(arguments);
+  std::vector<char*> words{const_cast<char*>("aon-agent")};
+  for (const std::string& text : texts) words.push_back(const_cast<char*>(text.c_str()));
+  words.push_back(nullptr);
+  std::vector<char*> variables = environment_without_preload();
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  prepare_spawn(actions, attributes, link);
+  pid_t pid = -1;
+  const int error_number =
+      posix_spawn(&pid, agent.c_str(), &actions, &attributes, words.data(), variables.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error_number == 0) return pid;
+  unlink(link.socket.c_str());
+  return Error{Code::kUnavailable, "cannot start " + agent + ": " + strerror(error_number)};
+}
+
+Status send_register(int connection, pid_t pid, uint32_t expected_local_ranks) {
+  agent::Register packet{};
+  packet.header = header_of(agent::MessageType::kRegister, sizeof(packet));
+  packet.pid = pid;
+  packet.expected_local_ranks = expected_local_ranks;
+  return send_packet(connection, &packet, sizeof(packet));
+}
+
+Status send_wait(int connection) {
+  agent::Wait packet{};
+  packet.header = header_of(agent::MessageType::kWait, sizeof(packet));
+  return send_packet(connection, &packet, sizeof(packet));
+}
+
+}  // namespace aon::launcher

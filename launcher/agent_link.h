@@ -1,0 +1,56 @@
+/// The way from aon-run to the agent of its node: who starts it, how ranks register, how one waits.
+///
+///     aon-run, any rank                     lock file              socket
+///     connect ------------------------------------------------------> agent answers: joined
+///        '-- nobody listens: flock, no wait
+///                 got it ---> unlink + bind + listen, spawn aon-agent with both descriptors: started
+///                 held ----> the winner binds within microseconds: connect again
+///
+/// The lock belongs to the open file, so the agent holds it until it closes the descriptor: it does
+/// so when it accepts no more ranks, after removing lock file and socket. A lock taken on a file
+/// that was removed meanwhile is recognised and taken again.
+/// Sockets are in $XDG_RUNTIME_DIR/aon, or /tmp/aon-UID: 0700, owned by the user, no link.
+///
+/// Thread: one.   Cost: 3 system calls for a rank that joins; about 1 ms for the one that starts.
+/// Errors: every failure is ours; the program then runs without an agent.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "core/agent/protocol.h"
+#include "core/base/options.h"
+#include "core/base/result.h"
+#include "core/base/unique_fd.h"
+
+namespace aon::launcher {
+
+/// Path of the socket of (`launch_id`, `output`) on this node. Makes no file.
+std::string socket_path(const std::string& launch_id, const std::string& output);
+
+struct AgentLink {
+  std::string socket;   ///< its path
+  UniqueFd connection;  ///< set when another process had started the agent
+  UniqueFd listener;    ///< set when this one has to
+  UniqueFd lock;
+};
+
+/// Connects, or becomes the one that starts the agent.
+Result<AgentLink> join_or_listen(const std::string& socket);
+
+/// Starts `agent` with the link's listener and lock, in a session of its own, without waiting.
+/// Returns its pid.
+Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArguments arguments);
+
+/// One connection attempt, without waiting.
+Result<UniqueFd> connect_agent(const std::string& socket);
+
+/// Tells the agent to watch `pid`. No reply.
+Status send_register(int connection, pid_t pid, uint32_t expected_local_ranks);
+
+/// Asks for a Done once the files are complete.
+Status send_wait(int connection);
+
+}  // namespace aon::launcher

@@ -1,0 +1,65 @@
+#include "launcher/environment.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace aon::launcher {
+namespace {
+
+/// True when the list of paths, separated as ld.so accepts it, has `path`.
+bool list_has(std::string_view list, std::string_view path) {
+  size_t begin = 0;
+  while (begin <= list.size()) {
+    size_t end = list.find_first_of(": ", begin);
+    if (end == std::string_view::npos) end = list.size();
+    if (list.substr(begin, end - begin) == path) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+std::string with_preload(const char* users, const std::string& ours) {
+  if (users == nullptr || *users == '\0') return ours;
+  if (list_has(users, ours)) return users;
+  return std::string(users) + ":" + ours;
+}
+
+void add_plugin(const char* name, const std::string& path, bool is_wanted,
+                const Environment& environment, ProgramEnvironment& result) {
+  if (path.empty() || !is_wanted) return;
+  const char* users = environment(name);
+  if (users == nullptr || *users == '\0') {
+    result.variables.push_back({name, path});
+  } else if (path != users) {
+    result.left_alone.emplace_back(name);
+  }
+}
+
+}  // namespace
+
+bool provider_is_wanted(const Options& options, const std::string& name) {
+  const auto has = [&](const std::vector<std::string>& list) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  return (options.providers.empty() || has(options.providers)) && !has(options.without);
+}
+
+ProgramEnvironment program_environment(const Options& options, const Installation& files,
+                                       const std::string& socket, const std::string& output_dir,
+                                       const Environment& environment) {
+  ProgramEnvironment result;
+  const std::string& library =
+      provider_is_wanted(options, "mpi") ? files.mpi_library : files.runtime_library;
+  result.variables.push_back({"LD_PRELOAD", with_preload(environment("LD_PRELOAD"), library)});
+  if (!socket.empty()) result.variables.push_back({"AON_SOCKET", socket});
+  result.variables.push_back({"AON_OUTPUT", output_dir});
+  add_plugin("CUDA_INJECTION64_PATH", files.cuda_injection, provider_is_wanted(options, "cupti"),
+             environment, result);
+  add_plugin("NVTX_INJECTION64_PATH", files.nvtx_injection, provider_is_wanted(options, "nvtx"),
+             environment, result);
+  add_plugin("NCCL_PROFILER_PLUGIN", files.nccl_plugin, provider_is_wanted(options, "nccl"),
+             environment, result);
+  return result;
+}
+
+}  // namespace aon::launcher

@@ -1,0 +1,42 @@
+/// What aon-run puts into the program's environment, and nothing else:
+///
+/// | variable                | value                                | when it was set already     |
+/// |-------------------------|--------------------------------------|-----------------------------|
+/// | LD_PRELOAD              | the user's, then libaon-mpi.so       | kept, ours behind it        |
+/// | AON_SOCKET, AON_OUTPUT  | socket of the agent, job directory   | replaced                    |
+/// | CUDA_INJECTION64_PATH,  | our plugin, if installed             | left alone, reported        |
+/// | NVTX_INJECTION64_PATH,  |                                      |                             |
+/// | NCCL_PROFILER_PLUGIN    |                                      |                             |
+///
+/// The user's own preload stands first, so that a tool of theirs that wraps MPI works exactly as
+/// without us.   Thread: one, before exec.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/options.h"
+#include "launcher/installation.h"
+#include "launcher/launch_id.h"
+
+namespace aon::launcher {
+
+struct Variable {
+  std::string name;
+  std::string value;
+};
+
+struct ProgramEnvironment {
+  std::vector<Variable> variables;
+  std::vector<std::string> left_alone;  ///< names that the user had set
+};
+
+/// True when `name` is to record under --providers and --without.
+bool provider_is_wanted(const Options& options, const std::string& name);
+
+/// `socket` empty: no agent; the runtime falls back to a file in the job directory.
+ProgramEnvironment program_environment(const Options& options, const Installation& files,
+                                       const std::string& socket, const std::string& output_dir,
+                                       const Environment& environment);
+
+}  // namespace aon::launcher

@@ -1,0 +1,137 @@
+#include "launcher/job_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/lease.h"
+
+namespace aon::launcher {
+namespace {
+
+constexpr int kMaxSuffix = 9999;
+constexpr char kIdentityFile[] = "/.launch";
+
+Error path_error(const std::string& path, int error_number) {
+  const bool disk_is_full = error_number == ENOSPC || error_number == EDQUOT || error_number == EIO;
+  return {disk_is_full ? Code::kIo : Code::kInvalid, "cannot use output directory " + path + ": " +
+                                                         strerror(error_number) +
+                                                         "; choose another with -o DIR"};
+}
+
+std::string identity_text(const Launch& launch) {
+  return "launch " + launch.id + "\nevidence " + launch.evidence + "\n";
+}
+
+std::string read_identity(const std::string& dir) {
+  const int fd = open((dir + kIdentityFile).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return {};
+  char buffer[4096];
+  const ssize_t count = read(fd, buffer, sizeof(buffer));
+  close(fd);
+  return count > 0 ? std::string(buffer, static_cast<size_t>(count)) : std::string();
+}
+
+/// True when `dir` holds nothing but identity files that are being made.
+bool is_unused(const std::string& dir) {
+  DIR* entries = opendir(dir.c_str());
+  if (entries == nullptr) return false;
+  bool is_empty = true;
+  while (const dirent* entry = readdir(entries)) {
+    const bool is_own = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                        strncmp(entry->d_name, kIdentityFile + 1, strlen(kIdentityFile + 1)) == 0;
+    if (!is_own) is_empty = false;
+  }
+  closedir(entries);
+  return is_empty;
+}
+
+/// Puts `text` into DIR/.launch unless another rank was first.
+Status claim(const std::string& dir, const std::string& text) {
+  const std::string fresh =
+      dir + kIdentityFile + "-" + local_host_name() + "-" + std::to_string(getpid());
+  const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return path_error(dir, errno);
+  const bool is_written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  int error_number = is_written ? 0 : errno;
+  close(fd);
+  if (error_number == 0 && link(fresh.c_str(), (dir + kIdentityFile).c_str()) != 0 &&
+      errno != EEXIST) {
+    error_number = errno;
+  }
+  unlink(fresh.c_str());
+  if (error_number != 0) return path_error(dir, error_number);
+  return {};
+}
+
+/// Creates the folders above `path` as mkdir -p does.
+Status make_parents(const std::string& path) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string parent = path.substr(0, slash);
+    if (access(parent.c_str(), F_OK) == 0) continue;
+    if (mkdir(parent.c_str(), 0777) != 0 && errno != EEXIST) return path_error(path, errno);
+  }
+  return {};
+}
+
+enum class Owner { kOurs, kForeign };
+
+/// Creates or judges one candidate.
+Result<Owner> try_directory(const std::string& dir, const std::string& text) {
+  std::string held = read_identity(dir);
+  if (held.empty()) {
+    const bool is_new = mkdir(dir.c_str(), 0700) == 0;
+    if (!is_new && errno != EEXIST) return path_error(dir, errno);
+    struct stat status {};
+    if (stat(dir.c_str(), &status) != 0) return path_error(dir, errno);
+    if (!S_ISDIR(status.st_mode)) return path_error(dir, ENOTDIR);
+    if (access(dir.c_str(), W_OK | X_OK) != 0) return path_error(dir, errno);
+    if (!is_new && !is_unused(dir) && read_identity(dir).empty()) return Owner::kForeign;
+    if (Status status_of_claim = claim(dir, text); !status_of_claim) return status_of_claim.error();
+    if (!is_new && status.st_uid == geteuid()) (void)chmod(dir.c_str(), 0700);
+    held = read_identity(dir);
+  }
+  return held == text ? Owner::kOurs : Owner::kForeign;
+}
+
+}  // namespace
+
+Result<std::string> absolute_path(const std::string& path) {
+  std::string absolute = path;
+  if (path.empty() || path.front() != '/') {
+    char here[PATH_MAX];
+    if (getcwd(here, sizeof(here)) == nullptr) return path_error(path, errno);
+    absolute = std::string(here) + "/" + path;
+  }
+  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  return absolute;
+}
+
+std::string read_launch_id(const std::string& dir) {
+  constexpr char kPrefix[] = "launch ";
+  const std::string text = read_identity(dir);
+  if (text.rfind(kPrefix, 0) != 0) return {};
+  return text.substr(strlen(kPrefix), text.find('\n') - strlen(kPrefix));
+}
+
+Result<std::string> open_job_directory(const std::string& wanted, const Launch& launch) {
+  const Result<std::string> base = absolute_path(wanted);
+  if (!base) return base.error();
+  if (Status status = make_parents(*base); !status) return status.error();
+  const std::string text = identity_text(launch);
+  for (int suffix = 0; suffix <= kMaxSuffix; ++suffix) {
+    const std::string dir = suffix == 0 ? *base : *base + "." + std::to_string(suffix);
+    const Result<Owner> owner = try_directory(dir, text);
+    if (!owner) return owner.error();
+    if (*owner == Owner::kOurs) return dir;
+  }
+  return path_error(*base, EEXIST);
+}
+
+}  // namespace aon::launcher

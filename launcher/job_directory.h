@@ -1,0 +1,30 @@
+/// The job directory: created 0700, or joined when it belongs to the same launch. All ranks of a
+/// launch agree without talking to each other: DIR/.launch says whose it is, and link() puts it in
+/// place atomically, also on NFS.
+///
+///     mkdir DIR --new or empty--> link .launch ---ok-----> ours
+///         |                            '---exists---> read it: same launch? ours : try DIR.1
+///         '--has .launch-----------------------------> read it
+///         '--holds something else--> try DIR.1
+///
+/// Thread: one.   Cost: about 50 us for the first rank, 10 us for the others.
+/// Errors: kInvalid where the path cannot be used (the option is wrong), kIo where the disk refuses.
+#pragma once
+
+#include <string>
+
+#include "core/base/result.h"
+#include "launcher/launch_id.h"
+
+namespace aon::launcher {
+
+/// Absolute path of the job directory of `launch`, which exists when this returns.
+Result<std::string> open_job_directory(const std::string& wanted, const Launch& launch);
+
+/// Launch id that DIR/.launch holds; empty when there is none.
+std::string read_launch_id(const std::string& dir);
+
+/// `path` made absolute with the current directory.
+Result<std::string> absolute_path(const std::string& path);
+
+}  // namespace aon::launcher

@@ -1,0 +1,265 @@
+/// aon-run [options] [--] program [args]: sets the environment, makes sure the node has an agent
+/// for this launch, and executes the program in place. One aon-run per node, the one that started
+/// the agent, stays as the parent of its rank and waits for the files.
+///
+///     options, program wrong ---> message, exit 2 (126, 127 for the program), nothing started
+///     anything of ours fails ---> one line on stderr, the program runs unprofiled
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/base/file.h"
+#include "launcher/agent_link.h"
+#include "launcher/environment.h"
+#include "launcher/installation.h"
+#include "launcher/job_directory.h"
+#include "launcher/launch_id.h"
+#include "launcher/parent.h"
+#include "launcher/program.h"
+
+extern char** environ;
+
+namespace aon::launcher {
+namespace {
+
+constexpr int kSummaryLines = 10;
+
+void say(const std::string& text) { fprintf(stderr, "aon-run: %s\n", text.c_str()); }
+
+/// Everything decided before something is started.
+struct Plan {
+  Options options;
+  std::vector<std::string> program;
+  Installation files;
+  Launch launch;
+  std::string wanted_output;  ///< as asked for
+  bool output_was_asked_for = false;
+  std::string output;  ///< absolute, exists once opened
+  std::string socket;
+};
+
+const char* get(const char* name) { return getenv(name); }
+
+/// A program that a running aon-run started, without a launcher of its own in between and without
+/// -o, belongs to the outer launch.
+bool is_nested(const Plan& plan) {
+  const char* outer = getenv("AON_OUTPUT");
+  if (getenv("AON_SOCKET") == nullptr || outer == nullptr || plan.output_was_asked_for)
+    return false;
+  return !plan.launch.has_launcher || read_launch_id(outer) == plan.launch.id;
+}
+
+void make_plan(Plan& plan) {
+  plan.launch = find_launch(get);
+  plan.output_was_asked_for = !plan.options.output_dir.empty();
+  plan.wanted_output =
+      plan.output_was_asked_for ? plan.options.output_dir : "aon-" + plan.launch.id;
+}
+
+void set_variables(const Plan& plan, const std::string& socket) {
+  const ProgramEnvironment wanted =
+      program_environment(plan.options, plan.files, socket, plan.output, get);
+  if (socket.empty()) unsetenv("AON_SOCKET");
+  for (const Variable& variable : wanted.variables)
+    setenv(variable.name.c_str(), variable.value.c_str(), 1);
+  if (!plan.options.verbose) return;
+  for (const std::string& name : wanted.left_alone) say(name + " was set already; left alone");
+}
+
+int print_plan(Plan& plan) {
+  const Result<std::string> output = absolute_path(plan.wanted_output);
+  plan.output = output ? *output : plan.wanted_output;
+  plan.socket = socket_path(plan.launch.id, plan.output);
+  const ProgramEnvironment wanted =
+      program_environment(plan.options, plan.files, plan.socket, plan.output, get);
+  printf("launch %s\n", plan.launch.id.c_str());
+  for (const Variable& variable : wanted.variables)
+    printf("set %s=%s\n", variable.name.c_str(), variable.value.c_str());
+  for (const std::string& name : wanted.left_alone) printf("keep %s\n", name.c_str());
+  AgentArguments arguments;
+  arguments.options = plan.options;
+  arguments.options.output_dir = plan.output;
+  arguments.launch_id = plan.launch.id;
+  printf("agent %s", plan.files.agent.c_str());
+  for (const std::string& text : agent_arguments(arguments)) printf(" %s", text.c_str());
+  printf("\nrun");
+  for (const std::string& word : plan.program) printf(" %s", word.c_str());
+  printf("\n");
+  return 0;
+}
+
+/// Copies at most ten lines of what the agent's conversion left for the user.
+void print_summary(const Plan& plan) {
+  const Result<std::string> text = read_text_file(plan.output + "/summary.txt", 8192);
+  if (!text) return;
+  size_t end = 0;
+  for (int line = 0; line < kSummaryLines && end < text->size(); ++line) {
+    const size_t newline = text->find('\n', end);
+    end = newline == std::string::npos ? text->size() : newline + 1;
+  }
+  fwrite(text->data(), 1, end, stderr);
+}
+
+/// After a failure the launcher has to learn of it at once: other ranks may be waiting for it to
+/// act.
+bool may_wait(const Plan& plan, const ProgramEnd& end) {
+  if (plan.options.wait_s == 0) return false;
+  return end.is_success() || (plan.launch.local_rank_count <= 1 && plan.launch.world_size <= 1);
+}
+
+void wait_for_files(const Plan& plan, Parent& parent, const ProgramEnd& end, int connection) {
+  if (connection < 0 || !may_wait(plan, end)) return;
+  const int timeout_ms =
+      static_cast<int>(std::min<uint64_t>(plan.options.wait_s, 1'000'000) * 1000);
+  if (!parent.wait_for_input(connection, timeout_ms)) {
+    say("the files are not complete yet; they will be in " + plan.output);
+    return;
+  }
+  agent::Done done{};
+  const ssize_t count = recv(connection, &done, sizeof(done), MSG_DONTWAIT);
+  const bool is_done = count == sizeof(done) && done.header.type == agent::MessageType::kDone;
+  if (!is_done) {
+    say("the agent ended early; run: aon finalize " + plan.output);
+  } else if (done.complete == 0) {
+    done.text[sizeof(done.text) - 1] = '\0';
+    say(std::string(done.text) + "; run: aon finalize " + plan.output);
+  } else {
+    print_summary(plan);
+  }
+}
+
+/// Registers `pid` on `connection`; a failure costs the exit status of the rank, nothing more.
+void register_rank(const Plan& plan, int connection, pid_t pid) {
+  const Status status = send_register(connection, pid, plan.launch.local_rank_count);
+  if (!status && plan.options.verbose) say(status.error().message);
+}
+
+/// Starts the agent, then the program as a child; does not return.
+[[noreturn]] void run_as_parent(const Plan& plan) {
+  Result<Parent> parent = Parent::start(plan.program);
+  if (!parent) {
+    say(parent.error().message + "; the files will be in " + plan.output);
+    if (Result<UniqueFd> connection = connect_agent(plan.socket))
+      register_rank(plan, connection->get(), getpid());
+    _exit(execute(plan.program));
+  }
+  int descriptor = -1;
+  if (Result<UniqueFd> connection = connect_agent(plan.socket)) {
+    register_rank(plan, connection->get(), parent->child());
+    if (plan.options.wait_s != 0) (void)send_wait(connection->get());
+    descriptor = connection->release();
+  }
+  parent->close_descriptors(descriptor);
+  const ProgramEnd end = parent->wait_for_program();
+  wait_for_files(plan, *parent, end, descriptor);
+  end_like(end);
+}
+
+/// Joins the agent of this node or starts it. Returns the status to print; the program is started
+/// by the caller then.
+Status run_with_agent(Plan& plan) {
+  plan.socket = socket_path(plan.launch.id, plan.output);
+  Result<AgentLink> link = join_or_listen(plan.socket);
+  if (!link) return link.error();
+  if (link->connection) {
+    register_rank(plan, link->connection.get(), getpid());
+    set_variables(plan, plan.socket);
+    return {};
+  }
+  AgentArguments arguments;
+  arguments.options = plan.options;
+  arguments.options.output_dir = plan.output;
+  arguments.launch_id = plan.launch.id;
+  const Result<pid_t> agent = spawn_agent(plan.files.agent, *link, std::move(arguments));
+  if (!agent) return agent.error();
+  if (plan.options.verbose)
+    say("agent " + std::to_string(*agent) + " of launch " + plan.launch.id + ", files in " +
+        plan.output);
+  link->listener.reset();
+  link->lock.reset();
+  set_variables(plan, plan.socket);
+  run_as_parent(plan);
+}
+
+/// A rank of a launch that is recorded already: tells its agent and runs.
+int run_nested(const Plan& plan) {
+  if (Result<UniqueFd> connection = connect_agent(getenv("AON_SOCKET")))
+    register_rank(plan, connection->get(), getpid());
+  return execute(plan.program);
+}
+
+int run_unprofiled(const Plan& plan, const std::string& reason) {
+  say(reason + "; running without profiling");
+  return execute(plan.program);
+}
+
+int run(Plan& plan) {
+  Result<Installation> files = find_installation();
+  if (!files) return run_unprofiled(plan, files.error().message);
+  plan.files = std::move(*files);
+  make_plan(plan);
+  if (plan.options.dry_run) return print_plan(plan);
+  if (is_nested(plan)) return run_nested(plan);
+  const Result<std::string> output = open_job_directory(plan.wanted_output, plan.launch);
+  if (!output) {
+    const bool option_is_wrong = plan.output_was_asked_for && output.error().code == Code::kInvalid;
+    if (!option_is_wrong) return run_unprofiled(plan, output.error().message);
+    say(output.error().message);
+    return kExitOptions;
+  }
+  plan.output = *output;
+  if (!plan.options.spool_dir.empty()) {
+    const Result<std::string> spool_dir = absolute_path(plan.options.spool_dir);
+    if (spool_dir) plan.options.spool_dir = *spool_dir;
+  }
+  if (Status status = run_with_agent(plan); !status) {
+    say(status.error().message + "; no agent, recording into a file");
+    set_variables(plan, "");
+  }
+  return execute(plan.program);
+}
+
+bool is_disabled() {
+  const char* disable = getenv("AON_DISABLE");
+  return disable != nullptr && strcmp(disable, "1") == 0;
+}
+
+int main_of(int argc, char** argv) {
+  size_t variable_count = 0;
+  while (environ[variable_count] != nullptr) ++variable_count;
+  Result<CommandLine> line =
+      read_command_line({argv + 1, static_cast<size_t>(argc - 1)}, {environ, variable_count});
+  if (!line) {
+    say(line.error().message);
+    return kExitOptions;
+  }
+  if (line->action != Action::kRun) {
+    const std::string text =
+        line->action == Action::kHelp ? help_text() : std::string("aon " AON_VERSION "\n");
+    fwrite(text.data(), 1, text.size(), stdout);
+    return 0;
+  }
+  Plan plan;
+  plan.options = std::move(line->options);
+  plan.program = std::move(line->program);
+  if (is_disabled()) return execute(plan.program);
+  const Program program = find_program(plan.program.front());
+  if (program.exit_code != 0) {
+    say(plan.program.front() + ": " + strerror(program.error_number));
+    return program.exit_code;
+  }
+  if (program.is_privileged) {
+    if (plan.options.verbose) say(program.path + " is set-uid; running without profiling");
+    return execute(plan.program);
+  }
+  return run(plan);
+}
+
+}  // namespace
+}  // namespace aon::launcher
+
+int main(int argc, char** argv) { return aon::launcher::main_of(argc, argv); }

@@ -1,0 +1,158 @@
+#include "launcher/parent.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "launcher/program.h"
+
+namespace aon::launcher {
+namespace {
+
+[[noreturn]] void run_child(const std::vector<std::string>& words, pid_t parent,
+                            const sigset_t& mask) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(128 + SIGKILL);  // it died before the line above
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  _exit(execute(words));
+}
+
+/// Sends `info`'s signal on to `child` unless it had it from the same source.
+void forward(const signalfd_siginfo& info, pid_t child) {
+  if (info.ssi_code == SI_KERNEL) return;  // from the terminal: to the whole group
+  if (static_cast<pid_t>(info.ssi_pid) == child) return;
+  const int number = static_cast<int>(info.ssi_signo);
+  if (info.ssi_code == SI_QUEUE) {
+    sigval value{};
+    value.sival_ptr = reinterpret_cast<void*>(info.ssi_ptr);
+    sigqueue(child, number, value);
+  } else {
+    kill(child, number);
+  }
+}
+
+void close_range_of(unsigned first, unsigned last) {
+  if (first > last) return;
+  if (syscall(SYS_close_range, first, last, 0) == 0) return;
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const auto end = static_cast<unsigned>(std::min<rlim_t>(limit.rlim_cur, 65536));
+  for (unsigned fd = first; fd <= last && fd < end; ++fd) close(static_cast<int>(fd));
+}
+
+int64_t now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+bool asks_to_end(uint32_t number) {
+  return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+}
+
+}  // namespace
+
+Result<Parent> Parent::start(const std::vector<std::string>& words) {
+  sigset_t all;
+  sigset_t old_mask;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &old_mask);
+  Parent parent;
+  parent.signal_fd_ = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+  const pid_t self = getpid();
+  if (parent.signal_fd_ >= 0) parent.child_ = fork();
+  if (parent.child_ == 0) run_child(words, self, old_mask);
+  if (parent.child_ > 0) return parent;
+  const int error_number = errno;
+  if (parent.signal_fd_ >= 0) close(parent.signal_fd_);
+  sigprocmask(SIG_SETMASK, &old_mask, nullptr);
+  return Error{Code::kUnavailable, std::string("cannot fork: ") + strerror(error_number)};
+}
+
+void Parent::close_descriptors(int kept) {
+  // Everything the launcher gave us belongs to the program alone.
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null >= 0) {
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+  }
+  int keep[2] = {kept < 0 ? signal_fd_ : kept, signal_fd_};
+  std::sort(keep, keep + 2);
+  unsigned first = STDERR_FILENO + 1;
+  for (const int fd : keep) {
+    close_range_of(first, static_cast<unsigned>(fd) - 1);
+    first = static_cast<unsigned>(fd) + 1;
+  }
+  close_range_of(first, ~0u);
+}
+
+ProgramEnd Parent::wait_for_program() {
+  ProgramEnd end;
+  for (;;) {
+    signalfd_siginfo info{};
+    pollfd waiting{signal_fd_, POLLIN, 0};
+    if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) {
+      poll(&waiting, 1, -1);
+      continue;
+    }
+    if (info.ssi_signo != SIGCHLD) {
+      forward(info, child_);
+      continue;
+    }
+    for (;;) {
+      int status = 0;
+      const pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
+      if (pid <= 0) break;
+      if (pid != child_) continue;  // the agent
+      if (WIFSTOPPED(status)) {
+        raise(SIGSTOP);
+      } else if (!WIFCONTINUED(status)) {
+        end.wait_status = status;
+        return end;
+      }
+    }
+  }
+}
+
+bool Parent::wait_for_input(int fd, int timeout_ms) {
+  const int64_t deadline_ms = now_ms() + timeout_ms;
+  for (;;) {
+    pollfd waiting[2] = {{fd, POLLIN, 0}, {signal_fd_, POLLIN, 0}};
+    const int64_t left_ms = deadline_ms - now_ms();
+    if (left_ms <= 0) return false;
+    if (poll(waiting, 2, static_cast<int>(std::min<int64_t>(left_ms, 60'000))) < 0) continue;
+    if (waiting[0].revents != 0) return true;
+    signalfd_siginfo info{};
+    while (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) {
+      if (asks_to_end(info.ssi_signo)) return false;
+    }
+  }
+}
+
+void end_like(const ProgramEnd& end) {
+  if (WIFEXITED(end.wait_status)) _exit(WEXITSTATUS(end.wait_status));
+  const int number = WTERMSIG(end.wait_status);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);  // the program has left its own core file
+  prctl(PR_SET_DUMPABLE, 0);
+  signal(number, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  raise(number);
+  sigprocmask(SIG_UNBLOCK, &one, nullptr);
+  _exit(128 + number);
+}
+
+}  // namespace aon::launcher

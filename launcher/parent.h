@@ -1,0 +1,60 @@
+/// The one aon-run of a node that stays: it starts the program as its child and passes everything
+/// through, so that whoever started aon-run cannot tell the difference.
+///
+/// | event                         | what happens                                              |
+/// |-------------------------------|-----------------------------------------------------------|
+/// | signal sent to aon-run        | sent on to the program, with its value                    |
+/// | signal from the terminal      | the program has had it already                            |
+/// | program stopped, continued    | aon-run stops itself; SIGCONT goes on to the program      |
+/// | program exits, dies by signal | aon-run exits alike, without a core file of its own       |
+/// | aon-run dies                  | the program is killed (PR_SET_PDEATHSIG)                  |
+///
+/// It holds stderr and two descriptors of its own, nothing the launcher gave it (PMI_FD, pipes).
+/// Thread: one.   Cost: one fork; then it sleeps.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace aon::launcher {
+
+/// How the program ended, as waitpid() told it.
+struct ProgramEnd {
+  int wait_status = 0;
+  bool is_success() const noexcept { return wait_status == 0; }
+};
+
+class Parent {
+ public:
+  /// Starts `words` as a child, with the signal mask that aon-run was started with.
+  /// Errors: kUnavailable when fork fails; nothing has happened then.
+  static Result<Parent> start(const std::vector<std::string>& words);
+
+  pid_t child() const noexcept { return child_; }
+
+  /// Closes every descriptor but stderr, `kept` and its own.
+  void close_descriptors(int kept);
+
+  /// Passes signals on until the program ends.
+  ProgramEnd wait_for_program();
+
+  /// Waits until `fd` is readable or hung up. False: `timeout_ms` passed or a signal asked us to
+  /// end.
+  bool wait_for_input(int fd, int timeout_ms);
+
+ private:
+  Parent() = default;
+
+  int signal_fd_ = -1;
+  pid_t child_ = -1;
+};
+
+/// Ends this process as the program did.
+[[noreturn]] void end_like(const ProgramEnd& end);
+
+}  // namespace aon::launcher
