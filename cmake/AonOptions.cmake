@@ -35,4 +35,5 @@ target_compile_options(aon_application_code INTERFACE -Wall -Wextra -Wshadow $<$
                        -O2 -fno-exceptions -fno-rtti -fno-threadsafe-statics -ftls-model=initial-exec -fvisibility=hidden
                        -fno-asynchronous-unwind-tables -fno-stack-protector)
 target_compile_definitions(aon_application_code INTERFACE _GNU_SOURCE AON_VERSION="${PROJECT_VERSION}")
-target_link_options(aon_application_code INTERFACE -nostdlib++ -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined)
+target_link_options(aon_application_code INTERFACE -nodefaultlibs -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined)
+target_link_libraries(aon_application_code INTERFACE c gcc)

@@ -1,0 +1,106 @@
+"""What every end-to-end test shares: running programs with and without AON, always under a time
+limit and a file size limit, and reading the ledger.
+
+A test takes the build from AON_BUILD and the source tree from AON_SOURCE, as ctest sets them; by
+hand the defaults below do. Folders of failed tests are kept when AON_KEEP is set.
+"""
+import json
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("AON_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+BUILD = pathlib.Path(os.environ.get("AON_BUILD", SOURCE / "build" / "release"))
+PYTHON = "/usr/bin/python3"
+SKIPPED = 77  # exit code that ctest counts as skipped (aon_script_test)
+
+
+def environment(**changes):
+    """The caller's environment without AON's variables, with what mpirun needs to run here. A value
+    of None removes a variable."""
+    result = {k: v for k, v in os.environ.items() if not k.startswith("AON_") and k != "LD_PRELOAD"}
+    if os.geteuid() == 0:
+        result["OMPI_ALLOW_RUN_AS_ROOT"] = result["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+    result["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
+    result["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
+    result["PATH"] = f"{BUILD}/bin:{result['PATH']}"
+    for name, value in changes.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = str(value)
+    return result
+
+
+def run(command, timeout_s=120, env=None, cwd=None, file_limit_bytes=2 << 30, **more):
+    """Runs `command` to its end and returns its CompletedProcess with text output. Raises only on
+    the time limit; then the whole process group is gone."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit_bytes, file_limit_bytes))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    with subprocess.Popen(
+        [str(c) for c in command],
+        env=env or environment(),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        preexec_fn=limit,
+        **more,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def mpirun(rank_count, *command, **more):
+    """`mpirun -n rank_count command`, without AON unless the command names aon-run."""
+    return run(["mpirun", "-n", rank_count, *command], **more)
+
+
+def profile(rank_count, output, *command, options=(), **more):
+    """`mpirun -n rank_count aon-run -o output [options] -- command`."""
+    return mpirun(rank_count, "aon-run", "-o", output, *options, "--", *command, **more)
+
+
+def ledger(output):
+    """The ledger of a job directory, as written."""
+    return json.loads((pathlib.Path(output) / "aon.json").read_text())
+
+
+class TestCase(unittest.TestCase):
+    """A test with a folder of its own (`self.folder`) and the assertions that all share."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="aon-test-"))
+        if not os.environ.get("AON_KEEP"):
+            self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def assert_exit(self, process, code=0):
+        """Exit code as expected; otherwise the output is in the message."""
+        command = " ".join(map(str, process.args))
+        said = f"{command}\n{process.stdout[-4000:]}\n{process.stderr[-4000:]}"
+        self.assertEqual(process.returncode, code, said)
+
+    def assert_law(self, document):
+        """emitted = spooled + lost, per thread and per rank, and losses add up to lost."""
+        for rank in document["ranks"]:
+            for thread in rank["threads"]:
+                where = f"rank {rank['rank']} location {thread['location']}"
+                self.assertEqual(thread["emitted"], thread["spooled"] + thread["lost"], where)
+            for key in ("emitted", "spooled", "lost"):
+                self.assertEqual(rank[key], sum(t[key] for t in rank["threads"]), key)
+        total = sum(rank["lost"] for rank in document["ranks"])
+        self.assertEqual(total, sum(loss["count"] for loss in document["losses"]), "losses")

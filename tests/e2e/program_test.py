@@ -1,0 +1,146 @@
+"""Real MPI programs under aon-run: the program does what it does without us, and everybody's
+readers read what we wrote.
+
+    program_test.py heat2d|ring|lmp|hpcc [unittest arguments]
+"""
+import dataclasses
+import re
+import shutil
+import sys
+import unittest
+
+import readers
+from aon_test import BUILD, PYTHON, SOURCE, TestCase, environment, ledger, mpirun, profile
+
+PROGRAMS = SOURCE / "tests" / "e2e" / "programs"
+
+
+@dataclasses.dataclass
+class Program:
+    """One program and how its output is compared: lines that match `volatile` hold times."""
+
+    rank_count: int
+    command: list
+    inputs: list = dataclasses.field(default_factory=list)
+    result_file: str = ""
+    volatile: str = r"(?!)"
+
+
+CASES = {
+    "heat2d": Program(
+        4, [BUILD / "bin" / "heat2d", "--size", "64", "--steps", "40", "--slow-rank", "2"]
+    ),
+    "ring": Program(
+        4,
+        [PYTHON, "-m", "mpi4py.bench", "ringtest", "-n", "64", "-l", "20"],
+        volatile=r"time for .*loops",
+    ),
+    "lmp": Program(
+        2,
+        ["lmp", "-in", "in.lj", "-log", "none"],
+        inputs=["in.lj"],
+        volatile=r"seconds|Loop time|Performance|CPU use|wall time"
+        r"|^(Pair|Neigh|Comm|Output|Modify|Other) ",
+    ),
+    "hpcc": Program(
+        2,
+        ["hpcc"],
+        inputs=["hpccinf.txt"],
+        result_file="hpccoutf.txt",
+        volatile=r"(?i)time|GUP|GB/s|Gflop|usecs?|bandwidth|latency|rate|seconds|microsec|"
+        r"(STREAM|FFT|PTRANS|DGEMM|RandomAccess|HPL).*[=:]|^W[RC]|clock|setup|tick",
+    ),
+}
+
+
+class Profiled(TestCase):
+    """One run without and one with AON, shared by all tests of the class."""
+
+    program = None
+
+    @classmethod
+    def setUpClass(cls):
+        case = TestCase()
+        case.setUp()
+        cls.addClassCleanup(case.doCleanups)
+        cls.shared = case.folder
+        cls.plain = cls._run("plain", lambda cwd, *a: mpirun(*a, cwd=cwd))
+        cls.output = cls.shared / "job"
+        count_env = environment(**cls._counter_environment())
+        cls.profiled = cls._run(
+            "profiled",
+            lambda cwd, n, *a: profile(n, cls.output, *a, cwd=cwd, env=count_env),
+        )
+
+    @classmethod
+    def _run(cls, name, start):
+        cwd = cls.shared / name
+        cwd.mkdir()
+        for file in cls.program.inputs:
+            shutil.copy(PROGRAMS / file, cwd)
+        return start(cwd, cls.program.rank_count, *cls.program.command)
+
+    @classmethod
+    def _counter_environment(cls):
+        """The independent counter of MPI calls, preloaded below AON."""
+        cls.counts = cls.shared / "counts"
+        cls.counts.mkdir()
+        return {"LD_PRELOAD": BUILD / "lib" / "libpmpi_count.so", "PMPI_COUNT_DIR": cls.counts}
+
+    def result(self, name, process):
+        """What the program said, without the lines that hold times."""
+        text = process.stdout
+        if self.program.result_file:
+            text += (self.shared / name / self.program.result_file).read_text()
+        return [line for line in text.splitlines() if not re.search(self.program.volatile, line)]
+
+    def test_the_program_does_what_it_does_without_us(self):
+        self.assert_exit(self.plain)
+        self.assert_exit(self.profiled)
+        expected = self.result("plain", self.plain)
+        self.assertTrue(expected)
+        self.assertEqual(self.result("profiled", self.profiled), expected)
+
+    def test_the_ledger_is_complete_and_balances(self):
+        document = ledger(self.output)
+        self.assertTrue(document["job"]["complete"])
+        self.assertEqual(document["job"]["incomplete_ranks"], [])
+        ranks = [r["rank"] for r in document["ranks"] if r["rank"] is not None]
+        self.assertEqual(sorted(ranks), list(range(self.program.rank_count)))
+        for rank in document["ranks"]:
+            self.assertEqual(rank["exit"], {"code": 0, "signal": 0})
+        self.assert_law(document)
+
+    def test_otf2_print_has_nothing_to_say(self):
+        readers.otf2_print(self, self.output)
+
+    def test_nesting_time_order_and_messages_are_right(self):
+        readers.otf2_structure(self, self.output)
+
+    def test_vite_draws_every_rank_and_every_message(self):
+        message_count = readers.otf2_messages(self, self.output)
+        self.assertGreater(message_count, 0)
+        readers.vite(self, self.output, self.program.rank_count, message_count)
+
+    def test_h5py_and_xarray_open_the_profile(self):
+        readers.hdf5(self, self.output)
+
+    def test_counts_equal_an_independent_counters(self):
+        independent = self.independent_counts()
+        self.assertGreater(sum(independent.values()), 0)
+        ours = readers.region_counts(self.output)
+        self.assertEqual({name: ours.get(name, 0) for name in independent}, independent)
+
+    def independent_counts(self):
+        """{call: count} over all ranks, from the counter's files of lines `MPI_Name count`."""
+        total = {}
+        for file in self.counts.iterdir():
+            for line in file.read_text().splitlines():
+                name, count = line.split()
+                total[name] = total.get(name, 0) + int(count)
+        return {name: count for name, count in total.items() if count > 0}
+
+
+if __name__ == "__main__":
+    Profiled.program = CASES[sys.argv.pop(1)]
+    unittest.main(verbosity=2)

@@ -1,0 +1,117 @@
+"""Other people's readers of what AON writes: otf2-print, python3-otf2, ViTE, h5py and xarray. Each
+function takes the test (for its assertions) and the job directory; it raises when the reader
+objects.
+
+OTF2 readers loop for ever on a truncated file: all run under a time limit and a file size limit.
+"""
+import pathlib
+import re
+
+import h5py
+import numpy
+import xarray
+
+from aon_test import PYTHON, SOURCE, environment, run
+
+_READ_WITH_OTF2 = """
+import sys, otf2
+sends = receives = count = 0
+with otf2.reader.open(sys.argv[1]) as trace:
+    expected = sum(l.number_of_events for l in trace.definitions.locations)
+    for location, event in trace.events:
+        count += 1
+        sends += isinstance(event, (otf2.events.MpiSend, otf2.events.MpiIsend))
+        receives += isinstance(event, (otf2.events.MpiRecv, otf2.events.MpiIrecv))
+print(expected, count, sends, receives)
+"""
+
+
+def archive(output):
+    return pathlib.Path(output) / "traces.otf2"
+
+
+def otf2_print(test, output):
+    """The reference reader, with warnings as errors, finds nothing to say."""
+    done = run(["otf2-print", "--silent", "-Werror", archive(output)])
+    test.assert_exit(done)
+    test.assertEqual(done.stderr, "")
+
+
+def otf2_structure(test, output):
+    """Nesting, time order, message matching: what otf2-print does not check."""
+    checker = SOURCE / "tests" / "e2e" / "check_otf2.py"
+    test.assert_exit(run([PYTHON, checker, archive(output)]))
+
+
+def otf2_messages(test, output):
+    """python3-otf2 reads every event that the definitions promise; returns the number of messages."""
+    done = run([PYTHON, "-c", _READ_WITH_OTF2, archive(output)], timeout_s=240)
+    test.assert_exit(done)
+    expected, count, sends, receives = map(int, done.stdout.split())
+    test.assertGreater(count, 0)
+    test.assertEqual(count, expected)
+    test.assertEqual(sends, receives)
+    return sends
+
+
+def vite(test, output, rank_count, message_count):
+    """ViTE draws the name of every rank and an arrow for every message. It exits 0 whatever happens,
+    so only the drawing counts."""
+    drawing = test.folder / "timeline.svg"
+    home = environment(QT_QPA_PLATFORM="offscreen", XDG_RUNTIME_DIR=test.folder, HOME=test.folder)
+    done = run(["/usr/bin/vite", "-e", drawing, archive(output)], env=home, timeout_s=240)
+    test.assertTrue(drawing.exists(), done.stderr[-2000:])
+    arrow_count, names = 0, set()
+    with open(drawing, errors="replace") as svg:
+        for line in svg:
+            arrow_count += line.count("<polygon")
+            names.update(re.findall(r"MPI Rank (\d+)", line))
+    test.assertEqual(names, {str(rank) for rank in range(rank_count)})
+    test.assertEqual(arrow_count, message_count)
+
+
+def hdf5(test, output):
+    """h5py reads every dataset; xarray opens every group that is meant for it (NXdata)."""
+    path = pathlib.Path(output) / "profile.h5"
+    nxdata = []
+    with h5py.File(path) as file:
+        for name in (
+            "nodes",
+            "ranks",
+            "topology",
+            "regions",
+            "profile",
+            "messages",
+            "communicators",
+        ):
+            test.assertIn(name, file)
+
+        def visit(name, node):
+            if isinstance(node, h5py.Dataset):
+                node[()]
+            elif node.attrs.get("NX_class") in ("NXdata", b"NXdata"):
+                nxdata.append(name)
+
+        file.visititems(visit)
+    for group in nxdata:
+        for engine in ("h5netcdf", "netcdf4"):
+            with xarray.open_dataset(
+                path, group=group, engine=engine, decode_timedelta=False
+            ) as data:
+                data.load()
+    return nxdata
+
+
+def region_counts(output):
+    """{region name: calls} over all locations, from /profile."""
+    counts = {}
+    with h5py.File(pathlib.Path(output) / "profile.h5") as file:
+        names = [n.decode() if isinstance(n, bytes) else n for n in file["regions/name"][()]]
+        regions, calls = file["profile/region"][()], file["profile/count"][()]
+        for region in numpy.unique(regions):
+            counts[names[region]] = int(calls[regions == region].sum())
+    return counts
+
+
+def file_size_bytes(folder):
+    return sum(p.stat().st_size for p in pathlib.Path(folder).rglob("*") if p.is_file())
