@@ -75,14 +75,17 @@ struct alignas(64) ChunkHeader {
   /// store publishes both.
   std::atomic<uint64_t> committed;
   std::atomic<uint32_t> next;
-  uint16_t slot;
-  uint16_t context;
+  /// stream_owner(slot, context) of the writer; stored before the other fields when a chunk is taken.
+  std::atomic<uint32_t> owner;
   uint64_t first_sequence;  ///< counted records committed to this stream before this chunk
   uint64_t chunk_sequence;  ///< number of this chunk in its stream, from 0
   uint64_t reserved[4];
 };
 static_assert(sizeof(ChunkHeader) == 64);
 constexpr uint32_t kChunkCapacityBytes = kChunkBytes - sizeof(ChunkHeader);
+
+constexpr uint32_t stream_owner(uint32_t slot, uint32_t context) { return slot << 8 | context; }
+constexpr uint32_t kCounterContext = 0xff;  ///< owner of a chunk of counters: no stream
 
 constexpr uint32_t committed_bytes(uint64_t committed) { return static_cast<uint32_t>(committed); }
 constexpr uint32_t committed_count(uint64_t committed) {

@@ -43,9 +43,10 @@ struct WriterContext {
   char* cursor;  ///< next free byte; null before the first chunk
   char* end;     ///< end of the chunk's capacity
   ChunkHeader* chunk;
-  const char* frame;   ///< frame address of the emit that runs in this context (longjmp recovery)
-  uint64_t committed;  ///< value last stored to chunk->committed
-  uint64_t refused;    ///< since the last kLost record
+  ChunkHeader* pending;  ///< taken, not yet known to be linked (extend is under way, or was left)
+  const char* frame;     ///< frame address of the emit that runs in this context (longjmp recovery)
+  uint64_t committed;    ///< value last stored to chunk->committed
+  uint64_t refused;      ///< since the last kLost record
   uint64_t first_refused_ticks;
   uint64_t last_refused_ticks;
 };
@@ -62,7 +63,7 @@ struct Writer {
   uint32_t reserved32;
   const char* span_frame[kOpenSpans];  ///< frame of each open call (longjmp recovery)
   WriterContext context[kContexts];
-  uint64_t reserved[7];
+  uint64_t reserved[5];
 };
 static_assert(sizeof(Writer) == 4 * 64);
 

@@ -1,0 +1,176 @@
+// First event of a process: finds the agent or opens a file of its own, and publishes the ring.
+#include <aon/writer.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/runtime/process.h"
+#include "core/runtime/rank.h"
+
+namespace aon::runtime {
+namespace {
+
+/// Outlives forks: the mapping is inherited, its content is wiped.
+std::atomic<Process*> g_process{nullptr};
+
+/// Mode words of a process that records nothing, and the writer that all its threads share. Nobody
+/// writes through it: its slot is null.
+struct OffModes {
+  uint32_t word[kMaxSites];
+  constexpr OffModes() : word{} {
+    for (uint32_t& mode : word) mode = kModeOff;
+  }
+};
+constexpr OffModes kOffModes;
+Writer g_off_writer;
+
+/// Before the first event of a thread: all zero.
+Writer g_unattached_writer;
+
+Process* allocate_process() {
+  void* memory = mmap(nullptr, sizeof(Process), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  Process* expected = nullptr;
+  if (madvise(memory, sizeof(Process), MADV_WIPEONFORK) == 0 &&
+      g_process.compare_exchange_strong(expected, static_cast<Process*>(memory),
+                                        std::memory_order_acq_rel)) {  // pairs with runtime:process
+    return static_cast<Process*>(memory);
+  }
+  munmap(memory, sizeof(Process));
+  return expected;
+}
+
+/// Field 22 of /proc/self/stat: start of the process in clock ticks since boot.
+uint64_t read_start_time() {
+  char text[1024] = {};
+  const int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t bytes = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (bytes <= 0) return 0;
+  const char* at = strrchr(text, ')');  // the name before it may hold anything
+  for (int field = 2; at != nullptr && field < 22; ++field) at = strchr(at + 1, ' ');
+  return at != nullptr ? strtoull(at + 1, nullptr, 10) : 0;
+}
+
+bool open_ring(Process& p) {
+  if (secure_getenv("AON_DISABLE") != nullptr) return false;
+  if (!prepare_thread_exit()) return false;
+  const char* socket_path = secure_getenv("AON_SOCKET");
+  if (socket_path != nullptr && open_agent_ring(p, socket_path)) return true;
+  return open_fallback_ring(p);
+}
+
+/// Writer 0 writes the definitions of the process.
+void prepare_definition_writer(Process& p) {
+  Writer& w = p.writers[kDefinitionSlot];
+  w.modes = p.modes;
+  w.slot = &p.slots[kDefinitionSlot];
+  w.clock_is_tsc = p.ring->clock_is_tsc;
+  w.slot->state.store(static_cast<uint32_t>(SlotState::kActive), std::memory_order_release);
+}
+
+AttachState attach_process(Process& p) {
+  if (!open_ring(p)) return AttachState::kOff;
+  prepare_definition_writer(p);
+  return AttachState::kReady;
+}
+
+/// The state after this thread tried to attach the process; kBusy when another one is at it.
+AttachState try_attach_process(Process& p) {
+  uint32_t state = p.state.load(std::memory_order_acquire);  // pairs with runtime:state
+  if (state == static_cast<uint32_t>(AttachState::kNone) &&
+      p.state.compare_exchange_strong(state, static_cast<uint32_t>(AttachState::kBusy),
+                                      std::memory_order_acquire)) {  // pairs with runtime:state
+    state = static_cast<uint32_t>(attach_process(p));
+    p.state.store(state, std::memory_order_release);  // pairs with runtime:state
+  }
+  return static_cast<AttachState>(state);
+}
+
+Writer* turn_off() {
+  g_off_writer.modes = reinterpret_cast<const std::atomic<uint32_t>*>(kOffModes.word);
+  aon_thread_writer = &g_off_writer;
+  return nullptr;
+}
+
+}  // namespace
+
+Process* process() {
+  return g_process.load(std::memory_order_acquire);  // pairs with runtime:process
+}
+
+void use_ring(Process& p, void* mapping, const RingGeometry& geometry) {
+  char* base = static_cast<char*>(mapping);
+  p.ring = reinterpret_cast<RingHeader*>(base);
+  p.geometry = geometry;
+  p.modes = reinterpret_cast<std::atomic<uint32_t>*>(base + geometry.modes_offset);
+  p.slots = reinterpret_cast<ThreadSlot*>(base + geometry.slots_offset);
+  p.free_map = reinterpret_cast<std::atomic<uint64_t>*>(base + geometry.free_map_offset);
+  p.chunks = base + geometry.chunks_offset;
+}
+
+ProcessIdentity process_identity() {
+  ProcessIdentity identity = {};
+  const RankInfo info =
+      rank_from_environment([](const char* name) -> const char* { return secure_getenv(name); });
+  identity.pid = getpid();
+  identity.rank = info.rank;
+  identity.world_size = info.world_size;
+  identity.start_time_ticks = read_start_time();
+  if (readlink("/proc/self/exe", identity.program, sizeof identity.program - 1) < 0) {
+    identity.program[0] = '\0';
+  }
+  return identity;
+}
+
+}  // namespace aon::runtime
+
+// Inside the namespace, or the declarations' visibility is lost.
+namespace aon {
+extern "C" {
+
+__thread Writer* aon_thread_writer = &runtime::g_unattached_writer;
+
+Writer* aon_attach() noexcept {
+  using namespace runtime;
+  if (aon_thread_writer->slot != nullptr) return aon_thread_writer;
+  if (aon_thread_writer == &g_off_writer) return nullptr;
+  const int saved_errno = errno;
+  SignalBlock block;
+  Process* p = process();
+  if (p == nullptr) p = allocate_process();
+  Writer* w = nullptr;
+  const AttachState state = p != nullptr ? try_attach_process(*p) : AttachState::kOff;
+  if (state == AttachState::kReady) {
+    w = attach_thread(*p);
+  } else if (state == AttachState::kOff) {
+    turn_off();
+  } else {
+    p->early_refused.fetch_add(1, std::memory_order_relaxed);
+  }
+  errno = saved_errno;
+  return w;
+}
+
+void aon_set_paused(bool paused) noexcept {
+  using namespace runtime;
+  Writer* w = attached_writer();
+  if (w == nullptr) return;
+  Process& p = *process();
+  p.ring->paused.store(paused ? 1 : 0, std::memory_order_relaxed);
+  for (uint32_t site = 0; site < kMaxSites; ++site) {
+    if (paused) {
+      p.modes[site].fetch_or(kModePaused, std::memory_order_relaxed);
+    } else {
+      p.modes[site].fetch_and(~kModePaused, std::memory_order_relaxed);
+    }
+  }
+}
+
+}  // extern "C"
+}  // namespace aon

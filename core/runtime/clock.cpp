@@ -1,0 +1,73 @@
+// Clock of the process: whether the TSC can be it, and the pairs that a ring without an agent holds.
+#include <aon/writer.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/runtime/process.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace aon::runtime {
+namespace {
+
+uint64_t nanoseconds(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+#if defined(__x86_64__)
+/// The kernel gives the TSC up as clock source when it found it unsteady.
+bool kernel_trusts_tsc() {
+  const int fd = open("/sys/devices/system/clocksource/clocksource0/available_clocksource",
+                      O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return true;  // no sysfs: the processor's word stands
+  char text[256] = {};
+  const ssize_t bytes = read(fd, text, sizeof text - 1);
+  close(fd);
+  return bytes <= 0 || strstr(text, "tsc") != nullptr;
+}
+#endif
+
+}  // namespace
+
+bool tsc_is_constant() {
+#if defined(__x86_64__)
+  constexpr uint32_t kInvariantTscLeaf = 0x80000007u;
+  constexpr uint32_t kInvariantTscBit = 1u << 8;
+  uint32_t eax, ebx, ecx, edx = 0;
+  if (__get_cpuid(kInvariantTscLeaf, &eax, &ebx, &ecx, &edx) == 0) return false;
+  return (edx & kInvariantTscBit) != 0 && kernel_trusts_tsc();
+#else
+  return false;
+#endif
+}
+
+ClockPair read_clock_pair(bool clock_is_tsc) {
+  Writer clock = {};
+  clock.clock_is_tsc = clock_is_tsc ? 1 : 0;
+  ClockPair best = {};
+  best.bracket_ticks = UINT64_MAX;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const uint64_t before = ticks(&clock);
+    const uint64_t raw = nanoseconds(CLOCK_MONOTONIC_RAW);
+    const uint64_t real = nanoseconds(CLOCK_REALTIME);
+    const uint64_t after = ticks(&clock);
+    if (after - before < best.bracket_ticks) {
+      best = ClockPair{before + (after - before) / 2, raw, real, after - before};
+    }
+  }
+  return best;
+}
+
+void note_clock(Process& p) {
+  uint32_t idle = 0;
+  if (!p.clock_pair_busy.compare_exchange_strong(idle, 1, std::memory_order_acquire)) return;
+  p.ring->clock_last = read_clock_pair(p.ring->clock_is_tsc != 0);
+  p.clock_pair_busy.store(0, std::memory_order_release);  // pairs with runtime:clock
+}
+
+}  // namespace aon::runtime

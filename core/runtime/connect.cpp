@@ -1,0 +1,156 @@
+// The handshake with the node's agent (core/agent/protocol.h), at most kAttachTimeoutMs in all.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/agent/protocol.h"
+#include "core/runtime/process.h"
+
+namespace aon::runtime {
+namespace {
+
+class Deadline {
+ public:
+  explicit Deadline(int timeout_ms) : end_ms_(now_ms() + timeout_ms) {}
+  int left_ms() const {
+    const int64_t left = end_ms_ - now_ms();
+    return left > 0 ? static_cast<int>(left) : 0;
+  }
+
+ private:
+  static int64_t now_ms() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+  }
+  int64_t end_ms_;
+};
+
+/// Connected socket, or -1. A full backlog (many ranks start at once) is tried again.
+int connect_socket(const char* path, const Deadline& deadline) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (strlen(path) >= sizeof address.sun_path) return -1;
+  memcpy(address.sun_path, path, strlen(path));
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  while (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    if ((errno != EAGAIN && errno != EINTR) || deadline.left_ms() == 0) {
+      close(fd);
+      return -1;
+    }
+    poll(nullptr, 0, 1);
+  }
+  return fd;
+}
+
+bool wait_for(int fd, short events, const Deadline& deadline) {
+  pollfd entry = {fd, events, 0};
+  int ready = 0;
+  do {
+    ready = poll(&entry, 1, deadline.left_ms());
+  } while (ready < 0 && errno == EINTR && deadline.left_ms() > 0);
+  return ready == 1 && (entry.revents & events) != 0;
+}
+
+bool send_hello(int fd, const Deadline& deadline) {
+  const ProcessIdentity identity = process_identity();
+  agent::Hello hello = {};
+  hello.header = {agent::kProtocolMagic, agent::kProtocolVersion, agent::MessageType::kHello,
+                  sizeof hello};
+  hello.pid = identity.pid;
+  hello.rank = identity.rank;
+  hello.world_size = identity.world_size;
+  hello.clock_is_tsc = tsc_is_constant() ? 1 : 0;
+  hello.start_time_ticks = identity.start_time_ticks;
+  static_assert(sizeof hello.program == sizeof identity.program);
+  memcpy(hello.program, identity.program, sizeof hello.program);
+  if (!wait_for(fd, POLLOUT, deadline)) return false;
+  return send(fd, &hello, sizeof hello, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof hello);
+}
+
+/// Descriptor of the ring, or -1.
+int receive_welcome(int fd, const Deadline& deadline, agent::Welcome* welcome) {
+  if (!wait_for(fd, POLLIN, deadline)) return -1;
+  iovec part = {welcome, sizeof *welcome};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t bytes = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+  int ring = -1;
+  const cmsghdr* attached = CMSG_FIRSTHDR(&message);
+  if (bytes >= 0 && attached != nullptr && attached->cmsg_type == SCM_RIGHTS) {
+    memcpy(&ring, CMSG_DATA(attached), sizeof ring);
+  }
+  const bool is_welcome = bytes == static_cast<ssize_t>(sizeof *welcome) &&
+                          welcome->header.magic == agent::kProtocolMagic &&
+                          welcome->header.version == agent::kProtocolVersion &&
+                          welcome->header.type == agent::MessageType::kWelcome;
+  if (is_welcome) return ring;
+  if (ring >= 0) close(ring);
+  return -1;
+}
+
+bool map_ring(Process& p, int ring, const agent::Welcome& welcome) {
+  const RingGeometry geometry = ring_geometry(welcome.slot_count, welcome.chunk_count);
+  struct stat status;
+  if (geometry.total_bytes != welcome.total_bytes || welcome.slot_count > kMaxThreadSlots ||
+      welcome.slot_count <= kMainThreadSlot || fstat(ring, &status) != 0 ||
+      static_cast<uint64_t>(status.st_size) < geometry.total_bytes) {
+    return false;
+  }
+  void* mapping = mmap(nullptr, geometry.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring, 0);
+  if (mapping == MAP_FAILED) return false;
+  const RingHeader* header = static_cast<const RingHeader*>(mapping);
+  if (header->magic != kRingMagic || header->abi != kRingAbi ||
+      madvise(mapping, geometry.total_bytes, MADV_DONTFORK) != 0) {
+    munmap(mapping, geometry.total_bytes);
+    return false;
+  }
+  use_ring(p, mapping, geometry);
+  return true;
+}
+
+/// The same socket under a high number: programs count on low ones, or close them.
+int move_up(int fd) {
+  constexpr rlim_t kHighest = 1000;
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t wanted = limit.rlim_cur < kHighest ? limit.rlim_cur / 2 : kHighest;
+  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(wanted));
+  if (moved < 0) return fd;
+  close(fd);
+  return moved;
+}
+
+}  // namespace
+
+bool open_agent_ring(Process& p, const char* socket_path) {
+  const Deadline deadline(agent::kAttachTimeoutMs);
+  const int fd = connect_socket(socket_path, deadline);
+  if (fd < 0) return false;
+  agent::Welcome welcome = {};
+  const int ring = send_hello(fd, deadline) ? receive_welcome(fd, deadline, &welcome) : -1;
+  const bool ok = ring >= 0 && map_ring(p, ring, welcome);
+  if (ring >= 0) close(ring);
+  if (!ok) {
+    close(fd);
+    return false;
+  }
+  p.socket = move_up(fd);
+  p.has_agent = true;
+  return true;
+}
+
+}  // namespace aon::runtime

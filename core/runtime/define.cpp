@@ -1,0 +1,155 @@
+// Definitions and names: written once, under a lock, into slot 0's chain.
+#include <aon/definition.h>
+#include <aon/writer.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/runtime/process.h"
+
+namespace aon::runtime {
+namespace {
+
+constexpr uint32_t kFragmentBytes = kMaxWords * sizeof(uint64_t);
+
+/// Signals are blocked before the lock is taken, so a handler never waits for its own thread.
+class DefinitionLock {
+ public:
+  explicit DefinitionLock(Process& p) : mutex_(&p.definition_lock) { pthread_mutex_lock(mutex_); }
+  ~DefinitionLock() { pthread_mutex_unlock(mutex_); }
+  DefinitionLock(const DefinitionLock&) = delete;
+  DefinitionLock& operator=(const DefinitionLock&) = delete;
+
+ private:
+  SignalBlock block_;
+  pthread_mutex_t* mutex_;
+};
+
+/// Copies bytes [offset, offset + count) of payload and text, seen as one array.
+void copy_part(char* out, const void* payload, uint32_t payload_bytes, const char* text,
+               uint32_t offset, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t at = offset + i;
+    out[i] = at < payload_bytes ? static_cast<const char*>(payload)[at] : text[at - payload_bytes];
+  }
+}
+
+/// Writes the fragments of one definition. The lock is held.
+bool define_locked(Process& p, uint32_t type, const void* payload, uint32_t payload_bytes,
+                   const char* text, uint32_t text_bytes) {
+  if (payload_bytes > kMaxDefinitionBytes) return false;
+  const uint32_t room = kMaxDefinitionBytes - payload_bytes;
+  const bool is_cut = text_bytes > room;
+  const uint32_t total = payload_bytes + (is_cut ? room : text_bytes);
+  Writer* w = &p.writers[kDefinitionSlot];
+  for (uint32_t offset = 0; offset < total || offset == 0; offset += kFragmentBytes) {
+    const uint32_t count = total - offset < kFragmentBytes ? total - offset : kFragmentBytes;
+    Record record = {};
+    record.head.start_ticks = ticks(w);
+    record.head.kind = RecordKind::kDefinition;
+    record.head.slot_count = static_cast<uint8_t>(1 + (count + kSlotBytes - 1) / kSlotBytes);
+    record.head.id = type;
+    record.head.a32 = total;
+    record.head.a64 = offset;
+    char* bytes = reinterpret_cast<char*>(record.words);
+    copy_part(bytes, payload, payload_bytes, text, offset, count);
+    if (is_cut && offset + count == total && count > 0) bytes[count - 1] = '\0';
+    if (!aon_writer_put(w, &record)) {
+      w->slot->stream[0].refused.fetch_add(1, std::memory_order_relaxed);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool define_region(Process& p, uint32_t id, const char* name, uint8_t role, uint8_t paradigm) {
+  const RegionDefinition region = {id, static_cast<RegionRole>(role),
+                                   static_cast<Paradigm>(paradigm), 0};
+  return define_locked(p, static_cast<uint32_t>(DefinitionType::kRegion), &region, sizeof region,
+                       name, static_cast<uint32_t>(strlen(name)) + 1);
+}
+
+/// FNV-1a; paradigm and role are part of the key, and zero is no hash.
+uint64_t hash_name(const char* name, uint8_t role, uint8_t paradigm) {
+  uint64_t hash = 0xcbf29ce484222325ull ^ (uint64_t{role} << 8 | paradigm);
+  for (; *name != '\0'; ++name) hash = (hash ^ static_cast<uint8_t>(*name)) * 0x100000001b3ull;
+  return hash | 1;
+}
+
+/// Where `name` is or would be. The table is never full: see intern_locked().
+InternEntry& find_entry(Process& p, uint64_t hash, const char* name) {
+  uint32_t at = static_cast<uint32_t>(hash) & (kInternCapacity - 1);
+  for (;; at = (at + 1) & (kInternCapacity - 1)) {
+    InternEntry& entry = p.intern[at];
+    if (entry.id == 0) return entry;
+    if (entry.hash == hash && strcmp(p.intern_text + entry.text_offset, name) == 0) return entry;
+  }
+}
+
+/// The first dynamic id is the region of all names for which there is no room.
+uint32_t overflow_region(Process& p, uint8_t role, uint8_t paradigm) {
+  if (!p.intern_overflowed) {
+    p.intern_overflowed = define_region(p, kFirstDynamicRegion, "(more names)", role, paradigm);
+  }
+  return kFirstDynamicRegion;
+}
+
+uint32_t intern_locked(Process& p, const char* name, uint8_t role, uint8_t paradigm) {
+  const uint64_t hash = hash_name(name, role, paradigm);
+  InternEntry& entry = find_entry(p, hash, name);
+  if (entry.id != 0) return entry.id;
+  const uint32_t bytes = static_cast<uint32_t>(strlen(name)) + 1;
+  if (p.intern_count >= kInternCapacity / 4 * 3 || bytes > kMaxDefinitionBytes ||
+      p.intern_text_used + bytes > kInternTextBytes) {
+    return overflow_region(p, role, paradigm);
+  }
+  const uint32_t id = kFirstDynamicRegion + 1 + p.intern_count;
+  if (!define_region(p, id, name, role, paradigm)) return id;  // tried again at its next use
+  memcpy(p.intern_text + p.intern_text_used, name, bytes);
+  entry = InternEntry{hash, id, p.intern_text_used};
+  p.intern_text_used += bytes;
+  p.intern_count += 1;
+  return id;
+}
+
+}  // namespace
+}  // namespace aon::runtime
+
+// Inside the namespace, or the declarations' visibility is lost.
+namespace aon {
+extern "C" {
+
+bool aon_define(uint32_t type, const void* payload, uint32_t payload_bytes, const char* text,
+                uint32_t text_bytes) noexcept {
+  using namespace runtime;
+  if (attached_writer() == nullptr) return false;
+  DefinitionLock lock(*process());
+  return define_locked(*process(), type, payload, payload_bytes, text, text_bytes);
+}
+
+uint32_t aon_site_first_call(const Site* site) noexcept {
+  using namespace runtime;
+  if (site->id >= kMaxSites || attached_writer() == nullptr) return kModeOff;
+  const int saved_errno = errno;
+  Process& p = *process();
+  DefinitionLock lock(p);
+  std::atomic<uint32_t>& word = p.modes[site->id];
+  uint32_t mode = word.load(std::memory_order_relaxed);
+  if ((mode & ~kModePaused) == kModeUndefined) {
+    if (!define_region(p, site->id, site->name, site->role, site->paradigm)) {
+      return site->default_mode;  // no room: tried again at the next call
+    }
+    mode = word.fetch_or(site->default_mode, std::memory_order_relaxed) | site->default_mode;
+  }
+  errno = saved_errno;
+  return mode;
+}
+
+uint32_t aon_intern_region(const char* name, uint8_t role, uint8_t paradigm) noexcept {
+  using namespace runtime;
+  if (attached_writer() == nullptr) return 0;
+  DefinitionLock lock(*process());
+  return intern_locked(*process(), name, role, paradigm);
+}
+
+}  // extern "C"
+}  // namespace aon

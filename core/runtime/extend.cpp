@@ -1,0 +1,224 @@
+// The slow path of emit(): a new chunk, refusals and LOST records, frames left by longjmp.
+#include <aon/writer.h>
+#include <signal.h>
+#include <string.h>
+
+#include "core/runtime/process.h"
+
+namespace aon::runtime {
+namespace {
+
+void set_position(WriterContext* context, ChunkHeader* chunk, uint64_t committed) {
+  char* base = reinterpret_cast<char*>(chunk + 1);
+  context->committed = committed;
+  context->cursor = base + committed_bytes(committed);
+  context->end = base + kChunkCapacityBytes;
+  context->chunk = chunk;
+}
+
+/// The owner is stored first: repair_context() tells by it a chunk that was handed on.
+void initialise_chunk(ChunkHeader* chunk, uint32_t owner, const ChunkHeader* previous) {
+  chunk->owner.store(owner, std::memory_order_relaxed);
+  chunk->next.store(kNoChunk, std::memory_order_release);  // pairs with runtime:repair
+  chunk->committed.store(0, std::memory_order_relaxed);
+  chunk->first_sequence = 0;
+  chunk->chunk_sequence = 0;
+  if (previous != nullptr) {
+    const uint64_t committed = previous->committed.load(std::memory_order_relaxed);
+    chunk->first_sequence = previous->first_sequence + committed_count(committed);
+    chunk->chunk_sequence = previous->chunk_sequence + 1;
+  }
+}
+
+void link_chunk(StreamState& stream, ChunkHeader* previous, uint32_t index) {
+  if (previous != nullptr) {
+    previous->next.store(index, std::memory_order_release);  // pairs with ring:next
+  } else {
+    stream.first_chunk.store(index, std::memory_order_release);  // pairs with ring:first
+  }
+}
+
+/// Whether the chunk `pending` was linked before the emit that took it was left. The reader may
+/// have freed the chunk before it already, and another thread may have taken that one.
+bool is_linked(StreamState& stream, const ChunkHeader* previous, uint32_t owner, uint32_t pending) {
+  if (previous == nullptr) {
+    return stream.first_chunk.load(std::memory_order_relaxed) == pending;
+  }
+  const uint32_t next =
+      previous->next.load(std::memory_order_acquire);  // pairs with runtime:repair
+  return next == pending || previous->owner.load(std::memory_order_relaxed) != owner;
+}
+
+void refuse(Writer* w, WriterContext* context, uint64_t ticks) {
+  StreamState& stream = w->slot->stream[context - w->context];
+  if (context->refused == 0) context->first_refused_ticks = ticks;
+  context->last_refused_ticks = ticks;
+  context->refused += 1;
+  stream.refused.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// First record of a chunk after refusals: how many, from when to when.
+void put_lost(WriterContext* context) {
+  const uint64_t duration = context->last_refused_ticks - context->first_refused_ticks;
+  const bool is_wide = duration >> 32 != 0;
+  Record record = {};
+  record.head.start_ticks = context->first_refused_ticks;
+  record.head.duration_ticks = static_cast<uint32_t>(duration);
+  record.head.kind = RecordKind::kLost;
+  record.head.slot_count = is_wide ? 2 : 1;
+  record.head.flags = is_wide ? kWideDuration : 0;
+  record.head.id = static_cast<uint32_t>(LossReason::kPoolFull);
+  record.head.a64 = context->refused;
+  record.words[3] = is_wide ? duration : 0;
+  const uint32_t bytes = record.head.slot_count * kSlotBytes;
+  memcpy(context->cursor, &record, bytes);
+  context->cursor += bytes;
+  context->committed += bytes;
+  context->chunk->committed.store(context->committed,
+                                  std::memory_order_release);  // pairs with ring:commit
+  context->refused = 0;
+}
+
+/// True when frames `a` and `b` lie on the same stack of this thread, as far as one can know: both
+/// on its signal stack or both off it.
+bool on_same_stack(const stack_t& signal_stack, const char* a, const char* b) {
+  const char* low = static_cast<const char*>(signal_stack.ss_sp);
+  const char* high = low + signal_stack.ss_size;
+  if ((signal_stack.ss_flags & SS_DISABLE) != 0) return true;
+  return (a >= low && a < high) == (b >= low && b < high);
+}
+
+/// True when the frame `dead` was left without returning, seen from `now` on the same thread: a
+/// stack grows down, so a frame at or above it has replaced it; and a frame on the signal stack
+/// is gone once nobody runs there.
+bool was_left(const char* dead, const char* now) {
+  stack_t signal_stack = {};
+  if (sigaltstack(nullptr, &signal_stack) != 0) return false;
+  if (on_same_stack(signal_stack, dead, now)) return now >= dead;
+  return (signal_stack.ss_flags & SS_ONSTACK) == 0;
+}
+
+}  // namespace
+
+ChunkHeader* chunk_at(Process& p, uint32_t index) {
+  return reinterpret_cast<ChunkHeader*>(p.chunks + uint64_t{index} * kChunkBytes);
+}
+
+uint32_t chunk_index(Process& p, const ChunkHeader* chunk) {
+  return static_cast<uint32_t>((reinterpret_cast<const char*>(chunk) - p.chunks) / kChunkBytes);
+}
+
+uint32_t take_chunk(Process& p) {
+  const uint32_t words = (p.geometry.chunk_count + 63) / 64;
+  for (uint32_t i = 0; i < words; ++i) {
+    uint64_t free = p.free_map[i].load(std::memory_order_relaxed);
+    while (free != 0) {
+      const uint64_t bit = free & -free;
+      if (p.free_map[i].compare_exchange_weak(free, free & ~bit, std::memory_order_acquire,
+                                              std::memory_order_relaxed)) {  // pairs with ring:free
+        return i * 64 + static_cast<uint32_t>(__builtin_ctzll(bit));
+      }
+    }
+  }
+  return kNoChunk;
+}
+
+void repair_context(Process& p, Writer* w, uint32_t depth) {
+  WriterContext* context = &w->context[depth];
+  if (context->pending != nullptr) {
+    StreamState& stream = w->slot->stream[depth];
+    const uint32_t owner = stream_owner(static_cast<uint32_t>(w->slot - p.slots), depth);
+    const uint32_t index = chunk_index(p, context->pending);
+    if (!is_linked(stream, context->chunk, owner, index)) {
+      link_chunk(stream, context->chunk, index);
+    }
+    context->chunk = context->pending;
+    context->pending = nullptr;
+  }
+  if (context->chunk == nullptr) return;
+  set_position(context, context->chunk, context->chunk->committed.load(std::memory_order_relaxed));
+}
+
+}  // namespace aon::runtime
+
+// Inside the namespace, or the declarations' visibility is lost.
+namespace aon {
+extern "C" {
+
+bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t bytes, bool counted,
+                       uint64_t ticks) noexcept {
+  using namespace runtime;
+  if (w->slot == nullptr || bytes > kMaxSlots * kSlotBytes) return false;
+  Process& p = *process();
+  const uint32_t index = take_chunk(p);
+  if (index == kNoChunk) {
+    if (counted) refuse(w, context, ticks);
+    return false;
+  }
+  const uint32_t depth = static_cast<uint32_t>(context - w->context);
+  ChunkHeader* chunk = chunk_at(p, index);
+  initialise_chunk(chunk, stream_owner(static_cast<uint32_t>(w->slot - p.slots), depth),
+                   context->chunk);
+  compiler_barrier();
+  context->pending = chunk;
+  compiler_barrier();
+  link_chunk(w->slot->stream[depth], context->chunk, index);
+  compiler_barrier();
+  set_position(context, chunk, 0);
+  compiler_barrier();
+  context->pending = nullptr;
+  if (context->refused != 0) put_lost(context);
+  if (!p.has_agent) note_clock(p);
+  return true;
+}
+
+uint32_t aon_writer_unwind(Writer* w, const char* frame, bool counted) noexcept {
+  using namespace runtime;
+  uint32_t depth = w->depth;
+  while (depth > 0 && was_left(w->context[depth - 1].frame, frame)) {
+    repair_context(*process(), w, --depth);
+  }
+  if (depth >= kContexts && counted) {
+    w->slot->stream[kContexts - 1].refused.fetch_add(1, std::memory_order_relaxed);
+  }
+  return depth;
+}
+
+void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept {
+  using namespace runtime;
+  uint32_t depth = w->span_depth;
+  if (depth > kOpenSpans) depth = kOpenSpans;
+  while (depth > 0 && was_left(w->span_frame[depth - 1], frame)) {
+    --depth;
+    w->slot->open[depth].start_ticks.store(0, std::memory_order_relaxed);
+    w->span_depth = depth;
+  }
+}
+
+bool aon_writer_put(Writer* w, const Record* record) noexcept {
+  if (w == nullptr || w->slot == nullptr || !is_valid(record->head)) return false;
+  const uint32_t slots = record->head.slot_count;
+  return emit(w, slots, is_counted(record->head.kind), end_ticks(*record),
+              [&](char* at) { memcpy(at, record, slots * kSlotBytes); });
+}
+
+bool aon_writer_add_counters(Writer* w) noexcept {
+  using namespace runtime;
+  if (w->slot == nullptr) return false;
+  Process& p = *process();
+  const uint32_t index = take_chunk(p);
+  if (index == kNoChunk) {
+    w->slot->stream[0].refused.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  ChunkHeader* chunk = chunk_at(p, index);
+  initialise_chunk(chunk, stream_owner(static_cast<uint32_t>(w->slot - p.slots), kCounterContext),
+                   nullptr);
+  memset(static_cast<void*>(chunk + 1), 0, kChunkCapacityBytes);
+  w->slot->counter_chunk.store(index, std::memory_order_release);  // pairs with ring:counters
+  w->counters = reinterpret_cast<std::atomic<uint64_t>*>(chunk + 1);
+  return true;
+}
+
+}  // extern "C"
+}  // namespace aon

@@ -1,0 +1,117 @@
+/// State of the runtime in one process, and what its parts offer each other. Internal.
+///
+/// Everything that must not survive a fork lies in one mapping with MADV_WIPEONFORK: after any kind
+/// of fork the child reads zeros, which mean "not attached" everywhere (state kNone, locks open,
+/// writers without a ring). Only the address of the mapping and the pthread key are inherited.
+///
+///     kNone --first event (CAS)--> kBusy --ring mapped--> kReady
+///                                    \--no agent, no file--> kOff      (both for ever)
+///
+/// Thread: any; `state` publishes the fields above it (tag runtime:state).   Owner: nobody frees it.
+#pragma once
+
+#include <aon/ring.h>
+#include <aon/writer.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace aon::runtime {
+
+enum class AttachState : uint32_t { kNone = 0, kBusy = 1, kReady = 2, kOff = 3 };
+
+constexpr uint32_t kInternCapacity = 8192;  ///< names; a power of two
+constexpr uint32_t kInternTextBytes = 1u << 20;
+
+struct InternEntry {
+  uint64_t hash;
+  uint32_t id;  ///< 0: free
+  uint32_t text_offset;
+};
+
+struct Process {
+  // Written by the thread that attaches, constant once `state` is kReady.
+  RingHeader* ring;
+  RingGeometry geometry;
+  std::atomic<uint32_t>* modes;
+  ThreadSlot* slots;
+  std::atomic<uint64_t>* free_map;
+  char* chunks;
+  int socket;
+  bool has_agent;
+
+  // Shared.
+  std::atomic<uint32_t> state;          ///< AttachState
+  std::atomic<uint64_t> early_refused;  ///< events that met the attach under way
+  std::atomic<uint32_t> clock_pair_busy;
+
+  // Guarded by definition_lock; all zero is an open pthread mutex.
+  pthread_mutex_t definition_lock;
+  uint32_t intern_count;
+  uint32_t intern_text_used;
+  bool intern_overflowed;
+  InternEntry intern[kInternCapacity];
+  char intern_text[kInternTextBytes];
+
+  // Writer i belongs to thread slot i: to the thread that holds the slot.
+  Writer writers[kMaxThreadSlots];
+};
+
+/// The process's state, or null before the first attach.
+Process* process();
+
+ChunkHeader* chunk_at(Process& p, uint32_t index);
+uint32_t chunk_index(Process& p, const ChunkHeader* chunk);
+
+/// Takes the lowest free chunk, or kNoChunk. Lowest first keeps the pool small and its pages warm.
+/// Thread: any.   Signal: safe.
+uint32_t take_chunk(Process& p);
+
+/// Brings a context that was left by longjmp back to what the reader sees.
+void repair_context(Process& p, Writer* w, uint32_t depth);
+
+/// Gives the calling thread a slot and its writer. Null: no slot is free (counted). Signals are
+/// blocked.
+Writer* attach_thread(Process& p);
+
+/// Sets the thread's end as pthread key destructor; once per process and its children.
+bool prepare_thread_exit();
+
+/// Ring of a process without an agent: a file of its own in the job directory. False: none.
+bool open_fallback_ring(Process& p);
+
+/// Ring from the agent behind `socket_path`. False: no answer in kAttachTimeoutMs.
+bool open_agent_ring(Process& p, const char* socket_path);
+
+/// Lays `p` over a mapped ring of this geometry.
+void use_ring(Process& p, void* mapping, const RingGeometry& geometry);
+
+/// Updates clock_last of a ring without an agent.
+void note_clock(Process& p);
+ClockPair read_clock_pair(bool clock_is_tsc);
+
+/// True when the TSC ticks at one rate in every state and on every core of this machine.
+bool tsc_is_constant();
+
+/// What a process says of itself at its first event.
+ProcessIdentity process_identity();
+
+/// Blocks all signals of the calling thread while it lives: a handler cannot see half a slot.
+class SignalBlock {
+ public:
+  SignalBlock() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved_);
+  }
+  ~SignalBlock() { pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
+  SignalBlock(const SignalBlock&) = delete;
+  SignalBlock& operator=(const SignalBlock&) = delete;
+
+ private:
+  sigset_t saved_;
+};
+
+}  // namespace aon::runtime

@@ -1,0 +1,123 @@
+// Thread slots: taken at a thread's first event, handed on at its end.
+#include <aon/writer.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/runtime/process.h"
+
+namespace aon::runtime {
+namespace {
+
+/// Shared by a process and its children, which inherit the key itself.
+pthread_key_t g_thread_key;
+std::atomic<uint32_t> g_thread_key_made{0};
+
+/// Writer of a thread that has ended as far as we are concerned; its slot is null.
+Writer g_ended_writer;
+
+bool claim(ThreadSlot& slot) {
+  uint32_t idle = static_cast<uint32_t>(SlotState::kIdle);
+  return slot.state.load(std::memory_order_relaxed) == idle &&
+         slot.state.compare_exchange_strong(idle, static_cast<uint32_t>(SlotState::kActive),
+                                            std::memory_order_acquire);  // pairs with ring:slot
+}
+
+/// The main thread's slot for the main thread, else the lowest idle one. 0: none is left.
+uint32_t claim_slot(Process& p, bool is_main) {
+  if (is_main && claim(p.slots[kMainThreadSlot])) return kMainThreadSlot;
+  for (uint32_t i = kMainThreadSlot + 1; i < p.geometry.slot_count; ++i) {
+    if (claim(p.slots[i])) return i;
+  }
+  return 0;
+}
+
+void raise_slots_used(RingHeader& ring, uint32_t count) {
+  uint32_t used = ring.slots_used.load(std::memory_order_relaxed);
+  while (used < count &&
+         !ring.slots_used.compare_exchange_weak(used, count, std::memory_order_release)) {
+  }  // pairs with ring:slots
+}
+
+void put_thread(Writer* w, uint32_t tid, bool starts) {
+  Record record = {};
+  record.head.start_ticks = ticks(w);
+  record.head.kind = RecordKind::kThread;
+  record.head.slot_count = 1;
+  record.head.id = tid;
+  record.head.a32 = starts ? 1 : 0;
+  aon_writer_put(w, &record);
+}
+
+/// A thread that ends inside a call (pthread_exit, cancellation) leaves it open for ever.
+void close_open_spans(Writer* w) {
+  for (uint32_t depth = w->span_depth < kOpenSpans ? w->span_depth : kOpenSpans; depth-- > 0;) {
+    OpenSpan& open = w->slot->open[depth];
+    const uint64_t start = open.start_ticks.load(std::memory_order_relaxed);
+    if (start == 0) continue;
+    w->span_depth = depth;
+    finish_span(OpenCall{w, start, depth, open.region}, kOpenAtEnd);
+  }
+  w->span_depth = 0;
+}
+
+/// Gives the thread's slot, chain and half-filled chunk to whoever starts next.
+void release_slot(Process& p, Writer* w) {
+  for (uint32_t depth = w->depth < kContexts ? w->depth : kContexts; depth-- > 0;) {
+    repair_context(p, w, depth);
+  }
+  w->depth = 0;
+  close_open_spans(w);
+  ThreadSlot* slot = w->slot;
+  put_thread(w, slot->tid.load(std::memory_order_relaxed), false);
+  slot->state.store(static_cast<uint32_t>(SlotState::kIdle),
+                    std::memory_order_release);  // pairs with ring:slot
+}
+
+/// Other destructors of the same thread may still make calls, so the slot is given back in the last
+/// round of them.
+void end_thread(void* round) {
+  const uintptr_t next = reinterpret_cast<uintptr_t>(round) + 1;
+  if (next < PTHREAD_DESTRUCTOR_ITERATIONS) {
+    pthread_setspecific(g_thread_key, reinterpret_cast<void*>(next));
+    return;
+  }
+  SignalBlock block;
+  Writer* w = aon_thread_writer;
+  aon_thread_writer = &g_ended_writer;
+  Process* p = process();
+  if (p != nullptr && w->slot != nullptr) release_slot(*p, w);
+}
+
+}  // namespace
+
+bool prepare_thread_exit() {
+  if (g_thread_key_made.load(std::memory_order_relaxed) != 0) return true;
+  if (pthread_key_create(&g_thread_key, end_thread) != 0) return false;
+  g_thread_key_made.store(1, std::memory_order_relaxed);
+  return true;
+}
+
+Writer* attach_thread(Process& p) {
+  const uint32_t tid = static_cast<uint32_t>(syscall(SYS_gettid));
+  const bool has_ended = aon_thread_writer == &g_ended_writer;
+  const uint32_t index = has_ended ? 0 : claim_slot(p, tid == static_cast<uint32_t>(getpid()));
+  if (index == 0) {
+    p.ring->refused_no_slot.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  const uint64_t early = p.early_refused.exchange(0, std::memory_order_relaxed);
+  if (early != 0) p.ring->refused_no_slot.fetch_add(early, std::memory_order_relaxed);
+  Writer* w = &p.writers[index];
+  w->slot = &p.slots[index];
+  w->slot->tid.store(tid, std::memory_order_relaxed);
+  w->clock_is_tsc = p.ring->clock_is_tsc;
+  w->modes = p.modes;
+  raise_slots_used(*p.ring, index + 1);
+  aon_thread_writer = w;
+  pthread_setspecific(g_thread_key, reinterpret_cast<void*>(uintptr_t{1}));
+  put_thread(w, tid, true);
+  return w;
+}
+
+}  // namespace aon::runtime
