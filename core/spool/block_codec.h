@@ -3,18 +3,23 @@
 ///
 /// A record is an operation (its shape and which of its fields differ from the last record of the
 /// same shape), a start (zigzag delta to the end of the record before it), a duration, and the
-/// deltas of the fields that differ. A field that stays as it was costs nothing.
+/// deltas of the fields that differ. A field that stays as it was costs nothing. Times are noise
+/// for the compressor, so they are stored as plain bytes without branches: the lowest byte of each
+/// in one column, the others in the next, the number of bytes in a third.
 ///
 ///     payload:    | open count u32 | {region u32, start u64}... | ColumnHeader | columns |
-///     columns:    | shapes | operations | codes | starts | durations | values |
+///     columns:    shapes, operations, codes, lengths, starts low, starts high, durations low,
+///                 durations high, values (block_columns.h)
 ///     shape:      kind u8, slot_count u8, flags varint, id varint
 ///     operation:  shape varint, mask varint
 ///     code:       index of an operation, varint; one per record
-///     start:      zigzag varint; one per record
-///     duration:   varint; where mask bit 0 is set, else the duration is 0
+///     length:     u8; one per record: low half bytes of the start (0-8), high half of the duration
+///                 (0-4)
+///     start:      zigzag delta, its lowest byte in "low", the others in "high"
+///     duration:   the field, as a start without zigzag
 ///     value:      zigzag varint delta to the field in the last record of the shape, in the order
-///                 of the mask's bits: 1 a32, 2 a64, 3 + w word w. Words that pack a pair
-///                 (record.h) are two deltas: low half, high half.
+///                 of the mask's bits: 0 a32, 1 a64, 2 + w word w. a32 and each half of a word that
+///                 packs a pair (record.h; low half first) count as 32-bit numbers.
 ///
 /// Thread: an encoder or decoder belongs to one thread and is reused for any number of blocks.
 /// Cost: encode about 10 ns per record, decode about 20 ns; memory bounded by kMaxBlockRecords.

@@ -29,7 +29,7 @@ struct BlockPosition {
 struct ScanResult {
   uint64_t intact_headers = 0;
   uint64_t damaged_blocks = 0;  ///< at least: places without a header, gaps in block_sequence
-  uint64_t valid_bytes = 0;     ///< end of the last block that is there as a whole
+  uint64_t valid_bytes = 0;     ///< scan_headers only: end of the last whole block
 };
 
 /// Reads and checks one payload at a time. Holds no file.
@@ -63,24 +63,29 @@ class BlockFileReader {
   Result<std::span<const uint8_t>> payload();
 
   const ScanResult& scan() const noexcept { return scan_; }
+  const BlockPosition& position() const noexcept { return current_; }
   int fd() const noexcept { return fd_.get(); }
 
  private:
   Result<bool> read_prefix(uint64_t offset, BlockHeader* header);
   Result<uint64_t> search_prefix(uint64_t from);
-  void count_gap(const BlockHeader& header, bool skipped);
+  Result<uint64_t> find_behind_damage();
+  void count_gap(const BlockHeader& header, bool was_searched);
+
+  static constexpr uint64_t kNoOffset = ~uint64_t{0};
 
   UniqueFd fd_;
   PayloadReader payload_reader_;
   BlockPosition current_{};
   uint64_t next_offset_ = 0;
   uint64_t next_block_sequence_ = 0;
+  bool at_end_ = false;
   ScanResult scan_;
   std::vector<uint8_t> window_;
 };
 
-/// Walks over all headers of `path` without reading payloads; `visit` may be null.
-/// The eviction of whole segments uses it to know what it takes away.
+/// Walks over all headers of `path` without reading payloads and calls `visit` (may be null) for
+/// each block that is there as a whole, by its length; one that is cut off counts as damaged. The eviction of whole segments uses it to know what it takes away.
 Result<ScanResult> scan_headers(const std::string& path,
                                 void (*visit)(const BlockPosition&, void*) = nullptr,
                                 void* argument = nullptr);

@@ -1,1 +1,45 @@
 #include "core/spool/definitions.h"
+
+namespace aon::spool {
+namespace {
+
+struct DefinitionPrefix {
+  uint32_t type;
+  uint32_t bytes;
+};
+
+}  // namespace
+
+std::optional<DefinitionView> DefinitionCursor::next() noexcept {
+  if (rest_.empty()) return std::nullopt;
+  DefinitionPrefix prefix;
+  if (rest_.size() < sizeof(prefix)) {
+    damaged_ = true;
+    return std::nullopt;
+  }
+  std::memcpy(&prefix, rest_.data(), sizeof(prefix));
+  rest_ = rest_.subspan(sizeof(prefix));
+  if (prefix.bytes > rest_.size()) {
+    damaged_ = true;
+    rest_ = {};
+    return std::nullopt;
+  }
+  const DefinitionView view{static_cast<DefinitionType>(prefix.type), rest_.first(prefix.bytes)};
+  rest_ = rest_.subspan(prefix.bytes);
+  return view;
+}
+
+std::string_view definition_string(std::span<const uint8_t> payload, size_t struct_bytes,
+                                   size_t index) noexcept {
+  if (payload.size() <= struct_bytes) return {};
+  std::string_view text(reinterpret_cast<const char*>(payload.data()) + struct_bytes,
+                        payload.size() - struct_bytes);
+  for (; index > 0; --index) {
+    const size_t end = text.find('\0');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\0'));
+}
+
+}  // namespace aon::spool

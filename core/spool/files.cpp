@@ -1,1 +1,74 @@
 #include "core/spool/files.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "core/spool/format.h"
+
+namespace aon::spool {
+namespace {
+
+constexpr std::string_view kSuffix = ".aon";
+constexpr std::string_view kNodePrefix = "node.";
+
+/// Takes a decimal number without leading zeros off the front of `text`.
+template <class T>
+bool take_number(std::string_view* text, T* value) {
+  const char* end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, *value);
+  if (error != std::errc() || stop == text->data()) return false;
+  if ((*text)[0] == '0' && stop != text->data() + 1) return false;
+  text->remove_prefix(static_cast<size_t>(stop - text->data()));
+  return true;
+}
+
+bool take_text(std::string_view* text, std::string_view expected) {
+  if (!text->starts_with(expected)) return false;
+  text->remove_prefix(expected.size());
+  return true;
+}
+
+}  // namespace
+
+std::string segment_file_name(const SegmentName& name) {
+  std::string text =
+      name.process == kNodeProcess ? "node." : "p" + std::to_string(name.process) + ".";
+  if (name.slot) text += "t" + std::to_string(*name.slot) + ".";
+  return text + std::to_string(name.segment) + std::string(kSuffix);
+}
+
+std::optional<SegmentName> parse_segment_file_name(std::string_view file_name) {
+  SegmentName name;
+  if (take_text(&file_name, kNodePrefix)) {
+    name.process = kNodeProcess;
+  } else if (!take_text(&file_name, "p") || !take_number(&file_name, &name.process) ||
+             !take_text(&file_name, ".")) {
+    return std::nullopt;
+  }
+  if (take_text(&file_name, "t")) {
+    uint16_t slot = 0;
+    if (!take_number(&file_name, &slot) || !take_text(&file_name, ".")) return std::nullopt;
+    name.slot = slot;
+  }
+  if (!take_number(&file_name, &name.segment) || file_name != kSuffix) return std::nullopt;
+  return name;
+}
+
+Result<std::map<uint32_t, std::vector<SegmentName>>> list_segments(
+    const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  if (error)
+    return Error{Code::kNotFound, "read folder " + folder.string() + ": " + error.message()};
+  std::map<uint32_t, std::vector<SegmentName>> segments;
+  for (const auto& entry : entries) {
+    const std::optional<SegmentName> name =
+        parse_segment_file_name(entry.path().filename().string());
+    if (name) segments[name->process].push_back(*name);
+  }
+  for (auto& [process, names] : segments) std::sort(names.begin(), names.end());
+  return segments;
+}
+
+}  // namespace aon::spool

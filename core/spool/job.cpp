@@ -1,1 +1,275 @@
 #include "core/spool/job.h"
+
+#include <aon/record.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "core/base/file.h"
+#include "core/spool/block_reader.h"
+#include "core/spool/definitions.h"
+#include "core/spool/files.h"
+#include "core/spool/text.h"
+
+namespace aon::spool {
+namespace {
+
+constexpr size_t kMaxTopologyBytes = 64u << 20;
+
+template <class Enum>
+Enum bounded(Enum value, Enum largest, Enum otherwise) {
+  return value > largest ? otherwise : value;
+}
+
+/// Applies definitions to a node, in file order.
+class NodeBuilder {
+ public:
+  explicit NodeBuilder(Node* node) : node_(*node) {}
+
+  void apply(uint32_t process, const DefinitionView& view);
+
+ private:
+  template <class T>
+  std::optional<T> take(const DefinitionView& view) {
+    struct_bytes_ = sizeof(T);
+    payload_ = view.payload;
+    return definition_struct<T>(view.payload);
+  }
+  std::string text(size_t index) const {
+    return clean_text(definition_string(payload_, struct_bytes_, index));
+  }
+  Process& process(uint32_t number);
+
+  void apply_of_process(uint32_t number, const DefinitionView& view);
+  void apply_communicator(uint32_t number, const DefinitionView& view);
+  void apply_provider(uint32_t number, const DefinitionView& view);
+  void apply_metric(uint32_t number, const DefinitionView& view);
+  void apply_of_agent(uint32_t number, const DefinitionView& view);
+  void apply_node(const DefinitionView& view);
+  void apply_start(const DefinitionView& view);
+  void apply_loss(const DefinitionView& view);
+
+  Node& node_;
+  std::span<const uint8_t> payload_;
+  size_t struct_bytes_ = 0;
+};
+
+Process& NodeBuilder::process(uint32_t number) {
+  const auto [at, is_new] = node_.processes.try_emplace(number);
+  if (is_new) {
+    at->second.start.process = number;
+    at->second.start.rank = -1;
+  }
+  return at->second;
+}
+
+void NodeBuilder::apply(uint32_t number, const DefinitionView& view) {
+  if (static_cast<uint32_t>(view.type) < static_cast<uint32_t>(DefinitionType::kNode)) {
+    apply_of_process(number, view);
+  } else {
+    apply_of_agent(number, view);
+  }
+}
+
+void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) {
+  switch (view.type) {
+    case DefinitionType::kRegion:
+      if (const auto d = take<RegionDefinition>(view); d && number != kNodeProcess) {
+        process(number).regions[d->id] = {
+            text(0), bounded(d->role, RegionRole::kUser, RegionRole::kFunction),
+            bounded(d->paradigm, Paradigm::kAon, Paradigm::kUser)};
+      }
+      break;
+    case DefinitionType::kCommunicator:
+    case DefinitionType::kCommunicatorName:
+      if (number != kNodeProcess) apply_communicator(number, view);
+      break;
+    case DefinitionType::kIdentity:
+      if (const auto d = take<IdentityDefinition>(view); d && number != kNodeProcess) {
+        process(number).identity = *d;
+      }
+      break;
+    case DefinitionType::kProvider:
+      apply_provider(number, view);
+      break;
+    case DefinitionType::kMetric:
+      apply_metric(number, view);
+      break;
+    default:  // kCommunicatorFree: ids are not used again, so nothing to do; unknown: a newer format
+      break;
+  }
+}
+
+void NodeBuilder::apply_communicator(uint32_t number, const DefinitionView& view) {
+  if (view.type == DefinitionType::kCommunicatorName) {
+    const auto d = take<IdDefinition>(view);
+    if (!d) return;
+    auto& communicators = process(number).communicators;
+    const auto found = communicators.find(d->id);
+    if (found != communicators.end()) found->second.name = text(0);
+    return;
+  }
+  auto d = take<CommunicatorDefinition>(view);
+  if (!d) return;
+  d->kind = bounded(d->kind, CommunicatorKind::kInter, CommunicatorKind::kIntra);
+  process(number).communicators[d->id] = {*d, text(0)};
+}
+
+void NodeBuilder::apply_provider(uint32_t number, const DefinitionView& view) {
+  const auto d = take<ProviderDefinition>(view);
+  if (!d) return;
+  const Provider provider{text(0), bounded(d->state, ProviderState::kDegraded, ProviderState::kOff),
+                          text(1), text(2)};
+  auto& providers = number == kNodeProcess ? node_.providers : process(number).providers;
+  providers[provider.name] = provider;
+}
+
+void NodeBuilder::apply_metric(uint32_t number, const DefinitionView& view) {
+  auto d = take<MetricDefinition>(view);
+  if (!d) return;
+  d->mode = bounded(d->mode, MetricMode::kAbsolute, MetricMode::kAbsolute);
+  auto& metrics = number == kNodeProcess ? node_.metrics : process(number).metrics;
+  metrics[d->id] = {*d, text(0), text(1), text(2)};
+}
+
+void NodeBuilder::apply_of_agent(uint32_t number, const DefinitionView& view) {
+  switch (view.type) {
+    case DefinitionType::kNode:
+      apply_node(view);
+      break;
+    case DefinitionType::kProcessStart:
+      apply_start(view);
+      break;
+    case DefinitionType::kProcessExit:
+      if (const auto d = take<ProcessExitDefinition>(view)) process(d->process).exit = *d;
+      break;
+    case DefinitionType::kClock:
+      if (const auto d = take<ClockDefinition>(view)) node_.clock.push_back(*d);
+      break;
+    case DefinitionType::kStream:
+      if (const auto d = take<StreamDefinition>(view)) {
+        process(d->process).streams[{d->slot, d->context}] = *d;
+      }
+      break;
+    case DefinitionType::kCounts:
+      if (const auto d = take<CountsDefinition>(view)) {
+        process(d->process).counts[{d->slot, d->region}] = d->call_count;
+      }
+      break;
+    case DefinitionType::kEviction:
+      apply_loss(view);
+      break;
+    case DefinitionType::kTopology:
+      node_.topology_xml = definition_string(view.payload, 0, 0);
+      break;
+    case DefinitionType::kBinding:
+      if (number != kNodeProcess) {
+        process(number).binding = clean_text(definition_string(view.payload, 0, 0));
+      }
+      break;
+    case DefinitionType::kBudget:
+      if (const auto d = take<BudgetDefinition>(view)) {
+        process(d->process).budget_changes.push_back(*d);
+      }
+      break;
+    case DefinitionType::kUsage:
+      if (const auto d = take<UsageDefinition>(view)) node_.usage = *d;
+      break;
+    default:  // of a newer format
+      break;
+  }
+}
+
+void NodeBuilder::apply_node(const DefinitionView& view) {
+  const auto d = take<NodeDefinition>(view);
+  if (!d) return;
+  node_.definition = *d;
+  if (std::string host = text(0); !host.empty()) node_.host = std::move(host);
+  if (std::string launch = text(1); !launch.empty()) node_.launch_id = std::move(launch);
+}
+
+void NodeBuilder::apply_start(const DefinitionView& view) {
+  const auto d = take<ProcessStartDefinition>(view);
+  if (!d) return;
+  Process& started = process(d->process);
+  started.start = *d;
+  started.program = text(0);
+}
+
+void NodeBuilder::apply_loss(const DefinitionView& view) {
+  auto d = take<LossDefinition>(view);
+  if (!d) return;
+  if (d->reason >= kLossReasonCount) d->reason = static_cast<uint32_t>(LossReason::kDamaged);
+  process(d->process).losses.push_back(*d);
+}
+
+/// Reads the definitions file of one node. A missing one is no error: the rest can be read.
+Status read_definitions(Node* node, uint64_t* damaged_blocks) {
+  Result<BlockFileReader> reader =
+      BlockFileReader::open((node->folder / kDefinitionsFile).string());
+  if (!reader && reader.error().code == Code::kNotFound) return {};
+  if (!reader) return reader.error();
+  NodeBuilder builder(node);
+  BlockPosition position;
+  for (;;) {
+    const Result<bool> more = reader->next(&position);
+    if (!more) return more.error();
+    if (!*more) break;
+    const Result<std::span<const uint8_t>> payload = reader->payload();
+    if (!payload && payload.error().code == Code::kDamaged) continue;
+    if (!payload) return payload.error();
+    DefinitionCursor cursor(*payload);
+    while (const auto view = cursor.next()) builder.apply(position.header.process, *view);
+    if (cursor.is_damaged()) ++*damaged_blocks;
+  }
+  *damaged_blocks += reader->scan().damaged_blocks;
+  return {};
+}
+
+/// Processes whose definitions are gone still have their segments.
+Status add_processes_of_segments(Node* node) {
+  const auto segments = list_segments(node->folder);
+  if (!segments) return segments.error();
+  for (const auto& [number, names] : *segments) {
+    if (number == kNodeProcess) continue;
+    const auto [at, is_new] = node->processes.try_emplace(number);
+    if (!is_new) continue;
+    at->second.start.process = number;
+    at->second.start.rank = -1;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Job> read_job(const std::filesystem::path& folder) {
+  Job job;
+  job.folder = folder;
+  std::error_code error;
+  const std::filesystem::path spool = folder / "spool";
+  std::vector<std::filesystem::path> node_folders;
+  for (const auto& entry : std::filesystem::directory_iterator(spool, error)) {
+    if (entry.is_directory(error)) node_folders.push_back(entry.path());
+  }
+  if (error)
+    return Error{Code::kNotFound, "read folder " + spool.string() + ": " + error.message()};
+  std::sort(node_folders.begin(), node_folders.end());
+  for (const std::filesystem::path& path : node_folders) {
+    Node node{};
+    node.folder = path;
+    node.host = path.filename().string();
+    if (Status status = read_definitions(&node, &job.damaged_blocks); !status) {
+      return status.error();
+    }
+    if (Status status = add_processes_of_segments(&node); !status) return status.error();
+    std::sort(node.clock.begin(), node.clock.end(),
+              [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
+    if (auto xml = read_text_file((path / kTopologyFile).string(), kMaxTopologyBytes)) {
+      node.topology_xml = std::move(*xml);
+    }
+    job.nodes.push_back(std::move(node));
+  }
+  return job;
+}
+
+}  // namespace aon::spool

@@ -66,7 +66,8 @@ struct Node {
   std::vector<ClockDefinition> clock;  ///< in time order
   std::optional<UsageDefinition> usage;
   std::map<uint32_t, Process> processes;
-  std::map<uint32_t, Metric> metrics;  ///< node-wide ones
+  std::map<uint32_t, Metric> metrics;         ///< node-wide ones
+  std::map<std::string, Provider> providers;  ///< node-wide ones
   std::string topology_xml;
 };
 

@@ -1,5 +1,5 @@
 /// Where the blocks of one process stand: one walk over the headers of its segments, then every
-/// stream can be read alone. Memory: 48 bytes per block; no descriptor stays open.
+/// stream can be read alone. Memory: 56 bytes per block; no descriptor stays open.
 /// Owner: the caller; immutable after build(), any thread may read.
 #pragma once
 
@@ -25,6 +25,8 @@ struct BlockEntry {
   uint32_t file;  ///< index of ProcessIndex::file()
   uint32_t record_count;
   uint32_t counted_count;
+  uint32_t raw_bytes;
+  uint32_t compressed_bytes;
 };
 
 class ProcessIndex {

@@ -1,0 +1,15 @@
+/// Text from untrusted definitions, made fit for every writer.   Thread: any.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace aon::spool {
+
+constexpr size_t kMaxTextBytes = 4096;  ///< names longer than this are cut
+
+/// `text` as valid UTF-8 without control characters: each bad byte becomes '?'. Cut at
+/// kMaxTextBytes, at the border of a character.
+std::string clean_text(std::string_view text);
+
+}  // namespace aon::spool
