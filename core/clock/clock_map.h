@@ -1,14 +1,15 @@
 /// Ticks -> CLOCK_REALTIME nanoseconds, for one node, from its snapshots. Piecewise linear,
-/// continuous and strictly increasing, except forward steps of a new segment.
+/// continuous and never decreasing; only a step of REALTIME jumps, and only forward.
 ///
-///     ticks --linear between snapshots--> MONOTONIC_RAW ns --+ offset of the segment--> REALTIME ns
+///     ticks --linear between snapshots--> MONOTONIC_RAW ns --+ offset of the first--> REALTIME ns
 ///
 /// Between two snapshots the rate is that of the ticks against MONOTONIC_RAW, which nobody slews;
-/// before the first and behind the last the overall rate is extrapolated. REALTIME only gives the
-/// offset: the first one of a segment stays, so that NTP's slewing does not bend the trace. A jump
-/// of more than kStepNs between snapshots (realtime was set, suspend, migration to another machine)
-/// starts a new segment with an offset of its own. A backward step does not bend time: the offset
-/// stays and the step is counted.
+/// before the first and behind the last it is the overall rate. REALTIME gives the offset at the
+/// first snapshot, so that NTP's slewing does not bend the trace. What does not run evenly between
+/// two snapshots is a step and counted:
+/// suspend (ticks and MONOTONIC_RAW differ): REALTIME gives the length of this piece;
+/// REALTIME set forward: the map jumps at the second snapshot;
+/// REALTIME set back: the offset stays as it was.
 /// Thread: immutable after fit(); a Cursor belongs to one thread.   Cost: Cursor::to_ns about 2 ns
 /// (one multiplication), ClockMap::to_ns a binary search.
 #pragma once
@@ -76,6 +77,7 @@ class ClockMap {
   };
 
  private:
+  static Piece piece_up_to(const ClockDefinition& first, double rate);
   size_t piece_of(uint64_t ticks) const noexcept;
 
   std::vector<Piece> pieces_;  ///< never empty; [0] starts at tick 0
