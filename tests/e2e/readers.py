@@ -13,6 +13,7 @@ import xarray
 
 from aon_test import PYTHON, SOURCE, environment, run
 
+GROUPS = ("nodes", "ranks", "topology", "regions", "profile", "messages", "communicators")
 _READ_WITH_OTF2 = """
 import sys, otf2
 sends = receives = count = 0
@@ -44,7 +45,7 @@ def otf2_structure(test, output):
 
 
 def otf2_messages(test, output):
-    """python3-otf2 reads every event that the definitions promise; returns the number of messages."""
+    """python3-otf2 reads every event that is announced; returns the number of messages."""
     done = run([PYTHON, "-c", _READ_WITH_OTF2, archive(output)], timeout_s=240)
     test.assert_exit(done)
     expected, count, sends, receives = map(int, done.stdout.split())
@@ -55,7 +56,7 @@ def otf2_messages(test, output):
 
 
 def vite(test, output, rank_count, message_count):
-    """ViTE draws the name of every rank and an arrow for every message. It exits 0 whatever happens,
+    """ViTE draws the name of every rank and an arrow for every message. It exits 0 always,
     so only the drawing counts."""
     drawing = test.folder / "timeline.svg"
     home = environment(QT_QPA_PLATFORM="offscreen", XDG_RUNTIME_DIR=test.folder, HOME=test.folder)
@@ -75,15 +76,7 @@ def hdf5(test, output):
     path = pathlib.Path(output) / "profile.h5"
     nxdata = []
     with h5py.File(path) as file:
-        for name in (
-            "nodes",
-            "ranks",
-            "topology",
-            "regions",
-            "profile",
-            "messages",
-            "communicators",
-        ):
+        for name in GROUPS:
             test.assertIn(name, file)
 
         def visit(name, node):
@@ -95,9 +88,7 @@ def hdf5(test, output):
         file.visititems(visit)
     for group in nxdata:
         for engine in ("h5netcdf", "netcdf4"):
-            with xarray.open_dataset(
-                path, group=group, engine=engine, decode_timedelta=False
-            ) as data:
+            with xarray.open_dataset(path, group=group, engine=engine) as data:
                 data.load()
     return nxdata
 

@@ -1,0 +1,146 @@
+"""What every benchmark shares: interleaved pairs, bootstrap intervals, gates, the machine.
+
+A gate passes when the upper end of the 95 % bootstrap interval is under its goal. An interval that
+holds the goal, or is wider than it, is "undecided" after 60 pairs, and that fails too. Nothing is
+ever compared with a number from another run.
+
+A bench is tests/bench/FOLDER/bench.py; scripts/bench runs them all. It prints what it likes for the
+reader and one JSON line per row for the table, which `report` writes.
+"""
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+
+from aon_test import BUILD, environment, ledger, run  # noqa: E402,F401
+
+MAX_PAIRS = 60
+MIN_PAIRS = 8
+RESAMPLES = 4000
+ROW_MARK = "BENCH-ROW "
+
+
+@dataclasses.dataclass
+class Row:
+    """One line of the bench table. `goal` None: printed, not judged."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    goal: float | None = None
+    note: str = ""
+
+    @property
+    def verdict(self):
+        if self.goal is None:
+            return "info"
+        if self.high < self.goal:
+            return "pass"
+        return "FAIL" if self.low > self.goal else "undecided"
+
+
+def report(row):
+    """Prints a row for a reader and for scripts/bench."""
+    goal = "" if row.goal is None else f"  goal {row.goal:g}"
+    interval = f"[{row.low:.4g}, {row.high:.4g}]"
+    text = f"{row.name}: {row.value:.4g} {row.unit} {interval}{goal}: {row.verdict}"
+    print(f"{text}  {row.note}".rstrip(), flush=True)
+    print(ROW_MARK + json.dumps(dataclasses.asdict(row)), flush=True)
+
+
+def bootstrap(values, statistic=numpy.median):
+    """(statistic, low, high) of `values`: a 95 % percentile bootstrap interval."""
+    values = numpy.asarray(values, dtype=float)
+    generator = numpy.random.default_rng(1)
+    picks = generator.integers(0, len(values), size=(RESAMPLES, len(values)))
+    resampled = statistic(values[picks], axis=1)
+    low, high = numpy.percentile(resampled, [2.5, 97.5])
+    return float(statistic(values)), float(low), float(high)
+
+
+def percent_row(name, pairs, goal, note=""):
+    """Row of the paired ratio on/off, as per cent above 1."""
+    ratios = [(on / off - 1) * 100 for on, off in pairs]
+    value, low, high = bootstrap(ratios)
+    spread = statistics.pstdev(ratios)
+    return Row(name, value, low, high, "%", goal, f"{len(pairs)} pairs, sd {spread:.2g} {note}")
+
+
+def interleaved(measure_on, measure_off, decided, max_pairs=MAX_PAIRS):
+    """Calls both in turn, in random order within a pair, until `decided(pairs)` or the limit.
+    Returns [(on, off)]. The first pair warms up and is dropped."""
+    order = random.Random(1)
+    pairs = []
+    for number in range(max_pairs + 1):
+        if order.random() < 0.5:
+            on, off = measure_on(), measure_off()
+        else:
+            off = measure_off()
+            on = measure_on()
+        if number > 0:
+            pairs.append((on, off))
+        if len(pairs) >= MIN_PAIRS and decided(pairs):
+            break
+    return pairs
+
+
+def percent_gate(name, measure_on, measure_off, goal, max_pairs=MAX_PAIRS, note=""):
+    """Runs pairs until the ratio is decided against `goal` per cent, reports and returns the row."""
+
+    def decided(pairs):
+        return percent_row(name, pairs, goal).verdict != "undecided"
+
+    pairs = interleaved(measure_on, measure_off, decided, max_pairs)
+    row = percent_row(name, pairs, goal, note)
+    report(row)
+    return row
+
+
+def value_gate(name, values, unit, goal, note=""):
+    """Reports the median of `values` with its interval against `goal`."""
+    row = Row(name, *bootstrap(values), unit, goal, f"{len(values)} runs {note}".rstrip())
+    report(row)
+    return row
+
+
+def timed_run(command, **more):
+    """Runs `command`; returns (wall seconds, CPU seconds of it and all it waited for, process).
+    Ends the bench when the command fails: a failed run has no time."""
+    before_s, start_s = _children_cpu_s(), time.monotonic()
+    done = run(command, **more)
+    wall_s, cpu_s = time.monotonic() - start_s, _children_cpu_s() - before_s
+    if done.returncode != 0:
+        sys.exit(f"bench: {command} exited {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return wall_s, cpu_s, done
+
+
+def _children_cpu_s():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def machine():
+    """One line: processor, cores, memory, kernel, load."""
+    cpu = next(
+        (l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "?"
+    )
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
+    return (
+        f"{cpu}, {os.cpu_count()} cores, {memory_gib:.0f} GiB, Linux {platform.release()}, "
+        f"{version.splitlines()[0] if version else 'no mpirun'}, load {os.getloadavg()[0]:.1f}"
+    )

@@ -1,0 +1,181 @@
+#!/usr/bin/python3
+"""Overhead on whole programs: LAMMPS, HPCC, start, memory, Barrier tail, the agent's own cost.
+
+    bench.py [NAME ...]      lammps hpcc start memory barrier agent; default all
+
+On and off runs are interleaved (aon_bench.py). The program's own time is compared, not mpirun's:
+the launch has a row of its own.
+"""
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+import h5py
+import numpy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import aon_bench as bench  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+PROBE = bench.BUILD / "bin" / "bench_rank_probe"
+SCRATCH = pathlib.Path(tempfile.mkdtemp(prefix="aon-bench-"))
+
+
+def mpirun(rank_count, command, output=None, cwd=SCRATCH):
+    """Runs with AON when `output` is given, without otherwise; (wall_s, cpu_s, process)."""
+    wrapper = []
+    if output is not None:
+        shutil.rmtree(output, ignore_errors=True)
+        wrapper = ["aon-run", "-o", output, "--"]
+    return bench.timed_run(["mpirun", "-n", rank_count, *wrapper, *command], cwd=cwd, timeout_s=300)
+
+
+def measured_cpu_percent(output, rank_cpu_s):
+    """(application-side cost + agent CPU) / CPU of mpirun's children as the kernel counted it."""
+    overhead = bench.ledger(output)["overhead"]
+    return 100 * (overhead["app_cpu_s"] + overhead["agent_cpu_s"]) / rank_cpu_s
+
+
+def program_gate(name, command, own_seconds, goal_percent, prepare=None):
+    """Wall ratio by the program's own clock, then the cost as part of the ranks' CPU time."""
+    output, costs = SCRATCH / f"{name}-job", []
+
+    def measure(job):
+        if prepare:
+            prepare()
+        _, cpu_s, done = mpirun(2, command, job)
+        if job:
+            costs.append(measured_cpu_percent(job, cpu_s))
+        return own_seconds(done)
+
+    bench.percent_gate(
+        f"{name}: wall", lambda: measure(output), lambda: measure(None), goal_percent
+    )
+    bench.value_gate(f"{name}: CPU cost", costs, "% of the ranks' CPU", goal_percent)
+    return output
+
+
+def lammps():
+    def loop_seconds(done):
+        return float(re.search(r"Loop time of ([\d.]+)", done.stdout).group(1))
+
+    command = ["lmp", "-in", HERE / "in.lj", "-log", "none"]
+    output = program_gate("lammps", command, loop_seconds, 1.0)
+    calls = mpi_call_count(output)
+    size_bytes = sum(p.stat().st_size for p in (output / "spool").rglob("*.aon"))
+    note = f"{calls} calls, {size_bytes} bytes"
+    bench.value_gate("lammps: spool", [size_bytes / calls] * 2, "bytes/call", 6.0, note)
+
+
+def mpi_call_count(output):
+    with h5py.File(output / "profile.h5") as file:
+        names = [n.decode() if isinstance(n, bytes) else n for n in file["regions/name"][()]]
+        is_mpi = numpy.array([name.startswith("MPI_") for name in names])
+        return int(file["profile/count"][()][is_mpi[file["profile/region"][()]]].sum())
+
+
+def hpcc():
+    """HPCC tells no total time: from before mpirun to the last write of its result file."""
+    result, started_ns = SCRATCH / "hpccoutf.txt", [0]
+
+    def prepare():
+        shutil.copy(HERE / "hpccinf.txt", SCRATCH)
+        result.unlink(missing_ok=True)
+        started_ns[0] = time.time_ns()
+
+    def own_seconds(_):
+        return (result.stat().st_mtime_ns - started_ns[0]) / 1e9
+
+    program_gate("hpcc", ["hpcc"], own_seconds, 3.0, prepare)
+
+
+def probe_lines(done):
+    """[[rank, main_ns, init_ns, rss_kib, p50_ns, p999_ns]] of rank_probe."""
+    rows = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("probe ")]
+    return numpy.array(rows, dtype=float)
+
+
+def start():
+    for rank_count, goal_ms, pairs in ((2, 10.0, 20), (64, 50.0, 10)):
+
+        def start_ms(output, ranks=rank_count):
+            begin_ns = time.time_ns()
+            lines = probe_lines(mpirun(ranks, [PROBE, 0], output)[2])
+            return numpy.median(lines[:, 1:3] - begin_ns, axis=0) / 1e6
+
+        output = SCRATCH / "start-job"
+        samples = bench.interleaved(
+            lambda: start_ms(output), lambda: start_ms(None), lambda _: False, pairs
+        )
+        added = numpy.array([on - off for on, off in samples])
+        name = f"start of {rank_count} ranks"
+        bench.value_gate(f"{name}: to main()", added[:, 0], "ms", goal_ms)
+        bench.value_gate(f"{name}: to the end of MPI_Init", added[:, 1], "ms", None)
+
+
+def memory():
+    def resident_mib(output):
+        return numpy.median(probe_lines(mpirun(2, [PROBE, 200000], output)[2])[:, 3]) / 1024
+
+    output = SCRATCH / "memory-job"
+    samples = bench.interleaved(
+        lambda: resident_mib(output), lambda: resident_mib(None), lambda _: False, 8
+    )
+    bench.value_gate("resident per rank", [on - off for on, off in samples], "MiB", 12.0)
+    budget = bench.ledger(output)["budget"]
+    ranks = bench.ledger(output)["ranks"]
+    print("node memory:", {k: v for k, v in budget.items() if "bytes" in k})
+    print("ring memory:", [rank["memory_bytes"] for rank in ranks])
+
+
+def barrier():
+    """As many ranks as cores, spinning: all cores are busy."""
+    ranks = os.cpu_count()
+
+    def tail_ns(output):
+        return numpy.max(probe_lines(mpirun(ranks, [PROBE, 300000], output)[2])[:, 5])
+
+    output = SCRATCH / "barrier-job"
+    bench.percent_gate(
+        "barrier p99.9, all cores busy",
+        lambda: tail_ns(output),
+        lambda: tail_ns(None),
+        20.0,
+        max_pairs=30,
+    )
+
+
+def agent():
+    """CPU of the agent per event of a run at full rate: drained, encoded, written."""
+    values = []
+    for _ in range(5):
+        output = SCRATCH / "agent-job"
+        mpirun(2, [PROBE, 1500000], output)
+        document = bench.ledger(output)
+        event_count = sum(rank["spooled"] for rank in document["ranks"])
+        values.append(document["overhead"]["agent_cpu_s"] * 1e9 / event_count)
+    bench.value_gate("agent", values, "ns/event", 40.0, f"{event_count} events a run")
+
+
+BENCHES = {f.__name__: f for f in (lammps, hpcc, start, memory, barrier, agent)}
+
+
+def main():
+    chosen = sys.argv[1:] or list(BENCHES)
+    unknown = [name for name in chosen if name not in BENCHES]
+    if unknown:
+        sys.exit(f"bench: unknown {unknown}; known: {', '.join(BENCHES)}")
+    try:
+        for name in chosen:
+            BENCHES[name]()
+    finally:
+        shutil.rmtree(SCRATCH, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
