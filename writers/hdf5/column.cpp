@@ -1,0 +1,123 @@
+#include "writers/hdf5/column.h"
+
+#include <hdf5_hl.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace aon::writers::hdf5 {
+
+constexpr unsigned kDeflateLevel = 1;  // higher levels cost twice the time for 5 % of the size
+
+template <>
+ElementType element_type<uint64_t>() {
+  return {H5T_NATIVE_UINT64, H5T_STD_U64LE};
+}
+template <>
+ElementType element_type<int64_t>() {
+  return {H5T_NATIVE_INT64, H5T_STD_I64LE};
+}
+template <>
+ElementType element_type<uint32_t>() {
+  return {H5T_NATIVE_UINT32, H5T_STD_U32LE};
+}
+template <>
+ElementType element_type<int32_t>() {
+  return {H5T_NATIVE_INT32, H5T_STD_I32LE};
+}
+template <>
+ElementType element_type<double>() {
+  return {H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE};
+}
+
+Dataset::Dataset(hid_t group, const std::string& name, hid_t file_type, hsize_t width,
+                 const void* fill)
+    : width_(width) {
+  const int rank = width == 1 ? 1 : 2;
+  const hsize_t size[] = {0, width};
+  const hsize_t max_size[] = {H5S_UNLIMITED, width};
+  const hsize_t chunk[] = {width == 1 ? kChunkRows : std::max<hsize_t>(1, kChunkRows / width),
+                           width};
+  const Handle space(checked(H5Screate_simple(rank, size, max_size), "data space"));
+  const Handle creation(checked(H5Pcreate(H5P_DATASET_CREATE), "dataset creation"));
+  checked(H5Pset_chunk(creation.get(), rank, chunk), "chunks");
+  if (H5Tis_variable_str(file_type) <= 0) {
+    checked(H5Pset_shuffle(creation.get()), "shuffle");
+    checked(H5Pset_deflate(creation.get(), kDeflateLevel), "deflate");
+  }
+  if (fill != nullptr) {
+    checked(H5Pset_fill_value(creation.get(), file_type, fill), "fill value");
+  }
+  dataset_ = Handle(checked(H5Dcreate2(group, name.c_str(), file_type, space.get(), H5P_DEFAULT,
+                                       creation.get(), H5P_DEFAULT),
+                            name.c_str()));
+}
+
+void Dataset::extend(hsize_t rows) {
+  const hsize_t size[] = {rows, width_};
+  checked(H5Dset_extent(dataset_.get(), size), "cannot grow a column");
+  rows_ = rows;
+}
+
+void Dataset::append(hid_t memory_type, const void* data, hsize_t rows) {
+  if (rows == 0) return;
+  const int rank = width_ == 1 ? 1 : 2;
+  const hsize_t start[] = {rows_, 0};
+  const hsize_t count[] = {rows, width_};
+  extend(rows_ + rows);
+  const Handle file_space(checked(H5Dget_space(dataset_.get()), "data space"));
+  checked(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start, nullptr, count, nullptr),
+          "data space");
+  const Handle memory_space(checked(H5Screate_simple(rank, count, nullptr), "data space"));
+  checked(H5Dwrite(dataset_.get(), memory_type, memory_space.get(), file_space.get(), H5P_DEFAULT,
+                   data),
+          "cannot write a column");
+}
+
+TextColumn::TextColumn(hid_t group, const std::string& name, const ColumnText& text)
+    : dataset_(group, name, type_.get(), 1, nullptr) {
+  if (*text.long_name != '\0') set_attribute(dataset_.id(), "long_name", text.long_name);
+}
+
+void TextColumn::append(std::string_view value) {
+  buffer_.push_back(clean_text(value));
+  if (buffer_.size() >= kChunkRows) flush();
+}
+
+void TextColumn::flush() {
+  std::vector<const char*> data;
+  for (const std::string& value : buffer_) data.push_back(value.c_str());
+  dataset_.append(type_.get(), data.data(), data.size());
+  buffer_.clear();
+}
+
+Table::Table(hid_t parent, const std::string& path, const char* description)
+    : group_(create_group(parent, path)) {
+  set_attribute(group_.get(), "NX_class", "NXcollection");
+  set_attribute(group_.get(), "description", description);
+}
+
+TextColumn& Table::add_text(const char* name, const ColumnText& text) {
+  auto column = std::make_unique<TextColumn>(group_.get(), name, text);
+  TextColumn& reference = *column;
+  columns_.push_back(std::move(column));
+  return reference;
+}
+
+void Table::finish() {
+  if (columns_.empty()) return;
+  for (const auto& column : columns_) column->flush();
+  const hsize_t rows = columns_.front()->rows();
+  // netCDF-4's mark of a dimension without coordinate values: this name, and no data written.
+  char mark[80];
+  snprintf(mark, sizeof(mark), "This is a netCDF dimension but not a netCDF variable. %10llu",
+           static_cast<unsigned long long>(rows));
+  Dataset dimension(group_.get(), "row", H5T_IEEE_F32BE, 1, nullptr);
+  dimension.extend(rows);
+  checked(H5DSset_scale(dimension.id(), mark), "dimension");
+  for (const auto& column : columns_) {
+    checked(H5DSattach_scale(column->id(), dimension.id(), 0), "dimension");
+  }
+}
+
+}  // namespace aon::writers::hdf5

@@ -1,0 +1,139 @@
+/// Columns: one-dimensional datasets that grow at their end, and the table they make up. A table is
+/// a group whose columns are equally long and share the dimension "row", in the way netCDF-4 marks
+/// a dimension without coordinates, so that xarray opens a table as one data set.
+///
+/// Owner: the writer.   Thread: one.   Cost: values are buffered (kBufferRows per column) and
+/// written in one piece.   Errors: H5Error.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "writers/hdf5/h5.h"
+
+namespace aon::writers::hdf5 {
+
+constexpr hsize_t kChunkRows = 4096;
+
+/// HDF5 type of a column's values, in memory and (little endian) in the file.
+struct ElementType {
+  hid_t memory;
+  hid_t file;
+};
+template <class T>
+ElementType element_type();
+
+struct ColumnText {
+  const char* units = "";  ///< as CF and NeXus spell them: "ns", "bytes", "1"; "" none
+  const char* long_name = "";
+};
+
+/// A dataset of `width` values per row (1: one-dimensional).
+class Dataset {
+ public:
+  /// `fill` (may be null) is the value of rows that were never written.
+  Dataset(hid_t group, const std::string& name, hid_t file_type, hsize_t width, const void* fill);
+
+  void append(hid_t memory_type, const void* data, hsize_t rows);
+  void extend(hsize_t rows);  ///< to `rows` rows; new ones have the fill value
+  hsize_t rows() const { return rows_; }
+  hid_t id() const { return dataset_.get(); }
+
+ private:
+  Handle dataset_;
+  hsize_t width_;
+  hsize_t rows_ = 0;
+};
+
+class AnyColumn {
+ public:
+  virtual ~AnyColumn() = default;
+  virtual void flush() = 0;
+  virtual hsize_t rows() const = 0;
+  virtual hid_t id() const = 0;
+};
+
+/// A buffered column of numbers.
+template <class T, size_t kWidth = 1>
+class Column : public AnyColumn {
+ public:
+  static constexpr size_t kBufferRows = kWidth == 1 ? kChunkRows : kChunkRows / kWidth;
+
+  Column(hid_t group, const std::string& name, const ColumnText& text, const T* fill = nullptr)
+      : dataset_(group, name, element_type<T>().file, kWidth, fill) {
+    if (*text.units != '\0') set_attribute(dataset_.id(), "units", text.units);
+    if (*text.long_name != '\0') set_attribute(dataset_.id(), "long_name", text.long_name);
+  }
+
+  void append(T value) {
+    buffer_.push_back(value);
+    if (buffer_.size() >= kBufferRows * kWidth) flush();
+  }
+  void append(const std::array<T, kWidth>& values) {
+    buffer_.insert(buffer_.end(), values.begin(), values.end());
+    if (buffer_.size() >= kBufferRows * kWidth) flush();
+  }
+  void flush() override {
+    if (buffer_.empty()) return;
+    dataset_.append(element_type<T>().memory, buffer_.data(), buffer_.size() / kWidth);
+    buffer_.clear();
+  }
+  hsize_t rows() const override { return dataset_.rows() + buffer_.size() / kWidth; }
+  hid_t id() const override { return dataset_.id(); }
+  /// Rows so far become the fill value; for a column that is created late.
+  void extend(hsize_t rows) { dataset_.extend(rows); }
+
+ private:
+  Dataset dataset_;
+  std::vector<T> buffer_;
+};
+
+/// A buffered column of strings.
+class TextColumn : public AnyColumn {
+ public:
+  TextColumn(hid_t group, const std::string& name, const ColumnText& text);
+
+  void append(std::string_view value);
+  void flush() override;
+  hsize_t rows() const override { return dataset_.rows() + buffer_.size(); }
+  hid_t id() const override { return dataset_.id(); }
+
+ private:
+  Handle type_ = string_type();
+  Dataset dataset_;
+  std::vector<std::string> buffer_;
+};
+
+/// A group of equally long columns.
+///
+///     Table table(file, "messages", "point-to-point messages by sender");
+///     auto& count = table.add<uint64_t>("count", {"1", "messages"});
+///     count.append(3);
+///     table.finish();
+class Table {
+ public:
+  Table(hid_t parent, const std::string& path, const char* description);
+
+  /// The reference lives as long as the table.
+  template <class T, size_t kWidth = 1>
+  Column<T, kWidth>& add(const char* name, const ColumnText& text = {}) {
+    auto column = std::make_unique<Column<T, kWidth>>(group_.get(), name, text);
+    Column<T, kWidth>& reference = *column;
+    columns_.push_back(std::move(column));
+    return reference;
+  }
+  TextColumn& add_text(const char* name, const ColumnText& text = {});
+
+  /// Writes what is buffered and joins the columns by the dimension "row".
+  void finish();
+
+  hid_t group() const { return group_.get(); }
+
+ private:
+  Handle group_;
+  std::vector<std::unique_ptr<AnyColumn>> columns_;
+};
+
+}  // namespace aon::writers::hdf5

@@ -1,0 +1,122 @@
+#include "writers/hdf5/h5.h"
+
+namespace aon::writers::hdf5 {
+namespace {
+
+herr_t take_description(unsigned, const H5E_error2_t* error, void* text) {
+  std::string& description = *static_cast<std::string*>(text);
+  if (error->desc != nullptr) description = error->desc;
+  return 0;
+}
+
+Handle scalar_space() { return Handle(checked(H5Screate(H5S_SCALAR), "attribute space")); }
+
+void write_attribute(hid_t object, const char* name, hid_t type, hid_t space, const void* data) {
+  const Handle attribute(
+      checked(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT), name));
+  checked(H5Awrite(attribute.get(), type, data), name);
+}
+
+/// Bytes of the UTF-8 sequence that starts at text[i], or 0 when it is not one.
+size_t sequence_bytes(std::string_view text, size_t i) {
+  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
+  const unsigned char first = byte(i);
+  if (first < 0x80) return first == 0 ? 0 : 1;
+  const size_t length = first >= 0xc2 && first < 0xe0   ? 2
+                        : first >= 0xe0 && first < 0xf0 ? 3
+                        : first >= 0xf0 && first < 0xf5 ? 4
+                                                        : 0;
+  if (length == 0 || i + length > text.size()) return 0;
+  for (size_t k = i + 1; k < i + length; ++k) {
+    if ((byte(k) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
+void fail(const std::string& what) {
+  std::string description;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_description, &description);
+  std::string innermost;
+  H5Ewalk2(
+      H5E_DEFAULT, H5E_WALK_DOWNWARD,
+      [](unsigned n, const H5E_error2_t* error, void* text) -> herr_t {
+        (void)n;
+        if (error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
+        return 0;
+      },
+      &innermost);
+  if (!innermost.empty() && innermost != description) description += ": " + innermost;
+  throw H5Error("HDF5: " + what + (description.empty() ? "" : ": " + description));
+}
+
+Handle create_file(const std::filesystem::path& path) {
+  const Handle access(checked(H5Pcreate(H5P_FILE_ACCESS), "file access"));
+  checked(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18), "file format");
+  const Handle creation(checked(H5Pcreate(H5P_FILE_CREATE), "file creation"));
+  const unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
+  checked(H5Pset_link_creation_order(creation.get(), order), "link order");
+  checked(H5Pset_attr_creation_order(creation.get(), order), "attribute order");
+  return Handle(checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()),
+                        "cannot create the file"));
+}
+
+Handle open_file(const std::filesystem::path& path) {
+  return Handle(
+      checked(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "cannot open the file"));
+}
+
+Handle create_group(hid_t parent, const std::string& path) {
+  const Handle links(checked(H5Pcreate(H5P_LINK_CREATE), "link creation"));
+  checked(H5Pset_create_intermediate_group(links.get(), 1), "link creation");
+  const Handle creation(checked(H5Pcreate(H5P_GROUP_CREATE), "group creation"));
+  const unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
+  checked(H5Pset_link_creation_order(creation.get(), order), "link order");
+  checked(H5Pset_attr_creation_order(creation.get(), order), "attribute order");
+  return Handle(checked(H5Gcreate2(parent, path.c_str(), links.get(), creation.get(), H5P_DEFAULT),
+                        path.c_str()));
+}
+
+Handle string_type() {
+  Handle type(checked(H5Tcopy(H5T_C_S1), "string type"));
+  checked(H5Tset_size(type.get(), H5T_VARIABLE), "string type");
+  checked(H5Tset_cset(type.get(), H5T_CSET_UTF8), "string type");
+  return type;
+}
+
+void set_attribute(hid_t object, const char* name, std::string_view value) {
+  const std::string text = clean_text(value);
+  const char* data = text.c_str();
+  write_attribute(object, name, string_type().get(), scalar_space().get(), &data);
+}
+
+void set_attribute(hid_t object, const char* name, const std::vector<std::string>& values) {
+  std::vector<const char*> data;
+  for (const std::string& value : values) data.push_back(value.c_str());
+  const hsize_t count = data.size();
+  const Handle space(checked(H5Screate_simple(1, &count, nullptr), "attribute space"));
+  write_attribute(object, name, string_type().get(), space.get(), data.data());
+}
+
+void set_attribute(hid_t object, const char* name, int64_t value) {
+  write_attribute(object, name, H5T_NATIVE_INT64, scalar_space().get(), &value);
+}
+
+std::string clean_text(std::string_view text) {
+  std::string clean;
+  clean.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const size_t bytes = sequence_bytes(text, i);
+    if (bytes == 0) {
+      clean += '?';
+      ++i;
+    } else {
+      clean.append(text.substr(i, bytes));
+      i += bytes;
+    }
+  }
+  return clean;
+}
+
+}  // namespace aon::writers::hdf5

@@ -1,0 +1,205 @@
+#include "writers/hdf5/hdf5_writer.h"
+
+#include <hdf5_hl.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "writers/hdf5/series.h"
+#include "writers/hdf5/tables.h"
+#include "writers/profile/messages.h"
+
+namespace aon::writers {
+namespace {
+
+using hdf5::guard;
+using profile::kHistogramBuckets;
+using profile::RegionStatistics;
+
+constexpr int64_t kFormatVersion = 1;
+
+/// /profile, appended location by location.
+class ProfileTable {
+ public:
+  explicit ProfileTable(hid_t file)
+      : table_(file, "profile", "calls and times by rank, location and region"),
+        rank_(table_.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"})),
+        process_(table_.add<uint32_t>("process", {"1", "row of /ranks"})),
+        location_(table_.add<uint64_t>("location", {"1", "location id, as in the OTF2 archive"})),
+        region_(table_.add<uint32_t>("region", {"1", "row of /regions"})),
+        count_(table_.add<uint64_t>("count", {"1", "calls"})),
+        timed_count_(table_.add<uint64_t>("timed_count", {"1", "calls that were timed"})),
+        inclusive_(table_.add<uint64_t>("inclusive_ns", {"ns", "time in it and what it calls"})),
+        exclusive_(table_.add<uint64_t>("exclusive_ns", {"ns", "time in it alone"})),
+        min_(table_.add<uint64_t>("min_ns", {"ns", "shortest call"})),
+        max_(table_.add<uint64_t>("max_ns", {"ns", "longest call"})),
+        bytes_(table_.add<uint64_t>("bytes", {"bytes", "sent and received by its calls"})),
+        histogram_(table_.add<uint64_t, kHistogramBuckets>(
+            "histogram", {"1", "calls by duration: bucket b is 2^b to 2^(b+1) ns"})) {}
+
+  void append(const Group& group, uint64_t location, std::span<const RegionStatistics> rows) {
+    for (const RegionStatistics& row : rows) {
+      rank_.append(group.rank ? int64_t{*group.rank} : -1);
+      process_.append(group.id);
+      location_.append(location);
+      region_.append(row.region);
+      count_.append(row.count);
+      timed_count_.append(row.timed_count);
+      inclusive_.append(row.inclusive_ns);
+      exclusive_.append(row.exclusive_ns);
+      min_.append(row.min_ns);
+      max_.append(row.max_ns);
+      bytes_.append(row.bytes);
+      histogram_.append(row.histogram);
+    }
+  }
+
+  void finish() {
+    table_.finish();
+    hdf5::Column<uint64_t> bucket(table_.group(), "bucket", {"ns", "shortest duration in it"});
+    bucket.append(0);
+    for (size_t b = 1; b < kHistogramBuckets; ++b) bucket.append(uint64_t{1} << b);
+    bucket.flush();
+    hdf5::checked(H5DSset_scale(bucket.id(), "bucket"), "dimension");
+    hdf5::checked(H5DSattach_scale(histogram_.id(), bucket.id(), 1), "dimension");
+  }
+
+ private:
+  hdf5::Table table_;
+  hdf5::Column<int64_t>& rank_;
+  hdf5::Column<uint32_t>& process_;
+  hdf5::Column<uint64_t>& location_;
+  hdf5::Column<uint32_t>& region_;
+  hdf5::Column<uint64_t>& count_;
+  hdf5::Column<uint64_t>& timed_count_;
+  hdf5::Column<uint64_t>& inclusive_;
+  hdf5::Column<uint64_t>& exclusive_;
+  hdf5::Column<uint64_t>& min_;
+  hdf5::Column<uint64_t>& max_;
+  hdf5::Column<uint64_t>& bytes_;
+  hdf5::Column<uint64_t, kHistogramBuckets>& histogram_;
+};
+
+void write_messages(hid_t file, const std::vector<profile::MessageRow>& rows) {
+  hdf5::Table table(file, "messages", "point-to-point messages by sender, in world ranks");
+  auto& source = table.add<int64_t>("source", {"1", "row of /ranks"});
+  auto& destination =
+      table.add<int64_t>("destination", {"1", "row of /ranks, -1 all others together"});
+  auto& count = table.add<uint64_t>("count", {"1", "messages"});
+  auto& bytes = table.add<uint64_t>("bytes", {"bytes", "bytes sent"});
+  for (const profile::MessageRow& row : rows) {
+    source.append(row.source);
+    destination.append(row.destination);
+    count.append(row.count);
+    bytes.append(row.bytes);
+  }
+  table.finish();
+}
+
+class Hdf5Writer : public Writer {
+ public:
+  Hdf5Writer(std::filesystem::path path, ProfileListener listener)
+      : path_(std::move(path)), listener_(std::move(listener)) {}
+
+  Status begin(const Model& model) override {
+    return guard(path_, [&] { begin_file(model); });
+  }
+
+  Status begin_location(const Location& location) override {
+    return guard(path_, [&] {
+      location_ = &location;
+      const Group& group = model_->groups[location.group];
+      profile_->begin(group, location);
+      messages_->begin(group);
+      series_->begin(location);
+    });
+  }
+
+  Status events(std::span<const Event> events) override {
+    return guard(path_, [&] {
+      for (const Event& event : events) {
+        if (event.kind == EventKind::kSample) {
+          series_->add(event);
+          continue;
+        }
+        profile_->add(event);
+        messages_->add(event);
+      }
+    });
+  }
+
+  Status end_location() override {
+    return guard(path_, [&] {
+      const Group& group = model_->groups[location_->group];
+      const std::span<const RegionStatistics> rows = profile_->end();
+      table_->append(group, location_->id, rows);
+      if (listener_ && !rows.empty()) listener_(group, location_, rows);
+      series_->end();
+    });
+  }
+
+  Status finish(const Outcome& outcome) override {
+    return guard(path_, [&] { finish_file(outcome); });
+  }
+
+ private:
+  void begin_file(const Model& model) {
+    model_ = &model;
+    file_ = hdf5::create_file(path_);
+    const hid_t file = file_.get();
+    hdf5::set_attribute(file, "NX_class", "NXroot");
+    hdf5::set_attribute(file, "default", "series");
+    hdf5::set_attribute(file, "Conventions", "CF-1.8");
+    hdf5::set_attribute(file, "creator", "aon " AON_VERSION);
+    hdf5::set_attribute(file, "aon_format_version", kFormatVersion);
+    hdf5::set_attribute(file, "start_ns", static_cast<int64_t>(model.start_ns));
+    hdf5::set_attribute(file, "end_ns", static_cast<int64_t>(model.end_ns));
+    hdf5::write_nodes(file, model);
+    hdf5::write_ranks(file, model);
+    hdf5::write_topology(file, model);
+    hdf5::write_regions(file, model);
+    hdf5::write_communicators(file, model);
+    table_.emplace(file);
+    profile_.emplace(model);
+    messages_.emplace(model);
+    series_.emplace(file, model);
+  }
+
+  void finish_file(const Outcome& outcome) {
+    for (const profile::UncoveredCount& uncovered : profile::uncovered_counts(*model_)) {
+      const uint64_t location = (uint64_t{uncovered.slot - 1} << 32) | uncovered.group->id;
+      const std::span<const RegionStatistics> row(&uncovered.statistics, 1);
+      table_->append(*uncovered.group, location, row);
+      if (listener_) listener_(*uncovered.group, nullptr, row);
+    }
+    table_->finish();
+    write_messages(file_.get(), messages_->rows());
+    series_->finish();
+    hdf5::set_attribute(file_.get(), "event_count", static_cast<int64_t>(outcome.event_count));
+    hdf5::set_attribute(file_.get(), "communication_complete",
+                        int64_t{outcome.communication_complete});
+    series_.reset();
+    table_.reset();
+    hdf5::checked(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "cannot write the file");
+    file_ = hdf5::Handle();
+  }
+
+  std::filesystem::path path_;
+  ProfileListener listener_;
+  const Model* model_ = nullptr;
+  const Location* location_ = nullptr;
+  hdf5::Handle file_;
+  std::optional<ProfileTable> table_;
+  std::optional<profile::LocationProfile> profile_;
+  std::optional<profile::MessageTable> messages_;
+  std::optional<hdf5::SeriesWriter> series_;
+};
+
+}  // namespace
+
+std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
+                                         ProfileListener listener) {
+  return std::make_unique<Hdf5Writer>(path, std::move(listener));
+}
+
+}  // namespace aon::writers

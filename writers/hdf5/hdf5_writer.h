@@ -1,0 +1,33 @@
+/// profile.h5 of a job: its nodes, ranks, regions and communicators, the profile by rank, location
+/// and region, the message matrix, the hardware, and every metric over time. Opens in h5py, xarray
+/// (netcdf4 and h5netcdf), ncdump, silx and HDFView; docs/hdf5.md describes it.
+///
+///     /nodes /ranks /regions /communicators /topology    tables.h
+///     /profile     rank location region count timed_count inclusive_ns exclusive_ns min_ns max_ns
+///                  bytes histogram[40]                   figures: writers/profile/profile.h
+///     /messages    source destination count bytes        at most 64 destinations per source, then -1
+///     /series/rank_N/PROVIDER                            series.h
+///
+/// Thread: one.   Cost: about 10 ns per event; memory for one location and 64 rows per rank.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "writers/profile/profile.h"
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+/// Told the rows of each location when it is complete, and those of threads that only counted
+/// (`location` is null then).
+using ProfileListener = std::function<void(const Group& group, const Location* location,
+                                           std::span<const profile::RegionStatistics> rows)>;
+
+/// A writer that makes the file `path`; an old one is replaced.
+std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
+                                         ProfileListener listener = {});
+
+}  // namespace aon::writers

@@ -1,0 +1,170 @@
+#include "writers/hdf5/series.h"
+
+#include <hdf5_hl.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <limits>
+
+#include "core/spool/format.h"
+
+namespace aon::writers::hdf5 {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnscaled = 1.0;
+
+/// A name that HDF5, NeXus and netCDF accept as that of a data set.
+std::string object_name(const std::string& text) {
+  std::string name = clean_text(text);
+  for (char& c : name) {
+    if (c == '/' || c == ' ' || static_cast<unsigned char>(c) < 0x20) c = '_';
+  }
+  return name.empty() || name == "." || name == "time" ? "_" + name : name;
+}
+
+std::string iso_time(uint64_t time_ns) {
+  const time_t seconds = static_cast<time_t>(time_ns / 1'000'000'000u);
+  tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[40];
+  const size_t bytes = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+  snprintf(text + bytes, sizeof(text) - bytes, ".%09uZ",
+           static_cast<unsigned>(time_ns % 1'000'000'000u));
+  return text;
+}
+
+/// "rank_07": as many digits as the largest number below `count` needs.
+std::string numbered(const std::string& what, size_t number, size_t count) {
+  const size_t digits = std::to_string(count > 0 ? count - 1 : 0).size();
+  std::string text = std::to_string(number);
+  if (text.size() < digits) text.insert(0, digits - text.size(), '0');
+  return what + "_" + text;
+}
+
+}  // namespace
+
+Series::Series(hid_t parent, const std::string& path, const std::string& title)
+    : group_(create_group(parent, path)),
+      time_(group_.get(), "time", {"nanoseconds since 1970-01-01 00:00:00", "time"}) {
+  set_attribute(group_.get(), "NX_class", "NXdata");
+  set_attribute(group_.get(), "title", title);
+  set_attribute(time_.id(), "calendar", "proleptic_gregorian");
+}
+
+Series::Metric& Series::metric_of(uint32_t metric, const GlobalMetric& definition) {
+  const auto found = metrics_.find(metric);
+  if (found != metrics_.end()) return found->second;
+  Metric made;
+  made.name = object_name(definition.name);
+  for (const auto& [id, other] : metrics_) {
+    if (other.name == made.name) made.name += "_" + std::to_string(metric);
+  }
+  const char* unit = definition.unit.empty() ? "1" : definition.unit.c_str();
+  made.values = std::make_unique<Column<double>>(
+      group_.get(), made.name, ColumnText{unit, definition.description.c_str()}, &kNan);
+  set_attribute(made.values->id(), "mode",
+                definition.mode == MetricMode::kAccumulated ? "accumulated" : "absolute");
+  made.values->extend(rows_);
+  return metrics_.emplace(metric, std::move(made)).first->second;
+}
+
+void Series::add(uint64_t time_ns, uint32_t metric, const GlobalMetric& definition, double value,
+                 uint64_t enabled_ns, uint64_t running_ns) {
+  if (row_time_ns_ && *row_time_ns_ != time_ns) end_row();
+  row_time_ns_ = time_ns;
+  Metric& m = metric_of(metric, definition);
+  m.value = value;
+  m.scale = kUnscaled;
+  if (running_ns == 0 || running_ns >= enabled_ns) return;
+  m.scale = static_cast<double>(enabled_ns) / static_cast<double>(running_ns);
+  if (m.scales != nullptr) return;
+  m.scales = std::make_unique<Column<double>>(
+      group_.get(), m.name + "_scale", ColumnText{"1", "enabled / running, already in the value"},
+      &kUnscaled);
+  m.scales->extend(rows_);
+}
+
+void Series::end_row() {
+  if (!row_time_ns_) return;
+  time_.append(static_cast<int64_t>(*row_time_ns_));
+  for (auto& [id, metric] : metrics_) {
+    metric.values->append(metric.value.value_or(kNan));
+    if (metric.scales != nullptr) metric.scales->append(metric.value ? metric.scale : kUnscaled);
+    metric.value.reset();
+  }
+  if (rows_ == 0) set_attribute(group_.get(), "start", iso_time(*row_time_ns_));
+  ++rows_;
+  row_time_ns_.reset();
+}
+
+void Series::finish() {
+  end_row();
+  time_.flush();
+  checked(H5DSset_scale(time_.id(), "time"), "dimension");
+  std::vector<std::string> auxiliary;
+  for (auto& [id, metric] : metrics_) {
+    for (Column<double>* column : {metric.values.get(), metric.scales.get()}) {
+      if (column == nullptr) continue;
+      column->flush();
+      checked(H5DSattach_scale(column->id(), time_.id(), 0), "dimension");
+    }
+    if (id != metrics_.begin()->first) auxiliary.push_back(metric.name);
+  }
+  if (!metrics_.empty()) {
+    set_attribute(group_.get(), "signal", metrics_.begin()->second.name);
+    if (!auxiliary.empty()) set_attribute(group_.get(), "auxiliary_signals", auxiliary);
+  }
+  set_attribute(group_.get(), "axes", std::vector<std::string>{"time"});
+}
+
+SeriesWriter::SeriesWriter(hid_t file, const Model& model)
+    : file_(file), model_(&model), root_(create_group(file, "series")) {
+  set_attribute(root_.get(), "NX_class", "NXentry");
+  set_attribute(root_.get(), "description", "metrics over time, by rank and provider");
+}
+
+std::string SeriesWriter::path_of(const Location& location, const std::string& provider) {
+  const Group& group = model_->groups[location.group];
+  size_t world = 0;
+  for (const Group& g : model_->groups) world += g.rank ? 1 : 0;
+  std::string owner;
+  if (location.process == spool::kNodeProcess) {
+    owner = numbered("node", group.node, model_->job->nodes.size());
+  } else if (group.rank) {
+    owner = numbered("rank", *group.rank, world);
+  } else {
+    owner = numbered("process", group.id, model_->groups.size());
+  }
+  std::string path = owner + "/" + object_name(provider.empty() ? "samples" : provider);
+  const uint32_t uses = used_paths_[path]++;
+  return uses == 0 ? path : path + "_" + std::to_string(uses);
+}
+
+void SeriesWriter::begin(const Location& location) { location_ = &location; }
+
+void SeriesWriter::add(const Event& sample) {
+  if (sample.region >= model_->metrics.size()) return;
+  const GlobalMetric& metric = model_->metrics[sample.region];
+  std::unique_ptr<Series>& series = open_[metric.provider];
+  if (series == nullptr) {
+    const std::string path = path_of(*location_, metric.provider);
+    if (first_path_.empty()) first_path_ = path;
+    series = std::make_unique<Series>(root_.get(), path, metric.provider + ", " + location_->name);
+  }
+  series->add(sample.time_ns, sample.region, metric, std::bit_cast<double>(sample.bytes),
+              sample.request, sample.bytes_received);
+}
+
+void SeriesWriter::end() {
+  for (auto& [provider, series] : open_) series->finish();
+  open_.clear();
+}
+
+void SeriesWriter::finish() {
+  if (!first_path_.empty()) set_attribute(root_.get(), "default", first_path_);
+}
+
+}  // namespace aon::writers::hdf5

@@ -1,0 +1,185 @@
+#include "writers/hdf5/tables.h"
+
+#include <algorithm>
+
+#include "core/topology/topology.h"
+#include "writers/hdf5/column.h"
+
+namespace aon::writers::hdf5 {
+namespace {
+
+const char* role_name(RegionRole role) {
+  constexpr const char* kNames[] = {
+      "function",   "point_to_point", "barrier", "one_to_all", "all_to_one",
+      "all_to_all", "collective",     "rma",     "file_io",    "user"};
+  const size_t index = static_cast<size_t>(role);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
+const char* paradigm_name(Paradigm paradigm) {
+  constexpr const char* kNames[] = {"user", "mpi", "cuda", "nccl", "aon"};
+  const size_t index = static_cast<size_t>(paradigm);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
+const char* kind_name(CommunicatorKind kind) {
+  constexpr const char* kNames[] = {"world", "self", "intra", "inter"};
+  const size_t index = static_cast<size_t>(kind);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
+/// Ticks of the node's clock per nanosecond, from its first and last pairing; 0 when there is one.
+double ticks_per_ns(const spool::Node& node) {
+  if (node.clock.size() < 2) return node.definition.clock_is_tsc != 0 ? 0 : 1;
+  const ClockDefinition& first = node.clock.front();
+  const ClockDefinition& last = node.clock.back();
+  const uint64_t span_ns = last.monotonic_raw_ns - first.monotonic_raw_ns;
+  return span_ns == 0
+             ? 0
+             : static_cast<double>(last.ticks - first.ticks) / static_cast<double>(span_ns);
+}
+
+/// Half the widest bracket of a pairing: the error of this node's clock against its real time.
+double clock_error_ns(const spool::Node& node) {
+  const double rate = ticks_per_ns(node);
+  if (rate == 0) return 0;
+  uint64_t widest_ticks = 0;
+  for (const ClockDefinition& pairing : node.clock) {
+    widest_ticks = std::max(widest_ticks, pairing.bracket_ticks);
+  }
+  return static_cast<double>(widest_ticks) / 2 / rate;
+}
+
+}  // namespace
+
+void write_nodes(hid_t file, const Model& model) {
+  Table table(file, "nodes", "one row per node; the row is the node's number");
+  auto& name = table.add_text("name", {"", "host name"});
+  auto& launch = table.add_text("launch", {"", "launch id"});
+  auto& processes = table.add<uint64_t>("processes", {"1", "processes seen"});
+  auto& tsc = table.add<uint32_t>("clock_is_tsc", {"1", "1: time stamps are TSC"});
+  auto& error = table.add<double>("clock_error_ns", {"ns", "error of the local clock pairing"});
+  auto& cpu = table.add<uint64_t>("agent_cpu_ns", {"ns", "CPU time of the agent"});
+  auto& disk = table.add<uint64_t>("disk_used_bytes", {"bytes", "disk space used for the job"});
+  for (const spool::Node& node : model.job->nodes) {
+    const UsageDefinition usage = node.usage.value_or(UsageDefinition{});
+    name.append(node.host);
+    launch.append(node.launch_id);
+    processes.append(node.processes.size());
+    tsc.append(node.definition.clock_is_tsc);
+    error.append(clock_error_ns(node));
+    cpu.append(usage.agent_cpu_ns);
+    disk.append(usage.disk_used_bytes);
+  }
+  table.finish();
+}
+
+void write_ranks(hid_t file, const Model& model) {
+  Table table(file, "ranks", "one row per process; rows below the world's size are the ranks");
+  auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
+  auto& node = table.add<int64_t>("node", {"1", "row of /nodes, -1 unknown"});
+  auto& host = table.add_text("host", {"", "host name"});
+  auto& pid = table.add<int64_t>("pid", {"1", "process id on its node, -1 unknown"});
+  auto& program = table.add_text("program", {"", "path of the program"});
+  auto& binding = table.add_text("binding", {"", "CPUs it may run on"});
+  auto& exit_code = table.add<int64_t>("exit_code", {"1", "exit status, -1 unknown"});
+  auto& exit_signal = table.add<int64_t>("exit_signal", {"1", "signal that ended it, 0 none"});
+  auto& finalized = table.add<uint32_t>("finalized", {"1", "1: reached MPI_Finalize"});
+  auto& memory = table.add<uint64_t>("ring_bytes", {"bytes", "largest size of its ring"});
+  auto& cpu = table.add<uint64_t>("cpu_time_ns", {"ns", "CPU time of the process"});
+  for (const Group& group : model.groups) {
+    const spool::Process* process = group.process;
+    const bool has_exit = process != nullptr && process->exit.has_value();
+    const bool has_node = process != nullptr && group.node < model.job->nodes.size();
+    rank.append(group.rank ? int64_t{*group.rank} : -1);
+    node.append(has_node ? int64_t{group.node} : -1);
+    host.append(has_node ? model.job->nodes[group.node].host : "");
+    pid.append(process != nullptr ? process->start.pid : -1);
+    program.append(process != nullptr ? process->program : "");
+    binding.append(process != nullptr ? process->binding : "");
+    exit_code.append(has_exit ? process->exit->exit_code : -1);
+    exit_signal.append(has_exit ? process->exit->signal : 0);
+    finalized.append(process != nullptr && process->identity ? process->identity->complete : 0);
+    memory.append(has_exit ? process->exit->memory_bytes : 0);
+    cpu.append(has_exit ? process->exit->cpu_time_ns : 0);
+  }
+  table.finish();
+}
+
+void write_regions(hid_t file, const Model& model) {
+  Table table(file, "regions", "one row per region; the row is the region's id");
+  auto& name = table.add_text("name", {"", "name"});
+  auto& role = table.add_text("role", {"", "what it does"});
+  auto& paradigm = table.add_text("paradigm", {"", "where it belongs to"});
+  for (const GlobalRegion& region : model.regions) {
+    name.append(region.name);
+    role.append(role_name(region.role));
+    paradigm.append(paradigm_name(region.paradigm));
+  }
+  table.finish();
+}
+
+void write_communicators(hid_t file, const Model& model) {
+  Table table(file, "communicators", "one row per communicator; the row is its id");
+  auto& name = table.add_text("name", {"", "name"});
+  auto& kind = table.add_text("kind", {"", "world, self, intra or inter"});
+  auto& parent = table.add<int64_t>("parent", {"1", "row of the parent, -1 none"});
+  auto& size = table.add<uint64_t>("size", {"1", "members"});
+  auto& first = table.add<uint64_t>("first_member", {"1", "first row in members/world_rank"});
+  Table member_table(table.group(), "members", "world ranks by communicator rank, -1 unknown");
+  auto& world_rank = member_table.add<int64_t>("world_rank", {"1", "rank in MPI_COMM_WORLD"});
+  for (const GlobalCommunicator& communicator : model.communicators) {
+    name.append(communicator.name);
+    kind.append(kind_name(communicator.kind));
+    parent.append(communicator.parent ? int64_t{*communicator.parent} : -1);
+    size.append(communicator.members.size());
+    first.append(world_rank.rows());
+    for (const int64_t member : communicator.members) world_rank.append(member);
+  }
+  member_table.finish();
+  table.finish();
+}
+
+void write_topology(hid_t file, const Model& model) {
+  Table table(file, "topology", "hardware of each node, as hwloc saw it");
+  auto& node = table.add<uint32_t>("node", {"1", "row of /nodes"});
+  auto& type = table.add_text("type", {"", "machine, package, numa, cache, core, pu, gpu, nic"});
+  auto& parent = table.add<int64_t>("parent", {"1", "row of the enclosing object, -1 none"});
+  auto& logical = table.add<uint32_t>("logical_index", {"1", "number among its type"});
+  auto& os = table.add<int64_t>("os_index", {"1", "number the system gives it, -1 none"});
+  auto& level = table.add<uint32_t>("cache_level", {"1", "of caches"});
+  auto& bytes = table.add<uint64_t>("size_bytes", {"bytes", "of caches and NUMA nodes"});
+  auto& name = table.add_text("name", {"", "name"});
+  auto& cpus = table.add_text("cpus", {"", "hardware threads in it or near it"});
+  auto& numa = table.add_text("numa_nodes", {"", "NUMA nodes in it or near it"});
+  auto& pci = table.add_text("pci_address", {"", "of devices"});
+  auto& device = table.add_text("model", {"", "of packages and devices"});
+  Table xml_table(table.group(), "xml", "hwloc XML by node");
+  auto& xml = xml_table.add_text("document", {"", "hwloc XML, format 2"});
+  for (size_t n = 0; n < model.job->nodes.size(); ++n) {
+    const std::string& document = model.job->nodes[n].topology_xml;
+    xml.append(document);
+    if (document.empty()) continue;
+    const Result<topology::Topology> machine = topology::Topology::from_xml(document);
+    if (!machine) continue;  // the document itself is there for whoever can read it
+    const int64_t first = static_cast<int64_t>(node.rows());
+    for (const topology::Object& object : machine.value().objects()) {
+      node.append(static_cast<uint32_t>(n));
+      type.append(topology::type_name(object.type));
+      parent.append(object.parent ? first + *object.parent : -1);
+      logical.append(object.logical_index);
+      os.append(object.os_index ? int64_t{*object.os_index} : -1);
+      level.append(object.cache_level);
+      bytes.append(object.size_bytes);
+      name.append(object.name);
+      cpus.append(object.cpus);
+      numa.append(object.numa_nodes);
+      pci.append(object.pci_address);
+      device.append(object.model);
+    }
+  }
+  xml_table.finish();
+  table.finish();
+}
+
+}  // namespace aon::writers::hdf5

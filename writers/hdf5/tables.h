@@ -1,0 +1,29 @@
+/// The tables of profile.h5 that come from definitions alone: /nodes, /ranks, /regions,
+/// /communicators and /topology.
+/// Thread: one.   Errors: H5Error.
+#pragma once
+
+#include "writers/hdf5/h5.h"
+#include "writers/writer.h"
+
+namespace aon::writers::hdf5 {
+
+/// Columns: name, launch, processes, clock_is_tsc, clock_error_ns, agent_cpu_ns, disk_used_bytes.
+void write_nodes(hid_t file, const Model& model);
+
+/// One row per group, in order of its id: rank (-1 without), node, host, pid, program, ...
+void write_ranks(hid_t file, const Model& model);
+
+/// Columns: name, role, paradigm; the row is the region's id.
+void write_regions(hid_t file, const Model& model);
+
+/// Columns: name, kind, parent (-1 none), size, first_member; the row is the communicator's id. Its
+/// members are rows first_member to first_member + size of /communicators/members: world ranks, -1
+/// where unknown.
+void write_communicators(hid_t file, const Model& model);
+
+/// /topology/objects: every object of every node (see topology.h), parent a row of this table;
+/// /topology/xml: hwloc's XML by node ("" where it is unknown).
+void write_topology(hid_t file, const Model& model);
+
+}  // namespace aon::writers::hdf5
