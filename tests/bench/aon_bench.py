@@ -81,7 +81,7 @@ def percent_row(name, pairs, goal, note=""):
 
 
 def interleaved(measure_on, measure_off, decided, max_pairs=MAX_PAIRS):
-    """Calls both in turn, in random order within a pair, until `decided(pairs)` or the limit.
+    """Calls both in turn, in random order within a pair, until decided or at the limit.
     Returns [(on, off)]. The first pair warms up and is dropped."""
     order = random.Random(1)
     pairs = []
