@@ -1,0 +1,92 @@
+// Communicators of the model: each member told its own place; the identity joins them.
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "writers/assemble/model_parts.h"
+
+namespace aon::writers {
+namespace {
+
+constexpr uint32_t kNoCommunicator = 0xffffffffu;
+
+class CommunicatorUnifier {
+ public:
+  explicit CommunicatorUnifier(Model* model) : model_(model) {}
+
+  void add_members(Group* group) {
+    for (const auto& [local, communicator] : group->process->communicators) {
+      const uint32_t global = id_of(communicator, *group);
+      group->communicator_map[local] = global;
+      add_member(&model_->communicators[global], communicator, group->id);
+    }
+  }
+
+  /// Ranks that never told their place in the world have it all the same.
+  void complete_worlds() {
+    for (GlobalCommunicator& communicator : model_->communicators) {
+      if (communicator.kind != CommunicatorKind::kWorld) continue;
+      if (!is_the_world(communicator)) continue;
+      for (size_t rank = 0; rank < communicator.members.size(); ++rank) {
+        communicator.members[rank] = static_cast<int64_t>(rank);
+      }
+    }
+  }
+
+ private:
+  /// Parents have smaller local ids than their children, so they are numbered first.
+  uint32_t id_of(const spool::Communicator& communicator, const Group& group) {
+    const CommunicatorKind kind = communicator.definition.kind;
+    const bool is_self = kind == CommunicatorKind::kSelf;
+    const uint32_t next = static_cast<uint32_t>(model_->communicators.size());
+    if (is_self && self_ != kNoCommunicator) return self_;
+    if (!is_self) {
+      const auto [entry, is_new] = ids_.try_emplace(communicator.definition.identity, next);
+      if (!is_new) return entry->second;
+    } else {
+      self_ = next;
+    }
+    GlobalCommunicator& made = model_->communicators.emplace_back();
+    made.kind = kind;
+    if (kind == CommunicatorKind::kWorld) made.name = "MPI_COMM_WORLD";
+    if (is_self) made.name = "MPI_COMM_SELF";
+    const auto parent = group.communicator_map.find(communicator.definition.parent_id);
+    const bool is_root = kind == CommunicatorKind::kWorld || is_self;
+    if (!is_root && parent != group.communicator_map.end()) made.parent = parent->second;
+    return next;
+  }
+
+  void add_member(GlobalCommunicator* global, const spool::Communicator& local, uint32_t group) {
+    if (!local.name.empty()) global->name = local.name;
+    if (global->kind == CommunicatorKind::kSelf) return;
+    const size_t size = std::min<size_t>(local.definition.size, model_->groups.size());
+    if (global->members.size() < size) global->members.resize(size, -1);
+    const size_t rank = local.definition.rank;
+    if (rank < global->members.size()) global->members[rank] = group;
+  }
+
+  bool is_the_world(const GlobalCommunicator& communicator) const {
+    for (size_t rank = 0; rank < communicator.members.size(); ++rank) {
+      const int64_t member = communicator.members[rank];
+      if (member >= 0 && static_cast<size_t>(member) != rank) return false;
+    }
+    return true;
+  }
+
+  Model* model_;
+  std::map<uint64_t, uint32_t> ids_;
+  uint32_t self_ = kNoCommunicator;
+};
+
+}  // namespace
+
+void build_communicators(JobModel* parts) {
+  CommunicatorUnifier unifier(&parts->model);
+  for (Group& group : parts->model.groups) {
+    if (group.process != nullptr) unifier.add_members(&group);
+  }
+  unifier.complete_worlds();
+}
+
+}  // namespace aon::writers

@@ -1,0 +1,119 @@
+#include "writers/assemble/event_order.h"
+
+#include <algorithm>
+
+namespace aon::writers {
+namespace {
+
+constexpr uint32_t kDenseIds = 1u << 16;
+
+bool waits_for_enclosing(const RecordHead& head) {
+  return (head.flags & (kInsideSpan | kOpenAtEnd)) != 0 || head.kind == RecordKind::kLost;
+}
+
+std::span<const Record> leading_losses(std::span<const Record> records) {
+  size_t count = 0;
+  while (count < records.size() && records[count].head.kind == RecordKind::kLost) ++count;
+  return records.first(count);
+}
+
+}  // namespace
+
+KnownIds::KnownIds(const std::unordered_map<uint32_t, uint32_t>& ids) : sparse_(&ids) {
+  uint32_t size = 0;
+  for (const auto& [local, global] : ids) {
+    if (local < kDenseIds) size = std::max(size, local + 1);
+  }
+  dense_.resize(size);
+  for (const auto& [local, global] : ids) {
+    if (local < size) dense_[local] = true;
+  }
+}
+
+EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64_t* next_request,
+                       Outcome* outcome, Sink sink)
+    : clock_(clock),
+      regions_(*ids.regions),
+      communicators_(*ids.communicators),
+      metrics_(ids.metrics),
+      outcome_(outcome),
+      sink_(std::move(sink)),
+      requests_(next_request) {
+  events_.reserve(kEventBatch + 8);
+}
+
+Status EventOrder::add(const spool::StreamBatch& batch) {
+  std::span<const Record> records = batch.records;
+  if (batch.is_resync) {
+    const std::span<const Record> losses = leading_losses(records);
+    resync(batch.open, losses);
+    records = records.subspan(losses.size());
+  }
+  for (const Record& record : records) add_record(record);
+  return status_;
+}
+
+Status EventOrder::finish(uint64_t end_ticks) {
+  release_all(UINT64_MAX);
+  const uint64_t end_ns = end_ticks == 0 ? last_ns_ : clock_.to_ns(end_ticks);
+  close_regions(0, std::max(end_ns, last_ns_), true);
+  flush();
+  return status_;
+}
+
+/// Makes the stack of open regions what `open` says it is. The `losses` before it lie between the
+/// regions that were open already and those that began in them.
+void EventOrder::resync(std::span<const spool::OpenRegion> open, std::span<const Record> losses) {
+  release_all(UINT64_MAX);
+  size_t next = 0;
+  while (next < open_.size() && next < open.size() &&
+         open_[next].start_ticks == open[next].start_ticks &&
+         open_[next].id == known_region(open[next].region)) {
+    ++next;
+  }
+  close_regions(next, last_ns_, false);
+  while (next < open.size() &&
+         (losses.empty() || open[next].start_ticks <= losses[0].head.start_ticks)) {
+    enter_region(open[next].region, open[next].start_ticks);
+    ++next;
+  }
+  for (const Record& lost : losses) emit_lost(lost, UINT64_MAX);
+  for (; next < open.size(); ++next) enter_region(open[next].region, open[next].start_ticks);
+}
+
+void EventOrder::add_record(const Record& record) {
+  if (is_counted(record.head.kind)) ++counted_records_;
+  if (waits_for_enclosing(record.head)) {
+    hold(record);
+    return;
+  }
+  switch (record.head.kind) {
+    case RecordKind::kSpan:
+    case RecordKind::kMessage:
+    case RecordKind::kExchange:
+    case RecordKind::kCollective: {
+      if (roots_.empty()) {
+        emit_span(record, kNone);
+        return;
+      }
+      Node parent;
+      const uint32_t first = adopt(record, &parent);
+      release(record.head.start_ticks);
+      emit_span(record, first);
+      nodes_.clear();
+      return;
+    }
+    default:
+      if (!roots_.empty()) release_all(record.head.start_ticks);
+      emit_simple(record);
+  }
+}
+
+void EventOrder::flush() {
+  if (events_.empty()) return;
+  outcome_->event_count += events_.size();
+  if (status_) status_ = sink_(events_);
+  events_.clear();
+}
+
+}  // namespace aon::writers

@@ -1,0 +1,143 @@
+/// Records of one location, in the order they were committed -> events in time order.
+///
+/// A span is committed when it ends, so the records made inside it arrive before it. They carry
+/// kInsideSpan and are held back, as a forest, until the span comes that encloses them:
+///
+///     committed:  completion(inside)  completion(inside)  span Waitall      span Send
+///     forest:     c                   c c                 Waitall[c c]      -
+///     events:                                             Enter c c Leave   Enter Leave
+///
+/// Lost intervals and calls that were open at the end wait in the forest too, for their place is
+/// only known with the next record. kBegin and kEnd go straight through a stack of open regions;
+/// what the stack still holds at the end of a thread is closed and marked.
+///
+/// Times never decrease: an earlier one is moved to the last one and counted.
+/// Owner: the assembler.   Thread: one.   Cost: about 15 ns per event; at most kMaxPending records.
+#pragma once
+
+#include <aon/record.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/clock/clock_map.h"
+#include "core/spool/stream_reader.h"
+#include "writers/assemble/request_table.h"
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+constexpr size_t kMaxPending = 65536;  ///< records held back; more are sent out as they are
+constexpr uint16_t kMaxNesting = 64;   ///< of held-back spans; deeper ones become siblings
+constexpr size_t kEventBatch = 2048;
+
+/// Which local ids have definitions, for one location.
+struct IdTables {
+  const std::unordered_map<uint32_t, uint32_t>* regions;
+  const std::unordered_map<uint32_t, uint32_t>* communicators;
+  const std::unordered_map<uint32_t, uint32_t>* metrics;  ///< local -> global
+};
+
+/// Looks local ids up without hashing for the ids that occur in practice.
+class KnownIds {
+ public:
+  explicit KnownIds(const std::unordered_map<uint32_t, uint32_t>& ids);
+  bool contains(uint32_t id) const {
+    return id < dense_.size() ? dense_[id] : sparse_->find(id) != sparse_->end();
+  }
+
+ private:
+  std::vector<bool> dense_;
+  const std::unordered_map<uint32_t, uint32_t>* sparse_;
+};
+
+class EventOrder {
+ public:
+  using Sink = std::function<Status(std::span<const Event>)>;
+
+  /// `outcome` collects the counts; `next_request` counts requests over the locations of a group.
+  EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64_t* next_request,
+             Outcome* outcome, Sink sink);
+
+  /// Takes the next batch of the location.   Errors: those of the sink.
+  Status add(const spool::StreamBatch& batch);
+
+  /// Sends out what is held back, although nothing encloses it yet.
+  void settle() { release_all(UINT64_MAX); }
+
+  /// Sends out what is held back and closes what is open, not before `end_ticks` (0: unknown).
+  Status finish(uint64_t end_ticks);
+
+  /// Counted records that came in.
+  uint64_t counted_records() const { return counted_records_; }
+  /// Records that the kLost records say the writer refused (pool full).
+  uint64_t refused_records() const { return refused_records_; }
+  uint64_t last_time_ns() const { return last_ns_; }
+
+ private:
+  static constexpr uint32_t kNone = 0xffffffffu;
+  struct Node {
+    Record record;
+    uint64_t end_ticks;
+    uint32_t first_child = kNone;
+    uint32_t last_child = kNone;
+    uint32_t next = kNone;
+    uint16_t height = 0;
+  };
+  struct Region {
+    uint32_t id;
+    uint64_t start_ticks;
+  };
+
+  void add_record(const Record& record);
+  void resync(std::span<const spool::OpenRegion> open, std::span<const Record> losses);
+
+  // The forest (event_forest.cpp).
+  void hold(const Record& record);
+  bool hold_in_open_call(uint32_t node);
+  uint32_t adopt(const Record& record, Node* parent);
+  void release(uint64_t limit_ticks);
+  void release_all(uint64_t limit_ticks);
+  void emit_list(uint32_t first, uint64_t limit_ticks);
+  void emit_node(const Node& node, uint64_t limit_ticks);
+
+  // Single records -> events (record_events.cpp).
+  void emit_simple(const Record& record);
+  void emit_span(const Record& record, uint32_t children);
+  void begin_transfer(const Record& record, uint64_t time_ns);
+  void end_transfer(const Record& record, uint64_t time_ns);
+  void emit_message(EventKind kind, uint64_t time_ns, const Record& record, uint64_t peer_tag,
+                    uint64_t bytes, uint64_t request);
+  void emit_completion(const Record& record);
+  void emit_collective(EventKind kind, const LiveRequest& collective, uint64_t time_ns);
+  void emit_lost(const Record& record, uint64_t limit_ticks);
+  void emit_sample(const Record& record);
+  void leave_region(uint32_t region, uint64_t time_ns);
+  void close_regions(size_t depth, uint64_t time_ns, bool open_at_end);
+  void enter_region(uint32_t region, uint64_t start_ticks);
+
+  Event& append(EventKind kind, uint64_t time_ns, uint32_t region);
+  uint32_t known_region(uint32_t id) const { return regions_.contains(id) ? id : kUnknownRegion; }
+  void flush();
+
+  clock::ClockMap::Cursor clock_;
+  KnownIds regions_;
+  KnownIds communicators_;
+  const std::unordered_map<uint32_t, uint32_t>* metrics_;
+  Outcome* outcome_;
+  Sink sink_;
+  Status status_;
+  RequestTable requests_;
+  std::vector<Event> events_;
+  std::vector<Region> open_;
+  std::vector<Node> nodes_;
+  std::vector<uint32_t> roots_;
+  size_t span_base_ = 0;  ///< regions below were open before the span that is being sent out
+  uint64_t last_ns_ = 0;
+  uint64_t counted_records_ = 0;
+  uint64_t refused_records_ = 0;
+};
+
+}  // namespace aon::writers

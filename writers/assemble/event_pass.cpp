@@ -1,0 +1,155 @@
+#include "writers/assemble/event_pass.h"
+
+#include <algorithm>
+
+namespace aon::writers {
+namespace {
+
+const std::unordered_map<uint32_t, uint32_t> kNoIds;
+
+/// kLost record for what only the agent's counters know.
+Record lost_record(LossReason reason, uint64_t count, uint64_t start_ticks, uint64_t end_ticks) {
+  Record record{};
+  const uint64_t duration = end_ticks > start_ticks ? end_ticks - start_ticks : 0;
+  record.head.start_ticks = start_ticks;
+  record.head.duration_ticks = static_cast<uint32_t>(duration);
+  record.head.kind = RecordKind::kLost;
+  record.head.slot_count = 2;
+  record.head.flags = kWideDuration;
+  record.head.id = static_cast<uint32_t>(reason);
+  record.head.a64 = count;
+  record.words[3] = duration;
+  return record;
+}
+
+}  // namespace
+
+void EventPass::for_each_writer(const std::function<Status(Writer*)>& action) {
+  for (WriterSlot& slot : writers_) {
+    if (slot.status) slot.status = action(slot.writer.get());
+  }
+}
+
+Status EventPass::run() {
+  for_each_writer([&](Writer* writer) { return writer->begin(parts_.model); });
+  tallies_.reserve(parts_.model.locations.size());
+  for (const Location& location : parts_.model.locations) {
+    Status status = run_location(location);
+    if (!status) return status;
+  }
+  outcome_.communication_complete = is_complete();
+  for_each_writer([&](Writer* writer) { return writer->finish(outcome_); });
+  return {};
+}
+
+Status EventPass::run_location(const Location& location) {
+  beat_();
+  const Group& group = parts_.model.groups[location.group];
+  if (request_group_ != group.id) next_request_ = 0;
+  request_group_ = group.id;
+  for_each_writer([&](Writer* writer) { return writer->begin_location(location); });
+  const bool is_node = location.process == spool::kNodeProcess;
+  const IdTables ids{is_node ? &kNoIds : &group.region_map,
+                     is_node ? &kNoIds : &group.communicator_map,
+                     is_node ? &parts_.node_metric_maps[group.node] : &group.metric_map};
+  LocationTally tally;
+  tally.location = &location;
+  if (group.process != nullptr || is_node) {
+    EventOrder order(parts_.clocks[group.node], ids, &next_request_, &outcome_,
+                     [&](std::span<const Event> events) {
+                       for_each_writer([&](Writer* w) { return w->events(events); });
+                       return Status();
+                     });
+    Status status = read_stream(location, is_node ? nullptr : group.process, &order, &tally);
+    if (!status) return status;
+  }
+  tallies_.push_back(tally);
+  for_each_writer([&](Writer* writer) { return writer->end_location(); });
+  return {};
+}
+
+Status EventPass::use_index(uint32_t node, uint32_t process) {
+  if (index_ != nullptr && index_node_ == node && index_->process() == process) return {};
+  const auto& by_process = parts_.segments[node];
+  const auto found = by_process.find(process);
+  static const std::vector<spool::SegmentName> kNoSegments;
+  Result<spool::ProcessIndex> index =
+      spool::ProcessIndex::build(parts_.job.nodes[node].folder, process,
+                                 found == by_process.end() ? kNoSegments : found->second);
+  if (!index) return index.error();
+  index_ = std::make_unique<spool::ProcessIndex>(std::move(index).value());
+  index_node_ = node;
+  return {};
+}
+
+Status EventPass::read_stream(const Location& location, const spool::Process* process,
+                              EventOrder* order, LocationTally* tally) {
+  Status status = use_index(parts_.model.groups[location.group].node, location.process);
+  if (!status) return status;
+  spool::StreamReader reader(*index_, process, location.slot);
+  for (uint64_t batches = 0;; ++batches) {
+    if (batches % 1024 == 1023) beat_();
+    Result<spool::StreamBatch> batch = reader.next();
+    if (!batch) return batch.error();
+    if (batch->records.empty()) break;
+    status = order->add(*batch);
+    if (!status) return status;
+  }
+  const spool::StreamLosses& losses = reader.losses();
+  std::copy(std::begin(losses.count), std::end(losses.count), std::begin(tally->lost));
+  tally->damaged_blocks = losses.damaged_blocks;
+  uint64_t end_ticks = 0;
+  if (process != nullptr) {
+    status = add_tail(*process, location.slot, order, tally);
+    if (!status) return status;
+    if (process->exit) end_ticks = process->exit->end_ticks;
+  }
+  status = order->finish(end_ticks);
+  tally->decoded = order->counted_records();
+  return status;
+}
+
+/// Losses that stand in no record: refused ones after which no record came any more, and what lies
+/// behind the place where a stream was cut off.
+Status EventPass::add_tail(const spool::Process& process, uint16_t slot, EventOrder* order,
+                           LocationTally* tally) {
+  uint64_t refused = 0;
+  uint64_t cut = 0;
+  uint64_t first_refused = UINT64_MAX;
+  uint64_t last_refused = 0;
+  for (uint16_t context = 0; context < 2; ++context) {
+    const auto found = process.streams.find({slot, context});
+    if (found == process.streams.end()) continue;
+    const StreamDefinition& stream = found->second;
+    refused += stream.refused;
+    cut += stream.stream_cut;
+    if (stream.refused == 0) continue;
+    first_refused = std::min(first_refused, stream.first_refused_ticks);
+    last_refused = std::max(last_refused, stream.last_refused_ticks);
+  }
+  order->settle();
+  const uint64_t told = order->refused_records();
+  std::vector<Record> tail;
+  if (refused > told) {
+    tail.push_back(lost_record(LossReason::kPoolFull, refused - told, first_refused, last_refused));
+  }
+  const uint64_t end = process.exit ? process.exit->end_ticks : last_refused;
+  if (cut != 0) tail.push_back(lost_record(LossReason::kStreamCut, cut, end, end));
+  tally->lost[static_cast<uint32_t>(LossReason::kPoolFull)] += std::max(refused, told);
+  tally->lost[static_cast<uint32_t>(LossReason::kStreamCut)] += cut;
+  return order->add({.records = tail, .is_resync = false, .open = {}});
+}
+
+/// True when every message that was emitted is in the output: no record lost, no
+/// call open or unmatched, and
+/// no rank of the world is missing.
+bool EventPass::is_complete() const {
+  if (outcome_.open_call_count != 0 || outcome_.unmatched_count != 0) return false;
+  for (const LocationTally& tally : tallies_) {
+    if (tally.emitted() != tally.decoded) return false;
+  }
+  return std::none_of(parts_.model.groups.begin(), parts_.model.groups.end(),
+                      [](const Group& group) { return group.process == nullptr; });
+}
+
+}  // namespace aon::writers

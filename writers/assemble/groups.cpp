@@ -1,0 +1,98 @@
+// Groups of the model: which process is which rank.
+
+#include <algorithm>
+#include <string>
+
+#include "writers/assemble/model_parts.h"
+
+namespace aon::writers {
+namespace {
+
+struct Candidate {
+  uint32_t node;
+  const spool::Process* process;
+  int64_t rank;  ///< -1 none
+};
+
+/// MPI knows better than the environment, which is inherited by whatever a rank starts.
+int64_t rank_of(const spool::Process& process) {
+  const int64_t rank = process.identity ? process.identity->rank : process.start.rank;
+  return rank >= 0 && rank < int64_t{kMaxWorld} ? rank : -1;
+}
+
+uint32_t world_of(const spool::Process& process) {
+  const uint32_t world = process.identity ? process.identity->world_size : process.start.world_size;
+  return world <= kMaxWorld ? world : 0;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// First the processes that MPI gave their rank, then in order of time: of two claims to a rank
+/// the first one stands.
+bool claims_before(const Candidate& a, const Candidate& b) {
+  const bool a_is_mpi = a.process->identity.has_value();
+  const bool b_is_mpi = b.process->identity.has_value();
+  if (a_is_mpi != b_is_mpi) return a_is_mpi;
+  if (a.node != b.node) return a.node < b.node;
+  if (a.process->start.attach_ticks != b.process->start.attach_ticks) {
+    return a.process->start.attach_ticks < b.process->start.attach_ticks;
+  }
+  return a.process->start.process < b.process->start.process;
+}
+
+std::vector<Candidate> list_candidates(JobModel* parts) {
+  std::vector<Candidate> candidates;
+  for (uint32_t n = 0; n < parts->job.nodes.size(); ++n) {
+    const spool::Node& node = parts->job.nodes[n];
+    for (const auto& [number, process] : node.processes) {
+      candidates.push_back({n, &process, rank_of(process)});
+    }
+    for (const auto& [number, segments] : parts->segments[n]) {
+      if (number == spool::kNodeProcess || node.processes.count(number) != 0) continue;
+      spool::Process& nameless = parts->nameless.emplace_back();
+      nameless.start = {};
+      nameless.start.process = number;
+      nameless.start.rank = -1;
+      nameless.program = "unknown";
+      candidates.push_back({n, &nameless, -1});
+    }
+  }
+  std::sort(candidates.begin(), candidates.end(), claims_before);
+  return candidates;
+}
+
+}  // namespace
+
+void build_groups(JobModel* parts) {
+  const std::vector<Candidate> candidates = list_candidates(parts);
+  int64_t world = 0;
+  bool is_mpi = false;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.rank < 0) continue;
+    world = std::max({world, candidate.rank + 1, int64_t{world_of(*candidate.process)}});
+    is_mpi = is_mpi || candidate.process->identity.has_value();
+  }
+  std::vector<Group>& groups = parts->model.groups;
+  groups.resize(static_cast<size_t>(world));
+  for (uint32_t rank = 0; rank < groups.size(); ++rank) {
+    groups[rank].id = rank;
+    groups[rank].rank = rank;
+    groups[rank].name = (is_mpi ? "MPI Rank " : "Rank ") + std::to_string(rank);
+  }
+  for (const Candidate& candidate : candidates) {
+    if (candidate.rank >= 0 && groups[static_cast<size_t>(candidate.rank)].process == nullptr) {
+      Group& group = groups[static_cast<size_t>(candidate.rank)];
+      group.node = candidate.node;
+      group.process = candidate.process;
+      continue;
+    }
+    Group& group = groups.emplace_back();
+    group.id = static_cast<uint32_t>(groups.size() - 1);
+    group.node = candidate.node;
+    group.process = candidate.process;
+    group.name = base_name(candidate.process->program) + " (" +
+                 std::to_string(candidate.process->start.pid) + ")";
+  }
+}
+
+}  // namespace aon::writers

@@ -1,0 +1,117 @@
+// Locations of the model: one timeline per thread slot, one for the series of a process, one for
+// those of a node.
+
+#include <aon/ring.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "core/spool/process_index.h"
+#include "writers/assemble/model_parts.h"
+
+namespace aon::writers {
+namespace {
+
+class LocationBuilder {
+ public:
+  explicit LocationBuilder(JobModel* parts)
+      : parts_(parts), node_series_told_(parts->job.nodes.size(), false) {}
+
+  Status add_group(const Group& group) {
+    if (group.process == nullptr) {
+      add(group, LocationType::kThread, 0, "Master thread", 0, kMainThreadSlot);
+      return {};
+    }
+    const uint32_t number = group.process->start.process;
+    const auto& by_process = parts_->segments[group.node];
+    std::set<uint16_t> slots{kMainThreadSlot};
+    bool has_series = false;
+    for (const auto& [key, stream] : group.process->streams) slots.insert(key.first);
+    if (const auto found = by_process.find(number); found != by_process.end()) {
+      Result<spool::ProcessIndex> index =
+          spool::ProcessIndex::build(parts_->job.nodes[group.node].folder, number, found->second);
+      if (!index) return index.error();
+      for (const uint16_t slot : index->slots()) slots.insert(slot);
+      note_range(group.node, index->tick_range());
+    }
+    has_series = slots.erase(spool::kSeriesSlot) != 0;
+    slots.erase(kDefinitionSlot);
+    add_threads(group, number, slots);
+    uint64_t next = *slots.rbegin();
+    if (has_series) {
+      add(group, LocationType::kMetric, next++, "Counters", number, spool::kSeriesSlot);
+    }
+    return add_node_series(group, next);
+  }
+
+  void note_process(const Group& group) {
+    if (group.process == nullptr) return;
+    const uint64_t end = group.process->exit ? group.process->exit->end_ticks : 0;
+    note_range(group.node, {group.process->start.attach_ticks, end});
+  }
+
+  void finish(uint32_t otf2_locations) {
+    Model& model = parts_->model;
+    model.start_ns = start_ns_ == UINT64_MAX ? 0 : start_ns_;
+    model.end_ns = std::max(end_ns_, model.start_ns);
+    if (model.locations.size() <= otf2_locations) return;
+    for (Location& location : model.locations) location.in_archive = location.id < (1ull << 32);
+  }
+
+ private:
+  void add_threads(const Group& group, uint32_t number, const std::set<uint16_t>& slots) {
+    for (const uint16_t slot : slots) {
+      const uint64_t k = slot - 1u;
+      add(group, LocationType::kThread, k, k == 0 ? "Master thread" : "Thread " + std::to_string(k),
+          number, slot);
+    }
+  }
+
+  /// The series of a node hang below its first process.
+  Status add_node_series(const Group& group, uint64_t k) {
+    if (node_series_told_[group.node]) return {};
+    node_series_told_[group.node] = true;
+    if (parts_->segments[group.node].count(spool::kNodeProcess) == 0) return {};
+    add(group, LocationType::kMetric, k, "Counters of " + parts_->job.nodes[group.node].host,
+        spool::kNodeProcess, spool::kSeriesSlot);
+    return {};
+  }
+
+  void add(const Group& group, LocationType type, uint64_t k, std::string name, uint32_t process,
+           uint16_t slot) {
+    parts_->model.locations.push_back({.id = (k << 32) | group.id,
+                                       .group = group.id,
+                                       .type = type,
+                                       .name = std::move(name),
+                                       .process = process,
+                                       .slot = slot,
+                                       .in_archive = true});
+  }
+
+  void note_range(uint32_t node, std::pair<uint64_t, uint64_t> ticks) {
+    const clock::ClockMap& clock = parts_->clocks[node];
+    if (ticks.first != 0) start_ns_ = std::min(start_ns_, clock.to_ns(ticks.first));
+    if (ticks.second != 0) end_ns_ = std::max(end_ns_, clock.to_ns(ticks.second));
+  }
+
+  JobModel* parts_;
+  std::vector<bool> node_series_told_;
+  uint64_t start_ns_ = UINT64_MAX;
+  uint64_t end_ns_ = 0;
+};
+
+}  // namespace
+
+Status build_locations(JobModel* parts, uint32_t otf2_locations) {
+  LocationBuilder builder(parts);
+  for (const Group& group : parts->model.groups) {
+    Status status = builder.add_group(group);
+    if (!status) return status;
+    builder.note_process(group);
+  }
+  builder.finish(otf2_locations);
+  return {};
+}
+
+}  // namespace aon::writers

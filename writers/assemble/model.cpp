@@ -1,0 +1,35 @@
+#include "writers/assemble/model.h"
+
+#include "writers/assemble/model_parts.h"
+
+namespace aon::writers {
+
+Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folder,
+                                              uint32_t otf2_locations) {
+  Result<spool::Job> job = spool::read_job(folder);
+  if (!job) return job.error();
+  auto parts = std::make_unique<JobModel>();
+  parts->job = std::move(job).value();
+  parts->model.job = &parts->job;
+  for (const spool::Node& node : parts->job.nodes) {
+    Result<std::map<uint32_t, std::vector<spool::SegmentName>>> segments =
+        spool::list_segments(node.folder);
+    if (!segments) return segments.error();
+    parts->segments.push_back(std::move(segments).value());
+    const auto source = static_cast<clock::TickSource>(node.definition.clock_is_tsc != 0);
+    parts->clocks.push_back(clock::ClockMap::fit(node.clock, source));
+    parts->model.clock_error_ns.push_back(parts->clocks.back().max_error_ns());
+  }
+  build_groups(parts.get());
+  if (parts->model.groups.empty()) {
+    return Error{Code::kNotFound,
+                 "no process in " + (folder / "spool").string() + ": nothing was recorded"};
+  }
+  build_regions(parts.get());
+  build_communicators(parts.get());
+  Status status = build_locations(parts.get(), otf2_locations);
+  if (!status) return status.error();
+  return parts;
+}
+
+}  // namespace aon::writers

@@ -1,0 +1,262 @@
+// One record of EventOrder -> its events. Which events a call makes, and at which of its two ends,
+// follows Score-P: a send stands at entry, a receive and the end of a collective at exit.
+
+#include <algorithm>
+#include <limits>
+
+#include "writers/assemble/event_order.h"
+
+namespace aon::writers {
+namespace {
+
+/// A call that failed, or has not returned, moved nothing that we know of.
+bool has_transfer(const RecordHead& head) { return (head.flags & (kFailed | kOpenAtEnd)) == 0; }
+
+LiveRequest visible_request() {
+  return {.id = 0,
+          .is_visible = true,
+          .operation = CollectiveOperation::kOther,
+          .communicator = 0,
+          .root = -1,
+          .bytes_sent = 0,
+          .bytes_received = 0};
+}
+
+}  // namespace
+
+Event& EventOrder::append(EventKind kind, uint64_t time_ns, uint32_t region) {
+  if (events_.size() >= kEventBatch) flush();
+  if (time_ns < last_ns_) {
+    ++outcome_->clamped_count;
+    time_ns = last_ns_;
+  }
+  last_ns_ = time_ns;
+  Event& event = events_.emplace_back();
+  event.time_ns = time_ns;
+  event.kind = kind;
+  event.region = region;
+  event.peer = -1;
+  event.weight = 1;
+  return event;
+}
+
+void EventOrder::enter_region(uint32_t region, uint64_t start_ticks) {
+  const uint32_t id = known_region(region);
+  append(EventKind::kEnter, clock_.to_ns(start_ticks), id);
+  open_.push_back({id, start_ticks});
+}
+
+/// Closes the open regions above `depth`.
+void EventOrder::close_regions(size_t depth, uint64_t time_ns, bool open_at_end) {
+  while (open_.size() > depth) {
+    const uint32_t region = open_.back().id;
+    open_.pop_back();
+    if (open_at_end) {
+      append(EventKind::kOpenAtEnd, time_ns, region);
+      ++outcome_->open_region_count;
+    }
+    append(EventKind::kLeave, time_ns, region);
+  }
+}
+
+/// kEnd: closes up to its region; an end whose begin is unknown is dropped and counted.
+void EventOrder::leave_region(uint32_t region, uint64_t time_ns) {
+  for (size_t depth = open_.size(); depth > span_base_; --depth) {
+    if (open_[depth - 1].id != region) continue;
+    close_regions(depth - 1, time_ns, false);
+    return;
+  }
+  ++outcome_->unmatched_count;
+}
+
+void EventOrder::emit_simple(const Record& record) {
+  const RecordHead& head = record.head;
+  switch (head.kind) {
+    case RecordKind::kBegin:
+      enter_region(head.id, head.start_ticks);
+      break;
+    case RecordKind::kEnd:
+      leave_region(known_region(head.id), clock_.to_ns(head.start_ticks));
+      break;
+    case RecordKind::kCompletion:
+      emit_completion(record);
+      break;
+    case RecordKind::kMark:
+      append(EventKind::kMark, clock_.to_ns(head.start_ticks), known_region(head.id)).bytes =
+          head.a64;
+      break;
+    case RecordKind::kSample:
+      emit_sample(record);
+      break;
+    case RecordKind::kThread:
+      close_regions(span_base_, clock_.to_ns(head.start_ticks), true);
+      break;
+    default:
+      break;
+  }
+}
+
+void EventOrder::emit_span(const Record& record, uint32_t children) {
+  const RecordHead& head = record.head;
+  const uint32_t region = known_region(head.id);
+  const uint64_t start_ns = clock_.to_ns(head.start_ticks);
+  Event& enter = append(EventKind::kEnter, start_ns, region);
+  enter.flags = head.flags;
+  if (head.kind == RecordKind::kSpan && (head.flags & kSampledCall) != 0) {
+    enter.weight = static_cast<uint32_t>(
+        std::clamp<uint64_t>(head.a64, 1, std::numeric_limits<uint32_t>::max()));
+  }
+  if (has_transfer(head)) begin_transfer(record, start_ns);
+  const uint64_t end = end_ticks(record);
+  if (children != kNone) {
+    const size_t outer_base = span_base_;
+    span_base_ = open_.size();
+    emit_list(children, end);
+    close_regions(span_base_, clock_.to_ns(end), false);
+    span_base_ = outer_base;
+  }
+  const uint64_t end_ns = clock_.to_ns(end);
+  if (has_transfer(head)) end_transfer(record, end_ns);
+  if ((head.flags & kOpenAtEnd) != 0) {
+    append(EventKind::kOpenAtEnd, end_ns, region);
+    ++outcome_->open_region_count;
+    ++outcome_->open_call_count;
+  }
+  append(EventKind::kLeave, end_ns, region).flags = head.flags;
+}
+
+void EventOrder::begin_transfer(const Record& record, uint64_t time_ns) {
+  const RecordHead& head = record.head;
+  if (head.kind == RecordKind::kCollective) {
+    if ((head.flags & kNonblocking) == 0 && communicators_.contains(head.a32)) {
+      append(EventKind::kCollectiveBegin, time_ns, head.id);
+    }
+    return;
+  }
+  if (head.kind == RecordKind::kExchange) {
+    emit_message(EventKind::kSend, time_ns, record, record.words[0], head.a64, 0);
+    return;
+  }
+  if (head.kind != RecordKind::kMessage || (head.flags & kOutgoing) == 0) return;
+  if ((head.flags & kNonblocking) == 0) {
+    emit_message(EventKind::kSend, time_ns, record, record.words[0], head.a64, 0);
+    return;
+  }
+  LiveRequest request = visible_request();
+  request.is_visible = pair_low(record.words[0]) >= 0 && communicators_.contains(head.a32);
+  const uint64_t id = requests_.start(record.words[1], request);
+  emit_message(EventKind::kSendRequest, time_ns, record, record.words[0], head.a64, id);
+}
+
+void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
+  const RecordHead& head = record.head;
+  if (head.kind == RecordKind::kExchange) {
+    emit_message(EventKind::kReceive, time_ns, record, record.words[2], record.words[1], 0);
+    return;
+  }
+  if (head.kind == RecordKind::kMessage && (head.flags & kIncoming) != 0) {
+    if ((head.flags & kNonblocking) == 0) {
+      emit_message(EventKind::kReceive, time_ns, record, record.words[0], head.a64, 0);
+      return;
+    }
+    const uint64_t id = requests_.start(record.words[1], visible_request());
+    append(EventKind::kReceiveRequest, time_ns, head.id).request = id;
+    return;
+  }
+  if (head.kind != RecordKind::kCollective || !communicators_.contains(head.a32)) return;
+  LiveRequest collective = visible_request();
+  collective.operation = static_cast<CollectiveOperation>(pair_high(record.words[1]));
+  collective.communicator = head.a32;
+  collective.root = pair_low(record.words[1]);
+  collective.bytes_sent = head.a64;
+  collective.bytes_received = record.words[0];
+  if ((head.flags & kNonblocking) == 0) {
+    emit_collective(EventKind::kCollectiveEnd, collective, time_ns);
+    return;
+  }
+  const uint64_t id = requests_.start(record.words[2], collective);
+  append(EventKind::kCollectiveRequest, time_ns, head.id).request = id;
+}
+
+/// Appends a message event, unless the peer is MPI_PROC_NULL or the communicator is not known.
+void EventOrder::emit_message(EventKind kind, uint64_t time_ns, const Record& record,
+                              uint64_t peer_tag, uint64_t bytes, uint64_t request) {
+  const int32_t peer = pair_low(peer_tag);
+  if (peer < 0) return;
+  if (!communicators_.contains(record.head.a32)) {
+    ++outcome_->unmatched_count;
+    return;
+  }
+  Event& event = append(kind, time_ns, record.head.id);
+  event.communicator = record.head.a32;
+  event.peer = peer;
+  event.tag = pair_high(peer_tag);
+  event.bytes = bytes;
+  event.request = request;
+}
+
+void EventOrder::emit_collective(EventKind kind, const LiveRequest& collective, uint64_t time_ns) {
+  Event& event = append(kind, time_ns, kUnknownRegion);
+  event.operation = collective.operation;
+  event.communicator = collective.communicator;
+  event.peer = collective.root;
+  event.bytes = collective.bytes_sent;
+  event.bytes_received = collective.bytes_received;
+  event.request = collective.id;
+}
+
+/// A completion whose start is on another thread or was lost still shows its message: a receive
+/// needs no request for that.
+void EventOrder::emit_completion(const Record& record) {
+  const RecordHead& head = record.head;
+  const uint64_t time_ns = clock_.to_ns(head.start_ticks);
+  const std::optional<LiveRequest> request = requests_.complete(record.words[1]);
+  const bool is_receive = (head.flags & kIncoming) != 0;
+  if (!request) {
+    if ((head.flags & kCancelled) == 0 && is_receive) {
+      emit_message(EventKind::kReceive, time_ns, record, record.words[0], head.a64, 0);
+    }
+    ++outcome_->unmatched_count;
+    return;
+  }
+  if (!request->is_visible) return;
+  const bool has_message = !is_receive || pair_low(record.words[0]) >= 0;
+  if ((head.flags & kCancelled) != 0 || !has_message) {
+    append(EventKind::kRequestCancelled, time_ns, kUnknownRegion).request = request->id;
+  } else if (is_receive) {
+    emit_message(EventKind::kReceiveComplete, time_ns, record, record.words[0], head.a64,
+                 request->id);
+  } else if ((head.flags & kOutgoing) != 0) {
+    append(EventKind::kSendComplete, time_ns, kUnknownRegion).request = request->id;
+  } else {
+    emit_collective(EventKind::kCollectiveComplete, *request, time_ns);
+  }
+}
+
+/// A loss is an interval that encloses nothing: it ends where the next record starts.
+void EventOrder::emit_lost(const Record& record, uint64_t limit_ticks) {
+  if (record.head.id == static_cast<uint32_t>(LossReason::kPoolFull)) {
+    refused_records_ += record.head.a64;
+  }
+  const uint64_t end = std::clamp(end_ticks(record), record.head.start_ticks,
+                                  std::max(record.head.start_ticks, limit_ticks));
+  const uint64_t start_ns = std::max(clock_.to_ns(record.head.start_ticks), last_ns_);
+  Event& begin = append(EventKind::kLostBegin, start_ns, record.head.id);
+  begin.bytes = record.head.a64;
+  const uint64_t end_ns = std::max(clock_.to_ns(end), start_ns);
+  append(EventKind::kLostEnd, end_ns, record.head.id).bytes = record.head.a64;
+}
+
+void EventOrder::emit_sample(const Record& record) {
+  const auto metric = metrics_->find(record.head.id);
+  if (metric == metrics_->end()) {
+    ++outcome_->unmatched_count;
+    return;
+  }
+  Event& event = append(EventKind::kSample, clock_.to_ns(record.head.start_ticks), metric->second);
+  event.bytes = record.head.a64;
+  event.request = record.words[0];
+  event.bytes_received = record.words[1];
+}
+
+}  // namespace aon::writers

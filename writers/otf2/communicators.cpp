@@ -1,0 +1,77 @@
+// Communicators of the archive: the locations that communicate, one group of indices into them per
+// communicator, and the communicators themselves.
+
+#include <algorithm>
+#include <numeric>
+
+#include "writers/otf2/definitions.h"
+
+namespace aon::writers::otf2 {
+
+/// COMM_LOCATIONS holds the master location of every rank, at the rank's index, then those of
+/// further groups: an index is a group id.
+void GlobalDefinitions::write_communicators() {
+  std::vector<uint64_t> masters(model_.groups.size());
+  std::iota(masters.begin(), masters.end(), uint64_t{0});
+  note(OTF2_GlobalDefWriter_WriteGroup(file_, next_group_++, string_id("MPI_LOCATIONS"),
+                                       OTF2_GROUP_TYPE_COMM_LOCATIONS, OTF2_PARADIGM_MPI,
+                                       OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(masters.size()),
+                                       masters.data()));
+  uint32_t id = 0;
+  for (const GlobalCommunicator& communicator : model_.communicators) {
+    write_communicator(id++, communicator);
+  }
+}
+
+void GlobalDefinitions::write_communicator(uint32_t id, const GlobalCommunicator& communicator) {
+  uint32_t group = next_group_;
+  if (communicator.kind == CommunicatorKind::kSelf) {
+    if (self_group_ == OTF2_UNDEFINED_GROUP) {
+      self_group_ = next_group_++;
+      note(OTF2_GlobalDefWriter_WriteGroup(file_, self_group_, string_id(""),
+                                           OTF2_GROUP_TYPE_COMM_SELF, OTF2_PARADIGM_MPI,
+                                           OTF2_GROUP_FLAG_NONE, 0, nullptr));
+    }
+    group = self_group_;
+  } else {
+    const std::vector<uint64_t> members = member_indices(communicator);
+    ++next_group_;
+    note(OTF2_GlobalDefWriter_WriteGroup(
+        file_, group, string_id(communicator.name), OTF2_GROUP_TYPE_COMM_GROUP, OTF2_PARADIGM_MPI,
+        OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(members.size()), members.data()));
+  }
+  const bool has_parent = communicator.parent && *communicator.parent < id;
+  note(OTF2_GlobalDefWriter_WriteComm(file_, id, string_id(communicator.name), group,
+                                      has_parent ? *communicator.parent : OTF2_UNDEFINED_COMM,
+                                      OTF2_COMM_FLAG_NONE));
+}
+
+/// Members as indices into COMM_LOCATIONS. A member that never told its place (its process died or
+/// is not instrumented) is guessed: the lowest rank that is in no place yet, first among the ranks
+/// that left no records.
+std::vector<uint64_t> GlobalDefinitions::member_indices(const GlobalCommunicator& communicator) {
+  std::vector<uint64_t> members(communicator.members.size());
+  std::vector<bool> used(model_.groups.size(), false);
+  for (const int64_t member : communicator.members) {
+    if (member >= 0 && static_cast<size_t>(member) < used.size()) used[member] = true;
+  }
+  std::vector<uint64_t> free_silent;
+  std::vector<uint64_t> free_other;
+  for (const Group& group : model_.groups) {
+    if (used[group.id]) continue;
+    (group.process == nullptr ? free_silent : free_other).push_back(group.id);
+  }
+  free_silent.insert(free_silent.end(), free_other.begin(), free_other.end());
+  size_t next_free = 0;
+  for (size_t place = 0; place < members.size(); ++place) {
+    const int64_t member = communicator.members[place];
+    if (member >= 0) {
+      members[place] = static_cast<uint64_t>(member);
+    } else if (next_free < free_silent.size()) {
+      members[place] = free_silent[next_free++];
+    }
+  }
+  return members;
+}
+
+}  // namespace aon::writers::otf2

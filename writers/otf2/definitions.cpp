@@ -1,0 +1,254 @@
+#include "writers/otf2/definitions.h"
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include "writers/otf2/archive.h"
+#include "writers/otf2/ids.h"
+
+namespace aon::writers::otf2 {
+namespace {
+
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+
+OTF2_RegionRole otf2_role(RegionRole role) {
+  switch (role) {
+    case RegionRole::kPointToPoint:
+      return OTF2_REGION_ROLE_POINT2POINT;
+    case RegionRole::kBarrier:
+      return OTF2_REGION_ROLE_BARRIER;
+    case RegionRole::kOneToAll:
+      return OTF2_REGION_ROLE_COLL_ONE2ALL;
+    case RegionRole::kAllToOne:
+      return OTF2_REGION_ROLE_COLL_ALL2ONE;
+    case RegionRole::kAllToAll:
+      return OTF2_REGION_ROLE_COLL_ALL2ALL;
+    case RegionRole::kCollectiveOther:
+      return OTF2_REGION_ROLE_COLL_OTHER;
+    case RegionRole::kRma:
+      return OTF2_REGION_ROLE_RMA;
+    case RegionRole::kFileIo:
+      return OTF2_REGION_ROLE_FILE_IO;
+    case RegionRole::kUser:
+      return OTF2_REGION_ROLE_CODE;
+    case RegionRole::kFunction:
+      break;
+  }
+  return OTF2_REGION_ROLE_FUNCTION;
+}
+
+struct ParadigmWords {
+  OTF2_Paradigm paradigm;
+  OTF2_ParadigmClass paradigm_class;
+  const char* name;
+};
+
+/// NCCL has no paradigm in OTF2; its calls belong to the accelerator's.
+ParadigmWords words_of(Paradigm paradigm) {
+  switch (paradigm) {
+    case Paradigm::kMpi:
+      return {OTF2_PARADIGM_MPI, OTF2_PARADIGM_CLASS_PROCESS, "MPI"};
+    case Paradigm::kCuda:
+    case Paradigm::kNccl:
+      return {OTF2_PARADIGM_CUDA, OTF2_PARADIGM_CLASS_ACCELERATOR, "CUDA"};
+    case Paradigm::kAon:
+      return {OTF2_PARADIGM_MEASUREMENT_SYSTEM, OTF2_PARADIGM_CLASS_PROCESS, "MEASUREMENT SYSTEM"};
+    case Paradigm::kUser:
+      break;
+  }
+  return {OTF2_PARADIGM_USER, OTF2_PARADIGM_CLASS_PROCESS, "USER"};
+}
+
+struct IdMapDeleter {
+  void operator()(OTF2_IdMap* map) const { OTF2_IdMap_Free(map); }
+};
+using IdMap = std::unique_ptr<OTF2_IdMap, IdMapDeleter>;
+
+IdMap make_map(const std::unordered_map<uint32_t, uint32_t>& local_to_global) {
+  std::vector<std::pair<uint32_t, uint32_t>> sorted(local_to_global.begin(), local_to_global.end());
+  std::sort(sorted.begin(), sorted.end());
+  IdMap map(OTF2_IdMap_Create(OTF2_ID_MAP_SPARSE, sorted.size() + kOwnRegionCount + 1));
+  for (const auto& [local, global] : sorted) OTF2_IdMap_AddIdPair(map.get(), local, global);
+  return map;
+}
+
+}  // namespace
+
+Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const Group& group,
+                               const TimeRange& range, double clock_error_ns) {
+  const IdMap regions = make_map(group.region_map);
+  for (uint32_t i = 0; i < kOwnRegionCount; ++i) {
+    OTF2_IdMap_AddIdPair(regions.get(), kFirstOwnRegion + i, model.regions.size() + i);
+  }
+  OTF2_ErrorCode code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_REGION, regions.get());
+  if (code == OTF2_SUCCESS && !group.communicator_map.empty()) {
+    const IdMap communicators = make_map(group.communicator_map);
+    code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_COMM, communicators.get());
+  }
+  for (const uint64_t time_ns : {range.start_ns, range.end_ns}) {
+    if (code != OTF2_SUCCESS) break;
+    code = OTF2_DefWriter_WriteClockOffset(file, time_ns, 0, clock_error_ns);
+  }
+  return check(code, "write local definitions");
+}
+
+Status GlobalDefinitions::write(const std::vector<WrittenLocation>& locations,
+                                const TimeRange& range) {
+  write_clock(range);
+  write_paradigms();
+  write_attributes();
+  write_system_tree();
+  write_groups_of_locations(locations);
+  write_regions();
+  write_region_groups();
+  write_communicators();
+  write_metrics();
+  return check(error_, "write global definitions");
+}
+
+/// Strings are written at their first use; readers need them before they are named.
+uint32_t GlobalDefinitions::string_id(const std::string& text) {
+  const auto [entry, is_new] = strings_.try_emplace(text, static_cast<uint32_t>(strings_.size()));
+  if (is_new) note(OTF2_GlobalDefWriter_WriteString(file_, entry->second, text.c_str()));
+  return entry->second;
+}
+
+void GlobalDefinitions::write_clock(const TimeRange& range) {
+  note(OTF2_GlobalDefWriter_WriteClockProperties(file_, kNsPerSecond, range.start_ns,
+                                                 range.end_ns - range.start_ns, range.start_ns));
+  string_id("");
+}
+
+void GlobalDefinitions::write_paradigms() {
+  std::vector<OTF2_Paradigm> written;
+  auto add = [&](Paradigm paradigm) {
+    const ParadigmWords words = words_of(paradigm);
+    if (std::find(written.begin(), written.end(), words.paradigm) != written.end()) return;
+    written.push_back(words.paradigm);
+    note(OTF2_GlobalDefWriter_WriteParadigm(file_, words.paradigm, string_id(words.name),
+                                            words.paradigm_class));
+  };
+  add(Paradigm::kUser);
+  add(Paradigm::kMpi);
+  add(Paradigm::kAon);
+  OTF2_AttributeValue value;
+  value.stringRef = string_id("MPI Communicator ${id}");
+  note(OTF2_GlobalDefWriter_WriteParadigmProperty(file_, OTF2_PARADIGM_MPI,
+                                                  OTF2_PARADIGM_PROPERTY_COMM_NAME_TEMPLATE,
+                                                  OTF2_TYPE_STRING, value));
+  for (const GlobalRegion& region : model_.regions) add(region.paradigm);
+}
+
+void GlobalDefinitions::write_attributes() {
+  struct Words {
+    const char* name;
+    const char* description;
+    OTF2_Type type;
+  };
+  static constexpr Words kWords[kAttributeCount] = {
+      {"lost", "Records lost in this interval", OTF2_TYPE_UINT64},
+      {"weight", "Calls of this region that this one stands for", OTF2_TYPE_UINT32},
+      {"open at end", "The call had not returned when its thread ended", OTF2_TYPE_UINT8},
+      {"failed", "The call returned an error", OTF2_TYPE_UINT8},
+      {"value", "Value of the mark", OTF2_TYPE_UINT64},
+  };
+  for (uint32_t id = 0; id < kAttributeCount; ++id) {
+    note(OTF2_GlobalDefWriter_WriteAttribute(file_, id, string_id(kWords[id].name),
+                                             string_id(kWords[id].description), kWords[id].type));
+  }
+}
+
+/// machine -> nodes. Nothing below a node: ViTE stops at levels it does not know, so what is
+/// further down stands in properties.
+void GlobalDefinitions::write_system_tree() {
+  note(OTF2_GlobalDefWriter_WriteSystemTreeNode(
+      file_, 0, string_id("machine"), string_id("machine"), OTF2_UNDEFINED_SYSTEM_TREE_NODE));
+  note(OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(file_, 0, OTF2_SYSTEM_TREE_DOMAIN_MACHINE));
+  uint32_t tree_node = 1;
+  for (const spool::Node& node : model_.job->nodes) {
+    note(OTF2_GlobalDefWriter_WriteSystemTreeNode(file_, tree_node, string_id(node.host),
+                                                  string_id("node"), 0));
+    note(OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(file_, tree_node,
+                                                        OTF2_SYSTEM_TREE_DOMAIN_SHARED_MEMORY));
+    write_node_properties(tree_node, node);
+    ++tree_node;
+  }
+}
+
+void GlobalDefinitions::write_groups_of_locations(const std::vector<WrittenLocation>& locations) {
+  for (const Group& group : model_.groups) {
+    note(OTF2_GlobalDefWriter_WriteLocationGroup(file_, group.id, string_id(group.name),
+                                                 OTF2_LOCATION_GROUP_TYPE_PROCESS, 1 + group.node,
+                                                 OTF2_UNDEFINED_LOCATION_GROUP));
+    write_group_properties(group);
+  }
+  for (const WrittenLocation& written : locations) {
+    const Location& location = *written.location;
+    const OTF2_LocationType type = location.type == LocationType::kMetric
+                                       ? OTF2_LOCATION_TYPE_METRIC
+                                       : OTF2_LOCATION_TYPE_CPU_THREAD;
+    note(OTF2_GlobalDefWriter_WriteLocation(file_, location.id, string_id(location.name), type,
+                                            written.event_count, location.group));
+  }
+}
+
+void GlobalDefinitions::write_regions() {
+  uint32_t id = 0;
+  for (const GlobalRegion& region : model_.regions) {
+    const ParadigmWords words = words_of(region.paradigm);
+    const uint32_t name = string_id(region.name);
+    const uint32_t file = string_id(region.paradigm == Paradigm::kUser ? "" : words.name);
+    note(OTF2_GlobalDefWriter_WriteRegion(file_, id++, name, name, string_id(""),
+                                          otf2_role(region.role), words.paradigm,
+                                          OTF2_REGION_FLAG_NONE, file, 0, 0));
+  }
+  for (uint32_t reason = 0; reason < kLossReasonCount; ++reason) {
+    const char* text = loss_reason_name(static_cast<LossReason>(reason));
+    write_own_region(std::string("[lost: ") + text + "]");
+  }
+  write_own_region("[no records]");
+}
+
+void GlobalDefinitions::write_own_region(const std::string& name) {
+  const uint32_t id = static_cast<uint32_t>(model_.regions.size()) + own_regions_written_++;
+  note(OTF2_GlobalDefWriter_WriteRegion(
+      file_, id, string_id(name), string_id(name), string_id(""), OTF2_REGION_ROLE_ARTIFICIAL,
+      OTF2_PARADIGM_MEASUREMENT_SYSTEM, OTF2_REGION_FLAG_NONE, string_id("AON"), 0, 0));
+}
+
+/// One group of regions per paradigm, which viewers use as function groups.
+void GlobalDefinitions::write_region_groups() {
+  for (const Paradigm paradigm : {Paradigm::kMpi, Paradigm::kUser, Paradigm::kNccl}) {
+    std::vector<uint64_t> members;
+    for (size_t id = 0; id < model_.regions.size(); ++id) {
+      if (model_.regions[id].paradigm == paradigm) members.push_back(id);
+    }
+    if (members.empty()) continue;
+    const char* name = paradigm == Paradigm::kNccl ? "NCCL" : words_of(paradigm).name;
+    note(OTF2_GlobalDefWriter_WriteGroup(
+        file_, next_group_++, string_id(name), OTF2_GROUP_TYPE_REGIONS, OTF2_PARADIGM_UNKNOWN,
+        OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(members.size()), members.data()));
+  }
+}
+
+/// One asynchronous class per metric, recorded by METRIC locations: ViTE knows no instances, and
+/// samples of different metrics come at different times.
+void GlobalDefinitions::write_metrics() {
+  uint32_t id = 0;
+  for (const GlobalMetric& metric : model_.metrics) {
+    const OTF2_MetricMode mode = metric.mode == MetricMode::kAccumulated
+                                     ? OTF2_METRIC_ACCUMULATED_START
+                                     : OTF2_METRIC_ABSOLUTE_POINT;
+    note(OTF2_GlobalDefWriter_WriteMetricMember(
+        file_, id, string_id(metric.name), string_id(metric.description), OTF2_METRIC_TYPE_OTHER,
+        mode, OTF2_TYPE_DOUBLE, OTF2_BASE_DECIMAL, 0, string_id(metric.unit)));
+    ++id;
+  }
+  for (uint32_t member = 0; member < id; ++member) {
+    note(OTF2_GlobalDefWriter_WriteMetricClass(file_, member, 1, &member, OTF2_METRIC_ASYNCHRONOUS,
+                                               OTF2_RECORDER_KIND_ABSTRACT));
+  }
+}
+
+}  // namespace aon::writers::otf2

@@ -1,0 +1,72 @@
+/// The definitions of the archive: global ones in Score-P's order and numbering, and per location
+/// the mapping of its local ids. Owner: Otf2Writer.   Thread: one.   Cost: proportional to
+/// definitions.
+#pragma once
+
+#include <otf2/otf2.h>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/result.h"
+#include "writers/writer.h"
+
+namespace aon::writers::otf2 {
+
+/// What was written for one location.
+struct WrittenLocation {
+  const Location* location;
+  uint64_t event_count;
+};
+
+/// First and last time of any event.
+struct TimeRange {
+  uint64_t start_ns;
+  uint64_t end_ns;
+};
+
+/// Mapping tables (regions, communicators) and clock offsets of one location.
+/// `clock_error_ns` goes into the offsets as their standard deviation.
+Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const Group& group,
+                               const TimeRange& range, double clock_error_ns);
+
+/// Writes all global definitions, once.
+class GlobalDefinitions {
+ public:
+  GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model) : file_(file), model_(model) {}
+
+  Status write(const std::vector<WrittenLocation>& locations, const TimeRange& range);
+
+ private:
+  void write_clock(const TimeRange& range);
+  void write_paradigms();
+  void write_attributes();
+  void write_system_tree();
+  void write_node_properties(uint32_t tree_node, const spool::Node& node);
+  void write_groups_of_locations(const std::vector<WrittenLocation>& locations);
+  void write_group_properties(const Group& group);
+  void write_regions();
+  void write_own_region(const std::string& name);
+  void write_region_groups();
+  void write_communicators();
+  void write_communicator(uint32_t id, const GlobalCommunicator& communicator);
+  std::vector<uint64_t> member_indices(const GlobalCommunicator& communicator);
+  void write_metrics();
+  void add_property(uint32_t tree_node, const char* name, const std::string& value);
+
+  uint32_t string_id(const std::string& text);
+  void note(OTF2_ErrorCode code) {
+    if (code != OTF2_SUCCESS && error_ == OTF2_SUCCESS) error_ = code;
+  }
+
+  OTF2_GlobalDefWriter* file_;
+  const Model& model_;
+  OTF2_ErrorCode error_ = OTF2_SUCCESS;
+  std::unordered_map<std::string, uint32_t> strings_;
+  uint32_t own_regions_written_ = 0;
+  uint32_t next_group_ = 0;
+  uint32_t self_group_ = OTF2_UNDEFINED_GROUP;
+};
+
+}  // namespace aon::writers::otf2

@@ -1,0 +1,189 @@
+#include "writers/otf2/events.h"
+
+#include <algorithm>
+
+#include "writers/otf2/archive.h"
+
+namespace aon::writers::otf2 {
+namespace {
+
+constexpr OTF2_CollectiveOp kOperation[] = {
+    OTF2_COLLECTIVE_OP_BARRIER,
+    OTF2_COLLECTIVE_OP_BCAST,
+    OTF2_COLLECTIVE_OP_GATHER,
+    OTF2_COLLECTIVE_OP_GATHERV,
+    OTF2_COLLECTIVE_OP_SCATTER,
+    OTF2_COLLECTIVE_OP_SCATTERV,
+    OTF2_COLLECTIVE_OP_ALLGATHER,
+    OTF2_COLLECTIVE_OP_ALLGATHERV,
+    OTF2_COLLECTIVE_OP_ALLTOALL,
+    OTF2_COLLECTIVE_OP_ALLTOALLV,
+    OTF2_COLLECTIVE_OP_ALLTOALLW,
+    OTF2_COLLECTIVE_OP_ALLREDUCE,
+    OTF2_COLLECTIVE_OP_REDUCE,
+    OTF2_COLLECTIVE_OP_REDUCE_SCATTER,
+    OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK,
+    OTF2_COLLECTIVE_OP_SCAN,
+    OTF2_COLLECTIVE_OP_EXSCAN,
+    OTF2_COLLECTIVE_OP_CREATE_HANDLE,
+    OTF2_COLLECTIVE_OP_DESTROY_HANDLE,
+    OTF2_COLLECTIVE_OP_ALLTOALL,  // kOther: OTF2 has no such word
+};
+static_assert(std::size(kOperation) == static_cast<size_t>(CollectiveOperation::kOther) + 1);
+
+OTF2_CollectiveOp otf2_operation(CollectiveOperation operation) {
+  const auto index = static_cast<size_t>(operation);
+  return kOperation[std::min(index, std::size(kOperation) - 1)];
+}
+
+uint32_t otf2_root(int32_t root) {
+  return root < 0 ? OTF2_COLLECTIVE_ROOT_NONE : static_cast<uint32_t>(root);
+}
+
+const char* kind_name(EventKind kind) {
+  switch (kind) {
+    case EventKind::kEnter:
+      return "write Enter";
+    case EventKind::kLeave:
+      return "write Leave";
+    case EventKind::kSample:
+      return "write Metric";
+    case EventKind::kCollectiveEnd:
+      return "write MpiCollectiveEnd";
+    default:
+      return "write an event";
+  }
+}
+
+}  // namespace
+
+EventEncoder::EventEncoder() : attributes_(OTF2_AttributeList_New()) {}
+
+Status EventEncoder::write(std::span<const Event> events) {
+  for (const Event& event : events) {
+    const OTF2_ErrorCode code = write_one(event);
+    if (code != OTF2_SUCCESS) return check(code, kind_name(event.kind));
+  }
+  return {};
+}
+
+Status EventEncoder::write_no_records(uint64_t start_ns, uint64_t end_ns) {
+  OTF2_ErrorCode code = OTF2_EvtWriter_Enter(file_, nullptr, start_ns, kNoRecordsRegion);
+  if (code == OTF2_SUCCESS) {
+    code = OTF2_EvtWriter_Leave(file_, nullptr, end_ns, kNoRecordsRegion);
+  }
+  return check(code, "write Enter");
+}
+
+OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
+  const uint32_t peer = static_cast<uint32_t>(event.peer);
+  const uint32_t tag = static_cast<uint32_t>(event.tag);
+  switch (event.kind) {
+    case EventKind::kEnter:
+      return enter(event);
+    case EventKind::kLeave:
+      return leave(event);
+    case EventKind::kSend:
+      return OTF2_EvtWriter_MpiSend(file_, nullptr, event.time_ns, peer, event.communicator, tag,
+                                    event.bytes);
+    case EventKind::kReceive:
+      return OTF2_EvtWriter_MpiRecv(file_, nullptr, event.time_ns, peer, event.communicator, tag,
+                                    event.bytes);
+    case EventKind::kSendRequest:
+      return OTF2_EvtWriter_MpiIsend(file_, nullptr, event.time_ns, peer, event.communicator, tag,
+                                     event.bytes, event.request);
+    case EventKind::kSendComplete:
+      return OTF2_EvtWriter_MpiIsendComplete(file_, nullptr, event.time_ns, event.request);
+    case EventKind::kReceiveRequest:
+      return OTF2_EvtWriter_MpiIrecvRequest(file_, nullptr, event.time_ns, event.request);
+    case EventKind::kReceiveComplete:
+      return OTF2_EvtWriter_MpiIrecv(file_, nullptr, event.time_ns, peer, event.communicator, tag,
+                                     event.bytes, event.request);
+    case EventKind::kRequestCancelled:
+      return OTF2_EvtWriter_MpiRequestCancelled(file_, nullptr, event.time_ns, event.request);
+    case EventKind::kCollectiveBegin:
+    case EventKind::kCollectiveEnd:
+    case EventKind::kCollectiveRequest:
+    case EventKind::kCollectiveComplete:
+      return collective(event);
+    case EventKind::kSample:
+      return sample(event);
+    case EventKind::kLostBegin:
+    case EventKind::kLostEnd:
+      return lost(event);
+    case EventKind::kOpenAtEnd:
+      leave_is_open_ = true;
+      return OTF2_SUCCESS;
+    case EventKind::kMark:
+      return mark(event);
+  }
+  return OTF2_SUCCESS;
+}
+
+OTF2_ErrorCode EventEncoder::enter(const Event& event) {
+  OTF2_AttributeList* attributes = nullptr;
+  if (event.weight > 1) {
+    attributes = attributes_.get();
+    OTF2_AttributeList_AddUint32(attributes, kWeight, event.weight);
+  }
+  return OTF2_EvtWriter_Enter(file_, attributes, event.time_ns, event.region);
+}
+
+OTF2_ErrorCode EventEncoder::leave(const Event& event) {
+  OTF2_AttributeList* attributes = nullptr;
+  if (leave_is_open_) {
+    attributes = attributes_.get();
+    OTF2_AttributeList_AddUint8(attributes, kOpen, 1);
+    leave_is_open_ = false;
+  } else if ((event.flags & kFailed) != 0) {
+    attributes = attributes_.get();
+    OTF2_AttributeList_AddUint8(attributes, kErrored, 1);
+  }
+  return OTF2_EvtWriter_Leave(file_, attributes, event.time_ns, event.region);
+}
+
+OTF2_ErrorCode EventEncoder::mark(const Event& event) {
+  OTF2_AttributeList_AddUint64(attributes_.get(), kValue, event.bytes);
+  const OTF2_ErrorCode code =
+      OTF2_EvtWriter_Enter(file_, attributes_.get(), event.time_ns, event.region);
+  if (code != OTF2_SUCCESS) return code;
+  return OTF2_EvtWriter_Leave(file_, nullptr, event.time_ns, event.region);
+}
+
+OTF2_ErrorCode EventEncoder::lost(const Event& event) {
+  const uint32_t reason =
+      event.region < kLossReasonCount ? event.region : static_cast<uint32_t>(LossReason::kDamaged);
+  if (event.kind == EventKind::kLostEnd) {
+    return OTF2_EvtWriter_Leave(file_, nullptr, event.time_ns, lost_region(reason));
+  }
+  OTF2_AttributeList_AddUint64(attributes_.get(), kLostCount, event.bytes);
+  return OTF2_EvtWriter_Enter(file_, attributes_.get(), event.time_ns, lost_region(reason));
+}
+
+OTF2_ErrorCode EventEncoder::collective(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kCollectiveBegin:
+      return OTF2_EvtWriter_MpiCollectiveBegin(file_, nullptr, event.time_ns);
+    case EventKind::kCollectiveRequest:
+      return OTF2_EvtWriter_NonBlockingCollectiveRequest(file_, nullptr, event.time_ns,
+                                                         event.request);
+    case EventKind::kCollectiveComplete:
+      return OTF2_EvtWriter_NonBlockingCollectiveComplete(
+          file_, nullptr, event.time_ns, otf2_operation(event.operation), event.communicator,
+          otf2_root(event.peer), event.bytes, event.bytes_received, event.request);
+    default:
+      return OTF2_EvtWriter_MpiCollectiveEnd(
+          file_, nullptr, event.time_ns, otf2_operation(event.operation), event.communicator,
+          otf2_root(event.peer), event.bytes, event.bytes_received);
+  }
+}
+
+OTF2_ErrorCode EventEncoder::sample(const Event& event) {
+  const OTF2_Type type = OTF2_TYPE_DOUBLE;
+  OTF2_MetricValue value;
+  static_assert(sizeof(value) == sizeof(event.bytes));
+  value.unsigned_int = event.bytes;  // the record holds the double's bits
+  return OTF2_EvtWriter_Metric(file_, nullptr, event.time_ns, event.region, 1, &type, &value);
+}
+
+}  // namespace aon::writers::otf2

@@ -1,0 +1,50 @@
+/// Writes the events of one location into its OTF2 event file. Ids stay local.
+/// Owner: Otf2Writer.   Thread: one.   Cost: about 15 ns per OTF2 record, no allocation.
+#pragma once
+
+#include <otf2/otf2.h>
+
+#include <memory>
+#include <span>
+
+#include "core/base/result.h"
+#include "writers/otf2/ids.h"
+#include "writers/writer.h"
+
+namespace aon::writers::otf2 {
+
+class EventEncoder {
+ public:
+  EventEncoder();
+
+  /// From now on events go to `file`.
+  void begin(OTF2_EvtWriter* file) {
+    file_ = file;
+    leave_is_open_ = false;
+  }
+
+  /// Errors: kIo with OTF2's reason and the kind of event.
+  Status write(std::span<const Event> events);
+
+  /// One region from `start_ns` to `end_ns`: a location without records is not drawn as idle.
+  Status write_no_records(uint64_t start_ns, uint64_t end_ns);
+
+ private:
+  OTF2_ErrorCode write_one(const Event& event);
+  OTF2_ErrorCode enter(const Event& event);
+  OTF2_ErrorCode leave(const Event& event);
+  OTF2_ErrorCode mark(const Event& event);
+  OTF2_ErrorCode lost(const Event& event);
+  OTF2_ErrorCode collective(const Event& event);
+  OTF2_ErrorCode sample(const Event& event);
+
+  struct ListDeleter {
+    void operator()(OTF2_AttributeList* list) const { OTF2_AttributeList_Delete(list); }
+  };
+
+  OTF2_EvtWriter* file_ = nullptr;
+  std::unique_ptr<OTF2_AttributeList, ListDeleter> attributes_;  ///< emptied by every write
+  bool leave_is_open_ = false;  ///< kOpenAtEnd came: the next Leave gets the attribute
+};
+
+}  // namespace aon::writers::otf2

@@ -1,0 +1,28 @@
+/// Ids that the archive itself adds: attributes, and local ids of regions that no process defines.
+/// Layout only.
+#pragma once
+
+#include <aon/record.h>
+
+#include <cstdint>
+
+namespace aon::writers::otf2 {
+
+/// Attributes of events; their ids are dense and this is their order in the definitions.
+enum AttributeId : uint32_t {
+  kLostCount = 0,  ///< on Enter of a "[lost: ...]" region: records lost in this interval
+  kWeight = 1,     ///< on Enter: calls this one stands for
+  kOpen = 2,       ///< on Leave: the call had not returned, its end is that of the thread
+  kErrored = 3,    ///< on Leave: the call returned an error
+  kValue = 4,      ///< on Enter of a mark: its value
+  kAttributeCount = 5,
+};
+
+/// Local ids of the regions "[lost: REASON]" and "[no records]"; above every id of a process, below
+/// kUnknownRegion. The global ids follow those of the model in the same order.
+constexpr uint32_t kFirstOwnRegion = 0xffffff00u;
+constexpr uint32_t lost_region(uint32_t reason) { return kFirstOwnRegion + reason; }
+constexpr uint32_t kNoRecordsRegion = kFirstOwnRegion + kLossReasonCount;
+constexpr uint32_t kOwnRegionCount = kLossReasonCount + 1;
+
+}  // namespace aon::writers::otf2

@@ -1,0 +1,150 @@
+#include "writers/otf2/otf2_writer.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "writers/otf2/archive.h"
+#include "writers/otf2/definitions.h"
+#include "writers/otf2/events.h"
+
+namespace aon::writers {
+namespace {
+
+using otf2::check;
+
+class Otf2Writer final : public Writer {
+ public:
+  explicit Otf2Writer(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  Status begin(const Model& model) override;
+  Status begin_location(const Location& location) override;
+  Status events(std::span<const Event> events) override;
+  Status end_location() override;
+  Status finish(const Outcome& outcome) override;
+
+ private:
+  Status write_local_files();
+  Status write_properties(const Outcome& outcome);
+  bool must_exist() const;
+
+  std::filesystem::path folder_;
+  const Model* model_ = nullptr;
+  otf2::ArchiveHandle archive_;
+  otf2::EventEncoder encoder_;
+  const Location* location_ = nullptr;  ///< null: not in the archive
+  OTF2_EvtWriter* file_ = nullptr;      ///< made with the first event
+  std::vector<otf2::WrittenLocation> written_;
+  otf2::TimeRange range_{std::numeric_limits<uint64_t>::max(), 0};
+};
+
+Status Otf2Writer::begin(const Model& model) {
+  model_ = &model;
+  Result<otf2::ArchiveHandle> archive = otf2::create_archive(folder_);
+  if (!archive) return archive.error();
+  archive_ = std::move(archive).value();
+  return check(OTF2_Archive_OpenEvtFiles(archive_.get()), "create the folder of event files");
+}
+
+Status Otf2Writer::begin_location(const Location& location) {
+  location_ = location.in_archive ? &location : nullptr;
+  file_ = nullptr;
+  return {};
+}
+
+Status Otf2Writer::events(std::span<const Event> events) {
+  if (location_ == nullptr || events.empty()) return {};
+  if (file_ == nullptr) {
+    file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id);
+    if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
+    encoder_.begin(file_);
+  }
+  range_.start_ns = std::min(range_.start_ns, events.front().time_ns);
+  range_.end_ns = std::max(range_.end_ns, events.back().time_ns);
+  return encoder_.write(events);
+}
+
+/// A process must have its master thread: viewers take the location's id as the rank.
+bool Otf2Writer::must_exist() const {
+  return location_->type == LocationType::kThread && location_->id == location_->group;
+}
+
+Status Otf2Writer::end_location() {
+  if (location_ == nullptr) return {};
+  if (file_ == nullptr) {
+    if (!must_exist()) return {};
+    file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id);
+    if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
+    encoder_.begin(file_);
+    Status status = encoder_.write_no_records(model_->start_ns, model_->end_ns);
+    if (!status) return status;
+    range_.start_ns = std::min(range_.start_ns, model_->start_ns);
+    range_.end_ns = std::max(range_.end_ns, model_->end_ns);
+  }
+  uint64_t event_count = 0;
+  Status status = check(OTF2_EvtWriter_GetNumberOfEvents(file_, &event_count), "count events");
+  if (!status) return status;
+  written_.push_back({location_, event_count});
+  status = check(OTF2_Archive_CloseEvtWriter(archive_.get(), file_), "write an event file");
+  file_ = nullptr;
+  return status;
+}
+
+Status Otf2Writer::write_local_files() {
+  Status status = check(OTF2_Archive_OpenDefFiles(archive_.get()), "create local definitions");
+  for (const otf2::WrittenLocation& written : written_) {
+    if (!status) return status;
+    OTF2_DefWriter* file = OTF2_Archive_GetDefWriter(archive_.get(), written.location->id);
+    if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create a definition file"};
+    const Group& group = model_->groups[written.location->group];
+    const double error_ns = group.node < model_->clock_error_ns.size()
+                                ? static_cast<double>(model_->clock_error_ns[group.node])
+                                : 0.0;
+    status = otf2::write_local_definitions(file, *model_, group, range_, error_ns);
+    if (!status) return status;
+    status = check(OTF2_Archive_CloseDefWriter(archive_.get(), file), "write local definitions");
+  }
+  if (!status) return status;
+  return check(OTF2_Archive_CloseDefFiles(archive_.get()), "write local definitions");
+}
+
+/// Only what is true is claimed: tools refuse or warn on an incomplete trace by this property.
+Status Otf2Writer::write_properties(const Outcome& outcome) {
+  const bool all_in_archive =
+      std::all_of(model_->locations.begin(), model_->locations.end(),
+                  [](const Location& location) { return location.in_archive; });
+  const bool complete = outcome.communication_complete && all_in_archive;
+  Status status = check(OTF2_Archive_SetBoolProperty(
+                            archive_.get(), "OTF2::MPI_COMMUNICATION_COMPLETE", complete, true),
+                        "set a property");
+  if (!status) return status;
+  return check(OTF2_Archive_SetProperty(archive_.get(), "AON::VERSION", AON_VERSION, true),
+               "set a property");
+}
+
+Status Otf2Writer::finish(const Outcome& outcome) {
+  Status status = check(OTF2_Archive_CloseEvtFiles(archive_.get()), "write event files");
+  if (!status) return status;
+  if (range_.start_ns > range_.end_ns) range_ = {model_->start_ns, model_->end_ns};
+  status = write_local_files();
+  if (!status) return status;
+  OTF2_GlobalDefWriter* file = OTF2_Archive_GetGlobalDefWriter(archive_.get());
+  if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create traces.def"};
+  otf2::GlobalDefinitions definitions(file, *model_);
+  status = definitions.write(written_, range_);
+  if (!status) return status;
+  status = check(OTF2_Archive_CloseGlobalDefWriter(archive_.get(), file), "write traces.def");
+  if (!status) return status;
+  status = write_properties(outcome);
+  if (!status) return status;
+  return check(OTF2_Archive_Close(archive_.release()), "write traces.otf2");
+}
+
+}  // namespace
+
+std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder) {
+  return std::make_unique<Otf2Writer>(folder);
+}
+
+}  // namespace aon::writers
