@@ -84,7 +84,9 @@ struct alignas(64) ChunkHeader {
 static_assert(sizeof(ChunkHeader) == 64);
 constexpr uint32_t kChunkCapacityBytes = kChunkBytes - sizeof(ChunkHeader);
 
-constexpr uint32_t stream_owner(uint32_t slot, uint32_t context) { return slot << 8 | context; }
+constexpr uint32_t stream_owner(uint32_t slot, uint32_t context) {
+  return 0x80000000u | slot << 8 | context;
+}
 constexpr uint32_t kCounterContext = 0xff;  ///< owner of a chunk of counters: no stream
 
 constexpr uint32_t committed_bytes(uint64_t committed) { return static_cast<uint32_t>(committed); }
