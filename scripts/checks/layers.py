@@ -2,7 +2,7 @@
 per line.
 
 Plugins see core/include and themselves. Writers see core/include, core/base, core/spool,
-core/clock, writers/writer.h and themselves. Core sees neither. Launcher and tools sit on top.
+core/clock, core/topology, writers/writer.h, writers/profile and themselves. Core sees neither. Launcher and tools sit on top.
 """
 import re
 
@@ -34,7 +34,9 @@ RULES = {
         "core/base/",
         "core/spool/",
         "core/clock/",
+        "core/topology/",
         "writers/writer.h",
+        "writers/profile/",
         "writers/{self}/",
     ],
     "launcher/": ["core/", "launcher/"],
