@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "writers/hdf5/text.h"
+
 namespace aon::writers::hdf5 {
 
 constexpr unsigned kDeflateLevel = 1;  // higher levels cost twice the time for 5 % of the size

@@ -1,5 +1,7 @@
 #include "writers/hdf5/h5.h"
 
+#include "writers/hdf5/text.h"
+
 namespace aon::writers::hdf5 {
 namespace {
 
@@ -15,22 +17,6 @@ void write_attribute(hid_t object, const char* name, hid_t type, hid_t space, co
   const Handle attribute(
       checked(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT), name));
   checked(H5Awrite(attribute.get(), type, data), name);
-}
-
-/// Bytes of the UTF-8 sequence that starts at text[i], or 0 when it is not one.
-size_t sequence_bytes(std::string_view text, size_t i) {
-  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char first = byte(i);
-  if (first < 0x80) return first == 0 ? 0 : 1;
-  const size_t length = first >= 0xc2 && first < 0xe0   ? 2
-                        : first >= 0xe0 && first < 0xf0 ? 3
-                        : first >= 0xf0 && first < 0xf5 ? 4
-                                                        : 0;
-  if (length == 0 || i + length > text.size()) return 0;
-  for (size_t k = i + 1; k < i + length; ++k) {
-    if ((byte(k) & 0xc0) != 0x80) return 0;
-  }
-  return length;
 }
 
 }  // namespace
@@ -101,22 +87,6 @@ void set_attribute(hid_t object, const char* name, const std::vector<std::string
 
 void set_attribute(hid_t object, const char* name, int64_t value) {
   write_attribute(object, name, H5T_NATIVE_INT64, scalar_space().get(), &value);
-}
-
-std::string clean_text(std::string_view text) {
-  std::string clean;
-  clean.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    const size_t bytes = sequence_bytes(text, i);
-    if (bytes == 0) {
-      clean += '?';
-      ++i;
-    } else {
-      clean.append(text.substr(i, bytes));
-      i += bytes;
-    }
-  }
-  return clean;
 }
 
 }  // namespace aon::writers::hdf5

@@ -89,7 +89,4 @@ void set_attribute(hid_t object, const char* name, std::string_view value);
 void set_attribute(hid_t object, const char* name, const std::vector<std::string>& values);
 void set_attribute(hid_t object, const char* name, int64_t value);
 
-/// A variable-length string for display: NUL and invalid UTF-8 are replaced by '?'.
-std::string clean_text(std::string_view text);
-
 }  // namespace aon::writers::hdf5

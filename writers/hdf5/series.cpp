@@ -4,45 +4,16 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdio>
-#include <ctime>
 #include <limits>
 
 #include "core/spool/format.h"
+#include "writers/hdf5/text.h"
 
 namespace aon::writers::hdf5 {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kUnscaled = 1.0;
-
-/// A name that HDF5, NeXus and netCDF accept as that of a data set.
-std::string object_name(const std::string& text) {
-  std::string name = clean_text(text);
-  for (char& c : name) {
-    if (c == '/' || c == ' ' || static_cast<unsigned char>(c) < 0x20) c = '_';
-  }
-  return name.empty() || name == "." || name == "time" ? "_" + name : name;
-}
-
-std::string iso_time(uint64_t time_ns) {
-  const time_t seconds = static_cast<time_t>(time_ns / 1'000'000'000u);
-  tm utc{};
-  gmtime_r(&seconds, &utc);
-  char text[40];
-  const size_t bytes = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
-  snprintf(text + bytes, sizeof(text) - bytes, ".%09uZ",
-           static_cast<unsigned>(time_ns % 1'000'000'000u));
-  return text;
-}
-
-/// "rank_07": as many digits as the largest number below `count` needs.
-std::string numbered(const std::string& what, size_t number, size_t count) {
-  const size_t digits = std::to_string(count > 0 ? count - 1 : 0).size();
-  std::string text = std::to_string(number);
-  if (text.size() < digits) text.insert(0, digits - text.size(), '0');
-  return what + "_" + text;
-}
 
 }  // namespace
 

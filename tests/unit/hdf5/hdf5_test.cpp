@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "tests/unit/profile/one_rank.h"
+#include "writers/hdf5/hdf5_writer.h"
+#include "writers/hdf5/text.h"
+
+namespace aon::writers {
+namespace {
+
+std::filesystem::path scratch_folder() {
+  std::string path = testing::TempDir() + "aon-hdf5-XXXXXX";
+  return mkdtemp(path.data());
+}
+
+TEST(Hdf5, says_which_file_it_cannot_create) {
+  const spool::Job job{};
+  Model model = test::make_model(1);
+  model.job = &job;
+  const auto writer = make_hdf5_writer("/nonexistent/profile.h5");
+  const Status status = writer->begin(model);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kIo);
+  EXPECT_NE(status.error().message.find("/nonexistent/profile.h5"), std::string::npos);
+  EXPECT_NE(status.error().message.find("No such file"), std::string::npos)
+      << status.error().message;
+}
+
+TEST(Hdf5, tells_the_listener_what_it_writes) {
+  const std::filesystem::path folder = scratch_folder();
+  spool::Job job{};
+  job.nodes.resize(1);
+  spool::Process process{};
+  process.counts[{9, 0}] = 4;
+  Model model = test::make_model(1);
+  model.job = &job;
+  model.groups[0].process = &process;
+  uint64_t calls = 0;
+  uint64_t counted_calls = 0;
+  const auto writer =
+      make_hdf5_writer(folder / "profile.h5", [&](const Group& group, const Location* location,
+                                                  std::span<const profile::RegionStatistics> rows) {
+        EXPECT_EQ(group.id, 0u);
+        for (const auto& row : rows) (location != nullptr ? calls : counted_calls) += row.count;
+      });
+  ASSERT_TRUE(writer->begin(model));
+  ASSERT_TRUE(writer->begin_location(model.locations[0]));
+  const Event events[] = {test::enter(1, 0), test::leave(2, 0)};
+  ASSERT_TRUE(writer->events(events));
+  ASSERT_TRUE(writer->end_location());
+  ASSERT_TRUE(writer->finish({}));
+  EXPECT_EQ(calls, 1u);
+  EXPECT_EQ(counted_calls, 4u);
+  EXPECT_TRUE(std::filesystem::exists(folder / "profile.h5"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Hdf5, writes_a_job_of_nothing) {
+  const std::filesystem::path folder = scratch_folder();
+  const spool::Job job{};
+  Model model{};
+  model.job = &job;
+  const auto writer = make_hdf5_writer(folder / "profile.h5");
+  ASSERT_TRUE(writer->begin(model));
+  EXPECT_TRUE(writer->finish({}));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Hdf5, replaces_what_is_no_text) {
+  EXPECT_EQ(hdf5::clean_text("plain"), "plain");
+  EXPECT_EQ(hdf5::clean_text("\xc3\xbc"), "\xc3\xbc");
+  EXPECT_EQ(hdf5::clean_text("a\xff\xc3"), "a??");
+  EXPECT_EQ(hdf5::clean_text(std::string_view("a\0b", 3)), "a?b");
+  EXPECT_EQ(hdf5::clean_text("\xc0\xaf"), "??");  // overlong
+}
+
+TEST(Hdf5, numbers_with_as_many_digits_as_the_world_needs) {
+  EXPECT_EQ(hdf5::numbered("rank", 0, 1), "rank_0");
+  EXPECT_EQ(hdf5::numbered("rank", 9, 10), "rank_9");
+  EXPECT_EQ(hdf5::numbered("rank", 9, 11), "rank_09");
+  EXPECT_EQ(hdf5::numbered("rank", 79999, 80000), "rank_79999");
+}
+
+TEST(Hdf5, keeps_group_separators_out_of_names) {
+  EXPECT_EQ(hdf5::object_name("L2/miss rate"), "L2_miss_rate");
+  EXPECT_EQ(hdf5::object_name(""), "_");
+  EXPECT_EQ(hdf5::object_name("time"), "_time");
+}
+
+}  // namespace
+}  // namespace aon::writers

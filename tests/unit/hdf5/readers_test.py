@@ -1,0 +1,139 @@
+"""Reads the sample's profile.h5 with h5py, xarray (netcdf4 and h5netcdf), ncdump and silx."""
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+import h5py
+import numpy as np
+import xarray as xr
+
+SAMPLE = sys.argv.pop(1)
+SERIES = "series/rank_1/perf"
+ENGINES = ["netcdf4", "h5netcdf"]
+
+
+class Readers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        warnings.simplefilter("ignore")
+        cls.folder = tempfile.TemporaryDirectory(prefix="aon-hdf5-")
+        cls.path = os.path.join(cls.folder.name, "profile.h5")
+        subprocess.run([SAMPLE, cls.path], check=True, timeout=60)
+        cls.file = h5py.File(cls.path)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.file.close()
+        cls.folder.cleanup()
+
+    def column(self, name):
+        dataset = self.file[name]
+        if h5py.check_string_dtype(dataset.dtype):
+            return list(dataset.asstr()[:])
+        return dataset[:].tolist()
+
+    def test_groups_are_all_there(self):
+        expected = {"nodes", "ranks", "topology", "regions", "profile", "messages", "communicators",
+                    "series"}
+        self.assertEqual(set(self.file), expected)
+        self.assertEqual(self.file.attrs["NX_class"], "NXroot")
+        self.assertEqual(self.file.attrs["aon_format_version"], 1)
+        self.assertEqual(self.file.attrs["communication_complete"], 1)
+
+    def test_ranks_and_nodes(self):
+        self.assertEqual(self.column("nodes/name"), ["node0", "node1"])
+        self.assertEqual(self.column("nodes/clock_error_ns"), [10.0, 10.0])
+        self.assertEqual(self.column("ranks/rank"), [0, 1, 2, -1])
+        self.assertEqual(self.column("ranks/host"), ["node0", "node0", "node1", "node1"])
+        self.assertEqual(self.column("ranks/pid"), [1000, 1001, 1010, 1011])
+        self.assertEqual(self.column("ranks/exit_signal"), [0, 0, 9, 9])
+        self.assertEqual(self.column("ranks/binding"), ["0-1"] * 4)
+
+    def test_profile_has_the_programs_figures(self):
+        names = self.column("regions/name")
+        self.assertEqual(names[9], "solve \u00fc ?")
+        profile = {k: self.file["profile"][k][:] for k in self.file["profile"] if k != "row"}
+        for rank in range(3):
+            sends = (profile["rank"] == rank) & (profile["region"] == names.index("MPI_Send"))
+            self.assertEqual(profile["count"][sends].tolist(), [rank + 1])
+            self.assertEqual(profile["inclusive_ns"][sends].tolist(), [100 * (rank + 1)])
+            self.assertEqual(profile["bytes"][sends].tolist(), [10 * (rank + 1)])
+            self.assertEqual(profile["min_ns"][sends].tolist(), [100])
+            self.assertEqual(profile["histogram"][sends][0][6], rank + 1)
+            caller = (profile["rank"] == rank) & (profile["region"] == 9)
+            self.assertEqual(profile["exclusive_ns"][caller].tolist(), [100000 - 100 * (rank + 1)])
+            counted = (profile["rank"] == rank) & (profile["region"] == 7)
+            self.assertEqual(profile["count"][counted].tolist(), [1000 + rank % 2])
+            self.assertEqual(profile["timed_count"][counted].tolist(), [0])
+
+    def test_messages_and_communicators(self):
+        self.assertEqual(self.column("messages/source"), [0, 1, 2, 3])
+        self.assertEqual(self.column("messages/destination"), [0, 0, 0, 0])
+        self.assertEqual(self.column("messages/count"), [1, 2, 3, 4])
+        self.assertEqual(self.column("messages/bytes"), [10, 20, 30, 40])
+        first = self.column("communicators/first_member")
+        members = self.column("communicators/members/world_rank")
+        self.assertEqual(members[first[0]:first[1]], [0, 1, 2])
+        self.assertEqual(members[first[1]:], [2, -1])
+
+    def test_topology_is_a_tree(self):
+        types = self.column("topology/type")
+        parents = self.column("topology/parent")
+        self.assertEqual(types[0], "machine")
+        self.assertIn("pu", types)
+        self.assertEqual(parents[0], -1)
+        self.assertTrue(all(parent < row for row, parent in enumerate(parents)))
+        self.assertIn("<topology", self.column("topology/xml/document")[0])
+
+    def test_series_are_nxdata(self):
+        self.assertEqual(sorted(self.file["series"]), ["node_1", "rank_0", "rank_1", "rank_2"])
+        group = self.file[SERIES]
+        self.assertEqual(group.attrs["NX_class"], "NXdata")
+        self.assertEqual(group.attrs["signal"], "task-clock")
+        self.assertEqual(list(group.attrs["axes"]), ["time"])
+        self.assertEqual(group["time"].attrs["units"], "nanoseconds since 1970-01-01 00:00:00")
+        self.assertEqual(group.attrs["start"], "2025-11-21T04:40:00.000000000Z")
+        cycles, scale = group["cycles"][:], group["cycles_scale"][:]
+        self.assertEqual(np.isnan(cycles).sum(), 10)
+        self.assertEqual(cycles[49], 49e6)
+        self.assertEqual(scale[19:21].tolist(), [1.0, 2.0])
+        self.assertNotIn("task-clock_scale", group)
+
+    def test_xarray_opens_series_with_times(self):
+        for engine in ENGINES:
+            with xr.open_dataset(self.path, group=SERIES, engine=engine) as data:
+                self.assertEqual(data.sizes["time"], 50, engine)
+                self.assertEqual(str(data.time.values[0]), "2025-11-21T04:40:00.000000000")
+                self.assertEqual(data["cycles"].dims, ("time",))
+
+    def test_xarray_opens_tables(self):
+        for engine in ENGINES:
+            for table in ["profile", "messages", "ranks", "nodes", "regions"]:
+                with xr.open_dataset(self.path, group=table, engine=engine,
+                                     decode_times=False) as data:
+                    self.assertIn("row", data.sizes, f"{engine} {table}")
+            with xr.open_dataset(self.path, group="profile", engine=engine) as data:
+                self.assertEqual(data["histogram"].dims, ("row", "bucket"), engine)
+                self.assertEqual(int(data["count"].sum()), 4 + 1 + 2 + 3 + 4 + 4002)
+
+    def test_ncdump_reads_the_header(self):
+        out = subprocess.run(["ncdump", "-h", self.path], capture_output=True, text=True, timeout=60)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        self.assertIn("group: rank_1", out.stdout)
+
+    @unittest.skipUnless(importlib.util.find_spec("silx"), "silx is not installed")
+    def test_silx_finds_the_default_curve(self):
+        import silx.io
+        import silx.io.nxdata
+        with silx.io.open(self.path) as file:
+            curve = silx.io.nxdata.get_default(file)
+            self.assertTrue(curve.is_valid and curve.is_curve)
+            self.assertEqual(curve.signal_name, "task-clock")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,144 @@
+// hdf5_sample FILE: writes a profile.h5 of a small job whose figures readers_test.py knows: two
+// nodes, three ranks and a process without a rank, two communicators, samples of two providers.
+#include <bit>
+#include <cstdio>
+
+#include "core/spool/format.h"
+#include "core/topology/topology.h"
+#include "tests/unit/profile/one_rank.h"
+#include "writers/hdf5/hdf5_writer.h"
+
+namespace aon::writers {
+namespace {
+
+constexpr uint64_t kStartNs = 1'763'700'000'000'000'000u;
+constexpr uint64_t kTickNs = 100'000'000;
+constexpr int kTicks = 50;
+
+spool::Job make_job() {
+  spool::Job job{};
+  job.nodes.resize(2);
+  for (int n = 0; n < 2; ++n) {
+    spool::Node& node = job.nodes[static_cast<size_t>(n)];
+    node.host = "node" + std::to_string(n);
+    node.launch_id = "job-1";
+    node.definition.clock_is_tsc = 1;
+    node.clock = {{0, 0, kStartNs, 52},
+                  {2'600'000'000, 1'000'000'000, kStartNs + 1'000'000'000, 26}};
+    for (uint32_t p = 0; p < 2; ++p) {
+      spool::Process& process = node.processes[p];
+      process.start.process = p;
+      process.start.pid = 1000 + 10 * n + static_cast<int>(p);
+      process.program = "/bin/demo";
+      process.binding = "0-1";
+      process.exit = ProcessExitDefinition{p, 0, n == 1 ? 9 : 0, 0, 0, 4096, 77};
+      process.counts[{1, 3}] = 1000 + p;
+    }
+  }
+  const Result<topology::Topology> machine = topology::Topology::load();
+  if (machine) job.nodes[0].topology_xml = machine.value().xml().value();
+  return job;
+}
+
+Model make_job_model(const spool::Job& job) {
+  Model model = test::make_model(4);
+  model.job = &job;
+  model.start_ns = kStartNs;
+  model.end_ns = kStartNs + kTicks * kTickNs;
+  model.regions[10].name = "MPI_Send";
+  model.regions[10].role = RegionRole::kPointToPoint;
+  model.regions[10].paradigm = Paradigm::kMpi;
+  model.regions[9].name = "solve \xc3\xbc \xff";  // one byte is no UTF-8
+  model.communicators.push_back({"pair", CommunicatorKind::kIntra, 0u, {2, -1}});
+  model.groups[3].rank.reset();
+  model.communicators[0].members.pop_back();
+  for (uint32_t g = 0; g < 4; ++g) {
+    model.groups[g].node = g / 2;
+    model.groups[g].process = &job.nodes[g / 2].processes.at(g % 2);
+  }
+  model.metrics.push_back(
+      {"task-clock", "ns", "CPU time", "perf", MetricMode::kAccumulated, false});
+  model.metrics.push_back({"cycles", "1", "CPU cycles", "perf", MetricMode::kAccumulated, false});
+  model.metrics.push_back({"load", "1", "runnable tasks", "example", MetricMode::kAbsolute, true});
+  for (uint32_t g = 0; g < 3; ++g) {
+    model.locations.push_back({(uint64_t{100} << 32) | g, g, LocationType::kMetric, "perf", g % 2,
+                               spool::kSeriesSlot, true});
+  }
+  model.locations.push_back({(uint64_t{101} << 32) | 2, 2, LocationType::kMetric, "node",
+                             spool::kNodeProcess, spool::kSeriesSlot, true});
+  return model;
+}
+
+Event sample(int tick, uint32_t metric, double value, uint64_t enabled_ns, uint64_t running_ns) {
+  Event e{};
+  e.kind = EventKind::kSample;
+  e.time_ns = kStartNs + static_cast<uint64_t>(tick) * kTickNs;
+  e.region = metric;
+  e.bytes = std::bit_cast<uint64_t>(value);
+  e.request = enabled_ns;
+  e.bytes_received = running_ns;
+  return e;
+}
+
+/// Rank r: r + 1 sends of 10 bytes and 100 ns each to rank 0, inside one call of region 1.
+std::vector<Event> calls(uint32_t rank) {
+  std::vector<Event> events = {test::enter(kStartNs, 1)};
+  for (uint32_t i = 0; i <= rank; ++i) {
+    const uint64_t start_ns = kStartNs + 1000 * (i + 1);
+    events.push_back(test::enter(start_ns, 0));
+    events.push_back(test::send(start_ns, 0, 10));
+    events.push_back(test::leave(start_ns + 100, 0));
+  }
+  events.push_back(test::leave(kStartNs + 100'000, 1));
+  return events;
+}
+
+std::vector<Event> samples(const Location& location) {
+  std::vector<Event> events;
+  for (int tick = 0; tick < kTicks; ++tick) {
+    if (location.process == spool::kNodeProcess) {
+      events.push_back(sample(tick, 2, 0.5 * tick, 0, 0));
+      continue;
+    }
+    const double cpu_ns = 0.9 * tick * static_cast<double>(kTickNs);
+    events.push_back(sample(tick, 0, cpu_ns, 1000, 1000));
+    if (tick >= 10) events.push_back(sample(tick, 1, 1e6 * tick, 1000, tick < 20 ? 1000 : 500));
+  }
+  return events;
+}
+
+#define CHECK(call)                                                              \
+  do {                                                                           \
+    const Status status = (call);                                                \
+    if (!status) {                                                               \
+      std::fprintf(stderr, "hdf5_sample: %s\n", status.error().message.c_str()); \
+      return 1;                                                                  \
+    }                                                                            \
+  } while (false)
+
+int write_sample(const char* path) {
+  const spool::Job job = make_job();
+  const Model model = make_job_model(job);
+  const std::unique_ptr<Writer> writer = make_hdf5_writer(path);
+  CHECK(writer->begin(model));
+  Outcome outcome;
+  for (const Location& location : model.locations) {
+    const std::vector<Event> events =
+        location.type == LocationType::kMetric ? samples(location) : calls(location.group);
+    outcome.event_count += events.size();
+    CHECK(writer->begin_location(location));
+    CHECK(writer->events(events));
+    CHECK(writer->end_location());
+  }
+  outcome.communication_complete = true;
+  CHECK(writer->finish(outcome));
+  return 0;
+}
+
+}  // namespace
+}  // namespace aon::writers
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  return aon::writers::write_sample(argv[1]);
+}
