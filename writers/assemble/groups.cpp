@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/spool/format.h"
 #include "writers/assemble/model_parts.h"
 
 namespace aon::writers {

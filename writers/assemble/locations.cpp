@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "core/spool/format.h"
 #include "core/spool/process_index.h"
 #include "writers/assemble/model_parts.h"
 

@@ -1,0 +1,48 @@
+/// Job directory -> archive: reads DIR/spool and leaves traces.otf2, traces.def, traces/, profile.h5
+/// and aon.json in DIR. Any number of times, by anybody, also after a crash.
+///
+///     lease --> leftover ring files into the spool --> model --> events --> ledger
+///           --> hidden folder synced --> renamed into DIR, the older result goes
+///
+/// A reader sees the old archive or the new one; between the two renames the anchor traces.otf2 is
+/// missing. Two assemblers of one directory do not work at the same time (lease with heartbeat).
+/// Thread: one; the caller's.   Cost: about 200 ns per OTF2 event record, below 256 MiB of memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "writers/assemble/model.h"
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+struct AssembleOptions {
+  uint32_t otf2_locations = kDefaultOtf2Locations;
+  bool writes_otf2 = true;
+  bool writes_hdf5 = true;
+  bool drops_spool = false;     ///< remove DIR/spool after success
+  bool is_snapshot = false;     ///< the job still runs: leave ring files and the spool alone
+  uint64_t disk_cap_bytes = 0;  ///< of spool and archive together, per node; 0: as the spool says
+};
+
+struct AssembleReport {
+  Outcome outcome;
+  uint64_t record_count = 0;  ///< counted records read from the spool
+  uint64_t lost_count = 0;
+  uint64_t archive_bytes = 0;
+  double seconds = 0;
+  std::vector<std::string> warnings;  ///< one line each, e.g. a writer that failed
+};
+
+/// Assembles the job directory `folder`.
+/// Errors: kBusy (another one is at work; the message names it), kNotFound (no spool, nothing
+/// recorded), kIo. When a writer fails the others' files are still published, and the report says
+/// so; when all fail that is an error and the older result stays.
+Result<AssembleReport> assemble(const std::filesystem::path& folder,
+                                const AssembleOptions& options = {});
+
+}  // namespace aon::writers

@@ -1,0 +1,93 @@
+#include "writers/assemble/publish.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "core/base/file.h"
+
+namespace aon::writers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPrefix = ".assemble-";
+/// In the order in which they appear; the older result goes in the opposite one.
+constexpr std::array<const char*, 5> kEntries = {"traces", "traces.def", "traces.otf2",
+                                                 "profile.h5", "aon.json"};
+
+Status sync_path(const fs::path& path, bool is_folder) {
+  Result<UniqueFd> fd =
+      open_file(path.string(), O_RDONLY | O_NOFOLLOW | (is_folder ? O_DIRECTORY : 0));
+  if (!fd) return fd.error();
+  if (fchmod(fd->get(), is_folder ? 0700 : 0600) != 0) {
+    return errno_error("chmod", path.string(), errno);
+  }
+  if (fsync(fd->get()) != 0 && errno != EINVAL) return errno_error("sync", path.string(), errno);
+  return {};
+}
+
+Status move_entry(const fs::path& from, const fs::path& to) {
+  if (rename(from.c_str(), to.c_str()) == 0 || errno == ENOENT) return {};
+  return errno_error("rename", from.string(), errno);
+}
+
+}  // namespace
+
+Result<Staging> Staging::create(const fs::path& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().rfind(kPrefix, 0) != 0) continue;
+    std::error_code ignored;
+    fs::remove_all(entry.path(), ignored);
+  }
+  if (error) return errno_error("read folder", folder.string(), error.value());
+  const fs::path staging = folder / (kPrefix + std::to_string(getpid()));
+  if (mkdir(staging.c_str(), 0700) != 0) {
+    return errno_error("create folder", staging.string(), errno);
+  }
+  return Staging(folder, staging);
+}
+
+Staging::~Staging() {
+  if (staging_.empty()) return;
+  std::error_code ignored;
+  fs::remove_all(staging_, ignored);
+}
+
+Result<uint64_t> Staging::sync() {
+  uint64_t bytes = 0;
+  std::error_code error;
+  fs::recursive_directory_iterator entries(staging_, error);
+  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
+    const bool is_folder = entries->is_directory();
+    if (!is_folder) bytes += entries->file_size();
+    Status status = sync_path(entries->path(), is_folder);
+    if (!status) return status.error();
+  }
+  if (error) return errno_error("read folder", staging_.string(), error.value());
+  Status status = sync_path(staging_, true);
+  if (!status) return status.error();
+  return bytes;
+}
+
+Status Staging::publish() {
+  const fs::path old = staging_ / "old";
+  if (mkdir(old.c_str(), 0700) != 0) return errno_error("create folder", old.string(), errno);
+  for (size_t i = kEntries.size(); i > 0; --i) {
+    Status status = move_entry(folder_ / kEntries[i - 1], old / kEntries[i - 1]);
+    if (!status) return status;
+  }
+  for (const char* entry : kEntries) {
+    Status status = move_entry(staging_ / entry, folder_ / entry);
+    if (!status) return status;
+  }
+  return sync_path(folder_, true);
+}
+
+}  // namespace aon::writers

@@ -1,0 +1,47 @@
+/// The hidden folder in which a result is made, and its way into the job directory.
+///
+///     DIR/.assemble-PID/{traces.otf2, traces.def, traces/, profile.h5, aon.json}   made, synced
+///     DIR/.assemble-PID/old/...                                                    the older result
+///
+/// Owner: assemble(), under the lease.   Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "core/base/result.h"
+
+namespace aon::writers {
+
+class Staging {
+ public:
+  /// Makes DIR/.assemble-PID (0700) and removes what dead assemblers left.   Errors: kIo.
+  static Result<Staging> create(const std::filesystem::path& folder);
+
+  Staging(Staging&& other) noexcept : folder_(other.folder_), staging_(std::move(other.staging_)) {
+    other.staging_.clear();
+  }
+  Staging& operator=(Staging&&) = delete;
+  /// Removes the hidden folder with all that is still in it.
+  ~Staging();
+
+  const std::filesystem::path& path() const { return staging_; }
+
+  /// Syncs every file and folder in it to disk and gives all of them their modes (0600, 0700).
+  /// Returns their bytes.
+  Result<uint64_t> sync();
+
+  /// Moves every entry into the job directory; entries of the same name move out first, and those
+  /// of the older archive go also when the new one has none. The anchor traces.otf2 comes last of
+  /// the archive, aon.json last of all.
+  Status publish();
+
+ private:
+  Staging(std::filesystem::path folder, std::filesystem::path staging)
+      : folder_(std::move(folder)), staging_(std::move(staging)) {}
+
+  std::filesystem::path folder_;
+  std::filesystem::path staging_;  ///< empty: moved from
+};
+
+}  // namespace aon::writers
