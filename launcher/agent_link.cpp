@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "core/base/lease.h"
+#include "launcher/runtime_folder.h"
 
 extern char** environ;
 
@@ -27,40 +28,6 @@ constexpr int kAgentFirstDescriptor = 3;  ///< listener; the lock is the next
 
 Error system_error(const std::string& what) {
   return {Code::kUnavailable, what + ": " + strerror(errno)};
-}
-
-/// FNV-1a, 64 bit: names need no more.
-uint64_t hash_text(const std::string& text, uint64_t hash) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return hash;
-}
-
-std::string hex(uint64_t value) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text(16, '0');
-  for (int i = 15; i >= 0; --i, value >>= 4) text[static_cast<size_t>(i)] = kDigits[value & 15];
-  return text;
-}
-
-/// True when `dir` is a real folder of this user that nobody else can enter.
-bool is_private_folder(const std::string& dir) {
-  struct stat status {};
-  return lstat(dir.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == geteuid() && (status.st_mode & 077) == 0;
-}
-
-std::string runtime_folder() {
-  const char* session = getenv("XDG_RUNTIME_DIR");
-  if (session != nullptr && *session == '/' && is_private_folder(session))
-    return std::string(session) + "/aon";
-  return "/tmp/aon-" + std::to_string(geteuid());
-}
-
-Status make_runtime_folder(const std::string& dir) {
-  if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) return system_error("cannot create " + dir);
-  if (!is_private_folder(dir))
-    return Error{Code::kUnavailable, dir + " is not a 0700 folder of this user; remove it"};
-  return {};
 }
 
 bool fill_address(const std::string& path, sockaddr_un& address) {
@@ -149,9 +116,7 @@ std::vector<char*> environment_without_preload() {
 }  // namespace
 
 std::string socket_path(const std::string& launch_id, const std::string& output) {
-  uint64_t hash = hash_text(local_host_name() + "\n", 0xcbf29ce484222325ull);
-  hash = hash_text(launch_id + "\n", hash);
-  return runtime_folder() + "/" + hex(hash_text(output, hash));
+  return runtime_folder() + "/" + name_hash(local_host_name() + "\n" + launch_id + "\n" + output);
 }
 
 Result<UniqueFd> connect_agent(const std::string& path) {

@@ -5,6 +5,8 @@
 
 #include <initializer_list>
 
+#include "launcher/runtime_folder.h"
+
 namespace aon::launcher {
 namespace {
 
@@ -37,7 +39,10 @@ Result<Installation> find_installation() {
     return Error{Code::kNotFound, "aon-agent is not installed beside " + program};
   if (files.mpi_library.empty())
     return Error{Code::kNotFound, "libaon-mpi.so is not installed in " + prefix + "/lib"};
-  files.library_dir = folder_of(files.mpi_library);
+  const Result<std::string> library_dir = preloadable_folder(folder_of(files.mpi_library));
+  if (!library_dir) return library_dir.error();
+  files.library_dir = *library_dir;
+  files.mpi_library = files.library_dir + "/libaon-mpi.so";
   files.runtime_library = files.library_dir + "/libaon.so";
   const auto optional_file = [&](const char* name) {
     std::string path = files.library_dir + "/" + name;

@@ -15,7 +15,7 @@
 namespace aon::launcher {
 
 struct Installation {
-  std::string library_dir;
+  std::string library_dir;      ///< in a form that LD_PRELOAD can name
   std::string agent;            ///< path of aon-agent
   std::string mpi_library;      ///< path of libaon-mpi.so
   std::string runtime_library;  ///< path of libaon.so

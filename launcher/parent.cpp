@@ -28,18 +28,15 @@ namespace {
   _exit(execute(words));
 }
 
-/// Sends `info`'s signal on to `child` unless it had it from the same source.
-void forward(const signalfd_siginfo& info, pid_t child) {
-  if (info.ssi_code == SI_KERNEL) return;  // from the terminal: to the whole group
-  if (static_cast<pid_t>(info.ssi_pid) == child) return;
+void send(pid_t target, const signalfd_siginfo& info) {
   const int number = static_cast<int>(info.ssi_signo);
-  if (info.ssi_code == SI_QUEUE) {
-    sigval value{};
-    value.sival_ptr = reinterpret_cast<void*>(info.ssi_ptr);
-    sigqueue(child, number, value);
-  } else {
-    kill(child, number);
+  if (info.ssi_code != SI_QUEUE) {
+    kill(target, number);
+    return;
   }
+  sigval value{};
+  value.sival_ptr = reinterpret_cast<void*>(info.ssi_ptr);
+  sigqueue(target, number, value);
 }
 
 void close_range_of(unsigned first, unsigned last) {
@@ -73,7 +70,10 @@ Result<Parent> Parent::start(const std::vector<std::string>& words) {
   const pid_t self = getpid();
   if (parent.signal_fd_ >= 0) parent.child_ = fork();
   if (parent.child_ == 0) run_child(words, self, old_mask);
-  if (parent.child_ > 0) return parent;
+  if (parent.child_ > 0) {
+    parent.witness_.start();
+    return parent;
+  }
   const int error_number = errno;
   if (parent.signal_fd_ >= 0) close(parent.signal_fd_);
   sigprocmask(SIG_SETMASK, &old_mask, nullptr);
@@ -97,6 +97,20 @@ void Parent::close_descriptors(int kept) {
   close_range_of(first, ~0u);
 }
 
+void Parent::forward(const signalfd_siginfo& info) {
+  if (static_cast<pid_t>(info.ssi_pid) == child_) return;
+  const bool is_for_group =
+      info.ssi_code == SI_KERNEL ||  // from the terminal
+      (info.ssi_code != SI_QUEUE && witness_.saw(static_cast<int>(info.ssi_signo)));
+  if (!is_for_group) {
+    send(child_, info);
+    return;
+  }
+  // A program that left for a group of its own gets what is meant for the group there.
+  const pid_t group = getpgid(child_);
+  if (info.ssi_code != SI_KERNEL && group > 0 && group != getpgrp()) send(-group, info);
+}
+
 ProgramEnd Parent::wait_for_program() {
   ProgramEnd end;
   for (;;) {
@@ -107,17 +121,18 @@ ProgramEnd Parent::wait_for_program() {
       continue;
     }
     if (info.ssi_signo != SIGCHLD) {
-      forward(info, child_);
+      forward(info);
       continue;
     }
     for (;;) {
       int status = 0;
       const pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
       if (pid <= 0) break;
-      if (pid != child_) continue;  // the agent
+      if (pid != child_) continue;  // the agent or the witness
       if (WIFSTOPPED(status)) {
         raise(SIGSTOP);
       } else if (!WIFCONTINUED(status)) {
+        witness_.stop();
         end.wait_status = status;
         return end;
       }

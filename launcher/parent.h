@@ -4,15 +4,16 @@
 /// | event                         | what happens                                              |
 /// |-------------------------------|-----------------------------------------------------------|
 /// | signal sent to aon-run        | sent on to the program, with its value                    |
-/// | signal from the terminal      | the program has had it already                            |
+/// | ... or to the whole group     | the program has had it already                            |
 /// | program stopped, continued    | aon-run stops itself; SIGCONT goes on to the program      |
 /// | program exits, dies by signal | aon-run exits alike, without a core file of its own       |
 /// | aon-run dies                  | the program is killed (PR_SET_PDEATHSIG)                  |
 ///
 /// It holds stderr and two descriptors of its own, nothing the launcher gave it (PMI_FD, pipes).
-/// Thread: one.   Cost: one fork; then it sleeps.
+/// Thread: one.   Cost: two forks; then it sleeps.
 #pragma once
 
+#include <sys/signalfd.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "launcher/group_witness.h"
 
 namespace aon::launcher {
 
@@ -50,6 +52,9 @@ class Parent {
  private:
   Parent() = default;
 
+  void forward(const signalfd_siginfo& info);
+
+  GroupWitness witness_;
   int signal_fd_ = -1;
   pid_t child_ = -1;
 };

@@ -39,6 +39,7 @@ Program judge(const std::string& path) {
 }  // namespace
 
 Program find_program(const std::string& name) {
+  if (name.empty()) return judge(name);
   if (name.find('/') != std::string::npos) return judge(name);
   const char* path = getenv("PATH");
   std::string_view rest = path != nullptr ? path : "/bin:/usr/bin";

@@ -72,6 +72,15 @@ LeaseOwner parse_owner(const std::string& text) {
   return owner;
 }
 
+/// Moves the file of the dead owner with `token` away. Of two takers one finds nothing to move; one
+/// that moved a newer owner's file, because the other was faster, puts it back.
+void bury(const std::string& path, const std::string& token) {
+  const std::string grave = private_name(path);
+  if (rename(path.c_str(), grave.c_str()) != 0) return;
+  if (parse_owner(read_small(grave)).token != token) (void)link(grave.c_str(), path.c_str());
+  unlink(grave.c_str());
+}
+
 }  // namespace
 
 uint64_t process_start_time_ticks(int32_t pid) {
@@ -124,9 +133,7 @@ Result<Lease> Lease::take(const std::string& path) {
       return Error{Code::kBusy, path + " is held by process " + std::to_string(owner->pid) +
                                     " on " + owner->host};
     }
-    // The dead owner's file is moved away first: of two takers one finds nothing to move.
-    const std::string grave = private_name(path);
-    if (rename(path.c_str(), grave.c_str()) == 0) unlink(grave.c_str());
+    bury(path, owner ? owner->token : std::string());
   }
   const int error_number = errno;
   unlink(fresh.c_str());

@@ -1,0 +1,63 @@
+#include "launcher/runtime_folder.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace aon::launcher {
+namespace {
+
+/// True when `dir` is a real folder of this user that nobody else can enter.
+bool is_private_folder(const std::string& dir) {
+  struct stat status {};
+  return lstat(dir.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == geteuid() && (status.st_mode & 077) == 0;
+}
+
+bool is_link_to(const std::string& path, const std::string& target) {
+  char buffer[PATH_MAX];
+  const ssize_t length = readlink(path.c_str(), buffer, sizeof(buffer));
+  return length > 0 && target == std::string(buffer, static_cast<size_t>(length));
+}
+
+}  // namespace
+
+std::string runtime_folder() {
+  const char* session = getenv("XDG_RUNTIME_DIR");
+  if (session != nullptr && *session == '/' && is_private_folder(session))
+    return std::string(session) + "/aon";
+  return "/tmp/aon-" + std::to_string(geteuid());
+}
+
+Status make_runtime_folder(const std::string& dir) {
+  if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST)
+    return Error{Code::kUnavailable, "cannot create " + dir + ": " + strerror(errno)};
+  if (!is_private_folder(dir))
+    return Error{Code::kUnavailable, dir + " is not a 0700 folder of this user; remove it"};
+  return {};
+}
+
+Result<std::string> preloadable_folder(const std::string& library_dir) {
+  if (library_dir.find_first_of(": ") == std::string::npos) return library_dir;
+  const std::string folder = runtime_folder();
+  if (Status status = make_runtime_folder(folder); !status) return status.error();
+  const std::string path = folder + "/lib-" + name_hash(library_dir);
+  if (symlink(library_dir.c_str(), path.c_str()) != 0 && !is_link_to(path, library_dir))
+    return Error{Code::kUnavailable, "cannot link " + path + " to " + library_dir};
+  return path;
+}
+
+std::string name_hash(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a, 64 bit: names need no more
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string name(16, '0');
+  for (size_t place = name.size(); place-- > 0; hash >>= 4) name[place] = kDigits[hash & 15];
+  return name;
+}
+
+}  // namespace aon::launcher

@@ -1,0 +1,26 @@
+/// The user's own folder on this node for sockets and locks: $XDG_RUNTIME_DIR/aon, or
+/// /tmp/aon-UID. 0700, owned by the user, no symbolic link; otherwise it is not used.
+/// Thread: any.   Cost: two system calls.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/result.h"
+
+namespace aon::launcher {
+
+/// Its path; makes nothing.
+std::string runtime_folder();
+
+/// Creates it if need be.   Errors: kUnavailable with what is wrong with it.
+Status make_runtime_folder(const std::string& dir);
+
+/// `library_dir` in a form that LD_PRELOAD can name: itself, or, where it contains a space or a
+/// colon (which separate entries there), a symbolic link to it in the runtime folder.
+Result<std::string> preloadable_folder(const std::string& library_dir);
+
+/// 16 hex digits that depend on `text`.
+std::string name_hash(const std::string& text);
+
+}  // namespace aon::launcher

@@ -1,0 +1,122 @@
+#include "launcher/agent_link.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "launcher/runtime_folder.h"
+#include "tests/unit/launcher/temporary_folder.h"
+
+namespace aon::launcher {
+namespace {
+
+class AgentLinkTest : public TemporaryFolder {
+ protected:
+  AgentLinkTest() { setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1); }
+  ~AgentLinkTest() override { unsetenv("XDG_RUNTIME_DIR"); }
+};
+
+TEST_F(AgentLinkTest, makes_the_first_the_listener_and_joins_the_others) {
+  const std::string path = socket_path("launch", "/out");
+  auto first = join_or_listen(path);
+  ASSERT_TRUE(first.has_value()) << first.error().message;
+  EXPECT_TRUE(first->listener && first->lock && !first->connection);
+  auto second = join_or_listen(path);
+  ASSERT_TRUE(second.has_value()) << second.error().message;
+  EXPECT_TRUE(second->connection && !second->listener);
+  ASSERT_TRUE(send_register(second->connection.get(), 42, 2).has_value());
+  const int accepted = accept(first->listener.get(), nullptr, nullptr);
+  agent::Register packet{};
+  ASSERT_EQ(recv(accepted, &packet, sizeof(packet), 0), static_cast<ssize_t>(sizeof(packet)));
+  close(accepted);
+  EXPECT_EQ(packet.header.type, agent::MessageType::kRegister);
+  EXPECT_EQ(packet.pid, 42);
+  EXPECT_EQ(packet.expected_local_ranks, 2u);
+}
+
+TEST_F(AgentLinkTest, takes_over_what_a_dead_listener_left) {
+  const std::string path = socket_path("launch", "/out");
+  { ASSERT_TRUE(join_or_listen(path).has_value()); }
+  EXPECT_EQ(access(path.c_str(), F_OK), 0);
+  auto again = join_or_listen(path);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_TRUE(again->listener);
+}
+
+TEST_F(AgentLinkTest, gives_up_soon_on_a_lock_without_a_listener) {
+  const std::string path = socket_path("launch", "/out");
+  ASSERT_TRUE(make_runtime_folder(runtime_folder()).has_value());
+  const int lock = open((path + ".lock").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  EXPECT_FALSE(join_or_listen(path).has_value());
+  close(lock);
+}
+
+TEST_F(AgentLinkTest, elects_one_of_many) {
+  const std::string path = socket_path("race", "/out");
+  int together[2];
+  ASSERT_EQ(pipe(together), 0);
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < 16; ++rank) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      close(together[1]);
+      const auto link = join_or_listen(path);
+      char byte = 0;
+      (void)!read(together[0], &byte, 1);  // the winner listens until all have tried
+      _exit(!link ? 2 : link->listener ? 1 : 0);
+    }
+    children.push_back(pid);
+  }
+  usleep(300'000);
+  close(together[1]);
+  close(together[0]);
+  int winner_count = 0;
+  for (const pid_t pid : children) {
+    int status = -1;
+    waitpid(pid, &status, 0);
+    EXPECT_NE(WEXITSTATUS(status), 2);
+    winner_count += WEXITSTATUS(status);
+  }
+  EXPECT_EQ(winner_count, 1);
+}
+
+TEST_F(AgentLinkTest, refuses_a_folder_that_others_can_enter) {
+  const std::string folder = runtime_folder();
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  ASSERT_EQ(chmod(folder.c_str(), 0755), 0);
+  EXPECT_FALSE(join_or_listen(socket_path("launch", "/out")).has_value());
+  ASSERT_EQ(rmdir(folder.c_str()), 0);
+  ASSERT_EQ(symlink("/tmp", folder.c_str()), 0);
+  EXPECT_FALSE(join_or_listen(socket_path("launch", "/out")).has_value());
+}
+
+TEST_F(AgentLinkTest, hands_listener_and_lock_to_the_agent) {
+  auto link = join_or_listen(socket_path("launch", "/out"));
+  ASSERT_TRUE(link.has_value());
+  AgentArguments arguments;
+  arguments.launch_id = "launch";
+  arguments.options.output_dir = folder_;
+  // A shell in the agent's place: 0 when 3 is a socket and 4 the lock file.
+  const std::string script = path("agent");
+  FILE* file = fopen(script.c_str(), "w");
+  ASSERT_NE(file, nullptr);
+  fputs("#!/bin/sh\ntest -S /dev/fd/3 && test -f /dev/fd/4 && test \"$LD_PRELOAD\" = ''\n", file);
+  fclose(file);
+  ASSERT_EQ(chmod(script.c_str(), 0755), 0);
+  const auto pid = spawn_agent(script, *link, arguments);
+  ASSERT_TRUE(pid.has_value()) << pid.error().message;
+  int status = -1;
+  waitpid(*pid, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(spawn_agent(path("none"), *link, arguments).has_value());
+}
+
+}  // namespace
+}  // namespace aon::launcher

@@ -1,0 +1,94 @@
+#include "launcher/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "launcher/runtime_folder.h"
+#include "tests/unit/launcher/temporary_folder.h"
+
+namespace aon::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ProgramVariables : public TemporaryFolder {
+ protected:
+  ProgramVariables() {
+    files_.mpi_library = "/i/lib/libaon-mpi.so";
+    files_.runtime_library = "/i/lib/libaon.so";
+    files_.nccl_plugin = "/i/lib/libnccl-profiler-aon.so";
+  }
+  std::string value(const std::string& name, const std::string& socket = "/run/s") {
+    const ProgramEnvironment result = make(socket);
+    for (const Variable& variable : result.variables) {
+      if (variable.name == name) return variable.value;
+    }
+    return "(not set)";
+  }
+  ProgramEnvironment make(const std::string& socket = "/run/s") {
+    return program_environment(options_, files_, socket, "/job",
+                               [&](const char* name) -> const char* {
+                                 const auto found = set_.find(name);
+                                 return found == set_.end() ? nullptr : found->second.c_str();
+                               });
+  }
+  Options options_;
+  Installation files_;
+  std::map<std::string, std::string> set_;
+};
+
+TEST_F(ProgramVariables, name_library_socket_and_output) {
+  EXPECT_EQ(value("LD_PRELOAD"), "/i/lib/libaon-mpi.so");
+  EXPECT_EQ(value("AON_SOCKET"), "/run/s");
+  EXPECT_EQ(value("AON_OUTPUT"), "/job");
+  EXPECT_EQ(value("AON_SOCKET", ""), "(not set)");
+}
+
+TEST_F(ProgramVariables, keep_the_users_preload_first) {
+  set_["LD_PRELOAD"] = "/u/tool.so:/u/malloc.so";
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:/u/malloc.so:/i/lib/libaon-mpi.so");
+}
+
+TEST_F(ProgramVariables, name_the_library_once) {
+  set_["LD_PRELOAD"] = "/u/tool.so /i/lib/libaon-mpi.so";
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so /i/lib/libaon-mpi.so");
+}
+
+TEST_F(ProgramVariables, leave_the_users_plugin_alone) {
+  EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), files_.nccl_plugin);
+  EXPECT_EQ(value("CUDA_INJECTION64_PATH"), "(not set)") << "not installed";
+  set_["NCCL_PROFILER_PLUGIN"] = "theirs";
+  EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), "(not set)");
+  EXPECT_THAT(make().left_alone, ElementsAre("NCCL_PROFILER_PLUGIN"));
+}
+
+TEST_F(ProgramVariables, follow_the_choice_of_providers) {
+  options_.without = {"mpi", "nccl"};
+  EXPECT_EQ(value("LD_PRELOAD"), "/i/lib/libaon.so");
+  EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), "(not set)");
+  options_.without = {};
+  options_.providers = {"mpi"};
+  EXPECT_EQ(value("LD_PRELOAD"), "/i/lib/libaon-mpi.so");
+  EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), "(not set)");
+  EXPECT_THAT(make().left_alone, IsEmpty());
+}
+
+TEST_F(ProgramVariables, reach_a_folder_with_spaces_through_a_link) {
+  EXPECT_EQ(*preloadable_folder("/plain/lib"), "/plain/lib");
+  const std::string spaced = path("a b:c");
+  std::filesystem::create_directory(spaced);
+  setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1);
+  const auto folder = preloadable_folder(spaced);
+  const auto again = preloadable_folder(spaced);
+  unsetenv("XDG_RUNTIME_DIR");
+  ASSERT_TRUE(folder.has_value()) << folder.error().message;
+  EXPECT_EQ(folder->find_first_of(": "), std::string::npos);
+  EXPECT_TRUE(std::filesystem::equivalent(*folder, spaced));
+  EXPECT_EQ(*again, *folder);
+}
+
+}  // namespace
+}  // namespace aon::launcher

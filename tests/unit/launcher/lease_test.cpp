@@ -1,0 +1,85 @@
+#include "core/base/lease.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/unit/launcher/temporary_folder.h"
+
+namespace aon::launcher {
+namespace {
+
+class LeaseFile : public TemporaryFolder {};
+
+TEST_F(LeaseFile, has_one_owner) {
+  auto held = Lease::take(path("l"));
+  ASSERT_TRUE(held.has_value()) << held.error().message;
+  EXPECT_TRUE(held->beat());
+  const auto second = Lease::take(path("l"));
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, Code::kBusy);
+  EXPECT_EQ(read_lease(path("l"))->pid, getpid());
+  EXPECT_TRUE(read_lease(path("l"))->is_alive);
+}
+
+TEST_F(LeaseFile, goes_away_with_its_owner) {
+  { ASSERT_TRUE(Lease::take(path("l")).has_value()); }
+  EXPECT_FALSE(read_lease(path("l")).has_value());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_),
+                          std::filesystem::directory_iterator()),
+            0);
+}
+
+TEST_F(LeaseFile, of_a_killed_owner_is_taken_over) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    auto lease = Lease::take(path("l"));
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(pid, nullptr, 0);
+  ASSERT_TRUE(read_lease(path("l")).has_value());
+  EXPECT_FALSE(read_lease(path("l"))->is_alive);
+  EXPECT_TRUE(Lease::take(path("l")).has_value());
+}
+
+TEST_F(LeaseFile, of_another_node_lives_while_it_is_touched) {
+  std::ofstream(path("l")) << "elsewhere 12 34 token\n";
+  EXPECT_TRUE(read_lease(path("l"))->is_alive);
+  EXPECT_FALSE(Lease::take(path("l")).has_value());
+  timespec old[2];
+  clock_gettime(CLOCK_REALTIME, &old[0]);
+  old[0].tv_sec -= kLeaseDeadSeconds + 5;
+  old[1] = old[0];
+  ASSERT_EQ(utimensat(AT_FDCWD, path("l").c_str(), old, 0), 0);
+  EXPECT_FALSE(read_lease(path("l"))->is_alive);
+  auto lease = Lease::take(path("l"));
+  ASSERT_TRUE(lease.has_value()) << lease.error().message;
+  EXPECT_EQ(read_lease(path("l"))->pid, getpid());
+}
+
+TEST_F(LeaseFile, that_is_damaged_counts_by_its_age) {
+  std::ofstream(path("l")) << "nonsense";
+  EXPECT_FALSE(Lease::take(path("l")).has_value());
+}
+
+TEST_F(LeaseFile, notices_a_new_owner) {
+  auto lease = Lease::take(path("l"));
+  ASSERT_TRUE(lease.has_value());
+  std::ofstream(path("l")) << "elsewhere 12 34 token\n";
+  EXPECT_FALSE(lease->beat());
+  lease->release();
+  EXPECT_TRUE(read_lease(path("l")).has_value()) << "it is not ours to remove";
+}
+
+TEST_F(LeaseFile, cannot_be_taken_without_a_folder) {
+  const auto lease = Lease::take(path("none/l"));
+  ASSERT_FALSE(lease.has_value());
+  EXPECT_EQ(lease.error().code, Code::kIo);
+}
+
+}  // namespace
+}  // namespace aon::launcher

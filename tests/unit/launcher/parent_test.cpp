@@ -1,0 +1,168 @@
+#include "launcher/parent.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/unit/launcher/temporary_folder.h"
+
+namespace aon::launcher {
+namespace {
+
+void sleep_ms(long ms) {
+  const timespec pause{ms / 1000, ms % 1000 * 1'000'000};
+  nanosleep(&pause, nullptr);
+}
+
+/// Waits up to 5 s for `path` to appear.
+bool appears(const std::string& path) {
+  for (int i = 0; i < 500; ++i) {
+    if (access(path.c_str(), F_OK) == 0) return true;
+    sleep_ms(10);
+  }
+  return false;
+}
+
+class ParentOfRank : public TemporaryFolder {
+ protected:
+  /// Runs `script` below a Parent in a process of its own, as aon-run does.
+  pid_t start(const std::string& script) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    setpgid(0, 0);
+    auto parent = Parent::start({"sh", "-c", script});
+    if (!parent) _exit(99);
+    parent->close_descriptors(-1);
+    end_like(parent->wait_for_program());
+  }
+  /// A program that counts each delivery of SIGUSR1 and exits 7 on SIGTERM.
+  pid_t start_counter(const std::string& first = "") {
+    std::ofstream(path("count.py")) << "import os, signal, sys\n"
+                                    << first << R"(
+read_end, write_end = os.pipe()
+os.set_blocking(write_end, False)
+signal.set_wakeup_fd(write_end)
+signal.signal(signal.SIGUSR1, lambda *_: None)
+signal.signal(signal.SIGTERM, lambda *_: None)
+open(sys.argv[1] + "/ready", "w").close()
+count = 0
+while True:
+    for number in os.read(read_end, 100):
+        count += number == signal.SIGUSR1
+        if number == signal.SIGTERM:
+            open(sys.argv[1] + "/got", "w").write(str(count))
+            os._exit(7)
+)";
+    return start("exec /usr/bin/python3 " + path("count.py") + " " + folder_);
+  }
+  int status_of(pid_t pid) {
+    int status = -1;
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    return status;
+  }
+  std::string ready() const { return path("ready"); }
+  /// A script that tells when it is there, then waits for signals.
+  std::string waiting(const std::string& traps) const {
+    return traps + " touch " + ready() + "; while :; do sleep 0.02; done";
+  }
+  std::string text(const std::string& name) const {
+    std::ifstream file(path(name));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+};
+
+TEST_F(ParentOfRank, exits_as_the_program_does) {
+  for (const int code : {0, 1, 3, 126, 255}) {
+    const int status = status_of(start("exit " + std::to_string(code)));
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), code);
+  }
+}
+
+TEST_F(ParentOfRank, dies_by_the_signal_of_the_program) {
+  for (const int number : {SIGKILL, SIGSEGV, SIGABRT, SIGTERM, SIGUSR1}) {
+    const int status = status_of(start("kill -" + std::to_string(number) + " $$"));
+    ASSERT_TRUE(WIFSIGNALED(status)) << number;
+    EXPECT_EQ(WTERMSIG(status), number);
+    EXPECT_FALSE(WCOREDUMP(status)) << number;
+  }
+}
+
+TEST_F(ParentOfRank, passes_a_signal_on_once) {
+  const pid_t pid = start_counter();
+  ASSERT_TRUE(appears(ready()));
+  for (int i = 0; i < 3; ++i) {
+    kill(pid, SIGUSR1);
+    sleep_ms(100);
+  }
+  kill(pid, SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(status_of(pid)), 7);
+  EXPECT_EQ(text("got"), "3");
+}
+
+TEST_F(ParentOfRank, does_not_repeat_a_signal_of_the_whole_group) {
+  const pid_t pid = start_counter();
+  ASSERT_TRUE(appears(ready()));
+  for (int i = 0; i < 3; ++i) {
+    kill(-pid, SIGUSR1);
+    sleep_ms(100);
+  }
+  kill(-pid, SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(status_of(pid)), 7);
+  EXPECT_EQ(text("got"), "3");
+}
+
+TEST_F(ParentOfRank, follows_a_program_into_a_group_of_its_own) {
+  const pid_t pid = start_counter("os.setpgid(0, 0)");
+  ASSERT_TRUE(appears(ready()));
+  kill(-pid, SIGUSR1);
+  sleep_ms(100);
+  kill(pid, SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(status_of(pid)), 7);
+  EXPECT_EQ(text("got"), "1");
+}
+
+TEST_F(ParentOfRank, takes_the_program_with_it) {
+  const pid_t pid = start(waiting("echo $$ >" + path("pid") + ";"));
+  ASSERT_TRUE(appears(ready()));
+  const pid_t program = std::stoi(text("pid"));
+  kill(pid, SIGKILL);
+  EXPECT_EQ(WTERMSIG(status_of(pid)), SIGKILL);
+  for (int i = 0; i < 200 && kill(program, 0) == 0; ++i) sleep_ms(10);
+  std::ifstream state("/proc/" + std::to_string(program) + "/stat");
+  std::string ignored;
+  std::string letter = "gone";
+  state >> ignored >> ignored >> letter;
+  EXPECT_TRUE(letter == "gone" || letter == "Z") << letter;
+}
+
+TEST_F(ParentOfRank, stops_and_continues_with_the_program) {
+  const pid_t pid = start("kill -STOP $$; exit 5");
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, WUNTRACED), pid);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  kill(pid, SIGCONT);
+  EXPECT_EQ(WEXITSTATUS(status_of(pid)), 5);
+}
+
+TEST_F(ParentOfRank, holds_no_descriptor_of_the_program) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t pid = start("exec sleep 0.3 0>&- 1>&- 2>&- " + std::to_string(ends[1]) +
+                          ">&-");  // only the parent could hold the pipe now
+  close(ends[1]);
+  char byte = 0;
+  EXPECT_EQ(read(ends[0], &byte, 1), 0);
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, WNOHANG), 0)
+      << "end of file came only with the end of the parent";
+  close(ends[0]);
+  (void)status_of(pid);
+}
+
+}  // namespace
+}  // namespace aon::launcher

@@ -1,0 +1,57 @@
+/// The subcommands of `aon` and what they share. Each is one function that parses nothing: main.cpp
+/// owns the command line.
+///
+/// | exit | meaning                                                      |
+/// |------|--------------------------------------------------------------|
+/// | 0    | done                                                         |
+/// | 1    | failed; one line on stderr says why                          |
+/// | 2    | wrong use                                                    |
+/// | 3    | the job is live, or somebody else is assembling it: see line |
+///
+/// Thread: one per command.   Cost: offline; nothing here runs beside the application but
+/// finalize, which the agent starts when the job is over.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace aon::tools {
+
+constexpr int kExitDone = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUse = 2;
+constexpr int kExitLive = 3;
+
+struct InfoOptions {
+  std::string dir;
+  bool as_json = false;
+};
+/// Prints what DIR holds: the ledger for people, or the ledger itself.
+int info(const InfoOptions& options);
+
+struct FinalizeOptions {
+  std::vector<std::string> dirs;  ///< the archive is written into the first one
+  bool snapshot = false;          ///< a live job: write what is there now
+  bool from_agent = false;        ///< the agent that started this holds its own lease
+  bool drop_spool = false;
+  bool is_quiet = false;
+  uint64_t otf2_location_count = 4096;
+  uint64_t disk_bytes = 0;  ///< of spool and archive together; 0: no limit
+};
+/// Writes the archive of a job from its spool.
+int finalize(const FinalizeOptions& options);
+
+struct ExportOptions {
+  std::string dir;
+  std::string slurm_hdf5;  ///< file to write
+};
+/// Writes another format.
+int export_job(const ExportOptions& options);
+
+/// Says what this machine allows, and how to allow the rest.
+int doctor(bool as_json);
+
+/// Prints "aon COMMAND: text" on stderr and returns `exit_code`.
+int fail(const std::string& command, const std::string& text, int exit_code = kExitFailed);
+
+}  // namespace aon::tools

@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "core/base/lease.h"
+#include "tools/command.h"
+#include "tools/findings.h"
+#include "tools/ledger_summary.h"
+#include "tools/live_job.h"
+
+namespace aon::tools {
+namespace {
+
+std::string text_of(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+/// Rank, node, program, exit and counts of one process.
+std::string rank_line(const nlohmann::json& rank) {
+  const auto number = [&](const char* key) {
+    const auto found = rank.find(key);
+    return found != rank.end() && found->is_number() ? found->get<uint64_t>() : uint64_t{0};
+  };
+  const auto id = rank.find("rank");
+  const std::string name = id != rank.end() && id->is_number() ? id->dump() : "-";
+  std::string ending;
+  if (const auto exit = rank.find("exit"); exit != rank.end() && exit->is_object()) {
+    const int signal = exit->value("signal", 0);
+    ending = signal != 0 ? fmt::format("signal {}", signal)
+                         : fmt::format("exit {}", exit->value("code", 0));
+  }
+  return fmt::format("  {:>6}  {:<14} {:>8}  {:<10} {:>14} {:>10}  {}", name, text_of(rank, "node"),
+                     number("pid"), ending, grouped(number("emitted")), grouped(number("lost")),
+                     text_of(rank, "program"));
+}
+
+void print_ranks(const nlohmann::json& ledger) {
+  constexpr size_t kShownRanks = 64;
+  const auto ranks = ledger.find("ranks");
+  if (ranks == ledger.end() || !ranks->is_array()) return;
+  fmt::print("  {:>6}  {:<14} {:>8}  {:<10} {:>14} {:>10}  {}\n", "rank", "node", "pid", "end",
+             "records", "lost", "program");
+  size_t shown = 0;
+  for (const nlohmann::json& rank : *ranks) {
+    if (shown++ == kShownRanks) break;
+    fmt::print("{}\n", rank_line(rank));
+  }
+  if (ranks->size() > kShownRanks)
+    fmt::print("  ... {} more in aon.json\n", ranks->size() - kShownRanks);
+}
+
+}  // namespace
+
+int info(const InfoOptions& options) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(options.dir, ignored))
+    return fail("info", options.dir + " is no directory", kExitUse);
+  const std::optional<LiveOwner> live = find_live_owner(options.dir, 0);
+  const Result<nlohmann::json> ledger = read_ledger(options.dir);
+  if (!ledger) {
+    if (live)
+      return fail("info", describe(*live) + "; aon finalize --snapshot shows it now", kExitLive);
+    return fail("info", ledger.error().message);
+  }
+  if (options.as_json) {
+    std::cout << ledger->dump(2) << "\n";
+    return kExitDone;
+  }
+  if (live) fmt::print("{}\n", describe(*live));
+  for (const std::string& line : summary_lines(*ledger, options.dir, find_findings(options.dir)))
+    fmt::print("{}\n", line);
+  print_ranks(*ledger);
+  return kExitDone;
+}
+
+}  // namespace aon::tools

@@ -1,0 +1,193 @@
+#include "tools/ledger_summary.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace aon::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+const Json& member(const Json& object, const char* key) {
+  static const Json kNothing;
+  if (!object.is_object()) return kNothing;
+  const auto found = object.find(key);
+  return found == object.end() ? kNothing : *found;
+}
+
+uint64_t count_of(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  return value.is_number() && value.get<double>() > 0 ? static_cast<uint64_t>(value.get<double>())
+                                                      : 0;
+}
+
+std::string text_of(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+/// Seconds between two ISO-8601 times of the same day form; negative when unknown.
+double seconds_between(const std::string& start, const std::string& end) {
+  const auto parse = [](const std::string& text) {
+    std::tm parts{};
+    const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+    if (rest == nullptr) return -1.0;
+    double fraction = 0;
+    if (*rest == '.') fraction = std::strtod(rest, nullptr);
+    return static_cast<double>(timegm(&parts)) + fraction;
+  };
+  const double from = parse(start);
+  const double to = parse(end);
+  return from < 0 || to < from ? -1.0 : to - from;
+}
+
+struct Totals {
+  std::set<std::string> nodes;
+  uint64_t rank_count = 0;
+  uint64_t other_count = 0;
+  uint64_t emitted = 0;
+  uint64_t lost = 0;
+};
+
+Totals totals_of(const Json& ledger) {
+  Totals totals;
+  for (const Json& rank : member(ledger, "ranks")) {
+    totals.nodes.insert(text_of(rank, "node"));
+    if (member(rank, "rank").is_number()) {
+      ++totals.rank_count;
+    } else {
+      ++totals.other_count;
+    }
+    totals.emitted += count_of(rank, "emitted");
+    totals.lost += count_of(rank, "lost");
+  }
+  return totals;
+}
+
+/// "1 200 pool full, 17 evicted by cap"; empty when nothing was lost.
+std::string loss_text(const Json& ledger) {
+  std::map<std::string, uint64_t> by_reason;
+  for (const Json& loss : member(ledger, "losses"))
+    by_reason[text_of(loss, "reason")] += count_of(loss, "count");
+  std::string text;
+  for (const auto& [reason, count] : by_reason)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", grouped(count), reason);
+  return text;
+}
+
+std::string file_list(const std::string& dir) {
+  std::string text;
+  for (const char* name : {"traces.otf2", "profile.h5", "aon.json", "spool"}) {
+    std::error_code ignored;
+    if (std::filesystem::exists(dir + "/" + name, ignored))
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
+  }
+  return text;
+}
+
+std::string rank_line(const Json& ledger, const Totals& totals) {
+  std::string text = fmt::format("{} rank{}", totals.rank_count, totals.rank_count == 1 ? "" : "s");
+  if (totals.other_count != 0)
+    text += fmt::format(", {} other process{}", totals.other_count,
+                        totals.other_count == 1 ? "" : "es");
+  text += fmt::format(" on {} node{}", totals.nodes.size(), totals.nodes.size() == 1 ? "" : "s");
+  const Json& job = member(ledger, "job");
+  const double duration_s = seconds_between(text_of(job, "start"), text_of(job, "end"));
+  if (duration_s >= 0) text += fmt::format(", {:.3f} s", duration_s);
+  return text;
+}
+
+std::string record_line(const Json& ledger, const Totals& totals) {
+  std::string text = fmt::format("{} records", grouped(totals.emitted));
+  if (totals.lost == 0) return text + ", none lost";
+  return text + fmt::format(", {} lost ({})", grouped(totals.lost), loss_text(ledger));
+}
+
+std::string incomplete_line(const Json& ledger) {
+  const Json& job = member(ledger, "job");
+  const Json& complete = member(job, "complete");
+  if (!complete.is_boolean() || complete.get<bool>()) return {};
+  std::string text;
+  size_t count = 0;
+  for (const Json& rank : member(job, "incomplete_ranks")) {
+    if (++count > 8) continue;
+    text += (text.empty() ? "" : ", ") + rank.dump();
+  }
+  if (count > 8) text += fmt::format(" and {} more", count - 8);
+  return text.empty() ? "the job is not complete" : "incomplete ranks: " + text;
+}
+
+}  // namespace
+
+std::string grouped(uint64_t value) {
+  std::string digits = std::to_string(value);
+  for (size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, 1, ' ');
+  return digits;
+}
+
+Result<Json> read_ledger(const std::string& dir) {
+  const std::string path = dir + "/aon.json";
+  std::ifstream file(path);
+  if (!file) {
+    return Error{
+        Code::kNotFound,
+        fmt::format("{} has no aon.json; if the job is over, run: aon finalize {}", dir, dir)};
+  }
+  Json ledger = Json::parse(file, nullptr, false);
+  if (ledger.is_discarded() || !ledger.is_object())
+    return Error{Code::kDamaged, path + " is damaged; run: aon finalize " + dir};
+  return ledger;
+}
+
+std::vector<std::string> provider_lines(const Json& ledger) {
+  using Key = std::tuple<std::string, std::string, std::string, std::string>;
+  std::map<Key, uint64_t> ranks_of;
+  for (const Json& rank : member(ledger, "ranks")) {
+    const Json& providers = member(rank, "providers");
+    if (!providers.is_object()) continue;
+    for (const auto& [name, provider] : providers.items()) {
+      const std::string state = text_of(provider, "state");
+      if (state == "on" || state.empty()) continue;
+      ++ranks_of[{name, state, text_of(provider, "reason"), text_of(provider, "remedy")}];
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [key, count] : ranks_of) {
+    const auto& [name, state, reason, remedy] = key;
+    std::string line =
+        fmt::format("{} {} on {} process{}", name, state, count, count == 1 ? "" : "es");
+    if (!reason.empty()) line += ": " + reason;
+    if (!remedy.empty()) line += " (" + remedy + ")";
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::vector<std::string> summary_lines(const Json& ledger, const std::string& dir,
+                                       const std::vector<std::string>& findings) {
+  const Totals totals = totals_of(ledger);
+  std::vector<std::string> lines{fmt::format("{}: {}", dir, file_list(dir)),
+                                 rank_line(ledger, totals), record_line(ledger, totals)};
+  const Json& overhead = member(ledger, "overhead");
+  if (member(overhead, "percent").is_number()) {
+    const Json& budget = member(member(ledger, "budget"), "percent");
+    lines.push_back(fmt::format(
+        "overhead {:.2f} % of the ranks' CPU time{}", member(overhead, "percent").get<double>(),
+        budget.is_number() ? fmt::format(" (budget {:g} %)", budget.get<double>())
+                           : std::string()));
+  }
+  if (const std::string line = incomplete_line(ledger); !line.empty()) lines.push_back(line);
+  for (size_t i = 0; i < findings.size() && i < 3; ++i) lines.push_back(findings[i]);
+  for (const std::string& line : provider_lines(ledger)) {
+    if (lines.size() < kMaxSummaryLines) lines.push_back("not collected: " + line);
+  }
+  if (lines.size() > kMaxSummaryLines) lines.resize(kMaxSummaryLines);
+  return lines;
+}
+
+}  // namespace aon::tools

@@ -1,0 +1,198 @@
+#include "tools/machine_check.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "core/base/file.h"
+
+namespace aon::tools {
+namespace {
+
+constexpr uint64_t kMinShmBytes = 64u << 20;
+constexpr uint64_t kMinDescriptors = 1024;
+
+std::string first_line(const std::string& path) {
+  const Result<std::string> text = read_text_file(path, 65536);
+  return text ? text->substr(0, text->find('\n')) : std::string();
+}
+
+Check check_clock() {
+  const Result<std::string> cpu = read_text_file("/proc/cpuinfo", 65536);
+  const bool is_constant = cpu && cpu->find(" constant_tsc") != std::string::npos &&
+                           cpu->find(" nonstop_tsc") != std::string::npos;
+  const std::string source =
+      first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  if (is_constant && source == "tsc")
+    return {"clock", Ability::kYes, "TSC, constant and running in all sleep states", ""};
+  if (is_constant) {
+    return {"clock", Ability::kLimited,
+            fmt::format("the TSC is constant, but the kernel uses {}", source),
+            "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"};
+  }
+  return {"clock", Ability::kLimited,
+          "no constant TSC; clock_gettime is used, about 22 ns instead of 10 ns a reading", ""};
+}
+
+/// errno of opening one event on this process, 0 when it works.
+int try_event(uint32_t type, uint64_t config, bool with_kernel) {
+  perf_event_attr attributes{};
+  attributes.size = sizeof(attributes);
+  attributes.type = type;
+  attributes.config = config;
+  attributes.disabled = 1;
+  attributes.exclude_kernel = with_kernel ? 0 : 1;
+  attributes.exclude_hv = 1;
+  const long fd = syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0);
+  if (fd < 0) return errno;
+  close(static_cast<int>(fd));
+  return 0;
+}
+
+constexpr char kParanoidRemedy[] = "sysctl -w kernel.perf_event_paranoid=1";
+
+Check check_software_events() {
+  const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
+  const int error_number = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, false);
+  if (error_number == 0)
+    return {"perf software events", Ability::kYes, "perf_event_paranoid " + paranoid, ""};
+  if (error_number == ENOSYS)
+    return {"perf software events", Ability::kNo,
+            "the kernel has no perf_event_open, or a seccomp "
+            "filter hides it",
+            "run outside the container's seccomp profile"};
+  return {"perf software events", Ability::kNo,
+          fmt::format("perf_event_paranoid {}: {}", paranoid, strerror(error_number)),
+          kParanoidRemedy};
+}
+
+Check check_hardware_events() {
+  const int error_number = try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false);
+  if (error_number == 0)
+    return {"perf hardware events", Ability::kYes, "cycles can be counted", ""};
+  if (error_number == EACCES || error_number == EPERM)
+    return {"perf hardware events", Ability::kNo, strerror(error_number), kParanoidRemedy};
+  return {"perf hardware events", Ability::kNo, "no PMU is visible here",
+          "in a virtual machine, ask the host for one (QEMU: -cpu host,pmu=on)"};
+}
+
+Check check_kernel_events() {
+  const int error_number = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true);
+  if (error_number == 0)
+    return {"perf kernel side", Ability::kYes, "kernel time is counted too", ""};
+  return {"perf kernel side", Ability::kNo, strerror(error_number), kParanoidRemedy};
+}
+
+Check check_memfd() {
+  const int fd = memfd_create("aon-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0)
+    return {"sealed shared memory", Ability::kNo, fmt::format("memfd_create: {}", strerror(errno)),
+            "a kernel of 3.17 or newer"};
+  const bool is_sealed = ftruncate(fd, 4096) == 0 &&
+                         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+  const int error_number = errno;
+  close(fd);
+  if (is_sealed) return {"sealed shared memory", Ability::kYes, "memfd with seals", ""};
+  return {"sealed shared memory", Ability::kNo, strerror(error_number), ""};
+}
+
+Check check_pidfd() {
+  const long fd = syscall(SYS_pidfd_open, getpid(), 0);
+  if (fd >= 0) {
+    close(static_cast<int>(fd));
+    return {"process descriptors", Ability::kYes, "pidfd_open", ""};
+  }
+  return {"process descriptors", Ability::kLimited,
+          fmt::format("pidfd_open: {}; ends of processes are polled", strerror(errno)),
+          "a kernel of 5.3 or newer"};
+}
+
+Check check_shm() {
+  struct statvfs status {};
+  if (statvfs("/dev/shm", &status) != 0)
+    return {"/dev/shm", Ability::kLimited, "not mounted; our rings do not need it, MPI does",
+            "mount -t tmpfs -o size=50% tmpfs /dev/shm"};
+  const uint64_t free_bytes = uint64_t{status.f_bavail} * status.f_frsize;
+  const std::string detail =
+      fmt::format("{} MiB free; our rings do not count against it", free_bytes >> 20);
+  if (free_bytes >= kMinShmBytes) return {"/dev/shm", Ability::kYes, detail, ""};
+  return {"/dev/shm", Ability::kLimited, detail, "mount -o remount,size=50% /dev/shm"};
+}
+
+Check check_runtime_folder() {
+  const char* session = getenv("XDG_RUNTIME_DIR");
+  struct stat status {};
+  if (session != nullptr && lstat(session, &status) == 0 && S_ISDIR(status.st_mode) &&
+      status.st_uid == geteuid() && (status.st_mode & 077) == 0)
+    return {"socket folder", Ability::kYes, fmt::format("{}/aon", session), ""};
+  const std::string dir = fmt::format("/tmp/aon-{}", geteuid());
+  if (lstat(dir.c_str(), &status) != 0) {
+    if (access("/tmp", W_OK | X_OK) == 0)
+      return {"socket folder", Ability::kYes, dir + ", made when needed", ""};
+    return {"socket folder", Ability::kNo, "/tmp is not writable", "chmod 1777 /tmp"};
+  }
+  if (S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 077) == 0)
+    return {"socket folder", Ability::kYes, dir, ""};
+  return {"socket folder", Ability::kNo, dir + " is not a 0700 folder of this user",
+          "as its owner or root: rm -r " + dir};
+}
+
+std::string limit_text(rlim_t value) {
+  return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
+}
+
+Check check_descriptors() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const std::string detail =
+      fmt::format("{} (hard {})", limit_text(limit.rlim_cur), limit_text(limit.rlim_max));
+  if (limit.rlim_cur >= kMinDescriptors) return {"open files", Ability::kYes, detail, ""};
+  return {"open files", Ability::kLimited, detail + "; traces of many threads need more to be read",
+          fmt::format("ulimit -n {}", kMinDescriptors)};
+}
+
+Check check_address_space() {
+  rlimit limit{};
+  getrlimit(RLIMIT_AS, &limit);
+  const std::string detail = limit_text(limit.rlim_cur);
+  if (limit.rlim_cur == RLIM_INFINITY) return {"address space", Ability::kYes, detail, ""};
+  return {"address space", Ability::kLimited, detail + " bytes; a ring takes 8 MiB of it",
+          "ulimit -v unlimited, or aon-run --memory 1MiB"};
+}
+
+Check check_core_cgroup() {
+  const std::string limit = first_line("/sys/fs/cgroup/memory.max");
+  if (limit.empty() || limit == "max")
+    return {"memory limit", Ability::kYes, "none; the agent uses at most 1 GiB for rings", ""};
+  return {"memory limit", Ability::kYes,
+          fmt::format("{} bytes; the agent uses 1 % of it for rings, at least 16 MiB", limit), ""};
+}
+
+Check check_energy() {
+  const std::string path = "/sys/class/powercap/intel-rapl:0/energy_uj";
+  if (access(path.c_str(), F_OK) != 0) return {"energy counters", Ability::kNo, "no RAPL here", ""};
+  if (access(path.c_str(), R_OK) == 0) return {"energy counters", Ability::kYes, "RAPL", ""};
+  return {"energy counters", Ability::kNo, "RAPL is readable by root only",
+          "chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj"};
+}
+
+}  // namespace
+
+std::vector<Check> check_system() {
+  return {check_clock(),         check_software_events(), check_hardware_events(),
+          check_kernel_events(), check_memfd(),           check_pidfd(),
+          check_shm(),           check_runtime_folder(),  check_descriptors(),
+          check_address_space(), check_core_cgroup(),     check_energy()};
+}
+
+}  // namespace aon::tools

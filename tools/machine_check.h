@@ -1,0 +1,25 @@
+/// What `aon doctor` finds: one line per ability of this machine, with the command that would
+/// enable it. Checks only look or try on this very process; nothing is changed.
+/// Thread: one.   Cost: some milliseconds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace aon::tools {
+
+enum class Ability { kYes, kLimited, kNo };
+
+struct Check {
+  std::string name;
+  Ability ability;
+  std::string detail;
+  std::string remedy;  ///< empty when there is nothing to do, or nothing that can be done
+};
+
+/// Operating system: clock, counters, shared memory, sockets, limits (machine_check.cpp).
+std::vector<Check> check_system();
+/// Libraries of others: MPI, GPU, topology (library_check.cpp).
+std::vector<Check> check_libraries();
+
+}  // namespace aon::tools

@@ -1,0 +1,109 @@
+/// aon COMMAND: looks at job directories and at the machine. `aon --help` lists the commands.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+
+#include "core/base/options.h"
+#include "tools/command.h"
+
+namespace aon::tools {
+
+int fail(const std::string& command, const std::string& text, int exit_code) {
+  fmt::print(stderr, "aon {}: {}\n", command, text);
+  return exit_code;
+}
+
+namespace {
+
+/// What the command line asks for: set by the subcommand that was named.
+struct Request {
+  std::function<int()> run;
+  InfoOptions info;
+  FinalizeOptions finalize;
+  ExportOptions export_job;
+  std::string disk = "0";
+  bool doctor_json = false;
+};
+
+void add_info(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand("info", "what a job directory holds");
+  command->add_option("DIR", request.info.dir, "job directory")->required();
+  command->add_flag("--json", request.info.as_json, "print the ledger");
+  command->callback([&request] { request.run = [&request] { return info(request.info); }; });
+}
+
+int run_finalize(Request& request) {
+  const Result<uint64_t> disk_bytes = parse_bytes(request.disk);
+  if (!disk_bytes)
+    return fail("finalize", fmt::format("--disk: '{}' is no size like 8MiB", request.disk),
+                kExitUse);
+  request.finalize.disk_bytes = *disk_bytes;
+  return finalize(request.finalize);
+}
+
+void add_finalize(CLI::App& app, Request& request) {
+  FinalizeOptions& options = request.finalize;
+  CLI::App* command =
+      app.add_subcommand("finalize", "write the archive of a job from its spool; may be repeated");
+  command
+      ->add_option("DIR", options.dirs, "job directories of one launch; the first gets the archive")
+      ->required();
+  command->add_flag("--snapshot", options.snapshot,
+                    "a job that still runs: write what is there now");
+  command->add_flag("--drop-spool", options.drop_spool, "remove the spool afterwards");
+  command->add_flag("-q,--quiet", options.is_quiet, "print no summary");
+  command->add_option(
+      "--otf2-locations", options.otf2_location_count,
+      "above so many locations only master threads and streams go in (default 4096)");
+  command->add_option("--disk", request.disk, "limit of spool and archive together (default none)");
+  command->add_flag("--from-agent", options.from_agent)->group("");  // internal: not in the help
+  command->callback([&request] { request.run = [&request] { return run_finalize(request); }; });
+}
+
+void add_export(CLI::App& app, Request& request) {
+  ExportOptions& options = request.export_job;
+  CLI::App* command = app.add_subcommand("export", "write another format");
+  command->add_option("DIR", options.dir, "job directory")->required();
+  command->add_option("--slurm-hdf5", options.slurm_hdf5, "FILE that Slurm's sh5util reads")
+      ->required();
+  command->callback(
+      [&request] { request.run = [&request] { return export_job(request.export_job); }; });
+}
+
+void add_doctor(CLI::App& app, Request& request) {
+  CLI::App* command =
+      app.add_subcommand("doctor", "what this machine allows, and how to allow the rest");
+  command->add_flag("--json", request.doctor_json, "for programs");
+  command->callback(
+      [&request] { request.run = [&request] { return doctor(request.doctor_json); }; });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Looks at what aon-run recorded, and at the machine.", "aon"};
+  app.set_version_flag("--version", "aon " AON_VERSION);
+  app.require_subcommand(1);
+  Request request;
+  add_info(app, request);
+  add_finalize(app, request);
+  add_export(app, request);
+  add_doctor(app, request);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitDone : kExitUse;
+  }
+  return request.run();
+}
+
+}  // namespace
+}  // namespace aon::tools
+
+int main(int argc, char** argv) {
+  try {
+    return aon::tools::run(argc, argv);
+  } catch (const std::exception& error) {
+    return aon::tools::fail("", error.what());
+  }
+}
