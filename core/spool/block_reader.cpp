@@ -102,11 +102,12 @@ Result<uint64_t> BlockFileReader::search_prefix(uint64_t from) {
   }
 }
 
-/// Blocks that should stand between the last header and this one.
-void BlockFileReader::count_gap(const BlockHeader& header, bool was_searched) {
+/// Counts the blocks that should stand between the last header and this one. `has_junk`: something
+/// else stands there.
+void BlockFileReader::count_gap(const BlockHeader& header, bool has_junk) {
   if (header.block_sequence > next_block_sequence_) {
     scan_.damaged_blocks += header.block_sequence - next_block_sequence_;
-  } else if (was_searched) {
+  } else if (has_junk) {
     ++scan_.damaged_blocks;
   }
   next_block_sequence_ = header.block_sequence + 1;
@@ -142,7 +143,7 @@ Result<bool> BlockFileReader::next(BlockPosition* position) {
     is_intact = read_prefix(offset, &header);
   }
   if (!is_intact || !*is_intact) return is_intact;
-  count_gap(header, was_searched);
+  count_gap(header, offset > next_offset_);
   ++scan_.intact_headers;
   current_ = *position = {offset, header};
   next_offset_ = offset + kBlockPrefixBytes + header.compressed_bytes;

@@ -70,7 +70,7 @@ class BlockFileReader {
   Result<bool> read_prefix(uint64_t offset, BlockHeader* header);
   Result<uint64_t> search_prefix(uint64_t from);
   Result<uint64_t> find_behind_damage();
-  void count_gap(const BlockHeader& header, bool was_searched);
+  void count_gap(const BlockHeader& header, bool has_junk);
 
   static constexpr uint64_t kNoOffset = ~uint64_t{0};
 

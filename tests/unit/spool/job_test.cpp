@@ -1,0 +1,188 @@
+#include "core/spool/job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/spool/definitions.h"
+#include "core/spool/text.h"
+#include "tests/unit/spool/sample_records.h"
+
+namespace aon::spool {
+namespace {
+
+using test::Bytes;
+
+class JobFolder : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(node_); }
+
+  /// Seals what was added as one block of `process`.
+  void seal(uint32_t process) {
+    ASSERT_TRUE(writer_.seal(&sealer_, process, blocks_++, 1, &file_).has_value());
+  }
+  Job read() {
+    test::write_file(node_ / kDefinitionsFile, file_);
+    Result<Job> job = read_job(folder_.path());
+    EXPECT_TRUE(job.has_value());
+    return job ? std::move(*job) : Job{};
+  }
+
+  test::TemporaryFolder folder_;
+  std::filesystem::path node_ = folder_.path() / "spool" / "n1";
+  DefinitionBlockWriter writer_;
+  BlockSealer sealer_;
+  Bytes file_;
+  uint64_t blocks_ = 0;
+};
+
+ProcessStartDefinition start_of(uint32_t process, int32_t rank) {
+  return {process, 100 + static_cast<int32_t>(process), 5, 6, rank, 2, 0, 0};
+}
+
+TEST_F(JobFolder, gives_back_what_a_process_defined) {
+  writer_.add(DefinitionType::kRegion,
+              RegionDefinition{11, RegionRole::kPointToPoint, Paradigm::kMpi, 0}, {"MPI_Send"});
+  CommunicatorDefinition world{};
+  world.identity = 99;
+  world.id = 1;
+  world.size = 2;
+  writer_.add(DefinitionType::kCommunicator, world, {""});
+  writer_.add(DefinitionType::kCommunicatorName, IdDefinition{1}, {"MPI_COMM_WORLD"});
+  writer_.add(DefinitionType::kIdentity, IdentityDefinition{1, 2, 1, 0});
+  writer_.add(DefinitionType::kProvider, ProviderDefinition{ProviderState::kDegraded, {}},
+              {"perf", "no PMU", "run on bare metal"});
+  writer_.add(DefinitionType::kMetric, MetricDefinition{4, MetricMode::kAccumulated, 0, 0},
+              {"task-clock", "ns", "CPU time"});
+  seal(3);
+  const Job job = read();
+  ASSERT_EQ(job.nodes.size(), 1u);
+  const Process& process = job.nodes[0].processes.at(3);
+  EXPECT_EQ(process.regions.at(11).name, "MPI_Send");
+  EXPECT_EQ(process.regions.at(11).role, RegionRole::kPointToPoint);
+  EXPECT_EQ(process.communicators.at(1).name, "MPI_COMM_WORLD");
+  EXPECT_EQ(process.communicators.at(1).definition.identity, 99u);
+  EXPECT_EQ(process.identity->rank, 1);
+  EXPECT_EQ(process.providers.at("perf").remedy, "run on bare metal");
+  EXPECT_EQ(process.metrics.at(4).unit, "ns");
+  EXPECT_EQ(job.damaged_blocks, 0u);
+}
+
+TEST_F(JobFolder, gives_back_what_the_agent_wrote) {
+  writer_.add(DefinitionType::kNode, NodeDefinition{1, 1, 1000, 0}, {"host-a", "launch-7"});
+  writer_.add(DefinitionType::kProcessStart, start_of(0, 0), {"/bin/app", "host-a"});
+  writer_.add(DefinitionType::kProcessExit, ProcessExitDefinition{0, 3, 0, 0, 777, 1, 2});
+  writer_.add(DefinitionType::kClock, ClockDefinition{200, 20, 2000, 1});
+  writer_.add(DefinitionType::kClock, ClockDefinition{100, 10, 1000, 1});
+  seal(kNodeProcess);
+  StreamDefinition stream{};
+  stream.slot = 1;
+  for (uint64_t committed : {10u, 25u}) {
+    stream.committed = committed;
+    writer_.add(DefinitionType::kStream, stream);
+    writer_.add(DefinitionType::kCounts, CountsDefinition{0, 1, 50, 0, committed * 2});
+  }
+  writer_.add(DefinitionType::kEviction, LossDefinition{0, 1, 0, 1, 0, 5, 6, 7, 8});
+  writer_.add(DefinitionType::kUsage, UsageDefinition{1, 2, 3, 4, 5, 6, 7, 8});
+  seal(kNodeProcess);
+  writer_.add_text(DefinitionType::kBinding, "0-3,8");
+  seal(0);
+  const Node node = read().nodes.at(0);
+  EXPECT_EQ(node.host, "host-a");
+  EXPECT_EQ(node.launch_id, "launch-7");
+  ASSERT_EQ(node.clock.size(), 2u);
+  EXPECT_EQ(node.clock[0].ticks, 100u);
+  const Process& process = node.processes.at(0);
+  EXPECT_EQ(process.program, "/bin/app");
+  EXPECT_EQ(process.start.pid, 100);
+  EXPECT_EQ(process.exit->exit_code, 3);
+  EXPECT_EQ(process.streams.at({1, 0}).committed, 25u);
+  EXPECT_EQ(process.counts.at({1, 50}), 50u);
+  ASSERT_EQ(process.losses.size(), 1u);
+  EXPECT_EQ(process.losses[0].count, 6u);
+  EXPECT_EQ(process.binding, "0-3,8");
+  EXPECT_EQ(node.usage->disk_used_bytes, 7u);
+}
+
+TEST_F(JobFolder, damaged_block_costs_its_definitions_only) {
+  for (uint32_t id = 0; id < 3; ++id) {
+    writer_.add(DefinitionType::kRegion,
+                RegionDefinition{id, RegionRole::kUser, Paradigm::kUser, 0},
+                {"region " + std::to_string(id)});
+    seal(0);
+  }
+  const size_t block_bytes = file_.size() / 3;
+  file_[block_bytes + block_bytes / 2] ^= 0x40;
+  const Job job = read();
+  EXPECT_EQ(job.damaged_blocks, 1u);
+  const auto& regions = job.nodes.at(0).processes.at(0).regions;
+  EXPECT_EQ(regions.size(), 2u);
+  EXPECT_EQ(regions.at(2).name, "region 2");
+}
+
+TEST_F(JobFolder, values_out_of_range_and_short_payloads_do_no_harm) {
+  writer_.add(DefinitionType::kRegion,
+              RegionDefinition{1, static_cast<RegionRole>(200), static_cast<Paradigm>(99), 0},
+              {"a\x01\xff"});
+  writer_.add(static_cast<uint32_t>(DefinitionType::kRegion), Bytes{1, 2, 3});
+  writer_.add(4711, Bytes(100, 7));
+  writer_.add(DefinitionType::kEviction, LossDefinition{0, 1, 0, 77, 0, 0, 1, 0, 0});
+  seal(0);
+  const Process process = read().nodes.at(0).processes.at(0);
+  ASSERT_EQ(process.regions.size(), 1u);
+  EXPECT_EQ(process.regions.at(1).role, RegionRole::kFunction);
+  EXPECT_EQ(process.regions.at(1).name, "a??");
+  EXPECT_EQ(process.losses.at(0).reason, static_cast<uint32_t>(LossReason::kDamaged));
+}
+
+TEST_F(JobFolder, processes_without_definitions_are_seen_by_their_segments) {
+  test::write_file(node_ / "p6.0.aon", {});
+  test::write_file(node_ / "topology.xml", {'<', 'x', '>'});
+  const Job job = read();
+  EXPECT_EQ(job.nodes.at(0).processes.at(6).start.rank, -1);
+  EXPECT_EQ(job.nodes.at(0).topology_xml, "<x>");
+}
+
+TEST_F(JobFolder, nodes_are_read_in_order_and_none_is_an_error) {
+  std::filesystem::create_directories(folder_.path() / "spool" / "n0");
+  const Job job = read();
+  ASSERT_EQ(job.nodes.size(), 2u);
+  EXPECT_EQ(job.nodes[0].host, "n0");
+  EXPECT_EQ(job.nodes[1].host, "n1");
+  const auto missing = read_job(folder_.path() / "none");
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().code, Code::kNotFound);
+}
+
+TEST(Definitions, strings_are_found_by_number) {
+  const std::string bytes = std::string("1234") + "one" + '\0' + '\0' + "three";
+  const std::span<const uint8_t> payload(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                         bytes.size());
+  EXPECT_EQ(definition_string(payload, 4, 0), "one");
+  EXPECT_EQ(definition_string(payload, 4, 1), "");
+  EXPECT_EQ(definition_string(payload, 4, 2), "three");
+  EXPECT_EQ(definition_string(payload, 4, 3), "");
+  EXPECT_EQ(definition_string(payload, 400, 0), "");
+}
+
+TEST(Definitions, cursor_stops_at_a_length_that_does_not_fit) {
+  const uint32_t words[] = {1, 4, 0, 2, 100};
+  Bytes block(sizeof(words));
+  std::memcpy(block.data(), words, sizeof(words));
+  DefinitionCursor cursor(block);
+  EXPECT_TRUE(cursor.next().has_value());
+  EXPECT_FALSE(cursor.next().has_value());
+  EXPECT_TRUE(cursor.is_damaged());
+}
+
+TEST(CleanText, keeps_characters_and_replaces_bad_bytes) {
+  EXPECT_EQ(clean_text("Gr\xc3\xb6\xc3\x9f"
+                       "e \xe2\x82\xac \xf0\x9f\x98\x80"),
+            "Gr\xc3\xb6\xc3\x9f"
+            "e \xe2\x82\xac \xf0\x9f\x98\x80");
+  EXPECT_EQ(clean_text("a\nb\x7f"), "a?b?");
+  EXPECT_EQ(clean_text("\xc0\xaf \xed\xa0\x80 \xf5 \xe2\x82"), "?? ??? ? ??");
+  EXPECT_EQ(clean_text(std::string(9000, 'x')).size(), kMaxTextBytes);
+}
+
+}  // namespace
+}  // namespace aon::spool
