@@ -1,0 +1,210 @@
+#include "tests/unit/runtime/fake_agent.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "core/base/unique_fd.h"
+
+namespace aon::test {
+
+std::vector<Record> TakenStream::records() const {
+  std::vector<Record> out;
+  for (size_t offset = 0; offset < bytes.size();) {
+    Record record = {};
+    std::memcpy(&record.head, bytes.data() + offset, kSlotBytes);
+    if (!is_valid(record.head) || offset + record.head.slot_count * kSlotBytes > bytes.size()) {
+      ADD_FAILURE() << "torn record at byte " << offset;
+      return out;
+    }
+    std::memcpy(&record, bytes.data() + offset, record.head.slot_count * kSlotBytes);
+    offset += record.head.slot_count * kSlotBytes;
+    out.push_back(record);
+  }
+  return out;
+}
+
+uint64_t TakenProcess::counted() const {
+  uint64_t sum = 0;
+  for (const auto& [key, stream] : streams)
+    sum += key.first != kDefinitionSlot ? stream.counted : 0;
+  return sum;
+}
+
+uint64_t TakenProcess::refused() const {
+  uint64_t sum = refused_no_slot;
+  for (const auto& [key, stream] : streams)
+    sum += key.first != kDefinitionSlot ? stream.refused : 0;
+  return sum;
+}
+
+class FakeAgent::Client : public ring::Sink {
+ public:
+  Client(UniqueFd socket, const agent::Hello& hello, ring::RingMemory memory)
+      : socket_(std::move(socket)),
+        memory_(std::move(memory)),
+        reader_(memory_.base(), memory_.geometry()) {
+    taken_.hello = hello;
+  }
+
+  bool take(const ring::Piece& piece) override {
+    TakenStream& stream = taken_.streams[{piece.slot, piece.context}];
+    EXPECT_EQ(stream.counted, piece.first_sequence);
+    stream.bytes.insert(stream.bytes.end(), piece.bytes.begin(), piece.bytes.end());
+    stream.counted += piece.counted;
+    stream.position = piece.after;
+    return true;
+  }
+  void moved(uint32_t slot, uint32_t context, const ring::StreamPosition& position) override {
+    taken_.streams[{slot, context}].position = position;
+  }
+
+  void drain() {
+    while (!reader_.drain(*this).is_complete) {
+    }
+  }
+
+  TakenProcess finish(uint64_t end_ticks) {
+    drain();
+    taken_.refused_no_slot = reader_.refused_no_slot();
+    taken_.slots_used = reader_.slots_used();
+    taken_.free_chunk_count = memory_.free_chunk_count();
+    for (uint32_t slot = 0; slot < reader_.slots_used(); ++slot) {
+      for (uint32_t context = 0; context < kContexts; ++context) {
+        const uint64_t refused = reader_.refused(slot, context);
+        if (refused != 0) taken_.streams[{slot, context}].refused = refused;
+      }
+      std::vector<uint64_t> counts(kMaxCounters);
+      if (reader_.counters(slot, std::span<uint64_t, kMaxCounters>(counts))) {
+        taken_.counters[slot] = counts;
+      }
+      std::vector<Record> open = reader_.open_calls(slot, end_ticks);
+      if (!open.empty()) taken_.open_calls[slot] = open;
+    }
+    return taken_;
+  }
+
+  int32_t pid() const { return taken_.hello.pid; }
+  ring::RingMemory& memory() { return memory_; }
+
+ private:
+  UniqueFd socket_;
+  ring::RingMemory memory_;
+  ring::RingReader reader_;
+  TakenProcess taken_;
+};
+
+FakeAgent::FakeAgent(const FakeAgentOptions& options) : options_(options) {
+  char folder[] = "/tmp/aon-test-XXXXXX";
+  folder_ = mkdtemp(folder);
+  path_ = folder_ + "/agent";
+  listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path_.c_str(), sizeof address.sun_path - 1);
+  EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(listen(listener_, 64), 0);
+  thread_ = std::thread([this] { run(); });
+}
+
+FakeAgent::~FakeAgent() {
+  stop_ = true;
+  thread_.join();
+  close(listener_);
+  for (int fd : silent_) close(fd);
+  unlink(path_.c_str());
+  rmdir(folder_.c_str());
+}
+
+void FakeAgent::run() {
+  while (!stop_) {
+    pollfd entry = {listener_, POLLIN, 0};
+    const timespec period = {0, static_cast<long>(options_.drain_period_us) * 1000};
+    if (ppoll(&entry, 1, &period, nullptr) == 1) accept_one();
+    std::lock_guard lock(m_);
+    if (!options_.drains) continue;
+    for (auto& client : clients_) client->drain();
+  }
+}
+
+void FakeAgent::accept_one() {
+  UniqueFd fd(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
+  if (!options_.answers) {
+    std::lock_guard lock(m_);
+    silent_.push_back(fd.release());
+    return;
+  }
+  agent::Hello hello = {};
+  if (recv(fd.get(), &hello, sizeof hello, 0) != static_cast<ssize_t>(sizeof hello)) return;
+  std::lock_guard lock(m_);
+  const uint32_t process = static_cast<uint32_t>(clients_.size());
+  auto memory = ring::RingMemory::create(process, options_.slot_count, options_.chunk_count,
+                                         options_.offered, hello.clock_is_tsc != 0);
+  if (!memory) {
+    ADD_FAILURE() << memory.error().message;
+    return;
+  }
+  agent::Welcome welcome = {};
+  welcome.header = {agent::kProtocolMagic, agent::kProtocolVersion, agent::MessageType::kWelcome,
+                    sizeof welcome};
+  welcome.process = process;
+  welcome.slot_count = options_.slot_count;
+  welcome.chunk_count = options_.chunk_count;
+  welcome.total_bytes = memory->geometry().total_bytes;
+  iovec part = {&welcome, sizeof welcome};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* attached = CMSG_FIRSTHDR(&message);
+  attached->cmsg_level = SOL_SOCKET;
+  attached->cmsg_type = SCM_RIGHTS;
+  attached->cmsg_len = CMSG_LEN(sizeof(int));
+  const int ring = memory->fd();
+  std::memcpy(CMSG_DATA(attached), &ring, sizeof ring);
+  if (sendmsg(fd.get(), &message, MSG_NOSIGNAL) < 0) return;
+  clients_.push_back(std::make_unique<Client>(std::move(fd), hello, std::move(*memory)));
+}
+
+FakeAgent::Client* FakeAgent::find(int32_t pid) {
+  for (auto client = clients_.rbegin(); client != clients_.rend(); ++client) {
+    if ((*client)->pid() == pid) return client->get();
+  }
+  return nullptr;
+}
+
+TakenProcess FakeAgent::finish(int32_t pid, uint64_t end_ticks) {
+  std::lock_guard lock(m_);
+  Client* client = find(pid);
+  if (client == nullptr) return {};
+  TakenProcess taken = client->finish(end_ticks);
+  std::erase_if(clients_, [&](const auto& one) { return one.get() == client; });
+  return taken;
+}
+
+size_t FakeAgent::process_count() {
+  std::lock_guard lock(m_);
+  return clients_.size();
+}
+
+std::atomic<uint32_t>* FakeAgent::modes(int32_t pid) {
+  std::lock_guard lock(m_);
+  Client* client = find(pid);
+  return client != nullptr ? client->memory().modes() : nullptr;
+}
+
+void FakeAgent::offer(int32_t pid, uint32_t count) {
+  std::lock_guard lock(m_);
+  Client* client = find(pid);
+  ASSERT_NE(client, nullptr);
+  ASSERT_TRUE(client->memory().offer(count));
+}
+
+}  // namespace aon::test

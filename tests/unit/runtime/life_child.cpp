@@ -1,0 +1,356 @@
+// What a program can do to the runtime, one case per run: `life_child CASE [ARGUMENT]`. It prints
+// `emitted N` before it ends, its own count of events that it made (refused ones included).
+#include <aon/writer.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/runtime/numbered.h"
+
+namespace {
+
+using aon::Writer;
+
+std::atomic<uint64_t> g_emitted{0};
+bool g_tells = true;  ///< false in cases that do not count their own events
+thread_local uint32_t t_thread = 0;
+thread_local uint64_t t_number = 0;
+
+/// The next event of this thread. False: refused.
+bool event() {
+  g_emitted.fetch_add(1, std::memory_order_relaxed);
+  Writer* w = aon::attached_writer();
+  const uint64_t number = t_number++;
+  return w != nullptr && aon::test::put_numbered(w, t_thread, number);
+}
+
+void tell() {
+  if (!g_tells) return;
+  char line[64];
+  const int length = snprintf(line, sizeof line, "emitted %llu\n",
+                              static_cast<unsigned long long>(g_emitted.load()));
+  if (write(STDOUT_FILENO, line, static_cast<size_t>(length)) != length) _exit(120);
+}
+
+/// Number of this process: the test tells the child's events from the parent's by its pid.
+int in_child() {
+  const bool wrote = event();
+  return wrote ? 10 : 11;
+}
+
+int wait_exit(pid_t pid) {
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+[[gnu::constructor(101)]] void early() {
+  if (getenv("LIFE_EARLY") != nullptr) event();
+}
+
+struct Late {
+  ~Late() {
+    if (getenv("LIFE_LATE") == nullptr) return;
+    event();
+    tell();
+  }
+} g_late;
+
+void run_fork() {
+  event();
+  const pid_t pid = fork();
+  if (pid == 0) _exit(in_child());
+  printf("fork %d %d\n", pid, wait_exit(pid));
+  event();
+}
+
+void run_clone() {
+  event();
+  const pid_t pid = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+  if (pid == 0) _exit(in_child());
+  printf("clone %d %d\n", pid, wait_exit(pid));
+  event();
+}
+
+void run_vfork() {
+  event();
+  const pid_t pid = vfork();
+  if (pid == 0) _exit(in_child());
+  printf("vfork %d %d\n", pid, wait_exit(pid));
+  event();
+}
+
+void run_exec(const char* self) {
+  event();
+  tell();
+  execl(self, self, "exit", nullptr);
+}
+
+volatile uint64_t g_handler_runs = 0;
+
+/// Numbers of the handler's events are those of thread 3, so that each sequence stays its own.
+void on_alarm(int) {
+  static uint64_t number = 0;
+  g_handler_runs = g_handler_runs + 1;
+  g_emitted.fetch_add(1, std::memory_order_relaxed);
+  Writer* w = aon::attached_writer();
+  if (w != nullptr) aon::test::put_numbered(w, 3, number);
+  ++number;
+}
+
+void start_alarms(void (*handler)(int), int flags) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigaction(SIGALRM, &action, nullptr);
+  const itimerval timer = {{0, 50}, {0, 50}};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+void stop_alarms() {
+  const itimerval timer = {};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+void run_signals(int flags) {
+  event();
+  start_alarms(on_alarm, flags);
+  const uint64_t end = static_cast<uint64_t>(time(nullptr)) + 2;
+  while (static_cast<uint64_t>(time(nullptr)) < end) {
+    for (int i = 0; i < 50; ++i) event();
+    usleep(100);
+  }
+  stop_alarms();
+  printf("handler %llu\n", static_cast<unsigned long long>(g_handler_runs));
+}
+
+sigjmp_buf g_jump;
+volatile uint64_t g_jump_count = 0;
+
+void on_alarm_jump(int) {
+  g_jump_count = g_jump_count + 1;
+  siglongjmp(g_jump, 1);
+}
+
+/// An event that the handler leaves may be recorded or not; it is counted as emitted only when
+/// put_numbered returned. Its number is used once.
+void run_jumps(int flags) {
+  g_tells = false;
+  event();
+  static volatile uint64_t number = 1;
+  static volatile uint64_t returned = 0;
+  static volatile uint64_t refused = 0;
+  start_alarms(on_alarm_jump, SA_NODEFER | flags);
+  sigsetjmp(g_jump, 1);
+  while (g_jump_count < 5000) {
+    const uint64_t mine = number;
+    number = mine + 1;
+    if (!aon::test::put_numbered(aon::writer(), 0, mine)) refused = refused + 1;
+    returned = returned + 1;
+    if (mine % 64 == 0) usleep(20);
+  }
+  stop_alarms();
+  printf("jumps %llu started %llu returned %llu refused %llu depth %u\n",
+         static_cast<unsigned long long>(g_jump_count), static_cast<unsigned long long>(number),
+         static_cast<unsigned long long>(returned), static_cast<unsigned long long>(refused),
+         aon::writer()->depth);
+}
+
+void use_signal_stack() {
+  constexpr size_t kBytes = 1 << 16;
+  stack_t stack = {};
+  stack.ss_sp = malloc(kBytes);
+  stack.ss_size = kBytes;
+  sigaltstack(&stack, nullptr);
+}
+
+pthread_key_t g_late_key;
+
+void late_event(void*) { event(); }
+
+/// Destructors of other keys run in any order with ours.
+void run_thread_key() {
+  pthread_key_create(&g_late_key, late_event);
+  std::thread([] {
+    t_thread = 1;
+    pthread_setspecific(g_late_key, reinterpret_cast<void*>(1));
+    event();
+  }).join();
+}
+
+void run_live_threads(uint32_t count) {
+  std::atomic<uint32_t> ready{0};
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      t_thread = i;
+      event();
+      ready.fetch_add(1);
+      while (ready.load() < count) usleep(1000);
+      for (int n = 0; n < 999; ++n) {
+        if (n % 50 == 0) usleep(2000);  // a burst of all would be more than the ring holds
+        event();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void run_sequential_threads(uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    std::thread([i] {
+      t_thread = i;
+      for (int n = 0; n < 10; ++n) event();
+    }).join();
+  }
+}
+
+/// A thread that ends inside a call.
+void run_exit_in_call() {
+  g_tells = false;
+  std::thread([] {
+    Writer* w = aon::attached_writer();
+    aon::begin_call(w, 77, 1, 2, 3);
+    pthread_exit(nullptr);
+  }).join();
+}
+
+constexpr aon::Site kSite = {5, "test_site", 0, 0, aon::kModeFull};
+constexpr aon::Site kPolled = {6, "test_poll", 0, 0, aon::kModeSample + 9};
+
+void call(const aon::Site& site) {
+  Writer* w = aon::writer();
+  const uint32_t mode = aon::site_mode(w, site);
+  uint32_t weight = 1;
+  if (mode != aon::kModeFull) {
+    weight = aon::count_call(w, site, mode);
+    if (weight == 0) return;
+  }
+  const aon::OpenCall open = aon::begin_call(w, site.id);
+  finish_span(open, 0, weight);
+}
+
+void run_sites() {
+  g_tells = false;
+  for (int i = 0; i < 100; ++i) call(kSite);
+  for (int i = 0; i < 1000; ++i) call(kPolled);
+  aon::aon_set_paused(true);
+  for (int i = 0; i < 100; ++i) call(kSite);
+  for (int i = 0; i < 1000; ++i) call(kPolled);
+  aon::aon_set_paused(false);
+  call(kSite);
+  printf("regions %u %u %u\n", aon::aon_intern_region("one", 0, 0),
+         aon::aon_intern_region("two", 0, 0), aon::aon_intern_region("one", 0, 0));
+  const std::string long_name(5000, 'x');
+  aon::aon_define(7, "1234", 4, long_name.c_str(), static_cast<uint32_t>(long_name.size() + 1));
+}
+
+/// A call that encloses `inner`. Each has its own frame, as wrappers have.
+template <class Inner>
+[[gnu::noinline]] void enclosing(uint32_t region, Inner inner) {
+  const aon::OpenCall open = aon::begin_call(aon::attached_writer(), region, 4, 5, 6);
+  inner();
+  finish_span(open);
+}
+
+/// Nested open calls, then a death inside.
+void run_killed_in_call() {
+  enclosing(70, [] {});
+  enclosing(71, [] {
+    enclosing(72, [] {});
+    enclosing(73, [] { kill(getpid(), SIGKILL); });
+  });
+}
+
+/// Calls that are left by longjmp do not stay open.
+void run_jump_out_of_call() {
+  if (sigsetjmp(g_jump, 0) == 0) {
+    enclosing(70, [] { enclosing(71, [] { siglongjmp(g_jump, 1); }); });
+  }
+  enclosing(72, [] {});
+  enclosing(73, [] { kill(getpid(), SIGKILL); });
+}
+
+/// More than the ring holds, then, when there is room again, one more.
+void run_overflow() {
+  for (int i = 0; i < 4000; ++i) event();
+  puts("full");
+  fflush(stdout);
+  char line[8];
+  if (fgets(line, sizeof line, stdin) == nullptr) _exit(121);
+  for (int i = 0; i < 10; ++i) event();
+}
+
+const std::map<std::string, void (*)()> kCases = {
+    {"exit", [] { event(); }},
+    {"quiet", [] {}},
+    {"fork", run_fork},
+    {"clone", run_clone},
+    {"vfork", run_vfork},
+    {"signals", [] { run_signals(SA_RESTART); }},
+    {"signals_on_stack",
+     [] {
+       use_signal_stack();
+       run_signals(SA_RESTART | SA_ONSTACK);
+     }},
+    {"jumps", [] { run_jumps(0); }},
+    {"jumps_on_stack",
+     [] {
+       use_signal_stack();
+       run_jumps(SA_ONSTACK);
+     }},
+    {"thread_key", run_thread_key},
+    {"pthread_exit",
+     [] {
+       std::thread([] {
+         event();
+         pthread_exit(nullptr);
+       }).join();
+       event();
+     }},
+    {"live_threads", [] { run_live_threads(256); }},
+    {"too_many_threads", [] { run_live_threads(40); }},
+    {"sequential_threads", [] { run_sequential_threads(20000); }},
+    {"exit_in_call", run_exit_in_call},
+    {"sites", run_sites},
+    {"killed_in_call", run_killed_in_call},
+    {"jump_out_of_call", run_jump_out_of_call},
+    {"overflow", run_overflow},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  const std::string name = argv[1];
+  if (name == "exec") run_exec(argv[0]);
+  const bool dies = name == "_exit" || name == "abort" || name == "segv";
+  if (dies) {
+    event();
+    tell();
+  }
+  if (name == "_exit") _exit(3);
+  if (name == "abort") abort();
+  if (name == "segv") raise(SIGSEGV);
+  const auto found = kCases.find(name);
+  if (found == kCases.end()) return 2;
+  found->second();
+  fflush(stdout);
+  tell();
+  return 0;
+}

@@ -1,0 +1,321 @@
+// Life of a process: whatever a program does, its events are there, in order, whole, and those that
+// are not are counted. The events are made by life_child with the real libaon.so.
+#include <aon/definition.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "tests/unit/runtime/child.h"
+#include "tests/unit/runtime/fake_agent.h"
+#include "tests/unit/runtime/numbered.h"
+
+namespace aon::test {
+namespace {
+
+Environment environment(const FakeAgent& agent, Environment more = {}) {
+  more.emplace_back("AON_SOCKET", agent.socket_path());
+  more.emplace_back("AON_OUTPUT", "");
+  return more;
+}
+
+/// Numbers of each thread's marks, in stream order, all whole.
+std::map<uint32_t, std::vector<uint64_t>> numbers(const TakenProcess& process) {
+  std::map<uint32_t, std::vector<uint64_t>> out;
+  for (const auto& [key, stream] : process.streams) {
+    if (key.first == kDefinitionSlot) continue;
+    for (const Record& record : stream.records()) {
+      if (record.head.kind != RecordKind::kMark) continue;
+      EXPECT_TRUE(is_whole(record)) << "number " << record.head.a64;
+      out[record.head.id].push_back(record.head.a64);
+    }
+  }
+  return out;
+}
+
+void expect_complete(const std::vector<uint64_t>& sequence, uint64_t count) {
+  ASSERT_EQ(sequence.size(), count);
+  for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(sequence[i], i);
+}
+
+/// Runs `name` to its end and checks the law: emitted = taken + refused, by the program's own count.
+struct WholeRun {
+  explicit WholeRun(const std::string& name, const FakeAgentOptions& options = {},
+                    Environment more = {})
+      : agent(options), child({LIFE_CHILD, name}, environment(agent, std::move(more))) {
+    code = child.wait();
+    taken = agent.finish(child.pid());
+    if (child.number_behind("emitted") >= 0) {
+      EXPECT_EQ(taken.counted() + taken.refused(),
+                static_cast<uint64_t>(child.number_behind("emitted")));
+    }
+  }
+  FakeAgent agent;
+  Child child;
+  int code = -1;
+  TakenProcess taken;
+};
+
+TEST(Life, one_event_arrives_in_the_main_threads_slot) {
+  WholeRun run("exit");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.hello.pid, run.child.pid());
+  const auto records = run.taken.streams[{kMainThreadSlot, 0}].records();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].head.kind, RecordKind::kThread);
+  EXPECT_EQ(records[0].head.id, static_cast<uint32_t>(run.child.pid()));
+  EXPECT_EQ(records[0].head.a32, 1u);
+  EXPECT_TRUE(is_whole(records[1]));
+}
+
+TEST(Life, a_program_without_events_never_connects) {
+  FakeAgent agent;
+  Child child({LIFE_CHILD, "quiet"}, environment(agent));
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(agent.process_count(), 0u);
+}
+
+TEST(Life, events_before_main_and_after_it_are_recorded) {
+  WholeRun run("exit", {}, {{"LIFE_EARLY", "1"}, {"LIFE_LATE", "1"}});
+  EXPECT_EQ(run.code, 0);
+  expect_complete(numbers(run.taken)[0], 3);
+}
+
+class Deaths : public testing::TestWithParam<std::pair<const char*, int>> {};
+TEST_P(Deaths, keep_the_last_event_and_the_exit_code) {
+  WholeRun run(GetParam().first);
+  EXPECT_EQ(run.code, GetParam().second);
+  expect_complete(numbers(run.taken)[0], 1);
+}
+INSTANTIATE_TEST_SUITE_P(Life, Deaths,
+                         testing::Values(std::pair("_exit", 3), std::pair("abort", 128 + SIGABRT),
+                                         std::pair("segv", 128 + SIGSEGV)),
+                         [](const auto& one) {
+                           return std::string(one.param.first[0] == '_' ? "exit_at_once"
+                                                                        : one.param.first);
+                         });
+
+class Forks : public testing::TestWithParam<const char*> {};
+TEST_P(Forks, make_a_new_process_and_leave_the_parents_stream_alone) {
+  WholeRun run(GetParam());
+  EXPECT_EQ(run.code, 0);
+  expect_complete(numbers(run.taken)[0], 2);
+  const TakenProcess child =
+      run.agent.finish(static_cast<int32_t>(run.child.number_behind(GetParam())));
+  EXPECT_EQ(child.counted(), 1u);  // it attached for itself, at its first event
+  EXPECT_THAT(run.child.output(), testing::HasSubstr(" 10\n"));
+}
+INSTANTIATE_TEST_SUITE_P(Life, Forks, testing::Values("fork", "clone"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(Life, a_vforked_child_writes_for_its_parent_which_goes_on) {
+  FakeAgent agent;
+  Child child({LIFE_CHILD, "vfork"}, environment(agent));
+  EXPECT_EQ(child.wait(), 0);
+  const TakenProcess taken = agent.finish(child.pid());
+  expect_complete(numbers(taken)[0], 3);
+}
+
+TEST(Life, exec_begins_a_new_process_with_the_same_pid) {
+  FakeAgent agent;
+  Child child({LIFE_CHILD, "exec"}, environment(agent));
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(agent.process_count(), 2u);
+  EXPECT_EQ(agent.finish(child.pid()).counted(), 1u);
+  EXPECT_EQ(agent.finish(child.pid()).counted(), 1u);
+}
+
+class Signals : public testing::TestWithParam<const char*> {};
+TEST_P(Signals, in_the_middle_of_an_event_lose_nothing) {
+  WholeRun run(GetParam());
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.refused(), 0u);
+  auto sequences = numbers(run.taken);
+  expect_complete(sequences[0], sequences[0].size());
+  EXPECT_GT(run.child.number_behind("handler"), 100);
+  std::set<uint64_t> handled(sequences[3].begin(), sequences[3].end());
+  EXPECT_EQ(handled.size(), static_cast<size_t>(run.child.number_behind("handler")));
+}
+INSTANTIATE_TEST_SUITE_P(Life, Signals, testing::Values("signals", "signals_on_stack"),
+                         [](const auto& one) { return std::string(one.param); });
+
+class Jumps : public testing::TestWithParam<const char*> {};
+TEST_P(Jumps, out_of_an_event_neither_tear_a_record_nor_silence_the_thread) {
+  WholeRun run(GetParam());
+  EXPECT_EQ(run.code, 0);
+  unsigned long long jumps = 0, started = 0, returned = 0, refused = 0;
+  unsigned depth = 9;
+  sscanf(run.child.output().c_str(), "jumps %llu started %llu returned %llu refused %llu depth %u",
+         &jumps, &started, &returned, &refused, &depth);
+  EXPECT_EQ(refused, 0u);
+  const std::vector<uint64_t> sequence = numbers(run.taken)[0];
+  EXPECT_GE(sequence.size(), returned);  // every event that returned, and some that were left
+  EXPECT_LE(sequence.size(), started);
+  for (size_t i = 1; i < sequence.size(); ++i) ASSERT_LT(sequence[i - 1], sequence[i]);
+}
+INSTANTIATE_TEST_SUITE_P(Life, Jumps, testing::Values("jumps", "jumps_on_stack"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(Life, events_of_other_thread_destructors_are_recorded) {
+  WholeRun run("thread_key");
+  EXPECT_EQ(run.code, 0);
+  expect_complete(numbers(run.taken)[1], 2);
+}
+
+TEST(Life, pthread_exit_hands_the_slot_on) {
+  WholeRun run("pthread_exit");
+  EXPECT_EQ(run.code, 0);
+  const auto records = run.taken.streams[{kMainThreadSlot + 1, 0}].records();
+  ASSERT_GE(records.size(), 3u);
+  EXPECT_EQ(records.back().head.kind, RecordKind::kThread);
+  EXPECT_EQ(records.back().head.a32, 0u);
+}
+
+TEST(Life, live_threads_have_a_stream_each) {
+  WholeRun run("live_threads");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.refused(), 0u);
+  EXPECT_EQ(run.taken.slots_used, kMainThreadSlot + 1 + 256);
+  auto sequences = numbers(run.taken);
+  for (uint32_t thread = 0; thread < 256; ++thread) expect_complete(sequences[thread], 1000);
+}
+
+TEST(Life, threads_above_the_slots_are_refused_and_counted) {
+  FakeAgentOptions options;
+  options.slot_count = 18;  // definitions, main, 16 others
+  WholeRun run("too_many_threads", options);
+  EXPECT_EQ(run.code, 0);
+  EXPECT_GE(run.taken.refused_no_slot, 24u * 1);
+}
+
+TEST(Life, sequential_threads_share_slots_and_lose_nothing) {
+  WholeRun run("sequential_threads");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.refused(), 0u);
+  EXPECT_EQ(run.taken.counted(), 200000u);
+  EXPECT_LE(run.taken.slots_used, kMainThreadSlot + 3);
+  auto sequences = numbers(run.taken);
+  for (uint32_t thread = 0; thread < 20000; ++thread) expect_complete(sequences[thread], 10);
+}
+
+TEST(Life, a_thread_that_ends_inside_a_call_leaves_it_as_open) {
+  WholeRun run("exit_in_call");
+  const auto records = run.taken.streams[{kMainThreadSlot + 1, 0}].records();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[1].head.kind, RecordKind::kSpan);
+  EXPECT_EQ(records[1].head.id, 77u);
+  EXPECT_TRUE(records[1].head.flags & kOpenAtEnd);
+  EXPECT_TRUE(run.taken.open_calls.empty());
+}
+
+TEST(Life, a_process_killed_inside_calls_shows_them_as_open) {
+  WholeRun run("killed_in_call");
+  EXPECT_EQ(run.code, 128 + SIGKILL);
+  const auto& calls = run.taken.open_calls[kMainThreadSlot];
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].head.id, 71u);
+  EXPECT_EQ(calls[0].head.a32, 4u);
+  EXPECT_EQ(calls[0].words[0], 5u);
+  EXPECT_EQ(calls[0].head.a64, 6u);
+  EXPECT_EQ(calls[1].head.id, 73u);
+  EXPECT_TRUE(calls[1].head.flags & kInsideSpan);
+  EXPECT_EQ(end_ticks(calls[1]), UINT64_MAX);
+  const auto records = run.taken.streams[{kMainThreadSlot, 0}].records();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[1].head.id, 70u);
+  EXPECT_FALSE(records[1].head.flags & kInsideSpan);
+  EXPECT_EQ(records[2].head.id, 72u);
+  EXPECT_TRUE(records[2].head.flags & kInsideSpan);
+}
+
+TEST(Life, a_call_left_by_longjmp_does_not_stay_open) {
+  WholeRun run("jump_out_of_call");
+  const auto& calls = run.taken.open_calls[kMainThreadSlot];
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].head.id, 73u);
+  const auto records = run.taken.streams[{kMainThreadSlot, 0}].records();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].head.id, 72u);
+  EXPECT_FALSE(records[1].head.flags & kInsideSpan);
+}
+
+TEST(Life, a_full_pool_refuses_counts_and_says_so_when_there_is_room_again) {
+  FakeAgentOptions options;
+  options.chunk_count = 64;
+  options.offered = 16;
+  options.drains = false;
+  FakeAgent agent(options);
+  Child child({LIFE_CHILD, "overflow"}, environment(agent));
+  EXPECT_EQ(child.read_line(), "full");
+  agent.offer(child.pid(), 16);
+  child.write("go on\n");
+  EXPECT_EQ(child.wait(), 0);
+  const TakenProcess taken = agent.finish(child.pid());
+  EXPECT_EQ(child.number_behind("emitted"), 4010);
+  EXPECT_EQ(taken.counted() + taken.refused(), 4010u);
+  const TakenStream& stream = taken.streams.at({kMainThreadSlot, 0});
+  uint64_t lost = 0;
+  for (const Record& record : stream.records()) {
+    if (record.head.kind == RecordKind::kLost) lost += record.head.a64;
+  }
+  EXPECT_GT(lost, 1000u);
+  EXPECT_EQ(lost, stream.refused);
+}
+
+struct Definition {
+  uint32_t type;
+  std::string bytes;
+};
+
+std::vector<Definition> definitions(TakenProcess& process) {
+  std::vector<Definition> out;
+  for (const Record& record : process.streams[{kDefinitionSlot, 0}].records()) {
+    if (record.head.a64 == 0) out.push_back({record.head.id, {}});
+    const char* bytes = reinterpret_cast<const char*>(record.words);
+    const size_t count = std::min<size_t>(record.head.a32 - record.head.a64, sizeof record.words);
+    EXPECT_EQ(out.back().bytes.size(), record.head.a64);
+    out.back().bytes.append(bytes, count);
+  }
+  return out;
+}
+
+TEST(Life, sites_are_defined_counted_sampled_and_paused) {
+  WholeRun run("sites");
+  EXPECT_EQ(run.code, 0);
+  std::map<uint32_t, uint32_t> spans;
+  uint64_t weight = 0;
+  for (const Record& record : run.taken.streams[{kMainThreadSlot, 0}].records()) {
+    if (record.head.kind != RecordKind::kSpan) continue;
+    spans[record.head.id] += 1;
+    if (record.head.flags & kSampledCall) weight += record.head.a64;
+  }
+  EXPECT_EQ(spans[5], 101u);
+  EXPECT_NEAR(spans[6], 100, 2);
+  EXPECT_EQ(weight, spans[6] * 10u);
+  EXPECT_EQ(run.taken.counters[kMainThreadSlot][6], 1000u);
+  EXPECT_EQ(run.taken.counters[kMainThreadSlot][5], 0u);
+
+  const std::vector<Definition> defined = definitions(run.taken);
+  ASSERT_EQ(defined.size(), 5u);
+  RegionDefinition region = {};
+  std::memcpy(&region, defined[0].bytes.data(), sizeof region);
+  EXPECT_EQ(region.id, 5u);
+  EXPECT_EQ(defined[0].bytes.substr(sizeof region), std::string("test_site\0", 10));
+  EXPECT_EQ(defined[4].type, 7u);
+  EXPECT_EQ(defined[4].bytes.size(), kMaxDefinitionBytes);
+  EXPECT_EQ(defined[4].bytes.back(), '\0');
+}
+
+TEST(Life, an_agent_that_never_answers_costs_little_and_nothing_breaks) {
+  FakeAgentOptions options;
+  options.answers = false;
+  FakeAgent agent(options);
+  Child child({LIFE_CHILD, "exit"}, environment(agent));
+  EXPECT_EQ(child.wait(), 0);
+}
+
+}  // namespace
+}  // namespace aon::test
