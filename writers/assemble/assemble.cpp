@@ -90,7 +90,7 @@ Result<AssembleReport> assemble(const fs::path& folder, const AssembleOptions& o
   report.outcome = pass.outcome();
   for (const LocationTally& tally : pass.tallies()) {
     report.record_count += tally.decoded;
-    report.lost_count += tally.emitted() - tally.decoded;
+    report.lost_count += tally.lost_count();
   }
   Result<uint64_t> bytes = staging->sync();
   if (!bytes) return bytes.error();

@@ -19,24 +19,32 @@ std::span<const Record> leading_losses(std::span<const Record> records) {
 
 }  // namespace
 
-KnownIds::KnownIds(const std::unordered_map<uint32_t, uint32_t>& ids) : sparse_(&ids) {
-  uint32_t size = 0;
+KnownIds::KnownIds(const std::unordered_map<uint32_t, uint32_t>& ids,
+                   const std::vector<GlobalRegion>* regions) {
   for (const auto& [local, global] : ids) {
-    if (local < kDenseIds) size = std::max(size, local + 1);
-  }
-  dense_.resize(size);
-  for (const auto& [local, global] : ids) {
-    if (local < size) dense_[local] = true;
+    const uint8_t kind = regions == nullptr ? 0 : static_cast<uint8_t>((*regions)[global].paradigm);
+    if (local >= kDenseIds) {
+      sparse_[local] = kind;
+      continue;
+    }
+    if (local >= dense_.size()) dense_.resize(local + 1, kUnknown);
+    dense_[local] = kind;
   }
 }
 
+uint8_t KnownIds::sparse_kind(uint32_t id) const {
+  const auto found = sparse_.find(id);
+  return found == sparse_.end() ? kUnknown : found->second;
+}
+
 EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64_t* next_request,
-                       Outcome* outcome, Sink sink)
+                       Outcome* outcome, LocationTally* tally, Sink sink)
     : clock_(clock),
-      regions_(*ids.regions),
+      regions_(*ids.regions, ids.global_regions),
       communicators_(*ids.communicators),
       metrics_(ids.metrics),
       outcome_(outcome),
+      tally_(tally),
       sink_(std::move(sink)),
       requests_(next_request) {
   events_.reserve(kEventBatch + 8);
@@ -81,8 +89,20 @@ void EventOrder::resync(std::span<const spool::OpenRegion> open, std::span<const
   for (; next < open.size(); ++next) enter_region(open[next].region, open[next].start_ticks);
 }
 
+void EventOrder::count(const RecordHead& head) {
+  ++tally_->decoded;
+  if (head.kind == RecordKind::kSample) {
+    ++tally_->samples;
+    return;
+  }
+  const uint8_t paradigm = head.kind == RecordKind::kCompletion
+                               ? static_cast<uint8_t>(Paradigm::kMpi)
+                               : regions_.kind(head.id);
+  if (paradigm < kParadigmCount) ++tally_->by_paradigm[paradigm];
+}
+
 void EventOrder::add_record(const Record& record) {
-  if (is_counted(record.head.kind)) ++counted_records_;
+  if (is_counted(record.head.kind)) count(record.head);
   if (waits_for_enclosing(record.head)) {
     hold(record);
     return;

@@ -25,6 +25,7 @@
 #include "core/clock/clock_map.h"
 #include "core/spool/stream_reader.h"
 #include "writers/assemble/request_table.h"
+#include "writers/ledger/tally.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
@@ -36,6 +37,7 @@ constexpr size_t kEventBatch = 2048;
 /// Which local ids have definitions, for one location.
 struct IdTables {
   const std::unordered_map<uint32_t, uint32_t>* regions;
+  const std::vector<GlobalRegion>* global_regions;
   const std::unordered_map<uint32_t, uint32_t>* communicators;
   const std::unordered_map<uint32_t, uint32_t>* metrics;  ///< local -> global
 };
@@ -43,23 +45,31 @@ struct IdTables {
 /// Looks local ids up without hashing for the ids that occur in practice.
 class KnownIds {
  public:
-  explicit KnownIds(const std::unordered_map<uint32_t, uint32_t>& ids);
-  bool contains(uint32_t id) const {
-    return id < dense_.size() ? dense_[id] : sparse_->find(id) != sparse_->end();
-  }
+  static constexpr uint8_t kUnknown = 0xff;
+
+  explicit KnownIds(const std::unordered_map<uint32_t, uint32_t>& ids) : KnownIds(ids, nullptr) {}
+  /// With `regions`, kind() is the region's paradigm.
+  KnownIds(const std::unordered_map<uint32_t, uint32_t>& ids,
+           const std::vector<GlobalRegion>* regions);
+
+  bool contains(uint32_t id) const { return kind(id) != kUnknown; }
+  uint8_t kind(uint32_t id) const { return id < dense_.size() ? dense_[id] : sparse_kind(id); }
 
  private:
-  std::vector<bool> dense_;
-  const std::unordered_map<uint32_t, uint32_t>* sparse_;
+  uint8_t sparse_kind(uint32_t id) const;
+
+  std::vector<uint8_t> dense_;
+  std::unordered_map<uint32_t, uint8_t> sparse_;
 };
 
 class EventOrder {
  public:
   using Sink = std::function<Status(std::span<const Event>)>;
 
-  /// `outcome` collects the counts; `next_request` counts requests over the locations of a group.
+  /// `outcome` and `tally` collect the counts; `next_request` counts requests over the locations of
+  /// a group.
   EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64_t* next_request,
-             Outcome* outcome, Sink sink);
+             Outcome* outcome, LocationTally* tally, Sink sink);
 
   /// Takes the next batch of the location.   Errors: those of the sink.
   Status add(const spool::StreamBatch& batch);
@@ -69,12 +79,6 @@ class EventOrder {
 
   /// Sends out what is held back and closes what is open, not before `end_ticks` (0: unknown).
   Status finish(uint64_t end_ticks);
-
-  /// Counted records that came in.
-  uint64_t counted_records() const { return counted_records_; }
-  /// Records that the kLost records say the writer refused (pool full).
-  uint64_t refused_records() const { return refused_records_; }
-  uint64_t last_time_ns() const { return last_ns_; }
 
  private:
   static constexpr uint32_t kNone = 0xffffffffu;
@@ -92,6 +96,7 @@ class EventOrder {
   };
 
   void add_record(const Record& record);
+  void count(const RecordHead& head);
   void resync(std::span<const spool::OpenRegion> open, std::span<const Record> losses);
 
   // The forest (event_forest.cpp).
@@ -127,6 +132,7 @@ class EventOrder {
   KnownIds communicators_;
   const std::unordered_map<uint32_t, uint32_t>* metrics_;
   Outcome* outcome_;
+  LocationTally* tally_;
   Sink sink_;
   Status status_;
   RequestTable requests_;
@@ -136,8 +142,6 @@ class EventOrder {
   std::vector<uint32_t> roots_;
   size_t span_base_ = 0;  ///< regions below were open before the span that is being sent out
   uint64_t last_ns_ = 0;
-  uint64_t counted_records_ = 0;
-  uint64_t refused_records_ = 0;
 };
 
 }  // namespace aon::writers

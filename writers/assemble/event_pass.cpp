@@ -49,13 +49,13 @@ Status EventPass::run_location(const Location& location) {
   request_group_ = group.id;
   for_each_writer([&](Writer* writer) { return writer->begin_location(location); });
   const bool is_node = location.process == spool::kNodeProcess;
-  const IdTables ids{is_node ? &kNoIds : &group.region_map,
+  const IdTables ids{is_node ? &kNoIds : &group.region_map, &parts_.model.regions,
                      is_node ? &kNoIds : &group.communicator_map,
                      is_node ? &parts_.node_metric_maps[group.node] : &group.metric_map};
   LocationTally tally;
   tally.location = &location;
   if (group.process != nullptr || is_node) {
-    EventOrder order(parts_.clocks[group.node], ids, &next_request_, &outcome_,
+    EventOrder order(parts_.clocks[group.node], ids, &next_request_, &outcome_, &tally,
                      [&](std::span<const Event> events) {
                        for_each_writer([&](Writer* w) { return w->events(events); });
                        return Status();
@@ -95,24 +95,20 @@ Status EventPass::read_stream(const Location& location, const spool::Process* pr
     status = order->add(*batch);
     if (!status) return status;
   }
-  const spool::StreamLosses& losses = reader.losses();
-  std::copy(std::begin(losses.count), std::end(losses.count), std::begin(tally->lost));
-  tally->damaged_blocks = losses.damaged_blocks;
+  tally->damaged_blocks = reader.losses().damaged_blocks;
   uint64_t end_ticks = 0;
   if (process != nullptr) {
-    status = add_tail(*process, location.slot, order, tally);
+    status = add_tail(*process, location.slot, *tally, order);
     if (!status) return status;
     if (process->exit) end_ticks = process->exit->end_ticks;
   }
-  status = order->finish(end_ticks);
-  tally->decoded = order->counted_records();
-  return status;
+  return order->finish(end_ticks);
 }
 
 /// Losses that stand in no record: refused ones after which no record came any more, and what lies
 /// behind the place where a stream was cut off.
-Status EventPass::add_tail(const spool::Process& process, uint16_t slot, EventOrder* order,
-                           LocationTally* tally) {
+Status EventPass::add_tail(const spool::Process& process, uint16_t slot, const LocationTally& tally,
+                           EventOrder* order) {
   uint64_t refused = 0;
   uint64_t cut = 0;
   uint64_t first_refused = UINT64_MAX;
@@ -128,15 +124,13 @@ Status EventPass::add_tail(const spool::Process& process, uint16_t slot, EventOr
     last_refused = std::max(last_refused, stream.last_refused_ticks);
   }
   order->settle();
-  const uint64_t told = order->refused_records();
+  const uint64_t told = tally.lost[static_cast<uint32_t>(LossReason::kPoolFull)].count;
   std::vector<Record> tail;
   if (refused > told) {
     tail.push_back(lost_record(LossReason::kPoolFull, refused - told, first_refused, last_refused));
   }
   const uint64_t end = process.exit ? process.exit->end_ticks : last_refused;
   if (cut != 0) tail.push_back(lost_record(LossReason::kStreamCut, cut, end, end));
-  tally->lost[static_cast<uint32_t>(LossReason::kPoolFull)] += std::max(refused, told);
-  tally->lost[static_cast<uint32_t>(LossReason::kStreamCut)] += cut;
   return order->add({.records = tail, .is_resync = false, .open = {}});
 }
 
@@ -146,7 +140,7 @@ Status EventPass::add_tail(const spool::Process& process, uint16_t slot, EventOr
 bool EventPass::is_complete() const {
   if (outcome_.open_call_count != 0 || outcome_.unmatched_count != 0) return false;
   for (const LocationTally& tally : tallies_) {
-    if (tally.emitted() != tally.decoded) return false;
+    if (tally.lost_count() != 0) return false;
   }
   return std::none_of(parts_.model.groups.begin(), parts_.model.groups.end(),
                       [](const Group& group) { return group.process == nullptr; });

@@ -14,22 +14,10 @@
 #include "core/spool/process_index.h"
 #include "writers/assemble/event_order.h"
 #include "writers/assemble/model.h"
+#include "writers/ledger/tally.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
-
-/// What the spool held of one location.
-struct LocationTally {
-  const Location* location = nullptr;
-  uint64_t decoded = 0;                  ///< counted records that were read
-  uint64_t lost[kLossReasonCount] = {};  ///< by LossReason
-  uint64_t damaged_blocks = 0;
-  uint64_t emitted() const {
-    uint64_t sum = decoded;
-    for (const uint64_t count : lost) sum += count;
-    return sum;
-  }
-};
 
 /// A writer that takes part; after its first error it gets nothing more.
 struct WriterSlot {
@@ -56,8 +44,8 @@ class EventPass {
   Status read_stream(const Location& location, const spool::Process* process, EventOrder* order,
                      LocationTally* tally);
   Status use_index(uint32_t node, uint32_t process);
-  Status add_tail(const spool::Process& process, uint16_t slot, EventOrder* order,
-                  LocationTally* tally);
+  Status add_tail(const spool::Process& process, uint16_t slot, const LocationTally& tally,
+                  EventOrder* order);
   bool is_complete() const;
   void for_each_writer(const std::function<Status(Writer*)>& action);
 

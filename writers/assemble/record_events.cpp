@@ -235,9 +235,6 @@ void EventOrder::emit_completion(const Record& record) {
 
 /// A loss is an interval that encloses nothing: it ends where the next record starts.
 void EventOrder::emit_lost(const Record& record, uint64_t limit_ticks) {
-  if (record.head.id == static_cast<uint32_t>(LossReason::kPoolFull)) {
-    refused_records_ += record.head.a64;
-  }
   const uint64_t end = std::clamp(end_ticks(record), record.head.start_ticks,
                                   std::max(record.head.start_ticks, limit_ticks));
   const uint64_t start_ns = std::max(clock_.to_ns(record.head.start_ticks), last_ns_);
@@ -245,6 +242,10 @@ void EventOrder::emit_lost(const Record& record, uint64_t limit_ticks) {
   begin.bytes = record.head.a64;
   const uint64_t end_ns = std::max(clock_.to_ns(end), start_ns);
   append(EventKind::kLostEnd, end_ns, record.head.id).bytes = record.head.a64;
+  LossTally& loss = tally_->lost[std::min(record.head.id, kLossReasonCount - 1)];
+  loss.count += record.head.a64;
+  loss.start_ns = std::min(loss.start_ns, start_ns);
+  loss.end_ns = std::max(loss.end_ns, end_ns);
 }
 
 void EventOrder::emit_sample(const Record& record) {

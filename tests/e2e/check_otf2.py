@@ -1,0 +1,228 @@
+#!/usr/bin/python3
+"""Checks of an OTF2 archive that otf2-print does not make: nesting, time order, matching of messages,
+requests and collectives, the group rules of OTF2 3.0 and the ids that ViTE and Pipit rely on.
+
+    check_otf2.py DIR/traces.otf2 [--messages N]
+
+Prints one line of counts; exits 1 with one line per error. Where the archive itself says that its
+communication is not complete (property OTF2::MPI_COMMUNICATION_COMPLETE), unmatched messages and
+collectives are counted but are no errors.
+
+OTF2 readers loop for ever on a truncated file: run this under a time limit.
+"""
+import argparse
+import collections
+import re
+import subprocess
+import sys
+
+import otf2
+from otf2 import LocationGroupType, LocationType, events
+
+MAX_ERRORS = 20
+SENDS = (events.MpiSend, events.MpiIsend)
+RECEIVES = (events.MpiRecv, events.MpiIrecv)
+
+
+class Report:
+    """Errors of one kind are counted and shown once."""
+
+    def __init__(self):
+        self.first = {}
+        self.count = collections.Counter()
+
+    def error(self, kind, text):
+        self.first.setdefault(kind, text)
+        self.count[kind] += 1
+
+    def print(self):
+        for kind in list(self.first)[:MAX_ERRORS]:
+            print(f"error: {kind} ({self.count[kind]} times), e.g. {self.first[kind]}")
+        return bool(self.first)
+
+
+def is_complete(anchor):
+    """What the archive claims about its communication."""
+    info = subprocess.run(["otf2-print", "-I", anchor], capture_output=True, text=True, timeout=60,
+                          check=True).stdout
+    found = re.search(r"MPI_COMMUNICATION_COMPLETE\s*\nProperty value\s+(\w+)", info)
+    return bool(found) and found.group(1) == "true"
+
+
+def check_definitions(definitions, report):
+    """PROCESS groups hold a CPU thread and no stream; master thread's id = group id = rank."""
+    by_group = collections.defaultdict(list)
+    for location in definitions.locations:
+        by_group[location.group._ref].append(location)
+    process_ids = []
+    for group in definitions.location_groups:
+        types = [location.type for location in by_group[group._ref]]
+        if group.location_group_type == LocationGroupType.PROCESS:
+            process_ids.append(group._ref)
+            if LocationType.CPU_THREAD not in types or LocationType.GPU in types:
+                report.error("PROCESS group without CPU thread or with a stream", group.name)
+            masters = [l._ref for l in by_group[group._ref] if l.type == LocationType.CPU_THREAD]
+            if masters and min(masters) != group._ref:
+                report.error("master location id is not the rank", group.name)
+        elif LocationType.GPU not in types or LocationType.CPU_THREAD in types:
+            report.error("ACCELERATOR group without stream or with a CPU thread", group.name)
+    if process_ids != list(range(len(process_ids))):
+        report.error("process group ids are not 0..n-1", process_ids[:10])
+
+
+class LocationState:
+    def __init__(self):
+        self.time = 0
+        self.stack = []
+        self.requests = set()
+        self.all_requests = set()
+        self.collective_depth = 0
+
+
+class Checker:
+    def __init__(self, definitions, report):
+        self.report = report
+        self.group_of = {l._ref: l.group._ref for l in definitions.locations}
+        self.type_of = {l._ref: l.type for l in definitions.locations}
+        # Rank of a process (location group) in a communicator, and back.
+        self.rank_in = {}
+        self.member_of = {}
+        for comm in definitions.comms:
+            groups = [l.group._ref for l in comm.group.members]
+            self.rank_in[comm._ref] = {group: rank for rank, group in enumerate(groups)}
+            self.member_of[comm._ref] = groups
+        self.states = collections.defaultdict(LocationState)
+        self.sends = collections.Counter()
+        self.receives = collections.Counter()
+        self.collectives = collections.defaultdict(lambda: collections.defaultdict(list))
+        self.event_count = collections.Counter()
+        self.per_location = collections.Counter()
+
+    def peer_group(self, comm, rank, group, where):
+        """Location group of `rank` in `comm`; COMM_SELF has no list of members."""
+        members = self.member_of[comm._ref]
+        if not members:
+            return group
+        if rank >= len(members):
+            self.report.error("peer is not in the communicator", f"{rank} of {comm.name} {where}")
+            return -1
+        return members[rank]
+
+    def event(self, location, event):
+        key = location._ref
+        state = self.states[key]
+        where = f"at {event.time} on location {key:#x}"
+        self.per_location[key] += 1
+        self.event_count[type(event).__name__] += 1
+        if event.time < state.time:
+            self.report.error("time goes back", where)
+        state.time = event.time
+        if isinstance(event, events.Enter):
+            state.stack.append(event.region)
+        elif isinstance(event, events.Leave):
+            if not state.stack or state.stack.pop() is not event.region:
+                self.report.error("bad nesting", f"{event.region.name} {where}")
+        elif isinstance(event, events.Metric):
+            if self.type_of[key] != LocationType.METRIC:
+                self.report.error("asynchronous metric on a thread (Pipit stops there)", where)
+        else:
+            self.communication(key, state, event, where)
+
+    def communication(self, key, state, event, where):
+        group = self.group_of[key]
+        if not state.stack and type(event).__name__.startswith(("Mpi", "NonBlocking")):
+            self.report.error("MPI event outside of any region", where)
+        if isinstance(event, SENDS):
+            to = self.peer_group(event.communicator, event.receiver, group, where)
+            self.sends[(event.communicator._ref, group, to, event.msg_tag, event.msg_length)] += 1
+        if isinstance(event, RECEIVES):
+            source = self.peer_group(event.communicator, event.sender, group, where)
+            self.receives[
+                (event.communicator._ref, source, group, event.msg_tag, event.msg_length)] += 1
+        if isinstance(event, (events.MpiIsend, events.MpiIrecvRequest,
+                              events.NonBlockingCollectiveRequest)):
+            if event.request_id in state.all_requests:
+                self.report.error("request id is used twice", f"{event.request_id} {where}")
+            state.requests.add(event.request_id)
+            state.all_requests.add(event.request_id)
+        if isinstance(event, (events.MpiIsendComplete, events.MpiIrecv, events.MpiRequestCancelled,
+                              events.NonBlockingCollectiveComplete)):
+            if event.request_id not in state.requests:
+                self.report.error("completion without request", f"{event.request_id} {where}")
+            state.requests.discard(event.request_id)
+        if isinstance(event, events.MpiCollectiveBegin):
+            state.collective_depth += 1
+        if isinstance(event, events.MpiCollectiveEnd):
+            state.collective_depth -= 1
+            if state.collective_depth != 0:
+                self.report.error("MpiCollectiveEnd without Begin", where)
+        if isinstance(event, (events.MpiCollectiveEnd, events.NonBlockingCollectiveComplete)):
+            blocking = isinstance(event, events.MpiCollectiveEnd)
+            self.collectives[event.communicator._ref, blocking][group].append(
+                (event.collective_op, event.root))
+
+    def finish(self, definitions, complete):
+        for key, state in self.states.items():
+            if state.stack:
+                names = [region.name for region in state.stack]
+                self.report.error("regions are open at the end", f"{names} on location {key:#x}")
+            if state.collective_depth != 0:
+                self.report.error("collective is open at the end", f"location {key:#x}")
+        for location in definitions.locations:
+            if self.per_location[location._ref] != location.number_of_events:
+                self.report.error(
+                    "number of events differs from the definition",
+                    f"{location.name} {location._ref:#x}: {self.per_location[location._ref]} of "
+                    f"{location.number_of_events}")
+        unmatched = self.unmatched_messages()
+        if unmatched and complete:
+            self.report.error("unmatched messages", unmatched[0])
+        self.check_collectives(complete)
+        return len(unmatched)
+
+    def unmatched_messages(self):
+        both = [("send without receive", self.sends - self.receives),
+                ("receive without send", self.receives - self.sends)]
+        return [f"{what}: communicator, source, destination, tag, bytes = {key}, {count} times"
+                for what, left in both for key, count in left.items()]
+
+    def check_collectives(self, complete):
+        """Every member of a communicator took part in the same operations, in the same order."""
+        if not complete:
+            return
+        for (comm, _), by_group in self.collectives.items():
+            members = set(self.member_of[comm])
+            if not members:
+                continue
+            if set(by_group) != members:
+                self.report.error("a member took no part in the collectives",
+                                  f"communicator {comm}: {sorted(members - set(by_group))[:10]}")
+                continue
+            if len({tuple(operations) for operations in by_group.values()}) != 1:
+                self.report.error("members differ in their collectives", f"communicator {comm}")
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("anchor")
+    arguments.add_argument("--messages", type=int, help="expected number of messages")
+    options = arguments.parse_args()
+    report = Report()
+    complete = is_complete(options.anchor)
+    with otf2.reader.open(options.anchor) as trace:
+        check_definitions(trace.definitions, report)
+        checker = Checker(trace.definitions, report)
+        for location, event in trace.events:
+            checker.event(location, event)
+        unmatched_count = checker.finish(trace.definitions, complete)
+    send_count, receive_count = sum(checker.sends.values()), sum(checker.receives.values())
+    if options.messages is not None and (send_count, receive_count) != (options.messages,) * 2:
+        report.error("number of messages", f"{send_count} sends, {receive_count} receives")
+    print(f"{sum(checker.event_count.values())} events, {send_count} sends, "
+          f"{receive_count} receives, {unmatched_count} kinds of unmatched messages, "
+          f"communication {'complete' if complete else 'not complete'}")
+    return report.print()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+/// What the pass over the events found of one location; the ledger adds these up. A value.
+#pragma once
+
+#include <aon/definition.h>
+#include <aon/record.h>
+
+#include <cstdint>
+
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+constexpr size_t kParadigmCount = static_cast<size_t>(Paradigm::kAon) + 1;
+
+/// Records that are missing for one reason, and between which times.
+struct LossTally {
+  uint64_t count = 0;
+  uint64_t start_ns = UINT64_MAX;
+  uint64_t end_ns = 0;
+};
+
+struct LocationTally {
+  const Location* location = nullptr;
+  uint64_t decoded = 0;                       ///< counted records that were read
+  uint64_t by_paradigm[kParadigmCount] = {};  ///< of these, by the paradigm of their region
+  uint64_t samples = 0;                       ///< of these, kSample
+  LossTally lost[kLossReasonCount];           ///< by LossReason
+  uint64_t damaged_blocks = 0;
+
+  uint64_t lost_count() const {
+    uint64_t sum = 0;
+    for (const LossTally& loss : lost) sum += loss.count;
+    return sum;
+  }
+  uint64_t emitted() const { return decoded + lost_count(); }
+};
+
+}  // namespace aon::writers
