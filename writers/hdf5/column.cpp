@@ -38,12 +38,13 @@ Dataset::Dataset(hid_t group, const std::string& name, hid_t file_type, hsize_t 
   const int rank = width == 1 ? 1 : 2;
   const hsize_t size[] = {0, width};
   const hsize_t max_size[] = {H5S_UNLIMITED, width};
-  const hsize_t chunk[] = {width == 1 ? kChunkRows : std::max<hsize_t>(1, kChunkRows / width),
-                           width};
+  const bool is_text = H5Tis_variable_str(file_type) > 0;
+  const hsize_t chunk_rows = is_text ? kTextChunkRows : std::max<hsize_t>(1, kChunkRows / width);
+  const hsize_t chunk[] = {chunk_rows, width};
   const Handle space(checked(H5Screate_simple(rank, size, max_size), "data space"));
   const Handle creation(checked(H5Pcreate(H5P_DATASET_CREATE), "dataset creation"));
   checked(H5Pset_chunk(creation.get(), rank, chunk), "chunks");
-  if (H5Tis_variable_str(file_type) <= 0) {
+  if (!is_text) {
     checked(H5Pset_shuffle(creation.get()), "shuffle");
     checked(H5Pset_deflate(creation.get(), kDeflateLevel), "deflate");
   }

@@ -16,6 +16,7 @@
 namespace aon::writers::hdf5 {
 
 constexpr hsize_t kChunkRows = 4096;
+constexpr hsize_t kTextChunkRows = 256;  ///< a chunk of text holds references, and is not deflated
 
 /// HDF5 type of a column's values, in memory and (little endian) in the file.
 struct ElementType {

@@ -1,13 +1,17 @@
 #include "writers/hdf5/h5.h"
 
+#include <algorithm>
+
 #include "writers/hdf5/text.h"
 
 namespace aon::writers::hdf5 {
 namespace {
 
-herr_t take_description(unsigned, const H5E_error2_t* error, void* text) {
+constexpr unsigned kIndexNodeHalf = 8;
+
+herr_t take_first_description(unsigned, const H5E_error2_t* error, void* text) {
   std::string& description = *static_cast<std::string*>(text);
-  if (error->desc != nullptr) description = error->desc;
+  if (description.empty() && error->desc != nullptr) description = error->desc;
   return 0;
 }
 
@@ -22,19 +26,15 @@ void write_attribute(hid_t object, const char* name, hid_t type, hid_t space, co
 }  // namespace
 
 void fail(const std::string& what) {
-  std::string description;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_description, &description);
-  std::string innermost;
-  H5Ewalk2(
-      H5E_DEFAULT, H5E_WALK_DOWNWARD,
-      [](unsigned n, const H5E_error2_t* error, void* text) -> herr_t {
-        (void)n;
-        if (error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
-        return 0;
-      },
-      &innermost);
-  if (!innermost.empty() && innermost != description) description += ": " + innermost;
-  throw H5Error("HDF5: " + what + (description.empty() ? "" : ": " + description));
+  std::string reason;  // the innermost, for it names the cause
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first_description, &reason);
+  std::replace(reason.begin(), reason.end(), '\n', ' ');
+  throw H5Error("HDF5: " + what + (reason.empty() ? "" : ": " + reason));
+}
+
+void use_library() {
+  static const herr_t once = H5dont_atexit();
+  (void)once;
 }
 
 Handle create_file(const std::filesystem::path& path) {
@@ -44,6 +44,8 @@ Handle create_file(const std::filesystem::path& path) {
   const unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
   checked(H5Pset_link_creation_order(creation.get(), order), "link order");
   checked(H5Pset_attr_creation_order(creation.get(), order), "attribute order");
+  // Most columns are one chunk; the default index node has room for 64 and takes 2 KiB.
+  checked(H5Pset_istore_k(creation.get(), kIndexNodeHalf), "chunk index");
   return Handle(checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()),
                         "cannot create the file"));
 }

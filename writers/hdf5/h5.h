@@ -34,6 +34,10 @@ class H5Error : public std::exception {
 /// Throws with `what` and HDF5's reason.
 [[noreturn]] void fail(const std::string& what);
 
+/// Makes sure HDF5 leaves nothing to do at exit: a file that could not be closed on a full disk would
+/// be tried again there, with much noise. To be called before anything else.
+void use_library();
+
 /// Returns `id`, or throws when it is negative.
 template <class Id>
 Id checked(Id id, const char* what) {
@@ -61,21 +65,32 @@ class Handle {
   hid_t id_ = H5I_INVALID_HID;
 };
 
-/// Runs `call` and returns what it threw as a Status about `path`. HDF5 prints nothing meanwhile.
+/// Keeps HDF5 from printing its error stack while it lives.
+class Quiet {
+ public:
+  Quiet() {
+    H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
+  ~Quiet() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+ private:
+  H5E_auto2_t printer_ = nullptr;
+  void* printer_data_ = nullptr;
+};
+
+/// Runs `call` and returns what it threw as a Status about `path`.
 template <class Call>
 Status guard(const std::filesystem::path& path, Call call) {
-  H5E_auto2_t printer = nullptr;
-  void* printer_data = nullptr;
-  H5Eget_auto2(H5E_DEFAULT, &printer, &printer_data);
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  Status status;
+  const Quiet quiet;
   try {
     call();
   } catch (const std::exception& e) {
-    status = Error{Code::kIo, path.string() + ": " + e.what()};
+    return Error{Code::kIo, path.string() + ": " + e.what()};
   }
-  H5Eset_auto2(H5E_DEFAULT, printer, printer_data);
-  return status;
+  return {};
 }
 
 Handle create_file(const std::filesystem::path& path);

@@ -99,7 +99,15 @@ void write_messages(hid_t file, const std::vector<profile::MessageRow>& rows) {
 class Hdf5Writer : public Writer {
  public:
   Hdf5Writer(std::filesystem::path path, ProfileListener listener)
-      : path_(std::move(path)), listener_(std::move(listener)) {}
+      : path_(std::move(path)), listener_(std::move(listener)) {
+    hdf5::use_library();
+  }
+  ~Hdf5Writer() override {
+    const hdf5::Quiet quiet;  // what is left open after an error may fail to close
+    series_.reset();
+    table_.reset();
+    file_ = hdf5::Handle();
+  }
 
   Status begin(const Model& model) override {
     return guard(path_, [&] { begin_file(model); });

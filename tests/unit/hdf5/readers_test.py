@@ -1,5 +1,4 @@
-"""Reads the sample's profile.h5 with h5py, xarray (netcdf4 and h5netcdf), ncdump and silx."""
-import importlib.util
+"""Reads the sample's profile.h5 with h5py, xarray (netcdf4 and h5netcdf) and ncdump."""
 import os
 import subprocess
 import sys
@@ -125,14 +124,11 @@ class Readers(unittest.TestCase):
         self.assertEqual(out.returncode, 0, out.stderr)
         self.assertIn("group: rank_1", out.stdout)
 
-    @unittest.skipUnless(importlib.util.find_spec("silx"), "silx is not installed")
-    def test_silx_finds_the_default_curve(self):
-        import silx.io
-        import silx.io.nxdata
-        with silx.io.open(self.path) as file:
-            curve = silx.io.nxdata.get_default(file)
-            self.assertTrue(curve.is_valid and curve.is_curve)
-            self.assertEqual(curve.signal_name, "task-clock")
+    def test_a_full_disk_is_one_clear_error(self):
+        out = subprocess.run([SAMPLE, "/dev/full"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(out.returncode, 1)
+        self.assertIn("No space left on device", out.stderr)
+        self.assertEqual(len(out.stderr.splitlines()), 1, out.stderr)
 
 
 if __name__ == "__main__":

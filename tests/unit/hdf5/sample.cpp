@@ -1,12 +1,14 @@
-// hdf5_sample FILE: writes a profile.h5 of a small job whose figures readers_test.py knows: two
+// hdf5_sample FILE | --slurm DIR FILE: writes a profile.h5 of a small job whose figures readers_test.py knows: two
 // nodes, three ranks and a process without a rank, two communicators, samples of two providers.
 #include <bit>
 #include <cstdio>
+#include <cstring>
 
 #include "core/spool/format.h"
 #include "core/topology/topology.h"
 #include "tests/unit/profile/one_rank.h"
 #include "writers/hdf5/hdf5_writer.h"
+#include "writers/hdf5/slurm_export.h"
 
 namespace aon::writers {
 namespace {
@@ -139,6 +141,9 @@ int write_sample(const char* path) {
 }  // namespace aon::writers
 
 int main(int argc, char** argv) {
-  if (argc < 2) return 2;
-  return aon::writers::write_sample(argv[1]);
+  if (argc == 2) return aon::writers::write_sample(argv[1]);
+  if (argc != 4 || strcmp(argv[1], "--slurm") != 0) return 2;
+  const aon::Status status = aon::writers::export_slurm_hdf5(argv[2], argv[3]);
+  if (!status) std::fprintf(stderr, "hdf5_sample: %s\n", status.error().message.c_str());
+  return status ? 0 : 1;
 }

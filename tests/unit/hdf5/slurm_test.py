@@ -1,0 +1,80 @@
+"""Exports the sample for Slurm and reads it with sh5util."""
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SAMPLE = sys.argv.pop(1)
+SLURM_CONF = """ClusterName=aon
+SlurmctldHost=localhost
+SlurmUser=root
+AuthType=auth/none
+CryptoType=crypto/none
+AcctGatherProfileType=acct_gather_profile/hdf5
+NodeName=localhost CPUs=1
+PartitionName=p Nodes=localhost
+"""
+
+
+class Slurm(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="aon-slurm-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        with open(self.path("slurm.conf"), "w", encoding="utf-8") as conf:
+            conf.write(SLURM_CONF)
+        with open(self.path("acct_gather.conf"), "w", encoding="utf-8") as conf:
+            conf.write(f"ProfileHDF5Dir={self.folder}\n")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def export(self):
+        subprocess.run([SAMPLE, self.path("profile.h5")], check=True, timeout=60)
+        subprocess.run([SAMPLE, "--slurm", self.folder, self.path("slurm.h5")], check=True,
+                       timeout=60)
+
+    def sh5util(self, *options):
+        environment = dict(os.environ, SLURM_CONF=self.path("slurm.conf"))
+        out = subprocess.run(["sh5util", "-j", "1", "-s", "Tasks", "-i", self.path("slurm.h5"),
+                              *options], env=environment, capture_output=True, text=True,
+                             timeout=60)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        return out.stdout
+
+    def test_sh5util_lists_the_fields(self):
+        self.export()
+        self.assertEqual(self.sh5util("-L").split(),
+                         ["ElapsedTime", "EpochTime", "CPUUtilization", "CPUTime", "Cycles"])
+
+    def test_sh5util_extracts_one_row_per_second_and_rank(self):
+        self.export()
+        self.sh5util("-E", "-l", "Node:TimeSeries", "-o", self.path("series.csv"))
+        with open(self.path("series.csv"), encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), 3 * 5)
+        self.assertEqual({(row["Node"], row["Series"]) for row in rows},
+                         {("node0", "0"), ("node0", "1"), ("node1", "2")})
+        self.assertEqual(float(rows[2]["CPUUtilization"]), 90.0)
+        self.assertEqual(float(rows[2]["Cycles"]), 10e6)
+        self.assertEqual(rows[2]["EpochTime"], "1763700002")
+
+    def test_sh5util_sums_up(self):
+        self.export()
+        self.sh5util("-E", "-l", "Node:Totals", "-o", self.path("totals.csv"))
+        with open(self.path("totals.csv"), encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([float(row["Sum_CPUTime"]) for row in rows], [4.41] * 3)
+
+    def test_says_what_is_missing(self):
+        out = subprocess.run([SAMPLE, "--slurm", self.folder, self.path("slurm.h5")],
+                             capture_output=True, text=True, timeout=60)
+        self.assertEqual(out.returncode, 1)
+        self.assertIn("profile.h5", out.stderr)
+        self.assertFalse(os.path.exists(self.path("slurm.h5")))
+
+
+if __name__ == "__main__":
+    unittest.main()

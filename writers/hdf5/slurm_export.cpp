@@ -1,0 +1,221 @@
+#include "writers/hdf5/slurm_export.h"
+
+#include <hdf5_hl.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+#include <map>
+
+#include "writers/hdf5/read.h"
+
+namespace aon::writers {
+namespace {
+
+using hdf5::checked;
+using hdf5::Handle;
+
+constexpr const char* kCpuTimeMetric = "task-clock";
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+constexpr hsize_t kChunkRows = 64;
+
+/// "context-switches" -> "ContextSwitches".
+std::string slurm_name(const std::string& metric) {
+  std::string name;
+  bool upper = true;
+  for (const char c : metric) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) {
+      upper = true;
+      continue;
+    }
+    name += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    upper = false;
+  }
+  return name;
+}
+
+/// Slurm's way of writing a time: "Fri Nov 21 04:40:00 2025".
+std::string slurm_time(int64_t time_ns) {
+  const time_t seconds = static_cast<time_t>(time_ns / kNsPerSecond);
+  tm local{};
+  localtime_r(&seconds, &local);
+  char text[40];
+  strftime(text, sizeof(text), "%a %b %d %H:%M:%S %Y", &local);
+  return text;
+}
+
+/// Column of a metric brought to one value per second.
+struct Field {
+  std::string name;
+  std::vector<double> values;  ///< by row
+};
+
+/// Rows of one task's table.
+struct TaskRows {
+  std::vector<uint64_t> elapsed_s;
+  std::vector<uint64_t> epoch_s;
+  std::vector<Field> fields;
+};
+
+/// The samples that end each second in which there is one.
+std::vector<size_t> last_of_each_second(const std::vector<int64_t>& time_ns) {
+  std::vector<size_t> last;
+  for (size_t i = 0; i < time_ns.size(); ++i) {
+    const int64_t second = time_ns[i] / kNsPerSecond;
+    if (i + 1 == time_ns.size() || time_ns[i + 1] / kNsPerSecond != second) last.push_back(i);
+  }
+  return last;
+}
+
+/// Value at each of `ends`; of an accumulated metric, its growth since the one before. A gap (NaN)
+/// keeps the last value.
+std::vector<double> per_second(const std::vector<double>& values, const std::vector<size_t>& ends,
+                               bool accumulated) {
+  std::vector<double> result;
+  double last = 0;
+  double before = 0;
+  size_t next = 0;
+  for (const size_t end : ends) {
+    for (; next <= end; ++next) {
+      if (!std::isnan(values[next])) last = values[next];
+    }
+    result.push_back(accumulated ? last - before : last);
+    before = last;
+  }
+  return result;
+}
+
+void add_cpu_fields(TaskRows& rows, const std::vector<double>& cpu_ns,
+                    const std::vector<int64_t>& time_ns, const std::vector<size_t>& ends) {
+  Field utilization{"CPUUtilization", {}};
+  Field cpu_time{"CPUTime", {}};
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const int64_t from_ns = i == 0 ? time_ns.front() : time_ns[ends[i - 1]];
+    const double wall_ns = static_cast<double>(time_ns[ends[i]] - from_ns);
+    utilization.values.push_back(wall_ns > 0 ? 100.0 * cpu_ns[i] / wall_ns : 0.0);
+    cpu_time.values.push_back(cpu_ns[i] / 1e9);
+  }
+  rows.fields.insert(rows.fields.begin(), {std::move(utilization), std::move(cpu_time)});
+}
+
+TaskRows read_task(hid_t file, const std::string& path, int64_t start_ns) {
+  TaskRows rows;
+  const std::vector<int64_t> time_ns = hdf5::read_integers(file, path + "/time");
+  const std::vector<size_t> ends = last_of_each_second(time_ns);
+  for (const size_t end : ends) {
+    rows.epoch_s.push_back(static_cast<uint64_t>(time_ns[end] / kNsPerSecond));
+    rows.elapsed_s.push_back(
+        static_cast<uint64_t>(std::max<int64_t>(0, time_ns[end] - start_ns) / kNsPerSecond));
+  }
+  for (const std::string& name : hdf5::names_in(file, path)) {
+    const Handle dataset(
+        checked(H5Dopen2(file, (path + "/" + name).c_str(), H5P_DEFAULT), name.c_str()));
+    const std::string mode = hdf5::read_text_attribute(dataset.get(), "mode");
+    if (mode.empty()) continue;  // time, scales
+    const std::vector<double> values =
+        per_second(hdf5::read_numbers(file, path + "/" + name), ends, mode == "accumulated");
+    if (name == kCpuTimeMetric) {
+      add_cpu_fields(rows, values, time_ns, ends);
+    } else {
+      rows.fields.push_back({slurm_name(name), values});
+    }
+  }
+  return rows;
+}
+
+void write_task(hid_t tasks, const std::string& name, const TaskRows& rows) {
+  const size_t row_bytes = (2 + rows.fields.size()) * 8;  // all fields have 8 bytes
+  const Handle type(checked(H5Tcreate(H5T_COMPOUND, row_bytes), "row type"));
+  checked(H5Tinsert(type.get(), "ElapsedTime", 0, H5T_NATIVE_UINT64), "row type");
+  checked(H5Tinsert(type.get(), "EpochTime", 8, H5T_NATIVE_UINT64), "row type");
+  for (size_t f = 0; f < rows.fields.size(); ++f) {
+    checked(H5Tinsert(type.get(), rows.fields[f].name.c_str(), 16 + 8 * f, H5T_NATIVE_DOUBLE),
+            rows.fields[f].name.c_str());
+  }
+  std::vector<char> data(rows.epoch_s.size() * row_bytes);
+  for (size_t r = 0; r < rows.epoch_s.size(); ++r) {
+    char* row = data.data() + r * row_bytes;
+    memcpy(row, &rows.elapsed_s[r], 8);
+    memcpy(row + 8, &rows.epoch_s[r], 8);
+    for (size_t f = 0; f < rows.fields.size(); ++f) {
+      memcpy(row + 16 + 8 * f, &rows.fields[f].values[r], 8);
+    }
+  }
+  const hid_t table =
+      checked(H5PTcreate(tasks, name.c_str(), type.get(), kChunkRows, H5P_DEFAULT), "task table");
+  const herr_t appended = H5PTappend(table, rows.epoch_s.size(), data.data());
+  H5PTclose(table);
+  checked(appended, "task table");
+}
+
+/// Ranks by node that have samples: node -> (rank, path of its series).
+using Tasks = std::map<int64_t, std::vector<std::pair<int64_t, std::string>>>;
+
+Tasks find_tasks(hid_t file) {
+  std::map<int64_t, std::string> series;  // rank -> path
+  for (const std::string& name : hdf5::names_in(file, "series")) {
+    const std::string path = "series/" + name;
+    if (name.rfind("rank_", 0) == 0 && hdf5::exists(file, path + "/perf")) {
+      series[std::stoll(name.substr(strlen("rank_")))] = path + "/perf";
+    }
+  }
+  const std::vector<int64_t> rank = hdf5::read_integers(file, "ranks/rank");
+  const std::vector<int64_t> node = hdf5::read_integers(file, "ranks/node");
+  Tasks tasks;
+  for (size_t row = 0; row < rank.size(); ++row) {
+    const auto found = series.find(rank[row]);
+    if (found != series.end() && node[row] >= 0) {
+      tasks[node[row]].emplace_back(rank[row], found->second);
+    }
+  }
+  return tasks;
+}
+
+void write_node(hid_t in, hid_t out, int64_t index, const std::string& host, const Tasks& tasks,
+                int64_t start_ns) {
+  const Handle node = hdf5::create_group(out, "Steps/0/Nodes/" + host);
+  hdf5::set_attribute(node.get(), "Node Index", index);
+  hdf5::set_attribute(node.get(), "Node Name", host);
+  hdf5::set_attribute(node.get(), "Number of Tasks", static_cast<int64_t>(tasks.at(index).size()));
+  hdf5::set_attribute(node.get(), "CPUs per Task", int64_t{1});
+  hdf5::set_attribute(node.get(), "Start Time", slurm_time(start_ns));
+  const Handle group = hdf5::create_group(node.get(), "Tasks");
+  for (const auto& [rank, path] : tasks.at(index)) {
+    write_task(group.get(), std::to_string(rank), read_task(in, path, start_ns));
+  }
+}
+
+}  // namespace
+
+Status export_slurm_hdf5(const std::filesystem::path& dir, const std::filesystem::path& out) {
+  hdf5::use_library();
+  const std::filesystem::path in = dir / "profile.h5";
+  Handle file;
+  Tasks tasks;
+  Status status = hdf5::guard(in, [&] {
+    file = hdf5::open_file(in);
+    tasks = find_tasks(file.get());
+  });
+  if (!status) return status;
+  if (tasks.empty()) {
+    return Error{Code::kNotFound, in.string() +
+                                      " has no samples of the perf provider; run with "
+                                      "--providers perf, or see `aon doctor`"};
+  }
+  return hdf5::guard(out, [&] {
+    const Handle made = hdf5::create_file(out);
+    const std::vector<std::string> hosts = hdf5::read_texts(file.get(), "nodes/name");
+    const int64_t start_ns = hdf5::read_integer_attribute(file.get(), "start_ns");
+    for (const auto& [node, ranks] : tasks) {
+      write_node(file.get(), made.get(), node, hosts.at(static_cast<size_t>(node)), tasks,
+                 start_ns);
+    }
+    const Handle step(checked(H5Gopen2(made.get(), "Steps/0", H5P_DEFAULT), "Steps/0"));
+    hdf5::set_attribute(step.get(), "Number of Nodes", static_cast<int64_t>(tasks.size()));
+    checked(H5Fflush(made.get(), H5F_SCOPE_GLOBAL), "cannot write the file");
+  });
+}
+
+}  // namespace aon::writers
