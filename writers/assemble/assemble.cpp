@@ -1,6 +1,7 @@
 #include "writers/assemble/assemble.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <system_error>
 
@@ -8,6 +9,8 @@
 #include "writers/assemble/event_pass.h"
 #include "writers/assemble/publish.h"
 #include "writers/hdf5/hdf5_writer.h"
+#include "writers/ledger/findings.h"
+#include "writers/ledger/ledger.h"
 #include "writers/otf2/otf2_writer.h"
 
 namespace aon::writers {
@@ -32,13 +35,34 @@ class Heartbeat {
   SteadyClock::time_point last_;
 };
 
-std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options) {
+/// The findings come first in line: rows of the profile reach them while profile.h5 is written.
+std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
+                                     Findings** findings) {
   std::vector<WriterSlot> writers;
+  auto collector = std::make_unique<Findings>();
+  *findings = collector.get();
+  writers.push_back({"findings", std::move(collector), {}});
   if (options.writes_otf2) writers.push_back({"OTF2 archive", make_otf2_writer(folder), {}});
   if (options.writes_hdf5) {
-    writers.push_back({"profile.h5", make_hdf5_writer(folder / "profile.h5"), {}});
+    ProfileListener listener = [sink = *findings](const Group& group, const Location* location,
+                                                  std::span<const profile::RegionStatistics> rows) {
+      sink->add_profile(group, location, rows);
+    };
+    writers.push_back({"profile.h5", make_hdf5_writer(folder / "profile.h5", listener), {}});
   }
   return writers;
+}
+
+uint64_t folder_bytes(const fs::path& folder) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  fs::recursive_directory_iterator entries(folder, error);
+  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
+    std::error_code ignored;
+    const uintmax_t size = entries->file_size(ignored);
+    if (!ignored && entries->is_regular_file(ignored)) bytes += size;
+  }
+  return bytes;
 }
 
 /// Takes away what a failed writer left, so that no half file is published.
@@ -62,43 +86,89 @@ Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& 
     report->warnings.push_back(slot.name + ": " + slot.status.error().message);
     remove_failed(staging, slot);
   }
-  if (failed_count == 0 || failed_count < writers.size()) return {};
+  if (failed_count == 0 || failed_count + 1 < writers.size()) return {};
   return Error{Code::kIo, report->warnings.front()};
+}
+
+/// One assembly, under the lease.
+class Assembly {
+ public:
+  Assembly(const fs::path& folder, const AssembleOptions& options, std::function<void()> beat)
+      : folder_(folder), options_(options), beat_(std::move(beat)) {}
+
+  Result<AssembleReport> run();
+
+ private:
+  Status convert(const fs::path& staging);
+  Status write_the_ledger(const fs::path& staging, const EventPass& pass, const Findings& findings);
+  double seconds() const {
+    return std::chrono::duration<double>(SteadyClock::now() - start_).count();
+  }
+
+  const fs::path& folder_;
+  const AssembleOptions& options_;
+  std::function<void()> beat_;
+  SteadyClock::time_point start_ = SteadyClock::now();
+  std::unique_ptr<JobModel> parts_;
+  AssembleReport report_;
+};
+
+Result<AssembleReport> Assembly::run() {
+  Result<std::unique_ptr<JobModel>> parts = build_model(folder_, options_.otf2_locations);
+  if (!parts) return parts.error();
+  parts_ = std::move(*parts);
+  Result<Staging> staging = Staging::create(folder_);
+  if (!staging) return staging.error();
+  Status status = convert(staging->path());
+  if (!status) return status.error();
+  Result<uint64_t> bytes = staging->sync();
+  if (!bytes) return bytes.error();
+  report_.archive_bytes = *bytes;
+  status = staging->publish();
+  if (!status) return status.error();
+  report_.seconds = seconds();
+  return report_;
+}
+
+Status Assembly::convert(const fs::path& staging) {
+  Findings* findings = nullptr;
+  std::vector<WriterSlot> writers = make_writers(staging, options_, &findings);
+  EventPass pass(*parts_, writers, beat_);
+  Status status = pass.run();
+  if (!status) return status;
+  status = collect_failures(staging, writers, &report_);
+  if (!status) return status;
+  report_.outcome = pass.outcome();
+  for (const LocationTally& tally : pass.tallies()) {
+    report_.record_count += tally.decoded;
+    report_.lost_count += tally.lost_count();
+  }
+  return write_the_ledger(staging, pass, *findings);
+}
+
+Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass,
+                                  const Findings& findings) {
+  LedgerFacts facts;
+  facts.model = &parts_->model;
+  facts.clocks = parts_->clocks;
+  facts.tallies = pass.tallies();
+  facts.outcome = pass.outcome();
+  facts.findings = findings.lines(pass.tallies());
+  facts.warnings = report_.warnings;
+  facts.disk_used_bytes = folder_bytes(staging) + folder_bytes(folder_ / "spool");
+  facts.assembly_seconds = seconds();
+  facts.is_snapshot = options_.is_snapshot;
+  return write_ledger(staging / "aon.json", facts);
 }
 
 }  // namespace
 
 Result<AssembleReport> assemble(const fs::path& folder, const AssembleOptions& options) {
-  const auto start = SteadyClock::now();
+  if (!options.takes_lease) return Assembly(folder, options, [] {}).run();
   Result<Lease> lease = Lease::take((folder / "assemble.lease").string());
   if (!lease) return lease.error();
   Heartbeat heartbeat(&*lease);
-  Result<std::unique_ptr<JobModel>> parts = build_model(folder, options.otf2_locations);
-  if (!parts) return parts.error();
-  Result<Staging> staging = Staging::create(folder);
-  if (!staging) return staging.error();
-
-  AssembleReport report;
-  std::vector<WriterSlot> writers = make_writers(staging->path(), options);
-  EventPass pass(**parts, writers, [&] { heartbeat(); });
-  Status status = pass.run();
-  if (!status) return status.error();
-  status = collect_failures(staging->path(), writers, &report);
-  writers.clear();
-  if (!status) return status.error();
-
-  report.outcome = pass.outcome();
-  for (const LocationTally& tally : pass.tallies()) {
-    report.record_count += tally.decoded;
-    report.lost_count += tally.lost_count();
-  }
-  Result<uint64_t> bytes = staging->sync();
-  if (!bytes) return bytes.error();
-  report.archive_bytes = *bytes;
-  status = staging->publish();
-  if (!status) return status.error();
-  report.seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
-  return report;
+  return Assembly(folder, options, [&] { heartbeat(); }).run();
 }
 
 }  // namespace aon::writers

@@ -1,0 +1,222 @@
+#include "writers/ledger/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace aon::writers {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+constexpr double kSlowRatio = 1.1;      ///< of the slowest rank's own time to the median
+constexpr double kHotShare = 3.0;       ///< of one pair's bytes to an even share
+constexpr double kLossWeight_s = 1e12;  ///< losses stand first: they qualify all the rest
+
+std::string seconds(double value_s) {
+  if (value_s >= 100) return fmt::format("{:.0f} s", value_s);
+  if (value_s >= 1) return fmt::format("{:.1f} s", value_s);
+  if (value_s >= 1e-3) return fmt::format("{:.0f} ms", value_s * 1e3);
+  return fmt::format("{:.0f} us", value_s * 1e6);
+}
+
+std::string bytes_text(double bytes) {
+  for (const char* unit : {"bytes", "KiB", "MiB", "GiB"}) {
+    if (bytes < 1024) return fmt::format("{:.{}f} {}", bytes, bytes < 10 ? 1 : 0, unit);
+    bytes /= 1024;
+  }
+  return fmt::format("{:.1f} TiB", bytes);
+}
+
+/// Start and end of a program are no communication: waiting there is part of starting up.
+bool is_frame(const std::string& name) {
+  return name.rfind("MPI_Init", 0) == 0 || name == "MPI_Finalize";
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+Status Findings::begin(const Model& model) {
+  model_ = &model;
+  const auto rank_count = std::count_if(model.groups.begin(), model.groups.end(),
+                                        [](const Group& group) { return group.rank.has_value(); });
+  ranks_.resize(static_cast<size_t>(rank_count));
+  calls_.resize(model.regions.size());
+  table_ = std::make_unique<profile::MessageTable>(model);
+  return {};
+}
+
+Status Findings::begin_location(const Location& location) {
+  const Group& group = model_->groups[location.group];
+  table_->begin(group);
+  const bool is_master = location.id == location.group && group.rank;
+  current_ = is_master ? &ranks_[*group.rank] : nullptr;
+  return {};
+}
+
+Status Findings::events(std::span<const Event> events) {
+  if (events.empty()) return {};
+  if (current_ != nullptr) {
+    if (current_->first_ns == 0) current_->first_ns = events.front().time_ns;
+    current_->last_ns = events.back().time_ns;
+  }
+  for (const Event& event : events) {
+    if (event.kind == EventKind::kSend || event.kind == EventKind::kSendRequest) {
+      table_->add(event);
+    }
+  }
+  return {};
+}
+
+Status Findings::end_location() {
+  current_ = nullptr;
+  return {};
+}
+
+Status Findings::finish(const Outcome&) {
+  messages_ = table_->rows();
+  table_.reset();
+  return {};
+}
+
+void Findings::add_profile(const Group& group, const Location* location,
+                           std::span<const profile::RegionStatistics> rows) {
+  const bool is_master = location != nullptr && location->id == location->group && group.rank;
+  for (const profile::RegionStatistics& row : rows) {
+    if (row.region >= calls_.size()) continue;
+    calls_[row.region] += row.count;
+    const GlobalRegion& region = model_->regions[row.region];
+    if (!is_master || region.paradigm != Paradigm::kMpi) continue;
+    RankTime& rank = ranks_[*group.rank];
+    rank.mpi_ns += row.exclusive_ns;
+    if (!is_frame(region.name)) rank.by_region[row.region] += row.exclusive_ns;
+  }
+}
+
+uint64_t Findings::total_ns() const {
+  uint64_t sum = 0;
+  for (const RankTime& rank : ranks_) sum += rank.last_ns - rank.first_ns;
+  return sum;
+}
+
+void Findings::add_slow_rank(std::vector<Finding>* findings) const {
+  std::vector<double> own_s;
+  size_t slowest = 0;
+  double slowest_s = -1;
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    const RankTime& rank = ranks_[r];
+    if (rank.mpi_ns == 0) continue;
+    const uint64_t span_ns = rank.last_ns - rank.first_ns;
+    const double time_s =
+        static_cast<double>(span_ns - std::min(span_ns, rank.mpi_ns)) / kNsPerSecond;
+    own_s.push_back(time_s);
+    if (time_s > slowest_s) slowest = r;
+    slowest_s = std::max(slowest_s, time_s);
+  }
+  if (own_s.size() < 2) return;
+  const double middle_s = median(own_s);
+  if (slowest_s < middle_s * kSlowRatio || slowest_s - middle_s < 1e-3) return;
+  findings->push_back(
+      {(slowest_s - middle_s) * static_cast<double>(own_s.size() - 1),
+       fmt::format(
+           "rank {} is {} outside MPI, {:.1f} times the median ({}): the others wait for it",
+           slowest, seconds(slowest_s), slowest_s / std::max(middle_s, 1e-9), seconds(middle_s))});
+}
+
+void Findings::add_expensive_call(std::vector<Finding>* findings) const {
+  std::unordered_map<uint32_t, uint64_t> sums;
+  for (const RankTime& rank : ranks_) {
+    for (const auto& [region, time_ns] : rank.by_region) sums[region] += time_ns;
+  }
+  if (sums.empty() || total_ns() == 0) return;
+  const auto top = std::max_element(sums.begin(), sums.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second < b.second : a.first > b.first;
+  });
+  const uint32_t region = top->first;
+  auto time_of = [&](const RankTime& rank) {
+    const auto found = rank.by_region.find(region);
+    return found == rank.by_region.end() ? uint64_t{0} : found->second;
+  };
+  const auto [least, most] = std::minmax_element(
+      ranks_.begin(), ranks_.end(),
+      [&](const RankTime& a, const RankTime& b) { return time_of(a) < time_of(b); });
+  const double sum_s = static_cast<double>(top->second) / kNsPerSecond;
+  const double share = 100.0 * static_cast<double>(top->second) / static_cast<double>(total_ns());
+  std::string text =
+      fmt::format("{} takes {:.1f} % of the ranks' time ({} in {} calls)",
+                  model_->regions[region].name, share, seconds(sum_s), calls_[region]);
+  if (ranks_.size() > 1) {
+    text += fmt::format(": rank {} waits longest ({}), rank {} least ({})", most - ranks_.begin(),
+                        seconds(static_cast<double>(time_of(*most)) / kNsPerSecond),
+                        least - ranks_.begin(),
+                        seconds(static_cast<double>(time_of(*least)) / kNsPerSecond));
+  }
+  findings->push_back({sum_s, text});
+}
+
+void Findings::add_hot_spot(std::vector<Finding>* findings) const {
+  uint64_t sum_bytes = 0;
+  size_t pair_count = 0;
+  const profile::MessageRow* top = nullptr;
+  for (const profile::MessageRow& row : messages_) {
+    sum_bytes += row.bytes;
+    ++pair_count;
+    if (row.destination < 0) continue;
+    if (top == nullptr || row.bytes > top->bytes) top = &row;
+  }
+  if (top == nullptr || sum_bytes == 0 || pair_count < 3) return;
+  const double share = static_cast<double>(top->bytes) / static_cast<double>(sum_bytes);
+  if (share * static_cast<double>(pair_count) < kHotShare) return;
+  // An estimate of the time at 1 GB/s, only to order it among the others.
+  const double weight_s = static_cast<double>(top->bytes) / kNsPerSecond;
+  findings->push_back(
+      {weight_s, fmt::format("rank {} sends {:.0f} % of all message bytes to rank {} ({} in {} "
+                             "messages)",
+                             top->source, share * 100, top->destination,
+                             bytes_text(static_cast<double>(top->bytes)), top->count)});
+}
+
+void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings) {
+  uint64_t emitted = 0;
+  uint64_t by_reason[kLossReasonCount] = {};
+  for (const LocationTally& tally : tallies) {
+    emitted += tally.emitted();
+    for (uint32_t i = 0; i < kLossReasonCount; ++i) by_reason[i] += tally.lost[i].count;
+  }
+  uint64_t lost = 0;
+  uint32_t main_reason = 0;
+  for (uint32_t i = 0; i < kLossReasonCount; ++i) {
+    lost += by_reason[i];
+    if (by_reason[i] > by_reason[main_reason]) main_reason = i;
+  }
+  if (lost == 0) return;
+  const auto reason = static_cast<LossReason>(main_reason);
+  std::string text = fmt::format(
+      "{} of {} records are lost ({:.2g} %), most of them: {}", lost, emitted,
+      100.0 * static_cast<double>(lost) / static_cast<double>(std::max<uint64_t>(emitted, 1)),
+      loss_reason_name(reason));
+  if (reason == LossReason::kPoolFull) text += "; a larger --memory would keep them";
+  if (reason == LossReason::kEvictedByCap) text += "; a larger --disk would keep them";
+  findings->push_back({kLossWeight_s, text});
+}
+
+std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies) const {
+  std::vector<Finding> findings;
+  add_losses(tallies, &findings);
+  add_slow_rank(&findings);
+  add_expensive_call(&findings);
+  add_hot_spot(&findings);
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.weight_s > b.weight_s; });
+  std::vector<std::string> result;
+  for (const Finding& finding : findings) {
+    if (result.size() < kMaxFindings) result.push_back(finding.text);
+  }
+  return result;
+}
+
+}  // namespace aon::writers

@@ -1,0 +1,67 @@
+/// What stands out in the job, as sentences with numbers: the rank that computes longest, the most
+/// expensive MPI call and who waits in it, the pair of ranks with most of the traffic, losses.
+///
+/// Fed while the events pass by: profile rows per location, and the messages as a Writer. Each
+/// finding has a weight in seconds of all ranks' time, by which they are ordered.
+/// Owner: the assembler.   Thread: one.   Cost: two loads per message; nothing for other events.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "writers/ledger/tally.h"
+#include "writers/profile/messages.h"
+#include "writers/profile/profile.h"
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+constexpr size_t kMaxFindings = 3;
+
+class Findings final : public Writer {
+ public:
+  /// Takes the profile rows of one location (null: of threads without one).
+  void add_profile(const Group& group, const Location* location,
+                   std::span<const profile::RegionStatistics> rows);
+
+  Status begin(const Model& model) override;
+  Status begin_location(const Location& location) override;
+  Status events(std::span<const Event> events) override;
+  Status end_location() override;
+  Status finish(const Outcome& outcome) override;
+
+  /// At most kMaxFindings lines, the weightiest first. Valid after finish().
+  std::vector<std::string> lines(std::span<const LocationTally> tallies) const;
+
+ private:
+  struct Finding {
+    double weight_s;
+    std::string text;
+  };
+  /// One rank's master thread.
+  struct RankTime {
+    uint64_t first_ns = 0;
+    uint64_t last_ns = 0;
+    uint64_t mpi_ns = 0;
+    std::unordered_map<uint32_t, uint64_t> by_region;  ///< MPI regions, exclusive
+  };
+
+  void add_slow_rank(std::vector<Finding>* findings) const;
+  void add_expensive_call(std::vector<Finding>* findings) const;
+  void add_hot_spot(std::vector<Finding>* findings) const;
+  static void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings);
+  uint64_t total_ns() const;
+
+  const Model* model_ = nullptr;
+  std::vector<RankTime> ranks_;  ///< by rank; those without MPI calls stay empty
+  std::vector<uint64_t> calls_;  ///< by global region
+  std::vector<profile::MessageRow> messages_;
+  std::unique_ptr<profile::MessageTable> table_;
+  RankTime* current_ = nullptr;
+};
+
+}  // namespace aon::writers

@@ -1,0 +1,195 @@
+#include "writers/ledger/ledger.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "core/base/file.h"
+#include "writers/ledger/ledger_ranks.h"
+
+namespace aon::writers {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kLedgerFormat = 1;
+constexpr double kNsPerSecond = 1e9;
+constexpr size_t kIndentedRanks = 64;  ///< more ranks than this: no white space in the file
+
+const char* const kOverheadMethod =
+    "(records of each kind times their calibrated cost + CPU time of the agents) / CPU time of the "
+    "ranks";
+
+/// A rank is incomplete when its end was not seen or it did not come to MPI_Finalize.
+bool is_incomplete(const Group& group) {
+  if (group.process == nullptr || !group.process->exit) return true;
+  if (group.process->exit->signal != 0) return true;
+  return group.process->identity && group.process->identity->complete == 0;
+}
+
+Json job_json(const LedgerFacts& facts) {
+  Json incomplete = Json::array();
+  for (const Group& group : facts.model->groups) {
+    if (group.rank && is_incomplete(group)) incomplete.push_back(*group.rank);
+  }
+  const std::vector<spool::Node>& nodes = facts.model->job->nodes;
+  Json job;
+  job["id"] = nodes.empty() ? std::string() : nodes.front().launch_id;
+  job["start"] = iso_time(facts.model->start_ns);
+  job["end"] = iso_time(facts.model->end_ns);
+  job["complete"] = incomplete.empty() && !facts.is_snapshot;
+  job["incomplete_ranks"] = std::move(incomplete);
+  if (facts.is_snapshot) job["snapshot"] = true;
+  return job;
+}
+
+Json losses_json(const LedgerFacts& facts) {
+  Json losses = Json::array();
+  for (const LocationTally& tally : facts.tallies) {
+    const Group& group = facts.model->groups[tally.location->group];
+    for (uint32_t reason = 0; reason < kLossReasonCount; ++reason) {
+      const LossTally& loss = tally.lost[reason];
+      if (loss.count == 0) continue;
+      losses.push_back({{"rank", group.rank ? Json(*group.rank) : Json()},
+                        {"location", tally.location->id},
+                        {"reason", loss_reason_name(static_cast<LossReason>(reason))},
+                        {"count", loss.count},
+                        {"start_ns", loss.start_ns},
+                        {"end_ns", loss.end_ns}});
+    }
+  }
+  return losses;
+}
+
+UsageDefinition usage_sum(const spool::Job& job) {
+  UsageDefinition sum{};
+  for (const spool::Node& node : job.nodes) {
+    if (!node.usage) continue;
+    sum.agent_cpu_ns += node.usage->agent_cpu_ns;
+    sum.ranks_cpu_ns += node.usage->ranks_cpu_ns;
+    sum.application_cost_ns += node.usage->application_cost_ns;
+    sum.segment_bytes += node.usage->segment_bytes;
+    sum.staging_bytes += node.usage->staging_bytes;
+    sum.agent_resident_bytes += node.usage->agent_resident_bytes;
+  }
+  return sum;
+}
+
+/// CPU time of the processes as their ends were seen; the agents' last reading may be older.
+uint64_t ranks_cpu_ns(const LedgerFacts& facts, const UsageDefinition& usage) {
+  uint64_t sum = 0;
+  for (const Group& group : facts.model->groups) {
+    if (group.process != nullptr && group.process->exit) sum += group.process->exit->cpu_time_ns;
+  }
+  return std::max(sum, usage.ranks_cpu_ns);
+}
+
+Json overhead_json(const LedgerFacts& facts) {
+  const UsageDefinition usage = usage_sum(*facts.model->job);
+  const uint64_t ranks_ns = ranks_cpu_ns(facts, usage);
+  const double cost_ns = static_cast<double>(usage.application_cost_ns + usage.agent_cpu_ns);
+  const double percent = ranks_ns == 0 ? 0 : 100.0 * cost_ns / static_cast<double>(ranks_ns);
+  return {{"percent", percent},
+          {"app_cpu_s", static_cast<double>(usage.application_cost_ns) / kNsPerSecond},
+          {"agent_cpu_s", static_cast<double>(usage.agent_cpu_ns) / kNsPerSecond},
+          {"ranks_cpu_s", static_cast<double>(ranks_ns) / kNsPerSecond},
+          {"method", kOverheadMethod}};
+}
+
+Json budget_json(const LedgerFacts& facts) {
+  const UsageDefinition usage = usage_sum(*facts.model->job);
+  uint64_t millipercent = 0;
+  uint64_t disk_bytes = 0;
+  size_t change_count = 0;
+  for (const spool::Node& node : facts.model->job->nodes) {
+    millipercent = std::max(millipercent, node.definition.budget_millipercent);
+    disk_bytes += node.definition.disk_cap_bytes;
+    for (const auto& [number, process] : node.processes) {
+      change_count += process.budget_changes.size();
+    }
+  }
+  return {{"percent", static_cast<double>(millipercent) / 1000.0},
+          {"memory_bytes", usage.segment_bytes + usage.staging_bytes},
+          {"agent_resident_bytes", usage.agent_resident_bytes},
+          {"disk_bytes", disk_bytes},
+          {"disk_used_bytes", facts.disk_used_bytes},
+          {"mode_changes", change_count}};
+}
+
+/// Between nodes there is only what the system's own clock synchronisation gives: not measured.
+Json clock_json(const LedgerFacts& facts) {
+  const std::vector<spool::Node>& nodes = facts.model->job->nodes;
+  Json by_node = Json::array();
+  uint64_t max_error_ns = 0;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    const clock::ClockMap& clock = facts.clocks[n];
+    max_error_ns = std::max(max_error_ns, clock.max_error_ns());
+    by_node.push_back({{"node", nodes[n].host},
+                       {"error_ns", clock.max_error_ns()},
+                       {"steps", clock.step_count()},
+                       {"rate_is_assumed", clock.rate_is_assumed()}});
+  }
+  Json pairs = Json::array();
+  for (size_t n = 1; n < nodes.size(); ++n) {
+    pairs.push_back({{"nodes", {nodes[0].host, nodes[n].host}}, {"error_ns", nullptr}});
+  }
+  return {
+      {"max_error_ns", max_error_ns}, {"pairs", std::move(pairs)}, {"nodes", std::move(by_node)}};
+}
+
+Json assembly_json(const LedgerFacts& facts) {
+  uint64_t damaged_blocks = facts.model->job->damaged_blocks;
+  uint64_t left_out = 0;
+  for (const LocationTally& tally : facts.tallies) {
+    damaged_blocks += tally.damaged_blocks;
+    left_out += tally.location->in_archive ? 0 : 1;
+  }
+  return {{"events", facts.outcome.event_count},
+          {"clamped_times", facts.outcome.clamped_count},
+          {"open_regions", facts.outcome.open_region_count},
+          {"open_calls", facts.outcome.open_call_count},
+          {"unmatched", facts.outcome.unmatched_count},
+          {"communication_complete", facts.outcome.communication_complete},
+          {"damaged_blocks", damaged_blocks},
+          {"locations_not_in_archive", left_out},
+          {"seconds", facts.assembly_seconds},
+          {"warnings", facts.warnings}};
+}
+
+}  // namespace
+
+std::string iso_time(uint64_t time_ns) {
+  const auto seconds = static_cast<time_t>(time_ns / 1'000'000'000);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[64];
+  const size_t length = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
+  snprintf(text + length, sizeof(text) - length, ".%09uZ",
+           static_cast<unsigned>(time_ns % 1'000'000'000));
+  return text;
+}
+
+Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts) {
+  Json ledger;
+  ledger["aon"] = {{"version", AON_VERSION}, {"format", kLedgerFormat}};
+  ledger["job"] = job_json(facts);
+  ledger["findings"] = facts.findings;
+  ledger["ranks"] = ledger::ranks_json(facts);
+  ledger["losses"] = losses_json(facts);
+  ledger["counted"] = ledger::counted_json(facts);
+  ledger["overhead"] = overhead_json(facts);
+  ledger["budget"] = budget_json(facts);
+  ledger["clock"] = clock_json(facts);
+  ledger["nodes"] = ledger::nodes_json(facts);
+  ledger["assembly"] = assembly_json(facts);
+  const bool is_indented = facts.model->groups.size() <= kIndentedRanks;
+  const std::string text =
+      ledger.dump(is_indented ? 1 : -1, ' ', false, Json::error_handler_t::replace) + "\n";
+  Result<UniqueFd> fd = open_file(path.string(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+  if (!fd) return fd.error();
+  return write_all(fd->get(), text.data(), text.size());
+}
+
+}  // namespace aon::writers

@@ -1,0 +1,41 @@
+/// aon.json: what was recorded, what was not and why, and what it cost. docs/architecture.md has the
+/// keys that stay; more may come.
+///
+/// The law: per thread, emitted = spooled + lost, with `spooled` the records that were read back and
+/// `lost` the sum over LossReason.
+/// Owner: the assembler.   Thread: one.   Cost: about 400 bytes per rank; one line per rank in files
+/// of many ranks.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/clock/clock_map.h"
+#include "writers/ledger/tally.h"
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+struct LedgerFacts {
+  const Model* model = nullptr;
+  std::span<const clock::ClockMap> clocks;  ///< by node
+  std::span<const LocationTally> tallies;   ///< in order of Model::locations
+  Outcome outcome;
+  std::vector<std::string> findings;
+  std::vector<std::string> warnings;  ///< of the assembly: writers that failed, what was left out
+  uint64_t disk_used_bytes = 0;       ///< spool and archive
+  double assembly_seconds = 0;
+  bool is_snapshot = false;  ///< of a job that still runs
+};
+
+/// Writes the ledger to `path` (0600).   Errors: kIo.
+Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts);
+
+/// `time_ns` since the epoch as "2026-01-31T12:00:00.000000000Z".
+std::string iso_time(uint64_t time_ns);
+
+}  // namespace aon::writers

@@ -1,0 +1,180 @@
+#include "writers/ledger/ledger_ranks.h"
+
+#include <map>
+
+#include "core/spool/format.h"
+
+namespace aon::writers::ledger {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* state_name(ProviderState state) {
+  switch (state) {
+    case ProviderState::kOn:
+      return "on";
+    case ProviderState::kDegraded:
+      return "degraded";
+    case ProviderState::kOff:
+      break;
+  }
+  return "off";
+}
+
+/// Tallies of one group, added up.
+struct GroupSums {
+  uint64_t emitted = 0;
+  uint64_t spooled = 0;
+  uint64_t lost = 0;
+  uint64_t samples = 0;
+  uint64_t by_paradigm[kParadigmCount] = {};
+  Json threads = Json::array();
+};
+
+int32_t tid_of(const spool::Process* process, uint16_t slot) {
+  if (process == nullptr) return 0;
+  const auto found = process->streams.find({slot, 0});
+  return found == process->streams.end() ? 0 : found->second.tid;
+}
+
+std::vector<GroupSums> sum_groups(const LedgerFacts& facts) {
+  std::vector<GroupSums> sums(facts.model->groups.size());
+  for (const LocationTally& tally : facts.tallies) {
+    const Location& location = *tally.location;
+    GroupSums& sum = sums[location.group];
+    if (location.process == spool::kNodeProcess) continue;
+    sum.samples += tally.samples;
+    if (location.type != LocationType::kThread) continue;
+    sum.emitted += tally.emitted();
+    sum.spooled += tally.decoded;
+    sum.lost += tally.lost_count();
+    for (size_t p = 0; p < kParadigmCount; ++p) sum.by_paradigm[p] += tally.by_paradigm[p];
+    const Group& group = facts.model->groups[location.group];
+    if (group.process == nullptr) continue;
+    sum.threads.push_back({{"location", location.id},
+                           {"tid", tid_of(group.process, location.slot)},
+                           {"emitted", tally.emitted()},
+                           {"spooled", tally.decoded},
+                           {"lost", tally.lost_count()}});
+  }
+  return sums;
+}
+
+/// Records that provider `name` emitted, as far as their paradigm tells whose they are.
+uint64_t records_of(const std::string& name, const GroupSums& sums) {
+  auto of = [&](Paradigm paradigm) { return sums.by_paradigm[static_cast<size_t>(paradigm)]; };
+  if (name == "mpi") return of(Paradigm::kMpi);
+  if (name == "nccl") return of(Paradigm::kNccl);
+  if (name == "cupti" || name == "cuda") return of(Paradigm::kCuda);
+  if (name == "perf") return sums.samples;
+  return 0;
+}
+
+Json provider_json(const spool::Provider& provider, uint64_t emitted, uint64_t lost) {
+  return {{"state", state_name(provider.state)},
+          {"reason", provider.reason},
+          {"remedy", provider.remedy},
+          {"emitted", emitted + lost},
+          {"lost", lost}};
+}
+
+/// A lost record does not say whose it was: losses stand with a provider only where it is the only
+/// one that wrote records.
+Json providers_json(const spool::Process& process, const GroupSums& sums) {
+  Json providers = Json::object();
+  for (const auto& [name, provider] : process.providers) {
+    const uint64_t emitted = records_of(name, sums);
+    const bool is_only_one = emitted != 0 && emitted == sums.spooled;
+    providers[name] = provider_json(provider, emitted, is_only_one ? sums.lost : 0);
+  }
+  return providers;
+}
+
+Json exit_json(const spool::Process& process) {
+  if (!process.exit) return {{"code", nullptr}, {"signal", 0}};
+  const int32_t code = process.exit->exit_code;
+  return {{"code", code < 0 ? Json() : Json(code)}, {"signal", process.exit->signal}};
+}
+
+uint64_t counted_calls(const spool::Process& process) {
+  uint64_t sum = 0;
+  for (const auto& [key, count] : process.counts) sum += count;
+  return sum;
+}
+
+Json group_json(const LedgerFacts& facts, const Group& group, GroupSums* sums) {
+  Json entry;
+  entry["rank"] = group.rank ? Json(*group.rank) : Json();
+  if (group.process == nullptr) {
+    entry["state"] = "no records";
+    entry["emitted"] = entry["spooled"] = entry["lost"] = 0;
+    entry["threads"] = Json::array();
+    entry["providers"] = Json::object();
+    return entry;
+  }
+  const spool::Process& process = *group.process;
+  entry["process"] = process.start.process;
+  entry["world"] = process.identity ? process.identity->world_size : process.start.world_size;
+  entry["node"] = facts.model->job->nodes[group.node].host;
+  entry["pid"] = process.start.pid;
+  entry["program"] = process.program;
+  entry["exit"] = exit_json(process);
+  entry["memory_bytes"] = process.exit ? process.exit->memory_bytes : 0;
+  entry["emitted"] = sums->emitted;
+  entry["spooled"] = sums->spooled;
+  entry["lost"] = sums->lost;
+  if (const uint64_t counted = counted_calls(process); counted != 0) entry["counted"] = counted;
+  if (process.start.fallback != 0) entry["fallback"] = true;
+  entry["threads"] = std::move(sums->threads);
+  entry["providers"] = providers_json(process, *sums);
+  return entry;
+}
+
+}  // namespace
+
+Json ranks_json(const LedgerFacts& facts) {
+  std::vector<GroupSums> sums = sum_groups(facts);
+  Json ranks = Json::array();
+  for (const Group& group : facts.model->groups) {
+    ranks.push_back(group_json(facts, group, &sums[group.id]));
+  }
+  return ranks;
+}
+
+Json counted_json(const LedgerFacts& facts) {
+  std::map<std::string, uint64_t> by_region;
+  for (const Group& group : facts.model->groups) {
+    if (group.process == nullptr) continue;
+    for (const auto& [key, count] : group.process->counts) {
+      const auto global = group.region_map.find(key.second);
+      if (global == group.region_map.end()) continue;
+      by_region[facts.model->regions[global->second].name] += count;
+    }
+  }
+  return by_region;
+}
+
+Json nodes_json(const LedgerFacts& facts) {
+  Json nodes = Json::array();
+  const std::vector<spool::Node>& job_nodes = facts.model->job->nodes;
+  for (size_t n = 0; n < job_nodes.size(); ++n) {
+    uint64_t samples = 0;
+    for (const LocationTally& tally : facts.tallies) {
+      const Group& group = facts.model->groups[tally.location->group];
+      if (group.node == n && tally.location->process == spool::kNodeProcess) {
+        samples += tally.samples;
+      }
+    }
+    Json providers = Json::object();
+    for (const auto& [name, provider] : job_nodes[n].providers) {
+      providers[name] = provider_json(provider, samples, 0);
+    }
+    nodes.push_back({{"node", job_nodes[n].host},
+                     {"processes", job_nodes[n].processes.size()},
+                     {"samples", samples},
+                     {"providers", std::move(providers)}});
+  }
+  return nodes;
+}
+
+}  // namespace aon::writers::ledger
