@@ -1,0 +1,16 @@
+/// On which cores the agent runs: all that its cgroup allows, less those that bound ranks use, as
+/// long as any is left. A child of a bound rank would else sit on that rank's only core.
+/// Thread: leave_cores() moves all threads of the process.   Cost: two syscalls per thread.
+#pragma once
+
+#include <sched.h>
+
+namespace aon::agent::affinity {
+
+/// Undoes an inherited binding.
+void reset() noexcept;
+
+/// Leaves the cores of a process that is bound to `cores`. No effect if it is bound to all of ours.
+void leave_cores(const cpu_set_t& cores) noexcept;
+
+}  // namespace aon::agent::affinity

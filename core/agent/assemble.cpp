@@ -1,0 +1,70 @@
+#include "core/agent/assemble.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/agent/proc.h"
+#include "core/base/lease.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr int kTimeoutSeconds = 3600;
+constexpr int kKillSeconds = 5;
+
+pid_t start(const Config& config) {
+  const std::string& program = config.finalize_program;
+  std::vector<std::string> words{program, "finalize", "--from-agent"};
+  if (config.arguments.options.drop_spool) words.push_back("--drop-spool");
+  words.push_back("--otf2-locations=" +
+                  std::to_string(config.arguments.options.otf2_location_count));
+  words.push_back(config.job_folder);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::execv(program.c_str(), argv.data());
+  ::_exit(127);
+}
+
+/// Waits up to `seconds` for `pid`; true when it has ended.
+bool wait_for(pid_t pid, int pidfd, int seconds, const std::function<void()>& beat) {
+  for (int waited = 0; waited < seconds; waited += kLeaseBeatSeconds) {
+    pollfd poll_fd{pidfd, POLLIN, 0};
+    if (::poll(&poll_fd, 1, kLeaseBeatSeconds * 1000) > 0) return true;
+    beat();
+  }
+  return ::kill(pid, 0) != 0;
+}
+
+}  // namespace
+
+AssembleOutcome assemble(const Config& config, const std::function<void()>& beat) {
+  if (config.arguments.options.no_assemble)
+    return {false, "not assembled, as told; run: aon finalize " + config.job_folder};
+  if (config.finalize_program.empty() || ::access(config.finalize_program.c_str(), X_OK) != 0)
+    return {false, "no " + config.finalize_program + "; run: aon finalize " + config.job_folder};
+  const pid_t pid = start(config);
+  if (pid < 0) return {false, std::string("cannot start aon finalize: ") + strerror(errno)};
+  const UniqueFd pidfd(proc::open_pidfd(pid));
+  if (!wait_for(pid, pidfd.get(), kTimeoutSeconds, beat)) {
+    ::kill(pid, SIGTERM);
+    if (!wait_for(pid, pidfd.get(), kKillSeconds, beat)) ::kill(pid, SIGKILL);
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {true, ""};
+  return {false, "aon finalize failed; run: aon finalize " + config.job_folder};
+}
+
+}  // namespace aon::agent

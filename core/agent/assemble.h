@@ -1,0 +1,21 @@
+/// Makes the archive when the launch is over: `aon finalize --from-agent DIR` in a child, with a
+/// time limit. The core links no writer.
+/// Thread: the keeper.   Errors: told in the outcome; the spool stays as it is.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/agent/config.h"
+
+namespace aon::agent {
+
+struct AssembleOutcome {
+  bool is_complete;
+  std::string text;  ///< one line; empty when complete
+};
+
+/// `beat` is called every two seconds meanwhile.
+AssembleOutcome assemble(const Config& config, const std::function<void()>& beat);
+
+}  // namespace aon::agent

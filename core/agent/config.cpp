@@ -1,0 +1,145 @@
+#include "core/agent/config.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <filesystem>
+
+#include "core/base/file.h"
+#include "core/base/lease.h"
+#include "core/clock/snapshot.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr uint64_t kMiB = 1u << 20;
+constexpr uint64_t kLeastNodeBytes = 16 * kMiB;
+constexpr uint64_t kMostNodeBytes = 1024 * kMiB;
+
+bool take_value(std::string_view argument, std::string_view name, std::string* value) {
+  if (!argument.starts_with(name)) return false;
+  *value = argument.substr(name.size());
+  return true;
+}
+
+/// The limit of this process's cgroup, or the machine's memory.
+uint64_t memory_limit_bytes() {
+  const auto pages = static_cast<uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
+  uint64_t limit = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto group = read_text_file("/proc/self/cgroup");
+  if (!group) return limit;
+  const size_t at = group->find("0::");
+  if (at == std::string::npos) return limit;
+  std::string path = group->substr(at + 3, group->find('\n', at) - at - 3);
+  for (;; path.resize(path.rfind('/'))) {
+    const auto text = read_text_file("/sys/fs/cgroup" + path + "/memory.max");
+    if (text && text->starts_with("max")) {
+      // no limit at this level
+    } else if (text) {
+      limit = std::min<uint64_t>(limit, std::strtoull(text->c_str(), nullptr, 10));
+    }
+    if (path.rfind('/') == std::string::npos) return limit;
+  }
+}
+
+std::string path_of_socket(int fd) {
+  sockaddr_un address{};
+  socklen_t bytes = sizeof(address);
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return "";
+  return address.sun_family == AF_UNIX ? std::string(address.sun_path) : std::string();
+}
+
+void fill_paths(Config* config, const std::filesystem::path& program_folder) {
+  const Options& options = config->arguments.options;
+  config->job_folder = options.output_dir;
+  const std::string spool = options.spool_dir.empty()
+                                ? options.output_dir + "/spool"
+                                : options.spool_dir + "/aon-" + config->arguments.launch_id;
+  config->folder = spool + "/" + config->node;
+  config->socket_path = path_of_socket(config->arguments.listen_fd);
+  if (config->provider_folder.empty()) {
+    for (const char* place : {"../lib/aon/providers", "../lib"}) {
+      const auto folder = (program_folder / place).lexically_normal();
+      if (config->provider_folder.empty() && std::filesystem::is_directory(folder))
+        config->provider_folder = folder.string();
+    }
+  }
+}
+
+void fill_limits(Config* config) {
+  const Options& options = config->arguments.options;
+  const uint64_t node_bytes =
+      options.node_memory_bytes != 0
+          ? options.node_memory_bytes
+          : std::clamp(memory_limit_bytes() / 100, kLeastNodeBytes, kMostNodeBytes);
+  config->staging_bytes = std::clamp(std::bit_floor(node_bytes / 16), 4 * kMiB, 64 * kMiB);
+  config->drain.ring_bytes = options.memory_bytes;
+  config->drain.node_bytes = node_bytes;
+  config->drain.clock_is_tsc = clock::choose_tick_source() == clock::TickSource::kTsc;
+  // Half of the cap is for the spool, the rest for the archive that is made from it. An eighth of
+  // the half is for definitions; one sixteenth is room for what is written between two checks.
+  const uint64_t spool_bytes = options.disk_bytes / 2;
+  EncoderSettings& encoder = config->encoder;
+  encoder.folder = config->folder;
+  encoder.host = config->node;
+  encoder.launch_id = config->arguments.launch_id;
+  encoder.definitions_bytes = spool_bytes / 8;
+  encoder.limits.total_bytes = spool_bytes - spool_bytes / 8 - spool_bytes / 16;
+  encoder.limits.segment_bytes = std::max<uint64_t>(spool_bytes / 16, 16384);
+  encoder.limits.chatty_bytes = spool_bytes / 64;
+  encoder.node.format = spool::kSpoolFormat;
+  encoder.node.clock_is_tsc = config->drain.clock_is_tsc ? 1 : 0;
+  encoder.node.budget_millipercent = static_cast<uint64_t>(options.budget_percent * 1000);
+  encoder.node.disk_cap_bytes = options.disk_bytes;
+}
+
+}  // namespace
+
+Result<Config> read_config(std::span<const char* const> arguments) {
+  Config config;
+  std::filesystem::path program_folder;
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) program_folder = self.parent_path();
+  config.node = local_host_name();
+  config.finalize_program = (program_folder / "aon").string();
+  std::vector<const char*> shared;
+  for (const char* argument : arguments) {
+    if (!take_value(argument, "--node=", &config.node) &&
+        !take_value(argument, "--finalize-program=", &config.finalize_program) &&
+        !take_value(argument, "--provider-folder=", &config.provider_folder))
+      shared.push_back(argument);
+  }
+  auto read = read_agent_arguments(shared);
+  if (!read) return read.error();
+  config.arguments = std::move(*read);
+  if (config.node.empty() || config.node.find('/') != std::string::npos)
+    return Error{Code::kInvalid, "--node needs a name without '/'"};
+  fill_paths(&config, program_folder);
+  fill_limits(&config);
+  return config;
+}
+
+Result<UniqueFd> open_spool_folder(const Config& config) {
+  std::error_code error;
+  std::filesystem::create_directories(config.folder, error);
+  if (error) return errno_error("cannot create", config.folder, error.value());
+  ::chmod(config.folder.c_str(), 0700);
+  if (!config.arguments.options.spool_dir.empty()) {
+    const std::string place = config.job_folder + "/spool";
+    std::filesystem::create_directories(place, error);
+    // Where `aon finalize` looks; an existing link is the same one.
+    if (::symlink(config.folder.c_str(), (place + "/" + config.node).c_str()) != 0 &&
+        errno != EEXIST)
+      return errno_error("cannot link", place + "/" + config.node, errno);
+  }
+  return open_file(config.folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+}  // namespace aon::agent

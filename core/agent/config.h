@@ -1,0 +1,36 @@
+/// What aon-agent is told: aon-run's options (core/base/options.h) and a few of its own.
+/// Thread: a value.   Errors: a message that names the argument.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/agent/drainer.h"
+#include "core/agent/encoder.h"
+#include "core/base/options.h"
+#include "core/base/result.h"
+
+namespace aon::agent {
+
+struct Config {
+  AgentArguments arguments;
+  std::string node;              ///< folder name below spool/
+  std::string job_folder;        ///< DIR
+  std::string folder;            ///< DIR/spool/NODE
+  std::string socket_path;       ///< of the listener; empty unknown
+  std::string finalize_program;  ///< `aon`; empty: none
+  std::string provider_folder;   ///< installed providers
+  uint64_t staging_bytes = 0;
+  DrainSettings drain{};
+  EncoderSettings encoder;
+};
+
+/// Reads the command line. Own arguments besides aon-run's: --node=NAME, --finalize-program=PATH
+/// ("" none), --provider-folder=DIR.
+Result<Config> read_config(std::span<const char* const> arguments);
+
+/// Makes DIR/spool/NODE (0700) and opens it.   Errors: kIo, with the folder.
+Result<UniqueFd> open_spool_folder(const Config& config);
+
+}  // namespace aon::agent

@@ -1,0 +1,206 @@
+#include "core/agent/definitions_log.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <unordered_map>
+
+#include "core/base/file.h"
+#include "core/base/log.h"
+#include "core/spool/block_reader.h"
+#include "core/spool/definitions.h"
+#include "core/spool/files.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr size_t kMaxPayloadBytes = 1u << 20;  ///< of one block, then the next begins
+constexpr size_t kMaxBufferBytes = 16u << 20;  ///< kept while the disk is full
+constexpr const char* kTemporaryFile = "definitions.aon.new";
+
+/// What makes a later definition replace an earlier one; type kNone: nothing does.
+struct Subject {
+  DefinitionType type = DefinitionType::kNone;
+  uint32_t process = 0;
+  uint64_t detail = 0;
+  bool operator==(const Subject&) const = default;
+};
+struct SubjectHash {
+  size_t operator()(const Subject& s) const noexcept {
+    return (static_cast<size_t>(s.type) << 56) ^ (size_t{s.process} << 32) ^
+           (s.detail * 0x9e3779b97f4a7c15ull);
+  }
+};
+
+Subject subject_of(const spool::DefinitionView& view) {
+  if (view.type == DefinitionType::kStream) {
+    const auto d = spool::definition_struct<StreamDefinition>(view.payload);
+    if (d) return {view.type, d->process, (uint64_t{d->slot} << 16) | d->context};
+  } else if (view.type == DefinitionType::kCounts) {
+    const auto d = spool::definition_struct<CountsDefinition>(view.payload);
+    if (d) return {view.type, d->process, (uint64_t{d->slot} << 32) | d->region};
+  } else if (view.type == DefinitionType::kUsage) {
+    return {view.type, 0, 0};
+  }
+  return {};
+}
+
+using LastIndex = std::unordered_map<Subject, uint64_t, SubjectHash>;
+
+/// Calls `visit(process, index, view)` for each definition of the file.
+template <class Visit>
+Status for_each_definition(const std::string& path, Visit visit) {
+  auto file = spool::BlockFileReader::open(path);
+  if (!file) return file.error();
+  uint64_t index = 0;
+  for (;;) {
+    spool::BlockPosition position{};
+    auto more = file->next(&position);
+    if (!more) return more.error();
+    if (!*more) return {};
+    auto payload = file->payload();
+    if (!payload) continue;
+    spool::DefinitionCursor cursor(*payload);
+    while (auto view = cursor.next()) visit(position.header.process, index++, *view);
+  }
+}
+
+}  // namespace
+
+DefinitionsLog::~DefinitionsLog() {
+  if (fd_ >= 0) sink_->close(fd_);
+}
+
+int DefinitionsLog::open_file(const std::string& name) {
+  const int fd = sink_->open(name);
+  if (fd < 0) return -fd;
+  if (fd_ >= 0) sink_->close(fd_);
+  fd_ = fd;
+  struct stat status {};
+  inode_ = ::fstat(fd, &status) == 0 ? status.st_ino : 0;
+  return 0;
+}
+
+Status DefinitionsLog::restore(const std::string& folder) {
+  const std::string name = spool::kDefinitionsFile;
+  if (const int error = open_file(name); error != 0)
+    return errno_error("cannot open", folder + "/" + name, error);
+  const Progress& progress = state_->header().progress.at(state_->commit());
+  // Another inode: a rewrite was not committed yet; it says the same and nothing followed it.
+  const bool is_committed = progress.definitions_inode == inode_;
+  if (is_committed) {
+    file_bytes_ = progress.definitions_bytes;
+    block_sequence_ = progress.definitions_block_sequence;
+  } else {
+    spool::BlockHeader last{};
+    auto scan = spool::scan_headers(
+        folder + "/" + name,
+        [](const spool::BlockPosition& position, void* header) {
+          *static_cast<spool::BlockHeader*>(header) = position.header;
+        },
+        &last);
+    if (!scan) return scan.error();
+    file_bytes_ = scan->valid_bytes;
+    block_sequence_ = last.magic == 0 ? 0 : last.block_sequence + 1;
+  }
+  compacted_bytes_ = file_bytes_;
+  sink_->truncate(fd_, file_bytes_);
+  return {};
+}
+
+spool::DefinitionBlockWriter& DefinitionsLog::of(uint32_t process) {
+  spool::DefinitionBlockWriter& writer = writers_[process];
+  if (writer.payload_bytes() > kMaxPayloadBytes) seal(process, &writer);
+  return writer;
+}
+
+void DefinitionsLog::seal(uint32_t process, spool::DefinitionBlockWriter* writer) {
+  if (buffer_.size() > kMaxBufferBytes) {  // the disk has been full for long
+    *writer = {};
+    return;
+  }
+  const Status status = writer->seal(&sealer_, process, block_sequence_, 0, &buffer_);
+  if (status) {
+    ++block_sequence_;
+    ++buffered_blocks_;
+  } else {
+    AON_LOG_ERROR("definitions: %s", status.error().message.c_str());
+  }
+}
+
+int DefinitionsLog::flush() {
+  for (auto& [process, writer] : writers_) {
+    if (!writer.is_empty()) seal(process, &writer);
+  }
+  if (buffer_.empty()) return 0;
+  int error = fd_ >= 0 ? 0 : open_file(spool::kDefinitionsFile);
+  if (error == 0) error = sink_->write(fd_, buffer_, file_bytes_);
+  if (error != 0) {
+    if (fd_ >= 0) sink_->truncate(fd_, file_bytes_);
+    return error;
+  }
+  file_bytes_ += buffer_.size();
+  buffer_.clear();
+  buffered_blocks_ = 0;
+  std::erase_if(writers_, [](const auto& entry) { return entry.second.is_empty(); });
+  return 0;
+}
+
+void DefinitionsLog::discard_buffered() noexcept {
+  block_sequence_ -= buffered_blocks_;
+  buffered_blocks_ = 0;
+  buffer_.clear();
+}
+
+void DefinitionsLog::stage_commit(Progress* progress) const {
+  progress->definitions_bytes = file_bytes_;
+  progress->definitions_inode = inode_;
+  progress->definitions_block_sequence = block_sequence_ - buffered_blocks_;
+}
+
+Status DefinitionsLog::compact(const std::string& folder) {
+  const std::string path = folder + "/" + spool::kDefinitionsFile;
+  LastIndex last;
+  Status status =
+      for_each_definition(path, [&](uint32_t, uint64_t index, const spool::DefinitionView& view) {
+        const Subject subject = subject_of(view);
+        if (subject.type != DefinitionType::kNone) last[subject] = index;
+      });
+  if (!status) return status;
+  std::vector<uint8_t> bytes;
+  uint64_t blocks = 0;
+  spool::DefinitionBlockWriter writer;
+  uint32_t current = spool::kNodeProcess;
+  auto end_block = [&] {
+    if (!writer.is_empty() && writer.seal(&sealer_, current, blocks, 0, &bytes)) ++blocks;
+  };
+  status = for_each_definition(
+      path, [&](uint32_t process, uint64_t index, const spool::DefinitionView& view) {
+        const Subject subject = subject_of(view);
+        if (subject.type != DefinitionType::kNone && last[subject] != index) return;
+        if (process != current || writer.payload_bytes() > kMaxPayloadBytes) end_block();
+        current = process;
+        writer.add(static_cast<uint32_t>(view.type), view.payload);
+      });
+  if (!status) return status;
+  end_block();
+  sink_->unlink(kTemporaryFile);
+  const int fd = sink_->open(kTemporaryFile);
+  if (fd < 0) return errno_error("cannot create", folder + "/" + kTemporaryFile, -fd);
+  int error = sink_->write(fd, bytes, 0);
+  sink_->close(fd);
+  if (error == 0) error = sink_->rename(kTemporaryFile, spool::kDefinitionsFile);
+  if (error != 0) {
+    sink_->unlink(kTemporaryFile);
+    compacted_bytes_ = file_bytes_;  // not again at the next flush
+    return errno_error("cannot rewrite", path, error);
+  }
+  if (const int reopen = open_file(spool::kDefinitionsFile); reopen != 0)
+    return errno_error("cannot open", path, reopen);
+  file_bytes_ = bytes.size();
+  compacted_bytes_ = file_bytes_;
+  block_sequence_ = blocks;
+  return {};
+}
+
+}  // namespace aon::agent

@@ -1,0 +1,77 @@
+/// The definition file of a node's spool: collects the definitions of each process and of the node,
+/// appends them as blocks at every flush, and rewrites the file when superseded ones fill it.
+///
+/// Definitions that could not be written (disk full) stay in memory, up to a bound, and are tried
+/// again at the next flush.
+/// Thread: the encode thread.   Cost: one write per flush.   Errors: errno of a failed write.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/agent/file_sink.h"
+#include "core/agent/state.h"
+#include "core/spool/block_writer.h"
+
+namespace aon::agent {
+
+class DefinitionsLog {
+ public:
+  DefinitionsLog(State* state, FileSink* sink, uint64_t limit_bytes)
+      : state_(state), sink_(sink), limit_bytes_(limit_bytes) {}
+  ~DefinitionsLog();
+  DefinitionsLog(const DefinitionsLog&) = delete;
+  DefinitionsLog& operator=(const DefinitionsLog&) = delete;
+
+  /// Takes over the file in `folder`: cut to the last commit, or continued behind what an earlier
+  /// agent left.   Errors: kIo.
+  Status restore(const std::string& folder);
+
+  /// The writer that collects for `process` (spool::kNodeProcess: the node).
+  spool::DefinitionBlockWriter& of(uint32_t process);
+  /// True at the limit: definitions of processes are refused then, those of the agent are not.
+  bool is_full() const noexcept { return file_bytes_ >= limit_bytes_; }
+
+  /// Writes what was collected. 0, or the errno; then everything is kept for the next time.
+  int flush();
+
+  /// Drops what flush() could not write; the caller says it again later.
+  void discard_buffered() noexcept;
+
+  /// Adds length and block number to the coming commit.
+  void stage_commit(Progress* progress) const;
+
+  /// True when the file should be rewritten without superseded definitions.
+  bool wants_compaction() const noexcept {
+    return file_bytes_ > compacted_bytes_ * 4 + kCompactionStepBytes;
+  }
+  /// Rewrites it. Call right after a commit, and commit right after it. Leaves the file as it is on
+  /// an error.
+  Status compact(const std::string& folder);
+
+  uint64_t file_bytes() const noexcept { return file_bytes_; }
+
+ private:
+  static constexpr uint64_t kCompactionStepBytes = 1u << 20;
+
+  void seal(uint32_t process, spool::DefinitionBlockWriter* writer);
+  int open_file(const std::string& name);
+
+  State* state_;
+  FileSink* sink_;
+  uint64_t limit_bytes_;
+  spool::BlockSealer sealer_;
+  std::map<uint32_t, spool::DefinitionBlockWriter> writers_;
+  std::vector<uint8_t> buffer_;
+  uint64_t buffered_blocks_ = 0;
+  uint64_t file_bytes_ = 0;
+  uint64_t compacted_bytes_ = 0;
+  uint64_t inode_ = 0;
+  uint64_t block_sequence_ = 0;
+  int fd_ = -1;
+};
+
+}  // namespace aon::agent

@@ -1,0 +1,281 @@
+#include "core/agent/drainer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/log.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr uint64_t kRateWindowNs = 50'000'000;
+constexpr uint32_t kActiveChunks = 256;  ///< 1 MiB: a ring that is used at all gets this much
+constexpr uint32_t kGrowChunks = 64;
+
+/// True when `next` is further than `position`.
+bool is_ahead(const ring::StreamPosition& next, const ring::StreamPosition& position) {
+  if (position.has_chunk == 0) return true;
+  if (next.chunk_sequence != position.chunk_sequence)
+    return next.chunk_sequence > position.chunk_sequence;
+  return committed_bytes(next.committed) > committed_bytes(position.committed);
+}
+
+}  // namespace
+
+void ModeTable::add(uint32_t process, std::atomic<uint32_t>* modes) {
+  const std::lock_guard lock(m_);
+  table_[process] = modes;
+}
+
+void ModeTable::remove(uint32_t process) {
+  const std::lock_guard lock(m_);
+  table_.erase(process);
+}
+
+Drainer::Drainer(const DrainSettings& settings, State* state, const Staging* staging,
+                 const std::atomic<uint64_t>* tail, Inbox* inbox, ModeTable* modes)
+    : settings_(settings),
+      state_(state),
+      staging_(staging),
+      tail_(tail),
+      inbox_(inbox),
+      modes_(modes) {}
+
+void Drainer::restore() {
+  const uint64_t head = state_->header().staging_head.load(std::memory_order_relaxed);
+  const StagingEntry* last = staging_->last_entry(head);
+  if (last == nullptr || last->has_position == 0 || last->stream >= kMaxStreams) return;
+  StreamCell& cell = state_->stream(last->stream);
+  if (is_ahead(last->position, cell.position.get())) cell.position.set(last->position);
+}
+
+Result<int> Drainer::create(uint32_t cell_index) {
+  ProcessCell& cell = state_->process(cell_index);
+  const uint64_t chunk_count = std::max<uint64_t>(settings_.ring_bytes / kChunkBytes, kFirstChunks);
+  const uint64_t used = node_bytes_.load(std::memory_order_relaxed);
+  if (used + uint64_t{kFirstChunks} * kChunkBytes > settings_.node_bytes)
+    return Error{Code::kUnavailable, "the node's memory for rings is used up; see --node-memory"};
+  cell.ring_chunks = kFirstChunks;
+  auto memory =
+      ring::RingMemory::create(cell.process, kRingSlots, static_cast<uint32_t>(chunk_count),
+                               kFirstChunks, settings_.clock_is_tsc);
+  if (!memory) return memory.error();
+  const int fd = memory->fd();
+  Ring ring{};
+  ring.cell = cell_index;
+  ring.memory = std::make_unique<ring::RingMemory>(std::move(*memory));
+  adopt(std::move(ring));
+  return fd;
+}
+
+Status Drainer::attach(uint32_t cell_index, UniqueFd fd) {
+  const ProcessCell& cell = state_->process(cell_index);
+  const uint64_t chunk_count = std::max<uint64_t>(settings_.ring_bytes / kChunkBytes, kFirstChunks);
+  auto memory = ring::RingMemory::attach(std::move(fd), kRingSlots,
+                                         static_cast<uint32_t>(chunk_count), cell.ring_chunks);
+  if (!memory) return memory.error();
+  Ring ring{};
+  ring.cell = cell_index;
+  ring.memory = std::make_unique<ring::RingMemory>(std::move(*memory));
+  adopt(std::move(ring));
+  return {};
+}
+
+void Drainer::adopt(Ring ring) {
+  const uint32_t process = state_->process(ring.cell).process;
+  ring.process = process;
+  ring.reader = std::make_unique<ring::RingReader>(ring.memory->base(), ring.memory->geometry());
+  ring.streams.assign(size_t{kRingSlots} * kContexts, kNoCell);
+  const uint32_t count = state_->header().stream_count.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count && i < kMaxStreams; ++i) {
+    const StreamCell& cell = state_->stream(i);
+    if (cell.in_use.load(std::memory_order_acquire) == 0 ||  // pairs with agent:cells
+        cell.process != process || cell.slot >= kRingSlots || cell.context >= kContexts)
+      continue;
+    ring.streams[size_t{cell.slot} * kContexts + cell.context] = i;
+    ring.reader->restore(cell.slot, cell.context, cell.position.get());
+  }
+  node_bytes_.fetch_add(ring.memory->committed_bytes(), std::memory_order_relaxed);
+  state_->process(ring.cell).memory_bytes = ring.memory->committed_bytes();
+  modes_->add(process, ring.memory->modes());
+  rings_[ring.cell] = std::move(ring);
+}
+
+uint32_t Drainer::stream_cell(uint32_t slot, uint32_t context) {
+  uint32_t& cell = current_->streams[size_t{slot} * kContexts + context];
+  if (cell == kNoCell)
+    cell = state_->add_stream(current_->process, static_cast<uint16_t>(slot),
+                              static_cast<uint16_t>(context));
+  return cell;
+}
+
+bool Drainer::append(uint32_t stream, std::span<const uint8_t> bytes, uint32_t counted,
+                     const ring::StreamPosition* position) {
+  StateHeader& header = state_->header();
+  const uint64_t head = header.staging_head.load(std::memory_order_relaxed);
+  const uint64_t tail = tail_->load(std::memory_order_acquire);  // pairs with agent:tail
+  const auto record_bytes = static_cast<uint32_t>(bytes.size());
+  StagingEntry* entry = staging_->reserve(head, tail, record_bytes);
+  if (entry == nullptr) return false;
+  entry->stream = stream;
+  entry->counted = counted;
+  entry->has_position = position != nullptr ? 1 : 0;
+  if (position != nullptr) entry->position = *position;
+  std::memcpy(Staging::records_of(entry), bytes.data(), record_bytes);
+  const uint32_t moved_by = Staging::seal(entry, record_bytes);
+  header.staging_head.store(head + moved_by,
+                            std::memory_order_release);  // pairs with agent:staging
+  return true;
+}
+
+bool Drainer::take(const ring::Piece& piece) {
+  const uint32_t stream = stream_cell(piece.slot, piece.context);
+  if (stream == kNoCell) return false;
+  if (!append(stream, piece.bytes, piece.counted, &piece.after)) return false;
+  state_->stream(stream).position.set(piece.after);
+  return true;
+}
+
+void Drainer::moved(uint32_t slot, uint32_t context, const ring::StreamPosition& position) {
+  const uint32_t stream = stream_cell(slot, context);
+  if (stream == kNoCell) return;
+  state_->stream(stream).position.set(position);
+  if (position.cut == ring::Cut::kNone) return;
+  AON_LOG_WARNING("process %u slot %u: stream cut, %s", current_->process, slot,
+                  ring::cut_name(position.cut));
+}
+
+DrainPass Drainer::drain(uint64_t now_ns) {
+  DrainPass pass;
+  for (auto& [cell, ring] : rings_) {
+    current_ = &ring;
+    const ring::DrainResult result = ring.reader->drain(*this);
+    pass.bytes += result.bytes;
+    pass.is_complete = pass.is_complete && result.is_complete;
+    grow(ring, now_ns, result.bytes);
+    if (result.bytes != 0) read_refused(ring);
+  }
+  current_ = nullptr;
+  return pass;
+}
+
+void Drainer::read_refused(Ring& ring) {
+  const uint32_t used = ring.reader->slots_used();
+  for (uint32_t slot = 0; slot < used; ++slot) {
+    for (uint32_t context = 0; context < kContexts; ++context) {
+      uint64_t refused = ring.reader->refused(slot, context);
+      // Threads without a slot have no location; the main thread's bears their losses.
+      if (slot == kMainThreadSlot && context == 0) refused += ring.reader->refused_no_slot();
+      const bool is_cut = ring.reader->position(slot, context).cut != ring::Cut::kNone;
+      if (refused == 0 && !is_cut) continue;
+      const uint32_t stream = stream_cell(slot, context);
+      if (stream == kNoCell) continue;
+      StreamCell& cell = state_->stream(stream);
+      cell.refused.store(refused, std::memory_order_relaxed);
+      if (is_cut)
+        cell.cut_count.store(ring.reader->cut_count(slot, context), std::memory_order_relaxed);
+    }
+  }
+}
+
+void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
+  ring.bytes_in_window += bytes;
+  const uint64_t window_ns = now_ns - ring.window_start_ns;
+  if (window_ns >= kRateWindowNs) {
+    const uint64_t rate = ring.bytes_in_window * 1'000'000'000u / window_ns;
+    if (ring.window_start_ns != 0) ring.peak_bytes_per_s = std::max(ring.peak_bytes_per_s, rate);
+    ring.bytes_in_window = 0;
+    ring.window_start_ns = now_ns;
+  }
+  if (bytes == 0) return;
+  const uint32_t offered = ring.memory->offered_chunk_count();
+  const uint32_t limit = ring.memory->geometry().chunk_count;
+  if (offered >= limit) return;
+  const uint64_t gap_bytes = ring.peak_bytes_per_s * (kDrainGapNs / 1'000'000u) / 1000u;
+  // Twice what this pass brought: the next one may come late.
+  const uint64_t wanted = std::max(gap_bytes, 2 * bytes) / kChunkCapacityBytes + 1;
+  const uint32_t free_count = ring.memory->free_chunk_count();
+  uint64_t more = wanted > free_count ? wanted - free_count : 0;
+  if (offered < kActiveChunks) more = std::max<uint64_t>(more, kActiveChunks - offered);
+  if (more == 0) return;
+  more = std::min<uint64_t>(round_up(more, kGrowChunks), limit - offered);
+  const uint64_t used = node_bytes_.load(std::memory_order_relaxed);
+  const uint64_t room = settings_.node_bytes > used ? settings_.node_bytes - used : 0;
+  more = std::min(more, room / kChunkBytes);
+  if (more == 0) return;
+  ProcessCell& cell = state_->process(ring.cell);
+  cell.ring_chunks = offered + static_cast<uint32_t>(more);  // before: never offered twice
+  if (!ring.memory->offer(static_cast<uint32_t>(more))) return;
+  node_bytes_.fetch_add(more * kChunkBytes, std::memory_order_relaxed);
+  cell.memory_bytes = ring.memory->committed_bytes();
+}
+
+bool Drainer::drain_to_end(uint32_t cell, uint64_t end_ticks) {
+  const auto it = rings_.find(cell);
+  if (it == rings_.end()) return true;
+  Ring& ring = it->second;
+  current_ = &ring;
+  bool is_done = ring.reader->drain(*this).is_complete;
+  if (is_done) is_done = write_open_calls(ring, end_ticks);
+  read_refused(ring);
+  if (is_done) report_counts(ring);
+  current_ = nullptr;
+  return is_done;
+}
+
+bool Drainer::write_open_calls(Ring& ring, uint64_t end_ticks) {
+  for (uint32_t slot = kMainThreadSlot; slot < ring.reader->slots_used(); ++slot) {
+    const std::vector<Record> calls = ring.reader->open_calls(slot, end_ticks);
+    if (calls.empty()) continue;
+    const uint32_t stream = stream_cell(slot, 0);
+    if (stream == kNoCell) continue;
+    StreamCell& stream_state = state_->stream(stream);
+    if (stream_state.open_calls_written != 0) continue;
+    std::vector<uint8_t> bytes;
+    // Inner calls end first: order of commit.
+    for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
+      const auto* from = reinterpret_cast<const uint8_t*>(&*call);
+      bytes.insert(bytes.end(), from, from + size_t{call->head.slot_count} * kSlotBytes);
+    }
+    if (!append(stream, bytes, static_cast<uint32_t>(calls.size()), nullptr)) return false;
+    stream_state.open_calls_written = 1;
+  }
+  return true;
+}
+
+void Drainer::remove(uint32_t cell) {
+  const auto it = rings_.find(cell);
+  if (it == rings_.end()) return;
+  modes_->remove(it->second.process);
+  node_bytes_.fetch_sub(it->second.memory->committed_bytes(), std::memory_order_relaxed);
+  rings_.erase(it);
+}
+
+void Drainer::report_counts() {
+  for (auto& [cell, ring] : rings_) {
+    report_counts(ring);
+    current_ = &ring;
+    read_refused(ring);
+  }
+  current_ = nullptr;
+}
+
+void Drainer::report_counts(Ring& ring) {
+  std::array<uint64_t, kMaxCounters> now;
+  for (uint32_t slot = kMainThreadSlot; slot < ring.reader->slots_used(); ++slot) {
+    if (!ring.reader->counters(slot, now)) continue;
+    std::array<uint64_t, kMaxCounters>& last = ring.counts[slot];
+    for (uint32_t site = 0; site < kMaxCounters; ++site) {
+      if (now[site] <= last[site]) continue;
+      last[site] = now[site];
+      CountsDefinition counts{};
+      counts.process = ring.process;
+      counts.slot = slot;
+      counts.region = site;
+      counts.call_count = now[site];
+      inbox_->define(ring.process, DefinitionType::kCounts, counts);
+    }
+  }
+}
+
+}  // namespace aon::agent

@@ -1,0 +1,123 @@
+/// The rings of all processes of the node -> staging. Owns the mapped rings and the readers.
+///
+/// Growth: each ring offers its writers more chunks before the free part falls under what
+/// kDrainGapNs at its highest rate so far needs, within the limits of a process and of the node.
+/// Exactly once: see reader.h; an entry of staging carries the position that follows it, and
+/// restore() applies the last one if its worker was killed before it did.
+/// Thread: the drain thread; modes are also written by the housekeeping thread (ModeTable).
+/// Cost: one memcpy per record; a pass over idle rings is a few loads per used slot.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/agent/inbox.h"
+#include "core/agent/staging.h"
+#include "core/agent/state.h"
+#include "core/ring/memory.h"
+#include "core/ring/reader.h"
+
+namespace aon::agent {
+
+constexpr uint64_t kDrainGapNs = 150'000'000;
+constexpr uint32_t kFirstChunks = 64;  ///< 256 KiB, offered at attach
+constexpr uint32_t kRingSlots = 512;   ///< threads at one time, and slot 0
+
+/// The mode words of live rings, for the budget.
+class ModeTable {
+ public:
+  void add(uint32_t process, std::atomic<uint32_t>* modes);
+  void remove(uint32_t process);
+  /// Calls `visit(process, modes)` for each, under the lock.
+  template <class Visit>
+  void for_each(Visit visit) {
+    const std::lock_guard lock(m_);
+    for (const auto& [process, modes] : table_) visit(process, modes);
+  }
+
+ private:
+  std::mutex m_;
+  std::map<uint32_t, std::atomic<uint32_t>*> table_;  ///< guarded by m_
+};
+
+struct DrainSettings {
+  uint64_t ring_bytes;  ///< of one process
+  uint64_t node_bytes;  ///< of all rings
+  bool clock_is_tsc;
+};
+
+struct DrainPass {
+  uint64_t bytes = 0;
+  bool is_complete = true;  ///< false: staging is full
+};
+
+class Drainer : private ring::Sink {
+ public:
+  Drainer(const DrainSettings& settings, State* state, const Staging* staging,
+          const std::atomic<uint64_t>* tail, Inbox* inbox, ModeTable* modes);
+
+  /// Repairs positions after a killed worker. Before the first add.
+  void restore();
+
+  /// Makes the ring of a new process. Returns its descriptor, owned by the drainer.
+  /// Errors: kUnavailable when the node's memory is used up; kIo.
+  Result<int> create(uint32_t cell);
+  RingGeometry geometry(uint32_t cell) const { return rings_.at(cell).memory->geometry(); }
+  /// Maps the ring of a process that an earlier worker accepted.   Errors: kIo.
+  Status attach(uint32_t cell, UniqueFd ring);
+
+  /// Takes what is committed in all rings, then lets rings grow.
+  DrainPass drain(uint64_t now_ns);
+  /// Takes everything of one process that has ended. False: staging is full, call again.
+  bool drain_to_end(uint32_t cell, uint64_t end_ticks);
+  /// Unmaps the ring of a process.
+  void remove(uint32_t cell);
+
+  /// Sends counted calls that changed since the last time.
+  void report_counts();
+
+  uint64_t ring_bytes() const noexcept { return node_bytes_.load(std::memory_order_relaxed); }
+  bool is_empty() const noexcept { return rings_.empty(); }
+
+ private:
+  struct Ring {
+    uint32_t cell;
+    uint32_t process;
+    std::unique_ptr<ring::RingMemory> memory;
+    std::unique_ptr<ring::RingReader> reader;
+    std::vector<uint32_t> streams;  ///< StreamCell by slot and context, kNoCell
+    std::map<uint32_t, std::array<uint64_t, kMaxCounters>> counts;  ///< by slot, as last sent
+    uint64_t bytes_in_window = 0;
+    uint64_t window_start_ns = 0;
+    uint64_t peak_bytes_per_s = 0;
+    bool has_open_calls_written = false;
+  };
+
+  bool take(const ring::Piece& piece) override;
+  void moved(uint32_t slot, uint32_t context, const ring::StreamPosition& position) override;
+
+  uint32_t stream_cell(uint32_t slot, uint32_t context);
+  bool append(uint32_t stream, std::span<const uint8_t> bytes, uint32_t counted,
+              const ring::StreamPosition* position);
+  void adopt(Ring ring);
+  void grow(Ring& ring, uint64_t now_ns, uint64_t bytes);
+  void read_refused(Ring& ring);
+  void report_counts(Ring& ring);
+  bool write_open_calls(Ring& ring, uint64_t end_ticks);
+
+  DrainSettings settings_;
+  State* state_;
+  const Staging* staging_;
+  const std::atomic<uint64_t>* tail_;
+  Inbox* inbox_;
+  ModeTable* modes_;
+  std::map<uint32_t, Ring> rings_;  ///< by cell
+  Ring* current_ = nullptr;         ///< whose pieces take() gets
+  std::atomic<uint64_t> node_bytes_{0};
+};
+
+}  // namespace aon::agent

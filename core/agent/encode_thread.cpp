@@ -1,0 +1,79 @@
+#include "core/agent/encode_thread.h"
+
+#include <chrono>
+
+#include "core/base/log.h"
+
+namespace aon::agent {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kConsumePeriod(20);
+constexpr std::chrono::milliseconds kLeasePeriod(50);
+
+}  // namespace
+
+void EncodeThread::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+bool EncodeThread::restore() {
+  std::unique_lock lock(m_);
+  // Another agent of this launch may still be finishing in the same folder.
+  while (state_->header().has_lease.load(std::memory_order_acquire) ==
+         0) {  // pairs with agent:lease
+    if (is_stopping_) return false;
+    wake_.wait_for(lock, kLeasePeriod);
+  }
+  lock.unlock();
+  const Status status = encoder_->restore();
+  if (!status) AON_LOG_ERROR("spool: %s", status.error().message.c_str());
+  return status.has_value();
+}
+
+void EncodeThread::run() {
+  if (!restore()) {
+    has_failed_.store(true, std::memory_order_release);  // pairs with agent:failed
+    const std::lock_guard lock(m_);
+    done_flushes_ = UINT64_MAX;
+    flushed_.notify_all();
+    return;
+  }
+  Clock::time_point next_flush = Clock::now();
+  std::unique_lock lock(m_);
+  for (;;) {
+    if (!is_stopping_ && wanted_flushes_ == done_flushes_) wake_.wait_for(lock, kConsumePeriod);
+    const uint64_t wanted = wanted_flushes_;
+    const bool is_last = is_stopping_;
+    lock.unlock();
+    encoder_->consume();
+    const Clock::time_point now = Clock::now();
+    if (now >= next_flush || encoder_->wants_flush() || wanted != done_flushes_ || is_last) {
+      encoder_->flush();
+      next_flush = now + std::chrono::milliseconds(flush_ms_);
+    }
+    lock.lock();
+    done_flushes_ = wanted;
+    flushed_.notify_all();
+    if (is_last) return;
+  }
+}
+
+void EncodeThread::flush_all() {
+  std::unique_lock lock(m_);
+  const uint64_t wanted = ++wanted_flushes_;
+  wake_.notify_one();
+  flushed_.wait(lock, [&] { return done_flushes_ >= wanted; });
+}
+
+void EncodeThread::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(m_);
+    is_stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+}  // namespace aon::agent

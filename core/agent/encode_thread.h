@@ -1,0 +1,47 @@
+/// The thread that drives the encoder: consumes at least every 20 ms while something comes, flushes
+/// every `flush_ms` and when much was consumed.
+/// Thread: start, flush_all and stop from the drain thread.   Cost: a condition variable.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "core/agent/encoder.h"
+
+namespace aon::agent {
+
+class EncodeThread {
+ public:
+  EncodeThread(Encoder* encoder, State* state, uint64_t flush_ms)
+      : encoder_(encoder), state_(state), flush_ms_(flush_ms) {}
+  ~EncodeThread() { stop(); }
+
+  void start();
+  /// Wakes it early: staging fills up.
+  void nudge() { wake_.notify_one(); }
+  /// Waits until everything that is in staging and inbox now is written.
+  void flush_all();
+  void stop();
+  /// True when the encoder could not take over its folder.
+  bool has_failed() const noexcept { return has_failed_.load(std::memory_order_acquire); }
+
+ private:
+  void run();
+  bool restore();
+
+  Encoder* encoder_;
+  State* state_;
+  uint64_t flush_ms_;
+  std::atomic<bool> has_failed_{false};
+  std::mutex m_;
+  std::condition_variable wake_;
+  std::condition_variable flushed_;
+  uint64_t wanted_flushes_ = 0;  ///< guarded by m_
+  uint64_t done_flushes_ = 0;    ///< guarded by m_
+  bool is_stopping_ = false;     ///< guarded by m_
+  std::thread thread_;
+};
+
+}  // namespace aon::agent

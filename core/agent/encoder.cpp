@@ -1,0 +1,320 @@
+#include "core/agent/encoder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "core/topology/topology.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr uint64_t kStreamBytesPerBlock = uint64_t{spool::kMaxBlockRecords} * 2 * kSlotBytes;
+
+}  // namespace
+
+std::shared_ptr<Activity> ActivityTable::of(uint32_t process) {
+  const std::lock_guard lock(m_);
+  std::shared_ptr<Activity>& entry = table_[process];
+  if (!entry) entry = std::make_shared<Activity>();
+  return entry;
+}
+
+void ActivityTable::forget(uint32_t process) {
+  const std::lock_guard lock(m_);
+  table_.erase(process);
+}
+
+Encoder::Encoder(const EncoderSettings& settings, State* state, const Staging* staging,
+                 FileSink* sink, Inbox* inbox, ActivityTable* activity)
+    : settings_(settings),
+      state_(state),
+      staging_(staging),
+      inbox_(inbox),
+      activity_(activity),
+      segments_(state, sink, settings.limits),
+      log_(state, sink, settings.definitions_bytes) {}
+
+bool Encoder::wants_flush() const noexcept {
+  const uint64_t taken = read_ - tail_.load(std::memory_order_relaxed);
+  return taken > std::min(staging_->capacity_bytes() / 4, settings_.limits.segment_bytes * 4);
+}
+
+bool Encoder::all_finished() const noexcept {
+  return finished_count_ == state_->header().process_count.load(std::memory_order_acquire);
+}
+
+StreamLog& Encoder::stream(uint32_t cell_index) {
+  const auto it = streams_.find(cell_index);
+  if (it != streams_.end()) return it->second;
+  const StreamCell& cell = state_->stream(cell_index);
+  return streams_
+      .try_emplace(cell_index, cell.process, cell.slot, cell.context,
+                   cell.progress.at(state_->commit()))
+      .first->second;
+}
+
+void Encoder::consume() {
+  take_staging();
+  take_inbox();
+}
+
+void Encoder::take_staging() {
+  const uint64_t head =
+      state_->header().staging_head.load(std::memory_order_acquire);  // pairs with agent:staging
+  while (read_ < head) {
+    const StagingEntry& entry = *staging_->entry(read_);
+    const StreamCell& cell = state_->stream(entry.stream);
+    if (cell.slot == kDefinitionSlot) {
+      take_definitions(cell.process, entry);
+    } else {
+      StreamLog& log = stream(entry.stream);
+      log.push({reinterpret_cast<const uint8_t*>(&entry + 1), entry.record_bytes, entry.counted});
+      if (log.pending_bytes() >= kStreamBytesPerBlock) encode(&log);
+    }
+    read_ += entry.entry_bytes;
+  }
+}
+
+uint32_t Encoder::series_cell(uint32_t process) {
+  const auto it = series_cells_.find(process);
+  if (it != series_cells_.end()) return it->second;
+  const uint32_t cell = state_->find_or_add_stream(process, spool::kSeriesSlot, 0);
+  series_cells_[process] = cell;
+  return cell;
+}
+
+void Encoder::take_inbox() {
+  inbox_->take(&inbox_definitions_, &inbox_samples_);
+  for (const InboxDefinition& definition : inbox_definitions_)
+    log_.of(definition.process).add(static_cast<uint32_t>(definition.type), definition.payload);
+  for (const InboxSample& sample : inbox_samples_) {
+    const uint32_t cell = series_cell(sample.process);
+    if (cell == kNoCell) continue;
+    samples_.push_back(sample);
+    stream(cell).push({reinterpret_cast<const uint8_t*>(&samples_.back().head), 2 * kSlotBytes, 1});
+  }
+}
+
+void Encoder::encode(StreamLog* log) {
+  const std::shared_ptr<Activity> activity =
+      log->slot() == spool::kSeriesSlot ? nullptr : activity_->of(log->process());
+  while (log->is_pending()) {
+    const bool is_chatty =
+        segments_.is_chatty(log->progress().file_bytes) && log->slot() != spool::kSeriesSlot;
+    auto header = segments_.append(
+        log->process(), log->slot(), is_chatty, [&](uint64_t sequence, std::vector<uint8_t>* out) {
+          return log->seal_block(&block_writer_, activity.get(), sequence, out);
+        });
+    if (!header) {
+      AON_LOG_ERROR("block of process %u slot %u: %s", log->process(), log->slot(),
+                    header.error().message.c_str());
+      log->drop_pending();
+      break;
+    }
+    log->progress().file_bytes += header->compressed_bytes;
+  }
+}
+
+void Encoder::flush() {
+  std::vector<uint32_t> ending;
+  const uint32_t process_count =
+      state_->header().process_count.load(std::memory_order_acquire);  // pairs with agent:cells
+  for (uint32_t i = 0; i < process_count; ++i) {
+    const uint32_t phase =
+        state_->process(i).phase.load(std::memory_order_acquire);  // pairs with agent:phase
+    if (phase == static_cast<uint32_t>(ProcessPhase::kDrained)) ending.push_back(i);
+  }
+  consume();
+  for (auto& [cell, log] : streams_) {
+    if (log.is_pending()) encode(&log);
+  }
+  std::vector<spool::BlockHeader> lost;
+  const int error = segments_.flush(&lost);
+  write_losses(lost);
+  write_processes();
+  write_streams();
+  for (uint32_t index : ending) finish_process(index);
+  const int definitions_error = log_.flush();
+  if (definitions_error == 0) retry_failed();
+  report_disk(error != 0 ? error : definitions_error);
+  commit();
+  forget(ending);
+  evict();
+  if (log_.wants_compaction()) {
+    if (Status status = log_.compact(settings_.folder); !status)
+      AON_LOG_WARNING("%s", status.error().message.c_str());
+    commit();
+  }
+  disk_bytes_.store(segments_.total_bytes() + log_.file_bytes(), std::memory_order_relaxed);
+}
+
+void Encoder::write_losses(const std::vector<spool::BlockHeader>& lost) {
+  for (const spool::BlockHeader& header : lost) {
+    const uint32_t cell = state_->find_or_add_stream(header.process, header.slot, header.context);
+    if (cell != kNoCell) stream(cell).add_failed(header);
+  }
+}
+
+void Encoder::retry_failed() {
+  bool is_any = false;
+  for (auto& [cell, log] : streams_) {
+    if (log.progress().failed_count == 0) continue;
+    log_.of(log.process()).add(DefinitionType::kEviction, log.failed());
+    is_any = true;
+  }
+  if (!is_any) return;
+  if (log_.flush() != 0) {
+    log_.discard_buffered();  // the counts stay in the state
+    return;
+  }
+  for (auto& [cell, log] : streams_) {
+    if (log.progress().failed_count == 0) continue;
+    log.clear_failed();
+    log.is_changed = true;
+  }
+}
+
+void Encoder::write_processes() {
+  if (progress_.node_written == 0) {
+    log_.of(spool::kNodeProcess)
+        .add(DefinitionType::kNode, settings_.node, {settings_.host, settings_.launch_id});
+    progress_.node_written = 1;
+  }
+  StateHeader& header = state_->header();
+  const uint32_t count = header.process_count.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count; ++i) {
+    ProcessCell& cell = state_->process(i);
+    if (cell.phase.load(std::memory_order_acquire) == 0) continue;  // pairs with agent:phase
+    const uint64_t last = state_->commit();
+    if (cell.written.at(last) != 0) continue;
+    write_process_start(cell);
+    cell.written.set(last, static_cast<uint32_t>(ProcessPhase::kAttached));
+  }
+}
+
+void Encoder::write_process_start(const ProcessCell& cell) {
+  ProcessStartDefinition start{};
+  start.process = cell.process;
+  start.pid = cell.pid;
+  start.start_time_ticks = cell.start_time_ticks;
+  start.attach_ticks = cell.attach_ticks;
+  start.rank = cell.rank;
+  start.world_size = cell.world_size;
+  spool::DefinitionBlockWriter& writer = log_.of(cell.process);
+  writer.add(DefinitionType::kProcessStart, start, {cell.program, settings_.host});
+  if (const auto binding = topology::binding_of(cell.pid))
+    writer.add_text(DefinitionType::kBinding, *binding);
+}
+
+void Encoder::write_streams() {
+  const uint32_t count =
+      state_->header().stream_count.load(std::memory_order_acquire);  // pairs with agent:cells
+  for (uint32_t i = 0; i < count; ++i) {
+    const StreamCell& cell = state_->stream(i);
+    if (cell.in_use.load(std::memory_order_acquire) == 0) continue;  // pairs with agent:cells
+    if (cell.slot == kDefinitionSlot) continue;
+    const uint64_t refused = cell.refused.load(std::memory_order_relaxed);
+    const auto it = streams_.find(i);
+    const uint64_t cut_count = cell.cut_count.load(std::memory_order_relaxed);
+    if (it == streams_.end() && refused == 0 && cut_count == 0) continue;
+    StreamLog& log = stream(i);
+    if (refused > log.progress().refused || cut_count > log.progress().ring_cut) {
+      log.progress().refused = std::max(log.progress().refused, refused);
+      log.progress().ring_cut = std::max(log.progress().ring_cut, cut_count);
+      log.is_changed = true;
+    }
+    if (log.is_changed) log_.of(log.process()).add(DefinitionType::kStream, log.definition());
+  }
+}
+
+void Encoder::finish_process(uint32_t index) {
+  ProcessCell& cell = state_->process(index);
+  ProcessExitDefinition end{};
+  end.process = cell.process;
+  end.exit_code = cell.exit_code;
+  end.signal = cell.exit_signal;
+  end.end_ticks = cell.end_ticks;
+  end.memory_bytes = cell.memory_bytes;
+  end.cpu_time_ns = cell.cpu_time_ns;
+  log_.of(cell.process).add(DefinitionType::kProcessExit, end);
+  cell.written.set(state_->commit(), static_cast<uint32_t>(ProcessPhase::kFinished));
+}
+
+void Encoder::forget(const std::vector<uint32_t>& ended) {
+  for (uint32_t index : ended) {
+    ProcessCell& cell = state_->process(index);
+    const uint32_t process = cell.process;
+    std::erase_if(streams_, [&](const auto& entry) {
+      return entry.second.process() == process && entry.second.progress().failed_count == 0;
+    });
+    assemblies_.erase(process);
+    series_cells_.erase(process);
+    segments_.close_process(process);
+    activity_->forget(process);
+    ++finished_count_;
+    cell.phase.store(static_cast<uint32_t>(ProcessPhase::kFinished),
+                     std::memory_order_release);  // pairs with agent:phase
+  }
+}
+
+void Encoder::commit() {
+  StateHeader& header = state_->header();
+  const uint64_t last = header.commit.load(std::memory_order_relaxed);
+  for (auto& [cell, log] : streams_) {
+    if (!log.is_changed) continue;
+    state_->stream(cell).progress.set(last, log.progress());
+    log.is_changed = false;
+  }
+  save_assemblies(last);
+  segments_.stage_commit(last);
+  progress_.staging_tail = read_;
+  log_.stage_commit(&progress_);
+  header.progress.set(last, progress_);
+  header.commit.store(last + 1, std::memory_order_release);  // pairs with agent:commit
+  tail_.store(read_, std::memory_order_release);             // pairs with agent:tail
+  samples_.clear();
+}
+
+void Encoder::evict() {
+  while (auto victim = segments_.next_victim()) {
+    for (const auto& [key, tally] : victim->losses) {
+      if (tally.count == 0) continue;
+      LossDefinition loss{};
+      loss.process = victim->name.process;
+      loss.slot = key.first;
+      loss.context = key.second;
+      loss.reason = static_cast<uint32_t>(LossReason::kEvictedByCap);
+      loss.first_sequence = tally.first_sequence;
+      loss.count = tally.count;
+      loss.start_ticks = tally.first_ticks;
+      loss.end_ticks = tally.last_ticks;
+      log_.of(victim->name.process).add(DefinitionType::kEviction, loss);
+    }
+    if (log_.flush() != 0) {
+      log_.discard_buffered();
+      return;  // the disk is full: another time
+    }
+    progress_.evicting = 1;
+    progress_.evicted_process = victim->name.process;
+    progress_.evicted_slot = victim->name.slot ? uint32_t{*victim->name.slot} : kSharedFile;
+    progress_.evicted_segment = victim->name.segment;
+    commit();
+    segments_.remove(victim->name);
+    progress_.evicting = 0;
+  }
+}
+
+void Encoder::report_disk(int error) {
+  if (error == disk_error_.load(std::memory_order_relaxed)) return;
+  disk_error_.store(error, std::memory_order_relaxed);
+  ProviderDefinition state{};
+  state.state = error == 0 ? ProviderState::kOn : ProviderState::kDegraded;
+  const std::string reason = error == 0 ? "" : std::string("cannot write: ") + strerror(error);
+  log_.of(spool::kNodeProcess)
+      .add(DefinitionType::kProvider, state,
+           {"disk", reason, error == 0 ? "" : "free space, or set --spool-dir or --disk"});
+  AON_LOG_WARNING("spool: %s", error == 0 ? "can be written again" : reason.c_str());
+}
+
+}  // namespace aon::agent

@@ -1,0 +1,142 @@
+// What the encoder does with definitions in fragments, and how it takes over from a dead worker.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/agent/encoder.h"
+#include "core/base/file.h"
+#include "core/spool/block_reader.h"
+#include "core/spool/process_index.h"
+
+namespace aon::agent {
+
+void Encoder::take_definitions(uint32_t process, const StagingEntry& entry) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(&entry + 1);
+  for (uint32_t at = 0; at + kSlotBytes <= entry.record_bytes;) {
+    RecordHead head;
+    std::memcpy(&head, bytes + at, sizeof(head));
+    const uint32_t record_bytes = head.slot_count * kSlotBytes;
+    if (!is_valid(head) || at + record_bytes > entry.record_bytes) return;
+    if (head.kind == RecordKind::kDefinition)
+      take_fragment(process, head, {bytes + at + kSlotBytes, record_bytes - kSlotBytes});
+    at += record_bytes;
+  }
+}
+
+void Encoder::take_fragment(uint32_t process, const RecordHead& head,
+                            std::span<const uint8_t> bytes) {
+  Assembly& assembly = assemblies_[process];
+  if (head.a64 == 0) {
+    assembly = {head.id, std::min(head.a32, kMaxDefinitionBytes), {}};
+  } else if (head.a64 != assembly.bytes.size() || head.id != assembly.type) {
+    assembly = {};  // the rest of something that was cut
+    return;
+  }
+  const size_t room = assembly.total_bytes - assembly.bytes.size();
+  const size_t take = std::min(room, bytes.size());
+  assembly.bytes.insert(assembly.bytes.end(), bytes.begin(), bytes.begin() + take);
+  if (assembly.bytes.size() < assembly.total_bytes) return;
+  // Only what a process may define: the agent's own types would let it speak for others.
+  const bool is_allowed = assembly.type != 0 && assembly.type < 32;
+  if (is_allowed && !log_.is_full()) log_.of(process).add(assembly.type, assembly.bytes);
+  assembly = {};
+}
+
+void Encoder::save_assemblies(uint64_t commit) {
+  for (auto& [process, assembly] : assemblies_) {
+    const uint32_t index = process - state_->header().first_process;
+    if (index >= kMaxProcesses) continue;
+    auto& saved = state_->process(index).partial;
+    if (assembly.bytes.empty() && saved.at(commit).byte_count == 0) continue;
+    PartialDefinition partial{};
+    partial.type = assembly.type;
+    partial.total_bytes = assembly.total_bytes;
+    partial.byte_count = static_cast<uint32_t>(assembly.bytes.size());
+    std::copy(assembly.bytes.begin(), assembly.bytes.end(), partial.bytes);
+    saved.set(commit, partial);
+  }
+}
+
+void Encoder::resume_tail() noexcept {
+  state_->discard_uncommitted();
+  progress_ = state_->header().progress.at(state_->commit());
+  read_ = progress_.staging_tail;
+  tail_.store(read_, std::memory_order_release);  // pairs with agent:tail
+}
+
+Status Encoder::restore() {
+  const uint64_t commit = state_->commit();
+  if (Status status = segments_.restore(settings_.folder); !status) return status;
+  if (Status status = log_.restore(settings_.folder); !status) return status;
+  if (progress_.evicting != 0) {
+    spool::SegmentName name;
+    name.process = progress_.evicted_process;
+    if (progress_.evicted_slot != kSharedFile)
+      name.slot = static_cast<uint16_t>(progress_.evicted_slot);
+    name.segment = progress_.evicted_segment;
+    segments_.remove(name);
+    progress_.evicting = 0;
+  }
+  const uint32_t count = state_->header().process_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) {
+    ProcessCell& cell = state_->process(i);
+    if (cell.written.at(commit) == static_cast<uint32_t>(ProcessPhase::kFinished)) {
+      cell.phase.store(static_cast<uint32_t>(ProcessPhase::kFinished), std::memory_order_relaxed);
+      ++finished_count_;
+    }
+    const PartialDefinition& partial = cell.partial.at(commit);
+    if (partial.byte_count == 0) continue;
+    assemblies_[cell.process] = {
+        partial.type, partial.total_bytes, {partial.bytes, partial.bytes + partial.byte_count}};
+  }
+  restore_streams();
+  return {};
+}
+
+void Encoder::restore_streams() {
+  const uint32_t count = state_->header().stream_count.load(std::memory_order_relaxed);
+  std::vector<uint32_t> with_open_regions;
+  for (uint32_t i = 0; i < count; ++i) {
+    const StreamCell& cell = state_->stream(i);
+    if (cell.in_use.load(std::memory_order_relaxed) == 0) continue;
+    const StreamProgress& progress = cell.progress.at(state_->commit());
+    if (progress.failed_count != 0) stream(i);
+    if (progress.open_count != 0) with_open_regions.push_back(i);
+  }
+  auto listed = spool::list_segments(settings_.folder);
+  if (!listed) return;
+  for (uint32_t i : with_open_regions) restore_open_regions(i, *listed);
+}
+
+void Encoder::restore_open_regions(uint32_t cell_index, const SegmentList& listed) {
+  StreamLog& log = stream(cell_index);
+  const auto segments = listed.find(log.process());
+  if (segments == listed.end()) return;
+  auto index = spool::ProcessIndex::build(settings_.folder, log.process(), segments->second);
+  if (!index) return;
+  const auto blocks = index->blocks(log.slot(), log.context());
+  if (blocks.empty()) return;
+  const spool::BlockEntry& last = blocks.back();
+  auto file = open_file(index->file(last.file), O_RDONLY | O_NOFOLLOW);
+  if (!file) return;
+  spool::PayloadReader reader;
+  spool::BlockPosition position{last.offset, {}};
+  uint8_t prefix[spool::kBlockPrefixBytes];
+  auto got = read_at(file->get(), prefix, sizeof(prefix), last.offset);
+  if (!got || *got != sizeof(prefix) || !spool::parse_block_prefix(prefix, &position.header))
+    return;
+  auto payload = reader.read(file->get(), position);
+  spool::BlockDecoder decoder;
+  if (!payload || !decoder.begin(*payload, last.record_count)) return;
+  const auto open = decoder.open_regions();
+  log.open().assign({open.begin(), open.end()});
+  std::vector<Record> records(512);
+  for (;;) {
+    auto decoded = decoder.next(records);
+    if (!decoded || *decoded == 0) return;
+    for (size_t i = 0; i < *decoded; ++i) log.open().follow(records[i].head);
+  }
+}
+
+}  // namespace aon::agent

@@ -1,0 +1,42 @@
+#include "core/agent/file_sink.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace aon::agent {
+
+int FolderSink::open(const std::string& name) {
+  const int fd =
+      ::openat(folder_fd_, name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  return fd >= 0 ? fd : -errno;
+}
+
+void FolderSink::close(int fd) { ::close(fd); }
+
+int FolderSink::write(int fd, std::span<const uint8_t> bytes, uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : EIO;
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+  return 0;
+}
+
+int FolderSink::truncate(int fd, uint64_t bytes) {
+  return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+}
+
+int FolderSink::unlink(const std::string& name) {
+  return ::unlinkat(folder_fd_, name.c_str(), 0) == 0 ? 0 : errno;
+}
+
+int FolderSink::rename(const std::string& from, const std::string& to) {
+  return ::renameat(folder_fd_, from.c_str(), folder_fd_, to.c_str()) == 0 ? 0 : errno;
+}
+
+}  // namespace aon::agent

@@ -1,0 +1,71 @@
+/// What the worker gives the keeper to hold: the descriptors of every process, registered pid and
+/// waiting aon-run, so that the next worker finds them open after the fork. A message is one
+/// packet on their socketpair; the worker answers a client only after the keeper has it.
+///
+///     worker --Keep + descriptors--> keeper --KeepAnswer--> worker --Welcome--> process
+///     worker --Drop----------------> keeper (closes them)
+///
+/// Layout and two helpers. Thread: any.   Errors: false, errno set.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/base/unique_fd.h"
+
+namespace aon::agent {
+
+enum class KeepKind : uint32_t {
+  kProcess = 0,     ///< connection, ring, pidfd
+  kRegistered = 1,  ///< pidfd
+  kWaiter = 2,      ///< connection
+};
+enum class KeepAction : uint32_t { kKeep = 1, kDrop = 2, kFinished = 3 };
+
+struct KeepMessage {
+  KeepAction action;
+  KeepKind kind;
+  uint32_t number;  ///< of the process, or running number of the waiter or registered pid
+  int32_t pid;
+};
+
+constexpr uint32_t kMaxKeptDescriptors = 3;
+
+/// One thing the keeper holds.
+struct Kept {
+  KeepMessage message;
+  std::vector<UniqueFd> descriptors;
+};
+
+/// Sends `bytes` and duplicates of `descriptors` as one packet. Does not wait.
+bool send_packet(int socket, std::span<const uint8_t> bytes, std::span<const int> descriptors);
+
+/// Receives one packet; descriptors are close-on-exec. Returns its bytes, 0 at the end of the
+/// connection, -1 with errno; a packet that was cut is -1 with EMSGSIZE.
+ssize_t receive_packet(int socket, std::span<uint8_t> bytes, std::vector<UniqueFd>* descriptors,
+                       int flags);
+
+template <class T>
+bool send_struct(int socket, const T& value, std::span<const int> descriptors = {}) {
+  return send_packet(socket, {reinterpret_cast<const uint8_t*>(&value), sizeof(T)}, descriptors);
+}
+
+/// The worker's end of the socketpair.
+/// Thread: the drain thread.   Cost: a round trip of about 50 us.
+class KeeperLink {
+ public:
+  explicit KeeperLink(UniqueFd socket) : socket_(std::move(socket)) {}
+  /// Gives the keeper duplicates to hold; true when it has them. Without a keeper (it was killed)
+  /// also true: there will be no next worker.
+  bool keep(KeepKind kind, uint32_t number, int32_t pid, std::span<const int> descriptors);
+  void drop(KeepKind kind, uint32_t number);
+
+ private:
+  UniqueFd socket_;
+};
+
+}  // namespace aon::agent

@@ -1,0 +1,233 @@
+#include "core/agent/keeper.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "core/agent/assemble.h"
+#include "core/agent/folder_scan.h"
+#include "core/agent/handover.h"
+#include "core/agent/proc.h"
+#include "core/agent/protocol.h"
+#include "core/agent/worker.h"
+#include "core/base/lease.h"
+#include "core/base/log.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr int kMaxFruitlessStarts = 8;  ///< workers that died without a commit between them
+constexpr int kFirstPauseMs = 10;
+
+class Keeper {
+ public:
+  explicit Keeper(const Config& config) : config_(config) {}
+  Status prepare();
+  int run();
+
+ private:
+  pid_t start_worker();
+  bool serve_worker(pid_t worker, int* exit_code);
+  bool take_message();
+  void drop(KeepKind kind, uint32_t number);
+  bool take_signals(pid_t worker);
+  void keep_lease();
+  void account_dead_worker(pid_t worker);
+  void answer_waiters(const AssembleOutcome& outcome);
+
+  const Config& config_;
+  UniqueFd listener_;
+  UniqueFd lock_;
+  UniqueFd folder_;
+  UniqueFd state_fd_;
+  UniqueFd staging_fd_;
+  UniqueFd signals_;
+  UniqueFd link_;  ///< our end of the worker's socketpair
+  State state_;
+  Lease lease_;
+  bool has_lease_ = false;
+  std::vector<Kept> kept_;
+};
+
+Status Keeper::prepare() {
+  listener_.reset(config_.arguments.listen_fd);
+  lock_.reset(config_.arguments.lock_fd);
+  auto folder = open_spool_folder(config_);
+  if (!folder) return folder.error();
+  folder_ = std::move(*folder);
+  auto state_fd = State::create();
+  if (!state_fd) return state_fd.error();
+  state_fd_ = std::move(*state_fd);
+  auto staging_fd = Staging::create(config_.staging_bytes);
+  if (!staging_fd) return staging_fd.error();
+  staging_fd_ = std::move(*staging_fd);
+  auto state = State::map(state_fd_.get());
+  if (!state) return state.error();
+  state_ = *state;
+  state_.header().magic = kStateMagic;
+  state_.header().first_process = next_process_number(config_.folder);
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  keep_lease();
+  return {};
+}
+
+void Keeper::keep_lease() {
+  if (has_lease_) {
+    lease_.beat();
+    return;
+  }
+  auto lease = Lease::take(config_.folder + "/agent.lease");
+  if (!lease) {
+    if (lease.error().code == Code::kBusy) return;  // an earlier agent still finishes
+    AON_LOG_WARNING("lease: %s", lease.error().message.c_str());
+  } else {
+    lease_ = std::move(*lease);
+  }
+  has_lease_ = true;
+  state_.header().has_lease.store(1, std::memory_order_release);  // pairs with agent:lease
+}
+
+pid_t Keeper::start_worker() {
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return -1;
+  UniqueFd ours(pair[0]);
+  UniqueFd theirs(pair[1]);
+  ++state_.header().worker_count;
+  const pid_t pid = ::fork();
+  if (pid != 0) {
+    link_ = std::move(ours);
+    return pid;
+  }
+  ours.reset();
+  link_.reset();
+  lock_.reset();
+  lease_.forget();
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  WorkerInputs inputs{&config_,      listener_.get(),   state_fd_.get(), staging_fd_.get(),
+                      folder_.get(), std::move(theirs), &kept_};
+  ::_exit(run_worker(std::move(inputs)));
+}
+
+void Keeper::drop(KeepKind kind, uint32_t number) {
+  std::erase_if(kept_, [&](const Kept& kept) {
+    return kept.message.kind == kind && kept.message.number == number;
+  });
+}
+
+/// Handles one message. False: there is none.
+bool Keeper::take_message() {
+  Kept kept;
+  const ssize_t got =
+      receive_packet(link_.get(), {reinterpret_cast<uint8_t*>(&kept.message), sizeof(kept.message)},
+                     &kept.descriptors, MSG_DONTWAIT);
+  if (got == 0) link_.reset();
+  if (got != static_cast<ssize_t>(sizeof(kept.message))) return false;
+  const KeepMessage message = kept.message;
+  drop(message.kind, message.number);
+  if (message.action != KeepAction::kKeep) return true;
+  const uint32_t answer = kept.descriptors.empty() ? 0 : 1;
+  if (answer == 1) kept_.push_back(std::move(kept));
+  send_struct(link_.get(), answer);
+  return true;
+}
+
+/// Reads pending signals. True: the worker has ended.
+bool Keeper::take_signals(pid_t worker) {
+  signalfd_siginfo info{};
+  bool has_ended = false;
+  while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGCHLD) {
+      siginfo_t child{};
+      ::waitid(P_PID, static_cast<id_t>(worker), &child, WEXITED | WNOHANG | WNOWAIT);
+      has_ended = has_ended || child.si_pid == worker;
+    } else {
+      ::kill(worker, SIGTERM);
+    }
+  }
+  return has_ended;
+}
+
+void Keeper::account_dead_worker(pid_t worker) {
+  // Its zombie still shows what it used; the budget must not forget it.
+  state_.header().dead_workers_cpu_ns += proc::cpu_time_ns(worker);
+}
+
+/// True: the worker has ended by itself; `exit_code` is its own.
+bool Keeper::serve_worker(pid_t worker, int* exit_code) {
+  for (;;) {
+    pollfd fds[2] = {{signals_.get(), POLLIN, 0}, {link_.get(), POLLIN, 0}};
+    const int timeout_ms = has_lease_ ? kLeaseBeatSeconds * 1000 : 50;
+    const int ready = ::poll(fds, link_ ? 2 : 1, timeout_ms);
+    if (ready == 0) keep_lease();
+    if (link_ && fds[1].revents != 0) take_message();
+    if (fds[0].revents == 0 || !take_signals(worker)) continue;
+    while (link_ && take_message()) {
+    }
+    account_dead_worker(worker);
+    int status = 0;
+    while (::waitpid(worker, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (!WIFEXITED(status)) return false;
+    *exit_code = WEXITSTATUS(status);
+    return true;
+  }
+}
+
+int Keeper::run() {
+  int fruitless = 0;
+  int exit_code = 1;
+  for (;;) {
+    const uint64_t commit = state_.commit();
+    const pid_t worker = start_worker();
+    if (worker < 0) return 1;
+    if (serve_worker(worker, &exit_code)) break;
+    fruitless = state_.commit() == commit ? fruitless + 1 : 0;
+    AON_LOG_WARNING("worker %d was killed; starting another", worker);
+    if (fruitless > kMaxFruitlessStarts) return 1;
+    if (fruitless > 1) ::usleep(static_cast<useconds_t>(kFirstPauseMs * 1000) << fruitless);
+  }
+  listener_.reset();
+  lock_.reset();
+  AssembleOutcome outcome{false, "the agent could not write its spool"};
+  if (exit_code == 0) outcome = assemble(config_, [this] { keep_lease(); });
+  answer_waiters(outcome);
+  lease_.release();
+  return exit_code;
+}
+
+void Keeper::answer_waiters(const AssembleOutcome& outcome) {
+  Done done{};
+  done.header = {kProtocolMagic, kProtocolVersion, MessageType::kDone, sizeof(Done)};
+  done.complete = outcome.is_complete ? 1 : 0;
+  outcome.text.copy(done.text, sizeof(done.text) - 1);
+  for (const Kept& kept : kept_) {
+    if (kept.message.kind == KeepKind::kWaiter) send_struct(kept.descriptors[0].get(), done);
+  }
+}
+
+}  // namespace
+
+int run_keeper(const Config& config) {
+  Keeper keeper(config);
+  if (Status status = keeper.prepare(); !status) {
+    AON_LOG_ERROR("%s", status.error().message.c_str());
+    return 1;
+  }
+  return keeper.run();
+}
+
+}  // namespace aon::agent

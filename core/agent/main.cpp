@@ -1,0 +1,98 @@
+// aon-agent: leaves everything it inherited from the rank that started it, then becomes the keeper.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <vector>
+
+#include "core/agent/affinity.h"
+#include "core/agent/config.h"
+#include "core/agent/keeper.h"
+#include "core/base/log.h"
+
+namespace aon::agent {
+namespace {
+
+void close_range_of(unsigned first, unsigned last) {
+  if (first <= last) ::syscall(SYS_close_range, first, last, 0);
+}
+
+/// Descriptors of the rank: an open PMI_FD or pipe of ours would keep its launcher waiting.
+void close_inherited(int first_kept, int second_kept) {
+  const auto low = static_cast<unsigned>(first_kept < second_kept ? first_kept : second_kept);
+  const auto high = static_cast<unsigned>(first_kept < second_kept ? second_kept : first_kept);
+  close_range_of(3, low - 1);
+  close_range_of(low + 1, high - 1);
+  close_range_of(high + 1, ~0u);
+}
+
+void close_inherited(const AgentArguments& arguments) {
+  if (arguments.lock_fd >= 3) {
+    close_inherited(arguments.listen_fd, arguments.lock_fd);
+  } else {
+    close_inherited(arguments.listen_fd, arguments.listen_fd);
+  }
+  ::fcntl(arguments.listen_fd, F_SETFD, FD_CLOEXEC);
+  if (arguments.lock_fd >= 3) ::fcntl(arguments.lock_fd, F_SETFD, FD_CLOEXEC);
+  const int null = ::open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < 3 && null >= 0; ++fd) ::dup2(null, fd);
+  if (null > 2) ::close(null);
+}
+
+void reset_signals() {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &action, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// Everything that a child of a rank inherits and an agent must not keep.
+void leave_the_rank(const Config& config) {
+  ::setsid();
+  reset_signals();
+  ::umask(077);
+  if (::getpriority(PRIO_PROCESS, 0) > 0) ::setpriority(PRIO_PROCESS, 0, 0);
+  sched_param parameters{};
+  ::sched_setscheduler(0, SCHED_OTHER, &parameters);
+  affinity::reset();
+  raise_descriptor_limit();
+  close_inherited(config.arguments);
+  if (::chdir("/") != 0) AON_LOG_DEBUG("cannot change to /");
+}
+
+int run(int argc, char** argv) {
+  auto config = read_config({argv + 1, argv + argc});
+  if (!config) {
+    std::fprintf(stderr, "aon-agent: %s\n", config.error().message.c_str());
+    return 2;
+  }
+  leave_the_rank(*config);
+  const std::string log = config->job_folder + "/agent." + config->node + ".log";
+  set_log_name("aon-agent");
+  if (Status status = set_log_file(log.c_str()); !status) return 1;
+  const int code = run_keeper(*config);
+  struct stat status {};
+  if (::stat(log.c_str(), &status) == 0 && status.st_size == 0) ::unlink(log.c_str());
+  return code;
+}
+
+}  // namespace
+}  // namespace aon::agent
+
+int main(int argc, char** argv) { return aon::agent::run(argc, argv); }

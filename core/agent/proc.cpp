@@ -1,0 +1,124 @@
+#include "core/agent/proc.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace aon::agent::proc {
+namespace {
+
+/// As in linux/pidfd.h of 6.15 and later, which Debian 12 lacks.
+struct PidfdInfo {
+  uint64_t mask;
+  uint64_t cgroup_id;
+  uint32_t pid;
+  uint32_t tgid;
+  uint32_t ppid;
+  uint32_t credentials[8];
+  int32_t exit_code;
+};
+static_assert(sizeof(PidfdInfo) == 64);
+constexpr uint64_t kPidfdInfoExit = 1u << 3;
+constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
+
+/// Fields of /proc/PID/stat behind the name, the first one being field 3.
+struct StatFields {
+  char state = 0;
+  uint64_t user_ticks = 0;
+  uint64_t system_ticks = 0;
+  uint64_t start_time = 0;
+  int exit_code = 0;
+};
+
+size_t read_small(const char* path, char* out, size_t room) noexcept {
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t bytes = ::read(fd, out, room - 1);
+  ::close(fd);
+  out[bytes > 0 ? bytes : 0] = '\0';
+  return bytes > 0 ? static_cast<size_t>(bytes) : 0;
+}
+
+std::optional<StatFields> read_stat(pid_t pid) noexcept {
+  char path[64];
+  char text[1024];
+  std::snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+  if (read_small(path, text, sizeof(text)) == 0) return std::nullopt;
+  char* at = std::strrchr(text, ')');
+  if (at == nullptr) return std::nullopt;
+  StatFields fields;
+  int field = 2;
+  char* save = nullptr;
+  for (char* word = ::strtok_r(at + 1, " ", &save); word != nullptr;
+       word = ::strtok_r(nullptr, " ", &save)) {
+    ++field;
+    if (field == 3) fields.state = *word;
+    if (field == 14) fields.user_ticks = std::strtoull(word, nullptr, 10);
+    if (field == 15) fields.system_ticks = std::strtoull(word, nullptr, 10);
+    if (field == 22) fields.start_time = std::strtoull(word, nullptr, 10);
+    if (field == 52) fields.exit_code = std::atoi(word);
+  }
+  return fields;
+}
+
+ExitStatus decode(int wait_status) noexcept {
+  ExitStatus status;
+  status.signal = wait_status & 0x7f;
+  status.exit_code = status.signal == 0 ? (wait_status >> 8) & 0xff : -1;
+  return status;
+}
+
+}  // namespace
+
+int open_pidfd(pid_t pid) noexcept { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+
+bool has_ended(int pidfd) noexcept {
+  pollfd poll_fd{pidfd, POLLIN, 0};
+  return ::poll(&poll_fd, 1, 0) > 0;
+}
+
+std::optional<ExitStatus> exit_status(int pidfd, pid_t pid, uint64_t start_time) noexcept {
+  const auto stat = read_stat(pid);
+  if (stat && stat->start_time == start_time && stat->state == 'Z') return decode(stat->exit_code);
+  PidfdInfo info{};
+  info.mask = kPidfdInfoExit;
+  if (::ioctl(pidfd, kPidfdGetInfo, &info) != 0 || (info.mask & kPidfdInfoExit) == 0)
+    return std::nullopt;
+  return decode(info.exit_code);
+}
+
+uint64_t cpu_time_ns(pid_t pid) noexcept {
+  const auto stat = read_stat(pid);
+  if (!stat) return 0;
+  const auto hz = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+  return (stat->user_ticks + stat->system_ticks) * (1'000'000'000u / hz);
+}
+
+uint64_t start_time_ticks(pid_t pid) noexcept {
+  const auto stat = read_stat(pid);
+  return stat ? stat->start_time : 0;
+}
+
+uint64_t own_resident_bytes() noexcept {
+  char text[128];
+  if (read_small("/proc/self/statm", text, sizeof(text)) == 0) return 0;
+  char* end = nullptr;
+  std::strtoull(text, &end, 10);
+  return std::strtoull(end, nullptr, 10) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+uint64_t own_cpu_time_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace aon::agent::proc

@@ -1,0 +1,259 @@
+#include "core/agent/segments.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/base/log.h"
+#include "core/spool/block_reader.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr uint32_t kMaxOpenFiles = 256;
+constexpr size_t kBufferBytes = 1u << 20;  ///< written early when a buffer passes it
+
+uint32_t owner_slot(const spool::SegmentName& name) {
+  return name.slot ? uint32_t{*name.slot} : kSharedFile;
+}
+
+void add_header(const spool::BlockPosition& position, void* tally) {
+  const spool::BlockHeader& header = position.header;
+  (*static_cast<TallyMap*>(tally))[{header.slot, header.context}].add(header);
+}
+
+}  // namespace
+
+void StreamTally::add(const spool::BlockHeader& header) noexcept {
+  if (header.counted_count == 0) return;
+  if (count == 0 || header.first_sequence < first_sequence) first_sequence = header.first_sequence;
+  if (count == 0 || header.first_ticks < first_ticks) first_ticks = header.first_ticks;
+  last_ticks = std::max(last_ticks, header.last_ticks);
+  count += header.counted_count;
+}
+
+uint64_t Segments::Owner::total() const noexcept {
+  uint64_t sum = 0;
+  for (const Segment& segment : segments) sum += segment.bytes;
+  return sum;
+}
+
+Segments::~Segments() {
+  for (auto& [key, owner] : owners_) close_file(owner);
+}
+
+spool::SegmentName Segments::name_of(const OwnerKey& key, uint32_t segment) const {
+  spool::SegmentName name;
+  name.process = key.first;
+  if (key.second != kSharedFile) name.slot = static_cast<uint16_t>(key.second);
+  name.segment = segment;
+  return name;
+}
+
+void Segments::find_cells() {
+  const uint64_t commit = state_->commit();
+  const uint32_t count = state_->header().file_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) {
+    const FileCell& cell = state_->file(i);
+    const FileProgress& progress = cell.progress.at(commit);
+    Owner& owner = owners_[{cell.process, cell.slot}];
+    owner.cell = i;
+    owner.has_current = progress.in_use != 0;
+    owner.block_sequence = progress.block_sequence;
+    owner.next_segment = std::max(progress.segment, cell.first_segment);
+  }
+}
+
+Status Segments::restore(const std::string& folder) {
+  find_cells();
+  auto listed = spool::list_segments(folder);
+  if (!listed) return listed.error();
+  for (const auto& [process, names] : *listed) {
+    for (const spool::SegmentName& name : names) {
+      if (Status status = restore_segment(folder, name); !status) return status;
+    }
+  }
+  for (auto& [key, owner] : owners_) {
+    // A current segment without a file had no block yet.
+    const bool is_there =
+        !owner.segments.empty() && owner.segments.back().number == owner.next_segment;
+    if (owner.has_current && !is_there) owner.segments.push_back({owner.next_segment, 0, {}});
+    if (owner.has_current) ++owner.next_segment;
+  }
+  return {};
+}
+
+Status Segments::restore_segment(const std::string& folder, const spool::SegmentName& name) {
+  const OwnerKey key{name.process, owner_slot(name)};
+  const std::string file = spool::segment_file_name(name);
+  Owner& owner = owners_[key];
+  Segment segment{name.segment, 0, {}};
+  if (owner.cell == kNoCell || name.segment < state_->file(owner.cell).first_segment) {
+    owner.next_segment = std::max(owner.next_segment, name.segment + 1);  // of an earlier agent
+  } else if (name.segment >= owner.next_segment) {
+    if (name.segment > owner.next_segment || !owner.has_current) {
+      sink_->unlink(file);  // created after the last commit
+      return {};
+    }
+    const int fd = sink_->open(file);
+    if (fd < 0) return Error{Code::kIo, "cannot open segment " + file};
+    const FileProgress& progress = state_->file(owner.cell).progress.at(state_->commit());
+    sink_->truncate(fd, progress.bytes);
+    sink_->close(fd);
+  }
+  auto scan = spool::scan_headers(folder + "/" + file, add_header, &segment.tally);
+  if (!scan) return scan.error();
+  segment.bytes = scan->valid_bytes;
+  total_bytes_ += segment.bytes;
+  owner.segments.push_back(std::move(segment));
+  return {};
+}
+
+Segments::Owner& Segments::owner_of(uint32_t process, uint32_t slot) {
+  Owner& owner = owners_[{process, slot}];
+  if (owner.cell != kNoCell) return owner;
+  StateHeader& header = state_->header();
+  const uint32_t index = header.file_count.load(std::memory_order_relaxed);
+  if (index == kMaxFiles) return owner;
+  FileCell& cell = state_->file(index);
+  cell.process = process;
+  cell.slot = slot;
+  cell.first_segment = owner.next_segment;
+  header.file_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
+  owner.cell = index;
+  return owner;
+}
+
+void Segments::end_segment(Owner& owner) {
+  close_file(owner);
+  owner.has_current = false;
+  owner.block_sequence = 0;
+  owner.is_changed = true;
+}
+
+Result<spool::BlockHeader> Segments::append(uint32_t process, uint16_t slot, bool is_chatty,
+                                            const Seal& seal) {
+  const uint32_t file_slot = is_chatty ? uint32_t{slot} : kSharedFile;
+  const OwnerKey key{process, file_slot};
+  Owner& owner = owner_of(process, file_slot);
+  if (owner.cell == kNoCell) return Error{Code::kUnavailable, "too many segment files"};
+  if (owner.has_current &&
+      owner.segments.back().bytes + owner.buffer.size() >= limits_.segment_bytes) {
+    // Lost blocks of a full disk are found again by the caller's next flush().
+    if (owner.buffer.empty() || write_buffer(key, owner) == 0) end_segment(owner);
+  }
+  if (!owner.has_current) {
+    owner.segments.push_back({owner.next_segment++, 0, {}});
+    owner.has_current = true;
+    owner.block_sequence = 0;
+    owner.is_changed = true;
+  }
+  auto header = seal(owner.block_sequence, &owner.buffer);
+  if (!header || header->record_count == 0) return header;
+  ++owner.block_sequence;
+  owner.buffered.push_back(*header);
+  if (owner.buffer.size() >= kBufferBytes) write_buffer(key, owner);
+  return header;
+}
+
+int Segments::open_current(const OwnerKey& key, Owner& owner) {
+  if (owner.fd >= 0) return 0;
+  if (open_file_count_ >= kMaxOpenFiles) {
+    for (auto& [other, one] : owners_) close_file(one);
+  }
+  const int fd = sink_->open(spool::segment_file_name(name_of(key, owner.segments.back().number)));
+  if (fd < 0) return -fd;
+  owner.fd = fd;
+  ++open_file_count_;
+  return 0;
+}
+
+void Segments::close_file(Owner& owner) {
+  if (owner.fd < 0) return;
+  sink_->close(owner.fd);
+  owner.fd = -1;
+  --open_file_count_;
+}
+
+int Segments::write_buffer(const OwnerKey& key, Owner& owner) {
+  Segment& segment = owner.segments.back();
+  int error = open_current(key, owner);
+  if (error == 0) {
+    error = sink_->write(owner.fd, owner.buffer, segment.bytes);
+    if (error != 0) sink_->truncate(owner.fd, segment.bytes);
+  }
+  if (error != 0) return error;  // kept in the buffer: flush() decides
+  segment.bytes += owner.buffer.size();
+  total_bytes_ += owner.buffer.size();
+  for (const spool::BlockHeader& header : owner.buffered)
+    segment.tally[{header.slot, header.context}].add(header);
+  owner.buffer.clear();
+  owner.buffered.clear();
+  owner.is_changed = true;
+  return 0;
+}
+
+int Segments::flush(std::vector<spool::BlockHeader>* lost) {
+  int last_error = 0;
+  for (auto& [key, owner] : owners_) {
+    if (owner.buffer.empty()) continue;
+    const int error = write_buffer(key, owner);
+    if (error == 0) continue;
+    last_error = error;
+    lost->insert(lost->end(), owner.buffered.begin(), owner.buffered.end());
+    owner.block_sequence -= owner.buffered.size();
+    owner.buffer.clear();
+    owner.buffered.clear();
+  }
+  return last_error;
+}
+
+void Segments::stage_commit(uint64_t commit) {
+  for (auto& [key, owner] : owners_) {
+    if (!owner.is_changed || owner.cell == kNoCell) continue;
+    FileProgress progress{};
+    progress.in_use = owner.has_current ? 1 : 0;
+    progress.bytes = owner.has_current ? owner.segments.back().bytes : 0;
+    progress.block_sequence = owner.block_sequence;
+    progress.segment = owner.has_current ? owner.segments.back().number : owner.next_segment;
+    state_->file(owner.cell).progress.set(commit, progress);
+    owner.is_changed = false;
+  }
+}
+
+std::optional<Victim> Segments::next_victim() {
+  if (total_bytes_ <= limits_.total_bytes) return std::nullopt;
+  const OwnerKey* key = nullptr;
+  Owner* largest = nullptr;
+  uint64_t largest_bytes = 0;
+  for (auto& [candidate, owner] : owners_) {
+    const uint64_t bytes = owner.total();
+    if (bytes <= largest_bytes) continue;
+    key = &candidate;
+    largest = &owner;
+    largest_bytes = bytes;
+  }
+  if (largest == nullptr) return std::nullopt;
+  if (largest->segments.size() == 1 && largest->has_current) end_segment(*largest);
+  const Segment& oldest = largest->segments.front();
+  return Victim{name_of(*key, oldest.number), oldest.bytes, oldest.tally};
+}
+
+void Segments::remove(const spool::SegmentName& name) {
+  const int error = sink_->unlink(spool::segment_file_name(name));
+  if (error != 0 && error != ENOENT) AON_LOG_WARNING("cannot remove a segment: errno %d", error);
+  Owner& owner = owners_[{name.process, owner_slot(name)}];
+  const auto it = std::find_if(owner.segments.begin(), owner.segments.end(),
+                               [&](const Segment& s) { return s.number == name.segment; });
+  if (it == owner.segments.end()) return;
+  total_bytes_ -= it->bytes;
+  owner.segments.erase(it);
+}
+
+void Segments::close_process(uint32_t process) {
+  for (auto it = owners_.lower_bound({process, 0}); it != owners_.end(); ++it) {
+    if (it->first.first != process) break;
+    close_file(it->second);
+  }
+}
+
+}  // namespace aon::agent

@@ -1,0 +1,133 @@
+/// The segment files of a node's spool: which block goes to which file, how much there is, and
+/// which whole segment goes when there is too much.
+///
+/// An owner is a process (all its streams share a series of segments) or one chatty slot of a
+/// process, which fills a series of its own and so evicts itself first. Blocks are buffered per
+/// owner and written once per flush. The offset, block number and segment of every owner are
+/// Versioned in its FileCell: restore() cuts what was written after the last commit.
+///
+///     segment: absent --first block--> current --limit reached--> closed --cap--> evicted
+///
+/// Thread: the encode thread.   Cost: one write per owner and flush, 100 bytes per stream and
+/// segment.   Errors: a failed write is returned as headers of the blocks that are lost; later
+/// writes try again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/agent/file_sink.h"
+#include "core/agent/state.h"
+#include "core/spool/files.h"
+#include "core/spool/format.h"
+
+namespace aon::agent {
+
+/// Records of one stream that share a fate.
+struct StreamTally {
+  uint64_t first_sequence = 0;
+  uint64_t count = 0;  ///< counted records
+  uint64_t first_ticks = 0;
+  uint64_t last_ticks = 0;
+  void add(const spool::BlockHeader& header) noexcept;
+};
+using StreamKey = std::pair<uint16_t, uint16_t>;  ///< slot, context
+using TallyMap = std::map<StreamKey, StreamTally>;
+
+struct SegmentLimits {
+  uint64_t total_bytes;    ///< of all segments
+  uint64_t segment_bytes;  ///< of one
+  uint64_t chatty_bytes;   ///< a slot that wrote more fills segments of its own
+};
+
+/// What goes: the caller writes the losses, commits, then calls remove().
+struct Victim {
+  spool::SegmentName name;
+  uint64_t bytes = 0;
+  TallyMap losses;
+};
+
+class Segments {
+ public:
+  /// Encodes one block with the number it gets in its file.
+  using Seal =
+      std::function<Result<spool::BlockHeader>(uint64_t block_sequence, std::vector<uint8_t>* out)>;
+
+  Segments(State* state, FileSink* sink, SegmentLimits limits)
+      : state_(state), sink_(sink), limits_(limits) {}
+  ~Segments();
+  Segments(const Segments&) = delete;
+  Segments& operator=(const Segments&) = delete;
+
+  /// Takes over the files in `folder`: cuts those of this agent to the last commit, removes what
+  /// was created after it, and counts the rest.   Errors: kIo.
+  Status restore(const std::string& folder);
+
+  /// Buffers the block of (process, slot) that `seal` makes.   Errors: of `seal`.
+  Result<spool::BlockHeader> append(uint32_t process, uint16_t slot, bool is_chatty,
+                                    const Seal& seal);
+
+  /// Writes all buffers; blocks that could not be written go to `lost`.
+  /// Returns the errno of the last failure, or 0.
+  int flush(std::vector<spool::BlockHeader>* lost);
+
+  /// Stores the state of all changed files as part of the commit after `commit`.
+  void stage_commit(uint64_t commit);
+
+  /// The segment that must go to keep the limit, if any. Everything must be flushed. Ends the
+  /// current segment of its owner when that is the one.
+  std::optional<Victim> next_victim();
+  /// Unlinks it and forgets it.
+  void remove(const spool::SegmentName& name);
+
+  /// Closes the files of a process that has ended.
+  void close_process(uint32_t process);
+
+  uint64_t total_bytes() const noexcept { return total_bytes_; }
+  bool is_chatty(uint64_t stream_bytes) const noexcept {
+    return stream_bytes > limits_.chatty_bytes;
+  }
+
+ private:
+  struct Segment {
+    uint32_t number = 0;
+    uint64_t bytes = 0;
+    TallyMap tally;
+  };
+  struct Owner {
+    uint32_t cell = kNoCell;        ///< kNoCell: left by an earlier agent, never written again
+    std::vector<Segment> segments;  ///< oldest first; the last one is current if has_current
+    bool has_current = false;
+    bool is_changed = false;
+    uint64_t block_sequence = 0;
+    uint32_t next_segment = 0;
+    int fd = -1;
+    std::vector<uint8_t> buffer;
+    std::vector<spool::BlockHeader> buffered;
+    uint64_t total() const noexcept;
+  };
+  using OwnerKey = std::pair<uint32_t, uint32_t>;  ///< process, slot or kSharedFile
+
+  Owner& owner_of(uint32_t process, uint32_t slot);
+  spool::SegmentName name_of(const OwnerKey& key, uint32_t segment) const;
+  Status restore_segment(const std::string& folder, const spool::SegmentName& name);
+  void find_cells();
+  int write_buffer(const OwnerKey& key, Owner& owner);
+  int open_current(const OwnerKey& key, Owner& owner);
+  void close_file(Owner& owner);
+  void end_segment(Owner& owner);
+
+  State* state_;
+  FileSink* sink_;
+  SegmentLimits limits_;
+  std::map<OwnerKey, Owner> owners_;
+  uint64_t total_bytes_ = 0;
+  uint32_t open_file_count_ = 0;
+};
+
+}  // namespace aon::agent

@@ -1,0 +1,343 @@
+#include "core/agent/server.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/agent/affinity.h"
+#include "core/base/log.h"
+
+namespace aon::agent {
+namespace {
+
+enum EventKind : uint32_t { kListener = 0, kProcess, kPidfd, kRegistered, kConnection };
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kStatusWaitNs = 200 * kMs;     ///< for somebody to reap it, or for an exec
+constexpr uint64_t kGraceNs = 50 * kMs;           ///< after the last process
+constexpr uint64_t kExpectedWaitNs = 2000 * kMs;  ///< for ranks that were announced
+constexpr uint64_t kOrphanWaitNs = 30'000 * kMs;  ///< for the first one
+constexpr uint64_t kSilentWaitNs = 1000 * kMs;    ///< for the first word on a connection
+
+bool is_whole(const MessageHeader& header, size_t byte_count) {
+  return header.magic == kProtocolMagic && header.version == kProtocolVersion &&
+         header.bytes == byte_count;
+}
+
+template <class T>
+bool read_message(const uint8_t* bytes, size_t byte_count, T* message) {
+  if (byte_count != sizeof(T)) return false;
+  std::memcpy(message, bytes, sizeof(T));
+  return true;
+}
+
+}  // namespace
+
+uint64_t monotonic_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+Server::Server(int listen_fd, State* state, Drainer* drainer, KeeperLink* keeper,
+               ProcessListener* listener)
+    : listen_fd_(listen_fd),
+      state_(state),
+      drainer_(drainer),
+      keeper_(keeper),
+      listener_(listener),
+      tick_source_(clock::choose_tick_source()),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      last_event_ns_(monotonic_ns()),
+      first_ns_(last_event_ns_) {
+  watch(listen_fd_, kListener, 0, EPOLLIN);
+}
+
+void Server::watch(int fd, uint32_t kind, uint32_t number, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = (uint64_t{kind} << 32) | number;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    AON_LOG_ERROR("epoll: %s", strerror(errno));
+}
+
+void Server::adopt(const std::vector<Kept>& kept) {
+  for (const Kept& one : kept) {
+    std::vector<UniqueFd> copies;
+    for (const UniqueFd& fd : one.descriptors) copies.emplace_back(::dup(fd.get()));
+    const uint32_t number = one.message.number;
+    if (one.message.kind == KeepKind::kWaiter) continue;  // the keeper answers it
+    if (one.message.kind == KeepKind::kRegistered) {
+      add_registered(number, std::move(copies[0]));
+      continue;
+    }
+    const uint32_t cell = number - state_->header().first_process;
+    const uint32_t phase = state_->process(cell).phase.load(std::memory_order_acquire);
+    if (phase == 0 || phase >= static_cast<uint32_t>(ProcessPhase::kDrained) ||
+        copies.size() != 3) {
+      keeper_->drop(KeepKind::kProcess, number);
+      continue;
+    }
+    if (Status status = drainer_->attach(cell, std::move(copies[1])); !status) {
+      AON_LOG_ERROR("process %u: %s", number, status.error().message.c_str());
+      continue;
+    }
+    Process& process = processes_[cell];
+    process = {cell, std::move(copies[0]), std::move(copies[2]), 0, false, false};
+    watch(process.connection.get(), kProcess, cell, EPOLLIN | EPOLLRDHUP);
+    if (process.pidfd) watch(process.pidfd.get(), kPidfd, cell, EPOLLIN);
+    if (phase == static_cast<uint32_t>(ProcessPhase::kEnded)) process.ended_ns = monotonic_ns();
+    listener_->process_started(number, state_->process(cell).pid, state_->process(cell).rank);
+  }
+}
+
+void Server::poll(int timeout_ms) {
+  epoll_event events[64];
+  const int count = ::epoll_wait(epoll_.get(), events, 64, timeout_ms);
+  for (int i = 0; i < count; ++i) {
+    const auto kind = static_cast<uint32_t>(events[i].data.u64 >> 32);
+    const auto number = static_cast<uint32_t>(events[i].data.u64);
+    if (kind == kListener) accept_all();
+    if (kind == kProcess || kind == kPidfd) end_process(number);
+    if (kind == kRegistered) registered_gone(number);
+    if (kind == kConnection) receive(number);
+  }
+}
+
+void Server::accept_all() {
+  for (;;) {
+    UniqueFd fd(::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd) return;
+    ucred peer{};
+    socklen_t bytes = sizeof(peer);
+    if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
+        peer.uid != ::geteuid()) {
+      AON_LOG_WARNING("refused a connection of uid %u", peer.uid);
+      continue;
+    }
+    const uint32_t id = state_->header().connection_count.fetch_add(1, std::memory_order_relaxed);
+    last_event_ns_ = monotonic_ns();
+    Connection& connection = connections_[id];
+    connection.fd = std::move(fd);
+    connection.since_ns = last_event_ns_;
+    watch(connection.fd.get(), kConnection, id, EPOLLIN | EPOLLRDHUP);
+    receive(id);
+  }
+}
+
+void Server::receive(uint32_t id) {
+  for (;;) {
+    const auto it = connections_.find(id);
+    if (it == connections_.end()) return;
+    alignas(8) uint8_t bytes[kMaxMessageBytes];
+    std::vector<UniqueFd> unwanted;
+    const ssize_t got = receive_packet(it->second.fd.get(), bytes, &unwanted, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (got > 0 && handle(id, it->second, bytes, static_cast<size_t>(got))) continue;
+    // A hang-up, or not our protocol. An aon-run that exec()s its program hangs up here.
+    if (connections_.count(id) != 0 && it->second.is_waiter) keeper_->drop(KeepKind::kWaiter, id);
+    connections_.erase(id);
+    return;
+  }
+}
+
+bool Server::handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count) {
+  MessageHeader header{};
+  if (byte_count < sizeof(header)) return false;
+  std::memcpy(&header, bytes, sizeof(header));
+  if (!is_whole(header, byte_count)) return false;
+  if (header.type == MessageType::kHello) {
+    Hello hello{};
+    return read_message(bytes, byte_count, &hello) && attach(id, connection, hello);
+  }
+  if (header.type == MessageType::kRegister) {
+    Register message{};
+    if (!read_message(bytes, byte_count, &message)) return false;
+    register_pid(message);
+    return true;
+  }
+  if (header.type == MessageType::kWait && byte_count == sizeof(Wait)) {
+    connection.is_waiter = true;
+    const int fd = connection.fd.get();
+    return keeper_->keep(KeepKind::kWaiter, id, 0, {&fd, 1});
+  }
+  return false;
+}
+
+bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
+  ucred peer{};
+  socklen_t peer_bytes = sizeof(peer);
+  ::getsockopt(connection.fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes);
+  StateHeader& header = state_->header();
+  const uint32_t index = header.process_count.load(std::memory_order_relaxed);
+  if (index >= kMaxProcesses || hello.clock_is_tsc > 1) return false;
+  ProcessCell& cell = state_->process(index);
+  cell.process = header.first_process + index;
+  cell.pid = peer.pid != 0 ? peer.pid : hello.pid;
+  cell.rank = hello.rank;
+  cell.world_size = hello.world_size;
+  cell.exit_code = -1;
+  cell.start_time_ticks = hello.start_time_ticks;
+  cell.attach_ticks = clock::now_ticks(tick_source_);
+  std::memcpy(cell.program, hello.program, sizeof(cell.program));
+  cell.program[sizeof(cell.program) - 1] = '\0';
+  auto ring = drainer_->create(index);
+  if (!ring) {
+    AON_LOG_WARNING("pid %d: %s", cell.pid, ring.error().message.c_str());
+    const MessageHeader refused{kProtocolMagic, kProtocolVersion, MessageType::kRefused,
+                                sizeof(MessageHeader)};
+    send_struct(connection.fd.get(), refused);
+    return false;
+  }
+  UniqueFd pidfd(proc::open_pidfd(cell.pid));
+  const int descriptors[] = {connection.fd.get(), *ring, pidfd ? pidfd.get() : connection.fd.get()};
+  if (!keeper_->keep(KeepKind::kProcess, cell.process, cell.pid, descriptors)) {
+    drainer_->remove(index);
+    return false;
+  }
+  cell.phase.store(static_cast<uint32_t>(ProcessPhase::kAttached),
+                   std::memory_order_release);                       // pairs with agent:phase
+  header.process_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
+  Process& process = processes_[index];
+  process = {index, std::move(connection.fd), std::move(pidfd), 0, false, false};
+  connections_.erase(id);
+  const RingGeometry geometry = drainer_->geometry(index);
+  Welcome welcome{};
+  welcome.header = {kProtocolMagic, kProtocolVersion, MessageType::kWelcome, sizeof(Welcome)};
+  welcome.process = cell.process;
+  welcome.slot_count = geometry.slot_count;
+  welcome.chunk_count = geometry.chunk_count;
+  welcome.total_bytes = geometry.total_bytes;
+  const int ring_fd = *ring;
+  send_struct(process.connection.get(), welcome, {&ring_fd, 1});
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.u64 = (uint64_t{kProcess} << 32) | index;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, process.connection.get(), &event);
+  if (process.pidfd) watch(process.pidfd.get(), kPidfd, index, EPOLLIN);
+  avoid_cores_of(cell.pid);
+  listener_->process_started(cell.process, cell.pid, cell.rank);
+  return true;
+}
+
+void Server::avoid_cores_of(int32_t pid) {
+  cpu_set_t bound;
+  if (::sched_getaffinity(pid, sizeof(bound), &bound) == 0) affinity::leave_cores(bound);
+}
+
+void Server::register_pid(const Register& message) {
+  StateHeader& header = state_->header();
+  if (message.expected_local_ranks != 0)
+    header.expected_ranks.store(message.expected_local_ranks, std::memory_order_relaxed);
+  const uint32_t index = header.registered_count.load(std::memory_order_relaxed);
+  UniqueFd pidfd(proc::open_pidfd(message.pid));
+  if (index >= kMaxRegistered) return;
+  RegisteredPid& registered = header.registered[index];
+  registered.pid = message.pid;
+  registered.is_gone = pidfd ? 0 : 1;
+  const int fd = pidfd.get();
+  if (pidfd) keeper_->keep(KeepKind::kRegistered, index, message.pid, {&fd, 1});
+  header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
+  if (pidfd) add_registered(index, std::move(pidfd));
+}
+
+void Server::add_registered(uint32_t index, UniqueFd pidfd) {
+  watch(pidfd.get(), kRegistered, index, EPOLLIN);
+  registered_[index] = std::move(pidfd);
+}
+
+void Server::registered_gone(uint32_t index) {
+  if (registered_.erase(index) == 0) return;
+  state_->header().registered[index].is_gone = 1;
+  keeper_->drop(KeepKind::kRegistered, index);
+  last_event_ns_ = monotonic_ns();
+}
+
+void Server::end_process(uint32_t cell_index) {
+  const auto it = processes_.find(cell_index);
+  if (it == processes_.end() || it->second.ended_ns != 0) return;
+  Process& process = it->second;
+  // Nothing may be said after Hello; a readable connection that is no hang-up is cut off as well.
+  ProcessCell& cell = state_->process(cell_index);
+  cell.end_ticks = clock::now_ticks(tick_source_);
+  cell.phase.store(static_cast<uint32_t>(ProcessPhase::kEnded),
+                   std::memory_order_release);  // pairs with agent:phase
+  process.ended_ns = monotonic_ns();
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
+  if (process.pidfd) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.pidfd.get(), nullptr);
+  const uint64_t cpu_ns = proc::cpu_time_ns(cell.pid);
+  if (cpu_ns > cell.cpu_time_ns.load(std::memory_order_relaxed))
+    cell.cpu_time_ns.store(cpu_ns, std::memory_order_relaxed);
+  last_event_ns_ = process.ended_ns;
+}
+
+bool Server::find_status(Process& process, uint64_t now_ns) {
+  ProcessCell& cell = state_->process(process.cell);
+  if (process.pidfd && proc::has_ended(process.pidfd.get())) {
+    const auto status = proc::exit_status(process.pidfd.get(), cell.pid, cell.start_time_ticks);
+    if (status) {
+      cell.exit_code = status->exit_code;
+      cell.exit_signal = status->signal;
+      return true;
+    }
+  }
+  return now_ns - process.ended_ns > kStatusWaitNs;  // exec(), or nobody knows
+}
+
+void Server::advance(uint64_t now_ns) {
+  for (auto it = processes_.begin(); it != processes_.end();) {
+    Process& process = it->second;
+    if (process.ended_ns == 0) {
+      ++it;
+      continue;
+    }
+    ProcessCell& cell = state_->process(process.cell);
+    if (!process.has_status) process.has_status = find_status(process, now_ns);
+    if (process.has_status && !process.is_drained)
+      process.is_drained = drainer_->drain_to_end(process.cell, cell.end_ticks);
+    if (!process.is_drained) {
+      ++it;
+      continue;
+    }
+    listener_->process_ended(cell.process);
+    cell.phase.store(static_cast<uint32_t>(ProcessPhase::kDrained),
+                     std::memory_order_release);  // pairs with agent:phase
+    drainer_->remove(process.cell);
+    keeper_->drop(KeepKind::kProcess, cell.process);
+    it = processes_.erase(it);
+    last_event_ns_ = now_ns;
+  }
+  for (auto it = connections_.begin(); it != connections_.end();) {
+    const bool is_silent = !it->second.is_waiter && now_ns - it->second.since_ns > kSilentWaitNs;
+    it = is_silent ? connections_.erase(it) : std::next(it);
+  }
+}
+
+void Server::end_all() {
+  std::vector<uint32_t> cells;
+  for (const auto& [cell, process] : processes_) cells.push_back(cell);
+  for (uint32_t cell : cells) {
+    end_process(cell);
+    processes_[cell].has_status = true;
+  }
+}
+
+bool Server::is_over(uint64_t now_ns) const {
+  if (!processes_.empty() || !registered_.empty()) return false;
+  for (const auto& [id, connection] : connections_) {
+    if (!connection.is_waiter && now_ns - connection.since_ns < kGraceNs) return false;
+  }
+  const StateHeader& header = state_->header();
+  const uint32_t registered = header.registered_count.load(std::memory_order_relaxed);
+  if (registered == 0 && header.process_count.load(std::memory_order_relaxed) == 0)
+    return now_ns - first_ns_ > kOrphanWaitNs;
+  const bool is_expecting = header.expected_ranks.load(std::memory_order_relaxed) > registered;
+  return now_ns - last_event_ns_ > (is_expecting ? kExpectedWaitNs : kGraceNs);
+}
+
+}  // namespace aon::agent

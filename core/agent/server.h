@@ -1,0 +1,101 @@
+/// Who takes part in the launch: accepts connections, gives processes their rings, follows
+/// registered pids, sees the end of each process and of the launch.
+///
+///     process:  connection --Hello--> kAttached --pidfd or hang-up--> kEnded --drained--> kDrained
+///     aon-run:  connection --Register(pid)--> pid watched until it is gone
+///               connection --Wait--> kept until the files are complete (the keeper answers)
+///
+/// The launch is over when no registered pid and no process is left, and no rank is expected.
+/// Messages are untrusted: peers by SO_PEERCRED (same uid), sizes and strings checked.
+/// Thread: the drain thread.   Cost: one epoll_wait per pass; 200 us per attach.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/agent/drainer.h"
+#include "core/agent/handover.h"
+#include "core/agent/proc.h"
+#include "core/agent/protocol.h"
+#include "core/agent/state.h"
+#include "core/base/unique_fd.h"
+#include "core/clock/snapshot.h"
+
+namespace aon::agent {
+
+/// Told about processes; called by the drain thread.
+class ProcessListener {
+ public:
+  virtual ~ProcessListener() = default;
+  virtual void process_started(uint32_t process, int32_t pid, int32_t rank) = 0;
+  virtual void process_ended(uint32_t process) = 0;
+};
+
+class Server {
+ public:
+  Server(int listen_fd, State* state, Drainer* drainer, KeeperLink* keeper,
+         ProcessListener* listener);
+
+  /// Takes over what the keeper holds from an earlier worker.
+  void adopt(const std::vector<Kept>& kept);
+
+  /// Handles what happened; waits at most `timeout_ms` for it. `signal_fd` readable: a signal.
+  void poll(int timeout_ms);
+  /// Moves ended processes on: drains them, finds their exit status.
+  void advance(uint64_t now_ns);
+  /// Treats all processes as ended (SIGTERM).
+  void end_all();
+
+  bool is_over(uint64_t now_ns) const;
+  bool has_live_processes() const noexcept { return !processes_.empty(); }
+  int epoll_fd() const noexcept { return epoll_.get(); }
+
+ private:
+  struct Process {
+    uint32_t cell;
+    UniqueFd connection;
+    UniqueFd pidfd;
+    uint64_t ended_ns = 0;  ///< 0: it lives
+    bool is_drained = false;
+    bool has_status = false;
+  };
+  struct Connection {
+    UniqueFd fd;
+    bool is_waiter = false;
+    uint64_t since_ns = 0;
+  };
+
+  void watch(int fd, uint32_t kind, uint32_t number, uint32_t events);
+  void accept_all();
+  void receive(uint32_t id);
+  bool handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count);
+  bool attach(uint32_t id, Connection& connection, const Hello& hello);
+  void register_pid(const Register& message);
+  void add_registered(uint32_t index, UniqueFd pidfd);
+  void registered_gone(uint32_t index);
+  void end_process(uint32_t cell);
+  bool find_status(Process& process, uint64_t now_ns);
+  void avoid_cores_of(int32_t pid);
+
+  int listen_fd_;
+  State* state_;
+  Drainer* drainer_;
+  KeeperLink* keeper_;
+  ProcessListener* listener_;
+  clock::TickSource tick_source_;
+  UniqueFd epoll_;
+  std::map<uint32_t, Process> processes_;       ///< by cell
+  std::map<uint32_t, Connection> connections_;  ///< not (yet) of a process
+  std::map<uint32_t, UniqueFd> registered_;     ///< live ones, by index in the state
+  uint64_t last_event_ns_ = 0;
+  uint64_t first_ns_ = 0;
+};
+
+/// ns of CLOCK_MONOTONIC.
+uint64_t monotonic_ns() noexcept;
+
+}  // namespace aon::agent

@@ -1,0 +1,75 @@
+#include "core/agent/state.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "core/base/file.h"
+
+namespace aon::agent {
+
+Result<State> State::map(int fd) {
+  void* memory = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return errno_error("cannot map", "the agent's state", errno);
+  State state;
+  auto* at = static_cast<uint8_t*>(memory);
+  state.header_ = reinterpret_cast<StateHeader*>(at);
+  at += sizeof(StateHeader);
+  state.processes_ = reinterpret_cast<ProcessCell*>(at);
+  at += size_t{kMaxProcesses} * sizeof(ProcessCell);
+  state.streams_ = reinterpret_cast<StreamCell*>(at);
+  at += size_t{kMaxStreams} * sizeof(StreamCell);
+  state.files_ = reinterpret_cast<FileCell*>(at);
+  return state;
+}
+
+Result<UniqueFd> State::create() {
+  UniqueFd fd(::memfd_create("aon-agent-state", MFD_CLOEXEC));
+  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(bytes())) != 0)
+    return errno_error("cannot create", "the agent's state", errno);
+  return fd;
+}
+
+uint32_t State::find_or_add_stream(uint32_t process, uint16_t slot,
+                                   uint16_t context) const noexcept {
+  const uint32_t count =
+      header_->stream_count.load(std::memory_order_acquire);  // pairs with agent:cells
+  for (uint32_t i = 0; i < count && i < kMaxStreams; ++i) {
+    const StreamCell& cell = streams_[i];
+    if (cell.in_use.load(std::memory_order_acquire) != 0 &&  // pairs with agent:cells
+        cell.process == process && cell.slot == slot && cell.context == context)
+      return i;
+  }
+  return add_stream(process, slot, context);
+}
+
+uint32_t State::add_stream(uint32_t process, uint16_t slot, uint16_t context) const noexcept {
+  const uint32_t index =
+      header_->stream_count.fetch_add(1, std::memory_order_acq_rel);  // pairs with agent:cells
+  if (index >= kMaxStreams) {
+    header_->stream_count.store(kMaxStreams, std::memory_order_relaxed);
+    return kNoCell;
+  }
+  StreamCell& cell = streams_[index];
+  cell.process = process;
+  cell.slot = slot;
+  cell.context = context;
+  cell.in_use.store(1, std::memory_order_release);  // pairs with agent:cells
+  return index;
+}
+
+void State::discard_uncommitted() const noexcept {
+  const uint64_t last = commit();
+  header_->progress.discard_after(last);
+  for (uint32_t i = 0; i < header_->process_count.load(std::memory_order_relaxed); ++i) {
+    processes_[i].written.discard_after(last);
+    processes_[i].partial.discard_after(last);
+  }
+  for (uint32_t i = 0; i < header_->stream_count.load(std::memory_order_relaxed); ++i)
+    streams_[i].progress.discard_after(last);
+  for (uint32_t i = 0; i < header_->file_count.load(std::memory_order_relaxed); ++i)
+    files_[i].progress.discard_after(last);
+}
+
+}  // namespace aon::agent

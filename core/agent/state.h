@@ -1,0 +1,254 @@
+/// What a worker leaves to the next one: the state memfd. The keeper makes it and holds it; only
+/// the worker maps it. Everything a restarted worker needs to take up the work exactly where the
+/// dead one was killed stands here, in the staging memfd, in the rings and in the spool.
+///
+///     StateHeader | ProcessCell[kMaxProcesses] | StreamCell[kMaxStreams] | FileCell[kMaxFiles]
+///
+/// The file is sparse: a cell that was never used costs nothing.
+///
+/// Two actors, two kinds of progress:
+///   drain thread   copies records of a ring into a staging entry, publishes the entry (staging
+///                  head), then stores the stream's position; the entry carries the position that
+///                  follows it, so a kill between the two is repaired from the last entry.
+///   encode thread  writes blocks, then publishes one commit: every value it owns is Versioned, so
+///                  the staging tail, the file offsets and the counts change together or not.
+/// Memory outlives SIGKILL, so program order is all that counts; nothing is synced.
+/// Thread: see each field.   Cost: about 1 MiB for 64 ranks.
+#pragma once
+
+#include <aon/definition.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/base/result.h"
+#include "core/base/unique_fd.h"
+#include "core/ring/reader.h"
+
+namespace aon::agent {
+
+constexpr uint64_t kStateMagic = 0x315453'4e4f41ull;  ///< "AONST1"
+constexpr uint32_t kMaxProcesses = 16384;             ///< of one launch on one node
+constexpr uint32_t kMaxStreams = 131072;
+constexpr uint32_t kMaxFiles = 32768;
+constexpr uint32_t kMaxRegistered = 4096;
+constexpr uint32_t kNoCell = 0xffffffffu;
+
+/// A value that changes with commits: the version of the last commit stays intact while the next
+/// one is written.
+template <class T>
+class Versioned {
+ public:
+  /// The value as of commit `commit`; zero bytes when it was never written by then.
+  const T& at(uint64_t commit) const noexcept { return side_[newer(commit)].value; }
+
+  /// Stores `value` as part of the commit that follows `commit`.
+  void set(uint64_t commit, const T& value) noexcept {
+    Side& side = side_[1u - newer(commit)];
+    side.commit.exchange(0, std::memory_order_acq_rel);
+    side.value = value;
+    side.commit.store(commit + 1, std::memory_order_release);  // a kill may come between any two
+  }
+
+  /// Forgets what a killed worker prepared for a commit that never came; else a later commit of the
+  /// same number would make it valid.
+  void discard_after(uint64_t commit) noexcept {
+    for (Side& side : side_) {
+      if (side.commit.load(std::memory_order_relaxed) > commit)
+        side.commit.store(0, std::memory_order_release);
+    }
+  }
+
+ private:
+  struct Side {
+    std::atomic<uint64_t> commit;  ///< that made it valid; 0 never
+    T value;
+  };
+  /// The side with the largest commit number that is not above `commit`.
+  uint32_t newer(uint64_t commit) const noexcept {
+    const uint64_t first = valid_commit(side_[0], commit);
+    return valid_commit(side_[1], commit) > first ? 1u : 0u;
+  }
+  static uint64_t valid_commit(const Side& side, uint64_t commit) noexcept {
+    const uint64_t made_by = side.commit.load(std::memory_order_relaxed);
+    return made_by <= commit ? made_by : 0;
+  }
+  Side side_[2];
+};
+
+/// Where the encode thread is.
+struct Progress {
+  uint64_t staging_tail;
+  uint64_t definitions_bytes;  ///< valid length of definitions.aon
+  uint64_t definitions_inode;
+  uint64_t definitions_block_sequence;
+  uint32_t node_written;  ///< 1: kNode and topology are in the file
+  uint32_t evicting;      ///< 1: `evicted` must be unlinked, its losses are written
+  uint32_t evicted_process;
+  uint32_t evicted_slot;  ///< kSharedFile: the process's own file
+  uint32_t evicted_segment;
+  uint32_t reserved;
+};
+
+/// Counts and ticks of one stream, as StreamDefinition wants them, and what could not be written.
+struct StreamProgress {
+  uint64_t committed;
+  uint64_t refused;
+  uint64_t stream_cut;  ///< records that did not validate
+  uint64_t ring_cut;    ///< records behind a chunk that did not validate
+  uint64_t first_refused_ticks;
+  uint64_t last_refused_ticks;
+  uint64_t failed_count;  ///< write failed, not yet in the definitions
+  uint64_t failed_first_sequence;
+  uint64_t failed_first_ticks;
+  uint64_t failed_last_ticks;
+  uint64_t open_count;  ///< open regions; the stack is read back from the last block
+  uint64_t file_bytes;  ///< compressed, for the share of a chatty thread
+  int32_t tid;
+  uint32_t thread_count;
+};
+
+constexpr uint32_t kSharedFile = 0xffffffffu;
+
+/// A segment file that is open for writing.
+struct FileProgress {
+  uint64_t bytes;
+  uint64_t block_sequence;
+  uint32_t segment;
+  uint32_t in_use;
+};
+
+enum class ProcessPhase : uint32_t {
+  kUnused = 0,
+  kAttached = 1,
+  kEnded = 2,     ///< its end was seen; the ring is being drained to the end
+  kDrained = 3,   ///< nothing more will come; `exit_*` are final
+  kFinished = 4,  ///< kProcessExit is in the spool
+};
+
+/// A definition of which some fragments are behind the staging tail already.
+struct PartialDefinition {
+  uint32_t type;
+  uint32_t total_bytes;
+  uint32_t byte_count;
+  uint32_t reserved;
+  uint8_t bytes[kMaxDefinitionBytes];
+};
+
+/// One process. The drain thread writes it; `phase` is stored last.
+struct ProcessCell {
+  std::atomic<uint32_t> phase;
+  uint32_t process;
+  int32_t pid;
+  int32_t rank;
+  uint32_t world_size;
+  int32_t exit_code;
+  int32_t exit_signal;
+  uint32_t ring_chunks;
+  uint64_t start_time_ticks;
+  uint64_t attach_ticks;
+  uint64_t end_ticks;
+  uint64_t memory_bytes;              ///< largest committed size of the ring
+  std::atomic<uint64_t> cpu_time_ns;  ///< housekeeping thread
+  char program[256];
+  Versioned<uint32_t> written;           ///< encode thread: ProcessPhase that the spool tells
+  Versioned<PartialDefinition> partial;  ///< encode thread
+};
+
+/// Position of a stream in its ring, replaced as a whole.
+class PositionCell {
+ public:
+  ring::StreamPosition get() const noexcept {
+    return side_[current_.load(std::memory_order_relaxed) & 1u];
+  }
+  void set(const ring::StreamPosition& position) noexcept {
+    const uint32_t next = 1u - (current_.load(std::memory_order_relaxed) & 1u);
+    side_[next] = position;
+    current_.store(next, std::memory_order_release);  // a kill may come before or after it
+  }
+
+ private:
+  std::atomic<uint32_t> current_;
+  uint32_t reserved_;
+  ring::StreamPosition side_[2];
+};
+
+struct StreamCell {
+  std::atomic<uint32_t> in_use;  ///< stored last
+  uint32_t process;
+  uint16_t slot;
+  uint16_t context;
+  std::atomic<uint64_t> refused;       ///< drain thread: as last read from the ring
+  std::atomic<uint64_t> cut_count;     ///< drain thread: records behind a cut, see reader.h
+  uint32_t open_calls_written;         ///< drain thread: 1 when staging has them
+  PositionCell position;               ///< drain thread, see reader.h
+  Versioned<StreamProgress> progress;  ///< encode thread
+};
+
+struct FileCell {
+  uint32_t process;
+  uint32_t slot;           ///< kSharedFile: all streams without a file of their own
+  uint32_t first_segment;  ///< those before it were left by an earlier agent
+  uint32_t reserved;
+  Versioned<FileProgress> progress;
+};
+
+struct RegisteredPid {
+  int32_t pid;
+  uint32_t is_gone;
+};
+
+struct StateHeader {
+  uint64_t magic;
+  std::atomic<uint64_t> commit;        ///< encode thread: the last whole commit
+  std::atomic<uint64_t> staging_head;  ///< drain thread
+  std::atomic<uint32_t> has_lease;     ///< keeper: the folder is ours alone
+  uint32_t first_process;              ///< number of ProcessCell 0
+  std::atomic<uint32_t> process_count;
+  std::atomic<uint32_t> stream_count;
+  std::atomic<uint32_t> file_count;
+  std::atomic<uint32_t> registered_count;
+  std::atomic<uint32_t> expected_ranks;
+  std::atomic<uint32_t> connection_count;
+  uint32_t worker_count;         ///< workers started so far
+  uint64_t dead_workers_cpu_ns;  ///< keeper
+  RegisteredPid registered[kMaxRegistered];
+  Versioned<Progress> progress;
+};
+
+/// The mapped state. Lives as long as the worker.
+class State {
+ public:
+  static constexpr size_t bytes() {
+    return sizeof(StateHeader) + size_t{kMaxProcesses} * sizeof(ProcessCell) +
+           size_t{kMaxStreams} * sizeof(StreamCell) + size_t{kMaxFiles} * sizeof(FileCell);
+  }
+  /// The memfd, all zero.   Errors: kIo.
+  static Result<UniqueFd> create();
+  /// Maps it.   Errors: kIo.
+  static Result<State> map(int fd);
+
+  StateHeader& header() const noexcept { return *header_; }
+  ProcessCell& process(uint32_t index) const noexcept { return processes_[index]; }
+  StreamCell& stream(uint32_t index) const noexcept { return streams_[index]; }
+  FileCell& file(uint32_t index) const noexcept { return files_[index]; }
+  uint64_t commit() const noexcept {
+    return header_->commit.load(std::memory_order_acquire);  // pairs with agent:commit
+  }
+  /// The cell of a stream; made if there is none. kNoCell: there is no room. Thread: any, but only
+  /// one for the same stream.   Cost: proportional to the streams; callers keep the number.
+  uint32_t add_stream(uint32_t process, uint16_t slot, uint16_t context) const noexcept;
+  uint32_t find_or_add_stream(uint32_t process, uint16_t slot, uint16_t context) const noexcept;
+  /// A new worker calls it before its first commit.
+  void discard_uncommitted() const noexcept;
+
+ private:
+  StateHeader* header_ = nullptr;
+  ProcessCell* processes_ = nullptr;
+  StreamCell* streams_ = nullptr;
+  FileCell* files_ = nullptr;
+};
+
+}  // namespace aon::agent

@@ -1,0 +1,159 @@
+#include "core/agent/worker.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "core/agent/encode_thread.h"
+#include "core/agent/housekeeping.h"
+#include "core/agent/server.h"
+#include "core/base/log.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr int kBusyPeriodMs = 5;
+constexpr int kQuietPeriodMs = 10;
+constexpr int kIdlePeriodMs = 100;
+constexpr uint64_t kQuietAfterNs = 200'000'000;
+constexpr uint64_t kIdleAfterNs = 10 * kSecondNs;
+
+/// How long the drain thread may sleep: longer the longer nothing came.
+int period_ms(uint64_t quiet_ns) {
+  if (quiet_ns < kQuietAfterNs) return kBusyPeriodMs;
+  return quiet_ns < kIdleAfterNs ? kQuietPeriodMs : kIdlePeriodMs;
+}
+
+/// Everything of one worker, in the order of construction.
+class Worker {
+ public:
+  static Result<std::unique_ptr<Worker>> create(WorkerInputs inputs);
+  int run();
+
+ private:
+  Worker(WorkerInputs inputs, State state, Staging staging);
+  void serve();
+  void remove_socket_files();
+  bool is_terminated();
+
+  WorkerInputs inputs_;
+  const Config& config_;
+  State state_;
+  Staging staging_;
+  FolderSink sink_;
+  Inbox inbox_;
+  ModeTable modes_;
+  ActivityTable activity_;
+  Encoder encoder_;
+  Drainer drainer_;
+  KeeperLink keeper_;
+  Housekeeping housekeeping_;
+  Server server_;
+  EncodeThread encode_thread_;
+  UniqueFd signal_fd_;
+  bool is_terminating_ = false;
+};
+
+Result<std::unique_ptr<Worker>> Worker::create(WorkerInputs inputs) {
+  auto state = State::map(inputs.state_fd);
+  if (!state) return state.error();
+  auto staging = Staging::map(inputs.staging_fd, inputs.config->staging_bytes);
+  if (!staging) return staging.error();
+  return std::unique_ptr<Worker>(new Worker(std::move(inputs), *state, *staging));
+}
+
+Worker::Worker(WorkerInputs inputs, State state, Staging staging)
+    : inputs_(std::move(inputs)),
+      config_(*inputs_.config),
+      state_(state),
+      staging_(staging),
+      sink_(inputs_.folder_fd),
+      encoder_(config_.encoder, &state_, &staging_, &sink_, &inbox_, &activity_),
+      drainer_(config_.drain, &state_, &staging_, &encoder_.tail(), &inbox_, &modes_),
+      keeper_(std::move(inputs_.keeper_socket)),
+      housekeeping_(config_, &state_, &inbox_, &modes_, &activity_, &drainer_, &encoder_),
+      server_(inputs_.listen_fd, &state_, &drainer_, &keeper_, &housekeeping_),
+      encode_thread_(&encoder_, &state_, config_.arguments.options.flush_ms) {}
+
+bool Worker::is_terminated() {
+  signalfd_siginfo info{};
+  return is_terminating_ || ::read(signal_fd_.get(), &info, sizeof(info)) == sizeof(info);
+}
+
+/// One stretch of service: until the launch is over.
+void Worker::serve() {
+  uint64_t last_bytes_ns = monotonic_ns();
+  uint64_t next_second_ns = last_bytes_ns + kSecondNs;
+  bool is_full = false;
+  for (;;) {
+    server_.poll(is_full ? 1 : period_ms(monotonic_ns() - last_bytes_ns));
+    const uint64_t now_ns = monotonic_ns();
+    const DrainPass pass = drainer_.drain(now_ns);
+    if (pass.bytes != 0) last_bytes_ns = now_ns;
+    is_full = !pass.is_complete;
+    if (is_full) encode_thread_.nudge();
+    server_.advance(now_ns);
+    if (now_ns >= next_second_ns) {
+      drainer_.report_counts();
+      next_second_ns = now_ns + kSecondNs;
+    }
+    if (!is_terminating_ && is_terminated()) {
+      is_terminating_ = true;
+      server_.end_all();
+    }
+    if (is_terminating_ && !server_.has_live_processes()) return;
+    if (server_.is_over(now_ns)) return;
+  }
+}
+
+/// From here on the next rank of this launch starts an agent of its own.
+void Worker::remove_socket_files() {
+  if (config_.socket_path.empty()) return;
+  ::unlink(config_.socket_path.c_str());
+  ::unlink((config_.socket_path + ".lock").c_str());
+}
+
+int Worker::run() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  signal_fd_.reset(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  encoder_.resume_tail();
+  drainer_.restore();
+  server_.adopt(*inputs_.kept);
+  housekeeping_.start();
+  encode_thread_.start();
+  bool are_files_removed = false;
+  for (;;) {
+    serve();
+    encode_thread_.flush_all();
+    server_.poll(0);
+    if (!is_terminating_ && !server_.is_over(monotonic_ns())) continue;
+    if (are_files_removed) break;
+    // A rank may have connected just before; it is served like any other.
+    remove_socket_files();
+    are_files_removed = true;
+    server_.poll(0);
+    if (is_terminating_ || server_.is_over(monotonic_ns())) break;
+  }
+  housekeeping_.stop();
+  encode_thread_.stop();
+  return encode_thread_.has_failed() ? 2 : 0;
+}
+
+}  // namespace
+
+int run_worker(WorkerInputs inputs) {
+  auto worker = Worker::create(std::move(inputs));
+  if (!worker) {
+    AON_LOG_ERROR("%s", worker.error().message.c_str());
+    return 1;
+  }
+  return (*worker)->run();
+}
+
+}  // namespace aon::agent
