@@ -1,0 +1,84 @@
+/// A core for tests: remembers what a provider says, and answers with a clock of its own.
+#pragma once
+
+#include <aon/provider.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+struct aon_core {
+  struct Metric {
+    uint32_t process;
+    std::string name;
+    std::string unit;
+    aon_metric_mode mode;
+  };
+  struct Sample {
+    uint32_t process;
+    std::string metric;
+    uint64_t ticks;
+    double value;
+    uint64_t enabled_ns;
+    uint64_t running_ns;
+  };
+  struct State {
+    aon_state state;
+    std::string reason;
+    std::string remedy;
+  };
+
+  uint64_t ticks = 1000;
+  std::vector<Metric> metrics;
+  std::vector<Sample> samples;
+  std::map<uint32_t, State> states;  ///< by process, the latest
+  std::vector<std::string> log;
+
+  /// Samples of one metric of a process.
+  std::vector<Sample> samples_of(uint32_t process, const std::string& metric) const {
+    std::vector<Sample> found;
+    for (const Sample& sample : samples) {
+      if (sample.process == process && sample.metric == metric) found.push_back(sample);
+    }
+    return found;
+  }
+};
+
+namespace aon::test {
+
+inline uint32_t define_metric(aon_core* core, uint32_t process, const char* name, const char* unit,
+                              const char*, aon_metric_mode mode) {
+  core->metrics.push_back({process, name, unit, mode});
+  return static_cast<uint32_t>(core->metrics.size() - 1);
+}
+
+inline void sample(aon_core* core, uint32_t process, uint32_t metric, uint64_t ticks, double value,
+                   uint64_t enabled_ns, uint64_t running_ns) {
+  core->samples.push_back(
+      {process, core->metrics.at(metric).name, ticks, value, enabled_ns, running_ns});
+}
+
+inline const aon_core_api& fake_core_api() {
+  static const aon_core_api api = {
+      .abi = AON_PROVIDER_ABI,
+      .size = sizeof(aon_core_api),
+      .now_ticks = [](aon_core* core) { return core->ticks; },
+      .define_metric = define_metric,
+      .sample = sample,
+      .set_state =
+          [](aon_core* core, uint32_t process, aon_state state, const char* reason,
+             const char* remedy) {
+            core->states[process] = {state, reason, remedy};
+          },
+      .intern = [](aon_core*, const char*) { return uint32_t{AON_NO_ID}; },
+      .reserve = [](aon_core*, uint32_t) -> void* { return nullptr; },
+      .commit = [](aon_core*, void*) {},
+      .log = [](aon_core* core, aon_log_level, const char* text) { core->log.emplace_back(text); },
+      .send_message = [](aon_core*, uint32_t, const void*, uint32_t, const int*,
+                         uint32_t) { return AON_UNAVAILABLE; },
+  };
+  return api;
+}
+
+}  // namespace aon::test
