@@ -51,6 +51,15 @@ Counter::Counter(Counter&& other) noexcept
       tasks_(std::exchange(other.tasks_, {})),
       total_(other.total_) {}
 
+Counter& Counter::operator=(Counter&& other) noexcept {
+  std::swap(kernel_, other.kernel_);
+  std::swap(type_, other.type_);
+  std::swap(how_, other.how_);
+  std::swap(tasks_, other.tasks_);
+  std::swap(total_, other.total_);
+  return *this;
+}
+
 int Counter::open(const std::vector<pid_t>& tasks) {
   const perf_event_attr attr = attributes(*type_, how_);
   int error_number = 0;

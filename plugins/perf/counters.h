@@ -51,7 +51,7 @@ class Counter {
       : kernel_(&kernel), type_(&type), how_(how) {}
   ~Counter();
   Counter(Counter&& other) noexcept;
-  Counter& operator=(Counter&&) = delete;
+  Counter& operator=(Counter&& other) noexcept;
 
   /// Opens it on every task. Returns 0, or the first error (ESRCH of a thread that has ended is
   /// none). With an error some threads may be counted all the same.
