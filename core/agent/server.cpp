@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "core/agent/affinity.h"
+#include "core/agent/message_check.h"
 #include "core/base/log.h"
 
 namespace aon::agent {
@@ -23,18 +24,6 @@ constexpr uint64_t kGraceNs = 50 * kMs;           ///< after the last process
 constexpr uint64_t kExpectedWaitNs = 2000 * kMs;  ///< for ranks that were announced
 constexpr uint64_t kOrphanWaitNs = 30'000 * kMs;  ///< for the first one
 constexpr uint64_t kSilentWaitNs = 1000 * kMs;    ///< for the first word on a connection
-
-bool is_whole(const MessageHeader& header, size_t byte_count) {
-  return header.magic == kProtocolMagic && header.version == kProtocolVersion &&
-         header.bytes == byte_count;
-}
-
-template <class T>
-bool read_message(const uint8_t* bytes, size_t byte_count, T* message) {
-  if (byte_count != sizeof(T)) return false;
-  std::memcpy(message, bytes, sizeof(T));
-  return true;
-}
 
 }  // namespace
 
@@ -147,21 +136,18 @@ void Server::receive(uint32_t id) {
 }
 
 bool Server::handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count) {
-  MessageHeader header{};
-  if (byte_count < sizeof(header)) return false;
-  std::memcpy(&header, bytes, sizeof(header));
-  if (!is_whole(header, byte_count)) return false;
-  if (header.type == MessageType::kHello) {
+  const auto type = static_cast<MessageType>(checked_message_type(bytes, byte_count));
+  if (type == MessageType::kHello) {
     Hello hello{};
     return read_message(bytes, byte_count, &hello) && attach(id, connection, hello);
   }
-  if (header.type == MessageType::kRegister) {
+  if (type == MessageType::kRegister) {
     Register message{};
     if (!read_message(bytes, byte_count, &message)) return false;
     register_pid(message);
     return true;
   }
-  if (header.type == MessageType::kWait && byte_count == sizeof(Wait)) {
+  if (type == MessageType::kWait) {
     connection.is_waiter = true;
     const int fd = connection.fd.get();
     return keeper_->keep(KeepKind::kWaiter, id, 0, {&fd, 1});

@@ -20,9 +20,9 @@ struct TscSuitability {
   std::string reason;
 };
 
-/// Needs constant_tsc and nonstop_tsc in /proc/cpuinfo and `tsc` as the kernel's clock source (the
-/// kernel's own verdict on synchronised, stable counters; a guest's kvm-clock is derived from it and
-/// is accepted when the kernel has not marked the TSC unstable).
+/// Needs constant_tsc and nonstop_tsc in /proc/cpuinfo and `tsc` as the kernel's clock source, which
+/// is its verdict on counters that are synchronised and stable. A guest's kvm-clock is derived from
+/// the TSC and is accepted when the kernel has not marked the TSC unstable.
 TscSuitability probe_tsc();
 
 /// The same on given texts: flags line of /proc/cpuinfo, current_clocksource and

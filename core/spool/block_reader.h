@@ -85,7 +85,8 @@ class BlockFileReader {
 };
 
 /// Walks over all headers of `path` without reading payloads and calls `visit` (may be null) for
-/// each block that is there as a whole, by its length; one that is cut off counts as damaged. The eviction of whole segments uses it to know what it takes away.
+/// each block that is there as a whole, by its length; one that is cut off counts as damaged.
+/// The eviction of whole segments uses it to know what it takes away.
 Result<ScanResult> scan_headers(const std::string& path,
                                 void (*visit)(const BlockPosition&, void*) = nullptr,
                                 void* argument = nullptr);

@@ -95,7 +95,7 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
     case DefinitionType::kMetric:
       apply_metric(number, view);
       break;
-    default:  // kCommunicatorFree: ids are not used again, so nothing to do; unknown: a newer format
+    default:  // kCommunicatorFree: ids are never used again; others: a newer format
       break;
   }
 }

@@ -25,7 +25,7 @@ namespace aon::spool {
 
 /// A run of records. `is_resync`: records before it are missing (or it is the first batch), and
 /// `open` are the regions open before its first record of a kind other than kLost; whatever the
-/// reader of the batch thought open is not. The kLost records that tell of the gap come first in it.
+/// reader of the batch thought open is not. The kLost records that tell of the gap come first.
 struct StreamBatch {
   std::span<const Record> records;
   bool is_resync = false;
