@@ -87,9 +87,15 @@ AttachState try_attach_process(Process& p) {
       p.state.compare_exchange_strong(state, static_cast<uint32_t>(AttachState::kBusy),
                                       std::memory_order_acquire)) {  // pairs with runtime:state
     state = static_cast<uint32_t>(attach_process(p));
-    p.state.store(state, std::memory_order_release);  // pairs with runtime:state
+    p.state.store(state, std::memory_order_seq_cst);  // pairs with runtime:state; see early_refused
   }
   return static_cast<AttachState>(state);
+}
+
+/// Whoever sees both the count and the ring carries it over; exchange makes that one thread.
+void count_early_refused(Process& p) {
+  const uint64_t early = p.early_refused.exchange(0, std::memory_order_seq_cst);
+  if (early != 0) p.ring->refused_no_slot.fetch_add(early, std::memory_order_relaxed);
 }
 
 Writer* turn_off() {
@@ -148,10 +154,14 @@ Writer* aon_attach() noexcept {
   const AttachState state = p != nullptr ? try_attach_process(*p) : AttachState::kOff;
   if (state == AttachState::kReady) {
     w = attach_thread(*p);
+    count_early_refused(*p);
   } else if (state == AttachState::kOff) {
     turn_off();
   } else {
-    p->early_refused.fetch_add(1, std::memory_order_relaxed);
+    p->early_refused.fetch_add(1, std::memory_order_seq_cst);  // before the state is read again
+    if (p->state.load(std::memory_order_seq_cst) == static_cast<uint32_t>(AttachState::kReady)) {
+      count_early_refused(*p);
+    }
   }
   errno = saved_errno;
   return w;

@@ -98,6 +98,16 @@ bool was_left(const char* dead, const char* now) {
   return (signal_stack.ss_flags & SS_ONSTACK) == 0;
 }
 
+/// Takes off the calls that were left; their open-span slots are cleared.
+void unwind_spans(Writer* w, const char* frame) {
+  uint32_t depth = w->span_depth < kOpenSpans ? w->span_depth : kOpenSpans;
+  while (depth > 0 && was_left(w->span_frame[depth - 1], frame)) {
+    --depth;
+    w->slot->open[depth].start_ticks.store(0, std::memory_order_relaxed);
+    w->span_depth = depth;
+  }
+}
+
 }  // namespace
 
 ChunkHeader* chunk_at(Process& p, uint32_t index) {
@@ -184,15 +194,43 @@ uint32_t aon_writer_unwind(Writer* w, const char* frame, bool counted) noexcept 
   return depth;
 }
 
-void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept {
-  using namespace runtime;
-  uint32_t depth = w->span_depth;
-  if (depth > kOpenSpans) depth = kOpenSpans;
-  while (depth > 0 && was_left(w->span_frame[depth - 1], frame)) {
-    --depth;
-    w->slot->open[depth].start_ticks.store(0, std::memory_order_relaxed);
-    w->span_depth = depth;
+void aon_writer_begin_nested(Writer* w, const char* frame, const OpenSpan* span,
+                             OpenCall* call) noexcept {
+  runtime::unwind_spans(w, frame);
+  const uint32_t depth = w->span_depth;
+  w->span_depth = depth + 1;
+  *call = OpenCall{w, 0, depth, span->region};
+  if (depth >= kOpenSpans) {
+    call->start_ticks = ticks(w);
+    return;
   }
+  w->span_frame[depth] = frame;
+  OpenSpan& open = w->slot->open[depth];
+  open.region = span->region;
+  open.communicator = span->communicator;
+  open.peer_tag = span->peer_tag;
+  open.bytes = span->bytes;
+  call->start_ticks = ticks(w);
+  open.start_ticks.store(call->start_ticks, std::memory_order_release);  // pairs with ring:open
+}
+
+void aon_writer_finish_slow(const OpenCall* call, Record* record, uint32_t words,
+                            uint64_t duration) noexcept {
+  Writer* w = call->w;
+  if (call->depth != 0) record->head.flags |= kInsideSpan;
+  if (duration >> 32 != 0) {
+    const uint8_t slots = static_cast<uint8_t>(1 + (words + 4) / 4);
+    if (slots != record->head.slot_count) memset(&record->words[words], 0, 4 * sizeof(uint64_t));
+    record->head.slot_count = slots;
+    record->head.flags |= kWideDuration;
+    record->words[(slots - 1u) * 4 - 1] = duration;
+  }
+  aon_writer_put(w, record);
+  if (call->depth < kOpenSpans) {
+    w->slot->open[call->depth].start_ticks.store(
+        0, std::memory_order_release);  // pairs with ring:open
+  }
+  w->span_depth = call->depth;
 }
 
 bool aon_writer_put(Writer* w, const Record* record) noexcept {

@@ -106,8 +106,6 @@ Writer* attach_thread(Process& p) {
     p.ring->refused_no_slot.fetch_add(1, std::memory_order_relaxed);
     return nullptr;
   }
-  const uint64_t early = p.early_refused.exchange(0, std::memory_order_relaxed);
-  if (early != 0) p.ring->refused_no_slot.fetch_add(early, std::memory_order_relaxed);
   Writer* w = &p.writers[index];
   w->slot = &p.slots[index];
   w->slot->tid.store(tid, std::memory_order_relaxed);

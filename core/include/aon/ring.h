@@ -62,8 +62,8 @@ enum SiteMode : uint32_t {
   kModeUndefined = 0,  ///< the first call defines the region and stores its default mode
   kModeFull = 1,       ///< every call is recorded
   kModeCount = 2,      ///< counted exactly, never timed
-  kModeOff = 3,        ///< forwarded only (paused)
   kModeSample = 16,    ///< and above: counted exactly, one in `mode - kModeSample + 1` calls timed
+  kModeOff = 1 << 30,  ///< and above: forwarded only
 };
 /// Set beside the mode while the application has paused the recording (MPI_Pcontrol(0)). The
 /// process sets and clears it; the agent changes a mode by CAS, keeps this bit, and leaves a site

@@ -10,17 +10,20 @@
 ///
 /// Pattern of a wrapper around a leaf call (the wrappers of plugins/mpi look like this):
 ///
-///     Writer* w = writer();
-///     const uint32_t mode = site_mode(w, kSite);  // one load; the first call defines the site
-///     uint32_t weight = 1;
-///     if (mode != kModeFull) {
-///       weight = count_call(w, kSite, mode);      // 0: only counted, or paused
-///       if (weight == 0) return real(...);
+///     int MPI_Send(...) {
+///       const uint32_t plan = plan_call(kSite);      // one load; counts, if calls are counted
+///       if (plan == kForward) return real(...);      // paused, or counted only
+///       return record_send(..., plan);
 ///     }
-///     OpenCall call = begin_call(w, kSite.id, comm, peer_tag, bytes);  // start, open-span slot
-///     const int result = real(...);
-///     finish_message(call, flags, comm, bytes, peer_tag, request);     // end, record, slot cleared
-///     return result;
+///     [[gnu::noinline]] int record_send(..., uint32_t plan) {  // apart, or the line above pays
+///       Writer* w = writer();                                  // for its frame
+///       const uint32_t weight = start_plan(w, kSite, plan);    // the first call defines the site
+///       if (weight == kForward) return real(...);
+///       const OpenCall call = begin_call(w, kSite.id, comm, peer_tag, bytes);  // start ticks
+///       const int result = real(...);
+///       finish_message(call, flags, comm, bytes, peer_tag, request);  // end, record, commit
+///       return result;
+///     }
 #pragma once
 
 #include <aon/record.h>
@@ -76,6 +79,14 @@ struct Site {
   uint32_t default_mode;  ///< SiteMode until the agent says otherwise
 };
 
+/// A call that has been entered: what its wrapper keeps across the real call.
+struct OpenCall {
+  Writer* w;
+  uint64_t start_ticks;
+  uint32_t depth;  ///< of calls around it
+  uint32_t region;
+};
+
 extern "C" {
 /// The calling thread's writer; never null (it points at an all-zero writer before the first
 /// event). Compiled with -ftls-model=initial-exec in every object that uses it.
@@ -100,8 +111,14 @@ AON_EXPORT bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t by
 /// Cost: one syscall (sigaltstack), only when an emit was interrupted.
 AON_EXPORT uint32_t aon_writer_unwind(Writer* w, const char* frame, bool counted) noexcept;
 
-/// The same for open calls: sets span_depth to the number of those that are still running.
-AON_EXPORT void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept;
+/// begin_call() inside another call, or after one that was left by longjmp.
+/// Thread: owner.   Signal: safe.   Cost: one syscall (sigaltstack).
+AON_EXPORT void aon_writer_begin_nested(Writer* w, const char* frame, const OpenSpan* span,
+                                        OpenCall* call) noexcept;
+
+/// finish_call() of a nested or very long call: adds kInsideSpan, or the wide duration.
+AON_EXPORT void aon_writer_finish_slow(const OpenCall* call, Record* record, uint32_t words,
+                                       uint64_t duration) noexcept;
 
 /// Writes a record that was built elsewhere; what is not on the fast path.
 /// Thread: owner.   Signal: safe.
@@ -151,12 +168,13 @@ AON_EXPORT void aon_set_paused(bool paused) noexcept;
 
 [[gnu::always_inline]] inline void compiler_barrier() { asm volatile("" ::: "memory"); }
 
+/// Frame of the calling function: its CFA, which costs no frame pointer.
 [[gnu::always_inline]] inline const char* current_frame() {
-  return static_cast<const char*>(__builtin_frame_address(0));
+  return static_cast<const char*>(__builtin_dwarf_cfa());
 }
 
-/// What the wrapper of `site` does with this call: a SiteMode, kModePaused possibly set. The first
-/// call of a thread attaches it, the first call of a site defines it.
+/// Mode of `site`: a SiteMode, kModePaused possibly set. The first call of a thread attaches it, the
+/// first call of a site defines it.
 [[gnu::always_inline]] inline uint32_t site_mode(Writer*& w, const Site& site) {
   uint32_t mode = kModeUndefined;
   if (AON_LIKELY(w->modes != nullptr)) mode = w->modes[site.id].load(std::memory_order_relaxed);
@@ -167,19 +185,52 @@ AON_EXPORT void aon_set_paused(bool paused) noexcept;
   return mode;
 }
 
-/// Counts a call whose mode is not kModeFull. Returns 0 when the call is only forwarded, else its
-/// weight: it is timed and stands for that many calls. The calls to time are spread evenly by the
-/// golden ratio (Weyl's sequence), so a period in the program does not hide some of them.
-[[gnu::always_inline]] inline uint32_t count_call(Writer* w, const Site& site, uint32_t mode) {
-  if (mode == kModeOff || mode >= kModePaused || site.id >= kMaxCounters) return 0;
-  if (AON_UNLIKELY(w->counters == nullptr) && !aon_writer_add_counters(w)) return 0;
-  std::atomic<uint64_t>& counter = w->counters[site.id];
-  const uint64_t count = counter.load(std::memory_order_relaxed) + 1;
-  counter.store(count, std::memory_order_relaxed);
-  if (mode < kModeSample) return 0;
+/// What a wrapper does with one call: forward it, or record it with this weight (the number of
+/// calls it stands for), or ask start_plan().
+constexpr uint32_t kForward = 0;
+constexpr uint32_t kFirstPlan = 0xffffffffu;
+
+/// The count of a call site, one more; only the owner thread writes it.
+[[gnu::always_inline]] inline uint64_t count_one(std::atomic<uint64_t>* counters, uint32_t site) {
+  const uint64_t count = counters[site].load(std::memory_order_relaxed) + 1;
+  counters[site].store(count, std::memory_order_relaxed);
+  return count;
+}
+
+/// Whether call number `count` of a sampled site is timed: returns its weight or kForward. Spread
+/// evenly by the golden ratio (Weyl's sequence), so that no period of the program hides from it.
+[[gnu::always_inline]] inline uint32_t sample_call(uint64_t count, uint32_t mode) {
   const uint32_t period = mode - kModeSample + 1;
   const uint32_t point = static_cast<uint32_t>(count) * 0x9e3779b1u;
-  return (uint64_t{point} * period) >> 32 == 0 ? period : 0;
+  return (uint64_t{point} * period) >> 32 == 0 ? period : kForward;
+}
+
+/// Decides about a call without leaving the fast path; kFirstPlan where that cannot be. The order
+/// of the tests is by what each mode may cost.
+[[gnu::always_inline]] inline uint32_t plan_call(const Site& site) {
+  const Writer* w = writer();
+  if (AON_UNLIKELY(w->modes == nullptr)) return kFirstPlan;
+  const uint32_t mode = w->modes[site.id].load(std::memory_order_relaxed);
+  if (AON_UNLIKELY(mode == kModeFull)) return 1;
+  if (mode >= kModeOff) return kForward;
+  if (AON_UNLIKELY(w->counters == nullptr || site.id >= kMaxCounters)) return kFirstPlan;
+  if (AON_LIKELY(mode == kModeCount)) {
+    count_one(w->counters, site.id);
+    return kForward;
+  }
+  if (AON_UNLIKELY(mode <= kModeSample)) return kFirstPlan;
+  return sample_call(count_one(w->counters, site.id), mode);
+}
+
+/// Turns kFirstPlan into a decision: attaches the thread, defines the site, makes its counters.
+[[gnu::always_inline]] inline uint32_t start_plan(Writer*& w, const Site& site, uint32_t plan) {
+  if (AON_LIKELY(plan != kFirstPlan)) return plan;
+  const uint32_t mode = site_mode(w, site);
+  if (mode == kModeFull || mode == kModeSample) return 1;
+  if (mode >= kModeOff || site.id >= kMaxCounters) return kForward;
+  if (w->counters == nullptr && !aon_writer_add_counters(w)) return kForward;
+  const uint64_t count = count_one(w->counters, site.id);
+  return mode < kModeSample ? kForward : sample_call(count, mode);
 }
 
 /// Writes one record of `slots` slots: `fill` stores its bytes. Returns false when it was refused
@@ -215,34 +266,28 @@ template <class Fill>
   return ok;
 }
 
-/// A call that has been entered: what its wrapper keeps across the real call.
-struct OpenCall {
-  Writer* w;
-  uint64_t start_ticks;
-  uint32_t depth;  ///< of calls around it
-  uint32_t region;
-};
-
 /// Enters a call: reads the clock and, up to kOpenSpans deep, shows it in the thread's open-span
 /// slot. Each begin_call is followed by one finish_...().
 [[gnu::always_inline]] inline OpenCall begin_call(Writer* w, uint32_t region,
                                                   uint32_t communicator = 0, uint64_t peer_tag = 0,
                                                   uint64_t bytes = 0) {
   const char* frame = current_frame();
-  if (AON_UNLIKELY(w->span_depth != 0)) aon_writer_unwind_spans(w, frame);
-  const uint32_t depth = w->span_depth;
-  const uint64_t start = ticks(w);
-  if (AON_LIKELY(depth < kOpenSpans)) {
-    w->span_frame[depth] = frame;
-    OpenSpan& open = w->slot->open[depth];
-    open.region = region;
-    open.communicator = communicator;
-    open.peer_tag = peer_tag;
-    open.bytes = bytes;
-    open.start_ticks.store(start, std::memory_order_release);  // pairs with ring:open
+  if (AON_UNLIKELY(w->span_depth != 0)) {
+    const OpenSpan span = {0, region, communicator, peer_tag, bytes};
+    OpenCall nested;
+    aon_writer_begin_nested(w, frame, &span, &nested);
+    return nested;
   }
-  w->span_depth = depth + 1;
-  return OpenCall{w, start, depth, region};
+  w->span_frame[0] = frame;
+  w->span_depth = 1;
+  OpenSpan& open = w->slot->open[0];
+  open.region = region;
+  open.communicator = communicator;
+  open.peer_tag = peer_tag;
+  open.bytes = bytes;
+  const uint64_t start = ticks(w);
+  open.start_ticks.store(start, std::memory_order_release);  // pairs with ring:open
+  return OpenCall{w, start, 0, region};
 }
 
 /// Leaves a call: reads the clock and writes its record with `kWords` words behind the first slot.
@@ -251,43 +296,37 @@ template <uint32_t kWords>
                                                uint16_t flags, uint32_t a32, uint64_t a64,
                                                const uint64_t* words) {
   constexpr uint32_t kSlots = 1 + (kWords + 3) / 4;
+  static_assert(kWords < kMaxWords, "one word stays free for a wide duration");
   Writer* w = call.w;
   const uint64_t end = ticks(w);
   const uint64_t duration = end - call.start_ticks;
-  if (AON_UNLIKELY(w->slot == nullptr)) return;  // a child that was fork()ed inside the call
-  const uint16_t all_flags = static_cast<uint16_t>(flags | (call.depth != 0 ? kInsideSpan : 0));
-  const auto build = [&](RecordHead* head, uint8_t slots) {
+  ThreadSlot* slot = w->slot;
+  if (AON_UNLIKELY(slot == nullptr)) return;  // a child that was fork()ed inside the call
+  const auto build = [&](RecordHead* head) {
     *head = RecordHead{call.start_ticks,
                        static_cast<uint32_t>(duration),
                        kind,
-                       slots,
-                       all_flags,
+                       kSlots,
+                       flags,
                        call.region,
                        a32,
                        a64};
     uint64_t* out = reinterpret_cast<uint64_t*>(head + 1);
-    for (uint32_t i = 0; i < (slots - 1u) * 4u; ++i) out[i] = i < kWords ? words[i] : 0;
+    for (uint32_t i = 0; i < (kSlots - 1) * 4; ++i) out[i] = i < kWords ? words[i] : 0;
   };
-  if (AON_LIKELY(duration >> 32 == 0)) {
-    emit(w, kSlots, is_counted(kind), end,
-         [&](char* at) { build(reinterpret_cast<RecordHead*>(at), kSlots); });
-  } else {
-    constexpr uint32_t kWideSlots = 1 + (kWords + 4) / 4;
-    static_assert(kWideSlots <= kMaxSlots);
+  if (AON_UNLIKELY((duration >> 32 | call.depth) != 0)) {
     Record record;
-    build(&record.head, kWideSlots);
-    record.head.flags |= kWideDuration;
-    record.words[(kWideSlots - 1) * 4 - 1] = duration;
-    aon_writer_put(w, &record);
+    build(&record.head);
+    aon_writer_finish_slow(&call, &record, kWords, duration);
+    return;
   }
-  if (AON_LIKELY(call.depth < kOpenSpans)) {
-    w->slot->open[call.depth].start_ticks.store(0,
-                                                std::memory_order_release);  // pairs with ring:open
-  }
-  w->span_depth = call.depth;
+  emit(w, kSlots, is_counted(kind), end,
+       [&](char* at) { build(reinterpret_cast<RecordHead*>(at)); });
+  slot->open[0].start_ticks.store(0, std::memory_order_release);  // pairs with ring:open
+  w->span_depth = 0;
 }
 
-/// `weight` is what count_call() returned; 1 for a call recorded in full.
+/// `weight` is what start_plan() returned; 1 for a call recorded in full.
 [[gnu::always_inline]] inline void finish_span(const OpenCall& call, uint16_t flags = 0,
                                                uint32_t weight = 1) {
   if (weight > 1) flags |= kSampledCall;

@@ -45,8 +45,9 @@ uint64_t TakenProcess::refused() const {
 
 class FakeAgent::Client : public ring::Sink {
  public:
-  Client(UniqueFd socket, const agent::Hello& hello, ring::RingMemory memory)
-      : socket_(std::move(socket)),
+  Client(UniqueFd socket, const agent::Hello& hello, ring::RingMemory memory, bool keeps)
+      : keeps_(keeps),
+        socket_(std::move(socket)),
         memory_(std::move(memory)),
         reader_(memory_.base(), memory_.geometry()) {
     taken_.hello = hello;
@@ -55,7 +56,7 @@ class FakeAgent::Client : public ring::Sink {
   bool take(const ring::Piece& piece) override {
     TakenStream& stream = taken_.streams[{piece.slot, piece.context}];
     EXPECT_EQ(stream.counted, piece.first_sequence);
-    stream.bytes.insert(stream.bytes.end(), piece.bytes.begin(), piece.bytes.end());
+    if (keeps_) stream.bytes.insert(stream.bytes.end(), piece.bytes.begin(), piece.bytes.end());
     stream.counted += piece.counted;
     stream.position = piece.after;
     return true;
@@ -93,6 +94,7 @@ class FakeAgent::Client : public ring::Sink {
   ring::RingMemory& memory() { return memory_; }
 
  private:
+  const bool keeps_;
   UniqueFd socket_;
   ring::RingMemory memory_;
   ring::RingReader reader_;
@@ -170,7 +172,8 @@ void FakeAgent::accept_one() {
   const int ring = memory->fd();
   std::memcpy(CMSG_DATA(attached), &ring, sizeof ring);
   if (sendmsg(fd.get(), &message, MSG_NOSIGNAL) < 0) return;
-  clients_.push_back(std::make_unique<Client>(std::move(fd), hello, std::move(*memory)));
+  clients_.push_back(
+      std::make_unique<Client>(std::move(fd), hello, std::move(*memory), options_.keeps));
 }
 
 FakeAgent::Client* FakeAgent::find(int32_t pid) {

@@ -202,10 +202,7 @@ void run_live_threads(uint32_t count) {
       event();
       ready.fetch_add(1);
       while (ready.load() < count) usleep(1000);
-      for (int n = 0; n < 999; ++n) {
-        if (n % 50 == 0) usleep(2000);  // a burst of all would be more than the ring holds
-        event();
-      }
+      for (int n = 0; n < 999; ++n) event();
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -234,13 +231,11 @@ constexpr aon::Site kSite = {5, "test_site", 0, 0, aon::kModeFull};
 constexpr aon::Site kPolled = {6, "test_poll", 0, 0, aon::kModeSample + 9};
 
 void call(const aon::Site& site) {
+  const uint32_t plan = aon::plan_call(site);
+  if (plan == aon::kForward) return;
   Writer* w = aon::writer();
-  const uint32_t mode = aon::site_mode(w, site);
-  uint32_t weight = 1;
-  if (mode != aon::kModeFull) {
-    weight = aon::count_call(w, site, mode);
-    if (weight == 0) return;
-  }
+  const uint32_t weight = aon::start_plan(w, site, plan);
+  if (weight == aon::kForward) return;
   const aon::OpenCall open = aon::begin_call(w, site.id);
   finish_span(open, 0, weight);
 }
@@ -323,7 +318,12 @@ const std::map<std::string, void (*)()> kCases = {
        }).join();
        event();
      }},
-    {"live_threads", [] { run_live_threads(256); }},
+    {"live_threads",
+     [] {
+       aon::attached_writer();  // or the first events of some threads meet the attach under way
+       run_live_threads(256);
+     }},
+    {"first_events_at_once", [] { run_live_threads(32); }},
     {"too_many_threads", [] { run_live_threads(40); }},
     {"sequential_threads", [] { run_sequential_threads(20000); }},
     {"exit_in_call", run_exit_in_call},
