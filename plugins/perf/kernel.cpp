@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace aon::perf {
 namespace {
@@ -37,6 +38,39 @@ std::vector<pid_t> list_tasks(pid_t pid) {
   return tasks;
 }
 
+/// Sums the numbers in `path` behind lines that begin with one of two keys. False: no such line.
+bool sum_lines(const char* path, const char* key, const char* other_key, uint64_t* sum) {
+  FILE* file = fopen(path, "re");
+  if (file == nullptr) return false;
+  bool found = false;
+  char line[256];
+  while (fgets(line, sizeof(line), file) != nullptr) {
+    if (strncmp(line, key, strlen(key)) != 0 && strncmp(line, other_key, strlen(other_key)) != 0) {
+      continue;
+    }
+    const char* value = strchr(line, ':');
+    if (value == nullptr) continue;
+    *sum += strtoull(value + 1, nullptr, 10);
+    found = true;
+  }
+  fclose(file);
+  return found;
+}
+
+bool read_task(pid_t pid, pid_t tid, TaskCounts* counts) {
+  *counts = {};
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+  if (!sum_lines(path, "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches",
+                 &counts->context_switches)) {
+    return false;
+  }
+  snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", pid, tid);
+  counts->has_migrations =
+      sum_lines(path, "se.nr_migrations", "se.nr_migrations", &counts->migrations);
+  return true;
+}
+
 int paranoid_level() {
   int level = 2;
   if (FILE* file = fopen("/proc/sys/kernel/perf_event_paranoid", "re")) {
@@ -49,7 +83,8 @@ int paranoid_level() {
 }  // namespace
 
 const Kernel& real_kernel() {
-  static const Kernel kernel{open_event, read_event, close_event, list_tasks, paranoid_level};
+  static const Kernel kernel{open_event, read_event, close_event,
+                             list_tasks, read_task,  paranoid_level};
   return kernel;
 }
 

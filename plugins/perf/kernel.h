@@ -6,9 +6,17 @@
 #include <linux/perf_event.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace aon::perf {
+
+/// Of one thread, since it began.
+struct TaskCounts {
+  uint64_t context_switches;
+  uint64_t migrations;
+  bool has_migrations;  ///< false: this kernel does not tell (CONFIG_SCHED_DEBUG)
+};
 
 struct Kernel {
   /// perf_event_open(attr, pid, any CPU, no group, CLOEXEC): a descriptor, or -errno.
@@ -18,6 +26,8 @@ struct Kernel {
   void (*close_event)(int fd);
   /// Threads of a process; empty when it has ended.
   std::vector<pid_t> (*list_tasks)(pid_t pid);
+  /// /proc/PID/task/TID/status and sched. False: it has ended.
+  bool (*read_task)(pid_t pid, pid_t tid, TaskCounts* counts);
   /// kernel.perf_event_paranoid; 2 (the default of the kernel) where it cannot be read.
   int (*paranoid_level)();
 };

@@ -4,46 +4,78 @@
 
 namespace aon::perf {
 
-void Session::process_started(uint32_t process, pid_t pid) {
-  std::vector<pid_t> tasks = kernel_.list_tasks(pid);
+void Session::process_started(uint32_t process_number, pid_t pid) {
+  Process process;
+  OpenProblems problems = open_counters(process_number, pid, process);
+  open_proc(process_number, pid, process);
+  problems.nothing_opened = process.metrics.empty() && process.proc_metrics.empty();
+  const StateText state = state_of(availability_, problems);
+  api_->set_state(core_, process_number, state.state, state.reason.c_str(), state.remedy.c_str());
+  if (!problems.nothing_opened) processes_.insert_or_assign(process_number, std::move(process));
+}
+
+OpenProblems Session::open_counters(uint32_t process_number, pid_t pid, Process& process) {
   OpenProblems problems;
+  std::vector<pid_t> tasks = kernel_.list_tasks(pid);
   problems.tasks_left_out = tasks.size() > kMaxTasks;
   if (problems.tasks_left_out) tasks.resize(kMaxTasks);
-  std::vector<Metric> metrics;
   for (const ProbedEvent& event : availability_.events) {
     if (!event.how.available) continue;
     Counter counter(kernel_, *event.type, event.how);
     const int error_number = counter.open(tasks);
     if (error_number != 0) problems.errors.push_back({event.type, error_number});
     if (!counter.is_open()) continue;
-    const uint32_t id = api_->define_metric(core_, process, event.type->name, event.type->unit,
-                                            event.type->description, AON_METRIC_ACCUMULATED);
-    if (id != AON_NO_ID) metrics.push_back({std::move(counter), id});
+    const uint32_t id = define(process_number, *event.type);
+    if (id != AON_NO_ID) process.metrics.push_back({std::move(counter), id});
   }
-  problems.nothing_opened = metrics.empty();
-  const StateText state = state_of(availability_, problems);
-  api_->set_state(core_, process, state.state, state.reason.c_str(), state.remedy.c_str());
-  if (!metrics.empty()) processes_.insert_or_assign(process, std::move(metrics));
+  return problems;
 }
 
-void Session::sample(uint32_t process, std::vector<Metric>& metrics, uint64_t now_ticks) {
-  for (Metric& metric : metrics) {
+void Session::open_proc(uint32_t process_number, pid_t pid, Process& process) {
+  for (const ProbedEvent& event : availability_.events) {
+    if (!event.from_proc) continue;
+    if (!process.proc) {
+      if (kernel_.list_tasks(pid).empty()) return;  // it has ended
+      process.proc.emplace(kernel_, pid);
+    }
+    const uint32_t id = define(process_number, *event.type);
+    if (id == AON_NO_ID) continue;
+    const bool is_switches = event.type->config == PERF_COUNT_SW_CONTEXT_SWITCHES;
+    process.proc_metrics.push_back(
+        {is_switches ? &TaskCounts::context_switches : &TaskCounts::migrations, id});
+  }
+}
+
+uint32_t Session::define(uint32_t process_number, const EventType& type) {
+  return api_->define_metric(core_, process_number, type.name, type.unit, type.description,
+                             AON_METRIC_ACCUMULATED);
+}
+
+void Session::sample(uint32_t process_number, Process& process, uint64_t now_ticks) {
+  for (Metric& metric : process.metrics) {
     const std::optional<Reading> reading = metric.counter.read();
     if (!reading) continue;
-    api_->sample(core_, process, metric.id, now_ticks, reading->value, reading->enabled_ns,
+    api_->sample(core_, process_number, metric.id, now_ticks, reading->value, reading->enabled_ns,
                  reading->running_ns);
+  }
+  if (!process.proc || --process.ticks_to_proc > 0) return;
+  process.ticks_to_proc = kProcPeriodTicks;
+  const TaskCounts counts = process.proc->read();
+  for (const ProcMetric& metric : process.proc_metrics) {
+    api_->sample(core_, process_number, metric.id, now_ticks,
+                 static_cast<double>(counts.*metric.count), 0, 0);
   }
 }
 
-void Session::process_ended(uint32_t process) {
-  const auto found = processes_.find(process);
+void Session::process_ended(uint32_t process_number) {
+  const auto found = processes_.find(process_number);
   if (found == processes_.end()) return;
-  sample(process, found->second, api_->now_ticks(core_));
+  sample(process_number, found->second, api_->now_ticks(core_));
   processes_.erase(found);
 }
 
 void Session::tick(uint64_t now_ticks) {
-  for (auto& [process, metrics] : processes_) sample(process, metrics, now_ticks);
+  for (auto& [number, process] : processes_) sample(number, process, now_ticks);
 }
 
 }  // namespace aon::perf

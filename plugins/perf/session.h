@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "perf/counters.h"
+#include "perf/proc_counter.h"
 #include "perf/state.h"
 
 namespace aon::perf {
@@ -30,13 +32,28 @@ class Session {
     uint32_t id;
   };
 
-  void sample(uint32_t process, std::vector<Metric>& metrics, uint64_t now_ticks);
+  /// A metric that comes from /proc.
+  struct ProcMetric {
+    uint64_t TaskCounts::*count;
+    uint32_t id;
+  };
+  struct Process {
+    std::vector<Metric> metrics;
+    std::optional<ProcCounter> proc;
+    std::vector<ProcMetric> proc_metrics;
+    int ticks_to_proc = kProcPeriodTicks;
+  };
+
+  OpenProblems open_counters(uint32_t process_number, pid_t pid, Process& process);
+  void open_proc(uint32_t process_number, pid_t pid, Process& process);
+  uint32_t define(uint32_t process_number, const EventType& type);
+  void sample(uint32_t process_number, Process& process, uint64_t now_ticks);
 
   aon_core* core_;
   const aon_core_api* api_;
   const Kernel& kernel_;
   Availability availability_;
-  std::map<uint32_t, std::vector<Metric>> processes_;  ///< by process number
+  std::map<uint32_t, Process> processes_;  ///< by process number
 };
 
 }  // namespace aon::perf

@@ -1,5 +1,7 @@
 #include "perf/state.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -59,13 +61,23 @@ Obstacle obstacle_of(const EventType& type, int error_number, int paranoid_level
   return explain(error_number, is_hardware(type), paranoid_level);
 }
 
+bool is_in_proc(const Kernel& kernel, const EventType& type) {
+  if (type.type != PERF_TYPE_SOFTWARE) return false;
+  TaskCounts counts{};
+  if (!kernel.read_task(getpid(), gettid(), &counts)) return false;
+  return type.config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+         (type.config == PERF_COUNT_SW_CPU_MIGRATIONS && counts.has_migrations);
+}
+
 }  // namespace
 
 Availability probe_all(const Kernel& kernel) {
   Availability availability;
   availability.paranoid_level = kernel.paranoid_level();
   for (const EventType& type : event_types()) {
-    availability.events.push_back({&type, probe(kernel, type)});
+    ProbedEvent event{&type, probe(kernel, type)};
+    event.from_proc = !event.how.available && is_in_proc(kernel, type);
+    availability.events.push_back(event);
   }
   return availability;
 }
@@ -74,8 +86,8 @@ StateText state_of(const Availability& availability, const OpenProblems& problem
   Reasons reasons;
   bool any_available = false;
   for (const ProbedEvent& event : availability.events) {
-    any_available |= event.how.available;
-    if (!event.how.available) {
+    any_available |= event.how.available || event.from_proc;
+    if (!event.how.available && !event.from_proc) {
       reasons.add(obstacle_of(*event.type, event.how.error_number, availability.paranoid_level),
                   event.type->name);
     }

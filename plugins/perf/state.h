@@ -14,6 +14,7 @@ namespace aon::perf {
 struct ProbedEvent {
   const EventType* type;
   Probe how;
+  bool from_proc = false;  ///< perf may not count it for us, but /proc tells it
 };
 
 struct Availability {
