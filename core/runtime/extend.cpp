@@ -98,16 +98,6 @@ bool was_left(const char* dead, const char* now) {
   return (signal_stack.ss_flags & SS_ONSTACK) == 0;
 }
 
-/// Takes off the calls that were left; their open-span slots are cleared.
-void unwind_spans(Writer* w, const char* frame) {
-  uint32_t depth = w->span_depth < kOpenSpans ? w->span_depth : kOpenSpans;
-  while (depth > 0 && was_left(w->span_frame[depth - 1], frame)) {
-    --depth;
-    w->slot->open[depth].start_ticks.store(0, std::memory_order_relaxed);
-    w->span_depth = depth;
-  }
-}
-
 }  // namespace
 
 ChunkHeader* chunk_at(Process& p, uint32_t index) {
@@ -194,9 +184,18 @@ uint32_t aon_writer_unwind(Writer* w, const char* frame, bool counted) noexcept 
   return depth;
 }
 
+void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept {
+  uint32_t depth = w->span_depth < kOpenSpans ? w->span_depth : kOpenSpans;
+  while (depth > 0 && runtime::was_left(w->span_frame[depth - 1], frame)) {
+    --depth;
+    w->slot->open[depth].start_ticks.store(0, std::memory_order_relaxed);
+    w->span_depth = depth;
+  }
+}
+
 void aon_writer_begin_nested(Writer* w, const char* frame, const OpenSpan* span,
                              OpenCall* call) noexcept {
-  runtime::unwind_spans(w, frame);
+  aon_writer_unwind_spans(w, frame);
   const uint32_t depth = w->span_depth;
   w->span_depth = depth + 1;
   *call = OpenCall{w, 0, depth, span->region};

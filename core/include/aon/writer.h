@@ -111,6 +111,10 @@ AON_EXPORT bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t by
 /// Cost: one syscall (sigaltstack), only when an emit was interrupted.
 AON_EXPORT uint32_t aon_writer_unwind(Writer* w, const char* frame, bool counted) noexcept;
 
+/// Takes off the calls that were left by longjmp or an exception, seen from `frame`: sets
+/// span_depth to the number of those that still run and clears the slots of the others.
+AON_EXPORT void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept;
+
 /// begin_call() inside another call, or after one that was left by longjmp.
 /// Thread: owner.   Signal: safe.   Cost: one syscall (sigaltstack).
 AON_EXPORT void aon_writer_begin_nested(Writer* w, const char* frame, const OpenSpan* span,
@@ -222,15 +226,21 @@ constexpr uint32_t kFirstPlan = 0xffffffffu;
   return sample_call(count_one(w->counters, site.id), mode);
 }
 
+/// Decides about a call whose mode is not kModeFull, counters made if need be. For wrappers that
+/// read site_mode() themselves.
+[[gnu::always_inline]] inline uint32_t count_call(Writer* w, const Site& site, uint32_t mode) {
+  if (mode >= kModeOff || site.id >= kMaxCounters) return kForward;
+  if (AON_UNLIKELY(mode == kModeSample)) return 1;
+  if (AON_UNLIKELY(w->counters == nullptr) && !aon_writer_add_counters(w)) return kForward;
+  const uint64_t count = count_one(w->counters, site.id);
+  return mode < kModeSample ? kForward : sample_call(count, mode);
+}
+
 /// Turns kFirstPlan into a decision: attaches the thread, defines the site, makes its counters.
 [[gnu::always_inline]] inline uint32_t start_plan(Writer*& w, const Site& site, uint32_t plan) {
   if (AON_LIKELY(plan != kFirstPlan)) return plan;
   const uint32_t mode = site_mode(w, site);
-  if (mode == kModeFull || mode == kModeSample) return 1;
-  if (mode >= kModeOff || site.id >= kMaxCounters) return kForward;
-  if (w->counters == nullptr && !aon_writer_add_counters(w)) return kForward;
-  const uint64_t count = count_one(w->counters, site.id);
-  return mode < kModeSample ? kForward : sample_call(count, mode);
+  return mode == kModeFull ? 1 : count_call(w, site, mode);
 }
 
 /// Writes one record of `slots` slots: `fill` stores its bytes. Returns false when it was refused

@@ -130,7 +130,10 @@ void FakeAgent::run() {
     if (ppoll(&entry, 1, &period, nullptr) == 1) accept_one();
     std::lock_guard lock(m_);
     if (!options_.drains) continue;
-    for (auto& client : clients_) client->drain();
+    for (auto& client : clients_) {
+      client->drain();
+      if (options_.grows) EXPECT_TRUE(client->memory().offer(1024));
+    }
   }
 }
 

@@ -176,7 +176,8 @@ TEST(Life, pthread_exit_hands_the_slot_on) {
 
 TEST(Life, live_threads_have_a_stream_each) {
   FakeAgentOptions options;
-  options.chunk_count = options.offered = 8192;  // room for all, drained or not
+  options.chunk_count = 8192;  // room for all
+  options.grows = true;
   WholeRun run("live_threads", options);
   EXPECT_EQ(run.code, 0);
   EXPECT_EQ(run.taken.refused(), 0u);
