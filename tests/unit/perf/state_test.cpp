@@ -1,0 +1,92 @@
+#include "perf/state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/perf/fake_kernel.h"
+
+namespace aon::perf {
+namespace {
+
+using test::fake;
+using test::fake_kernel;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+StateText state_with(int paranoid, std::function<int(const perf_event_attr&, pid_t)> refuse,
+                     const OpenProblems& problems = {}) {
+  fake = {};
+  fake.paranoid = paranoid;
+  fake.refuse = std::move(refuse);
+  return state_of(probe_all(fake_kernel()), problems);
+}
+int allow(const perf_event_attr&, pid_t) { return 0; }
+int no_pmu(const perf_event_attr& attr, pid_t) {
+  return attr.type == PERF_TYPE_HARDWARE ? -ENOENT : 0;
+}
+
+TEST(PerfState, is_on_and_silent_when_all_is_there) {
+  const StateText state = state_with(1, allow);
+  EXPECT_EQ(state.state, AON_STATE_ON);
+  EXPECT_THAT(state.reason, IsEmpty());
+  EXPECT_THAT(state.remedy, IsEmpty());
+}
+
+TEST(PerfState, names_a_missing_pmu_once) {
+  const StateText state = state_with(1, no_pmu);
+  EXPECT_EQ(state.state, AON_STATE_DEGRADED);
+  EXPECT_EQ(state.reason,
+            "no performance monitoring unit (PMU) is visible (not counted: cycles, instructions, "
+            "cache-references, cache-misses, branches, branch-misses)");
+  EXPECT_THAT(state.remedy, HasSubstr("virtual PMU"));
+}
+
+TEST(PerfState, is_off_with_the_sysctl_when_the_kernel_forbids_all) {
+  const StateText state = state_with(3, [](const perf_event_attr&, pid_t) { return -EACCES; });
+  EXPECT_EQ(state.state, AON_STATE_OFF);
+  EXPECT_THAT(state.reason, HasSubstr("kernel.perf_event_paranoid is 3"));
+  EXPECT_EQ(state.remedy, "sysctl kernel.perf_event_paranoid=2");
+}
+
+TEST(PerfState, asks_for_level_1_for_kernel_side_events_that_proc_does_not_tell) {
+  const StateText state = state_with(
+      2, [](const perf_event_attr& attr, pid_t) { return attr.exclude_kernel != 0 ? 0 : -EACCES; });
+  EXPECT_EQ(state.state, AON_STATE_DEGRADED);
+  EXPECT_THAT(state.reason, HasSubstr("not counted: context-switches, cpu-migrations"));
+  EXPECT_EQ(state.remedy, "sysctl kernel.perf_event_paranoid=1");
+}
+
+TEST(PerfState, names_a_container_that_forbids_the_call) {
+  const StateText state = state_with(2, [](const perf_event_attr&, pid_t) { return -EPERM; });
+  EXPECT_EQ(state.state, AON_STATE_OFF);
+  EXPECT_THAT(state.remedy, HasSubstr("--cap-add PERFMON"));
+}
+
+TEST(PerfState, names_what_one_process_lacks) {
+  OpenProblems problems;
+  problems.errors.push_back({&event_types()[0], EMFILE});
+  problems.tasks_left_out = true;
+  const StateText state = state_with(1, allow, problems);
+  EXPECT_EQ(state.state, AON_STATE_DEGRADED);
+  EXPECT_THAT(state.reason, HasSubstr("no file descriptor left"));
+  EXPECT_THAT(state.reason, HasSubstr("more than 64 threads"));
+  EXPECT_EQ(state.remedy, "ulimit -n 65536");
+}
+
+TEST(PerfState, is_off_for_a_process_that_ended_first) {
+  OpenProblems problems;
+  problems.nothing_opened = true;
+  const StateText state = state_with(1, allow, problems);
+  EXPECT_EQ(state.state, AON_STATE_OFF);
+  EXPECT_THAT(state.reason, HasSubstr("ended before"));
+}
+
+TEST(PerfState, has_a_reason_for_every_error) {
+  for (int error_number = 1; error_number < 134; ++error_number) {
+    EXPECT_THAT(explain(error_number, true, 2).reason, Not(IsEmpty())) << error_number;
+  }
+}
+
+}  // namespace
+}  // namespace aon::perf
