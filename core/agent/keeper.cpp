@@ -24,8 +24,9 @@
 namespace aon::agent {
 namespace {
 
-constexpr int kMaxFruitlessStarts = 8;  ///< workers that died without a commit between them
-constexpr int kFirstPauseMs = 10;
+constexpr int kMaxFruitlessStarts = 100;  ///< workers in a row that died without doing anything
+constexpr int kFirstPauseAfter = 8;       ///< such workers
+constexpr int kPauseMs = 50;
 
 class Keeper {
  public:
@@ -35,6 +36,10 @@ class Keeper {
 
  private:
   pid_t start_worker();
+  /// Grows with every commit and every drained record.
+  uint64_t work_done() const noexcept {
+    return state_.commit() + state_.header().staging_head.load(std::memory_order_relaxed);
+  }
   bool serve_worker(pid_t worker, int* exit_code);
   bool take_message();
   void drop(KeepKind kind, uint32_t number);
@@ -191,14 +196,14 @@ int Keeper::run() {
   int fruitless = 0;
   int exit_code = 1;
   for (;;) {
-    const uint64_t commit = state_.commit();
+    const uint64_t done_before = work_done();
     const pid_t worker = start_worker();
     if (worker < 0) return 1;
     if (serve_worker(worker, &exit_code)) break;
-    fruitless = state_.commit() == commit ? fruitless + 1 : 0;
+    fruitless = work_done() == done_before ? fruitless + 1 : 0;
     AON_LOG_WARNING("worker %d was killed; starting another", worker);
     if (fruitless > kMaxFruitlessStarts) return 1;
-    if (fruitless > 1) ::usleep(static_cast<useconds_t>(kFirstPauseMs * 1000) << fruitless);
+    if (fruitless > kFirstPauseAfter) ::usleep(kPauseMs * 1000);
   }
   listener_.reset();
   lock_.reset();

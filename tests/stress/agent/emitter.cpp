@@ -1,0 +1,67 @@
+// Writes numbered records from several threads through libaon.so and says how many were taken and
+// refused:  emitter THREADS RECORDS_PER_THREAD BURST PAUSE_US [kill|open|hold SECONDS]
+// Prints "tid accepted refused" per thread and exits 0; `kill` ends it by SIGKILL after printing,
+// `open` leaves a region and ends by _exit(7).
+#include <aon/writer.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace {
+
+struct Totals {
+  uint64_t accepted = 0;
+  uint64_t refused = 0;
+};
+
+Totals emit_records(uint64_t count, uint64_t burst, unsigned pause_us, uint32_t region) {
+  Totals totals;
+  aon::Writer* w = aon::aon_attach();
+  if (w == nullptr) return totals;
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t now = aon::ticks(w);
+    const bool ok = aon::emit(w, 1, true, now, [&](char* at) {
+      auto* head = reinterpret_cast<aon::RecordHead*>(at);
+      *head = {now, 1, aon::RecordKind::kMark, 1, 0, region, 0, i + 1};
+    });
+    ++(ok ? totals.accepted : totals.refused);
+    if (pause_us != 0 && i % burst == burst - 1) ::usleep(pause_us);
+  }
+  return totals;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 5) return 2;
+  const auto threads = static_cast<size_t>(std::atoi(argv[1]));
+  const uint64_t count = std::strtoull(argv[2], nullptr, 10);
+  const uint64_t burst = std::strtoull(argv[3], nullptr, 10);
+  const auto pause_us = static_cast<unsigned>(std::atoi(argv[4]));
+  const char* ending = argc > 5 ? argv[5] : "";
+  const uint32_t region = aon::aon_intern_region("emitter", 9, 0);
+  std::vector<Totals> totals(threads);
+  std::vector<std::thread> workers;
+  for (size_t i = 0; i < threads; ++i)
+    workers.emplace_back([&, i] { totals[i] = emit_records(count, burst, pause_us, region); });
+  for (std::thread& worker : workers) worker.join();
+  uint64_t accepted = 0;
+  uint64_t refused = 0;
+  for (const Totals& one : totals) {
+    accepted += one.accepted;
+    refused += one.refused;
+  }
+  std::printf("%llu %llu\n", static_cast<unsigned long long>(accepted),
+              static_cast<unsigned long long>(refused));
+  std::fflush(stdout);
+  if (std::strcmp(ending, "hold") == 0 && argc > 6) ::sleep(static_cast<unsigned>(atoi(argv[6])));
+  if (std::strcmp(ending, "kill") == 0) ::raise(SIGKILL);
+  if (std::strcmp(ending, "exit7") == 0) ::_exit(7);
+  return 0;
+}

@@ -1,0 +1,36 @@
+"""100 SIGKILLs of the worker while a process writes at full rate: nothing is lost but what a full
+ring refused, and every number comes out once."""
+
+import random
+import time
+
+from agent_run import SIGKILL, Agent, emitted, fail, wait_until
+
+KILLS = 100
+
+with Agent("--flush-ms=20", "--disk=1GiB") as agent:
+    run = agent.emitter(2, 1_000_000, 400, 2000)
+    wait_until(lambda: agent.worker() is not None)
+    kills = 0
+    last = None
+    while kills < KILLS and run.poll() is None:
+        worker = agent.worker()
+        if worker is not None and worker != last and agent.signal_worker(SIGKILL):
+            kills += 1
+            last = worker
+        time.sleep(random.uniform(0.001, 0.06))
+    accepted, refused = emitted(run)
+    if agent.wait() != 0:
+        fail("agent: " + agent.log())
+    status, processes, losses, text = agent.count()
+    print(text, f"kills {kills} accepted {accepted} refused {refused}")
+    if agent.fallbacks():
+        fail("the emitter got no ring")
+    if kills < KILLS:
+        fail(f"only {kills} kills: the emitter was too quick")
+    values = processes[0]
+    if status != 0 or values["committed"] != accepted or values["refused"] != refused:
+        fail("spool does not add up")
+    if values["decoded"] != accepted or any(reason != "pool full" for _, reason in losses):
+        fail("records were lost beside those that a full ring refused")
+print("ok")
