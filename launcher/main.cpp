@@ -126,7 +126,7 @@ void wait_for_files(const Plan& plan, Parent& parent, const ProgramEnd& end, int
     say("the agent ended early; run: aon finalize " + plan.output);
   } else if (done.complete == 0) {
     done.text[sizeof(done.text) - 1] = '\0';
-    say(std::string(done.text) + "; run: aon finalize " + plan.output);
+    say(done.text);
   } else {
     print_summary(plan);
   }

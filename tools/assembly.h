@@ -1,6 +1,8 @@
-/// From the command's options to the assembler: which spool folders belong to the job, the archive
-/// made from them, and the spool dropped when asked for.
-/// Thread: one.   Cost: that of the assembler.   Errors: its first; the directory is as before then.
+/// From the command's options to the assembler. Several directories, as a launcher without a common
+/// id leaves them (one per node), are joined first: the node folders of the others are hard-linked
+/// into the first one's spool (copied across file systems), each with a note of where it came from,
+/// so that joining again changes nothing.
+/// Thread: one.   Cost: that of the assembler.   Errors: kBusy when another assembler is at work.
 #pragma once
 
 #include "core/base/result.h"

@@ -2,51 +2,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
-#include <thread>
 
-#include "core/base/lease.h"
 #include "tools/assembly.h"
 #include "tools/command.h"
-#include "tools/findings.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
 
 namespace aon::tools {
 namespace {
-
-/// Keeps a lease alive from a thread of its own.
-class HeldLease {
- public:
-  explicit HeldLease(Lease lease) : lease_(std::move(lease)), thread_([this] { run(); }) {}
-  ~HeldLease() {
-    {
-      const std::lock_guard guard(m_);
-      is_over_ = true;
-    }
-    wake_.notify_all();
-    thread_.join();
-  }
-  HeldLease(const HeldLease&) = delete;
-  HeldLease& operator=(const HeldLease&) = delete;
-
- private:
-  void run() {
-    std::unique_lock guard(m_);
-    const std::chrono::seconds period(kLeaseBeatSeconds);
-    while (!wake_.wait_for(guard, period, [this] { return is_over_; })) (void)lease_.beat();
-  }
-
-  Lease lease_;
-  std::mutex m_;
-  std::condition_variable wake_;
-  bool is_over_ = false;  ///< guarded by m_
-  std::thread thread_;    ///< last: starts when the rest is there
-};
 
 /// Exit code when one of the directories cannot be used now, else kExitDone.
 int check_directories(const FinalizeOptions& options) {
@@ -75,8 +41,7 @@ void write_summary(const FinalizeOptions& options) {
   const Result<nlohmann::json> ledger = read_ledger(dir);
   if (!ledger) return;
   std::string text;
-  for (const std::string& line : summary_lines(*ledger, dir, find_findings(dir)))
-    text += "aon: " + line + "\n";
+  for (const std::string& line : summary_lines(*ledger, dir)) text += "aon: " + line + "\n";
   const std::string path = dir + "/summary.txt";
   const std::string fresh = fmt::format("{}.{}", path, getpid());
   const mode_t old_mask = umask(0077);
@@ -99,14 +64,10 @@ int finalize(const FinalizeOptions& options) {
     write_summary(options);
     return kExitDone;
   }
-  Result<Lease> lease = Lease::take(assemble_lease(dir));
-  if (!lease) {
-    const bool is_busy = lease.error().code == Code::kBusy;
-    return fail("finalize", lease.error().message, is_busy ? kExitLive : kExitFailed);
+  if (Status status = assemble_job(options); !status) {
+    const bool is_busy = status.error().code == Code::kBusy;
+    return fail("finalize", status.error().message, is_busy ? kExitLive : kExitFailed);
   }
-  const HeldLease held(std::move(*lease));
-  if (Status status = assemble_job(options); !status)
-    return fail("finalize", status.error().message);
   write_summary(options);
   return kExitDone;
 }

@@ -6,7 +6,6 @@
 
 #include "core/base/lease.h"
 #include "tools/command.h"
-#include "tools/findings.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
 
@@ -70,8 +69,7 @@ int info(const InfoOptions& options) {
     return kExitDone;
   }
   if (live) fmt::print("{}\n", describe(*live));
-  for (const std::string& line : summary_lines(*ledger, options.dir, find_findings(options.dir)))
-    fmt::print("{}\n", line);
+  for (const std::string& line : summary_lines(*ledger, options.dir)) fmt::print("{}\n", line);
   print_ranks(*ledger);
   return kExitDone;
 }

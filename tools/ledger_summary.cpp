@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -12,6 +13,8 @@ namespace aon::tools {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr size_t kMaxShownFindings = 3;
 
 const Json& member(const Json& object, const char* key) {
   static const Json kNothing;
@@ -168,8 +171,7 @@ std::vector<std::string> provider_lines(const Json& ledger) {
   return lines;
 }
 
-std::vector<std::string> summary_lines(const Json& ledger, const std::string& dir,
-                                       const std::vector<std::string>& findings) {
+std::vector<std::string> summary_lines(const Json& ledger, const std::string& dir) {
   const Totals totals = totals_of(ledger);
   std::vector<std::string> lines{fmt::format("{}: {}", dir, file_list(dir)),
                                  rank_line(ledger, totals), record_line(ledger, totals)};
@@ -182,7 +184,11 @@ std::vector<std::string> summary_lines(const Json& ledger, const std::string& di
                            : std::string()));
   }
   if (const std::string line = incomplete_line(ledger); !line.empty()) lines.push_back(line);
-  for (size_t i = 0; i < findings.size() && i < 3; ++i) lines.push_back(findings[i]);
+  size_t finding_count = 0;
+  for (const Json& finding : member(ledger, "findings")) {
+    if (finding.is_string() && finding_count++ < kMaxShownFindings)
+      lines.push_back(finding.get<std::string>());
+  }
   for (const std::string& line : provider_lines(ledger)) {
     if (lines.size() < kMaxSummaryLines) lines.push_back("not collected: " + line);
   }

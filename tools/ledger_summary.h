@@ -17,10 +17,8 @@ constexpr size_t kMaxSummaryLines = 10;
 /// Reads DIR/aon.json.   Errors: kNotFound when there is none, kDamaged when it is no JSON.
 Result<nlohmann::json> read_ledger(const std::string& dir);
 
-/// At most kMaxSummaryLines lines without newlines. `findings` come in order of weight; the first
-/// three are shown.
-std::vector<std::string> summary_lines(const nlohmann::json& ledger, const std::string& dir,
-                                       const std::vector<std::string>& findings);
+/// At most kMaxSummaryLines lines without newlines.
+std::vector<std::string> summary_lines(const nlohmann::json& ledger, const std::string& dir);
 
 /// One line per provider that is not fully on: "perf: degraded on 4 ranks: reason (remedy)".
 std::vector<std::string> provider_lines(const nlohmann::json& ledger);

@@ -1,0 +1,87 @@
+"""Mistakes of the user: a clear message and exit 2 before anything starts, or the program exactly as
+without AON."""
+import os
+import shutil
+import unittest
+
+from fault_test import BUILD, FaultCase, environment, run
+
+
+class BadInput(FaultCase):
+    def refused(self, *command, code=2, says="", env=None):
+        process = run(["aon-run", *command], env=env, cwd=self.folder)
+        self.assert_exit(process, code)
+        self.assertIn(says, process.stderr)
+        self.assertEqual(process.stdout, "", "the program must not have run")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["counts"], "nothing is left")
+
+    def test_unknown_option(self):
+        self.refused("--bogus", "echo", "ran", says="--bogus")
+
+    def test_value_that_is_none(self):
+        self.refused("--memory", "much", "echo", "ran", says="much")
+        self.refused("echo", "ran", says="AON_WAIT", env=environment(AON_WAIT="soon"))
+        self.refused("echo", "ran", says="no.toml", env=environment(AON_CONFIG="no.toml"))
+
+    def test_no_program(self):
+        self.refused(says="no program")
+        self.refused("-v", says="no program")
+
+    def test_program_that_is_not_there(self):
+        self.refused("./none", code=127, says="./none")
+        self.refused("/etc/passwd", code=126, says="/etc/passwd")
+
+    def test_output_that_cannot_be_written(self):
+        for path in ("/proc/none/job", "/dev/null/job", "/etc/passwd"):
+            self.refused("-o", path, "echo", "ran", says=path)
+
+    def test_under_mpirun_it_is_the_same(self):
+        process = run(["mpirun", "-n", 2, "aon-run", "--bogus", "echo", "ran"])
+        self.assertEqual(process.returncode, 2, process.stderr)
+        self.assertNotIn("ran", process.stdout)
+
+
+class Untouched(FaultCase):
+    def test_disabled_is_a_plain_exec(self):
+        env = environment(AON_DISABLE=1, AON_MEMORY="nonsense")
+        process = run(["aon-run", "-o", self.output, "env"], env=env)
+        self.assert_exit(process)
+        for name in ("LD_PRELOAD", "AON_SOCKET", "AON_OUTPUT"):
+            self.assertNotIn(name + "=", process.stdout)
+        self.assertFalse(self.output.exists())
+        self.assertEqual(process.stderr, "")
+
+    def test_disabled_mpi_program_leaves_nothing(self):
+        command = ["mpirun", "-n", 2, "aon-run", "-o", self.output, *self.worker("calls", 10)]
+        process = run(command, env=environment(AON_DISABLE=1))
+        self.assert_exit(process)
+        self.assertFalse(self.output.exists())
+
+    def test_users_preload_stays(self):
+        library = BUILD / "lib" / "libfault_preload.so"
+        env = environment(LD_PRELOAD=library)
+        process = run(["aon-run", "-o", self.output, "/bin/echo", "hello"], env=env)
+        self.assert_exit(process)
+        self.assertEqual(process.stdout.count("preloaded by the user"), 1, process.stdout)
+        self.assertIn("hello", process.stdout)
+        shown = run(["aon-run", "-o", self.output, "printenv", "LD_PRELOAD"], env=env)
+        self.assertTrue(shown.stdout.splitlines()[-1].startswith(f"{library}:"), shown.stdout)
+
+    def test_set_uid_program_is_left_alone(self):
+        program = self.folder / "tool"
+        shutil.copy(shutil.which("env"), program)
+        os.chmod(program, 0o4755)
+        process = run(["aon-run", "-o", self.output, program])
+        self.assert_exit(process)
+        self.assertNotIn("AON_SOCKET", process.stdout)
+        self.assertFalse(self.output.exists())
+
+    def test_unwritable_default_directory_does_not_stop_the_job(self):
+        process = run(["aon-run", "echo", "ran"], cwd="/proc/self")
+        self.assert_exit(process)
+        self.assertEqual(process.stdout, "ran\n")
+        self.assertEqual(len(process.stderr.splitlines()), 1, process.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

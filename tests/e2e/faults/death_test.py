@@ -1,0 +1,146 @@
+"""Processes that die or stop: the agent, its worker, a rank, the whole job at once."""
+import os
+import signal
+import time
+import unittest
+
+from fault_test import FaultCase, agent_pids, wait_until, worker_pids
+
+
+class AgentDeath(FaultCase):
+    def run_loop(self, disturb, seconds=3):
+        process = self.start_job(2, *self.worker("loop", seconds))
+        self.wait_for_calls(0)
+        self.wait_for_calls(1)
+        disturb()
+        out, err = process.communicate(timeout=90)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(out.count("calls"), 2, out)
+        return self.finish()
+
+    def test_killed_worker_is_replaced_and_nothing_is_lost(self):
+        def disturb():
+            for _ in range(5):
+                keeper, *workers = wait_until(
+                    lambda: len(pids := agent_pids(self.output)) == 2 and pids, what="keeper and worker")
+                os.kill(workers[0], signal.SIGKILL)
+                wait_until(lambda: workers[0] not in agent_pids(self.output), what="worker gone")
+                self.assertIn(keeper, agent_pids(self.output))
+                time.sleep(0.1)
+
+        document = self.run_loop(disturb)
+        for rank in (0, 1):
+            made, seen, entry = self.assert_every_call(document, rank)
+            self.assertEqual(made, seen + sum(
+                loss["count"] for loss in document["losses"]
+                if loss["rank"] == rank and loss["reason"] == "pool full"))
+            self.assertEqual({loss["reason"] for loss in document["losses"]} - {"pool full"}, set())
+
+    def test_killed_agent_leaves_the_program_alone(self):
+        def disturb():
+            for pid in agent_pids(self.output):
+                os.kill(pid, signal.SIGKILL)
+
+        self.run_loop(disturb)
+
+    def test_stopped_agent_costs_records_but_no_time(self):
+        def disturb():
+            pids = agent_pids(self.output)
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            time.sleep(1.5)
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
+        start = time.monotonic()
+        document = self.run_loop(disturb)
+        self.assertLess(time.monotonic() - start, 60)
+        for rank in (0, 1):
+            made, seen, entry = self.assert_every_call(document, rank)
+            self.assertEqual(made, seen + entry["lost"], f"losses of rank {rank} are exact")
+
+
+class RankDeath(FaultCase):
+    def test_killed_rank_is_complete_to_its_last_call(self):
+        process = self.start_job(2, *self.worker("loop", 30))
+        self.wait_for_calls(0)
+        self.wait_for_calls(1)
+        pid = worker_pids(self.counts)[-1]
+        os.kill(pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 137)
+        document = self.finish()
+        for rank in (0, 1):
+            self.assert_every_call(document, rank, killed=True)
+        dead = [r for r in document["ranks"] if r["pid"] == pid]
+        self.assertEqual(len(dead), 1)
+        self.assertFalse(document["job"]["complete"])
+        self.assertIn(dead[0]["rank"], document["job"]["incomplete_ranks"])
+
+    def test_whole_job_killed_at_once(self):
+        process = self.start_job(2, *self.worker("loop", 30), options=["--flush-ms", 50])
+        self.wait_for_calls(0)
+        self.wait_for_calls(1)
+        time.sleep(0.5)
+        victims = [process.pid, *agent_pids(self.output), *worker_pids(self.counts)]
+        for pid in victims:
+            os.kill(pid, signal.SIGSTOP)
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+        document = self.finish()
+        self.assertFalse(document["job"]["complete"])
+        for rank in (0, 1):
+            self.assertGreater(self.profile_count(rank), 0)
+            self.assertLessEqual(self.profile_count(rank), self.own_count(rank) + 1)
+
+    def test_signal_and_exit_code_are_the_programs_own(self):
+        for mode, number, code in (("exit", 3, 3), ("leave", 4, 4)):
+            process = self.start_job(1, *self.worker(mode, number))
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, code)
+        document = self.finish()
+        self.assertEqual(self.rank_of(document, 0)["exit"], {"code": 3, "signal": 0})
+
+
+class OpenCall(FaultCase):
+    def recv(self):
+        import h5py
+
+        with h5py.File(self.output / "profile.h5") as file:
+            names = [n.decode() if isinstance(n, bytes) else n for n in file["regions/name"][:]]
+            rows = file["profile"]
+            wanted = [
+                i for i in range(len(rows["rank"]))
+                if rows["rank"][i] == 0 and names[rows["region"][i]] == "MPI_Recv"
+            ]
+            self.assertEqual(len(wanted), 1)
+            return int(rows["count"][wanted[0]]), int(rows["max_ns"][wanted[0]])
+
+    def test_rank_killed_in_a_receive_shows_it_open(self):
+        process = self.start_job(2, *self.worker("recv", 60))
+        self.wait_for_calls(0, at_least=1)
+        time.sleep(2)
+        victim = [pid for pid in worker_pids(self.counts)
+                  if b"OMPI_COMM_WORLD_RANK=0\0" in open(f"/proc/{pid}/environ", "rb").read()]
+        os.kill(victim[0], signal.SIGKILL)
+        process.communicate(timeout=60)
+        self.finish()
+        count, longest_ns = self.recv()
+        self.assertEqual(count, 2)
+        self.assertGreater(longest_ns, 1_900_000_000)
+        self.assertLess(longest_ns, 30_000_000_000)
+
+    def test_long_receive_has_its_true_length(self):
+        process = self.start_job(2, *self.worker("recv", 5))
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.finish()
+        count, longest_ns = self.recv()
+        self.assertEqual(count, 2)
+        self.assertGreater(longest_ns, 4_900_000_000)
+        self.assertLess(longest_ns, 8_000_000_000)
+
+
+if __name__ == "__main__":
+    unittest.main()

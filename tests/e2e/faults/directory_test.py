@@ -1,0 +1,108 @@
+"""Job directories: used before, two launches, finalize twice, and beside a live agent."""
+import os
+import signal
+import socket
+import stat
+import unittest
+
+from fault_test import FaultCase, agent_pids, ledger, run
+
+
+class Directories(FaultCase):
+    def profile(self, count=100, **more):
+        process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output,
+                       *self.worker("calls", count)], **more)
+        self.assert_exit(process)
+        return process
+
+    def test_directory_of_an_earlier_launch_is_left_alone(self):
+        self.profile(100)
+        before = (self.output / "aon.json").read_bytes()
+        self.profile(200)
+        self.profile(300)
+        self.assertEqual((self.output / "aon.json").read_bytes(), before)
+        for name, count in (("job", 100), ("job.1", 200), ("job.2", 300)):
+            document = self.finish(output=self.folder / name)
+            self.assertEqual(self.profile_count(0, output=self.folder / name), count)
+            self.assertEqual(len(document["ranks"]), 1)
+
+    def test_folder_with_other_files_is_left_alone(self):
+        self.output.mkdir()
+        (self.output / "results.dat").write_text("mine")
+        self.profile()
+        self.assertEqual([p.name for p in self.output.iterdir()], ["results.dat"])
+        self.finish(output=self.folder / "job.1")
+
+    def test_two_launches_of_one_script(self):
+        worker = " ".join(str(w) for w in self.worker("calls", 50))
+        line = f"mpirun -n 2 aon-run {worker}"
+        self.assert_exit(run(["bash", "-c", f"{line}; {line}"], cwd=self.folder))
+        made = sorted(self.folder.glob("aon-*"))
+        self.assertEqual(len(made), 2)
+        for output in made:
+            self.assertEqual(len(self.finish(output=output)["ranks"]), 2)
+
+    def test_modes_are_private(self):
+        self.profile()
+        self.finish()
+        for folder, _, files in os.walk(self.output):
+            self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700, folder)
+            for name in files:
+                path = os.path.join(folder, name)
+                self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600, path)
+
+
+class Finalize(FaultCase):
+    def test_twice_is_once(self):
+        self.assert_exit(run(["mpirun", "-n", 2, "aon-run", "-o", self.output,
+                              *self.worker("calls", 100)]))
+        first = self.finish()
+        second = self.finish()
+        for key in ("ranks", "losses"):
+            self.assertEqual(first[key], second[key])
+        self.assertEqual(self.profile_count(0), 100)
+
+    def test_live_job_is_refused_and_shown_on_demand(self):
+        process = self.start_job(2, *self.worker("loop", 60), options=["--flush-ms", 50])
+        self.wait_for_calls(0)
+        refused = run(["aon", "finalize", self.output])
+        self.assert_exit(refused, 3)
+        self.assertIn(socket.gethostname(), refused.stderr)
+        self.assertIn(str(agent_pids(self.output)[0]), refused.stderr)
+        self.assertFalse((self.output / "aon.json").exists())
+        shown = run(["aon", "finalize", "--snapshot", self.output])
+        self.assert_exit(shown)
+        self.assert_law(ledger(self.output))
+        self.assertGreater(self.profile_count(0), 0)
+        self.assertEqual(len(agent_pids(self.output)), 2, "the job goes on")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        document = self.finish()
+        for rank in (0, 1):
+            self.assert_every_call(document, rank, killed=True)
+
+    def test_without_assembly_it_is_the_users_turn(self):
+        process = run(["mpirun", "-n", 1, "aon-run", "--no-assemble", "-o", self.output,
+                       *self.worker("calls", 100)])
+        self.assert_exit(process)
+        self.assertFalse((self.output / "aon.json").exists())
+        self.assertIn("aon finalize", process.stderr)
+        self.finish()
+        self.assertEqual(self.profile_count(0), 100)
+
+    def test_spool_is_dropped_on_demand(self):
+        self.assert_exit(run(["mpirun", "-n", 1, "aon-run", "--drop-spool", "-o", self.output,
+                              *self.worker("calls", 100)]))
+        self.finish()
+        self.assertFalse((self.output / "spool").exists())
+        self.assertTrue((self.output / "traces.otf2").exists())
+
+    def test_what_is_no_job_directory(self):
+        self.assertNotEqual(run(["aon", "finalize", self.folder / "none"]).returncode, 0)
+        process = run(["aon", "finalize", self.counts])
+        self.assert_exit(process, 2)
+        self.assertIn("no job directory", process.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

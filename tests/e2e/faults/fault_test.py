@@ -1,0 +1,158 @@
+"""What the fault tests share: starting the worker program and looking at what is left of a job
+after something went wrong. The law (emitted = spooled + lost) is checked against the worker's own
+count, which it keeps in a file of its own."""
+import contextlib
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from aon_test import BUILD, SOURCE, TestCase, environment, ledger, run  # noqa: E402
+
+WORKER = BUILD / "bin" / "fault_worker"
+CALL = "MPI_Sendrecv"
+
+
+def processes():
+    """(pid, parent, command line words) of every process of this machine that can be read."""
+    result = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")[:-1]
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            result.append((int(entry.name), parent, [w.decode(errors="replace") for w in words]))
+    return result
+
+
+def agent_pids(output):
+    """Keeper and worker of the agent that writes `output`, the keeper first."""
+    argument = f"--output={output}"
+    found = [(pid, parent) for pid, parent, words in processes() if argument in words]
+    pids = {pid for pid, _ in found}
+    return [p for p, parent in found if parent not in pids] + [
+        p for p, parent in found if parent in pids
+    ]
+
+
+def worker_pids(folder):
+    """Pids of the worker programs that count in `folder`."""
+    return [
+        pid
+        for pid, _, words in processes()
+        if words and words[0] == str(WORKER) and str(folder) in words
+    ]
+
+
+def wait_until(condition, seconds=20, what="condition"):
+    """Waits for `condition()` to become true and returns its value."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"timed out: {what}")
+
+
+class FaultCase(TestCase):
+    """A test with a job directory `self.output` and a folder for the worker's counts."""
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.folder / "job"
+        self.counts = self.folder / "counts"
+        self.counts.mkdir()
+
+    def worker(self, mode, number):
+        return [WORKER, mode, self.counts, number]
+
+    def start(self, *command, **more):
+        """Starts a command in the background, in a session of its own; it is killed at the end."""
+        process = subprocess.Popen(
+            [str(c) for c in command],
+            env=more.pop("env", environment()),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            **more,
+        )
+
+        def end():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+        self.addCleanup(end)
+        return process
+
+    def start_job(self, ranks, *command, options=(), **more):
+        return self.start(
+            "mpirun", "-n", ranks, "aon-run", "-o", self.output, *options, "--", *command, **more
+        )
+
+    def own_count(self, rank):
+        """Calls that the worker knows to have returned."""
+        return struct.unpack_from("Q", (self.counts / f"count.{rank}").read_bytes())[0]
+
+    def wait_for_calls(self, rank, at_least=1000):
+        path = self.counts / f"count.{rank}"
+        wait_until(lambda: path.exists() and path.stat().st_size and self.own_count(rank) >= at_least,
+                   what=f"{at_least} calls of rank {rank}")
+
+    def finish(self, seconds=60, output=None):
+        """Waits for the agent to finish, makes sure of the archive, and returns the ledger, which
+        keeps the law."""
+        output = output or self.output
+        end = time.monotonic() + seconds
+        while True:
+            process = run(["aon", "finalize", "--quiet", output])
+            if process.returncode != 3 or time.monotonic() > end:
+                break
+            time.sleep(0.2)
+        self.assert_exit(process)
+        document = ledger(output)
+        self.assert_law(document)
+        return document
+
+    def profile_count(self, rank, region=CALL, output=None):
+        """Number of calls of `region` in the profile of `rank`."""
+        import h5py
+
+        with h5py.File((output or self.output) / "profile.h5") as file:
+            names = [n.decode() if isinstance(n, bytes) else n for n in file["regions/name"][:]]
+            if region not in names:
+                return 0
+            wanted = names.index(region)
+            rows = zip(file["profile/rank"][:], file["profile/region"][:], file["profile/count"][:])
+            return int(sum(c for r, g, c in rows if r == rank and g == wanted))
+
+    def rank_of(self, document, rank):
+        found = [r for r in document["ranks"] if r["rank"] == rank]
+        self.assertEqual(len(found), 1, f"rank {rank} in the ledger")
+        return found[0]
+
+    def assert_every_call(self, document, rank, killed=False):
+        """Every call of the worker is in the archive or counted as lost; one that was interrupted
+        by a kill may be there too."""
+        made = self.own_count(rank)
+        entry = self.rank_of(document, rank)
+        seen = self.profile_count(rank)
+        self.assertLessEqual(seen, made + (1 if killed else 0))
+        self.assertGreaterEqual(seen + entry["lost"], made, f"rank {rank}: calls neither seen nor lost")
+        return made, seen, entry
+
+    def assert_same_as_without(self, command, **more):
+        """Exit code and output of `command` below aon-run are what they are without it."""
+        plain = run(command, **more)
+        profiled = run(["aon-run", "-o", self.output, *command], **more)
+        self.assertEqual(profiled.returncode, plain.returncode, profiled.stderr)
+        self.assertEqual(profiled.stdout, plain.stdout)
+        return profiled

@@ -1,0 +1,137 @@
+"""Programs that are not one plain MPI program: shells, storms of children and threads, several
+programs, ranks without AON, descriptors and bindings of the launcher."""
+import os
+import pathlib
+import signal
+import time
+import unittest
+
+from fault_test import WORKER, FaultCase, agent_pids, processes, run, wait_until
+
+
+class NoMpi(FaultCase):
+    def test_serial_program(self):
+        self.assert_same_as_without(["/bin/echo", "one", "", "three"])
+
+    def test_shell(self):
+        script = "echo out; echo err >&2; (exit 3); echo $?; true | cat; exit 5"
+        process = self.assert_same_as_without(["bash", "-c", script])
+        self.assertEqual(process.returncode, 5)
+
+    def test_death_by_signal(self):
+        for number in (signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM):
+            self.assert_same_as_without(["sh", "-c", f"kill -{int(number)} $$"])
+
+    def test_script_without_an_interpreter_line(self):
+        script = self.folder / "plain"
+        script.write_text("echo plain\n")
+        script.chmod(0o755)
+        process = run(["aon-run", "-o", self.output, script])
+        self.assert_exit(process)
+        self.assertEqual(process.stdout, "plain\n")
+
+    def test_standard_streams_pass_through(self):
+        process = run(["bash", "-c", f'printf "a\\nb\\n" | aon-run -o {self.output} cat | tail -n 1'])
+        self.assertEqual(process.stdout, "b\n")
+
+
+class Storms(FaultCase):
+    def check(self, mode, number, calls):
+        process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output, *self.worker(mode, number)],
+                      timeout_s=240)
+        self.assert_exit(process)
+        self.assertIn(f"made {calls} calls", process.stdout)
+        document = self.finish()
+        made, seen, entry = self.assert_every_call(document, 0)
+        self.assertEqual(made, calls)
+        self.assertEqual(made, seen + entry["lost"])
+        return entry
+
+    def test_forks_and_execs(self):
+        self.check("forks", 300, 3000)
+
+    def test_20000_short_threads(self):
+        entry = self.check("threads", 20000, 200000)
+        self.assertLess(len(entry["threads"]), 100, "ended threads hand their location on")
+
+
+class SeveralPrograms(FaultCase):
+    def test_two_programs_of_one_launch(self):
+        second = self.folder / "second"
+        second.symlink_to(WORKER)
+        process = run(["mpirun",
+                       "-n", 2, "aon-run", "-o", self.output, *self.worker("calls", 100),
+                       ":",
+                       "-n", 2, "aon-run", "-o", self.output, second, "calls", self.counts, 200])
+        self.assert_exit(process)
+        document = self.finish()
+        self.assertEqual(sorted(r["rank"] for r in document["ranks"]), [0, 1, 2, 3])
+        for rank in range(4):
+            made, seen, _ = self.assert_every_call(document, rank)
+            self.assertEqual(made, 100 if rank < 2 else 200)
+            self.assertEqual(seen, made)
+        self.assertEqual(len(list(self.folder.glob("job*"))), 1)
+
+    def test_rank_without_aon_run(self):
+        process = run(["mpirun",
+                       "-n", 1, "aon-run", "-o", self.output, *self.worker("calls", 100),
+                       ":", "-n", 1, *self.worker("calls", 100)])
+        self.assert_exit(process)
+        document = self.finish()
+        self.assertEqual([r["rank"] for r in document["ranks"]], [0])
+        self.assert_every_call(document, 0)
+
+    def test_two_programs_in_one_shell(self):
+        worker = " ".join(str(w) for w in self.worker("calls", 100))
+        process = run(["aon-run", "-o", self.output, "bash", "-c", f"{worker}; {worker}"])
+        self.assert_exit(process)
+        document = self.finish()
+        self.assertEqual(len(document["ranks"]), 2)
+        self.assertEqual(len({r["pid"] for r in document["ranks"]}), 2)
+
+
+class Launcher(FaultCase):
+    def descriptors_to(self, pid, target):
+        folder = pathlib.Path(f"/proc/{pid}/fd")
+        return [link.name for link in folder.iterdir() if os.readlink(link) == target]
+
+    def test_descriptors_belong_to_the_program_alone(self):
+        read_end, write_end = os.pipe()
+        target = os.readlink(f"/proc/self/fd/{write_end}")
+        process = self.start("aon-run", "-o", self.output, "sleep", "3", pass_fds=[write_end])
+        os.close(write_end)
+        keeper = wait_until(lambda: agent_pids(self.output), what="agent")
+        program = wait_until(
+            lambda: [p for p, parent, words in processes() if parent == process.pid
+                     and words == ["sleep", "3"]], what="program")
+        time.sleep(0.2)
+        self.assertEqual(len(self.descriptors_to(program[0], target)), 1)
+        for pid in {process.pid, *keeper, *agent_pids(self.output)}:
+            self.assertEqual(self.descriptors_to(pid, target), [], f"process {pid}")
+        os.kill(program[0], signal.SIGKILL)
+        os.set_blocking(read_end, True)
+        self.assertEqual(os.read(read_end, 1), b"", "end of file comes with the program's end")
+        os.close(read_end)
+
+    def test_agent_does_not_sit_on_the_ranks_core(self):
+        if os.cpu_count() < 2:
+            self.skipTest("one core only")
+        process = self.start("taskset", "-c", "0", "aon-run", "-o", self.output, "sleep", "2")
+        wait_until(lambda: len(agent_pids(self.output)) == 2, what="agent")
+        time.sleep(0.2)
+        for pid in agent_pids(self.output):
+            self.assertGreater(len(os.sched_getaffinity(pid)), 1, f"process {pid}")
+        shown = [p for p, parent, _ in processes() if parent == process.pid]
+        self.assertTrue(any(os.sched_getaffinity(p) == {0} for p in shown), "the program stays bound")
+
+    def test_signals_reach_the_program(self):
+        script = "trap 'echo caught; exit 9' USR1; echo ready; while :; do sleep 0.05; done"
+        process = self.start("aon-run", "-o", self.output, "--wait", "0", "bash", "-c", script)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.send_signal(signal.SIGUSR1)
+        out, _ = process.communicate(timeout=20)
+        self.assertEqual((out, process.returncode), ("caught\n", 9))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,95 @@
+"""Storage that ends: a full disk, a full /dev/shm, few descriptors, little address space."""
+import os
+import subprocess
+import unittest
+
+from fault_test import FaultCase, run
+
+needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
+
+
+class SmallDisk(FaultCase):
+    def mount(self, size):
+        place = self.folder / "small"
+        place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", place])
+        return place
+
+    @needs_root
+    def test_disk_that_fills_up_during_the_run(self):
+        place = self.mount("1m")
+        self.output = place / "job"
+        command = ["mpirun", "-n", 2, "aon-run", "-o", self.output, "--flush-ms", 50, "--wait", 5,
+                   *self.worker("loop", 2)]
+        process = run(command)
+        self.assert_exit(process)
+        self.assertEqual(process.stdout.count("calls"), 2, process.stdout)
+        subprocess.run(["mount", "-o", "remount,size=256m", place], check=True)
+        document = self.finish()
+        lost = 0
+        for rank in (0, 1):
+            _, _, entry = self.assert_every_call(document, rank)
+            lost += entry["lost"]
+        self.assertGreater(lost, 0, "a disk of 1 MiB cannot hold it all")
+        self.assertTrue({loss["reason"] for loss in document["losses"]} <=
+                        {"pool full", "write failed", "evicted by cap"})
+
+    @needs_root
+    def test_disk_that_is_full_from_the_start(self):
+        place = self.mount("64k")
+        with open(place / "ballast", "wb") as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+                    file.flush()
+            except OSError:
+                pass
+        process = run(["aon-run", "-o", place / "job", "--wait", 2, "echo", "ran"])
+        self.assert_exit(process)
+        self.assertEqual(process.stdout, "ran\n")
+
+    @needs_root
+    def test_full_shared_memory(self):
+        script = ('mount -t tmpfs -o size=64k tmpfs /dev/shm && '
+                  '{ head -c 65536 /dev/zero >/dev/shm/ballast; exec "$@"; }')
+        inside = ["unshare", "-m", "bash", "-c", script, "bash"]
+        worker = self.worker("calls", 1000)
+        plain = run([*inside, "mpirun", "-n", 2, *worker])
+        process = run([*inside, "mpirun", "-n", 2, "aon-run", "-o", self.output, *worker])
+        self.assert_exit(process, plain.returncode)
+        if plain.returncode != 0:
+            self.skipTest("MPI itself does not run without /dev/shm")
+        document = self.finish()
+        for rank in (0, 1):
+            made, seen, entry = self.assert_every_call(document, rank)
+            self.assertEqual((made, seen, entry["lost"]), (1000, 1000, 0))
+
+
+class SmallLimits(FaultCase):
+    def limited(self, limit, wait=10):
+        worker = self.worker("calls", 1000)
+        script = f'{limit}; exec "$@"'
+        plain = run(["mpirun", "-n", 2, "bash", "-c", script, "bash", *worker])
+        process = run(["mpirun", "-n", 2, "bash", "-c", script, "bash", "aon-run", "-o", self.output,
+                       "--wait", wait, *worker])
+        self.assert_exit(process, plain.returncode)
+        self.assertEqual(sorted(process.stdout.split("\n")), sorted(plain.stdout.split("\n")))
+        if plain.returncode != 0:
+            self.skipTest("the program itself does not run with this limit")
+        return self.finish()
+
+    def test_few_descriptors(self):
+        document = self.limited("ulimit -n 40")
+        self.assert_every_call(document, 0)
+        self.assert_every_call(document, 1)
+
+    def test_little_address_space(self):
+        self.limited("ulimit -v 400000")
+
+    def test_small_file_limit(self):
+        self.limited("ulimit -f 4")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,116 @@
+// The MPI program of the fault tests. It counts its own calls in a shared file mapping, which
+// outlives it however it ends: `DIR/count.RANK` holds one u64, stored after each call returned.
+//
+//   worker loop DIR SECONDS     MPI_Sendrecv with itself until the time is over
+//   worker calls DIR N          N times MPI_Sendrecv with itself
+//   worker recv DIR SECONDS     two ranks: a received message, then rank 0 waits in MPI_Recv for a
+//                               message that rank 1 sends after SECONDS
+//   worker threads DIR N        N threads one after the other, ten MPI_Sendrecv each
+//   worker forks DIR N          N children, every second one execs; ten MPI_Sendrecv between them
+//   worker exit DIR CODE        leaves with CODE after MPI_Finalize
+//   worker leave DIR CODE       leaves with CODE without MPI_Finalize
+//   worker descriptors DIR 0    prints which descriptors are open
+#include <fcntl.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile uint64_t* count;
+static int rank;
+
+static void map_count(const char* folder) {
+  char path[4096];
+  snprintf(path, sizeof(path), "%s/count.%d", folder, rank);
+  const int fd = open(path, O_RDWR | O_CREAT, 0600);
+  if (fd < 0 || ftruncate(fd, 4096) != 0) exit(99);
+  count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (count == MAP_FAILED) exit(99);
+  close(fd);
+}
+
+static void call(void) {
+  char out[8] = {0};
+  char in[8];
+  MPI_Sendrecv(out, 8, MPI_CHAR, 0, 1, in, 8, MPI_CHAR, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+  ++*count;
+}
+
+static void loop(double seconds) {
+  const double end = MPI_Wtime() + seconds;
+  while (MPI_Wtime() < end)
+    for (int i = 0; i < 100; ++i) call();
+}
+
+static void receive(double seconds) {
+  char byte = 0;
+  if (rank == 1) {
+    MPI_Send(&byte, 1, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+    usleep((useconds_t)(seconds * 1e6));
+    MPI_Send(&byte, 1, MPI_CHAR, 0, 2, MPI_COMM_WORLD);
+  } else if (rank == 0) {
+    MPI_Recv(&byte, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    ++*count;
+    MPI_Recv(&byte, 1, MPI_CHAR, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    ++*count;
+  }
+}
+
+static void* thread_main(void* unused) {
+  for (int i = 0; i < 10; ++i) call();
+  return unused;
+}
+
+static void threads(int n) {
+  for (int i = 0; i < n; ++i) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, thread_main, NULL) != 0) exit(98);
+    pthread_join(thread, NULL);
+  }
+}
+
+static void forks(int n) {
+  for (int i = 0; i < n; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      if (i % 2 != 0) execl("/bin/true", "true", (char*)NULL);
+      _exit(0);
+    }
+    int status = 0;
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) exit(97);
+    for (int k = 0; k < 10; ++k) call();
+  }
+}
+
+static void descriptors(void) {
+  for (int fd = 0; fd < 1024; ++fd)
+    if (fcntl(fd, F_GETFD) >= 0) printf("%d ", fd);
+  printf("\n");
+}
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 96;
+  const char* mode = argv[1];
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, strcmp(mode, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                  &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  map_count(argv[2]);
+  const double number = atof(argv[3]);
+  if (strcmp(mode, "loop") == 0) loop(number);
+  if (strcmp(mode, "calls") == 0)
+    for (int i = 0; i < (int)number; ++i) call();
+  if (strcmp(mode, "recv") == 0) receive(number);
+  if (strcmp(mode, "threads") == 0) threads((int)number);
+  if (strcmp(mode, "forks") == 0) forks((int)number);
+  if (strcmp(mode, "descriptors") == 0) descriptors();
+  if (strcmp(mode, "leave") == 0) _exit((int)number);
+  MPI_Finalize();
+  printf("rank %d made %llu calls\n", rank, (unsigned long long)*count);
+  return strcmp(mode, "exit") == 0 ? (int)number : 0;
+}

@@ -1,0 +1,73 @@
+"""`aon` as a user types it: help, wrong use, doctor."""
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
+from aon_test import TestCase, environment, run  # noqa: E402
+
+
+class Command(TestCase):
+    def test_help_names_every_command(self):
+        process = run(["aon", "--help"])
+        self.assert_exit(process)
+        for name in ("info", "finalize", "export", "doctor"):
+            self.assertIn(name, process.stdout)
+            self.assert_exit(run(["aon", name, "--help"]))
+        self.assertNotIn("from-agent", run(["aon", "finalize", "--help"]).stdout)
+
+    def test_wrong_use_is_2(self):
+        for words in ([], ["bogus"], ["info"], ["info", "--bogus", "x"], ["info", "/none"],
+                      ["finalize"], ["finalize", "--disk", "much", "/none"], ["export", "/none"]):
+            self.assert_exit(run(["aon", *words]), 2)
+
+    def test_version(self):
+        for command in (["aon", "--version"], ["aon-run", "--version"]):
+            process = run(command)
+            self.assert_exit(process)
+            self.assertRegex(process.stdout, r"^aon \d+\.\d+\.\d+\n$")
+
+    def test_run_help_names_every_option(self):
+        text = run(["aon-run", "--help"]).stdout
+        for name in ("output", "providers", "without", "memory", "node-memory", "disk", "spool-dir",
+                     "flush-ms", "budget", "wait", "drop-spool", "no-assemble", "otf2-locations",
+                     "dry-run", "version", "help"):
+            self.assertIn(f"--{name}", text)
+        self.assertIn("-o, --output", text)
+
+    def test_dry_run_starts_nothing(self):
+        process = run(["aon-run", "--dry-run", "-o", self.folder / "job", "echo", "ran"])
+        self.assert_exit(process)
+        self.assertIn("set LD_PRELOAD=", process.stdout)
+        self.assertIn(f"set AON_OUTPUT={self.folder}/job", process.stdout)
+        self.assertNotIn("\nran", process.stdout)
+        self.assertFalse((self.folder / "job").exists())
+
+    def test_doctor_always_answers(self):
+        process = run(["aon", "doctor"])
+        self.assert_exit(process)
+        self.assertIn("clock", process.stdout)
+        checks = json.loads(run(["aon", "doctor", "--json"]).stdout)
+        by_name = {check["name"]: check for check in checks}
+        self.assertEqual(by_name["installation"]["state"], "yes")
+        self.assertEqual(by_name["Open MPI"]["state"], "yes")
+
+    def test_info_without_a_ledger_says_what_to_do(self):
+        process = run(["aon", "info", self.folder], env=environment())
+        self.assert_exit(process, 1)
+        self.assertIn("aon finalize", process.stderr)
+
+    def test_info_shows_the_ledger(self):
+        document = {"job": {"id": "1"}, "ranks": [{"rank": 0, "node": "n1", "pid": 5, "emitted": 7,
+                    "lost": 0, "program": "/bin/a", "exit": {"code": 3, "signal": 0}}]}
+        (self.folder / "aon.json").write_text(json.dumps(document))
+        process = run(["aon", "info", self.folder])
+        self.assert_exit(process)
+        self.assertIn("1 rank on 1 node", process.stdout)
+        self.assertIn("exit 3", process.stdout)
+        self.assertEqual(json.loads(run(["aon", "info", "--json", self.folder]).stdout), document)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,91 @@
+#include "tools/ledger_summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/unit/launcher/temporary_folder.h"
+
+namespace aon::tools {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+nlohmann::json small_ledger() {
+  return nlohmann::json::parse(R"({
+    "job": {"id": "1", "start": "2026-01-31T12:00:00.500Z", "end": "2026-01-31T12:00:02.750Z",
+            "complete": true, "incomplete_ranks": []},
+    "ranks": [
+      {"rank": 0, "node": "n1", "emitted": 1200000, "lost": 0,
+       "providers": {"mpi": {"state": "on"},
+                     "perf": {"state": "degraded", "reason": "no PMU", "remedy": "ask"}}},
+      {"rank": 1, "node": "n2", "emitted": 34567, "lost": 12,
+       "providers": {"perf": {"state": "degraded", "reason": "no PMU", "remedy": "ask"}}},
+      {"rank": null, "node": "n2", "emitted": 0, "lost": 0}],
+    "losses": [{"rank": 1, "reason": "pool full", "count": 12}],
+    "findings": ["one", "two", "three", "four"],
+    "overhead": {"percent": 0.123}, "budget": {"percent": 1.0}})");
+}
+
+TEST(LedgerSummary, says_what_was_recorded) {
+  const auto lines = summary_lines(small_ledger(), "/job");
+  ASSERT_THAT(lines, SizeIs(8));
+  EXPECT_THAT(lines[0], HasSubstr("/job"));
+  EXPECT_EQ(lines[1], "2 ranks, 1 other process on 2 nodes, 2.250 s");
+  EXPECT_EQ(lines[2], "1 234 567 records, 12 lost (12 pool full)");
+  EXPECT_EQ(lines[3], "overhead 0.12 % of the ranks' CPU time (budget 1 %)");
+  EXPECT_EQ(lines[6], "three");
+  EXPECT_EQ(lines[7], "not collected: perf degraded on 2 processes: no PMU (ask)");
+}
+
+TEST(LedgerSummary, names_incomplete_ranks) {
+  auto ledger = small_ledger();
+  ledger["job"]["complete"] = false;
+  for (int rank = 0; rank < 10; ++rank) ledger["job"]["incomplete_ranks"].push_back(rank);
+  EXPECT_EQ(summary_lines(ledger, "/job")[4],
+            "incomplete ranks: 0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
+}
+
+TEST(LedgerSummary, never_has_more_than_ten_lines) {
+  auto ledger = small_ledger();
+  for (int i = 0; i < 30; ++i)
+    ledger["ranks"][0]["providers"]["p" + std::to_string(i)] = {{"state", "off"}};
+  EXPECT_THAT(summary_lines(ledger, "/job"), SizeIs(kMaxSummaryLines));
+}
+
+TEST(LedgerSummary, survives_a_ledger_of_the_wrong_shape) {
+  for (const char* text : {"{}", R"({"ranks": 3, "losses": {}, "job": []})",
+                           R"({"ranks": [1, {"rank": "x", "emitted": "many", "providers": [2]}]})",
+                           R"({"job": {"start": "soon", "end": 7}, "findings": "none"})"}) {
+    EXPECT_THAT(summary_lines(nlohmann::json::parse(text), "/job"), Not(IsEmpty())) << text;
+  }
+}
+
+TEST(LedgerSummary, groups_digits) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1000), "1 000");
+  EXPECT_EQ(grouped(12345678), "12 345 678");
+}
+
+class LedgerFile : public launcher::TemporaryFolder {};
+
+TEST_F(LedgerFile, says_what_to_do_where_there_is_none) {
+  const auto missing = read_ledger(folder_);
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_THAT(missing.error().message, HasSubstr("aon finalize " + folder_));
+  std::ofstream(path("aon.json")) << "{\"ranks\": [";
+  const auto damaged = read_ledger(folder_);
+  ASSERT_FALSE(damaged.has_value());
+  EXPECT_EQ(damaged.error().code, Code::kDamaged);
+}
+
+}  // namespace
+}  // namespace aon::tools

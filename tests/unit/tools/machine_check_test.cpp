@@ -1,0 +1,49 @@
+#include "tools/machine_check.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <set>
+
+namespace aon::tools {
+namespace {
+
+const Check* find(const std::vector<Check>& checks, const std::string& name) {
+  for (const Check& check : checks) {
+    if (check.name == name) return &check;
+  }
+  return nullptr;
+}
+
+TEST(MachineCheck, names_each_ability_once) {
+  std::vector<Check> checks = check_system();
+  const std::vector<Check> libraries = check_libraries();
+  checks.insert(checks.end(), libraries.begin(), libraries.end());
+  std::set<std::string> names;
+  for (const Check& check : checks) {
+    EXPECT_TRUE(names.insert(check.name).second) << check.name;
+    EXPECT_FALSE(check.detail.empty()) << check.name;
+  }
+  EXPECT_GE(checks.size(), 20u);
+}
+
+TEST(MachineCheck, sees_a_small_limit_and_says_how_to_raise_it) {
+  rlimit old{};
+  getrlimit(RLIMIT_NOFILE, &old);
+  const rlimit small{64, old.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &small);
+  const std::vector<Check> checks = check_system();
+  setrlimit(RLIMIT_NOFILE, &old);
+  const Check* files = find(checks, "open files");
+  ASSERT_NE(files, nullptr);
+  EXPECT_EQ(files->ability, Ability::kLimited);
+  EXPECT_NE(files->remedy.find("ulimit -n"), std::string::npos);
+}
+
+TEST(MachineCheck, finds_sealed_memory_here) {
+  const std::vector<Check> checks = check_system();
+  EXPECT_EQ(find(checks, "sealed shared memory")->ability, Ability::kYes);
+}
+
+}  // namespace
+}  // namespace aon::tools
