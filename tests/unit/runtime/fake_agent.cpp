@@ -132,7 +132,9 @@ void FakeAgent::run() {
     if (!options_.drains) continue;
     for (auto& client : clients_) {
       client->drain();
-      if (options_.grows) EXPECT_TRUE(client->memory().offer(1024));
+      if (options_.grows) {
+        EXPECT_TRUE(client->memory().offer(1024));
+      }
     }
   }
 }
