@@ -89,6 +89,7 @@ struct Model {
   std::vector<uint64_t> clock_error_ns;  ///< bound of each node's clock, by index in Job::nodes
   uint64_t start_ns;                     ///< CLOCK_REALTIME, about when the first process began
   uint64_t end_ns;
+  uint64_t archive_start_ns = 0;  ///< earlier events are not in the OTF2 archive (--disk)
 };
 
 /// Region and communicator ids in events are local to the group, `Group` has the tables to global

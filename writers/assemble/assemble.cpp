@@ -7,6 +7,7 @@
 
 #include "core/base/lease.h"
 #include "writers/assemble/event_pass.h"
+#include "writers/assemble/fallback.h"
 #include "writers/assemble/publish.h"
 #include "writers/hdf5/hdf5_writer.h"
 #include "writers/ledger/findings.h"
@@ -17,6 +18,8 @@ namespace aon::writers {
 namespace {
 
 namespace fs = std::filesystem;
+/// Of a traced MPI call: its Enter, Leave and message records, rounded up.
+constexpr uint64_t kArchiveBytesPerRecord = 48;
 using SteadyClock = std::chrono::steady_clock;
 
 /// Renews the lease every kLeaseBeatSeconds, however often it is called.
@@ -99,6 +102,8 @@ class Assembly {
   Result<AssembleReport> run();
 
  private:
+  Status prepare(const fs::path& staging);
+  void fit_archive();
   Status convert(const fs::path& staging);
   Status write_the_ledger(const fs::path& staging, const EventPass& pass, const Findings& findings);
   double seconds() const {
@@ -114,20 +119,53 @@ class Assembly {
 };
 
 Result<AssembleReport> Assembly::run() {
-  Result<std::unique_ptr<JobModel>> parts = build_model(folder_, options_.otf2_locations);
-  if (!parts) return parts.error();
-  parts_ = std::move(*parts);
   Result<Staging> staging = Staging::create(folder_);
   if (!staging) return staging.error();
-  Status status = convert(staging->path());
+  Status status = prepare(staging->path());
+  if (!status) return status.error();
+  status = convert(staging->path());
   if (!status) return status.error();
   Result<uint64_t> bytes = staging->sync();
   if (!bytes) return bytes.error();
   report_.archive_bytes = *bytes;
   status = staging->publish();
   if (!status) return status.error();
+  if (options_.drops_spool && !options_.is_snapshot && report_.warnings.empty()) {
+    std::error_code ignored;
+    fs::remove_all(folder_ / "spool", ignored);
+  }
   report_.seconds = seconds();
   return report_;
+}
+
+/// Leftover rings become part of the spool, then the model is made of all of it.
+Status Assembly::prepare(const fs::path& staging) {
+  if (!options_.is_snapshot) {
+    Result<std::vector<std::string>> lines = convert_leftover_rings(folder_, staging);
+    if (!lines) return lines.error();
+    report_.warnings = std::move(*lines);
+  }
+  Result<std::unique_ptr<JobModel>> parts = build_model(folder_, options_.otf2_locations);
+  if (!parts) return parts.error();
+  parts_ = std::move(*parts);
+  fit_archive();
+  return {};
+}
+
+/// Leaves the oldest events out of the archive when all of them would not fit on the disk.
+void Assembly::fit_archive() {
+  uint64_t cap_bytes = options_.disk_cap_bytes * parts_->job.nodes.size();
+  if (cap_bytes == 0) {
+    for (const spool::Node& node : parts_->job.nodes) cap_bytes += node.definition.disk_cap_bytes;
+  }
+  if (cap_bytes == 0) return;
+  const uint64_t used_bytes = folder_bytes(folder_ / "spool");
+  const uint64_t room_bytes = cap_bytes > used_bytes ? cap_bytes - used_bytes : 0;
+  const uint64_t start_ns = parts_->load.window_start_ns(room_bytes / kArchiveBytesPerRecord);
+  parts_->model.archive_start_ns = start_ns;
+  if (start_ns == 0) return;
+  report_.warnings.push_back("the OTF2 archive begins at " + iso_time(start_ns) +
+                             ": earlier events would not fit below --disk; they are in the spool");
 }
 
 Status Assembly::convert(const fs::path& staging) {
@@ -164,7 +202,6 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
 }  // namespace
 
 Result<AssembleReport> assemble(const fs::path& folder, const AssembleOptions& options) {
-  if (!options.takes_lease) return Assembly(folder, options, [] {}).run();
   Result<Lease> lease = Lease::take((folder / "assemble.lease").string());
   if (!lease) return lease.error();
   Heartbeat heartbeat(&*lease);

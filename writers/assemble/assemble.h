@@ -25,7 +25,6 @@ struct AssembleOptions {
   bool writes_otf2 = true;
   bool writes_hdf5 = true;
   bool drops_spool = false;     ///< remove DIR/spool after success
-  bool takes_lease = true;      ///< false: the caller holds DIR/assemble.lease and renews it
   bool is_snapshot = false;     ///< the job still runs: leave ring files and the spool alone
   uint64_t disk_cap_bytes = 0;  ///< of spool and archive together, per node; 0: as the spool says
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "core/spool/format.h"
 #include "writers/assemble/model_parts.h"
 
 namespace aon::writers {
@@ -28,6 +27,12 @@ uint32_t world_of(const spool::Process& process) {
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+/// Name of a process without a rank; one whose definitions are lost has only its number.
+std::string other_name(const spool::Process& process) {
+  if (process.start.pid == 0) return "process " + std::to_string(process.start.process);
+  return base_name(process.program) + " (" + std::to_string(process.start.pid) + ")";
+}
+
 /// First the processes that MPI gave their rank, then in order of time: of two claims to a rank
 /// the first one stands.
 bool claims_before(const Candidate& a, const Candidate& b) {
@@ -47,15 +52,6 @@ std::vector<Candidate> list_candidates(JobModel* parts) {
     const spool::Node& node = parts->job.nodes[n];
     for (const auto& [number, process] : node.processes) {
       candidates.push_back({n, &process, rank_of(process)});
-    }
-    for (const auto& [number, segments] : parts->segments[n]) {
-      if (number == spool::kNodeProcess || node.processes.count(number) != 0) continue;
-      spool::Process& nameless = parts->nameless.emplace_back();
-      nameless.start = {};
-      nameless.start.process = number;
-      nameless.start.rank = -1;
-      nameless.program = "unknown";
-      candidates.push_back({n, &nameless, -1});
     }
   }
   std::sort(candidates.begin(), candidates.end(), claims_before);
@@ -91,8 +87,7 @@ void build_groups(JobModel* parts) {
     group.id = static_cast<uint32_t>(groups.size() - 1);
     group.node = candidate.node;
     group.process = candidate.process;
-    group.name = base_name(candidate.process->program) + " (" +
-                 std::to_string(candidate.process->start.pid) + ")";
+    group.name = other_name(*candidate.process);
   }
 }
 

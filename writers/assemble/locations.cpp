@@ -33,7 +33,10 @@ class LocationBuilder {
       Result<spool::ProcessIndex> index =
           spool::ProcessIndex::build(parts_->job.nodes[group.node].folder, number, found->second);
       if (!index) return index.error();
-      for (const uint16_t slot : index->slots()) slots.insert(slot);
+      for (const uint16_t slot : index->slots()) {
+        slots.insert(slot);
+        if (slot != spool::kSeriesSlot) note_load(group.node, *index, slot);
+      }
       note_range(group.node, index->tick_range());
     }
     has_series = slots.erase(spool::kSeriesSlot) != 0;
@@ -88,6 +91,12 @@ class LocationBuilder {
                                        .process = process,
                                        .slot = slot,
                                        .in_archive = true});
+  }
+
+  void note_load(uint32_t node, const spool::ProcessIndex& index, uint16_t slot) {
+    for (const spool::BlockEntry& block : index.blocks(slot, 0)) {
+      parts_->load.add(parts_->clocks[node].to_ns(block.last_ticks), block.record_count);
+    }
   }
 
   void note_range(uint32_t node, std::pair<uint64_t, uint64_t> ticks) {

@@ -1,8 +1,22 @@
 #include "writers/assemble/model.h"
 
+#include <algorithm>
+
 #include "writers/assemble/model_parts.h"
 
 namespace aon::writers {
+
+uint64_t RecordLoad::window_start_ns(uint64_t record_count) const {
+  std::vector<Block> newest_first = blocks_;
+  std::sort(newest_first.begin(), newest_first.end(),
+            [](const Block& a, const Block& b) { return a.end_ns > b.end_ns; });
+  uint64_t sum = 0;
+  for (const Block& block : newest_first) {
+    sum += block.record_count;
+    if (sum > record_count) return block.end_ns;
+  }
+  return 0;
+}
 
 Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folder,
                                               uint32_t otf2_locations) {
@@ -10,6 +24,10 @@ Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folde
   if (!job) return job.error();
   auto parts = std::make_unique<JobModel>();
   parts->job = std::move(job).value();
+  // Folders that hold nothing yet, or only a ring file that became a folder of its own.
+  std::erase_if(parts->job.nodes, [](const spool::Node& node) {
+    return node.processes.empty() && node.definition.format == 0;
+  });
   parts->model.job = &parts->job;
   for (const spool::Node& node : parts->job.nodes) {
     Result<std::map<uint32_t, std::vector<spool::SegmentName>>> segments =

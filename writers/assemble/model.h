@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -22,6 +21,21 @@ namespace aon::writers {
 constexpr uint32_t kDefaultOtf2Locations = 4096;
 constexpr uint32_t kMaxWorld = 1u << 18;  ///< larger ranks are damage and get no rank
 
+/// When how many records were written, by the blocks' headers: what a part of the time would cost.
+class RecordLoad {
+ public:
+  void add(uint64_t end_ns, uint64_t record_count) { blocks_.push_back({end_ns, record_count}); }
+  /// Start of the newest window that has at most `record_count` records; 0 when all do.
+  uint64_t window_start_ns(uint64_t record_count) const;
+
+ private:
+  struct Block {
+    uint64_t end_ns;
+    uint64_t record_count;
+  };
+  std::vector<Block> blocks_;
+};
+
 /// A Model with all it points to. Not copied: the model holds pointers into it.
 struct JobModel {
   spool::Job job;
@@ -30,7 +44,7 @@ struct JobModel {
   /// Segments per node and process.
   std::vector<std::map<uint32_t, std::vector<spool::SegmentName>>> segments;
   std::vector<std::unordered_map<uint32_t, uint32_t>> node_metric_maps;  ///< local -> global
-  std::deque<spool::Process> nameless;  ///< processes whose definitions are lost
+  RecordLoad load;
 };
 
 /// Reads the job below `folder` and numbers everything. At most `otf2_locations` timelines are

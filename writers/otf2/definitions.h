@@ -64,6 +64,7 @@ class GlobalDefinitions {
   const Model& model_;
   OTF2_ErrorCode error_ = OTF2_SUCCESS;
   std::unordered_map<std::string, uint32_t> strings_;
+  std::vector<uint32_t> tree_nodes_;  ///< by index in Job::nodes; folders of one host share one
   uint32_t own_regions_written_ = 0;
   uint32_t next_group_ = 0;
   uint32_t self_group_ = OTF2_UNDEFINED_GROUP;

@@ -8,6 +8,7 @@
 #include "writers/otf2/archive.h"
 #include "writers/otf2/definitions.h"
 #include "writers/otf2/events.h"
+#include "writers/otf2/window.h"
 
 namespace aon::writers {
 namespace {
@@ -35,6 +36,7 @@ class Otf2Writer final : public Writer {
   otf2::EventEncoder encoder_;
   const Location* location_ = nullptr;  ///< null: not in the archive
   OTF2_EvtWriter* file_ = nullptr;      ///< made with the first event
+  otf2::Window window_;
   std::vector<otf2::WrittenLocation> written_;
   otf2::TimeRange range_{std::numeric_limits<uint64_t>::max(), 0};
 };
@@ -50,11 +52,14 @@ Status Otf2Writer::begin(const Model& model) {
 Status Otf2Writer::begin_location(const Location& location) {
   location_ = location.in_archive ? &location : nullptr;
   file_ = nullptr;
+  window_.begin_location(model_->archive_start_ns);
   return {};
 }
 
-Status Otf2Writer::events(std::span<const Event> events) {
-  if (location_ == nullptr || events.empty()) return {};
+Status Otf2Writer::events(std::span<const Event> all_events) {
+  if (location_ == nullptr) return {};
+  const std::span<const Event> events = window_.filter(all_events);
+  if (events.empty()) return {};
   if (file_ == nullptr) {
     file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id);
     if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
@@ -77,10 +82,12 @@ Status Otf2Writer::end_location() {
     file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id);
     if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
     encoder_.begin(file_);
-    Status status = encoder_.write_no_records(model_->start_ns, model_->end_ns);
+    const uint64_t start_ns = std::max(model_->start_ns, model_->archive_start_ns);
+    const uint64_t end_ns = std::max(start_ns, model_->end_ns);
+    Status status = encoder_.write_no_records(start_ns, end_ns);
     if (!status) return status;
-    range_.start_ns = std::min(range_.start_ns, model_->start_ns);
-    range_.end_ns = std::max(range_.end_ns, model_->end_ns);
+    range_.start_ns = std::min(range_.start_ns, start_ns);
+    range_.end_ns = std::max(range_.end_ns, end_ns);
   }
   uint64_t event_count = 0;
   Status status = check(OTF2_EvtWriter_GetNumberOfEvents(file_, &event_count), "count events");
@@ -114,7 +121,8 @@ Status Otf2Writer::write_properties(const Outcome& outcome) {
   const bool all_in_archive =
       std::all_of(model_->locations.begin(), model_->locations.end(),
                   [](const Location& location) { return location.in_archive; });
-  const bool complete = outcome.communication_complete && all_in_archive;
+  const bool complete =
+      outcome.communication_complete && all_in_archive && model_->archive_start_ns == 0;
   Status status = check(OTF2_Archive_SetBoolProperty(
                             archive_.get(), "OTF2::MPI_COMMUNICATION_COMPLETE", complete, true),
                         "set a property");

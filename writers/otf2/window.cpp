@@ -1,0 +1,74 @@
+#include "writers/otf2/window.h"
+
+namespace aon::writers::otf2 {
+
+void Window::begin_location(uint64_t start_ns) {
+  start_ns_ = start_ns;
+  is_inside_ = start_ns == 0;
+  open_.clear();
+  has_old_request_ = false;
+}
+
+std::span<const Event> Window::filter(std::span<const Event> events) {
+  if (start_ns_ == 0) return events;
+  out_.clear();
+  for (const Event& event : events) {
+    if (!is_inside_ && event.time_ns < start_ns_) {
+      follow(event);
+      continue;
+    }
+    if (!is_inside_) enter_open();
+    add(event);
+  }
+  return out_;
+}
+
+/// Keeps what is open before the window.
+void Window::follow(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kEnter:
+    case EventKind::kCollectiveBegin:
+    case EventKind::kLostBegin:
+      open_.push_back(event);
+      break;
+    case EventKind::kLeave:
+    case EventKind::kCollectiveEnd:
+    case EventKind::kLostEnd:
+      if (!open_.empty()) open_.pop_back();
+      break;
+    case EventKind::kSendRequest:
+    case EventKind::kReceiveRequest:
+    case EventKind::kCollectiveRequest:
+      has_old_request_ = true;
+      last_old_request_ = event.request;
+      break;
+    default:
+      break;
+  }
+}
+
+void Window::enter_open() {
+  is_inside_ = true;
+  for (Event& event : open_) {
+    event.time_ns = start_ns_;
+    out_.push_back(event);
+  }
+}
+
+void Window::add(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kSendComplete:
+    case EventKind::kRequestCancelled:
+    case EventKind::kCollectiveComplete:
+      if (!is_old(event)) out_.push_back(event);
+      break;
+    case EventKind::kReceiveComplete:
+      out_.push_back(event);
+      if (is_old(event)) out_.back().kind = EventKind::kReceive;
+      break;
+    default:
+      out_.push_back(event);
+  }
+}
+
+}  // namespace aon::writers::otf2
