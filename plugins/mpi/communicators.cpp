@@ -1,0 +1,199 @@
+#include "mpi/communicators.h"
+
+#include <aon/writer.h>
+#include <string.h>
+
+#include "mpi/groups.h"
+#include "mpi/handle_map.h"
+#include "mpi/library.h"
+#include "mpi/lock.h"
+#include "mpi/memory.h"
+#include "mpi/state.h"
+
+namespace aon::mpi {
+
+Communicator world;
+Communicator self;
+bool threads_are_concurrent;
+
+namespace {
+
+constexpr uint32_t kWorldId = 1;
+constexpr uint32_t kSelfId = 2;
+constexpr uint32_t kArenaCount = 64;
+
+SpinLock g_lock;          // around all below and every creation
+SharedHandleMap g_table;  // handle -> Communicator*; read without the lock
+uint32_t g_next_id = kSelfId + 1;
+Communicator* g_arena;
+uint32_t g_arena_left;
+Communicator g_none;  // id 0
+
+Communicator* new_communicator() {
+  if (g_arena_left == 0) {
+    g_arena = static_cast<Communicator*>(map_bytes(sizeof(Communicator) * kArenaCount));
+    if (g_arena == nullptr) return nullptr;
+    g_arena_left = kArenaCount;
+  }
+  --g_arena_left;
+  return g_arena++;
+}
+
+void define(const Communicator& c, uint32_t parent_id, const char* name) {
+  CommunicatorDefinition definition = {};
+  definition.identity = c.identity;
+  definition.id = c.id;
+  definition.parent_id = parent_id;
+  definition.size = c.local_size + (c.kind == CommunicatorKind::kInter ? c.peer_count : 0);
+  definition.rank = c.rank;
+  definition.kind = c.kind;
+  aon_define(static_cast<uint32_t>(DefinitionType::kCommunicator), &definition, sizeof definition,
+             name, static_cast<uint32_t>(strlen(name)) + 1);
+}
+
+/// Reads what MPI says of `handle` into a new entry. Null: no memory, or MPI refuses.
+Communicator* describe(Handle handle) {
+  int is_inter = 0;
+  int rank = 0;
+  int local_size = 0;
+  int remote_size = 0;
+  if (queries.comm_rank(handle, &rank) != kSuccess) return nullptr;
+  if (queries.comm_size(handle, &local_size) != kSuccess) return nullptr;
+  if (queries.comm_test_inter != nullptr) queries.comm_test_inter(handle, &is_inter);
+  if (is_inter) queries.comm_remote_size(handle, &remote_size);
+  Communicator* c = new_communicator();
+  if (c == nullptr) return nullptr;
+  c->handle = handle;
+  c->rank = static_cast<uint32_t>(rank);
+  c->local_size = static_cast<uint32_t>(local_size);
+  c->peer_count = static_cast<uint32_t>(is_inter ? remote_size : local_size);
+  c->kind = is_inter ? CommunicatorKind::kInter : CommunicatorKind::kIntra;
+  c->in_degree = c->out_degree = kUnknownDegree;
+  c->first_world_rank = first_world_rank(handle, Side::kOwn);
+  if (!is_inter) return c;
+  const int32_t remote_first = first_world_rank(handle, Side::kRemote);
+  c->is_made_of_worlds = remote_first < 0 || c->first_world_rank < 0;
+  const bool own_is_first = c->is_made_of_worlds || c->first_world_rank < remote_first;
+  c->own_offset = own_is_first ? 0 : remote_size;
+  c->peer_offset = own_is_first ? local_size : 0;
+  c->rank += static_cast<uint32_t>(c->own_offset);
+  if (!own_is_first) c->first_world_rank = remote_first;
+  return c;
+}
+
+/// Gives `c` its id, makes it known, and puts it into the table.
+void publish(Communicator* c, uint32_t parent_id) {
+  c->id = g_next_id++;
+  define(*c, parent_id, "");
+  g_table.put(c->handle, c);
+}
+
+uint64_t identity_of_members(Handle handle, bool is_inter) {
+  const uint64_t own = hash_members(handle, Side::kOwn);
+  if (!is_inter) return own;
+  const uint64_t remote = hash_members(handle, Side::kRemote);
+  return own < remote ? mix(own, remote) : mix(remote, own);
+}
+
+/// Defines `handle` by its members. The lock is held.
+Communicator* add_by_members(uint32_t parent_id, Handle handle, bool is_made_of_worlds) {
+  Communicator* c = describe(handle);
+  if (c == nullptr) return nullptr;
+  c->is_made_of_worlds |= is_made_of_worlds;
+  const uint64_t members = identity_of_members(handle, c->kind == CommunicatorKind::kInter);
+  c->identity = mix(members, count_members(members));
+  publish(c, parent_id);
+  return c;
+}
+
+void define_predefined(Communicator* c, uint32_t id, uint32_t rank, uint32_t process_count,
+                       CommunicatorKind kind, const char* name) {
+  c->id = id;
+  c->identity = id;
+  c->rank = rank;
+  c->local_size = c->peer_count = process_count;
+  c->kind = kind;
+  c->in_degree = c->out_degree = kUnknownDegree;
+  define(*c, 0, name);
+}
+
+}  // namespace
+
+Communicator* find_communicator_slow(Handle handle) noexcept {
+  if (void* found = g_table.find(handle)) return static_cast<Communicator*>(found);
+  if (!mpi_is_usable() || handle == abi.comm_null) return &g_none;
+  if (handle == world.handle) return &world;
+  Guard guard(&g_lock);
+  if (void* found = g_table.find(handle)) return static_cast<Communicator*>(found);
+  Communicator* learned = add_by_members(0, handle, false);
+  return learned != nullptr ? learned : &g_none;
+}
+
+void define_world(uint32_t rank, uint32_t process_count) {
+  define_predefined(&world, kWorldId, rank, process_count, CommunicatorKind::kWorld,
+                    "MPI_COMM_WORLD");
+  define_predefined(&self, kSelfId, 0, 1, CommunicatorKind::kSelf, "MPI_COMM_SELF");
+  self.first_world_rank = static_cast<int32_t>(rank);
+  self.identity = mix(kSelfId, rank);
+  self.handle = abi.comm_self;
+  g_table.put(self.handle, &self);
+  world.handle = abi.comm_world;
+}
+
+uint32_t count_creation(Communicator* parent) {
+  return parent->creation_count.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void add_communicator(Communicator* parent, uint32_t creation, Handle handle) {
+  if (handle == abi.comm_null || !mpi_is_usable()) return;
+  Guard guard(&g_lock);
+  Communicator* c = describe(handle);
+  if (c == nullptr) return;
+  c->is_made_of_worlds |= parent->is_made_of_worlds;
+  c->identity = mix(mix(parent->identity, creation), static_cast<uint32_t>(c->first_world_rank));
+  publish(c, parent->id);
+}
+
+void add_communicator_of_members(Communicator* parent, Handle handle, bool is_made_of_worlds) {
+  if (handle == abi.comm_null || !mpi_is_usable()) return;
+  Guard guard(&g_lock);
+  add_by_members(parent->id, handle, is_made_of_worlds);
+}
+
+void name_communicator(const Communicator& communicator, const char* name) {
+  if (communicator.id == 0 || name == nullptr) return;
+  const IdDefinition definition = {communicator.id};
+  aon_define(static_cast<uint32_t>(DefinitionType::kCommunicatorName), &definition,
+             sizeof definition, name, static_cast<uint32_t>(strlen(name)) + 1);
+}
+
+void remove_communicator(Handle handle) {
+  Guard guard(&g_lock);
+  auto* c = static_cast<Communicator*>(g_table.take(canonical(handle)));
+  if (c == nullptr) return;
+  const IdDefinition definition = {c->id};
+  aon_define(static_cast<uint32_t>(DefinitionType::kCommunicatorFree), &definition,
+             sizeof definition, nullptr, 0);
+}
+
+void learn_degrees(Communicator* c) {
+  int in = 0;
+  int out = 0;
+  int is_weighted = 0;
+  int status = 0;
+  if (queries.topo_test != nullptr && queries.topo_test(c->handle, &status) == kSuccess) {
+    if (status == abi.topology_cartesian && queries.cartdim_get != nullptr) {
+      queries.cartdim_get(c->handle, &in);
+      in = out = 2 * in;
+    } else if (status == abi.topology_graph && queries.graph_neighbors_count != nullptr) {
+      queries.graph_neighbors_count(c->handle, static_cast<int>(c->rank), &in);
+      out = in;
+    } else if (status == abi.topology_dist_graph && queries.dist_graph_neighbors_count != nullptr) {
+      queries.dist_graph_neighbors_count(c->handle, &in, &out, &is_weighted);
+    }
+  }
+  c->in_degree = static_cast<uint32_t>(in);
+  c->out_degree = static_cast<uint32_t>(out);
+}
+
+}  // namespace aon::mpi

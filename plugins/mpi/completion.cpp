@@ -1,0 +1,169 @@
+#include "mpi/completion.h"
+
+#include "mpi/memory.h"
+
+namespace aon::mpi {
+namespace {
+
+void complete_receive(Writer* w, uint64_t now, const Request& request, const Status* status,
+                      uint16_t flags) {
+  int32_t peer = request.peer;
+  int32_t tag = request.tag;
+  uint64_t bytes = 0;
+  if ((flags & (kFailed | kCancelled)) == 0) {
+    peer = peer_in(*request.communicator, status_source(status));
+    tag = status_tag(status);
+    bytes = status_bytes(status);
+  }
+  put_completion(w, now, flags | kIncoming, request.communicator->id, bytes, pack_pair(peer, tag),
+                 request.number);
+}
+
+/// The record of one request that has been taken out of the table.
+void put_completed(Writer* w, const Request& request, const Status* status, int result) {
+  const uint64_t now = ticks(w);
+  uint16_t flags = failed(result);
+  switch (request.kind) {
+    case RequestKind::kReceive:
+      if (result == kSuccess && status_cancelled(status)) flags |= kCancelled;
+      complete_receive(w, now, request, status, flags);
+      break;
+    case RequestKind::kSend:
+      if (result == kSuccess && status_cancelled(status)) flags |= kCancelled;
+      put_completion(w, now, flags | kOutgoing, request.communicator->id, request.bytes,
+                     pack_pair(request.peer, request.tag), request.number);
+      break;
+    case RequestKind::kNewCommunicator:
+      if (result == kSuccess) {
+        add_communicator(request.communicator, request.creation,
+                         load_handle(request.new_communicator));
+      }
+      [[fallthrough]];
+    case RequestKind::kCollective:
+      put_completion(w, now, flags, request.communicator->id, request.bytes, pack_pair(-1, -1),
+                     request.number);
+      break;
+    case RequestKind::kMessage:
+      break;
+  }
+}
+
+}  // namespace
+
+/// Memory for the copies of one call, kept in a list while no call uses it.
+struct WaitMany::Block {
+  Block* next;
+  size_t byte_count;
+  int capacity;
+
+  Handle* handles() { return reinterpret_cast<Handle*>(this + 1); }
+  uint64_t* numbers() { return handles() + capacity; }
+  Status* statuses() { return reinterpret_cast<Status*>(numbers() + capacity); }
+};
+
+namespace {
+SpinLock g_blocks_lock;
+void* g_blocks;  // list of WaitMany::Block; guarded by g_blocks_lock
+}  // namespace
+
+void WaitOne::complete(Writer* w, int result) const noexcept {
+  if (handle_ == abi.request_null) return;
+  if (threads_are_concurrent && number_ == 0) return;
+  Request request;
+  if (take_request(handle_, number_, &request)) put_completed(w, request, status_, result);
+}
+
+WaitMany::WaitMany(int count, const void* requests, int status_count, Status* statuses) noexcept
+    : count_(count > 0 && requests != nullptr ? count : 0),
+      handles_(inline_handles_),
+      numbers_(inline_numbers_),
+      statuses_(statuses) {
+  Status* own_statuses = inline_statuses_[0].get();
+  if (AON_UNLIKELY(count_ > kInlineRequests)) {
+    if (use_block(count_)) {
+      handles_ = block_->handles();
+      numbers_ = block_->numbers();
+      own_statuses = block_->statuses();
+    } else {  // no memory: this call completes nothing that we would know
+      count_ = 0;
+      own_statuses = statuses;
+    }
+  }
+  const Status* ignore = status_count > 1 ? abi.statuses_ignore : abi.status_ignore;
+  if (statuses == ignore) statuses_ = own_statuses;
+  for (int i = 0; i < count_; ++i) handles_[i] = load_handle(requests, i);
+  if (!threads_are_concurrent) {
+    numbers_ = nullptr;
+    return;
+  }
+  for (int i = 0; i < count_; ++i) numbers_[i] = request_number(handles_[i]);
+}
+
+bool WaitMany::use_block(int count) {
+  {
+    Guard guard(&g_blocks_lock);
+    block_ = static_cast<Block*>(g_blocks);
+    if (block_ != nullptr) g_blocks = block_->next;
+  }
+  if (block_ != nullptr && block_->capacity >= count) return true;
+  if (block_ != nullptr) munmap(block_, block_->byte_count);
+  const size_t capacity = (static_cast<size_t>(count) + 511) / 512 * 512;
+  const size_t byte_count = sizeof(Block) + capacity * (2 * sizeof(uint64_t) + kMaxStatusBytes);
+  block_ = static_cast<Block*>(map_bytes(byte_count));
+  if (block_ == nullptr) return false;
+  block_->byte_count = byte_count;
+  block_->capacity = static_cast<int>(capacity);
+  return true;
+}
+
+void WaitMany::release_block() {
+  Guard guard(&g_blocks_lock);
+  block_->next = static_cast<Block*>(g_blocks);
+  g_blocks = block_;
+}
+
+void WaitMany::complete_one(Writer* w, int index, int status_index, int result) const noexcept {
+  if (index < 0 || index >= count_ || handles_[index] == abi.request_null) return;
+  if (numbers_ != nullptr && numbers_[index] == 0) return;
+  Request request;
+  if (take_request(handles_[index], numbers_ != nullptr ? numbers_[index] : 0, &request)) {
+    put_completed(w, request, status_at(statuses_, status_index), result);
+  }
+}
+
+/// The error fields of the statuses are only set with MPI_ERR_IN_STATUS; any other error means that
+/// the call did not wait at all.
+void WaitMany::complete_all(Writer* w, int result) const noexcept {
+  if (result != kSuccess && result != abi.error_in_status) return;
+  for (int i = 0; i < count_; ++i) {
+    int one_result = result;
+    if (result == abi.error_in_status) one_result = status_error(status_at(statuses_, i));
+    if (one_result != abi.error_pending) complete_one(w, i, i, one_result);
+  }
+}
+
+void WaitMany::complete_some(Writer* w, int outcount, const int* indices,
+                             int result) const noexcept {
+  if (outcount == abi.undefined) return;
+  for (int i = 0; i < outcount && i < count_; ++i) {
+    int one_result = result;
+    if (result == abi.error_in_status) one_result = status_error(status_at(statuses_, i));
+    complete_one(w, indices[i], i, one_result);
+  }
+}
+
+void free_request(Writer* w, Handle handle) noexcept {
+  Request request;
+  if (handle == abi.request_null || !forget_request(handle, &request) || request.number == 0) {
+    return;
+  }
+  const bool is_receive = request.kind == RequestKind::kReceive;
+  const uint16_t direction = request.kind == RequestKind::kSend ? kOutgoing
+                             : is_receive                       ? kIncoming
+                                                                : 0;
+  put_completion(w, ticks(w), static_cast<uint16_t>(direction | (is_receive ? kCancelled : 0)),
+                 request.communicator->id, request.bytes, pack_pair(request.peer, request.tag),
+                 request.number);
+}
+
+}  // namespace aon::mpi

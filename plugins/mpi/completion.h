@@ -1,0 +1,83 @@
+/// Wait, Test and their forms: which of the requests a call was given it has completed, and the
+/// kCompletion record of each, before the record of the call itself.
+///
+/// MPI overwrites the handles when it completes them, so they are copied before the call; statuses
+/// go to memory of ours where the program ignores them. Up to kInlineRequests both lie on the
+/// stack, beyond that in a block that is kept for the next call.
+///
+/// Thread: any; a block belongs to one call at a time.   Signal: no.
+/// Cost: about 1 ns per request given, 5 ns and one record per request completed.
+#pragma once
+
+#include <aon/writer.h>
+
+#include "mpi/call.h"
+#include "mpi/handles.h"
+#include "mpi/requests.h"
+
+namespace aon::mpi {
+
+constexpr int kInlineRequests = 32;
+
+/// What a call that completes at most one request keeps across the real call.
+class WaitOne {
+ public:
+  [[gnu::always_inline]] WaitOne(const void* request, Status* status) {
+    handle_ = load_handle(request);
+    if (AON_UNLIKELY(threads_are_concurrent)) number_ = request_number(handle_);
+    status_ = status == abi.status_ignore ? own_.get() : status;
+  }
+
+  Status* status() { return status_; }
+  bool is_request() const { return handle_ != abi.request_null; }
+
+  /// The request is complete, with `result`.
+  void complete(Writer* w, int result) const noexcept;
+
+ private:
+  OwnStatus own_;
+  Status* status_;
+  Handle handle_;
+  uint64_t number_ = 0;
+};
+
+/// The same for an array of requests.
+class WaitMany {
+ public:
+  /// `status_count`: how many statuses the call writes; 0 or 1 with `status`, or `count` of them.
+  WaitMany(int count, const void* requests, int status_count, Status* statuses) noexcept;
+  ~WaitMany() {
+    if (AON_UNLIKELY(block_ != nullptr)) release_block();
+  }
+  WaitMany(const WaitMany&) = delete;
+  WaitMany& operator=(const WaitMany&) = delete;
+
+  Status* statuses() { return statuses_; }
+
+  /// Request `index` is complete; its status is statuses()[status_index].
+  void complete_one(Writer* w, int index, int status_index, int result) const noexcept;
+  /// All are, unless `result` says to look into the statuses.
+  void complete_all(Writer* w, int result) const noexcept;
+  /// `outcount` of them, as MPI_Waitsome says.
+  void complete_some(Writer* w, int outcount, const int* indices, int result) const noexcept;
+
+ private:
+  struct Block;
+
+  bool use_block(int count);
+  void release_block();
+
+  int count_;
+  Handle* handles_;
+  uint64_t* numbers_;  ///< null: threads take turns
+  Status* statuses_;
+  Block* block_ = nullptr;
+  Handle inline_handles_[kInlineRequests];
+  uint64_t inline_numbers_[kInlineRequests];
+  OwnStatus inline_statuses_[kInlineRequests];
+};
+
+/// MPI_Request_free: a send ends here as far as anybody can know; of a receive nothing is known.
+void free_request(Writer* w, Handle handle) noexcept;
+
+}  // namespace aon::mpi

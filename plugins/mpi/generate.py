@@ -1,0 +1,230 @@
+#!/usr/bin/python3
+"""Makes the wrappers of libaon-mpi.so from functions.table.
+
+    generate.py functions.table OUTPUT_FOLDER FILE_COUNT
+
+writes sites.h (ids and names of the call sites) and wrappers_0.cpp ... The wrappers know no <mpi.h>:
+a handle is a register (handles.h), so one set serves libraries with handles of either kind.
+"""
+import dataclasses
+import pathlib
+import re
+import sys
+
+import templates
+
+POLL_PERIOD = 64
+MAX_SITES = 504  # kMaxCounters of aon/ring.h: every MPI function can be counted
+
+_ROW = re.compile(r"(?P<kind>\w+)(?P<fields>(?: \w+=\S+)*): (?P<result>\w+) (?P<name>MPI_\w+)\((?P<arguments>.*)\)$")
+_SCALARS = {"int", "double", "char", "void"}
+_WORDS = {"MPI_Aint": "int64_t", "MPI_Offset": "int64_t", "MPI_Count": "int64_t", "MPI_Fint": "int"}
+
+
+class TableError(Exception):
+    """A row that makes no wrapper."""
+
+
+@dataclasses.dataclass
+class Argument:
+    """One argument: its name, and its type as the wrappers know it."""
+
+    name: str
+    type: str
+
+
+@dataclasses.dataclass
+class Function:
+    """One row."""
+
+    site: int
+    name: str
+    kind: str
+    result: str
+    arguments: list
+    fields: dict
+    prototype: str
+    is_variadic: bool = False
+
+    @property
+    def role(self):
+        return self.fields.get("role", "kFunction")
+
+    @property
+    def mode(self):
+        if self.kind == "count":
+            return "kModeCount"
+        if self.kind in templates.POLLS:
+            return f"kModeSample + {POLL_PERIOD - 1}"
+        return "kModeFull"
+
+    def part(self, name):
+        """The argument that plays the part `name`."""
+        chosen = self.fields.get(name, name)
+        if chosen not in (a.name for a in self.arguments):
+            raise TableError(f"{self.name}: {self.kind} needs an argument {chosen}")
+        return chosen
+
+    def call(self, **replaced):
+        """The argument list of a call, some arguments replaced."""
+        return ", ".join(replaced.get(a.name, a.name) for a in self.arguments)
+
+
+def wrapper_type(mpi_type, is_pointer):
+    """The type of the wrappers for a type of the standard: a handle is a word, memory with handles
+    or large integers in it is not looked at."""
+    if mpi_type == "MPI_Status":
+        return "Status*" if is_pointer else None
+    if is_pointer:
+        return None
+    if mpi_type in _WORDS:
+        return _WORDS[mpi_type]
+    return "Handle" if mpi_type.startswith("MPI_") else mpi_type
+
+
+def parse_argument(text):
+    """`const MPI_Datatype sendtypes[]` -> Argument("sendtypes", "const void*")"""
+    match = re.fullmatch(r"(const )?(\w+)(\**) ?(\w+)((?:\[\d*\])*)", text)
+    if not match:
+        raise TableError(f"cannot read the argument '{text}'")
+    const, base, stars, name, brackets = match.groups()
+    const = const or ""
+    name += "_" if name in templates.LOCAL_NAMES else ""
+    if base in _SCALARS:
+        dimensions = re.findall(r"\[(\d*)\]", brackets)
+        if len(dimensions) == 2:
+            return Argument(name, f"{const}{base} (*)[{dimensions[1]}]")
+        return Argument(name, f"{const}{base}{stars}{'*' * len(dimensions)}")
+    known = wrapper_type(base, bool(stars or brackets))
+    return Argument(name, const + known if known == "Status*" else known or f"{const}void*")
+
+
+def parse_arguments(text):
+    if text == "void":
+        return [], False
+    parts = [p.strip() for p in text.split(",")]
+    is_variadic = parts[-1] == "..."
+    return [parse_argument(p) for p in parts if p != "..."], is_variadic
+
+
+def parse_fields(text):
+    return dict(field.split("=", 1) for field in text.split())
+
+
+def parse_row(line, section_fields, site):
+    match = _ROW.match(line)
+    if not match:
+        raise TableError(f"cannot read the row '{line}'")
+    arguments, is_variadic = parse_arguments(match["arguments"])
+    return Function(
+        site=site,
+        name=match["name"],
+        kind=match["kind"],
+        result=wrapper_type(match["result"], False),
+        arguments=arguments,
+        fields={**section_fields, **parse_fields(match["fields"])},
+        prototype=line.split(": ", 1)[1],
+        is_variadic=is_variadic,
+    )
+
+
+def read_table(path):
+    """All rows in order; the site of a row is its number."""
+    functions = []
+    section_fields = {}
+    for line in pathlib.Path(path).read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("["):
+            section_fields = parse_fields(line.partition("]")[2])
+        else:
+            functions.append(parse_row(line, section_fields, len(functions)))
+    names = [f.name for f in functions]
+    if len(set(names)) != len(names):
+        raise TableError(f"twice: {sorted({n for n in names if names.count(n) > 1})}")
+    if len(functions) > MAX_SITES:
+        raise TableError(f"{len(functions)} rows, there are {MAX_SITES} call sites")
+    return functions
+
+
+def declare(argument):
+    """`int (*ranges)[3]` and everything simpler."""
+    if "(*)" in argument.type:
+        return argument.type.replace("(*)", f"(*{argument.name})")
+    return f"{argument.type} {argument.name}"
+
+
+def site_of(function):
+    return (
+        f'{{{function.site}, "{function.name}", static_cast<uint8_t>(RegionRole::{function.role}),'
+        f" static_cast<uint8_t>(Paradigm::kMpi), {function.mode}}}"
+    )
+
+
+def wrapper(function):
+    """The text of one wrapper."""
+    parameters = ", ".join(declare(a) for a in function.arguments)
+    types = ", ".join(a.type for a in function.arguments)
+    body = templates.body(function)
+    return (
+        f"AON_EXPORT {function.result} {function.name}({parameters}) {{\n"
+        f"  static constexpr Site kSite = {site_of(function)};\n"
+        f"  using Real = {function.result} (*)({types});\n"
+        "  const Real real = reinterpret_cast<Real>(real_function(kSite.id));\n"
+        f"{body}"
+        "}\n"
+    )
+
+
+def sites_header(functions):
+    lines = [
+        "/// Call sites of the wrappers, made from functions.table.",
+        "#pragma once",
+        "",
+        "#include <aon/definition.h>",
+        "#include <aon/writer.h>",
+        "",
+        "namespace aon::mpi {",
+        "",
+        f"constexpr uint32_t kSiteCount = {len(functions)};",
+        "extern const char* const kSiteNames[kSiteCount];",
+        "",
+    ]
+    for function in functions:
+        if function.kind == "by_hand":
+            lines.append(f"inline constexpr Site kSite{function.name[4:]} = {site_of(function)};")
+    return "\n".join(lines + ["", "}  // namespace aon::mpi", ""])
+
+
+def source(functions, with_names, all_functions):
+    lines = ["// Made from functions.table.", "#include \"mpi/wrapper.h\"", "", "namespace aon::mpi {"]
+    if with_names:
+        lines.append("const char* const kSiteNames[kSiteCount] = {")
+        lines += [f'    "{f.name}",' for f in all_functions]
+        lines.append("};")
+    lines.append('extern "C" {')
+    lines += [wrapper(f) for f in functions if f.kind != "by_hand"]
+    lines += ["}", "}  // namespace aon::mpi", ""]
+    return "\n".join(lines)
+
+
+def write_if_changed(path, text):
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def main():
+    table, folder, file_count = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
+    try:
+        functions = read_table(table)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_if_changed(folder / "sites.h", sites_header(functions))
+        for i in range(file_count):
+            text = source(functions[i::file_count], i == 0, functions)
+            write_if_changed(folder / f"wrappers_{i}.cpp", text)
+    except TableError as error:
+        sys.exit(f"{table}: {error}")
+
+
+if __name__ == "__main__":
+    main()

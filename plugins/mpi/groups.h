@@ -1,0 +1,31 @@
+/// World ranks of a communicator's members, from local questions to MPI, and the hashes that the
+/// identity of a communicator is made of.
+/// Thread: any; count_members() needs the caller's lock.
+/// Cost: one group translation; hash_members() and its count are linear in the members.
+#pragma once
+
+#include "mpi/handles.h"
+
+namespace aon::mpi {
+
+enum class Side { kOwn, kRemote };
+
+/// World rank of rank 0 of one side; -1 when it is not in our world.
+int32_t first_world_rank(Handle communicator, Side side);
+
+/// Hash of the world ranks of all members of one side, in order.
+uint64_t hash_members(Handle communicator, Side side);
+
+/// How often count_members() was called with this hash, this call included; 0 when the table of
+/// such counts is full.
+uint32_t count_members(uint64_t members);
+
+/// Mixes a value into a hash (the finalizer of splitmix64, Steele, Lea, Flood 2014).
+inline uint64_t mix(uint64_t hash, uint64_t value) {
+  uint64_t x = hash + 0x9e3779b97f4a7c15ull + value * 0xd1342543de82ef95ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+}  // namespace aon::mpi

@@ -1,0 +1,112 @@
+/// A map from handles to pointers that many threads read without a lock. Open addressing with
+/// linear probing; a freed key leaves a mark behind, and the table is made anew when marks and
+/// entries fill three quarters of it. Old tables stay: a reader may still be in one.
+///
+/// Thread: find() any; put() and take() under the owner's lock.   Signal: no.
+/// Cost: find() about 2 ns; put() maps memory when the table grows.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "mpi/handles.h"
+#include "mpi/memory.h"
+
+namespace aon::mpi {
+
+inline uint64_t hash_handle(Handle handle) {
+  const uint64_t x = (handle ^ (handle >> 32)) * 0x9e3779b97f4a7c15ull;
+  return x ^ (x >> 29);
+}
+
+class SharedHandleMap {
+ public:
+  /// The value of `key`, or null.
+  void* find(Handle key) const {
+    const Table* table = table_.load(std::memory_order_acquire);  // pairs with mpi:table
+    if (table == nullptr) return nullptr;
+    for (uint64_t at = hash_handle(key);; ++at) {
+      const Entry& entry = table->entries[at & table->mask];
+      const Handle there = entry.key.load(std::memory_order_acquire);  // pairs with mpi:entry
+      if (there == key) return entry.value.load(std::memory_order_relaxed);
+      if (there == kFree) return nullptr;
+    }
+  }
+
+  /// Adds or replaces. False: no memory.
+  bool put(Handle key, void* value) {
+    Table* table = table_.load(std::memory_order_relaxed);
+    if (table == nullptr || (used_ + 1) * 4 > (table->mask + 1) * 3) {
+      if (!grow()) return false;
+      table = table_.load(std::memory_order_relaxed);
+    }
+    Entry* entry = at_key(table, key);
+    if (entry->key.load(std::memory_order_relaxed) == kFree) ++used_;
+    entry->value.store(value, std::memory_order_relaxed);
+    entry->key.store(key, std::memory_order_release);  // pairs with mpi:entry
+    return true;
+  }
+
+  /// Removes `key` and returns its value, or null.
+  void* take(Handle key) {
+    Table* table = table_.load(std::memory_order_relaxed);
+    if (table == nullptr) return nullptr;
+    Entry* entry = at_key(table, key);
+    if (entry->key.load(std::memory_order_relaxed) != key) return nullptr;
+    entry->key.store(kRemoved, std::memory_order_relaxed);
+    return entry->value.load(std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr Handle kFree = 0;
+  static constexpr Handle kRemoved = 1;
+  static constexpr uint64_t kFirstEntries = 256;
+
+  struct Entry {
+    std::atomic<Handle> key;
+    std::atomic<void*> value;
+  };
+  struct Table {
+    uint64_t mask;
+    Entry entries[];
+  };
+
+  /// The entry of `key`, or the free one where it would be.
+  static Entry* at_key(Table* table, Handle key) {
+    for (uint64_t at = hash_handle(key);; ++at) {
+      Entry& entry = table->entries[at & table->mask];
+      const Handle there = entry.key.load(std::memory_order_relaxed);
+      if (there == key || there == kFree) return &entry;
+    }
+  }
+
+  bool grow() {
+    const Table* old = table_.load(std::memory_order_relaxed);
+    const uint64_t old_count = old != nullptr ? old->mask + 1 : 0;
+    uint64_t live_count = 0;
+    for (uint64_t i = 0; i < old_count; ++i) {
+      if (old->entries[i].key.load(std::memory_order_relaxed) > kRemoved) ++live_count;
+    }
+    uint64_t new_count = kFirstEntries;
+    while (new_count < live_count * 4) new_count *= 2;
+    auto* table = static_cast<Table*>(map_bytes(sizeof(Table) + new_count * sizeof(Entry)));
+    if (table == nullptr) return false;
+    table->mask = new_count - 1;
+    for (uint64_t i = 0; i < old_count; ++i) {
+      const Handle key = old->entries[i].key.load(std::memory_order_relaxed);
+      if (key <= kRemoved) continue;
+      Entry* entry = at_key(table, key);
+      entry->value.store(old->entries[i].value.load(std::memory_order_relaxed),
+                         std::memory_order_relaxed);
+      entry->key.store(key, std::memory_order_relaxed);
+    }
+    used_ = live_count;
+    table_.store(table, std::memory_order_release);  // pairs with mpi:table
+    return true;
+  }
+
+  std::atomic<Table*> table_{nullptr};
+  uint64_t used_ = 0;  ///< entries and marks; guarded by the owner's lock
+};
+
+}  // namespace aon::mpi

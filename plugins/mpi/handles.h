@@ -1,0 +1,107 @@
+/// The seam between the wrappers and one MPI library: what handles, statuses and constants look
+/// like. The wrappers are compiled without any <mpi.h>; they see handles as machine words and
+/// everything else through `abi`, which a backend (open_mpi.cpp) fills in before the first real
+/// call.
+///
+///     Handle by value      one register: a pointer (Open MPI) or an int in its low half (MPICH)
+///     array of handles     8 or 4 bytes each: load_handle(), store nothing
+///     Status               opaque; its fields lie at offsets that the backend names
+///
+/// Thread: `abi` is written once, before the first real MPI call returns; then only read.
+/// Cost: one load per constant.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace aon::mpi {
+
+using Handle = uint64_t;
+struct Status;  ///< the library's MPI_Status, never looked into but by offset
+
+constexpr uint32_t kMaxStatusBytes = 32;  ///< of every library we know: 24 Open MPI, 20 MPICH
+constexpr int kSuccess = 0;               ///< MPI_SUCCESS, fixed by the standard
+
+struct Abi {
+  uint64_t handle_mask;  ///< bits of a register that are the handle
+  uint32_t handle_bytes;
+  uint32_t status_bytes;
+  uint32_t source_offset;  ///< in a status, each an int
+  uint32_t tag_offset;
+  uint32_t error_offset;
+  uint32_t cancelled_offset;
+  uint32_t cancelled_mask;
+  uint32_t bytes_offset;  ///< in a status, u64: bytes received
+  uint64_t bytes_mask;
+  int32_t any_source;
+  int32_t any_tag;
+  int32_t proc_null;
+  int32_t root;  ///< MPI_ROOT
+  int32_t undefined;
+  int32_t error_other;         ///< MPI_ERR_OTHER
+  int32_t error_in_status;     ///< MPI_ERR_IN_STATUS
+  int32_t error_pending;       ///< MPI_ERR_PENDING
+  int32_t topology_cartesian;  ///< what MPI_Topo_test says: MPI_CART, MPI_GRAPH, MPI_DIST_GRAPH
+  int32_t topology_graph;
+  int32_t topology_dist_graph;
+  const void* in_place;     ///< MPI_IN_PLACE
+  Status* status_ignore;    ///< MPI_STATUS_IGNORE
+  Status* statuses_ignore;  ///< MPI_STATUSES_IGNORE
+  Handle comm_world;
+  Handle comm_self;
+  Handle comm_null;
+  Handle request_null;
+  Handle datatype_null;
+  Handle message_null;
+  Handle message_no_proc;
+};
+
+extern Abi abi;
+
+/// Finds an object or function of the loaded MPI library (library.h: find_symbol).
+using FindSymbol = void* (*)(const char* name);
+
+/// One per backend: fills in `out` and returns true if the loaded library is this one.
+bool detect_open_mpi(Abi* out, FindSymbol find);
+
+/// Visits the basic datatypes of the library, for the cache of their sizes.
+using VisitDatatype = void (*)(Handle datatype);
+void visit_open_mpi_datatypes(FindSymbol find, VisitDatatype visit);
+
+inline Handle canonical(Handle handle) { return handle & abi.handle_mask; }
+
+/// Handle `index` of an array of handles; a pointer to one handle is an array of one.
+inline Handle load_handle(const void* handles, int index = 0) {
+  if (abi.handle_bytes == 8) return static_cast<const uint64_t*>(handles)[index];
+  return static_cast<const uint32_t*>(handles)[index];
+}
+
+inline const Status* status_at(const Status* statuses, int index) {
+  return reinterpret_cast<const Status*>(reinterpret_cast<const char*>(statuses) +
+                                         static_cast<ptrdiff_t>(index) * abi.status_bytes);
+}
+inline int32_t status_int(const Status* status, uint32_t offset) {
+  int32_t value;
+  memcpy(&value, reinterpret_cast<const char*>(status) + offset, sizeof value);
+  return value;
+}
+inline int32_t status_source(const Status* s) { return status_int(s, abi.source_offset); }
+inline int32_t status_tag(const Status* s) { return status_int(s, abi.tag_offset); }
+inline int32_t status_error(const Status* s) { return status_int(s, abi.error_offset); }
+inline bool status_cancelled(const Status* s) {
+  return (static_cast<uint32_t>(status_int(s, abi.cancelled_offset)) & abi.cancelled_mask) != 0;
+}
+inline uint64_t status_bytes(const Status* status) {
+  uint64_t value;
+  memcpy(&value, reinterpret_cast<const char*>(status) + abi.bytes_offset, sizeof value);
+  return value & abi.bytes_mask;
+}
+
+/// Room for a status of our own, where the program ignores it.
+struct alignas(8) OwnStatus {
+  char bytes[kMaxStatusBytes];
+  Status* get() { return reinterpret_cast<Status*>(bytes); }
+};
+
+}  // namespace aon::mpi

@@ -1,0 +1,61 @@
+/// The real MPI library: found at run time, by name, when its first function is called. We never
+/// link it, so that every program can be preloaded.
+///
+/// A wrapper forwards to the next definition of its own name behind us, so a PMPI tool that the
+/// user preloads sees the calls as well. Where libmpi was dlopen()ed RTLD_LOCAL (mpi4py) there is
+/// no next definition: then the loaded libraries are searched for it. What we ask for ourselves
+/// goes to the PMPI names.
+/// Thread: any; a slot is written with the same value whoever comes first.
+/// Cost: one load per call; the first call of a function looks its name up.
+#pragma once
+
+#include <atomic>
+
+#include "mpi/generated/sites.h"
+#include "mpi/handles.h"
+
+namespace aon::mpi {
+
+/// Address of each real function by site id; null until its first call.
+extern std::atomic<void*> functions[kSiteCount];
+
+/// Looks the function of `site` up. When the library has none, the address of a function that
+/// returns MPI_ERR_OTHER.
+void* resolve_function(uint32_t site) noexcept;
+
+[[gnu::always_inline]] inline void* real_function(uint32_t site) {
+  void* function = functions[site].load(std::memory_order_relaxed);
+  return __builtin_expect(function != nullptr, 1) ? function : resolve_function(site);
+}
+
+/// Address of a symbol of the MPI library as the program sees it, or null.
+void* find_symbol(const char* name) noexcept;
+
+/// What we ask of the library for ourselves. Null where it lacks the function.
+struct Queries {
+  int (*initialized)(int* flag);
+  int (*finalized)(int* flag);
+  int (*query_thread)(int* provided);
+  int (*comm_rank)(Handle comm, int* rank);
+  int (*comm_size)(Handle comm, int* size);
+  int (*comm_test_inter)(Handle comm, int* flag);
+  int (*comm_remote_size)(Handle comm, int* size);
+  int (*comm_group)(Handle comm, void* group);
+  int (*comm_remote_group)(Handle comm, void* group);
+  int (*group_size)(Handle group, int* size);
+  int (*group_rank)(Handle group, int* rank);
+  int (*group_translate_ranks)(Handle from, int count, const int* ranks, Handle to, int* out);
+  int (*group_free)(void* group);
+  int (*type_size)(Handle datatype, int* byte_count);
+  int (*type_size_x)(Handle datatype, int64_t* byte_count);
+  int (*topo_test)(Handle comm, int* status);
+  int (*cartdim_get)(Handle comm, int* dimension_count);
+  int (*graph_neighbors_count)(Handle comm, int rank, int* neighbor_count);
+  int (*dist_graph_neighbors_count)(Handle comm, int* in, int* out, int* is_weighted);
+};
+extern Queries queries;
+
+/// True when the library was recognised: `abi` and `queries` are filled in.
+bool library_is_known() noexcept;
+
+}  // namespace aon::mpi

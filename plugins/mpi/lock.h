@@ -1,0 +1,47 @@
+/// A spinlock that costs nothing where MPI was not initialised with MPI_THREAD_MULTIPLE: then MPI
+/// itself demands that its callers take turns.
+///
+/// Thread: `threads_are_concurrent` is set once, in MPI_Init_thread, before a second thread may
+/// call MPI.   Signal: no.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace aon::mpi {
+
+extern bool threads_are_concurrent;
+
+class SpinLock {
+ public:
+  void lock() {
+    for (int spin_count = 0;
+         word_.exchange(1, std::memory_order_acquire) != 0;) {  // pairs with mpi:lock
+      if (++spin_count % 64 == 0) sched_yield();
+    }
+  }
+  void unlock() { word_.store(0, std::memory_order_release); }  // pairs with mpi:lock
+
+ private:
+  std::atomic<uint32_t> word_{0};
+};
+
+/// Holds `lock` while threads are concurrent, else does nothing.
+class Guard {
+ public:
+  explicit Guard(SpinLock* lock) : lock_(threads_are_concurrent ? lock : nullptr) {
+    if (lock_ != nullptr) lock_->lock();
+  }
+  ~Guard() {
+    if (lock_ != nullptr) lock_->unlock();
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  SpinLock* lock_;
+};
+
+}  // namespace aon::mpi

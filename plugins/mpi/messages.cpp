@@ -1,0 +1,75 @@
+#include "mpi/messages.h"
+
+namespace aon::mpi {
+namespace {
+
+uint16_t direction_of(RequestKind kind) {
+  return kind == RequestKind::kSend ? kOutgoing : kIncoming;
+}
+
+void finish_started(const OpenCall& call, const Request& request) {
+  finish_message(call, static_cast<uint16_t>(direction_of(request.kind) | kNonblocking),
+                 request.communicator->id, request.bytes, pack_pair(request.peer, request.tag),
+                 request.number);
+}
+
+/// Region of one message that MPI_Startall starts; named once.
+uint32_t startall_region() {
+  static std::atomic<uint32_t> region{0};
+  uint32_t id = region.load(std::memory_order_relaxed);
+  if (id == 0) {
+    id = aon_intern_region("MPI_Startall: one request",
+                           static_cast<uint8_t>(RegionRole::kPointToPoint),
+                           static_cast<uint8_t>(Paradigm::kMpi));
+    region.store(id, std::memory_order_relaxed);
+  }
+  return id;
+}
+
+}  // namespace
+
+void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, const void* request,
+                    int result) noexcept {
+  finish_span(call, failed(result));
+  if (result != kSuccess) return;
+  put_request(
+      {load_handle(request), 0, e.bytes, nullptr, e.communicator, e.peer, e.tag, 0, kind, true});
+}
+
+void finish_start_one(const OpenCall& call, const void* request, int result) noexcept {
+  Request started;
+  if (result == kSuccess && activate_request(load_handle(request), &started)) {
+    finish_started(call, started);
+  } else {
+    finish_span(call, failed(result));
+  }
+}
+
+void start_each(Writer* w, int count, const void* requests) noexcept {
+  for (int i = 0; i < count; ++i) {
+    Request started;
+    if (!activate_request(load_handle(requests, i), &started)) continue;
+    finish_started(begin_call(w, startall_region()), started);
+  }
+}
+
+void remember_message(const void* message, Handle comm) noexcept {
+  const Handle handle = load_handle(message);
+  if (handle == abi.message_null || handle == abi.message_no_proc) return;
+  put_request({handle, next_request_number(), 0, nullptr, find_communicator(comm), -1, -1, 0,
+               RequestKind::kMessage, false});
+}
+
+Envelope matched(const void* message) noexcept {
+  const Handle handle = load_handle(message);
+  Request known;
+  if (handle == abi.message_no_proc) {
+    return {find_communicator(abi.comm_null), 0, abi.proc_null, abi.any_tag};
+  }
+  if (!forget_request(handle, &known)) {
+    return {find_communicator(abi.comm_null), 0, abi.any_source, abi.any_tag};
+  }
+  return {known.communicator, 0, abi.any_source, abi.any_tag};
+}
+
+}  // namespace aon::mpi

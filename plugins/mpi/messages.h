@@ -1,0 +1,94 @@
+/// Records of point-to-point calls. A peer is a rank of the call's communicator; MPI_PROC_NULL stays
+/// what it is and moves no bytes. A receive tells what the status says, so wildcards are resolved;
+/// the program's own status is used, or one of ours where it ignores it.
+///
+/// Thread: any.   Cost: beside the two clock reads some loads and stores.
+#pragma once
+
+#include <aon/record.h>
+#include <aon/writer.h>
+
+#include "mpi/call.h"
+#include "mpi/communicators.h"
+#include "mpi/datatypes.h"
+#include "mpi/requests.h"
+
+namespace aon::mpi {
+
+/// One end of a message as its call asks for it.
+struct Envelope {
+  Communicator* communicator;
+  uint64_t bytes;
+  int32_t peer;
+  int32_t tag;
+
+  uint64_t peer_tag() const { return pack_pair(peer, tag); }
+};
+
+[[gnu::always_inline]] inline Envelope outgoing(int count, Handle datatype, int destination,
+                                                int tag, Handle comm) {
+  Communicator* c = find_communicator(comm);
+  return {c, destination == abi.proc_null ? 0 : bytes_of(count, datatype), peer_in(*c, destination),
+          tag};
+}
+
+/// What a receive will get is not known yet: no bytes.
+[[gnu::always_inline]] inline Envelope incoming(int source, int tag, Handle comm) {
+  Communicator* c = find_communicator(comm);
+  return {c, 0, peer_in(*c, source), tag};
+}
+
+/// What a receive got. `failed_result`: the status says nothing, the envelope stays as asked.
+[[gnu::always_inline]] inline Envelope received(const Envelope& asked, const Status* status,
+                                                int result) {
+  if (AON_UNLIKELY(result != kSuccess)) return asked;
+  return {asked.communicator, status_bytes(status),
+          peer_in(*asked.communicator, status_source(status)), status_tag(status)};
+}
+
+[[gnu::always_inline]] inline OpenCall begin_message(Writer* w, const Site& site,
+                                                     const Envelope& e) {
+  return begin_call(w, site.id, e.communicator->id, e.peer_tag(), e.bytes);
+}
+
+[[gnu::always_inline]] inline void finish_blocking(const OpenCall& call, uint16_t direction,
+                                                   const Envelope& e, int result) {
+  finish_message(call, static_cast<uint16_t>(direction | failed(result)), e.communicator->id,
+                 e.bytes, e.peer_tag(), 0);
+}
+
+/// The record of a call that starts a transfer, and its request. A call that failed starts none.
+[[gnu::always_inline]] inline void finish_start(const OpenCall& call, RequestKind kind,
+                                                const Envelope& e, const void* request,
+                                                int result) {
+  const uint16_t direction = kind == RequestKind::kSend ? kOutgoing : kIncoming;
+  if (AON_UNLIKELY(result != kSuccess)) {
+    finish_span(call, kFailed);
+    return;
+  }
+  const uint64_t number = next_request_number();
+  finish_message(call, static_cast<uint16_t>(direction | kNonblocking), e.communicator->id, e.bytes,
+                 e.peer_tag(), number);
+  put_request({load_handle(request), number, e.bytes, nullptr, e.communicator, e.peer, e.tag, 0,
+               kind, false});
+}
+
+/// MPI_Send_init and its like: a span; the request waits for MPI_Start.
+void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, const void* request,
+                    int result) noexcept;
+
+/// MPI_Start: the message of the persistent request.
+void finish_start_one(const OpenCall& call, const void* request, int result) noexcept;
+
+/// Inside MPI_Startall, before the real call: each request is a message of its own, in a region
+/// of its own.
+void start_each(Writer* w, int count, const void* requests) noexcept;
+
+/// A matched probe found `message`: its communicator is remembered for MPI_Mrecv.
+void remember_message(const void* message, Handle comm) noexcept;
+
+/// What is known of a message that MPI_Mrecv or MPI_Imrecv is about to receive. MPI_MESSAGE_NO_PROC
+/// comes from MPI_PROC_NULL.
+Envelope matched(const void* message) noexcept;
+
+}  // namespace aon::mpi

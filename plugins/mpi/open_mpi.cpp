@@ -1,0 +1,111 @@
+// Open MPI (4 and 5): handles are pointers, predefined ones are addresses of exported objects. A
+// program may hold copies of them (copy relocations), so they are looked up as the program sees
+// them.
+#include "mpi/handles.h"
+
+namespace aon::mpi {
+namespace {
+
+/// Open MPI's MPI_Status, part of its ABI: tests/unit/mpi compares it with <mpi.h>.
+struct OpenMpiStatus {
+  int32_t source;
+  int32_t tag;
+  int32_t error;
+  int32_t cancelled;
+  uint64_t received_bytes;
+};
+
+Handle address(FindSymbol find, const char* name) { return reinterpret_cast<Handle>(find(name)); }
+
+// The types that exist in C; those of Fortran are asked for at each use.
+constexpr const char* kDatatypes[] = {
+    "ompi_mpi_char",
+    "ompi_mpi_signed_char",
+    "ompi_mpi_unsigned_char",
+    "ompi_mpi_byte",
+    "ompi_mpi_short",
+    "ompi_mpi_unsigned_short",
+    "ompi_mpi_int",
+    "ompi_mpi_unsigned",
+    "ompi_mpi_long",
+    "ompi_mpi_unsigned_long",
+    "ompi_mpi_long_long_int",
+    "ompi_mpi_unsigned_long_long",
+    "ompi_mpi_float",
+    "ompi_mpi_double",
+    "ompi_mpi_long_double",
+    "ompi_mpi_wchar",
+    "ompi_mpi_packed",
+    "ompi_mpi_cxx_bool",
+    "ompi_mpi_cxx_cplex",
+    "ompi_mpi_cxx_dblcplex",
+    "ompi_mpi_integer",
+    "ompi_mpi_real",
+    "ompi_mpi_dblprec",
+    "ompi_mpi_2int",
+    "ompi_mpi_float_int",
+    "ompi_mpi_double_int",
+    "ompi_mpi_long_int",
+    "ompi_mpi_int8_t",
+    "ompi_mpi_uint8_t",
+    "ompi_mpi_int16_t",
+    "ompi_mpi_uint16_t",
+    "ompi_mpi_int32_t",
+    "ompi_mpi_uint32_t",
+    "ompi_mpi_int64_t",
+    "ompi_mpi_uint64_t",
+    "ompi_mpi_aint",
+    "ompi_mpi_offset",
+    "ompi_mpi_count",
+    "ompi_mpi_c_bool",
+    "ompi_mpi_c_float_complex",
+    "ompi_mpi_c_double_complex",
+};
+
+}  // namespace
+
+bool detect_open_mpi(Abi* out, FindSymbol find) {
+  if (find("ompi_mpi_comm_world") == nullptr) return false;
+  Abi a = {};
+  a.handle_mask = ~uint64_t{0};
+  a.handle_bytes = 8;
+  a.status_bytes = sizeof(OpenMpiStatus);
+  a.source_offset = offsetof(OpenMpiStatus, source);
+  a.tag_offset = offsetof(OpenMpiStatus, tag);
+  a.error_offset = offsetof(OpenMpiStatus, error);
+  a.cancelled_offset = offsetof(OpenMpiStatus, cancelled);
+  a.cancelled_mask = ~0u;
+  a.bytes_offset = offsetof(OpenMpiStatus, received_bytes);
+  a.bytes_mask = ~uint64_t{0};
+  a.any_source = -1;
+  a.any_tag = -1;
+  a.proc_null = -2;
+  a.root = -4;
+  a.undefined = -32766;
+  a.error_other = 16;
+  a.error_in_status = 18;
+  a.error_pending = 19;
+  a.topology_cartesian = 1;
+  a.topology_graph = 2;
+  a.topology_dist_graph = 3;
+  a.in_place = reinterpret_cast<const void*>(1);
+  a.status_ignore = nullptr;
+  a.statuses_ignore = nullptr;
+  a.comm_world = address(find, "ompi_mpi_comm_world");
+  a.comm_self = address(find, "ompi_mpi_comm_self");
+  a.comm_null = address(find, "ompi_mpi_comm_null");
+  a.request_null = address(find, "ompi_request_null");
+  a.datatype_null = address(find, "ompi_mpi_datatype_null");
+  a.message_null = address(find, "ompi_message_null");
+  a.message_no_proc = address(find, "ompi_message_no_proc");
+  *out = a;
+  return true;
+}
+
+void visit_open_mpi_datatypes(FindSymbol find, VisitDatatype visit) {
+  for (const char* name : kDatatypes) {
+    if (void* datatype = find(name)) visit(reinterpret_cast<Handle>(datatype));
+  }
+}
+
+}  // namespace aon::mpi

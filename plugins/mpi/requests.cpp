@@ -1,0 +1,161 @@
+#include "mpi/requests.h"
+
+#include <string.h>
+
+namespace aon::mpi {
+namespace {
+
+constexpr uint32_t kStripes = 64;
+constexpr uint64_t kFirstCapacity = 1024;
+constexpr uint32_t kDisplaced = 16;
+
+/// Open addressing with linear probing; removal moves the followers up, so nothing is left behind.
+class Table {
+ public:
+  Request* find(Handle handle) {
+    if (entries_ == nullptr) return nullptr;
+    for (uint64_t at = hash_handle(handle);; ++at) {
+      Request& entry = entries_[at & mask_];
+      if (entry.handle == handle) return &entry;
+      if (entry.handle == 0) return nullptr;
+    }
+  }
+
+  void put(const Request& request) {
+    if ((count_ + 1) * 2 > capacity() && !grow()) return;
+    Request& entry = slot_of(request.handle);
+    if (entry.handle == 0) ++count_;
+    if (entry.handle != 0 && threads_are_concurrent) {
+      displaced_[displaced_count_++ % kDisplaced] = entry;
+    }
+    entry = request;
+  }
+
+  /// A request whose handle came back before its completion was told. Null: there is none with
+  /// that number.
+  Request* find_displaced(uint64_t number) {
+    for (Request& request : displaced_) {
+      if (request.number == number) return &request;
+    }
+    return nullptr;
+  }
+
+  void remove(Request* entry) {
+    uint64_t hole = static_cast<uint64_t>(entry - entries_);
+    for (uint64_t at = hole + 1;; ++at) {
+      const Request& next = entries_[at & mask_];
+      if (next.handle == 0) break;
+      const uint64_t distance_from_home = (at - hash_handle(next.handle)) & mask_;
+      if (distance_from_home < ((at - hole) & mask_)) continue;
+      entries_[hole & mask_] = next;
+      hole = at;
+    }
+    entries_[hole & mask_].handle = 0;
+    --count_;
+  }
+
+  SpinLock lock;
+
+ private:
+  uint64_t capacity() const { return entries_ != nullptr ? mask_ + 1 : 0; }
+
+  Request& slot_of(Handle handle) {
+    uint64_t at = hash_handle(handle);
+    while (entries_[at & mask_].handle != 0 && entries_[at & mask_].handle != handle) ++at;
+    return entries_[at & mask_];
+  }
+
+  /// False: no memory; requests beyond that are not followed.
+  bool grow() {
+    Request* old = entries_;
+    const uint64_t old_capacity = capacity();
+    const uint64_t new_capacity = old_capacity != 0 ? old_capacity * 2 : kFirstCapacity;
+    auto* fresh = static_cast<Request*>(map_bytes(new_capacity * sizeof(Request)));
+    if (fresh == nullptr) return count_ + 1 < old_capacity;
+    entries_ = fresh;
+    mask_ = new_capacity - 1;
+    for (uint64_t i = 0; i < old_capacity; ++i) {
+      if (old[i].handle != 0) slot_of(old[i].handle) = old[i];
+    }
+    if (old != nullptr) munmap(old, old_capacity * sizeof(Request));
+    return true;
+  }
+
+  Request* entries_ = nullptr;
+  uint64_t mask_ = 0;
+  uint64_t count_ = 0;
+  uint32_t displaced_count_ = 0;
+  Request displaced_[kDisplaced] = {};
+};
+
+Table g_tables[kStripes];
+std::atomic<uint64_t> g_last_number{0};
+
+Table& table_of(Handle handle) {
+  return g_tables[threads_are_concurrent ? hash_handle(handle) >> 58 : 0];
+}
+
+}  // namespace
+
+uint64_t next_request_number() noexcept {
+  if (threads_are_concurrent) return g_last_number.fetch_add(1, std::memory_order_relaxed) + 1;
+  const uint64_t number = g_last_number.load(std::memory_order_relaxed) + 1;
+  g_last_number.store(number, std::memory_order_relaxed);
+  return number;
+}
+
+void put_request(const Request& request) noexcept {
+  Table& table = table_of(request.handle);
+  Guard guard(&table.lock);
+  table.put(request);
+}
+
+uint64_t request_number(Handle handle) noexcept {
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  const Request* entry = table.find(handle);
+  return entry != nullptr ? entry->number : 0;
+}
+
+bool take_request(Handle handle, uint64_t number, Request* out) noexcept {
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  Request* entry = table.find(handle);
+  if (number != 0 && (entry == nullptr || entry->number != number)) {
+    Request* displaced = table.find_displaced(number);
+    if (displaced == nullptr) return false;
+    *out = *displaced;
+    displaced->number = 0;
+    return true;
+  }
+  if (entry == nullptr || entry->number == 0) return false;
+  *out = *entry;
+  if (entry->is_persistent) {
+    entry->number = 0;
+  } else {
+    table.remove(entry);
+  }
+  return true;
+}
+
+bool activate_request(Handle handle, Request* out) noexcept {
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  Request* entry = table.find(handle);
+  if (entry == nullptr || !entry->is_persistent) return false;
+  entry->number = next_request_number();
+  *out = *entry;
+  return true;
+}
+
+bool forget_request(Handle handle, Request* out) noexcept {
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  Request* entry = table.find(handle);
+  if (entry == nullptr) return false;
+  *out = *entry;
+  table.remove(entry);
+  return true;
+}
+
+}  // namespace aon::mpi

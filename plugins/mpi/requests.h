@@ -1,0 +1,63 @@
+/// The live requests of the process: what a Wait or Test must know of the call that started them.
+///
+///     start call --put()--> live --take() by the call that completes it--> gone
+///     *_init ----put()----> inactive --activate() by Start--> live --take()--> inactive
+///     MPI_Request_free: forget()
+///
+/// A request has a number that is never used again; MPI's handles are. With MPI_THREAD_MULTIPLE a
+/// handle that one thread has just completed may come back in another thread's new request before
+/// the first has told us, so a call that waits looks the numbers up before it waits (number()), and
+/// takes by number. An entry that was left behind (completed while paused, or by the library
+/// itself) is replaced when its handle comes back.
+///
+/// Thread: any; striped locks while threads are concurrent, else none.   Signal: no.
+/// Cost: 2-5 ns; maps memory only when more requests are live than ever before.
+#pragma once
+
+#include "mpi/communicators.h"
+#include "mpi/handle_map.h"
+#include "mpi/handles.h"
+#include "mpi/lock.h"
+
+namespace aon::mpi {
+
+enum class RequestKind : uint8_t {
+  kSend,
+  kReceive,
+  kCollective,
+  kNewCommunicator,  ///< MPI_Comm_idup
+  kMessage,          ///< not a request: a matched probe's message, received by Mrecv or Imrecv
+};
+
+struct Request {
+  Handle handle;
+  uint64_t number;               ///< in records; 0: an inactive persistent request
+  uint64_t bytes;                ///< sent
+  const void* new_communicator;  ///< where MPI_Comm_idup's result will stand
+  Communicator* communicator;
+  int32_t peer;
+  int32_t tag;
+  uint32_t creation;  ///< kNewCommunicator: count on the parent
+  RequestKind kind;
+  bool is_persistent;
+};
+
+/// The next number.
+uint64_t next_request_number() noexcept;
+
+void put_request(const Request& request) noexcept;
+
+/// The number of the live request `handle`; 0: none. Only needed while threads are concurrent.
+uint64_t request_number(Handle handle) noexcept;
+
+/// Takes the live request `handle` out, if it has this number (0: whatever it has). False: unknown
+/// or inactive. A persistent one becomes inactive.
+bool take_request(Handle handle, uint64_t number, Request* out) noexcept;
+
+/// Makes the persistent request `handle` live and gives it a number. False: unknown.
+bool activate_request(Handle handle, Request* out) noexcept;
+
+/// Removes `handle`, live or not. False: unknown.
+bool forget_request(Handle handle, Request* out) noexcept;
+
+}  // namespace aon::mpi

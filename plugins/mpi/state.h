@@ -1,0 +1,24 @@
+/// Life of MPI in this process: from MPI_Init, or from the first call we see after an MPI_Init that
+/// we did not (a Fortran main program, a library that calls PMPI_Init), to MPI_Finalize.
+///
+///     unknown --MPI_Init, or the first call that needs it--> ready --MPI_Finalize--> over
+///
+/// Thread: any.   Cost: one load when ready.
+#pragma once
+
+namespace aon::mpi {
+
+/// True between MPI_Init and MPI_Finalize. At the first time the world, the identity of the process
+/// and the provider are defined.
+bool mpi_is_usable() noexcept;
+
+/// After a successful MPI_Init or MPI_Init_thread.
+void mpi_is_initialized() noexcept;
+
+/// Before the real MPI_Finalize: from here on we ask MPI nothing.
+void mpi_is_ending() noexcept;
+
+/// After a successful MPI_Finalize.
+void mpi_is_finalized() noexcept;
+
+}  // namespace aon::mpi

@@ -1,0 +1,386 @@
+"""The bodies of the wrappers, by kind of row (functions.table says what a kind is). A body begins
+where `real` is the real function and `kSite` the call site."""
+
+# Names that the bodies use; an argument of that name is called `name_`.
+LOCAL_NAMES = {"w", "weight", "real", "result", "call", "sent", "asked", "got", "own", "told"}
+LOCAL_NAMES |= {"poll", "waiting", "c", "bytes", "parent", "creation", "handle"}
+
+_ENTER = """\
+  Writer* w;
+  const uint32_t weight = enter(kSite, w);
+  if (weight == 0) return real({all});
+"""
+
+_COUNT_OR_SPAN = (
+    _ENTER
+    + """\
+  const OpenCall call = begin_call(w, kSite.id);
+  const auto result = real({all});
+  finish_span(call, {failed}, weight);
+  return result;
+"""
+)
+
+_SEND = (
+    _ENTER
+    + """\
+  const Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
+  const OpenCall call = begin_message(w, kSite, sent);
+  const int result = real({all});
+  finish_blocking(call, kOutgoing, sent, result);
+  return result;
+"""
+)
+
+_RECEIVE = (
+    _ENTER
+    + """\
+  const Envelope asked = incoming({source}, {tag}, {comm});
+  OwnStatus own;
+  Status* told = {status} == abi.status_ignore ? own.get() : {status};
+  const OpenCall call = begin_message(w, kSite, asked);
+  const int result = real({with_status});
+  finish_blocking(call, kIncoming, received(asked, told, result), result);
+  return result;
+"""
+)
+
+_MATCHED_RECEIVE = (
+    _ENTER
+    + """\
+  const Envelope asked = matched({message});
+  OwnStatus own;
+  Status* told = {status} == abi.status_ignore ? own.get() : {status};
+  const OpenCall call = begin_message(w, kSite, asked);
+  const int result = real({with_status});
+  finish_blocking(call, kIncoming, received(asked, told, result), result);
+  return result;
+"""
+)
+
+_EXCHANGE = (
+    _ENTER
+    + """\
+  const Envelope sent = outgoing({sendcount}, {sendtype}, {dest}, {sendtag}, {comm});
+  const Envelope asked = incoming({source}, {recvtag}, {comm});
+  OwnStatus own;
+  Status* told = {status} == abi.status_ignore ? own.get() : {status};
+  const OpenCall call = begin_message(w, kSite, sent);
+  const int result = real({with_status});
+  const Envelope got = received(asked, told, result);
+  finish_exchange(call, failed(result), sent.communicator->id, sent.bytes, sent.peer_tag(),
+                  got.bytes, got.peer_tag());
+  return result;
+"""
+)
+
+_START_SEND = (
+    _ENTER
+    + """\
+  const Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
+  const OpenCall call = begin_message(w, kSite, sent);
+  const int result = real({all});
+  {finish}(call, RequestKind::kSend, sent, {request}, result);
+  return result;
+"""
+)
+
+_START_RECEIVE = (
+    _ENTER
+    + """\
+  const Envelope asked = incoming({source}, {tag}, {comm});
+  const OpenCall call = begin_message(w, kSite, asked);
+  const int result = real({all});
+  {finish}(call, RequestKind::kReceive, asked, {request}, result);
+  return result;
+"""
+)
+
+_START_MATCHED_RECEIVE = (
+    _ENTER
+    + """\
+  const Envelope asked = matched({message});
+  const OpenCall call = begin_message(w, kSite, asked);
+  const int result = real({all});
+  finish_start(call, RequestKind::kReceive, asked, {request}, result);
+  return result;
+"""
+)
+
+_START = (
+    _ENTER
+    + """\
+  const OpenCall call = begin_call(w, kSite.id);
+  const int result = real({all});
+  finish_start_one(call, {request}, result);
+  return result;
+"""
+)
+
+_START_ALL = (
+    _ENTER
+    + """\
+  const OpenCall call = begin_call(w, kSite.id);
+  start_each(w, {count}, {requests});
+  const int result = real({all});
+  finish_span(call, failed(result));
+  return result;
+"""
+)
+
+_MATCHED_PROBE = (
+    _ENTER
+    + """\
+  const OpenCall call = begin_call(w, kSite.id);
+  const int result = real({all});
+  if (result == kSuccess) remember_message({message}, {comm});
+  finish_span(call, failed(result));
+  return result;
+"""
+)
+
+# Calls that look for something: `prepare`, then whether it was `found`, then what to do then.
+_FIND = """\
+  const Poll poll = enter_poll(kSite);
+  if (!poll.is_seen) return real({all});
+{prepare}\
+  OpenCall call;
+  if (poll.weight != 0) call = begin_call(poll.w, kSite.id);
+  const int result = real({real_arguments});
+  if (result == kSuccess && !({found})) {{
+    if (poll.weight != 0) finish_span(call, 0, poll.weight);
+    return result;
+  }}
+  if (poll.weight == 0) call = begin_call(poll.w, kSite.id);
+{then}\
+  finish_span(call, failed(result), poll.weight);
+  return result;
+"""
+
+_ONE = "  WaitOne waiting({request}, {status});\n"
+_ANY = "  WaitMany waiting({count}, {requests}, 1, {status});\n"
+_ALL = "  WaitMany waiting({count}, {requests}, {count} > 1 ? {count} : 2, {statuses});\n"
+
+_FINDS = {
+    "poll": ("", "", "*{flag} != 0", ""),
+    "matched_poll": (
+        "",
+        "",
+        "*{flag} != 0",
+        "  if (result == kSuccess) remember_message({message}, {comm});\n",
+    ),
+    "wait": (_ONE, "status", "true", "  waiting.complete(poll.w, result);\n"),
+    "test": (
+        _ONE,
+        "status",
+        "*{flag} != 0 && waiting.is_request()",
+        "  waiting.complete(poll.w, result);\n",
+    ),
+    "wait_any": (
+        _ANY,
+        "statuses",
+        "*{index} != abi.undefined",
+        "  waiting.complete_one(poll.w, *{index}, 0, result);\n",
+    ),
+    "test_any": (
+        _ANY,
+        "statuses",
+        "*{flag} != 0 && *{index} != abi.undefined",
+        "  waiting.complete_one(poll.w, *{index}, 0, result);\n",
+    ),
+    "wait_all": (_ALL, "statuses", "true", "  waiting.complete_all(poll.w, result);\n"),
+    "test_all": (_ALL, "statuses", "*{flag} != 0", "  waiting.complete_all(poll.w, result);\n"),
+    "wait_some": (
+        _ALL,
+        "statuses",
+        "true",
+        "  waiting.complete_some(poll.w, *{outcount}, {indices}, result);\n",
+    ),
+    "test_some": (
+        _ALL,
+        "statuses",
+        "*{outcount} != 0 && *{outcount} != abi.undefined",
+        "  waiting.complete_some(poll.w, *{outcount}, {indices}, result);\n",
+    ),
+}
+POLLS = {"poll", "matched_poll", "test", "test_any", "test_all", "test_some"}
+
+_FREE_REQUEST = (
+    _ENTER
+    + """\
+  const OpenCall call = begin_call(w, kSite.id);
+  free_request(w, load_handle({request}));
+  const int result = real({all});
+  finish_span(call, failed(result));
+  return result;
+"""
+)
+
+_COLLECTIVE = (
+    _ENTER
+    + """\
+  Communicator* c = find_communicator({comm});
+  const OpenCall call = begin_call(w, kSite.id, c->id);
+  const int result = real({all});
+  const Bytes bytes = Traffic(c).{bytes};
+  finish_blocking_collective(call, CollectiveOperation::{operation}, *c, {root}, bytes, result);
+  return result;
+"""
+)
+
+_START_COLLECTIVE = (
+    _ENTER
+    + """\
+  Communicator* c = find_communicator({comm});
+  const Bytes bytes = Traffic(c).{bytes};
+  const OpenCall call = begin_call(w, kSite.id, c->id, 0, bytes.sent);
+  const int result = real({all});
+  finish_start_collective(call, CollectiveOperation::{operation}, c, {root}, bytes, {request},
+                          result);
+  return result;
+"""
+)
+
+# Creations are followed also while nothing is recorded: all members must count alike.
+_CREATE = """\
+  Writer* w;
+  const uint32_t weight = enter(kSite, w);
+  Communicator* parent = {parent};
+{count_it}\
+  if (weight == 0) {{
+    const int result = real({all});
+    if (result == kSuccess) {add};
+    return result;
+  }}
+  const OpenCall call = begin_call(w, kSite.id, parent->id);
+  const int result = real({all});
+  finish_blocking_collective(call, CollectiveOperation::kCreateHandle, *parent, kNoRoot, {{0, 0}},
+                             result);
+  if (result == kSuccess) {add};
+  return result;
+"""
+
+_START_CREATE = """\
+  Writer* w;
+  const uint32_t weight = enter(kSite, w);
+  Communicator* parent = find_communicator({comm});
+  const uint32_t creation = count_creation(parent);
+  if (weight == 0) return real({all});
+  const OpenCall call = begin_call(w, kSite.id, parent->id);
+  const int result = real({all});
+  finish_start_create(call, parent, creation, {newcomm}, {request}, result);
+  return result;
+"""
+
+_NAME_COMMUNICATOR = (
+    """\
+  Writer* w;
+  const uint32_t weight = enter(kSite, w);
+  if (weight == 0) return real({all});
+  const OpenCall call = begin_call(w, kSite.id);
+  const int result = real({all});
+  finish_span(call, failed(result));
+  if (result == kSuccess) name_communicator(*find_communicator({comm}), {comm_name});
+  return result;
+"""
+)
+
+_FREE_COMMUNICATOR = """\
+  Writer* w;
+  const uint32_t weight = enter(kSite, w);
+  const Handle handle = load_handle({comm});
+  const Communicator* c = find_communicator(handle);
+  remove_communicator(handle);
+  if (weight == 0) return real({all});
+  const OpenCall call = begin_call(w, kSite.id, c->id);
+  const int result = real({all});
+  finish_blocking_collective(call, CollectiveOperation::kDestroyHandle, *c, kNoRoot, {{0, 0}},
+                             result);
+  return result;
+"""
+
+_SIMPLE = {
+    "span": _COUNT_OR_SPAN,
+    "count": _COUNT_OR_SPAN,
+    "cancel": _COUNT_OR_SPAN,
+    "send": _SEND,
+    "receive": _RECEIVE,
+    "matched_receive": _MATCHED_RECEIVE,
+    "exchange": _EXCHANGE,
+    "start_send": _START_SEND.replace("{finish}", "finish_start"),
+    "start_receive": _START_RECEIVE.replace("{finish}", "finish_start"),
+    "start_matched_receive": _START_MATCHED_RECEIVE,
+    "prepare_send": _START_SEND.replace("{finish}", "finish_prepare"),
+    "prepare_receive": _START_RECEIVE.replace("{finish}", "finish_prepare"),
+    "start": _START,
+    "start_all": _START_ALL,
+    "matched_probe": _MATCHED_PROBE,
+    "free_request": _FREE_REQUEST,
+    "collective": _COLLECTIVE,
+    "start_collective": _START_COLLECTIVE,
+    "start_create": _START_CREATE,
+    "name_communicator": _NAME_COMMUNICATOR,
+    "free_communicator": _FREE_COMMUNICATOR,
+}
+
+_ADD_COUNTED = "add_communicator(parent, creation, load_handle({newcomm}))"
+_ADD_BY_MEMBERS = "add_communicator_of_members(parent, load_handle({newcomm}), %s)"
+_COUNT_IT = "  const uint32_t creation = count_creation(parent);\n"
+_CREATES = {
+    "create": (_ADD_COUNTED, _COUNT_IT),
+    "create_group": (_ADD_BY_MEMBERS % "false", ""),
+    "create_inter": (_ADD_BY_MEMBERS % "false", ""),
+    "create_world": (_ADD_BY_MEMBERS % "true", ""),
+}
+
+
+class _Parts(dict):
+    """What a template names: arguments by the part they play, and some fixed pieces."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        names = [a.name for a in function.arguments]
+        self["all"] = function.call()
+        self["failed"] = "failed(result)" if function.result == "int" else "0"
+        self["root"] = "root" if "root" in names else "kNoRoot"
+        self["bytes"] = function.fields.get("bytes", "").replace(",", ", ")
+        self["operation"] = function.fields.get("operation", "kOther")
+        if "status" in names:
+            self["with_status"] = function.call(status="told")
+        if "incount" in names:
+            self["count"] = "incount"
+
+    def __missing__(self, name):
+        return self.function.part(name)
+
+
+def _find_body(function, parts):
+    prepare, replaced, found, then = _FINDS[function.kind]
+    real_arguments = function.call()
+    if replaced:
+        told = "waiting.status()" if replaced == "status" else "waiting.statuses()"
+        real_arguments = function.call(status=told, statuses=told)
+    template = (
+        _FIND.replace("{prepare}", prepare).replace("{found}", found).replace("{then}", then)
+    )
+    template = template.replace("{real_arguments}", real_arguments)
+    return template.format_map(parts)
+
+
+def _create_body(function, parts):
+    add, count_it = _CREATES[function.kind]
+    has_parent = any(a.name == function.fields.get("comm", "comm") for a in function.arguments)
+    parent = "find_communicator({comm})" if has_parent else "find_communicator(abi.comm_self)"
+    template = _CREATE.replace("{add}", add).replace("{count_it}", count_it)
+    return template.replace("{parent}", parent).format_map(parts)
+
+
+def body(function):
+    """The body of the wrapper of `function`."""
+    parts = _Parts(function)
+    if function.kind in _FINDS:
+        return _find_body(function, parts)
+    if function.kind in _CREATES:
+        return _create_body(function, parts)
+    return _SIMPLE[function.kind].format_map(parts)
