@@ -34,8 +34,8 @@ class H5Error : public std::exception {
 /// Throws with `what` and HDF5's reason.
 [[noreturn]] void fail(const std::string& what);
 
-/// Makes sure HDF5 leaves nothing to do at exit: a file that could not be closed on a full disk would
-/// be tried again there, with much noise. To be called before anything else.
+/// Makes sure HDF5 leaves nothing to do at exit: a file that could not be closed on a full disk
+/// would be tried again there, with much noise. To be called before anything else.
 void use_library();
 
 /// Returns `id`, or throws when it is negative.

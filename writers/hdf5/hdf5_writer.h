@@ -5,7 +5,7 @@
 ///     /nodes /ranks /regions /communicators /topology    tables.h
 ///     /profile     rank location region count timed_count inclusive_ns exclusive_ns min_ns max_ns
 ///                  bytes histogram[40]                   figures: writers/profile/profile.h
-///     /messages    source destination count bytes        at most 64 destinations per source, then -1
+///     /messages    source destination count bytes        at most 64 destinations each
 ///     /series/rank_N/PROVIDER                            series.h
 ///
 /// Thread: one.   Cost: about 10 ns per event; memory for one location and 64 rows per rank.

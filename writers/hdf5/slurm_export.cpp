@@ -69,8 +69,8 @@ std::vector<size_t> last_of_each_second(const std::vector<int64_t>& time_ns) {
   return last;
 }
 
-/// Value at each of `ends`; of an accumulated metric, its growth since the one before. A gap (NaN)
-/// keeps the last value.
+/// Value at each of `ends`; of an accumulated metric, its growth since the one before (a count that
+/// fell began anew). A gap (NaN) keeps the last value.
 std::vector<double> per_second(const std::vector<double>& values, const std::vector<size_t>& ends,
                                bool accumulated) {
   std::vector<double> result;
@@ -81,7 +81,8 @@ std::vector<double> per_second(const std::vector<double>& values, const std::vec
     for (; next <= end; ++next) {
       if (!std::isnan(values[next])) last = values[next];
     }
-    result.push_back(accumulated ? last - before : last);
+    const double base = accumulated && last >= before ? before : 0.0;
+    result.push_back(last - base);
     before = last;
   }
   return result;

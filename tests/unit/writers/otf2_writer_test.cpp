@@ -73,25 +73,130 @@ void write_pair(NodeSpool* node, uint32_t rank, int messages) {
   node->add_exit(rank, now + 1000, 0, 0);
 }
 
+/// Assembles and lets all checkers look at the archive; returns what otf2-print prints.
+std::string checked_archive(const std::filesystem::path& job, const AssembleOptions& options = {}) {
+  const Result<AssembleReport> report = assemble(job, options);
+  EXPECT_TRUE(report.has_value()) << report.error().message;
+  const std::string anchor = (job / "traces.otf2").string();
+  const CommandResult silent = run("otf2-print --silent -Werror " + anchor);
+  EXPECT_EQ(silent.status, 0) << silent.output;
+  const CommandResult checked =
+      run("/usr/bin/python3 " AON_SOURCE_FOLDER "/tests/e2e/check_otf2.py " + anchor);
+  EXPECT_EQ(checked.status, 0) << checked.output;
+  const CommandResult printed = run("otf2-print -A " + anchor);
+  EXPECT_EQ(printed.output.find("INVALID"), std::string::npos);
+  return printed.output;
+}
+
 TEST(Otf2Writer, archive_of_two_ranks_is_clean_for_otf2_print) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");
   write_pair(&node, 0, 10);
   write_pair(&node, 1, 10);
   node.finish();
-  const Result<AssembleReport> report = assemble(job.path());
-  ASSERT_TRUE(report.has_value()) << report.error().message;
-  EXPECT_TRUE(report->warnings.empty());
-  EXPECT_TRUE(report->outcome.communication_complete);
-  const std::string anchor = (job.path() / "traces.otf2").string();
-  EXPECT_EQ(run("otf2-print --silent -Werror " + anchor).status, 0);
-  const std::string events = run("otf2-print " + anchor).output;
-  EXPECT_EQ(count_of(events, "INVALID"), 0u);
-  EXPECT_EQ(count_of(events, "MPI_SEND "), 10u);
-  EXPECT_EQ(count_of(events, "MPI_RECV "), 10u);
-  EXPECT_EQ(count_of(events, "MPI_ISEND "), 2u);
-  EXPECT_EQ(count_of(events, "MPI_IRECV "), 2u);
-  EXPECT_EQ(count_of(events, "MPI_COLLECTIVE_END"), 2u);
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "MPI_SEND "), 10u);
+  EXPECT_EQ(count_of(text, "MPI_RECV "), 10u);
+  EXPECT_EQ(count_of(text, "MPI_ISEND "), 2u);
+  EXPECT_EQ(count_of(text, "MPI_IRECV "), 2u);
+  EXPECT_EQ(count_of(text, "MPI_COLLECTIVE_END"), 2u);
+  EXPECT_NE(text.find("Property value                 true"), std::string::npos);
+}
+
+TEST(Otf2Writer, rank_without_records_is_there_and_nothing_is_claimed) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  write_pair(&node, 0, 10);
+  node.finish();
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "Region: \"[no records]\""), 2u);
+  EXPECT_NE(text.find("\"MPI Rank 1\""), std::string::npos);
+  EXPECT_NE(text.find("Property value                 false"), std::string::npos);
+}
+
+TEST(Otf2Writer, ids_of_processes_are_local_and_unified) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 2, {{"first", RegionRole::kUser}, {"second", RegionRole::kUser}});
+  node.add_process(1, 1, 2, {{"second", RegionRole::kUser}, {"first", RegionRole::kUser}});
+  node.add_records(0, 1, {test::span_record(1, 10, 20)});
+  node.add_records(1, 1, {test::span_record(1, 10, 20), test::span_record(2, 30, 40)});
+  node.finish();
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "Region: \"first\""), 4u);
+  EXPECT_EQ(count_of(text, "Region: \"second\""), 2u);
+  EXPECT_EQ(count_of(text, "Name: \"first\""), 1u);
+}
+
+TEST(Otf2Writer, losses_and_open_calls_are_visible) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(
+      0, 1,
+      {test::span_record(kSend, 10, 20), test::lost_record(LossReason::kPoolFull, 30, 40, 17),
+       test::message_record(kRecv, 50, 90, kIncoming | kOpenAtEnd, 0, 1, 8)});
+  node.finish();
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "Region: \"[lost: pool full]\""), 2u);
+  EXPECT_EQ(count_of(text, "(\"lost\" <0>; UINT64; 17)"), 1u);
+  EXPECT_EQ(count_of(text, "(\"open at end\" <2>; UINT8; 1)"), 1u);
+  EXPECT_EQ(count_of(text, "MPI_RECV "), 0u);
+}
+
+TEST(Otf2Writer, samples_stand_on_a_metric_location) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.define(0, DefinitionType::kMetric, MetricDefinition{9, MetricMode::kAbsolute, 0, 0},
+              {"perf.page-faults", "1", "Page faults"});
+  node.add_records(0, 1, {test::span_record(kSend, 10, 20)});
+  node.add_records(0, spool::kSeriesSlot,
+                   {test::sample_record(9, 15, 2.5), test::sample_record(9, 25, 3.5)});
+  node.finish();
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "METRIC  "), 2u);
+  EXPECT_NE(text.find("Type: METRIC"), std::string::npos);
+  EXPECT_NE(text.find("2.5"), std::string::npos);
+}
+
+TEST(Otf2Writer, above_the_limit_only_master_threads_are_in_the_archive) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  for (uint16_t slot = 1; slot <= 8; ++slot) {
+    node.add_records(0, slot, {test::span_record(kSolve, 10, 20)});
+  }
+  node.finish();
+  AssembleOptions options;
+  options.otf2_locations = 4;
+  EXPECT_EQ(count_of(checked_archive(job.path(), options), "ENTER "), 1u);
+  options.otf2_locations = 8;
+  EXPECT_EQ(count_of(checked_archive(job.path(), options), "ENTER "), 8u);
+}
+
+TEST(Otf2Writer, window_below_the_disk_cap_is_whole_in_itself) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, {test::begin_record(kSolve, 1)});
+  for (uint64_t block = 0; block < 100; ++block) {
+    std::vector<Record> records;
+    for (uint64_t i = 0; i < 100; ++i) {
+      const uint64_t at = 1000 + block * 100'000 + i * 1000;
+      records.push_back(test::span_record(kAllreduce, at, at + 100));
+    }
+    node.add_records(0, 1, records);
+  }
+  node.add_records(0, 1, {test::end_record(kSolve, 20'000'000)});
+  node.finish();
+  AssembleOptions options;
+  options.disk_cap_bytes = 250'000;
+  const std::string text = checked_archive(job.path(), options);
+  const size_t count = count_of(text, "Region: \"MPI_Allreduce\"");
+  EXPECT_GT(count, 1000u);
+  EXPECT_LT(count, 12'000u);
+  EXPECT_EQ(count_of(text, "Region: \"solve\""), 2u);
 }
 
 }  // namespace

@@ -1,0 +1,347 @@
+// A whole job directory: who is which rank, the law of the ledger, leftover rings, publication.
+
+#include "writers/assemble/assemble.h"
+
+#include <aon/ring.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/lease.h"
+#include "tests/unit/writers/spool_fixture.h"
+#include "writers/assemble/model.h"
+
+namespace aon::writers {
+namespace {
+
+using nlohmann::json;
+using test::NodeSpool;
+using test::TemporaryFolder;
+
+const std::vector<std::pair<std::string, RegionRole>> kRegions = {
+    {"MPI_Send", RegionRole::kPointToPoint}};
+
+json read_ledger(const std::filesystem::path& job) {
+  std::ifstream file(job / "aon.json");
+  return json::parse(file);
+}
+
+/// Fails unless emitted = spooled + lost holds everywhere.
+void expect_law(const json& ledger) {
+  for (const json& rank : ledger["ranks"]) {
+    uint64_t emitted = 0;
+    for (const json& thread : rank["threads"]) {
+      EXPECT_EQ(thread["emitted"].get<uint64_t>(),
+                thread["spooled"].get<uint64_t>() + thread["lost"].get<uint64_t>());
+      emitted += thread["emitted"].get<uint64_t>();
+    }
+    EXPECT_EQ(rank["emitted"].get<uint64_t>(), emitted);
+    EXPECT_EQ(rank["emitted"].get<uint64_t>(),
+              rank["spooled"].get<uint64_t>() + rank["lost"].get<uint64_t>());
+  }
+}
+
+uint64_t lost_for(const json& ledger, const std::string& reason) {
+  uint64_t sum = 0;
+  for (const json& loss : ledger["losses"]) {
+    if (loss["reason"] == reason) sum += loss["count"].get<uint64_t>();
+  }
+  return sum;
+}
+
+std::vector<Record> spans(uint64_t count, uint64_t from = 1000) {
+  std::vector<Record> records;
+  for (uint64_t i = 0; i < count; ++i) {
+    records.push_back(test::span_record(1, from + i * 100, from + i * 100 + 50));
+  }
+  return records;
+}
+
+TEST(Assemble, ranks_come_first_and_others_after_all_of_them) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, -1, 0, kRegions);  // a helper without rank
+  node.add_process(1, 1, 3, kRegions);
+  node.add_process(2, 1, 3, kRegions);  // a second claim to rank 1
+  for (uint32_t process = 0; process < 3; ++process) node.add_records(process, 1, spans(1));
+  node.finish();
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  ASSERT_TRUE(parts.has_value());
+  std::vector<std::string> names;
+  for (const Group& group : (*parts)->model.groups) names.push_back(group.name);
+  EXPECT_THAT(names, testing::ElementsAre("MPI Rank 0", "MPI Rank 1", "MPI Rank 2", "solver (1002)",
+                                          "solver (1000)"));
+  EXPECT_EQ((*parts)->model.groups[0].process, nullptr);
+  EXPECT_EQ((*parts)->model.groups[1].process->start.pid, 1001);
+}
+
+TEST(Assemble, members_of_communicators_are_joined_by_identity) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    node.add_process(rank, static_cast<int32_t>(rank), 4, kRegions);
+    CommunicatorDefinition half{};
+    half.identity = 1000 + rank % 2;
+    half.id = 7 + rank;  // local ids differ
+    half.size = 2;
+    half.rank = rank / 2;
+    half.kind = CommunicatorKind::kIntra;
+    node.define(rank, DefinitionType::kCommunicator, half, {""});
+    node.add_records(rank, 1, spans(1));
+  }
+  node.finish();
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  ASSERT_TRUE(parts.has_value());
+  const Model& model = (*parts)->model;
+  ASSERT_EQ(model.communicators.size(), 4u);
+  EXPECT_EQ(model.communicators[0].name, "MPI_COMM_WORLD");
+  EXPECT_THAT(model.communicators[0].members, testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(model.communicators[2].members, testing::ElementsAre(0, 2));
+  EXPECT_THAT(model.communicators[3].members, testing::ElementsAre(1, 3));
+  EXPECT_EQ(model.groups[3].communicator_map.at(10), 3u);
+  EXPECT_EQ(model.communicators[3].parent, 0u);
+}
+
+TEST(Assemble, ledger_law_holds_with_every_kind_of_loss) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, spans(100));
+  node.add_records(0, 1, {test::lost_record(LossReason::kPoolFull, 20'000, 21'000, 5)});
+  node.add_records(0, 1, spans(100, 30'000), 0, 11);  // 11 records are missing here
+  node.add_records(0, 2, spans(10));
+  StreamDefinition& main_thread = node.stream(0, 1);
+  main_thread.refused = 8;  // 5 of them told by a record
+  main_thread.stream_cut = 3;
+  main_thread.last_refused_ticks = 70'000;
+  node.add_exit(0, 80'000, 0, 0);
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  expect_law(ledger);
+  EXPECT_EQ(ledger["ranks"][0]["spooled"], 210);
+  EXPECT_EQ(lost_for(ledger, "pool full"), 8u);
+  EXPECT_EQ(lost_for(ledger, "damaged"), 11u);
+  EXPECT_EQ(lost_for(ledger, "stream cut"), 3u);
+  EXPECT_EQ(ledger["ranks"][0]["threads"].size(), 2u);
+  EXPECT_EQ(ledger["ranks"][0]["threads"][1]["location"], uint64_t{1} << 32);
+  EXPECT_TRUE(ledger["job"]["complete"]);
+  EXPECT_FALSE(ledger["assembly"]["communication_complete"]);
+}
+
+TEST(Assemble, killed_and_missing_ranks_are_incomplete) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    node.add_process(rank, static_cast<int32_t>(rank), 3, kRegions);
+    node.add_records(rank, 1, spans(2));
+    node.add_exit(rank, 80'000, rank == 0 ? 0 : -1, rank == 0 ? 0 : 9);
+  }
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  EXPECT_FALSE(ledger["job"]["complete"]);
+  EXPECT_EQ(ledger["job"]["incomplete_ranks"], json::parse("[1, 2]"));
+  EXPECT_EQ(ledger["ranks"][1]["exit"]["signal"], 9);
+  EXPECT_TRUE(ledger["ranks"][1]["exit"]["code"].is_null());
+}
+
+TEST(Assemble, damaged_block_costs_only_itself) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, spans(1000));
+  const auto first_bytes = std::filesystem::file_size(node.segment(0));
+  node.add_records(0, 1, spans(1000, 200'000));
+  node.finish();
+  std::fstream file(node.segment(0), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(first_bytes) - 20);
+  file.write("damage", 6);
+  file.close();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  expect_law(ledger);
+  EXPECT_EQ(ledger["ranks"][0]["emitted"], 2000);
+  EXPECT_EQ(lost_for(ledger, "damaged"), 1000u);
+}
+
+TEST(Assemble, is_repeatable_and_replaces_the_older_result) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, spans(10));
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  std::ofstream(job.path() / "traces" / "stale") << "x";
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  EXPECT_FALSE(std::filesystem::exists(job.path() / "traces" / "stale"));
+  for (const auto& entry : std::filesystem::directory_iterator(job.path())) {
+    EXPECT_NE(entry.path().filename().string()[0], '.') << entry.path();
+  }
+  EXPECT_FALSE(std::filesystem::exists(job.path() / "assemble.lease"));
+}
+
+TEST(Assemble, two_do_not_work_at_the_same_time) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, spans(10));
+  node.finish();
+  Result<Lease> lease = Lease::take((job.path() / "assemble.lease").string());
+  ASSERT_TRUE(lease.has_value());
+  const Result<AssembleReport> report = assemble(job.path());
+  ASSERT_FALSE(report.has_value());
+  EXPECT_EQ(report.error().code, Code::kBusy);
+  EXPECT_FALSE(std::filesystem::exists(job.path() / "traces.otf2"));
+}
+
+TEST(Assemble, empty_job_is_an_error_and_leaves_nothing) {
+  TemporaryFolder job;
+  std::filesystem::create_directories(job.path() / "spool" / "n1");
+  const Result<AssembleReport> report = assemble(job.path());
+  ASSERT_FALSE(report.has_value());
+  EXPECT_EQ(report.error().code, Code::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(job.path() / "aon.json"));
+}
+
+/// A ring file as a process without an agent leaves it: `count` spans and one region.
+void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t refused) {
+  const RingGeometry geometry = ring_geometry(8, 16);
+  std::vector<uint64_t> memory(geometry.total_bytes / sizeof(uint64_t));
+  char* base = reinterpret_cast<char*>(memory.data());
+  auto* header = reinterpret_cast<RingHeader*>(base);
+  header->magic = kRingMagic;
+  header->abi = kRingAbi;
+  header->slot_count = geometry.slot_count;
+  header->chunk_count = geometry.chunk_count;
+  header->modes_offset = geometry.modes_offset;
+  header->slots_offset = geometry.slots_offset;
+  header->free_map_offset = geometry.free_map_offset;
+  header->chunks_offset = geometry.chunks_offset;
+  header->total_bytes = geometry.total_bytes;
+  header->identity.pid = 4242;
+  header->identity.rank = 0;
+  header->identity.world_size = 1;
+  std::strcpy(header->identity.program, "/opt/app/alone");
+  header->clock_first = {1, 1, test::kEpochNs + 1, 40};
+  header->clock_last = {1'000'000'000, 1'000'000'000, test::kEpochNs + 1'000'000'000, 40};
+  header->slots_used = 2;
+  auto* slots = reinterpret_cast<ThreadSlot*>(base + geometry.slots_offset);
+  for (uint32_t slot = 0; slot < geometry.slot_count; ++slot) {
+    for (StreamState& stream : slots[slot].stream) stream.first_chunk = kNoChunk;
+    slots[slot].counter_chunk = kNoChunk;
+  }
+  auto add_chunk = [&](uint32_t index, uint16_t slot, const std::vector<Record>& records) {
+    char* chunk = base + geometry.chunks_offset + uint64_t{index} * kChunkBytes;
+    auto* chunk_header = reinterpret_cast<ChunkHeader*>(chunk);
+    chunk_header->next = kNoChunk;
+    chunk_header->owner = stream_owner(slot, 0);
+    uint64_t bytes = 0;
+    uint64_t counted = 0;
+    for (const Record& record : records) {
+      const size_t record_bytes = record.head.slot_count * kSlotBytes;
+      std::memcpy(chunk + sizeof(ChunkHeader) + bytes, &record, record_bytes);
+      bytes += record_bytes;
+      counted += is_counted(record.head.kind) ? 1 : 0;
+    }
+    chunk_header->committed = bytes | (counted << 32);
+    slots[slot].stream[0].first_chunk = index;
+  };
+  Record definition{};
+  definition.head.kind = RecordKind::kDefinition;
+  definition.head.slot_count = 2;
+  definition.head.id = static_cast<uint32_t>(DefinitionType::kRegion);
+  const RegionDefinition region{1, RegionRole::kPointToPoint, Paradigm::kMpi, 0};
+  std::memcpy(definition.words, &region, sizeof(region));
+  std::memcpy(reinterpret_cast<char*>(definition.words) + sizeof(region), "MPI_Send", 9);
+  definition.head.a32 = sizeof(region) + 9;
+  add_chunk(0, 0, {definition});
+  add_chunk(1, 1, spans(count));
+  slots[1].tid = 4242;
+  slots[1].stream[0].refused = refused;
+  std::ofstream file(path, std::ios::binary);
+  file.write(base, static_cast<std::streamsize>(geometry.total_bytes));
+}
+
+TEST(Assemble, leftover_ring_becomes_part_of_the_spool) {
+  TemporaryFolder job;
+  const std::filesystem::path node = job.path() / "spool" / "n1";
+  std::filesystem::create_directories(node);
+  const std::filesystem::path ring = node / "fallback-4242-1.ring";
+  write_ring_file(ring, 100, 7);
+  for (int round = 0; round < 2; ++round) {
+    const Result<AssembleReport> report = assemble(job.path());
+    ASSERT_TRUE(report.has_value()) << report.error().message;
+    EXPECT_FALSE(std::filesystem::exists(ring));
+    const json ledger = read_ledger(job.path());
+    expect_law(ledger);
+    ASSERT_EQ(ledger["ranks"].size(), 1u);
+    EXPECT_EQ(ledger["ranks"][0]["spooled"], 100);
+    EXPECT_EQ(ledger["ranks"][0]["lost"], 7);
+    EXPECT_EQ(ledger["ranks"][0]["program"], "/opt/app/alone");
+    EXPECT_EQ(ledger["ranks"][0]["node"], "n1");
+    EXPECT_EQ(ledger["ranks"][0]["fallback"], true);
+  }
+  // Killed between the rename and the removal: the file is there again, the records are not twice.
+  write_ring_file(ring, 100, 7);
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  EXPECT_EQ(read_ledger(job.path())["ranks"].size(), 1u);
+}
+
+TEST(Assemble, ring_of_a_running_process_is_left_alone) {
+  TemporaryFolder job;
+  NodeSpool spool(job.path(), local_host_name());
+  spool.add_process(0, 0, 1, kRegions);
+  spool.add_records(0, 1, spans(1));
+  spool.finish();
+  const std::filesystem::path ring = job.path() / "spool" / local_host_name() / "fallback-1-1.ring";
+  write_ring_file(ring, 10, 0);
+  std::fstream file(ring, std::ios::in | std::ios::out | std::ios::binary);
+  ProcessIdentity identity{};
+  identity.pid = getpid();
+  identity.rank = -1;
+  identity.start_time_ticks = process_start_time_ticks(getpid());
+  file.seekp(offsetof(RingHeader, identity));
+  file.write(reinterpret_cast<const char*>(&identity), sizeof(identity));
+  file.close();
+  const Result<AssembleReport> report = assemble(job.path());
+  ASSERT_TRUE(report.has_value());
+  EXPECT_THAT(report->warnings, testing::ElementsAre(testing::HasSubstr("still runs")));
+  EXPECT_TRUE(std::filesystem::exists(ring));
+}
+
+TEST(Assemble, formats_that_are_not_wanted_are_not_written) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, spans(10));
+  node.finish();
+  AssembleOptions options;
+  options.writes_otf2 = false;
+  ASSERT_TRUE(assemble(job.path(), options).has_value());
+  EXPECT_FALSE(std::filesystem::exists(job.path() / "traces.otf2"));
+  EXPECT_TRUE(std::filesystem::exists(job.path() / "profile.h5"));
+  EXPECT_TRUE(std::filesystem::exists(job.path() / "aon.json"));
+}
+
+TEST(Assemble, spool_goes_when_told_and_only_then) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, spans(10));
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  EXPECT_TRUE(std::filesystem::exists(job.path() / "spool"));
+  AssembleOptions options;
+  options.drops_spool = true;
+  ASSERT_TRUE(assemble(job.path(), options).has_value());
+  EXPECT_FALSE(std::filesystem::exists(job.path() / "spool"));
+  EXPECT_TRUE(std::filesystem::exists(job.path() / "traces.otf2"));
+}
+
+}  // namespace
+}  // namespace aon::writers

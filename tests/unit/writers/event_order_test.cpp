@@ -1,0 +1,254 @@
+// Order, nesting and completion of events, record by record.
+
+#include "writers/assemble/event_order.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/writers/spool_fixture.h"
+
+namespace aon::writers {
+namespace {
+
+using test::begin_record;
+using test::completion_record;
+using test::end_record;
+using test::message_record;
+using test::span_record;
+
+const char* name_of(EventKind kind) {
+  constexpr const char* kNames[] = {
+      "enter",        "leave",    "send",      "receive",     "isend",       "sent",
+      "irecv",        "received", "cancelled", "collective{", "}collective", "icollective",
+      "}icollective", "sample",   "lost{",     "}lost",       "open-at-end", "mark"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+/// Runs records through an EventOrder with a clock of 1 tick = 1 ns; events come out as text.
+class EventOrderTest : public testing::Test {
+ protected:
+  EventOrderTest() {
+    for (uint32_t id = 1; id < 10; ++id) regions_[id] = id - 1;
+    global_regions_.resize(9, {"region", RegionRole::kFunction, Paradigm::kMpi});
+    communicators_[0] = 0;
+    metrics_[3] = 0;
+  }
+
+  std::string run(const std::vector<Record>& records, uint64_t end_ticks = 0) {
+    return run_batches({{.records = records, .is_resync = false, .open = {}}}, end_ticks);
+  }
+
+  std::string run_batches(const std::vector<spool::StreamBatch>& batches, uint64_t end_ticks = 0) {
+    text_.clear();
+    EventOrder order(clock_, {&regions_, &global_regions_, &communicators_, &metrics_},
+                     &next_request_, &outcome_, &tally_, [this](std::span<const Event> events) {
+                       for (const Event& event : events) add(event);
+                       return Status();
+                     });
+    for (const spool::StreamBatch& batch : batches) {
+      EXPECT_TRUE(order.add(batch).has_value());
+    }
+    EXPECT_TRUE(order.finish(end_ticks).has_value());
+    return text_;
+  }
+
+  void add(const Event& event) {
+    if (!text_.empty()) text_ += ' ';
+    text_ += std::to_string(event.time_ns) + ':' + name_of(event.kind);
+    if (event.kind == EventKind::kEnter || event.kind == EventKind::kLeave) {
+      text_ += event.region == kUnknownRegion ? "?" : std::to_string(event.region);
+    }
+    last_ = event;
+    events_.push_back(event);
+  }
+
+  clock::ClockMap clock_;
+  std::unordered_map<uint32_t, uint32_t> regions_;
+  std::vector<GlobalRegion> global_regions_;
+  std::unordered_map<uint32_t, uint32_t> communicators_;
+  std::unordered_map<uint32_t, uint32_t> metrics_;
+  uint64_t next_request_ = 0;
+  Outcome outcome_;
+  LocationTally tally_;
+  std::string text_;
+  Event last_{};
+  std::vector<Event> events_;
+};
+
+TEST_F(EventOrderTest, span_becomes_enter_and_leave) {
+  EXPECT_EQ(run({span_record(1, 10, 20)}), "10:enter1 20:leave1");
+  EXPECT_EQ(tally_.decoded, 1u);
+}
+
+TEST_F(EventOrderTest, wide_duration_is_kept) {
+  EXPECT_EQ(run({span_record(1, 10, 10'000'000'010)}), "10:enter1 10000000010:leave1");
+}
+
+TEST_F(EventOrderTest, records_inside_a_span_stand_between_its_ends) {
+  const std::string text = run({
+      message_record(1, 1, 2, kIncoming | kNonblocking, 1, 5, 8, 70),
+      completion_record(15, kIncoming | kInsideSpan, 1, 5, 8, 70),
+      span_record(2, 10, 20),
+  });
+  EXPECT_EQ(text, "1:enter1 2:irecv 2:leave1 10:enter2 15:received 20:leave2");
+}
+
+TEST_F(EventOrderTest, spans_nest_at_any_depth) {
+  const std::string text = run({
+      span_record(3, 12, 13, kInsideSpan),
+      span_record(2, 11, 14, kInsideSpan),
+      span_record(4, 15, 16, kInsideSpan),
+      span_record(1, 10, 20),
+  });
+  EXPECT_EQ(text,
+            "10:enter1 11:enter2 12:enter3 13:leave3 14:leave2 15:enter4 16:leave4 20:leave1");
+}
+
+TEST_F(EventOrderTest, record_inside_a_span_that_was_lost_stands_alone) {
+  EXPECT_EQ(run({span_record(2, 11, 14, kInsideSpan), span_record(1, 20, 30)}),
+            "11:enter2 14:leave2 20:enter1 30:leave1");
+}
+
+TEST_F(EventOrderTest, send_stands_at_entry_and_receive_at_exit) {
+  EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, 1, 5, 8),
+                 message_record(2, 30, 40, kIncoming, 1, 5, 8)}),
+            "10:enter1 10:send 20:leave1 30:enter2 40:receive 40:leave2");
+}
+
+TEST_F(EventOrderTest, message_to_no_process_has_no_event) {
+  EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, -2, 5, 8)}), "10:enter1 20:leave1");
+}
+
+TEST_F(EventOrderTest, reused_request_handles_get_ids_of_their_own) {
+  std::vector<Record> records;
+  for (uint64_t at = 0; at < 3; ++at) {
+    records.push_back(
+        message_record(1, at * 100, at * 100 + 1, kOutgoing | kNonblocking, 1, 5, 8, 0xabc));
+    records.push_back(completion_record(at * 100 + 50, kOutgoing, 1, 5, 8, 0xabc));
+  }
+  run(records);
+  std::vector<uint64_t> ids;
+  for (const Event& event : events_) {
+    if (event.kind == EventKind::kSendComplete) ids.push_back(event.request);
+  }
+  EXPECT_EQ(ids, (std::vector<uint64_t>{0, 1, 2}));
+}
+
+TEST_F(EventOrderTest, completed_receive_without_its_start_is_a_plain_receive) {
+  EXPECT_EQ(
+      run({completion_record(15, kIncoming | kInsideSpan, 1, 5, 8, 70), span_record(2, 10, 20)}),
+      "10:enter2 15:receive 20:leave2");
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+}
+
+TEST_F(EventOrderTest, non_blocking_collective_keeps_its_operation) {
+  const std::string text = run({
+      test::collective_record(1, 10, 11, CollectiveOperation::kAllreduce, -1, 64, kNonblocking, 9),
+      completion_record(15, kInsideSpan, -1, 0, 0, 9),
+      span_record(2, 12, 20),
+  });
+  EXPECT_EQ(text, "10:enter1 11:icollective 11:leave1 12:enter2 15:}icollective 20:leave2");
+  for (const Event& event : events_) {
+    if (event.kind != EventKind::kCollectiveComplete) continue;
+    EXPECT_EQ(event.operation, CollectiveOperation::kAllreduce);
+    EXPECT_EQ(event.bytes, 64u);
+  }
+}
+
+TEST_F(EventOrderTest, loss_ends_where_the_next_record_starts) {
+  EXPECT_EQ(run({test::lost_record(LossReason::kPoolFull, 10, 30, 5), span_record(1, 20, 40)}),
+            "10:lost{ 20:}lost 20:enter1 40:leave1");
+  EXPECT_EQ(tally_.lost[0].count, 5u);
+}
+
+TEST_F(EventOrderTest, loss_inside_a_span_is_nested) {
+  EXPECT_EQ(run({test::lost_record(LossReason::kPoolFull, 12, 15, 5), span_record(1, 10, 40)}),
+            "10:enter1 12:lost{ 15:}lost 40:leave1");
+}
+
+TEST_F(EventOrderTest, calls_open_at_the_end_nest_in_either_order) {
+  const Record outer = span_record(1, 10, 100, kOpenAtEnd);
+  const Record inner = span_record(2, 20, 100, kOpenAtEnd);
+  const std::string expected =
+      "10:enter1 20:enter2 100:open-at-end 100:leave2 100:open-at-end 100:leave1";
+  EXPECT_EQ(run({outer, inner}), expected);
+  EXPECT_EQ(run({inner, outer}), expected);
+  EXPECT_EQ(outcome_.open_call_count, 4u);
+}
+
+TEST_F(EventOrderTest, open_receive_moves_no_message) {
+  EXPECT_EQ(run({message_record(1, 10, 100, kIncoming | kOpenAtEnd, 1, 5, 8)}),
+            "10:enter1 100:open-at-end 100:leave1");
+}
+
+TEST_F(EventOrderTest, regions_left_open_are_closed_and_marked) {
+  EXPECT_EQ(run({begin_record(1, 10), begin_record(2, 20)}, 50),
+            "10:enter1 20:enter2 50:open-at-end 50:leave2 50:open-at-end 50:leave1");
+  EXPECT_EQ(outcome_.open_region_count, 2u);
+  EXPECT_EQ(outcome_.open_call_count, 0u);
+}
+
+TEST_F(EventOrderTest, end_closes_what_was_left_open_inside) {
+  EXPECT_EQ(run({begin_record(1, 10), begin_record(2, 20), end_record(1, 30)}),
+            "10:enter1 20:enter2 30:leave2 30:leave1");
+}
+
+TEST_F(EventOrderTest, end_without_begin_is_dropped_and_counted) {
+  EXPECT_EQ(run({end_record(1, 10)}), "");
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+}
+
+TEST_F(EventOrderTest, thread_end_closes_its_regions) {
+  EXPECT_EQ(run({begin_record(1, 10), test::thread_record(20, 7, false),
+                 test::thread_record(30, 8, true), begin_record(2, 40), end_record(2, 50)}),
+            "10:enter1 20:open-at-end 20:leave1 40:enter2 50:leave2");
+}
+
+TEST_F(EventOrderTest, times_never_decrease) {
+  EXPECT_EQ(run({span_record(1, 10, 30), span_record(2, 20, 40)}),
+            "10:enter1 30:leave1 30:enter2 40:leave2");
+  EXPECT_EQ(outcome_.clamped_count, 1u);
+}
+
+TEST_F(EventOrderTest, regions_open_before_the_first_record_are_entered) {
+  const std::vector<Record> records{test::lost_record(LossReason::kEvictedByCap, 20, 50, 9),
+                                    end_record(2, 60), end_record(1, 70)};
+  const std::vector<spool::OpenRegion> open{{1, 10}, {2, 30}};
+  EXPECT_EQ(run_batches({{records, true, open}}),
+            "10:enter1 20:lost{ 50:}lost 50:enter2 60:leave2 70:leave1");
+}
+
+TEST_F(EventOrderTest, gap_replaces_the_open_regions) {
+  const std::vector<Record> first{begin_record(1, 10), begin_record(2, 20)};
+  const std::vector<Record> second{end_record(3, 60), end_record(1, 70)};
+  const std::vector<spool::OpenRegion> open{{1, 10}, {3, 40}};
+  EXPECT_EQ(run_batches({{first, true, {}}, {second, true, open}}),
+            "10:enter1 20:enter2 20:leave2 40:enter3 60:leave3 70:leave1");
+}
+
+TEST_F(EventOrderTest, region_without_definition_is_the_unknown_one) {
+  EXPECT_EQ(run({span_record(77, 10, 20)}), "10:enter? 20:leave?");
+}
+
+TEST_F(EventOrderTest, held_back_records_are_bounded) {
+  std::vector<Record> records;
+  for (uint64_t i = 0; i < 2 * kMaxPending; ++i) {
+    records.push_back(span_record(1, 10 + 2 * i, 11 + 2 * i, kInsideSpan));
+  }
+  run(records);
+  EXPECT_EQ(outcome_.event_count, 4 * kMaxPending);
+  EXPECT_EQ(outcome_.clamped_count, 0u);
+}
+
+TEST_F(EventOrderTest, deep_nesting_is_bounded) {
+  std::vector<Record> records;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    records.push_back(span_record(1, 5000 - i, 5000 + i, kInsideSpan));
+  }
+  run(records);
+  EXPECT_EQ(outcome_.event_count, 2000u);
+}
+
+}  // namespace
+}  // namespace aon::writers
