@@ -343,6 +343,8 @@ RunSummary BlockEncoder::finish(std::vector<uint8_t>* out) {
                                 static_cast<uint32_t>(open.start_ticks >> 32)};
     append(&entry, sizeof(entry));
   }
+  store_u64(s.ends.at[kColumnValues], 0);
+  s.ends.at[kColumnValues] += kPaddingBytes;
   for (uint32_t i = 0; i < kColumnCount; ++i) {
     header.bytes[i] = static_cast<uint32_t>(s.ends.at[i] - s.column_start[i]);
   }

@@ -39,6 +39,9 @@ struct OpenRegionEntry {
 };
 static_assert(sizeof(OpenRegionEntry) == 12);
 
+/// Zero bytes at the end of the values, so that a reader may load eight bytes at any time.
+constexpr uint32_t kPaddingBytes = 8;
+
 constexpr uint32_t kMaxVarintBytes = 10;
 constexpr uint32_t kFieldCount = 2 + kMaxWords;  ///< a32, a64, words
 

@@ -7,10 +7,13 @@
 namespace aon::spool {
 namespace {
 
+static_assert(offsetof(Record, words) == offsetof(Record, head.a64) + 8);
+
 /// A shape and its last record, complete but for the times.
 struct Shape {
   Record last;
   uint32_t pairs;  ///< bit per field
+  bool has_wide_duration;
 };
 
 struct Operation {
@@ -28,16 +31,55 @@ struct ColumnCursor {
 
 Error damaged(const char* what) { return {Code::kDamaged, std::string("record block: ") + what}; }
 
-/// The `bytes` (0-8) at `at` as a number; `readable_end` bounds the memory that may be touched.
-inline uint64_t load_bytes(const uint8_t* at, uint32_t bytes, const uint8_t* readable_end) {
-  uint64_t value = 0;
-  if (__builtin_expect(readable_end - at >= 8, 1)) {
-    std::memcpy(&value, at, 8);
-    const uint64_t keep = bytes >= 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * bytes)) - 1;
-    return value & keep;
-  }
-  std::memcpy(&value, at, bytes);
+/// The `bytes` (0-7) at `at` as a number. Touches eight bytes: begin() made sure of kPaddingBytes
+/// behind the last column that is read like this.
+inline uint64_t load_bytes(const uint8_t* at, uint32_t bytes) {
+  uint64_t value;
+  std::memcpy(&value, at, sizeof(value));
+  return value & ((uint64_t{1} << (8 * bytes)) - 1);
+}
+
+/// A time of `bytes` bytes from its two columns.
+[[gnu::always_inline]] inline uint64_t take_time(ColumnCursor* low, ColumnCursor* high,
+                                                 uint32_t bytes) {
+  const uint32_t has_low = bytes != 0;
+  const uint64_t low_byte = load_bytes(low->at, has_low);
+  const uint64_t value = load_bytes(high->at, bytes - has_low) << 8 | low_byte;
+  low->at += has_low;
+  high->at += bytes - has_low;
   return value;
+}
+
+/// Field 1 is a64, the words follow it.
+inline uint64_t* field_of(Record* record, uint32_t field) {
+  auto* bytes = reinterpret_cast<char*>(record) + offsetof(RecordHead, a64);
+  return reinterpret_cast<uint64_t*>(bytes + sizeof(uint64_t) * (field - 1));
+}
+
+/// Applies the deltas of the fields in `mask` to the shape's last record.
+[[gnu::always_inline]] inline bool apply_changes(ColumnCursor* from, Shape* shape, uint32_t mask) {
+  uint64_t delta = 0;
+  if ((mask & 1) != 0) {
+    if (!get_varint(&from->at, from->end, &delta)) return false;
+    shape->last.head.a32 += unzigzag32(static_cast<uint32_t>(delta));
+    mask &= mask - 1;
+  }
+  for (; mask != 0; mask &= mask - 1) {
+    const auto field = static_cast<uint32_t>(__builtin_ctz(mask));
+    uint64_t* value = field_of(&shape->last, field);
+    if (!get_varint(&from->at, from->end, &delta)) return false;
+    if ((shape->pairs >> field & 1) == 0) {
+      *value += unzigzag(delta);
+      continue;
+    }
+    uint64_t high = 0;
+    if (!get_varint(&from->at, from->end, &high)) return false;
+    const auto low_half = static_cast<uint32_t>(*value) + unzigzag32(static_cast<uint32_t>(delta));
+    const auto high_half =
+        static_cast<uint32_t>(*value >> 32) + unzigzag32(static_cast<uint32_t>(high));
+    *value = uint64_t{high_half} << 32 | low_half;
+  }
+  return true;
 }
 
 }  // namespace
@@ -47,16 +89,14 @@ struct BlockDecoder::State {
   std::vector<Shape> shapes;
   std::vector<Operation> operations;
   ColumnCursor column[kColumnCount];
-  const uint8_t* payload_end = nullptr;
   uint64_t previous_end_ticks = 0;
   uint32_t records_left = 0;
 
   Status read_open_regions(std::span<const uint8_t>* rest);
   Status read_shapes(uint32_t count);
   Status read_operations(uint32_t count);
-  bool take_time(Column low, Column high, uint32_t bytes, uint64_t* value);
-  bool apply_changes(Shape* shape, uint32_t mask);
-  bool take_record(Record* out);
+  Status check_lengths(uint32_t record_count) const;
+  bool take_record(ColumnCursor* columns, Record* out);
 };
 
 Status BlockDecoder::State::read_open_regions(std::span<const uint8_t>* rest) {
@@ -96,6 +136,7 @@ Status BlockDecoder::State::read_shapes(uint32_t count) {
     head.id = static_cast<uint32_t>(id);
     if (!is_valid(head)) return damaged("invalid shape");
     shape.pairs = pair_words(head.kind) << 2;
+    shape.has_wide_duration = (head.flags & kWideDuration) != 0;
     shapes.push_back(shape);
   }
   return {};
@@ -119,72 +160,49 @@ Status BlockDecoder::State::read_operations(uint32_t count) {
   return {};
 }
 
-inline bool BlockDecoder::State::take_time(Column low, Column high, uint32_t bytes,
-                                           uint64_t* value) {
-  const uint32_t has_low = bytes != 0;
-  const uint32_t high_bytes = bytes - has_low;
-  ColumnCursor& l = column[low];
-  ColumnCursor& h = column[high];
-  if (__builtin_expect(l.left() < has_low || h.left() < high_bytes, 0)) return false;
-  const uint64_t low_byte = load_bytes(l.at, has_low, payload_end);
-  *value = load_bytes(h.at, high_bytes, payload_end) << 8 | low_byte;
-  l.at += has_low;
-  h.at += high_bytes;
-  return true;
+/// Checks the times of all records against their columns at once, so that take_record() need not.
+Status BlockDecoder::State::check_lengths(uint32_t record_count) const {
+  if (column[kColumnLengths].left() != record_count) return damaged("no length for each record");
+  if (column[kColumnValues].left() < kPaddingBytes) return damaged("values cut off");
+  uint32_t needed[4] = {};
+  bool fits = true;
+  for (const uint8_t* at = column[kColumnLengths].at; at != column[kColumnLengths].end; ++at) {
+    const uint32_t start_bytes = *at & 0xfu;
+    const uint32_t duration_bytes = *at >> 4;
+    fits &= start_bytes <= 8 && duration_bytes <= 4;
+    needed[0] += start_bytes != 0;
+    needed[1] += start_bytes;
+    needed[2] += duration_bytes != 0;
+    needed[3] += duration_bytes;
+  }
+  fits &= needed[0] <= column[kColumnStartsLow].left();
+  fits &= needed[1] - needed[0] <= column[kColumnStartsHigh].left();
+  fits &= needed[2] <= column[kColumnDurationsLow].left();
+  fits &= needed[3] - needed[2] <= column[kColumnDurationsHigh].left();
+  return fits ? Status() : damaged("times cut off");
 }
 
-/// Applies the deltas of the fields in `mask` to the shape's last record.
-inline bool BlockDecoder::State::apply_changes(Shape* shape, uint32_t mask) {
-  ColumnCursor& from = column[kColumnValues];
-  uint64_t delta = 0;
-  if ((mask & 1) != 0) {
-    if (!get_varint(&from.at, from.end, &delta)) return false;
-    shape->last.head.a32 += unzigzag32(static_cast<uint32_t>(delta));
-    mask &= mask - 1;
-  }
-  for (; mask != 0; mask &= mask - 1) {
-    const auto field = static_cast<uint32_t>(__builtin_ctz(mask));
-    uint64_t* value = field == 1 ? &shape->last.head.a64 : &shape->last.words[field - 2];
-    if (!get_varint(&from.at, from.end, &delta)) return false;
-    if ((shape->pairs >> field & 1) == 0) {
-      *value += unzigzag(delta);
-      continue;
-    }
-    uint64_t high = 0;
-    if (!get_varint(&from.at, from.end, &high)) return false;
-    const auto low_half = static_cast<uint32_t>(*value) + unzigzag32(static_cast<uint32_t>(delta));
-    const auto high_half =
-        static_cast<uint32_t>(*value >> 32) + unzigzag32(static_cast<uint32_t>(high));
-    *value = uint64_t{high_half} << 32 | low_half;
-  }
-  return true;
-}
-
-inline bool BlockDecoder::State::take_record(Record* out) {
+[[gnu::always_inline]] inline bool BlockDecoder::State::take_record(ColumnCursor* columns,
+                                                                    Record* out) {
   uint64_t code = 0;
-  ColumnCursor& codes = column[kColumnCodes];
-  ColumnCursor& lengths = column[kColumnLengths];
-  if (!get_varint(&codes.at, codes.end, &code) || code >= operations.size()) return false;
-  if (lengths.left() == 0) return false;
-  const uint32_t start_bytes = *lengths.at & 0xfu;
-  const uint32_t duration_bytes = *lengths.at >> 4;
-  ++lengths.at;
-  if (start_bytes > 8 || duration_bytes > 4) return false;
+  if (!get_varint(&columns[kColumnCodes].at, columns[kColumnCodes].end, &code)) return false;
+  if (code >= operations.size()) return false;
   const Operation operation = operations[code];
   Shape& shape = shapes[operation.shape];
-  if (operation.mask != 0 && !apply_changes(&shape, operation.mask)) return false;
-  uint64_t start = 0;
-  uint64_t duration = 0;
-  if (!take_time(kColumnStartsLow, kColumnStartsHigh, start_bytes, &start)) return false;
-  if (!take_time(kColumnDurationsLow, kColumnDurationsHigh, duration_bytes, &duration))
+  if (operation.mask != 0 && !apply_changes(&columns[kColumnValues], &shape, operation.mask)) {
     return false;
-  std::memcpy(out, &shape.last, sizeof(*out));
-  out->head.start_ticks = previous_end_ticks + unzigzag(start);
-  out->head.duration_ticks = static_cast<uint32_t>(duration);
-  previous_end_ticks = out->head.start_ticks + duration;
-  if (__builtin_expect((out->head.flags & kWideDuration) != 0, 0)) {
-    previous_end_ticks = end_ticks(*out);
   }
+  const uint8_t lengths = *columns[kColumnLengths].at++;
+  const uint64_t start =
+      take_time(&columns[kColumnStartsLow], &columns[kColumnStartsHigh], lengths & 0xfu);
+  const uint64_t duration =
+      take_time(&columns[kColumnDurationsLow], &columns[kColumnDurationsHigh], lengths >> 4);
+  std::memcpy(out, &shape.last, sizeof(*out));
+  const uint64_t start_ticks = previous_end_ticks + unzigzag(start);
+  out->head.start_ticks = start_ticks;
+  out->head.duration_ticks = static_cast<uint32_t>(duration);
+  previous_end_ticks = start_ticks + duration;
+  if (__builtin_expect(shape.has_wide_duration, 0)) previous_end_ticks = end_ticks(*out);
   return true;
 }
 
@@ -197,7 +215,6 @@ Status BlockDecoder::begin(std::span<const uint8_t> payload, uint32_t record_cou
   State& s = *state_;
   s.records_left = 0;
   s.previous_end_ticks = 0;
-  s.payload_end = payload.data() + payload.size();
   if (Status status = s.read_open_regions(&payload); !status) return status;
   ColumnHeader header;
   if (payload.size() < sizeof(header)) return damaged("no column header");
@@ -214,6 +231,8 @@ Status BlockDecoder::begin(std::span<const uint8_t> payload, uint32_t record_cou
   }
   if (Status status = s.read_shapes(header.shape_count); !status) return status;
   if (Status status = s.read_operations(header.operation_count); !status) return status;
+  if (Status status = s.check_lengths(record_count); !status) return status;
+  s.column[kColumnValues].end -= kPaddingBytes;
   s.records_left = record_count;
   return {};
 }
@@ -223,11 +242,14 @@ std::span<const OpenRegion> BlockDecoder::open_regions() const { return state_->
 Result<size_t> BlockDecoder::next(std::span<Record> out) {
   State& s = *state_;
   const size_t count = std::min<size_t>(out.size(), s.records_left);
+  ColumnCursor columns[kColumnCount];
+  std::copy(std::begin(s.column), std::end(s.column), columns);
   for (size_t i = 0; i < count; ++i) {
-    if (s.take_record(&out[i])) continue;
+    if (s.take_record(columns, &out[i])) continue;
     s.records_left = 0;
     return damaged("records cut off");
   }
+  std::copy(std::begin(columns), std::end(columns), s.column);
   s.records_left -= static_cast<uint32_t>(count);
   return count;
 }
