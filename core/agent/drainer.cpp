@@ -95,10 +95,16 @@ void Drainer::adopt(Ring ring) {
     ring.streams[size_t{cell.slot} * kContexts + cell.context] = i;
     ring.reader->restore(cell.slot, cell.context, cell.position.get());
   }
-  node_bytes_.fetch_add(ring.memory->committed_bytes(), std::memory_order_relaxed);
+  add_node_bytes(ring.memory->committed_bytes());
   state_->process(ring.cell).memory_bytes = ring.memory->committed_bytes();
   modes_->add(process, ring.memory->modes());
   rings_[ring.cell] = std::move(ring);
+}
+
+void Drainer::add_node_bytes(uint64_t bytes) noexcept {
+  const uint64_t now = node_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (now > peak_node_bytes_.load(std::memory_order_relaxed))
+    peak_node_bytes_.store(now, std::memory_order_relaxed);
 }
 
 uint32_t Drainer::stream_cell(uint32_t slot, uint32_t context) {
@@ -206,7 +212,7 @@ void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
   ProcessCell& cell = state_->process(ring.cell);
   cell.ring_chunks = offered + static_cast<uint32_t>(more);  // before: never offered twice
   if (!ring.memory->offer(static_cast<uint32_t>(more))) return;
-  node_bytes_.fetch_add(more * kChunkBytes, std::memory_order_relaxed);
+  add_node_bytes(more * kChunkBytes);
   cell.memory_bytes = ring.memory->committed_bytes();
 }
 

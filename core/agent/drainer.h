@@ -80,7 +80,10 @@ class Drainer : private ring::Sink {
   /// Sends counted calls that changed since the last time.
   void report_counts();
 
-  uint64_t ring_bytes() const noexcept { return node_bytes_.load(std::memory_order_relaxed); }
+  /// Most memory that the rings had at one time.
+  uint64_t peak_ring_bytes() const noexcept {
+    return peak_node_bytes_.load(std::memory_order_relaxed);
+  }
   bool is_empty() const noexcept { return rings_.empty(); }
 
  private:
@@ -104,6 +107,7 @@ class Drainer : private ring::Sink {
   bool append(uint32_t stream, std::span<const uint8_t> bytes, uint32_t counted,
               const ring::StreamPosition* position);
   void adopt(Ring ring);
+  void add_node_bytes(uint64_t bytes) noexcept;
   void grow(Ring& ring, uint64_t now_ns, uint64_t bytes);
   void read_refused(Ring& ring);
   void report_counts(Ring& ring);
@@ -118,6 +122,7 @@ class Drainer : private ring::Sink {
   std::map<uint32_t, Ring> rings_;  ///< by cell
   Ring* current_ = nullptr;         ///< whose pieces take() gets
   std::atomic<uint64_t> node_bytes_{0};
+  std::atomic<uint64_t> peak_node_bytes_{0};
 };
 
 }  // namespace aon::agent

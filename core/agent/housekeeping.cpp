@@ -1,11 +1,41 @@
 #include "core/agent/housekeeping.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <chrono>
 
 #include "core/agent/proc.h"
+#include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/topology/topology.h"
 
 namespace aon::agent {
+namespace {
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr std::chrono::milliseconds kPeriod(20);
+/// Storing a record; the clock reads beside it are measured (docs/overhead.md).
+constexpr double kPairNs = 3;
+constexpr double kSingleNs = 2;
+
+double measure_tick_read_ns(clock::TickSource source) {
+  constexpr int kReads = 1000;
+  double least = 1e9;
+  for (int round = 0; round < 5; ++round) {
+    const uint64_t begin = monotonic_ns();
+    for (int i = 0; i < kReads; ++i) static_cast<void>(clock::now_ticks(source));
+    least = std::min(least, static_cast<double>(monotonic_ns() - begin) / kReads);
+  }
+  return least;
+}
+
+bool has_two_reads(RecordKind kind) {
+  return kind >= RecordKind::kSpan && kind <= RecordKind::kCollective;
+}
+
+}  // namespace
 
 Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, ModeTable* modes,
                            ActivityTable* activity, const Drainer* drainer, const Encoder* encoder)
@@ -16,13 +46,24 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       activity_(activity),
       drainer_(drainer),
       encoder_(encoder),
-      tick_source_(clock::choose_tick_source()) {}
+      tick_source_(clock::choose_tick_source()),
+      providers_({config.provider_folder, config.arguments.options.providers,
+                  config.arguments.options.without},
+                 inbox),
+      budget_(config.arguments.options.budget_percent),
+      tick_read_ns_(0) {}
 
 Housekeeping::~Housekeeping() { stop(); }
 
 void Housekeeping::start() {
   report_clock();
   thread_ = std::thread([this] { run(); });
+}
+
+void Housekeeping::settle() {
+  std::unique_lock lock(m_);
+  wake_.notify_one();
+  settled_.wait(lock, [&] { return events_.empty() && !is_busy_; });
 }
 
 void Housekeeping::stop() {
@@ -33,9 +74,6 @@ void Housekeeping::stop() {
   }
   wake_.notify_one();
   thread_.join();
-  take_events();
-  report_clock();
-  report_usage();
 }
 
 void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) {
@@ -49,19 +87,28 @@ void Housekeeping::process_ended(uint32_t process) {
 }
 
 void Housekeeping::run() {
-  auto next_second = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  tick_read_ns_ = measure_tick_read_ns(tick_source_);
+  providers_.start();
+  write_topology();
+  last_second_ns_ = monotonic_ns();
   std::unique_lock lock(m_);
-  while (!is_stopping_) {
-    wake_.wait_for(lock, std::chrono::milliseconds(100));
-    if (is_stopping_) break;
+  for (;;) {
+    if (!is_stopping_ && events_.empty()) wake_.wait_for(lock, kPeriod);
+    const bool is_last = is_stopping_;
+    is_busy_ = true;
     lock.unlock();
     take_events();
-    if (std::chrono::steady_clock::now() >= next_second) {
-      next_second += std::chrono::seconds(1);
-      second();
-    }
+    const uint64_t now_ns = monotonic_ns();
+    providers_.tick(now_ns);
+    if (now_ns - last_second_ns_ >= kSecondNs) second();
     lock.lock();
+    is_busy_ = false;
+    settled_.notify_all();
+    if (is_last) break;
   }
+  lock.unlock();
+  providers_.stop();
+  second();
 }
 
 void Housekeeping::take_events() {
@@ -72,42 +119,149 @@ void Housekeeping::take_events() {
   }
   for (const Event& event : events) {
     if (event.is_start) {
-      processes_[event.process] = {event.pid, 0};
-      continue;
+      Load& load = loads_[event.process];
+      load.pid = event.pid;
+      load.activity = activity_->of(event.process);
+      providers_.process_started(event.process, event.pid, event.rank);
+    } else {
+      providers_.process_ended(event.process);
+      loads_[event.process].has_ended = true;
+      budget_.forget(event.process);
     }
-    const uint32_t cell = event.process - state_->header().first_process;
-    ended_cpu_ns_ += state_->process(cell).cpu_time_ns.load(std::memory_order_relaxed);
-    processes_.erase(event.process);
   }
 }
 
 void Housekeeping::second() {
   report_clock();
+  read_ranks_cpu();
+  hold_budget();
   report_usage();
+}
+
+void Housekeeping::write_topology() {
+  const std::string path = config_.folder + "/" + spool::kTopologyFile;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && status.st_size != 0) return;
+  auto topology = topology::Topology::load();
+  if (!topology) {
+    AON_LOG_INFO("topology: %s", topology.error().message.c_str());
+    return;
+  }
+  const auto xml = topology->xml();
+  if (!xml) return;
+  auto file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+  if (!file || !write_all(file->get(), xml->data(), xml->size()))
+    AON_LOG_WARNING("cannot write %s", path.c_str());
 }
 
 void Housekeeping::report_clock() {
   inbox_->define(spool::kNodeProcess, DefinitionType::kClock, clock::take_snapshot(tick_source_));
 }
 
-uint64_t Housekeeping::read_ranks_cpu_ns() {
-  uint64_t sum = ended_cpu_ns_;
-  for (auto& [process, one] : processes_) {
-    const uint64_t cpu_ns = proc::cpu_time_ns(one.pid);
-    if (cpu_ns > one.cpu_ns) one.cpu_ns = cpu_ns;
+void Housekeeping::read_ranks_cpu() {
+  for (const auto& [process, load] : loads_) {
+    if (load.has_ended) continue;
     ProcessCell& cell = state_->process(process - state_->header().first_process);
-    if (one.cpu_ns > cell.cpu_time_ns.load(std::memory_order_relaxed))
-      cell.cpu_time_ns.store(one.cpu_ns, std::memory_order_relaxed);
-    sum += one.cpu_ns;
+    const uint64_t cpu_ns = proc::cpu_time_ns(load.pid);
+    if (cpu_ns > cell.cpu_time_ns.load(std::memory_order_relaxed))
+      cell.cpu_time_ns.store(cpu_ns, std::memory_order_relaxed);
   }
-  return sum;
+}
+
+/// What recording cost the processes since the last second.
+double Housekeeping::read_costs() {
+  double cost_ns = 0;
+  for (auto it = loads_.begin(); it != loads_.end();) {
+    cost_ns += take_costs(&it->second);
+    // The encoder lets go of it when the last record is encoded.
+    const bool is_done = it->second.has_ended && it->second.activity.use_count() == 1;
+    it = is_done ? loads_.erase(it) : std::next(it);
+  }
+  return cost_ns;
+}
+
+double Housekeeping::take_costs(Load* load) const {
+  const double pair_ns = 2 * tick_read_ns_ + kPairNs;
+  const double single_ns = tick_read_ns_ + kSingleNs;
+  double cost_ns = 0;
+  for (uint32_t kind = 0; kind < kRecordKindCount; ++kind) {
+    const uint64_t now = load->activity->kind_count[kind].load(std::memory_order_relaxed);
+    const auto records = static_cast<double>(now - load->kind_count[kind]);
+    load->kind_count[kind] = now;
+    cost_ns += records * (has_two_reads(static_cast<RecordKind>(kind)) ? pair_ns : single_ns);
+  }
+  for (uint32_t site = 0; site < kMaxSites; ++site) {
+    const uint64_t now = load->activity->site_count[site].load(std::memory_order_relaxed);
+    load->site_delta[site] = static_cast<uint32_t>(now - load->site_count[site]);
+    load->site_count[site] = now;
+  }
+  return cost_ns;
+}
+
+std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
+  const double pair_ns = 2 * tick_read_ns_ + kPairNs;
+  std::vector<SiteLoad> sites;
+  modes_->for_each([&](uint32_t process, const std::atomic<uint32_t>* modes) {
+    const auto found = loads_.find(process);
+    if (found == loads_.end()) return;
+    for (uint32_t site = 0; site < kMaxSites; ++site) {
+      const uint32_t mode = modes[site].load(std::memory_order_relaxed) & ~kModePaused;
+      if (mode == kModeUndefined || mode == kModeFull) continue;
+      const double cost_ns = found->second.site_delta[site] * pair_ns;
+      sites.push_back({process, site, mode, cost_ns / seconds});
+    }
+  });
+  return sites;
+}
+
+void Housekeeping::hold_budget() {
+  const uint64_t now_ns = monotonic_ns();
+  const double seconds = static_cast<double>(now_ns - last_second_ns_) / 1e9;
+  last_second_ns_ = now_ns;
+  StateHeader& header = state_->header();
+  uint64_t ranks_ns = 0;
+  for (uint32_t i = 0; i < header.process_count.load(std::memory_order_relaxed); ++i)
+    ranks_ns += state_->process(i).cpu_time_ns.load(std::memory_order_relaxed);
+  const uint64_t agent_ns = proc::own_cpu_time_ns();
+  IntervalCost cost{};
+  cost.seconds = seconds;
+  cost.application_ns = read_costs();
+  cost.agent_ns = static_cast<double>(agent_ns - last_agent_cpu_ns_);
+  cost.ranks_ns = static_cast<double>(ranks_ns - std::min(ranks_ns, last_ranks_cpu_ns_));
+  last_agent_cpu_ns_ = agent_ns;
+  last_ranks_cpu_ns_ = ranks_ns;
+  header.application_cost_ns += static_cast<uint64_t>(cost.application_ns);
+  for (const ModeChange& change : budget_.step(cost, read_sites(std::max(seconds, 1e-3))))
+    apply(change);
+}
+
+void Housekeeping::apply(const ModeChange& change) {
+  bool is_changed = false;
+  modes_->for_each([&](uint32_t process, std::atomic<uint32_t>* modes) {
+    if (process != change.process) return;
+    uint32_t word = modes[change.site].load(std::memory_order_relaxed);
+    // The pause bit is the process's.
+    while ((word & ~kModePaused) == change.old_mode && !is_changed)
+      is_changed = modes[change.site].compare_exchange_weak(
+          word, change.new_mode | (word & kModePaused), std::memory_order_relaxed);
+  });
+  if (!is_changed) return;
+  BudgetDefinition definition{};
+  definition.process = change.process;
+  definition.site = change.site;
+  definition.old_mode = change.old_mode;
+  definition.new_mode = change.new_mode;
+  definition.ticks = clock::now_ticks(tick_source_);
+  inbox_->define(change.process, DefinitionType::kBudget, definition);
 }
 
 void Housekeeping::report_usage() {
+  const StateHeader& header = state_->header();
   UsageDefinition usage{};
-  usage.agent_cpu_ns = state_->header().dead_workers_cpu_ns + proc::own_cpu_time_ns();
-  usage.ranks_cpu_ns = read_ranks_cpu_ns();
-  usage.segment_bytes = drainer_->ring_bytes();
+  usage.agent_cpu_ns = header.dead_workers_cpu_ns + proc::own_cpu_time_ns();
+  usage.ranks_cpu_ns = last_ranks_cpu_ns_;
+  usage.application_cost_ns = header.application_cost_ns;
+  usage.segment_bytes = drainer_->peak_ring_bytes();
   usage.staging_bytes = config_.staging_bytes;
   usage.agent_resident_bytes = proc::own_resident_bytes();
   usage.disk_used_bytes = encoder_->disk_bytes();

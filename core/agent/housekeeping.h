@@ -12,9 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "core/agent/budget.h"
 #include "core/agent/config.h"
 #include "core/agent/encoder.h"
 #include "core/agent/inbox.h"
+#include "core/agent/node_host.h"
 #include "core/agent/server.h"
 #include "core/agent/state.h"
 
@@ -27,6 +29,9 @@ class Housekeeping : public ProcessListener {
   ~Housekeeping() override;
 
   void start();
+  /// Waits until everything queued so far is handled (samples of processes that ended are in the
+  /// inbox then).
+  void settle();
   /// Stops providers and the thread, then sends the last clock and usage.
   void stop();
 
@@ -40,17 +45,28 @@ class Housekeeping : public ProcessListener {
     int32_t pid;
     int32_t rank;
   };
-  struct Process {
-    int32_t pid;
-    uint64_t cpu_ns;
+  /// Sums of a process at the last second.
+  struct Load {
+    int32_t pid = 0;
+    bool has_ended = false;
+    std::shared_ptr<Activity> activity;
+    uint64_t kind_count[kRecordKindCount] = {};
+    uint64_t site_count[kMaxSites] = {};
+    uint32_t site_delta[kMaxSites] = {};  ///< in the last second
   };
 
   void run();
   void take_events();
   void second();
+  void write_topology();
   void report_clock();
+  void read_ranks_cpu();
+  double read_costs();
+  double take_costs(Load* load) const;
+  std::vector<SiteLoad> read_sites(double seconds);
+  void hold_budget();
+  void apply(const ModeChange& change);
   void report_usage();
-  uint64_t read_ranks_cpu_ns();
 
   const Config& config_;
   State* state_;
@@ -62,12 +78,19 @@ class Housekeeping : public ProcessListener {
   clock::TickSource tick_source_;
 
   // Owner: the thread.
-  std::map<uint32_t, Process> processes_;
-  uint64_t ended_cpu_ns_ = 0;
+  NodeHost providers_;
+  Budget budget_;
+  double tick_read_ns_;  ///< what reading the clock costs here
+  std::map<uint32_t, Load> loads_;
+  uint64_t last_agent_cpu_ns_ = 0;
+  uint64_t last_ranks_cpu_ns_ = 0;
+  uint64_t last_second_ns_ = 0;
 
   std::mutex m_;
   std::condition_variable wake_;
+  std::condition_variable settled_;
   std::vector<Event> events_;  ///< guarded by m_
+  bool is_busy_ = false;       ///< guarded by m_: events were taken and are being handled
   bool is_stopping_ = false;   ///< guarded by m_
   std::thread thread_;
 };

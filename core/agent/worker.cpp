@@ -130,6 +130,7 @@ int Worker::run() {
   bool are_files_removed = false;
   for (;;) {
     serve();
+    housekeeping_.settle();
     encode_thread_.flush_all();
     server_.poll(0);
     if (!is_terminating_ && !server_.is_over(monotonic_ns())) continue;

@@ -1,0 +1,77 @@
+/// Holds the measured cost of profiling to the budget, by sampling polling calls more thinly.
+///
+///     cost > 1.2 x budget                --> the dearest sampled site: N doubles, after
+///                                            kMaxPeriod it is counted only
+///     cost < 0.5 x budget for `wait`     --> the last change is taken back; if the cost then
+///                                            passes the budget again, `wait` doubles
+///
+/// Cost is averaged over about a second, so one step is judged before the next. Only sites whose
+/// own mode is sampling are touched: a call that moves a message keeps its identity.
+/// Thread: a value, one owner; no clock, no I/O.   Cost: proportional to sampled sites.
+#pragma once
+
+#include <aon/ring.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace aon::agent {
+
+constexpr uint32_t kMaxPeriod = 4096;  ///< one in so many calls is timed at least, else none
+constexpr double kDegradeFactor = 1.2;
+constexpr double kRecoverFactor = 0.5;
+constexpr uint64_t kFirstWaitSeconds = 30;
+constexpr uint64_t kMaxWaitSeconds = 600;
+
+/// One call site as it is now.
+struct SiteLoad {
+  uint32_t process;
+  uint32_t site;
+  uint32_t mode;          ///< its mode word, without kModePaused
+  double cost_per_second; ///< ns a second that its timed calls cost
+};
+
+/// What was used in the last interval.
+struct IntervalCost {
+  double seconds;
+  double application_ns;  ///< cost of recording, in the processes
+  double agent_ns;        ///< CPU of the agent
+  double ranks_ns;        ///< CPU of the processes, all of it
+};
+
+struct ModeChange {
+  uint32_t process;
+  uint32_t site;
+  uint32_t old_mode;
+  uint32_t new_mode;
+};
+
+class Budget {
+ public:
+  explicit Budget(double percent) : percent_(percent) {}
+
+  /// One step, about once a second. At most one change.
+  std::vector<ModeChange> step(const IntervalCost& cost, std::span<const SiteLoad> sites);
+
+  /// The averaged cost, in percent of the ranks' CPU time.
+  double percent() const noexcept { return average_; }
+  /// Forgets a process that has ended.
+  void forget(uint32_t process);
+
+ private:
+  std::vector<ModeChange> degrade(std::span<const SiteLoad> sites);
+  std::vector<ModeChange> recover(std::span<const SiteLoad> sites);
+
+  double percent_;
+  double average_ = 0;
+  double quiet_seconds_ = 0;
+  double wait_seconds_ = kFirstWaitSeconds;
+  bool has_recovered_ = false;  ///< since the last degradation
+  std::vector<ModeChange> changes_;
+};
+
+/// The next thinner mode of a sampling site; kModeCount is the last.
+uint32_t thinner_mode(uint32_t mode) noexcept;
+
+}  // namespace aon::agent

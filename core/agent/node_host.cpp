@@ -1,0 +1,213 @@
+#include "core/agent/node_host.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <filesystem>
+
+#include "core/base/log.h"
+#include "core/spool/format.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr uint32_t kAgentMetric = 0x80000000u;  ///< ids of processes stay below
+constexpr uint32_t kMaxMetrics = 65536;         ///< of the whole node
+constexpr uint64_t kLogPeriodNs = 100'000'000;
+constexpr const char* kExample = "example";     ///< only on request
+
+static_assert(AON_PROCESS_NODE == spool::kNodeProcess);
+
+uint32_t hash_of(const std::string& text) {
+  uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+  return hash;
+}
+
+bool contains(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+}  // namespace
+
+/// What a provider sees as its core.
+struct NodeHost::Hosted {
+  NodeHost* host;
+  provider::Provider provider;
+  uint16_t index;
+  uint64_t next_tick_ns = 0;
+  uint64_t lost_samples = 0;
+  uint64_t last_log_ns = 0;
+  bool has_failed = false;
+};
+
+/// The functions of aon_core_api; `aon_core` is a Hosted.
+struct NodeHost::Table {
+  static Hosted* hosted(aon_core* core) { return reinterpret_cast<Hosted*>(core); }
+
+  static uint64_t now_ticks(aon_core* core) {
+    return clock::now_ticks(hosted(core)->host->tick_source_);
+  }
+
+  static uint32_t define_metric(aon_core* core, uint32_t process, const char* name,
+                                const char* unit, const char* description,
+                                aon_metric_mode mode) {
+    Hosted* self = hosted(core);
+    NodeHost& host = *self->host;
+    const std::string full_name = std::string(self->provider.name()) + "::" + name;
+    const auto known = host.metrics_.find({process, full_name});
+    if (known != host.metrics_.end()) return known->second;
+    if (host.metrics_.size() >= kMaxMetrics) return AON_NO_ID;
+    uint32_t id = (hash_of(full_name) | kAgentMetric) & ~1u;  // never AON_NO_ID
+    while (host.metric_ids_.count({process, id}) != 0) id += 2;
+    host.metric_ids_[{process, id}] = true;
+    host.metrics_[{process, full_name}] = id;
+    MetricDefinition metric{};
+    metric.id = id;
+    metric.mode = static_cast<MetricMode>(mode);
+    metric.node_wide = process == AON_PROCESS_NODE ? 1 : 0;
+    metric.provider = self->index;
+    host.inbox_->define(process, DefinitionType::kMetric, metric, {full_name, unit, description});
+    return id;
+  }
+
+  static void sample(aon_core* core, uint32_t process, uint32_t metric, uint64_t ticks,
+                     double value, uint64_t enabled_ns, uint64_t running_ns) {
+    InboxSample sample{};
+    sample.process = process;
+    sample.head.start_ticks = ticks;
+    sample.head.kind = RecordKind::kSample;
+    sample.head.slot_count = 2;
+    sample.head.id = metric;
+    sample.head.a64 = std::bit_cast<uint64_t>(value);
+    sample.words[0] = enabled_ns;
+    sample.words[1] = running_ns;
+    if (!hosted(core)->host->inbox_->sample(sample)) ++hosted(core)->lost_samples;
+  }
+
+  static void set_state(aon_core* core, uint32_t process, aon_state state, const char* reason,
+                        const char* remedy) {
+    ProviderDefinition definition{};
+    definition.state = static_cast<ProviderState>(state);
+    hosted(core)->host->inbox_->define(process, DefinitionType::kProvider, definition,
+                                       {hosted(core)->provider.name(), reason, remedy});
+  }
+
+  static uint32_t intern(aon_core*, const char*) { return AON_NO_ID; }
+  static void* reserve(aon_core*, uint32_t) { return nullptr; }
+  static void commit(aon_core*, void*) {}
+
+  static void log(aon_core* core, aon_log_level level, const char* text) {
+    Hosted* self = hosted(core);
+    const uint64_t now_ns = clock::take_snapshot(self->host->tick_source_, 1).monotonic_raw_ns;
+    if (now_ns - self->last_log_ns < kLogPeriodNs) return;
+    self->last_log_ns = now_ns;
+    AON_LOG_AT(static_cast<LogLevel>(level), "%s: %s", self->provider.name(), text);
+  }
+
+  static aon_status send_message(aon_core*, uint32_t, const void*, uint32_t, const int*,
+                                 uint32_t) {
+    return AON_UNAVAILABLE;
+  }
+
+  static constexpr aon_core_api kApi = {AON_PROVIDER_ABI, sizeof(aon_core_api), now_ticks,
+                                        define_metric,    sample,               set_state,
+                                        intern,           reserve,              commit,
+                                        log,              send_message};
+};
+
+NodeHost::NodeHost(NodeHostSettings settings, Inbox* inbox)
+    : settings_(std::move(settings)),
+      inbox_(inbox),
+      tick_source_(clock::choose_tick_source()) {}
+
+NodeHost::~NodeHost() { stop(); }
+
+std::vector<std::string> NodeHost::wanted_files() const {
+  constexpr std::string_view kPrefix = "libaon-provider-";
+  constexpr std::string_view kSuffix = ".so";
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(settings_.folder, error)) {
+    const std::string file = entry.path().filename();
+    if (!file.starts_with(kPrefix) || !file.ends_with(kSuffix)) continue;
+    const std::string name =
+        file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
+    const bool is_wanted = settings_.providers.empty() ? name != kExample
+                                                       : contains(settings_.providers, name);
+    if (is_wanted && !contains(settings_.without, name)) files.push_back(entry.path());
+  }
+  for (const std::string& name : settings_.providers) {
+    if (name.starts_with('/') && !contains(settings_.without, name)) files.push_back(name);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void NodeHost::start() {
+  if (settings_.folder.empty() && settings_.providers.empty()) return;
+  for (const std::string& file : wanted_files()) load(file);
+}
+
+void NodeHost::load(const std::string& path) {
+  auto loaded = provider::Provider::load(path, AON_HOST_NODE, settings_.folder);
+  if (!loaded) {
+    AON_LOG_WARNING("provider %s: %s", path.c_str(), loaded.error().message.c_str());
+    return;
+  }
+  hosted_.push_back(std::unique_ptr<Hosted>(
+      new Hosted{this, std::move(*loaded), static_cast<uint16_t>(hosted_.size())}));
+  Hosted* hosted = hosted_.back().get();
+  const Status status =
+      hosted->provider.start(reinterpret_cast<aon_core*>(hosted), Table::kApi, "");
+  if (status)
+    Table::set_state(reinterpret_cast<aon_core*>(hosted), AON_PROCESS_NODE, AON_STATE_ON, "", "");
+  else
+    AON_LOG_INFO("provider %s: %s", hosted->provider.name(), status.error().message.c_str());
+}
+
+void NodeHost::report_failure(Hosted* hosted) {
+  if (hosted->has_failed || hosted->provider.state() != provider::Provider::State::kFailed) return;
+  hosted->has_failed = true;
+  Table::set_state(reinterpret_cast<aon_core*>(hosted), AON_PROCESS_NODE, AON_STATE_OFF,
+                   hosted->provider.failure().c_str(), "");
+}
+
+void NodeHost::process_started(uint32_t process, int32_t pid, int32_t rank) {
+  for (const auto& hosted : hosted_) {
+    hosted->provider.process_started(process, pid, rank);
+    report_failure(hosted.get());
+  }
+}
+
+void NodeHost::process_ended(uint32_t process) {
+  for (const auto& hosted : hosted_) {
+    hosted->provider.process_ended(process);
+    report_failure(hosted.get());
+  }
+  metrics_.erase(metrics_.lower_bound({process, ""}), metrics_.lower_bound({process + 1, ""}));
+  metric_ids_.erase(metric_ids_.lower_bound({process, 0}), metric_ids_.lower_bound({process + 1, 0}));
+}
+
+void NodeHost::tick(uint64_t now_ns) {
+  for (const auto& hosted : hosted_) {
+    const uint64_t period_ns = uint64_t{hosted->provider.tick_period_ms()} * 1'000'000u;
+    if (period_ns == 0 || now_ns < hosted->next_tick_ns) continue;
+    // Late ticks are not made up for.
+    hosted->next_tick_ns = now_ns - now_ns % period_ns + period_ns;
+    hosted->provider.tick(clock::now_ticks(tick_source_));
+    report_failure(hosted.get());
+  }
+}
+
+void NodeHost::stop() {
+  for (const auto& hosted : hosted_) {
+    hosted->provider.flush();
+    hosted->provider.stop();
+    if (hosted->lost_samples != 0)
+      AON_LOG_WARNING("provider %s: %llu samples dropped", hosted->provider.name(),
+                      static_cast<unsigned long long>(hosted->lost_samples));
+  }
+}
+
+}  // namespace aon::agent

@@ -1,0 +1,63 @@
+/// Hosts the providers that run on the node (aon/provider.h): loads them, calls them, turns what
+/// they say into definitions and samples.
+///
+/// Ids of metrics are made from provider and name, so that a provider that is started again after a
+/// killed worker gets the same ones.
+/// Thread: the housekeeping thread; providers drain nothing.   Cost: theirs.
+/// Errors: a provider that cannot be loaded or started is named in the definitions and left out.
+#pragma once
+
+#include <aon/provider.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/agent/inbox.h"
+#include "core/clock/snapshot.h"
+#include "core/provider/loader.h"
+
+namespace aon::agent {
+
+struct NodeHostSettings {
+  std::string folder;                  ///< installed providers
+  std::vector<std::string> providers;  ///< empty: all that are there
+  std::vector<std::string> without;
+};
+
+class NodeHost {
+ public:
+  NodeHost(NodeHostSettings settings, Inbox* inbox);
+  ~NodeHost();
+  NodeHost(const NodeHost&) = delete;
+  NodeHost& operator=(const NodeHost&) = delete;
+
+  /// Loads and starts what is wanted.
+  void start();
+  void process_started(uint32_t process, int32_t pid, int32_t rank);
+  void process_ended(uint32_t process);
+  /// Calls tick() of each provider whose period is over.
+  void tick(uint64_t now_ns);
+  void stop();
+
+ private:
+  struct Hosted;
+  struct Table;
+  friend struct Table;
+
+  void load(const std::string& path);
+  std::vector<std::string> wanted_files() const;
+  void report_failure(Hosted* hosted);
+
+  NodeHostSettings settings_;
+  Inbox* inbox_;
+  clock::TickSource tick_source_;
+  std::vector<std::unique_ptr<Hosted>> hosted_;
+  std::map<std::pair<uint32_t, std::string>, uint32_t> metrics_;  ///< (process, provider::name)
+  std::map<std::pair<uint32_t, uint32_t>, bool> metric_ids_;      ///< (process, id) in use
+};
+
+}  // namespace aon::agent

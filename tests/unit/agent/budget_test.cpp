@@ -1,0 +1,99 @@
+#include "core/agent/budget.h"
+
+#include <gtest/gtest.h>
+
+namespace aon::agent {
+namespace {
+
+constexpr double kSecond = 1e9;
+
+/// Runs `seconds` steps of a constant cost and applies the changes to `sites`.
+std::vector<ModeChange> run(Budget& budget, double cost_percent, int seconds,
+                            std::vector<SiteLoad>& sites) {
+  std::vector<ModeChange> all;
+  for (int i = 0; i < seconds; ++i) {
+    const IntervalCost cost{1, cost_percent / 100 * kSecond, 0, kSecond};
+    for (const ModeChange& change : budget.step(cost, sites)) {
+      all.push_back(change);
+      for (SiteLoad& site : sites) {
+        if (site.process == change.process && site.site == change.site) site.mode = change.new_mode;
+      }
+    }
+  }
+  return all;
+}
+
+TEST(Budget, doubles_the_period_of_the_dearest_sampled_site) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeFull, 9e6}, {0, 2, kModeSample, 2e6},
+                              {1, 3, kModeSample + 7, 5e6}};
+  const auto changes = run(budget, 5, 2, sites);
+  ASSERT_FALSE(changes.empty());
+  EXPECT_EQ(changes[0].process, 1u);
+  EXPECT_EQ(changes[0].site, 3u);
+  EXPECT_EQ(changes[0].old_mode, kModeSample + 7);
+  EXPECT_EQ(changes[0].new_mode, kModeSample + 15);
+}
+
+TEST(Budget, never_touches_a_site_that_is_recorded_in_full) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeFull, 9e6}, {0, 2, kModeCount, 1}, {0, 3, kModeOff, 1}};
+  EXPECT_TRUE(run(budget, 50, 100, sites).empty());
+}
+
+TEST(Budget, ends_at_counting_only) {
+  EXPECT_EQ(thinner_mode(kModeSample), kModeSample + 1);
+  EXPECT_EQ(thinner_mode(kModeSample + kMaxPeriod / 2 - 1), kModeSample + kMaxPeriod - 1);
+  EXPECT_EQ(thinner_mode(kModeSample + kMaxPeriod - 1), static_cast<uint32_t>(kModeCount));
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
+  run(budget, 50, 20, sites);
+  EXPECT_EQ(sites[0].mode, static_cast<uint32_t>(kModeCount));
+}
+
+TEST(Budget, leaves_a_cost_within_the_budget_alone) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
+  EXPECT_TRUE(run(budget, 1.1, 200, sites).empty());
+  EXPECT_NEAR(budget.percent(), 1.1, 0.01);
+}
+
+TEST(Budget, takes_the_last_change_back_after_thirty_quiet_seconds) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
+  ASSERT_FALSE(run(budget, 5, 1, sites).empty());
+  const uint32_t thinned = sites[0].mode;
+  EXPECT_TRUE(run(budget, 0.1, 20, sites).empty());
+  const auto changes = run(budget, 0.1, 20, sites);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].old_mode, thinned);
+  EXPECT_EQ(changes[0].new_mode, static_cast<uint32_t>(kModeSample));
+}
+
+TEST(Budget, waits_twice_as_long_after_a_relapse) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
+  run(budget, 5, 1, sites);
+  ASSERT_EQ(run(budget, 0.1, 45, sites).size(), 1u);
+  ASSERT_FALSE(run(budget, 5, 2, sites).empty());
+  EXPECT_TRUE(run(budget, 0.1, 45, sites).empty()) << "30 s are not enough any more";
+  EXPECT_FALSE(run(budget, 0.1, 45, sites).empty());
+}
+
+TEST(Budget, says_nothing_while_no_rank_runs) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
+  EXPECT_TRUE(budget.step({1, 1e9, 1e9, 0}, sites).empty());
+  EXPECT_TRUE(budget.step({0, 1e9, 1e9, 1e9}, sites).empty());
+}
+
+TEST(Budget, forgets_a_process_that_ended) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{7, 1, kModeSample, 9e6}};
+  run(budget, 5, 1, sites);
+  budget.forget(7);
+  EXPECT_TRUE(run(budget, 0.1, 100, sites).empty());
+}
+
+}  // namespace
+}  // namespace aon::agent

@@ -1,0 +1,82 @@
+#include "core/agent/state.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+
+namespace aon::agent {
+namespace {
+
+struct Value {
+  uint64_t a;
+  uint64_t b;
+};
+
+/// As in the memfd: all zero at first.
+template <class T>
+std::unique_ptr<T, void (*)(T*)> zeroed() {
+  void* memory = std::calloc(1, sizeof(T));
+  return {static_cast<T*>(memory), [](T* p) { std::free(p); }};
+}
+
+TEST(Versioned, shows_a_value_only_after_its_commit) {
+  auto cell = zeroed<Versioned<Value>>();
+  EXPECT_EQ(cell->at(0).a, 0u);
+  cell->set(0, {1, 2});
+  EXPECT_EQ(cell->at(0).a, 0u);
+  EXPECT_EQ(cell->at(1).a, 1u);
+  cell->set(1, {3, 4});
+  EXPECT_EQ(cell->at(1).a, 1u);
+  EXPECT_EQ(cell->at(2).a, 3u);
+  EXPECT_EQ(cell->at(9).b, 4u);
+}
+
+TEST(Versioned, takes_the_last_of_several_values_of_one_commit) {
+  auto cell = zeroed<Versioned<Value>>();
+  cell->set(0, {1, 1});
+  cell->set(1, {2, 2});
+  cell->set(1, {3, 3});
+  EXPECT_EQ(cell->at(1).a, 1u);
+  EXPECT_EQ(cell->at(2).a, 3u);
+}
+
+TEST(Versioned, forgets_what_was_never_committed) {
+  auto cell = zeroed<Versioned<Value>>();
+  cell->set(0, {1, 1});
+  cell->set(1, {2, 2});  // the worker dies before commit 2
+  cell->discard_after(1);
+  EXPECT_EQ(cell->at(1).a, 1u);
+  EXPECT_EQ(cell->at(2).a, 1u) << "commit 2 of the next worker must not bring it back";
+}
+
+TEST(PositionCell, replaces_the_position_as_a_whole) {
+  auto cell = zeroed<PositionCell>();
+  EXPECT_EQ(cell->get().has_chunk, 0u);
+  ring::StreamPosition position{};
+  position.has_chunk = 1;
+  for (uint32_t i = 0; i < 10; ++i) {
+    position.chunk = i;
+    position.taken = i * 100;
+    cell->set(position);
+    EXPECT_EQ(cell->get().chunk, i);
+    EXPECT_EQ(cell->get().taken, i * 100u);
+  }
+}
+
+TEST(State, gives_each_stream_one_cell) {
+  auto fd = State::create();
+  ASSERT_TRUE(fd);
+  auto state = State::map(fd->get());
+  ASSERT_TRUE(state);
+  const uint32_t first = state->find_or_add_stream(0, 1, 0);
+  const uint32_t second = state->find_or_add_stream(0, 1, 1);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(state->find_or_add_stream(0, 1, 0), first);
+  auto again = State::map(fd->get());
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->find_or_add_stream(0, 1, 1), second);
+}
+
+}  // namespace
+}  // namespace aon::agent
