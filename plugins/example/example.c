@@ -11,7 +11,8 @@
  *   4. Define metrics once (a unit each), give samples from tick(). Never sleep or wait in here.
  *   5. stop() closes and frees all that start() made.
  *   6. Three tests: unit, replay (recorded input, expected samples), and "not available".
- * Try it: aon-run --providers example,mpi ./program; the curve is /series/node_0/example in profile.h5.
+ * Try it: aon-run --providers example,mpi ./program; the curve is in profile.h5, in the group
+ * /series/node_0/example.
  * Checked by: tests/unit/provider, tests/abi/provider. */
 #include <aon/provider.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 /// descriptor; one born during open() by a thread whose turn had not come is missed.
 ///
 /// When there are more events than hardware counters the kernel takes turns. What was counted is
-/// then scaled by enabled / running, for each thread and each interval between two reads on its own,
-/// so a total never decreases. An interval in which the counter ran less than kMinRunningNs is not
-/// scaled: it is joined to the next one.
+/// then scaled by enabled / running, for each thread and each interval between two reads on its
+/// own, so a total never decreases. An interval in which the counter ran less than kMinRunningNs
+/// is not scaled: it is joined to the next one.
 ///
 /// Owner: the provider.   Thread: the provider's.   Cost: 4-10 us to open and about 1 us to read
 /// one descriptor.

@@ -16,10 +16,10 @@
 ///     loaded --start: AON_OK--> running --stop--> stopped       (never unloaded: RTLD_NODELETE)
 ///        \--start: anything else--> off, with the reason given to set_state()
 ///
-/// Thread: in the node host the agent calls every function of a provider from one thread that drains
-/// nothing; a call should end within 10 ms. In the process host start, flush and stop come from one
-/// thread at a time, message from any.
-/// Every example: plugins/example/example.c. Checked by: tests/abi/provider.
+/// Thread: in the node host the agent calls every function of a provider from one thread, which
+/// drains nothing; a call should end within 10 ms. In the process host start, flush and stop come
+/// from one thread at a time, message from any.
+/// Example: plugins/example/example.c. Checked by: tests/abi/provider.
 #ifndef AON_PROVIDER_H_
 #define AON_PROVIDER_H_
 
@@ -97,7 +97,8 @@ struct aon_core_api {
 
   /* Room for one record of 1 to 4 slots (aon/record.h) in the calling thread's ring, to be filled
    * and committed by the same thread before it does anything else here. Process host.
-   * Signal: safe.   Cost: about 3 ns.   Errors: NULL when full; counted, and visible in the trace. */
+   * Signal: safe.   Cost: about 3 ns.
+   * Errors: NULL when full; counted, and visible in the trace. */
   void* (*reserve)(struct aon_core*, uint32_t slot_count);
   void (*commit)(struct aon_core*, void* record);
 
@@ -122,7 +123,7 @@ struct aon_provider_api {
   const char* name; /* "perf": [a-z0-9_-], at most 31 bytes; also in options and the ledger */
   const char* description; /* one line for `aon doctor` */
 
-  /* Succeeds whole, or changes nothing (then *self stays untouched) and has said why by set_state().
+  /* Succeeds whole, or changes nothing (*self stays untouched) and has said why by set_state().
    * `config` is "key=value" lines of the provider's own section, "" without one. */
   aon_status (*start)(struct aon_core*, const struct aon_core_api*, aon_host host,
                       const char* config, struct aon_provider** self);

@@ -1,6 +1,6 @@
-// perf_record [TICKS]: records a transcript of this machine while a small program computes, allocates and
-// sleeps, and prints it. Add it to this folder as MACHINE.transcript, run replay.perf with
-// AON_UPDATE_FIXTURES=1, and check MACHINE.expected by hand.
+// perf_record [TICKS]: records a transcript of this machine while a small program computes,
+// allocates and sleeps, and prints it. Add it to this folder as MACHINE.transcript, run replay.perf
+// with AON_UPDATE_FIXTURES=1, and check MACHINE.expected by hand.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 
 #include <iostream>
 
-#include "perf/session.h"
+#include "plugins/perf/session.h"
 #include "tests/replay/perf/transcript.h"
 #include "tests/unit/provider/fake_core.h"
 

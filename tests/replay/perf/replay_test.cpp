@@ -8,7 +8,7 @@
 #include <iomanip>
 #include <sstream>
 
-#include "perf/session.h"
+#include "plugins/perf/session.h"
 #include "tests/replay/perf/transcript.h"
 #include "tests/unit/provider/fake_core.h"
 

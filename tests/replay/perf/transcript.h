@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "perf/kernel.h"
+#include "plugins/perf/kernel.h"
 
 namespace aon::perf::test {
 

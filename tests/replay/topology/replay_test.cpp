@@ -1,5 +1,5 @@
-// Recorded machines (`lstopo --filter io:important --of xml`, names and addresses removed) -> the flat table
-// as text, compared with MACHINE.txt beside it. AON_UPDATE_FIXTURES=1 writes the text anew.
+// Recorded machines (`lstopo --filter io:important --of xml`, names and addresses removed) -> the
+// flat table as text, compared with MACHINE.txt beside it. AON_UPDATE_FIXTURES=1 writes it anew.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

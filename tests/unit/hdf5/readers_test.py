@@ -120,7 +120,8 @@ class Readers(unittest.TestCase):
                 self.assertEqual(int(data["count"].sum()), 4 + 1 + 2 + 3 + 4 + 4002)
 
     def test_ncdump_reads_the_header(self):
-        out = subprocess.run(["ncdump", "-h", self.path], capture_output=True, text=True, timeout=60)
+        out = subprocess.run(["ncdump", "-h", self.path], capture_output=True, text=True,
+                             timeout=60)
         self.assertEqual(out.returncode, 0, out.stderr)
         self.assertIn("group: rank_1", out.stdout)
 

@@ -1,4 +1,4 @@
-#include "perf/counters.h"
+#include "plugins/perf/counters.h"
 
 #include <gtest/gtest.h>
 

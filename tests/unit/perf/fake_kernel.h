@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "perf/kernel.h"
+#include "plugins/perf/kernel.h"
 
 namespace aon::perf::test {
 

@@ -1,4 +1,4 @@
-#include "perf/proc_counter.h"
+#include "plugins/perf/proc_counter.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

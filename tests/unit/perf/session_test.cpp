@@ -1,4 +1,4 @@
-#include "perf/session.h"
+#include "plugins/perf/session.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

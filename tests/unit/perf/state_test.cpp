@@ -1,4 +1,4 @@
-#include "perf/state.h"
+#include "plugins/perf/state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
