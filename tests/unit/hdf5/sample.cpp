@@ -1,5 +1,6 @@
 // hdf5_sample FILE | --slurm DIR FILE: writes a profile.h5 of a small job whose figures the tests
-// beside it know, or exports DIR/profile.h5. Two nodes, three ranks and a process without a rank, two communicators, samples of two providers.
+// beside it know, or exports DIR/profile.h5. The job: two nodes, three ranks and a process without
+// a rank, two communicators, samples of two providers.
 #include <bit>
 #include <cstdio>
 #include <cstring>
