@@ -27,9 +27,15 @@ std::string rank_line(const nlohmann::json& rank) {
   const std::string name = id != rank.end() && id->is_number() ? id->dump() : "-";
   std::string ending;
   if (const auto exit = rank.find("exit"); exit != rank.end() && exit->is_object()) {
-    const int signal = exit->value("signal", 0);
-    ending = signal != 0 ? fmt::format("signal {}", signal)
-                         : fmt::format("exit {}", exit->value("code", 0));
+    const auto code = exit->find("code");
+    const auto signal = exit->find("signal");
+    if (signal != exit->end() && signal->is_number() && *signal != 0) {
+      ending = fmt::format("signal {}", signal->dump());
+    } else if (code != exit->end() && code->is_number()) {
+      ending = fmt::format("exit {}", code->dump());
+    } else {
+      ending = "unknown";
+    }
   }
   return fmt::format("  {:>6}  {:<14} {:>8}  {:<10} {:>14} {:>10}  {}", name, text_of(rank, "node"),
                      number("pid"), ending, grouped(number("emitted")), grouped(number("lost")),

@@ -46,6 +46,38 @@ bool claims_before(const Candidate& a, const Candidate& b) {
   return a.process->start.process < b.process->start.process;
 }
 
+bool is_empty(const spool::Process& process) {
+  return std::all_of(process.streams.begin(), process.streams.end(), [](const auto& stream) {
+    return stream.second.committed == 0 && stream.second.refused == 0;
+  });
+}
+
+/// An agent whose answer came too late knows the process too, as one that never recorded anything.
+/// What it saw of the end belongs to the process that wrote a file of its own.
+void join_late_answers(spool::Job* job) {
+  for (spool::Node& own : job->nodes) {
+    for (auto& [own_number, process] : own.processes) {
+      if (process.start.fallback == 0) continue;
+      for (spool::Node& node : job->nodes) {
+        if (&node == &own || node.host != own.host) continue;
+        const auto twin = std::find_if(
+            node.processes.begin(), node.processes.end(), [&process = process](const auto& other) {
+              const ProcessStartDefinition& start = other.second.start;
+              return start.pid == process.start.pid && start.fallback == 0 &&
+                     start.start_time_ticks == process.start.start_time_ticks;
+            });
+        if (twin == node.processes.end() || !is_empty(twin->second)) continue;
+        if (process.exit && twin->second.exit) {
+          process.exit->exit_code = twin->second.exit->exit_code;
+          process.exit->signal = twin->second.exit->signal;
+          process.exit->cpu_time_ns = twin->second.exit->cpu_time_ns;
+        }
+        node.processes.erase(twin);
+      }
+    }
+  }
+}
+
 std::vector<Candidate> list_candidates(JobModel* parts) {
   std::vector<Candidate> candidates;
   for (uint32_t n = 0; n < parts->job.nodes.size(); ++n) {
@@ -61,6 +93,7 @@ std::vector<Candidate> list_candidates(JobModel* parts) {
 }  // namespace
 
 void build_groups(JobModel* parts) {
+  join_late_answers(&parts->job);
   const std::vector<Candidate> candidates = list_candidates(parts);
   int64_t world = 0;
   bool is_mpi = false;
