@@ -61,7 +61,7 @@ TEST(Budget, leaves_a_cost_within_the_budget_alone) {
 TEST(Budget, takes_the_last_change_back_after_thirty_quiet_seconds) {
   Budget budget(1);
   std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
-  ASSERT_FALSE(run(budget, 5, 1, sites).empty());
+  ASSERT_FALSE(run(budget, 3, 1, sites).empty());
   const uint32_t thinned = sites[0].mode;
   EXPECT_TRUE(run(budget, 0.1, 20, sites).empty());
   const auto changes = run(budget, 0.1, 20, sites);
@@ -73,9 +73,9 @@ TEST(Budget, takes_the_last_change_back_after_thirty_quiet_seconds) {
 TEST(Budget, waits_twice_as_long_after_a_relapse) {
   Budget budget(1);
   std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
-  run(budget, 5, 1, sites);
+  run(budget, 3, 1, sites);
   ASSERT_EQ(run(budget, 0.1, 45, sites).size(), 1u);
-  ASSERT_FALSE(run(budget, 5, 2, sites).empty());
+  ASSERT_FALSE(run(budget, 3, 1, sites).empty());
   EXPECT_TRUE(run(budget, 0.1, 45, sites).empty()) << "30 s are not enough any more";
   EXPECT_FALSE(run(budget, 0.1, 45, sites).empty());
 }
@@ -90,7 +90,7 @@ TEST(Budget, says_nothing_while_no_rank_runs) {
 TEST(Budget, forgets_a_process_that_ended) {
   Budget budget(1);
   std::vector<SiteLoad> sites{{7, 1, kModeSample, 9e6}};
-  run(budget, 5, 1, sites);
+  run(budget, 3, 1, sites);
   budget.forget(7);
   EXPECT_TRUE(run(budget, 0.1, 100, sites).empty());
 }

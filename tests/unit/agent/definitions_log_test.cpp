@@ -59,8 +59,8 @@ TEST_F(DefinitionsLogTest, continues_behind_what_an_earlier_agent_left) {
     log.of(0).add(DefinitionType::kStream, stream_of(1));
     ASSERT_EQ(log.flush(), 0);
   }
-  const UniqueFd fresh = std::move(*State::create());
-  State next = *State::map(fresh.get());
+  const UniqueFd fresh = State::create().value();
+  State next = State::map(fresh.get()).value();
   DefinitionsLog log(&next, sink_.get(), 64u << 20);
   ASSERT_TRUE(log.restore(node_folder()));
   StreamDefinition other = stream_of(5);

@@ -10,11 +10,13 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "core/agent/encoder.h"
 #include "core/base/file.h"
+#include "core/spool/block_reader.h"
 #include "core/spool/job.h"
 #include "core/spool/process_index.h"
 #include "core/spool/stream_reader.h"
@@ -82,11 +84,11 @@ class EncoderBench : public testing::Test {
                testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(node_folder());
-    folder_fd_ = std::move(*open_file(node_folder(), O_RDONLY | O_DIRECTORY));
-    state_fd_ = std::move(*State::create());
-    staging_fd_ = std::move(*Staging::create(kStagingBytes));
-    state_ = *State::map(state_fd_.get());
-    staging_ = *Staging::map(staging_fd_.get(), kStagingBytes);
+    folder_fd_ = open_file(node_folder(), O_RDONLY | O_DIRECTORY).value();
+    state_fd_ = State::create().value();
+    staging_fd_ = Staging::create(kStagingBytes).value();
+    state_ = State::map(state_fd_.get()).value();
+    staging_ = Staging::map(staging_fd_.get(), kStagingBytes).value();
     sink_ = std::make_unique<FaultySink>(folder_fd_.get());
     settings_.folder = node_folder();
     settings_.host = "n1";
@@ -160,7 +162,7 @@ class EncoderBench : public testing::Test {
   spool::Job read_job() const {
     auto job = spool::read_job(folder_);
     EXPECT_TRUE(job);
-    return job ? std::move(*job) : spool::Job{};
+    return job ? std::move(job).value() : spool::Job{};
   }
   StreamCount count(const spool::Job& job, uint32_t process, uint16_t slot) const {
     StreamCount result;
@@ -201,6 +203,7 @@ class EncoderBench : public testing::Test {
   std::unique_ptr<Encoder> encoder_;
   std::map<std::pair<uint32_t, uint16_t>, uint64_t> numbers_;
   uint64_t ticks_ = 0;
+  std::mt19937_64 random_{1};  ///< values that do not compress
 };
 
 }  // namespace aon::agent::test
