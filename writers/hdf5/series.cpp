@@ -92,7 +92,7 @@ void Series::finish() {
 }
 
 SeriesWriter::SeriesWriter(hid_t file, const Model& model)
-    : file_(file), model_(&model), root_(create_group(file, "series")) {
+    : model_(&model), root_(create_group(file, "series")) {
   set_attribute(root_.get(), "NX_class", "NXentry");
   set_attribute(root_.get(), "description", "metrics over time, by rank and provider");
 }

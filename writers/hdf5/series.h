@@ -64,7 +64,6 @@ class SeriesWriter {
  private:
   std::string path_of(const Location& location, const std::string& provider);
 
-  hid_t file_;
   const Model* model_;
   Handle root_;
   const Location* location_ = nullptr;
