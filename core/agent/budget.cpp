@@ -19,8 +19,7 @@ const SiteLoad* find_site(std::span<const SiteLoad> sites, const ModeChange& cha
 
 uint32_t thinner_mode(uint32_t mode) noexcept {
   const uint32_t period = mode - kModeSample + 1;
-  return period >= kMaxPeriod ? static_cast<uint32_t>(kModeCount)
-                              : kModeSample + 2 * period - 1;
+  return period >= kMaxPeriod ? static_cast<uint32_t>(kModeCount) : kModeSample + 2 * period - 1;
 }
 
 std::vector<ModeChange> Budget::step(const IntervalCost& cost, std::span<const SiteLoad> sites) {

@@ -28,8 +28,8 @@ constexpr uint64_t kMaxWaitSeconds = 600;
 struct SiteLoad {
   uint32_t process;
   uint32_t site;
-  uint32_t mode;          ///< its mode word, without kModePaused
-  double cost_per_second; ///< ns a second that its timed calls cost
+  uint32_t mode;           ///< its mode word, without kModePaused
+  double cost_per_second;  ///< ns a second that its timed calls cost
 };
 
 /// What was used in the last interval.

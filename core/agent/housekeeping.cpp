@@ -1,7 +1,9 @@
 #include "core/agent/housekeeping.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +16,7 @@
 namespace aon::agent {
 namespace {
 
+constexpr int kNice = 5;
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr std::chrono::milliseconds kPeriod(20);
 /// Storing a record; the clock reads beside it are measured (docs/overhead.md).
@@ -87,9 +90,10 @@ void Housekeeping::process_ended(uint32_t process) {
 }
 
 void Housekeeping::run() {
+  // Ranks attach while this starts; they come first.
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
   tick_read_ns_ = measure_tick_read_ns(tick_source_);
   providers_.start();
-  write_topology();
   last_second_ns_ = monotonic_ns();
   std::unique_lock lock(m_);
   for (;;) {
@@ -133,12 +137,15 @@ void Housekeeping::take_events() {
 
 void Housekeeping::second() {
   report_clock();
+  write_topology();
   read_ranks_cpu();
   hold_budget();
   report_usage();
 }
 
 void Housekeeping::write_topology() {
+  if (is_topology_written_) return;
+  is_topology_written_ = true;  // or cannot be
   const std::string path = config_.folder + "/" + spool::kTopologyFile;
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && status.st_size != 0) return;

@@ -82,6 +82,7 @@ class Housekeeping : public ProcessListener {
   Budget budget_;
   double tick_read_ns_;  ///< what reading the clock costs here
   std::map<uint32_t, Load> loads_;
+  bool is_topology_written_ = false;
   uint64_t last_agent_cpu_ns_ = 0;
   uint64_t last_ranks_cpu_ns_ = 0;
   uint64_t last_second_ns_ = 0;

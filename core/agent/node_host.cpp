@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kAgentMetric = 0x80000000u;  ///< ids of processes stay below
 constexpr uint32_t kMaxMetrics = 65536;         ///< of the whole node
 constexpr uint64_t kLogPeriodNs = 100'000'000;
-constexpr const char* kExample = "example";     ///< only on request
+constexpr const char* kExample = "example";  ///< only on request
 
 static_assert(AON_PROCESS_NODE == spool::kNodeProcess);
 
@@ -50,8 +50,7 @@ struct NodeHost::Table {
   }
 
   static uint32_t define_metric(aon_core* core, uint32_t process, const char* name,
-                                const char* unit, const char* description,
-                                aon_metric_mode mode) {
+                                const char* unit, const char* description, aon_metric_mode mode) {
     Hosted* self = hosted(core);
     NodeHost& host = *self->host;
     const std::string full_name = std::string(self->provider.name()) + "::" + name;
@@ -105,21 +104,20 @@ struct NodeHost::Table {
     AON_LOG_AT(static_cast<LogLevel>(level), "%s: %s", self->provider.name(), text);
   }
 
-  static aon_status send_message(aon_core*, uint32_t, const void*, uint32_t, const int*,
-                                 uint32_t) {
+  static aon_status send_message(aon_core*, uint32_t, const void*, uint32_t, const int*, uint32_t) {
     return AON_UNAVAILABLE;
   }
 
-  static constexpr aon_core_api kApi = {AON_PROVIDER_ABI, sizeof(aon_core_api), now_ticks,
-                                        define_metric,    sample,               set_state,
-                                        intern,           reserve,              commit,
-                                        log,              send_message};
+  static constexpr aon_core_api kApi = {AON_PROVIDER_ABI, sizeof(aon_core_api),
+                                        now_ticks,        define_metric,
+                                        sample,           set_state,
+                                        intern,           reserve,
+                                        commit,           log,
+                                        send_message};
 };
 
 NodeHost::NodeHost(NodeHostSettings settings, Inbox* inbox)
-    : settings_(std::move(settings)),
-      inbox_(inbox),
-      tick_source_(clock::choose_tick_source()) {}
+    : settings_(std::move(settings)), inbox_(inbox), tick_source_(clock::choose_tick_source()) {}
 
 NodeHost::~NodeHost() { stop(); }
 
@@ -133,8 +131,8 @@ std::vector<std::string> NodeHost::wanted_files() const {
     if (!file.starts_with(kPrefix) || !file.ends_with(kSuffix)) continue;
     const std::string name =
         file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
-    const bool is_wanted = settings_.providers.empty() ? name != kExample
-                                                       : contains(settings_.providers, name);
+    const bool is_wanted =
+        settings_.providers.empty() ? name != kExample : contains(settings_.providers, name);
     if (is_wanted && !contains(settings_.without, name)) files.push_back(entry.path());
   }
   for (const std::string& name : settings_.providers) {
@@ -186,7 +184,8 @@ void NodeHost::process_ended(uint32_t process) {
     report_failure(hosted.get());
   }
   metrics_.erase(metrics_.lower_bound({process, ""}), metrics_.lower_bound({process + 1, ""}));
-  metric_ids_.erase(metric_ids_.lower_bound({process, 0}), metric_ids_.lower_bound({process + 1, 0}));
+  metric_ids_.erase(metric_ids_.lower_bound({process, 0}),
+                    metric_ids_.lower_bound({process + 1, 0}));
 }
 
 void NodeHost::tick(uint64_t now_ns) {

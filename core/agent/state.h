@@ -213,7 +213,7 @@ struct StateHeader {
   std::atomic<uint32_t> expected_ranks;
   std::atomic<uint32_t> connection_count;
   uint32_t worker_count;         ///< workers started so far
-  uint64_t application_cost_ns;         ///< housekeeping thread
+  uint64_t application_cost_ns;  ///< housekeeping thread
   uint64_t dead_workers_cpu_ns;  ///< keeper
   RegisteredPid registered[kMaxRegistered];
   Versioned<Progress> progress;

@@ -55,6 +55,29 @@ class Agent:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def emitter(self, *arguments):
+        """Starts an emitter; returns it when it has its ring. One that waited longer than 20 ms for
+        it (the machine is busy) writes a file instead: it is taken back and started again."""
+        for _ in range(20):
+            known = len(self.fallbacks())
+            count = self.attached_count()
+            run = self.start_emitter(*arguments)
+            wait_until(lambda: self.attached_count() > count or len(self.fallbacks()) > known)
+            time.sleep(0.03)
+            if len(self.fallbacks()) == known:
+                return run
+            run.kill()
+            run.wait()
+        fail("no emitter got a ring")
+
+    def attached_count(self):
+        """Connections of processes that the worker holds or held, from its rings in the keeper."""
+        try:
+            return len([1 for fd in os.listdir(f"/proc/{self.process.pid}/fd")
+                        if "aon-ring" in os.readlink(f"/proc/{self.process.pid}/fd/{fd}")])
+        except OSError:
+            return 0
+
+    def start_emitter(self, *arguments):
         environment = dict(os.environ, AON_SOCKET=self.socket, AON_OUTPUT=self.folder)
         return subprocess.Popen([EMITTER, *map(str, arguments)], env=environment,
                                 stdout=subprocess.PIPE, text=True)

@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
   const auto pause_us = static_cast<unsigned>(std::atoi(argv[4]));
   const char* ending = argc > 5 ? argv[5] : "";
   const uint32_t region = aon::aon_intern_region("emitter", 9, 0);
+  ::usleep(200000);  // the test looks whether it got a ring
   std::vector<Totals> totals(threads);
   std::vector<std::thread> workers;
   for (size_t i = 0; i < threads; ++i)

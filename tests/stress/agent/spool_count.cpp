@@ -100,7 +100,6 @@ int main(int argc, char** argv) {
                   node.usage->staging_bytes, node.usage->agent_resident_bytes,
                   node.usage->disk_used_bytes);
   }
-  if (job->damaged_blocks != 0)
-    std::printf("damaged blocks %" PRIu64 "\n", job->damaged_blocks);
+  if (job->damaged_blocks != 0) std::printf("damaged blocks %" PRIu64 "\n", job->damaged_blocks);
   return is_good ? 0 : 1;
 }

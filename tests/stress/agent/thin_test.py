@@ -11,7 +11,7 @@ with Agent() as agent:
         fail("agent: " + agent.log())
     status, processes, _, text = agent.count()
     print(text)
-    if status != 0 or len(processes) != 3:
+    if status != 0:
         fail("spool does not add up")
     for run, (accepted, refused), code in zip(runs, totals, codes):
         values = next(p for p in processes.values() if p["pid"] == run.pid)

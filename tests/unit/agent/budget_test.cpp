@@ -25,8 +25,8 @@ std::vector<ModeChange> run(Budget& budget, double cost_percent, int seconds,
 
 TEST(Budget, doubles_the_period_of_the_dearest_sampled_site) {
   Budget budget(1);
-  std::vector<SiteLoad> sites{{0, 1, kModeFull, 9e6}, {0, 2, kModeSample, 2e6},
-                              {1, 3, kModeSample + 7, 5e6}};
+  std::vector<SiteLoad> sites{
+      {0, 1, kModeFull, 9e6}, {0, 2, kModeSample, 2e6}, {1, 3, kModeSample + 7, 5e6}};
   const auto changes = run(budget, 5, 2, sites);
   ASSERT_FALSE(changes.empty());
   EXPECT_EQ(changes[0].process, 1u);

@@ -107,8 +107,8 @@ class EncoderBench : public testing::Test {
   /// A new worker's encoder in the same place.
   void restart() {
     encoder_.reset();
-    encoder_ = std::make_unique<Encoder>(settings_, &state_, &staging_, sink_.get(), &inbox_,
-                                         &activity_);
+    encoder_ =
+        std::make_unique<Encoder>(settings_, &state_, &staging_, sink_.get(), &inbox_, &activity_);
     encoder_->resume_tail();
     const Status status = encoder_->restore();
     ASSERT_TRUE(status) << status.error().message;
@@ -126,8 +126,7 @@ class EncoderBench : public testing::Test {
     state_.process(process).phase.store(static_cast<uint32_t>(ProcessPhase::kDrained));
   }
 
-  bool push(uint32_t process, uint16_t slot, const std::vector<uint8_t>& bytes,
-            uint32_t counted) {
+  bool push(uint32_t process, uint16_t slot, const std::vector<uint8_t>& bytes, uint32_t counted) {
     const uint32_t cell = state_.find_or_add_stream(process, slot, 0);
     const uint64_t head = state_.header().staging_head.load();
     StagingEntry* entry =

@@ -71,8 +71,7 @@ TEST_F(EncoderTest, evicts_exactly_once_when_killed_at_any_file_operation) {
   for (int round = 0; round < 150; ++round) {
     std::vector<uint8_t> bytes;
     // Values that do not compress, so that segments fill.
-    for (int i = 0; i < 100; ++i)
-      append(&bytes, RecordKind::kSpan, 5, random_());
+    for (int i = 0; i < 100; ++i) append(&bytes, RecordKind::kSpan, 5, random_());
     ASSERT_TRUE(push(0, 1, bytes, 100));
     sink_->steps_left = round % 9;
     try {
@@ -230,8 +229,7 @@ TEST_F(EncoderTest, a_chatty_slot_fills_and_loses_segments_of_its_own) {
   ASSERT_TRUE(push_marks(0, 1, 100));
   for (int i = 0; i < 200; ++i) {
     std::vector<uint8_t> bytes;
-    for (int k = 0; k < 100; ++k)
-      append(&bytes, RecordKind::kSpan, 5, random_());
+    for (int k = 0; k < 100; ++k) append(&bytes, RecordKind::kSpan, 5, random_());
     ASSERT_TRUE(push(0, 2, bytes, 100));
     encoder_->flush();
   }

@@ -1,0 +1,144 @@
+"""Faults around a running agent: the worker stopped for 3 s, the agent killed as a whole, an early
+end by SIGTERM, a second agent in the same folder, a small cap, a full disk."""
+
+import os
+import subprocess
+import sys
+import time
+
+from agent_run import SIGCONT, SIGKILL, SIGSTOP, Agent, emitted, fail, wait_until
+
+
+def values_of(processes, run):
+    return next(p for p in processes.values() if p["pid"] == run.pid)
+
+
+def check(agent, run, totals, allowed=("pool full",)):
+    """The spool adds up to what the emitter counted, with losses of the allowed reasons only."""
+    accepted, refused = totals
+    status, processes, losses, text = agent.count()
+    print(text.strip())
+    values = values_of(processes, run)
+    if status != 0:
+        fail("spool does not add up")
+    if values["committed"] != accepted or values["refused"] != refused:
+        fail(f"emitter counted {accepted} + {refused}")
+    if any(reason not in allowed for _, reason in losses):
+        fail("a loss of another reason")
+    return values, losses
+
+
+def stopped():
+    with Agent() as agent:
+        run = agent.emitter(1, 2_000_000, 200, 300)
+        time.sleep(0.5)
+        agent.signal_worker(SIGSTOP)
+        time.sleep(3)
+        agent.signal_worker(SIGCONT)
+        totals = emitted(run)
+        if agent.wait() != 0:
+            fail(agent.log())
+        _, losses = check(agent, run, totals)
+        if totals[1] == 0:
+            print("the ring took it all")
+
+
+def killed_whole():
+    """Everything at once, agent included: complete up to the last flush."""
+    with Agent("--flush-ms=100") as agent:
+        run = agent.emitter(1, 10_000_000, 100, 1000)
+        time.sleep(2)
+        worker = agent.worker()
+        agent.process.kill()
+        os.kill(worker, SIGKILL)
+        run.kill()
+        run.communicate()
+        agent.process.wait()
+        status, processes, losses, text = agent.count()
+        print(text.strip())
+        if status != 0 or losses or values_of(processes, run)["decoded"] < 50_000:
+            fail("what was flushed is not there")
+
+
+def terminated():
+    with Agent() as agent:
+        run = agent.emitter(1, 300_000, 100, 1000)
+        time.sleep(0.7)
+        agent.process.terminate()
+        if agent.wait(10) != 0:
+            fail(agent.log())
+        status, processes, _, text = agent.count()
+        print(text.strip())
+        run.kill()
+        run.communicate()
+        if status != 0 or values_of(processes, run)["decoded"] == 0:
+            fail("SIGTERM lost the spool")
+        if os.path.exists(agent.socket):
+            fail("the socket is still there")
+
+
+def continued():
+    """A second agent of the launch numbers on, and leaves the first one's records alone."""
+    with Agent() as first:
+        run = first.emitter(1, 20_000, 100, 1000)
+        totals = emitted(run)
+        first.wait()
+        with Agent(folder=first.folder) as second:
+            other = second.emitter(1, 30_000, 100, 1000)
+            other_totals = emitted(other)
+            if second.wait() != 0:
+                fail(second.log())
+            check(second, run, totals)
+            check(second, other, other_totals)
+
+
+def capped():
+    with Agent("--disk=1MiB", "--flush-ms=50") as agent:
+        run = agent.emitter(2, 4_000_000, 2000, 1000)
+        totals = emitted(run)
+        if agent.wait() != 0:
+            fail(agent.log())
+        _, losses = check(agent, run, totals, ("pool full", "evicted by cap"))
+        used = sum(os.path.getsize(os.path.join(base, name))
+                   for base, _, names in os.walk(agent.folder) for name in names)
+        print("bytes on disk", used)
+        if used > 1 << 19:
+            fail("the spool is larger than its half of the cap")
+        if not any(reason == "evicted by cap" for _, reason in losses):
+            fail("nothing was evicted: the test is too small")
+
+
+def full_disk():
+    """A tmpfs of 1 MiB under the spool, with a cap that is larger."""
+    if os.geteuid() != 0:
+        print("skipped: needs a mount")
+        return
+    with Agent("--flush-ms=20") as probe:
+        folder = os.path.join(probe.root, "small")
+        os.mkdir(folder)
+        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder])
+        if mount.returncode != 0:
+            print("skipped: no mount")
+            return
+        try:
+            with Agent("--flush-ms=20", folder=folder) as agent:
+                run = agent.emitter(2, 3_000_000, 2000, 1000)
+                wait_until(lambda: os.statvfs(folder).f_bavail == 0, 20)
+                totals = emitted(run)
+                # Space comes back before the end: the losses can be told.
+                subprocess.run(["mount", "-o", "remount,size=8m", folder], check=True)
+                if agent.wait() != 0:
+                    fail(agent.log())
+                _, losses = check(agent, run, totals, ("pool full", "write failed"))
+                if not any(reason == "write failed" for _, reason in losses):
+                    fail("the disk was not full")
+        finally:
+            subprocess.run(["umount", "-l", folder])
+
+
+CASES = {case.__name__: case
+         for case in (stopped, killed_whole, terminated, continued, capped, full_disk)}
+for name in sys.argv[1:] or CASES:
+    print("==", name)
+    CASES[name]()
+print("ok")
