@@ -215,8 +215,8 @@ constexpr int kNoRoot = -1;
   const uint64_t number = next_request_number();
   finish_collective(call, kNonblocking, c->id, bytes.sent, bytes.received,
                     pack_pair(root_in(*c, root), static_cast<int32_t>(operation)), number);
-  put_request({load_handle(request), number, bytes.sent, nullptr, c, -1, -1, 0,
-               RequestKind::kCollective, false});
+  put_request(call.w, {load_handle(request), number, bytes.sent, nullptr, c, -1, -1, 0,
+                       RequestKind::kCollective, false});
 }
 
 /// MPI_Comm_idup: the new communicator is looked at when the request is complete.
@@ -231,8 +231,8 @@ constexpr int kNoRoot = -1;
   finish_collective(call, kNonblocking, parent->id, 0, 0,
                     pack_pair(kNoRoot, static_cast<int32_t>(CollectiveOperation::kCreateHandle)),
                     number);
-  put_request({load_handle(request), number, 0, new_handle, parent, -1, -1, creation,
-               RequestKind::kNewCommunicator, false});
+  put_request(call.w, {load_handle(request), number, 0, new_handle, parent, -1, -1, creation,
+                       RequestKind::kNewCommunicator, false});
 }
 
 }  // namespace aon::mpi

@@ -70,7 +70,7 @@ void WaitOne::complete(Writer* w, int result) const noexcept {
   if (handle_ == abi.request_null) return;
   if (threads_are_concurrent && number_ == 0) return;
   Request request;
-  if (take_request(handle_, number_, &request)) put_completed(w, request, status_, result);
+  if (take_request(w, handle_, number_, &request)) put_completed(w, request, status_, result);
 }
 
 WaitMany::WaitMany(int count, const void* requests, int status_count, Status* statuses) noexcept
@@ -126,7 +126,7 @@ void WaitMany::complete_one(Writer* w, int index, int status_index, int result) 
   if (index < 0 || index >= count_ || handles_[index] == abi.request_null) return;
   if (numbers_ != nullptr && numbers_[index] == 0) return;
   Request request;
-  if (take_request(handles_[index], numbers_ != nullptr ? numbers_[index] : 0, &request)) {
+  if (take_request(w, handles_[index], numbers_ != nullptr ? numbers_[index] : 0, &request)) {
     put_completed(w, request, status_at(statuses_, status_index), result);
   }
 }
@@ -154,7 +154,7 @@ void WaitMany::complete_some(Writer* w, int outcount, const int* indices,
 
 void free_request(Writer* w, Handle handle) noexcept {
   Request request;
-  if (handle == abi.request_null || !forget_request(handle, &request) || request.number == 0) {
+  if (handle == abi.request_null || !forget_request(w, handle, &request) || request.number == 0) {
     return;
   }
   const bool is_receive = request.kind == RequestKind::kReceive;

@@ -52,6 +52,7 @@ struct Abi {
   Handle comm_self;
   Handle comm_null;
   Handle request_null;
+  Handle request_shared;  ///< one handle for all requests that were complete at once; 0: none
   Handle datatype_null;
   Handle message_null;
   Handle message_no_proc;

@@ -12,9 +12,41 @@ Function* real_of(const Site& site) {
   return reinterpret_cast<Function*>(real_function(site.id));
 }
 
-/// Around a real MPI_Init. The process attaches here, before MPI starts its clocks and threads.
+/// Now, in both clocks a process may have: which one it is, the agent says.
+struct Instant {
+  uint64_t tsc = 0;
+  uint64_t raw_ns = 0;
+};
+
+Instant read_instant() {
+  Writer clock{};
+  Instant now;
+  now.raw_ns = ticks(&clock);
+  clock.clock_is_tsc = 1;
+  now.tsc = ticks(&clock);
+  return now;
+}
+
+/// An MPI_Init during which the agent answered: recorded when it is over.
+template <class Call>
+int initialize_unattached(const Site& site, Call real) {
+  const Instant start = read_instant();
+  const int result = real();
+  Writer* w;
+  if (enter(site, w) != 0) {
+    OpenCall call = begin_call(w, site.id);
+    call.start_ticks = w->clock_is_tsc != 0 ? start.tsc : start.raw_ns;
+    finish_span(call, failed(result));
+  }
+  if (result == kSuccess) mpi_is_initialized();
+  return result;
+}
+
+/// Around a real MPI_Init. The process attaches here, before MPI starts its clocks and threads. An
+/// agent that is still starting gets the time of MPI_Init to answer.
 template <class Call>
 int initialize(const Site& site, Call real) {
+  if (!aon_attach_begin()) return initialize_unattached(site, real);
   Writer* w;
   const uint32_t weight = enter(site, w);
   if (weight == 0) {

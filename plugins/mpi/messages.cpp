@@ -32,8 +32,8 @@ void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, c
                     int result) noexcept {
   finish_span(call, failed(result));
   if (result != kSuccess) return;
-  put_request(
-      {load_handle(request), 0, e.bytes, nullptr, e.communicator, e.peer, e.tag, 0, kind, true});
+  put_request(call.w, {load_handle(request), 0, e.bytes, nullptr, e.communicator, e.peer, e.tag, 0,
+                       kind, true});
 }
 
 void finish_start_one(const OpenCall& call, const void* request, int result) noexcept {
@@ -53,20 +53,20 @@ void start_each(Writer* w, int count, const void* requests) noexcept {
   }
 }
 
-void remember_message(const void* message, Handle comm) noexcept {
+void remember_message(Writer* w, const void* message, Handle comm) noexcept {
   const Handle handle = load_handle(message);
   if (handle == abi.message_null || handle == abi.message_no_proc) return;
-  put_request({handle, next_request_number(), 0, nullptr, find_communicator(comm), -1, -1, 0,
-               RequestKind::kMessage, false});
+  put_request(w, {handle, next_request_number(), 0, nullptr, find_communicator(comm), -1, -1, 0,
+                  RequestKind::kMessage, false});
 }
 
-Envelope matched(const void* message) noexcept {
+Envelope matched(Writer* w, const void* message) noexcept {
   const Handle handle = load_handle(message);
   Request known;
   if (handle == abi.message_no_proc) {
     return {find_communicator(abi.comm_null), 0, abi.proc_null, abi.any_tag};
   }
-  if (!forget_request(handle, &known)) {
+  if (!forget_request(w, handle, &known)) {
     return {find_communicator(abi.comm_null), 0, abi.any_source, abi.any_tag};
   }
   return {known.communicator, 0, abi.any_source, abi.any_tag};

@@ -69,8 +69,8 @@ struct Envelope {
   const uint64_t number = next_request_number();
   finish_message(call, static_cast<uint16_t>(direction | kNonblocking), e.communicator->id, e.bytes,
                  e.peer_tag(), number);
-  put_request({load_handle(request), number, e.bytes, nullptr, e.communicator, e.peer, e.tag, 0,
-               kind, false});
+  put_request(call.w, {load_handle(request), number, e.bytes, nullptr, e.communicator, e.peer,
+                       e.tag, 0, kind, false});
 }
 
 /// MPI_Send_init and its like: a span; the request waits for MPI_Start.
@@ -85,10 +85,10 @@ void finish_start_one(const OpenCall& call, const void* request, int result) noe
 void start_each(Writer* w, int count, const void* requests) noexcept;
 
 /// A matched probe found `message`: its communicator is remembered for MPI_Mrecv.
-void remember_message(const void* message, Handle comm) noexcept;
+void remember_message(Writer* w, const void* message, Handle comm) noexcept;
 
 /// What is known of a message that MPI_Mrecv or MPI_Imrecv is about to receive. MPI_MESSAGE_NO_PROC
 /// comes from MPI_PROC_NULL.
-Envelope matched(const void* message) noexcept;
+Envelope matched(Writer* w, const void* message) noexcept;
 
 }  // namespace aon::mpi

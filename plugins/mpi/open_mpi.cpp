@@ -95,6 +95,7 @@ bool detect_open_mpi(Abi* out, FindSymbol find) {
   a.comm_self = address(find, "ompi_mpi_comm_self");
   a.comm_null = address(find, "ompi_mpi_comm_null");
   a.request_null = address(find, "ompi_request_null");
+  a.request_shared = address(find, "ompi_request_empty");
   a.datatype_null = address(find, "ompi_mpi_datatype_null");
   a.message_null = address(find, "ompi_message_null");
   a.message_no_proc = address(find, "ompi_message_no_proc");

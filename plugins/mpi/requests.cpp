@@ -88,11 +88,62 @@ class Table {
   Request displaced_[kDisplaced] = {};
 };
 
+/// The requests of the shared handle that one stripe of threads has started.
+class Stack {
+ public:
+  void push(const Request& request) {
+    if (count_ == capacity_ && !grow()) return;
+    entries_[count_++] = request;
+  }
+  bool pop(Request* out) {
+    if (count_ == 0) return false;
+    *out = entries_[--count_];
+    return true;
+  }
+
+  SpinLock lock;
+
+ private:
+  bool grow() {
+    const uint64_t new_capacity = capacity_ != 0 ? capacity_ * 2 : kFirstCapacity;
+    auto* fresh = static_cast<Request*>(map_bytes(new_capacity * sizeof(Request)));
+    if (fresh == nullptr) return false;
+    if (entries_ != nullptr) {
+      memcpy(fresh, entries_, count_ * sizeof(Request));
+      munmap(entries_, capacity_ * sizeof(Request));
+    }
+    entries_ = fresh;
+    capacity_ = new_capacity;
+    return true;
+  }
+
+  Request* entries_ = nullptr;
+  uint64_t count_ = 0;
+  uint64_t capacity_ = 0;
+};
+
 Table g_tables[kStripes];
+Stack g_stacks[kStripes];
 std::atomic<uint64_t> g_last_number{0};
 
 Table& table_of(Handle handle) {
   return g_tables[threads_are_concurrent ? hash_handle(handle) >> 58 : 0];
+}
+
+uint32_t stripe_of(const Writer* w) {
+  return threads_are_concurrent ? hash_handle(reinterpret_cast<Handle>(w)) >> 58 : 0;
+}
+
+/// The newest request of this thread, else one that another thread has started.
+bool take_shared(const Writer* w, Request* out) {
+  const uint32_t own = stripe_of(w);
+  const uint32_t stripe_count = threads_are_concurrent ? kStripes : 1;
+  for (uint32_t i = 0; i < stripe_count; ++i) {
+    Stack& stack = g_stacks[(own + i) % kStripes];
+    Guard guard(&stack.lock);
+    if (stack.pop(out)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -104,20 +155,28 @@ uint64_t next_request_number() noexcept {
   return number;
 }
 
-void put_request(const Request& request) noexcept {
+void put_request(const Writer* w, const Request& request) noexcept {
+  if (request.handle == abi.request_shared) {
+    Stack& stack = g_stacks[stripe_of(w)];
+    Guard guard(&stack.lock);
+    stack.push(request);
+    return;
+  }
   Table& table = table_of(request.handle);
   Guard guard(&table.lock);
   table.put(request);
 }
 
 uint64_t request_number(Handle handle) noexcept {
+  if (handle == abi.request_shared) return kAnyShared;
   Table& table = table_of(handle);
   Guard guard(&table.lock);
   const Request* entry = table.find(handle);
   return entry != nullptr ? entry->number : 0;
 }
 
-bool take_request(Handle handle, uint64_t number, Request* out) noexcept {
+bool take_request(const Writer* w, Handle handle, uint64_t number, Request* out) noexcept {
+  if (handle == abi.request_shared) return take_shared(w, out);
   Table& table = table_of(handle);
   Guard guard(&table.lock);
   Request* entry = table.find(handle);
@@ -148,7 +207,8 @@ bool activate_request(Handle handle, Request* out) noexcept {
   return true;
 }
 
-bool forget_request(Handle handle, Request* out) noexcept {
+bool forget_request(const Writer* w, Handle handle, Request* out) noexcept {
+  if (handle == abi.request_shared) return take_shared(w, out);
   Table& table = table_of(handle);
   Guard guard(&table.lock);
   Request* entry = table.find(handle);

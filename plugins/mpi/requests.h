@@ -10,9 +10,15 @@
 /// takes by number. An entry that was left behind (completed while paused, or by the library
 /// itself) is replaced when its handle comes back.
 ///
+/// A library may give one handle to all requests that were complete when they were started (eager
+/// sends of Open MPI). These lie on a stack per thread: they are alike but for their number, and
+/// the thread that started one most probably completes it.
+///
 /// Thread: any; striped locks while threads are concurrent, else none.   Signal: no.
 /// Cost: 2-5 ns; maps memory only when more requests are live than ever before.
 #pragma once
+
+#include <aon/writer.h>
 
 #include "mpi/communicators.h"
 #include "mpi/handle_map.h"
@@ -45,19 +51,21 @@ struct Request {
 /// The next number.
 uint64_t next_request_number() noexcept;
 
-void put_request(const Request& request) noexcept;
+constexpr uint64_t kAnyShared = ~uint64_t{0};  ///< request_number() of the shared handle
+
+void put_request(const Writer* w, const Request& request) noexcept;
 
 /// The number of the live request `handle`; 0: none. Only needed while threads are concurrent.
 uint64_t request_number(Handle handle) noexcept;
 
 /// Takes the live request `handle` out, if it has this number (0: whatever it has). False: unknown
 /// or inactive. A persistent one becomes inactive.
-bool take_request(Handle handle, uint64_t number, Request* out) noexcept;
+bool take_request(const Writer* w, Handle handle, uint64_t number, Request* out) noexcept;
 
 /// Makes the persistent request `handle` live and gives it a number. False: unknown.
 bool activate_request(Handle handle, Request* out) noexcept;
 
 /// Removes `handle`, live or not. False: unknown.
-bool forget_request(Handle handle, Request* out) noexcept;
+bool forget_request(const Writer* w, Handle handle, Request* out) noexcept;
 
 }  // namespace aon::mpi

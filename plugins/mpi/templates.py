@@ -48,7 +48,7 @@ _RECEIVE = (
 _MATCHED_RECEIVE = (
     _ENTER
     + """\
-  const Envelope asked = matched({message});
+  const Envelope asked = matched(w, {message});
   OwnStatus own;
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
   const OpenCall call = begin_message(w, kSite, asked);
@@ -99,7 +99,7 @@ _START_RECEIVE = (
 _START_MATCHED_RECEIVE = (
     _ENTER
     + """\
-  const Envelope asked = matched({message});
+  const Envelope asked = matched(w, {message});
   const OpenCall call = begin_message(w, kSite, asked);
   const int result = real({all});
   finish_start(call, RequestKind::kReceive, asked, {request}, result);
@@ -133,7 +133,7 @@ _MATCHED_PROBE = (
     + """\
   const OpenCall call = begin_call(w, kSite.id);
   const int result = real({all});
-  if (result == kSuccess) remember_message({message}, {comm});
+  if (result == kSuccess) remember_message(w, {message}, {comm});
   finish_span(call, failed(result));
   return result;
 """
@@ -167,7 +167,7 @@ _FINDS = {
         "",
         "",
         "*{flag} != 0",
-        "  if (result == kSuccess) remember_message({message}, {comm});\n",
+        "  if (result == kSuccess) remember_message(poll.w, {message}, {comm});\n",
     ),
     "wait": (_ONE, "status", "true", "  waiting.complete(poll.w, result);\n"),
     "test": (

@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+"""Writes the source of a PMPI tool that counts the calls of every function of <mpi.h>, and the bytes
+that sends hand over: `make_counter.py MPICC OUTPUT.c`. It knows nothing of the project.
+
+Preloaded behind libaon-mpi.so it sees what the program called, and writes
+$PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize was called: one line `NAME CALLS BYTES_SENT` per function that was called.
+"""
+import re
+import subprocess
+import sys
+
+HEAD = """\
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct {
+  const char* name;
+  unsigned long calls;
+  unsigned long bytes;
+} Count;
+static Count g_counts[1024];
+static int g_count_count;
+
+static Count* count_of(const char* name) {
+  int index = __atomic_fetch_add(&g_count_count, 1, __ATOMIC_RELAXED);
+  g_counts[index].name = name;
+  return &g_counts[index];
+}
+static void note_call(Count* c, unsigned long bytes) {
+  __atomic_fetch_add(&c->calls, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&c->bytes, bytes, __ATOMIC_RELAXED);
+}
+static unsigned long bytes_of(int n, MPI_Datatype type, int destination) {
+  int size = 0;
+  if (destination == MPI_PROC_NULL || type == MPI_DATATYPE_NULL || n <= 0) return 0;
+  PMPI_Type_size(type, &size);
+  return (unsigned long)n * (unsigned long)size;
+}
+static int g_rank = -1;
+
+__attribute__((destructor)) static void write_counts(void) {
+  char path[4096];
+  const char* folder = getenv("PMPI_COUNT");
+  if (folder == NULL || g_rank < 0) return;
+  snprintf(path, sizeof path, "%s/rank-%d.txt", folder, g_rank);
+  FILE* file = fopen(path, "w");
+  for (int i = 0; file != NULL && i < g_count_count; ++i) {
+    if (g_counts[i].calls == 0) continue;
+    fprintf(file, "%s %lu %lu\\n", g_counts[i].name, g_counts[i].calls, g_counts[i].bytes);
+  }
+  if (file != NULL) fclose(file);
+}
+"""
+SKIPPED = {"MPI_Pcontrol"}  # variable arguments
+
+
+def prototypes(mpicc):
+    """(result, name, arguments) of every function."""
+    source = subprocess.run(
+        [mpicc, "-E", "-P", "-x", "c", "-"],
+        input="#include <mpi.h>\n",
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    pattern = r"\b((?:int|double|MPI_\w+)) +(MPI_\w+)\(([^;{}]*?)\)\s*(?:__attribute__[^;]*)?;"
+    for result, name, arguments in re.findall(pattern, source, re.S):
+        if name not in SKIPPED and not name.isupper():
+            yield result, name, " ".join(arguments.split())
+
+
+def names(arguments):
+    if arguments in ("void", ""):
+        return []
+    return [re.sub(r"(\[\d*\])+$", "", a).split()[-1].lstrip("*") for a in arguments.split(",")]
+
+
+def bytes_sent(name, arguments):
+    if "dest" not in arguments or name.endswith("_init"):
+        return "0"
+    if "sendcount" in arguments:
+        return "bytes_of(sendcount, sendtype, dest)"
+    return "bytes_of(count, datatype, dest)" if "datatype" in arguments else "0"
+
+
+def wrapper(result, name, text):
+    given = names(text)
+    end = "  PMPI_Comm_rank(MPI_COMM_WORLD, &g_rank);\n" if name == "MPI_Finalize" else ""
+    return (
+        f"{result} {name}({text}) {{\n"
+        f"  static Count* c;\n"
+        f'  if (c == NULL) c = count_of("{name}");\n'
+        f"  note_call(c, {bytes_sent(name, given)});\n{end}"
+        f"  return P{name}({', '.join(given)});\n}}\n"
+    )
+
+
+def main():
+    mpicc, output = sys.argv[1:]
+    with open(output, "w") as file:
+        file.write(HEAD)
+        for prototype in prototypes(mpicc):
+            file.write(wrapper(*prototype))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,385 @@
+#!/usr/bin/python3
+"""Tests of libaon-mpi.so with real Open MPI: the programs of this folder run with the library and,
+behind it, an independent PMPI counter; then the ring files that they leave without an agent are
+compared with that counter and with what each program is known to do.
+
+    mpi_test.py PROGRAMS_FOLDER [unittest arguments]
+"""
+import collections
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import ring_file as rf  # noqa: E402
+from aon_test import BUILD, TestCase, environment, run  # noqa: E402
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
+DOUBLE = 8
+SENDS = {"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"}
+SENDS |= {"MPI_Isend", "MPI_Issend", "MPI_Ibsend", "MPI_Irsend"}
+EXCHANGES = {"MPI_Sendrecv", "MPI_Sendrecv_replace"}
+POLLS = {"MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe"}
+
+
+class MpiTest(TestCase):
+    """Runs a program once and gives each test its ring files by rank."""
+
+    def launch(self, rank_count, program, *arguments, code=0):
+        preload = [BUILD / "lib" / "libaon-mpi.so", PROGRAMS / "libpmpi_count.so"]
+        variables = {
+            "AON_OUTPUT": self.folder,
+            "AON_MEMORY": "64M",
+            "PMPI_COUNT": self.folder,
+            "LD_PRELOAD": ":".join(map(str, preload)),
+        }
+        command = ["mpirun", "-n", rank_count, "env"]
+        command += [f"{name}={value}" for name, value in variables.items()]
+        self.process = run(
+            [*command, PROGRAMS / program, *arguments], env=environment(), timeout_s=60
+        )
+        self.assert_exit(self.process, code)
+        ranks = rf.read_all(self.folder)
+        self.assertEqual(sorted(ranks), list(range(rank_count)))
+        for file in ranks.values():
+            self.assert_whole(file)
+        return ranks
+
+    def assert_whole(self, file):
+        """What holds in every stream: order of commit, completions inside their call, each request
+        completed once, by the thread that completed it."""
+        last_end = collections.Counter()
+        started = collections.Counter()
+        completed = collections.Counter()
+        for record in file.records:
+            self.assertGreaterEqual(record.end, last_end[record.slot])
+            last_end[record.slot] = record.end
+            if record.flags & rf.NONBLOCKING and not record.flags & rf.FAILED:
+                started[record.request] += 1
+            if record.kind == rf.COMPLETION:
+                self.assertTrue(record.flags & rf.INSIDE)
+                completed[record.request] += 1
+        self.assertEqual(started, completed)
+        self.assertTrue(all(n == 1 for n in started.values()))
+
+    def counter(self, rank):
+        """{name: (calls, bytes)} of the independent counter."""
+        counts = collections.defaultdict(lambda: (0, 0))
+        for line in (self.folder / f"rank-{rank}.txt").read_text().splitlines():
+            name, calls, sent = line.split()
+            before = counts[name]
+            counts[name] = (before[0] + int(calls), before[1] + int(sent))
+        return counts
+
+    def assert_counts(self, ranks, apart=()):
+        """Every function of the program is there as often as the counter says, and bytes sent."""
+        for rank, file in ranks.items():
+            counted = file.counters()
+            expected = self.counter(rank)
+            for name, (calls, sent) in expected.items():
+                if name in apart:
+                    continue
+                seen = file.calls(name)
+                own = counted.get(name, 0) if name in counted else len(seen)
+                self.assertEqual(own, calls, f"rank {rank}: {name}")
+                if name in SENDS | EXCHANGES:
+                    self.assertEqual(sum(r.a64 for r in seen), sent, f"rank {rank}: {name}")
+            recorded = {r.name for r in file.records if r.is_call and r.name.startswith("MPI_")}
+            unknown = recorded - set(expected) - {"MPI_Startall: one request", "MPI_Pcontrol"}
+            self.assertEqual(unknown, set(), f"rank {rank}")
+
+    def messages(self, ranks):
+        """(sent, received): multisets of (communicator, source, destination, tag, bytes)."""
+        sent, received = collections.Counter(), collections.Counter()
+        for file in ranks.values():
+            for r in file.records:
+                if r.id and r.kind not in (rf.MESSAGE, rf.EXCHANGE, rf.COMPLETION):
+                    continue
+                self._note_message(file, r, sent, received)
+        return sent, received
+
+    def _note_message(self, file, r, sent, received):
+        communicator = file.communicators.get(r.a32)
+        if communicator is None:
+            return
+        comm, me = communicator.identity, communicator.rank
+        if r.kind == rf.EXCHANGE:
+            self._add(sent, r, (comm, me, r.peer, r.tag, r.a64))
+            source, tag = rf.pair(r.words[2])
+            received[(comm, source, me, tag, r.words[1])] += source >= 0
+        elif r.kind == rf.MESSAGE and r.flags & rf.OUTGOING:
+            self._add(sent, r, (comm, me, r.peer, r.tag, r.a64))
+        elif r.kind == rf.MESSAGE and not r.flags & rf.NONBLOCKING:
+            self._add(received, r, (comm, r.peer, me, r.tag, r.a64))
+        elif r.kind == rf.COMPLETION and r.flags & rf.INCOMING and not r.flags & rf.CANCELLED:
+            self._add(received, r, (comm, r.peer, me, r.tag, r.a64))
+
+    @staticmethod
+    def _add(counter, record, key):
+        if record.peer >= 0 and not record.flags & rf.FAILED:
+            counter[key] += 1
+
+    def assert_messages_match(self, ranks):
+        sent, received = self.messages(ranks)
+        self.assertEqual(+sent, +received)
+        return +sent
+
+
+class PointToPoint(MpiTest):
+    """Every form of sending and receiving."""
+
+    def test_every_form(self):
+        ranks = self.launch(2, "point_to_point")
+        self.assert_counts(ranks)
+        sent = self.assert_messages_match(ranks)
+        world = ranks[0].communicator("MPI_COMM_WORLD").identity
+        for tag in [*range(1, 11), *range(13, 17)]:
+            self.assertEqual(sent[(world, 0, 1, tag, tag * DOUBLE)], 1, f"tag {tag}")
+        self.assertEqual(sent[(world, 1, 0, 9, 9 * DOUBLE)], 1)
+        self.assertEqual(sent[(world, 0, 1, 17, 17 * DOUBLE)], 4, "persistent")
+        self.assertEqual(sum(sent.values()), 14 + 2 + 1 + 8)
+
+    def test_nothing_moves_to_nobody_and_what_was_cancelled(self):
+        ranks = self.launch(2, "point_to_point")
+        for file in ranks.values():
+            nobody = [r for r in file.calls("MPI_Send") if r.peer < 0]
+            self.assertEqual([r.a64 for r in nobody], [0])
+            cancelled = [r for r in file.completions() if r.flags & rf.CANCELLED]
+            self.assertEqual([(r.tag, r.a64) for r in cancelled], [(99, 0)])
+            self.assertEqual(len(file.calls("MPI_Startall: one request")), 6)
+
+    def test_identity_of_the_process(self):
+        ranks = self.launch(2, "point_to_point")
+        for rank, file in ranks.items():
+            self.assertEqual([i[:3] for i in file.identities], [(rank, 2, 0), (rank, 2, 1)])
+            self.assertEqual(file.providers, [(1, "mpi", "", "")])
+
+
+class Requests(MpiTest):
+    """Batches of requests through every Wait and Test."""
+
+    def test_every_request_is_completed_once(self):
+        for rank_count in (1, 3):
+            ranks = self.launch(rank_count, "requests", 45)
+            self.assert_counts(ranks)
+            sent = self.assert_messages_match(ranks)
+            self.assertEqual(sum(sent.values()), rank_count * sum(1 + i * 7919 % 100 for i in range(45)))
+            for path in self.folder.rglob("*.ring"):
+                path.unlink()
+
+    def test_polls_that_found_nothing_are_sampled(self):
+        ranks = self.launch(2, "requests", 200)
+        self.assert_counts(ranks)
+        for file in ranks.values():
+            for name in POLLS & set(file.counters()):
+                sampled = [r for r in file.calls(name) if r.flags & rf.SAMPLED]
+                self.assertTrue(all(r.a64 == 64 for r in sampled))
+                self.assertLess(len(sampled), 3 + file.counters()[name] / 32)
+
+
+class Communicators(MpiTest):
+    """Communicators are the same for all their members, and different from each other."""
+
+    MEMBERS = {
+        "dup": [0, 1, 2, 3],
+        "idup": [0, 1, 2, 3],
+        "three": [0, 1, 3],
+        "node": [0, 1, 2, 3],
+        "create": [3, 1],
+        "group A": [3, 1],
+        "group B": [3, 1],
+        "cart": [0, 1, 2, 3],
+        "even": [2, 0],
+        "odd": [3, 1],
+        "inter": [2, 0, 3, 1],
+        "merged": [2, 0, 3, 1],
+    }
+
+    def test_members_agree(self):
+        ranks = self.launch(4, "communicators")
+        self.assert_counts(ranks)
+        seen = {}
+        for name, members in self.MEMBERS.items():
+            own = {r: ranks[r].communicator(name) for r in members}
+            identities = {c.identity for c in own.values()}
+            self.assertEqual(len(identities), 1, name)
+            self.assertEqual([own[r].rank for r in members], list(range(len(members))), name)
+            self.assertEqual({c.size for c in own.values()}, {len(members)}, name)
+            self.assertTrue(all(c.is_freed for c in own.values()), name)
+            self.assertNotIn(identities.copy().pop(), seen, name)
+            seen[identities.pop()] = name
+
+    def test_parts_of_one_split_differ(self):
+        ranks = self.launch(4, "communicators")
+        lines = [ranks[r].communicator("line") for r in range(4)]
+        self.assertEqual(lines[0].identity, lines[1].identity)
+        self.assertEqual(lines[2].identity, lines[3].identity)
+        self.assertNotEqual(lines[0].identity, lines[2].identity)
+
+    def test_messages_between_groups_match(self):
+        sent = self.assert_messages_match(self.launch(4, "communicators"))
+        self.assertEqual(sum(sent.values()), 2)
+
+
+def collective_bytes(rank, count=3, ranks=4):
+    """{name: (sent, received)} of programs/collectives.c, as Score-P counts."""
+    own, total = rank + 1, sum(range(1, ranks + 1))
+    each = count * ranks
+
+    def root(wanted, value):
+        return value if rank == wanted else 0
+
+    return {
+        "barrier": (0, 0),
+        "bcast": (root(1, each), count),
+        "gather": (count, root(2, each)),
+        "gatherv": (own, root(2, total)),
+        "scatter": (root(3, each), count),
+        "scatterv": (root(3, total), own),
+        "allgather": (each, each),
+        "allgatherv": (own * ranks, total),
+        "alltoall": (each, each),
+        "alltoallv": (2 * ranks, 2 * ranks),
+        "alltoallw": (2 * ranks, 2 * ranks),
+        "allreduce": (each, each),
+        "reduce": (count, root(0, each)),
+        "reduce_scatter": (total, own * ranks),
+        "reduce_scatter_block": (each, each),
+        "scan": ((ranks - rank) * count, (rank + 1) * count),
+        "exscan": ((ranks - rank - 1) * count, rank * count),
+        "neighbor_allgather": (2 * count, 2 * count),
+        "neighbor_allgatherv": (4, 4),
+        "neighbor_alltoall": (2 * count, 2 * count),
+        "neighbor_alltoallv": (4, 4),
+        "neighbor_alltoallw": (4, 4),
+    }
+
+
+class Collectives(MpiTest):
+    """Operation, root and bytes of every collective."""
+
+    def test_bytes_and_roots(self):
+        ranks = self.launch(4, "collectives")
+        self.assert_counts(ranks)
+        roots = {"bcast": 1, "gather": 2, "gatherv": 2, "scatter": 3, "scatterv": 3, "reduce": 0}
+        for rank, file in ranks.items():
+            place = file.communicator("in place").id
+            for name, expected in collective_bytes(rank).items():
+                seen = file.calls("MPI_" + name.capitalize()) + file.calls("MPI_I" + name)
+                seen = [r for r in seen if r.a32 != place]
+                self.assertGreaterEqual(len(seen), 1, name)
+                for r in seen:
+                    told = (r.a64 / DOUBLE, r.words[0] / DOUBLE)
+                    self.assertEqual(told, expected, f"rank {rank}: {r.name}")
+                    self.assertEqual(rf.pair(r.words[1])[0], roots.get(name, -1), r.name)
+
+    def test_in_place_excludes_oneself(self):
+        ranks = self.launch(4, "collectives")
+        for rank, file in ranks.items():
+            place = file.communicator("in place").id
+            told = {
+                r.name: (r.a64 / DOUBLE, r.words[0] / DOUBLE)
+                for r in file.records
+                if r.kind == rf.COLLECTIVE and r.a32 == place
+            }
+            self.assertEqual(told["MPI_Allreduce"], (9, 9))
+            self.assertEqual(told["MPI_Alltoall"], (9, 9))
+            self.assertEqual(told["MPI_Gather"], (0, 9) if rank == 2 else (3, 0))
+            self.assertEqual(told["MPI_Allgatherv"], (3 * (rank + 1), 10 - (rank + 1)))
+
+
+class Life(MpiTest):
+    """Errors, pauses, ends."""
+
+    def test_errors_are_the_programs(self):
+        ranks = self.launch(2, "life", "errors")
+        self.assert_counts(ranks)
+        for file in ranks.values():
+            failed = [r for r in file.records if r.is_call and r.flags & rf.FAILED]
+            names = collections.Counter(r.name for r in failed)
+            expected = {"MPI_Send": 3, "MPI_Isend": 1, "MPI_Bcast": 1, "MPI_Barrier": 1}
+            expected |= {"MPI_Recv": 1} if file.rank == 1 else {}
+            self.assertEqual(dict(names), expected)
+
+    def test_pause_and_resume(self):
+        ranks = self.launch(2, "life", "pauses")
+        for file in ranks.values():
+            self.assertEqual(len(file.calls("MPI_Barrier")), 11)
+            self.assertEqual(file.counters()["MPI_Comm_rank"], 1 + 2)
+        after = {f.communicator("after").identity for f in ranks.values()}
+        self.assertEqual(len(after), 1)
+        self.assertEqual(len(ranks[0].calls("MPI_Irecv")), 0)
+        self.assertEqual(len(ranks[0].completions()), 0)
+        self.assertEqual(len(ranks[1].completions()), 1)
+
+    def test_derived_types_and_calls_inside_calls(self):
+        ranks = self.launch(2, "life", "derived")
+        self.assert_counts(ranks, apart={"MPI_Type_size"})
+        for file in ranks.values():
+            (exchange,) = file.calls("MPI_Sendrecv")
+            self.assertEqual((exchange.a64, exchange.words[1]), (32, 32))
+            self.assertNotIn("MPI_Type_size", file.counters())
+
+    def test_abort_and_exit_without_finalize(self):
+        ranks = self.launch(2, "life", "abort", code=7)
+        self.assertEqual({f.identities[-1][2] for f in ranks.values()}, {0})
+        self.assertEqual(len(ranks[0].calls("MPI_Barrier")), 1)
+        for path in self.folder.rglob("*.ring"):
+            path.unlink()
+        ranks = self.launch(2, "life", "no_finalize", code=3)
+        self.assertEqual({f.identities[-1][2] for f in ranks.values()}, {0})
+
+    def test_calls_after_finalize(self):
+        ranks = self.launch(2, "life", "late")
+        for file in ranks.values():
+            self.assertEqual(file.identities[-1][2], 1)
+            self.assertEqual(file.counters()["MPI_Initialized"], 2)
+            self.assertEqual(file.counters()["MPI_Finalized"], 1)
+
+
+class Threads(MpiTest):
+    """MPI_THREAD_MULTIPLE."""
+
+    def test_requests_of_many_threads(self):
+        ranks = self.launch(2, "threads", 4, 300)
+        self.assert_counts(ranks)
+        sent = self.assert_messages_match(ranks)
+        self.assertEqual(sum(sent.values()), 2 * 4 * 300)
+        for file in ranks.values():
+            self.assertEqual(file.identities[0][3], 3)
+            self.assertGreaterEqual(len({r.slot for r in file.records}), 2)
+
+
+class Silence(MpiTest):
+    """Preloaded where there is no MPI, the library does and says nothing."""
+
+    def test_inert(self):
+        preload = str(BUILD / "lib" / "libaon-mpi.so")
+        plain = environment()
+        quiet = environment(LD_PRELOAD=preload, AON_OUTPUT=self.folder)
+        for command in (["/bin/sh", "-c", "echo a; ls /"], ["/usr/bin/python3", "-c", "print(1)"]):
+            self.assertEqual(run(command, env=plain).stdout, run(command, env=quiet).stdout)
+            self.assertEqual(run(command, env=quiet).stderr, "")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_library_loaded_privately(self):
+        """mpi4py: libmpi comes by dlopen(RTLD_LOCAL)."""
+        text = (
+            "from mpi4py import MPI; c = MPI.COMM_WORLD; "
+            "r = c.Get_rank(); b = bytearray(5); "
+            "c.Sendrecv(bytes(5), 1 - r, 3, b, 1 - r, 3); c.Barrier()"
+        )
+        preload = BUILD / "lib" / "libaon-mpi.so"
+        command = ["mpirun", "-n", 2, "env", f"AON_OUTPUT={self.folder}", f"LD_PRELOAD={preload}"]
+        self.assert_exit(run([*command, "/usr/bin/python3", "-c", text]))
+        ranks = rf.read_all(self.folder)
+        self.assertEqual(sorted(ranks), [0, 1])
+        for file in ranks.values():
+            (exchange,) = file.calls("MPI_Sendrecv")
+            self.assertEqual((exchange.a64, exchange.words[1], exchange.tag), (5, 5, 3))
+            self.assertEqual(file.identities[-1][2], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

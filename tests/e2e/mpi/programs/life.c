@@ -1,0 +1,102 @@
+// One case per run, `life CASE`: errors, abort, no MPI_Finalize, calls before and after, pauses,
+// derived types, a user's reduction that calls MPI.
+#include <unistd.h>
+
+#include "check.h"
+
+static int g_handled;
+
+static void handle(MPI_Comm* comm, int* code, ...) {
+  (void)comm;
+  (void)code;
+  ++g_handled;
+}
+
+/// MPI_ERRORS_RETURN and a handler of the program see what they saw without us.
+static void errors(int rank) {
+  char buffer[8] = "";
+  MPI_Errhandler handler;
+  MPI_Request requests[2];
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  CHECK(MPI_Send(buffer, 1, MPI_CHAR, 77, 0, MPI_COMM_WORLD) != MPI_SUCCESS);
+  CHECK(MPI_Send(buffer, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD) != MPI_SUCCESS);
+  CHECK(MPI_Isend(buffer, -1, MPI_CHAR, 0, 0, MPI_COMM_WORLD, requests) != MPI_SUCCESS);
+  CHECK(MPI_Bcast(buffer, 1, MPI_CHAR, 99, MPI_COMM_WORLD) != MPI_SUCCESS);
+  CHECK(MPI_Barrier(MPI_COMM_NULL) != MPI_SUCCESS);
+  if (rank == 0) MPI_Send(buffer, 8, MPI_CHAR, 1, 3, MPI_COMM_WORLD);
+  if (rank == 1) {
+    CHECK(MPI_Recv(buffer, 4, MPI_CHAR, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE) ==
+          MPI_ERR_TRUNCATE);
+  }
+  MPI_Comm_create_errhandler(handle, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MPI_Send(buffer, 1, MPI_CHAR, 77, 0, MPI_COMM_WORLD);
+  CHECK(g_handled == 1);
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+static void pauses(int rank) {
+  int value = 0;
+  MPI_Comm comm;
+  MPI_Request request;
+  for (int round = 0; round < 3; ++round) {
+    MPI_Pcontrol(round % 2 == 0 ? 1 : 0);
+    for (int i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_rank(MPI_COMM_WORLD, &value);
+  }
+  // Made while paused on one rank only: the identity of the next one must agree all the same.
+  if (rank == 0) MPI_Pcontrol(0);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_free(&comm);
+  MPI_Irecv(&value, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, &request);
+  MPI_Send(&value, 1, MPI_INT, rank, 1, MPI_COMM_WORLD);
+  MPI_Pcontrol(1);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_name(comm, "after");
+  MPI_Comm_free(&comm);
+}
+
+static void sum(void* in, void* out, int* count, MPI_Datatype* type) {
+  int size;
+  MPI_Type_size(*type, &size);  // a call inside a call
+  for (int i = 0; i < *count; ++i) ((int*)out)[i] += ((int*)in)[i];
+}
+
+static void derived(int rank) {
+  static int out[64];
+  static int in[64];
+  MPI_Datatype column;
+  MPI_Op op;
+  MPI_Type_vector(8, 1, 8, MPI_INT, &column);
+  MPI_Type_commit(&column);
+  MPI_Sendrecv(out, 1, column, 1 - rank, 5, in, 8, MPI_INT, 1 - rank, 5, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  MPI_Type_free(&column);
+  MPI_Op_create(sum, 1, &op);
+  MPI_Allreduce(out, in, 8, MPI_INT, op, MPI_COMM_WORLD);
+  MPI_Op_free(&op);
+}
+
+int main(int argc, char** argv) {
+  const char* wanted = argc > 1 ? argv[1] : "";
+  int flag;
+  MPI_Initialized(&flag);
+  CHECK(!flag);
+  MPI_Init(&argc, &argv);
+  const int rank = world_rank();
+  if (strcmp(wanted, "errors") == 0) errors(rank);
+  if (strcmp(wanted, "pauses") == 0) pauses(rank);
+  if (strcmp(wanted, "derived") == 0) derived(rank);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (strcmp(wanted, "abort") == 0 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
+  if (strcmp(wanted, "abort") == 0) pause();
+  if (strcmp(wanted, "no_finalize") == 0) _exit(3);
+  MPI_Finalize();
+  MPI_Finalized(&flag);
+  CHECK(flag);
+  MPI_Initialized(&flag);
+  CHECK(flag);
+  return 0;
+}

@@ -1,0 +1,48 @@
+// Two ranks, MPI_THREAD_MULTIPLE: THREADS threads each exchange ROUNDS messages with their partner,
+// started and completed in mixed ways, so that handles go from one thread to another at once.
+// `threads THREADS ROUNDS`
+#include <pthread.h>
+
+#include "check.h"
+
+static int g_rounds;
+
+static void* exchange(void* argument) {
+  const int tag = *(const int*)argument;
+  const int peer = 1 - world_rank();
+  for (int round = 0; round < g_rounds; ++round) {
+    MPI_Request requests[2];
+    int out = round;
+    int in = -1;
+    int is_done = 0;
+    MPI_Irecv(&in, 1, MPI_INT, peer, tag, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(&out, 1, MPI_INT, peer, tag, MPI_COMM_WORLD, &requests[1]);
+    if (round % 3 == 0) {
+      MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    } else if (round % 3 == 1) {
+      MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+      MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    } else {
+      while (!is_done) MPI_Testall(2, requests, &is_done, MPI_STATUSES_IGNORE);
+    }
+    CHECK(in == round);
+  }
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  const int count = argc > 1 ? atoi(argv[1]) : 4;
+  g_rounds = argc > 2 ? atoi(argv[2]) : 200;
+  pthread_t threads[64];
+  int tags[64];
+  int provided;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  CHECK(provided == MPI_THREAD_MULTIPLE);
+  for (int i = 0; i < count; ++i) {
+    tags[i] = i;
+    pthread_create(&threads[i], NULL, exchange, &tags[i]);
+  }
+  for (int i = 0; i < count; ++i) pthread_join(threads[i], NULL);
+  MPI_Finalize();
+  return 0;
+}

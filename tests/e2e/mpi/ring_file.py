@@ -1,0 +1,192 @@
+"""Reads ring files (spool/HOST/fallback-*.ring) as aon/ring.h, record.h and definition.h describe
+them; independent of the project's own reader, so that tests compare two descriptions."""
+import dataclasses
+import pathlib
+import struct
+
+CHUNK_BYTES = 4096
+CHUNK_HEADER_BYTES = 64
+SLOT_BYTES = 32
+THREAD_SLOT_BYTES = 192
+NO_CHUNK = 0xFFFFFFFF
+COUNTER_COUNT = 504
+KINDS = (
+    "none span message exchange collective completion begin end mark sample lost thread definition"
+).split()
+SPAN, MESSAGE, EXCHANGE, COLLECTIVE, COMPLETION, DEFINITION = 1, 2, 3, 4, 5, 12
+WIDE, INSIDE, OUTGOING, INCOMING, NONBLOCKING, CANCELLED, SAMPLED, _, FAILED = (
+    1 << i for i in range(9)
+)
+
+
+def pair(word):
+    """Both halves of a pack_pair() word, signed."""
+    return struct.unpack("<ii", struct.pack("<Q", word))
+
+
+@dataclasses.dataclass
+class Record:
+    """One record; `name` is that of its region."""
+
+    slot: int
+    start: int
+    duration: int
+    kind: int
+    flags: int
+    id: int
+    a32: int
+    a64: int
+    words: tuple
+    name: str = ""
+
+    @property
+    def end(self):
+        return self.start + self.duration
+
+    @property
+    def is_call(self):
+        return self.kind in (SPAN, MESSAGE, EXCHANGE, COLLECTIVE)
+
+    @property
+    def peer(self):
+        return pair(self.words[0])[0]
+
+    @property
+    def tag(self):
+        return pair(self.words[0])[1]
+
+    @property
+    def request(self):
+        """Of a message or completion (word 1), of a collective (word 2)."""
+        return self.words[2 if self.kind == COLLECTIVE else 1]
+
+
+@dataclasses.dataclass
+class Communicator:
+    """One CommunicatorDefinition with its name."""
+
+    identity: int
+    id: int
+    parent: int
+    size: int
+    rank: int
+    kind: int
+    name: str
+    is_freed: bool = False
+
+
+class RingFile:
+    """Everything in one file."""
+
+    def __init__(self, path):
+        self.data = pathlib.Path(path).read_bytes()
+        head = struct.unpack_from("<QIIIIQQQQQ", self.data, 0)
+        self.slot_count, self.chunk_count = head[3], head[4]
+        self.modes, self.slots, self.free_map, self.chunks = head[5:9]
+        self.regions = {}
+        self.roles = {}
+        self.communicators = {}
+        self.identities = []
+        self.providers = []
+        self._read_definitions()
+        self.records = []
+        for slot in range(1, self.slot_count):
+            self.records += self._stream(slot)
+        for record in self.records:
+            record.name = self.regions.get(record.id, "")
+
+    def _stream(self, slot):
+        base = self.slots + slot * THREAD_SLOT_BYTES
+        chunk = struct.unpack_from("<I", self.data, base + 8)[0]
+        while chunk != NO_CHUNK and chunk < self.chunk_count:
+            at = self.chunks + chunk * CHUNK_BYTES
+            committed, following = struct.unpack_from("<QI", self.data, at)
+            end = at + CHUNK_HEADER_BYTES + (committed & 0xFFFFFFFF)
+            at += CHUNK_HEADER_BYTES
+            while at < end:
+                record = self._record(slot, at)
+                yield record
+                at += SLOT_BYTES * (1 + len(record.words) // 4)
+            if slot != 0 and following == 0:
+                break
+            chunk = following
+
+    def _record(self, slot, at):
+        start, duration, kind, slots, flags, number, a32, a64 = struct.unpack_from(
+            "<QIBBHIIQ", self.data, at
+        )
+        words = struct.unpack_from(f"<{(slots - 1) * 4}Q", self.data, at + SLOT_BYTES)
+        if flags & WIDE:
+            duration = words[-1]
+        return Record(slot, start, duration, kind, flags, number, a32, a64, words)
+
+    def _read_definitions(self):
+        payload = b""
+        for record in self._stream(0):
+            if record.kind != DEFINITION:
+                continue
+            payload = (b"" if record.a64 == 0 else payload) + struct.pack(
+                f"<{len(record.words)}Q", *record.words
+            )
+            if len(payload) >= record.a32:
+                self._define(record.id, payload[: record.a32])
+
+    def _define(self, kind, payload):
+        if kind == 1:
+            number, role = struct.unpack_from("<IB", payload)
+            self.regions[number] = payload[8:].split(b"\0")[0].decode()
+            self.roles[self.regions[number]] = role
+        elif kind == 2:
+            identity, number, parent, size, rank, form = struct.unpack_from("<QIIIIB", payload)
+            name = payload[32:].split(b"\0")[0].decode()
+            self.communicators[number] = Communicator(
+                identity, number, parent, size, rank, form, name
+            )
+        elif kind == 3:
+            self.communicators[struct.unpack_from("<I", payload)[0]].name = (
+                payload[4:].split(b"\0")[0].decode()
+            )
+        elif kind == 4:
+            self.communicators[struct.unpack_from("<I", payload)[0]].is_freed = True
+        elif kind == 5:
+            self.identities.append(struct.unpack_from("<iIII", payload))
+        elif kind == 6:
+            texts = payload[8:].split(b"\0")
+            self.providers.append((payload[0], *(t.decode() for t in texts[:3])))
+
+    def counters(self):
+        """{name: exact count} of counted call sites, over all threads."""
+        total = {}
+        for slot in range(1, self.slot_count):
+            chunk = struct.unpack_from(
+                "<I", self.data, self.slots + slot * THREAD_SLOT_BYTES + 8 + 2 * 16
+            )[0]
+            if chunk == NO_CHUNK or chunk >= self.chunk_count:
+                continue
+            at = self.chunks + chunk * CHUNK_BYTES + CHUNK_HEADER_BYTES
+            for site, count in enumerate(struct.unpack_from(f"<{COUNTER_COUNT}Q", self.data, at)):
+                if count and site in self.regions:
+                    name = self.regions[site]
+                    total[name] = total.get(name, 0) + count
+        return total
+
+    @property
+    def rank(self):
+        return self.identities[-1][0]
+
+    def calls(self, name):
+        return [r for r in self.records if r.is_call and r.name == name]
+
+    def completions(self):
+        return [r for r in self.records if r.kind == COMPLETION]
+
+    def communicator(self, name):
+        """The one communicator with this name."""
+        (found,) = [c for c in self.communicators.values() if c.name == name]
+        return found
+
+
+def read_all(folder):
+    """{rank: RingFile} of all ring files below `folder`."""
+    files = [RingFile(p) for p in sorted(pathlib.Path(folder).rglob("fallback-*.ring"))]
+    return {f.rank: f for f in files if f.identities}

@@ -1,0 +1,52 @@
+// plugins/mpi/handle_map.h: look-ups, removal, growth, and readers beside a writer.
+#include "mpi/handle_map.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace aon::mpi {
+namespace {
+
+void* value_of(Handle handle) { return reinterpret_cast<void*>(handle * 2); }
+
+TEST(HandleMap, finds_what_was_put_and_not_what_was_taken) {
+  static SharedHandleMap map;
+  EXPECT_EQ(map.find(64), nullptr);
+  for (Handle h = 64; h < 64 + 5000 * 16; h += 16) ASSERT_TRUE(map.put(h, value_of(h)));
+  for (Handle h = 64; h < 64 + 5000 * 16; h += 32) EXPECT_EQ(map.take(h), value_of(h));
+  for (Handle h = 64; h < 64 + 5000 * 16; h += 16) {
+    EXPECT_EQ(map.find(h), (h - 64) % 32 == 0 ? nullptr : value_of(h));
+  }
+  EXPECT_EQ(map.take(64), nullptr);
+}
+
+TEST(HandleMap, a_handle_that_comes_back_has_its_new_value) {
+  static SharedHandleMap map;
+  for (Handle round = 1; round < 10'000; ++round) {
+    ASSERT_TRUE(map.put(4096, value_of(round)));
+    ASSERT_EQ(map.find(4096), value_of(round));
+    ASSERT_EQ(map.take(4096), value_of(round));
+    ASSERT_EQ(map.find(4096), nullptr);
+  }
+}
+
+TEST(HandleMap, readers_always_find_what_stays) {
+  static SharedHandleMap map;
+  for (Handle h = 16; h <= 160; h += 16) map.put(h, value_of(h));
+  std::atomic<bool> stops{false};
+  std::thread reader([&] {
+    while (!stops.load(std::memory_order_relaxed)) {
+      for (Handle h = 16; h <= 160; h += 16) ASSERT_EQ(map.find(h), value_of(h));
+    }
+  });
+  for (Handle h = 1600; h < 1600 + 20'000 * 16; h += 16) {
+    map.put(h, value_of(h));
+    if (h % 3 == 0) map.take(h);
+  }
+  stops.store(true, std::memory_order_relaxed);
+  reader.join();
+}
+
+}  // namespace
+}  // namespace aon::mpi

@@ -1,0 +1,120 @@
+// plugins/mpi/requests.h: numbers through the life of a handle, also when the handle comes back.
+#include "mpi/requests.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace aon::mpi {
+
+Abi abi;
+bool threads_are_concurrent = false;
+
+namespace {
+
+Writer g_writers[2];
+
+Request made(Handle handle, RequestKind kind = RequestKind::kSend) {
+  Request request = {};
+  request.handle = handle;
+  request.number = next_request_number();
+  request.kind = kind;
+  return request;
+}
+
+class Requests : public testing::Test {
+ protected:
+  void SetUp() override {
+    abi.request_shared = 0x10;
+    threads_are_concurrent = false;
+  }
+};
+
+TEST_F(Requests, are_taken_once_under_random_traffic) {
+  std::mt19937_64 random(1);
+  std::map<Handle, uint64_t> live;
+  Request out;
+  for (int i = 0; i < 200'000; ++i) {
+    const Handle handle = 0x1000 + random() % 3000 * 64;
+    const auto found = live.find(handle);
+    if (found == live.end()) {
+      const Request request = made(handle);
+      put_request(g_writers, request);
+      live[handle] = request.number;
+      continue;
+    }
+    ASSERT_TRUE(take_request(g_writers, handle, 0, &out));
+    ASSERT_EQ(out.number, found->second);
+    ASSERT_FALSE(take_request(g_writers, handle, 0, &out));
+    live.erase(found);
+  }
+  for (const auto& [handle, number] : live) {
+    ASSERT_TRUE(take_request(g_writers, handle, 0, &out));
+    ASSERT_EQ(out.number, number);
+  }
+}
+
+TEST_F(Requests, a_persistent_one_is_live_from_start_to_completion) {
+  Request request = made(0x500);
+  request.number = 0;
+  request.is_persistent = true;
+  put_request(g_writers, request);
+  Request out;
+  EXPECT_FALSE(take_request(g_writers, 0x500, 0, &out));
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(activate_request(0x500, &out));
+    const uint64_t number = out.number;
+    ASSERT_TRUE(take_request(g_writers, 0x500, 0, &out));
+    EXPECT_EQ(out.number, number);
+    EXPECT_FALSE(take_request(g_writers, 0x500, 0, &out));
+  }
+  EXPECT_TRUE(forget_request(g_writers, 0x500, &out));
+  EXPECT_FALSE(activate_request(0x500, &out));
+}
+
+TEST_F(Requests, many_share_one_handle) {
+  Request out;
+  uint64_t sum = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const Request request = made(0x10);
+    put_request(g_writers, request);
+    sum += request.number;
+  }
+  for (int i = 0; i < 3000; ++i) {
+    ASSERT_TRUE(take_request(g_writers, 0x10, 0, &out));
+    sum -= out.number;
+  }
+  EXPECT_EQ(sum, 0u);
+  EXPECT_FALSE(take_request(g_writers, 0x10, 0, &out));
+}
+
+TEST_F(Requests, of_a_shared_handle_are_taken_by_their_thread_first) {
+  threads_are_concurrent = true;
+  const Request first = made(0x10);
+  const Request second = made(0x10);
+  put_request(&g_writers[0], first);
+  put_request(&g_writers[1], second);
+  Request out;
+  ASSERT_TRUE(take_request(&g_writers[0], 0x10, kAnyShared, &out));
+  EXPECT_EQ(out.number, first.number);
+  ASSERT_TRUE(take_request(&g_writers[0], 0x10, kAnyShared, &out));
+  EXPECT_EQ(out.number, second.number);
+}
+
+TEST_F(Requests, a_handle_that_came_back_before_its_completion_was_told) {
+  threads_are_concurrent = true;
+  const Request first = made(0x700);
+  put_request(g_writers, first);
+  const uint64_t number = request_number(0x700);
+  const Request second = made(0x700);
+  put_request(g_writers, second);
+  Request out;
+  ASSERT_TRUE(take_request(g_writers, 0x700, number, &out));
+  EXPECT_EQ(out.number, first.number);
+  ASSERT_TRUE(take_request(g_writers, 0x700, second.number, &out));
+  EXPECT_EQ(out.number, second.number);
+}
+
+}  // namespace
+}  // namespace aon::mpi
