@@ -7,11 +7,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/agent/protocol.h"
 #include "core/runtime/process.h"
 #include "core/runtime/rank.h"
 
 namespace aon::runtime {
 namespace {
+
+constexpr int kFirstWaitMs = 10;  ///< of kAttachTimeoutMs, in aon_attach_begin()
 
 /// Outlives forks: the mapping is inherited, its content is wiped.
 std::atomic<Process*> g_process{nullptr};
@@ -61,7 +64,9 @@ bool open_ring(Process& p) {
   if (secure_getenv("AON_DISABLE") != nullptr) return false;
   if (!prepare_thread_exit()) return false;
   const char* socket_path = secure_getenv("AON_SOCKET");
-  if (socket_path != nullptr && open_agent_ring(p, socket_path)) return true;
+  // What was asked at the start of something slow has had its time; the rest is for the answer.
+  const int timeout_ms = agent::kAttachTimeoutMs - (p.asked_socket != 0 ? kFirstWaitMs : 0);
+  if (socket_path != nullptr && open_agent_ring(p, socket_path, timeout_ms, false)) return true;
   return open_fallback_ring(p);
 }
 
@@ -74,19 +79,29 @@ void prepare_definition_writer(Process& p) {
   w.slot->state.store(static_cast<uint32_t>(SlotState::kActive), std::memory_order_release);
 }
 
+/// The first half: kNone when the agent has not answered yet, or there is none.
+AttachState begin_to_attach(Process& p) {
+  const char* socket_path = secure_getenv("AON_SOCKET");
+  if (secure_getenv("AON_DISABLE") != nullptr || socket_path == nullptr) return AttachState::kNone;
+  if (!prepare_thread_exit()) return AttachState::kNone;
+  if (!open_agent_ring(p, socket_path, kFirstWaitMs, true)) return AttachState::kNone;
+  prepare_definition_writer(p);
+  return AttachState::kReady;
+}
+
 AttachState attach_process(Process& p) {
   if (!open_ring(p)) return AttachState::kOff;
   prepare_definition_writer(p);
   return AttachState::kReady;
 }
 
-/// The state after this thread tried to attach the process; kBusy when another one is at it.
-AttachState try_attach_process(Process& p) {
+/// The state after this thread tried `attach` on the process; kBusy when another one is at it.
+AttachState try_attach_process(Process& p, AttachState (*attach)(Process&)) {
   uint32_t state = p.state.load(std::memory_order_acquire);  // pairs with runtime:state
   if (state == static_cast<uint32_t>(AttachState::kNone) &&
       p.state.compare_exchange_strong(state, static_cast<uint32_t>(AttachState::kBusy),
                                       std::memory_order_acquire)) {  // pairs with runtime:state
-    state = static_cast<uint32_t>(attach_process(p));
+    state = static_cast<uint32_t>(attach(p));
     p.state.store(state, std::memory_order_seq_cst);  // pairs with runtime:state; see early_refused
   }
   return static_cast<AttachState>(state);
@@ -151,7 +166,8 @@ Writer* aon_attach() noexcept {
   Process* p = process();
   if (p == nullptr) p = allocate_process();
   Writer* w = nullptr;
-  const AttachState state = p != nullptr ? try_attach_process(*p) : AttachState::kOff;
+  const AttachState state =
+      p != nullptr ? try_attach_process(*p, attach_process) : AttachState::kOff;
   if (state == AttachState::kReady) {
     w = attach_thread(*p);
     count_early_refused(*p);
@@ -165,6 +181,18 @@ Writer* aon_attach() noexcept {
   }
   errno = saved_errno;
   return w;
+}
+
+bool aon_attach_begin() noexcept {
+  using namespace runtime;
+  const int saved_errno = errno;
+  SignalBlock block;
+  Process* p = process();
+  if (p == nullptr) p = allocate_process();
+  const bool is_ready =
+      p != nullptr && try_attach_process(*p, begin_to_attach) == AttachState::kReady;
+  errno = saved_errno;
+  return is_ready;
 }
 
 void aon_set_paused(bool paused) noexcept {

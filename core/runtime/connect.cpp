@@ -136,19 +136,30 @@ int move_up(int fd) {
 
 }  // namespace
 
-bool open_agent_ring(Process& p, const char* socket_path) {
-  const Deadline deadline(agent::kAttachTimeoutMs);
-  const int fd = connect_socket(socket_path, deadline);
-  if (fd < 0) return false;
+bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, bool may_ask_again) {
+  const Deadline deadline(timeout_ms);
+  int fd = p.asked_socket;
+  bool is_asked = fd != 0;
+  p.asked_socket = 0;
+  if (!is_asked) {
+    fd = connect_socket(socket_path, deadline);
+    if (fd < 0) return false;
+    fd = move_up(fd);
+    is_asked = send_hello(fd, deadline);
+  }
+  if (is_asked && may_ask_again && !wait_for(fd, POLLIN, deadline)) {
+    p.asked_socket = fd;
+    return false;
+  }
   agent::Welcome welcome = {};
-  const int ring = send_hello(fd, deadline) ? receive_welcome(fd, deadline, &welcome) : -1;
+  const int ring = is_asked ? receive_welcome(fd, deadline, &welcome) : -1;
   const bool ok = ring >= 0 && map_ring(p, ring, welcome);
   if (ring >= 0) close(ring);
   if (!ok) {
     close(fd);
     return false;
   }
-  p.socket = move_up(fd);
+  p.socket = fd;
   p.has_agent = true;
   return true;
 }

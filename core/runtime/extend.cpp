@@ -98,6 +98,15 @@ bool was_left(const char* dead, const char* now) {
   return (signal_stack.ss_flags & SS_ONSTACK) == 0;
 }
 
+/// Depth after frames that were left are taken off; what they left half-done is repaired.
+uint32_t unwind(Writer* w, const char* frame) {
+  uint32_t depth = w->depth;
+  while (depth > 0 && was_left(w->context[depth - 1].frame, frame)) {
+    repair_context(*process(), w, --depth);
+  }
+  return depth;
+}
+
 }  // namespace
 
 ChunkHeader* chunk_at(Process& p, uint32_t index) {
@@ -172,16 +181,33 @@ bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t bytes, bool c
   return true;
 }
 
-uint32_t aon_writer_unwind(Writer* w, const char* frame, bool counted) noexcept {
-  using namespace runtime;
-  uint32_t depth = w->depth;
-  while (depth > 0 && was_left(w->context[depth - 1].frame, frame)) {
-    repair_context(*process(), w, --depth);
+bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) noexcept {
+  const bool counted = is_counted(record->head.kind);
+  const uint32_t depth = runtime::unwind(w, frame);
+  if (depth >= kContexts) {
+    w->slot->stream[kContexts - 1].refused.fetch_add(counted ? 1 : 0, std::memory_order_relaxed);
+    return false;
   }
-  if (depth >= kContexts && counted) {
-    w->slot->stream[kContexts - 1].refused.fetch_add(1, std::memory_order_relaxed);
+  WriterContext& context = w->context[depth];
+  context.frame = frame;
+  compiler_barrier();
+  w->depth = depth + 1;
+  compiler_barrier();
+  const uint32_t bytes = record->head.slot_count * kSlotBytes;
+  bool ok = true;
+  if (static_cast<uint64_t>(context.end - context.cursor) < bytes) {
+    ok = aon_writer_extend(w, &context, bytes, counted, end_ticks(*record));
   }
-  return depth;
+  if (ok) {
+    memcpy(context.cursor, record, bytes);
+    context.cursor += bytes;
+    context.committed += bytes + (counted ? uint64_t{1} << 32 : 0);
+    context.chunk->committed.store(context.committed,
+                                   std::memory_order_release);  // pairs with ring:commit
+  }
+  compiler_barrier();
+  w->depth = depth;
+  return ok;
 }
 
 void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept {
@@ -193,30 +219,25 @@ void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept {
   }
 }
 
-void aon_writer_begin_nested(Writer* w, const char* frame, const OpenSpan* span,
-                             OpenCall* call) noexcept {
+uint64_t aon_writer_begin_nested(Writer* w, const char* frame, const OpenSpan* span) noexcept {
   aon_writer_unwind_spans(w, frame);
   const uint32_t depth = w->span_depth;
   w->span_depth = depth + 1;
-  *call = OpenCall{w, 0, depth, span->region};
-  if (depth >= kOpenSpans) {
-    call->start_ticks = ticks(w);
-    return;
-  }
+  if (depth >= kOpenSpans) return ticks(w);
   w->span_frame[depth] = frame;
   OpenSpan& open = w->slot->open[depth];
   open.region = span->region;
   open.communicator = span->communicator;
   open.peer_tag = span->peer_tag;
   open.bytes = span->bytes;
-  call->start_ticks = ticks(w);
-  open.start_ticks.store(call->start_ticks, std::memory_order_release);  // pairs with ring:open
+  const uint64_t start = ticks(w);
+  open.start_ticks.store(start, std::memory_order_release);  // pairs with ring:open
+  return start;
 }
 
-void aon_writer_finish_slow(const OpenCall* call, Record* record, uint32_t words,
+void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record, uint32_t words,
                             uint64_t duration) noexcept {
-  Writer* w = call->w;
-  if (call->depth != 0) record->head.flags |= kInsideSpan;
+  if (depth != 0) record->head.flags |= kInsideSpan;
   if (duration >> 32 != 0) {
     const uint8_t slots = static_cast<uint8_t>(1 + (words + 4) / 4);
     if (slots != record->head.slot_count) memset(&record->words[words], 0, 4 * sizeof(uint64_t));
@@ -225,11 +246,10 @@ void aon_writer_finish_slow(const OpenCall* call, Record* record, uint32_t words
     record->words[(slots - 1u) * 4 - 1] = duration;
   }
   aon_writer_put(w, record);
-  if (call->depth < kOpenSpans) {
-    w->slot->open[call->depth].start_ticks.store(
-        0, std::memory_order_release);  // pairs with ring:open
+  if (depth < kOpenSpans) {
+    w->slot->open[depth].start_ticks.store(0, std::memory_order_release);  // pairs with ring:open
   }
-  w->span_depth = call->depth;
+  w->span_depth = depth;
 }
 
 bool aon_writer_put(Writer* w, const Record* record) noexcept {

@@ -41,6 +41,7 @@ struct Process {
   char* chunks;
   int socket;
   bool has_agent;
+  int asked_socket;  ///< Hello is sent, Welcome not yet here; 0: none
 
   // Shared.
   std::atomic<uint32_t> state;          ///< AttachState
@@ -82,8 +83,9 @@ bool prepare_thread_exit();
 /// Ring of a process without an agent: a file of its own in the job directory. False: none.
 bool open_fallback_ring(Process& p);
 
-/// Ring from the agent behind `socket_path`. False: no answer in kAttachTimeoutMs.
-bool open_agent_ring(Process& p, const char* socket_path);
+/// Ring from the agent behind `socket_path`. False: no answer in `timeout_ms`; if `may_ask_again`,
+/// the connection is kept and the next call goes on with it.
+bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, bool may_ask_again);
 
 /// Lays `p` over a mapped ring of this geometry.
 void use_ring(Process& p, void* mapping, const RingGeometry& geometry);

@@ -99,29 +99,35 @@ extern AON_EXPORT __thread Writer* aon_thread_writer;
 /// otherwise.
 AON_EXPORT Writer* aon_attach() noexcept;
 
+/// First half of attaching, for a caller about to do something slow (MPI_Init): asks the agent, waits
+/// at most 10 ms, and leaves the answer to the first event after it when the agent is still busy.
+/// False: not attached yet.
+/// Thread: any.   Signal: never.   Cost: at most 10 ms, once.
+AON_EXPORT bool aon_attach_begin() noexcept;
+
 /// Gives `context` room for `bytes` (links a new chunk). False: pool full; a counted record is
 /// counted as refused.
 /// Thread: owner.   Signal: safe.   Cost: at most 1 us, no syscall.
 AON_EXPORT bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t bytes, bool counted,
                                   uint64_t ticks) noexcept;
 
-/// Depth after frames that were left by longjmp or an exception are taken off; what they left
-/// half-done is repaired. kContexts: no context is free, the record is refused (and counted here if
-/// `counted`).
-/// Cost: one syscall (sigaltstack), only when an emit was interrupted.
-AON_EXPORT uint32_t aon_writer_unwind(Writer* w, const char* frame, bool counted) noexcept;
-
 /// Takes off the calls that were left by longjmp or an exception, seen from `frame`: sets
 /// span_depth to the number of those that still run and clears the slots of the others.
 AON_EXPORT void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept;
 
-/// begin_call() inside another call, or after one that was left by longjmp.
+/// begin_call() inside another call, or after one that was left by longjmp. Returns the start; the
+/// depth of the call is then span_depth - 1.
 /// Thread: owner.   Signal: safe.   Cost: one syscall (sigaltstack).
-AON_EXPORT void aon_writer_begin_nested(Writer* w, const char* frame, const OpenSpan* span,
-                                        OpenCall* call) noexcept;
+AON_EXPORT uint64_t aon_writer_begin_nested(Writer* w, const char* frame,
+                                            const OpenSpan* span) noexcept;
+
+/// emit() from a signal handler inside another one, or after one that was left by longjmp. `frame`
+/// is that of the emit.
+/// Thread: owner.   Signal: safe.   Cost: one syscall (sigaltstack).
+AON_EXPORT bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) noexcept;
 
 /// finish_call() of a nested or very long call: adds kInsideSpan, or the wide duration.
-AON_EXPORT void aon_writer_finish_slow(const OpenCall* call, Record* record, uint32_t words,
+AON_EXPORT void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record, uint32_t words,
                                        uint64_t duration) noexcept;
 
 /// Writes a record that was built elsewhere; what is not on the fast path.
@@ -249,15 +255,15 @@ template <class Fill>
 [[gnu::always_inline]] inline bool emit(Writer* w, uint32_t slots, bool counted, uint64_t now,
                                         Fill fill) {
   const char* frame = current_frame();
-  uint32_t depth = w->depth;
-  if (AON_UNLIKELY(depth != 0)) {
-    depth = aon_writer_unwind(w, frame, counted);
-    if (depth >= kContexts) return false;
+  if (AON_UNLIKELY(w->depth != 0)) {
+    Record record;
+    fill(reinterpret_cast<char*>(&record));
+    return aon_writer_put_nested(w, frame, &record);
   }
-  WriterContext& context = w->context[depth];
+  WriterContext& context = w->context[0];
   context.frame = frame;
   compiler_barrier();
-  w->depth = depth + 1;
+  w->depth = 1;
   compiler_barrier();
   const uint32_t bytes = slots * kSlotBytes;
   bool ok = true;
@@ -272,7 +278,7 @@ template <class Fill>
                                    std::memory_order_release);  // pairs with ring:commit
   }
   compiler_barrier();
-  w->depth = depth;
+  w->depth = 0;
   return ok;
 }
 
@@ -284,9 +290,8 @@ template <class Fill>
   const char* frame = current_frame();
   if (AON_UNLIKELY(w->span_depth != 0)) {
     const OpenSpan span = {0, region, communicator, peer_tag, bytes};
-    OpenCall nested;
-    aon_writer_begin_nested(w, frame, &span, &nested);
-    return nested;
+    const uint64_t nested_start = aon_writer_begin_nested(w, frame, &span);
+    return OpenCall{w, nested_start, w->span_depth - 1, region};
   }
   w->span_frame[0] = frame;
   w->span_depth = 1;
@@ -327,7 +332,7 @@ template <uint32_t kWords>
   if (AON_UNLIKELY((duration >> 32 | call.depth) != 0)) {
     Record record;
     build(&record.head);
-    aon_writer_finish_slow(&call, &record, kWords, duration);
+    aon_writer_finish_slow(w, call.depth, &record, kWords, duration);
     return;
   }
   emit(w, kSlots, is_counted(kind), end,
