@@ -3,6 +3,7 @@ import os
 import signal
 import socket
 import stat
+import time
 import unittest
 
 from fault_test import FaultCase, agent_pids, ledger, run
@@ -70,6 +71,7 @@ class Finalize(FaultCase):
         self.assertIn(socket.gethostname(), refused.stderr)
         self.assertIn(str(agent_pids(self.output)[0]), refused.stderr)
         self.assertFalse((self.output / "aon.json").exists())
+        time.sleep(1.5)  # a block is sealed after a second at the latest
         shown = run(["aon", "finalize", "--snapshot", self.output])
         self.assert_exit(shown)
         self.assert_law(ledger(self.output))

@@ -1,4 +1,5 @@
 """Storage that ends: a full disk, a full /dev/shm, few descriptors, little address space."""
+import contextlib
 import os
 import subprocess
 import unittest
@@ -38,13 +39,11 @@ class SmallDisk(FaultCase):
     @needs_root
     def test_disk_that_is_full_from_the_start(self):
         place = self.mount("64k")
-        with open(place / "ballast", "wb") as file:
-            try:
-                while True:
-                    file.write(bytes(4096))
-                    file.flush()
-            except OSError:
-                pass
+        ballast = os.open(place / "ballast", os.O_WRONLY | os.O_CREAT)
+        with contextlib.suppress(OSError):
+            while True:
+                os.write(ballast, bytes(4096))
+        os.close(ballast)
         process = run(["aon-run", "-o", place / "job", "--wait", 2, "echo", "ran"])
         self.assert_exit(process)
         self.assertEqual(process.stdout, "ran\n")

@@ -27,7 +27,7 @@ static int rank;
 static void map_count(const char* folder) {
   char path[4096];
   snprintf(path, sizeof(path), "%s/count.%d", folder, rank);
-  const int fd = open(path, O_RDWR | O_CREAT, 0600);
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
   if (fd < 0 || ftruncate(fd, 4096) != 0) exit(99);
   count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (count == MAP_FAILED) exit(99);
