@@ -10,7 +10,7 @@ import sys
 import unittest
 
 import readers
-from aon_test import BUILD, PYTHON, SOURCE, TestCase, environment, ledger, mpirun, profile
+from aon_test import BUILD, PYTHON, SOURCE, TestCase, environment, ledger, mpirun, profile, run
 
 PROGRAMS = SOURCE / "tests" / "e2e" / "programs"
 
@@ -27,9 +27,7 @@ class Program:
 
 
 CASES = {
-    "heat2d": Program(
-        4, [BUILD / "bin" / "heat2d", "--size", "64", "--steps", "40", "--slow-rank", "2"]
-    ),
+    "heat2d": Program(4, [BUILD / "bin" / "heat2d", "--size", "64", "--steps", "40"]),
     "ring": Program(
         4,
         [PYTHON, "-m", "mpi4py.bench", "ringtest", "-n", "64", "-l", "20"],
@@ -66,10 +64,15 @@ class Profiled(TestCase):
         cls.shared = case.folder
         cls.plain = cls._run("plain", lambda cwd, *a: mpirun(*a, cwd=cwd))
         cls.output = cls.shared / "job"
-        count_env = environment(**cls._counter_environment())
+        cls.counts = cls.shared / "counts"
+        cls.counts.mkdir()
+        behind = f"LD_PRELOAD={BUILD}/lib/libaon-mpi.so:{cls._build_counter()}"
+        env = environment(PMPI_COUNT=cls.counts)
         cls.profiled = cls._run(
             "profiled",
-            lambda cwd, n, *a: profile(n, cls.output, *a, cwd=cwd, env=count_env),
+            lambda cwd, n, *command: profile(
+                n, cls.output, "env", behind, *command, cwd=cwd, env=env
+            ),
         )
 
     @classmethod
@@ -81,11 +84,14 @@ class Profiled(TestCase):
         return start(cwd, cls.program.rank_count, *cls.program.command)
 
     @classmethod
-    def _counter_environment(cls):
-        """The independent counter of MPI calls, preloaded below AON."""
-        cls.counts = cls.shared / "counts"
-        cls.counts.mkdir()
-        return {"LD_PRELOAD": BUILD / "lib" / "libpmpi_count.so", "PMPI_COUNT_DIR": cls.counts}
+    def _build_counter(cls):
+        """The independent counter of MPI calls. It calls PMPI_..., so it must stand behind AON."""
+        source, library = cls.shared / "pmpi_count.c", cls.shared / "libpmpi_count.so"
+        case = TestCase()
+        maker = SOURCE / "tests" / "e2e" / "mpi" / "make_counter.py"
+        case.assert_exit(run([PYTHON, maker, "mpicc", source]))
+        case.assert_exit(run(["mpicc", "-shared", "-fPIC", "-O1", "-w", source, "-o", library]))
+        return library
 
     def result(self, name, process):
         """What the program said, without the lines that hold times."""
@@ -132,11 +138,11 @@ class Profiled(TestCase):
         self.assertEqual({name: ours.get(name, 0) for name in independent}, independent)
 
     def independent_counts(self):
-        """{call: count} over all ranks, from the counter's files of lines `MPI_Name count`."""
+        """{call: count} over all ranks, from the counter's lines `NAME CALLS BYTES`."""
         total = {}
         for file in self.counts.iterdir():
             for line in file.read_text().splitlines():
-                name, count = line.split()
+                name, count, _ = line.split()
                 total[name] = total.get(name, 0) + int(count)
         return {name: count for name, count in total.items() if count > 0}
 
