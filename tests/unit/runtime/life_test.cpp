@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "tests/unit/runtime/child.h"
@@ -42,19 +43,24 @@ void expect_complete(const std::vector<uint64_t>& sequence, uint64_t count) {
 }
 
 /// Runs `name` to its end and checks the law: emitted = taken + refused, by the program's own count.
+/// On a busy machine the agent may answer after the time that an attach has; then it runs again.
 struct WholeRun {
   explicit WholeRun(const std::string& name, const FakeAgentOptions& options = {},
-                    Environment more = {})
-      : agent(options), child({LIFE_CHILD, name}, environment(agent, std::move(more))) {
-    code = child.wait();
-    taken = agent.finish(child.pid());
-    if (child.number_behind("emitted") >= 0) {
+                    const Environment& more = {})
+      : agent(options) {
+    for (int attempt = 0; attempt < 20 && taken.slots_used <= kMainThreadSlot; ++attempt) {
+      child = std::make_unique<Child>(std::vector<std::string>{LIFE_CHILD, name},
+                                      environment(agent, more));
+      code = child->wait();
+      taken = agent.finish(child->pid());
+    }
+    if (child->number_behind("emitted") >= 0) {
       EXPECT_EQ(taken.counted() + taken.refused(),
-                static_cast<uint64_t>(child.number_behind("emitted")));
+                static_cast<uint64_t>(child->number_behind("emitted")));
     }
   }
   FakeAgent agent;
-  Child child;
+  std::unique_ptr<Child> child;
   int code = -1;
   TakenProcess taken;
 };
@@ -62,11 +68,11 @@ struct WholeRun {
 TEST(Life, one_event_arrives_in_the_main_threads_slot) {
   WholeRun run("exit");
   EXPECT_EQ(run.code, 0);
-  EXPECT_EQ(run.taken.hello.pid, run.child.pid());
+  EXPECT_EQ(run.taken.hello.pid, run.child->pid());
   const auto records = run.taken.streams[{kMainThreadSlot, 0}].records();
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[0].head.kind, RecordKind::kThread);
-  EXPECT_EQ(records[0].head.id, static_cast<uint32_t>(run.child.pid()));
+  EXPECT_EQ(records[0].head.id, static_cast<uint32_t>(run.child->pid()));
   EXPECT_EQ(records[0].head.a32, 1u);
   EXPECT_TRUE(is_whole(records[1]));
 }
@@ -104,19 +110,17 @@ TEST_P(Forks, make_a_new_process_and_leave_the_parents_stream_alone) {
   EXPECT_EQ(run.code, 0);
   expect_complete(numbers(run.taken)[0], 2);
   const TakenProcess child =
-      run.agent.finish(static_cast<int32_t>(run.child.number_behind(GetParam())));
+      run.agent.finish(static_cast<int32_t>(run.child->number_behind(GetParam())));
   EXPECT_EQ(child.counted(), 1u);  // it attached for itself, at its first event
-  EXPECT_THAT(run.child.output(), testing::HasSubstr(" 10\n"));
+  EXPECT_THAT(run.child->output(), testing::HasSubstr(" 10\n"));
 }
 INSTANTIATE_TEST_SUITE_P(Life, Forks, testing::Values("fork", "clone"),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(Life, a_vforked_child_writes_for_its_parent_which_goes_on) {
-  FakeAgent agent;
-  Child child({LIFE_CHILD, "vfork"}, environment(agent));
-  EXPECT_EQ(child.wait(), 0);
-  const TakenProcess taken = agent.finish(child.pid());
-  expect_complete(numbers(taken)[0], 3);
+  WholeRun run("vfork");
+  EXPECT_EQ(run.code, 0);
+  expect_complete(numbers(run.taken)[0], 3);
 }
 
 TEST(Life, exec_begins_a_new_process_with_the_same_pid) {
@@ -135,9 +139,9 @@ TEST_P(Signals, in_the_middle_of_an_event_lose_nothing) {
   EXPECT_EQ(run.taken.refused(), 0u);
   auto sequences = numbers(run.taken);
   expect_complete(sequences[0], sequences[0].size());
-  EXPECT_GT(run.child.number_behind("handler"), 100);
+  EXPECT_GT(run.child->number_behind("handler"), 100);
   std::set<uint64_t> handled(sequences[3].begin(), sequences[3].end());
-  EXPECT_EQ(handled.size(), static_cast<size_t>(run.child.number_behind("handler")));
+  EXPECT_EQ(handled.size(), static_cast<size_t>(run.child->number_behind("handler")));
 }
 INSTANTIATE_TEST_SUITE_P(Life, Signals, testing::Values("signals", "signals_on_stack"),
                          [](const auto& one) { return std::string(one.param); });
@@ -148,7 +152,7 @@ TEST_P(Jumps, out_of_an_event_neither_tear_a_record_nor_silence_the_thread) {
   EXPECT_EQ(run.code, 0);
   unsigned long long jumps = 0, started = 0, returned = 0, refused = 0;
   unsigned depth = 9;
-  sscanf(run.child.output().c_str(), "jumps %llu started %llu returned %llu refused %llu depth %u",
+  sscanf(run.child->output().c_str(), "jumps %llu started %llu returned %llu refused %llu depth %u",
          &jumps, &started, &returned, &refused, &depth);
   EXPECT_EQ(refused, 0u);
   const std::vector<uint64_t> sequence = numbers(run.taken)[0];
