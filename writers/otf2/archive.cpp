@@ -1,6 +1,8 @@
 #include "writers/otf2/archive.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdarg>
 #include <cstdlib>
 
@@ -8,31 +10,35 @@ namespace aon::writers::otf2 {
 namespace {
 
 constexpr uint64_t kEventChunkBytes = OTF2_CHUNK_SIZE_MIN;
-constexpr uint64_t kDefinitionChunkBytes = OTF2_CHUNK_SIZE_DEFINITIONS_DEFAULT;
 constexpr size_t kEventChunks = 2;
 constexpr size_t kMaxChunks = 64;
+constexpr size_t kMaxPooledChunks = 8;
 
 /// Chunks of one OTF2 buffer. When no further chunk is given OTF2 writes the buffer out and frees
 /// all of them.
 struct Chunks {
   std::array<void*, kMaxChunks> chunk;
   size_t count = 0;
+  uint64_t chunk_bytes = 0;
 };
 
-void* allocate(void*, OTF2_FileType type, OTF2_LocationRef, void** buffer, uint64_t bytes) {
+void* allocate(void* pool, OTF2_FileType type, OTF2_LocationRef, void** buffer, uint64_t bytes) {
   if (*buffer == nullptr) *buffer = new Chunks;
   auto* chunks = static_cast<Chunks*>(*buffer);
   const size_t limit = type == OTF2_FILETYPE_EVENTS ? kEventChunks : kMaxChunks;
   if (chunks->count >= limit) return nullptr;
-  void* memory = std::malloc(bytes);
+  void* memory = static_cast<ChunkPool*>(pool)->take(bytes);
   if (memory != nullptr) chunks->chunk[chunks->count++] = memory;
+  chunks->chunk_bytes = bytes;
   return memory;
 }
 
-void free_all(void*, OTF2_FileType, OTF2_LocationRef, void** buffer, bool final) {
+void free_all(void* pool, OTF2_FileType, OTF2_LocationRef, void** buffer, bool final) {
   auto* chunks = static_cast<Chunks*>(*buffer);
   if (chunks == nullptr) return;
-  for (size_t i = 0; i < chunks->count; ++i) std::free(chunks->chunk[i]);
+  for (size_t i = 0; i < chunks->count; ++i) {
+    static_cast<ChunkPool*>(pool)->give(chunks->chunk[i], chunks->chunk_bytes);
+  }
   chunks->count = 0;
   if (!final) return;
   delete chunks;
@@ -55,21 +61,49 @@ OTF2_ErrorCode stay_silent(void*, const char*, uint64_t, const char*, OTF2_Error
 
 }  // namespace
 
+ChunkPool::~ChunkPool() {
+  for (const Chunk& chunk : free_) std::free(chunk.memory);
+}
+
+void* ChunkPool::take(uint64_t bytes) {
+  for (Chunk& chunk : free_) {
+    if (chunk.bytes != bytes) continue;
+    void* memory = chunk.memory;
+    chunk = free_.back();
+    free_.pop_back();
+    return memory;
+  }
+  return std::malloc(bytes);
+}
+
+void ChunkPool::give(void* memory, uint64_t bytes) {
+  if (free_.size() < kMaxPooledChunks) {
+    free_.push_back({memory, bytes});
+  } else {
+    std::free(memory);
+  }
+}
+
 Status check(OTF2_ErrorCode code, const std::string& what) {
   if (code == OTF2_SUCCESS) return {};
   return Error{Code::kIo, "OTF2 archive: cannot " + what + ": " + OTF2_Error_GetName(code) + " (" +
                               OTF2_Error_GetDescription(code) + ")"};
 }
 
-Result<ArchiveHandle> create_archive(const std::filesystem::path& folder) {
+Result<ArchiveHandle> create_archive(const std::filesystem::path& folder,
+                                     uint64_t largest_definition_bytes) {
   OTF2_Error_RegisterCallback(stay_silent, nullptr);
-  ArchiveHandle archive(OTF2_Archive_Open(folder.c_str(), "traces", OTF2_FILEMODE_WRITE,
-                                          kEventChunkBytes, kDefinitionChunkBytes,
-                                          OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE));
+  const uint64_t definition_chunk_bytes = std::clamp<uint64_t>(
+      std::bit_ceil(2 * largest_definition_bytes), OTF2_CHUNK_SIZE_MIN, OTF2_CHUNK_SIZE_MAX);
+  ArchiveHandle archive(
+      OTF2_Archive_Open(folder.c_str(), "traces", OTF2_FILEMODE_WRITE, kEventChunkBytes,
+                        definition_chunk_bytes, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE),
+      ArchiveCloser{std::make_unique<ChunkPool>()});
   if (!archive) {
     return Error{Code::kIo, "OTF2 archive: cannot create " + (folder / "traces.otf2").string()};
   }
-  OTF2_ErrorCode code = OTF2_Archive_SetMemoryCallbacks(archive.get(), &kMemoryCallbacks, nullptr);
+  OTF2_ErrorCode code = OTF2_Archive_SetMemoryCallbacks(archive.get(), &kMemoryCallbacks,
+                                                        archive.get_deleter().pool.get());
   if (code == OTF2_SUCCESS) {
     code = OTF2_Archive_SetFlushCallbacks(archive.get(), &kFlushCallbacks, nullptr);
   }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/result.h"
 
@@ -15,12 +16,34 @@ namespace aon::writers::otf2 {
 /// Ok, or an error that names `what` and OTF2's reason.
 Status check(OTF2_ErrorCode code, const std::string& what);
 
+/// Memory for OTF2's buffers. Chunks are kept for the next location: fresh ones would cost a page
+/// fault per 4 KiB and location.
+class ChunkPool {
+ public:
+  ChunkPool() = default;
+  ChunkPool(const ChunkPool&) = delete;
+  ChunkPool& operator=(const ChunkPool&) = delete;
+  ~ChunkPool();
+  void* take(uint64_t bytes);
+  void give(void* memory, uint64_t bytes);
+
+ private:
+  struct Chunk {
+    void* memory;
+    uint64_t bytes;
+  };
+  std::vector<Chunk> free_;
+};
+
 struct ArchiveCloser {
+  std::unique_ptr<ChunkPool> pool;
   void operator()(OTF2_Archive* archive) const { OTF2_Archive_Close(archive); }
 };
 using ArchiveHandle = std::unique_ptr<OTF2_Archive, ArchiveCloser>;
 
 /// Creates the archive `folder`/traces with serial callbacks and buffers of at most two chunks.
-Result<ArchiveHandle> create_archive(const std::filesystem::path& folder);
+/// `largest_definition_bytes` must fit into one chunk of definitions.
+Result<ArchiveHandle> create_archive(const std::filesystem::path& folder,
+                                     uint64_t largest_definition_bytes);
 
 }  // namespace aon::writers::otf2

@@ -15,6 +15,8 @@ namespace {
 
 using otf2::check;
 
+constexpr uint64_t kTextBytes = 65536;  ///< of the longest name or binding
+
 class Otf2Writer final : public Writer {
  public:
   explicit Otf2Writer(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -43,7 +45,9 @@ class Otf2Writer final : public Writer {
 
 Status Otf2Writer::begin(const Model& model) {
   model_ = &model;
-  Result<otf2::ArchiveHandle> archive = otf2::create_archive(folder_);
+  // The largest definition is a group of all locations or of all regions: a number each.
+  const uint64_t members = std::max(model.groups.size(), model.regions.size());
+  Result<otf2::ArchiveHandle> archive = otf2::create_archive(folder_, 10 * members + kTextBytes);
   if (!archive) return archive.error();
   archive_ = std::move(archive).value();
   return check(OTF2_Archive_OpenEvtFiles(archive_.get()), "create the folder of event files");
