@@ -20,8 +20,8 @@ struct TscSuitability {
   std::string reason;
 };
 
-/// Needs constant_tsc and nonstop_tsc in /proc/cpuinfo and `tsc` as the kernel's clock source, which
-/// is its verdict on counters that are synchronised and stable. A guest's kvm-clock is derived from
+/// Needs constant_tsc and nonstop_tsc in /proc/cpuinfo and `tsc` as the kernel's clock source, its
+/// verdict on counters that are synchronised and stable. A guest's kvm-clock is derived from
 /// the TSC and is accepted when the kernel has not marked the TSC unstable.
 TscSuitability probe_tsc();
 

@@ -19,8 +19,8 @@
 ///     duration:   the field, as a start without zigzag
 ///     value:      zigzag varint delta to the field in the last record of the shape, in the order
 ///                 of the mask's bits: 0 a32, 1 a64, 2 + w word w. a32 and each half of a word that
-///                 packs a pair (record.h; low half first) count as 32-bit numbers. Eight zero bytes
-///                 stand behind the last one.
+///                 packs a pair (record.h; low half first) count as 32-bit numbers. Eight zero
+///                 bytes stand behind the last one.
 ///
 /// Thread: an encoder or decoder belongs to one thread and is reused for any number of blocks.
 /// Cost: encode about 10 ns per record, decode about 20 ns; memory bounded by kMaxBlockRecords.
