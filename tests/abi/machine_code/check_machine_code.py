@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+"""The cost claim as a check on generated code.
+
+    check_machine_code.py libaon.so WRAPPERS.so      (tests/bench/hotpath/wrappers.cpp)
+
+1. What is preloaded imports no __tls_get_addr and needs nothing but libc, the loader and libaon.so.
+2. The fast path of a wrapper, from its entry to its return when all goes well, has no lock prefix,
+   no fence, and no call but the one to the real function.
+3. A call that is only counted or paused reaches the real function without a frame: by a jump.
+"""
+import re
+import subprocess
+import sys
+
+ALLOWED_LIBRARIES = re.compile(r"^(libc\.so\.6|ld-linux.*|libaon\.so)$")
+FORBIDDEN = re.compile(r"^(lock |xchg .*\(|mfence|lfence|sfence|syscall)")
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def check_imports(library):
+    """Errors of a library's dynamic section."""
+    errors = []
+    if "__tls_get_addr" in output_of("nm", "-D", library):
+        errors.append(f"{library} calls __tls_get_addr: build it with -ftls-model=initial-exec")
+    for name in re.findall(r"\(NEEDED\).*\[(.*)\]", output_of("readelf", "-d", library)):
+        if not ALLOWED_LIBRARIES.match(name):
+            errors.append(f"{library} needs {name}: application code links libc and libaon only")
+    return errors
+
+
+def functions(library):
+    """{demangled name: [(address, instruction)]} of the whole library."""
+    found, current = {}, None
+    text = output_of("objdump", "-d", "-C", "--no-show-raw-insn", library)
+    for line in text.splitlines():
+        head = re.match(r"^[0-9a-f]+ <(.*)>:$", line)
+        if head:
+            current = found.setdefault(head[1], [])
+            continue
+        body = re.match(r"^\s+([0-9a-f]+):\s+(.*?)\s*(#.*)?$", line)
+        if body and current is not None:
+            current.append((int(body[1], 16), body[2]))
+    return found
+
+
+def fast_path(code):
+    """The instructions from the entry to the first return, conditional jumps not taken. Slow paths
+    are laid out behind it: that is what AON_UNLIKELY is for."""
+    index = {address: i for i, (address, _) in enumerate(code)}
+    path, at = [], 0
+    while at < len(code) and len(path) < 1000:
+        text = code[at][1]
+        path.append(text)
+        if text.startswith("ret"):
+            break
+        jump = re.match(r"jmp\s+([0-9a-f]+)", text)
+        if jump:
+            if int(jump[1], 16) not in index:
+                break  # to another function
+            at = index[int(jump[1], 16)]
+        elif text.startswith("jmp"):
+            break  # through a pointer
+        else:
+            at += 1
+    return path
+
+
+def check_recorded(name, code):
+    path = fast_path(code)
+    errors = [f"{name}: `{text}` on the fast path" for text in path if FORBIDDEN.match(text)]
+    calls = [text for text in path if text.startswith("call")]
+    direct = [text for text in calls if "*" not in text]
+    if direct:
+        errors.append(f"{name}: calls {direct} on the fast path")
+    if len(calls) != (0 if "event" in name else 1):
+        errors.append(f"{name}: {len(calls)} calls on the fast path: {calls}")
+    clocks = sum(text.startswith("rdtsc") for text in path)
+    if clocks != (1 if "event" in name else 2):
+        errors.append(f"{name}: reads the clock {clocks} times")
+    if len(path) > 130:
+        errors.append(f"{name}: {len(path)} instructions on the fast path")
+    print(f"{name}: {len(path)} instructions, {clocks} clock reads")
+    return errors
+
+
+def check_forwarded(name, code):
+    path = fast_path(code)
+    errors = [f"{name}: `{text}`" for text in path if FORBIDDEN.match(text)]
+    errors += [f"{name}: `{text}`" for text in path if text.startswith(("call", "rdtsc"))]
+    if not path[-1].startswith("jmp"):
+        errors.append(f"{name}: ends with `{path[-1]}`, not with a jump to the real function")
+    print(f"{name}: {len(path)} instructions")
+    return errors
+
+
+def main():
+    libaon, wrappers = sys.argv[1:3]
+    errors = check_imports(libaon) + check_imports(wrappers)
+    code = functions(wrappers)
+    full = [n for n in code if "record_full<" in n and "kRecorded" in n]
+    if len(full) != 1:
+        sys.exit(f"record_full of the recorded wrapper is not there once: {full}")
+    errors += check_recorded(full[0], code[full[0]])
+    errors += check_recorded("hotpath_event", code["hotpath_event"])
+    for name in ("hotpath_counted", "hotpath_paused"):
+        errors += check_forwarded(name, code[name])
+    for error in errors:
+        print(f"error: {error}")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
