@@ -16,7 +16,10 @@ import templates
 POLL_PERIOD = 64
 MAX_SITES = 504  # kMaxCounters of aon/ring.h: every MPI function can be counted
 
-_ROW = re.compile(r"(?P<kind>\w+)(?P<fields>(?: \w+=\S+)*): (?P<result>\w+) (?P<name>MPI_\w+)\((?P<arguments>.*)\)$")
+_ROW = re.compile(
+    r"(?P<kind>\w+)(?P<fields>(?: \w+=\S+)*): "
+    r"(?P<result>\w+) (?P<name>MPI_\w+)\((?P<arguments>.*)\)$"
+)
 _SCALARS = {"int", "double", "char", "void"}
 _WORDS = {"MPI_Aint": "int64_t", "MPI_Offset": "int64_t", "MPI_Count": "int64_t", "MPI_Fint": "int"}
 
@@ -84,7 +87,7 @@ def wrapper_type(mpi_type, is_pointer):
 
 def parse_argument(text):
     """`const MPI_Datatype sendtypes[]` -> Argument("sendtypes", "const void*")"""
-    match = re.fullmatch(r"(const )?(\w+)(\**) ?(\w+)((?:\[\d*\])*)", text)
+    match = re.fullmatch(r"(const )?(\w+)(\**) (\w+)((?:\[\d*\])*)", text)
     if not match:
         raise TableError(f"cannot read the argument '{text}'")
     const, base, stars, name, brackets = match.groups()

@@ -54,7 +54,9 @@ class Table(unittest.TestCase):
 
     def test_prototypes_are_those_of_the_header(self):
         """A second declaration with other types is an error of the compiler."""
-        text = "#include <mpi.h>\n" + "".join(f.prototype + ";\n" for f in self.functions)
+        text = "#include <mpi.h>\ntypedef MPI_Comm_errhandler_function MPI_Handler_function;\n"
+        for function in self.functions:  # functions that MPI-3 removed are macros now
+            text += f"#undef {function.name}\n{function.prototype};\n"
         self.assertEqual(compile_text(text), "")
 
     def test_no_function_is_missing(self):
