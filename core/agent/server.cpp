@@ -16,7 +16,7 @@
 namespace aon::agent {
 namespace {
 
-enum EventKind : uint32_t { kListener = 0, kProcess, kPidfd, kRegistered, kConnection };
+enum EventKind : uint32_t { kListener = 0, kProcess, kPidfd, kRegistered, kConnection, kSignal };
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kStatusWaitNs = 200 * kMs;     ///< for somebody to reap it, or for an exec
@@ -55,6 +55,8 @@ void Server::watch(int fd, uint32_t kind, uint32_t number, uint32_t events) {
     AON_LOG_ERROR("epoll: %s", strerror(errno));
 }
 
+void Server::watch_signals(int signal_fd) { watch(signal_fd, kSignal, 0, EPOLLIN | EPOLLET); }
+
 void Server::adopt(const std::vector<Kept>& kept) {
   for (const Kept& one : kept) {
     std::vector<UniqueFd> copies;
@@ -92,9 +94,11 @@ void Server::poll(int timeout_ms) {
     const auto kind = static_cast<uint32_t>(events[i].data.u64 >> 32);
     const auto number = static_cast<uint32_t>(events[i].data.u64);
     if (kind == kListener) accept_all();
-    if (kind == kProcess || kind == kPidfd) end_process(number);
+    if (kind == kProcess) connection_gone(number);
+    if (kind == kPidfd) end_process(number);
     if (kind == kRegistered) registered_gone(number);
     if (kind == kConnection) receive(number);
+    if (kind == kSignal) has_signal_ = true;
   }
 }
 
@@ -165,6 +169,7 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
   ProcessCell& cell = state_->process(index);
   cell.process = header.first_process + index;
   cell.pid = peer.pid != 0 ? peer.pid : hello.pid;
+  end_earlier_images(cell.pid);
   cell.rank = hello.rank;
   cell.world_size = hello.world_size;
   cell.exit_code = -1;
@@ -242,6 +247,28 @@ void Server::registered_gone(uint32_t index) {
   state_->header().registered[index].is_gone = 1;
   keeper_->drop(KeepKind::kRegistered, index);
   last_event_ns_ = monotonic_ns();
+}
+
+/// A hang-up is the end of a process only where no pidfd tells it: a program may close descriptors
+/// that are not its own and go on recording.
+void Server::connection_gone(uint32_t cell_index) {
+  const auto it = processes_.find(cell_index);
+  if (it == processes_.end() || it->second.ended_ns != 0) return;
+  Process& process = it->second;
+  if (!process.pidfd || proc::has_ended(process.pidfd.get())) {
+    end_process(cell_index);
+    return;
+  }
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
+}
+
+/// A pid that says Hello again has exec()ed: its earlier image has ended.
+void Server::end_earlier_images(int32_t pid) {
+  std::vector<uint32_t> earlier;
+  for (const auto& [cell, process] : processes_) {
+    if (process.ended_ns == 0 && state_->process(cell).pid == pid) earlier.push_back(cell);
+  }
+  for (const uint32_t cell : earlier) end_process(cell);
 }
 
 void Server::end_process(uint32_t cell_index) {

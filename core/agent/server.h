@@ -1,7 +1,7 @@
 /// Who takes part in the launch: accepts connections, gives processes their rings, follows
 /// registered pids, sees the end of each process and of the launch.
 ///
-///     process:  connection --Hello--> kAttached --pidfd or hang-up--> kEnded --drained--> kDrained
+///     process:  connection --Hello--> kAttached --pidfd, exec()--> kEnded --drained--> kDrained
 ///     aon-run:  connection --Register(pid)--> pid watched until it is gone
 ///               connection --Wait--> kept until the files are complete (the keeper answers)
 ///
@@ -43,7 +43,11 @@ class Server {
   /// Takes over what the keeper holds from an earlier worker.
   void adopt(const std::vector<Kept>& kept);
 
-  /// Handles what happened; waits at most `timeout_ms` for it. `signal_fd` readable: a signal.
+  /// Wakes poll() when a signal is pending on `signal_fd`.
+  void watch_signals(int signal_fd);
+  bool has_signal() const noexcept { return has_signal_; }
+
+  /// Handles what happened; waits at most `timeout_ms` for it.
   void poll(int timeout_ms);
   /// Moves ended processes on: drains them, finds their exit status.
   void advance(uint64_t now_ns);
@@ -52,7 +56,6 @@ class Server {
 
   bool is_over(uint64_t now_ns) const;
   bool has_live_processes() const noexcept { return !processes_.empty(); }
-  int epoll_fd() const noexcept { return epoll_.get(); }
 
  private:
   struct Process {
@@ -77,6 +80,8 @@ class Server {
   void register_pid(const Register& message);
   void add_registered(uint32_t index, UniqueFd pidfd);
   void registered_gone(uint32_t index);
+  void connection_gone(uint32_t cell);
+  void end_earlier_images(int32_t pid);
   void end_process(uint32_t cell);
   bool find_status(Process& process, uint64_t now_ns);
   void avoid_cores_of(int32_t pid);
@@ -93,6 +98,7 @@ class Server {
   std::map<uint32_t, UniqueFd> registered_;     ///< live ones, by index in the state
   uint64_t last_event_ns_ = 0;
   uint64_t first_ns_ = 0;
+  bool has_signal_ = false;
 };
 
 /// ns of CLOCK_MONOTONIC.

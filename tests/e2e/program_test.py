@@ -46,7 +46,7 @@ CASES = {
         inputs=["hpccinf.txt"],
         result_file="hpccoutf.txt",
         volatile=r"(?i)time|GUP|GB/s|Gflop|usecs?|bandwidth|latency|rate|seconds|microsec|"
-        r"(STREAM|FFT|PTRANS|DGEMM|RandomAccess|HPL).*[=:]|^W[RC]|clock|setup|tick",
+        r"(STREAM|FFT|PTRANS|DGEMM|RandomAccess|HPL).*[=:]|^W[RC]|^(CPU|WALL) |clock|setup|tick",
     ),
 }
 
@@ -94,11 +94,16 @@ class Profiled(TestCase):
         return library
 
     def result(self, name, process):
-        """What the program said, without the lines that hold times."""
+        """What the program said; in lines that hold times every number is one #."""
         text = process.stdout
         if self.program.result_file:
             text += (self.shared / name / self.program.result_file).read_text()
-        return [line for line in text.splitlines() if not re.search(self.program.volatile, line)]
+        lines = []
+        for line in text.splitlines():
+            if re.search(self.program.volatile, line):
+                line = " ".join(re.sub(r"[-+]?\d[\d.:e+-]*", "#", line).split())
+            lines.append(line)
+        return lines
 
     def test_the_program_does_what_it_does_without_us(self):
         self.assert_exit(self.plain)
