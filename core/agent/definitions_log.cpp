@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <unordered_map>
 
@@ -68,7 +69,9 @@ Status for_each_definition(const std::string& path, Visit visit) {
 }  // namespace
 
 DefinitionsLog::~DefinitionsLog() {
-  if (fd_ >= 0) sink_->close(fd_);
+  if (fd_ < 0) return;
+  sink_->truncate(fd_, file_bytes_);  // gives the reserve back
+  sink_->close(fd_);
 }
 
 int DefinitionsLog::open_file(const std::string& name) {
@@ -78,7 +81,15 @@ int DefinitionsLog::open_file(const std::string& name) {
   fd_ = fd;
   struct stat status {};
   inode_ = ::fstat(fd, &status) == 0 ? status.st_ino : 0;
+  reserved_until_ = 0;
   return 0;
+}
+
+void DefinitionsLog::keep_reserve() {
+  const uint64_t reserve_bytes = std::min(kReserveBytes, limit_bytes_ / 4);
+  if (reserved_until_ >= file_bytes_ + reserve_bytes / 2) return;
+  if (sink_->reserve(fd_, file_bytes_, reserve_bytes) == 0)
+    reserved_until_ = file_bytes_ + reserve_bytes;
 }
 
 Status DefinitionsLog::restore(const std::string& folder) {
@@ -137,12 +148,14 @@ int DefinitionsLog::flush() {
   if (error == 0) error = sink_->write(fd_, buffer_, file_bytes_);
   if (error != 0) {
     if (fd_ >= 0) sink_->truncate(fd_, file_bytes_);
+    reserved_until_ = 0;
     return error;
   }
   file_bytes_ += buffer_.size();
   buffer_.clear();
   buffered_blocks_ = 0;
   std::erase_if(writers_, [](const auto& entry) { return entry.second.is_empty(); });
+  keep_reserve();
   return 0;
 }
 

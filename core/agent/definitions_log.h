@@ -1,8 +1,9 @@
 /// The definition file of a node's spool: collects the definitions of each process and of the node,
 /// appends them as blocks at every flush, and rewrites the file when superseded ones fill it.
 ///
-/// Definitions that could not be written (disk full) stay in memory, up to a bound, and are tried
-/// again at the next flush.
+/// Some disk behind the end of the file is always set aside, so that a full disk costs events but not
+/// the account of what was lost. Definitions that could not be written all the same stay in memory,
+/// up to a bound, and are tried again at the next flush.
 /// Thread: the encode thread.   Cost: one write per flush.   Errors: errno of a failed write.
 #pragma once
 
@@ -56,9 +57,11 @@ class DefinitionsLog {
 
  private:
   static constexpr uint64_t kCompactionStepBytes = 1u << 20;
+  static constexpr uint64_t kReserveBytes = 256u << 10;
 
   void seal(uint32_t process, spool::DefinitionBlockWriter* writer);
   int open_file(const std::string& name);
+  void keep_reserve();
 
   State* state_;
   FileSink* sink_;
@@ -68,6 +71,7 @@ class DefinitionsLog {
   std::vector<uint8_t> buffer_;
   uint64_t buffered_blocks_ = 0;
   uint64_t file_bytes_ = 0;
+  uint64_t reserved_until_ = 0;  ///< offset in the file
   uint64_t compacted_bytes_ = 0;
   uint64_t inode_ = 0;
   uint64_t block_sequence_ = 0;

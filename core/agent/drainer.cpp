@@ -11,6 +11,7 @@ namespace {
 constexpr uint64_t kRateWindowNs = 50'000'000;
 constexpr uint32_t kActiveChunks = 256;  ///< 1 MiB: a ring that is used at all gets this much
 constexpr uint32_t kGrowChunks = 64;
+constexpr uint64_t kBurstBytesPerSecond = 16u << 20;  ///< that any process may start at any time
 
 /// True when `next` is further than `position`.
 bool is_ahead(const ring::StreamPosition& next, const ring::StreamPosition& position) {
@@ -159,10 +160,25 @@ DrainPass Drainer::drain(uint64_t now_ns) {
     pass.bytes += result.bytes;
     pass.is_complete = pass.is_complete && result.is_complete;
     grow(ring, now_ns, result.bytes);
+    pass.period_ms = std::min(pass.period_ms, period_ms(ring));
     if (result.bytes != 0) read_refused(ring);
   }
   current_ = nullptr;
+  if (!pass.is_complete) pass.period_ms = 1;
   return pass;
+}
+
+/// A third of the time in which a burst fills what is free now.
+int Drainer::period_ms(const Ring& ring) {
+  const uint64_t free_bytes = uint64_t{ring.memory->free_chunk_count()} * kChunkCapacityBytes;
+  const uint64_t rate = std::max(ring.peak_bytes_per_s, kBurstBytesPerSecond);
+  return static_cast<int>(std::clamp<uint64_t>(free_bytes * 1000 / rate / 3, 5, 20));
+}
+
+bool Drainer::is_staging_filling() const noexcept {
+  const uint64_t head = state_->header().staging_head.load(std::memory_order_relaxed);
+  const uint64_t tail = tail_->load(std::memory_order_relaxed);
+  return head - tail > staging_->capacity_bytes() / 8;
 }
 
 void Drainer::read_refused(Ring& ring) {

@@ -53,6 +53,7 @@ struct DrainSettings {
 struct DrainPass {
   uint64_t bytes = 0;
   bool is_complete = true;  ///< false: staging is full
+  int period_ms = 20;       ///< when the next pass should come
 };
 
 class Drainer : private ring::Sink {
@@ -80,6 +81,8 @@ class Drainer : private ring::Sink {
   /// Sends counted calls that changed since the last time.
   void report_counts();
 
+  /// True when the encode thread should not wait for its next flush.
+  bool is_staging_filling() const noexcept;
   /// Most memory that the rings had at one time.
   uint64_t peak_ring_bytes() const noexcept {
     return peak_node_bytes_.load(std::memory_order_relaxed);
@@ -109,6 +112,7 @@ class Drainer : private ring::Sink {
   void adopt(Ring ring);
   void add_node_bytes(uint64_t bytes) noexcept;
   void grow(Ring& ring, uint64_t now_ns, uint64_t bytes);
+  static int period_ms(const Ring& ring);
   void read_refused(Ring& ring);
   void report_counts(Ring& ring);
   bool write_open_calls(Ring& ring, uint64_t end_ticks);

@@ -8,7 +8,6 @@ namespace aon::agent {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kConsumePeriod(20);
 constexpr std::chrono::milliseconds kLeasePeriod(50);
 
 }  // namespace
@@ -42,7 +41,7 @@ void EncodeThread::run() {
   Clock::time_point next_flush = Clock::now();
   std::unique_lock lock(m_);
   for (;;) {
-    if (!is_stopping_ && wanted_flushes_ == done_flushes_) wake_.wait_for(lock, kConsumePeriod);
+    if (!is_stopping_ && wanted_flushes_ == done_flushes_) wake_.wait_until(lock, next_flush);
     const uint64_t wanted = wanted_flushes_;
     const bool is_last = is_stopping_;
     lock.unlock();

@@ -1,5 +1,5 @@
-/// The thread that drives the encoder: consumes at least every 20 ms while something comes, flushes
-/// every `flush_ms` and when much was consumed.
+/// The thread that drives the encoder: flushes every `flush_ms`, and earlier when staging fills up;
+/// in between it sleeps.
 /// Thread: start, flush_all and stop from the drain thread.   Cost: a condition variable.
 #pragma once
 

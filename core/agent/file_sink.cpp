@@ -31,6 +31,13 @@ int FolderSink::truncate(int fd, uint64_t bytes) {
   return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
 }
 
+int FolderSink::reserve(int fd, uint64_t offset, uint64_t bytes) {
+  return ::fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                     static_cast<off_t>(bytes)) == 0
+             ? 0
+             : errno;
+}
+
 int FolderSink::unlink(const std::string& name) {
   return ::unlinkat(folder_fd_, name.c_str(), 0) == 0 ? 0 : errno;
 }

@@ -20,6 +20,9 @@ class FileSink {
   /// Writes all of `bytes` at `offset`. On an error nothing behind `offset` counts as written.
   virtual int write(int fd, std::span<const uint8_t> bytes, uint64_t offset) = 0;
   virtual int truncate(int fd, uint64_t bytes) = 0;
+  /// Sets `bytes` of disk from `offset` on aside for this file, whose length stays. Not every file
+  /// system can.
+  virtual int reserve(int, uint64_t, uint64_t) { return 0; }
   virtual int unlink(const std::string& name) = 0;
   virtual int rename(const std::string& from, const std::string& to) = 0;
 };
@@ -32,6 +35,7 @@ class FolderSink : public FileSink {
   void close(int fd) override;
   int write(int fd, std::span<const uint8_t> bytes, uint64_t offset) override;
   int truncate(int fd, uint64_t bytes) override;
+  int reserve(int fd, uint64_t offset, uint64_t bytes) override;
   int unlink(const std::string& name) override;
   int rename(const std::string& from, const std::string& to) override;
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kNice = 5;
 constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr std::chrono::milliseconds kPeriod(20);
+constexpr std::chrono::milliseconds kPeriod(100);
 /// Storing a record; the clock reads beside it are measured (docs/overhead.md).
 constexpr double kPairNs = 3;
 constexpr double kSingleNs = 2;
@@ -82,11 +82,13 @@ void Housekeeping::stop() {
 void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) {
   const std::lock_guard lock(m_);
   events_.push_back({true, process, pid, rank});
+  wake_.notify_one();
 }
 
 void Housekeeping::process_ended(uint32_t process) {
   const std::lock_guard lock(m_);
   events_.push_back({false, process, 0, 0});
+  wake_.notify_one();
 }
 
 void Housekeeping::run() {

@@ -15,17 +15,8 @@ namespace aon::agent {
 namespace {
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr int kBusyPeriodMs = 5;
-constexpr int kQuietPeriodMs = 10;
 constexpr int kIdlePeriodMs = 100;
-constexpr uint64_t kQuietAfterNs = 200'000'000;
 constexpr uint64_t kIdleAfterNs = 10 * kSecondNs;
-
-/// How long the drain thread may sleep: longer the longer nothing came.
-int period_ms(uint64_t quiet_ns) {
-  if (quiet_ns < kQuietAfterNs) return kBusyPeriodMs;
-  return quiet_ns < kIdleAfterNs ? kQuietPeriodMs : kIdlePeriodMs;
-}
 
 /// Everything of one worker, in the order of construction.
 class Worker {
@@ -37,7 +28,6 @@ class Worker {
   Worker(WorkerInputs inputs, State state, Staging staging);
   void serve();
   void remove_socket_files();
-  bool is_terminated();
 
   WorkerInputs inputs_;
   const Config& config_;
@@ -78,29 +68,24 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
       server_(inputs_.listen_fd, &state_, &drainer_, &keeper_, &housekeeping_),
       encode_thread_(&encoder_, &state_, config_.arguments.options.flush_ms) {}
 
-bool Worker::is_terminated() {
-  signalfd_siginfo info{};
-  return is_terminating_ || ::read(signal_fd_.get(), &info, sizeof(info)) == sizeof(info);
-}
-
 /// One stretch of service: until the launch is over.
 void Worker::serve() {
   uint64_t last_bytes_ns = monotonic_ns();
   uint64_t next_second_ns = last_bytes_ns + kSecondNs;
-  bool is_full = false;
+  int period_ms = 0;
   for (;;) {
-    server_.poll(is_full ? 1 : period_ms(monotonic_ns() - last_bytes_ns));
+    server_.poll(period_ms);
     const uint64_t now_ns = monotonic_ns();
     const DrainPass pass = drainer_.drain(now_ns);
     if (pass.bytes != 0) last_bytes_ns = now_ns;
-    is_full = !pass.is_complete;
-    if (is_full) encode_thread_.nudge();
+    if (pass.bytes != 0 && drainer_.is_staging_filling()) encode_thread_.nudge();
+    period_ms = now_ns - last_bytes_ns > kIdleAfterNs ? kIdlePeriodMs : pass.period_ms;
     server_.advance(now_ns);
     if (now_ns >= next_second_ns) {
       drainer_.report_counts();
       next_second_ns = now_ns + kSecondNs;
     }
-    if (!is_terminating_ && is_terminated()) {
+    if (!is_terminating_ && server_.has_signal()) {
       is_terminating_ = true;
       server_.end_all();
     }
@@ -122,6 +107,7 @@ int Worker::run() {
   sigaddset(&signals, SIGTERM);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal_fd_.reset(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  server_.watch_signals(signal_fd_.get());
   encoder_.resume_tail();
   drainer_.restore();
   server_.adopt(*inputs_.kept);
