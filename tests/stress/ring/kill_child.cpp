@@ -112,6 +112,10 @@ int main(int argc, char** argv) {
   g_oracle = aon::test::map_oracle(argv[2]);
   const std::string name = argv[1];
   if (name == "storm") storm();
+  if (name != "attach" && aon::attached_writer() == nullptr) {
+    g_oracle->refused[0].store(1);
+    return 0;
+  }
   if (!run_steps(name)) return 2;
   g_oracle->is_done.store(1);
   raise(SIGSTOP);

@@ -96,7 +96,6 @@ TEST_P(EveryInstruction, leaves_every_committed_record) {
     const Found found = check(agent.finish(pid));
     const uint64_t returned = oracle->returned[0].load();
     if (oracle->refused[0].load() != 0) {  // a busy machine: the agent answered too late
-      ASSERT_EQ(oracle->refused[0].load(), returned);
       ASSERT_LT(++late_attaches, 100);
       limit -= stride;
       --points;
