@@ -29,7 +29,10 @@ Series::Metric& Series::metric_of(uint32_t metric, const GlobalMetric& definitio
   const auto found = metrics_.find(metric);
   if (found != metrics_.end()) return found->second;
   Metric made;
-  made.name = object_name(definition.name);
+  // The group is named after the provider already: "perf::task-clock" is task-clock here.
+  const std::string prefix = definition.provider + "::";
+  const bool has_prefix = definition.name.rfind(prefix, 0) == 0;
+  made.name = object_name(has_prefix ? definition.name.substr(prefix.size()) : definition.name);
   for (const auto& [id, other] : metrics_) {
     if (other.name == made.name) made.name += "_" + std::to_string(metric);
   }

@@ -61,7 +61,8 @@ Model make_job_model(const spool::Job& job) {
   }
   model.metrics.push_back(
       {"task-clock", "ns", "CPU time", "perf", MetricMode::kAccumulated, false});
-  model.metrics.push_back({"cycles", "1", "CPU cycles", "perf", MetricMode::kAccumulated, false});
+  model.metrics.push_back(
+      {"perf::cycles", "1", "CPU cycles", "perf", MetricMode::kAccumulated, false});
   model.metrics.push_back({"load", "1", "runnable tasks", "example", MetricMode::kAbsolute, true});
   for (uint32_t g = 0; g < 3; ++g) {
     model.locations.push_back({(uint64_t{100} << 32) | g, g, LocationType::kMetric, "perf", g % 2,
