@@ -73,29 +73,22 @@ void WaitOne::complete(Writer* w, int result) const noexcept {
   if (take_request(w, handle_, number_, &request)) put_completed(w, request, status_, result);
 }
 
-WaitMany::WaitMany(int count, const void* requests, int status_count, Status* statuses) noexcept
-    : count_(count > 0 && requests != nullptr ? count : 0),
-      handles_(inline_handles_),
-      numbers_(inline_numbers_),
-      statuses_(statuses) {
-  Status* own_statuses = inline_statuses_[0].get();
-  if (AON_UNLIKELY(count_ > kInlineRequests)) {
-    if (use_block(count_)) {
-      handles_ = block_->handles();
-      numbers_ = block_->numbers();
-      own_statuses = block_->statuses();
-    } else {  // no memory: this call completes nothing that we would know
+/// Many requests, or threads that are concurrent.
+void WaitMany::prepare(const void* requests, Status* statuses, bool is_ignored) noexcept {
+  uint64_t* numbers = inline_numbers_;
+  if (count_ > kInlineRequests) {
+    if (!use_block(count_)) {  // no memory: this call completes nothing that we would know
       count_ = 0;
-      own_statuses = statuses;
+      statuses_ = statuses;
+      return;
     }
+    handles_ = block_->handles();
+    numbers = block_->numbers();
+    if (is_ignored) statuses_ = block_->statuses();
   }
-  const Status* ignore = status_count > 1 ? abi.statuses_ignore : abi.status_ignore;
-  if (statuses == ignore) statuses_ = own_statuses;
   for (int i = 0; i < count_; ++i) handles_[i] = load_handle(requests, i);
-  if (!threads_are_concurrent) {
-    numbers_ = nullptr;
-    return;
-  }
+  if (!threads_are_concurrent) return;
+  numbers_ = numbers;
   for (int i = 0; i < count_; ++i) numbers_[i] = request_number(handles_[i]);
 }
 

@@ -17,13 +17,13 @@
 
 namespace aon::mpi {
 
-constexpr int kInlineRequests = 32;
+constexpr int kInlineRequests = 8;
 
 /// What a call that completes at most one request keeps across the real call.
 class WaitOne {
  public:
   [[gnu::always_inline]] WaitOne(const void* request, Status* status) {
-    handle_ = load_handle(request);
+    handle_ = handle_at(request, abi.request_null);
     if (AON_UNLIKELY(threads_are_concurrent)) number_ = request_number(handle_);
     status_ = status == abi.status_ignore ? own_.get() : status;
   }
@@ -45,7 +45,21 @@ class WaitOne {
 class WaitMany {
  public:
   /// `status_count`: how many statuses the call writes; 0 or 1 with `status`, or `count` of them.
-  WaitMany(int count, const void* requests, int status_count, Status* statuses) noexcept;
+  [[gnu::always_inline]] WaitMany(int count, const void* requests, int status_count,
+                                  Status* statuses)
+
+      : count_(requests != nullptr ? count : 0),
+        handles_(inline_handles_),
+        numbers_(nullptr),
+        statuses_(statuses) {
+    const Status* ignore = status_count > 1 ? abi.statuses_ignore : abi.status_ignore;
+    if (statuses == ignore) statuses_ = inline_statuses_[0].get();
+    if (AON_UNLIKELY(count_ > kInlineRequests || threads_are_concurrent)) {
+      prepare(requests, statuses, statuses == ignore);
+      return;
+    }
+    for (int i = 0; i < count_; ++i) inline_handles_[i] = load_handle(requests, i);
+  }
   ~WaitMany() {
     if (AON_UNLIKELY(block_ != nullptr)) release_block();
   }
@@ -64,6 +78,7 @@ class WaitMany {
  private:
   struct Block;
 
+  void prepare(const void* requests, Status* statuses, bool is_ignored) noexcept;
   bool use_block(int count);
   void release_block();
 

@@ -78,6 +78,11 @@ inline Handle load_handle(const void* handles, int index = 0) {
   return static_cast<const uint32_t*>(handles)[index];
 }
 
+/// The handle at `handle`, or `none` where a program passes a null pointer, which MPI refuses.
+inline Handle handle_at(const void* handle, Handle none) {
+  return handle != nullptr ? load_handle(handle) : none;
+}
+
 inline const Status* status_at(const Status* statuses, int index) {
   return reinterpret_cast<const Status*>(reinterpret_cast<const char*>(statuses) +
                                          static_cast<ptrdiff_t>(index) * abi.status_bytes);

@@ -38,7 +38,7 @@ void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, c
 
 void finish_start_one(const OpenCall& call, const void* request, int result) noexcept {
   Request started;
-  if (result == kSuccess && activate_request(load_handle(request), &started)) {
+  if (result == kSuccess && activate_request(handle_at(request, abi.request_null), &started)) {
     finish_started(call, started);
   } else {
     finish_span(call, failed(result));
@@ -61,7 +61,7 @@ void remember_message(Writer* w, const void* message, Handle comm) noexcept {
 }
 
 Envelope matched(Writer* w, const void* message) noexcept {
-  const Handle handle = load_handle(message);
+  const Handle handle = handle_at(message, abi.message_null);
   Request known;
   if (handle == abi.message_no_proc) {
     return {find_communicator(abi.comm_null), 0, abi.proc_null, abi.any_tag};

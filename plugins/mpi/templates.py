@@ -144,15 +144,19 @@ _FIND = """\
   const Poll poll = enter_poll(kSite);
   if (!poll.is_seen) return real({all});
 {prepare}\
-  OpenCall call;
-  if (poll.weight != 0) call = begin_call(poll.w, kSite.id);
-  const int result = real({real_arguments});
-  if (result == kSuccess && !({found})) {{
-    if (poll.weight != 0) finish_span(call, 0, poll.weight);
+  if (poll.weight == 0) {{
+    const int result = real({real_arguments});
+    if (AON_LIKELY(result == kSuccess && !({found}))) return result;
+    const OpenCall call = begin_call(poll.w, kSite.id);
+{then}\
+    finish_span(call, failed(result));
     return result;
   }}
-  if (poll.weight == 0) call = begin_call(poll.w, kSite.id);
+  const OpenCall call = begin_call(poll.w, kSite.id);
+  const int result = real({real_arguments});
+  if (result != kSuccess || ({found})) {{
 {then}\
+  }}
   finish_span(call, failed(result), poll.weight);
   return result;
 """
@@ -209,7 +213,7 @@ _FREE_REQUEST = (
     _ENTER
     + """\
   const OpenCall call = begin_call(w, kSite.id);
-  free_request(w, load_handle({request}));
+  free_request(w, handle_at({request}, abi.request_null));
   const int result = real({all});
   finish_span(call, failed(result));
   return result;
@@ -288,7 +292,7 @@ _NAME_COMMUNICATOR = (
 _FREE_COMMUNICATOR = """\
   Writer* w;
   const uint32_t weight = enter(kSite, w);
-  const Handle handle = load_handle({comm});
+  const Handle handle = handle_at({comm}, abi.comm_null);
   const Communicator* c = find_communicator(handle);
   remove_communicator(handle);
   if (weight == 0) return real({all});
