@@ -19,6 +19,18 @@ void apply_to_all_threads(const cpu_set_t& cores) noexcept {
   ::closedir(tasks);
 }
 
+/// What the cgroup allows, and which of it ranks are bound to.
+struct Cores {
+  cpu_set_t allowed;
+  cpu_set_t taken;
+  int allowed_count;
+};
+
+Cores& cores_of_agent() noexcept {
+  static Cores cores{};
+  return cores;
+}
+
 }  // namespace
 
 void reset() noexcept {
@@ -28,13 +40,20 @@ void reset() noexcept {
 }
 
 void leave_cores(const cpu_set_t& cores) noexcept {
-  cpu_set_t ours;
-  if (::sched_getaffinity(0, sizeof(ours), &ours) != 0) return;
+  Cores& known = cores_of_agent();
+  if (known.allowed_count == 0) {
+    if (::sched_getaffinity(0, sizeof(known.allowed), &known.allowed) != 0) return;
+    known.allowed_count = CPU_COUNT(&known.allowed);
+  }
   cpu_set_t shared;
-  CPU_AND(&shared, &ours, &cores);
-  if (CPU_COUNT(&shared) == 0 || CPU_EQUAL(&shared, &ours)) return;
-  CPU_XOR(&ours, &ours, &shared);
-  apply_to_all_threads(ours);
+  CPU_AND(&shared, &known.allowed, &cores);
+  if (CPU_EQUAL(&shared, &known.allowed)) return;  // not bound
+  CPU_OR(&known.taken, &known.taken, &shared);
+  cpu_set_t left;
+  CPU_AND(&shared, &known.allowed, &known.taken);
+  CPU_XOR(&left, &known.allowed, &shared);
+  // With a rank on every core the scheduler finds the least busy one.
+  apply_to_all_threads(CPU_COUNT(&left) != 0 ? left : known.allowed);
 }
 
 }  // namespace aon::agent::affinity

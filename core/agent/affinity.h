@@ -10,7 +10,8 @@ namespace aon::agent::affinity {
 /// Undoes an inherited binding.
 void reset() noexcept;
 
-/// Leaves the cores of a process that is bound to `cores`. No effect if it is bound to all of ours.
+/// Leaves the cores of a process that is bound to `cores`; goes back to all when no other is left.
+/// A process that may run on all of ours is not bound. Thread: one.
 void leave_cores(const cpu_set_t& cores) noexcept;
 
 }  // namespace aon::agent::affinity

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <vector>
 
@@ -44,6 +45,7 @@ class Keeper {
   bool take_message();
   void drop(KeepKind kind, uint32_t number);
   bool take_signals(pid_t worker);
+  bool is_beat_due() const;
   void keep_lease();
   void account_dead_worker(pid_t worker);
   void answer_waiters(const AssembleOutcome& outcome);
@@ -59,6 +61,7 @@ class Keeper {
   State state_;
   Lease lease_;
   bool has_lease_ = false;
+  std::chrono::steady_clock::time_point last_beat_;
   std::vector<Kept> kept_;
 };
 
@@ -88,7 +91,12 @@ Status Keeper::prepare() {
   return {};
 }
 
+bool Keeper::is_beat_due() const {
+  return std::chrono::steady_clock::now() - last_beat_ > std::chrono::seconds(kLeaseBeatSeconds);
+}
+
 void Keeper::keep_lease() {
+  last_beat_ = std::chrono::steady_clock::now();
   if (has_lease_) {
     lease_.beat();
     return;
@@ -177,7 +185,7 @@ bool Keeper::serve_worker(pid_t worker, int* exit_code) {
     pollfd fds[2] = {{signals_.get(), POLLIN, 0}, {link_.get(), POLLIN, 0}};
     const int timeout_ms = has_lease_ ? kLeaseBeatSeconds * 1000 : 50;
     const int ready = ::poll(fds, link_ ? 2 : 1, timeout_ms);
-    if (ready == 0) keep_lease();
+    if (ready == 0 || is_beat_due()) keep_lease();
     if (link_ && fds[1].revents != 0) take_message();
     if (fds[0].revents == 0 || !take_signals(worker)) continue;
     while (link_ && take_message()) {

@@ -20,6 +20,7 @@ enum EventKind : uint32_t { kListener = 0, kProcess, kPidfd, kRegistered, kConne
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kStatusWaitNs = 200 * kMs;     ///< for somebody to reap it, or for an exec
+constexpr uint64_t kDrainWaitNs = 60'000 * kMs;   ///< for room in staging: the disk hangs
 constexpr uint64_t kGraceNs = 50 * kMs;           ///< after the last process
 constexpr uint64_t kExpectedWaitNs = 2000 * kMs;  ///< for ranks that were announced
 constexpr uint64_t kOrphanWaitNs = 30'000 * kMs;  ///< for the first one
@@ -83,6 +84,7 @@ void Server::adopt(const std::vector<Kept>& kept) {
     watch(process.connection.get(), kProcess, cell, EPOLLIN | EPOLLRDHUP);
     if (process.pidfd) watch(process.pidfd.get(), kPidfd, cell, EPOLLIN);
     if (phase == static_cast<uint32_t>(ProcessPhase::kEnded)) process.ended_ns = monotonic_ns();
+    avoid_cores_of(state_->process(cell).pid);
     listener_->process_started(number, state_->process(cell).pid, state_->process(cell).rank);
   }
 }
@@ -313,7 +315,7 @@ void Server::advance(uint64_t now_ns) {
     if (!process.has_status) process.has_status = find_status(process, now_ns);
     if (process.has_status && !process.is_drained)
       process.is_drained = drainer_->drain_to_end(process.cell, cell.end_ticks);
-    if (!process.is_drained) {
+    if (!process.is_drained && now_ns - process.ended_ns < kDrainWaitNs) {
       ++it;
       continue;
     }

@@ -15,6 +15,7 @@ namespace aon::agent {
 namespace {
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr int kExitNoSpool = 2;
 constexpr int kIdlePeriodMs = 100;
 constexpr uint64_t kIdleAfterNs = 10 * kSecondNs;
 
@@ -90,7 +91,7 @@ void Worker::serve() {
       server_.end_all();
     }
     if (is_terminating_ && !server_.has_live_processes()) return;
-    if (server_.is_over(now_ns)) return;
+    if (server_.is_over(now_ns) || encode_thread_.has_failed()) return;
   }
 }
 
@@ -116,6 +117,7 @@ int Worker::run() {
   bool are_files_removed = false;
   for (;;) {
     serve();
+    if (encode_thread_.has_failed()) return kExitNoSpool;
     housekeeping_.settle();
     encode_thread_.flush_all();
     server_.poll(0);
@@ -129,7 +131,7 @@ int Worker::run() {
   }
   housekeeping_.stop();
   encode_thread_.stop();
-  return encode_thread_.has_failed() ? 2 : 0;
+  return 0;
 }
 
 }  // namespace
