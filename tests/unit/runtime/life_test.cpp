@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -326,6 +327,42 @@ TEST(Life, an_agent_that_never_answers_costs_little_and_nothing_breaks) {
   FakeAgent agent(options);
   Child child({LIFE_CHILD, "exit"}, environment(agent));
   EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Life, without_an_agent_the_events_go_to_a_file_that_can_be_read) {
+  char folder[] = "/tmp/aon-output-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const Environment variables = {{"AON_OUTPUT", folder},
+                                 {"AON_SOCKET", "/nonexistent"},
+                                 {"AON_MEMORY", "2M"},
+                                 {"OMPI_COMM_WORLD_RANK", "3"},
+                                 {"OMPI_COMM_WORLD_SIZE", "4"}};
+  Child child({LIFE_CHILD, "exit"}, variables);
+  EXPECT_EQ(child.wait(), 0);
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(std::filesystem::status(files[0]).permissions(), std::filesystem::perms(0600));
+  auto image = ring::read_ring_file(files[0]);
+  ASSERT_TRUE(image) << image.error().message;
+  EXPECT_EQ(image->identity.pid, child.pid());
+  EXPECT_EQ(image->identity.rank, 3);
+  EXPECT_EQ(image->identity.world_size, 4u);
+  EXPECT_GE(image->clock_last.ticks, image->clock_first.ticks);
+  ring::RingReader reader(image->base(), image->geometry, false);
+  struct Count : ring::Sink {
+    bool take(const ring::Piece& piece) override {
+      counted += piece.counted;
+      return true;
+    }
+    void moved(uint32_t, uint32_t, const ring::StreamPosition&) override {}
+    uint64_t counted = 0;
+  } count;
+  reader.drain(count);
+  EXPECT_EQ(count.counted, 1u);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
