@@ -30,7 +30,7 @@ void learn(Handle datatype) {
 
 void learn_datatypes() { visit_open_mpi_datatypes(find_symbol, learn); }
 
-/// An error handler of the program must not hear of our question, so MPI_DATATYPE_NULL is not asked.
+/// An error handler of the program must not hear of our question: MPI_DATATYPE_NULL is not asked.
 uint64_t ask_datatype_bytes(Handle datatype) {
   return library_is_known() && datatype != abi.datatype_null ? ask(datatype) : 0;
 }

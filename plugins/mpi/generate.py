@@ -3,8 +3,9 @@
 
     generate.py functions.table OUTPUT_FOLDER FILE_COUNT
 
-writes sites.h (ids and names of the call sites) and wrappers_0.cpp ... The wrappers know no <mpi.h>:
-a handle is a register (handles.h), so one set serves libraries with handles of either kind.
+writes sites.h (ids and names of the call sites) and wrappers_0.cpp ... The wrappers know no
+<mpi.h>: a handle is a register (handles.h), so one set serves libraries with handles of either
+kind.
 """
 import dataclasses
 import pathlib
@@ -200,7 +201,8 @@ def sites_header(functions):
 
 
 def source(functions, with_names, all_functions):
-    lines = ["// Made from functions.table.", "#include \"mpi/wrapper.h\"", "", "namespace aon::mpi {"]
+    lines = ["// Made from functions.table.", '#include "mpi/wrapper.h"', ""]
+    lines.append("namespace aon::mpi {")
     if with_names:
         lines.append("const char* const kSiteNames[kSiteCount] = {")
         lines += [f'    "{f.name}",' for f in all_functions]

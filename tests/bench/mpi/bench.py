@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Latency of an 8-byte ping-pong between two ranks in a tight loop, and of an MPI_Testany that finds
-nothing, with libaon-mpi.so against without, as ratios of interleaved pairs.
+"""Latency of an 8-byte ping-pong between two ranks in a tight loop, and of an MPI_Testany that
+finds nothing, with libaon-mpi.so against without, as ratios of interleaved pairs.
 
     bench.py [PAIRS]
 

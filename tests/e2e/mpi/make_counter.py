@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Writes the source of a PMPI tool that counts the calls of every function of <mpi.h>, and the bytes
-that sends hand over: `make_counter.py MPICC OUTPUT.c`. It knows nothing of the project.
+"""Writes the source of a PMPI tool that counts the calls of every function of <mpi.h>, and the
+bytes that sends hand over: `make_counter.py MPICC OUTPUT.c`. It knows nothing of the project.
 
 Preloaded behind libaon-mpi.so it sees what the program called, and writes
-$PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize was called: one line `NAME CALLS BYTES_SENT` per function that was called.
+$PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize was called: one
+line `NAME CALLS BYTES_SENT` per function that was called.
 """
 import re
 import subprocess

@@ -164,7 +164,8 @@ class Requests(MpiTest):
             ranks = self.launch(rank_count, "requests", 45)
             self.assert_counts(ranks)
             sent = self.assert_messages_match(ranks)
-            self.assertEqual(sum(sent.values()), rank_count * sum(1 + i * 7919 % 100 for i in range(45)))
+            batches = sum(1 + i * 7919 % 100 for i in range(45))
+            self.assertEqual(sum(sent.values()), rank_count * batches)
             for path in self.folder.rglob("*.ring"):
                 path.unlink()
 

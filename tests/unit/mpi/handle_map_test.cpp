@@ -1,5 +1,5 @@
 // plugins/mpi/handle_map.h: look-ups, removal, growth, and readers beside a writer.
-#include "mpi/handle_map.h"
+#include "plugins/mpi/handle_map.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // plugins/mpi/requests.h: numbers through the life of a handle, also when the handle comes back.
-#include "mpi/requests.h"
+#include "plugins/mpi/requests.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What libaon-mpi.so promises to the program it is preloaded into: it needs libaon.so and libc alone,
-calls no MPI function by name, no __tls_get_addr, and exports every function of its table.
+"""What libaon-mpi.so promises to the program it is preloaded into: it needs libaon.so and libc
+alone, calls no MPI function by name, no __tls_get_addr, and exports every function of its table.
 
     symbols_test.py libaon-mpi.so
 """
@@ -30,7 +30,8 @@ class Symbols(unittest.TestCase):
         self.assertEqual(sorted(needed), ["libaon.so", "libc.so.6"])
 
     def test_finds_libaon_beside_itself_and_nowhere_else(self):
-        path = re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", "\n".join(lines("readelf", "-dW", LIBRARY)))
+        dynamic = "\n".join(lines("readelf", "-dW", LIBRARY))
+        path = re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", dynamic)
         self.assertEqual(path, ["$ORIGIN"])
 
     def test_imports_neither_mpi_nor_dynamic_tls(self):

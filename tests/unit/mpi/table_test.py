@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Compares functions.table with the <mpi.h> of the MPI compiler: every function is there, with the same
-arguments, and what handles.h says of Open MPI is what its header says.
+"""Compares functions.table with the <mpi.h> of the MPI compiler: every function is there, with the
+same arguments, and what handles.h says of Open MPI is what its header says.
 
     table_test.py MPICC
 """

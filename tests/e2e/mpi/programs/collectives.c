@@ -1,6 +1,6 @@
 // Four ranks: every collective, blocking and not, with COUNT doubles per process; mpi_test.py knows
 // the bytes. v and w forms give process i a block of i + 1 doubles.
-#include "check.h"
+#include "tests/e2e/mpi/programs/check.h"
 
 enum { kCount = 3, kRanks = 4 };
 static double g_out[64];

@@ -1,6 +1,6 @@
 // Four ranks: every way to make, name and free a communicator; a Barrier or a message in each, so
 // that its id is seen in a record.
-#include "check.h"
+#include "tests/e2e/mpi/programs/check.h"
 
 static MPI_Comm named(MPI_Comm comm, const char* name) {
   if (comm == MPI_COMM_NULL) return comm;

@@ -2,7 +2,7 @@
 // derived types, a user's reduction that calls MPI.
 #include <unistd.h>
 
-#include "check.h"
+#include "tests/e2e/mpi/programs/check.h"
 
 static int g_handled;
 

@@ -1,6 +1,6 @@
-// Two ranks, every blocking and non-blocking form once, in an order that mpi_test.py knows: tag t is
-// form t, the message has 8 * t bytes.
-#include "check.h"
+// Two ranks, every blocking and non-blocking form once, in an order that mpi_test.py knows: tag
+// t is form t, the message has 8 * t bytes.
+#include "tests/e2e/mpi/programs/check.h"
 
 static double g_out[64];
 static double g_in[64];

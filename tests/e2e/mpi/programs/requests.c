@@ -1,7 +1,7 @@
-// Any number of ranks: rounds of random batches of requests to and from the neighbours, completed by
-// every Wait and Test form in turn. Batches have up to 100 requests, more than fit on our stack.
+// Any number of ranks: rounds of random batches of requests to and from the neighbours, completed
+// by every Wait and Test form in turn. Batches have up to 100 requests, more than fit on our stack.
 // `requests ROUNDS`
-#include "check.h"
+#include "tests/e2e/mpi/programs/check.h"
 
 enum { kMost = 100 };
 static char g_out[kMost][64];

@@ -3,7 +3,7 @@
 // `threads THREADS ROUNDS`
 #include <pthread.h>
 
-#include "check.h"
+#include "tests/e2e/mpi/programs/check.h"
 
 static int g_rounds;
 
