@@ -173,8 +173,13 @@ std::vector<std::string> provider_lines(const Json& ledger) {
 
 std::vector<std::string> summary_lines(const Json& ledger, const std::string& dir) {
   const Totals totals = totals_of(ledger);
-  std::vector<std::string> lines{fmt::format("{}: {}", dir, file_list(dir)),
-                                 rank_line(ledger, totals), record_line(ledger, totals)};
+  std::vector<std::string> lines{fmt::format("{}: {}", dir, file_list(dir))};
+  if (totals.rank_count + totals.other_count == 0) {
+    lines.emplace_back("nothing was recorded: no process called MPI or made an annotation");
+    return lines;
+  }
+  lines.push_back(rank_line(ledger, totals));
+  lines.push_back(record_line(ledger, totals));
   const Json& overhead = member(ledger, "overhead");
   if (member(overhead, "percent").is_number()) {
     const Json& budget = member(member(ledger, "budget"), "percent");

@@ -170,7 +170,10 @@ void Assembly::fit_archive() {
 
 Status Assembly::convert(const fs::path& staging) {
   Findings* findings = nullptr;
-  std::vector<WriterSlot> writers = make_writers(staging, options_, &findings);
+  // A job without a process that recorded (no MPI, no annotation) has a ledger that says so.
+  AssembleOptions wanted = options_;
+  if (parts_->model.groups.empty()) wanted.writes_otf2 = wanted.writes_hdf5 = false;
+  std::vector<WriterSlot> writers = make_writers(staging, wanted, &findings);
   EventPass pass(*parts_, writers, beat_);
   Status status = pass.run();
   if (!status) return status;

@@ -39,7 +39,10 @@ Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folde
     parts->model.clock_error_ns.push_back(parts->clocks.back().max_error_ns());
   }
   build_groups(parts.get());
-  if (parts->model.groups.empty()) {
+  const bool has_agent =
+      std::any_of(parts->job.nodes.begin(), parts->job.nodes.end(),
+                  [](const spool::Node& node) { return node.definition.format != 0; });
+  if (parts->model.groups.empty() && !has_agent) {
     return Error{Code::kNotFound,
                  "no process in " + (folder / "spool").string() + ": nothing was recorded"};
   }

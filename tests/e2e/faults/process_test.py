@@ -11,7 +11,9 @@ from fault_test import WORKER, FaultCase, agent_pids, processes, run, wait_until
 
 class NoMpi(FaultCase):
     def test_serial_program(self):
-        self.assert_same_as_without(["/bin/echo", "one", "", "three"])
+        process = self.assert_same_as_without(["/bin/echo", "one", "", "three"])
+        self.assertIn("nothing was recorded", process.stderr)
+        self.assertEqual(self.finish()["ranks"], [])
 
     def test_shell(self):
         script = "echo out; echo err >&2; (exit 3); echo $?; true | cat; exit 5"
