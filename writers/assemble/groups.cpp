@@ -52,8 +52,9 @@ bool is_empty(const spool::Process& process) {
   });
 }
 
-/// An agent whose answer came too late knows the process too, as one that never recorded anything.
-/// What it saw of the end belongs to the process that wrote a file of its own.
+/// An agent whose answer came too late knows the process too, as one that never recorded anything
+/// (but providers may have sampled it, then it stays as a process without a rank). What it saw of
+/// the end belongs to the process that wrote a file of its own.
 void join_late_answers(spool::Job* job) {
   for (spool::Node& own : job->nodes) {
     for (auto& [own_number, process] : own.processes) {
@@ -66,13 +67,13 @@ void join_late_answers(spool::Job* job) {
               return start.pid == process.start.pid && start.fallback == 0 &&
                      start.start_time_ticks == process.start.start_time_ticks;
             });
-        if (twin == node.processes.end() || !is_empty(twin->second)) continue;
+        if (twin == node.processes.end()) continue;
         if (process.exit && twin->second.exit) {
           process.exit->exit_code = twin->second.exit->exit_code;
           process.exit->signal = twin->second.exit->signal;
           process.exit->cpu_time_ns = twin->second.exit->cpu_time_ns;
         }
-        node.processes.erase(twin);
+        if (is_empty(twin->second)) node.processes.erase(twin);
       }
     }
   }
