@@ -1,5 +1,5 @@
-"""The documents are short, name only files that exist, say what checks them, and every block of code
-in them is an excerpt of a file that is compiled or run."""
+"""The documents are short, name only files that exist, say what checks them, and every block of
+code in them is an excerpt of a file that is compiled or run."""
 import pathlib
 import re
 import unittest
