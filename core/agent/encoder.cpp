@@ -159,8 +159,9 @@ void Encoder::write_losses(const std::vector<spool::BlockHeader>& lost) {
 void Encoder::retry_failed() {
   bool is_any = false;
   for (auto& [cell, log] : streams_) {
-    if (log.progress().failed_count == 0) continue;
-    log_.of(log.process()).add(DefinitionType::kEviction, log.failed());
+    if (!log.has_failed()) continue;
+    for (const LossDefinition& loss : log.failed())
+      log_.of(log.process()).add(DefinitionType::kEviction, loss);
     is_any = true;
   }
   if (!is_any) return;
@@ -169,9 +170,8 @@ void Encoder::retry_failed() {
     return;
   }
   for (auto& [cell, log] : streams_) {
-    if (log.progress().failed_count == 0) continue;
+    if (!log.has_failed()) continue;
     log.clear_failed();
-    log.is_changed = true;
   }
 }
 
@@ -246,7 +246,7 @@ void Encoder::forget(const std::vector<uint32_t>& ended) {
     ProcessCell& cell = state_->process(index);
     const uint32_t process = cell.process;
     std::erase_if(streams_, [&](const auto& entry) {
-      return entry.second.process() == process && entry.second.progress().failed_count == 0;
+      return entry.second.process() == process && !entry.second.has_failed();
     });
     assemblies_.erase(process);
     series_cells_.erase(process);

@@ -101,7 +101,7 @@ void Encoder::restore_streams() {
     const StreamCell& cell = state_->stream(i);
     if (cell.in_use.load(std::memory_order_relaxed) == 0) continue;
     const StreamProgress& progress = cell.progress.at(state_->commit());
-    if (progress.failed_count != 0) stream(i);
+    if (progress.failed_range_count != 0) stream(i);
     if (progress.open_count != 0) with_open_regions.push_back(i);
   }
   auto listed = spool::list_segments(settings_.folder);

@@ -92,6 +92,16 @@ struct Progress {
   uint32_t reserved;
 };
 
+/// Records in a row that could not be written.
+struct FailedRange {
+  uint64_t first_sequence;
+  uint64_t count;
+  uint64_t first_ticks;
+  uint64_t last_ticks;
+};
+/// Holes between two successful writes of definitions; more run together in the last one.
+constexpr uint32_t kMaxFailedRanges = 8;
+
 /// Counts and ticks of one stream, as StreamDefinition wants them, and what could not be written.
 struct StreamProgress {
   uint64_t committed;
@@ -100,10 +110,8 @@ struct StreamProgress {
   uint64_t ring_cut;    ///< records behind a chunk that did not validate
   uint64_t first_refused_ticks;
   uint64_t last_refused_ticks;
-  uint64_t failed_count;  ///< write failed, not yet in the definitions
-  uint64_t failed_first_sequence;
-  uint64_t failed_first_ticks;
-  uint64_t failed_last_ticks;
+  FailedRange failed[kMaxFailedRanges];  ///< write failed, not yet in the definitions
+  uint64_t failed_range_count;
   uint64_t open_count;  ///< open regions; the stack is read back from the last block
   uint64_t file_bytes;  ///< compressed, for the share of a chatty thread
   int32_t tid;

@@ -87,26 +87,37 @@ void StreamLog::drop_pending() {
 
 void StreamLog::add_failed(const spool::BlockHeader& header) noexcept {
   if (header.counted_count == 0) return;
-  if (progress_.failed_count == 0) {
-    progress_.failed_first_sequence = header.first_sequence;
-    progress_.failed_first_ticks = header.first_ticks;
-  }
-  progress_.failed_count += header.counted_count;
-  progress_.failed_last_ticks = header.last_ticks;
   is_changed = true;
+  uint64_t& range_count = progress_.failed_range_count;
+  if (range_count != 0) {
+    FailedRange& last = progress_.failed[range_count - 1];
+    const bool follows = last.first_sequence + last.count == header.first_sequence;
+    if (follows || range_count == kMaxFailedRanges) {
+      last.count += header.counted_count;
+      last.last_ticks = header.last_ticks;
+      return;
+    }
+  }
+  progress_.failed[range_count++] = {header.first_sequence, header.counted_count,
+                                     header.first_ticks, header.last_ticks};
 }
 
-LossDefinition StreamLog::failed() const noexcept {
-  LossDefinition loss{};
-  loss.process = process_;
-  loss.slot = slot_;
-  loss.context = context_;
-  loss.reason = static_cast<uint32_t>(LossReason::kWriteFailed);
-  loss.first_sequence = progress_.failed_first_sequence;
-  loss.count = progress_.failed_count;
-  loss.start_ticks = progress_.failed_first_ticks;
-  loss.end_ticks = progress_.failed_last_ticks;
-  return loss;
+std::vector<LossDefinition> StreamLog::failed() const {
+  std::vector<LossDefinition> losses;
+  for (uint64_t i = 0; i < progress_.failed_range_count; ++i) {
+    const FailedRange& range = progress_.failed[i];
+    LossDefinition loss{};
+    loss.process = process_;
+    loss.slot = slot_;
+    loss.context = context_;
+    loss.reason = static_cast<uint32_t>(LossReason::kWriteFailed);
+    loss.first_sequence = range.first_sequence;
+    loss.count = range.count;
+    loss.start_ticks = range.first_ticks;
+    loss.end_ticks = range.last_ticks;
+    losses.push_back(loss);
+  }
+  return losses;
 }
 
 StreamDefinition StreamLog::definition() const noexcept {

@@ -56,8 +56,12 @@ class StreamLog {
   /// Counts a block that could not be written.
   void add_failed(const spool::BlockHeader& header) noexcept;
   /// The losses of add_failed() since the last call of clear_failed().
-  LossDefinition failed() const noexcept;
-  void clear_failed() noexcept { progress_.failed_count = 0; }
+  std::vector<LossDefinition> failed() const;
+  void clear_failed() noexcept {
+    progress_.failed_range_count = 0;
+    is_changed = true;
+  }
+  bool has_failed() const noexcept { return progress_.failed_range_count != 0; }
 
   StreamDefinition definition() const noexcept;
 

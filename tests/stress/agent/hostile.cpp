@@ -145,8 +145,7 @@ int main(int argc, char** argv) {
   const int ring = fd >= 0 ? attach(fd, &welcome) : -1;
   if (ring < 0) return 3;
   if (::ftruncate(ring, 4096) == 0) return 4;  // sealed
-  void* base =
-      ::mmap(nullptr, welcome.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring, 0);
+  void* base = ::mmap(nullptr, welcome.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring, 0);
   if (base == MAP_FAILED) return 5;
   Scribbler scribbler(static_cast<uint8_t*>(base),
                       aon::ring_geometry(welcome.slot_count, welcome.chunk_count), random());

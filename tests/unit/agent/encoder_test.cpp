@@ -115,6 +115,28 @@ TEST_F(EncoderTest, counts_what_a_full_disk_takes_and_goes_on) {
   EXPECT_EQ(job.nodes[0].processes.at(0).streams.at({1, 0}).committed, 700u);
 }
 
+TEST_F(EncoderTest, names_each_hole_of_a_disk_that_is_full_now_and_then) {
+  restart();
+  add_process(0);
+  encoder_->flush();
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE(push_marks(0, 1, 50));
+    // The segment takes its write or not; the definitions behind it do not.
+    int writes = 0;
+    sink_->before_write = [&] { sink_->error = ++writes == 1 && i % 3 != 0 ? 0 : ENOSPC; };
+    encoder_->flush();
+    if (i % 8 != 7) continue;
+    sink_->before_write = nullptr;
+    sink_->error = 0;
+    encoder_->flush();
+  }
+  const spool::Job job = read_job();
+  const StreamCount marks = count(job, 0, 1);
+  EXPECT_EQ(lost(marks, LossReason::kDamaged), 0u);
+  EXPECT_EQ(lost(marks, LossReason::kWriteFailed), 14u * 50);
+  EXPECT_EQ(marks.decoded, 26u * 50);
+}
+
 TEST_F(EncoderTest, cuts_records_that_do_not_validate_and_keeps_the_rest) {
   restart();
   add_process(0);
