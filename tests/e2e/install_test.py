@@ -9,7 +9,7 @@ EXPECTED = [
     "bin/aon",
     "lib/libaon.so",
     "lib/libaon-mpi.so",
-    "libexec/aon/aon-agent",
+    "bin/aon-agent",
     "include/aon/provider.h",
     "include/aon/record.h",
 ]
