@@ -110,7 +110,7 @@ class RingReader {
   /// Counted records the writer refused, pool full. Never decreases.
   uint64_t refused(uint32_t slot, uint32_t context);
   /// Counted records that are known to lie behind the place where the stream was cut: the highest
-  /// number that a chunk of this stream bears. Grows while the writer goes on; 0 for a whole stream.
+  /// number that a chunk of this stream bears. Grows with the writer; 0 for a whole stream.
   /// Cost: one load per chunk of the ring.
   uint64_t cut_count(uint32_t slot, uint32_t context) const;
   /// Events of threads that got no slot. Never decreases.

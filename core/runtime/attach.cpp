@@ -76,7 +76,8 @@ void prepare_definition_writer(Process& p) {
   w.modes = p.modes;
   w.slot = &p.slots[kDefinitionSlot];
   w.clock_is_tsc = p.ring->clock_is_tsc;
-  w.slot->state.store(static_cast<uint32_t>(SlotState::kActive), std::memory_order_release);
+  w.slot->state.store(static_cast<uint32_t>(SlotState::kActive),
+                      std::memory_order_release);  // pairs with ring:slot
 }
 
 /// The first half: kNone when the agent has not answered yet, or there is none.
@@ -102,14 +103,15 @@ AttachState try_attach_process(Process& p, AttachState (*attach)(Process&)) {
       p.state.compare_exchange_strong(state, static_cast<uint32_t>(AttachState::kBusy),
                                       std::memory_order_acquire)) {  // pairs with runtime:state
     state = static_cast<uint32_t>(attach(p));
-    p.state.store(state, std::memory_order_seq_cst);  // pairs with runtime:state; see early_refused
+    p.state.store(state, std::memory_order_release);  // pairs with runtime:state
   }
   return static_cast<AttachState>(state);
 }
 
 /// Whoever sees both the count and the ring carries it over; exchange makes that one thread.
 void count_early_refused(Process& p) {
-  const uint64_t early = p.early_refused.exchange(0, std::memory_order_seq_cst);
+  // pairs with runtime:early
+  const uint64_t early = p.early_refused.exchange(0, std::memory_order_acq_rel);
   if (early != 0) p.ring->refused_no_slot.fetch_add(early, std::memory_order_relaxed);
 }
 
@@ -174,8 +176,11 @@ Writer* aon_attach() noexcept {
   } else if (state == AttachState::kOff) {
     turn_off();
   } else {
-    p->early_refused.fetch_add(1, std::memory_order_seq_cst);  // before the state is read again
-    if (p->state.load(std::memory_order_seq_cst) == static_cast<uint32_t>(AttachState::kReady)) {
+    // Either the attaching thread's exchange comes later and sees this event, or this one reads what
+    // that exchange wrote, and so sees its state. Pairs with runtime:early.
+    p->early_refused.fetch_add(1, std::memory_order_acq_rel);  // pairs with runtime:early
+    if (p->state.load(std::memory_order_acquire) ==            // pairs with runtime:state
+        static_cast<uint32_t>(AttachState::kReady)) {
       count_early_refused(*p);
     }
   }

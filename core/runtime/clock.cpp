@@ -1,4 +1,4 @@
-// Clock of the process: whether the TSC can be it, and the pairs that a ring without an agent holds.
+// Clock of the process: whether the TSC can be it, and the pairs in a ring without an agent.
 #include <aon/writer.h>
 #include <fcntl.h>
 #include <string.h>
@@ -65,6 +65,7 @@ ClockPair read_clock_pair(bool clock_is_tsc) {
 
 void note_clock(Process& p) {
   uint32_t idle = 0;
+  // pairs with runtime:clock
   if (!p.clock_pair_busy.compare_exchange_strong(idle, 1, std::memory_order_acquire)) return;
   p.ring->clock_last = read_clock_pair(p.ring->clock_is_tsc != 0);
   p.clock_pair_busy.store(0, std::memory_order_release);  // pairs with runtime:clock

@@ -7,7 +7,8 @@
 ///     kNone --first event (CAS)--> kBusy --ring mapped--> kReady
 ///                                    \--no agent, no file--> kOff      (both for ever)
 ///
-/// Thread: any; `state` publishes the fields above it (tag runtime:state).   Owner: nobody frees it.
+/// Thread: any; `state` publishes the fields above it (tag runtime:state).
+/// Owner: nobody frees it.
 #pragma once
 
 #include <aon/ring.h>

@@ -35,8 +35,10 @@ uint32_t claim_slot(Process& p, bool is_main) {
 void raise_slots_used(RingHeader& ring, uint32_t count) {
   uint32_t used = ring.slots_used.load(std::memory_order_relaxed);
   while (used < count &&
-         !ring.slots_used.compare_exchange_weak(used, count, std::memory_order_release)) {
-  }  // pairs with ring:slots
+         !ring.slots_used.compare_exchange_weak(used, count,
+                                                std::memory_order_release,  // pairs with ring:slots
+                                                std::memory_order_relaxed)) {
+  }
 }
 
 void put_thread(Writer* w, uint32_t tid, bool starts) {

@@ -14,7 +14,7 @@ _OURS = ("core/", "plugins/", "writers/", "launcher/", "tools/", "tests/")
 # Folder of the including file (longest match wins) -> prefixes of our own paths it may include.
 RULES = {
     "core/include/": ["core/include/aon/"],
-    "core/ring/": ["core/include/aon/", "core/ring/"],
+    "core/ring/": ["core/include/aon/", "core/base/", "core/ring/"],
     "core/base/": ["core/include/aon/", "core/base/"],
     "core/clock/": ["core/include/aon/", "core/base/", "core/clock/"],
     "core/topology/": ["core/include/aon/", "core/base/", "core/topology/"],

@@ -75,7 +75,7 @@ struct alignas(64) ChunkHeader {
   /// store publishes both.
   std::atomic<uint64_t> committed;
   std::atomic<uint32_t> next;
-  /// stream_owner(slot, context) of the writer; stored before the other fields when a chunk is taken.
+  /// stream_owner(slot, context) of the writer; the first field stored when a chunk is taken.
   std::atomic<uint32_t> owner;
   uint64_t first_sequence;  ///< counted records committed to this stream before this chunk
   uint64_t chunk_sequence;  ///< number of this chunk in its stream, from 0

@@ -104,8 +104,8 @@ extern AON_EXPORT __thread Writer* aon_thread_writer;
 /// otherwise.
 AON_EXPORT Writer* aon_attach() noexcept;
 
-/// First half of attaching, for a caller about to do something slow (MPI_Init): asks the agent, waits
-/// at most 10 ms, and leaves the answer to the first event after it when the agent is still busy.
+/// First half of attaching, for a caller about to do something slow (MPI_Init): asks the agent,
+/// waits at most 10 ms, and leaves the answer to the first event after it when the agent is busy.
 /// False: not attached yet.
 /// Thread: any.   Signal: never.   Cost: at most 10 ms, once.
 AON_EXPORT bool aon_attach_begin() noexcept;
@@ -188,8 +188,8 @@ AON_EXPORT void aon_set_paused(bool paused) noexcept;
   return static_cast<const char*>(__builtin_dwarf_cfa());
 }
 
-/// Mode of `site`: a SiteMode, kModePaused possibly set. The first call of a thread attaches it, the
-/// first call of a site defines it.
+/// Mode of `site`: a SiteMode, kModePaused possibly set. The first call of a thread attaches it,
+/// the first call of a site defines it.
 [[gnu::always_inline]] inline uint32_t site_mode(Writer*& w, const Site& site) {
   uint32_t mode = kModeUndefined;
   if (AON_LIKELY(w->modes != nullptr)) mode = w->modes[site.id].load(std::memory_order_relaxed);

@@ -13,7 +13,7 @@
 #include <x86intrin.h>
 #endif
 
-#include "target.h"
+#include "tests/bench/hotpath/target.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #define LTTNG_UST_TRACEPOINT_PROVIDER aon_bench
 
 #undef LTTNG_UST_TRACEPOINT_INCLUDE
-#define LTTNG_UST_TRACEPOINT_INCLUDE "./lttng_events.h"
+#define LTTNG_UST_TRACEPOINT_INCLUDE "tests/bench/hotpath/lttng_events.h"
 
 #if !defined(AON_BENCH_LTTNG_EVENTS_H_) || defined(LTTNG_UST_TRACEPOINT_HEADER_MULTI_READ)
 #define AON_BENCH_LTTNG_EVENTS_H_

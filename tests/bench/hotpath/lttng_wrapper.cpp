@@ -1,11 +1,11 @@
 // The same wrapper with LTTng-UST: one tracepoint at entry, one at exit.
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
-#include "lttng_events.h"
+#include "tests/bench/hotpath/lttng_events.h"
 
 #include <dlfcn.h>
 
-#include "target.h"
+#include "tests/bench/hotpath/target.h"
 
 namespace {
 

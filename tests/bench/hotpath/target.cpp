@@ -1,4 +1,4 @@
-#include "target.h"
+#include "tests/bench/hotpath/target.h"
 
 // The body of each: it uses its parameters, and the compiler cannot merge it with the others.
 #define HOTPATH_DEFINE(name)                                         \

@@ -1,5 +1,5 @@
-/// Functions of "somebody else's library", with MPI_Isend's parameters. All do the same nothing; the
-/// preloaded wrappers (wrappers.cpp, lttng_wrapper.cpp) do something different to each.
+/// Functions of "somebody else's library", with MPI_Isend's parameters. All do the same
+/// nothing; the preloaded wrappers (wrappers.cpp, lttng_wrapper.cpp) do something to each.
 #pragma once
 
 #define HOTPATH_PARAMETERS \

@@ -3,7 +3,7 @@
 #include <aon/writer.h>
 #include <dlfcn.h>
 
-#include "target.h"
+#include "tests/bench/hotpath/target.h"
 
 namespace {
 

@@ -43,8 +43,8 @@ void expect_complete(const std::vector<uint64_t>& sequence, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(sequence[i], i);
 }
 
-/// Runs `name` to its end and checks the law: emitted = taken + refused, by the program's own count.
-/// On a busy machine the agent may answer after the time that an attach has; then it runs again.
+/// Runs `name` to its end and checks the law: emitted = taken + refused, by the program's own
+/// count. On a busy machine the agent may answer too late for the attach; then it runs again.
 struct WholeRun {
   explicit WholeRun(const std::string& name, const FakeAgentOptions& options = {},
                     const Environment& more = {})
@@ -107,13 +107,16 @@ INSTANTIATE_TEST_SUITE_P(Life, Deaths,
 
 class Forks : public testing::TestWithParam<const char*> {};
 TEST_P(Forks, make_a_new_process_and_leave_the_parents_stream_alone) {
-  WholeRun run(GetParam());
-  EXPECT_EQ(run.code, 0);
-  expect_complete(numbers(run.taken)[0], 2);
-  const TakenProcess child =
-      run.agent.finish(static_cast<int32_t>(run.child->number_behind(GetParam())));
-  EXPECT_EQ(child.counted(), 1u);  // it attached for itself, at its first event
-  EXPECT_THAT(run.child->output(), testing::HasSubstr(" 10\n"));
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    WholeRun run(GetParam());
+    EXPECT_EQ(run.code, 0);
+    expect_complete(numbers(run.taken)[0], 2);
+    if (run.child->output().find(" 11\n") != std::string::npos) continue;  // a late answer
+    const auto child_pid = static_cast<int32_t>(run.child->number_behind(GetParam()));
+    EXPECT_EQ(run.agent.finish(child_pid).counted(), 1u);  // it attached for itself
+    return;
+  }
+  FAIL() << "the child's event was refused each time";
 }
 INSTANTIATE_TEST_SUITE_P(Life, Forks, testing::Values("fork", "clone"),
                          [](const auto& one) { return std::string(one.param); });
@@ -125,12 +128,10 @@ TEST(Life, a_vforked_child_writes_for_its_parent_which_goes_on) {
 }
 
 TEST(Life, exec_begins_a_new_process_with_the_same_pid) {
-  FakeAgent agent;
-  Child child({LIFE_CHILD, "exec"}, environment(agent));
-  EXPECT_EQ(child.wait(), 0);
-  EXPECT_EQ(agent.process_count(), 2u);
-  EXPECT_EQ(agent.finish(child.pid()).counted(), 1u);
-  EXPECT_EQ(agent.finish(child.pid()).counted(), 1u);
+  WholeRun run("exec");  // what it leaves first is the second program
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.counted(), 1u);
+  EXPECT_EQ(run.agent.finish(run.child->pid()).hello.pid, run.child->pid());
 }
 
 class Signals : public testing::TestWithParam<const char*> {};
