@@ -1,9 +1,9 @@
 /// The definition file of a node's spool: collects the definitions of each process and of the node,
 /// appends them as blocks at every flush, and rewrites the file when superseded ones fill it.
 ///
-/// Some disk behind the end of the file is always set aside, so that a full disk costs events but not
-/// the account of what was lost. Definitions that could not be written all the same stay in memory,
-/// up to a bound, and are tried again at the next flush.
+/// Some disk behind the end of the file is always set aside, so that a full disk costs events but
+/// not the account of what was lost. Definitions that could not be written all the same stay in
+/// memory, up to a bound, and are tried again at the next flush.
 /// Thread: the encode thread.   Cost: one write per flush.   Errors: errno of a failed write.
 #pragma once
 

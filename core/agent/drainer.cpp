@@ -87,7 +87,8 @@ void Drainer::adopt(Ring ring) {
   ring.process = process;
   ring.reader = std::make_unique<ring::RingReader>(ring.memory->base(), ring.memory->geometry());
   ring.streams.assign(size_t{kRingSlots} * kContexts, kNoCell);
-  const uint32_t count = state_->header().stream_count.load(std::memory_order_acquire);
+  const uint32_t count =
+      state_->header().stream_count.load(std::memory_order_acquire);  // pairs with agent:cells
   for (uint32_t i = 0; i < count && i < kMaxStreams; ++i) {
     const StreamCell& cell = state_->stream(i);
     if (cell.in_use.load(std::memory_order_acquire) == 0 ||  // pairs with agent:cells

@@ -25,7 +25,9 @@ class EncodeThread {
   void flush_all();
   void stop();
   /// True when the encoder could not take over its folder.
-  bool has_failed() const noexcept { return has_failed_.load(std::memory_order_acquire); }
+  bool has_failed() const noexcept {
+    return has_failed_.load(std::memory_order_acquire);  // pairs with agent:failed
+  }
 
  private:
   void run();

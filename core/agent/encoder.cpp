@@ -41,7 +41,9 @@ bool Encoder::wants_flush() const noexcept {
 }
 
 bool Encoder::all_finished() const noexcept {
-  return finished_count_ == state_->header().process_count.load(std::memory_order_acquire);
+  const uint32_t count =
+      state_->header().process_count.load(std::memory_order_acquire);  // pairs with agent:cells
+  return finished_count_ == count;
 }
 
 StreamLog& Encoder::stream(uint32_t cell_index) {
@@ -182,7 +184,8 @@ void Encoder::write_processes() {
     progress_.node_written = 1;
   }
   StateHeader& header = state_->header();
-  const uint32_t count = header.process_count.load(std::memory_order_acquire);
+  const uint32_t count =
+      header.process_count.load(std::memory_order_acquire);  // pairs with agent:cells
   for (uint32_t i = 0; i < count; ++i) {
     ProcessCell& cell = state_->process(i);
     if (cell.phase.load(std::memory_order_acquire) == 0) continue;  // pairs with agent:phase

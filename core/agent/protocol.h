@@ -16,10 +16,10 @@
 ///
 /// A connection that says Register or Wait is no process: only the registered pid counts, and its
 /// hang-up means nothing. Wait may follow Register at once. The agent gets the bound, listening
-/// socket and the held lock (`socket path`.lock) as descriptors (core/base/options.h). When it takes
-/// no more ranks it removes both files, then closes the listener, then the lock. From its start until
-/// its files are complete it holds the lease DIR/spool/NODE/agent.lease (core/base/lease.h), which is
-/// how `aon finalize` knows a live job.
+/// socket and the held lock (its path with .lock) as descriptors (core/base/options.h). When it
+/// takes no more ranks it removes both files, then closes the listener, then the lock. From its
+/// start until its files are complete it holds the lease DIR/spool/NODE/agent.lease
+/// (core/base/lease.h), which is how `aon finalize` knows a live job.
 ///
 /// Every message is one packet of at most kMaxMessageBytes; a short, long or unknown one closes
 /// the connection. Layout only; C-compatible types; depends on nothing.

@@ -69,7 +69,8 @@ void Server::adopt(const std::vector<Kept>& kept) {
       continue;
     }
     const uint32_t cell = number - state_->header().first_process;
-    const uint32_t phase = state_->process(cell).phase.load(std::memory_order_acquire);
+    const uint32_t phase =
+        state_->process(cell).phase.load(std::memory_order_acquire);  // pairs with agent:phase
     if (phase == 0 || phase >= static_cast<uint32_t>(ProcessPhase::kDrained) ||
         copies.size() != 3) {
       keeper_->drop(KeepKind::kProcess, number);

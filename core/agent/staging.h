@@ -2,8 +2,8 @@
 /// rings of the processes to the blocks. It lies in a memfd that the keeper holds too, so what was
 /// taken from a ring is not lost with a worker.
 ///
-///     drain thread --reserve, fill, publish(head)--> [ entries ] --read up to head--> encode thread
-///                  <-------------- free space: tail ------------  release(tail) after its commit
+///     drain thread --reserve, fill, publish(head)--> entries --read up to head--> encode thread
+///                  <------------- free space: tail ------------ release(tail) after its commit
 ///
 /// An entry is a StagingEntry and `record_bytes` of records, padded to 32. Offsets only grow; the
 /// memory is mapped twice in a row, so that no entry is ever split. Contents of records are

@@ -47,9 +47,10 @@ class Versioned {
   /// Stores `value` as part of the commit that follows `commit`.
   void set(uint64_t commit, const T& value) noexcept {
     Side& side = side_[1u - newer(commit)];
-    side.commit.exchange(0, std::memory_order_acq_rel);
+    side.commit.exchange(0, std::memory_order_acq_rel);  // pairs with agent:version
     side.value = value;
-    side.commit.store(commit + 1, std::memory_order_release);  // a kill may come between any two
+    // A kill may come between any two of these.
+    side.commit.store(commit + 1, std::memory_order_release);  // pairs with agent:version
   }
 
   /// Forgets what a killed worker prepared for a commit that never came; else a later commit of the
@@ -57,7 +58,7 @@ class Versioned {
   void discard_after(uint64_t commit) noexcept {
     for (Side& side : side_) {
       if (side.commit.load(std::memory_order_relaxed) > commit)
-        side.commit.store(0, std::memory_order_release);
+        side.commit.store(0, std::memory_order_relaxed);
     }
   }
 
@@ -72,7 +73,8 @@ class Versioned {
     return valid_commit(side_[1], commit) > first ? 1u : 0u;
   }
   static uint64_t valid_commit(const Side& side, uint64_t commit) noexcept {
-    const uint64_t made_by = side.commit.load(std::memory_order_relaxed);
+    const uint64_t made_by =
+        side.commit.load(std::memory_order_acquire);  // pairs with agent:version
     return made_by <= commit ? made_by : 0;
   }
   Side side_[2];
@@ -169,12 +171,12 @@ struct ProcessCell {
 class PositionCell {
  public:
   ring::StreamPosition get() const noexcept {
-    return side_[current_.load(std::memory_order_relaxed) & 1u];
+    return side_[current_.load(std::memory_order_acquire) & 1u];  // pairs with agent:position
   }
   void set(const ring::StreamPosition& position) noexcept {
     const uint32_t next = 1u - (current_.load(std::memory_order_relaxed) & 1u);
     side_[next] = position;
-    current_.store(next, std::memory_order_release);  // a kill may come before or after it
+    current_.store(next, std::memory_order_release);  // pairs with agent:position
   }
 
  private:
