@@ -3,8 +3,8 @@
 ///     aon-run, any rank                     lock file              socket
 ///     connect ------------------------------------------------------> agent answers: joined
 ///        '-- nobody listens: flock, no wait
-///                 got it ---> unlink + bind + listen, spawn aon-agent with both descriptors: started
-///                 held ----> the winner binds within microseconds: connect again
+///                 got it ---> unlink + bind + listen, spawn aon-agent with both descriptors:
+///                 started held ----> the winner binds within microseconds: connect again
 ///
 /// The lock belongs to the open file, so the agent holds it until it closes the descriptor: it does
 /// so when it accepts no more ranks, after removing lock file and socket. A lock taken on a file

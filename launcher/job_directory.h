@@ -8,7 +8,8 @@
 ///         '--holds something else--> try DIR.1
 ///
 /// Thread: one.   Cost: about 50 us for the first rank, 10 us for the others.
-/// Errors: kInvalid where the path cannot be used (the option is wrong), kIo where the disk refuses.
+/// Errors: kInvalid where the path cannot be used (the option is wrong), kIo where the disk
+/// refuses.
 #pragma once
 
 #include <string>

@@ -35,8 +35,8 @@ void link_files(const fs::path& from, const fs::path& to) {
   }
 }
 
-/// Puts the node folder `from` into `spool` under its own name, or with "~2", "~3", ... when another
-/// folder has it. Does nothing when it is there already.
+/// Puts the node folder `from` into `spool` under its own name, or with "~2", "~3", ... when
+/// another folder has it. Does nothing when it is there already.
 Status join_node(const fs::path& from, const fs::path& spool) {
   const std::string origin = fs::canonical(from).string();
   for (int number = 1; number < kMaxSameNames; ++number) {

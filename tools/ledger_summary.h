@@ -1,7 +1,7 @@
 /// The ledger (aon.json) in a few lines for people: where the files are, ranks, duration, records,
 /// losses, measured overhead, findings, and what was not collected and why.
-/// Thread: any.   Cost: proportional to the ledger.   Errors: a ledger with missing or odd keys gives
-/// shorter lines, never a failure.
+/// Thread: any.   Cost: proportional to the ledger.   Errors: a ledger with missing or odd keys
+/// gives shorter lines, never a failure.
 #pragma once
 
 #include <nlohmann/json.hpp>

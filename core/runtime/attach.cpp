@@ -176,8 +176,8 @@ Writer* aon_attach() noexcept {
   } else if (state == AttachState::kOff) {
     turn_off();
   } else {
-    // Either the exchange of the attaching thread comes later and sees this event, or this one reads
-    // what it wrote, and so sees its state.
+    // Either the exchange of the attaching thread comes later and sees this event, or this one
+    // reads what it wrote, and so sees its state.
     p->early_refused.fetch_add(1, std::memory_order_acq_rel);  // pairs with runtime:early
     if (p->state.load(std::memory_order_acquire) ==            // pairs with runtime:state
         static_cast<uint32_t>(AttachState::kReady)) {

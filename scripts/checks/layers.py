@@ -2,7 +2,9 @@
 per line.
 
 Plugins see core/include and themselves. Writers see core/include, core/base, core/spool,
-core/clock, core/topology, writers/writer.h, writers/profile and themselves. Core sees neither. Launcher and tools sit on top.
+core/clock, core/topology, writers/writer.h, writers/profile and themselves. writers/assemble drives
+all writers and drains rings that no agent drained. Core sees neither. Launcher and tools sit on
+top.
 """
 import re
 
@@ -39,6 +41,7 @@ RULES = {
         "writers/profile/",
         "writers/{self}/",
     ],
+    "writers/assemble/": ["core/", "writers/"],
     "launcher/": ["core/", "launcher/"],
     "tools/": ["core/", "writers/", "tools/", "launcher/"],
 }

@@ -99,7 +99,8 @@ def interleaved(measure_on, measure_off, decided, max_pairs=MAX_PAIRS):
 
 
 def percent_gate(name, measure_on, measure_off, goal, max_pairs=MAX_PAIRS, note=""):
-    """Runs pairs until the ratio is decided against `goal` per cent, reports and returns the row."""
+    """Runs pairs until the ratio is decided against `goal` per cent, reports and returns the
+    row."""
 
     def decided(pairs):
         return percent_row(name, pairs, goal).verdict != "undecided"

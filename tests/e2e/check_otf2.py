@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Checks of an OTF2 archive that otf2-print does not make: nesting, time order, matching of messages,
-requests and collectives, the group rules of OTF2 3.0 and the ids that ViTE and Pipit rely on.
+"""Checks of an OTF2 archive that otf2-print does not make: nesting, time order, matching of
+messages, requests and collectives, the group rules of OTF2 3.0 and the ids that ViTE and Pipit rely
+on.
 
     check_otf2.py DIR/traces.otf2 [--messages N]
 

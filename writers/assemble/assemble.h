@@ -1,5 +1,5 @@
-/// Job directory -> archive: reads DIR/spool and leaves traces.otf2, traces.def, traces/, profile.h5
-/// and aon.json in DIR. Any number of times, by anybody, also after a crash.
+/// Job directory -> archive: reads DIR/spool and leaves traces.otf2, traces.def, traces/,
+/// profile.h5 and aon.json in DIR. Any number of times, by anybody, also after a crash.
 ///
 ///     lease --> leftover ring files into the spool --> model --> events --> ledger
 ///           --> hidden folder synced --> renamed into DIR, the older result goes

@@ -1,6 +1,7 @@
 /// Ring files of processes that found no agent -> ordinary folders of the spool.
 ///
-///     DIR/spool/NODE/fallback-PID-START.ring --> DIR/spool/NODE~fallback-PID-START/{definitions.aon,
+///     DIR/spool/NODE/fallback-PID-START.ring -->
+///     DIR/spool/NODE~fallback-PID-START/{definitions.aon,
 ///                                                p0.0.aon}
 ///
 /// The new folder is made aside, synced and renamed into place, then the ring file goes: whoever is

@@ -1,10 +1,10 @@
-/// aon.json: what was recorded, what was not and why, and what it cost. docs/architecture.md has the
-/// keys that stay; more may come.
+/// aon.json: what was recorded, what was not and why, and what it cost. docs/architecture.md has
+/// the keys that stay; more may come.
 ///
-/// The law: per thread, emitted = spooled + lost, with `spooled` the records that were read back and
-/// `lost` the sum over LossReason.
-/// Owner: the assembler.   Thread: one.   Cost: about 400 bytes per rank; one line per rank in files
-/// of many ranks.
+/// The law: per thread, emitted = spooled + lost, with `spooled` the records that were read back
+/// and `lost` the sum over LossReason.
+/// Owner: the assembler.   Thread: one.   Cost: about 400 bytes per rank; one line per rank in
+/// files of many ranks.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// Thin owner of an OTF2_Archive handle in writing mode, with bounded buffers and OTF2's error codes
-/// turned into Status. Owner: one Otf2Writer.   Thread: one.
+/// Thin owner of an OTF2_Archive handle in writing mode, with bounded buffers and OTF2's error
+/// codes turned into Status. Owner: one Otf2Writer.   Thread: one.
 #pragma once
 
 #include <otf2/otf2.h>

@@ -1,6 +1,7 @@
-// bench_assemble RECORDS LOCATIONS [OTF2_LOCATIONS]: writes a spool of RECORDS MPI calls on LOCATIONS
-// threads (at most 1000 per rank), assembles it in a child process and prints events per second and
-// the child's peak resident size. Everything lies in a temporary folder and goes at the end.
+// bench_assemble RECORDS LOCATIONS [OTF2_LOCATIONS]: writes a spool of RECORDS MPI calls on
+// LOCATIONS threads (at most 1000 per rank), assembles it in a child process and prints events per
+// second and the child's peak resident size. Everything lies in a temporary folder and goes at the
+// end.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-"""Mistakes of the user: a clear message and exit 2 before anything starts, or the program exactly as
-without AON."""
+"""Mistakes of the user: a clear message and exit 2 before anything starts, or the program exactly
+as without AON."""
 import os
 import shutil
 import unittest
@@ -13,7 +13,8 @@ class BadInput(FaultCase):
         self.assert_exit(process, code)
         self.assertIn(says, process.stderr)
         self.assertEqual(process.stdout, "", "the program must not have run")
-        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["counts"], "nothing is left")
+        left = sorted(p.name for p in self.folder.iterdir())
+        self.assertEqual(left, ["counts"], "nothing is left")
 
     def test_unknown_option(self):
         self.refused("--bogus", "echo", "ran", says="--bogus")

@@ -1,6 +1,7 @@
 """Processes that die or stop: the agent, its worker, a rank, the whole job at once."""
 import os
 import pathlib
+import shutil
 import signal
 import time
 import unittest
@@ -9,6 +10,10 @@ from fault_test import FaultCase, agent_pids, wait_until, worker_pids
 
 
 class AgentDeath(FaultCase):
+    def keeper_and_worker(self):
+        pids = agent_pids(self.output)
+        return pids if len(pids) == 2 else None
+
     def run_loop(self, disturb, seconds=3):
         process = self.start_job(2, *self.worker("loop", seconds))
         self.wait_for_calls(0)
@@ -23,7 +28,8 @@ class AgentDeath(FaultCase):
         def disturb():
             for _ in range(5):
                 keeper, *workers = wait_until(
-                    lambda: len(pids := agent_pids(self.output)) == 2 and pids, what="keeper and worker")
+                    lambda: len(pids := agent_pids(self.output)) == 2 and pids,
+                    what="keeper and worker")
                 os.kill(workers[0], signal.SIGKILL)
                 wait_until(lambda: workers[0] not in agent_pids(self.output), what="worker gone")
                 self.assertIn(keeper, agent_pids(self.output))
@@ -40,6 +46,24 @@ class AgentDeath(FaultCase):
                 os.kill(pid, signal.SIGKILL)
 
         self.run_loop(disturb)
+
+    def test_killed_keeper_leaves_a_worker_that_finishes(self):
+        def disturb():
+            keeper, _ = wait_until(self.keeper_and_worker, what="keeper and worker")
+            os.kill(keeper, signal.SIGKILL)
+
+        document = self.run_loop(disturb)
+        for rank in (0, 1):
+            self.assert_every_call(document, rank)
+        wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+
+    def test_removed_job_directory_does_not_keep_the_agent(self):
+        process = self.start_job(2, *self.worker("loop", 2), options=["--wait", "5"])
+        self.wait_for_calls(0)
+        shutil.rmtree(self.output)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        wait_until(lambda: not agent_pids(self.output), what="the agent's end")
 
     def test_stopped_agent_costs_records_but_no_time(self):
         def disturb():
@@ -118,9 +142,10 @@ class OpenCall(FaultCase):
         process = self.start_job(2, *self.worker("recv", 60))
         self.wait_for_calls(0, at_least=1)
         time.sleep(2)
-        victim = [pid for pid in worker_pids(self.counts)
-                  if b"OMPI_COMM_WORLD_RANK=0\0" in pathlib.Path(f"/proc/{pid}/environ").read_bytes()]
-        os.kill(victim[0], signal.SIGKILL)
+        mark = b"OMPI_COMM_WORLD_RANK=0\0"
+        victim = next(pid for pid in worker_pids(self.counts)
+                      if mark in pathlib.Path(f"/proc/{pid}/environ").read_bytes())
+        os.kill(victim, signal.SIGKILL)
         process.communicate(timeout=60)
         self.finish()
         count, longest_ns = self.recv()

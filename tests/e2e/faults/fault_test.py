@@ -104,8 +104,11 @@ class FaultCase(TestCase):
 
     def wait_for_calls(self, rank, at_least=1000):
         path = self.counts / f"count.{rank}"
-        wait_until(lambda: path.exists() and path.stat().st_size and self.own_count(rank) >= at_least,
-                   what=f"{at_least} calls of rank {rank}")
+
+        def has_made_them():
+            return path.exists() and path.stat().st_size and self.own_count(rank) >= at_least
+
+        wait_until(has_made_them, what=f"{at_least} calls of rank {rank}")
 
     def finish(self, seconds=60, output=None):
         """Waits for the agent to finish, makes sure of the archive, and returns the ledger, which
@@ -140,17 +143,17 @@ class FaultCase(TestCase):
         return found[0]
 
     def assert_every_call(self, document, rank, killed=False):
-        """Every call of the worker was recorded or refused: with MPI_Init and MPI_Finalize these are
-        all records there are. One interrupted by a kill may be there too. Returns calls made, calls
-        in the profile, and the rank's entry of the ledger."""
+        """Every call of the worker was recorded or refused: with MPI_Init and MPI_Finalize these
+        are all records there are. One interrupted by a kill may be there too. Returns calls made,
+        calls in the profile, and the rank's entry of the ledger."""
         made = self.own_count(rank)
         entry = self.rank_of(document, rank)
         seen = self.profile_count(rank)
         if killed:
-            self.assertIn(entry["emitted"] - made, (1, 2), f"rank {rank}: records beside its calls")
+            self.assertIn(entry["emitted"] - made, (1, 2), f"rank {rank}: MPI_Init, one cut off")
             self.assertLessEqual(seen, made + 1)
         else:
-            self.assertEqual(entry["emitted"], made + 2, f"rank {rank}: calls, MPI_Init, MPI_Finalize")
+            self.assertEqual(entry["emitted"], made + 2, f"rank {rank}: MPI_Init and _Finalize")
             self.assertLessEqual(seen, made)
         if entry["lost"] == 0:
             self.assertGreaterEqual(seen, made, f"rank {rank}: calls neither seen nor lost")

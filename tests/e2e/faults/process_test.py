@@ -33,7 +33,8 @@ class NoMpi(FaultCase):
         self.assertEqual(process.stdout, "plain\n")
 
     def test_standard_streams_pass_through(self):
-        process = run(["bash", "-c", f'printf "a\\nb\\n" | aon-run -o {self.output} cat | tail -n 1'])
+        line = f'printf "a\\nb\\n" | aon-run -o {self.output} cat | tail -n 1'
+        process = run(["bash", "-c", line])
         self.assertEqual(process.stdout, "b\n")
 
 
@@ -124,7 +125,7 @@ class Launcher(FaultCase):
         for pid in agent_pids(self.output):
             self.assertGreater(len(os.sched_getaffinity(pid)), 1, f"process {pid}")
         shown = [p for p, parent, _ in processes() if parent == process.pid]
-        self.assertTrue(any(os.sched_getaffinity(p) == {0} for p in shown), "the program stays bound")
+        self.assertTrue(any(os.sched_getaffinity(p) == {0} for p in shown), "it stays bound")
 
     def test_signals_reach_the_program(self):
         script = "trap 'echo caught; exit 9' USR1; echo ready; while :; do sleep 0.05; done"

@@ -70,8 +70,8 @@ class SmallLimits(FaultCase):
         worker = self.worker("calls", 1000)
         script = f'{limit}; exec "$@"'
         plain = run(["mpirun", "-n", 2, "bash", "-c", script, "bash", *worker])
-        process = run(["mpirun", "-n", 2, "bash", "-c", script, "bash", "aon-run", "-o", self.output,
-                       "--wait", wait, *worker])
+        process = run(["mpirun", "-n", 2, "bash", "-c", script, "bash",
+                       "aon-run", "-o", self.output, "--wait", wait, *worker])
         self.assert_exit(process, plain.returncode)
         self.assertEqual(sorted(process.stdout.split("\n")), sorted(plain.stdout.split("\n")))
         if plain.returncode != 0:

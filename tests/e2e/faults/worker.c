@@ -97,7 +97,8 @@ int main(int argc, char** argv) {
   if (argc != 4) return 96;
   const char* mode = argv[1];
   int provided = 0;
-  MPI_Init_thread(&argc, &argv, strcmp(mode, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+  MPI_Init_thread(&argc, &argv,
+                  strcmp(mode, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
                   &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   map_count(argv[2]);

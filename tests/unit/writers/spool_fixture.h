@@ -1,6 +1,6 @@
-/// Writes small job directories for tests: definitions and record blocks as the agent would, without
-/// an agent. Ticks are nanoseconds (one clock pairing per second at 1 tick = 1 ns), REALTIME is
-/// kEpochNs ahead of them.
+/// Writes small job directories for tests: definitions and record blocks as the agent would,
+/// without an agent. Ticks are nanoseconds (one clock pairing per second at 1 tick = 1 ns),
+/// REALTIME is kEpochNs ahead of them.
 #pragma once
 
 #include <aon/definition.h>
