@@ -1,6 +1,7 @@
 #include "core/agent/config.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -78,8 +79,13 @@ void fill_limits(Config* config) {
       options.node_memory_bytes != 0
           ? options.node_memory_bytes
           : std::clamp(memory_limit_bytes() / 100, kLeastNodeBytes, kMostNodeBytes);
+  // A memfd is a file: the limit on file sizes holds for it, and for the segments.
+  rlimit file_limit{};
+  ::getrlimit(RLIMIT_FSIZE, &file_limit);
+  const uint64_t largest_file = std::max<uint64_t>(file_limit.rlim_max, kMiB);
   config->staging_bytes = std::clamp(std::bit_floor(node_bytes / 16), 4 * kMiB, 64 * kMiB);
-  config->drain.ring_bytes = options.memory_bytes;
+  config->staging_bytes = std::min(config->staging_bytes, std::bit_floor(largest_file / 2));
+  config->drain.ring_bytes = std::min(options.memory_bytes, largest_file / 2);
   config->drain.node_bytes = node_bytes;
   config->drain.clock_is_tsc = clock::choose_tick_source() == clock::TickSource::kTsc;
   // Half of the cap is for the spool, the rest for the archive that is made from it. An eighth of
@@ -91,7 +97,8 @@ void fill_limits(Config* config) {
   encoder.launch_id = config->arguments.launch_id;
   encoder.definitions_bytes = spool_bytes / 8;
   encoder.limits.total_bytes = spool_bytes - spool_bytes / 8 - spool_bytes / 16;
-  encoder.limits.segment_bytes = std::max<uint64_t>(spool_bytes / 16, 16384);
+  encoder.limits.segment_bytes =
+      std::min(std::max<uint64_t>(spool_bytes / 16, 16384), largest_file / 2);
   encoder.limits.chatty_bytes = spool_bytes / 64;
   encoder.node.format = spool::kSpoolFormat;
   encoder.node.clock_is_tsc = config->drain.clock_is_tsc ? 1 : 0;

@@ -50,16 +50,21 @@ void reset_signals() {
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);
+  ::sigaction(SIGXFSZ, &action,
+              nullptr);  // a write beyond the rank's file size limit fails instead
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+/// The rank's soft limits were meant for the rank.
+void raise_limits() {
+  for (const auto resource : {RLIMIT_NOFILE, RLIMIT_FSIZE}) {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) != 0) continue;
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(resource, &limit);
+  }
 }
 
 /// Everything that a child of a rank inherits and an agent must not keep.
@@ -71,7 +76,7 @@ void leave_the_rank(const Config& config) {
   sched_param parameters{};
   ::sched_setscheduler(0, SCHED_OTHER, &parameters);
   affinity::reset();
-  raise_descriptor_limit();
+  raise_limits();
   close_inherited(config.arguments);
   if (::chdir("/") != 0) AON_LOG_DEBUG("cannot change to /");
 }

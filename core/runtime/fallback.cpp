@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,13 +76,26 @@ void fill_header(Process& p, const ProcessIdentity& identity) {
   header.magic = kRingMagic;
 }
 
+/// Chunks of a ring below the process's file size limit: beyond it the kernel would send SIGXFSZ to
+/// the program. 0: there is no room for a ring.
+uint32_t allowed_chunk_count() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  const uint64_t fixed_bytes = ring_geometry(kFallbackSlots, 0).total_bytes + kPageBytes;
+  if (limit.rlim_cur <= fixed_bytes) return 0;
+  const uint64_t room = (uint64_t{limit.rlim_cur} - fixed_bytes) / kChunkBytes;
+  const uint64_t wanted = ring_bytes() / kChunkBytes;
+  return static_cast<uint32_t>(room < wanted ? room : wanted);
+}
+
 }  // namespace
 
 bool open_fallback_ring(Process& p) {
   const char* folder = secure_getenv("AON_OUTPUT");
   if (folder == nullptr || folder[0] != '/') return false;
+  const uint32_t chunk_count = allowed_chunk_count();
+  if (chunk_count == 0) return false;
   const ProcessIdentity identity = process_identity();
-  const uint32_t chunk_count = static_cast<uint32_t>(ring_bytes() / kChunkBytes);
   const RingGeometry geometry = ring_geometry(kFallbackSlots, chunk_count);
   const int fd = create_file(folder, identity);
   if (fd < 0) return false;

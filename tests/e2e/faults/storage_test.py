@@ -87,7 +87,16 @@ class SmallLimits(FaultCase):
         self.limited("ulimit -v 400000")
 
     def test_small_file_limit(self):
-        self.limited("ulimit -f 4")
+        """Too small for the agent's memory, which counts as a file: each rank writes its own."""
+        document = self.limited("ulimit -f 8192")
+        for rank in (0, 1):
+            self.assert_every_call(document, rank)
+
+    def test_small_soft_file_limit(self):
+        document = self.limited("ulimit -S -f 8192")
+        for rank in (0, 1):
+            self.assert_every_call(document, rank)
+            self.assertFalse(self.rank_of(document, rank).get("fallback"), "the agent raised it")
 
 
 if __name__ == "__main__":
