@@ -49,7 +49,7 @@ Program find_program(const std::string& name) {
   for (;;) {
     const size_t colon = rest.find(':');
     const std::string_view folder = rest.substr(0, colon);
-    const Program found = judge(folder.empty() ? "./" + name : std::string(folder) + "/" + name);
+    Program found = judge(folder.empty() ? "./" + name : std::string(folder) + "/" + name);
     if (found.exit_code == 0) return found;
     if (found.exit_code == kExitNotExecutable) best = found;
     if (colon == std::string_view::npos) return best;

@@ -30,7 +30,7 @@ std::string find_in_path(const char* name) {
   std::string_view rest = path != nullptr ? path : "";
   while (!rest.empty()) {
     const size_t colon = rest.find(':');
-    const std::string file = fmt::format("{}/{}", rest.substr(0, colon), name);
+    std::string file = fmt::format("{}/{}", rest.substr(0, colon), name);
     if (access(file.c_str(), X_OK) == 0) return file;
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);

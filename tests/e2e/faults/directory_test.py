@@ -99,6 +99,19 @@ class Finalize(FaultCase):
         self.assertFalse((self.output / "spool").exists())
         self.assertTrue((self.output / "traces.otf2").exists())
 
+    def test_directories_of_several_nodes_are_joined(self):
+        """As under a launcher without a common id, where every node has a directory of its own."""
+        first, second = self.folder / "first", self.folder / "second"
+        for output, count in ((first, 100), (second, 200)):
+            self.assert_exit(run(["aon-run", "-o", output, *self.worker("calls", count)]))
+        before = (second / "aon.json").read_bytes()
+        for _ in range(2):
+            self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+            document = ledger(first)
+            self.assert_law(document)
+            self.assertEqual(sorted(r["emitted"] for r in document["ranks"]), [102, 202])
+        self.assertEqual((second / "aon.json").read_bytes(), before)
+
     def test_what_is_no_job_directory(self):
         self.assertNotEqual(run(["aon", "finalize", self.folder / "none"]).returncode, 0)
         process = run(["aon", "finalize", self.counts])
