@@ -45,9 +45,16 @@ Json job_json(const LedgerFacts& facts) {
   return job;
 }
 
-Json losses_json(const LedgerFacts& facts) {
+/// Of the threads of processes; samples that the agent took and lost stand apart, because the law
+/// (emitted = spooled + lost) is about what programs emitted.
+bool is_thread_of_process(const Location& location) {
+  return location.type == LocationType::kThread && location.process != spool::kNodeProcess;
+}
+
+Json losses_json(const LedgerFacts& facts, bool of_threads) {
   Json losses = Json::array();
   for (const LocationTally& tally : facts.tallies) {
+    if (is_thread_of_process(*tally.location) != of_threads) continue;
     const Group& group = facts.model->groups[tally.location->group];
     for (uint32_t reason = 0; reason < kLossReasonCount; ++reason) {
       const LossTally& loss = tally.lost[reason];
@@ -177,7 +184,8 @@ Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts)
   ledger["job"] = job_json(facts);
   ledger["findings"] = facts.findings;
   ledger["ranks"] = ledger::ranks_json(facts);
-  ledger["losses"] = losses_json(facts);
+  ledger["losses"] = losses_json(facts, true);
+  ledger["lost_samples"] = losses_json(facts, false);
   ledger["counted"] = ledger::counted_json(facts);
   ledger["overhead"] = overhead_json(facts);
   ledger["budget"] = budget_json(facts);
