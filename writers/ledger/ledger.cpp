@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
+#include "core/spool/format.h"
 #include "writers/ledger/ledger_ranks.h"
 
 namespace aon::writers {
