@@ -9,7 +9,7 @@ namespace aon::agent {
 namespace {
 
 constexpr uint64_t kRateWindowNs = 50'000'000;
-constexpr uint32_t kActiveChunks = 256;  ///< 1 MiB: a ring that is used at all gets this much
+constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: a ring that is used at all gets this much
 constexpr uint32_t kGrowChunks = 64;
 constexpr uint64_t kBurstBytesPerSecond = 16u << 20;  ///< that any process may start at any time
 

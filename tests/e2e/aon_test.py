@@ -7,6 +7,7 @@ hand the defaults below do. Folders of failed tests are kept when AON_KEEP is se
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import subprocess
@@ -16,6 +17,15 @@ import unittest
 SOURCE = pathlib.Path(os.environ.get("AON_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
 BUILD = pathlib.Path(os.environ.get("AON_BUILD", SOURCE / "build" / "release"))
 PYTHON = "/usr/bin/python3"
+
+
+def _is_sanitized():
+    cache = BUILD / "CMakeCache.txt"
+    return cache.exists() and re.search(r"^AON_SANITIZE:\w+=.+$", cache.read_text(), re.M) is not None
+
+
+# A sanitized program needs terabytes of address space and its runtime first in LD_PRELOAD.
+IS_SANITIZED = _is_sanitized()
 SKIPPED = 77  # exit code that ctest counts as skipped (aon_script_test)
 
 

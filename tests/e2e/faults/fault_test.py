@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from aon_test import BUILD, SOURCE, TestCase, environment, ledger, run  # noqa: E402
+from aon_test import BUILD, IS_SANITIZED, SOURCE, TestCase, environment, ledger, run  # noqa: E402
 
 WORKER = BUILD / "bin" / "fault_worker"
 CALL = "MPI_Sendrecv"

@@ -4,7 +4,7 @@ import os
 import subprocess
 import unittest
 
-from fault_test import FaultCase, run
+from fault_test import IS_SANITIZED, FaultCase, run
 
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
 
@@ -83,6 +83,7 @@ class SmallLimits(FaultCase):
         self.assert_every_call(document, 0)
         self.assert_every_call(document, 1)
 
+    @unittest.skipIf(IS_SANITIZED, "the sanitizer needs terabytes of address space")
     def test_little_address_space(self):
         self.limited("ulimit -v 400000")
 
