@@ -21,7 +21,8 @@ PYTHON = "/usr/bin/python3"
 
 def _is_sanitized():
     cache = BUILD / "CMakeCache.txt"
-    return cache.exists() and re.search(r"^AON_SANITIZE:\w+=.+$", cache.read_text(), re.M) is not None
+    pattern = re.compile(r"^AON_SANITIZE:\w+=.+$", re.MULTILINE)
+    return cache.exists() and pattern.search(cache.read_text()) is not None
 
 
 # A sanitized program needs terabytes of address space and its runtime first in LD_PRELOAD.
