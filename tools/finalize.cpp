@@ -19,8 +19,7 @@ int check_directories(const FinalizeOptions& options) {
   for (const std::string& dir : options.dirs) {
     std::error_code ignored;
     if (!std::filesystem::is_directory(dir + "/spool", ignored)) {
-      if (read_ledger(dir))
-        return kExitDone;  // its spool was dropped after the archive was written
+      if (read_ledger(dir)) continue;  // its spool was dropped after the archive was written
       return fail("finalize", dir + " has no spool/: it is no job directory", kExitUse);
     }
     if (options.snapshot) continue;

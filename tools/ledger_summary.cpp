@@ -181,7 +181,10 @@ std::vector<std::string> summary_lines(const Json& ledger, const std::string& di
   lines.push_back(rank_line(ledger, totals));
   lines.push_back(record_line(ledger, totals));
   const Json& overhead = member(ledger, "overhead");
-  if (member(overhead, "percent").is_number()) {
+  const Json& ranks_cpu = member(overhead, "ranks_cpu_s");
+  if (ranks_cpu.is_number() && ranks_cpu.get<double>() == 0) {
+    lines.emplace_back("overhead not measured: the job ended before its CPU time was read");
+  } else if (member(overhead, "percent").is_number()) {
     const Json& budget = member(member(ledger, "budget"), "percent");
     lines.push_back(fmt::format(
         "overhead {:.2f} % of the ranks' CPU time{}", member(overhead, "percent").get<double>(),

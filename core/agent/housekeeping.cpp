@@ -106,6 +106,7 @@ void Housekeeping::run() {
     take_events();
     const uint64_t now_ns = monotonic_ns();
     providers_.tick(now_ns);
+    read_ranks_cpu();  // a process may be reaped before its end is seen: the last reading stays
     if (now_ns - last_second_ns_ >= kSecondNs) second();
     lock.lock();
     is_busy_ = false;
@@ -140,7 +141,6 @@ void Housekeeping::take_events() {
 void Housekeeping::second() {
   report_clock();
   write_topology();
-  read_ranks_cpu();
   hold_budget();
   report_usage();
 }
