@@ -211,8 +211,11 @@ TEST(Assemble, empty_job_is_an_error_and_leaves_nothing) {
 /// A ring file as a process without an agent leaves it: `count` spans and one region.
 void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t refused) {
   const RingGeometry geometry = ring_geometry(8, 16);
-  std::vector<uint64_t> memory(geometry.total_bytes / sizeof(uint64_t));
-  char* base = reinterpret_cast<char*>(memory.data());
+  struct alignas(kPageBytes) Page {
+    char bytes[kPageBytes];
+  };
+  std::vector<Page> memory(geometry.total_bytes / kPageBytes);
+  char* base = memory.data()->bytes;
   auto* header = reinterpret_cast<RingHeader*>(base);
   header->magic = kRingMagic;
   header->abi = kRingAbi;
