@@ -182,8 +182,7 @@ TEST(Life, pthread_exit_hands_the_slot_on) {
 
 TEST(Life, live_threads_have_a_stream_each) {
   FakeAgentOptions options;
-  options.chunk_count = 8192;  // room for all
-  options.grows = true;
+  options.chunk_count = options.offered = 8192;  // room for all, however late the agent is
   WholeRun run("live_threads", options);
   EXPECT_EQ(run.code, 0);
   EXPECT_EQ(run.taken.slots_used, kMainThreadSlot + 1 + 256);
