@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/agent/protocol.h"
+
 namespace aon::launcher {
 namespace {
 
@@ -53,6 +55,9 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   result.variables.push_back({"LD_PRELOAD", with_preload(environment("LD_PRELOAD"), library)});
   if (!socket.empty()) result.variables.push_back({"AON_SOCKET", socket});
   result.variables.push_back({"AON_OUTPUT", output_dir});
+  if (options.attach_ms != 0 && options.attach_ms != agent::kAttachTimeoutMs) {
+    result.variables.push_back({"AON_ATTACH_MS", std::to_string(options.attach_ms)});
+  }
   add_plugin("CUDA_INJECTION64_PATH", files.cuda_injection, provider_is_wanted(options, "cupti"),
              environment, result);
   add_plugin("NVTX_INJECTION64_PATH", files.nvtx_injection, provider_is_wanted(options, "nvtx"),

@@ -32,7 +32,9 @@ namespace aon::agent {
 constexpr uint32_t kProtocolMagic = 0x414f4e31;  ///< "1NOA"
 constexpr uint32_t kProtocolVersion = 1;
 constexpr uint32_t kMaxMessageBytes = 1024;
-constexpr int kAttachTimeoutMs = 20;  ///< of the whole exchange, once per process
+/// Of the whole exchange, once per process, unless AON_ATTACH_MS says otherwise.
+constexpr int kAttachTimeoutMs = 20;
+constexpr int kMaxAttachTimeoutMs = 60'000;
 
 enum class MessageType : uint32_t {
   kHello = 1,

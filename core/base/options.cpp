@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kAnyMaximum = 1e18;
 
-const std::array<OptionSpec, 15> kTable{{
+const std::array<OptionSpec, 16> kTable{{
     {"output", 'o', "DIR", "", OptionUnit::kNone, 0, 0, &Options::output_dir,
      "job directory (default aon-<launch id>); one of another launch is left alone, DIR.1 is used"},
     {"providers", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::providers,
@@ -33,6 +33,8 @@ const std::array<OptionSpec, 15> kTable{{
      "where the spool is written (default the job directory)"},
     {"flush-ms", 0, "N", "250", OptionUnit::kNone, 10, 60000, &Options::flush_ms,
      "write what was recorded at least this often"},
+    {"attach-ms", 0, "N", "20", OptionUnit::kNone, 1, 60000, &Options::attach_ms,
+     "a process waits for the agent at most so long, once; without one it records into a file"},
     {"budget", 0, "PCT", "1", OptionUnit::kNone, 0.01, 100, &Options::budget_percent,
      "cost that may not be exceeded, in percent of the ranks' CPU time"},
     {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,

@@ -31,6 +31,7 @@ struct Options {
   uint64_t disk_bytes = 0;         ///< of this node and job, spool and archive together
   std::string spool_dir;           ///< empty: the job directory
   uint64_t flush_ms = 0;
+  uint64_t attach_ms = 0;
   double budget_percent = 0;
   uint64_t wait_s = 0;
   bool drop_spool = false;

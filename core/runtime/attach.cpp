@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "core/agent/protocol.h"
 #include "core/runtime/process.h"
 #include "core/runtime/rank.h"
@@ -14,7 +16,7 @@
 namespace aon::runtime {
 namespace {
 
-constexpr int kFirstWaitMs = 10;  ///< of kAttachTimeoutMs, in aon_attach_begin()
+constexpr int kFirstWaitMs = agent::kAttachTimeoutMs / 2;  ///< in aon_attach_begin()
 
 /// Outlives forks: the mapping is inherited, its content is wiped.
 std::atomic<Process*> g_process{nullptr};
@@ -60,12 +62,21 @@ uint64_t read_start_time() {
   return at != nullptr ? strtoull(at + 1, nullptr, 10) : 0;
 }
 
+/// How long the first event may wait for the agent.
+int attach_timeout_ms() {
+  const char* text = secure_getenv("AON_ATTACH_MS");
+  const long value = text != nullptr ? strtol(text, nullptr, 10) : 0;
+  return value > 0 && value <= agent::kMaxAttachTimeoutMs ? static_cast<int>(value)
+                                                          : agent::kAttachTimeoutMs;
+}
+
 bool open_ring(Process& p) {
   if (secure_getenv("AON_DISABLE") != nullptr) return false;
   if (!prepare_thread_exit()) return false;
   const char* socket_path = secure_getenv("AON_SOCKET");
   // What was asked at the start of something slow has had its time; the rest is for the answer.
-  const int timeout_ms = agent::kAttachTimeoutMs - (p.asked_socket != 0 ? kFirstWaitMs : 0);
+  const int spent_ms = p.asked_socket != 0 ? kFirstWaitMs : 0;
+  const int timeout_ms = std::max(attach_timeout_ms() - spent_ms, 1);
   if (socket_path != nullptr && open_agent_ring(p, socket_path, timeout_ms, false)) return true;
   return open_fallback_ring(p);
 }

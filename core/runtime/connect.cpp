@@ -1,4 +1,4 @@
-// The handshake with the node's agent (core/agent/protocol.h), at most kAttachTimeoutMs in all.
+// The handshake with the node's agent (core/agent/protocol.h), within the time it is given.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -12,6 +12,7 @@ import pathlib
 import re
 import sys
 
+import shapes
 import templates
 
 POLL_PERIOD = 64
@@ -165,18 +166,24 @@ def site_of(function):
     )
 
 
-def wrapper(function):
-    """The text of one wrapper."""
-    parameters = ", ".join(declare(a) for a in function.arguments)
-    types = ", ".join(a.type for a in function.arguments)
-    body = templates.body(function)
+def definition(function, piece):
+    """The text of one of the functions that a row becomes."""
+    parameters = [declare(a) for a in function.arguments]
+    if piece.extra:
+        parameters.append(f"uint32_t {piece.extra}")
+    name = piece.prefix + function.name[len("MPI_") :]
     return (
-        f"AON_EXPORT {function.result} {function.name}({parameters}) {{\n"
-        f"  static constexpr Site kSite = {site_of(function)};\n"
-        f"  using Real = {function.result} (*)({types});\n"
-        "  const Real real = reinterpret_cast<Real>(real_function(kSite.id));\n"
-        f"{body}"
-        "}\n"
+        f"{piece.attributes} {function.result} {name}({', '.join(parameters)}) {{\n{piece.body}}}\n"
+    )
+
+
+def constants(function):
+    """The call site and the type of the real function."""
+    name = function.name[len("MPI_") :]
+    types = ", ".join(a.type for a in function.arguments)
+    return (
+        f"constexpr Site kSite{name} = {site_of(function)};\n"
+        f"using Real{name} = {function.result} (*)({types});\n"
     )
 
 
@@ -207,9 +214,16 @@ def source(functions, with_names, all_functions):
         lines.append("const char* const kSiteNames[kSiteCount] = {")
         lines += [f'    "{f.name}",' for f in all_functions]
         lines.append("};")
-    lines.append('extern "C" {')
-    lines += [wrapper(f) for f in functions if f.kind != "by_hand"]
-    lines += ["}", "}  // namespace aon::mpi", ""]
+    inner, outer = [], []
+    for function in functions:
+        if function.kind == "by_hand":
+            continue
+        *helpers, wrapper = shapes.pieces(function)
+        inner.append(constants(function))
+        inner += [definition(function, p) for p in helpers]
+        outer.append(definition(function, wrapper))
+    lines += ["namespace {", *inner, "}  // namespace", 'extern "C" {', *outer, "}"]
+    lines += ["}  // namespace aon::mpi", ""]
     return "\n".join(lines)
 
 

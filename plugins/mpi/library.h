@@ -23,6 +23,11 @@ extern std::atomic<void*> functions[kSiteCount];
 /// returns MPI_ERR_OTHER.
 void* resolve_function(uint32_t site) noexcept;
 
+/// The same without looking it up: null before the first call.
+[[gnu::always_inline]] inline void* known_function(uint32_t site) {
+  return functions[site].load(std::memory_order_relaxed);
+}
+
 [[gnu::always_inline]] inline void* real_function(uint32_t site) {
   void* function = functions[site].load(std::memory_order_relaxed);
   return __builtin_expect(function != nullptr, 1) ? function : resolve_function(site);

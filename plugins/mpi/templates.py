@@ -1,20 +1,20 @@
-"""The bodies of the wrappers, by kind of row (functions.table says what a kind is). A body begins
-where `real` is the real function and `kSite` the call site."""
+"""What is recorded of a call, by kind of row (functions.table says what a kind is). A body begins
+where `real` is the real function; shapes.py says from where it is entered."""
 
 # Names that the bodies use; an argument of that name is called `name_`.
 LOCAL_NAMES = {"w", "weight", "real", "result", "call", "sent", "asked", "got", "own", "told"}
-LOCAL_NAMES |= {"poll", "waiting", "c", "bytes", "parent", "creation", "handle"}
+LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "creation", "handle"}
 
+# Inside another MPI call: only forwarded.
 _ENTER = """\
-  Writer* w;
-  const uint32_t weight = enter(kSite, w);
-  if (weight == 0) return real({all});
+  Writer* w = writer();
+  if (AON_UNLIKELY(is_inside_call(w))) return real({all});
 """
 
-_COUNT_OR_SPAN = (
+_SPAN = (
     _ENTER
     + """\
-  const OpenCall call = begin_call(w, kSite.id);
+  const OpenCall call = begin_call(w, kSite{name}.id);
   const auto result = real({all});
   finish_span(call, {failed}, weight);
   return result;
@@ -25,7 +25,7 @@ _SEND = (
     _ENTER
     + """\
   const Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
-  const OpenCall call = begin_message(w, kSite, sent);
+  const OpenCall call = begin_message(w, kSite{name}, sent);
   const int result = real({all});
   finish_blocking(call, kOutgoing, sent, result);
   return result;
@@ -38,7 +38,7 @@ _RECEIVE = (
   const Envelope asked = incoming({source}, {tag}, {comm});
   OwnStatus own;
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
-  const OpenCall call = begin_message(w, kSite, asked);
+  const OpenCall call = begin_message(w, kSite{name}, asked);
   const int result = real({with_status});
   finish_blocking(call, kIncoming, received(asked, told, result), result);
   return result;
@@ -51,7 +51,7 @@ _MATCHED_RECEIVE = (
   const Envelope asked = matched(w, {message});
   OwnStatus own;
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
-  const OpenCall call = begin_message(w, kSite, asked);
+  const OpenCall call = begin_message(w, kSite{name}, asked);
   const int result = real({with_status});
   finish_blocking(call, kIncoming, received(asked, told, result), result);
   return result;
@@ -65,7 +65,7 @@ _EXCHANGE = (
   const Envelope asked = incoming({source}, {recvtag}, {comm});
   OwnStatus own;
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
-  const OpenCall call = begin_message(w, kSite, sent);
+  const OpenCall call = begin_message(w, kSite{name}, sent);
   const int result = real({with_status});
   const Envelope got = received(asked, told, result);
   finish_exchange(call, failed(result), sent.communicator->id, sent.bytes, sent.peer_tag(),
@@ -78,7 +78,7 @@ _START_SEND = (
     _ENTER
     + """\
   const Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
-  const OpenCall call = begin_message(w, kSite, sent);
+  const OpenCall call = begin_message(w, kSite{name}, sent);
   const int result = real({all});
   {finish}(call, RequestKind::kSend, sent, {request}, result);
   return result;
@@ -89,7 +89,7 @@ _START_RECEIVE = (
     _ENTER
     + """\
   const Envelope asked = incoming({source}, {tag}, {comm});
-  const OpenCall call = begin_message(w, kSite, asked);
+  const OpenCall call = begin_message(w, kSite{name}, asked);
   const int result = real({all});
   {finish}(call, RequestKind::kReceive, asked, {request}, result);
   return result;
@@ -100,17 +100,17 @@ _START_MATCHED_RECEIVE = (
     _ENTER
     + """\
   const Envelope asked = matched(w, {message});
-  const OpenCall call = begin_message(w, kSite, asked);
+  const OpenCall call = begin_message(w, kSite{name}, asked);
   const int result = real({all});
   finish_start(call, RequestKind::kReceive, asked, {request}, result);
   return result;
 """
 )
 
-_START = (
+_START_ONE = (
     _ENTER
     + """\
-  const OpenCall call = begin_call(w, kSite.id);
+  const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   finish_start_one(call, {request}, result);
   return result;
@@ -120,7 +120,7 @@ _START = (
 _START_ALL = (
     _ENTER
     + """\
-  const OpenCall call = begin_call(w, kSite.id);
+  const OpenCall call = begin_call(w, kSite{name}.id);
   start_each(w, {count}, {requests});
   const int result = real({all});
   finish_span(call, failed(result));
@@ -131,7 +131,7 @@ _START_ALL = (
 _MATCHED_PROBE = (
     _ENTER
     + """\
-  const OpenCall call = begin_call(w, kSite.id);
+  const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   if (result == kSuccess) remember_message(w, {message}, {comm});
   finish_span(call, failed(result));
@@ -139,25 +139,24 @@ _MATCHED_PROBE = (
 """
 )
 
-# Calls that look for something: `prepare`, then whether it was `found`, then what to do then.
-_FIND = """\
-  const Poll poll = enter_poll(kSite);
-  if (!poll.is_seen) return real({all});
+# Calls that look for something: `prepare`, then whether it was `found`, then what to do `then`.
+_FIND = (
+    _ENTER
+    + """\
 {prepare}\
-  if (poll.weight == 0) {{
-    const int result = real({real_arguments});
-    if (AON_LIKELY(result == kSuccess && !({found}))) return result;
-    const OpenCall call = begin_call(poll.w, kSite.id);
-{then}\
-    finish_span(call, failed(result));
-    return result;
-  }}
-  const OpenCall call = begin_call(poll.w, kSite.id);
+  const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({real_arguments});
-  if (result != kSuccess || ({found})) {{
-{then}\
-  }}
-  finish_span(call, failed(result), poll.weight);
+  if (result != kSuccess || ({found})) {{{then}}}
+  finish_span(call, failed(result), weight);
+  return result;
+"""
+)
+
+_LOOK = """\
+{prepare}\
+  const int result = real({real_arguments});
+  if (AON_LIKELY(result == kSuccess && !({found}))) return result;
+  record_found(kSite{name}, result, [={captured}]([[maybe_unused]] Writer* w) {{{then}}});
   return result;
 """
 
@@ -171,48 +170,49 @@ _FINDS = {
         "",
         "",
         "*{flag} != 0",
-        "  if (result == kSuccess) remember_message(poll.w, {message}, {comm});\n",
+        " if (result == kSuccess) remember_message(w, {message}, {comm}); ",
     ),
-    "wait": (_ONE, "status", "true", "  waiting.complete(poll.w, result);\n"),
+    "wait": (_ONE, "status", "true", " waiting.complete(w, result); "),
     "test": (
         _ONE,
         "status",
         "*{flag} != 0 && waiting.is_request()",
-        "  waiting.complete(poll.w, result);\n",
+        " waiting.complete(w, result); ",
     ),
     "wait_any": (
         _ANY,
         "statuses",
         "*{index} != abi.undefined",
-        "  waiting.complete_one(poll.w, *{index}, 0, result);\n",
+        " waiting.complete_one(w, *{index}, 0, result); ",
     ),
     "test_any": (
         _ANY,
         "statuses",
         "*{flag} != 0 && *{index} != abi.undefined",
-        "  waiting.complete_one(poll.w, *{index}, 0, result);\n",
+        " waiting.complete_one(w, *{index}, 0, result); ",
     ),
-    "wait_all": (_ALL, "statuses", "true", "  waiting.complete_all(poll.w, result);\n"),
-    "test_all": (_ALL, "statuses", "*{flag} != 0", "  waiting.complete_all(poll.w, result);\n"),
+    "wait_all": (_ALL, "statuses", "true", " waiting.complete_all(w, result); "),
+    "test_all": (_ALL, "statuses", "*{flag} != 0", " waiting.complete_all(w, result); "),
     "wait_some": (
         _ALL,
         "statuses",
         "true",
-        "  waiting.complete_some(poll.w, *{outcount}, {indices}, result);\n",
+        " waiting.complete_some(w, *{outcount}, {indices}, result); ",
     ),
     "test_some": (
         _ALL,
         "statuses",
         "*{outcount} != 0 && *{outcount} != abi.undefined",
-        "  waiting.complete_some(poll.w, *{outcount}, {indices}, result);\n",
+        " waiting.complete_some(w, *{outcount}, {indices}, result); ",
     ),
 }
+FINDS = set(_FINDS)
 POLLS = {"poll", "matched_poll", "test", "test_any", "test_all", "test_some"}
 
 _FREE_REQUEST = (
     _ENTER
     + """\
-  const OpenCall call = begin_call(w, kSite.id);
+  const OpenCall call = begin_call(w, kSite{name}.id);
   free_request(w, handle_at({request}, abi.request_null));
   const int result = real({all});
   finish_span(call, failed(result));
@@ -224,7 +224,7 @@ _COLLECTIVE = (
     _ENTER
     + """\
   Communicator* c = find_communicator({comm});
-  const OpenCall call = begin_call(w, kSite.id, c->id);
+  const OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
   const Bytes bytes = Traffic(c).{bytes};
   finish_blocking_collective(call, CollectiveOperation::{operation}, *c, {root}, bytes, result);
@@ -237,7 +237,7 @@ _START_COLLECTIVE = (
     + """\
   Communicator* c = find_communicator({comm});
   const Bytes bytes = Traffic(c).{bytes};
-  const OpenCall call = begin_call(w, kSite.id, c->id, 0, bytes.sent);
+  const OpenCall call = begin_call(w, kSite{name}.id, c->id, 0, bytes.sent);
   const int result = real({all});
   finish_start_collective(call, CollectiveOperation::{operation}, c, {root}, bytes, {request},
                           result);
@@ -248,7 +248,7 @@ _START_COLLECTIVE = (
 # Creations are followed also while nothing is recorded: all members must count alike.
 _CREATE = """\
   Writer* w;
-  const uint32_t weight = enter(kSite, w);
+  const uint32_t weight = enter(kSite{name}, w);
   Communicator* parent = {parent};
 {count_it}\
   if (weight == 0) {{
@@ -256,7 +256,7 @@ _CREATE = """\
     if (result == kSuccess) {add};
     return result;
   }}
-  const OpenCall call = begin_call(w, kSite.id, parent->id);
+  const OpenCall call = begin_call(w, kSite{name}.id, parent->id);
   const int result = real({all});
   finish_blocking_collective(call, CollectiveOperation::kCreateHandle, *parent, kNoRoot, {{0, 0}},
                              result);
@@ -266,11 +266,11 @@ _CREATE = """\
 
 _START_CREATE = """\
   Writer* w;
-  const uint32_t weight = enter(kSite, w);
+  const uint32_t weight = enter(kSite{name}, w);
   Communicator* parent = find_communicator({comm});
   const uint32_t creation = count_creation(parent);
   if (weight == 0) return real({all});
-  const OpenCall call = begin_call(w, kSite.id, parent->id);
+  const OpenCall call = begin_call(w, kSite{name}.id, parent->id);
   const int result = real({all});
   finish_start_create(call, parent, creation, {newcomm}, {request}, result);
   return result;
@@ -279,9 +279,9 @@ _START_CREATE = """\
 _NAME_COMMUNICATOR = (
     """\
   Writer* w;
-  const uint32_t weight = enter(kSite, w);
+  const uint32_t weight = enter(kSite{name}, w);
   if (weight == 0) return real({all});
-  const OpenCall call = begin_call(w, kSite.id);
+  const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   finish_span(call, failed(result));
   if (result == kSuccess) name_communicator(*find_communicator({comm}), {comm_name});
@@ -291,12 +291,12 @@ _NAME_COMMUNICATOR = (
 
 _FREE_COMMUNICATOR = """\
   Writer* w;
-  const uint32_t weight = enter(kSite, w);
+  const uint32_t weight = enter(kSite{name}, w);
   const Handle handle = handle_at({comm}, abi.comm_null);
   const Communicator* c = find_communicator(handle);
   remove_communicator(handle);
   if (weight == 0) return real({all});
-  const OpenCall call = begin_call(w, kSite.id, c->id);
+  const OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
   finish_blocking_collective(call, CollectiveOperation::kDestroyHandle, *c, kNoRoot, {{0, 0}},
                              result);
@@ -304,9 +304,9 @@ _FREE_COMMUNICATOR = """\
 """
 
 _SIMPLE = {
-    "span": _COUNT_OR_SPAN,
-    "count": _COUNT_OR_SPAN,
-    "cancel": _COUNT_OR_SPAN,
+    "span": _SPAN,
+    "count": _SPAN,
+    "cancel": _SPAN,
     "send": _SEND,
     "receive": _RECEIVE,
     "matched_receive": _MATCHED_RECEIVE,
@@ -316,7 +316,7 @@ _SIMPLE = {
     "start_matched_receive": _START_MATCHED_RECEIVE,
     "prepare_send": _START_SEND.replace("{finish}", "finish_prepare"),
     "prepare_receive": _START_RECEIVE.replace("{finish}", "finish_prepare"),
-    "start": _START,
+    "start": _START_ONE,
     "start_all": _START_ALL,
     "matched_probe": _MATCHED_PROBE,
     "free_request": _FREE_REQUEST,
@@ -338,14 +338,16 @@ _CREATES = {
 }
 
 
-class _Parts(dict):
+class Parts(dict):
     """What a template names: arguments by the part they play, and some fixed pieces."""
 
     def __init__(self, function):
         super().__init__()
         self.function = function
         names = [a.name for a in function.arguments]
+        self["name"] = function.name[len("MPI_") :]
         self["all"] = function.call()
+        self["all_and"] = function.call() + ", " if names else ""
         self["failed"] = "failed(result)" if function.result == "int" else "0"
         self["root"] = "root" if "root" in names else "kNoRoot"
         self["bytes"] = function.fields.get("bytes", "").replace(",", ", ")
@@ -359,32 +361,34 @@ class _Parts(dict):
         return self.function.part(name)
 
 
-def _find_body(function, parts):
+def _find(template, function):
     prepare, replaced, found, then = _FINDS[function.kind]
     real_arguments = function.call()
     if replaced:
         told = "waiting.status()" if replaced == "status" else "waiting.statuses()"
         real_arguments = function.call(status=told, statuses=told)
-    template = (
-        _FIND.replace("{prepare}", prepare).replace("{found}", found).replace("{then}", then)
-    )
-    template = template.replace("{real_arguments}", real_arguments)
-    return template.format_map(parts)
+    template = template.replace("{prepare}", prepare).replace("{found}", found)
+    template = template.replace("{then}", then).replace("{real_arguments}", real_arguments)
+    return template.replace("{captured}", ", &waiting" if prepare else "")
 
 
-def _create_body(function, parts):
+def _create_body(function):
     add, count_it = _CREATES[function.kind]
     has_parent = any(a.name == function.fields.get("comm", "comm") for a in function.arguments)
     parent = "find_communicator({comm})" if has_parent else "find_communicator(abi.comm_self)"
     template = _CREATE.replace("{add}", add).replace("{count_it}", count_it)
-    return template.replace("{parent}", parent).format_map(parts)
+    return template.replace("{parent}", parent)
+
+
+def look_body(function):
+    """Template for a call that is not timed: it is recorded if it found something."""
+    return _find(_LOOK, function)
 
 
 def body(function):
-    """The body of the wrapper of `function`."""
-    parts = _Parts(function)
+    """Template for a call that is recorded."""
     if function.kind in _FINDS:
-        return _find_body(function, parts)
+        return _find(_FIND, function)
     if function.kind in _CREATES:
-        return _create_body(function, parts)
-    return _SIMPLE[function.kind].format_map(parts)
+        return _create_body(function)
+    return _SIMPLE[function.kind]

@@ -31,13 +31,15 @@ SKIPPED = 77  # exit code that ctest counts as skipped (aon_script_test)
 
 
 def environment(**changes):
-    """The caller's environment without AON's variables, with what mpirun needs to run here. A value
-    of None removes a variable."""
+    """The caller's environment without AON's variables, with what mpirun needs to run here, and
+    with time for an agent that shares the machine with other tests. A value of None removes a
+    variable."""
     result = {k: v for k, v in os.environ.items() if not k.startswith("AON_") and k != "LD_PRELOAD"}
     if os.geteuid() == 0:
         result["OMPI_ALLOW_RUN_AS_ROOT"] = result["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
     result["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
     result["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
+    result["AON_ATTACH_MS"] = "10000"
     result["PATH"] = f"{BUILD}/bin:{result['PATH']}"
     for name, value in changes.items():
         if value is None:

@@ -18,6 +18,7 @@
 ///       return record_other(..., plan);               // first call, or one of those sampled
 ///     }
 ///     [[gnu::noinline]] int record_full(...) {        // apart, or every call pays for its frame
+///       if (is_inside_call(writer())) return real(...);
 ///       const OpenCall call = begin_call(writer(), kSite.id, comm, peer_tag, bytes);
 ///       const int result = real(...);
 ///       finish_message(call, flags, comm, bytes, peer_tag, request);
@@ -201,8 +202,10 @@ AON_EXPORT void aon_set_paused(bool paused) noexcept;
 }
 
 /// What a wrapper does with one call: forward it, or record it with this weight (the number of
-/// calls it stands for), or ask start_plan().
+/// calls it stands for), or ask start_plan(). A polling call that is not timed is kUntimed instead
+/// of forwarded: when it finds something, that is recorded all the same.
 constexpr uint32_t kForward = 0;
+constexpr uint32_t kUntimed = 0xfffffffeu;
 constexpr uint32_t kFirstPlan = 0xffffffffu;
 
 /// The count of a call site, one more; only the owner thread writes it.
@@ -220,38 +223,52 @@ constexpr uint32_t kFirstPlan = 0xffffffffu;
   return (uint64_t{point} * period) >> 32 == 0 ? period : kForward;
 }
 
-/// Decides about a call without leaving the fast path; kFirstPlan where that cannot be. The order
-/// of the tests is by what each mode may cost.
-[[gnu::always_inline]] inline uint32_t plan_call(const Site& site) {
+/// Decides about a call whose writer has counters, and counts it. `untimed` is the plan of one that
+/// is only counted.
+[[gnu::always_inline]] inline uint32_t count_call(const Writer* w, const Site& site, uint32_t mode,
+                                                  uint32_t untimed) {
+  if (AON_LIKELY(mode == kModeCount)) {
+    count_one(w->counters, site.id);
+    return untimed;
+  }
+  if (AON_UNLIKELY(mode <= kModeSample)) return 1;
+  const uint32_t weight = sample_call(count_one(w->counters, site.id), mode);
+  return weight == kForward ? untimed : weight;
+}
+
+/// Decides about a call without leaving the fast path; kFirstPlan where that cannot be: the first
+/// call, or one inside another one. The order of the tests is by what each mode may cost.
+[[gnu::always_inline]] inline uint32_t plan_call(const Site& site, uint32_t untimed = kForward) {
   const Writer* w = writer();
   if (AON_UNLIKELY(w->modes == nullptr)) return kFirstPlan;
   const uint32_t mode = w->modes[site.id].load(std::memory_order_relaxed);
   if (AON_UNLIKELY(mode == kModeFull)) return 1;
   if (mode >= kModeOff) return kForward;
-  if (AON_UNLIKELY(w->counters == nullptr || site.id >= kMaxCounters)) return kFirstPlan;
-  if (AON_LIKELY(mode == kModeCount)) {
-    count_one(w->counters, site.id);
-    return kForward;
+  if (AON_UNLIKELY(w->counters == nullptr || w->span_depth != 0 || mode == kModeUndefined ||
+                   site.id >= kMaxCounters)) {
+    return kFirstPlan;
   }
-  if (AON_UNLIKELY(mode <= kModeSample)) return kFirstPlan;
-  return sample_call(count_one(w->counters, site.id), mode);
+  return count_call(w, site, mode, untimed);
 }
 
-/// Decides about a call whose mode is not kModeFull, counters made if need be. For wrappers that
-/// read site_mode() themselves.
-[[gnu::always_inline]] inline uint32_t count_call(Writer* w, const Site& site, uint32_t mode) {
-  if (mode >= kModeOff || site.id >= kMaxCounters) return kForward;
-  if (AON_UNLIKELY(mode == kModeSample)) return 1;
-  if (AON_UNLIKELY(w->counters == nullptr) && !aon_writer_add_counters(w)) return kForward;
-  const uint64_t count = count_one(w->counters, site.id);
-  return mode < kModeSample ? kForward : sample_call(count, mode);
+/// Whether the calling thread is inside another recorded call. Forgets calls left by longjmp.
+[[gnu::always_inline]] inline bool is_inside_call(Writer* w) {
+  if (AON_LIKELY(w->span_depth == 0)) return false;
+  aon_writer_unwind_spans(w, current_frame());
+  return w->span_depth != 0;
 }
 
-/// Turns kFirstPlan into a decision: attaches the thread, defines the site, makes its counters.
-[[gnu::always_inline]] inline uint32_t start_plan(Writer*& w, const Site& site, uint32_t plan) {
+/// Turns kFirstPlan into a decision: attaches the thread, defines the site, makes its counters. A
+/// call inside another one is only forwarded: a library that calls itself is one call.
+[[gnu::always_inline]] inline uint32_t start_plan(Writer*& w, const Site& site, uint32_t plan,
+                                                  uint32_t untimed = kForward) {
   if (AON_LIKELY(plan != kFirstPlan)) return plan;
   const uint32_t mode = site_mode(w, site);
-  return mode == kModeFull ? 1 : count_call(w, site, mode);
+  if (mode >= kModeOff || is_inside_call(w)) return kForward;
+  if (mode == kModeFull) return 1;
+  if (site.id >= kMaxCounters) return kForward;
+  if (w->counters == nullptr && !aon_writer_add_counters(w)) return untimed;
+  return count_call(w, site, mode, untimed);
 }
 
 /// Writes one record of `slots` slots: `fill` stores its bytes. Returns false when it was refused

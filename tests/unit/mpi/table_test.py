@@ -77,7 +77,7 @@ class Table(unittest.TestCase):
     def test_a_wrong_row_is_refused(self):
         for row in ("span int MPI_X(void)", "send: int MPI_X(int count)", "span: int MPI_X(int)"):
             with self.assertRaises(generate.TableError):
-                generate.wrapper(generate.parse_row(row, {}, 0))
+                generate.shapes.pieces(generate.parse_row(row, {}, 0))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,94 @@
+"""The functions that a row becomes: the wrapper itself, which needs no frame of its own, and what it
+jumps to. Kinds that must do something in every mode are one function."""
+import dataclasses
+
+import templates
+
+_SPANS = {"count", "span", "cancel"}
+_IN_EVERY_MODE = {"create", "create_group", "create_inter", "create_world", "start_create"}
+_IN_EVERY_MODE |= {"name_communicator", "free_communicator"}
+
+_PLAN = """\
+  const uint32_t plan = plan_call(kSite{name});
+"""
+_PLAN_LOOKING = """\
+  const uint32_t plan = plan_call(kSite{name}, kUntimed);
+"""
+_TO_RECORD = """\
+  if (AON_LIKELY(plan == 1)) return record_{name}({all});
+"""
+_TO_LOOK = """\
+  if (AON_LIKELY(plan == kUntimed)) return look_{name}({all});
+"""
+_TO_REAL = """\
+  const auto real = reinterpret_cast<Real{name}>(known_function(kSite{name}.id));
+  if (AON_LIKELY(plan == kForward && real != nullptr)) return real({all});
+  return start_{name}({all_and}plan);
+"""
+
+_REAL = """\
+  const auto real = reinterpret_cast<Real{name}>(real_function(kSite{name}.id));
+"""
+_START = """\
+  Writer* w = writer();
+  const uint32_t weight = start_plan(w, kSite{name}, plan);
+  if (weight != kForward) return record_{name}({all});
+  return real({all});
+"""
+_START_WEIGHED = _START.replace("record_{name}({all})", "weigh_{name}({all_and}weight)")
+_START_LOOKING = """\
+  Writer* w = writer();
+  const uint32_t weight = start_plan(w, kSite{name}, plan, kUntimed);
+  if (weight == kUntimed) return look_{name}({all});
+  if (weight != kForward) return weigh_{name}({all_and}weight);
+  return real({all});
+"""
+_RECORD_WEIGHED = """\
+  return weigh_{name}({all_and}1);
+"""
+
+
+@dataclasses.dataclass
+class Piece:
+    """One function: what stands before the MPI function's name, the body behind `real` (or of the
+    wrapper, whole), and a last parameter behind the MPI function's own."""
+
+    prefix: str
+    body: str
+    extra: str = ""
+    attributes: str = "[[gnu::noinline]]"
+
+
+def _wrapper(body):
+    return Piece("MPI_", body, attributes="AON_EXPORT")
+
+
+def _helpers_and_wrapper(function):
+    recorded = _REAL + templates.body(function)
+    if function.kind in _IN_EVERY_MODE:
+        return [], recorded
+    if function.kind in _SPANS:
+        weigh = Piece("weigh_", recorded, "weight")
+        return [weigh, Piece("start_", _REAL + _START_WEIGHED, "plan")], _PLAN + _TO_REAL
+    if function.kind not in templates.FINDS:
+        record = Piece("record_", recorded)
+        start = Piece("start_", _REAL + _START, "plan")
+        return [record, start], _PLAN + _TO_RECORD + _TO_REAL
+    look = Piece("look_", _REAL + templates.look_body(function))
+    start = Piece("start_", _REAL + _START_LOOKING, "plan")
+    if function.kind in templates.POLLS:
+        weigh = Piece("weigh_", recorded, "weight")
+        return [weigh, look, start], _PLAN_LOOKING + _TO_LOOK + _TO_REAL
+    weigh = Piece("weigh_", recorded, "weight", "[[gnu::always_inline]] inline")
+    record = Piece("record_", _RECORD_WEIGHED)
+    return [weigh, record, look, start], _PLAN_LOOKING + _TO_RECORD + _TO_REAL
+
+
+def pieces(function):
+    """The functions of one row in the order of their definition, the wrapper last."""
+    parts = templates.Parts(function)
+    helpers, body = _helpers_and_wrapper(function)
+    result = [*helpers, _wrapper(body)]
+    for piece in result:
+        piece.body = piece.body.format_map(parts)
+    return result
