@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +27,8 @@ namespace {
 constexpr int kJoinTries = 100;           ///< of 1 ms each: the winner only has to bind
 constexpr int kBacklog = 4096;            ///< ranks that may register before the agent runs
 constexpr int kAgentFirstDescriptor = 3;  ///< listener; the lock is the next
+constexpr rlim_t kAgentDescriptors = 40;  ///< of the agent itself, with some for counters
+constexpr rlim_t kRankDescriptors = 6;    ///< connection, ring, pidfds, file; counters come on top
 
 Error system_error(const std::string& what) {
   return {Code::kUnavailable, what + ": " + strerror(errno)};
@@ -153,6 +157,15 @@ Result<AgentLink> join_or_listen(const std::string& path) {
     pause_one_ms();
   }
   return Error{Code::kUnavailable, "the agent behind " + path + " does not answer"};
+}
+
+Status check_descriptor_limit(uint32_t local_rank_count) {
+  const rlim_t needed = kAgentDescriptors + kRankDescriptors * std::max(local_rank_count, 1u);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= needed) return {};
+  return Error{Code::kUnavailable, "the agent needs " + std::to_string(needed) +
+                                       " file descriptors, ulimit -Hn is " +
+                                       std::to_string(limit.rlim_max)};
 }
 
 Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArguments arguments) {

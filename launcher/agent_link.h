@@ -40,6 +40,10 @@ struct AgentLink {
 /// Connects, or becomes the one that starts the agent.
 Result<AgentLink> join_or_listen(const std::string& socket);
 
+/// Whether an agent of so many ranks (0 unknown) can open what it needs. One that ran out half-way
+/// would lose records; without one, each rank writes a file of its own.
+Status check_descriptor_limit(uint32_t local_rank_count);
+
 /// Starts `agent` with the link's listener and lock, in a session of its own, without waiting.
 /// Returns its pid.
 Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArguments arguments);

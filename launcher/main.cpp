@@ -162,6 +162,8 @@ void register_rank(const Plan& plan, int connection, pid_t pid) {
 /// Joins the agent of this node or starts it. Returns the status to print; the program is started
 /// by the caller then.
 Status run_with_agent(Plan& plan) {
+  if (Status status = check_descriptor_limit(plan.launch.local_rank_count); !status)
+    return status.error();
   plan.socket = socket_path(plan.launch.id, plan.output);
   Result<AgentLink> link = join_or_listen(plan.socket);
   if (!link) return link.error();

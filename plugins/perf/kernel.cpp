@@ -1,6 +1,7 @@
 #include "perf/kernel.h"
 
 #include <dirent.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,9 +13,18 @@
 namespace aon::perf {
 namespace {
 
+/// The last descriptors are the agent's: it must be able to take ranks on and open its files.
+constexpr rlim_t kSpareDescriptors = 16;
+
 int open_event(const perf_event_attr& attr, pid_t pid) {
   const long fd = syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-  return fd < 0 ? -errno : static_cast<int>(fd);
+  if (fd < 0) return -errno;
+  rlimit limit{};
+  const bool is_scarce = getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+                         static_cast<rlim_t>(fd) + kSpareDescriptors >= limit.rlim_cur;
+  if (!is_scarce) return static_cast<int>(fd);
+  close(static_cast<int>(fd));
+  return -EMFILE;
 }
 
 ssize_t read_event(int fd, void* data, size_t size_bytes) {

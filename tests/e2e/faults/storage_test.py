@@ -79,9 +79,13 @@ class SmallLimits(FaultCase):
         return self.finish()
 
     def test_few_descriptors(self):
-        document = self.limited("ulimit -n 40")
-        self.assert_every_call(document, 0)
-        self.assert_every_call(document, 1)
+        """Too few for an agent, then just enough for one: counters are what is left out."""
+        for limit, needs_files in ((40, True), (52, False)):
+            self.output = self.folder / f"job-{limit}"
+            document = self.limited(f"ulimit -n {limit}")
+            for rank in (0, 1):
+                self.assert_every_call(document, rank)
+                self.assertEqual(bool(self.rank_of(document, rank).get("fallback")), needs_files)
 
     @unittest.skipIf(IS_SANITIZED, "the sanitizer needs terabytes of address space")
     def test_little_address_space(self):

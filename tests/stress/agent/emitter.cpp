@@ -1,11 +1,13 @@
 // Writes numbered records from several threads through libaon.so and says how many were taken and
 // refused:  emitter THREADS RECORDS_PER_THREAD BURST PAUSE_US [kill|open|hold SECONDS]
+// RECORDS_PER_THREAD 0: until SIGUSR1.
 // Prints "tid accepted refused" per thread and exits 0; `kill` ends it by SIGKILL after printing,
 // `open` leaves a region and ends by _exit(7).
 #include <aon/writer.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +16,8 @@
 #include <vector>
 
 namespace {
+
+std::atomic<bool> g_is_told_to_stop{false};
 
 struct Totals {
   uint64_t accepted = 0;
@@ -24,7 +28,7 @@ Totals emit_records(uint64_t count, uint64_t burst, unsigned pause_us, uint32_t 
   Totals totals;
   aon::Writer* w = aon::aon_attach();
   if (w == nullptr) return totals;
-  for (uint64_t i = 0; i < count; ++i) {
+  for (uint64_t i = 0; i < count || (count == 0 && !g_is_told_to_stop); ++i) {
     const uint64_t now = aon::ticks(w);
     const bool ok = aon::emit(w, 1, true, now, [&](char* at) {
       auto* head = reinterpret_cast<aon::RecordHead*>(at);
@@ -45,6 +49,7 @@ int main(int argc, char** argv) {
   const uint64_t burst = std::strtoull(argv[3], nullptr, 10);
   const auto pause_us = static_cast<unsigned>(std::atoi(argv[4]));
   const char* ending = argc > 5 ? argv[5] : "";
+  ::signal(SIGUSR1, [](int) { g_is_told_to_stop = true; });
   const uint32_t region = aon::aon_intern_region("emitter", 9, 0);
   ::usleep(200000);  // the test looks whether it got a ring
   std::vector<Totals> totals(threads);
