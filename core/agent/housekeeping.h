@@ -59,6 +59,7 @@ class Housekeeping : public ProcessListener {
   void take_events();
   void second();
   void write_topology();
+  void report_topology_problem(const std::string& problem);
   void report_clock();
   void read_ranks_cpu();
   double read_costs();
