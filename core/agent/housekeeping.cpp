@@ -52,7 +52,7 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       tick_source_(clock::choose_tick_source()),
       providers_({config.provider_folder, config.arguments.options.providers,
                   config.arguments.options.without},
-                 inbox),
+                 inbox, state),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0) {}
 

@@ -8,6 +8,7 @@
 //   worker threads DIR N        N threads one after the other, ten MPI_Sendrecv each
 //   worker crowds DIR N         the same with a hundred threads at a time
 //   worker pace DIR SECONDS     twenty MPI_Sendrecv a millisecond
+//   worker busy DIR SECONDS     the same, and computes in between
 //   worker forks DIR N          N children, every second one execs; ten MPI_Sendrecv between them
 //   worker exit DIR CODE        leaves with CODE after MPI_Finalize
 //   worker leave DIR CODE       leaves with CODE without MPI_Finalize
@@ -54,6 +55,14 @@ static void pace(double seconds) {
   while (MPI_Wtime() < end) {
     for (int i = 0; i < 20; ++i) call();
     usleep(1000);
+  }
+}
+
+static void busy(double seconds) {
+  const double end = MPI_Wtime() + seconds;
+  while (MPI_Wtime() < end) {
+    for (int i = 0; i < 20; ++i) call();
+    for (volatile int i = 0; i < 300000; ++i) continue;
   }
 }
 
@@ -124,6 +133,7 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "threads") == 0) threads((int)number, 1);
   if (strcmp(mode, "crowds") == 0) threads((int)number, 100);
   if (strcmp(mode, "pace") == 0) pace(number);
+  if (strcmp(mode, "busy") == 0) busy(number);
   if (strcmp(mode, "forks") == 0) forks((int)number);
   if (strcmp(mode, "descriptors") == 0) descriptors();
   if (strcmp(mode, "leave") == 0) _exit((int)number);
