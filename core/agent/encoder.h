@@ -1,6 +1,6 @@
 /// The encode side of a worker: staging, samples and inbox -> blocks and definitions -> files, with
-/// one commit per flush. Everything between two commits is repeated by the next worker if this one is
-/// killed; everything before a commit is done for good.
+/// one commit per flush. Everything between two commits is repeated by the next worker if this one
+/// is killed; everything before a commit is done for good.
 ///
 ///     consume: staging entries are handed to their streams; slot 0's become definitions
 ///     flush:   streams -> segments -> definitions -> commit -> staging tail -> evictions

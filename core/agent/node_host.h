@@ -1,9 +1,9 @@
 /// Hosts the providers that run on the node (aon/provider.h): loads them, calls them, turns what
 /// they say into definitions and samples.
 ///
-/// Ids of metrics are made from provider and name, so that a provider that is started again after a
-/// killed worker gets the same ones; its counts go on from where they were (series.h), and the state
-/// of such a process says that what happened in between is missing.
+/// Ids of metrics are made from provider and name, so that a provider that is started again after
+/// a killed worker gets the same ones; its counts go on from where they were (series.h), and the
+/// state of such a process says that what happened in between is missing.
 /// Thread: the housekeeping thread; providers drain nothing.   Cost: theirs.
 /// Errors: a provider that cannot be loaded or started is named in the definitions and left out.
 #pragma once

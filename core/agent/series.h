@@ -2,8 +2,8 @@
 /// come to. Both lie in the state memfd: a killed worker takes no sample with it, and the next one,
 /// whose providers count from 0 again, goes on from the last value.
 ///
-///     housekeeping --put--> SampleCell[head % kMaxSamples] ... [tail % kMaxSamples] --> encode thread
-///                           <--------------- tail, after its commit ---------------
+///     housekeeping --put--> SampleCell[head] ... SampleCell[tail] --read--> encode thread
+///                           <------------- tail, after its commit ------------
 ///
 /// Thread: one producer, the housekeeping thread. The encode thread reads the cells (encoder.h).
 /// Cost: one copy of 72 bytes and a look-up in a map per sample.

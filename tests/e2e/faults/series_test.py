@@ -47,9 +47,10 @@ class Restarts(FaultCase):
         self.assertEqual(values, sorted(values))
         with h5py.File(self.output / "profile.h5") as file:
             cpu_s = int(file["ranks/cpu_time_ns"][0]) / 1e9
-        # Missing: MPI's own start, and what a tick and a restart take, each time.
+        # Missing: MPI's own start, and what a tick and a restart take, each time. The CPU time
+        # itself is read ten times a second.
         self.assertGreater(values[-1] / 1e9, 0.7 * cpu_s)
-        self.assertLess(values[-1] / 1e9, 1.02 * cpu_s)
+        self.assertLess(values[-1] / 1e9, cpu_s + 0.5)
 
 
 if __name__ == "__main__":

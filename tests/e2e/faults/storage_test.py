@@ -68,7 +68,7 @@ class SmallDisk(FaultCase):
 
 
 class BlockedDisk(FaultCase):
-    """A file system whose writes hang for ten seconds, as a busy parallel one: frozen by fsfreeze."""
+    """A file system whose writes hang for ten seconds, as a busy parallel one does."""
 
     BLOCKED_S = 10
 
