@@ -194,7 +194,7 @@ class PositionCell {
 
  private:
   std::atomic<uint32_t> current_;
-  uint32_t reserved_;
+  [[maybe_unused]] uint32_t reserved_;
   ring::StreamPosition side_[2];
 };
 
