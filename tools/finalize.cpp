@@ -10,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
+#include "writers/assemble/assemble.h"
 
 namespace aon::tools {
 namespace {
@@ -42,7 +43,7 @@ void write_summary(const FinalizeOptions& options) {
   std::string text;
   for (const std::string& line : summary_lines(*ledger, dir)) text += "aon: " + line + "\n";
   const std::string path = dir + "/summary.txt";
-  const std::string fresh = fmt::format("{}.{}", path, getpid());
+  const std::string fresh = dir + "/.assemble-summary";  // the next assembly removes it
   const mode_t old_mask = umask(0077);
   {
     std::ofstream file(fresh);
@@ -60,6 +61,7 @@ int finalize(const FinalizeOptions& options) {
   const std::string& dir = options.dirs.front();
   std::error_code ignored;
   if (!std::filesystem::is_directory(dir + "/spool", ignored)) {
+    (void)writers::remove_leftovers(dir);  // of one that was killed after it dropped the spool
     write_summary(options);
     return kExitDone;
   }

@@ -21,6 +21,7 @@ struct Config {
   std::string socket_path;       ///< of the listener; empty unknown
   std::string finalize_program;  ///< `aon`; empty: none
   std::string provider_folder;   ///< installed providers
+  std::string topology_problem;  ///< why it is not the one that was asked for; empty: it is
   uint64_t staging_bytes = 0;
   DrainSettings drain{};
   EncoderSettings encoder;

@@ -59,6 +59,7 @@ StreamLog& Encoder::stream(uint32_t cell_index) {
 void Encoder::consume() {
   take_staging();
   take_inbox();
+  take_samples();
 }
 
 void Encoder::take_staging() {
@@ -87,14 +88,20 @@ uint32_t Encoder::series_cell(uint32_t process) {
 }
 
 void Encoder::take_inbox() {
-  inbox_->take(&inbox_definitions_, &inbox_samples_);
+  inbox_->take(&inbox_definitions_);
   for (const InboxDefinition& definition : inbox_definitions_)
     log_.of(definition.process).add(static_cast<uint32_t>(definition.type), definition.payload);
-  for (const InboxSample& sample : inbox_samples_) {
+}
+
+/// A cell stays as it is until the commit moves the tail behind it: runs point into it.
+void Encoder::take_samples() {
+  const uint64_t head =
+      state_->header().sample_head.load(std::memory_order_acquire);  // pairs with agent:samples
+  for (; samples_read_ < head; ++samples_read_) {
+    const SampleCell& sample = state_->sample(samples_read_);
     const uint32_t cell = series_cell(sample.process);
     if (cell == kNoCell) continue;
-    samples_.push_back(sample);
-    stream(cell).push({reinterpret_cast<const uint8_t*>(&samples_.back().head), 2 * kSlotBytes, 1});
+    stream(cell).push({reinterpret_cast<const uint8_t*>(&sample.head), 2 * kSlotBytes, 1});
   }
 }
 
@@ -217,13 +224,20 @@ void Encoder::write_streams() {
     const StreamCell& cell = state_->stream(i);
     if (cell.in_use.load(std::memory_order_acquire) == 0) continue;  // pairs with agent:cells
     if (cell.slot == kDefinitionSlot) continue;
-    const uint64_t refused = cell.refused.load(std::memory_order_relaxed);
+    const bool is_series = cell.slot == spool::kSeriesSlot;
+    const RefusedSamples& samples = state_->refused_samples(cell.process);
+    const uint64_t refused =
+        (is_series ? samples.count : cell.refused).load(std::memory_order_relaxed);
     const auto it = streams_.find(i);
     const uint64_t cut_count = cell.cut_count.load(std::memory_order_relaxed);
     if (it == streams_.end() && refused == 0 && cut_count == 0) continue;
     StreamLog& log = stream(i);
     if (refused > log.progress().refused || cut_count > log.progress().ring_cut) {
       log.progress().refused = std::max(log.progress().refused, refused);
+      if (is_series) {
+        log.progress().first_refused_ticks = samples.first_ticks.load(std::memory_order_relaxed);
+        log.progress().last_refused_ticks = samples.last_ticks.load(std::memory_order_relaxed);
+      }
       log.progress().ring_cut = std::max(log.progress().ring_cut, cut_count);
       log.is_changed = true;
     }
@@ -272,11 +286,12 @@ void Encoder::commit() {
   save_assemblies(last);
   segments_.stage_commit(last);
   progress_.staging_tail = read_;
+  progress_.sample_tail = samples_read_;
   log_.stage_commit(&progress_);
   header.progress.set(last, progress_);
-  header.commit.store(last + 1, std::memory_order_release);  // pairs with agent:commit
-  tail_.store(read_, std::memory_order_release);             // pairs with agent:tail
-  samples_.clear();
+  header.commit.store(last + 1, std::memory_order_release);            // pairs with agent:commit
+  tail_.store(read_, std::memory_order_release);                       // pairs with agent:tail
+  header.sample_tail.store(samples_read_, std::memory_order_release);  // pairs with agent:sampled
 }
 
 void Encoder::evict() {

@@ -1,6 +1,6 @@
-/// The encode side of a worker: staging and inbox -> blocks and definitions -> files, with one
-/// commit per flush. Everything between two commits is repeated by the next worker if this one is
-/// killed; everything before a commit is done for good.
+/// The encode side of a worker: staging, samples and inbox -> blocks and definitions -> files, with
+/// one commit per flush. Everything between two commits is repeated by the next worker if this one
+/// is killed; everything before a commit is done for good.
 ///
 ///     consume: staging entries are handed to their streams; slot 0's become definitions
 ///     flush:   streams -> segments -> definitions -> commit -> staging tail -> evictions
@@ -10,7 +10,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -86,6 +85,7 @@ class Encoder {
   StreamLog& stream(uint32_t cell);
   void take_staging();
   void take_inbox();
+  void take_samples();
   void take_definitions(uint32_t process, const StagingEntry& entry);
   void take_fragment(uint32_t process, const RecordHead& head, std::span<const uint8_t> bytes);
   void encode(StreamLog* log);
@@ -116,10 +116,9 @@ class Encoder {
   std::unordered_map<uint32_t, Assembly> assemblies_;
   std::unordered_map<uint32_t, uint32_t> series_cells_;
   std::vector<InboxDefinition> inbox_definitions_;
-  std::vector<InboxSample> inbox_samples_;
-  std::deque<InboxSample> samples_;  ///< until the next commit; runs point into it
   Progress progress_{};
-  uint64_t read_ = 0;  ///< staging offset up to which entries were consumed
+  uint64_t read_ = 0;          ///< staging offset up to which entries were consumed
+  uint64_t samples_read_ = 0;  ///< the same of samples
   uint32_t finished_count_ = 0;
 
   // Shared.

@@ -63,6 +63,9 @@ void Encoder::resume_tail() noexcept {
   progress_ = state_->header().progress.at(state_->commit());
   read_ = progress_.staging_tail;
   tail_.store(read_, std::memory_order_release);  // pairs with agent:tail
+  samples_read_ = progress_.sample_tail;
+  state_->header().sample_tail.store(samples_read_,
+                                     std::memory_order_release);  // pairs with agent:sampled
 }
 
 Status Encoder::restore() {

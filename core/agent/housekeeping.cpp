@@ -52,7 +52,7 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       tick_source_(clock::choose_tick_source()),
       providers_({config.provider_folder, config.arguments.options.providers,
                   config.arguments.options.without},
-                 inbox),
+                 inbox, state),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0) {}
 
@@ -148,12 +148,13 @@ void Housekeeping::second() {
 void Housekeeping::write_topology() {
   if (is_topology_written_) return;
   is_topology_written_ = true;  // or cannot be
+  report_topology_problem(config_.topology_problem);
   const std::string path = config_.folder + "/" + spool::kTopologyFile;
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && status.st_size != 0) return;
   auto topology = topology::Topology::load();
   if (!topology) {
-    AON_LOG_INFO("topology: %s", topology.error().message.c_str());
+    report_topology_problem(topology.error().message);
     return;
   }
   const auto xml = topology->xml();
@@ -161,6 +162,15 @@ void Housekeeping::write_topology() {
   auto file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   if (!file || !write_all(file->get(), xml->data(), xml->size()))
     AON_LOG_WARNING("cannot write %s", path.c_str());
+}
+
+void Housekeeping::report_topology_problem(const std::string& problem) {
+  if (problem.empty()) return;
+  ProviderDefinition state{};
+  state.state = ProviderState::kDegraded;
+  inbox_->define(spool::kNodeProcess, DefinitionType::kProvider, state,
+                 {"topology", problem, "lstopo --of xml FILE writes one; unset HWLOC_XMLFILE"});
+  AON_LOG_WARNING("topology: %s", problem.c_str());
 }
 
 void Housekeeping::report_clock() {

@@ -1,5 +1,5 @@
 /// What the agent does by the clock: pairs of clocks, measured cost, the budget, node providers.
-/// Its definitions and samples go through the inbox.
+/// Its definitions go through the inbox, samples through the state (series.h).
 /// Thread: one of its own, which drains nothing; process_started() and process_ended() are called
 /// by the drain thread and only queue.   Cost: about 10 us per rank and second.
 #pragma once
@@ -59,6 +59,7 @@ class Housekeeping : public ProcessListener {
   void take_events();
   void second();
   void write_topology();
+  void report_topology_problem(const std::string& problem);
   void report_clock();
   void read_ranks_cpu();
   double read_costs();

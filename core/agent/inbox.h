@@ -1,11 +1,10 @@
 /// What the other threads of the worker hand to the encode thread besides staging: definitions
-/// (clock, usage, counts, budget) and samples of node providers. It dies with the worker: a new one
-/// sends the latest state again.
+/// (clock, usage, counts, budget, providers). It dies with the worker: a new one sends the latest
+/// state again. Samples have their own way, which outlives it (series.h).
 /// Thread: any puts, the encode thread takes.   Cost: a short lock.
 #pragma once
 
 #include <aon/definition.h>
-#include <aon/record.h>
 
 #include <cstdint>
 #include <cstring>
@@ -23,14 +22,6 @@ struct InboxDefinition {
   std::vector<uint8_t> payload;
 };
 
-/// A kSample record: two slots.
-struct InboxSample {
-  uint32_t process;
-  uint32_t reserved;
-  RecordHead head;
-  uint64_t words[4];
-};
-
 class Inbox {
  public:
   template <class T>
@@ -46,23 +37,13 @@ class Inbox {
     append(&payload, {text});
     put({process, type, std::move(payload)});
   }
-  /// False when it is full: the caller counts the loss.
-  bool sample(const InboxSample& sample) {
-    const std::lock_guard lock(m_);
-    if (samples_.size() >= kMaxSamples) return false;
-    samples_.push_back(sample);
-    return true;
-  }
-  void take(std::vector<InboxDefinition>* definitions, std::vector<InboxSample>* samples) {
+  void take(std::vector<InboxDefinition>* definitions) {
     definitions->clear();
-    samples->clear();
     const std::lock_guard lock(m_);
     definitions->swap(definitions_);
-    samples->swap(samples_);
   }
 
  private:
-  static constexpr size_t kMaxSamples = 65536;
   static constexpr size_t kMaxDefinitions = 65536;
 
   static void append(std::vector<uint8_t>* payload,
@@ -78,9 +59,7 @@ class Inbox {
   }
 
   std::mutex m_;
-  // Guarded by m_.
-  std::vector<InboxDefinition> definitions_;
-  std::vector<InboxSample> samples_;
+  std::vector<InboxDefinition> definitions_;  ///< guarded by m_
 };
 
 }  // namespace aon::agent

@@ -14,6 +14,7 @@
 #include "core/agent/config.h"
 #include "core/agent/keeper.h"
 #include "core/base/log.h"
+#include "core/topology/topology.h"
 
 namespace aon::agent {
 namespace {
@@ -87,6 +88,8 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "aon-agent: %s\n", config.error().message.c_str());
     return 2;
   }
+  if (const Status status = topology::settle_xml_file(); !status)
+    config->topology_problem = status.error().message;
   leave_the_rank(*config);
   const std::string log = config->job_folder + "/agent." + config->node + ".log";
   set_log_name("aon-agent");

@@ -1,7 +1,6 @@
 #include "core/agent/node_host.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <filesystem>
 
@@ -12,8 +11,9 @@ namespace aon::agent {
 namespace {
 
 constexpr uint32_t kAgentMetric = 0x80000000u;  ///< ids of processes stay below
-constexpr uint32_t kMaxMetrics = 65536;         ///< of the whole node
 constexpr uint64_t kLogPeriodNs = 100'000'000;
+constexpr const char* kGapText =
+    "the agent's worker was killed: the counts lack what happened until the next one ran";
 constexpr const char* kExample = "example";  ///< only on request
 
 static_assert(AON_PROCESS_NODE == spool::kNodeProcess);
@@ -36,7 +36,6 @@ struct NodeHost::Hosted {
   provider::Provider provider;
   uint16_t index;
   uint64_t next_tick_ns = 0;
-  uint64_t lost_samples = 0;
   uint64_t last_log_ns = 0;
   bool has_failed = false;
 };
@@ -67,29 +66,29 @@ struct NodeHost::Table {
     metric.node_wide = process == AON_PROCESS_NODE ? 1 : 0;
     metric.provider = self->index;
     host.inbox_->define(process, DefinitionType::kMetric, metric, {full_name, unit, description});
+    if (mode == AON_METRIC_ACCUMULATED && host.series_.add_accumulated(process, id))
+      host.continued_.insert({process, self->provider.name()});
     return id;
   }
 
   static void sample(aon_core* core, uint32_t process, uint32_t metric, uint64_t ticks,
                      double value, uint64_t enabled_ns, uint64_t running_ns) {
-    InboxSample sample{};
-    sample.process = process;
-    sample.head.start_ticks = ticks;
-    sample.head.kind = RecordKind::kSample;
-    sample.head.slot_count = 2;
-    sample.head.id = metric;
-    sample.head.a64 = std::bit_cast<uint64_t>(value);
-    sample.words[0] = enabled_ns;
-    sample.words[1] = running_ns;
-    if (!hosted(core)->host->inbox_->sample(sample)) ++hosted(core)->lost_samples;
+    // What does not fit is counted for the ledger.
+    hosted(core)->host->series_.put(process, metric, ticks, value, enabled_ns, running_ns);
   }
 
   static void set_state(aon_core* core, uint32_t process, aon_state state, const char* reason,
                         const char* remedy) {
+    NodeHost& host = *hosted(core)->host;
+    const std::string name = hosted(core)->provider.name();
+    std::string text = reason;
+    if (host.continued_.count({process, name}) != 0) {
+      if (state == AON_STATE_ON) state = AON_STATE_DEGRADED;
+      text += (text.empty() ? "" : "; ") + std::string(kGapText);
+    }
     ProviderDefinition definition{};
     definition.state = static_cast<ProviderState>(state);
-    hosted(core)->host->inbox_->define(process, DefinitionType::kProvider, definition,
-                                       {hosted(core)->provider.name(), reason, remedy});
+    host.inbox_->define(process, DefinitionType::kProvider, definition, {name, text, remedy});
   }
 
   static uint32_t intern(aon_core*, const char*) { return AON_NO_ID; }
@@ -116,8 +115,11 @@ struct NodeHost::Table {
                                         send_message};
 };
 
-NodeHost::NodeHost(NodeHostSettings settings, Inbox* inbox)
-    : settings_(std::move(settings)), inbox_(inbox), tick_source_(clock::choose_tick_source()) {}
+NodeHost::NodeHost(NodeHostSettings settings, Inbox* inbox, const State* state)
+    : settings_(std::move(settings)),
+      inbox_(inbox),
+      series_(state),
+      tick_source_(clock::choose_tick_source()) {}
 
 NodeHost::~NodeHost() { stop(); }
 
@@ -186,6 +188,9 @@ void NodeHost::process_ended(uint32_t process) {
   metrics_.erase(metrics_.lower_bound({process, ""}), metrics_.lower_bound({process + 1, ""}));
   metric_ids_.erase(metric_ids_.lower_bound({process, 0}),
                     metric_ids_.lower_bound({process + 1, 0}));
+  continued_.erase(continued_.lower_bound({process, ""}),
+                   continued_.lower_bound({process + 1, ""}));
+  series_.forget(process);
 }
 
 void NodeHost::tick(uint64_t now_ns) {
@@ -203,9 +208,6 @@ void NodeHost::stop() {
   for (const auto& hosted : hosted_) {
     hosted->provider.flush();
     hosted->provider.stop();
-    if (hosted->lost_samples != 0)
-      AON_LOG_WARNING("provider %s: %llu samples dropped", hosted->provider.name(),
-                      static_cast<unsigned long long>(hosted->lost_samples));
   }
 }
 

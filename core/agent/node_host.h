@@ -1,8 +1,9 @@
 /// Hosts the providers that run on the node (aon/provider.h): loads them, calls them, turns what
 /// they say into definitions and samples.
 ///
-/// Ids of metrics are made from provider and name, so that a provider that is started again after a
-/// killed worker gets the same ones.
+/// Ids of metrics are made from provider and name, so that a provider that is started again after
+/// a killed worker gets the same ones; its counts go on from where they were (series.h), and the
+/// state of such a process says that what happened in between is missing.
 /// Thread: the housekeeping thread; providers drain nothing.   Cost: theirs.
 /// Errors: a provider that cannot be loaded or started is named in the definitions and left out.
 #pragma once
@@ -12,11 +13,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/agent/inbox.h"
+#include "core/agent/series.h"
 #include "core/clock/snapshot.h"
 #include "core/provider/loader.h"
 
@@ -30,7 +33,7 @@ struct NodeHostSettings {
 
 class NodeHost {
  public:
-  NodeHost(NodeHostSettings settings, Inbox* inbox);
+  NodeHost(NodeHostSettings settings, Inbox* inbox, const State* state);
   ~NodeHost();
   NodeHost(const NodeHost&) = delete;
   NodeHost& operator=(const NodeHost&) = delete;
@@ -54,10 +57,12 @@ class NodeHost {
 
   NodeHostSettings settings_;
   Inbox* inbox_;
+  Series series_;
   clock::TickSource tick_source_;
   std::vector<std::unique_ptr<Hosted>> hosted_;
   std::map<std::pair<uint32_t, std::string>, uint32_t> metrics_;  ///< (process, provider::name)
   std::map<std::pair<uint32_t, uint32_t>, bool> metric_ids_;      ///< (process, id) in use
+  std::set<std::pair<uint32_t, std::string>> continued_;          ///< (process, provider)
 };
 
 }  // namespace aon::agent

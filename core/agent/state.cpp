@@ -21,6 +21,10 @@ Result<State> State::map(int fd) {
   state.streams_ = reinterpret_cast<StreamCell*>(at);
   at += size_t{kMaxStreams} * sizeof(StreamCell);
   state.files_ = reinterpret_cast<FileCell*>(at);
+  at += size_t{kMaxFiles} * sizeof(FileCell);
+  state.metrics_ = reinterpret_cast<MetricCell*>(at);
+  at += size_t{kMaxMetrics} * sizeof(MetricCell);
+  state.samples_ = reinterpret_cast<SampleCell*>(at);
   return state;
 }
 

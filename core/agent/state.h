@@ -3,6 +3,7 @@
 /// dead one was killed stands here, in the staging memfd, in the rings and in the spool.
 ///
 ///     StateHeader | ProcessCell[kMaxProcesses] | StreamCell[kMaxStreams] | FileCell[kMaxFiles]
+///                 | MetricCell[kMaxMetrics] | SampleCell[kMaxSamples]
 ///
 /// The file is sparse: a cell that was never used costs nothing.
 ///
@@ -17,6 +18,7 @@
 #pragma once
 
 #include <aon/definition.h>
+#include <aon/record.h>
 
 #include <atomic>
 #include <cstddef>
@@ -34,6 +36,8 @@ constexpr uint32_t kMaxProcesses = 16384;             ///< of one launch on one 
 constexpr uint32_t kMaxStreams = 131072;
 constexpr uint32_t kMaxFiles = 32768;
 constexpr uint32_t kMaxRegistered = 4096;
+constexpr uint32_t kMaxSamples = 65536;  ///< between two commits
+constexpr uint32_t kMaxMetrics = 65536;  ///< at one time
 constexpr uint32_t kNoCell = 0xffffffffu;
 
 /// A value that changes with commits: the version of the last commit stays intact while the next
@@ -86,6 +90,7 @@ struct Progress {
   uint64_t definitions_bytes;  ///< valid length of definitions.aon
   uint64_t definitions_inode;
   uint64_t definitions_block_sequence;
+  uint64_t sample_tail;
   uint32_t node_written;  ///< 1: kNode and topology are in the file
   uint32_t evicting;      ///< 1: `evicted` must be unlinked, its losses are written
   uint32_t evicted_process;
@@ -147,6 +152,13 @@ struct PartialDefinition {
   uint8_t bytes[kMaxDefinitionBytes];
 };
 
+/// Samples that found no room. The housekeeping thread writes it.
+struct RefusedSamples {
+  std::atomic<uint64_t> count;
+  std::atomic<uint64_t> first_ticks;
+  std::atomic<uint64_t> last_ticks;
+};
+
 /// One process. The drain thread writes it; `phase` is stored last.
 struct ProcessCell {
   std::atomic<uint32_t> phase;
@@ -162,6 +174,7 @@ struct ProcessCell {
   uint64_t end_ticks;
   uint64_t memory_bytes;              ///< largest committed size of the ring
   std::atomic<uint64_t> cpu_time_ns;  ///< housekeeping thread
+  RefusedSamples refused_samples;
   char program[256];
   Versioned<uint32_t> written;           ///< encode thread: ProcessPhase that the spool tells
   Versioned<PartialDefinition> partial;  ///< encode thread
@@ -181,7 +194,7 @@ class PositionCell {
 
  private:
   std::atomic<uint32_t> current_;
-  uint32_t reserved_;
+  [[maybe_unused]] uint32_t reserved_;
   ring::StreamPosition side_[2];
 };
 
@@ -205,6 +218,25 @@ struct FileCell {
   Versioned<FileProgress> progress;
 };
 
+/// Where an accumulated metric stands. Housekeeping thread; see series.h.
+struct MetricCell {
+  uint32_t in_use;
+  uint32_t process;
+  uint32_t metric;
+  uint32_t reserved;
+  double value;
+  uint64_t enabled_ns;
+  uint64_t running_ns;
+};
+
+/// A sample of a node provider: a kSample record of two slots, and whose it is.
+struct SampleCell {
+  uint32_t process;
+  uint32_t reserved;
+  RecordHead head;
+  uint64_t words[4];
+};
+
 struct RegisteredPid {
   int32_t pid;
   uint32_t is_gone;
@@ -214,6 +246,10 @@ struct StateHeader {
   uint64_t magic;
   std::atomic<uint64_t> commit;        ///< encode thread: the last whole commit
   std::atomic<uint64_t> staging_head;  ///< drain thread
+  std::atomic<uint64_t> sample_head;   ///< housekeeping thread
+  std::atomic<uint64_t> sample_tail;   ///< encode thread, after its commit
+  RefusedSamples refused_samples;      ///< the node's own
+  uint32_t metric_count;               ///< housekeeping thread: cells that were ever used
   std::atomic<uint32_t> has_lease;     ///< keeper: the folder is ours alone
   uint32_t first_process;              ///< number of ProcessCell 0
   std::atomic<uint32_t> process_count;
@@ -234,7 +270,8 @@ class State {
  public:
   static constexpr size_t bytes() {
     return sizeof(StateHeader) + size_t{kMaxProcesses} * sizeof(ProcessCell) +
-           size_t{kMaxStreams} * sizeof(StreamCell) + size_t{kMaxFiles} * sizeof(FileCell);
+           size_t{kMaxStreams} * sizeof(StreamCell) + size_t{kMaxFiles} * sizeof(FileCell) +
+           size_t{kMaxMetrics} * sizeof(MetricCell) + size_t{kMaxSamples} * sizeof(SampleCell);
   }
   /// The memfd, all zero.   Errors: kIo.
   static Result<UniqueFd> create();
@@ -245,6 +282,13 @@ class State {
   ProcessCell& process(uint32_t index) const noexcept { return processes_[index]; }
   StreamCell& stream(uint32_t index) const noexcept { return streams_[index]; }
   FileCell& file(uint32_t index) const noexcept { return files_[index]; }
+  MetricCell& metric(uint32_t index) const noexcept { return metrics_[index]; }
+  SampleCell& sample(uint64_t number) const noexcept { return samples_[number % kMaxSamples]; }
+  /// Of a process, or of the node for any other number.
+  RefusedSamples& refused_samples(uint32_t process) const noexcept {
+    const uint32_t index = process - header_->first_process;
+    return index < kMaxProcesses ? processes_[index].refused_samples : header_->refused_samples;
+  }
   uint64_t commit() const noexcept {
     return header_->commit.load(std::memory_order_acquire);  // pairs with agent:commit
   }
@@ -260,6 +304,8 @@ class State {
   ProcessCell* processes_ = nullptr;
   StreamCell* streams_ = nullptr;
   FileCell* files_ = nullptr;
+  MetricCell* metrics_ = nullptr;
+  SampleCell* samples_ = nullptr;
 };
 
 }  // namespace aon::agent

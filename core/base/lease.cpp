@@ -1,5 +1,6 @@
 #include "core/base/lease.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -41,6 +42,32 @@ Status write_private(const std::string& name, const std::string& text) {
   if (is_written) return {};
   unlink(name.c_str());
   return Error{Code::kIo, "cannot write " + name + ": " + strerror(error_number)};
+}
+
+/// Removes the private files beside `path` of takers that were killed. `fresh` is one of our own,
+/// made just now: it has the file system's time.
+void remove_leftovers(const std::string& path, const std::string& fresh) {
+  struct stat now {};
+  if (stat(fresh.c_str(), &now) != 0) return;
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string prefix = path.substr(slash == std::string::npos ? 0 : slash + 1) + ".";
+  const std::string own_prefix = prefix + local_host_name() + ".";
+  DIR* entries = opendir(folder.c_str());
+  if (entries == nullptr) return;
+  while (const dirent* entry = readdir(entries)) {
+    const std::string name = entry->d_name;
+    if (!name.starts_with(prefix)) continue;
+    const std::string file = slash == std::string::npos ? name : folder + name;
+    struct stat made {};
+    const bool is_own = name.starts_with(own_prefix);
+    const int pid = is_own ? atoi(name.c_str() + own_prefix.size()) : 0;
+    const bool is_orphan = is_own && pid > 0 && process_start_time_ticks(pid) == 0;
+    const bool is_old = stat(file.c_str(), &made) == 0 &&
+                        now.st_mtim.tv_sec - made.st_mtim.tv_sec > kLeaseDeadSeconds;
+    if (is_orphan || is_old) unlink(file.c_str());
+  }
+  closedir(entries);
 }
 
 /// Age of `path` by the file system's own clock: a file is made now beside it and compared.
@@ -123,6 +150,7 @@ Result<Lease> Lease::take(const std::string& path) {
   if (Status status = write_private(fresh, text); !status) return status.error();
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (link(fresh.c_str(), path.c_str()) == 0) {
+      remove_leftovers(path, fresh);
       unlink(fresh.c_str());
       return Lease(path, text);
     }

@@ -3,7 +3,9 @@
 #include <hwloc.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -18,6 +20,8 @@ namespace {
 
 /// Parts of hwloc that would start a GPU runtime or talk to a display.
 constexpr const char* kUnwantedComponents[] = {"cuda", "opencl", "gl", "levelzero"};
+
+constexpr const char* kXmlVariable = "HWLOC_XMLFILE";
 
 Result<hwloc_topology*> make() {
   hwloc_topology* topology = nullptr;
@@ -118,6 +122,28 @@ Result<std::string> Topology::xml() const {
 std::vector<Object> Topology::objects() const { return flatten(topology_); }
 
 bool Topology::is_this_system() const { return hwloc_topology_is_thissystem(topology_) != 0; }
+
+Status settle_xml_file() {
+  const char* variable = getenv(kXmlVariable);
+  if (variable == nullptr || *variable == '\0') return {};
+  const std::string name = variable;
+  std::error_code error;
+  const std::string path = std::filesystem::absolute(name, error).string();
+  Result<hwloc_topology*> made = make();
+  if (!made) return made.error();
+  const bool is_read = !error && hwloc_topology_set_xml(*made, path.c_str()) == 0;
+  // Where the file cannot be read, hwloc loads the machine itself and says nothing.
+  const bool is_loaded = is_read && load_topology(*made) == 0;
+  hwloc_topology_destroy(*made);
+  if (is_loaded) {
+    setenv(kXmlVariable, path.c_str(), 1);
+    return {};
+  }
+  unsetenv(kXmlVariable);
+  return Error{Code::kDamaged, std::string(kXmlVariable) + "=" + name +
+                                   " is not hwloc's XML or cannot be read; the topology is that of "
+                                   "the machine itself"};
+}
 
 Result<std::string> binding_of(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");

@@ -77,6 +77,12 @@ class Topology {
   hwloc_topology* topology_;
 };
 
+/// Makes sure of what HWLOC_XMLFILE asks for: a relative name becomes absolute; a file that hwloc
+/// cannot use leaves the environment, so that load() finds this machine.
+/// Thread: before any other starts (changes the environment).   Cost: none without the variable.
+/// Errors: kDamaged, with the file: it was taken out.
+Status settle_xml_file();
+
 /// CPUs that process `pid` may run on, as a list ("0-3,8").
 /// Errors: kNotFound when it has ended.
 Result<std::string> binding_of(pid_t pid);

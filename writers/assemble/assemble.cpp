@@ -130,10 +130,8 @@ Result<AssembleReport> Assembly::run() {
   report_.archive_bytes = *bytes;
   status = staging->publish();
   if (!status) return status.error();
-  if (options_.drops_spool && !options_.is_snapshot && report_.warnings.empty()) {
-    std::error_code ignored;
-    fs::remove_all(folder_ / "spool", ignored);
-  }
+  if (options_.drops_spool && !options_.is_snapshot && report_.warnings.empty())
+    staging->discard("spool");
   report_.seconds = seconds();
   return report_;
 }
@@ -209,6 +207,12 @@ Result<AssembleReport> assemble(const fs::path& folder, const AssembleOptions& o
   if (!lease) return lease.error();
   Heartbeat heartbeat(&*lease);
   return Assembly(folder, options, [&] { heartbeat(); }).run();
+}
+
+Status remove_leftovers(const fs::path& folder) {
+  Result<Lease> lease = Lease::take((folder / "assemble.lease").string());
+  if (!lease) return lease.error();
+  return remove_stale_staging(folder);
 }
 
 }  // namespace aon::writers

@@ -45,4 +45,8 @@ struct AssembleReport {
 Result<AssembleReport> assemble(const std::filesystem::path& folder,
                                 const AssembleOptions& options = {});
 
+/// Removes what a killed assembler left in a job directory whose spool is gone already.
+/// Errors: kBusy (another one is at work), kIo.
+Status remove_leftovers(const std::filesystem::path& folder);
+
 }  // namespace aon::writers

@@ -60,7 +60,7 @@ Status move_entry(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-Result<Staging> Staging::create(const fs::path& folder) {
+Status remove_stale_staging(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().filename().string().rfind(kPrefix, 0) != 0) continue;
@@ -68,6 +68,11 @@ Result<Staging> Staging::create(const fs::path& folder) {
     fs::remove_all(entry.path(), ignored);
   }
   if (error) return errno_error("read folder", folder.string(), error.value());
+  return {};
+}
+
+Result<Staging> Staging::create(const fs::path& folder) {
+  if (Status status = remove_stale_staging(folder); !status) return status.error();
   const fs::path staging = folder / (kPrefix + std::to_string(getpid()));
   if (mkdir(staging.c_str(), 0700) != 0) {
     return errno_error("create folder", staging.string(), errno);
@@ -115,6 +120,10 @@ Status Staging::publish() {
     if (!status) return status;
   }
   return sync_path(folder_, true);
+}
+
+void Staging::discard(const char* entry) {
+  if (move_entry(folder_ / entry, staging_ / entry)) (void)sync_path(folder_, true);
 }
 
 }  // namespace aon::writers

@@ -14,6 +14,9 @@
 
 namespace aon::writers {
 
+/// Removes what dead assemblers left in `folder`.   Errors: kIo.
+Status remove_stale_staging(const std::filesystem::path& folder);
+
 class Staging {
  public:
   /// Makes DIR/.assemble-PID (0700) and removes what dead assemblers left.   Errors: kIo.
@@ -36,6 +39,9 @@ class Staging {
   /// of the older archive go also when the new one has none. The anchor traces.otf2 comes last of
   /// the archive, aon.json last of all.
   Status publish();
+
+  /// Takes an entry out of the job directory, whole or not at all. It goes with the hidden folder.
+  void discard(const char* entry);
 
  private:
   Staging(std::filesystem::path folder, std::filesystem::path staging)

@@ -51,7 +51,9 @@ typedef enum aon_state { AON_STATE_OFF = 0, AON_STATE_ON = 1, AON_STATE_DEGRADED
 
 /* Values of aon::MetricMode (definition.h). */
 typedef enum aon_metric_mode {
-  AON_METRIC_ACCUMULATED = 0, /* a count since the start that never decreases */
+  AON_METRIC_ACCUMULATED = 0, /* a count that never decreases: from 0 at process_started() or, of
+                               * the node, at start(). When the agent had to start its worker
+                               * again the core goes on from the last value. */
   AON_METRIC_ABSOLUTE = 1     /* a value of its own each time: watts, bytes in use */
 } aon_metric_mode;
 

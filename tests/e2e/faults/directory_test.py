@@ -1,12 +1,18 @@
 """Job directories: used before, two launches, finalize twice, and beside a live agent."""
 import os
+import random
+import shutil
 import signal
 import socket
 import stat
+import subprocess
+import sys
 import time
 import unittest
 
-from fault_test import FaultCase, agent_pids, ledger, run
+from fault_test import BUILD, IS_SANITIZED, FaultCase, agent_pids, environment, ledger, run
+
+import readers
 
 
 class Directories(FaultCase):
@@ -117,6 +123,80 @@ class Finalize(FaultCase):
         process = run(["aon", "finalize", self.counts])
         self.assert_exit(process, 2)
         self.assertIn("no job directory", process.stderr)
+
+
+class KilledFinalize(FaultCase):
+    """`aon finalize` dies by SIGKILL and is called again, as often as it takes."""
+
+    CALLS = 2000
+
+    def setUp(self):
+        super().setUp()
+        self.pristine = self.folder / "pristine"
+        self.assert_exit(run(["mpirun", "-n", 2, "aon-run", "--no-assemble", "-o", self.pristine,
+                              *self.worker("calls", self.CALLS)]))
+        self.renew()
+        self.assert_exit(run(["aon", "finalize", "--quiet", self.output]))
+        self.expected = self.names()
+        self.assertIn("traces.otf2", self.expected)
+
+    def renew(self):
+        shutil.rmtree(self.output, ignore_errors=True)
+        shutil.copytree(self.pristine, self.output, symlinks=True)
+
+    def names(self):
+        return sorted(str(p.relative_to(self.output)) for p in self.output.rglob("*"))
+
+    def assert_whole_after_another_try(self, when, *options):
+        self.assert_exit(run(["aon", "finalize", "--quiet", *options, self.output]))
+        self.assertEqual(self.names(), self.expected, when)
+        document = ledger(self.output)
+        self.assert_law(document)
+        for rank in (0, 1):
+            self.assertEqual(self.rank_of(document, rank)["emitted"], self.CALLS + 2, when)
+            self.assertEqual(self.profile_count(rank), self.CALLS, when)
+        readers.otf2_print(self, self.output)
+
+    def kill_at_every_step(self, times, *options):
+        """Each step `times` times; after the first one the directory has an archive already."""
+        for step in range(1, 1000):
+            self.renew()
+            variables = environment(LD_PRELOAD=BUILD / "lib" / "libfault_die_at.so",
+                                    AON_TEST_DIE_AT=step)
+            for time_number in range(times):
+                process = run(["aon", "finalize", "--quiet", *options, self.output], env=variables)
+                if process.returncode == 0:
+                    print(f"killed at {step - 1} steps", file=sys.stderr)
+                    self.assertGreater(step, 20, "a finalize has more steps than that")
+                    return
+                self.assertEqual(process.returncode, -signal.SIGKILL, process.stderr)
+                self.assert_whole_after_another_try(f"step {step}, time {time_number}", *options)
+        self.fail("it never came to its end")
+
+    @unittest.skipIf(IS_SANITIZED, "the sanitizer's runtime must come first in LD_PRELOAD")
+    def test_at_every_change_of_the_directory(self):
+        self.kill_at_every_step(2)
+
+    @unittest.skipIf(IS_SANITIZED, "the sanitizer's runtime must come first in LD_PRELOAD")
+    def test_at_every_change_of_the_directory_while_the_spool_is_dropped(self):
+        self.expected = [name for name in self.expected if not name.startswith("spool")]
+        self.kill_at_every_step(1, "--drop-spool")
+
+    def test_at_random_moments(self):
+        self.renew()
+        begin = time.monotonic()
+        self.assert_exit(run(["aon", "finalize", "--quiet", self.output]))
+        length_s = time.monotonic() - begin
+        for index in range(12):
+            if index % 2 == 0:
+                self.renew()
+            for _ in range(3):
+                process = subprocess.Popen(["aon", "finalize", "--quiet", str(self.output)],
+                                           env=environment(), stdin=subprocess.DEVNULL)
+                time.sleep(random.uniform(0, length_s))
+                process.kill()
+                process.wait(timeout=20)
+            self.assert_whole_after_another_try(f"round {index}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """Programs that are not one plain MPI program: shells, storms of children and threads, several
 programs, ranks without AON, descriptors and bindings of the launcher."""
+import contextlib
+import fcntl
 import os
 import pathlib
 import signal
+import socket
 import time
 import unittest
 
-from fault_test import WORKER, FaultCase, agent_pids, processes, run, wait_until
+from fault_test import WORKER, FaultCase, agent_pids, environment, processes, run, wait_until
 
 
 class NoMpi(FaultCase):
@@ -55,6 +58,21 @@ class Storms(FaultCase):
     def test_20000_short_threads(self):
         entry = self.check("threads", 20000, 200000)
         self.assertLess(len(entry["threads"]), 100, "ended threads hand their location on")
+        self.assert_archive_opens_with_1024_descriptors()
+
+    def test_20000_threads_a_hundred_at_a_time(self):
+        entry = self.check("crowds", 20000, 200000)
+        self.assertGreater(len(entry["threads"]), 100, "the main thread and a crowd")
+        self.assertLess(len(entry["threads"]), 500, "ended threads hand their location on")
+        self.assert_archive_opens_with_1024_descriptors()
+
+    def assert_archive_opens_with_1024_descriptors(self):
+        """otf2-print opens the files of all locations at once."""
+        script = 'ulimit -n 1024; exec otf2-print "$@"'
+        process = run(["bash", "-c", script, "bash", "--silent", "-Werror",
+                       self.output / "traces.otf2"], file_limit_bytes=64 << 20)
+        self.assert_exit(process)
+        self.assertEqual(process.stderr, "")
 
 
 class SeveralPrograms(FaultCase):
@@ -91,6 +109,60 @@ class SeveralPrograms(FaultCase):
         document = self.finish()
         self.assertEqual(len(document["ranks"]), 2)
         self.assertEqual(len({r["pid"] for r in document["ranks"]}), 2)
+
+
+class PmiSocket(FaultCase):
+    """A launcher as MPICH's hydra: each rank inherits a socket whose number stands in PMI_FD, and
+    the launcher takes the end of file on it for the end of the rank."""
+
+    # Of high numbers, so that nothing of ours can be in their place.
+    FIRST_DESCRIPTOR = 700
+    PROGRAM = 'printf "cmd=init\\n" >&"$PMI_FD"; read -r answer <&"$PMI_FD"; echo "$answer"; exit 0'
+
+    def start_rank(self, rank, rank_count):
+        """(aon-run, the launcher's end of its socket, the read end of a pipe that it inherits)."""
+        ours, theirs = socket.socketpair()
+        read_end, write_end = os.pipe()
+        high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, self.FIRST_DESCRIPTOR)
+                for fd in (theirs.fileno(), write_end)]
+        variables = environment(PMI_FD=high[0], PMI_RANK=rank, PMI_SIZE=rank_count)
+        process = self.start("aon-run", "-o", self.output, "--wait", "60", "bash", "-c",
+                             self.PROGRAM, env=variables, pass_fds=high)
+        theirs.close()
+        for fd in (write_end, *high):
+            os.close(fd)
+        ours.settimeout(20)
+        pipe = os.fdopen(read_end, "rb")
+        self.addCleanup(ours.close)
+        self.addCleanup(pipe.close)
+        return process, ours, pipe
+
+    def test_its_end_comes_with_the_program_while_files_are_awaited(self):
+        ranks = [self.start_rank(rank, 2) for rank in (0, 1)]
+        for _, ours, _ in ranks:
+            self.assertEqual(ours.recv(64), b"cmd=init\n")
+        agent = wait_until(lambda: len(pids := agent_pids(self.output)) == 2 and pids, what="agent")
+        for pid in agent:
+            os.kill(pid, signal.SIGSTOP)
+            self.addCleanup(self.resume, pid)
+        for _, ours, _ in ranks:
+            ours.sendall(b"cmd=go\n")
+        for process, ours, pipe in ranks:
+            self.assertEqual(ours.recv(64), b"", "end of file on PMI_FD")
+            self.assertEqual(pipe.read(), b"", "end of file on an inherited pipe")
+            self.assertEqual(process.stdout.readline(), "cmd=go\n")
+        waiting = [process for process, _, _ in ranks if process.poll() is None]
+        self.assertEqual(len(waiting), 1, "one aon-run of the node waits for the files")
+        for pid in agent:
+            self.resume(pid)
+        for process, _, _ in ranks:
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0)
+
+    @staticmethod
+    def resume(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 class Launcher(FaultCase):

@@ -1,10 +1,12 @@
 """Storage that ends: a full disk, a full /dev/shm, few descriptors, little address space."""
 import contextlib
 import os
+import pathlib
 import subprocess
+import time
 import unittest
 
-from fault_test import IS_SANITIZED, FaultCase, run
+from fault_test import IS_SANITIZED, FaultCase, agent_pids, run, wait_until
 
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
 
@@ -63,6 +65,63 @@ class SmallDisk(FaultCase):
         for rank in (0, 1):
             made, seen, entry = self.assert_every_call(document, rank)
             self.assertEqual((made, seen, entry["lost"]), (1000, 1000, 0))
+
+
+class BlockedDisk(FaultCase):
+    """A file system whose writes hang for ten seconds, as a busy parallel one does."""
+
+    BLOCKED_S = 10
+
+    def mount(self):
+        image, place = self.folder / "image", self.folder / "disk"
+        place.mkdir()
+        with open(image, "wb") as file:
+            file.truncate(64 << 20)
+        self.assert_exit(run(["mkfs.ext4", "-q", image]))
+        self.assert_exit(run(["mount", "-o", "loop", image, place]))
+        self.addCleanup(subprocess.run, ["umount", "-l", place])
+        return place
+
+    def freeze(self, place):
+        self.assert_exit(run(["fsfreeze", "-f", place]))
+        self.addCleanup(subprocess.run, ["fsfreeze", "-u", place], stderr=subprocess.DEVNULL)
+
+    def writers_that_hang(self):
+        """Threads of the agent in an uninterruptible wait."""
+        hanging = []
+        for pid in agent_pids(self.output):
+            for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+                if (task / "stat").read_text().rpartition(")")[2].split()[0] == "D":
+                    hanging.append(task.name)
+        return hanging
+
+    @needs_root
+    def test_write_that_hangs_for_ten_seconds_loses_nothing(self):
+        place = self.mount()
+        self.output = place / "job"
+        ranks = 2
+        # Rings that hold less than a second of it, and staging (a 16th) that holds it all.
+        process = self.start_job(
+            ranks, *self.worker("pace", self.BLOCKED_S + 4),
+            options=["--flush-ms", 50, "--memory", "1MiB", "--node-memory", "1GiB"])
+        for rank in range(ranks):
+            self.wait_for_calls(rank)
+        begin = time.monotonic()
+        self.freeze(place)
+        frozen_counts = [self.own_count(rank) for rank in range(ranks)]
+        wait_until(self.writers_that_hang, what="a write that hangs")
+        time.sleep(max(0, self.BLOCKED_S - (time.monotonic() - begin)))
+        self.assertTrue(self.writers_that_hang(), "it hangs to the end")
+        made_meanwhile = [self.own_count(r) - frozen_counts[r] for r in range(ranks)]
+        self.assert_exit(run(["fsfreeze", "-u", place]))
+        _, err = process.communicate(timeout=90)
+        self.assertEqual(process.returncode, 0, err)
+        document = self.finish()
+        self.assertEqual(document["losses"], [])
+        for rank in range(ranks):
+            self.assertGreater(made_meanwhile[rank] * 32, 1 << 20, "more than the ring holds")
+            made, seen, entry = self.assert_every_call(document, rank)
+            self.assertEqual((seen, entry["spooled"], entry["lost"]), (made, made + 2, 0))
 
 
 class SmallLimits(FaultCase):

@@ -6,6 +6,9 @@
 //   worker recv DIR SECONDS     two ranks: a received message, then rank 0 waits in MPI_Recv for a
 //                               message that rank 1 sends after SECONDS
 //   worker threads DIR N        N threads one after the other, ten MPI_Sendrecv each
+//   worker crowds DIR N         the same with a hundred threads at a time
+//   worker pace DIR SECONDS     twenty MPI_Sendrecv a millisecond
+//   worker busy DIR SECONDS     the same, and computes in between
 //   worker forks DIR N          N children, every second one execs; ten MPI_Sendrecv between them
 //   worker exit DIR CODE        leaves with CODE after MPI_Finalize
 //   worker leave DIR CODE       leaves with CODE without MPI_Finalize
@@ -38,13 +41,29 @@ static void call(void) {
   char out[8] = {0};
   char in[8];
   MPI_Sendrecv(out, 8, MPI_CHAR, 0, 1, in, 8, MPI_CHAR, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
-  ++*count;
+  __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
 }
 
 static void loop(double seconds) {
   const double end = MPI_Wtime() + seconds;
   while (MPI_Wtime() < end)
     for (int i = 0; i < 100; ++i) call();
+}
+
+static void pace(double seconds) {
+  const double end = MPI_Wtime() + seconds;
+  while (MPI_Wtime() < end) {
+    for (int i = 0; i < 20; ++i) call();
+    usleep(1000);
+  }
+}
+
+static void busy(double seconds) {
+  const double end = MPI_Wtime() + seconds;
+  while (MPI_Wtime() < end) {
+    for (int i = 0; i < 20; ++i) call();
+    for (volatile int i = 0; i < 300000; ++i) continue;
+  }
 }
 
 static void receive(double seconds) {
@@ -61,16 +80,21 @@ static void receive(double seconds) {
   }
 }
 
+static pthread_barrier_t all_have_called;
+
 static void* thread_main(void* unused) {
   for (int i = 0; i < 10; ++i) call();
+  pthread_barrier_wait(&all_have_called);
   return unused;
 }
 
-static void threads(int n) {
-  for (int i = 0; i < n; ++i) {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, thread_main, NULL) != 0) exit(98);
-    pthread_join(thread, NULL);
+static void threads(int n, int at_once) {
+  pthread_t made[100];
+  pthread_barrier_init(&all_have_called, NULL, (unsigned)at_once);
+  for (int i = 0; i < n; i += at_once) {
+    for (int k = 0; k < at_once; ++k)
+      if (pthread_create(&made[k], NULL, thread_main, NULL) != 0) exit(98);
+    for (int k = 0; k < at_once; ++k) pthread_join(made[k], NULL);
   }
 }
 
@@ -97,9 +121,8 @@ int main(int argc, char** argv) {
   if (argc != 4) return 96;
   const char* mode = argv[1];
   int provided = 0;
-  MPI_Init_thread(&argc, &argv,
-                  strcmp(mode, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
-                  &provided);
+  const int has_threads = strcmp(mode, "threads") == 0 || strcmp(mode, "crowds") == 0;
+  MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   map_count(argv[2]);
   const double number = atof(argv[3]);
@@ -107,7 +130,10 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "calls") == 0)
     for (int i = 0; i < (int)number; ++i) call();
   if (strcmp(mode, "recv") == 0) receive(number);
-  if (strcmp(mode, "threads") == 0) threads((int)number);
+  if (strcmp(mode, "threads") == 0) threads((int)number, 1);
+  if (strcmp(mode, "crowds") == 0) threads((int)number, 100);
+  if (strcmp(mode, "pace") == 0) pace(number);
+  if (strcmp(mode, "busy") == 0) busy(number);
   if (strcmp(mode, "forks") == 0) forks((int)number);
   if (strcmp(mode, "descriptors") == 0) descriptors();
   if (strcmp(mode, "leave") == 0) _exit((int)number);

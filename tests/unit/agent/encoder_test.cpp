@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/agent/encode_thread.h"
+#include "core/agent/series.h"
 #include "tests/unit/agent/encoder_bench.h"
 
 namespace aon::agent {
@@ -62,6 +63,46 @@ TEST_F(EncoderTest, repeats_and_loses_nothing_when_killed_at_any_file_operation)
     EXPECT_TRUE(marks.is_ordered);
     EXPECT_EQ(lost(marks, LossReason::kDamaged), 0u);
   }
+}
+
+TEST_F(EncoderTest, writes_each_sample_once_when_killed_at_any_file_operation) {
+  restart();
+  add_process(0);
+  int kills = 0;
+  uint64_t put = 0;
+  for (int steps = 0; steps < 60; ++steps) {
+    Series series(&state_);
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(series.put(0, 8, ++put * 100, 1, 0, 0));
+    if (steps % 3 == 0) encoder_->consume();  // killed with samples in hand
+    sink_->steps_left = steps % 12;
+    try {
+      encoder_->flush();
+    } catch (const Killed&) {
+      ++kills;
+    }
+    sink_->steps_left = -1;
+    restart();
+  }
+  encoder_->flush();
+  EXPECT_GT(kills, 10);
+  const spool::Job job = read_job();
+  EXPECT_EQ(count(job, 0, spool::kSeriesSlot).decoded, put);
+  EXPECT_EQ(job.nodes[0].processes.at(0).streams.at({spool::kSeriesSlot, 0}).committed, put);
+  EXPECT_EQ(state_.header().sample_tail.load(), put);
+}
+
+TEST_F(EncoderTest, tells_how_many_samples_found_no_room) {
+  restart();
+  add_process(0);
+  Series series(&state_);
+  for (uint32_t i = 0; i < kMaxSamples + 5; ++i) series.put(0, 8, i * 100 + 1, 1, 0, 0);
+  encoder_->flush();
+  const spool::Job job = read_job();
+  const auto& stream = job.nodes[0].processes.at(0).streams.at({spool::kSeriesSlot, 0});
+  EXPECT_EQ(stream.committed, kMaxSamples);
+  EXPECT_EQ(stream.refused, 5u);
+  EXPECT_EQ(stream.first_refused_ticks, kMaxSamples * 100u + 1);
+  EXPECT_EQ(stream.last_refused_ticks, (kMaxSamples + 4) * 100u + 1);
 }
 
 TEST_F(EncoderTest, evicts_exactly_once_when_killed_at_any_file_operation) {

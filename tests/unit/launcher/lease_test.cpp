@@ -46,6 +46,29 @@ TEST_F(LeaseFile, of_a_killed_owner_is_taken_over) {
   EXPECT_TRUE(Lease::take(path("l")).has_value());
 }
 
+TEST_F(LeaseFile, removes_what_killed_takers_left_beside_it) {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(0);
+  waitpid(pid, nullptr, 0);
+  const std::string mark = path("l") + "." + local_host_name() + ".";
+  const std::string of_the_dead = mark + std::to_string(pid) + ".0";
+  const std::string of_the_living = mark + std::to_string(getppid()) + ".0";
+  const std::string of_another_node = path("l") + ".elsewhere.1.0";
+  for (const std::string& file : {of_the_dead, of_the_living, of_another_node})
+    std::ofstream(file) << "text\n";
+  ASSERT_TRUE(Lease::take(path("l")).has_value());
+  EXPECT_NE(access(of_the_dead.c_str(), F_OK), 0);
+  EXPECT_EQ(access(of_the_living.c_str(), F_OK), 0);
+  EXPECT_EQ(access(of_another_node.c_str(), F_OK), 0);
+  timespec old[2];
+  clock_gettime(CLOCK_REALTIME, &old[0]);
+  old[0].tv_sec -= kLeaseDeadSeconds + 5;
+  old[1] = old[0];
+  ASSERT_EQ(utimensat(AT_FDCWD, of_another_node.c_str(), old, 0), 0);
+  ASSERT_TRUE(Lease::take(path("l")).has_value());
+  EXPECT_NE(access(of_another_node.c_str(), F_OK), 0);
+}
+
 TEST_F(LeaseFile, of_another_node_lives_while_it_is_touched) {
   std::ofstream(path("l")) << "elsewhere 12 34 token\n";
   EXPECT_TRUE(read_lease(path("l"))->is_alive);

@@ -43,15 +43,11 @@ uint64_t TakenProcess::refused() const {
   return sum;
 }
 
-class FakeAgent::Client : public ring::Sink {
+/// A reader and what it took.
+class FakeAgent::Taker : public ring::Sink {
  public:
-  Client(UniqueFd socket, const agent::Hello& hello, ring::RingMemory memory, bool keeps)
-      : keeps_(keeps),
-        socket_(std::move(socket)),
-        memory_(std::move(memory)),
-        reader_(memory_.base(), memory_.geometry()) {
-    taken_.hello = hello;
-  }
+  Taker(void* base, const RingGeometry& geometry, bool frees_chunks, bool keeps)
+      : keeps_(keeps), reader_(base, geometry, frees_chunks) {}
 
   bool take(const ring::Piece& piece) override {
     TakenStream& stream = taken_.streams[{piece.slot, piece.context}];
@@ -74,7 +70,6 @@ class FakeAgent::Client : public ring::Sink {
     drain();
     taken_.refused_no_slot = reader_.refused_no_slot();
     taken_.slots_used = reader_.slots_used();
-    taken_.free_chunk_count = memory_.free_chunk_count();
     for (uint32_t slot = 0; slot < reader_.slots_used(); ++slot) {
       for (uint32_t context = 0; context < kContexts; ++context) {
         const uint64_t refused = reader_.refused(slot, context);
@@ -90,15 +85,39 @@ class FakeAgent::Client : public ring::Sink {
     return taken_;
   }
 
-  int32_t pid() const { return taken_.hello.pid; }
+ private:
+  const bool keeps_;
+  ring::RingReader reader_;
+  TakenProcess taken_;
+};
+
+class FakeAgent::Client {
+ public:
+  Client(UniqueFd socket, const agent::Hello& hello, ring::RingMemory memory, bool keeps)
+      : socket_(std::move(socket)),
+        hello_(hello),
+        memory_(std::move(memory)),
+        taker_(memory_.base(), memory_.geometry(), true, keeps) {}
+
+  void drain() { taker_.drain(); }
+  TakenProcess finish(uint64_t end_ticks) { return complete(taker_.finish(end_ticks)); }
+  TakenProcess look() {
+    return complete(Taker(memory_.base(), memory_.geometry(), false, true).finish(UINT64_MAX));
+  }
+  int32_t pid() const { return hello_.pid; }
   ring::RingMemory& memory() { return memory_; }
 
  private:
-  const bool keeps_;
+  TakenProcess complete(TakenProcess taken) const {
+    taken.hello = hello_;
+    taken.free_chunk_count = memory_.free_chunk_count();
+    return taken;
+  }
+
   UniqueFd socket_;
+  agent::Hello hello_;
   ring::RingMemory memory_;
-  ring::RingReader reader_;
-  TakenProcess taken_;
+  Taker taker_;
 };
 
 FakeAgent::FakeAgent(const FakeAgentOptions& options) : options_(options) {
@@ -195,6 +214,12 @@ TakenProcess FakeAgent::finish(int32_t pid, uint64_t end_ticks) {
   TakenProcess taken = client->finish(end_ticks);
   std::erase_if(clients_, [&](const auto& one) { return one.get() == client; });
   return taken;
+}
+
+TakenProcess FakeAgent::look(int32_t pid) {
+  std::lock_guard lock(m_);
+  Client* client = find(pid);
+  return client != nullptr ? client->look() : TakenProcess{};
 }
 
 size_t FakeAgent::process_count() {

@@ -70,6 +70,9 @@ class FakeAgent {
   /// What process `pid` left, after a last drain; it must have ended. Empty: it never attached.
   /// `end_ticks` closes its open calls.
   TakenProcess finish(int32_t pid, uint64_t end_ticks = UINT64_MAX);
+  /// What process `pid` would leave if it ended now; it must be stopped. Takes nothing, and has
+  /// all of it only when nothing was taken before (options: !drains). Empty: it has not attached.
+  TakenProcess look(int32_t pid);
   /// Processes that have attached so far.
   size_t process_count();
   /// A look at a live process's mode words. Null: not attached.
@@ -78,6 +81,7 @@ class FakeAgent {
   void offer(int32_t pid, uint32_t count);
 
  private:
+  class Taker;
   class Client;
   void run();
   void accept_one();

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 namespace aon::topology {
@@ -128,6 +130,66 @@ TEST(Binding, of_a_process_that_has_ended_is_an_error) {
   ASSERT_FALSE(binding);
   EXPECT_EQ(binding.error().code, Code::kNotFound);
   EXPECT_THAT(binding.error().message, HasSubstr("999999999"));
+}
+
+class XmlFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream(path_) << text_of_a_machine();
+    setenv("HWLOC_XMLFILE", path_.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("HWLOC_XMLFILE");
+    std::filesystem::remove(path_);
+  }
+  static std::string text_of_a_machine() {
+    setenv("HWLOC_SYNTHETIC", "pack:2 core:3 pu:1", 1);
+    const Result<Topology> machine = Topology::load();
+    unsetenv("HWLOC_SYNTHETIC");
+    return machine.value().xml().value();
+  }
+  void expect_this_machine() {
+    const Status status = settle_xml_file();
+    ASSERT_FALSE(status);
+    EXPECT_THAT(status.error().message, HasSubstr(path_.string()));
+    EXPECT_EQ(getenv("HWLOC_XMLFILE"), nullptr);
+    EXPECT_TRUE(Topology::load()->is_this_system());
+  }
+  const std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / ("aon_xml_" + std::to_string(getpid()));
+};
+
+TEST_F(XmlFile, is_the_machine) {
+  ASSERT_TRUE(settle_xml_file());
+  EXPECT_EQ(count_types(Topology::load()->objects())[ObjectType::kPu], 6);
+}
+
+TEST_F(XmlFile, becomes_absolute) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(path_.parent_path());
+  setenv("HWLOC_XMLFILE", path_.filename().c_str(), 1);
+  ASSERT_TRUE(settle_xml_file());
+  std::filesystem::current_path("/");
+  EXPECT_EQ(count_types(Topology::load()->objects())[ObjectType::kPu], 6);
+  std::filesystem::current_path(before);
+}
+
+TEST_F(XmlFile, that_is_missing_gives_this_machine) {
+  std::filesystem::remove(path_);
+  expect_this_machine();
+}
+
+TEST_F(XmlFile, that_is_cut_gives_this_machine) {
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) / 2);
+  expect_this_machine();
+}
+
+TEST_F(XmlFile, of_unknown_objects_gives_this_machine) {
+  std::string text = text_of_a_machine();
+  const std::string type = "type=\"PU\"";
+  text.replace(text.find(type), type.size(), "type=\"XX\"");
+  std::ofstream(path_) << text;
+  expect_this_machine();
 }
 
 }  // namespace

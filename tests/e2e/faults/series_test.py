@@ -1,0 +1,57 @@
+"""Counts of a rank while the agent's worker is killed: they go on where they were."""
+import os
+import signal
+import time
+import unittest
+
+import h5py
+
+from fault_test import FaultCase, agent_pids, wait_until
+
+CLOCK = "task-clock"
+
+
+class Restarts(FaultCase):
+    KILLS = 3
+
+    def series(self, rank, metric):
+        """(times, values) of a metric of perf."""
+        with h5py.File(self.output / "profile.h5") as file:
+            group = file[f"series/rank_{rank}/perf"]
+            return list(group["time"][:]), [float(v) for v in group[metric][:]]
+
+    def kill_worker(self):
+        _, worker = wait_until(
+            lambda: len(pids := agent_pids(self.output)) == 2 and pids, what="keeper and worker")
+        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: worker not in agent_pids(self.output), what="worker gone")
+
+    def test_counts_never_go_back_and_end_near_the_cpu_time(self):
+        process = self.start_job(1, *self.worker("busy", 8))
+        self.wait_for_calls(0)
+        for _ in range(self.KILLS):
+            time.sleep(1.5)
+            self.kill_worker()
+        out, err = process.communicate(timeout=90)
+        self.assertEqual(process.returncode, 0, err)
+        document = self.finish()
+        self.assert_every_call(document, 0)
+        perf = self.rank_of(document, 0)["providers"]["perf"]
+        if perf["state"] == "off":
+            self.skipTest(f"perf: {perf['reason']}")
+        self.assertEqual(perf["state"], "degraded")
+        self.assertIn("worker was killed", perf["reason"])
+        self.assertEqual(document["lost_samples"], [])
+        times, values = self.series(0, CLOCK)
+        self.assertEqual(times, sorted(times))
+        self.assertEqual(values, sorted(values))
+        with h5py.File(self.output / "profile.h5") as file:
+            cpu_s = int(file["ranks/cpu_time_ns"][0]) / 1e9
+        # Missing: MPI's own start, and what a tick and a restart take, each time. The CPU time
+        # itself is read ten times a second.
+        self.assertGreater(values[-1] / 1e9, 0.7 * cpu_s)
+        self.assertLess(values[-1] / 1e9, cpu_s + 0.5)
+
+
+if __name__ == "__main__":
+    unittest.main()
