@@ -8,6 +8,7 @@
 
 #include "tools/assembly.h"
 #include "tools/command.h"
+#include "tools/joining.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
 
@@ -19,8 +20,12 @@ int check_directories(const FinalizeOptions& options) {
   for (const std::string& dir : options.dirs) {
     std::error_code ignored;
     if (!std::filesystem::is_directory(dir + "/spool", ignored)) {
-      if (read_ledger(dir)) continue;  // its spool was dropped after the archive was written
-      return fail("finalize", dir + " has no spool/: it is no job directory", kExitUse);
+      const bool is_dropped = read_ledger(dir).has_value();  // after the archive was written
+      if (is_dropped && options.dirs.size() == 1) continue;
+      return fail("finalize",
+                  dir + (is_dropped ? " has no spool/ any more: it cannot be joined"
+                                    : " has no spool/: it is no job directory"),
+                  kExitUse);
     }
     if (options.snapshot) continue;
     const std::optional<LiveOwner> live = find_live_owner(dir, options.from_agent ? getppid() : 0);
@@ -57,6 +62,10 @@ void write_summary(const FinalizeOptions& options) {
 
 int finalize(const FinalizeOptions& options) {
   if (const int code = check_directories(options); code != kExitDone) return code;
+  if (Status status = check_one_launch(options.dirs); !status) {
+    const bool is_use = status.error().code == Code::kInvalid;
+    return fail("finalize", status.error().message, is_use ? kExitUse : kExitFailed);
+  }
   const std::string& dir = options.dirs.front();
   std::error_code ignored;
   if (!std::filesystem::is_directory(dir + "/spool", ignored)) {

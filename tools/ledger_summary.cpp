@@ -60,7 +60,7 @@ struct Totals {
 Totals totals_of(const Json& ledger) {
   Totals totals;
   for (const Json& rank : member(ledger, "ranks")) {
-    totals.nodes.insert(text_of(rank, "node"));
+    if (const std::string node = text_of(rank, "node"); !node.empty()) totals.nodes.insert(node);
     if (member(rank, "rank").is_number()) {
       ++totals.rank_count;
     } else {

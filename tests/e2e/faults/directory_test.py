@@ -6,7 +6,7 @@ import stat
 import time
 import unittest
 
-from fault_test import FaultCase, agent_pids, ledger, run
+from fault_test import FaultCase, agent_pids, environment, ledger, run, wait_until
 
 
 class Directories(FaultCase):
@@ -99,24 +99,103 @@ class Finalize(FaultCase):
         self.assertFalse((self.output / "spool").exists())
         self.assertTrue((self.output / "traces.otf2").exists())
 
-    def test_directories_of_several_nodes_are_joined(self):
-        """As under a launcher without a common id, where every node has a directory of its own."""
-        first, second = self.folder / "first", self.folder / "second"
-        for output, count in ((first, 100), (second, 200)):
-            self.assert_exit(run(["aon-run", "-o", output, *self.worker("calls", count)]))
-        before = (second / "aon.json").read_bytes()
-        for _ in range(2):
-            self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
-            document = ledger(first)
-            self.assert_law(document)
-            self.assertEqual(sorted(r["emitted"] for r in document["ranks"]), [102, 202])
-        self.assertEqual((second / "aon.json").read_bytes(), before)
-
     def test_what_is_no_job_directory(self):
         self.assertNotEqual(run(["aon", "finalize", self.folder / "none"]).returncode, 0)
         process = run(["aon", "finalize", self.counts])
         self.assert_exit(process, 2)
         self.assertIn("no job directory", process.stderr)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root to be a host of another name")
+class Joining(FaultCase):
+    """Directories as a launcher without a common id leaves them: every node has one of its own."""
+
+    def rank(self, name, host, rank, world=2, count=100):
+        """Runs `rank` of `world` on `host` into a directory `name`, as hydra would start it."""
+        output = self.folder / name
+        command = ["unshare", "--uts", "bash", "-c", f'hostname {host} && exec "$@"', "bash",
+                   "aon-run", "-o", output, *self.worker("early", count)]
+        self.assert_exit(run(command, env=environment(PMI_RANK=rank, PMI_SIZE=world)))
+        wait_until(lambda: not agent_pids(output), what="the agent's end")
+        return output
+
+    def content(self, folder):
+        return {p.relative_to(folder): p.read_bytes()
+                for p in sorted(folder.rglob("*")) if p.is_file()}
+
+    def refused(self, first, second, *reasons):
+        before = self.content(first), self.content(second)
+        process = run(["aon", "finalize", first, second])
+        self.assert_exit(process, 2)
+        for text in (str(first), str(second), *reasons):
+            self.assertIn(text, process.stderr)
+        self.assertEqual((self.content(first), self.content(second)), before, "nothing is touched")
+
+    def test_two_nodes_become_one_archive(self):
+        first = self.rank("first", "node-a", 0, count=100)
+        second = self.rank("second", "node-b", 1, count=200)
+        before = self.content(second)
+        for _ in range(3):
+            self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+            document = ledger(first)
+            self.assert_law(document)
+            self.assertEqual([(r["rank"], r["node"]) for r in document["ranks"]],
+                             [(0, "node-a"), (1, "node-b")])
+            self.assertEqual(document["counted"], {"MPI_Get_version": 300})
+            self.assertEqual(document["job"]["incomplete_ranks"], [])
+        self.assertEqual(self.content(second), before)
+
+    def test_directories_may_move_between_two_joins(self):
+        first = self.rank("first", "node-a", 0)
+        second = self.rank("second", "node-b", 1)
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+        moved = self.folder / "elsewhere"
+        moved.mkdir()
+        for path in (first, second):
+            path.rename(moved / path.name)
+        first, second = moved / "first", moved / "second"
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+        self.assertEqual(len(ledger(first)["ranks"]), 2)
+
+    def test_two_launches_of_one_host_are_refused(self):
+        first = self.rank("first", "node-a", 0)
+        second = self.rank("second", "node-a", 1)
+        self.refused(first, second, "host node-a")
+
+    def test_one_rank_twice_is_refused(self):
+        first = self.rank("first", "node-a", 1)
+        second = self.rank("second", "node-b", 1)
+        self.refused(first, second, "rank 1")
+
+    def test_worlds_of_different_size_are_refused(self):
+        first = self.rank("first", "node-a", 0, world=2)
+        second = self.rank("second", "node-b", 1, world=4)
+        self.refused(first, second, "2 ranks", "4 ranks")
+
+    def test_a_third_is_compared_with_what_was_joined(self):
+        first = self.rank("first", "node-a", 0, world=3)
+        second = self.rank("second", "node-b", 1, world=3)
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+        self.refused(first, self.rank("third", "node-c", 1, world=3), "rank 1")
+        self.refused(first, self.rank("fourth", "node-b", 2, world=3), "host node-b")
+        fifth = self.rank("fifth", "node-e", 2, world=3)
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second, fifth]))
+        self.assertEqual(len(ledger(first)["ranks"]), 3)
+
+    def test_a_size_that_nobody_knows_is_no_evidence(self):
+        first = self.rank("first", "node-a", 0, world=2)
+        second = self.rank("second", "node-b", 1, world="")
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+        self.assertEqual(len(ledger(first)["ranks"]), 2)
+
+    def test_a_dropped_spool_cannot_be_joined(self):
+        first = self.rank("first", "node-a", 0)
+        second = self.rank("second", "node-b", 1)
+        self.assert_exit(run(["aon", "finalize", "--quiet", "--drop-spool", first]))
+        for command in ([first, second], [second, first]):
+            process = run(["aon", "finalize", *command])
+            self.assert_exit(process, 2)
+            self.assertIn(f"{first} has no spool", process.stderr)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,12 @@ TEST(LedgerSummary, names_incomplete_ranks) {
             "incomplete ranks: 0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
 }
 
+TEST(LedgerSummary, does_not_count_the_unknown_node_of_a_rank_that_never_came) {
+  auto ledger = small_ledger();
+  ledger["ranks"].push_back({{"rank", 2}, {"state", "no records"}});
+  EXPECT_EQ(summary_lines(ledger, "/job")[1], "3 ranks, 1 other process on 2 nodes, 2.250 s");
+}
+
 TEST(LedgerSummary, never_has_more_than_ten_lines) {
   auto ledger = small_ledger();
   for (int i = 0; i < 30; ++i)
