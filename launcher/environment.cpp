@@ -1,7 +1,8 @@
 #include "launcher/environment.h"
 
-#include <algorithm>
 #include <string_view>
+
+#include "core/provider/names.h"
 
 namespace aon::launcher {
 namespace {
@@ -38,10 +39,7 @@ void add_plugin(const char* name, const std::string& path, bool is_wanted,
 }  // namespace
 
 bool provider_is_wanted(const Options& options, const std::string& name) {
-  const auto has = [&](const std::vector<std::string>& list) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  return (options.providers.empty() || has(options.providers)) && !has(options.without);
+  return provider::is_wanted({options.providers, options.without}, name);
 }
 
 ProgramEnvironment program_environment(const Options& options, const Installation& files,

@@ -4,6 +4,7 @@
 ///
 ///     options, program wrong ---> message, exit 2 (126, 127 for the program), nothing started
 ///     anything of ours fails ---> one line on stderr, the program runs unprofiled
+#include <limits.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <cstring>
 
 #include "core/base/file.h"
+#include "core/provider/names.h"
 #include "launcher/agent_link.h"
 #include "launcher/environment.h"
 #include "launcher/installation.h"
@@ -34,6 +36,7 @@ void say(const std::string& text) { fprintf(stderr, "aon-run: %s\n", text.c_str(
 struct Plan {
   Options options;
   std::vector<std::string> program;
+  std::string program_path;  ///< of its file, links resolved
   Installation files;
   Launch launch;
   std::string wanted_output;  ///< as asked for
@@ -134,7 +137,8 @@ void wait_for_files(const Plan& plan, Parent& parent, const ProgramEnd& end, int
 
 /// Registers `pid` on `connection`; a failure costs the exit status of the rank, nothing more.
 void register_rank(const Plan& plan, int connection, pid_t pid) {
-  const Status status = send_register(connection, pid, plan.launch.local_rank_count);
+  const Status status =
+      send_register(connection, {pid, plan.launch.local_rank_count, plan.program_path});
   if (!status && plan.options.verbose) say(status.error().message);
 }
 
@@ -197,10 +201,21 @@ int run_unprofiled(const Plan& plan, const std::string& reason) {
   return execute(plan.program);
 }
 
+Status check_providers(const Plan& plan) {
+  const std::string& libraries = plan.files.library_dir;
+  return provider::check_names(
+      {plan.options.providers, plan.options.without},
+      provider::installed_names(libraries, provider::provider_folder(libraries)));
+}
+
 int run(Plan& plan) {
   Result<Installation> files = find_installation();
   if (!files) return run_unprofiled(plan, files.error().message);
   plan.files = std::move(*files);
+  if (Status status = check_providers(plan); !status) {
+    say(status.error().message);
+    return kExitOptions;
+  }
   make_plan(plan);
   if (plan.options.dry_run) return print_plan(plan);
   if (is_nested(plan)) return run_nested(plan);
@@ -221,6 +236,11 @@ int run(Plan& plan) {
     set_variables(plan, "");
   }
   return execute(plan.program);
+}
+
+std::string resolved(const std::string& path) {
+  char buffer[PATH_MAX];
+  return realpath(path.c_str(), buffer) == nullptr ? path : std::string(buffer);
 }
 
 bool is_disabled() {
@@ -256,6 +276,7 @@ int main_of(int argc, char** argv) {
     if (plan.options.verbose) say(program.path + " is set-uid; running without profiling");
     return execute(plan.program);
   }
+  plan.program_path = resolved(program.path);
   return run(plan);
 }
 

@@ -55,6 +55,7 @@ struct Totals {
   uint64_t other_count = 0;
   uint64_t emitted = 0;
   uint64_t lost = 0;
+  uint64_t sample_count = 0;
 };
 
 Totals totals_of(const Json& ledger) {
@@ -68,6 +69,7 @@ Totals totals_of(const Json& ledger) {
     }
     totals.emitted += count_of(rank, "emitted");
     totals.lost += count_of(rank, "lost");
+    totals.sample_count += count_of(member(member(rank, "providers"), "perf"), "emitted");
   }
   return totals;
 }
@@ -106,6 +108,8 @@ std::string rank_line(const Json& ledger, const Totals& totals) {
 }
 
 std::string record_line(const Json& ledger, const Totals& totals) {
+  if (totals.emitted == 0 && totals.sample_count != 0)
+    return fmt::format("no calls recorded; {} samples of counters", grouped(totals.sample_count));
   std::string text = fmt::format("{} records", grouped(totals.emitted));
   if (totals.lost == 0) return text + ", none lost";
   return text + fmt::format(", {} lost ({})", grouped(totals.lost), loss_text(ledger));
@@ -123,6 +127,15 @@ std::string incomplete_line(const Json& ledger) {
   }
   if (count > 8) text += fmt::format(" and {} more", count - 8);
   return text.empty() ? "the job is not complete" : "incomplete ranks: " + text;
+}
+
+/// Why no process is in the ledger.
+std::string why_nothing(const Json& ledger) {
+  for (const Json& node : member(ledger, "nodes")) {
+    const Json& mpi = member(member(node, "providers"), "mpi");
+    if (text_of(mpi, "state") == "off") return "mpi is off: " + text_of(mpi, "reason");
+  }
+  return "no process called MPI or made an annotation";
 }
 
 }  // namespace
@@ -175,7 +188,7 @@ std::vector<std::string> summary_lines(const Json& ledger, const std::string& di
   const Totals totals = totals_of(ledger);
   std::vector<std::string> lines{fmt::format("{}: {}", dir, file_list(dir))};
   if (totals.rank_count + totals.other_count == 0) {
-    lines.emplace_back("nothing was recorded: no process called MPI or made an annotation");
+    lines.push_back("nothing was recorded: " + why_nothing(ledger));
     return lines;
   }
   lines.push_back(rank_line(ledger, totals));
