@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxShownFindings = 3;
+constexpr size_t kMaxNamed = 8;  ///< ranks or processes in one line
 
 const Json& member(const Json& object, const char* key) {
   static const Json kNothing;
@@ -115,18 +116,46 @@ std::string record_line(const Json& ledger, const Totals& totals) {
   return text + fmt::format(", {} lost ({})", grouped(totals.lost), loss_text(ledger));
 }
 
+/// "0, 1 and 3 more"; empty for none.
+std::string first_of(const std::vector<std::string>& texts) {
+  std::string text;
+  for (size_t i = 0; i < texts.size() && i < kMaxNamed; ++i)
+    text += (i == 0 ? "" : ", ") + texts[i];
+  if (texts.size() > kMaxNamed) text += fmt::format(" and {} more", texts.size() - kMaxNamed);
+  return text;
+}
+
 std::string incomplete_line(const Json& ledger) {
   const Json& job = member(ledger, "job");
   const Json& complete = member(job, "complete");
   if (!complete.is_boolean() || complete.get<bool>()) return {};
-  std::string text;
-  size_t count = 0;
-  for (const Json& rank : member(job, "incomplete_ranks")) {
-    if (++count > 8) continue;
-    text += (text.empty() ? "" : ", ") + rank.dump();
+  std::vector<std::string> ranks;
+  for (const Json& rank : member(job, "incomplete_ranks")) ranks.push_back(rank.dump());
+  std::vector<std::string> processes;
+  for (const Json& process : member(job, "incomplete_processes")) {
+    processes.push_back(fmt::format("{} on {} ({})", count_of(process, "pid"),
+                                    text_of(process, "node"), text_of(process, "reason")));
   }
-  if (count > 8) text += fmt::format(" and {} more", count - 8);
-  return text.empty() ? "the job is not complete" : "incomplete ranks: " + text;
+  std::string text;
+  if (!ranks.empty()) text = "incomplete ranks: " + first_of(ranks);
+  if (!processes.empty())
+    text += (text.empty() ? "" : "; ") + ("incomplete processes: " + first_of(processes));
+  if (!text.empty()) return text;
+  const std::string reason = text_of(job, "reason");
+  return "the job is not complete" + (reason.empty() ? "" : ": " + reason);
+}
+
+std::string overhead_line(const Json& ledger) {
+  const Json& overhead = member(ledger, "overhead");
+  const Json& percent = member(overhead, "percent");
+  if (!percent.is_number()) {
+    const std::string reason = text_of(overhead, "reason");
+    return reason.empty() ? "" : "overhead not measured: " + reason;
+  }
+  const Json& budget = member(member(ledger, "budget"), "percent");
+  return fmt::format(
+      "overhead {:.2f} % of the ranks' CPU time{}", percent.get<double>(),
+      budget.is_number() ? fmt::format(" (budget {:g} %)", budget.get<double>()) : std::string());
 }
 
 /// Why no process is in the ledger.
@@ -193,17 +222,7 @@ std::vector<std::string> summary_lines(const Json& ledger, const std::string& di
   }
   lines.push_back(rank_line(ledger, totals));
   lines.push_back(record_line(ledger, totals));
-  const Json& overhead = member(ledger, "overhead");
-  const Json& ranks_cpu = member(overhead, "ranks_cpu_s");
-  if (ranks_cpu.is_number() && ranks_cpu.get<double>() == 0) {
-    lines.emplace_back("overhead not measured: the job ended before its CPU time was read");
-  } else if (member(overhead, "percent").is_number()) {
-    const Json& budget = member(member(ledger, "budget"), "percent");
-    lines.push_back(fmt::format(
-        "overhead {:.2f} % of the ranks' CPU time{}", member(overhead, "percent").get<double>(),
-        budget.is_number() ? fmt::format(" (budget {:g} %)", budget.get<double>())
-                           : std::string()));
-  }
+  if (const std::string line = overhead_line(ledger); !line.empty()) lines.push_back(line);
   if (const std::string line = incomplete_line(ledger); !line.empty()) lines.push_back(line);
   size_t finding_count = 0;
   for (const Json& finding : member(ledger, "findings")) {
