@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -58,9 +59,17 @@ void write_summary(const FinalizeOptions& options) {
   if (!options.is_quiet && !options.from_agent) fputs(text.c_str(), stdout);
 }
 
+/// A job that nobody works on any more is whole: a snapshot of it would only claim less.
+bool is_live(const FinalizeOptions& options) {
+  return std::any_of(options.dirs.begin(), options.dirs.end(),
+                     [](const std::string& dir) { return find_live_owner(dir, 0).has_value(); });
+}
+
 }  // namespace
 
-int finalize(const FinalizeOptions& options) {
+int finalize(const FinalizeOptions& wanted) {
+  FinalizeOptions options = wanted;
+  options.snapshot = wanted.snapshot && is_live(wanted);
   if (const int code = check_directories(options); code != kExitDone) return code;
   if (Status status = check_one_launch(options.dirs); !status) {
     const bool is_use = status.error().code == Code::kInvalid;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "core/spool/files.h"
 #include "core/spool/job.h"
 
 namespace aon::tools {
@@ -55,6 +56,8 @@ NodeFolder describe(const std::string& dir, const spool::Node& node) {
 }
 
 Result<std::vector<NodeFolder>> read_folders(const std::string& dir) {
+  for (const spool::MissingLink& missing : spool::find_missing_links(dir))
+    return Error{Code::kNotFound, spool::describe(missing)};
   const Result<spool::Job> job = spool::read_job(dir);
   if (!job) return job.error();
   std::vector<NodeFolder> folders;

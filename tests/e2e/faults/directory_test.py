@@ -9,13 +9,15 @@ import unittest
 from fault_test import FaultCase, agent_pids, environment, ledger, run, wait_until
 
 
-class Directories(FaultCase):
-    def profile(self, count=100, **more):
-        process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output,
+class OneRankCase(FaultCase):
+    def profile(self, count=100, options=(), **more):
+        process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output, *options,
                        *self.worker("calls", count)], **more)
         self.assert_exit(process)
         return process
 
+
+class Directories(OneRankCase):
     def test_directory_of_an_earlier_launch_is_left_alone(self):
         self.profile(100)
         before = (self.output / "aon.json").read_bytes()
@@ -53,7 +55,7 @@ class Directories(FaultCase):
                 self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600, path)
 
 
-class Finalize(FaultCase):
+class Finalize(OneRankCase):
     def test_twice_is_once(self):
         self.assert_exit(run(["mpirun", "-n", 2, "aon-run", "-o", self.output,
                               *self.worker("calls", 100)]))
@@ -99,11 +101,88 @@ class Finalize(FaultCase):
         self.assertFalse((self.output / "spool").exists())
         self.assertTrue((self.output / "traces.otf2").exists())
 
+    def test_snapshot_of_a_finished_job_is_the_job(self):
+        self.profile(100)
+        self.finish()
+        wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+        self.assert_exit(run(["aon", "finalize", "--snapshot", "--quiet", self.output]))
+        job = ledger(self.output)["job"]
+        self.assertTrue(job["complete"], job)
+        self.assertNotIn("snapshot", job)
+
     def test_what_is_no_job_directory(self):
         self.assertNotEqual(run(["aon", "finalize", self.folder / "none"]).returncode, 0)
         process = run(["aon", "finalize", self.counts])
         self.assert_exit(process, 2)
         self.assertIn("no job directory", process.stderr)
+
+
+class SpoolElsewhere(OneRankCase):
+    def setUp(self):
+        super().setUp()
+        self.place = self.folder / "place"
+        self.options = ["--spool-dir", self.place]
+
+    def link(self):
+        (link,) = (self.output / "spool").iterdir()
+        self.assertTrue(link.is_symlink())
+        return link, link.readlink()
+
+    def test_it_is_where_it_should_be(self):
+        self.profile(options=self.options)
+        self.finish()
+        _, target = self.link()
+        self.assertTrue((target / "definitions.aon").exists())
+        self.assertEqual(target.parent.parent, self.place)
+        used = ledger(self.output)["budget"]["disk_used_bytes"]
+        spooled = sum(p.stat().st_size for p in target.rglob("*"))
+        self.assertGreater(used, spooled)
+
+    def test_dropping_takes_what_the_link_points_to(self):
+        self.profile(options=[*self.options, "--drop-spool"])
+        wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+        self.assertTrue((self.output / "traces.otf2").exists())
+        self.assertFalse((self.output / "spool").exists())
+        self.assertEqual(list(self.place.iterdir()), [])
+
+    def test_dropping_later_leaves_other_launches_alone(self):
+        self.profile(options=self.options)
+        (self.place / "other").mkdir()
+        self.assert_exit(run(["aon", "finalize", "--quiet", "--drop-spool", self.output]))
+        self.assertEqual([p.name for p in self.place.iterdir()], ["other"])
+
+    def test_link_to_nothing_is_named(self):
+        self.profile(options=self.options)
+        self.finish()
+        link, target = self.link()
+        before = (self.output / "aon.json").read_bytes()
+        target.rename(self.folder / "gone")
+        for command in (["finalize", "--quiet"], ["info"]):
+            process = run(["aon", *command, self.output])
+            self.assert_exit(process, 1 if command[0] == "finalize" else 0)
+            for text in (str(link), str(target)):
+                self.assertIn(text, process.stderr)
+        self.assertEqual((self.output / "aon.json").read_bytes(), before, "the result stays")
+        (self.folder / "gone").rename(target)
+        self.finish()
+
+    def test_link_to_nothing_beside_what_is_there(self):
+        """No result yet, and the spool of another node is not reachable: what is there is written,
+        and the ledger says that it is not all."""
+        self.profile(options=["--no-assemble"])
+        wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+        link = self.output / "spool" / "far"
+        link.symlink_to("/none/aon-1/far")
+        process = run(["aon", "info", self.output])
+        self.assert_exit(process, 1)
+        self.assertIn("/none/aon-1/far", process.stderr)
+        process = run(["aon", "finalize", "--quiet", "--drop-spool", self.output])
+        self.assert_exit(process)
+        self.assertIn("/none/aon-1/far", process.stderr)
+        document = ledger(self.output)
+        self.assertFalse(document["job"]["complete"])
+        self.assertIn("/none/aon-1/far", "".join(document["assembly"]["warnings"]))
+        self.assertTrue(link.is_symlink(), "nothing is dropped then")
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root to be a host of another name")
