@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxShownFindings = 3;
+constexpr const char* kCut = "... (see aon.json)";
 constexpr size_t kMaxNamed = 8;  ///< ranks or processes in one line
 
 const Json& member(const Json& object, const char* key) {
@@ -169,12 +171,6 @@ std::string why_nothing(const Json& ledger) {
 
 }  // namespace
 
-std::string grouped(uint64_t value) {
-  std::string digits = std::to_string(value);
-  for (size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, 1, ' ');
-  return digits;
-}
-
 Result<Json> read_ledger(const std::string& dir) {
   const std::string path = dir + "/aon.json";
   std::ifstream file(path);
@@ -208,6 +204,10 @@ std::vector<std::string> provider_lines(const Json& ledger) {
         fmt::format("{} {} on {} process{}", name, state, count, count == 1 ? "" : "es");
     if (!reason.empty()) line += ": " + reason;
     if (!remedy.empty()) line += " (" + remedy + ")";
+    if (line.size() > kMaxProviderLineBytes) {
+      line.resize(kMaxProviderLineBytes - strlen(kCut));
+      line += kCut;
+    }
     lines.push_back(line);
   }
   return lines;

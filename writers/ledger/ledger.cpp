@@ -95,12 +95,6 @@ Json job_json(const LedgerFacts& facts) {
   return job;
 }
 
-/// Of the threads of processes; samples that the agent took and lost stand apart, because the law
-/// (emitted = spooled + lost) is about what programs emitted.
-bool is_thread_of_process(const Location& location) {
-  return location.type == LocationType::kThread && location.process != spool::kNodeProcess;
-}
-
 Json losses_json(const LedgerFacts& facts, bool of_threads) {
   Json losses = Json::array();
   for (const LocationTally& tally : facts.tallies) {

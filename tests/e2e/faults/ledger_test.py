@@ -88,6 +88,21 @@ class Cost(FaultCase):
         self.assertEqual(document["budget"]["percent"], 1)
 
 
+class Totals(FaultCase):
+    def test_findings_and_summary_agree(self):
+        self.assert_exit(run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "--disk", "1MiB",
+                              *self.worker("loop", 2)]))
+        document = self.finish()
+        emitted = sum(r["emitted"] for r in document["ranks"])
+        lost = sum(r["lost"] for r in document["ranks"])
+        self.assertGreater(lost, 1000)
+        self.assertTrue(document["findings"][0].startswith(
+            f"{lost:,} of {emitted:,} records are lost".replace(",", " ")), document["findings"])
+        self.assertIn(f"{emitted:,} records, {lost:,} lost".replace(",", " "),
+                      run(["aon", "info", self.output]).stdout)
+        self.assertRegex(" ".join(document["findings"]), r"MPI_\w+ takes .* in \d{1,3}( \d{3})+ calls")
+
+
 if __name__ == "__main__":
     os.umask(0o077)
     unittest.main()
