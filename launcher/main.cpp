@@ -114,12 +114,30 @@ bool may_wait(const Plan& plan, const ProgramEnd& end) {
   return end.is_success() || (plan.launch.local_rank_count <= 1 && plan.launch.world_size <= 1);
 }
 
+/// The last word of an aon-run that does not wait, or no longer: its launcher may kill it any moment
+/// (mpirun does, when a rank has died), so it neither waits for a reader nor says more than a line.
+void say_where(const Plan& plan) {
+  const std::string& dir = plan.output;
+  const std::string text =
+      plan.options.no_assemble
+          ? "aon-run: the spool will be in " + dir + "; run: aon finalize " + dir + "\n"
+          : "aon-run: the files will be in " + dir + " soon; if not, run: aon finalize " + dir +
+                "\n";
+  pollfd reader{STDERR_FILENO, POLLOUT, 0};
+  if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLOUT) != 0)
+    (void)!write(STDERR_FILENO, text.data(), text.size());
+}
+
 void wait_for_files(const Plan& plan, Parent& parent, const ProgramEnd& end, int connection) {
-  if (connection < 0 || !may_wait(plan, end)) return;
+  if (connection < 0) return;
+  if (!may_wait(plan, end)) {
+    if (!end.is_success()) say_where(plan);
+    return;
+  }
   const int timeout_ms =
       static_cast<int>(std::min<uint64_t>(plan.options.wait_s, 1'000'000) * 1000);
   if (!parent.wait_for_input(connection, timeout_ms)) {
-    say("the files are not complete yet; they will be in " + plan.output);
+    say_where(plan);
     return;
   }
   agent::Done done{};

@@ -93,14 +93,13 @@ class Totals(FaultCase):
         self.assert_exit(run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "--disk", "1MiB",
                               *self.worker("loop", 2)]))
         document = self.finish()
-        emitted = sum(r["emitted"] for r in document["ranks"])
-        lost = sum(r["lost"] for r in document["ranks"])
+        count, lost = (sum(r[key] for r in document["ranks"]) for key in ("emitted", "lost"))
         self.assertGreater(lost, 1000)
-        self.assertTrue(document["findings"][0].startswith(
-            f"{lost:,} of {emitted:,} records are lost".replace(",", " ")), document["findings"])
-        self.assertIn(f"{emitted:,} records, {lost:,} lost".replace(",", " "),
-                      run(["aon", "info", self.output]).stdout)
-        self.assertRegex(" ".join(document["findings"]), r"MPI_\w+ takes .* in \d{1,3}( \d{3})+ calls")
+        emitted, lost = (f"{number:,}".replace(",", " ") for number in (count, lost))
+        self.assertTrue(document["findings"][0].startswith(f"{lost} of {emitted} records are lost"),
+                        document["findings"])
+        self.assertIn(f"{emitted} records, {lost} lost", run(["aon", "info", self.output]).stdout)
+        self.assertRegex(" ".join(document["findings"]), r"in \d{1,3}( \d{3})+ calls")
 
 
 if __name__ == "__main__":
