@@ -25,14 +25,15 @@ std::string with_preload(const char* users, const std::string& ours) {
   return std::string(users) + ":" + ours;
 }
 
-void add_plugin(const char* name, const std::string& path, bool is_wanted,
-                const Environment& environment, ProgramEnvironment& result) {
-  if (path.empty() || !is_wanted) return;
+void add_plugin(const char* provider, const char* name, const std::string& path,
+                const Options& options, const Environment& environment,
+                ProgramEnvironment& result) {
+  if (path.empty() || !provider_is_wanted(options, provider)) return;
   const char* users = environment(name);
   if (users == nullptr || *users == '\0') {
     result.variables.push_back({name, path});
   } else if (path != users) {
-    result.left_alone.emplace_back(name);
+    result.left_alone.push_back({provider, name});
   }
 }
 
@@ -51,12 +52,9 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   result.variables.push_back({"LD_PRELOAD", with_preload(environment("LD_PRELOAD"), library)});
   if (!socket.empty()) result.variables.push_back({"AON_SOCKET", socket});
   result.variables.push_back({"AON_OUTPUT", output_dir});
-  add_plugin("CUDA_INJECTION64_PATH", files.cuda_injection, provider_is_wanted(options, "cupti"),
-             environment, result);
-  add_plugin("NVTX_INJECTION64_PATH", files.nvtx_injection, provider_is_wanted(options, "nvtx"),
-             environment, result);
-  add_plugin("NCCL_PROFILER_PLUGIN", files.nccl_plugin, provider_is_wanted(options, "nccl"),
-             environment, result);
+  add_plugin("cupti", "CUDA_INJECTION64_PATH", files.cuda_injection, options, environment, result);
+  add_plugin("nvtx", "NVTX_INJECTION64_PATH", files.nvtx_injection, options, environment, result);
+  add_plugin("nccl", "NCCL_PROFILER_PLUGIN", files.nccl_plugin, options, environment, result);
   return result;
 }
 

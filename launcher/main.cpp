@@ -70,7 +70,7 @@ void set_variables(const Plan& plan, const std::string& socket) {
   for (const Variable& variable : wanted.variables)
     setenv(variable.name.c_str(), variable.value.c_str(), 1);
   if (!plan.options.verbose) return;
-  for (const std::string& name : wanted.left_alone) say(name + " was set already; left alone");
+  for (const LeftAlone& one : wanted.left_alone) say(one.variable + " was set already; left alone");
 }
 
 int print_plan(Plan& plan) {
@@ -82,11 +82,12 @@ int print_plan(Plan& plan) {
   printf("launch %s\n", plan.launch.id.c_str());
   for (const Variable& variable : wanted.variables)
     printf("set %s=%s\n", variable.name.c_str(), variable.value.c_str());
-  for (const std::string& name : wanted.left_alone) printf("keep %s\n", name.c_str());
+  for (const LeftAlone& one : wanted.left_alone) printf("keep %s\n", one.variable.c_str());
   AgentArguments arguments;
   arguments.options = plan.options;
   arguments.options.output_dir = plan.output;
   arguments.launch_id = plan.launch.id;
+  arguments.left_alone = wanted.left_alone;
   printf("agent %s", plan.files.agent.c_str());
   for (const std::string& text : agent_arguments(arguments)) printf(" %s", text.c_str());
   printf("\nrun");
@@ -196,6 +197,8 @@ Status run_with_agent(Plan& plan) {
   arguments.options = plan.options;
   arguments.options.output_dir = plan.output;
   arguments.launch_id = plan.launch.id;
+  arguments.left_alone =
+      program_environment(plan.options, plan.files, plan.socket, plan.output, get).left_alone;
   const Result<pid_t> agent = spawn_agent(plan.files.agent, *link, std::move(arguments));
   if (!agent) return agent.error();
   if (plan.options.verbose)

@@ -141,6 +141,9 @@ void NodeHost::find_excluded() {
     if (auto exclusion = provider::exclusion(settings_.selection, name))
       excluded_[name] = std::move(*exclusion);
   }
+  for (const LeftAlone& one : settings_.left_alone)
+    excluded_[one.provider] = {one.variable + " was set by the user and is left alone",
+                               "unset " + one.variable};
 }
 
 void NodeHost::report_excluded(uint32_t process) {

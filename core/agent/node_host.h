@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/agent/inbox.h"
+#include "core/base/options.h"
 #include "core/clock/snapshot.h"
 #include "core/provider/loader.h"
 #include "core/provider/names.h"
@@ -26,6 +27,7 @@ namespace aon::agent {
 struct NodeHostSettings {
   std::string folder;  ///< installed providers
   provider::Selection selection;
+  std::vector<LeftAlone> left_alone;  ///< by aon-run, in the programs' environment
 };
 
 class NodeHost {

@@ -1,6 +1,7 @@
 """--providers and --without: names are checked before anything starts, what was left out stands in
 the ledger, and what is left records."""
 import os
+import shutil
 import signal
 import unittest
 
@@ -34,6 +35,25 @@ class Names(FaultCase):
         for options in (["--without", "mpi,perf,example"], ["--providers", "mpi,perf,example"]):
             process = run(["aon-run", *options, "--dry-run", "--", "echo", "ran"])
             self.assert_exit(process)
+
+
+class LeftAlone(FaultCase):
+    def test_variable_of_the_user_stands_in_the_ledger(self):
+        """An installation with one more plugin, whose variable the user has set."""
+        prefix = self.folder / "prefix"
+        (prefix / "bin").mkdir(parents=True)
+        for name in ("aon", "aon-run", "aon-agent"):
+            shutil.copy(BUILD / "bin" / name, prefix / "bin")
+        shutil.copytree(BUILD / "lib", prefix / "lib")
+        (prefix / "lib" / "libnccl-profiler-aon.so").write_bytes(b"")
+        command = [prefix / "bin" / "aon-run", "-o", self.output, *self.worker("calls", 10)]
+        self.assert_exit(run(command, env=environment(NCCL_PROFILER_PLUGIN="/my/plugin.so")))
+        document = self.finish()
+        for providers in (document["nodes"][0]["providers"], document["ranks"][0]["providers"]):
+            nccl = providers["nccl"]
+            self.assertEqual(nccl["state"], "off")
+            self.assertIn("NCCL_PROFILER_PLUGIN was set", nccl["reason"])
+            self.assertEqual(nccl["remedy"], "unset NCCL_PROFILER_PLUGIN")
 
 
 class LeftOut(FaultCase):

@@ -213,6 +213,7 @@ TEST(AgentArguments, are_read_back_as_written) {
   values.launch_id = "host-1=2";
   values.listen_fd = 3;
   values.lock_fd = 4;
+  values.left_alone = {{"cupti", "CUDA_INJECTION64_PATH"}, {"nccl", "NCCL_PROFILER_PLUGIN"}};
   const std::vector<std::string> texts = agent_arguments(values);
   Words words;
   for (const std::string& text : texts) words.push_back(text.c_str());
@@ -221,6 +222,7 @@ TEST(AgentArguments, are_read_back_as_written) {
   EXPECT_EQ(back->launch_id, "host-1=2");
   EXPECT_EQ(back->listen_fd, 3);
   EXPECT_EQ(back->lock_fd, 4);
+  EXPECT_EQ(back->left_alone, values.left_alone);
   EXPECT_EQ(back->options.output_dir, "/job dir");
   EXPECT_EQ(back->options.memory_bytes, 1u << 20);
   EXPECT_THAT(back->options.without, ElementsAre("perf", "nccl"));
