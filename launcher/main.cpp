@@ -115,8 +115,8 @@ bool may_wait(const Plan& plan, const ProgramEnd& end) {
   return end.is_success() || (plan.launch.local_rank_count <= 1 && plan.launch.world_size <= 1);
 }
 
-/// The last word of an aon-run that does not wait, or no longer: its launcher may kill it any moment
-/// (mpirun does, when a rank has died), so it neither waits for a reader nor says more than a line.
+/// The last word of an aon-run that does not wait, or no longer: its launcher may kill it at any
+/// time (mpirun does, when a rank has died), so it waits for no reader and says one line.
 void say_where(const Plan& plan) {
   const std::string& dir = plan.output;
   const std::string text =

@@ -1,5 +1,5 @@
-/// Names of the files and links in a node's folder of the spool (format.h), written and parsed in one place.
-/// Thread: any.
+/// Names of the files in a node's folder of the spool (format.h), written and parsed in one place,
+/// and the links that stand for such folders.   Thread: any.
 #pragma once
 
 #include <cstdint>

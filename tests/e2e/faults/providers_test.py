@@ -75,7 +75,7 @@ class LeftOut(FaultCase):
             self.assert_off(providers, "perf", "excluded by --without")
             self.assertEqual(providers["mpi"]["state"], "on")
         self.assert_off(document["nodes"][0]["providers"], "perf", "excluded by --without")
-        self.assertNotIn("example", document["nodes"][0]["providers"], "it is off without being told")
+        self.assertNotIn("example", document["nodes"][0]["providers"], "nobody named it")
         self.assertIn("perf off on 2 processes: excluded by --without", said)
 
     def test_only_perf(self):
@@ -115,7 +115,8 @@ class LeftOut(FaultCase):
 
     def test_a_followed_process_that_records_all_the_same_is_one_process(self):
         """A program may write records without MPI: it takes the place that aon-run announced."""
-        script = f"sleep 0.5; exec {BUILD}/bin/agent_emitter 2 1000 100 100"  # the agent runs by then
+        # The agent runs by then.
+        script = f"sleep 0.5; exec {BUILD}/bin/agent_emitter 2 1000 100 100"
         document, _ = self.profile("--without", "mpi", command=["bash", "-c", script])
         self.assertEqual([r["rank"] for r in document["ranks"]], [0, 1])
         for rank in (0, 1):
