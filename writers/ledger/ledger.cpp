@@ -144,7 +144,7 @@ std::string why_not_measured(const LedgerFacts& facts, uint64_t ranks_ns) {
   const bool has_usage = std::any_of(
       nodes.begin(), nodes.end(), [](const spool::Node& node) { return node.usage.has_value(); });
   if (!has_usage) return "no agent measured it";
-  return ranks_ns == 0 ? "the job ended before its CPU time was read" : "";
+  return ranks_ns == 0 ? "no CPU time of the ranks was read" : "";
 }
 
 Json overhead_json(const LedgerFacts& facts) {

@@ -83,6 +83,12 @@ class LeftOut(FaultCase):
         for rank in (0, 1):
             self.assert_off(self.rank_of(document, rank)["providers"], "mpi", "not in --providers")
 
+    def test_series_of_the_node_make_no_process(self):
+        document, _ = self.profile("--providers", "mpi,example")
+        self.assertEqual([r["rank"] for r in document["ranks"]], [0, 1])
+        self.assertGreater(document["nodes"][0]["samples"], 0)
+        self.assertTrue(document["job"]["complete"], document["job"])
+
     def test_perf_counts_each_rank_without_mpi(self):
         import h5py
 
