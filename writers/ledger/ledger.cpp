@@ -28,7 +28,10 @@ const char* const kOverheadMethod =
 std::string why_incomplete(const Group& group) {
   if (group.process == nullptr) return "nothing was recorded";
   const spool::Process& process = *group.process;
-  if (!process.exit) return "its end was not seen";
+  // Without an agent the end is only that of its records; a rank may have told MPI_Finalize.
+  const bool has_end = process.exit && (group.rank || process.start.fallback == 0 ||
+                                        process.exit->exit_code >= 0 || process.exit->signal != 0);
+  if (!has_end) return "its end was not seen";
   if (process.exit->signal != 0) return "killed by signal " + std::to_string(process.exit->signal);
   const bool is_unfinished = process.identity && process.identity->complete == 0;
   return group.rank && is_unfinished ? "MPI_Finalize was not reached" : "";

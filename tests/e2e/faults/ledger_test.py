@@ -19,13 +19,15 @@ class Times(FaultCase):
                       for k in ("start", "end"))
         self.assertLess(before, start)
         self.assertLess(end, after)
-        self.assertGreater((end - start).total_seconds(), 0.4)
+        self.assertGreater(end, start)
         self.assertTrue(job["complete"])
 
 
 class Ends(FaultCase):
     def emitter(self, *ending):
-        return run(["aon-run", "-o", self.output, EMITTER, 1, 100, 100, 100, *ending])
+        # The agent runs by then: without one nobody sees the end.
+        script = f"sleep 1; exec {EMITTER} 1 100 100 100 " + " ".join(ending)
+        return run(["aon-run", "-o", self.output, "bash", "-c", script])
 
     def test_process_without_a_rank_that_was_killed(self):
         self.assertEqual(self.emitter("kill").returncode, -9)
@@ -50,9 +52,18 @@ class Ends(FaultCase):
         self.assertEqual((job["incomplete_ranks"], job["incomplete_processes"]), ([], []))
         self.assertNotIn("reason", job)
 
+    def test_process_whose_end_nobody_could_see(self):
+        self.output.mkdir(mode=0o700)
+        env = environment(AON_OUTPUT=self.output)
+        self.assert_exit(run([EMITTER, 1, 100, 100, 100], env=env))
+        job = self.finish()["job"]
+        self.assertFalse(job["complete"])
+        self.assertEqual([p["reason"] for p in job["incomplete_processes"]],
+                         ["its end was not seen"])
+
     def test_killed_rank_has_a_reason(self):
         run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "bash", "-c",
-             f"exec {EMITTER} 1 100 100 100 kill"])
+             f"sleep 1; exec {EMITTER} 1 100 100 100 kill"])
         job = self.finish()["job"]
         self.assertEqual((job["incomplete_ranks"], job["incomplete_processes"]), ([0], []))
         self.assertEqual(job["reason"], "rank 0: killed by signal 9")
