@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "core/base/lease.h"
+#include "core/runtime/rank.h"
 #include "launcher/runtime_folder.h"
 
 extern char** environ;
@@ -195,11 +196,16 @@ Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArgume
   return Error{Code::kUnavailable, "cannot start " + agent + ": " + strerror(error_number)};
 }
 
-Status send_register(int connection, pid_t pid, uint32_t expected_local_ranks) {
+Status send_register(int connection, const Registration& registration) {
   agent::Register packet{};
   packet.header = header_of(agent::MessageType::kRegister, sizeof(packet));
-  packet.pid = pid;
-  packet.expected_local_ranks = expected_local_ranks;
+  const runtime::RankInfo info =
+      runtime::rank_from_environment([](const char* name) -> const char* { return getenv(name); });
+  packet.pid = registration.pid;
+  packet.expected_local_ranks = registration.expected_local_ranks;
+  packet.rank = info.rank;
+  packet.world_size = info.world_size;
+  registration.program.copy(packet.program, sizeof(packet.program) - 1);
   return send_packet(connection, &packet, sizeof(packet));
 }
 

@@ -51,8 +51,16 @@ Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArgume
 /// One connection attempt, without waiting.
 Result<UniqueFd> connect_agent(const std::string& socket);
 
-/// Tells the agent to watch `pid`. No reply.
-Status send_register(int connection, pid_t pid, uint32_t expected_local_ranks);
+/// What the agent is told of the program that aon-run becomes.
+struct Registration {
+  pid_t pid = -1;
+  uint32_t expected_local_ranks = 0;  ///< 0 unknown
+  std::string program;                ///< path
+};
+
+/// Tells the agent to watch a program, with the rank that this process's environment gives it. No
+/// reply.
+Status send_register(int connection, const Registration& registration);
 
 /// Asks for a Done once the files are complete.
 Status send_wait(int connection);

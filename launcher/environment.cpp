@@ -1,9 +1,9 @@
 #include "launcher/environment.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "core/agent/protocol.h"
+#include "core/provider/names.h"
 
 namespace aon::launcher {
 namespace {
@@ -26,24 +26,22 @@ std::string with_preload(const char* users, const std::string& ours) {
   return std::string(users) + ":" + ours;
 }
 
-void add_plugin(const char* name, const std::string& path, bool is_wanted,
-                const Environment& environment, ProgramEnvironment& result) {
-  if (path.empty() || !is_wanted) return;
+void add_plugin(const char* provider, const char* name, const std::string& path,
+                const Options& options, const Environment& environment,
+                ProgramEnvironment& result) {
+  if (path.empty() || !provider_is_wanted(options, provider)) return;
   const char* users = environment(name);
   if (users == nullptr || *users == '\0') {
     result.variables.push_back({name, path});
   } else if (path != users) {
-    result.left_alone.emplace_back(name);
+    result.left_alone.push_back({provider, name});
   }
 }
 
 }  // namespace
 
 bool provider_is_wanted(const Options& options, const std::string& name) {
-  const auto has = [&](const std::vector<std::string>& list) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  return (options.providers.empty() || has(options.providers)) && !has(options.without);
+  return provider::is_wanted({options.providers, options.without}, name);
 }
 
 ProgramEnvironment program_environment(const Options& options, const Installation& files,
@@ -58,12 +56,9 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   if (options.attach_ms != 0 && options.attach_ms != agent::kAttachTimeoutMs) {
     result.variables.push_back({"AON_ATTACH_MS", std::to_string(options.attach_ms)});
   }
-  add_plugin("CUDA_INJECTION64_PATH", files.cuda_injection, provider_is_wanted(options, "cupti"),
-             environment, result);
-  add_plugin("NVTX_INJECTION64_PATH", files.nvtx_injection, provider_is_wanted(options, "nvtx"),
-             environment, result);
-  add_plugin("NCCL_PROFILER_PLUGIN", files.nccl_plugin, provider_is_wanted(options, "nccl"),
-             environment, result);
+  add_plugin("cupti", "CUDA_INJECTION64_PATH", files.cuda_injection, options, environment, result);
+  add_plugin("nvtx", "NVTX_INJECTION64_PATH", files.nvtx_injection, options, environment, result);
+  add_plugin("nccl", "NCCL_PROFILER_PLUGIN", files.nccl_plugin, options, environment, result);
   return result;
 }
 

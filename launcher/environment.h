@@ -28,7 +28,7 @@ struct Variable {
 
 struct ProgramEnvironment {
   std::vector<Variable> variables;
-  std::vector<std::string> left_alone;  ///< names that the user had set
+  std::vector<LeftAlone> left_alone;  ///< that the user had set
 };
 
 /// True when `name` is to record under --providers and --without.

@@ -4,6 +4,7 @@
 ///
 ///     options, program wrong ---> message, exit 2 (126, 127 for the program), nothing started
 ///     anything of ours fails ---> one line on stderr, the program runs unprofiled
+#include <limits.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <cstring>
 
 #include "core/base/file.h"
+#include "core/provider/names.h"
 #include "launcher/agent_link.h"
 #include "launcher/environment.h"
 #include "launcher/installation.h"
@@ -34,6 +36,7 @@ void say(const std::string& text) { fprintf(stderr, "aon-run: %s\n", text.c_str(
 struct Plan {
   Options options;
   std::vector<std::string> program;
+  std::string program_path;  ///< of its file, links resolved
   Installation files;
   Launch launch;
   std::string wanted_output;  ///< as asked for
@@ -67,7 +70,7 @@ void set_variables(const Plan& plan, const std::string& socket) {
   for (const Variable& variable : wanted.variables)
     setenv(variable.name.c_str(), variable.value.c_str(), 1);
   if (!plan.options.verbose) return;
-  for (const std::string& name : wanted.left_alone) say(name + " was set already; left alone");
+  for (const LeftAlone& one : wanted.left_alone) say(one.variable + " was set already; left alone");
 }
 
 int print_plan(Plan& plan) {
@@ -79,11 +82,12 @@ int print_plan(Plan& plan) {
   printf("launch %s\n", plan.launch.id.c_str());
   for (const Variable& variable : wanted.variables)
     printf("set %s=%s\n", variable.name.c_str(), variable.value.c_str());
-  for (const std::string& name : wanted.left_alone) printf("keep %s\n", name.c_str());
+  for (const LeftAlone& one : wanted.left_alone) printf("keep %s\n", one.variable.c_str());
   AgentArguments arguments;
   arguments.options = plan.options;
   arguments.options.output_dir = plan.output;
   arguments.launch_id = plan.launch.id;
+  arguments.left_alone = wanted.left_alone;
   printf("agent %s", plan.files.agent.c_str());
   for (const std::string& text : agent_arguments(arguments)) printf(" %s", text.c_str());
   printf("\nrun");
@@ -111,12 +115,30 @@ bool may_wait(const Plan& plan, const ProgramEnd& end) {
   return end.is_success() || (plan.launch.local_rank_count <= 1 && plan.launch.world_size <= 1);
 }
 
+/// The last word of an aon-run that does not wait, or no longer: its launcher may kill it at any
+/// time (mpirun does, when a rank has died), so it waits for no reader and says one line.
+void say_where(const Plan& plan) {
+  const std::string& dir = plan.output;
+  const std::string text =
+      plan.options.no_assemble
+          ? "aon-run: the spool will be in " + dir + "; run: aon finalize " + dir + "\n"
+          : "aon-run: the files will be in " + dir + " soon; if not, run: aon finalize " + dir +
+                "\n";
+  pollfd reader{STDERR_FILENO, POLLOUT, 0};
+  if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLOUT) != 0)
+    (void)!write(STDERR_FILENO, text.data(), text.size());
+}
+
 void wait_for_files(const Plan& plan, Parent& parent, const ProgramEnd& end, int connection) {
-  if (connection < 0 || !may_wait(plan, end)) return;
+  if (connection < 0) return;
+  if (!may_wait(plan, end)) {
+    if (!end.is_success()) say_where(plan);
+    return;
+  }
   const int timeout_ms =
       static_cast<int>(std::min<uint64_t>(plan.options.wait_s, 1'000'000) * 1000);
   if (!parent.wait_for_input(connection, timeout_ms)) {
-    say("the files are not complete yet; they will be in " + plan.output);
+    say_where(plan);
     return;
   }
   agent::Done done{};
@@ -134,7 +156,8 @@ void wait_for_files(const Plan& plan, Parent& parent, const ProgramEnd& end, int
 
 /// Registers `pid` on `connection`; a failure costs the exit status of the rank, nothing more.
 void register_rank(const Plan& plan, int connection, pid_t pid) {
-  const Status status = send_register(connection, pid, plan.launch.local_rank_count);
+  const Status status =
+      send_register(connection, {pid, plan.launch.local_rank_count, plan.program_path});
   if (!status && plan.options.verbose) say(status.error().message);
 }
 
@@ -176,6 +199,8 @@ Status run_with_agent(Plan& plan) {
   arguments.options = plan.options;
   arguments.options.output_dir = plan.output;
   arguments.launch_id = plan.launch.id;
+  arguments.left_alone =
+      program_environment(plan.options, plan.files, plan.socket, plan.output, get).left_alone;
   const Result<pid_t> agent = spawn_agent(plan.files.agent, *link, std::move(arguments));
   if (!agent) return agent.error();
   if (plan.options.verbose)
@@ -199,10 +224,21 @@ int run_unprofiled(const Plan& plan, const std::string& reason) {
   return execute(plan.program);
 }
 
+Status check_providers(const Plan& plan) {
+  const std::string& libraries = plan.files.library_dir;
+  return provider::check_names(
+      {plan.options.providers, plan.options.without},
+      provider::installed_names(libraries, provider::provider_folder(libraries)));
+}
+
 int run(Plan& plan) {
   Result<Installation> files = find_installation();
   if (!files) return run_unprofiled(plan, files.error().message);
   plan.files = std::move(*files);
+  if (Status status = check_providers(plan); !status) {
+    say(status.error().message);
+    return kExitOptions;
+  }
   make_plan(plan);
   if (plan.options.dry_run) return print_plan(plan);
   if (is_nested(plan)) return run_nested(plan);
@@ -223,6 +259,11 @@ int run(Plan& plan) {
     set_variables(plan, "");
   }
   return execute(plan.program);
+}
+
+std::string resolved(const std::string& path) {
+  char buffer[PATH_MAX];
+  return realpath(path.c_str(), buffer) == nullptr ? path : std::string(buffer);
 }
 
 bool is_disabled() {
@@ -258,6 +299,7 @@ int main_of(int argc, char** argv) {
     if (plan.options.verbose) say(program.path + " is set-uid; running without profiling");
     return execute(plan.program);
   }
+  plan.program_path = resolved(program.path);
   return run(plan);
 }
 

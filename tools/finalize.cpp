@@ -2,12 +2,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "tools/assembly.h"
 #include "tools/command.h"
+#include "tools/joining.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
 #include "writers/assemble/assemble.h"
@@ -20,8 +22,12 @@ int check_directories(const FinalizeOptions& options) {
   for (const std::string& dir : options.dirs) {
     std::error_code ignored;
     if (!std::filesystem::is_directory(dir + "/spool", ignored)) {
-      if (read_ledger(dir)) continue;  // its spool was dropped after the archive was written
-      return fail("finalize", dir + " has no spool/: it is no job directory", kExitUse);
+      const bool is_dropped = read_ledger(dir).has_value();  // after the archive was written
+      if (is_dropped && options.dirs.size() == 1) continue;
+      return fail("finalize",
+                  dir + (is_dropped ? " has no spool/ any more: it cannot be joined"
+                                    : " has no spool/: it is no job directory"),
+                  kExitUse);
     }
     if (options.snapshot) continue;
     const std::optional<LiveOwner> live = find_live_owner(dir, options.from_agent ? getppid() : 0);
@@ -54,10 +60,22 @@ void write_summary(const FinalizeOptions& options) {
   if (!options.is_quiet && !options.from_agent) fputs(text.c_str(), stdout);
 }
 
+/// A job that nobody works on any more is whole: a snapshot of it would only claim less.
+bool is_live(const FinalizeOptions& options) {
+  return std::any_of(options.dirs.begin(), options.dirs.end(),
+                     [](const std::string& dir) { return find_live_owner(dir, 0).has_value(); });
+}
+
 }  // namespace
 
-int finalize(const FinalizeOptions& options) {
+int finalize(const FinalizeOptions& wanted) {
+  FinalizeOptions options = wanted;
+  options.snapshot = wanted.snapshot && is_live(wanted);
   if (const int code = check_directories(options); code != kExitDone) return code;
+  if (Status status = check_one_launch(options.dirs); !status) {
+    const bool is_use = status.error().code == Code::kInvalid;
+    return fail("finalize", status.error().message, is_use ? kExitUse : kExitFailed);
+  }
   const std::string& dir = options.dirs.front();
   std::error_code ignored;
   if (!std::filesystem::is_directory(dir + "/spool", ignored)) {

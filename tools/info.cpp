@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "core/base/lease.h"
+#include "core/spool/files.h"
 #include "tools/command.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
@@ -63,6 +64,8 @@ int info(const InfoOptions& options) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(options.dir, ignored))
     return fail("info", options.dir + " is no directory", kExitUse);
+  for (const spool::MissingLink& missing : spool::find_missing_links(options.dir))
+    fail("info", spool::describe(missing));
   const std::optional<LiveOwner> live = find_live_owner(options.dir, 0);
   const Result<nlohmann::json> ledger = read_ledger(options.dir);
   if (!ledger) {

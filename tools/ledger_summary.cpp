@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxShownFindings = 3;
+constexpr const char* kCut = "... (see aon.json)";
+constexpr size_t kMaxNamed = 8;  ///< ranks or processes in one line
 
 const Json& member(const Json& object, const char* key) {
   static const Json kNothing;
@@ -55,12 +58,13 @@ struct Totals {
   uint64_t other_count = 0;
   uint64_t emitted = 0;
   uint64_t lost = 0;
+  uint64_t sample_count = 0;
 };
 
 Totals totals_of(const Json& ledger) {
   Totals totals;
   for (const Json& rank : member(ledger, "ranks")) {
-    totals.nodes.insert(text_of(rank, "node"));
+    if (const std::string node = text_of(rank, "node"); !node.empty()) totals.nodes.insert(node);
     if (member(rank, "rank").is_number()) {
       ++totals.rank_count;
     } else {
@@ -68,6 +72,7 @@ Totals totals_of(const Json& ledger) {
     }
     totals.emitted += count_of(rank, "emitted");
     totals.lost += count_of(rank, "lost");
+    totals.sample_count += count_of(member(member(rank, "providers"), "perf"), "emitted");
   }
   return totals;
 }
@@ -106,32 +111,65 @@ std::string rank_line(const Json& ledger, const Totals& totals) {
 }
 
 std::string record_line(const Json& ledger, const Totals& totals) {
+  if (totals.emitted == 0 && totals.sample_count != 0)
+    return fmt::format("no calls recorded; {} samples of counters", grouped(totals.sample_count));
   std::string text = fmt::format("{} records", grouped(totals.emitted));
   if (totals.lost == 0) return text + ", none lost";
   return text + fmt::format(", {} lost ({})", grouped(totals.lost), loss_text(ledger));
+}
+
+/// "0, 1 and 3 more"; empty for none.
+std::string first_of(const std::vector<std::string>& texts) {
+  std::string text;
+  for (size_t i = 0; i < texts.size() && i < kMaxNamed; ++i)
+    text += (i == 0 ? "" : ", ") + texts[i];
+  if (texts.size() > kMaxNamed) text += fmt::format(" and {} more", texts.size() - kMaxNamed);
+  return text;
 }
 
 std::string incomplete_line(const Json& ledger) {
   const Json& job = member(ledger, "job");
   const Json& complete = member(job, "complete");
   if (!complete.is_boolean() || complete.get<bool>()) return {};
-  std::string text;
-  size_t count = 0;
-  for (const Json& rank : member(job, "incomplete_ranks")) {
-    if (++count > 8) continue;
-    text += (text.empty() ? "" : ", ") + rank.dump();
+  std::vector<std::string> ranks;
+  for (const Json& rank : member(job, "incomplete_ranks")) ranks.push_back(rank.dump());
+  std::vector<std::string> processes;
+  for (const Json& process : member(job, "incomplete_processes")) {
+    processes.push_back(fmt::format("{} on {} ({})", count_of(process, "pid"),
+                                    text_of(process, "node"), text_of(process, "reason")));
   }
-  if (count > 8) text += fmt::format(" and {} more", count - 8);
-  return text.empty() ? "the job is not complete" : "incomplete ranks: " + text;
+  std::string text;
+  if (!ranks.empty()) text = "incomplete ranks: " + first_of(ranks);
+  if (!processes.empty())
+    text += (text.empty() ? "" : "; ") + ("incomplete processes: " + first_of(processes));
+  if (!text.empty()) return text;
+  const std::string reason = text_of(job, "reason");
+  return "the job is not complete" + (reason.empty() ? "" : ": " + reason);
+}
+
+std::string overhead_line(const Json& ledger) {
+  const Json& overhead = member(ledger, "overhead");
+  const Json& percent = member(overhead, "percent");
+  if (!percent.is_number()) {
+    const std::string reason = text_of(overhead, "reason");
+    return reason.empty() ? "" : "overhead not measured: " + reason;
+  }
+  const Json& budget = member(member(ledger, "budget"), "percent");
+  return fmt::format(
+      "overhead {:.2f} % of the ranks' CPU time{}", percent.get<double>(),
+      budget.is_number() ? fmt::format(" (budget {:g} %)", budget.get<double>()) : std::string());
+}
+
+/// Why no process is in the ledger.
+std::string why_nothing(const Json& ledger) {
+  for (const Json& node : member(ledger, "nodes")) {
+    const Json& mpi = member(member(node, "providers"), "mpi");
+    if (text_of(mpi, "state") == "off") return "mpi is off: " + text_of(mpi, "reason");
+  }
+  return "no process called MPI or made an annotation";
 }
 
 }  // namespace
-
-std::string grouped(uint64_t value) {
-  std::string digits = std::to_string(value);
-  for (size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, 1, ' ');
-  return digits;
-}
 
 Result<Json> read_ledger(const std::string& dir) {
   const std::string path = dir + "/aon.json";
@@ -166,6 +204,10 @@ std::vector<std::string> provider_lines(const Json& ledger) {
         fmt::format("{} {} on {} process{}", name, state, count, count == 1 ? "" : "es");
     if (!reason.empty()) line += ": " + reason;
     if (!remedy.empty()) line += " (" + remedy + ")";
+    if (line.size() > kMaxProviderLineBytes) {
+      line.resize(kMaxProviderLineBytes - strlen(kCut));
+      line += kCut;
+    }
     lines.push_back(line);
   }
   return lines;
@@ -175,22 +217,12 @@ std::vector<std::string> summary_lines(const Json& ledger, const std::string& di
   const Totals totals = totals_of(ledger);
   std::vector<std::string> lines{fmt::format("{}: {}", dir, file_list(dir))};
   if (totals.rank_count + totals.other_count == 0) {
-    lines.emplace_back("nothing was recorded: no process called MPI or made an annotation");
+    lines.push_back("nothing was recorded: " + why_nothing(ledger));
     return lines;
   }
   lines.push_back(rank_line(ledger, totals));
   lines.push_back(record_line(ledger, totals));
-  const Json& overhead = member(ledger, "overhead");
-  const Json& ranks_cpu = member(overhead, "ranks_cpu_s");
-  if (ranks_cpu.is_number() && ranks_cpu.get<double>() == 0) {
-    lines.emplace_back("overhead not measured: the job ended before its CPU time was read");
-  } else if (member(overhead, "percent").is_number()) {
-    const Json& budget = member(member(ledger, "budget"), "percent");
-    lines.push_back(fmt::format(
-        "overhead {:.2f} % of the ranks' CPU time{}", member(overhead, "percent").get<double>(),
-        budget.is_number() ? fmt::format(" (budget {:g} %)", budget.get<double>())
-                           : std::string()));
-  }
+  if (const std::string line = overhead_line(ledger); !line.empty()) lines.push_back(line);
   if (const std::string line = incomplete_line(ledger); !line.empty()) lines.push_back(line);
   size_t finding_count = 0;
   for (const Json& finding : member(ledger, "findings")) {

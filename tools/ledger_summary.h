@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/digits.h"
 #include "core/base/result.h"
 
 namespace aon::tools {
@@ -17,13 +18,14 @@ constexpr size_t kMaxSummaryLines = 10;
 /// Reads DIR/aon.json.   Errors: kNotFound when there is none, kDamaged when it is no JSON.
 Result<nlohmann::json> read_ledger(const std::string& dir);
 
+/// Bytes of a line about a provider; the whole text is in the ledger.
+constexpr size_t kMaxProviderLineBytes = 120;
+
 /// At most kMaxSummaryLines lines without newlines.
 std::vector<std::string> summary_lines(const nlohmann::json& ledger, const std::string& dir);
 
-/// One line per provider that is not fully on: "perf: degraded on 4 ranks: reason (remedy)".
+/// One line per provider that is not fully on: "perf degraded on 4 processes: reason (remedy)", cut
+/// at kMaxProviderLineBytes.
 std::vector<std::string> provider_lines(const nlohmann::json& ledger);
-
-/// 1234567 as "1 234 567".
-std::string grouped(uint64_t value);
 
 }  // namespace aon::tools

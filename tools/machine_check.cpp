@@ -82,8 +82,9 @@ Check check_hardware_events() {
     return {"perf hardware events", Ability::kYes, "cycles can be counted", ""};
   if (error_number == EACCES || error_number == EPERM)
     return {"perf hardware events", Ability::kNo, strerror(error_number), kParanoidRemedy};
-  return {"perf hardware events", Ability::kNo, "no PMU is visible here",
-          "in a virtual machine, ask the host for one (QEMU: -cpu host,pmu=on)"};
+  return {
+      "perf hardware events", Ability::kNo, "no PMU is visible here",
+      "bare metal, or in a virtual machine a virtual PMU from the host (QEMU: -cpu host,pmu=on)"};
 }
 
 Check check_kernel_events() {

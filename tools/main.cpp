@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 
@@ -80,6 +81,15 @@ void add_doctor(CLI::App& app, Request& request) {
       [&request] { request.run = [&request] { return doctor(request.doctor_json); }; });
 }
 
+int refuse_command(const CLI::App& app, const std::string& name) {
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands({}))
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  fmt::print(stderr, "aon: {}; commands are: {}\n",
+             name.empty() ? "no command" : fmt::format("unknown command '{}'", name), names);
+  return kExitUse;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Looks at what aon-run recorded, and at the machine.", "aon"};
   app.set_version_flag("--version", "aon " AON_VERSION);
@@ -89,6 +99,12 @@ int run(int argc, char** argv) {
   add_finalize(app, request);
   add_export(app, request);
   add_doctor(app, request);
+  const std::string first = argc > 1 ? argv[1] : "";
+  const auto commands = app.get_subcommands({});
+  const bool is_command = std::any_of(commands.begin(), commands.end(), [&](const CLI::App* one) {
+    return one->get_name() == first;
+  });
+  if (!first.starts_with('-') && !is_command) return refuse_command(app, first);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

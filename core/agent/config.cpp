@@ -15,6 +15,7 @@
 #include "core/base/file.h"
 #include "core/base/lease.h"
 #include "core/clock/snapshot.h"
+#include "core/provider/names.h"
 
 namespace aon::agent {
 namespace {
@@ -65,11 +66,8 @@ void fill_paths(Config* config, const std::filesystem::path& program_folder) {
   config->folder = spool + "/" + config->node;
   config->socket_path = path_of_socket(config->arguments.listen_fd);
   if (config->provider_folder.empty()) {
-    for (const char* place : {"../lib/aon/providers", "../lib"}) {
-      const auto folder = (program_folder / place).lexically_normal();
-      if (config->provider_folder.empty() && std::filesystem::is_directory(folder))
-        config->provider_folder = folder.string();
-    }
+    config->provider_folder =
+        provider::provider_folder((program_folder / "../lib").lexically_normal().string());
   }
 }
 

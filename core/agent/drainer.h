@@ -68,6 +68,8 @@ class Drainer : private ring::Sink {
   /// Errors: kUnavailable when the node's memory is used up; kIo.
   Result<int> create(uint32_t cell);
   RingGeometry geometry(uint32_t cell) const { return rings_.at(cell).memory->geometry(); }
+  /// Descriptor of the ring of a live process.
+  int ring_fd(uint32_t cell) const { return rings_.at(cell).memory->fd(); }
   /// Maps the ring of a process that an earlier worker accepted.   Errors: kIo.
   Status attach(uint32_t cell, UniqueFd ring);
 

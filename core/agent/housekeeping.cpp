@@ -50,8 +50,9 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       drainer_(drainer),
       encoder_(encoder),
       tick_source_(clock::choose_tick_source()),
-      providers_({config.provider_folder, config.arguments.options.providers,
-                  config.arguments.options.without},
+      providers_({config.provider_folder,
+                  {config.arguments.options.providers, config.arguments.options.without},
+                  config.arguments.left_alone},
                  inbox, state),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0) {}

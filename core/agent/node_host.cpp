@@ -14,7 +14,6 @@ constexpr uint32_t kAgentMetric = 0x80000000u;  ///< ids of processes stay below
 constexpr uint64_t kLogPeriodNs = 100'000'000;
 constexpr const char* kGapText =
     "the agent's worker was killed: the counts lack what happened until the next one ran";
-constexpr const char* kExample = "example";  ///< only on request
 
 static_assert(AON_PROCESS_NODE == spool::kNodeProcess);
 
@@ -22,10 +21,6 @@ uint32_t hash_of(const std::string& text) {
   uint32_t hash = 2166136261u;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
   return hash;
-}
-
-bool contains(const std::vector<std::string>& list, const std::string& name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
 }
 
 }  // namespace
@@ -38,6 +33,7 @@ struct NodeHost::Hosted {
   uint64_t next_tick_ns = 0;
   uint64_t last_log_ns = 0;
   bool has_failed = false;
+  bool has_node_state = false;  ///< it has said itself how it is
 };
 
 /// The functions of aon_core_api; `aon_core` is a Hosted.
@@ -86,6 +82,7 @@ struct NodeHost::Table {
       if (state == AON_STATE_ON) state = AON_STATE_DEGRADED;
       text += (text.empty() ? "" : "; ") + std::string(kGapText);
     }
+    if (process == AON_PROCESS_NODE) hosted(core)->has_node_state = true;
     ProviderDefinition definition{};
     definition.state = static_cast<ProviderState>(state);
     host.inbox_->define(process, DefinitionType::kProvider, definition, {name, text, remedy});
@@ -124,28 +121,45 @@ NodeHost::NodeHost(NodeHostSettings settings, Inbox* inbox, const State* state)
 NodeHost::~NodeHost() { stop(); }
 
 std::vector<std::string> NodeHost::wanted_files() const {
-  constexpr std::string_view kPrefix = "libaon-provider-";
-  constexpr std::string_view kSuffix = ".so";
   std::vector<std::string> files;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(settings_.folder, error)) {
-    const std::string file = entry.path().filename();
-    if (!file.starts_with(kPrefix) || !file.ends_with(kSuffix)) continue;
-    const std::string name =
-        file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
-    const bool is_wanted =
-        settings_.providers.empty() ? name != kExample : contains(settings_.providers, name);
-    if (is_wanted && !contains(settings_.without, name)) files.push_back(entry.path());
+  std::error_code ignored;
+  for (const std::string& name : provider::installed_names(settings_.folder, settings_.folder)) {
+    const std::filesystem::path path = provider::provider_path(settings_.folder, name);
+    const bool is_shim = !std::filesystem::exists(path, ignored);
+    if (!is_shim && provider::is_wanted(settings_.selection, name)) files.push_back(path);
   }
-  for (const std::string& name : settings_.providers) {
-    if (name.starts_with('/') && !contains(settings_.without, name)) files.push_back(name);
+  for (const std::string& name : settings_.selection.providers) {
+    if (name.starts_with('/') && provider::is_wanted(settings_.selection, name))
+      files.push_back(name);
   }
   std::sort(files.begin(), files.end());
   return files;
 }
 
+/// Shims too: what is preloaded into programs cannot say that it was left out.
+void NodeHost::find_excluded() {
+  const std::string libraries = provider::library_folder(settings_.folder);
+  for (const std::string& name : provider::installed_names(libraries, settings_.folder)) {
+    if (auto exclusion = provider::exclusion(settings_.selection, name))
+      excluded_[name] = std::move(*exclusion);
+  }
+  for (const LeftAlone& one : settings_.left_alone)
+    excluded_[one.provider] = {one.variable + " was set by the user and is left alone",
+                               "unset " + one.variable};
+}
+
+void NodeHost::report_excluded(uint32_t process) {
+  for (const auto& [name, exclusion] : excluded_) {
+    ProviderDefinition definition{};
+    definition.state = ProviderState::kOff;
+    inbox_->define(process, DefinitionType::kProvider, definition,
+                   {name, exclusion.reason, exclusion.remedy});
+  }
+}
+
 void NodeHost::start() {
-  if (settings_.folder.empty() && settings_.providers.empty()) return;
+  find_excluded();
+  report_excluded(spool::kNodeProcess);
   for (const std::string& file : wanted_files()) load(file);
 }
 
@@ -160,10 +174,10 @@ void NodeHost::load(const std::string& path) {
   Hosted* hosted = hosted_.back().get();
   const Status status =
       hosted->provider.start(reinterpret_cast<aon_core*>(hosted), Table::kApi, "");
-  if (status)
-    Table::set_state(reinterpret_cast<aon_core*>(hosted), AON_PROCESS_NODE, AON_STATE_ON, "", "");
-  else
+  if (!status)
     AON_LOG_INFO("provider %s: %s", hosted->provider.name(), status.error().message.c_str());
+  else if (!hosted->has_node_state)
+    Table::set_state(reinterpret_cast<aon_core*>(hosted), AON_PROCESS_NODE, AON_STATE_ON, "", "");
 }
 
 void NodeHost::report_failure(Hosted* hosted) {
@@ -174,6 +188,7 @@ void NodeHost::report_failure(Hosted* hosted) {
 }
 
 void NodeHost::process_started(uint32_t process, int32_t pid, int32_t rank) {
+  report_excluded(process);
   for (const auto& hosted : hosted_) {
     hosted->provider.process_started(process, pid, rank);
     report_failure(hosted.get());

@@ -20,15 +20,17 @@
 
 #include "core/agent/inbox.h"
 #include "core/agent/series.h"
+#include "core/base/options.h"
 #include "core/clock/snapshot.h"
 #include "core/provider/loader.h"
+#include "core/provider/names.h"
 
 namespace aon::agent {
 
 struct NodeHostSettings {
-  std::string folder;                  ///< installed providers
-  std::vector<std::string> providers;  ///< empty: all that are there
-  std::vector<std::string> without;
+  std::string folder;  ///< installed providers
+  provider::Selection selection;
+  std::vector<LeftAlone> left_alone;  ///< by aon-run, in the programs' environment
 };
 
 class NodeHost {
@@ -38,7 +40,7 @@ class NodeHost {
   NodeHost(const NodeHost&) = delete;
   NodeHost& operator=(const NodeHost&) = delete;
 
-  /// Loads and starts what is wanted.
+  /// Loads and starts what is wanted, and says what is not.
   void start();
   void process_started(uint32_t process, int32_t pid, int32_t rank);
   void process_ended(uint32_t process);
@@ -53,6 +55,8 @@ class NodeHost {
 
   void load(const std::string& path);
   std::vector<std::string> wanted_files() const;
+  void find_excluded();
+  void report_excluded(uint32_t process);
   void report_failure(Hosted* hosted);
 
   NodeHostSettings settings_;
@@ -60,6 +64,7 @@ class NodeHost {
   Series series_;
   clock::TickSource tick_source_;
   std::vector<std::unique_ptr<Hosted>> hosted_;
+  std::map<std::string, provider::Exclusion> excluded_;           ///< by name
   std::map<std::pair<uint32_t, std::string>, uint32_t> metrics_;  ///< (process, provider::name)
   std::map<std::pair<uint32_t, uint32_t>, bool> metric_ids_;      ///< (process, id) in use
   std::set<std::pair<uint32_t, std::string>> continued_;          ///< (process, provider)

@@ -14,6 +14,9 @@
 ///                                          registered pid and no connection is left
 ///     Wait (only the one that stays) ----> ... <-- Done when the files are complete
 ///
+/// Where MPI calls are not wanted, a registered pid says no Hello: the agent takes it as a process
+/// all the same, so that node providers follow it and the ledger has it.
+///
 /// A connection that says Register or Wait is no process: only the registered pid counts, and its
 /// hang-up means nothing. Wait may follow Register at once. The agent gets the bound, listening
 /// socket and the held lock (its path with .lock) as descriptors (core/base/options.h). When it
@@ -73,6 +76,9 @@ struct Register {
   MessageHeader header;
   int32_t pid;
   uint32_t expected_local_ranks;  ///< 0 unknown
+  int32_t rank;                   ///< from the environment, -1 none
+  uint32_t world_size;            ///< 0 unknown
+  char program[256];              ///< that the pid becomes, cut
 };
 struct Wait {
   MessageHeader header;

@@ -35,7 +35,7 @@ uint64_t monotonic_ns() noexcept {
 }
 
 Server::Server(int listen_fd, State* state, Drainer* drainer, KeeperLink* keeper,
-               ProcessListener* listener)
+               ProcessListener* listener, bool follows_registered)
     : listen_fd_(listen_fd),
       state_(state),
       drainer_(drainer),
@@ -44,7 +44,8 @@ Server::Server(int listen_fd, State* state, Drainer* drainer, KeeperLink* keeper
       tick_source_(clock::choose_tick_source()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       last_event_ns_(monotonic_ns()),
-      first_ns_(last_event_ns_) {
+      first_ns_(last_event_ns_),
+      follows_registered_(follows_registered) {
   watch(listen_fd_, kListener, 0, EPOLLIN);
 }
 
@@ -166,30 +167,49 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
   ucred peer{};
   socklen_t peer_bytes = sizeof(peer);
   ::getsockopt(connection.fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes);
+  if (hello.clock_is_tsc > 1) return false;
+  const int32_t pid = peer.pid != 0 ? peer.pid : hello.pid;
+  uint32_t cell = find_followed(pid, hello.start_time_ticks);
+  if (cell != kNoCell) {
+    if (!take_over(cell, std::move(connection.fd))) return false;
+  } else {
+    end_earlier_images(pid);
+    const Newcomer newcomer{pid,           hello.rank, hello.world_size, hello.start_time_ticks,
+                            hello.program, false};
+    if (!add_process(newcomer, std::move(connection.fd), UniqueFd(proc::open_pidfd(pid)), &cell))
+      return false;
+  }
+  connections_.erase(id);
+  welcome(cell);
+  return true;
+}
+
+/// Gives the newcomer a ring and the keeper its descriptors. False: refused.
+bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd pidfd,
+                         uint32_t* added) {
   StateHeader& header = state_->header();
   const uint32_t index = header.process_count.load(std::memory_order_relaxed);
-  if (index >= kMaxProcesses || hello.clock_is_tsc > 1) return false;
+  if (index >= kMaxProcesses) return false;
   ProcessCell& cell = state_->process(index);
   cell.process = header.first_process + index;
-  cell.pid = peer.pid != 0 ? peer.pid : hello.pid;
-  end_earlier_images(cell.pid);
-  cell.rank = hello.rank;
-  cell.world_size = hello.world_size;
+  cell.pid = newcomer.pid;
+  cell.rank = newcomer.rank;
+  cell.world_size = newcomer.world_size;
   cell.exit_code = -1;
-  cell.start_time_ticks = hello.start_time_ticks;
+  cell.is_followed = newcomer.is_followed ? 1 : 0;
+  cell.start_time_ticks = newcomer.start_time_ticks;
   cell.attach_ticks = clock::now_ticks(tick_source_);
-  std::memcpy(cell.program, hello.program, sizeof(cell.program));
+  std::memcpy(cell.program, newcomer.program, sizeof(cell.program));
   cell.program[sizeof(cell.program) - 1] = '\0';
   auto ring = drainer_->create(index);
   if (!ring) {
     AON_LOG_WARNING("pid %d: %s", cell.pid, ring.error().message.c_str());
     const MessageHeader refused{kProtocolMagic, kProtocolVersion, MessageType::kRefused,
                                 sizeof(MessageHeader)};
-    send_struct(connection.fd.get(), refused);
+    if (!newcomer.is_followed) send_struct(connection.get(), refused);
     return false;
   }
-  UniqueFd pidfd(proc::open_pidfd(cell.pid));
-  const int descriptors[] = {connection.fd.get(), *ring, pidfd ? pidfd.get() : connection.fd.get()};
+  const int descriptors[] = {connection.get(), *ring, pidfd ? pidfd.get() : connection.get()};
   if (!keeper_->keep(KeepKind::kProcess, cell.process, cell.pid, descriptors)) {
     drainer_->remove(index);
     return false;
@@ -198,25 +218,79 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
                    std::memory_order_release);                       // pairs with agent:phase
   header.process_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
   Process& process = processes_[index];
-  process = {index, std::move(connection.fd), std::move(pidfd), 0, false, false};
-  connections_.erase(id);
-  const RingGeometry geometry = drainer_->geometry(index);
-  Welcome welcome{};
-  welcome.header = {kProtocolMagic, kProtocolVersion, MessageType::kWelcome, sizeof(Welcome)};
-  welcome.process = cell.process;
-  welcome.slot_count = geometry.slot_count;
-  welcome.chunk_count = geometry.chunk_count;
-  welcome.total_bytes = geometry.total_bytes;
-  const int ring_fd = *ring;
-  send_struct(process.connection.get(), welcome, {&ring_fd, 1});
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
-  event.data.u64 = (uint64_t{kProcess} << 32) | index;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, process.connection.get(), &event);
+  process = {index, std::move(connection), std::move(pidfd), 0, false, false};
+  watch_connection(process);
   if (process.pidfd) watch(process.pidfd.get(), kPidfd, index, EPOLLIN);
   avoid_cores_of(cell.pid);
   listener_->process_started(cell.process, cell.pid, cell.rank);
+  *added = index;
   return true;
+}
+
+/// A connection that has been watched as one of nobody yet is the process's from now on.
+void Server::watch_connection(const Process& process) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.u64 = (uint64_t{kProcess} << 32) | process.cell;
+  const int connection = process.connection.get();
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection, &event) != 0)
+    watch(connection, kProcess, process.cell, EPOLLIN | EPOLLRDHUP);
+}
+
+void Server::welcome(uint32_t cell) {
+  const RingGeometry geometry = drainer_->geometry(cell);
+  Welcome welcome{};
+  welcome.header = {kProtocolMagic, kProtocolVersion, MessageType::kWelcome, sizeof(Welcome)};
+  welcome.process = state_->process(cell).process;
+  welcome.slot_count = geometry.slot_count;
+  welcome.chunk_count = geometry.chunk_count;
+  welcome.total_bytes = geometry.total_bytes;
+  const int ring_fd = drainer_->ring_fd(cell);
+  send_struct(processes_.at(cell).connection.get(), welcome, {&ring_fd, 1});
+}
+
+/// A registered program as a process without a connection: its pidfd stands in for one.
+void Server::follow(const Register& message) {
+  const uint64_t start_time_ticks = proc::start_time_ticks(message.pid);
+  UniqueFd pidfd(proc::open_pidfd(message.pid));
+  UniqueFd connection(proc::open_pidfd(message.pid));
+  // aon-run may stand before aon-run: the pid is the same.
+  if (!pidfd || !connection || is_known(message.pid, start_time_ticks)) return;
+  uint32_t cell = kNoCell;
+  const Newcomer newcomer{message.pid,      message.rank,    message.world_size,
+                          start_time_ticks, message.program, true};
+  add_process(newcomer, std::move(connection), std::move(pidfd), &cell);
+}
+
+/// The followed process has said Hello: from here on it is as any other.
+bool Server::take_over(uint32_t cell_index, UniqueFd connection) {
+  ProcessCell& cell = state_->process(cell_index);
+  Process& process = processes_.at(cell_index);
+  const int descriptors[] = {connection.get(), drainer_->ring_fd(cell_index), process.pidfd.get()};
+  if (!keeper_->keep(KeepKind::kProcess, cell.process, cell.pid, descriptors)) return false;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
+  process.connection = std::move(connection);
+  cell.is_followed = 0;
+  watch_connection(process);
+  return true;
+}
+
+bool Server::is_known(int32_t pid, uint64_t start_time_ticks) const {
+  return std::any_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
+    const ProcessCell& cell = state_->process(entry.first);
+    return cell.pid == pid && cell.start_time_ticks == start_time_ticks;
+  });
+}
+
+uint32_t Server::find_followed(int32_t pid, uint64_t start_time_ticks) const {
+  if (!follows_registered_) return kNoCell;
+  for (const auto& [index, process] : processes_) {
+    const ProcessCell& cell = state_->process(index);
+    if (process.ended_ns == 0 && cell.is_followed != 0 && cell.pid == pid &&
+        cell.start_time_ticks == start_time_ticks)
+      return index;
+  }
+  return kNoCell;
 }
 
 void Server::avoid_cores_of(int32_t pid) {
@@ -238,6 +312,7 @@ void Server::register_pid(const Register& message) {
   if (pidfd) keeper_->keep(KeepKind::kRegistered, index, message.pid, {&fd, 1});
   header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
   if (pidfd) add_registered(index, std::move(pidfd));
+  if (follows_registered_) follow(message);
 }
 
 void Server::add_registered(uint32_t index, UniqueFd pidfd) {

@@ -3,6 +3,8 @@
 ///
 ///     process:  connection --Hello--> kAttached --pidfd, exec()--> kEnded --drained--> kDrained
 ///     aon-run:  connection --Register(pid)--> pid watched until it is gone
+///               where its programs say no Hello (MPI calls are not wanted), the pid is a process
+///               at once, kAttached and followed; a Hello that comes all the same takes it over
 ///               connection --Wait--> kept until the files are complete (the keeper answers)
 ///
 /// The launch is over when no registered pid and no process is left, and no rank is expected.
@@ -37,8 +39,9 @@ class ProcessListener {
 
 class Server {
  public:
+  /// `follows_registered`: programs do not say Hello, so a registered pid is a process.
   Server(int listen_fd, State* state, Drainer* drainer, KeeperLink* keeper,
-         ProcessListener* listener);
+         ProcessListener* listener, bool follows_registered);
 
   /// Takes over what the keeper holds from an earlier worker.
   void adopt(const std::vector<Kept>& kept);
@@ -66,6 +69,15 @@ class Server {
     bool is_drained = false;
     bool has_status = false;
   };
+  /// Who a process is, from its Hello or from aon-run.
+  struct Newcomer {
+    int32_t pid;
+    int32_t rank;
+    uint32_t world_size;
+    uint64_t start_time_ticks;
+    const char* program;
+    bool is_followed;
+  };
   struct Connection {
     UniqueFd fd;
     bool is_waiter = false;
@@ -77,6 +89,13 @@ class Server {
   void receive(uint32_t id);
   bool handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count);
   bool attach(uint32_t id, Connection& connection, const Hello& hello);
+  bool add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd pidfd, uint32_t* cell);
+  bool take_over(uint32_t cell, UniqueFd connection);
+  void watch_connection(const Process& process);
+  void welcome(uint32_t cell);
+  void follow(const Register& message);
+  uint32_t find_followed(int32_t pid, uint64_t start_time_ticks) const;
+  bool is_known(int32_t pid, uint64_t start_time_ticks) const;
   void register_pid(const Register& message);
   void add_registered(uint32_t index, UniqueFd pidfd);
   void registered_gone(uint32_t index);
@@ -99,6 +118,7 @@ class Server {
   uint64_t last_event_ns_ = 0;
   uint64_t first_ns_ = 0;
   bool has_signal_ = false;
+  bool follows_registered_;
 };
 
 /// ns of CLOCK_MONOTONIC.

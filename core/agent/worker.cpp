@@ -10,6 +10,7 @@
 #include "core/agent/housekeeping.h"
 #include "core/agent/server.h"
 #include "core/base/log.h"
+#include "core/provider/names.h"
 
 namespace aon::agent {
 namespace {
@@ -66,7 +67,9 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
       drainer_(config_.drain, &state_, &staging_, &encoder_.tail(), &inbox_, &modes_),
       keeper_(std::move(inputs_.keeper_socket)),
       housekeeping_(config_, &state_, &inbox_, &modes_, &activity_, &drainer_, &encoder_),
-      server_(inputs_.listen_fd, &state_, &drainer_, &keeper_, &housekeeping_),
+      server_(inputs_.listen_fd, &state_, &drainer_, &keeper_, &housekeeping_,
+              !provider::is_wanted(
+                  {config_.arguments.options.providers, config_.arguments.options.without}, "mpi")),
       encode_thread_(&encoder_, &state_, config_.arguments.options.flush_ms) {}
 
 /// One stretch of service: until the launch is over.

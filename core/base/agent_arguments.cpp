@@ -29,12 +29,25 @@ bool take_descriptor(std::string_view argument, std::string_view name, int& desc
   return true;
 }
 
+constexpr std::string_view kLeftAlone = "--left-alone=";  ///< PROVIDER:VARIABLE
+
+bool take_left_alone(std::string_view argument, std::vector<LeftAlone>& list) {
+  if (!argument.starts_with(kLeftAlone)) return false;
+  argument.remove_prefix(kLeftAlone.size());
+  const size_t colon = argument.find(':');
+  if (colon == std::string_view::npos) return false;
+  list.push_back({std::string(argument.substr(0, colon)), std::string(argument.substr(colon + 1))});
+  return true;
+}
+
 }  // namespace
 
 std::vector<std::string> agent_arguments(const AgentArguments& values) {
   std::vector<std::string> arguments{fmt::format("--launch-id={}", values.launch_id),
                                      fmt::format("--listen-fd={}", values.listen_fd),
                                      fmt::format("--lock-fd={}", values.lock_fd)};
+  for (const LeftAlone& one : values.left_alone)
+    arguments.push_back(fmt::format("{}{}:{}", kLeftAlone, one.provider, one.variable));
   for (const OptionSpec& spec : option_table()) {
     const std::string text = field_text(spec, values.options);
     if (std::holds_alternative<bool Options::*>(spec.field)) {
@@ -54,7 +67,8 @@ Result<AgentArguments> read_agent_arguments(std::span<const char* const> argumen
     const std::string_view text(argument);
     if (text.starts_with(kLaunch)) {
       values.launch_id = text.substr(kLaunch.size());
-    } else if (!take_descriptor(text, "--listen-fd=", values.listen_fd) &&
+    } else if (!take_left_alone(text, values.left_alone) &&
+               !take_descriptor(text, "--listen-fd=", values.listen_fd) &&
                !take_descriptor(text, "--lock-fd=", values.lock_fd)) {
       shared.push_back(argument);
     }

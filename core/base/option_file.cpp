@@ -1,6 +1,15 @@
 #include "core/base/option_file.h"
 
+#include <fcntl.h>
+
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/unique_fd.h"
 
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
@@ -29,9 +38,22 @@ std::optional<std::string> node_text(const toml::node& node) {
   return text;
 }
 
+/// toml++ reads a folder as an empty file, and does not say why it cannot open one.
+Status check_file(const std::string& path) {
+  struct stat status {};
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd || fstat(fd.get(), &status) != 0)
+    return Error{Code::kInvalid, fmt::format("AON_CONFIG: {}: {}", path, strerror(errno))};
+  if (S_ISDIR(status.st_mode))
+    return Error{Code::kInvalid,
+                 fmt::format("AON_CONFIG: {} is a directory; expected a TOML file", path)};
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<FileSetting>> read_option_file(const std::string& path) {
+  if (Status status = check_file(path); !status) return status.error();
   std::vector<FileSetting> settings;
   try {
     const toml::table table = toml::parse_file(path);

@@ -208,7 +208,36 @@ void add_table(CLI::App& app, std::span<RawOption> slots) {
   }
 }
 
+const OptionSpec* find_option(std::string_view word) {
+  for (const OptionSpec& spec : kTable) {
+    if (word.starts_with("--") ? word.substr(2) == spec.name
+                               : word.size() == 2 && word[1] == spec.short_name)
+      return &spec;
+  }
+  return nullptr;
+}
+
+/// An option of ours without its value: CLI11 takes the next word for it, which is the program.
+Status check_values(std::span<const char* const> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view word(arguments[i]);
+    if (word.size() < 2 || word[0] != '-' || word == "--") return {};  // the program
+    const size_t equals = word.find('=');
+    const OptionSpec* spec = find_option(word.substr(0, equals));
+    if (spec == nullptr) continue;
+    const bool is_flag = std::holds_alternative<bool Options::*>(spec->field);
+    bool is_empty = equals + 1 == word.size();
+    if (equals == std::string_view::npos && !is_flag)
+      is_empty = ++i < arguments.size() && *arguments[i] == '\0';
+    if (!is_empty) continue;
+    return Error{Code::kInvalid, fmt::format("command line: --{} needs a value: {}", spec->name,
+                                             is_flag ? "1 or 0, or none" : spec->placeholder)};
+  }
+  return {};
+}
+
 Result<RawCommandLine> split_command_line(std::span<const char* const> arguments) {
+  if (Status status = check_values(arguments); !status) return status.error();
   RawCommandLine raw;
   std::vector<RawOption> slots;
   for (const OptionSpec& spec : kTable) slots.push_back({&spec, "", false});

@@ -85,12 +85,21 @@ struct CommandLine {
 Result<CommandLine> read_command_line(std::span<const char* const> arguments,
                                       std::span<const char* const> environment);
 
+/// A variable that would load a provider into the program and that the user had set to something
+/// else: it is left alone, and the ledger says so.
+struct LeftAlone {
+  std::string provider;
+  std::string variable;
+  friend bool operator==(const LeftAlone&, const LeftAlone&) = default;
+};
+
 /// What aon-run tells the agent it starts.
 struct AgentArguments {
   Options options;  ///< output_dir is absolute and exists
   std::string launch_id;
   int listen_fd = -1;  ///< bound and listening
   int lock_fd = -1;    ///< held lock of the socket; close it when no more ranks are accepted
+  std::vector<LeftAlone> left_alone;
 };
 
 /// Arguments behind the program name, and back. The two are inverse.

@@ -55,6 +55,24 @@ std::optional<SegmentName> parse_segment_file_name(std::string_view file_name) {
   return name;
 }
 
+std::vector<MissingLink> find_missing_links(const std::filesystem::path& folder) {
+  std::vector<MissingLink> missing;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "spool", error)) {
+    std::error_code ignored;
+    if (!entry.is_symlink(ignored) || entry.is_directory(ignored)) continue;
+    missing.push_back({entry.path(), std::filesystem::read_symlink(entry.path(), ignored)});
+  }
+  std::sort(missing.begin(), missing.end(),
+            [](const MissingLink& a, const MissingLink& b) { return a.link < b.link; });
+  return missing;
+}
+
+std::string describe(const MissingLink& missing) {
+  return missing.link.string() + " is a link to " + missing.target.string() +
+         ", which is not there; bring it back, or work where it is";
+}
+
 Result<std::map<uint32_t, std::vector<SegmentName>>> list_segments(
     const std::filesystem::path& folder) {
   std::error_code error;

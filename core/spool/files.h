@@ -1,5 +1,5 @@
-/// Names of the files in a node's folder of the spool (format.h), written and parsed in one place.
-/// Thread: any.
+/// Names of the files in a node's folder of the spool (format.h), written and parsed in one place,
+/// and the links that stand for such folders.   Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,16 @@ struct SegmentName {
 /// "pP.S.aon" or "pP.tT.S.aon"; the node's own (kNodeProcess) is "node.S.aon".
 std::string segment_file_name(const SegmentName& name);
 std::optional<SegmentName> parse_segment_file_name(std::string_view file_name);
+
+/// A node folder that --spool-dir put elsewhere, and that is not there.
+struct MissingLink {
+  std::filesystem::path link;    ///< DIR/spool/NODE
+  std::filesystem::path target;  ///< what it points to
+};
+/// The missing ones of job directory `folder`, by name.
+std::vector<MissingLink> find_missing_links(const std::filesystem::path& folder);
+/// One line that names link and target.
+std::string describe(const MissingLink& missing);
 
 /// All segments in `folder`, by process, in order of (slot, segment). One pass over the folder.
 Result<std::map<uint32_t, std::vector<SegmentName>>> list_segments(

@@ -222,6 +222,7 @@ Status read_definitions(Node* node, uint64_t* damaged_blocks) {
     while (const auto view = cursor.next()) builder.apply(position.header.process, *view);
     if (cursor.is_damaged()) ++*damaged_blocks;
   }
+  node->processes.erase(kNodeProcess);  // its series have a stream, but it is no process
   *damaged_blocks += reader->scan().damaged_blocks;
   return {};
 }

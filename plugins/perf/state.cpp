@@ -8,17 +8,23 @@
 namespace aon::perf {
 namespace {
 
-/// Collects events under the obstacle they share, so that six hardware events without a PMU make
-/// one clause.
+/// Collects events under the obstacle they share; all hardware events together are named as such.
 class Reasons {
  public:
+  void add(const Obstacle& obstacle, const EventType& event) {
+    Clause& clause = of(obstacle);
+    if (is_hardware(event) && ++clause.hardware_count == hardware_count()) {
+      clause.events.resize(clause.events.size() - clause.hardware_bytes);
+      append(clause.events, "hardware events", ", ");
+      return;
+    }
+    const size_t bytes_before = clause.events.size();
+    append(clause.events, event.name, ", ");
+    if (is_hardware(event)) clause.hardware_bytes += clause.events.size() - bytes_before;
+  }
+
   void add(const Obstacle& obstacle, const char* event_name) {
-    const auto found = std::find_if(clauses_.begin(), clauses_.end(), [&](const Clause& clause) {
-      return clause.obstacle.reason == obstacle.reason;
-    });
-    Clause& clause = found != clauses_.end() ? *found : clauses_.emplace_back(Clause{obstacle, ""});
-    if (!clause.events.empty()) clause.events += ", ";
-    clause.events += event_name;
+    append(of(obstacle).events, event_name, ", ");
   }
 
   bool empty() const { return clauses_.empty(); }
@@ -26,14 +32,14 @@ class Reasons {
   std::string reason() const {
     std::string text;
     for (const Clause& clause : clauses_) {
-      append(text, clause.obstacle.reason + " (not counted: " + clause.events + ")");
+      append(text, clause.obstacle.reason + " (not counted: " + clause.events + ")", "; ");
     }
     return text;
   }
 
   std::string remedy() const {
     std::string text;
-    for (const Clause& clause : clauses_) append(text, clause.obstacle.remedy);
+    for (const Clause& clause : clauses_) append(text, clause.obstacle.remedy, "; ");
     return text;
   }
 
@@ -41,11 +47,25 @@ class Reasons {
   struct Clause {
     Obstacle obstacle;
     std::string events;
+    size_t hardware_count = 0;
+    size_t hardware_bytes = 0;  ///< of their names at the end of `events`
   };
 
-  static void append(std::string& text, const std::string& more) {
+  Clause& of(const Obstacle& obstacle) {
+    const auto found = std::find_if(clauses_.begin(), clauses_.end(), [&](const Clause& clause) {
+      return clause.obstacle.reason == obstacle.reason;
+    });
+    return found != clauses_.end() ? *found : clauses_.emplace_back(Clause{obstacle, ""});
+  }
+
+  static size_t hardware_count() {
+    const auto types = event_types();
+    return static_cast<size_t>(std::count_if(types.begin(), types.end(), is_hardware));
+  }
+
+  static void append(std::string& text, const std::string& more, const char* separator) {
     if (more.empty() || text.find(more) != std::string::npos) return;
-    if (!text.empty()) text += "; ";
+    if (!text.empty()) text += separator;
     text += more;
   }
 
@@ -89,12 +109,12 @@ StateText state_of(const Availability& availability, const OpenProblems& problem
     any_available |= event.how.available || event.from_proc;
     if (!event.how.available && !event.from_proc) {
       reasons.add(obstacle_of(*event.type, event.how.error_number, availability.paranoid_level),
-                  event.type->name);
+                  *event.type);
     }
   }
   for (const OpenProblems::Failure& failure : problems.errors) {
     reasons.add(obstacle_of(*failure.type, failure.error_number, availability.paranoid_level),
-                failure.type->name);
+                *failure.type);
   }
   if (problems.tasks_left_out) {
     reasons.add({"more than " + std::to_string(kMaxTasks) + " threads when it attached", ""},

@@ -41,20 +41,18 @@ Obstacle explain(int error_number, bool hardware, int paranoid_level) {
     case EOPNOTSUPP:
     case ENODEV:
       if (!hardware) return {"this kernel does not count it", ""};
-      return {"no performance monitoring unit (PMU) is visible",
-              "run on bare metal, or give the virtual machine a virtual PMU"};
+      return {"no PMU is visible", "see aon doctor"};
     case EACCES:
       if (paranoid_level > 2) {
         return {"kernel.perf_event_paranoid is " + level, "sysctl kernel.perf_event_paranoid=2"};
       }
-      return {"no permission to watch this process (other user, or not dumpable)",
-              "run aon-agent as the user of the process"};
+      return {"this process may not be watched (other user, or not dumpable)",
+              "start it with aon-run"};
     case EPERM:
-      return {"perf_event_open is forbidden (seccomp filter of a container, or kernel lockdown)",
-              "docker run --cap-add PERFMON (or a seccomp profile that allows perf_event_open)"};
+      return {"perf_event_open is forbidden (container or lockdown)",
+              "docker run --cap-add PERFMON"};
     case ENOSYS:
-      return {"this kernel has no perf_event_open, or a seccomp filter hides it",
-              "a kernel with CONFIG_PERF_EVENTS=y"};
+      return {"no perf_event_open (kernel or seccomp filter)", "see aon doctor"};
     case EMFILE:
     case ENFILE:
       return {"no file descriptor left for counters", "ulimit -n 65536"};

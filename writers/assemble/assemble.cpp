@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <system_error>
 
 #include "core/base/lease.h"
+#include "core/spool/files.h"
 #include "writers/assemble/event_pass.h"
 #include "writers/assemble/fallback.h"
 #include "writers/assemble/publish.h"
@@ -59,7 +61,9 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptio
 uint64_t folder_bytes(const fs::path& folder) {
   uint64_t bytes = 0;
   std::error_code error;
-  fs::recursive_directory_iterator entries(folder, error);
+  // The spool of a node may be a link (--spool-dir).
+  fs::recursive_directory_iterator entries(folder, fs::directory_options::follow_directory_symlink,
+                                           error);
   for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
     std::error_code ignored;
     const uintmax_t size = entries->file_size(ignored);
@@ -103,6 +107,7 @@ class Assembly {
 
  private:
   Status prepare(const fs::path& staging);
+  Status note_missing_links();
   void fit_archive();
   Status convert(const fs::path& staging);
   Status write_the_ledger(const fs::path& staging, const EventPass& pass, const Findings& findings);
@@ -116,6 +121,7 @@ class Assembly {
   SteadyClock::time_point start_ = SteadyClock::now();
   std::unique_ptr<JobModel> parts_;
   AssembleReport report_;
+  size_t missing_node_count_ = 0;  ///< whose spool is a link to nothing
 };
 
 Result<AssembleReport> Assembly::run() {
@@ -130,18 +136,33 @@ Result<AssembleReport> Assembly::run() {
   report_.archive_bytes = *bytes;
   status = staging->publish();
   if (!status) return status.error();
-  if (options_.drops_spool && !options_.is_snapshot && report_.warnings.empty())
+  if (options_.drops_spool && !options_.is_snapshot && report_.warnings.empty()) {
     staging->discard("spool");
+    remove_spool(staging->path());
+  }
   report_.seconds = seconds();
   return report_;
 }
 
+/// Without the spool of a node the result is poorer: it must not take the place of an older one.
+Status Assembly::note_missing_links() {
+  for (const spool::MissingLink& missing : spool::find_missing_links(folder_)) {
+    const std::string text = spool::describe(missing);
+    std::error_code ignored;
+    if (fs::exists(folder_ / "aon.json", ignored)) return Error{Code::kNotFound, text};
+    report_.warnings.push_back(text);
+    ++missing_node_count_;
+  }
+  return {};
+}
+
 /// Leftover rings become part of the spool, then the model is made of all of it.
 Status Assembly::prepare(const fs::path& staging) {
+  if (Status status = note_missing_links(); !status) return status;
   if (!options_.is_snapshot) {
     Result<std::vector<std::string>> lines = convert_leftover_rings(folder_, staging);
     if (!lines) return lines.error();
-    report_.warnings = std::move(*lines);
+    std::move(lines->begin(), lines->end(), std::back_inserter(report_.warnings));
   }
   Result<std::unique_ptr<JobModel>> parts = build_model(folder_, options_.otf2_locations);
   if (!parts) return parts.error();
@@ -197,6 +218,7 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
   facts.disk_used_bytes = folder_bytes(staging) + folder_bytes(folder_ / "spool");
   facts.assembly_seconds = seconds();
   facts.is_snapshot = options_.is_snapshot;
+  facts.missing_node_count = missing_node_count_;
   return write_ledger(staging / "aon.json", facts);
 }
 

@@ -57,6 +57,7 @@ class LocationBuilder {
 
   void finish(uint32_t otf2_locations) {
     Model& model = parts_->model;
+    if (model.groups.empty()) note_agents();
     model.start_ns = start_ns_ == UINT64_MAX ? 0 : start_ns_;
     model.end_ns = std::max(end_ns_, model.start_ns);
     if (model.locations.size() <= otf2_locations) return;
@@ -103,6 +104,15 @@ class LocationBuilder {
     const clock::ClockMap& clock = parts_->clocks[node];
     if (ticks.first != 0) start_ns_ = std::min(start_ns_, clock.to_ns(ticks.first));
     if (ticks.second != 0) end_ns_ = std::max(end_ns_, clock.to_ns(ticks.second));
+  }
+
+  /// Without a process the job is what its agents saw: their first and last look at the clock.
+  void note_agents() {
+    for (const spool::Node& node : parts_->job.nodes) {
+      if (node.clock.empty()) continue;
+      start_ns_ = std::min(start_ns_, node.clock.front().realtime_ns);
+      end_ns_ = std::max(end_ns_, node.clock.back().realtime_ns);
+    }
   }
 
   JobModel* parts_;

@@ -60,10 +60,28 @@ Status move_entry(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
+void remove_spool(const fs::path& folder) {
+  const fs::path spool = folder / "spool";
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(spool, error)) {
+    std::error_code ignored;
+    if (!entry.is_symlink(ignored)) continue;
+    const fs::path target = fs::canonical(entry.path(), ignored);
+    const fs::path launch = target.parent_path();
+    if (target.filename() != entry.path().filename() ||
+        launch.filename().string().rfind("aon-", 0) != 0)
+      continue;
+    fs::remove_all(target, ignored);
+    fs::remove(launch, ignored);  // fails while other nodes have folders there
+  }
+  fs::remove_all(spool, error);
+}
+
 Status remove_stale_staging(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().filename().string().rfind(kPrefix, 0) != 0) continue;
+    remove_spool(entry.path());  // a spool that was to be dropped, with what its links point to
     std::error_code ignored;
     fs::remove_all(entry.path(), ignored);
   }

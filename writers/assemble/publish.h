@@ -51,4 +51,8 @@ class Staging {
   std::filesystem::path staging_;  ///< empty: moved from
 };
 
+/// Removes DIR/spool, and what its links point to where that is laid out as --spool-dir does
+/// (aon-LAUNCH/NODE); the folder of the launch goes when it is empty.
+void remove_spool(const std::filesystem::path& folder);
+
 }  // namespace aon::writers

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 
+#include "core/base/digits.h"
+
 namespace aon::writers {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-constexpr double kSlowRatio = 1.1;      ///< of the slowest rank's own time to the median
-constexpr double kHotShare = 3.0;       ///< of one pair's bytes to an even share
+constexpr double kSlowRatio = 1.1;  ///< of the slowest rank's own time to the median
+constexpr double kHotShare = 3.0;   ///< of one pair's bytes to an even share
+constexpr double kSampleLossWeight_s = 1e11;
 constexpr double kLossWeight_s = 1e12;  ///< losses stand first: they qualify all the rest
 
 std::string seconds(double value_s) {
@@ -36,6 +39,14 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+uint64_t lost_samples(std::span<const LocationTally> tallies) {
+  uint64_t count = 0;
+  for (const LocationTally& tally : tallies) {
+    if (!is_thread_of_process(*tally.location)) count += tally.lost_count();
+  }
+  return count;
 }
 
 }  // namespace
@@ -148,7 +159,7 @@ void Findings::add_expensive_call(std::vector<Finding>* findings) const {
   const double share = 100.0 * static_cast<double>(top->second) / static_cast<double>(total_ns());
   std::string text =
       fmt::format("{} takes {:.1f} % of the ranks' time ({} in {} calls)",
-                  model_->regions[region].name, share, seconds(sum_s), calls_[region]);
+                  model_->regions[region].name, share, seconds(sum_s), grouped(calls_[region]));
   if (ranks_.size() > 1) {
     text += fmt::format(": rank {} waits longest ({}), rank {} least ({})", most - ranks_.begin(),
                         seconds(static_cast<double>(time_of(*most)) / kNsPerSecond),
@@ -177,13 +188,14 @@ void Findings::add_hot_spot(std::vector<Finding>* findings) const {
       {weight_s, fmt::format("rank {} sends {:.0f} % of all message bytes to rank {} ({} in {} "
                              "messages)",
                              top->source, share * 100, top->destination,
-                             bytes_text(static_cast<double>(top->bytes)), top->count)});
+                             bytes_text(static_cast<double>(top->bytes)), grouped(top->count))});
 }
 
 void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings) {
   uint64_t emitted = 0;
   uint64_t by_reason[kLossReasonCount] = {};
   for (const LocationTally& tally : tallies) {
+    if (!is_thread_of_process(*tally.location)) continue;  // the law and the totals are about these
     emitted += tally.emitted();
     for (uint32_t i = 0; i < kLossReasonCount; ++i) by_reason[i] += tally.lost[i].count;
   }
@@ -193,10 +205,13 @@ void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Fi
     lost += by_reason[i];
     if (by_reason[i] > by_reason[main_reason]) main_reason = i;
   }
+  if (const uint64_t samples = lost_samples(tallies); samples != 0)
+    findings->push_back(
+        {kSampleLossWeight_s, fmt::format("{} samples of counters are lost", grouped(samples))});
   if (lost == 0) return;
   const auto reason = static_cast<LossReason>(main_reason);
   std::string text = fmt::format(
-      "{} of {} records are lost ({:.2g} %), most of them: {}", lost, emitted,
+      "{} of {} records are lost ({:.2g} %), most of them: {}", grouped(lost), grouped(emitted),
       100.0 * static_cast<double>(lost) / static_cast<double>(std::max<uint64_t>(emitted, 1)),
       loss_reason_name(reason));
   if (reason == LossReason::kPoolFull) text += "; a larger --memory would keep them";

@@ -23,33 +23,79 @@ const char* const kOverheadMethod =
     "(records of each kind times their calibrated cost + CPU time of the agents) / CPU time of the "
     "ranks";
 
-/// A rank is incomplete when its end was not seen or it did not come to MPI_Finalize.
-bool is_incomplete(const Group& group) {
-  if (group.process == nullptr || !group.process->exit) return true;
-  if (group.process->exit->signal != 0) return true;
-  return group.process->identity && group.process->identity->complete == 0;
+/// Why a process is incomplete: its end was not seen, it was killed, or, as a rank, it did not come
+/// to MPI_Finalize. Empty: it is complete.
+std::string why_incomplete(const Group& group) {
+  if (group.process == nullptr) return "nothing was recorded";
+  const spool::Process& process = *group.process;
+  // Without an agent the end is only that of its records; a rank may have told MPI_Finalize.
+  const bool has_end = process.exit && (group.rank || process.start.fallback == 0 ||
+                                        process.exit->exit_code >= 0 || process.exit->signal != 0);
+  if (!has_end) return "its end was not seen";
+  if (process.exit->signal != 0) return "killed by signal " + std::to_string(process.exit->signal);
+  const bool is_unfinished = process.identity && process.identity->complete == 0;
+  return group.rank && is_unfinished ? "MPI_Finalize was not reached" : "";
 }
 
-Json job_json(const LedgerFacts& facts) {
-  Json incomplete = Json::array();
-  for (const Group& group : facts.model->groups) {
-    if (group.rank && is_incomplete(group)) incomplete.push_back(*group.rank);
+/// The incomplete ranks and processes of a job, and a sentence about the first of them.
+class Incomplete {
+ public:
+  explicit Incomplete(const LedgerFacts& facts) {
+    for (const Group& group : facts.model->groups) {
+      const std::string reason = why_incomplete(group);
+      if (!reason.empty()) add(*facts.model, group, reason);
+    }
+    if (facts.missing_node_count != 0)
+      say(std::to_string(facts.missing_node_count) + " nodes without their spool");
+    if (facts.is_snapshot) say("a snapshot of a live job");
   }
+
+  bool is_empty() const { return count_ == 0; }
+  Json ranks = Json::array();
+  Json processes = Json::array();
+  std::string reason() const {
+    if (count_ <= kToldReasons) return text_;
+    return text_ + "; and " + std::to_string(count_ - kToldReasons) + " more";
+  }
+
+ private:
+  static constexpr size_t kToldReasons = 8;
+
+  void add(const Model& model, const Group& group, const std::string& reason) {
+    if (group.rank) {
+      ranks.push_back(*group.rank);
+      say("rank " + std::to_string(*group.rank) + ": " + reason);
+      return;
+    }
+    const int32_t pid = group.process == nullptr ? 0 : group.process->start.pid;
+    const std::string& node = model.job->nodes[group.node].host;
+    processes.push_back({{"node", node}, {"pid", pid}, {"reason", reason}});
+    say("process " + std::to_string(pid) + " on " + node + ": " + reason);
+  }
+  void say(const std::string& text) {
+    if (++count_ > kToldReasons) return;
+    text_ += (text_.empty() ? "" : "; ") + text;
+  }
+
+  size_t count_ = 0;
+  std::string text_;
+};
+
+Json time_json(uint64_t time_ns) { return time_ns == 0 ? Json() : Json(iso_time(time_ns)); }
+
+Json job_json(const LedgerFacts& facts) {
+  Incomplete incomplete(facts);
   const std::vector<spool::Node>& nodes = facts.model->job->nodes;
   Json job;
   job["id"] = nodes.empty() ? std::string() : nodes.front().launch_id;
-  job["start"] = iso_time(facts.model->start_ns);
-  job["end"] = iso_time(facts.model->end_ns);
-  job["complete"] = incomplete.empty() && !facts.is_snapshot;
-  job["incomplete_ranks"] = std::move(incomplete);
+  job["start"] = time_json(facts.model->start_ns);
+  job["end"] = time_json(facts.model->end_ns);
+  job["complete"] = incomplete.is_empty();
+  if (!incomplete.is_empty()) job["reason"] = incomplete.reason();
+  job["incomplete_ranks"] = std::move(incomplete.ranks);
+  job["incomplete_processes"] = std::move(incomplete.processes);
   if (facts.is_snapshot) job["snapshot"] = true;
   return job;
-}
-
-/// Of the threads of processes; samples that the agent took and lost stand apart, because the law
-/// (emitted = spooled + lost) is about what programs emitted.
-bool is_thread_of_process(const Location& location) {
-  return location.type == LocationType::kThread && location.process != spool::kNodeProcess;
 }
 
 Json losses_json(const LedgerFacts& facts, bool of_threads) {
@@ -94,16 +140,30 @@ uint64_t ranks_cpu_ns(const LedgerFacts& facts, const UsageDefinition& usage) {
   return std::max(sum, usage.ranks_cpu_ns);
 }
 
+/// Why there is no overhead to state; empty when there is.
+std::string why_not_measured(const LedgerFacts& facts, uint64_t ranks_ns) {
+  if (facts.model->groups.empty()) return "no process was recorded";
+  const std::vector<spool::Node>& nodes = facts.model->job->nodes;
+  const bool has_usage = std::any_of(
+      nodes.begin(), nodes.end(), [](const spool::Node& node) { return node.usage.has_value(); });
+  if (!has_usage) return "no agent measured it";
+  return ranks_ns == 0 ? "no CPU time of the ranks was read" : "";
+}
+
 Json overhead_json(const LedgerFacts& facts) {
   const UsageDefinition usage = usage_sum(*facts.model->job);
   const uint64_t ranks_ns = ranks_cpu_ns(facts, usage);
+  const std::string reason = why_not_measured(facts, ranks_ns);
   const double cost_ns = static_cast<double>(usage.application_cost_ns + usage.agent_cpu_ns);
-  const double percent = ranks_ns == 0 ? 0 : 100.0 * cost_ns / static_cast<double>(ranks_ns);
-  return {{"percent", percent},
-          {"app_cpu_s", static_cast<double>(usage.application_cost_ns) / kNsPerSecond},
-          {"agent_cpu_s", static_cast<double>(usage.agent_cpu_ns) / kNsPerSecond},
-          {"ranks_cpu_s", static_cast<double>(ranks_ns) / kNsPerSecond},
-          {"method", kOverheadMethod}};
+  const auto known_ns = static_cast<double>(ranks_ns);
+  Json overhead;
+  overhead["percent"] = reason.empty() ? Json(100.0 * cost_ns / known_ns) : Json();
+  if (!reason.empty()) overhead["reason"] = reason;
+  overhead["app_cpu_s"] = static_cast<double>(usage.application_cost_ns) / kNsPerSecond;
+  overhead["agent_cpu_s"] = static_cast<double>(usage.agent_cpu_ns) / kNsPerSecond;
+  overhead["ranks_cpu_s"] = ranks_ns == 0 ? Json() : Json(known_ns / kNsPerSecond);
+  overhead["method"] = kOverheadMethod;
+  return overhead;
 }
 
 Json budget_json(const LedgerFacts& facts) {
@@ -118,7 +178,10 @@ Json budget_json(const LedgerFacts& facts) {
       change_count += process.budget_changes.size();
     }
   }
-  return {{"percent", static_cast<double>(millipercent) / 1000.0},
+  // Without an agent nobody held one.
+  const Json percent =
+      millipercent == 0 ? Json() : Json(static_cast<double>(millipercent) / 1000.0);
+  return {{"percent", percent},
           {"memory_bytes", usage.segment_bytes + usage.staging_bytes},
           {"agent_resident_bytes", usage.agent_resident_bytes},
           {"disk_bytes", disk_bytes},

@@ -29,7 +29,8 @@ struct LedgerFacts {
   std::vector<std::string> warnings;  ///< of the assembly: writers that failed, what was left out
   uint64_t disk_used_bytes = 0;       ///< spool and archive
   double assembly_seconds = 0;
-  bool is_snapshot = false;  ///< of a job that still runs
+  bool is_snapshot = false;       ///< of a job that still runs
+  size_t missing_node_count = 0;  ///< nodes whose spool is not there
 };
 
 /// Writes the ledger to `path` (0600).   Errors: kIo.

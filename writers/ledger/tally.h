@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "core/spool/format.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
@@ -34,5 +35,11 @@ struct LocationTally {
   }
   uint64_t emitted() const { return decoded + lost_count(); }
 };
+
+/// Of the threads of processes; samples that the agent took and lost stand apart, because the law
+/// (emitted = spooled + lost) is about what programs emitted.
+inline bool is_thread_of_process(const Location& location) {
+  return location.type == LocationType::kThread && location.process != spool::kNodeProcess;
+}
 
 }  // namespace aon::writers

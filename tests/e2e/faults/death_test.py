@@ -3,10 +3,11 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import time
 import unittest
 
-from fault_test import FaultCase, agent_pids, wait_until, worker_pids
+from fault_test import FaultCase, agent_pids, environment, wait_until, worker_pids
 
 
 class AgentDeath(FaultCase):
@@ -122,6 +123,75 @@ class RankDeath(FaultCase):
             self.assertEqual(process.returncode, code)
         document = self.finish()
         self.assertEqual(self.rank_of(document, 0)["exit"], {"code": 3, "signal": 0})
+
+
+class LastWord(FaultCase):
+    """mpirun ends the aon-run that would have printed the summary: it says where the files are."""
+
+    def assert_last_word(self, err):
+        said = [line for line in err.splitlines() if "aon finalize" in line]
+        self.assertEqual(len(said), 1, err)
+        self.assertIn(str(self.output), said[0])
+
+    def kill_rank(self, rank, *options):
+        process = self.start_job(2, *self.worker("loop", 30), options=options)
+        self.wait_for_calls(0)
+        self.wait_for_calls(1)
+        mark = f"OMPI_COMM_WORLD_RANK={rank}\0".encode()
+        victim = next(pid for pid in worker_pids(self.counts)
+                      if mark in pathlib.Path(f"/proc/{pid}/environ").read_bytes())
+        os.kill(victim, signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 137)
+        return err
+
+    def test_after_the_death_of_rank_0(self):
+        self.assert_last_word(self.kill_rank(0))
+        self.finish()
+
+    def test_after_the_death_of_rank_1(self):
+        self.assert_last_word(self.kill_rank(1))
+        self.finish()
+
+    def test_without_assembly(self):
+        self.assert_last_word(self.kill_rank(0, "--no-assemble"))
+
+    def test_after_a_rank_that_left(self):
+        loop, leave = self.worker("loop", 30), self.worker("leave", 4)
+        process = self.start("mpirun", "-n", 1, "aon-run", "-o", self.output, *loop,
+                             ":", "-n", 1, "aon-run", "-o", self.output, *leave)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4, err)
+        self.assert_last_word(err)
+        self.finish()
+
+    def test_when_the_user_ends_the_wait(self):
+        """The program is over, the files are not: SIGTERM ends the wait, not the exit code."""
+        process = self.start("aon-run", "-o", self.output, "sleep", "1")
+        pids = wait_until(lambda: len(p := agent_pids(self.output)) == 2 and p, what="agent")
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        self.assertEqual(process.returncode, 0)
+        self.assert_last_word(err)
+
+    def test_nobody_reads_it(self):
+        """A pipe that is full or closed does not hold the end up."""
+        read_end, write_end = os.pipe()
+        os.set_blocking(write_end, False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(write_end, bytes(4096))
+        os.set_blocking(write_end, True)
+        command = ["aon-run", "-o", self.output, "--wait", "0", "bash", "-c", "sleep 0.5; exit 3"]
+        process = subprocess.Popen([str(c) for c in command], env=environment(), stderr=write_end)
+        self.assertEqual(process.wait(timeout=20), 3)
+        os.close(write_end)
+        os.close(read_end)
 
 
 class OpenCall(FaultCase):

@@ -10,18 +10,29 @@ import sys
 import time
 import unittest
 
-from fault_test import BUILD, IS_SANITIZED, FaultCase, agent_pids, environment, ledger, run
+from fault_test import (
+    BUILD,
+    IS_SANITIZED,
+    FaultCase,
+    agent_pids,
+    environment,
+    ledger,
+    run,
+    wait_until,
+)
 
 import readers
 
 
-class Directories(FaultCase):
-    def profile(self, count=100, **more):
-        process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output,
+class OneRankCase(FaultCase):
+    def profile(self, count=100, options=(), **more):
+        process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output, *options,
                        *self.worker("calls", count)], **more)
         self.assert_exit(process)
         return process
 
+
+class Directories(OneRankCase):
     def test_directory_of_an_earlier_launch_is_left_alone(self):
         self.profile(100)
         before = (self.output / "aon.json").read_bytes()
@@ -59,7 +70,7 @@ class Directories(FaultCase):
                 self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600, path)
 
 
-class Finalize(FaultCase):
+class Finalize(OneRankCase):
     def test_twice_is_once(self):
         self.assert_exit(run(["mpirun", "-n", 2, "aon-run", "-o", self.output,
                               *self.worker("calls", 100)]))
@@ -105,18 +116,14 @@ class Finalize(FaultCase):
         self.assertFalse((self.output / "spool").exists())
         self.assertTrue((self.output / "traces.otf2").exists())
 
-    def test_directories_of_several_nodes_are_joined(self):
-        """As under a launcher without a common id, where every node has a directory of its own."""
-        first, second = self.folder / "first", self.folder / "second"
-        for output, count in ((first, 100), (second, 200)):
-            self.assert_exit(run(["aon-run", "-o", output, *self.worker("calls", count)]))
-        before = (second / "aon.json").read_bytes()
-        for _ in range(2):
-            self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
-            document = ledger(first)
-            self.assert_law(document)
-            self.assertEqual(sorted(r["emitted"] for r in document["ranks"]), [102, 202])
-        self.assertEqual((second / "aon.json").read_bytes(), before)
+    def test_snapshot_of_a_finished_job_is_the_job(self):
+        self.profile(100)
+        self.finish()
+        wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+        self.assert_exit(run(["aon", "finalize", "--snapshot", "--quiet", self.output]))
+        job = ledger(self.output)["job"]
+        self.assertTrue(job["complete"], job)
+        self.assertNotIn("snapshot", job)
 
     def test_what_is_no_job_directory(self):
         self.assertNotEqual(run(["aon", "finalize", self.folder / "none"]).returncode, 0)
@@ -197,6 +204,166 @@ class KilledFinalize(FaultCase):
                 process.kill()
                 process.wait(timeout=20)
             self.assert_whole_after_another_try(f"round {index}")
+
+
+class SpoolElsewhere(OneRankCase):
+    def setUp(self):
+        super().setUp()
+        self.place = self.folder / "place"
+        self.options = ["--spool-dir", self.place]
+
+    def link(self):
+        (link,) = (self.output / "spool").iterdir()
+        self.assertTrue(link.is_symlink())
+        return link, link.readlink()
+
+    def test_it_is_where_it_should_be(self):
+        self.profile(options=self.options)
+        self.finish()
+        _, target = self.link()
+        self.assertTrue((target / "definitions.aon").exists())
+        self.assertEqual(target.parent.parent, self.place)
+        used = ledger(self.output)["budget"]["disk_used_bytes"]
+        spooled = sum(p.stat().st_size for p in target.rglob("*"))
+        self.assertGreater(used, spooled)
+
+    def test_dropping_takes_what_the_link_points_to(self):
+        self.profile(options=[*self.options, "--drop-spool"])
+        wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+        self.assertTrue((self.output / "traces.otf2").exists())
+        self.assertFalse((self.output / "spool").exists())
+        self.assertEqual(list(self.place.iterdir()), [])
+
+    def test_dropping_later_leaves_other_launches_alone(self):
+        self.profile(options=self.options)
+        (self.place / "other").mkdir()
+        self.assert_exit(run(["aon", "finalize", "--quiet", "--drop-spool", self.output]))
+        self.assertEqual([p.name for p in self.place.iterdir()], ["other"])
+
+    def test_link_to_nothing_is_named(self):
+        self.profile(options=self.options)
+        self.finish()
+        link, target = self.link()
+        before = (self.output / "aon.json").read_bytes()
+        target.rename(self.folder / "gone")
+        for command in (["finalize", "--quiet"], ["info"]):
+            process = run(["aon", *command, self.output])
+            self.assert_exit(process, 1 if command[0] == "finalize" else 0)
+            for text in (str(link), str(target)):
+                self.assertIn(text, process.stderr)
+        self.assertEqual((self.output / "aon.json").read_bytes(), before, "the result stays")
+        (self.folder / "gone").rename(target)
+        self.finish()
+
+    def test_link_to_nothing_beside_what_is_there(self):
+        """No result yet, and the spool of another node is not reachable: what is there is written,
+        and the ledger says that it is not all."""
+        self.profile(options=["--no-assemble"])
+        wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+        link = self.output / "spool" / "far"
+        link.symlink_to("/none/aon-1/far")
+        process = run(["aon", "info", self.output])
+        self.assert_exit(process, 1)
+        self.assertIn("/none/aon-1/far", process.stderr)
+        process = run(["aon", "finalize", "--quiet", "--drop-spool", self.output])
+        self.assert_exit(process)
+        self.assertIn("/none/aon-1/far", process.stderr)
+        document = ledger(self.output)
+        self.assertFalse(document["job"]["complete"])
+        self.assertIn("/none/aon-1/far", "".join(document["assembly"]["warnings"]))
+        self.assertTrue(link.is_symlink(), "nothing is dropped then")
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root to be a host of another name")
+class Joining(FaultCase):
+    """Directories as a launcher without a common id leaves them: every node has one of its own."""
+
+    def rank(self, name, host, rank, world=2, count=100):
+        """Runs `rank` of `world` on `host` into a directory `name`, as hydra would start it."""
+        output = self.folder / name
+        command = ["unshare", "--uts", "bash", "-c", f'hostname {host} && exec "$@"', "bash",
+                   "aon-run", "-o", output, *self.worker("early", count)]
+        self.assert_exit(run(command, env=environment(PMI_RANK=rank, PMI_SIZE=world)))
+        wait_until(lambda: not agent_pids(output), what="the agent's end")
+        return output
+
+    def content(self, folder):
+        return {p.relative_to(folder): p.read_bytes()
+                for p in sorted(folder.rglob("*")) if p.is_file()}
+
+    def refused(self, first, second, *reasons):
+        before = self.content(first), self.content(second)
+        process = run(["aon", "finalize", first, second])
+        self.assert_exit(process, 2)
+        for text in (str(first), str(second), *reasons):
+            self.assertIn(text, process.stderr)
+        self.assertEqual((self.content(first), self.content(second)), before, "nothing is touched")
+
+    def test_two_nodes_become_one_archive(self):
+        first = self.rank("first", "node-a", 0, count=100)
+        second = self.rank("second", "node-b", 1, count=200)
+        before = self.content(second)
+        for _ in range(3):
+            self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+            document = ledger(first)
+            self.assert_law(document)
+            self.assertEqual([(r["rank"], r["node"]) for r in document["ranks"]],
+                             [(0, "node-a"), (1, "node-b")])
+            self.assertEqual(document["counted"], {"MPI_Get_version": 300})
+            self.assertEqual(document["job"]["incomplete_ranks"], [])
+        self.assertEqual(self.content(second), before)
+
+    def test_directories_may_move_between_two_joins(self):
+        first = self.rank("first", "node-a", 0)
+        second = self.rank("second", "node-b", 1)
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+        moved = self.folder / "elsewhere"
+        moved.mkdir()
+        for path in (first, second):
+            path.rename(moved / path.name)
+        first, second = moved / "first", moved / "second"
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+        self.assertEqual(len(ledger(first)["ranks"]), 2)
+
+    def test_two_launches_of_one_host_are_refused(self):
+        first = self.rank("first", "node-a", 0)
+        second = self.rank("second", "node-a", 1)
+        self.refused(first, second, "host node-a")
+
+    def test_one_rank_twice_is_refused(self):
+        first = self.rank("first", "node-a", 1)
+        second = self.rank("second", "node-b", 1)
+        self.refused(first, second, "rank 1")
+
+    def test_worlds_of_different_size_are_refused(self):
+        first = self.rank("first", "node-a", 0, world=2)
+        second = self.rank("second", "node-b", 1, world=4)
+        self.refused(first, second, "2 ranks", "4 ranks")
+
+    def test_a_third_is_compared_with_what_was_joined(self):
+        first = self.rank("first", "node-a", 0, world=3)
+        second = self.rank("second", "node-b", 1, world=3)
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+        self.refused(first, self.rank("third", "node-c", 1, world=3), "rank 1")
+        self.refused(first, self.rank("fourth", "node-b", 2, world=3), "host node-b")
+        fifth = self.rank("fifth", "node-e", 2, world=3)
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second, fifth]))
+        self.assertEqual(len(ledger(first)["ranks"]), 3)
+
+    def test_a_size_that_nobody_knows_is_no_evidence(self):
+        first = self.rank("first", "node-a", 0, world=2)
+        second = self.rank("second", "node-b", 1, world="")
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+        self.assertEqual(len(ledger(first)["ranks"]), 2)
+
+    def test_a_dropped_spool_cannot_be_joined(self):
+        first = self.rank("first", "node-a", 0)
+        second = self.rank("second", "node-b", 1)
+        self.assert_exit(run(["aon", "finalize", "--quiet", "--drop-spool", first]))
+        for command in ([first, second], [second, first]):
+            process = run(["aon", "finalize", *command])
+            self.assert_exit(process, 2)
+            self.assertIn(f"{first} has no spool", process.stderr)
 
 
 if __name__ == "__main__":

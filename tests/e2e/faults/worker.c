@@ -13,6 +13,8 @@
 //   worker exit DIR CODE        leaves with CODE after MPI_Finalize
 //   worker leave DIR CODE       leaves with CODE without MPI_Finalize
 //   worker descriptors DIR 0    prints which descriptors are open
+//   worker early DIR N          N times MPI_Get_version, without MPI_Init: it is the rank that its
+//                               launcher's variables say, under any launcher
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -117,9 +119,17 @@ static void descriptors(void) {
   printf("\n");
 }
 
+static int early(int n) {
+  int version = 0;
+  int subversion = 0;
+  for (int i = 0; i < n; ++i) MPI_Get_version(&version, &subversion);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   if (argc != 4) return 96;
   const char* mode = argv[1];
+  if (strcmp(mode, "early") == 0) return early(atoi(argv[3]));
   int provided = 0;
   const int has_threads = strcmp(mode, "threads") == 0 || strcmp(mode, "crowds") == 0;
   MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);

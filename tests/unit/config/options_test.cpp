@@ -74,6 +74,30 @@ TEST(Options, keep_empty_arguments_of_the_program) {
   EXPECT_THAT(line->program, ElementsAre("a", "", "b"));
 }
 
+TEST(Options, refuse_an_empty_value_by_name) {
+  for (const Words& words :
+       {Words{"--output=", "true"}, Words{"--output", "", "true"}, Words{"-o", "", "true"},
+        Words{"-v", "--memory=", "true"}, Words{"--without=", "true"}}) {
+    const auto line = read(words);
+    ASSERT_FALSE(line.has_value());
+    EXPECT_THAT(line.error().message, HasSubstr("needs a value"));
+  }
+  EXPECT_THAT(read({"--output=", "true"}).error().message,
+              HasSubstr("--output needs a value: DIR"));
+  EXPECT_FALSE(read({"--verbose=", "true"}).has_value());
+  EXPECT_TRUE(read({"-o", "out", "a", "--output="}).has_value()) << "the program's own";
+  EXPECT_TRUE(read({"-v", "--", "a", "--output="}).has_value());
+}
+
+TEST(Options, refuse_a_configuration_that_is_no_file) {
+  const auto folder = read({"a"}, {"AON_CONFIG=/tmp"});
+  ASSERT_FALSE(folder.has_value());
+  EXPECT_EQ(folder.error().message, "AON_CONFIG: /tmp is a directory; expected a TOML file");
+  const auto missing = read({"a"}, {"AON_CONFIG=/none/none.toml"});
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().message, "AON_CONFIG: /none/none.toml: No such file or directory");
+}
+
 TEST(Options, refuse_an_unknown_one_by_name) {
   const auto line = read({"--bogus", "./a"});
   ASSERT_FALSE(line.has_value());
@@ -189,6 +213,7 @@ TEST(AgentArguments, are_read_back_as_written) {
   values.launch_id = "host-1=2";
   values.listen_fd = 3;
   values.lock_fd = 4;
+  values.left_alone = {{"cupti", "CUDA_INJECTION64_PATH"}, {"nccl", "NCCL_PROFILER_PLUGIN"}};
   const std::vector<std::string> texts = agent_arguments(values);
   Words words;
   for (const std::string& text : texts) words.push_back(text.c_str());
@@ -197,6 +222,7 @@ TEST(AgentArguments, are_read_back_as_written) {
   EXPECT_EQ(back->launch_id, "host-1=2");
   EXPECT_EQ(back->listen_fd, 3);
   EXPECT_EQ(back->lock_fd, 4);
+  EXPECT_EQ(back->left_alone, values.left_alone);
   EXPECT_EQ(back->options.output_dir, "/job dir");
   EXPECT_EQ(back->options.memory_bytes, 1u << 20);
   EXPECT_THAT(back->options.without, ElementsAre("perf", "nccl"));

@@ -30,7 +30,7 @@ TEST_F(AgentLinkTest, makes_the_first_the_listener_and_joins_the_others) {
   auto second = join_or_listen(path);
   ASSERT_TRUE(second.has_value()) << second.error().message;
   EXPECT_TRUE(second->connection && !second->listener);
-  ASSERT_TRUE(send_register(second->connection.get(), 42, 2).has_value());
+  ASSERT_TRUE(send_register(second->connection.get(), {42, 2, "/bin/true"}).has_value());
   const int accepted = accept(first->listener.get(), nullptr, nullptr);
   agent::Register packet{};
   ASSERT_EQ(recv(accepted, &packet, sizeof(packet), 0), static_cast<ssize_t>(sizeof(packet)));

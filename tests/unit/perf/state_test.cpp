@@ -36,10 +36,19 @@ TEST(PerfState, is_on_and_silent_when_all_is_there) {
 TEST(PerfState, names_a_missing_pmu_once) {
   const StateText state = state_with(1, no_pmu);
   EXPECT_EQ(state.state, AON_STATE_DEGRADED);
-  EXPECT_EQ(state.reason,
-            "no performance monitoring unit (PMU) is visible (not counted: cycles, instructions, "
-            "cache-references, cache-misses, branches, branch-misses)");
-  EXPECT_THAT(state.remedy, HasSubstr("virtual PMU"));
+  EXPECT_EQ(state.reason, "no PMU is visible (not counted: hardware events)");
+  EXPECT_EQ(state.remedy, "see aon doctor");
+}
+
+TEST(PerfState, names_the_hardware_events_where_some_are_there) {
+  const StateText state = state_with(1, [](const perf_event_attr& attr, pid_t) {
+    const bool is_there = attr.config == PERF_COUNT_HW_CPU_CYCLES;
+    return attr.type == PERF_TYPE_HARDWARE && !is_there ? -ENOENT : 0;
+  });
+  EXPECT_EQ(
+      state.reason,
+      "no PMU is visible (not counted: instructions, cache-references, cache-misses, branches, "
+      "branch-misses)");
 }
 
 TEST(PerfState, is_off_with_the_sysctl_when_the_kernel_forbids_all) {

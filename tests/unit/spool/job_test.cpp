@@ -103,6 +103,15 @@ TEST_F(JobFolder, gives_back_what_the_agent_wrote) {
   EXPECT_EQ(node.usage->disk_used_bytes, 7u);
 }
 
+TEST_F(JobFolder, series_of_the_node_are_no_process) {
+  StreamDefinition stream{};
+  stream.process = kNodeProcess;
+  stream.slot = kSeriesSlot;
+  writer_.add(DefinitionType::kStream, stream);
+  seal(kNodeProcess);
+  EXPECT_TRUE(read().nodes.at(0).processes.empty());
+}
+
 TEST_F(JobFolder, damaged_block_costs_its_definitions_only) {
   for (uint32_t id = 0; id < 3; ++id) {
     writer_.add(DefinitionType::kRegion,

@@ -22,6 +22,13 @@ class Command(TestCase):
                       ["finalize"], ["finalize", "--disk", "much", "/none"], ["export", "/none"]):
             self.assert_exit(run(["aon", *words]), 2)
 
+    def test_unknown_command_is_named_with_those_there_are(self):
+        for words, says in ((["bogus"], "unknown command 'bogus'"), ([], "no command")):
+            process = run(["aon", *words])
+            self.assert_exit(process, 2)
+            self.assertEqual(process.stderr,
+                             f"aon: {says}; commands are: info, finalize, export, doctor\n")
+
     def test_version(self):
         for command in (["aon", "--version"], ["aon-run", "--version"]):
             process = run(command)

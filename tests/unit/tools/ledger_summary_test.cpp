@@ -53,6 +53,20 @@ TEST(LedgerSummary, names_incomplete_ranks) {
             "incomplete ranks: 0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
 }
 
+TEST(LedgerSummary, does_not_count_the_unknown_node_of_a_rank_that_never_came) {
+  auto ledger = small_ledger();
+  ledger["ranks"].push_back({{"rank", 2}, {"state", "no records"}});
+  EXPECT_EQ(summary_lines(ledger, "/job")[1], "3 ranks, 1 other process on 2 nodes, 2.250 s");
+}
+
+TEST(LedgerSummary, cuts_what_a_provider_says_at_length) {
+  auto ledger = small_ledger();
+  ledger["ranks"][0]["providers"]["perf"]["reason"] = std::string(300, 'x');
+  for (const std::string& line : provider_lines(ledger))
+    EXPECT_LE(line.size(), kMaxProviderLineBytes);
+  EXPECT_THAT(provider_lines(ledger)[1], HasSubstr("see aon.json"));
+}
+
 TEST(LedgerSummary, never_has_more_than_ten_lines) {
   auto ledger = small_ledger();
   for (int i = 0; i < 30; ++i)

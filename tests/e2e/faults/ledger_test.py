@@ -1,0 +1,118 @@
+"""The ledger says nothing that is not known: times, ends, cost and budget of jobs of which little
+was seen."""
+import datetime
+import os
+import unittest
+
+from fault_test import BUILD, FaultCase, environment, run
+
+EMITTER = BUILD / "bin" / "agent_emitter"
+
+
+class Times(FaultCase):
+    def test_job_in_which_nothing_was_recorded_has_the_times_of_its_agent(self):
+        before = datetime.datetime.now(datetime.timezone.utc)
+        self.assert_exit(run(["aon-run", "-o", self.output, "sleep", "0.5"]))
+        after = datetime.datetime.now(datetime.timezone.utc)
+        job = self.finish()["job"]
+        start, end = (datetime.datetime.fromisoformat(job[k][:26] + "+00:00")
+                      for k in ("start", "end"))
+        self.assertLess(before, start)
+        self.assertLess(end, after)
+        self.assertGreater(end, start)
+        self.assertTrue(job["complete"])
+
+
+class Ends(FaultCase):
+    def emitter(self, *ending):
+        # The agent runs by then: without one nobody sees the end.
+        script = f"sleep 1; exec {EMITTER} 1 100 100 100 " + " ".join(ending)
+        return run(["aon-run", "-o", self.output, "bash", "-c", script])
+
+    def test_process_without_a_rank_that_was_killed(self):
+        self.assertEqual(self.emitter("kill").returncode, -9)
+        document = self.finish()
+        (entry,) = document["ranks"]
+        self.assertIsNone(entry["rank"])
+        job = document["job"]
+        self.assertFalse(job["complete"])
+        self.assertEqual(job["incomplete_ranks"], [])
+        (process,) = job["incomplete_processes"]
+        self.assertEqual((process["node"], process["pid"]), (entry["node"], entry["pid"]))
+        self.assertEqual(process["reason"], "killed by signal 9")
+        self.assertIn(f"process {entry['pid']} on {entry['node']}: killed by signal 9",
+                      job["reason"])
+        said = run(["aon", "info", self.output]).stdout
+        self.assertIn("killed by signal 9", said)
+
+    def test_process_that_ended_well(self):
+        self.assert_exit(self.emitter())
+        job = self.finish()["job"]
+        self.assertTrue(job["complete"])
+        self.assertEqual((job["incomplete_ranks"], job["incomplete_processes"]), ([], []))
+        self.assertNotIn("reason", job)
+
+    def test_process_whose_end_nobody_could_see(self):
+        self.output.mkdir(mode=0o700)
+        env = environment(AON_OUTPUT=self.output)
+        self.assert_exit(run([EMITTER, 1, 100, 100, 100], env=env))
+        job = self.finish()["job"]
+        self.assertFalse(job["complete"])
+        self.assertEqual([p["reason"] for p in job["incomplete_processes"]],
+                         ["its end was not seen"])
+
+    def test_killed_rank_has_a_reason(self):
+        run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "bash", "-c",
+             f"sleep 1; exec {EMITTER} 1 100 100 100 kill"])
+        job = self.finish()["job"]
+        self.assertEqual((job["incomplete_ranks"], job["incomplete_processes"]), ([0], []))
+        self.assertEqual(job["reason"], "rank 0: killed by signal 9")
+
+
+class Cost(FaultCase):
+    def test_without_an_agent_nothing_is_claimed(self):
+        self.output.mkdir(mode=0o700)
+        env = environment(AON_OUTPUT=self.output, LD_PRELOAD=BUILD / "lib" / "libaon-mpi.so")
+        self.assert_exit(run(self.worker("calls", 100), env=env))
+        process = run(["aon", "finalize", self.output])
+        self.assert_exit(process)
+        document = self.finish()
+        self.assertEqual(self.rank_of(document, 0)["emitted"], 102)
+        self.assertIsNone(document["overhead"]["percent"])
+        self.assertIn("agent", document["overhead"]["reason"])
+        self.assertIsNone(document["budget"]["percent"])
+        self.assertIn("overhead not measured: ", process.stdout)
+        self.assertNotIn("budget 0 %", process.stdout)
+
+    def test_job_in_which_nothing_was_recorded(self):
+        self.assert_exit(run(["aon-run", "-o", self.output, "true"]))
+        overhead = self.finish()["overhead"]
+        self.assertIsNone(overhead["percent"])
+        self.assertTrue(overhead["reason"])
+
+    def test_what_was_measured_is_a_number(self):
+        self.assert_exit(run(["mpirun", "-n", 1, "aon-run", "-o", self.output,
+                              *self.worker("loop", 1)]))
+        document = self.finish()
+        self.assertGreater(document["overhead"]["percent"], 0)
+        self.assertNotIn("reason", document["overhead"])
+        self.assertEqual(document["budget"]["percent"], 1)
+
+
+class Totals(FaultCase):
+    def test_findings_and_summary_agree(self):
+        self.assert_exit(run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "--disk", "1MiB",
+                              *self.worker("loop", 2)]))
+        document = self.finish()
+        count, lost = (sum(r[key] for r in document["ranks"]) for key in ("emitted", "lost"))
+        self.assertGreater(lost, 1000)
+        emitted, lost = (f"{number:,}".replace(",", " ") for number in (count, lost))
+        self.assertTrue(document["findings"][0].startswith(f"{lost} of {emitted} records are lost"),
+                        document["findings"])
+        self.assertIn(f"{emitted} records, {lost} lost", run(["aon", "info", self.output]).stdout)
+        self.assertRegex(" ".join(document["findings"]), r"in \d{1,3}( \d{3})+ calls")
+
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    unittest.main()
