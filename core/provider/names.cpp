@@ -65,8 +65,10 @@ std::string listed(const std::vector<std::string>& names) {
   return text.empty() ? "none" : text;
 }
 
+enum class Missing { kIsError, kIsFine };
+
 Status check_list(const char* option, const std::vector<std::string>& list,
-                  const std::vector<std::string>& installed) {
+                  const std::vector<std::string>& installed, Missing missing) {
   for (const std::string& name : list) {
     if (name.starts_with('/')) {
       if (access(name.c_str(), R_OK) == 0) continue;
@@ -74,6 +76,7 @@ Status check_list(const char* option, const std::vector<std::string>& list,
                    std::string(option) + ": cannot read " + name + ": " + strerror(errno)};
     }
     if (contains(installed, name)) continue;
+    if (missing == Missing::kIsFine && is_known(name)) continue;
     const char* what =
         is_known(name) ? "' is not installed here" : "' is not the name of a provider";
     return Error{Code::kInvalid, std::string(option) + ": '" + name + what +
@@ -121,9 +124,11 @@ std::optional<Exclusion> exclusion(const Selection& selection, const std::string
 }
 
 Status check_names(const Selection& selection, const std::vector<std::string>& installed) {
-  if (Status status = check_list("--providers", selection.providers, installed); !status)
+  if (Status status = check_list("--providers", selection.providers, installed, Missing::kIsError);
+      !status)
     return status;
-  return check_list("--without", selection.without, installed);
+  // A site's settings may leave out what some of its machines do not have.
+  return check_list("--without", selection.without, installed, Missing::kIsFine);
 }
 
 }  // namespace aon::provider

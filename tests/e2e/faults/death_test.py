@@ -59,7 +59,7 @@ class AgentDeath(FaultCase):
         wait_until(lambda: not agent_pids(self.output), what="the agent's end")
 
     def test_removed_job_directory_does_not_keep_the_agent(self):
-        process = self.start_job(2, *self.worker("loop", 2), options=["--wait", "5"])
+        process = self.start_job(2, *self.worker("pace", 2), options=["--wait", "5"])
         self.wait_for_calls(0)
         shutil.rmtree(self.output)
         _, err = process.communicate(timeout=60)
@@ -100,7 +100,7 @@ class RankDeath(FaultCase):
         self.assertIn(dead[0]["rank"], document["job"]["incomplete_ranks"])
 
     def test_whole_job_killed_at_once(self):
-        process = self.start_job(2, *self.worker("loop", 30), options=["--flush-ms", 50])
+        process = self.start_job(2, *self.worker("pace", 30), options=["--flush-ms", 50])
         self.wait_for_calls(0)
         self.wait_for_calls(1)
         time.sleep(0.5)
@@ -134,7 +134,7 @@ class LastWord(FaultCase):
         self.assertIn(str(self.output), said[0])
 
     def kill_rank(self, rank, *options):
-        process = self.start_job(2, *self.worker("loop", 30), options=options)
+        process = self.start_job(2, *self.worker("pace", 30), options=options)
         self.wait_for_calls(0)
         self.wait_for_calls(1)
         mark = f"OMPI_COMM_WORLD_RANK={rank}\0".encode()
@@ -157,7 +157,7 @@ class LastWord(FaultCase):
         self.assert_last_word(self.kill_rank(0, "--no-assemble"))
 
     def test_after_a_rank_that_left(self):
-        loop, leave = self.worker("loop", 30), self.worker("leave", 4)
+        loop, leave = self.worker("pace", 30), self.worker("leave", 4)
         process = self.start("mpirun", "-n", 1, "aon-run", "-o", self.output, *loop,
                              ":", "-n", 1, "aon-run", "-o", self.output, *leave)
         _, err = process.communicate(timeout=60)

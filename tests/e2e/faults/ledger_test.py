@@ -92,7 +92,7 @@ class Cost(FaultCase):
 
     def test_what_was_measured_is_a_number(self):
         self.assert_exit(run(["mpirun", "-n", 1, "aon-run", "-o", self.output,
-                              *self.worker("loop", 1)]))
+                              *self.worker("pace", 1)]))
         document = self.finish()
         self.assertGreater(document["overhead"]["percent"], 0)
         self.assertNotIn("reason", document["overhead"])

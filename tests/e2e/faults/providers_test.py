@@ -59,7 +59,7 @@ class LeftAlone(FaultCase):
 class LeftOut(FaultCase):
     def profile(self, *options, ranks=2, command=None):
         process = run(["mpirun", "-n", ranks, "aon-run", "-o", self.output, *options, "--",
-                       *(command or self.worker("loop", 1))])
+                       *(command or self.worker("pace", 1))])
         self.assert_exit(process)
         return self.finish(), process.stderr
 
@@ -132,7 +132,7 @@ class LeftOut(FaultCase):
         self.assertTrue(document["job"]["complete"], document["job"])
 
     def test_killed_worker_goes_on_following(self):
-        process = self.start_job(2, *self.worker("loop", 3), options=["--without", "mpi"])
+        process = self.start_job(2, *self.worker("pace", 3), options=["--without", "mpi"])
         self.wait_for_calls(0)
         self.wait_for_calls(1)
         _, worker = wait_until(lambda: len(pids := agent_pids(self.output)) == 2 and pids,
