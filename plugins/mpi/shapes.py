@@ -1,5 +1,5 @@
-"""The functions that a row becomes: the wrapper itself, which needs no frame of its own, and what it
-jumps to. Kinds that must do something in every mode are one function."""
+"""The functions that a row becomes: the wrapper itself, which needs no frame of its own, and what
+it jumps to. Kinds that must do something in every mode are one function."""
 import dataclasses
 
 import templates

@@ -222,6 +222,13 @@ TakenProcess FakeAgent::look(int32_t pid) {
   return client != nullptr ? client->look() : TakenProcess{};
 }
 
+std::vector<int32_t> FakeAgent::pids() {
+  std::lock_guard lock(m_);
+  std::vector<int32_t> result;
+  for (const auto& client : clients_) result.push_back(client->pid());
+  return result;
+}
+
 size_t FakeAgent::process_count() {
   std::lock_guard lock(m_);
   return clients_.size();

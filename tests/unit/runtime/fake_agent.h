@@ -74,6 +74,8 @@ class FakeAgent {
   /// all of it only when nothing was taken before (options: !drains). Empty: it has not attached.
   TakenProcess look(int32_t pid);
   /// Processes that have attached so far.
+  std::vector<int32_t> pids();
+  /// How many these are.
   size_t process_count();
   /// A look at a live process's mode words. Null: not attached.
   std::atomic<uint32_t>* modes(int32_t pid);
