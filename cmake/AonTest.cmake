@@ -9,6 +9,7 @@ function(aon_unit_test part)
   string(REPLACE "." "_" target test_${part})
   add_executable(${target} ${arg_SOURCES})
   aon_skip_ubsan(${arg_SOURCES})
+  target_compile_options(${target} PRIVATE -O1 -g1)  # compiles in two thirds of the time of -O2 -g
   target_link_libraries(${target} PRIVATE aon_settings ${arg_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
   if(NOT arg_LABELS)
     set(arg_LABELS unit)

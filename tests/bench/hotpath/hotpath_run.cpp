@@ -1,6 +1,7 @@
 // Runs a program under an agent that drains and drops: `hotpath_run PROGRAM [ARGUMENTS]`. Says on
-// stderr what was taken from it and its children; exit 3 when events were refused, for then refusals
-// were measured too, and when nothing was taken though HOTPATH_PRELOAD names what should record.
+// stderr what was taken from it and its children; exit 3 when events were refused, for then
+// refusals were measured too, and when nothing was taken though HOTPATH_PRELOAD names what should
+// record.
 #include <sys/wait.h>
 #include <unistd.h>
 
