@@ -1,4 +1,5 @@
 """Processes that die or stop: the agent, its worker, a rank, the whole job at once."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -108,7 +109,8 @@ class RankDeath(FaultCase):
         for pid in victims:
             os.kill(pid, signal.SIGSTOP)
         for pid in victims:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # the death of its parent was quicker
+                os.kill(pid, signal.SIGKILL)
         process.communicate(timeout=60)
         document = self.finish()
         self.assertFalse(document["job"]["complete"])
