@@ -9,7 +9,7 @@ namespace aon::agent {
 namespace {
 
 constexpr uint64_t kRateWindowNs = 50'000'000;
-constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: a ring that is used at all gets this much
+constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: what every ring gets, soon after its Welcome
 constexpr uint32_t kGrowChunks = 64;
 constexpr uint64_t kBurstBytesPerSecond = 16u << 20;  ///< that any process may start at any time
 
@@ -210,8 +210,10 @@ void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
     ring.bytes_in_window = 0;
     ring.window_start_ns = now_ns;
   }
-  if (bytes == 0) return;
   const uint32_t offered = ring.memory->offered_chunk_count();
+  // Not only when something came: a tight loop behind MPI_Init would fill the first chunks between
+  // two passes, and small rings have to be looked at more often.
+  if (bytes == 0 && offered >= kActiveChunks) return;
   const uint32_t limit = ring.memory->geometry().chunk_count;
   if (offered >= limit) return;
   const uint64_t gap_bytes = ring.peak_bytes_per_s * (kDrainGapNs / 1'000'000u) / 1000u;
