@@ -44,6 +44,13 @@ void expect_complete(const std::vector<uint64_t>& sequence, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(sequence[i], i);
 }
 
+/// Room for all that a child writes, so that nothing is refused however late the agent is.
+FakeAgentOptions roomy() {
+  FakeAgentOptions options;
+  options.chunk_count = options.offered = 16384;  // 64 MiB: two million events
+  return options;
+}
+
 /// Runs `name` to its end and checks the law: emitted = taken + refused, by the program's own
 /// count.
 struct WholeRun {
@@ -135,7 +142,7 @@ TEST(Life, exec_begins_a_new_process_with_the_same_pid) {
 
 class Signals : public testing::TestWithParam<const char*> {};
 TEST_P(Signals, in_the_middle_of_an_event_lose_nothing) {
-  WholeRun run(GetParam());
+  WholeRun run(GetParam(), roomy());
   EXPECT_EQ(run.code, 0);
   EXPECT_EQ(run.taken.refused(), 0u);
   auto sequences = numbers(run.taken);
@@ -149,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(Life, Signals, testing::Values("signals", "signals_on_s
 
 class Jumps : public testing::TestWithParam<const char*> {};
 TEST_P(Jumps, out_of_an_event_neither_tear_a_record_nor_silence_the_thread) {
-  WholeRun run(GetParam());
+  WholeRun run(GetParam(), roomy());
   EXPECT_EQ(run.code, 0);
   unsigned long long jumps = 0, started = 0, returned = 0, refused = 0;
   unsigned depth = 9;
@@ -180,9 +187,7 @@ TEST(Life, pthread_exit_hands_the_slot_on) {
 }
 
 TEST(Life, live_threads_have_a_stream_each) {
-  FakeAgentOptions options;
-  options.chunk_count = options.offered = 8192;  // room for all, however late the agent is
-  WholeRun run("live_threads", options);
+  WholeRun run("live_threads", roomy());
   EXPECT_EQ(run.code, 0);
   EXPECT_EQ(run.taken.slots_used, kMainThreadSlot + 1 + 256);
   EXPECT_EQ(run.taken.refused(), 0u);
@@ -203,7 +208,7 @@ TEST(Life, threads_above_the_slots_are_refused_and_counted) {
 }
 
 TEST(Life, sequential_threads_share_slots_and_lose_nothing) {
-  WholeRun run("sequential_threads");
+  WholeRun run("sequential_threads", roomy());
   EXPECT_EQ(run.code, 0);
   EXPECT_EQ(run.taken.refused(), 0u);
   EXPECT_EQ(run.taken.counted(), 200000u);
