@@ -2,7 +2,8 @@
 """Cost of one event on the hot path: pair, single, counted, paused; beside LTTng-UST.
 
 All rows are differences or ratios of times taken in the same process and repetition (T is what one
-rdtsc takes there), so they hold on a loaded machine and on another one.
+rdtsc takes there), so they hold on another machine; only moments count in which no other
+hyperthread works on the core (hotpath_bench.cpp).
 """
 import json
 import os
@@ -22,8 +23,10 @@ LIB = pathlib.Path(BUILD) / "lib"
 
 
 def measure(preload, names):
-    """{name: [ns of each repetition]}; repetition i of all names belongs together."""
+    """({name: [ns of each repetition]}, [share of undisturbed bursts of each]); repetition i of all
+    names belongs together."""
     times = {name: [] for name in names}
+    shares = []
     pattern = "^run_function/(" + "|".join(names) + ")(/|$)"
     command = [
         BIN / "hotpath_run",
@@ -44,7 +47,8 @@ def measure(preload, names):
     for row in json.loads(done.stdout)["benchmarks"]:
         if row["run_type"] == "iteration":
             times[row["name"].split("/")[1]].append(row["real_time"])
-    return times
+            shares.append(row["undisturbed"] * 100)
+    return times, shares
 
 
 class LttngSession:
@@ -94,11 +98,12 @@ class LttngSession:
 def main():
     wrappers = LIB / "libhotpath_wrappers.so"
     names = ["plain", "forward", "clock", "recorded", "counted", "sampled", "paused"]
-    own = measure(wrappers, names + ["clock_read", "event"])
+    own, undisturbed = measure(wrappers, names + ["clock_read", "event"])
 
     def difference(what, base, factor=1):
         return [a - factor * b for a, b in zip(own[what], own[base])]
 
+    value_gate("hot path: bursts on an undisturbed core", undisturbed, "%", None)
     for name, values in own.items():
         value_gate(f"hot path: {name}", values, "ns", None)
     value_gate("event pair above 2 T(rdtsc)", difference("recorded", "clock_read", 2), "ns", 3)
@@ -109,7 +114,7 @@ def main():
     if not (LIB / "libhotpath_lttng.so").exists() or shutil.which("lttng-sessiond") is None:
         sys.exit("hotpath: LTTng-UST is not installed; its row cannot be measured")
     with LttngSession():
-        both = measure(f"{wrappers}:{LIB}/libhotpath_lttng.so", ["recorded", "lttng"])
+        both, _ = measure(f"{wrappers}:{LIB}/libhotpath_lttng.so", ["recorded", "lttng"])
     value_gate("hot path: LTTng-UST, two tracepoints", both["lttng"], "ns", None)
     shares = [a / b for a, b in zip(both["recorded"], both["lttng"])]
     value_gate("cost beside LTTng-UST, same payload", shares, "of it", 0.2, "a fifth or less")
