@@ -11,6 +11,7 @@ Result<spool::BlockHeader> StreamLog::seal_block(spool::RecordBlockWriter* write
   const uint64_t first_sequence = progress_.committed;
   writer->begin(process_, slot_, context_, first_sequence, &open_);
   uint32_t counted_before = 0;
+  uint32_t records_before = 0;
   bool is_cut = false;
   while (!pending_.empty() && !is_cut && !writer->is_full()) {
     const RecordRun& run = pending_.front();
@@ -18,9 +19,11 @@ Result<spool::BlockHeader> StreamLog::seal_block(spool::RecordBlockWriter* write
                                         run.byte_count - run_taken_bytes_);
     bool refused = false;
     const size_t taken = writer->add(rest, &refused);
-    observe(rest.data(), taken, activity);
     const uint32_t counted = writer->summary().counted_count - counted_before;
+    const uint32_t records = writer->summary().record_count - records_before;
     counted_before += counted;
+    records_before += records;
+    if (records != counted) observe_core_records(rest.first(taken));
     run_taken_bytes_ += static_cast<uint32_t>(taken);
     run_taken_counted_ += counted;
     progress_.committed += counted;
@@ -32,6 +35,9 @@ Result<spool::BlockHeader> StreamLog::seal_block(spool::RecordBlockWriter* write
   }
   is_changed = true;
   progress_.open_count = open_.regions().size();
+  if (activity != nullptr) {
+    writer->visit_shapes([=](const spool::ShapeCount& shape) { activity->add(shape); });
+  }
   return writer->seal(block_sequence, out);
 }
 
@@ -43,19 +49,22 @@ void StreamLog::end_run(const RecordRun& run) {
   run_taken_counted_ = 0;
 }
 
-void StreamLog::observe(const uint8_t* bytes, size_t byte_count, Activity* activity) noexcept {
-  for (size_t at = 0; at < byte_count;) {
+void Activity::add(const spool::ShapeCount& shape) noexcept {
+  // One writer: a plain sum is enough, and cheaper than an atomic one.
+  const auto add_to = [&shape](std::atomic<uint64_t>& count) {
+    count.store(count.load(std::memory_order_relaxed) + shape.record_count,
+                std::memory_order_relaxed);
+  };
+  add_to(kind_count[static_cast<size_t>(shape.kind)]);
+  if (shape.id < kMaxSites && shape.kind <= RecordKind::kCollective) add_to(site_count[shape.id]);
+}
+
+void StreamLog::observe_core_records(std::span<const uint8_t> bytes) noexcept {
+  for (size_t at = 0; at < bytes.size();) {
     RecordHead head;
-    std::memcpy(&head, bytes + at, sizeof(head));
+    std::memcpy(&head, bytes.data() + at, sizeof(head));
     at += size_t{head.slot_count} * kSlotBytes;
     if (!is_counted(head.kind)) observe_core_record(head);
-    if (activity == nullptr) continue;
-    // One writer: a plain increment is enough, and cheaper than an atomic one.
-    auto& kind = activity->kind_count[static_cast<size_t>(head.kind)];
-    kind.store(kind.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    if (head.id >= kMaxSites || head.kind > RecordKind::kCollective) continue;
-    auto& site = activity->site_count[head.id];
-    site.store(site.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
 }
 

@@ -25,6 +25,9 @@ namespace aon::agent {
 struct Activity {
   std::atomic<uint64_t> kind_count[kRecordKindCount];
   std::atomic<uint64_t> site_count[kMaxSites];
+
+  /// Adds a block's records of one shape. The encode thread's.
+  void add(const spool::ShapeCount& shape) noexcept;
 };
 
 /// Records in one piece, in staging or in a buffer of ours, that stay where they are until the next
@@ -75,7 +78,8 @@ class StreamLog {
   bool is_changed = false;  ///< since the last commit
 
  private:
-  void observe(const uint8_t* bytes, size_t byte_count, Activity* activity) noexcept;
+  /// Looks at the core's own records among these.
+  void observe_core_records(std::span<const uint8_t> bytes) noexcept;
   void observe_core_record(const RecordHead& head) noexcept;
   void end_run(const RecordRun& run);
 

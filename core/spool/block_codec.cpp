@@ -37,6 +37,7 @@ struct Shape {
   uint32_t table_entry;
   uint32_t pairs;  ///< bit per field
   uint32_t slot_count;
+  uint32_t record_count;
   bool is_counted;
   bool has_wide_duration;
   bool is_region;  ///< kBegin or kEnd
@@ -219,6 +220,7 @@ void BlockEncoder::State::reset() {
   shape.table_entry = entry;
   shape.pairs = pair_words(head.kind) << 2;
   shape.slot_count = head.slot_count;
+  shape.record_count = 0;
   shape.is_counted = is_counted(head.kind);
   shape.has_wide_duration = (head.flags & kWideDuration) != 0;
   shape.is_region = head.kind == RecordKind::kBegin || head.kind == RecordKind::kEnd;
@@ -284,6 +286,7 @@ void BlockEncoder::State::reset() {
   previous_end_ticks = end_ticks;
   summary.first_ticks = std::min(summary.first_ticks, start_ticks);
   summary.last_ticks = std::max(summary.last_ticks, end_ticks);
+  ++shape->record_count;
   ++summary.record_count;
   summary.counted_count += shape->is_counted ? 1 : 0;
 }
@@ -328,6 +331,16 @@ size_t BlockEncoder::add(std::span<const uint8_t> bytes, bool* refused) {
 
 const RunSummary& BlockEncoder::summary() const { return state_->summary; }
 bool BlockEncoder::is_full() const { return state_->summary.record_count == kMaxBlockRecords; }
+
+void BlockEncoder::visit_shapes(const std::function<void(const ShapeCount&)>& visit) const {
+  for (uint32_t i = 0; i < state_->shape_count; ++i) {
+    const Shape& shape = state_->shapes[i];
+    RecordHead head{};
+    std::memcpy(reinterpret_cast<uint8_t*>(&head) + offsetof(RecordHead, kind), &shape.key,
+                sizeof(shape.key));
+    visit({head.kind, head.id, shape.record_count});
+  }
+}
 
 RunSummary BlockEncoder::finish(std::vector<uint8_t>* out) {
   State& s = *state_;

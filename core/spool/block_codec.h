@@ -31,6 +31,7 @@
 #include <aon/record.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -47,6 +48,13 @@ struct RunSummary {
   uint32_t counted_count = 0;
   uint64_t first_ticks = 0;  ///< smallest start
   uint64_t last_ticks = 0;   ///< largest end
+};
+
+/// How many of a block's records are of one kind and id (a call site's, for calls).
+struct ShapeCount {
+  RecordKind kind;
+  uint32_t id;
+  uint32_t record_count;
 };
 
 class BlockEncoder {
@@ -67,6 +75,8 @@ class BlockEncoder {
 
   const RunSummary& summary() const;
   bool is_full() const;
+  /// Tells what the block has so far; a kind and id may come several times.
+  void visit_shapes(const std::function<void(const ShapeCount&)>& visit) const;
 
   /// Appends the payload to `out` and ends the block.
   RunSummary finish(std::vector<uint8_t>* out);

@@ -6,6 +6,7 @@
 #include <aon/definition.h>
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -47,6 +48,10 @@ class RecordBlockWriter {
   size_t add(std::span<const uint8_t> bytes, bool* refused) { return encoder_.add(bytes, refused); }
   bool is_full() const { return encoder_.is_full(); }
   const RunSummary& summary() const { return encoder_.summary(); }
+  /// As BlockEncoder::visit_shapes.
+  void visit_shapes(const std::function<void(const ShapeCount&)>& visit) const {
+    encoder_.visit_shapes(visit);
+  }
   /// Appends the block to `out`; nothing when it has no records. The next block of the stream
   /// starts at `first_sequence` + `counted_count` of the header that is returned.
   Result<BlockHeader> seal(uint64_t block_sequence, std::vector<uint8_t>* out);

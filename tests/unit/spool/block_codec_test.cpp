@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
 #include "tests/unit/spool/sample_records.h"
 
@@ -47,6 +48,21 @@ void expect_equal(const std::vector<Record>& got, const std::vector<Record>& exp
   for (size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(std::memcmp(&got[i], &expected[i], sizeof(Record)), 0) << "record " << i;
   }
+}
+
+TEST(BlockCodec, counts_records_of_each_kind_and_id) {
+  const Bytes bytes = test::random_records(3, 2000);
+  std::map<std::pair<RecordKind, uint32_t>, uint32_t> expected;
+  for (const Record& record : test::records_of(bytes)) {
+    ++expected[{record.head.kind, record.head.id}];
+  }
+  BlockEncoder encoder;
+  encoder.begin(nullptr);
+  bool refused = false;
+  ASSERT_EQ(encoder.add(bytes, &refused), bytes.size());
+  std::map<std::pair<RecordKind, uint32_t>, uint32_t> got;
+  encoder.visit_shapes([&](const ShapeCount& s) { got[{s.kind, s.id}] += s.record_count; });
+  EXPECT_EQ(got, expected);
 }
 
 TEST(BlockCodec, returns_every_record_as_it_was) {
