@@ -11,6 +11,8 @@ namespace {
 constexpr uint64_t kRateWindowNs = 50'000'000;
 constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: what every ring gets, soon after its Welcome
 constexpr uint32_t kGrowChunks = 64;
+constexpr uint64_t kBusyBytes = 256 << 10;  ///< of one pass
+constexpr int kBusyPeriodMs = 5;
 constexpr uint64_t kBurstBytesPerSecond = 16u << 20;  ///< that any process may start at any time
 
 /// True when `next` is further than `position`.
@@ -162,6 +164,9 @@ DrainPass Drainer::drain(uint64_t now_ns) {
     pass.is_complete = pass.is_complete && result.is_complete;
     grow(ring, now_ns, result.bytes);
     pass.period_ms = std::min(pass.period_ms, period_ms(ring));
+    // The lowest free chunk is taken first: drained often, a busy process stays in memory that it
+    // has touched before, and in its cache.
+    if (result.bytes > kBusyBytes) pass.period_ms = std::min(pass.period_ms, kBusyPeriodMs);
     if (result.bytes != 0) read_refused(ring);
   }
   current_ = nullptr;
