@@ -292,10 +292,12 @@ void Drainer::report_counts() {
 
 void Drainer::report_counts(Ring& ring) {
   std::array<uint64_t, kMaxCounters> now;
+  uint64_t counted_calls = 0;
   for (uint32_t slot = kMainThreadSlot; slot < ring.reader->slots_used(); ++slot) {
     if (!ring.reader->counters(slot, now)) continue;
     std::array<uint64_t, kMaxCounters>& last = ring.counts[slot];
     for (uint32_t site = 0; site < kMaxCounters; ++site) {
+      counted_calls += now[site];
       if (now[site] <= last[site]) continue;
       last[site] = now[site];
       CountsDefinition counts{};
@@ -306,6 +308,7 @@ void Drainer::report_counts(Ring& ring) {
       inbox_->define(ring.process, DefinitionType::kCounts, counts);
     }
   }
+  state_->process(ring.cell).counted_calls.store(counted_calls, std::memory_order_relaxed);
 }
 
 }  // namespace aon::agent

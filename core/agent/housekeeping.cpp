@@ -22,6 +22,8 @@ constexpr std::chrono::milliseconds kPeriod(100);
 /// Storing a record; the clock reads beside it are measured (docs/overhead.md).
 constexpr double kPairNs = 3;
 constexpr double kSingleNs = 2;
+/// Counting a call; most of those are polls, which copy the requests that they are given.
+constexpr double kCountedNs = 5;
 
 double measure_tick_read_ns(clock::TickSource source) {
   constexpr int kReads = 1000;
@@ -130,6 +132,8 @@ void Housekeeping::take_events() {
       Load& load = loads_[event.process];
       load.pid = event.pid;
       load.activity = activity_->of(event.process);
+      load.counted_calls =
+          process_cell(event.process).counted_calls.load(std::memory_order_relaxed);
       providers_.process_started(event.process, event.pid, event.rank);
     } else {
       providers_.process_ended(event.process);
@@ -178,10 +182,14 @@ void Housekeeping::report_clock() {
   inbox_->define(spool::kNodeProcess, DefinitionType::kClock, clock::take_snapshot(tick_source_));
 }
 
+ProcessCell& Housekeeping::process_cell(uint32_t process) const {
+  return state_->process(process - state_->header().first_process);
+}
+
 void Housekeeping::read_ranks_cpu() {
   for (const auto& [process, load] : loads_) {
     if (load.has_ended) continue;
-    ProcessCell& cell = state_->process(process - state_->header().first_process);
+    ProcessCell& cell = process_cell(process);
     const uint64_t cpu_ns = proc::cpu_time_ns(load.pid);
     if (cpu_ns > cell.cpu_time_ns.load(std::memory_order_relaxed))
       cell.cpu_time_ns.store(cpu_ns, std::memory_order_relaxed);
@@ -198,6 +206,18 @@ double Housekeeping::read_costs() {
     it = is_done ? loads_.erase(it) : std::next(it);
   }
   return cost_ns;
+}
+
+/// What counting calls cost since the last second. Not the budget's to lower: a poll is counted in
+/// every mode, for what it may find.
+double Housekeeping::read_counting_costs() {
+  uint64_t calls = 0;
+  for (auto& [process, load] : loads_) {
+    const uint64_t now = process_cell(process).counted_calls.load(std::memory_order_relaxed);
+    calls += now - std::min(now, load.counted_calls);
+    load.counted_calls = std::max(now, load.counted_calls);
+  }
+  return static_cast<double>(calls) * kCountedNs;
 }
 
 double Housekeeping::take_costs(Load* load) const {
@@ -243,6 +263,7 @@ void Housekeeping::hold_budget() {
   for (uint32_t i = 0; i < header.process_count.load(std::memory_order_relaxed); ++i)
     ranks_ns += state_->process(i).cpu_time_ns.load(std::memory_order_relaxed);
   const uint64_t agent_ns = proc::own_cpu_time_ns();
+  const double counting_ns = read_counting_costs();
   IntervalCost cost{};
   cost.seconds = seconds;
   cost.application_ns = read_costs();
@@ -250,7 +271,7 @@ void Housekeeping::hold_budget() {
   cost.ranks_ns = static_cast<double>(ranks_ns - std::min(ranks_ns, last_ranks_cpu_ns_));
   last_agent_cpu_ns_ = agent_ns;
   last_ranks_cpu_ns_ = ranks_ns;
-  header.application_cost_ns += static_cast<uint64_t>(cost.application_ns);
+  header.application_cost_ns += static_cast<uint64_t>(cost.application_ns + counting_ns);
   for (const ModeChange& change : budget_.step(cost, read_sites(std::max(seconds, 1e-3))))
     apply(change);
 }

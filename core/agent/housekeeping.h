@@ -50,6 +50,7 @@ class Housekeeping : public ProcessListener {
     int32_t pid = 0;
     bool has_ended = false;
     std::shared_ptr<Activity> activity;
+    uint64_t counted_calls = 0;
     uint64_t kind_count[kRecordKindCount] = {};
     uint64_t site_count[kMaxSites] = {};
     uint32_t site_delta[kMaxSites] = {};  ///< in the last second
@@ -61,8 +62,10 @@ class Housekeeping : public ProcessListener {
   void write_topology();
   void report_topology_problem(const std::string& problem);
   void report_clock();
+  ProcessCell& process_cell(uint32_t process) const;
   void read_ranks_cpu();
   double read_costs();
+  double read_counting_costs();
   double take_costs(Load* load) const;
   std::vector<SiteLoad> read_sites(double seconds);
   void hold_budget();

@@ -173,8 +173,9 @@ struct ProcessCell {
   uint64_t start_time_ticks;
   uint64_t attach_ticks;
   uint64_t end_ticks;
-  uint64_t memory_bytes;              ///< largest committed size of the ring
-  std::atomic<uint64_t> cpu_time_ns;  ///< housekeeping thread
+  uint64_t memory_bytes;                ///< largest committed size of the ring
+  std::atomic<uint64_t> cpu_time_ns;    ///< housekeeping thread
+  std::atomic<uint64_t> counted_calls;  ///< drain thread: of all sites that count their calls
   RefusedSamples refused_samples;
   char program[256];
   Versioned<uint32_t> written;           ///< encode thread: ProcessPhase that the spool tells

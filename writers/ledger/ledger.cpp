@@ -20,7 +20,8 @@ constexpr double kNsPerSecond = 1e9;
 constexpr size_t kIndentedRanks = 64;  ///< more ranks than this: no white space in the file
 
 const char* const kOverheadMethod =
-    "(records of each kind times their calibrated cost + CPU time of the agents) / CPU time of the "
+    "(records of each kind and counted calls times their cost + CPU time of the agents) / CPU time "
+    "of the "
     "ranks";
 
 /// Why a process is incomplete: its end was not seen, it was killed, or, as a rank, it did not come

@@ -168,7 +168,7 @@ struct BudgetDefinition {
 struct UsageDefinition {
   uint64_t agent_cpu_ns;
   uint64_t ranks_cpu_ns;
-  uint64_t application_cost_ns;  ///< records of each kind times their calibrated cost
+  uint64_t application_cost_ns;  ///< records of each kind, and counted calls, times their cost
   uint64_t segment_bytes;        ///< rings now
   uint64_t staging_bytes;
   uint64_t agent_resident_bytes;

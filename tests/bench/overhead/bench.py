@@ -155,7 +155,7 @@ def agent():
     values = []
     for _ in range(5):
         output = SCRATCH / "agent-job"
-        mpirun(2, [PROBE, 1500000], output)
+        mpirun(2, [PROBE, 6_000_000], output)
         document = bench.ledger(output)
         event_count = sum(rank["spooled"] for rank in document["ranks"])
         values.append(document["overhead"]["agent_cpu_s"] * 1e9 / event_count)

@@ -313,6 +313,13 @@ class Joining(FaultCase):
             self.assertEqual(document["job"]["incomplete_ranks"], [])
         self.assertEqual(self.content(second), before)
 
+    def test_counted_calls_cost_something(self):
+        """Also those that leave no record: 5 ns each."""
+        document = ledger(self.rank("first", "node-a", 0, count=4_000_000))
+        calls = document["counted"]["MPI_Get_version"]
+        self.assertEqual(calls, 4_000_000)
+        self.assertGreaterEqual(document["overhead"]["app_cpu_s"], calls * 5e-9)
+
     def test_directories_may_move_between_two_joins(self):
         first = self.rank("first", "node-a", 0)
         second = self.rank("second", "node-b", 1)
