@@ -106,7 +106,7 @@ enum class EventKind : uint8_t {
   kRequestCancelled,
   kCollectiveBegin,
   kCollectiveEnd,       ///< communicator, operation, root, bytes sent, bytes received
-  kCollectiveRequest,   ///< of a non-blocking collective: request
+  kCollectiveRequest,   ///< of a non-blocking collective: communicator, operation, request
   kCollectiveComplete,  ///< as kCollectiveEnd, + request
   kSample,              ///< region = global metric, value, enabled_ns, running_ns
   kLostBegin,           ///< count, reason in region

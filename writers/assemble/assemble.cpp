@@ -15,6 +15,7 @@
 #include "writers/ledger/findings.h"
 #include "writers/ledger/ledger.h"
 #include "writers/otf2/otf2_writer.h"
+#include "writers/waits/waits.h"
 
 namespace aon::writers {
 namespace {
@@ -40,20 +41,25 @@ class Heartbeat {
   SteadyClock::time_point last_;
 };
 
-/// The findings come first in line: rows of the profile reach them while profile.h5 is written.
+/// Findings and waits come first in line: rows of the profile reach the findings while profile.h5 is
+/// written, and the waits are known when it ends.
 std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
                                      Findings** findings) {
   std::vector<WriterSlot> writers;
   auto collector = std::make_unique<Findings>();
   *findings = collector.get();
-  writers.push_back({"findings", std::move(collector), {}});
+  writers.push_back({"findings", std::move(collector), {}, false});
   if (options.writes_otf2) writers.push_back({"OTF2 archive", make_otf2_writer(folder), {}});
   if (options.writes_hdf5) {
     ProfileListener listener = [sink = *findings](const Group& group, const Location* location,
                                                   std::span<const profile::RegionStatistics> rows) {
       sink->add_profile(group, location, rows);
     };
-    writers.push_back({"profile.h5", make_hdf5_writer(folder / "profile.h5", listener), {}});
+    auto analysis = make_wait_analysis(folder);
+    const auto waits = [found = analysis.get()] { return found->summary(); };
+    writers.push_back({"waits", std::move(analysis), {}, false});
+    auto writer = make_hdf5_writer(folder / "profile.h5", listener, waits);
+    writers.push_back({"profile.h5", std::move(writer), {}});
   }
   return writers;
 }
@@ -86,14 +92,16 @@ void remove_failed(const fs::path& staging, const WriterSlot& slot) {
 
 Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& writers,
                         AssembleReport* report) {
-  size_t failed_count = 0;
+  bool has_result = false;
+  bool has_failure = false;
   for (const WriterSlot& slot : writers) {
+    has_result = has_result || (slot.status && slot.makes_files);
     if (slot.status) continue;
-    ++failed_count;
+    has_failure = true;
     report->warnings.push_back(slot.name + ": " + slot.status.error().message);
-    remove_failed(staging, slot);
+    if (slot.makes_files) remove_failed(staging, slot);
   }
-  if (failed_count == 0 || failed_count + 1 < writers.size()) return {};
+  if (has_result || !has_failure) return {};
   return Error{Code::kIo, report->warnings.front()};
 }
 

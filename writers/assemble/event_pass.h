@@ -24,6 +24,7 @@ struct WriterSlot {
   std::string name;
   std::unique_ptr<Writer> writer;
   Status status;
+  bool makes_files = true;
 };
 
 class EventPass {

@@ -175,7 +175,10 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
     return;
   }
   const uint64_t id = requests_.start(record.words[2], collective);
-  append(EventKind::kCollectiveRequest, time_ns, head.id).request = id;
+  Event& event = append(EventKind::kCollectiveRequest, time_ns, head.id);
+  event.operation = collective.operation;
+  event.communicator = collective.communicator;
+  event.request = id;
 }
 
 /// Appends a message event, unless the peer is MPI_PROC_NULL or the communicator is not known.

@@ -96,10 +96,45 @@ void write_messages(hid_t file, const std::vector<profile::MessageRow>& rows) {
   table.finish();
 }
 
+void write_waits(hid_t file, const Model& model, const WaitSummary& summary) {
+  hdf5::Table table(file, "waits", "time that calls waited for a partner who came late");
+  auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
+  auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
+  auto& location = table.add<uint64_t>("location", {"1", "location id, as in the OTF2 archive"});
+  auto& region = table.add<uint32_t>("region", {"1", "row of /regions"});
+  auto& kind = table.add_text("kind", {"", "late sender, late receiver, wait at barrier, ..."});
+  auto& count = table.add<uint64_t>("count", {"1", "calls that waited"});
+  auto& wait = table.add<uint64_t>("wait_ns", {"ns", "waited by all of them"});
+  auto& longest = table.add<uint64_t>("max_ns", {"ns", "waited by one of them"});
+  auto& uncertain =
+      table.add<uint64_t>("uncertain_ns", {"ns", "of it within the error of the clocks"});
+  for (const WaitRow& row : summary.rows) {
+    const Location& waiting = model.locations[row.location];
+    const Group& group = model.groups[waiting.group];
+    rank.append(group.rank ? int64_t{*group.rank} : -1);
+    process.append(group.id);
+    location.append(waiting.id);
+    region.append(row.region);
+    kind.append(wait_kind_name(row.kind));
+    count.append(row.count);
+    wait.append(row.wait_ns);
+    longest.append(row.max_ns);
+    uncertain.append(row.uncertain_ns);
+  }
+  table.finish();
+  const hid_t group = table.group();
+  hdf5::set_attribute(group, "messages", static_cast<int64_t>(summary.message_count));
+  hdf5::set_attribute(group, "unmatched_ends", static_cast<int64_t>(summary.unmatched_count));
+  hdf5::set_attribute(group, "collectives", static_cast<int64_t>(summary.collective_count));
+  hdf5::set_attribute(group, "collectives_left_out",
+                      static_cast<int64_t>(summary.incomplete_count));
+}
+
 class Hdf5Writer : public Writer {
  public:
-  Hdf5Writer(std::filesystem::path path, ProfileListener listener)
-      : path_(std::move(path)), listener_(std::move(listener)) {
+  Hdf5Writer(std::filesystem::path path, ProfileListener listener,
+             std::function<const WaitSummary*()> waits)
+      : path_(std::move(path)), listener_(std::move(listener)), waits_(std::move(waits)) {
     hdf5::use_library();
   }
   ~Hdf5Writer() override {
@@ -182,6 +217,8 @@ class Hdf5Writer : public Writer {
     }
     table_->finish();
     write_messages(file_.get(), messages_->rows());
+    const WaitSummary* waits = waits_ ? waits_() : nullptr;
+    if (waits != nullptr) write_waits(file_.get(), *model_, *waits);
     series_->finish();
     hdf5::set_attribute(file_.get(), "event_count", static_cast<int64_t>(outcome.event_count));
     hdf5::set_attribute(file_.get(), "communication_complete",
@@ -194,6 +231,7 @@ class Hdf5Writer : public Writer {
 
   std::filesystem::path path_;
   ProfileListener listener_;
+  std::function<const WaitSummary*()> waits_;
   const Model* model_ = nullptr;
   const Location* location_ = nullptr;
   hdf5::Handle file_;
@@ -206,8 +244,9 @@ class Hdf5Writer : public Writer {
 }  // namespace
 
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
-                                         ProfileListener listener) {
-  return std::make_unique<Hdf5Writer>(path, std::move(listener));
+                                         ProfileListener listener,
+                                         std::function<const WaitSummary*()> waits) {
+  return std::make_unique<Hdf5Writer>(path, std::move(listener), std::move(waits));
 }
 
 }  // namespace aon::writers

@@ -5,6 +5,7 @@
 ///     /nodes /ranks /regions /communicators /topology    tables.h
 ///     /profile     rank location region count timed_count inclusive_ns exclusive_ns min_ns max_ns
 ///                  bytes histogram[40]                   figures: writers/profile/profile.h
+///     /waits       rank process location region kind count wait_ns max_ns uncertain_ns (waits.h)
 ///     /messages    source destination count bytes        at most 64 destinations each
 ///     /series/rank_N/PROVIDER                            series.h
 ///
@@ -17,6 +18,7 @@
 #include <span>
 
 #include "writers/profile/profile.h"
+#include "writers/waits/waits.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
@@ -26,8 +28,10 @@ namespace aon::writers {
 using ProfileListener = std::function<void(const Group& group, const Location* location,
                                            std::span<const profile::RegionStatistics> rows)>;
 
-/// A writer that makes the file `path`; an old one is replaced.
+/// A writer that makes the file `path`; an old one is replaced. `waits`, finished before this one,
+/// goes into /waits; null: there is no such table.
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
-                                         ProfileListener listener = {});
+                                         ProfileListener listener = {},
+                                         std::function<const WaitSummary*()> waits = {});
 
 }  // namespace aon::writers

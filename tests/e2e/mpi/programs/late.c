@@ -1,0 +1,73 @@
+/// Four ranks; in each scene, which all begin at the same time, somebody comes late on purpose.
+/// late SCENE_MS: a scene's length; who is late, is so by half of that.
+#include <time.h>
+
+#include "check.h"
+
+static struct timespec g_start;
+static long g_scene_ms;
+
+static void sleep_until(double scenes) {
+  const long long after_ns = (long long)(scenes * (double)g_scene_ms * 1e6);
+  struct timespec until = g_start;
+  until.tv_sec += (time_t)(after_ns / 1000000000);
+  until.tv_nsec += (long)(after_ns % 1000000000);
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_nsec -= 1000000000;
+    ++until.tv_sec;
+  }
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0) {
+  }
+}
+
+/// Begins the next scene; a late rank half of it later.
+static void begin(int is_late) {
+  static int scene;
+  ++scene;
+  sleep_until(scene + (is_late ? 0.5 : 0.0));
+}
+
+int main(int argc, char** argv) {
+  g_scene_ms = argc > 1 ? atol(argv[1]) : 400;
+  MPI_Init(&argc, &argv);
+  const int rank = world_rank();
+  CHECK(world_count() == 4);
+  struct timespec starts[4];
+  clock_gettime(CLOCK_MONOTONIC, &g_start);
+  MPI_Allgather(&g_start, sizeof g_start, MPI_BYTE, starts, sizeof g_start, MPI_BYTE,
+                MPI_COMM_WORLD);
+  g_start = starts[0];
+
+  int value = 0;
+  int sum = 0;
+  begin(rank == 0);  // late sender
+  if (rank == 0) MPI_Send(&value, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
+  if (rank == 1) MPI_Recv(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+
+  begin(rank == 3);  // late receiver
+  if (rank == 2) MPI_Ssend(&value, 1, MPI_INT, 3, 2, MPI_COMM_WORLD);
+  if (rank == 3) MPI_Recv(&value, 1, MPI_INT, 2, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+
+  begin(rank == 1);  // late sender, seen in a wait for several
+  if (rank == 0) {
+    MPI_Request requests[2];
+    int values[2];
+    MPI_Irecv(&values[0], 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(&values[1], 1, MPI_INT, 2, 3, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  } else if (rank < 3) {
+    MPI_Send(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);
+  }
+
+  begin(rank == 2);
+  MPI_Barrier(MPI_COMM_WORLD);
+  begin(rank == 3);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  begin(rank == 0);
+  MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  begin(rank != 1);
+  MPI_Reduce(&rank, &sum, 1, MPI_INT, MPI_SUM, 1, MPI_COMM_WORLD);
+  begin(0);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+"""Waiting time of a program whose ranks come late on purpose: /waits names who waited, in which
+call, why and for how long.
+
+    waits_test.py PROGRAMS_FOLDER [unittest arguments]
+"""
+import pathlib
+import sys
+import unittest
+
+import h5py
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from aon_test import TestCase, ledger, run  # noqa: E402
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
+SCENE_S = 0.4
+LATE_S = SCENE_S / 2
+
+
+class Waits(TestCase):
+    def test_planted_lateness_is_found(self):
+        output = self.folder / "job"
+        command = ["mpirun", "-n", 4, "aon-run", "-o", output]
+        process = run([*command, PROGRAMS / "late", int(SCENE_S * 1000)], timeout_s=60)
+        self.assert_exit(process)
+        self.assert_law(ledger(output))
+        with h5py.File(output / "profile.h5") as file:
+            waits = file["waits"]
+            regions = file["regions/name"].asstr()[()]
+            rows = {
+                (int(rank), regions[region], kind): (int(count), wait_ns / 1e9)
+                for rank, region, kind, count, wait_ns in zip(
+                    waits["rank"][()], waits["region"][()], waits["kind"].asstr()[()],
+                    waits["count"][()], waits["wait_ns"][()]
+                )
+            }  # fmt: skip
+            self.assertEqual(waits.attrs["messages"], 4)
+            self.assertEqual(waits.attrs["unmatched_ends"], 0)
+            self.assertEqual(waits.attrs["collectives"], 5)
+            self.assertEqual(waits.attrs["collectives_left_out"], 0)
+            self.assertEqual(int(waits["uncertain_ns"][()].sum()), 0, "one node has one clock")
+            for name in ("wait_ns", "max_ns"):
+                self.assertTrue((waits[name][()] <= 60e9).all())
+        expected = [(1, "MPI_Recv", "late sender"), (2, "MPI_Ssend", "late receiver")]
+        expected += [(0, "MPI_Waitall", "late sender"), (1, "MPI_Reduce", "early reduce")]
+        expected += [(rank, "MPI_Barrier", "wait at barrier") for rank in (0, 1, 3)]
+        expected += [(rank, "MPI_Allreduce", "wait at N x N") for rank in (0, 1, 2)]
+        expected += [(rank, "MPI_Bcast", "late broadcast") for rank in (1, 2, 3)]
+        for key in expected:
+            count, wait_s = rows.pop(key, (0, 0))
+            self.assertEqual(count, 1, key)
+            # A rank that itself begins late, on a loaded machine, waits less.
+            self.assertGreater(wait_s, 0.25 * LATE_S, key)
+        # Whatever else the machine made them wait is less than what was planted in all.
+        self.assertLess(sum(wait_s for _, wait_s in rows.values()), len(expected) * LATE_S, rows)
+
+
+if __name__ == "__main__":
+    unittest.main()

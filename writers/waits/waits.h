@@ -1,0 +1,82 @@
+/// Waiting time: how much of a receive, send, wait or collective was waiting for a partner that came
+/// late. Both ends of every message, and all members of every collective, are brought together
+/// after the last event; times are those of the corrected clocks.
+///
+/// | kind            | who waits, and how long                                                   |
+/// |-----------------|---------------------------------------------------------------------------|
+/// | late sender     | a receive (MPI_Recv, MPI_Wait...) until its send was called               |
+/// | late receiver   | a send that does not return before its receive was posted, until then     |
+/// | wait at barrier | until the last member has entered                                         |
+/// | wait at N x N   | the same in an all-to-all operation (Allreduce, Allgather, Alltoall, ...)  |
+/// | late broadcast  | a member of a one-to-all operation until the root has entered             |
+/// | early reduce    | the root of an all-to-one operation until the first other has entered     |
+///
+/// None is longer than the call in which it was waited. The definitions are Scalasca's (F. Wolf et
+/// al., "Automatic performance analysis of hybrid MPI/OpenMP applications", 2003; Scalasca 2.6
+/// performance properties). A call that completes several requests waits as long as for the
+/// latest of them, and the kind is that of this one: no time counts twice. Whether a send in it
+/// was copied at once (eager) cannot be known, so late receivers are an upper bound.
+///
+/// Messages of one source, destination, tag and communicator match in the order of their calls
+/// (MPI-3.1, 3.5: non-overtaking); collectives of a communicator in the order of their calls. That
+/// order is unknown from the first loss of a process on, and from its first MPI_Pcontrol on: what
+/// it did later is left out. So are communicators on which several threads of a process call
+/// collectives, and collectives of which a member is not there.
+///
+/// `uncertain_ns` is the part of the waiting that the error of two nodes' clocks could explain.
+///
+/// Thread: one.   Cost: about 15 ns per event; 56 bytes per message end and collective, above 64 MiB
+/// in a file in the output's folder. Errors: kIo, when that has no room.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+enum class WaitKind : uint8_t {
+  kLateSender,
+  kLateReceiver,
+  kBarrier,
+  kNxN,
+  kLateBroadcast,
+  kEarlyReduce,
+};
+constexpr size_t kWaitKindCount = 6;
+const char* wait_kind_name(WaitKind kind);
+
+/// The waiting of one kind in one region (global id) of one location.
+struct WaitRow {
+  uint32_t location;  ///< index in Model::locations
+  uint32_t region;
+  WaitKind kind;
+  uint64_t count = 0;  ///< calls that waited
+  uint64_t wait_ns = 0;
+  uint64_t max_ns = 0;
+  uint64_t uncertain_ns = 0;
+};
+
+struct WaitSummary {
+  std::vector<WaitRow> rows;  ///< by location, region and kind
+  uint64_t message_count = 0;
+  uint64_t unmatched_count = 0;  ///< ends of messages without the other one, or left out
+  uint64_t collective_count = 0;
+  uint64_t incomplete_count = 0;  ///< collectives that were not analysed
+};
+
+/// A writer that makes no files.
+class WaitAnalysis : public Writer {
+ public:
+  /// Null before finish(), and when something failed.
+  virtual const WaitSummary* summary() const = 0;
+};
+
+/// Temporary files go to `folder`.
+std::unique_ptr<WaitAnalysis> make_wait_analysis(const std::filesystem::path& folder);
+
+}  // namespace aon::writers
