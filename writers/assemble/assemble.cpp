@@ -1,5 +1,6 @@
 #include "writers/assemble/assemble.h"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <iterator>
@@ -21,8 +22,8 @@ namespace aon::writers {
 namespace {
 
 namespace fs = std::filesystem;
-/// Of a traced MPI call: its Enter, Leave and message records, rounded up.
-constexpr uint64_t kArchiveBytesPerRecord = 48;
+/// Of a traced MPI call: its Enter, Leave, message and waiting time, rounded up.
+constexpr uint64_t kArchiveBytesPerRecord = 72;
 using SteadyClock = std::chrono::steady_clock;
 
 /// Renews the lease every kLeaseBeatSeconds, however often it is called.
@@ -41,24 +42,25 @@ class Heartbeat {
   SteadyClock::time_point last_;
 };
 
-/// Findings and waits come first in line: rows of the profile reach the findings while profile.h5 is
-/// written, and the waits are known when it ends.
+/// The findings come first in line: rows of the profile reach them while profile.h5 is written.
+/// `has_room`: for a second location for each thread in the archive.
 std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
-                                     Findings** findings) {
+                                     WaitAnalysis* waits, bool has_room, Findings** findings) {
   std::vector<WriterSlot> writers;
   auto collector = std::make_unique<Findings>();
   *findings = collector.get();
   writers.push_back({"findings", std::move(collector), {}, false});
-  if (options.writes_otf2) writers.push_back({"OTF2 archive", make_otf2_writer(folder), {}});
+  if (options.writes_otf2) {
+    WaitAnalysis* told = has_room ? waits : nullptr;
+    writers.push_back({"OTF2 archive", make_otf2_writer(folder, told), {}});
+  }
   if (options.writes_hdf5) {
     ProfileListener listener = [sink = *findings](const Group& group, const Location* location,
                                                   std::span<const profile::RegionStatistics> rows) {
       sink->add_profile(group, location, rows);
     };
-    auto analysis = make_wait_analysis(folder);
-    const auto waits = [found = analysis.get()] { return found->summary(); };
-    writers.push_back({"waits", std::move(analysis), {}, false});
-    auto writer = make_hdf5_writer(folder / "profile.h5", listener, waits);
+    const WaitSummary* summary = waits != nullptr ? waits->summary() : nullptr;
+    auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary);
     writers.push_back({"profile.h5", std::move(writer), {}});
   }
   return writers;
@@ -118,6 +120,8 @@ class Assembly {
   Status note_missing_links();
   void fit_archive();
   Status convert(const fs::path& staging);
+  bool has_room_for_waits() const;
+  Result<std::unique_ptr<WaitAnalysis>> analyse_waits(const fs::path& staging);
   Status write_the_ledger(const fs::path& staging, const EventPass& pass, const Findings& findings);
   double seconds() const {
     return std::chrono::duration<double>(SteadyClock::now() - start_).count();
@@ -195,12 +199,39 @@ void Assembly::fit_archive() {
                              ": earlier events would not fit below --disk; they are in the spool");
 }
 
+bool Assembly::has_room_for_waits() const {
+  const std::vector<Location>& locations = parts_->model.locations;
+  const auto in_archive = std::count_if(locations.begin(), locations.end(),
+                                        [](const Location& l) { return l.in_archive; });
+  return 2 * static_cast<uint64_t>(in_archive) <= options_.otf2_locations;
+}
+
+/// A pass of its own, for the archive has each call's waiting beside the call.
+Result<std::unique_ptr<WaitAnalysis>> Assembly::analyse_waits(const fs::path& staging) {
+  auto analysis = make_wait_analysis(staging);
+  WaitAnalysis* result = analysis.get();
+  std::vector<WriterSlot> slots;
+  slots.push_back({"waits", std::move(analysis), {}, false});
+  Status status = EventPass(*parts_, slots, beat_).run();
+  if (!status) return status.error();
+  if (!slots[0].status) report_.warnings.push_back("waits: " + slots[0].status.error().message);
+  static_cast<void>(slots[0].writer.release());
+  return std::unique_ptr<WaitAnalysis>(result);
+}
+
 Status Assembly::convert(const fs::path& staging) {
   Findings* findings = nullptr;
   // A job without a process that recorded (no MPI, no annotation) has a ledger that says so.
   AssembleOptions wanted = options_;
   if (parts_->model.groups.empty()) wanted.writes_otf2 = wanted.writes_hdf5 = false;
-  std::vector<WriterSlot> writers = make_writers(staging, wanted, &findings);
+  std::unique_ptr<WaitAnalysis> waits;
+  if (wanted.writes_otf2 || wanted.writes_hdf5) {
+    Result<std::unique_ptr<WaitAnalysis>> analysed = analyse_waits(staging);
+    if (!analysed) return analysed.error();
+    waits = std::move(*analysed);
+  }
+  std::vector<WriterSlot> writers =
+      make_writers(staging, wanted, waits.get(), has_room_for_waits(), &findings);
   EventPass pass(*parts_, writers, beat_);
   Status status = pass.run();
   if (!status) return status;

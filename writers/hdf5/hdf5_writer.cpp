@@ -132,9 +132,8 @@ void write_waits(hid_t file, const Model& model, const WaitSummary& summary) {
 
 class Hdf5Writer : public Writer {
  public:
-  Hdf5Writer(std::filesystem::path path, ProfileListener listener,
-             std::function<const WaitSummary*()> waits)
-      : path_(std::move(path)), listener_(std::move(listener)), waits_(std::move(waits)) {
+  Hdf5Writer(std::filesystem::path path, ProfileListener listener, const WaitSummary* waits)
+      : path_(std::move(path)), listener_(std::move(listener)), waits_(waits) {
     hdf5::use_library();
   }
   ~Hdf5Writer() override {
@@ -217,8 +216,7 @@ class Hdf5Writer : public Writer {
     }
     table_->finish();
     write_messages(file_.get(), messages_->rows());
-    const WaitSummary* waits = waits_ ? waits_() : nullptr;
-    if (waits != nullptr) write_waits(file_.get(), *model_, *waits);
+    if (waits_ != nullptr) write_waits(file_.get(), *model_, *waits_);
     series_->finish();
     hdf5::set_attribute(file_.get(), "event_count", static_cast<int64_t>(outcome.event_count));
     hdf5::set_attribute(file_.get(), "communication_complete",
@@ -231,7 +229,7 @@ class Hdf5Writer : public Writer {
 
   std::filesystem::path path_;
   ProfileListener listener_;
-  std::function<const WaitSummary*()> waits_;
+  const WaitSummary* waits_;
   const Model* model_ = nullptr;
   const Location* location_ = nullptr;
   hdf5::Handle file_;
@@ -244,9 +242,8 @@ class Hdf5Writer : public Writer {
 }  // namespace
 
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
-                                         ProfileListener listener,
-                                         std::function<const WaitSummary*()> waits) {
-  return std::make_unique<Hdf5Writer>(path, std::move(listener), std::move(waits));
+                                         ProfileListener listener, const WaitSummary* waits) {
+  return std::make_unique<Hdf5Writer>(path, std::move(listener), waits);
 }
 
 }  // namespace aon::writers

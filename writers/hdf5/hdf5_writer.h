@@ -28,10 +28,10 @@ namespace aon::writers {
 using ProfileListener = std::function<void(const Group& group, const Location* location,
                                            std::span<const profile::RegionStatistics> rows)>;
 
-/// A writer that makes the file `path`; an old one is replaced. `waits`, finished before this one,
-/// goes into /waits; null: there is no such table.
+/// A writer that makes the file `path`; an old one is replaced. `waits` goes into /waits and
+/// outlives the writer; null: there is no such table.
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener = {},
-                                         std::function<const WaitSummary*()> waits = {});
+                                         const WaitSummary* waits = nullptr);
 
 }  // namespace aon::writers

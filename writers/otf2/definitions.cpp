@@ -252,6 +252,17 @@ void GlobalDefinitions::write_metrics() {
     note(OTF2_GlobalDefWriter_WriteMetricClass(file_, member, 1, &member, OTF2_METRIC_ASYNCHRONOUS,
                                                OTF2_RECORDER_KIND_ABSTRACT));
   }
+  if (has_waits_) write_wait_metric();
+}
+
+void GlobalDefinitions::write_wait_metric() {
+  const uint32_t id = wait_metric(model_);
+  note(OTF2_GlobalDefWriter_WriteMetricMember(
+      file_, id, string_id("waiting time"), string_id("spent in MPI calls for late partners"),
+      OTF2_METRIC_TYPE_OTHER, OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_DOUBLE, OTF2_BASE_DECIMAL, 0,
+      string_id("s")));
+  note(OTF2_GlobalDefWriter_WriteMetricClass(file_, id, 1, &id, OTF2_METRIC_ASYNCHRONOUS,
+                                             OTF2_RECORDER_KIND_ABSTRACT));
 }
 
 }  // namespace aon::writers::otf2

@@ -31,10 +31,18 @@ struct TimeRange {
 Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const Group& group,
                                const TimeRange& range, double clock_error_ns);
 
+/// The metric of waiting time: what a thread has waited so far, in seconds, told where a call that
+/// waited begins and ends. The class has the same number.
+inline uint32_t wait_metric(const Model& model) {
+  return static_cast<uint32_t>(model.metrics.size());
+}
+
 /// Writes all global definitions, once.
 class GlobalDefinitions {
  public:
-  GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model) : file_(file), model_(model) {}
+  /// `has_waits`: there is a wait_metric().
+  GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model, bool has_waits)
+      : file_(file), model_(model), has_waits_(has_waits) {}
 
   Status write(const std::vector<WrittenLocation>& locations, const TimeRange& range);
 
@@ -53,6 +61,7 @@ class GlobalDefinitions {
   void write_communicator(uint32_t id, const GlobalCommunicator& communicator);
   std::vector<uint64_t> member_indices(const GlobalCommunicator& communicator);
   void write_metrics();
+  void write_wait_metric();
   void add_property(uint32_t tree_node, const char* name, const std::string& value);
 
   uint32_t string_id(const std::string& text);
@@ -62,6 +71,7 @@ class GlobalDefinitions {
 
   OTF2_GlobalDefWriter* file_;
   const Model& model_;
+  bool has_waits_;
   OTF2_ErrorCode error_ = OTF2_SUCCESS;
   std::unordered_map<std::string, uint32_t> strings_;
   std::vector<uint32_t> tree_nodes_;  ///< by index in Job::nodes; folders of one host share one

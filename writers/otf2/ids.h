@@ -25,4 +25,8 @@ constexpr uint32_t lost_region(uint32_t reason) { return kFirstOwnRegion + reaso
 constexpr uint32_t kNoRecordsRegion = kFirstOwnRegion + kLossReasonCount;
 constexpr uint32_t kOwnRegionCount = kLossReasonCount + 1;
 
+/// In the id of the METRIC location that has the waiting time of a thread's calls; the rest is the
+/// thread's.
+constexpr uint64_t kWaitingLocation = uint64_t{1} << 62;
+
 }  // namespace aon::writers::otf2

@@ -1,6 +1,7 @@
 #include "writers/otf2/otf2_writer.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <string>
 #include <vector>
@@ -19,7 +20,8 @@ constexpr uint64_t kTextBytes = 65536;  ///< of the longest name or binding
 
 class Otf2Writer final : public Writer {
  public:
-  explicit Otf2Writer(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  Otf2Writer(std::filesystem::path folder, WaitAnalysis* waits)
+      : folder_(std::move(folder)), waits_(waits) {}
 
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
@@ -28,11 +30,16 @@ class Otf2Writer final : public Writer {
   Status finish(const Outcome& outcome) override;
 
  private:
+  Status open_file();
+  Status close_file(const Location& location);
+  Status write_waiting();
+  bool has_waits() const { return waits_ != nullptr && waits_->summary() != nullptr; }
   Status write_local_files();
   Status write_properties(const Outcome& outcome);
   bool must_exist() const;
 
   std::filesystem::path folder_;
+  WaitAnalysis* waits_;
   const Model* model_ = nullptr;
   otf2::ArchiveHandle archive_;
   otf2::EventEncoder encoder_;
@@ -40,6 +47,7 @@ class Otf2Writer final : public Writer {
   OTF2_EvtWriter* file_ = nullptr;      ///< made with the first event
   otf2::Window window_;
   std::vector<otf2::WrittenLocation> written_;
+  std::deque<Location> waiting_;  ///< locations of the waiting time; written_ points at them
   otf2::TimeRange range_{std::numeric_limits<uint64_t>::max(), 0};
 };
 
@@ -60,14 +68,62 @@ Status Otf2Writer::begin_location(const Location& location) {
   return {};
 }
 
+Status Otf2Writer::open_file() {
+  file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id);
+  if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
+  encoder_.begin(file_);
+  return {};
+}
+
+Status Otf2Writer::close_file(const Location& location) {
+  uint64_t event_count = 0;
+  Status status = check(OTF2_EvtWriter_GetNumberOfEvents(file_, &event_count), "count events");
+  if (!status) return status;
+  written_.push_back({&location, event_count});
+  status = check(OTF2_Archive_CloseEvtWriter(archive_.get(), file_), "write an event file");
+  file_ = nullptr;
+  return status;
+}
+
+/// The waiting of the location's calls, summed up, where each of them begins and ends. Not on the
+/// location itself: readers expect a metric there at every Enter and Leave, or none.
+Status Otf2Writer::write_waiting() {
+  const auto index = static_cast<uint32_t>(location_ - model_->locations.data());
+  const Result<std::span<const CallWait>> calls = waits_->calls(index);
+  if (!calls) return calls.error();
+  if (calls->empty() || calls->back().enter_ns < model_->archive_start_ns) return {};
+  file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id | otf2::kWaitingLocation);
+  if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
+  OTF2_ErrorCode code = OTF2_SUCCESS;
+  double waited_s = 0;
+  const auto tell = [&](uint64_t time_ns) {
+    const OTF2_Type type = OTF2_TYPE_DOUBLE;
+    OTF2_MetricValue value;
+    value.floating_point = waited_s;
+    if (time_ns < model_->archive_start_ns || code != OTF2_SUCCESS) return;
+    const uint32_t metric = otf2::wait_metric(*model_);
+    code = OTF2_EvtWriter_Metric(file_, nullptr, time_ns, metric, 1, &type, &value);
+  };
+  for (const CallWait& call : *calls) {
+    tell(call.enter_ns);
+    waited_s += static_cast<double>(call.wait_ns) * 1e-9;
+    tell(call.leave_ns);
+  }
+  if (code != OTF2_SUCCESS) return check(code, "write Metric");
+  waiting_.push_back(*location_);
+  waiting_.back().id |= otf2::kWaitingLocation;
+  waiting_.back().type = LocationType::kMetric;
+  waiting_.back().name = "Waiting time: " + location_->name;
+  return close_file(waiting_.back());
+}
+
 Status Otf2Writer::events(std::span<const Event> all_events) {
   if (location_ == nullptr) return {};
   const std::span<const Event> events = window_.filter(all_events);
   if (events.empty()) return {};
   if (file_ == nullptr) {
-    file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id);
-    if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
-    encoder_.begin(file_);
+    Status status = open_file();
+    if (!status) return status;
   }
   range_.start_ns = std::min(range_.start_ns, events.front().time_ns);
   range_.end_ns = std::max(range_.end_ns, events.back().time_ns);
@@ -83,23 +139,18 @@ Status Otf2Writer::end_location() {
   if (location_ == nullptr) return {};
   if (file_ == nullptr) {
     if (!must_exist()) return {};
-    file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id);
-    if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
-    encoder_.begin(file_);
+    Status status = open_file();
+    if (!status) return status;
     const uint64_t start_ns = std::max(model_->start_ns, model_->archive_start_ns);
     const uint64_t end_ns = std::max(start_ns, model_->end_ns);
-    Status status = encoder_.write_no_records(start_ns, end_ns);
+    status = encoder_.write_no_records(start_ns, end_ns);
     if (!status) return status;
     range_.start_ns = std::min(range_.start_ns, start_ns);
     range_.end_ns = std::max(range_.end_ns, end_ns);
   }
-  uint64_t event_count = 0;
-  Status status = check(OTF2_EvtWriter_GetNumberOfEvents(file_, &event_count), "count events");
-  if (!status) return status;
-  written_.push_back({location_, event_count});
-  status = check(OTF2_Archive_CloseEvtWriter(archive_.get(), file_), "write an event file");
-  file_ = nullptr;
-  return status;
+  Status status = close_file(*location_);
+  if (!status || !has_waits()) return status;
+  return write_waiting();
 }
 
 Status Otf2Writer::write_local_files() {
@@ -143,7 +194,7 @@ Status Otf2Writer::finish(const Outcome& outcome) {
   if (!status) return status;
   OTF2_GlobalDefWriter* file = OTF2_Archive_GetGlobalDefWriter(archive_.get());
   if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create traces.def"};
-  otf2::GlobalDefinitions definitions(file, *model_);
+  otf2::GlobalDefinitions definitions(file, *model_, has_waits());
   status = definitions.write(written_, range_);
   if (!status) return status;
   status = check(OTF2_Archive_CloseGlobalDefWriter(archive_.get(), file), "write traces.def");
@@ -155,8 +206,8 @@ Status Otf2Writer::finish(const Outcome& outcome) {
 
 }  // namespace
 
-std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder) {
-  return std::make_unique<Otf2Writer>(folder);
+std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder, WaitAnalysis* waits) {
+  return std::make_unique<Otf2Writer>(folder, waits);
 }
 
 }  // namespace aon::writers

@@ -10,11 +10,15 @@
 #include <filesystem>
 #include <memory>
 
+#include "writers/waits/waits.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
 
-/// A writer that makes the archive in `folder`, which must exist and hold no `traces*`.
-std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder);
+/// A writer that makes the archive in `folder`, which must exist and hold no `traces*`. What the
+/// calls of `waits`, which outlives it, have waited is a metric on a location of its own for each
+/// thread; null: no such metric.
+std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder,
+                                         WaitAnalysis* waits = nullptr);
 
 }  // namespace aon::writers

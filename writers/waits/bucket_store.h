@@ -44,8 +44,14 @@ class BucketStore {
 
   /// Takes all items of `bucket` out, in no order.
   Result<std::vector<Item>> take(size_t bucket) {
-    std::vector<Item> items = std::move(buckets_[bucket].tail);
-    buckets_[bucket].tail = {};
+    Result<std::vector<Item>> items = read(bucket);
+    buckets_[bucket] = {};
+    return items;
+  }
+
+  /// All items of `bucket`, in no order.
+  Result<std::vector<Item>> read(size_t bucket) const {
+    std::vector<Item> items = buckets_[bucket].tail;
     for (const uint64_t offset : buckets_[bucket].pages) {
       const size_t old_count = items.size();
       items.resize(old_count + kPageItems);
@@ -55,7 +61,6 @@ class BucketStore {
         return Error{Code::kIo, "cannot read back " + folder_.string()};
       }
     }
-    buckets_[bucket].pages = {};
     return items;
   }
 

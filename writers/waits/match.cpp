@@ -45,8 +45,8 @@ class MessageMatch {
 
  private:
   Status tell(const MessageEnd& end, uint32_t partner, WaitKind kind, uint64_t wait_ns) {
-    return sink_({end.location, end.region, kind, end.shares_call, end.enter_ns, wait_ns,
-                  context_.clock_error_ns(end.location, partner)});
+    return sink_({end.location, end.region, kind, end.shares_call, end.enter_ns, end.leave_ns,
+                  wait_ns, context_.clock_error_ns(end.location, partner)});
   }
 
   const WaitContext& context_;
@@ -111,8 +111,9 @@ Status wait_for_members(std::span<const Member> members, WaitKind kind, const Wa
     if ((is_reduce && !member.is_root) || (is_broadcast && member.is_root)) continue;
     const uint64_t wait_ns = wait_in(member.enter_ns, member.leave_ns, awaited->enter_ns);
     if (wait_ns == 0) continue;
-    Status status = sink({member.location, member.region, kind, false, member.enter_ns, wait_ns,
-                          context.clock_error_ns(member.location, awaited->location)});
+    Status status =
+        sink({member.location, member.region, kind, false, member.enter_ns, member.leave_ns,
+              wait_ns, context.clock_error_ns(member.location, awaited->location)});
     if (!status) return status;
   }
   return {};

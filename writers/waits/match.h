@@ -47,6 +47,7 @@ struct Wait {
   WaitKind kind;
   bool shares_call;
   uint64_t enter_ns;
+  uint64_t leave_ns;
   uint64_t wait_ns;
   uint64_t clock_error_ns;  ///< of the two locations' clocks together
 };

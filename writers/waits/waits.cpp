@@ -18,6 +18,7 @@ constexpr uint64_t kStoreBytes = 32u << 20;  ///< in memory, of each of the two 
 constexpr uint64_t kCallStoreBytes = 8u << 20;
 constexpr size_t kMaxLive = 1u << 20;  ///< requests of one location
 constexpr uint32_t kNone = 0xffffffffu;
+constexpr uint32_t kLocationsPerBucket = 4;
 
 size_t bucket_of(uint64_t a, uint64_t b) {
   const uint64_t mixed = (a * 0x9e3779b97f4a7c15ull) ^ (b * 0xc2b2ae3d27d4eb4full);
@@ -63,23 +64,26 @@ class JobContext : public WaitContext {
   std::vector<bool> is_ambiguous_;
 };
 
+/// Locations that come one after the other share a bucket.
+size_t call_bucket(uint32_t location) { return location / kLocationsPerBucket % kBuckets; }
+
 /// Sums up waits; those of calls that completed several requests are brought together first.
 class WaitSums {
  public:
-  explicit WaitSums(const std::filesystem::path& folder)
-      : shared_(folder, kBuckets, kCallStoreBytes) {}
+  WaitSums(const std::filesystem::path& folder, BucketStore<CallWait>* calls)
+      : shared_(folder, kBuckets, kCallStoreBytes), calls_(calls) {}
 
   Status add(const Wait& wait) {
     if (wait.shares_call) return shared_.add(bucket_of(wait.location, wait.enter_ns), wait);
-    sum(wait);
-    return {};
+    return sum(wait);
   }
 
   Status finish(std::vector<WaitRow>* rows) {
     for (size_t i = 0; i < shared_.bucket_count(); ++i) {
       Result<std::vector<Wait>> waits = shared_.take(i);
       if (!waits) return waits.error();
-      sum_longest(&*waits);
+      Status status = sum_longest(&*waits);
+      if (!status) return status;
     }
     for (const auto& [key, row] : rows_) rows->push_back(row);
     return {};
@@ -91,27 +95,34 @@ class WaitSums {
   }
 
   /// Of the waits of one call the longest counts: they are the same time.
-  void sum_longest(std::vector<Wait>* waits) {
+  Status sum_longest(std::vector<Wait>* waits) {
     std::sort(waits->begin(), waits->end(), [](const Wait& a, const Wait& b) {
       return std::tuple(call_of(a), a.wait_ns, b.kind) < std::tuple(call_of(b), b.wait_ns, a.kind);
     });
     for (size_t i = 0; i < waits->size(); ++i) {
       const bool is_longest =
           i + 1 == waits->size() || call_of((*waits)[i]) != call_of((*waits)[i + 1]);
-      if (is_longest) sum((*waits)[i]);
+      if (!is_longest) continue;
+      Status status = sum((*waits)[i]);
+      if (!status) return status;
     }
+    return {};
   }
 
-  void sum(const Wait& wait) {
+  Status sum(const Wait& wait) {
     const WaitRow empty{wait.location, wait.region, wait.kind};
     WaitRow& row = rows_.try_emplace({wait.location, wait.region, wait.kind}, empty).first->second;
     ++row.count;
     row.wait_ns += wait.wait_ns;
     row.max_ns = std::max(row.max_ns, wait.wait_ns);
     row.uncertain_ns += std::min(wait.wait_ns, wait.clock_error_ns);
+    if (wait.wait_ns < kLeastCallWaitNs) return {};
+    return calls_->add(call_bucket(wait.location),
+                       {wait.location, wait.enter_ns, wait.leave_ns, wait.wait_ns});
   }
 
   BucketStore<Wait> shared_;
+  BucketStore<CallWait>* calls_;
   std::map<std::tuple<uint32_t, uint32_t, WaitKind>, WaitRow> rows_;
 };
 
@@ -128,6 +139,7 @@ class Collector : public WaitAnalysis {
   Status end_location() override;
   Status finish(const Outcome& outcome) override;
   const WaitSummary* summary() const override { return is_finished_ ? &summary_ : nullptr; }
+  Result<std::span<const CallWait>> calls(uint32_t location) override;
 
  private:
   /// A region that is open. What it completes is kept until it ends.
@@ -168,6 +180,9 @@ class Collector : public WaitAnalysis {
   std::unique_ptr<JobContext> context_;
   std::unique_ptr<BucketStore<MessageEnd>> ends_;
   std::unique_ptr<BucketStore<Member>> members_;
+  std::unique_ptr<BucketStore<CallWait>> calls_;
+  std::vector<CallWait> bucket_calls_;  ///< of bucket_
+  size_t bucket_ = kBuckets;
   WaitSummary summary_;
   bool is_finished_ = false;
   Status status_;
@@ -190,6 +205,7 @@ Status Collector::begin(const Model& model) {
   context_ = std::make_unique<JobContext>(model);
   ends_ = std::make_unique<BucketStore<MessageEnd>>(folder_, kBuckets, kStoreBytes);
   members_ = std::make_unique<BucketStore<Member>>(folder_, kBuckets, kStoreBytes);
+  calls_ = std::make_unique<BucketStore<CallWait>>(folder_, kBuckets, kCallStoreBytes);
   for (size_t i = 0; i < model.regions.size(); ++i) {
     if (model.regions[i].name == "MPI_Pcontrol") pause_region_ = static_cast<uint32_t>(i);
   }
@@ -381,7 +397,8 @@ std::optional<uint64_t> Collector::count_collective(const Event& event) {
   const uint32_t communicator = communicators_.global(event.communicator);
   if (communicator >= model_->communicators.size()) return std::nullopt;
   if (event.operation >= CollectiveOperation::kCreateHandle) return std::nullopt;
-  CollectiveCount& own = collective_counts_.try_emplace(communicator, location_, 0).first->second;
+  CollectiveCount& own =
+      collective_counts_.try_emplace(communicator, CollectiveCount{location_, 0}).first->second;
   if (own.location != location_) context_->exclude(communicator);
   return own.count++;
 }
@@ -411,7 +428,7 @@ Status Collector::end_location() {
 }
 
 Status Collector::finish(const Outcome&) {
-  WaitSums sums(folder_);
+  WaitSums sums(folder_, calls_.get());
   const WaitSink sink = [&](const Wait& wait) { return sums.add(wait); };
   for (size_t i = 0; i < kBuckets; ++i) {
     Result<std::vector<MessageEnd>> ends = ends_->take(i);
@@ -426,6 +443,23 @@ Status Collector::finish(const Outcome&) {
   Status status = sums.finish(&summary_.rows);
   is_finished_ = status.has_value();
   return status;
+}
+
+Result<std::span<const CallWait>> Collector::calls(uint32_t location) {
+  if (!is_finished_) return std::span<const CallWait>();
+  const auto key = [](const CallWait& call) { return std::tuple(call.location, call.enter_ns); };
+  if (bucket_ != call_bucket(location)) {
+    bucket_ = call_bucket(location);
+    Result<std::vector<CallWait>> calls = calls_->read(bucket_);
+    if (!calls) return calls.error();
+    bucket_calls_ = std::move(*calls);
+    std::sort(bucket_calls_.begin(), bucket_calls_.end(),
+              [&](const CallWait& a, const CallWait& b) { return key(a) < key(b); });
+  }
+  const auto before = [](const CallWait& a, uint32_t b) { return a.location < b; };
+  const auto begin = std::lower_bound(bucket_calls_.begin(), bucket_calls_.end(), location, before);
+  const auto end = std::lower_bound(begin, bucket_calls_.end(), location + 1, before);
+  return std::span<const CallWait>(begin, end);
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 /// | late broadcast  | a member of a one-to-all operation until the root has entered             |
 /// | early reduce    | the root of an all-to-one operation until the first other has entered     |
 ///
-/// None is longer than the call in which it was waited. The definitions are Scalasca's (F. Wolf et
-/// al., "Automatic performance analysis of hybrid MPI/OpenMP applications", 2003; Scalasca 2.6
-/// performance properties). A call that completes several requests waits as long as for the
+/// None is longer than the call in which it was waited. The definitions are those of
+/// Scalasca's wait states (M. Geimer et al., "The Scalasca performance toolset architecture",
+/// 2010). A call that completes several requests waits as long as for the
 /// latest of them, and the kind is that of this one: no time counts twice. Whether a send in it
 /// was copied at once (eager) cannot be known, so late receivers are an upper bound.
 ///
@@ -69,11 +69,23 @@ struct WaitSummary {
   uint64_t incomplete_count = 0;  ///< collectives that were not analysed
 };
 
+/// A call that waited.
+struct CallWait {
+  uint32_t location;  ///< index in Model::locations
+  uint64_t enter_ns;
+  uint64_t leave_ns;
+  uint64_t wait_ns;
+};
+constexpr uint64_t kLeastCallWaitNs = 1000;  ///< shorter waits are in the sums only
+
 /// A writer that makes no files.
 class WaitAnalysis : public Writer {
  public:
   /// Null before finish(), and when something failed.
   virtual const WaitSummary* summary() const = 0;
+  /// The calls of one location that waited, in time order; they live until the next call of this.
+  /// Cheap for locations in order. Nothing without a summary().   Errors: kIo.
+  virtual Result<std::span<const CallWait>> calls(uint32_t location) = 0;
 };
 
 /// Temporary files go to `folder`.

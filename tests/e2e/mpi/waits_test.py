@@ -12,14 +12,41 @@ import h5py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from aon_test import TestCase, ledger, run  # noqa: E402
+import readers  # noqa: E402
+from aon_test import PYTHON, TestCase, ledger, run  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 SCENE_S = 0.4
 LATE_S = SCENE_S / 2
 
 
+_LAST_VALUES = """
+import sys, otf2
+last = {}
+with otf2.reader.open(sys.argv[1]) as trace:
+    for location, event in trace.events:
+        if isinstance(event, otf2.events.Metric) and event.metric.members[0].name == "waiting time":
+            assert event.values[0] >= last.get(location.name + location.group.name, 0)
+            last[location.name + location.group.name] = event.values[0]
+for name, value in sorted(last.items()):
+    print(name, value, sep="\\t")
+"""
+
+
 class Waits(TestCase):
+    def assert_same_in_archive(self, output):
+        """The metric of each thread ends with what /waits has for it, but for waits below 1 us."""
+        done = run([PYTHON, "-c", _LAST_VALUES, output / "traces.otf2"])
+        self.assert_exit(done)
+        told = [line.split("\t") for line in done.stdout.splitlines()]
+        self.assertEqual([name for name, _ in told],
+                         [f"Waiting time: Master threadMPI Rank {rank}" for rank in range(4)])
+        with h5py.File(output / "profile.h5") as file:
+            waits = file["waits"]
+            for rank, (_, value) in enumerate(told):
+                expected_s = int(waits["wait_ns"][waits["rank"][()] == rank].sum()) / 1e9
+                self.assertAlmostEqual(float(value), expected_s, delta=20e-6)
+
     def test_planted_lateness_is_found(self):
         output = self.folder / "job"
         command = ["mpirun", "-n", 4, "aon-run", "-o", output]
@@ -43,6 +70,9 @@ class Waits(TestCase):
             self.assertEqual(int(waits["uncertain_ns"][()].sum()), 0, "one node has one clock")
             for name in ("wait_ns", "max_ns"):
                 self.assertTrue((waits[name][()] <= 60e9).all())
+        self.assert_same_in_archive(output)
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
         expected = [(1, "MPI_Recv", "late sender"), (2, "MPI_Ssend", "late receiver")]
         expected += [(0, "MPI_Waitall", "late sender"), (1, "MPI_Reduce", "early reduce")]
         expected += [(rank, "MPI_Barrier", "wait at barrier") for rank in (0, 1, 3)]
