@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,26 +90,31 @@ Status Otf2Writer::close_file(const Location& location) {
 /// location itself: readers expect a metric there at every Enter and Leave, or none.
 Status Otf2Writer::write_waiting() {
   const auto index = static_cast<uint32_t>(location_ - model_->locations.data());
-  const Result<std::span<const CallWait>> calls = waits_->calls(index);
-  if (!calls) return calls.error();
-  if (calls->empty() || calls->back().enter_ns < model_->archive_start_ns) return {};
-  file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id | otf2::kWaitingLocation);
-  if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
   OTF2_ErrorCode code = OTF2_SUCCESS;
   double waited_s = 0;
   const auto tell = [&](uint64_t time_ns) {
     const OTF2_Type type = OTF2_TYPE_DOUBLE;
     OTF2_MetricValue value;
     value.floating_point = waited_s;
-    if (time_ns < model_->archive_start_ns || code != OTF2_SUCCESS) return;
     const uint32_t metric = otf2::wait_metric(*model_);
+    if (code != OTF2_SUCCESS) return;
     code = OTF2_EvtWriter_Metric(file_, nullptr, time_ns, metric, 1, &type, &value);
   };
-  for (const CallWait& call : *calls) {
+  for (;;) {
+    const Result<std::optional<CallWait>> next = waits_->next_call(index);
+    if (!next) return next.error();
+    if (!*next) break;
+    const CallWait& call = **next;
+    if (call.enter_ns < model_->archive_start_ns) continue;
+    if (file_ == nullptr) {
+      file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id | otf2::kWaitingLocation);
+      if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
+    }
     tell(call.enter_ns);
     waited_s += static_cast<double>(call.wait_ns) * 1e-9;
     tell(call.leave_ns);
   }
+  if (file_ == nullptr) return {};
   if (code != OTF2_SUCCESS) return check(code, "write Metric");
   waiting_.push_back(*location_);
   waiting_.back().id |= otf2::kWaitingLocation;

@@ -2,25 +2,12 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace aon::writers {
 namespace {
-
-bool same_envelope(const MessageEnd& a, const MessageEnd& b) {
-  return a.communicator == b.communicator && a.source == b.source &&
-         a.destination == b.destination && a.tag == b.tag;
-}
-
-bool is_before(const MessageEnd& a, const MessageEnd& b) {
-  return std::tie(a.communicator, a.source, a.destination, a.tag, a.is_send, a.posted_ns) <
-         std::tie(b.communicator, b.source, b.destination, b.tag, b.is_send, b.posted_ns);
-}
-
-bool is_before(const Member& a, const Member& b) {
-  return std::tie(a.communicator, a.number, a.location) <
-         std::tie(b.communicator, b.number, b.location);
-}
 
 /// How long the call waited for `until_ns`, which came later than its beginning.
 uint64_t wait_in(uint64_t enter_ns, uint64_t leave_ns, uint64_t until_ns) {
@@ -45,8 +32,8 @@ class MessageMatch {
 
  private:
   Status tell(const MessageEnd& end, uint32_t partner, WaitKind kind, uint64_t wait_ns) {
-    return sink_({end.location, end.region, kind, end.shares_call, end.enter_ns, end.leave_ns,
-                  wait_ns, context_.clock_error_ns(end.location, partner)});
+    return sink_({end.location, end.region, end.enter_ns, end.leave_ns, wait_ns,
+                  context_.clock_error_ns(end.location, partner), kind});
   }
 
   const WaitContext& context_;
@@ -111,73 +98,103 @@ Status wait_for_members(std::span<const Member> members, WaitKind kind, const Wa
     if ((is_reduce && !member.is_root) || (is_broadcast && member.is_root)) continue;
     const uint64_t wait_ns = wait_in(member.enter_ns, member.leave_ns, awaited->enter_ns);
     if (wait_ns == 0) continue;
-    Status status =
-        sink({member.location, member.region, kind, false, member.enter_ns, member.leave_ns,
-              wait_ns, context.clock_error_ns(member.location, awaited->location)});
+    Status status = sink({member.location, member.region, member.enter_ns, member.leave_ns, wait_ns,
+                          context.clock_error_ns(member.location, awaited->location), kind});
     if (!status) return status;
   }
   return {};
+}
+
+/// The ends that can be matched, in order.
+class Ends {
+ public:
+  Ends(SortedStore<MessageEnd>::Reader reader, const WaitContext& context, uint64_t* left_out)
+      : reader_(std::move(reader)), context_(context), left_out_(left_out) {}
+
+  /// Null behind the last one.
+  const MessageEnd* end() const { return end_; }
+
+  Status advance() {
+    for (;;) {
+      Result<const MessageEnd*> next = reader_.next();
+      if (!next) return next.error();
+      end_ = *next;
+      if (end_ == nullptr || end_->posted_ns < context_.cut_ns(end_->location)) return {};
+      ++*left_out_;
+    }
+  }
+
+ private:
+  SortedStore<MessageEnd>::Reader reader_;
+  const WaitContext& context_;
+  uint64_t* left_out_;
+  const MessageEnd* end_ = nullptr;
+};
+
+Status match_one_collective(std::span<const Member> members, const WaitContext& context,
+                            WaitSummary* summary, const WaitSink& sink) {
+  const Member& first = members.front();
+  const bool is_whole = std::all_of(members.begin(), members.end(), [&](const Member& m) {
+    return m.operation == first.operation && m.enter_ns < context.cut_ns(m.location);
+  });
+  if (!is_whole || members.size() != context.member_count(first.communicator)) {
+    ++summary->incomplete_count;
+    return {};
+  }
+  ++summary->collective_count;
+  const std::optional<WaitKind> kind = kind_of(first.operation);
+  return kind ? wait_for_members(members, *kind, context, sink) : Status();
 }
 
 }  // namespace
 
-Status match_messages(std::span<MessageEnd> ends, const WaitContext& context, WaitSummary* summary,
-                      const WaitSink& sink) {
-  const auto end = std::remove_if(ends.begin(), ends.end(), [&](const MessageEnd& e) {
-    return e.posted_ns >= context.cut_ns(e.location);
-  });
-  const auto left = static_cast<size_t>(end - ends.begin());
-  summary->unmatched_count += ends.size() - left;
-  ends = ends.first(left);
-  std::sort(ends.begin(), ends.end(),
-            [](const MessageEnd& a, const MessageEnd& b) { return is_before(a, b); });
+Status match_messages(SortedStore<MessageEnd>* sends, SortedStore<MessageEnd>* receives,
+                      const WaitContext& context, WaitSummary* summary, const WaitSink& sink) {
+  Result<SortedStore<MessageEnd>::Reader> send_reader = sends->read();
+  if (!send_reader) return send_reader.error();
+  Result<SortedStore<MessageEnd>::Reader> receive_reader = receives->read();
+  if (!receive_reader) return receive_reader.error();
+  Ends send(std::move(*send_reader), context, &summary->unmatched_count);
+  Ends receive(std::move(*receive_reader), context, &summary->unmatched_count);
   MessageMatch match(context, sink);
-  for (size_t at = 0; at < ends.size();) {
-    const auto envelope = ends.subspan(at);
-    const auto differs = [&](const MessageEnd& e) { return !same_envelope(e, envelope.front()); };
-    const auto all = static_cast<size_t>(std::find_if(envelope.begin(), envelope.end(), differs) -
-                                         envelope.begin());
-    size_t receive_count = 0;
-    while (receive_count < all && !envelope[receive_count].is_send) ++receive_count;
-    const size_t pair_count = std::min(receive_count, all - receive_count);
-    for (size_t i = 0; i < pair_count; ++i) {
-      Status status = match.add(envelope[receive_count + i], envelope[i]);
-      if (!status) return status;
-    }
-    summary->message_count += pair_count;
-    summary->unmatched_count += all - 2 * pair_count;
-    at += all;
-  }
-  return {};
-}
-
-Status match_collectives(std::span<Member> members, const WaitContext& context,
-                         WaitSummary* summary, const WaitSink& sink) {
-  std::sort(members.begin(), members.end(),
-            [](const Member& a, const Member& b) { return is_before(a, b); });
-  for (size_t at = 0; at < members.size();) {
-    const Member& first = members[at];
-    size_t count = 1;
-    while (at + count < members.size() && members[at + count].communicator == first.communicator &&
-           members[at + count].number == first.number) {
-      ++count;
-    }
-    const std::span<const Member> all = members.subspan(at, count);
-    at += count;
-    const bool is_whole = std::all_of(all.begin(), all.end(), [&](const Member& m) {
-      return m.operation == first.operation && m.enter_ns < context.cut_ns(m.location);
-    });
-    const std::optional<WaitKind> kind = kind_of(first.operation);
-    if (!is_whole || count != context.member_count(first.communicator)) {
-      ++summary->incomplete_count;
+  Status status = send.advance();
+  if (status) status = receive.advance();
+  while (status && (send.end() != nullptr || receive.end() != nullptr)) {
+    const bool has_both = send.end() != nullptr && receive.end() != nullptr;
+    if (has_both && send.end()->envelope() == receive.end()->envelope()) {
+      ++summary->message_count;
+      status = match.add(*send.end(), *receive.end());
+      if (status) status = send.advance();
+      if (status) status = receive.advance();
       continue;
     }
-    ++summary->collective_count;
-    if (!kind) continue;
-    Status status = wait_for_members(all, *kind, context, sink);
-    if (!status) return status;
+    ++summary->unmatched_count;
+    const bool is_send = receive.end() == nullptr ||
+                         (has_both && send.end()->envelope() < receive.end()->envelope());
+    status = is_send ? send.advance() : receive.advance();
   }
-  return {};
+  return status;
+}
+
+Status match_collectives(SortedStore<Member>* members, const WaitContext& context,
+                         WaitSummary* summary, const WaitSink& sink) {
+  Result<SortedStore<Member>::Reader> reader = members->read();
+  if (!reader) return reader.error();
+  std::vector<Member> instance;
+  for (;;) {
+    Result<const Member*> next = reader->next();
+    if (!next) return next.error();
+    const Member* member = *next;
+    const bool is_over = !instance.empty() &&
+                         (member == nullptr || member->instance() != instance.front().instance());
+    if (is_over) {
+      Status status = match_one_collective(instance, context, summary, sink);
+      if (!status) return status;
+      instance.clear();
+    }
+    if (member == nullptr) return {};
+    instance.push_back(*member);
+  }
 }
 
 }  // namespace aon::writers

@@ -1,32 +1,34 @@
 /// The two ends of messages and the members of collectives -> who waited, and for how long (waits.h
 /// has the rules).
-/// Thread: one.   Cost: a sort of what it is given.
+/// Thread: one.   Cost: one pass over what is given; memory for the members of one collective.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <span>
-#include <vector>
+#include <tuple>
 
+#include "writers/waits/sorted_store.h"
 #include "writers/waits/waits.h"
 
 namespace aon::writers {
 
-/// One end of a message. It matches by communicator, source, destination and tag, in the order of
-/// `posted_ns`.
+/// One end of a message, sends and receives apart. The i-th send of an envelope matches its i-th
+/// receive, in the order of `posted_ns`.
 struct MessageEnd {
-  uint32_t communicator;  ///< global id
-  uint32_t source;        ///< rank in the communicator
-  uint32_t destination;
-  int32_t tag;
+  uint64_t space;      ///< pack: communicator (global id), tag
+  uint64_t pair;       ///< pack: source, destination, ranks in the communicator
   uint64_t posted_ns;  ///< the call that started the transfer
   uint64_t enter_ns;   ///< the call that completed it; 0 and 0: none that could wait
   uint64_t leave_ns;
   uint32_t location;  ///< index in Model::locations
   uint32_t region;    ///< of the completing call
-  bool is_send;
-  bool shares_call;  ///< that call completed other messages too
+
+  auto envelope() const { return std::tie(space, pair); }
+  bool operator<(const MessageEnd& other) const {
+    return std::tie(space, pair, posted_ns) < std::tie(other.space, other.pair, other.posted_ns);
+  }
 };
+constexpr uint64_t pack(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
 
 /// One process in a collective. It matches by communicator and number.
 struct Member {
@@ -38,18 +40,29 @@ struct Member {
   uint32_t region;
   CollectiveOperation operation;
   bool is_root;
+
+  auto instance() const { return std::tie(communicator, number); }
+  bool operator<(const Member& other) const {
+    return std::tie(communicator, number, location) <
+           std::tie(other.communicator, other.number, other.location);
+  }
 };
 
-/// One call's waiting.
+/// A call's waiting for one partner. Of those of one call the last in order is the longest.
 struct Wait {
   uint32_t location;
   uint32_t region;
-  WaitKind kind;
-  bool shares_call;
   uint64_t enter_ns;
   uint64_t leave_ns;
   uint64_t wait_ns;
   uint64_t clock_error_ns;  ///< of the two locations' clocks together
+  WaitKind kind;
+
+  auto call() const { return std::tie(location, enter_ns); }
+  bool operator<(const Wait& other) const {
+    return std::tie(location, enter_ns, wait_ns, other.kind) <
+           std::tie(other.location, other.enter_ns, other.wait_ns, kind);
+  }
 };
 
 /// What is known of the job beside the events.
@@ -66,12 +79,12 @@ class WaitContext {
 
 using WaitSink = std::function<Status(const Wait&)>;
 
-/// Matches all messages of `ends`, which it sorts; what matches nothing is counted in `summary`.
-Status match_messages(std::span<MessageEnd> ends, const WaitContext& context, WaitSummary* summary,
-                      const WaitSink& sink);
+/// Matches all messages; what matches nothing is counted in `summary`.
+Status match_messages(SortedStore<MessageEnd>* sends, SortedStore<MessageEnd>* receives,
+                      const WaitContext& context, WaitSummary* summary, const WaitSink& sink);
 
-/// Matches all collectives of `members`, which it sorts.
-Status match_collectives(std::span<Member> members, const WaitContext& context,
+/// Matches all collectives.
+Status match_collectives(SortedStore<Member>* members, const WaitContext& context,
                          WaitSummary* summary, const WaitSink& sink);
 
 }  // namespace aon::writers

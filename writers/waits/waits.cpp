@@ -3,27 +3,21 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "writers/profile/local_ids.h"
-#include "writers/waits/bucket_store.h"
 #include "writers/waits/match.h"
+#include "writers/waits/sorted_store.h"
 
 namespace aon::writers {
 namespace {
 
-constexpr size_t kBuckets = 256;
-constexpr uint64_t kStoreBytes = 32u << 20;  ///< in memory, of each of the two large stores
-constexpr uint64_t kCallStoreBytes = 8u << 20;
-constexpr size_t kMaxLive = 1u << 20;  ///< requests of one location
+constexpr size_t kStoreBytes = 24u << 20;  ///< in memory, of each of four stores
+constexpr size_t kMaxLive = 1u << 20;      ///< requests of one location
 constexpr uint32_t kNone = 0xffffffffu;
-constexpr uint32_t kLocationsPerBucket = 4;
-
-size_t bucket_of(uint64_t a, uint64_t b) {
-  const uint64_t mixed = (a * 0x9e3779b97f4a7c15ull) ^ (b * 0xc2b2ae3d27d4eb4full);
-  return static_cast<size_t>((mixed ^ (mixed >> 29)) * 0x9e3779b97f4a7c15ull >> 56) % kBuckets;
-}
 
 /// What the locations of the job have in common.
 class JobContext : public WaitContext {
@@ -64,66 +58,38 @@ class JobContext : public WaitContext {
   std::vector<bool> is_ambiguous_;
 };
 
-/// Locations that come one after the other share a bucket.
-size_t call_bucket(uint32_t location) { return location / kLocationsPerBucket % kBuckets; }
-
-/// Sums up waits; those of calls that completed several requests are brought together first.
-class WaitSums {
+/// Calls that waited, in order. Of the waits of one call the longest counts: they are the same time.
+class WaitingCalls {
  public:
-  WaitSums(const std::filesystem::path& folder, BucketStore<CallWait>* calls)
-      : shared_(folder, kBuckets, kCallStoreBytes), calls_(calls) {}
+  explicit WaitingCalls(SortedStore<Wait>::Reader reader) : reader_(std::move(reader)) {}
 
-  Status add(const Wait& wait) {
-    if (wait.shares_call) return shared_.add(bucket_of(wait.location, wait.enter_ns), wait);
-    return sum(wait);
-  }
-
-  Status finish(std::vector<WaitRow>* rows) {
-    for (size_t i = 0; i < shared_.bucket_count(); ++i) {
-      Result<std::vector<Wait>> waits = shared_.take(i);
-      if (!waits) return waits.error();
-      Status status = sum_longest(&*waits);
-      if (!status) return status;
+  /// Nothing behind the last one.
+  Result<std::optional<Wait>> next() {
+    if (!has_begun_) {
+      Status status = look_ahead();
+      if (!status) return status.error();
+      has_begun_ = true;
     }
-    for (const auto& [key, row] : rows_) rows->push_back(row);
-    return {};
+    if (!ahead_) return std::optional<Wait>();
+    for (;;) {
+      const Wait longest = *ahead_;
+      Status status = look_ahead();
+      if (!status) return status.error();
+      if (!ahead_ || ahead_->call() != longest.call()) return std::optional<Wait>(longest);
+    }
   }
 
  private:
-  static auto call_of(const Wait& wait) {
-    return std::tuple(wait.location, wait.enter_ns, wait.region);
-  }
-
-  /// Of the waits of one call the longest counts: they are the same time.
-  Status sum_longest(std::vector<Wait>* waits) {
-    std::sort(waits->begin(), waits->end(), [](const Wait& a, const Wait& b) {
-      return std::tuple(call_of(a), a.wait_ns, b.kind) < std::tuple(call_of(b), b.wait_ns, a.kind);
-    });
-    for (size_t i = 0; i < waits->size(); ++i) {
-      const bool is_longest =
-          i + 1 == waits->size() || call_of((*waits)[i]) != call_of((*waits)[i + 1]);
-      if (!is_longest) continue;
-      Status status = sum((*waits)[i]);
-      if (!status) return status;
-    }
+  Status look_ahead() {
+    Result<const Wait*> next = reader_.next();
+    if (!next) return next.error();
+    ahead_ = *next != nullptr ? std::optional<Wait>(**next) : std::nullopt;
     return {};
   }
 
-  Status sum(const Wait& wait) {
-    const WaitRow empty{wait.location, wait.region, wait.kind};
-    WaitRow& row = rows_.try_emplace({wait.location, wait.region, wait.kind}, empty).first->second;
-    ++row.count;
-    row.wait_ns += wait.wait_ns;
-    row.max_ns = std::max(row.max_ns, wait.wait_ns);
-    row.uncertain_ns += std::min(wait.wait_ns, wait.clock_error_ns);
-    if (wait.wait_ns < kLeastCallWaitNs) return {};
-    return calls_->add(call_bucket(wait.location),
-                       {wait.location, wait.enter_ns, wait.leave_ns, wait.wait_ns});
-  }
-
-  BucketStore<Wait> shared_;
-  BucketStore<CallWait>* calls_;
-  std::map<std::tuple<uint32_t, uint32_t, WaitKind>, WaitRow> rows_;
+  SortedStore<Wait>::Reader reader_;
+  std::optional<Wait> ahead_;
+  bool has_begun_ = false;
 };
 
 class Collector : public WaitAnalysis {
@@ -139,7 +105,7 @@ class Collector : public WaitAnalysis {
   Status end_location() override;
   Status finish(const Outcome& outcome) override;
   const WaitSummary* summary() const override { return is_finished_ ? &summary_ : nullptr; }
-  Result<std::span<const CallWait>> calls(uint32_t location) override;
+  Result<std::optional<CallWait>> next_call(uint32_t location) override;
 
  private:
   /// A region that is open. What it completes is kept until it ends.
@@ -148,6 +114,10 @@ class Collector : public WaitAnalysis {
     uint64_t enter_ns;
     size_t first_end;
     size_t first_member;
+  };
+  struct OpenEnd {
+    MessageEnd end;
+    bool is_send;
   };
   struct CollectiveCount {
     uint32_t location;
@@ -164,9 +134,10 @@ class Collector : public WaitAnalysis {
   void complete_receive(const Event& event);
   void add_member(const Event& event);
   bool fill_envelope(const Event& event, bool is_send, MessageEnd* end);
+  Status sum_up();
   std::optional<uint64_t> count_collective(const Event& event);
   int64_t own_rank(uint32_t communicator);
-  void put(const MessageEnd& end);
+  void put(const MessageEnd& end, bool is_send) { keep((is_send ? sends_ : receives_)->add(end)); }
   uint64_t call_start(const Event& event) const {
     return frames_.empty() ? event.time_ns : frames_.back().enter_ns;
   }
@@ -178,11 +149,12 @@ class Collector : public WaitAnalysis {
   const Model* model_ = nullptr;
   uint32_t pause_region_ = kNone;  ///< of MPI_Pcontrol
   std::unique_ptr<JobContext> context_;
-  std::unique_ptr<BucketStore<MessageEnd>> ends_;
-  std::unique_ptr<BucketStore<Member>> members_;
-  std::unique_ptr<BucketStore<CallWait>> calls_;
-  std::vector<CallWait> bucket_calls_;  ///< of bucket_
-  size_t bucket_ = kBuckets;
+  std::unique_ptr<SortedStore<MessageEnd>> sends_;
+  std::unique_ptr<SortedStore<MessageEnd>> receives_;
+  std::unique_ptr<SortedStore<Member>> members_;
+  std::unique_ptr<SortedStore<Wait>> waits_;
+  std::optional<WaitingCalls> calls_;
+  std::optional<Wait> next_call_;
   WaitSummary summary_;
   bool is_finished_ = false;
   Status status_;
@@ -196,16 +168,17 @@ class Collector : public WaitAnalysis {
   std::unordered_map<uint64_t, MessageEnd> live_sends_;              ///< by request
   std::unordered_map<uint64_t, uint64_t> live_receives_;             ///< when they were posted
   std::vector<Frame> frames_;
-  std::vector<MessageEnd> open_ends_;
+  std::vector<OpenEnd> open_ends_;
   std::vector<Member> open_members_;
 };
 
 Status Collector::begin(const Model& model) {
   model_ = &model;
   context_ = std::make_unique<JobContext>(model);
-  ends_ = std::make_unique<BucketStore<MessageEnd>>(folder_, kBuckets, kStoreBytes);
-  members_ = std::make_unique<BucketStore<Member>>(folder_, kBuckets, kStoreBytes);
-  calls_ = std::make_unique<BucketStore<CallWait>>(folder_, kBuckets, kCallStoreBytes);
+  sends_ = std::make_unique<SortedStore<MessageEnd>>(folder_, kStoreBytes);
+  receives_ = std::make_unique<SortedStore<MessageEnd>>(folder_, kStoreBytes);
+  members_ = std::make_unique<SortedStore<Member>>(folder_, kStoreBytes);
+  waits_ = std::make_unique<SortedStore<Wait>>(folder_, kStoreBytes);
   for (size_t i = 0; i < model.regions.size(); ++i) {
     if (model.regions[i].name == "MPI_Pcontrol") pause_region_ = static_cast<uint32_t>(i);
   }
@@ -289,22 +262,21 @@ void Collector::leave(uint64_t time_ns) {
   frames_.pop_back();
   const auto ends = std::span(open_ends_).subspan(frame.first_end);
   const bool has_receive =
-      std::any_of(ends.begin(), ends.end(), [](const MessageEnd& e) { return !e.is_send; });
-  for (MessageEnd& end : ends) {
+      std::any_of(ends.begin(), ends.end(), [](const OpenEnd& open) { return !open.is_send; });
+  for (auto& [end, is_send] : ends) {
     // Of an exchange only the receive tells what it waited for.
-    const bool is_exchange = has_receive && end.is_send && end.posted_ns == frame.enter_ns;
+    const bool is_exchange = has_receive && is_send && end.posted_ns == frame.enter_ns;
     end.enter_ns = is_exchange ? 0 : frame.enter_ns;
     end.leave_ns = is_exchange ? 0 : time_ns;
     end.region = frame.region;
-    end.shares_call = ends.size() > 1;
-    put(end);
+    put(end, is_send);
   }
   open_ends_.resize(frame.first_end);
   for (Member& member : std::span(open_members_).subspan(frame.first_member)) {
     member.enter_ns = frame.enter_ns;
     member.leave_ns = time_ns;
     member.region = frame.region;
-    keep(members_->add(bucket_of(member.communicator, member.number), member));
+    keep(members_->add(member));
   }
   open_members_.resize(frame.first_member);
 }
@@ -317,17 +289,13 @@ bool Collector::fill_envelope(const Event& event, bool is_send, MessageEnd* end)
   if (own < 0 || event.peer < 0) return false;
   const auto peer = static_cast<uint32_t>(event.peer);
   const auto self = static_cast<uint32_t>(own);
-  *end = {communicator,
-          is_send ? self : peer,
-          is_send ? peer : self,
-          event.tag,
+  *end = {pack(communicator, static_cast<uint32_t>(event.tag)),
+          is_send ? pack(self, peer) : pack(peer, self),
           0,
           0,
           0,
           location_,
-          frames_.empty() ? kNone : frames_.back().region,
-          is_send,
-          false};
+          frames_.empty() ? kNone : frames_.back().region};
   return true;
 }
 
@@ -340,9 +308,9 @@ void Collector::add_end(const Event& event, bool is_send, uint64_t posted_ns) {
   }
   end.posted_ns = posted_ns;
   if (frames_.empty()) {
-    put(end);
+    put(end, is_send);
   } else {
-    open_ends_.push_back(end);
+    open_ends_.push_back({end, is_send});
   }
 }
 
@@ -357,7 +325,7 @@ void Collector::start_send(const Event& event) {
   if (live_sends_.size() < kMaxLive) {
     live_sends_[event.request] = end;
   } else {
-    put(end);
+    put(end, true);
   }
 }
 
@@ -365,9 +333,9 @@ void Collector::complete_send(const Event& event) {
   const auto found = live_sends_.find(event.request);
   if (found == live_sends_.end()) return;
   if (frames_.empty()) {
-    put(found->second);
+    put(found->second, true);
   } else {
-    open_ends_.push_back(found->second);
+    open_ends_.push_back({found->second, true});
   }
   live_sends_.erase(found);
 }
@@ -412,54 +380,70 @@ int64_t Collector::own_rank(uint32_t communicator) {
   return known->second;
 }
 
-void Collector::put(const MessageEnd& end) {
-  const uint64_t pair = uint64_t{end.source} << 32 | end.destination;
-  keep(ends_->add(
-      bucket_of(uint64_t{end.communicator} << 32 | static_cast<uint32_t>(end.tag), pair), end));
-}
-
 /// A send whose completion was not seen is a message all the same.
 Status Collector::end_location() {
   while (!frames_.empty()) leave(frames_.back().enter_ns);
-  for (const auto& [request, end] : live_sends_) put(end);
+  for (const auto& [request, end] : live_sends_) put(end, true);
   live_sends_.clear();
   live_receives_.clear();
   return std::exchange(status_, Status());
 }
 
 Status Collector::finish(const Outcome&) {
-  WaitSums sums(folder_, calls_.get());
-  const WaitSink sink = [&](const Wait& wait) { return sums.add(wait); };
-  for (size_t i = 0; i < kBuckets; ++i) {
-    Result<std::vector<MessageEnd>> ends = ends_->take(i);
-    if (!ends) return ends.error();
-    Status status = match_messages(*ends, *context_, &summary_, sink);
-    if (!status) return status;
-    Result<std::vector<Member>> members = members_->take(i);
-    if (!members) return members.error();
-    status = match_collectives(*members, *context_, &summary_, sink);
-    if (!status) return status;
-  }
-  Status status = sums.finish(&summary_.rows);
-  is_finished_ = status.has_value();
-  return status;
+  const WaitSink sink = [&](const Wait& wait) { return waits_->add(wait); };
+  Status status = match_messages(sends_.get(), receives_.get(), *context_, &summary_, sink);
+  if (!status) return status;
+  sends_.reset();
+  receives_.reset();
+  status = match_collectives(members_.get(), *context_, &summary_, sink);
+  if (!status) return status;
+  members_.reset();
+  return sum_up();
 }
 
-Result<std::span<const CallWait>> Collector::calls(uint32_t location) {
-  if (!is_finished_) return std::span<const CallWait>();
-  const auto key = [](const CallWait& call) { return std::tuple(call.location, call.enter_ns); };
-  if (bucket_ != call_bucket(location)) {
-    bucket_ = call_bucket(location);
-    Result<std::vector<CallWait>> calls = calls_->read(bucket_);
-    if (!calls) return calls.error();
-    bucket_calls_ = std::move(*calls);
-    std::sort(bucket_calls_.begin(), bucket_calls_.end(),
-              [&](const CallWait& a, const CallWait& b) { return key(a) < key(b); });
+Status Collector::sum_up() {
+  Result<SortedStore<Wait>::Reader> reader = waits_->read();
+  if (!reader) return reader.error();
+  WaitingCalls calls(std::move(*reader));
+  std::map<std::tuple<uint32_t, uint32_t, WaitKind>, WaitRow> rows;
+  for (;;) {
+    Result<std::optional<Wait>> call = calls.next();
+    if (!call) return call.error();
+    if (!*call) break;
+    const Wait& wait = **call;
+    WaitRow& row = rows.try_emplace({wait.location, wait.region, wait.kind},
+                                    WaitRow{wait.location, wait.region, wait.kind})
+                       .first->second;
+    ++row.count;
+    row.wait_ns += wait.wait_ns;
+    row.max_ns = std::max(row.max_ns, wait.wait_ns);
+    row.uncertain_ns += std::min(wait.wait_ns, wait.clock_error_ns);
   }
-  const auto before = [](const CallWait& a, uint32_t b) { return a.location < b; };
-  const auto begin = std::lower_bound(bucket_calls_.begin(), bucket_calls_.end(), location, before);
-  const auto end = std::lower_bound(begin, bucket_calls_.end(), location + 1, before);
-  return std::span<const CallWait>(begin, end);
+  for (const auto& [key, row] : rows) summary_.rows.push_back(row);
+  is_finished_ = true;
+  return {};
+}
+
+Result<std::optional<CallWait>> Collector::next_call(uint32_t location) {
+  if (!is_finished_) return std::optional<CallWait>();
+  if (!calls_) {
+    Result<SortedStore<Wait>::Reader> reader = waits_->read();
+    if (!reader) return reader.error();
+    calls_.emplace(std::move(*reader));
+    next_call_ = Wait{};
+  }
+  const auto is_wanted = [&](const Wait& wait) {
+    return wait.location >= location && wait.wait_ns >= kLeastCallWaitNs;
+  };
+  while (next_call_ && !is_wanted(*next_call_)) {
+    Result<std::optional<Wait>> next = calls_->next();
+    if (!next) return next.error();
+    next_call_ = *next;
+  }
+  if (!next_call_ || next_call_->location != location) return std::optional<CallWait>();
+  const CallWait call{next_call_->enter_ns, next_call_->leave_ns, next_call_->wait_ns};
+  next_call_ = Wait{};  // waits for nothing: not wanted
+  return std::optional<CallWait>(call);
 }
 
 }  // namespace

@@ -25,14 +25,15 @@
 ///
 /// `uncertain_ns` is the part of the waiting that the error of two nodes' clocks could explain.
 ///
-/// Thread: one.   Cost: about 15 ns per event; 56 bytes per message end and collective, above 64 MiB
-/// in a file in the output's folder. Errors: kIo, when that has no room.
+/// Thread: one.   Cost: about 15 ns per event and 100 ns per message end and collective; memory at most
+/// 100 MiB, the rest (56 bytes each) in a file in the output's folder.
+/// Errors: kIo, when that has no room.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <span>
+#include <optional>
 #include <vector>
 
 #include "writers/writer.h"
@@ -71,7 +72,6 @@ struct WaitSummary {
 
 /// A call that waited.
 struct CallWait {
-  uint32_t location;  ///< index in Model::locations
   uint64_t enter_ns;
   uint64_t leave_ns;
   uint64_t wait_ns;
@@ -83,9 +83,9 @@ class WaitAnalysis : public Writer {
  public:
   /// Null before finish(), and when something failed.
   virtual const WaitSummary* summary() const = 0;
-  /// The calls of one location that waited, in time order; they live until the next call of this.
-  /// Cheap for locations in order. Nothing without a summary().   Errors: kIo.
-  virtual Result<std::span<const CallWait>> calls(uint32_t location) = 0;
+  /// The next call of `location` that waited, in time order; nothing behind the last one.
+  /// Locations are asked for in the order of their indices, after finish().   Errors: kIo.
+  virtual Result<std::optional<CallWait>> next_call(uint32_t location) = 0;
 };
 
 /// Temporary files go to `folder`.

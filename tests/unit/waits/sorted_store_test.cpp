@@ -1,0 +1,55 @@
+#include "writers/waits/sorted_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace aon::writers {
+namespace {
+
+std::vector<uint64_t> read_all(SortedStore<uint64_t>* store) {
+  Result<SortedStore<uint64_t>::Reader> reader = store->read();
+  EXPECT_TRUE(reader);
+  std::vector<uint64_t> items;
+  for (;;) {
+    const Result<const uint64_t*> item = reader->next();
+    EXPECT_TRUE(item);
+    if (!item || *item == nullptr) return items;
+    items.push_back(**item);
+  }
+}
+
+void expect_in_order(size_t memory_bytes, size_t count) {
+  SortedStore<uint64_t> store(testing::TempDir(), memory_bytes);
+  std::mt19937_64 random(count);
+  std::vector<uint64_t> expected;
+  for (size_t i = 0; i < count; ++i) {
+    expected.push_back(random() % 1000);
+    ASSERT_TRUE(store.add(expected.back()));
+  }
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(read_all(&store), expected);
+  EXPECT_EQ(read_all(&store), expected) << "a second time";
+}
+
+TEST(SortedStore, gives_back_in_order) {
+  expect_in_order(1 << 20, 0);
+  expect_in_order(1 << 20, 5000);
+}
+
+TEST(SortedStore, gives_back_what_did_not_fit_in_memory) {
+  expect_in_order(0, 50);
+  expect_in_order(4096, 512);  // the memory is full exactly
+  expect_in_order(4096, 20000);
+  expect_in_order(400'000, 200'000);  // runs longer than a buffer
+}
+
+TEST(SortedStore, needs_a_folder_only_for_what_does_not_fit) {
+  SortedStore<uint64_t> store("/nowhere", 80);
+  for (uint64_t i = 0; i < 9; ++i) ASSERT_TRUE(store.add(i));
+  EXPECT_FALSE(store.add(9));
+}
+
+}  // namespace
+}  // namespace aon::writers

@@ -1,0 +1,173 @@
+/// Any number of items in, the same items in order out, as often as wanted. What does not fit in
+/// memory goes as sorted runs into a file without a name, so nothing is left behind by a killed
+/// process; readers merge the runs.
+/// Thread: one.   Cost: a sort; memory at most `memory_bytes`, and kBufferBytes per run while a
+/// reader lives.   Errors: kIo, which leaves the store unusable.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/base/unique_fd.h"
+
+namespace aon::writers {
+
+/// `Item` has operator<.
+template <class Item>
+class SortedStore {
+  static_assert(std::is_trivially_copyable_v<Item>);
+
+ public:
+  static constexpr size_t kBufferBytes = 32768;
+
+  /// The file, once needed, is made in `folder`.
+  SortedStore(std::filesystem::path folder, size_t memory_bytes)
+      : folder_(std::move(folder)),
+        memory_items_(std::max<size_t>(memory_bytes / sizeof(Item), 1)) {}
+
+  Status add(const Item& item) {
+    is_sorted_ = false;
+    items_.push_back(item);
+    return items_.size() < memory_items_ ? Status() : write_run();
+  }
+
+  /// Items in order; adding one ends it.
+  class Reader {
+   public:
+    /// The next item, null behind the last one; it lives until the next call.
+    Result<const Item*> next() {
+      if (last_ != nullptr) {
+        Status status = advance(last_);
+        if (!status) return status.error();
+        last_ = nullptr;
+      }
+      if (heap_.empty()) return nullptr;
+      std::pop_heap(heap_.begin(), heap_.end(), is_behind);
+      last_ = heap_.back();
+      heap_.pop_back();
+      return last_->at;
+    }
+
+   private:
+    friend class SortedStore;
+
+    /// What is left of one run: in memory from `at` to `end`, then in the file.
+    struct Run {
+      const Item* at = nullptr;
+      const Item* end = nullptr;
+      uint64_t offset = 0;
+      uint64_t left_count = 0;
+      std::vector<Item> buffer;
+    };
+    static bool is_behind(const Run* a, const Run* b) { return *b->at < *a->at; }
+
+    explicit Reader(const SortedStore* store) : store_(store) {}
+
+    Status begin() {
+      runs_.resize(store_->runs_.size() + 1);
+      runs_[0].at = store_->items_.data();
+      runs_[0].end = runs_[0].at + store_->items_.size();
+      for (size_t i = 0; i < store_->runs_.size(); ++i) {
+        runs_[i + 1].offset = store_->runs_[i].offset;
+        runs_[i + 1].left_count = store_->runs_[i].count;
+        Status status = fill(&runs_[i + 1]);
+        if (!status) return status;
+      }
+      for (Run& run : runs_) push(&run);
+      return {};
+    }
+
+    void push(Run* run) {
+      if (run->at == run->end) return;
+      heap_.push_back(run);
+      std::push_heap(heap_.begin(), heap_.end(), is_behind);
+    }
+
+    Status advance(Run* run) {
+      ++run->at;
+      if (run->at == run->end && run->left_count != 0) {
+        Status status = fill(run);
+        if (!status) return status;
+      }
+      push(run);
+      return {};
+    }
+
+    Status fill(Run* run) {
+      const size_t count = std::min<uint64_t>(run->left_count, kBufferBytes / sizeof(Item) + 1);
+      run->buffer.resize(count);
+      const ssize_t size = static_cast<ssize_t>(count * sizeof(Item));
+      if (pread(store_->file_.get(), run->buffer.data(), static_cast<size_t>(size),
+                static_cast<off_t>(run->offset)) != size) {
+        return Error{Code::kIo, "cannot read back a temporary file"};
+      }
+      run->offset += static_cast<uint64_t>(size);
+      run->left_count -= count;
+      run->at = run->buffer.data();
+      run->end = run->at + count;
+      return {};
+    }
+
+    const SortedStore* store_;
+    std::vector<Run> runs_;
+    std::vector<Run*> heap_;
+    Run* last_ = nullptr;  ///< its first item was given out
+  };
+
+  Result<Reader> read() {
+    sort();
+    Reader reader(this);
+    Status status = reader.begin();
+    if (!status) return status.error();
+    return reader;
+  }
+
+ private:
+  struct RunPlace {
+    uint64_t offset;
+    uint64_t count;
+  };
+
+  void sort() {
+    if (!is_sorted_) std::sort(items_.begin(), items_.end());
+    is_sorted_ = true;
+  }
+
+  Status write_run() {
+    sort();
+    if (!file_) file_ = UniqueFd(open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    const char* from = reinterpret_cast<const char*>(items_.data());
+    const uint64_t size = items_.size() * sizeof(Item);
+    for (uint64_t done = 0; done < size;) {
+      const ssize_t written =
+          file_ ? pwrite(file_.get(), from + done, size - done, static_cast<off_t>(end_ + done))
+                : -1;
+      if (written <= 0)
+        return Error{Code::kIo, "no room for a temporary file in " + folder_.string()};
+      done += static_cast<uint64_t>(written);
+    }
+    runs_.push_back({end_, items_.size()});
+    end_ += size;
+    items_.clear();
+    return {};
+  }
+
+  std::filesystem::path folder_;
+  size_t memory_items_;
+  std::vector<Item> items_;
+  bool is_sorted_ = true;
+  UniqueFd file_;
+  uint64_t end_ = 0;
+  std::vector<RunPlace> runs_;
+};
+
+}  // namespace aon::writers
