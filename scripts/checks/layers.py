@@ -2,7 +2,8 @@
 per line.
 
 Plugins see core/include and themselves. Writers see core/include, core/base, core/spool,
-core/clock, core/topology, writers/writer.h, writers/profile and themselves. writers/assemble drives
+core/clock, core/topology, writers/writer.h, writers/profile,
+writers/waits and themselves. writers/assemble drives
 all writers and drains rings that no agent drained. Core sees neither. Launcher and tools sit on
 top.
 """
@@ -39,6 +40,7 @@ RULES = {
         "core/topology/",
         "writers/writer.h",
         "writers/profile/",
+        "writers/waits/",
         "writers/{self}/",
     ],
     "writers/assemble/": ["core/", "writers/"],

@@ -105,12 +105,12 @@ class SortedStore {
     Status fill(Run* run) {
       const size_t count = std::min<uint64_t>(run->left_count, kBufferBytes / sizeof(Item) + 1);
       run->buffer.resize(count);
-      const ssize_t size = static_cast<ssize_t>(count * sizeof(Item));
-      if (pread(store_->file_.get(), run->buffer.data(), static_cast<size_t>(size),
-                static_cast<off_t>(run->offset)) != size) {
+      const size_t byte_count = count * sizeof(Item);
+      if (pread(store_->file_.get(), run->buffer.data(), byte_count,
+                static_cast<off_t>(run->offset)) != static_cast<ssize_t>(byte_count)) {
         return Error{Code::kIo, "cannot read back a temporary file"};
       }
-      run->offset += static_cast<uint64_t>(size);
+      run->offset += byte_count;
       run->left_count -= count;
       run->at = run->buffer.data();
       run->end = run->at + count;
@@ -146,17 +146,17 @@ class SortedStore {
     sort();
     if (!file_) file_ = UniqueFd(open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
     const char* from = reinterpret_cast<const char*>(items_.data());
-    const uint64_t size = items_.size() * sizeof(Item);
-    for (uint64_t done = 0; done < size;) {
-      const ssize_t written =
-          file_ ? pwrite(file_.get(), from + done, size - done, static_cast<off_t>(end_ + done))
-                : -1;
+    const uint64_t byte_count = items_.size() * sizeof(Item);
+    for (uint64_t done = 0; done < byte_count;) {
+      const ssize_t written = file_ ? pwrite(file_.get(), from + done, byte_count - done,
+                                             static_cast<off_t>(end_ + done))
+                                    : -1;
       if (written <= 0)
         return Error{Code::kIo, "no room for a temporary file in " + folder_.string()};
       done += static_cast<uint64_t>(written);
     }
     runs_.push_back({end_, items_.size()});
-    end_ += size;
+    end_ += byte_count;
     items_.clear();
     return {};
   }

@@ -58,7 +58,8 @@ class JobContext : public WaitContext {
   std::vector<bool> is_ambiguous_;
 };
 
-/// Calls that waited, in order. Of the waits of one call the longest counts: they are the same time.
+/// Calls that waited, in order. Of the waits of one call the longest counts: they are the same
+/// time.
 class WaitingCalls {
  public:
   explicit WaitingCalls(SortedStore<Wait>::Reader reader) : reader_(std::move(reader)) {}

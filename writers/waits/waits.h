@@ -1,5 +1,5 @@
-/// Waiting time: how much of a receive, send, wait or collective was waiting for a partner that came
-/// late. Both ends of every message, and all members of every collective, are brought together
+/// Waiting time: how much of a receive, send, wait or collective was waiting for a partner that
+/// came late. Both ends of every message, and all members of every collective, are brought together
 /// after the last event; times are those of the corrected clocks.
 ///
 /// | kind            | who waits, and how long                                                   |
@@ -25,8 +25,8 @@
 ///
 /// `uncertain_ns` is the part of the waiting that the error of two nodes' clocks could explain.
 ///
-/// Thread: one.   Cost: about 15 ns per event and 100 ns per message end and collective; memory at most
-/// 100 MiB, the rest (56 bytes each) in a file in the output's folder.
+/// Thread: one.   Cost: about 15 ns per event, 100 ns per message end and collective; memory at
+/// most 100 MiB, the rest (56 bytes each) in a file in the output's folder.
 /// Errors: kIo, when that has no room.
 #pragma once
 

@@ -134,8 +134,8 @@ def memory():
 
 
 def barrier():
-    """As many ranks as cores, spinning: all cores are busy. Long enough that the first use of each
-    page of the ring, one in 64 barriers until it has gone round, is no part of one in a thousand."""
+    """As many ranks as cores, spinning: all cores are busy. Long enough that the first use of the
+    ring's pages, one in 64 barriers until it has gone round, is no part of one in a thousand."""
     ranks = os.cpu_count()
 
     def tail_ns(output):

@@ -2,7 +2,7 @@
 /// late SCENE_MS: a scene's length; who is late, is so by half of that.
 #include <time.h>
 
-#include "check.h"
+#include "tests/e2e/mpi/programs/check.h"
 
 static struct timespec g_start;
 static long g_scene_ms;
