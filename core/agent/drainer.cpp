@@ -9,12 +9,10 @@ namespace aon::agent {
 namespace {
 
 constexpr uint64_t kRateWindowNs = 50'000'000;
-constexpr uint32_t kYoungChunks = 256;    ///< 1 MiB: what every ring gets, soon after its Welcome
-constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: what every ring gets after kYoungNs
-constexpr uint64_t kYoungNs = 1'000'000'000;
+constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: what every ring gets, soon after its Welcome
 constexpr uint32_t kGrowChunks = 64;
 constexpr uint64_t kBusyBytes = 256 << 10;  ///< of one pass
-constexpr int kShortPeriodMs = 5;           ///< for busy rings, and for those that are still small
+constexpr int kBusyPeriodMs = 5;
 constexpr uint64_t kBurstBytesPerSecond = 16u << 20;  ///< that any process may start at any time
 
 /// True when `next` is further than `position`.
@@ -159,7 +157,6 @@ void Drainer::moved(uint32_t slot, uint32_t context, const ring::StreamPosition&
 
 DrainPass Drainer::drain(uint64_t now_ns) {
   DrainPass pass;
-  has_grown_unasked_ = false;
   for (auto& [cell, ring] : rings_) {
     current_ = &ring;
     const ring::DrainResult result = ring.reader->drain(*this);
@@ -169,7 +166,7 @@ DrainPass Drainer::drain(uint64_t now_ns) {
     pass.period_ms = std::min(pass.period_ms, period_ms(ring));
     // The lowest free chunk is taken first: drained often, a busy process stays in memory that it
     // has touched before, and in its cache.
-    if (result.bytes > kBusyBytes) pass.period_ms = std::min(pass.period_ms, kShortPeriodMs);
+    if (result.bytes > kBusyBytes) pass.period_ms = std::min(pass.period_ms, kBusyPeriodMs);
     if (result.bytes != 0) read_refused(ring);
   }
   current_ = nullptr;
@@ -179,8 +176,6 @@ DrainPass Drainer::drain(uint64_t now_ns) {
 
 /// A third of the time in which a burst fills what is free now.
 int Drainer::period_ms(const Ring& ring) {
-  const uint32_t limit = std::min(kActiveChunks, ring.memory->geometry().chunk_count);
-  if (ring.memory->offered_chunk_count() < limit) return kShortPeriodMs;
   const uint64_t free_bytes = uint64_t{ring.memory->free_chunk_count()} * kChunkCapacityBytes;
   const uint64_t rate = std::max(ring.peak_bytes_per_s, kBurstBytesPerSecond);
   return static_cast<int>(std::clamp<uint64_t>(free_bytes * 1000 / rate / 3, 5, 20));
@@ -212,7 +207,6 @@ void Drainer::read_refused(Ring& ring) {
 }
 
 void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
-  if (ring.first_pass_ns == 0) ring.first_pass_ns = now_ns;
   ring.bytes_in_window += bytes;
   const uint64_t window_ns = now_ns - ring.window_start_ns;
   if (window_ns >= kRateWindowNs) {
@@ -223,10 +217,8 @@ void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
   }
   const uint32_t offered = ring.memory->offered_chunk_count();
   // Not only when something came: a tight loop behind MPI_Init would fill the first chunks between
-  // two passes. But not all at once while a node's ranks start: making pages costs time.
-  const bool is_young = now_ns - ring.first_pass_ns < kYoungNs;
-  const uint32_t unasked = is_young ? kYoungChunks : has_grown_unasked_ ? 0 : kActiveChunks;
-  if (bytes == 0 && offered >= unasked) return;
+  // two passes, and small rings have to be looked at more often.
+  if (bytes == 0 && offered >= kActiveChunks) return;
   const uint32_t limit = ring.memory->geometry().chunk_count;
   if (offered >= limit) return;
   const uint64_t gap_bytes = ring.peak_bytes_per_s * (kDrainGapNs / 1'000'000u) / 1000u;
@@ -234,10 +226,7 @@ void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
   const uint64_t wanted = std::max(gap_bytes, 2 * bytes) / kChunkCapacityBytes + 1;
   const uint32_t free_count = ring.memory->free_chunk_count();
   uint64_t more = wanted > free_count ? wanted - free_count : 0;
-  if (offered < unasked && more < unasked - offered) {
-    more = unasked - offered;
-    has_grown_unasked_ = !is_young;
-  }
+  if (offered < kActiveChunks) more = std::max<uint64_t>(more, kActiveChunks - offered);
   if (more == 0) return;
   more = std::min<uint64_t>(round_up(more, kGrowChunks), limit - offered);
   const uint64_t used = node_bytes_.load(std::memory_order_relaxed);

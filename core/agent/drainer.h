@@ -99,7 +99,6 @@ class Drainer : private ring::Sink {
     std::unique_ptr<ring::RingReader> reader;
     std::vector<uint32_t> streams;  ///< StreamCell by slot and context, kNoCell
     std::map<uint32_t, std::array<uint64_t, kMaxCounters>> counts;  ///< by slot, as last sent
-    uint64_t first_pass_ns = 0;
     uint64_t bytes_in_window = 0;
     uint64_t window_start_ns = 0;
     uint64_t peak_bytes_per_s = 0;
@@ -127,7 +126,6 @@ class Drainer : private ring::Sink {
   Inbox* inbox_;
   ModeTable* modes_;
   std::map<uint32_t, Ring> rings_;  ///< by cell
-  bool has_grown_unasked_ = false;  ///< in this pass: one ring at a time
   Ring* current_ = nullptr;         ///< whose pieces take() gets
   std::atomic<uint64_t> node_bytes_{0};
   std::atomic<uint64_t> peak_node_bytes_{0};
