@@ -208,13 +208,16 @@ bool Assembly::has_room_for_waits() const {
 
 /// A pass of its own, for the archive has each call's waiting beside the call.
 Result<std::unique_ptr<WaitAnalysis>> Assembly::analyse_waits(const fs::path& staging) {
-  auto analysis = make_wait_analysis(staging);
+  auto analysis = make_wait_analysis(staging, beat_);
   WaitAnalysis* result = analysis.get();
   std::vector<WriterSlot> slots;
   slots.push_back({"waits", std::move(analysis), {}, false});
   Status status = EventPass(*parts_, slots, beat_).run();
   if (!status) return status.error();
-  if (!slots[0].status) report_.warnings.push_back("waits: " + slots[0].status.error().message);
+  if (!slots[0].status) {
+    report_.warnings.push_back("waits: " + slots[0].status.error().message);
+    return std::unique_ptr<WaitAnalysis>();  // with its temporary file, which may fill the disk
+  }
   static_cast<void>(slots[0].writer.release());
   return std::unique_ptr<WaitAnalysis>(result);
 }

@@ -92,6 +92,7 @@ Status Otf2Writer::write_waiting() {
   const auto index = static_cast<uint32_t>(location_ - model_->locations.data());
   OTF2_ErrorCode code = OTF2_SUCCESS;
   double waited_s = 0;
+  uint64_t last_ns = 0;
   const auto tell = [&](uint64_t time_ns) {
     const OTF2_Type type = OTF2_TYPE_DOUBLE;
     OTF2_MetricValue value;
@@ -102,10 +103,11 @@ Status Otf2Writer::write_waiting() {
   };
   for (;;) {
     const Result<std::optional<CallWait>> next = waits_->next_call(index);
-    if (!next) return next.error();
-    if (!*next) break;
+    if (!next) waits_ = nullptr;  // the rest of the archive is worth more
+    if (!next || !*next) break;
     const CallWait& call = **next;
-    if (call.enter_ns < model_->archive_start_ns) continue;
+    if (call.enter_ns < std::max(model_->archive_start_ns, last_ns)) continue;
+    last_ns = call.leave_ns;
     if (file_ == nullptr) {
       file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id | otf2::kWaitingLocation);
       if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
@@ -200,7 +202,7 @@ Status Otf2Writer::finish(const Outcome& outcome) {
   if (!status) return status;
   OTF2_GlobalDefWriter* file = OTF2_Archive_GetGlobalDefWriter(archive_.get());
   if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create traces.def"};
-  otf2::GlobalDefinitions definitions(file, *model_, has_waits());
+  otf2::GlobalDefinitions definitions(file, *model_, !waiting_.empty());
   status = definitions.write(written_, range_);
   if (!status) return status;
   status = check(OTF2_Archive_CloseGlobalDefWriter(archive_.get(), file), "write traces.def");

@@ -131,6 +131,26 @@ class Ends {
   const MessageEnd* end_ = nullptr;
 };
 
+/// Whether all ends of an envelope came from one thread so far. The order of two threads' calls is
+/// not known to MPI either.
+class OneThread {
+ public:
+  bool is_so_far(const MessageEnd& end) {
+    if (!has_first_ || first_.envelope() != end.envelope()) {
+      first_ = end;
+      has_first_ = true;
+      is_one_ = true;
+    }
+    is_one_ = is_one_ && first_.location == end.location;
+    return is_one_;
+  }
+
+ private:
+  MessageEnd first_{};
+  bool has_first_ = false;
+  bool is_one_ = true;
+};
+
 Status match_one_collective(std::span<const Member> members, const WaitContext& context,
                             WaitSummary* summary, const WaitSink& sink) {
   const Member& first = members.front();
@@ -141,9 +161,10 @@ Status match_one_collective(std::span<const Member> members, const WaitContext& 
     ++summary->incomplete_count;
     return {};
   }
-  ++summary->collective_count;
   const std::optional<WaitKind> kind = kind_of(first.operation);
-  return kind ? wait_for_members(members, *kind, context, sink) : Status();
+  if (!kind) return {};
+  ++summary->collective_count;
+  return wait_for_members(members, *kind, context, sink);
 }
 
 }  // namespace
@@ -159,9 +180,16 @@ Status match_messages(SortedStore<MessageEnd>* sends, SortedStore<MessageEnd>* r
   MessageMatch match(context, sink);
   Status status = send.advance();
   if (status) status = receive.advance();
+  OneThread senders;
+  OneThread receivers;
   while (status && (send.end() != nullptr || receive.end() != nullptr)) {
+    context.beat();
     const bool has_both = send.end() != nullptr && receive.end() != nullptr;
-    if (has_both && send.end()->envelope() == receive.end()->envelope()) {
+    // Both are asked: each follows its side.
+    const bool is_one_sender = send.end() == nullptr || senders.is_so_far(*send.end());
+    const bool is_one_receiver = receive.end() == nullptr || receivers.is_so_far(*receive.end());
+    if (has_both && is_one_sender && is_one_receiver &&
+        send.end()->envelope() == receive.end()->envelope()) {
       ++summary->message_count;
       status = match.add(*send.end(), *receive.end());
       if (status) status = send.advance();
@@ -182,6 +210,7 @@ Status match_collectives(SortedStore<Member>* members, const WaitContext& contex
   if (!reader) return reader.error();
   std::vector<Member> instance;
   for (;;) {
+    context.beat();
     Result<const Member*> next = reader->next();
     if (!next) return next.error();
     const Member* member = *next;

@@ -13,7 +13,7 @@
 namespace aon::writers {
 
 /// One end of a message, sends and receives apart. The i-th send of an envelope matches its i-th
-/// receive, in the order of `posted_ns`.
+/// receive, in the order of `posted_ns`, as long as either side is one thread's.
 struct MessageEnd {
   uint64_t space;      ///< pack: communicator (global id), tag
   uint64_t pair;       ///< pack: source, destination, ranks in the communicator
@@ -75,6 +75,8 @@ class WaitContext {
   virtual uint64_t clock_error_ns(uint32_t a, uint32_t b) const = 0;
   /// Members of a communicator; 0 where its collectives cannot be matched.
   virtual size_t member_count(uint32_t communicator) const = 0;
+  /// Called often while the matching goes on.
+  virtual void beat() const = 0;
 };
 
 using WaitSink = std::function<Status(const Wait&)>;

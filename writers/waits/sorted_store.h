@@ -5,12 +5,15 @@
 /// reader lives.   Errors: kIo, which leaves the store unusable.
 #pragma once
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <type_traits>
@@ -43,6 +46,10 @@ class SortedStore {
   /// Items in order; adding one ends it.
   class Reader {
    public:
+    Reader(Reader&&) = default;
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+
     /// The next item, null behind the last one; it lives until the next call.
     Result<const Item*> next() {
       if (last_ != nullptr) {
@@ -137,6 +144,16 @@ class SortedStore {
     uint64_t count;
   };
 
+  /// Not every file system has files without a name from the start.
+  UniqueFd open_file() const {
+    UniqueFd file(open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (file) return file;
+    std::string path = (folder_ / ".waits-XXXXXX").string();
+    file = UniqueFd(mkostemp(path.data(), O_CLOEXEC));
+    if (file) unlink(path.c_str());
+    return file;
+  }
+
   void sort() {
     if (!is_sorted_) std::sort(items_.begin(), items_.end());
     is_sorted_ = true;
@@ -144,15 +161,17 @@ class SortedStore {
 
   Status write_run() {
     sort();
-    if (!file_) file_ = UniqueFd(open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (!file_) file_ = open_file();
     const char* from = reinterpret_cast<const char*>(items_.data());
     const uint64_t byte_count = items_.size() * sizeof(Item);
     for (uint64_t done = 0; done < byte_count;) {
       const ssize_t written = file_ ? pwrite(file_.get(), from + done, byte_count - done,
                                              static_cast<off_t>(end_ + done))
                                     : -1;
+      if (written < 0 && file_ && errno == EINTR) continue;
       if (written <= 0)
-        return Error{Code::kIo, "no room for a temporary file in " + folder_.string()};
+        return Error{Code::kIo,
+                     "temporary file in " + folder_.string() + ": " + std::strerror(errno)};
       done += static_cast<uint64_t>(written);
     }
     runs_.push_back({end_, items_.size()});

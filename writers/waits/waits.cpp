@@ -9,98 +9,52 @@
 #include <utility>
 
 #include "writers/profile/local_ids.h"
+#include "writers/waits/job_context.h"
 #include "writers/waits/match.h"
 #include "writers/waits/sorted_store.h"
+#include "writers/waits/waiting_calls.h"
 
 namespace aon::writers {
 namespace {
 
 constexpr size_t kStoreBytes = 24u << 20;  ///< in memory, of each of four stores
-constexpr size_t kMaxLive = 1u << 20;      ///< requests of one location
+constexpr size_t kMaxLive = 1u << 17;      ///< requests of one location
+constexpr size_t kMaxInCall = 1u << 19;    ///< messages that one call completes
 constexpr uint32_t kNone = 0xffffffffu;
 
-/// What the locations of the job have in common.
-class JobContext : public WaitContext {
- public:
-  explicit JobContext(const Model& model)
-      : model_(model),
-        cut_ns_(model.groups.size(), UINT64_MAX),
-        is_ambiguous_(model.communicators.size(), false) {}
-
-  void cut(uint32_t group, uint64_t time_ns) { cut_ns_[group] = std::min(cut_ns_[group], time_ns); }
-  void exclude(uint32_t communicator) { is_ambiguous_[communicator] = true; }
-
-  uint64_t cut_ns(uint32_t location) const override {
-    return cut_ns_[model_.locations[location].group];
-  }
-  uint64_t clock_error_ns(uint32_t a, uint32_t b) const override {
-    const uint32_t node_a = node_of(a);
-    const uint32_t node_b = node_of(b);
-    if (node_a == node_b) return 0;
-    const std::vector<uint64_t>& errors = model_.clock_error_ns;
-    if (node_a >= errors.size() || node_b >= errors.size()) return 0;
-    return errors[node_a] + errors[node_b];
-  }
-  size_t member_count(uint32_t communicator) const override {
-    const GlobalCommunicator& c = model_.communicators[communicator];
-    // The members of an inter-communicator are two groups, and a root is in one of them.
-    const bool is_known = c.kind != CommunicatorKind::kInter && !is_ambiguous_[communicator];
-    return is_known ? c.members.size() : 0;
-  }
-
- private:
-  uint32_t node_of(uint32_t location) const {
-    return model_.groups[model_.locations[location].group].node;
-  }
-
-  const Model& model_;
-  std::vector<uint64_t> cut_ns_;  ///< by group
-  std::vector<bool> is_ambiguous_;
+/// What a region does to the order of messages.
+enum class Call : uint8_t {
+  kOther,  ///< no MPI
+  kMpi,
+  kPause,          ///< MPI_Pcontrol
+  kFree,           ///< MPI_Request_free
+  kBufferedSend,   ///< never waits for its receiver
+  kMatchedProbe,   ///< takes a message out of the order
+  kMatchedReceive  ///< and receives it
 };
 
-/// Calls that waited, in order. Of the waits of one call the longest counts: they are the same
-/// time.
-class WaitingCalls {
- public:
-  explicit WaitingCalls(SortedStore<Wait>::Reader reader) : reader_(std::move(reader)) {}
-
-  /// Nothing behind the last one.
-  Result<std::optional<Wait>> next() {
-    if (!has_begun_) {
-      Status status = look_ahead();
-      if (!status) return status.error();
-      has_begun_ = true;
-    }
-    if (!ahead_) return std::optional<Wait>();
-    for (;;) {
-      const Wait longest = *ahead_;
-      Status status = look_ahead();
-      if (!status) return status.error();
-      if (!ahead_ || ahead_->call() != longest.call()) return std::optional<Wait>(longest);
-    }
-  }
-
- private:
-  Status look_ahead() {
-    Result<const Wait*> next = reader_.next();
-    if (!next) return next.error();
-    ahead_ = *next != nullptr ? std::optional<Wait>(**next) : std::nullopt;
-    return {};
-  }
-
-  SortedStore<Wait>::Reader reader_;
-  std::optional<Wait> ahead_;
-  bool has_begun_ = false;
-};
+Call call_of(const GlobalRegion& region) {
+  if (region.paradigm != Paradigm::kMpi) return Call::kOther;
+  if (region.name == "MPI_Pcontrol") return Call::kPause;
+  if (region.name == "MPI_Request_free") return Call::kFree;
+  if (region.name == "MPI_Bsend") return Call::kBufferedSend;
+  if (region.name == "MPI_Mprobe" || region.name == "MPI_Improbe") return Call::kMatchedProbe;
+  if (region.name == "MPI_Mrecv" || region.name == "MPI_Imrecv") return Call::kMatchedReceive;
+  return Call::kMpi;
+}
 
 class Collector : public WaitAnalysis {
  public:
-  explicit Collector(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  Collector(std::filesystem::path folder, std::function<void()> beat)
+      : folder_(std::move(folder)), beat_(std::move(beat)) {}
 
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
   Status events(std::span<const Event> events) override {
-    for (const Event& event : events) add(event);
+    for (const Event& event : events) {
+      add(event);
+      last_ns_ = event.time_ns;
+    }
     return std::exchange(status_, Status());
   }
   Status end_location() override;
@@ -112,6 +66,7 @@ class Collector : public WaitAnalysis {
   /// A region that is open. What it completes is kept until it ends.
   struct Frame {
     uint32_t region;  ///< global id
+    Call call;
     uint64_t enter_ns;
     size_t first_end;
     size_t first_member;
@@ -130,8 +85,10 @@ class Collector : public WaitAnalysis {
   void enter(const Event& event);
   void leave(uint64_t time_ns);
   void add_end(const Event& event, bool is_send, uint64_t posted_ns);
+  void keep_open(const MessageEnd& end, bool is_send);
   void start_send(const Event& event);
   void complete_send(const Event& event);
+  void cancel(const Event& event);
   void complete_receive(const Event& event);
   void add_member(const Event& event);
   bool fill_envelope(const Event& event, bool is_send, MessageEnd* end);
@@ -139,16 +96,25 @@ class Collector : public WaitAnalysis {
   std::optional<uint64_t> count_collective(const Event& event);
   int64_t own_rank(uint32_t communicator);
   void put(const MessageEnd& end, bool is_send) { keep((is_send ? sends_ : receives_)->add(end)); }
-  uint64_t call_start(const Event& event) const {
-    return frames_.empty() ? event.time_ns : frames_.back().enter_ns;
+  /// The MPI call that runs; null outside of one.
+  const Frame* mpi_call() const {
+    return frames_.empty() || frames_.back().call == Call::kOther ? nullptr : &frames_.back();
   }
+  uint64_t call_start(const Event& event) const {
+    const Frame* call = mpi_call();
+    return call == nullptr ? event.time_ns : call->enter_ns;
+  }
+  void post_receive();
+  void cut(uint64_t time_ns) { context_->cut(group_->id, time_ns); }
+  void lose(const Event& event);
   void keep(Status status) {
     if (status_ && !status) status_ = std::move(status);
   }
 
   std::filesystem::path folder_;
+  std::function<void()> beat_;
   const Model* model_ = nullptr;
-  uint32_t pause_region_ = kNone;  ///< of MPI_Pcontrol
+  std::vector<Call> region_calls_;  ///< by global region
   std::unique_ptr<JobContext> context_;
   std::unique_ptr<SortedStore<MessageEnd>> sends_;
   std::unique_ptr<SortedStore<MessageEnd>> receives_;
@@ -162,6 +128,10 @@ class Collector : public WaitAnalysis {
 
   const Group* group_ = nullptr;
   uint32_t location_ = 0;
+  LocationType type_ = LocationType::kThread;
+  uint64_t last_ns_ = 0;          ///< of the event before
+  uint64_t taken_out_ns_ = 0;     ///< when the first message not yet received was taken out
+  uint32_t taken_out_count_ = 0;  ///< by MPI_Mprobe
   profile::LocalIds regions_;
   profile::LocalIds communicators_;
   std::unordered_map<uint32_t, int64_t> own_ranks_;                  ///< by communicator
@@ -175,14 +145,12 @@ class Collector : public WaitAnalysis {
 
 Status Collector::begin(const Model& model) {
   model_ = &model;
-  context_ = std::make_unique<JobContext>(model);
+  context_ = std::make_unique<JobContext>(model, beat_);
   sends_ = std::make_unique<SortedStore<MessageEnd>>(folder_, kStoreBytes);
   receives_ = std::make_unique<SortedStore<MessageEnd>>(folder_, kStoreBytes);
   members_ = std::make_unique<SortedStore<Member>>(folder_, kStoreBytes);
   waits_ = std::make_unique<SortedStore<Wait>>(folder_, kStoreBytes);
-  for (size_t i = 0; i < model.regions.size(); ++i) {
-    if (model.regions[i].name == "MPI_Pcontrol") pause_region_ = static_cast<uint32_t>(i);
-  }
+  for (const GlobalRegion& region : model.regions) region_calls_.push_back(call_of(region));
   return {};
 }
 
@@ -196,6 +164,9 @@ Status Collector::begin_location(const Location& location) {
     collective_counts_.clear();
   }
   location_ = static_cast<uint32_t>(&location - model_->locations.data());
+  type_ = location.type;
+  last_ns_ = 0;
+  taken_out_count_ = 0;
   frames_.clear();
   return {};
 }
@@ -219,6 +190,7 @@ void Collector::add(const Event& event) {
       add_end(event, true, call_start(event));
       break;
     case EventKind::kReceive:
+      post_receive();
       add_end(event, false, call_start(event));
       break;
     case EventKind::kSendRequest:
@@ -228,14 +200,18 @@ void Collector::add(const Event& event) {
       complete_send(event);
       break;
     case EventKind::kReceiveRequest:
-      if (live_receives_.size() < kMaxLive) live_receives_[event.request] = call_start(event);
+      post_receive();
+      if (live_receives_.size() < kMaxLive) {
+        live_receives_[event.request] = call_start(event);
+      } else {
+        cut(call_start(event));
+      }
       break;
     case EventKind::kReceiveComplete:
       complete_receive(event);
       break;
     case EventKind::kRequestCancelled:
-      live_sends_.erase(event.request);
-      live_receives_.erase(event.request);
+      cancel(event);
       break;
     case EventKind::kCollectiveEnd:
       add_member(event);
@@ -244,7 +220,7 @@ void Collector::add(const Event& event) {
       count_collective(event);
       break;
     case EventKind::kLostBegin:
-      context_->cut(group_->id, event.time_ns);
+      lose(event);
       break;
     default:
       break;
@@ -253,8 +229,42 @@ void Collector::add(const Event& event) {
 
 void Collector::enter(const Event& event) {
   const uint32_t region = regions_.global(event.region);
-  if (region == pause_region_) context_->cut(group_->id, event.time_ns);
-  frames_.push_back({region, event.time_ns, open_ends_.size(), open_members_.size()});
+  const Call call = region < region_calls_.size() ? region_calls_[region] : Call::kOther;
+  if (call == Call::kPause) cut(event.time_ns);
+  // It may have taken a message, or a number of the communicator, or not.
+  if (call != Call::kOther && (event.flags & kFailed) != 0) cut(event.time_ns);
+  frames_.push_back({region, call, event.time_ns, open_ends_.size(), open_members_.size()});
+  if (call != Call::kMatchedProbe) return;
+  if (taken_out_count_++ == 0) taken_out_ns_ = event.time_ns;
+  if (taken_out_count_ > 1) cut(taken_out_ns_);
+}
+
+/// A receive is posted. One by MPI_Mrecv was, in truth, at its probe: that is the same place in the
+/// order as long as no other receive is in between.
+void Collector::post_receive() {
+  if (taken_out_count_ == 0) return;
+  const Frame* call = mpi_call();
+  if (call != nullptr && call->call == Call::kMatchedReceive) {
+    --taken_out_count_;
+  } else {
+    cut(taken_out_ns_);
+  }
+}
+
+/// Not of samples. A stream that was cut off lost all behind its last event.
+void Collector::lose(const Event& event) {
+  if (type_ != LocationType::kThread) return;
+  cut(event.region == static_cast<uint32_t>(LossReason::kStreamCut) ? last_ns_ : event.time_ns);
+}
+
+/// A freed receive still takes a message, a cancelled one does not.
+void Collector::cancel(const Event& event) {
+  live_sends_.erase(event.request);
+  const auto found = live_receives_.find(event.request);
+  if (found == live_receives_.end()) return;
+  const Frame* call = mpi_call();
+  if (call == nullptr || call->call == Call::kFree) cut(found->second);
+  live_receives_.erase(found);
 }
 
 void Collector::leave(uint64_t time_ns) {
@@ -267,8 +277,9 @@ void Collector::leave(uint64_t time_ns) {
   for (auto& [end, is_send] : ends) {
     // Of an exchange only the receive tells what it waited for.
     const bool is_exchange = has_receive && is_send && end.posted_ns == frame.enter_ns;
-    end.enter_ns = is_exchange ? 0 : frame.enter_ns;
-    end.leave_ns = is_exchange ? 0 : time_ns;
+    const bool can_wait = !is_exchange && frame.call != Call::kBufferedSend;
+    end.enter_ns = can_wait ? frame.enter_ns : 0;
+    end.leave_ns = can_wait ? time_ns : 0;
     end.region = frame.region;
     put(end, is_send);
   }
@@ -296,7 +307,7 @@ bool Collector::fill_envelope(const Event& event, bool is_send, MessageEnd* end)
           0,
           0,
           location_,
-          frames_.empty() ? kNone : frames_.back().region};
+          kNone};
   return true;
 }
 
@@ -308,11 +319,7 @@ void Collector::add_end(const Event& event, bool is_send, uint64_t posted_ns) {
     return;
   }
   end.posted_ns = posted_ns;
-  if (frames_.empty()) {
-    put(end, is_send);
-  } else {
-    open_ends_.push_back({end, is_send});
-  }
+  keep_open(end, is_send);
 }
 
 void Collector::start_send(const Event& event) {
@@ -333,12 +340,17 @@ void Collector::start_send(const Event& event) {
 void Collector::complete_send(const Event& event) {
   const auto found = live_sends_.find(event.request);
   if (found == live_sends_.end()) return;
-  if (frames_.empty()) {
-    put(found->second, true);
-  } else {
-    open_ends_.push_back({found->second, true});
-  }
+  keep_open(found->second, true);
   live_sends_.erase(found);
+}
+
+/// Until its call ends; without one it has not waited.
+void Collector::keep_open(const MessageEnd& end, bool is_send) {
+  if (mpi_call() != nullptr && open_ends_.size() < kMaxInCall) {
+    open_ends_.push_back({end, is_send});
+  } else {
+    put(end, is_send);
+  }
 }
 
 void Collector::complete_receive(const Event& event) {
@@ -353,8 +365,10 @@ void Collector::complete_receive(const Event& event) {
 
 void Collector::add_member(const Event& event) {
   const std::optional<uint64_t> number = count_collective(event);
-  if (!number || frames_.empty() || is_alone(event)) return;
+  if (!number || mpi_call() == nullptr || is_alone(event)) return;
   const uint32_t communicator = communicators_.global(event.communicator);
+  // Of another world with the same name.
+  if (own_rank(communicator) < 0) context_->exclude(communicator);
   const bool is_root = event.peer >= 0 && event.peer == own_rank(communicator);
   open_members_.push_back(
       {communicator, location_, *number, 0, 0, kNone, event.operation, is_root});
@@ -385,6 +399,9 @@ int64_t Collector::own_rank(uint32_t communicator) {
 Status Collector::end_location() {
   while (!frames_.empty()) leave(frames_.back().enter_ns);
   for (const auto& [request, end] : live_sends_) put(end, true);
+  // These may have taken a message that we were not told of.
+  for (const auto& [request, posted_ns] : live_receives_) cut(posted_ns);
+  if (taken_out_count_ != 0) cut(taken_out_ns_);
   live_sends_.clear();
   live_receives_.clear();
   return std::exchange(status_, Status());
@@ -408,6 +425,7 @@ Status Collector::sum_up() {
   WaitingCalls calls(std::move(*reader));
   std::map<std::tuple<uint32_t, uint32_t, WaitKind>, WaitRow> rows;
   for (;;) {
+    context_->beat();
     Result<std::optional<Wait>> call = calls.next();
     if (!call) return call.error();
     if (!*call) break;
@@ -467,8 +485,9 @@ const char* wait_kind_name(WaitKind kind) {
   return "unknown";
 }
 
-std::unique_ptr<WaitAnalysis> make_wait_analysis(const std::filesystem::path& folder) {
-  return std::make_unique<Collector>(folder);
+std::unique_ptr<WaitAnalysis> make_wait_analysis(const std::filesystem::path& folder,
+                                                 std::function<void()> beat) {
+  return std::make_unique<Collector>(folder, std::move(beat));
 }
 
 }  // namespace aon::writers

@@ -17,21 +17,25 @@
 /// latest of them, and the kind is that of this one: no time counts twice. Whether a send in it
 /// was copied at once (eager) cannot be known, so late receivers are an upper bound.
 ///
-/// Messages of one source, destination, tag and communicator match in the order of their calls
-/// (MPI-3.1, 3.5: non-overtaking); collectives of a communicator in the order of their calls. That
-/// order is unknown from the first loss of a process on, and from its first MPI_Pcontrol on: what
-/// it did later is left out. So are communicators on which several threads of a process call
-/// collectives, and collectives of which a member is not there.
+/// Messages of one source, destination, tag and communicator match in the order in which they were
+/// posted (MPI-3.1, 3.5: non-overtaking); collectives of a communicator in the order of their
+/// calls. A hole in that order would match wrong partners, so what a process did from one on is
+/// left out, and counted: from a loss, a failed MPI call, MPI_Pcontrol, the post of a receive
+/// that was freed or not seen completed by its thread, a message taken out by MPI_Mprobe while
+/// others were received. So are an envelope from its second thread on, communicators on which
+/// several threads of a process call collectives, and collectives of which a member is not there.
+/// Scans, neighbourhood and non-blocking collectives have no waiting time.
 ///
 /// `uncertain_ns` is the part of the waiting that the error of two nodes' clocks could explain.
 ///
 /// Thread: one.   Cost: about 15 ns per event, 100 ns per message end and collective; memory at
-/// most 100 MiB, the rest (56 bytes each) in a file in the output's folder.
+/// most 120 MiB, the rest (48 bytes each) in a file in the output's folder.
 /// Errors: kIo, when that has no room.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -89,6 +93,8 @@ class WaitAnalysis : public Writer {
 };
 
 /// Temporary files go to `folder`.
-std::unique_ptr<WaitAnalysis> make_wait_analysis(const std::filesystem::path& folder);
+/// `beat` is called now and then.
+std::unique_ptr<WaitAnalysis> make_wait_analysis(const std::filesystem::path& folder,
+                                                 std::function<void()> beat = {});
 
 }  // namespace aon::writers

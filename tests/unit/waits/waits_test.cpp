@@ -16,7 +16,7 @@ constexpr uint32_t kSend = 0;  // local regions; the global ones are 10 - these
 constexpr uint32_t kRecv = 1;
 constexpr uint32_t kWaitall = 2;
 constexpr uint32_t kCollective = 3;
-constexpr uint32_t kPcontrol = 4;
+constexpr uint32_t kOther = 4;
 
 struct Row {
   uint32_t location;
@@ -74,6 +74,14 @@ Event collective(CollectiveOperation operation, int32_t root = -1) {
   return e;
 }
 
+/// All regions are MPI calls; that of kOther is named `name`.
+Model make_model(uint32_t ranks, const std::string& name = "MPI_Call") {
+  Model model = test::make_model(ranks);
+  for (GlobalRegion& region : model.regions) region.paradigm = Paradigm::kMpi;
+  model.regions[10 - kOther].name = name;
+  return model;
+}
+
 WaitSummary analyse(const Model& model, const std::vector<Rank>& ranks) {
   const auto analysis = make_wait_analysis(testing::TempDir());
   EXPECT_TRUE(analysis->begin(model));
@@ -87,7 +95,7 @@ WaitSummary analyse(const Model& model, const std::vector<Rank>& ranks) {
   return *analysis->summary();
 }
 WaitSummary analyse(const std::vector<Rank>& ranks) {
-  return analyse(test::make_model(static_cast<uint32_t>(ranks.size())), ranks);
+  return analyse(make_model(static_cast<uint32_t>(ranks.size())), ranks);
 }
 
 std::vector<Row> rows(const WaitSummary& summary) {
@@ -242,21 +250,128 @@ TEST(Waits, nothing_is_matched_after_a_loss_or_a_pause) {
     Rank rank;
     rank.call(kSend, 150, 160, {message(EventKind::kSend, 1)});
     if (is_pause) {
-      rank.call(kPcontrol, 200, 201);
+      rank.call(kOther, 200, 201);
     } else {
       rank.add(event(EventKind::kLostBegin, 200, 0)).add(event(EventKind::kLostEnd, 210, 0));
     }
     return rank.call(kSend, 350, 360, {message(EventKind::kSend, 1)});
   };
   for (const bool is_pause : {false, true}) {
-    Model model = test::make_model(2);
-    model.regions[10 - kPcontrol].name = "MPI_Pcontrol";
-    const WaitSummary summary = analyse(model, {sender(is_pause), receiver()});
+    const WaitSummary summary =
+        analyse(make_model(2, "MPI_Pcontrol"), {sender(is_pause), receiver()});
     EXPECT_THAT(rows(summary),
                 testing::ElementsAre(Row{1, kRecv, WaitKind::kLateSender, 1, 50, 50}));
     EXPECT_EQ(summary.message_count, 1u);
     EXPECT_EQ(summary.unmatched_count, 2u);
   }
+}
+
+/// Two sends of rank 0, the second of them late, and what rank 1 does: its second message would
+/// show 40 ns of waiting if it were matched with the late one.
+WaitSummary analyse_receiver(const std::string& other, const Rank& receiver) {
+  return analyse(make_model(2, other), {Rank()
+                                            .call(kSend, 10, 11, {message(EventKind::kSend, 1)})
+                                            .call(kSend, 90, 91, {message(EventKind::kSend, 1)}),
+                                        receiver});
+}
+
+TEST(Waits, a_receive_that_is_not_seen_to_end_hides_what_comes_after_it) {
+  const Rank receiver = Rank()
+                            .call(kRecv, 20, 21, {request(EventKind::kReceiveRequest, 1)})
+                            .call(kRecv, 50, 95, {message(EventKind::kReceive, 0)});
+  const WaitSummary summary = analyse_receiver("", receiver);
+  EXPECT_TRUE(summary.rows.empty());
+  EXPECT_EQ(summary.message_count, 0u);
+  EXPECT_EQ(summary.unmatched_count, 3u);
+}
+
+TEST(Waits, a_freed_receive_takes_a_message_and_a_cancelled_one_does_not) {
+  const auto receiver = [](uint32_t region) {
+    return Rank()
+        .call(kRecv, 5, 6, {message(EventKind::kReceive, 0)})
+        .call(kRecv, 20, 21, {request(EventKind::kReceiveRequest, 1)})
+        .call(region, 30, 31, {request(EventKind::kRequestCancelled, 1)})
+        .call(kRecv, 50, 95, {message(EventKind::kReceive, 0)});
+  };
+  EXPECT_THAT(rows(analyse_receiver("MPI_Request_free", receiver(kWaitall))),
+              testing::ElementsAre(Row{1, kRecv, WaitKind::kLateSender, 2, 41, 40}));
+  EXPECT_EQ(analyse_receiver("MPI_Request_free", receiver(kOther)).message_count, 1u);
+}
+
+TEST(Waits, a_probed_message_keeps_its_place_only_when_it_is_received_next) {
+  const auto receiver = [](bool is_next) {
+    Rank rank;
+    rank.call(kOther, 12, 13);
+    if (!is_next) rank.call(kRecv, 50, 95, {message(EventKind::kReceive, 0)});
+    rank.call(kCollective, 96, 97, {message(EventKind::kReceive, 0)});
+    if (is_next) rank.call(kRecv, 98, 99, {message(EventKind::kReceive, 0)});
+    return rank;
+  };
+  for (const bool is_next : {false, true}) {
+    Model model = make_model(2, "MPI_Mprobe");
+    model.regions[10 - kCollective].name = "MPI_Mrecv";
+    const Rank sender = Rank()
+                            .call(kSend, 10, 11, {message(EventKind::kSend, 1)})
+                            .call(kSend, 90, 91, {message(EventKind::kSend, 1)});
+    const WaitSummary summary = analyse(model, {sender, receiver(is_next)});
+    EXPECT_EQ(summary.message_count, is_next ? 2u : 0u);
+    EXPECT_TRUE(summary.rows.empty());
+  }
+}
+
+TEST(Waits, a_failed_call_may_have_taken_a_message) {
+  Event failed = enter(20, kRecv);
+  failed.flags = kFailed;
+  const Rank receiver = Rank()
+                            .call(kRecv, 5, 12, {message(EventKind::kReceive, 0)})
+                            .add(failed)
+                            .add(leave(21, kRecv))
+                            .call(kRecv, 50, 95, {message(EventKind::kReceive, 0)});
+  EXPECT_THAT(rows(analyse_receiver("", receiver)),
+              testing::ElementsAre(Row{1, kRecv, WaitKind::kLateSender, 1, 5, 5}));
+}
+
+TEST(Waits, what_is_received_outside_of_a_call_has_not_waited) {
+  Model model = make_model(2);
+  model.regions[10 - kOther].paradigm = Paradigm::kUser;
+  const WaitSummary summary =
+      analyse(model, {Rank().call(kSend, 50, 51, {message(EventKind::kSend, 1)}),
+                      Rank().call(kOther, 10, 90, {message(EventKind::kReceive, 0)})});
+  EXPECT_TRUE(summary.rows.empty());
+  EXPECT_EQ(summary.message_count, 1u);
+}
+
+TEST(Waits, two_threads_with_one_envelope_have_no_order) {
+  Model model = make_model(3);
+  model.locations[2].group = 1;  // a second thread of rank 1
+  const WaitSummary summary =
+      analyse(model, {Rank()
+                          .call(kSend, 10, 11, {message(EventKind::kSend, 1)})
+                          .call(kSend, 90, 91, {message(EventKind::kSend, 1)}),
+                      Rank().call(kRecv, 5, 12, {message(EventKind::kReceive, 0)}),
+                      Rank().call(kRecv, 50, 95, {message(EventKind::kReceive, 0)})});
+  EXPECT_THAT(rows(summary), testing::ElementsAre(Row{1, kRecv, WaitKind::kLateSender, 1, 5, 5}));
+  EXPECT_EQ(summary.unmatched_count, 2u);
+}
+
+TEST(Waits, strangers_in_a_communicator_of_the_same_name) {
+  Model model = make_model(4);
+  model.communicators[0].members = {0, 1};
+  const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
+  const Rank early = Rank().call(kCollective, 10, 41, barrier);
+  const Rank late = Rank().call(kCollective, 40, 42, barrier);
+  EXPECT_TRUE(analyse(model, {Rank(), Rank(), early, late}).rows.empty());
+}
+
+TEST(Waits, lost_samples_are_no_hole) {
+  Model model = make_model(3);
+  model.locations[2].type = LocationType::kMetric;
+  model.locations[2].group = 0;
+  const WaitSummary summary =
+      analyse(model, {Rank().call(kSend, 150, 160, {message(EventKind::kSend, 1)}),
+                      Rank().call(kRecv, 100, 170, {message(EventKind::kReceive, 0)}),
+                      Rank().add(event(EventKind::kLostBegin, 20, 0))});
+  EXPECT_EQ(summary.message_count, 1u);
 }
 
 TEST(Waits, a_collective_without_all_members_is_left_out) {
@@ -267,7 +382,7 @@ TEST(Waits, a_collective_without_all_members_is_left_out) {
 }
 
 TEST(Waits, nobody_waits_alone) {
-  Model model = test::make_model(2);
+  Model model = make_model(2);
   model.communicators.push_back({"MPI_COMM_SELF", CommunicatorKind::kSelf, {}, {}});
   Rank rank;
   for (Event e : {collective(CollectiveOperation::kBarrier), message(EventKind::kSend, 0),
@@ -283,7 +398,7 @@ TEST(Waits, nobody_waits_alone) {
 }
 
 TEST(Waits, says_what_the_clocks_could_explain) {
-  Model model = test::make_model(2);
+  Model model = make_model(2);
   model.groups[1].node = 1;
   model.clock_error_ns = {10, 20};
   const WaitSummary summary =

@@ -1,0 +1,61 @@
+/// What the matching must know of the job beside the events, learned while they pass.
+/// Thread: one.   Cost: a vector element per group and per communicator.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "writers/waits/match.h"
+
+namespace aon::writers {
+
+class JobContext : public WaitContext {
+ public:
+  JobContext(const Model& model, std::function<void()> beat)
+      : model_(model),
+        beat_(std::move(beat)),
+        cut_ns_(model.groups.size(), UINT64_MAX),
+        is_ambiguous_(model.communicators.size(), false) {}
+
+  void cut(uint32_t group, uint64_t time_ns) { cut_ns_[group] = std::min(cut_ns_[group], time_ns); }
+  void exclude(uint32_t communicator) { is_ambiguous_[communicator] = true; }
+
+  uint64_t cut_ns(uint32_t location) const override {
+    return cut_ns_[model_.locations[location].group];
+  }
+  uint64_t clock_error_ns(uint32_t a, uint32_t b) const override {
+    const uint32_t node_a = node_of(a);
+    const uint32_t node_b = node_of(b);
+    if (node_a == node_b) return 0;
+    const std::vector<uint64_t>& errors = model_.clock_error_ns;
+    if (node_a >= errors.size() || node_b >= errors.size()) return 0;
+    return errors[node_a] + errors[node_b];
+  }
+  void beat() const override {
+    if (beat_ && ++steps_ % kStepsPerBeat == 0) beat_();
+  }
+  size_t member_count(uint32_t communicator) const override {
+    const GlobalCommunicator& c = model_.communicators[communicator];
+    // The members of an inter-communicator are two groups, and a root is in one of them.
+    const bool is_known = c.kind != CommunicatorKind::kInter && !is_ambiguous_[communicator];
+    return is_known ? c.members.size() : 0;
+  }
+
+ private:
+  static constexpr uint32_t kStepsPerBeat = 4096;
+
+  uint32_t node_of(uint32_t location) const {
+    return model_.groups[model_.locations[location].group].node;
+  }
+
+  const Model& model_;
+  std::function<void()> beat_;
+  mutable uint32_t steps_ = 0;
+  std::vector<uint64_t> cut_ns_;  ///< by group
+  std::vector<bool> is_ambiguous_;
+};
+
+}  // namespace aon::writers

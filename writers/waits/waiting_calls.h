@@ -1,0 +1,48 @@
+/// The waits of the whole job, one per call.
+/// Thread: one.   Cost: that of the reader.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "writers/waits/match.h"
+#include "writers/waits/sorted_store.h"
+
+namespace aon::writers {
+
+/// Calls that waited, in order. Of the waits of one call the longest counts: they are the same
+/// time.
+class WaitingCalls {
+ public:
+  explicit WaitingCalls(SortedStore<Wait>::Reader reader) : reader_(std::move(reader)) {}
+
+  /// Nothing behind the last one.
+  Result<std::optional<Wait>> next() {
+    if (!has_begun_) {
+      Status status = look_ahead();
+      if (!status) return status.error();
+      has_begun_ = true;
+    }
+    if (!ahead_) return std::optional<Wait>();
+    for (;;) {
+      const Wait longest = *ahead_;
+      Status status = look_ahead();
+      if (!status) return status.error();
+      if (!ahead_ || ahead_->call() != longest.call()) return std::optional<Wait>(longest);
+    }
+  }
+
+ private:
+  Status look_ahead() {
+    Result<const Wait*> next = reader_.next();
+    if (!next) return next.error();
+    ahead_ = *next != nullptr ? std::optional<Wait>(**next) : std::nullopt;
+    return {};
+  }
+
+  SortedStore<Wait>::Reader reader_;
+  std::optional<Wait> ahead_;
+  bool has_begun_ = false;
+};
+
+}  // namespace aon::writers
