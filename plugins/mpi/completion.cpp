@@ -127,20 +127,20 @@ void WaitMany::complete_one(Writer* w, int index, int status_index, int result) 
 /// The error fields of the statuses are only set with MPI_ERR_IN_STATUS; any other error means that
 /// the call did not wait at all.
 void WaitMany::complete_all(Writer* w, int result) const noexcept {
-  if (result != kSuccess && result != abi.error_in_status) return;
+  const bool is_in_status = is_error_class(result, abi.error_in_status);
+  if (result != kSuccess && !is_in_status) return;
   for (int i = 0; i < count_; ++i) {
-    int one_result = result;
-    if (result == abi.error_in_status) one_result = status_error(status_at(statuses_, i));
-    if (one_result != abi.error_pending) complete_one(w, i, i, one_result);
+    const int one_result = is_in_status ? status_error(status_at(statuses_, i)) : result;
+    if (!is_error_class(one_result, abi.error_pending)) complete_one(w, i, i, one_result);
   }
 }
 
 void WaitMany::complete_some(Writer* w, int outcount, const int* indices,
                              int result) const noexcept {
   if (outcount == abi.undefined) return;
+  const bool is_in_status = is_error_class(result, abi.error_in_status);
   for (int i = 0; i < outcount && i < count_; ++i) {
-    int one_result = result;
-    if (result == abi.error_in_status) one_result = status_error(status_at(statuses_, i));
+    const int one_result = is_in_status ? status_error(status_at(statuses_, i)) : result;
     complete_one(w, indices[i], i, one_result);
   }
 }

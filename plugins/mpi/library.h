@@ -60,7 +60,15 @@ struct Queries {
 };
 extern Queries queries;
 
-/// True when the library was recognised: `abi` and `queries` are filled in.
+/// True when the library was recognised: `abi` and `queries` are filled in. Calls of another one are
+/// only forwarded: nobody knows what its handles, statuses and constants mean.
 bool library_is_known() noexcept;
+
+/// The backend of a known library.
+const Backend* library_backend() noexcept;
+
+/// What programs are linked to the library by, as libmpi.so.40; empty before it was looked for, and
+/// when it cannot be found.
+const char* library_soname() noexcept;
 
 }  // namespace aon::mpi

@@ -64,12 +64,12 @@ Envelope matched(Writer* w, const void* message) noexcept {
   const Handle handle = handle_at(message, abi.message_null);
   Request known;
   if (handle == abi.message_no_proc) {
-    return {find_communicator(abi.comm_null), 0, abi.proc_null, abi.any_tag};
+    return {find_communicator(abi.comm_null), 0, kNoPeer, abi.any_tag};
   }
   if (!forget_request(w, handle, &known)) {
-    return {find_communicator(abi.comm_null), 0, abi.any_source, abi.any_tag};
+    return {find_communicator(abi.comm_null), 0, kAnyPeer, abi.any_tag};
   }
-  return {known.communicator, 0, abi.any_source, abi.any_tag};
+  return {known.communicator, 0, kAnyPeer, abi.any_tag};
 }
 
 }  // namespace aon::mpi

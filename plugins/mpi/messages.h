@@ -1,5 +1,5 @@
 /// Records of point-to-point calls. A peer is a rank of the call's communicator; MPI_PROC_NULL
-/// stays what it is and moves no bytes. A receive tells what the status says, so wildcards are
+/// is kNoPeer and moves no bytes. A receive tells what the status says, so wildcards are
 /// resolved; the program's own status is used, or one of ours where it ignores it.
 ///
 /// Thread: any.   Cost: beside the two clock reads some loads and stores.

@@ -11,8 +11,8 @@
 /// itself) is replaced when its handle comes back.
 ///
 /// A library may give one handle to all requests that were complete when they were started (eager
-/// sends of Open MPI). These lie on a stack per thread: they are alike but for their number, and
-/// the thread that started one most probably completes it.
+/// sends of Open MPI; MPICH has one per kind). These lie on a stack per thread: they are alike but
+/// for their number, and the thread that started one most probably completes it.
 ///
 /// Thread: any; striped locks while threads are concurrent, else none.   Signal: no.
 /// Cost: 2-5 ns; maps memory only when more requests are live than ever before.

@@ -3,6 +3,8 @@
 #include <aon/definition.h>
 #include <aon/writer.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <atomic>
 
@@ -35,12 +37,19 @@ void define_provider(ProviderState provider_state, const char* text, uint32_t te
              text_bytes);
 }
 
-/// The library is not one of ours: calls are recorded as spans only.
+/// The library is not one of ours: calls are only forwarded.
 void tell_unknown_library() {
-  static const char kText[] =
-      "mpi\0the MPI library in use is not known: no peers, bytes and communicators\0"
-      "use Open MPI 4 or 5";
-  define_provider(ProviderState::kDegraded, kText, sizeof kText);
+  const char* soname = library_soname();
+  const bool is_standard = strncmp(soname, "libmpi_abi.so", 13) == 0;
+  char text[320];
+  // Three strings: name, reason, remedy.
+  const int size = snprintf(text, sizeof text, "mpi%cthe MPI library in use, %.96s, %s%c%s", '\0',
+                            soname[0] != '\0' ? soname : "of no name",
+                            is_standard ? "has the ABI of MPI 5, which is not read yet: its calls "
+                                          "are not recorded"
+                                        : "is not known: its calls are not recorded",
+                            '\0', "use Open MPI 2 to 5, MPICH 3.1 or later, or one of its ABI");
+  define_provider(ProviderState::kOff, text, static_cast<uint32_t>(size) + 1);
 }
 
 /// Asks MPI who we are. The mutex is held.
