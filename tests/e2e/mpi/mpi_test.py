@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Tests of libaon-mpi.so with real Open MPI: the programs of this folder run with the library and,
-behind it, an independent PMPI counter; then the ring files that they leave without an agent are
+"""Tests of libaon-mpi.so with real MPI libraries: the programs of this folder run with the library
+and, behind it, an independent PMPI counter; then the ring files that they leave without an agent are
 compared with that counter and with what each program is known to do.
 
     mpi_test.py PROGRAMS_FOLDER [unittest arguments]
@@ -13,7 +13,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import ring_file as rf  # noqa: E402
-from aon_test import BUILD, TestCase, environment, run  # noqa: E402
+from aon_test import BUILD, MPI, MPI_LAUNCHER, TestCase, environment, run  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 DOUBLE = 8
@@ -34,7 +34,7 @@ class MpiTest(TestCase):
             "PMPI_COUNT": self.folder,
             "LD_PRELOAD": ":".join(map(str, preload)),
         }
-        command = ["mpirun", "-n", rank_count, "env"]
+        command = [MPI_LAUNCHER, "-n", rank_count, "env"]
         command += [f"{name}={value}" for name, value in variables.items()]
         self.process = run(
             [*command, PROGRAMS / program, *arguments], env=environment(), timeout_s=60
@@ -144,7 +144,12 @@ class PointToPoint(MpiTest):
         ranks = self.launch(2, "point_to_point")
         for file in ranks.values():
             nobody = [r for r in file.calls("MPI_Send") if r.peer < 0]
-            self.assertEqual([r.a64 for r in nobody], [0])
+            self.assertEqual([(r.a64, r.peer) for r in nobody], [(0, rf.NO_PEER)])
+            starts = file.calls("MPI_Isend")[-1:] + file.calls("MPI_Irecv")[-2:-1]
+            ends = {r.request: (r.peer, r.a64) for r in file.completions()}
+            for start in starts:
+                self.assertEqual((start.peer, start.tag), (rf.NO_PEER, 1))
+                self.assertEqual(ends[start.request], (rf.NO_PEER, 0))
             cancelled = [r for r in file.completions() if r.flags & rf.CANCELLED]
             self.assertEqual([(r.tag, r.a64) for r in cancelled], [(99, 0)])
             self.assertEqual(len(file.calls("MPI_Startall: one request")), 6)
@@ -303,6 +308,14 @@ class Life(MpiTest):
             expected |= {"MPI_Recv": 1} if file.rank == 1 else {}
             self.assertEqual(dict(names), expected)
 
+    def test_errors_of_single_requests(self):
+        """Of many requests that are waited for at once some fail."""
+        ranks = self.launch(2, "life", "failing_requests")
+        self.assert_counts(ranks)
+        for file in ranks.values():
+            told = [(r.tag, bool(r.flags & rf.FAILED)) for r in file.completions()]
+            self.assertEqual(sorted(told), [(1, True), (2, False), (3, True), (4, False)])
+
     def test_pause_and_resume(self):
         ranks = self.launch(2, "life", "pauses")
         for file in ranks.values():
@@ -365,14 +378,22 @@ class Silence(MpiTest):
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_library_loaded_privately(self):
-        """mpi4py: libmpi comes by dlopen(RTLD_LOCAL)."""
-        text = (
+        """Like mpi4py: libmpi comes by dlopen(RTLD_LOCAL)."""
+        module = PROGRAMS / "libprivate.so"
+        self.assert_one_exchange(f"import ctypes; ctypes.CDLL('{module}').run()")
+
+    @unittest.skipUnless(MPI == "openmpi", "mpi4py is built with the default library")
+    def test_mpi4py(self):
+        self.assert_one_exchange(
             "from mpi4py import MPI; c = MPI.COMM_WORLD; "
             "r = c.Get_rank(); b = bytearray(5); "
             "c.Sendrecv(bytes(5), 1 - r, 3, b, 1 - r, 3); c.Barrier()"
         )
+
+    def assert_one_exchange(self, text):
         preload = BUILD / "lib" / "libaon-mpi.so"
-        command = ["mpirun", "-n", 2, "env", f"AON_OUTPUT={self.folder}", f"LD_PRELOAD={preload}"]
+        command = [MPI_LAUNCHER, "-n", 2, "env", f"AON_OUTPUT={self.folder}"]
+        command.append(f"LD_PRELOAD={preload}")
         self.assert_exit(run([*command, "/usr/bin/python3", "-c", text]))
         ranks = rf.read_all(self.folder)
         self.assertEqual(sorted(ranks), [0, 1])

@@ -2,7 +2,7 @@
 """Compares functions.table with the <mpi.h> of the MPI compiler: every function is there, with the
 same arguments, and what handles.h says of Open MPI is what its header says.
 
-    table_test.py MPICC
+    AON_TEST_MPI=openmpi|mpich table_test.py
 """
 import pathlib
 import re
@@ -13,11 +13,11 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PLUGIN = ROOT / "plugins" / "mpi"
-sys.path.insert(0, str(PLUGIN))
+sys.path[:0] = [str(PLUGIN), str(ROOT / "tests" / "e2e")]
 
 import generate  # noqa: E402
+from aon_test import MPI_COMPILER  # noqa: E402
 
-MPICC = sys.argv.pop(1)
 # Predefined callbacks and macros: values, not calls.
 NOT_CALLS = re.compile(r"MPI_(\w+_)?(NULL_)?(COPY|DELETE|DUP)_FN|MPI_CONVERSION_FN_NULL")
 
@@ -43,7 +43,7 @@ def compile_text(text):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "check.c")
         path.write_text(text)
-        command = [MPICC, "-w", "-fsyntax-only", "-Werror=implicit", str(path)]
+        command = [MPI_COMPILER, "-w", "-fsyntax-only", "-Werror=implicit", str(path)]
         return subprocess.run(command, capture_output=True, text=True).stderr
 
 
@@ -61,7 +61,7 @@ class Table(unittest.TestCase):
 
     def test_no_function_is_missing(self):
         header = subprocess.run(
-            [MPICC, "-E", "-P", "-x", "c", "-"],
+            [MPI_COMPILER, "-E", "-P", "-x", "c", "-"],
             input="#include <mpi.h>\n",
             capture_output=True,
             text=True,
