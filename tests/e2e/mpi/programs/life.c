@@ -60,7 +60,9 @@ static void failing_requests(int rank) {
     if (tag == 1) {
       CHECK(class_of(MPI_Waitall(2, requests, statuses)) == MPI_ERR_IN_STATUS);
       CHECK(class_of(statuses[0].MPI_ERROR) == MPI_ERR_TRUNCATE);
-      CHECK(statuses[1].MPI_ERROR == MPI_SUCCESS);
+      // A library may stop at the first that failed, and leave the others to another call.
+      if (class_of(statuses[1].MPI_ERROR) == MPI_ERR_PENDING) MPI_Wait(&requests[1], &statuses[1]);
+      CHECK(requests[0] == MPI_REQUEST_NULL && requests[1] == MPI_REQUEST_NULL);
     }
     for (int left = tag == 1 ? 0 : 2; left > 0; left -= count) {
       MPI_Waitsome(2, requests, &count, indices, statuses);
