@@ -5,19 +5,31 @@
 namespace aon::mpi {
 namespace {
 
+/// What a receive asked for.
+struct Asked {
+  int32_t peer;
+  int32_t tag;
+  uint64_t number;
+};
+
 /// A receive from MPI_PROC_NULL got nothing, whatever the status says: MPICH 4.0's says rank 0.
-void complete_receive(Writer* w, uint64_t now, const Request& request, const Status* status,
-                      uint16_t flags) {
-  int32_t peer = request.peer;
-  int32_t tag = request.tag;
+void complete_receive(Writer* w, uint64_t now, const Request& request, const Asked& asked,
+                      const Status* status, uint16_t flags) {
+  int32_t peer = asked.peer;
+  int32_t tag = asked.tag;
   uint64_t bytes = 0;
-  if ((flags & (kFailed | kCancelled)) == 0 && request.peer != kNoPeer) {
+  if ((flags & (kFailed | kCancelled)) == 0 && asked.peer != kNoPeer) {
     peer = peer_in(*request.communicator, status_source(status));
     tag = status_tag(status);
     bytes = status_bytes(status);
   }
   put_completion(w, now, flags | kIncoming, request.communicator->id, bytes, pack_pair(peer, tag),
-                 request.number);
+                 asked.number);
+}
+
+void complete_send(Writer* w, uint64_t now, const Request& request, uint16_t flags) {
+  put_completion(w, now, flags | kOutgoing, request.communicator->id, request.bytes,
+                 pack_pair(request.peer, request.tag), request.number);
 }
 
 /// The record of one request that has been taken out of the table.
@@ -27,12 +39,16 @@ void put_completed(Writer* w, const Request& request, const Status* status, int 
   switch (request.kind) {
     case RequestKind::kReceive:
       if (result == kSuccess && status_cancelled(status)) flags |= kCancelled;
-      complete_receive(w, now, request, status, flags);
+      complete_receive(w, now, request, {request.peer, request.tag, request.number}, status, flags);
       break;
     case RequestKind::kSend:
       if (result == kSuccess && status_cancelled(status)) flags |= kCancelled;
-      put_completion(w, now, flags | kOutgoing, request.communicator->id, request.bytes,
-                     pack_pair(request.peer, request.tag), request.number);
+      complete_send(w, now, request, flags);
+      break;
+    case RequestKind::kExchange:
+      complete_send(w, now, request, flags);
+      complete_receive(w, now, request, {request.source, abi.any_tag, request.number + 1}, status,
+                       flags);
       break;
     case RequestKind::kNewCommunicator:
       if (result == kSuccess) {
@@ -151,13 +167,19 @@ void free_request(Writer* w, Handle handle) noexcept {
   if (handle == abi.request_null || !forget_request(w, handle, &request) || request.number == 0) {
     return;
   }
-  const bool is_receive = request.kind == RequestKind::kReceive;
-  const uint16_t direction = request.kind == RequestKind::kSend ? kOutgoing
-                             : is_receive                       ? kIncoming
-                                                                : 0;
-  put_completion(w, ticks(w), static_cast<uint16_t>(direction | (is_receive ? kCancelled : 0)),
-                 request.communicator->id, request.bytes, pack_pair(request.peer, request.tag),
-                 request.number);
+  const uint64_t now = ticks(w);
+  const bool is_exchange = request.kind == RequestKind::kExchange;
+  if (is_exchange || request.kind == RequestKind::kSend) complete_send(w, now, request, 0);
+  if (is_exchange) {
+    complete_receive(w, now, request, {request.source, abi.any_tag, request.number + 1}, nullptr,
+                     kCancelled);
+  } else if (request.kind == RequestKind::kReceive) {
+    complete_receive(w, now, request, {request.peer, request.tag, request.number}, nullptr,
+                     kCancelled);
+  } else if (request.kind != RequestKind::kSend) {
+    put_completion(w, now, 0, request.communicator->id, request.bytes, pack_pair(-1, -1),
+                   request.number);
+  }
 }
 
 }  // namespace aon::mpi

@@ -10,7 +10,7 @@
 
 namespace aon::mpi {
 
-std::atomic<void*> functions[kSiteCount];
+std::atomic<void*> functions[kFunctionCount];
 Abi abi;
 Queries queries;
 
@@ -153,16 +153,16 @@ void* find_symbol(const char* name) noexcept {
   return find_locally(name);
 }
 
-void* resolve_function(uint32_t site) noexcept {
+void* resolve_function(uint32_t number) noexcept {
   const int saved_errno = errno;
   pthread_mutex_lock(&g_mutex);
-  void* found = find_next(kSiteNames[site]);
+  void* found = find_next(kFunctionNames[number]);
   if (found != nullptr) detect_locked();
   pthread_mutex_unlock(&g_mutex);
   errno = saved_errno;
   // Not kept when missing: a library may still be loaded.
   if (found == nullptr) return reinterpret_cast<void*>(&missing_function);
-  functions[site].store(found, std::memory_order_relaxed);
+  functions[number].store(found, std::memory_order_relaxed);
   return found;
 }
 

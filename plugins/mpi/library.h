@@ -16,21 +16,21 @@
 
 namespace aon::mpi {
 
-/// Address of each real function by site id; null until its first call.
-extern std::atomic<void*> functions[kSiteCount];
+/// Address of each real function by its number (generated/sites.h); null until its first call.
+extern std::atomic<void*> functions[kFunctionCount];
 
-/// Looks the function of `site` up. When the library has none, the address of a function that
+/// Looks a function up. When the library has none, the address of a function that
 /// returns MPI_ERR_OTHER.
-void* resolve_function(uint32_t site) noexcept;
+void* resolve_function(uint32_t number) noexcept;
 
 /// The same without looking it up: null before the first call.
-[[gnu::always_inline]] inline void* known_function(uint32_t site) {
-  return functions[site].load(std::memory_order_relaxed);
+[[gnu::always_inline]] inline void* known_function(uint32_t number) {
+  return functions[number].load(std::memory_order_relaxed);
 }
 
-[[gnu::always_inline]] inline void* real_function(uint32_t site) {
-  void* function = functions[site].load(std::memory_order_relaxed);
-  return __builtin_expect(function != nullptr, 1) ? function : resolve_function(site);
+[[gnu::always_inline]] inline void* real_function(uint32_t number) {
+  void* function = functions[number].load(std::memory_order_relaxed);
+  return __builtin_expect(function != nullptr, 1) ? function : resolve_function(number);
 }
 
 /// Address of a symbol of the MPI library as the program sees it, or null.

@@ -154,11 +154,11 @@ bool take_shared(const Writer* w, Handle handle, Request* out) {
 
 }  // namespace
 
-uint64_t next_request_number() noexcept {
-  if (threads_are_concurrent) return g_last_number.fetch_add(1, std::memory_order_relaxed) + 1;
-  const uint64_t number = g_last_number.load(std::memory_order_relaxed) + 1;
-  g_last_number.store(number, std::memory_order_relaxed);
-  return number;
+uint64_t next_request_numbers(uint64_t count) noexcept {
+  if (threads_are_concurrent) return g_last_number.fetch_add(count, std::memory_order_relaxed) + 1;
+  const uint64_t last = g_last_number.load(std::memory_order_relaxed);
+  g_last_number.store(last + count, std::memory_order_relaxed);
+  return last + 1;
 }
 
 void put_request(const Writer* w, const Request& request) noexcept {

@@ -32,6 +32,7 @@ enum class RequestKind : uint8_t {
   kReceive,
   kCollective,
   kNewCommunicator,  ///< MPI_Comm_idup
+  kExchange,         ///< MPI_Isendrecv: the send has `number`, the receive the next one
   kMessage,          ///< not a request: a matched probe's message, received by Mrecv or Imrecv
 };
 
@@ -41,15 +42,20 @@ struct Request {
   uint64_t bytes;                ///< sent
   const void* new_communicator;  ///< where MPI_Comm_idup's result will stand
   Communicator* communicator;
-  int32_t peer;
-  int32_t tag;
-  uint32_t creation;  ///< kNewCommunicator: count on the parent
+  int32_t peer;  ///< kCollective: the root
+  int32_t tag;   ///< kCollective: the operation
+  union {
+    uint32_t creation;  ///< kNewCommunicator: count on the parent
+    int32_t source;     ///< kExchange: the peer of the receive
+  };
   RequestKind kind;
   bool is_persistent;
+  uint64_t bytes_received = 0;  ///< kCollective
 };
 
-/// The next number.
-uint64_t next_request_number() noexcept;
+/// The first of the next `count` numbers.
+uint64_t next_request_numbers(uint64_t count) noexcept;
+inline uint64_t next_request_number() { return next_request_numbers(1); }
 
 constexpr uint64_t kAnyShared = ~uint64_t{0};  ///< request_number() of the shared handle
 

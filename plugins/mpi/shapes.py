@@ -21,13 +21,13 @@ _TO_LOOK = """\
   if (AON_LIKELY(plan == kUntimed)) return look_{name}({all});
 """
 _TO_REAL = """\
-  const auto real = reinterpret_cast<Real{name}>(known_function(kSite{name}.id));
+  const auto real = reinterpret_cast<Real{name}>(known_function(kFunction{name}));
   if (AON_LIKELY(plan == kForward && real != nullptr)) return real({all});
   return start_{name}({all_and}plan);
 """
 
 _REAL = """\
-  const auto real = reinterpret_cast<Real{name}>(real_function(kSite{name}.id));
+  const auto real = reinterpret_cast<Real{name}>(real_function(kFunction{name}));
 """
 # A site's first call comes here, so none of a library that is not known gets any further.
 _START = """\
