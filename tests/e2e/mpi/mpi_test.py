@@ -7,6 +7,7 @@ compared with that counter and with what each program is known to do.
 """
 import collections
 import pathlib
+import re
 import sys
 import unittest
 
@@ -64,10 +65,12 @@ class MpiTest(TestCase):
         self.assertTrue(all(n == 1 for n in started.values()))
 
     def counter(self, rank):
-        """{name: (calls, bytes)} of the independent counter."""
+        """{name: (calls, bytes)} of the independent counter; large-count forms under their plain
+        names, as the project has them."""
         counts = collections.defaultdict(lambda: (0, 0))
         for line in (self.folder / f"rank-{rank}.txt").read_text().splitlines():
             name, calls, sent = line.split()
+            name = name.removesuffix("_c")
             before = counts[name]
             counts[name] = (before[0] + int(calls), before[1] + int(sent))
         return counts
@@ -86,7 +89,8 @@ class MpiTest(TestCase):
                 if name in SENDS | EXCHANGES:
                     self.assertEqual(sum(r.a64 for r in seen), sent, f"rank {rank}: {name}")
             recorded = {r.name for r in file.records if r.is_call and r.name.startswith("MPI_")}
-            unknown = recorded - set(expected) - {"MPI_Startall: one request", "MPI_Pcontrol"}
+            parts = {"MPI_Startall: one request", "MPI_Isendrecv: receive"}
+            unknown = recorded - set(expected) - parts - {"MPI_Pcontrol"}
             self.assertEqual(unknown, set(), f"rank {rank}")
 
     def messages(self, ranks):
@@ -350,6 +354,73 @@ class Life(MpiTest):
             self.assertEqual(file.identities[-1][2], 1)
             self.assertEqual(file.counters()["MPI_Initialized"], 2)
             self.assertEqual(file.counters()["MPI_Finalized"], 1)
+
+
+class Mpi4(MpiTest):
+    """What only libraries of MPI-4 have."""
+
+    def test_large_counts_stand_under_their_plain_names(self):
+        ranks = self.launch(2, "mpi4", "large")
+        sent = self.assert_messages_match(ranks)
+        tags = collections.Counter()
+        for (_, _, _, tag, byte_count), count in sent.items():
+            self.assertEqual(byte_count, tag * DOUBLE)
+            tags[tag] += count
+        self.assertEqual(tags, {1: 2, 2: 1, 3: 2})
+        self.assert_counts(ranks)
+        for rank, file in ranks.items():
+            told = {r.name: (r.a64 // DOUBLE, r.words[0] // DOUBLE) for r in file.records
+                    if r.kind == rf.COLLECTIVE}
+            self.assertEqual(told["MPI_Bcast"], (10 if rank == 1 else 0, 5))
+            self.assertEqual(told["MPI_Allgatherv"], (2 * (rank + 1), 3))
+            self.assertEqual(told["MPI_Iallreduce"], (12, 12))
+
+    def test_an_isendrecv_is_two_messages(self):
+        """What it received is recorded where the library says it."""
+        ranks = self.launch(2, "mpi4", "isendrecv")
+        self.assert_counts(ranks)
+        sent, received = self.messages(ranks)
+        world = ranks[0].communicator("MPI_COMM_WORLD").identity
+        expected = {(world, r, 1 - r, t, t * DOUBLE): 1 for r in (0, 1) for t in range(4, 8)}
+        self.assertEqual(sent, expected)
+        told_count = sum(int(n) for n in re.findall(r"(\d+) told", self.process.stdout))
+        self.assertEqual(sum(received.values()), told_count)
+        self.assertEqual(received - sent, collections.Counter())
+        for file in ranks.values():
+            self.assertEqual(len(file.calls("MPI_Isendrecv")), 3)
+            self.assertEqual(len(file.calls("MPI_Isendrecv_replace")), 1)
+            self.assertEqual(len(file.calls("MPI_Isendrecv: receive")), 4)
+
+    def test_a_partitioned_message_is_one_message(self):
+        ranks = self.launch(2, "mpi4", "partitioned")
+        self.assert_counts(ranks)
+        sent = self.assert_messages_match(ranks)
+        world = ranks[0].communicator("MPI_COMM_WORLD").identity
+        self.assertEqual(sent, {(world, 0, 1, 8, 8 * DOUBLE): 3})
+
+    def test_persistent_collectives_move_their_bytes_at_each_start(self):
+        ranks = self.launch(2, "mpi4", "persistent")
+        self.assert_counts(ranks)
+        for rank, file in ranks.items():
+            started = collections.Counter()
+            for r in file.records:
+                if r.kind == rf.COLLECTIVE:
+                    root, operation = rf.pair(r.words[1])
+                    started[operation, root, r.a64 // DOUBLE, r.words[0] // DOUBLE] += 1
+            self.assertEqual(set(started.values()), {3})
+            own = rank + 1
+            told = {key[1:] for key in started}
+            self.assertEqual(told, {(-1, 0, 0), (1, 6 if rank == 1 else 0, 3), (-1, 6, 6),
+                                    (0, own, 3 if rank == 0 else 0)})
+            self.assertEqual(len(started), 5)
+
+    def test_communicators(self):
+        ranks = self.launch(2, "mpi4", "communicators")
+        self.assert_counts(ranks)
+        for name in ("idup", "from group"):
+            own = [ranks[r].communicator(name) for r in (0, 1)]
+            self.assertEqual(own[0].identity, own[1].identity, name)
+            self.assertEqual([(c.size, c.rank) for c in own], [(2, 0), (2, 1)], name)
 
 
 class Threads(MpiTest):
