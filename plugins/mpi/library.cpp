@@ -85,6 +85,10 @@ void find_queries() {
   query(&queries.group_rank, "PMPI_Group_rank");
   query(&queries.group_translate_ranks, "PMPI_Group_translate_ranks");
   query(&queries.group_free, "PMPI_Group_free");
+  query(&queries.group_from_session_pset, "PMPI_Group_from_session_pset");
+  query(&queries.session_get_info, "PMPI_Session_get_info");
+  query(&queries.info_get_string, "PMPI_Info_get_string");
+  query(&queries.info_free, "PMPI_Info_free");
   query(&queries.type_size, "PMPI_Type_size");
   query(&queries.type_size_x, "PMPI_Type_size_x");
   query(&queries.topo_test, "PMPI_Topo_test");

@@ -51,6 +51,10 @@ struct Queries {
   int (*group_rank)(Handle group, int* rank);
   int (*group_translate_ranks)(Handle from, int count, const int* ranks, Handle to, int* out);
   int (*group_free)(void* group);
+  int (*group_from_session_pset)(Handle session, const char* name, void* group);
+  int (*session_get_info)(Handle session, void* info);
+  int (*info_get_string)(Handle info, const char* key, int* size, char* value, int* flag);
+  int (*info_free)(void* info);
   int (*type_size)(Handle datatype, int* byte_count);
   int (*type_size_x)(Handle datatype, int64_t* byte_count);
   int (*topo_test)(Handle comm, int* status);

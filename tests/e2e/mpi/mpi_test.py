@@ -423,6 +423,24 @@ class Mpi4(MpiTest):
             self.assertEqual([(c.size, c.rank) for c in own], [(2, 0), (2, 1)], name)
 
 
+    def test_sessions_without_mpi_init(self):
+        """The world is that of the first session that lives."""
+        ranks = self.launch(2, "mpi4", "sessions")
+        sent = self.assert_messages_match(ranks)
+        self.assertEqual(sum(sent.values()), 2 * 2)
+        for rank, file in ranks.items():
+            self.assertEqual(file.providers, [(1, "mpi", "", "")])
+            told = [identity[:3] for identity in file.identities]
+            self.assertEqual(told, [(rank, 2, 0), (rank, 2, 1)])
+            self.assertEqual(len(file.calls("MPI_Session_finalize")), 2)
+        for name in ("first", "second"):
+            own = [ranks[r].communicator(name) for r in (0, 1)]
+            self.assertEqual(own[0].identity, own[1].identity)
+            self.assertEqual([(c.size, c.rank) for c in own], [(2, 0), (2, 1)])
+        identities = {c.identity for c in ranks[0].communicators.values()}
+        self.assertEqual(len(identities), 4, "world, self, and one of each session")
+
+
 class Threads(MpiTest):
     """MPI_THREAD_MULTIPLE."""
 

@@ -117,27 +117,36 @@ static void communicators(void) {
   MPI_Group_free(&group);
 }
 
-/// No MPI_Init at all.
-static int session(void) {
-  MPI_Session session;
+static void use(MPI_Session session, const char* name) {
   MPI_Group group;
   MPI_Comm comm;
   int rank;
-  CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session) == MPI_SUCCESS);
   MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
   CHECK(MPI_Comm_create_from_group(group, "a", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm) == 0);
+  MPI_Comm_set_name(comm, name);
   MPI_Group_free(&group);
   MPI_Comm_rank(comm, &rank);
   MPI_Sendrecv(g_out, 9, D, 1 - rank, 9, g_in, 64, D, 1 - rank, 9, comm, MPI_STATUS_IGNORE);
   MPI_Barrier(comm);
   MPI_Comm_free(&comm);
-  CHECK(MPI_Session_finalize(&session) == MPI_SUCCESS);
+}
+
+/// No MPI_Init at all, and the session that was first ends first.
+static int sessions(void) {
+  MPI_Session first;
+  MPI_Session second;
+  CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &first) == MPI_SUCCESS);
+  CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &second) == MPI_SUCCESS);
+  use(first, "first");
+  CHECK(MPI_Session_finalize(&first) == MPI_SUCCESS);
+  use(second, "second");
+  CHECK(MPI_Session_finalize(&second) == MPI_SUCCESS);
   return 0;
 }
 
 int main(int argc, char** argv) {
   const char* wanted = argc > 1 ? argv[1] : "";
-  if (strcmp(wanted, "session") == 0) return session();
+  if (strcmp(wanted, "sessions") == 0) return sessions();
   MPI_Init(&argc, &argv);
   const int rank = world_rank();
   if (strcmp(wanted, "large") == 0) large_counts(rank);
