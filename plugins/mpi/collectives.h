@@ -2,8 +2,8 @@
 /// data counts, a process with itself included (a Bcast's root sends its message once to each
 /// process, itself too); MPI_IN_PLACE moves nothing between a process and itself.
 ///
-/// A member function per form; a row of functions.table names it with the arguments it needs. Arrays
-/// of counts are of int or, in large-count calls, of int64_t. For
+/// A member function per form; a row of functions.table names it with the arguments it needs.
+/// Arrays of counts are of int or, in large-count calls, of int64_t. For
 /// inter-communicators the other group counts, and only MPI_ROOT is the root.
 /// Thread: any.   Cost: O(1); forms with arrays of counts add them up: O(processes).
 #pragma once

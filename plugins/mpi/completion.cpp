@@ -32,8 +32,8 @@ void complete_send(Writer* w, uint64_t now, const Request& request, uint16_t fla
                  pack_pair(request.peer, request.tag), request.number);
 }
 
-/// MPICH 4.0's MPI_Isendrecv leaves the status empty. Then nobody can know what came from whom, and
-/// the receive gets no record; a message of no bytes with tag 0 from rank 0 is taken for that, too.
+/// MPICH 4.0's MPI_Isendrecv leaves the status empty. Then nobody can know what came from whom; a
+/// message of no bytes with tag 0 from rank 0 is taken for that, too.
 bool says_nothing(const Status* status) {
   return status_source(status) == 0 && status_tag(status) == 0 && status_bytes(status) == 0;
 }
@@ -53,7 +53,11 @@ void put_completed(Writer* w, const Request& request, const Status* status, int 
       break;
     case RequestKind::kExchange:
       complete_send(w, now, request, flags);
-      if (result == kSuccess && says_nothing(status)) flags |= kCancelled;
+      if (result == kSuccess && request.source != kNoPeer && says_nothing(status)) {
+        put_completion(w, now, kIncoming, request.communicator->id, 0,
+                       pack_pair(kAnyPeer, abi.any_tag), request.number + 1);
+        break;
+      }
       complete_receive(w, now, request, {request.source, abi.any_tag, request.number + 1}, status,
                        flags);
       break;

@@ -40,8 +40,8 @@ class Argument:
 
 @dataclasses.dataclass
 class Function:
-    """One row. `site` is its call site's id, `index` its number among all functions; they differ for
-    large-count forms, which have the call site of `plain`."""
+    """One row. `site` is its call site's id, `index` its number among all functions; they differ
+    for large-count forms, which have the call site of `plain`."""
 
     index: int
     site: int
@@ -190,7 +190,8 @@ def declare(argument):
 
 def site_of(function):
     return (
-        f'{{{function.site}, "{function.region}", static_cast<uint8_t>(RegionRole::{function.role}),'
+        f'{{{function.site}, "{function.region}",'
+        f" static_cast<uint8_t>(RegionRole::{function.role}),"
         f" static_cast<uint8_t>(Paradigm::kMpi), {function.mode}}}"
     )
 
@@ -219,8 +220,8 @@ def constants(function):
 
 def sites_header(functions):
     lines = [
-        "/// Call sites of the wrappers and their functions, made from functions.table. The number of a",
-        "/// function is the id of its call site, but for large-count forms, which share one.",
+        "/// Call sites of the wrappers and their functions, made from functions.table. The number of",
+        "/// a function is the id of its call site, but for large-count forms, which share one.",
         "#pragma once",
         "",
         "#include <aon/definition.h>",

@@ -10,8 +10,8 @@ namespace aon::mpi {
 
 enum class Side { kOwn, kRemote };
 
-/// Of a program without MPI_COMM_WORLD: takes the world's group from `session` and says who we are in
-/// it. False: the library does not tell.
+/// Of a program without MPI_COMM_WORLD: takes the world's group from `session` and says who we are
+/// in it. False: the library does not tell.
 bool use_session_world(Handle session, int* rank, int* process_count);
 
 /// Gives that group back, before its session ends.

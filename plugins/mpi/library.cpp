@@ -40,8 +40,9 @@ int note_library(dl_phdr_info* info, size_t, void* out) {
   return 1;
 }
 
-/// libmpi among the loaded libraries (or one that needs it: dlsym() looks there as well), wherever it was loaded from; null when there is none. The
-/// name is copied first: dlopen() under dl_iterate_phdr's lock could wait for a thread in dlopen().
+/// libmpi among the loaded libraries, wherever it was loaded from, or one that needs it: dlsym()
+/// looks there as well; null when there is none. The name is copied first: dlopen() under
+/// dl_iterate_phdr's lock could wait for a thread in dlopen().
 void* open_local_library() {
   if (g_local_library == nullptr) {
     char path[PATH_MAX] = "";

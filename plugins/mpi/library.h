@@ -64,8 +64,8 @@ struct Queries {
 };
 extern Queries queries;
 
-/// True when the library was recognised: `abi` and `queries` are filled in. Calls of another one are
-/// only forwarded: nobody knows what its handles, statuses and constants mean.
+/// True when the library was recognised: `abi` and `queries` are filled in. Calls of another one
+/// are only forwarded: nobody knows what its handles, statuses and constants mean.
 bool library_is_known() noexcept;
 
 /// The backend of a known library.

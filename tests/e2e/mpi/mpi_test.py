@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Tests of libaon-mpi.so with real MPI libraries: the programs of this folder run with the library
-and, behind it, an independent PMPI counter; then the ring files that they leave without an agent are
-compared with that counter and with what each program is known to do.
+and, behind it, an independent PMPI counter; then the ring files that they leave without an agent
+are compared with that counter and with what each program is known to do.
 
     mpi_test.py PROGRAMS_FOLDER [unittest arguments]
 """
