@@ -220,8 +220,8 @@ def constants(function):
 
 def sites_header(functions):
     lines = [
-        "/// Call sites of the wrappers and their functions, made from functions.table. The number of",
-        "/// a function is the id of its call site, but for large-count forms, which share one.",
+        "/// Call sites of the wrappers and their functions, made from functions.table. The number",
+        "/// of a function is the id of its call site, but for large-count forms: they share one.",
         "#pragma once",
         "",
         "#include <aon/definition.h>",

@@ -43,7 +43,7 @@
 /// |             |       |          | Type       | the whole | these bytes| byte 32 on          |
 ///
 /// "peer+tag" packs two i32 into a word, the first in the low half (pack_pair). A peer is a rank in
-/// the communicator, or kAnyPeer or kNoPeer. A span record may be followed by no word at all: slot_count says it.
+/// the communicator, or kAnyPeer or kNoPeer. A span may have no word at all: slot_count says it.
 #pragma once
 
 #include <cstddef>

@@ -86,12 +86,15 @@ class Hydra(TestCase):
         return output, self.assert_ranks(output, 2), process
 
     def test_exit_codes_are_the_programs(self):
-        for case in ("abort", "no_finalize"):
-            plain = self.launch("-n", 2, PROGRAMS / "life", case)
-            ours = self.launch("-n", 2, "aon-run", "-o", case, "--", PROGRAMS / "life", case)
+        """One rank where none calls MPI_Abort: hydra kills the others of a rank that has failed, and
+        whose code it then gives is a matter of time."""
+        for case, count in (("abort", 2), ("no_finalize", 1)):
+            plain = self.launch("-n", count, PROGRAMS / "life", case)
+            ours = self.launch("-n", count, "aon-run", "-o", case, "--", PROGRAMS / "life", case)
             self.assertEqual(ours.returncode, plain.returncode, ours.stderr)
+            self.assertEqual(plain.returncode, {"abort": 7, "no_finalize": 3}[case])
             document = self.finished(self.folder / case)
-            self.assertEqual({r["rank"] for r in document["ranks"]}, {0, 1})
+            self.assertEqual({r["rank"] for r in document["ranks"]}, set(range(count)))
             self.assert_law(document)
 
 
