@@ -86,8 +86,8 @@ class Hydra(TestCase):
         return output, self.assert_ranks(output, 2), process
 
     def test_exit_codes_are_the_programs(self):
-        """One rank where none calls MPI_Abort: hydra kills the others of a rank that has failed, and
-        whose code it then gives is a matter of time."""
+        """One rank where none calls MPI_Abort: hydra kills the others of a rank that has failed,
+        and whose code it then gives is a matter of time."""
         for case, count in (("abort", 2), ("no_finalize", 1)):
             plain = self.launch("-n", count, PROGRAMS / "life", case)
             ours = self.launch("-n", count, "aon-run", "-o", case, "--", PROGRAMS / "life", case)
