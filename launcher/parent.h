@@ -9,9 +9,9 @@
 /// | program exits, dies by signal | aon-run exits alike, without a core file of its own       |
 /// | aon-run dies                  | the program is killed (PR_SET_PDEATHSIG)                  |
 ///
-/// It holds stderr and two descriptors of its own, nothing the launcher gave it (pipes) but one: the
-/// socket PMI_FD, whose end tells hydra that a rank has died. Hydra kills what is left of it then, so
-/// for a program that failed the socket ends with aon-run, or its exit code would be SIGKILL's.
+/// It holds stderr, two descriptors of its own, and of what the launcher gave it (pipes) only the
+/// socket PMI_FD, whose end tells hydra that a rank has died. Hydra kills what is left of it then,
+/// so for a program that failed the socket ends with aon-run, or its exit code would be SIGKILL's.
 /// Thread: one.   Cost: two forks; then it sleeps.
 #pragma once
 
