@@ -178,6 +178,7 @@ void register_rank(const Plan& plan, int connection, pid_t pid) {
   }
   parent->close_descriptors(descriptor);
   const ProgramEnd end = parent->wait_for_program();
+  if (end.is_success()) parent->close_launcher_socket();
   wait_for_files(plan, *parent, end, descriptor);
   end_like(end);
 }

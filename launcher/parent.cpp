@@ -1,11 +1,13 @@
 #include "launcher/parent.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -13,6 +15,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "launcher/program.h"
@@ -37,6 +40,18 @@ void send(pid_t target, const signalfd_siginfo& info) {
   sigval value{};
   value.sival_ptr = reinterpret_cast<void*>(info.ssi_ptr);
   sigqueue(target, number, value);
+}
+
+/// The descriptor that PMI_FD names, or -1.
+int socket_of_launcher() {
+  const char* text = getenv("PMI_FD");
+  char* end = nullptr;
+  const long fd = text != nullptr ? strtol(text, &end, 10) : -1;
+  const bool is_number = text != nullptr && end != text && *end == '\0';
+  struct stat status {};
+  if (!is_number || fd <= STDERR_FILENO || fd > INT_MAX) return -1;
+  if (fstat(static_cast<int>(fd), &status) != 0 || !S_ISSOCK(status.st_mode)) return -1;
+  return static_cast<int>(fd);
 }
 
 void close_range_of(unsigned first, unsigned last) {
@@ -87,14 +102,22 @@ void Parent::close_descriptors(int kept) {
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
   }
-  int keep[2] = {kept < 0 ? signal_fd_ : kept, signal_fd_};
-  std::sort(keep, keep + 2);
+  launcher_socket_ = socket_of_launcher();
+  if (launcher_socket_ == kept) launcher_socket_ = -1;  // the name is stale
+  int keep[3] = {kept < 0 ? signal_fd_ : kept, signal_fd_,
+                 launcher_socket_ < 0 ? signal_fd_ : launcher_socket_};
+  std::sort(keep, keep + 3);
   unsigned first = STDERR_FILENO + 1;
   for (const int fd : keep) {
     close_range_of(first, static_cast<unsigned>(fd) - 1);
     first = static_cast<unsigned>(fd) + 1;
   }
   close_range_of(first, ~0u);
+}
+
+void Parent::close_launcher_socket() {
+  if (launcher_socket_ >= 0) close(launcher_socket_);
+  launcher_socket_ = -1;
 }
 
 void Parent::forward(const signalfd_siginfo& info) {

@@ -136,7 +136,8 @@ struct Outcome {
   uint64_t clamped_count = 0;      ///< times moved forward to keep a location in order
   uint64_t open_region_count = 0;  ///< closed by us, at the end of their thread
   uint64_t open_call_count = 0;    ///< calls among them
-  uint64_t unmatched_count = 0;    ///< completions without request, ends without begin
+  uint64_t unmatched_count = 0;    ///< completions without request or with unknown peers, ends
+                                   ///< without begin
   /// Every message of every location is here: nothing was lost, nothing was still open.
   bool communication_complete = false;
 };

@@ -19,6 +19,8 @@
 #pragma once
 
 #include <aon/definition.h>
+#include <aon/record.h>
+#include <aon/writer.h>
 
 #include <atomic>
 
@@ -59,7 +61,8 @@ Communicator* find_communicator_slow(Handle handle) noexcept;
 
 /// `rank` of a peer as the records have it: in the union, or negative for no peer.
 [[gnu::always_inline]] inline int32_t peer_in(const Communicator& c, int32_t rank) {
-  return rank >= 0 ? rank + c.peer_offset : rank;
+  if (AON_LIKELY(rank >= 0)) return rank + c.peer_offset;
+  return rank == abi.any_source ? kAnyPeer : kNoPeer;
 }
 
 /// Defines MPI_COMM_WORLD and MPI_COMM_SELF. Once, when MPI is initialised.

@@ -89,6 +89,33 @@ AON_EXPORT int MPI_Finalize(void) {
   return result;
 }
 
+/// The process attaches here, as in MPI_Init.
+AON_EXPORT int MPI_Session_init(Handle info, Handle errhandler, void* session) {
+  const auto real = real_of<int(Handle, Handle, void*)>(kSiteSession_init);
+  aon_attach_begin();
+  Writer* w;
+  OpenCall call;
+  const uint32_t weight = enter(kSiteSession_init, w);
+  if (weight != 0) call = begin_call(w, kSiteSession_init.id);
+  const int result = real(info, errhandler, session);
+  if (weight != 0) finish_span(call, failed(result));
+  if (result == kSuccess) mpi_session_has_begun(load_handle(session));
+  return result;
+}
+
+AON_EXPORT int MPI_Session_finalize(void* session) {
+  const auto real = real_of<int(void*)>(kSiteSession_finalize);
+  Writer* w;
+  OpenCall call;
+  const uint32_t weight = enter(kSiteSession_finalize, w);
+  if (weight != 0) call = begin_call(w, kSiteSession_finalize.id);
+  const bool is_last = session != nullptr && mpi_session_is_ending(load_handle(session));
+  const int result = real(session);
+  if (weight != 0) finish_span(call, failed(result));
+  if (result == kSuccess && is_last) mpi_is_finalized();
+  return result;
+}
+
 /// Does not return: its open-span slot is what the trace has of it.
 AON_EXPORT int MPI_Abort(Handle comm, int errorcode) {
   const auto real = real_of<int(Handle, int)>(kSiteAbort);

@@ -223,7 +223,11 @@ void EventOrder::emit_completion(const Record& record) {
     return;
   }
   if (!request->is_visible) return;
-  const bool has_message = !is_receive || pair_low(record.words[0]) >= 0;
+  const int32_t peer = pair_low(record.words[0]);
+  const bool has_message = !is_receive || peer >= 0;
+  if (is_receive && peer == kAnyPeer && (head.flags & (kCancelled | kFailed)) == 0) {
+    ++outcome_->unmatched_count;
+  }
   if ((head.flags & kCancelled) != 0 || !has_message) {
     append(EventKind::kRequestCancelled, time_ns, kUnknownRegion).request = request->id;
   } else if (is_receive) {

@@ -43,7 +43,7 @@
 /// |             |       |          | Type       | the whole | these bytes| byte 32 on          |
 ///
 /// "peer+tag" packs two i32 into a word, the first in the low half (pack_pair). A peer is a rank in
-/// the communicator. A span record may be followed by no word at all: slot_count says it.
+/// the communicator, or kAnyPeer or kNoPeer. A span may have no word at all: slot_count says it.
 #pragma once
 
 #include <cstddef>
@@ -163,6 +163,10 @@ struct Record {
   uint64_t words[kMaxWords];
 };
 static_assert(sizeof(Record) == kMaxSlots * kSlotBytes);
+
+/// Peers that are no rank. Each MPI library has numbers of its own for them; records do not.
+constexpr int32_t kAnyPeer = -1;  ///< MPI_ANY_SOURCE; of a completion: nobody can say who it was
+constexpr int32_t kNoPeer = -2;   ///< MPI_PROC_NULL, or a rank that does not exist
 
 constexpr uint64_t pack_pair(int32_t low, int32_t high) {
   return (uint64_t{static_cast<uint32_t>(high)} << 32) | static_cast<uint32_t>(low);

@@ -27,6 +27,7 @@ class Requests : public testing::Test {
  protected:
   void SetUp() override {
     abi.request_shared = 0x10;
+    abi.request_shared_mask = ~Handle{0};
     threads_are_concurrent = false;
   }
 };
@@ -87,6 +88,23 @@ TEST_F(Requests, many_share_one_handle) {
   }
   EXPECT_EQ(sum, 0u);
   EXPECT_FALSE(take_request(g_writers, 0x10, 0, &out));
+}
+
+TEST_F(Requests, of_several_shared_handles_are_taken_by_handle) {
+  abi.request_shared = 0x6c000000;
+  abi.request_shared_mask = 0xfc000000;
+  const Request send = made(0x6c000001, RequestKind::kSend);
+  const Request collective = made(0x6c00000a, RequestKind::kCollective);
+  const Request other_send = made(0x6c000001, RequestKind::kSend);
+  for (const Request& request : {send, collective, other_send}) put_request(g_writers, request);
+  Request out;
+  ASSERT_TRUE(take_request(g_writers, 0x6c00000a, 0, &out));
+  EXPECT_EQ(out.number, collective.number);
+  EXPECT_FALSE(take_request(g_writers, 0x6c00000a, 0, &out));
+  ASSERT_TRUE(take_request(g_writers, 0x6c000001, 0, &out));
+  EXPECT_EQ(out.number, other_send.number);
+  ASSERT_TRUE(take_request(g_writers, 0x6c000001, 0, &out));
+  EXPECT_EQ(out.number, send.number);
 }
 
 TEST_F(Requests, of_a_shared_handle_are_taken_by_their_thread_first) {

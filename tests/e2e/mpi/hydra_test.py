@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+"""Launches by MPICH's mpiexec.hydra, which gives a process its rank (PMI_RANK, PMI_SIZE) and a
+socket (PMI_FD), and nothing that names the launch: each launch leaves one directory of its own, and
+the program ends as it does without us.
+
+    hydra_test.py PROGRAMS_FOLDER [unittest arguments]
+"""
+import pathlib
+import re
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import readers  # noqa: E402
+from aon_test import MPI_LAUNCHER, TestCase, ledger, run  # noqa: E402
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
+
+
+class Hydra(TestCase):
+    """Directories by their default names, in a folder of the test's own."""
+
+    def launch(self, *words, **more):
+        return run([MPI_LAUNCHER, *words], cwd=self.folder, **more)
+
+    def outputs(self, count):
+        """The job directories, in the order of their launches."""
+        found = sorted(self.folder.glob("aon-*"), key=lambda p: p.stat().st_ctime_ns)
+        self.assertEqual(len(found), count, found)
+        return found
+
+    def finished(self, output):
+        """The ledger, once the agent is done: it may outlive a launch that failed."""
+        deadline = time.monotonic() + 30
+        while not (output / "aon.json").exists() or not ledger(output)["job"]["end"]:
+            self.assertLess(time.monotonic(), deadline, "no ledger")
+            time.sleep(0.05)
+        return ledger(output)
+
+    def assert_ranks(self, output, count):
+        document = self.finished(output)
+        self.assertTrue(document["job"]["complete"])
+        self.assertEqual([r["rank"] for r in document["ranks"]], list(range(count)))
+        self.assertEqual({r["world"] for r in document["ranks"]}, {count})
+        self.assert_law(document)
+        return document
+
+    def test_one_launch_is_one_directory(self):
+        for count in (1, 4):
+            self.assert_exit(self.launch("-n", count, "aon-run", PROGRAMS / "requests", 20))
+        one, four = sorted(self.outputs(2), key=lambda o: len(self.finished(o)["ranks"]))
+        self.assert_ranks(one, 1)
+        self.assert_ranks(four, 4)
+        readers.otf2_print(self, four)
+        readers.otf2_structure(self, four)
+
+    def test_several_programs_are_one_launch(self):
+        first = ["-n", 2, "aon-run", PROGRAMS / "requests", 20]
+        second = ["-n", 1, "env", "AS=another", "aon-run", PROGRAMS / "requests", 20]
+        self.assert_exit(self.launch(*first, ":", *second))
+        (output,) = self.outputs(1)
+        self.assert_ranks(output, 3)
+
+    def test_archives_of_what_mpi_4_adds(self):
+        for case in ("large", "partitioned", "persistent", "communicators", "sessions"):
+            output, document, _ = self.archive(case)
+            self.assertTrue(document["assembly"]["communication_complete"], case)
+            readers.otf2_structure(self, output)
+
+    def test_an_archive_says_that_messages_are_missing(self):
+        """MPICH 4.0 does not say what an MPI_Isendrecv received."""
+        output, document, process = self.archive("isendrecv")
+        told_count = sum(int(n) for n in re.findall(r"(\d+) told", process.stdout))
+        self.assertEqual(document["assembly"]["unmatched"], 8 - told_count)
+        self.assertEqual(document["assembly"]["communication_complete"], told_count == 8)
+        readers.otf2_structure(self, output)
+
+    def archive(self, case):
+        """(directory, ledger, process) of the program mpi4 with a case of its own."""
+        output = self.folder / case
+        process = self.launch("-n", 2, "aon-run", "-o", case, PROGRAMS / "mpi4", case)
+        self.assert_exit(process)
+        readers.otf2_print(self, output)
+        return output, self.assert_ranks(output, 2), process
+
+    def test_exit_codes_are_the_programs(self):
+        """One rank where none calls MPI_Abort: hydra kills the others of a rank that has failed,
+        and whose code it then gives is a matter of time."""
+        for case, count in (("abort", 2), ("no_finalize", 1)):
+            plain = self.launch("-n", count, PROGRAMS / "life", case)
+            ours = self.launch("-n", count, "aon-run", "-o", case, "--", PROGRAMS / "life", case)
+            self.assertEqual(ours.returncode, plain.returncode, ours.stderr)
+            self.assertEqual(plain.returncode, {"abort": 7, "no_finalize": 3}[case])
+            document = self.finished(self.folder / case)
+            self.assertEqual({r["rank"] for r in document["ranks"]}, set(range(count)))
+            self.assert_law(document)
+
+
+if __name__ == "__main__":
+    unittest.main()
