@@ -3,8 +3,8 @@
 
     generate.py functions.table OUTPUT_FOLDER FILE_COUNT
 
-writes sites.h (ids and names of the call sites) and wrappers_0.cpp ... The wrappers know no
-<mpi.h>: a handle is a register (handles.h), so one set serves libraries with handles of either
+writes sites.h (ids and names of the call sites), wrappers_0.cpp ... for C, and fortran_0.cpp ...
+for Fortran (fortran.py). The wrappers know no <mpi.h>: a handle is a register (handles.h), so one set serves libraries with handles of either
 kind.
 """
 import dataclasses
@@ -12,6 +12,7 @@ import pathlib
 import re
 import sys
 
+import fortran
 import shapes
 import templates
 
@@ -26,16 +27,25 @@ _SCALARS = {"int", "double", "char", "void"}
 _WORDS = {"MPI_Aint": "int64_t", "MPI_Offset": "int64_t", "MPI_Count": "int64_t", "MPI_Fint": "int"}
 
 
+_UNSEEN = {"MPI_Op", "MPI_Group", "MPI_Info", "MPI_Win", "MPI_File", "MPI_Errhandler", "MPI_Request"}
+
+
 class TableError(Exception):
     """A row that makes no wrapper."""
 
 
 @dataclasses.dataclass
 class Argument:
-    """One argument: its name, and its type as the wrappers know it."""
+    """One argument: its name, its type as the wrappers know it, and what that was made from."""
 
     name: str
     type: str
+    base: str = ""
+
+    @property
+    def is_unseen(self):
+        """No body looks at it: a handle of a kind that no record has, a large integer."""
+        return self.type in ("int64_t",) or (self.type == "Handle" and self.base in _UNSEEN)
 
 
 @dataclasses.dataclass
@@ -98,10 +108,10 @@ def parse_argument(text):
     if base in _SCALARS:
         dimensions = re.findall(r"\[(\d*)\]", brackets)
         if len(dimensions) == 2:
-            return Argument(name, f"{const}{base} (*)[{dimensions[1]}]")
-        return Argument(name, f"{const}{base}{stars}{'*' * len(dimensions)}")
+            return Argument(name, f"{const}{base} (*)[{dimensions[1]}]", base)
+        return Argument(name, f"{const}{base}{stars}{'*' * len(dimensions)}", base)
     known = wrapper_type(base, bool(stars or brackets))
-    return Argument(name, const + known if known == "Status*" else known or f"{const}void*")
+    return Argument(name, const + known if known == "Status*" else known or f"{const}void*", base)
 
 
 def parse_arguments(text):
@@ -241,6 +251,8 @@ def main():
         for i in range(file_count):
             text = source(functions[i::file_count], i == 0, functions)
             write_if_changed(folder / f"wrappers_{i}.cpp", text)
+            text = fortran.source(functions[i::file_count], site_of)
+            write_if_changed(folder / f"fortran_{i}.cpp", text)
     except TableError as error:
         sys.exit(f"{table}: {error}")
 

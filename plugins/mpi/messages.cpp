@@ -28,7 +28,7 @@ uint32_t startall_region() {
 
 }  // namespace
 
-void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, const void* request,
+void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, Handles request,
                     int result) noexcept {
   finish_span(call, failed(result));
   if (result != kSuccess) return;
@@ -36,7 +36,7 @@ void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, c
                        kind, true});
 }
 
-void finish_start_one(const OpenCall& call, const void* request, int result) noexcept {
+void finish_start_one(const OpenCall& call, Handles request, int result) noexcept {
   Request started;
   if (result == kSuccess && activate_request(handle_at(request, abi.request_null), &started)) {
     finish_started(call, started);
@@ -45,22 +45,22 @@ void finish_start_one(const OpenCall& call, const void* request, int result) noe
   }
 }
 
-void start_each(Writer* w, int count, const void* requests) noexcept {
+void start_each(Writer* w, int count, Handles requests) noexcept {
   for (int i = 0; i < count; ++i) {
     Request started;
-    if (!activate_request(load_handle(requests, i), &started)) continue;
+    if (!activate_request(requests[i], &started)) continue;
     finish_started(begin_call(w, startall_region()), started);
   }
 }
 
-void remember_message(Writer* w, const void* message, Handle comm) noexcept {
+void remember_message(Writer* w, Handles message, Handle comm) noexcept {
   const Handle handle = load_handle(message);
   if (handle == abi.message_null || handle == abi.message_no_proc) return;
   put_request(w, {handle, next_request_number(), 0, nullptr, find_communicator(comm), -1, -1, 0,
                   RequestKind::kMessage, false});
 }
 
-Envelope matched(Writer* w, const void* message) noexcept {
+Envelope matched(Writer* w, Handles message) noexcept {
   const Handle handle = handle_at(message, abi.message_null);
   Request known;
   if (handle == abi.message_no_proc) {

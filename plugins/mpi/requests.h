@@ -39,7 +39,7 @@ struct Request {
   Handle handle;
   uint64_t number;               ///< in records; 0: an inactive persistent request
   uint64_t bytes;                ///< sent
-  const void* new_communicator;  ///< where MPI_Comm_idup's result will stand
+  Handles new_communicator;  ///< where MPI_Comm_idup's result will stand
   Communicator* communicator;
   int32_t peer;
   int32_t tag;

@@ -8,6 +8,7 @@
 
 #include "mpi/communicators.h"
 #include "mpi/datatypes.h"
+#include "mpi/fortran.h"
 #include "mpi/library.h"
 #include "mpi/lock.h"
 
@@ -58,6 +59,7 @@ void become_ready() {
   static const char kText[] = "mpi\0\0";
   define_provider(ProviderState::kOn, kText, sizeof kText);
   learn_datatypes();
+  learn_fortran();
   define_world(static_cast<uint32_t>(rank), static_cast<uint32_t>(process_count));
   g_life.store(Life::kReady, std::memory_order_release);  // pairs with mpi:life
 }
