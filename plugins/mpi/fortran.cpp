@@ -142,12 +142,12 @@ int call_words(void* function, const Word* words, uint32_t count) {
   return call(std::make_index_sequence<kMaxWordsOfCall + 1>());
 }
 
-int start_fortran(const Site& site, Family family, uint32_t plan, const Word* words,
-                  uint32_t word_count, FortranBody record, FortranBody look) noexcept {
+int start_fortran(const Site& site, Family family, const Word* words, uint32_t word_count,
+                  FortranBody record, FortranBody look) noexcept {
   void* function = real_fortran(family, site.id);
   if (!is_recorded(family)) return call_words(function, words, word_count);
   Writer* w = writer();
-  const uint32_t weight = start_plan(w, site, plan, kUntimed);
+  const uint32_t weight = start_plan(w, site, kFirstPlan, kUntimed);
   if (weight == kForward) return call_words(function, words, word_count);
   if (weight != kUntimed) return record(words, function, weight);
   if (look != nullptr) return look(words, function, 0);
@@ -155,12 +155,12 @@ int start_fortran(const Site& site, Family family, uint32_t plan, const Word* wo
   return call_words(function, words, word_count);
 }
 
-int start_fortran_span(const Site& site, Family family, uint32_t plan, const Word* words,
-                       uint32_t word_count, uint32_t error) noexcept {
+int start_fortran_span(const Site& site, Family family, const Word* words, uint32_t word_count,
+                       uint32_t error) noexcept {
   void* function = real_fortran(family, site.id);
   if (!is_recorded(family)) return call_words(function, words, word_count);
   Writer* w = writer();
-  const uint32_t weight = start_plan(w, site, plan, kUntimed);
+  const uint32_t weight = start_plan(w, site, kFirstPlan, kUntimed);
   if (weight == kForward || (weight != kUntimed && is_inside_call(w))) {
     return call_words(function, words, word_count);
   }
@@ -178,7 +178,7 @@ double start_fortran_clock(const Site& site, Family family) noexcept {
   const auto clock = reinterpret_cast<Clock>(function);
   if (!is_recorded(family)) return clock();
   Writer* w = writer();
-  const uint32_t weight = start_plan(w, site, plan_call(site, kUntimed), kUntimed);
+  const uint32_t weight = start_plan(w, site, kFirstPlan, kUntimed);
   if (weight == kForward || (weight != kUntimed && is_inside_call(w))) return clock();
   if (weight == kUntimed) {
     const Inside inside;

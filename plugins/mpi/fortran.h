@@ -218,16 +218,22 @@ class CountedCall {
 using FortranBody = int (*)(const Word* words, void* function, uint32_t weight);
 
 /// Of a call that is not to be recorded, or whose plan is not simple.
-int start_fortran(const Site& site, Family family, uint32_t plan, const Word* words,
-                  uint32_t word_count, FortranBody record, FortranBody look) noexcept;
-int start_fortran_span(const Site& site, Family family, uint32_t plan, const Word* words,
-                       uint32_t word_count, uint32_t error) noexcept;
+int start_fortran(const Site& site, Family family, const Word* words, uint32_t word_count,
+                  FortranBody record, FortranBody look) noexcept;
+int start_fortran_span(const Site& site, Family family, const Word* words, uint32_t word_count,
+                       uint32_t error) noexcept;
 double start_fortran_clock(const Site& site, Family family) noexcept;
 
+/// plan_call() without the counting, which start_fortran() does.
 template <Family kFamily>
-[[gnu::always_inline]] inline uint32_t plan_fortran(const Site& site, void* function) {
+[[gnu::always_inline]] inline uint32_t plan_fortran(const Site& site, const void* function) {
+  const Writer* w = writer();
   if (AON_UNLIKELY(function == nullptr)) return kFirstPlan;
-  return AON_LIKELY(is_recorded(kFamily)) ? plan_call(site, kUntimed) : kForward;
+  if (AON_UNLIKELY(!is_recorded(kFamily))) return kForward;
+  if (AON_UNLIKELY(w->modes == nullptr)) return kFirstPlan;
+  const uint32_t mode = w->modes[site.id].load(std::memory_order_relaxed);
+  if (mode >= kModeOff) return kForward;
+  return mode == kModeFull ? 1 : kFirstPlan;
 }
 
 template <Family kFamily, class... Words>
@@ -238,7 +244,7 @@ template <Family kFamily, class... Words>
   if (plan == kForward) return reinterpret_cast<int (*)(Words...)>(function)(arguments...);
   const Word words[] = {arguments...};
   if (AON_LIKELY(plan == 1)) return record(words, function, 1);
-  return start_fortran(site, kFamily, plan, words, sizeof...(Words), record, look);
+  return start_fortran(site, kFamily, words, sizeof...(Words), record, look);
 }
 
 template <Family kFamily, class... Words>
@@ -248,7 +254,7 @@ template <Family kFamily, class... Words>
   const uint32_t plan = plan_fortran<kFamily>(site, function);
   if (plan == kForward) return reinterpret_cast<int (*)(Words...)>(function)(arguments...);
   const Word words[] = {arguments...};
-  return start_fortran_span(site, kFamily, plan, words, sizeof...(Words), error);
+  return start_fortran_span(site, kFamily, words, sizeof...(Words), error);
 }
 
 /// Of a call whose body decides itself, in every mode.

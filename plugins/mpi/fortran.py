@@ -173,13 +173,12 @@ def _entry(function, family, entry):
     return f"AON_EXPORT int {entry}({parameters}) {{\n  return {call}, {all_words});\n}}"
 
 
-def source(functions, site_of):
+def source(functions):
     """The text of one file of wrappers."""
     inner, outer, others = [], [], []
     for function in functions:
         if not has_form(function) or function.name in BY_HAND:
             continue
-        inner.append(f"constexpr Site kSite{function.name[4:]} = {site_of(function)};")
         inner += bodies(function)
         for family, name in families(function):
             usual, *rest = spellings(name)

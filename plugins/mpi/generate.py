@@ -188,13 +188,10 @@ def definition(function, piece):
 
 
 def constants(function):
-    """The call site and the type of the real function."""
+    """The type of the real function."""
     name = function.name[len("MPI_") :]
     types = ", ".join(a.type for a in function.arguments)
-    return (
-        f"constexpr Site kSite{name} = {site_of(function)};\n"
-        f"using Real{name} = {function.result} (*)({types});\n"
-    )
+    return f"using Real{name} = {function.result} (*)({types});\n"
 
 
 def sites_header(functions):
@@ -212,8 +209,7 @@ def sites_header(functions):
         "",
     ]
     for function in functions:
-        if function.kind == "by_hand":
-            lines.append(f"inline constexpr Site kSite{function.name[4:]} = {site_of(function)};")
+        lines.append(f"inline constexpr Site kSite{function.name[4:]} = {site_of(function)};")
     return "\n".join(lines + ["", "}  // namespace aon::mpi", ""])
 
 
@@ -251,7 +247,7 @@ def main():
         for i in range(file_count):
             text = source(functions[i::file_count], i == 0, functions)
             write_if_changed(folder / f"wrappers_{i}.cpp", text)
-            text = fortran.source(functions[i::file_count], site_of)
+            text = fortran.source(functions[i::file_count])
             write_if_changed(folder / f"fortran_{i}.cpp", text)
     except TableError as error:
         sys.exit(f"{table}: {error}")
