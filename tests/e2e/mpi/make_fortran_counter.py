@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Writes the source of a library that counts the calls of every Fortran function of an MPI library:
-`make_fortran_counter.py OUTPUT.c LIBRARY...`. It knows nothing of the project.
+"""Writes the source of a library that counts the calls of every Fortran function of the MPI library
+that a program is linked with: `make_fortran_counter.py OUTPUT.c PROGRAM`. It knows nothing of the
+project.
 
 Preloaded behind libaon-mpi.so it sees what is forwarded under each name, and writes
 $PMPI_COUNT/fortran-N.txt at the end: one line `SYMBOL CALLS` per function that was called. A
@@ -45,16 +46,22 @@ __asm__(".globl {name}\n.type {name}, @function\n{name}:\n"
         "movq fortran_real@GOTPCREL(%rip), %r11\njmp *{at}(%r11)\n");"""
 
 
-def names(libraries):
-    """All Fortran functions of the libraries, and those that mpi_f08 takes from C."""
-    command = ["nm", "-D", "--defined-only", *libraries]
+def libraries(program):
+    """The Fortran libraries of MPI that `program` needs."""
+    text = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"=> (\S*/libmpi\w*(?:fh|f08|fort)\S*)", text)
+
+
+def names(program):
+    """All Fortran functions of the library, and those that mpi_f08 takes from C."""
+    command = ["nm", "-D", "--defined-only", *libraries(program)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = set(re.findall(r" [TW] (mpi_\w*[^_\W]_)$", text, re.MULTILINE))
     return sorted(found | {"MPI_Wtime", "MPI_Wtick"})
 
 
 def main():
-    found = names(sys.argv[2:])
+    found = names(sys.argv[2])
     text = HEAD.replace("FUNCTION_COUNT", str(len(found)))
     text += ",\n".join(f'  "{name}"' for name in found)
     text += TAIL.replace("FUNCTION_COUNT", str(len(found)))
