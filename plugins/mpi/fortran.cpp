@@ -32,16 +32,21 @@ void* find_spelling(const char* c_name, const char* suffix, bool is_upper) {
   return find_behind(name);
 }
 
-void* find_fortran(Family family, const char* c_name) {
-  if (family == Family::kF08) return find_spelling(c_name, "_f08_", false);
-  const bool is_pointer = family == Family::kPointer;
+void* find_any_spelling(const char* c_name, const char* form) {
   for (const char* end : {"_", "__", ""}) {
     char suffix[8];
-    strcpy(suffix, is_pointer ? "_cptr" : "");
+    strcpy(suffix, form);
     strcat(suffix, end);
     if (void* found = find_spelling(c_name, suffix, false)) return found;
   }
-  return find_spelling(c_name, is_pointer ? "_cptr" : "", true);
+  return find_spelling(c_name, form, true);
+}
+
+void* find_fortran(Family family, const char* c_name) {
+  if (family == Family::kF08) return find_spelling(c_name, "_f08_", false);
+  if (family == Family::kPlain) return find_any_spelling(c_name, "");
+  void* with_pointer = find_any_spelling(c_name, "_cptr");
+  return with_pointer != nullptr ? with_pointer : find_any_spelling(c_name, "_f90");
 }
 
 /// An INTEGER that is no handle becomes a null pointer in some libraries, which they refuse as an
@@ -63,7 +68,7 @@ void decide_who_records() {
   };
   set(Family::kF08, is_known);
   set(Family::kPlain, is_plain_recorded);
-  set(Family::kPointer, is_plain_recorded);
+  set(Family::kVariant, is_plain_recorded);
 }
 
 int record_span(const Site& site, Writer* w, uint32_t weight, const Word* words, void* function,

@@ -4,7 +4,7 @@
 ///
 ///     mpi_send_  mpi_send__  mpi_send  MPI_SEND    kPlain: mpif.h and `use mpi`, one function
 ///     mpi_send_f08_                                kF08: `use mpi_f08`; ierror may be absent
-///     mpi_alloc_mem_cptr_ ...                      kPointer: the same with a TYPE(C_PTR)
+///     mpi_alloc_mem_cptr_  mpi_wtime_f90_ ...      kVariant: a second form in `use mpi`
 ///
 /// What is forwarded goes to the next function of the same name. Where the library's own Fortran
 /// calls its C functions by their MPI_ names, the C wrappers see the call and these only forward.
@@ -27,7 +27,7 @@ namespace aon::mpi {
 using Word = void*;  ///< an argument: an address, or the length of a string
 using FortranFunction = int (*)(...);
 
-enum class Family : uint32_t { kPlain, kF08, kPointer };
+enum class Family : uint32_t { kPlain, kF08, kVariant };
 constexpr uint32_t kFamilies = 3;
 
 /// The real functions by family and site; null until their first call.

@@ -18,15 +18,22 @@ NOT_IN_F08 = {
     "MPI_Type_extent", "MPI_Type_hindexed", "MPI_Type_hvector", "MPI_Type_lb", "MPI_Type_struct",
     "MPI_Type_ub",
 }  # fmt: skip
-# Forms that return an address as TYPE(C_PTR), with names of their own.
-WITH_POINTER = {
-    "MPI_Alloc_mem", "MPI_Win_allocate", "MPI_Win_allocate_shared", "MPI_Win_shared_query",
-}  # fmt: skip
+# Forms with names of their own: an address as TYPE(C_PTR), a function of a module.
+VARIANTS = {
+    "MPI_Alloc_mem": "_cptr",
+    "MPI_Win_allocate": "_cptr",
+    "MPI_Win_allocate_shared": "_cptr",
+    "MPI_Win_shared_query": "_cptr",
+    "MPI_Wtime": "_f90",
+    "MPI_Wtick": "_f90",
+}
 # Fortran functions of the library that have no wrapper, and why.
 LEFT_ALONE = {
     r"mpi_sizeof_\w+": "answers from the type of its argument",
     r"mpi_f_sync_reg": "does nothing, by definition",
-    r"mpi_aint_(add|diff)": "arithmetic; C has macros for it",
+    r"mpi_aint_(add|diff)(_f90)?": "arithmetic; C has macros for it",
+    r"mpi_(\w+_)?(dup|null_copy|null_delete)_fn": "a callback that the library itself calls",
+    r"mpi_conversion_fn_null": "a callback that the library itself calls",
 }
 BY_HAND = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Abort", "MPI_Pcontrol"}
 
@@ -61,8 +68,8 @@ def families(function):
     """(family, exported name without spelling) of each form of a row."""
     name = function.name.lower()
     result = [("kPlain", name)]
-    if function.name in WITH_POINTER:
-        result.append(("kPointer", name + "_cptr"))
+    if function.name in VARIANTS:
+        result.append(("kVariant", name + VARIANTS[function.name]))
     if function.name not in NOT_IN_F08 and function.result == "int":
         result.append(("kF08", name + "_f08"))
     return result

@@ -7,6 +7,7 @@ program fortran_groups
 #elif LANGUAGE == 2
   use mpi
 #endif
+  use iso_c_binding, only: c_ptr
   implicit none
 #if LANGUAGE == 1
   include 'mpif.h'
@@ -28,6 +29,11 @@ program fortran_groups
   integer(kind=MPI_ADDRESS_KIND) :: bytes
   integer(kind=MPI_OFFSET_KIND) :: offset
   external add_doubles
+#if LANGUAGE == 1
+  integer(kind=MPI_ADDRESS_KIND) :: memory
+#else
+  type(c_ptr) :: memory
+#endif
 
   call MPI_Init_thread(MPI_THREAD_FUNNELED, provided ERROR)
   world = MPI_COMM_WORLD
@@ -117,7 +123,7 @@ program fortran_groups
   call say(trim(name), merge(1, 0, flag))
   call MPI_Info_free(hints ERROR)
   bytes = 128
-  call MPI_Win_create(b, bytes, 8, MPI_INFO_NULL, world, window ERROR)
+  call MPI_Win_allocate(bytes, 8, MPI_INFO_NULL, world, memory, window ERROR)
   call MPI_Win_set_name(window, 'window' ERROR)
   call MPI_Win_fence(0, window ERROR)
   bytes = 2
@@ -125,12 +131,16 @@ program fortran_groups
   call MPI_Put(a, 1, MPI_DOUBLE_PRECISION, mod(rank + 1, 4), bytes, 1, MPI_DOUBLE_PRECISION, &
                window ERROR)
   call MPI_Win_fence(0, window ERROR)
+  call MPI_Get(b(3), 1, MPI_DOUBLE_PRECISION, rank, bytes, 1, MPI_DOUBLE_PRECISION, window ERROR)
+  call MPI_Win_fence(0, window ERROR)
   call MPI_Win_free(window ERROR)
   call say('put', nint(b(3)))
   call MPI_File_open(world, trim(path), MPI_MODE_CREATE + MPI_MODE_RDWR, MPI_INFO_NULL, file ERROR)
   offset = 24 * rank
   call MPI_File_write_at_all(file, offset, a, 3, MPI_DOUBLE_PRECISION, status ERROR)
-  offset = 24 * mod(rank + 1, 4)
+  call MPI_File_sync(file ERROR)
+  call MPI_Barrier(world ERROR)
+  call MPI_File_sync(file ERROR)
   call MPI_File_read_at(file, offset, b, 1, MPI_DOUBLE_PRECISION, MPI_STATUS_IGNORE ERROR)
   call MPI_File_close(file ERROR)
   call say('file', nint(b(1)))
