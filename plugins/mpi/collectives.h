@@ -135,8 +135,8 @@ class Traffic {
     return {bytes_of(add(send_counts, out_degree()), send_type),
             bytes_of(add(receive_counts, in_degree()), receive_type)};
   }
-  Bytes neighbor_alltoallw(const int* send_counts, Handles send_types,
-                           const int* receive_counts, Handles receive_types) const {
+  Bytes neighbor_alltoallw(const int* send_counts, Handles send_types, const int* receive_counts,
+                           Handles receive_types) const {
     return {sum_typed(send_counts, send_types, out_degree(), false),
             sum_typed(receive_counts, receive_types, in_degree(), false)};
   }
@@ -165,8 +165,7 @@ class Traffic {
     for (uint64_t i = 0; i < count; ++i) total += counts[i];
     return total;
   }
-  uint64_t sum_typed(const int* counts, Handles types, uint64_t count,
-                     bool without_self) const {
+  uint64_t sum_typed(const int* counts, Handles types, uint64_t count, bool without_self) const {
     uint64_t total = 0;
     for (uint64_t i = 0; i < count; ++i) {
       if (without_self && i == c_.rank) continue;

@@ -45,8 +45,7 @@ class WaitOne {
 class WaitMany {
  public:
   /// `status_count`: how many statuses the call writes; 0 or 1 with `status`, or `count` of them.
-  [[gnu::always_inline]] WaitMany(int count, Handles requests, int status_count,
-                                  Status* statuses)
+  [[gnu::always_inline]] WaitMany(int count, Handles requests, int status_count, Status* statuses)
       : count_(requests.is_null() ? 0 : count),
         handles_(inline_handles_),
         numbers_(nullptr),

@@ -139,9 +139,10 @@ FortranText::FortranText(const void* word, Word length) noexcept {
 int call_words(void* function, const Word* words, uint32_t count) {
   const auto call = [=]<size_t... kCounts>(std::index_sequence<kCounts...>) {
     int result = 0;
-    static_cast<void>(((count == kCounts && (result = call_words(function, words,
-                                                     std::make_index_sequence<kCounts>()), true)) ||
-                       ...));
+    static_cast<void>(
+        ((count == kCounts &&
+          (result = call_words(function, words, std::make_index_sequence<kCounts>()), true)) ||
+         ...));
     return result;
   };
   return call(std::make_index_sequence<kMaxWordsOfCall + 1>());

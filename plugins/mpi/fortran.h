@@ -270,7 +270,7 @@ template <Family kFamily, class... Words>
 }  // namespace aon::mpi
 
 /// The other spellings of a Fortran function.
-#define AON_FORTRAN_SPELLINGS(usual, two, none, upper)                               \
-  extern "C" AON_EXPORT decltype(usual) two __attribute__((alias(#usual)));   \
-  extern "C" AON_EXPORT decltype(usual) none __attribute__((alias(#usual)));  \
+#define AON_FORTRAN_SPELLINGS(usual, two, none, upper)                       \
+  extern "C" AON_EXPORT decltype(usual) two __attribute__((alias(#usual)));  \
+  extern "C" AON_EXPORT decltype(usual) none __attribute__((alias(#usual))); \
   extern "C" AON_EXPORT decltype(usual) upper __attribute__((alias(#usual)))

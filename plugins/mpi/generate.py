@@ -4,8 +4,8 @@
     generate.py functions.table OUTPUT_FOLDER FILE_COUNT
 
 writes sites.h (ids and names of the call sites), wrappers_0.cpp ... for C, and fortran_0.cpp ...
-for Fortran (fortran.py). The wrappers know no <mpi.h>: a handle is a register (handles.h), so one set serves libraries with handles of either
-kind.
+for Fortran (fortran.py). The wrappers know no <mpi.h>: a handle is a register (handles.h), so one
+set serves libraries with handles of either kind.
 """
 import dataclasses
 import pathlib
@@ -25,9 +25,8 @@ _ROW = re.compile(
 )
 _SCALARS = {"int", "double", "char", "void"}
 _WORDS = {"MPI_Aint": "int64_t", "MPI_Offset": "int64_t", "MPI_Count": "int64_t", "MPI_Fint": "int"}
-
-
-_UNSEEN = {"MPI_Op", "MPI_Group", "MPI_Info", "MPI_Win", "MPI_File", "MPI_Errhandler", "MPI_Request"}
+_UNSEEN = {"MPI_Op", "MPI_Group", "MPI_Info", "MPI_Win", "MPI_File", "MPI_Errhandler"}
+_UNSEEN |= {"MPI_Request"}
 
 
 class TableError(Exception):

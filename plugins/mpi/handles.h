@@ -28,9 +28,9 @@ constexpr int kSuccess = 0;               ///< MPI_SUCCESS, fixed by the standar
 /// those of variables in common blocks, one per way to spell their names; null: none.
 constexpr uint32_t kSpellings = 4;
 struct FortranAbi {
-  bool is_known;        ///< false: the Fortran wrappers only forward
-  bool plain_calls_c;   ///< mpi_send_ calls MPI_Send, whose wrapper sees it
-  Handle integer;       ///< MPI_INTEGER
+  bool is_known;                            ///< false: the Fortran wrappers only forward
+  bool plain_calls_c;                       ///< mpi_send_ calls MPI_Send, whose wrapper sees it
+  Handle integer;                           ///< MPI_INTEGER
   const void* in_place[kSpellings];         ///< MPI_IN_PLACE
   const void* status_ignore[kSpellings];    ///< MPI_STATUS_IGNORE
   const void* statuses_ignore[kSpellings];  ///< MPI_STATUSES_IGNORE

@@ -176,15 +176,15 @@ AON_EXPORT int MPI_Pcontrol(const int level, ...) {
   return control(level, [=] { return real(level); });
 }
 
-#define AON_LIFE_IN_FORTRAN(family, init, init_thread, finalize, abort, pcontrol)             \
-  AON_EXPORT int init(Word error) { return fortran_init(family, error); }                     \
-  AON_EXPORT int init_thread(Word required, Word provided, Word error) {                      \
-    return fortran_init_thread(family, required, provided, error);                            \
-  }                                                                                           \
-  AON_EXPORT int finalize(Word error) { return fortran_finalize(family, error); }             \
-  AON_EXPORT int abort(Word comm, Word code, Word error) {                                    \
-    return fortran_abort(family, comm, code, error);                                          \
-  }                                                                                           \
+#define AON_LIFE_IN_FORTRAN(family, init, init_thread, finalize, abort, pcontrol) \
+  AON_EXPORT int init(Word error) { return fortran_init(family, error); }         \
+  AON_EXPORT int init_thread(Word required, Word provided, Word error) {          \
+    return fortran_init_thread(family, required, provided, error);                \
+  }                                                                               \
+  AON_EXPORT int finalize(Word error) { return fortran_finalize(family, error); } \
+  AON_EXPORT int abort(Word comm, Word code, Word error) {                        \
+    return fortran_abort(family, comm, code, error);                              \
+  }                                                                               \
   AON_EXPORT int pcontrol(Word level) { return fortran_pcontrol(family, level); }
 
 AON_LIFE_IN_FORTRAN(Family::kPlain, mpi_init_, mpi_init_thread_, mpi_finalize_, mpi_abort_,

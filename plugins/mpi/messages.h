@@ -59,8 +59,7 @@ struct Envelope {
 
 /// The record of a call that starts a transfer, and its request. A call that failed starts none.
 [[gnu::always_inline]] inline void finish_start(const OpenCall& call, RequestKind kind,
-                                                const Envelope& e, Handles request,
-                                                int result) {
+                                                const Envelope& e, Handles request, int result) {
   const uint16_t direction = kind == RequestKind::kSend ? kOutgoing : kIncoming;
   if (AON_UNLIKELY(result != kSuccess)) {
     finish_span(call, kFailed);

@@ -37,8 +37,8 @@ enum class RequestKind : uint8_t {
 
 struct Request {
   Handle handle;
-  uint64_t number;               ///< in records; 0: an inactive persistent request
-  uint64_t bytes;                ///< sent
+  uint64_t number;           ///< in records; 0: an inactive persistent request
+  uint64_t bytes;            ///< sent
   Handles new_communicator;  ///< where MPI_Comm_idup's result will stand
   Communicator* communicator;
   int32_t peer;

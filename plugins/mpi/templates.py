@@ -276,8 +276,7 @@ _START_CREATE = """\
   return result;
 """
 
-_NAME_COMMUNICATOR = (
-    """\
+_NAME_COMMUNICATOR = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
   if (weight == 0) return real({all});
@@ -287,7 +286,6 @@ _NAME_COMMUNICATOR = (
   if (result == kSuccess) name_communicator(*find_communicator({comm}), {comm_name});
   return result;
 """
-)
 
 _FREE_COMMUNICATOR = """\
   Writer* w;
