@@ -73,9 +73,8 @@ class InterCommunicators(TestCase):
         elif isinstance(event, RECEIVES):
             peer = cls.world_rank(event.communicator, event.sender)
             cls.received[event.communicator.name][peer, own, event.msg_tag] += 1
-        elif isinstance(
-            event, (otf2.events.MpiCollectiveEnd, otf2.events.NonBlockingCollectiveComplete)
-        ):
+        elif isinstance(event, (otf2.events.MpiCollectiveEnd,
+                                otf2.events.NonBlockingCollectiveComplete)):
             name = str(event.collective_op).rpartition(".")[2]
             cls.collectives[event.communicator.name, own][name] += 1
             if event.root < len(event.communicator.group.members):
@@ -94,9 +93,8 @@ class InterCommunicators(TestCase):
     def test_every_member_took_part_in_the_collectives(self):
         for name in ("first", "second", "copy", "part"):
             for rank in range(5):
-                seen = {
-                    op: n for op, n in self.collectives[name, rank].items() if op in COLLECTIVES
-                }
+                seen = {op: n for op, n in self.collectives[name, rank].items()
+                        if op in COLLECTIVES}
                 self.assertEqual(seen, COLLECTIVES, f"{name}, rank {rank}")
 
     def test_the_root_is_told_by_all_who_know_it(self):
