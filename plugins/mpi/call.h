@@ -5,6 +5,7 @@
 ///     polling  a counter, then looked at       recorded when it found something, and one in N
 ///     nested   inside another MPI call (the library calls itself by MPI_ names): only forwarded
 ///     paused   only forwarded                  a jump
+///     unknown  only forwarded: the library is none that we know (library.h)
 ///
 /// Thread: any.   Signal: as MPI.   Cost: one load of the mode, and one of the depth.
 #pragma once
@@ -19,6 +20,7 @@ namespace aon::mpi {
 /// For wrappers that do more than forward in every mode.
 [[gnu::always_inline]] inline uint32_t enter(const Site& site, Writer*& w) {
   w = writer();
+  if (AON_UNLIKELY(!library_is_known())) return kForward;
   const uint32_t weight = start_plan(w, site, plan_call(site));
   return weight != kForward && is_inside_call(w) ? kForward : weight;
 }

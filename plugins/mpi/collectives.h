@@ -2,7 +2,8 @@
 /// data counts, a process with itself included (a Bcast's root sends its message once to each
 /// process, itself too); MPI_IN_PLACE moves nothing between a process and itself.
 ///
-/// A member function per form; a row of functions.table names it with the arguments it needs. For
+/// A member function per form; a row of functions.table names it with the arguments it needs. Arrays
+/// of counts are of int or, in large-count calls, of int64_t. For
 /// inter-communicators the other group counts, and only MPI_ROOT is the root.
 /// Thread: any.   Cost: O(1); forms with arrays of counts add them up: O(processes).
 #pragma once
@@ -28,115 +29,124 @@ class Traffic {
 
   Bytes none() const { return {0, 0}; }
 
-  Bytes broadcast(int count, Handle type, int root) const {
+  Bytes broadcast(int64_t count, Handle type, int root) const {
     const uint64_t bytes = bytes_of(count, type);
     if (is_inter()) return is_root(root) ? Bytes{peer_count_ * bytes, 0} : to_all(root, bytes);
     return {is_root(root) ? peer_count_ * bytes : 0, bytes};
   }
 
-  Bytes gather(const void* send, int send_count, Handle send_type, int receive_count,
+  Bytes gather(const void* send, int64_t send_count, Handle send_type, int64_t receive_count,
                Handle receive_type, int root) const {
     const uint64_t sent = contributes(send, root) ? bytes_of(send_count, send_type) : 0;
     if (!is_root(root)) return {sent, 0};
     return {sent, others(send) * bytes_of(receive_count, receive_type)};
   }
-  Bytes gatherv(const void* send, int send_count, Handle send_type, const int* receive_counts,
+  template <class Count>
+  Bytes gatherv(const void* send, int64_t send_count, Handle send_type, const Count* receive_counts,
                 Handle receive_type, int root) const {
     const uint64_t sent = contributes(send, root) ? bytes_of(send_count, send_type) : 0;
     if (!is_root(root)) return {sent, 0};
     return {sent, bytes_of(sum(receive_counts, in_place(send)), receive_type)};
   }
 
-  Bytes scatter(int send_count, Handle send_type, const void* receive, int receive_count,
+  Bytes scatter(int64_t send_count, Handle send_type, const void* receive, int64_t receive_count,
                 Handle receive_type, int root) const {
     const uint64_t received =
         contributes(receive, root) ? bytes_of(receive_count, receive_type) : 0;
     if (!is_root(root)) return {0, received};
     return {others(receive) * bytes_of(send_count, send_type), received};
   }
-  Bytes scatterv(const int* send_counts, Handle send_type, const void* receive, int receive_count,
-                 Handle receive_type, int root) const {
+  template <class Count>
+  Bytes scatterv(const Count* send_counts, Handle send_type, const void* receive,
+                 int64_t receive_count, Handle receive_type, int root) const {
     const uint64_t received =
         contributes(receive, root) ? bytes_of(receive_count, receive_type) : 0;
     if (!is_root(root)) return {0, received};
     return {bytes_of(sum(send_counts, in_place(receive)), send_type), received};
   }
 
-  Bytes allgather(const void* send, int send_count, Handle send_type, int receive_count,
+  Bytes allgather(const void* send, int64_t send_count, Handle send_type, int64_t receive_count,
                   Handle receive_type) const {
     return alltoall(send, send_count, send_type, receive_count, receive_type);
   }
-  Bytes allgatherv(const void* send, int send_count, Handle send_type, const int* receive_counts,
-                   Handle receive_type) const {
+  template <class Count>
+  Bytes allgatherv(const void* send, int64_t send_count, Handle send_type,
+                   const Count* receive_counts, Handle receive_type) const {
     const uint64_t received = bytes_of(sum(receive_counts, in_place(send)), receive_type);
     if (!in_place(send)) return {peer_count_ * bytes_of(send_count, send_type), received};
     return {others(send) * bytes_of(receive_counts[c_.rank], receive_type), received};
   }
 
-  Bytes alltoall(const void* send, int send_count, Handle send_type, int receive_count,
+  Bytes alltoall(const void* send, int64_t send_count, Handle send_type, int64_t receive_count,
                  Handle receive_type) const {
     const uint64_t received = others(send) * bytes_of(receive_count, receive_type);
     return {in_place(send) ? received : peer_count_ * bytes_of(send_count, send_type), received};
   }
-  Bytes alltoallv(const void* send, const int* send_counts, Handle send_type,
-                  const int* receive_counts, Handle receive_type) const {
+  template <class Count>
+  Bytes alltoallv(const void* send, const Count* send_counts, Handle send_type,
+                  const Count* receive_counts, Handle receive_type) const {
     const uint64_t received = bytes_of(sum(receive_counts, in_place(send)), receive_type);
     if (in_place(send)) return {received, received};
     return {bytes_of(sum(send_counts, false), send_type), received};
   }
-  Bytes alltoallw(const void* send, const int* send_counts, Handles send_types,
-                  const int* receive_counts, Handles receive_types) const {
+  template <class Count>
+  Bytes alltoallw(const void* send, const Count* send_counts, Handles send_types,
+                  const Count* receive_counts, Handles receive_types) const {
     const uint64_t received = sum_typed(receive_counts, receive_types, peer_count_, in_place(send));
     if (in_place(send)) return {received, received};
     return {sum_typed(send_counts, send_types, peer_count_, false), received};
   }
 
-  Bytes allreduce(const void* send, int count, Handle type) const {
+  Bytes allreduce(const void* send, int64_t count, Handle type) const {
     const uint64_t bytes = others(send) * bytes_of(count, type);
     return {bytes, bytes};
   }
-  Bytes reduce(const void* send, int count, Handle type, int root) const {
+  Bytes reduce(const void* send, int64_t count, Handle type, int root) const {
     const uint64_t bytes = bytes_of(count, type);
     return {contributes(send, root) ? bytes : 0, is_root(root) ? others(send) * bytes : 0};
   }
-  Bytes reduce_scatter(const void* send, const int* receive_counts, Handle type) const {
+  template <class Count>
+  Bytes reduce_scatter(const void* send, const Count* receive_counts, Handle type) const {
     const uint64_t own = is_inter() ? 0 : bytes_of(receive_counts[c_.rank], type);
     return {bytes_of(sum(receive_counts, in_place(send)), type), others(send) * own};
   }
-  Bytes reduce_scatter_block(const void* send, int receive_count, Handle type) const {
+  Bytes reduce_scatter_block(const void* send, int64_t receive_count, Handle type) const {
     return allreduce(send, receive_count, type);
   }
-  Bytes scan(const void* send, int count, Handle type) const {
+  Bytes scan(const void* send, int64_t count, Handle type) const {
     const uint64_t bytes = bytes_of(count, type);
     const uint64_t self_count = in_place(send) ? 0 : 1;
     return {(peer_count_ - c_.rank - 1 + self_count) * bytes, (c_.rank + self_count) * bytes};
   }
-  Bytes exscan(const void*, int count, Handle type) const {
+  Bytes exscan(const void*, int64_t count, Handle type) const {
     const uint64_t bytes = bytes_of(count, type);
     return {(peer_count_ - c_.rank - 1) * bytes, c_.rank * bytes};
   }
 
-  Bytes neighbor_allgather(int send_count, Handle send_type, int receive_count,
+  Bytes neighbor_allgather(int64_t send_count, Handle send_type, int64_t receive_count,
                            Handle receive_type) const {
     return neighbor_alltoall(send_count, send_type, receive_count, receive_type);
   }
-  Bytes neighbor_allgatherv(int send_count, Handle send_type, const int* receive_counts,
+  template <class Count>
+  Bytes neighbor_allgatherv(int64_t send_count, Handle send_type, const Count* receive_counts,
                             Handle receive_type) const {
     return {out_degree() * bytes_of(send_count, send_type),
             bytes_of(add(receive_counts, in_degree()), receive_type)};
   }
-  Bytes neighbor_alltoall(int send_count, Handle send_type, int receive_count,
+  Bytes neighbor_alltoall(int64_t send_count, Handle send_type, int64_t receive_count,
                           Handle receive_type) const {
     return {out_degree() * bytes_of(send_count, send_type),
             in_degree() * bytes_of(receive_count, receive_type)};
   }
-  Bytes neighbor_alltoallv(const int* send_counts, Handle send_type, const int* receive_counts,
+  template <class Count>
+  Bytes neighbor_alltoallv(const Count* send_counts, Handle send_type, const Count* receive_counts,
                            Handle receive_type) const {
     return {bytes_of(add(send_counts, out_degree()), send_type),
             bytes_of(add(receive_counts, in_degree()), receive_type)};
   }
-  Bytes neighbor_alltoallw(const int* send_counts, Handles send_types, const int* receive_counts,
-                           Handles receive_types) const {
+  template <class Count>
+  Bytes neighbor_alltoallw(const Count* send_counts, Handles send_types,
+                           const Count* receive_counts, Handles receive_types) const {
     return {sum_typed(send_counts, send_types, out_degree(), false),
             sum_typed(receive_counts, receive_types, in_degree(), false)};
   }
@@ -157,15 +167,19 @@ class Traffic {
   uint64_t others(const void* buffer) const {
     return peer_count_ - (in_place(buffer) && !is_inter() ? 1 : 0);
   }
-  int64_t sum(const int* counts, bool without_self) const {
+  template <class Count>
+  int64_t sum(const Count* counts, bool without_self) const {
     return add(counts, peer_count_) - (without_self ? counts[c_.rank] : 0);
   }
-  static int64_t add(const int* counts, uint64_t count) {
+  template <class Count>
+  static int64_t add(const Count* counts, uint64_t count) {
     int64_t total = 0;
     for (uint64_t i = 0; i < count; ++i) total += counts[i];
     return total;
   }
-  uint64_t sum_typed(const int* counts, Handles types, uint64_t count, bool without_self) const {
+  template <class Count>
+  uint64_t sum_typed(const Count* counts, Handles types, uint64_t count,
+                     bool without_self) const {
     uint64_t total = 0;
     for (uint64_t i = 0; i < count; ++i) {
       if (without_self && i == c_.rank) continue;
@@ -214,8 +228,36 @@ constexpr int kNoRoot = -1;
   const uint64_t number = next_request_number();
   finish_collective(call, kNonblocking, c->id, bytes.sent, bytes.received,
                     pack_pair(root_in(*c, root), static_cast<int32_t>(operation)), number);
-  put_request(call.w, {load_handle(request), number, bytes.sent, nullptr, c, -1, -1, 0,
-                       RequestKind::kCollective, false});
+  put_request(call.w, {load_handle(request),
+                       number,
+                       bytes.sent,
+                       nullptr,
+                       c,
+                       -1,
+                       -1,
+                       {0},
+                       RequestKind::kCollective,
+                       false});
+}
+
+/// MPI_Bcast_init and its like: a span; the request waits for MPI_Start.
+[[gnu::always_inline]] inline void finish_prepare_collective(const OpenCall& call,
+                                                             CollectiveOperation operation,
+                                                             Communicator* c, int root, Bytes bytes,
+                                                             Handles request, int result) {
+  finish_span(call, failed(result));
+  if (result != kSuccess) return;
+  put_request(call.w, {load_handle(request),
+                       0,
+                       bytes.sent,
+                       nullptr,
+                       c,
+                       root_in(*c, root),
+                       static_cast<int32_t>(operation),
+                       {0},
+                       RequestKind::kCollective,
+                       true,
+                       bytes.received});
 }
 
 /// MPI_Comm_idup: the new communicator is looked at when the request is complete.
@@ -230,8 +272,16 @@ constexpr int kNoRoot = -1;
   finish_collective(call, kNonblocking, parent->id, 0, 0,
                     pack_pair(kNoRoot, static_cast<int32_t>(CollectiveOperation::kCreateHandle)),
                     number);
-  put_request(call.w, {load_handle(request), number, 0, new_handle, parent, -1, -1, creation,
-                       RequestKind::kNewCommunicator, false});
+  put_request(call.w, {load_handle(request),
+                       number,
+                       0,
+                       new_handle,
+                       parent,
+                       -1,
+                       -1,
+                       {creation},
+                       RequestKind::kNewCommunicator,
+                       false});
 }
 
 }  // namespace aon::mpi

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <aon/definition.h>
+#include <aon/writer.h>
 
 #include <atomic>
 
@@ -57,9 +58,13 @@ Communicator* find_communicator_slow(Handle handle) noexcept;
   return find_communicator_slow(wanted);
 }
 
+constexpr int32_t kAnyPeer = -1;  ///< in records: MPI_ANY_SOURCE, whose number each library chooses
+constexpr int32_t kNoPeer = -2;   ///< in records: MPI_PROC_NULL, or a rank that is none
+
 /// `rank` of a peer as the records have it: in the union, or negative for no peer.
 [[gnu::always_inline]] inline int32_t peer_in(const Communicator& c, int32_t rank) {
-  return rank >= 0 ? rank + c.peer_offset : rank;
+  if (AON_LIKELY(rank >= 0)) return rank + c.peer_offset;
+  return rank == abi.any_source ? kAnyPeer : kNoPeer;
 }
 
 /// Defines MPI_COMM_WORLD and MPI_COMM_SELF. Once, when MPI is initialised.

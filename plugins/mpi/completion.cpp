@@ -5,18 +5,37 @@
 namespace aon::mpi {
 namespace {
 
-void complete_receive(Writer* w, uint64_t now, const Request& request, const Status* status,
-                      uint16_t flags) {
-  int32_t peer = request.peer;
-  int32_t tag = request.tag;
+/// What a receive asked for.
+struct Asked {
+  int32_t peer;
+  int32_t tag;
+  uint64_t number;
+};
+
+/// A receive from MPI_PROC_NULL got nothing, whatever the status says: MPICH 4.0's says rank 0.
+void complete_receive(Writer* w, uint64_t now, const Request& request, const Asked& asked,
+                      const Status* status, uint16_t flags) {
+  int32_t peer = asked.peer;
+  int32_t tag = asked.tag;
   uint64_t bytes = 0;
-  if ((flags & (kFailed | kCancelled)) == 0) {
+  if ((flags & (kFailed | kCancelled)) == 0 && asked.peer != kNoPeer) {
     peer = peer_in(*request.communicator, status_source(status));
     tag = status_tag(status);
     bytes = status_bytes(status);
   }
   put_completion(w, now, flags | kIncoming, request.communicator->id, bytes, pack_pair(peer, tag),
-                 request.number);
+                 asked.number);
+}
+
+void complete_send(Writer* w, uint64_t now, const Request& request, uint16_t flags) {
+  put_completion(w, now, flags | kOutgoing, request.communicator->id, request.bytes,
+                 pack_pair(request.peer, request.tag), request.number);
+}
+
+/// MPICH 4.0's MPI_Isendrecv leaves the status empty. Then nobody can know what came from whom, and
+/// the receive gets no record; a message of no bytes with tag 0 from rank 0 is taken for that, too.
+bool says_nothing(const Status* status) {
+  return status_source(status) == 0 && status_tag(status) == 0 && status_bytes(status) == 0;
 }
 
 /// The record of one request that has been taken out of the table.
@@ -26,12 +45,17 @@ void put_completed(Writer* w, const Request& request, const Status* status, int 
   switch (request.kind) {
     case RequestKind::kReceive:
       if (result == kSuccess && status_cancelled(status)) flags |= kCancelled;
-      complete_receive(w, now, request, status, flags);
+      complete_receive(w, now, request, {request.peer, request.tag, request.number}, status, flags);
       break;
     case RequestKind::kSend:
       if (result == kSuccess && status_cancelled(status)) flags |= kCancelled;
-      put_completion(w, now, flags | kOutgoing, request.communicator->id, request.bytes,
-                     pack_pair(request.peer, request.tag), request.number);
+      complete_send(w, now, request, flags);
+      break;
+    case RequestKind::kExchange:
+      complete_send(w, now, request, flags);
+      if (result == kSuccess && says_nothing(status)) flags |= kCancelled;
+      complete_receive(w, now, request, {request.source, abi.any_tag, request.number + 1}, status,
+                       flags);
       break;
     case RequestKind::kNewCommunicator:
       if (result == kSuccess) {
@@ -127,20 +151,20 @@ void WaitMany::complete_one(Writer* w, int index, int status_index, int result) 
 /// The error fields of the statuses are only set with MPI_ERR_IN_STATUS; any other error means that
 /// the call did not wait at all.
 void WaitMany::complete_all(Writer* w, int result) const noexcept {
-  if (result != kSuccess && result != abi.error_in_status) return;
+  const bool is_in_status = is_error_class(result, abi.error_in_status);
+  if (result != kSuccess && !is_in_status) return;
   for (int i = 0; i < count_; ++i) {
-    int one_result = result;
-    if (result == abi.error_in_status) one_result = status_error(status_at(statuses_, i));
-    if (one_result != abi.error_pending) complete_one(w, i, i, one_result);
+    const int one_result = is_in_status ? status_error(status_at(statuses_, i)) : result;
+    if (!is_error_class(one_result, abi.error_pending)) complete_one(w, i, i, one_result);
   }
 }
 
 void WaitMany::complete_some(Writer* w, int outcount, const int* indices, int first,
                              int result) const noexcept {
   if (outcount == abi.undefined) return;
+  const bool is_in_status = is_error_class(result, abi.error_in_status);
   for (int i = 0; i < outcount && i < count_; ++i) {
-    int one_result = result;
-    if (result == abi.error_in_status) one_result = status_error(status_at(statuses_, i));
+    const int one_result = is_in_status ? status_error(status_at(statuses_, i)) : result;
     complete_one(w, indices[i] - first, i, one_result);
   }
 }
@@ -150,13 +174,19 @@ void free_request(Writer* w, Handle handle) noexcept {
   if (handle == abi.request_null || !forget_request(w, handle, &request) || request.number == 0) {
     return;
   }
-  const bool is_receive = request.kind == RequestKind::kReceive;
-  const uint16_t direction = request.kind == RequestKind::kSend ? kOutgoing
-                             : is_receive                       ? kIncoming
-                                                                : 0;
-  put_completion(w, ticks(w), static_cast<uint16_t>(direction | (is_receive ? kCancelled : 0)),
-                 request.communicator->id, request.bytes, pack_pair(request.peer, request.tag),
-                 request.number);
+  const uint64_t now = ticks(w);
+  const bool is_exchange = request.kind == RequestKind::kExchange;
+  if (is_exchange || request.kind == RequestKind::kSend) complete_send(w, now, request, 0);
+  if (is_exchange) {
+    complete_receive(w, now, request, {request.source, abi.any_tag, request.number + 1}, nullptr,
+                     kCancelled);
+  } else if (request.kind == RequestKind::kReceive) {
+    complete_receive(w, now, request, {request.peer, request.tag, request.number}, nullptr,
+                     kCancelled);
+  } else if (request.kind != RequestKind::kSend) {
+    put_completion(w, now, 0, request.communicator->id, request.bytes, pack_pair(-1, -1),
+                   request.number);
+  }
 }
 
 }  // namespace aon::mpi

@@ -30,7 +30,7 @@ void learn(Handle datatype) {
 
 }  // namespace
 
-void learn_datatypes() { visit_open_mpi_datatypes(find_symbol, learn); }
+void learn_datatypes() { library_backend()->visit_datatypes(find_symbol, learn); }
 
 /// An error handler of the program must not hear of our question: MPI_DATATYPE_NULL is not asked.
 uint64_t ask_datatype_bytes(Handle datatype) {

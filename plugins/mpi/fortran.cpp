@@ -7,7 +7,7 @@
 
 namespace aon::mpi {
 
-std::atomic<void*> fortran_functions[kFamilies][kSiteCount];
+std::atomic<void*> fortran_functions[kFamilies][kFunctionCount];
 std::atomic<bool> fortran_is_recorded[kFamilies];
 int64_t fortran_world = INT64_MIN;
 Handle fortran_types[kFortranTypes];
@@ -88,7 +88,7 @@ int record_span(const Site& site, Writer* w, uint32_t weight, const Word* words,
 
 void* resolve_fortran(Family family, uint32_t site) noexcept {
   const int saved_errno = errno;
-  void* found = find_fortran(family, kSiteNames[site]);
+  void* found = find_fortran(family, kFunctionNames[site]);
   if (found != nullptr) {
     detect_library();
     decide_who_records();
@@ -105,7 +105,11 @@ void learn_fortran() noexcept {
     abi.fortran.is_known = false;
   }
   decide_who_records();
-  if (queries.comm_c2f != nullptr) fortran_world = queries.comm_c2f(abi.comm_world);
+  if (abi.handle_bytes == 4) {
+    fortran_world = static_cast<int32_t>(abi.comm_world);
+  } else if (queries.comm_c2f != nullptr) {
+    fortran_world = queries.comm_c2f(abi.comm_world);
+  }
 }
 
 void learn_fortran_datatype(Handle datatype) noexcept {

@@ -31,7 +31,7 @@ enum class Family : uint32_t { kPlain, kF08, kVariant };
 constexpr uint32_t kFamilies = 3;
 
 /// The real functions by family and site; null until their first call.
-extern std::atomic<void*> fortran_functions[kFamilies][kSiteCount];
+extern std::atomic<void*> fortran_functions[kFamilies][kFunctionCount];
 
 /// True once it is known that calls of the family must be recorded here, not by the C wrappers.
 extern std::atomic<bool> fortran_is_recorded[kFamilies];
@@ -60,6 +60,12 @@ inline void* real_fortran(Family family, uint32_t site) {
 
 [[gnu::always_inline]] inline int integer_at(const void* word) {
   int32_t value;
+  memcpy(&value, word, sizeof value);
+  return value;
+}
+
+[[gnu::always_inline]] inline int64_t large_at(const void* word) {
+  int64_t value;
   memcpy(&value, word, sizeof value);
   return value;
 }

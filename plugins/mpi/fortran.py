@@ -35,7 +35,6 @@ LEFT_ALONE = {
     r"mpi_(\w+_)?(dup|null_copy|null_delete)_fn": "a callback that the library itself calls",
     r"mpi_conversion_fn_null": "a callback that the library itself calls",
 }
-BY_HAND = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Abort", "MPI_Pcontrol"}
 
 _SPANS = {"count", "span", "cancel"}
 _ALWAYS = {"create", "create_group", "create_inter", "create_world", "start_create"}
@@ -61,6 +60,8 @@ class FortranParts(templates.Parts):
 
 
 def has_form(function):
+    if function.plain:  # large counts are mpi_f08's alone, under the C function's name
+        return False
     return not any(re.fullmatch(pattern, function.name) for pattern in C_ONLY)
 
 
@@ -70,7 +71,7 @@ def families(function):
     result = [("kPlain", name)]
     if function.name in VARIANTS:
         result.append(("kVariant", name + VARIANTS[function.name]))
-    if function.name not in NOT_IN_F08 and function.result == "int":
+    if function.name not in NOT_IN_F08:
         result.append(("kF08", name + "_f08"))
     return result
 
@@ -108,6 +109,8 @@ def _local(function, index):
         return f"const Handle {name} = {convert}({word});"
     if argument.base in _HANDLES:
         return f"const Handles {name}({word}, {_HANDLES[argument.base]});"
+    if argument.type == "int64_t":
+        return f"const int64_t {name} = large_at({word});"
     if argument.type == "int":
         return f"const int {name} = integer_at({word});"
     if name == "index" and argument.type == "int*":
@@ -184,7 +187,7 @@ def source(functions):
     """The text of one file of wrappers."""
     inner, outer, others = [], [], []
     for function in functions:
-        if not has_form(function) or function.name in BY_HAND:
+        if not has_form(function) or function.kind == "by_hand":
             continue
         inner += bodies(function)
         for family, name in families(function):

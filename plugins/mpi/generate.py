@@ -24,7 +24,7 @@ _ROW = re.compile(
     r"(?P<result>\w+) (?P<name>MPI_\w+)\((?P<arguments>.*)\)$"
 )
 _SCALARS = {"int", "double", "char", "void"}
-_WORDS = {"MPI_Aint": "int64_t", "MPI_Offset": "int64_t", "MPI_Count": "int64_t", "MPI_Fint": "int"}
+_WORDS = {"MPI_Aint": "int64_t", "MPI_Offset": "int64_t", "MPI_Fint": "int"}
 _UNSEEN = {"MPI_Op", "MPI_Group", "MPI_Info", "MPI_Win", "MPI_File", "MPI_Errhandler"}
 _UNSEEN |= {"MPI_Request"}
 
@@ -44,13 +44,15 @@ class Argument:
     @property
     def is_unseen(self):
         """No body looks at it: a handle of a kind that no record has, a large integer."""
-        return self.type in ("int64_t",) or (self.type == "Handle" and self.base in _UNSEEN)
+        return self.type == "Handle" and self.base in _UNSEEN
 
 
 @dataclasses.dataclass
 class Function:
-    """One row."""
+    """One row. `site` is its call site's id, `index` its number among all functions; they differ for
+    large-count forms, which have the call site of `plain`."""
 
+    index: int
     site: int
     name: str
     kind: str
@@ -59,6 +61,12 @@ class Function:
     fields: dict
     prototype: str
     is_variadic: bool = False
+    plain: "Function" = None
+
+    @property
+    def region(self):
+        """The name of the call site."""
+        return self.plain.name if self.plain else self.name
 
     @property
     def role(self):
@@ -86,9 +94,11 @@ class Function:
 
 def wrapper_type(mpi_type, is_pointer):
     """The type of the wrappers for a type of the standard: a handle is a word, memory with handles
-    or large integers in it is not looked at."""
+    or addresses in it is not looked at."""
     if mpi_type == "MPI_Status":
         return "Status*" if is_pointer else None
+    if mpi_type == "MPI_Count":
+        return "int64_t*" if is_pointer else "int64_t"
     if is_pointer:
         return None
     if mpi_type in _WORDS:
@@ -110,7 +120,8 @@ def parse_argument(text):
             return Argument(name, f"{const}{base} (*)[{dimensions[1]}]", base)
         return Argument(name, f"{const}{base}{stars}{'*' * len(dimensions)}", base)
     known = wrapper_type(base, bool(stars or brackets))
-    return Argument(name, const + known if known == "Status*" else known or f"{const}void*", base)
+    is_seen = known in ("Status*", "int64_t*")
+    return Argument(name, const + known if is_seen else known or f"{const}void*", base)
 
 
 def parse_arguments(text):
@@ -125,13 +136,14 @@ def parse_fields(text):
     return dict(field.split("=", 1) for field in text.split())
 
 
-def parse_row(line, section_fields, site):
+def parse_row(line, section_fields, earlier=()):
     match = _ROW.match(line)
     if not match:
         raise TableError(f"cannot read the row '{line}'")
     arguments, is_variadic = parse_arguments(match["arguments"])
-    return Function(
-        site=site,
+    function = Function(
+        index=len(earlier),
+        site=len(earlier),
         name=match["name"],
         kind=match["kind"],
         result=wrapper_type(match["result"], False),
@@ -140,10 +152,26 @@ def parse_row(line, section_fields, site):
         prototype=line.split(": ", 1)[1],
         is_variadic=is_variadic,
     )
+    if function.kind == "large":
+        become_large(function, earlier)
+    elif any(f.plain for f in earlier):
+        raise TableError(f"{function.name}: large-count forms stand behind all others")
+    return function
+
+
+def become_large(function, earlier):
+    """MPI_x_c does what MPI_x does."""
+    plain = [f for f in earlier if f.name + "_c" == function.name]
+    if not plain:
+        raise TableError(f"{function.name}: there is no plain form above it")
+    function.plain = plain[0]
+    function.site = plain[0].site
+    function.kind = plain[0].kind
+    function.fields = {**plain[0].fields, **function.fields}
 
 
 def read_table(path):
-    """All rows in order; the site of a row is its number."""
+    """All rows in order; the number of a row is its index."""
     functions = []
     section_fields = {}
     for line in pathlib.Path(path).read_text().splitlines():
@@ -152,12 +180,13 @@ def read_table(path):
         if line.startswith("["):
             section_fields = parse_fields(line.partition("]")[2])
         else:
-            functions.append(parse_row(line, section_fields, len(functions)))
+            functions.append(parse_row(line, section_fields, functions))
     names = [f.name for f in functions]
     if len(set(names)) != len(names):
         raise TableError(f"twice: {sorted({n for n in names if names.count(n) > 1})}")
-    if len(functions) > MAX_SITES:
-        raise TableError(f"{len(functions)} rows, there are {MAX_SITES} call sites")
+    site_count = len({f.site for f in functions})
+    if site_count > MAX_SITES:
+        raise TableError(f"{site_count} functions, there are {MAX_SITES} call sites")
     return functions
 
 
@@ -170,7 +199,7 @@ def declare(argument):
 
 def site_of(function):
     return (
-        f'{{{function.site}, "{function.name}", static_cast<uint8_t>(RegionRole::{function.role}),'
+        f'{{{function.site}, "{function.region}", static_cast<uint8_t>(RegionRole::{function.role}),'
         f" static_cast<uint8_t>(Paradigm::kMpi), {function.mode}}}"
     )
 
@@ -190,12 +219,16 @@ def constants(function):
     """The type of the real function."""
     name = function.name[len("MPI_") :]
     types = ", ".join(a.type for a in function.arguments)
-    return f"using Real{name} = {function.result} (*)({types});\n"
+    return (
+        f"constexpr uint32_t kFunction{name} = {function.index};\n"
+        f"using Real{name} = {function.result} (*)({types});\n"
+    )
 
 
 def sites_header(functions):
     lines = [
-        "/// Call sites of the wrappers, made from functions.table.",
+        "/// Call sites of the wrappers and their functions, made from functions.table. The number of a",
+        "/// function is the id of its call site, but for large-count forms, which share one.",
         "#pragma once",
         "",
         "#include <aon/definition.h>",
@@ -203,8 +236,8 @@ def sites_header(functions):
         "",
         "namespace aon::mpi {",
         "",
-        f"constexpr uint32_t kSiteCount = {len(functions)};",
-        "extern const char* const kSiteNames[kSiteCount];",
+        f"constexpr uint32_t kFunctionCount = {len(functions)};",
+        "extern const char* const kFunctionNames[kFunctionCount];",
         "",
     ]
     for function in functions:
@@ -216,7 +249,7 @@ def source(functions, with_names, all_functions):
     lines = ["// Made from functions.table.", '#include "mpi/wrapper.h"', ""]
     lines.append("namespace aon::mpi {")
     if with_names:
-        lines.append("const char* const kSiteNames[kSiteCount] = {")
+        lines.append("const char* const kFunctionNames[kFunctionCount] = {")
         lines += [f'    "{f.name}",' for f in all_functions]
         lines.append("};")
     inner, outer = [], []

@@ -15,8 +15,10 @@ class Group {
     const auto ask = side == Side::kOwn ? queries.comm_group : queries.comm_remote_group;
     is_valid_ = ask != nullptr && ask(communicator, &memory_) == kSuccess;
   }
+  /// A group of somebody else, who frees it.
+  explicit Group(Handle borrowed) : memory_(borrowed), is_valid_(true), is_own_(false) {}
   ~Group() {
-    if (is_valid_) queries.group_free(&memory_);
+    if (is_valid_ && is_own_) queries.group_free(&memory_);
   }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -27,7 +29,15 @@ class Group {
  private:
   uint64_t memory_ = 0;
   bool is_valid_;
+  bool is_own_ = true;
 };
+
+Handle g_session_world;  // changed under the lock of state.cpp, while no communicator is made
+
+/// The group that world ranks count in.
+Group group_of_world() {
+  return g_session_world != 0 ? Group(g_session_world) : Group(abi.comm_world, Side::kOwn);
+}
 
 int32_t world_rank(int32_t translated) { return translated >= 0 ? translated : -1; }
 
@@ -39,9 +49,26 @@ MembersCount g_counts[kCountSlots];
 
 }  // namespace
 
+bool use_session_world(Handle session, int* rank, int* process_count) {
+  uint64_t group = 0;
+  if (queries.group_from_session_pset == nullptr ||
+      queries.group_from_session_pset(session, "mpi://WORLD", &group) != kSuccess) {
+    return false;
+  }
+  g_session_world = load_handle(&group);
+  return queries.group_rank(g_session_world, rank) == kSuccess &&
+         queries.group_size(g_session_world, process_count) == kSuccess;
+}
+
+void leave_session_world() {
+  uint64_t group = g_session_world;
+  if (group != 0) queries.group_free(&group);
+  g_session_world = 0;
+}
+
 int32_t first_world_rank(Handle communicator, Side side) {
   const Group group(communicator, side);
-  const Group world_group(abi.comm_world, Side::kOwn);
+  const Group world_group = group_of_world();
   if (!group.is_valid() || !world_group.is_valid()) return -1;
   const int zero = 0;
   int translated = -1;
@@ -54,7 +81,7 @@ int32_t first_world_rank(Handle communicator, Side side) {
 
 uint64_t hash_members(Handle communicator, Side side) {
   const Group group(communicator, side);
-  const Group world_group(abi.comm_world, Side::kOwn);
+  const Group world_group = group_of_world();
   int member_count = 0;
   if (!group.is_valid() || !world_group.is_valid()) return 0;
   queries.group_size(group.handle(), &member_count);

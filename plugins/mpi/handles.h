@@ -1,7 +1,7 @@
 /// The seam between the wrappers and one MPI library: what handles, statuses and constants look
 /// like. The wrappers are compiled without any <mpi.h>; they see handles as machine words and
-/// everything else through `abi`, which a backend (open_mpi.cpp) fills in before the first real
-/// call.
+/// everything else through `abi`, which a backend (open_mpi.cpp, mpich.cpp) fills in before the
+/// first real call.
 ///
 ///     Handle by value      one register: a pointer (Open MPI) or an int in its low half (MPICH)
 ///     array of handles     8 or 4 bytes each: load_handle(), store nothing
@@ -45,16 +45,18 @@ struct Abi {
   uint32_t error_offset;
   uint32_t cancelled_offset;
   uint32_t cancelled_mask;
-  uint32_t bytes_offset;  ///< in a status, u64: bytes received
-  uint64_t bytes_mask;
+  uint32_t bytes_offset;     ///< in a status, u64: bytes received
+  uint64_t bytes_low_mask;   ///< bits of it that count; the others count half: MPICH keeps a flag
+                             ///< between
+  int32_t error_class_mask;  ///< bits of an error code that are its class
   int32_t any_source;
   int32_t any_tag;
   int32_t proc_null;
   int32_t root;  ///< MPI_ROOT
   int32_t undefined;
   int32_t error_other;         ///< MPI_ERR_OTHER
-  int32_t error_in_status;     ///< MPI_ERR_IN_STATUS
-  int32_t error_pending;       ///< MPI_ERR_PENDING
+  int32_t error_in_status;     ///< MPI_ERR_IN_STATUS, a class
+  int32_t error_pending;       ///< MPI_ERR_PENDING, a class
   int32_t topology_cartesian;  ///< what MPI_Topo_test says: MPI_CART, MPI_GRAPH, MPI_DIST_GRAPH
   int32_t topology_graph;
   int32_t topology_dist_graph;
@@ -65,7 +67,8 @@ struct Abi {
   Handle comm_self;
   Handle comm_null;
   Handle request_null;
-  Handle request_shared;  ///< one handle for all requests that were complete at once; 0: none
+  Handle request_shared;       ///< handles for all requests that were complete at once; 0: none
+  Handle request_shared_mask;  ///< bits that such handles have in common
   Handle datatype_null;
   Handle message_null;
   Handle message_no_proc;
@@ -77,12 +80,24 @@ extern Abi abi;
 /// Finds an object or function of the loaded MPI library (library.h: find_symbol).
 using FindSymbol = void* (*)(const char* name);
 
-/// One per backend: fills in `out` and returns true if the loaded library is this one.
-bool detect_open_mpi(Abi* out, FindSymbol find);
-
-/// Visits the basic datatypes of the library, for the cache of their sizes.
 using VisitDatatype = void (*)(Handle datatype);
-void visit_open_mpi_datatypes(FindSymbol find, VisitDatatype visit);
+
+/// The library that MPI calls of this process end in.
+struct LoadedLibrary {
+  const char* soname;   ///< what programs are linked to it by; empty when it has no name
+  FindSymbol find_own;  ///< in it alone: the process may have loaded another MPI library as well
+  FindSymbol find;      ///< as the program sees it: it may hold copies of objects
+};
+
+/// One kind of library.
+struct Backend {
+  /// Fills in `out` and returns true if `library` is of this kind.
+  bool (*detect)(Abi* out, const LoadedLibrary& library);
+  /// Visits the basic datatypes, the most used first, for the cache of their sizes.
+  void (*visit_datatypes)(FindSymbol find, VisitDatatype visit);
+};
+extern const Backend kOpenMpi;
+extern const Backend kMpich;
 
 inline Handle canonical(Handle handle) { return handle & abi.handle_mask; }
 
@@ -137,7 +152,15 @@ inline bool status_cancelled(const Status* s) {
 inline uint64_t status_bytes(const Status* status) {
   uint64_t value;
   memcpy(&value, reinterpret_cast<const char*>(status) + abi.bytes_offset, sizeof value);
-  return value & abi.bytes_mask;
+  return (value & abi.bytes_low_mask) | (value >> 1 & ~abi.bytes_low_mask);
+}
+inline bool is_error_class(int32_t code, int32_t error_class) {
+  return (code & abi.error_class_mask) == error_class;
+}
+
+/// True for a handle that many requests have at once.
+inline bool is_shared_request(Handle request) {
+  return (request & abi.request_shared_mask) == abi.request_shared;
 }
 
 /// Room for a status of our own, where the program ignores it.

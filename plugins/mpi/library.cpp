@@ -10,19 +10,25 @@
 
 namespace aon::mpi {
 
-std::atomic<void*> functions[kSiteCount];
+std::atomic<void*> functions[kFunctionCount];
 Abi abi;
 Queries queries;
 
 namespace {
 
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
-bool g_is_detected;     // guarded by g_mutex
-bool g_is_known;        // guarded by g_mutex until detection is over, then constant
-void* g_local_library;  // guarded by g_mutex: libmpi that was loaded RTLD_LOCAL
+constexpr const Backend* kBackends[] = {&kOpenMpi, &kMpich};  // the first that knows it wins
 
-// Files that have MPI's C functions, and those of its Fortran.
-constexpr const char* kLibraries[] = {"libmpi.so", "libmpich.so"};
+bool g_is_detected;            // guarded by g_mutex
+const Backend* g_backend;      // guarded by g_mutex until g_is_known, then constant
+std::atomic<bool> g_is_known;  // who reads it too early only forwards
+const char* g_soname = "";     // guarded by g_mutex until detection is over, then constant
+void* g_library;               // guarded by g_mutex: where the PMPI_ functions are
+void* g_local_library;         // guarded by g_mutex: libmpi that was loaded RTLD_LOCAL
+
+// Files that have MPI's C functions (or need one that has: dlsym() looks there as well), and those of
+// its Fortran.
+constexpr const char* kLibraries[] = {"libmpi.so", "libmpich.so", "libmpi_"};
 constexpr const char* kFortranLibraries[] = {"libmpi_mpifh.so", "libmpi_usempif08.so",
                                              "libmpichfort.so"};
 
@@ -94,6 +100,10 @@ void find_queries() {
   query(&queries.group_rank, "PMPI_Group_rank");
   query(&queries.group_translate_ranks, "PMPI_Group_translate_ranks");
   query(&queries.group_free, "PMPI_Group_free");
+  query(&queries.group_from_session_pset, "PMPI_Group_from_session_pset");
+  query(&queries.session_get_info, "PMPI_Session_get_info");
+  query(&queries.info_get_string, "PMPI_Info_get_string");
+  query(&queries.info_free, "PMPI_Info_free");
   query(&queries.type_size, "PMPI_Type_size");
   query(&queries.type_size_x, "PMPI_Type_size_x");
   query(&queries.topo_test, "PMPI_Topo_test");
@@ -108,17 +118,57 @@ void find_queries() {
   query(&queries.message_f2c, "PMPI_Message_f2c");
 }
 
-/// The list of backends: the first that knows the library wins.
+/// The entry of ld.so for the object that `address` lies in.
+const link_map* object_of(const void* address) {
+  Dl_info file;
+  link_map* map = nullptr;
+  const int is_known = dladdr1(address, &file, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP);
+  return is_known != 0 ? map : nullptr;
+}
+
+/// What programs are linked to the library by; its file's name where it says nothing. Lives as long
+/// as the library.
+const char* soname_of(const link_map* map) {
+  const char* strings = nullptr;
+  const ElfW(Dyn)* name = nullptr;
+  for (const ElfW(Dyn)* entry = map->l_ld; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_SONAME) name = entry;
+    if (entry->d_tag != DT_STRTAB) continue;
+    // Not every machine's ld.so relocates it in place.
+    const ElfW(Addr) at = entry->d_un.d_ptr;
+    strings = reinterpret_cast<const char*>(at < map->l_addr ? at + map->l_addr : at);
+  }
+  if (name != nullptr && strings != nullptr) return strings + name->d_un.d_val;
+  const char* slash = strrchr(map->l_name, '/');
+  return slash != nullptr ? slash + 1 : map->l_name;
+}
+
+void* find_in_library(const char* name) { return dlsym(g_library, name); }
+
+bool has_all_queries() {
+  return queries.comm_size != nullptr && queries.comm_rank != nullptr &&
+         queries.type_size != nullptr && queries.comm_group != nullptr &&
+         queries.group_translate_ranks != nullptr && queries.group_free != nullptr;
+}
+
 void detect_locked() {
   if (g_is_detected) return;
   g_is_detected = true;
+  const void* init = find_symbol("PMPI_Init");
+  const link_map* map = init != nullptr ? object_of(init) : nullptr;
+  if (map == nullptr) return;
+  g_soname = soname_of(map);
+  g_library = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);  // null: the program itself
+  const LoadedLibrary library = {g_soname, find_in_library, find_symbol};
   Abi found;
-  if (!detect_open_mpi(&found, find_symbol)) return;
-  abi = found;
-  find_queries();
-  g_is_known = queries.comm_size != nullptr && queries.comm_rank != nullptr &&
-               queries.type_size != nullptr && queries.comm_group != nullptr &&
-               queries.group_translate_ranks != nullptr && queries.group_free != nullptr;
+  for (const Backend* backend : kBackends) {
+    if (!backend->detect(&found, library)) continue;
+    abi = found;
+    g_backend = backend;
+    find_queries();
+    g_is_known.store(has_all_queries(), std::memory_order_release);  // pairs with mpi:known
+    return;
+  }
 }
 
 }  // namespace
@@ -128,16 +178,16 @@ void* find_symbol(const char* name) noexcept {
   return find_locally(name);
 }
 
-void* resolve_function(uint32_t site) noexcept {
+void* resolve_function(uint32_t number) noexcept {
   const int saved_errno = errno;
   pthread_mutex_lock(&g_mutex);
-  void* found = find_next(kSiteNames[site]);
+  void* found = find_next(kFunctionNames[number]);
   if (found != nullptr) detect_locked();
   pthread_mutex_unlock(&g_mutex);
   errno = saved_errno;
   // Not kept when missing: a library may still be loaded.
   if (found == nullptr) return reinterpret_cast<void*>(&missing_function);
-  functions[site].store(found, std::memory_order_relaxed);
+  functions[number].store(found, std::memory_order_relaxed);
   return found;
 }
 
@@ -157,6 +207,12 @@ void detect_library() noexcept {
   pthread_mutex_unlock(&g_mutex);
 }
 
-bool library_is_known() noexcept { return g_is_known; }
+bool library_is_known() noexcept {
+  return g_is_known.load(std::memory_order_acquire);  // pairs with mpi:known
+}
+
+const Backend* library_backend() noexcept { return g_backend; }
+
+const char* library_soname() noexcept { return g_soname; }
 
 }  // namespace aon::mpi

@@ -16,21 +16,21 @@
 
 namespace aon::mpi {
 
-/// Address of each real function by site id; null until its first call.
-extern std::atomic<void*> functions[kSiteCount];
+/// Address of each real function by its number (generated/sites.h); null until its first call.
+extern std::atomic<void*> functions[kFunctionCount];
 
-/// Looks the function of `site` up. When the library has none, the address of a function that
+/// Looks a function up. When the library has none, the address of a function that
 /// returns MPI_ERR_OTHER.
-void* resolve_function(uint32_t site) noexcept;
+void* resolve_function(uint32_t number) noexcept;
 
 /// The same without looking it up: null before the first call.
-[[gnu::always_inline]] inline void* known_function(uint32_t site) {
-  return functions[site].load(std::memory_order_relaxed);
+[[gnu::always_inline]] inline void* known_function(uint32_t number) {
+  return functions[number].load(std::memory_order_relaxed);
 }
 
-[[gnu::always_inline]] inline void* real_function(uint32_t site) {
-  void* function = functions[site].load(std::memory_order_relaxed);
-  return __builtin_expect(function != nullptr, 1) ? function : resolve_function(site);
+[[gnu::always_inline]] inline void* real_function(uint32_t number) {
+  void* function = functions[number].load(std::memory_order_relaxed);
+  return __builtin_expect(function != nullptr, 1) ? function : resolve_function(number);
 }
 
 /// Address of a symbol of the MPI library as the program sees it, or null.
@@ -57,6 +57,10 @@ struct Queries {
   int (*group_rank)(Handle group, int* rank);
   int (*group_translate_ranks)(Handle from, int count, const int* ranks, Handle to, int* out);
   int (*group_free)(void* group);
+  int (*group_from_session_pset)(Handle session, const char* name, void* group);
+  int (*session_get_info)(Handle session, void* info);
+  int (*info_get_string)(Handle info, const char* key, int* size, char* value, int* flag);
+  int (*info_free)(void* info);
   int (*type_size)(Handle datatype, int* byte_count);
   int (*type_size_x)(Handle datatype, int64_t* byte_count);
   int (*topo_test)(Handle comm, int* status);
@@ -72,7 +76,15 @@ struct Queries {
 };
 extern Queries queries;
 
-/// True when the library was recognised: `abi` and `queries` are filled in.
+/// True when the library was recognised: `abi` and `queries` are filled in. Calls of another one are
+/// only forwarded: nobody knows what its handles, statuses and constants mean.
 bool library_is_known() noexcept;
+
+/// The backend of a known library.
+const Backend* library_backend() noexcept;
+
+/// What programs are linked to the library by, as libmpi.so.40; empty before it was looked for, and
+/// when it cannot be found.
+const char* library_soname() noexcept;
 
 }  // namespace aon::mpi

@@ -80,6 +80,32 @@ int finalize(Call real) {
   return result;
 }
 
+template <class Call>
+int begin_session(Handles session, Call real) {
+  aon_attach_begin();
+  Writer* w;
+  OpenCall call;
+  const uint32_t weight = enter(kSiteSession_init, w);
+  if (weight != 0) call = begin_call(w, kSiteSession_init.id);
+  const int result = real();
+  if (weight != 0) finish_span(call, failed(result));
+  if (result == kSuccess) mpi_session_has_begun(load_handle(session));
+  return result;
+}
+
+template <class Call>
+int end_session(Handles session, Call real) {
+  Writer* w;
+  OpenCall call;
+  const uint32_t weight = enter(kSiteSession_finalize, w);
+  if (weight != 0) call = begin_call(w, kSiteSession_finalize.id);
+  const bool is_last = !session.is_null() && mpi_session_is_ending(load_handle(session));
+  const int result = real();
+  if (weight != 0) finish_span(call, failed(result));
+  if (result == kSuccess && is_last) mpi_is_finalized();
+  return result;
+}
+
 /// Does not return: its open-span slot is what the trace has of it.
 template <class Call>
 int abort_job(Call real) {
@@ -111,7 +137,7 @@ int from_fortran(const Site& site, Family family, std::initializer_list<Word> wo
   void* function = real_fortran(family, site.id);
   const uint32_t count = static_cast<uint32_t>(words.size());
   int own_error = kSuccess;
-  Word own_words[3] = {};
+  Word own_words[4] = {};
   memcpy(own_words, words.begin(), count * sizeof(Word));
   Word& error = own_words[count - 1];
   if (error == nullptr) error = &own_error;
@@ -136,6 +162,15 @@ int fortran_finalize(Family family, Word error) {
 int fortran_abort(Family family, Word comm, Word code, Word error) {
   return from_fortran(kSiteAbort, family, {comm, code, error},
                       [](auto real) { return abort_job(real); });
+}
+/// Libraries that have sessions have numbers for handles, the same in both languages.
+int fortran_session_init(Family family, Word info, Word handler, Word session, Word error) {
+  return from_fortran(kSiteSession_init, family, {info, handler, session, error},
+                      [=](auto real) { return begin_session(session, real); });
+}
+int fortran_session_finalize(Family family, Word session, Word error) {
+  return from_fortran(kSiteSession_finalize, family, {session, error},
+                      [=](auto real) { return end_session(session, real); });
 }
 int fortran_pcontrol(Family family, Word level) {
   void* function = real_fortran(family, kSitePcontrol.id);
@@ -165,6 +200,17 @@ AON_EXPORT int MPI_Finalize(void) {
   return finalize([=] { return real(); });
 }
 
+/// The process attaches here, as in MPI_Init.
+AON_EXPORT int MPI_Session_init(Handle info, Handle errhandler, void* session) {
+  const auto real = real_of<int(Handle, Handle, void*)>(kSiteSession_init);
+  return begin_session(session, [=] { return real(info, errhandler, session); });
+}
+
+AON_EXPORT int MPI_Session_finalize(void* session) {
+  const auto real = real_of<int(void*)>(kSiteSession_finalize);
+  return end_session(session, [=] { return real(session); });
+}
+
 AON_EXPORT int MPI_Abort(Handle comm, int errorcode) {
   const auto real = real_of<int(Handle, int)>(kSiteAbort);
   return abort_job([=] { return real(comm, errorcode); });
@@ -176,21 +222,28 @@ AON_EXPORT int MPI_Pcontrol(const int level, ...) {
   return control(level, [=] { return real(level); });
 }
 
-#define AON_LIFE_IN_FORTRAN(family, init, init_thread, finalize, abort, pcontrol) \
-  AON_EXPORT int init(Word error) { return fortran_init(family, error); }         \
-  AON_EXPORT int init_thread(Word required, Word provided, Word error) {          \
-    return fortran_init_thread(family, required, provided, error);                \
-  }                                                                               \
+#define AON_LIFE_IN_FORTRAN(family, init, init_thread, finalize, abort, pcontrol, begin, end) \
+  AON_EXPORT int init(Word error) { return fortran_init(family, error); } \
+  AON_EXPORT int init_thread(Word required, Word provided, Word error) { \
+    return fortran_init_thread(family, required, provided, error); \
+  } \
   AON_EXPORT int finalize(Word error) { return fortran_finalize(family, error); } \
-  AON_EXPORT int abort(Word comm, Word code, Word error) {                        \
-    return fortran_abort(family, comm, code, error);                              \
-  }                                                                               \
-  AON_EXPORT int pcontrol(Word level) { return fortran_pcontrol(family, level); }
+  AON_EXPORT int abort(Word comm, Word code, Word error) { \
+    return fortran_abort(family, comm, code, error); \
+  } \
+  AON_EXPORT int pcontrol(Word level) { return fortran_pcontrol(family, level); } \
+  AON_EXPORT int begin(Word info, Word handler, Word session, Word error) { \
+    return fortran_session_init(family, info, handler, session, error); \
+  } \
+  AON_EXPORT int end(Word session, Word error) { \
+    return fortran_session_finalize(family, session, error); \
+  }
 
 AON_LIFE_IN_FORTRAN(Family::kPlain, mpi_init_, mpi_init_thread_, mpi_finalize_, mpi_abort_,
-                    mpi_pcontrol_)
+                    mpi_pcontrol_, mpi_session_init_, mpi_session_finalize_)
 AON_LIFE_IN_FORTRAN(Family::kF08, mpi_init_f08_, mpi_init_thread_f08_, mpi_finalize_f08_,
-                    mpi_abort_f08_, mpi_pcontrol_f08_)
+                    mpi_abort_f08_, mpi_pcontrol_f08_, mpi_session_init_f08_,
+                    mpi_session_finalize_f08_)
 
 }  // extern "C"
 
@@ -198,6 +251,9 @@ AON_FORTRAN_SPELLINGS(mpi_init_, mpi_init__, mpi_init, MPI_INIT);
 AON_FORTRAN_SPELLINGS(mpi_init_thread_, mpi_init_thread__, mpi_init_thread, MPI_INIT_THREAD);
 AON_FORTRAN_SPELLINGS(mpi_finalize_, mpi_finalize__, mpi_finalize, MPI_FINALIZE);
 AON_FORTRAN_SPELLINGS(mpi_abort_, mpi_abort__, mpi_abort, MPI_ABORT);
+AON_FORTRAN_SPELLINGS(mpi_session_init_, mpi_session_init__, mpi_session_init, MPI_SESSION_INIT);
+AON_FORTRAN_SPELLINGS(mpi_session_finalize_, mpi_session_finalize__, mpi_session_finalize,
+                      MPI_SESSION_FINALIZE);
 AON_FORTRAN_SPELLINGS(mpi_pcontrol_, mpi_pcontrol__, mpi_pcontrol, MPI_PCONTROL);
 
 }  // namespace aon::mpi

@@ -8,6 +8,11 @@ uint16_t direction_of(RequestKind kind) {
 }
 
 void finish_started(const OpenCall& call, const Request& request) {
+  if (request.kind == RequestKind::kCollective) {
+    finish_collective(call, kNonblocking, request.communicator->id, request.bytes,
+                      request.bytes_received, pack_pair(request.peer, request.tag), request.number);
+    return;
+  }
   finish_message(call, static_cast<uint16_t>(direction_of(request.kind) | kNonblocking),
                  request.communicator->id, request.bytes, pack_pair(request.peer, request.tag),
                  request.number);
@@ -26,14 +31,46 @@ uint32_t startall_region() {
   return id;
 }
 
+/// Region of the receiving half of MPI_Isendrecv; named once.
+uint32_t isendrecv_region() {
+  static std::atomic<uint32_t> region{0};
+  uint32_t id = region.load(std::memory_order_relaxed);
+  if (id == 0) {
+    id =
+        aon_intern_region("MPI_Isendrecv: receive", static_cast<uint8_t>(RegionRole::kPointToPoint),
+                          static_cast<uint8_t>(Paradigm::kMpi));
+    region.store(id, std::memory_order_relaxed);
+  }
+  return id;
+}
+
 }  // namespace
+
+void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Envelope& asked,
+                           Handles request, int result) noexcept {
+  if (result != kSuccess) {
+    finish_span(call, kFailed);
+    return;
+  }
+  const uint64_t number = next_request_numbers(2);
+  finish_message(begin_call(call.w, isendrecv_region()), kIncoming | kNonblocking,
+                 asked.communicator->id, 0, asked.peer_tag(), number + 1);
+  finish_message(call, kOutgoing | kNonblocking, sent.communicator->id, sent.bytes, sent.peer_tag(),
+                 number);
+  Request both = {load_handle(request),   number,    sent.bytes, nullptr,
+                  sent.communicator,      sent.peer, sent.tag,   {0},
+                  RequestKind::kExchange, false};
+  both.source = asked.peer;
+  put_request(call.w, both);
+}
 
 void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, Handles request,
                     int result) noexcept {
   finish_span(call, failed(result));
   if (result != kSuccess) return;
-  put_request(call.w, {load_handle(request), 0, e.bytes, nullptr, e.communicator, e.peer, e.tag, 0,
-                       kind, true});
+  put_request(
+      call.w,
+      {load_handle(request), 0, e.bytes, nullptr, e.communicator, e.peer, e.tag, {0}, kind, true});
 }
 
 void finish_start_one(const OpenCall& call, Handles request, int result) noexcept {
@@ -56,20 +93,28 @@ void start_each(Writer* w, int count, Handles requests) noexcept {
 void remember_message(Writer* w, Handles message, Handle comm) noexcept {
   const Handle handle = load_handle(message);
   if (handle == abi.message_null || handle == abi.message_no_proc) return;
-  put_request(w, {handle, next_request_number(), 0, nullptr, find_communicator(comm), -1, -1, 0,
-                  RequestKind::kMessage, false});
+  put_request(w, {handle,
+                  next_request_number(),
+                  0,
+                  nullptr,
+                  find_communicator(comm),
+                  -1,
+                  -1,
+                  {0},
+                  RequestKind::kMessage,
+                  false});
 }
 
 Envelope matched(Writer* w, Handles message) noexcept {
   const Handle handle = handle_at(message, abi.message_null);
   Request known;
   if (handle == abi.message_no_proc) {
-    return {find_communicator(abi.comm_null), 0, abi.proc_null, abi.any_tag};
+    return {find_communicator(abi.comm_null), 0, kNoPeer, abi.any_tag};
   }
   if (!forget_request(w, handle, &known)) {
-    return {find_communicator(abi.comm_null), 0, abi.any_source, abi.any_tag};
+    return {find_communicator(abi.comm_null), 0, kAnyPeer, abi.any_tag};
   }
-  return {known.communicator, 0, abi.any_source, abi.any_tag};
+  return {known.communicator, 0, kAnyPeer, abi.any_tag};
 }
 
 }  // namespace aon::mpi

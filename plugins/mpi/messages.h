@@ -1,5 +1,5 @@
 /// Records of point-to-point calls. A peer is a rank of the call's communicator; MPI_PROC_NULL
-/// stays what it is and moves no bytes. A receive tells what the status says, so wildcards are
+/// is kNoPeer and moves no bytes. A receive tells what the status says, so wildcards are
 /// resolved; the program's own status is used, or one of ours where it ignores it.
 ///
 /// Thread: any.   Cost: beside the two clock reads some loads and stores.
@@ -25,7 +25,7 @@ struct Envelope {
   uint64_t peer_tag() const { return pack_pair(peer, tag); }
 };
 
-[[gnu::always_inline]] inline Envelope outgoing(int count, Handle datatype, int destination,
+[[gnu::always_inline]] inline Envelope outgoing(int64_t count, Handle datatype, int destination,
                                                 int tag, Handle comm) {
   Communicator* c = find_communicator(comm);
   return {c, destination == abi.proc_null ? 0 : bytes_of(count, datatype), peer_in(*c, destination),
@@ -68,9 +68,21 @@ struct Envelope {
   const uint64_t number = next_request_number();
   finish_message(call, static_cast<uint16_t>(direction | kNonblocking), e.communicator->id, e.bytes,
                  e.peer_tag(), number);
-  put_request(call.w, {load_handle(request), number, e.bytes, nullptr, e.communicator, e.peer,
-                       e.tag, 0, kind, false});
+  put_request(call.w, {load_handle(request),
+                       number,
+                       e.bytes,
+                       nullptr,
+                       e.communicator,
+                       e.peer,
+                       e.tag,
+                       {0},
+                       kind,
+                       false});
 }
+
+/// MPI_Isendrecv: two messages, one within the other, with one request.
+void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Envelope& asked,
+                           Handles request, int result) noexcept;
 
 /// MPI_Send_init and its like: a span; the request waits for MPI_Start.
 void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, Handles request,

@@ -100,10 +100,9 @@ FortranAbi describe_fortran(FindSymbol find) {
   return f;
 }
 
-}  // namespace
-
-bool detect_open_mpi(Abi* out, FindSymbol find) {
-  if (find("ompi_mpi_comm_world") == nullptr) return false;
+bool detect(Abi* out, const LoadedLibrary& library) {
+  if (library.find_own("ompi_mpi_comm_world") == nullptr) return false;
+  const FindSymbol find = library.find;
   Abi a = {};
   a.handle_mask = ~uint64_t{0};
   a.handle_bytes = 8;
@@ -114,7 +113,8 @@ bool detect_open_mpi(Abi* out, FindSymbol find) {
   a.cancelled_offset = offsetof(OpenMpiStatus, cancelled);
   a.cancelled_mask = ~0u;
   a.bytes_offset = offsetof(OpenMpiStatus, received_bytes);
-  a.bytes_mask = ~uint64_t{0};
+  a.bytes_low_mask = ~uint64_t{0};
+  a.error_class_mask = ~0;
   a.any_source = -1;
   a.any_tag = -1;
   a.proc_null = -2;
@@ -134,6 +134,7 @@ bool detect_open_mpi(Abi* out, FindSymbol find) {
   a.comm_null = address(find, "ompi_mpi_comm_null");
   a.request_null = address(find, "ompi_request_null");
   a.request_shared = address(find, "ompi_request_empty");
+  a.request_shared_mask = ~Handle{0};
   a.datatype_null = address(find, "ompi_mpi_datatype_null");
   a.message_null = address(find, "ompi_message_null");
   a.message_no_proc = address(find, "ompi_message_no_proc");
@@ -142,10 +143,14 @@ bool detect_open_mpi(Abi* out, FindSymbol find) {
   return true;
 }
 
-void visit_open_mpi_datatypes(FindSymbol find, VisitDatatype visit) {
+void visit_datatypes(FindSymbol find, VisitDatatype visit) {
   for (const char* name : kDatatypes) {
     if (void* datatype = find(name)) visit(reinterpret_cast<Handle>(datatype));
   }
 }
+
+}  // namespace
+
+const Backend kOpenMpi = {detect, visit_datatypes};
 
 }  // namespace aon::mpi

@@ -88,16 +88,22 @@ class Table {
   Request displaced_[kDisplaced] = {};
 };
 
-/// The requests of the shared handle that one stripe of threads has started.
+/// The requests of shared handles that one stripe of threads has started. A library may have
+/// several such handles, one per kind of request.
 class Stack {
  public:
   void push(const Request& request) {
     if (count_ == capacity_ && !grow()) return;
     entries_[count_++] = request;
   }
-  bool pop(Request* out) {
-    if (count_ == 0) return false;
-    *out = entries_[--count_];
+  /// Takes the newest of `handle`.
+  bool take(Handle handle, Request* out) {
+    uint64_t at = count_;
+    while (at != 0 && entries_[at - 1].handle != handle) --at;
+    if (at == 0) return false;
+    *out = entries_[at - 1];
+    --count_;
+    if (at <= count_) memmove(&entries_[at - 1], &entries_[at], (count_ - at + 1) * sizeof *out);
     return true;
   }
 
@@ -135,28 +141,28 @@ uint32_t stripe_of(const Writer* w) {
 }
 
 /// The newest request of this thread, else one that another thread has started.
-bool take_shared(const Writer* w, Request* out) {
+bool take_shared(const Writer* w, Handle handle, Request* out) {
   const uint32_t own = stripe_of(w);
   const uint32_t stripe_count = threads_are_concurrent ? kStripes : 1;
   for (uint32_t i = 0; i < stripe_count; ++i) {
     Stack& stack = g_stacks[(own + i) % kStripes];
     Guard guard(&stack.lock);
-    if (stack.pop(out)) return true;
+    if (stack.take(handle, out)) return true;
   }
   return false;
 }
 
 }  // namespace
 
-uint64_t next_request_number() noexcept {
-  if (threads_are_concurrent) return g_last_number.fetch_add(1, std::memory_order_relaxed) + 1;
-  const uint64_t number = g_last_number.load(std::memory_order_relaxed) + 1;
-  g_last_number.store(number, std::memory_order_relaxed);
-  return number;
+uint64_t next_request_numbers(uint64_t count) noexcept {
+  if (threads_are_concurrent) return g_last_number.fetch_add(count, std::memory_order_relaxed) + 1;
+  const uint64_t last = g_last_number.load(std::memory_order_relaxed);
+  g_last_number.store(last + count, std::memory_order_relaxed);
+  return last + 1;
 }
 
 void put_request(const Writer* w, const Request& request) noexcept {
-  if (request.handle == abi.request_shared) {
+  if (is_shared_request(request.handle)) {
     Stack& stack = g_stacks[stripe_of(w)];
     Guard guard(&stack.lock);
     stack.push(request);
@@ -168,7 +174,7 @@ void put_request(const Writer* w, const Request& request) noexcept {
 }
 
 uint64_t request_number(Handle handle) noexcept {
-  if (handle == abi.request_shared) return kAnyShared;
+  if (is_shared_request(handle)) return kAnyShared;
   Table& table = table_of(handle);
   Guard guard(&table.lock);
   const Request* entry = table.find(handle);
@@ -176,7 +182,7 @@ uint64_t request_number(Handle handle) noexcept {
 }
 
 bool take_request(const Writer* w, Handle handle, uint64_t number, Request* out) noexcept {
-  if (handle == abi.request_shared) return take_shared(w, out);
+  if (is_shared_request(handle)) return take_shared(w, handle, out);
   Table& table = table_of(handle);
   Guard guard(&table.lock);
   Request* entry = table.find(handle);
@@ -208,7 +214,7 @@ bool activate_request(Handle handle, Request* out) noexcept {
 }
 
 bool forget_request(const Writer* w, Handle handle, Request* out) noexcept {
-  if (handle == abi.request_shared) return take_shared(w, out);
+  if (is_shared_request(handle)) return take_shared(w, handle, out);
   Table& table = table_of(handle);
   Guard guard(&table.lock);
   Request* entry = table.find(handle);

@@ -11,8 +11,8 @@
 /// itself) is replaced when its handle comes back.
 ///
 /// A library may give one handle to all requests that were complete when they were started (eager
-/// sends of Open MPI). These lie on a stack per thread: they are alike but for their number, and
-/// the thread that started one most probably completes it.
+/// sends of Open MPI; MPICH has one per kind). These lie on a stack per thread: they are alike but
+/// for their number, and the thread that started one most probably completes it.
 ///
 /// Thread: any; striped locks while threads are concurrent, else none.   Signal: no.
 /// Cost: 2-5 ns; maps memory only when more requests are live than ever before.
@@ -32,6 +32,7 @@ enum class RequestKind : uint8_t {
   kReceive,
   kCollective,
   kNewCommunicator,  ///< MPI_Comm_idup
+  kExchange,         ///< MPI_Isendrecv: the send has `number`, the receive the next one
   kMessage,          ///< not a request: a matched probe's message, received by Mrecv or Imrecv
 };
 
@@ -41,15 +42,20 @@ struct Request {
   uint64_t bytes;            ///< sent
   Handles new_communicator;  ///< where MPI_Comm_idup's result will stand
   Communicator* communicator;
-  int32_t peer;
-  int32_t tag;
-  uint32_t creation;  ///< kNewCommunicator: count on the parent
+  int32_t peer;  ///< kCollective: the root
+  int32_t tag;   ///< kCollective: the operation
+  union {
+    uint32_t creation;  ///< kNewCommunicator: count on the parent
+    int32_t source;     ///< kExchange: the peer of the receive
+  };
   RequestKind kind;
   bool is_persistent;
+  uint64_t bytes_received = 0;  ///< kCollective
 };
 
-/// The next number.
-uint64_t next_request_number() noexcept;
+/// The first of the next `count` numbers.
+uint64_t next_request_numbers(uint64_t count) noexcept;
+inline uint64_t next_request_number() { return next_request_numbers(1); }
 
 constexpr uint64_t kAnyShared = ~uint64_t{0};  ///< request_number() of the shared handle
 

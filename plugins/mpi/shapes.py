@@ -21,15 +21,17 @@ _TO_LOOK = """\
   if (AON_LIKELY(plan == kUntimed)) return look_{name}({all});
 """
 _TO_REAL = """\
-  const auto real = reinterpret_cast<Real{name}>(known_function(kSite{name}.id));
+  const auto real = reinterpret_cast<Real{name}>(known_function(kFunction{name}));
   if (AON_LIKELY(plan == kForward && real != nullptr)) return real({all});
   return start_{name}({all_and}plan);
 """
 
 _REAL = """\
-  const auto real = reinterpret_cast<Real{name}>(real_function(kSite{name}.id));
+  const auto real = reinterpret_cast<Real{name}>(real_function(kFunction{name}));
 """
+# A site's first call comes here, so none of a library that is not known gets any further.
 _START = """\
+  if (AON_UNLIKELY(!library_is_known())) return real({all});
   Writer* w = writer();
   const uint32_t weight = start_plan(w, kSite{name}, plan);
   if (weight != kForward) return record_{name}({all});
@@ -37,6 +39,7 @@ _START = """\
 """
 _START_WEIGHED = _START.replace("record_{name}({all})", "weigh_{name}({all_and}weight)")
 _START_LOOKING = """\
+  if (AON_UNLIKELY(!library_is_known())) return real({all});
   Writer* w = writer();
   const uint32_t weight = start_plan(w, kSite{name}, plan, kUntimed);
   if (weight == kUntimed) return look_{name}({all});

@@ -2,9 +2,13 @@
 /// we did not (a library that calls PMPI_Init), to MPI_Finalize.
 ///
 ///     unknown --MPI_Init, or the first call that needs it--> ready --MPI_Finalize--> over
+///     unknown --MPI_Session_init, of a program that has not called MPI_Init--> ready
+///     ready ----MPI_Session_finalize of the last session--> unknown
 ///
 /// Thread: any.   Cost: one load when ready.
 #pragma once
+
+#include "mpi/handles.h"
 
 namespace aon::mpi {
 
@@ -20,5 +24,11 @@ void mpi_is_ending() noexcept;
 
 /// After a successful MPI_Finalize.
 void mpi_is_finalized() noexcept;
+
+/// After a successful MPI_Session_init.
+void mpi_session_has_begun(Handle session) noexcept;
+
+/// Before MPI_Session_finalize. True: when it succeeds, MPI is finalized.
+bool mpi_session_is_ending(Handle session) noexcept;
 
 }  // namespace aon::mpi

@@ -245,6 +245,31 @@ _START_COLLECTIVE = (
 """
 )
 
+_PREPARE_COLLECTIVE = (
+    _ENTER
+    + """\
+  Communicator* c = find_communicator({comm});
+  const Bytes bytes = Traffic(c).{bytes};
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  finish_prepare_collective(call, CollectiveOperation::{operation}, c, {root}, bytes, {request},
+                            result);
+  return result;
+"""
+)
+
+_START_EXCHANGE = (
+    _ENTER
+    + """\
+  const Envelope sent = outgoing({sendcount}, {sendtype}, {dest}, {sendtag}, {comm});
+  const Envelope asked = incoming({source}, {recvtag}, {comm});
+  const OpenCall call = begin_message(w, kSite{name}, sent);
+  const int result = real({all});
+  finish_start_exchange(call, sent, asked, {request}, result);
+  return result;
+"""
+)
+
 # Creations are followed also while nothing is recorded: all members must count alike.
 _CREATE = """\
   Writer* w;
@@ -316,6 +341,12 @@ _SIMPLE = {
     "start_receive": _START_RECEIVE.replace("{finish}", "finish_start"),
     "start_matched_receive": _START_MATCHED_RECEIVE,
     "prepare_send": _START_SEND.replace("{finish}", "finish_prepare"),
+    "prepare_partitioned_send": _START_SEND.replace("{finish}", "finish_prepare").replace(
+        "{count}", "{partitions} * {count}"
+    ),
+    "prepare_partitioned_receive": _START_RECEIVE.replace("{finish}", "finish_prepare"),
+    "prepare_collective": _PREPARE_COLLECTIVE,
+    "start_exchange": _START_EXCHANGE,
     "prepare_receive": _START_RECEIVE.replace("{finish}", "finish_prepare"),
     "start": _START_ONE,
     "start_all": _START_ALL,

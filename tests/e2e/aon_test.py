@@ -27,6 +27,9 @@ def _is_sanitized():
 
 # A sanitized program needs terabytes of address space and its runtime first in LD_PRELOAD.
 IS_SANITIZED = _is_sanitized()
+MPI = os.environ.get("AON_TEST_MPI", "openmpi")  # the MPI library of the programs
+MPI_LAUNCHER = {"openmpi": "mpirun", "mpich": "mpiexec.hydra"}[MPI]
+MPI_COMPILER = {"openmpi": "mpicc", "mpich": "mpicc.mpich"}[MPI]
 SKIPPED = 77  # exit code that ctest counts as skipped (aon_script_test)
 
 
@@ -79,8 +82,9 @@ def run(command, timeout_s=120, env=None, cwd=None, file_limit_bytes=2 << 30, **
 
 
 def mpirun(rank_count, *command, **more):
-    """`mpirun -n rank_count command`, without AON unless the command names aon-run."""
-    return run(["mpirun", "-n", rank_count, *command], **more)
+    """`mpirun -n rank_count command`, without AON unless the command names aon-run; for programs of
+    MPICH with its mpiexec.hydra."""
+    return run([MPI_LAUNCHER, "-n", rank_count, *command], **more)
 
 
 def profile(rank_count, output, *command, options=(), **more):

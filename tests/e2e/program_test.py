@@ -10,8 +10,21 @@ import sys
 import unittest
 
 import readers
-from aon_test import BUILD, PYTHON, SOURCE, TestCase, environment, ledger, mpirun, profile, run
+from aon_test import (
+    BUILD,
+    MPI,
+    MPI_COMPILER,
+    PYTHON,
+    SOURCE,
+    TestCase,
+    environment,
+    ledger,
+    mpirun,
+    profile,
+    run,
+)
 
+HEAT2D = {"openmpi": "heat2d", "mpich": "heat2d_mpich"}[MPI]
 PROGRAMS = SOURCE / "tests" / "e2e" / "programs"
 
 
@@ -28,7 +41,7 @@ class Program:
 
 
 CASES = {
-    "heat2d": Program(4, [BUILD / "bin" / "heat2d", "--size", "64", "--steps", "40"]),
+    "heat2d": Program(4, [BUILD / "bin" / HEAT2D, "--size", "64", "--steps", "40"]),
     "ring": Program(
         4,
         [PYTHON, "-m", "mpi4py.bench", "ringtest", "-n", "64", "-l", "20"],
@@ -93,7 +106,7 @@ class Profiled(TestCase):
     @classmethod
     def _counters(cls):
         """Independent counters of MPI calls. They call PMPI_..., so they must stand behind AON."""
-        result = [cls._build_counter("make_counter.py", lambda source: ["mpicc", source])]
+        result = [cls._build_counter("make_counter.py", lambda source: [MPI_COMPILER, source])]
         if cls.program.is_fortran:
             program = shutil.which(cls.program.command[0])
             maker = "make_fortran_counter.py"
@@ -107,7 +120,8 @@ class Profiled(TestCase):
         maker = SOURCE / "tests" / "e2e" / "mpi" / name
         case = TestCase()
         case.assert_exit(run([PYTHON, maker, *arguments(source)]))
-        case.assert_exit(run(["mpicc", "-shared", "-fPIC", "-O1", "-w", source, "-o", library]))
+        flags = ["-shared", "-fPIC", "-O1", "-w"]
+        case.assert_exit(run([MPI_COMPILER, *flags, source, "-o", library]))
         return library
 
     def result(self, name, process):
@@ -169,6 +183,7 @@ class Profiled(TestCase):
                 name, count = line.split()[:2]
                 if name.startswith("mpi_"):
                     name = "MPI_" + name[4:].rstrip("_").capitalize()
+                name = name.removesuffix("_c")  # large counts stand under their plain names
                 total[name] = total.get(name, 0) + int(count)
         return {name: count for name, count in total.items() if count > 0}
 

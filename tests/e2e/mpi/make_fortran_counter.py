@@ -31,6 +31,7 @@ __attribute__((destructor)) static void write_counts(void) {
   char path[4096];
   const char* folder = getenv("PMPI_COUNT");
   const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+  if (rank == NULL) rank = getenv("PMI_RANK");
   if (folder == NULL || rank == NULL) return;
   snprintf(path, sizeof path, "%s/fortran-%s.txt", folder, rank);
   FILE* file = fopen(path, "w");

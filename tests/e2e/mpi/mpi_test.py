@@ -1,19 +1,20 @@
 #!/usr/bin/python3
-"""Tests of libaon-mpi.so with real Open MPI: the programs of this folder run with the library and,
-behind it, an independent PMPI counter; then the ring files that they leave without an agent are
+"""Tests of libaon-mpi.so with real MPI libraries: the programs of this folder run with the library
+and, behind it, an independent PMPI counter; then the ring files that they leave without an agent are
 compared with that counter and with what each program is known to do.
 
     mpi_test.py PROGRAMS_FOLDER [unittest arguments]
 """
 import collections
 import pathlib
+import re
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import ring_file as rf  # noqa: E402
-from aon_test import BUILD, TestCase, environment, run  # noqa: E402
+from aon_test import BUILD, MPI, MPI_LAUNCHER, TestCase, environment, run  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 DOUBLE = 8
@@ -36,7 +37,7 @@ class MpiTest(TestCase):
             "PMPI_COUNT": self.folder,
             "LD_PRELOAD": ":".join(map(str, preload)),
         }
-        command = ["mpirun", "-n", rank_count, "env"]
+        command = [MPI_LAUNCHER, "-n", rank_count, "env"]
         command += [f"{name}={value}" for name, value in variables.items()]
         self.process = run(
             [*command, PROGRAMS / program, *arguments], env=environment(), timeout_s=60
@@ -66,10 +67,12 @@ class MpiTest(TestCase):
         self.assertTrue(all(n == 1 for n in started.values()))
 
     def counter(self, rank):
-        """{name: (calls, bytes)} of the independent counter."""
+        """{name: (calls, bytes)} of the independent counter; large-count forms under their plain
+        names, as the project has them."""
         counts = collections.defaultdict(lambda: (0, 0))
         for line in (self.folder / f"rank-{rank}.txt").read_text().splitlines():
             name, calls, sent = line.split()
+            name = name.removesuffix("_c")
             before = counts[name]
             counts[name] = (before[0] + int(calls), before[1] + int(sent))
         return counts
@@ -88,7 +91,8 @@ class MpiTest(TestCase):
                 if name in SENDS | EXCHANGES and sent is not None:
                     self.assertEqual(sum(r.a64 for r in seen), sent, f"rank {rank}: {name}")
             recorded = {r.name for r in file.records if r.is_call and r.name.startswith("MPI_")}
-            unknown = recorded - set(expected) - {"MPI_Startall: one request", "MPI_Pcontrol"}
+            parts = {"MPI_Startall: one request", "MPI_Isendrecv: receive"}
+            unknown = recorded - set(expected) - parts - {"MPI_Pcontrol"}
             self.assertEqual(unknown, set(), f"rank {rank}")
 
     def messages(self, ranks):
@@ -146,7 +150,12 @@ class PointToPoint(MpiTest):
         ranks = self.launch(2, "point_to_point")
         for file in ranks.values():
             nobody = [r for r in file.calls("MPI_Send") if r.peer < 0]
-            self.assertEqual([r.a64 for r in nobody], [0])
+            self.assertEqual([(r.a64, r.peer) for r in nobody], [(0, rf.NO_PEER)])
+            starts = file.calls("MPI_Isend")[-1:] + file.calls("MPI_Irecv")[-2:-1]
+            ends = {r.request: (r.peer, r.a64) for r in file.completions()}
+            for start in starts:
+                self.assertEqual((start.peer, start.tag), (rf.NO_PEER, 1))
+                self.assertEqual(ends[start.request], (rf.NO_PEER, 0))
             cancelled = [r for r in file.completions() if r.flags & rf.CANCELLED]
             self.assertEqual([(r.tag, r.a64) for r in cancelled], [(99, 0)])
             self.assertEqual(len(file.calls("MPI_Startall: one request")), 6)
@@ -305,6 +314,14 @@ class Life(MpiTest):
             expected |= {"MPI_Recv": 1} if file.rank == 1 else {}
             self.assertEqual(dict(names), expected)
 
+    def test_errors_of_single_requests(self):
+        """Of many requests that are waited for at once some fail."""
+        ranks = self.launch(2, "life", "failing_requests")
+        self.assert_counts(ranks)
+        for file in ranks.values():
+            told = [(r.tag, bool(r.flags & rf.FAILED)) for r in file.completions()]
+            self.assertEqual(sorted(told), [(1, True), (2, False), (3, True), (4, False)])
+
     def test_pause_and_resume(self):
         ranks = self.launch(2, "life", "pauses")
         for file in ranks.values():
@@ -341,6 +358,91 @@ class Life(MpiTest):
             self.assertEqual(file.counters()["MPI_Finalized"], 1)
 
 
+class Mpi4(MpiTest):
+    """What only libraries of MPI-4 have."""
+
+    def test_large_counts_stand_under_their_plain_names(self):
+        ranks = self.launch(2, "mpi4", "large")
+        sent = self.assert_messages_match(ranks)
+        tags = collections.Counter()
+        for (_, _, _, tag, byte_count), count in sent.items():
+            self.assertEqual(byte_count, tag * DOUBLE)
+            tags[tag] += count
+        self.assertEqual(tags, {1: 2, 2: 1, 3: 2})
+        self.assert_counts(ranks)
+        for rank, file in ranks.items():
+            told = {r.name: (r.a64 // DOUBLE, r.words[0] // DOUBLE) for r in file.records
+                    if r.kind == rf.COLLECTIVE}
+            self.assertEqual(told["MPI_Bcast"], (10 if rank == 1 else 0, 5))
+            self.assertEqual(told["MPI_Allgatherv"], (2 * (rank + 1), 3))
+            self.assertEqual(told["MPI_Iallreduce"], (12, 12))
+
+    def test_an_isendrecv_is_two_messages(self):
+        """What it received is recorded where the library says it."""
+        ranks = self.launch(2, "mpi4", "isendrecv")
+        self.assert_counts(ranks)
+        sent, received = self.messages(ranks)
+        world = ranks[0].communicator("MPI_COMM_WORLD").identity
+        expected = {(world, r, 1 - r, t, t * DOUBLE): 1 for r in (0, 1) for t in range(4, 8)}
+        self.assertEqual(sent, expected)
+        told_count = sum(int(n) for n in re.findall(r"(\d+) told", self.process.stdout))
+        self.assertEqual(sum(received.values()), told_count)
+        self.assertEqual(received - sent, collections.Counter())
+        for file in ranks.values():
+            self.assertEqual(len(file.calls("MPI_Isendrecv")), 3)
+            self.assertEqual(len(file.calls("MPI_Isendrecv_replace")), 1)
+            self.assertEqual(len(file.calls("MPI_Isendrecv: receive")), 4)
+
+    def test_a_partitioned_message_is_one_message(self):
+        ranks = self.launch(2, "mpi4", "partitioned")
+        self.assert_counts(ranks)
+        sent = self.assert_messages_match(ranks)
+        world = ranks[0].communicator("MPI_COMM_WORLD").identity
+        self.assertEqual(sent, {(world, 0, 1, 8, 8 * DOUBLE): 3})
+
+    def test_persistent_collectives_move_their_bytes_at_each_start(self):
+        ranks = self.launch(2, "mpi4", "persistent")
+        self.assert_counts(ranks)
+        for rank, file in ranks.items():
+            started = collections.Counter()
+            for r in file.records:
+                if r.kind == rf.COLLECTIVE:
+                    root, operation = rf.pair(r.words[1])
+                    started[operation, root, r.a64 // DOUBLE, r.words[0] // DOUBLE] += 1
+            self.assertEqual(set(started.values()), {3})
+            own = rank + 1
+            told = {key[1:] for key in started}
+            self.assertEqual(told, {(-1, 0, 0), (1, 6 if rank == 1 else 0, 3), (-1, 6, 6),
+                                    (0, own, 3 if rank == 0 else 0)})
+            self.assertEqual(len(started), 5)
+
+    def test_communicators(self):
+        ranks = self.launch(2, "mpi4", "communicators")
+        self.assert_counts(ranks)
+        for name in ("idup", "from group"):
+            own = [ranks[r].communicator(name) for r in (0, 1)]
+            self.assertEqual(own[0].identity, own[1].identity, name)
+            self.assertEqual([(c.size, c.rank) for c in own], [(2, 0), (2, 1)], name)
+
+
+    def test_sessions_without_mpi_init(self):
+        """The world is that of the first session that lives."""
+        ranks = self.launch(2, "mpi4", "sessions")
+        sent = self.assert_messages_match(ranks)
+        self.assertEqual(sum(sent.values()), 2 * 2)
+        for rank, file in ranks.items():
+            self.assertEqual(file.providers, [(1, "mpi", "", "")])
+            told = [identity[:3] for identity in file.identities]
+            self.assertEqual(told, [(rank, 2, 0), (rank, 2, 1)])
+            self.assertEqual(len(file.calls("MPI_Session_finalize")), 2)
+        for name in ("first", "second"):
+            own = [ranks[r].communicator(name) for r in (0, 1)]
+            self.assertEqual(own[0].identity, own[1].identity)
+            self.assertEqual([(c.size, c.rank) for c in own], [(2, 0), (2, 1)])
+        identities = {c.identity for c in ranks[0].communicators.values()}
+        self.assertEqual(len(identities), 4, "world, self, and one of each session")
+
+
 class Threads(MpiTest):
     """MPI_THREAD_MULTIPLE."""
 
@@ -367,14 +469,22 @@ class Silence(MpiTest):
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_library_loaded_privately(self):
-        """mpi4py: libmpi comes by dlopen(RTLD_LOCAL)."""
-        text = (
+        """Like mpi4py: libmpi comes by dlopen(RTLD_LOCAL)."""
+        module = PROGRAMS / "libprivate.so"
+        self.assert_one_exchange(f"import ctypes; ctypes.CDLL('{module}').run()")
+
+    @unittest.skipUnless(MPI == "openmpi", "mpi4py is built with the default library")
+    def test_mpi4py(self):
+        self.assert_one_exchange(
             "from mpi4py import MPI; c = MPI.COMM_WORLD; "
             "r = c.Get_rank(); b = bytearray(5); "
             "c.Sendrecv(bytes(5), 1 - r, 3, b, 1 - r, 3); c.Barrier()"
         )
+
+    def assert_one_exchange(self, text):
         preload = BUILD / "lib" / "libaon-mpi.so"
-        command = ["mpirun", "-n", 2, "env", f"AON_OUTPUT={self.folder}", f"LD_PRELOAD={preload}"]
+        command = [MPI_LAUNCHER, "-n", 2, "env", f"AON_OUTPUT={self.folder}"]
+        command.append(f"LD_PRELOAD={preload}")
         self.assert_exit(run([*command, "/usr/bin/python3", "-c", text]))
         ranks = rf.read_all(self.folder)
         self.assertEqual(sorted(ranks), [0, 1])

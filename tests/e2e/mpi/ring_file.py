@@ -14,6 +14,7 @@ KINDS = (
     "none span message exchange collective completion begin end mark sample lost thread definition"
 ).split()
 SPAN, MESSAGE, EXCHANGE, COLLECTIVE, COMPLETION, DEFINITION = 1, 2, 3, 4, 5, 12
+ANY_PEER, NO_PEER = -1, -2
 WIDE, INSIDE, OUTGOING, INCOMING, NONBLOCKING, CANCELLED, SAMPLED, _, FAILED = (
     1 << i for i in range(9)
 )

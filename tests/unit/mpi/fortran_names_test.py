@@ -56,11 +56,6 @@ class FortranNames(unittest.TestCase):
         for pattern in fortran.LEFT_ALONE:
             self.assertTrue(any(re.match(pattern, n) for n in self.theirs), pattern)
 
-    def test_names_in_f08_are_those_of_the_module(self):
-        ours = {n for n in self.ours if n.endswith("_f08_")}
-        theirs = {n for n in self.theirs if n.endswith("_f08_")}
-        self.assertEqual(ours - theirs, set())
-
     def test_all_spellings_are_one_function(self):
         text = run("nm", "-D", "--defined-only", LIBRARY)
         address = {name: at for at, name in re.findall(r"(\w+) [TW] (\w+)", text)}

@@ -27,6 +27,7 @@ class Requests : public testing::Test {
  protected:
   void SetUp() override {
     abi.request_shared = 0x10;
+    abi.request_shared_mask = ~Handle{0};
     threads_are_concurrent = false;
   }
 };

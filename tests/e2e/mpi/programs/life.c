@@ -12,6 +12,13 @@ static void handle(MPI_Comm* comm, int* code, ...) {
   ++g_handled;
 }
 
+/// A library may return codes that say more than their class.
+static int class_of(int code) {
+  int error_class;
+  MPI_Error_class(code, &error_class);
+  return error_class;
+}
+
 /// MPI_ERRORS_RETURN and a handler of the program see what they saw without us.
 static void errors(int rank) {
   char buffer[8] = "";
@@ -25,8 +32,8 @@ static void errors(int rank) {
   CHECK(MPI_Barrier(MPI_COMM_NULL) != MPI_SUCCESS);
   if (rank == 0) MPI_Send(buffer, 8, MPI_CHAR, 1, 3, MPI_COMM_WORLD);
   if (rank == 1) {
-    CHECK(MPI_Recv(buffer, 4, MPI_CHAR, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE) ==
-          MPI_ERR_TRUNCATE);
+    const int code = MPI_Recv(buffer, 4, MPI_CHAR, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK(class_of(code) == MPI_ERR_TRUNCATE);
   }
   MPI_Comm_create_errhandler(handle, &handler);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
@@ -34,6 +41,34 @@ static void errors(int rank) {
   CHECK(g_handled == 1);
   MPI_Errhandler_free(&handler);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+/// Each of the two receives of a Waitall, then of a Waitsome: the first gets too much.
+static void failing_requests(int rank) {
+  char out[8] = "";
+  char in[2][8];
+  int count;
+  int indices[2];
+  MPI_Request requests[2];
+  MPI_Status statuses[2];
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int tag = 1; tag <= 3; tag += 2) {
+    MPI_Irecv(in[0], 4, MPI_CHAR, 1 - rank, tag, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(in[1], 8, MPI_CHAR, 1 - rank, tag + 1, MPI_COMM_WORLD, &requests[1]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < 2; ++i) MPI_Send(out, 8, MPI_CHAR, 1 - rank, tag + i, MPI_COMM_WORLD);
+    if (tag == 1) {
+      CHECK(class_of(MPI_Waitall(2, requests, statuses)) == MPI_ERR_IN_STATUS);
+      CHECK(class_of(statuses[0].MPI_ERROR) == MPI_ERR_TRUNCATE);
+      // A library may stop at the first that failed, and leave the others to another call.
+      if (class_of(statuses[1].MPI_ERROR) == MPI_ERR_PENDING) MPI_Wait(&requests[1], &statuses[1]);
+      CHECK(requests[0] == MPI_REQUEST_NULL && requests[1] == MPI_REQUEST_NULL);
+    }
+    for (int left = tag == 1 ? 0 : 2; left > 0; left -= count) {
+      MPI_Waitsome(2, requests, &count, indices, statuses);
+      CHECK(count > 0);
+    }
+  }
 }
 
 static void pauses(int rank) {
@@ -87,6 +122,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const int rank = world_rank();
   if (strcmp(wanted, "errors") == 0) errors(rank);
+  if (strcmp(wanted, "failing_requests") == 0) failing_requests(rank);
   if (strcmp(wanted, "pauses") == 0) pauses(rank);
   if (strcmp(wanted, "derived") == 0) derived(rank);
   MPI_Barrier(MPI_COMM_WORLD);

@@ -1,0 +1,47 @@
+#!/usr/bin/python3
+"""MPI libraries that the project does not know: their calls reach them as they were made, and the
+ledger says why none is recorded.
+
+    unknown_test.py PROGRAMS_FOLDER [unittest arguments]
+"""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from aon_test import TestCase, environment, ledger, run  # noqa: E402
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
+
+
+class Unknown(TestCase):
+    """One program, linked to the same functions under two names."""
+
+    def provider_of(self, program):
+        """The ledger's word on MPI after a run in which every call must reach the library."""
+        output = self.folder / "job"
+        env = environment(PMI_RANK=0, PMI_SIZE=1)
+        process = run(["aon-run", "-o", output, PROGRAMS / program], env=env)
+        self.assert_exit(process)
+        document = ledger(output)
+        self.assert_law(document)
+        (rank,) = document["ranks"]
+        self.assertEqual(rank["exit"], {"code": 0, "signal": 0})
+        self.assertEqual(rank["emitted"], 0)
+        return rank["providers"]["mpi"]
+
+    def test_the_standard_abi(self):
+        provider = self.provider_of("unknown_abi")
+        self.assertEqual(provider["state"], "off")
+        self.assertIn("libmpi_abi.so.0, has the ABI of MPI 5", provider["reason"])
+        self.assertIn("MPICH", provider["remedy"])
+
+    def test_any_other(self):
+        provider = self.provider_of("unknown_other")
+        self.assertEqual(provider["state"], "off")
+        self.assertIn("libmpi_other.so.0, is not known", provider["reason"])
+
+
+if __name__ == "__main__":
+    unittest.main()
