@@ -178,8 +178,7 @@ class Traffic {
     return total;
   }
   template <class Count>
-  uint64_t sum_typed(const Count* counts, Handles types, uint64_t count,
-                     bool without_self) const {
+  uint64_t sum_typed(const Count* counts, Handles types, uint64_t count, bool without_self) const {
     uint64_t total = 0;
     for (uint64_t i = 0; i < count; ++i) {
       if (without_self && i == c_.rank) continue;

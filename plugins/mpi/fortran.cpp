@@ -11,6 +11,7 @@ std::atomic<void*> fortran_functions[kFamilies][kFunctionCount];
 std::atomic<bool> fortran_is_recorded[kFamilies];
 int64_t fortran_world = INT64_MIN;
 Handle fortran_types[kFortranTypes];
+int fortran_first_index = 1;
 
 namespace {
 
@@ -71,6 +72,25 @@ void decide_who_records() {
   set(Family::kVariant, is_plain_recorded);
 }
 
+/// Asks mpi_f08 itself (its profiling name), about a receive from MPI_PROC_NULL, complete at once.
+void learn_first_index() {
+  using Testany = void (*)(const int*, void*, int*, int*, void*, int*);
+  const auto testany = reinterpret_cast<Testany>(find_behind("pmpir_testany_f08_"));
+  uint64_t request = 0;
+  if (testany == nullptr || queries.irecv == nullptr || abi.fortran.byte == 0) return;
+  if (queries.irecv(nullptr, 0, abi.fortran.byte, abi.proc_null, 0, abi.comm_self, &request) !=
+      kSuccess) {
+    return;
+  }
+  OwnStatus status;
+  const int count = 1;
+  int index = abi.undefined;
+  int flag = 0;
+  int error = kSuccess;
+  testany(&count, &request, &index, &flag, status.get(), &error);
+  if (error == kSuccess && flag != 0 && (index == 0 || index == 1)) fortran_first_index = index;
+}
+
 int record_span(const Site& site, Writer* w, uint32_t weight, const Word* words, void* function,
                 uint32_t word_count, uint32_t error) {
   int own_error = kSuccess;
@@ -105,6 +125,7 @@ void learn_fortran() noexcept {
     abi.fortran.is_known = false;
   }
   decide_who_records();
+  if (abi.fortran.plain_calls_c) learn_first_index();
   if (abi.handle_bytes == 4) {
     fortran_world = static_cast<int32_t>(abi.comm_world);
   } else if (queries.comm_c2f != nullptr) {

@@ -114,12 +114,16 @@ Handle message_from_fortran(const void* fortran_handle) noexcept;
   return is_ignored ? abi.statuses_ignore : static_cast<Status*>(word);
 }
 
-/// An index that MPI returns: counted from 1 in Fortran, from 0 here.
+/// Index of the first request in what Waitany and its like return: 1, but MPICH 4.0's mpi_f08
+/// counts from 0 as C does.
+extern int fortran_first_index;
+
+/// An index that MPI returns; from 0 here.
 struct FortranIndex {
   explicit FortranIndex(const void* word) : at(word) {}
   int operator*() const {
     const int index = integer_at(at);
-    return index == abi.undefined ? index : index - 1;
+    return index == abi.undefined ? index : index - fortran_first_index;
   }
   const void* at;
 };

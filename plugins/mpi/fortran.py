@@ -56,7 +56,7 @@ class FortranParts(templates.Parts):
         self["with_status"] = "told"
         self["with_waiting_status"] = "waiting.status()"
         self["with_waiting_statuses"] = "waiting.statuses()"
-        self["first_index"] = "1"
+        self["first_index"] = "fortran_first_index"
 
 
 def has_form(function):

@@ -67,6 +67,8 @@ struct Queries {
   int (*cartdim_get)(Handle comm, int* dimension_count);
   int (*graph_neighbors_count)(Handle comm, int rank, int* neighbor_count);
   int (*dist_graph_neighbors_count)(Handle comm, int* in, int* out, int* is_weighted);
+  int (*irecv)(void* buffer, int count, Handle datatype, int source, int tag, Handle comm,
+               void* request);
   Handle (*comm_f2c)(int comm);  ///< f2c, c2f: only where C's handles are no integers
   int (*comm_c2f)(Handle comm);
   Handle (*type_f2c)(int datatype);

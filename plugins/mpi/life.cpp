@@ -223,20 +223,20 @@ AON_EXPORT int MPI_Pcontrol(const int level, ...) {
 }
 
 #define AON_LIFE_IN_FORTRAN(family, init, init_thread, finalize, abort, pcontrol, begin, end) \
-  AON_EXPORT int init(Word error) { return fortran_init(family, error); } \
-  AON_EXPORT int init_thread(Word required, Word provided, Word error) { \
-    return fortran_init_thread(family, required, provided, error); \
-  } \
-  AON_EXPORT int finalize(Word error) { return fortran_finalize(family, error); } \
-  AON_EXPORT int abort(Word comm, Word code, Word error) { \
-    return fortran_abort(family, comm, code, error); \
-  } \
-  AON_EXPORT int pcontrol(Word level) { return fortran_pcontrol(family, level); } \
-  AON_EXPORT int begin(Word info, Word handler, Word session, Word error) { \
-    return fortran_session_init(family, info, handler, session, error); \
-  } \
-  AON_EXPORT int end(Word session, Word error) { \
-    return fortran_session_finalize(family, session, error); \
+  AON_EXPORT int init(Word error) { return fortran_init(family, error); }                     \
+  AON_EXPORT int init_thread(Word required, Word provided, Word error) {                      \
+    return fortran_init_thread(family, required, provided, error);                            \
+  }                                                                                           \
+  AON_EXPORT int finalize(Word error) { return fortran_finalize(family, error); }             \
+  AON_EXPORT int abort(Word comm, Word code, Word error) {                                    \
+    return fortran_abort(family, comm, code, error);                                          \
+  }                                                                                           \
+  AON_EXPORT int pcontrol(Word level) { return fortran_pcontrol(family, level); }             \
+  AON_EXPORT int begin(Word info, Word handler, Word session, Word error) {                   \
+    return fortran_session_init(family, info, handler, session, error);                       \
+  }                                                                                           \
+  AON_EXPORT int end(Word session, Word error) {                                              \
+    return fortran_session_finalize(family, session, error);                                  \
   }
 
 AON_LIFE_IN_FORTRAN(Family::kPlain, mpi_init_, mpi_init_thread_, mpi_finalize_, mpi_abort_,

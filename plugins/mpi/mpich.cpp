@@ -48,6 +48,7 @@ FortranAbi describe_fortran(FindSymbol find) {
   f.status_ignore[0] = find("MPIR_F08_MPI_STATUS_IGNORE_OBJ");
   f.statuses_ignore[0] = find("MPIR_F08_MPI_STATUSES_IGNORE_OBJ");
   f.integer = 0x4c00041b;
+  f.byte = 0x4c00010d;
   f.plain_calls_c = true;
   f.is_known = true;
   return f;

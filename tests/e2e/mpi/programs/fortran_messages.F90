@@ -173,7 +173,7 @@ contains
         left = 0
       case (7)
         call MPI_Waitany(many, requests, position, MPI_STATUS_IGNORE ERROR)
-        if (position < 1 .or. position > many) stop 3
+        if (position < 0 .or. position > many) stop 3  ! MPICH 4.0's mpi_f08 counts from 0
         left = left - 1
       case (8)
         call MPI_Waitsome(many, requests, found, indices, statuses ERROR)
