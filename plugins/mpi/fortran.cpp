@@ -118,7 +118,7 @@ void* resolve_fortran(Family family, uint32_t site) noexcept {
   return found != nullptr ? found : reinterpret_cast<void*>(&missing_function);
 }
 
-void learn_fortran() noexcept {
+bool learn_fortran() noexcept {
   int integer_bytes = 0;
   if (abi.fortran.integer == 0 ||
       queries.type_size(abi.fortran.integer, &integer_bytes) != kSuccess || integer_bytes != 4) {
@@ -131,6 +131,7 @@ void learn_fortran() noexcept {
   } else if (queries.comm_c2f != nullptr) {
     fortran_world = queries.comm_c2f(abi.comm_world);
   }
+  return integer_bytes <= 4;
 }
 
 void learn_fortran_datatype(Handle datatype) noexcept {

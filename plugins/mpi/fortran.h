@@ -6,9 +6,10 @@
 ///     mpi_send_f08_                                kF08: `use mpi_f08`; ierror may be absent
 ///     mpi_alloc_mem_cptr_  mpi_wtime_f90_ ...      kVariant: a second form in `use mpi`
 ///
-/// What is forwarded goes to the next function of the same name. Where the library's own Fortran
-/// calls its C functions by their MPI_ names, the C wrappers see the call and these only forward.
-/// Only where INTEGER has four bytes; else all is forwarded.
+/// What is forwarded goes to the next function of the same family, whose spellings are one function
+/// in every library: the first spelling that is found. Where the library's own Fortran calls its C
+/// functions by their MPI_ names, the C wrappers see the call and these only forward; so they do
+/// where INTEGER has not four bytes.
 ///
 /// Thread: any.   Signal: as MPI.   Cost: that of the C wrapper and 2 ns per handle converted.
 #pragma once
@@ -39,8 +40,9 @@ extern std::atomic<bool> fortran_is_recorded[kFamilies];
 /// Looks the real function up; one that does nothing when there is none.
 void* resolve_fortran(Family family, uint32_t site) noexcept;
 
-/// After MPI_Init: the handles that are converted without a call.
-void learn_fortran() noexcept;
+/// After MPI_Init: the handles that are converted without a call. False: INTEGER is larger than we
+/// know, calls from Fortran are only forwarded.
+bool learn_fortran() noexcept;
 void learn_fortran_datatype(Handle datatype) noexcept;
 
 [[gnu::always_inline]] inline void* known_fortran(Family family, uint32_t site) {

@@ -26,8 +26,8 @@ const char* g_soname = "";     // guarded by g_mutex until detection is over, th
 void* g_library;               // guarded by g_mutex: where the PMPI_ functions are
 void* g_local_library;         // guarded by g_mutex: libmpi that was loaded RTLD_LOCAL
 
-// Files that have MPI's C functions (or need one that has: dlsym() looks there as well), and those of
-// its Fortran.
+// Files that have MPI's C functions (or need one that has: dlsym() looks there as well), and
+// those of its Fortran.
 constexpr const char* kLibraries[] = {"libmpi.so", "libmpich.so", "libmpi_"};
 constexpr const char* kFortranLibraries[] = {"libmpi_mpifh.so", "libmpi_usempif08.so",
                                              "libmpichfort.so"};
