@@ -141,6 +141,18 @@ class Groups(FortranTest):
                 self.assertEqual(failed, ["MPI_Send", "MPI_Send"])
 
 
+class Layers(MpiTest):
+    """A tool behind us that turns calls from Fortran into calls of C, which come to us again."""
+
+    COUNTER = "libfortran_tool.so"
+
+    def test_a_call_is_counted_and_recorded_once(self):
+        ranks = self.launch(4, "fortran_groups_mpif", self.folder / "file.bin")
+        for file in ranks.values():
+            self.assertEqual(len(file.calls("MPI_Send")), 2)
+            self.assertEqual(file.counters()["MPI_Comm_rank"], 1)
+
+
 class Archive(FortranTest):
     """What the agent makes of it."""
 
