@@ -274,6 +274,7 @@ _START_EXCHANGE = (
 _CREATE = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
+  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* parent = {parent};
 {count_it}\
   if (weight == 0) {{
@@ -292,6 +293,7 @@ _CREATE = """\
 _START_CREATE = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
+  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* parent = find_communicator({comm});
   const uint32_t creation = count_creation(parent);
   if (weight == 0) return real({all});
