@@ -25,6 +25,14 @@ namespace aon::mpi {
   return weight != kForward && is_inside_call(w) ? kForward : weight;
 }
 
+/// True inside a call of the same function that came in another language: it is followed there.
+/// After enter().
+inline bool is_repeated(const Writer* w, const Site& site) {
+  const uint32_t depth = w->span_depth;
+  if (w->slot == nullptr || depth == 0 || depth > kOpenSpans) return false;
+  return w->slot->open[depth - 1].region == site.id;
+}
+
 [[gnu::always_inline]] inline uint16_t failed(int result) {
   return result == kSuccess ? 0 : static_cast<uint16_t>(kFailed);
 }

@@ -90,8 +90,8 @@ class Traffic {
     return {bytes_of(sum(send_counts, false), send_type), received};
   }
   template <class Count>
-  Bytes alltoallw(const void* send, const Count* send_counts, const void* send_types,
-                  const Count* receive_counts, const void* receive_types) const {
+  Bytes alltoallw(const void* send, const Count* send_counts, Handles send_types,
+                  const Count* receive_counts, Handles receive_types) const {
     const uint64_t received = sum_typed(receive_counts, receive_types, peer_count_, in_place(send));
     if (in_place(send)) return {received, received};
     return {sum_typed(send_counts, send_types, peer_count_, false), received};
@@ -145,8 +145,8 @@ class Traffic {
             bytes_of(add(receive_counts, in_degree()), receive_type)};
   }
   template <class Count>
-  Bytes neighbor_alltoallw(const Count* send_counts, const void* send_types,
-                           const Count* receive_counts, const void* receive_types) const {
+  Bytes neighbor_alltoallw(const Count* send_counts, Handles send_types,
+                           const Count* receive_counts, Handles receive_types) const {
     return {sum_typed(send_counts, send_types, out_degree(), false),
             sum_typed(receive_counts, receive_types, in_degree(), false)};
   }
@@ -178,12 +178,11 @@ class Traffic {
     return total;
   }
   template <class Count>
-  uint64_t sum_typed(const Count* counts, const void* types, uint64_t count,
-                     bool without_self) const {
+  uint64_t sum_typed(const Count* counts, Handles types, uint64_t count, bool without_self) const {
     uint64_t total = 0;
     for (uint64_t i = 0; i < count; ++i) {
       if (without_self && i == c_.rank) continue;
-      if (counts[i] > 0) total += bytes_of(counts[i], load_handle(types, static_cast<int>(i)));
+      if (counts[i] > 0) total += bytes_of(counts[i], types[static_cast<int>(i)]);
     }
     return total;
   }
@@ -220,7 +219,7 @@ constexpr int kNoRoot = -1;
 [[gnu::always_inline]] inline void finish_start_collective(const OpenCall& call,
                                                            CollectiveOperation operation,
                                                            Communicator* c, int root, Bytes bytes,
-                                                           const void* request, int result) {
+                                                           Handles request, int result) {
   if (AON_UNLIKELY(result != kSuccess)) {
     finish_span(call, kFailed);
     return;
@@ -244,7 +243,7 @@ constexpr int kNoRoot = -1;
 [[gnu::always_inline]] inline void finish_prepare_collective(const OpenCall& call,
                                                              CollectiveOperation operation,
                                                              Communicator* c, int root, Bytes bytes,
-                                                             const void* request, int result) {
+                                                             Handles request, int result) {
   finish_span(call, failed(result));
   if (result != kSuccess) return;
   put_request(call.w, {load_handle(request),
@@ -262,8 +261,8 @@ constexpr int kNoRoot = -1;
 
 /// MPI_Comm_idup: the new communicator is looked at when the request is complete.
 [[gnu::always_inline]] inline void finish_start_create(const OpenCall& call, Communicator* parent,
-                                                       uint32_t creation, const void* new_handle,
-                                                       const void* request, int result) {
+                                                       uint32_t creation, Handles new_handle,
+                                                       Handles request, int result) {
   if (AON_UNLIKELY(result != kSuccess)) {
     finish_span(call, kFailed);
     return;

@@ -102,7 +102,7 @@ void WaitOne::complete(Writer* w, int result) const noexcept {
 }
 
 /// Many requests, or threads that are concurrent.
-void WaitMany::prepare(const void* requests, Status* statuses, bool is_ignored) noexcept {
+void WaitMany::prepare(Handles requests, Status* statuses, bool is_ignored) noexcept {
   uint64_t* numbers = inline_numbers_;
   if (count_ > kInlineRequests) {
     if (!use_block(count_)) {  // no memory: this call completes nothing that we would know
@@ -114,7 +114,7 @@ void WaitMany::prepare(const void* requests, Status* statuses, bool is_ignored) 
     numbers = block_->numbers();
     if (is_ignored) statuses_ = block_->statuses();
   }
-  for (int i = 0; i < count_; ++i) handles_[i] = load_handle(requests, i);
+  for (int i = 0; i < count_; ++i) handles_[i] = requests[i];
   if (!threads_are_concurrent) return;
   numbers_ = numbers;
   for (int i = 0; i < count_; ++i) numbers_[i] = request_number(handles_[i]);
@@ -163,13 +163,13 @@ void WaitMany::complete_all(Writer* w, int result) const noexcept {
   }
 }
 
-void WaitMany::complete_some(Writer* w, int outcount, const int* indices,
+void WaitMany::complete_some(Writer* w, int outcount, const int* indices, int first,
                              int result) const noexcept {
   if (outcount == abi.undefined) return;
   const bool is_in_status = is_error_class(result, abi.error_in_status);
   for (int i = 0; i < outcount && i < count_; ++i) {
     const int one_result = is_in_status ? status_error(status_at(statuses_, i)) : result;
-    complete_one(w, indices[i], i, one_result);
+    complete_one(w, indices[i] - first, i, one_result);
   }
 }
 

@@ -22,7 +22,7 @@ constexpr int kInlineRequests = 8;
 /// What a call that completes at most one request keeps across the real call.
 class WaitOne {
  public:
-  [[gnu::always_inline]] WaitOne(const void* request, Status* status) {
+  [[gnu::always_inline]] WaitOne(Handles request, Status* status) {
     handle_ = handle_at(request, abi.request_null);
     if (AON_UNLIKELY(threads_are_concurrent)) number_ = request_number(handle_);
     status_ = status == abi.status_ignore ? own_.get() : status;
@@ -45,10 +45,8 @@ class WaitOne {
 class WaitMany {
  public:
   /// `status_count`: how many statuses the call writes; 0 or 1 with `status`, or `count` of them.
-  [[gnu::always_inline]] WaitMany(int count, const void* requests, int status_count,
-                                  Status* statuses)
-
-      : count_(requests != nullptr ? count : 0),
+  [[gnu::always_inline]] WaitMany(int count, Handles requests, int status_count, Status* statuses)
+      : count_(requests.is_null() ? 0 : count),
         handles_(inline_handles_),
         numbers_(nullptr),
         statuses_(statuses) {
@@ -58,7 +56,7 @@ class WaitMany {
       prepare(requests, statuses, statuses == ignore);
       return;
     }
-    for (int i = 0; i < count_; ++i) inline_handles_[i] = load_handle(requests, i);
+    for (int i = 0; i < count_; ++i) inline_handles_[i] = requests[i];
   }
   ~WaitMany() {
     if (AON_UNLIKELY(block_ != nullptr)) release_block();
@@ -72,13 +70,15 @@ class WaitMany {
   void complete_one(Writer* w, int index, int status_index, int result) const noexcept;
   /// All are, unless `result` says to look into the statuses.
   void complete_all(Writer* w, int result) const noexcept;
-  /// `outcount` of them, as MPI_Waitsome says.
-  void complete_some(Writer* w, int outcount, const int* indices, int result) const noexcept;
+  /// `outcount` of them, as MPI_Waitsome says; `first` is the index of the first request: 0 in C,
+  /// 1 in Fortran.
+  void complete_some(Writer* w, int outcount, const int* indices, int first,
+                     int result) const noexcept;
 
  private:
   struct Block;
 
-  void prepare(const void* requests, Status* statuses, bool is_ignored) noexcept;
+  void prepare(Handles requests, Status* statuses, bool is_ignored) noexcept;
   bool use_block(int count);
   void release_block();
 

@@ -1,5 +1,6 @@
 #include "mpi/datatypes.h"
 
+#include "mpi/fortran.h"
 #include "mpi/library.h"
 
 namespace aon::mpi {
@@ -20,6 +21,7 @@ uint64_t ask(Handle datatype) {
 
 /// Two types of one slot: the first stays, the other is asked for.
 void learn(Handle datatype) {
+  learn_fortran_datatype(datatype);
   DatatypeSlot& slot = datatypes[datatype_slot(datatype)];
   if (slot.datatype != 0) return;
   slot.byte_count = ask(datatype);

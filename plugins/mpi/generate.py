@@ -3,15 +3,16 @@
 
     generate.py functions.table OUTPUT_FOLDER FILE_COUNT
 
-writes sites.h (ids and names of the call sites) and wrappers_0.cpp ... The wrappers know no
-<mpi.h>: a handle is a register (handles.h), so one set serves libraries with handles of either
-kind.
+writes sites.h (ids and names of the call sites), wrappers_0.cpp ... for C, and fortran_0.cpp ...
+for Fortran (fortran.py). The wrappers know no <mpi.h>: a handle is a register (handles.h), so one
+set serves libraries with handles of either kind.
 """
 import dataclasses
 import pathlib
 import re
 import sys
 
+import fortran
 import shapes
 import templates
 
@@ -24,6 +25,8 @@ _ROW = re.compile(
 )
 _SCALARS = {"int", "double", "char", "void"}
 _WORDS = {"MPI_Aint": "int64_t", "MPI_Offset": "int64_t", "MPI_Fint": "int"}
+_UNSEEN = {"MPI_Op", "MPI_Group", "MPI_Info", "MPI_Win", "MPI_File", "MPI_Errhandler"}
+_UNSEEN |= {"MPI_Request"}
 
 
 class TableError(Exception):
@@ -32,10 +35,16 @@ class TableError(Exception):
 
 @dataclasses.dataclass
 class Argument:
-    """One argument: its name, and its type as the wrappers know it."""
+    """One argument: its name, its type as the wrappers know it, and what that was made from."""
 
     name: str
     type: str
+    base: str = ""
+
+    @property
+    def is_unseen(self):
+        """No body looks at it: a handle of a kind that no record has, a large integer."""
+        return self.type == "Handle" and self.base in _UNSEEN
 
 
 @dataclasses.dataclass
@@ -108,11 +117,11 @@ def parse_argument(text):
     if base in _SCALARS:
         dimensions = re.findall(r"\[(\d*)\]", brackets)
         if len(dimensions) == 2:
-            return Argument(name, f"{const}{base} (*)[{dimensions[1]}]")
-        return Argument(name, f"{const}{base}{stars}{'*' * len(dimensions)}")
+            return Argument(name, f"{const}{base} (*)[{dimensions[1]}]", base)
+        return Argument(name, f"{const}{base}{stars}{'*' * len(dimensions)}", base)
     known = wrapper_type(base, bool(stars or brackets))
     is_seen = known in ("Status*", "int64_t*")
-    return Argument(name, const + known if is_seen else known or f"{const}void*")
+    return Argument(name, const + known if is_seen else known or f"{const}void*", base)
 
 
 def parse_arguments(text):
@@ -208,11 +217,10 @@ def definition(function, piece):
 
 
 def constants(function):
-    """The call site and the type of the real function."""
+    """The type of the real function."""
     name = function.name[len("MPI_") :]
     types = ", ".join(a.type for a in function.arguments)
     return (
-        f"constexpr Site kSite{name} = {site_of(function)};\n"
         f"constexpr uint32_t kFunction{name} = {function.index};\n"
         f"using Real{name} = {function.result} (*)({types});\n"
     )
@@ -234,8 +242,7 @@ def sites_header(functions):
         "",
     ]
     for function in functions:
-        if function.kind == "by_hand":
-            lines.append(f"inline constexpr Site kSite{function.name[4:]} = {site_of(function)};")
+        lines.append(f"inline constexpr Site kSite{function.name[4:]} = {site_of(function)};")
     return "\n".join(lines + ["", "}  // namespace aon::mpi", ""])
 
 
@@ -273,6 +280,8 @@ def main():
         for i in range(file_count):
             text = source(functions[i::file_count], i == 0, functions)
             write_if_changed(folder / f"wrappers_{i}.cpp", text)
+            text = fortran.source(functions[i::file_count])
+            write_if_changed(folder / f"fortran_{i}.cpp", text)
     except TableError as error:
         sys.exit(f"{table}: {error}")
 

@@ -24,7 +24,7 @@ class Group {
   Group& operator=(const Group&) = delete;
 
   bool is_valid() const { return is_valid_; }
-  Handle handle() const { return load_handle(&memory_); }
+  Handle handle() const { return load_handle(&memory_, 0); }
 
  private:
   uint64_t memory_ = 0;

@@ -23,6 +23,20 @@ struct Status;  ///< the library's MPI_Status, never looked into but by offset
 constexpr uint32_t kMaxStatusBytes = 32;  ///< of every library we know: 24 Open MPI, 20 MPICH
 constexpr int kSuccess = 0;               ///< MPI_SUCCESS, fixed by the standard
 
+/// What Fortran programs see of a library. A Fortran handle is an INTEGER; where C's are integers
+/// as well both are the same number. A Fortran status is a C status. The special addresses are
+/// those of variables in common blocks, one per way to spell their names; null: none.
+constexpr uint32_t kSpellings = 4;
+struct FortranAbi {
+  bool is_known;                            ///< false: the Fortran wrappers only forward
+  bool plain_calls_c;                       ///< mpi_send_ calls MPI_Send, whose wrapper sees it
+  Handle integer;                           ///< MPI_INTEGER
+  Handle byte;                              ///< MPI_BYTE, where plain_calls_c
+  const void* in_place[kSpellings];         ///< MPI_IN_PLACE
+  const void* status_ignore[kSpellings];    ///< MPI_STATUS_IGNORE
+  const void* statuses_ignore[kSpellings];  ///< MPI_STATUSES_IGNORE
+};
+
 struct Abi {
   uint64_t handle_mask;  ///< bits of a register that are the handle
   uint32_t handle_bytes;
@@ -59,6 +73,7 @@ struct Abi {
   Handle datatype_null;
   Handle message_null;
   Handle message_no_proc;
+  FortranAbi fortran;
 };
 
 extern Abi abi;
@@ -87,15 +102,37 @@ extern const Backend kMpich;
 
 inline Handle canonical(Handle handle) { return handle & abi.handle_mask; }
 
-/// Handle `index` of an array of handles; a pointer to one handle is an array of one.
-inline Handle load_handle(const void* handles, int index = 0) {
+/// Handle `index` of an array of C handles.
+inline Handle load_handle(const void* handles, int index) {
   if (abi.handle_bytes == 8) return static_cast<const uint64_t*>(handles)[index];
   return static_cast<const uint32_t*>(handles)[index];
 }
 
+/// Handles in memory of the program: C's, or Fortran's, which are converted one by one. A pointer
+/// to one handle is an array of one.
+struct Handles {
+  using Convert = Handle (*)(const void* fortran_handle) noexcept;
+
+  Handles() = default;
+  [[gnu::always_inline]] Handles(const void* c_handles) : data(c_handles), convert(nullptr) {}
+  [[gnu::always_inline]] Handles(const void* fortran_handles, Convert from_fortran)
+      : data(fortran_handles), convert(from_fortran) {}
+
+  [[gnu::always_inline]] Handle operator[](int index) const {
+    if (convert != nullptr) return convert(static_cast<const int32_t*>(data) + index);
+    return load_handle(data, index);
+  }
+  bool is_null() const { return data == nullptr; }
+
+  const void* data;
+  Convert convert;
+};
+
+[[gnu::always_inline]] inline Handle load_handle(Handles handles) { return handles[0]; }
+
 /// The handle at `handle`, or `none` where a program passes a null pointer, which MPI refuses.
-inline Handle handle_at(const void* handle, Handle none) {
-  return handle != nullptr ? load_handle(handle) : none;
+[[gnu::always_inline]] inline Handle handle_at(Handles handle, Handle none) {
+  return handle.is_null() ? none : handle[0];
 }
 
 inline const Status* status_at(const Status* statuses, int index) {

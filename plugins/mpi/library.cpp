@@ -26,28 +26,44 @@ const char* g_soname = "";     // guarded by g_mutex until detection is over, th
 void* g_library;               // guarded by g_mutex: where the PMPI_ functions are
 void* g_local_library;         // guarded by g_mutex: libmpi that was loaded RTLD_LOCAL
 
+// Files that have MPI's C functions (or need one that has: dlsym() looks there as well), and
+// those of its Fortran.
+constexpr const char* kLibraries[] = {"libmpi.so", "libmpich.so", "libmpi_"};
+constexpr const char* kFortranLibraries[] = {"libmpi_mpifh.so", "libmpi_usempif08.so",
+                                             "libmpichfort.so"};
+
 int missing_function() { return abi.error_other != 0 ? abi.error_other : 16; }
+
+/// A library that is looked for among the loaded ones, and its path when it was found.
+struct Wanted {
+  const char* file;  ///< how its name begins
+  char path[PATH_MAX];
+};
 
 int note_library(dl_phdr_info* info, size_t, void* out) {
   const char* slash = strrchr(info->dlpi_name, '/');
   const char* file = slash != nullptr ? slash + 1 : info->dlpi_name;
-  bool is_mpi = false;
-  for (const char* start : {"libmpi.so", "libmpich.so", "libmpi_"}) {
-    is_mpi |= strncmp(file, start, strlen(start)) == 0;
-  }
-  if (!is_mpi) return 0;
-  snprintf(static_cast<char*>(out), PATH_MAX, "%s", info->dlpi_name);
+  Wanted& wanted = *static_cast<Wanted*>(out);
+  if (strncmp(file, wanted.file, strlen(wanted.file)) != 0) return 0;
+  snprintf(wanted.path, sizeof wanted.path, "%s", info->dlpi_name);
   return 1;
 }
 
-/// libmpi among the loaded libraries, wherever it was loaded from, or one that needs it: dlsym()
-/// looks there as well; null when there is none. The name is copied first: dlopen() under
-/// dl_iterate_phdr's lock could wait for a thread in dlopen().
+/// The library `file` if it is loaded, wherever it was loaded from; else null. Its name is copied
+/// first: dlopen() under dl_iterate_phdr's lock could wait for a thread in dlopen().
+void* open_loaded(const char* file) {
+  Wanted wanted;
+  wanted.file = file;
+  wanted.path[0] = '\0';
+  dl_iterate_phdr(note_library, &wanted);
+  return wanted.path[0] != '\0' ? dlopen(wanted.path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+}
+
+/// libmpi among the loaded libraries, or one that needs it: dlsym() looks there as well; null when
+/// there is none.
 void* open_local_library() {
-  if (g_local_library == nullptr) {
-    char path[PATH_MAX] = "";
-    dl_iterate_phdr(note_library, path);
-    if (path[0] != '\0') g_local_library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  for (const char* file : kLibraries) {
+    if (g_local_library == nullptr) g_local_library = open_loaded(file);
   }
   return g_local_library;
 }
@@ -96,6 +112,13 @@ void find_queries() {
   query(&queries.cartdim_get, "PMPI_Cartdim_get");
   query(&queries.graph_neighbors_count, "PMPI_Graph_neighbors_count");
   query(&queries.dist_graph_neighbors_count, "PMPI_Dist_graph_neighbors_count");
+  query(&queries.irecv, "PMPI_Irecv");
+  query(&queries.comm_f2c, "PMPI_Comm_f2c");
+  query(&queries.comm_c2f, "PMPI_Comm_c2f");
+  query(&queries.type_f2c, "PMPI_Type_f2c");
+  query(&queries.type_c2f, "PMPI_Type_c2f");
+  query(&queries.request_f2c, "PMPI_Request_f2c");
+  query(&queries.message_f2c, "PMPI_Message_f2c");
 }
 
 /// The entry of ld.so for the object that `address` lies in.
@@ -169,6 +192,22 @@ void* resolve_function(uint32_t number) noexcept {
   if (found == nullptr) return reinterpret_cast<void*>(&missing_function);
   functions[number].store(found, std::memory_order_relaxed);
   return found;
+}
+
+void* find_behind(const char* name) noexcept {
+  if (void* next = dlsym(RTLD_NEXT, name)) return next;
+  void* found = nullptr;
+  for (const char* file : kFortranLibraries) {
+    void* library = found == nullptr ? open_loaded(file) : nullptr;
+    if (library != nullptr) found = dlsym(library, name);
+  }
+  return found;
+}
+
+void detect_library() noexcept {
+  pthread_mutex_lock(&g_mutex);
+  detect_locked();
+  pthread_mutex_unlock(&g_mutex);
 }
 
 bool library_is_known() noexcept {

@@ -36,6 +36,12 @@ void* resolve_function(uint32_t number) noexcept;
 /// Address of a symbol of the MPI library as the program sees it, or null.
 void* find_symbol(const char* name) noexcept;
 
+/// The next Fortran function `name` behind us, or that of a library loaded RTLD_LOCAL; or null.
+void* find_behind(const char* name) noexcept;
+
+/// Finds out which library is loaded, once one is. Thread: any; takes a lock.
+void detect_library() noexcept;
+
 /// What we ask of the library for ourselves. Null where it lacks the function.
 struct Queries {
   int (*initialized)(int* flag);
@@ -61,6 +67,14 @@ struct Queries {
   int (*cartdim_get)(Handle comm, int* dimension_count);
   int (*graph_neighbors_count)(Handle comm, int rank, int* neighbor_count);
   int (*dist_graph_neighbors_count)(Handle comm, int* in, int* out, int* is_weighted);
+  int (*irecv)(void* buffer, int count, Handle datatype, int source, int tag, Handle comm,
+               void* request);
+  Handle (*comm_f2c)(int comm);  ///< f2c, c2f: only where C's handles are no integers
+  int (*comm_c2f)(Handle comm);
+  Handle (*type_f2c)(int datatype);
+  int (*type_c2f)(Handle datatype);
+  Handle (*request_f2c)(int request);
+  Handle (*message_f2c)(int message);
 };
 extern Queries queries;
 

@@ -1,7 +1,11 @@
 // The wrappers that functions.table leaves to us: start, end, abort, pause.
 #include <stdarg.h>
+#include <string.h>
+
+#include <initializer_list>
 
 #include "mpi/call.h"
+#include "mpi/fortran.h"
 #include "mpi/state.h"
 
 namespace aon::mpi {
@@ -61,6 +65,122 @@ int initialize(const Site& site, Call real) {
   return result;
 }
 
+template <class Call>
+int finalize(Call real) {
+  const Site& site = kSiteFinalize;
+  Writer* w;
+  const uint32_t weight = enter(site, w);
+  mpi_is_usable();
+  OpenCall call;
+  if (weight != 0) call = begin_call(w, site.id);
+  mpi_is_ending();
+  const int result = real();
+  if (weight != 0) finish_span(call, failed(result));
+  if (result == kSuccess) mpi_is_finalized();
+  return result;
+}
+
+template <class Call>
+int begin_session(Handles session, Call real) {
+  aon_attach_begin();
+  Writer* w;
+  OpenCall call;
+  const uint32_t weight = enter(kSiteSession_init, w);
+  if (weight != 0) call = begin_call(w, kSiteSession_init.id);
+  const int result = real();
+  if (weight != 0) finish_span(call, failed(result));
+  if (result == kSuccess) mpi_session_has_begun(load_handle(session));
+  return result;
+}
+
+template <class Call>
+int end_session(Handles session, Call real) {
+  Writer* w;
+  OpenCall call;
+  const uint32_t weight = enter(kSiteSession_finalize, w);
+  if (weight != 0) call = begin_call(w, kSiteSession_finalize.id);
+  const bool is_last = !session.is_null() && mpi_session_is_ending(load_handle(session));
+  const int result = real();
+  if (weight != 0) finish_span(call, failed(result));
+  if (result == kSuccess && is_last) mpi_is_finalized();
+  return result;
+}
+
+/// Does not return: its open-span slot is what the trace has of it.
+template <class Call>
+int abort_job(Call real) {
+  Writer* w;
+  if (enter(kSiteAbort, w) == 0) return real();
+  const OpenCall call = begin_call(w, kSiteAbort.id);
+  const int result = real();
+  finish_span(call, failed(result));
+  return result;
+}
+
+/// Level 0 pauses the recording, 1 and above resume it.
+template <class Call>
+int control(int level, Call real) {
+  Writer* w;
+  const uint32_t weight = enter(kSitePcontrol, w);
+  if (level >= 1) aon_set_paused(false);
+  OpenCall call;
+  if (weight != 0) call = begin_call(w, kSitePcontrol.id);
+  const int result = real();
+  if (weight != 0) finish_span(call, failed(result));
+  if (level == 0) aon_set_paused(true);
+  return result;
+}
+
+/// A call from Fortran, whose last word is ierror: `then` gets the real one.
+template <class Then>
+int from_fortran(const Site& site, Family family, std::initializer_list<Word> words, Then then) {
+  void* function = real_fortran(family, site.id);
+  const uint32_t count = static_cast<uint32_t>(words.size());
+  int own_error = kSuccess;
+  Word own_words[4] = {};
+  memcpy(own_words, words.begin(), count * sizeof(Word));
+  Word& error = own_words[count - 1];
+  if (error == nullptr) error = &own_error;
+  const auto real = [&] {
+    call_words(function, own_words, count);
+    return integer_at(error);
+  };
+  return is_recorded(family) ? then(real) : real();
+}
+
+int fortran_init(Family family, Word error) {
+  return from_fortran(kSiteInit, family, {error},
+                      [](auto real) { return initialize(kSiteInit, real); });
+}
+int fortran_init_thread(Family family, Word required, Word provided, Word error) {
+  return from_fortran(kSiteInit_thread, family, {required, provided, error},
+                      [](auto real) { return initialize(kSiteInit_thread, real); });
+}
+int fortran_finalize(Family family, Word error) {
+  return from_fortran(kSiteFinalize, family, {error}, [](auto real) { return finalize(real); });
+}
+int fortran_abort(Family family, Word comm, Word code, Word error) {
+  return from_fortran(kSiteAbort, family, {comm, code, error},
+                      [](auto real) { return abort_job(real); });
+}
+/// Libraries that have sessions have numbers for handles, the same in both languages.
+int fortran_session_init(Family family, Word info, Word handler, Word session, Word error) {
+  return from_fortran(kSiteSession_init, family, {info, handler, session, error},
+                      [=](auto real) { return begin_session(session, real); });
+}
+int fortran_session_finalize(Family family, Word session, Word error) {
+  return from_fortran(kSiteSession_finalize, family, {session, error},
+                      [=](auto real) { return end_session(session, real); });
+}
+int fortran_pcontrol(Family family, Word level) {
+  void* function = real_fortran(family, kSitePcontrol.id);
+  const auto real = [&] {
+    call_words(function, &level, 1);
+    return kSuccess;
+  };
+  return is_recorded(family) ? control(integer_at(level), real) : real();
+}
+
 }  // namespace
 
 extern "C" {
@@ -77,70 +197,63 @@ AON_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provi
 
 AON_EXPORT int MPI_Finalize(void) {
   const auto real = real_of<int()>(kSiteFinalize);
-  Writer* w;
-  const uint32_t weight = enter(kSiteFinalize, w);
-  mpi_is_usable();
-  OpenCall call;
-  if (weight != 0) call = begin_call(w, kSiteFinalize.id);
-  mpi_is_ending();
-  const int result = real();
-  if (weight != 0) finish_span(call, failed(result));
-  if (result == kSuccess) mpi_is_finalized();
-  return result;
+  return finalize([=] { return real(); });
 }
 
 /// The process attaches here, as in MPI_Init.
 AON_EXPORT int MPI_Session_init(Handle info, Handle errhandler, void* session) {
   const auto real = real_of<int(Handle, Handle, void*)>(kSiteSession_init);
-  aon_attach_begin();
-  Writer* w;
-  OpenCall call;
-  const uint32_t weight = enter(kSiteSession_init, w);
-  if (weight != 0) call = begin_call(w, kSiteSession_init.id);
-  const int result = real(info, errhandler, session);
-  if (weight != 0) finish_span(call, failed(result));
-  if (result == kSuccess) mpi_session_has_begun(load_handle(session));
-  return result;
+  return begin_session(session, [=] { return real(info, errhandler, session); });
 }
 
 AON_EXPORT int MPI_Session_finalize(void* session) {
   const auto real = real_of<int(void*)>(kSiteSession_finalize);
-  Writer* w;
-  OpenCall call;
-  const uint32_t weight = enter(kSiteSession_finalize, w);
-  if (weight != 0) call = begin_call(w, kSiteSession_finalize.id);
-  const bool is_last = session != nullptr && mpi_session_is_ending(load_handle(session));
-  const int result = real(session);
-  if (weight != 0) finish_span(call, failed(result));
-  if (result == kSuccess && is_last) mpi_is_finalized();
-  return result;
+  return end_session(session, [=] { return real(session); });
 }
 
-/// Does not return: its open-span slot is what the trace has of it.
 AON_EXPORT int MPI_Abort(Handle comm, int errorcode) {
   const auto real = real_of<int(Handle, int)>(kSiteAbort);
-  Writer* w;
-  if (enter(kSiteAbort, w) == 0) return real(comm, errorcode);
-  const OpenCall call = begin_call(w, kSiteAbort.id);
-  const int result = real(comm, errorcode);
-  finish_span(call, failed(result));
-  return result;
+  return abort_job([=] { return real(comm, errorcode); });
 }
 
-/// Level 0 pauses the recording, 1 and above resume it. Further arguments are for other tools; no
-/// library looks at them.
+/// Further arguments are for other tools; no library looks at them.
 AON_EXPORT int MPI_Pcontrol(const int level, ...) {
   const auto real = real_of<int(int, ...)>(kSitePcontrol);
-  Writer* w;
-  const uint32_t weight = enter(kSitePcontrol, w);
-  if (level >= 1) aon_set_paused(false);
-  OpenCall call;
-  if (weight != 0) call = begin_call(w, kSitePcontrol.id);
-  const int result = real(level);
-  if (weight != 0) finish_span(call, failed(result));
-  if (level == 0) aon_set_paused(true);
-  return result;
+  return control(level, [=] { return real(level); });
 }
 
+#define AON_LIFE_IN_FORTRAN(family, init, init_thread, finalize, abort, pcontrol, begin, end) \
+  AON_EXPORT int init(Word error) { return fortran_init(family, error); }                     \
+  AON_EXPORT int init_thread(Word required, Word provided, Word error) {                      \
+    return fortran_init_thread(family, required, provided, error);                            \
+  }                                                                                           \
+  AON_EXPORT int finalize(Word error) { return fortran_finalize(family, error); }             \
+  AON_EXPORT int abort(Word comm, Word code, Word error) {                                    \
+    return fortran_abort(family, comm, code, error);                                          \
+  }                                                                                           \
+  AON_EXPORT int pcontrol(Word level) { return fortran_pcontrol(family, level); }             \
+  AON_EXPORT int begin(Word info, Word handler, Word session, Word error) {                   \
+    return fortran_session_init(family, info, handler, session, error);                       \
+  }                                                                                           \
+  AON_EXPORT int end(Word session, Word error) {                                              \
+    return fortran_session_finalize(family, session, error);                                  \
+  }
+
+AON_LIFE_IN_FORTRAN(Family::kPlain, mpi_init_, mpi_init_thread_, mpi_finalize_, mpi_abort_,
+                    mpi_pcontrol_, mpi_session_init_, mpi_session_finalize_)
+AON_LIFE_IN_FORTRAN(Family::kF08, mpi_init_f08_, mpi_init_thread_f08_, mpi_finalize_f08_,
+                    mpi_abort_f08_, mpi_pcontrol_f08_, mpi_session_init_f08_,
+                    mpi_session_finalize_f08_)
+
 }  // extern "C"
+
+AON_FORTRAN_SPELLINGS(mpi_init_, mpi_init__, mpi_init, MPI_INIT);
+AON_FORTRAN_SPELLINGS(mpi_init_thread_, mpi_init_thread__, mpi_init_thread, MPI_INIT_THREAD);
+AON_FORTRAN_SPELLINGS(mpi_finalize_, mpi_finalize__, mpi_finalize, MPI_FINALIZE);
+AON_FORTRAN_SPELLINGS(mpi_abort_, mpi_abort__, mpi_abort, MPI_ABORT);
+AON_FORTRAN_SPELLINGS(mpi_session_init_, mpi_session_init__, mpi_session_init, MPI_SESSION_INIT);
+AON_FORTRAN_SPELLINGS(mpi_session_finalize_, mpi_session_finalize__, mpi_session_finalize,
+                      MPI_SESSION_FINALIZE);
+AON_FORTRAN_SPELLINGS(mpi_pcontrol_, mpi_pcontrol__, mpi_pcontrol, MPI_PCONTROL);
+
 }  // namespace aon::mpi

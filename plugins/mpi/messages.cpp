@@ -47,7 +47,7 @@ uint32_t isendrecv_region() {
 }  // namespace
 
 void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Envelope& asked,
-                           const void* request, int result) noexcept {
+                           Handles request, int result) noexcept {
   if (result != kSuccess) {
     finish_span(call, kFailed);
     return;
@@ -64,7 +64,7 @@ void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Env
   put_request(call.w, both);
 }
 
-void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, const void* request,
+void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, Handles request,
                     int result) noexcept {
   finish_span(call, failed(result));
   if (result != kSuccess) return;
@@ -73,7 +73,7 @@ void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, c
       {load_handle(request), 0, e.bytes, nullptr, e.communicator, e.peer, e.tag, {0}, kind, true});
 }
 
-void finish_start_one(const OpenCall& call, const void* request, int result) noexcept {
+void finish_start_one(const OpenCall& call, Handles request, int result) noexcept {
   Request started;
   if (result == kSuccess && activate_request(handle_at(request, abi.request_null), &started)) {
     finish_started(call, started);
@@ -82,15 +82,15 @@ void finish_start_one(const OpenCall& call, const void* request, int result) noe
   }
 }
 
-void start_each(Writer* w, int count, const void* requests) noexcept {
+void start_each(Writer* w, int count, Handles requests) noexcept {
   for (int i = 0; i < count; ++i) {
     Request started;
-    if (!activate_request(load_handle(requests, i), &started)) continue;
+    if (!activate_request(requests[i], &started)) continue;
     finish_started(begin_call(w, startall_region()), started);
   }
 }
 
-void remember_message(Writer* w, const void* message, Handle comm) noexcept {
+void remember_message(Writer* w, Handles message, Handle comm) noexcept {
   const Handle handle = load_handle(message);
   if (handle == abi.message_null || handle == abi.message_no_proc) return;
   put_request(w, {handle,
@@ -105,7 +105,7 @@ void remember_message(Writer* w, const void* message, Handle comm) noexcept {
                   false});
 }
 
-Envelope matched(Writer* w, const void* message) noexcept {
+Envelope matched(Writer* w, Handles message) noexcept {
   const Handle handle = handle_at(message, abi.message_null);
   Request known;
   if (handle == abi.message_no_proc) {

@@ -59,8 +59,7 @@ struct Envelope {
 
 /// The record of a call that starts a transfer, and its request. A call that failed starts none.
 [[gnu::always_inline]] inline void finish_start(const OpenCall& call, RequestKind kind,
-                                                const Envelope& e, const void* request,
-                                                int result) {
+                                                const Envelope& e, Handles request, int result) {
   const uint16_t direction = kind == RequestKind::kSend ? kOutgoing : kIncoming;
   if (AON_UNLIKELY(result != kSuccess)) {
     finish_span(call, kFailed);
@@ -83,24 +82,24 @@ struct Envelope {
 
 /// MPI_Isendrecv: two messages, one within the other, with one request.
 void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Envelope& asked,
-                           const void* request, int result) noexcept;
+                           Handles request, int result) noexcept;
 
 /// MPI_Send_init and its like: a span; the request waits for MPI_Start.
-void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, const void* request,
+void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, Handles request,
                     int result) noexcept;
 
 /// MPI_Start: the message of the persistent request.
-void finish_start_one(const OpenCall& call, const void* request, int result) noexcept;
+void finish_start_one(const OpenCall& call, Handles request, int result) noexcept;
 
 /// Inside MPI_Startall, before the real call: each request is a message of its own, in a region
 /// of its own.
-void start_each(Writer* w, int count, const void* requests) noexcept;
+void start_each(Writer* w, int count, Handles requests) noexcept;
 
 /// A matched probe found `message`: its communicator is remembered for MPI_Mrecv.
-void remember_message(Writer* w, const void* message, Handle comm) noexcept;
+void remember_message(Writer* w, Handles message, Handle comm) noexcept;
 
 /// What is known of a message that MPI_Mrecv or MPI_Imrecv is about to receive. MPI_MESSAGE_NO_PROC
 /// comes from MPI_PROC_NULL.
-Envelope matched(Writer* w, const void* message) noexcept;
+Envelope matched(Writer* w, Handles message) noexcept;
 
 }  // namespace aon::mpi

@@ -40,6 +40,20 @@ bool starts_with(const char* text, const char* start) {
   return strncmp(text, start, strlen(start)) == 0;
 }
 
+/// Its mpi_send_ and mpi_send_f08ts_ call MPI_Send, so C's wrappers see them; what is left are
+/// functions of mpi_f08 without buffers.
+FortranAbi describe_fortran(FindSymbol find) {
+  FortranAbi f = {};
+  f.in_place[0] = find("MPIR_F08_MPI_IN_PLACE");
+  f.status_ignore[0] = find("MPIR_F08_MPI_STATUS_IGNORE_OBJ");
+  f.statuses_ignore[0] = find("MPIR_F08_MPI_STATUSES_IGNORE_OBJ");
+  f.integer = 0x4c00041b;
+  f.byte = 0x4c00010d;
+  f.plain_calls_c = true;
+  f.is_known = true;
+  return f;
+}
+
 bool detect(Abi* out, const LoadedLibrary& library) {
   if (!starts_with(library.soname, "libmpi") || strstr(library.soname, ".so.12") == nullptr) {
     return false;
@@ -79,6 +93,7 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.datatype_null = 0x0c000000;
   a.message_null = 0x2c000000;
   a.message_no_proc = 0x6c000000;
+  a.fortran = describe_fortran(library.find);
   *out = a;
   return true;
 }

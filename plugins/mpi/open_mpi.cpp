@@ -17,7 +17,7 @@ struct OpenMpiStatus {
 
 Handle address(FindSymbol find, const char* name) { return reinterpret_cast<Handle>(find(name)); }
 
-// The types that exist in C; those of Fortran are asked for at each use.
+// The types that exist in every build.
 constexpr const char* kDatatypes[] = {
     "ompi_mpi_char",
     "ompi_mpi_signed_char",
@@ -60,7 +60,45 @@ constexpr const char* kDatatypes[] = {
     "ompi_mpi_c_bool",
     "ompi_mpi_c_float_complex",
     "ompi_mpi_c_double_complex",
+    "ompi_mpi_character",
+    "ompi_mpi_logical",
+    "ompi_mpi_cplex",
+    "ompi_mpi_dblcplex",
+    "ompi_mpi_2integer",
+    "ompi_mpi_2real",
+    "ompi_mpi_2dblprec",
+    "ompi_mpi_integer1",
+    "ompi_mpi_integer2",
+    "ompi_mpi_integer4",
+    "ompi_mpi_integer8",
+    "ompi_mpi_real4",
+    "ompi_mpi_real8",
+    "ompi_mpi_complex8",
+    "ompi_mpi_complex16",
 };
+
+// A compiler spells the name of a common block in one of four ways.
+constexpr const char* kInPlace[kSpellings] = {"mpi_fortran_in_place_", "mpi_fortran_in_place__",
+                                              "mpi_fortran_in_place", "MPI_FORTRAN_IN_PLACE"};
+constexpr const char* kStatusIgnore[kSpellings] = {
+    "mpi_fortran_status_ignore_", "mpi_fortran_status_ignore__", "mpi_fortran_status_ignore",
+    "MPI_FORTRAN_STATUS_IGNORE"};
+constexpr const char* kStatusesIgnore[kSpellings] = {
+    "mpi_fortran_statuses_ignore_", "mpi_fortran_statuses_ignore__", "mpi_fortran_statuses_ignore",
+    "MPI_FORTRAN_STATUSES_IGNORE"};
+
+/// Its Fortran calls the PMPI names.
+FortranAbi describe_fortran(FindSymbol find) {
+  FortranAbi f = {};
+  for (uint32_t i = 0; i < kSpellings; ++i) {
+    f.in_place[i] = find(kInPlace[i]);
+    f.status_ignore[i] = find(kStatusIgnore[i]);
+    f.statuses_ignore[i] = find(kStatusesIgnore[i]);
+  }
+  f.integer = address(find, "ompi_mpi_integer");
+  f.is_known = true;
+  return f;
+}
 
 bool detect(Abi* out, const LoadedLibrary& library) {
   if (library.find_own("ompi_mpi_comm_world") == nullptr) return false;
@@ -100,6 +138,7 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.datatype_null = address(find, "ompi_mpi_datatype_null");
   a.message_null = address(find, "ompi_message_null");
   a.message_no_proc = address(find, "ompi_message_no_proc");
+  a.fortran = describe_fortran(find);
   *out = a;
   return true;
 }

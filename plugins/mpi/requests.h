@@ -38,9 +38,9 @@ enum class RequestKind : uint8_t {
 
 struct Request {
   Handle handle;
-  uint64_t number;               ///< in records; 0: an inactive persistent request
-  uint64_t bytes;                ///< sent
-  const void* new_communicator;  ///< where MPI_Comm_idup's result will stand
+  uint64_t number;           ///< in records; 0: an inactive persistent request
+  uint64_t bytes;            ///< sent
+  Handles new_communicator;  ///< where MPI_Comm_idup's result will stand
   Communicator* communicator;
   int32_t peer;  ///< kCollective: the root
   int32_t tag;   ///< kCollective: the operation

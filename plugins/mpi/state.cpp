@@ -10,6 +10,7 @@
 
 #include "mpi/communicators.h"
 #include "mpi/datatypes.h"
+#include "mpi/fortran.h"
 #include "mpi/groups.h"
 #include "mpi/library.h"
 #include "mpi/lock.h"
@@ -65,8 +66,16 @@ void become(int rank, int process_count, int thread_level) {
   define_identity(false);
   if (is_first) {
     static const char kText[] = "mpi\0\0";
-    define_provider(ProviderState::kOn, kText, sizeof kText);
+    static const char kNoFortran[] =
+        "mpi\0the library is made for a Fortran INTEGER of more than 4 bytes: calls from Fortran "
+        "are "
+        "not recorded\0use the library for 4 bytes";
     learn_datatypes();
+    if (learn_fortran()) {
+      define_provider(ProviderState::kOn, kText, sizeof kText);
+    } else {
+      define_provider(ProviderState::kDegraded, kNoFortran, sizeof kNoFortran);
+    }
     define_world(static_cast<uint32_t>(rank), static_cast<uint32_t>(process_count));
   }
   g_life.store(Life::kReady, std::memory_order_release);  // pairs with mpi:life

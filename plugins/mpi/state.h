@@ -1,5 +1,5 @@
 /// Life of MPI in this process: from MPI_Init, or from the first call we see after an MPI_Init that
-/// we did not (a Fortran main program, a library that calls PMPI_Init), to MPI_Finalize.
+/// we did not (a library that calls PMPI_Init), to MPI_Finalize.
 ///
 ///     unknown --MPI_Init, or the first call that needs it--> ready --MPI_Finalize--> over
 ///     unknown --MPI_Session_init, of a program that has not called MPI_Init--> ready

@@ -197,13 +197,13 @@ _FINDS = {
         _ALL,
         "statuses",
         "true",
-        " waiting.complete_some(w, *{outcount}, {indices}, result); ",
+        " waiting.complete_some(w, *{outcount}, {indices}, {first_index}, result); ",
     ),
     "test_some": (
         _ALL,
         "statuses",
         "*{outcount} != 0 && *{outcount} != abi.undefined",
-        " waiting.complete_some(w, *{outcount}, {indices}, result); ",
+        " waiting.complete_some(w, *{outcount}, {indices}, {first_index}, result); ",
     ),
 }
 FINDS = set(_FINDS)
@@ -274,6 +274,7 @@ _START_EXCHANGE = (
 _CREATE = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
+  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* parent = {parent};
 {count_it}\
   if (weight == 0) {{
@@ -292,6 +293,7 @@ _CREATE = """\
 _START_CREATE = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
+  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* parent = find_communicator({comm});
   const uint32_t creation = count_creation(parent);
   if (weight == 0) return real({all});
@@ -301,8 +303,7 @@ _START_CREATE = """\
   return result;
 """
 
-_NAME_COMMUNICATOR = (
-    """\
+_NAME_COMMUNICATOR = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
   if (weight == 0) return real({all});
@@ -312,15 +313,17 @@ _NAME_COMMUNICATOR = (
   if (result == kSuccess) name_communicator(*find_communicator({comm}), {comm_name});
   return result;
 """
-)
 
 _FREE_COMMUNICATOR = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
   const Handle handle = handle_at({comm}, abi.comm_null);
+  if (weight == 0) {{
+    remove_communicator(handle);
+    return real({all});
+  }}
   const Communicator* c = find_communicator(handle);
   remove_communicator(handle);
-  if (weight == 0) return real({all});
   const OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
   finish_blocking_collective(call, CollectiveOperation::kDestroyHandle, *c, kNoRoot, {{0, 0}},
@@ -382,9 +385,13 @@ class Parts(dict):
         self["failed"] = "failed(result)" if function.result == "int" else "0"
         self["root"] = "root" if "root" in names else "kNoRoot"
         self["bytes"] = function.fields.get("bytes", "").replace(",", ", ")
+        self["first_index"] = "0"
         self["operation"] = function.fields.get("operation", "kOther")
         if "status" in names:
             self["with_status"] = function.call(status="told")
+        self["with_waiting_status"] = function.call(status="waiting.status()")
+        told = "waiting.statuses()"
+        self["with_waiting_statuses"] = function.call(status=told, statuses=told)
         if "incount" in names:
             self["count"] = "incount"
 
@@ -394,10 +401,7 @@ class Parts(dict):
 
 def _find(template, function):
     prepare, replaced, found, then = _FINDS[function.kind]
-    real_arguments = function.call()
-    if replaced:
-        told = "waiting.status()" if replaced == "status" else "waiting.statuses()"
-        real_arguments = function.call(status=told, statuses=told)
+    real_arguments = "{with_waiting_%s}" % replaced if replaced else "{all}"
     template = template.replace("{prepare}", prepare).replace("{found}", found)
     template = template.replace("{then}", then).replace("{real_arguments}", real_arguments)
     return template.replace("{captured}", ", &waiting" if prepare else "")

@@ -1,7 +1,7 @@
 """Real MPI programs under aon-run: the program does what it does without us, and everybody's
 readers read what we wrote.
 
-    program_test.py heat2d|ring|lmp|hpcc [unittest arguments]
+    program_test.py heat2d|ring|lmp|hpcc|pw.x [unittest arguments]
 """
 import dataclasses
 import re
@@ -37,6 +37,7 @@ class Program:
     inputs: list = dataclasses.field(default_factory=list)
     result_file: str = ""
     volatile: str = r"(?!)"
+    is_fortran: bool = False
 
 
 CASES = {
@@ -60,6 +61,13 @@ CASES = {
         result_file="hpccoutf.txt",
         volatile=r".",  # every number is a time, a rate or drawn at random; PASSED is text
     ),
+    "pw.x": Program(
+        2,
+        ["pw.x", "-in", "si.scf.in"],
+        inputs=["si.scf.in"],
+        volatile=r"CPU|secs|starts on|terminated on",
+        is_fortran=True,
+    ),
 }
 
 
@@ -78,7 +86,7 @@ class Profiled(TestCase):
         cls.output = cls.shared / "job"
         cls.counts = cls.shared / "counts"
         cls.counts.mkdir()
-        behind = f"LD_PRELOAD={BUILD}/lib/libaon-mpi.so:{cls._build_counter()}"
+        behind = ":".join(map(str, [f"LD_PRELOAD={BUILD}/lib/libaon-mpi.so", *cls._counters()]))
         env = environment(PMPI_COUNT=cls.counts, AON_MEMORY="64MiB")
         cls.profiled = cls._run(
             "profiled",
@@ -96,12 +104,22 @@ class Profiled(TestCase):
         return start(cwd, cls.program.rank_count, *cls.program.command)
 
     @classmethod
-    def _build_counter(cls):
-        """The independent counter of MPI calls. It calls PMPI_..., so it must stand behind AON."""
-        source, library = cls.shared / "pmpi_count.c", cls.shared / "libpmpi_count.so"
+    def _counters(cls):
+        """Independent counters of MPI calls. They call PMPI_..., so they must stand behind AON."""
+        result = [cls._build_counter("make_counter.py", lambda source: [MPI_COMPILER, source])]
+        if cls.program.is_fortran:
+            program = shutil.which(cls.program.command[0])
+            maker = "make_fortran_counter.py"
+            result.append(cls._build_counter(maker, lambda source: [source, program]))
+        return result
+
+    @classmethod
+    def _build_counter(cls, name, arguments):
+        source = (cls.shared / name).with_suffix(".c")
+        library = source.with_suffix(".so")
+        maker = SOURCE / "tests" / "e2e" / "mpi" / name
         case = TestCase()
-        maker = SOURCE / "tests" / "e2e" / "mpi" / "make_counter.py"
-        case.assert_exit(run([PYTHON, maker, MPI_COMPILER, source]))
+        case.assert_exit(run([PYTHON, maker, *arguments(source)]))
         flags = ["-shared", "-fPIC", "-O1", "-w"]
         case.assert_exit(run([MPI_COMPILER, *flags, source, "-o", library]))
         return library
@@ -114,7 +132,8 @@ class Profiled(TestCase):
         lines = []
         for line in text.splitlines():
             if re.search(self.program.volatile, line):
-                line = " ".join(re.sub(r"[-+]?\d[\d.:e+-]*", "#", line).split())
+                line = re.sub(r"[-+]?\d[\d.:e+-]*", "#", line)
+                line = re.sub(r"#( #)+", "#", " ".join(line.split()))
             lines.append(line)
         return lines
 
@@ -156,11 +175,14 @@ class Profiled(TestCase):
         self.assertEqual({name: ours.get(name, 0) for name in independent}, independent)
 
     def independent_counts(self):
-        """{call: count} over all ranks, from the counter's lines `NAME CALLS BYTES`."""
+        """{call: count} over all ranks, from the counters' lines `NAME CALLS BYTES` and, of
+        Fortran, `mpi_name_ CALLS`."""
         total = {}
         for file in self.counts.iterdir():
             for line in file.read_text().splitlines():
-                name, count, _ = line.split()
+                name, count = line.split()[:2]
+                if name.startswith("mpi_"):
+                    name = "MPI_" + name[4:].rstrip("_").capitalize()
                 name = name.removesuffix("_c")  # large counts stand under their plain names
                 total[name] = total.get(name, 0) + int(count)
         return {name: count for name, count in total.items() if count > 0}

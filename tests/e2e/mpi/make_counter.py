@@ -3,7 +3,7 @@
 bytes that sends hand over: `make_counter.py MPICC OUTPUT.c`. It knows nothing of the project.
 
 Preloaded behind libaon-mpi.so it sees what the program called, and writes
-$PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize was called: one
+$PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize was called or the launcher names the rank: one
 line `NAME CALLS BYTES_SENT` per function that was called.
 """
 import re
@@ -21,6 +21,7 @@ typedef struct {
   unsigned long bytes;
 } Count;
 static Count g_counts[1024];
+static int g_was_called;
 static int g_count_count;
 
 static Count* count_of(const char* name) {
@@ -31,6 +32,7 @@ static Count* count_of(const char* name) {
 static void note_call(Count* c, unsigned long bytes) {
   __atomic_fetch_add(&c->calls, 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&c->bytes, bytes, __ATOMIC_RELAXED);
+  g_was_called = 1;
 }
 static unsigned long bytes_of(int n, MPI_Datatype type, int destination) {
   int size = 0;
@@ -43,6 +45,8 @@ static int g_rank = -1;
 __attribute__((destructor)) static void write_counts(void) {
   char path[4096];
   const char* folder = getenv("PMPI_COUNT");
+  const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+  if (g_rank < 0 && rank != NULL && g_was_called) g_rank = atoi(rank);
   if (folder == NULL || g_rank < 0) return;
   snprintf(path, sizeof path, "%s/rank-%d.txt", folder, g_rank);
   FILE* file = fopen(path, "w");

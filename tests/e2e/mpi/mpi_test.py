@@ -27,8 +27,10 @@ POLLS = {"MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe",
 class MpiTest(TestCase):
     """Runs a program once and gives each test its ring files by rank."""
 
+    COUNTER = "libpmpi_count.so"
+
     def launch(self, rank_count, program, *arguments, code=0):
-        preload = [BUILD / "lib" / "libaon-mpi.so", PROGRAMS / "libpmpi_count.so"]
+        preload = [BUILD / "lib" / "libaon-mpi.so", PROGRAMS / self.COUNTER]
         variables = {
             "AON_OUTPUT": self.folder,
             "AON_MEMORY": "64M",
@@ -86,7 +88,7 @@ class MpiTest(TestCase):
                 seen = file.calls(name)
                 own = counted.get(name, 0) if name in counted else len(seen)
                 self.assertEqual(own, calls, f"rank {rank}: {name}")
-                if name in SENDS | EXCHANGES:
+                if name in SENDS | EXCHANGES and sent is not None:
                     self.assertEqual(sum(r.a64 for r in seen), sent, f"rank {rank}: {name}")
             recorded = {r.name for r in file.records if r.is_call and r.name.startswith("MPI_")}
             parts = {"MPI_Startall: one request", "MPI_Isendrecv: receive"}

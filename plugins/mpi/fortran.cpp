@@ -1,0 +1,225 @@
+#include "mpi/fortran.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+#include "mpi/state.h"
+
+namespace aon::mpi {
+
+std::atomic<void*> fortran_functions[kFamilies][kFunctionCount];
+std::atomic<bool> fortran_is_recorded[kFamilies];
+int64_t fortran_world = INT64_MIN;
+Handle fortran_types[kFortranTypes];
+int fortran_first_index = 1;
+
+namespace {
+
+constexpr uint32_t kNameBytes = 128;
+
+int missing_function(...) { return 0; }
+
+/// `MPI_Comm_rank` and a suffix -> `mpi_comm_rank_`.
+void* find_spelling(const char* c_name, const char* suffix, bool is_upper) {
+  char name[kNameBytes];
+  uint32_t length = 0;
+  for (const char* part : {c_name, suffix}) {
+    for (; *part != '\0' && length < kNameBytes - 1; ++part) {
+      const int letter = static_cast<unsigned char>(*part);
+      name[length++] = static_cast<char>(is_upper ? toupper(letter) : tolower(letter));
+    }
+  }
+  name[length] = '\0';
+  return find_behind(name);
+}
+
+void* find_any_spelling(const char* c_name, const char* form) {
+  for (const char* end : {"_", "__", ""}) {
+    char suffix[8];
+    strcpy(suffix, form);
+    strcat(suffix, end);
+    if (void* found = find_spelling(c_name, suffix, false)) return found;
+  }
+  return find_spelling(c_name, form, true);
+}
+
+void* find_fortran(Family family, const char* c_name) {
+  if (family == Family::kF08) return find_spelling(c_name, "_f08_", false);
+  if (family == Family::kPlain) return find_any_spelling(c_name, "");
+  void* with_pointer = find_any_spelling(c_name, "_cptr");
+  return with_pointer != nullptr ? with_pointer : find_any_spelling(c_name, "_f90");
+}
+
+/// An INTEGER that is no handle becomes a null pointer in some libraries, which they refuse as an
+/// argument: `none` instead.
+Handle convert(Handle (*from_fortran)(int), const void* fortran_handle, Handle none) {
+  const int number = integer_at(fortran_handle);
+  if (abi.handle_bytes == sizeof number) return static_cast<uint32_t>(number);
+  if (from_fortran == nullptr || !mpi_is_usable()) return none;
+  const Handle handle = from_fortran(number);
+  return handle != 0 ? handle : none;
+}
+
+void decide_who_records() {
+  const bool is_known = library_is_known() && abi.fortran.is_known;
+  const bool is_plain_recorded = is_known && !abi.fortran.plain_calls_c;
+  const auto set = [](Family family, bool is_recorded) {
+    fortran_is_recorded[static_cast<uint32_t>(family)].store(is_recorded,
+                                                             std::memory_order_relaxed);
+  };
+  set(Family::kF08, is_known);
+  set(Family::kPlain, is_plain_recorded);
+  set(Family::kVariant, is_plain_recorded);
+}
+
+/// Asks mpi_f08 itself (its profiling name), about a receive from MPI_PROC_NULL, complete at once.
+void learn_first_index() {
+  using Testany = void (*)(const int*, void*, int*, int*, void*, int*);
+  const auto testany = reinterpret_cast<Testany>(find_behind("pmpir_testany_f08_"));
+  uint64_t request = 0;
+  if (testany == nullptr || queries.irecv == nullptr || abi.fortran.byte == 0) return;
+  if (queries.irecv(nullptr, 0, abi.fortran.byte, abi.proc_null, 0, abi.comm_self, &request) !=
+      kSuccess) {
+    return;
+  }
+  OwnStatus status;
+  const int count = 1;
+  int index = abi.undefined;
+  int flag = 0;
+  int error = kSuccess;
+  testany(&count, &request, &index, &flag, status.get(), &error);
+  if (error == kSuccess && flag != 0 && (index == 0 || index == 1)) fortran_first_index = index;
+}
+
+int record_span(const Site& site, Writer* w, uint32_t weight, const Word* words, void* function,
+                uint32_t word_count, uint32_t error) {
+  int own_error = kSuccess;
+  Word own_words[kMaxWordsOfCall];
+  memcpy(own_words, words, word_count * sizeof(Word));
+  if (own_words[error] == nullptr) own_words[error] = &own_error;
+  const OpenCall call = begin_call(w, site.id);
+  call_words(function, own_words, word_count);
+  const int result = integer_at(own_words[error]);
+  finish_span(call, failed(result), weight);
+  return result;
+}
+
+}  // namespace
+
+void* resolve_fortran(Family family, uint32_t site) noexcept {
+  const int saved_errno = errno;
+  void* found = find_fortran(family, kFunctionNames[site]);
+  if (found != nullptr) {
+    detect_library();
+    decide_who_records();
+    fortran_functions[static_cast<uint32_t>(family)][site].store(found, std::memory_order_relaxed);
+  }
+  errno = saved_errno;
+  return found != nullptr ? found : reinterpret_cast<void*>(&missing_function);
+}
+
+bool learn_fortran() noexcept {
+  int integer_bytes = 0;
+  if (abi.fortran.integer == 0 ||
+      queries.type_size(abi.fortran.integer, &integer_bytes) != kSuccess || integer_bytes != 4) {
+    abi.fortran.is_known = false;
+  }
+  decide_who_records();
+  if (abi.fortran.plain_calls_c) learn_first_index();
+  if (abi.handle_bytes == 4) {
+    fortran_world = static_cast<int32_t>(abi.comm_world);
+  } else if (queries.comm_c2f != nullptr) {
+    fortran_world = queries.comm_c2f(abi.comm_world);
+  }
+  return integer_bytes <= 4;
+}
+
+void learn_fortran_datatype(Handle datatype) noexcept {
+  if (abi.handle_bytes == 4 || queries.type_c2f == nullptr) return;
+  const uint32_t number = static_cast<uint32_t>(queries.type_c2f(datatype));
+  if (number < kFortranTypes) fortran_types[number] = datatype;
+}
+
+Handle communicator_from_fortran(const void* fortran_handle) noexcept {
+  return convert(queries.comm_f2c, fortran_handle, abi.comm_null);
+}
+Handle datatype_from_fortran(const void* fortran_handle) noexcept {
+  return convert(queries.type_f2c, fortran_handle, abi.datatype_null);
+}
+Handle request_from_fortran(const void* fortran_handle) noexcept {
+  return convert(queries.request_f2c, fortran_handle, abi.request_null);
+}
+Handle message_from_fortran(const void* fortran_handle) noexcept {
+  return convert(queries.message_f2c, fortran_handle, abi.message_null);
+}
+
+FortranText::FortranText(const void* word, Word length) noexcept {
+  const uint32_t given = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(length));
+  uint32_t byte_count = given < kMaxBytes ? given : kMaxBytes - 1;
+  const char* text = static_cast<const char*>(word);
+  while (byte_count > 0 && text[byte_count - 1] == ' ') --byte_count;
+  memcpy(text_, text, byte_count);
+  text_[byte_count] = '\0';
+}
+
+int call_words(void* function, const Word* words, uint32_t count) {
+  const auto call = [=]<size_t... kCounts>(std::index_sequence<kCounts...>) {
+    int result = 0;
+    static_cast<void>(
+        ((count == kCounts &&
+          (result = call_words(function, words, std::make_index_sequence<kCounts>()), true)) ||
+         ...));
+    return result;
+  };
+  return call(std::make_index_sequence<kMaxWordsOfCall + 1>());
+}
+
+int start_fortran(const Site& site, Family family, const Word* words, uint32_t word_count,
+                  FortranBody record, FortranBody look) noexcept {
+  void* function = real_fortran(family, site.id);
+  if (!is_recorded(family)) return call_words(function, words, word_count);
+  Writer* w = writer();
+  const uint32_t weight = start_plan(w, site, kFirstPlan, kUntimed);
+  if (weight == kForward) return call_words(function, words, word_count);
+  if (weight != kUntimed) return record(words, function, weight);
+  if (look != nullptr) return look(words, function, 0);
+  const Inside inside;
+  return call_words(function, words, word_count);
+}
+
+int start_fortran_span(const Site& site, Family family, const Word* words, uint32_t word_count,
+                       uint32_t error) noexcept {
+  void* function = real_fortran(family, site.id);
+  if (!is_recorded(family)) return call_words(function, words, word_count);
+  Writer* w = writer();
+  const uint32_t weight = start_plan(w, site, kFirstPlan, kUntimed);
+  if (weight == kForward || (weight != kUntimed && is_inside_call(w))) {
+    return call_words(function, words, word_count);
+  }
+  if (weight != kUntimed) {
+    return record_span(site, w, weight, words, function, word_count, error);
+  }
+  const Inside inside;
+  return call_words(function, words, word_count);
+}
+
+double start_fortran_clock(const Site& site, Family family) noexcept {
+  using Clock = double (*)();
+  void* function = real_fortran(family, site.id);
+  if (function == reinterpret_cast<void*>(&missing_function)) return 0;
+  const auto clock = reinterpret_cast<Clock>(function);
+  if (!is_recorded(family)) return clock();
+  Writer* w = writer();
+  const uint32_t weight = start_plan(w, site, kFirstPlan, kUntimed);
+  if (weight == kForward || (weight != kUntimed && is_inside_call(w))) return clock();
+  if (weight == kUntimed) {
+    const Inside inside;
+    return clock();
+  }
+  const OpenCall call = begin_call(w, site.id);
+  const double seconds = clock();
+  finish_span(call, 0, weight);
+  return seconds;
+}
+
+}  // namespace aon::mpi

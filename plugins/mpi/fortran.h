@@ -1,0 +1,288 @@
+/// Calls from Fortran. A wrapper gets the address of every argument, then that of ierror, then the
+/// lengths of the character arguments: one word each. It keeps them as they are for the real
+/// function, and looks at C forms of those that a record needs: the bodies are the C wrappers' own.
+///
+///     mpi_send_  mpi_send__  mpi_send  MPI_SEND    kPlain: mpif.h and `use mpi`, one function
+///     mpi_send_f08_                                kF08: `use mpi_f08`; ierror may be absent
+///     mpi_alloc_mem_cptr_  mpi_wtime_f90_ ...      kVariant: a second form in `use mpi`
+///
+/// What is forwarded goes to the next function of the same family, whose spellings are one function
+/// in every library: the first spelling that is found. Where the library's own Fortran calls its C
+/// functions by their MPI_ names, the C wrappers see the call and these only forward; so they do
+/// where INTEGER has not four bytes.
+///
+/// Thread: any.   Signal: as MPI.   Cost: that of the C wrapper and 2 ns per handle converted.
+#pragma once
+
+#include <string.h>
+
+#include <utility>
+
+#include "mpi/call.h"
+#include "mpi/communicators.h"
+#include "mpi/handles.h"
+#include "mpi/library.h"
+
+namespace aon::mpi {
+
+using Word = void*;  ///< an argument: an address, or the length of a string
+using FortranFunction = int (*)(...);
+
+enum class Family : uint32_t { kPlain, kF08, kVariant };
+constexpr uint32_t kFamilies = 3;
+
+/// The real functions by family and site; null until their first call.
+extern std::atomic<void*> fortran_functions[kFamilies][kFunctionCount];
+
+/// True once it is known that calls of the family must be recorded here, not by the C wrappers.
+extern std::atomic<bool> fortran_is_recorded[kFamilies];
+
+/// Looks the real function up; one that does nothing when there is none.
+void* resolve_fortran(Family family, uint32_t site) noexcept;
+
+/// After MPI_Init: the handles that are converted without a call. False: INTEGER is larger than we
+/// know, calls from Fortran are only forwarded.
+bool learn_fortran() noexcept;
+void learn_fortran_datatype(Handle datatype) noexcept;
+
+[[gnu::always_inline]] inline void* known_fortran(Family family, uint32_t site) {
+  return fortran_functions[static_cast<uint32_t>(family)][site].load(std::memory_order_relaxed);
+}
+
+inline void* real_fortran(Family family, uint32_t site) {
+  void* function = known_fortran(family, site);
+  return AON_LIKELY(function != nullptr) ? function : resolve_fortran(family, site);
+}
+
+[[gnu::always_inline]] inline bool is_recorded(Family family) {
+  return fortran_is_recorded[static_cast<uint32_t>(family)].load(std::memory_order_relaxed);
+}
+
+// What a body looks at -----------------------------------------------------------------------
+
+[[gnu::always_inline]] inline int integer_at(const void* word) {
+  int32_t value;
+  memcpy(&value, word, sizeof value);
+  return value;
+}
+
+[[gnu::always_inline]] inline int64_t large_at(const void* word) {
+  int64_t value;
+  memcpy(&value, word, sizeof value);
+  return value;
+}
+
+constexpr int32_t kFortranTypes = 128;
+extern int64_t fortran_world;  ///< MPI_COMM_WORLD as an INTEGER; no INTEGER before it is known
+extern Handle fortran_types[kFortranTypes];  ///< basic types of a library that numbers them from 0
+
+Handle communicator_from_fortran(const void* fortran_handle) noexcept;
+Handle datatype_from_fortran(const void* fortran_handle) noexcept;
+Handle request_from_fortran(const void* fortran_handle) noexcept;
+Handle message_from_fortran(const void* fortran_handle) noexcept;
+
+[[gnu::always_inline]] inline Handle communicator_at(const void* word) {
+  if (AON_LIKELY(integer_at(word) == fortran_world)) return abi.comm_world;
+  return communicator_from_fortran(word);
+}
+
+[[gnu::always_inline]] inline Handle datatype_at(const void* word) {
+  const uint32_t number = static_cast<uint32_t>(integer_at(word));
+  if (AON_LIKELY(number < kFortranTypes && fortran_types[number] != 0)) {
+    return fortran_types[number];
+  }
+  return datatype_from_fortran(word);
+}
+
+[[gnu::always_inline]] inline bool is_one_of(const void* const (&addresses)[kSpellings],
+                                             const void* word) {
+  bool is = false;
+  for (const void* address : addresses) is |= address == word;
+  return is;
+}
+
+/// A buffer as C has it: only MPI_IN_PLACE is another address.
+[[gnu::always_inline]] inline const void* buffer_at(const void* word) {
+  return AON_UNLIKELY(is_one_of(abi.fortran.in_place, word)) ? abi.in_place : word;
+}
+
+[[gnu::always_inline]] inline Status* status_at(Word word) {
+  const bool is_ignored = is_one_of(abi.fortran.status_ignore, word);
+  return is_ignored ? abi.status_ignore : static_cast<Status*>(word);
+}
+
+[[gnu::always_inline]] inline Status* statuses_at(Word word) {
+  const bool is_ignored = is_one_of(abi.fortran.statuses_ignore, word);
+  return is_ignored ? abi.statuses_ignore : static_cast<Status*>(word);
+}
+
+/// Index of the first request in what Waitany and its like return: 1, but MPICH 4.0's mpi_f08
+/// counts from 0 as C does.
+extern int fortran_first_index;
+
+/// An index that MPI returns; from 0 here.
+struct FortranIndex {
+  explicit FortranIndex(const void* word) : at(word) {}
+  int operator*() const {
+    const int index = integer_at(at);
+    return index == abi.undefined ? index : index - fortran_first_index;
+  }
+  const void* at;
+};
+
+/// A character argument without its trailing blanks. Of its length only the low half is looked at:
+/// older compilers pass an int.
+class FortranText {
+ public:
+  FortranText(const void* word, Word length) noexcept;
+  operator const char*() const { return text_; }
+
+ private:
+  static constexpr uint32_t kMaxBytes = 256;
+  char text_[kMaxBytes];
+};
+
+// Calling the real function ------------------------------------------------------------------
+
+template <size_t... kIndex>
+[[gnu::always_inline]] inline int call_words(void* function, const Word* words,
+                                             std::index_sequence<kIndex...>) {
+  using Function = int (*)(decltype(static_cast<void>(kIndex), Word{})...);
+  return reinterpret_cast<Function>(function)(words[kIndex]...);
+}
+
+/// The same for a number of words that is known at run time.
+constexpr uint32_t kMaxWordsOfCall = 16;
+int call_words(void* function, const Word* words, uint32_t count);
+
+constexpr uint32_t kNoWord = 0xffffffffu;
+
+/// The real function with the arguments of this call; `kStatus` is the status or the statuses.
+/// Returns what it puts into ierror.
+template <uint32_t kCount, uint32_t kError, uint32_t kStatus = kNoWord>
+class FortranCall {
+ public:
+  FortranCall(void* function, const Word* words) : function_(function), words_(words) {}
+
+  [[gnu::always_inline]] int operator()() const {
+    Word words[kCount];
+    return call(words, kNoWord, nullptr);
+  }
+  /// With other memory for the status, unless that is C's way to ignore it.
+  [[gnu::always_inline]] int operator()(Status* told) const {
+    const bool is_ignored = told == abi.status_ignore || told == abi.statuses_ignore;
+    Word words[kCount];
+    return call(words, is_ignored ? kNoWord : kStatus, told);
+  }
+
+ private:
+  [[gnu::always_inline]] int call(Word* words, uint32_t replaced, Word by) const {
+    for (uint32_t i = 0; i < kCount; ++i) words[i] = i == replaced ? by : words_[i];
+    int own_error = kSuccess;
+    if (words[kError] == nullptr) words[kError] = &own_error;
+    call_words(function_, words, std::make_index_sequence<kCount>());
+    return integer_at(words[kError]);
+  }
+
+  void* function_;
+  const Word* words_;
+};
+
+/// Around a real call that is counted and opens no span: what it calls itself is inside it, and is
+/// not counted again.
+class Inside {
+ public:
+  [[gnu::always_inline]] Inside() : w_(writer()) {
+    w_->span_frame[0] = current_frame();
+    compiler_barrier();
+    w_->span_depth = 1;
+    compiler_barrier();
+  }
+  [[gnu::always_inline]] ~Inside() {
+    compiler_barrier();
+    w_->span_depth = 0;
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  Writer* w_;
+};
+
+/// FortranCall of a call that is counted only.
+template <class Call>
+class CountedCall {
+ public:
+  CountedCall(void* function, const Word* words) : call_(function, words) {}
+  template <class... Told>
+  [[gnu::always_inline]] int operator()(Told... told) const {
+    const Inside inside;
+    return call_(told...);
+  }
+
+ private:
+  Call call_;
+};
+
+// What a wrapper begins with -----------------------------------------------------------------
+
+/// The body of a call: recorded, or looked at when it is not timed.
+using FortranBody = int (*)(const Word* words, void* function, uint32_t weight);
+
+/// Of a call that is not to be recorded, or whose plan is not simple.
+int start_fortran(const Site& site, Family family, const Word* words, uint32_t word_count,
+                  FortranBody record, FortranBody look) noexcept;
+int start_fortran_span(const Site& site, Family family, const Word* words, uint32_t word_count,
+                       uint32_t error) noexcept;
+double start_fortran_clock(const Site& site, Family family) noexcept;
+
+/// plan_call() without the counting, which start_fortran() does.
+template <Family kFamily>
+[[gnu::always_inline]] inline uint32_t plan_fortran(const Site& site, const void* function) {
+  const Writer* w = writer();
+  if (AON_UNLIKELY(function == nullptr)) return kFirstPlan;
+  if (AON_UNLIKELY(!is_recorded(kFamily))) return kForward;
+  if (AON_UNLIKELY(w->modes == nullptr)) return kFirstPlan;
+  const uint32_t mode = w->modes[site.id].load(std::memory_order_relaxed);
+  if (mode >= kModeOff) return kForward;
+  return mode == kModeFull ? 1 : kFirstPlan;
+}
+
+template <Family kFamily, class... Words>
+[[gnu::always_inline]] inline int enter_fortran(const Site& site, FortranBody record,
+                                                FortranBody look, Words... arguments) {
+  void* function = known_fortran(kFamily, site.id);
+  const uint32_t plan = plan_fortran<kFamily>(site, function);
+  if (plan == kForward) return reinterpret_cast<int (*)(Words...)>(function)(arguments...);
+  const Word words[] = {arguments...};
+  if (AON_LIKELY(plan == 1)) return record(words, function, 1);
+  return start_fortran(site, kFamily, words, sizeof...(Words), record, look);
+}
+
+template <Family kFamily, class... Words>
+[[gnu::always_inline]] inline int enter_fortran_span(const Site& site, uint32_t error,
+                                                     Words... arguments) {
+  void* function = known_fortran(kFamily, site.id);
+  const uint32_t plan = plan_fortran<kFamily>(site, function);
+  if (plan == kForward) return reinterpret_cast<int (*)(Words...)>(function)(arguments...);
+  const Word words[] = {arguments...};
+  return start_fortran_span(site, kFamily, words, sizeof...(Words), error);
+}
+
+/// Of a call whose body decides itself, in every mode.
+template <Family kFamily, class... Words>
+[[gnu::always_inline]] inline int enter_fortran_always(const Site& site, FortranBody record,
+                                                       Words... arguments) {
+  void* function = real_fortran(kFamily, site.id);
+  const Word words[] = {arguments...};
+  if (AON_UNLIKELY(!is_recorded(kFamily))) return call_words(function, words, sizeof...(Words));
+  return record(words, function, 1);
+}
+
+}  // namespace aon::mpi
+
+/// The other spellings of a Fortran function.
+#define AON_FORTRAN_SPELLINGS(usual, two, none, upper)                       \
+  extern "C" AON_EXPORT decltype(usual) two __attribute__((alias(#usual)));  \
+  extern "C" AON_EXPORT decltype(usual) none __attribute__((alias(#usual))); \
+  extern "C" AON_EXPORT decltype(usual) upper __attribute__((alias(#usual)))

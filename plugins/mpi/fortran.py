@@ -1,0 +1,201 @@
+"""The Fortran wrappers of functions.table: one function per row for mpif.h and `use mpi` with three
+other spellings, and one for `use mpi_f08`. Their bodies are the C wrappers' (templates.py), with C
+forms of the arguments in front."""
+import re
+
+import shapes
+import templates
+
+# Rows without a Fortran form, and why.
+C_ONLY = {
+    r"MPI_T_\w+": "the tools interface is C alone",
+    r"MPI_\w+_(c2f|f2c)": "conversions between the languages are C's",
+}
+# Not in the mpi_f08 module: removed from the standard before it, or C's own there.
+NOT_IN_F08 = {
+    "MPI_Address", "MPI_Attr_delete", "MPI_Attr_get", "MPI_Attr_put", "MPI_Errhandler_create",
+    "MPI_Errhandler_get", "MPI_Errhandler_set", "MPI_Keyval_create", "MPI_Keyval_free",
+    "MPI_Type_extent", "MPI_Type_hindexed", "MPI_Type_hvector", "MPI_Type_lb", "MPI_Type_struct",
+    "MPI_Type_ub",
+}  # fmt: skip
+# Forms with names of their own: an address as TYPE(C_PTR), a function of a module.
+VARIANTS = {
+    "MPI_Alloc_mem": "_cptr",
+    "MPI_Win_allocate": "_cptr",
+    "MPI_Win_allocate_shared": "_cptr",
+    "MPI_Win_shared_query": "_cptr",
+    "MPI_Wtime": "_f90",
+    "MPI_Wtick": "_f90",
+}
+# Fortran functions of the library that have no wrapper, and why.
+LEFT_ALONE = {
+    r"mpi_sizeof_\w+": "answers from the type of its argument",
+    r"mpi_f_sync_reg": "does nothing, by definition",
+    r"mpi_aint_(add|diff)(_f90)?": "arithmetic; C has macros for it",
+    r"mpi_(\w+_)?(dup|null_copy|null_delete)_fn": "a callback that the library itself calls",
+    r"mpi_conversion_fn_null": "a callback that the library itself calls",
+}
+
+_SPANS = {"count", "span", "cancel"}
+_ALWAYS = {"create", "create_group", "create_inter", "create_world", "start_create"}
+_ALWAYS |= {"name_communicator", "free_communicator"}
+_HANDLES = {
+    "MPI_Comm": "communicator_from_fortran",
+    "MPI_Datatype": "datatype_from_fortran",
+    "MPI_Request": "request_from_fortran",
+    "MPI_Message": "message_from_fortran",
+}
+
+
+class FortranParts(templates.Parts):
+    """What a template names, where `real` has the arguments already."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        self["all"] = ""
+        self["with_status"] = "told"
+        self["with_waiting_status"] = "waiting.status()"
+        self["with_waiting_statuses"] = "waiting.statuses()"
+        self["first_index"] = "fortran_first_index"
+
+
+def has_form(function):
+    if function.plain:  # large counts are mpi_f08's alone, under the C function's name
+        return False
+    return not any(re.fullmatch(pattern, function.name) for pattern in C_ONLY)
+
+
+def families(function):
+    """(family, exported name without spelling) of each form of a row."""
+    name = function.name.lower()
+    result = [("kPlain", name)]
+    if function.name in VARIANTS:
+        result.append(("kVariant", name + VARIANTS[function.name]))
+    if function.name not in NOT_IN_F08:
+        result.append(("kF08", name + "_f08"))
+    return result
+
+
+def spellings(name):
+    """All names of one function; the first is the one that is defined."""
+    if name.endswith("_f08"):
+        return [name + "_"]
+    return [name + "_", name + "__", name, name.upper()]
+
+
+def exported(function):
+    """All names that a row exports."""
+    if not has_form(function):
+        return []
+    return [s for _, name in families(function) for s in spellings(name)]
+
+
+def _word_count(function):
+    texts = sum(1 for a in function.arguments if a.base == "char")
+    return len(function.arguments) + 1 + texts
+
+
+def _local(function, index):
+    """The C form of one argument."""
+    argument = function.arguments[index]
+    name, word = argument.name, f"words[{index}]"
+    if argument.base == "char":
+        length = len(function.arguments) + 1
+        return f"const FortranText {name}({word}, words[{length}]);"
+    if argument.base == "MPI_Status":
+        return f"Status* {name} = {name}_at({word});"
+    if argument.base in _HANDLES and argument.type == "Handle":
+        convert = {"MPI_Comm": "communicator_at", "MPI_Datatype": "datatype_at"}[argument.base]
+        return f"const Handle {name} = {convert}({word});"
+    if argument.base in _HANDLES:
+        return f"const Handles {name}({word}, {_HANDLES[argument.base]});"
+    if argument.type == "int64_t":
+        return f"const int64_t {name} = large_at({word});"
+    if argument.type == "int":
+        return f"const int {name} = integer_at({word});"
+    if name == "index" and argument.type == "int*":
+        return f"const FortranIndex {name}({word});"
+    if argument.base == "int":
+        return f"const int* {name} = static_cast<const int*>({word});"
+    return f"const void* {name} = buffer_at({word});"
+
+
+def _locals(function, body):
+    used = set(re.findall(r"\w+", body))
+    return [
+        f"  [[maybe_unused]] {_local(function, i)}"
+        for i, a in enumerate(function.arguments)
+        if a.name in used and not a.is_unseen
+    ]
+
+
+def _call_type(function):
+    names = [a.name for a in function.arguments]
+    status = next((names.index(n) for n in ("status", "statuses") if n in names), None)
+    counts = [_word_count(function), len(names)]
+    counts += [] if status is None else [status]
+    return f"FortranCall<{', '.join(map(str, counts))}>"
+
+
+def _body(function, prefix, template, call):
+    text = template.format_map(FortranParts(function))
+    name = function.name[len("MPI_") :]
+    parameters = "const Word* words, void* function, [[maybe_unused]] uint32_t weight"
+    if "const uint32_t weight" in text:
+        parameters = "const Word* words, void* function, uint32_t"
+    lines = [f"[[gnu::noinline]] int {prefix}_{name}({parameters}) {{"]
+    lines += _locals(function, text)
+    lines += [f"  const {call} real(function, words);", text + "}"]
+    return "\n".join(lines)
+
+
+def bodies(function):
+    """The functions that the entries of a row share."""
+    if function.kind in _SPANS:
+        return []
+    call = _call_type(function)
+    result = [_body(function, "record", templates.body(function), call)]
+    if function.kind in templates.FINDS:
+        look = templates.look_body(function)
+        result.append(_body(function, "look", look, f"CountedCall<{call}>"))
+    return result
+
+
+def _clock(function, family, entry):
+    body = f"return start_fortran_clock(kSite{function.name[4:]}, Family::{family});"
+    return f"AON_EXPORT double {entry}() {{ {body} }}"
+
+
+def _entry(function, family, entry):
+    if function.result == "double":
+        return _clock(function, family, entry)
+    name = function.name[len("MPI_") :]
+    words = [f"w{i}" for i in range(_word_count(function))]
+    parameters = ", ".join(f"Word {w}" for w in words)
+    site, all_words = f"kSite{name}", ", ".join(words)
+    if function.kind in _SPANS:
+        call = f"enter_fortran_span<Family::{family}>({site}, {len(function.arguments)}"
+    elif function.kind in _ALWAYS:
+        call = f"enter_fortran_always<Family::{family}>({site}, record_{name}"
+    else:
+        look = f"look_{name}" if function.kind in templates.FINDS else "nullptr"
+        call = f"enter_fortran<Family::{family}>({site}, record_{name}, {look}"
+    return f"AON_EXPORT int {entry}({parameters}) {{\n  return {call}, {all_words});\n}}"
+
+
+def source(functions):
+    """The text of one file of wrappers."""
+    inner, outer, others = [], [], []
+    for function in functions:
+        if not has_form(function) or function.kind == "by_hand":
+            continue
+        inner += bodies(function)
+        for family, name in families(function):
+            usual, *rest = spellings(name)
+            outer.append(_entry(function, family, usual))
+            if rest:
+                others.append(f"AON_FORTRAN_SPELLINGS({', '.join([usual, *rest])});")
+    lines = ["// Made from functions.table.", '#include "mpi/fortran.h"']
+    lines += ['#include "mpi/wrapper.h"', "", "namespace aon::mpi {", "namespace {", *inner]
+    lines += ["}  // namespace", 'extern "C" {', *outer, '}  // extern "C"']
+    return "\n".join([*lines, *others, "}  // namespace aon::mpi", ""])

@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+"""Every Fortran function of the installed MPI library is wrapped, or listed as left alone with a
+reason; and the same under all its spellings.
+
+    fortran_names_test.py MPIFORT libaon-mpi.so
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "plugins" / "mpi"))
+
+import fortran  # noqa: E402
+import generate  # noqa: E402
+
+MPIFORT, LIBRARY = sys.argv.pop(1), sys.argv.pop(1)
+PROGRAM = "use mpi_f08\ncall MPI_Init()\ncall MPI_Finalize()\nend program\n"
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def defined(*libraries):
+    text = run("nm", "-D", "--defined-only", *libraries)
+    return set(re.findall(r" [TW] (mpi_\w+_)$", text, re.MULTILINE))
+
+
+def fortran_libraries():
+    """The libraries that the compiler links a program of mpi_f08 with."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = pathlib.Path(folder, "a.f90"), pathlib.Path(folder, "a")
+        source.write_text(PROGRAM)
+        run(MPIFORT, str(source), "-o", str(program))
+        return re.findall(r"=> (\S*/libmpi\S+)", run("ldd", str(program)))
+
+
+class FortranNames(unittest.TestCase):
+    """The library's names against ours."""
+
+    table = generate.read_table(ROOT / "plugins" / "mpi" / "functions.table")
+    ours = {name for function in table for name in fortran.exported(function)}
+    theirs = defined(*fortran_libraries())
+
+    def test_every_function_is_wrapped_or_left_alone(self):
+        self.assertGreater(len(self.theirs), 1000)
+        missing = self.theirs - self.ours
+        left = {n for n in missing if self.reason(n)}
+        self.assertEqual(missing - left, set())
+
+    def test_left_alone_is_what_a_library_has(self):
+        for pattern in fortran.LEFT_ALONE:
+            self.assertTrue(any(re.match(pattern, n) for n in self.theirs), pattern)
+
+    def test_all_spellings_are_one_function(self):
+        text = run("nm", "-D", "--defined-only", LIBRARY)
+        address = {name: at for at, name in re.findall(r"(\w+) [TW] (\w+)", text)}
+        for function in filter(fortran.has_form, self.table):
+            for _, name in fortran.families(function):
+                at = {address[spelling] for spelling in fortran.spellings(name)}
+                self.assertEqual(len(at), 1, name)
+
+    @staticmethod
+    def reason(name):
+        plain = re.sub(r"(_f08)?__?$", "", name)
+        return next((r for p, r in fortran.LEFT_ALONE.items() if re.fullmatch(p, plain)), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
