@@ -135,6 +135,7 @@ struct FortranIndex {
 class FortranText {
  public:
   FortranText(const void* word, Word length) noexcept;
+  // NOLINTNEXTLINE(google-explicit-constructor)
   operator const char*() const { return text_; }
 
  private:
@@ -282,7 +283,9 @@ template <Family kFamily, class... Words>
 }  // namespace aon::mpi
 
 /// The other spellings of a Fortran function.
+// NOLINTBEGIN(bugprone-macro-parentheses): names
 #define AON_FORTRAN_SPELLINGS(usual, two, none, upper)                       \
   extern "C" AON_EXPORT decltype(usual) two __attribute__((alias(#usual)));  \
   extern "C" AON_EXPORT decltype(usual) none __attribute__((alias(#usual))); \
   extern "C" AON_EXPORT decltype(usual) upper __attribute__((alias(#usual)))
+// NOLINTEND(bugprone-macro-parentheses)

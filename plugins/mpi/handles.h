@@ -114,6 +114,7 @@ struct Handles {
   using Convert = Handle (*)(const void* fortran_handle) noexcept;
 
   Handles() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor)
   [[gnu::always_inline]] Handles(const void* c_handles) : data(c_handles), convert(nullptr) {}
   [[gnu::always_inline]] Handles(const void* fortran_handles, Convert from_fortran)
       : data(fortran_handles), convert(from_fortran) {}
