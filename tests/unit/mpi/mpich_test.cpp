@@ -7,6 +7,12 @@
 
 #include <set>
 
+/// MPI is never finalized here, and its network libraries keep what they have.
+extern "C" const char* __lsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier)
+const char* __lsan_default_suppressions() {            // NOLINT(bugprone-reserved-identifier)
+  return "leak:libmpi\nleak:libuc\nleak:libfabric\nleak:libhwloc\nleak:libpmi\n";
+}
+
 namespace aon::mpi {
 
 Abi abi;
