@@ -201,9 +201,11 @@ void Assembly::fit_archive() {
 
 bool Assembly::has_room_for_waits() const {
   const std::vector<Location>& locations = parts_->model.locations;
-  const auto in_archive = std::count_if(locations.begin(), locations.end(),
-                                        [](const Location& l) { return l.in_archive; });
-  return 2 * static_cast<uint64_t>(in_archive) <= options_.otf2_locations;
+  uint64_t wanted_count = 0;
+  for (const Location& location : locations) {
+    if (location.in_archive) wanted_count += location.type == LocationType::kThread ? 2 : 1;
+  }
+  return wanted_count <= options_.otf2_locations;
 }
 
 /// A pass of its own, for the archive has each call's waiting beside the call.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/log.h"
 #include "writers/otf2/archive.h"
 #include "writers/otf2/definitions.h"
 #include "writers/otf2/events.h"
@@ -103,7 +104,10 @@ Status Otf2Writer::write_waiting() {
   };
   for (;;) {
     const Result<std::optional<CallWait>> next = waits_->next_call(index);
-    if (!next) waits_ = nullptr;  // the rest of the archive is worth more
+    if (!next) {
+      AON_LOG_WARNING("the archive lacks waiting times: %s", next.error().message.c_str());
+      waits_ = nullptr;  // the rest of the archive is worth more
+    }
     if (!next || !*next) break;
     const CallWait& call = **next;
     if (call.enter_ns < std::max(model_->archive_start_ns, last_ns)) continue;
