@@ -103,7 +103,7 @@ enum class EventKind : uint8_t {
   kSendComplete,     ///< request
   kReceiveRequest,   ///< request
   kReceiveComplete,  ///< peer, tag, communicator, bytes, request
-  kRequestCancelled,
+  kRequestCancelled,  ///< peer: kAnyPeer without kCancelled: a message of unknown origin
   kCollectiveBegin,
   kCollectiveEnd,       ///< communicator, operation, root, bytes sent, bytes received
   kCollectiveRequest,   ///< of a non-blocking collective: communicator, operation, request

@@ -229,7 +229,10 @@ void EventOrder::emit_completion(const Record& record) {
     ++outcome_->unmatched_count;
   }
   if ((head.flags & kCancelled) != 0 || !has_message) {
-    append(EventKind::kRequestCancelled, time_ns, kUnknownRegion).request = request->id;
+    Event& event = append(EventKind::kRequestCancelled, time_ns, kUnknownRegion);
+    event.flags = head.flags;
+    event.peer = peer;
+    event.request = request->id;
   } else if (is_receive) {
     emit_message(EventKind::kReceiveComplete, time_ns, record, record.words[0], head.a64,
                  request->id);

@@ -257,13 +257,15 @@ void Collector::lose(const Event& event) {
   cut(event.region == static_cast<uint32_t>(LossReason::kStreamCut) ? last_ns_ : event.time_ns);
 }
 
-/// A freed receive still takes a message, a cancelled one does not.
+/// A freed receive still takes a message, and so did one from nobody knows whom; a cancelled one
+/// does not.
 void Collector::cancel(const Event& event) {
   live_sends_.erase(event.request);
   const auto found = live_receives_.find(event.request);
   if (found == live_receives_.end()) return;
   const Frame* call = mpi_call();
-  if (call == nullptr || call->call == Call::kFree) cut(found->second);
+  const bool is_unknown = (event.flags & kCancelled) == 0 && event.peer == kAnyPeer;
+  if (call == nullptr || call->call == Call::kFree || is_unknown) cut(found->second);
   live_receives_.erase(found);
 }
 

@@ -67,7 +67,11 @@ Event message(EventKind kind, int32_t peer, int32_t tag = 0, uint64_t request = 
   e.request = request;
   return e;
 }
-Event request(EventKind kind, uint64_t number) { return message(kind, -1, 0, number); }
+Event request(EventKind kind, uint64_t number) {
+  Event e = message(kind, -1, 0, number);
+  if (kind == EventKind::kRequestCancelled) e.flags = kCancelled;
+  return e;
+}
 Event collective(CollectiveOperation operation, int32_t root = -1) {
   Event e = message(EventKind::kCollectiveEnd, root);
   e.operation = operation;
@@ -296,6 +300,19 @@ TEST(Waits, a_freed_receive_takes_a_message_and_a_cancelled_one_does_not) {
   EXPECT_THAT(rows(analyse_receiver("MPI_Request_free", receiver(kWaitall))),
               testing::ElementsAre(Row{1, kRecv, WaitKind::kLateSender, 2, 41, 40}));
   EXPECT_EQ(analyse_receiver("MPI_Request_free", receiver(kOther)).message_count, 1u);
+}
+
+TEST(Waits, a_receive_from_nobody_knows_whom_hides_what_comes_after_it) {
+  const auto receiver = [](uint16_t flags) {
+    Event end = request(EventKind::kRequestCancelled, 1);
+    end.flags = flags;
+    return Rank()
+        .call(kRecv, 20, 21, {request(EventKind::kReceiveRequest, 1)})
+        .call(kWaitall, 30, 31, {end})
+        .call(kRecv, 50, 95, {message(EventKind::kReceive, 0)});
+  };
+  EXPECT_EQ(analyse_receiver("", receiver(0)).message_count, 0u);
+  EXPECT_EQ(analyse_receiver("", receiver(kCancelled)).message_count, 1u);
 }
 
 TEST(Waits, a_probed_message_keeps_its_place_only_when_it_is_received_next) {
