@@ -14,8 +14,8 @@
 /// sends of Open MPI; MPICH has one per kind). These lie on a stack per thread: they are alike but
 /// for their number, and the thread that started one most probably completes it.
 ///
-/// The table is bounded: what does not fit is not followed, counted (unfollowed_requests()) and said
-/// in the ledger. Its call is recorded all the same; its completion is not.
+/// The table is bounded: what does not fit is not followed, counted (unfollowed_requests()) and
+/// said in the ledger. Its call is recorded all the same; its completion is not.
 ///
 /// Thread: any; striped locks while threads are concurrent, else none.   Signal: no.
 /// Cost: 2-5 ns; maps memory only when more requests are live than ever before.
