@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Overhead on whole programs: LAMMPS, HPCC, start, memory, Barrier tail, the agent's own cost.
+"""Overhead on whole programs: LAMMPS, HPCC, Quantum ESPRESSO, start, memory, Barrier tail, the agent's own cost.
 
-    bench.py [NAME ...]      lammps hpcc start memory barrier agent; default all
+    bench.py [NAME ...]      lammps hpcc espresso start memory barrier agent; default all
 
 On and off runs are interleaved (aon_bench.py). The program's own time is compared, not mpirun's:
 the launch has a row of its own.
@@ -94,6 +94,17 @@ def hpcc():
     program_gate("hpcc", ["hpcc"], own_seconds, 3.0, prepare)
 
 
+def espresso():
+    """Quantum ESPRESSO: Fortran, some 50 000 small calls a second."""
+
+    def own_seconds(done):
+        return float(re.search(r"PWSCF +: .* ([\d.]+)s WALL", done.stdout).group(1))
+
+    command = ["env", "OMP_NUM_THREADS=1", "pw.x", "-in", HERE / "si.scf.in"]
+    output = program_gate("pw.x", command, own_seconds, 1.0)
+    print("pw.x:", mpi_call_count(output), "MPI calls a run")
+
+
 def probe_lines(done):
     """[[rank, main_ns, init_ns, rss_kib, p50_ns, p999_ns]] of rank_probe."""
     rows = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("probe ")]
@@ -162,7 +173,7 @@ def agent():
     bench.value_gate("agent", values, "ns/event", 40.0, f"{event_count} events a run")
 
 
-BENCHES = {f.__name__: f for f in (lammps, hpcc, start, memory, barrier, agent)}
+BENCHES = {f.__name__: f for f in (lammps, hpcc, espresso, start, memory, barrier, agent)}
 
 
 def main():
