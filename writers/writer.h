@@ -108,20 +108,20 @@ struct Model {
   uint64_t archive_start_ns = 0;  ///< earlier events are not in the OTF2 archive (--disk)
 };
 
-/// Region, communicator, window and rank group ids in events are local to the group, `Group` has the
-/// tables to global ids; metric ids are global. Events of one-sided communication (kRma...) have the
-/// window in `communicator`, the target (-1: all members) in `peer` and the RmaOperation in `tag`.
-/// Transfers of a location to one target of a window share one id in `request` up to the call that
-/// completes them there; those with an MPI request have an id of their own.
+/// Region, communicator, window and rank group ids in events are local to the group, `Group` has
+/// the tables to global ids; metric ids are global. Events of one-sided communication (kRma...)
+/// have the window in `communicator`, the target (-1: all members) in `peer` and the RmaOperation
+/// in `tag`. Transfers of a location to one target of a window share one id in `request` up to the
+/// call that completes them there; those with an MPI request have an id of their own.
 enum class EventKind : uint8_t {
   kEnter,
   kLeave,
   kSend,  ///< blocking: peer, tag, communicator, bytes
   kReceive,
-  kSendRequest,      ///< + request
-  kSendComplete,     ///< request
-  kReceiveRequest,   ///< request
-  kReceiveComplete,  ///< peer, tag, communicator, bytes, request
+  kSendRequest,       ///< + request
+  kSendComplete,      ///< request
+  kReceiveRequest,    ///< request
+  kReceiveComplete,   ///< peer, tag, communicator, bytes, request
   kRequestCancelled,  ///< peer: kAnyPeer without kCancelled: a message of unknown origin
   kCollectiveBegin,
   kCollectiveEnd,       ///< communicator, operation, root, bytes sent, bytes received

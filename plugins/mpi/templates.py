@@ -1,6 +1,8 @@
 """What is recorded of a call, by kind of row (functions.table says what a kind is). A body begins
 where `real` is the real function; shapes.py says from where it is entered."""
 
+import window_templates
+
 # Names that the bodies use; an argument of that name is called `name_`.
 LOCAL_NAMES = {"w", "weight", "real", "result", "call", "sent", "asked", "got", "own", "told"}
 LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "creation", "handle", "window"}
@@ -332,137 +334,6 @@ _FREE_COMMUNICATOR = """\
   return result;
 """
 
-_TRANSFER = (
-    _ENTER
-    + """\
-  const Window* window = find_window({win});
-  const Bytes bytes = {bytes};
-  const OpenCall call = begin_call(w, kSite{name}.id);
-  const int result = real({all});
-  finish_transfer(call, RmaOperation::{operation}, *window, {target_rank}, bytes, result);
-  return result;
-"""
-)
-
-_START_TRANSFER = (
-    _ENTER
-    + """\
-  const Window* window = find_window({win});
-  const Bytes bytes = {bytes};
-  const OpenCall call = begin_call(w, kSite{name}.id);
-  const int result = real({all});
-  finish_start_transfer(call, RmaOperation::{operation}, *window, {target_rank}, bytes, {request},
-                        result);
-  return result;
-"""
-)
-
-_SYNCHRONIZE = (
-    _ENTER
-    + """\
-  const Window* window = find_window({win});
-  const OpenCall call = begin_call(w, kSite{name}.id);
-  const int result = real({all});
-  finish_window_call(call, RmaOperation::{operation}, *window, {target}, 0, result);
-  return result;
-"""
-)
-
-_LOCK_WINDOW = _SYNCHRONIZE.replace("RmaOperation::{operation}", "lock_operation({lock_type})")
-
-_OPEN_EPOCH = (
-    _ENTER
-    + """\
-  Window* window = find_window({win});
-  const uint32_t epoch_group = group_id({group});
-  window->{epoch}.store(epoch_group, std::memory_order_relaxed);
-  const OpenCall call = begin_call(w, kSite{name}.id);
-  const int result = real({all});
-  finish_window_call(call, RmaOperation::{operation}, *window, kAnyPeer, epoch_group, result);
-  return result;
-"""
-)
-
-_CLOSE_EPOCH = (
-    _ENTER
-    + """\
-  const Window* window = find_window({win});
-  const OpenCall call = begin_call(w, kSite{name}.id);
-  const int result = real({all});
-  finish_window_call(call, RmaOperation::{operation}, *window, kAnyPeer,
-                     window->{epoch}.load(std::memory_order_relaxed), result);
-  return result;
-"""
-)
-
-# MPI_Win_test: a poll whose success ends an epoch.
-_POLL_WINDOW = (
-    _ENTER
-    + """\
-  const OpenCall call = begin_call(w, kSite{name}.id);
-  const int result = real({all});
-  if (result == kSuccess && *{flag} != 0) {{
-    const Window* window = find_window({win});
-    finish_window_call(call, RmaOperation::kTest, *window, kAnyPeer,
-                       window->{epoch}.load(std::memory_order_relaxed), result);
-    return result;
-  }}
-  finish_span(call, failed(result), weight);
-  return result;
-"""
-)
-
-_LOOK_AT_WINDOW = """\
-  const int result = real({all});
-  if (AON_LIKELY(result == kSuccess && *{flag} == 0)) return result;
-  record_tested(kSite{name}, {win}, result);
-  return result;
-"""
-
-# Windows are followed also while nothing is recorded: all members must count alike.
-_CREATE_WINDOW = """\
-  Writer* w;
-  const uint32_t weight = enter(kSite{name}, w);
-  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
-  Communicator* c = find_communicator({comm});
-  const uint32_t number = count_window(c);
-  OpenCall call;
-  if (weight != 0) call = begin_call(w, kSite{name}.id);
-  const int result = real({all});
-  const Window* window =
-      result == kSuccess
-          ? add_window(*c, number, load_handle({win}), WindowFlavour::{flavour})
-          : find_window(abi.window_null);
-  if (weight != 0) {{
-    finish_window_call(call, creation_of(WindowFlavour::{flavour}), *window, kAnyPeer, 0, result);
-  }}
-  return result;
-"""
-
-_NAME_WINDOW = """\
-  Writer* w;
-  const uint32_t weight = enter(kSite{name}, w);
-  if (weight == 0) return real({all});
-  const OpenCall call = begin_call(w, kSite{name}.id);
-  const int result = real({all});
-  finish_span(call, failed(result));
-  if (result == kSuccess) name_window(*find_window({win}), {win_name});
-  return result;
-"""
-
-_FREE_WINDOW = """\
-  Writer* w;
-  const uint32_t weight = enter(kSite{name}, w);
-  const Handle handle = handle_at({win}, abi.window_null);
-  const Window* window = find_window(handle);
-  remove_window(handle);
-  if (weight == 0) return real({all});
-  const OpenCall call = begin_call(w, kSite{name}.id);
-  const int result = real({all});
-  finish_window_call(call, end_of(window->flavour), *window, kAnyPeer, 0, result);
-  return result;
-"""
-
 _SIMPLE = {
     "span": _SPAN,
     "count": _SPAN,
@@ -491,17 +362,10 @@ _SIMPLE = {
     "start_create": _START_CREATE,
     "name_communicator": _NAME_COMMUNICATOR,
     "free_communicator": _FREE_COMMUNICATOR,
-    "transfer": _TRANSFER,
-    "start_transfer": _START_TRANSFER,
-    "synchronize": _SYNCHRONIZE,
-    "lock_window": _LOCK_WINDOW,
-    "open_epoch": _OPEN_EPOCH,
-    "close_epoch": _CLOSE_EPOCH,
-    "poll_window": _POLL_WINDOW,
-    "create_window": _CREATE_WINDOW,
-    "name_window": _NAME_WINDOW,
-    "free_window": _FREE_WINDOW,
 }
+
+_SIMPLE |= {kind: _ENTER + body for kind, body in window_templates.BODIES.items()}
+_SIMPLE |= window_templates.WHOLE
 
 _ADD_COUNTED = "add_communicator(parent, creation, load_handle({newcomm}))"
 _ADD_BY_MEMBERS = "add_communicator_of_members(parent, load_handle({newcomm}), %s)"
@@ -564,7 +428,7 @@ def _create_body(function):
 def look_body(function):
     """Template for a call that is not timed: it is recorded if it found something."""
     if function.kind == "poll_window":
-        return _LOOK_AT_WINDOW
+        return window_templates.LOOK
     return _find(_LOOK, function)
 
 

@@ -82,7 +82,8 @@ Window* add_window(const Communicator& c, uint32_t number, Handle handle,
   window->id = ++g_last_window;
   window->flavour = flavour;
   WindowDefinition definition = {};
-  definition.identity = mix(mix(c.identity, number), static_cast<uint32_t>(DefinitionType::kWindow));
+  definition.identity =
+      mix(mix(c.identity, number), static_cast<uint32_t>(DefinitionType::kWindow));
   definition.id = window->id;
   definition.communicator_id = c.id;
   definition.flavour = flavour;

@@ -136,7 +136,8 @@ uint32_t group_id(Handle group) noexcept;
 
 /// MPI_Win_create and its like, MPI_Win_free.
 [[gnu::always_inline]] inline RmaOperation creation_of(WindowFlavour flavour) {
-  const bool is_allocated = flavour == WindowFlavour::kAllocate || flavour == WindowFlavour::kShared;
+  const bool is_allocated =
+      flavour == WindowFlavour::kAllocate || flavour == WindowFlavour::kShared;
   return is_allocated ? RmaOperation::kCreateAllocated : RmaOperation::kCreate;
 }
 [[gnu::always_inline]] inline RmaOperation end_of(WindowFlavour flavour) {

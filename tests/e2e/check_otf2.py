@@ -102,7 +102,7 @@ class LocationState:
         self.all_requests = set()
         self.collective_depth = 0
         self.rma_depth = 0
-        self.windows = collections.Counter()  # by window: created less destroyed
+        self.freed_windows = set()
         self.locks = set()
         self.transfers = set()
         self.all_transfers = set()
@@ -203,11 +203,11 @@ class Checker:
             state.rma_depth += 1
             return
         window = event.win._ref
-        if name == "RmaWinCreate":
-            state.windows[window] += 1
-        elif state.windows[window] == 0 and self.is_alone(key):
-            self.report.error("event of a window that was not created", f"{name} {where}")
-        if name == "RmaCollectiveEnd":
+        if window in state.freed_windows and name != "RmaCollectiveEnd":
+            self.report.error("event of a window that was freed", f"{name} {where}")
+        if name == "RmaWinDestroy":
+            state.freed_windows.add(window)
+        elif name == "RmaCollectiveEnd":
             state.rma_depth -= 1
             if state.rma_depth != 0:
                 self.report.error("RmaCollectiveEnd without Begin", where)

@@ -1,8 +1,8 @@
 /// The one-sided transfers of one location that no call has completed at the target yet. Those to
 /// one target of a window share an id, so that memory does not grow with their number; those with
 /// an MPI request have ids of their own, for the Wait completes each by itself.
-/// Thread: one.   Cost: one search per transfer; memory bounded by kMaxPendingTransfers, above which
-/// a transfer is not followed to the target.
+/// Thread: one.   Cost: one search per transfer; memory bounded by kMaxPendingTransfers, above
+/// which a transfer is not followed to the target.
 #pragma once
 
 #include <cstddef>

@@ -251,9 +251,9 @@ void GlobalDefinitions::write_region_groups() {
     }
     if (members.empty()) continue;
     const char* name = paradigm == Paradigm::kNccl ? "NCCL" : words_of(paradigm).name;
-    note(OTF2_GlobalDefWriter_WriteGroup(
-        file_, group++, string_id(name), OTF2_GROUP_TYPE_REGIONS, OTF2_PARADIGM_UNKNOWN,
-        OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(members.size()), members.data()));
+    note(OTF2_GlobalDefWriter_WriteGroup(file_, group++, string_id(name), OTF2_GROUP_TYPE_REGIONS,
+                                         OTF2_PARADIGM_UNKNOWN, OTF2_GROUP_FLAG_NONE,
+                                         static_cast<uint32_t>(members.size()), members.data()));
   }
 }
 

@@ -85,8 +85,7 @@ constexpr bool is_counted(RecordKind kind) {
 
 /// Kinds that are a call from its entry to its exit.
 constexpr bool is_call(RecordKind kind) {
-  return (kind >= RecordKind::kSpan && kind <= RecordKind::kCollective) ||
-         kind == RecordKind::kRma;
+  return (kind >= RecordKind::kSpan && kind <= RecordKind::kCollective) || kind == RecordKind::kRma;
 }
 
 enum RecordFlags : uint16_t {

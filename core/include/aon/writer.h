@@ -395,8 +395,8 @@ template <uint32_t kWords>
   finish_call<3>(call, RecordKind::kCollective, flags, communicator, bytes_sent, words);
 }
 
-/// `target_operation` is pack_pair(target or kAnyPeer, RmaOperation); `request_or_group` as record.h
-/// has it.
+/// `target_operation` is pack_pair(target or kAnyPeer, RmaOperation); for `request_or_group` see
+/// there.
 [[gnu::always_inline]] inline void finish_rma(const OpenCall& call, uint16_t flags, uint32_t window,
                                               uint64_t bytes_sent, uint64_t bytes_received,
                                               uint64_t target_operation,

@@ -5,6 +5,7 @@ says it did.
     one_sided_test.py PROGRAMS_FOLDER [unittest arguments]
 """
 import collections
+import os
 import unittest
 
 import h5py
@@ -15,8 +16,12 @@ from mpi_test import PROGRAMS, MpiTest
 import readers  # noqa: E402  (mpi_test has set the path)
 from aon_test import TestCase, ledger, mpirun, profile
 
+# Open MPI's osc/rdma needs copies between processes by the kernel, which tests do without (and not
+# every sandbox allows); without a choice it fails in MPI_Win_create then.
+os.environ["OMPI_MCA_osc"] = "sm,pt2pt"
+
 RANKS = 4
-FLAVOURS = {"created": 0, "allocated": 1, "shared": 2, "dynamic": 3}
+FLAVOURS = {"created": 0, "allocated": 1, "shared": 2, "dynamic": 3, "paused": 0}
 WRITES, READS = {"put"}, {"get"}
 ATOMICS = {"accumulate", "get_accumulate", "fetch_and_op", "compare_and_swap"}
 LANGUAGES = ("mpif", "mpi", "f08")
@@ -46,7 +51,7 @@ class OneSided(MpiTest):
         case.setUp()
         cls.addClassCleanup(case.doCleanups)
         cls.ranks = case.launch(RANKS, "one_sided", case.folder)
-        case.assert_counts(cls.ranks)
+        case.assert_counts(cls.ranks, apart={"MPI_Win_create", "MPI_Pcontrol"})
         cls.told = {rank: told(case.folder, rank) for rank in range(RANKS)}
 
     def runTest(self):
@@ -210,7 +215,7 @@ class OneSidedArchive(TestCase):
             names = file["windows/name"].asstr()[()]
             self.assertEqual(dict(zip(names, file["windows/flavour"].asstr()[()])),
                              {"created": "create", "allocated": "allocate", "shared": "shared",
-                              "dynamic": "dynamic"})
+                              "dynamic": "dynamic", "paused": "create"})
             columns = ("puts", "atomics", "gets", "bytes_sent", "bytes_received")
             rma = {name: file["rma"][name][()] for name in ("origin", "window", "target", *columns)}
             for row, window in enumerate(rma["window"]):

@@ -11,7 +11,8 @@ THREAD_SLOT_BYTES = 192
 NO_CHUNK = 0xFFFFFFFF
 COUNTER_COUNT = 504
 KINDS = (
-    "none span message exchange collective completion begin end mark sample lost thread definition rma"
+    "none span message exchange collective completion begin end mark sample lost thread definition "
+    "rma"
 ).split()
 SPAN, MESSAGE, EXCHANGE, COLLECTIVE, COMPLETION, DEFINITION, RMA = 1, 2, 3, 4, 5, 12, 13
 RMA_OPERATIONS = (

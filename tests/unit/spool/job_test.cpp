@@ -152,7 +152,8 @@ TEST_F(JobFolder, values_out_of_range_and_short_payloads_do_no_harm) {
               {"a\x01\xff"});
   writer_.add(static_cast<uint32_t>(DefinitionType::kRegion), Bytes{1, 2, 3});
   writer_.add(4711, Bytes(100, 7));
-  writer_.add(DefinitionType::kWindow, WindowDefinition{1, 2, 3, static_cast<WindowFlavour>(9), {}});
+  writer_.add(DefinitionType::kWindow,
+              WindowDefinition{1, 2, 3, static_cast<WindowFlavour>(9), {}});
   writer_.add(static_cast<uint32_t>(DefinitionType::kGroup),
               Bytes{3, 0, 0, 0, 255, 255, 255, 255, 9, 0, 0, 0, 4, 0});
   writer_.add(DefinitionType::kEviction, LossDefinition{0, 1, 0, 77, 0, 0, 1, 0, 0});

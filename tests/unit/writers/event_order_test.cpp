@@ -46,12 +46,12 @@ class EventOrderTest : public testing::Test {
 
   std::string run_batches(const std::vector<spool::StreamBatch>& batches, uint64_t end_ticks = 0) {
     text_.clear();
-    EventOrder order(clock_, {&regions_, &global_regions_, &communicators_, &metrics_, &windows_,
-                      &rank_groups_},
-                     &next_request_, &outcome_, &tally_, [this](std::span<const Event> events) {
-                       for (const Event& event : events) add(event);
-                       return Status();
-                     });
+    EventOrder order(
+        clock_, {&regions_, &global_regions_, &communicators_, &metrics_, &windows_, &rank_groups_},
+        &next_request_, &outcome_, &tally_, [this](std::span<const Event> events) {
+          for (const Event& event : events) add(event);
+          return Status();
+        });
     for (const spool::StreamBatch& batch : batches) {
       EXPECT_TRUE(order.add(batch).has_value());
     }
@@ -290,9 +290,10 @@ TEST_F(EventOrderTest, transfer_with_a_request_has_an_id_of_its_own) {
       span_record(3, 30, 40),
       rma_record(2, 50, 51, RmaOperation::kUnlock, 1),
   });
-  EXPECT_EQ(text,
-            "10:enter1 10:transfer 11:leave1 20:enter1 20:transfer 21:leave1 "
-            "30:enter3 32:requested 33:requested 40:leave3 50:enter2 51:remote 51:unlock 51:leave2");
+  EXPECT_EQ(
+      text,
+      "10:enter1 10:transfer 11:leave1 20:enter1 20:transfer 21:leave1 "
+      "30:enter3 32:requested 33:requested 40:leave3 50:enter2 51:remote 51:unlock 51:leave2");
   EXPECT_EQ(outcome_.unmatched_count, 0u);
 }
 

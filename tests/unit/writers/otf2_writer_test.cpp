@@ -219,16 +219,21 @@ void write_one_sided(NodeSpool* node, uint32_t rank) {
   std::vector<Record> records = {call(10, RmaOperation::kCreateAllocated, kAnyPeer),
                                  call(20, RmaOperation::kFence, kAnyPeer)};
   if (rank == 0) {
-    const std::vector<Record> more = {
-        call(30, RmaOperation::kPut, 1, 80), call(40, RmaOperation::kGet, 1, 0, 24),
-        call(50, RmaOperation::kCompareAndSwap, 1, 8, 8), call(60, RmaOperation::kFlushLocal, 1),
-        call(70, RmaOperation::kPut, 1, 40, 0, 99, kNonblocking),
-        test::completion_record(76, 0, 1, 0, 40, 99, 5), call(80, RmaOperation::kFlushAll, -1),
-        call(90, RmaOperation::kStart, kAnyPeer, 0, 0, 2),
-        call(100, RmaOperation::kComplete, kAnyPeer, 0, 0, 77),
-        call(110, RmaOperation::kLockExclusive, 1), call(120, RmaOperation::kUnlock, 1),
-        call(130, RmaOperation::kLockAll, kAnyPeer), call(140, RmaOperation::kSync, kAnyPeer),
-        call(150, RmaOperation::kUnlockAll, kAnyPeer)};
+    const std::vector<Record> more = {call(30, RmaOperation::kPut, 1, 80),
+                                      call(40, RmaOperation::kGet, 1, 0, 24),
+                                      call(50, RmaOperation::kCompareAndSwap, 1, 8, 8),
+                                      call(60, RmaOperation::kFlushLocal, 1),
+                                      call(70, RmaOperation::kPut, 1, 40, 0, 99, kNonblocking),
+                                      test::completion_record(77, kInsideSpan, 1, 0, 40, 99, 5),
+                                      test::span_record(kCall, 76, 79),
+                                      call(80, RmaOperation::kFlushAll, -1),
+                                      call(90, RmaOperation::kStart, kAnyPeer, 0, 0, 2),
+                                      call(100, RmaOperation::kComplete, kAnyPeer, 0, 0, 77),
+                                      call(110, RmaOperation::kLockExclusive, 1),
+                                      call(120, RmaOperation::kUnlock, 1),
+                                      call(130, RmaOperation::kLockAll, kAnyPeer),
+                                      call(140, RmaOperation::kSync, kAnyPeer),
+                                      call(150, RmaOperation::kUnlockAll, kAnyPeer)};
     records.insert(records.end(), more.begin(), more.end());
   }
   records.push_back(call(200, RmaOperation::kFreeAllocated, kAnyPeer));

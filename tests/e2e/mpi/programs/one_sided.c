@@ -216,6 +216,26 @@ static void use_dynamic(void) {
   tell_all("free");
 }
 
+/// A window that is made while nothing is recorded.
+static void use_after_pause(void) {
+  MPI_Win window;
+  static int memory[kCount];
+  int one = 1;
+  MPI_Pcontrol(0);
+  MPI_Win_create(memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Pcontrol(1);
+  name_it(window, "paused");
+  MPI_Win_fence(0, window);
+  tell_all("fence");
+  MPI_Put(&one, 1, MPI_INT, 0, 4 * world_rank(), 1, MPI_INT, window);
+  tell("put", 0, 4, 0);
+  MPI_Win_fence(0, window);
+  tell_all("fence");
+  CHECK(world_rank() != 0 || memory[3] == 1);
+  MPI_Win_free(&window);
+  tell_all("free");
+}
+
 int main(int argc, char** argv) {
   char path[4096];
   MPI_Init(&argc, &argv);
@@ -227,6 +247,7 @@ int main(int argc, char** argv) {
   use_epochs();
   use_shared();
   use_dynamic();
+  use_after_pause();
   CHECK(fclose(g_told) == 0);
   MPI_Finalize();
   return 0;
