@@ -39,7 +39,7 @@ LEFT_ALONE = {
 _SPANS = {"count", "span", "cancel"}
 _ALWAYS = {"create", "create_group", "create_inter", "create_world", "start_create"}
 _ALWAYS |= {"name_communicator", "free_communicator"}
-_ALWAYS |= {"create_window", "name_window", "free_window"}
+_ALWAYS |= {"create_window", "name_window", "free_window", "open_epoch"}
 _HANDLES = {
     "MPI_Comm": "communicator_from_fortran",
     "MPI_Datatype": "datatype_from_fortran",

@@ -30,16 +30,6 @@ _SYNCHRONIZE = """\
 
 _LOCK_WINDOW = _SYNCHRONIZE.replace("RmaOperation::{operation}", "lock_operation({lock_type})")
 
-_OPEN_EPOCH = """\
-  Window* window = find_window({win});
-  const uint32_t epoch_group = group_id({group});
-  window->{epoch}.store(epoch_group, std::memory_order_relaxed);
-  const OpenCall call = begin_call(w, kSite{name}.id);
-  const int result = real({all});
-  finish_window_call(call, RmaOperation::{operation}, *window, kAnyPeer, epoch_group, result);
-  return result;
-"""
-
 _CLOSE_EPOCH = """\
   const Window* window = find_window({win});
   const OpenCall call = begin_call(w, kSite{name}.id);
@@ -67,6 +57,21 @@ LOOK = """\
   const int result = real({all});
   if (AON_LIKELY(result == kSuccess && *{flag} == 0)) return result;
   record_tested(kSite{name}, {win}, result);
+  return result;
+"""
+
+# The group of an epoch that begins while nothing is recorded is not known.
+_OPEN_EPOCH = """\
+  Writer* w;
+  const uint32_t weight = enter(kSite{name}, w);
+  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
+  Window* window = find_window({win});
+  const uint32_t epoch_group = weight != 0 ? group_id({group}) : 0;
+  window->{epoch}.store(epoch_group, std::memory_order_relaxed);
+  if (weight == 0) return real({all});
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  finish_window_call(call, RmaOperation::{operation}, *window, kAnyPeer, epoch_group, result);
   return result;
 """
 
@@ -119,11 +124,11 @@ BODIES = {
     "start_transfer": _START_TRANSFER,
     "synchronize": _SYNCHRONIZE,
     "lock_window": _LOCK_WINDOW,
-    "open_epoch": _OPEN_EPOCH,
     "close_epoch": _CLOSE_EPOCH,
     "poll_window": _POLL_WINDOW,
 }
 WHOLE = {
+    "open_epoch": _OPEN_EPOCH,
     "create_window": _CREATE_WINDOW,
     "name_window": _NAME_WINDOW,
     "free_window": _FREE_WINDOW,

@@ -216,11 +216,16 @@ static void use_dynamic(void) {
   tell_all("free");
 }
 
-/// A window that is made while nothing is recorded.
+/// A window that is made, and an epoch that begins, while nothing is recorded.
 static void use_after_pause(void) {
   MPI_Win window;
+  MPI_Group world;
+  MPI_Group to;
+  MPI_Group from;
   static int memory[kCount];
   int one = 1;
+  const int next = (world_rank() + 1) % world_count();
+  const int last = (world_rank() + world_count() - 1) % world_count();
   MPI_Pcontrol(0);
   MPI_Win_create(memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   MPI_Pcontrol(1);
@@ -229,9 +234,24 @@ static void use_after_pause(void) {
   tell_all("fence");
   MPI_Put(&one, 1, MPI_INT, 0, 4 * world_rank(), 1, MPI_INT, window);
   tell("put", 0, 4, 0);
-  MPI_Win_fence(0, window);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
   tell_all("fence");
   CHECK(world_rank() != 0 || memory[3] == 1);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, 1, &next, &to);
+  MPI_Group_incl(world, 1, &last, &from);
+  MPI_Win_post(from, 0, window);
+  tell_all("post");
+  MPI_Pcontrol(0);
+  MPI_Win_start(to, 0, window);
+  MPI_Pcontrol(1);
+  MPI_Win_complete(window);
+  tell_all("complete");
+  MPI_Win_wait(window);
+  tell_all("wait");
+  MPI_Group_free(&to);
+  MPI_Group_free(&from);
+  MPI_Group_free(&world);
   MPI_Win_free(&window);
   tell_all("free");
 }
