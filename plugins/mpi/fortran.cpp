@@ -155,9 +155,8 @@ Handle message_from_fortran(const void* fortran_handle) noexcept {
 Handle window_from_fortran(const void* fortran_handle) noexcept {
   return convert(queries.window_f2c, fortran_handle, abi.window_null);
 }
-/// 0, which is no group, where nothing can be known.
 Handle group_from_fortran(const void* fortran_handle) noexcept {
-  return convert(queries.group_f2c, fortran_handle, 0);
+  return convert(queries.group_f2c, fortran_handle, abi.group_null);
 }
 Handle operation_from_fortran(const void* fortran_handle) noexcept {
   return convert(queries.operation_f2c, fortran_handle, 0);

@@ -83,6 +83,7 @@ TEST(Mpich, has_the_handles_of_its_header) {
   EXPECT_EQ(abi.comm_null, static_cast<uint32_t>(MPI_COMM_NULL));
   EXPECT_EQ(abi.request_null, static_cast<uint32_t>(MPI_REQUEST_NULL));
   EXPECT_EQ(abi.datatype_null, static_cast<uint32_t>(MPI_DATATYPE_NULL));
+  EXPECT_EQ(abi.group_null, static_cast<uint32_t>(MPI_GROUP_NULL));
   EXPECT_EQ(abi.window_null, static_cast<uint32_t>(MPI_WIN_NULL));
   EXPECT_EQ(abi.operation_none, static_cast<uint32_t>(MPI_NO_OP));
   EXPECT_EQ(abi.message_null, static_cast<uint32_t>(MPI_MESSAGE_NULL));
