@@ -44,6 +44,18 @@ struct GlobalCommunicator {
   std::vector<int64_t> members;
 };
 
+/// A window of one-sided communication; its members are its communicator's.
+struct GlobalWindow {
+  std::string name;
+  uint32_t communicator;
+  WindowFlavour flavour;
+};
+
+/// The processes of an epoch (MPI_Win_start, MPI_Win_post), by location group id.
+struct RankGroup {
+  std::vector<uint32_t> members;
+};
+
 struct GlobalMetric {
   std::string name;
   std::string unit;
@@ -76,6 +88,8 @@ struct Group {
   std::string name;
   std::unordered_map<uint32_t, uint32_t> region_map;  ///< local -> global
   std::unordered_map<uint32_t, uint32_t> communicator_map;
+  std::unordered_map<uint32_t, uint32_t> window_map;
+  std::unordered_map<uint32_t, uint32_t> rank_group_map;
   std::unordered_map<uint32_t, uint32_t> metric_map;
 };
 
@@ -85,6 +99,8 @@ struct Model {
   std::vector<Location> locations;
   std::vector<GlobalRegion> regions;
   std::vector<GlobalCommunicator> communicators;
+  std::vector<GlobalWindow> windows;
+  std::vector<RankGroup> rank_groups;
   std::vector<GlobalMetric> metrics;
   std::vector<uint64_t> clock_error_ns;  ///< bound of each node's clock, by index in Job::nodes
   uint64_t start_ns;                     ///< CLOCK_REALTIME, about when the first process began
@@ -92,8 +108,11 @@ struct Model {
   uint64_t archive_start_ns = 0;  ///< earlier events are not in the OTF2 archive (--disk)
 };
 
-/// Region and communicator ids in events are local to the group, `Group` has the tables to global
-/// ids; metric ids are global.
+/// Region, communicator, window and rank group ids in events are local to the group, `Group` has
+/// the tables to global ids; metric ids are global. Events of one-sided communication (kRma...)
+/// have the window in `communicator`, the target (-1: all members) in `peer` and the RmaOperation
+/// in `tag`. Transfers of a location to one target of a window share one id in `request` up to the
+/// call that completes them there; those with an MPI request have an id of their own.
 enum class EventKind : uint8_t {
   kEnter,
   kLeave,
@@ -113,6 +132,18 @@ enum class EventKind : uint8_t {
   kLostEnd,             ///< the same; an interval encloses no other event
   kOpenAtEnd,  ///< marker: the next kLeave closes a region that was open when its thread ended
   kMark,       ///< region, value in bytes
+  kRmaCollectiveBegin,
+  kRmaCollectiveEnd,  ///< of kFence, kCreate... and kFree...
+  kRmaWindowCreate,   ///< inside the collective
+  kRmaWindowDestroy,
+  kRmaTransfer,         ///< kPut to kCompareAndSwap: bytes, bytes received, request
+  kRmaLocalComplete,    ///< request: the buffers are the program's again
+  kRmaRequestComplete,  ///< the same, by a Wait or Test
+  kRmaRemoteComplete,   ///< request: done at the target, too
+  kRmaGroupSync,        ///< kStart to kTest; request: the local id of the rank group, 0 all members
+  kRmaLock,             ///< kLockExclusive, kLockShared, kLockAll
+  kRmaUnlock,
+  kRmaSync,
 };
 
 struct Event {

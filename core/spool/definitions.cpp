@@ -1,5 +1,7 @@
 #include "core/spool/definitions.h"
 
+#include <algorithm>
+
 namespace aon::spool {
 namespace {
 
@@ -27,6 +29,17 @@ std::optional<DefinitionView> DefinitionCursor::next() noexcept {
   const DefinitionView view{static_cast<DefinitionType>(prefix.type), rest_.first(prefix.bytes)};
   rest_ = rest_.subspan(prefix.bytes);
   return view;
+}
+
+std::vector<uint32_t> definition_ranks(std::span<const uint8_t> payload,
+                                       const GroupDefinition& group) {
+  const std::span<const uint8_t> bytes =
+      payload.subspan(std::min(payload.size(), sizeof(GroupDefinition)));
+  const size_t there = bytes.size() / sizeof(uint32_t);
+  const size_t most = std::min<size_t>(group.member_count, kMaxGroupMembers);
+  std::vector<uint32_t> ranks(std::min(there, most));
+  if (!ranks.empty()) std::memcpy(ranks.data(), bytes.data(), ranks.size() * sizeof(uint32_t));
+  return ranks;
 }
 
 std::string_view definition_string(std::span<const uint8_t> payload, size_t struct_bytes,

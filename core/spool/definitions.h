@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace aon::spool {
 
@@ -38,6 +39,10 @@ std::optional<T> definition_struct(std::span<const uint8_t> payload) noexcept {
   std::memcpy(&value, payload.data(), sizeof(T));
   return value;
 }
+
+/// The members of a GroupDefinition: as many of the ranks it announces as are there.
+std::vector<uint32_t> definition_ranks(std::span<const uint8_t> payload,
+                                       const GroupDefinition& group);
 
 /// String number `index` behind a struct of `struct_bytes`; empty when it is not there. The last
 /// one may lack its NUL.

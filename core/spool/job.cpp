@@ -42,6 +42,7 @@ class NodeBuilder {
 
   void apply_of_process(uint32_t number, const DefinitionView& view);
   void apply_communicator(uint32_t number, const DefinitionView& view);
+  void apply_window(uint32_t number, const DefinitionView& view);
   void apply_provider(uint32_t number, const DefinitionView& view);
   void apply_metric(uint32_t number, const DefinitionView& view);
   void apply_of_agent(uint32_t number, const DefinitionView& view);
@@ -84,6 +85,15 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
     case DefinitionType::kCommunicatorName:
       if (number != kNodeProcess) apply_communicator(number, view);
       break;
+    case DefinitionType::kWindow:
+    case DefinitionType::kWindowName:
+      if (number != kNodeProcess) apply_window(number, view);
+      break;
+    case DefinitionType::kGroup:
+      if (const auto d = take<GroupDefinition>(view); d && number != kNodeProcess) {
+        process(number).rank_groups[d->id] = definition_ranks(view.payload, *d);
+      }
+      break;
     case DefinitionType::kIdentity:
       if (const auto d = take<IdentityDefinition>(view); d && number != kNodeProcess) {
         process(number).identity = *d;
@@ -95,7 +105,7 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
     case DefinitionType::kMetric:
       apply_metric(number, view);
       break;
-    default:  // kCommunicatorFree: ids are never used again; others: a newer format
+    default:  // kCommunicatorFree, kWindowFree: ids are never used again; others: a newer format
       break;
   }
 }
@@ -113,6 +123,20 @@ void NodeBuilder::apply_communicator(uint32_t number, const DefinitionView& view
   if (!d) return;
   d->kind = bounded(d->kind, CommunicatorKind::kInter, CommunicatorKind::kIntra);
   process(number).communicators[d->id] = {*d, text(0)};
+}
+
+void NodeBuilder::apply_window(uint32_t number, const DefinitionView& view) {
+  auto& windows = process(number).windows;
+  if (view.type == DefinitionType::kWindowName) {
+    const auto d = take<IdDefinition>(view);
+    const auto found = d ? windows.find(d->id) : windows.end();
+    if (found != windows.end()) found->second.name = text(0);
+    return;
+  }
+  auto d = take<WindowDefinition>(view);
+  if (!d) return;
+  d->flavour = bounded(d->flavour, WindowFlavour::kDynamic, WindowFlavour::kCreate);
+  windows[d->id] = {*d, text(0)};
 }
 
 void NodeBuilder::apply_provider(uint32_t number, const DefinitionView& view) {

@@ -28,6 +28,10 @@ struct Communicator {
   CommunicatorDefinition definition;
   std::string name;
 };
+struct Window {
+  WindowDefinition definition;
+  std::string name;
+};
 struct Provider {
   std::string name;
   ProviderState state;
@@ -49,6 +53,8 @@ struct Process {
   std::string binding;                         ///< cpu list, empty unknown
   std::unordered_map<uint32_t, Region> regions;
   std::map<uint32_t, Communicator> communicators;
+  std::map<uint32_t, Window> windows;
+  std::map<uint32_t, std::vector<uint32_t>> rank_groups;  ///< of PSCW epochs: world ranks
   std::map<std::string, Provider> providers;
   std::map<uint32_t, Metric> metrics;
   std::map<std::pair<uint16_t, uint16_t>, StreamDefinition>

@@ -32,6 +32,11 @@ void complete_send(Writer* w, uint64_t now, const Request& request, uint16_t fla
                  pack_pair(request.peer, request.tag), request.number);
 }
 
+void complete_rma(Writer* w, uint64_t now, const Request& request, uint16_t flags) {
+  put_completion(w, now, flags, request.window, request.bytes, pack_pair(request.peer, request.tag),
+                 request.number);
+}
+
 /// MPICH 4.0's MPI_Isendrecv leaves the status empty. Then nobody can know what came from whom; a
 /// message of no bytes with tag 0 from rank 0 is taken for that, too.
 bool says_nothing(const Status* status) {
@@ -70,6 +75,9 @@ void put_completed(Writer* w, const Request& request, const Status* status, int 
     case RequestKind::kCollective:
       put_completion(w, now, flags, request.communicator->id, request.bytes, pack_pair(-1, -1),
                      request.number);
+      break;
+    case RequestKind::kRma:
+      complete_rma(w, now, request, flags);
       break;
     case RequestKind::kMessage:
       break;
@@ -187,6 +195,8 @@ void free_request(Writer* w, Handle handle) noexcept {
   } else if (request.kind == RequestKind::kReceive) {
     complete_receive(w, now, request, {request.peer, request.tag, request.number}, nullptr,
                      kCancelled);
+  } else if (request.kind == RequestKind::kRma) {
+    complete_rma(w, now, request, 0);
   } else if (request.kind != RequestKind::kSend) {
     put_completion(w, now, 0, request.communicator->id, request.bytes, pack_pair(-1, -1),
                    request.number);

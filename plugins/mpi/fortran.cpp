@@ -152,6 +152,15 @@ Handle request_from_fortran(const void* fortran_handle) noexcept {
 Handle message_from_fortran(const void* fortran_handle) noexcept {
   return convert(queries.message_f2c, fortran_handle, abi.message_null);
 }
+Handle window_from_fortran(const void* fortran_handle) noexcept {
+  return convert(queries.window_f2c, fortran_handle, abi.window_null);
+}
+Handle group_from_fortran(const void* fortran_handle) noexcept {
+  return convert(queries.group_f2c, fortran_handle, abi.group_null);
+}
+Handle operation_from_fortran(const void* fortran_handle) noexcept {
+  return convert(queries.operation_f2c, fortran_handle, 0);
+}
 
 FortranText::FortranText(const void* word, Word length) noexcept {
   const uint32_t given = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(length));

@@ -80,6 +80,9 @@ Handle communicator_from_fortran(const void* fortran_handle) noexcept;
 Handle datatype_from_fortran(const void* fortran_handle) noexcept;
 Handle request_from_fortran(const void* fortran_handle) noexcept;
 Handle message_from_fortran(const void* fortran_handle) noexcept;
+Handle window_from_fortran(const void* fortran_handle) noexcept;
+Handle group_from_fortran(const void* fortran_handle) noexcept;
+Handle operation_from_fortran(const void* fortran_handle) noexcept;
 
 [[gnu::always_inline]] inline Handle communicator_at(const void* word) {
   if (AON_LIKELY(integer_at(word) == fortran_world)) return abi.comm_world;

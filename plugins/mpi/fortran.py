@@ -39,11 +39,15 @@ LEFT_ALONE = {
 _SPANS = {"count", "span", "cancel"}
 _ALWAYS = {"create", "create_group", "create_inter", "create_world", "start_create"}
 _ALWAYS |= {"name_communicator", "free_communicator"}
+_ALWAYS |= {"create_window", "name_window", "free_window", "open_epoch"}
 _HANDLES = {
     "MPI_Comm": "communicator_from_fortran",
     "MPI_Datatype": "datatype_from_fortran",
     "MPI_Request": "request_from_fortran",
     "MPI_Message": "message_from_fortran",
+    "MPI_Win": "window_from_fortran",
+    "MPI_Group": "group_from_fortran",
+    "MPI_Op": "operation_from_fortran",
 }
 
 
@@ -105,7 +109,8 @@ def _local(function, index):
     if argument.base == "MPI_Status":
         return f"Status* {name} = {name}_at({word});"
     if argument.base in _HANDLES and argument.type == "Handle":
-        convert = {"MPI_Comm": "communicator_at", "MPI_Datatype": "datatype_at"}[argument.base]
+        fast = {"MPI_Comm": "communicator_at", "MPI_Datatype": "datatype_at"}
+        convert = fast.get(argument.base, _HANDLES[argument.base])
         return f"const Handle {name} = {convert}({word});"
     if argument.base in _HANDLES:
         return f"const Handles {name}({word}, {_HANDLES[argument.base]});"

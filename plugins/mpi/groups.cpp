@@ -100,6 +100,28 @@ uint64_t hash_members(Handle communicator, Side side) {
   return hash;
 }
 
+bool visit_world_ranks(Handle group, void (*visit)(void* data, const int* ranks, int count),
+                       void* data) {
+  const Group world_group = group_of_world();
+  int member_count = 0;
+  if (!world_group.is_valid() || queries.group_size(group, &member_count) != kSuccess) return false;
+  for (int first = 0; first < member_count; first += kBatch) {
+    const int count = member_count - first < kBatch ? member_count - first : kBatch;
+    int ranks[kBatch];
+    int translated[kBatch];
+    for (int i = 0; i < count; ++i) ranks[i] = first + i;
+    if (queries.group_translate_ranks(group, count, ranks, world_group.handle(), translated) !=
+        kSuccess) {
+      return false;
+    }
+    for (int i = 0; i < count; ++i) {
+      if (translated[i] < 0) return false;
+    }
+    visit(data, translated, count);
+  }
+  return true;
+}
+
 uint32_t count_members(uint64_t members) {
   uint32_t at = static_cast<uint32_t>(members) & (kCountSlots - 1);
   for (uint32_t tries = 0; tries < kCountSlots; ++tries, at = (at + 1) & (kCountSlots - 1)) {

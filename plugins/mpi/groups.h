@@ -27,6 +27,11 @@ uint64_t hash_members(Handle communicator, Side side);
 /// such counts is full.
 uint32_t count_members(uint64_t members);
 
+/// World ranks of a group's members, in their order. `visit` is called for parts of the list.
+/// False: MPI refuses, or a member is of another world.
+bool visit_world_ranks(Handle group, void (*visit)(void* data, const int* ranks, int count),
+                       void* data);
+
 /// Mixes a value into a hash (the finalizer of splitmix64, Steele, Lea, Flood 2014).
 inline uint64_t mix(uint64_t hash, uint64_t value) {
   uint64_t x = hash + 0x9e3779b97f4a7c15ull + value * 0xd1342543de82ef95ull;

@@ -71,6 +71,10 @@ struct Abi {
   Handle request_shared;       ///< handles for all requests that were complete at once; 0: none
   Handle request_shared_mask;  ///< bits that such handles have in common
   Handle datatype_null;
+  Handle group_null;
+  Handle window_null;
+  Handle operation_none;  ///< MPI_NO_OP
+  int32_t lock_exclusive;
   Handle message_null;
   Handle message_no_proc;
   FortranAbi fortran;

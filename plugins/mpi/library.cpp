@@ -119,6 +119,9 @@ void find_queries() {
   query(&queries.type_c2f, "PMPI_Type_c2f");
   query(&queries.request_f2c, "PMPI_Request_f2c");
   query(&queries.message_f2c, "PMPI_Message_f2c");
+  query(&queries.window_f2c, "PMPI_Win_f2c");
+  query(&queries.group_f2c, "PMPI_Group_f2c");
+  query(&queries.operation_f2c, "PMPI_Op_f2c");
 }
 
 /// The entry of ld.so for the object that `address` lies in.

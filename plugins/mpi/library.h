@@ -75,6 +75,9 @@ struct Queries {
   int (*type_c2f)(Handle datatype);
   Handle (*request_f2c)(int request);
   Handle (*message_f2c)(int message);
+  Handle (*window_f2c)(int window);
+  Handle (*group_f2c)(int group);
+  Handle (*operation_f2c)(int operation);
 };
 extern Queries queries;
 

@@ -91,6 +91,10 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.request_shared = kPredefinedRequest;
   a.request_shared_mask = kPredefinedMask;
   a.datatype_null = 0x0c000000;
+  a.group_null = 0x08000000;
+  a.window_null = 0x20000000;
+  a.operation_none = 0x5800000e;
+  a.lock_exclusive = 234;
   a.message_null = 0x2c000000;
   a.message_no_proc = 0x6c000000;
   a.fortran = describe_fortran(library.find);

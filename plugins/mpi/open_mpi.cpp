@@ -136,6 +136,10 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.request_shared = address(find, "ompi_request_empty");
   a.request_shared_mask = ~Handle{0};
   a.datatype_null = address(find, "ompi_mpi_datatype_null");
+  a.group_null = address(find, "ompi_mpi_group_null");
+  a.window_null = address(find, "ompi_mpi_win_null");
+  a.operation_none = address(find, "ompi_mpi_op_no_op");
+  a.lock_exclusive = 1;
   a.message_null = address(find, "ompi_message_null");
   a.message_no_proc = address(find, "ompi_message_no_proc");
   a.fortran = describe_fortran(find);

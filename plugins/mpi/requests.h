@@ -36,6 +36,7 @@ enum class RequestKind : uint8_t {
   kCollective,
   kNewCommunicator,  ///< MPI_Comm_idup
   kExchange,         ///< MPI_Isendrecv: the send has `number`, the receive the next one
+  kRma,              ///< MPI_Rput and its like
   kMessage,          ///< not a request: a matched probe's message, received by Mrecv or Imrecv
 };
 
@@ -45,11 +46,12 @@ struct Request {
   uint64_t bytes;            ///< sent
   Handles new_communicator;  ///< where MPI_Comm_idup's result will stand
   Communicator* communicator;
-  int32_t peer;  ///< kCollective: the root
-  int32_t tag;   ///< kCollective: the operation
+  int32_t peer;  ///< kCollective: the root; kRma: the target
+  int32_t tag;   ///< kCollective, kRma: the operation
   union {
     uint32_t creation;  ///< kNewCommunicator: count on the parent
     int32_t source;     ///< kExchange: the peer of the receive
+    uint32_t window;    ///< kRma: id of the window; `communicator` is null
   };
   RequestKind kind;
   bool is_persistent;

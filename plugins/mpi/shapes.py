@@ -7,6 +7,7 @@ import templates
 _SPANS = {"count", "span", "cancel"}
 _IN_EVERY_MODE = {"create", "create_group", "create_inter", "create_world", "start_create"}
 _IN_EVERY_MODE |= {"name_communicator", "free_communicator"}
+_IN_EVERY_MODE |= {"create_window", "name_window", "free_window", "open_epoch"}
 
 _PLAN = """\
   const uint32_t plan = plan_call(kSite{name});

@@ -1,9 +1,12 @@
 """What is recorded of a call, by kind of row (functions.table says what a kind is). A body begins
 where `real` is the real function; shapes.py says from where it is entered."""
 
+import window_templates
+
 # Names that the bodies use; an argument of that name is called `name_`.
 LOCAL_NAMES = {"w", "weight", "real", "result", "call", "sent", "asked", "got", "own", "told"}
-LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "creation", "handle"}
+LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "creation", "handle", "window"}
+LOCAL_NAMES |= {"number"}
 
 # Inside another MPI call: only forwarded.
 _ENTER = """\
@@ -206,8 +209,8 @@ _FINDS = {
         " waiting.complete_some(w, *{outcount}, {indices}, {first_index}, result); ",
     ),
 }
-FINDS = set(_FINDS)
-POLLS = {"poll", "matched_poll", "test", "test_any", "test_all", "test_some"}
+FINDS = {*_FINDS, "poll_window"}
+POLLS = {"poll", "matched_poll", "poll_window", "test", "test_any", "test_all", "test_some"}
 
 _FREE_REQUEST = (
     _ENTER
@@ -361,6 +364,9 @@ _SIMPLE = {
     "free_communicator": _FREE_COMMUNICATOR,
 }
 
+_SIMPLE |= {kind: _ENTER + body for kind, body in window_templates.BODIES.items()}
+_SIMPLE |= window_templates.WHOLE
+
 _ADD_COUNTED = "add_communicator(parent, creation, load_handle({newcomm}))"
 _ADD_BY_MEMBERS = "add_communicator_of_members(parent, load_handle({newcomm}), %s)"
 _COUNT_IT = "  const uint32_t creation = count_creation(parent);\n"
@@ -387,6 +393,10 @@ class Parts(dict):
         self["bytes"] = function.fields.get("bytes", "").replace(",", ", ")
         self["first_index"] = "0"
         self["operation"] = function.fields.get("operation", "kOther")
+        self["flavour"] = function.fields.get("flavour", "")
+        self["target"] = "target_in_window(rank)" if "rank" in names else "kAnyPeer"
+        is_access = self["operation"] in ("kStart", "kComplete")
+        self["epoch"] = "access_group" if is_access else "exposure_group"
         if "status" in names:
             self["with_status"] = function.call(status="told")
         self["with_waiting_status"] = function.call(status="waiting.status()")
@@ -417,6 +427,8 @@ def _create_body(function):
 
 def look_body(function):
     """Template for a call that is not timed: it is recorded if it found something."""
+    if function.kind == "poll_window":
+        return window_templates.LOOK
     return _find(_LOOK, function)
 
 

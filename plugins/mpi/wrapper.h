@@ -8,3 +8,4 @@
 #include "mpi/handles.h"
 #include "mpi/library.h"
 #include "mpi/messages.h"
+#include "mpi/windows.h"

@@ -101,6 +101,11 @@ class LocationState:
         self.requests = set()
         self.all_requests = set()
         self.collective_depth = 0
+        self.rma_depth = 0
+        self.freed_windows = set()
+        self.locks = set()
+        self.transfers = set()
+        self.all_transfers = set()
 
 
 class Checker:
@@ -120,6 +125,7 @@ class Checker:
         self.sends = collections.Counter()
         self.receives = collections.Counter()
         self.collectives = collections.defaultdict(lambda: collections.defaultdict(list))
+        self.rma_collectives = collections.defaultdict(lambda: collections.defaultdict(list))
         self.event_count = collections.Counter()
         self.per_location = collections.Counter()
 
@@ -150,6 +156,8 @@ class Checker:
         elif isinstance(event, events.Metric):
             if self.type_of[key] != LocationType.METRIC:
                 self.report.error("asynchronous metric on a thread (Pipit stops there)", where)
+        elif type(event).__name__.startswith("Rma"):
+            self.one_sided(key, state, event, where)
         else:
             self.communication(key, state, event, where)
 
@@ -186,13 +194,56 @@ class Checker:
             self.collectives[event.communicator._ref, blocking][group].append(
                 (event.collective_op, event.root))
 
+    def one_sided(self, key, state, event, where):
+        """Collectives are pairs, windows live, locks are released, transfers completed."""
+        name = type(event).__name__
+        if not state.stack:
+            self.report.error("MPI event outside of any region", where)
+        if name == "RmaCollectiveBegin":
+            state.rma_depth += 1
+            return
+        window = event.win._ref
+        if window in state.freed_windows and name != "RmaCollectiveEnd":
+            self.report.error("event of a window that was freed", f"{name} {where}")
+        if name == "RmaWinDestroy":
+            state.freed_windows.add(window)
+        elif name == "RmaCollectiveEnd":
+            state.rma_depth -= 1
+            if state.rma_depth != 0:
+                self.report.error("RmaCollectiveEnd without Begin", where)
+            group = self.group_of[key]
+            self.rma_collectives[window][group].append(event.collective_op)
+        elif name == "RmaAcquireLock":
+            state.locks.add((window, event.remote))
+        elif name == "RmaReleaseLock":
+            if (window, event.remote) not in state.locks:
+                self.report.error("release of a lock that is not held", where)
+            state.locks.discard((window, event.remote))
+        elif name in ("RmaPut", "RmaGet", "RmaAtomic"):
+            self.peer_group(event.win.comm, event.remote, self.group_of[key], where)
+            state.transfers.add(event.matching_id)
+            state.all_transfers.add(event.matching_id)
+        elif name.startswith("RmaOpComplete"):
+            if event.matching_id not in state.all_transfers:
+                self.report.error("completion without transfer", f"{event.matching_id} {where}")
+            if name != "RmaOpCompleteBlocking":
+                state.transfers.discard(event.matching_id)
+
+    def is_alone(self, key):
+        """Whether the location is the only thread of its process: windows belong to processes."""
+        group = self.group_of[key]
+        return sum(1 for k, g in self.group_of.items()
+                   if g == group and self.type_of[k] == LocationType.CPU_THREAD) == 1
+
     def finish(self, definitions, complete):
         for key, state in self.states.items():
             if state.stack:
                 names = [region.name for region in state.stack]
                 self.report.error("regions are open at the end", f"{names} on location {key:#x}")
-            if state.collective_depth != 0:
+            if state.collective_depth != 0 or state.rma_depth != 0:
                 self.report.error("collective is open at the end", f"location {key:#x}")
+            if complete and state.transfers and self.is_alone(key):
+                self.report.error("transfers are open at the end", f"location {key:#x}")
         for location in definitions.locations:
             if self.per_location[location._ref] != location.number_of_events:
                 self.report.error(
@@ -228,6 +279,9 @@ class Checker:
                 told = [without_unknown_roots(operations, told) for operations in told]
             if len({tuple(operations) for operations in told}) != 1:
                 self.report.error("members differ in their collectives", f"communicator {comm}")
+        for window, by_group in self.rma_collectives.items():
+            if len({tuple(map(str, told)) for told in by_group.values()}) != 1:
+                self.report.error("members differ in their collectives", f"window {window}")
 
 
 def main():

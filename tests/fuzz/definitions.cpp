@@ -18,6 +18,10 @@ std::vector<Bytes> seeds() {
                                                  {5, sizeof(IdentityDefinition)},
                                                  {6, sizeof(ProviderDefinition)},
                                                  {7, sizeof(MetricDefinition)},
+                                                 {8, sizeof(WindowDefinition)},
+                                                 {9, sizeof(IdDefinition)},
+                                                 {10, sizeof(IdDefinition)},
+                                                 {11, sizeof(GroupDefinition)},
                                                  {32, sizeof(NodeDefinition)},
                                                  {33, sizeof(ProcessStartDefinition)},
                                                  {34, sizeof(ProcessExitDefinition)},
@@ -68,6 +72,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
     fuzz::check(process.start.process == number);
     for (const auto& [id, region] : process.regions) {
       fuzz::check(region.name.size() <= spool::kMaxTextBytes && region.role <= RegionRole::kUser);
+    }
+    for (const auto& [id, window] : process.windows) {
+      fuzz::check(window.name.size() <= spool::kMaxTextBytes &&
+                  window.definition.flavour <= WindowFlavour::kDynamic);
+    }
+    for (const auto& [id, ranks] : process.rank_groups) {
+      fuzz::check(ranks.size() <= kMaxGroupMembers);
     }
     for (const LossDefinition& loss : process.losses) fuzz::check(loss.reason < kLossReasonCount);
   }

@@ -42,6 +42,8 @@ EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64
     : clock_(clock),
       regions_(*ids.regions, ids.global_regions),
       communicators_(*ids.communicators),
+      windows_(*ids.windows),
+      rank_groups_(*ids.rank_groups),
       metrics_(ids.metrics),
       outcome_(outcome),
       tally_(tally),
@@ -111,7 +113,8 @@ void EventOrder::add_record(const Record& record) {
     case RecordKind::kSpan:
     case RecordKind::kMessage:
     case RecordKind::kExchange:
-    case RecordKind::kCollective: {
+    case RecordKind::kCollective:
+    case RecordKind::kRma: {
       if (roots_.empty()) {
         emit_span(record, kNone);
         return;

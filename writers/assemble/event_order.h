@@ -24,6 +24,7 @@
 
 #include "core/clock/clock_map.h"
 #include "core/spool/stream_reader.h"
+#include "writers/assemble/pending_transfers.h"
 #include "writers/assemble/request_table.h"
 #include "writers/ledger/tally.h"
 #include "writers/writer.h"
@@ -40,6 +41,8 @@ struct IdTables {
   const std::vector<GlobalRegion>* global_regions;
   const std::unordered_map<uint32_t, uint32_t>* communicators;
   const std::unordered_map<uint32_t, uint32_t>* metrics;  ///< local -> global
+  const std::unordered_map<uint32_t, uint32_t>* windows;
+  const std::unordered_map<uint32_t, uint32_t>* rank_groups;
 };
 
 /// Looks local ids up without hashing for the ids that occur in practice.
@@ -123,6 +126,14 @@ class EventOrder {
   void close_regions(size_t depth, uint64_t time_ns, bool open_at_end);
   void enter_region(uint32_t region, uint64_t start_ticks);
 
+  // Records of one-sided communication (rma_events.cpp).
+  void begin_rma(const Record& record, uint64_t time_ns);
+  void end_rma(const Record& record, uint64_t time_ns);
+  void emit_transfer(const Record& record, uint64_t time_ns, bool is_known);
+  void complete_transfers(const Record& record, uint64_t time_ns);
+  void complete_rma_request(const Record& record, const LiveRequest& request, uint64_t time_ns);
+  Event& append_rma(EventKind kind, uint64_t time_ns, const Record& record);
+
   Event& append(EventKind kind, uint64_t time_ns, uint32_t region);
   uint32_t known_region(uint32_t id) const { return regions_.contains(id) ? id : kUnknownRegion; }
   void flush();
@@ -130,12 +141,15 @@ class EventOrder {
   clock::ClockMap::Cursor clock_;
   KnownIds regions_;
   KnownIds communicators_;
+  KnownIds windows_;
+  KnownIds rank_groups_;
   const std::unordered_map<uint32_t, uint32_t>* metrics_;
   Outcome* outcome_;
   LocationTally* tally_;
   Sink sink_;
   Status status_;
   RequestTable requests_;
+  PendingTransfers transfers_;
   std::vector<Event> events_;
   std::vector<Region> open_;
   std::vector<Node> nodes_;

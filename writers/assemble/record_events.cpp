@@ -127,6 +127,10 @@ void EventOrder::emit_span(const Record& record, uint32_t children) {
 
 void EventOrder::begin_transfer(const Record& record, uint64_t time_ns) {
   const RecordHead& head = record.head;
+  if (head.kind == RecordKind::kRma) {
+    begin_rma(record, time_ns);
+    return;
+  }
   if (head.kind == RecordKind::kCollective) {
     if ((head.flags & kNonblocking) == 0 && communicators_.contains(head.a32)) {
       append(EventKind::kCollectiveBegin, time_ns, head.id);
@@ -150,6 +154,10 @@ void EventOrder::begin_transfer(const Record& record, uint64_t time_ns) {
 
 void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
   const RecordHead& head = record.head;
+  if (head.kind == RecordKind::kRma) {
+    end_rma(record, time_ns);
+    return;
+  }
   if (head.kind == RecordKind::kExchange) {
     emit_message(EventKind::kReceive, time_ns, record, record.words[2], record.words[1], 0);
     return;
@@ -223,6 +231,10 @@ void EventOrder::emit_completion(const Record& record) {
     return;
   }
   if (!request->is_visible) return;
+  if (request->is_rma) {
+    complete_rma_request(record, *request, time_ns);
+    return;
+  }
   const int32_t peer = pair_low(record.words[0]);
   const bool has_message = !is_receive || peer >= 0;
   if (is_receive && peer == kAnyPeer && (head.flags & (kCancelled | kFailed)) == 0) {

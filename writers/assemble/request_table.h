@@ -24,6 +24,7 @@ struct LiveRequest {
   int32_t root;
   uint64_t bytes_sent;
   uint64_t bytes_received;
+  bool is_rma = false;  ///< then `communicator` is the window and `root` the target
 };
 
 class RequestTable {
@@ -37,6 +38,9 @@ class RequestTable {
     if (live_.size() < kMaxLiveRequests) live_[word] = request;
     return request.id;
   }
+
+  /// An id that no request has.
+  uint64_t new_id() { return (*next_id_)++; }
 
   /// Takes the request out; nothing when its start is not known.
   std::optional<LiveRequest> complete(uint64_t word) {

@@ -8,6 +8,7 @@
 #include "writers/hdf5/series.h"
 #include "writers/hdf5/tables.h"
 #include "writers/profile/messages.h"
+#include "writers/profile/transfers.h"
 
 namespace aon::writers {
 namespace {
@@ -96,6 +97,29 @@ void write_messages(hid_t file, const std::vector<profile::MessageRow>& rows) {
   table.finish();
 }
 
+void write_transfers(hid_t file, const std::vector<profile::TransferRow>& rows) {
+  hdf5::Table table(file, "rma", "one-sided transfers by origin, window and target");
+  auto& origin = table.add<int64_t>("origin", {"1", "row of /ranks"});
+  auto& window = table.add<uint32_t>("window", {"1", "row of /windows"});
+  auto& target = table.add<int64_t>("target", {"1", "row of /ranks, -1 all others together"});
+  auto& puts = table.add<uint64_t>("puts", {"1", "calls that write"});
+  auto& gets = table.add<uint64_t>("gets", {"1", "calls that read"});
+  auto& atomics = table.add<uint64_t>("atomics", {"1", "accumulate, fetch and compare calls"});
+  auto& sent = table.add<uint64_t>("bytes_sent", {"bytes", "from the origin to the target"});
+  auto& received = table.add<uint64_t>("bytes_received", {"bytes", "from the target back"});
+  for (const profile::TransferRow& row : rows) {
+    origin.append(row.origin);
+    window.append(row.window);
+    target.append(row.target);
+    puts.append(row.sum.put_count);
+    gets.append(row.sum.get_count);
+    atomics.append(row.sum.atomic_count);
+    sent.append(row.sum.bytes_sent);
+    received.append(row.sum.bytes_received);
+  }
+  table.finish();
+}
+
 void write_waits(hid_t file, const Model& model, const WaitSummary& summary) {
   hdf5::Table table(file, "waits", "time that calls waited for a partner who came late");
   auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
@@ -153,6 +177,7 @@ class Hdf5Writer : public Writer {
       const Group& group = model_->groups[location.group];
       profile_->begin(group, location);
       messages_->begin(group);
+      transfers_->begin(group);
       series_->begin(location);
     });
   }
@@ -166,6 +191,7 @@ class Hdf5Writer : public Writer {
         }
         profile_->add(event);
         messages_->add(event);
+        transfers_->add(event);
       }
     });
   }
@@ -201,9 +227,11 @@ class Hdf5Writer : public Writer {
     hdf5::write_topology(file, model);
     hdf5::write_regions(file, model);
     hdf5::write_communicators(file, model);
+    hdf5::write_windows(file, model);
     table_.emplace(file);
     profile_.emplace(model);
     messages_.emplace(model);
+    transfers_.emplace(model);
     series_.emplace(file, model);
   }
 
@@ -216,6 +244,7 @@ class Hdf5Writer : public Writer {
     }
     table_->finish();
     write_messages(file_.get(), messages_->rows());
+    write_transfers(file_.get(), transfers_->rows());
     if (waits_ != nullptr) write_waits(file_.get(), *model_, *waits_);
     series_->finish();
     hdf5::set_attribute(file_.get(), "event_count", static_cast<int64_t>(outcome.event_count));
@@ -236,6 +265,7 @@ class Hdf5Writer : public Writer {
   std::optional<ProfileTable> table_;
   std::optional<profile::LocationProfile> profile_;
   std::optional<profile::MessageTable> messages_;
+  std::optional<profile::TransferTable> transfers_;
   std::optional<hdf5::SeriesWriter> series_;
 };
 

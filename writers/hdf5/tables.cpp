@@ -28,6 +28,12 @@ const char* kind_name(CommunicatorKind kind) {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
+const char* flavour_name(WindowFlavour flavour) {
+  constexpr const char* kNames[] = {"create", "allocate", "shared", "dynamic"};
+  const size_t index = static_cast<size_t>(flavour);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
 /// Ticks of the node's clock per nanosecond, from its first and last pairing; 0 when there is one.
 double ticks_per_ns(const spool::Node& node) {
   if (node.clock.size() < 2) return node.definition.clock_is_tsc != 0 ? 0 : 1;
@@ -137,6 +143,19 @@ void write_communicators(hid_t file, const Model& model) {
     for (const int64_t member : communicator.members) world_rank.append(member);
   }
   member_table.finish();
+  table.finish();
+}
+
+void write_windows(hid_t file, const Model& model) {
+  Table table(file, "windows", "one row per window of one-sided communication; the row is its id");
+  auto& name = table.add_text("name", {"", "name"});
+  auto& communicator = table.add<uint32_t>("communicator", {"1", "row of /communicators"});
+  auto& flavour = table.add_text("flavour", {"", "create, allocate, shared or dynamic"});
+  for (const GlobalWindow& window : model.windows) {
+    name.append(window.name);
+    communicator.append(window.communicator);
+    flavour.append(flavour_name(window.flavour));
+  }
   table.finish();
 }
 

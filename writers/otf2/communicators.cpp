@@ -8,12 +8,23 @@
 
 namespace aon::writers::otf2 {
 
+GroupIds::GroupIds(const Model& model) {
+  uint32_t next = 0;
+  for (const Paradigm paradigm : kGroupedParadigms) {
+    next += std::any_of(model.regions.begin(), model.regions.end(),
+                        [=](const GlobalRegion& region) { return region.paradigm == paradigm; });
+  }
+  locations = next++;
+  for (size_t i = 0; i < model.communicators.size(); ++i) of_communicators.push_back(next++);
+  first_rank_group = next;
+}
+
 /// COMM_LOCATIONS holds the master location of every rank, at the rank's index, then those of
 /// further groups: an index is a group id.
 void GlobalDefinitions::write_communicators() {
   std::vector<uint64_t> masters(model_.groups.size());
   std::iota(masters.begin(), masters.end(), uint64_t{0});
-  note(OTF2_GlobalDefWriter_WriteGroup(file_, next_group_++, string_id("MPI_LOCATIONS"),
+  note(OTF2_GlobalDefWriter_WriteGroup(file_, groups_.locations, string_id("MPI_LOCATIONS"),
                                        OTF2_GROUP_TYPE_COMM_LOCATIONS, OTF2_PARADIGM_MPI,
                                        OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(masters.size()),
                                        masters.data()));
@@ -24,18 +35,12 @@ void GlobalDefinitions::write_communicators() {
 }
 
 void GlobalDefinitions::write_communicator(uint32_t id, const GlobalCommunicator& communicator) {
-  uint32_t group = next_group_;
+  const uint32_t group = groups_.of_communicators[id];
   if (communicator.kind == CommunicatorKind::kSelf) {
-    if (self_group_ == OTF2_UNDEFINED_GROUP) {
-      self_group_ = next_group_++;
-      note(OTF2_GlobalDefWriter_WriteGroup(file_, self_group_, string_id(""),
-                                           OTF2_GROUP_TYPE_COMM_SELF, OTF2_PARADIGM_MPI,
-                                           OTF2_GROUP_FLAG_NONE, 0, nullptr));
-    }
-    group = self_group_;
+    note(OTF2_GlobalDefWriter_WriteGroup(file_, group, string_id(""), OTF2_GROUP_TYPE_COMM_SELF,
+                                         OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE, 0, nullptr));
   } else {
     const std::vector<uint64_t> members = member_indices(communicator);
-    ++next_group_;
     note(OTF2_GlobalDefWriter_WriteGroup(
         file_, group, string_id(communicator.name), OTF2_GROUP_TYPE_COMM_GROUP, OTF2_PARADIGM_MPI,
         OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(members.size()), members.data()));
@@ -44,6 +49,22 @@ void GlobalDefinitions::write_communicator(uint32_t id, const GlobalCommunicator
   note(OTF2_GlobalDefWriter_WriteComm(file_, id, string_id(communicator.name), group,
                                       has_parent ? *communicator.parent : OTF2_UNDEFINED_COMM,
                                       OTF2_COMM_FLAG_NONE));
+}
+
+/// The groups of epochs (MPI_Win_start, MPI_Win_post), then the windows.
+void GlobalDefinitions::write_windows() {
+  uint32_t group_id = groups_.first_rank_group;
+  for (const RankGroup& group : model_.rank_groups) {
+    const std::vector<uint64_t> members(group.members.begin(), group.members.end());
+    note(OTF2_GlobalDefWriter_WriteGroup(
+        file_, group_id++, string_id(""), OTF2_GROUP_TYPE_COMM_GROUP, OTF2_PARADIGM_MPI,
+        OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(members.size()), members.data()));
+  }
+  uint32_t id = 0;
+  for (const GlobalWindow& window : model_.windows) {
+    note(OTF2_GlobalDefWriter_WriteRmaWin(file_, id++, string_id(window.name), window.communicator,
+                                          OTF2_RMA_WIN_FLAG_CREATE_DESTROY_EVENTS));
+  }
 }
 
 /// Members as indices into COMM_LOCATIONS. A member that never told its place (its process died or

@@ -73,10 +73,22 @@ IdMap make_map(const std::unordered_map<uint32_t, uint32_t>& local_to_global) {
   return map;
 }
 
+/// Local ids of groups: those of epochs, and for each window all its members.
+IdMap map_groups(const Model& model, const GroupIds& groups, const Group& group) {
+  std::unordered_map<uint32_t, uint32_t> all;
+  for (const auto& [local, global] : group.rank_group_map) {
+    all[local] = groups.first_rank_group + global;
+  }
+  for (const auto& [local, global] : group.window_map) {
+    all[members_of_window(local)] = groups.of_communicators[model.windows[global].communicator];
+  }
+  return make_map(all);
+}
+
 }  // namespace
 
-Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const Group& group,
-                               const TimeRange& range, double clock_error_ns) {
+Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const GroupIds& groups,
+                               const Group& group, const TimeRange& range, double clock_error_ns) {
   const IdMap regions = make_map(group.region_map);
   for (uint32_t i = 0; i < kOwnRegionCount; ++i) {
     OTF2_IdMap_AddIdPair(regions.get(), kFirstOwnRegion + i, model.regions.size() + i);
@@ -85,6 +97,14 @@ Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const G
   if (code == OTF2_SUCCESS && !group.communicator_map.empty()) {
     const IdMap communicators = make_map(group.communicator_map);
     code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_COMM, communicators.get());
+  }
+  if (code == OTF2_SUCCESS && !group.window_map.empty()) {
+    const IdMap windows = make_map(group.window_map);
+    code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_RMA_WIN, windows.get());
+  }
+  if (code == OTF2_SUCCESS && !group.window_map.empty()) {
+    const IdMap rank_groups = map_groups(model, groups, group);
+    code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_GROUP, rank_groups.get());
   }
   for (const uint64_t time_ns : {range.start_ns, range.end_ns}) {
     if (code != OTF2_SUCCESS) break;
@@ -103,6 +123,7 @@ Status GlobalDefinitions::write(const std::vector<WrittenLocation>& locations,
   write_regions();
   write_region_groups();
   write_communicators();
+  write_windows();
   write_metrics();
   return check(error_, "write global definitions");
 }
@@ -222,16 +243,17 @@ void GlobalDefinitions::write_own_region(const std::string& name) {
 
 /// One group of regions per paradigm, which viewers use as function groups.
 void GlobalDefinitions::write_region_groups() {
-  for (const Paradigm paradigm : {Paradigm::kMpi, Paradigm::kUser, Paradigm::kNccl}) {
+  uint32_t group = 0;
+  for (const Paradigm paradigm : kGroupedParadigms) {
     std::vector<uint64_t> members;
     for (size_t id = 0; id < model_.regions.size(); ++id) {
       if (model_.regions[id].paradigm == paradigm) members.push_back(id);
     }
     if (members.empty()) continue;
     const char* name = paradigm == Paradigm::kNccl ? "NCCL" : words_of(paradigm).name;
-    note(OTF2_GlobalDefWriter_WriteGroup(
-        file_, next_group_++, string_id(name), OTF2_GROUP_TYPE_REGIONS, OTF2_PARADIGM_UNKNOWN,
-        OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(members.size()), members.data()));
+    note(OTF2_GlobalDefWriter_WriteGroup(file_, group++, string_id(name), OTF2_GROUP_TYPE_REGIONS,
+                                         OTF2_PARADIGM_UNKNOWN, OTF2_GROUP_FLAG_NONE,
+                                         static_cast<uint32_t>(members.size()), members.data()));
   }
 }
 

@@ -26,10 +26,22 @@ struct TimeRange {
   uint64_t end_ns;
 };
 
-/// Mapping tables (regions, communicators) and clock offsets of one location.
+/// Paradigms whose regions are a group, in the archive's order.
+constexpr Paradigm kGroupedParadigms[] = {Paradigm::kMpi, Paradigm::kUser, Paradigm::kNccl};
+
+/// Numbers of the groups in the archive. Groups of regions come first.
+struct GroupIds {
+  explicit GroupIds(const Model& model);
+
+  uint32_t locations;                      ///< COMM_LOCATIONS
+  std::vector<uint32_t> of_communicators;  ///< by global id
+  uint32_t first_rank_group;               ///< Model::rank_groups follow each other
+};
+
+/// Mapping tables (regions, communicators, windows, groups) and clock offsets of one location.
 /// `clock_error_ns` goes into the offsets as their standard deviation.
-Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const Group& group,
-                               const TimeRange& range, double clock_error_ns);
+Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const GroupIds& groups,
+                               const Group& group, const TimeRange& range, double clock_error_ns);
 
 /// The metric of waiting time: what a thread has waited so far, in seconds, told where a call that
 /// waited begins and ends. The class has the same number.
@@ -42,7 +54,7 @@ class GlobalDefinitions {
  public:
   /// `has_waits`: there is a wait_metric().
   GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model, bool has_waits)
-      : file_(file), model_(model), has_waits_(has_waits) {}
+      : file_(file), model_(model), groups_(model), has_waits_(has_waits) {}
 
   Status write(const std::vector<WrittenLocation>& locations, const TimeRange& range);
 
@@ -60,6 +72,7 @@ class GlobalDefinitions {
   void write_communicators();
   void write_communicator(uint32_t id, const GlobalCommunicator& communicator);
   std::vector<uint64_t> member_indices(const GlobalCommunicator& communicator);
+  void write_windows();
   void write_metrics();
   void write_wait_metric();
   void add_property(uint32_t tree_node, const char* name, const std::string& value);
@@ -71,13 +84,12 @@ class GlobalDefinitions {
 
   OTF2_GlobalDefWriter* file_;
   const Model& model_;
+  const GroupIds groups_;
   bool has_waits_;
   OTF2_ErrorCode error_ = OTF2_SUCCESS;
   std::unordered_map<std::string, uint32_t> strings_;
   std::vector<uint32_t> tree_nodes_;  ///< by index in Job::nodes; folders of one host share one
   uint32_t own_regions_written_ = 0;
-  uint32_t next_group_ = 0;
-  uint32_t self_group_ = OTF2_UNDEFINED_GROUP;
 };
 
 }  // namespace aon::writers::otf2

@@ -116,6 +116,19 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
       return OTF2_SUCCESS;
     case EventKind::kMark:
       return mark(event);
+    case EventKind::kRmaCollectiveBegin:
+    case EventKind::kRmaCollectiveEnd:
+    case EventKind::kRmaWindowCreate:
+    case EventKind::kRmaWindowDestroy:
+    case EventKind::kRmaTransfer:
+    case EventKind::kRmaLocalComplete:
+    case EventKind::kRmaRequestComplete:
+    case EventKind::kRmaRemoteComplete:
+    case EventKind::kRmaGroupSync:
+    case EventKind::kRmaLock:
+    case EventKind::kRmaUnlock:
+    case EventKind::kRmaSync:
+      return rma(event);
   }
   return OTF2_SUCCESS;
 }

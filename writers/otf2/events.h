@@ -36,6 +36,8 @@ class EventEncoder {
   OTF2_ErrorCode mark(const Event& event);
   OTF2_ErrorCode lost(const Event& event);
   OTF2_ErrorCode collective(const Event& event);
+  OTF2_ErrorCode rma(const Event& event);       // rma_events.cpp
+  OTF2_ErrorCode transfer(const Event& event);  // rma_events.cpp
   OTF2_ErrorCode sample(const Event& event);
 
   struct ListDeleter {

@@ -25,6 +25,9 @@ constexpr uint32_t lost_region(uint32_t reason) { return kFirstOwnRegion + reaso
 constexpr uint32_t kNoRecordsRegion = kFirstOwnRegion + kLossReasonCount;
 constexpr uint32_t kOwnRegionCount = kLossReasonCount + 1;
 
+/// Local id of the group of all members of a window. Ids of other groups lie below.
+constexpr uint32_t members_of_window(uint32_t window) { return 0x80000000u | window; }
+
 /// In the id of the METRIC location that has the waiting time of a thread's calls; the rest is the
 /// thread's.
 constexpr uint64_t kWaitingLocation = uint64_t{1} << 62;

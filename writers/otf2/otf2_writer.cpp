@@ -167,6 +167,7 @@ Status Otf2Writer::end_location() {
 
 Status Otf2Writer::write_local_files() {
   Status status = check(OTF2_Archive_OpenDefFiles(archive_.get()), "create local definitions");
+  const otf2::GroupIds groups(*model_);
   for (const otf2::WrittenLocation& written : written_) {
     if (!status) return status;
     OTF2_DefWriter* file = OTF2_Archive_GetDefWriter(archive_.get(), written.location->id);
@@ -175,7 +176,7 @@ Status Otf2Writer::write_local_files() {
     const double error_ns = group.node < model_->clock_error_ns.size()
                                 ? static_cast<double>(model_->clock_error_ns[group.node])
                                 : 0.0;
-    status = otf2::write_local_definitions(file, *model_, group, range_, error_ns);
+    status = otf2::write_local_definitions(file, *model_, groups, group, range_, error_ns);
     if (!status) return status;
     status = check(OTF2_Archive_CloseDefWriter(archive_.get(), file), "write local definitions");
   }

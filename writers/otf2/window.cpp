@@ -28,11 +28,13 @@ void Window::follow(const Event& event) {
   switch (event.kind) {
     case EventKind::kEnter:
     case EventKind::kCollectiveBegin:
+    case EventKind::kRmaCollectiveBegin:
     case EventKind::kLostBegin:
       open_.push_back(event);
       break;
     case EventKind::kLeave:
     case EventKind::kCollectiveEnd:
+    case EventKind::kRmaCollectiveEnd:
     case EventKind::kLostEnd:
       if (!open_.empty()) open_.pop_back();
       break;

@@ -67,6 +67,7 @@ void LocationProfile::add(const Event& event) {
       break;
     case EventKind::kCollectiveEnd:
     case EventKind::kCollectiveComplete:
+    case EventKind::kRmaTransfer:
       add_bytes(event.bytes + event.bytes_received);
       break;
     default:

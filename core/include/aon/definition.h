@@ -24,6 +24,10 @@ enum class DefinitionType : uint32_t {
   kIdentity = 5,          ///< IdentityDefinition: rank and world as MPI says after MPI_Init
   kProvider = 6,          ///< ProviderDefinition, name, reason, remedy
   kMetric = 7,            ///< MetricDefinition, name, unit, description
+  kWindow = 8,            ///< WindowDefinition, name (may be empty)
+  kWindowName = 9,        ///< IdDefinition, name
+  kWindowFree = 10,       ///< IdDefinition
+  kGroup = 11,            ///< GroupDefinition, then its members: world ranks, u32 each
   // written by the agent
   kNode = 32,          ///< NodeDefinition, host name, launch id
   kProcessStart = 33,  ///< ProcessStartDefinition, program, host name
@@ -73,6 +77,29 @@ struct CommunicatorDefinition {
   CommunicatorKind kind;
   uint8_t reserved[7];
 };
+enum class WindowFlavour : uint8_t { kCreate = 0, kAllocate, kShared, kDynamic };
+
+/// One window of one-sided communication as one member sees it. Its members are those of the
+/// communicator it was made on. `identity` joins the members' definitions and is computed alike by
+/// all of them: hash(identity of the communicator, number of windows made on it so far).
+struct WindowDefinition {
+  uint64_t identity;
+  uint32_t id;
+  uint32_t communicator_id;
+  WindowFlavour flavour;
+  uint8_t reserved[7];
+};
+
+/// The processes a window is opened to or for (MPI_Win_start, MPI_Win_post), in the order of the
+/// MPI group. Defined once per process and list. A group that is too large for one definition, or
+/// has members of another world, gets none: id 0, which stands for all members of the window.
+struct GroupDefinition {
+  uint32_t id;
+  uint32_t member_count;
+};
+constexpr uint32_t kMaxGroupMembers =
+    (kMaxDefinitionBytes - sizeof(GroupDefinition)) / sizeof(uint32_t);
+
 struct IdDefinition {
   uint32_t id;
 };

@@ -39,11 +39,16 @@
 /// | kLost       | first | to last  | LossReason |           | count      |                     |
 /// | kThread     | time  |          | tid        | 1 starts, |            |                     |
 /// |             |       |          |            | 0 ends    |            |                     |
+/// | kRma        | entry | yes      | region     | window    | bytes to   | target+operation,   |
+/// |             |       |          |            |           | the target | bytes back,         |
+/// |             |       |          |            |           |            | request or group    |
 /// | kDefinition | time  |          | Definition-| bytes of  | offset of  | the bytes, from     |
 /// |             |       |          | Type       | the whole | these bytes| byte 32 on          |
 ///
 /// "peer+tag" packs two i32 into a word, the first in the low half (pack_pair). A peer is a rank in
 /// the communicator, or kAnyPeer or kNoPeer. A span may have no word at all: slot_count says it.
+/// "target+operation" is the same with a rank of the window and an RmaOperation; the completion of
+/// an RMA request has them, and the window, in the places of peer, tag and communicator.
 #pragma once
 
 #include <cstddef>
@@ -69,12 +74,18 @@ enum class RecordKind : uint8_t {
   kLost = 10,
   kThread = 11,
   kDefinition = 12,
+  kRma = 13,
 };
-constexpr uint8_t kRecordKindCount = 13;
+constexpr uint8_t kRecordKindCount = 14;
 
 /// kLost, kThread and kDefinition are the core's own: they do not count as emitted events.
 constexpr bool is_counted(RecordKind kind) {
-  return kind < RecordKind::kLost && kind != RecordKind::kNone;
+  return (kind < RecordKind::kLost && kind != RecordKind::kNone) || kind > RecordKind::kDefinition;
+}
+
+/// Kinds that are a call from its entry to its exit.
+constexpr bool is_call(RecordKind kind) {
+  return (kind >= RecordKind::kSpan && kind <= RecordKind::kCollective) || kind == RecordKind::kRma;
 }
 
 enum RecordFlags : uint16_t {
@@ -139,6 +150,49 @@ enum class CollectiveOperation : uint8_t {
   kDestroyHandle,
   kOther,
 };
+
+/// What a call of one-sided communication does.
+///
+/// | operations              | target    | bytes                  | request or group             |
+/// |-------------------------|-----------|------------------------|------------------------------|
+/// | kPut to kCompareAndSwap | rank      | to the target and back | request of the R... forms    |
+/// | kLock... to kUnlock,    | rank      |                        |                              |
+/// | kFlush, kFlushLocal     |           |                        |                              |
+/// | kStart to kTest         | kAnyPeer  |                        | group of the epoch; 0: all   |
+/// |                         |           |                        | members of the window        |
+/// | others                  | kAnyPeer: |                        |                              |
+/// |                         | all       |                        |                              |
+///
+/// A target kNoPeer is MPI_PROC_NULL: nothing moves. kTest is an MPI_Win_test that succeeded.
+enum class RmaOperation : uint8_t {
+  kPut = 0,
+  kGet,
+  kAccumulate,
+  kGetAccumulate,
+  kFetchAndOp,
+  kCompareAndSwap,
+  kCreate,           ///< also of dynamic windows: the memory is the program's
+  kCreateAllocated,  ///< MPI_Win_allocate, MPI_Win_allocate_shared
+  kFree,
+  kFreeAllocated,  ///< kFree of what kCreateAllocated made
+  kFence,
+  kStart,
+  kComplete,
+  kPost,
+  kWait,
+  kTest,
+  kLockExclusive,
+  kLockShared,
+  kUnlock,
+  kLockAll,
+  kUnlockAll,
+  kFlush,
+  kFlushAll,
+  kFlushLocal,
+  kFlushLocalAll,
+  kSync,
+};
+constexpr int32_t kRmaOperationCount = 26;
 
 /// The first slot, and the only one that every record has.
 struct RecordHead {

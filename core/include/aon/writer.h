@@ -395,6 +395,16 @@ template <uint32_t kWords>
   finish_call<3>(call, RecordKind::kCollective, flags, communicator, bytes_sent, words);
 }
 
+/// `target_operation` is pack_pair(target or kAnyPeer, RmaOperation); for `request_or_group` see
+/// there.
+[[gnu::always_inline]] inline void finish_rma(const OpenCall& call, uint16_t flags, uint32_t window,
+                                              uint64_t bytes_sent, uint64_t bytes_received,
+                                              uint64_t target_operation,
+                                              uint64_t request_or_group) {
+  const uint64_t words[] = {target_operation, bytes_received, request_or_group};
+  finish_call<3>(call, RecordKind::kRma, flags, window, bytes_sent, words);
+}
+
 /// A record without a duration (kCompletion, kBegin, kEnd, kMark, kSample) at time `now`.
 template <uint32_t kWords>
 [[gnu::always_inline]] inline bool put_event(Writer* w, RecordKind kind, uint64_t now,

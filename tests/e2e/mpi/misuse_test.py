@@ -65,10 +65,14 @@ class Rules(TestCase):
         self.compare("init_twice", "MPI_Init")
 
     def test_invalid_arguments(self):
-        functions = {"peer": "MPI_Send", "type": "MPI_Allreduce", "request": "MPI_Start"}
+        functions = {"peer": "MPI_Send", "type": "MPI_Allreduce", "request": "MPI_Start",
+                     "window": "MPI_Put"}
         for name, function in functions.items():
-            document = self.compare(f"wrong_{name}", function, "MPI_Op", "MPI_Request")
+            document = self.compare(f"wrong_{name}", function, "MPI_Op", "MPI_Request", "MPI_Win")
             self.assertFalse(document["job"]["complete"])
+
+    def test_an_error_that_the_program_takes(self):
+        self.assertTrue(self.compare("wrong_group")["job"]["complete"])
 
     def test_abort_on_one_rank(self):
         for command in ([], ["aon-run", "-o", self.folder / "job", "--"]):

@@ -11,9 +11,15 @@ THREAD_SLOT_BYTES = 192
 NO_CHUNK = 0xFFFFFFFF
 COUNTER_COUNT = 504
 KINDS = (
-    "none span message exchange collective completion begin end mark sample lost thread definition"
+    "none span message exchange collective completion begin end mark sample lost thread definition "
+    "rma"
 ).split()
-SPAN, MESSAGE, EXCHANGE, COLLECTIVE, COMPLETION, DEFINITION = 1, 2, 3, 4, 5, 12
+SPAN, MESSAGE, EXCHANGE, COLLECTIVE, COMPLETION, DEFINITION, RMA = 1, 2, 3, 4, 5, 12, 13
+RMA_OPERATIONS = (
+    "put get accumulate get_accumulate fetch_and_op compare_and_swap create create_allocated free "
+    "free_allocated fence start complete post wait test lock_exclusive lock_shared unlock lock_all "
+    "unlock_all flush flush_all flush_local flush_local_all sync"
+).split()
 ANY_PEER, NO_PEER = -1, -2
 WIDE, INSIDE, OUTGOING, INCOMING, NONBLOCKING, CANCELLED, SAMPLED, _, FAILED = (
     1 << i for i in range(9)
@@ -46,7 +52,7 @@ class Record:
 
     @property
     def is_call(self):
-        return self.kind in (SPAN, MESSAGE, EXCHANGE, COLLECTIVE)
+        return self.kind in (SPAN, MESSAGE, EXCHANGE, COLLECTIVE, RMA)
 
     @property
     def peer(self):
@@ -58,8 +64,13 @@ class Record:
 
     @property
     def request(self):
-        """Of a message or completion (word 1), of a collective (word 2)."""
-        return self.words[2 if self.kind == COLLECTIVE else 1]
+        """Of a message or completion (word 1), of a collective or one-sided call (word 2)."""
+        return self.words[2 if self.kind in (COLLECTIVE, RMA) else 1]
+
+    @property
+    def operation(self):
+        """Of a one-sided call."""
+        return RMA_OPERATIONS[pair(self.words[0])[1]]
 
 
 @dataclasses.dataclass
@@ -76,6 +87,18 @@ class Communicator:
     is_freed: bool = False
 
 
+@dataclasses.dataclass
+class Window:
+    """One WindowDefinition with its name."""
+
+    identity: int
+    id: int
+    communicator: int
+    flavour: int
+    name: str
+    is_freed: bool = False
+
+
 class RingFile:
     """Everything in one file."""
 
@@ -87,6 +110,8 @@ class RingFile:
         self.regions = {}
         self.roles = {}
         self.communicators = {}
+        self.windows = {}
+        self.groups = {}
         self.identities = []
         self.providers = []
         self._read_definitions()
@@ -155,6 +180,20 @@ class RingFile:
             texts = payload[8:].split(b"\0")
             self.providers.append((payload[0], *(t.decode() for t in texts[:3])))
 
+        elif kind == 8:
+            identity, number, communicator, flavour = struct.unpack_from("<QIIB", payload)
+            name = payload[24:].split(b"\0")[0].decode()
+            self.windows[number] = Window(identity, number, communicator, flavour, name)
+        elif kind == 9:
+            self.windows[struct.unpack_from("<I", payload)[0]].name = (
+                payload[4:].split(b"\0")[0].decode()
+            )
+        elif kind == 10:
+            self.windows[struct.unpack_from("<I", payload)[0]].is_freed = True
+        elif kind == 11:
+            number, count = struct.unpack_from("<II", payload)
+            self.groups[number] = struct.unpack_from(f"<{count}I", payload, 8)
+
     def counters(self):
         """{name: exact count} of counted call sites, over all threads."""
         total = {}
@@ -177,6 +216,14 @@ class RingFile:
 
     def calls(self, name):
         return [r for r in self.records if r.is_call and r.name == name]
+
+    def one_sided(self):
+        """(window, operation, target, bytes to it, bytes back) of each one-sided call."""
+        return [
+            (self.windows[r.a32].name, r.operation, r.peer, r.a64, r.words[1])
+            for r in self.records
+            if r.kind == RMA
+        ]
 
     def completions(self):
         return [r for r in self.records if r.kind == COMPLETION]

@@ -37,7 +37,7 @@ class Readers(unittest.TestCase):
 
     def test_groups_are_all_there(self):
         expected = {"nodes", "ranks", "topology", "regions", "profile", "messages", "communicators",
-                    "series"}
+                    "windows", "rma", "series"}
         self.assertEqual(set(self.file), expected)
         self.assertEqual(self.file.attrs["NX_class"], "NXroot")
         self.assertEqual(self.file.attrs["aon_format_version"], 1)
@@ -78,6 +78,15 @@ class Readers(unittest.TestCase):
         members = self.column("communicators/members/world_rank")
         self.assertEqual(members[first[0]:first[1]], [0, 1, 2])
         self.assertEqual(members[first[1]:], [2, -1])
+
+    def test_windows_and_transfers(self):
+        self.assertEqual(self.column("windows/name"), ["halo"])
+        self.assertEqual(self.column("windows/communicator"), [0])
+        self.assertEqual(self.column("windows/flavour"), ["shared"])
+        self.assertEqual(self.column("rma/origin"), [0, 1, 2, 3])
+        for name, value in {"window": 0, "target": 0, "puts": 0, "gets": 0, "atomics": 1,
+                            "bytes_sent": 8, "bytes_received": 8}.items():
+            self.assertEqual(self.column(f"rma/{name}"), [value] * 4, name)
 
     def test_topology_is_a_tree(self):
         types = self.column("topology/type")

@@ -53,6 +53,8 @@ Model make_job_model(const spool::Job& job) {
   model.regions[10].paradigm = Paradigm::kMpi;
   model.regions[9].name = "solve \xc3\xbc \xff";  // one byte is no UTF-8
   model.communicators.push_back({"pair", CommunicatorKind::kIntra, 0u, {2, -1}});
+  model.windows.push_back({"halo", 0, WindowFlavour::kShared});
+  for (Group& group : model.groups) group.window_map[5] = 0;
   model.groups[3].rank.reset();
   model.communicators[0].members.pop_back();
   for (uint32_t g = 0; g < 4; ++g) {
@@ -84,7 +86,19 @@ Event sample(int tick, uint32_t metric, double value, uint64_t enabled_ns, uint6
   return e;
 }
 
-/// Rank r: r + 1 sends of 10 bytes and 100 ns each to rank 0, inside one call of region 1.
+/// A fetch-and-op of 8 bytes at rank 0.
+Event fetch(uint64_t time_ns) {
+  Event e{};
+  e.kind = EventKind::kRmaTransfer;
+  e.time_ns = time_ns;
+  e.communicator = 5;
+  e.tag = static_cast<int32_t>(RmaOperation::kFetchAndOp);
+  e.bytes = e.bytes_received = 8;
+  return e;
+}
+
+/// Rank r: r + 1 sends of 10 bytes and 100 ns each to rank 0 and a fetch, inside one call of region
+/// 1.
 std::vector<Event> calls(uint32_t rank) {
   std::vector<Event> events = {test::enter(kStartNs, 1)};
   for (uint32_t i = 0; i <= rank; ++i) {
@@ -93,6 +107,7 @@ std::vector<Event> calls(uint32_t rank) {
     events.push_back(test::send(start_ns, 0, 10));
     events.push_back(test::leave(start_ns + 100, 0));
   }
+  events.push_back(fetch(kStartNs + 90'000));
   events.push_back(test::leave(kStartNs + 100'000, 1));
   return events;
 }

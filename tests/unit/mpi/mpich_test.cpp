@@ -71,6 +71,7 @@ TEST(Mpich, has_the_constants_of_its_header) {
   EXPECT_EQ(abi.in_place, MPI_IN_PLACE);
   EXPECT_EQ(abi.status_ignore, reinterpret_cast<Status*>(MPI_STATUS_IGNORE));
   EXPECT_EQ(abi.statuses_ignore, reinterpret_cast<Status*>(MPI_STATUSES_IGNORE));
+  EXPECT_EQ(abi.lock_exclusive, MPI_LOCK_EXCLUSIVE);
   EXPECT_EQ(kSuccess, MPI_SUCCESS);
   EXPECT_EQ(3, MPI_THREAD_MULTIPLE);
 }
@@ -82,6 +83,9 @@ TEST(Mpich, has_the_handles_of_its_header) {
   EXPECT_EQ(abi.comm_null, static_cast<uint32_t>(MPI_COMM_NULL));
   EXPECT_EQ(abi.request_null, static_cast<uint32_t>(MPI_REQUEST_NULL));
   EXPECT_EQ(abi.datatype_null, static_cast<uint32_t>(MPI_DATATYPE_NULL));
+  EXPECT_EQ(abi.group_null, static_cast<uint32_t>(MPI_GROUP_NULL));
+  EXPECT_EQ(abi.window_null, static_cast<uint32_t>(MPI_WIN_NULL));
+  EXPECT_EQ(abi.operation_none, static_cast<uint32_t>(MPI_NO_OP));
   EXPECT_EQ(abi.message_null, static_cast<uint32_t>(MPI_MESSAGE_NULL));
   EXPECT_EQ(abi.message_no_proc, static_cast<uint32_t>(MPI_MESSAGE_NO_PROC));
   EXPECT_EQ(canonical(0xdeadbeef00000000 | abi.comm_world), abi.comm_world);

@@ -67,6 +67,24 @@ TEST_F(JobFolder, gives_back_what_a_process_defined) {
   EXPECT_EQ(job.damaged_blocks, 0u);
 }
 
+TEST_F(JobFolder, gives_back_windows_and_groups) {
+  writer_.add(DefinitionType::kWindow, WindowDefinition{77, 5, 1, WindowFlavour::kShared, {}},
+              {""});
+  writer_.add(DefinitionType::kWindowName, IdDefinition{5}, {"halo"});
+  writer_.add(DefinitionType::kWindowName, IdDefinition{6}, {"of no window"});
+  writer_.add(DefinitionType::kWindowFree, IdDefinition{5});
+  writer_.add(static_cast<uint32_t>(DefinitionType::kGroup),
+              Bytes{3, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 4, 0, 0, 0});
+  seal(3);
+  const Job job = read();
+  const Process& process = job.nodes.at(0).processes.at(3);
+  ASSERT_EQ(process.windows.size(), 1u);
+  EXPECT_EQ(process.windows.at(5).name, "halo");
+  EXPECT_EQ(process.windows.at(5).definition.identity, 77u);
+  EXPECT_EQ(process.windows.at(5).definition.flavour, WindowFlavour::kShared);
+  EXPECT_EQ(process.rank_groups.at(3), (std::vector<uint32_t>{9, 4}));
+}
+
 TEST_F(JobFolder, gives_back_what_the_agent_wrote) {
   writer_.add(DefinitionType::kNode, NodeDefinition{1, 1, 1000, 0}, {"host-a", "launch-7"});
   writer_.add(DefinitionType::kProcessStart, start_of(0, 0), {"/bin/app", "host-a"});
@@ -134,12 +152,18 @@ TEST_F(JobFolder, values_out_of_range_and_short_payloads_do_no_harm) {
               {"a\x01\xff"});
   writer_.add(static_cast<uint32_t>(DefinitionType::kRegion), Bytes{1, 2, 3});
   writer_.add(4711, Bytes(100, 7));
+  writer_.add(DefinitionType::kWindow,
+              WindowDefinition{1, 2, 3, static_cast<WindowFlavour>(9), {}});
+  writer_.add(static_cast<uint32_t>(DefinitionType::kGroup),
+              Bytes{3, 0, 0, 0, 255, 255, 255, 255, 9, 0, 0, 0, 4, 0});
   writer_.add(DefinitionType::kEviction, LossDefinition{0, 1, 0, 77, 0, 0, 1, 0, 0});
   seal(0);
   const Process process = read().nodes.at(0).processes.at(0);
   ASSERT_EQ(process.regions.size(), 1u);
   EXPECT_EQ(process.regions.at(1).role, RegionRole::kFunction);
   EXPECT_EQ(process.regions.at(1).name, "a??");
+  EXPECT_EQ(process.windows.at(2).definition.flavour, WindowFlavour::kCreate);
+  EXPECT_EQ(process.rank_groups.at(3), (std::vector<uint32_t>{9}));
   EXPECT_EQ(process.losses.at(0).reason, static_cast<uint32_t>(LossReason::kDamaged));
 }
 

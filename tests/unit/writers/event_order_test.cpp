@@ -15,13 +15,16 @@ using test::begin_record;
 using test::completion_record;
 using test::end_record;
 using test::message_record;
+using test::rma_record;
 using test::span_record;
 
 const char* name_of(EventKind kind) {
   constexpr const char* kNames[] = {
       "enter",        "leave",    "send",      "receive",     "isend",       "sent",
       "irecv",        "received", "cancelled", "collective{", "}collective", "icollective",
-      "}icollective", "sample",   "lost{",     "}lost",       "open-at-end", "mark"};
+      "}icollective", "sample",   "lost{",     "}lost",       "open-at-end", "mark",
+      "rma{",         "}rma",     "window",    "}window",     "transfer",    "local",
+      "requested",    "remote",   "group",     "lock",        "unlock",      "sync"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -33,6 +36,8 @@ class EventOrderTest : public testing::Test {
     global_regions_.resize(9, {"region", RegionRole::kFunction, Paradigm::kMpi});
     communicators_[0] = 0;
     metrics_[3] = 0;
+    windows_[5] = 0;
+    rank_groups_[2] = 0;
   }
 
   std::string run(const std::vector<Record>& records, uint64_t end_ticks = 0) {
@@ -41,11 +46,12 @@ class EventOrderTest : public testing::Test {
 
   std::string run_batches(const std::vector<spool::StreamBatch>& batches, uint64_t end_ticks = 0) {
     text_.clear();
-    EventOrder order(clock_, {&regions_, &global_regions_, &communicators_, &metrics_},
-                     &next_request_, &outcome_, &tally_, [this](std::span<const Event> events) {
-                       for (const Event& event : events) add(event);
-                       return Status();
-                     });
+    EventOrder order(
+        clock_, {&regions_, &global_regions_, &communicators_, &metrics_, &windows_, &rank_groups_},
+        &next_request_, &outcome_, &tally_, [this](std::span<const Event> events) {
+          for (const Event& event : events) add(event);
+          return Status();
+        });
     for (const spool::StreamBatch& batch : batches) {
       EXPECT_TRUE(order.add(batch).has_value());
     }
@@ -68,6 +74,8 @@ class EventOrderTest : public testing::Test {
   std::vector<GlobalRegion> global_regions_;
   std::unordered_map<uint32_t, uint32_t> communicators_;
   std::unordered_map<uint32_t, uint32_t> metrics_;
+  std::unordered_map<uint32_t, uint32_t> windows_;
+  std::unordered_map<uint32_t, uint32_t> rank_groups_;
   uint64_t next_request_ = 0;
   Outcome outcome_;
   LocationTally tally_;
@@ -248,6 +256,105 @@ TEST_F(EventOrderTest, deep_nesting_is_bounded) {
   }
   run(records);
   EXPECT_EQ(outcome_.event_count, 2000u);
+}
+
+TEST_F(EventOrderTest, transfers_share_an_id_up_to_the_call_that_completes_them) {
+  const std::string text = run({
+      rma_record(1, 10, 11, RmaOperation::kPut, 1, 8),
+      rma_record(1, 20, 21, RmaOperation::kGet, 1, 0, 16),
+      rma_record(1, 30, 31, RmaOperation::kPut, 2, 8),
+      rma_record(2, 40, 41, RmaOperation::kFlush, 1),
+      rma_record(1, 50, 51, RmaOperation::kPut, 1, 8),
+      rma_record(2, 60, 61, RmaOperation::kFlushAll, kAnyPeer),
+  });
+  EXPECT_EQ(text,
+            "10:enter1 10:transfer 11:leave1 20:enter1 20:transfer 21:leave1 "
+            "30:enter1 30:transfer 31:leave1 40:enter2 41:remote 41:leave2 "
+            "50:enter1 50:transfer 51:leave1 60:enter2 61:remote 61:remote 61:leave2");
+  std::vector<uint64_t> ids;
+  for (const Event& event : events_) {
+    if (event.kind == EventKind::kRmaTransfer || event.kind == EventKind::kRmaRemoteComplete) {
+      ids.push_back(event.request);
+    }
+  }
+  EXPECT_EQ(ids, (std::vector<uint64_t>{0, 0, 1, 0, 2, 2, 1}));
+  EXPECT_EQ(outcome_.unmatched_count, 0u);
+}
+
+TEST_F(EventOrderTest, transfer_with_a_request_has_an_id_of_its_own) {
+  const std::string text = run({
+      rma_record(1, 10, 11, RmaOperation::kPut, 1, 8, 0, 70, kNonblocking),
+      rma_record(1, 20, 21, RmaOperation::kGet, 1, 0, 8, 71, kNonblocking),
+      completion_record(32, kInsideSpan, 1, static_cast<int32_t>(RmaOperation::kPut), 8, 70, 5),
+      completion_record(33, kInsideSpan, 1, static_cast<int32_t>(RmaOperation::kGet), 0, 71, 5),
+      span_record(3, 30, 40),
+      rma_record(2, 50, 51, RmaOperation::kUnlock, 1),
+  });
+  EXPECT_EQ(
+      text,
+      "10:enter1 10:transfer 11:leave1 20:enter1 20:transfer 21:leave1 "
+      "30:enter3 32:requested 33:requested 40:leave3 50:enter2 51:remote 51:unlock 51:leave2");
+  EXPECT_EQ(outcome_.unmatched_count, 0u);
+}
+
+TEST_F(EventOrderTest, flush_local_completes_at_the_origin_once) {
+  EXPECT_EQ(run({rma_record(1, 10, 11, RmaOperation::kAccumulate, 1, 8),
+                 rma_record(2, 20, 21, RmaOperation::kFlushLocal, 1),
+                 rma_record(2, 30, 31, RmaOperation::kFlushLocalAll, kAnyPeer),
+                 rma_record(2, 40, 41, RmaOperation::kUnlockAll, kAnyPeer)}),
+            "10:enter1 10:transfer 11:leave1 20:enter2 21:local 21:leave2 30:enter2 31:leave2 "
+            "40:enter2 41:remote 41:unlock 41:leave2");
+}
+
+TEST_F(EventOrderTest, life_of_a_window_and_its_epochs) {
+  EXPECT_EQ(run({rma_record(1, 10, 11, RmaOperation::kCreateAllocated, kAnyPeer),
+                 rma_record(1, 20, 21, RmaOperation::kFence, kAnyPeer),
+                 rma_record(1, 30, 31, RmaOperation::kLockShared, 1),
+                 rma_record(1, 40, 41, RmaOperation::kSync, kAnyPeer),
+                 rma_record(1, 50, 51, RmaOperation::kFreeAllocated, kAnyPeer)}),
+            "10:enter1 10:rma{ 11:window 11:}rma 11:leave1 20:enter1 20:rma{ 21:}rma 21:leave1 "
+            "30:enter1 31:lock 31:leave1 40:enter1 41:sync 41:leave1 "
+            "50:enter1 50:rma{ 51:}window 51:}rma 51:leave1");
+}
+
+TEST_F(EventOrderTest, group_of_an_epoch_that_is_not_defined_is_all_members) {
+  EXPECT_EQ(run({rma_record(1, 10, 11, RmaOperation::kStart, kAnyPeer, 0, 0, 2),
+                 rma_record(1, 20, 21, RmaOperation::kPost, kAnyPeer, 0, 0, 9)}),
+            "10:enter1 11:group 11:leave1 20:enter1 21:group 21:leave1");
+  EXPECT_EQ(events_[1].request, 2u);
+  EXPECT_EQ(events_[4].request, 0u);
+}
+
+TEST_F(EventOrderTest, calls_of_an_unknown_window_are_regions_and_counted) {
+  const std::vector<Record> records = {
+      rma_record(1, 10, 11, RmaOperation::kPut, 1, 8, 0, 0, 0, 6),
+      rma_record(1, 20, 21, RmaOperation::kFence, kAnyPeer, 0, 0, 0, 0, 6),
+      rma_record(1, 30, 31, RmaOperation::kPut, 1, 8, 0, 70, kNonblocking, 6),
+      completion_record(42, kInsideSpan, 1, 0, 8, 70, 6),
+      span_record(3, 40, 50),
+  };
+  EXPECT_EQ(run(records),
+            "10:enter1 11:leave1 20:enter1 21:leave1 30:enter1 31:leave1 40:enter3 50:leave3");
+  EXPECT_EQ(outcome_.unmatched_count, 3u);
+}
+
+TEST_F(EventOrderTest, rma_records_that_make_no_sense_do_no_harm) {
+  run({rma_record(1, 10, 11, static_cast<RmaOperation>(200), 1),
+       rma_record(1, 20, 21, RmaOperation::kFence, kAnyPeer, 0, 0, 70, kNonblocking),
+       rma_record(1, 30, 31, RmaOperation::kFlush, INT32_MIN),
+       rma_record(1, 40, 41, RmaOperation::kPut, INT32_MAX, 8),
+       rma_record(1, 50, 51, RmaOperation::kFree, kAnyPeer)});
+  EXPECT_EQ(text_,
+            "10:enter1 11:leave1 20:enter1 21:leave1 30:enter1 31:leave1 40:enter1 40:transfer "
+            "41:leave1 50:enter1 50:rma{ 51:remote 51:}window 51:}rma 51:leave1");
+}
+
+TEST_F(EventOrderTest, nothing_moves_to_no_process) {
+  EXPECT_EQ(run({rma_record(1, 10, 11, RmaOperation::kPut, kNoPeer),
+                 rma_record(1, 20, 21, RmaOperation::kGet, kNoPeer, 0, 0, 70, kNonblocking),
+                 completion_record(32, kInsideSpan, kNoPeer, 1, 0, 70, 5), span_record(3, 30, 40)}),
+            "10:enter1 11:leave1 20:enter1 21:leave1 30:enter3 40:leave3");
+  EXPECT_EQ(outcome_.unmatched_count, 0u);
 }
 
 }  // namespace

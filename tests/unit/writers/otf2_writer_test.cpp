@@ -199,5 +199,73 @@ TEST(Otf2Writer, window_below_the_disk_cap_is_whole_in_itself) {
   EXPECT_EQ(count_of(text, "Region: \"solve\""), 2u);
 }
 
+/// Two ranks with one window: every kind of call on rank 0, the collective ones on rank 1 as well.
+void write_one_sided(NodeSpool* node, uint32_t rank) {
+  enum : uint32_t { kCall = 1 };
+  node->add_process(rank, static_cast<int32_t>(rank), 2, {{"MPI_Put", RegionRole::kRma}});
+  node->define(rank, DefinitionType::kWindow,
+               WindowDefinition{4711, 5 + rank, 0, WindowFlavour::kAllocate, {}}, {""});
+  node->define(rank, DefinitionType::kWindowName, IdDefinition{5 + rank}, {"halo"});
+  struct {
+    GroupDefinition head;
+    uint32_t members[1];
+  } const group = {{2, 1}, {1 - rank}};
+  node->define(rank, DefinitionType::kGroup, group);
+  const auto call = [&](uint64_t at, RmaOperation operation, int32_t target, uint64_t bytes = 0,
+                        uint64_t back = 0, uint64_t word = 0, uint16_t flags = 0) {
+    return test::rma_record(kCall, at, at + 5, operation, target, bytes, back, word, flags,
+                            5 + rank);
+  };
+  std::vector<Record> records = {call(10, RmaOperation::kCreateAllocated, kAnyPeer),
+                                 call(20, RmaOperation::kFence, kAnyPeer)};
+  if (rank == 0) {
+    const std::vector<Record> more = {call(30, RmaOperation::kPut, 1, 80),
+                                      call(40, RmaOperation::kGet, 1, 0, 24),
+                                      call(50, RmaOperation::kCompareAndSwap, 1, 8, 8),
+                                      call(60, RmaOperation::kFlushLocal, 1),
+                                      call(70, RmaOperation::kPut, 1, 40, 0, 99, kNonblocking),
+                                      test::completion_record(77, kInsideSpan, 1, 0, 40, 99, 5),
+                                      test::span_record(kCall, 76, 79),
+                                      call(80, RmaOperation::kFlushAll, -1),
+                                      call(90, RmaOperation::kStart, kAnyPeer, 0, 0, 2),
+                                      call(100, RmaOperation::kComplete, kAnyPeer, 0, 0, 77),
+                                      call(110, RmaOperation::kLockExclusive, 1),
+                                      call(120, RmaOperation::kUnlock, 1),
+                                      call(130, RmaOperation::kLockAll, kAnyPeer),
+                                      call(140, RmaOperation::kSync, kAnyPeer),
+                                      call(150, RmaOperation::kUnlockAll, kAnyPeer)};
+    records.insert(records.end(), more.begin(), more.end());
+  }
+  records.push_back(call(200, RmaOperation::kFreeAllocated, kAnyPeer));
+  node->add_records(rank, 1, records);
+}
+
+TEST(Otf2Writer, one_sided_communication_is_there_as_otf2_has_it) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  write_one_sided(&node, 0);
+  write_one_sided(&node, 1);
+  node.finish();
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "RMA_WIN "), 1u);
+  const std::pair<const char*, size_t> expected[] = {
+      {"RMA_WIN_CREATE ", 2},
+      {"RMA_WIN_DESTROY ", 2},
+      {"RMA_COLLECTIVE_BEGIN ", 6},
+      {"RMA_COLLECTIVE_END ", 6},
+      {"RMA_PUT ", 2},
+      {"RMA_GET ", 1},
+      {"RMA_ATOMIC ", 1},
+      {"RMA_OP_COMPLETE_BLOCKING ", 1},
+      {"RMA_OP_COMPLETE_NON_BLOCKING ", 1},
+      {"RMA_OP_COMPLETE_REMOTE ", 2},
+      {"RMA_GROUP_SYNC ", 2},
+      {"RMA_ACQUIRE_LOCK ", 2},
+      {"RMA_RELEASE_LOCK ", 2},
+      {"RMA_SYNC ", 1},
+  };
+  for (const auto& [name, count] : expected) EXPECT_EQ(count_of(text, name), count) << name;
+}
+
 }  // namespace
 }  // namespace aon::writers

@@ -91,6 +91,19 @@ Record collective_record(uint32_t region, uint64_t start, uint64_t end,
   return record;
 }
 
+Record rma_record(uint32_t region, uint64_t start, uint64_t end, RmaOperation operation,
+                  int32_t target, uint64_t bytes, uint64_t bytes_back, uint64_t request_or_group,
+                  uint16_t flags, uint32_t window) {
+  Record record = make(RecordKind::kRma, 2, flags, region);
+  record.head.a32 = window;
+  record.head.a64 = bytes;
+  record.words[0] = pack_pair(target, static_cast<int32_t>(operation));
+  record.words[1] = bytes_back;
+  record.words[2] = request_or_group;
+  set_times(&record, start, end);
+  return record;
+}
+
 Record begin_record(uint32_t region, uint64_t time) {
   Record record = make(RecordKind::kBegin, 1, 0, region);
   record.head.start_ticks = time;

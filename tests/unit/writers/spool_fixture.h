@@ -42,6 +42,9 @@ Record completion_record(uint64_t time, uint16_t flags, int32_t peer, int32_t ta
 Record collective_record(uint32_t region, uint64_t start, uint64_t end,
                          CollectiveOperation operation, int32_t root, uint64_t bytes,
                          uint16_t flags = 0, uint64_t request = 0, uint32_t comm = 0);
+Record rma_record(uint32_t region, uint64_t start, uint64_t end, RmaOperation operation,
+                  int32_t target, uint64_t bytes = 0, uint64_t bytes_back = 0,
+                  uint64_t request_or_group = 0, uint16_t flags = 0, uint32_t window = 5);
 Record begin_record(uint32_t region, uint64_t time);
 Record end_record(uint32_t region, uint64_t time);
 Record sample_record(uint32_t metric, uint64_t time, double value);

@@ -40,6 +40,24 @@ static void spawn(int rank, char** argv) {
   MPI_Comm_disconnect(&children);
 }
 
+static void hear(MPI_Comm* comm, int* code, ...) {
+  (void)comm;
+  printf("heard of %s\n", *code == MPI_SUCCESS ? "success" : "an error");
+}
+
+/// An epoch without a group. Whether that is an error, and whose, is the library's to say, once.
+static void start_with_nobody(void) {
+  MPI_Win window;
+  MPI_Errhandler handler;
+  int* memory;
+  MPI_Comm_create_errhandler(hear, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MPI_Win_allocate_shared(sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_SELF, &memory, &window);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  MPI_Win_start(MPI_GROUP_NULL, 0, window);
+  MPI_Win_free(&window);
+}
+
 static int be_a_child(int rank) {
   MPI_Comm parents;
   MPI_Comm all;
@@ -75,6 +93,10 @@ int main(int argc, char** argv) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Start(&request);
   }
+  if (strcmp(wanted, "wrong_window") == 0) {
+    MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_WIN_NULL);
+  }
+  if (strcmp(wanted, "wrong_group") == 0) start_with_nobody();
   if (strcmp(wanted, "init_twice") == 0) MPI_Init(&argc, &argv);
   MPI_Barrier(MPI_COMM_WORLD);
   if (strcmp(wanted, "abort") == 0 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);

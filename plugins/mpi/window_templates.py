@@ -1,0 +1,135 @@
+"""What is recorded of a call of one-sided communication, by kind of row: bodies behind the test for
+nested calls of templates.py, and whole ones."""
+
+_TRANSFER = """\
+  const Window* window = find_window({win});
+  const Bytes bytes = {bytes};
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  finish_transfer(call, RmaOperation::{operation}, *window, {target_rank}, bytes, result);
+  return result;
+"""
+
+_START_TRANSFER = """\
+  const Window* window = find_window({win});
+  const Bytes bytes = {bytes};
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  finish_start_transfer(call, RmaOperation::{operation}, *window, {target_rank}, bytes, {request},
+                        result);
+  return result;
+"""
+
+_SYNCHRONIZE = """\
+  const Window* window = find_window({win});
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  finish_window_call(call, RmaOperation::{operation}, *window, {target}, 0, result);
+  return result;
+"""
+
+_LOCK_WINDOW = _SYNCHRONIZE.replace("RmaOperation::{operation}", "lock_operation({lock_type})")
+
+_CLOSE_EPOCH = """\
+  const Window* window = find_window({win});
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  finish_window_call(call, RmaOperation::{operation}, *window, kAnyPeer,
+                     window->{epoch}.load(std::memory_order_relaxed), result);
+  return result;
+"""
+
+# MPI_Win_test: a poll whose success ends an epoch.
+_POLL_WINDOW = """\
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  if (result == kSuccess && *{flag} != 0) {{
+    const Window* window = find_window({win});
+    finish_window_call(call, RmaOperation::kTest, *window, kAnyPeer,
+                       window->{epoch}.load(std::memory_order_relaxed), result);
+    return result;
+  }}
+  finish_span(call, failed(result), weight);
+  return result;
+"""
+
+LOOK = """\
+  const int result = real({all});
+  if (AON_LIKELY(result == kSuccess && *{flag} == 0)) return result;
+  record_tested(kSite{name}, {win}, result);
+  return result;
+"""
+
+# The group of an epoch that begins while nothing is recorded is not known.
+_OPEN_EPOCH = """\
+  Writer* w;
+  const uint32_t weight = enter(kSite{name}, w);
+  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
+  Window* window = find_window({win});
+  const uint32_t epoch_group = weight != 0 ? group_id({group}) : 0;
+  window->{epoch}.store(epoch_group, std::memory_order_relaxed);
+  if (weight == 0) return real({all});
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  finish_window_call(call, RmaOperation::{operation}, *window, kAnyPeer, epoch_group, result);
+  return result;
+"""
+
+# Windows are followed also while nothing is recorded: all members must count alike.
+_CREATE_WINDOW = """\
+  Writer* w;
+  const uint32_t weight = enter(kSite{name}, w);
+  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
+  Communicator* c = find_communicator({comm});
+  const uint32_t number = count_window(c);
+  OpenCall call;
+  if (weight != 0) call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  const Window* window =
+      result == kSuccess
+          ? add_window(*c, number, load_handle({win}), WindowFlavour::{flavour})
+          : find_window(abi.window_null);
+  if (weight != 0) {{
+    finish_window_call(call, creation_of(WindowFlavour::{flavour}), *window, kAnyPeer, 0, result);
+  }}
+  return result;
+"""
+
+_NAME_WINDOW = """\
+  Writer* w;
+  const uint32_t weight = enter(kSite{name}, w);
+  if (weight == 0) return real({all});
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  finish_span(call, failed(result));
+  if (result == kSuccess) name_window(*find_window({win}), {win_name});
+  return result;
+"""
+
+_FREE_WINDOW = """\
+  Writer* w;
+  const uint32_t weight = enter(kSite{name}, w);
+  const Handle handle = handle_at({win}, abi.window_null);
+  const Window* window = find_window(handle);
+  remove_window(handle);
+  if (weight == 0) return real({all});
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  finish_window_call(call, end_of(window->flavour), *window, kAnyPeer, 0, result);
+  return result;
+"""
+
+BODIES = {
+    "transfer": _TRANSFER,
+    "start_transfer": _START_TRANSFER,
+    "synchronize": _SYNCHRONIZE,
+    "lock_window": _LOCK_WINDOW,
+    "close_epoch": _CLOSE_EPOCH,
+    "poll_window": _POLL_WINDOW,
+}
+WHOLE = {
+    "open_epoch": _OPEN_EPOCH,
+    "create_window": _CREATE_WINDOW,
+    "name_window": _NAME_WINDOW,
+    "free_window": _FREE_WINDOW,
+}
