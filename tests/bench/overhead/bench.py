@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Overhead on whole programs: LAMMPS, HPCC, Quantum ESPRESSO, start, memory, Barrier tail, the agent's own cost.
+"""Overhead on whole programs: LAMMPS, HPCC, Quantum ESPRESSO, start, memory, Barrier tail, agent.
 
     bench.py [NAME ...]      lammps hpcc espresso start memory barrier agent; default all
 
