@@ -1,11 +1,11 @@
 // A tight ping-pong of 8 bytes between two ranks, `ping_pong CYCLES`; between two threads of one
 // rank with MPI_THREAD_MULTIPLE, each with Irecv, Send and Wait, `ping_pong CYCLES threads`; and
-// polling with nothing to find, `ping_pong CYCLES poll`. Parts of 100 cycles take turns in calling MPI_ functions, which a
-// preloaded library wraps; PMPI_ functions, which nothing wraps; and PMPI_ functions between two
-// reads of the clock, the least that any tracer does. So all three see the same memory, cores and
-// neighbours, which differ from run to run far more than the three do. Rank 0 prints the lowest
-// decile of each in ns: `wrapped F plain F clock F`; a longer part always holds moments in which
-// something else works on one of the two cores, if only another hyperthread.
+// polling with nothing to find, `ping_pong CYCLES poll`. Parts of 100 cycles take turns in calling
+// MPI_ functions, which a preloaded library wraps; PMPI_ functions, which nothing wraps; and PMPI_
+// functions between two reads of the clock, the least that any tracer does. So all three see the
+// same memory, cores and neighbours, which differ from run to run far more than the three do. Rank
+// 0 prints the lowest decile of each in ns: `wrapped F plain F clock F`; a longer part always holds
+// moments in which something else works on one of the two cores, if only another hyperthread.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdint.h>
