@@ -4,9 +4,10 @@ finds nothing, with libaon-mpi.so against without, and what two reads of the clo
 
     bench.py [RUNS]
 
-Each rank is bound to a core; the two threads of one rank with MPI_THREAD_MULTIPLE have both. With and without take turns within a run (ping_pong.c). Under it
-stands an agent that only drains and drops (hotpath_run), so the cost is that of the wrapper and the
-ring, without the encoder's share of a core.
+Each rank is bound to a core; the two threads of one rank with MPI_THREAD_MULTIPLE have both. With
+and without take turns within a run (ping_pong.c). Under it stands an agent that only drains and
+drops (hotpath_run), so the cost is that of the wrapper and the ring, without the encoder's share of
+a core.
 """
 import pathlib
 import re
