@@ -3,15 +3,18 @@
 bytes that sends hand over: `make_counter.py MPICC OUTPUT.c`. It knows nothing of the project.
 
 Preloaded behind libaon-mpi.so it sees what the program called, and writes
-$PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize was called or the launcher names the rank: one
-line `NAME CALLS BYTES_SENT` per function that was called.
+$PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize or MPI_Abort was called or the launcher names the
+rank: one line `NAME CALLS BYTES_SENT` per function that was called.
 """
 import re
 import subprocess
 import sys
 
-HEAD = """\
-#include <mpi.h>
+# Functions that the standard has removed are in libraries still.
+HEADER = "#define OMPI_OMIT_MPI1_COMPAT_DECLS 0\n#include <mpi.h>\n"
+HEAD = (
+    HEADER
+    + """\
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -56,20 +59,29 @@ __attribute__((destructor)) static void write_counts(void) {
   }
   if (file != NULL) fclose(file);
 }
+int MPI_Pcontrol(const int level, ...) {
+  static Count* c;
+  if (c == NULL) c = count_of("MPI_Pcontrol");
+  note_call(c, 0);
+  return PMPI_Pcontrol(level);
+}
 """
-SKIPPED = {"MPI_Pcontrol"}  # variable arguments
+)
+SKIPPED = {"MPI_Pcontrol"}  # variable arguments: by hand
+# Before the call of these it is known which rank this is; an abort comes back only here.
+LAST = {"MPI_Finalize": "", "MPI_Abort": "  write_counts();\n"}
 
 
 def prototypes(mpicc):
     """(result, name, arguments) of every function."""
     source = subprocess.run(
         [mpicc, "-E", "-P", "-x", "c", "-"],
-        input="#include <mpi.h>\n",
+        input=HEADER,
         check=True,
         capture_output=True,
         text=True,
     ).stdout
-    pattern = r"\b((?:int|double|MPI_\w+)) +(MPI_\w+)\(([^;{}]*?)\)\s*(?:__attribute__[^;]*)?;"
+    pattern = r"\b((?:int|double|MPI_\w+)) +(MPI_\w+) ?\(([^;{}]*?)\)\s*(?:__attribute__[^;]*)?;"
     for result, name, arguments in re.findall(pattern, source, re.S):
         if name not in SKIPPED and not name.isupper():
             yield result, name, " ".join(arguments.split())
@@ -91,7 +103,9 @@ def bytes_sent(name, arguments):
 
 def wrapper(result, name, text):
     given = names(text)
-    end = "  PMPI_Comm_rank(MPI_COMM_WORLD, &g_rank);\n" if name == "MPI_Finalize" else ""
+    end = ""
+    if name in LAST:
+        end = "  PMPI_Comm_rank(MPI_COMM_WORLD, &g_rank);\n" + LAST[name]
     return (
         f"{result} {name}({text}) {{\n"
         f"  static Count* c;\n"

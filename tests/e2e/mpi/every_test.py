@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+"""Programs that call every function that has a wrapper, and check what each does, say and end the
+same with and without us; the counts in profile.h5 are those of an independent counter behind us,
+function by function and rank by rank.
+
+    every_test.py PROGRAMS_FOLDER [unittest arguments]
+"""
+import collections
+import ctypes
+import fnmatch
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import h5py  # noqa: E402
+
+import readers  # noqa: E402
+from aon_test import MPI, SOURCE, TestCase, environment, ledger, mpirun  # noqa: E402
+
+sys.path.insert(0, str(SOURCE / "plugins" / "mpi"))
+
+import fortran  # noqa: E402
+import generate  # noqa: E402
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
+LIBRARY = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}[MPI]
+ROWS = {f.name: f for f in generate.read_table(SOURCE / "plugins" / "mpi" / "functions.table")}
+RANKS = (0, 1)
+
+# Functions that no program here calls, and why.
+NOT_CALLED = {
+    "openmpi": {},
+    "mpich": {
+        f"MPI_T_pvar_{name}": "the library has no variable, and a question about one is a crash"
+        for name in ("get_info", "handle_alloc", "handle_free", "read", "write", "readreset")
+    },
+}[MPI]
+
+# Calls from within a call are not counted (call.h): what the callbacks of programs/every make in
+# MPI_Wait and MPI_Allreduce, and the library itself in MPI_Finalize.
+WITHIN_CALLS = {"MPI_Status_set_cancelled": 2, "MPI_Status_set_elements": 2, "MPI_Type_size_x": 2}
+if MPI == "mpich":
+    WITHIN_CALLS["MPI_Type_free_keyval"] = 1
+
+# Regions for parts of a call.
+PARTS = "MPI_*: *"
+
+
+class EveryTest(TestCase):
+    """Runs a program without us, then with us and a counter."""
+
+    COUNTER = "libpmpi_count.so"
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.folder / "job"
+        # Open MPI has windows in all flavours only where one process can write another's memory.
+        self.more = {"OMPI_MCA_btl_vader_single_copy_mechanism": "emulated"}
+
+    def launch(self, *command, prefix=()):
+        env = environment(PMPI_COUNT=self.folder, **self.more)
+        return mpirun(len(RANKS), *prefix, *command, env=env)
+
+    def run_both(self, *command, code=0):
+        """The process with us. It says and returns what the one without us does."""
+        plain = self.launch(*command)
+        self.assert_exit(plain, code)
+        counter = PROGRAMS / self.COUNTER
+        behind_us = ["sh", "-c", 'LD_PRELOAD=$LD_PRELOAD:$0 exec "$@"', counter]
+        ours = self.launch(*command, prefix=["aon-run", "-o", self.output, "--", *behind_us])
+        self.assert_exit(ours, code)
+        self.assertEqual(sorted(ours.stdout.splitlines()), sorted(plain.stdout.splitlines()))
+        self.wait_for_files()
+        return ours
+
+    def wait_for_files(self):
+        """After an abort the agent may outlive the launch."""
+        deadline = time.monotonic() + 30
+        while not (self.output / "aon.json").exists() or not ledger(self.output)["job"]["end"]:
+            self.assertLess(time.monotonic(), deadline, "no ledger")
+            time.sleep(0.05)
+        self.assert_law(ledger(self.output))
+        self.assertEqual(ledger(self.output)["losses"], [])
+
+    def recorded(self):
+        """{rank: {function: calls}} of profile.h5."""
+        counts = collections.defaultdict(collections.Counter)
+        with h5py.File(self.output / "profile.h5") as file:
+            names = [name.decode() for name in file["regions/name"][()]]
+            table = file["profile"]
+            for rank, region, count in zip(table["rank"], table["region"], table["count"]):
+                if not fnmatch.fnmatch(names[region], PARTS):
+                    counts[int(rank)][names[region]] += int(count)
+        return counts
+
+    def assert_counts(self, counted, within_calls):
+        """Each rank's profile is what the counter told: {rank: {function: calls}}."""
+        recorded = self.recorded()
+        for rank, expected in counted.items():
+            expected = collections.Counter(expected)
+            expected.subtract(within_calls)
+            names = {n for n in [*expected, *recorded[rank]] if n.startswith("MPI_")}
+            different = {n: (expected[n], recorded[rank][n]) for n in sorted(names)}
+            different = {n: pair for n, pair in different.items() if pair[0] != pair[1]}
+            self.assertEqual(different, {}, f"rank {rank}: (counter, profile)")
+
+    def read_counter(self, rank):
+        """{symbol: calls}, as the counter wrote it."""
+        lines = (self.folder / f"rank-{rank}.txt").read_text().splitlines()
+        return {name: int(calls) for name, calls, _ in map(str.split, lines)}
+
+
+class C(EveryTest):
+    """programs/every/*.c"""
+
+    def test_every_function(self):
+        called = set()
+        for program in ["every", "every_large"] if MPI == "mpich" else ["every"]:
+            called |= self.called_by(program)
+        library = ctypes.CDLL(LIBRARY)
+        there = {name for name in ROWS if hasattr(library, name)}
+        called |= {"MPI_Init_thread", "MPI_Abort"}  # test_abort
+        self.assertEqual(there - called, set(NOT_CALLED))
+
+    def called_by(self, program):
+        """The functions that it calls."""
+        self.setUp()
+        process = self.run_both(PROGRAMS / program, self.folder)
+        self.assertEqual(process.stdout.split(), ["ok"] * len(RANKS))
+        symbols = {rank: self.read_counter(rank) for rank in RANKS}
+        self.assert_counts({r: self.functions(s) for r, s in symbols.items()}, WITHIN_CALLS)
+        readers.otf2_print(self, self.output)
+        readers.otf2_structure(self, self.output)
+        return set().union(*symbols.values())
+
+    @staticmethod
+    def functions(symbols):
+        """{function: calls}: large-count forms under their plain names, as in the profile; without
+        what left_alone.table names."""
+        counts = collections.Counter()
+        for name, calls in symbols.items():
+            if name in ROWS:
+                counts[ROWS[name].region] += calls
+        return counts
+
+    def test_abort(self):
+        """Rank 1 aborts; MPI_Init_thread."""
+        self.run_both(PROGRAMS / "every", self.folder, "abort", code=7)
+        counted = self.read_counter(1)
+        self.assertEqual({"MPI_Init_thread", "MPI_Abort"} - set(counted), set())
+        self.assert_counts({1: counted}, {})
+
+
+if __name__ == "__main__":
+    unittest.main()
