@@ -41,6 +41,8 @@ NOT_CALLED = {
     },
 }[MPI]
 
+NOT_CALLED_IN_FORTRAN = {}
+
 # Calls from within a call are not counted (call.h): what the callbacks of programs/every make in
 # MPI_Wait and MPI_Allreduce, and the library itself in MPI_Finalize.
 WITHIN_CALLS = {"MPI_Status_set_cancelled": 2, "MPI_Status_set_elements": 2, "MPI_Type_size_x": 2}
@@ -154,6 +156,68 @@ class C(EveryTest):
         counted = self.read_counter(1)
         self.assertEqual({"MPI_Init_thread", "MPI_Abort"} - set(counted), set())
         self.assert_counts({1: counted}, {})
+
+
+class Fortran(EveryTest):
+    """programs/every_fortran in each language."""
+
+    COUNTER = "libfortran_count.so"
+    LANGUAGES = {"openmpi": ("mpif", "mpi", "f08"), "mpich": ("mpif", "f08")}[MPI]
+    BY_NAME = {name.lower(): name for name in ROWS}
+    # What the library's own Fortran calls, and forms of MPI-4 that no program here calls.
+    LEFT_ALONE = "|".join([*fortran.LEFT_ALONE, r"mpi_\w+_f08(ts)?_large", r"mpi_delete_error_\w+"])
+
+    def test_every_function(self):
+        called = set()
+        for language in self.LANGUAGES:
+            with self.subTest(language=language):
+                called |= self.called_by(f"every_{language}")
+        called |= {f"mpi_{name}{form}_" for name in ("init_thread", "abort") for form in ("", "_f08")}
+        self.assertEqual(self.symbols() - called, set(NOT_CALLED_IN_FORTRAN))
+
+    def called_by(self, program):
+        """The library's functions that it calls."""
+        self.setUp()
+        process = self.run_both(PROGRAMS / program, self.folder)
+        self.assertEqual(process.stdout.split(), ["ok"] * len(RANKS))
+        symbols = {rank: self.read_counter(rank) for rank in RANKS}
+        self.assert_counts({r: self.functions(s) for r, s in symbols.items()}, {})
+        return set().union(*symbols.values())
+
+    def test_abort(self):
+        """Rank 1 aborts; MPI_Init_thread."""
+        for language in self.LANGUAGES:
+            self.setUp()
+            self.run_both(PROGRAMS / f"every_{language}", self.folder, "abort", code=7)
+            expected = {"MPI_Init_thread": 1, "MPI_Comm_rank": 1, "MPI_Abort": 1}
+            self.assert_counts({1: expected}, {})
+
+    def read_counter(self, rank):
+        lines = (self.folder / f"fortran-{rank}.txt").read_text().splitlines()
+        return {symbol: int(calls) for symbol, calls in map(str.split, lines)}
+
+    def functions(self, symbols):
+        counts = collections.Counter()
+        for symbol, calls in symbols.items():
+            if not self.is_left_alone(symbol):
+                counts[self.function(symbol)] += calls
+        return counts
+
+    def is_left_alone(self, symbol):
+        return re.fullmatch(self.LEFT_ALONE, re.sub(r"(_f08)?_$", "", symbol)) is not None
+
+    def function(self, symbol):
+        """`mpi_send_f08ts_` -> `MPI_Send`"""
+        return self.BY_NAME[re.sub(r"(_f08|_f08ts|_cptr|_f90)?_$", "", symbol.lower())]
+
+    def symbols(self):
+        """The Fortran functions that the library has."""
+        text = subprocess.run(
+            ["nm", "-D", "--defined-only", PROGRAMS / self.COUNTER],
+            capture_output=True, check=True, text=True,
+        ).stdout  # fmt: skip
+        found = set(re.findall(r" T (mpi_\w+_)$", text, re.MULTILINE))
+        return {symbol for symbol in found if not self.is_left_alone(symbol)}
 
 
 if __name__ == "__main__":
