@@ -41,7 +41,10 @@ NOT_CALLED = {
     },
 }[MPI]
 
-NOT_CALLED_IN_FORTRAN = {}
+NOT_CALLED_IN_FORTRAN = {
+    "openmpi": {},
+    "mpich": {"mpi_info_create_env_f08_": "does not come back"},
+}[MPI]
 
 # Calls from within a call are not counted (call.h): what the callbacks of programs/every make in
 # MPI_Wait and MPI_Allreduce, and the library itself in MPI_Finalize.
@@ -55,6 +58,8 @@ PARTS = "MPI_*: *"
 
 class EveryTest(TestCase):
     """Runs a program without us, then with us and a counter."""
+
+    maxDiff = None
 
     COUNTER = "libpmpi_count.so"
 
@@ -165,7 +170,7 @@ class Fortran(EveryTest):
     LANGUAGES = {"openmpi": ("mpif", "mpi", "f08"), "mpich": ("mpif", "f08")}[MPI]
     BY_NAME = {name.lower(): name for name in ROWS}
     # What the library's own Fortran calls, and forms of MPI-4 that no program here calls.
-    LEFT_ALONE = "|".join([*fortran.LEFT_ALONE, r"mpi_\w+_f08(ts)?_large", r"mpi_delete_error_\w+"])
+    LEFT_ALONE = "|".join([*fortran.LEFT_ALONE, r"mpi_\w+_f08ts_large", r"mpi_delete_error_\w+"])
 
     def test_every_function(self):
         called = set()
@@ -189,8 +194,8 @@ class Fortran(EveryTest):
         for language in self.LANGUAGES:
             self.setUp()
             self.run_both(PROGRAMS / f"every_{language}", self.folder, "abort", code=7)
-            expected = {"MPI_Init_thread": 1, "MPI_Comm_rank": 1, "MPI_Abort": 1}
-            self.assert_counts({1: expected}, {})
+            expected = ["MPI_Init_thread", "MPI_Comm_rank", "MPI_Barrier", "MPI_Abort"]
+            self.assert_counts({1: dict.fromkeys(expected, 1)}, {})
 
     def read_counter(self, rank):
         lines = (self.folder / f"fortran-{rank}.txt").read_text().splitlines()
@@ -204,11 +209,14 @@ class Fortran(EveryTest):
         return counts
 
     def is_left_alone(self, symbol):
-        return re.fullmatch(self.LEFT_ALONE, re.sub(r"(_f08)?_$", "", symbol)) is not None
+        """The C functions are mpi_f08's clock; under mpif.h they are called by the library's."""
+        is_of_library = symbol.startswith("MPI_") and MPI == "mpich"
+        plain = re.sub(r"(_f08)?_$", "", symbol)
+        return is_of_library or re.fullmatch(self.LEFT_ALONE, plain) is not None
 
     def function(self, symbol):
         """`mpi_send_f08ts_` -> `MPI_Send`"""
-        return self.BY_NAME[re.sub(r"(_f08|_f08ts|_cptr|_f90)?_$", "", symbol.lower())]
+        return self.BY_NAME[re.sub(r"(_f08(ts|_large)?|_cptr|_f90)?_$", "", symbol.lower())]
 
     def symbols(self):
         """The Fortran functions that the library has."""

@@ -70,10 +70,11 @@ static void greet_children(MPI_Comm* children, int count) {
   int value = 17, size = 0;
   OK(MPI_Comm_remote_size(*children, &size));
   CHECK(size == count);
-  OK(MPI_Bcast(&value, 1, MPI_INT, me == 0 ? MPI_ROOT : MPI_PROC_NULL, *children));
+  OK(MPI_Bcast(&value, 1, MPI_INT, MPI_ROOT, *children));
   OK(MPI_Comm_disconnect(children));
 }
 
+/// By rank 0 alone: where several spawn, Open MPI 4.1 divides by zero now and then.
 static void spawned(const char* program) {
   char path[4096];
   char* arguments[] = {"child", NULL};
@@ -84,10 +85,11 @@ static void spawned(const char* program) {
   int errors[2] = {-1, -1};
   MPI_Comm children;
   snprintf(path, sizeof path, "%s", program);
-  OK(MPI_Comm_spawn(path, arguments, 1, MPI_INFO_NULL, 0, W, &children, errors));
+  OK(MPI_Comm_spawn(path, arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &children, errors));
   CHECK(errors[0] == MPI_SUCCESS);
   greet_children(&children, 1);
-  OK(MPI_Comm_spawn_multiple(2, commands, argument_lists, counts, hints, 0, W, &children, errors));
+  OK(MPI_Comm_spawn_multiple(2, commands, argument_lists, counts, hints, 0, MPI_COMM_SELF,
+                             &children, errors));
   greet_children(&children, 2);
 }
 
@@ -127,5 +129,5 @@ void processes(const char* program) {
   OK(MPI_Close_port(port));
   ports();
   joined();
-  spawned(program);
+  if (me == 0) spawned(program);
 }

@@ -46,6 +46,7 @@ program every
   call windows(me, 1 - me)
   call files(me, 1 - me, folder)
   call removed(me)
+  call large_counts(me)
   call sessions(me, 1 - me)
   call processes(me, 1 - me)
   call MPI_Finalize(ONLY_ERROR)
