@@ -4,7 +4,8 @@ bytes that sends hand over: `make_counter.py MPICC OUTPUT.c`. It knows nothing o
 
 Preloaded behind libaon-mpi.so it sees what the program called, and writes
 $PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize or MPI_Abort was called or the launcher names the
-rank: one line `NAME CALLS BYTES_SENT` per function that was called.
+rank: one line `NAME CALLS BYTES_SENT WITHIN` per function that was called. WITHIN are those of CALLS
+that were made within another call, by a callback of the program or by the library.
 """
 import re
 import subprocess
@@ -22,7 +23,9 @@ typedef struct {
   const char* name;
   unsigned long calls;
   unsigned long bytes;
+  unsigned long within;
 } Count;
+static __thread int g_depth;
 static Count g_counts[1024];
 static int g_was_called;
 static int g_count_count;
@@ -35,6 +38,7 @@ static Count* count_of(const char* name) {
 static void note_call(Count* c, unsigned long bytes) {
   __atomic_fetch_add(&c->calls, 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&c->bytes, bytes, __ATOMIC_RELAXED);
+  if (g_depth > 0) __atomic_fetch_add(&c->within, 1, __ATOMIC_RELAXED);
   g_was_called = 1;
 }
 static unsigned long bytes_of(int n, MPI_Datatype type, int destination) {
@@ -55,7 +59,8 @@ __attribute__((destructor)) static void write_counts(void) {
   FILE* file = fopen(path, "w");
   for (int i = 0; file != NULL && i < g_count_count; ++i) {
     if (g_counts[i].calls == 0) continue;
-    fprintf(file, "%s %lu %lu\\n", g_counts[i].name, g_counts[i].calls, g_counts[i].bytes);
+    fprintf(file, "%s %lu %lu %lu\\n", g_counts[i].name, g_counts[i].calls, g_counts[i].bytes,
+            g_counts[i].within);
   }
   if (file != NULL) fclose(file);
 }
@@ -111,7 +116,9 @@ def wrapper(result, name, text):
         f"  static Count* c;\n"
         f'  if (c == NULL) c = count_of("{name}");\n'
         f"  note_call(c, {bytes_sent(name, given)});\n{end}"
-        f"  return P{name}({', '.join(given)});\n}}\n"
+        f"  ++g_depth;\n"
+        f"  {result} returned = P{name}({', '.join(given)});\n"
+        f"  --g_depth;\n  return returned;\n}}\n"
     )
 
 
