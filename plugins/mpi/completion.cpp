@@ -32,8 +32,8 @@ void complete_send(Writer* w, uint64_t now, const Request& request, uint16_t fla
                  pack_pair(request.peer, request.tag), request.number);
 }
 
-/// MPI_Isendrecv tells in the status what it received. MPICH 4.0 leaves there what an earlier request
-/// did: then nobody can know.
+/// MPI_Isendrecv tells in the status what it received. MPICH 4.0 leaves there what an earlier
+/// request did: then nobody can know.
 bool g_exchange_is_told;  // written in MPI_Init
 
 /// The completion of a receive of which it is not known what it received.

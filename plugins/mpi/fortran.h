@@ -5,7 +5,7 @@
 ///     mpi_send_  mpi_send__  mpi_send  MPI_SEND    kPlain: mpif.h and `use mpi`, one function
 ///     mpi_send_f08_                                kF08: `use mpi_f08`; ierror may be absent
 ///     mpi_alloc_mem_cptr_  mpi_wtime_f90_ ...      kVariant: a second form in `use mpi`
-///     mpi_comm_get_attr_ ...                       kOwnPlain: as kPlain, but it calls no C function
+///     mpi_comm_get_attr_ ...                       kOwnPlain: as kPlain; calls no C function
 ///     mpi_type_size_f08_large_ ...                 kLarge: large counts, without buffers
 ///
 /// What is forwarded goes to the next function of the same family, whose spellings are one function

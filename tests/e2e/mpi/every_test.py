@@ -117,12 +117,10 @@ class EveryTest(TestCase):
             self.assertEqual(different, {}, f"rank {rank}: (counter, profile)")
 
     def read_counter(self, rank):
-        """{symbol: calls}, as the counter wrote it. Calls from within a call, by a callback or by the
-        library itself, are forwarded and not counted (call.h)."""
+        """{symbol: calls}, as the counter wrote it. Calls from within a call, by a callback or by
+        the library itself, are forwarded and not counted (call.h)."""
         lines = (self.folder / f"rank-{rank}.txt").read_text().splitlines()
-        return {
-            name: int(calls) - int(within) for name, calls, _, within in map(str.split, lines)
-        }
+        return {name: int(calls) - int(within) for name, calls, _, within in map(str.split, lines)}
 
 
 class C(EveryTest):
@@ -181,7 +179,8 @@ class Fortran(EveryTest):
         for language in self.LANGUAGES:
             with self.subTest(language=language):
                 called |= self.called_by(f"every_{language}")
-        called |= {f"mpi_{name}{form}_" for name in ("init_thread", "abort") for form in ("", "_f08")}
+        called |= {"mpi_init_thread_", "mpi_init_thread_f08_"}  # test_abort
+        called |= {"mpi_abort_", "mpi_abort_f08_"}
         self.assertEqual(self.symbols() - called, set(NOT_CALLED_IN_FORTRAN))
 
     def called_by(self, program):

@@ -3,9 +3,9 @@
 bytes that sends hand over: `make_counter.py MPICC OUTPUT.c`. It knows nothing of the project.
 
 Preloaded behind libaon-mpi.so it sees what the program called, and writes
-$PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize or MPI_Abort was called or the launcher names the
-rank: one line `NAME CALLS BYTES_SENT WITHIN` per function that was called. WITHIN are those of CALLS
-that were made within another call, by a callback of the program or by the library.
+$PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize or MPI_Abort was called or the launcher names
+the rank: one line `NAME CALLS BYTES_SENT WITHIN` per function that was called. WITHIN are those of
+CALLS that were made within another call, by a callback of the program or by the library.
 """
 import re
 import subprocess

@@ -1,5 +1,5 @@
-// Attributes with copy and delete callbacks, error handlers, operations of the program's own, infos:
-// each callback is seen to run as often as MPI says.
+// Attributes with copy and delete callbacks, error handlers, operations of the program's own,
+// infos: each callback is seen to run as often as MPI says.
 #include "tests/e2e/mpi/programs/every/every.h"
 
 static int g_copies, g_deletes;
@@ -13,7 +13,7 @@ static int copy(void* state, void* value, void* out, int* flag) {
   *flag = 1;
   return MPI_SUCCESS;
 }
-static int delete(void* state, void* value) {
+static int delete (void* state, void* value) {
   CHECK(state == &g_state && value == &g_value);
   ++g_deletes;
   return MPI_SUCCESS;
@@ -24,7 +24,7 @@ static int copy_comm(MPI_Comm comm, int key, void* state, void* value, void* out
 }
 static int delete_comm(MPI_Comm comm, int key, void* value, void* state) {
   CHECK(comm != MPI_COMM_NULL && key != MPI_KEYVAL_INVALID);
-  return delete(state, value);
+  return delete (state, value);
 }
 static int copy_type(MPI_Datatype type, int key, void* state, void* value, void* out, int* flag) {
   CHECK(type == MPI_INT && key != MPI_KEYVAL_INVALID);
@@ -32,11 +32,11 @@ static int copy_type(MPI_Datatype type, int key, void* state, void* value, void*
 }
 static int delete_type(MPI_Datatype type, int key, void* value, void* state) {
   CHECK(type != MPI_DATATYPE_NULL && key != MPI_KEYVAL_INVALID);
-  return delete(state, value);
+  return delete (state, value);
 }
 static int delete_window(MPI_Win win, int key, void* value, void* state) {
   CHECK(win != MPI_WIN_NULL && key != MPI_KEYVAL_INVALID);
-  return delete(state, value);
+  return delete (state, value);
 }
 
 static void expect(int copies, int deletes) {

@@ -31,10 +31,10 @@ static int holds(int a, int b) { return g_in[0] == a && g_in[1] == b; }
   prepare();                          \
   OK(MPI_##name(__VA_ARGS__));        \
   CHECK(is_right)
-#define NONBLOCKING(name, is_right, ...)     \
-  prepare();                                 \
-  OK(MPI_I##name(__VA_ARGS__, &g_request));  \
-  finish();                                  \
+#define NONBLOCKING(name, is_right, ...)    \
+  prepare();                                \
+  OK(MPI_I##name(__VA_ARGS__, &g_request)); \
+  finish();                                 \
   CHECK(is_right)
 // Started once: MPICH 4.0 moves nothing when some are started again, with and without us.
 #if HAS_MPI_4
@@ -47,11 +47,11 @@ static int holds(int a, int b) { return g_in[0] == a && g_in[1] == b; }
 #else
 #define PERSISTENT(name, is_right, ...)
 #endif
-#define EACH(name, small_name, is_right, ...)        \
-  do {                                               \
-    BLOCKING(name, is_right, __VA_ARGS__);           \
-    NONBLOCKING(small_name, is_right, __VA_ARGS__);  \
-    PERSISTENT(name, is_right, __VA_ARGS__);         \
+#define EACH(name, small_name, is_right, ...)       \
+  do {                                              \
+    BLOCKING(name, is_right, __VA_ARGS__);          \
+    NONBLOCKING(small_name, is_right, __VA_ARGS__); \
+    PERSISTENT(name, is_right, __VA_ARGS__);        \
   } while (0)
 
 static void one_to_all(void) {

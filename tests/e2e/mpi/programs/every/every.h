@@ -1,13 +1,12 @@
 /// A program that calls every function of the MPI library it is built with at least once, on two
 /// ranks, and checks what each does. One file per part of MPI; main.c calls them in turn. With
 /// LARGE the functions that have a large-count form are called by it (large.h, made by
-/// make_large.py).
+/// make_large.py, which the compiler is told to include first).
 #pragma once
 
 #include "tests/e2e/mpi/programs/check.h"
 
 #ifdef LARGE
-#include "large.h"
 typedef MPI_Count Count;         // of elements
 typedef MPI_Aint Displacement;   // in a buffer of a v- or w-form, in elements or bytes
 typedef MPI_Count ByteDistance;  // in a type

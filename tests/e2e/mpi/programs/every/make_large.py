@@ -14,7 +14,7 @@ def main():
         command, input="#include <mpi.h>\n", check=True, capture_output=True, text=True
     ).stdout
     names = sorted(set(re.findall(r"\b(MPI_\w+)_c\(", text)))
-    lines = ["// Made by make_large.py.", "#pragma once"]
+    lines = ["// Made by make_large.py.", "#pragma once", "#include <mpi.h>"]
     lines += [f"#define {name} {name}_c" for name in names]
     pathlib.Path(output).write_text("\n".join(lines) + "\n")
 

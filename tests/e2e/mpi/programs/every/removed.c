@@ -13,7 +13,7 @@ static int copy(MPI_Comm comm, int key, void* state, void* value, void* out, int
   *flag = 1;
   return MPI_SUCCESS;
 }
-static int delete(MPI_Comm comm, int key, void* value, void* state) {
+static int delete (MPI_Comm comm, int key, void* value, void* state) {
   CHECK(comm != MPI_COMM_NULL && key != MPI_KEYVAL_INVALID && value == &g_errors);
   CHECK(state == &g_copies);
   ++g_deletes;

@@ -7,30 +7,30 @@ from mpi4py import MPI
 W = MPI.COMM_WORLD
 ME = W.Get_rank()
 OTHER = 1 - ME
+I = MPI.INT
 
 
 def ints(*values):
     return array.array("i", values)
 
 
-def windows():
-    window = MPI.Win.Allocate(32, 4, comm=W)
-    memory = memoryview(window.tomemory()).cast("B").cast("i")
-    memory[:] = ints(*[0] * 8)
-    value, got, old, zero = ints(10 + ME), ints(-1), ints(-1), ints(0)
-    i = MPI.INT
+def fences(window, memory):
+    value, got = ints(10 + ME), ints(-1)
     window.Fence()
-    window.Put([value, i], OTHER, 0)
-    window.Accumulate([value, i], OTHER, 1)
+    window.Put([value, I], OTHER, 0)
+    window.Accumulate([value, I], OTHER, 1)
     window.Fence()
-    window.Get([got, i], OTHER, 0)
+    window.Get([got, I], OTHER, 0)
     window.Fence()
     assert memory[0] == 10 + OTHER == memory[1] and got == value
+
+
+def starts_and_posts(window, memory):
     peer = W.Get_group().Incl([OTHER])
     for form in (0, 1):
         if ME == 0:
             window.Start(peer)
-            window.Put([ints(20 + form), i], 1, 2)
+            window.Put([ints(20 + form), I], 1, 2)
             window.Complete()
         else:
             window.Post(peer)
@@ -40,29 +40,42 @@ def windows():
                 pass
             assert memory[2] == 20 + form
     W.Barrier()
+
+
+def locks(window):
+    value, old, zero = ints(10 + ME), ints(-1), ints(0)
     window.Lock(OTHER)
-    window.Put([zero, i], OTHER, 3)
+    window.Put([zero, I], OTHER, 3)
     window.Unlock(OTHER)
     W.Barrier()
     window.Lock_all()
-    window.Get_accumulate([value, i], [old, i], OTHER, 3)
+    window.Get_accumulate([value, I], [old, I], OTHER, 3)
     window.Flush(OTHER)
     assert old == zero
-    window.Fetch_and_op([value, i], [old, i], OTHER, 12 // 4, MPI.REPLACE)
+    window.Fetch_and_op([value, I], [old, I], OTHER, 3, MPI.REPLACE)
     window.Flush_all()
-    window.Compare_and_swap([zero, i], [value, i], [old, i], OTHER, 3)
+    window.Compare_and_swap([zero, I], [value, I], [old, I], OTHER, 3)
     window.Flush_local(OTHER)
     window.Flush_local_all()
     window.Sync()
-    window.Rput([value, i], OTHER, 4).Wait()
+    window.Unlock_all()
+
+
+def with_requests(window):
+    value, got, old = ints(10 + ME), ints(-1), ints(-1)
+    window.Lock_all()
+    window.Rput([value, I], OTHER, 4).Wait()
     window.Flush(OTHER)
-    window.Rget([got, i], OTHER, 4).Wait()
+    window.Rget([got, I], OTHER, 4).Wait()
     assert got == value
-    window.Raccumulate([value, i], OTHER, 4).Wait()
+    window.Raccumulate([value, I], OTHER, 4).Wait()
     window.Flush(OTHER)
-    window.Rget_accumulate([value, i], [old, i], OTHER, 4, op=MPI.NO_OP).Wait()
+    window.Rget_accumulate([value, I], [old, I], OTHER, 4, op=MPI.NO_OP).Wait()
     assert old[0] == 2 * value[0]
     window.Unlock_all()
+
+
+def names(window):
     window.Set_name("a window")
     assert window.Get_name() == "a window" and window.Get_group().Get_size() == 2
     window.Set_info(window.Get_info())
@@ -75,6 +88,18 @@ def windows():
     window.Delete_attr(key)
     MPI.Win.Free_keyval(key)
     W.Barrier()
+
+
+def windows():
+    window = MPI.Win.Allocate(32, 4, comm=W)
+    memory = memoryview(window.tomemory()).cast("B").cast("i")
+    memory[:] = ints(*[0] * 8)
+    W.Barrier()
+    fences(window, memory)
+    starts_and_posts(window, memory)
+    locks(window)
+    with_requests(window)
+    names(window)
     window.Free()
     shared = MPI.Win.Allocate_shared(4, 4, comm=W)
     assert len(shared.Shared_query(OTHER)[0]) == 4

@@ -120,7 +120,15 @@ def attributes():
         (W, W.Dup, MPI.Comm.Create_keyval, MPI.Comm.Free_keyval),
         (MPI.INT, MPI.INT.Dup, MPI.Datatype.Create_keyval, MPI.Datatype.Free_keyval),
     ):
-        key = keyval(lambda o, k, v: seen.append("copy") or v, lambda o, k, v: seen.append("delete"))
+
+        def on_copy(there, key, value):
+            seen.append("copy")
+            return value
+
+        def on_delete(*_):
+            seen.append("delete")
+
+        key = keyval(on_copy, on_delete)
         there.Set_attr(key, "a value")
         copy = duplicate()
         assert copy.Get_attr(key) == "a value"
