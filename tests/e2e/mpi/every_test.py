@@ -261,7 +261,7 @@ if __name__ == "__main__":
         process = self.run_both(PYTHON, "-B", self.EVERY, self.folder)
         self.assertEqual(self.said(process).strip(), "kkoo")
         called = self.assert_same_counts()
-        self.assertGreaterEqual(len(called & set(ROWS)), 300)
+        self.assertGreaterEqual(len(called & set(ROWS)), 350)
 
     def test_hello_world(self):
         process = self.run_both(PYTHON, "-m", "mpi4py.bench", "helloworld")
