@@ -1,29 +1,55 @@
 #include "launcher/environment.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "core/agent/protocol.h"
+#include "core/base/unique_fd.h"
 #include "core/provider/names.h"
 
 namespace aon::launcher {
 namespace {
 
-/// True when the list of paths, separated as ld.so accepts it, has `path`.
-bool list_has(std::string_view list, std::string_view path) {
-  size_t begin = 0;
-  while (begin <= list.size()) {
-    size_t end = list.find_first_of(": ", begin);
-    if (end == std::string_view::npos) end = list.size();
-    if (list.substr(begin, end - begin) == path) return true;
-    begin = end + 1;
-  }
-  return false;
+/// True when a string of the file begins with MPI_ or PMPI_: a library that wraps or calls MPI.
+bool names_mpi(const std::string& path) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!file || fstat(file.get(), &status) != 0 || status.st_size <= 0) return false;
+  const auto byte_count = static_cast<size_t>(status.st_size);
+  void* bytes = mmap(nullptr, byte_count, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (bytes == MAP_FAILED) return false;
+  static constexpr std::string_view kNames[] = {{"\0MPI_", 5}, {"\0PMPI_", 6}};
+  const bool found = std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view name) {
+    return memmem(bytes, byte_count, name.data(), name.size()) != nullptr;
+  });
+  munmap(bytes, byte_count);
+  return found;
 }
 
+/// The user's libraries keep their order and come first, but for MPI tools: these call PMPI_
+/// functions, so that nothing behind them hears of a call. We pass calls on to them.
 std::string with_preload(const char* users, const std::string& ours) {
-  if (users == nullptr || *users == '\0') return ours;
-  if (list_has(users, ours)) return users;
-  return std::string(users) + ":" + ours;
+  std::string before;
+  std::string behind;
+  std::string_view rest = users != nullptr ? users : "";
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find_first_of(": "), rest.size());
+    const std::string path(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (path.empty() || path == ours) continue;
+    if (behind.empty() && !names_mpi(path)) {
+      before += path + ":";
+    } else {
+      behind += ":" + path;
+    }
+  }
+  return before + ours + behind;
 }
 
 void add_plugin(const char* provider, const char* name, const std::string& path,

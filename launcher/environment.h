@@ -2,14 +2,16 @@
 ///
 /// | variable                | value                                | when it was set already     |
 /// |-------------------------|--------------------------------------|-----------------------------|
-/// | LD_PRELOAD              | the user's, then libaon-mpi.so       | kept, ours behind it        |
+/// | LD_PRELOAD              | the user's, then libaon-mpi.so       | kept, ours behind it, but   |
+/// |                         |                                      | before what wraps MPI       |
 /// | AON_SOCKET, AON_OUTPUT  | socket of the agent, job directory   | replaced                    |
 /// | CUDA_INJECTION64_PATH,  | our plugin, if installed             | left alone, reported        |
 /// | NVTX_INJECTION64_PATH,  |                                      |                             |
 /// | NCCL_PROFILER_PLUGIN    |                                      |                             |
 ///
-/// The user's own preload stands first, so that a tool of theirs that wraps MPI works exactly as
-/// without us.   Thread: one, before exec.
+/// The user's own preload stands first (a sanitizer insists on it). A tool of theirs that wraps MPI
+/// stands behind us: it sees every call, exactly as without us; before us it would pass its calls
+/// to PMPI_ functions, and we would see none.   Thread: one, before exec.
 #pragma once
 
 #include <string>

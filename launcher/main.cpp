@@ -22,6 +22,7 @@
 #include "launcher/launch_id.h"
 #include "launcher/parent.h"
 #include "launcher/program.h"
+#include "launcher/waiter.h"
 
 extern char** environ;
 
@@ -129,18 +130,12 @@ void say_where(const Plan& plan) {
     (void)!write(STDERR_FILENO, text.data(), text.size());
 }
 
-void wait_for_files(const Plan& plan, Parent& parent, const ProgramEnd& end, int connection) {
-  if (connection < 0) return;
-  if (!may_wait(plan, end)) {
-    if (!end.is_success()) say_where(plan);
-    return;
-  }
-  const int timeout_ms =
-      static_cast<int>(std::min<uint64_t>(plan.options.wait_s, 1'000'000) * 1000);
-  if (!parent.wait_for_input(connection, timeout_ms)) {
-    say_where(plan);
-    return;
-  }
+int timeout_ms_of(const Plan& plan) {
+  return static_cast<int>(std::min<uint64_t>(plan.options.wait_s, 1'000'000) * 1000);
+}
+
+/// The agent has answered, or is gone.
+void print_outcome(const Plan& plan, int connection) {
   agent::Done done{};
   const ssize_t count = recv(connection, &done, sizeof(done), MSG_DONTWAIT);
   const bool is_done = count == sizeof(done) && done.header.type == agent::MessageType::kDone;
@@ -151,6 +146,17 @@ void wait_for_files(const Plan& plan, Parent& parent, const ProgramEnd& end, int
     say(done.text);
   } else {
     print_summary(plan);
+  }
+}
+
+void wait_for_files(const Plan& plan, Parent& parent, const ProgramEnd& end, int connection) {
+  if (connection < 0) return;
+  if (!may_wait(plan, end)) {
+    if (!end.is_success()) say_where(plan);
+  } else if (!parent.wait_for_input(connection, timeout_ms_of(plan))) {
+    say_where(plan);
+  } else {
+    print_outcome(plan, connection);
   }
 }
 
@@ -178,9 +184,26 @@ void register_rank(const Plan& plan, int connection, pid_t pid) {
   }
   parent->close_descriptors(descriptor);
   const ProgramEnd end = parent->wait_for_program();
-  if (end.is_success()) parent->close_launcher_socket();
   wait_for_files(plan, *parent, end, descriptor);
   end_like(end);
+}
+
+/// Leaves a process behind that waits for the files; the caller starts the program in its own
+/// place.
+void leave_waiter(const Plan& plan) {
+  const Result<UniqueFd> connection = connect_agent(plan.socket);
+  if (!connection) return;
+  const int fd = connection->get();
+  register_rank(plan, fd, getpid());
+  if (plan.options.wait_s == 0 || !send_wait(fd)) return;
+  const Status status = start_waiter(fd, [&] {
+    if (wait_for_descriptor(fd, timeout_ms_of(plan))) {
+      print_outcome(plan, fd);
+    } else {
+      say_where(plan);
+    }
+  });
+  if (!status) say(status.error().message + "; the files will be in " + plan.output);
 }
 
 /// Joins the agent of this node or starts it. Returns the status to print; the program is started
@@ -210,7 +233,9 @@ Status run_with_agent(Plan& plan) {
   link->listener.reset();
   link->lock.reset();
   set_variables(plan, plan.socket);
-  run_as_parent(plan);
+  if (!launcher_watches_socket(get)) run_as_parent(plan);
+  leave_waiter(plan);
+  return {};
 }
 
 /// A rank of a launch that is recorded already: tells its agent and runs.

@@ -1,16 +1,11 @@
 #include "launcher/parent.h"
 
-#include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "launcher/descriptors.h"
 #include "launcher/program.h"
 
 namespace aon::launcher {
@@ -40,33 +36,6 @@ void send(pid_t target, const signalfd_siginfo& info) {
   sigval value{};
   value.sival_ptr = reinterpret_cast<void*>(info.ssi_ptr);
   sigqueue(target, number, value);
-}
-
-/// The descriptor that PMI_FD names, or -1.
-int socket_of_launcher() {
-  const char* text = getenv("PMI_FD");
-  char* end = nullptr;
-  const long fd = text != nullptr ? strtol(text, &end, 10) : -1;
-  const bool is_number = text != nullptr && end != text && *end == '\0';
-  struct stat status {};
-  if (!is_number || fd <= STDERR_FILENO || fd > INT_MAX) return -1;
-  if (fstat(static_cast<int>(fd), &status) != 0 || !S_ISSOCK(status.st_mode)) return -1;
-  return static_cast<int>(fd);
-}
-
-void close_range_of(unsigned first, unsigned last) {
-  if (first > last) return;
-  if (syscall(SYS_close_range, first, last, 0) == 0) return;
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  const auto end = static_cast<unsigned>(std::min<rlim_t>(limit.rlim_cur, 65536));
-  for (unsigned fd = first; fd <= last && fd < end; ++fd) close(static_cast<int>(fd));
-}
-
-int64_t now_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
 bool asks_to_end(uint32_t number) {
@@ -95,30 +64,7 @@ Result<Parent> Parent::start(const std::vector<std::string>& words) {
   return Error{Code::kUnavailable, std::string("cannot fork: ") + strerror(error_number)};
 }
 
-void Parent::close_descriptors(int kept) {
-  // Everything the launcher gave us belongs to the program alone.
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null >= 0) {
-    dup2(null, STDIN_FILENO);
-    dup2(null, STDOUT_FILENO);
-  }
-  launcher_socket_ = socket_of_launcher();
-  if (launcher_socket_ == kept) launcher_socket_ = -1;  // the name is stale
-  int keep[3] = {kept < 0 ? signal_fd_ : kept, signal_fd_,
-                 launcher_socket_ < 0 ? signal_fd_ : launcher_socket_};
-  std::sort(keep, keep + 3);
-  unsigned first = STDERR_FILENO + 1;
-  for (const int fd : keep) {
-    close_range_of(first, static_cast<unsigned>(fd) - 1);
-    first = static_cast<unsigned>(fd) + 1;
-  }
-  close_range_of(first, ~0u);
-}
-
-void Parent::close_launcher_socket() {
-  if (launcher_socket_ >= 0) close(launcher_socket_);
-  launcher_socket_ = -1;
-}
+void Parent::close_descriptors(int kept) { keep_descriptors({kept, signal_fd_}); }
 
 void Parent::forward(const signalfd_siginfo& info) {
   if (static_cast<pid_t>(info.ssi_pid) == child_) return;

@@ -9,9 +9,8 @@
 /// | program exits, dies by signal | aon-run exits alike, without a core file of its own       |
 /// | aon-run dies                  | the program is killed (PR_SET_PDEATHSIG)                  |
 ///
-/// It holds stderr, two descriptors of its own, and of what the launcher gave it (pipes) only the
-/// socket PMI_FD, whose end tells hydra that a rank has died. Hydra kills what is left of it then,
-/// so for a program that failed the socket ends with aon-run, or its exit code would be SIGKILL's.
+/// It holds stderr and two descriptors of its own. Not where the launcher watches a socket of the
+/// rank (waiter.h).
 /// Thread: one.   Cost: two forks; then it sleeps.
 #pragma once
 
@@ -41,11 +40,8 @@ class Parent {
 
   pid_t child() const noexcept { return child_; }
 
-  /// Closes every descriptor but stderr, `kept`, PMI_FD and its own.
+  /// Closes every descriptor but stderr, `kept` and its own.
   void close_descriptors(int kept);
-
-  /// Closes PMI_FD: the program has ended well, whatever we still wait for.
-  void close_launcher_socket();
 
   /// Passes signals on until the program ends.
   ProgramEnd wait_for_program();
@@ -61,7 +57,6 @@ class Parent {
 
   GroupWitness witness_;
   int signal_fd_ = -1;
-  int launcher_socket_ = -1;
   pid_t child_ = -1;
 };
 

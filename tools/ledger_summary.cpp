@@ -169,6 +169,32 @@ std::string why_nothing(const Json& ledger) {
   return "no process called MPI or made an annotation";
 }
 
+/// A provider that is not fully on, and what it says of it.
+using Shortfall = std::tuple<std::string, std::string, std::string, std::string>;
+
+std::vector<Shortfall> shortfalls(const Json& providers) {
+  std::vector<Shortfall> result;
+  if (!providers.is_object()) return result;
+  for (const auto& [name, provider] : providers.items()) {
+    const std::string state = text_of(provider, "state");
+    if (state == "on" || state.empty()) continue;
+    result.emplace_back(name, state, text_of(provider, "reason"), text_of(provider, "remedy"));
+  }
+  return result;
+}
+
+std::string provider_line(const Shortfall& shortfall, const std::string& where) {
+  const auto& [name, state, reason, remedy] = shortfall;
+  std::string line = fmt::format("{} {} on {}", name, state, where);
+  if (!reason.empty()) line += ": " + reason;
+  if (!remedy.empty()) line += " (" + remedy + ")";
+  if (line.size() > kMaxProviderLineBytes) {
+    line.resize(kMaxProviderLineBytes - strlen(kCut));
+    line += kCut;
+  }
+  return line;
+}
+
 }  // namespace
 
 Result<Json> read_ledger(const std::string& dir) {
@@ -186,29 +212,24 @@ Result<Json> read_ledger(const std::string& dir) {
 }
 
 std::vector<std::string> provider_lines(const Json& ledger) {
-  using Key = std::tuple<std::string, std::string, std::string, std::string>;
-  std::map<Key, uint64_t> ranks_of;
+  std::map<Shortfall, uint64_t> ranks_of;
+  std::set<std::pair<std::string, std::string>> reasons;  ///< name and reason
   for (const Json& rank : member(ledger, "ranks")) {
-    const Json& providers = member(rank, "providers");
-    if (!providers.is_object()) continue;
-    for (const auto& [name, provider] : providers.items()) {
-      const std::string state = text_of(provider, "state");
-      if (state == "on" || state.empty()) continue;
-      ++ranks_of[{name, state, text_of(provider, "reason"), text_of(provider, "remedy")}];
+    for (Shortfall& shortfall : shortfalls(member(rank, "providers"))) {
+      reasons.emplace(std::get<0>(shortfall), std::get<2>(shortfall));
+      ++ranks_of[std::move(shortfall)];
     }
   }
   std::vector<std::string> lines;
-  for (const auto& [key, count] : ranks_of) {
-    const auto& [name, state, reason, remedy] = key;
-    std::string line =
-        fmt::format("{} {} on {} process{}", name, state, count, count == 1 ? "" : "es");
-    if (!reason.empty()) line += ": " + reason;
-    if (!remedy.empty()) line += " (" + remedy + ")";
-    if (line.size() > kMaxProviderLineBytes) {
-      line.resize(kMaxProviderLineBytes - strlen(kCut));
-      line += kCut;
+  for (const auto& [shortfall, count] : ranks_of) {
+    lines.push_back(
+        provider_line(shortfall, fmt::format("{} process{}", count, count == 1 ? "" : "es")));
+  }
+  for (const Json& node : member(ledger, "nodes")) {
+    for (const Shortfall& shortfall : shortfalls(member(node, "providers"))) {
+      if (reasons.count({std::get<0>(shortfall), std::get<2>(shortfall)}) != 0) continue;
+      lines.push_back(provider_line(shortfall, "node " + text_of(node, "node")));
     }
-    lines.push_back(line);
   }
   return lines;
 }

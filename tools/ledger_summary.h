@@ -25,7 +25,7 @@ constexpr size_t kMaxProviderLineBytes = 120;
 std::vector<std::string> summary_lines(const nlohmann::json& ledger, const std::string& dir);
 
 /// One line per provider that is not fully on: "perf degraded on 4 processes: reason (remedy)", cut
-/// at kMaxProviderLineBytes.
+/// at kMaxProviderLineBytes; then "... on node NAME: ..." for what only the node says.
 std::vector<std::string> provider_lines(const nlohmann::json& ledger);
 
 }  // namespace aon::tools

@@ -99,10 +99,10 @@ enum class EventKind : uint8_t {
   kLeave,
   kSend,  ///< blocking: peer, tag, communicator, bytes
   kReceive,
-  kSendRequest,      ///< + request
-  kSendComplete,     ///< request
-  kReceiveRequest,   ///< request
-  kReceiveComplete,  ///< peer, tag, communicator, bytes, request
+  kSendRequest,       ///< + request
+  kSendComplete,      ///< request
+  kReceiveRequest,    ///< request
+  kReceiveComplete,   ///< peer, tag, communicator, bytes, request
   kRequestCancelled,  ///< peer: kAnyPeer without kCancelled: a message of unknown origin
   kCollectiveBegin,
   kCollectiveEnd,       ///< communicator, operation, root, bytes sent, bytes received

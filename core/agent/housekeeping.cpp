@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "core/agent/proc.h"
+#include "core/agent/unseen.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/topology/topology.h"
@@ -80,6 +81,7 @@ void Housekeeping::stop() {
   }
   wake_.notify_one();
   thread_.join();
+  report_unseen_programs(*state_, inbox_);
 }
 
 void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) {

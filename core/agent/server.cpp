@@ -308,6 +308,8 @@ void Server::register_pid(const Register& message) {
   RegisteredPid& registered = header.registered[index];
   registered.pid = message.pid;
   registered.is_gone = pidfd ? 0 : 1;
+  std::memcpy(registered.program, message.program, sizeof(registered.program));
+  registered.program[sizeof(registered.program) - 1] = '\0';
   const int fd = pidfd.get();
   if (pidfd) keeper_->keep(KeepKind::kRegistered, index, message.pid, {&fd, 1});
   header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells

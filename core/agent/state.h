@@ -242,6 +242,7 @@ struct SampleCell {
 struct RegisteredPid {
   int32_t pid;
   uint32_t is_gone;
+  char program[256];  ///< that the pid became
 };
 
 struct StateHeader {

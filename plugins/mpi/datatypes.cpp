@@ -2,6 +2,7 @@
 
 #include "mpi/fortran.h"
 #include "mpi/library.h"
+#include "mpi/state.h"
 
 namespace aon::mpi {
 
@@ -32,9 +33,10 @@ void learn(Handle datatype) {
 
 void learn_datatypes() { library_backend()->visit_datatypes(find_symbol, learn); }
 
-/// An error handler of the program must not hear of our question: MPI_DATATYPE_NULL is not asked.
+/// The program must not hear of our question: MPI_DATATYPE_NULL is not asked (its error handler
+/// would), nor anything before MPI_Init or after MPI_Finalize (the library would end the program).
 uint64_t ask_datatype_bytes(Handle datatype) {
-  return library_is_known() && datatype != abi.datatype_null ? ask(datatype) : 0;
+  return datatype != abi.datatype_null && mpi_is_usable() ? ask(datatype) : 0;
 }
 
 }  // namespace aon::mpi

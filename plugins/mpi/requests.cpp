@@ -2,12 +2,39 @@
 
 #include <string.h>
 
+#include "mpi/state.h"
+
 namespace aon::mpi {
 namespace {
 
 constexpr uint32_t kStripes = 64;
 constexpr uint64_t kFirstCapacity = 1024;
 constexpr uint32_t kDisplaced = 16;
+constexpr uint64_t kMaxEntries = 2 * kMaxLiveRequests;  ///< of all tables; as many of all stacks
+
+std::atomic<uint64_t> g_unfollowed{0};
+
+/// How many entries the tables, or the stacks, may still take.
+class Allowance {
+ public:
+  bool take(uint64_t count) {
+    const uint64_t before = taken_.fetch_add(count, std::memory_order_relaxed);
+    if (before + count <= kMaxEntries) return true;
+    taken_.fetch_sub(count, std::memory_order_relaxed);
+    return false;
+  }
+
+ private:
+  std::atomic<uint64_t> taken_{0};
+};
+Allowance g_table_entries;
+Allowance g_stack_entries;
+
+/// Zeroed memory for `count` requests more than `old_count`, or null.
+Request* map_requests(Allowance* allowance, uint64_t old_count, uint64_t count) {
+  if (!allowance->take(count - old_count)) return nullptr;
+  return static_cast<Request*>(map_bytes(count * sizeof(Request)));
+}
 
 /// Open addressing with linear probing; removal moves the followers up, so nothing is left behind.
 class Table {
@@ -21,14 +48,16 @@ class Table {
     }
   }
 
-  void put(const Request& request) {
-    if ((count_ + 1) * 2 > capacity() && !grow()) return;
+  /// False: it does not fit.
+  bool put(const Request& request) {
+    if ((count_ + 1) * 2 > capacity() && !grow()) return false;
     Request& entry = slot_of(request.handle);
     if (entry.handle == 0) ++count_;
     if (entry.handle != 0 && threads_are_concurrent) {
       displaced_[displaced_count_++ % kDisplaced] = entry;
     }
     entry = request;
+    return true;
   }
 
   /// A request whose handle came back before its completion was told. Null: there is none with
@@ -65,13 +94,13 @@ class Table {
     return entries_[at & mask_];
   }
 
-  /// False: no memory; requests beyond that are not followed.
+  /// Half full is full: probes stay short. False: it may not grow, or there is no memory.
   bool grow() {
     Request* old = entries_;
     const uint64_t old_capacity = capacity();
     const uint64_t new_capacity = old_capacity != 0 ? old_capacity * 2 : kFirstCapacity;
-    auto* fresh = static_cast<Request*>(map_bytes(new_capacity * sizeof(Request)));
-    if (fresh == nullptr) return count_ + 1 < old_capacity;
+    Request* fresh = map_requests(&g_table_entries, old_capacity, new_capacity);
+    if (fresh == nullptr) return false;
     entries_ = fresh;
     mask_ = new_capacity - 1;
     for (uint64_t i = 0; i < old_capacity; ++i) {
@@ -92,9 +121,11 @@ class Table {
 /// several such handles, one per kind of request.
 class Stack {
  public:
-  void push(const Request& request) {
-    if (count_ == capacity_ && !grow()) return;
+  /// False: it does not fit.
+  bool push(const Request& request) {
+    if (count_ == capacity_ && !grow()) return false;
     entries_[count_++] = request;
+    return true;
   }
   /// Takes the newest of `handle`.
   bool take(Handle handle, Request* out) {
@@ -112,7 +143,7 @@ class Stack {
  private:
   bool grow() {
     const uint64_t new_capacity = capacity_ != 0 ? capacity_ * 2 : kFirstCapacity;
-    auto* fresh = static_cast<Request*>(map_bytes(new_capacity * sizeof(Request)));
+    Request* fresh = map_requests(&g_stack_entries, capacity_, new_capacity);
     if (fresh == nullptr) return false;
     if (entries_ != nullptr) {
       memcpy(fresh, entries_, count_ * sizeof(Request));
@@ -140,6 +171,17 @@ uint32_t stripe_of(const Writer* w) {
   return threads_are_concurrent ? hash_handle(reinterpret_cast<Handle>(w)) >> 58 : 0;
 }
 
+bool put(const Writer* w, const Request& request) {
+  if (is_shared_request(request.handle)) {
+    Stack& stack = g_stacks[stripe_of(w)];
+    Guard guard(&stack.lock);
+    return stack.push(request);
+  }
+  Table& table = table_of(request.handle);
+  Guard guard(&table.lock);
+  return table.put(request);
+}
+
 /// The newest request of this thread, else one that another thread has started.
 bool take_shared(const Writer* w, Handle handle, Request* out) {
   const uint32_t own = stripe_of(w);
@@ -162,16 +204,12 @@ uint64_t next_request_numbers(uint64_t count) noexcept {
 }
 
 void put_request(const Writer* w, const Request& request) noexcept {
-  if (is_shared_request(request.handle)) {
-    Stack& stack = g_stacks[stripe_of(w)];
-    Guard guard(&stack.lock);
-    stack.push(request);
-    return;
-  }
-  Table& table = table_of(request.handle);
-  Guard guard(&table.lock);
-  table.put(request);
+  if (AON_LIKELY(put(w, request))) return;
+  const uint64_t before = g_unfollowed.fetch_add(1, std::memory_order_relaxed);
+  if (before == 0) requests_overflow();
 }
+
+uint64_t unfollowed_requests() noexcept { return g_unfollowed.load(std::memory_order_relaxed); }
 
 uint64_t request_number(Handle handle) noexcept {
   if (is_shared_request(handle)) return kAnyShared;

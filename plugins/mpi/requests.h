@@ -14,6 +14,9 @@
 /// sends of Open MPI; MPICH has one per kind). These lie on a stack per thread: they are alike but
 /// for their number, and the thread that started one most probably completes it.
 ///
+/// The table is bounded: what does not fit is not followed, counted (unfollowed_requests()) and
+/// said in the ledger. Its call is recorded all the same; its completion is not.
+///
 /// Thread: any; striped locks while threads are concurrent, else none.   Signal: no.
 /// Cost: 2-5 ns; maps memory only when more requests are live than ever before.
 #pragma once
@@ -53,6 +56,10 @@ struct Request {
   uint64_t bytes_received = 0;  ///< kCollective
 };
 
+/// Live requests that surely fit where one thread at a time calls MPI; with MPI_THREAD_MULTIPLE
+/// their places are shared by 64 tables. 16 MiB when they are all taken.
+constexpr uint64_t kMaxLiveRequests = 1u << 17;
+
 /// The first of the next `count` numbers.
 uint64_t next_request_numbers(uint64_t count) noexcept;
 inline uint64_t next_request_number() { return next_request_numbers(1); }
@@ -60,6 +67,9 @@ inline uint64_t next_request_number() { return next_request_numbers(1); }
 constexpr uint64_t kAnyShared = ~uint64_t{0};  ///< request_number() of the shared handle
 
 void put_request(const Writer* w, const Request& request) noexcept;
+
+/// Requests that did not fit so far.
+uint64_t unfollowed_requests() noexcept;
 
 /// The number of the live request `handle`; 0: none. Only needed while threads are concurrent.
 uint64_t request_number(Handle handle) noexcept;

@@ -15,6 +15,7 @@
 #include "mpi/groups.h"
 #include "mpi/library.h"
 #include "mpi/lock.h"
+#include "mpi/requests.h"
 
 namespace aon::mpi {
 namespace {
@@ -57,6 +58,18 @@ void tell_unknown_library() {
                                         : "is not known: its calls are not recorded",
                             '\0', "use Open MPI 2 to 5, MPICH 3.1 or later, or one of its ABI");
   define_provider(ProviderState::kOff, text, static_cast<uint32_t>(size) + 1);
+}
+
+void tell_unfollowed(uint64_t count) {
+  char text[256];
+  // Three strings: name, reason, remedy.
+  const int size =
+      snprintf(text, sizeof text,
+               "mpi%c%s%llu requests are not followed: %llu were live at once; their "
+               "completions are missing%ccomplete or free requests earlier",
+               '\0', count == 1 ? "at least " : "", static_cast<unsigned long long>(count),
+               static_cast<unsigned long long>(kMaxLiveRequests), '\0');
+  define_provider(ProviderState::kDegraded, text, static_cast<uint32_t>(size) + 1);
 }
 
 /// Says who we are, once. The mutex is held.
@@ -179,7 +192,10 @@ void mpi_is_ending() noexcept {
   g_life.store(Life::kOver, std::memory_order_release);  // pairs with mpi:life
 }
 
+void requests_overflow() noexcept { tell_unfollowed(1); }
+
 void mpi_is_finalized() noexcept {
+  if (const uint64_t count = unfollowed_requests(); count != 0) tell_unfollowed(count);
   if (g_identity.world_size != 0) define_identity(true);
 }
 

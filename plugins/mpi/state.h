@@ -25,6 +25,9 @@ void mpi_is_ending() noexcept;
 /// After a successful MPI_Finalize.
 void mpi_is_finalized() noexcept;
 
+/// After the first request that did not fit (requests.h), so that a killed job says it as well.
+void requests_overflow() noexcept;
+
 /// After a successful MPI_Session_init.
 void mpi_session_has_begun(Handle session) noexcept;
 

@@ -12,6 +12,7 @@ import resource
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 SOURCE = pathlib.Path(os.environ.get("AON_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
@@ -90,6 +91,17 @@ def mpirun(rank_count, *command, **more):
 def profile(rank_count, output, *command, options=(), **more):
     """`mpirun -n rank_count aon-run -o output [options] -- command`."""
     return mpirun(rank_count, "aon-run", "-o", output, *options, "--", *command, **more)
+
+
+def wait_until(condition, seconds=20, what="condition"):
+    """Waits for `condition()` to become true and returns its value."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"timed out: {what}")
 
 
 def ledger(output):

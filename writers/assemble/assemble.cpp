@@ -47,7 +47,8 @@ class Heartbeat {
 std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
                                      WaitAnalysis* waits, bool has_room, Findings** findings) {
   std::vector<WriterSlot> writers;
-  auto collector = std::make_unique<Findings>();
+  const WaitSummary* summary = waits != nullptr ? waits->summary() : nullptr;
+  auto collector = std::make_unique<Findings>(summary);
   *findings = collector.get();
   writers.push_back({"findings", std::move(collector), {}, false});
   if (options.writes_otf2) {
@@ -59,7 +60,6 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptio
                                                   std::span<const profile::RegionStatistics> rows) {
       sink->add_profile(group, location, rows);
     };
-    const WaitSummary* summary = waits != nullptr ? waits->summary() : nullptr;
     auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary);
     writers.push_back({"profile.h5", std::move(writer), {}});
   }
@@ -122,7 +122,8 @@ class Assembly {
   Status convert(const fs::path& staging);
   bool has_room_for_waits() const;
   Result<std::unique_ptr<WaitAnalysis>> analyse_waits(const fs::path& staging);
-  Status write_the_ledger(const fs::path& staging, const EventPass& pass, const Findings& findings);
+  Status write_the_ledger(const fs::path& staging, const EventPass& pass, const Findings& findings,
+                          const WaitSummary* waits);
   double seconds() const {
     return std::chrono::duration<double>(SteadyClock::now() - start_).count();
   }
@@ -247,11 +248,11 @@ Status Assembly::convert(const fs::path& staging) {
     report_.record_count += tally.decoded;
     report_.lost_count += tally.lost_count();
   }
-  return write_the_ledger(staging, pass, *findings);
+  return write_the_ledger(staging, pass, *findings, waits ? waits->summary() : nullptr);
 }
 
 Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass,
-                                  const Findings& findings) {
+                                  const Findings& findings, const WaitSummary* waits) {
   LedgerFacts facts;
   facts.model = &parts_->model;
   facts.clocks = parts_->clocks;
@@ -259,6 +260,7 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
   facts.outcome = pass.outcome();
   facts.findings = findings.lines(pass.tallies());
   facts.warnings = report_.warnings;
+  facts.waits = waits;
   facts.disk_used_bytes = folder_bytes(staging) + folder_bytes(folder_ / "spool");
   facts.assembly_seconds = seconds();
   facts.is_snapshot = options_.is_snapshot;

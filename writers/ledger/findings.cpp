@@ -12,7 +12,10 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr double kSlowRatio = 1.1;  ///< of the slowest rank's own time to the median
 constexpr double kHotShare = 3.0;   ///< of one pair's bytes to an even share
+constexpr double kLeastWaitShare = 0.01;
 constexpr double kSampleLossWeight_s = 1e11;
+constexpr double kSplitWorldWeight_s = 1e10;
+constexpr double kSpawnedWeight_s = 1e9;
 constexpr double kLossWeight_s = 1e12;  ///< losses stand first: they qualify all the rest
 
 std::string seconds(double value_s) {
@@ -169,6 +172,36 @@ void Findings::add_expensive_call(std::vector<Finding>* findings) const {
   findings->push_back({sum_s, text});
 }
 
+void Findings::add_waiting(std::vector<Finding>* findings) const {
+  if (waits_ == nullptr || total_ns() == 0) return;
+  uint64_t by_kind_ns[kWaitKindCount] = {};
+  std::vector<uint64_t> by_rank_ns(ranks_.size());
+  uint64_t sum_ns = 0;
+  for (const WaitRow& row : waits_->rows) {
+    const Location& location = model_->locations[row.location];
+    const Group& group = model_->groups[location.group];
+    if (location.id != location.group || !group.rank) continue;
+    by_kind_ns[static_cast<size_t>(row.kind)] += row.wait_ns;
+    by_rank_ns[*group.rank] += row.wait_ns;
+    sum_ns += row.wait_ns;
+  }
+  const double share = static_cast<double>(sum_ns) / static_cast<double>(total_ns());
+  if (share < kLeastWaitShare) return;
+  const auto text = [](uint64_t time_ns) {
+    return seconds(static_cast<double>(time_ns) / kNsPerSecond);
+  };
+  const auto top_kind = std::max_element(std::begin(by_kind_ns), std::end(by_kind_ns));
+  const auto kind = static_cast<WaitKind>(top_kind - std::begin(by_kind_ns));
+  const auto [least, most] = std::minmax_element(by_rank_ns.begin(), by_rank_ns.end());
+  findings->push_back(
+      {static_cast<double>(sum_ns) / kNsPerSecond,
+       fmt::format("waiting for late partners takes {:.1f} % of the ranks' time ({}, of it {} {}): "
+                   "rank {} waits longest ({}), rank {} least ({})",
+                   share * 100, text(sum_ns), text(*top_kind), wait_kind_name(kind),
+                   most - by_rank_ns.begin(), text(*most), least - by_rank_ns.begin(),
+                   text(*least))});
+}
+
 void Findings::add_hot_spot(std::vector<Finding>* findings) const {
   uint64_t sum_bytes = 0;
   size_t pair_count = 0;
@@ -219,11 +252,43 @@ void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Fi
   findings->push_back({kLossWeight_s, text});
 }
 
+void Findings::add_split_world(std::vector<Finding>* findings) const {
+  uint64_t alone_count = 0;
+  uint32_t started_count = 0;
+  for (const Group& group : model_->groups) {
+    const spool::Process* process = group.process;
+    if (process == nullptr || !process->identity || process->identity->world_size != 1) continue;
+    if (process->start.world_size < 2) continue;
+    ++alone_count;
+    started_count = std::max(started_count, process->start.world_size);
+  }
+  if (alone_count < 2) return;
+  findings->push_back(
+      {kSplitWorldWeight_s,
+       fmt::format("each of {} processes is rank 0 of a world of 1, though the launcher started {} "
+                   "together: the program probably uses another MPI library than the launcher",
+                   alone_count, started_count)});
+}
+
+void Findings::add_spawned(std::vector<Finding>* findings) const {
+  uint64_t call_count = 0;
+  for (size_t region = 0; region < calls_.size(); ++region) {
+    if (model_->regions[region].name.rfind("MPI_Comm_spawn", 0) == 0) call_count += calls_[region];
+  }
+  if (call_count == 0) return;
+  findings->push_back({kSpawnedWeight_s,
+                       "spawned processes are not part of these files: those started through "
+                       "aon-run have a directory of their own, others are not recorded"});
+}
+
 std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies) const {
   std::vector<Finding> findings;
   add_losses(tallies, &findings);
+  add_split_world(&findings);
+  add_spawned(&findings);
   add_slow_rank(&findings);
   add_expensive_call(&findings);
+  add_waiting(&findings);
   add_hot_spot(&findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.weight_s > b.weight_s; });

@@ -16,6 +16,7 @@
 #include "writers/ledger/tally.h"
 #include "writers/profile/messages.h"
 #include "writers/profile/profile.h"
+#include "writers/waits/waits.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
@@ -24,6 +25,9 @@ constexpr size_t kMaxFindings = 3;
 
 class Findings final : public Writer {
  public:
+  /// `waits` (null: not analysed) must live until lines() was called.
+  explicit Findings(const WaitSummary* waits) : waits_(waits) {}
+
   /// Takes the profile rows of one location (null: of threads without one).
   void add_profile(const Group& group, const Location* location,
                    std::span<const profile::RegionStatistics> rows);
@@ -50,12 +54,16 @@ class Findings final : public Writer {
     std::unordered_map<uint32_t, uint64_t> by_region;  ///< MPI regions, exclusive
   };
 
+  void add_split_world(std::vector<Finding>* findings) const;
+  void add_spawned(std::vector<Finding>* findings) const;
   void add_slow_rank(std::vector<Finding>* findings) const;
   void add_expensive_call(std::vector<Finding>* findings) const;
+  void add_waiting(std::vector<Finding>* findings) const;
   void add_hot_spot(std::vector<Finding>* findings) const;
   static void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings);
   uint64_t total_ns() const;
 
+  const WaitSummary* waits_;
   const Model* model_ = nullptr;
   std::vector<RankTime> ranks_;  ///< by rank; those without MPI calls stay empty
   std::vector<uint64_t> calls_;  ///< by global region

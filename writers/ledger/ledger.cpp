@@ -211,6 +211,24 @@ Json clock_json(const LedgerFacts& facts) {
       {"max_error_ns", max_error_ns}, {"pairs", std::move(pairs)}, {"nodes", std::move(by_node)}};
 }
 
+/// Seconds of all threads by kind, and what could not be told.
+Json waits_json(const WaitSummary* waits) {
+  if (waits == nullptr) return nullptr;
+  double by_kind_s[kWaitKindCount] = {};
+  for (const WaitRow& row : waits->rows) {
+    by_kind_s[static_cast<size_t>(row.kind)] += static_cast<double>(row.wait_ns) * 1e-9;
+  }
+  Json by_kind = Json::object();
+  for (size_t kind = 0; kind < kWaitKindCount; ++kind) {
+    by_kind[wait_kind_name(static_cast<WaitKind>(kind))] = by_kind_s[kind];
+  }
+  return {{"seconds", by_kind},
+          {"messages", waits->message_count},
+          {"message_ends_left_out", waits->unmatched_count},
+          {"collectives", waits->collective_count},
+          {"collectives_left_out", waits->incomplete_count}};
+}
+
 Json assembly_json(const LedgerFacts& facts) {
   uint64_t damaged_blocks = facts.model->job->damaged_blocks;
   uint64_t left_out = 0;
@@ -256,6 +274,7 @@ Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts)
   ledger["budget"] = budget_json(facts);
   ledger["clock"] = clock_json(facts);
   ledger["nodes"] = ledger::nodes_json(facts);
+  ledger["waits"] = waits_json(facts.waits);
   ledger["assembly"] = assembly_json(facts);
   const bool is_indented = facts.model->groups.size() <= kIndentedRanks;
   const std::string text =

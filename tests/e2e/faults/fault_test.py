@@ -11,7 +11,9 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from aon_test import BUILD, IS_SANITIZED, SOURCE, TestCase, environment, ledger, run  # noqa: E402
+from aon_test import (  # noqa: E402
+    BUILD, IS_SANITIZED, SOURCE, TestCase, environment, ledger, run, wait_until,
+)  # fmt: skip
 
 WORKER = BUILD / "bin" / "fault_worker"
 CALL = "MPI_Sendrecv"
@@ -47,17 +49,6 @@ def worker_pids(folder):
         for pid, _, words in processes()
         if words and words[0] == str(WORKER) and str(folder) in words
     ]
-
-
-def wait_until(condition, seconds=20, what="condition"):
-    """Waits for `condition()` to become true and returns its value."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"timed out: {what}")
 
 
 class FaultCase(TestCase):

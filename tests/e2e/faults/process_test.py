@@ -151,13 +151,12 @@ class PmiSocket(FaultCase):
             self.assertEqual(ours.recv(64), b"", "end of file on PMI_FD")
             self.assertEqual(pipe.read(), b"", "end of file on an inherited pipe")
             self.assertEqual(process.stdout.readline(), "cmd=go\n")
-        waiting = [process for process, _, _ in ranks if process.poll() is None]
-        self.assertEqual(len(waiting), 1, "one aon-run of the node waits for the files")
+        for process, _, _ in ranks:
+            self.assertEqual(process.wait(timeout=20), 0, "a rank ends with its program")
         for pid in agent:
             self.resume(pid)
-        for process, _, _ in ranks:
-            process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 0)
+        said = [process.communicate(timeout=60)[1] for process, _, _ in ranks]
+        self.assertEqual(len([err for err in said if str(self.output) in err]), 1, said)
 
     @staticmethod
     def resume(pid):

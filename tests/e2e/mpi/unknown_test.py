@@ -42,6 +42,38 @@ class Unknown(TestCase):
         self.assertEqual(provider["state"], "off")
         self.assertIn("libmpi_other.so.0, is not known", provider["reason"])
 
+    def assert_unseen(self, program, reason):
+        """A program that no library can look into: the summary and the ledger say so."""
+        output = self.folder / "job"
+        process = run(["aon-run", "-o", output, PROGRAMS / program])
+        self.assert_exit(process)
+        (node,) = ledger(output)["nodes"]
+        provider = node["providers"]["mpi"]
+        self.assertEqual(provider["state"], "off")
+        self.assertEqual(provider["reason"], f"{PROGRAMS / program} {reason}")
+        self.assertIn("shared MPI library", provider["remedy"])
+        self.assertIn(f"nothing was recorded: mpi is off: {provider['reason']}", process.stderr)
+
+    def test_a_program_with_mpi_inside(self):
+        self.assert_unseen(
+            "unknown_inside", "is linked with a static MPI library: its calls stay inside it"
+        )
+
+    def test_a_static_program(self):
+        self.assert_unseen(
+            "unknown_static", "is linked statically: no library can be loaded into it"
+        )
+
+    def test_a_static_program_beside_another(self):
+        output = self.folder / "job"
+        one = ["-n", 1, "aon-run", "-o", output]
+        both = [*one, PROGRAMS / "unknown_other", ":", *one, PROGRAMS / "unknown_static"]
+        process = run(["mpirun", *both])
+        self.assert_exit(process)
+        provider = ledger(output)["nodes"][0]["providers"]["mpi"]
+        self.assertEqual(provider["state"], "degraded")
+        self.assertIn("not collected: mpi degraded on node", process.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -47,6 +47,21 @@ class Waits(TestCase):
                 expected_s = int(waits["wait_ns"][waits["rank"][()] == rank].sum()) / 1e9
                 self.assertAlmostEqual(float(value), expected_s, delta=20e-6)
 
+    def assert_same_in_ledger(self, output):
+        """The sums of each kind, and the finding on the largest."""
+        document = ledger(output)
+        told = document["waits"]
+        counts = [told[name] for name in ("messages", "message_ends_left_out")]
+        counts += [told[name] for name in ("collectives", "collectives_left_out")]
+        self.assertEqual(counts, [4, 0, 5, 0])
+        with h5py.File(output / "profile.h5") as file:
+            kinds = file["waits/kind"].asstr()[()]
+            for kind, value_s in told["seconds"].items():
+                expected_s = int(file["waits/wait_ns"][()][kinds == kind].sum()) / 1e9
+                self.assertAlmostEqual(value_s, expected_s, places=6)
+        (finding,) = [f for f in document["findings"] if "late partners" in f]
+        self.assertIn(max(told["seconds"], key=told["seconds"].get), finding)
+
     def test_planted_lateness_is_found(self):
         output = self.folder / "job"
         command = ["mpirun", "-n", 4, "aon-run", "-o", output]
@@ -70,6 +85,7 @@ class Waits(TestCase):
             self.assertEqual(int(waits["uncertain_ns"][()].sum()), 0, "one node has one clock")
             for name in ("wait_ns", "max_ns"):
                 self.assertTrue((waits[name][()] <= 60e9).all())
+        self.assert_same_in_ledger(output)
         self.assert_same_in_archive(output)
         readers.otf2_print(self, output)
         readers.otf2_structure(self, output)

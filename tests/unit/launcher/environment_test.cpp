@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 
 #include "launcher/runtime_folder.h"
@@ -54,7 +55,18 @@ TEST_F(ProgramVariables, keep_the_users_preload_first) {
 
 TEST_F(ProgramVariables, name_the_library_once) {
   set_["LD_PRELOAD"] = "/u/tool.so /i/lib/libaon-mpi.so";
-  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so /i/lib/libaon-mpi.so");
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:/i/lib/libaon-mpi.so");
+  set_["LD_PRELOAD"] = ":/i/lib/libaon-mpi.so:: /u/tool.so";
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:/i/lib/libaon-mpi.so");
+}
+
+TEST_F(ProgramVariables, put_us_before_what_wraps_mpi) {
+  const std::string tool = path("tool.so");
+  std::ofstream(tool, std::ios::binary) << std::string("ELF\0PMPI_Init\0", 14);
+  set_["LD_PRELOAD"] = "/u/malloc.so:" + tool + ":/u/last.so:/i/lib/libaon-mpi.so";
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/malloc.so:/i/lib/libaon-mpi.so:" + tool + ":/u/last.so");
+  std::ofstream(tool, std::ios::binary) << std::string("ELF\0malloc_MPI_\0", 16);
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/malloc.so:" + tool + ":/u/last.so:/i/lib/libaon-mpi.so");
 }
 
 TEST_F(ProgramVariables, leave_the_users_plugin_alone) {

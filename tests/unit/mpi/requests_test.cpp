@@ -10,6 +10,8 @@ namespace aon::mpi {
 
 Abi abi;
 bool threads_are_concurrent = false;
+static int g_told_count;
+void requests_overflow() noexcept { ++g_told_count; }
 
 namespace {
 
@@ -132,6 +134,35 @@ TEST_F(Requests, a_handle_that_came_back_before_its_completion_was_told) {
   EXPECT_EQ(out.number, first.number);
   ASSERT_TRUE(take_request(g_writers, 0x700, second.number, &out));
   EXPECT_EQ(out.number, second.number);
+}
+
+/// Leaves nothing behind, so that it may stand anywhere.
+TEST_F(Requests, beyond_the_bound_are_counted_and_the_others_live_on) {
+  const uint64_t before = unfollowed_requests();
+  const int told_before = g_told_count;
+  const uint64_t many = 3 * kMaxLiveRequests;
+  for (uint64_t i = 0; i < many; ++i) put_request(g_writers, made(0x1000 + i * 64));
+  uint64_t taken_count = 0;
+  Request out;
+  for (uint64_t i = 0; i < many; ++i) {
+    taken_count += take_request(g_writers, 0x1000 + i * 64, 0, &out) ? 1 : 0;
+  }
+  EXPECT_GE(taken_count, kMaxLiveRequests / 2);  // another test's tables keep their memory
+  EXPECT_EQ(taken_count + unfollowed_requests() - before, many);
+  EXPECT_EQ(g_told_count, told_before + 1);
+  put_request(g_writers, made(0x500));
+  EXPECT_TRUE(take_request(g_writers, 0x500, 0, &out));
+}
+
+TEST_F(Requests, of_a_shared_handle_are_bounded_too) {
+  const uint64_t before = unfollowed_requests();
+  const uint64_t many = 3 * kMaxLiveRequests;
+  for (uint64_t i = 0; i < many; ++i) put_request(g_writers, made(0x10));
+  uint64_t taken_count = 0;
+  Request out;
+  while (take_request(g_writers, 0x10, 0, &out)) ++taken_count;
+  EXPECT_GE(taken_count, kMaxLiveRequests);
+  EXPECT_EQ(taken_count + unfollowed_requests() - before, many);
 }
 
 }  // namespace

@@ -67,6 +67,16 @@ TEST(LedgerSummary, cuts_what_a_provider_says_at_length) {
   EXPECT_THAT(provider_lines(ledger)[1], HasSubstr("see aon.json"));
 }
 
+TEST(LedgerSummary, says_what_only_the_node_knows) {
+  auto ledger = small_ledger();
+  ledger["nodes"] = nlohmann::json::parse(R"([{"node": "n1", "providers": {
+      "perf": {"state": "degraded", "reason": "no PMU"},
+      "mpi": {"state": "degraded", "reason": "a is linked statically", "remedy": "link it"}}}])");
+  const auto lines = provider_lines(ledger);
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_EQ(lines[1], "mpi degraded on node n1: a is linked statically (link it)");
+}
+
 TEST(LedgerSummary, never_has_more_than_ten_lines) {
   auto ledger = small_ledger();
   for (int i = 0; i < 30; ++i)

@@ -1,0 +1,30 @@
+/// Programs of the launch that nothing can be seen of: linked statically, so that no library is
+/// loaded into them, or with MPI inside, so that its calls never leave the program. The ledger says
+/// so (provider "mpi" of the node): an empty profile must not read as a program without MPI.
+///
+/// Thread: any.   Cost: a few ms per distinct program that never said Hello; none for the others.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/agent/inbox.h"
+#include "core/agent/state.h"
+
+namespace aon::agent {
+
+enum class Linkage : uint32_t {
+  kUnknown = 0,  ///< no ELF file (a script), or it cannot be read
+  kDynamic,      ///< preloaded libraries see its MPI calls
+  kStatic,       ///< no program interpreter: nothing is preloaded
+  kOwnMpi,       ///< defines PMPI_Init itself: it was linked with a static MPI library
+};
+
+/// What the symbol table and the program headers of `path` say; a stripped program with MPI inside
+/// looks like any dynamic one.
+Linkage linkage_of(const std::string& path);
+
+/// Defines the node's provider "mpi" when a registered program never said Hello for such a reason.
+void report_unseen_programs(const State& state, Inbox* inbox);
+
+}  // namespace aon::agent

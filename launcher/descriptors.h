@@ -1,0 +1,18 @@
+/// What a process of aon-run that stays may hold: stderr and its own descriptors. Everything else
+/// that the launcher gave us belongs to the program alone.
+/// Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace aon::launcher {
+
+/// Closes every descriptor above stderr but `kept` (negative ones count for nothing); standard
+/// input and output become /dev/null.
+void keep_descriptors(std::vector<int> kept);
+
+/// Of CLOCK_MONOTONIC.
+int64_t now_ms();
+
+}  // namespace aon::launcher

@@ -1,0 +1,32 @@
+/// A process of its own that waits for the files, where aon-run may not stay as the program's
+/// parent. Hydra takes the end of the socket PMI_FD for the end of a rank, and kills what is left
+/// of the others when a rank is gone without MPI_Finalize: an aon-run that outlives its program
+/// would be killed in its place, and the rank's exit code with it. Here the program takes the place
+/// of aon-run, as everywhere but on the first rank of a node, and the launcher ends when the
+/// waiter's stderr does.
+///
+///     aon-run --fork--> (in between) --fork--> waiter, in a session of its own
+///        '--execvp--> program
+///
+/// Thread: one.   Cost: two forks.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/base/result.h"
+
+namespace aon::launcher {
+
+/// True when the launcher watches its ranks through PMI_FD: hydra and its like, not Slurm, which
+/// kills what outlives a task.
+bool launcher_watches_socket(const std::function<const char*(const char*)>& environment);
+
+/// Runs `wait` in the new process, with stderr and the descriptor `kept` only, and returns here.
+/// Errors: kUnavailable when fork fails; nothing waits then.
+Status start_waiter(int kept, const std::function<void()>& wait);
+
+/// True when `fd` is readable or hung up within `timeout_ms`.
+bool wait_for_descriptor(int fd, int timeout_ms);
+
+}  // namespace aon::launcher

@@ -1,0 +1,172 @@
+#!/usr/bin/python3
+"""Programs that break MPI's rules, that spawn others, that run with another tool or with the
+launcher of another library: exit code, output and the library's own words are those of a run
+without AON, and the ledger balances.
+
+    misuse_test.py PROGRAMS_FOLDER [unittest arguments]
+"""
+import pathlib
+import re
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from aon_test import (  # noqa: E402
+    BUILD, MPI, TestCase, environment, ledger, mpirun, profile, run, wait_until,
+)  # fmt: skip
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
+MISUSE = PROGRAMS / "misuse"
+
+
+def finished(output):
+    """The ledger; a launcher that kills what is left of a job leaves the files to the agent."""
+    path = output / "aon.json"
+    wait_until(path.exists, what=str(path))
+    return ledger(output)
+
+
+def functions_named(text):
+    """The MPI functions that a library's messages name; AON's own lines do not count."""
+    lines = [line for line in text.splitlines() if not line.startswith(("aon:", "aon-run:"))]
+    return set(re.findall(r"\bMPI_[A-Z][a-z]\w+", "\n".join(lines)))
+
+
+class Rules(TestCase):
+    """Each case runs once without and once with AON; with one rank where the launcher would kill
+    another one, whose word it then is a matter of time."""
+
+    def compare(self, case, *functions, rank_count=1):
+        """Returns the job's ledger. Whether a launcher prints the last words of a process that it
+        ends, and gives its exit code or the one of MPI_Abort, is a matter of time with and without
+        AON; which `functions` they can name, and that it is no success, is not."""
+        plain = mpirun(rank_count, MISUSE, case)
+        output = self.folder / case
+        profiled = profile(rank_count, output, MISUSE, case)
+        self.assertEqual(sorted(profiled.stdout.split("\n")), sorted(plain.stdout.split("\n")))
+        for process in (plain, profiled):
+            self.assertEqual(process.returncode != 0, bool(functions), process.stderr)
+            said = functions_named(process.stderr + process.stdout)
+            self.assertLessEqual(said, set(functions), process.stderr)
+        document = finished(output)
+        self.assert_law(document)
+        return document
+
+    def test_calls_before_init(self):
+        self.compare("before_init", "MPI_Send")
+        self.compare("rank_before_init", "MPI_Comm_rank")
+
+    def test_calls_after_finalize(self):
+        self.compare("after_finalize", "MPI_Barrier")
+        self.compare("rank_after_finalize", "MPI_Comm_rank")
+
+    def test_init_twice(self):
+        self.compare("init_twice", "MPI_Init")
+
+    def test_invalid_arguments(self):
+        functions = {"peer": "MPI_Send", "type": "MPI_Allreduce", "request": "MPI_Start"}
+        for name, function in functions.items():
+            document = self.compare(f"wrong_{name}", function, "MPI_Op", "MPI_Request")
+            self.assertFalse(document["job"]["complete"])
+
+    def test_abort_on_one_rank(self):
+        for command in ([], ["aon-run", "-o", self.folder / "job", "--"]):
+            self.assert_exit(mpirun(2, *command, MISUSE, "abort"), 7)
+        document = finished(self.folder / "job")
+        self.assert_law(document)
+        self.assertEqual(document["job"]["incomplete_ranks"], [0, 1])
+
+    def test_end_without_finalize(self):
+        for command in ([], ["aon-run", "-o", self.folder / "job", "--"]):
+            process = mpirun(1, *command, MISUSE, "no_finalize")
+            self.assertEqual(process.returncode, {"openmpi": 1, "mpich": 0}[MPI], process.stderr)
+        document = finished(self.folder / "job")
+        self.assert_law(document)
+        self.assertEqual(document["job"]["incomplete_ranks"], [0])
+
+    def test_leaked_requests_and_communicators(self):
+        output = self.folder / "job"
+        self.assert_exit(profile(2, output, MISUSE, "leak"))
+        document = ledger(output)
+        self.assert_law(document)
+        self.assertTrue(document["job"]["complete"])
+        for rank in document["ranks"]:
+            self.assertEqual(rank["lost"], 0)
+            self.assertGreaterEqual(rank["emitted"], 3000 + 50)
+            self.assertEqual(rank["providers"]["mpi"]["state"], "on")
+
+
+class Spawn(TestCase):
+    """Processes that the program starts itself."""
+
+    def setUp(self):
+        super().setUp()
+        if mpirun(2, MISUSE, "spawn").returncode != 0:
+            self.skipTest("this MPI library cannot spawn processes here, without AON either")
+
+    def test_children_that_are_not_under_aon(self):
+        output = self.folder / "job"
+        self.assert_exit(profile(2, output, MISUSE, "spawn"))
+        document = ledger(output)
+        self.assert_law(document)
+        self.assertEqual([rank["rank"] for rank in document["ranks"]], [0, 1])
+        (finding,) = [f for f in document["findings"] if "spawned" in f]
+        self.assertIn("aon-run", finding)
+
+    def test_children_under_aon_are_a_launch_of_their_own(self):
+        output = self.folder / "job"
+        self.assert_exit(profile(2, output, MISUSE, "spawn", "under-aon", output))
+        self.assert_law(ledger(output))
+        children = finished(self.folder / "job.1")
+        self.assert_law(children)
+        self.assertEqual([rank["rank"] for rank in children["ranks"]], [0, 1])
+        self.assertTrue(children["job"]["complete"])
+
+
+class OtherTools(TestCase):
+    """A PMPI tool of the user's in LD_PRELOAD sees every call, before us and behind us."""
+
+    def counts(self):
+        lines = (self.folder / "rank-0.txt").read_text().splitlines()
+        told = {name: int(calls) for name, calls, _ in map(str.split, lines)}
+        return {name: calls for name, calls in told.items() if calls}
+
+    def test_it_stands_where_the_user_put_it(self):
+        tool = PROGRAMS / "libpmpi_count.so"
+        ours = BUILD / "lib" / "libaon-mpi.so"
+        env = environment(PMPI_COUNT=self.folder, LD_PRELOAD=tool)
+        self.assert_exit(mpirun(2, MISUSE, "plain", env=env))
+        expected = self.counts()
+        self.assertEqual(expected["MPI_Barrier"], 1)
+        preloads = {"given": tool, "before": f"{tool}:{ours}", "behind": f"{ours}:{tool}"}
+        for name, preload in preloads.items():
+            output = self.folder / name
+            env = environment(PMPI_COUNT=self.folder, LD_PRELOAD=preload)
+            self.assert_exit(profile(2, output, MISUSE, "plain", env=env))
+            self.assertEqual(self.counts(), expected, name)
+            document = ledger(output)
+            self.assert_law(document)
+            self.assertEqual(document["ranks"][0]["providers"]["mpi"]["state"], "on")
+            self.assertGreater(document["ranks"][0]["emitted"], 0)
+
+
+@unittest.skipUnless(MPI == "mpich", "one direction is enough")
+class MixedLibraries(TestCase):
+    """A program of one library under the launcher of the other: each process is a world of its own,
+    which is a common mistake in a PATH with both. It must be seen, not silent."""
+
+    def test_every_process_says_that_it_is_rank_0_of_1(self):
+        command = ["mpirun", "-n", 2]
+        plain = run([*command, MISUSE, "plain"])
+        output = self.folder / "job"
+        profiled = run([*command, "aon-run", "-o", output, "--", MISUSE, "plain"])
+        self.assertEqual(profiled.returncode, plain.returncode, profiled.stderr)
+        self.assertEqual(profiled.stdout, plain.stdout)
+        document = ledger(output)
+        self.assert_law(document)
+        self.assertTrue(any("another MPI library" in f for f in document["findings"]), document)
+
+
+if __name__ == "__main__":
+    unittest.main()

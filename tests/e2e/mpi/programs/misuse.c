@@ -1,0 +1,89 @@
+// What a program should not do, one case per run, `misuse CASE`: the library's own word on it must
+// come, the same as without us.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/e2e/mpi/programs/check.h"
+
+/// Requests that nobody completes (receives that wait for ever, sends that arrive), communicators
+/// that nobody frees.
+static void leak(int rank) {
+  static char in[2000];
+  static char out[2000];
+  MPI_Request request;
+  MPI_Comm comm;
+  for (int i = 0; i < 1000; ++i) {
+    MPI_Irecv(&in[i], 1, MPI_CHAR, 1 - rank, 1000 + i, MPI_COMM_WORLD, &request);
+    MPI_Irecv(&in[1000 + i], 1, MPI_CHAR, 1 - rank, i, MPI_COMM_WORLD, &request);
+    MPI_Isend(&out[i], 1, MPI_CHAR, 1 - rank, i, MPI_COMM_WORLD, &request);
+  }
+  for (int i = 0; i < 50; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+}
+
+/// Children that only say hello to each other and to us, and to which we talk.
+static void spawn(int rank, char** argv) {
+  MPI_Comm children;
+  MPI_Comm all;
+  int sum = 0;
+  int codes[2];
+  char* child[] = {(char*)"child", NULL};
+  char* under_aon[] = {
+      (char*)"-o", argv[2] != NULL ? argv[3] : NULL, (char*)"--", argv[0], (char*)"child", NULL};
+  const int is_under_aon = argv[2] != NULL;
+  MPI_Comm_spawn(is_under_aon ? "aon-run" : argv[0], is_under_aon ? under_aon : child, 2,
+                 MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, codes);
+  MPI_Intercomm_merge(children, 0, &all);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, all);
+  CHECK(sum == 1 + 10 + 11);
+  if (rank == 0) MPI_Send(&sum, 1, MPI_INT, 1, 4, children);
+  MPI_Comm_free(&all);
+  MPI_Comm_disconnect(&children);
+}
+
+static int be_a_child(int rank) {
+  MPI_Comm parents;
+  MPI_Comm all;
+  int mine = 10 + rank;
+  int sum = 0;
+  MPI_Comm_get_parent(&parents);
+  CHECK(parents != MPI_COMM_NULL);
+  MPI_Intercomm_merge(parents, 1, &all);
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, all);
+  CHECK(sum == 1 + 10 + 11);
+  if (rank == 1) MPI_Recv(&mine, 1, MPI_INT, 0, 4, parents, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&all);
+  MPI_Comm_disconnect(&parents);
+  MPI_Finalize();
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  const char* wanted = argc > 1 ? argv[1] : "";
+  int value = 0;
+  if (strcmp(wanted, "before_init") == 0) MPI_Send(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+  if (strcmp(wanted, "rank_before_init") == 0) MPI_Comm_rank(MPI_COMM_WORLD, &value);
+  MPI_Init(&argc, &argv);
+  const int rank = world_rank();
+  if (strcmp(wanted, "child") == 0) return be_a_child(rank);
+  if (strcmp(wanted, "spawn") == 0) spawn(rank, argv);
+  if (strcmp(wanted, "leak") == 0) leak(rank);
+  if (strcmp(wanted, "wrong_peer") == 0) MPI_Send(&value, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);
+  if (strcmp(wanted, "wrong_type") == 0) {
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DATATYPE_NULL, MPI_SUM, MPI_COMM_WORLD);
+  }
+  if (strcmp(wanted, "wrong_request") == 0) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Start(&request);
+  }
+  if (strcmp(wanted, "init_twice") == 0) MPI_Init(&argc, &argv);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (strcmp(wanted, "abort") == 0 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
+  if (strcmp(wanted, "abort") == 0) pause();
+  if (strcmp(wanted, "no_finalize") == 0) exit(0);
+  printf("%d got to the end\n", rank);
+  fflush(stdout);
+  MPI_Finalize();
+  if (strcmp(wanted, "after_finalize") == 0) MPI_Barrier(MPI_COMM_WORLD);
+  if (strcmp(wanted, "rank_after_finalize") == 0) MPI_Comm_rank(MPI_COMM_WORLD, &value);
+  return 0;
+}
