@@ -92,6 +92,10 @@ class WaitMany {
   OwnStatus inline_statuses_[kInlineRequests];
 };
 
+/// In MPI_Init of a library that has MPI_Isendrecv: sends three bytes to itself by it, to learn
+/// whether its statuses can be believed.
+void learn_exchange_status() noexcept;
+
 /// MPI_Request_free: a send ends here as far as anybody can know; of a receive nothing is known.
 void free_request(Writer* w, Handle handle) noexcept;
 

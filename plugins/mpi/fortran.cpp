@@ -45,7 +45,8 @@ void* find_any_spelling(const char* c_name, const char* form) {
 
 void* find_fortran(Family family, const char* c_name) {
   if (family == Family::kF08) return find_spelling(c_name, "_f08_", false);
-  if (family == Family::kPlain) return find_any_spelling(c_name, "");
+  if (family == Family::kLarge) return find_spelling(c_name, "_f08_large_", false);
+  if (family == Family::kPlain || family == Family::kOwnPlain) return find_any_spelling(c_name, "");
   void* with_pointer = find_any_spelling(c_name, "_cptr");
   return with_pointer != nullptr ? with_pointer : find_any_spelling(c_name, "_f90");
 }
@@ -68,6 +69,8 @@ void decide_who_records() {
                                                              std::memory_order_relaxed);
   };
   set(Family::kF08, is_known);
+  set(Family::kOwnPlain, is_known);
+  set(Family::kLarge, is_known);
   set(Family::kPlain, is_plain_recorded);
   set(Family::kVariant, is_plain_recorded);
 }

@@ -5,6 +5,8 @@
 ///     mpi_send_  mpi_send__  mpi_send  MPI_SEND    kPlain: mpif.h and `use mpi`, one function
 ///     mpi_send_f08_                                kF08: `use mpi_f08`; ierror may be absent
 ///     mpi_alloc_mem_cptr_  mpi_wtime_f90_ ...      kVariant: a second form in `use mpi`
+///     mpi_comm_get_attr_ ...                       kOwnPlain: as kPlain; calls no C function
+///     mpi_type_size_f08_large_ ...                 kLarge: large counts, without buffers
 ///
 /// What is forwarded goes to the next function of the same family, whose spellings are one function
 /// in every library: the first spelling that is found. Where the library's own Fortran calls its C
@@ -28,8 +30,8 @@ namespace aon::mpi {
 using Word = void*;  ///< an argument: an address, or the length of a string
 using FortranFunction = int (*)(...);
 
-enum class Family : uint32_t { kPlain, kF08, kVariant };
-constexpr uint32_t kFamilies = 3;
+enum class Family : uint32_t { kPlain, kF08, kVariant, kOwnPlain, kLarge };
+constexpr uint32_t kFamilies = 5;
 
 /// The real functions by family and site; null until their first call.
 extern std::atomic<void*> fortran_functions[kFamilies][kFunctionCount];

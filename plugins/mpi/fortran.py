@@ -27,6 +27,22 @@ VARIANTS = {
     "MPI_Wtime": "_f90",
     "MPI_Wtick": "_f90",
 }
+# Rows whose form for mpif.h calls no C function in any library: attributes are words there.
+NOT_THROUGH_C = {
+    "MPI_Attr_get", "MPI_Attr_put", "MPI_Comm_get_attr", "MPI_Comm_set_attr", "MPI_Type_get_attr",
+    "MPI_Type_set_attr", "MPI_Win_get_attr", "MPI_Win_set_attr",
+}  # fmt: skip
+# Large-count rows that mpi_f08 has under names of its own: those without buffers. The others call
+# the C function.
+LARGE_IN_F08 = {
+    "MPI_Buffer_detach_c", "MPI_Get_count_c", "MPI_Get_elements_c", "MPI_Pack_external_size_c",
+    "MPI_Pack_size_c", "MPI_Type_contiguous_c", "MPI_Type_create_darray_c",
+    "MPI_Type_create_hindexed_block_c", "MPI_Type_create_hindexed_c", "MPI_Type_create_hvector_c",
+    "MPI_Type_create_indexed_block_c", "MPI_Type_create_struct_c", "MPI_Type_create_subarray_c",
+    "MPI_Type_get_contents_c", "MPI_Type_get_envelope_c", "MPI_Type_indexed_c", "MPI_Type_size_c",
+    "MPI_Type_vector_c", "MPI_Win_allocate_c", "MPI_Win_allocate_shared_c",
+    "MPI_Win_shared_query_c",
+}  # fmt: skip
 # Fortran functions of the library that have no wrapper, and why.
 LEFT_ALONE = {
     r"mpi_sizeof_\w+": "answers from the type of its argument",
@@ -34,6 +50,8 @@ LEFT_ALONE = {
     r"mpi_aint_(add|diff)(_f90)?": "arithmetic; C has macros for it",
     r"mpi_(\w+_)?(dup|null_copy|null_delete)_fn": "a callback that the library itself calls",
     r"mpi_conversion_fn_null": "a callback that the library itself calls",
+    r"mpi_delete_error_\w+": "not of the standard that the library has",
+    r"mpi_\w+_f08ts(_large)?": "calls the C function by its MPI_ name, whose wrapper sees it",
 }
 
 _SPANS = {"count", "span", "cancel"}
@@ -64,15 +82,17 @@ class FortranParts(templates.Parts):
 
 
 def has_form(function):
-    if function.plain:  # large counts are mpi_f08's alone, under the C function's name
-        return False
+    if function.plain:
+        return function.name in LARGE_IN_F08
     return not any(re.fullmatch(pattern, function.name) for pattern in C_ONLY)
 
 
 def families(function):
     """(family, exported name without spelling) of each form of a row."""
+    if function.plain:
+        return [("kLarge", function.plain.name.lower() + "_f08_large")]
     name = function.name.lower()
-    result = [("kPlain", name)]
+    result = [("kOwnPlain" if function.name in NOT_THROUGH_C else "kPlain", name)]
     if function.name in VARIANTS:
         result.append(("kVariant", name + VARIANTS[function.name]))
     if function.name not in NOT_IN_F08:
@@ -82,7 +102,7 @@ def families(function):
 
 def spellings(name):
     """All names of one function; the first is the one that is defined."""
-    if name.endswith("_f08"):
+    if name.endswith(("_f08", "_f08_large")):
         return [name + "_"]
     return [name + "_", name + "__", name, name.upper()]
 

@@ -31,7 +31,7 @@ struct FortranAbi {
   bool is_known;                            ///< false: the Fortran wrappers only forward
   bool plain_calls_c;                       ///< mpi_send_ calls MPI_Send, whose wrapper sees it
   Handle integer;                           ///< MPI_INTEGER
-  Handle byte;                              ///< MPI_BYTE, where plain_calls_c
+  Handle byte;                              ///< MPI_BYTE
   const void* in_place[kSpellings];         ///< MPI_IN_PLACE
   const void* status_ignore[kSpellings];    ///< MPI_STATUS_IGNORE
   const void* statuses_ignore[kSpellings];  ///< MPI_STATUSES_IGNORE

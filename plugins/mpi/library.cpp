@@ -113,6 +113,8 @@ void find_queries() {
   query(&queries.graph_neighbors_count, "PMPI_Graph_neighbors_count");
   query(&queries.dist_graph_neighbors_count, "PMPI_Dist_graph_neighbors_count");
   query(&queries.irecv, "PMPI_Irecv");
+  query(&queries.isendrecv, "PMPI_Isendrecv");
+  query(&queries.wait, "PMPI_Wait");
   query(&queries.comm_f2c, "PMPI_Comm_f2c");
   query(&queries.comm_c2f, "PMPI_Comm_c2f");
   query(&queries.type_f2c, "PMPI_Type_f2c");

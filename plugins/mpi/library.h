@@ -69,6 +69,9 @@ struct Queries {
   int (*dist_graph_neighbors_count)(Handle comm, int* in, int* out, int* is_weighted);
   int (*irecv)(void* buffer, int count, Handle datatype, int source, int tag, Handle comm,
                void* request);
+  int (*isendrecv)(const void* out, int out_count, Handle out_type, int to, int out_tag, void* in,
+                   int in_count, Handle in_type, int from, int in_tag, Handle comm, void* request);
+  int (*wait)(void* request, Status* status);
   Handle (*comm_f2c)(int comm);  ///< f2c, c2f: only where C's handles are no integers
   int (*comm_c2f)(Handle comm);
   Handle (*type_f2c)(int datatype);

@@ -96,6 +96,7 @@ FortranAbi describe_fortran(FindSymbol find) {
     f.statuses_ignore[i] = find(kStatusesIgnore[i]);
   }
   f.integer = address(find, "ompi_mpi_integer");
+  f.byte = address(find, "ompi_mpi_byte");
   f.is_known = true;
   return f;
 }

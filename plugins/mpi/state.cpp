@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "mpi/communicators.h"
+#include "mpi/completion.h"
 #include "mpi/datatypes.h"
 #include "mpi/fortran.h"
 #include "mpi/groups.h"
@@ -182,8 +183,8 @@ bool mpi_is_usable() noexcept {
 void mpi_is_initialized() noexcept {
   if (!library_is_known()) {
     tell_unknown_library();
-  } else {
-    mpi_is_usable();
+  } else if (mpi_is_usable()) {
+    learn_exchange_status();
   }
 }
 

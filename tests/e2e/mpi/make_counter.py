@@ -3,15 +3,19 @@
 bytes that sends hand over: `make_counter.py MPICC OUTPUT.c`. It knows nothing of the project.
 
 Preloaded behind libaon-mpi.so it sees what the program called, and writes
-$PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize was called or the launcher names the rank: one
-line `NAME CALLS BYTES_SENT` per function that was called.
+$PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize or MPI_Abort was called or the launcher names
+the rank: one line `NAME CALLS BYTES_SENT WITHIN` per function that was called. WITHIN are those of
+CALLS that were made within another call, by a callback of the program or by the library.
 """
 import re
 import subprocess
 import sys
 
-HEAD = """\
-#include <mpi.h>
+# Functions that the standard has removed are in libraries still.
+HEADER = "#define OMPI_OMIT_MPI1_COMPAT_DECLS 0\n#include <mpi.h>\n"
+HEAD = (
+    HEADER
+    + """\
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +23,9 @@ typedef struct {
   const char* name;
   unsigned long calls;
   unsigned long bytes;
+  unsigned long within;
 } Count;
+static __thread int g_depth;
 static Count g_counts[1024];
 static int g_was_called;
 static int g_count_count;
@@ -32,6 +38,7 @@ static Count* count_of(const char* name) {
 static void note_call(Count* c, unsigned long bytes) {
   __atomic_fetch_add(&c->calls, 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&c->bytes, bytes, __ATOMIC_RELAXED);
+  if (g_depth > 0) __atomic_fetch_add(&c->within, 1, __ATOMIC_RELAXED);
   g_was_called = 1;
 }
 static unsigned long bytes_of(int n, MPI_Datatype type, int destination) {
@@ -52,24 +59,34 @@ __attribute__((destructor)) static void write_counts(void) {
   FILE* file = fopen(path, "w");
   for (int i = 0; file != NULL && i < g_count_count; ++i) {
     if (g_counts[i].calls == 0) continue;
-    fprintf(file, "%s %lu %lu\\n", g_counts[i].name, g_counts[i].calls, g_counts[i].bytes);
+    fprintf(file, "%s %lu %lu %lu\\n", g_counts[i].name, g_counts[i].calls, g_counts[i].bytes,
+            g_counts[i].within);
   }
   if (file != NULL) fclose(file);
 }
+int MPI_Pcontrol(const int level, ...) {
+  static Count* c;
+  if (c == NULL) c = count_of("MPI_Pcontrol");
+  note_call(c, 0);
+  return PMPI_Pcontrol(level);
+}
 """
-SKIPPED = {"MPI_Pcontrol"}  # variable arguments
+)
+SKIPPED = {"MPI_Pcontrol"}  # variable arguments: by hand
+# Before the call of these it is known which rank this is; an abort comes back only here.
+LAST = {"MPI_Finalize": "", "MPI_Abort": "  write_counts();\n"}
 
 
 def prototypes(mpicc):
     """(result, name, arguments) of every function."""
     source = subprocess.run(
         [mpicc, "-E", "-P", "-x", "c", "-"],
-        input="#include <mpi.h>\n",
+        input=HEADER,
         check=True,
         capture_output=True,
         text=True,
     ).stdout
-    pattern = r"\b((?:int|double|MPI_\w+)) +(MPI_\w+)\(([^;{}]*?)\)\s*(?:__attribute__[^;]*)?;"
+    pattern = r"\b((?:int|double|MPI_\w+)) +(MPI_\w+) ?\(([^;{}]*?)\)\s*(?:__attribute__[^;]*)?;"
     for result, name, arguments in re.findall(pattern, source, re.S):
         if name not in SKIPPED and not name.isupper():
             yield result, name, " ".join(arguments.split())
@@ -91,13 +108,17 @@ def bytes_sent(name, arguments):
 
 def wrapper(result, name, text):
     given = names(text)
-    end = "  PMPI_Comm_rank(MPI_COMM_WORLD, &g_rank);\n" if name == "MPI_Finalize" else ""
+    end = ""
+    if name in LAST:
+        end = "  PMPI_Comm_rank(MPI_COMM_WORLD, &g_rank);\n" + LAST[name]
     return (
         f"{result} {name}({text}) {{\n"
         f"  static Count* c;\n"
         f'  if (c == NULL) c = count_of("{name}");\n'
         f"  note_call(c, {bytes_sent(name, given)});\n{end}"
-        f"  return P{name}({', '.join(given)});\n}}\n"
+        f"  ++g_depth;\n"
+        f"  {result} returned = P{name}({', '.join(given)});\n"
+        f"  --g_depth;\n  return returned;\n}}\n"
     )
 
 

@@ -71,7 +71,7 @@ class MpiTest(TestCase):
         names, as the project has them."""
         counts = collections.defaultdict(lambda: (0, 0))
         for line in (self.folder / f"rank-{rank}.txt").read_text().splitlines():
-            name, calls, sent = line.split()
+            name, calls, sent, _ = line.split()
             name = name.removesuffix("_c")
             before = counts[name]
             counts[name] = (before[0] + int(calls), before[1] + int(sent))
