@@ -36,10 +36,6 @@ double measure_tick_read_ns(clock::TickSource source) {
   return least;
 }
 
-bool has_two_reads(RecordKind kind) {
-  return kind >= RecordKind::kSpan && kind <= RecordKind::kCollective;
-}
-
 }  // namespace
 
 Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, ModeTable* modes,
@@ -228,7 +224,7 @@ double Housekeeping::take_costs(Load* load) const {
     const uint64_t now = load->activity->kind_count[kind].load(std::memory_order_relaxed);
     const auto records = static_cast<double>(now - load->kind_count[kind]);
     load->kind_count[kind] = now;
-    cost_ns += records * (has_two_reads(static_cast<RecordKind>(kind)) ? pair_ns : single_ns);
+    cost_ns += records * (is_call(static_cast<RecordKind>(kind)) ? pair_ns : single_ns);
   }
   for (uint32_t site = 0; site < kMaxSites; ++site) {
     const uint64_t now = load->activity->site_count[site].load(std::memory_order_relaxed);

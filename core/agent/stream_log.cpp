@@ -56,7 +56,7 @@ void Activity::add(const spool::ShapeCount& shape) noexcept {
                 std::memory_order_relaxed);
   };
   add_to(kind_count[static_cast<size_t>(shape.kind)]);
-  if (shape.id < kMaxSites && shape.kind <= RecordKind::kCollective) add_to(site_count[shape.id]);
+  if (shape.id < kMaxSites && is_call(shape.kind)) add_to(site_count[shape.id]);
 }
 
 void StreamLog::observe_core_records(std::span<const uint8_t> bytes) noexcept {

@@ -11,11 +11,6 @@ constexpr uint64_t kMostRefused = uint64_t{1} << 48;
 
 constexpr uint64_t kMostRecords = kChunkCapacityBytes / kSlotBytes;  ///< in one chunk
 
-bool is_span(RecordKind kind) {
-  return kind == RecordKind::kSpan || kind == RecordKind::kMessage ||
-         kind == RecordKind::kExchange || kind == RecordKind::kCollective;
-}
-
 /// What a chunk shows at one moment.
 struct ChunkView {
   uint32_t next;
@@ -313,7 +308,7 @@ bool RingReader::was_recorded(uint32_t slot, uint64_t start_ticks) const {
     RecordHead head;
     std::memcpy(&head, base + offset, sizeof head);
     if (!is_valid(head)) return false;
-    if (is_span(head.kind) && head.start_ticks == start_ticks) return true;
+    if (is_call(head.kind) && head.start_ticks == start_ticks) return true;
     offset += head.slot_count * kSlotBytes;
   }
   return false;

@@ -53,6 +53,7 @@ constexpr uint32_t pair_words(RecordKind kind) {
   switch (kind) {
     case RecordKind::kMessage:
     case RecordKind::kCompletion:
+    case RecordKind::kIo:
       return 0b001;
     case RecordKind::kExchange:
       return 0b101;

@@ -95,7 +95,12 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
     case DefinitionType::kMetric:
       apply_metric(number, view);
       break;
-    default:  // kCommunicatorFree: ids are never used again; others: a newer format
+    case DefinitionType::kFile:
+      if (const auto d = take<FileDefinition>(view); d && number != kNodeProcess) {
+        process(number).files[d->id] = {*d, text(0)};
+      }
+      break;
+    default:  // kCommunicatorFree, kFileClose: ids are never used again; others: a newer format
       break;
   }
 }

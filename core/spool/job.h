@@ -28,6 +28,10 @@ struct Communicator {
   CommunicatorDefinition definition;
   std::string name;
 };
+struct File {
+  FileDefinition definition;
+  std::string name;
+};
 struct Provider {
   std::string name;
   ProviderState state;
@@ -49,6 +53,7 @@ struct Process {
   std::string binding;                         ///< cpu list, empty unknown
   std::unordered_map<uint32_t, Region> regions;
   std::map<uint32_t, Communicator> communicators;
+  std::map<uint32_t, File> files;
   std::map<std::string, Provider> providers;
   std::map<uint32_t, Metric> metrics;
   std::map<std::pair<uint16_t, uint16_t>, StreamDefinition>

@@ -18,6 +18,8 @@ std::vector<Bytes> seeds() {
                                                  {5, sizeof(IdentityDefinition)},
                                                  {6, sizeof(ProviderDefinition)},
                                                  {7, sizeof(MetricDefinition)},
+                                                 {12, sizeof(FileDefinition)},
+                                                 {13, sizeof(IdDefinition)},
                                                  {32, sizeof(NodeDefinition)},
                                                  {33, sizeof(ProcessStartDefinition)},
                                                  {34, sizeof(ProcessExitDefinition)},
@@ -68,6 +70,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
     fuzz::check(process.start.process == number);
     for (const auto& [id, region] : process.regions) {
       fuzz::check(region.name.size() <= spool::kMaxTextBytes && region.role <= RegionRole::kUser);
+    }
+    for (const auto& [id, file] : process.files) {
+      fuzz::check(file.name.size() <= spool::kMaxTextBytes && file.definition.id == id);
     }
     for (const LossDefinition& loss : process.losses) fuzz::check(loss.reason < kLossReasonCount);
   }

@@ -5,13 +5,6 @@
 #include "writers/assemble/event_order.h"
 
 namespace aon::writers {
-namespace {
-
-bool is_span(const RecordHead& head) {
-  return head.kind >= RecordKind::kSpan && head.kind <= RecordKind::kCollective;
-}
-
-}  // namespace
 
 /// Holds `record` back. A span takes the records inside it, which are the last roots, as children.
 void EventOrder::hold(const Record& record) {
@@ -19,7 +12,7 @@ void EventOrder::hold(const Record& record) {
   Node node;
   node.record = record;
   node.end_ticks = end_ticks(record);
-  if (is_span(record.head)) {
+  if (is_call(record.head.kind)) {
     node.first_child = adopt(record, &node);
   }
   nodes_.push_back(node);
@@ -36,7 +29,7 @@ bool EventOrder::hold_in_open_call(uint32_t index) {
   uint32_t candidate = roots_.empty() ? kNone : roots_.back();
   for (uint16_t depth = 0; candidate != kNone && depth + node.height < kMaxNesting; ++depth) {
     const Node& outer = nodes_[candidate];
-    if ((outer.record.head.flags & kOpenAtEnd) == 0 || !is_span(outer.record.head)) break;
+    if ((outer.record.head.flags & kOpenAtEnd) == 0 || !is_call(outer.record.head.kind)) break;
     if (outer.record.head.start_ticks > node.record.head.start_ticks) break;
     if (outer.end_ticks < node.end_ticks) break;
     parent = candidate;
@@ -94,7 +87,7 @@ void EventOrder::emit_list(uint32_t first, uint64_t limit_ticks) {
 }
 
 void EventOrder::emit_node(const Node& node, uint64_t limit_ticks) {
-  if (is_span(node.record.head)) {
+  if (is_call(node.record.head.kind)) {
     emit_span(node.record, node.first_child);
   } else if (node.record.head.kind == RecordKind::kLost) {
     emit_lost(node.record, limit_ticks);

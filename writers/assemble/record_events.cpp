@@ -79,7 +79,11 @@ void EventOrder::emit_simple(const Record& record) {
       leave_region(known_region(head.id), clock_.to_ns(head.start_ticks));
       break;
     case RecordKind::kCompletion:
-      emit_completion(record);
+      if (head.id == static_cast<uint32_t>(RecordKind::kIo)) {
+        emit_io_completion(record);
+      } else {
+        emit_completion(record);
+      }
       break;
     case RecordKind::kMark:
       append(EventKind::kMark, clock_.to_ns(head.start_ticks), known_region(head.id)).bytes =
@@ -127,6 +131,10 @@ void EventOrder::emit_span(const Record& record, uint32_t children) {
 
 void EventOrder::begin_transfer(const Record& record, uint64_t time_ns) {
   const RecordHead& head = record.head;
+  if (head.kind == RecordKind::kIo) {
+    begin_io(record, time_ns);
+    return;
+  }
   if (head.kind == RecordKind::kCollective) {
     if ((head.flags & kNonblocking) == 0 && communicators_.contains(head.a32)) {
       append(EventKind::kCollectiveBegin, time_ns, head.id);
@@ -150,6 +158,10 @@ void EventOrder::begin_transfer(const Record& record, uint64_t time_ns) {
 
 void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
   const RecordHead& head = record.head;
+  if (head.kind == RecordKind::kIo) {
+    end_io(record, time_ns);
+    return;
+  }
   if (head.kind == RecordKind::kExchange) {
     emit_message(EventKind::kReceive, time_ns, record, record.words[2], record.words[1], 0);
     return;

@@ -116,6 +116,15 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
       return OTF2_SUCCESS;
     case EventKind::kMark:
       return mark(event);
+    case EventKind::kIoOpen:
+    case EventKind::kIoClose:
+    case EventKind::kIoDelete:
+    case EventKind::kIoSeek:
+    case EventKind::kIoBegin:
+    case EventKind::kIoIssued:
+    case EventKind::kIoComplete:
+    case EventKind::kIoCancelled:
+      return io(event);
   }
   return OTF2_SUCCESS;
 }

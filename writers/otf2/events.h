@@ -37,6 +37,8 @@ class EventEncoder {
   OTF2_ErrorCode lost(const Event& event);
   OTF2_ErrorCode collective(const Event& event);
   OTF2_ErrorCode sample(const Event& event);
+  OTF2_ErrorCode io(const Event& event);        // io_events.cpp
+  OTF2_ErrorCode begin_io(const Event& event);  // io_events.cpp
 
   struct ListDeleter {
     void operator()(OTF2_AttributeList* list) const { OTF2_AttributeList_Delete(list); }

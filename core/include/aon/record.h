@@ -31,7 +31,12 @@
 /// | kCollective | entry | yes      | region     | comm      | bytes sent | bytes received,     |
 /// |             |       |          |            |           |            | root+operation,     |
 /// |             |       |          |            |           |            | request             |
-/// | kCompletion | time  |          |            | comm      | bytes      | peer+tag, request   |
+/// | kIo         | entry | yes      | region     | file      | bytes      | operation+flags,    |
+/// |             |       |          |            |           | moved      | offset, request,    |
+/// |             |       |          |            |           |            | bytes asked for     |
+/// | kCompletion | time  |          | 0          | comm      | bytes      | peer+tag, request   |
+/// |             | time  |          | kIo        | file      | bytes      | operation+flags,    |
+/// |             |       |          |            |           | moved      | request             |
 /// | kBegin, kEnd| time  |          | region     |           |            |                     |
 /// | kMark       | time  |          | region     |           | value      |                     |
 /// | kSample     | time  |          | metric     |           | f64 bits   | enabled_ns,         |
@@ -44,6 +49,8 @@
 ///
 /// "peer+tag" packs two i32 into a word, the first in the low half (pack_pair). A peer is a rank in
 /// the communicator, or kAnyPeer or kNoPeer. A span may have no word at all: slot_count says it.
+/// "operation+flags" packs an IoOperation and IoFlags. The request of a kIo is a number that no
+/// other has in its process, whether or not a request of MPI belongs to it.
 #pragma once
 
 #include <cstddef>
@@ -69,12 +76,20 @@ enum class RecordKind : uint8_t {
   kLost = 10,
   kThread = 11,
   kDefinition = 12,
+  kIo = 14,
 };
-constexpr uint8_t kRecordKindCount = 13;
+constexpr uint8_t kRecordKindCount = 15;
 
 /// kLost, kThread and kDefinition are the core's own: they do not count as emitted events.
 constexpr bool is_counted(RecordKind kind) {
+  if (kind == RecordKind::kIo) return true;
   return kind < RecordKind::kLost && kind != RecordKind::kNone;
+}
+
+/// True for a call that was entered and left: its start and its duration are known.
+constexpr bool is_call(RecordKind kind) {
+  if (kind == RecordKind::kIo) return true;
+  return kind >= RecordKind::kSpan && kind <= RecordKind::kCollective;
 }
 
 enum RecordFlags : uint16_t {
@@ -139,6 +154,35 @@ enum class CollectiveOperation : uint8_t {
   kDestroyHandle,
   kOther,
 };
+
+/// What a call does with a file; the values are ours, the writers map them to OTF2's.
+enum class IoOperation : uint8_t {
+  kOpen = 0,  ///< bytes asked for: the FileMode
+  kClose,
+  kRead,
+  kWrite,
+  kSeek,  ///< offset: the new place; bytes asked for: the distance it was asked for, signed
+  kSync,
+  kSetSize,      ///< bytes asked for: the new size
+  kPreallocate,  ///< the same
+  kDelete,
+  kSetView,  ///< offset: where the view begins
+};
+constexpr uint32_t kIoOperationCount = 10;
+
+enum IoFlags : uint32_t {
+  kIoCollective = 1 << 0,
+  kIoNonblocking = 1 << 1,   ///< ends with a kCompletion, or with the other half
+  kIoSplitBegin = 1 << 2,    ///< first half of a split collective
+  kIoSplitEnd = 1 << 3,      ///< second half: the transfer is complete
+  kIoShared = 1 << 4,        ///< at the pointer that all processes share
+  kIoFromCurrent = 1 << 5,   ///< kSeek: from the pointer; neither this nor the next: from the start
+  kIoFromEnd = 1 << 6,       ///< kSeek: from the end of the file
+  kIoDeletes = 1 << 7,       ///< kClose: the file goes with it
+};
+
+/// Where in the file, in bytes from its start: nobody can say without asking other processes.
+constexpr uint64_t kUnknownOffset = ~uint64_t{0};
 
 /// The first slot, and the only one that every record has.
 struct RecordHead {

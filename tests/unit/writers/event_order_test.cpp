@@ -21,7 +21,9 @@ const char* name_of(EventKind kind) {
   constexpr const char* kNames[] = {
       "enter",        "leave",    "send",      "receive",     "isend",       "sent",
       "irecv",        "received", "cancelled", "collective{", "}collective", "icollective",
-      "}icollective", "sample",   "lost{",     "}lost",       "open-at-end", "mark"};
+      "}icollective", "sample",   "lost{",     "}lost",       "open-at-end", "mark",
+      "opened",       "closed",   "deleted",   "sought",      "io{",         "issued",
+      "}io",          "}io-cancelled"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -33,6 +35,8 @@ class EventOrderTest : public testing::Test {
     global_regions_.resize(9, {"region", RegionRole::kFunction, Paradigm::kMpi});
     communicators_[0] = 0;
     metrics_[3] = 0;
+    files_[1] = 0;
+    file_names_[1] = file_names_[2] = 0;
   }
 
   std::string run(const std::vector<Record>& records, uint64_t end_ticks = 0) {
@@ -41,8 +45,11 @@ class EventOrderTest : public testing::Test {
 
   std::string run_batches(const std::vector<spool::StreamBatch>& batches, uint64_t end_ticks = 0) {
     text_.clear();
-    EventOrder order(clock_, {&regions_, &global_regions_, &communicators_, &metrics_},
-                     &next_request_, &outcome_, &tally_, [this](std::span<const Event> events) {
+    EventOrder order(clock_,
+                     {&regions_, &global_regions_, &communicators_, &metrics_, &files_,
+                      &file_names_},
+                     &next_request_, &open_io_, &outcome_, &tally_,
+                     [this](std::span<const Event> events) {
                        for (const Event& event : events) add(event);
                        return Status();
                      });
@@ -68,6 +75,9 @@ class EventOrderTest : public testing::Test {
   std::vector<GlobalRegion> global_regions_;
   std::unordered_map<uint32_t, uint32_t> communicators_;
   std::unordered_map<uint32_t, uint32_t> metrics_;
+  std::unordered_map<uint32_t, uint32_t> files_;
+  std::unordered_map<uint32_t, uint32_t> file_names_;
+  OpenIo open_io_;
   uint64_t next_request_ = 0;
   Outcome outcome_;
   LocationTally tally_;
