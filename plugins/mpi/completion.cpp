@@ -38,6 +38,15 @@ bool says_nothing(const Status* status) {
   return status_source(status) == 0 && status_tag(status) == 0 && status_bytes(status) == 0;
 }
 
+/// What a read or write has moved, as its status says.
+void complete_io(Writer* w, uint64_t now, const Request& request, const Status* status,
+                 uint16_t flags) {
+  const bool has_moved = (flags & (kFailed | kCancelled)) == 0;
+  put_io_completion(w, now, flags, static_cast<uint32_t>(request.peer),
+                    has_moved ? status_bytes(status) : 0,
+                    pack_pair(request.tag & 0xff, request.tag >> 8), request.number);
+}
+
 /// The record of one request that has been taken out of the table.
 void put_completed(Writer* w, const Request& request, const Status* status, int result) {
   const uint64_t now = ticks(w);
@@ -70,6 +79,10 @@ void put_completed(Writer* w, const Request& request, const Status* status, int 
     case RequestKind::kCollective:
       put_completion(w, now, flags, request.communicator->id, request.bytes, pack_pair(-1, -1),
                      request.number);
+      break;
+    case RequestKind::kFile:
+      if (result == kSuccess && status_cancelled(status)) flags |= kCancelled;
+      complete_io(w, now, request, status, flags);
       break;
     case RequestKind::kMessage:
       break;
@@ -187,6 +200,8 @@ void free_request(Writer* w, Handle handle) noexcept {
   } else if (request.kind == RequestKind::kReceive) {
     complete_receive(w, now, request, {request.peer, request.tag, request.number}, nullptr,
                      kCancelled);
+  } else if (request.kind == RequestKind::kFile) {
+    complete_io(w, now, request, nullptr, kCancelled);
   } else if (request.kind != RequestKind::kSend) {
     put_completion(w, now, 0, request.communicator->id, request.bytes, pack_pair(-1, -1),
                    request.number);

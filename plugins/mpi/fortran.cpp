@@ -152,6 +152,10 @@ Handle request_from_fortran(const void* fortran_handle) noexcept {
 Handle message_from_fortran(const void* fortran_handle) noexcept {
   return convert(queries.message_f2c, fortran_handle, abi.message_null);
 }
+Handle file_from_fortran(const void* fortran_handle) noexcept {
+  if (queries.file_f2c == nullptr || !mpi_is_usable()) return 0;
+  return queries.file_f2c(integer_at(fortran_handle));
+}
 
 FortranText::FortranText(const void* word, Word length) noexcept {
   const uint32_t given = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(length));

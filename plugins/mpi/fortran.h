@@ -80,6 +80,9 @@ Handle communicator_from_fortran(const void* fortran_handle) noexcept;
 Handle datatype_from_fortran(const void* fortran_handle) noexcept;
 Handle request_from_fortran(const void* fortran_handle) noexcept;
 Handle message_from_fortran(const void* fortran_handle) noexcept;
+Handle file_from_fortran(const void* fortran_handle) noexcept;
+
+[[gnu::always_inline]] inline Handle file_at(const void* word) { return file_from_fortran(word); }
 
 [[gnu::always_inline]] inline Handle communicator_at(const void* word) {
   if (AON_LIKELY(integer_at(word) == fortran_world)) return abi.comm_world;
@@ -139,7 +142,7 @@ class FortranText {
   operator const char*() const { return text_; }
 
  private:
-  static constexpr uint32_t kMaxBytes = 256;
+  static constexpr uint32_t kMaxBytes = 1024;
   char text_[kMaxBytes];
 };
 

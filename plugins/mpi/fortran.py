@@ -38,13 +38,16 @@ LEFT_ALONE = {
 
 _SPANS = {"count", "span", "cancel"}
 _ALWAYS = {"create", "create_group", "create_inter", "create_world", "start_create"}
-_ALWAYS |= {"name_communicator", "free_communicator"}
+_ALWAYS |= {"name_communicator", "free_communicator", "open_file", "close_file", "set_view"}
 _HANDLES = {
     "MPI_Comm": "communicator_from_fortran",
     "MPI_Datatype": "datatype_from_fortran",
     "MPI_Request": "request_from_fortran",
     "MPI_Message": "message_from_fortran",
+    "MPI_File": "file_from_fortran",
 }
+
+_BY_VALUE = {"MPI_Comm": "communicator_at", "MPI_Datatype": "datatype_at", "MPI_File": "file_at"}
 
 
 class FortranParts(templates.Parts):
@@ -105,8 +108,7 @@ def _local(function, index):
     if argument.base == "MPI_Status":
         return f"Status* {name} = {name}_at({word});"
     if argument.base in _HANDLES and argument.type == "Handle":
-        convert = {"MPI_Comm": "communicator_at", "MPI_Datatype": "datatype_at"}[argument.base]
-        return f"const Handle {name} = {convert}({word});"
+        return f"const Handle {name} = {_BY_VALUE[argument.base]}({word});"
     if argument.base in _HANDLES:
         return f"const Handles {name}({word}, {_HANDLES[argument.base]});"
     if argument.type == "int64_t":

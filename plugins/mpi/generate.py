@@ -25,7 +25,7 @@ _ROW = re.compile(
 )
 _SCALARS = {"int", "double", "char", "void"}
 _WORDS = {"MPI_Aint": "int64_t", "MPI_Offset": "int64_t", "MPI_Fint": "int"}
-_UNSEEN = {"MPI_Op", "MPI_Group", "MPI_Info", "MPI_Win", "MPI_File", "MPI_Errhandler"}
+_UNSEEN = {"MPI_Op", "MPI_Group", "MPI_Info", "MPI_Win", "MPI_Errhandler"}
 _UNSEEN |= {"MPI_Request"}
 
 

@@ -69,6 +69,11 @@ struct Queries {
   int (*dist_graph_neighbors_count)(Handle comm, int* in, int* out, int* is_weighted);
   int (*irecv)(void* buffer, int count, Handle datatype, int source, int tag, Handle comm,
                void* request);
+  int (*type_get_extent)(Handle datatype, int64_t* lower_bound, int64_t* byte_count);
+  int (*type_get_true_extent)(Handle datatype, int64_t* lower_bound, int64_t* byte_count);
+  int (*file_get_position)(Handle file, int64_t* position);
+  int (*file_get_byte_offset)(Handle file, int64_t position, int64_t* offset);
+  Handle (*file_f2c)(int file);  ///< in every library: no MPI_File is an integer
   Handle (*comm_f2c)(int comm);  ///< f2c, c2f: only where C's handles are no integers
   int (*comm_c2f)(Handle comm);
   Handle (*type_f2c)(int datatype);

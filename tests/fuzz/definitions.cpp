@@ -71,8 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
     for (const auto& [id, region] : process.regions) {
       fuzz::check(region.name.size() <= spool::kMaxTextBytes && region.role <= RegionRole::kUser);
     }
-    for (const auto& [id, file] : process.files) {
-      fuzz::check(file.name.size() <= spool::kMaxTextBytes && file.definition.id == id);
+    for (const auto& [id, named] : process.files) {
+      fuzz::check(named.name.size() <= spool::kMaxTextBytes && named.definition.id == id);
     }
     for (const LossDefinition& loss : process.losses) fuzz::check(loss.reason < kLossReasonCount);
   }

@@ -74,8 +74,10 @@ void EventOrder::end_io_call(const Record& record, uint64_t time_ns) {
     return;
   }
   if ((flags & kIoSplitEnd) != 0) open_io_->end(request);
-  Event& event = append_io(EventKind::kIoComplete, time_ns, record);
-  event.bytes = record.head.a64;
+  const bool has_moved = (record.head.flags & kFailed) == 0;
+  Event& event =
+      append_io(has_moved ? EventKind::kIoComplete : EventKind::kIoCancelled, time_ns, record);
+  event.bytes = has_moved ? record.head.a64 : 0;
   event.request = request;
 }
 

@@ -12,6 +12,12 @@ namespace {
 /// A call that failed, or has not returned, moved nothing that we know of.
 bool has_transfer(const RecordHead& head) { return (head.flags & (kFailed | kOpenAtEnd)) == 0; }
 
+/// The second half of a split read or write: its end, also when it failed.
+bool is_split_end(const Record& record) {
+  if (record.head.kind != RecordKind::kIo || (record.head.flags & kOpenAtEnd) != 0) return false;
+  return (static_cast<uint32_t>(pair_high(record.words[0])) & kIoSplitEnd) != 0;
+}
+
 LiveRequest visible_request() {
   return {.id = 0,
           .is_visible = true,
@@ -120,7 +126,7 @@ void EventOrder::emit_span(const Record& record, uint32_t children) {
     span_base_ = outer_base;
   }
   const uint64_t end_ns = clock_.to_ns(end);
-  if (has_transfer(head)) end_transfer(record, end_ns);
+  if (has_transfer(head) || is_split_end(record)) end_transfer(record, end_ns);
   if ((head.flags & kOpenAtEnd) != 0) {
     append(EventKind::kOpenAtEnd, end_ns, region);
     ++outcome_->open_region_count;

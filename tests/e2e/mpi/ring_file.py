@@ -12,8 +12,15 @@ NO_CHUNK = 0xFFFFFFFF
 COUNTER_COUNT = 504
 KINDS = (
     "none span message exchange collective completion begin end mark sample lost thread definition"
+    " rma io"
 ).split()
-SPAN, MESSAGE, EXCHANGE, COLLECTIVE, COMPLETION, DEFINITION = 1, 2, 3, 4, 5, 12
+SPAN, MESSAGE, EXCHANGE, COLLECTIVE, COMPLETION, DEFINITION, IO = 1, 2, 3, 4, 5, 12, 14
+IO_OPERATIONS = (
+    "open close read write seek sync set_size preallocate delete set_view".split()
+)
+IO_COLLECTIVE, IO_NONBLOCKING, IO_SPLIT_BEGIN, IO_SPLIT_END, IO_SHARED = (1 << i for i in range(5))
+IO_FROM_CURRENT, IO_FROM_END, IO_DELETES = (1 << i for i in range(5, 8))
+UNKNOWN_OFFSET = 0xFFFFFFFFFFFFFFFF
 ANY_PEER, NO_PEER = -1, -2
 WIDE, INSIDE, OUTGOING, INCOMING, NONBLOCKING, CANCELLED, SAMPLED, _, FAILED = (
     1 << i for i in range(9)
@@ -46,7 +53,7 @@ class Record:
 
     @property
     def is_call(self):
-        return self.kind in (SPAN, MESSAGE, EXCHANGE, COLLECTIVE)
+        return self.kind in (SPAN, MESSAGE, EXCHANGE, COLLECTIVE, IO)
 
     @property
     def peer(self):
@@ -58,8 +65,27 @@ class Record:
 
     @property
     def request(self):
-        """Of a message or completion (word 1), of a collective (word 2)."""
-        return self.words[2 if self.kind == COLLECTIVE else 1]
+        """Of a message or completion (word 1), of a collective or a call on a file (word 2)."""
+        return self.words[2 if self.kind in (COLLECTIVE, IO) else 1]
+
+    @property
+    def operation(self):
+        """Of a call on a file, or the completion of one."""
+        return IO_OPERATIONS[pair(self.words[0])[0]]
+
+    @property
+    def io_flags(self):
+        return pair(self.words[0])[1]
+
+    @property
+    def offset(self):
+        """Of a call on a file; None: unknown."""
+        return None if self.words[1] == UNKNOWN_OFFSET else self.words[1]
+
+    @property
+    def bytes_asked(self):
+        """Of a call on a file; a seek's may be negative."""
+        return struct.unpack("<q", struct.pack("<Q", self.words[3]))[0]
 
 
 @dataclasses.dataclass
@@ -76,6 +102,18 @@ class Communicator:
     is_freed: bool = False
 
 
+@dataclasses.dataclass
+class File:
+    """One FileDefinition with its name."""
+
+    identity: int
+    id: int
+    communicator: int
+    mode: int
+    name: str
+    is_closed: bool = False
+
+
 class RingFile:
     """Everything in one file."""
 
@@ -87,6 +125,7 @@ class RingFile:
         self.regions = {}
         self.roles = {}
         self.communicators = {}
+        self.files = {}
         self.identities = []
         self.providers = []
         self._read_definitions()
@@ -149,6 +188,11 @@ class RingFile:
             )
         elif kind == 4:
             self.communicators[struct.unpack_from("<I", payload)[0]].is_freed = True
+        elif kind == 12:
+            file = File(*struct.unpack_from("<QIII", payload), payload[24:].split(b"\0")[0].decode())
+            self.files[file.id] = file
+        elif kind == 13:
+            self.files[struct.unpack_from("<I", payload)[0]].is_closed = True
         elif kind == 5:
             self.identities.append(struct.unpack_from("<iIII", payload))
         elif kind == 6:
@@ -179,7 +223,12 @@ class RingFile:
         return [r for r in self.records if r.is_call and r.name == name]
 
     def completions(self):
-        return [r for r in self.records if r.kind == COMPLETION]
+        """Of messages and collectives."""
+        return [r for r in self.records if r.kind == COMPLETION and r.id != IO]
+
+    def io(self):
+        """Calls on files, and completions of those that were begun only, in order."""
+        return [r for r in self.records if r.kind == IO or r.kind == COMPLETION and r.id == IO]
 
     def communicator(self, name):
         """The one communicator with this name."""
