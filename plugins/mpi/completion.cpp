@@ -80,8 +80,7 @@ void put_completed(Writer* w, const Request& request, const Status* status, int 
       put_completion(w, now, flags, request.communicator->id, request.bytes, pack_pair(-1, -1),
                      request.number);
       break;
-    case RequestKind::kFile:
-      if (result == kSuccess && status_cancelled(status)) flags |= kCancelled;
+    case RequestKind::kFile:  // cannot be cancelled; Open MPI 4.1 leaves that field as it was
       complete_io(w, now, request, status, flags);
       break;
     case RequestKind::kMessage:
