@@ -13,7 +13,8 @@ import xarray
 
 from aon_test import PYTHON, SOURCE, environment, run
 
-GROUPS = ("nodes", "ranks", "topology", "regions", "profile", "messages", "communicators")
+GROUPS = ("nodes", "ranks", "topology", "regions", "profile", "messages", "communicators", "files",
+          "io")
 _READ_WITH_OTF2 = """
 import sys, otf2
 sends = receives = count = 0

@@ -42,6 +42,12 @@ Record completion_record(uint64_t time, uint16_t flags, int32_t peer, int32_t ta
 Record collective_record(uint32_t region, uint64_t start, uint64_t end,
                          CollectiveOperation operation, int32_t root, uint64_t bytes,
                          uint16_t flags = 0, uint64_t request = 0, uint32_t comm = 0);
+/// A call on a file.
+Record io_record(uint32_t region, uint64_t start, uint64_t end, IoOperation operation,
+                 uint32_t io_flags, uint64_t bytes_asked, uint64_t bytes, uint64_t request,
+                 uint32_t file = 1, uint64_t offset = kUnknownOffset, uint16_t flags = 0);
+Record io_completion_record(uint64_t time, uint16_t flags, IoOperation operation, uint64_t bytes,
+                            uint64_t request, uint32_t file = 1);
 Record begin_record(uint32_t region, uint64_t time);
 Record end_record(uint32_t region, uint64_t time);
 Record sample_record(uint32_t metric, uint64_t time, double value);
