@@ -147,8 +147,8 @@ uint32_t count_opening(Communicator* c) {
   return c->opening_count.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-File* add_file(const Communicator& c, uint32_t opening, Handle handle, const char* name,
-               int mode) noexcept {
+File* add_file(const Communicator& c, uint32_t opening, Handle handle, const char* name, int mode,
+               bool is_recorded) noexcept {
   if (handle <= 1 || name == nullptr || !library_is_known()) return &g_none;
   Guard guard(&g_lock);
   File* file = new_file();
@@ -156,6 +156,7 @@ File* add_file(const Communicator& c, uint32_t opening, Handle handle, const cha
   file->handle = handle;
   file->id = g_next_id++;
   file->mode = file_mode(mode);
+  if (!is_recorded) file->mode |= kFileOpenedUnseen;
   file->split_request = 0;
   start_view(file, 0, 1, 1);
   define({mix(mix(c.identity, opening), hash_text(name)), file->id, c.id, file->mode, 0}, name);

@@ -52,9 +52,9 @@ File* find_file(Handle handle) noexcept;
 /// also for one that fails.
 uint32_t count_opening(Communicator* c);
 
-/// Defines the file that was opened as the `opening`th on `c`.
-File* add_file(const Communicator& c, uint32_t opening, Handle handle, const char* name,
-               int mode) noexcept;
+/// Defines the file that was opened as the `opening`th on `c`. `is_recorded`: finish_open() follows.
+File* add_file(const Communicator& c, uint32_t opening, Handle handle, const char* name, int mode,
+               bool is_recorded) noexcept;
 
 /// Takes a file that is about to be closed out of the table: another thread may get its handle
 /// before we are back.

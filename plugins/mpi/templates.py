@@ -427,13 +427,13 @@ _OPEN_FILE = """\
   const uint32_t opened = count_opening(c);
   if (weight == 0) {{
     const int result = real({all});
-    if (result == kSuccess) add_file(*c, opened, load_file({fh}), {filename}, {amode});
+    if (result == kSuccess) add_file(*c, opened, load_file({fh}), {filename}, {amode}, false);
     return result;
   }}
   const OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
   const File* file = find_file(0);
-  if (result == kSuccess) file = add_file(*c, opened, load_file({fh}), {filename}, {amode});
+  if (result == kSuccess) file = add_file(*c, opened, load_file({fh}), {filename}, {amode}, true);
   finish_open(call, *file, result);
   return result;
 """

@@ -45,6 +45,11 @@ class Report:
         return bool(self.first)
 
 
+def is_pre_created(handle):
+    flags = handle.io_handle_flags
+    return bool(int(getattr(flags, "value", flags)) & 1)
+
+
 def is_complete(anchor):
     """What the archive claims about its communication."""
     info = subprocess.run(["otf2-print", "-I", anchor], capture_output=True, text=True, timeout=60,
@@ -120,7 +125,8 @@ class Checker:
         self.sends = collections.Counter()
         self.receives = collections.Counter()
         self.collectives = collections.defaultdict(lambda: collections.defaultdict(list))
-        self.open_files = set()  # (group, handle)
+        self.open_files = {(g._ref, h._ref) for h in definitions.io_handles if is_pre_created(h)
+                           for g in definitions.location_groups}  # (group, handle)
         self.begun_io = collections.defaultdict(set)  # by group and handle
         self.all_io = collections.defaultdict(set)
         self.io_errors = []  # kind and text
@@ -165,7 +171,7 @@ class Checker:
             return
         key = (group, event.handle._ref)
         if isinstance(event, events.IoCreateHandle):
-            if key in self.open_files:
+            if key in self.open_files and not is_pre_created(event.handle):
                 self.io_errors.append(("file handle is created twice", where))
             self.open_files.add(key)
             return

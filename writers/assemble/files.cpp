@@ -37,7 +37,10 @@ class FileUnifier {
     const bool is_shared = communicator != group.communicator_map.end();
     if (is_shared) {
       const auto [entry, is_new] = ids_.try_emplace({file.identity, name}, next);
-      if (!is_new) return entry->second;
+      if (!is_new) {
+        model_->files[entry->second].mode |= file.mode;
+        return entry->second;
+      }
     }
     GlobalFile& made = model_->files.emplace_back();
     made.name = name;

@@ -2,6 +2,7 @@
 
 #include "writers/otf2/definitions.h"
 #include "writers/otf2/ids.h"
+#include "writers/otf2/io_modes.h"
 
 namespace aon::writers::otf2 {
 
@@ -20,10 +21,16 @@ void GlobalDefinitions::write_files() {
   }
   uint32_t id = 0;
   for (const GlobalFile& file : model_.files) {
-    note(OTF2_GlobalDefWriter_WriteIoHandle(file_, id++, string_id(""), file.name, kIoParadigm,
-                                            OTF2_IO_HANDLE_FLAG_NONE,
-                                            file.communicator.value_or(OTF2_UNDEFINED_COMM),
-                                            OTF2_UNDEFINED_IO_HANDLE));
+    const bool is_unseen = (file.mode & kFileOpenedUnseen) != 0;
+    note(OTF2_GlobalDefWriter_WriteIoHandle(
+        file_, id, string_id(""), file.name, kIoParadigm,
+        is_unseen ? OTF2_IO_HANDLE_FLAG_PRE_CREATED : OTF2_IO_HANDLE_FLAG_NONE,
+        file.communicator.value_or(OTF2_UNDEFINED_COMM), OTF2_UNDEFINED_IO_HANDLE));
+    if (is_unseen) {
+      note(OTF2_GlobalDefWriter_WriteIoPreCreatedHandleState(file_, id, io_access_mode(file.mode),
+                                                             io_status_flags(file.mode)));
+    }
+    ++id;
   }
 }
 

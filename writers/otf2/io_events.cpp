@@ -1,14 +1,10 @@
 // Events of files, in OTF2's words.
 
 #include "writers/otf2/events.h"
+#include "writers/otf2/io_modes.h"
 
 namespace aon::writers::otf2 {
 namespace {
-
-OTF2_IoAccessMode access_mode(uint64_t mode) {
-  if ((mode & kFileWrites) == 0) return OTF2_IO_ACCESS_MODE_READ_ONLY;
-  return (mode & kFileReads) == 0 ? OTF2_IO_ACCESS_MODE_WRITE_ONLY : OTF2_IO_ACCESS_MODE_READ_WRITE;
-}
 
 OTF2_IoCreationFlag creation_flags(uint64_t mode) {
   OTF2_IoCreationFlag flags = OTF2_IO_CREATION_FLAG_NONE;
@@ -16,13 +12,6 @@ OTF2_IoCreationFlag creation_flags(uint64_t mode) {
   if ((mode & kFileIsNew) != 0) flags |= OTF2_IO_CREATION_FLAG_EXCLUSIVE;
   if ((mode & kFileIsUnique) != 0) flags |= OTF2_IO_CREATION_FLAG_UNIQUE;
   if ((mode & kFileIsSequential) != 0) flags |= OTF2_IO_CREATION_FLAG_NO_SEEK;
-  return flags;
-}
-
-OTF2_IoStatusFlag status_flags(uint64_t mode) {
-  OTF2_IoStatusFlag flags = OTF2_IO_STATUS_FLAG_NONE;
-  if ((mode & kFileAppends) != 0) flags |= OTF2_IO_STATUS_FLAG_APPEND;
-  if ((mode & kFileDeletedOnClose) != 0) flags |= OTF2_IO_STATUS_FLAG_DELETE_ON_CLOSE;
   return flags;
 }
 
@@ -52,8 +41,8 @@ OTF2_ErrorCode EventEncoder::io(const Event& event) {
   switch (event.kind) {
     case EventKind::kIoOpen:
       return OTF2_EvtWriter_IoCreateHandle(file_, nullptr, event.time_ns, event.file(),
-                                           access_mode(event.bytes), creation_flags(event.bytes),
-                                           status_flags(event.bytes));
+                                           io_access_mode(event.bytes), creation_flags(event.bytes),
+                                           io_status_flags(event.bytes));
     case EventKind::kIoClose:
       return OTF2_EvtWriter_IoDestroyHandle(file_, nullptr, event.time_ns, event.file());
     case EventKind::kIoDelete:

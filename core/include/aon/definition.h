@@ -90,6 +90,7 @@ enum FileMode : uint32_t {
   kFileIsUnique = 1 << 5,        ///< nobody else has it open
   kFileIsSequential = 1 << 6,
   kFileAppends = 1 << 7,
+  kFileOpenedUnseen = 1 << 8,  ///< while nothing was recorded: no record says that it was opened
 };
 
 /// One open file as one process sees it. All members of the communicator compute the same

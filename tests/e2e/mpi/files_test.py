@@ -71,14 +71,23 @@ def said_by(folder, rank):
 class Records(MpiTest):
     """The ring files."""
 
-    def launch_files(self):
-        ranks = self.launch(2, "files", self.folder)
+    def launch_files(self, *arguments):
+        ranks = self.launch(2, "files", self.folder, *arguments)
         if "skipped:" in self.process.stderr:
             print(*sorted(set(re.findall("skipped:.*", self.process.stderr))), sep="\n")
         return ranks
 
     def test_each_call_is_what_the_program_says(self):
-        for rank, file in self.launch_files().items():
+        self.assert_said(self.launch_files())
+
+    def test_a_file_that_was_opened_while_paused_is_known(self):
+        ranks = self.launch_files("paused")
+        self.assert_said(ranks)
+        self.assertEqual({f.identity for r in ranks.values() for f in r.files.values()},
+                         {ranks[0].files[1].identity})
+
+    def assert_said(self, ranks):
+        for rank, file in ranks.items():
             told = []
             for r in file.io():
                 if r.kind == rf.COMPLETION:
@@ -135,16 +144,23 @@ class Records(MpiTest):
 class Archive(TestCase):
     """What the agent makes of it."""
 
-    def setUp(self):
-        super().setUp()
+    def run_files(self, *arguments):
         self.output = self.folder / "job"
-        process = profile(2, self.output, PROGRAMS / "files", self.folder, timeout_s=90)
-        self.assert_exit(process)
+        program = [PROGRAMS / "files", self.folder, *arguments]
+        self.assert_exit(profile(2, self.output, *program, timeout_s=90))
         self.document = ledger(self.output)
         self.assert_law(self.document)
         self.assertEqual(self.document["losses"], [])
 
+    def test_a_file_that_was_opened_while_paused_is_open_from_the_start(self):
+        self.run_files("paused")
+        readers.otf2_print(self, self.output)
+        readers.otf2_structure(self, self.output)
+        done = run(["otf2-print", "-G", self.output / "traces.otf2"])
+        self.assertEqual(done.stdout.count("PRE_CREATED_HANDLE_STATE"), 1)
+
     def test_events_are_what_the_program_says(self):
+        self.run_files()
         readers.otf2_print(self, self.output)
         readers.otf2_structure(self, self.output)
         done = run([PYTHON, "-c", _LISTED, self.output / "traces.otf2"])
@@ -189,6 +205,7 @@ class Archive(TestCase):
                                  if "seek" in s[0]])
 
     def test_profile_sums_up(self):
+        self.run_files()
         with h5py.File(self.output / "profile.h5") as file:
             names = [pathlib.Path(n).name for n in file["files/name"].asstr()[()]]
             self.assertEqual(names, ["data", "own-0", "own-1"])

@@ -1,6 +1,6 @@
 // Two ranks: every call of MPI-IO that moves data, with every kind of pointer and view, in an order that files_test.py
 // reads: the program says in FOLDER/said-RANK what each call asks for and gets, at which byte of the file, and checks
-// its data. `files FOLDER`
+// its data. `files FOLDER [paused]`
 //
 //     io NAME BYTES_ASKED BYTES_MOVED OFFSET     -1: nobody can say
 //     done BYTES_MOVED                           a request is complete
@@ -289,9 +289,22 @@ static void errors(const char* folder) {
   say("MPI_File_close", 0, 0, -1);
 }
 
+/// Opens a file and sets its view while the recording is paused; then writes.
+static void opened_while_paused(const char* path) {
+  MPI_Status status;
+  MPI_Pcontrol(0);
+  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &g_file);
+  MPI_File_set_view(g_file, 1024, MPI_DOUBLE, MPI_DOUBLE, "native", MPI_INFO_NULL);
+  MPI_Pcontrol(1);
+  MPI_File_write_at(g_file, 4 * g_rank, OUT, &status);
+  DONE("MPI_File_write_at", &status, 1024 + g_rank * kBytes);
+  MPI_File_close(&g_file);
+  say("MPI_File_close", 0, 0, -1);
+}
+
 int main(int argc, char** argv) {
   char path[4096];
-  CHECK(argc == 2);
+  CHECK(argc == 2 || argc == 3);
   MPI_Init(&argc, &argv);
   g_rank = world_rank();
   CHECK(world_count() == 2);
@@ -299,6 +312,12 @@ int main(int argc, char** argv) {
   g_said = fopen(path, "w");
   CHECK(g_said != NULL);
   snprintf(path, sizeof path, "%s/data", argv[1]);
+  if (argc == 3) {
+    opened_while_paused(path);
+    fclose(g_said);
+    MPI_Finalize();
+    return 0;
+  }
   CHECK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &g_file) == MPI_SUCCESS);
   say("MPI_File_open", 1 + 2 + 4, 0, -1);
   MPI_File_preallocate(g_file, 512);
