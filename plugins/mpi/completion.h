@@ -92,8 +92,8 @@ class WaitMany {
   OwnStatus inline_statuses_[kInlineRequests];
 };
 
-/// MPI_Request_free: a send ends here as far as anybody can know; of a receive, read or write nothing
-/// is known.
+/// MPI_Request_free: a send ends here as far as anybody can know; of a receive, read or write
+/// nothing is known.
 void free_request(Writer* w, Handle handle) noexcept;
 
 }  // namespace aon::mpi

@@ -12,8 +12,9 @@
 ///
 /// and unknown where the file is sequential or its data is not "native".
 ///
-/// Owner: entries are used again after MPI_File_close.   Thread: look-ups take no lock; changes take
-/// one. Halves of a split collective are, as the standard demands, one at a time per file.
+/// Owner: entries are used again after MPI_File_close.
+/// Thread: look-ups take no lock; changes take one. Split collectives are, as the standard demands,
+/// one at a time per file.
 /// Cost: look-up about 3 ns; asking for the pointer about 0.1 us.
 #pragma once
 
@@ -37,7 +38,7 @@ struct File {
   uint32_t mode;  ///< FileMode
   int64_t displacement;
   int64_t etype_bytes;
-  int64_t tile_bytes;  ///< of data in one filetype
+  int64_t tile_bytes;                  ///< of data in one filetype
   std::atomic<int64_t> last_position;  ///< of the individual pointer, when it was last asked for
   bool is_native;
   bool has_holes;
@@ -52,7 +53,8 @@ File* find_file(Handle handle) noexcept;
 /// also for one that fails.
 uint32_t count_opening(Communicator* c);
 
-/// Defines the file that was opened as the `opening`th on `c`. `is_recorded`: finish_open() follows.
+/// Defines the file that was opened as the `opening`th on `c`. `is_recorded`: finish_open()
+/// follows.
 File* add_file(const Communicator& c, uint32_t opening, Handle handle, const char* name, int mode,
                bool is_recorded) noexcept;
 

@@ -53,7 +53,8 @@ Status EventPass::run_location(const Location& location) {
   request_group_ = group.id;
   for_each_writer([&](Writer* writer) { return writer->begin_location(location); });
   const bool is_node = location.process == spool::kNodeProcess;
-  const IdTables ids{is_node ? &kNoIds : &group.region_map, &parts_.model.regions,
+  const IdTables ids{is_node ? &kNoIds : &group.region_map,
+                     &parts_.model.regions,
                      is_node ? &kNoIds : &group.communicator_map,
                      is_node ? &parts_.node_metric_maps[group.node] : &group.metric_map,
                      is_node ? &kNoIds : &group.file_map,

@@ -1,5 +1,5 @@
-// Calls on files -> their events: a transfer begins at entry of the call; it is complete at exit, or
-// it is issued there and completed by another call. What failed moved nothing and has no event.
+// Calls on files -> their events: a transfer begins at entry of the call; it is complete at exit,
+// or it is issued there and completed by another call. What failed moved nothing and has no event.
 
 #include "writers/assemble/event_order.h"
 

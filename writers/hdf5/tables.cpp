@@ -30,8 +30,8 @@ const char* kind_name(CommunicatorKind kind) {
 
 /// "read write create", in the order of FileMode.
 std::string mode_names(uint32_t mode) {
-  constexpr const char* kNames[] = {"read",   "write",      "create", "exclusive", "delete_on_close",
-                                    "unique", "sequential", "append"};
+  constexpr const char* kNames[] = {
+      "read", "write", "create", "exclusive", "delete_on_close", "unique", "sequential", "append"};
   std::string names;
   for (size_t bit = 0; bit < std::size(kNames); ++bit) {
     if ((mode >> bit & 1) == 0) continue;

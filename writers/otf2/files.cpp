@@ -10,10 +10,9 @@ namespace aon::writers::otf2 {
 void GlobalDefinitions::write_files() {
   if (model_.file_names.empty()) return;
   const uint32_t paradigm = string_id("MPI-IO");
-  note(OTF2_GlobalDefWriter_WriteIoParadigm(file_, kIoParadigm, paradigm, paradigm,
-                                            OTF2_IO_PARADIGM_CLASS_PARALLEL,
-                                            OTF2_IO_PARADIGM_FLAG_NONE, 0, nullptr, nullptr,
-                                            nullptr));
+  note(OTF2_GlobalDefWriter_WriteIoParadigm(
+      file_, kIoParadigm, paradigm, paradigm, OTF2_IO_PARADIGM_CLASS_PARALLEL,
+      OTF2_IO_PARADIGM_FLAG_NONE, 0, nullptr, nullptr, nullptr));
   uint32_t name_id = 0;
   for (const std::string& name : model_.file_names) {
     note(OTF2_GlobalDefWriter_WriteIoRegularFile(file_, name_id++, string_id(name),

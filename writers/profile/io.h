@@ -1,5 +1,6 @@
 /// What each process did with each file: how often it read and wrote, how much, and how long its
-/// calls took. Each group keeps the first kMaxFiles files exactly; the rest is summed up as "other".
+/// calls took. Each group keeps the first kMaxFiles files exactly; the rest is summed up as
+/// "other".
 ///
 /// | figure            | meaning                                                                |
 /// |-------------------|------------------------------------------------------------------------|

@@ -85,9 +85,9 @@ enum FileMode : uint32_t {
   kFileReads = 1 << 0,
   kFileWrites = 1 << 1,
   kFileCreates = 1 << 2,
-  kFileIsNew = 1 << 3,           ///< must not exist before
+  kFileIsNew = 1 << 3,  ///< must not exist before
   kFileDeletedOnClose = 1 << 4,
-  kFileIsUnique = 1 << 5,        ///< nobody else has it open
+  kFileIsUnique = 1 << 5,  ///< nobody else has it open
   kFileIsSequential = 1 << 6,
   kFileAppends = 1 << 7,
   kFileOpenedUnseen = 1 << 8,  ///< while nothing was recorded: no record says that it was opened

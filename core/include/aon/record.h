@@ -172,13 +172,13 @@ constexpr uint32_t kIoOperationCount = 10;
 
 enum IoFlags : uint32_t {
   kIoCollective = 1 << 0,
-  kIoNonblocking = 1 << 1,   ///< ends with a kCompletion, or with the other half
-  kIoSplitBegin = 1 << 2,    ///< first half of a split collective
-  kIoSplitEnd = 1 << 3,      ///< second half: the transfer is complete
-  kIoShared = 1 << 4,        ///< at the pointer that all processes share
-  kIoFromCurrent = 1 << 5,   ///< kSeek: from the pointer; neither this nor the next: from the start
-  kIoFromEnd = 1 << 6,       ///< kSeek: from the end of the file
-  kIoDeletes = 1 << 7,       ///< kClose: the file goes with it
+  kIoNonblocking = 1 << 1,  ///< ends with a kCompletion, or with the other half
+  kIoSplitBegin = 1 << 2,   ///< first half of a split collective
+  kIoSplitEnd = 1 << 3,     ///< second half: the transfer is complete
+  kIoShared = 1 << 4,       ///< at the pointer that all processes share
+  kIoFromCurrent = 1 << 5,  ///< kSeek: from the pointer; neither this nor the next: from the start
+  kIoFromEnd = 1 << 6,      ///< kSeek: from the end of the file
+  kIoDeletes = 1 << 7,      ///< kClose: the file goes with it
 };
 
 /// Where in the file, in bytes from its start: nobody can say without asking other processes.

@@ -430,8 +430,8 @@ template <uint32_t kWords>
                                                      uint32_t file, uint64_t bytes,
                                                      uint64_t operation_flags, uint64_t request) {
   const uint64_t words[] = {operation_flags, request};
-  return put_event<2>(w, RecordKind::kCompletion, now, flags, static_cast<uint32_t>(RecordKind::kIo),
-                      file, bytes, words);
+  constexpr auto kWhat = static_cast<uint32_t>(RecordKind::kIo);
+  return put_event<2>(w, RecordKind::kCompletion, now, flags, kWhat, file, bytes, words);
 }
 
 }  // namespace aon

@@ -189,7 +189,8 @@ class RingFile:
         elif kind == 4:
             self.communicators[struct.unpack_from("<I", payload)[0]].is_freed = True
         elif kind == 12:
-            file = File(*struct.unpack_from("<QIII", payload), payload[24:].split(b"\0")[0].decode())
+            name = payload[24:].split(b"\0")[0].decode()
+            file = File(*struct.unpack_from("<QIII", payload), name)
             self.files[file.id] = file
         elif kind == 13:
             self.files[struct.unpack_from("<I", payload)[0]].is_closed = True

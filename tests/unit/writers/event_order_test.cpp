@@ -19,10 +19,10 @@ using test::span_record;
 
 const char* name_of(EventKind kind) {
   constexpr const char* kNames[] = {
-      "enter",        "leave",    "send",      "receive",     "isend",       "sent",
-      "irecv",        "received", "cancelled", "collective{", "}collective", "icollective",
-      "}icollective", "sample",   "lost{",     "}lost",       "open-at-end", "mark",
-      "opened",       "closed",   "deleted",   "sought",      "io{",         "issued",
+      "enter",        "leave",        "send",      "receive",     "isend",       "sent",
+      "irecv",        "received",     "cancelled", "collective{", "}collective", "icollective",
+      "}icollective", "sample",       "lost{",     "}lost",       "open-at-end", "mark",
+      "opened",       "closed",       "deleted",   "sought",      "io{",         "issued",
       "}io",          "}io-cancelled"};
   return kNames[static_cast<size_t>(kind)];
 }
@@ -45,14 +45,12 @@ class EventOrderTest : public testing::Test {
 
   std::string run_batches(const std::vector<spool::StreamBatch>& batches, uint64_t end_ticks = 0) {
     text_.clear();
-    EventOrder order(clock_,
-                     {&regions_, &global_regions_, &communicators_, &metrics_, &files_,
-                      &file_names_},
-                     &next_request_, &open_io_, &outcome_, &tally_,
-                     [this](std::span<const Event> events) {
-                       for (const Event& event : events) add(event);
-                       return Status();
-                     });
+    EventOrder order(
+        clock_, {&regions_, &global_regions_, &communicators_, &metrics_, &files_, &file_names_},
+        &next_request_, &open_io_, &outcome_, &tally_, [this](std::span<const Event> events) {
+          for (const Event& event : events) add(event);
+          return Status();
+        });
     for (const spool::StreamBatch& batch : batches) {
       EXPECT_TRUE(order.add(batch).has_value());
     }

@@ -211,17 +211,16 @@ void write_files(NodeSpool* node, uint32_t rank, uint64_t start) {
   const auto file = FileDefinition{1234, rank + 3, 0, kFileReads | kFileWrites | kFileCreates, 0};
   node->define(rank, DefinitionType::kFile, file, {"/scratch/data"});
   const uint32_t id = file.id;
-  node->add_records(
-      rank, 1,
-      {test::io_record(kOpen, start, start + 10, IoOperation::kOpen, kIoCollective, file.mode, 0, 1,
-                       id),
-       test::io_record(kWriteAtAll, start + 20, start + 30, IoOperation::kWrite, kIoCollective, 64,
-                       64, 2, id, 4096 + rank * 64),
-       test::io_record(kIread, start + 40, start + 50, IoOperation::kRead, kIoNonblocking, 32, 0, 3,
-                       id),
-       test::io_completion_record(start + 60, 0, IoOperation::kRead, 16, 3, id),
-       test::io_record(kClose, start + 70, start + 80, IoOperation::kClose, kIoCollective, 0, 0, 4,
-                       id)});
+  node->add_records(rank, 1,
+                    {test::io_record(kOpen, start, start + 10, IoOperation::kOpen, kIoCollective,
+                                     file.mode, 0, 1, id),
+                     test::io_record(kWriteAtAll, start + 20, start + 30, IoOperation::kWrite,
+                                     kIoCollective, 64, 64, 2, id, 4096 + rank * 64),
+                     test::io_record(kIread, start + 40, start + 50, IoOperation::kRead,
+                                     kIoNonblocking, 32, 0, 3, id),
+                     test::io_completion_record(start + 60, 0, IoOperation::kRead, 16, 3, id),
+                     test::io_record(kClose, start + 70, start + 80, IoOperation::kClose,
+                                     kIoCollective, 0, 0, 4, id)});
 }
 
 TEST(Otf2Writer, files_have_one_handle_for_all_members) {
@@ -232,8 +231,8 @@ TEST(Otf2Writer, files_have_one_handle_for_all_members) {
     write_files(&node, rank, 1000);
   }
   node.define(0, DefinitionType::kFile, FileDefinition{0, 50, 0, 0, 0}, {"/scratch/old"});
-  node.add_records(
-      0, 1, {test::io_record(kClose, 2000, 2010, IoOperation::kDelete, 0, 0, 0, 9, 50)});
+  node.add_records(0, 1,
+                   {test::io_record(kClose, 2000, 2010, IoOperation::kDelete, 0, 0, 0, 9, 50)});
   node.finish();
   const std::string text = checked_archive(job.path());
   EXPECT_EQ(count_of(text, "IO_PARADIGM "), 1u);

@@ -1,6 +1,6 @@
-// Two ranks: every call of MPI-IO that moves data, with every kind of pointer and view, in an order that files_test.py
-// reads: the program says in FOLDER/said-RANK what each call asks for and gets, at which byte of the file, and checks
-// its data. `files FOLDER [paused]`
+// Two ranks: every call of MPI-IO that moves data, with every kind of pointer and view, in an order
+// that files_test.py reads: the program says in FOLDER/said-RANK what each call asks for and gets,
+// at which byte of the file, and checks its data. `files FOLDER [paused]`
 //
 //     io NAME BYTES_ASKED BYTES_MOVED OFFSET     -1: nobody can say
 //     done BYTES_MOVED                           a request is complete
@@ -109,10 +109,9 @@ static void seek(MPI_Offset offset, int whence, long long result) {
   say("MPI_File_seek", offset, 0, result);
 }
 
-static void at_the_pointer(void) {
+static void write_at_the_pointer(void) {
   MPI_Status status;
   MPI_Request request;
-  MPI_Offset size;
   seek(place(5), MPI_SEEK_SET, place(5));
   fill(5);
   MPI_File_write(g_file, OUT, &status);
@@ -137,7 +136,11 @@ static void at_the_pointer(void) {
   say("MPI_File_write_all_begin", kBytes, 0, place(9));
   MPI_File_write_all_end(g_file, g_out, MPI_STATUS_IGNORE);
   say("MPI_File_write_all_end", 0, kBytes, -1);
+}
 
+static void read_at_the_pointer(void) {
+  MPI_Status status;
+  MPI_Request request;
   seek(place(5), MPI_SEEK_SET, place(5));
   MPI_File_read(g_file, IN, MPI_STATUS_IGNORE);
   say("MPI_File_read", kBytes, kBytes, place(5));
@@ -162,8 +165,12 @@ static void at_the_pointer(void) {
   MPI_File_read_all_end(g_file, g_in, &status);
   say("MPI_File_read_all_end", 0, moved_bytes(&status), -1);
   check_block(9);
+}
 
-  // The end of the file: half a block is there.
+/// Half a block is there.
+static void at_the_end(void) {
+  MPI_Status status;
+  MPI_Offset size;
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_File_get_size(g_file, &size);
   CHECK(size == 20 * kBytes);
@@ -174,6 +181,7 @@ static void at_the_pointer(void) {
 #ifdef OPEN_MPI
   fprintf(stderr, "skipped: a short MPI_File_iread_at: Open MPI 4.1 never completes it\n");
 #else
+  MPI_Request request;
   MPI_File_iread_at(g_file, size - kBytes / 2, IN, &request);
   say("MPI_File_iread_at", kBytes, 0, size - kBytes / 2);
   wait_for(&request);
@@ -278,7 +286,8 @@ static void errors(const char* folder) {
   CHECK(class == MPI_ERR_NO_SUCH_FILE);
   say("MPI_File_delete", 0, 0, -1);
   snprintf(path, sizeof path, "%s/own-%d", folder, g_rank);
-  CHECK(MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_EXCL | MPI_MODE_DELETE_ON_CLOSE,
+  CHECK(MPI_File_open(MPI_COMM_SELF, path,
+                      MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_EXCL | MPI_MODE_DELETE_ON_CLOSE,
                       MPI_INFO_NULL, &file) == MPI_SUCCESS);
   say("MPI_File_open", 2 + 4 + 8 + 16, 0, -1);
   MPI_Error_class(MPI_File_read_at(file, 0, IN, &status), &class);
@@ -318,14 +327,17 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return 0;
   }
-  CHECK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &g_file) == MPI_SUCCESS);
+  CHECK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                      &g_file) == MPI_SUCCESS);
   say("MPI_File_open", 1 + 2 + 4, 0, -1);
   MPI_File_preallocate(g_file, 512);
   say("MPI_File_preallocate", 512, 0, -1);
   MPI_File_set_size(g_file, 0);
   say("MPI_File_set_size", 0, 0, -1);
   at_explicit_offsets();
-  at_the_pointer();
+  write_at_the_pointer();
+  read_at_the_pointer();
+  at_the_end();
   MPI_Barrier(MPI_COMM_WORLD);
   at_the_shared_pointer();
   through_views();
