@@ -88,8 +88,10 @@ void start_view(File* file, int64_t displacement, int64_t etype_bytes, int64_t t
   file->has_holes = false;
 }
 
+/// The questions below are errors for other files, and an error handler of the program would hear
+/// of them.
 bool has_offsets(const File& file) {
-  return file.id != 0 && file.is_native && (file.mode & kFileIsSequential) == 0;
+  return file.id != 0 && file.is_native && (file.mode & kFileIsSequential) == 0 && mpi_is_usable();
 }
 
 /// Where `position`, in etypes of the view, lies in the file.
@@ -113,8 +115,8 @@ uint64_t pointer_offset(File* file) {
   if (!has_offsets(*file) || queries.file_get_position == nullptr) return kUnknownOffset;
   if (file->has_holes) {
     const int64_t last_position = file->last_position.load(std::memory_order_relaxed);
-    const int64_t etypes_asked = kMaxTilesAsked * (file->tile_bytes / file->etype_bytes);
-    if (last_position > etypes_asked) return kUnknownOffset;
+    const int64_t etypes_of_tile = file->tile_bytes / file->etype_bytes;
+    if (last_position / kMaxTilesAsked > etypes_of_tile) return kUnknownOffset;
   }
   int64_t position = 0;
   if (queries.file_get_position(file->handle, &position) != kSuccess) return kUnknownOffset;

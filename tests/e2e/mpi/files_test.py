@@ -106,6 +106,9 @@ class Records(MpiTest):
                            table, re.MULTILINE)
         self.assertEqual(set(forms) - called, set(), "each form of MPI-IO is called")
         self.assert_counts(ranks, apart=set(self.counter(0)) - called)
+        for file in ranks.values():
+            own = {r.name for r in file.records if r.is_call}
+            self.assertEqual(own - called, set(), "questions of ours, or of a library to itself")
 
     def test_files_and_their_members(self):
         ranks = self.launch_files()
