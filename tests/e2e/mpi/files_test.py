@@ -162,6 +162,18 @@ class Archive(TestCase):
         done = run(["otf2-print", "-G", self.output / "traces.otf2"])
         self.assertEqual(done.stdout.count("PRE_CREATED_HANDLE_STATE"), 1)
 
+    def test_what_one_thread_begins_and_another_completes_is_whole(self):
+        self.output = self.folder / "job"
+        program = [PROGRAMS / "files_threads", self.folder / "data"]
+        self.assert_exit(profile(1, self.output, *program, timeout_s=90))
+        readers.otf2_print(self, self.output)
+        readers.otf2_structure(self, self.output)
+        assembly = ledger(self.output)["assembly"]
+        self.assertEqual([assembly[k] for k in ("open_io", "unmatched_io", "unmatched")], [0] * 3)
+        with h5py.File(self.output / "profile.h5") as file:
+            self.assertEqual(file["io/writes"][()].tolist(), [300, 1])
+            self.assertEqual(file["io/bytes_written"][()].tolist(), [300 * 64, 64])
+
     def test_events_are_what_the_program_says(self):
         self.run_files()
         readers.otf2_print(self, self.output)
