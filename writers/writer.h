@@ -56,6 +56,13 @@ struct RankGroup {
   std::vector<uint32_t> members;
 };
 
+/// A file that was opened, once for all members of its communicator.
+struct GlobalFile {
+  uint32_t name;  ///< in Model::file_names
+  std::optional<uint32_t> communicator;
+  uint32_t mode;  ///< FileMode
+};
+
 struct GlobalMetric {
   std::string name;
   std::string unit;
@@ -91,6 +98,8 @@ struct Group {
   std::unordered_map<uint32_t, uint32_t> window_map;
   std::unordered_map<uint32_t, uint32_t> rank_group_map;
   std::unordered_map<uint32_t, uint32_t> metric_map;
+  std::unordered_map<uint32_t, uint32_t> file_map;  ///< opened ones
+  std::unordered_map<uint32_t, uint32_t> file_name_map;
 };
 
 struct Model {
@@ -102,14 +111,16 @@ struct Model {
   std::vector<GlobalWindow> windows;
   std::vector<RankGroup> rank_groups;
   std::vector<GlobalMetric> metrics;
+  std::vector<std::string> file_names;  ///< each once
+  std::vector<GlobalFile> files;
   std::vector<uint64_t> clock_error_ns;  ///< bound of each node's clock, by index in Job::nodes
   uint64_t start_ns;                     ///< CLOCK_REALTIME, about when the first process began
   uint64_t end_ns;
   uint64_t archive_start_ns = 0;  ///< earlier events are not in the OTF2 archive (--disk)
 };
 
-/// Region, communicator, window and rank group ids in events are local to the group, `Group` has
-/// the tables to global ids; metric ids are global. Events of one-sided communication (kRma...)
+/// Region, communicator, window, rank group and file ids in events are local to the group, `Group`
+/// has the tables to global ids; metric ids are global. Events of one-sided communication (kRma...)
 /// have the window in `communicator`, the target (-1: all members) in `peer` and the RmaOperation
 /// in `tag`. Transfers of a location to one target of a window share one id in `request` up to the
 /// call that completes them there; those with an MPI request have an id of their own.
@@ -144,6 +155,15 @@ enum class EventKind : uint8_t {
   kRmaLock,             ///< kLockExclusive, kLockShared, kLockAll
   kRmaUnlock,
   kRmaSync,
+  // Of files; the fields are named below.
+  kIoOpen,       ///< file, mode in bytes
+  kIoClose,      ///< file
+  kIoDelete,     ///< file: its name
+  kIoSeek,       ///< file, flags, offset; bytes: the distance it was asked for, signed
+  kIoBegin,      ///< file, operation, flags, bytes asked for, offset, request
+  kIoIssued,     ///< file, request: the call that started it is over
+  kIoComplete,   ///< file, operation, flags, bytes moved, request
+  kIoCancelled,  ///< file, operation, flags, request
 };
 
 struct Event {
@@ -159,16 +179,24 @@ struct Event {
   uint64_t bytes;           ///< sent; value bits of a sample; count of a loss
   uint64_t bytes_received;  ///< running_ns of a sample
   uint64_t request;         ///< unique in its group; enabled_ns of a sample
+
+  // The same fields in events of files. Their requests are numbers of their own.
+  uint32_t file() const { return communicator; }
+  IoOperation io_operation() const { return static_cast<IoOperation>(peer); }
+  uint32_t io_flags() const { return static_cast<uint32_t>(tag); }
+  uint64_t offset() const { return bytes_received; }
 };
 
 /// What the assembler learned while it went through the events.
 struct Outcome {
   uint64_t event_count = 0;
-  uint64_t clamped_count = 0;      ///< times moved forward to keep a location in order
-  uint64_t open_region_count = 0;  ///< closed by us, at the end of their thread
-  uint64_t open_call_count = 0;    ///< calls among them
-  uint64_t unmatched_count = 0;    ///< completions without request or with unknown peers, ends
-                                   ///< without begin
+  uint64_t clamped_count = 0;       ///< times moved forward to keep a location in order
+  uint64_t open_region_count = 0;   ///< closed by us, at the end of their thread
+  uint64_t open_call_count = 0;     ///< calls among them
+  uint64_t unmatched_count = 0;     ///< completions without request or with unknown peers, ends
+                                    ///< without begin
+  uint64_t open_io_count = 0;       ///< reads and writes that were begun and not completed
+  uint64_t unmatched_io_count = 0;  ///< completed without having begun
   /// Every message of every location is here: nothing was lost, nothing was still open.
   bool communication_complete = false;
 };

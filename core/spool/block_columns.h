@@ -54,6 +54,7 @@ constexpr uint32_t pair_words(RecordKind kind) {
     case RecordKind::kMessage:
     case RecordKind::kCompletion:
     case RecordKind::kRma:
+    case RecordKind::kIo:
       return 0b001;
     case RecordKind::kExchange:
       return 0b101;

@@ -105,7 +105,12 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
     case DefinitionType::kMetric:
       apply_metric(number, view);
       break;
-    default:  // kCommunicatorFree, kWindowFree: ids are never used again; others: a newer format
+    case DefinitionType::kFile:
+      if (const auto d = take<FileDefinition>(view); d && number != kNodeProcess) {
+        process(number).files[d->id] = {*d, text(0)};
+      }
+      break;
+    default:  // ...Free and ...Close: ids are never used again; others: a newer format
       break;
   }
 }

@@ -32,6 +32,11 @@ struct Window {
   WindowDefinition definition;
   std::string name;
 };
+
+struct File {
+  FileDefinition definition;
+  std::string name;
+};
 struct Provider {
   std::string name;
   ProviderState state;
@@ -55,6 +60,7 @@ struct Process {
   std::map<uint32_t, Communicator> communicators;
   std::map<uint32_t, Window> windows;
   std::map<uint32_t, std::vector<uint32_t>> rank_groups;  ///< of PSCW epochs: world ranks
+  std::map<uint32_t, File> files;
   std::map<std::string, Provider> providers;
   std::map<uint32_t, Metric> metrics;
   std::map<std::pair<uint16_t, uint16_t>, StreamDefinition>

@@ -44,6 +44,7 @@ struct Communicator {
   bool is_made_of_worlds;                ///< spawned, connected: its processes have no common world
   std::atomic<uint32_t> creation_count;  ///< on this one as parent
   std::atomic<uint32_t> window_count;    ///< windows made on it
+  std::atomic<uint32_t> opening_count;   ///< files opened by its members
 };
 constexpr uint32_t kUnknownDegree = 0xffffffffu;
 

@@ -47,6 +47,15 @@ void put_unknown_receive(Writer* w, uint64_t now, const Request& request, uint64
                  number);
 }
 
+/// What a read or write has moved, as its status says.
+void complete_io(Writer* w, uint64_t now, const Request& request, const Status* status,
+                 uint16_t flags) {
+  const bool has_moved = (flags & (kFailed | kCancelled)) == 0;
+  put_io_completion(w, now, flags, static_cast<uint32_t>(request.peer),
+                    has_moved ? status_bytes(status) : 0,
+                    pack_pair(request.tag & 0xff, request.tag >> 8), request.number);
+}
+
 /// The record of one request that has been taken out of the table.
 void put_completed(Writer* w, const Request& request, const Status* status, int result) {
   const uint64_t now = ticks(w);
@@ -81,6 +90,9 @@ void put_completed(Writer* w, const Request& request, const Status* status, int 
       break;
     case RequestKind::kRma:
       complete_rma(w, now, request, flags);
+      break;
+    case RequestKind::kFile:  // cannot be cancelled; Open MPI 4.1 leaves that field as it was
+      complete_io(w, now, request, status, flags);
       break;
     case RequestKind::kMessage:
       break;
@@ -219,6 +231,8 @@ void free_request(Writer* w, Handle handle) noexcept {
     }
   } else if (request.kind == RequestKind::kRma) {
     complete_rma(w, now, request, 0);
+  } else if (request.kind == RequestKind::kFile) {
+    complete_io(w, now, request, nullptr, kCancelled);
   } else if (request.kind != RequestKind::kSend) {
     put_completion(w, now, 0, request.communicator->id, request.bytes, pack_pair(-1, -1),
                    request.number);

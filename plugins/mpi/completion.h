@@ -96,7 +96,8 @@ class WaitMany {
 /// whether its statuses can be believed.
 void learn_exchange_status() noexcept;
 
-/// MPI_Request_free: a send ends here as far as anybody can know; of a receive nothing is known.
+/// MPI_Request_free: a send ends here as far as anybody can know; of a receive, read or write
+/// nothing is known.
 void free_request(Writer* w, Handle handle) noexcept;
 
 }  // namespace aon::mpi

@@ -165,6 +165,11 @@ Handle operation_from_fortran(const void* fortran_handle) noexcept {
   return convert(queries.operation_f2c, fortran_handle, 0);
 }
 
+Handle file_from_fortran(const void* fortran_handle) noexcept {
+  if (queries.file_f2c == nullptr || !mpi_is_usable()) return 0;
+  return queries.file_f2c(integer_at(fortran_handle));
+}
+
 FortranText::FortranText(const void* word, Word length) noexcept {
   const uint32_t given = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(length));
   uint32_t byte_count = given < kMaxBytes ? given : kMaxBytes - 1;

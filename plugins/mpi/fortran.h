@@ -85,6 +85,9 @@ Handle message_from_fortran(const void* fortran_handle) noexcept;
 Handle window_from_fortran(const void* fortran_handle) noexcept;
 Handle group_from_fortran(const void* fortran_handle) noexcept;
 Handle operation_from_fortran(const void* fortran_handle) noexcept;
+Handle file_from_fortran(const void* fortran_handle) noexcept;
+
+[[gnu::always_inline]] inline Handle file_at(const void* word) { return file_from_fortran(word); }
 
 [[gnu::always_inline]] inline Handle communicator_at(const void* word) {
   if (AON_LIKELY(integer_at(word) == fortran_world)) return abi.comm_world;
@@ -144,7 +147,7 @@ class FortranText {
   operator const char*() const { return text_; }
 
  private:
-  static constexpr uint32_t kMaxBytes = 256;
+  static constexpr uint32_t kMaxBytes = 1024;
   char text_[kMaxBytes];
 };
 

@@ -56,7 +56,7 @@ LEFT_ALONE = {
 
 _SPANS = {"count", "span", "cancel"}
 _ALWAYS = {"create", "create_group", "create_inter", "create_world", "start_create"}
-_ALWAYS |= {"name_communicator", "free_communicator"}
+_ALWAYS |= {"name_communicator", "free_communicator", "open_file", "close_file", "set_view"}
 _ALWAYS |= {"create_window", "name_window", "free_window", "open_epoch"}
 _HANDLES = {
     "MPI_Comm": "communicator_from_fortran",
@@ -66,7 +66,10 @@ _HANDLES = {
     "MPI_Win": "window_from_fortran",
     "MPI_Group": "group_from_fortran",
     "MPI_Op": "operation_from_fortran",
+    "MPI_File": "file_from_fortran",
 }
+
+_BY_VALUE = {"MPI_Comm": "communicator_at", "MPI_Datatype": "datatype_at", "MPI_File": "file_at"}
 
 
 class FortranParts(templates.Parts):
@@ -129,8 +132,7 @@ def _local(function, index):
     if argument.base == "MPI_Status":
         return f"Status* {name} = {name}_at({word});"
     if argument.base in _HANDLES and argument.type == "Handle":
-        fast = {"MPI_Comm": "communicator_at", "MPI_Datatype": "datatype_at"}
-        convert = fast.get(argument.base, _HANDLES[argument.base])
+        convert = _BY_VALUE.get(argument.base, _HANDLES[argument.base])
         return f"const Handle {name} = {convert}({word});"
     if argument.base in _HANDLES:
         return f"const Handles {name}({word}, {_HANDLES[argument.base]});"

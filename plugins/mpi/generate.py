@@ -25,8 +25,8 @@ _ROW = re.compile(
 )
 _SCALARS = {"int", "double", "char", "void"}
 _WORDS = {"MPI_Aint": "int64_t", "MPI_Offset": "int64_t", "MPI_Fint": "int"}
-_UNSEEN = {"MPI_Info", "MPI_File", "MPI_Errhandler"}
-_UNSEEN |= {"MPI_Request"}
+_UNSEEN = {"MPI_Info", "MPI_Errhandler", "MPI_Request"}
+
 
 
 class TableError(Exception):

@@ -4,6 +4,7 @@
 /// first real call.
 ///
 ///     Handle by value      one register: a pointer (Open MPI) or an int in its low half (MPICH)
+///     MPI_File             a pointer in every library: load_file()
 ///     array of handles     8 or 4 bytes each: load_handle(), store nothing
 ///     Status               opaque; its fields lie at offsets that the backend names
 ///
@@ -35,6 +36,21 @@ struct FortranAbi {
   const void* in_place[kSpellings];         ///< MPI_IN_PLACE
   const void* status_ignore[kSpellings];    ///< MPI_STATUS_IGNORE
   const void* statuses_ignore[kSpellings];  ///< MPI_STATUSES_IGNORE
+};
+
+/// Numbers of MPI-IO.
+struct FileAbi {
+  int32_t read_only;  ///< MPI_MODE_RDONLY; the others alike
+  int32_t write_only;
+  int32_t read_write;
+  int32_t create;
+  int32_t exclusive;
+  int32_t delete_on_close;
+  int32_t unique_open;
+  int32_t sequential;
+  int32_t append;
+  int32_t seek_current;  ///< MPI_SEEK_CUR
+  int32_t seek_end;      ///< MPI_SEEK_END
 };
 
 struct Abi {
@@ -77,6 +93,7 @@ struct Abi {
   int32_t lock_exclusive;
   Handle message_null;
   Handle message_no_proc;
+  FileAbi file;
   FortranAbi fortran;
 };
 
@@ -138,6 +155,15 @@ struct Handles {
 /// The handle at `handle`, or `none` where a program passes a null pointer, which MPI refuses.
 [[gnu::always_inline]] inline Handle handle_at(Handles handle, Handle none) {
   return handle.is_null() ? none : handle[0];
+}
+
+/// The MPI_File at `file`; 0 where a program passes a null pointer.
+inline Handle load_file(Handles file) {
+  if (file.is_null()) return 0;
+  if (file.convert != nullptr) return file.convert(file.data);
+  Handle handle;
+  memcpy(&handle, file.data, sizeof handle);
+  return handle;
 }
 
 inline const Status* status_at(const Status* statuses, int index) {

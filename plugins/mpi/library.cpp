@@ -115,6 +115,11 @@ void find_queries() {
   query(&queries.irecv, "PMPI_Irecv");
   query(&queries.isendrecv, "PMPI_Isendrecv");
   query(&queries.wait, "PMPI_Wait");
+  query(&queries.type_get_extent, "PMPI_Type_get_extent");
+  query(&queries.type_get_true_extent, "PMPI_Type_get_true_extent");
+  query(&queries.file_get_position, "PMPI_File_get_position");
+  query(&queries.file_get_byte_offset, "PMPI_File_get_byte_offset");
+  query(&queries.file_f2c, "PMPI_File_f2c");
   query(&queries.comm_f2c, "PMPI_Comm_f2c");
   query(&queries.comm_c2f, "PMPI_Comm_c2f");
   query(&queries.type_f2c, "PMPI_Type_f2c");

@@ -72,6 +72,11 @@ struct Queries {
   int (*isendrecv)(const void* out, int out_count, Handle out_type, int to, int out_tag, void* in,
                    int in_count, Handle in_type, int from, int in_tag, Handle comm, void* request);
   int (*wait)(void* request, Status* status);
+  int (*type_get_extent)(Handle datatype, int64_t* lower_bound, int64_t* byte_count);
+  int (*type_get_true_extent)(Handle datatype, int64_t* lower_bound, int64_t* byte_count);
+  int (*file_get_position)(Handle file, int64_t* position);
+  int (*file_get_byte_offset)(Handle file, int64_t position, int64_t* offset);
+  Handle (*file_f2c)(int file);  ///< in every library: no MPI_File is an integer
   Handle (*comm_f2c)(int comm);  ///< f2c, c2f: only where C's handles are no integers
   int (*comm_c2f)(Handle comm);
   Handle (*type_f2c)(int datatype);

@@ -97,6 +97,17 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.lock_exclusive = 234;
   a.message_null = 0x2c000000;
   a.message_no_proc = 0x6c000000;
+  a.file = {.read_only = 2,
+            .write_only = 4,
+            .read_write = 8,
+            .create = 1,
+            .exclusive = 64,
+            .delete_on_close = 16,
+            .unique_open = 32,
+            .sequential = 256,
+            .append = 128,
+            .seek_current = 602,
+            .seek_end = 604};
   a.fortran = describe_fortran(library.find);
   *out = a;
   return true;

@@ -143,6 +143,17 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.lock_exclusive = 1;
   a.message_null = address(find, "ompi_message_null");
   a.message_no_proc = address(find, "ompi_message_no_proc");
+  a.file = {.read_only = 2,
+            .write_only = 4,
+            .read_write = 8,
+            .create = 1,
+            .exclusive = 64,
+            .delete_on_close = 16,
+            .unique_open = 32,
+            .sequential = 256,
+            .append = 128,
+            .seek_current = 602,
+            .seek_end = 604};
   a.fortran = describe_fortran(find);
   *out = a;
   return true;

@@ -37,6 +37,7 @@ enum class RequestKind : uint8_t {
   kNewCommunicator,  ///< MPI_Comm_idup
   kExchange,         ///< MPI_Isendrecv: the send has `number`, the receive the next one
   kRma,              ///< MPI_Rput and its like
+  kFile,             ///< a read or write; peer: the file's id, tag: IoOperation + 256 * IoFlags
   kMessage,          ///< not a request: a matched probe's message, received by Mrecv or Imrecv
 };
 

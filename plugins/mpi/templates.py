@@ -1,18 +1,15 @@
 """What is recorded of a call, by kind of row (functions.table says what a kind is). A body begins
 where `real` is the real function; shapes.py says from where it is entered."""
 
+import file_templates
 import window_templates
 
 # Names that the bodies use; an argument of that name is called `name_`.
 LOCAL_NAMES = {"w", "weight", "real", "result", "call", "sent", "asked", "got", "own", "told"}
 LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "creation", "handle", "window"}
-LOCAL_NAMES |= {"number"}
+LOCAL_NAMES |= {"number", "transfer", "file", "opened"}
 
-# Inside another MPI call: only forwarded.
-_ENTER = """\
-  Writer* w = writer();
-  if (AON_UNLIKELY(is_inside_call(w))) return real({all});
-"""
+_ENTER = file_templates.ENTER
 
 _SPAN = (
     _ENTER
@@ -335,6 +332,7 @@ _FREE_COMMUNICATOR = """\
 """
 
 _SIMPLE = {
+    **file_templates.BODIES,
     "span": _SPAN,
     "count": _SPAN,
     "cancel": _SPAN,
@@ -392,6 +390,9 @@ class Parts(dict):
         self["root"] = "root" if "root" in names else "kNoRoot"
         self["bytes"] = function.fields.get("bytes", "").replace(",", ", ")
         self["first_index"] = "0"
+        self["how"] = function.fields.get("how", "0").replace("|", " | ")
+        self["where"] = "offset" if "offset" in names else "kAtPointer"
+        self["size_or_none"] = "size" if "size" in names else "0"
         self["operation"] = function.fields.get("operation", "kOther")
         self["flavour"] = function.fields.get("flavour", "")
         self["target"] = "target_in_window(rank)" if "rank" in names else "kAnyPeer"

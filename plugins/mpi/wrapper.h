@@ -5,6 +5,7 @@
 #include "mpi/collectives.h"
 #include "mpi/communicators.h"
 #include "mpi/completion.h"
+#include "mpi/files.h"
 #include "mpi/handles.h"
 #include "mpi/library.h"
 #include "mpi/messages.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks of an OTF2 archive that otf2-print does not make: nesting, time order, matching of
-messages, requests and collectives, the group rules of OTF2 3.0 and the ids that ViTE and Pipit rely
-on.
+messages, requests, collectives and transfers of files, the group rules of OTF2 3.0 and the ids that
+ViTE and Pipit rely on.
 
     check_otf2.py DIR/traces.otf2 [--messages N]
 
@@ -43,6 +43,11 @@ class Report:
         for kind in list(self.first)[:MAX_ERRORS]:
             print(f"error: {kind} ({self.count[kind]} times), e.g. {self.first[kind]}")
         return bool(self.first)
+
+
+def is_pre_created(handle):
+    flags = handle.io_handle_flags
+    return bool(int(getattr(flags, "value", flags)) & 1)
 
 
 def is_complete(anchor):
@@ -126,6 +131,11 @@ class Checker:
         self.receives = collections.Counter()
         self.collectives = collections.defaultdict(lambda: collections.defaultdict(list))
         self.rma_collectives = collections.defaultdict(lambda: collections.defaultdict(list))
+        self.open_files = {(g._ref, h._ref) for h in definitions.io_handles if is_pre_created(h)
+                           for g in definitions.location_groups}  # (group, handle)
+        self.begun_io = collections.defaultdict(set)  # by group and handle
+        self.all_io = collections.defaultdict(set)
+        self.io_errors = []  # kind and text
         self.event_count = collections.Counter()
         self.per_location = collections.Counter()
 
@@ -158,8 +168,35 @@ class Checker:
                 self.report.error("asynchronous metric on a thread (Pipit stops there)", where)
         elif type(event).__name__.startswith("Rma"):
             self.one_sided(key, state, event, where)
+        elif type(event).__name__.startswith("Io"):
+            self.io(self.group_of[key], event, where)
         else:
             self.communication(key, state, event, where)
+
+    def io(self, group, event, where):
+        """Handles are open while they are used, each transfer ends once."""
+        if isinstance(event, events.IoDeleteFile):
+            return
+        key = (group, event.handle._ref)
+        if isinstance(event, events.IoCreateHandle):
+            if key in self.open_files and not is_pre_created(event.handle):
+                self.io_errors.append(("file handle is created twice", where))
+            self.open_files.add(key)
+            return
+        if key not in self.open_files:
+            self.io_errors.append(("file handle is used while it is not open", where))
+        if isinstance(event, events.IoDestroyHandle):
+            self.open_files.discard(key)
+        elif isinstance(event, events.IoOperationBegin):
+            if event.matching_id in self.all_io[key]:
+                self.io_errors.append(("matching id is used twice", f"{event.matching_id} {where}"))
+            self.all_io[key].add(event.matching_id)
+            self.begun_io[key].add(event.matching_id)
+        elif not isinstance(event, events.IoSeek):
+            if event.matching_id not in self.begun_io[key]:
+                self.io_errors.append(("transfer without begin", f"{event.matching_id} {where}"))
+            if not isinstance(event, (events.IoOperationIssued, events.IoOperationTest)):
+                self.begun_io[key].discard(event.matching_id)
 
     def communication(self, key, state, event, where):
         group = self.group_of[key]
@@ -254,6 +291,8 @@ class Checker:
         if unmatched and complete:
             self.report.error("unmatched messages", unmatched[0])
         self.check_collectives(complete)
+        for kind, text in self.io_errors if complete else ():
+            self.report.error(kind, text)
         return len(unmatched)
 
     def unmatched_messages(self):

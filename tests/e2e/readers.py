@@ -13,8 +13,8 @@ import xarray
 
 from aon_test import PYTHON, SOURCE, environment, run
 
-GROUPS = ("nodes", "ranks", "topology", "regions", "profile", "messages", "rma")
-GROUPS += ("communicators", "windows")
+GROUPS = ("nodes", "ranks", "topology", "regions", "profile", "messages", "rma", "io")
+GROUPS += ("communicators", "windows", "files")
 _READ_WITH_OTF2 = """
 import sys, otf2
 sends = receives = count = 0

@@ -22,6 +22,8 @@ std::vector<Bytes> seeds() {
                                                  {9, sizeof(IdDefinition)},
                                                  {10, sizeof(IdDefinition)},
                                                  {11, sizeof(GroupDefinition)},
+                                                 {12, sizeof(FileDefinition)},
+                                                 {13, sizeof(IdDefinition)},
                                                  {32, sizeof(NodeDefinition)},
                                                  {33, sizeof(ProcessStartDefinition)},
                                                  {34, sizeof(ProcessExitDefinition)},
@@ -79,6 +81,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
     }
     for (const auto& [id, ranks] : process.rank_groups) {
       fuzz::check(ranks.size() <= kMaxGroupMembers);
+    }
+
+    for (const auto& [id, named] : process.files) {
+      fuzz::check(named.name.size() <= spool::kMaxTextBytes && named.definition.id == id);
     }
     for (const LossDefinition& loss : process.losses) fuzz::check(loss.reason < kLossReasonCount);
   }

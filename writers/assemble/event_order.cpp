@@ -38,13 +38,16 @@ uint8_t KnownIds::sparse_kind(uint32_t id) const {
 }
 
 EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64_t* next_request,
-                       Outcome* outcome, LocationTally* tally, Sink sink)
+                       OpenIo* open_io, Outcome* outcome, LocationTally* tally, Sink sink)
     : clock_(clock),
       regions_(*ids.regions, ids.global_regions),
       communicators_(*ids.communicators),
       windows_(*ids.windows),
       rank_groups_(*ids.rank_groups),
+      files_(*ids.files),
+      file_names_(*ids.file_names),
       metrics_(ids.metrics),
+      open_io_(open_io),
       outcome_(outcome),
       tally_(tally),
       sink_(std::move(sink)),
@@ -114,7 +117,8 @@ void EventOrder::add_record(const Record& record) {
     case RecordKind::kMessage:
     case RecordKind::kExchange:
     case RecordKind::kCollective:
-    case RecordKind::kRma: {
+    case RecordKind::kRma:
+    case RecordKind::kIo: {
       if (roots_.empty()) {
         emit_span(record, kNone);
         return;

@@ -24,6 +24,7 @@
 
 #include "core/clock/clock_map.h"
 #include "core/spool/stream_reader.h"
+#include "writers/assemble/open_io.h"
 #include "writers/assemble/pending_transfers.h"
 #include "writers/assemble/request_table.h"
 #include "writers/ledger/tally.h"
@@ -43,6 +44,8 @@ struct IdTables {
   const std::unordered_map<uint32_t, uint32_t>* metrics;  ///< local -> global
   const std::unordered_map<uint32_t, uint32_t>* windows;
   const std::unordered_map<uint32_t, uint32_t>* rank_groups;
+  const std::unordered_map<uint32_t, uint32_t>* files;
+  const std::unordered_map<uint32_t, uint32_t>* file_names;
 };
 
 /// Looks local ids up without hashing for the ids that occur in practice.
@@ -70,9 +73,9 @@ class EventOrder {
   using Sink = std::function<Status(std::span<const Event>)>;
 
   /// `outcome` and `tally` collect the counts; `next_request` counts requests over the locations of
-  /// a group.
+  /// a group, `open_io` follows transfers over them.
   EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64_t* next_request,
-             Outcome* outcome, LocationTally* tally, Sink sink);
+             OpenIo* open_io, Outcome* outcome, LocationTally* tally, Sink sink);
 
   /// Takes the next batch of the location.   Errors: those of the sink.
   Status add(const spool::StreamBatch& batch);
@@ -133,6 +136,12 @@ class EventOrder {
   void complete_transfers(const Record& record, uint64_t time_ns);
   void complete_rma_request(const Record& record, const LiveRequest& request, uint64_t time_ns);
   Event& append_rma(EventKind kind, uint64_t time_ns, const Record& record);
+  // Files (io_events.cpp).
+  Event& append_io(EventKind kind, uint64_t time_ns, const Record& record);
+  void begin_io(const Record& record, uint64_t time_ns);
+  void end_io(const Record& record, uint64_t time_ns);
+  void end_io_call(const Record& record, uint64_t time_ns);
+  void emit_io_completion(const Record& record);
 
   Event& append(EventKind kind, uint64_t time_ns, uint32_t region);
   uint32_t known_region(uint32_t id) const { return regions_.contains(id) ? id : kUnknownRegion; }
@@ -143,7 +152,10 @@ class EventOrder {
   KnownIds communicators_;
   KnownIds windows_;
   KnownIds rank_groups_;
+  KnownIds files_;
+  KnownIds file_names_;
   const std::unordered_map<uint32_t, uint32_t>* metrics_;
+  OpenIo* open_io_;
   Outcome* outcome_;
   LocationTally* tally_;
   Sink sink_;

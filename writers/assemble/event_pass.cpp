@@ -37,6 +37,7 @@ Status EventPass::run() {
     Status status = run_location(location);
     if (!status) return status;
   }
+  open_io_.settle(&outcome_);
   outcome_.communication_complete = is_complete();
   for_each_writer([&](Writer* writer) { return writer->finish(outcome_); });
   return {};
@@ -45,7 +46,10 @@ Status EventPass::run() {
 Status EventPass::run_location(const Location& location) {
   beat_();
   const Group& group = parts_.model.groups[location.group];
-  if (request_group_ != group.id) next_request_ = 0;
+  if (request_group_ != group.id) {
+    next_request_ = 0;
+    open_io_.settle(&outcome_);
+  }
   request_group_ = group.id;
   for_each_writer([&](Writer* writer) { return writer->begin_location(location); });
   const bool is_node = location.process == spool::kNodeProcess;
@@ -54,11 +58,13 @@ Status EventPass::run_location(const Location& location) {
                      is_node ? &kNoIds : &group.communicator_map,
                      is_node ? &parts_.node_metric_maps[group.node] : &group.metric_map,
                      is_node ? &kNoIds : &group.window_map,
-                     is_node ? &kNoIds : &group.rank_group_map};
+                     is_node ? &kNoIds : &group.rank_group_map,
+                     is_node ? &kNoIds : &group.file_map,
+                     is_node ? &kNoIds : &group.file_name_map};
   LocationTally tally;
   tally.location = &location;
   if (group.process != nullptr || is_node) {
-    EventOrder order(parts_.clocks[group.node], ids, &next_request_, &outcome_, &tally,
+    EventOrder order(parts_.clocks[group.node], ids, &next_request_, &open_io_, &outcome_, &tally,
                      [&](std::span<const Event> events) {
                        for_each_writer([&](Writer* w) { return w->events(events); });
                        return Status();

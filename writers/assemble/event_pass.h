@@ -58,6 +58,7 @@ class EventPass {
   std::unique_ptr<spool::ProcessIndex> index_;
   uint32_t index_node_ = 0;
   uint64_t next_request_ = 0;
+  OpenIo open_io_;  ///< of the group
   uint32_t request_group_ = 0xffffffffu;
 };
 

@@ -16,6 +16,8 @@ void build_communicators(JobModel* parts);
 
 /// Fills windows and rank groups and each group's tables to them. Needs communicators.
 void build_windows(JobModel* parts);
+/// Fills file names, files and each group's tables to them. Needs communicators.
+void build_files(JobModel* parts);
 
 /// Fills locations, start_ns and end_ns. Needs groups and clocks.   Errors: kIo.
 Status build_locations(JobModel* parts, uint32_t otf2_locations);

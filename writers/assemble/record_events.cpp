@@ -12,6 +12,12 @@ namespace {
 /// A call that failed, or has not returned, moved nothing that we know of.
 bool has_transfer(const RecordHead& head) { return (head.flags & (kFailed | kOpenAtEnd)) == 0; }
 
+/// The second half of a split read or write: its end, also when it failed.
+bool is_split_end(const Record& record) {
+  if (record.head.kind != RecordKind::kIo || (record.head.flags & kOpenAtEnd) != 0) return false;
+  return (static_cast<uint32_t>(pair_high(record.words[0])) & kIoSplitEnd) != 0;
+}
+
 LiveRequest visible_request() {
   return {.id = 0,
           .is_visible = true,
@@ -79,7 +85,11 @@ void EventOrder::emit_simple(const Record& record) {
       leave_region(known_region(head.id), clock_.to_ns(head.start_ticks));
       break;
     case RecordKind::kCompletion:
-      emit_completion(record);
+      if (head.id == static_cast<uint32_t>(RecordKind::kIo)) {
+        emit_io_completion(record);
+      } else {
+        emit_completion(record);
+      }
       break;
     case RecordKind::kMark:
       append(EventKind::kMark, clock_.to_ns(head.start_ticks), known_region(head.id)).bytes =
@@ -116,7 +126,7 @@ void EventOrder::emit_span(const Record& record, uint32_t children) {
     span_base_ = outer_base;
   }
   const uint64_t end_ns = clock_.to_ns(end);
-  if (has_transfer(head)) end_transfer(record, end_ns);
+  if (has_transfer(head) || is_split_end(record)) end_transfer(record, end_ns);
   if ((head.flags & kOpenAtEnd) != 0) {
     append(EventKind::kOpenAtEnd, end_ns, region);
     ++outcome_->open_region_count;
@@ -129,6 +139,10 @@ void EventOrder::begin_transfer(const Record& record, uint64_t time_ns) {
   const RecordHead& head = record.head;
   if (head.kind == RecordKind::kRma) {
     begin_rma(record, time_ns);
+    return;
+  }
+  if (head.kind == RecordKind::kIo) {
+    begin_io(record, time_ns);
     return;
   }
   if (head.kind == RecordKind::kCollective) {
@@ -156,6 +170,10 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
   const RecordHead& head = record.head;
   if (head.kind == RecordKind::kRma) {
     end_rma(record, time_ns);
+    return;
+  }
+  if (head.kind == RecordKind::kIo) {
+    end_io(record, time_ns);
     return;
   }
   if (head.kind == RecordKind::kExchange) {

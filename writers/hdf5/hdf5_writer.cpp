@@ -7,6 +7,7 @@
 
 #include "writers/hdf5/series.h"
 #include "writers/hdf5/tables.h"
+#include "writers/profile/io.h"
 #include "writers/profile/messages.h"
 #include "writers/profile/transfers.h"
 
@@ -120,6 +121,41 @@ void write_transfers(hid_t file, const std::vector<profile::TransferRow>& rows) 
   table.finish();
 }
 
+void write_io(hid_t file, const Model& model, const std::vector<profile::IoRow>& rows) {
+  hdf5::Table table(file, "io", "what each process did with each file");
+  auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
+  auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
+  auto& opened = table.add<int64_t>("file", {"1", "row of /files, -1 all others together"});
+  const auto add = [&table](const char* name, const char* unit, const char* text) {
+    return &table.add<uint64_t>(name, {unit, text});
+  };
+  auto* reads = add("reads", "1", "transfers from the file");
+  auto* writes = add("writes", "1", "transfers to the file");
+  auto* bytes_read = add("bytes_read", "bytes", "moved by them");
+  auto* bytes_written = add("bytes_written", "bytes", "moved by them");
+  auto* read_ns = add("read_ns", "ns", "in calls that read, or begin to");
+  auto* write_ns = add("write_ns", "ns", "in calls that write, or begin to");
+  auto* other_ns = add("other_ns", "ns", "in calls that open, close, sync, seek and delete");
+  auto* collective_count = add("collective_count", "1", "collective ones of reads and writes");
+  auto* collective_bytes = add("collective_bytes", "bytes", "moved by them");
+  for (const profile::IoRow& row : rows) {
+    const Group& group = model.groups[row.group];
+    rank.append(group.rank ? int64_t{*group.rank} : -1);
+    process.append(row.group);
+    opened.append(row.file);
+    reads->append(row.reads);
+    writes->append(row.writes);
+    bytes_read->append(row.bytes_read);
+    bytes_written->append(row.bytes_written);
+    read_ns->append(row.read_ns);
+    write_ns->append(row.write_ns);
+    other_ns->append(row.other_ns);
+    collective_count->append(row.collective_count);
+    collective_bytes->append(row.collective_bytes);
+  }
+  table.finish();
+}
+
 void write_waits(hid_t file, const Model& model, const WaitSummary& summary) {
   hdf5::Table table(file, "waits", "time that calls waited for a partner who came late");
   auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
@@ -178,6 +214,7 @@ class Hdf5Writer : public Writer {
       profile_->begin(group, location);
       messages_->begin(group);
       transfers_->begin(group);
+      io_->begin(group);
       series_->begin(location);
     });
   }
@@ -192,6 +229,7 @@ class Hdf5Writer : public Writer {
         profile_->add(event);
         messages_->add(event);
         transfers_->add(event);
+        io_->add(event);
       }
     });
   }
@@ -232,6 +270,11 @@ class Hdf5Writer : public Writer {
     profile_.emplace(model);
     messages_.emplace(model);
     transfers_.emplace(model);
+    hdf5::write_files(file, model);
+    table_.emplace(file);
+    profile_.emplace(model);
+    messages_.emplace(model);
+    io_.emplace(model);
     series_.emplace(file, model);
   }
 
@@ -245,6 +288,7 @@ class Hdf5Writer : public Writer {
     table_->finish();
     write_messages(file_.get(), messages_->rows());
     write_transfers(file_.get(), transfers_->rows());
+    write_io(file_.get(), *model_, io_->rows());
     if (waits_ != nullptr) write_waits(file_.get(), *model_, *waits_);
     series_->finish();
     hdf5::set_attribute(file_.get(), "event_count", static_cast<int64_t>(outcome.event_count));
@@ -266,6 +310,7 @@ class Hdf5Writer : public Writer {
   std::optional<profile::LocationProfile> profile_;
   std::optional<profile::MessageTable> messages_;
   std::optional<profile::TransferTable> transfers_;
+  std::optional<profile::IoTable> io_;
   std::optional<hdf5::SeriesWriter> series_;
 };
 

@@ -34,6 +34,19 @@ const char* flavour_name(WindowFlavour flavour) {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
+/// "read write create", in the order of FileMode.
+std::string mode_names(uint32_t mode) {
+  constexpr const char* kNames[] = {
+      "read", "write", "create", "exclusive", "delete_on_close", "unique", "sequential", "append"};
+  std::string names;
+  for (size_t bit = 0; bit < std::size(kNames); ++bit) {
+    if ((mode >> bit & 1) == 0) continue;
+    if (!names.empty()) names += ' ';
+    names += kNames[bit];
+  }
+  return names;
+}
+
 /// Ticks of the node's clock per nanosecond, from its first and last pairing; 0 when there is one.
 double ticks_per_ns(const spool::Node& node) {
   if (node.clock.size() < 2) return node.definition.clock_is_tsc != 0 ? 0 : 1;
@@ -155,6 +168,20 @@ void write_windows(hid_t file, const Model& model) {
     name.append(window.name);
     communicator.append(window.communicator);
     flavour.append(flavour_name(window.flavour));
+  }
+  table.finish();
+}
+
+void write_files(hid_t file, const Model& model) {
+  Table table(file, "files", "one row per file that was opened; the row is its id");
+  auto& name = table.add_text("name", {"", "as the program named it"});
+  auto& communicator =
+      table.add<int64_t>("communicator", {"1", "row of /communicators, -1 unknown"});
+  auto& mode = table.add_text("mode", {"", "read, write, create, exclusive, ..."});
+  for (const GlobalFile& opened : model.files) {
+    name.append(model.file_names[opened.name]);
+    communicator.append(opened.communicator ? int64_t{*opened.communicator} : -1);
+    mode.append(mode_names(opened.mode));
   }
   table.finish();
 }

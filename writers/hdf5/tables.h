@@ -1,5 +1,5 @@
 /// The tables of profile.h5 that come from definitions alone: /nodes, /ranks, /regions,
-/// /communicators, /windows and /topology.
+/// /communicators, /windows, /files and /topology.
 /// Thread: one.   Errors: H5Error.
 #pragma once
 
@@ -24,6 +24,8 @@ void write_communicators(hid_t file, const Model& model);
 
 /// Columns: name, communicator, flavour; the row is the window's id.
 void write_windows(hid_t file, const Model& model);
+/// Columns: name, communicator (-1 unknown), mode; the row is the file's id: one per opening.
+void write_files(hid_t file, const Model& model);
 
 /// /topology/objects: every object of every node (see topology.h), parent a row of this table;
 /// /topology/xml: hwloc's XML by node ("" where it is unknown).

@@ -106,6 +106,15 @@ Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const G
     const IdMap rank_groups = map_groups(model, groups, group);
     code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_GROUP, rank_groups.get());
   }
+
+  if (code == OTF2_SUCCESS && !group.file_map.empty()) {
+    const IdMap handles = make_map(group.file_map);
+    code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_IO_HANDLE, handles.get());
+  }
+  if (code == OTF2_SUCCESS && !group.file_name_map.empty()) {
+    const IdMap files = make_map(group.file_name_map);
+    code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_IO_FILE, files.get());
+  }
   for (const uint64_t time_ns : {range.start_ns, range.end_ns}) {
     if (code != OTF2_SUCCESS) break;
     code = OTF2_DefWriter_WriteClockOffset(file, time_ns, 0, clock_error_ns);
@@ -124,6 +133,7 @@ Status GlobalDefinitions::write(const std::vector<WrittenLocation>& locations,
   write_region_groups();
   write_communicators();
   write_windows();
+  write_files();
   write_metrics();
   return check(error_, "write global definitions");
 }
@@ -173,6 +183,7 @@ void GlobalDefinitions::write_attributes() {
       {"open at end", "The call had not returned when its thread ended", OTF2_TYPE_UINT8},
       {"failed", "The call returned an error", OTF2_TYPE_UINT8},
       {"value", "Value of the mark", OTF2_TYPE_UINT64},
+      {"Offset", "Where in the file the operation begins, in bytes", OTF2_TYPE_UINT64},
   };
   for (uint32_t id = 0; id < kAttributeCount; ++id) {
     note(OTF2_GlobalDefWriter_WriteAttribute(file_, id, string_id(kWords[id].name),

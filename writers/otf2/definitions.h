@@ -73,6 +73,7 @@ class GlobalDefinitions {
   void write_communicator(uint32_t id, const GlobalCommunicator& communicator);
   std::vector<uint64_t> member_indices(const GlobalCommunicator& communicator);
   void write_windows();
+  void write_files();
   void write_metrics();
   void write_wait_metric();
   void add_property(uint32_t tree_node, const char* name, const std::string& value);

@@ -129,6 +129,15 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kRmaUnlock:
     case EventKind::kRmaSync:
       return rma(event);
+    case EventKind::kIoOpen:
+    case EventKind::kIoClose:
+    case EventKind::kIoDelete:
+    case EventKind::kIoSeek:
+    case EventKind::kIoBegin:
+    case EventKind::kIoIssued:
+    case EventKind::kIoComplete:
+    case EventKind::kIoCancelled:
+      return io(event);
   }
   return OTF2_SUCCESS;
 }

@@ -39,6 +39,8 @@ class EventEncoder {
   OTF2_ErrorCode rma(const Event& event);       // rma_events.cpp
   OTF2_ErrorCode transfer(const Event& event);  // rma_events.cpp
   OTF2_ErrorCode sample(const Event& event);
+  OTF2_ErrorCode io(const Event& event);        // io_events.cpp
+  OTF2_ErrorCode begin_io(const Event& event);  // io_events.cpp
 
   struct ListDeleter {
     void operator()(OTF2_AttributeList* list) const { OTF2_AttributeList_Delete(list); }

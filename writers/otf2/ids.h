@@ -15,8 +15,12 @@ enum AttributeId : uint32_t {
   kOpen = 2,       ///< on Leave: the call had not returned, its end is that of the thread
   kErrored = 3,    ///< on Leave: the call returned an error
   kValue = 4,      ///< on Enter of a mark: its value
-  kAttributeCount = 5,
+  kOffset = 5,     ///< on IoOperationBegin: where in the file, in bytes; not there: unknown
+  kAttributeCount = 6,
 };
+
+/// The one paradigm of I/O, MPI's.
+constexpr uint32_t kIoParadigm = 0;
 
 /// Local ids of the regions "[lost: REASON]" and "[no records]"; above every id of a process, below
 /// kUnknownRegion. The global ids follow those of the model in the same order.

@@ -7,6 +7,8 @@ void Window::begin_location(uint64_t start_ns) {
   is_inside_ = start_ns == 0;
   open_.clear();
   has_old_request_ = false;
+  files_.clear();
+  last_old_io_ = 0;
 }
 
 std::span<const Event> Window::filter(std::span<const Event> events) {
@@ -45,12 +47,39 @@ void Window::follow(const Event& event) {
       last_old_request_ = event.request;
       break;
     default:
+      follow_io(event);
+      break;
+  }
+}
+
+void Window::follow_io(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kIoOpen:
+      files_.push_back(event);
+      break;
+    case EventKind::kIoClose:
+      std::erase_if(files_, [&](const Event& open) { return open.file() == event.file(); });
+      break;
+    case EventKind::kIoBegin:
+      open_.push_back(event);
+      break;
+    case EventKind::kIoIssued:
+      last_old_io_ = event.request;
+      [[fallthrough]];
+    case EventKind::kIoComplete:
+      if (!open_.empty() && open_.back().kind == EventKind::kIoBegin) open_.pop_back();
+      break;
+    default:
       break;
   }
 }
 
 void Window::enter_open() {
   is_inside_ = true;
+  for (Event& event : files_) {
+    event.time_ns = start_ns_;
+    out_.push_back(event);
+  }
   for (Event& event : open_) {
     event.time_ns = start_ns_;
     out_.push_back(event);
@@ -67,6 +96,10 @@ void Window::add(const Event& event) {
     case EventKind::kReceiveComplete:
       out_.push_back(event);
       if (is_old(event)) out_.back().kind = EventKind::kReceive;
+      break;
+    case EventKind::kIoComplete:
+    case EventKind::kIoCancelled:
+      if (!is_old_io(event)) out_.push_back(event);
       break;
     default:
       out_.push_back(event);

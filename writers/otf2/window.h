@@ -1,6 +1,6 @@
 /// The newest part of a location's events, as a whole of its own: regions, collectives and losses
-/// that are open when the window begins are entered there, completions of requests that started
-/// before it are made to stand alone.
+/// that are open when the window begins are entered there, files that are open are opened there,
+/// completions of requests that started before it are made to stand alone.
 /// Owner: Otf2Writer.   Thread: one.   Cost: nothing without a window, else a copy of each event.
 #pragma once
 
@@ -22,8 +22,14 @@ class Window {
 
  private:
   void follow(const Event& event);
+  void follow_io(const Event& event);
   void enter_open();
   void add(const Event& event);
+  bool is_old_io(const Event& event) const {
+    const bool has_begun_apart =
+        (event.io_flags() & (kIoNonblocking | kIoSplitBegin | kIoSplitEnd)) != 0;
+    return has_begun_apart && event.request <= last_old_io_;
+  }
   bool is_old(const Event& event) const {
     return has_old_request_ && event.request <= last_old_request_;
   }
@@ -33,6 +39,8 @@ class Window {
   std::vector<Event> open_;  ///< events that opened what is open, in order
   bool has_old_request_ = false;
   uint64_t last_old_request_ = 0;  ///< request ids grow
+  std::vector<Event> files_;       ///< the events that opened the files that are open
+  uint64_t last_old_io_ = 0;       ///< so do those of transfers; 0: there was none
   std::vector<Event> out_;
 };
 

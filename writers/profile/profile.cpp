@@ -63,6 +63,7 @@ void LocationProfile::add(const Event& event) {
     case EventKind::kSendRequest:
     case EventKind::kReceive:
     case EventKind::kReceiveComplete:
+    case EventKind::kIoComplete:
       add_bytes(event.bytes);
       break;
     case EventKind::kCollectiveEnd:

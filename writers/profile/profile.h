@@ -8,7 +8,7 @@
 /// | inclusive_ns | time between enter and leave; of a recursive region, the outermost call's   |
 /// | exclusive_ns | the same less the time in regions called from it                            |
 /// | min_ns, max_ns | of one call                                                               |
-/// | bytes        | sent and received by the calls, as MPI was told                             |
+/// | bytes        | sent, received, read and written by the calls, as MPI was told              |
 /// | histogram[b] | calls of 2^b to 2^(b+1) ns; b = 0 also holds 0 ns, the last all longer ones |
 ///
 /// A sampled call stands for `weight` calls in every sum and in the histogram: those are estimates,

@@ -28,6 +28,8 @@ enum class DefinitionType : uint32_t {
   kWindowName = 9,        ///< IdDefinition, name
   kWindowFree = 10,       ///< IdDefinition
   kGroup = 11,            ///< GroupDefinition, then its members: world ranks, u32 each
+  kFile = 12,             ///< FileDefinition, name of the file
+  kFileClose = 13,        ///< IdDefinition
   // written by the agent
   kNode = 32,          ///< NodeDefinition, host name, launch id
   kProcessStart = 33,  ///< ProcessStartDefinition, program, host name
@@ -102,6 +104,31 @@ constexpr uint32_t kMaxGroupMembers =
 
 struct IdDefinition {
   uint32_t id;
+};
+
+/// How a file was opened; the values are ours, every MPI library has its own. Neither kFileReads
+/// nor kFileWrites: it was not opened, only named (a deletion).
+enum FileMode : uint32_t {
+  kFileReads = 1 << 0,
+  kFileWrites = 1 << 1,
+  kFileCreates = 1 << 2,
+  kFileIsNew = 1 << 3,  ///< must not exist before
+  kFileDeletedOnClose = 1 << 4,
+  kFileIsUnique = 1 << 5,  ///< nobody else has it open
+  kFileIsSequential = 1 << 6,
+  kFileAppends = 1 << 7,
+  kFileOpenedUnseen = 1 << 8,  ///< while nothing was recorded: no record says that it was opened
+};
+
+/// One open file as one process sees it. All members of the communicator compute the same
+/// `identity`: hash(identity of the communicator, number of files opened on it so far, name), and
+/// the reader joins them by it. Members that name the file differently have one each.
+struct FileDefinition {
+  uint64_t identity;
+  uint32_t id;  ///< in records; never used again
+  uint32_t communicator_id;
+  uint32_t mode;  ///< FileMode
+  uint32_t reserved;
 };
 struct IdentityDefinition {
   int32_t rank;

@@ -31,7 +31,12 @@
 /// | kCollective | entry | yes      | region     | comm      | bytes sent | bytes received,     |
 /// |             |       |          |            |           |            | root+operation,     |
 /// |             |       |          |            |           |            | request             |
-/// | kCompletion | time  |          |            | comm      | bytes      | peer+tag, request   |
+/// | kIo         | entry | yes      | region     | file      | bytes      | operation+flags,    |
+/// |             |       |          |            |           | moved      | offset, request,    |
+/// |             |       |          |            |           |            | bytes asked for     |
+/// | kCompletion | time  |          | 0          | comm      | bytes      | peer+tag, request   |
+/// |             | time  |          | kIo        | file      | bytes      | operation+flags,    |
+/// |             |       |          |            |           | moved      | request             |
 /// | kBegin, kEnd| time  |          | region     |           |            |                     |
 /// | kMark       | time  |          | region     |           | value      |                     |
 /// | kSample     | time  |          | metric     |           | f64 bits   | enabled_ns,         |
@@ -49,6 +54,8 @@
 /// the communicator, or kAnyPeer or kNoPeer. A span may have no word at all: slot_count says it.
 /// "target+operation" is the same with a rank of the window and an RmaOperation; the completion of
 /// an RMA request has them, and the window, in the places of peer, tag and communicator.
+/// "operation+flags" packs an IoOperation and IoFlags. The request of a kIo is a number that no
+/// other has in its process, whether or not a request of MPI belongs to it.
 #pragma once
 
 #include <cstddef>
@@ -75,8 +82,9 @@ enum class RecordKind : uint8_t {
   kThread = 11,
   kDefinition = 12,
   kRma = 13,
+  kIo = 14,
 };
-constexpr uint8_t kRecordKindCount = 14;
+constexpr uint8_t kRecordKindCount = 15;
 
 /// kLost, kThread and kDefinition are the core's own: they do not count as emitted events.
 constexpr bool is_counted(RecordKind kind) {
@@ -85,7 +93,8 @@ constexpr bool is_counted(RecordKind kind) {
 
 /// Kinds that are a call from its entry to its exit.
 constexpr bool is_call(RecordKind kind) {
-  return (kind >= RecordKind::kSpan && kind <= RecordKind::kCollective) || kind == RecordKind::kRma;
+  return (kind >= RecordKind::kSpan && kind <= RecordKind::kCollective) ||
+         kind > RecordKind::kDefinition;
 }
 
 enum RecordFlags : uint16_t {
@@ -193,6 +202,34 @@ enum class RmaOperation : uint8_t {
   kSync,
 };
 constexpr int32_t kRmaOperationCount = 26;
+/// What a call does with a file; the values are ours, the writers map them to OTF2's.
+enum class IoOperation : uint8_t {
+  kOpen = 0,  ///< bytes asked for: the FileMode
+  kClose,
+  kRead,
+  kWrite,
+  kSeek,  ///< offset: the new place; bytes asked for: the distance it was asked for, signed
+  kSync,
+  kSetSize,      ///< bytes asked for: the new size
+  kPreallocate,  ///< the same
+  kDelete,
+  kSetView,  ///< offset: where the view begins
+};
+constexpr uint32_t kIoOperationCount = 10;
+
+enum IoFlags : uint32_t {
+  kIoCollective = 1 << 0,
+  kIoNonblocking = 1 << 1,  ///< ends with a kCompletion, or with the other half
+  kIoSplitBegin = 1 << 2,   ///< first half of a split collective
+  kIoSplitEnd = 1 << 3,     ///< second half: the transfer is complete
+  kIoShared = 1 << 4,       ///< at the pointer that all processes share
+  kIoFromCurrent = 1 << 5,  ///< kSeek: from the pointer; neither this nor the next: from the start
+  kIoFromEnd = 1 << 6,      ///< kSeek: from the end of the file
+  kIoDeletes = 1 << 7,      ///< kClose: the file goes with it
+};
+
+/// Where in the file, in bytes from its start: nobody can say without asking other processes.
+constexpr uint64_t kUnknownOffset = ~uint64_t{0};
 
 /// The first slot, and the only one that every record has.
 struct RecordHead {

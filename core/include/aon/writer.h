@@ -405,6 +405,15 @@ template <uint32_t kWords>
   finish_call<3>(call, RecordKind::kRma, flags, window, bytes_sent, words);
 }
 
+/// `operation_flags` is pack_pair(IoOperation, IoFlags).
+[[gnu::always_inline]] inline void finish_io(const OpenCall& call, uint16_t flags, uint32_t file,
+                                             uint64_t bytes, uint64_t operation_flags,
+                                             uint64_t offset, uint64_t request,
+                                             uint64_t bytes_asked_for) {
+  const uint64_t words[] = {operation_flags, offset, request, bytes_asked_for};
+  finish_call<4>(call, RecordKind::kIo, flags, file, bytes, words);
+}
+
 /// A record without a duration (kCompletion, kBegin, kEnd, kMark, kSample) at time `now`.
 template <uint32_t kWords>
 [[gnu::always_inline]] inline bool put_event(Writer* w, RecordKind kind, uint64_t now,
@@ -425,6 +434,14 @@ template <uint32_t kWords>
                                                   uint64_t peer_tag, uint64_t request) {
   const uint64_t words[] = {peer_tag, request};
   return put_event<2>(w, RecordKind::kCompletion, now, flags, 0, communicator, bytes, words);
+}
+
+[[gnu::always_inline]] inline bool put_io_completion(Writer* w, uint64_t now, uint16_t flags,
+                                                     uint32_t file, uint64_t bytes,
+                                                     uint64_t operation_flags, uint64_t request) {
+  const uint64_t words[] = {operation_flags, request};
+  constexpr auto kWhat = static_cast<uint32_t>(RecordKind::kIo);
+  return put_event<2>(w, RecordKind::kCompletion, now, flags, kWhat, file, bytes, words);
 }
 
 }  // namespace aon

@@ -122,6 +122,24 @@ class Groups(FortranTest):
                         self.assertEqual(sizes, told[name], f"rank {rank}: {r.name}")
                         self.assertEqual(rf.pair(r.words[1])[0], roots.get(name, -1), r.name)
 
+    def test_files_have_names_offsets_and_bytes(self):
+        for ranks in self.each():
+            identities = set()
+            for rank, file in ranks.items():
+                told = [(r.operation, r.offset, r.bytes_asked, r.a64) if r.kind == rf.IO
+                        else ("done", r.a64) for r in file.io()]
+                place = 24 * rank
+                self.assertEqual(told, [
+                    ("open", None, 7, 0), ("write", place, 24, 24), ("sync", None, 0, 0),
+                    ("sync", None, 0, 0), ("read", place, 8, 8), ("set_view", place, 0, 0),
+                    ("seek", place + 8, 8, 0), ("read", place + 8, 16, 0), ("done", 16),
+                    ("close", None, 0, 0)])  # fmt: skip
+                (opened,) = file.files.values()
+                self.assertEqual((opened.name, opened.communicator, opened.is_closed),
+                                 (str(self.folder / "file.bin"), 1, True))
+                identities.add(opened.identity)
+            self.assertEqual(len(identities), 1)
+
     def test_in_place_excludes_oneself(self):
         for ranks in self.each():
             for rank, file in ranks.items():

@@ -12,14 +12,21 @@ NO_CHUNK = 0xFFFFFFFF
 COUNTER_COUNT = 504
 KINDS = (
     "none span message exchange collective completion begin end mark sample lost thread definition "
-    "rma"
+    "rma io"
 ).split()
-SPAN, MESSAGE, EXCHANGE, COLLECTIVE, COMPLETION, DEFINITION, RMA = 1, 2, 3, 4, 5, 12, 13
+SPAN, MESSAGE, EXCHANGE, COLLECTIVE, COMPLETION = 1, 2, 3, 4, 5
+DEFINITION, RMA, IO = 12, 13, 14
 RMA_OPERATIONS = (
     "put get accumulate get_accumulate fetch_and_op compare_and_swap create create_allocated free "
     "free_allocated fence start complete post wait test lock_exclusive lock_shared unlock lock_all "
     "unlock_all flush flush_all flush_local flush_local_all sync"
 ).split()
+IO_OPERATIONS = (
+    "open close read write seek sync set_size preallocate delete set_view".split()
+)
+IO_COLLECTIVE, IO_NONBLOCKING, IO_SPLIT_BEGIN, IO_SPLIT_END, IO_SHARED = (1 << i for i in range(5))
+IO_FROM_CURRENT, IO_FROM_END, IO_DELETES = (1 << i for i in range(5, 8))
+UNKNOWN_OFFSET = 0xFFFFFFFFFFFFFFFF
 ANY_PEER, NO_PEER = -1, -2
 WIDE, INSIDE, OUTGOING, INCOMING, NONBLOCKING, CANCELLED, SAMPLED, _, FAILED = (
     1 << i for i in range(9)
@@ -52,7 +59,7 @@ class Record:
 
     @property
     def is_call(self):
-        return self.kind in (SPAN, MESSAGE, EXCHANGE, COLLECTIVE, RMA)
+        return self.kind in (SPAN, MESSAGE, EXCHANGE, COLLECTIVE, RMA, IO)
 
     @property
     def peer(self):
@@ -64,13 +71,28 @@ class Record:
 
     @property
     def request(self):
-        """Of a message or completion (word 1), of a collective or one-sided call (word 2)."""
-        return self.words[2 if self.kind in (COLLECTIVE, RMA) else 1]
+        """Of a message or completion (word 1), of any other call (word 2)."""
+        return self.words[2 if self.kind in (COLLECTIVE, RMA, IO) else 1]
 
     @property
     def operation(self):
-        """Of a one-sided call."""
-        return RMA_OPERATIONS[pair(self.words[0])[1]]
+        """Of a one-sided call; of a call on a file, or the completion of one."""
+        first, second = pair(self.words[0])
+        return RMA_OPERATIONS[second] if self.kind == RMA else IO_OPERATIONS[first]
+
+    @property
+    def io_flags(self):
+        return pair(self.words[0])[1]
+
+    @property
+    def offset(self):
+        """Of a call on a file; None: unknown."""
+        return None if self.words[1] == UNKNOWN_OFFSET else self.words[1]
+
+    @property
+    def bytes_asked(self):
+        """Of a call on a file; a seek's may be negative."""
+        return struct.unpack("<q", struct.pack("<Q", self.words[3]))[0]
 
 
 @dataclasses.dataclass
@@ -99,6 +121,18 @@ class Window:
     is_freed: bool = False
 
 
+@dataclasses.dataclass
+class File:
+    """One FileDefinition with its name."""
+
+    identity: int
+    id: int
+    communicator: int
+    mode: int
+    name: str
+    is_closed: bool = False
+
+
 class RingFile:
     """Everything in one file."""
 
@@ -112,6 +146,7 @@ class RingFile:
         self.communicators = {}
         self.windows = {}
         self.groups = {}
+        self.files = {}
         self.identities = []
         self.providers = []
         self._read_definitions()
@@ -174,6 +209,12 @@ class RingFile:
             )
         elif kind == 4:
             self.communicators[struct.unpack_from("<I", payload)[0]].is_freed = True
+        elif kind == 12:
+            name = payload[24:].split(b"\0")[0].decode()
+            file = File(*struct.unpack_from("<QIII", payload), name)
+            self.files[file.id] = file
+        elif kind == 13:
+            self.files[struct.unpack_from("<I", payload)[0]].is_closed = True
         elif kind == 5:
             self.identities.append(struct.unpack_from("<iIII", payload))
         elif kind == 6:
@@ -226,7 +267,12 @@ class RingFile:
         ]
 
     def completions(self):
-        return [r for r in self.records if r.kind == COMPLETION]
+        """Of messages and collectives."""
+        return [r for r in self.records if r.kind == COMPLETION and r.id != IO]
+
+    def io(self):
+        """Calls on files, and completions of those that were begun only, in order."""
+        return [r for r in self.records if r.kind == IO or r.kind == COMPLETION and r.id == IO]
 
     def communicator(self, name):
         """The one communicator with this name."""

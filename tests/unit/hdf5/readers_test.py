@@ -37,7 +37,7 @@ class Readers(unittest.TestCase):
 
     def test_groups_are_all_there(self):
         expected = {"nodes", "ranks", "topology", "regions", "profile", "messages", "communicators",
-                    "windows", "rma", "series"}
+                    "windows", "rma", "files", "io", "series"}
         self.assertEqual(set(self.file), expected)
         self.assertEqual(self.file.attrs["NX_class"], "NXroot")
         self.assertEqual(self.file.attrs["aon_format_version"], 1)

@@ -74,6 +74,18 @@ TEST(Mpich, has_the_constants_of_its_header) {
   EXPECT_EQ(abi.lock_exclusive, MPI_LOCK_EXCLUSIVE);
   EXPECT_EQ(kSuccess, MPI_SUCCESS);
   EXPECT_EQ(3, MPI_THREAD_MULTIPLE);
+  EXPECT_EQ(sizeof(Handle), sizeof(MPI_File));
+  EXPECT_EQ(abi.file.read_only, MPI_MODE_RDONLY);
+  EXPECT_EQ(abi.file.write_only, MPI_MODE_WRONLY);
+  EXPECT_EQ(abi.file.read_write, MPI_MODE_RDWR);
+  EXPECT_EQ(abi.file.create, MPI_MODE_CREATE);
+  EXPECT_EQ(abi.file.exclusive, MPI_MODE_EXCL);
+  EXPECT_EQ(abi.file.delete_on_close, MPI_MODE_DELETE_ON_CLOSE);
+  EXPECT_EQ(abi.file.unique_open, MPI_MODE_UNIQUE_OPEN);
+  EXPECT_EQ(abi.file.sequential, MPI_MODE_SEQUENTIAL);
+  EXPECT_EQ(abi.file.append, MPI_MODE_APPEND);
+  EXPECT_EQ(abi.file.seek_current, MPI_SEEK_CUR);
+  EXPECT_EQ(abi.file.seek_end, MPI_SEEK_END);
 }
 
 TEST(Mpich, has_the_handles_of_its_header) {

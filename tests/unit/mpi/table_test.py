@@ -35,6 +35,11 @@ _Static_assert(MPI_ROOT == -4 && MPI_UNDEFINED == -32766 && MPI_SUCCESS == 0, ""
 _Static_assert(MPI_ERR_OTHER == 16 && MPI_ERR_IN_STATUS == 18 && MPI_ERR_PENDING == 19, "");
 _Static_assert(MPI_CART == 1 && MPI_GRAPH == 2 && MPI_DIST_GRAPH == 3, "");
 _Static_assert(MPI_THREAD_MULTIPLE == 3, "");
+_Static_assert(MPI_MODE_RDONLY == 2 && MPI_MODE_WRONLY == 4 && MPI_MODE_RDWR == 8, "");
+_Static_assert(MPI_MODE_CREATE == 1 && MPI_MODE_EXCL == 64 && MPI_MODE_APPEND == 128, "");
+_Static_assert(MPI_MODE_DELETE_ON_CLOSE == 16 && MPI_MODE_UNIQUE_OPEN == 32, "");
+_Static_assert(MPI_MODE_SEQUENTIAL == 256 && sizeof(MPI_File) == 8, "");
+_Static_assert(MPI_SEEK_CUR == 602 && MPI_SEEK_END == 604, "");
 static int g_check[MPI_IN_PLACE == (void*)1 && MPI_STATUS_IGNORE == (void*)0 ? 1 : -1];
 int main(void) { return g_check[0]; }
 """

@@ -53,6 +53,9 @@ TEST_F(JobFolder, gives_back_what_a_process_defined) {
               {"perf", "no PMU", "run on bare metal"});
   writer_.add(DefinitionType::kMetric, MetricDefinition{4, MetricMode::kAccumulated, 0, 0},
               {"task-clock", "ns", "CPU time"});
+  writer_.add(DefinitionType::kFile, FileDefinition{77, 5, 1, kFileReads | kFileCreates, 0},
+              {"/scratch/data"});
+  writer_.add(DefinitionType::kFileClose, IdDefinition{5});
   seal(3);
   const Job job = read();
   ASSERT_EQ(job.nodes.size(), 1u);
@@ -64,6 +67,9 @@ TEST_F(JobFolder, gives_back_what_a_process_defined) {
   EXPECT_EQ(process.identity->rank, 1);
   EXPECT_EQ(process.providers.at("perf").remedy, "run on bare metal");
   EXPECT_EQ(process.metrics.at(4).unit, "ns");
+  EXPECT_EQ(process.files.at(5).name, "/scratch/data");
+  EXPECT_EQ(process.files.at(5).definition.identity, 77u);
+  EXPECT_EQ(process.files.at(5).definition.mode, kFileReads | kFileCreates);
   EXPECT_EQ(job.damaged_blocks, 0u);
 }
 

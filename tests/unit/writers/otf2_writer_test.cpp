@@ -267,5 +267,88 @@ TEST(Otf2Writer, one_sided_communication_is_there_as_otf2_has_it) {
   for (const auto& [name, count] : expected) EXPECT_EQ(count_of(text, name), count) << name;
 }
 
+const std::vector<std::pair<std::string, RegionRole>> kFileRegions = {
+    {"MPI_File_open", RegionRole::kFileIo},
+    {"MPI_File_write_at_all", RegionRole::kFileIo},
+    {"MPI_File_iread", RegionRole::kFileIo},
+    {"MPI_File_close", RegionRole::kFileIo}};
+enum FileRegion : uint32_t { kOpen = 1, kWriteAtAll, kIread, kClose };
+
+/// A rank that writes together with the other, and reads alone. `start`: when.
+void write_files(NodeSpool* node, uint32_t rank, uint64_t start) {
+  const auto file = FileDefinition{1234, rank + 3, 0, kFileReads | kFileWrites | kFileCreates, 0};
+  node->define(rank, DefinitionType::kFile, file, {"/scratch/data"});
+  const uint32_t id = file.id;
+  node->add_records(rank, 1,
+                    {test::io_record(kOpen, start, start + 10, IoOperation::kOpen, kIoCollective,
+                                     file.mode, 0, 1, id),
+                     test::io_record(kWriteAtAll, start + 20, start + 30, IoOperation::kWrite,
+                                     kIoCollective, 64, 64, 2, id, 4096 + rank * 64),
+                     test::io_record(kIread, start + 40, start + 50, IoOperation::kRead,
+                                     kIoNonblocking, 32, 0, 3, id),
+                     test::io_completion_record(start + 60, 0, IoOperation::kRead, 16, 3, id),
+                     test::io_record(kClose, start + 70, start + 80, IoOperation::kClose,
+                                     kIoCollective, 0, 0, 4, id)});
+}
+
+TEST(Otf2Writer, files_have_one_handle_for_all_members) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  for (uint32_t rank : {0u, 1u}) {
+    node.add_process(rank, static_cast<int32_t>(rank), 2, kFileRegions);
+    write_files(&node, rank, 1000);
+  }
+  node.define(0, DefinitionType::kFile, FileDefinition{0, 50, 0, 0, 0}, {"/scratch/old"});
+  node.add_records(0, 1,
+                   {test::io_record(kClose, 2000, 2010, IoOperation::kDelete, 0, 0, 0, 9, 50)});
+  node.finish();
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "IO_PARADIGM "), 1u);
+  EXPECT_EQ(count_of(text, "IO_REGULAR_FILE "), 2u);
+  EXPECT_EQ(count_of(text, "IO_HANDLE "), 1u);
+  EXPECT_EQ(count_of(text, "IO_CREATE_HANDLE "), 2u);
+  EXPECT_EQ(count_of(text, "IO_DESTROY_HANDLE "), 2u);
+  EXPECT_EQ(count_of(text, "IO_OPERATION_BEGIN "), 4u);
+  EXPECT_EQ(count_of(text, "IO_OPERATION_ISSUED "), 2u);
+  EXPECT_EQ(count_of(text, "IO_OPERATION_COMPLETE "), 4u);
+  EXPECT_EQ(count_of(text, "IO_DELETE_FILE "), 1u);
+  EXPECT_EQ(count_of(text, "UINT64; 4096)"), 1u);
+  EXPECT_EQ(count_of(text, "UINT64; 4160)"), 1u);
+  EXPECT_EQ(count_of(text, "(\"Offset\""), 2u) << "no attribute where the offset is unknown";
+}
+
+TEST(Otf2Writer, files_that_were_opened_before_the_window_are_open_in_it) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kFileRegions);
+  const FileDefinition file{1234, 3, 0, kFileReads, 0};
+  node.define(0, DefinitionType::kFile, file, {"/scratch/data"});
+  node.add_records(
+      0, 1,
+      {test::io_record(kOpen, 1, 5, IoOperation::kOpen, kIoCollective, file.mode, 0, 1, file.id),
+       test::io_record(kIread, 10, 20, IoOperation::kRead, kIoNonblocking, 32, 0, 2, file.id)});
+  uint64_t request = 2;
+  for (uint64_t block = 0; block < 100; ++block) {
+    std::vector<Record> records;
+    for (uint64_t i = 0; i < 100; ++i) {
+      const uint64_t at = 1000 + block * 100'000 + i * 1000;
+      records.push_back(test::io_record(kWriteAtAll, at, at + 100, IoOperation::kRead, 0, 32, 32,
+                                        ++request, file.id, i));
+    }
+    node.add_records(0, 1, records);
+  }
+  node.add_records(0, 1,
+                   {test::io_completion_record(20'000'000, 0, IoOperation::kRead, 32, 2, file.id)});
+  node.finish();
+  AssembleOptions options;
+  options.disk_cap_bytes = 250'000;
+  const std::string text = checked_archive(job.path(), options);
+  const size_t count = count_of(text, "IO_OPERATION_BEGIN ");
+  EXPECT_GT(count, 500u);
+  EXPECT_LT(count, 9'000u);
+  EXPECT_EQ(count_of(text, "IO_CREATE_HANDLE "), 1u);
+  EXPECT_EQ(count_of(text, "IO_OPERATION_COMPLETE "), count);
+}
+
 }  // namespace
 }  // namespace aon::writers

@@ -104,6 +104,28 @@ Record rma_record(uint32_t region, uint64_t start, uint64_t end, RmaOperation op
   return record;
 }
 
+Record io_record(uint32_t region, uint64_t start, uint64_t end, IoOperation operation,
+                 uint32_t io_flags, uint64_t bytes_asked, uint64_t bytes, uint64_t request,
+                 uint32_t file, uint64_t offset, uint16_t flags) {
+  Record record = make(RecordKind::kIo, 2, flags, region);
+  record.head.a32 = file;
+  record.head.a64 = bytes;
+  record.words[0] = pack_pair(static_cast<int32_t>(operation), static_cast<int32_t>(io_flags));
+  record.words[1] = offset;
+  record.words[2] = request;
+  record.words[3] = bytes_asked;
+  set_times(&record, start, end);
+  return record;
+}
+
+Record io_completion_record(uint64_t time, uint16_t flags, IoOperation operation, uint64_t bytes,
+                            uint64_t request, uint32_t file) {
+  Record record = completion_record(time, flags, static_cast<int32_t>(operation),
+                                    static_cast<int32_t>(kIoNonblocking), bytes, request, file);
+  record.head.id = static_cast<uint32_t>(RecordKind::kIo);
+  return record;
+}
+
 Record begin_record(uint32_t region, uint64_t time) {
   Record record = make(RecordKind::kBegin, 1, 0, region);
   record.head.start_ticks = time;

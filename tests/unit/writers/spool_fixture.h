@@ -45,6 +45,12 @@ Record collective_record(uint32_t region, uint64_t start, uint64_t end,
 Record rma_record(uint32_t region, uint64_t start, uint64_t end, RmaOperation operation,
                   int32_t target, uint64_t bytes = 0, uint64_t bytes_back = 0,
                   uint64_t request_or_group = 0, uint16_t flags = 0, uint32_t window = 5);
+/// A call on a file.
+Record io_record(uint32_t region, uint64_t start, uint64_t end, IoOperation operation,
+                 uint32_t io_flags, uint64_t bytes_asked, uint64_t bytes, uint64_t request,
+                 uint32_t file = 1, uint64_t offset = kUnknownOffset, uint16_t flags = 0);
+Record io_completion_record(uint64_t time, uint16_t flags, IoOperation operation, uint64_t bytes,
+                            uint64_t request, uint32_t file = 1);
 Record begin_record(uint32_t region, uint64_t time);
 Record end_record(uint32_t region, uint64_t time);
 Record sample_record(uint32_t metric, uint64_t time, double value);

@@ -142,6 +142,12 @@ program fortran_groups
   call MPI_Barrier(world ERROR)
   call MPI_File_sync(file ERROR)
   call MPI_File_read_at(file, offset, b, 1, MPI_DOUBLE_PRECISION, MPI_STATUS_IGNORE ERROR)
+  call MPI_File_set_view(file, offset, MPI_DOUBLE_PRECISION, MPI_DOUBLE_PRECISION, 'native', &
+                         MPI_INFO_NULL ERROR)
+  offset = 1
+  call MPI_File_seek(file, offset, MPI_SEEK_SET ERROR)
+  call MPI_File_iread(file, b(2), 2, MPI_DOUBLE_PRECISION, requests(1) ERROR)
+  call MPI_Wait(requests(1), MPI_STATUS_IGNORE ERROR)
   call MPI_File_close(file ERROR)
   call say('file', nint(b(1)))
 
