@@ -266,14 +266,11 @@ class Hdf5Writer : public Writer {
     hdf5::write_regions(file, model);
     hdf5::write_communicators(file, model);
     hdf5::write_windows(file, model);
-    table_.emplace(file);
-    profile_.emplace(model);
-    messages_.emplace(model);
-    transfers_.emplace(model);
     hdf5::write_files(file, model);
     table_.emplace(file);
     profile_.emplace(model);
     messages_.emplace(model);
+    transfers_.emplace(model);
     io_.emplace(model);
     series_.emplace(file, model);
   }

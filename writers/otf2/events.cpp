@@ -76,31 +76,19 @@ Status EventEncoder::write_no_records(uint64_t start_ns, uint64_t end_ns) {
 }
 
 OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
-  const uint32_t peer = static_cast<uint32_t>(event.peer);
-  const uint32_t tag = static_cast<uint32_t>(event.tag);
   switch (event.kind) {
     case EventKind::kEnter:
       return enter(event);
     case EventKind::kLeave:
       return leave(event);
     case EventKind::kSend:
-      return OTF2_EvtWriter_MpiSend(file_, nullptr, event.time_ns, peer, event.communicator, tag,
-                                    event.bytes);
     case EventKind::kReceive:
-      return OTF2_EvtWriter_MpiRecv(file_, nullptr, event.time_ns, peer, event.communicator, tag,
-                                    event.bytes);
     case EventKind::kSendRequest:
-      return OTF2_EvtWriter_MpiIsend(file_, nullptr, event.time_ns, peer, event.communicator, tag,
-                                     event.bytes, event.request);
     case EventKind::kSendComplete:
-      return OTF2_EvtWriter_MpiIsendComplete(file_, nullptr, event.time_ns, event.request);
     case EventKind::kReceiveRequest:
-      return OTF2_EvtWriter_MpiIrecvRequest(file_, nullptr, event.time_ns, event.request);
     case EventKind::kReceiveComplete:
-      return OTF2_EvtWriter_MpiIrecv(file_, nullptr, event.time_ns, peer, event.communicator, tag,
-                                     event.bytes, event.request);
     case EventKind::kRequestCancelled:
-      return OTF2_EvtWriter_MpiRequestCancelled(file_, nullptr, event.time_ns, event.request);
+      return message(event);
     case EventKind::kCollectiveBegin:
     case EventKind::kCollectiveEnd:
     case EventKind::kCollectiveRequest:
@@ -140,6 +128,33 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
       return io(event);
   }
   return OTF2_SUCCESS;
+}
+
+OTF2_ErrorCode EventEncoder::message(const Event& event) {
+  const uint32_t peer = static_cast<uint32_t>(event.peer);
+  const uint32_t tag = static_cast<uint32_t>(event.tag);
+  switch (event.kind) {
+    case EventKind::kSend:
+      return OTF2_EvtWriter_MpiSend(file_, nullptr, event.time_ns, peer, event.communicator, tag,
+                                    event.bytes);
+    case EventKind::kReceive:
+      return OTF2_EvtWriter_MpiRecv(file_, nullptr, event.time_ns, peer, event.communicator, tag,
+                                    event.bytes);
+    case EventKind::kSendRequest:
+      return OTF2_EvtWriter_MpiIsend(file_, nullptr, event.time_ns, peer, event.communicator, tag,
+                                     event.bytes, event.request);
+    case EventKind::kSendComplete:
+      return OTF2_EvtWriter_MpiIsendComplete(file_, nullptr, event.time_ns, event.request);
+    case EventKind::kReceiveRequest:
+      return OTF2_EvtWriter_MpiIrecvRequest(file_, nullptr, event.time_ns, event.request);
+    case EventKind::kReceiveComplete:
+      return OTF2_EvtWriter_MpiIrecv(file_, nullptr, event.time_ns, peer, event.communicator, tag,
+                                     event.bytes, event.request);
+    case EventKind::kRequestCancelled:
+      return OTF2_EvtWriter_MpiRequestCancelled(file_, nullptr, event.time_ns, event.request);
+    default:
+      return OTF2_SUCCESS;
+  }
 }
 
 OTF2_ErrorCode EventEncoder::enter(const Event& event) {

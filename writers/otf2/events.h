@@ -32,6 +32,7 @@ class EventEncoder {
  private:
   OTF2_ErrorCode write_one(const Event& event);
   OTF2_ErrorCode enter(const Event& event);
+  OTF2_ErrorCode message(const Event& event);
   OTF2_ErrorCode leave(const Event& event);
   OTF2_ErrorCode mark(const Event& event);
   OTF2_ErrorCode lost(const Event& event);
