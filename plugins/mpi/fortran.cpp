@@ -192,11 +192,11 @@ int call_words(void* function, const Word* words, uint32_t count) {
 }
 
 int start_fortran(const Site& site, Family family, const Word* words, uint32_t word_count,
-                  FortranBody record, FortranBody look) noexcept {
+                  FortranBody record, FortranBody look, uint32_t plan) noexcept {
   void* function = real_fortran(family, site.id);
   if (!is_recorded(family)) return call_words(function, words, word_count);
   Writer* w = writer();
-  const uint32_t weight = start_plan(w, site, kFirstPlan, kUntimed);
+  const uint32_t weight = start_plan(w, site, plan, kUntimed);
   if (weight == kForward) return call_words(function, words, word_count);
   if (weight != kUntimed) return record(words, function, weight);
   if (look != nullptr) return look(words, function, 0);
@@ -205,11 +205,11 @@ int start_fortran(const Site& site, Family family, const Word* words, uint32_t w
 }
 
 int start_fortran_span(const Site& site, Family family, const Word* words, uint32_t word_count,
-                       uint32_t error) noexcept {
+                       uint32_t error, uint32_t plan) noexcept {
   void* function = real_fortran(family, site.id);
   if (!is_recorded(family)) return call_words(function, words, word_count);
   Writer* w = writer();
-  const uint32_t weight = start_plan(w, site, kFirstPlan, kUntimed);
+  const uint32_t weight = start_plan(w, site, plan, kUntimed);
   if (weight == kForward || (weight != kUntimed && is_inside_call(w))) {
     return call_words(function, words, word_count);
   }

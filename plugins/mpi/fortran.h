@@ -238,23 +238,19 @@ class CountedCall {
 /// The body of a call: recorded, or looked at when it is not timed.
 using FortranBody = int (*)(const Word* words, void* function, uint32_t weight);
 
-/// Of a call that is not to be recorded, or whose plan is not simple.
+/// Of a call whose plan is not simple; `plan` as plan_fortran() gave it.
 int start_fortran(const Site& site, Family family, const Word* words, uint32_t word_count,
-                  FortranBody record, FortranBody look) noexcept;
+                  FortranBody record, FortranBody look, uint32_t plan) noexcept;
 int start_fortran_span(const Site& site, Family family, const Word* words, uint32_t word_count,
-                       uint32_t error) noexcept;
+                       uint32_t error, uint32_t plan) noexcept;
 double start_fortran_clock(const Site& site, Family family) noexcept;
 
-/// plan_call() without the counting, which start_fortran() does.
+/// plan_call() of a function that is known and records; kUntimed: it was counted.
 template <Family kFamily>
 [[gnu::always_inline]] inline uint32_t plan_fortran(const Site& site, const void* function) {
-  const Writer* w = writer();
   if (AON_UNLIKELY(function == nullptr)) return kFirstPlan;
   if (AON_UNLIKELY(!is_recorded(kFamily))) return kForward;
-  if (AON_UNLIKELY(w->modes == nullptr)) return kFirstPlan;
-  const uint32_t mode = w->modes[site.id].load(std::memory_order_relaxed);
-  if (mode >= kModeOff) return kForward;
-  return mode == kModeFull ? 1 : kFirstPlan;
+  return plan_call(site, kUntimed);
 }
 
 template <Family kFamily, class... Words>
@@ -265,17 +261,23 @@ template <Family kFamily, class... Words>
   if (plan == kForward) return reinterpret_cast<int (*)(Words...)>(function)(arguments...);
   const Word words[] = {arguments...};
   if (AON_LIKELY(plan == 1)) return record(words, function, 1);
-  return start_fortran(site, kFamily, words, sizeof...(Words), record, look);
+  if (plan == kUntimed && look != nullptr) return look(words, function, 0);
+  return start_fortran(site, kFamily, words, sizeof...(Words), record, look, plan);
 }
 
 template <Family kFamily, class... Words>
 [[gnu::always_inline]] inline int enter_fortran_span(const Site& site, uint32_t error,
                                                      Words... arguments) {
   void* function = known_fortran(kFamily, site.id);
+  const auto real = reinterpret_cast<int (*)(Words...)>(function);
   const uint32_t plan = plan_fortran<kFamily>(site, function);
-  if (plan == kForward) return reinterpret_cast<int (*)(Words...)>(function)(arguments...);
+  if (AON_LIKELY(plan == kUntimed)) {
+    const Inside inside;
+    return real(arguments...);
+  }
+  if (plan == kForward) return real(arguments...);
   const Word words[] = {arguments...};
-  return start_fortran_span(site, kFamily, words, sizeof...(Words), error);
+  return start_fortran_span(site, kFamily, words, sizeof...(Words), error, plan);
 }
 
 /// Of a call whose body decides itself, in every mode.
