@@ -57,8 +57,8 @@ void complete_io(Writer* w, uint64_t now, const Request& request, const Status* 
 }
 
 /// The record of one request that has been taken out of the table.
-void put_completed(Writer* w, const Request& request, const Status* status, int result) {
-  const uint64_t now = ticks(w);
+void put_completed(Writer* w, uint64_t now, const Request& request, const Status* status,
+                   int result) {
   uint16_t flags = failed(result);
   switch (request.kind) {
     case RequestKind::kReceive:
@@ -117,11 +117,11 @@ SpinLock g_blocks_lock;
 void* g_blocks;  // list of WaitMany::Block; guarded by g_blocks_lock
 }  // namespace
 
-void WaitOne::complete(Writer* w, int result) const noexcept {
+void WaitOne::complete(Writer* w, uint64_t now, int result) const noexcept {
   if (handle_ == abi.request_null) return;
   if (threads_are_concurrent && number_ == 0) return;
   Request request;
-  if (take_request(w, handle_, number_, &request)) put_completed(w, request, status_, result);
+  if (take_request(w, handle_, number_, &request)) put_completed(w, now, request, status_, result);
 }
 
 /// Many requests, or threads that are concurrent.
@@ -166,33 +166,34 @@ void WaitMany::release_block() {
   g_blocks = block_;
 }
 
-void WaitMany::complete_one(Writer* w, int index, int status_index, int result) const noexcept {
+void WaitMany::complete_one(Writer* w, uint64_t now, int index, int status_index,
+                            int result) const noexcept {
   if (index < 0 || index >= count_ || handles_[index] == abi.request_null) return;
   if (numbers_ != nullptr && numbers_[index] == 0) return;
   Request request;
   if (take_request(w, handles_[index], numbers_ != nullptr ? numbers_[index] : 0, &request)) {
-    put_completed(w, request, status_at(statuses_, status_index), result);
+    put_completed(w, now, request, status_at(statuses_, status_index), result);
   }
 }
 
 /// The error fields of the statuses are only set with MPI_ERR_IN_STATUS; any other error means that
 /// the call did not wait at all.
-void WaitMany::complete_all(Writer* w, int result) const noexcept {
+void WaitMany::complete_all(Writer* w, uint64_t now, int result) const noexcept {
   const bool is_in_status = is_error_class(result, abi.error_in_status);
   if (result != kSuccess && !is_in_status) return;
   for (int i = 0; i < count_; ++i) {
     const int one_result = is_in_status ? status_error(status_at(statuses_, i)) : result;
-    if (!is_error_class(one_result, abi.error_pending)) complete_one(w, i, i, one_result);
+    if (!is_error_class(one_result, abi.error_pending)) complete_one(w, now, i, i, one_result);
   }
 }
 
-void WaitMany::complete_some(Writer* w, int outcount, const int* indices, int first,
+void WaitMany::complete_some(Writer* w, uint64_t now, int outcount, const int* indices, int first,
                              int result) const noexcept {
   if (outcount == abi.undefined) return;
   const bool is_in_status = is_error_class(result, abi.error_in_status);
   for (int i = 0; i < outcount && i < count_; ++i) {
     const int one_result = is_in_status ? status_error(status_at(statuses_, i)) : result;
-    complete_one(w, indices[i] - first, i, one_result);
+    complete_one(w, now, indices[i] - first, i, one_result);
   }
 }
 

@@ -31,8 +31,8 @@ class WaitOne {
   Status* status() { return status_; }
   bool is_request() const { return handle_ != abi.request_null; }
 
-  /// The request is complete, with `result`.
-  void complete(Writer* w, int result) const noexcept;
+  /// The request is complete, with `result`, since `now`: the end of the call, for all of them.
+  void complete(Writer* w, uint64_t now, int result) const noexcept;
 
  private:
   OwnStatus own_;
@@ -67,12 +67,13 @@ class WaitMany {
   Status* statuses() { return statuses_; }
 
   /// Request `index` is complete; its status is statuses()[status_index].
-  void complete_one(Writer* w, int index, int status_index, int result) const noexcept;
+  void complete_one(Writer* w, uint64_t now, int index, int status_index,
+                    int result) const noexcept;
   /// All are, unless `result` says to look into the statuses.
-  void complete_all(Writer* w, int result) const noexcept;
+  void complete_all(Writer* w, uint64_t now, int result) const noexcept;
   /// `outcount` of them, as MPI_Waitsome says; `first` is the index of the first request: 0 in C,
   /// 1 in Fortran.
-  void complete_some(Writer* w, int outcount, const int* indices, int first,
+  void complete_some(Writer* w, uint64_t now, int outcount, const int* indices, int first,
                      int result) const noexcept;
 
  private:

@@ -7,7 +7,7 @@ import window_templates
 # Names that the bodies use; an argument of that name is called `name_`.
 LOCAL_NAMES = {"w", "weight", "real", "result", "call", "sent", "asked", "got", "own", "told"}
 LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "creation", "handle", "window"}
-LOCAL_NAMES |= {"number", "transfer", "file", "opened"}
+LOCAL_NAMES |= {"number", "transfer", "file", "opened", "now"}
 
 _ENTER = file_templates.ENTER
 
@@ -146,8 +146,9 @@ _FIND = (
 {prepare}\
   const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({real_arguments});
+  [[maybe_unused]] const uint64_t now = ticks(w);
   if (result != kSuccess || ({found})) {{{then}}}
-  finish_span(call, failed(result), weight);
+  finish_span_at(call, now, failed(result), weight);
   return result;
 """
 )
@@ -156,7 +157,8 @@ _LOOK = """\
 {prepare}\
   const int result = real({real_arguments});
   if (AON_LIKELY(result == kSuccess && !({found}))) return result;
-  record_found(kSite{name}, result, [={captured}]([[maybe_unused]] Writer* w) {{{then}}});
+  record_found(kSite{name}, result,
+               [={captured}]([[maybe_unused]] Writer* w, [[maybe_unused]] uint64_t now) {{{then}}});
   return result;
 """
 
@@ -172,38 +174,38 @@ _FINDS = {
         "*{flag} != 0",
         " if (result == kSuccess) remember_message(w, {message}, {comm}); ",
     ),
-    "wait": (_ONE, "status", "true", " waiting.complete(w, result); "),
+    "wait": (_ONE, "status", "true", " waiting.complete(w, now, result); "),
     "test": (
         _ONE,
         "status",
         "*{flag} != 0 && waiting.is_request()",
-        " waiting.complete(w, result); ",
+        " waiting.complete(w, now, result); ",
     ),
     "wait_any": (
         _ANY,
         "statuses",
         "*{index} != abi.undefined",
-        " waiting.complete_one(w, *{index}, 0, result); ",
+        " waiting.complete_one(w, now, *{index}, 0, result); ",
     ),
     "test_any": (
         _ANY,
         "statuses",
         "*{flag} != 0 && *{index} != abi.undefined",
-        " waiting.complete_one(w, *{index}, 0, result); ",
+        " waiting.complete_one(w, now, *{index}, 0, result); ",
     ),
-    "wait_all": (_ALL, "statuses", "true", " waiting.complete_all(w, result); "),
-    "test_all": (_ALL, "statuses", "*{flag} != 0", " waiting.complete_all(w, result); "),
+    "wait_all": (_ALL, "statuses", "true", " waiting.complete_all(w, now, result); "),
+    "test_all": (_ALL, "statuses", "*{flag} != 0", " waiting.complete_all(w, now, result); "),
     "wait_some": (
         _ALL,
         "statuses",
         "true",
-        " waiting.complete_some(w, *{outcount}, {indices}, {first_index}, result); ",
+        " waiting.complete_some(w, now, *{outcount}, {indices}, {first_index}, result); ",
     ),
     "test_some": (
         _ALL,
         "statuses",
         "*{outcount} != 0 && *{outcount} != abi.undefined",
-        " waiting.complete_some(w, *{outcount}, {indices}, {first_index}, result); ",
+        " waiting.complete_some(w, now, *{outcount}, {indices}, {first_index}, result); ",
     ),
 }
 FINDS = {*_FINDS, "poll_window"}

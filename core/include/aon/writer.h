@@ -327,18 +327,18 @@ template <class Fill>
   return OpenCall{w, start, 0, region};
 }
 
-/// Leaves a call: reads the clock and writes its record with `kWords` words behind the first slot.
+/// Leaves a call that was over at `end`: writes its record with `kWords` words behind the first
+/// slot. No record of this thread that is later than `end` may stand before it.
 template <uint32_t kWords>
-[[gnu::always_inline]] inline void finish_call(const OpenCall& call, RecordKind kind,
-                                               uint16_t flags, uint32_t a32, uint64_t a64,
-                                               const uint64_t* words) {
+[[gnu::always_inline]] inline void finish_call_at(const OpenCall& call, uint64_t end,
+                                                  RecordKind kind, uint16_t flags, uint32_t a32,
+                                                  uint64_t a64, const uint64_t* words) {
   constexpr uint32_t kSlots = 1 + (kWords + 3) / 4;
   static_assert(kWords < kMaxWords, "one word stays free for a wide duration");
   Writer* w = call.w;
   ThreadSlot* slot = w->slot;
   // In a child that was fork()ed inside the call the writer is all zero.
   if (AON_UNLIKELY(w->clock_is_tsc == 0) && slot == nullptr) return;
-  const uint64_t end = ticks(w);
   const uint64_t duration = end - call.start_ticks;
   const auto build = [&](RecordHead* head) {
     *head = RecordHead{call.start_ticks,
@@ -362,6 +362,21 @@ template <uint32_t kWords>
        [&](char* at) { build(reinterpret_cast<RecordHead*>(at)); });
   slot->open[0].start_ticks.store(0, std::memory_order_release);  // pairs with ring:open
   w->span_depth = 0;
+}
+
+/// The same for a call that is over now.
+template <uint32_t kWords>
+[[gnu::always_inline]] inline void finish_call(const OpenCall& call, RecordKind kind,
+                                               uint16_t flags, uint32_t a32, uint64_t a64,
+                                               const uint64_t* words) {
+  finish_call_at<kWords>(call, ticks(call.w), kind, flags, a32, a64, words);
+}
+
+/// For a call whose completions carry its end: the clock is read once for all.
+[[gnu::always_inline]] inline void finish_span_at(const OpenCall& call, uint64_t end,
+                                                  uint16_t flags, uint32_t weight = 1) {
+  if (weight > 1) flags |= kSampledCall;
+  finish_call_at<0>(call, end, RecordKind::kSpan, flags, 0, weight > 1 ? weight : 0, nullptr);
 }
 
 /// `weight` is what start_plan() returned; 1 for a call recorded in full.

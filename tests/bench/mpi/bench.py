@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Latency of an 8-byte ping-pong between two ranks in a tight loop, and of an MPI_Testany that
-finds nothing, with libaon-mpi.so against without, and what two reads of the clock alone cost there.
+"""Latency of an 8-byte ping-pong between two ranks in a tight loop, of calls from Fortran, and of
+an MPI_Testany that finds nothing, with libaon-mpi.so against without, and what two reads of the
+clock alone cost there.
 
     bench.py [RUNS]
 
@@ -19,15 +20,18 @@ from aon_bench import BUILD, environment, machine, percent_row, report, timed_ru
 from aon_bench import value_gate  # noqa: E402
 
 PROGRAM = BUILD / "bin" / "bench_ping_pong"
+FORTRAN_PROGRAM = BUILD / "bin" / "bench_fortran_calls"
 LATENCY_GOAL_PERCENT = 4.0
+FORTRAN_GOAL_NS = 3.0  # above two reads of the clock
+COUNTED_GOAL_NS = 1.0  # above forwarding
 RUNS = 30
 
 
-def measure(cycles, *arguments, launcher=("-n", 2, "--bind-to", "core")):
-    """{layer: ns per message or poll} of one run."""
+def measure(cycles, *arguments, launcher=("-n", 2, "--bind-to", "core"), program=PROGRAM):
+    """{layer: ns per message or call} of one run."""
     command = [BUILD / "bin" / "hotpath_run", "mpirun", *launcher]
     variables = environment(HOTPATH_PRELOAD=BUILD / "lib" / "libaon-mpi.so")
-    _, _, done = timed_run([*command, PROGRAM, cycles, *arguments], env=variables)
+    _, _, done = timed_run([*command, program, cycles, *arguments], env=variables)
     return {name: float(ns) for name, ns in re.findall(r"(\w+) ([\d.]+)", done.stdout)}
 
 
@@ -46,6 +50,13 @@ def main():
     alone = ("-n", 1, "--bind-to", "none")
     threads = [measure(200_000, "threads", launcher=alone) for _ in range(count)]
     rows("ping-pong of 2 threads", threads, LATENCY_GOAL_PERCENT)
+    core = {"launcher": ("-n", 1, "--bind-to", "core"), "program": FORTRAN_PROGRAM}
+    sends = [measure(20_000, **core) for _ in range(count)]
+    added = [run["wrapped"] - run["clock"] for run in sends]
+    value_gate("Fortran call, above two clock reads", added, "ns", FORTRAN_GOAL_NS)
+    counts = [measure(20_000, "count", **core) for _ in range(count)]
+    added = [run["wrapped"] - run["plain"] for run in counts]
+    value_gate("Fortran call counted, above forwarding", added, "ns", COUNTED_GOAL_NS)
     rows("empty MPI_Testany", [measure(2_000_000, "poll") for _ in range(count // 3)], None)
 
 
