@@ -13,7 +13,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from aon_test import (  # noqa: E402
-    BUILD, MPI, TestCase, environment, ledger, mpirun, profile, run, wait_until,
+    BUILD, IS_SANITIZED, MPI, TestCase, environment, ledger, mpirun, profile, run, wait_until,
 )  # fmt: skip
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
@@ -128,6 +128,7 @@ class Spawn(TestCase):
         self.assertTrue(children["job"]["complete"])
 
 
+@unittest.skipIf(IS_SANITIZED, "the sanitizer of aon-run wants to be the first library")
 class OtherTools(TestCase):
     """A PMPI tool of the user's in LD_PRELOAD sees every call, before us and behind us."""
 
