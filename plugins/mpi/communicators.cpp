@@ -96,11 +96,13 @@ uint64_t identity_of_members(Handle handle, bool is_inter) {
 }
 
 /// Defines `handle` by its members. The lock is held.
-Communicator* add_by_members(uint32_t parent_id, Handle handle, bool is_made_of_worlds) {
+Communicator* add_by_members(uint32_t parent_id, Handle handle, uint64_t tag,
+                             bool is_made_of_worlds) {
   Communicator* c = describe(handle);
   if (c == nullptr) return nullptr;
   c->is_made_of_worlds |= is_made_of_worlds;
-  const uint64_t members = identity_of_members(handle, c->kind == CommunicatorKind::kInter);
+  const uint64_t members =
+      mix(identity_of_members(handle, c->kind == CommunicatorKind::kInter), tag);
   c->identity = mix(members, count_members(members));
   publish(c, parent_id);
   return c;
@@ -125,7 +127,7 @@ Communicator* find_communicator_slow(Handle handle) noexcept {
   if (handle == world.handle) return &world;
   Guard guard(&g_lock);
   if (void* found = g_table.find(handle)) return static_cast<Communicator*>(found);
-  Communicator* learned = add_by_members(0, handle, false);
+  Communicator* learned = add_by_members(0, handle, 0, false);
   return learned != nullptr ? learned : &g_none;
 }
 
@@ -154,10 +156,11 @@ void add_communicator(Communicator* parent, uint32_t creation, Handle handle) {
   publish(c, parent->id);
 }
 
-void add_communicator_of_members(Communicator* parent, Handle handle, bool is_made_of_worlds) {
+void add_communicator_of_members(Communicator* parent, Handle handle, uint64_t tag,
+                                 bool is_made_of_worlds) {
   if (handle == abi.comm_null || !mpi_is_usable()) return;
   Guard guard(&g_lock);
-  add_by_members(parent->id, handle, is_made_of_worlds);
+  add_by_members(parent->id, handle, tag, is_made_of_worlds);
 }
 
 void name_communicator(const Communicator& communicator, const char* name) {
@@ -167,11 +170,19 @@ void name_communicator(const Communicator& communicator, const char* name) {
              sizeof definition, name, static_cast<uint32_t>(strlen(name)) + 1);
 }
 
-void remove_communicator(Handle handle) {
+Communicator* take_communicator(Handle handle) {
   Guard guard(&g_lock);
-  auto* c = static_cast<Communicator*>(g_table.take(canonical(handle)));
-  if (c == nullptr) return;
-  const IdDefinition definition = {c->id};
+  return static_cast<Communicator*>(g_table.take(canonical(handle)));
+}
+
+void end_communicator(Communicator* taken, int result) {
+  if (taken == nullptr) return;
+  Guard guard(&g_lock);
+  if (result != kSuccess) {
+    g_table.put(taken->handle, taken);
+    return;
+  }
+  const IdDefinition definition = {taken->id};
   aon_define(static_cast<uint32_t>(DefinitionType::kCommunicatorFree), &definition,
              sizeof definition, nullptr, 0);
 }

@@ -4,10 +4,10 @@
 ///     identity = hash(identity of the parent, creations on the parent so far,
 ///                     world rank of the new rank 0)
 ///
-/// Communicators that only a part of the parent makes (create_group, intercomm_create) cannot
-/// count on the parent: their hash has the world ranks of all members and counts creations of the
-/// same members. A communicator that was made where we do not look (by the library itself) is
-/// learned at its first use, from its members.
+/// Communicators that only a part of the parent makes (create_group, intercomm_create) cannot count
+/// on the parent: their hash has the world ranks of all members and the tag of create_group, and
+/// counts creations with the same ones. A communicator that was made where we do not look (by the
+/// library itself) is learned at its first use, from its members.
 ///
 /// An inter-communicator is described as the union of its two groups, the group whose rank 0 has
 /// the lower world rank first: `rank` and all peers are indices in that union, so a message has
@@ -79,12 +79,19 @@ void add_communicator(Communicator* parent, uint32_t creation, Handle handle);
 
 /// Defines a communicator that is known by its members alone (create_group, intercomm_create) or
 /// by nothing (`is_made_of_worlds`: spawn, accept, connect, join).
-void add_communicator_of_members(Communicator* parent, Handle handle, bool is_made_of_worlds);
+/// Threads that make one of the same members at once tell theirs apart by `tag`.
+void add_communicator_of_members(Communicator* parent, Handle handle, uint64_t tag,
+                                 bool is_made_of_worlds);
+inline uint64_t integer_tag(int tag) { return static_cast<uint32_t>(tag); }
 
 void name_communicator(const Communicator& communicator, const char* name);
 
-/// Takes a freed handle out of the table and says so in the trace.
-void remove_communicator(Handle handle);
+/// Takes a handle that is about to be freed out of the table: another thread may get it before we
+/// are back. Null: it is not there.
+Communicator* take_communicator(Handle handle);
+
+/// The communicator is freed, which the trace is told, or, when MPI refused, still there.
+void end_communicator(Communicator* taken, int result);
 
 /// Neighbours of this process in the topology of `communicator`.
 void learn_degrees(Communicator* communicator);

@@ -19,6 +19,11 @@ namespace aon::mpi {
 
 constexpr int kInlineRequests = 8;
 
+/// What a call wrote to `out`, or `none` where a program passes a null pointer, which MPI refuses.
+[[gnu::always_inline]] inline int value_or(const int* out, int none) {
+  return out != nullptr ? *out : none;
+}
+
 /// What a call that completes at most one request keeps across the real call.
 class WaitOne {
  public:

@@ -40,12 +40,6 @@ File* new_file() {
   return g_arena++;
 }
 
-uint64_t hash_text(const char* text) {
-  uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
-  for (; *text != '\0'; ++text) hash = (hash ^ static_cast<uint8_t>(*text)) * 0x100000001b3ull;
-  return hash;
-}
-
 void define(const FileDefinition& definition, const char* name) {
   aon_define(static_cast<uint32_t>(DefinitionType::kFile), &definition, sizeof definition, name,
              static_cast<uint32_t>(strlen(name)) + 1);
@@ -134,8 +128,9 @@ void finish(const OpenCall& call, const Transfer& transfer, uint64_t moved_bytes
             transfer.offset, request, transfer.bytes);
 }
 
+/// Of a call without a status, where a library takes a null pointer for that, nobody knows.
 uint64_t moved_bytes(const Status* status, int result) {
-  return result == kSuccess ? status_bytes(status) : 0;
+  return result == kSuccess && status != nullptr ? status_bytes(status) : 0;
 }
 
 }  // namespace

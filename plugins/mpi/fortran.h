@@ -137,6 +137,7 @@ struct FortranIndex {
   }
   const void* at;
 };
+[[gnu::always_inline]] inline int value_or(const FortranIndex& index, int) { return *index; }
 
 /// A character argument without its trailing blanks. Of its length only the low half is looked at:
 /// older compilers pass an int.

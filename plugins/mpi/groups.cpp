@@ -6,7 +6,7 @@ namespace aon::mpi {
 namespace {
 
 constexpr int kBatch = 256;
-constexpr uint32_t kCountSlots = 1024;  ///< different member lists; a power of two
+constexpr uint32_t kCountSlots = 1u << 16;  ///< member lists and tags; a power of two
 
 /// A group handle that is freed with its scope.
 class Group {

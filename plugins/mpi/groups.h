@@ -32,6 +32,13 @@ uint32_t count_members(uint64_t members);
 bool visit_world_ranks(Handle group, void (*visit)(void* data, const int* ranks, int count),
                        void* data);
 
+/// Hash of a text (FNV-1a).
+inline uint64_t hash_text(const char* text) {
+  uint64_t hash = 0xcbf29ce484222325ull;
+  for (; *text != '\0'; ++text) hash = (hash ^ static_cast<uint8_t>(*text)) * 0x100000001b3ull;
+  return hash;
+}
+
 /// Mixes a value into a hash (the finalizer of splitmix64, Steele, Lea, Flood 2014).
 inline uint64_t mix(uint64_t hash, uint64_t value) {
   uint64_t x = hash + 0x9e3779b97f4a7c15ull + value * 0xd1342543de82ef95ull;

@@ -83,6 +83,7 @@ void finish_start_one(const OpenCall& call, Handles request, int result) noexcep
 }
 
 void start_each(Writer* w, int count, Handles requests) noexcept {
+  if (requests.is_null()) return;
   for (int i = 0; i < count; ++i) {
     Request started;
     if (!activate_request(requests[i], &started)) continue;

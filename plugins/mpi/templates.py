@@ -185,13 +185,13 @@ _FINDS = {
         _ANY,
         "statuses",
         "*{index} != abi.undefined",
-        " waiting.complete_one(w, now, *{index}, 0, result); ",
+        " waiting.complete_one(w, now, value_or({index}, -1), 0, result); ",
     ),
     "test_any": (
         _ANY,
         "statuses",
         "*{flag} != 0 && *{index} != abi.undefined",
-        " waiting.complete_one(w, now, *{index}, 0, result); ",
+        " waiting.complete_one(w, now, value_or({index}, -1), 0, result); ",
     ),
     "wait_all": (_ALL, "statuses", "true", " waiting.complete_all(w, now, result); "),
     "test_all": (_ALL, "statuses", "*{flag} != 0", " waiting.complete_all(w, now, result); "),
@@ -199,13 +199,15 @@ _FINDS = {
         _ALL,
         "statuses",
         "true",
-        " waiting.complete_some(w, now, *{outcount}, {indices}, {first_index}, result); ",
+        " waiting.complete_some(w, now, value_or({outcount}, 0), {indices}, {first_index},"
+        " result); ",
     ),
     "test_some": (
         _ALL,
         "statuses",
         "*{outcount} != 0 && *{outcount} != abi.undefined",
-        " waiting.complete_some(w, now, *{outcount}, {indices}, {first_index}, result); ",
+        " waiting.complete_some(w, now, value_or({outcount}, 0), {indices}, {first_index},"
+        " result); ",
     ),
 }
 FINDS = {*_FINDS, "poll_window"}
@@ -222,13 +224,14 @@ _FREE_REQUEST = (
 """
 )
 
+# The counts of a call that MPI refuses may be no arrays.
 _COLLECTIVE = (
     _ENTER
     + """\
   Communicator* c = find_communicator({comm});
   const OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
-  const Bytes bytes = Traffic(c).{bytes};
+  const Bytes bytes = result == kSuccess ? Traffic(c).{bytes} : Bytes{{0, 0}};
   finish_blocking_collective(call, CollectiveOperation::{operation}, *c, {root}, bytes, result);
   return result;
 """
@@ -238,9 +241,9 @@ _START_COLLECTIVE = (
     _ENTER
     + """\
   Communicator* c = find_communicator({comm});
-  const Bytes bytes = Traffic(c).{bytes};
-  const OpenCall call = begin_call(w, kSite{name}.id, c->id, 0, bytes.sent);
+  const OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
+  const Bytes bytes = result == kSuccess ? Traffic(c).{bytes} : Bytes{{0, 0}};
   finish_start_collective(call, CollectiveOperation::{operation}, c, {root}, bytes, {request},
                           result);
   return result;
@@ -251,9 +254,9 @@ _PREPARE_COLLECTIVE = (
     _ENTER
     + """\
   Communicator* c = find_communicator({comm});
-  const Bytes bytes = Traffic(c).{bytes};
   const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
+  const Bytes bytes = result == kSuccess ? Traffic(c).{bytes} : Bytes{{0, 0}};
   finish_prepare_collective(call, CollectiveOperation::{operation}, c, {root}, bytes, {request},
                             result);
   return result;
@@ -321,13 +324,16 @@ _FREE_COMMUNICATOR = """\
   const uint32_t weight = enter(kSite{name}, w);
   const Handle handle = handle_at({comm}, abi.comm_null);
   if (weight == 0) {{
-    remove_communicator(handle);
-    return real({all});
+    Communicator* taken = take_communicator(handle);
+    const int result = real({all});
+    end_communicator(taken, result);
+    return result;
   }}
   const Communicator* c = find_communicator(handle);
-  remove_communicator(handle);
+  Communicator* taken = take_communicator(handle);
   const OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
+  end_communicator(taken, result);
   finish_blocking_collective(call, CollectiveOperation::kDestroyHandle, *c, kNoRoot, {{0, 0}},
                              result);
   return result;
@@ -368,7 +374,9 @@ _SIMPLE |= {kind: _ENTER + body for kind, body in window_templates.BODIES.items(
 _SIMPLE |= window_templates.WHOLE
 
 _ADD_COUNTED = "add_communicator(parent, creation, load_handle({newcomm}))"
-_ADD_BY_MEMBERS = "add_communicator_of_members(parent, load_handle({newcomm}), %s)"
+_ADD_BY_MEMBERS = (
+    "add_communicator_of_members(parent, load_handle({newcomm}), {creation_tag}, %s)"
+)
 _COUNT_IT = "  const uint32_t creation = count_creation(parent);\n"
 _CREATES = {
     "create": (_ADD_COUNTED, _COUNT_IT),
@@ -391,6 +399,10 @@ class Parts(dict):
         self["failed"] = "failed(result)" if function.result == "int" else "0"
         self["root"] = "root" if "root" in names else "kNoRoot"
         self["bytes"] = function.fields.get("bytes", "").replace(",", ", ")
+        self["creation_tag"] = "0"
+        if function.kind == "create_group":
+            is_text = "stringtag" in names
+            self["creation_tag"] = "hash_text(stringtag)" if is_text else "integer_tag(tag)"
         self["first_index"] = "0"
         self["how"] = function.fields.get("how", "0").replace("|", " | ")
         self["where"] = "offset" if "offset" in names else "kAtPointer"

@@ -110,11 +110,15 @@ _FREE_WINDOW = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
   const Handle handle = handle_at({win}, abi.window_null);
-  const Window* window = find_window(handle);
-  remove_window(handle);
-  if (weight == 0) return real({all});
+  Window* window = take_window(handle);
+  if (weight == 0) {{
+    const int result = real({all});
+    end_window(window, handle, result);
+    return result;
+  }}
   const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
+  end_window(window, handle, result);
   finish_window_call(call, end_of(window->flavour), *window, kAnyPeer, 0, result);
   return result;
 """

@@ -98,11 +98,20 @@ void name_window(const Window& window, const char* name) {
              name, static_cast<uint32_t>(strlen(name)) + 1);
 }
 
-void remove_window(Handle handle) noexcept {
+Window* take_window(Handle handle) noexcept {
   Guard guard(&g_lock);
-  const auto* window = static_cast<const Window*>(g_windows.take(canonical(handle)));
-  if (window == nullptr) return;
-  const IdDefinition definition = {window->id};
+  auto* window = static_cast<Window*>(g_windows.take(canonical(handle)));
+  return window != nullptr ? window : &g_none;
+}
+
+void end_window(Window* taken, Handle handle, int result) noexcept {
+  if (taken == &g_none) return;
+  Guard guard(&g_lock);
+  if (result != kSuccess) {
+    g_windows.put(canonical(handle), taken);
+    return;
+  }
+  const IdDefinition definition = {taken->id};
   aon_define(static_cast<uint32_t>(DefinitionType::kWindowFree), &definition, sizeof definition,
              nullptr, 0);
 }

@@ -51,8 +51,12 @@ Window* add_window(const Communicator& c, uint32_t number, Handle handle,
 
 void name_window(const Window& window, const char* name);
 
-/// Takes a freed handle out of the table and says so in the trace.
-void remove_window(Handle handle) noexcept;
+/// Takes a handle that is about to be freed out of the table: another thread may get it before we
+/// are back. An entry with id 0 where nothing is known.
+Window* take_window(Handle handle) noexcept;
+
+/// The window is freed, which the trace is told, or, when MPI refused, still there.
+void end_window(Window* taken, Handle handle, int result) noexcept;
 
 /// The id of a group's definition, made at its first use; 0: all members of the window stand for
 /// it.

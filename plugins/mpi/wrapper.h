@@ -6,6 +6,7 @@
 #include "mpi/communicators.h"
 #include "mpi/completion.h"
 #include "mpi/files.h"
+#include "mpi/groups.h"
 #include "mpi/handles.h"
 #include "mpi/library.h"
 #include "mpi/messages.h"

@@ -443,19 +443,6 @@ class Mpi4(MpiTest):
         self.assertEqual(len(identities), 4, "world, self, and one of each session")
 
 
-class Threads(MpiTest):
-    """MPI_THREAD_MULTIPLE."""
-
-    def test_requests_of_many_threads(self):
-        ranks = self.launch(2, "threads", 4, 300)
-        self.assert_counts(ranks)
-        sent = self.assert_messages_match(ranks)
-        self.assertEqual(sum(sent.values()), 2 * 4 * 300)
-        for file in ranks.values():
-            self.assertEqual(file.identities[0][3], 3)
-            self.assertGreaterEqual(len({r.slot for r in file.records}), 2)
-
-
 class Silence(MpiTest):
     """Preloaded where there is no MPI, the library does and says nothing."""
 

@@ -1,7 +1,9 @@
 // Two ranks, MPI_THREAD_MULTIPLE: THREADS threads each exchange ROUNDS messages with their partner,
 // started and completed in mixed ways, so that handles go from one thread to another at once.
-// `threads THREADS ROUNDS`
+// `threads THREADS ROUNDS`; `threads THREADS ROUNDS group`: each message on a communicator that the
+// thread makes of the world's group for it.
 #include <pthread.h>
+#include <sched.h>
 
 #include "tests/e2e/mpi/programs/check.h"
 
@@ -30,6 +32,28 @@ static void* exchange(void* argument) {
   return NULL;
 }
 
+static void* exchange_in_group(void* argument) {
+  const int tag = *(const int*)argument;
+  const int rank = world_rank();
+  MPI_Group group;
+  MPI_Comm_group(MPI_COMM_WORLD, &group);
+  for (int round = 0; round < g_rounds; ++round) {
+    int value = round;
+    MPI_Comm comm;
+    if ((rank + tag + round) % 3 == 0) sched_yield();
+    MPI_Comm_create_group(MPI_COMM_WORLD, group, tag, &comm);
+    if (rank == 0) {
+      MPI_Send(&value, 1, MPI_INT, 1, tag, comm);
+    } else {
+      MPI_Recv(&value, 1, MPI_INT, 0, tag, comm, MPI_STATUS_IGNORE);
+    }
+    CHECK(value == round);
+    MPI_Comm_free(&comm);
+  }
+  MPI_Group_free(&group);
+  return NULL;
+}
+
 int main(int argc, char** argv) {
   const int count = argc > 1 ? atoi(argv[1]) : 4;
   g_rounds = argc > 2 ? atoi(argv[2]) : 200;
@@ -40,7 +64,7 @@ int main(int argc, char** argv) {
   CHECK(provided == MPI_THREAD_MULTIPLE);
   for (int i = 0; i < count; ++i) {
     tags[i] = i;
-    pthread_create(&threads[i], NULL, exchange, &tags[i]);
+    pthread_create(&threads[i], NULL, argc > 3 ? exchange_in_group : exchange, &tags[i]);
   }
   for (int i = 0; i < count; ++i) pthread_join(threads[i], NULL);
   MPI_Finalize();
