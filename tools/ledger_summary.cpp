@@ -15,6 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr size_t kMaxShownWarnings = 2;
 constexpr size_t kMaxShownFindings = 3;
 constexpr const char* kCut = "... (see aon.json)";
 constexpr size_t kMaxNamed = 8;  ///< ranks or processes in one line
@@ -240,6 +241,11 @@ std::vector<std::string> summary_lines(const Json& ledger, const std::string& di
   if (totals.rank_count + totals.other_count == 0) {
     lines.push_back("nothing was recorded: " + why_nothing(ledger));
     return lines;
+  }
+  size_t warning_count = 0;
+  for (const Json& warning : member(member(ledger, "assembly"), "warnings")) {
+    if (warning.is_string() && warning_count++ < kMaxShownWarnings)
+      lines.push_back("warning: " + warning.get<std::string>());
   }
   lines.push_back(rank_line(ledger, totals));
   lines.push_back(record_line(ledger, totals));

@@ -190,13 +190,14 @@ struct Event {
 /// What the assembler learned while it went through the events.
 struct Outcome {
   uint64_t event_count = 0;
-  uint64_t clamped_count = 0;       ///< times moved forward to keep a location in order
-  uint64_t open_region_count = 0;   ///< closed by us, at the end of their thread
-  uint64_t open_call_count = 0;     ///< calls among them
-  uint64_t unmatched_count = 0;     ///< completions without request or with unknown peers, ends
-                                    ///< without begin
-  uint64_t open_io_count = 0;       ///< reads and writes that were begun and not completed
-  uint64_t unmatched_io_count = 0;  ///< completed without having begun
+  uint64_t clamped_count = 0;        ///< times moved forward to keep a location in order
+  uint64_t open_region_count = 0;    ///< closed by us, at the end of their thread
+  uint64_t open_call_count = 0;      ///< calls among them
+  uint64_t unmatched_count = 0;      ///< completions without request or with unknown peers, ends
+                                     ///< without begin
+  uint64_t open_transfer_count = 0;  ///< one-sided ones that no call of their thread completed
+  uint64_t open_io_count = 0;        ///< reads and writes that were begun and not completed
+  uint64_t unmatched_io_count = 0;   ///< completed without having begun
   /// Every message of every location is here: nothing was lost, nothing was still open.
   bool communication_complete = false;
 };

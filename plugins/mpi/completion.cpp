@@ -119,6 +119,7 @@ void* g_blocks;  // list of WaitMany::Block; guarded by g_blocks_lock
 
 void WaitOne::complete(Writer* w, uint64_t now, int result) const noexcept {
   if (handle_ == abi.request_null) return;
+  if (result != kSuccess && handle_at(request_, abi.request_null) == handle_) return;  // not waited
   if (threads_are_concurrent && number_ == 0) return;
   Request request;
   if (take_request(w, handle_, number_, &request)) put_completed(w, now, request, status_, result);
@@ -169,6 +170,7 @@ void WaitMany::release_block() {
 void WaitMany::complete_one(Writer* w, uint64_t now, int index, int status_index,
                             int result) const noexcept {
   if (index < 0 || index >= count_ || handles_[index] == abi.request_null) return;
+  if (result != kSuccess && requests_[index] == handles_[index]) return;  // refused, not waited for
   if (numbers_ != nullptr && numbers_[index] == 0) return;
   Request request;
   if (take_request(w, handles_[index], numbers_ != nullptr ? numbers_[index] : 0, &request)) {

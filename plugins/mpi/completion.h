@@ -27,7 +27,7 @@ constexpr int kInlineRequests = 8;
 /// What a call that completes at most one request keeps across the real call.
 class WaitOne {
  public:
-  [[gnu::always_inline]] WaitOne(Handles request, Status* status) {
+  [[gnu::always_inline]] WaitOne(Handles request, Status* status) : request_(request) {
     handle_ = handle_at(request, abi.request_null);
     if (AON_UNLIKELY(threads_are_concurrent)) number_ = request_number(handle_);
     status_ = status == abi.status_ignore ? own_.get() : status;
@@ -40,6 +40,7 @@ class WaitOne {
   void complete(Writer* w, uint64_t now, int result) const noexcept;
 
  private:
+  Handles request_;
   OwnStatus own_;
   Status* status_;
   Handle handle_;
@@ -54,7 +55,8 @@ class WaitMany {
       : count_(requests.is_null() ? 0 : count),
         handles_(inline_handles_),
         numbers_(nullptr),
-        statuses_(statuses) {
+        statuses_(statuses),
+        requests_(requests) {
     const Status* ignore = status_count > 1 ? abi.statuses_ignore : abi.status_ignore;
     if (statuses == ignore) statuses_ = inline_statuses_[0].get();
     if (AON_UNLIKELY(count_ > kInlineRequests || threads_are_concurrent)) {
@@ -92,6 +94,7 @@ class WaitMany {
   Handle* handles_;
   uint64_t* numbers_;  ///< null: threads take turns
   Status* statuses_;
+  Handles requests_;  ///< the program's
   Block* block_ = nullptr;
   Handle inline_handles_[kInlineRequests];
   uint64_t inline_numbers_[kInlineRequests];

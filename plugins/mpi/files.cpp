@@ -233,7 +233,11 @@ void finish_begin_split(const OpenCall& call, const Transfer& transfer, int resu
 
 void finish_end_split(const OpenCall& call, File* file, IoOperation operation, uint32_t flags,
                       const Status* status, int result) noexcept {
-  const uint64_t number = file->split_request != 0 ? file->split_request : next_request_number();
+  const uint64_t number = file->split_request;
+  if (number == 0) {  // begun while paused, or never
+    finish_span(call, failed(result));
+    return;
+  }
   file->split_request = 0;
   const Transfer transfer = {file, 0, kUnknownOffset, operation, flags};
   finish(call, transfer, moved_bytes(status, result), number, result);

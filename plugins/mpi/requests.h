@@ -8,7 +8,8 @@
 /// handle that one thread has just completed may come back in another thread's new request before
 /// the first has told us, so a call that waits looks the numbers up before it waits (number()), and
 /// takes by number. An entry that was left behind (completed while paused, or by the library
-/// itself) is replaced when its handle comes back.
+/// itself) is replaced when its handle comes back in a call that is recorded; when that call was
+/// paused as well, its completion is told as that of the entry.
 ///
 /// A library may give one handle to all requests that were complete when they were started (eager
 /// sends of Open MPI; MPICH has one per kind). These lie on a stack per thread: they are alike but

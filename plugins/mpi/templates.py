@@ -311,10 +311,10 @@ _START_CREATE = """\
 _NAME_COMMUNICATOR = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
-  if (weight == 0) return real({all});
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call;
+  if (weight != 0) call = begin_call(w, kSite{name}.id);
   const int result = real({all});
-  finish_span(call, failed(result));
+  if (weight != 0) finish_span(call, failed(result));
   if (result == kSuccess) name_communicator(*find_communicator({comm}), {comm_name});
   return result;
 """

@@ -98,10 +98,10 @@ _CREATE_WINDOW = """\
 _NAME_WINDOW = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
-  if (weight == 0) return real({all});
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call;
+  if (weight != 0) call = begin_call(w, kSite{name}.id);
   const int result = real({all});
-  finish_span(call, failed(result));
+  if (weight != 0) finish_span(call, failed(result));
   if (result == kSuccess) name_window(*find_window({win}), {win_name});
   return result;
 """

@@ -70,6 +70,7 @@ Status EventOrder::finish(uint64_t end_ticks) {
   release_all(UINT64_MAX);
   const uint64_t end_ns = end_ticks == 0 ? last_ns_ : clock_.to_ns(end_ticks);
   close_regions(0, std::max(end_ns, last_ns_), true);
+  outcome_->open_transfer_count += transfers_.open_count();
   flush();
   return status_;
 }

@@ -50,6 +50,13 @@ class PendingTransfers {
     for (; begin != end; ++begin) visit(begin->second);
   }
 
+  /// Ids that no call has completed at the target.
+  size_t open_count() const {
+    size_t count = request_count_;
+    for (const auto& [key, target] : targets_) count += target.has_shared ? 1 : 0;
+    return count;
+  }
+
   /// The same are complete at the target.
   void remove(uint32_t window, int32_t target) {
     for_each(window, target, [this](const Target& t) { request_count_ -= t.requests.size(); });

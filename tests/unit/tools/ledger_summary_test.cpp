@@ -45,6 +45,12 @@ TEST(LedgerSummary, says_what_was_recorded) {
   EXPECT_EQ(lines[7], "not collected: perf degraded on 2 processes: no PMU (ask)");
 }
 
+TEST(LedgerSummary, warns_before_anything_else) {
+  auto ledger = small_ledger();
+  ledger["assembly"]["warnings"] = {"profile.h5: no space left"};
+  EXPECT_EQ(summary_lines(ledger, "/job")[1], "warning: profile.h5: no space left");
+}
+
 TEST(LedgerSummary, names_incomplete_ranks) {
   auto ledger = small_ledger();
   ledger["job"]["complete"] = false;
