@@ -37,8 +37,8 @@ inline bool is_repeated(const Writer* w, const Site& site) {
   return result == kSuccess ? 0 : static_cast<uint16_t>(kFailed);
 }
 
-/// The record of a call that was not timed and found something: `then` writes what, as of when. Apart, so that
-/// the calls that find nothing do not pay for its frame.
+/// The record of a call that was not timed and found something: `then` writes what, as of when.
+/// Apart, so that the calls that find nothing do not pay for its frame.
 template <class Then>
 [[gnu::noinline]] void record_found(const Site& site, int result, const Then& then) {
   Writer* w = writer();

@@ -143,8 +143,8 @@ Status EventPass::add_tail(const spool::Process& process, uint16_t slot, const L
   return order->add({.records = tail, .is_resync = false, .open = {}});
 }
 
-/// True when every message and transfer is in the output: no record lost, nothing open or unmatched,
-/// and no rank of the world is missing.
+/// True when every message and transfer is in the output: no record lost, nothing open or
+/// unmatched, and no rank of the world is missing.
 bool EventPass::is_complete() const {
   if (outcome_.open_call_count != 0 || outcome_.unmatched_count != 0) return false;
   if (outcome_.open_transfer_count != 0) return false;
