@@ -84,8 +84,8 @@ int main(int argc, char** argv) {
   g_rank = world_rank();
   g_peer = 1 - g_rank;
   MPI_Win_allocate(1024, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &g_memory, &g_window);
-  MPI_File_open(MPI_COMM_WORLD, argv[2],
-                MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &g_file);
+  MPI_File_open(MPI_COMM_WORLD, argv[2], MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                MPI_INFO_NULL, &g_file);
   MPI_Barrier(MPI_COMM_WORLD);
   if (strcmp(argv[1], "timer") == 0) {
     interrupt();
