@@ -99,6 +99,12 @@ void put_completed(Writer* w, uint64_t now, const Request& request, const Status
   }
 }
 
+/// A call that failed and left the handle as it was has refused its arguments and waited for
+/// nothing; only persistent requests keep their handle when they are complete.
+bool is_refused(const Request& request, bool is_unchanged, int result) {
+  return result != kSuccess && is_unchanged && !request.is_persistent;
+}
+
 }  // namespace
 
 /// Memory for the copies of one call, kept in a list while no call uses it.
@@ -119,10 +125,15 @@ void* g_blocks;  // list of WaitMany::Block; guarded by g_blocks_lock
 
 void WaitOne::complete(Writer* w, uint64_t now, int result) const noexcept {
   if (handle_ == abi.request_null) return;
-  if (result != kSuccess && handle_at(request_, abi.request_null) == handle_) return;  // not waited
   if (threads_are_concurrent && number_ == 0) return;
   Request request;
-  if (take_request(w, handle_, number_, &request)) put_completed(w, now, request, status_, result);
+  if (!take_request(w, handle_, number_, &request)) return;
+  const bool is_unchanged = handle_at(request_, abi.request_null) == handle_;
+  if (is_refused(request, is_unchanged, result)) {
+    put_request(w, request);
+  } else {
+    put_completed(w, now, request, status_, result);
+  }
 }
 
 /// Many requests, or threads that are concurrent.
@@ -170,10 +181,13 @@ void WaitMany::release_block() {
 void WaitMany::complete_one(Writer* w, uint64_t now, int index, int status_index,
                             int result) const noexcept {
   if (index < 0 || index >= count_ || handles_[index] == abi.request_null) return;
-  if (result != kSuccess && requests_[index] == handles_[index]) return;  // refused, not waited for
   if (numbers_ != nullptr && numbers_[index] == 0) return;
   Request request;
-  if (take_request(w, handles_[index], numbers_ != nullptr ? numbers_[index] : 0, &request)) {
+  const uint64_t number = numbers_ != nullptr ? numbers_[index] : 0;
+  if (!take_request(w, handles_[index], number, &request)) return;
+  if (is_refused(request, requests_[index] == handles_[index], result)) {
+    put_request(w, request);
+  } else {
     put_completed(w, now, request, status_at(statuses_, status_index), result);
   }
 }

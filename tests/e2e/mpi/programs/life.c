@@ -69,6 +69,13 @@ static void failing_requests(int rank) {
       CHECK(count > 0);
     }
   }
+  // A persistent one may keep its handle when it fails.
+  MPI_Recv_init(in[0], 4, MPI_CHAR, 1 - rank, 5, MPI_COMM_WORLD, &requests[0]);
+  MPI_Start(&requests[0]);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Send(out, 8, MPI_CHAR, 1 - rank, 5, MPI_COMM_WORLD);
+  CHECK(class_of(MPI_Wait(&requests[0], MPI_STATUS_IGNORE)) == MPI_ERR_TRUNCATE);
+  if (requests[0] != MPI_REQUEST_NULL) MPI_Request_free(&requests[0]);
 }
 
 static void pauses(int rank) {
