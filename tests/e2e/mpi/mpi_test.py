@@ -320,7 +320,8 @@ class Life(MpiTest):
         self.assert_counts(ranks)
         for file in ranks.values():
             told = [(r.tag, bool(r.flags & rf.FAILED)) for r in file.completions()]
-            self.assertEqual(sorted(told), [(1, True), (2, False), (3, True), (4, False), (5, True)])
+            expected = [(1, True), (2, False), (3, True), (4, False), (5, True)]
+            self.assertEqual(sorted(told), expected)
 
     def test_pause_and_resume(self):
         ranks = self.launch(2, "life", "pauses")
