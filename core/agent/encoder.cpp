@@ -79,11 +79,11 @@ void Encoder::take_staging() {
   }
 }
 
-uint32_t Encoder::series_cell(uint32_t process) {
-  const auto it = series_cells_.find(process);
-  if (it != series_cells_.end()) return it->second;
-  const uint32_t cell = state_->find_or_add_stream(process, spool::kSeriesSlot, 0);
-  series_cells_[process] = cell;
+uint32_t Encoder::agent_cell(uint32_t process, uint16_t slot) {
+  const auto it = agent_cells_.find({process, slot});
+  if (it != agent_cells_.end()) return it->second;
+  const uint32_t cell = state_->find_or_add_stream(process, slot, 0);
+  agent_cells_[{process, slot}] = cell;
   return cell;
 }
 
@@ -99,18 +99,19 @@ void Encoder::take_samples() {
       state_->header().sample_head.load(std::memory_order_acquire);  // pairs with agent:samples
   for (; samples_read_ < head; ++samples_read_) {
     const SampleCell& sample = state_->sample(samples_read_);
-    const uint32_t cell = series_cell(sample.process);
+    const uint32_t cell = agent_cell(sample.process, sample.slot);
     if (cell == kNoCell) continue;
-    stream(cell).push({reinterpret_cast<const uint8_t*>(&sample.head), 2 * kSlotBytes, 1});
+    const uint32_t byte_count = sample.head.slot_count * kSlotBytes;
+    stream(cell).push({reinterpret_cast<const uint8_t*>(&sample.head), byte_count, 1});
   }
 }
 
 void Encoder::encode(StreamLog* log) {
   const std::shared_ptr<Activity> activity =
-      log->slot() == spool::kSeriesSlot ? nullptr : activity_->of(log->process());
+      spool::is_agent_slot(log->slot()) ? nullptr : activity_->of(log->process());
   while (log->is_pending()) {
     const bool is_chatty =
-        segments_.is_chatty(log->progress().file_bytes) && log->slot() != spool::kSeriesSlot;
+        segments_.is_chatty(log->progress().file_bytes) && !spool::is_agent_slot(log->slot());
     auto header = segments_.append(
         log->process(), log->slot(), is_chatty, [&](uint64_t sequence, std::vector<uint8_t>* out) {
           return log->seal_block(&block_writer_, activity.get(), sequence, out);
@@ -224,17 +225,17 @@ void Encoder::write_streams() {
     const StreamCell& cell = state_->stream(i);
     if (cell.in_use.load(std::memory_order_acquire) == 0) continue;  // pairs with agent:cells
     if (cell.slot == kDefinitionSlot) continue;
-    const bool is_series = cell.slot == spool::kSeriesSlot;
-    const RefusedSamples& samples = state_->refused_samples(cell.process);
+    const bool is_agents = spool::is_agent_slot(cell.slot);
+    const RefusedSamples& samples = state_->refused_samples(cell.process, cell.slot);
     const uint64_t refused =
-        (is_series ? samples.count : cell.refused).load(std::memory_order_relaxed);
+        (is_agents ? samples.count : cell.refused).load(std::memory_order_relaxed);
     const auto it = streams_.find(i);
     const uint64_t cut_count = cell.cut_count.load(std::memory_order_relaxed);
     if (it == streams_.end() && refused == 0 && cut_count == 0) continue;
     StreamLog& log = stream(i);
     if (refused > log.progress().refused || cut_count > log.progress().ring_cut) {
       log.progress().refused = std::max(log.progress().refused, refused);
-      if (is_series) {
+      if (is_agents) {
         log.progress().first_refused_ticks = samples.first_ticks.load(std::memory_order_relaxed);
         log.progress().last_refused_ticks = samples.last_ticks.load(std::memory_order_relaxed);
       }
@@ -266,7 +267,8 @@ void Encoder::forget(const std::vector<uint32_t>& ended) {
       return entry.second.process() == process && !entry.second.has_failed();
     });
     assemblies_.erase(process);
-    series_cells_.erase(process);
+    agent_cells_.erase(agent_cells_.lower_bound({process, 0}),
+                       agent_cells_.lower_bound({process + 1, 0}));
     segments_.close_process(process);
     activity_->forget(process);
     ++finished_count_;

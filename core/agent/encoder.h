@@ -102,7 +102,7 @@ class Encoder {
   void save_assemblies(uint64_t commit);
   void restore_streams();
   void restore_open_regions(uint32_t cell_index, const SegmentList& listed);
-  uint32_t series_cell(uint32_t process);
+  uint32_t agent_cell(uint32_t process, uint16_t slot);
 
   EncoderSettings settings_;
   State* state_;
@@ -114,7 +114,7 @@ class Encoder {
   spool::RecordBlockWriter block_writer_;
   std::unordered_map<uint32_t, StreamLog> streams_;  ///< by StreamCell
   std::unordered_map<uint32_t, Assembly> assemblies_;
-  std::unordered_map<uint32_t, uint32_t> series_cells_;
+  std::map<std::pair<uint32_t, uint16_t>, uint32_t> agent_cells_;  ///< by process and slot
   std::vector<InboxDefinition> inbox_definitions_;
   Progress progress_{};
   uint64_t read_ = 0;          ///< staging offset up to which entries were consumed

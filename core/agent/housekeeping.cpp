@@ -37,6 +37,13 @@ double measure_tick_read_ns(clock::TickSource source) {
   return least;
 }
 
+/// "worker" tells ids that a provider makes up from those of the workers before.
+std::string provider_config(const Config& config, const State& state) {
+  const Options& options = config.arguments.options;
+  return "sampling=" + std::to_string(options.sampling_hz) + "\ncall-graph=" + options.call_graph +
+         "\nworker=" + std::to_string(state.header().worker_count) + "\n";
+}
+
 }  // namespace
 
 Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, ModeTable* modes,
@@ -51,7 +58,7 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       tick_source_(clock::choose_tick_source()),
       providers_({config.provider_folder,
                   {config.arguments.options.providers, config.arguments.options.without},
-                  config.arguments.left_alone},
+                  config.arguments.left_alone, provider_config(config, *state)},
                  inbox, state),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0) {}
@@ -265,17 +272,39 @@ void Housekeeping::hold_budget() {
   IntervalCost cost{};
   cost.seconds = seconds;
   cost.application_ns = read_costs();
+  std::vector<SiteLoad> sites = read_sites(std::max(seconds, 1e-3));
+  cost.application_ns += take_provider_costs(std::max(seconds, 1e-3), &sites);
   cost.agent_ns = static_cast<double>(agent_ns - last_agent_cpu_ns_);
   cost.ranks_ns = static_cast<double>(ranks_ns - std::min(ranks_ns, last_ranks_cpu_ns_));
   last_agent_cpu_ns_ = agent_ns;
   last_ranks_cpu_ns_ = ranks_ns;
   header.application_cost_ns += static_cast<uint64_t>(cost.application_ns + counting_ns);
-  for (const ModeChange& change : budget_.step(cost, read_sites(std::max(seconds, 1e-3))))
-    apply(change);
+  for (const ModeChange& change : budget_.step(cost, sites)) apply(change);
+}
+
+double Housekeeping::take_provider_costs(double seconds, std::vector<SiteLoad>* sites) {
+  double sum_ns = 0;
+  for (const NodeHost::Cost& cost : providers_.costs()) {
+    uint64_t& last_ns = provider_cost_ns_[cost.provider];
+    const auto cost_ns = static_cast<double>(cost.cost_ns - last_ns);
+    last_ns = cost.cost_ns;
+    sum_ns += cost_ns;
+    const uint32_t mode = cost.divisor == 0 ? static_cast<uint32_t>(kModeCount)
+                                            : kModeSample + cost.divisor - 1;
+    sites->push_back({spool::kNodeProcess, kFirstProviderSite + cost.provider, mode,
+                      cost_ns / seconds});
+  }
+  return sum_ns;
+}
+
+bool Housekeeping::throttle(const ModeChange& change) {
+  const bool is_off = change.new_mode == static_cast<uint32_t>(kModeCount);
+  return providers_.throttle(change.site - kFirstProviderSite,
+                             is_off ? 0 : change.new_mode - kModeSample + 1);
 }
 
 void Housekeeping::apply(const ModeChange& change) {
-  bool is_changed = false;
+  bool is_changed = change.site >= kFirstProviderSite && throttle(change);
   modes_->for_each([&](uint32_t process, std::atomic<uint32_t>* modes) {
     if (process != change.process) return;
     uint32_t word = modes[change.site].load(std::memory_order_relaxed);

@@ -70,6 +70,8 @@ class Housekeeping : public ProcessListener {
   std::vector<SiteLoad> read_sites(double seconds);
   void hold_budget();
   void apply(const ModeChange& change);
+  bool throttle(const ModeChange& change);
+  double take_provider_costs(double seconds, std::vector<SiteLoad>* sites);
   void report_usage();
 
   const Config& config_;
@@ -87,6 +89,7 @@ class Housekeeping : public ProcessListener {
   double tick_read_ns_;  ///< what reading the clock costs here
   std::map<uint32_t, Load> loads_;
   bool is_topology_written_ = false;
+  std::map<uint32_t, uint64_t> provider_cost_ns_;  ///< at the last second
   uint64_t last_agent_cpu_ns_ = 0;
   uint64_t last_ranks_cpu_ns_ = 0;
   uint64_t last_second_ns_ = 0;

@@ -32,6 +32,10 @@ class Inbox {
     append(&payload, strings);
     put({process, type, std::move(payload)});
   }
+  void define_bytes(uint32_t process, DefinitionType type, const void* bytes, size_t byte_count) {
+    const auto* first = static_cast<const uint8_t*>(bytes);
+    put({process, type, std::vector<uint8_t>(first, first + byte_count)});
+  }
   void define_text(uint32_t process, DefinitionType type, std::string_view text) {
     std::vector<uint8_t> payload;
     append(&payload, {text});

@@ -34,6 +34,8 @@ struct NodeHost::Hosted {
   uint64_t last_log_ns = 0;
   bool has_failed = false;
   bool has_node_state = false;  ///< it has said itself how it is
+  uint64_t cost_ns = 0;         ///< of the processes it watches
+  uint32_t divisor = 1;
 };
 
 /// The functions of aon_core_api; `aon_core` is a Hosted.
@@ -104,12 +106,45 @@ struct NodeHost::Table {
     return AON_UNAVAILABLE;
   }
 
+  static aon_status define(aon_core* core, uint32_t process, uint32_t type, const void* payload,
+                           uint32_t payload_bytes) {
+    if (type < static_cast<uint32_t>(DefinitionType::kMapping) ||
+        type > static_cast<uint32_t>(DefinitionType::kSampling))
+      return AON_INVALID;
+    hosted(core)->host->inbox_->define_bytes(process, static_cast<DefinitionType>(type), payload,
+                                             payload_bytes);
+    return AON_OK;
+  }
+
+  static aon_status put_record(aon_core* core, uint32_t process, uint32_t stream,
+                               const void* bytes) {
+    Record record{};
+    std::memcpy(&record.head, bytes, sizeof(record.head));
+    if (stream != spool::kCallSampleSlot || !is_valid(record.head) || record.head.slot_count > 2)
+      return AON_INVALID;
+    std::memcpy(&record, bytes, record.head.slot_count * kSlotBytes);
+    return hosted(core)->host->series_.put_record(process, spool::kCallSampleSlot, record)
+               ? AON_OK
+               : AON_BUSY;
+  }
+
+  static void add_lost(aon_core* core, uint32_t process, uint32_t stream, uint64_t count,
+                       uint64_t first_ticks, uint64_t last_ticks) {
+    if (stream != spool::kCallSampleSlot) return;
+    hosted(core)->host->series_.add_refused(process, spool::kCallSampleSlot, count, first_ticks,
+                                            last_ticks);
+  }
+
+  static void add_cost(aon_core* core, uint64_t cost_ns) { hosted(core)->cost_ns += cost_ns; }
+
   static constexpr aon_core_api kApi = {AON_PROVIDER_ABI, sizeof(aon_core_api),
                                         now_ticks,        define_metric,
                                         sample,           set_state,
                                         intern,           reserve,
                                         commit,           log,
-                                        send_message};
+                                        send_message,     define,
+                                        put_record,       add_lost,
+                                        add_cost};
 };
 
 NodeHost::NodeHost(NodeHostSettings settings, Inbox* inbox, const State* state)
@@ -173,7 +208,8 @@ void NodeHost::load(const std::string& path) {
       new Hosted{this, std::move(*loaded), static_cast<uint16_t>(hosted_.size())}));
   Hosted* hosted = hosted_.back().get();
   const Status status =
-      hosted->provider.start(reinterpret_cast<aon_core*>(hosted), Table::kApi, "");
+      hosted->provider.start(reinterpret_cast<aon_core*>(hosted), Table::kApi,
+                                               settings_.config);
   if (!status)
     AON_LOG_INFO("provider %s: %s", hosted->provider.name(), status.error().message.c_str());
   else if (!hosted->has_node_state)
@@ -217,6 +253,21 @@ void NodeHost::tick(uint64_t now_ns) {
     hosted->provider.tick(clock::now_ticks(tick_source_));
     report_failure(hosted.get());
   }
+}
+
+std::vector<NodeHost::Cost> NodeHost::costs() const {
+  std::vector<Cost> costs;
+  for (const auto& hosted : hosted_) {
+    if (hosted->cost_ns != 0 || hosted->divisor != 1)
+      costs.push_back({hosted->index, hosted->divisor, hosted->cost_ns});
+  }
+  return costs;
+}
+
+bool NodeHost::throttle(uint32_t provider, uint32_t divisor) {
+  if (provider >= hosted_.size() || !hosted_[provider]->provider.throttle(divisor)) return false;
+  hosted_[provider]->divisor = divisor;
+  return true;
 }
 
 void NodeHost::stop() {

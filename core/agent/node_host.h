@@ -31,6 +31,7 @@ struct NodeHostSettings {
   std::string folder;  ///< installed providers
   provider::Selection selection;
   std::vector<LeftAlone> left_alone;  ///< by aon-run, in the programs' environment
+  std::string config;  ///< "key=value" lines for all providers
 };
 
 class NodeHost {
@@ -47,6 +48,16 @@ class NodeHost {
   /// Calls tick() of each provider whose period is over.
   void tick(uint64_t now_ns);
   void stop();
+
+  /// What a provider costs the processes, for the budget.
+  struct Cost {
+    uint32_t provider;  ///< index, for throttle()
+    uint32_t divisor;   ///< of the last throttle()
+    uint64_t cost_ns;   ///< since start()
+  };
+  std::vector<Cost> costs() const;
+  /// Asks a provider to cost 1/divisor; 0: nothing.   False: it cannot.
+  bool throttle(uint32_t provider, uint32_t divisor);
 
  private:
   struct Hosted;

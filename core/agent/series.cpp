@@ -1,6 +1,7 @@
 #include "core/agent/series.h"
 
 #include <bit>
+#include <iterator>
 
 #include "core/spool/format.h"
 
@@ -86,6 +87,7 @@ bool Series::put(uint32_t process, uint32_t metric, uint64_t ticks, double value
   }
   SampleCell sample{};
   sample.process = process;
+  sample.slot = spool::kSeriesSlot;
   sample.head.start_ticks = ticks;
   sample.head.kind = RecordKind::kSample;
   sample.head.slot_count = 2;
@@ -106,11 +108,26 @@ bool Series::push(const SampleCell& sample) {
     header.sample_head.store(head + 1, std::memory_order_release);  // pairs with agent:samples
     return true;
   }
-  RefusedSamples& refused = state_->refused_samples(sample.process);
-  refused.last_ticks.store(sample.head.start_ticks, std::memory_order_relaxed);
-  if (refused.count.fetch_add(1, std::memory_order_relaxed) == 0)
-    refused.first_ticks.store(sample.head.start_ticks, std::memory_order_relaxed);
+  const uint64_t ticks = sample.head.start_ticks;
+  add_refused(sample.process, sample.slot, 1, ticks, ticks);
   return false;
+}
+
+bool Series::put_record(uint32_t process, uint16_t slot, const Record& record) {
+  SampleCell sample{};
+  sample.process = process;
+  sample.slot = slot;
+  sample.head = record.head;
+  for (uint32_t i = 0; i < std::size(sample.words); ++i) sample.words[i] = record.words[i];
+  return push(sample);
+}
+
+void Series::add_refused(uint32_t process, uint16_t slot, uint64_t count, uint64_t first_ticks,
+                         uint64_t last_ticks) {
+  RefusedSamples& refused = state_->refused_samples(process, slot);
+  refused.last_ticks.store(last_ticks, std::memory_order_relaxed);
+  if (refused.count.fetch_add(count, std::memory_order_relaxed) == 0)
+    refused.first_ticks.store(first_ticks, std::memory_order_relaxed);
 }
 
 }  // namespace aon::agent

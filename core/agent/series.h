@@ -1,5 +1,5 @@
-/// Samples of node providers on their way to the encode thread, and what accumulated metrics have
-/// come to. Both lie in the state memfd: a killed worker takes no sample with it, and the next one,
+/// Records of node providers (samples of metrics, call samples) on their way to the encode thread,
+/// and what accumulated metrics have come to. Both lie in the state memfd: a killed worker takes no sample with it, and the next one,
 /// whose providers count from 0 again, goes on from the last value.
 ///
 ///     housekeeping --put--> SampleCell[head] ... SampleCell[tail] --read--> encode thread
@@ -30,6 +30,11 @@ class Series {
   /// False: it is full, because the disk hangs; counted as lost.
   bool put(uint32_t process, uint32_t metric, uint64_t ticks, double value, uint64_t enabled_ns,
            uint64_t running_ns);
+  /// Puts a record of one or two slots into a stream of the agent's.   Errors: as put().
+  bool put_record(uint32_t process, uint16_t slot, const Record& record);
+  /// Counts records that a provider could not get, in the time between.
+  void add_refused(uint32_t process, uint16_t slot, uint64_t count, uint64_t first_ticks,
+                   uint64_t last_ticks);
 
  private:
   using Key = std::pair<uint32_t, uint32_t>;  ///< process, metric

@@ -28,6 +28,7 @@
 #include "core/base/result.h"
 #include "core/base/unique_fd.h"
 #include "core/ring/reader.h"
+#include "core/spool/format.h"
 
 namespace aon::agent {
 
@@ -39,6 +40,7 @@ constexpr uint32_t kMaxRegistered = 4096;
 constexpr uint32_t kMaxSamples = 65536;  ///< between two commits
 constexpr uint32_t kMaxMetrics = 65536;  ///< at one time
 constexpr uint32_t kNoCell = 0xffffffffu;
+constexpr uint32_t kAgentStreams = 2;  ///< of a process: its series and its call samples
 
 /// A value that changes with commits: the version of the last commit stays intact while the next
 /// one is written.
@@ -176,7 +178,7 @@ struct ProcessCell {
   uint64_t memory_bytes;                ///< largest committed size of the ring
   std::atomic<uint64_t> cpu_time_ns;    ///< housekeeping thread
   std::atomic<uint64_t> counted_calls;  ///< drain thread: of all sites that count their calls
-  RefusedSamples refused_samples;
+  RefusedSamples refused_samples[kAgentStreams];
   char program[256];
   Versioned<uint32_t> written;           ///< encode thread: ProcessPhase that the spool tells
   Versioned<PartialDefinition> partial;  ///< encode thread
@@ -231,10 +233,11 @@ struct MetricCell {
   uint64_t running_ns;
 };
 
-/// A sample of a node provider: a kSample record of two slots, and whose it is.
+/// A record of a node provider, of one or two slots, whose it is and to which stream it goes.
 struct SampleCell {
   uint32_t process;
-  uint32_t reserved;
+  uint16_t slot;  ///< one of the agent's
+  uint16_t reserved;
   RecordHead head;
   uint64_t words[4];
 };
@@ -251,7 +254,7 @@ struct StateHeader {
   std::atomic<uint64_t> staging_head;  ///< drain thread
   std::atomic<uint64_t> sample_head;   ///< housekeeping thread
   std::atomic<uint64_t> sample_tail;   ///< encode thread, after its commit
-  RefusedSamples refused_samples;      ///< the node's own
+  RefusedSamples refused_samples[kAgentStreams];  ///< the node's own
   uint32_t metric_count;               ///< housekeeping thread: cells that were ever used
   std::atomic<uint32_t> has_lease;     ///< keeper: the folder is ours alone
   uint32_t first_process;              ///< number of ProcessCell 0
@@ -287,10 +290,12 @@ class State {
   FileCell& file(uint32_t index) const noexcept { return files_[index]; }
   MetricCell& metric(uint32_t index) const noexcept { return metrics_[index]; }
   SampleCell& sample(uint64_t number) const noexcept { return samples_[number % kMaxSamples]; }
-  /// Of a process, or of the node for any other number.
-  RefusedSamples& refused_samples(uint32_t process) const noexcept {
+  /// Of a process, or of the node for any other number. `slot` is one of the agent's.
+  RefusedSamples& refused_samples(uint32_t process, uint16_t slot) const noexcept {
     const uint32_t index = process - header_->first_process;
-    return index < kMaxProcesses ? processes_[index].refused_samples : header_->refused_samples;
+    RefusedSamples* all =
+        index < kMaxProcesses ? processes_[index].refused_samples : header_->refused_samples;
+    return all[slot == spool::kSeriesSlot ? 0 : 1];
   }
   uint64_t commit() const noexcept {
     return header_->commit.load(std::memory_order_acquire);  // pairs with agent:commit

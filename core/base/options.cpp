@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -16,7 +17,7 @@ namespace {
 
 constexpr double kAnyMaximum = 1e18;
 
-const std::array<OptionSpec, 16> kTable{{
+const std::array<OptionSpec, 18> kTable{{
     {"output", 'o', "DIR", "", OptionUnit::kNone, 0, 0, &Options::output_dir,
      "job directory (default aon-<launch id>); one of another launch is left alone, DIR.1 is used"},
     {"providers", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::providers,
@@ -37,6 +38,12 @@ const std::array<OptionSpec, 16> kTable{{
      "a process waits for the agent at most so long, once; without one it records into a file"},
     {"budget", 0, "PCT", "1", OptionUnit::kNone, 0.01, 100, &Options::budget_percent,
      "cost that may not be exceeded, in percent of the ranks' CPU time"},
+    {"sampling", 0, "HZ", "97", OptionUnit::kNone, 0, 10000, &Options::sampling_hz,
+     "call-path samples of each thread, per second of its CPU time; 0: none"},
+    {"call-graph", 0, "HOW", "fp", OptionUnit::kNone, 0, 0, &Options::call_graph,
+     "how samples find their callers: fp (frame pointers), lbr (Intel's branch records), dwarf "
+     "(stack copies, dear) or none",
+     "fp|lbr|dwarf|none"},
     {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,
      "wait at most so many seconds for the files at the end; 0: do not wait"},
     {"drop-spool", 0, "", "", OptionUnit::kNone, 0, 0, &Options::drop_spool,
@@ -117,10 +124,21 @@ Status store_flag(const OptionSpec& spec, std::string_view source, std::string_v
   return {};
 }
 
+bool is_choice(std::string_view choices, std::string_view text) {
+  while (!choices.empty()) {
+    const size_t end = std::min(choices.find('|'), choices.size());
+    if (choices.substr(0, end) == text) return true;
+    choices.remove_prefix(std::min(end + 1, choices.size()));
+  }
+  return false;
+}
+
 /// Parses `text` by the row's type and stores it; the only place where text becomes a value.
 Status store(const OptionSpec& spec, std::string_view source, std::string_view text,
              Options& options) {
   if (const auto* field = std::get_if<std::string Options::*>(&spec.field)) {
+    if (spec.choices != nullptr && !is_choice(spec.choices, text))
+      return bad_value(spec, source, text, fmt::format("expected one of {}", spec.choices));
     options.** field = text;
     return {};
   }

@@ -33,6 +33,8 @@ struct Options {
   uint64_t flush_ms = 0;
   uint64_t attach_ms = 0;
   double budget_percent = 0;
+  uint64_t sampling_hz = 0;
+  std::string call_graph;
   uint64_t wait_s = 0;
   bool drop_spool = false;
   bool no_assemble = false;
@@ -57,6 +59,7 @@ struct OptionSpec {
   double maximum;
   OptionField field;
   const char* help;
+  const char* choices = nullptr;  ///< of a text, separated by '|'; null: any
 };
 
 /// The table.

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <exception>
 
 #include "core/provider/check.h"
@@ -127,6 +128,13 @@ void Provider::message(uint32_t process, std::span<const std::byte> data,
     table_->message(self_, process, data.data(), static_cast<uint32_t>(data.size()),
                     descriptors.data(), static_cast<uint32_t>(descriptors.size()));
   });
+}
+
+bool Provider::throttle(uint32_t divisor) {
+  constexpr uint32_t kEnd = offsetof(aon_provider_api, throttle) + sizeof(table_->throttle);
+  if (state_ != State::kRunning || table_->size < kEnd || table_->throttle == nullptr) return false;
+  guarded("throttle", [&] { table_->throttle(self_, divisor); });
+  return true;
 }
 
 std::filesystem::path provider_path(const std::filesystem::path& own_folder,

@@ -52,6 +52,8 @@ class Provider {
   void process_ended(uint32_t process);
   void tick(uint64_t now_ticks);
   void message(uint32_t process, std::span<const std::byte> data, std::span<const int> descriptors);
+  /// False: it has nothing to throttle.
+  bool throttle(uint32_t divisor);
 
  private:
   Provider(const aon_provider_api* table, aon_host host, std::filesystem::path path)

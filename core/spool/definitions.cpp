@@ -31,15 +31,28 @@ std::optional<DefinitionView> DefinitionCursor::next() noexcept {
   return view;
 }
 
+namespace {
+
+/// Up to `most` values of type T behind a struct of `struct_bytes`.
+template <class T>
+std::vector<T> values_behind(std::span<const uint8_t> payload, size_t struct_bytes, size_t most) {
+  const std::span<const uint8_t> bytes = payload.subspan(std::min(payload.size(), struct_bytes));
+  std::vector<T> values(std::min(bytes.size() / sizeof(T), most));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+}  // namespace
+
 std::vector<uint32_t> definition_ranks(std::span<const uint8_t> payload,
                                        const GroupDefinition& group) {
-  const std::span<const uint8_t> bytes =
-      payload.subspan(std::min(payload.size(), sizeof(GroupDefinition)));
-  const size_t there = bytes.size() / sizeof(uint32_t);
   const size_t most = std::min<size_t>(group.member_count, kMaxGroupMembers);
-  std::vector<uint32_t> ranks(std::min(there, most));
-  if (!ranks.empty()) std::memcpy(ranks.data(), bytes.data(), ranks.size() * sizeof(uint32_t));
-  return ranks;
+  return values_behind<uint32_t>(payload, sizeof(GroupDefinition), most);
+}
+
+std::vector<CallPathNode> definition_call_paths(std::span<const uint8_t> payload,
+                                                const CallPathsDefinition& paths) {
+  return values_behind<CallPathNode>(payload, sizeof(CallPathsDefinition), paths.count);
 }
 
 std::string_view definition_string(std::span<const uint8_t> payload, size_t struct_bytes,

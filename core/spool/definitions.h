@@ -44,6 +44,10 @@ std::optional<T> definition_struct(std::span<const uint8_t> payload) noexcept {
 std::vector<uint32_t> definition_ranks(std::span<const uint8_t> payload,
                                        const GroupDefinition& group);
 
+/// The nodes of a CallPathsDefinition: as many of those it announces as are there.
+std::vector<CallPathNode> definition_call_paths(std::span<const uint8_t> payload,
+                                                const CallPathsDefinition& paths);
+
 /// String number `index` behind a struct of `struct_bytes`; empty when it is not there. The last
 /// one may lack its NUL.
 std::string_view definition_string(std::span<const uint8_t> payload, size_t struct_bytes,

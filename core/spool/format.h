@@ -36,7 +36,7 @@ struct BlockHeader {
   uint32_t version;
   BlockKind kind;
   uint32_t process;  ///< number of the process on its node
-  uint16_t slot;     ///< kSeriesSlot: samples the agent took for this process
+  uint16_t slot;     ///< of the ring, or one of the agent's below
   uint16_t context;
   uint64_t block_sequence;  ///< of this file
   uint64_t first_sequence;  ///< counted records of this stream before this block
@@ -54,6 +54,9 @@ static_assert(sizeof(BlockHeader) == 96);
 
 /// Slot number of samples taken by the agent (perf counts, node metrics); never a ring slot.
 constexpr uint16_t kSeriesSlot = 0xffff;
+/// The same of call samples.
+constexpr uint16_t kCallSampleSlot = 0xfffe;
+constexpr bool is_agent_slot(uint16_t slot) { return slot >= kCallSampleSlot; }
 /// Process number of what belongs to the node and no process.
 constexpr uint32_t kNodeProcess = 0xffffffffu;
 

@@ -49,6 +49,8 @@ class NodeBuilder {
   void apply_node(const DefinitionView& view);
   void apply_start(const DefinitionView& view);
   void apply_loss(const DefinitionView& view);
+  void apply_budget(const DefinitionView& view);
+  void apply_of_samples(const DefinitionView& view);
 
   Node& node_;
   std::span<const uint8_t> payload_;
@@ -197,12 +199,50 @@ void NodeBuilder::apply_of_agent(uint32_t number, const DefinitionView& view) {
       }
       break;
     case DefinitionType::kBudget:
-      if (const auto d = take<BudgetDefinition>(view)) {
-        process(d->process).budget_changes.push_back(*d);
-      }
+      apply_budget(view);
       break;
     case DefinitionType::kUsage:
       if (const auto d = take<UsageDefinition>(view)) node_.usage = *d;
+      break;
+    default:
+      apply_of_samples(view);
+      break;
+  }
+}
+
+void NodeBuilder::apply_budget(const DefinitionView& view) {
+  const auto d = take<BudgetDefinition>(view);
+  if (!d) return;
+  auto& changes =
+      d->process == kNodeProcess ? node_.budget_changes : process(d->process).budget_changes;
+  changes.push_back(*d);
+}
+
+void NodeBuilder::apply_of_samples(const DefinitionView& view) {
+  switch (view.type) {
+    case DefinitionType::kMapping:
+      if (auto d = take<MappingDefinition>(view)) {
+        d->build_id_bytes = std::min<uint8_t>(d->build_id_bytes, sizeof(d->build_id));
+        process(d->process).mappings[d->id] = {*d, text(0)};
+      }
+      break;
+    case DefinitionType::kCallPaths:
+      if (const auto d = take<CallPathsDefinition>(view)) {
+        process(d->process)
+            .call_paths.push_back({d->first_id, definition_call_paths(view.payload, *d)});
+      }
+      break;
+    case DefinitionType::kThreadName:
+      if (const auto d = take<ThreadNameDefinition>(view)) {
+        process(d->process).thread_names[d->tid] = text(0);
+      }
+      break;
+    case DefinitionType::kSampling:
+      if (auto d = take<SamplingDefinition>(view)) {
+        d->source = bounded(d->source, SamplingSource::kTimer, SamplingSource::kTimer);
+        process(d->process).sampling.push_back(*d);
+        process(d->process).sampled_event = text(0);
+      }
       break;
     default:  // of a newer format
       break;

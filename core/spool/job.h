@@ -50,6 +50,16 @@ struct Metric {
   std::string description;
 };
 
+struct Mapping {
+  MappingDefinition definition;
+  std::string path;
+};
+/// Nodes `first_id` and on of the tree of call paths.
+struct CallPaths {
+  uint32_t first_id;
+  std::vector<CallPathNode> nodes;
+};
+
 struct Process {
   ProcessStartDefinition start;
   std::string program;
@@ -68,6 +78,11 @@ struct Process {
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> counts;  ///< (slot, region) -> calls
   std::vector<LossDefinition> losses;  ///< other than pool full and stream cut
   std::vector<BudgetDefinition> budget_changes;
+  std::map<uint32_t, Mapping> mappings;
+  std::vector<CallPaths> call_paths;  ///< a parent comes before its children
+  std::map<int32_t, std::string> thread_names;  ///< by tid
+  std::vector<SamplingDefinition> sampling;     ///< in time order
+  std::string sampled_event;
 };
 
 struct Node {
@@ -80,6 +95,7 @@ struct Node {
   std::map<uint32_t, Process> processes;
   std::map<uint32_t, Metric> metrics;         ///< node-wide ones
   std::map<std::string, Provider> providers;  ///< node-wide ones
+  std::vector<BudgetDefinition> budget_changes;  ///< of providers
   std::string topology_xml;
 };
 

@@ -1,8 +1,11 @@
 #include "perf/kernel.h"
 
 #include <dirent.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +18,8 @@ namespace {
 
 /// The last descriptors are the agent's: it must be able to take ranks on and open its files.
 constexpr rlim_t kSpareDescriptors = 16;
+constexpr size_t kPageBytes = 4096;
+constexpr size_t kMaxFileBytes = 16u << 20;
 
 int open_event(const perf_event_attr& attr, pid_t pid) {
   const long fd = syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
@@ -90,11 +95,44 @@ int paranoid_level() {
   return level;
 }
 
+void* map_ring(int fd, size_t data_bytes) {
+  void* pages =
+      mmap(nullptr, kPageBytes + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  return pages == MAP_FAILED ? nullptr : pages;
+}
+
+void unmap_ring(void* pages, size_t data_bytes) { munmap(pages, kPageBytes + data_bytes); }
+
+int set_rate(int fd, uint64_t rate_hz) {
+  if (rate_hz == 0) return ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0 ? 0 : -errno;
+  if (ioctl(fd, PERF_EVENT_IOC_PERIOD, &rate_hz) != 0) return -errno;
+  return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0 ? 0 : -errno;
+}
+
+std::string read_file(const std::string& path) {
+  std::string text;
+  FILE* file = fopen(path.c_str(), "re");
+  if (file == nullptr) return text;
+  char buffer[65536];
+  size_t n = 0;
+  while (text.size() < kMaxFileBytes && (n = fread(buffer, 1, sizeof(buffer), file)) > 0)
+    text.append(buffer, n);
+  fclose(file);
+  return text;
+}
+
+uint64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
 }  // namespace
 
 const Kernel& real_kernel() {
-  static const Kernel kernel{open_event, read_event, close_event,
-                             list_tasks, read_task,  paranoid_level};
+  static const Kernel kernel{open_event,     read_event, close_event, list_tasks, read_task,
+                             paranoid_level, map_ring,   unmap_ring,  set_rate,   read_file,
+                             now_ns};
   return kernel;
 }
 

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace aon::perf {
@@ -30,6 +31,16 @@ struct Kernel {
   bool (*read_task)(pid_t pid, pid_t tid, TaskCounts* counts);
   /// kernel.perf_event_paranoid; 2 (the default of the kernel) where it cannot be read.
   int (*paranoid_level)();
+  // Of sampling.
+  /// Control page and `data_bytes` of ring of an event: the pages, or null.
+  void* (*map_ring)(int fd, size_t data_bytes) = nullptr;
+  void (*unmap_ring)(void* pages, size_t data_bytes) = nullptr;
+  /// Samples per second of an event; 0: none. 0, or -errno.
+  int (*set_rate)(int fd, uint64_t rate_hz) = nullptr;
+  /// A file of /proc, at most 16 MiB of it; empty when it cannot be read.
+  std::string (*read_file)(const std::string& path) = nullptr;
+  /// CLOCK_MONOTONIC_RAW.
+  uint64_t (*now_ns)() = nullptr;
 };
 
 const Kernel& real_kernel();

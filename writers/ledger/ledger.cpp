@@ -175,6 +175,7 @@ Json budget_json(const LedgerFacts& facts) {
   for (const spool::Node& node : facts.model->job->nodes) {
     millipercent = std::max(millipercent, node.definition.budget_millipercent);
     disk_bytes += node.definition.disk_cap_bytes;
+    change_count += node.budget_changes.size();
     for (const auto& [number, process] : node.processes) {
       change_count += process.budget_changes.size();
     }

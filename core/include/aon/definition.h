@@ -42,6 +42,10 @@ enum class DefinitionType : uint32_t {
   kBinding = 40,   ///< cpuset list of the process, as in /proc/PID/status Cpus_allowed_list
   kBudget = 41,    ///< BudgetDefinition: a change of one mode word
   kUsage = 42,     ///< UsageDefinition: measured cost; the latest one counts
+  kMapping = 43,   ///< MappingDefinition, path: what lies behind addresses of call paths
+  kCallPaths = 44,   ///< CallPathsDefinition, then CallPathNode[count]
+  kThreadName = 45,  ///< ThreadNameDefinition, name; the latest one counts
+  kSampling = 46,    ///< SamplingDefinition, name of the event; from its time on
 };
 
 enum class RegionRole : uint8_t {
@@ -217,6 +221,49 @@ struct BudgetDefinition {
   uint32_t site;
   uint32_t old_mode;
   uint32_t new_mode;
+  uint64_t ticks;
+};
+/// Executable memory of a process: a mapped file, or "[vdso]" and the like without a build-id.
+/// Defined when the first call path goes through it.
+struct MappingDefinition {
+  uint32_t process;
+  uint32_t id;
+  uint64_t start;  ///< addresses, as mapped when it was defined
+  uint64_t end;
+  uint64_t file_offset;  ///< of `start`
+  uint8_t build_id_bytes;
+  uint8_t build_id[20];
+  uint8_t reserved[3];
+};
+constexpr uint32_t kNoMapping = 0xffffffffu;  ///< a CallPathNode there has an address as offset
+
+/// New nodes of the tree of call paths of a process: node i has the id `first_id` + i.
+struct CallPathsDefinition {
+  uint32_t process;
+  uint32_t first_id;
+  uint32_t count;
+  uint32_t reserved;
+};
+/// A frame below its caller. The offset is that of the instruction in the file of the mapping; of a
+/// caller it lies inside the call instruction (return address - 1).
+struct CallPathNode {
+  uint32_t parent;  ///< kNoCallPath: outermost
+  uint32_t mapping;
+  uint64_t offset;
+};
+constexpr uint32_t kNoCallPath = 0xffffffffu;
+
+struct ThreadNameDefinition {
+  uint32_t process;
+  int32_t tid;
+};
+enum class SamplingSource : uint32_t { kCycles = 0, kCpuClock, kTimer };
+/// How a process is sampled from `ticks` on. Periods are in ns but for kCycles.
+struct SamplingDefinition {
+  uint32_t process;
+  SamplingSource source;
+  uint32_t rate_hz;  ///< per thread and second of CPU time; 0 none
+  uint32_t reserved;
   uint64_t ticks;
 };
 struct UsageDefinition {

@@ -32,6 +32,7 @@
 #define AON_NO_ID 0xffffffffu        /* define_metric, intern: refused */
 #define AON_PROCESS_NODE 0xffffffffu /* as a process number: the node itself */
 #define AON_PROCESS_SELF 0xfffffffeu /* as a process number: the one we are in (process host) */
+#define AON_CALL_SAMPLES 0xfffeu     /* put_record: the stream of call samples of a process */
 #define AON_MESSAGE_BYTES 4096u      /* of one message, at most */
 #define AON_MESSAGE_DESCRIPTORS 8u   /* passed with one message, at most */
 
@@ -114,7 +115,32 @@ struct aon_core_api {
   aon_status (*send_message)(struct aon_core*, uint32_t process, const void* data,
                              uint32_t data_bytes, const int* descriptors,
                              uint32_t descriptor_count);
+
+  /* A definition of aon/definition.h about a process: kMapping, kCallPaths, kThreadName or
+   * kSampling. Node host.   Thread: the provider's.   Errors: AON_INVALID for any other type. */
+  aon_status (*define)(struct aon_core*, uint32_t process, uint32_t type, const void* payload,
+                       uint32_t payload_bytes);
+
+  /* A record of one or two slots (aon/record.h), ticks in order, into `stream` of a process:
+   * AON_CALL_SAMPLES. Node host.   Thread: the provider's.
+   * Errors: AON_BUSY when there is no room, counted; AON_INVALID for any other stream or record. */
+  aon_status (*put_record)(struct aon_core*, uint32_t process, uint32_t stream, const void* record);
+
+  /* Says that the provider itself lost `count` records of a stream between these times. */
+  void (*add_lost)(struct aon_core*, uint32_t process, uint32_t stream, uint64_t count,
+                   uint64_t first_ticks, uint64_t last_ticks);
+
+  /* CPU time that watching cost the processes since the last call; the budget counts it. What the
+   * provider itself runs for is known. Node host. */
+  void (*add_cost)(struct aon_core*, uint64_t cost_ns);
 };
+
+/* Members that came later need not be named in C++ either. */
+#ifdef __cplusplus
+#define AON_PROVIDER_OPTIONAL_ = nullptr
+#else
+#define AON_PROVIDER_OPTIONAL_
+#endif
 
 /* What a provider offers. Functions marked (null) may be NULL. */
 struct aon_provider_api {
@@ -143,6 +169,9 @@ struct aon_provider_api {
   /* (null) From the other half. The receiver owns the descriptors and closes them. */
   void (*message)(struct aon_provider*, uint32_t process, const void* data, uint32_t data_bytes,
                   const int* descriptors, uint32_t descriptor_count);
+  /* (null) Node host: the budget wants add_cost() to come to 1/divisor of what it is at 1 (a power
+   * of two), 0: to nothing. */
+  void (*throttle)(struct aon_provider*, uint32_t divisor) AON_PROVIDER_OPTIONAL_;
 };
 
 #ifdef __cplusplus
@@ -171,6 +200,10 @@ AON_PROVIDER_FIELD_(aon_core_api, reserve, 48);
 AON_PROVIDER_FIELD_(aon_core_api, commit, 56);
 AON_PROVIDER_FIELD_(aon_core_api, log, 64);
 AON_PROVIDER_FIELD_(aon_core_api, send_message, 72);
+AON_PROVIDER_FIELD_(aon_core_api, define, 80);
+AON_PROVIDER_FIELD_(aon_core_api, put_record, 88);
+AON_PROVIDER_FIELD_(aon_core_api, add_lost, 96);
+AON_PROVIDER_FIELD_(aon_core_api, add_cost, 104);
 AON_PROVIDER_FIELD_(aon_provider_api, abi, 0);
 AON_PROVIDER_FIELD_(aon_provider_api, size, 4);
 AON_PROVIDER_FIELD_(aon_provider_api, hosts, 8);
@@ -184,6 +217,7 @@ AON_PROVIDER_FIELD_(aon_provider_api, process_started, 56);
 AON_PROVIDER_FIELD_(aon_provider_api, process_ended, 64);
 AON_PROVIDER_FIELD_(aon_provider_api, tick, 72);
 AON_PROVIDER_FIELD_(aon_provider_api, message, 80);
+AON_PROVIDER_FIELD_(aon_provider_api, throttle, 88);
 AON_PROVIDER_FROZEN_("frozen: provider ABI 1",
                      sizeof(struct aon_provider_api) >= AON_PROVIDER_SIZE_V1);
 AON_PROVIDER_FROZEN_("frozen: provider ABI 1", sizeof(struct aon_core_api) >= AON_CORE_SIZE_V1);

@@ -47,6 +47,7 @@
 /// | kRma        | entry | yes      | region     | window    | bytes to   | target+operation,   |
 /// |             |       |          |            |           | the target | bytes back,         |
 /// |             |       |          |            |           |            | request or group    |
+/// | kCallSample | time  |          | call path  | tid       | period     |                     |
 /// | kDefinition | time  |          | Definition-| bytes of  | offset of  | the bytes, from     |
 /// |             |       |          | Type       | the whole | these bytes| byte 32 on          |
 ///
@@ -56,6 +57,8 @@
 /// an RMA request has them, and the window, in the places of peer, tag and communicator.
 /// "operation+flags" packs an IoOperation and IoFlags. The request of a kIo is a number that no
 /// other has in its process, whether or not a request of MPI belongs to it.
+/// A kCallSample is written by the agent, into a stream of its own per process; its period is in
+/// units of the event that was sampled (SamplingDefinition).
 #pragma once
 
 #include <cstddef>
@@ -83,8 +86,9 @@ enum class RecordKind : uint8_t {
   kDefinition = 12,
   kRma = 13,
   kIo = 14,
+  kCallSample = 15,
 };
-constexpr uint8_t kRecordKindCount = 15;
+constexpr uint8_t kRecordKindCount = 16;
 
 /// kLost, kThread and kDefinition are the core's own: they do not count as emitted events.
 constexpr bool is_counted(RecordKind kind) {
@@ -94,7 +98,7 @@ constexpr bool is_counted(RecordKind kind) {
 /// Kinds that are a call from its entry to its exit.
 constexpr bool is_call(RecordKind kind) {
   return (kind >= RecordKind::kSpan && kind <= RecordKind::kCollective) ||
-         kind > RecordKind::kDefinition;
+         kind == RecordKind::kRma || kind == RecordKind::kIo;
 }
 
 enum RecordFlags : uint16_t {

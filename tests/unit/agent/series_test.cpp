@@ -98,8 +98,8 @@ TEST_F(SeriesTest, counts_what_finds_no_room) {
   for (uint32_t i = 0; i < kMaxSamples; ++i) ASSERT_TRUE(series_->put(1, kMetric, i, 1, 0, 0));
   EXPECT_FALSE(series_->put(1, kMetric, 1, 1, 0, 0));
   EXPECT_FALSE(series_->put(spool::kNodeProcess, kMetric, 1, 1, 0, 0));
-  EXPECT_EQ(state_.refused_samples(1).count.load(), 1u);
-  EXPECT_EQ(state_.refused_samples(spool::kNodeProcess).count.load(), 1u);
+  EXPECT_EQ(state_.refused_samples(1, spool::kSeriesSlot).count.load(), 1u);
+  EXPECT_EQ(state_.refused_samples(spool::kNodeProcess, spool::kSeriesSlot).count.load(), 1u);
   state_.header().sample_tail.store(1);
   EXPECT_TRUE(series_->put(1, kMetric, 1, 1, 0, 0));
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <aon/provider.h>
+#include <aon/record.h>
 
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,11 +31,26 @@ struct aon_core {
     std::string remedy;
   };
 
+  struct Definition {
+    uint32_t process;
+    uint32_t type;
+    std::vector<uint8_t> payload;
+  };
+  struct PutRecord {
+    uint32_t process;
+    uint32_t stream;
+    aon::RecordHead head;
+  };
+
   uint64_t ticks = 1000;
   std::vector<Metric> metrics;
   std::vector<Sample> samples;
   std::map<uint32_t, State> states;  ///< by process, the latest
   std::vector<std::string> log;
+  std::vector<Definition> definitions;
+  std::vector<PutRecord> records;
+  std::map<uint32_t, uint64_t> lost;  ///< by process
+  uint64_t cost_ns = 0;
 
   /// Samples of one metric of a process.
   std::vector<Sample> samples_of(uint32_t process, const std::string& metric) const {
@@ -77,6 +94,23 @@ inline const aon_core_api& fake_core_api() {
       .log = [](aon_core* core, aon_log_level, const char* text) { core->log.emplace_back(text); },
       .send_message = [](aon_core*, uint32_t, const void*, uint32_t, const int*,
                          uint32_t) { return AON_UNAVAILABLE; },
+      .define =
+          [](aon_core* core, uint32_t process, uint32_t type, const void* payload,
+             uint32_t payload_bytes) {
+            const auto* bytes = static_cast<const uint8_t*>(payload);
+            core->definitions.push_back({process, type, {bytes, bytes + payload_bytes}});
+            return AON_OK;
+          },
+      .put_record =
+          [](aon_core* core, uint32_t process, uint32_t stream, const void* record) {
+            aon::RecordHead head;
+            std::memcpy(&head, record, sizeof(head));
+            core->records.push_back({process, stream, head});
+            return AON_OK;
+          },
+      .add_lost = [](aon_core* core, uint32_t process, uint32_t, uint64_t count, uint64_t,
+                     uint64_t) { core->lost[process] += count; },
+      .add_cost = [](aon_core* core, uint64_t cost_ns) { core->cost_ns += cost_ns; },
   };
   return api;
 }

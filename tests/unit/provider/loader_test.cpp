@@ -58,6 +58,8 @@ constexpr aon_provider_api kTable = {
                   std::string(static_cast<const char*>(data), bytes) + " " +
                   std::to_string(descriptors));
         },
+    .throttle = [](aon_provider* p,
+                   uint32_t divisor) { p->note("throttle " + std::to_string(divisor)); },
 };
 
 class Loader : public testing::Test {

@@ -1,0 +1,33 @@
+#include "perf/sampling/call_tree.h"
+
+#include <utility>
+
+namespace aon::perf {
+
+uint32_t CallTree::intern(std::span<const uint64_t> frames, Mappings* mappings) {
+  uint32_t path = kNoCallPath;
+  for (size_t i = frames.size(); i > 0; --i) {
+    // A return address may be the first of another function: the call lies before it.
+    const uint64_t address = frames[i - 1] - (i > 1 ? 1 : 0);
+    const auto [entry, is_new] = ids_.try_emplace({path, address}, 0);
+    if (is_new) {
+      if (count_ >= kMaxNodesPerProcess) {
+        ids_.erase(entry);
+        is_full_ = true;
+        return path;
+      }
+      const Mappings::Place place = mappings->find(address);
+      entry->second = first_id_ + count_++;
+      fresh_.push_back({path, place.mapping, place.offset});
+    }
+    path = entry->second;
+  }
+  return path;
+}
+
+CallTree::Fresh CallTree::take_fresh() {
+  const auto fresh_count = static_cast<uint32_t>(fresh_.size());
+  return {first_id_ + count_ - fresh_count, std::exchange(fresh_, {})};
+}
+
+}  // namespace aon::perf

@@ -1,0 +1,100 @@
+#include "perf/sampling/event.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+
+#include "perf/sampling/ring.h"
+
+namespace aon::perf {
+namespace {
+
+constexpr uint64_t kVirtualSampleNs = 20'000;
+constexpr uint64_t kSampleNs = 3'000;
+constexpr uint64_t kDefaultMaxRateHz = 100'000;  ///< of the kernel
+
+uint64_t max_rate_hz(const Kernel& kernel) {
+  const std::string text = kernel.read_file("/proc/sys/kernel/perf_event_max_sample_rate");
+  const uint64_t rate_hz = strtoull(text.c_str(), nullptr, 10);
+  return rate_hz == 0 ? kDefaultMaxRateHz : rate_hz;
+}
+
+CallGraph call_graph_of(const std::string& text) {
+  if (text == "none") return CallGraph::kNone;
+  return text == "lbr" ? CallGraph::kBranches : CallGraph::kFramePointers;
+}
+
+/// 0, or the error.
+int try_event(const Kernel& kernel, const SamplingEvent& event) {
+  const int fd = kernel.open_event(event.attributes(event.rate_hz), 0);
+  if (fd < 0) return -fd;
+  kernel.close_event(fd);
+  return 0;
+}
+
+}  // namespace
+
+perf_event_attr SamplingEvent::attributes(uint64_t hz) const {
+  perf_event_attr attr{};
+  attr.size = sizeof(attr);
+  const bool is_hardware = source == SamplingSource::kCycles;
+  attr.type = is_hardware ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
+  attr.config = is_hardware ? uint64_t{PERF_COUNT_HW_CPU_CYCLES} : uint64_t{PERF_COUNT_SW_CPU_CLOCK};
+  attr.freq = 1;
+  attr.sample_freq = std::max<uint64_t>(hz, 1);
+  attr.disabled = hz == 0 ? 1 : 0;
+  attr.sample_type = kSampleFields;
+  attr.exclude_kernel = 1;
+  attr.exclude_hv = 1;
+  attr.exclude_callchain_kernel = 1;
+  attr.exclude_callchain_user = call_graph == CallGraph::kFramePointers ? 0 : 1;
+  attr.sample_max_stack = kMaxFrames;
+  if (call_graph == CallGraph::kBranches) {
+    attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+    attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
+  }
+  attr.mmap = 1;
+  attr.mmap2 = 1;
+  attr.task = 1;
+  attr.use_clockid = 1;
+  attr.clockid = CLOCK_MONOTONIC_RAW;
+  return attr;
+}
+
+SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz,
+                             const std::string& call_graph) {
+  SamplingEvent event;
+  event.rate_hz = std::min(rate_hz, max_rate_hz(kernel));
+  event.call_graph = call_graph_of(call_graph);
+  SamplingProbe result;
+  if (event.rate_hz < rate_hz) {
+    result.obstacle = {"the kernel samples at most " + std::to_string(event.rate_hz) + " Hz",
+                       "sysctl kernel.perf_event_max_sample_rate=" + std::to_string(rate_hz)};
+  }
+  event.source = SamplingSource::kCycles;
+  int error = try_event(kernel, event);
+  if (error != 0 && event.call_graph == CallGraph::kBranches) {
+    event.call_graph = CallGraph::kFramePointers;
+    error = try_event(kernel, event);
+    result.obstacle = {"this CPU has no branch records (LBR) of calls: frame pointers are followed",
+                       "--call-graph=fp"};
+  }
+  if (error != 0) {
+    event.source = SamplingSource::kCpuClock;
+    error = try_event(kernel, event);
+  }
+  if (error != 0) {
+    result.obstacle = explain(error, false, kernel.paranoid_level());
+    return result;
+  }
+  result.event = event;
+  return result;
+}
+
+uint64_t sample_cost_ns(const Kernel& kernel) {
+  const std::string flags = kernel.read_file("/proc/cpuinfo").substr(0, 16384);
+  return flags.find(" hypervisor") != std::string::npos ? kVirtualSampleNs : kSampleNs;
+}
+
+}  // namespace aon::perf

@@ -1,0 +1,142 @@
+#include "perf/sampling/mappings.h"
+
+#include <fcntl.h>
+#include <gelf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+namespace aon::perf {
+namespace {
+
+constexpr uint64_t kMaxNotesBytes = 1u << 16;
+
+/// Memory that no file lies behind: JIT code, huge pages, shared memory.
+bool is_anonymous(const std::string& path) {
+  return path.empty() || path.starts_with("//anon") || path.starts_with("/memfd:") ||
+         path.starts_with("/dev/zero") || path.starts_with("/SYSV") || path.starts_with("[heap") ||
+         path.starts_with("[stack") || path.starts_with("[anon");
+}
+
+/// The id in one segment or section of notes.
+std::string build_id_in(Elf* elf, uint64_t offset, uint64_t byte_count, Elf_Type type) {
+  if (byte_count == 0 || byte_count > kMaxNotesBytes) return {};
+  Elf_Data* data = elf_getdata_rawchunk(elf, static_cast<int64_t>(offset), byte_count, type);
+  if (data == nullptr) return {};
+  GElf_Nhdr note;
+  size_t name_at = 0;
+  size_t text_at = 0;
+  for (size_t at = 0; (at = gelf_getnote(data, at, &note, &name_at, &text_at)) > 0;) {
+    const char* bytes = static_cast<const char*>(data->d_buf);
+    if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4) continue;
+    if (std::memcmp(bytes + name_at, "GNU", 4) != 0) continue;
+    return {bytes + text_at, std::min<size_t>(note.n_descsz, sizeof(MappingDefinition::build_id))};
+  }
+  return {};
+}
+
+std::string build_id_of(Elf* elf) {
+  size_t count = 0;
+  if (elf_getphdrnum(elf, &count) != 0) return {};
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) return {};
+    if (segment.p_type != PT_NOTE) continue;
+    const Elf_Type type = segment.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR;
+    std::string id = build_id_in(elf, segment.p_offset, segment.p_filesz, type);
+    if (!id.empty()) return id;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string read_build_id(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return {};
+  std::string id;
+  struct stat status {};
+  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+    elf_version(EV_CURRENT);
+    if (Elf* elf = elf_begin(fd, ELF_C_READ, nullptr); elf != nullptr) {
+      if (elf_kind(elf) == ELF_K_ELF) id = build_id_of(elf);
+      elf_end(elf);
+    }
+  }
+  close(fd);
+  return id;
+}
+
+std::vector<RawMapping> parse_maps(const std::string& text) {
+  std::vector<RawMapping> mappings;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    RawMapping mapping;
+    char access[5] = "";
+    int path_at = 0;
+    const int fields =
+        sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &mapping.start,
+               &mapping.end, access, &mapping.file_offset, &path_at);
+    if (fields != 4 || access[2] != 'x' || mapping.end <= mapping.start) continue;
+    if (path_at > 0) mapping.path = line.substr(static_cast<size_t>(path_at));
+    mappings.push_back(std::move(mapping));
+  }
+  return mappings;
+}
+
+bool Mappings::add(const RawMapping& mapping) {
+  bool has_changed = false;
+  auto at = entries_.upper_bound(mapping.start);
+  if (at != entries_.begin()) --at;
+  while (at != entries_.end() && at->second.raw.start < mapping.end) {
+    const RawMapping& old = at->second.raw;
+    if (old.end <= mapping.start) {
+      ++at;
+      continue;
+    }
+    const bool is_same = old.path == mapping.path && old.start - old.file_offset ==
+                                                         mapping.start - mapping.file_offset;
+    if (is_same && old.start <= mapping.start && old.end >= mapping.end) return false;
+    has_changed |= !is_same;
+    at = entries_.erase(at);
+  }
+  entries_[mapping.start] = {mapping, kNoMapping};
+  return has_changed;
+}
+
+void Mappings::use(Entry* entry) {
+  entry->id = next_id_++;
+  Used used{};
+  used.path = entry->raw.path;
+  used.definition.process = process_;
+  used.definition.id = entry->id;
+  used.definition.start = entry->raw.start;
+  used.definition.end = entry->raw.end;
+  used.definition.file_offset = entry->raw.file_offset;
+  if (used.path.starts_with('/')) {
+    const auto [known, is_new] = build_ids_.try_emplace(used.path);
+    if (is_new) known->second = read_(root_ + used.path);
+    used.definition.build_id_bytes = static_cast<uint8_t>(known->second.size());
+    std::memcpy(used.definition.build_id, known->second.data(), known->second.size());
+  }
+  used_.push_back(std::move(used));
+}
+
+Mappings::Place Mappings::find(uint64_t address) {
+  auto at = entries_.upper_bound(address);
+  if (at == entries_.begin()) return {kNoMapping, address};
+  Entry& entry = (--at)->second;
+  if (address >= entry.raw.end || is_anonymous(entry.raw.path)) return {kNoMapping, address};
+  if (entry.id == kNoMapping) use(&entry);
+  return {entry.id, address - entry.raw.start + entry.raw.file_offset};
+}
+
+std::vector<Mappings::Used> Mappings::take_used() { return std::exchange(used_, {}); }
+
+}  // namespace aon::perf

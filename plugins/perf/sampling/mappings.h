@@ -1,0 +1,68 @@
+/// Executable memory of one process: which file lies behind an address. Taken from /proc/PID/maps
+/// when the process is first watched, then kept up by the kernel's PERF_RECORD_MMAP2.
+///
+/// A file is looked at (build-id) when the first call path goes through it, in the mount namespace
+/// of the process. It may have been replaced on disk by then; the reader of the trace compares.
+/// Thread: the provider's.   Cost: a binary search per look-up; reading one file's notes once.
+#pragma once
+
+#include <aon/definition.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "perf/sampling/ring.h"
+
+namespace aon::perf {
+
+/// Build-id of the ELF file at `path`, as bytes; empty when it has none or is no ELF file.
+std::string read_build_id(const std::string& path);
+
+/// The lines of a /proc/PID/maps that are executable.
+std::vector<RawMapping> parse_maps(const std::string& text);
+
+class Mappings {
+ public:
+  /// A mapping that a call path goes through for the first time.
+  struct Used {
+    MappingDefinition definition;
+    std::string path;
+  };
+  /// Where an address lies; kNoMapping: in no file, the offset is the address.
+  struct Place {
+    uint32_t mapping;
+    uint64_t offset;
+  };
+  using BuildIdReader = std::function<std::string(const std::string& path)>;
+
+  /// `root` stands before paths of the process: /proc/PID/root.
+  Mappings(uint32_t process, uint32_t first_id, std::string root, BuildIdReader reader)
+      : process_(process), next_id_(first_id), root_(std::move(root)), read_(std::move(reader)) {}
+
+  /// False: nothing that was there before has changed its meaning.
+  bool add(const RawMapping& mapping);
+  Place find(uint64_t address);
+  /// Those that find() met for the first time since the last call.
+  std::vector<Used> take_used();
+
+ private:
+  struct Entry {
+    RawMapping raw;
+    uint32_t id = kNoMapping;
+  };
+  void use(Entry* entry);
+
+  uint32_t process_;
+  uint32_t next_id_;
+  std::string root_;
+  BuildIdReader read_;
+  std::map<uint64_t, Entry> entries_;  ///< by start
+  std::map<std::string, std::string> build_ids_;
+  std::vector<Used> used_;
+};
+
+}  // namespace aon::perf

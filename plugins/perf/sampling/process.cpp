@@ -1,0 +1,225 @@
+#include "perf/sampling/process.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace aon::perf {
+namespace {
+
+constexpr size_t kNodesPerDefinition = 4096;
+
+std::string proc_path(pid_t pid, const std::string& rest) {
+  return "/proc/" + std::to_string(pid) + "/" + rest;
+}
+
+/// A definition with one or no string, in one piece.
+template <class T>
+std::vector<uint8_t> payload_of(const T& definition, std::string_view text) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(&definition);
+  std::vector<uint8_t> payload(bytes, bytes + sizeof(definition));
+  payload.insert(payload.end(), text.begin(), text.end());
+  payload.push_back(0);
+  return payload;
+}
+
+}  // namespace
+
+SampledProcess::SampledProcess(const SamplingHost& host, uint32_t process, pid_t pid)
+    : host_(host),
+      process_(process),
+      pid_(pid),
+      mappings_(process, host.first_id, proc_path(pid, "root"), read_build_id),
+      tree_(host.first_id) {}
+
+SampledProcess::~SampledProcess() {
+  for (auto& [tid, thread] : threads_) close_thread(&thread);
+}
+
+void SampledProcess::close_thread(Thread* thread) {
+  host_.kernel->unmap_ring(thread->ring.pages(), thread->ring.bytes() - kRingPageBytes);
+  host_.kernel->close_event(thread->fd);
+}
+
+int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
+  if (threads_.count(tid) != 0) return 0;
+  if (threads_.size() >= kMaxSampledThreads) return EMFILE;
+  const int fd = host_.kernel->open_event(host_.event.attributes(rate_hz), tid);
+  if (fd < 0) return fd == -ESRCH ? 0 : -fd;  // it has ended
+  for (const size_t bytes : {kRingBytes, kSmallRingBytes}) {
+    void* pages = host_.kernel->map_ring(fd, bytes);
+    if (pages == nullptr) continue;
+    threads_.emplace(tid, Thread{fd, SampleRing(pages, bytes)});
+    unnamed_.insert(tid);
+    return 0;
+  }
+  host_.kernel->close_event(fd);
+  return EPERM;
+}
+
+void SampledProcess::scan(uint64_t rate_hz) {
+  for (const pid_t tid : host_.kernel->list_tasks(pid_)) fresh_threads_.insert(tid);
+  unwatched_count_ = 0;
+  for (const pid_t tid : std::exchange(fresh_threads_, {})) {
+    const int error = open_thread(tid, rate_hz);
+    if (error == 0) continue;
+    ++unwatched_count_;
+    if (thread_error_ == 0) thread_error_ = error;
+  }
+}
+
+int SampledProcess::open(uint64_t rate_hz) {
+  rate_hz_ = rate_hz;
+  scan(rate_hz);
+  // After the rings: what is mapped in between is told twice, not never.
+  read_maps();
+  return thread_error_;
+}
+
+void SampledProcess::read_maps() {
+  for (const RawMapping& mapping : parse_maps(host_.kernel->read_file(proc_path(pid_, "maps"))))
+    mappings_.add(mapping);
+}
+
+void SampledProcess::set_rate(uint64_t rate_hz) {
+  rate_hz_ = rate_hz;
+  for (const auto& [tid, thread] : threads_) host_.kernel->set_rate(thread.fd, rate_hz);
+}
+
+void SampledProcess::visit(const perf_event_header& header, std::span<const uint8_t> body) {
+  RawTask task;
+  RawMapping mapping;
+  switch (header.type) {
+    case PERF_RECORD_SAMPLE:
+      if (parse_sample(body, host_.event.call_graph == CallGraph::kBranches, &raw_)) {
+        const uint32_t path = tree_.intern(raw_.frames, &mappings_);
+        samples_.push_back({raw_.time_ns, raw_.tid, raw_.period, path});
+      }
+      break;
+    case PERF_RECORD_LOST:
+      lost_count_ += parse_lost(body);
+      break;
+    case PERF_RECORD_MMAP2:
+      if (parse_mapping(body, &mapping) && mappings_.add(mapping)) tree_.forget_addresses();
+      break;
+    case PERF_RECORD_FORK:
+      if (parse_task(body, &task) && task.pid == pid_) fresh_threads_.insert(task.tid);
+      break;
+    case PERF_RECORD_EXIT:
+      if (parse_task(body, &task)) {
+        fresh_threads_.erase(task.tid);
+        const auto found = threads_.find(task.tid);
+        if (found != threads_.end()) found->second.has_ended = true;
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+void SampledProcess::drain(Thread* thread) {
+  thread->ring.drain([this](const perf_event_header& header, std::span<const uint8_t> body) {
+    visit(header, body);
+  });
+}
+
+void SampledProcess::take(const TimeMap& times, bool is_last) {
+  for (auto& [tid, thread] : threads_) drain(&thread);
+  name_threads();
+  put(times, is_last);
+  for (auto at = threads_.begin(); at != threads_.end();) {
+    if (!at->second.has_ended) {
+      ++at;
+      continue;
+    }
+    close_thread(&at->second);
+    unnamed_.erase(at->first);
+    at = threads_.erase(at);
+  }
+  if (!is_last && !fresh_threads_.empty()) scan(rate_hz_);
+}
+
+/// Threads are named after they begin, by themselves: a look at the next tick finds most names.
+void SampledProcess::name_threads() {
+  for (const pid_t tid : std::exchange(unnamed_, {})) {
+    const std::string comm =
+        host_.kernel->read_file(proc_path(pid_, "task/" + std::to_string(tid) + "/comm"));
+    if (comm.empty()) continue;
+    const ThreadNameDefinition definition{process_, tid};
+    const auto payload = payload_of(definition, comm.substr(0, comm.find('\n')));
+    host_.api->define(host_.core, process_, static_cast<uint32_t>(DefinitionType::kThreadName),
+                      payload.data(), static_cast<uint32_t>(payload.size()));
+  }
+}
+
+/// Puts what was taken before the last pair of clocks, in order; later samples wait, for another
+/// ring may still have earlier ones.
+void SampledProcess::put(const TimeMap& times, bool is_last) {
+  define_names();
+  define_paths();
+  std::stable_sort(samples_.begin(), samples_.end(),
+                   [](const Sample& a, const Sample& b) { return a.time_ns < b.time_ns; });
+  auto at = samples_.begin();
+  for (; at != samples_.end() && (is_last || at->time_ns <= times.last_raw_ns()); ++at) {
+    // A ring that was opened late may hold what is older than the last tick.
+    last_put_ns_ = std::max(last_put_ns_, at->time_ns);
+    Record record{};
+    record.head.start_ticks = times.to_ticks(last_put_ns_);
+    record.head.kind = RecordKind::kCallSample;
+    record.head.slot_count = 1;
+    record.head.id = at->path;
+    record.head.a32 = static_cast<uint32_t>(at->tid);
+    record.head.a64 = at->period;
+    host_.api->put_record(host_.core, process_, AON_CALL_SAMPLES, &record);
+    ++sample_count_;
+  }
+  samples_.erase(samples_.begin(), at);
+  if (lost_count_ == 0) return;
+  const uint64_t ticks = times.to_ticks(times.last_raw_ns());
+  host_.api->add_lost(host_.core, process_, AON_CALL_SAMPLES, std::exchange(lost_count_, 0), ticks,
+                      ticks);
+}
+
+void SampledProcess::define_names() {
+  for (const Mappings::Used& used : mappings_.take_used()) {
+    const auto payload = payload_of(used.definition, used.path);
+    host_.api->define(host_.core, process_, static_cast<uint32_t>(DefinitionType::kMapping),
+                      payload.data(), static_cast<uint32_t>(payload.size()));
+  }
+}
+
+void SampledProcess::define_paths() {
+  const CallTree::Fresh fresh = tree_.take_fresh();
+  for (size_t first = 0; first < fresh.nodes.size(); first += kNodesPerDefinition) {
+    const size_t count = std::min(kNodesPerDefinition, fresh.nodes.size() - first);
+    const CallPathsDefinition definition{process_, fresh.first_id + static_cast<uint32_t>(first),
+                                         static_cast<uint32_t>(count), 0};
+    std::vector<uint8_t> payload(sizeof(definition) + count * sizeof(CallPathNode));
+    std::memcpy(payload.data(), &definition, sizeof(definition));
+    std::memcpy(payload.data() + sizeof(definition), &fresh.nodes[first],
+                count * sizeof(CallPathNode));
+    host_.api->define(host_.core, process_, static_cast<uint32_t>(DefinitionType::kCallPaths),
+                      payload.data(), static_cast<uint32_t>(payload.size()));
+  }
+}
+
+Obstacle SampledProcess::shortfall() const {
+  if (tree_.is_full()) {
+    return {"more than " + std::to_string(kMaxNodesPerProcess) +
+                " different call paths: later ones are cut",
+            "--call-graph=none or a lower --sampling"};
+  }
+  if (unwatched_count_ == 0) return {};
+  const std::string threads = std::to_string(unwatched_count_) + " threads are not sampled: ";
+  if (thread_error_ == EPERM) {
+    return {threads + "no locked memory left for their rings",
+            "sysctl kernel.perf_event_mlock_kb=4096 or ulimit -l"};
+  }
+  Obstacle obstacle = explain(thread_error_, false, host_.kernel->paranoid_level());
+  obstacle.reason = threads + obstacle.reason;
+  return obstacle;
+}
+
+}  // namespace aon::perf

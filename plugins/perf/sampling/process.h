@@ -1,0 +1,99 @@
+/// One process that is sampled: a ring per thread, its mappings, its call paths.
+///
+///     tick: rings --> samples up to the last pair of clocks, by time --> call tree --> records
+///           FORK records --> new threads;  EXIT records --> rings that are closed when empty
+///
+/// Owner: Sampler.   Thread: the provider's.
+/// Cost: per thread one descriptor and kRingBytes of locked memory; per sample about 2 us.
+#pragma once
+
+#include <aon/provider.h>
+#include <aon/record.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "perf/sampling/call_tree.h"
+#include "perf/sampling/event.h"
+#include "perf/sampling/time_map.h"
+
+namespace aon::perf {
+
+constexpr size_t kRingBytes = 32768;      ///< of samples of one thread between two ticks
+constexpr size_t kSmallRingBytes = 4096;  ///< where the limit of locked memory is reached
+constexpr size_t kMaxSampledThreads = 1024;  ///< of one process
+
+struct SamplingHost {
+  aon_core* core;
+  const aon_core_api* api;
+  const Kernel* kernel;
+  SamplingEvent event;
+  uint32_t first_id;  ///< of call paths and mappings, see kWorkerIdBits
+};
+
+class SampledProcess {
+ public:
+  SampledProcess(const SamplingHost& host, uint32_t process, pid_t pid);
+  ~SampledProcess();
+  SampledProcess(const SampledProcess&) = delete;
+  SampledProcess& operator=(const SampledProcess&) = delete;
+
+  /// Opens its threads.   Returns the first error, 0 if there was none.
+  int open(uint64_t rate_hz);
+  /// Takes samples up to the time of `times`, or all that there are.
+  void take(const TimeMap& times, bool is_last);
+  /// Finds threads that no record told of.
+  void scan(uint64_t rate_hz);
+  void set_rate(uint64_t rate_hz);
+
+  bool is_watched() const { return !threads_.empty(); }
+  uint64_t sample_count() const { return sample_count_; }
+  /// What is less than it should be, for the ledger; empty: nothing.
+  Obstacle shortfall() const;
+
+ private:
+  struct Thread {
+    int fd;
+    SampleRing ring;
+    bool has_ended = false;
+  };
+  struct Sample {
+    uint64_t time_ns;
+    int32_t tid;
+    uint64_t period;
+    uint32_t path;
+  };
+
+  int open_thread(pid_t tid, uint64_t rate_hz);
+  void close_thread(Thread* thread);
+  void drain(Thread* thread);
+  void visit(const perf_event_header& header, std::span<const uint8_t> body);
+  void read_maps();
+  void name_threads();
+  void put(const TimeMap& times, bool is_last);
+  void define_paths();
+  void define_names();
+
+  const SamplingHost& host_;
+  uint32_t process_;
+  pid_t pid_;
+  std::map<pid_t, Thread> threads_;
+  std::set<pid_t> fresh_threads_;  ///< told of by a record
+  std::set<pid_t> unnamed_;
+  Mappings mappings_;
+  CallTree tree_;
+  RawSample raw_;
+  std::vector<Sample> samples_;  ///< taken, not yet put
+  uint64_t rate_hz_ = 0;
+  uint64_t sample_count_ = 0;
+  uint64_t lost_count_ = 0;
+  uint64_t last_put_ns_ = 0;
+  int thread_error_ = 0;  ///< of the first thread that could not be watched
+  size_t unwatched_count_ = 0;
+};
+
+}  // namespace aon::perf

@@ -1,0 +1,81 @@
+/// A perf ring as the kernel fills it for one thread, and the records in it.
+///
+///     kernel --records--> data[tail .. head) --drain()--> visitor, then tail = head
+///
+/// The kernel alone writes the ring, and it outlives the thread and its process: what was sampled
+/// before a SIGKILL is read after it.
+/// Owner: one thread of the agent.   Cost: a copy of each record, no syscall.
+#pragma once
+
+#include <linux/perf_event.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace aon::perf {
+
+constexpr size_t kRingPageBytes = 4096;
+constexpr size_t kMaxFrames = 127;  ///< of the kernel (perf_event_max_stack)
+
+/// What is asked of the kernel beside each sample; the order of the fields in a record is perf's.
+constexpr uint64_t kSampleFields = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+                                   PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN;
+
+/// The ring's pages: one of control, then a power of two of data.
+class SampleRing {
+ public:
+  using Visitor = std::function<void(const perf_event_header&, std::span<const uint8_t> body)>;
+
+  SampleRing(void* pages, size_t data_bytes)
+      : page_(static_cast<perf_event_mmap_page*>(pages)), data_bytes_(data_bytes) {}
+
+  /// Visits each record that is whole, oldest first, and gives its room back.
+  void drain(const Visitor& visit);
+  void* pages() const { return page_; }
+  size_t bytes() const { return kRingPageBytes + data_bytes_; }
+
+ private:
+  void copy(uint64_t offset, void* to, size_t byte_count) const;
+
+  perf_event_mmap_page* page_;
+  size_t data_bytes_;
+  std::vector<uint8_t> record_;
+};
+
+/// One PERF_RECORD_SAMPLE.
+struct RawSample {
+  int32_t tid = 0;
+  uint64_t time_ns = 0;  ///< of the event's clock
+  uint64_t period = 0;
+  std::vector<uint64_t> frames;  ///< addresses of user code, innermost first; callers are return
+                                 ///< addresses
+};
+/// `has_branches`: a branch stack of call records (LBR) follows, which gives the callers.
+/// False: the record is not as kSampleFields says.
+bool parse_sample(std::span<const uint8_t> body, bool has_branches, RawSample* sample);
+
+/// PERF_RECORD_MMAP2 of executable memory.
+struct RawMapping {
+  uint64_t start = 0;
+  uint64_t end = 0;
+  uint64_t file_offset = 0;
+  std::string path;
+};
+bool parse_mapping(std::span<const uint8_t> body, RawMapping* mapping);
+
+/// PERF_RECORD_FORK and EXIT.
+struct RawTask {
+  int32_t pid = 0;
+  int32_t tid = 0;
+};
+bool parse_task(std::span<const uint8_t> body, RawTask* task);
+
+/// PERF_RECORD_LOST: how many records.
+uint64_t parse_lost(std::span<const uint8_t> body);
+
+}  // namespace aon::perf

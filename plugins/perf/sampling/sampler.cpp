@@ -1,0 +1,93 @@
+#include "perf/sampling/sampler.h"
+
+#include <cstring>
+#include <utility>
+
+namespace aon::perf {
+
+Sampler::Sampler(SamplingHost host, Obstacle limits)
+    : host_(std::move(host)),
+      limits_(std::move(limits)),
+      rate_hz_(host_.event.rate_hz),
+      cost_per_sample_ns_(sample_cost_ns(*host_.kernel)) {
+  add_pair();
+}
+
+void Sampler::add_pair() {
+  times_.add(host_.kernel->now_ns(), host_.api->now_ticks(host_.core));
+}
+
+void Sampler::define_rate(uint32_t process) {
+  const SamplingDefinition definition{process, host_.event.source, static_cast<uint32_t>(rate_hz_),
+                                      0, host_.api->now_ticks(host_.core)};
+  const std::string name = host_.event.name();
+  std::vector<uint8_t> payload(sizeof(definition) + name.size() + 1);
+  std::memcpy(payload.data(), &definition, sizeof(definition));
+  std::memcpy(payload.data() + sizeof(definition), name.c_str(), name.size() + 1);
+  host_.api->define(host_.core, process, static_cast<uint32_t>(DefinitionType::kSampling),
+                    payload.data(), static_cast<uint32_t>(payload.size()));
+}
+
+void Sampler::report(uint32_t process, const SampledProcess& sampled) {
+  Obstacle obstacle = sampled.shortfall();
+  if (obstacle.reason.empty()) obstacle = limits_;
+  const auto [last, is_new] = reported_.try_emplace(process);
+  if (!is_new && last->second == obstacle.reason) return;
+  last->second = obstacle.reason;
+  const aon_state state = !sampled.is_watched()       ? AON_STATE_OFF
+                          : obstacle.reason.empty() ? AON_STATE_ON
+                                                    : AON_STATE_DEGRADED;
+  if (state == AON_STATE_OFF && obstacle.reason.empty())
+    obstacle.reason = "the process ended before it could be watched";
+  host_.api->set_state(host_.core, process, state, obstacle.reason.c_str(),
+                       obstacle.remedy.c_str());
+}
+
+void Sampler::process_started(uint32_t process, pid_t pid) {
+  auto sampled = std::make_unique<SampledProcess>(host_, process, pid);
+  sampled->open(rate_hz_);
+  report(process, *sampled);
+  if (!sampled->is_watched()) return;
+  define_rate(process);
+  processes_[process] = std::move(sampled);
+}
+
+void Sampler::charge(uint64_t sample_count) {
+  host_.api->add_cost(host_.core, sample_count * cost_per_sample_ns_);
+}
+
+void Sampler::process_ended(uint32_t process) {
+  const auto found = processes_.find(process);
+  if (found == processes_.end()) return;
+  add_pair();
+  const uint64_t before = found->second->sample_count();
+  found->second->take(times_, true);
+  charge(found->second->sample_count() - before);
+  processes_.erase(found);
+  reported_.erase(process);
+}
+
+void Sampler::tick(uint64_t) {
+  add_pair();
+  const bool is_scan = --ticks_to_scan_ == 0;
+  if (is_scan) ticks_to_scan_ = kTicksPerScan;
+  for (auto& [number, process] : processes_) {
+    const uint64_t before = process->sample_count();
+    process->take(times_, false);
+    charge(process->sample_count() - before);
+    if (is_scan) process->scan(rate_hz_);
+    if (is_scan) report(number, *process);
+  }
+}
+
+void Sampler::throttle(uint32_t divisor) {
+  const uint64_t rate_hz = divisor == 0 ? 0 : host_.event.rate_hz / divisor;
+  if (rate_hz == rate_hz_) return;
+  rate_hz_ = rate_hz;
+  for (auto& [number, process] : processes_) {
+    process->set_rate(rate_hz);
+    define_rate(number);
+  }
+}
+
+}  // namespace aon::perf

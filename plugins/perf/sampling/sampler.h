@@ -1,0 +1,45 @@
+/// The sampling provider between start() and stop(): every process of the node, its rate, its cost.
+/// Owner: the provider.   Thread: the provider's.   Cost: per tick one look at each ring.
+#pragma once
+
+#include <aon/provider.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "perf/sampling/process.h"
+
+namespace aon::perf {
+
+class Sampler {
+ public:
+  /// `limits`: what is less than was asked for on this machine; empty: nothing.
+  Sampler(SamplingHost host, Obstacle limits);
+
+  void process_started(uint32_t process, pid_t pid);
+  /// Its rings outlive it: takes what is left in them.
+  void process_ended(uint32_t process);
+  void tick(uint64_t now_ticks);
+  /// A rate of 1/divisor of what was asked for; 0: none.
+  void throttle(uint32_t divisor);
+
+ private:
+  static constexpr uint32_t kTicksPerScan = 10;
+
+  void define_rate(uint32_t process);
+  void report(uint32_t process, const SampledProcess& sampled);
+  void add_pair();
+  void charge(uint64_t sample_count);
+
+  SamplingHost host_;
+  Obstacle limits_;
+  uint64_t rate_hz_;
+  uint64_t cost_per_sample_ns_;
+  uint32_t ticks_to_scan_ = kTicksPerScan;
+  TimeMap times_;
+  std::map<uint32_t, std::unique_ptr<SampledProcess>> processes_;
+  std::map<uint32_t, std::string> reported_;  ///< reason last given, by process
+};
+
+}  // namespace aon::perf
