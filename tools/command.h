@@ -44,6 +44,8 @@ int finalize(const FinalizeOptions& options);
 struct ExportOptions {
   std::string dir;
   std::string slurm_hdf5;  ///< file to write
+  std::string folded;      ///< file to write; "-": standard output
+  bool by_rank = false;    ///< of folded stacks
 };
 /// Writes another format.
 int export_job(const ExportOptions& options);

@@ -72,7 +72,23 @@ struct GlobalMetric {
   bool node_wide;
 };
 
-enum class LocationType { kThread, kMetric, kAcceleratorStream };
+/// A function that samples hit, or what is known instead: a module and an offset.
+struct GlobalFunction {
+  std::string name;
+  std::string file;    ///< of its source; "" unknown
+  std::string module;  ///< path of the program or library; "[jit]" and the like without a file
+};
+
+/// A node of the tree of call paths. A parent stands before its children.
+struct GlobalCallPath {
+  std::optional<uint32_t> parent;
+  uint32_t function;  ///< in Model::functions
+  uint32_t line;      ///< in the function's file; 0 unknown
+  uint32_t depth;     ///< 0 outermost
+};
+
+/// kSamples: call samples of all threads of a process; not of the main archive.
+enum class LocationType { kThread, kMetric, kAcceleratorStream, kSamples };
 
 /// One timeline. `id` = (k << 32) | group, k = 0 the master thread.
 struct Location {
@@ -81,8 +97,8 @@ struct Location {
   LocationType type;
   std::string name;
   uint32_t process;  ///< its number on the node; spool::kNodeProcess: samples of the whole node
-  uint16_t slot;     ///< of the ring; spool::kSeriesSlot for samples
-  bool in_archive;   ///< false above --otf2-locations: HDF5 and spool only
+  uint16_t slot;     ///< of the ring, or of the agent's streams (core/spool/format.h)
+  bool in_archive;   ///< false: kSamples; above --otf2-locations: HDF5 and spool only
 };
 
 /// One process. Groups 0 .. world-1 are the ranks; processes without a rank, or a second one with
@@ -100,6 +116,7 @@ struct Group {
   std::unordered_map<uint32_t, uint32_t> metric_map;
   std::unordered_map<uint32_t, uint32_t> file_map;  ///< opened ones
   std::unordered_map<uint32_t, uint32_t> file_name_map;
+  std::unordered_map<uint32_t, uint32_t> call_path_map;
 };
 
 struct Model {
@@ -113,6 +130,8 @@ struct Model {
   std::vector<GlobalMetric> metrics;
   std::vector<std::string> file_names;  ///< each once
   std::vector<GlobalFile> files;
+  std::vector<GlobalFunction> functions;
+  std::vector<GlobalCallPath> call_paths;
   std::vector<uint64_t> clock_error_ns;  ///< bound of each node's clock, by index in Job::nodes
   uint64_t start_ns;                     ///< CLOCK_REALTIME, about when the first process began
   uint64_t end_ns;
@@ -143,6 +162,7 @@ enum class EventKind : uint8_t {
   kLostEnd,             ///< the same; an interval encloses no other event
   kOpenAtEnd,  ///< marker: the next kLeave closes a region that was open when its thread ended
   kMark,       ///< region, value in bytes
+  kCallSample,  ///< call path in region (kNoCallPath: unknown), tid in peer, period in bytes
   kRmaCollectiveBegin,
   kRmaCollectiveEnd,  ///< of kFence, kCreate... and kFree...
   kRmaWindowCreate,   ///< inside the collective

@@ -103,9 +103,9 @@ void* map_ring(int fd, size_t data_bytes) {
 
 void unmap_ring(void* pages, size_t data_bytes) { munmap(pages, kPageBytes + data_bytes); }
 
-int set_rate(int fd, uint64_t rate_hz) {
-  if (rate_hz == 0) return ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0 ? 0 : -errno;
-  if (ioctl(fd, PERF_EVENT_IOC_PERIOD, &rate_hz) != 0) return -errno;
+int set_period(int fd, uint64_t value) {
+  if (value == 0) return ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0 ? 0 : -errno;
+  if (ioctl(fd, PERF_EVENT_IOC_PERIOD, &value) != 0) return -errno;
   return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0 ? 0 : -errno;
 }
 
@@ -131,7 +131,7 @@ uint64_t now_ns() {
 
 const Kernel& real_kernel() {
   static const Kernel kernel{open_event,     read_event, close_event, list_tasks, read_task,
-                             paranoid_level, map_ring,   unmap_ring,  set_rate,   read_file,
+                             paranoid_level, map_ring,   unmap_ring,  set_period,  read_file,
                              now_ns};
   return kernel;
 }

@@ -16,6 +16,7 @@
 #include "writers/ledger/findings.h"
 #include "writers/ledger/ledger.h"
 #include "writers/otf2/otf2_writer.h"
+#include "writers/otf2/samples_writer.h"
 #include "writers/waits/waits.h"
 
 namespace aon::writers {
@@ -24,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 /// Of a traced MPI call: its Enter, Leave, message and waiting time, rounded up.
 constexpr uint64_t kArchiveBytesPerRecord = 72;
+constexpr const char* kSamplesArchive = "archive of samples";
 using SteadyClock = std::chrono::steady_clock;
 
 /// Renews the lease every kLeaseBeatSeconds, however often it is called.
@@ -54,6 +56,7 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptio
   if (options.writes_otf2) {
     WaitAnalysis* told = has_room ? waits : nullptr;
     writers.push_back({"OTF2 archive", make_otf2_writer(folder, told), {}});
+    writers.push_back({kSamplesArchive, make_samples_writer(folder), {}});
   }
   if (options.writes_hdf5) {
     ProfileListener listener = [sink = *findings](const Group& group, const Location* location,
@@ -85,6 +88,10 @@ void remove_failed(const fs::path& staging, const WriterSlot& slot) {
   std::error_code ignored;
   if (slot.name == "profile.h5") {
     fs::remove(staging / "profile.h5", ignored);
+    return;
+  }
+  if (slot.name == kSamplesArchive) {
+    fs::remove_all(staging / "samples", ignored);
     return;
   }
   for (const char* name : {"traces", "traces.def", "traces.otf2"}) {

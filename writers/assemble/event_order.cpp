@@ -101,6 +101,10 @@ void EventOrder::count(const RecordHead& head) {
     ++tally_->samples;
     return;
   }
+  if (head.kind == RecordKind::kCallSample) {
+    ++tally_->call_samples;
+    return;
+  }
   const uint8_t paradigm = head.kind == RecordKind::kCompletion
                                ? static_cast<uint8_t>(Paradigm::kMpi)
                                : regions_.kind(head.id);

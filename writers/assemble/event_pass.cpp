@@ -150,6 +150,7 @@ bool EventPass::is_complete() const {
   if (outcome_.open_transfer_count != 0) return false;
   if (outcome_.open_io_count != 0 || outcome_.unmatched_io_count != 0) return false;
   for (const LocationTally& tally : tallies_) {
+    if (tally.location->type == LocationType::kSamples) continue;
     if (tally.lost_count() != 0) return false;
   }
   return std::none_of(parts_.model.groups.begin(), parts_.model.groups.end(),

@@ -40,11 +40,15 @@ class LocationBuilder {
       note_range(group.node, index->tick_range());
     }
     has_series = slots.erase(spool::kSeriesSlot) != 0;
+    const bool has_samples = slots.erase(spool::kCallSampleSlot) != 0;
     slots.erase(kDefinitionSlot);
     add_threads(group, number, slots);
     uint64_t next = *slots.rbegin();
     if (has_series) {
       add(group, LocationType::kMetric, next++, "Counters", number, spool::kSeriesSlot);
+    }
+    if (has_samples) {
+      add(group, LocationType::kSamples, next++, "Samples", number, spool::kCallSampleSlot);
     }
     return add_node_series(group, next);
   }
@@ -60,8 +64,10 @@ class LocationBuilder {
     if (model.groups.empty()) note_agents();
     model.start_ns = start_ns_ == UINT64_MAX ? 0 : start_ns_;
     model.end_ns = std::max(end_ns_, model.start_ns);
-    if (model.locations.size() <= otf2_locations) return;
-    for (Location& location : model.locations) location.in_archive = location.id < (1ull << 32);
+    const auto wanted = std::count_if(model.locations.begin(), model.locations.end(),
+                                      [](const Location& location) { return location.in_archive; });
+    if (static_cast<uint64_t>(wanted) <= otf2_locations) return;
+    for (Location& location : model.locations) location.in_archive &= location.id < (1ull << 32);
   }
 
  private:
@@ -91,7 +97,7 @@ class LocationBuilder {
                                        .name = std::move(name),
                                        .process = process,
                                        .slot = slot,
-                                       .in_archive = true});
+                                       .in_archive = type != LocationType::kSamples});
   }
 
   void note_load(uint32_t node, const spool::ProcessIndex& index, uint16_t slot) {

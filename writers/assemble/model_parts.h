@@ -19,6 +19,9 @@ void build_windows(JobModel* parts);
 /// Fills file names, files and each group's tables to them. Needs communicators.
 void build_files(JobModel* parts);
 
+/// Fills functions and call paths and each group's table to them. Needs groups.
+void build_call_paths(JobModel* parts);
+
 /// Fills locations, start_ns and end_ns. Needs groups and clocks.   Errors: kIo.
 Status build_locations(JobModel* parts, uint32_t otf2_locations);
 

@@ -98,6 +98,13 @@ void EventOrder::emit_simple(const Record& record) {
     case RecordKind::kSample:
       emit_sample(record);
       break;
+    case RecordKind::kCallSample: {
+      Event& event =
+          append(EventKind::kCallSample, clock_.to_ns(head.start_ticks), head.id);
+      event.peer = static_cast<int32_t>(head.a32);
+      event.bytes = head.a64;
+      break;
+    }
     case RecordKind::kThread:
       close_regions(span_base_, clock_.to_ns(head.start_ticks), true);
       break;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "writers/hdf5/call_paths.h"
 #include "writers/hdf5/series.h"
 #include "writers/hdf5/tables.h"
+#include "writers/profile/call_samples.h"
 #include "writers/profile/io.h"
 #include "writers/profile/messages.h"
 #include "writers/profile/transfers.h"
@@ -215,6 +217,7 @@ class Hdf5Writer : public Writer {
       messages_->begin(group);
       transfers_->begin(group);
       io_->begin(group);
+      call_samples_->begin(group);
       series_->begin(location);
     });
   }
@@ -224,6 +227,10 @@ class Hdf5Writer : public Writer {
       for (const Event& event : events) {
         if (event.kind == EventKind::kSample) {
           series_->add(event);
+          continue;
+        }
+        if (event.kind == EventKind::kCallSample) {
+          call_samples_->add(event);
           continue;
         }
         profile_->add(event);
@@ -272,6 +279,7 @@ class Hdf5Writer : public Writer {
     messages_.emplace(model);
     transfers_.emplace(model);
     io_.emplace(model);
+    call_samples_.emplace(model);
     series_.emplace(file, model);
   }
 
@@ -286,6 +294,7 @@ class Hdf5Writer : public Writer {
     write_messages(file_.get(), messages_->rows());
     write_transfers(file_.get(), transfers_->rows());
     write_io(file_.get(), *model_, io_->rows());
+    hdf5::write_call_paths(file_.get(), *model_, *call_samples_);
     if (waits_ != nullptr) write_waits(file_.get(), *model_, *waits_);
     series_->finish();
     hdf5::set_attribute(file_.get(), "event_count", static_cast<int64_t>(outcome.event_count));
@@ -308,6 +317,7 @@ class Hdf5Writer : public Writer {
   std::optional<profile::MessageTable> messages_;
   std::optional<profile::TransferTable> transfers_;
   std::optional<profile::IoTable> io_;
+  std::optional<profile::CallSamples> call_samples_;
   std::optional<hdf5::SeriesWriter> series_;
 };
 

@@ -235,7 +235,8 @@ Json assembly_json(const LedgerFacts& facts) {
   uint64_t left_out = 0;
   for (const LocationTally& tally : facts.tallies) {
     damaged_blocks += tally.damaged_blocks;
-    left_out += tally.location->in_archive ? 0 : 1;
+    const bool is_wanted = tally.location->type != LocationType::kSamples;
+    left_out += is_wanted && !tally.location->in_archive ? 1 : 0;
   }
   return {{"events", facts.outcome.event_count},
           {"clamped_times", facts.outcome.clamped_count},

@@ -27,6 +27,8 @@ struct GroupSums {
   uint64_t spooled = 0;
   uint64_t lost = 0;
   uint64_t samples = 0;
+  uint64_t call_samples = 0;
+  uint64_t call_samples_lost = 0;
   uint64_t by_paradigm[kParadigmCount] = {};
   Json threads = Json::array();
 };
@@ -44,6 +46,8 @@ std::vector<GroupSums> sum_groups(const LedgerFacts& facts) {
     GroupSums& sum = sums[location.group];
     if (location.process == spool::kNodeProcess) continue;
     sum.samples += tally.samples;
+    sum.call_samples += tally.call_samples;
+    if (location.type == LocationType::kSamples) sum.call_samples_lost += tally.lost_count();
     if (location.type != LocationType::kThread) continue;
     sum.emitted += tally.emitted();
     sum.spooled += tally.decoded;
@@ -67,6 +71,7 @@ uint64_t records_of(const std::string& name, const GroupSums& sums) {
   if (name == "nccl") return of(Paradigm::kNccl);
   if (name == "cupti" || name == "cuda") return of(Paradigm::kCuda);
   if (name == "perf") return sums.samples;
+  if (name == "sampling") return sums.call_samples;
   return 0;
 }
 
@@ -85,7 +90,10 @@ Json providers_json(const spool::Process& process, const GroupSums& sums) {
   for (const auto& [name, provider] : process.providers) {
     const uint64_t emitted = records_of(name, sums);
     const bool is_only_one = emitted != 0 && emitted == sums.spooled;
-    providers[name] = provider_json(provider, emitted, is_only_one ? sums.lost : 0);
+    const uint64_t lost = name == "sampling" ? sums.call_samples_lost
+                          : is_only_one      ? sums.lost
+                                             : 0;
+    providers[name] = provider_json(provider, emitted, lost);
   }
   return providers;
 }

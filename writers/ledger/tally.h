@@ -25,6 +25,7 @@ struct LocationTally {
   uint64_t decoded = 0;                       ///< counted records that were read
   uint64_t by_paradigm[kParadigmCount] = {};  ///< of these, by the paradigm of their region
   uint64_t samples = 0;                       ///< of these, kSample
+  uint64_t call_samples = 0;                  ///< of these, kCallSample
   LossTally lost[kLossReasonCount];           ///< by LossReason
   uint64_t damaged_blocks = 0;
 

@@ -102,6 +102,8 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kOpenAtEnd:
       leave_is_open_ = true;
       return OTF2_SUCCESS;
+    case EventKind::kCallSample:  // has an archive of its own
+      break;
     case EventKind::kMark:
       return mark(event);
     case EventKind::kRmaCollectiveBegin:

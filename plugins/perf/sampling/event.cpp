@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint64_t kVirtualSampleNs = 20'000;
 constexpr uint64_t kSampleNs = 3'000;
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint64_t kDefaultMaxRateHz = 100'000;  ///< of the kernel
 
 uint64_t max_rate_hz(const Kernel& kernel) {
@@ -41,8 +42,8 @@ perf_event_attr SamplingEvent::attributes(uint64_t hz) const {
   const bool is_hardware = source == SamplingSource::kCycles;
   attr.type = is_hardware ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
   attr.config = is_hardware ? uint64_t{PERF_COUNT_HW_CPU_CYCLES} : uint64_t{PERF_COUNT_SW_CPU_CLOCK};
-  attr.freq = 1;
-  attr.sample_freq = std::max<uint64_t>(hz, 1);
+  attr.freq = is_hardware ? 1 : 0;
+  attr.sample_period = period_or_rate(std::max<uint64_t>(hz, 1));  // or sample_freq, its other name
   attr.disabled = hz == 0 ? 1 : 0;
   attr.sample_type = kSampleFields;
   attr.exclude_kernel = 1;
@@ -60,6 +61,10 @@ perf_event_attr SamplingEvent::attributes(uint64_t hz) const {
   attr.use_clockid = 1;
   attr.clockid = CLOCK_MONOTONIC_RAW;
   return attr;
+}
+
+uint64_t SamplingEvent::period_or_rate(uint64_t hz) const {
+  return source == SamplingSource::kCycles || hz == 0 ? hz : kNsPerSecond / hz;
 }
 
 SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz,

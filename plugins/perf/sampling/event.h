@@ -28,6 +28,9 @@ struct SamplingEvent {
   const char* name() const { return source == SamplingSource::kCycles ? "cycles" : "cpu-clock"; }
   /// Of an event that is enabled at once, or later (a rate of 0).
   perf_event_attr attributes(uint64_t rate_hz) const;
+  /// What Kernel::set_period() wants for a rate: the kernel turns the frequency of a clock into a
+  /// period when it opens it, so a clock is given a period from the start.
+  uint64_t period_or_rate(uint64_t rate_hz) const;
 };
 
 struct SamplingProbe {

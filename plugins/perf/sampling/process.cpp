@@ -85,7 +85,8 @@ void SampledProcess::read_maps() {
 
 void SampledProcess::set_rate(uint64_t rate_hz) {
   rate_hz_ = rate_hz;
-  for (const auto& [tid, thread] : threads_) host_.kernel->set_rate(thread.fd, rate_hz);
+  const uint64_t value = host_.event.period_or_rate(rate_hz);
+  for (const auto& [tid, thread] : threads_) host_.kernel->set_period(thread.fd, value);
 }
 
 void SampledProcess::visit(const perf_event_header& header, std::span<const uint8_t> body) {

@@ -1,0 +1,26 @@
+/// OTF2 archive of the call samples: FOLDER/samples/traces.otf2, one location per sampled thread.
+///
+/// Apart from the main archive, because OTF2 forbids samples beside Enter and Leave. Each sample is
+/// a CallingContextSample that names a node of the tree of CallingContext definitions; functions
+/// are regions, and a node has its source line where it is known. The InterruptGenerator says the
+/// period.
+///
+/// Location ids are those of the main archive where the thread has one there; other threads follow
+/// at kFirstOtherThread. Threads beyond kMaxThreadLocations of a process share one location.
+/// Thread: one.   Cost: about 15 ns per sample; buffers of 512 KiB per thread of one process.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+constexpr uint64_t kFirstOtherThread = 0x10000;
+constexpr size_t kMaxThreadLocations = 256;
+
+/// A writer that makes the archive in `folder`/samples; nothing when there are no samples.
+std::unique_ptr<Writer> make_samples_writer(const std::filesystem::path& folder);
+
+}  // namespace aon::writers

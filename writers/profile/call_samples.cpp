@@ -1,0 +1,39 @@
+#include "writers/profile/call_samples.h"
+
+namespace aon::writers::profile {
+
+void CallSamples::add(const Event& event) {
+  if (event.kind != EventKind::kCallSample) return;
+  const auto path = group_->call_path_map.find(event.region);
+  if (path == group_->call_path_map.end() || path->second >= model_->call_paths.size()) {
+    ++unknown_count_;
+    return;
+  }
+  Sum& sum = sums_[{group_->id, event.peer, path->second}];
+  ++sum.count;
+  sum.period += event.bytes;
+}
+
+std::vector<CallSampleRow> CallSamples::rows() const {
+  std::vector<CallSampleRow> rows;
+  rows.reserve(sums_.size());
+  for (const auto& [key, sum] : sums_) {
+    const auto& [group, tid, path] = key;
+    rows.push_back({group, tid, path, sum.count, sum.period});
+  }
+  return rows;
+}
+
+std::vector<CallPathCount> CallSamples::counts() const {
+  const std::vector<GlobalCallPath>& paths = model_->call_paths;
+  std::vector<CallPathCount> counts(paths.size());
+  for (const auto& [key, sum] : sums_) counts[std::get<2>(key)].self += sum.count;
+  for (size_t i = paths.size(); i > 0; --i) {  // children stand behind their parents
+    CallPathCount& count = counts[i - 1];
+    count.total += count.self;
+    if (const auto& parent = paths[i - 1].parent) counts[*parent].total += count.total;
+  }
+  return counts;
+}
+
+}  // namespace aon::writers::profile
