@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "plugins/perf/kernel.h"
@@ -30,6 +31,12 @@ struct FakeKernel {
   std::map<pid_t, TaskCounts> task_counts;  ///< by thread
   std::map<int, Raw> values;                ///< by descriptor
   std::map<int, Open> open;                 ///< by descriptor
+  std::map<pid_t, std::vector<uint64_t>> rings;  ///< by thread: control page and data
+  std::map<pid_t, uint64_t> periods;             ///< by thread, as set later
+  std::map<std::string, std::string> files;
+  size_t most_ring_bytes = 1u << 20;
+  int unmapped_count = 0;
+  uint64_t now_ns = 0;
   int paranoid = 2;
   int next_fd = 100;
 };
@@ -62,6 +69,20 @@ inline const Kernel& fake_kernel() {
             return true;
           },
       .paranoid_level = [] { return fake.paranoid; },
+      .map_ring = [](int fd, size_t data_bytes) -> void* {
+        if (data_bytes > fake.most_ring_bytes) return nullptr;
+        auto& words = fake.rings[fake.open.at(fd).pid];
+        words.assign((4096 + data_bytes) / sizeof(uint64_t), 0);
+        return words.data();
+      },
+      .unmap_ring = [](void*, size_t) { ++fake.unmapped_count; },
+      .set_period =
+          [](int fd, uint64_t value) {
+            fake.periods[fake.open.at(fd).pid] = value;
+            return 0;
+          },
+      .read_file = [](const std::string& path) { return fake.files[path]; },
+      .now_ns = [] { return fake.now_ns; },
   };
   return kernel;
 }

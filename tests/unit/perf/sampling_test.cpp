@@ -1,0 +1,230 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "plugins/perf/sampling/sampler.h"
+#include "tests/unit/perf/fake_kernel.h"
+#include "tests/unit/perf/ring_writer.h"
+#include "tests/unit/provider/fake_core.h"
+
+namespace aon::perf {
+namespace {
+
+using test::fake;
+using test::fake_kernel;
+using test::RingWriter;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr uint32_t kProcess = 3;
+constexpr pid_t kPid = 70;
+
+class PerfSampler : public testing::Test {
+ protected:
+  void SetUp() override {
+    fake = {};
+    fake.tasks[kPid] = {kPid};
+    fake.files["/proc/70/maps"] = "1000-9000 r-xp 00000000 08:01 12 /nowhere/program\n";
+    fake.files["/proc/70/task/70/comm"] = "solver\n";
+  }
+  void TearDown() override {
+    sampler_.reset();
+    EXPECT_TRUE(fake.open.empty()) << "descriptors left open";
+  }
+  Sampler& start() {
+    const SamplingProbe probe = probe_sampling(fake_kernel(), 100, "fp");
+    sampler_.emplace(
+        SamplingHost{&core_, &aon::test::fake_core_api(), &fake_kernel(), *probe.event, 0},
+        probe.obstacle);
+    sampler_->process_started(kProcess, kPid);
+    return *sampler_;
+  }
+  RingWriter ring(pid_t tid) { return {fake.rings.at(tid).data(), kRingBytes}; }
+  void tick(uint64_t now_ns) {
+    fake.now_ns = now_ns;
+    core_.ticks = now_ns * 2;
+    sampler_->tick(core_.ticks);
+  }
+  std::vector<uint64_t> times() const {
+    std::vector<uint64_t> times;
+    for (const aon_core::PutRecord& record : core_.records)
+      times.push_back(record.head.start_ticks);
+    return times;
+  }
+  size_t count(DefinitionType type) const {
+    return static_cast<size_t>(std::count_if(
+        core_.definitions.begin(), core_.definitions.end(),
+        [&](const auto& d) { return d.type == static_cast<uint32_t>(type); }));
+  }
+
+  aon_core core_;
+  std::optional<Sampler> sampler_;
+};
+
+TEST_F(PerfSampler, a_sample_becomes_a_record_with_a_path) {
+  start();
+  ring(kPid).sample(kPid, 500, {0x2000, 0x3000}, 10);
+  tick(1000);
+  ASSERT_EQ(core_.records.size(), 1u);
+  const RecordHead& head = core_.records[0].head;
+  EXPECT_EQ(head.kind, RecordKind::kCallSample);
+  EXPECT_EQ(head.a32, static_cast<uint32_t>(kPid));
+  EXPECT_EQ(head.a64, 10u);
+  EXPECT_EQ(head.id, 1u);
+  EXPECT_EQ(core_.records[0].stream, AON_CALL_SAMPLES);
+  EXPECT_EQ(count(DefinitionType::kCallPaths), 1u);
+  EXPECT_EQ(count(DefinitionType::kMapping), 1u);
+  EXPECT_EQ(count(DefinitionType::kThreadName), 1u);
+  EXPECT_EQ(count(DefinitionType::kSampling), 1u);
+  EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_ON);
+}
+
+TEST_F(PerfSampler, samples_of_all_threads_are_put_in_order_of_time) {
+  fake.tasks[kPid] = {kPid, kPid + 1};
+  start();
+  tick(100);
+  ring(kPid).sample(kPid, 300, {0x2000});
+  ring(kPid).sample(kPid, 700, {0x2000});
+  ring(kPid + 1).sample(kPid + 1, 200, {0x2000});
+  ring(kPid + 1).sample(kPid + 1, 400, {0x2000});
+  tick(500);  // 700 waits: another ring might still have 600
+  EXPECT_THAT(times(), ElementsAre(400u, 600u, 800u));
+  tick(1000);
+  EXPECT_THAT(times(), ElementsAre(400u, 600u, 800u, 1400u));
+}
+
+TEST_F(PerfSampler, threads_are_found_by_the_records_of_others) {
+  start();
+  fake.tasks[kPid] = {kPid, kPid + 5};
+  ring(kPid).task(PERF_RECORD_FORK, kPid, kPid + 5);
+  ring(kPid).task(PERF_RECORD_FORK, kPid + 9, kPid + 9);  // a child process
+  tick(100);
+  EXPECT_EQ(fake.open.size(), 2u);
+  ring(kPid + 5).sample(kPid + 5, 150, {0x2000});
+  ring(kPid + 5).task(PERF_RECORD_EXIT, kPid, kPid + 5);
+  fake.tasks[kPid] = {kPid};
+  tick(200);
+  EXPECT_EQ(core_.records.size(), 1u) << "sampled before it ended";
+  EXPECT_EQ(fake.open.size(), 1u);
+  EXPECT_EQ(fake.unmapped_count, 1);
+}
+
+TEST_F(PerfSampler, the_rings_of_a_dead_process_are_read_to_the_end) {
+  start();
+  ring(kPid).sample(kPid, 500, {0x2000});
+  sampler_->process_ended(kProcess);
+  EXPECT_EQ(core_.records.size(), 1u);
+  EXPECT_TRUE(fake.open.empty());
+}
+
+TEST_F(PerfSampler, what_the_kernel_lost_is_counted) {
+  start();
+  ring(kPid).lost(7);
+  tick(100);
+  EXPECT_EQ(core_.lost[kProcess], 7u);
+}
+
+TEST_F(PerfSampler, code_that_replaces_other_code_has_paths_of_its_own) {
+  start();
+  ring(kPid).sample(kPid, 10, {0x2000});
+  ring(kPid).mapping(0x1000, 0x8000, 0, "/nowhere/other");
+  ring(kPid).sample(kPid, 20, {0x2000});
+  tick(100);
+  ASSERT_EQ(core_.records.size(), 2u);
+  EXPECT_NE(core_.records[0].head.id, core_.records[1].head.id);
+  EXPECT_EQ(count(DefinitionType::kMapping), 2u);
+}
+
+TEST_F(PerfSampler, the_budget_lowers_the_rate_and_takes_it_back) {
+  start();
+  sampler_->throttle(4);
+  EXPECT_EQ(fake.periods[kPid], 25u) << "of 100 Hz";
+  sampler_->throttle(0);
+  EXPECT_EQ(fake.periods[kPid], 0u);
+  sampler_->throttle(1);
+  EXPECT_EQ(fake.periods[kPid], 100u);
+  EXPECT_EQ(count(DefinitionType::kSampling), 4u) << "each change is in the trace";
+}
+
+TEST_F(PerfSampler, each_sample_costs_the_program_something) {
+  fake.files["/proc/cpuinfo"] = "flags : fpu hypervisor sse";
+  start();
+  ring(kPid).sample(kPid, 10, {0x2000});
+  ring(kPid).sample(kPid, 20, {0x2000});
+  tick(100);
+  EXPECT_EQ(core_.cost_ns, 40'000u);
+}
+
+TEST_F(PerfSampler, a_thread_that_cannot_be_watched_is_told) {
+  fake.tasks[kPid] = {kPid, kPid + 1};
+  fake.refuse = [](const perf_event_attr&, pid_t tid) { return tid == kPid + 1 ? -EMFILE : 0; };
+  start();
+  EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_DEGRADED);
+  EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("1 threads are not sampled"));
+  EXPECT_THAT(core_.states.at(kProcess).remedy, HasSubstr("ulimit -n"));
+}
+
+TEST_F(PerfSampler, takes_a_smaller_ring_where_memory_may_not_be_locked) {
+  fake.most_ring_bytes = kSmallRingBytes;
+  start();
+  EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_ON);
+  fake.rings.clear();
+  fake.most_ring_bytes = 0;
+  sampler_->process_started(kProcess + 1, kPid);
+  EXPECT_EQ(core_.states.at(kProcess + 1).state, AON_STATE_OFF);
+  EXPECT_THAT(core_.states.at(kProcess + 1).remedy, HasSubstr("perf_event_mlock_kb"));
+}
+
+TEST_F(PerfSampler, a_process_that_is_gone_is_no_error) {
+  start();
+  sampler_->process_started(9, 999);
+  EXPECT_EQ(core_.states.at(9).state, AON_STATE_OFF);
+  EXPECT_THAT(core_.states.at(9).reason, HasSubstr("ended before"));
+}
+
+/// The kernel of this machine.
+class RealSampler : public testing::Test {};
+
+TEST_F(RealSampler, samples_of_a_process_that_was_killed_are_there) {
+  const SamplingProbe probe = probe_sampling(real_kernel(), 500, "fp");
+  if (!probe.event) GTEST_SKIP() << probe.obstacle.reason;
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    volatile uint64_t turns = 0;
+    for (;;) turns = turns + 1;
+  }
+  aon_core core;
+  Sampler sampler({&core, &aon::test::fake_core_api(), &real_kernel(), *probe.event, 0}, {});
+  sampler.process_started(kProcess, child);
+  ASSERT_EQ(core.states.at(kProcess).state, AON_STATE_ON) << core.states.at(kProcess).reason;
+  while (core.records.empty()) {
+    usleep(20000);
+    core.ticks += 1000;
+    sampler.tick(core.ticks);
+  }
+  const size_t before = core.records.size();
+  // At least one more period of CPU time, unseen by any tick.
+  const auto cpu_time = [&] {
+    timespec used{};
+    clockid_t clock{};
+    clock_getcpuclockid(child, &clock);
+    clock_gettime(clock, &used);
+    return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000u +
+           static_cast<uint64_t>(used.tv_nsec);
+  };
+  const uint64_t start_ns = cpu_time();
+  while (cpu_time() < start_ns + 50'000'000) usleep(5000);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  sampler.process_ended(kProcess);
+  EXPECT_GT(core.records.size(), before);
+}
+
+}  // namespace
+}  // namespace aon::perf
