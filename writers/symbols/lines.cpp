@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "writers/symbols/helper.h"
 #include "writers/symbols/readable_name.h"
@@ -93,6 +94,7 @@ void Lines::resolve(std::span<const uint64_t> addresses,
   for (size_t first = 0, last = 0; first < hits.size(); first = last) {
     queries.clear();
     scopes_.clear();
+    files_.clear();
     for (; last < hits.size() && hits[last].unit == hits[first].unit; ++last)
       queries.push_back({addresses[hits[last].index], hits[last].index, {}});
     Unit& unit = units_[hits[first].unit];
@@ -154,8 +156,7 @@ void Lines::make_frames(Unit* unit, const Query& query, std::vector<LineFrame>* 
   Place place;
   if (Dwarf_Line* line = dwarf_getsrc_die(&unit->die, query.address); line != nullptr) {
     int number = 0;
-    const char* file = dwarf_linesrc(line, nullptr, nullptr);
-    if (file != nullptr) place.file = strings_->number(file);
+    place.file = file_name(unit, dwarf_linesrc(line, nullptr, nullptr));
     if (dwarf_lineno(line, &number) == 0 && number > 0) place.line = static_cast<uint32_t>(number);
   }
   Dwarf_Files* files = nullptr;
@@ -168,12 +169,23 @@ void Lines::make_frames(Unit* unit, const Query& query, std::vector<LineFrame>* 
     if (files == nullptr && dwarf_getsrcfiles(&unit->scope, &files, &file_count) != 0) continue;
     const uint32_t file_number = number_of(die, DW_AT_call_file);
     if (file_number >= file_count) continue;
-    const char* file = dwarf_filesrc(files, file_number, nullptr, nullptr);
-    if (file != nullptr) place.file = strings_->number(file);
+    place.file = file_name(unit, dwarf_filesrc(files, file_number, nullptr, nullptr));
   }
   const uint32_t function = left > 0 ? function_name(&scopes_[query.scopes[left - 1]].die) : 0;
   if (function != 0 || place.file != 0 || !frames->empty())
     frames->push_back({function, place.file, place.line, false});
+}
+
+/// A relative name is one in the folder that the compiler ran in.
+uint32_t Lines::file_name(Unit* unit, const char* name) {
+  if (name == nullptr) return 0;
+  const auto [known, is_new] = files_.try_emplace(name, 0);
+  if (!is_new) return known->second;
+  std::filesystem::path path = name;
+  Dwarf_Attribute attribute;
+  const char* folder = dwarf_formstring(dwarf_attr(&unit->die, DW_AT_comp_dir, &attribute));
+  if (path.is_relative() && folder != nullptr) path = std::filesystem::path(folder) / path;
+  return known->second = strings_->number(path.lexically_normal().native());
 }
 
 uint32_t Lines::function_name(Dwarf_Die* die) {

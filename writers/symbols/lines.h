@@ -70,6 +70,7 @@ class Lines {
   void walk(Dwarf_Die* parent, std::span<Query> queries, int depth);
   void note_scope(Dwarf_Die* die, bool is_inlined, std::span<Query> queries);
   void make_frames(Unit* unit, const Query& query, std::vector<LineFrame>* frames);
+  uint32_t file_name(Unit* unit, const char* name);
   uint32_t function_name(Dwarf_Die* die);
   uint32_t readable(const char* linkage_name);
 
@@ -78,6 +79,7 @@ class Lines {
   std::vector<Unit> units_;
   std::vector<UnitRange> ranges_;
   std::vector<Scope> scopes_;  ///< of the unit at hand
+  std::unordered_map<const char*, uint32_t> files_;  ///< of the unit at hand
   std::unordered_map<const char*, uint32_t> names_;
 };
 

@@ -30,13 +30,25 @@ def addresses():
     return [f"0x{begin + count * i // COUNT:x}" for i in range(COUNT)]
 
 
+def bare(function):
+    """A function's last name: the debug information has no more of it at -g1, and demanglers spell
+    parameters in their own ways."""
+    function = function.replace("(anonymous namespace)", "").replace("{lambda()", "{lambda")
+    function = re.sub(r"\boperator(\(\)|[^\w\s(]+)", "operator", function)
+    function = re.sub(r" \[clone .*|\.(?:cold|part|isra|constprop)\S*", "", function)
+    for brackets in (r"<[^<>]*>", r"\([^()]*\)"):
+        before = None
+        while before != function:
+            before, function = function, re.sub(brackets, "", function)
+    return re.sub(r"(?: const| \[\S+\])*$", "", function).split("::")[-1].split(" ")[-1]
+
+
 def frame(function, place):
-    """A function and its place, in a form that all three agree on: the file's name without folder,
-    functions without parameters, whose spelling differs between demanglers."""
+    """A function and its place, in a form that all three agree on: files without folder."""
     file, _, line = place.partition(":")
     line = line.split(" ")[0].split(":")[0]
-    function = re.sub(r" \[clone .*|\.(?:cold|part|isra|constprop)\S*", "", function)
-    return (function.split("(")[0], os.path.basename(file), line if line != "?" else "0")
+    file = "" if file == "??" else os.path.basename(file)
+    return (bare(function).strip("?"), file, line if line != "?" else "0")
 
 
 def of_tool(command):
@@ -48,7 +60,7 @@ def of_tool(command):
         if re.fullmatch(r"0x[0-9a-f]+", line):
             chains.append([])
         elif line:
-            chains[-1].append(frame(line.removesuffix(" (inlined by)"), next(lines)))
+            chains[-1].append(frame(line.split(" inlined at ")[0], next(lines)))
     return chains
 
 
@@ -73,15 +85,14 @@ class Symbols(unittest.TestCase):
         self.assertEqual([len(chains) for chains in theirs], [COUNT, COUNT])
         self.assertEqual(len(mine), COUNT)
         for what, of in (
-            ("functions", lambda chain: [f for f, _, _ in chain][-1:]),
-            ("chains", lambda chain: [f for f, _, _ in chain]),
-            ("places", lambda chain: [(file, line) for _, file, line in chain][:1]),
+            ("functions", lambda chain: [f for f, _, _ in chain if f][-1:]),
+            ("chains", lambda chain: [f for f, _, _ in chain if f]),
+            ("places", lambda chain: [(file, line) for _, file, line in chain if file][:1]),
         ):
             wrong = [
                 (address, of(a), *(of(chains[i]) for chains in theirs))
                 for i, (address, a) in enumerate(zip(addresses(), mine))
                 if all(of(chains[i]) != of(a) for chains in theirs)
-                and any(f != "??" for chains in theirs for f, _, _ in chains[i])
             ]
             self.assertLessEqual(len(wrong), COUNT // 100, f"{what}: {wrong[:10]}")
         named = sum(1 for chain in mine if chain and chain[-1][0])
