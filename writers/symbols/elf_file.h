@@ -1,5 +1,5 @@
-/// ElfFile: a program or library as libelf reads it, opened so that nothing odd hurts: no waiting at
-/// a fifo, no directory, no device, any class and byte order. What it hands out points into the
+/// ElfFile: a program or library as libelf reads it, opened so that nothing odd hurts: no waiting
+/// at a fifo, no directory, no device, any class and byte order. What it hands out points into the
 /// file's sections and lives as long as the ElfFile.
 /// Thread: one owner.   Cost: open reads headers only; a section is mapped when asked for.
 /// Errors: kNotFound, kUnavailable (permission), kInvalid (not a program or library), kDamaged.

@@ -78,7 +78,7 @@ class Lines {
   std::unique_ptr<Dwarf, EndDwarf> dwarf_;
   std::vector<Unit> units_;
   std::vector<UnitRange> ranges_;
-  std::vector<Scope> scopes_;  ///< of the unit at hand
+  std::vector<Scope> scopes_;                        ///< of the unit at hand
   std::unordered_map<const char*, uint32_t> files_;  ///< of the unit at hand
   std::unordered_map<const char*, uint32_t> names_;
 };

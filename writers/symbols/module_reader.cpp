@@ -1,11 +1,12 @@
 #include "writers/symbols/module_reader.h"
 
+#include <link.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <list>
+#include <cstring>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -29,12 +30,15 @@ struct Place {
   uint32_t symbol = 0;
 };
 
-/// The kernel's own library, from this process: the same when its build-id is.
+/// The kernel's own library, from this process: the same when its build-id is. Its section headers
+/// are the last thing in it.
 Result<ElfFile> open_vdso() {
-  constexpr size_t kPageBytes = 4096, kPages = 2;
   const auto* begin = reinterpret_cast<const uint8_t*>(getauxval(AT_SYSINFO_EHDR));
   if (begin == nullptr) return Error{Code::kNotFound, "[vdso]: this process has none"};
-  return ElfFile::from_memory({begin, begin + kPages * kPageBytes}, "[vdso]");
+  ElfW(Ehdr) header;
+  std::memcpy(&header, begin, sizeof(header));
+  const size_t bytes = header.e_shoff + size_t{header.e_shnum} * header.e_shentsize;
+  return ElfFile::from_memory({begin, begin + bytes}, "[vdso]");
 }
 
 Error build_id_differs(const std::string& path, const ElfFile& file, const std::string& wanted) {

@@ -12,6 +12,11 @@ namespace aon::symbols {
 
 namespace {
 
+/// Added to a module's time when its files may have to come over the network.
+constexpr uint32_t kDownloadSeconds = 300;
+/// What this process keeps of an answer is at most this many times as large as the stream.
+constexpr uint64_t kGrowth = 4;
+
 /// Frames of one offset, a range of Answer::frames.
 struct FrameRange {
   uint64_t first = 0;
@@ -150,15 +155,18 @@ Result<ModuleReport> Resolver::resolve(const ModuleReference& module,
   std::vector<uint64_t> offsets(file_offsets.begin(), file_offsets.end());
   std::sort(offsets.begin(), offsets.end());
   offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
-  Result<Helper> helper =
-      Helper::start({options_.memory_bytes, options_.module_seconds}, [&](int pipe) {
-        Reply reply(pipe);
-        read_module(module, offsets, options_, &reply);
-      });
+  const HelperLimits limits{
+      options_.memory_bytes,
+      options_.module_seconds + (options_.allows_debuginfod ? kDownloadSeconds : 0)};
+  Result<Helper> helper = Helper::start(limits, [&](int pipe) {
+    Reply reply(pipe);
+    read_module(module, offsets, options_, &reply);
+  });
   if (!helper) return helper.error();
   Answer answer;
   answer.ranges.resize(offsets.size());
-  const bool is_whole = ReplyReader(&*helper, &strings_, options_.memory_bytes, &answer).read();
+  const bool is_whole =
+      ReplyReader(&*helper, &strings_, options_.memory_bytes / kGrowth, &answer).read();
   note_end(module, is_whole ? std::string() : helper->end(), &answer);
   if (answer.error) return *answer.error;
   ModuleReport report;

@@ -6,7 +6,7 @@
 /// breaks on the lines leaves the names.
 ///
 /// Thread: one at a time; the program may have others.   Signal: never.
-/// Cost: a fork per module; 1 million addresses of libLLVM are named in about 1 s (scripts/bench
+/// Cost: a fork per module; 1 million addresses of libLLVM are named in about 1.4 s (scripts/bench
 /// symbols). Lines cost about 0.2 us per entry of the units hit.
 #pragma once
 
@@ -28,7 +28,7 @@ struct ResolverOptions {
   /// Asks the servers of DEBUGINFOD_URLS for what is not there. Only when the user wants it: it is
   /// the network, and tells them what ran.
   bool allows_debuginfod = false;
-  uint64_t memory_bytes = uint64_t{1} << 30;  ///< of the process that reads one module
+  uint64_t memory_bytes = uint64_t{1} << 30;  ///< for one module, in each of the two processes
   uint32_t module_seconds = 60;               ///< after them a module has what was found by then
 };
 
@@ -38,7 +38,7 @@ struct ModuleReference {
   std::string build_id;  ///< raw bytes; empty: not known, the file at `path` is taken as it is
 };
 
-/// One function of an address. Texts live as long as the Resolver; equal texts have equal addresses.
+/// One function of an address. Texts live as long as the Resolver; equal ones have one address.
 struct Frame {
   std::string_view function;  ///< readable; empty: not known, only its line is
   std::string_view file;      ///< empty: not known
@@ -65,8 +65,8 @@ class Resolver {
   /// Gives `sink` the frames of each of `file_offsets`, in their order.
   ///
   /// An offset is one into the module's file: address - begin of the mapping + the mapping's file
-  /// offset. **A return address is looked up as offset - 1**: the call is what is executing, and the
-  /// instruction behind it may be another line or another function. The innermost address of a
+  /// offset. **A return address is looked up as offset - 1**: the call is what is executing, and
+  /// the instruction behind it may be another line or another function. The innermost address of a
   /// chain is taken as it is.
   /// Errors, and then `sink` is not called: kNotFound, kUnavailable (permission, no memory),
   /// kInvalid (not a program, or "build-id differs"), kDamaged; the message has the remedy.

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""1000 addresses of a large C++ program with lines: the same functions, files and lines as addr2line
-(binutils) and eu-addr2line (elfutils) tell, inlined ones included.
+"""1000 addresses of a large C++ program with lines: the same functions, files and lines as
+addr2line (binutils) and eu-addr2line (elfutils) tell, inlined ones included.
 
     addr2line_test.py symbols_lookup PROGRAM
 

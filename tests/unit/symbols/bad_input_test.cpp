@@ -100,6 +100,14 @@ TEST(BadInput, a_file_that_shrinks_while_it_is_read_hurts_only_the_helper) {
   EXPECT_THAT(helper->end(), HasSubstr("crashed: signal 7"));
 }
 
+TEST(BadInput, a_file_that_needs_more_memory_than_allowed_is_told) {
+  ResolverOptions options;
+  options.memory_bytes = 0;
+  const Seen seen = resolve({made("c_static"), {}}, {offset_of(made("c_static"), "main")}, options);
+  EXPECT_EQ(seen.code, Code::kDamaged);
+  EXPECT_THAT(seen.error, HasSubstr("c_static: the reader"));
+}
+
 TEST(BadInput, programs_of_other_machines_are_named) {
   const Folder folder;
   for (const int elf_class : {ELFCLASS32, ELFCLASS64}) {

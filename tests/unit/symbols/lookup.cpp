@@ -1,5 +1,5 @@
-// symbols_lookup FILE [--names]: reads addresses of FILE (hexadecimal, as the linker gave them) from
-// stdin and prints per address one line: "function|file:line" innermost first, joined by ';'.
+// symbols_lookup FILE [--names]: reads addresses of FILE (hexadecimal, as the linker gave them)
+// from stdin and prints per address one line: "function|file:line" innermost first, joined by ';'.
 // Exit 3 and the reason on stderr when the file cannot be read.
 #include <cstdio>
 #include <cstring>
@@ -30,7 +30,10 @@ int main(int argc, char** argv) {
         }
         std::printf("\n");
       });
-  if (report) return 0;
+  if (report) {
+    std::fprintf(stderr, "%s\n", report->remark.c_str());
+    return 0;
+  }
   std::fprintf(stderr, "symbols_lookup: %s\n", report.error().message.c_str());
   return 3;
 }

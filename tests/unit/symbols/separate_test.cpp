@@ -37,9 +37,10 @@ TEST(Separate, finds_the_debug_file_by_build_id) {
 }
 
 TEST(Separate, takes_only_lines_from_it_when_the_program_has_names) {
-  const Seen seen = resolve({made("c_packed"), {}}, {offset_of(made("c_pie"), "hidden_work")},
+  const Seen seen = resolve({made("c_names"), {}}, {offset_of(made("c_pie"), "hidden_work")},
                             searching(made("debug")));
   EXPECT_EQ(seen.name(0), "hidden_work");
+  EXPECT_EQ(seen.report.source, made("c_names"));
   EXPECT_GT(seen.report.line_count, 0u);
 }
 

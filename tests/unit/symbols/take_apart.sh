@@ -19,8 +19,8 @@ cp c_pie copies/.build-id/"$(echo "$id" | cut -c1-2)/$rest"
 cp linked/c_linked c_linked
 
 cp c_stripped c_packed
+"$STRIP" --strip-debug -o c_names c_pie
 if command -v xz >/dev/null; then
-  "$STRIP" --strip-debug -o c_names c_pie
   xz -9 -k -f -c c_names >c_names.xz
   "$OBJCOPY" --add-section .gnu_debugdata=c_names.xz c_packed
 fi

@@ -4,9 +4,7 @@
 
 __attribute__((noinline)) int plain(int value) { return value * 3 + 1; }
 
-static __attribute__((noinline)) int hidden_work(int value) {
-  return plain(value) ^ 5;
-}
+static __attribute__((noinline)) int hidden_work(int value) { return plain(value) ^ 5; }
 
 __attribute__((noinline)) int first_name(int value) { return hidden_work(value) + 7; }
 int weak_name(int value) __attribute__((weak, alias("first_name")));
