@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -87,6 +88,21 @@ inline Seen resolve(const ModuleReference& module, const std::vector<uint64_t>& 
   return seen;
 }
 
+inline std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// Number of the first line of programs/`source` that holds `text`.
+inline uint32_t line_of(const std::string& source, const std::string& text) {
+  const std::string all = content(std::string(AON_SYMBOLS_SOURCES) + "/" + source);
+  const size_t at = all.find(text);
+  EXPECT_NE(at, std::string::npos) << source << ": " << text;
+  if (at == std::string::npos) return 0;
+  return static_cast<uint32_t>(1 +
+                               std::count(all.begin(), all.begin() + static_cast<int>(at), '\n'));
+}
+
 /// A folder that goes with the test.
 class Folder {
  public:
@@ -100,11 +116,6 @@ class Folder {
  private:
   std::string path_;
 };
-
-inline std::string content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 inline void write_content(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary)

@@ -23,6 +23,6 @@ int main(int argc, char** argv) {
   int sum = 0;
   for (int i = 0; i < argc * 3; ++i) sum += first_name(i);
   if (argc > 100) qsort(argv, 2, sizeof(*argv), NULL);
-  printf("%d\n", sum);  // line 28: the tests know it
+  printf("%d\n", sum);
   return 0;
 }

@@ -7,11 +7,11 @@ volatile int sink = 0;
 
 template <class T>
 __attribute__((always_inline)) inline void innermost(T value) {
-  sink = sink + static_cast<int>(value);  // line 10
+  sink = sink + static_cast<int>(value);
 }
 
 __attribute__((always_inline)) inline void middle(int value) {
-  innermost<long>(value);  // line 14
+  innermost<long>(value);
 }
 
 struct Solver {
@@ -19,7 +19,7 @@ struct Solver {
 };
 
 void Solver::sweep(int value) {
-  middle(value);  // line 22
+  middle(value);
 }
 
 }  // namespace grid
