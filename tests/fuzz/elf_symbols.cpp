@@ -32,8 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   using namespace aon;
   fuzz::Input input(data, bytes);
   const bool looks_into_packed = (input.take<uint8_t>() & 1) != 0;
-  const Result<symbols::ElfFile> file =
-      symbols::ElfFile::from_memory(input.take_bytes(bytes), "fuzz");
+  const Result<ElfFile> file = ElfFile::from_memory(input.take_bytes(bytes), "fuzz");
   if (!file) {
     fuzz::check(!file.error().message.empty());
     return 0;

@@ -130,7 +130,7 @@ Result<ElfFile> unpack_debugdata(const ElfFile& file) {
   constexpr size_t kMaxUnpackedBytes = size_t{256} << 20;
   constexpr uint64_t kMaxDecoderBytes = uint64_t{128} << 20;
   const std::string label = file.path() + ": .gnu_debugdata";
-  const Section* section = file.section(".gnu_debugdata");
+  const ElfSection* section = file.section(".gnu_debugdata");
   const Elf_Data* data = section != nullptr ? file.data(*section) : nullptr;
   if (data == nullptr) return Error{Code::kNotFound, label + ": none"};
   lzma_stream stream = LZMA_STREAM_INIT;

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/elf_file.h"
 #include "core/base/result.h"
-#include "writers/symbols/elf_file.h"
 
 namespace aon::symbols {
 

@@ -17,8 +17,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/elf_file.h"
 #include "core/base/result.h"
-#include "writers/symbols/elf_file.h"
 #include "writers/symbols/string_pool.h"
 
 namespace aon::symbols {

@@ -21,16 +21,16 @@ struct Slot {
 };
 using Slots = std::unordered_map<uint64_t, Slot>;
 
-void read_relocations(const ElfFile& file, const Section& section, Slots* slots) {
+void read_relocations(const ElfFile& file, const ElfSection& section, Slots* slots) {
   Elf_Data* data = file.data(section);
   const size_t entry_bytes = gelf_fsize(file.elf(), ELF_T_RELA, 1, EV_CURRENT);
   if (data == nullptr || entry_bytes == 0) return;
-  const std::span<const Section> sections = file.sections();
+  const std::span<const ElfSection> sections = file.sections();
   const uint64_t link = section.header.sh_link;
   Elf_Data* symbols = nullptr;
   const Elf_Data* strings = nullptr;
   if (link != 0 && link <= sections.size()) {
-    const Section& table = sections[link - 1];
+    const ElfSection& table = sections[link - 1];
     symbols = file.data(table);
     const uint64_t names = table.header.sh_link;
     if (names != 0 && names <= sections.size()) strings = file.data(sections[names - 1]);
@@ -46,7 +46,7 @@ void read_relocations(const ElfFile& file, const Section& section, Slots* slots)
       GElf_Sym symbol;
       const auto number = static_cast<int>(GELF_R_SYM(entry.r_info));
       if (symbols != nullptr && gelf_getsym(symbols, number, &symbol) != nullptr)
-        (*slots)[entry.r_offset] = {string_at(strings, symbol.st_name), 0};
+        (*slots)[entry.r_offset] = {elf_string(strings, symbol.st_name), 0};
     }
   }
 }
@@ -68,7 +68,7 @@ uint64_t jump_slot(const uint8_t* code, size_t bytes, uint64_t address) {
 void SymbolTable::add_plt(const ElfFile& file) {
   if (file.machine() != EM_X86_64) return;
   Slots slots;
-  for (const Section& section : file.sections())
+  for (const ElfSection& section : file.sections())
     if (section.header.sh_type == SHT_RELA && (section.header.sh_flags & SHF_ALLOC) != 0)
       read_relocations(file, section, &slots);
   if (slots.empty()) return;
@@ -80,7 +80,7 @@ void SymbolTable::add_plt(const ElfFile& file) {
     std::string_view& best = resolvers[symbol.begin];
     if (best.empty() || symbol.name < best) best = symbol.name;
   }
-  for (const Section& section : file.sections()) {
+  for (const ElfSection& section : file.sections()) {
     if (!ElfFile::is_code(section) || section.name.find("plt") == std::string_view::npos) continue;
     const Elf_Data* data = file.data(section);
     if (data == nullptr) continue;

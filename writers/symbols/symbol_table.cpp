@@ -47,7 +47,7 @@ bool is_marker(std::string_view name) {
 }  // namespace
 
 void SymbolTable::add(const ElfFile& file) {
-  for (const Section& section : file.sections()) {
+  for (const ElfSection& section : file.sections()) {
     const uint64_t begin = section.header.sh_addr;
     const uint64_t end = begin + section.header.sh_size;
     if (ElfFile::is_code(section) && begin < end) code_.push_back({begin, end});
@@ -55,13 +55,13 @@ void SymbolTable::add(const ElfFile& file) {
   std::sort(code_.begin(), code_.end(), [](const Range& a, const Range& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });
-  for (const Section& section : file.sections()) {
+  for (const ElfSection& section : file.sections()) {
     const uint32_t type = section.header.sh_type;
     if (type == SHT_SYMTAB || type == SHT_DYNSYM) add_section(file, section);
   }
 }
 
-void SymbolTable::add_section(const ElfFile& file, const Section& section) {
+void SymbolTable::add_section(const ElfFile& file, const ElfSection& section) {
   Elf_Data* data = file.data(section);
   const uint64_t link = section.header.sh_link;
   if (data == nullptr || link == 0 || link > file.sections().size()) return;
@@ -76,7 +76,7 @@ void SymbolTable::add_section(const ElfFile& file, const Section& section) {
     if (rank == 255) continue;
     const Range* range = code_range(entry.st_value);
     if (range == nullptr) continue;
-    const std::string_view name = without_version(string_at(strings, entry.st_name));
+    const std::string_view name = without_version(elf_string(strings, entry.st_name));
     if (is_marker(name)) continue;
     const uint64_t room = range->end - entry.st_value;
     symbols_.push_back(

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "writers/symbols/elf_file.h"
+#include "core/base/elf_file.h"
 
 namespace aon::symbols {
 
@@ -52,7 +52,7 @@ class SymbolTable {
     uint32_t symbol = kNone;
   };
 
-  void add_section(const ElfFile& file, const Section& section);
+  void add_section(const ElfFile& file, const ElfSection& section);
   const Range* code_range(uint64_t address) const;
   void drop_duplicates();
   void give_sizes();

@@ -8,15 +8,15 @@
 #include <cstdlib>
 #include <random>
 
-#include "writers/symbols/elf_file.h"
+#include "core/base/elf_file.h"
 #include "writers/symbols/resolver.h"
 
 namespace {
 
 using namespace aon;
 
-std::vector<uint64_t> text_offsets(const symbols::ElfFile& file, uint64_t count) {
-  const symbols::Section* text = file.section(".text");
+std::vector<uint64_t> text_offsets(const ElfFile& file, uint64_t count) {
+  const ElfSection* text = file.section(".text");
   std::vector<uint64_t> offsets;
   if (text == nullptr || text->header.sh_size < count) return offsets;
   for (uint64_t i = 0; i < count; ++i)
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   std::vector<uint64_t> offsets;
   std::string build_id;
   {
-    const Result<symbols::ElfFile> file = symbols::ElfFile::open(argv[1]);
+    const Result<ElfFile> file = ElfFile::open(argv[1]);
     if (file) offsets = text_offsets(*file, std::strtoull(argv[2], nullptr, 10));
     if (file) build_id = file->build_id();
   }

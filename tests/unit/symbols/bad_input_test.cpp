@@ -6,9 +6,9 @@
 
 #include <cstring>
 
+#include "core/base/elf_file.h"
 #include "tests/unit/symbols/elf_maker.h"
 #include "tests/unit/symbols/made.h"
-#include "writers/symbols/elf_file.h"
 #include "writers/symbols/helper.h"
 #include "writers/symbols/symbol_table.h"
 

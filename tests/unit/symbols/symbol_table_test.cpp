@@ -127,7 +127,7 @@ TEST(SymbolTable, reads_every_class_and_byte_order) {
 TEST(ElfFile, knows_where_bytes_of_the_file_are_loaded) {
   const Result<ElfFile> file = ElfFile::from_memory(test::make_elf({}), "made");
   ASSERT_TRUE(file.has_value());
-  const Section* text = file->section(".text");
+  const ElfSection* text = file->section(".text");
   ASSERT_NE(text, nullptr);
   EXPECT_EQ(file->address_of(text->header.sh_offset + 7), 0x1007u);
   EXPECT_EQ(file->address_of(text->header.sh_offset + test::kCodeBytes), std::nullopt);

@@ -18,17 +18,17 @@
 #include "core/base/result.h"
 #include "core/base/unique_fd.h"
 
-namespace aon::symbols {
+namespace aon {
 
 /// One loadable part: bytes [offset, offset + file_bytes) of the file lie at `address`.
-struct Segment {
+struct ElfSegment {
   uint64_t offset = 0;
   uint64_t address = 0;
   uint64_t file_bytes = 0;
 };
 
 /// A section by name, type and place.
-struct Section {
+struct ElfSection {
   std::string_view name;
   Elf_Scn* handle = nullptr;
   GElf_Shdr header{};
@@ -45,13 +45,13 @@ class ElfFile {
   uint16_t machine() const { return machine_; }
   /// Raw bytes; empty when the file has none.
   const std::string& build_id() const { return build_id_; }
-  std::span<const Section> sections() const { return sections_; }
+  std::span<const ElfSection> sections() const { return sections_; }
   /// First section of that name, nullptr when there is none.
-  const Section* section(std::string_view name) const;
+  const ElfSection* section(std::string_view name) const;
   /// Content of a section in the machine's byte order; nullptr when it has none, or a damaged one.
-  Elf_Data* data(const Section& section) const;
+  Elf_Data* data(const ElfSection& section) const;
   /// True for a section of code.
-  static bool is_code(const Section& section);
+  static bool is_code(const ElfSection& section);
 
   /// Address that byte `file_offset` is loaded at, before relocation; nullopt: it is not loaded.
   std::optional<uint64_t> address_of(uint64_t file_offset) const;
@@ -69,12 +69,12 @@ class ElfFile {
   std::unique_ptr<Elf, EndElf> elf_;  // behind what it reads from: goes first
   std::string path_;
   std::string build_id_;
-  std::vector<Section> sections_;
-  std::vector<Segment> segments_;
+  std::vector<ElfSection> sections_;
+  std::vector<ElfSegment> segments_;
   uint16_t machine_ = 0;
 };
 
 /// The string that begins at `offset` of a string table; empty when it is not inside.
-std::string_view string_at(const Elf_Data* strings, uint64_t offset);
+std::string_view elf_string(const Elf_Data* strings, uint64_t offset);
 
-}  // namespace aon::symbols
+}  // namespace aon

@@ -1,4 +1,4 @@
-#include "writers/symbols/elf_file.h"
+#include "core/base/elf_file.h"
 
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #include "core/base/file.h"
 
-namespace aon::symbols {
+namespace aon {
 
 namespace {
 
@@ -22,7 +22,7 @@ Error damaged(const std::string& path, const char* what) {
 
 }  // namespace
 
-std::string_view string_at(const Elf_Data* strings, uint64_t offset) {
+std::string_view elf_string(const Elf_Data* strings, uint64_t offset) {
   if (strings == nullptr || strings->d_buf == nullptr || offset >= strings->d_size) return {};
   const char* begin = static_cast<const char*>(strings->d_buf) + offset;
   return {begin, strnlen(begin, std::min<uint64_t>(strings->d_size - offset, kMaxNameBytes))};
@@ -80,10 +80,10 @@ Status ElfFile::read_headers() {
   const Elf_Data* name_data =
       name_section != nullptr ? elf_rawdata(name_section, nullptr) : nullptr;
   for (Elf_Scn* scn = elf_nextscn(elf, nullptr); scn != nullptr; scn = elf_nextscn(elf, scn)) {
-    Section section;
+    ElfSection section;
     section.handle = scn;
     if (gelf_getshdr(scn, &section.header) == nullptr) break;
-    section.name = string_at(name_data, section.header.sh_name);
+    section.name = elf_string(name_data, section.header.sh_name);
     sections_.push_back(section);
   }
   const void* id = nullptr;
@@ -92,30 +92,30 @@ Status ElfFile::read_headers() {
   return {};
 }
 
-const Section* ElfFile::section(std::string_view name) const {
+const ElfSection* ElfFile::section(std::string_view name) const {
   const auto found = std::find_if(sections_.begin(), sections_.end(),
-                                  [&](const Section& section) { return section.name == name; });
+                                  [&](const ElfSection& section) { return section.name == name; });
   return found == sections_.end() ? nullptr : &*found;
 }
 
-Elf_Data* ElfFile::data(const Section& section) const {
+Elf_Data* ElfFile::data(const ElfSection& section) const {
   if (section.header.sh_type == SHT_NOBITS || (section.header.sh_flags & SHF_COMPRESSED) != 0)
     return nullptr;
   Elf_Data* data = elf_getdata(section.handle, nullptr);
   return data != nullptr && data->d_buf != nullptr && data->d_size != 0 ? data : nullptr;
 }
 
-bool ElfFile::is_code(const Section& section) {
+bool ElfFile::is_code(const ElfSection& section) {
   constexpr uint64_t kWanted = SHF_ALLOC | SHF_EXECINSTR;
   return (section.header.sh_flags & kWanted) == kWanted;
 }
 
 std::optional<uint64_t> ElfFile::address_of(uint64_t file_offset) const {
-  for (const Segment& segment : segments_) {
+  for (const ElfSegment& segment : segments_) {
     if (file_offset >= segment.offset && file_offset - segment.offset < segment.file_bytes)
       return segment.address + (file_offset - segment.offset);
   }
   return std::nullopt;
 }
 
-}  // namespace aon::symbols
+}  // namespace aon
