@@ -1,0 +1,72 @@
+/// Unwinder: the call chain of a sample that holds registers and a copy of the top of the stack
+/// (perf's PERF_SAMPLE_REGS_USER and PERF_SAMPLE_STACK_USER), after the run. Needs no frame pointers:
+/// it follows .eh_frame, which compilers write for every function unless told not to. Code without
+/// (made at run time, by hand) is passed by its frame pointer, if it keeps one.
+///
+/// Each step goes up the stack, and there is a largest number of them: the time is bounded. What
+/// lies above the copy is not known: the chain then ends with kStackEnds.
+/// Thread: one owner.   Cost: about 1 us a frame when its module was seen before. x86-64 only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/unwind/call_frames.h"
+#include "core/unwind/registers.h"
+
+namespace aon::unwind {
+
+/// Part of a file that is mapped executable at [begin, end).
+struct Mapping {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t file_offset = 0;
+  std::string path;
+  std::string build_id;  ///< raw bytes; empty: not known, the file is taken as it is
+};
+
+/// One frame, innermost first.
+struct ChainEntry {
+  uint64_t address = 0;
+  bool is_return_address = false;  ///< the call is before it: look its name up at address - 1
+};
+
+enum class End : uint8_t {
+  kOutermost,   ///< the thread's first function: the chain is whole
+  kStackEnds,   ///< the copy of the stack does not reach further
+  kNoModule,    ///< an address outside of every mapping
+  kNoRules,     ///< no call frame information and no frame pointer
+  kNoProgress,  ///< damaged: the stack would not get smaller
+  kLimit,       ///< more frames than were asked for
+};
+
+struct Chain {
+  std::vector<ChainEntry> entries;
+  End end = End::kLimit;
+};
+
+class Unwinder {
+ public:
+  /// The chain from `registers` on, at most `max_frames` long. `mappings` ascend and do not overlap.
+  Chain unwind(Registers registers, const StackCopy& stack, std::span<const Mapping> mappings,
+               size_t max_frames = 128);
+
+  /// Files whose call frame information could not be read, and why.
+  const std::vector<std::string>& failures() const { return failures_; }
+
+ private:
+  /// Rules at `address`; sets `*end` when there is no such mapping.
+  const FrameRules* rules_at(uint64_t address, std::span<const Mapping> mappings, bool* is_mapped);
+  CallFrames* module_of(const Mapping& mapping);
+
+  /// By path and build-id; nullopt: it cannot be read.
+  std::map<std::pair<std::string, std::string>, std::optional<CallFrames>> modules_;
+  std::vector<std::string> failures_;
+};
+
+}  // namespace aon::unwind

@@ -1,0 +1,30 @@
+/// The text file of JIT compilers: parsing ends, and a name that is found is one of the file.
+#include <string>
+
+#include "tests/fuzz/target.h"
+#include "writers/symbols/perf_map.h"
+
+namespace aon::fuzz {
+
+std::vector<Bytes> seeds() {
+  std::vector<Bytes> inputs;
+  for (const std::string text :
+       {"7f0010000000 40 py::solve:/a b/solve.py\n7f0010000040 20 LazyCompile:~step :3\n",
+        "0x1000 0x100 old\r\n1040 20 new\n1000 10 newest", "zz 10 a\n1000 0 c\nfff0 ffff d\n"})
+    inputs.emplace_back(text.begin(), text.end());
+  return inputs;
+}
+
+}  // namespace aon::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
+  using namespace aon;
+  const std::string text(reinterpret_cast<const char*>(data), bytes);
+  const symbols::PerfMap map = symbols::PerfMap::parse(text);
+  fuzz::check(map.range_count() <= 2 * bytes);
+  for (const uint64_t address : {uint64_t{0}, uint64_t{0x1000}, uint64_t{0x1045}, ~uint64_t{0}}) {
+    const std::string_view name = map.find(address);
+    fuzz::check(name.empty() || text.find(name) != std::string::npos);
+  }
+  return 0;
+}

@@ -1,0 +1,202 @@
+// Chains of this program, compared with the unwinder of the C library's backtrace().
+#include "core/unwind/unwinder.h"
+
+#include <execinfo.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "tests/unit/unwind/chain.h"
+
+namespace aon::unwind {
+namespace {
+
+constexpr size_t kCopiedBytes = 8192;
+constexpr int kDepth = 11;
+
+/// What a sample would hold, taken by a signal handler; and what backtrace() says.
+struct Sample {
+  Registers registers;
+  std::vector<uint8_t> stack = std::vector<uint8_t>(kCopiedBytes);
+  uint64_t stack_begin = 0;
+  void* expected[64];
+  int expected_count = 0;
+
+  StackCopy copy(size_t bytes = kCopiedBytes) const { return {stack_begin, stack.data(), bytes}; }
+};
+
+Sample* taken = nullptr;
+
+void take(const ucontext_t* context) {
+  const greg_t* values = context->uc_mcontext.gregs;
+  const std::pair<int, int> numbers[] = {{kBx, REG_RBX},  {kBp, REG_RBP},  {kSp, REG_RSP},
+                                         {kR12, REG_R12}, {kR13, REG_R13}, {kR14, REG_R14},
+                                         {kR15, REG_R15}, {kIp, REG_RIP}};
+  for (const auto& [number, place] : numbers)
+    taken->registers.set(number, static_cast<uint64_t>(values[place]));
+  taken->stack_begin = static_cast<uint64_t>(values[REG_RSP]);
+  std::memcpy(taken->stack.data(), reinterpret_cast<void*>(taken->stack_begin), kCopiedBytes);
+  taken->expected_count = backtrace(taken->expected, 64);
+}
+
+void on_signal(int, siginfo_t*, void* context) { take(static_cast<ucontext_t*>(context)); }
+
+/// Takes the sample where the signal hit.
+Sample sample_of(void (*last)()) {
+  Sample sample;
+  taken = &sample;
+  struct sigaction action {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGUSR1, &action, nullptr);
+  test::descend(kDepth, last);
+  signal(SIGUSR1, SIG_DFL);
+  taken = nullptr;
+  return sample;
+}
+
+void raise_signal() { raise(SIGUSR1); }
+
+std::vector<Mapping> own_mappings() {
+  std::vector<Mapping> mappings;
+  FILE* file = std::fopen("/proc/self/maps", "re");
+  char line[4096];
+  while (std::fgets(line, sizeof(line), file) != nullptr) {
+    unsigned long long begin = 0, end = 0, offset = 0;
+    char rights[8] = "", path[3072] = "";
+    if (std::sscanf(line, "%llx-%llx %7s %llx %*s %*s %3071s", &begin, &end, rights, &offset,
+                    path) >= 4 &&
+        rights[2] == 'x')
+      mappings.push_back({begin, end, offset, path, {}});
+  }
+  std::fclose(file);
+  return mappings;
+}
+
+/// The part of backtrace()'s chain from the interrupted instruction on.
+std::vector<uint64_t> expected(const Sample& sample) {
+  const auto* begin = sample.expected;
+  const auto* end = begin + sample.expected_count;
+  const auto* at = std::find(begin, end, reinterpret_cast<void*>(*sample.registers.get(kIp)));
+  std::vector<uint64_t> addresses;
+  for (; at != end; ++at) addresses.push_back(reinterpret_cast<uint64_t>(*at));
+  return addresses;
+}
+
+std::vector<uint64_t> addresses(const Chain& chain) {
+  std::vector<uint64_t> found;
+  for (const ChainEntry& entry : chain.entries) found.push_back(entry.address);
+  return found;
+}
+
+TEST(Unwinder, gives_the_chain_of_code_without_frame_pointers) {
+  const Sample sample = sample_of(raise_signal);
+  Unwinder unwinder;
+  const Chain chain = unwinder.unwind(sample.registers, sample.copy(), own_mappings());
+  ASSERT_GT(expected(sample).size(), size_t{kDepth});
+  EXPECT_EQ(addresses(chain), expected(sample));
+  EXPECT_EQ(chain.end, End::kOutermost);
+  EXPECT_FALSE(chain.entries[0].is_return_address);
+  EXPECT_TRUE(chain.entries[1].is_return_address);
+}
+
+void on_inner_signal(int, siginfo_t*, void*) { raise(SIGUSR1); }
+
+void raise_inner_signal() {
+  struct sigaction action {};
+  action.sa_sigaction = on_inner_signal;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGUSR2, &action, nullptr);
+  raise(SIGUSR2);
+  signal(SIGUSR2, SIG_DFL);
+}
+
+TEST(Unwinder, passes_a_signal_handler) {
+  const Sample sample = sample_of(raise_inner_signal);
+  Unwinder unwinder;
+  const Chain chain = unwinder.unwind(sample.registers, sample.copy(), own_mappings());
+  EXPECT_EQ(addresses(chain), expected(sample));
+  EXPECT_EQ(std::count_if(chain.entries.begin(), chain.entries.end(),
+                          [](const ChainEntry& entry) { return !entry.is_return_address; }),
+            2)
+      << "the instruction that each signal hit";
+}
+
+TEST(Unwinder, ends_where_the_copy_of_the_stack_ends) {
+  const Sample sample = sample_of(raise_signal);
+  const std::vector<uint64_t> whole = expected(sample);
+  Unwinder unwinder;
+  size_t longest = 0;
+  for (size_t bytes = 0; bytes < 2048; bytes += 8) {
+    const Chain chain = unwinder.unwind(sample.registers, sample.copy(bytes), own_mappings());
+    const std::vector<uint64_t> part = addresses(chain);
+    ASSERT_LE(part.size(), whole.size());
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin())) << bytes;
+    if (part.size() < whole.size()) EXPECT_EQ(chain.end, End::kStackEnds) << bytes;
+    EXPECT_GE(part.size(), longest);
+    longest = std::max(longest, part.size());
+  }
+  EXPECT_GT(longest, size_t{kDepth} / 2);
+}
+
+TEST(Unwinder, gives_no_more_frames_than_asked_for) {
+  const Sample sample = sample_of(raise_signal);
+  const Chain chain = Unwinder().unwind(sample.registers, sample.copy(), own_mappings(), 3);
+  EXPECT_EQ(chain.entries.size(), 3u);
+  EXPECT_EQ(chain.end, End::kLimit);
+}
+
+TEST(Unwinder, follows_frame_pointers_where_there_are_no_rules) {
+  // Two frames of made code that keep one, in a mapping of no file.
+  const uint64_t words[] = {0, 0x7010, 0x5100, 0, 0, 0};
+  Registers registers;
+  registers.set(kIp, 0x5000);
+  registers.set(kSp, 0x7000);
+  registers.set(kBp, 0x7008);
+  const Mapping code{0x5000, 0x6000, 0, "", {}};
+  const StackCopy stack{0x7000, reinterpret_cast<const uint8_t*>(words), sizeof(words)};
+  const Chain chain = Unwinder().unwind(registers, stack, {&code, 1});
+  EXPECT_EQ(addresses(chain), (std::vector<uint64_t>{0x5000, 0x5100}));
+}
+
+TEST(Unwinder, an_address_outside_of_every_mapping_ends_the_chain) {
+  const Sample sample = sample_of(raise_signal);
+  const Chain chain = Unwinder().unwind(sample.registers, sample.copy(), {});
+  EXPECT_EQ(chain.entries.size(), 1u);
+  EXPECT_EQ(chain.end, End::kNoModule);
+}
+
+TEST(Unwinder, says_which_files_it_could_not_read) {
+  const Sample sample = sample_of(raise_signal);
+  std::vector<Mapping> mappings = own_mappings();
+  for (Mapping& mapping : mappings) mapping.build_id = "another";
+  Unwinder unwinder;
+  EXPECT_LT(addresses(unwinder.unwind(sample.registers, sample.copy(), mappings)).size(),
+            expected(sample).size());
+  ASSERT_FALSE(unwinder.failures().empty());
+  EXPECT_THAT(unwinder.failures()[0], testing::HasSubstr("build-id differs"));
+}
+
+TEST(Unwinder, any_stack_ends_the_chain) {
+  Sample sample = sample_of(raise_signal);
+  const std::vector<Mapping> mappings = own_mappings();
+  Unwinder unwinder;
+  uint64_t state = 88172645463325252u;
+  for (int turn = 0; turn < 2000; ++turn) {
+    for (int changes = 0; changes < 16; ++changes) {
+      state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+      uint64_t value = state;
+      if (turn % 2 == 0) value = *sample.registers.get(kIp) + state % 4096;
+      if (turn % 3 == 0) value = sample.stack_begin + state % kCopiedBytes;
+      std::memcpy(sample.stack.data() + (state >> 20) % (kCopiedBytes - 8), &value, sizeof(value));
+    }
+    EXPECT_LE(unwinder.unwind(sample.registers, sample.copy(), mappings).entries.size(), 128u);
+  }
+}
+
+}  // namespace
+}  // namespace aon::unwind
