@@ -34,6 +34,7 @@ struct FinalizeOptions {
   bool snapshot = false;          ///< a live job: write what is there now
   bool from_agent = false;        ///< the agent that started this holds its own lease
   bool drop_spool = false;
+  bool uses_debuginfod = false;
   bool is_quiet = false;
   uint64_t otf2_location_count = 4096;
   uint64_t disk_bytes = 0;  ///< of spool and archive together; 0: no limit

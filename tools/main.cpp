@@ -58,6 +58,8 @@ void add_finalize(CLI::App& app, Request& request) {
   command->add_option(
       "--otf2-locations", options.otf2_location_count,
       "above so many locations only master threads and streams go in (default 4096)");
+  command->add_flag("--debuginfod", options.uses_debuginfod,
+                    "ask the servers of DEBUGINFOD_URLS for names and lines of functions");
   command->add_option("--disk", request.disk, "limit of spool and archive together (default none)");
   command->add_flag("--from-agent", options.from_agent)->group("");  // internal: not in the help
   command->callback([&request] { request.run = [&request] { return run_finalize(request); }; });

@@ -87,6 +87,15 @@ struct GlobalCallPath {
   uint32_t depth;     ///< 0 outermost
 };
 
+/// What was found of one program or library that samples hit.
+struct SymbolReport {
+  std::string module;
+  uint64_t named_count = 0;
+  uint64_t unnamed_count = 0;
+  uint64_t line_count = 0;  ///< of the named ones, have a source line
+  std::string remark;       ///< what is missing and how to get it; empty: nothing
+};
+
 /// kSamples: call samples of all threads of a process; not of the main archive.
 enum class LocationType { kThread, kMetric, kAcceleratorStream, kSamples };
 
@@ -132,6 +141,7 @@ struct Model {
   std::vector<GlobalFile> files;
   std::vector<GlobalFunction> functions;
   std::vector<GlobalCallPath> call_paths;
+  std::vector<SymbolReport> symbol_reports;
   std::vector<uint64_t> clock_error_ns;  ///< bound of each node's clock, by index in Job::nodes
   uint64_t start_ns;                     ///< CLOCK_REALTIME, about when the first process began
   uint64_t end_ns;

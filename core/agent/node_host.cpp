@@ -109,7 +109,7 @@ struct NodeHost::Table {
   static aon_status define(aon_core* core, uint32_t process, uint32_t type, const void* payload,
                            uint32_t payload_bytes) {
     if (type < static_cast<uint32_t>(DefinitionType::kMapping) ||
-        type > static_cast<uint32_t>(DefinitionType::kSampling))
+        type > static_cast<uint32_t>(DefinitionType::kJitSymbol))
       return AON_INVALID;
     hosted(core)->host->inbox_->define_bytes(process, static_cast<DefinitionType>(type), payload,
                                              payload_bytes);

@@ -244,6 +244,11 @@ void NodeBuilder::apply_of_samples(const DefinitionView& view) {
         process(d->process).sampled_event = text(0);
       }
       break;
+    case DefinitionType::kJitSymbol:
+      if (const auto d = take<JitSymbolDefinition>(view)) {
+        process(d->process).jit_symbols[d->start] = {d->end, text(0)};
+      }
+      break;
     default:  // of a newer format
       break;
   }

@@ -60,6 +60,11 @@ struct CallPaths {
   std::vector<CallPathNode> nodes;
 };
 
+struct JitSymbol {
+  uint64_t end;
+  std::string name;
+};
+
 struct Process {
   ProcessStartDefinition start;
   std::string program;
@@ -83,6 +88,7 @@ struct Process {
   std::map<int32_t, std::string> thread_names;  ///< by tid
   std::vector<SamplingDefinition> sampling;     ///< in time order
   std::string sampled_event;
+  std::map<uint64_t, JitSymbol> jit_symbols;  ///< by start
 };
 
 struct Node {

@@ -184,7 +184,7 @@ Status Assembly::prepare(const fs::path& staging) {
     if (!lines) return lines.error();
     std::move(lines->begin(), lines->end(), std::back_inserter(report_.warnings));
   }
-  Result<std::unique_ptr<JobModel>> parts = build_model(folder_, options_.otf2_locations);
+  Result<std::unique_ptr<JobModel>> parts = build_model(folder_, options_.otf2_locations, options_.uses_debuginfod);
   if (!parts) return parts.error();
   parts_ = std::move(*parts);
   fit_archive();
@@ -268,6 +268,7 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
   facts.findings = findings.lines(pass.tallies());
   facts.warnings = report_.warnings;
   facts.waits = waits;
+  facts.functions = findings.functions();
   facts.disk_used_bytes = folder_bytes(staging) + folder_bytes(folder_ / "spool");
   facts.assembly_seconds = seconds();
   facts.is_snapshot = options_.is_snapshot;

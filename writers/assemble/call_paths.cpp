@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "writers/assemble/model_parts.h"
+#include "writers/symbols/resolver.h"
 
 namespace aon::writers {
 namespace {
@@ -18,10 +19,19 @@ namespace {
 /// Nodes in all; the paths beyond end at the deepest node that is there.
 constexpr size_t kMaxCallPaths = 1u << 22;
 
+constexpr const char* kJitModule = "[jit]";
+
+/// Of kJitModule the build-id is the name of the function, as its compiler told it.
 struct ModuleKey {
   std::string path;
   std::string build_id;
   auto operator<=>(const ModuleKey&) const = default;
+};
+
+/// An instruction, apart from where its module was loaded.
+struct Place {
+  ModuleKey module;
+  uint64_t offset;
 };
 
 /// A function as it is called at one place; several where calls were inlined.
@@ -57,35 +67,80 @@ class Places {
  public:
   explicit Places(FunctionTable* functions) : functions_(functions) {}
 
-  void add(const ModuleKey& module, uint64_t offset) { modules_[module].emplace(offset, Frames()); }
+  void add(const Place& place) { modules_[place.module].emplace(place.offset, Frames()); }
 
-  void resolve() {
+  /// Looks all of them up; what has no name is its module and offset.
+  std::vector<SymbolReport> resolve(bool uses_debuginfod) {
+    std::vector<SymbolReport> reports;
+    symbols::ResolverOptions options;
+    options.allows_debuginfod = uses_debuginfod;
+    symbols::Resolver resolver(options);
     for (auto& [module, places] : modules_) {
+      if (module.path.starts_with('/')) reports.push_back(resolve_module(&resolver, module, &places));
       for (auto& [offset, frames] : places) {
-        if (!frames.empty()) continue;
-        const std::string name = module.path.empty()
-                                     ? fmt::format("{:#x}", offset)
-                                     : fmt::format("{}+{:#x}", base_name(module.path), offset);
-        frames.push_back({functions_->id_of(name, "", module.path), 0});
+        if (frames.empty()) frames = {{functions_->id_of(text_of(module, offset), "", module.path), 0}};
       }
     }
+    return reports;
   }
 
-  const Frames& frames(const ModuleKey& module, uint64_t offset) const {
-    return modules_.at(module).at(offset);
+  const Frames& frames(const Place& place) const {
+    return modules_.at(place.module).at(place.offset);
   }
 
  private:
+  using PlacesOfModule = std::map<uint64_t, Frames>;  ///< by offset
+
+  static std::string text_of(const ModuleKey& module, uint64_t offset) {
+    if (module.path == kJitModule) return module.build_id;
+    return module.path.empty() ? fmt::format("{:#x}", offset)
+                               : fmt::format("{}+{:#x}", base_name(module.path), offset);
+  }
+
+  SymbolReport resolve_module(symbols::Resolver* resolver, const ModuleKey& module,
+                              PlacesOfModule* places) {
+    std::vector<uint64_t> offsets;
+    std::vector<Frames*> results;
+    for (auto& [offset, frames] : *places) {
+      offsets.push_back(offset);
+      results.push_back(&frames);
+    }
+    const auto take = [&](size_t index, std::span<const symbols::Frame> frames) {
+      for (size_t i = frames.size(); i > 0; --i) {
+        const symbols::Frame& frame = frames[i - 1];
+        const std::string name = frame.function.empty() ? text_of(module, offsets[index])
+                                                        : std::string(frame.function);
+        results[index]->push_back({functions_->id_of(name, frame.file, module.path), frame.line});
+      }
+    };
+    const auto report = resolver->resolve({module.path, module.build_id}, offsets, take);
+    if (!report) return {module.path, 0, offsets.size(), 0, report.error().message};
+    return {module.path, report->named_count, report->unnamed_count, report->line_count,
+            report->remark};
+  }
+
   FunctionTable* functions_;
-  std::map<ModuleKey, std::map<uint64_t, Frames>> modules_;
+  std::map<ModuleKey, PlacesOfModule> modules_;
 };
 
-ModuleKey module_of(const spool::Process& process, const CallPathNode& node) {
+/// Name of code that was made at run time; empty without one.
+std::string jit_name(const spool::Process& process, uint64_t address) {
+  auto at = process.jit_symbols.upper_bound(address);
+  if (at == process.jit_symbols.begin()) return {};
+  --at;
+  return address < at->second.end ? at->second.name : std::string();
+}
+
+Place place_of(const spool::Process& process, const CallPathNode& node) {
   const auto found = process.mappings.find(node.mapping);
-  if (found == process.mappings.end()) return {};
+  if (found == process.mappings.end()) {
+    std::string name = jit_name(process, node.offset);
+    return name.empty() ? Place{{}, node.offset} : Place{{kJitModule, std::move(name)}, 0};
+  }
   const MappingDefinition& mapping = found->second.definition;
-  return {found->second.path,
-          {reinterpret_cast<const char*>(mapping.build_id), mapping.build_id_bytes}};
+  return {{found->second.path,
+           {reinterpret_cast<const char*>(mapping.build_id), mapping.build_id_bytes}},
+          node.offset};
 }
 
 /// The tree over all processes.
@@ -120,22 +175,21 @@ void for_each_node(const Model& model, Visit visit) {
   for (const Group& group : model.groups) {
     if (group.process == nullptr) continue;
     for (const spool::CallPaths& paths : group.process->call_paths) {
-      for (size_t i = 0; i < paths.nodes.size(); ++i)
-        visit(group, paths.first_id + static_cast<uint32_t>(i), paths.nodes[i]);
+      for (const CallPathNode& node : paths.nodes) visit(group, node);
     }
   }
 }
 
 }  // namespace
 
-void build_call_paths(JobModel* parts) {
+void build_call_paths(JobModel* parts, bool uses_debuginfod) {
   Model& model = parts->model;
   FunctionTable functions(&model.functions);
   Places places(&functions);
-  for_each_node(model, [&](const Group& group, uint32_t, const CallPathNode& node) {
-    places.add(module_of(*group.process, node), node.offset);
+  for_each_node(model, [&](const Group& group, const CallPathNode& node) {
+    places.add(place_of(*group.process, node));
   });
-  places.resolve();
+  model.symbol_reports = places.resolve(uses_debuginfod);
   Tree tree(&model.call_paths);
   for (Group& group : model.groups) {
     if (group.process == nullptr) continue;
@@ -144,8 +198,7 @@ void build_call_paths(JobModel* parts) {
         const CallPathNode& node = paths.nodes[i];
         const auto parent = group.call_path_map.find(node.parent);
         uint32_t at = parent == group.call_path_map.end() ? kNoCallPath : parent->second;
-        for (const NamedFrame& frame :
-             places.frames(module_of(*group.process, node), node.offset))
+        for (const NamedFrame& frame : places.frames(place_of(*group.process, node)))
           at = tree.child(at, frame);
         group.call_path_map[paths.first_id + static_cast<uint32_t>(i)] = at;
       }

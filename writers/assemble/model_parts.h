@@ -20,7 +20,7 @@ void build_windows(JobModel* parts);
 void build_files(JobModel* parts);
 
 /// Fills functions and call paths and each group's table to them. Needs groups.
-void build_call_paths(JobModel* parts);
+void build_call_paths(JobModel* parts, bool uses_debuginfod);
 
 /// Fills locations, start_ns and end_ns. Needs groups and clocks.   Errors: kIo.
 Status build_locations(JobModel* parts, uint32_t otf2_locations);

@@ -13,6 +13,8 @@ constexpr double kNsPerSecond = 1e9;
 constexpr double kSlowRatio = 1.1;  ///< of the slowest rank's own time to the median
 constexpr double kHotShare = 3.0;   ///< of one pair's bytes to an even share
 constexpr double kLeastWaitShare = 0.01;
+constexpr uint64_t kLeastSamples = 100;
+constexpr double kHotFunctionShare = 0.2;
 constexpr double kSampleLossWeight_s = 1e11;
 constexpr double kSplitWorldWeight_s = 1e10;
 constexpr double kSpawnedWeight_s = 1e9;
@@ -61,12 +63,14 @@ Status Findings::begin(const Model& model) {
   ranks_.resize(static_cast<size_t>(rank_count));
   calls_.resize(model.regions.size());
   table_ = std::make_unique<profile::MessageTable>(model);
+  samples_ = std::make_unique<profile::CallSamples>(model);
   return {};
 }
 
 Status Findings::begin_location(const Location& location) {
   const Group& group = model_->groups[location.group];
   table_->begin(group);
+  samples_->begin(group);
   const bool is_master = location.id == location.group && group.rank;
   current_ = is_master ? &ranks_[*group.rank] : nullptr;
   return {};
@@ -81,6 +85,8 @@ Status Findings::events(std::span<const Event> events) {
   for (const Event& event : events) {
     if (event.kind == EventKind::kSend || event.kind == EventKind::kSendRequest) {
       table_->add(event);
+    } else if (event.kind == EventKind::kCallSample) {
+      samples_->add(event);
     }
   }
   return {};
@@ -94,6 +100,8 @@ Status Findings::end_location() {
 Status Findings::finish(const Outcome&) {
   messages_ = table_->rows();
   table_.reset();
+  functions_ = ledger::hot_functions(*model_, samples_->counts());
+  samples_.reset();
   return {};
 }
 
@@ -224,6 +232,22 @@ void Findings::add_hot_spot(std::vector<Finding>* findings) const {
                              bytes_text(static_cast<double>(top->bytes)), grouped(top->count))});
 }
 
+/// One function takes a good part of the time.
+void Findings::add_hot_function(std::vector<Finding>* findings) const {
+  uint64_t count = 0;
+  for (const ledger::FunctionCount& one : functions_) count += one.self;
+  if (count < kLeastSamples) return;
+  const ledger::FunctionCount& top = functions_.front();
+  const double share = static_cast<double>(top.self) / static_cast<double>(count);
+  if (share < kHotFunctionShare) return;
+  const GlobalFunction& function = model_->functions[top.function];
+  const std::string module = function.module.substr(function.module.find_last_of('/') + 1);
+  findings->push_back(
+      {share * static_cast<double>(total_ns()) / kNsPerSecond,
+       fmt::format("{:.0f} % of the samples are in {} of {} ({} of {})", share * 100, function.name,
+                   module, grouped(top.self), grouped(count))});
+}
+
 void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings) {
   uint64_t emitted = 0;
   uint64_t by_reason[kLossReasonCount] = {};
@@ -240,7 +264,7 @@ void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Fi
   }
   if (const uint64_t samples = lost_samples(tallies); samples != 0)
     findings->push_back(
-        {kSampleLossWeight_s, fmt::format("{} samples of counters are lost", grouped(samples))});
+        {kSampleLossWeight_s, fmt::format("{} samples of counters or call paths are lost", grouped(samples))});
   if (lost == 0) return;
   const auto reason = static_cast<LossReason>(main_reason);
   std::string text = fmt::format(
@@ -290,6 +314,7 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   add_expensive_call(&findings);
   add_waiting(&findings);
   add_hot_spot(&findings);
+  add_hot_function(&findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.weight_s > b.weight_s; });
   std::vector<std::string> result;

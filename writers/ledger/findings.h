@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "writers/ledger/sampling.h"
 #include "writers/ledger/tally.h"
 #include "writers/profile/messages.h"
 #include "writers/profile/profile.h"
@@ -40,6 +41,8 @@ class Findings final : public Writer {
 
   /// At most kMaxFindings lines, the weightiest first. Valid after finish().
   std::vector<std::string> lines(std::span<const LocationTally> tallies) const;
+  /// Functions that samples hit, most first. Valid after finish().
+  const std::vector<ledger::FunctionCount>& functions() const { return functions_; }
 
  private:
   struct Finding {
@@ -60,6 +63,7 @@ class Findings final : public Writer {
   void add_expensive_call(std::vector<Finding>* findings) const;
   void add_waiting(std::vector<Finding>* findings) const;
   void add_hot_spot(std::vector<Finding>* findings) const;
+  void add_hot_function(std::vector<Finding>* findings) const;
   static void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings);
   uint64_t total_ns() const;
 
@@ -69,6 +73,8 @@ class Findings final : public Writer {
   std::vector<uint64_t> calls_;  ///< by global region
   std::vector<profile::MessageRow> messages_;
   std::unique_ptr<profile::MessageTable> table_;
+  std::unique_ptr<profile::CallSamples> samples_;
+  std::vector<ledger::FunctionCount> functions_;
   RankTime* current_ = nullptr;
 };
 

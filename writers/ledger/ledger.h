@@ -20,6 +20,9 @@
 #include "writers/writer.h"
 
 namespace aon::writers {
+namespace ledger {
+struct FunctionCount;
+}
 
 struct LedgerFacts {
   const Model* model = nullptr;
@@ -29,6 +32,7 @@ struct LedgerFacts {
   std::vector<std::string> findings;
   std::vector<std::string> warnings;   ///< of the assembly: writers that failed, what was left out
   const WaitSummary* waits = nullptr;  ///< null: not analysed
+  std::span<const ledger::FunctionCount> functions;  ///< that samples hit, most first
   uint64_t disk_used_bytes = 0;        ///< spool and archive
   double assembly_seconds = 0;
   bool is_snapshot = false;       ///< of a job that still runs

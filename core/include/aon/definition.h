@@ -46,6 +46,7 @@ enum class DefinitionType : uint32_t {
   kCallPaths = 44,   ///< CallPathsDefinition, then CallPathNode[count]
   kThreadName = 45,  ///< ThreadNameDefinition, name; the latest one counts
   kSampling = 46,    ///< SamplingDefinition, name of the event; from its time on
+  kJitSymbol = 47,   ///< JitSymbolDefinition, name: code made at run time
 };
 
 enum class RegionRole : uint8_t {
@@ -253,6 +254,13 @@ struct CallPathNode {
 };
 constexpr uint32_t kNoCallPath = 0xffffffffu;
 
+/// Of addresses that lie in no file, from the compiler's /tmp/perf-PID.map.
+struct JitSymbolDefinition {
+  uint32_t process;
+  uint32_t reserved;
+  uint64_t start;
+  uint64_t end;
+};
 struct ThreadNameDefinition {
   uint32_t process;
   int32_t tid;

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <utility>
+
+#include "perf/sampling/jit_map.h"
 
 namespace aon::perf {
 namespace {
 
 constexpr size_t kNodesPerDefinition = 4096;
+constexpr size_t kMaxJitAddresses = 65536;
 
 std::string proc_path(pid_t pid, const std::string& rest) {
   return "/proc/" + std::to_string(pid) + "/" + rest;
@@ -25,6 +29,15 @@ std::vector<uint8_t> payload_of(const T& definition, std::string_view text) {
   return payload;
 }
 
+/// The last number of the line NSpid of /proc/PID/status.
+pid_t pid_in_namespace(const std::string& status, pid_t pid) {
+  const size_t line = status.find("NSpid:");
+  if (line == std::string::npos) return pid;
+  const size_t end = status.find('\n', line);
+  const size_t last = status.find_last_of(" \t", end);
+  return last == std::string::npos || last < line ? pid : atoi(status.c_str() + last + 1);
+}
+
 }  // namespace
 
 SampledProcess::SampledProcess(const SamplingHost& host, uint32_t process, pid_t pid)
@@ -32,7 +45,8 @@ SampledProcess::SampledProcess(const SamplingHost& host, uint32_t process, pid_t
       process_(process),
       pid_(pid),
       mappings_(process, host.first_id, proc_path(pid, "root"), read_build_id),
-      tree_(host.first_id) {}
+      tree_(host.first_id),
+      own_pid_(pid_in_namespace(host.kernel->read_file(proc_path(pid, "status")), pid)) {}
 
 SampledProcess::~SampledProcess() {
   for (auto& [tid, thread] : threads_) close_thread(&thread);
@@ -177,6 +191,7 @@ void SampledProcess::put(const TimeMap& times, bool is_last) {
     ++sample_count_;
   }
   samples_.erase(samples_.begin(), at);
+  if (is_last) define_jit_symbols();
   if (lost_count_ == 0) return;
   const uint64_t ticks = times.to_ticks(times.last_raw_ns());
   host_.api->add_lost(host_.core, process_, AON_CALL_SAMPLES, std::exchange(lost_count_, 0), ticks,
@@ -193,6 +208,10 @@ void SampledProcess::define_names() {
 
 void SampledProcess::define_paths() {
   const CallTree::Fresh fresh = tree_.take_fresh();
+  for (const CallPathNode& node : fresh.nodes) {
+    if (node.mapping == kNoMapping && jit_addresses_.size() < kMaxJitAddresses)
+      jit_addresses_.push_back(node.offset);
+  }
   for (size_t first = 0; first < fresh.nodes.size(); first += kNodesPerDefinition) {
     const size_t count = std::min(kNodesPerDefinition, fresh.nodes.size() - first);
     const CallPathsDefinition definition{process_, fresh.first_id + static_cast<uint32_t>(first),
@@ -202,6 +221,18 @@ void SampledProcess::define_paths() {
     std::memcpy(payload.data() + sizeof(definition), &fresh.nodes[first],
                 count * sizeof(CallPathNode));
     host_.api->define(host_.core, process_, static_cast<uint32_t>(DefinitionType::kCallPaths),
+                      payload.data(), static_cast<uint32_t>(payload.size()));
+  }
+}
+
+/// Of the functions that samples hit. The compiler writes its map as it goes, and leaves it.
+void SampledProcess::define_jit_symbols() {
+  if (jit_addresses_.empty()) return;
+  const std::string path = "/tmp/perf-" + std::to_string(own_pid_) + ".map";
+  for (const JitSymbol& symbol : find_jit_symbols(host_.kernel->read_file(path), jit_addresses_)) {
+    const JitSymbolDefinition definition{process_, 0, symbol.start, symbol.end};
+    const auto payload = payload_of(definition, symbol.name);
+    host_.api->define(host_.core, process_, static_cast<uint32_t>(DefinitionType::kJitSymbol),
                       payload.data(), static_cast<uint32_t>(payload.size()));
   }
 }

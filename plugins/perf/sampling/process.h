@@ -77,6 +77,7 @@ class SampledProcess {
   void put(const TimeMap& times, bool is_last);
   void define_paths();
   void define_names();
+  void define_jit_symbols();
 
   const SamplingHost& host_;
   uint32_t process_;
@@ -87,6 +88,8 @@ class SampledProcess {
   Mappings mappings_;
   CallTree tree_;
   RawSample raw_;
+  std::vector<uint64_t> jit_addresses_;  ///< of call paths, in no file
+  int32_t own_pid_;                      ///< in the process's pid namespace
   std::vector<Sample> samples_;  ///< taken, not yet put
   uint64_t rate_hz_ = 0;
   uint64_t sample_count_ = 0;

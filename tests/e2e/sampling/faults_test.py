@@ -1,0 +1,86 @@
+"""Sampling where something is missing: the program runs as without it, and the ledger says what is
+missing and what would help."""
+import os
+import signal
+import subprocess
+import sys
+
+from sampling import HOT, NO_PERF, UNBOUNDED, Samples
+
+import aon_test
+from aon_test import environment, ledger, run, wait_until
+
+
+class Faults(aon_test.TestCase):
+    def sampling_state(self, output):
+        return ledger(output)["ranks"][0]["providers"].get("sampling")
+
+    def test_perf_refused_by_seccomp(self):
+        output = self.folder / "out"
+        done = run([NO_PERF, "mpirun", "-n", 1, "aon-run", "-o", output, HOT, 200])
+        self.assert_exit(done)
+        self.assertIn("working", done.stdout)
+        document = ledger(output)
+        self.assert_law(document)
+        node = document["nodes"][0]["providers"]["sampling"]
+        self.assertEqual(node["state"], "off")
+        self.assertIn("perf_event_open is forbidden", node["reason"])
+        self.assertNotEqual(node["remedy"], "")
+        self.assertIn("sampling", done.stderr)
+
+    def test_few_descriptors_and_many_threads(self):
+        """The agent keeps some for its own work; the threads it could not watch are counted."""
+        output = self.folder / "out"
+        done = run(
+            ["bash", "-c", 'ulimit -n 128; exec "$@"', "-", "mpirun", "-n", "1", "aon-run", "-o"]
+            + [str(output), *UNBOUNDED, str(HOT), "20", "256"]
+        )
+        self.assert_exit(done)
+        document = ledger(output)
+        self.assert_law(document)
+        self.assertTrue(document["job"]["complete"])
+        state = self.sampling_state(output)
+        self.assertEqual(state["state"], "degraded", state)
+        self.assertIn("threads are not sampled", state["reason"])
+        self.assertIn("ulimit -n", state["remedy"])
+
+    def test_samples_survive_the_death_of_the_program(self):
+        output = self.folder / "out"
+        command = ["mpirun", "-n", "1", "aon-run", "-o", output, *UNBOUNDED, HOT, "1", "1", "forever"]
+        process = subprocess.Popen(
+            [str(c) for c in command],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            self.assertEqual(process.stdout.readline(), "working\n")
+            pids = wait_until(lambda: run(["pgrep", "-s", process.pid, "-x", "sampling_hot"]).stdout)
+            pid = int(pids.split()[0])
+
+            def cpu_ticks():
+                fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+                return int(fields[11]) + int(fields[12])
+
+            enough = cpu_ticks() + os.sysconf("SC_CLK_TCK")
+            wait_until(lambda: cpu_ticks() > enough, seconds=60, what="one second of CPU time")
+            os.kill(pid, signal.SIGKILL)
+            process.wait(timeout=60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            process.stdout.close()
+        wait_until((output / "aon.json").exists, seconds=60, what="the archive")
+        if self.sampling_state(output)["state"] == "off":
+            sys.exit(aon_test.SKIPPED)
+        document = ledger(output)
+        self.assert_law(document)
+        self.assertEqual(document["ranks"][0]["exit"]["signal"], 9)
+        self.assertGreater(Samples(output).by_function()["hot"], 20)
+
+
+if __name__ == "__main__":
+    aon_test.unittest.main()
