@@ -22,7 +22,7 @@ struct Place {
   uint32_t line = 0;
 };
 
-[[noreturn]] void end_without_memory() { _exit(kOutOfMemoryExit); }
+__attribute__((noreturn)) void end_without_memory() { _exit(kOutOfMemoryExit); }
 
 /// What the linker left out stays in the debug information, at address 0.
 bool is_live(Dwarf_Addr begin, Dwarf_Addr end) { return begin != 0 && begin < end; }

@@ -10,17 +10,13 @@ __attribute__((always_inline)) inline void innermost(T value) {
   sink = sink + static_cast<int>(value);
 }
 
-__attribute__((always_inline)) inline void middle(int value) {
-  innermost<long>(value);
-}
+__attribute__((always_inline)) inline void middle(int value) { innermost<long>(value); }
 
 struct Solver {
   __attribute__((noinline)) void sweep(int value);
 };
 
-void Solver::sweep(int value) {
-  middle(value);
-}
+void Solver::sweep(int value) { middle(value); }
 
 }  // namespace grid
 
