@@ -1,6 +1,7 @@
 // bench_symbols FILE COUNT [lines]: names COUNT distinct addresses of FILE's .text, spread evenly
 // and asked for in random order, and prints seconds, the peak memory of this process and its helper
-// together, seconds of CPU of both, and how many were named. With `lines` also source lines and inlined functions.
+// together, seconds of CPU of both, and how many were named. With `lines` also source lines and
+// inlined functions.
 #include <sys/resource.h>
 
 #include <chrono>
