@@ -1,4 +1,4 @@
-// A chain of inlined functions whose lines the symbol tests know, and a clone by name.
+// A chain of inlined functions whose lines the symbol tests know.
 #include <cstdio>
 
 namespace grid {
@@ -20,7 +20,6 @@ void Solver::sweep(int value) { middle(value); }
 
 }  // namespace grid
 
-// Where innermost was inlined into Solver::sweep: the store of `sink`.
 int main(int argc, char**) {
   grid::Solver solver;
   solver.sweep(argc);
