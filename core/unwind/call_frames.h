@@ -1,7 +1,7 @@
-/// CallFrames: how to get from a function to its caller, from a file's .eh_frame through libdw. What
-/// it says of a range of instructions is kept, so a second sample in that range costs a look-up.
+/// CallFrames: how to get from a function to its caller, from a file's .eh_frame through libdw.
+/// What it says of a range of instructions is kept, so a second sample there costs a look-up.
 ///
-/// libdw trusts its input: a file that anybody may have written belongs into a process that may die.
+/// libdw trusts its input: what anybody may have written belongs into a process that may die.
 /// Thread: one owner.   Cost: 10 us for a new range, 0.2 us for a known one.
 #pragma once
 

@@ -1,5 +1,5 @@
 /// DWARF expressions as call frame information uses them (DWARF 5, section 2.5): the CFA of a PLT
-/// entry, where a signal frame keeps its registers. No loops, no calls: as many steps as operations.
+/// entry, where a signal frame keeps its registers. No loops, no calls: a step per operation.
 /// Thread: any.   Errors: nullopt for a register or memory that is not known, an operation that we
 /// do not have, a stack that is too low or too high.
 #pragma once

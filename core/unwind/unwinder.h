@@ -1,7 +1,7 @@
 /// Unwinder: the call chain of a sample that holds registers and a copy of the top of the stack
-/// (perf's PERF_SAMPLE_REGS_USER and PERF_SAMPLE_STACK_USER), after the run. Needs no frame pointers:
-/// it follows .eh_frame, which compilers write for every function unless told not to. Code without
-/// (made at run time, by hand) is passed by its frame pointer, if it keeps one.
+/// (perf's PERF_SAMPLE_REGS_USER and PERF_SAMPLE_STACK_USER), after the run. It needs no frame
+/// pointers: it follows .eh_frame, which compilers write for every function unless told not to.
+/// Code without (made at run time, by hand) is passed by its frame pointer, if it keeps one.
 ///
 /// Each step goes up the stack, and there is a largest number of them: the time is bounded. What
 /// lies above the copy is not known: the chain then ends with kStackEnds.
@@ -52,7 +52,7 @@ struct Chain {
 
 class Unwinder {
  public:
-  /// The chain from `registers` on, at most `max_frames` long. `mappings` ascend and do not overlap.
+  /// The chain from `registers` on, at most `max_frames` long. `mappings` ascend without overlap.
   Chain unwind(Registers registers, const StackCopy& stack, std::span<const Mapping> mappings,
                size_t max_frames = 128);
 
@@ -60,7 +60,7 @@ class Unwinder {
   const std::vector<std::string>& failures() const { return failures_; }
 
  private:
-  /// Rules at `address`; sets `*end` when there is no such mapping.
+  /// Rules at `address`, nullptr when there are none; `*is_mapped`: there is such a mapping.
   const FrameRules* rules_at(uint64_t address, std::span<const Mapping> mappings, bool* is_mapped);
   CallFrames* module_of(const Mapping& mapping);
 

@@ -30,6 +30,7 @@ RULES = {
         "core/agent/protocol.h",
     ],
     "core/provider/": ["core/include/aon/", "core/base/", "core/provider/"],
+    "core/unwind/": ["core/include/aon/", "core/base/", "core/unwind/"],
     "core/": ["core/"],
     "plugins/": ["core/include/aon/", "plugins/{self}/"],
     "writers/": [

@@ -22,6 +22,8 @@ struct Place {
   uint32_t line = 0;
 };
 
+__attribute__((noreturn)) void end_without_memory() { _exit(kOutOfMemoryExit); }
+
 /// What the linker left out stays in the debug information, at address 0.
 bool is_live(Dwarf_Addr begin, Dwarf_Addr end) { return begin != 0 && begin < end; }
 
@@ -43,7 +45,7 @@ Result<Lines> Lines::open(const ElfFile& file, StringPool* strings) {
   if (!lines.dwarf_)
     return Error{Code::kDamaged, file.path() + ": debug information: " + dwarf_errmsg(-1)};
   // Its own handler ends the process through exit(), which would run our parent's handlers.
-  dwarf_new_oom_handler(lines.dwarf_.get(), [] { _exit(kOutOfMemoryExit); });
+  dwarf_new_oom_handler(lines.dwarf_.get(), end_without_memory);
   lines.index_units();
   return lines;
 }

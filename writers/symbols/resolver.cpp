@@ -136,6 +136,26 @@ class ReplyReader {
   size_t end_ = 0;
 };
 
+/// The offsets ascending, each once, and where each of the given ones is among them. Kept, because
+/// to search them again for a million costs more than all the rest.
+struct SortedOffsets {
+  std::vector<uint64_t> offsets;
+  std::vector<uint32_t> positions;
+};
+
+SortedOffsets sort_offsets(std::span<const uint64_t> given) {
+  std::vector<std::pair<uint64_t, uint32_t>> pairs(given.size());
+  for (uint32_t i = 0; i < given.size(); ++i) pairs[i] = {given[i], i};
+  std::sort(pairs.begin(), pairs.end());
+  SortedOffsets sorted;
+  sorted.positions.resize(given.size());
+  for (const auto& [offset, index] : pairs) {
+    if (sorted.offsets.empty() || sorted.offsets.back() != offset) sorted.offsets.push_back(offset);
+    sorted.positions[index] = static_cast<uint32_t>(sorted.offsets.size() - 1);
+  }
+  return sorted;
+}
+
 /// Why a module has less than it could have: the helper's own words, or how it ended.
 void note_end(const ModuleReference& module, const std::string& end, Answer* answer) {
   if (answer->is_complete) return;
@@ -152,19 +172,19 @@ Resolver::Resolver(ResolverOptions options) : options_(std::move(options)) {}
 Result<ModuleReport> Resolver::resolve(const ModuleReference& module,
                                        std::span<const uint64_t> file_offsets,
                                        const FrameSink& sink) {
-  std::vector<uint64_t> offsets(file_offsets.begin(), file_offsets.end());
-  std::sort(offsets.begin(), offsets.end());
-  offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
+  if (file_offsets.size() >= ~uint32_t{0})
+    return Error{Code::kInvalid, module.path + ": more than 2^32 addresses at once"};
+  const SortedOffsets sorted = sort_offsets(file_offsets);
   const HelperLimits limits{
       options_.memory_bytes,
       options_.module_seconds + (options_.allows_debuginfod ? kDownloadSeconds : 0)};
   Result<Helper> helper = Helper::start(limits, [&](int pipe) {
     Reply reply(pipe);
-    read_module(module, offsets, options_, &reply);
+    read_module(module, sorted.offsets, options_, &reply);
   });
   if (!helper) return helper.error();
   Answer answer;
-  answer.ranges.resize(offsets.size());
+  answer.ranges.resize(sorted.offsets.size());
   const bool is_whole =
       ReplyReader(&*helper, &strings_, options_.memory_bytes / kGrowth, &answer).read();
   note_end(module, is_whole ? std::string() : helper->end(), &answer);
@@ -173,8 +193,7 @@ Result<ModuleReport> Resolver::resolve(const ModuleReference& module,
   report.source = answer.source;
   report.remark = answer.remark;
   for (size_t i = 0; i < file_offsets.size(); ++i) {
-    const auto at = std::lower_bound(offsets.begin(), offsets.end(), file_offsets[i]);
-    const FrameRange range = answer.ranges[static_cast<size_t>(at - offsets.begin())];
+    const FrameRange range = answer.ranges[sorted.positions[i]];
     const std::span<const Frame> frames{answer.frames.data() + range.first, range.count};
     ++(frames.empty() || frames.back().function.empty() ? report.unnamed_count
                                                         : report.named_count);

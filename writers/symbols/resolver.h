@@ -6,7 +6,7 @@
 /// breaks on the lines leaves the names.
 ///
 /// Thread: one at a time; the program may have others.   Signal: never.
-/// Cost: a fork per module; 1 million addresses of libLLVM are named in about 1.4 s (scripts/bench
+/// Cost: a fork per module; 1 million addresses of libLLVM are named in about 1 s (scripts/bench
 /// symbols). Lines cost about 0.2 us per entry of the units hit.
 #pragma once
 

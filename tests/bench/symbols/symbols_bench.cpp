@@ -1,6 +1,7 @@
 // bench_symbols FILE COUNT [lines]: names COUNT distinct addresses of FILE's .text, spread evenly
 // and asked for in random order, and prints seconds, the peak memory of this process and its helper
-// together, and how many were named. With `lines` also source lines and inlined functions.
+// together, seconds of CPU of both, and how many were named. With `lines` also source lines and
+// inlined functions.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -25,6 +26,13 @@ std::vector<uint64_t> text_offsets(const ElfFile& file, uint64_t count) {
                                             static_cast<double>(i) / static_cast<double>(count)));
   std::shuffle(offsets.begin(), offsets.end(), std::mt19937_64(1));
   return offsets;
+}
+
+double cpu_seconds(int who) {
+  rusage usage{};
+  getrusage(who, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
 double peak_mib(int who) {
@@ -54,6 +62,7 @@ int main(int argc, char** argv) {
   symbols::ResolverOptions options;
   options.wants_lines = argc > 3;
   uint64_t frame_count = 0;
+  const double before_s = cpu_seconds(RUSAGE_SELF);
   const auto begin = std::chrono::steady_clock::now();
   symbols::Resolver resolver(options);
   const auto report =
@@ -64,8 +73,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "bench_symbols: %s\n", report.error().message.c_str());
     return 1;
   }
-  std::printf("%.3f s %.0f MiB %llu named %llu with lines %llu frames\n", elapsed.count(),
-              peak_mib(RUSAGE_SELF) + peak_mib(RUSAGE_CHILDREN),
+  std::printf("%.3f s %.0f MiB %.3f s of CPU, %llu named, %llu with lines, %llu frames\n",
+              elapsed.count(), peak_mib(RUSAGE_SELF) + peak_mib(RUSAGE_CHILDREN),
+              cpu_seconds(RUSAGE_SELF) - before_s + cpu_seconds(RUSAGE_CHILDREN),
               static_cast<unsigned long long>(report->named_count),
               static_cast<unsigned long long>(report->line_count),
               static_cast<unsigned long long>(frame_count));

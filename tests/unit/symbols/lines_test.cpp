@@ -37,7 +37,7 @@ TEST_P(Lines, gives_inlined_functions_innermost_first) {
     EXPECT_EQ(frames[1].function, "grid::middle(int)");
     EXPECT_EQ(frames[1].line, line_of("inlined.cpp", "innermost<long>(value)"));
     EXPECT_TRUE(frames[1].is_inlined);
-    EXPECT_EQ(frames[2].line, line_of("inlined.cpp", "  middle(value)"));
+    EXPECT_EQ(frames[2].line, line_of("inlined.cpp", " middle(value)"));
     for (const SeenFrame& frame : frames)
       EXPECT_EQ(frame.file, std::string(AON_SYMBOLS_SOURCES) + "/inlined.cpp");
   }

@@ -2,9 +2,12 @@
 #include "core/unwind/unwinder.h"
 
 #include <execinfo.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <pthread.h>
 #include <signal.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -25,11 +28,22 @@ struct Sample {
   uint64_t stack_begin = 0;
   void* expected[64];
   int expected_count = 0;
+  bool is_copied = false;
 
   StackCopy copy(size_t bytes = kCopiedBytes) const { return {stack_begin, stack.data(), bytes}; }
 };
 
 Sample* taken = nullptr;
+
+uint64_t stack_end() {
+  pthread_attr_t attributes;
+  void* begin = nullptr;
+  size_t bytes = 0;
+  pthread_getattr_np(pthread_self(), &attributes);
+  pthread_attr_getstack(&attributes, &begin, &bytes);
+  pthread_attr_destroy(&attributes);
+  return reinterpret_cast<uint64_t>(begin) + bytes;
+}
 
 void take(const ucontext_t* context) {
   const greg_t* values = context->uc_mcontext.gregs;
@@ -39,7 +53,13 @@ void take(const ucontext_t* context) {
   for (const auto& [number, place] : numbers)
     taken->registers.set(number, static_cast<uint64_t>(values[place]));
   taken->stack_begin = static_cast<uint64_t>(values[REG_RSP]);
-  std::memcpy(taken->stack.data(), reinterpret_cast<void*>(taken->stack_begin), kCopiedBytes);
+  const size_t bytes = std::min<size_t>(kCopiedBytes, stack_end() - taken->stack_begin);
+  // Not memcpy: the address sanitizer forbids what lies between variables.
+  const int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+  const ssize_t got =
+      pread(memory, taken->stack.data(), bytes, static_cast<off_t>(taken->stack_begin));
+  taken->is_copied = got == static_cast<ssize_t>(bytes);
+  close(memory);
   taken->expected_count = backtrace(taken->expected, 64);
 }
 
@@ -56,6 +76,7 @@ Sample sample_of(void (*last)()) {
   test::descend(kDepth, last);
   signal(SIGUSR1, SIG_DFL);
   taken = nullptr;
+  EXPECT_TRUE(sample.is_copied);
   return sample;
 }
 
@@ -136,7 +157,7 @@ TEST(Unwinder, ends_where_the_copy_of_the_stack_ends) {
     const std::vector<uint64_t> part = addresses(chain);
     ASSERT_LE(part.size(), whole.size());
     EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin())) << bytes;
-    if (part.size() < whole.size()) EXPECT_EQ(chain.end, End::kStackEnds) << bytes;
+    EXPECT_EQ(chain.end, part.size() < whole.size() ? End::kStackEnds : End::kOutermost) << bytes;
     EXPECT_GE(part.size(), longest);
     longest = std::max(longest, part.size());
   }

@@ -1,4 +1,4 @@
-// A chain of inlined functions whose lines the symbol tests know, and a clone by name.
+// A chain of inlined functions whose lines the symbol tests know.
 #include <cstdio>
 
 namespace grid {
@@ -10,21 +10,16 @@ __attribute__((always_inline)) inline void innermost(T value) {
   sink = sink + static_cast<int>(value);
 }
 
-__attribute__((always_inline)) inline void middle(int value) {
-  innermost<long>(value);
-}
+__attribute__((always_inline)) inline void middle(int value) { innermost<long>(value); }
 
 struct Solver {
   __attribute__((noinline)) void sweep(int value);
 };
 
-void Solver::sweep(int value) {
-  middle(value);
-}
+void Solver::sweep(int value) { middle(value); }
 
 }  // namespace grid
 
-// Where innermost was inlined into Solver::sweep: the store of `sink`.
 int main(int argc, char**) {
   grid::Solver solver;
   solver.sweep(argc);
