@@ -137,6 +137,12 @@ struct NodeHost::Table {
 
   static void add_cost(aon_core* core, uint64_t cost_ns) { hosted(core)->cost_ns += cost_ns; }
 
+  static uint32_t unwind(aon_core* core, uint32_t process, const aon_stack_copy* copy,
+                         uint64_t* frames, uint32_t capacity) {
+    NodeHost& host = *hosted(core)->host;
+    return host.stack_walker_.unwind(process, *copy, {frames, capacity}, host.now_ns_);
+  }
+
   static constexpr aon_core_api kApi = {AON_PROVIDER_ABI, sizeof(aon_core_api),
                                         now_ticks,        define_metric,
                                         sample,           set_state,
@@ -144,7 +150,7 @@ struct NodeHost::Table {
                                         commit,           log,
                                         send_message,     define,
                                         put_record,       add_lost,
-                                        add_cost};
+                                        add_cost,         unwind};
 };
 
 NodeHost::NodeHost(NodeHostSettings settings, Inbox* inbox, const State* state)
@@ -225,6 +231,7 @@ void NodeHost::report_failure(Hosted* hosted) {
 
 void NodeHost::process_started(uint32_t process, int32_t pid, int32_t rank) {
   report_excluded(process);
+  stack_walker_.add_process(process, pid);
   for (const auto& hosted : hosted_) {
     hosted->provider.process_started(process, pid, rank);
     report_failure(hosted.get());
@@ -242,9 +249,11 @@ void NodeHost::process_ended(uint32_t process) {
   continued_.erase(continued_.lower_bound({process, ""}),
                    continued_.lower_bound({process + 1, ""}));
   series_.forget(process);
+  stack_walker_.remove_process(process);
 }
 
 void NodeHost::tick(uint64_t now_ns) {
+  now_ns_ = now_ns;
   for (const auto& hosted : hosted_) {
     const uint64_t period_ns = uint64_t{hosted->provider.tick_period_ms()} * 1'000'000u;
     if (period_ns == 0 || now_ns < hosted->next_tick_ns) continue;

@@ -20,6 +20,7 @@
 
 #include "core/agent/inbox.h"
 #include "core/agent/series.h"
+#include "core/agent/stack_walker.h"
 #include "core/base/options.h"
 #include "core/clock/snapshot.h"
 #include "core/provider/loader.h"
@@ -73,7 +74,9 @@ class NodeHost {
   NodeHostSettings settings_;
   Inbox* inbox_;
   Series series_;
+  StackWalker stack_walker_;
   clock::TickSource tick_source_;
+  uint64_t now_ns_ = 0;  ///< of the last tick
   std::vector<std::unique_ptr<Hosted>> hosted_;
   std::map<std::string, provider::Exclusion> excluded_;           ///< by name
   std::map<std::pair<uint32_t, std::string>, uint32_t> metrics_;  ///< (process, provider::name)

@@ -68,6 +68,13 @@ typedef enum aon_log_level {
 struct aon_core;     /* owned by the core; lives longer than every provider */
 struct aon_provider; /* owned by the provider, from start() to stop() */
 
+/* A thread as it was interrupted; x86-64. */
+struct aon_stack_copy {
+  uint64_t bx, bp, sp, r12, r13, r14, r15, ip;
+  const void* bytes; /* of the stack, from sp on */
+  uint64_t byte_count;
+};
+
 /* What a provider may call. Every string is UTF-8, ends with NUL and is copied before the call
  * returns. No pointer of this table is null: what a host cannot do answers AON_UNAVAILABLE,
  * AON_NO_ID, NULL or 0. */
@@ -133,6 +140,13 @@ struct aon_core_api {
   /* CPU time that watching cost the processes since the last call; the budget counts it. What the
    * provider itself runs for is known. Node host. */
   void (*add_cost)(struct aon_core*, uint64_t cost_ns);
+
+  /* Call chain of a thread of `process` from a copy of its registers and of the top of its stack, by
+   * the call frame information of the files that are mapped there. Fills at most `capacity`
+   * addresses, innermost first, callers as return addresses, and returns how many; 0 where this
+   * machine's unwinder does not exist. Node host.   Cost: about 1 us a frame. */
+  uint32_t (*unwind)(struct aon_core*, uint32_t process, const struct aon_stack_copy*,
+                     uint64_t* frames, uint32_t capacity);
 };
 
 /* Members that came later need not be named in C++ either. */
@@ -204,6 +218,7 @@ AON_PROVIDER_FIELD_(aon_core_api, define, 80);
 AON_PROVIDER_FIELD_(aon_core_api, put_record, 88);
 AON_PROVIDER_FIELD_(aon_core_api, add_lost, 96);
 AON_PROVIDER_FIELD_(aon_core_api, add_cost, 104);
+AON_PROVIDER_FIELD_(aon_core_api, unwind, 112);
 AON_PROVIDER_FIELD_(aon_provider_api, abi, 0);
 AON_PROVIDER_FIELD_(aon_provider_api, size, 4);
 AON_PROVIDER_FIELD_(aon_provider_api, hosts, 8);

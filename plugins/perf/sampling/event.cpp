@@ -23,6 +23,7 @@ uint64_t max_rate_hz(const Kernel& kernel) {
 
 CallGraph call_graph_of(const std::string& text) {
   if (text == "none") return CallGraph::kNone;
+  if (text == "dwarf") return CallGraph::kStackCopies;
   return text == "lbr" ? CallGraph::kBranches : CallGraph::kFramePointers;
 }
 
@@ -54,6 +55,11 @@ perf_event_attr SamplingEvent::attributes(uint64_t hz) const {
   if (call_graph == CallGraph::kBranches) {
     attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
     attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
+  }
+  if (call_graph == CallGraph::kStackCopies) {
+    attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    attr.sample_regs_user = kRegisterMask;
+    attr.sample_stack_user = kStackCopyBytes;
   }
   attr.mmap = 1;
   attr.mmap2 = 1;
@@ -88,6 +94,12 @@ SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz,
   if (error != 0) {
     event.source = SamplingSource::kCpuClock;
     error = try_event(kernel, event);
+  }
+  if (error != 0 && event.call_graph == CallGraph::kStackCopies) {
+    event.call_graph = CallGraph::kFramePointers;
+    error = try_event(kernel, event);
+    result.obstacle = {"the kernel copies no stacks here: frame pointers are followed",
+                       "--call-graph=fp"};
   }
   if (error != 0) {
     result.obstacle = explain(error, false, kernel.paranoid_level());

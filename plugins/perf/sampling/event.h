@@ -18,7 +18,9 @@
 namespace aon::perf {
 
 /// How callers are found.
-enum class CallGraph { kNone, kFramePointers, kBranches };
+enum class CallGraph { kNone, kFramePointers, kBranches, kStackCopies };
+
+constexpr uint32_t kStackCopyBytes = 8192;
 
 struct SamplingEvent {
   SamplingSource source = SamplingSource::kCpuClock;
@@ -26,6 +28,10 @@ struct SamplingEvent {
   uint64_t rate_hz = 0;
 
   const char* name() const { return source == SamplingSource::kCycles ? "cycles" : "cpu-clock"; }
+  /// Bytes of ring that hold a thread's samples between two ticks.
+  size_t ring_bytes() const {
+    return call_graph == CallGraph::kStackCopies ? size_t{262144} : size_t{32768};
+  }
   /// Of an event that is enabled at once, or later (a rate of 0).
   perf_event_attr attributes(uint64_t rate_hz) const;
   /// What Kernel::set_period() wants for a rate: the kernel turns the frequency of a clock into a

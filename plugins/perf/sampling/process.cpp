@@ -62,7 +62,8 @@ int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
   if (threads_.size() >= kMaxSampledThreads) return EMFILE;
   const int fd = host_.kernel->open_event(host_.event.attributes(rate_hz), tid);
   if (fd < 0) return fd == -ESRCH ? 0 : -fd;  // it has ended
-  for (const size_t bytes : {kRingBytes, kSmallRingBytes}) {
+  const size_t wanted_bytes = host_.event.ring_bytes();
+  for (const size_t bytes : {wanted_bytes, wanted_bytes / kSmallerRing}) {
     void* pages = host_.kernel->map_ring(fd, bytes);
     if (pages == nullptr) continue;
     threads_.emplace(tid, Thread{fd, SampleRing(pages, bytes)});
@@ -108,10 +109,7 @@ void SampledProcess::visit(const perf_event_header& header, std::span<const uint
   RawMapping mapping;
   switch (header.type) {
     case PERF_RECORD_SAMPLE:
-      if (parse_sample(body, host_.event.call_graph == CallGraph::kBranches, &raw_)) {
-        const uint32_t path = tree_.intern(raw_.frames, &mappings_);
-        samples_.push_back({raw_.time_ns, raw_.tid, raw_.period, path});
-      }
+      take_sample(body);
       break;
     case PERF_RECORD_LOST:
       lost_count_ += parse_lost(body);
@@ -132,6 +130,34 @@ void SampledProcess::visit(const perf_event_header& header, std::span<const uint
     default:
       break;
   }
+}
+
+void SampledProcess::take_sample(std::span<const uint8_t> body) {
+  const CallGraph how = host_.event.call_graph;
+  const SampleTail tail = how == CallGraph::kBranches      ? SampleTail::kBranches
+                          : how == CallGraph::kStackCopies ? SampleTail::kStackCopy
+                                                           : SampleTail::kNothing;
+  if (!parse_sample(body, tail, &raw_)) return;
+  if (raw_.has_stack) unwind();
+  const uint32_t path = tree_.intern(raw_.frames, &mappings_);
+  samples_.push_back({raw_.time_ns, raw_.tid, raw_.period, path});
+}
+
+void SampledProcess::unwind() {
+  const uint64_t* r = raw_.registers;
+  const aon_stack_copy copy{.bx = r[0],
+                            .bp = r[1],
+                            .sp = r[2],
+                            .r12 = r[4],
+                            .r13 = r[5],
+                            .r14 = r[6],
+                            .r15 = r[7],
+                            .ip = r[3],
+                            .bytes = raw_.stack.data(),
+                            .byte_count = raw_.stack.size()};
+  uint64_t frames[kMaxFrames];
+  const uint32_t count = host_.api->unwind(host_.core, process_, &copy, frames, kMaxFrames);
+  if (count != 0) raw_.frames.assign(frames, frames + count);
 }
 
 void SampledProcess::drain(Thread* thread) {

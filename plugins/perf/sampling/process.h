@@ -4,7 +4,7 @@
 ///           FORK records --> new threads;  EXIT records --> rings that are closed when empty
 ///
 /// Owner: Sampler.   Thread: the provider's.
-/// Cost: per thread one descriptor and kRingBytes of locked memory; per sample about 2 us.
+/// Cost: per thread one descriptor and 32 KiB of locked memory; per sample about 2 us.
 #pragma once
 
 #include <aon/provider.h>
@@ -23,8 +23,7 @@
 
 namespace aon::perf {
 
-constexpr size_t kRingBytes = 32768;      ///< of samples of one thread between two ticks
-constexpr size_t kSmallRingBytes = 4096;  ///< where the limit of locked memory is reached
+constexpr size_t kSmallerRing = 8;           ///< as many times, where locked memory is short
 constexpr size_t kMaxSampledThreads = 1024;  ///< of one process
 
 struct SamplingHost {
@@ -72,6 +71,8 @@ class SampledProcess {
   void close_thread(Thread* thread);
   void drain(Thread* thread);
   void visit(const perf_event_header& header, std::span<const uint8_t> body);
+  void take_sample(std::span<const uint8_t> body);
+  void unwind();
   void read_maps();
   void name_threads();
   void put(const TimeMap& times, bool is_last);

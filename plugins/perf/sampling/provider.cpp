@@ -25,7 +25,7 @@ std::string value_of(const std::string& config, const std::string& key) {
 aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* config,
                  aon_provider** self) {
   using namespace aon::perf;
-  constexpr uint32_t kNeededBytes = offsetof(aon_core_api, add_cost) + sizeof(void*);
+  constexpr uint32_t kNeededBytes = offsetof(aon_core_api, unwind) + sizeof(void*);
   if (api->size < kNeededBytes) {
     api->set_state(core, AON_PROCESS_NODE, AON_STATE_OFF, "this agent takes no call samples", "");
     return AON_UNAVAILABLE;

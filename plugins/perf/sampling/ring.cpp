@@ -22,6 +22,11 @@ class Reader {
     rest_ = rest_.subspan(sizeof(T));
     return value;
   }
+  std::span<const uint8_t> take_bytes(size_t count) {
+    const std::span<const uint8_t> bytes = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return bytes;
+  }
   bool is_short() const { return is_short_; }
   std::span<const uint8_t> rest() const { return rest_; }
 
@@ -53,6 +58,20 @@ void take_branches(Reader* reader, RawSample* sample) {
   }
 }
 
+/// Registers are there when the thread was in user code; the copy has its own length behind it.
+void take_stack(Reader* reader, RawSample* sample) {
+  constexpr uint64_t kNoRegisters = 0;  // PERF_SAMPLE_REGS_ABI_NONE
+  const bool has_registers = reader->take<uint64_t>() != kNoRegisters;
+  for (size_t i = 0; has_registers && i < kRegisterCount; ++i)
+    sample->registers[i] = reader->take<uint64_t>();
+  const auto room = reader->take<uint64_t>();
+  if (room == 0 || reader->is_short() || room > reader->rest().size()) return;
+  const std::span<const uint8_t> copy = reader->take_bytes(room);
+  const uint64_t byte_count = std::min<uint64_t>(reader->take<uint64_t>(), room);
+  sample->stack.assign(copy.begin(), copy.begin() + static_cast<ptrdiff_t>(byte_count));
+  sample->has_stack = has_registers;
+}
+
 }  // namespace
 
 void SampleRing::copy(uint64_t offset, void* to, size_t byte_count) const {
@@ -78,7 +97,7 @@ void SampleRing::drain(const Visitor& visit) {
   __atomic_store_n(&page_->data_tail, head, __ATOMIC_RELEASE);
 }
 
-bool parse_sample(std::span<const uint8_t> body, bool has_branches, RawSample* sample) {
+bool parse_sample(std::span<const uint8_t> body, SampleTail tail, RawSample* sample) {
   Reader reader(body);
   sample->frames.clear();
   const auto ip = reader.take<uint64_t>();
@@ -88,9 +107,12 @@ bool parse_sample(std::span<const uint8_t> body, bool has_branches, RawSample* s
   sample->period = reader.take<uint64_t>();
   take_chain(&reader, sample);
   if (sample->frames.empty()) sample->frames.push_back(ip);
-  if (has_branches) {
+  sample->has_stack = false;
+  if (tail == SampleTail::kBranches) {
     sample->frames.resize(1);
     take_branches(&reader, sample);
+  } else if (tail == SampleTail::kStackCopy) {
+    take_stack(&reader, sample);
   }
   return !reader.is_short();
 }

@@ -48,16 +48,31 @@ class SampleRing {
 };
 
 /// One PERF_RECORD_SAMPLE.
+/// What to expect behind the fields of kSampleFields.
+enum class SampleTail { kNothing, kBranches, kStackCopy };
+
+#if defined(__x86_64__)
+/// BX, BP, SP, IP, R12 to R15 (asm/perf_regs.h), in this order in a record.
+constexpr uint64_t kRegisterMask = 1u << 1 | 1u << 6 | 1u << 7 | 1u << 8 | 0xfu << 20;
+#else
+constexpr uint64_t kRegisterMask = 0;
+#endif
+constexpr size_t kRegisterCount = 8;
+
 struct RawSample {
   int32_t tid = 0;
   uint64_t time_ns = 0;  ///< of the event's clock
   uint64_t period = 0;
   std::vector<uint64_t> frames;  ///< addresses of user code, innermost first; callers are return
                                  ///< addresses
+  // Of SampleTail::kStackCopy.
+  bool has_stack = false;
+  uint64_t registers[kRegisterCount] = {};  ///< as kRegisterMask says
+  std::vector<uint8_t> stack;               ///< from the stack pointer on
 };
-/// `has_branches`: a branch stack of call records (LBR) follows, which gives the callers.
-/// False: the record is not as kSampleFields says.
-bool parse_sample(std::span<const uint8_t> body, bool has_branches, RawSample* sample);
+/// Branch records of calls (LBR) give the callers; a stack copy is left to an unwinder.
+/// False: the record is not as kSampleFields and `tail` say.
+bool parse_sample(std::span<const uint8_t> body, SampleTail tail, RawSample* sample);
 
 /// PERF_RECORD_MMAP2 of executable memory.
 struct RawMapping {

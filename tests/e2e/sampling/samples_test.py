@@ -2,7 +2,7 @@
 h5py, otf2-print and python3-otf2."""
 import sys
 
-from sampling import HOT, JIT, UNBOUNDED, Samples, folded
+from sampling import HOT, JIT, UNBOUNDED, WITHOUT_FP, Samples, folded
 
 import aon_test
 from aon_test import PYTHON, ledger, profile, run
@@ -88,6 +88,23 @@ class Sampling(aon_test.TestCase):
         samples = Samples(output)
         busy = {tid for _, tid, node, _ in samples.rows if samples.path(node)[-1] == "hot"}
         self.assertEqual(len(busy), 3)
+
+    def test_callers_without_frame_pointers(self):
+        """By copies of the stack every path is whole; --call-graph=fp misses callers here."""
+        options = ("--call-graph", "dwarf")
+        output, _ = self.sample(1000, options=options, program=WITHOUT_FP, rank_count=1)
+        samples = Samples(output)
+        whole = broken = 0
+        for _, _, node, count in samples.rows:
+            path = samples.path(node)
+            if path[-1] not in ("hot", "cold"):
+                continue
+            if path[-3:-1] == ["main", "work"]:
+                whole += count
+            else:
+                broken += count
+        self.assertGreater(whole, 20)
+        self.assertLess(broken, 0.05 * whole)
 
     def test_none_when_not_asked_for(self):
         output = self.folder / "out"

@@ -10,6 +10,7 @@ import h5py
 from aon_test import BUILD, run
 
 HOT = BUILD / "bin" / "sampling_hot"
+WITHOUT_FP = BUILD / "bin" / "sampling_hot_without_fp"
 JIT = BUILD / "bin" / "sampling_jit"
 NO_PERF = BUILD / "bin" / "no_perf"
 # The tests look at samples, not at what they cost a machine that is busy with other tests.

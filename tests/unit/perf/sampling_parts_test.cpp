@@ -46,7 +46,7 @@ TEST(SamplingRing, joins_records_over_the_end_of_the_ring) {
     r.writer.sample(5, static_cast<uint64_t>(i), frames);
     RawSample sample;
     r.ring.drain([&](const perf_event_header&, std::span<const uint8_t> body) {
-      ASSERT_TRUE(parse_sample(body, false, &sample));
+      ASSERT_TRUE(parse_sample(body, SampleTail::kNothing, &sample));
     });
     EXPECT_EQ(sample.time_ns, static_cast<uint64_t>(i));
     EXPECT_EQ(sample.frames, frames);
@@ -66,7 +66,7 @@ TEST(SamplingRing, stops_at_a_record_that_cannot_be) {
 TEST(SamplingRing, frames_are_addresses_without_markers) {
   RawSample sample;
   const auto body = RingWriter::sample_body(9, 77, {10, 20, 30}, 5);
-  ASSERT_TRUE(parse_sample(body, false, &sample));
+  ASSERT_TRUE(parse_sample(body, SampleTail::kNothing, &sample));
   EXPECT_EQ(sample.tid, 9);
   EXPECT_EQ(sample.time_ns, 77u);
   EXPECT_EQ(sample.period, 5u);
@@ -77,7 +77,7 @@ TEST(SamplingRing, a_chain_longer_than_its_record_is_refused) {
   auto body = RingWriter::sample_body(9, 77, {10, 20, 30}, 5);
   body.resize(body.size() - 8);
   RawSample sample;
-  EXPECT_FALSE(parse_sample(body, false, &sample));
+  EXPECT_FALSE(parse_sample(body, SampleTail::kNothing, &sample));
 }
 
 TEST(SamplingRing, branch_records_of_calls_give_the_callers) {
@@ -90,7 +90,7 @@ TEST(SamplingRing, branch_records_of_calls_give_the_callers) {
     RingWriter::append(&body, entry);
   }
   RawSample sample;
-  ASSERT_TRUE(parse_sample(body, true, &sample));
+  ASSERT_TRUE(parse_sample(body, SampleTail::kBranches, &sample));
   EXPECT_THAT(sample.frames, ElementsAre(10u, 201u, 301u));
 }
 

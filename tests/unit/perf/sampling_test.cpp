@@ -44,7 +44,7 @@ class PerfSampler : public testing::Test {
     sampler_->process_started(kProcess, kPid);
     return *sampler_;
   }
-  RingWriter ring(pid_t tid) { return {fake.rings.at(tid).data(), kRingBytes}; }
+  RingWriter ring(pid_t tid) { return {fake.rings.at(tid).data(), SamplingEvent().ring_bytes()}; }
   void tick(uint64_t now_ns) {
     fake.now_ns = now_ns;
     core_.ticks = now_ns * 2;
@@ -170,7 +170,7 @@ TEST_F(PerfSampler, a_thread_that_cannot_be_watched_is_told) {
 }
 
 TEST_F(PerfSampler, takes_a_smaller_ring_where_memory_may_not_be_locked) {
-  fake.most_ring_bytes = kSmallRingBytes;
+  fake.most_ring_bytes = SamplingEvent().ring_bytes() / kSmallerRing;
   start();
   EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_ON);
   fake.rings.clear();
@@ -185,6 +185,33 @@ TEST_F(PerfSampler, a_process_that_is_gone_is_no_error) {
   sampler_->process_started(9, 999);
   EXPECT_EQ(core_.states.at(9).state, AON_STATE_OFF);
   EXPECT_THAT(core_.states.at(9).reason, HasSubstr("ended before"));
+}
+
+TEST_F(PerfSampler, copies_of_stacks_are_unwound_by_the_core) {
+  const SamplingProbe probe = probe_sampling(fake_kernel(), 100, "dwarf");
+  const perf_event_attr attr = probe.event->attributes(100);
+  EXPECT_NE(attr.sample_type & PERF_SAMPLE_STACK_USER, 0u);
+  EXPECT_EQ(__builtin_popcountll(attr.sample_regs_user), static_cast<int>(kRegisterCount));
+  sampler_.emplace(
+      SamplingHost{&core_, &aon::test::fake_core_api(), &fake_kernel(), *probe.event, 0},
+      probe.obstacle);
+  sampler_->process_started(kProcess, kPid);
+  std::vector<uint8_t> body = RingWriter::sample_body(kPid, 10, {}, 5);
+  RingWriter::append(&body, uint64_t{2});  // 64-bit registers
+  for (uint64_t i = 0; i < kRegisterCount; ++i) RingWriter::append(&body, 0x2000 + i);
+  RingWriter::append(&body, uint64_t{64});
+  body.resize(body.size() + 64, 0x11);
+  RingWriter::append(&body, uint64_t{40});  // of which the thread's stack has so many
+  RingWriter(fake.rings.at(kPid).data(), probe.event->ring_bytes()).put(PERF_RECORD_SAMPLE, body);
+  tick(100);
+  ASSERT_EQ(core_.stacks.size(), 1u);
+  EXPECT_EQ(core_.stacks[0].bx, 0x2000u);
+  EXPECT_EQ(core_.stacks[0].sp, 0x2002u);
+  EXPECT_EQ(core_.stacks[0].ip, 0x2003u);
+  EXPECT_EQ(core_.stacks[0].r15, 0x2007u);
+  EXPECT_EQ(core_.stacks[0].byte_count, 40u);
+  ASSERT_EQ(core_.records.size(), 1u);
+  EXPECT_EQ(core_.records[0].head.id, 1u) << "two frames";
 }
 
 /// The kernel of this machine.

@@ -51,6 +51,7 @@ struct aon_core {
   std::vector<PutRecord> records;
   std::map<uint32_t, uint64_t> lost;  ///< by process
   uint64_t cost_ns = 0;
+  std::vector<aon_stack_copy> stacks;  ///< that were unwound; their bytes are gone
 
   /// Samples of one metric of a process.
   std::vector<Sample> samples_of(uint32_t process, const std::string& metric) const {
@@ -111,6 +112,13 @@ inline const aon_core_api& fake_core_api() {
       .add_lost = [](aon_core* core, uint32_t process, uint32_t, uint64_t count, uint64_t,
                      uint64_t) { core->lost[process] += count; },
       .add_cost = [](aon_core* core, uint64_t cost_ns) { core->cost_ns += cost_ns; },
+      .unwind = [](aon_core* core, uint32_t, const aon_stack_copy* copy, uint64_t* frames,
+                   uint32_t) -> uint32_t {
+        core->stacks.push_back(*copy);
+        frames[0] = copy->ip;
+        frames[1] = 0x3001;
+        return 2;
+      },
   };
   return api;
 }

@@ -1,0 +1,89 @@
+#include "core/agent/stack_walker.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+
+#include "core/base/file.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr uint64_t kReadAgainNs = 1'000'000'000;
+constexpr size_t kMaxMapsBytes = 16u << 20;
+
+unwind::Registers registers_of(const aon_stack_copy& copy) {
+  unwind::Registers registers;
+  registers.set(unwind::kBx, copy.bx);
+  registers.set(unwind::kBp, copy.bp);
+  registers.set(unwind::kSp, copy.sp);
+  registers.set(unwind::kR12, copy.r12);
+  registers.set(unwind::kR13, copy.r13);
+  registers.set(unwind::kR14, copy.r14);
+  registers.set(unwind::kR15, copy.r15);
+  registers.set(unwind::kIp, copy.ip);
+  return registers;
+}
+
+std::string mount_namespace(const std::string& folder) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink(folder + "/ns/mnt", ignored).string();
+}
+
+}  // namespace
+
+std::vector<unwind::Mapping> parse_executable_maps(const std::string& text,
+                                                   const std::string& root) {
+  std::vector<unwind::Mapping> mappings;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    unwind::Mapping mapping;
+    char access[5] = "";
+    int path_at = 0;
+    const int fields =
+        sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &mapping.begin,
+               &mapping.end, access, &mapping.file_offset, &path_at);
+    if (fields != 4 || access[2] != 'x' || mapping.end <= mapping.begin || path_at == 0) continue;
+    const std::string path = line.substr(static_cast<size_t>(path_at));
+    if (!path.starts_with('/')) continue;
+    mapping.path = root + path;
+    mappings.push_back(std::move(mapping));
+  }
+  return mappings;
+}
+
+void StackWalker::read_mappings(Watched* watched, uint64_t now_ns) {
+  watched->read_ns = std::max<uint64_t>(now_ns, 1);
+  const std::string folder = "/proc/" + std::to_string(watched->pid);
+  const auto text = read_text_file(folder + "/maps", kMaxMapsBytes);
+  if (!text || text->empty()) return;  // it has ended: what was known stays
+  // Files of our own namespace are opened once for all processes.
+  const bool is_ours = mount_namespace(folder) == mount_namespace("/proc/self");
+  watched->mappings = parse_executable_maps(*text, is_ours ? "" : folder + "/root");
+}
+
+uint32_t StackWalker::unwind(uint32_t process, const aon_stack_copy& copy,
+                             std::span<uint64_t> frames, uint64_t now_ns) {
+  const auto found = processes_.find(process);
+  if (found == processes_.end()) return 0;
+  Watched& watched = found->second;
+  if (watched.read_ns == 0) read_mappings(&watched, now_ns);
+  const unwind::StackCopy stack{copy.sp, static_cast<const uint8_t*>(copy.bytes), copy.byte_count};
+  const unwind::Registers registers = registers_of(copy);
+  unwind::Chain chain = unwinder_.unwind(registers, stack, watched.mappings, frames.size());
+  if (chain.end == unwind::End::kNoModule && now_ns - watched.read_ns > kReadAgainNs) {
+    read_mappings(&watched, now_ns);
+    chain = unwinder_.unwind(registers, stack, watched.mappings, frames.size());
+  }
+  const size_t count = std::min(chain.entries.size(), frames.size());
+  for (size_t i = 0; i < count; ++i) {
+    const unwind::ChainEntry& entry = chain.entries[i];
+    // Behind a signal handler the interrupted instruction itself follows.
+    frames[i] = entry.address + (i > 0 && !entry.is_return_address ? 1 : 0);
+  }
+  return static_cast<uint32_t>(count);
+}
+
+}  // namespace aon::agent
