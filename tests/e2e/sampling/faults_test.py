@@ -1,6 +1,7 @@
 """Sampling where something is missing: the program runs as without it, and the ledger says what is
 missing and what would help."""
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -61,7 +62,7 @@ class Faults(aon_test.TestCase):
             pid = int(pids.split()[0])
 
             def cpu_ticks():
-                fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+                fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
                 return int(fields[11]) + int(fields[12])
 
             enough = cpu_ticks() + os.sysconf("SC_CLK_TCK")
