@@ -66,7 +66,7 @@ void Machine::apply(const std::string& line) {
       return entry.first == path || entry.first.starts_with(path + "/");
     });
   } else if (rest == "exists") {
-    files_[path] = {};
+    files_.emplace(path, File{});  // what it holds may be known already
   } else if (rest.starts_with("!")) {
     files_[path] = {error_of(rest.substr(1)), ""};
   } else if (rest == "<<") {

@@ -35,14 +35,14 @@ class Recorder : public System {
   }
   bool exists(const std::string& path) const override {
     const bool is_there = System::exists(path);
-    if (is_there && is_new(path)) std::cout << path << " exists\n";
+    if (is_there && is_new("exists " + path)) std::cout << path << " exists\n";
     return is_there;
   }
   std::vector<std::string> list(const std::string& folder) const override {
     auto names = System::list(folder);
     for (const std::string& name : names) {
       const std::string path = folder.ends_with("/") ? folder + name : folder + "/" + name;
-      if (is_new("list " + path)) std::cout << path << " exists\n";
+      if (is_new("exists " + path)) std::cout << path << " exists\n";
     }
     return names;
   }
