@@ -54,6 +54,13 @@ std::optional<uint64_t> pressure_us(const File& file) {
   return number_in(line->substr(total + 6));
 }
 
+/// The root of a hierarchy is the node, whoever runs there.
+Series series(const std::string& group, const char* name, const char* unit,
+              const char* description) {
+  const std::string where = group == "/" ? kShared : ", control group " + group;
+  return {name, unit, description + where};
+}
+
 }  // namespace
 
 Cgroups::Cgroups(const System& system, pid_t pid) : system_(&system) {
@@ -97,17 +104,12 @@ std::optional<Cgroups::Group> Cgroups::group_of(const std::string& membership,
       const bool has_files = std::any_of(files.begin(), files.end(), [&](const std::string& file) {
         return system_->exists(folder + "/" + file);
       });
-      if (has_files && name_.empty()) name_ = below;
-      if (has_files) return Group{folder, mount.is_v2};
+      if (has_files) return Group{folder, below, mount.is_v2};
       if (below == "/") break;
       below.resize(below.rfind('/'));
     }
   }
   return std::nullopt;
-}
-
-Series Cgroups::series(const char* name, const char* unit, const char* description) const {
-  return {name, unit, std::string(description) + ", control group " + name_};
 }
 
 void Cgroups::read_memory(Output& output) const {
@@ -118,12 +120,12 @@ void Cgroups::read_memory(Output& output) const {
   };
   const Value values[] = {
       {"memory.current", "memory.usage_in_bytes",
-       series("cgroup-memory", "By", "memory in use, page cache included")},
+       series(memory_->name, "cgroup-memory", "By", "memory in use, page cache included")},
       {"memory.peak", "memory.max_usage_in_bytes",
-       series("cgroup-memory-peak", "By", "largest memory in use so far")},
+       series(memory_->name, "cgroup-memory-peak", "By", "largest memory in use so far")},
       {"memory.max", "memory.limit_in_bytes",
-       series("cgroup-memory-limit", "By", "memory that may be used")},
-      {"memory.swap.current", "", series("cgroup-swap", "By", "swap space in use")},
+       series(memory_->name, "cgroup-memory-limit", "By", "memory that may be used")},
+      {"memory.swap.current", "", series(memory_->name, "cgroup-swap", "By", "swap space in use")},
   };
   for (const Value& value : values) {
     const std::string file = memory_->is_v2 ? value.v2 : value.v1;
@@ -135,8 +137,10 @@ void Cgroups::read_memory(Output& output) const {
   const std::string events =
       memory_->folder + (memory_->is_v2 ? "/memory.events" : "/memory.oom_control");
   if (const auto kills = field_of(system_->read(events).text, "oom_kill")) {
-    output.count(AON_PROCESS_NODE,
-                 series("cgroup-oom-kills", "1", "processes killed for lack of memory"), *kills);
+    output.count(
+        AON_PROCESS_NODE,
+        series(memory_->name, "cgroup-oom-kills", "1", "processes killed for lack of memory"),
+        *kills);
   }
 }
 
@@ -145,38 +149,41 @@ void Cgroups::read_cpu(Output& output) const {
   const auto throttled = field_of(text, cpu_->is_v2 ? "throttled_usec" : "throttled_time");
   if (throttled) {
     output.count(AON_PROCESS_NODE,
-                 series("cgroup-throttled-time", "s", "time stopped by the CPU limit"), *throttled,
-                 cpu_->is_v2 ? kMicro : kNano);
+                 series(cpu_->name, "cgroup-throttled-time", "s", "time stopped by the CPU limit"),
+                 *throttled, cpu_->is_v2 ? kMicro : kNano);
   }
   if (const auto periods = field_of(text, "nr_throttled")) {
-    output.count(AON_PROCESS_NODE,
-                 series("cgroup-throttled-periods", "1", "periods cut short by the CPU limit"),
-                 *periods);
+    output.count(
+        AON_PROCESS_NODE,
+        series(cpu_->name, "cgroup-throttled-periods", "1", "periods cut short by the CPU limit"),
+        *periods);
   }
   const auto used = cpu_->is_v2 ? field_of(text, "usage_usec") : std::nullopt;
   const auto used_ns =
       accounting_ ? number_of(*system_, accounting_->folder + "/cpuacct.usage") : std::nullopt;
   if (!used && !used_ns) return;
-  output.count(AON_PROCESS_NODE, series("cgroup-cpu-time", "s", "CPU time"),
-               used ? *used : *used_ns, used ? kMicro : kNano);
+  output.count(
+      AON_PROCESS_NODE,
+      series(accounting_ ? accounting_->name : cpu_->name, "cgroup-cpu-time", "s", "CPU time"),
+      used ? *used : *used_ns, used ? kMicro : kNano);
 }
 
 void Cgroups::read_pressure(Output& output) const {
-  const std::string& folder = memory_ && memory_->is_v2 ? memory_->folder : cpu_->folder;
+  const Group& group = memory_ && memory_->is_v2 ? *memory_ : *cpu_;
   struct Value {
     const char* file;
     Series series;
   };
   const Value values[] = {
-      {"/memory.pressure",
-       series("cgroup-memory-pressure", "s", "time in which some task waited for memory")},
+      {"/memory.pressure", series(group.name, "cgroup-memory-pressure", "s",
+                                  "time in which some task waited for memory")},
       {"/cpu.pressure",
-       series("cgroup-cpu-pressure", "s", "time in which some task waited for a CPU")},
+       series(group.name, "cgroup-cpu-pressure", "s", "time in which some task waited for a CPU")},
       {"/io.pressure",
-       series("cgroup-io-pressure", "s", "time in which some task waited for storage")},
+       series(group.name, "cgroup-io-pressure", "s", "time in which some task waited for storage")},
   };
   for (const Value& value : values) {
-    if (const auto time_us = pressure_us(system_->read(folder + value.file))) {
+    if (const auto time_us = pressure_us(system_->read(group.folder + value.file))) {
       output.count(AON_PROCESS_NODE, value.series, *time_us, kMicro);
     }
   }

@@ -22,12 +22,11 @@ class Cgroups {
 
   bool empty() const { return !memory_ && !cpu_ && !accounting_; }
   void read(Output& output) const;
-  /// Path of the memory group (or the first there is) as the kernel names it, for people.
-  const std::string& name() const { return name_; }
 
  private:
   struct Group {
     std::string folder;  ///< where its files are
+    std::string name;    ///< as the kernel says it, below the mount; "/" is all of the node
     bool is_v2 = false;
   };
   struct Mount {
@@ -43,10 +42,8 @@ class Cgroups {
   void read_memory(Output& output) const;
   void read_cpu(Output& output) const;
   void read_pressure(Output& output) const;
-  Series series(const char* name, const char* unit, const char* description) const;
 
   const System* system_;
-  std::string name_;
   std::optional<Group> memory_;
   std::optional<Group> cpu_;
   std::optional<Group> accounting_;  ///< v1: CPU time is in a group of its own

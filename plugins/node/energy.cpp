@@ -115,8 +115,8 @@ int EnergySession::open_zones(StateText* state) {
 StateText EnergySession::why_off(int perf_error, int zone_error) const {
   if (zone_error == EACCES || zone_error == EPERM) {
     return {AON_STATE_OFF, "RAPL is readable by root only",
-            "chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj, or "
-            "sysctl kernel.perf_event_paranoid=0"};
+            std::string("chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj") +
+                (perf_error == ENOENT ? "" : ", or sysctl kernel.perf_event_paranoid=0")};
   }
   if (perf_error != ENOENT) {
     const Refusal refusal = explain_refusal(perf_error, system_.paranoid_level());

@@ -24,12 +24,12 @@ struct IoField {
 };
 
 const IoField kIoFields[] = {
-    {"read_bytes", {"read", "By", "bytes read from storage"}},
-    {"write_bytes", {"written", "By", "bytes on their way to storage: pages made dirty"}},
-    {"rchar", {"read-calls-bytes", "By", "bytes returned by read() and the like, from any source"}},
-    {"wchar", {"write-calls-bytes", "By", "bytes given to write() and the like, to any target"}},
+    {"read_bytes", {"storage-read", "By", "bytes read from storage"}},
+    {"write_bytes", {"storage-written", "By", "bytes on their way to storage: pages made dirty"}},
+    {"rchar", {"io-read", "By", "bytes returned by read() and the like, from any source"}},
+    {"wchar", {"io-written", "By", "bytes given to write() and the like, to any target"}},
     {"cancelled_write_bytes",
-     {"cancelled", "By", "bytes that were counted as written, but truncated in time"}},
+     {"storage-cancelled", "By", "bytes that were counted as written, but truncated in time"}},
 };
 
 struct MemoryField {

@@ -96,6 +96,26 @@ Json exit_json(const spool::Process& process) {
   return {{"code", code < 0 ? Json() : Json(code)}, {"signal", process.exit->signal}};
 }
 
+/// Bytes that the process read and wrote; null where nobody counted them.
+Json io_json(const LedgerFacts& facts, const Group& group) {
+  if (facts.totals == nullptr || facts.totals->bytes[group.id].empty()) return nullptr;
+  Json bytes = Json::object();
+  for (const auto& [name, value] : facts.totals->bytes[group.id]) {
+    bytes[name] = static_cast<uint64_t>(value);
+  }
+  return bytes;
+}
+
+/// Joules by domain, of the node and whoever used it; null where it does not tell.
+Json node_energy_json(const LedgerFacts& facts, size_t node) {
+  if (facts.totals == nullptr || !facts.totals->energy[node].is_known()) return nullptr;
+  const NodeEnergy& energy = facts.totals->energy[node];
+  return {{"joules", energy.joules()},
+          {"seconds", energy.seconds()},
+          {"node_wide", true},
+          {"domains", energy.domains_j}};
+}
+
 uint64_t counted_calls(const spool::Process& process) {
   uint64_t sum = 0;
   for (const auto& [key, count] : process.counts) sum += count;
@@ -120,6 +140,7 @@ Json group_json(const LedgerFacts& facts, const Group& group, GroupSums* sums) {
   entry["program"] = process.program;
   entry["exit"] = exit_json(process);
   entry["memory_bytes"] = process.exit ? process.exit->memory_bytes : 0;
+  entry["io_bytes"] = io_json(facts, group);
   entry["emitted"] = sums->emitted;
   entry["spooled"] = sums->spooled;
   entry["lost"] = sums->lost;
@@ -172,6 +193,7 @@ Json nodes_json(const LedgerFacts& facts) {
     nodes.push_back({{"node", job_nodes[n].host},
                      {"processes", job_nodes[n].processes.size()},
                      {"samples", samples},
+                     {"energy", node_energy_json(facts, n)},
                      {"providers", std::move(providers)}});
   }
   return nodes;

@@ -48,7 +48,8 @@ class Recorder : public System {
   }
   int open_event(const perf_event_attr& attr, int cpu) override {
     const int fd = System::open_event(attr, cpu);
-    std::cout << "event " << attr.type << "/0x" << std::hex << attr.config << std::dec << '/' << cpu;
+    std::cout << "event " << attr.type << "/0x" << std::hex << attr.config << std::dec << '/'
+              << cpu;
     if (fd < 0) std::cout << " !" << strerrorname_np(-fd) << '\n';
     if (fd >= 0) std::cout << " = 0 0 0\n";
     return fd;
@@ -61,8 +62,7 @@ class Recorder : public System {
 };
 
 template <class T>
-void record(pid_t pid) {
-  static Recorder recorder;
+void record(Recorder& recorder, pid_t pid) {
   aon_core core;
   T session(recorder, Output(&core, &test::fake_core_api()));
   if (session.start(0).state == AON_STATE_OFF) return;
@@ -75,10 +75,11 @@ void record(pid_t pid) {
 
 int main(int argc, char** argv) {
   const pid_t pid = argc > 1 ? atoi(argv[1]) : 1;
-  aon::node::record<aon::node::EnergySession>(pid);
-  aon::node::record<aon::node::MembwSession>(pid);
-  aon::node::record<aon::node::NetworkSession>(pid);
-  aon::node::record<aon::node::NodeSession>(pid);
-  aon::node::record<aon::node::ProcessSession>(pid);
+  aon::node::Recorder recorder;
+  aon::node::record<aon::node::EnergySession>(recorder, pid);
+  aon::node::record<aon::node::MembwSession>(recorder, pid);
+  aon::node::record<aon::node::NetworkSession>(recorder, pid);
+  aon::node::record<aon::node::NodeSession>(recorder, pid);
+  aon::node::record<aon::node::ProcessSession>(recorder, pid);
   return 0;
 }
