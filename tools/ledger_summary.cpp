@@ -73,7 +73,8 @@ Totals totals_of(const Json& ledger) {
     }
     totals.emitted += count_of(rank, "emitted");
     totals.lost += count_of(rank, "lost");
-    totals.sample_count += count_of(member(member(rank, "providers"), "perf"), "emitted");
+    for (const char* name : {"perf", "process"})
+      totals.sample_count += count_of(member(member(rank, "providers"), name), "emitted");
   }
   return totals;
 }

@@ -26,7 +26,7 @@ struct GroupSums {
   uint64_t emitted = 0;
   uint64_t spooled = 0;
   uint64_t lost = 0;
-  uint64_t samples = 0;
+  SampleCounts samples;  ///< of counters, by provider
   uint64_t by_paradigm[kParadigmCount] = {};
   Json threads = Json::array();
 };
@@ -39,11 +39,12 @@ int32_t tid_of(const spool::Process* process, uint16_t slot) {
 
 std::vector<GroupSums> sum_groups(const LedgerFacts& facts) {
   std::vector<GroupSums> sums(facts.model->groups.size());
+  for (size_t g = 0; facts.totals != nullptr && g < sums.size(); ++g)
+    sums[g].samples = facts.totals->group_samples[g];
   for (const LocationTally& tally : facts.tallies) {
     const Location& location = *tally.location;
     GroupSums& sum = sums[location.group];
     if (location.process == spool::kNodeProcess) continue;
-    sum.samples += tally.samples;
     if (location.type != LocationType::kThread) continue;
     sum.emitted += tally.emitted();
     sum.spooled += tally.decoded;
@@ -60,14 +61,18 @@ std::vector<GroupSums> sum_groups(const LedgerFacts& facts) {
   return sums;
 }
 
+uint64_t samples_of(const std::string& provider, const SampleCounts& counts) {
+  const auto found = counts.find(provider);
+  return found == counts.end() ? 0 : found->second;
+}
+
 /// Records that provider `name` emitted, as far as their paradigm tells whose they are.
 uint64_t records_of(const std::string& name, const GroupSums& sums) {
   auto of = [&](Paradigm paradigm) { return sums.by_paradigm[static_cast<size_t>(paradigm)]; };
   if (name == "mpi") return of(Paradigm::kMpi);
   if (name == "nccl") return of(Paradigm::kNccl);
   if (name == "cupti" || name == "cuda") return of(Paradigm::kCuda);
-  if (name == "perf") return sums.samples;
-  return 0;
+  return samples_of(name, sums.samples);
 }
 
 Json provider_json(const spool::Provider& provider, uint64_t emitted, uint64_t lost) {
@@ -187,8 +192,10 @@ Json nodes_json(const LedgerFacts& facts) {
       }
     }
     Json providers = Json::object();
+    const SampleCounts counts =
+        facts.totals == nullptr ? SampleCounts{} : facts.totals->node_samples[n];
     for (const auto& [name, provider] : job_nodes[n].providers) {
-      providers[name] = provider_json(provider, samples, 0);
+      providers[name] = provider_json(provider, samples_of(name, counts), 0);
     }
     nodes.push_back({{"node", job_nodes[n].host},
                      {"processes", job_nodes[n].processes.size()},

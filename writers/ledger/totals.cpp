@@ -19,8 +19,12 @@ Status TotalsCollector::begin(const Model& model) {
   model_ = &model;
   totals_.energy.resize(model.job->nodes.size());
   totals_.bytes.resize(model.groups.size());
+  totals_.node_samples.resize(model.job->nodes.size());
+  totals_.group_samples.resize(model.groups.size());
+  sample_counts_.resize(model.metrics.size());
   for (const GlobalMetric& definition : model.metrics) {
     Metric& metric = metrics_.emplace_back();
+    metric.provider = definition.provider;
     const std::string prefix = definition.provider + "::";
     metric.name = definition.name.starts_with(prefix) ? definition.name.substr(prefix.size())
                                                       : definition.name;
@@ -39,8 +43,9 @@ Status TotalsCollector::begin_location(const Location& location) {
 Status TotalsCollector::events(std::span<const Event> events) {
   if (location_ == nullptr) return {};
   for (const Event& event : events) {
-    if (event.kind == EventKind::kSample && event.region < metrics_.size())
-      add(event, metrics_[event.region]);
+    if (event.kind != EventKind::kSample || event.region >= metrics_.size()) continue;
+    ++sample_counts_[event.region];
+    add(event, metrics_[event.region]);
   }
   return {};
 }
@@ -59,6 +64,15 @@ void TotalsCollector::add(const Event& sample, const Metric& metric) {
 }
 
 Status TotalsCollector::end_location() {
+  if (location_ == nullptr) return {};
+  const Group& group = model_->groups[location_->group];
+  const bool is_node = location_->process == spool::kNodeProcess;
+  SampleCounts& counts =
+      is_node ? totals_.node_samples[group.node] : totals_.group_samples[group.id];
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    if (sample_counts_[i] != 0) counts[metrics_[i].provider] += sample_counts_[i];
+    sample_counts_[i] = 0;
+  }
   location_ = nullptr;
   return {};
 }

@@ -30,9 +30,14 @@ struct NodeEnergy {
 /// Bytes of one process, by the name of the metric: "io-read", "storage-written" ...
 using ProcessBytes = std::map<std::string, double>;
 
+/// Samples of counters by the provider that took them.
+using SampleCounts = std::map<std::string, uint64_t>;
+
 struct MetricTotals {
   std::vector<NodeEnergy> energy;   ///< by node
   std::vector<ProcessBytes> bytes;  ///< by location group
+  std::vector<SampleCounts> node_samples;
+  std::vector<SampleCounts> group_samples;
 };
 
 class TotalsCollector final : public Writer {
@@ -51,13 +56,15 @@ class TotalsCollector final : public Writer {
   struct Metric {
     Kind kind = Kind::kOther;
     std::string name;  ///< without the provider's
+    std::string provider;
   };
 
   void add(const Event& sample, const Metric& metric);
 
   const Model* model_ = nullptr;
   const Location* location_ = nullptr;
-  std::vector<Metric> metrics_;  ///< by global id
+  std::vector<Metric> metrics_;          ///< by global id
+  std::vector<uint64_t> sample_counts_;  ///< of the location, by global id
   MetricTotals totals_;
 };
 

@@ -20,13 +20,13 @@ class Names(FaultCase):
     def test_unknown_name(self):
         for option in ("--providers", "--without"):
             for value in ("bogus", "mpi,bogus"):
-                self.refused(option, value, says=[option, "'bogus'", "example, mpi, perf"])
+                self.refused(option, value, says=[option, "'bogus'", "energy, example, membw, mpi, network, node, perf, process"])
 
     def test_unknown_name_from_the_environment(self):
         self.refused(says=["--without", "'bogus'"], env=environment(AON_WITHOUT="bogus"))
 
     def test_known_but_not_installed(self):
-        self.refused("--providers", "cupti", says=["'cupti'", "not installed", "mpi, perf"])
+        self.refused("--providers", "cupti", says=["'cupti'", "not installed", "mpi, network"])
 
     def test_path_that_is_not_there(self):
         self.refused("--providers", "/none/provider.so", says=["/none/provider.so"])
