@@ -16,7 +16,8 @@ MARK = "(node-wide, not this job)"
 
 
 class NodeMetrics(TestCase):
-    """One run, shared by all tests: each rank writes a file and is there for some seconds."""
+    """One run, shared by all tests: each rank writes a file and is there for some
+    seconds. Bytes count from when the agent has seen the process."""
 
     @classmethod
     def setUpClass(cls):
@@ -24,8 +25,8 @@ class NodeMetrics(TestCase):
         case.setUp()
         cls.addClassCleanup(case.doCleanups)
         cls.output = case.folder / "job"
-        script = (f"dd if=/dev/zero of={case.folder}/file.$OMPI_COMM_WORLD_RANK bs=1M "
-                  f"count={WRITTEN_BYTES >> 20} conv=fsync 2>/dev/null; sleep 3")
+        script = (f"sleep 1; dd if=/dev/zero of={case.folder}/file.$OMPI_COMM_WORLD_RANK bs=1M "
+                  f"count={WRITTEN_BYTES >> 20} conv=fsync 2>/dev/null; sleep 2")
         process = profile(RANKS, cls.output, "bash", "-c", script, options=["--without", "mpi"])
         case.assert_exit(process)
         finished = run(["aon", "finalize", "--quiet", cls.output])
