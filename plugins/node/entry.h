@@ -39,7 +39,7 @@ constexpr aon_provider_api provider_table(const char* name, const char* descript
       .name = name,
       .description = description,
       .start = start_provider<T>,
-      .flush = nullptr,
+      .flush = [](aon_provider* p) { p->session->finish(); },
       .stop = [](aon_provider* p) { delete p; },
       .process_started = [](aon_provider* p, uint32_t process, int32_t pid,
                             int32_t) { p->session->process_started(process, pid); },

@@ -71,10 +71,13 @@ void ProcessSession::process_started(uint32_t number, pid_t pid) {
               "no file-system bytes: /proc/PID/io may not be read (other user, or not dumpable)",
               "start it with aon-run");
   }
+  if (state.state != AON_STATE_OFF) {
+    output_.set_time(output_.now_ticks());
+    read_process(number, process);
+  }
+  // After the metrics: the core knows then whether they go on from a worker that was killed.
   output_.set_state(number, state);
   if (state.state == AON_STATE_OFF) return;
-  output_.set_time(output_.now_ticks());
-  read_process(number, process);
   processes_.insert_or_assign(number, std::move(process));
 }
 

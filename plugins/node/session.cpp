@@ -23,6 +23,11 @@ void Session::tick(uint64_t now_ticks) {
                                 " ms: from now on in every " + std::to_string(pace_) + ". tick");
 }
 
+void Session::finish() {
+  output_.set_time(output_.now_ticks());
+  read();
+}
+
 void Session::process_started(uint32_t, pid_t) {}
 void Session::process_ended(uint32_t) {}
 

@@ -24,6 +24,8 @@ class Session {
   StateText start(uint64_t now_ticks);
   /// Reads everything, in every tick or, where that takes too long, in every second, fourth ...
   void tick(uint64_t now_ticks);
+  /// Reads once more: the end of the job is in the totals.
+  void finish();
 
   virtual void process_started(uint32_t process, pid_t pid);
   virtual void process_ended(uint32_t process);

@@ -46,6 +46,8 @@ TEST(NodeSession, reads_in_every_tick_as_long_as_it_is_quick) {
   session.start(0);
   for (uint64_t tick = 0; tick < 10; ++tick) session.tick(tick);
   EXPECT_EQ(session.read_count, 11);
+  session.finish();
+  EXPECT_EQ(session.read_count, 12);
   EXPECT_TRUE(core.log.empty());
 }
 
