@@ -1,5 +1,5 @@
-/// The control groups (v1 and v2) that a process is in, and what they count. Slurm's job is found by
-/// its name, job_N, in the path: what its steps and tasks are in is below it.
+/// The control groups (v1 and v2) that a process is in, and what they count. Slurm's job is found
+/// by its name, job_N, in the path: what its steps and tasks are in is below it.
 ///
 /// Sources: Documentation/admin-guide/cgroup-v2.rst (memory.current, cpu.stat, *.pressure) and
 /// Documentation/admin-guide/cgroup-v1 (memory.usage_in_bytes, cpu.stat, cpuacct.usage).

@@ -1,5 +1,6 @@
 #include "node/process.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "node/text.h"
@@ -116,6 +117,9 @@ void ProcessSession::read_process(uint32_t number, const Process& process) {
 }
 
 void ProcessSession::read() {
+  const size_t wanted = (processes_.size() + kProcessesPerTick - 1) / kProcessesPerTick;
+  if (++ticks_since_ < std::min(wanted, kMaxStride)) return;
+  ticks_since_ = 0;
   for (const auto& [number, process] : processes_) read_process(number, process);
 }
 

@@ -1,5 +1,5 @@
-/// All that the providers of this folder ask of the machine: files of /proc and /sys, and events of a
-/// CPU. Below an injectable root, so that tests replay machines that are not at hand.
+/// All that the providers of this folder ask of the machine: files of /proc and /sys, and events of
+/// a CPU. Below an injectable root, so that tests replay machines that are not at hand.
 /// `real_system()` is the machine we run on.
 /// Thread: the provider's.   Cost: 5 to 20 us to read a file, 1 to 2 us to read an event.
 #pragma once

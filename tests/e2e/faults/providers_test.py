@@ -20,7 +20,8 @@ class Names(FaultCase):
     def test_unknown_name(self):
         for option in ("--providers", "--without"):
             for value in ("bogus", "mpi,bogus"):
-                self.refused(option, value, says=[option, "'bogus'", "energy, example, membw, mpi, network, node, perf, process"])
+                installed = "energy, example, membw, mpi, network, node, perf, process"
+                self.refused(option, value, says=[option, "'bogus'", installed])
 
     def test_unknown_name_from_the_environment(self):
         self.refused(says=["--without", "'bogus'"], env=environment(AON_WITHOUT="bogus"))

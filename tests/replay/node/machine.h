@@ -9,7 +9,7 @@
 ///     /sys/class/powercap/intel-rapl:0/energy_uj !EACCES
 ///     /sys/class/net/eth0/device exists             a folder or link
 ///     /sys/class/net/eth0 gone                      and all below it
-///     event 9/0x2/0 = 100 1000 1000                 type/config/cpu = value, enabled ns, running ns
+///     event 9/0x2/0 = 100 1000 1000                 type/config/cpu = value, enabled, running
 ///     event 9/0x2/0 !EACCES                         may not be opened
 ///     > tick 1000                                   or: start NUMBER PID, end NUMBER
 ///

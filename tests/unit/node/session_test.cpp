@@ -115,6 +115,22 @@ TEST(NodeProcess, is_not_taken_for_another_one_with_its_pid) {
   EXPECT_EQ(core.samples_of(1, "io-read")[0].value, 0.0);
 }
 
+TEST(NodeProcess, many_are_read_less_often) {
+  std::string text = "/proc/self/status = x\n";
+  for (int pid = 100; pid < 140; ++pid) {
+    text += "/proc/" + std::to_string(pid) + "/status = VmRSS: 1 kB\n";
+  }
+  test::Machine machine(text);
+  aon_core core;
+  ProcessSession session(machine, Output(&core, &aon::test::fake_core_api()));
+  session.start(0);
+  for (uint32_t number = 0; number < 40; ++number) {
+    session.process_started(number, static_cast<pid_t>(100 + number));
+  }
+  for (uint64_t tick = 1; tick <= 6; ++tick) session.tick(tick);
+  EXPECT_EQ(core.samples_of(0, "memory").size(), 3u);  // at its start and in two of six ticks
+}
+
 /// The real providers on the real machine; what it does not allow is told, not failed.
 class NodeProvider : public testing::TestWithParam<const char*> {};
 
