@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kLineBytes = 64;
 
-/// Event files that count what goes over the memory bus, and its direction. Those with _sch0 and
-/// _sch1 are the two subchannels of Granite Rapids; data_reads and data_writes are of client CPUs.
+/// Event files that count what goes over the memory bus, and its direction. data_reads and
+/// data_writes are of client CPUs.
 struct EventName {
   const char* file;
   const char* direction;
@@ -27,7 +27,10 @@ constexpr EventName kEventFiles[] = {
     {"data_writes", "write"},
 };
 
-/// Encodings for PMUs without event files: Linux, tools/perf/pmu-events/arch/x86.
+/// Encodings of CPUs whose PMU has no event files, or had wrong ones: Linux,
+/// tools/perf/pmu-events/arch/x86. Files of Ice Lake counted a part before Linux 5.13 (wrong
+/// umasks); those of Granite Rapids and Sierra Forest count one of the two
+/// subchannels ("Add per-scheduler IMC CAS count events", 2026).
 enum class Vendor { kIntel, kAmd };
 struct KnownEvent {
   const char* terms;
@@ -42,8 +45,8 @@ struct KnownModels {
 };
 
 const std::vector<KnownModels>& known_models() {
-  // sapphirerapids and emeraldrapids: UNC_M_CAS_COUNT.RD, .WR (the kernel has event files for them
-  // since 6.11); graniterapids and sierraforest: UNC_M_CAS_COUNT_SCH0.RD ...; icelakex: the same.
+  // sapphirerapids, emeraldrapids: UNC_M_CAS_COUNT.RD, .WR; icelakex: the same with other codes;
+  // graniterapids, sierraforest, grandridge: UNC_M_CAS_COUNT_SCH0.RD ... SCH1.WR.
   static const std::vector<KnownEvent> kSpr = {{"event=0x05,umask=0xcf", "read"},
                                                {"event=0x05,umask=0xf0", "write"}};
   static const std::vector<KnownEvent> kGnr = {{"event=0x05,umask=0xcf", "read"},
@@ -65,6 +68,7 @@ const std::vector<KnownModels>& known_models() {
       {Vendor::kIntel, 6, 143, 143, "uncore_imc", kSpr},
       {Vendor::kIntel, 6, 207, 207, "uncore_imc", kSpr},
       {Vendor::kIntel, 6, 173, 175, "uncore_imc", kGnr},
+      {Vendor::kIntel, 6, 182, 182, "uncore_imc", kGnr},
       {Vendor::kIntel, 6, 106, 108, "uncore_imc", kIcx},
       {Vendor::kAmd, 0x19, 0x10, 0x1f, "amd_umc", kUmc},
       {Vendor::kAmd, 0x19, 0x60, 0xaf, "amd_umc", kUmc},
@@ -141,23 +145,25 @@ void MembwSession::open(const Pmu& pmu, const std::string& terms, const std::str
   }
 }
 
+void MembwSession::open_files(const Pmu& pmu, Problems* problems) {
+  for (const EventName& event : kEventFiles) {
+    const auto file = event_file(system_, pmu, event.file);
+    const double bytes_per_count = file ? bytes_of(*file) : 0;
+    if (bytes_per_count == 0) continue;
+    open(pmu, file->terms, event.direction, bytes_per_count, problems);
+  }
+}
+
 MembwSession::Problems MembwSession::open_all() {
   Problems problems;
-  const Cpu cpu = cpu_of(system_);
-  const KnownModels* known = known_model(cpu);
-  for (const char* prefix : {"uncore_imc", "amd_umc", "amd_df"}) {
+  const KnownModels* known = known_model(cpu_of(system_));
+  for (const std::string prefix : {"uncore_imc", "amd_umc", "amd_df"}) {
+    const bool is_known = known != nullptr && known->pmu == prefix;
     for (const std::string& name : pmu_names(system_, prefix)) {
       const auto pmu = find_pmu(system_, name);
       if (!pmu) continue;
-      bool has_files = false;
-      for (const EventName& event : kEventFiles) {
-        const auto file = event_file(system_, *pmu, event.file);
-        const double bytes_per_count = file ? bytes_of(*file) : 0;
-        if (bytes_per_count == 0) continue;
-        has_files = true;
-        open(*pmu, file->terms, event.direction, bytes_per_count, &problems);
-      }
-      if (has_files || known == nullptr || known->pmu != std::string(prefix)) continue;
+      if (!is_known) open_files(*pmu, &problems);
+      if (!is_known) continue;
       for (const KnownEvent& event : known->events) {
         open(*pmu, event.terms, event.direction, kLineBytes, &problems);
       }
@@ -179,7 +185,7 @@ StateText MembwSession::why_off(const Problems& problems) const {
   const KnownModels* known = known_model(cpu);
   if (cpu.is_amd && known != nullptr && known->pmu == std::string("amd_umc")) {
     return {AON_STATE_OFF, "this kernel has no PMU of the memory controllers (amd_umc)",
-            "modprobe amd_uncore, with a kernel of 6.8 or newer"};
+            "modprobe amd_uncore, with a kernel of 6.7 or newer"};
   }
   if (cpu.is_amd) {
     return {AON_STATE_OFF, "no PMU of the memory controllers is known for this CPU",
