@@ -43,8 +43,9 @@ void print_json(const std::vector<Check>& checks) {
 
 int doctor(bool as_json) {
   std::vector<Check> checks = check_system();
-  const std::vector<Check> libraries = check_libraries();
-  checks.insert(checks.end(), libraries.begin(), libraries.end());
+  for (const auto& more : {check_libraries(), check_providers()}) {
+    checks.insert(checks.end(), more.begin(), more.end());
+  }
   if (as_json) {
     print_json(checks);
   } else {

@@ -73,7 +73,8 @@ Totals totals_of(const Json& ledger) {
     }
     totals.emitted += count_of(rank, "emitted");
     totals.lost += count_of(rank, "lost");
-    totals.sample_count += count_of(member(member(rank, "providers"), "perf"), "emitted");
+    for (const char* name : {"perf", "process"})
+      totals.sample_count += count_of(member(member(rank, "providers"), name), "emitted");
   }
   return totals;
 }
@@ -159,6 +160,23 @@ std::string overhead_line(const Json& ledger) {
   return fmt::format(
       "overhead {:.2f} % of the ranks' CPU time{}", percent.get<double>(),
       budget.is_number() ? fmt::format(" (budget {:g} %)", budget.get<double>()) : std::string());
+}
+
+/// "energy 12.3 kJ, 410 W: packages and memory of 2 nodes, ..."; empty when nothing is known.
+std::string energy_line(const Json& ledger) {
+  const Json& energy = member(ledger, "energy");
+  const Json& joules = member(energy, "joules");
+  if (!joules.is_number()) return {};
+  const double value_j = joules.get<double>();
+  const uint64_t node_count = count_of(energy, "nodes");
+  std::string text = value_j >= 1e6   ? fmt::format("energy {:.2f} MJ", value_j / 1e6)
+                     : value_j >= 1e3 ? fmt::format("energy {:.2f} kJ", value_j / 1e3)
+                                      : fmt::format("energy {:.1f} J", value_j);
+  const Json& seconds = member(energy, "seconds");
+  if (seconds.is_number() && seconds.get<double>() > 0)
+    text += fmt::format(", {:.0f} W", value_j / seconds.get<double>());
+  return text + fmt::format(" (packages and memory of {} node{}, node-wide)", node_count,
+                            node_count == 1 ? "" : "s");
 }
 
 /// Why no process is in the ledger.
@@ -250,6 +268,7 @@ std::vector<std::string> summary_lines(const Json& ledger, const std::string& di
   lines.push_back(rank_line(ledger, totals));
   lines.push_back(record_line(ledger, totals));
   if (const std::string line = overhead_line(ledger); !line.empty()) lines.push_back(line);
+  if (const std::string line = energy_line(ledger); !line.empty()) lines.push_back(line);
   if (const std::string line = incomplete_line(ledger); !line.empty()) lines.push_back(line);
   size_t finding_count = 0;
   for (const Json& finding : member(ledger, "findings")) {

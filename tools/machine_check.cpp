@@ -179,21 +179,13 @@ Check check_core_cgroup() {
           fmt::format("{} bytes; the agent uses 1 % of it for rings, at least 16 MiB", limit), ""};
 }
 
-Check check_energy() {
-  const std::string path = "/sys/class/powercap/intel-rapl:0/energy_uj";
-  if (access(path.c_str(), F_OK) != 0) return {"energy counters", Ability::kNo, "no RAPL here", ""};
-  if (access(path.c_str(), R_OK) == 0) return {"energy counters", Ability::kYes, "RAPL", ""};
-  return {"energy counters", Ability::kNo, "RAPL is readable by root only",
-          "chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj"};
-}
-
 }  // namespace
 
 std::vector<Check> check_system() {
   return {check_clock(),         check_software_events(), check_hardware_events(),
           check_kernel_events(), check_memfd(),           check_pidfd(),
           check_shm(),           check_runtime_folder(),  check_descriptors(),
-          check_address_space(), check_core_cgroup(),     check_energy()};
+          check_address_space(), check_core_cgroup()};
 }
 
 }  // namespace aon::tools

@@ -21,5 +21,7 @@ struct Check {
 std::vector<Check> check_system();
 /// Libraries of others: MPI, GPU, topology (library_check.cpp).
 std::vector<Check> check_libraries();
+/// What each provider of the node can do here, in its own words (provider_check.cpp).
+std::vector<Check> check_providers();
 
 }  // namespace aon::tools

@@ -24,13 +24,18 @@ struct KnownName {
   const char* name;
   const char* library;
 };
-constexpr std::array<KnownName, 7> kKnownNames{{{"mpi", "libaon-mpi.so"},
-                                                {"perf", nullptr},
-                                                {kExample, nullptr},
-                                                {"nvml", nullptr},
-                                                {"cupti", "libaon-cupti.so"},
-                                                {"nvtx", "libaon-nvtx.so"},
-                                                {"nccl", "libnccl-profiler-aon.so"}}};
+constexpr std::array<KnownName, 12> kKnownNames{{{"mpi", "libaon-mpi.so"},
+                                                 {"perf", nullptr},
+                                                 {"energy", nullptr},
+                                                 {"membw", nullptr},
+                                                 {"network", nullptr},
+                                                 {"node", nullptr},
+                                                 {"process", nullptr},
+                                                 {kExample, nullptr},
+                                                 {"nvml", nullptr},
+                                                 {"cupti", "libaon-cupti.so"},
+                                                 {"nvtx", "libaon-nvtx.so"},
+                                                 {"nccl", "libnccl-profiler-aon.so"}}};
 
 bool contains(const std::vector<std::string>& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();

@@ -15,6 +15,7 @@
 #include "writers/hdf5/hdf5_writer.h"
 #include "writers/ledger/findings.h"
 #include "writers/ledger/ledger.h"
+#include "writers/ledger/totals.h"
 #include "writers/otf2/otf2_writer.h"
 #include "writers/otf2/samples_writer.h"
 #include "writers/waits/waits.h"
@@ -44,23 +45,33 @@ class Heartbeat {
   SteadyClock::time_point last_;
 };
 
+/// What only the ledger needs of the events.
+struct Collectors {
+  Findings* findings = nullptr;
+  TotalsCollector* totals = nullptr;
+};
+
 /// The findings come first in line: rows of the profile reach them while profile.h5 is written.
 /// `has_room`: for a second location for each thread in the archive.
 std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
-                                     WaitAnalysis* waits, bool has_room, Findings** findings) {
+                                     WaitAnalysis* waits, bool has_room, Collectors* collectors) {
   std::vector<WriterSlot> writers;
   const WaitSummary* summary = waits != nullptr ? waits->summary() : nullptr;
   auto collector = std::make_unique<Findings>(summary);
-  *findings = collector.get();
+  collectors->findings = collector.get();
   writers.push_back({"findings", std::move(collector), {}, false});
+  auto totals = std::make_unique<TotalsCollector>();
+  collectors->totals = totals.get();
+  writers.push_back({"totals", std::move(totals), {}, false});
   if (options.writes_otf2) {
     WaitAnalysis* told = has_room ? waits : nullptr;
     writers.push_back({"OTF2 archive", make_otf2_writer(folder, told), {}});
     writers.push_back({kSamplesArchive, make_samples_writer(folder), {}});
   }
   if (options.writes_hdf5) {
-    ProfileListener listener = [sink = *findings](const Group& group, const Location* location,
-                                                  std::span<const profile::RegionStatistics> rows) {
+    ProfileListener listener = [sink = collectors->findings](
+                                   const Group& group, const Location* location,
+                                   std::span<const profile::RegionStatistics> rows) {
       sink->add_profile(group, location, rows);
     };
     auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary);
@@ -129,8 +140,8 @@ class Assembly {
   Status convert(const fs::path& staging);
   bool has_room_for_waits() const;
   Result<std::unique_ptr<WaitAnalysis>> analyse_waits(const fs::path& staging);
-  Status write_the_ledger(const fs::path& staging, const EventPass& pass, const Findings& findings,
-                          const WaitSummary* waits);
+  Status write_the_ledger(const fs::path& staging, const EventPass& pass,
+                          const Collectors& collectors, const WaitSummary* waits);
   double seconds() const {
     return std::chrono::duration<double>(SteadyClock::now() - start_).count();
   }
@@ -233,7 +244,7 @@ Result<std::unique_ptr<WaitAnalysis>> Assembly::analyse_waits(const fs::path& st
 }
 
 Status Assembly::convert(const fs::path& staging) {
-  Findings* findings = nullptr;
+  Collectors collectors;
   // A job without a process that recorded (no MPI, no annotation) has a ledger that says so.
   AssembleOptions wanted = options_;
   if (parts_->model.groups.empty()) wanted.writes_otf2 = wanted.writes_hdf5 = false;
@@ -244,7 +255,7 @@ Status Assembly::convert(const fs::path& staging) {
     waits = std::move(*analysed);
   }
   std::vector<WriterSlot> writers =
-      make_writers(staging, wanted, waits.get(), has_room_for_waits(), &findings);
+      make_writers(staging, wanted, waits.get(), has_room_for_waits(), &collectors);
   EventPass pass(*parts_, writers, beat_);
   Status status = pass.run();
   if (!status) return status;
@@ -255,20 +266,21 @@ Status Assembly::convert(const fs::path& staging) {
     report_.record_count += tally.decoded;
     report_.lost_count += tally.lost_count();
   }
-  return write_the_ledger(staging, pass, *findings, waits ? waits->summary() : nullptr);
+  return write_the_ledger(staging, pass, collectors, waits ? waits->summary() : nullptr);
 }
 
 Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass,
-                                  const Findings& findings, const WaitSummary* waits) {
+                                  const Collectors& collectors, const WaitSummary* waits) {
   LedgerFacts facts;
   facts.model = &parts_->model;
   facts.clocks = parts_->clocks;
   facts.tallies = pass.tallies();
   facts.outcome = pass.outcome();
-  facts.findings = findings.lines(pass.tallies());
+  facts.findings = collectors.findings->lines(pass.tallies());
   facts.warnings = report_.warnings;
   facts.waits = waits;
-  facts.functions = findings.functions();
+  facts.functions = collectors.findings->functions();
+  facts.totals = &collectors.totals->totals();
   facts.disk_used_bytes = folder_bytes(staging) + folder_bytes(folder_ / "spool");
   facts.assembly_seconds = seconds();
   facts.is_snapshot = options_.is_snapshot;

@@ -15,6 +15,29 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kUnscaled = 1.0;
 
+/// Ranks that ran on a node, "0-3,8".
+std::string ranks_of_node(const Model& model, uint32_t node) {
+  std::string text;
+  std::optional<uint32_t> first;
+  uint32_t last = 0;
+  const auto close = [&] {
+    if (!first) return;
+    text += (text.empty() ? "" : ",") + std::to_string(*first);
+    if (last != *first) text += "-" + std::to_string(last);
+  };
+  for (const Group& group : model.groups) {
+    if (!group.rank || group.node != node) continue;
+    if (first && *group.rank == last + 1) {
+      last = *group.rank;
+      continue;
+    }
+    close();
+    first = last = *group.rank;
+  }
+  close();
+  return text;
+}
+
 }  // namespace
 
 Series::Series(hid_t parent, const std::string& path, const std::string& title)
@@ -117,6 +140,25 @@ std::string SeriesWriter::path_of(const Location& location, const std::string& p
   return uses == 0 ? path : path + "_" + std::to_string(uses);
 }
 
+void SeriesWriter::set_coverage(hid_t group, const Location& location) const {
+  const Group& owner = model_->groups[location.group];
+  const std::string& host = model_->job->nodes[owner.node].host;
+  const bool is_node = location.process == spool::kNodeProcess;
+  std::string ranks;
+  if (is_node) {
+    ranks = ranks_of_node(*model_, owner.node);
+  } else if (owner.rank) {
+    ranks = std::to_string(*owner.rank);
+  }
+  set_attribute(group, "node", host);
+  set_attribute(group, "ranks", ranks);
+  if (is_node) {
+    set_attribute(group, "covers", "node " + host + ", also what others do on it");
+  } else {
+    set_attribute(group, "covers", (owner.rank ? "rank " + ranks : "process") + " on " + host);
+  }
+}
+
 void SeriesWriter::begin(const Location& location) { location_ = &location; }
 
 void SeriesWriter::add(const Event& sample) {
@@ -127,6 +169,7 @@ void SeriesWriter::add(const Event& sample) {
     const std::string path = path_of(*location_, metric.provider);
     if (first_path_.empty()) first_path_ = path;
     series = std::make_unique<Series>(root_.get(), path, metric.provider + ", " + location_->name);
+    set_coverage(series->group(), *location_);
   }
   series->add(sample.time_ns, sample.region, metric, std::bit_cast<double>(sample.bytes),
               sample.request, sample.bytes_received);

@@ -30,6 +30,7 @@ class Series {
   void add(uint64_t time_ns, uint32_t metric, const GlobalMetric& definition, double value,
            uint64_t enabled_ns, uint64_t running_ns);
   void finish();
+  hid_t group() const { return group_.get(); }
 
  private:
   struct Metric {
@@ -63,6 +64,8 @@ class SeriesWriter {
 
  private:
   std::string path_of(const Location& location, const std::string& provider);
+  /// Which nodes and ranks the series of a location is about, as attributes of its group.
+  void set_coverage(hid_t group, const Location& location) const;
 
   const Model* model_;
   Handle root_;

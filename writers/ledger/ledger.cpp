@@ -213,6 +213,35 @@ Json clock_json(const LedgerFacts& facts) {
       {"max_error_ns", max_error_ns}, {"pairs", std::move(pairs)}, {"nodes", std::move(by_node)}};
 }
 
+/// Joules of all nodes that told them; null with the reason of a node where none did.
+Json energy_json(const LedgerFacts& facts) {
+  double sum_j = 0;
+  double longest_s = 0;
+  size_t node_count = 0;
+  if (facts.totals != nullptr) {
+    for (const NodeEnergy& energy : facts.totals->energy) {
+      if (!energy.is_known()) continue;
+      sum_j += energy.joules();
+      longest_s = std::max(longest_s, energy.seconds());
+      ++node_count;
+    }
+  }
+  if (node_count != 0) {
+    return {{"joules", sum_j},
+            {"seconds", longest_s},
+            {"nodes", node_count},
+            {"covers", "packages and memory of the nodes, other jobs on them included"}};
+  }
+  std::string reason = "not recorded";
+  for (const spool::Node& node : facts.model->job->nodes) {
+    const auto provider = node.providers.find("energy");
+    if (provider == node.providers.end() || provider->second.reason.empty()) continue;
+    reason = provider->second.reason;
+    break;
+  }
+  return {{"joules", nullptr}, {"reason", reason}};
+}
+
 /// Seconds of all threads by kind, and what could not be told.
 Json waits_json(const WaitSummary* waits) {
   if (waits == nullptr) return nullptr;
@@ -279,6 +308,7 @@ Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts)
   ledger["overhead"] = overhead_json(facts);
   ledger["budget"] = budget_json(facts);
   ledger["clock"] = clock_json(facts);
+  ledger["energy"] = energy_json(facts);
   ledger["nodes"] = ledger::nodes_json(facts);
   ledger["waits"] = waits_json(facts.waits);
   ledger["sampling"] = ledger::sampling_json(*facts.model, facts.tallies, facts.functions);

@@ -26,7 +26,7 @@ struct GroupSums {
   uint64_t emitted = 0;
   uint64_t spooled = 0;
   uint64_t lost = 0;
-  uint64_t samples = 0;
+  SampleCounts samples;  ///< of counters, by provider
   uint64_t call_samples = 0;
   uint64_t call_samples_lost = 0;
   uint64_t by_paradigm[kParadigmCount] = {};
@@ -41,11 +41,12 @@ int32_t tid_of(const spool::Process* process, uint16_t slot) {
 
 std::vector<GroupSums> sum_groups(const LedgerFacts& facts) {
   std::vector<GroupSums> sums(facts.model->groups.size());
+  for (size_t g = 0; facts.totals != nullptr && g < sums.size(); ++g)
+    sums[g].samples = facts.totals->group_samples[g];
   for (const LocationTally& tally : facts.tallies) {
     const Location& location = *tally.location;
     GroupSums& sum = sums[location.group];
     if (location.process == spool::kNodeProcess) continue;
-    sum.samples += tally.samples;
     sum.call_samples += tally.call_samples;
     if (location.type == LocationType::kSamples) sum.call_samples_lost += tally.lost_count();
     if (location.type != LocationType::kThread) continue;
@@ -64,15 +65,19 @@ std::vector<GroupSums> sum_groups(const LedgerFacts& facts) {
   return sums;
 }
 
+uint64_t samples_of(const std::string& provider, const SampleCounts& counts) {
+  const auto found = counts.find(provider);
+  return found == counts.end() ? 0 : found->second;
+}
+
 /// Records that provider `name` emitted, as far as their paradigm tells whose they are.
 uint64_t records_of(const std::string& name, const GroupSums& sums) {
   auto of = [&](Paradigm paradigm) { return sums.by_paradigm[static_cast<size_t>(paradigm)]; };
   if (name == "mpi") return of(Paradigm::kMpi);
   if (name == "nccl") return of(Paradigm::kNccl);
   if (name == "cupti" || name == "cuda") return of(Paradigm::kCuda);
-  if (name == "perf") return sums.samples;
   if (name == "sampling") return sums.call_samples;
-  return 0;
+  return samples_of(name, sums.samples);
 }
 
 Json provider_json(const spool::Provider& provider, uint64_t emitted, uint64_t lost) {
@@ -104,6 +109,26 @@ Json exit_json(const spool::Process& process) {
   return {{"code", code < 0 ? Json() : Json(code)}, {"signal", process.exit->signal}};
 }
 
+/// Bytes that the process read and wrote; null where nobody counted them.
+Json io_json(const LedgerFacts& facts, const Group& group) {
+  if (facts.totals == nullptr || facts.totals->bytes[group.id].empty()) return nullptr;
+  Json bytes = Json::object();
+  for (const auto& [name, value] : facts.totals->bytes[group.id]) {
+    bytes[name] = static_cast<uint64_t>(value);
+  }
+  return bytes;
+}
+
+/// Joules by domain, of the node and whoever used it; null where it does not tell.
+Json node_energy_json(const LedgerFacts& facts, size_t node) {
+  if (facts.totals == nullptr || !facts.totals->energy[node].is_known()) return nullptr;
+  const NodeEnergy& energy = facts.totals->energy[node];
+  return {{"joules", energy.joules()},
+          {"seconds", energy.seconds()},
+          {"node_wide", true},
+          {"domains", energy.domains_j}};
+}
+
 uint64_t counted_calls(const spool::Process& process) {
   uint64_t sum = 0;
   for (const auto& [key, count] : process.counts) sum += count;
@@ -128,6 +153,7 @@ Json group_json(const LedgerFacts& facts, const Group& group, GroupSums* sums) {
   entry["program"] = process.program;
   entry["exit"] = exit_json(process);
   entry["memory_bytes"] = process.exit ? process.exit->memory_bytes : 0;
+  entry["io_bytes"] = io_json(facts, group);
   entry["emitted"] = sums->emitted;
   entry["spooled"] = sums->spooled;
   entry["lost"] = sums->lost;
@@ -174,12 +200,15 @@ Json nodes_json(const LedgerFacts& facts) {
       }
     }
     Json providers = Json::object();
+    const SampleCounts counts =
+        facts.totals == nullptr ? SampleCounts{} : facts.totals->node_samples[n];
     for (const auto& [name, provider] : job_nodes[n].providers) {
-      providers[name] = provider_json(provider, samples, 0);
+      providers[name] = provider_json(provider, samples_of(name, counts), 0);
     }
     nodes.push_back({{"node", job_nodes[n].host},
                      {"processes", job_nodes[n].processes.size()},
                      {"samples", samples},
+                     {"energy", node_energy_json(facts, n)},
                      {"providers", std::move(providers)}});
   }
   return nodes;

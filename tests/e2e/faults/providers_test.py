@@ -20,13 +20,14 @@ class Names(FaultCase):
     def test_unknown_name(self):
         for option in ("--providers", "--without"):
             for value in ("bogus", "mpi,bogus"):
-                self.refused(option, value, says=[option, "'bogus'", "example, mpi, perf"])
+                installed = "energy, example, membw, mpi, network, node, perf, process"
+                self.refused(option, value, says=[option, "'bogus'", installed])
 
     def test_unknown_name_from_the_environment(self):
         self.refused(says=["--without", "'bogus'"], env=environment(AON_WITHOUT="bogus"))
 
     def test_known_but_not_installed(self):
-        self.refused("--providers", "cupti", says=["'cupti'", "not installed", "mpi, perf"])
+        self.refused("--providers", "cupti", says=["'cupti'", "not installed", "mpi, network"])
 
     def test_path_that_is_not_there(self):
         self.refused("--providers", "/none/provider.so", says=["/none/provider.so"])

@@ -20,6 +20,26 @@ class Restarts(FaultCase):
             group = file[f"series/rank_{rank}/perf"]
             return list(group["time"][:]), [float(v) for v in group[metric][:]]
 
+    def assert_all_go_on(self, document):
+        """Of the other providers, too, of the rank and of the node."""
+        seen = []
+
+        def check(name, item):
+            if item.attrs.get("mode") != "accumulated":
+                return
+            values = [float(v) for v in item[:] if v == v]
+            self.assertEqual(values, sorted(values), name)
+            seen.append(name)
+
+        with h5py.File(self.output / "profile.h5") as file:
+            file["series"].visititems(check)
+        self.assertIn("rank_0/process/io-written", seen)
+        self.assertIn("node_0/node/context-switches", seen)
+        for providers in (self.rank_of(document, 0)["providers"]["process"],
+                          document["nodes"][0]["providers"]["node"]):
+            self.assertEqual(providers["state"], "degraded")
+            self.assertIn("worker was killed", providers["reason"])
+
     def kill_worker(self):
         _, worker = wait_until(
             lambda: len(pids := agent_pids(self.output)) == 2 and pids, what="keeper and worker")
@@ -45,6 +65,7 @@ class Restarts(FaultCase):
         times, values = self.series(0, CLOCK)
         self.assertEqual(times, sorted(times))
         self.assertEqual(values, sorted(values))
+        self.assert_all_go_on(document)
         with h5py.File(self.output / "profile.h5") as file:
             cpu_s = int(file["ranks/cpu_time_ns"][0]) / 1e9
         # Missing: MPI's own start, and what a tick and a restart take, each time. The CPU time

@@ -111,6 +111,14 @@ class Readers(unittest.TestCase):
         self.assertEqual(scale[19:21].tolist(), [1.0, 2.0])
         self.assertNotIn("task-clock_scale", group)
 
+    def test_series_say_what_they_cover(self):
+        of_rank = self.file["series/rank_1/perf"].attrs
+        self.assertEqual((of_rank["node"], of_rank["ranks"]), ("node0", "1"))
+        self.assertEqual(of_rank["covers"], "rank 1 on node0")
+        of_node = self.file["series/node_1/example"].attrs
+        self.assertEqual((of_node["node"], of_node["ranks"]), ("node1", "2"))
+        self.assertEqual(of_node["covers"], "node node1, also what others do on it")
+
     def test_xarray_opens_series_with_times(self):
         for engine in ENGINES:
             with xr.open_dataset(self.path, group=SERIES, engine=engine) as data:

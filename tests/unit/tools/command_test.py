@@ -60,6 +60,13 @@ class Command(TestCase):
         by_name = {check["name"]: check for check in checks}
         self.assertEqual(by_name["installation"]["state"], "yes")
         self.assertEqual(by_name["Open MPI"]["state"], "yes")
+        self.assertEqual(by_name["provider node"]["state"], "yes")
+        self.assertEqual(by_name["provider process"]["state"], "yes")
+        self.assertNotIn("provider example", by_name)
+        for name in ("energy", "membw", "network", "perf"):
+            check = by_name[f"provider {name}"]
+            self.assertTrue(check["detail"])
+            self.assertIn(check["state"], ("yes", "limited", "no"))
 
     def test_info_without_a_ledger_says_what_to_do(self):
         process = run(["aon", "info", self.folder], env=environment())

@@ -45,6 +45,18 @@ TEST(LedgerSummary, says_what_was_recorded) {
   EXPECT_EQ(lines[7], "not collected: perf degraded on 2 processes: no PMU (ask)");
 }
 
+TEST(LedgerSummary, says_the_energy_of_the_nodes) {
+  auto ledger = small_ledger();
+  ledger["energy"] = {{"joules", 12345.0}, {"seconds", 30.0}, {"nodes", 2}};
+  EXPECT_EQ(summary_lines(ledger, "/job")[4],
+            "energy 12.35 kJ, 412 W (packages and memory of 2 nodes, node-wide)");
+  ledger["energy"] = {{"joules", 7.25}, {"seconds", 0.0}, {"nodes", 1}};
+  EXPECT_EQ(summary_lines(ledger, "/job")[4],
+            "energy 7.2 J (packages and memory of 1 node, node-wide)");
+  ledger["energy"] = {{"joules", nullptr}, {"reason", "no RAPL"}};
+  EXPECT_THAT(summary_lines(ledger, "/job")[4], Not(HasSubstr("energy")));
+}
+
 TEST(LedgerSummary, warns_before_anything_else) {
   auto ledger = small_ledger();
   ledger["assembly"]["warnings"] = {"profile.h5: no space left"};

@@ -133,6 +133,51 @@ TEST(Assemble, ledger_law_holds_with_every_kind_of_loss) {
   EXPECT_FALSE(ledger["assembly"]["communication_complete"]);
 }
 
+TEST(Assemble, ledger_has_energy_of_nodes_and_bytes_of_processes) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, spans(1));
+  MetricDefinition package{};
+  package.id = 0x80000002;
+  package.node_wide = 1;
+  node.define(spool::kNodeProcess, DefinitionType::kMetric, package,
+              {"energy::package-0", "J", "energy"});
+  node.add_records(spool::kNodeProcess, spool::kSeriesSlot,
+                   {test::sample_record(package.id, 1'000, 0),
+                    test::sample_record(package.id, 2'000'001'000, 300.5)});
+  MetricDefinition written{};
+  written.id = 0x80000004;
+  node.define(0, DefinitionType::kMetric, written, {"process::io-written", "By", "bytes"});
+  node.add_records(0, spool::kSeriesSlot, {test::sample_record(written.id, 1'500, 4096)});
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  EXPECT_EQ(ledger["energy"]["joules"], 300.5);
+  EXPECT_DOUBLE_EQ(ledger["energy"]["seconds"].get<double>(), 2.0);
+  EXPECT_EQ(ledger["energy"]["nodes"], 1);
+  EXPECT_EQ(ledger["nodes"][0]["energy"]["domains"]["package-0"], 300.5);
+  EXPECT_EQ(ledger["nodes"][0]["energy"]["node_wide"], true);
+  EXPECT_EQ(ledger["ranks"][0]["io_bytes"], json({{"io-written", 4096}}));
+}
+
+TEST(Assemble, ledger_says_why_it_has_no_energy) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, spans(1));
+  ProviderDefinition off{};
+  off.state = ProviderState::kOff;
+  node.define(spool::kNodeProcess, DefinitionType::kProvider, off,
+              {"energy", "RAPL is readable by root only", "chmod a+r"});
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  EXPECT_TRUE(ledger["energy"]["joules"].is_null());
+  EXPECT_EQ(ledger["energy"]["reason"], "RAPL is readable by root only");
+  EXPECT_TRUE(ledger["ranks"][0]["io_bytes"].is_null());
+}
+
 TEST(Assemble, killed_and_missing_ranks_are_incomplete) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");

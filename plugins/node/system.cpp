@@ -1,0 +1,91 @@
+#include "node/system.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "node/text.h"
+
+namespace aon::node {
+namespace {
+
+/// The last descriptors are the agent's: it must be able to take ranks on and open its files.
+constexpr rlim_t kSpareDescriptors = 16;
+
+}  // namespace
+
+File System::read(const std::string& path, size_t max_bytes) const {
+  const int fd = open((root_ + path).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {errno, ""};
+  File file;
+  char buffer[4096];
+  while (file.text.size() < max_bytes) {
+    const ssize_t n = ::read(fd, buffer, std::min(sizeof(buffer), max_bytes - file.text.size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) file = {errno, ""};
+    if (n <= 0) break;
+    file.text.append(buffer, static_cast<size_t>(n));
+  }
+  close(fd);
+  return file;
+}
+
+std::vector<std::string> System::list(const std::string& folder) const {
+  std::vector<std::string> names;
+  DIR* directory = opendir((root_ + folder).c_str());
+  if (directory == nullptr) return names;
+  while (const dirent* entry = readdir(directory)) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  closedir(directory);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool System::exists(const std::string& path) const {
+  return access((root_ + path).c_str(), F_OK) == 0;
+}
+
+int System::open_event(const perf_event_attr& attr, int cpu) {
+  const long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+  if (fd < 0) return -errno;
+  rlimit limit{};
+  const bool is_scarce = getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+                         static_cast<rlim_t>(fd) + kSpareDescriptors >= limit.rlim_cur;
+  if (!is_scarce) return static_cast<int>(fd);
+  close(static_cast<int>(fd));
+  return -EMFILE;
+}
+
+ssize_t System::read_event(int fd, void* data, size_t size_bytes) {
+  const ssize_t n = ::read(fd, data, size_bytes);
+  return n < 0 ? -errno : n;
+}
+
+void System::close_event(int fd) { close(fd); }
+
+int System::paranoid_level() const {
+  const File file = read("/proc/sys/kernel/perf_event_paranoid");
+  if (file && file.text.starts_with("-")) return -1;
+  const auto level = number_in(file.text);
+  return file && level ? static_cast<int>(*level) : 2;
+}
+
+uint64_t System::now_ns() const {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+System& real_system() {
+  static System* const system = new System("");  // never destroyed
+  return *system;
+}
+
+}  // namespace aon::node

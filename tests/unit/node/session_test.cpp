@@ -1,0 +1,189 @@
+#include "plugins/node/session.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/provider/loader.h"
+#include "plugins/node/clocks.h"
+#include "plugins/node/process.h"
+#include "tests/replay/node/machine.h"
+#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/provider/fake_core.h"
+
+namespace aon::node {
+namespace {
+
+/// Each reading takes as long as it is told.
+class SlowSession : public Session {
+ public:
+  SlowSession(test::Machine& machine, Output output)
+      : Session(machine, std::move(output)), machine_(machine) {}
+  int read_count = 0;
+  uint64_t cost_ns = 0;
+
+ protected:
+  StateText find() override { return {}; }
+  void read() override {
+    ++read_count;
+    machine_.set_now_ns(machine_.now_ns() + cost_ns);
+  }
+
+ private:
+  test::Machine& machine_;
+};
+
+TEST(NodeSession, reads_in_every_tick_as_long_as_it_is_quick) {
+  test::Machine machine("");
+  aon_core core;
+  SlowSession session(machine, Output(&core, &aon::test::fake_core_api()));
+  session.cost_ns = kMaxTickNs;
+  session.start(0);
+  for (uint64_t tick = 0; tick < 10; ++tick) session.tick(tick);
+  EXPECT_EQ(session.read_count, 11);
+  session.finish();
+  EXPECT_EQ(session.read_count, 12);
+  EXPECT_TRUE(core.log.empty());
+}
+
+TEST(NodeSession, reads_less_often_when_it_takes_too_long) {
+  test::Machine machine("");
+  aon_core core;
+  SlowSession session(machine, Output(&core, &aon::test::fake_core_api()));
+  session.start(0);
+  session.cost_ns = kMaxTickNs + 1;
+  for (uint64_t tick = 0; tick < 7; ++tick) session.tick(tick);
+  EXPECT_EQ(session.read_count, 4);  // at the start and in ticks 0, 2, 6
+  EXPECT_EQ(core.log.size(), 3u);
+  session.cost_ns = 0;
+  for (uint64_t tick = 0; tick < 8; ++tick) session.tick(tick);
+  EXPECT_EQ(session.read_count, 5);
+}
+
+class NodeSystem : public launcher::TemporaryFolder {};
+
+TEST_F(NodeSystem, reads_below_its_root) {
+  std::filesystem::create_directories(path("proc/b"));
+  std::filesystem::create_directories(path("proc/a"));
+  std::ofstream(path("proc/loadavg")) << "1.0 2.0\n";
+  const System system(folder_);
+  EXPECT_EQ(system.read("/proc/loadavg").text, "1.0 2.0\n");
+  EXPECT_EQ(system.read("/proc/loadavg", 3).text, "1.0");
+  EXPECT_EQ(system.read("/proc/none").error_number, ENOENT);
+  EXPECT_EQ(system.read("/proc").error_number, EISDIR);
+  EXPECT_EQ(system.list("/proc"), (std::vector<std::string>{"a", "b", "loadavg"}));
+  EXPECT_TRUE(system.list("/sys").empty());
+  EXPECT_TRUE(system.exists("/proc/a"));
+  EXPECT_FALSE(system.exists("/sys"));
+  EXPECT_EQ(system.paranoid_level(), 2);
+}
+
+TEST(NodeClocks, many_cpus_are_read_in_part) {
+  std::string text;
+  std::set<int> cpus;
+  for (int cpu = 0; cpu < 256; ++cpu) {
+    cpus.insert(cpu);
+    text += "/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+            "/cpufreq/scaling_cur_freq = " + std::to_string(1000 + cpu) + "\n";
+  }
+  test::Machine machine(text);
+  aon_core core;
+  Output output(&core, &aon::test::fake_core_api());
+  Clocks clocks(machine);
+  clocks.find(cpus);
+  clocks.read(output);
+  EXPECT_EQ(core.samples_of(AON_PROCESS_NODE, "frequency-max").at(0).value, 1252e3);
+}
+
+TEST(NodeProcess, is_not_taken_for_another_one_with_its_pid) {
+  const std::string stat = "/proc/7/stat = 7 (a) R 1 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 ";
+  test::Machine machine("/proc/self/status = x\n/proc/7/status = VmRSS: 1 kB\n" + stat +
+                        "100 1 1\n/proc/7/io = rchar: 10\n> other\n" + stat +
+                        "200 1 1\n/proc/7/io = rchar: 99\n");
+  aon_core core;
+  ProcessSession session(machine, Output(&core, &aon::test::fake_core_api()));
+  session.start(0);
+  session.process_started(1, 7);
+  machine.next();
+  session.process_ended(1);
+  ASSERT_EQ(core.samples_of(1, "io-read").size(), 1u);
+  EXPECT_EQ(core.samples_of(1, "io-read")[0].value, 0.0);
+}
+
+TEST(NodeProcess, many_are_read_less_often) {
+  std::string text = "/proc/self/status = x\n";
+  for (int pid = 100; pid < 140; ++pid) {
+    text += "/proc/" + std::to_string(pid) + "/status = VmRSS: 1 kB\n";
+  }
+  test::Machine machine(text);
+  aon_core core;
+  ProcessSession session(machine, Output(&core, &aon::test::fake_core_api()));
+  session.start(0);
+  for (uint32_t number = 0; number < 40; ++number) {
+    session.process_started(number, static_cast<pid_t>(100 + number));
+  }
+  for (uint64_t tick = 1; tick <= 6; ++tick) session.tick(tick);
+  EXPECT_EQ(core.samples_of(0, "memory").size(), 3u);  // at its start and in two of six ticks
+}
+
+/// The real providers on the real machine; what it does not allow is told, not failed.
+class NodeProvider : public testing::TestWithParam<const char*> {};
+
+TEST_P(NodeProvider, works_or_says_why_not) {
+  const std::filesystem::path folder = PROVIDERS;
+  auto loaded =
+      provider::Provider::load(provider::provider_path(folder, GetParam()), AON_HOST_NODE, folder);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  aon_core core;
+  if (!loaded->start(&core, aon::test::fake_core_api(), "")) {
+    EXPECT_EQ(core.states.at(AON_PROCESS_NODE).state, AON_STATE_OFF);
+    EXPECT_NE(core.states.at(AON_PROCESS_NODE).reason, "");
+    GTEST_SKIP() << GetParam() << ": " << core.states.at(AON_PROCESS_NODE).reason;
+  }
+  loaded->process_started(3, getpid(), 0);
+  for (uint64_t tick = 1; tick < 4; ++tick) loaded->tick(tick);
+  loaded->process_ended(3);
+  loaded->stop();
+  EXPECT_FALSE(core.metrics.empty());
+  for (const aon_core::Metric& metric : core.metrics) {
+    EXPECT_FALSE(metric.unit.empty()) << metric.name;
+    const auto samples = core.samples_of(metric.process, metric.name);
+    EXPECT_FALSE(samples.empty()) << metric.name;
+    for (size_t i = 1; i < samples.size() && metric.mode == AON_METRIC_ACCUMULATED; ++i) {
+      EXPECT_GE(samples[i].value, samples[i - 1].value) << metric.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, NodeProvider,
+                         testing::Values("energy", "membw", "network", "node", "process"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(NodeRealProcess, counts_the_bytes_that_a_real_process_writes) {
+  const std::filesystem::path folder = PROVIDERS;
+  auto loaded =
+      provider::Provider::load(provider::provider_path(folder, "process"), AON_HOST_NODE, folder);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  aon_core core;
+  ASSERT_TRUE(loaded->start(&core, aon::test::fake_core_api(), ""));
+  loaded->process_started(3, getpid(), 0);
+  const std::string text(1 << 20, 'x');
+  char name[] = "/tmp/aon-node-XXXXXX";
+  const int fd = mkstemp(name);
+  unlink(name);
+  ASSERT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  close(fd);
+  loaded->tick(1);
+  loaded->stop();
+  EXPECT_EQ(core.states.at(3).state, AON_STATE_ON) << core.states.at(3).reason;
+  EXPECT_GE(core.samples_of(3, "io-written").back().value, 1 << 20);
+  EXPECT_GT(core.samples_of(3, "memory").back().value, 1 << 20);
+}
+
+}  // namespace
+}  // namespace aon::node

@@ -1,0 +1,98 @@
+#include "writers/ledger/totals.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "core/spool/format.h"
+
+namespace aon::writers {
+namespace {
+
+enum MetricId : uint32_t { kPackage, kDram, kCores, kWritten, kMemory, kForeign };
+
+/// Two nodes with a process each.
+class Totals : public testing::Test {
+ protected:
+  Totals() {
+    job_.nodes.resize(2);
+    model_.job = &job_;
+    for (uint32_t g = 0; g < 2; ++g) {
+      model_.groups.push_back({});
+      model_.groups[g].id = g;
+      model_.groups[g].rank = g;
+      model_.groups[g].node = g;
+    }
+    const auto counted = MetricMode::kAccumulated;
+    model_.metrics = {
+        {"energy::package-0", "J", "", "energy", counted, true},
+        {"energy::dram-0", "J", "", "energy", counted, true},
+        {"energy::cores-0", "J", "", "energy", counted, true},
+        {"process::storage-written", "By", "", "process", counted, false},
+        {"process::memory", "By", "", "process", MetricMode::kAbsolute, false},
+        {"other::package-0", "J", "", "other", counted, true},
+    };
+    EXPECT_TRUE(collector_.begin(model_));
+  }
+
+  void samples(uint32_t group, uint32_t process, const std::vector<Event>& events,
+               LocationType type = LocationType::kMetric) {
+    const Location location{uint64_t{1} << 32, group, type, "", process, spool::kSeriesSlot, true};
+    EXPECT_TRUE(collector_.begin_location(location));
+    EXPECT_TRUE(collector_.events(events));
+    EXPECT_TRUE(collector_.end_location());
+  }
+  static Event sample(uint64_t time_ns, uint32_t metric, double value) {
+    Event event{};
+    event.time_ns = time_ns;
+    event.kind = EventKind::kSample;
+    event.region = metric;
+    event.bytes = std::bit_cast<uint64_t>(value);
+    return event;
+  }
+
+  spool::Job job_{};
+  Model model_{};
+  TotalsCollector collector_;
+};
+
+TEST_F(Totals, last_sample_is_the_total) {
+  samples(1, spool::kNodeProcess,
+          {sample(1'000'000'000, kPackage, 0), sample(1'000'000'000, kDram, 0),
+           sample(3'500'000'000, kPackage, 100), sample(3'500'000'000, kDram, 7.5)});
+  const MetricTotals& totals = collector_.totals();
+  EXPECT_FALSE(totals.energy[0].is_known());
+  EXPECT_DOUBLE_EQ(totals.energy[1].joules(), 107.5);
+  EXPECT_DOUBLE_EQ(totals.energy[1].seconds(), 2.5);
+}
+
+TEST_F(Totals, no_joule_counts_twice) {
+  samples(0, spool::kNodeProcess, {sample(1, kPackage, 100), sample(2, kCores, 80)});
+  EXPECT_DOUBLE_EQ(collector_.totals().energy[0].joules(), 100);
+  EXPECT_DOUBLE_EQ(collector_.totals().energy[0].domains_j.at("cores-0"), 80);
+}
+
+TEST_F(Totals, bytes_are_those_of_the_process) {
+  samples(0, 5, {sample(1, kWritten, 10), sample(2, kMemory, 4096), sample(3, kWritten, 30)});
+  EXPECT_EQ(collector_.totals().bytes[0], (ProcessBytes{{"storage-written", 30}}));
+  EXPECT_TRUE(collector_.totals().bytes[1].empty());
+}
+
+TEST_F(Totals, metrics_of_others_and_events_of_threads_are_not_meant) {
+  samples(0, spool::kNodeProcess, {sample(1, kForeign, 10), sample(1, 99, 1)});
+  samples(0, 5, {sample(1, kWritten, 10)}, LocationType::kThread);
+  EXPECT_FALSE(collector_.totals().energy[0].is_known());
+  EXPECT_TRUE(collector_.totals().bytes[0].empty());
+}
+
+TEST_F(Totals, samples_are_counted_by_provider) {
+  samples(0, spool::kNodeProcess,
+          {sample(1, kPackage, 1), sample(1, kDram, 1), sample(1, kForeign, 1)});
+  samples(0, 5, {sample(1, kWritten, 10), sample(1, kMemory, 1)});
+  EXPECT_EQ(collector_.totals().node_samples[0], (SampleCounts{{"energy", 2}, {"other", 1}}));
+  EXPECT_EQ(collector_.totals().group_samples[0], (SampleCounts{{"process", 2}}));
+  EXPECT_TRUE(collector_.totals().node_samples[1].empty());
+}
+
+}  // namespace
+}  // namespace aon::writers

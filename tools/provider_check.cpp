@@ -1,0 +1,78 @@
+// Providers that the agent would load: each is started here for a moment and says itself what it
+// can do and what helps where it cannot.
+#include <aon/provider.h>
+
+#include <memory>
+
+#include "core/provider/loader.h"
+#include "core/provider/names.h"
+#include "launcher/installation.h"
+#include "tools/machine_check.h"
+
+namespace aon::tools {
+namespace {
+
+/// What a provider says of the node; `aon_core` of its table.
+struct Said {
+  aon_state state = AON_STATE_ON;
+  std::string reason;
+  std::string remedy;
+};
+
+Said* said(aon_core* core) { return reinterpret_cast<Said*>(core); }
+
+const aon_core_api& listening_core() {
+  static constexpr aon_core_api kApi = {
+      .abi = AON_PROVIDER_ABI,
+      .size = sizeof(aon_core_api),
+      .now_ticks = [](aon_core*) { return uint64_t{0}; },
+      .define_metric = [](aon_core*, uint32_t, const char*, const char*, const char*,
+                          aon_metric_mode) { return uint32_t{0}; },
+      .sample = [](aon_core*, uint32_t, uint32_t, uint64_t, double, uint64_t, uint64_t) {},
+      .set_state =
+          [](aon_core* core, uint32_t process, aon_state state, const char* reason,
+             const char* remedy) {
+            if (process == AON_PROCESS_NODE) *said(core) = {state, reason, remedy};
+          },
+      .intern = [](aon_core*, const char*) { return uint32_t{AON_NO_ID}; },
+      .reserve = [](aon_core*, uint32_t) -> void* { return nullptr; },
+      .commit = [](aon_core*, void*) {},
+      .log = [](aon_core*, aon_log_level, const char*) {},
+      .send_message = [](aon_core*, uint32_t, const void*, uint32_t, const int*,
+                         uint32_t) { return AON_UNAVAILABLE; },
+  };
+  return kApi;
+}
+
+Check check_provider(const std::string& name, const std::string& folder) {
+  const std::string title = "provider " + name;
+  auto loaded =
+      provider::Provider::load(provider::provider_path(folder, name), AON_HOST_NODE, folder);
+  if (!loaded) return {title, Ability::kNo, loaded.error().message, ""};
+  Said words;
+  const Status status = loaded->start(reinterpret_cast<aon_core*>(&words), listening_core(), "");
+  loaded->stop();
+  if (words.remedy == "see aon doctor") words.remedy.clear();
+  if (!status) {
+    const std::string why = words.reason.empty() ? status.error().message : words.reason;
+    return {title, Ability::kNo, why, words.remedy};
+  }
+  const std::string detail = words.reason.empty() ? loaded->description() : words.reason;
+  const Ability ability = words.state == AON_STATE_ON ? Ability::kYes : Ability::kLimited;
+  return {title, ability, detail, words.remedy};
+}
+
+}  // namespace
+
+std::vector<Check> check_providers() {
+  std::vector<Check> checks;
+  const Result<launcher::Installation> files = launcher::find_installation();
+  if (!files) return checks;  // the line "installation" says it
+  const std::string folder = provider::provider_folder(files->library_dir);
+  for (const std::string& name : provider::installed_names(folder, folder)) {
+    if (provider::is_wanted({}, name)) checks.push_back(check_provider(name, folder));
+  }
+  return checks;
+}
+
+}  // namespace aon::tools

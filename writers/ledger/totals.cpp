@@ -1,0 +1,82 @@
+#include "writers/ledger/totals.h"
+
+#include <bit>
+
+#include "core/spool/format.h"
+
+namespace aon::writers {
+
+double NodeEnergy::joules() const {
+  double sum_j = 0;
+  for (const auto& [name, value_j] : domains_j) {
+    // Cores and GPU are in the package; the platform has all of them.
+    if (name.starts_with("package-") || name.starts_with("dram-")) sum_j += value_j;
+  }
+  return sum_j;
+}
+
+Status TotalsCollector::begin(const Model& model) {
+  model_ = &model;
+  totals_.energy.resize(model.job->nodes.size());
+  totals_.bytes.resize(model.groups.size());
+  totals_.node_samples.resize(model.job->nodes.size());
+  totals_.group_samples.resize(model.groups.size());
+  sample_counts_.resize(model.metrics.size());
+  for (const GlobalMetric& definition : model.metrics) {
+    Metric& metric = metrics_.emplace_back();
+    metric.provider = definition.provider;
+    const std::string prefix = definition.provider + "::";
+    metric.name = definition.name.starts_with(prefix) ? definition.name.substr(prefix.size())
+                                                      : definition.name;
+    if (definition.mode != MetricMode::kAccumulated) continue;
+    if (definition.provider == "energy" && definition.node_wide) metric.kind = Kind::kEnergy;
+    if (definition.provider == "process" && definition.unit == "By") metric.kind = Kind::kBytes;
+  }
+  return {};
+}
+
+Status TotalsCollector::begin_location(const Location& location) {
+  location_ = location.type == LocationType::kMetric ? &location : nullptr;
+  return {};
+}
+
+Status TotalsCollector::events(std::span<const Event> events) {
+  if (location_ == nullptr) return {};
+  for (const Event& event : events) {
+    if (event.kind != EventKind::kSample || event.region >= metrics_.size()) continue;
+    ++sample_counts_[event.region];
+    add(event, metrics_[event.region]);
+  }
+  return {};
+}
+
+void TotalsCollector::add(const Event& sample, const Metric& metric) {
+  const Group& group = model_->groups[location_->group];
+  const double value = std::bit_cast<double>(sample.bytes);
+  if (metric.kind == Kind::kEnergy && location_->process == spool::kNodeProcess) {
+    NodeEnergy& energy = totals_.energy[group.node];
+    if (!energy.is_known()) energy.first_ns = sample.time_ns;
+    energy.last_ns = sample.time_ns;
+    energy.domains_j[metric.name] = value;
+  } else if (metric.kind == Kind::kBytes && location_->process != spool::kNodeProcess) {
+    totals_.bytes[group.id][metric.name] = value;
+  }
+}
+
+Status TotalsCollector::end_location() {
+  if (location_ == nullptr) return {};
+  const Group& group = model_->groups[location_->group];
+  const bool is_node = location_->process == spool::kNodeProcess;
+  SampleCounts& counts =
+      is_node ? totals_.node_samples[group.node] : totals_.group_samples[group.id];
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    if (sample_counts_[i] != 0) counts[metrics_[i].provider] += sample_counts_[i];
+    sample_counts_[i] = 0;
+  }
+  location_ = nullptr;
+  return {};
+}
+
+Status TotalsCollector::finish(const Outcome&) { return {}; }
+
+}  // namespace aon::writers

@@ -1,0 +1,71 @@
+/// What the node metrics come to in the end: joules of each node, bytes of each process. The last
+/// sample of an accumulated metric is its total.
+///
+/// Fed by the samples as they pass by, as a Writer; the ledger takes the results.
+/// Owner: the assembler.   Thread: one.   Cost: a look-up in a small table per sample; nothing for
+/// other events.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+/// Energy of one node between the first and the last sample, whoever used it.
+struct NodeEnergy {
+  std::map<std::string, double> domains_j;  ///< "package-0", "dram-0" ...
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
+
+  bool is_known() const { return !domains_j.empty(); }
+  /// Packages and their memory: no joule is in two of these.
+  double joules() const;
+  double seconds() const { return static_cast<double>(last_ns - first_ns) * 1e-9; }
+};
+
+/// Bytes of one process, by the name of the metric: "io-read", "storage-written" ...
+using ProcessBytes = std::map<std::string, double>;
+
+/// Samples of counters by the provider that took them.
+using SampleCounts = std::map<std::string, uint64_t>;
+
+struct MetricTotals {
+  std::vector<NodeEnergy> energy;   ///< by node
+  std::vector<ProcessBytes> bytes;  ///< by location group
+  std::vector<SampleCounts> node_samples;
+  std::vector<SampleCounts> group_samples;
+};
+
+class TotalsCollector final : public Writer {
+ public:
+  Status begin(const Model& model) override;
+  Status begin_location(const Location& location) override;
+  Status events(std::span<const Event> events) override;
+  Status end_location() override;
+  Status finish(const Outcome& outcome) override;
+
+  /// Valid after finish().
+  const MetricTotals& totals() const { return totals_; }
+
+ private:
+  enum class Kind : uint8_t { kOther, kEnergy, kBytes };
+  struct Metric {
+    Kind kind = Kind::kOther;
+    std::string name;  ///< without the provider's
+    std::string provider;
+  };
+
+  void add(const Event& sample, const Metric& metric);
+
+  const Model* model_ = nullptr;
+  const Location* location_ = nullptr;
+  std::vector<Metric> metrics_;          ///< by global id
+  std::vector<uint64_t> sample_counts_;  ///< of the location, by global id
+  MetricTotals totals_;
+};
+
+}  // namespace aon::writers
