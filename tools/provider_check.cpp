@@ -12,6 +12,9 @@
 namespace aon::tools {
 namespace {
 
+/// As aon-run has it by default.
+constexpr const char* kConfig = "sampling=97\ncall-graph=fp\nworker=0\n";
+
 /// What a provider says of the node; `aon_core` of its table.
 struct Said {
   aon_state state = AON_STATE_ON;
@@ -40,6 +43,12 @@ const aon_core_api& listening_core() {
       .log = [](aon_core*, aon_log_level, const char*) {},
       .send_message = [](aon_core*, uint32_t, const void*, uint32_t, const int*,
                          uint32_t) { return AON_UNAVAILABLE; },
+      .define = [](aon_core*, uint32_t, uint32_t, const void*, uint32_t) { return AON_OK; },
+      .put_record = [](aon_core*, uint32_t, uint32_t, const void*) { return AON_OK; },
+      .add_lost = [](aon_core*, uint32_t, uint32_t, uint64_t, uint64_t, uint64_t) {},
+      .add_cost = [](aon_core*, uint64_t) {},
+      .unwind = [](aon_core*, uint32_t, const aon_stack_copy*, uint64_t*,
+                   uint32_t) { return uint32_t{0}; },
   };
   return kApi;
 }
@@ -50,7 +59,8 @@ Check check_provider(const std::string& name, const std::string& folder) {
       provider::Provider::load(provider::provider_path(folder, name), AON_HOST_NODE, folder);
   if (!loaded) return {title, Ability::kNo, loaded.error().message, ""};
   Said words;
-  const Status status = loaded->start(reinterpret_cast<aon_core*>(&words), listening_core(), "");
+  const Status status =
+      loaded->start(reinterpret_cast<aon_core*>(&words), listening_core(), kConfig);
   loaded->stop();
   if (words.remedy == "see aon doctor") words.remedy.clear();
   if (!status) {
