@@ -63,6 +63,7 @@ struct Process {
   std::map<uint32_t, File> files;
   std::map<std::string, Provider> providers;
   std::map<uint32_t, Metric> metrics;
+  std::map<uint32_t, std::string> thread_names;  ///< by thread id
   std::map<std::pair<uint16_t, uint16_t>, StreamDefinition>
       streams;                                               ///< (slot, context), latest state
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> counts;  ///< (slot, region) -> calls

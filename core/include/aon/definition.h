@@ -30,6 +30,7 @@ enum class DefinitionType : uint32_t {
   kGroup = 11,            ///< GroupDefinition, then its members: world ranks, u32 each
   kFile = 12,             ///< FileDefinition, name of the file
   kFileClose = 13,        ///< IdDefinition
+  kThreadName = 14,       ///< IdDefinition with a thread id of the system, name
   // written by the agent
   kNode = 32,          ///< NodeDefinition, host name, launch id
   kProcessStart = 33,  ///< ProcessStartDefinition, program, host name
@@ -55,8 +56,9 @@ enum class RegionRole : uint8_t {
   kRma,
   kFileIo,
   kUser,
+  kStep,  ///< one iteration of the program; kBegin has its number
 };
-enum class Paradigm : uint8_t { kUser = 0, kMpi, kCuda, kNccl, kAon };
+enum class Paradigm : uint8_t { kUser = 0, kMpi, kCuda, kNccl, kAon, kNvtx };
 
 struct RegionDefinition {
   uint32_t id;
