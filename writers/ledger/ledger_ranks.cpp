@@ -26,7 +26,8 @@ struct GroupSums {
   uint64_t emitted = 0;
   uint64_t spooled = 0;
   uint64_t lost = 0;
-  uint64_t samples = 0;
+  uint64_t samples = 0;   ///< of the agent
+  uint64_t counters = 0;  ///< the program's own
   uint64_t by_paradigm[kParadigmCount] = {};
   Json threads = Json::array();
 };
@@ -43,8 +44,11 @@ std::vector<GroupSums> sum_groups(const LedgerFacts& facts) {
     const Location& location = *tally.location;
     GroupSums& sum = sums[location.group];
     if (location.process == spool::kNodeProcess) continue;
-    sum.samples += tally.samples;
-    if (location.type != LocationType::kThread) continue;
+    if (location.type != LocationType::kThread) {
+      sum.samples += tally.samples;
+      continue;
+    }
+    sum.counters += tally.samples;
     sum.emitted += tally.emitted();
     sum.spooled += tally.decoded;
     sum.lost += tally.lost_count();
@@ -64,6 +68,8 @@ std::vector<GroupSums> sum_groups(const LedgerFacts& facts) {
 uint64_t records_of(const std::string& name, const GroupSums& sums) {
   auto of = [&](Paradigm paradigm) { return sums.by_paradigm[static_cast<size_t>(paradigm)]; };
   if (name == "mpi") return of(Paradigm::kMpi);
+  if (name == "annotate") return of(Paradigm::kUser) + sums.counters;
+  if (name == "nvtx") return of(Paradigm::kNvtx);
   if (name == "nccl") return of(Paradigm::kNccl);
   if (name == "cupti" || name == "cuda") return of(Paradigm::kCuda);
   if (name == "perf") return sums.samples;
