@@ -113,6 +113,7 @@ Writer* attach_thread(Process& p) {
   w->slot->tid.store(tid, std::memory_order_relaxed);
   w->clock_is_tsc = p.ring->clock_is_tsc;
   w->defined = p.defined;
+  w->slot_index = index;
   w->modes = p.modes;
   raise_slots_used(*p.ring, index + 1);
   aon_thread_writer = w;

@@ -73,7 +73,8 @@ struct Writer {
   const char* span_frame[kOpenSpans];  ///< frame of each open call (longjmp recovery)
   WriterContext context[kContexts];
   const uint8_t* defined;  ///< by Annotation::index: 1 when the process has defined it
-  uint64_t reserved[4];
+  uint64_t slot_index;     ///< of `slot`
+  uint64_t reserved[3];
 };
 static_assert(sizeof(Writer) == 4 * 64);
 

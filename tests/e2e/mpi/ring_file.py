@@ -143,6 +143,7 @@ class RingFile:
         self.modes, self.slots, self.free_map, self.chunks = head[5:9]
         self.regions = {}
         self.roles = {}
+        self.paradigms = {}
         self.communicators = {}
         self.windows = {}
         self.groups = {}
@@ -199,6 +200,7 @@ class RingFile:
             number, role = struct.unpack_from("<IB", payload)
             self.regions[number] = payload[8:].split(b"\0")[0].decode()
             self.roles[self.regions[number]] = role
+            self.paradigms[self.regions[number]] = payload[5]
         elif kind == 2:
             identity, number, parent, size, rank, form = struct.unpack_from("<QIIIIB", payload)
             name = payload[32:].split(b"\0")[0].decode()
