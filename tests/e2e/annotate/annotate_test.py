@@ -2,8 +2,9 @@
 import struct
 import unittest
 
+import readers
 from annotated import NO_VALUE, REAL, SIGNED, STEP, RingTestCase, nesting
-from aon_test import BUILD, environment, run
+from aon_test import BUILD, environment, ledger, run
 
 CASES = BUILD / "bin" / "annotate_cases"
 MAX_NAME = 1024
@@ -77,6 +78,12 @@ class Annotations(RingTestCase):
             expected = [f"name {i % 10}( thread( )thread )name {i % 10}" for i in range(100)]
             self.assertEqual(nesting(ring, slot), " ".join(expected))
 
+    def test_a_pause_leaves_everything_balanced(self):
+        ring = self.ring(CASES, "paused")
+        expected = "before( over the pause( )over the pause inside( )inside )before"
+        self.assertEqual(nesting(ring), expected)
+        self.assertEqual(ring.of_kind("mark"), [])
+
     def test_null_and_empty_names_do_no_harm(self):
         ring = self.ring(CASES, "odd")
         self.assertEqual(nesting(ring), "( )")
@@ -98,6 +105,45 @@ class Annotations(RingTestCase):
         once = "step( named( work( )work )named )step"
         self.assertEqual(nesting(ring), " ".join([once] * 3))
         self.assertEqual([r.name for r in ring.of_kind("mark")], ["caught"])
+
+
+class Archives(RingTestCase):
+    """Jobs without MPI, under aon-run."""
+
+    def job(self, case, **changes):
+        output = self.folder / "job"
+        self.assert_exit(run(["aon-run", "-o", output, CASES, case], env=environment(**changes)))
+        document = ledger(output)
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assert_law(document)
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+        return output, document
+
+    def test_unbalanced_ones_are_closed_and_counted(self):
+        output, document = self.job("unbalanced")
+        self.assertEqual(document["assembly"]["unbalanced_regions"], 3)
+        self.assertEqual(document["assembly"]["open_regions"], 1)
+        counts = readers.region_counts(output)
+        self.assertEqual(counts, {"a": 1, "b": 1, "c": 1, "left open": 1})
+
+    def test_a_forked_child_is_a_process_of_its_own(self):
+        output, document = self.job("fork")
+        self.assertEqual(len([r for r in document["ranks"] if r["emitted"]]), 2)
+        self.assertEqual(readers.region_counts(output), {"shared": 5, "own": 4})
+        self.assertEqual(document["assembly"]["unbalanced_regions"], 0)
+
+    def test_a_name_of_a_mebibyte_is_in_the_archive(self):
+        output, _ = self.job("long")
+        self.assertEqual(sorted(readers.region_counts(output).values()), [1, 1])
+
+    def test_the_rank_comes_from_the_launchers_environment(self):
+        _, document = self.job("balanced", PMI_RANK=0, PMI_SIZE=1)
+        self.assertEqual([r["rank"] for r in document["ranks"]], [0])
+
+    def test_many_names_and_threads(self):
+        output, _ = self.job("many")
+        self.assertEqual(readers.region_counts(output)["(more names)"], 10000 - 8191)
 
 
 class Kinds(RingTestCase):

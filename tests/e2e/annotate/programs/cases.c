@@ -1,7 +1,9 @@
 // What a program may do with annotations, one case per run: `cases CASE`. Knows nothing of AON but
 // aon/annotate.h.
 #include <aon/annotate.h>
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +122,29 @@ static void threads(void) {
   pthread_join(other, NULL);
 }
 
+/// As MPI_Pcontrol does it.
+static void pause_recording(bool is_paused) {
+  void (*set_paused)(bool) = NULL;
+  *(void**)&set_paused = dlsym(RTLD_DEFAULT, "aon_set_paused");
+  if (set_paused != NULL) set_paused(is_paused);
+}
+
+static void paused(void) {
+  aon_region_begin_name("before");
+  aon_region_begin_name("over the pause");
+  pause_recording(true);
+  aon_region_begin_name("skipped");
+  aon_region_end_name("skipped");
+  aon_mark_name("skipped");
+  aon_region_end_name("over the pause");
+  aon_region_begin_name("begun in the pause");
+  pause_recording(false);
+  aon_region_begin_name("inside");
+  aon_region_end_name("inside");
+  aon_region_end_name("begun in the pause");
+  aon_region_end_name("before");
+}
+
 static void odd(void) {
   aon_region_begin(NULL);
   aon_region_end(NULL);
@@ -139,7 +164,7 @@ int main(int argc, char** argv) {
                 {"handler", from_handler},  {"fork", after_fork},
                 {"open_over_fork", open_over_fork}, {"long", long_name},
                 {"many", many_names},       {"threads", threads},
-                {"odd", odd}};
+                {"paused", paused},         {"odd", odd}};
   for (size_t i = 0; argc > 1 && i < sizeof kCases / sizeof kCases[0]; ++i) {
     if (strcmp(argv[1], kCases[i].name) != 0) continue;
     kCases[i].run();
