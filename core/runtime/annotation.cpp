@@ -137,6 +137,20 @@ void tell_provider(Process& p, const Annotation& annotation) {
              is_nvtx ? kNvtx : kOwn, is_nvtx ? sizeof kNvtx : sizeof kOwn);
 }
 
+constexpr uint32_t kMaxTracked = 64;  ///< deeper regions are skipped
+constexpr uint8_t kNothingDefined[kMaxAnnotations] = {};
+
+/// Whether a region that begins is recorded. Nothing is tracked before the first that is not.
+bool track_begin(Writer* w, bool is_paused) {
+  if (w->tracked_regions == 0 && !is_paused) return true;
+  const uint32_t depth = w->tracked_regions++;
+  w->defined = kNothingDefined;
+  if (depth >= kMaxTracked) return false;
+  const uint64_t bit = uint64_t{1} << depth;
+  w->recorded_bits = is_paused ? w->recorded_bits & ~bit : w->recorded_bits | bit;
+  return !is_paused;
+}
+
 }  // namespace
 }  // namespace aon::runtime
 
@@ -180,10 +194,9 @@ Writer* aon_annotation_writer(const Annotation* annotation, RecordKind kind) noe
   using namespace runtime;
   Writer* w = attached_writer();
   if (w == nullptr) return nullptr;
-  if (w->modes[kAnnotationSite].load(std::memory_order_relaxed) != 0) {
-    if (kind == RecordKind::kBegin) ++w->skipped_regions;
-    return nullptr;
-  }
+  const bool is_paused = w->modes[kAnnotationSite].load(std::memory_order_relaxed) != 0;
+  if (kind == RecordKind::kBegin && !track_begin(w, is_paused)) return nullptr;
+  if (is_paused) return nullptr;
   Process& p = *process();
   uint8_t& defined = p.defined[annotation->index];
   if (__atomic_load_n(&defined, __ATOMIC_RELAXED) == 0) {
@@ -194,6 +207,13 @@ Writer* aon_annotation_writer(const Annotation* annotation, RecordKind kind) noe
     errno = saved_errno;
   }
   return w;
+}
+
+bool aon_annotation_ends(Writer* w) noexcept {
+  using namespace runtime;
+  const uint32_t depth = --w->tracked_regions;
+  if (depth == 0) w->defined = process()->defined;
+  return depth < kMaxTracked && (w->recorded_bits >> depth & 1) != 0;
 }
 
 }  // extern "C"

@@ -114,6 +114,7 @@ Writer* attach_thread(Process& p) {
   w->clock_is_tsc = p.ring->clock_is_tsc;
   w->defined = p.defined;
   w->slot_index = index;
+  w->tracked_regions = 0;
   w->modes = p.modes;
   raise_slots_used(*p.ring, index + 1);
   aon_thread_writer = w;

@@ -9,8 +9,10 @@
 ///                                            fast: attached, not paused, defined
 ///                                            slow: aon_annotation_writer()
 ///
-/// While the recording is paused (MPI_Pcontrol(0)) begins are counted, not recorded, and their ends
-/// are skipped; the end of a region that began before the pause is recorded.
+/// While the recording is paused (MPI_Pcontrol(0)) nothing begins. From the first region that was
+/// skipped so, until it ends, the thread keeps a bit for each open region, so that every end shares
+/// its begin's fate; the end of a region that began before the pause is recorded. Meanwhile
+/// Writer::defined points at zeros: begins take the slow path, and the fast one costs no more.
 /// Thread: any.   Signal: safe.   Cost: one clock read and about 2 ns per record; a name's first
 /// use in a process also attaches and defines.
 #pragma once
@@ -50,10 +52,14 @@ AON_EXPORT const Annotation* aon_find_counter(const char* name, const char* unit
 /// The annotation that a region's number belongs to, or null.
 AON_EXPORT const Annotation* aon_annotation_at(uint32_t index) noexcept;
 
-/// Slow path of a record about `annotation`: attaches, defines. Null: nothing is recorded now; a
-/// kBegin has been counted as skipped then.
+/// Slow path of a record about `annotation`: attaches, defines, keeps track of what a pause skips.
+/// Null: nothing is recorded now.
 /// Thread: any; may lock.   Signal: safe.
 AON_EXPORT Writer* aon_annotation_writer(const Annotation* annotation, RecordKind kind) noexcept;
+
+/// The end of a region while some are tracked. False: its begin was skipped.
+/// Thread: owner.   Signal: safe.
+AON_EXPORT bool aon_annotation_ends(Writer* w) noexcept;
 }
 
 /// The calling thread's writer for a record of `kind` about `annotation`, or null.
@@ -80,10 +86,7 @@ AON_EXPORT Writer* aon_annotation_writer(const Annotation* annotation, RecordKin
 [[gnu::always_inline]] inline void end_region(const Annotation* region) {
   Writer* w = writer();
   if (AON_UNLIKELY(w->slot == nullptr)) return;  // nothing has begun in this process
-  if (AON_UNLIKELY(w->skipped_regions != 0)) {
-    --w->skipped_regions;
-    return;
-  }
+  if (AON_UNLIKELY(w->tracked_regions != 0) && !aon_annotation_ends(w)) return;
   put_event<0>(w, RecordKind::kEnd, ticks(w), 0, region->id, 0, 0, nullptr);
 }
 

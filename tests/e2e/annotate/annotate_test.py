@@ -2,8 +2,7 @@
 import struct
 import unittest
 
-import readers
-from annotated import NO_VALUE, REAL, SIGNED, STEP, RingTestCase, nesting
+from annotated import NO_VALUE, REAL, SIGNED, STEP, RingTestCase, nesting, readers
 from aon_test import BUILD, environment, ledger, run
 
 CASES = BUILD / "bin" / "annotate_cases"
@@ -35,7 +34,7 @@ class Annotations(RingTestCase):
 
     def test_unbalanced_ones_are_recorded_as_they_come(self):
         ring = self.ring(CASES, "unbalanced")
-        self.assertEqual(nesting(ring), "a( b( c( )a left open(")
+        self.assertEqual(nesting(ring), "a( ) b( c( )a left open(")
 
     def test_a_signal_handler_may_annotate(self):
         ring = self.ring(CASES, "handler")

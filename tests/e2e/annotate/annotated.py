@@ -6,6 +6,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mpi"))
 
+import readers  # noqa: E402,F401
 import ring_file  # noqa: E402
 from aon_test import BUILD, TestCase, environment, run  # noqa: E402
 

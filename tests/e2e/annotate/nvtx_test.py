@@ -15,9 +15,9 @@ from annotated import (
     UNSIGNED,
     RingTestCase,
     nesting,
+    readers,
 )
 from aon_test import BUILD, SKIPPED, environment, ledger, run
-import readers
 
 LIBAON_NVTX = BUILD / "lib" / "libaon-nvtx.so"
 NVTX = 5  # Paradigm::kNvtx

@@ -33,8 +33,8 @@ static void balanced(void) {
 }
 
 static void unbalanced(void) {
-  aon_region_end_name("never begun");
   aon_region_begin_name("a");
+  aon_region_end_name("never begun");
   aon_region_begin_name("b");
   aon_region_begin_name("c");
   aon_region_end_name("a");
