@@ -102,7 +102,8 @@ int refuse_command(const CLI::App& app, const std::string& name) {
 int run(int argc, char** argv) {
   CLI::App app{"Looks at what aon-run recorded, and at the machine.", "aon"};
   app.set_version_flag("--version", "aon " AON_VERSION);
-  app.add_flag("--python-path")->description("print the folder of the Python module aon, for PYTHONPATH");
+  app.add_flag("--python-path")
+      ->description("print the folder of the Python module aon, for PYTHONPATH");
   app.require_subcommand(1);
   Request request;
   add_info(app, request);

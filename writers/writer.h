@@ -142,8 +142,8 @@ enum class EventKind : uint8_t {
   kLostBegin,           ///< count, reason in region
   kLostEnd,             ///< the same; an interval encloses no other event
   kOpenAtEnd,  ///< marker: the next kLeave closes a region that was open when its thread ended
-  kMark,  ///< region, a value; of a range: its number in request, and the start's value or the
-          ///< end's duration in bytes
+  kMark,       ///< region, a value; of a range: its number in request, and the start's value or the
+               ///< end's duration in bytes
   kRmaCollectiveBegin,
   kRmaCollectiveEnd,  ///< of kFence, kCreate... and kFree...
   kRmaWindowCreate,   ///< inside the collective
@@ -199,15 +199,15 @@ struct Event {
 /// What the assembler learned while it went through the events.
 struct Outcome {
   uint64_t event_count = 0;
-  uint64_t clamped_count = 0;        ///< times moved forward to keep a location in order
-  uint64_t open_region_count = 0;    ///< closed by us, at the end of their thread
-  uint64_t open_call_count = 0;      ///< calls among them
-  uint64_t unmatched_count = 0;      ///< completions without request or with unknown peers
+  uint64_t clamped_count = 0;            ///< times moved forward to keep a location in order
+  uint64_t open_region_count = 0;        ///< closed by us, at the end of their thread
+  uint64_t open_call_count = 0;          ///< calls among them
+  uint64_t unmatched_count = 0;          ///< completions without request or with unknown peers
   uint64_t unbalanced_region_count = 0;  ///< annotations: ends without begin, and begins without
                                          ///< end that were closed with the region around them
-  uint64_t open_transfer_count = 0;  ///< one-sided ones that no call of their thread completed
-  uint64_t open_io_count = 0;        ///< reads and writes that were begun and not completed
-  uint64_t unmatched_io_count = 0;   ///< completed without having begun
+  uint64_t open_transfer_count = 0;      ///< one-sided ones that no call of their thread completed
+  uint64_t open_io_count = 0;            ///< reads and writes that were begun and not completed
+  uint64_t unmatched_io_count = 0;       ///< completed without having begun
   /// Every message of every location is here: nothing was lost, nothing was still open.
   bool communication_complete = false;
 };

@@ -10,18 +10,15 @@ static PyObject* g_decorator;  // Python function (region, function)
 static PyTypeObject* g_region_type;
 
 typedef struct {
-  PyObject_HEAD
-  aon_region_t handle;
+  PyObject_HEAD aon_region_t handle;
 } Region;
 
 typedef struct {
-  PyObject_HEAD
-  long long number;
+  PyObject_HEAD long long number;
 } Step;
 
 typedef struct {
-  PyObject_HEAD
-  aon_counter_t handle;
+  PyObject_HEAD aon_counter_t handle;
 } Counter;
 
 static void free_object(PyObject* self) {

@@ -1,4 +1,4 @@
-// What aon/annotate.h finds in libaon.so: the table of functions, and the ELF note that leads to it.
+// What aon/annotate.h finds in libaon.so: the table of functions, and the note that leads to it.
 #include <aon/annotate.h>
 #include <aon/annotation.h>
 #include <string.h>
@@ -62,9 +62,18 @@ void set_counter(aon_counter_t counter, double value) {
 extern "C" {
 // Found by the note below only.
 extern __attribute__((visibility("hidden"))) const aon_annotations aon_annotations_table_v1;
-const aon_annotations aon_annotations_table_v1 = {
-    AON_ANNOTATIONS_ABI, sizeof(aon_annotations), find_region, begin,     end,          begin_step,
-    end_step,            mark,                    mark_integer, mark_real, find_counter, set_counter};
+const aon_annotations aon_annotations_table_v1 = {AON_ANNOTATIONS_ABI,
+                                                  sizeof(aon_annotations),
+                                                  find_region,
+                                                  begin,
+                                                  end,
+                                                  begin_step,
+                                                  end_step,
+                                                  mark,
+                                                  mark_integer,
+                                                  mark_real,
+                                                  find_counter,
+                                                  set_counter};
 
 /// The table for callers that look symbols up, such as Python's ctypes.
 extern AON_EXPORT const aon_annotations* aon_annotations_v1() noexcept;

@@ -24,8 +24,14 @@ struct Names {
 };
 Names g_names;
 
-constexpr Annotation kMoreRegions = {kFirstAnnotationRegion, 0,     sizeof kMoreNames - 1,
-                                     RegionRole::kUser,      Paradigm::kUser, false, 0, kMoreNames};
+constexpr Annotation kMoreRegions = {kFirstAnnotationRegion,
+                                     0,
+                                     sizeof kMoreNames - 1,
+                                     RegionRole::kUser,
+                                     Paradigm::kUser,
+                                     false,
+                                     0,
+                                     kMoreNames};
 
 uint64_t hash_of(const Annotation& wanted) {
   uint64_t hash = 0xcbf29ce484222325ull ^

@@ -66,7 +66,7 @@ constexpr Domain kMoreDomains = {14, "(more domains)"};
 
 uint32_t cache_index(const Domain* domain, uint32_t category, const char* message) {
   uint64_t key = reinterpret_cast<uint64_t>(message) ^ reinterpret_cast<uint64_t>(domain) << 20 ^
-                 uint64_t{category} << 40;
+                 uint64_t { category } << 40;
   key *= 0x9e3779b97f4a7c15ull;
   return static_cast<uint32_t>(key >> 52);
 }
@@ -115,7 +115,7 @@ void remember(const Domain* domain, uint32_t category, const char* message,
     seen.domain = domain;
     seen.message = annotation->name + prefix_bytes;
     seen.annotation = annotation;
-    seen.state.store(2, std::memory_order_release);  // pairs with nvtx:seen
+    seen.state.store(2, std::memory_order_release);              // pairs with nvtx:seen
   } else if (seen.state.load(std::memory_order_acquire) != 2) {  // pairs with nvtx:seen
     return;
   }

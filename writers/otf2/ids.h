@@ -10,11 +10,11 @@ namespace aon::writers::otf2 {
 
 /// Attributes of events; their ids are dense and this is their order in the definitions.
 enum AttributeId : uint32_t {
-  kLostCount = 0,  ///< on Enter of a "[lost: ...]" region: records lost in this interval
-  kWeight = 1,     ///< on Enter: calls this one stands for
-  kOpen = 2,       ///< on Leave: the call had not returned, its end is that of the thread
-  kErrored = 3,    ///< on Leave: the call returned an error
-  kValue = 4,      ///< on Enter of a mark or region: its value
+  kLostCount = 0,    ///< on Enter of a "[lost: ...]" region: records lost in this interval
+  kWeight = 1,       ///< on Enter: calls this one stands for
+  kOpen = 2,         ///< on Leave: the call had not returned, its end is that of the thread
+  kErrored = 3,      ///< on Leave: the call returned an error
+  kValue = 4,        ///< on Enter of a mark or region: its value
   kOffset = 5,       ///< on IoOperationBegin: where in the file, in bytes; not there: unknown
   kSignedValue = 6,  ///< the same, signed
   kRealValue = 7,    ///< the same, a double

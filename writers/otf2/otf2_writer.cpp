@@ -47,8 +47,8 @@ class Otf2Writer final : public Writer {
   const Model* model_ = nullptr;
   otf2::ArchiveHandle archive_;
   otf2::EventEncoder encoder_;
-  const Location* location_ = nullptr;  ///< null: not in the archive
-  OTF2_EvtWriter* file_ = nullptr;      ///< made with the first event
+  const Location* location_ = nullptr;      ///< null: not in the archive
+  OTF2_EvtWriter* file_ = nullptr;          ///< made with the first event
   OTF2_EvtWriter* counter_file_ = nullptr;  ///< made with the first sample on a thread
   otf2::Window window_;
   std::vector<otf2::WrittenLocation> written_;

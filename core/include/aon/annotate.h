@@ -37,10 +37,10 @@ typedef const struct aon_region_name* aon_region_t;
 /// The same of a counter.
 typedef const struct aon_counter_name* aon_counter_t;
 
-/// The functions in libaon.so. Only grows at its end; `size` says how far it goes.
+/// The functions in libaon.so. Only grows at its end; `struct_bytes` says how far it goes.
 struct aon_annotations {
   uint32_t abi; /* AON_ANNOTATIONS_ABI */
-  uint32_t size;
+  uint32_t struct_bytes;
   aon_region_t (*region)(const char* name);
   void (*region_begin)(aon_region_t region);
   void (*region_end)(aon_region_t region);
@@ -94,7 +94,8 @@ static inline int aon_search_notes_(const char* at, const char* end, uint64_t un
       const struct aon_annotations* found;
       memcpy(&distance, content, sizeof distance);
       found = (const struct aon_annotations*)(content + distance);
-      if (found->abi != AON_ANNOTATIONS_ABI || found->size < sizeof(struct aon_annotations)) {
+      if (found->abi != AON_ANNOTATIONS_ABI ||
+          found->struct_bytes < sizeof(struct aon_annotations)) {
         return 0;
       }
       *(const struct aon_annotations**)out = found;
@@ -105,10 +106,10 @@ static inline int aon_search_notes_(const char* at, const char* end, uint64_t un
   return 0;
 }
 
-static inline int aon_search_file_(struct dl_phdr_info* info, size_t size, void* out) {
+static inline int aon_search_file_(struct dl_phdr_info* info, size_t info_bytes, void* out) {
   const struct aon_loaded_file_* file = (const struct aon_loaded_file_*)(const void*)info;
   uint16_t i;
-  (void)size;
+  (void)info_bytes;
   for (i = 0; i < file->header_count; ++i) {
     const Elf64_Phdr* header = &file->headers[i];
     const char* notes = (const char*)(uintptr_t)(file->base + header->p_vaddr);
@@ -127,12 +128,14 @@ static inline const struct aon_annotations* aon_look_for_annotations_(void) {
   dl_iterate_phdr(aon_search_file_, (void*)&found);
 #endif
   if (found == 0) found = &aon_annotations_none_;
+  // pairs with annotate:found
   __atomic_store_n(&aon_annotations_found_, found, __ATOMIC_RELEASE);
   return found;
 }
 
 /// The functions; those of aon_annotations_none_ are null.
 static inline const struct aon_annotations* aon_annotations_(void) {
+  // pairs with annotate:found
   const struct aon_annotations* found = __atomic_load_n(&aon_annotations_found_, __ATOMIC_ACQUIRE);
   return __builtin_expect(found != 0, 1) ? found : aon_look_for_annotations_();
 }
@@ -173,15 +176,15 @@ static inline aon_region_t aon_kept_region_(aon_region_t* place, const char* nam
 }
 
 /// Enter and leave a region whose name is a constant: looked up once at each place.
-#define AON_REGION_BEGIN(name)                                 \
-  do {                                                         \
-    static aon_region_t aon_here_;                             \
-    aon_region_begin(aon_kept_region_(&aon_here_, (name)));    \
+#define AON_REGION_BEGIN(name)                              \
+  do {                                                      \
+    static aon_region_t aon_here_;                          \
+    aon_region_begin(aon_kept_region_(&aon_here_, (name))); \
   } while (0)
-#define AON_REGION_END(name)                                   \
-  do {                                                         \
-    static aon_region_t aon_here_;                             \
-    aon_region_end(aon_kept_region_(&aon_here_, (name)));      \
+#define AON_REGION_END(name)                              \
+  do {                                                    \
+    static aon_region_t aon_here_;                        \
+    aon_region_end(aon_kept_region_(&aon_here_, (name))); \
   } while (0)
 
 /* ---- Steps: iterations of the program, the unit of statistics over time. ---- */

@@ -33,7 +33,7 @@ struct Annotation {
   uint32_t name_bytes;
   RegionRole role;
   Paradigm paradigm;
-  bool is_counter;   ///< a metric; `name` holds two strings then, name and unit
+  bool is_counter;  ///< a metric; `name` holds two strings then, name and unit
   uint8_t reserved;
   const char* name;  ///< with a NUL behind its bytes
 };
@@ -91,8 +91,7 @@ AON_EXPORT bool aon_annotation_ends(Writer* w) noexcept;
 }
 
 [[gnu::always_inline]] inline void put_mark(const Annotation* mark,
-                                            ValueType type = ValueType::kNone,
-                                            uint64_t value = 0) {
+                                            ValueType type = ValueType::kNone, uint64_t value = 0) {
   Writer* w = annotation_writer(mark, RecordKind::kMark);
   if (AON_UNLIKELY(w == nullptr)) return;
   put_event<0>(w, RecordKind::kMark, ticks(w), 0, mark->id, static_cast<uint32_t>(type), value,

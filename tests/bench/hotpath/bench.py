@@ -122,7 +122,8 @@ class LttngSession:
 def main():
     wrappers = LIB / "libhotpath_wrappers.so"
     names = ["plain", "forward", "clock", "recorded", "counted", "sampled", "paused"]
-    own, undisturbed = measure(wrappers, names + ["clock_read", "event", "region", "no_region", "nvtx"])
+    names += ["clock_read", "event", "region", "no_region", "nvtx"]
+    own, undisturbed = measure(wrappers, names)
 
     def difference(what, base, factor=1):
         return [a - factor * b for a, b in zip(own[what], own[base])]

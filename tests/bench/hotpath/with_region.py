@@ -1,5 +1,5 @@
-"""Prints what `with aon.region("halo"): pass` costs, in nanoseconds, once per burst: a JSON list. Run
-by bench.py under hotpath_run; between bursts the agent gets time to drain."""
+"""Prints what `with aon.region("halo"): pass` costs, in ns, once per burst: a JSON list. Run by
+bench.py under hotpath_run; between bursts the agent gets time to drain."""
 import json
 import time
 

@@ -37,7 +37,8 @@ class Languages(RingTestCase):
     def check(self, *command, **changes):
         plain = run(command, env=environment(**changes))
         self.assert_exit(plain)
-        self.assertRegex(plain.stdout.strip(), rf"^rod: {STEPS} steps, residual [0-9.]+[eE]-?\+?\d+$")
+        expected = rf"^rod: {STEPS} steps, residual [0-9.]+[eE]-?\+?\d+$"
+        self.assertRegex(plain.stdout.strip(), expected)
         output = self.folder / "job"
         done = run(["aon-run", "-o", output, *command], env=environment(**changes))
         self.assert_exit(done)
@@ -118,7 +119,8 @@ class Python(RingTestCase):
         self.assertIn("TypeError", done.stderr)
 
     def test_a_region_ends_by_an_exception_too(self):
-        code = "try:\n  with aon.region('a'):\n    1 / 0\nexcept ZeroDivisionError:\n  aon.mark('b')"
+        code = "try:\n  with aon.region('a'):\n    1 / 0\n"
+        code += "except ZeroDivisionError:\n  aon.mark('b')"
         self.assertEqual([n for n, *_ in self.python(code)], ["a", "a", "b"])
 
     def test_decorators_with_and_without_a_name(self):

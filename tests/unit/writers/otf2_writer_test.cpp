@@ -167,8 +167,9 @@ TEST(Otf2Writer, counters_that_a_thread_sets_stand_beside_it) {
   node.add_process(0, 0, 1, kRegions);
   node.define(0, DefinitionType::kMetric, MetricDefinition{9, MetricMode::kAbsolute, 0, 0},
               {"user::residual", "K", ""});
-  node.add_records(0, 1, {test::begin_record(kSolve, 10), test::sample_record(9, 15, 2.5),
-                          test::sample_record(9, 16, 4.5), test::end_record(kSolve, 20)});
+  node.add_records(0, 1,
+                   {test::begin_record(kSolve, 10), test::sample_record(9, 15, 2.5),
+                    test::sample_record(9, 16, 4.5), test::end_record(kSolve, 20)});
   node.finish();
   const std::string text = checked_archive(job.path());
   EXPECT_EQ(count_of(text, "METRIC  "), 2u);
@@ -196,14 +197,14 @@ TEST(Otf2Writer, steps_marks_and_ranges_carry_their_values) {
   Record step = test::begin_record(1, 10);
   step.head.a32 = static_cast<uint32_t>(ValueType::kStep);
   step.head.a64 = static_cast<uint64_t>(-7);
-  node.add_records(0, 1,
-                   {step, test::mark_record(2, 11, ValueType::kNone, 0),
-                    test::mark_record(2, 12, ValueType::kUnsigned, 3),
-                    test::mark_record(2, 13, ValueType::kSigned, static_cast<uint64_t>(-3)),
-                    test::mark_record(2, 14, ValueType::kReal, std::bit_cast<uint64_t>(0.25)),
-                    test::mark_record(2, 15, ValueType::kRangeStart, 77, {2, 5}),
-                    test::mark_record(2, 19, ValueType::kRangeEnd, 77, {15}),
-                    test::end_record(1, 20)});
+  node.add_records(
+      0, 1,
+      {step, test::mark_record(2, 11, ValueType::kNone, 0),
+       test::mark_record(2, 12, ValueType::kUnsigned, 3),
+       test::mark_record(2, 13, ValueType::kSigned, static_cast<uint64_t>(-3)),
+       test::mark_record(2, 14, ValueType::kReal, std::bit_cast<uint64_t>(0.25)),
+       test::mark_record(2, 15, ValueType::kRangeStart, 77, {2, 5}),
+       test::mark_record(2, 19, ValueType::kRangeEnd, 77, {15}), test::end_record(1, 20)});
   node.finish();
   const std::string text = checked_archive(job.path());
   EXPECT_EQ(count_of(text, "ENTER "), 7u);

@@ -3,8 +3,8 @@
 #include <aon/annotate.h>
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,11 +160,16 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } kCases[] = {{"balanced", balanced},     {"unbalanced", unbalanced},
-                {"handler", from_handler},  {"fork", after_fork},
-                {"open_over_fork", open_over_fork}, {"long", long_name},
-                {"many", many_names},       {"threads", threads},
-                {"paused", paused},         {"odd", odd}};
+  } kCases[] = {{"balanced", balanced},
+                {"unbalanced", unbalanced},
+                {"handler", from_handler},
+                {"fork", after_fork},
+                {"open_over_fork", open_over_fork},
+                {"long", long_name},
+                {"many", many_names},
+                {"threads", threads},
+                {"paused", paused},
+                {"odd", odd}};
   for (size_t i = 0; argc > 1 && i < sizeof kCases / sizeof kCases[0]; ++i) {
     if (strcmp(argv[1], kCases[i].name) != 0) continue;
     kCases[i].run();

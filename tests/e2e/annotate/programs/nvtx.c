@@ -3,7 +3,7 @@
 #ifdef REAL_NVTX
 #include <nvtx3/nvToolsExt.h>
 #else
-#include "nvtx_loader.h"
+#include "tests/e2e/annotate/programs/nvtx_loader.h"
 #endif
 #include <pthread.h>
 #include <stdio.h>
@@ -180,10 +180,11 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } kCases[] = {{"ranges", ranges},       {"domains", domains},   {"payloads", payloads},
-                {"overlapping", overlapping}, {"names", names},   {"libraries", libraries},
-                {"fork", forked},         {"interleaved", interleaved}, {"deep", deep},
-                {"odd", odd}};
+  } kCases[] = {{"ranges", ranges},     {"domains", domains},
+                {"payloads", payloads}, {"overlapping", overlapping},
+                {"names", names},       {"libraries", libraries},
+                {"fork", forked},       {"interleaved", interleaved},
+                {"deep", deep},         {"odd", odd}};
   for (size_t i = 0; argc > 1 && i < sizeof kCases / sizeof kCases[0]; ++i) {
     if (strcmp(argv[1], kCases[i].name) != 0) continue;
     kCases[i].run();

@@ -2,7 +2,7 @@
 #ifdef REAL_NVTX
 #include <nvtx3/nvToolsExt.h>
 #else
-#include "nvtx_loader.h"
+#include "tests/e2e/annotate/programs/nvtx_loader.h"
 #endif
 
 void nvtx_library(void);

@@ -1,4 +1,4 @@
-// The smallest NVTX: what nvtx3/nvToolsExt.h does, for programs of the tests where there is no NVTX.
+// The smallest NVTX: what nvtx3/nvToolsExt.h does, for test programs where there is no NVTX.
 // Same names, same layouts, same way to load a tool; each library that includes it has its own.
 #pragma once
 
@@ -111,11 +111,11 @@ static void loader_load(void) {
 }
 
 /* LOADER_CALL(result, name, table, place, otherwise, (types names), (names)) */
-#define LOADER_CALL(result, name, table, place, otherwise, parameters, arguments)             \
-  static inline result name parameters {                                                      \
-    if (!loader_is_done) loader_load();                                                       \
-    const LoaderFunction function = loader_##table##_functions[place];                        \
-    return function == NULL ? otherwise : ((result(*) parameters)function)arguments;          \
+#define LOADER_CALL(result, name, table, place, otherwise, parameters, arguments)    \
+  static inline result name parameters {                                             \
+    if (!loader_is_done) loader_load();                                              \
+    const LoaderFunction function = loader_##table##_functions[place];               \
+    return function == NULL ? otherwise : ((result(*) parameters)function)arguments; \
   }
 #define LOADER_NOTHING (void)0
 
