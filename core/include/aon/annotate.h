@@ -85,7 +85,7 @@ static inline uint64_t aon_padded_(uint64_t bytes, uint64_t unit) {
 /// Looks for the note in one segment of notes.
 static inline int aon_search_notes_(const char* at, const char* end, uint64_t unit, void* out) {
   while ((size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
-    const Elf64_Nhdr* note = (const Elf64_Nhdr*)at;
+    const Elf64_Nhdr* note = (const Elf64_Nhdr*)(const void*)at;
     const char* name = at + sizeof(Elf64_Nhdr);
     const char* content = at + aon_padded_(sizeof(Elf64_Nhdr) + note->n_namesz, unit);
     if (note->n_type == 1 && note->n_namesz == 4 && note->n_descsz == sizeof(int64_t) &&
@@ -93,7 +93,7 @@ static inline int aon_search_notes_(const char* at, const char* end, uint64_t un
       int64_t distance;
       const struct aon_annotations* found;
       memcpy(&distance, content, sizeof distance);
-      found = (const struct aon_annotations*)(content + distance);
+      found = (const struct aon_annotations*)(const void*)(content + distance);
       if (found->abi != AON_ANNOTATIONS_ABI ||
           found->struct_bytes < sizeof(struct aon_annotations)) {
         return 0;

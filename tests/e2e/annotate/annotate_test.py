@@ -88,6 +88,12 @@ class Annotations(RingTestCase):
         self.assertEqual(nesting(ring), "( )")
         self.assertEqual(list(ring.metrics.values()), [("user::x", "")])
 
+    def test_asking_for_names_does_not_attach(self):
+        done, rings = self.rings(CASES, "names")
+        self.assert_exit(done)
+        self.assertIn("aon is there", done.stdout)
+        self.assertEqual(rings, [])
+
     def test_without_aon_nothing_happens(self):
         for case in ("balanced", "unbalanced", "handler", "fork", "long", "threads", "odd"):
             done = run([CASES, case], env=environment())

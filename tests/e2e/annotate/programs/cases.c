@@ -145,6 +145,11 @@ static void paused(void) {
   aon_region_end_name("before");
 }
 
+static void names_only(void) {
+  aon_counter("counter", "");
+  aon_region("region");
+}
+
 static void odd(void) {
   aon_region_begin(NULL);
   aon_region_end(NULL);
@@ -169,6 +174,7 @@ int main(int argc, char** argv) {
                 {"many", many_names},
                 {"threads", threads},
                 {"paused", paused},
+                {"names", names_only},
                 {"odd", odd}};
   for (size_t i = 0; argc > 1 && i < sizeof kCases / sizeof kCases[0]; ++i) {
     if (strcmp(argv[1], kCases[i].name) != 0) continue;
