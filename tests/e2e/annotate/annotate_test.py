@@ -3,7 +3,7 @@ import struct
 import unittest
 
 from annotated import NO_VALUE, REAL, SIGNED, STEP, RingTestCase, nesting, readers
-from aon_test import BUILD, environment, ledger, run
+from aon_test import BUILD, environment, ledger, profile, run
 
 CASES = BUILD / "bin" / "annotate_cases"
 MAX_NAME = 1024
@@ -146,7 +146,24 @@ class Archives(RingTestCase):
         _, document = self.job("balanced", PMI_RANK=0, PMI_SIZE=1)
         self.assertEqual([r["rank"] for r in document["ranks"]], [0])
 
-    def test_many_names_and_threads(self):
+    def test_regions_and_mpi_nest_on_each_rank(self):
+        output = self.folder / "job"
+        heat2d = [BUILD / "bin" / "heat2d", "--size", 32, "--steps", 20, "--check", 10]
+        self.assert_exit(profile(2, output, *heat2d))
+        document = ledger(output)
+        self.assert_law(document)
+        self.assertTrue(document["assembly"]["communication_complete"])
+        self.assertEqual(document["assembly"]["unbalanced_regions"], 0)
+        for rank in document["ranks"]:
+            self.assertEqual(rank["providers"]["annotate"]["emitted"], 2 * (3 * 20 + 2) + 2)
+            self.assertEqual(rank["providers"]["mpi"]["state"], "on")
+        counts = readers.region_counts(output)
+        told = {name: counts.get(name) for name in ("step", "halo", "compute", "residual")}
+        self.assertEqual(told, {"step": 40, "halo": 40, "compute": 40, "residual": 4})
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+
+    def test_many_names(self):
         output, _ = self.job("many")
         self.assertEqual(readers.region_counts(output)["(more names)"], 10000 - 8191)
 
