@@ -20,7 +20,7 @@ class Names(FaultCase):
     def test_unknown_name(self):
         for option in ("--providers", "--without"):
             for value in ("bogus", "mpi,bogus"):
-                self.refused(option, value, says=[option, "'bogus'", "example, mpi, perf"])
+                self.refused(option, value, says=[option, "'bogus'", "example, mpi, nvtx, perf"])
 
     def test_unknown_name_from_the_environment(self):
         self.refused(says=["--without", "'bogus'"], env=environment(AON_WITHOUT="bogus"))
