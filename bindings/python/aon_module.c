@@ -223,6 +223,7 @@ static int add_type(PyObject* module, const char* name, PyType_Spec* spec) {
   return type != NULL && PyModule_AddObject(module, name, type) == 0;
 }
 
+// NOLINTNEXTLINE(readability-identifier-naming): Python's name
 PyMODINIT_FUNC PyInit__aon(void) {
   PyObject* module = PyModule_Create(&g_module);
   if (module == NULL) return NULL;

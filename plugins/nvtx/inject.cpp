@@ -255,6 +255,7 @@ void tell_unknown_version() {
 }  // namespace aon::nvtx
 
 /// Called by NVTX at the first use in each library that contains it. 1: we take its events.
+// NOLINTNEXTLINE(readability-identifier-naming): NVTX's name
 extern "C" AON_EXPORT int InitializeInjectionNvtx2(aon::nvtx::GetExportTable get_table) {
   using namespace aon::nvtx;
   const auto* callbacks =

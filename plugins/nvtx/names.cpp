@@ -138,10 +138,13 @@ void remember(const Domain* domain, uint32_t category, const char* message,
 
 }  // namespace
 
+static_assert(sizeof(wchar_t) == sizeof(uint32_t));
+
 Utf8::Utf8(const wchar_t* wide) {
   uint32_t at = 0;
   for (; wide != nullptr && *wide != 0 && at < kMaxAnnotationName; ++wide) {
-    const uint32_t c = static_cast<uint32_t>(*wide);
+    uint32_t c;
+    memcpy(&c, wide, sizeof c);
     if (c < 0x80) {
       text_[at++] = static_cast<char>(c);
     } else if (c < 0x800) {

@@ -1,7 +1,5 @@
 #include "nvtx/ranges.h"
 
-#include <string.h>
-
 namespace aon::nvtx {
 namespace {
 
@@ -40,10 +38,9 @@ int level(const Stack& stack, const Domain* domain, uint32_t depth) {
 
 /// Takes the entry out, which mostly is the last.
 void remove(Stack& stack, uint32_t at) {
-  const uint32_t behind = stack.depth - at - 1;
-  if (AON_UNLIKELY(behind != 0)) {
-    memmove(&stack.region[at], &stack.region[at + 1], behind * sizeof stack.region[0]);
-    memmove(&stack.domain[at], &stack.domain[at + 1], behind * sizeof stack.domain[0]);
+  for (; AON_UNLIKELY(at + 1 < stack.depth); ++at) {
+    stack.region[at] = stack.region[at + 1];
+    stack.domain[at] = stack.domain[at + 1];
   }
   stack.depth -= 1;
 }

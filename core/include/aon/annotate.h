@@ -56,6 +56,9 @@ struct aon_annotations {
 
 /* ---- Finding libaon.so. ---- */
 
+// C has no nullptr; what ends in _ is internal.
+// NOLINTBEGIN(modernize-use-nullptr,readability-identifier-naming)
+
 /* One of each per program or library, whatever the number of its source files. */
 #define AON_ONE_PER_FILE_ __attribute__((weak, visibility("hidden")))
 
@@ -225,6 +228,8 @@ static inline aon_counter_t aon_counter(const char* name, const char* unit) {
 static inline void aon_counter_set(aon_counter_t counter, double value) {
   if (counter != 0) aon_annotations_found_->counter_set(counter, value);
 }
+
+// NOLINTEND(modernize-use-nullptr,readability-identifier-naming)
 
 #ifdef __cplusplus
 }
