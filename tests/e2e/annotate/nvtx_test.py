@@ -17,7 +17,7 @@ from annotated import (
     nesting,
     readers,
 )
-from aon_test import BUILD, SKIPPED, environment, ledger, run
+from aon_test import BUILD, PYTHON, SKIPPED, environment, ledger, run
 
 LIBAON_NVTX = BUILD / "lib" / "libaon-nvtx.so"
 NVTX = 5  # Paradigm::kNvtx
@@ -109,6 +109,14 @@ class Nvtx(RingTestCase):
         self.assertIn("x:x", in_domain)
         self.assertEqual(len(in_domain), MAX_NAME)
         self.assertEqual(ring.of_kind("mark")[0].a32, NO_VALUE)
+
+    def test_an_nvtx_without_the_tables_is_told(self):
+        code = "import ctypes, sys\n"
+        code += "assert ctypes.CDLL(sys.argv[1]).InitializeInjectionNvtx2(None) == 0"
+        (told,) = self.ring(PYTHON, "-c", code, LIBAON_NVTX).providers
+        self.assertEqual(told[:2], (2, "nvtx"))
+        self.assertIn("NVTX without the tables of version 3", told[2])
+        self.assertEqual(told[3], "build it with NVTX 3")
 
     def test_without_aon_the_program_is_as_ever(self):
         for case in ("ranges", "domains", "overlapping", "odd"):
