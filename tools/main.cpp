@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "core/base/options.h"
+#include "launcher/installation.h"
 #include "tools/command.h"
 
 namespace aon::tools {
@@ -65,6 +66,14 @@ void add_finalize(CLI::App& app, Request& request) {
   command->callback([&request] { request.run = [&request] { return run_finalize(request); }; });
 }
 
+/// Where the Python module aon is: beside the libraries of this installation.
+int print_python_path() {
+  const Result<launcher::Installation> files = launcher::find_installation();
+  if (!files) return fail("--python-path", files.error().message, kExitFailed);
+  fmt::print("{}/aon/python\n", files->library_dir);
+  return kExitDone;
+}
+
 void add_export(CLI::App& app, Request& request) {
   ExportOptions& options = request.export_job;
   CLI::App* command = app.add_subcommand("export", "write another format");
@@ -99,6 +108,8 @@ int refuse_command(const CLI::App& app, const std::string& name) {
 int run(int argc, char** argv) {
   CLI::App app{"Looks at what aon-run recorded, and at the machine.", "aon"};
   app.set_version_flag("--version", "aon " AON_VERSION);
+  app.add_flag("--python-path")
+      ->description("print the folder of the Python module aon, for PYTHONPATH");
   app.require_subcommand(1);
   Request request;
   add_info(app, request);
@@ -106,6 +117,7 @@ int run(int argc, char** argv) {
   add_export(app, request);
   add_doctor(app, request);
   const std::string first = argc > 1 ? argv[1] : "";
+  if (first == "--python-path") return print_python_path();
   const auto commands = app.get_subcommands({});
   const bool is_command = std::any_of(commands.begin(), commands.end(), [&](const CLI::App* one) {
     return one->get_name() == first;

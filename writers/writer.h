@@ -154,7 +154,7 @@ struct Model {
 /// in `tag`. Transfers of a location to one target of a window share one id in `request` up to the
 /// call that completes them there; those with an MPI request have an id of their own.
 enum class EventKind : uint8_t {
-  kEnter,
+  kEnter,  ///< of an annotation: a value, such as the step's number
   kLeave,
   kSend,  ///< blocking: peer, tag, communicator, bytes
   kReceive,
@@ -171,7 +171,8 @@ enum class EventKind : uint8_t {
   kLostBegin,           ///< count, reason in region
   kLostEnd,             ///< the same; an interval encloses no other event
   kOpenAtEnd,  ///< marker: the next kLeave closes a region that was open when its thread ended
-  kMark,       ///< region, value in bytes
+  kMark,       ///< region, a value; of a range: its number in request, and the start's value or the
+               ///< end's duration in bytes
   kCallSample,  ///< call path in region (kNoCallPath: unknown), tid in peer, period in bytes
   kRmaCollectiveBegin,
   kRmaCollectiveEnd,  ///< of kFence, kCreate... and kFree...
@@ -210,6 +211,14 @@ struct Event {
   uint64_t bytes_received;  ///< running_ns of a sample
   uint64_t request;         ///< unique in its group; enabled_ns of a sample
 
+  // Of annotations: what `bytes` is.
+  ValueType value_type() const { return static_cast<ValueType>(tag); }
+  ValueType range_value_type() const { return static_cast<ValueType>(peer); }  ///< at its start
+  void set_value(uint32_t type, uint64_t value) {
+    tag = type < kValueTypeCount ? static_cast<int32_t>(type) : 0;
+    bytes = value;
+  }
+
   // The same fields in events of files. Their requests are numbers of their own.
   uint32_t file() const { return communicator; }
   IoOperation io_operation() const { return static_cast<IoOperation>(peer); }
@@ -220,14 +229,15 @@ struct Event {
 /// What the assembler learned while it went through the events.
 struct Outcome {
   uint64_t event_count = 0;
-  uint64_t clamped_count = 0;        ///< times moved forward to keep a location in order
-  uint64_t open_region_count = 0;    ///< closed by us, at the end of their thread
-  uint64_t open_call_count = 0;      ///< calls among them
-  uint64_t unmatched_count = 0;      ///< completions without request or with unknown peers, ends
-                                     ///< without begin
-  uint64_t open_transfer_count = 0;  ///< one-sided ones that no call of their thread completed
-  uint64_t open_io_count = 0;        ///< reads and writes that were begun and not completed
-  uint64_t unmatched_io_count = 0;   ///< completed without having begun
+  uint64_t clamped_count = 0;            ///< times moved forward to keep a location in order
+  uint64_t open_region_count = 0;        ///< closed by us, at the end of their thread
+  uint64_t open_call_count = 0;          ///< calls among them
+  uint64_t unmatched_count = 0;          ///< completions without request or with unknown peers
+  uint64_t unbalanced_region_count = 0;  ///< annotations: ends without begin, and begins without
+                                         ///< end that were closed with the region around them
+  uint64_t open_transfer_count = 0;      ///< one-sided ones that no call of their thread completed
+  uint64_t open_io_count = 0;            ///< reads and writes that were begun and not completed
+  uint64_t unmatched_io_count = 0;       ///< completed without having begun
   /// Every message of every location is here: nothing was lost, nothing was still open.
   bool communication_complete = false;
 };

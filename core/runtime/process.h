@@ -48,6 +48,8 @@ struct Process {
   std::atomic<uint32_t> state;          ///< AttachState
   std::atomic<uint64_t> early_refused;  ///< events that met the attach under way
   std::atomic<uint32_t> clock_pair_busy;
+  std::atomic<uint32_t> annotators_told;  ///< bits: who annotates is defined as a provider
+  uint8_t defined[kMaxAnnotations];       ///< by Annotation::index; atomic, single bytes
 
   // Guarded by definition_lock; all zero is an open pthread mutex.
   pthread_mutex_t definition_lock;

@@ -112,6 +112,9 @@ Writer* attach_thread(Process& p) {
   w->slot = &p.slots[index];
   w->slot->tid.store(tid, std::memory_order_relaxed);
   w->clock_is_tsc = p.ring->clock_is_tsc;
+  w->defined = p.defined;
+  w->slot_index = index;
+  w->tracked_regions = 0;
   w->modes = p.modes;
   raise_slots_used(*p.ring, index + 1);
   aon_thread_writer = w;

@@ -79,8 +79,8 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
     case DefinitionType::kRegion:
       if (const auto d = take<RegionDefinition>(view); d && number != kNodeProcess) {
         process(number).regions[d->id] = {
-            text(0), bounded(d->role, RegionRole::kUser, RegionRole::kFunction),
-            bounded(d->paradigm, Paradigm::kAon, Paradigm::kUser)};
+            text(0), bounded(d->role, RegionRole::kStep, RegionRole::kFunction),
+            bounded(d->paradigm, Paradigm::kNvtx, Paradigm::kUser)};
       }
       break;
     case DefinitionType::kCommunicator:
@@ -110,6 +110,11 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
     case DefinitionType::kFile:
       if (const auto d = take<FileDefinition>(view); d && number != kNodeProcess) {
         process(number).files[d->id] = {*d, text(0)};
+      }
+      break;
+    case DefinitionType::kThreadName:
+      if (const auto d = take<IdDefinition>(view); d && number != kNodeProcess) {
+        process(number).thread_names[d->id] = text(0);
       }
       break;
     default:  // ...Free and ...Close: ids are never used again; others: a newer format
@@ -232,9 +237,9 @@ void NodeBuilder::apply_of_samples(const DefinitionView& view) {
             .call_paths.push_back({d->first_id, definition_call_paths(view.payload, *d)});
       }
       break;
-    case DefinitionType::kThreadName:
-      if (const auto d = take<ThreadNameDefinition>(view)) {
-        process(d->process).thread_names[d->tid] = text(0);
+    case DefinitionType::kTaskName:
+      if (const auto d = take<TaskNameDefinition>(view)) {
+        process(d->process).task_names[d->tid] = text(0);
       }
       break;
     case DefinitionType::kSampling:

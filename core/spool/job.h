@@ -78,6 +78,7 @@ struct Process {
   std::map<uint32_t, File> files;
   std::map<std::string, Provider> providers;
   std::map<uint32_t, Metric> metrics;
+  std::map<uint32_t, std::string> thread_names;  ///< by thread id; the program's own
   std::map<std::pair<uint16_t, uint16_t>, StreamDefinition>
       streams;                                               ///< (slot, context), latest state
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> counts;  ///< (slot, region) -> calls
@@ -85,7 +86,7 @@ struct Process {
   std::vector<BudgetDefinition> budget_changes;
   std::map<uint32_t, Mapping> mappings;
   std::vector<CallPaths> call_paths;  ///< a parent comes before its children
-  std::map<int32_t, std::string> thread_names;  ///< by tid
+  std::map<int32_t, std::string> task_names;    ///< by thread id; the kernel's
   std::vector<SamplingDefinition> sampling;     ///< in time order
   std::string sampled_event;
   std::map<uint64_t, JitSymbol> jit_symbols;  ///< by start

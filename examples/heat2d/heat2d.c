@@ -20,9 +20,13 @@
  *   --slow-rank R     this rank computes each step --slow-factor times: in the timeline all others
  *   --slow-factor F   wait for it in MPI_Waitall and MPI_Allreduce (default: none, 1)
  *
+ * Annotated with aon/annotate.h: each step, and in it halo, compute and residual; the residual is a
+ * counter. Without aon-run that does nothing.
+ *
  * Output: one line on rank 0 with steps, residual and mean temperature. It holds no times, so two
  * runs print the same line whether a profiler watches or not.
  */
+#include <aon/annotate.h>
 #include <errno.h>
 #include <math.h>
 #include <mpi.h>
@@ -150,6 +154,7 @@ static void free_tile(Tile* tile) {
 
 /* Fills the halo with the neighbours' edges. The tag names the side that the message arrives on. */
 static void exchange_halos(Tile* tile) {
+  AON_REGION_BEGIN("halo");
   const int rows = tile->row_count;
   const int columns = tile->column_count;
   MPI_Request requests[2 * kNeighbours];
@@ -172,6 +177,7 @@ static void exchange_halos(Tile* tile) {
   MPI_Isend(cell(tile, now, 1, columns), 1, tile->column_type, tile->neighbour[kRight], kLeft,
             tile->comm, &requests[i++]);
   MPI_Waitall(i, requests, MPI_STATUSES_IGNORE);
+  AON_REGION_END("halo");
 }
 
 /* One Jacobi step from `now` into `next`; returns the sum of squared changes of this tile. */
@@ -188,6 +194,16 @@ static double compute_step(Tile* tile) {
     }
   }
   return change;
+}
+
+/* The residual of the whole plate, from each tile's sum of squared changes. */
+static double add_up(const Tile* tile, double change, int size_cells) {
+  AON_REGION_BEGIN("residual");
+  MPI_Allreduce(MPI_IN_PLACE, &change, 1, MPI_DOUBLE, MPI_SUM, tile->comm);
+  const double residual = sqrt(change) / size_cells;
+  aon_counter_set(aon_counter("residual", "K"), residual);
+  AON_REGION_END("residual");
+  return residual;
 }
 
 static double mean_temperature(const Tile* tile, int size_cells) {
@@ -210,17 +226,20 @@ int main(int argc, char** argv) {
   int step = 0;
   double residual = INFINITY;
   while (step < options.step_count && residual > options.tolerance) {
+    aon_step_begin(step);
     exchange_halos(&tile);
+    AON_REGION_BEGIN("compute");
     const int repeat_count = tile.rank == options.slow_rank ? options.slow_factor : 1;
     double change = 0.0;
     for (int i = 0; i < repeat_count; ++i) change = compute_step(&tile);
+    AON_REGION_END("compute");
     double* swap = tile.now;
     tile.now = tile.next;
     tile.next = swap;
     if (++step % options.check_steps == 0) {
-      MPI_Allreduce(MPI_IN_PLACE, &change, 1, MPI_DOUBLE, MPI_SUM, tile.comm);
-      residual = sqrt(change) / options.size_cells;
+      residual = add_up(&tile, change, options.size_cells);
     }
+    aon_step_end();
   }
 
   const double mean = mean_temperature(&tile, options.size_cells);

@@ -12,7 +12,7 @@ import re
 from common import Finding
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-_OURS = ("core/", "plugins/", "writers/", "launcher/", "tools/", "tests/")
+_OURS = ("core/", "plugins/", "bindings/", "writers/", "launcher/", "tools/", "tests/")
 
 # Folder of the including file (longest match wins) -> prefixes of our own paths it may include.
 RULES = {
@@ -33,6 +33,7 @@ RULES = {
     "core/unwind/": ["core/include/aon/", "core/base/", "core/unwind/"],
     "core/": ["core/"],
     "plugins/": ["core/include/aon/", "plugins/{self}/"],
+    "bindings/": ["core/include/aon/"],
     "writers/": [
         "core/include/aon/",
         "core/base/",

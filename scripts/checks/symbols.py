@@ -11,6 +11,7 @@ _MAY_NEED = re.compile(r"^(libc\.so\.6|ld-linux-x86-64\.so\.2|libaon\.so(\.\d+)?
 _EXPORTS = {
     "libaon.so": re.compile(r"^aon_\w+$"),
     "libaon-mpi.so": re.compile(r"^(aon_|MPI_|mpi_)\w+$"),
+    "libaon-nvtx.so": re.compile(r"^InitializeInjectionNvtx2$"),
 }
 
 

@@ -10,7 +10,13 @@ EXPECTED = [
     "lib/libaon.so",
     "lib/libaon-mpi.so",
     "bin/aon-agent",
+    "include/aon/annotate.h",
+    "include/aon/annotate.hpp",
     "include/aon/provider.h",
+    "lib/libaon-annotate.a",
+    "lib/libaon-nvtx.so",
+    "lib/aon/python/aon/__init__.py",
+    "share/aon/fortran/aon.f90",
     "include/aon/record.h",
 ]
 

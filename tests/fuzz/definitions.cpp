@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   for (const auto& [number, process] : read.processes) {
     fuzz::check(process.start.process == number);
     for (const auto& [id, region] : process.regions) {
-      fuzz::check(region.name.size() <= spool::kMaxTextBytes && region.role <= RegionRole::kUser);
+      fuzz::check(region.name.size() <= spool::kMaxTextBytes && region.role <= RegionRole::kStep);
     }
     for (const auto& [id, window] : process.windows) {
       fuzz::check(window.name.size() <= spool::kMaxTextBytes &&

@@ -127,7 +127,9 @@ class EventOrder {
   void emit_sample(const Record& record);
   void leave_region(uint32_t region, uint64_t time_ns);
   void close_regions(size_t depth, uint64_t time_ns, bool open_at_end);
-  void enter_region(uint32_t region, uint64_t start_ticks);
+  Event& enter_region(uint32_t region, uint64_t start_ticks);
+  void emit_begin(const Record& record);
+  void emit_mark(const Record& record);
 
   // Records of one-sided communication (rma_events.cpp).
   void begin_rma(const Record& record, uint64_t time_ns);

@@ -42,7 +42,7 @@ class LocationBuilder {
     has_series = slots.erase(spool::kSeriesSlot) != 0;
     const bool has_samples = slots.erase(spool::kCallSampleSlot) != 0;
     slots.erase(kDefinitionSlot);
-    add_threads(group, number, slots);
+    add_threads(group, slots);
     uint64_t next = *slots.rbegin();
     if (has_series) {
       add(group, LocationType::kMetric, next++, "Counters", number, spool::kSeriesSlot);
@@ -71,12 +71,21 @@ class LocationBuilder {
   }
 
  private:
-  void add_threads(const Group& group, uint32_t number, const std::set<uint16_t>& slots) {
+  void add_threads(const Group& group, const std::set<uint16_t>& slots) {
     for (const uint16_t slot : slots) {
       const uint64_t k = slot - 1u;
-      add(group, LocationType::kThread, k, k == 0 ? "Master thread" : "Thread " + std::to_string(k),
-          number, slot);
+      std::string name = k == 0 ? "Master thread" : "Thread " + std::to_string(k);
+      add(group, LocationType::kThread, k, name + own_name(*group.process, slot),
+          group.process->start.process, slot);
     }
+  }
+
+  /// " (NAME)" where the program gave the slot's last thread a name.
+  static std::string own_name(const spool::Process& process, uint16_t slot) {
+    const auto stream = process.streams.find({slot, 0});
+    if (stream == process.streams.end()) return {};
+    const auto found = process.thread_names.find(static_cast<uint32_t>(stream->second.tid));
+    return found == process.thread_names.end() ? "" : " (" + found->second + ")";
   }
 
   /// The series of a node hang below its first process.

@@ -46,10 +46,10 @@ Event& EventOrder::append(EventKind kind, uint64_t time_ns, uint32_t region) {
   return event;
 }
 
-void EventOrder::enter_region(uint32_t region, uint64_t start_ticks) {
+Event& EventOrder::enter_region(uint32_t region, uint64_t start_ticks) {
   const uint32_t id = known_region(region);
-  append(EventKind::kEnter, clock_.to_ns(start_ticks), id);
   open_.push_back({id, start_ticks});
+  return append(EventKind::kEnter, clock_.to_ns(start_ticks), id);
 }
 
 /// Closes the open regions above `depth`.
@@ -69,17 +69,46 @@ void EventOrder::close_regions(size_t depth, uint64_t time_ns, bool open_at_end)
 void EventOrder::leave_region(uint32_t region, uint64_t time_ns) {
   for (size_t depth = open_.size(); depth > span_base_; --depth) {
     if (open_[depth - 1].id != region) continue;
+    outcome_->unbalanced_region_count += open_.size() - depth;
     close_regions(depth - 1, time_ns, false);
     return;
   }
-  ++outcome_->unmatched_count;
+  ++outcome_->unbalanced_region_count;
+}
+
+/// A begin whose value is known: after an eviction only the region is.
+void EventOrder::emit_begin(const Record& record) {
+  const RecordHead& head = record.head;
+  Event& event = enter_region(head.id, head.start_ticks);
+  event.set_value(head.a32, head.a64);
+}
+
+/// A range is two marks; its end knows when it began.
+void EventOrder::emit_mark(const Record& record) {
+  const RecordHead& head = record.head;
+  const uint64_t time_ns = clock_.to_ns(head.start_ticks);
+  Event& event = append(EventKind::kMark, time_ns, known_region(head.id));
+  event.set_value(head.a32, head.a64);
+  if (event.value_type() != ValueType::kRangeStart && event.value_type() != ValueType::kRangeEnd) {
+    return;
+  }
+  event.request = head.a64;
+  event.bytes = 0;
+  event.peer = 0;
+  if (head.slot_count < 2) return;
+  if (event.value_type() == ValueType::kRangeStart) {
+    event.peer = static_cast<int32_t>(std::min<uint64_t>(record.words[0], kValueTypeCount));
+    event.bytes = record.words[1];
+  } else {
+    event.bytes = time_ns - std::min(clock_.to_ns(record.words[0]), time_ns);
+  }
 }
 
 void EventOrder::emit_simple(const Record& record) {
   const RecordHead& head = record.head;
   switch (head.kind) {
     case RecordKind::kBegin:
-      enter_region(head.id, head.start_ticks);
+      emit_begin(record);
       break;
     case RecordKind::kEnd:
       leave_region(known_region(head.id), clock_.to_ns(head.start_ticks));
@@ -92,8 +121,7 @@ void EventOrder::emit_simple(const Record& record) {
       }
       break;
     case RecordKind::kMark:
-      append(EventKind::kMark, clock_.to_ns(head.start_ticks), known_region(head.id)).bytes =
-          head.a64;
+      emit_mark(record);
       break;
     case RecordKind::kSample:
       emit_sample(record);

@@ -29,6 +29,7 @@ struct GroupSums {
   SampleCounts samples;  ///< of counters, by provider
   uint64_t call_samples = 0;
   uint64_t call_samples_lost = 0;
+  uint64_t counters = 0;  ///< the program's own
   uint64_t by_paradigm[kParadigmCount] = {};
   Json threads = Json::array();
 };
@@ -50,6 +51,7 @@ std::vector<GroupSums> sum_groups(const LedgerFacts& facts) {
     sum.call_samples += tally.call_samples;
     if (location.type == LocationType::kSamples) sum.call_samples_lost += tally.lost_count();
     if (location.type != LocationType::kThread) continue;
+    sum.counters += tally.samples;
     sum.emitted += tally.emitted();
     sum.spooled += tally.decoded;
     sum.lost += tally.lost_count();
@@ -74,6 +76,8 @@ uint64_t samples_of(const std::string& provider, const SampleCounts& counts) {
 uint64_t records_of(const std::string& name, const GroupSums& sums) {
   auto of = [&](Paradigm paradigm) { return sums.by_paradigm[static_cast<size_t>(paradigm)]; };
   if (name == "mpi") return of(Paradigm::kMpi);
+  if (name == "annotate") return of(Paradigm::kUser) + sums.counters;
+  if (name == "nvtx") return of(Paradigm::kNvtx);
   if (name == "nccl") return of(Paradigm::kNccl);
   if (name == "cupti" || name == "cuda") return of(Paradigm::kCuda);
   if (name == "sampling") return sums.call_samples;

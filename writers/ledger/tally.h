@@ -11,7 +11,7 @@
 
 namespace aon::writers {
 
-constexpr size_t kParadigmCount = static_cast<size_t>(Paradigm::kAon) + 1;
+constexpr size_t kParadigmCount = static_cast<size_t>(Paradigm::kNvtx) + 1;
 
 /// Records that are missing for one reason, and between which times.
 struct LossTally {

@@ -32,6 +32,8 @@ OTF2_RegionRole otf2_role(RegionRole role) {
       return OTF2_REGION_ROLE_FILE_IO;
     case RegionRole::kUser:
       return OTF2_REGION_ROLE_CODE;
+    case RegionRole::kStep:
+      return OTF2_REGION_ROLE_LOOP;
     case RegionRole::kFunction:
       break;
   }
@@ -54,10 +56,17 @@ ParadigmWords words_of(Paradigm paradigm) {
       return {OTF2_PARADIGM_CUDA, OTF2_PARADIGM_CLASS_ACCELERATOR, "CUDA"};
     case Paradigm::kAon:
       return {OTF2_PARADIGM_MEASUREMENT_SYSTEM, OTF2_PARADIGM_CLASS_PROCESS, "MEASUREMENT SYSTEM"};
+    case Paradigm::kNvtx:
     case Paradigm::kUser:
       break;
   }
   return {OTF2_PARADIGM_USER, OTF2_PARADIGM_CLASS_PROCESS, "USER"};
+}
+
+/// Of the regions of a paradigm; OTF2 knows fewer paradigms.
+const char* group_name(Paradigm paradigm) {
+  if (paradigm == Paradigm::kNccl) return "NCCL";
+  return paradigm == Paradigm::kNvtx ? "NVTX" : words_of(paradigm).name;
 }
 
 struct IdMapDeleter {
@@ -182,8 +191,13 @@ void GlobalDefinitions::write_attributes() {
       {"weight", "Calls of this region that this one stands for", OTF2_TYPE_UINT32},
       {"open at end", "The call had not returned when its thread ended", OTF2_TYPE_UINT8},
       {"failed", "The call returned an error", OTF2_TYPE_UINT8},
-      {"value", "Value of the mark", OTF2_TYPE_UINT64},
+      {"value", "Value of the mark or region", OTF2_TYPE_UINT64},
       {"Offset", "Where in the file the operation begins, in bytes", OTF2_TYPE_UINT64},
+      {"signed value", "Value of the mark or region", OTF2_TYPE_INT64},
+      {"real value", "Value of the mark or region", OTF2_TYPE_DOUBLE},
+      {"step", "Number of the step", OTF2_TYPE_INT64},
+      {"range", "Number of the range that begins or ends here", OTF2_TYPE_UINT64},
+      {"duration", "Nanoseconds since the range began", OTF2_TYPE_UINT64},
   };
   for (uint32_t id = 0; id < kAttributeCount; ++id) {
     note(OTF2_GlobalDefWriter_WriteAttribute(file_, id, string_id(kWords[id].name),
@@ -233,7 +247,7 @@ void GlobalDefinitions::write_regions() {
   for (const GlobalRegion& region : model_.regions) {
     const ParadigmWords words = words_of(region.paradigm);
     const uint32_t name = string_id(region.name);
-    const uint32_t file = string_id(region.paradigm == Paradigm::kUser ? "" : words.name);
+    const uint32_t file = string_id(words.paradigm == OTF2_PARADIGM_USER ? "" : words.name);
     note(OTF2_GlobalDefWriter_WriteRegion(file_, id++, name, name, string_id(""),
                                           otf2_role(region.role), words.paradigm,
                                           OTF2_REGION_FLAG_NONE, file, 0, 0));
@@ -261,7 +275,7 @@ void GlobalDefinitions::write_region_groups() {
       if (model_.regions[id].paradigm == paradigm) members.push_back(id);
     }
     if (members.empty()) continue;
-    const char* name = paradigm == Paradigm::kNccl ? "NCCL" : words_of(paradigm).name;
+    const char* name = group_name(paradigm);
     note(OTF2_GlobalDefWriter_WriteGroup(file_, group++, string_id(name), OTF2_GROUP_TYPE_REGIONS,
                                          OTF2_PARADIGM_UNKNOWN, OTF2_GROUP_FLAG_NONE,
                                          static_cast<uint32_t>(members.size()), members.data()));

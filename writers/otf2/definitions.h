@@ -27,7 +27,8 @@ struct TimeRange {
 };
 
 /// Paradigms whose regions are a group, in the archive's order.
-constexpr Paradigm kGroupedParadigms[] = {Paradigm::kMpi, Paradigm::kUser, Paradigm::kNccl};
+constexpr Paradigm kGroupedParadigms[] = {Paradigm::kMpi, Paradigm::kUser, Paradigm::kNccl,
+                                          Paradigm::kNvtx};
 
 /// Numbers of the groups in the archive. Groups of regions come first.
 struct GroupIds {

@@ -1,6 +1,7 @@
 #include "writers/otf2/events.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "writers/otf2/archive.h"
 
@@ -95,7 +96,9 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kCollectiveComplete:
       return collective(event);
     case EventKind::kSample:
-      return sample(event);
+      if (!samples_apart_) return write_sample(file_, event);
+      apart_.push_back(event);
+      return OTF2_SUCCESS;
     case EventKind::kLostBegin:
     case EventKind::kLostEnd:
       return lost(event);
@@ -164,8 +167,32 @@ OTF2_ErrorCode EventEncoder::enter(const Event& event) {
   if (event.weight > 1) {
     attributes = attributes_.get();
     OTF2_AttributeList_AddUint32(attributes, kWeight, event.weight);
+  } else if (event.value_type() != ValueType::kNone) {
+    attributes = attributes_.get();
+    add_value(event.value_type(), event.bytes);
   }
   return OTF2_EvtWriter_Enter(file_, attributes, event.time_ns, event.region);
+}
+
+/// Adds the value of an annotation to the list of attributes.
+void EventEncoder::add_value(ValueType type, uint64_t value) {
+  OTF2_AttributeList* attributes = attributes_.get();
+  switch (type) {
+    case ValueType::kUnsigned:
+      OTF2_AttributeList_AddUint64(attributes, kValue, value);
+      break;
+    case ValueType::kSigned:
+      OTF2_AttributeList_AddInt64(attributes, kSignedValue, static_cast<int64_t>(value));
+      break;
+    case ValueType::kReal:
+      OTF2_AttributeList_AddDouble(attributes, kRealValue, std::bit_cast<double>(value));
+      break;
+    case ValueType::kStep:
+      OTF2_AttributeList_AddInt64(attributes, kStepNumber, static_cast<int64_t>(value));
+      break;
+    default:
+      break;
+  }
 }
 
 OTF2_ErrorCode EventEncoder::leave(const Event& event) {
@@ -182,7 +209,15 @@ OTF2_ErrorCode EventEncoder::leave(const Event& event) {
 }
 
 OTF2_ErrorCode EventEncoder::mark(const Event& event) {
-  OTF2_AttributeList_AddUint64(attributes_.get(), kValue, event.bytes);
+  if (event.value_type() == ValueType::kRangeStart) {
+    OTF2_AttributeList_AddUint64(attributes_.get(), kRange, event.request);
+    add_value(event.range_value_type(), event.bytes);
+  } else if (event.value_type() == ValueType::kRangeEnd) {
+    OTF2_AttributeList_AddUint64(attributes_.get(), kRange, event.request);
+    OTF2_AttributeList_AddUint64(attributes_.get(), kDuration, event.bytes);
+  } else {
+    add_value(event.value_type(), event.bytes);
+  }
   const OTF2_ErrorCode code =
       OTF2_EvtWriter_Enter(file_, attributes_.get(), event.time_ns, event.region);
   if (code != OTF2_SUCCESS) return code;
@@ -217,12 +252,12 @@ OTF2_ErrorCode EventEncoder::collective(const Event& event) {
   }
 }
 
-OTF2_ErrorCode EventEncoder::sample(const Event& event) {
+OTF2_ErrorCode EventEncoder::write_sample(OTF2_EvtWriter* file, const Event& event) {
   const OTF2_Type type = OTF2_TYPE_DOUBLE;
   OTF2_MetricValue value;
   static_assert(sizeof(value) == sizeof(event.bytes));
   value.unsigned_int = event.bytes;  // the record holds the double's bits
-  return OTF2_EvtWriter_Metric(file_, nullptr, event.time_ns, event.region, 1, &type, &value);
+  return OTF2_EvtWriter_Metric(file, nullptr, event.time_ns, event.region, 1, &type, &value);
 }
 
 }  // namespace aon::writers::otf2

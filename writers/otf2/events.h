@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "core/base/result.h"
 #include "writers/otf2/ids.h"
@@ -17,14 +19,22 @@ class EventEncoder {
  public:
   EventEncoder();
 
-  /// From now on events go to `file`.
-  void begin(OTF2_EvtWriter* file) {
+  /// From now on events go to `file`; samples too, unless they are kept `samples_apart`.
+  void begin(OTF2_EvtWriter* file, bool samples_apart) {
     file_ = file;
     leave_is_open_ = false;
+    samples_apart_ = samples_apart;
+    apart_.clear();
   }
+
+  /// The samples since the last call that were kept apart.
+  std::vector<Event> take_samples() { return std::exchange(apart_, {}); }
 
   /// Errors: kIo with OTF2's reason and the kind of event.
   Status write(std::span<const Event> events);
+
+  /// A value of a metric, on the METRIC location that `file` is.
+  static OTF2_ErrorCode write_sample(OTF2_EvtWriter* file, const Event& event);
 
   /// One region from `start_ns` to `end_ns`: a location without records is not drawn as idle.
   Status write_no_records(uint64_t start_ns, uint64_t end_ns);
@@ -35,11 +45,11 @@ class EventEncoder {
   OTF2_ErrorCode message(const Event& event);
   OTF2_ErrorCode leave(const Event& event);
   OTF2_ErrorCode mark(const Event& event);
+  void add_value(ValueType type, uint64_t value);
   OTF2_ErrorCode lost(const Event& event);
   OTF2_ErrorCode collective(const Event& event);
   OTF2_ErrorCode rma(const Event& event);       // rma_events.cpp
   OTF2_ErrorCode transfer(const Event& event);  // rma_events.cpp
-  OTF2_ErrorCode sample(const Event& event);
   OTF2_ErrorCode io(const Event& event);        // io_events.cpp
   OTF2_ErrorCode begin_io(const Event& event);  // io_events.cpp
 
@@ -49,6 +59,8 @@ class EventEncoder {
 
   OTF2_EvtWriter* file_ = nullptr;
   std::unique_ptr<OTF2_AttributeList, ListDeleter> attributes_;  ///< emptied by every write
+  std::vector<Event> apart_;
+  bool samples_apart_ = false;
   bool leave_is_open_ = false;  ///< kOpenAtEnd came: the next Leave gets the attribute
 };
 

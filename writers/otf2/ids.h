@@ -10,13 +10,18 @@ namespace aon::writers::otf2 {
 
 /// Attributes of events; their ids are dense and this is their order in the definitions.
 enum AttributeId : uint32_t {
-  kLostCount = 0,  ///< on Enter of a "[lost: ...]" region: records lost in this interval
-  kWeight = 1,     ///< on Enter: calls this one stands for
-  kOpen = 2,       ///< on Leave: the call had not returned, its end is that of the thread
-  kErrored = 3,    ///< on Leave: the call returned an error
-  kValue = 4,      ///< on Enter of a mark: its value
-  kOffset = 5,     ///< on IoOperationBegin: where in the file, in bytes; not there: unknown
-  kAttributeCount = 6,
+  kLostCount = 0,    ///< on Enter of a "[lost: ...]" region: records lost in this interval
+  kWeight = 1,       ///< on Enter: calls this one stands for
+  kOpen = 2,         ///< on Leave: the call had not returned, its end is that of the thread
+  kErrored = 3,      ///< on Leave: the call returned an error
+  kValue = 4,        ///< on Enter of a mark or region: its value
+  kOffset = 5,       ///< on IoOperationBegin: where in the file, in bytes; not there: unknown
+  kSignedValue = 6,  ///< the same, signed
+  kRealValue = 7,    ///< the same, a double
+  kStepNumber = 8,   ///< on Enter of a step
+  kRange = 9,        ///< on Enter of the marks that begin and end a range: its number
+  kDuration = 10,    ///< on Enter of the mark that ends a range: its duration in ns
+  kAttributeCount = 11,
 };
 
 /// The one paradigm of I/O, MPI's.
@@ -35,5 +40,7 @@ constexpr uint32_t members_of_window(uint32_t window) { return 0x80000000u | win
 /// In the id of the METRIC location that has the waiting time of a thread's calls; the rest is the
 /// thread's.
 constexpr uint64_t kWaitingLocation = uint64_t{1} << 62;
+/// The same for the values of the counters that a thread sets.
+constexpr uint64_t kCounterLocation = uint64_t{1} << 61;
 
 }  // namespace aon::writers::otf2

@@ -33,7 +33,9 @@ class Otf2Writer final : public Writer {
 
  private:
   Status open_file();
-  Status close_file(const Location& location);
+  Status close_file(OTF2_EvtWriter** file, const Location& location);
+  Status write_samples();
+  void add_beside(uint64_t bit, const char* name);
   Status write_waiting();
   bool has_waits() const { return waits_ != nullptr && waits_->summary() != nullptr; }
   Status write_local_files();
@@ -45,11 +47,13 @@ class Otf2Writer final : public Writer {
   const Model* model_ = nullptr;
   otf2::ArchiveHandle archive_;
   otf2::EventEncoder encoder_;
-  const Location* location_ = nullptr;  ///< null: not in the archive
-  OTF2_EvtWriter* file_ = nullptr;      ///< made with the first event
+  const Location* location_ = nullptr;      ///< null: not in the archive
+  OTF2_EvtWriter* file_ = nullptr;          ///< made with the first event
+  OTF2_EvtWriter* counter_file_ = nullptr;  ///< made with the first sample on a thread
   otf2::Window window_;
   std::vector<otf2::WrittenLocation> written_;
-  std::deque<Location> waiting_;  ///< locations of the waiting time; written_ points at them
+  std::deque<Location> beside_;  ///< METRIC locations beside threads; written_ points at them
+  bool has_waiting_ = false;
   otf2::TimeRange range_{std::numeric_limits<uint64_t>::max(), 0};
 };
 
@@ -66,6 +70,7 @@ Status Otf2Writer::begin(const Model& model) {
 Status Otf2Writer::begin_location(const Location& location) {
   location_ = location.in_archive ? &location : nullptr;
   file_ = nullptr;
+  counter_file_ = nullptr;
   window_.begin_location(model_->archive_start_ns);
   return {};
 }
@@ -73,18 +78,41 @@ Status Otf2Writer::begin_location(const Location& location) {
 Status Otf2Writer::open_file() {
   file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id);
   if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
-  encoder_.begin(file_);
+  encoder_.begin(file_, location_->type == LocationType::kThread);
   return {};
 }
 
-Status Otf2Writer::close_file(const Location& location) {
+Status Otf2Writer::close_file(OTF2_EvtWriter** file, const Location& location) {
   uint64_t event_count = 0;
-  Status status = check(OTF2_EvtWriter_GetNumberOfEvents(file_, &event_count), "count events");
+  Status status = check(OTF2_EvtWriter_GetNumberOfEvents(*file, &event_count), "count events");
   if (!status) return status;
   written_.push_back({&location, event_count});
-  status = check(OTF2_Archive_CloseEvtWriter(archive_.get(), file_), "write an event file");
-  file_ = nullptr;
+  status = check(OTF2_Archive_CloseEvtWriter(archive_.get(), *file), "write an event file");
+  *file = nullptr;
   return status;
+}
+
+/// A METRIC location beside the thread's.
+void Otf2Writer::add_beside(uint64_t bit, const char* name) {
+  beside_.push_back(*location_);
+  beside_.back().id |= bit;
+  beside_.back().type = LocationType::kMetric;
+  beside_.back().name = name + location_->name;
+}
+
+/// The counters that a thread sets. Not on the thread itself, for the same reason as its waiting.
+Status Otf2Writer::write_samples() {
+  for (const Event& sample : encoder_.take_samples()) {
+    if (counter_file_ == nullptr) {
+      counter_file_ =
+          OTF2_Archive_GetEvtWriter(archive_.get(), location_->id | otf2::kCounterLocation);
+      if (counter_file_ == nullptr)
+        return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
+    }
+    Status status = check(otf2::EventEncoder::write_sample(counter_file_, sample), "write Metric");
+    if (!status) return status;
+  }
+  return {};
 }
 
 /// The waiting of the location's calls, summed up, where each of them begins and ends. Not on the
@@ -122,11 +150,9 @@ Status Otf2Writer::write_waiting() {
   }
   if (file_ == nullptr) return {};
   if (code != OTF2_SUCCESS) return check(code, "write Metric");
-  waiting_.push_back(*location_);
-  waiting_.back().id |= otf2::kWaitingLocation;
-  waiting_.back().type = LocationType::kMetric;
-  waiting_.back().name = "Waiting time: " + location_->name;
-  return close_file(waiting_.back());
+  has_waiting_ = true;
+  add_beside(otf2::kWaitingLocation, "Waiting time: ");
+  return close_file(&file_, beside_.back());
 }
 
 Status Otf2Writer::events(std::span<const Event> all_events) {
@@ -139,7 +165,8 @@ Status Otf2Writer::events(std::span<const Event> all_events) {
   }
   range_.start_ns = std::min(range_.start_ns, events.front().time_ns);
   range_.end_ns = std::max(range_.end_ns, events.back().time_ns);
-  return encoder_.write(events);
+  Status status = encoder_.write(events);
+  return status ? write_samples() : status;
 }
 
 /// A process must have its master thread: viewers take the location's id as the rank.
@@ -149,9 +176,11 @@ bool Otf2Writer::must_exist() const {
 
 Status Otf2Writer::end_location() {
   if (location_ == nullptr) return {};
-  if (file_ == nullptr) {
-    if (!must_exist()) return {};
-    Status status = open_file();
+  uint64_t event_count = 0;
+  if (file_ != nullptr) OTF2_EvtWriter_GetNumberOfEvents(file_, &event_count);
+  if (event_count == 0) {
+    if (file_ == nullptr && !must_exist()) return {};
+    Status status = file_ == nullptr ? open_file() : Status();
     if (!status) return status;
     const uint64_t start_ns = std::max(model_->start_ns, model_->archive_start_ns);
     const uint64_t end_ns = std::max(start_ns, model_->end_ns);
@@ -160,7 +189,11 @@ Status Otf2Writer::end_location() {
     range_.start_ns = std::min(range_.start_ns, start_ns);
     range_.end_ns = std::max(range_.end_ns, end_ns);
   }
-  Status status = close_file(*location_);
+  Status status = close_file(&file_, *location_);
+  if (status && counter_file_ != nullptr) {
+    add_beside(otf2::kCounterLocation, "Counters: ");
+    status = close_file(&counter_file_, beside_.back());
+  }
   if (!status || !has_waits()) return status;
   return write_waiting();
 }
@@ -209,7 +242,7 @@ Status Otf2Writer::finish(const Outcome& outcome) {
   if (!status) return status;
   OTF2_GlobalDefWriter* file = OTF2_Archive_GetGlobalDefWriter(archive_.get());
   if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create traces.def"};
-  otf2::GlobalDefinitions definitions(file, *model_, !waiting_.empty());
+  otf2::GlobalDefinitions definitions(file, *model_, has_waiting_);
   status = definitions.write(written_, range_);
   if (!status) return status;
   status = check(OTF2_Archive_CloseGlobalDefWriter(archive_.get(), file), "write traces.def");

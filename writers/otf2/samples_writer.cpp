@@ -87,8 +87,13 @@ SampledThread SamplesWriter::describe(int32_t tid) const {
   const Group& group = model_->groups[location_->group];
   const spool::Process& process = *group.process;
   SampledThread thread{0, group.id, "Thread " + std::to_string(tid)};
-  const auto named = process.thread_names.find(tid);
-  if (named != process.thread_names.end()) thread.name += " (" + named->second + ")";
+  const auto own = process.thread_names.find(static_cast<uint32_t>(tid));
+  const auto kernels = process.task_names.find(tid);
+  if (own != process.thread_names.end()) {
+    thread.name += " (" + own->second + ")";
+  } else if (kernels != process.task_names.end()) {
+    thread.name += " (" + kernels->second + ")";
+  }
   uint64_t k = kFirstOtherThread + open_.size();
   if (tid == process.start.pid) {
     k = 0;

@@ -59,6 +59,9 @@ void LocationProfile::add(const Event& event) {
     case EventKind::kLeave:
       leave(event);
       break;
+    case EventKind::kMark:
+      if (event.value_type() == ValueType::kRangeEnd) add_range(event);
+      break;
     case EventKind::kSend:
     case EventKind::kSendRequest:
     case EventKind::kReceive:
@@ -82,6 +85,19 @@ void LocationProfile::enter(const Event& event) {
   const uint32_t row = row_of(region);
   ++rows_[row].active_calls;
   stack_.push_back({row, std::max(event.weight, 1u), event.time_ns, 0});
+}
+
+/// A range overlaps other regions, and so has no time of its own.
+void LocationProfile::add_range(const Event& end) {
+  const uint32_t region = regions_.global(end.region);
+  if (region >= row_index_.size()) return;
+  RegionStatistics& s = rows_[row_of(region)].statistics;
+  s.min_ns = s.timed_count == 0 ? end.bytes : std::min(s.min_ns, end.bytes);
+  s.max_ns = std::max(s.max_ns, end.bytes);
+  s.count += 1;
+  s.timed_count += 1;
+  s.inclusive_ns += end.bytes;
+  s.histogram[histogram_bucket(end.bytes)] += 1;
 }
 
 void LocationProfile::leave(const Event& event) {

@@ -13,7 +13,8 @@
 ///
 /// A sampled call stands for `weight` calls in every sum and in the histogram: those are estimates,
 /// unbiased while the calls that were timed are like the others. A call that is open at the end
-/// counts with the time up to there.
+/// counts with the time up to there. A range (ValueType::kRangeEnd) counts where it ends, without
+/// exclusive time.
 ///
 /// Thread: one.   Cost: about 5 ns per event, no hashing; memory grows with the regions of one
 /// location, not with events.
@@ -78,6 +79,7 @@ class LocationProfile {
   uint32_t row_of(uint32_t global_region);
   void enter(const Event& event);
   void leave(const Event& event);
+  void add_range(const Event& end);
   void close_top(uint64_t time_ns);
   void add_bytes(uint64_t bytes);
   void put_exact_counts();

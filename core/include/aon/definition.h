@@ -30,6 +30,7 @@ enum class DefinitionType : uint32_t {
   kGroup = 11,            ///< GroupDefinition, then its members: world ranks, u32 each
   kFile = 12,             ///< FileDefinition, name of the file
   kFileClose = 13,        ///< IdDefinition
+  kThreadName = 14,       ///< IdDefinition with a thread id of the system, name
   // written by the agent
   kNode = 32,          ///< NodeDefinition, host name, launch id
   kProcessStart = 33,  ///< ProcessStartDefinition, program, host name
@@ -44,7 +45,7 @@ enum class DefinitionType : uint32_t {
   kUsage = 42,     ///< UsageDefinition: measured cost; the latest one counts
   kMapping = 43,   ///< MappingDefinition, path: what lies behind addresses of call paths
   kCallPaths = 44,   ///< CallPathsDefinition, then CallPathNode[count]
-  kThreadName = 45,  ///< ThreadNameDefinition, name; the latest one counts
+  kTaskName = 45,    ///< TaskNameDefinition, name that the kernel has; the latest one counts
   kSampling = 46,    ///< SamplingDefinition, name of the event; from its time on
   kJitSymbol = 47,   ///< JitSymbolDefinition, name: code made at run time
 };
@@ -60,8 +61,9 @@ enum class RegionRole : uint8_t {
   kRma,
   kFileIo,
   kUser,
+  kStep,  ///< one iteration of the program; kBegin has its number
 };
-enum class Paradigm : uint8_t { kUser = 0, kMpi, kCuda, kNccl, kAon };
+enum class Paradigm : uint8_t { kUser = 0, kMpi, kCuda, kNccl, kAon, kNvtx };
 
 struct RegionDefinition {
   uint32_t id;
@@ -261,7 +263,7 @@ struct JitSymbolDefinition {
   uint64_t start;
   uint64_t end;
 };
-struct ThreadNameDefinition {
+struct TaskNameDefinition {
   uint32_t process;
   int32_t tid;
 };

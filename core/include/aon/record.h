@@ -37,8 +37,9 @@
 /// | kCompletion | time  |          | 0          | comm      | bytes      | peer+tag, request   |
 /// |             | time  |          | kIo        | file      | bytes      | operation+flags,    |
 /// |             |       |          |            |           | moved      | request             |
-/// | kBegin, kEnd| time  |          | region     |           |            |                     |
-/// | kMark       | time  |          | region     |           | value      |                     |
+/// | kBegin      | time  |          | region     | ValueType | value      |                     |
+/// | kEnd        | time  |          | region     |           |            |                     |
+/// | kMark       | time  |          | region     | ValueType | value      | see ValueType       |
 /// | kSample     | time  |          | metric     |           | f64 bits   | enabled_ns,         |
 /// |             |       |          |            |           |            | running_ns          |
 /// | kLost       | first | to last  | LossReason |           | count      |                     |
@@ -234,6 +235,21 @@ enum IoFlags : uint32_t {
 
 /// Where in the file, in bytes from its start: nobody can say without asking other processes.
 constexpr uint64_t kUnknownOffset = ~uint64_t{0};
+
+/// What the value of an annotation is: a32 of kBegin and kMark; the value itself is a64.
+/// A range may overlap others and end on another thread: it is two marks of its region with one
+/// number. The start has two words, the ValueType of its value and the value; the end has one, the
+/// ticks of the start.
+enum class ValueType : uint32_t {
+  kNone = 0,
+  kUnsigned,
+  kSigned,
+  kReal,        ///< bits of a double
+  kStep,        ///< kBegin of a region with RegionRole::kStep: its number, signed
+  kRangeStart,  ///< kMark: the number of the range
+  kRangeEnd,    ///< kMark: the same
+};
+constexpr uint32_t kValueTypeCount = 7;
 
 /// The first slot, and the only one that every record has.
 struct RecordHead {

@@ -50,6 +50,10 @@ constexpr uint32_t kMaxCounters =
     504;  ///< call sites below this can be counted: one chunk of u64 per thread
 constexpr uint32_t kFirstDynamicRegion =
     kMaxSites;  ///< interned names (annotations) get ids from here on
+constexpr uint32_t kAnnotationSite =
+    kMaxSites - 1;  ///< its mode word has only kModePaused, for annotations
+constexpr uint32_t kFirstAnnotationRegion = 16384;  ///< regions of annotations: from here on
+constexpr uint32_t kMaxAnnotations = 8192;          ///< regions and counters of a process
 constexpr uint32_t kMaxThreadSlots = 1024;
 constexpr uint32_t kContexts =
     2;  ///< writer contexts per thread: normal, and inside an interrupted emit

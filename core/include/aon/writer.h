@@ -69,10 +69,13 @@ struct Writer {
   uint32_t depth;       ///< writer contexts in use: 0 outside emit
   uint32_t span_depth;  ///< open calls of this thread
   uint32_t clock_is_tsc;
-  uint32_t reserved32;
+  uint32_t tracked_regions;  ///< open ones from the first that a pause skipped (annotation.h)
   const char* span_frame[kOpenSpans];  ///< frame of each open call (longjmp recovery)
   WriterContext context[kContexts];
-  uint64_t reserved[5];
+  const uint8_t* defined;  ///< by Annotation::index: 1 when the process has defined it
+  uint64_t slot_index;     ///< of `slot`
+  uint64_t recorded_bits;  ///< of the tracked regions: bit i is set when the i-th was recorded
+  uint64_t reserved[2];
 };
 static_assert(sizeof(Writer) == 4 * 64);
 

@@ -188,9 +188,9 @@ void SampledProcess::name_threads() {
     const std::string comm =
         host_.kernel->read_file(proc_path(pid_, "task/" + std::to_string(tid) + "/comm"));
     if (comm.empty()) continue;
-    const ThreadNameDefinition definition{process_, tid};
+    const TaskNameDefinition definition{process_, tid};
     const auto payload = payload_of(definition, comm.substr(0, comm.find('\n')));
-    host_.api->define(host_.core, process_, static_cast<uint32_t>(DefinitionType::kThreadName),
+    host_.api->define(host_.core, process_, static_cast<uint32_t>(DefinitionType::kTaskName),
                       payload.data(), static_cast<uint32_t>(payload.size()));
   }
 }

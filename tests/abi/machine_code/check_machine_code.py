@@ -6,6 +6,7 @@
 1. What is preloaded imports no __tls_get_addr and needs nothing but libc, the loader and libaon.so.
 2. The fast path of a wrapper, from its entry to its return when all goes well, has no lock prefix,
    no fence, and no call but the one to the real function.
+   The same of an annotation's begin and end in libaon.so, without any call.
 3. A call that is only counted or paused reaches the real function without a frame: by a jump.
 """
 import re
@@ -75,10 +76,11 @@ def check_recorded(name, code):
     direct = [text for text in calls if "*" not in text]
     if direct:
         errors.append(f"{name}: calls {direct} on the fast path")
-    if len(calls) != (0 if "event" in name else 1):
+    is_single = "event" in name or "region" in name
+    if len(calls) != (0 if is_single else 1):
         errors.append(f"{name}: {len(calls)} calls on the fast path: {calls}")
     clocks = sum(text.startswith("rdtsc") for text in path)
-    if clocks != (1 if "event" in name else 2):
+    if clocks != (1 if is_single else 2):
         errors.append(f"{name}: reads the clock {clocks} times")
     if len(path) > 130:
         errors.append(f"{name}: {len(path)} instructions on the fast path")
@@ -105,6 +107,12 @@ def main():
         sys.exit(f"record_full of the recorded wrapper is not there once: {full}")
     errors += check_recorded(full[0], code[full[0]])
     errors += check_recorded("hotpath_event", code["hotpath_event"])
+    own = functions(libaon)
+    for name in ("begin(aon_region", "end(aon_region"):
+        found = [n for n in own if f"::{name}" in n and ".cold" not in n]
+        if len(found) != 1:
+            sys.exit(f"{name} of annotations is not in {libaon} once: {found}")
+        errors += check_recorded(found[0], own[found[0]])
     for name in ("hotpath_counted", "hotpath_paused"):
         errors += check_forwarded(name, code[name])
     for error in errors:

@@ -20,6 +20,7 @@ from aon_bench import BUILD, value_gate  # noqa: E402
 REPETITIONS = 60
 BIN = pathlib.Path(BUILD) / "bin"
 LIB = pathlib.Path(BUILD) / "lib"
+FOLDER = pathlib.Path(__file__).resolve().parent
 
 
 def measure(preload, names):
@@ -38,7 +39,11 @@ def measure(preload, names):
     ]
     done = subprocess.run(
         command,
-        env={**os.environ, "HOTPATH_PRELOAD": str(preload)},
+        env={
+            **os.environ,
+            "HOTPATH_PRELOAD": str(preload),
+            "NVTX_INJECTION64_PATH": str(LIB / "libaon-nvtx.so"),
+        },
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -49,6 +54,25 @@ def measure(preload, names):
             times[row["name"].split("/")[1]].append(row["real_time"])
             shares.append(row["undisturbed"] * 100)
     return times, shares
+
+
+def measure_python():
+    """Nanoseconds of `with aon.region("halo"): pass` less those of the loop around it."""
+    if not list((LIB / "aon" / "python" / "aon").glob("_aon*.so")):
+        sys.exit("hotpath: no python3-dev: the Python module is not built")
+    done = subprocess.run(
+        [BIN / "hotpath_run", "/usr/bin/python3", "-B", FOLDER / "with_region.py"],
+        env={
+            **os.environ,
+            "HOTPATH_PRELOAD": str(LIB / "libaon.so"),
+            "PYTHONPATH": str(LIB / "aon" / "python"),
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode != 0:
+        sys.exit(f"hotpath: with_region.py exited {done.returncode}")
+    return json.loads(done.stdout)
 
 
 class LttngSession:
@@ -98,7 +122,8 @@ class LttngSession:
 def main():
     wrappers = LIB / "libhotpath_wrappers.so"
     names = ["plain", "forward", "clock", "recorded", "counted", "sampled", "paused"]
-    own, undisturbed = measure(wrappers, names + ["clock_read", "event"])
+    names += ["clock_read", "event", "region", "no_region", "nvtx"]
+    own, undisturbed = measure(wrappers, names)
 
     def difference(what, base, factor=1):
         return [a - factor * b for a, b in zip(own[what], own[base])]
@@ -110,6 +135,10 @@ def main():
     value_gate("single event above T(rdtsc)", difference("event", "clock_read"), "ns", 2)
     value_gate("counted only above forwarding", difference("counted", "forward"), "ns", 1)
     value_gate("paused above forwarding", difference("paused", "forward"), "ns", 1)
+    value_gate("region pair above the event pair", difference("region", "recorded"), "ns", 3)
+    value_gate("NVTX push and pop above the event pair", difference("nvtx", "recorded"), "ns", 8)
+    value_gate("region pair without AON", own["no_region"], "ns", 1)
+    value_gate("Python: with aon.region()", measure_python(), "ns", 400)
 
     if not (LIB / "libhotpath_lttng.so").exists() or shutil.which("lttng-sessiond") is None:
         sys.exit("hotpath: LTTng-UST is not installed; its row cannot be measured")

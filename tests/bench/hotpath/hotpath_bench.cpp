@@ -3,6 +3,7 @@
 // another hyperthread of the core works, often that of another virtual machine, everything takes
 // half as long again, and differences of nanoseconds mean nothing. Between bursts the agent gets
 // time to drain.
+#include <aon/annotate.h>
 #include <benchmark/benchmark.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #endif
 
 #include "tests/bench/hotpath/target.h"
+#include "tests/e2e/annotate/programs/nvtx_loader.h"
 
 namespace {
 
@@ -95,6 +97,33 @@ void run_event(benchmark::State& state) {
   run(state, [](int) { hotpath_event(&request); });
 }
 
+/// A region of annotate.h, begun and ended.
+void run_region(benchmark::State& state) {
+  const aon_region_t region = aon_region("bench");
+  run(state, [=](int) {
+    aon_region_begin(region);
+    aon_region_end(region);
+  });
+}
+
+/// The same without AON: what an annotation costs then.
+void run_no_region(benchmark::State& state) {
+  static aon_region_t none;
+  run(state, [=](int) {
+    const aon_region_t region = __atomic_load_n(&none, __ATOMIC_RELAXED);
+    aon_region_begin(region);
+    aon_region_end(region);
+  });
+}
+
+/// A range of NVTX, pushed and popped: a name of the length that programs use.
+void run_nvtx(benchmark::State& state) {
+  run(state, [](int) {
+    nvtxRangePushA("ncclAllReduce");
+    nvtxRangePop();
+  });
+}
+
 #define HOTPATH_BENCHMARK(name, ...) \
   BENCHMARK_CAPTURE(run_function, name, __VA_ARGS__)->UseManualTime()->Iterations(1)
 
@@ -108,6 +137,9 @@ HOTPATH_BENCHMARK(paused, hotpath_paused);
 HOTPATH_BENCHMARK(lttng, hotpath_lttng);
 BENCHMARK(run_clock_read)->Name("run_function/clock_read")->UseManualTime()->Iterations(1);
 BENCHMARK(run_event)->Name("run_function/event")->UseManualTime()->Iterations(1);
+BENCHMARK(run_region)->Name("run_function/region")->UseManualTime()->Iterations(1);
+BENCHMARK(run_no_region)->Name("run_function/no_region")->UseManualTime()->Iterations(1);
+BENCHMARK(run_nvtx)->Name("run_function/nvtx")->UseManualTime()->Iterations(1);
 
 }  // namespace
 

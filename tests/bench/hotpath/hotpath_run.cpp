@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
     if (preload != nullptr) setenv("LD_PRELOAD", preload, 1);
     setenv("AON_SOCKET", agent.socket_path().c_str(), 1);
     setenv("AON_OUTPUT", "", 1);
+    setenv("AON_ATTACH_MS", "10000", 1);  // on a machine that has more to do
     execvp(argv[1], argv + 1);
     _exit(127);
   }

@@ -20,7 +20,9 @@ class Names(FaultCase):
     def test_unknown_name(self):
         for option in ("--providers", "--without"):
             for value in ("bogus", "mpi,bogus"):
-                installed = "energy, example, membw, mpi, network, node, perf, process, sampling"
+                installed = (
+                    "energy, example, membw, mpi, network, node, nvtx, perf, process, sampling"
+                )
                 self.refused(option, value, says=[option, "'bogus'", installed])
 
     def test_unknown_name_from_the_environment(self):

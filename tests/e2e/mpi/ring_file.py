@@ -143,12 +143,15 @@ class RingFile:
         self.modes, self.slots, self.free_map, self.chunks = head[5:9]
         self.regions = {}
         self.roles = {}
+        self.paradigms = {}
         self.communicators = {}
         self.windows = {}
         self.groups = {}
         self.files = {}
         self.identities = []
         self.providers = []
+        self.metrics = {}
+        self.thread_names = {}
         self._read_definitions()
         self.records = []
         for slot in range(1, self.slot_count):
@@ -197,6 +200,7 @@ class RingFile:
             number, role = struct.unpack_from("<IB", payload)
             self.regions[number] = payload[8:].split(b"\0")[0].decode()
             self.roles[self.regions[number]] = role
+            self.paradigms[self.regions[number]] = payload[5]
         elif kind == 2:
             identity, number, parent, size, rank, form = struct.unpack_from("<QIIIIB", payload)
             name = payload[32:].split(b"\0")[0].decode()
@@ -221,6 +225,12 @@ class RingFile:
             texts = payload[8:].split(b"\0")
             self.providers.append((payload[0], *(t.decode() for t in texts[:3])))
 
+        elif kind == 7:
+            number = struct.unpack_from("<I", payload)[0]
+            self.metrics[number] = tuple(t.decode() for t in payload[8:].split(b"\0")[:2])
+        elif kind == 14:
+            number = struct.unpack_from("<I", payload)[0]
+            self.thread_names[number] = payload[4:].split(b"\0")[0].decode()
         elif kind == 8:
             identity, number, communicator, flavour = struct.unpack_from("<QIIB", payload)
             name = payload[24:].split(b"\0")[0].decode()
@@ -234,6 +244,10 @@ class RingFile:
         elif kind == 11:
             number, count = struct.unpack_from("<II", payload)
             self.groups[number] = struct.unpack_from(f"<{count}I", payload, 8)
+
+    def of_kind(self, kind):
+        """Records of one kind, in order; kinds are named in KINDS."""
+        return [r for r in self.records if KINDS[r.kind] == kind]
 
     def counters(self):
         """{name: exact count} of counted call sites, over all threads."""

@@ -79,7 +79,7 @@ TEST_F(PerfSampler, a_sample_becomes_a_record_with_a_path) {
   EXPECT_EQ(core_.records[0].stream, AON_CALL_SAMPLES);
   EXPECT_EQ(count(DefinitionType::kCallPaths), 1u);
   EXPECT_EQ(count(DefinitionType::kMapping), 1u);
-  EXPECT_EQ(count(DefinitionType::kThreadName), 1u);
+  EXPECT_EQ(count(DefinitionType::kTaskName), 1u);
   EXPECT_EQ(count(DefinitionType::kSampling), 1u);
   EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_ON);
 }

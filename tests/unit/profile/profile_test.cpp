@@ -109,6 +109,19 @@ TEST_F(Profile, closes_what_is_open_at_the_end) {
   EXPECT_EQ(rows[1].inclusive_ns, 50u);
 }
 
+TEST_F(Profile, counts_a_range_where_it_ends_without_exclusive_time) {
+  Event start = test::event(EventKind::kMark, 10, 0);
+  start.set_value(static_cast<uint32_t>(ValueType::kRangeStart), 0);
+  Event end = test::event(EventKind::kMark, 50, 0);
+  end.set_value(static_cast<uint32_t>(ValueType::kRangeEnd), 40);
+  const auto rows = run({start, enter(20, 1), leave(30, 1), end});
+  ASSERT_EQ(rows.size(), 2u);
+  const auto& range = rows[1].inclusive_ns == 40 ? rows[1] : rows[0];
+  EXPECT_EQ(range.count, 1u);
+  EXPECT_EQ(range.inclusive_ns, 40u);
+  EXPECT_EQ(range.exclusive_ns, 0u);
+}
+
 TEST_F(Profile, ignores_leaves_without_enter_and_regions_without_definition) {
   const auto rows = run({leave(0, 0), enter(1, 77), leave(2, 77), enter(3, 4'000'000'000u),
                          leave(4, 4'000'000'000u), leave(5, 1)});

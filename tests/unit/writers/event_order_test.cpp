@@ -215,7 +215,48 @@ TEST_F(EventOrderTest, end_closes_what_was_left_open_inside) {
 
 TEST_F(EventOrderTest, end_without_begin_is_dropped_and_counted) {
   EXPECT_EQ(run({end_record(1, 10)}), "");
-  EXPECT_EQ(outcome_.unmatched_count, 1u);
+  EXPECT_EQ(outcome_.unbalanced_region_count, 1u);
+  EXPECT_EQ(outcome_.unmatched_count, 0u);  // no message is missing for that
+}
+
+TEST_F(EventOrderTest, begin_without_end_is_closed_with_the_region_around_it_and_counted) {
+  EXPECT_EQ(run({begin_record(1, 10), begin_record(2, 20), begin_record(3, 30), end_record(1, 40)}),
+            "10:enter1 20:enter2 30:enter3 40:leave3 40:leave2 40:leave1");
+  EXPECT_EQ(outcome_.unbalanced_region_count, 2u);
+  EXPECT_EQ(outcome_.open_region_count, 0u);
+}
+
+TEST_F(EventOrderTest, step_carries_its_number) {
+  Record step = begin_record(1, 10);
+  step.head.a32 = static_cast<uint32_t>(ValueType::kStep);
+  step.head.a64 = 41;
+  run({step, end_record(1, 20)});
+  EXPECT_EQ(events_[0].value_type(), ValueType::kStep);
+  EXPECT_EQ(events_[0].bytes, 41u);
+  EXPECT_EQ(events_[1].value_type(), ValueType::kNone);
+}
+
+TEST_F(EventOrderTest, step_that_was_open_before_the_window_has_no_number) {
+  const std::vector<Record> records{end_record(1, 70)};
+  run_batches({{records, true, std::vector<spool::OpenRegion>{{1, 10}}}});
+  EXPECT_EQ(events_[0].kind, EventKind::kEnter);
+  EXPECT_EQ(events_[0].value_type(), ValueType::kNone);
+}
+
+TEST_F(EventOrderTest, end_of_a_range_knows_its_duration) {
+  const Record start = test::mark_record(1, 10, ValueType::kRangeStart, 77, {2, 5});
+  const Record end = test::mark_record(1, 40, ValueType::kRangeEnd, 77, {10});
+  EXPECT_EQ(run({start, end}), "10:mark 40:mark");
+  EXPECT_EQ(events_[0].request, 77u);
+  EXPECT_EQ(events_[0].range_value_type(), ValueType::kSigned);
+  EXPECT_EQ(events_[0].bytes, 5u);
+  EXPECT_EQ(events_[1].request, 77u);
+  EXPECT_EQ(events_[1].bytes, 30u);
+}
+
+TEST_F(EventOrderTest, value_of_a_newer_format_is_none) {
+  run({test::mark_record(1, 10, static_cast<ValueType>(99), 77, {})});
+  EXPECT_EQ(last_.value_type(), ValueType::kNone);
 }
 
 TEST_F(EventOrderTest, thread_end_closes_its_regions) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <cstdio>
 #include <string>
 
@@ -158,6 +159,72 @@ TEST(Otf2Writer, samples_stand_on_a_metric_location) {
   EXPECT_EQ(count_of(text, "METRIC  "), 2u);
   EXPECT_NE(text.find("Type: METRIC"), std::string::npos);
   EXPECT_NE(text.find("2.5"), std::string::npos);
+}
+
+TEST(Otf2Writer, counters_that_a_thread_sets_stand_beside_it) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.define(0, DefinitionType::kMetric, MetricDefinition{9, MetricMode::kAbsolute, 0, 0},
+              {"user::residual", "K", ""});
+  node.add_records(0, 1,
+                   {test::begin_record(kSolve, 10), test::sample_record(9, 15, 2.5),
+                    test::sample_record(9, 16, 4.5), test::end_record(kSolve, 20)});
+  node.finish();
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "METRIC  "), 2u);
+  EXPECT_EQ(count_of(text, "\"Counters: Master thread\""), 2u);
+  EXPECT_EQ(count_of(text, "ENTER "), 1u);
+}
+
+TEST(Otf2Writer, thread_that_only_sets_counters_has_no_records_of_its_own) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.define(0, DefinitionType::kMetric, MetricDefinition{9, MetricMode::kAbsolute, 0, 0},
+              {"user::residual", "K", ""});
+  node.add_records(0, 1, {test::sample_record(9, 15, 2.5)});
+  node.finish();
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "METRIC  "), 1u);
+  EXPECT_EQ(count_of(text, "Region: \"[no records]\""), 2u);
+}
+
+TEST(Otf2Writer, steps_marks_and_ranges_carry_their_values) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, {{"step", RegionRole::kStep}, {"event", RegionRole::kUser}});
+  Record step = test::begin_record(1, 10);
+  step.head.a32 = static_cast<uint32_t>(ValueType::kStep);
+  step.head.a64 = static_cast<uint64_t>(-7);
+  node.add_records(
+      0, 1,
+      {step, test::mark_record(2, 11, ValueType::kNone, 0),
+       test::mark_record(2, 12, ValueType::kUnsigned, 3),
+       test::mark_record(2, 13, ValueType::kSigned, static_cast<uint64_t>(-3)),
+       test::mark_record(2, 14, ValueType::kReal, std::bit_cast<uint64_t>(0.25)),
+       test::mark_record(2, 15, ValueType::kRangeStart, 77, {2, 5}),
+       test::mark_record(2, 19, ValueType::kRangeEnd, 77, {15}), test::end_record(1, 20)});
+  node.finish();
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "ENTER "), 7u);
+  EXPECT_EQ(count_of(text, "(\"step\" <8>; INT64; -7)"), 1u);
+  EXPECT_EQ(count_of(text, "(\"value\" <4>; UINT64; 3)"), 1u);
+  EXPECT_EQ(count_of(text, "(\"signed value\" <6>; INT64; -3)"), 1u);
+  EXPECT_EQ(count_of(text, "(\"real value\" <7>; DOUBLE; 0.25"), 1u);
+  EXPECT_EQ(count_of(text, "(\"range\" <9>; UINT64; 77)"), 2u);
+  EXPECT_EQ(count_of(text, "(\"signed value\" <6>; INT64; 5)"), 1u);
+  EXPECT_EQ(count_of(text, "(\"duration\" <10>; UINT64; 4)"), 1u);
+}
+
+TEST(Otf2Writer, thread_has_the_name_that_the_program_gave_it) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 2, {test::span_record(kSolve, 10, 20)});
+  node.define(0, DefinitionType::kThreadName, IdDefinition{1001}, {"loader"});
+  node.finish();
+  EXPECT_EQ(count_of(checked_archive(job.path()), "\"Thread 1 (loader)\""), 2u);
 }
 
 TEST(Otf2Writer, above_the_limit_only_master_threads_are_in_the_archive) {

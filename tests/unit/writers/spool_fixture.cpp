@@ -138,6 +138,16 @@ Record end_record(uint32_t region, uint64_t time) {
   return record;
 }
 
+Record mark_record(uint32_t region, uint64_t time, ValueType type, uint64_t value,
+                   std::initializer_list<uint64_t> words) {
+  Record record = make(RecordKind::kMark, words.size() == 0 ? 1 : 2, 0, region);
+  record.head.start_ticks = time;
+  record.head.a32 = static_cast<uint32_t>(type);
+  record.head.a64 = value;
+  std::copy(words.begin(), words.end(), record.words);
+  return record;
+}
+
 Record sample_record(uint32_t metric, uint64_t time, double value) {
   Record record = make(RecordKind::kSample, 2, 0, metric);
   record.head.start_ticks = time;

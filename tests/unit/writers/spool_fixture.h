@@ -53,6 +53,8 @@ Record io_completion_record(uint64_t time, uint16_t flags, IoOperation operation
                             uint64_t request, uint32_t file = 1);
 Record begin_record(uint32_t region, uint64_t time);
 Record end_record(uint32_t region, uint64_t time);
+Record mark_record(uint32_t region, uint64_t time, ValueType type, uint64_t value,
+                   std::initializer_list<uint64_t> words = {});
 Record sample_record(uint32_t metric, uint64_t time, double value);
 Record lost_record(LossReason reason, uint64_t start, uint64_t end, uint64_t count);
 Record thread_record(uint64_t time, uint32_t tid, bool starts);

@@ -1,0 +1,109 @@
+/// Annotations inside libaon.so and the shims: interned names and the records about them. Programs
+/// use annotate.h.
+///
+/// A name gets an Annotation once, and keeps it and its id for ever, over forks too: names lie in
+/// ordinary memory, not in that of the ring. Each process defines a name at its first use, so a
+/// fork()ed child that goes on with its parent's handles writes a complete stream of its own.
+///
+///     aon_find_annotation() --Annotation--> begin_region(), end_region(), put_mark(), ...
+///                                            fast: attached, not paused, defined
+///                                            slow: aon_annotation_writer()
+///
+/// While the recording is paused (MPI_Pcontrol(0)) nothing begins. From the first region that was
+/// skipped so, until it ends, the thread keeps a bit for each open region, so that every end shares
+/// its begin's fate; the end of a region that began before the pause is recorded. Meanwhile
+/// Writer::defined points at zeros: begins take the slow path, and the fast one costs no more.
+/// Thread: any.   Signal: safe.   Cost: one clock read and about 2 ns per record; a name's first
+/// use in a process also attaches and defines.
+#pragma once
+
+#include <aon/definition.h>
+#include <aon/writer.h>
+
+#include <cstdint>
+
+namespace aon {
+
+constexpr uint32_t kMaxAnnotationName = 1024;  ///< bytes; longer names are cut, and end in "..."
+
+/// An interned name.   Owner: libaon.so; never freed.
+struct Annotation {
+  uint32_t id;     ///< region or metric id in records
+  uint32_t index;  ///< in Writer::defined
+  uint32_t name_bytes;
+  RegionRole role;
+  Paradigm paradigm;
+  bool is_counter;  ///< a metric; `name` holds two strings then, name and unit
+  uint8_t reserved;
+  const char* name;  ///< with a NUL behind its bytes
+};
+static_assert(sizeof(Annotation) == 24);
+
+extern "C" {
+/// The annotation of these bytes, made at the first call; of a shared one, "(more names)", where
+/// there is no room for another. Never null. Does not attach.
+/// Thread: any, no lock.   Signal: safe.   Cost: about 1 ns per byte.
+AON_EXPORT const Annotation* aon_find_annotation(const char* name, uint32_t name_bytes,
+                                                 RegionRole role, Paradigm paradigm) noexcept;
+
+/// The same for a counter.
+AON_EXPORT const Annotation* aon_find_counter(const char* name, const char* unit) noexcept;
+
+/// The annotation that a region's number belongs to, or null.
+AON_EXPORT const Annotation* aon_annotation_at(uint32_t index) noexcept;
+
+/// Slow path of a record about `annotation`: attaches, defines, keeps track of what a pause skips.
+/// Null: nothing is recorded now.
+/// Thread: any; may lock.   Signal: safe.
+AON_EXPORT Writer* aon_annotation_writer(const Annotation* annotation, RecordKind kind) noexcept;
+
+/// The end of a region while some are tracked. False: its begin was skipped.
+/// Thread: owner.   Signal: safe.
+AON_EXPORT bool aon_annotation_ends(Writer* w) noexcept;
+}
+
+/// The calling thread's writer for a record of `kind` about `annotation`, or null.
+[[gnu::always_inline]] inline Writer* annotation_writer(const Annotation* annotation,
+                                                        RecordKind kind) {
+  Writer* w = writer();
+  if (AON_UNLIKELY(w->modes == nullptr ||
+                   w->modes[kAnnotationSite].load(std::memory_order_relaxed) != 0 ||
+                   w->defined[annotation->index] == 0)) {
+    return aon_annotation_writer(annotation, kind);
+  }
+  return w;
+}
+
+[[gnu::always_inline]] inline void begin_region(const Annotation* region,
+                                                ValueType type = ValueType::kNone,
+                                                uint64_t value = 0) {
+  Writer* w = annotation_writer(region, RecordKind::kBegin);
+  if (AON_UNLIKELY(w == nullptr)) return;
+  put_event<0>(w, RecordKind::kBegin, ticks(w), 0, region->id, static_cast<uint32_t>(type), value,
+               nullptr);
+}
+
+[[gnu::always_inline]] inline void end_region(const Annotation* region) {
+  Writer* w = writer();
+  if (AON_UNLIKELY(w->slot == nullptr)) return;  // nothing has begun in this process
+  if (AON_UNLIKELY(w->tracked_regions != 0) && !aon_annotation_ends(w)) return;
+  put_event<0>(w, RecordKind::kEnd, ticks(w), 0, region->id, 0, 0, nullptr);
+}
+
+[[gnu::always_inline]] inline void put_mark(const Annotation* mark,
+                                            ValueType type = ValueType::kNone, uint64_t value = 0) {
+  Writer* w = annotation_writer(mark, RecordKind::kMark);
+  if (AON_UNLIKELY(w == nullptr)) return;
+  put_event<0>(w, RecordKind::kMark, ticks(w), 0, mark->id, static_cast<uint32_t>(type), value,
+               nullptr);
+}
+
+/// `bits` are those of a double.
+[[gnu::always_inline]] inline void put_counter(const Annotation* counter, uint64_t bits) {
+  Writer* w = annotation_writer(counter, RecordKind::kSample);
+  if (AON_UNLIKELY(w == nullptr)) return;
+  const uint64_t words[] = {0, 0};  // never multiplexed
+  put_event<2>(w, RecordKind::kSample, ticks(w), 0, counter->id, 0, bits, words);
+}
+
+}  // namespace aon

@@ -1,0 +1,103 @@
+#include "nvtx/ranges.h"
+
+namespace aon::nvtx {
+namespace {
+
+constexpr uint32_t kMaxDepth = 63;  ///< deeper ranges of a thread are not recorded
+constexpr uint32_t kIndexBits = 13;
+constexpr uint64_t kIndexMask = (uint64_t{1} << kIndexBits) - 1;
+constexpr uint64_t kTickMask = ~uint64_t{0} >> kIndexBits;
+static_assert(kMaxAnnotations <= kIndexMask + 1);
+
+/// What one thread has pushed. A slot that goes to another thread, or to a child, is emptied.
+struct Stack {
+  uint32_t tid;
+  uint32_t depth;  ///< may exceed kMaxDepth
+  const Annotation* region[kMaxDepth];
+  const Domain* domain[kMaxDepth];
+};
+
+Stack g_stacks[kMaxThreadSlots];
+
+Stack& stack_of(const Writer* w) {
+  Stack& stack = g_stacks[w->slot_index];
+  const uint32_t tid = w->slot->tid.load(std::memory_order_relaxed);
+  if (AON_UNLIKELY(stack.tid != tid)) {
+    stack.tid = tid;
+    stack.depth = 0;
+  }
+  return stack;
+}
+
+/// Ranges of `domain` among the lowest `depth`.
+int level(const Stack& stack, const Domain* domain, uint32_t depth) {
+  int count = 0;
+  for (uint32_t i = 0; i < depth; ++i) count += stack.domain[i] == domain ? 1 : 0;
+  return count;
+}
+
+/// Takes the entry out, which mostly is the last.
+void remove(Stack& stack, uint32_t at) {
+  for (; AON_UNLIKELY(at + 1 < stack.depth); ++at) {
+    stack.region[at] = stack.region[at + 1];
+    stack.domain[at] = stack.domain[at + 1];
+  }
+  stack.depth -= 1;
+}
+
+}  // namespace
+
+int push_range(const Domain* domain, const Annotation* region, ValueType type, uint64_t value) {
+  begin_region(region, type, value);
+  const Writer* w = writer();
+  if (AON_UNLIKELY(w->slot == nullptr)) return kNotTracked;
+  Stack& stack = stack_of(w);
+  const uint32_t at = stack.depth;
+  stack.depth = at + 1;
+  if (AON_UNLIKELY(at >= kMaxDepth)) {
+    end_region(region);  // of no length: its pop will not be found
+    return static_cast<int>(at);
+  }
+  stack.region[at] = region;
+  stack.domain[at] = domain;
+  return level(stack, domain, at);
+}
+
+int pop_range(const Domain* domain) {
+  const Writer* w = writer();
+  if (AON_UNLIKELY(w->slot == nullptr)) return kNotTracked;
+  Stack& stack = stack_of(w);
+  if (AON_UNLIKELY(stack.depth > kMaxDepth)) return static_cast<int>(--stack.depth);
+  for (uint32_t at = stack.depth; at-- > 0;) {
+    if (stack.domain[at] != domain) continue;
+    end_region(stack.region[at]);
+    remove(stack, at);
+    return level(stack, domain, at);
+  }
+  return kNotTracked;
+}
+
+uint64_t start_range(const Annotation* region, ValueType type, uint64_t value) {
+  Writer* w = annotation_writer(region, RecordKind::kMark);
+  if (w == nullptr) return 0;
+  const uint64_t now = ticks(w);
+  const uint64_t number = now << kIndexBits | region->index;
+  const uint64_t words[] = {static_cast<uint64_t>(type), value};
+  put_event<2>(w, RecordKind::kMark, now, 0, region->id,
+               static_cast<uint32_t>(ValueType::kRangeStart), number, words);
+  return number;
+}
+
+void end_range(uint64_t number) {
+  const Annotation* region = aon_annotation_at(static_cast<uint32_t>(number & kIndexMask));
+  if (number == 0 || region == nullptr) return;
+  Writer* w = annotation_writer(region, RecordKind::kMark);
+  if (w == nullptr) return;
+  const uint64_t now = ticks(w);
+  const uint64_t duration = (now - (number >> kIndexBits)) & kTickMask;
+  const uint64_t words[] = {now - duration};
+  put_event<1>(w, RecordKind::kMark, now, 0, region->id,
+               static_cast<uint32_t>(ValueType::kRangeEnd), number, words);
+}
+
+}  // namespace aon::nvtx

@@ -1,0 +1,155 @@
+"""The same annotated program in C, C++, Fortran and Python: without AON it prints the same, under
+aon-run its archives hold the same regions, steps and values."""
+import ast
+import unittest
+
+import h5py
+
+from annotated import RingTestCase, readers
+from aon_test import BUILD, PYTHON, SOURCE, environment, ledger, run
+
+MODULE = BUILD / "lib" / "aon" / "python"
+STEPS = 20
+COUNTS = {"setup": 1, "step": STEPS, "halo": STEPS, "compute": STEPS, "residual": STEPS}
+_READ = """
+import sys, otf2
+steps, marks, values = [], [], []
+with otf2.reader.open(sys.argv[1]) as trace:
+    kinds = {r.name: (r.region_role, r.paradigm) for r in trace.definitions.regions}
+    for location, event in trace.events:
+        if isinstance(event, otf2.events.Enter):
+            told = {a.name: v for a, v in (event.attributes or {}).items()}
+            if event.region.name == "step":
+                steps.append(told["step"])
+            if "signed value" in told:
+                marks.append((event.region.name, told["signed value"]))
+        if isinstance(event, otf2.events.Metric):
+            assert location.type == otf2.LocationType.METRIC, location
+            if event.metric.members[0].name == "user::residual":
+                values.append(event.values[0])
+assert kinds["step"] == (otf2.RegionRole.LOOP, otf2.Paradigm.USER), kinds
+assert kinds["halo"] == (otf2.RegionRole.CODE, otf2.Paradigm.USER), kinds
+print(repr((steps, marks, len(values), min(values) > 0)))
+"""
+
+
+class Languages(RingTestCase):
+    def check(self, *command, **changes):
+        plain = run(command, env=environment(**changes))
+        self.assert_exit(plain)
+        expected = rf"^rod: {STEPS} steps, residual [0-9.]+[eE]-?\+?\d+$"
+        self.assertRegex(plain.stdout.strip(), expected)
+        output = self.folder / "job"
+        done = run(["aon-run", "-o", output, *command], env=environment(**changes))
+        self.assert_exit(done)
+        self.assertEqual(done.stdout.lower(), plain.stdout.lower())
+        document = ledger(output)
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assert_law(document)
+        (rank,) = [r for r in document["ranks"] if r["emitted"]]
+        self.assertIsNone(rank["rank"])
+        provider = rank["providers"]["annotate"]
+        self.assertEqual(provider["state"], "on")
+        self.assertEqual(provider["emitted"], 2 * sum(COUNTS.values()) + STEPS + 1)
+        self.assertEqual(document["assembly"]["unbalanced_regions"], 0)
+        self.assert_archive(output)
+        self.assert_profile(output)
+
+    def assert_archive(self, output):
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+        done = run([PYTHON, "-c", _READ, readers.archive(output)])
+        self.assert_exit(done)
+        expected = (list(range(STEPS)), [("done", STEPS)], STEPS, True)
+        self.assertEqual(ast.literal_eval(done.stdout), expected)
+
+    def assert_profile(self, output):
+        self.assertEqual(readers.region_counts(output), COUNTS)
+        readers.hdf5(self, output)
+        with h5py.File(output / "profile.h5") as file:
+            (process,) = [name for name in file["series"] if "user" in file["series"][name]]
+            series = file["series"][process]["user"]
+            self.assertEqual(len(series["residual"]), STEPS)
+            unit = series["residual"].attrs["units"]
+            self.assertIn(unit, ("K^2", b"K^2"))
+
+    def test_c(self):
+        self.check(BUILD / "bin" / "rod_c")
+
+    def test_cpp(self):
+        self.check(BUILD / "bin" / "rod_cpp")
+
+    def test_fortran(self):
+        program = BUILD / "bin" / "rod_fortran"
+        if not program.exists():
+            self.skipTest("no Fortran compiler here")
+        self.check(program)
+
+    def test_python(self):
+        if not list(MODULE.glob("aon/_aon*.so")):
+            self.skipTest("the extension is not built here")
+        self.check(PYTHON, "-B", SOURCE / "examples" / "annotated" / "rod.py", PYTHONPATH=MODULE)
+
+    def test_python_without_the_extension(self):
+        folder = self.folder / "module" / "aon"
+        folder.mkdir(parents=True)
+        for name in ("__init__.py", "_fallback.py"):
+            (folder / name).write_bytes((MODULE / "aon" / name).read_bytes())
+        program = SOURCE / "examples" / "annotated" / "rod.py"
+        self.check(PYTHON, "-B", program, PYTHONPATH=folder.parent)
+
+    def test_python_path_is_told(self):
+        done = run(["aon", "--python-path"])
+        self.assert_exit(done)
+        env = environment(PYTHONPATH=done.stdout.strip())
+        self.assert_exit(run([PYTHON, "-c", "import aon; aon.mark('x')"], env=env))
+
+
+class Python(RingTestCase):
+    """What only Python has."""
+
+    def python(self, code):
+        ring = self.ring(PYTHON, "-B", "-c", "import aon\n" + code, PYTHONPATH=MODULE)
+        return [(r.name, r.kind, r.a64) for r in ring.records if r.name]
+
+    def refused(self, code):
+        env = environment(PYTHONPATH=MODULE)
+        done = run([PYTHON, "-B", "-c", "import aon\n" + code], env=env)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("TypeError", done.stderr)
+
+    def test_a_region_ends_by_an_exception_too(self):
+        code = "try:\n  with aon.region('a'):\n    1 / 0\n"
+        code += "except ZeroDivisionError:\n  aon.mark('b')"
+        self.assertEqual([n for n, *_ in self.python(code)], ["a", "a", "b"])
+
+    def test_decorators_with_and_without_a_name(self):
+        code = "@aon.region('named')\ndef f(x): return x\n@aon.region\ndef g(x): return f(x)\n"
+        code += "assert g(3) == 3 and g.__name__ == 'g'"
+        self.assertEqual([n for n, *_ in self.python(code)], ["g", "named", "named", "g"])
+
+    def test_steps_count_by_themselves(self):
+        code = "for _ in range(2):\n  with aon.step(): pass\nlist(aon.steps('ab', first=10))"
+        numbers = [value for name, kind, value in self.python(code) if kind == 6]
+        self.assertEqual(numbers, [0, 1, 10, 11])
+
+    def test_marks_take_numbers(self):
+        code = "aon.mark('i', -1); aon.mark('f', 0.0); aon.mark('n')"
+        self.assertEqual([v for _, _, v in self.python(code)], [2**64 - 1, 0, 0])
+
+    def test_wrong_types_are_type_errors(self):
+        for code in ("aon.region(3)", "aon.mark(b'x')", "aon.counter('x', 3)", "aon.step('x')"):
+            self.refused(code)
+
+    def test_names_may_hold_anything(self):
+        names = [n for n, *_ in self.python(r"aon.mark('\u4e2d\ud800')")]
+        self.assertEqual(names, ["中?"])
+
+    def test_threads_have_their_own_regions(self):
+        code = "import threading\naon.mark('m')\ndef f():\n  with aon.region('t'): pass\n"
+        code += "t = threading.Thread(target=f); t.start(); t.join()"
+        self.assertEqual([n for n, *_ in self.python(code)], ["m", "t", "t"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
