@@ -137,6 +137,11 @@ Mappings::Place Mappings::find(uint64_t address) {
   return {entry.id, address - entry.raw.start + entry.raw.file_offset};
 }
 
+bool Mappings::is_code(uint64_t address) const {
+  auto at = entries_.upper_bound(address);
+  return at != entries_.begin() && address < (--at)->second.raw.end;
+}
+
 std::vector<Mappings::Used> Mappings::take_used() { return std::exchange(used_, {}); }
 
 }  // namespace aon::perf
