@@ -195,7 +195,8 @@ Status Assembly::prepare(const fs::path& staging) {
     if (!lines) return lines.error();
     std::move(lines->begin(), lines->end(), std::back_inserter(report_.warnings));
   }
-  Result<std::unique_ptr<JobModel>> parts = build_model(folder_, options_.otf2_locations, options_.uses_debuginfod);
+  Result<std::unique_ptr<JobModel>> parts =
+      build_model(folder_, options_.otf2_locations, options_.uses_debuginfod);
   if (!parts) return parts.error();
   parts_ = std::move(*parts);
   fit_archive();

@@ -81,8 +81,8 @@ Status export_folded(const std::filesystem::path& folder, const std::filesystem:
   FILE* file = output == "-" ? stdout : std::fopen(output.c_str(), "we");
   bool is_written = file != nullptr;
   for (auto at = stacks.begin(); is_written && at != stacks.end(); ++at) {
-    is_written = std::fprintf(file, "%s %lld\n", at->first.c_str(),
-                              static_cast<long long>(at->second)) > 0;
+    is_written =
+        std::fprintf(file, "%s %lld\n", at->first.c_str(), static_cast<long long>(at->second)) > 0;
   }
   if (file != nullptr && file != stdout) is_written = std::fclose(file) == 0 && is_written;
   if (!is_written) return Error{Code::kIo, "cannot write " + output.string()};

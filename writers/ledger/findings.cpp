@@ -264,7 +264,8 @@ void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Fi
   }
   if (const uint64_t samples = lost_samples(tallies); samples != 0)
     findings->push_back(
-        {kSampleLossWeight_s, fmt::format("{} samples of counters or call paths are lost", grouped(samples))});
+        {kSampleLossWeight_s,
+         fmt::format("{} samples of counters or call paths are lost", grouped(samples))});
   if (lost == 0) return;
   const auto reason = static_cast<LossReason>(main_reason);
   std::string text = fmt::format(

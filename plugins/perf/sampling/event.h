@@ -41,7 +41,8 @@ struct SamplingEvent {
 
 struct SamplingProbe {
   std::optional<SamplingEvent> event;
-  Obstacle obstacle;  ///< without an event: why; with one: what is less than was asked for, or empty
+  Obstacle
+      obstacle;  ///< without an event: why; with one: what is less than was asked for, or empty
 };
 
 /// Opens events on the calling thread until one is taken. The rate is cut to what the kernel allows.

@@ -91,7 +91,7 @@ class SampledProcess {
   RawSample raw_;
   std::vector<uint64_t> jit_addresses_;  ///< of call paths, in no file
   int32_t own_pid_;                      ///< in the process's pid namespace
-  std::vector<Sample> samples_;  ///< taken, not yet put
+  std::vector<Sample> samples_;          ///< taken, not yet put
   uint64_t rate_hz_ = 0;
   uint64_t sample_count_ = 0;
   uint64_t lost_count_ = 0;

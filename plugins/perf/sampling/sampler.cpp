@@ -13,9 +13,7 @@ Sampler::Sampler(SamplingHost host, Obstacle limits)
   add_pair();
 }
 
-void Sampler::add_pair() {
-  times_.add(host_.kernel->now_ns(), host_.api->now_ticks(host_.core));
-}
+void Sampler::add_pair() { times_.add(host_.kernel->now_ns(), host_.api->now_ticks(host_.core)); }
 
 void Sampler::define_rate(uint32_t process) {
   const SamplingDefinition definition{process, host_.event.source, static_cast<uint32_t>(rate_hz_),
@@ -34,7 +32,7 @@ void Sampler::report(uint32_t process, const SampledProcess& sampled) {
   const auto [last, is_new] = reported_.try_emplace(process);
   if (!is_new && last->second == obstacle.reason) return;
   last->second = obstacle.reason;
-  const aon_state state = !sampled.is_watched()       ? AON_STATE_OFF
+  const aon_state state = !sampled.is_watched()     ? AON_STATE_OFF
                           : obstacle.reason.empty() ? AON_STATE_ON
                                                     : AON_STATE_DEGRADED;
   if (state == AON_STATE_OFF && obstacle.reason.empty())

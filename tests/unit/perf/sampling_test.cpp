@@ -57,9 +57,9 @@ class PerfSampler : public testing::Test {
     return times;
   }
   size_t count(DefinitionType type) const {
-    return static_cast<size_t>(std::count_if(
-        core_.definitions.begin(), core_.definitions.end(),
-        [&](const auto& d) { return d.type == static_cast<uint32_t>(type); }));
+    return static_cast<size_t>(
+        std::count_if(core_.definitions.begin(), core_.definitions.end(),
+                      [&](const auto& d) { return d.type == static_cast<uint32_t>(type); }));
   }
 
   aon_core core_;
