@@ -25,7 +25,9 @@ constexpr const char* kJitModule = "[jit]";
 struct ModuleKey {
   std::string path;
   std::string build_id;
-  auto operator<=>(const ModuleKey&) const = default;
+  bool operator<(const ModuleKey& other) const {
+    return std::tie(path, build_id) < std::tie(other.path, other.build_id);
+  }
 };
 
 /// An instruction, apart from where its module was loaded.

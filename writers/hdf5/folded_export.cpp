@@ -67,7 +67,7 @@ Status export_folded(const std::filesystem::path& folder, const std::filesystem:
   std::map<std::string, int64_t> stacks;
   bool has_samples = false;
   const std::filesystem::path profile = folder / "profile.h5";
-  const Status status = hdf5::guard(profile, [&] {
+  Status status = hdf5::guard(profile, [&] {
     hdf5::use_library();
     const hdf5::Handle file = hdf5::open_file(profile);
     has_samples = hdf5::exists(file.get(), "samples");

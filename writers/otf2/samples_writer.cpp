@@ -30,7 +30,7 @@ struct SampledThread {
 
 class SamplesWriter final : public Writer {
  public:
-  explicit SamplesWriter(std::filesystem::path folder) : folder_(std::move(folder) / "samples") {}
+  explicit SamplesWriter(const std::filesystem::path& folder) : folder_(folder / "samples") {}
 
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;

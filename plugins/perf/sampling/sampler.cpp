@@ -5,8 +5,8 @@
 
 namespace aon::perf {
 
-Sampler::Sampler(SamplingHost host, Obstacle limits)
-    : host_(std::move(host)),
+Sampler::Sampler(const SamplingHost& host, Obstacle limits)
+    : host_(host),
       limits_(std::move(limits)),
       rate_hz_(host_.event.rate_hz),
       cost_per_sample_ns_(sample_cost_ns(*host_.kernel)) {
