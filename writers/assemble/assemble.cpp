@@ -16,6 +16,7 @@
 #include "writers/ledger/findings.h"
 #include "writers/ledger/ledger.h"
 #include "writers/otf2/otf2_writer.h"
+#include "writers/steps/steps.h"
 #include "writers/waits/waits.h"
 
 namespace aon::writers {
@@ -43,10 +44,15 @@ class Heartbeat {
 };
 
 /// The findings come first in line: rows of the profile reach them while profile.h5 is written.
+/// So do the steps, which end up in it too.
 /// `has_room`: for a second location for each thread in the archive.
 std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
-                                     WaitAnalysis* waits, bool has_room, Findings** findings) {
+                                     WaitAnalysis* waits, bool has_room, StepPlan plan,
+                                     StepMeter** steps, Findings** findings) {
   std::vector<WriterSlot> writers;
+  auto meter = make_step_meter(std::move(plan), waits);
+  *steps = meter.get();
+  writers.push_back({"steps", std::move(meter), {}, false});
   const WaitSummary* summary = waits != nullptr ? waits->summary() : nullptr;
   auto collector = std::make_unique<Findings>(summary);
   *findings = collector.get();
@@ -60,7 +66,7 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptio
                                                   std::span<const profile::RegionStatistics> rows) {
       sink->add_profile(group, location, rows);
     };
-    auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary);
+    auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary, *steps);
     writers.push_back({"profile.h5", std::move(writer), {}});
   }
   return writers;
@@ -123,7 +129,7 @@ class Assembly {
   bool has_room_for_waits() const;
   Result<std::unique_ptr<WaitAnalysis>> analyse_waits(const fs::path& staging);
   Status write_the_ledger(const fs::path& staging, const EventPass& pass, const Findings& findings,
-                          const WaitSummary* waits);
+                          const WaitSummary* waits, const StepSummary* steps);
   double seconds() const {
     return std::chrono::duration<double>(SteadyClock::now() - start_).count();
   }
@@ -134,6 +140,7 @@ class Assembly {
   SteadyClock::time_point start_ = SteadyClock::now();
   std::unique_ptr<JobModel> parts_;
   AssembleReport report_;
+  StepPlan step_plan_;
   size_t missing_node_count_ = 0;  ///< whose spool is a link to nothing
 };
 
@@ -209,14 +216,19 @@ bool Assembly::has_room_for_waits() const {
   return wanted_count <= options_.otf2_locations;
 }
 
-/// A pass of its own, for the archive has each call's waiting beside the call.
+/// A pass of its own, for the archive has each call's waiting beside the call, and steps are cut
+/// where the loops are known. Also makes the plan of the steps.
 Result<std::unique_ptr<WaitAnalysis>> Assembly::analyse_waits(const fs::path& staging) {
   auto analysis = make_wait_analysis(staging, beat_);
   WaitAnalysis* result = analysis.get();
   std::vector<WriterSlot> slots;
   slots.push_back({"waits", std::move(analysis), {}, false});
+  auto finder = make_step_finder();
+  StepFinder* found = finder.get();
+  slots.push_back({"steps", std::move(finder), {}, false});
   Status status = EventPass(*parts_, slots, beat_).run();
   if (!status) return status.error();
+  if (slots[1].status) step_plan_ = found->plan();
   if (!slots[0].status) {
     report_.warnings.push_back("waits: " + slots[0].status.error().message);
     return std::unique_ptr<WaitAnalysis>();  // with its temporary file, which may fill the disk
@@ -227,6 +239,7 @@ Result<std::unique_ptr<WaitAnalysis>> Assembly::analyse_waits(const fs::path& st
 
 Status Assembly::convert(const fs::path& staging) {
   Findings* findings = nullptr;
+  StepMeter* steps = nullptr;
   // A job without a process that recorded (no MPI, no annotation) has a ledger that says so.
   AssembleOptions wanted = options_;
   if (parts_->model.groups.empty()) wanted.writes_otf2 = wanted.writes_hdf5 = false;
@@ -237,7 +250,9 @@ Status Assembly::convert(const fs::path& staging) {
     waits = std::move(*analysed);
   }
   std::vector<WriterSlot> writers =
-      make_writers(staging, wanted, waits.get(), has_room_for_waits(), &findings);
+      make_writers(staging, wanted, waits.get(), has_room_for_waits(), std::move(step_plan_), &steps,
+                   &findings);
+  findings->use_steps(steps);
   EventPass pass(*parts_, writers, beat_);
   Status status = pass.run();
   if (!status) return status;
@@ -248,11 +263,13 @@ Status Assembly::convert(const fs::path& staging) {
     report_.record_count += tally.decoded;
     report_.lost_count += tally.lost_count();
   }
-  return write_the_ledger(staging, pass, *findings, waits ? waits->summary() : nullptr);
+  return write_the_ledger(staging, pass, *findings, waits ? waits->summary() : nullptr,
+                          steps->summary());
 }
 
 Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass,
-                                  const Findings& findings, const WaitSummary* waits) {
+                                  const Findings& findings, const WaitSummary* waits,
+                                  const StepSummary* steps) {
   LedgerFacts facts;
   facts.model = &parts_->model;
   facts.clocks = parts_->clocks;
@@ -261,6 +278,7 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
   facts.findings = findings.lines(pass.tallies());
   facts.warnings = report_.warnings;
   facts.waits = waits;
+  facts.steps = steps;
   facts.disk_used_bytes = folder_bytes(staging) + folder_bytes(folder_ / "spool");
   facts.assembly_seconds = seconds();
   facts.is_snapshot = options_.is_snapshot;

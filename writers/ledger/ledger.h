@@ -16,6 +16,7 @@
 #include "core/base/result.h"
 #include "core/clock/clock_map.h"
 #include "writers/ledger/tally.h"
+#include "writers/steps/steps.h"
 #include "writers/waits/waits.h"
 #include "writers/writer.h"
 
@@ -33,6 +34,7 @@ struct LedgerFacts {
   double assembly_seconds = 0;
   bool is_snapshot = false;       ///< of a job that still runs
   size_t missing_node_count = 0;  ///< nodes whose spool is not there
+  const StepSummary* steps = nullptr;  ///< null: not analysed
 };
 
 /// Writes the ledger to `path` (0600).   Errors: kIo.
