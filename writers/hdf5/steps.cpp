@@ -1,6 +1,7 @@
 #include "writers/hdf5/steps.h"
 
 #include <string>
+#include <vector>
 
 #include "writers/hdf5/column.h"
 
@@ -16,9 +17,9 @@ const char* source(const StepSummary& summary) {
   return summary.is_annotated ? "annotated" : "detected";
 }
 
-std::string loop_names(const StepSummary& summary) {
-  std::string names;
-  for (const StepLoop& loop : summary.loops) names += (names.empty() ? "" : "\n") + loop.name;
+std::vector<std::string> loop_names(const StepSummary& summary) {
+  std::vector<std::string> names;
+  for (const StepLoop& loop : summary.loops) names.push_back(loop.name);
   return names;
 }
 
@@ -26,7 +27,7 @@ void write_rows(hid_t file, const Model& model, const StepSummary& summary) {
   Table table(file, "steps", "iterations of the program, by process, loop and time");
   auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
   auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
-  auto& loop = table.add<uint32_t>("loop", {"1", "line of the attribute loops"});
+  auto& loop = table.add<uint32_t>("loop", {"1", "entry of the attribute loops"});
   auto& step = table.add<int64_t>("step", {"1", "number of the step, -1 unknown"});
   auto& begin = table.add<uint64_t>("begin_ns", {"ns", "begin, nanoseconds since 1970"});
   auto& duration = table.add<uint64_t>("duration_ns", {"ns", "from its begin to its end"});
@@ -48,8 +49,8 @@ void write_rows(hid_t file, const Model& model, const StepSummary& summary) {
   table.finish();
   const hid_t group = table.group();
   set_attribute(group, "source", source(summary));
-  set_attribute(group, "confidence", std::to_string(summary.confidence).c_str());
-  set_attribute(group, "loops", loop_names(summary).c_str());
+  set_attribute(group, "confidence", summary.confidence);
+  if (!summary.loops.empty()) set_attribute(group, "loops", loop_names(summary));
   set_attribute(group, "steps", static_cast<int64_t>(summary.step_count));
   set_attribute(group, "steps_left_out",
                 static_cast<int64_t>(summary.step_count - summary.rows.size()));
@@ -92,7 +93,7 @@ void write_statistics(hid_t file, const Model& model, const StepSummary& summary
   Table table(file, "step_statistics", "figures over all steps, by process and loop");
   auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
   auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
-  auto& loop = table.add<uint32_t>("loop", {"1", "line of the attribute loops of /steps"});
+  auto& loop = table.add<uint32_t>("loop", {"1", "entry of the attribute loops of /steps"});
   auto& count = table.add<uint64_t>("count", {"1", "steps"});
   auto& matched = table.add<uint64_t>("matched_count", {"1", "steps that are like the pattern"});
   std::vector<FigureColumns> parts;

@@ -63,6 +63,7 @@ class LoopFinder {
     uint64_t set;
     uint64_t calls;
     uint64_t duration_ns;
+    uint64_t compute_ns;
     uint32_t at;
     bool is_matched;
   };
@@ -113,12 +114,9 @@ class LoopFinder {
       for (const uint32_t at : places) {
         if (gap_ns(at) >= *least_gap_ns) late.push_back(at);
       }
-      if (evaluate(late, *least_gap_ns, 0)) {
-        evaluate(places, 0, *least_gap_ns);
-        return;
-      }
+      evaluate(late, *least_gap_ns);
     }
-    evaluate(places, 0, 0);
+    evaluate(places, 0);
   }
 
   bool is_whole(size_t from, size_t to) const {
@@ -130,15 +128,21 @@ class LoopFinder {
     return calls_[at].enter_ns - std::min(calls_[at].enter_ns, calls_[at - 1].leave_ns);
   }
 
-  /// Where short and long computations before these calls part (N. Otsu, IEEE Trans. SMC 9, 1979, on
-  /// the logarithm); nothing when there is one kind.
   std::optional<uint64_t> long_gap_ns(const Positions& places) const {
+    std::vector<uint64_t> gaps_ns;
+    for (const uint32_t at : places) gaps_ns.push_back(gap_ns(at));
+    return long_ns(gaps_ns);
+  }
+
+  /// Where short and long computations part (N. Otsu, IEEE Trans. SMC 9, 1979, on the logarithm);
+  /// nothing when there is one kind.
+  static std::optional<uint64_t> long_ns(const std::vector<uint64_t>& times_ns) {
     std::vector<double> bins(kGapBins);
     const auto bin_of = [](uint64_t gap) {
       return std::min(kGapBins - 1, static_cast<size_t>(4 * std::log2(static_cast<double>(gap) + 1)));
     };
-    for (const uint32_t at : places) ++bins[bin_of(gap_ns(at))];
-    const double all = static_cast<double>(places.size());
+    for (const uint64_t time_ns : times_ns) ++bins[bin_of(time_ns)];
+    const auto all = static_cast<double>(times_ns.size());
     double sum = 0;
     for (size_t b = 0; b < kGapBins; ++b) sum += static_cast<double>(b) * bins[b];
     double below = 0;
@@ -173,20 +177,53 @@ class LoopFinder {
     return set;
   }
 
-  /// `class_gap_ns`, not 0: intervals that end in a long computation are of another kind.
-  bool evaluate(const Positions& places, uint64_t least_gap_ns, uint64_t class_gap_ns) {
+  /// Time outside MPI from one anchor to the next.
+  uint64_t compute_ns(uint32_t from, uint32_t to) const {
+    uint64_t sum_ns = 0;
+    for (uint32_t i = from + 1; i <= to; ++i) sum_ns += gap_ns(i);
+    return sum_ns;
+  }
+
+  /// Where every so many intervals one computes long, it is of another kind: they are parts of a
+  /// larger iteration. Long ones at irregular distances are the system's doing.
+  static void part_by_compute(std::vector<Interval>* intervals) {
+    std::vector<uint64_t> times_ns;
+    for (const Interval& interval : *intervals) times_ns.push_back(interval.compute_ns);
+    const std::optional<uint64_t> limit_ns = long_ns(times_ns);
+    if (!limit_ns) return;
+    std::unordered_map<size_t, size_t> distances;
+    size_t last = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < intervals->size(); ++i) {
+      if ((*intervals)[i].compute_ns < *limit_ns) continue;
+      if (count++ != 0) ++distances[i - last];
+      last = i;
+    }
+    size_t most = 0;
+    for (const auto& [distance, times] : distances) most = std::max(most, times);
+    if (count < 2 || wilson_low(static_cast<double>(most), static_cast<double>(count - 1)) <
+                         kLeastShare) {
+      return;
+    }
+    for (Interval& interval : *intervals) {
+      if (interval.compute_ns >= *limit_ns) interval.set = ~interval.set;
+    }
+  }
+
+  bool evaluate(const Positions& places, uint64_t least_gap_ns) {
     std::vector<Interval> intervals;
-    std::unordered_map<uint64_t, size_t> by_set;
     for (size_t i = 1; i < places.size(); ++i) {
       const uint32_t from = places[i - 1];
       const uint32_t to = places[i];
       if (!is_whole(from, to)) continue;
-      uint64_t set = set_of(from, to);
-      if (class_gap_ns != 0 && gap_ns(to) >= class_gap_ns) set = ~set;
-      ++by_set[set];
-      intervals.push_back({set, to - from, calls_[to].enter_ns - calls_[from].enter_ns, from, false});
+      intervals.push_back({set_of(from, to), to - from,
+                           calls_[to].enter_ns - calls_[from].enter_ns, compute_ns(from, to), from,
+                           false});
     }
     if (intervals.size() < kLeastSteps) return false;
+    part_by_compute(&intervals);
+    std::unordered_map<uint64_t, size_t> by_set;
+    for (const Interval& interval : intervals) ++by_set[interval.set];
     const auto usual = std::max_element(
         by_set.begin(), by_set.end(), [](const auto& a, const auto& b) {
           return a.second != b.second ? a.second < b.second : a.first < b.first;

@@ -20,9 +20,9 @@ constexpr double kLeastShare = 0.55;    ///< see above: 5 of 5, 10 of 11, 130 of
 constexpr double kLeastCover = 0.02;    ///< of the thread's time
 constexpr double kInnermost = 0.75;     ///< of what the best level covers
 constexpr size_t kMaxTokens = 64;       ///< tried as anchors
-constexpr size_t kMaxCandidates = 24;   ///< kept for the vote
-constexpr size_t kMaxLoops = 8;         ///< of a program, one after the other
-constexpr size_t kMaxBody = 512;        ///< calls of a pattern that are kept
+constexpr size_t kMaxCandidates = 96;   ///< kept for the vote
+constexpr size_t kMaxLoops = 16;        ///< of a program, one after the other
+constexpr size_t kMaxBody = 256;        ///< calls of a pattern that are kept
 constexpr uint64_t kGapFactor = 8;      ///< anchors farther apart than so many steps: another loop
 
 struct Candidate {

@@ -6,7 +6,7 @@
 ///     pass 2: make_step_meter()   cuts every rank's events at the loops -> StepSummary
 ///
 /// Master threads only. Thread: one.   Cost: about 5 ns per event in each pass, 40 ms per rank;
-/// memory: 8 MiB, 24 loops per rank, kMaxStepRows rows.
+/// memory: 8 MiB, 96 patterns per rank, kMaxStepRows rows.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ struct StepLoop {
   double sum_ns = 0;           ///< of all ranks
   uint64_t median_ns = 0;      ///< of the ranks' medians
   uint64_t p95_ns = 0;
-  uint64_t compute_ns = 0;     ///< the same of computing
+  uint64_t compute_ns = 0;     ///< the same of computing; of two ranks the faster one's
   uint32_t slowest = 0;        ///< group that computes longest
   uint64_t slowest_ns = 0;     ///< its median
   double trend = 1;            ///< last tenth / first tenth, median of the ranks

@@ -62,8 +62,12 @@ void describe(const Rows& rows, size_t process_count, StepLoop* loop) {
       rows, [](const StepStatistics& row) { return part(row, StepPart::kDuration).median_ns; });
   loop->p95_ns = median_of(
       rows, [](const StepStatistics& row) { return part(row, StepPart::kDuration).p95_ns; });
-  loop->compute_ns = median_of(
-      rows, [](const StepStatistics& row) { return part(row, StepPart::kCompute).median_ns; });
+  std::vector<uint64_t> computes_ns;
+  for (const StepStatistics* row : rows) {
+    computes_ns.push_back(part(*row, StepPart::kCompute).median_ns);
+  }
+  std::sort(computes_ns.begin(), computes_ns.end());
+  loop->compute_ns = computes_ns[(computes_ns.size() - 1) / 2];
   if (trends.empty()) return;
   std::sort(trends.begin(), trends.end());
   loop->trend = trends[trends.size() / 2];
