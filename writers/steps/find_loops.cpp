@@ -12,8 +12,11 @@ namespace aon::writers::steps {
 namespace {
 
 constexpr int kMaxSplits = 8;
+constexpr int kMaxGapLevels = 3;
 constexpr double kClearGap = 4;  ///< long computations are so many times as long as short ones
 constexpr size_t kGapBins = 160;
+/// In what an interval weighs a call counts so much, however long it waited: that is others' doing.
+constexpr uint64_t kCallWeightNs = 1000;
 
 /// Lower end of Wilson's score interval (E. B. Wilson, J. Am. Stat. Assoc. 22, 1927).
 double wilson_low(double good, double all) {
@@ -108,15 +111,16 @@ class LoopFinder {
     examine(places);
   }
 
+  /// The token itself, then only where long computations precede it, ever longer ones.
   void examine(const Positions& places) {
-    if (const std::optional<uint64_t> least_gap_ns = long_gap_ns(places)) {
-      Positions late;
-      for (const uint32_t at : places) {
-        if (gap_ns(at) >= *least_gap_ns) late.push_back(at);
-      }
+    evaluate(places, 0);
+    Positions late = places;
+    for (int i = 0; i < kMaxGapLevels; ++i) {
+      const std::optional<uint64_t> least_gap_ns = long_gap_ns(late);
+      if (!least_gap_ns) return;
+      std::erase_if(late, [&](uint32_t at) { return gap_ns(at) < *least_gap_ns; });
       evaluate(late, *least_gap_ns);
     }
-    evaluate(places, 0);
   }
 
   bool is_whole(size_t from, size_t to) const {
@@ -239,12 +243,13 @@ class LoopFinder {
     }
     const uint64_t usual_calls = median(&calls);
     std::vector<uint64_t> matched_ns;
-    std::vector<uint64_t> other_ns;
+    std::unordered_map<uint64_t, std::vector<uint64_t>> other_ns;  // by set
     double sum_ns = 0;
     for (Interval& interval : *intervals) {
       interval.is_matched = interval.set == usual && 2 * interval.calls >= usual_calls &&
                             interval.calls <= 2 * usual_calls;
-      (interval.is_matched ? matched_ns : other_ns).push_back(interval.duration_ns);
+      const uint64_t weight_ns = interval.compute_ns + interval.calls * kCallWeightNs;
+      (interval.is_matched ? matched_ns : other_ns[interval.set]).push_back(weight_ns);
       sum_ns += static_cast<double>(interval.duration_ns);
     }
     const auto all = static_cast<double>(intervals->size());
@@ -261,7 +266,10 @@ class LoopFinder {
     candidate.matched = good / all;
     // Medians: a step that was held up by the system is as good as another.
     const double good_ns = good * static_cast<double>(median(&matched_ns));
-    const double rest_ns = (all - good) * static_cast<double>(median(&other_ns));
+    double rest_ns = 0;
+    for (auto& [set, times_ns] : other_ns) {
+      rest_ns += static_cast<double>(times_ns.size()) * static_cast<double>(median(&times_ns));
+    }
     const auto span_ns = static_cast<double>(candidate.end_ns - candidate.begin_ns);
     candidate.covered_ns = good_ns == 0 ? 0 : span_ns * good_ns / (good_ns + rest_ns);
     const auto run_ns = static_cast<double>(calls_.back().leave_ns - calls_.front().enter_ns);

@@ -22,6 +22,11 @@ bool is_same_loop(const Candidate& a, const Candidate& b) {
          steps::overlap(a, b) >= 0.5;
 }
 
+/// Of two anchors of one loop that cover alike, the one that needs no times.
+double worth(const Candidate& one) {
+  return one.covered_ns * one.matched * (one.least_gap_ns == 0 ? 1.1 : 1);
+}
+
 class Finder : public StepFinder {
  public:
   Status begin(const Model& model) override {
@@ -60,6 +65,7 @@ class Finder : public StepFinder {
     if (!is_wanted_) return {};
     plan_.is_sampled = plan_.is_sampled || !sample_.is_whole();
     if (!plan_.is_annotated) candidates_[group_] = steps::find_candidates(sample_.calls());
+    if (getenv("DBG")) for (auto& c : candidates_[group_]) fprintf(stderr, "C g%u %s gap %lu calls %lu lead %u range %.6f-%.6f period %.3fus n %.1f matched %.3f covered %.6f\n", group_, model_->regions[c.region].name.c_str(), c.least_gap_ns, c.calls, c.lead_calls, (c.begin_ns-model_->start_ns)*1e-9, (c.end_ns-model_->start_ns)*1e-9, c.period_ns/1000, (c.end_ns-c.begin_ns)/c.period_ns, c.matched, c.covered_ns*1e-9);
     sample_.clear();
     return {};
   }
@@ -82,7 +88,7 @@ class Finder : public StepFinder {
     for (size_t group = 0; group < candidates_.size(); ++group) {
       for (const Candidate& one : candidates_[group]) {
         if (!is_same_loop(one, proposal)) continue;
-        if (choice[group] == nullptr || one.matched > choice[group]->matched) choice[group] = &one;
+        if (choice[group] == nullptr || worth(one) > worth(*choice[group])) choice[group] = &one;
       }
       if (choice[group] != nullptr) *weight += choice[group]->covered_ns;
     }

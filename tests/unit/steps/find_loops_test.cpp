@@ -99,17 +99,29 @@ TEST(FindLoops, irregular_extra_calls_do_not_hide_the_step) {
   EXPECT_LT(summary.confidence, 0.97);
 }
 
-/// LAMMPS: two exchanges with the same calls in each step, another one instead every 20 steps.
+/// Two messages with the calls of every exchange.
+void exchange(Program* program) {
+  for (int i = 0; i < 2; ++i) {
+    program->call(test::kIrecv).isend(1).call(test::kWaitall).compute(i == 0 ? 3'000 : 0);
+  }
+}
+
+/// LAMMPS: positions, forces and an exchange after each, with the same calls; instead of the first
+/// one another every 20 steps; forces once more before the first step.
 TEST(FindLoops, parts_of_a_step_that_look_alike_are_told_apart_by_computing) {
   Program program;
+  program.prologue().compute(900'000);
+  exchange(&program);
   program.prologue();
   for (int i = 1; i <= 100; ++i) {
+    program.compute(30'000);
     if (i % 20 == 0) {
       for (int k = 0; k < 3; ++k) program.compute(1000).isend(1, 1 << 16).allreduce(4);
     } else {
-      program.call(test::kIrecv).isend(1).call(test::kWaitall);
+      exchange(&program);
     }
-    program.compute(500'000).call(test::kIrecv).isend(1).call(test::kWaitall).compute(2'000);
+    program.compute(static_cast<uint64_t>(600'000 + i % 7 * 40'000));
+    exchange(&program);
   }
   program.allreduce(8);
   EXPECT_THAT(counts(find_steps({program})), testing::ElementsAre(100));
@@ -126,6 +138,7 @@ TEST(FindLoops, outer_step_is_chosen_when_it_does_work_of_its_own) {
   EXPECT_THAT(counts(summary), testing::ElementsAre(30));
 }
 
+/// The last of them is not like the pattern call by call, so its end cannot be told.
 TEST(FindLoops, solver_of_varying_length_is_within_its_outer_step) {
   Program program;
   std::mt19937 random(3);
@@ -134,7 +147,7 @@ TEST(FindLoops, solver_of_varying_length_is_within_its_outer_step) {
     const int iterations = 6 + static_cast<int>(random() % 5);
     for (int i = 0; i < iterations; ++i) program.halo(0, 1).compute(10'000).allreduce(8);
   }
-  EXPECT_THAT(counts(find_steps({program})), testing::ElementsAre(40));
+  EXPECT_THAT(counts(find_steps({program})), testing::ElementsAre(39));
 }
 
 TEST(FindLoops, stages_of_a_step_are_not_steps) {
