@@ -119,7 +119,16 @@ class LoopFinder {
       const std::optional<uint64_t> least_gap_ns = long_gap_ns(late);
       if (!least_gap_ns) return;
       std::erase_if(late, [&](uint32_t at) { return gap_ns(at) < *least_gap_ns; });
-      evaluate(late, *least_gap_ns);
+      if (!evaluate(late, *least_gap_ns)) continue;
+      const uint64_t calls = found_.back().calls;
+      Positions spaced;
+      for (const uint32_t at : late) {
+        if (spaced.empty() || is_next_anchor(at - spaced.back(), calls)) spaced.push_back(at);
+      }
+      if (spaced.size() == late.size()) continue;
+      Candidate with_all = std::move(found_.back());
+      found_.pop_back();
+      if (!evaluate(spaced, *least_gap_ns)) found_.push_back(std::move(with_all));
     }
   }
 

@@ -47,6 +47,12 @@ std::vector<Candidate> find_candidates(std::span<const SampledCall> calls);
 /// innermost that covers kInnermost of what the best one covers.
 std::vector<size_t> choose_loops(std::span<const Candidate> candidates);
 
+/// Of anchors after long computations: a call that the system delayed looks like one, but comes too
+/// early in the pattern.
+constexpr bool is_next_anchor(uint64_t calls_since, uint64_t usual_calls) {
+  return 5 * calls_since >= 4 * usual_calls;
+}
+
 /// Share of the shorter one's time in which both run.
 double overlap(const Candidate& a, const Candidate& b);
 

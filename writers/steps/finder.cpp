@@ -65,7 +65,6 @@ class Finder : public StepFinder {
     if (!is_wanted_) return {};
     plan_.is_sampled = plan_.is_sampled || !sample_.is_whole();
     if (!plan_.is_annotated) candidates_[group_] = steps::find_candidates(sample_.calls());
-    if (getenv("DBG")) for (auto& c : candidates_[group_]) fprintf(stderr, "C g%u %s gap %lu calls %lu lead %u range %.6f-%.6f period %.3fus n %.1f matched %.3f covered %.6f\n", group_, model_->regions[c.region].name.c_str(), c.least_gap_ns, c.calls, c.lead_calls, (c.begin_ns-model_->start_ns)*1e-9, (c.end_ns-model_->start_ns)*1e-9, c.period_ns/1000, (c.end_ns-c.begin_ns)/c.period_ns, c.matched, c.covered_ns*1e-9);
     sample_.clear();
     return {};
   }

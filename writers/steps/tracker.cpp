@@ -22,10 +22,12 @@ void LoopTracker::add(uint64_t token, uint64_t gap_ns, const Cut& at) {
   }
   const bool is_in_time =
       at.time_ns + margin_ns_ >= pattern_.begin_ns && at.time_ns <= pattern_.end_ns + margin_ns_;
-  const bool is_anchor =
-      token == pattern_.token && gap_ns >= pattern_.least_gap_ns && is_in_time;
   const bool is_late = is_open_ && calls_ > kGapFactor * std::max<uint64_t>(pattern_.calls, 1);
   if (is_late) close();
+  const bool is_early =
+      is_open_ && pattern_.least_gap_ns != 0 && !is_next_anchor(calls_, pattern_.calls);
+  const bool is_anchor = token == pattern_.token && gap_ns >= pattern_.least_gap_ns &&
+                         is_in_time && !is_early;
   if (is_anchor && is_open_) {
     const Cut next = start_of_iteration(at);
     emit(begin_, next);

@@ -127,6 +127,21 @@ TEST(FindLoops, parts_of_a_step_that_look_alike_are_told_apart_by_computing) {
   EXPECT_THAT(counts(find_steps({program})), testing::ElementsAre(100));
 }
 
+TEST(FindLoops, call_that_the_system_delayed_is_no_step) {
+  Program program;
+  program.prologue();
+  std::mt19937 random(11);
+  for (int i = 0; i < 200; ++i) {
+    program.compute(40'000);
+    exchange(&program);
+    program.compute(700'000);
+    exchange(&program);
+    program.compute(random() % 20 == 0 ? 5'000'000 : 0);
+  }
+  program.allreduce(8);
+  EXPECT_THAT(counts(find_steps({program})), testing::ElementsAre(199));
+}
+
 TEST(FindLoops, outer_step_is_chosen_when_it_does_work_of_its_own) {
   Program program;
   program.prologue();
