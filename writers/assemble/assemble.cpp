@@ -249,9 +249,8 @@ Status Assembly::convert(const fs::path& staging) {
     if (!analysed) return analysed.error();
     waits = std::move(*analysed);
   }
-  std::vector<WriterSlot> writers =
-      make_writers(staging, wanted, waits.get(), has_room_for_waits(), std::move(step_plan_), &steps,
-                   &findings);
+  std::vector<WriterSlot> writers = make_writers(staging, wanted, waits.get(), has_room_for_waits(),
+                                                 std::move(step_plan_), &steps, &findings);
   findings->use_steps(steps);
   EventPass pass(*parts_, writers, beat_);
   Status status = pass.run();

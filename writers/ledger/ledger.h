@@ -32,8 +32,8 @@ struct LedgerFacts {
   const WaitSummary* waits = nullptr;  ///< null: not analysed
   uint64_t disk_used_bytes = 0;        ///< spool and archive
   double assembly_seconds = 0;
-  bool is_snapshot = false;       ///< of a job that still runs
-  size_t missing_node_count = 0;  ///< nodes whose spool is not there
+  bool is_snapshot = false;            ///< of a job that still runs
+  size_t missing_node_count = 0;       ///< nodes whose spool is not there
   const StepSummary* steps = nullptr;  ///< null: not analysed
 };
 

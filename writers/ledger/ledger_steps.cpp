@@ -9,10 +9,9 @@ double seconds(uint64_t time_ns) { return static_cast<double>(time_ns) * 1e-9; }
 
 Json loop_json(const StepLoop& loop, const Model& model) {
   const Group& slowest = model.groups[loop.slowest];
-  const double ratio =
-      loop.compute_ns == 0
-          ? 1
-          : static_cast<double>(loop.slowest_ns) / static_cast<double>(loop.compute_ns);
+  const double ratio = loop.compute_ns == 0 ? 1
+                                            : static_cast<double>(loop.slowest_ns) /
+                                                  static_cast<double>(loop.compute_ns);
   return {{"name", loop.name},
           {"count", loop.count},
           {"ranks", loop.rank_count},

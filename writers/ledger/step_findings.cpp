@@ -17,10 +17,9 @@ constexpr uint64_t kLeastTrendSteps = 50;
 constexpr double kLeastConfidence = 0.5;  ///< below, what is detected is in the tables only
 
 std::string confidence_text(const StepSummary& steps) {
-  return steps.is_annotated
-             ? std::string()
-             : fmt::format(" (steps detected at {}, confidence {:.2f})", steps.loops.front().name,
-                           steps.confidence);
+  return steps.is_annotated ? std::string()
+                            : fmt::format(" (steps detected at {}, confidence {:.2f})",
+                                          steps.loops.front().name, steps.confidence);
 }
 
 }  // namespace
@@ -41,7 +40,8 @@ bool Findings::add_steps(std::vector<Finding>* findings) const {
   const Group& slowest = model_->groups[loop.slowest];
   if (is_slow && slowest.rank) {
     findings->push_back(
-        {more_ns * 1e-9 * count * (loop.rank_count - 1),
+        // It explains the others, so it comes before them.
+        {std::max(more_ns * count * (loop.rank_count - 1), static_cast<double>(total_ns())) * 1e-9,
          fmt::format("rank {} computes {:.1f} times as long as the median in each step (median of "
                      "{} steps): the others wait for it{}",
                      *slowest.rank, slowest_ns / compute_ns, loop.count, sure)});

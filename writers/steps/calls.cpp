@@ -7,8 +7,9 @@ namespace aon::writers::steps {
 namespace {
 
 bool is_uncounted(const std::string& name) {
-  constexpr const char* kBegins[] = {"MPI_Test", "MPI_Iprobe", "MPI_Improbe", "MPI_Init",
-                                     "MPI_Request_get_status", "MPI_Finalize"};
+  constexpr const char* kBegins[] = {
+      "MPI_Test",    "MPI_Iprobe", "MPI_Improbe", "MPI_Init", "MPI_Request_get_status",
+      "MPI_Finalize"};
   return std::any_of(std::begin(kBegins), std::end(kBegins),
                      [&](const char* begin) { return name.rfind(begin, 0) == 0; });
 }

@@ -7,8 +7,8 @@
 /// | peer of a send, root             | peer of a receive: it may be from anybody                 |
 /// | bytes, by powers of four         | what a Wait completes                                     |
 ///
-/// Calls that poll (MPI_Test..., MPI_Iprobe, MPI_Improbe, MPI_Request_get_status) are no calls here:
-/// how often they run is chance. Start and end of MPI are none either.
+/// Calls that poll (MPI_Test..., MPI_Iprobe, MPI_Improbe, MPI_Request_get_status) are no calls
+/// here: how often they run is chance. Start and end of MPI are none either.
 ///
 /// Thread: one.   Cost: about 3 ns per event; memory of one location.
 #pragma once

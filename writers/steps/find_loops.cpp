@@ -152,7 +152,8 @@ class LoopFinder {
   static std::optional<uint64_t> long_ns(const std::vector<uint64_t>& times_ns) {
     std::vector<double> bins(kGapBins);
     const auto bin_of = [](uint64_t gap) {
-      return std::min(kGapBins - 1, static_cast<size_t>(4 * std::log2(static_cast<double>(gap) + 1)));
+      return std::min(kGapBins - 1,
+                      static_cast<size_t>(4 * std::log2(static_cast<double>(gap) + 1)));
     };
     for (const uint64_t time_ns : times_ns) ++bins[bin_of(time_ns)];
     const auto all = static_cast<double>(times_ns.size());
@@ -214,8 +215,8 @@ class LoopFinder {
     }
     size_t most = 0;
     for (const auto& [distance, times] : distances) most = std::max(most, times);
-    if (count < 2 || wilson_low(static_cast<double>(most), static_cast<double>(count - 1)) <
-                         kLeastShare) {
+    if (count < 2 ||
+        wilson_low(static_cast<double>(most), static_cast<double>(count - 1)) < kLeastShare) {
       return;
     }
     for (Interval& interval : *intervals) {
@@ -229,16 +230,15 @@ class LoopFinder {
       const uint32_t from = places[i - 1];
       const uint32_t to = places[i];
       if (!is_whole(from, to)) continue;
-      intervals.push_back({set_of(from, to), to - from,
-                           calls_[to].enter_ns - calls_[from].enter_ns, compute_ns(from, to), from,
-                           false});
+      intervals.push_back({set_of(from, to), to - from, calls_[to].enter_ns - calls_[from].enter_ns,
+                           compute_ns(from, to), from, false});
     }
     if (intervals.size() < kLeastSteps) return false;
     part_by_compute(&intervals);
     std::unordered_map<uint64_t, size_t> by_set;
     for (const Interval& interval : intervals) ++by_set[interval.set];
-    const auto usual = std::max_element(
-        by_set.begin(), by_set.end(), [](const auto& a, const auto& b) {
+    const auto usual =
+        std::max_element(by_set.begin(), by_set.end(), [](const auto& a, const auto& b) {
           return a.second != b.second ? a.second < b.second : a.first < b.first;
         });
     return accept(usual->first, &intervals, places, least_gap_ns);

@@ -10,16 +10,15 @@
 namespace aon::writers {
 namespace {
 
-using steps::Candidate;
 using steps::CallScanner;
+using steps::Candidate;
 
 constexpr double kSamePeriod = 0.1;  ///< of two ranks in one loop, relative
 constexpr size_t kMaxVoters = 64;    ///< ranks whose loops are put to the vote; all ranks vote
 
 bool is_same_loop(const Candidate& a, const Candidate& b) {
   const double larger = std::max(a.period_ns, b.period_ns);
-  return std::abs(a.period_ns - b.period_ns) <= kSamePeriod * larger &&
-         steps::overlap(a, b) >= 0.5;
+  return std::abs(a.period_ns - b.period_ns) <= kSamePeriod * larger && steps::overlap(a, b) >= 0.5;
 }
 
 /// Of two anchors of one loop that cover alike, the one that needs no times.
@@ -51,8 +50,9 @@ class Finder : public StepFinder {
     for (const Event& event : events) {
       if (event.kind == EventKind::kEnter && event.value_type() == ValueType::kStep) {
         const uint32_t region = scanner_->global_region(event);
-        plan_.is_annotated = plan_.is_annotated || (region < model_->regions.size() &&
-                                                    model_->regions[region].role == RegionRole::kStep);
+        plan_.is_annotated =
+            plan_.is_annotated ||
+            (region < model_->regions.size() && model_->regions[region].role == RegionRole::kStep);
       }
       const steps::Call* call = scanner_->add(event);
       if (call == nullptr || call->token == 0 || plan_.is_annotated) continue;
@@ -124,7 +124,8 @@ class Finder : public StepFinder {
       plan_.loops[group].push_back({number, *winner[group]});
     }
     for (std::vector<Candidate>& of_group : candidates_) {
-      std::erase_if(of_group, [&](const Candidate& one) { return steps::overlap(one, whole) > 0.1; });
+      std::erase_if(of_group,
+                    [&](const Candidate& one) { return steps::overlap(one, whole) > 0.1; });
     }
   }
 

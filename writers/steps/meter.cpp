@@ -68,10 +68,10 @@ class Meter : public StepMeter {
   std::vector<steps::LoopTracker> trackers_;
   std::map<uint32_t, Loop> loops_;
   std::optional<CallWait> wait_ahead_;
-  Cut now_{};             ///< end of the last call, and what was in MPI and waited up to it
-  uint64_t first_ns_ = 0; ///< end of the first call, that is MPI_Init
-  uint64_t last_ns_ = 0;  ///< begin of the last one
-  uint32_t depth_ = 0;    ///< of annotated steps
+  Cut now_{};              ///< end of the last call, and what was in MPI and waited up to it
+  uint64_t first_ns_ = 0;  ///< end of the first call, that is MPI_Init
+  uint64_t last_ns_ = 0;   ///< begin of the last one
+  uint32_t depth_ = 0;     ///< of annotated steps
   bool is_open_at_end_ = false;
   Cut step_begin_{};
   int64_t step_number_ = 0;
@@ -110,11 +110,10 @@ Status Meter::begin_location(const Location& location) {
   for (const StepPlan::Loop& loop : plan_.loops[group_]) {
     const auto span_ns = static_cast<double>(loop.pattern.end_ns - loop.pattern.begin_ns);
     const auto margin_ns = static_cast<uint64_t>(plan_.is_sampled ? span_ns * kSampleMargin : 0);
-    trackers_.emplace_back(loop.pattern, margin_ns,
-                           [this, number = loop.number](const steps::CutStep& step) {
-                             keep(number, loops_.at(number).next_number++, step.begin, step.end,
-                                  step.is_matched);
-                           });
+    trackers_.emplace_back(
+        loop.pattern, margin_ns, [this, number = loop.number](const steps::CutStep& step) {
+          keep(number, loops_.at(number).next_number++, step.begin, step.end, step.is_matched);
+        });
     loops_.try_emplace(loop.number, Loop{{}, steps::RowKeeper(rows_each_)});
   }
   if (call_waits_ == nullptr) return {};
@@ -179,8 +178,7 @@ void Meter::enter(const Event& event) {
   if (region >= model_->regions.size()) return;
   if (model_->regions[region].role != RegionRole::kStep || depth_++ != 0) return;
   step_begin_ = {event.time_ns, now_.mpi_ns, now_.wait_ns};
-  step_number_ =
-      event.value_type() == ValueType::kStep ? static_cast<int64_t>(event.bytes) : -1;
+  step_number_ = event.value_type() == ValueType::kStep ? static_cast<int64_t>(event.bytes) : -1;
 }
 
 /// A step that was open when its thread ended is none.
@@ -194,8 +192,7 @@ void Meter::leave(const Event& event) {
   keep(loop, step_number_, step_begin_, {event.time_ns, now_.mpi_ns, now_.wait_ns}, true);
 }
 
-void Meter::keep(uint32_t loop, int64_t number, const Cut& begin, const Cut& end,
-                 bool is_matched) {
+void Meter::keep(uint32_t loop, int64_t number, const Cut& begin, const Cut& end, bool is_matched) {
   StepRow row{};
   row.group = group_;
   row.loop = loop;

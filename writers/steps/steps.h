@@ -1,6 +1,6 @@
 /// Steps: the iterations of a program, and in each of them how long a rank computed, was in MPI and
-/// waited there. Annotated ones (RegionRole::kStep) where there are any; otherwise those found in the
-/// repeating sequence of each rank's MPI calls. docs/steps.md has the method.
+/// waited there. Annotated ones (RegionRole::kStep) where there are any; otherwise those found in
+/// the repeating sequence of each rank's MPI calls. docs/steps.md has the method.
 ///
 ///     pass 1: make_step_finder()  a sample of each rank's calls -> its loops -> the ranks' vote
 ///     pass 2: make_step_meter()   cuts every rank's events at the loops -> StepSummary
@@ -56,28 +56,28 @@ struct StepStatistics {
 };
 
 struct StepLoop {
-  std::string name;            ///< of the annotation, or of the call at which it was found
-  uint64_t count = 0;          ///< of most ranks
-  uint32_t rank_count = 0;     ///< that have it
-  double matched = 1;          ///< share of its steps that are like the pattern
-  double agreement = 1;        ///< share of the ranks that have `count` steps
-  double sum_ns = 0;           ///< of all ranks
-  uint64_t median_ns = 0;      ///< of the ranks' medians
+  std::string name;         ///< of the annotation, or of the call at which it was found
+  uint64_t count = 0;       ///< of most ranks
+  uint32_t rank_count = 0;  ///< that have it
+  double matched = 1;       ///< share of its steps that are like the pattern
+  double agreement = 1;     ///< share of the ranks that have `count` steps
+  double sum_ns = 0;        ///< of all ranks
+  uint64_t median_ns = 0;   ///< of the ranks' medians
   uint64_t p95_ns = 0;
-  uint64_t compute_ns = 0;     ///< the same of computing; of two ranks the faster one's
-  uint32_t slowest = 0;        ///< group that computes longest
-  uint64_t slowest_ns = 0;     ///< its median
-  double trend = 1;            ///< last tenth / first tenth, median of the ranks
+  uint64_t compute_ns = 0;  ///< the same of computing; of two ranks the faster one's
+  uint32_t slowest = 0;     ///< group that computes longest
+  uint64_t slowest_ns = 0;  ///< its median
+  double trend = 1;         ///< last tenth / first tenth, median of the ranks
 };
 
 struct StepSummary {
   bool is_annotated = false;
-  double coverage = 0;    ///< share of the ranks' time between start and end of MPI
-  double confidence = 0;  ///< 0 to 1, coverage * matched * agreement; 1: annotated
+  double coverage = 0;          ///< share of the ranks' time between start and end of MPI
+  double confidence = 0;        ///< 0 to 1, coverage * matched * agreement; 1: annotated
   std::vector<StepLoop> loops;  ///< those of most time first; none: no steps
   std::vector<StepStatistics> statistics;
-  std::vector<StepRow> rows;    ///< by group, loop and time
-  uint64_t step_count = 0;      ///< more than rows: only some are kept (RowKeeper)
+  std::vector<StepRow> rows;  ///< by group, loop and time
+  uint64_t step_count = 0;    ///< more than rows: only some are kept (RowKeeper)
 };
 
 /// What the first pass decided.

@@ -97,9 +97,9 @@ void order_loops(StepSummary* summary) {
 void sum_up(const StepPlan& plan, const Model& model, double run_ns, StepSummary* summary) {
   std::vector<Rows> by_loop(summary->loops.size());
   for (const StepStatistics& row : summary->statistics) by_loop[row.loop].push_back(&row);
-  const auto process_count = static_cast<size_t>(
-      std::count_if(model.groups.begin(), model.groups.end(),
-                    [](const Group& group) { return group.rank.has_value(); }));
+  const auto process_count =
+      static_cast<size_t>(std::count_if(model.groups.begin(), model.groups.end(),
+                                        [](const Group& group) { return group.rank.has_value(); }));
   double sum_ns = 0;
   double sure_ns = 0;
   for (size_t i = 0; i < by_loop.size(); ++i) {

@@ -6,8 +6,8 @@
 
 namespace aon::writers::steps {
 
-/// Fills in loops, coverage and confidence; loops without steps go. `run_ns`: of all ranks, from the
-/// start to the end of MPI.
+/// Fills in loops, coverage and confidence; loops without steps go. `run_ns`: of all ranks, from
+/// the start to the end of MPI.
 void sum_up(const StepPlan& plan, const Model& model, double run_ns, StepSummary* summary);
 
 }  // namespace aon::writers::steps

@@ -26,8 +26,8 @@ void LoopTracker::add(uint64_t token, uint64_t gap_ns, const Cut& at) {
   if (is_late) close();
   const bool is_early =
       is_open_ && pattern_.least_gap_ns != 0 && !is_next_anchor(calls_, pattern_.calls);
-  const bool is_anchor = token == pattern_.token && gap_ns >= pattern_.least_gap_ns &&
-                         is_in_time && !is_early;
+  const bool is_anchor =
+      token == pattern_.token && gap_ns >= pattern_.least_gap_ns && is_in_time && !is_early;
   if (is_anchor && is_open_) {
     const Cut next = start_of_iteration(at);
     emit(begin_, next);
@@ -94,8 +94,7 @@ void LoopTracker::note(uint64_t token) {
   } else {
     if (seen_.size() < kMaxSeen) seen_[token] = step_;
   }
-  const bool is_usual =
-      std::binary_search(pattern_.tokens.begin(), pattern_.tokens.end(), token);
+  const bool is_usual = std::binary_search(pattern_.tokens.begin(), pattern_.tokens.end(), token);
   ++(is_usual ? usual_ : other_);
 }
 

@@ -63,11 +63,11 @@ class LoopTracker {
   uint64_t call_count_ = 0;
 
   bool is_open_ = false;
-  Cut begin_{};               ///< of the step that runs
-  uint64_t calls_ = 0;        ///< since its anchor
-  size_t followed_ = 0;       ///< of the pattern, so far without a difference
+  Cut begin_{};          ///< of the step that runs
+  uint64_t calls_ = 0;   ///< since its anchor
+  size_t followed_ = 0;  ///< of the pattern, so far without a difference
   bool is_following_ = false;
-  bool has_tail_ = false;     ///< the pattern is complete and `tail_` where it ends
+  bool has_tail_ = false;  ///< the pattern is complete and `tail_` where it ends
   Cut tail_{};
   std::unordered_map<uint64_t, uint64_t> seen_;  ///< token -> step in which it was
   uint64_t step_ = 0;

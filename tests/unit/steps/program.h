@@ -70,8 +70,7 @@ class Program {
   }
   Program& step_begin(int64_t number) {
     events.push_back(enter(now_ns_, kStepRegion));
-    events.back().set_value(static_cast<uint32_t>(ValueType::kStep),
-                            static_cast<uint64_t>(number));
+    events.back().set_value(static_cast<uint32_t>(ValueType::kStep), static_cast<uint64_t>(number));
     return *this;
   }
   Program& step_end() {
