@@ -7,9 +7,10 @@
 
 namespace aon::writers::hdf5 {
 
-/// /steps: rank, process, loop, step, begin_ns, duration_ns, mpi_ns, compute_ns, wait_ns; attributes
-/// source, confidence, loops and steps_left_out. /step_statistics: by process and loop the count,
-/// and of duration, MPI, compute and wait mean, standard deviation, min, median, p95 and max.
+/// /steps: rank, process, loop, step, begin_ns, duration_ns, mpi_ns, compute_ns, wait_ns;
+/// attributes source, confidence, loops and steps_left_out. /step_statistics: by process and loop
+/// the count, and of duration, MPI, compute and wait mean, standard deviation, min, median, p95
+/// and max.
 void write_steps(hid_t file, const Model& model, const StepSummary& summary);
 
 }  // namespace aon::writers::hdf5
