@@ -5,8 +5,9 @@
 ///     pass 1: make_step_finder()  a sample of each rank's calls -> its loops -> the ranks' vote
 ///     pass 2: make_step_meter()   cuts every rank's events at the loops -> StepSummary
 ///
-/// Master threads only. Thread: one.   Cost: about a seventh of an assembly, at most 40 ms per rank for the search;
-/// memory: 8 MiB, 96 patterns per rank, kMaxStepRows rows.
+/// Master threads only.
+/// Thread: one.   Cost: about a seventh of an assembly, the search at most 40 ms per rank; memory:
+/// 8 MiB, 96 patterns per rank, kMaxStepRows rows.
 #pragma once
 
 #include <cstdint>
