@@ -311,7 +311,8 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   add_losses(tallies, &findings);
   add_split_world(&findings);
   add_spawned(&findings);
-  add_slow_rank(&findings);
+  // The same, told more exactly.
+  if (!add_steps(&findings)) add_slow_rank(&findings);
   add_expensive_call(&findings);
   add_waiting(&findings);
   add_hot_spot(&findings);

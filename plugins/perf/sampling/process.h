@@ -97,7 +97,7 @@ class SampledProcess {
   uint64_t lost_count_ = 0;
   uint64_t last_put_ns_ = 0;
   int thread_error_ = 0;  ///< of the first thread that could not be watched
-  size_t unwatched_count_ = 0;
+  size_t unwatched_count_ = 0;  ///< at one time, at most
 };
 
 }  // namespace aon::perf

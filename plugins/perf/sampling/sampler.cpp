@@ -61,6 +61,7 @@ void Sampler::process_ended(uint32_t process) {
   const uint64_t before = found->second->sample_count();
   found->second->take(times_, true);
   charge(found->second->sample_count() - before);
+  report(process, *found->second);
   processes_.erase(found);
   reported_.erase(process);
 }
