@@ -68,6 +68,7 @@ int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
     if (pages == nullptr) continue;
     threads_.emplace(tid, Thread{fd, SampleRing(pages, bytes)});
     unnamed_.insert(tid);
+    is_watched_ = true;
     return 0;
   }
   host_.kernel->close_event(fd);
