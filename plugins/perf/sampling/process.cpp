@@ -31,8 +31,8 @@ std::vector<uint8_t> payload_of(const T& definition, std::string_view text) {
   return payload;
 }
 
-/// The last number of a line of /proc/PID/status: of NSpid the innermost namespace's, of Uid the one
-/// that files are made with.
+/// The last number of a line of /proc/PID/status: of NSpid the innermost namespace's, of Uid the
+/// one that files are made with.
 int64_t last_number(const std::string& status, const char* key, int64_t otherwise) {
   const size_t line = status.find(key);
   if (line == std::string::npos) return otherwise;

@@ -105,8 +105,8 @@ class Heat(StepsTestCase):
 
 class Lammps(StepsTestCase):
     def test_its_steps_are_its_timesteps(self):
-        """The calls within a step of LAMMPS look alike, so its steps are told apart by the computing
-        between them too: on a busy machine a few may be missed or cut in two."""
+        """The calls within a step of LAMMPS look alike, so its steps are told apart by the
+        computing between them too: on a busy machine a few may be missed or cut in two."""
         _, document = self.job(2, "lmp", "-in", "in.lj", "-log", "none", inputs=["in.lj"])
         steps = document["steps"]
         self.assertEqual(steps["source"], "detected")
