@@ -94,7 +94,7 @@ TEST(SamplingRing, branch_records_of_calls_give_the_callers) {
   EXPECT_THAT(sample.frames, ElementsAre(10u, 201u, 301u));
 }
 
-Mappings mappings_of(std::vector<RawMapping> list) {
+Mappings mappings_of(const std::vector<RawMapping>& list) {
   Mappings mappings(1, 50, "", [](const std::string& path) { return "id" + path; });
   for (const RawMapping& mapping : list) mappings.add(mapping);
   return mappings;
