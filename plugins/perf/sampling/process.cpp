@@ -278,12 +278,14 @@ void SampledProcess::put_lost(const TimeMap& times) {
   const uint64_t start = last_put_ns_ == 0 ? end : times.to_ticks(last_put_ns_);
   Record record{};
   record.head.start_ticks = start;
-  record.head.duration_ticks = static_cast<uint32_t>(std::min<uint64_t>(end - start, UINT32_MAX));
+  record.head.duration_ticks = static_cast<uint32_t>(end - start);
   record.head.kind = RecordKind::kLost;
-  record.head.slot_count = 1;
+  record.head.slot_count = 2;
+  record.head.flags = kWideDuration;
+  record.words[3] = end - start;
   record.head.id = static_cast<uint32_t>(LossReason::kPoolFull);
   record.head.a64 = count;
-  // Counted first: where the record finds no room either, the sum is right.
+  // Counted apart: where the record finds no room either, the sum is right.
   host_.api->add_lost(host_.core, process_, AON_CALL_SAMPLES, count, start, end);
   host_.api->put_record(host_.core, process_, AON_CALL_SAMPLES, &record);
   last_put_ns_ = std::max(last_put_ns_, times.last_raw_ns());

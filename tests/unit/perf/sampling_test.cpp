@@ -126,9 +126,17 @@ TEST_F(PerfSampler, the_rings_of_a_dead_process_are_read_to_the_end) {
 
 TEST_F(PerfSampler, what_the_kernel_lost_is_counted) {
   start();
-  ring(kPid).lost(7);
+  ring(kPid).sample(kPid, 60, {0x2000});
   tick(100);
+  ring(kPid).lost(7);
+  tick(200);
   EXPECT_EQ(core_.lost[kProcess], 7u);
+  ASSERT_EQ(core_.records.size(), 2u);
+  EXPECT_EQ(core_.records[1].head.kind, RecordKind::kLost) << "where it happened";
+  EXPECT_EQ(core_.records[1].head.a64, 7u);
+  EXPECT_EQ(core_.records[1].head.start_ticks, 120u);
+  EXPECT_EQ(core_.records[1].head.duration_ticks, 280u);
+  EXPECT_NE(core_.records[1].head.flags & kWideDuration, 0);
 }
 
 TEST_F(PerfSampler, code_that_replaces_other_code_has_paths_of_its_own) {
