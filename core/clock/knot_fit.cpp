@@ -10,7 +10,9 @@ namespace {
 
 constexpr double kLeastWander = 1e-18;   ///< of the drift, per ns: 1 ppb in a second
 constexpr double kUnknownDrift = 100e-6; ///< two crystals of 50 ppm each
+constexpr size_t kMostPairs = 64;
 constexpr double kUseful = 0.8;          ///< a window is one if others do not say this much more
+constexpr double kNothing = 1e300;
 constexpr double kMarginNs = 1e9;        ///< knots beyond the first and last event
 
 double middle_of(std::vector<double> values) {
@@ -38,6 +40,8 @@ KnotFit::KnotFit(std::vector<Mark> marks, uint64_t first_ns, uint64_t last_ns) {
   for (size_t i = 1; i < points_.size(); ++i) slopes.push_back(slope(i - 1, i));
   drift_ = middle_of(std::move(slopes));
   drop_strays();
+  find_bends();
+  trim_ends();
   count_steps();
   find_bends();
   check_left_out();
@@ -61,26 +65,40 @@ bool KnotFit::is_plausible(size_t a, size_t b) const {
   return std::abs(slope(a, b) - drift_) <= kStepDrift + doubt;
 }
 
-/// Keeps the points that are not told as well by others near by.
+/// Leaves out the points between two others that say as much about their time.
 void KnotFit::select() {
-  std::vector<double> reach(points_.size());
-  for (size_t i = 0; i < points_.size(); ++i) {
-    reach[i] = points_[i].spread_ns;
-    if (i != 0) {
-      const double way_ns = points_[i].at_ns - points_[i - 1].at_ns;
-      reach[i] = std::min(reach[i], reach[i - 1] + kWander * way_ns);
-    }
-  }
-  for (size_t i = points_.size(); i-- > 1;) {
+  const size_t count = points_.size();
+  std::vector<double> left(count, kNothing);
+  std::vector<double> right(count, kNothing);
+  for (size_t i = 1; i < count; ++i) {
     const double way_ns = points_[i].at_ns - points_[i - 1].at_ns;
-    reach[i - 1] = std::min(reach[i - 1], reach[i] + kWander * way_ns);
+    left[i] = std::min(left[i - 1], points_[i - 1].spread_ns) + kWander * way_ns;
+  }
+  for (size_t i = count - 1; i-- > 0;) {
+    const double way_ns = points_[i + 1].at_ns - points_[i].at_ns;
+    right[i] = std::min(right[i + 1], points_[i + 1].spread_ns) + kWander * way_ns;
   }
   std::vector<Point> kept;
-  for (size_t i = 0; i < points_.size(); ++i) {
-    const bool is_useful = reach[i] >= kUseful * points_[i].spread_ns;
+  for (size_t i = 0; i < count; ++i) {
+    const bool is_useful = std::max(left[i], right[i]) >= kUseful * points_[i].spread_ns;
     (is_useful ? kept : left_out_).push_back(points_[i]);
   }
   points_ = std::move(kept);
+}
+
+/// The first or last points may be told better by the line through those next to them.
+void KnotFit::trim_ends() {
+  for (const bool is_first : {true, false}) {
+    while (points_.size() > 2) {
+      const size_t end = is_first ? 0 : points_.size() - 1;
+      const size_t next = is_first ? 1 : end - 1;
+      const double way_ns = std::abs(points_[next].at_ns - points_[end].at_ns);
+      const double told_ns =
+          points_[next].spread_ns + off_ns(line_beyond(next, is_first), way_ns);
+      if (told_ns >= kUseful * points_[end].spread_ns) break;
+      points_.erase(points_.begin() + static_cast<ptrdiff_t>(end));
+    }
+  }
 }
 
 /// Points that leave the line and come back at once.
@@ -109,14 +127,14 @@ void KnotFit::find_bends() {
   bends_.assign(points_.size(), 0);
   std::vector<double> wanders;
   for (size_t i = 1; i + 1 < points_.size(); ++i) {
-    if (is_step_[i] || is_step_[i + 1]) continue;
+    if (!is_step_.empty() && (is_step_[i] || is_step_[i + 1])) continue;
     const Point& a = points_[i - 1];
     const Point& b = points_[i + 1];
-    const double off_ns = std::abs(points_[i].offset_ns - on_line(a, b, points_[i].at_ns));
+    const double aside_ns = std::abs(points_[i].offset_ns - on_line(a, b, points_[i].at_ns));
     const double told_ns = points_[i].spread_ns + std::max(a.spread_ns, b.spread_ns);
-    bends_[i] = off_ns / 4 + 2 * std::max(0.0, off_ns - told_ns);
+    bends_[i] = aside_ns / 4 + 2 * std::max(0.0, aside_ns - told_ns);
     const double length_ns = b.at_ns - a.at_ns;
-    wanders.push_back(8 * off_ns / (length_ns * length_ns));
+    wanders.push_back(8 * aside_ns / (length_ns * length_ns));
   }
   wander_ = std::max(middle_of(std::move(wanders)), kLeastWander);
 }
@@ -130,9 +148,9 @@ void KnotFit::check_left_out() {
     if (next == points_.begin() || next == points_.end()) continue;
     const auto i = static_cast<size_t>(next - points_.begin());
     if (is_step_[i]) continue;
-    const double off_ns = std::abs(point.offset_ns - on_line(*(next - 1), *next, point.at_ns));
+    const double aside_ns = std::abs(point.offset_ns - on_line(*(next - 1), *next, point.at_ns));
     // A hard limit, as far as the floor is one.
-    extra_ns_[i] = std::max(extra_ns_[i], off_ns - point.spread_ns);
+    extra_ns_[i] = std::max(extra_ns_[i], aside_ns - point.spread_ns);
   }
 }
 
@@ -149,14 +167,14 @@ void KnotFit::bound_intervals() {
   }
 }
 
-/// The slope of the pair of points that tells it best.
-KnotFit::End KnotFit::end_of(bool is_first) const {
-  const size_t count = points_.size();
-  const size_t end = is_first ? 0 : count - 1;
+/// The line that goes on beyond the point `end`: the slope of the pair of points that tells it
+/// best.
+KnotFit::End KnotFit::line_beyond(size_t end, bool is_first) const {
+  const size_t count = is_first ? points_.size() - end : end + 1;
   End best{0, kUnknownDrift};
-  for (size_t k = 1; k < count; ++k) {
-    const size_t other = is_first ? k : count - 1 - k;
-    if (is_step_[is_first ? k : other + 1]) break;
+  for (size_t k = 1; k < std::min(count, kMostPairs); ++k) {
+    const size_t other = is_first ? end + k : end - k;
+    if (!is_step_.empty() && is_step_[is_first ? other : other + 1]) break;
     const double time_ns = std::abs(points_[other].at_ns - points_[end].at_ns);
     const double doubt =
         (points_[other].spread_ns + points_[end].spread_ns) / time_ns + wander_ * time_ns;
@@ -165,10 +183,14 @@ KnotFit::End KnotFit::end_of(bool is_first) const {
   return best;
 }
 
+double KnotFit::off_ns(const End& end, double distance_ns) const {
+  return (end.doubt + wander_ * distance_ns / 2) * distance_ns;
+}
+
 void KnotFit::extend(const End& end, const Point& point, double distance_ns) {
-  const double off_ns = (end.doubt + wander_ * distance_ns / 2) * distance_ns;
-  error_ns_ = std::max(error_ns_, point.spread_ns + off_ns);
-  worst_ns_ = std::max(worst_ns_, point.worst_ns + off_ns);
+  const double more_ns = off_ns(end, distance_ns);
+  error_ns_ = std::max(error_ns_, point.spread_ns + more_ns);
+  worst_ns_ = std::max(worst_ns_, point.worst_ns + more_ns);
 }
 
 /// Increasing in both times, whatever was measured.
@@ -189,8 +211,8 @@ void KnotFit::put(double at_ns, double offset_ns) {
 void KnotFit::add_knots(uint64_t first_ns, uint64_t last_ns) {
   const Point& front = points_.front();
   const Point& back = points_.back();
-  const End start = end_of(true);
-  const End end = end_of(false);
+  const End start = line_beyond(0, true);
+  const End end = line_beyond(points_.size() - 1, false);
   const double start_ns = static_cast<double>(origin_ns_ - static_cast<int64_t>(first_ns));
   const double before_ns = std::max(0.0, start_ns + front.at_ns);
   const double after_ns =

@@ -43,6 +43,7 @@ class KnotFit {
   };
 
   void select();
+  void trim_ends();
   void drop_strays();
   void count_steps();
   void find_bends();
@@ -50,7 +51,8 @@ class KnotFit {
   void bound_intervals();
   void add_knots(uint64_t first_ns, uint64_t last_ns);
   void extend(const End& end, const Point& point, double distance_ns);
-  End end_of(bool is_first) const;
+  End line_beyond(size_t end, bool is_first) const;
+  double off_ns(const End& end, double distance_ns) const;
   double slope(size_t a, size_t b) const;
   bool is_plausible(size_t a, size_t b) const;
   double on_line(const Point& a, const Point& b, double at_ns) const;

@@ -1,5 +1,5 @@
 /// The exchanges of two nodes' agents -> where the peer's clock stood against this node's, window
-/// by window. A window is one burst of pings (or at most two seconds of scattered ones).
+/// by window. A window is one burst of pings (or at most half a second of scattered ones).
 ///
 /// Each exchange holds the offset d (peer minus own) between two limits, whatever the network did:
 ///
