@@ -116,8 +116,8 @@ void TreeFit::fit(uint32_t node) {
     add_marks(node, edges_[e], &marks);
     used.push_back(e);
     asymmetry_ns = std::max(asymmetry_ns, edges_[e].asymmetry_ns());
-    clocks_ns = std::max(clocks_ns, static_cast<double>(map.max_error_ns() +
-                                                        nodes_[other].map->max_error_ns()));
+    clocks_ns = std::max(
+        clocks_ns, static_cast<double>(map.max_error_ns() + nodes_[other].map->max_error_ns()));
     path_ns = std::max(path_ns, result_.nodes[other].error_ns);
     worst_path_ns = std::max(worst_path_ns, result_.nodes[other].worst_case_ns);
   }
@@ -158,8 +158,7 @@ void ClusterClock::add(uint32_t node, uint32_t peer, const ClockPingDefinition& 
   const bool is_turned = edges_.count({peer, node}) != 0;
   const uint32_t from = is_turned ? peer : node;
   const uint32_t to = is_turned ? node : peer;
-  Edge& edge =
-      edges_.try_emplace({from, to}, *nodes_[from].map, *nodes_[to].map).first->second;
+  Edge& edge = edges_.try_emplace({from, to}, *nodes_[from].map, *nodes_[to].map).first->second;
   ClockMap::Cursor& own = is_turned ? edge.peer_clock : edge.own_clock;
   ClockMap::Cursor& others = is_turned ? edge.own_clock : edge.peer_clock;
   const uint64_t sent_ns = own.to_ns(ping.sent_ticks);

@@ -15,7 +15,8 @@ uint64_t bounded(__int128 ns) {
 }
 
 uint64_t own_ns_at(const ClockMap::Piece& piece, uint64_t ticks) {
-  return piece.first_ns + static_cast<uint64_t>((Wide{ticks - piece.first_ticks} * piece.mult) >> 32);
+  return piece.first_ns +
+         static_cast<uint64_t>((Wide{ticks - piece.first_ticks} * piece.mult) >> 32);
 }
 
 /// The first tick of the piece that is not before `own_ns`.
@@ -33,9 +34,8 @@ class Corrector {
   /// `end_ticks`: where the next piece begins; UINT64_MAX: nowhere.
   void add(const ClockMap::Piece& piece, uint64_t end_ticks) {
     uint64_t start_ticks = piece.first_ticks;
-    auto knot = std::upper_bound(
-        knots_.begin(), knots_.end(), piece.first_ns,
-        [](uint64_t ns, const ClockKnot& one) { return ns < one.own_ns; });
+    auto knot = std::upper_bound(knots_.begin(), knots_.end(), piece.first_ns,
+                                 [](uint64_t ns, const ClockKnot& one) { return ns < one.own_ns; });
     for (; knot != knots_.end() && piece.mult != 0; ++knot) {
       const uint64_t ticks = ticks_at(piece, knot->own_ns);
       if (ticks >= end_ticks) break;
@@ -51,8 +51,8 @@ class Corrector {
     // Of the last piece the rate over its first hour.
     const uint64_t hour_ticks =
         piece.mult == 0 ? 1 : static_cast<uint64_t>((Wide{kHourNs} << 32) / piece.mult) + 1;
-    const uint64_t span_ticks = std::min(end_ticks - start_ticks,
-                                         end_ticks == UINT64_MAX ? hour_ticks : UINT64_MAX);
+    const uint64_t span_ticks =
+        std::min(end_ticks - start_ticks, end_ticks == UINT64_MAX ? hour_ticks : UINT64_MAX);
     const uint64_t from_ns = bounded(correction_.at(own_ns_at(piece, start_ticks)));
     const uint64_t to_ns = bounded(correction_.at(own_ns_at(piece, start_ticks + span_ticks)));
     const Wide exact = (Wide{to_ns > from_ns ? to_ns - from_ns : 0} << 32) / span_ticks;

@@ -8,12 +8,12 @@
 namespace aon::clock {
 namespace {
 
-constexpr double kLeastWander = 1e-18;   ///< of the drift, per ns: 1 ppb in a second
-constexpr double kUnknownDrift = 100e-6; ///< two crystals of 50 ppm each
+constexpr double kLeastWander = 1e-18;    ///< of the drift, per ns: 1 ppb in a second
+constexpr double kUnknownDrift = 100e-6;  ///< two crystals of 50 ppm each
 constexpr size_t kMostPairs = 64;
-constexpr double kUseful = 0.8;          ///< a window is one if others do not say this much more
+constexpr double kUseful = 0.8;  ///< a window is one if others do not say this much more
 constexpr double kNothing = 1e300;
-constexpr double kMarginNs = 1e9;        ///< knots beyond the first and last event
+constexpr double kMarginNs = 1e9;  ///< knots beyond the first and last event
 
 double middle_of(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -54,14 +54,13 @@ double KnotFit::slope(size_t a, size_t b) const {
 }
 
 double KnotFit::on_line(const Point& a, const Point& b, double at_ns) const {
-  return a.offset_ns +
-         (b.offset_ns - a.offset_ns) * ((at_ns - a.at_ns) / (b.at_ns - a.at_ns));
+  return a.offset_ns + (b.offset_ns - a.offset_ns) * ((at_ns - a.at_ns) / (b.at_ns - a.at_ns));
 }
 
 /// Whether two crystals can have run so between two points.
 bool KnotFit::is_plausible(size_t a, size_t b) const {
-  const double doubt = (points_[a].spread_ns + points_[b].spread_ns) /
-                       (points_[b].at_ns - points_[a].at_ns);
+  const double doubt =
+      (points_[a].spread_ns + points_[b].spread_ns) / (points_[b].at_ns - points_[a].at_ns);
   return std::abs(slope(a, b) - drift_) <= kStepDrift + doubt;
 }
 
@@ -93,8 +92,7 @@ void KnotFit::trim_ends() {
       const size_t end = is_first ? 0 : points_.size() - 1;
       const size_t next = is_first ? 1 : end - 1;
       const double way_ns = std::abs(points_[next].at_ns - points_[end].at_ns);
-      const double told_ns =
-          points_[next].spread_ns + off_ns(line_beyond(next, is_first), way_ns);
+      const double told_ns = points_[next].spread_ns + off_ns(line_beyond(next, is_first), way_ns);
       if (told_ns >= kUseful * points_[end].spread_ns) break;
       points_.erase(points_.begin() + static_cast<ptrdiff_t>(end));
     }
@@ -219,8 +217,7 @@ void KnotFit::add_knots(uint64_t first_ns, uint64_t last_ns) {
       std::max(0.0, static_cast<double>(static_cast<int64_t>(last_ns) - origin_ns_) - back.at_ns);
   extend(start, front, before_ns);
   extend(end, back, after_ns);
-  put(front.at_ns - before_ns - kMarginNs,
-      front.offset_ns - start.slope * (before_ns + kMarginNs));
+  put(front.at_ns - before_ns - kMarginNs, front.offset_ns - start.slope * (before_ns + kMarginNs));
   for (const Point& point : points_) put(point.at_ns, point.offset_ns);
   put(back.at_ns + after_ns + kMarginNs, back.offset_ns + end.slope * (after_ns + kMarginNs));
 }

@@ -28,8 +28,7 @@ std::vector<std::span<const Exchange>> cut(std::span<const Exchange> all) {
   std::vector<std::span<const Exchange>> parts;
   size_t first = 0;
   for (size_t i = 1; i <= all.size(); ++i) {
-    const bool is_end = i == all.size() ||
-                        all[i].low_at_ns - all[i - 1].low_at_ns > kWindowGapNs ||
+    const bool is_end = i == all.size() || all[i].low_at_ns - all[i - 1].low_at_ns > kWindowGapNs ||
                         all[i].low_at_ns - all[first].low_at_ns > kWindowNs;
     if (!is_end) continue;
     parts.push_back(all.subspan(first, i - first));

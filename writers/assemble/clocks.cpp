@@ -40,8 +40,8 @@ std::vector<bool> pinged_nodes(const spool::Job& job,
 
 /// That of rank 0, or the first one whose clock was compared with another's.
 uint32_t choose_reference(const Model& model, const std::vector<bool>& is_pinged) {
-  const bool has_rank = !model.groups.empty() && model.groups[0].rank == 0u &&
-                        model.groups[0].process != nullptr;
+  const bool has_rank =
+      !model.groups.empty() && model.groups[0].rank == 0u && model.groups[0].process != nullptr;
   const uint32_t first = has_rank ? model.groups[0].node : 0;
   if (first < is_pinged.size() && is_pinged[first]) return first;
   const auto other = std::find(is_pinged.begin(), is_pinged.end(), true);
@@ -70,18 +70,23 @@ clock::ClusterClocks fit(const JobModel& parts, const std::map<std::string, uint
 /// the same clock.
 void lend_clocks(JobModel* parts, const std::vector<bool>& is_pinged) {
   const std::vector<spool::Node>& nodes = parts->job.nodes;
+  Model& model = parts->model;
+  std::map<std::pair<std::string, clock::TickSource>, size_t> known;
   for (size_t n = 0; n < nodes.size(); ++n) {
-    if (parts->model.cluster.nodes[n].is_known) continue;
-    for (size_t other = 0; other < nodes.size(); ++other) {
-      if (!is_pinged[other] || !parts->model.cluster.nodes[other].is_known) continue;
-      const bool is_same = nodes[n].host == nodes[other].host && source_of(nodes[n]) ==
-                           source_of(nodes[other]) && source_of(nodes[n]) == clock::TickSource::kTsc;
-      if (!is_same) continue;
-      parts->clocks[n] = parts->clocks[other];
-      parts->model.cluster.nodes[n] = parts->model.cluster.nodes[other];
-      parts->model.clock_error_ns[n] = parts->model.clock_error_ns[other];
-      break;
-    }
+    if (model.cluster.nodes[n].is_known)
+      known.emplace(std::pair(nodes[n].host, source_of(nodes[n])), n);
+  }
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (model.cluster.nodes[n].is_known) continue;
+    const auto same = known.find({nodes[n].host, source_of(nodes[n])});
+    if (same == known.end()) continue;
+    const size_t other = same->second;
+    model.clock_error_ns[n] =
+        std::max(model.clock_error_ns[other], parts->clocks[n].max_error_ns());
+    if (!is_pinged[other]) continue;
+    parts->clocks[n] = parts->clocks[other];
+    model.cluster.nodes[n] = model.cluster.nodes[other];
+    model.cluster.nodes[n].step_count = 0;  // told once
   }
 }
 
@@ -128,8 +133,7 @@ void build_clocks(JobModel* parts) {
   model.reference_node = choose_reference(model, is_pinged);
   for (size_t n = 0; n < nodes.size(); ++n) {
     const auto realtime = is_pinged[n] ? clock::Realtime::kStart : clock::Realtime::kFollow;
-    parts->clocks.push_back(
-        clock::ClockMap::fit(nodes[n].clock, source_of(nodes[n]), 0, realtime));
+    parts->clocks.push_back(clock::ClockMap::fit(nodes[n].clock, source_of(nodes[n]), 0, realtime));
   }
   model.cluster = fit(*parts, by_folder, model.reference_node);
   for (size_t n = 0; n < nodes.size(); ++n) {

@@ -36,9 +36,8 @@ class MessageMatch {
       : context_(context), sink_(sink), violations_(violations) {}
 
   Status add(const MessageEnd& send, const MessageEnd& receive) {
-    if (receive.leave_ns != 0 &&
-        check_clocks(context_, receive.location, receive.leave_ns, send.location, send.posted_ns,
-                     violations_)) {
+    if (receive.leave_ns != 0 && check_clocks(context_, receive.location, receive.leave_ns,
+                                              send.location, send.posted_ns, violations_)) {
       ++violations_->message_count;
     }
     const uint64_t late_sender_ns = wait_in(receive.enter_ns, receive.leave_ns, send.posted_ns);
@@ -80,12 +79,12 @@ bool joins_all(const Member& member) {
 void check_collective(std::span<const Member> members, const WaitContext& context,
                       ClockViolations* violations) {
   if (!std::all_of(members.begin(), members.end(), joins_all)) return;
-  const auto first = std::min_element(
-      members.begin(), members.end(),
-      [](const Member& a, const Member& b) { return a.leave_ns < b.leave_ns; });
-  const auto last = std::max_element(
-      members.begin(), members.end(),
-      [](const Member& a, const Member& b) { return a.enter_ns < b.enter_ns; });
+  const auto first =
+      std::min_element(members.begin(), members.end(),
+                       [](const Member& a, const Member& b) { return a.leave_ns < b.leave_ns; });
+  const auto last =
+      std::max_element(members.begin(), members.end(),
+                       [](const Member& a, const Member& b) { return a.enter_ns < b.enter_ns; });
   if (check_clocks(context, first->location, first->leave_ns, last->location, last->enter_ns,
                    violations)) {
     ++violations->collective_count;

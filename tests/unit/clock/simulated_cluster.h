@@ -19,8 +19,8 @@ constexpr double kSecond = 1e9;
 /// Ticks are its crystal's ns. `at` is the true time in ns since the job began.
 struct SimulatedNode {
   double first_ticks = 1e14;
-  double drift = 0;        ///< of the crystal, ns per ns
-  double swing = 0;        ///< amplitude of what the drift changes by
+  double drift = 0;  ///< of the crystal, ns per ns
+  double swing = 0;  ///< amplitude of what the drift changes by
   double period_ns = 1e12;
   double phase = 0;
   double step_at_ns = 1e18;  ///< from when on the crystal is `step_ns` ahead
@@ -31,8 +31,7 @@ struct SimulatedNode {
     const double turn = 2 * M_PI * at / period_ns + phase;
     const double bent = swing * period_ns / (2 * M_PI) * (std::cos(phase) - std::cos(turn));
     const double local = at * drift + bent + (at > step_at_ns ? step_ns : 0);
-    return static_cast<uint64_t>(first_ticks) +
-           static_cast<uint64_t>(std::llround(at + local));
+    return static_cast<uint64_t>(first_ticks) + static_cast<uint64_t>(std::llround(at + local));
   }
 };
 
@@ -81,9 +80,10 @@ class SimulatedCluster {
       const double received = at + way_ns(path.there_ns, path);
       const double sent = received + uniform(500, 2000);
       const double back = sent + way_ns(path.back_ns, path);
-      pings.push_back({node, peer,
-                       {nodes[node].ticks(at), nodes[peer].ticks(received),
-                        nodes[peer].ticks(sent), nodes[node].ticks(back)}});
+      pings.push_back({node,
+                       peer,
+                       {nodes[node].ticks(at), nodes[peer].ticks(received), nodes[peer].ticks(sent),
+                        nodes[node].ticks(back)}});
       at = back + uniform(500, 3000);
     }
     return at;

@@ -45,6 +45,7 @@ spool::Job make_job() {
 
 Model make_job_model(const spool::Job& job) {
   Model model = test::make_model(4);
+  model.clock_error_ns = {10, 10};
   model.job = &job;
   model.start_ns = kStartNs;
   model.end_ns = kStartNs + kTicks * kTickNs;
