@@ -12,9 +12,18 @@ namespace aon::clock {
 namespace {
 
 constexpr uint64_t kMaxNs = uint64_t{1} << 61;  ///< the year 2043; keeps differences in range
+constexpr double kMarginSeconds = 600;          ///< of exchanges around the job
 constexpr double kUnreached = std::numeric_limits<double>::infinity();
 
 uint64_t whole_ns(double ns) { return static_cast<uint64_t>(std::clamp(std::ceil(ns), 0.0, 1e18)); }
+
+/// Whether two readings of a node's clock can be of this job.
+bool are_of_job(const ClusterNode& node, uint64_t start_ticks, uint64_t end_ticks) {
+  const auto margin = static_cast<uint64_t>(kMarginSeconds * node.map->ticks_per_second());
+  const uint64_t first = node.first_ticks - std::min(node.first_ticks, margin);
+  const uint64_t last = node.last_ticks + std::min(UINT64_MAX - node.last_ticks, margin);
+  return first <= start_ticks && start_ticks <= end_ticks && end_ticks <= last;
+}
 
 /// An edge with its windows, as seen from `node`.
 struct FittedEdge {
@@ -165,10 +174,11 @@ void ClusterClock::add(uint32_t node, uint32_t peer, const ClockPingDefinition& 
   const uint64_t received_ns = own.to_ns(ping.received_ticks);
   const uint64_t peer_received_ns = others.to_ns(ping.peer_received_ticks);
   const uint64_t peer_sent_ns = others.to_ns(ping.peer_sent_ticks);
-  const bool is_in_order = ping.sent_ticks <= ping.received_ticks &&
-                           ping.peer_received_ticks <= ping.peer_sent_ticks &&
-                           sent_ns <= received_ns && peer_received_ns <= peer_sent_ns &&
-                           received_ns < kMaxNs && peer_sent_ns < kMaxNs;
+  const bool is_in_order =
+      are_of_job(nodes_[node], ping.sent_ticks, ping.received_ticks) &&
+      are_of_job(nodes_[peer], ping.peer_received_ticks, ping.peer_sent_ticks) &&
+      sent_ns <= received_ns && peer_received_ns <= peer_sent_ns && received_ns < kMaxNs &&
+      peer_sent_ns < kMaxNs;
   if (!is_in_order || received_ns - sent_ns > kMaxRoundTripNs ||
       peer_sent_ns - peer_received_ns > received_ns - sent_ns) {
     ++edge.dropped_count;

@@ -30,8 +30,8 @@
 ///
 /// Assumes bursts of pings back to back, so that the floor is met on both ways: with pauses between
 /// them the ways are unequally long (a waking receiver), which only `worst_case_ns` covers.
-/// Untrusted input: exchanges that end before they begin, last longer than kMaxRoundTripNs or
-/// contradict the others are left out and counted.
+/// Untrusted input: exchanges that end before they begin, last longer than kMaxRoundTripNs, lie
+/// outside of the job or contradict the others are left out and counted.
 /// Thread: one.   Cost: 32 bytes and about 0.2 us per exchange; the result 16 bytes per knot.
 #pragma once
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -94,7 +95,7 @@ class FourNodes {
   double back_ns_;
   std::mt19937_64 random_{5};
   test::TemporaryFolder job_;
-  std::vector<NodeSpool> nodes_;
+  std::deque<NodeSpool> nodes_;
 };
 
 double apart_ns(const JobModel& parts, const FourNodes& job, uint32_t node, uint64_t time_ns) {
