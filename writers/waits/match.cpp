@@ -22,7 +22,7 @@ bool check_clocks(const WaitContext& context, uint32_t ending, uint64_t end_ns, 
   if (end_ns >= start_ns) return false;
   const uint64_t early_ns = start_ns - end_ns;
   violations->max_ns = std::max(violations->max_ns, early_ns);
-  const auto nodes = std::minmax(context.node(ending), context.node(beginning));
+  const auto nodes = std::minmax({context.node(ending), context.node(beginning)});
   if (nodes.first != nodes.second) {
     uint64_t& largest_ns = violations->by_nodes[nodes];
     largest_ns = std::max(largest_ns, early_ns);
