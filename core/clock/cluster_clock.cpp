@@ -164,16 +164,11 @@ void TreeFit::fit(uint32_t node) {
 
 void ClusterClock::add(uint32_t node, uint32_t peer, const ClockPingDefinition& ping) {
   if (node >= nodes_.size() || peer >= nodes_.size() || node == peer) return;
-  const bool is_turned = edges_.count({peer, node}) != 0;
-  const uint32_t from = is_turned ? peer : node;
-  const uint32_t to = is_turned ? node : peer;
-  Edge& edge = edges_.try_emplace({from, to}, *nodes_[from].map, *nodes_[to].map).first->second;
-  ClockMap::Cursor& own = is_turned ? edge.peer_clock : edge.own_clock;
-  ClockMap::Cursor& others = is_turned ? edge.own_clock : edge.peer_clock;
-  const uint64_t sent_ns = own.to_ns(ping.sent_ticks);
-  const uint64_t received_ns = own.to_ns(ping.received_ticks);
-  const uint64_t peer_received_ns = others.to_ns(ping.peer_received_ticks);
-  const uint64_t peer_sent_ns = others.to_ns(ping.peer_sent_ticks);
+  Edge& edge = edges_.try_emplace({node, peer}, *nodes_[node].map, *nodes_[peer].map).first->second;
+  const uint64_t sent_ns = edge.own_clock.to_ns(ping.sent_ticks);
+  const uint64_t received_ns = edge.own_clock.to_ns(ping.received_ticks);
+  const uint64_t peer_received_ns = edge.peer_clock.to_ns(ping.peer_received_ticks);
+  const uint64_t peer_sent_ns = edge.peer_clock.to_ns(ping.peer_sent_ticks);
   const bool is_in_order =
       are_of_job(nodes_[node], ping.sent_ticks, ping.received_ticks) &&
       are_of_job(nodes_[peer], ping.peer_received_ticks, ping.peer_sent_ticks) &&
@@ -188,10 +183,16 @@ void ClusterClock::add(uint32_t node, uint32_t peer, const ClockPingDefinition& 
   const auto r = static_cast<int64_t>(received_ns);
   const auto ps = static_cast<int64_t>(peer_sent_ns);
   const auto pr = static_cast<int64_t>(peer_received_ns);
-  if (is_turned) {
-    edge.exchanges.push_back({pr, s - pr, ps, r - ps});
-  } else {
-    edge.exchanges.push_back({r, ps - r, s, pr - s});
+  edge.exchanges.push_back({r, ps - r, s, pr - s});
+}
+
+void ClusterClock::finish(uint32_t node) {
+  for (auto at = edges_.lower_bound({node, 0}); at != edges_.end() && at->first.first == node;
+       ++at) {
+    Edge& edge = at->second;
+    if (edge.exchanges.empty()) continue;
+    edge.pings = find_windows(&edge.exchanges);
+    edge.exchanges = {};
   }
 }
 
@@ -200,10 +201,10 @@ ClusterClocks ClusterClock::fit(uint32_t reference) {
   result.nodes.resize(nodes_.size());
   std::vector<FittedEdge> edges;
   std::vector<std::vector<uint32_t>> edges_of(nodes_.size());
+  for (uint32_t node = 0; node < nodes_.size(); ++node) finish(node);
   for (auto& [ends, edge] : edges_) {
-    FittedEdge fitted{ends.first, ends.second, find_windows(&edge.exchanges), 0};
+    FittedEdge fitted{ends.first, ends.second, std::move(edge.pings), 0};
     fitted.dropped_count = edge.dropped_count + fitted.pings.dropped_count;
-    edge.exchanges = {};
     result.edges.push_back({ends.first, ends.second, fitted.pings.ping_count, fitted.dropped_count,
                             0, 0, whole_ns(fitted.pings.floor_ns),
                             std::llround(fitted.pings.drift * 1e9), false});

@@ -85,6 +85,13 @@ std::optional<PingWindow> WindowFit::fit(std::span<const Exchange> exchanges) {
 
 /// The interval that most of the others contain. False where these are not more than half.
 bool WindowFit::intersect(double* low_ns, double* high_ns) {
+  *low_ns = intervals_.front().first;
+  *high_ns = intervals_.front().second;
+  for (const auto& [low, high] : intervals_) {
+    *low_ns = std::max(*low_ns, low);
+    *high_ns = std::min(*high_ns, high);
+  }
+  if (*low_ns <= *high_ns) return true;  // all agree
   limits_.clear();
   for (const auto& [low, high] : intervals_) {
     limits_.push_back({low, false});
@@ -183,8 +190,12 @@ double PingWindows::spread_ns(const PingWindow& window) const {
 PingWindows find_windows(std::vector<Exchange>* exchanges) {
   PingWindows result;
   if (exchanges->empty()) return result;
-  std::sort(exchanges->begin(), exchanges->end(),
-            [](const Exchange& a, const Exchange& b) { return a.low_at_ns < b.low_at_ns; });
+  const auto is_earlier = [](const Exchange& a, const Exchange& b) {
+    return a.low_at_ns < b.low_at_ns;
+  };
+  if (!std::is_sorted(exchanges->begin(), exchanges->end(), is_earlier)) {
+    std::sort(exchanges->begin(), exchanges->end(), is_earlier);
+  }
   const Exchange& middle = (*exchanges)[exchanges->size() / 2];
   result.origin_ns = exchanges->front().low_at_ns;
   result.base_ns = middle.low_ns + (middle.high_ns - middle.low_ns) / 2;

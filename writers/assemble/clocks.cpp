@@ -62,6 +62,7 @@ clock::ClusterClocks fit(const JobModel& parts, const std::map<std::string, uint
       const auto peer = by_folder.find(ping.peer);
       if (peer != by_folder.end()) cluster.add(n, peer->second, ping.definition);
     }
+    cluster.finish(n);
   }
   return cluster.fit(reference);
 }

@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
     cluster.whole_run(n, n & (n - 1), test::SimulatedPath{});  // binomial: without the lowest bit
     const auto start = std::chrono::steady_clock::now();
     for (const auto& ping : cluster.pings) fit.add(ping.node, ping.peer, ping.ticks);
+    fit.finish(n);
     add_s += seconds_since(start);
     ping_count += cluster.pings.size();
   }
