@@ -1,5 +1,5 @@
-/// The tables of profile.h5 that come from definitions alone: /nodes, /clock_pings, /ranks, /regions,
-/// /communicators, /windows, /files and /topology.
+/// The tables of profile.h5 that come from definitions alone: /nodes, /clock_pings, /ranks,
+/// /regions, /communicators, /windows, /files and /topology.
 /// Thread: one.   Errors: H5Error.
 #pragma once
 
