@@ -22,6 +22,7 @@
 #include "core/base/result.h"
 #include "launcher/agent_link.h"
 #include "launcher/installation.h"
+#include "launcher/launch_id.h"
 
 namespace aon::launcher {
 

@@ -117,6 +117,9 @@ Launch find_launch(const Environment& environment, int32_t pid, int32_t parent_p
     launch.id = slurm_step(environment);
     if (launch.id.empty()) launch.id = torchrun_id(environment);
   }
+  // A requeued job has the numbers of its first run.
+  if (const char* restart = value(environment, "SLURM_RESTART_COUNT"))
+    launch.evidence += std::string(launch.evidence.empty() ? "" : " ") + "restart " + restart;
   launch.has_launcher = !launch.id.empty() || is_a_rank(environment);
   if (launch.id.empty()) launch.id = process_identity(launch.has_launcher ? parent_pid : pid);
   if (!slurm_step(environment).empty() && launch.local_rank_count == 0) {
