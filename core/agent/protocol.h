@@ -14,6 +14,11 @@
 ///                                          registered pid and no connection is left
 ///     Wait (only the one that stays) ----> ... <-- Done when the files are complete
 ///
+///     doorman (launcher/doorman.h)         agent
+///     Register(pid of the rank) ---------> as above
+///     HandOver + a program's connection -> goes on as if the program had connected to it; the
+///                                          Hello still waits there, its peer is checked as ever
+///
 /// Where MPI calls are not wanted, a registered pid says no Hello: the agent takes it as a process
 /// all the same, so that node providers follow it and the ledger has it.
 ///
@@ -21,7 +26,7 @@
 /// hang-up means nothing. Wait may follow Register at once. The agent gets the bound, listening
 /// socket and the held lock (its path with .lock) as descriptors (core/base/options.h). When it
 /// takes no more ranks it removes both files, then closes the listener, then the lock. From its
-/// start until its files are complete it holds the lease DIR/spool/NODE/agent.lease
+/// start until its files are complete it holds the lease DIR/agents/NODE.lease
 /// (core/base/lease.h), which is how `aon finalize` knows a live job.
 ///
 /// Every message is one packet of at most kMaxMessageBytes; a short, long or unknown one closes
@@ -45,7 +50,8 @@ enum class MessageType : uint32_t {
   kRegister = 3,
   kWait = 4,
   kDone = 5,
-  kRefused = 6
+  kRefused = 6,
+  kHandOver = 7
 };
 
 struct MessageHeader {
@@ -83,9 +89,14 @@ struct Register {
 struct Wait {
   MessageHeader header;
 };
+struct HandOver {
+  MessageHeader header;
+};
+constexpr uint32_t kDoneReport = 1;     ///< of Done: the archive is written
+constexpr uint32_t kDoneElsewhere = 2;  ///< and the aon-run of another node tells the user
 struct Done {
   MessageHeader header;
-  uint32_t complete;  ///< 1: archive written; 0: the agent gave up, text says why
+  uint32_t complete;  ///< 0: the agent gave up, text says why
   char text[512];
 };
 

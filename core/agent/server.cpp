@@ -110,21 +110,26 @@ void Server::accept_all() {
   for (;;) {
     UniqueFd fd(::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) return;
-    ucred peer{};
-    socklen_t bytes = sizeof(peer);
-    if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
-        peer.uid != ::geteuid()) {
-      AON_LOG_WARNING("refused a connection of uid %u", peer.uid);
-      continue;
-    }
-    const uint32_t id = state_->header().connection_count.fetch_add(1, std::memory_order_relaxed);
-    last_event_ns_ = monotonic_ns();
-    Connection& connection = connections_[id];
-    connection.fd = std::move(fd);
-    connection.since_ns = last_event_ns_;
-    watch(connection.fd.get(), kConnection, id, EPOLLIN | EPOLLRDHUP);
-    receive(id);
+    add_connection(std::move(fd));
   }
+}
+
+/// One that was accepted, here or by somebody who handed it over.
+void Server::add_connection(UniqueFd fd) {
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
+      peer.uid != ::geteuid()) {
+    AON_LOG_WARNING("refused a connection of uid %u", peer.uid);
+    return;
+  }
+  const uint32_t id = state_->header().connection_count.fetch_add(1, std::memory_order_relaxed);
+  last_event_ns_ = monotonic_ns();
+  Connection& connection = connections_[id];
+  connection.fd = std::move(fd);
+  connection.since_ns = last_event_ns_;
+  watch(connection.fd.get(), kConnection, id, EPOLLIN | EPOLLRDHUP);
+  receive(id);
 }
 
 void Server::receive(uint32_t id) {
@@ -132,10 +137,17 @@ void Server::receive(uint32_t id) {
     const auto it = connections_.find(id);
     if (it == connections_.end()) return;
     alignas(8) uint8_t bytes[kMaxMessageBytes];
-    std::vector<UniqueFd> unwanted;
-    const ssize_t got = receive_packet(it->second.fd.get(), bytes, &unwanted, MSG_DONTWAIT);
+    std::vector<UniqueFd> descriptors;
+    const ssize_t got = receive_packet(it->second.fd.get(), bytes, &descriptors, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (got > 0 && handle(id, it->second, bytes, static_cast<size_t>(got))) continue;
+    const auto byte_count = static_cast<size_t>(got > 0 ? got : 0);
+    if (checked_message_type(bytes, byte_count) ==
+            static_cast<uint32_t>(MessageType::kHandOver) &&
+        descriptors.size() == 1) {
+      add_connection(std::move(descriptors[0]));
+      continue;
+    }
+    if (got > 0 && handle(id, it->second, bytes, byte_count)) continue;
     // A hang-up, or not our protocol. An aon-run that exec()s its program hangs up here.
     if (connections_.count(id) != 0 && it->second.is_waiter) keeper_->drop(KeepKind::kWaiter, id);
     connections_.erase(id);
@@ -190,6 +202,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   StateHeader& header = state_->header();
   const uint32_t index = header.process_count.load(std::memory_order_relaxed);
   if (index >= kMaxProcesses) return false;
+  note_world(newcomer.world_size);
   ProcessCell& cell = state_->process(index);
   cell.process = header.first_process + index;
   cell.pid = newcomer.pid;
@@ -302,6 +315,7 @@ void Server::register_pid(const Register& message) {
   StateHeader& header = state_->header();
   if (message.expected_local_ranks != 0)
     header.expected_ranks.store(message.expected_local_ranks, std::memory_order_relaxed);
+  note_world(message.world_size);
   const uint32_t index = header.registered_count.load(std::memory_order_relaxed);
   UniqueFd pidfd(proc::open_pidfd(message.pid));
   if (index >= kMaxRegistered) return;
@@ -315,6 +329,13 @@ void Server::register_pid(const Register& message) {
   header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
   if (pidfd) add_registered(index, std::move(pidfd));
   if (follows_registered_) follow(message);
+}
+
+/// More ranks than are expected here: the others are on other nodes.
+void Server::note_world(uint32_t world_size) {
+  StateHeader& header = state_->header();
+  const uint32_t here = std::max(header.expected_ranks.load(std::memory_order_relaxed), 1u);
+  if (world_size > here) header.spans_nodes.store(1, std::memory_order_relaxed);
 }
 
 void Server::add_registered(uint32_t index, UniqueFd pidfd) {

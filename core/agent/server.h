@@ -86,6 +86,7 @@ class Server {
 
   void watch(int fd, uint32_t kind, uint32_t number, uint32_t events);
   void accept_all();
+  void add_connection(UniqueFd fd);
   void receive(uint32_t id);
   bool handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count);
   bool attach(uint32_t id, Connection& connection, const Hello& hello);
@@ -97,6 +98,7 @@ class Server {
   uint32_t find_followed(int32_t pid, uint64_t start_time_ticks) const;
   bool is_known(int32_t pid, uint64_t start_time_ticks) const;
   void register_pid(const Register& message);
+  void note_world(uint32_t world_size);
   void add_registered(uint32_t index, UniqueFd pidfd);
   void registered_gone(uint32_t index);
   void connection_gone(uint32_t cell);
