@@ -192,7 +192,7 @@ void ClusterClock::finish(uint32_t node) {
     Edge& edge = at->second;
     if (edge.exchanges.empty()) continue;
     edge.pings = find_windows(&edge.exchanges);
-    edge.exchanges = {};
+    edge.exchanges = std::vector<Exchange>();  // its memory too
   }
 }
 
