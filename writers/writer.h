@@ -150,7 +150,7 @@ struct Model {
   std::vector<uint64_t> clock_error_ns;
   clock::ClusterClocks cluster;  ///< how the bounds came about
   uint32_t reference_node = 0;   ///< whose time all times are
-  uint64_t start_ns;                     ///< CLOCK_REALTIME, about when the first process began
+  uint64_t start_ns;             ///< CLOCK_REALTIME, about when the first process began
   uint64_t end_ns;
   uint64_t archive_start_ns = 0;  ///< earlier events are not in the OTF2 archive (--disk)
 };
