@@ -37,10 +37,18 @@ double measure_tick_read_ns(clock::TickSource source) {
   return least;
 }
 
+std::string join(const std::vector<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
+  return text;
+}
+
 /// "worker" tells ids that a provider makes up from those of the workers before.
 std::string provider_config(const Config& config, const State& state) {
   const Options& options = config.arguments.options;
+  const bool has_mpi = provider::is_wanted({options.providers, options.without}, "mpi");
   return "sampling=" + std::to_string(options.sampling_hz) + "\ncall-graph=" + options.call_graph +
+         "\nevents=" + join(options.events) + "\nborder-events=" + (has_mpi ? "1" : "0") +
          "\nworker=" + std::to_string(state.header().worker_count) + "\n";
 }
 

@@ -19,6 +19,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/runtime/counters.h"
+
 namespace aon::runtime {
 
 enum class AttachState : uint32_t { kNone = 0, kBusy = 1, kReady = 2, kOff = 3 };
@@ -59,8 +61,11 @@ struct Process {
   InternEntry intern[kInternCapacity];
   char intern_text[kInternTextBytes];
 
-  // Writer i belongs to thread slot i: to the thread that holds the slot.
+  CounterPlan counter_plan;
+
+  // Entry i belongs to thread slot i: to the thread that holds the slot.
   Writer writers[kMaxThreadSlots];
+  ThreadCounters thread_counters[kMaxThreadSlots];
 };
 
 /// The process's state, or null before the first attach.

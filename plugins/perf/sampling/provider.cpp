@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "perf/chosen.h"
 #include "perf/sampling/sampler.h"
 
 struct aon_provider {
@@ -12,15 +13,6 @@ struct aon_provider {
 };
 
 namespace {
-
-/// Value of a "key=value" line; empty without one.
-std::string value_of(const std::string& config, const std::string& key) {
-  const std::string lines = "\n" + config;
-  const size_t at = lines.find("\n" + key + "=");
-  if (at == std::string::npos) return {};
-  const size_t begin = at + key.size() + 2;
-  return lines.substr(begin, lines.find('\n', begin) - begin);
-}
 
 aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* config,
                  aon_provider** self) {
