@@ -72,9 +72,8 @@ Error unknown_event(const std::string& name, int code) {
     return {Code::kInvalid, fmt::format("--events: '{}': {}", name, pfm_strerror(code))};
   const char* problem = code == PFM_ERR_NOTFOUND ? "is no event of this machine"
                                                  : "names an attribute that its event has not";
-  return {Code::kInvalid,
-          fmt::format("--events: '{}' {}; near it: {}", name, problem,
-                      fmt::join(nearest_names(name, names, kNearCount), ", "))};
+  return {Code::kInvalid, fmt::format("--events: '{}' {}; near it: {}", name, problem,
+                                      fmt::join(nearest_names(name, names, kNearCount), ", "))};
 }
 
 Result<std::string> encode(const std::string& name) {
@@ -105,8 +104,9 @@ std::vector<std::string> nearest_names(std::string_view name,
   for (const std::string& candidate : candidates) {
     const std::string full = folded(candidate);
     const size_t colons = full.find("::");
-    const std::string_view own =
-        colons == std::string::npos ? std::string_view(full) : std::string_view(full).substr(colons + 2);
+    const std::string_view own = colons == std::string::npos
+                                     ? std::string_view(full)
+                                     : std::string_view(full).substr(colons + 2);
     const bool has_it = wanted.size() >= 3 && own.find(wanted) != std::string_view::npos;
     const size_t distance = std::min(edit_distance(wanted, full), edit_distance(wanted, own));
     ranked.emplace_back(has_it ? std::min<size_t>(distance, 2) : distance, &candidate);

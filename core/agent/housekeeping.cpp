@@ -68,7 +68,8 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       tick_source_(clock::choose_tick_source()),
       providers_({config.provider_folder,
                   {config.arguments.options.providers, config.arguments.options.without},
-                  config.arguments.left_alone, provider_config(config, *state)},
+                  config.arguments.left_alone,
+                  provider_config(config, *state)},
                  inbox, state),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0) {}
@@ -300,10 +301,10 @@ double Housekeeping::take_provider_costs(double seconds, std::vector<SiteLoad>* 
     const auto cost_ns = static_cast<double>(cost.cost_ns - last_ns);
     last_ns = cost.cost_ns;
     sum_ns += cost_ns;
-    const uint32_t mode = cost.divisor == 0 ? static_cast<uint32_t>(kModeCount)
-                                            : kModeSample + cost.divisor - 1;
-    sites->push_back({spool::kNodeProcess, kFirstProviderSite + cost.provider, mode,
-                      cost_ns / seconds});
+    const uint32_t mode =
+        cost.divisor == 0 ? static_cast<uint32_t>(kModeCount) : kModeSample + cost.divisor - 1;
+    sites->push_back(
+        {spool::kNodeProcess, kFirstProviderSite + cost.provider, mode, cost_ns / seconds});
   }
   return sum_ns;
 }

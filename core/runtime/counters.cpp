@@ -15,9 +15,7 @@ namespace {
 
 constexpr uint32_t kTextBytes = 512;
 
-ThreadCounters& counters_of(const Writer* w) {
-  return process()->thread_counters[w->slot_index];
-}
+ThreadCounters& counters_of(const Writer* w) { return process()->thread_counters[w->slot_index]; }
 
 uint64_t read_register_of(const CounterSource& source, uint32_t index) {
 #if defined(__x86_64__)
@@ -200,7 +198,8 @@ Record counters_record(const RecordHead& call, uint64_t duration, uint32_t count
   record.head = call;
   record.head.kind = RecordKind::kCounters;
   record.head.slot_count = static_cast<uint8_t>(1 + (words + 3) / 4);
-  record.head.flags = static_cast<uint16_t>((call.flags & kInsideSpan) | (is_wide ? kWideDuration : 0));
+  record.head.flags =
+      static_cast<uint16_t>((call.flags & kInsideSpan) | (is_wide ? kWideDuration : 0));
   record.head.duration_ticks = static_cast<uint32_t>(duration);
   record.head.a32 = count | (is_exact ? 0 : kInexact);
   record.head.a64 = 0;

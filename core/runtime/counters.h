@@ -39,7 +39,7 @@ enum class CounterState : uint32_t { kUnknown = 0, kOpening, kOn, kOff };
 
 /// Of the process; all zero at first.
 struct CounterPlan {
-  std::atomic<uint32_t> state;        ///< CounterState
+  std::atomic<uint32_t> state;         ///< CounterState
   std::atomic<uint32_t> told_threads;  ///< 1: the ledger knows of threads without counters
   uint32_t count;
   bool excludes_kernel;  ///< only user mode may be counted
@@ -63,8 +63,8 @@ struct ThreadCounters {
 /// The kernel and the registers. A test program that exports aon_counter_source() puts its own in
 /// their place, for a machine without a PMU.
 struct CounterSource {
-  int (*open)(perf_event_attr* attr, int group);            ///< a descriptor, or -errno
-  const perf_event_mmap_page* (*map)(int fd);               ///< null: errno says why
+  int (*open)(perf_event_attr* attr, int group);  ///< a descriptor, or -errno
+  const perf_event_mmap_page* (*map)(int fd);     ///< null: errno says why
   void (*unmap)(const perf_event_mmap_page* page);
   void (*close)(int fd);
   uint64_t (*read_register)(uint32_t index);  ///< null: the instruction

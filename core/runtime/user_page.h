@@ -1,7 +1,7 @@
 /// Reads a hardware counter through the page that perf shares with the thread it counts, without a
 /// syscall: the protocol of perf_event_mmap_page (linux/perf_event.h).
 ///
-///     lock even          what the page says is one state; the kernel adds 1 before and after a change
+///     lock even          what the page says is one state; the kernel adds 1 at a change's two ends
 ///     index - 1          the register to read; 0: the event is not on the PMU now
 ///     offset + register  the count; the register is pmc_width bits wide, signed
 ///     enabled - running  how long it was not on the PMU while its thread ran

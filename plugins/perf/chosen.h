@@ -1,4 +1,4 @@
-/// The events that the perf provider counts when the user chose some (--events): the software events
+/// The events that the perf provider counts when the user chose some (--events): software events
 /// as always, and the chosen ones in place of the hardware events. aon-run has made numbers of the
 /// names: TYPE/CONFIG/CONFIG1/CONFIG2/EXCLUDE/NAME, separated by commas.
 /// Thread: the provider's.   Cost: strings and a few opened events, once.

@@ -93,8 +93,7 @@ void EventOrder::emit_list(uint32_t first, uint64_t limit_ticks) {
 
 void EventOrder::emit_node(const Node& node, uint64_t limit_ticks) {
   if (is_call(node.record.head.kind)) {
-    const Record* counters =
-        node.counters == kNone ? nullptr : &held_counters_[node.counters];
+    const Record* counters = node.counters == kNone ? nullptr : &held_counters_[node.counters];
     emit_span(node.record, node.first_child, counters);
   } else if (node.record.head.kind == RecordKind::kLost) {
     emit_lost(node.record, limit_ticks);

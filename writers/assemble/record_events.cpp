@@ -128,8 +128,7 @@ void EventOrder::emit_simple(const Record& record) {
       emit_sample(record);
       break;
     case RecordKind::kCallSample: {
-      Event& event =
-          append(EventKind::kCallSample, clock_.to_ns(head.start_ticks), head.id);
+      Event& event = append(EventKind::kCallSample, clock_.to_ns(head.start_ticks), head.id);
       event.peer = static_cast<int32_t>(head.a32);
       event.bytes = head.a64;
       break;

@@ -1,4 +1,4 @@
-/// /counters of profile.h5: hardware counters by rank, location and region; the rows join /profile's.
+/// /counters of profile.h5: hardware counters by rank, location and region; joined with /profile.
 /// Owner: the writer.   Thread: one.   Errors: H5Error.
 #pragma once
 

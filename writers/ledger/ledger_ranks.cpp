@@ -117,9 +117,7 @@ Json providers_json(const spool::Process& process, const GroupSums& sums) {
   for (const auto& [name, provider] : process.providers) {
     const uint64_t emitted = records_of(name, sums);
     const bool is_only_one = emitted != 0 && emitted == sums.spooled;
-    const uint64_t lost = name == "sampling" ? sums.call_samples_lost
-                          : is_only_one      ? sums.lost
-                                             : 0;
+    const uint64_t lost = name == "sampling" ? sums.call_samples_lost : is_only_one ? sums.lost : 0;
     providers[name] = provider_json(with_inexact(name, provider, sums), emitted, lost);
   }
   return providers;

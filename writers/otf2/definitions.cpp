@@ -296,7 +296,8 @@ void GlobalDefinitions::write_metrics() {
         mode, OTF2_TYPE_DOUBLE, OTF2_BASE_DECIMAL, 0, string_id(metric.unit)));
   }
   for (uint32_t member = model_.counter_count; member < model_.metrics.size(); ++member) {
-    note(OTF2_GlobalDefWriter_WriteMetricClass(file_, metric_class(model_, member), 1, &member, OTF2_METRIC_ASYNCHRONOUS,
+    note(OTF2_GlobalDefWriter_WriteMetricClass(file_, metric_class(model_, member), 1, &member,
+                                               OTF2_METRIC_ASYNCHRONOUS,
                                                OTF2_RECORDER_KIND_ABSTRACT));
   }
   if (has_waits_) write_wait_metric();

@@ -255,8 +255,7 @@ OTF2_ErrorCode EventEncoder::mark(const Event& event) {
   } else {
     add_value(event.value_type(), event.bytes);
   }
-  const OTF2_ErrorCode code =
-      put_enter(event.time_ns, event.region, attributes_.get());
+  const OTF2_ErrorCode code = put_enter(event.time_ns, event.region, attributes_.get());
   if (code != OTF2_SUCCESS) return code;
   return put_leave(event.time_ns, event.region, nullptr);
 }

@@ -127,7 +127,9 @@ Status Otf2Writer::write_samples() {
       if (counter_file_ == nullptr)
         return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
     }
-    Status status = check(otf2::EventEncoder::write_sample(counter_file_, sample, otf2::metric_class(*model_, sample.region)), "write Metric");
+    Status status = check(otf2::EventEncoder::write_sample(
+                              counter_file_, sample, otf2::metric_class(*model_, sample.region)),
+                          "write Metric");
     if (!status) return status;
   }
   return {};
@@ -238,10 +240,9 @@ Status Otf2Writer::write_local_files() {
 /// Only what is true is claimed: tools refuse or warn on an incomplete trace by this property.
 Status Otf2Writer::write_properties(const Outcome& outcome) {
   const bool all_in_archive =
-      std::all_of(model_->locations.begin(), model_->locations.end(),
-                  [](const Location& location) {
-                    return location.in_archive || location.type == LocationType::kSamples;
-                  });
+      std::all_of(model_->locations.begin(), model_->locations.end(), [](const Location& location) {
+        return location.in_archive || location.type == LocationType::kSamples;
+      });
   const bool complete =
       outcome.communication_complete && all_in_archive && model_->archive_start_ns == 0;
   Status status = check(OTF2_Archive_SetBoolProperty(

@@ -42,8 +42,8 @@ void LocationCounters::add(const Event& event) {
 }
 
 void LocationCounters::enter(const Event& event) {
-  Frame frame{event.region, std::max(event.weight, 1u), has_now_,
-              now_is_exact_, now_,                      Values(now_.size(), 0)};
+  Frame frame{event.region, std::max(event.weight, 1u), has_now_, now_is_exact_,
+              now_,         Values(now_.size(), 0)};
   if (has_now_ && valued_depth_++ == 0) {
     for (size_t i = 0; i < now_.size(); ++i) {
       CounterStatistics& row = rows_[{kOutsideCalls, metrics_[i]}];

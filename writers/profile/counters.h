@@ -7,7 +7,7 @@
 /// | inclusive     | between the call's two ends, a bit more than the call (docs/counters.md)    |
 /// | exclusive     | the same less what calls inside it added                                    |
 ///
-/// The row kOutsideCalls is what the thread's own code did between its calls, from its first event to
+/// The row kOutsideCalls is what the thread did between its calls, from its first event to
 /// the entry of its last call. A sampled call stands for `weight` calls, as in profile.h.
 /// Thread: one.   Cost: a few ns per event; nothing without counters.
 #pragma once

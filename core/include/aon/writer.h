@@ -445,8 +445,8 @@ template <uint32_t kWords>
                                              uint16_t flags, uint32_t id, uint32_t a32,
                                              uint64_t a64, const uint64_t* words) {
   constexpr uint32_t kSlots = 1 + (kWords + 3) / 4;
-  const uint16_t all_flags = static_cast<uint16_t>(
-      flags | ((w->span_depth & kSpanDepthMask) != 0 ? kInsideSpan : 0));
+  const uint16_t all_flags =
+      static_cast<uint16_t>(flags | ((w->span_depth & kSpanDepthMask) != 0 ? kInsideSpan : 0));
   return emit(w, kSlots, is_counted(kind), now, [&](char* at) {
     RecordHead* head = reinterpret_cast<RecordHead*>(at);
     *head = RecordHead{now, 0, kind, kSlots, all_flags, id, a32, a64};

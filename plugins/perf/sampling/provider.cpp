@@ -29,13 +29,14 @@ aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* 
   }
   const Kernel& kernel = real_kernel();
   const SamplingProbe probe = probe_sampling(kernel, rate_hz, value_of(config, "call-graph"));
-  const aon_state state = !probe.event                     ? AON_STATE_OFF
+  const aon_state state = !probe.event                    ? AON_STATE_OFF
                           : probe.obstacle.reason.empty() ? AON_STATE_ON
                                                           : AON_STATE_DEGRADED;
   api->set_state(core, AON_PROCESS_NODE, state, probe.obstacle.reason.c_str(),
                  probe.obstacle.remedy.c_str());
   if (!probe.event) return AON_UNAVAILABLE;
-  const auto worker = static_cast<uint32_t>(strtoul(value_of(config, "worker").c_str(), nullptr, 10));
+  const auto worker =
+      static_cast<uint32_t>(strtoul(value_of(config, "worker").c_str(), nullptr, 10));
   const uint32_t first_id = worker << (32 - kWorkerIdBits);
   *self = new aon_provider{Sampler({core, api, &kernel, *probe.event, first_id}, probe.obstacle)};
   return AON_OK;

@@ -44,7 +44,8 @@ TEST(EventNames, are_ranked_by_edit_distance_without_case_and_dashes) {
 
 TEST(BorderEvents, are_the_first_four_of_the_hardware) {
   EXPECT_EQ(border_events({"1/0x2/0/0/4/page-faults", "0/0/0/0/4/cycles"}), "0/0/0/0/4/cycles");
-  EXPECT_EQ(border_events({"0/0/a", "0/1/b", "4/2/c", "3/3/d", "0/4/e"}), "0/0/a,0/1/b,4/2/c,3/3/d");
+  EXPECT_EQ(border_events({"0/0/a", "0/1/b", "4/2/c", "3/3/d", "0/4/e"}),
+            "0/0/a,0/1/b,4/2/c,3/3/d");
   EXPECT_EQ(border_events({"1/0x2/0/0/4/page-faults"}), "");
 }
 

@@ -147,8 +147,7 @@ CounterValues values_of(std::vector<uint64_t> numbers, bool is_exact = true,
 
 TEST(CountersRecord, has_the_values_at_entry_and_what_was_added) {
   RecordHead call = {50, 7, RecordKind::kMessage, 2, kInsideSpan | kFailed, 12, 3, 99};
-  const Record record =
-      counters_record(call, 7, 2, values_of({100, 1000}), values_of({103, 1500}));
+  const Record record = counters_record(call, 7, 2, values_of({100, 1000}), values_of({103, 1500}));
   EXPECT_TRUE(is_valid(record.head));
   EXPECT_EQ(record.head.kind, RecordKind::kCounters);
   EXPECT_EQ(record.head.id, 12u);

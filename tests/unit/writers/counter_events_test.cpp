@@ -67,8 +67,7 @@ class CounterEvents : public testing::Test {
 
 TEST_F(CounterEvents, stand_before_both_ends_of_the_call) {
   const Record call = span_record(1, 10, 20);
-  EXPECT_EQ(run({counters(call, {100, 5, 30, 1}), call}),
-            "(100,5)@10 +1@10 (130,6)@20 -1@20");
+  EXPECT_EQ(run({counters(call, {100, 5, 30, 1}), call}), "(100,5)@10 +1@10 (130,6)@20 -1@20");
   EXPECT_EQ(tally_.decoded, 2u);
   EXPECT_EQ(tally_.counters, 1u);
 }
