@@ -2,8 +2,8 @@
 /// them: those of perf(1) ("cycles", "page-faults", "l1-dcache-load-misses") and those of this
 /// machine's CPU ("zen4::retired_ops", "inst_retired:any_p"), with modifiers (":u" user mode).
 ///
-/// aon-run resolves them before the program starts, for nobody else links libpfm4: agent and program
-/// get each event as TYPE/CONFIG/CONFIG1/CONFIG2/EXCLUDE/NAME.
+/// aon-run resolves them before the program starts, for nobody else links libpfm4: the agent
+/// and the program get each as TYPE/CONFIG/CONFIG1/CONFIG2/EXCLUDE/NAME.
 /// Thread: one.   Cost: about 2 ms, only with --events.
 #pragma once
 

@@ -1,4 +1,4 @@
-/// Hardware counters at the borders of calls (docs/counters.md): each thread opens its events when it
+/// Hardware counters at the borders of calls (docs/counters.md): each thread opens its events as it
 /// attaches, as one group, and reads them through their user pages where a call begins and ends.
 ///
 ///     aon_attach ------ open_counters: perf_event_open, mmap, close; kReadsCounters is set
@@ -7,7 +7,7 @@
 ///     thread's end ---- close_counters
 ///
 /// AON_COUNTERS, set by aon-run, says what to count: TYPE/CONFIG/CONFIG1/CONFIG2/EXCLUDE/NAME,...
-/// Where it cannot be, the provider "counters" is off with reason and remedy, and nothing is tried
+/// Where it cannot be, the provider "counters" is off with reason and remedy; nothing is tried
 /// again by a later thread. The descriptors are closed once the pages are mapped, which keep the
 /// events alive.
 /// Thread: any, each for itself.   Owner: the process's state; wiped in a fork()ed child, which does

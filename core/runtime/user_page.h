@@ -6,7 +6,7 @@
 ///     offset + register  the count; the register is pmc_width bits wide, signed
 ///     enabled - running  how long it was not on the PMU while its thread ran
 ///
-/// The kernel writes the page on the CPU of the thread it belongs to, so the order of the program is
+/// The kernel writes the page on the CPU of the thread it belongs to: the order of the program is
 /// enough.   Thread: the one that is counted.   Signal: safe.
 /// Cost: about 30 ns a counter; at most kPageTries times that.
 #pragma once

@@ -63,6 +63,7 @@ EventEncoder::EventEncoder() : attributes_(OTF2_AttributeList_New()) {}
 
 Status EventEncoder::write(std::span<const Event> events) {
   for (const Event& event : events) {
+    if (event.kind == EventKind::kCounters) keep_counters(event);
     const OTF2_ErrorCode code = write_one(event);
     if (code != OTF2_SUCCESS) return check(code, kind_name(event.kind));
   }
@@ -106,9 +107,7 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kOpenAtEnd:
       leave_is_open_ = true;
       return OTF2_SUCCESS;
-    case EventKind::kCounters:
-      keep_counters(event);
-      break;
+    case EventKind::kCounters:    // kept by write()
     case EventKind::kCallSample:  // has an archive of its own
       break;
     case EventKind::kMark:
