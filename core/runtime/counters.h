@@ -10,7 +10,7 @@
 /// Where it cannot be, the provider "counters" is off with reason and remedy; nothing is tried
 /// again by a later thread. The descriptors are closed once the pages are mapped, which keep the
 /// events alive.
-/// Thread: any, each for itself.   Owner: the process's state; wiped in a fork()ed child, which does
+/// Thread: any, each for itself.   Owner: the process; wiped in a fork()ed child, which does
 /// not inherit the pages either.
 /// Cost: a thread 10-20 us per event at its first event; a call twice the reading (user_page.h).
 #pragma once
