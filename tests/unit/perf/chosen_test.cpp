@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "plugins/perf/session.h"
 #include "plugins/perf/state.h"
 #include "tests/unit/perf/fake_kernel.h"
@@ -38,7 +40,8 @@ TEST(PerfChosen, takes_the_place_of_the_hardware_events) {
   EXPECT_FALSE(events.is_default());
   EXPECT_THAT(names_of(events), Contains("task-clock"));
   EXPECT_THAT(names_of(events), Not(Contains("cycles")));
-  EXPECT_EQ(std::count(names_of(events).begin(), names_of(events).end(), "page-faults"), 1);
+  const std::vector<std::string> names = names_of(events);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "page-faults"), 1);
   const EventType& last = events.types().back();
   EXPECT_STREQ(last.name, "zen::a:u");
   const perf_event_attr attr = attributes(last, Probe{});
