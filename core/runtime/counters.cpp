@@ -134,7 +134,9 @@ CounterState decide(CounterPlan& plan, const CounterSource& source, ThreadCounte
     return CounterState::kOff;
   }
   define_metrics(text, plan.count);
-  tell_state(ProviderState::kOn, "", "");
+  // A thread that came meanwhile has said what it lacks.
+  if (plan.told_threads.load(std::memory_order_relaxed) == 0)
+    tell_state(ProviderState::kOn, "", "");
   return CounterState::kOn;
 }
 
