@@ -13,10 +13,9 @@ int export_job(const ExportOptions& options) {
     return fail("export", options.dir + " has no profile.h5; run: aon finalize " + options.dir,
                 kExitUse);
   }
-  const Status status =
-      options.folded.empty()
-          ? writers::export_slurm_hdf5(options.dir, options.slurm_hdf5)
-          : writers::export_folded(options.dir, options.folded, options.by_rank);
+  const Status status = options.folded.empty()
+                            ? writers::export_slurm_hdf5(options.dir, options.slurm_hdf5)
+                            : writers::export_folded(options.dir, options.folded, options.by_rank);
   return status ? kExitDone : fail("export", status.error().message);
 }
 

@@ -214,6 +214,14 @@ std::string provider_line(const Shortfall& shortfall, const std::string& where) 
   return line;
 }
 
+/// What the trace itself lacks is told before what its counters lack.
+int place_of(const std::string& provider) {
+  for (const char* name : {"energy", "membw", "network", "node", "perf", "process"}) {
+    if (provider == name) return 1;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<Json> read_ledger(const std::string& dir) {
@@ -239,17 +247,20 @@ std::vector<std::string> provider_lines(const Json& ledger) {
       ++ranks_of[std::move(shortfall)];
     }
   }
-  std::vector<std::string> lines;
-  for (const auto& [shortfall, count] : ranks_of) {
-    lines.push_back(
-        provider_line(shortfall, fmt::format("{} process{}", count, count == 1 ? "" : "es")));
-  }
+  std::multimap<int, std::string> ordered;
+  const auto add = [&](const Shortfall& shortfall, const std::string& where) {
+    ordered.emplace(place_of(std::get<0>(shortfall)), provider_line(shortfall, where));
+  };
+  for (const auto& [shortfall, count] : ranks_of)
+    add(shortfall, fmt::format("{} process{}", count, count == 1 ? "" : "es"));
   for (const Json& node : member(ledger, "nodes")) {
     for (const Shortfall& shortfall : shortfalls(member(node, "providers"))) {
       if (reasons.count({std::get<0>(shortfall), std::get<2>(shortfall)}) != 0) continue;
-      lines.push_back(provider_line(shortfall, "node " + text_of(node, "node")));
+      add(shortfall, "node " + text_of(node, "node"));
     }
   }
+  std::vector<std::string> lines;
+  for (auto& [place, line] : ordered) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -80,8 +80,9 @@ void add_export(CLI::App& app, Request& request) {
   command->add_option("DIR", options.dir, "job directory")->required();
   CLI::Option_group* format = command->add_option_group("format", "what to write");
   format->add_option("--slurm-hdf5", options.slurm_hdf5, "FILE that Slurm's sh5util reads");
-  format->add_option("--folded", options.folded,
-                     "FILE of folded stacks for flame graphs (speedscope, flamegraph.pl); - prints");
+  format->add_option(
+      "--folded", options.folded,
+      "FILE of folded stacks for flame graphs (speedscope, flamegraph.pl); - prints");
   format->require_option(1);
   command->add_flag("--by-rank", options.by_rank, "folded stacks begin with the rank");
   command->callback(

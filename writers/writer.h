@@ -175,7 +175,6 @@ enum class EventKind : uint8_t {
   kOpenAtEnd,  ///< marker: the next kLeave closes a region that was open when its thread ended
   kMark,       ///< region, a value; of a range: its number in request, and the start's value or the
                ///< end's duration in bytes
-  kCallSample,  ///< call path in region (kNoCallPath: unknown), tid in peer, period in bytes
   kRmaCollectiveBegin,
   kRmaCollectiveEnd,  ///< of kFence, kCreate... and kFree...
   kRmaWindowCreate,   ///< inside the collective
@@ -197,6 +196,7 @@ enum class EventKind : uint8_t {
   kIoIssued,     ///< file, request: the call that started it is over
   kIoComplete,   ///< file, operation, flags, bytes moved, request
   kIoCancelled,  ///< file, operation, flags, request
+  kCallSample,   ///< call path in region (kNoCallPath: unknown), tid in peer, period in bytes
   kCounters,     ///< before the kEnter or kLeave it belongs to: number of values, counter(i)
 };
 

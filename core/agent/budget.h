@@ -24,8 +24,8 @@ constexpr double kRecoverFactor = 0.5;
 constexpr uint64_t kFirstWaitSeconds = 30;
 constexpr uint64_t kMaxWaitSeconds = 600;
 
-/// A node provider that costs the processes something is a site, too, of the node: its mode says how
-/// many times less it does than it was asked for.
+/// A node provider that costs the processes something is a site, too, of the node: its mode says
+/// how many times less it does than it was asked for.
 constexpr uint32_t kFirstProviderSite = 0x10000;
 
 /// One call site as it is now.

@@ -214,8 +214,7 @@ void NodeHost::load(const std::string& path) {
       new Hosted{this, std::move(*loaded), static_cast<uint16_t>(hosted_.size())}));
   Hosted* hosted = hosted_.back().get();
   const Status status =
-      hosted->provider.start(reinterpret_cast<aon_core*>(hosted), Table::kApi,
-                                               settings_.config);
+      hosted->provider.start(reinterpret_cast<aon_core*>(hosted), Table::kApi, settings_.config);
   if (!status)
     AON_LOG_INFO("provider %s: %s", hosted->provider.name(), status.error().message.c_str());
   else if (!hosted->has_node_state)

@@ -32,7 +32,7 @@ struct NodeHostSettings {
   std::string folder;  ///< installed providers
   provider::Selection selection;
   std::vector<LeftAlone> left_alone;  ///< by aon-run, in the programs' environment
-  std::string config;  ///< "key=value" lines for all providers
+  std::string config;                 ///< "key=value" lines for all providers
 };
 
 class NodeHost {

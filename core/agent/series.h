@@ -1,6 +1,7 @@
 /// Records of node providers (samples of metrics, call samples) on their way to the encode thread,
-/// and what accumulated metrics have come to. Both lie in the state memfd: a killed worker takes no sample with it, and the next one,
-/// whose providers count from 0 again, goes on from the last value.
+/// and what accumulated metrics have come to. Both lie in the state memfd: a killed worker takes no
+/// sample with it, and the next one, whose providers count from 0 again, goes on from the last
+/// value.
 ///
 ///     housekeeping --put--> SampleCell[head] ... SampleCell[tail] --read--> encode thread
 ///                           <------------- tail, after its commit ------------

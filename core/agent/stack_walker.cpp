@@ -42,9 +42,8 @@ std::vector<unwind::Mapping> parse_executable_maps(const std::string& text,
     unwind::Mapping mapping;
     char access[5] = "";
     int path_at = 0;
-    const int fields =
-        sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &mapping.begin,
-               &mapping.end, access, &mapping.file_offset, &path_at);
+    const int fields = sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n",
+                              &mapping.begin, &mapping.end, access, &mapping.file_offset, &path_at);
     if (fields != 4 || access[2] != 'x' || mapping.end <= mapping.begin || path_at == 0) continue;
     const std::string path = line.substr(static_cast<size_t>(path_at));
     if (!path.starts_with('/')) continue;

@@ -3,7 +3,8 @@
 /// What is mapped in a process is read from /proc/PID/maps at the first sample and again when a
 /// chain leaves what is known, at most once a second. Files are opened in the process's mount
 /// namespace while it lives.
-/// Thread: the housekeeping thread.   Cost: about 1 us a frame; 100 us for a look at /proc/PID/maps.
+/// Thread: the housekeeping thread.
+/// Cost: about 1 us a frame; 100 us for a look at /proc/PID/maps.
 #pragma once
 
 #include <aon/provider.h>

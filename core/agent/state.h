@@ -250,14 +250,14 @@ struct RegisteredPid {
 
 struct StateHeader {
   uint64_t magic;
-  std::atomic<uint64_t> commit;        ///< encode thread: the last whole commit
-  std::atomic<uint64_t> staging_head;  ///< drain thread
-  std::atomic<uint64_t> sample_head;   ///< housekeeping thread
-  std::atomic<uint64_t> sample_tail;   ///< encode thread, after its commit
+  std::atomic<uint64_t> commit;                   ///< encode thread: the last whole commit
+  std::atomic<uint64_t> staging_head;             ///< drain thread
+  std::atomic<uint64_t> sample_head;              ///< housekeeping thread
+  std::atomic<uint64_t> sample_tail;              ///< encode thread, after its commit
   RefusedSamples refused_samples[kAgentStreams];  ///< the node's own
-  uint32_t metric_count;               ///< housekeeping thread: cells that were ever used
-  std::atomic<uint32_t> has_lease;     ///< keeper: the folder is ours alone
-  uint32_t first_process;              ///< number of ProcessCell 0
+  uint32_t metric_count;            ///< housekeeping thread: cells that were ever used
+  std::atomic<uint32_t> has_lease;  ///< keeper: the folder is ours alone
+  uint32_t first_process;           ///< number of ProcessCell 0
   std::atomic<uint32_t> process_count;
   std::atomic<uint32_t> stream_count;
   std::atomic<uint32_t> file_count;

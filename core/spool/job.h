@@ -85,9 +85,9 @@ struct Process {
   std::vector<LossDefinition> losses;  ///< other than pool full and stream cut
   std::vector<BudgetDefinition> budget_changes;
   std::map<uint32_t, Mapping> mappings;
-  std::vector<CallPaths> call_paths;  ///< a parent comes before its children
-  std::map<int32_t, std::string> task_names;    ///< by thread id; the kernel's
-  std::vector<SamplingDefinition> sampling;     ///< in time order
+  std::vector<CallPaths> call_paths;          ///< a parent comes before its children
+  std::map<int32_t, std::string> task_names;  ///< by thread id; the kernel's
+  std::vector<SamplingDefinition> sampling;   ///< in time order
   std::string sampled_event;
   std::map<uint64_t, JitSymbol> jit_symbols;  ///< by start
 };
@@ -100,8 +100,8 @@ struct Node {
   std::vector<ClockDefinition> clock;  ///< in time order
   std::optional<UsageDefinition> usage;
   std::map<uint32_t, Process> processes;
-  std::map<uint32_t, Metric> metrics;         ///< node-wide ones
-  std::map<std::string, Provider> providers;  ///< node-wide ones
+  std::map<uint32_t, Metric> metrics;            ///< node-wide ones
+  std::map<std::string, Provider> providers;     ///< node-wide ones
   std::vector<BudgetDefinition> budget_changes;  ///< of providers
   std::string topology_xml;
 };

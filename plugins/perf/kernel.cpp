@@ -96,8 +96,7 @@ int paranoid_level() {
 }
 
 void* map_ring(int fd, size_t data_bytes) {
-  void* pages =
-      mmap(nullptr, kPageBytes + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* pages = mmap(nullptr, kPageBytes + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   return pages == MAP_FAILED ? nullptr : pages;
 }
 
@@ -130,9 +129,9 @@ uint64_t now_ns() {
 }  // namespace
 
 const Kernel& real_kernel() {
-  static const Kernel kernel{open_event,     read_event, close_event, list_tasks, read_task,
-                             paranoid_level, map_ring,   unmap_ring,  set_period,  read_file,
-                             now_ns};
+  static const Kernel kernel{open_event, read_event,     close_event, list_tasks,
+                             read_task,  paranoid_level, map_ring,    unmap_ring,
+                             set_period, read_file,      now_ns};
   return kernel;
 }
 

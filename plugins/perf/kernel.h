@@ -35,7 +35,8 @@ struct Kernel {
   /// Control page and `data_bytes` of ring of an event: the pages, or null.
   void* (*map_ring)(int fd, size_t data_bytes) = nullptr;
   void (*unmap_ring)(void* pages, size_t data_bytes) = nullptr;
-  /// The period of an event, or its frequency if it was opened with one; 0: no samples. 0 or -errno.
+  /// Sets the period of an event, or its frequency if it was opened with one; 0: no samples.
+  /// 0, or -errno.
   int (*set_period)(int fd, uint64_t value) = nullptr;
   /// A file of /proc, at most 16 MiB of it; empty when it cannot be read.
   std::string (*read_file)(const std::string& path) = nullptr;

@@ -18,6 +18,7 @@
 #include "writers/ledger/totals.h"
 #include "writers/otf2/otf2_writer.h"
 #include "writers/otf2/samples_writer.h"
+#include "writers/steps/steps.h"
 #include "writers/waits/waits.h"
 
 namespace aon::writers {
@@ -49,13 +50,19 @@ class Heartbeat {
 struct Collectors {
   Findings* findings = nullptr;
   TotalsCollector* totals = nullptr;
+  StepMeter* steps = nullptr;
 };
 
 /// The findings come first in line: rows of the profile reach them while profile.h5 is written.
+/// So do the steps, which end up in it too.
 /// `has_room`: for a second location for each thread in the archive.
 std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
-                                     WaitAnalysis* waits, bool has_room, Collectors* collectors) {
+                                     WaitAnalysis* waits, bool has_room, StepPlan plan,
+                                     Collectors* collectors) {
   std::vector<WriterSlot> writers;
+  auto meter = make_step_meter(std::move(plan), waits);
+  collectors->steps = meter.get();
+  writers.push_back({"steps", std::move(meter), {}, false});
   const WaitSummary* summary = waits != nullptr ? waits->summary() : nullptr;
   auto collector = std::make_unique<Findings>(summary);
   collectors->findings = collector.get();
@@ -74,7 +81,7 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptio
                                    std::span<const profile::RegionStatistics> rows) {
       sink->add_profile(group, location, rows);
     };
-    auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary);
+    auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary, collectors->steps);
     writers.push_back({"profile.h5", std::move(writer), {}});
   }
   return writers;
@@ -152,6 +159,7 @@ class Assembly {
   SteadyClock::time_point start_ = SteadyClock::now();
   std::unique_ptr<JobModel> parts_;
   AssembleReport report_;
+  StepPlan step_plan_;
   size_t missing_node_count_ = 0;  ///< whose spool is a link to nothing
 };
 
@@ -195,7 +203,8 @@ Status Assembly::prepare(const fs::path& staging) {
     if (!lines) return lines.error();
     std::move(lines->begin(), lines->end(), std::back_inserter(report_.warnings));
   }
-  Result<std::unique_ptr<JobModel>> parts = build_model(folder_, options_.otf2_locations, options_.uses_debuginfod);
+  Result<std::unique_ptr<JobModel>> parts =
+      build_model(folder_, options_.otf2_locations, options_.uses_debuginfod);
   if (!parts) return parts.error();
   parts_ = std::move(*parts);
   fit_archive();
@@ -227,14 +236,19 @@ bool Assembly::has_room_for_waits() const {
   return wanted_count <= options_.otf2_locations;
 }
 
-/// A pass of its own, for the archive has each call's waiting beside the call.
+/// A pass of its own, for the archive has each call's waiting beside the call, and steps are cut
+/// where the loops are known. Also makes the plan of the steps.
 Result<std::unique_ptr<WaitAnalysis>> Assembly::analyse_waits(const fs::path& staging) {
   auto analysis = make_wait_analysis(staging, beat_);
   WaitAnalysis* result = analysis.get();
   std::vector<WriterSlot> slots;
   slots.push_back({"waits", std::move(analysis), {}, false});
+  auto finder = make_step_finder();
+  StepFinder* found = finder.get();
+  slots.push_back({"steps", std::move(finder), {}, false});
   Status status = EventPass(*parts_, slots, beat_).run();
   if (!status) return status.error();
+  if (slots[1].status) step_plan_ = found->plan();
   if (!slots[0].status) {
     report_.warnings.push_back("waits: " + slots[0].status.error().message);
     return std::unique_ptr<WaitAnalysis>();  // with its temporary file, which may fill the disk
@@ -254,8 +268,9 @@ Status Assembly::convert(const fs::path& staging) {
     if (!analysed) return analysed.error();
     waits = std::move(*analysed);
   }
-  std::vector<WriterSlot> writers =
-      make_writers(staging, wanted, waits.get(), has_room_for_waits(), &collectors);
+  std::vector<WriterSlot> writers = make_writers(staging, wanted, waits.get(), has_room_for_waits(),
+                                                 std::move(step_plan_), &collectors);
+  collectors.findings->use_steps(collectors.steps);
   EventPass pass(*parts_, writers, beat_);
   Status status = pass.run();
   if (!status) return status;
@@ -281,6 +296,7 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
   facts.waits = waits;
   facts.functions = collectors.findings->functions();
   facts.totals = &collectors.totals->totals();
+  facts.steps = collectors.steps->summary();
   facts.disk_used_bytes = folder_bytes(staging) + folder_bytes(folder_ / "spool");
   facts.assembly_seconds = seconds();
   facts.is_snapshot = options_.is_snapshot;

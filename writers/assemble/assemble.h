@@ -24,10 +24,10 @@ struct AssembleOptions {
   uint32_t otf2_locations = kDefaultOtf2Locations;
   bool writes_otf2 = true;
   bool writes_hdf5 = true;
-  bool drops_spool = false;     ///< remove DIR/spool after success
+  bool drops_spool = false;      ///< remove DIR/spool after success
   bool uses_debuginfod = false;  ///< asks the servers of DEBUGINFOD_URLS for names and lines
-  bool is_snapshot = false;     ///< the job still runs: leave ring files and the spool alone
-  uint64_t disk_cap_bytes = 0;  ///< of spool and archive together, per node; 0: as the spool says
+  bool is_snapshot = false;      ///< the job still runs: leave ring files and the spool alone
+  uint64_t disk_cap_bytes = 0;   ///< of spool and archive together, per node; 0: as the spool says
 };
 
 struct AssembleReport {

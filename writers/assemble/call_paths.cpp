@@ -25,7 +25,9 @@ constexpr const char* kJitModule = "[jit]";
 struct ModuleKey {
   std::string path;
   std::string build_id;
-  auto operator<=>(const ModuleKey&) const = default;
+  bool operator<(const ModuleKey& other) const {
+    return std::tie(path, build_id) < std::tie(other.path, other.build_id);
+  }
 };
 
 /// An instruction, apart from where its module was loaded.
@@ -41,18 +43,15 @@ struct NamedFrame {
 };
 using Frames = std::vector<NamedFrame>;  ///< outermost first
 
-std::string base_name(const std::string& path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 class FunctionTable {
  public:
   explicit FunctionTable(std::vector<GlobalFunction>* functions) : functions_(functions) {}
 
   uint32_t id_of(std::string_view name, std::string_view file, const std::string& module) {
-    const auto [entry, is_new] =
-        ids_.try_emplace({std::string(name), std::string(file), module},
-                         static_cast<uint32_t>(functions_->size()));
+    const auto [entry, is_new] = ids_.try_emplace({std::string(name), std::string(file), module},
+                                                  static_cast<uint32_t>(functions_->size()));
     if (is_new) functions_->push_back({std::string(name), std::string(file), module});
     return entry->second;
   }
@@ -76,9 +75,11 @@ class Places {
     options.allows_debuginfod = uses_debuginfod;
     symbols::Resolver resolver(options);
     for (auto& [module, places] : modules_) {
-      if (module.path.starts_with('/')) reports.push_back(resolve_module(&resolver, module, &places));
+      if (module.path.starts_with('/'))
+        reports.push_back(resolve_module(&resolver, module, &places));
       for (auto& [offset, frames] : places) {
-        if (frames.empty()) frames = {{functions_->id_of(text_of(module, offset), "", module.path), 0}};
+        if (frames.empty())
+          frames = {{functions_->id_of(text_of(module, offset), "", module.path), 0}};
       }
     }
     return reports;
@@ -108,8 +109,8 @@ class Places {
     const auto take = [&](size_t index, std::span<const symbols::Frame> frames) {
       for (size_t i = frames.size(); i > 0; --i) {
         const symbols::Frame& frame = frames[i - 1];
-        const std::string name = frame.function.empty() ? text_of(module, offsets[index])
-                                                        : std::string(frame.function);
+        const std::string name =
+            frame.function.empty() ? text_of(module, offsets[index]) : std::string(frame.function);
         results[index]->push_back({functions_->id_of(name, frame.file, module.path), frame.line});
       }
     };

@@ -19,8 +19,7 @@ uint64_t RecordLoad::window_start_ns(uint64_t record_count) const {
 }
 
 Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folder,
-                                              uint32_t otf2_locations,
-                                              bool uses_debuginfod) {
+                                              uint32_t otf2_locations, bool uses_debuginfod) {
   Result<spool::Job> job = spool::read_job(folder);
   if (!job) return job.error();
   auto parts = std::make_unique<JobModel>();

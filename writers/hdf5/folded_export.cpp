@@ -67,7 +67,7 @@ Status export_folded(const std::filesystem::path& folder, const std::filesystem:
   std::map<std::string, int64_t> stacks;
   bool has_samples = false;
   const std::filesystem::path profile = folder / "profile.h5";
-  const Status status = hdf5::guard(profile, [&] {
+  Status status = hdf5::guard(profile, [&] {
     hdf5::use_library();
     const hdf5::Handle file = hdf5::open_file(profile);
     has_samples = hdf5::exists(file.get(), "samples");
@@ -81,8 +81,8 @@ Status export_folded(const std::filesystem::path& folder, const std::filesystem:
   FILE* file = output == "-" ? stdout : std::fopen(output.c_str(), "we");
   bool is_written = file != nullptr;
   for (auto at = stacks.begin(); is_written && at != stacks.end(); ++at) {
-    is_written = std::fprintf(file, "%s %lld\n", at->first.c_str(),
-                              static_cast<long long>(at->second)) > 0;
+    is_written =
+        std::fprintf(file, "%s %lld\n", at->first.c_str(), static_cast<long long>(at->second)) > 0;
   }
   if (file != nullptr && file != stdout) is_written = std::fclose(file) == 0 && is_written;
   if (!is_written) return Error{Code::kIo, "cannot write " + output.string()};

@@ -91,4 +91,8 @@ void set_attribute(hid_t object, const char* name, int64_t value) {
   write_attribute(object, name, H5T_NATIVE_INT64, scalar_space().get(), &value);
 }
 
+void set_attribute(hid_t object, const char* name, double value) {
+  write_attribute(object, name, H5T_NATIVE_DOUBLE, scalar_space().get(), &value);
+}
+
 }  // namespace aon::writers::hdf5

@@ -103,5 +103,6 @@ Handle string_type();
 void set_attribute(hid_t object, const char* name, std::string_view value);
 void set_attribute(hid_t object, const char* name, const std::vector<std::string>& values);
 void set_attribute(hid_t object, const char* name, int64_t value);
+void set_attribute(hid_t object, const char* name, double value);
 
 }  // namespace aon::writers::hdf5

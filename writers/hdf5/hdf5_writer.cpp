@@ -8,6 +8,7 @@
 #include "writers/hdf5/call_paths.h"
 #include "writers/hdf5/counters.h"
 #include "writers/hdf5/series.h"
+#include "writers/hdf5/steps.h"
 #include "writers/hdf5/tables.h"
 #include "writers/profile/call_samples.h"
 #include "writers/profile/io.h"
@@ -195,8 +196,9 @@ void write_waits(hid_t file, const Model& model, const WaitSummary& summary) {
 
 class Hdf5Writer : public Writer {
  public:
-  Hdf5Writer(std::filesystem::path path, ProfileListener listener, const WaitSummary* waits)
-      : path_(std::move(path)), listener_(std::move(listener)), waits_(waits) {
+  Hdf5Writer(std::filesystem::path path, ProfileListener listener, const WaitSummary* waits,
+             const StepMeter* steps)
+      : path_(std::move(path)), listener_(std::move(listener)), waits_(waits), steps_(steps) {
     hdf5::use_library();
   }
   ~Hdf5Writer() override {
@@ -303,6 +305,8 @@ class Hdf5Writer : public Writer {
     write_io(file_.get(), *model_, io_->rows());
     hdf5::write_call_paths(file_.get(), *model_, *call_samples_);
     if (waits_ != nullptr) write_waits(file_.get(), *model_, *waits_);
+    const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
+    if (steps != nullptr) hdf5::write_steps(file_.get(), *model_, *steps);
     series_->finish();
     hdf5::set_attribute(file_.get(), "event_count", static_cast<int64_t>(outcome.event_count));
     hdf5::set_attribute(file_.get(), "communication_complete",
@@ -317,6 +321,7 @@ class Hdf5Writer : public Writer {
   std::filesystem::path path_;
   ProfileListener listener_;
   const WaitSummary* waits_;
+  const StepMeter* steps_;
   const Model* model_ = nullptr;
   const Location* location_ = nullptr;
   hdf5::Handle file_;
@@ -334,8 +339,9 @@ class Hdf5Writer : public Writer {
 }  // namespace
 
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
-                                         ProfileListener listener, const WaitSummary* waits) {
-  return std::make_unique<Hdf5Writer>(path, std::move(listener), waits);
+                                         ProfileListener listener, const WaitSummary* waits,
+                                         const StepMeter* steps) {
+  return std::make_unique<Hdf5Writer>(path, std::move(listener), waits, steps);
 }
 
 }  // namespace aon::writers

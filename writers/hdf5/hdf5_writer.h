@@ -7,6 +7,7 @@
 ///                  bytes histogram[40]                   figures: writers/profile/profile.h
 ///     /waits       rank process location region kind count wait_ns max_ns uncertain_ns (waits.h)
 ///     /messages    source destination count bytes        at most 64 destinations each
+///     /steps /step_statistics                            steps.h
 ///     /series/rank_N/PROVIDER                            series.h
 ///
 /// Thread: one.   Cost: about 10 ns per event; memory for one location and 64 rows per rank.
@@ -18,6 +19,7 @@
 #include <span>
 
 #include "writers/profile/profile.h"
+#include "writers/steps/steps.h"
 #include "writers/waits/waits.h"
 #include "writers/writer.h"
 
@@ -29,9 +31,10 @@ using ProfileListener = std::function<void(const Group& group, const Location* l
                                            std::span<const profile::RegionStatistics> rows)>;
 
 /// A writer that makes the file `path`; an old one is replaced. `waits` goes into /waits and
-/// outlives the writer; null: there is no such table.
+/// outlives the writer; null: there is no such table. So do `steps`, which finish before it.
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener = {},
-                                         const WaitSummary* waits = nullptr);
+                                         const WaitSummary* waits = nullptr,
+                                         const StepMeter* steps = nullptr);
 
 }  // namespace aon::writers

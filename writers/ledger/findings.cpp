@@ -264,7 +264,8 @@ void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Fi
   }
   if (const uint64_t samples = lost_samples(tallies); samples != 0)
     findings->push_back(
-        {kSampleLossWeight_s, fmt::format("{} samples of counters or call paths are lost", grouped(samples))});
+        {kSampleLossWeight_s,
+         fmt::format("{} samples of counters or call paths are lost", grouped(samples))});
   if (lost == 0) return;
   const auto reason = static_cast<LossReason>(main_reason);
   std::string text = fmt::format(
@@ -310,7 +311,8 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   add_losses(tallies, &findings);
   add_split_world(&findings);
   add_spawned(&findings);
-  add_slow_rank(&findings);
+  // The same, told more exactly.
+  if (!add_steps(&findings)) add_slow_rank(&findings);
   add_expensive_call(&findings);
   add_waiting(&findings);
   add_hot_spot(&findings);

@@ -17,6 +17,7 @@
 #include "writers/ledger/tally.h"
 #include "writers/profile/messages.h"
 #include "writers/profile/profile.h"
+#include "writers/steps/steps.h"
 #include "writers/waits/waits.h"
 #include "writers/writer.h"
 
@@ -28,6 +29,9 @@ class Findings final : public Writer {
  public:
   /// `waits` (null: not analysed) must live until lines() was called.
   explicit Findings(const WaitSummary* waits) : waits_(waits) {}
+
+  /// `steps` must live until lines() was called.
+  void use_steps(const StepMeter* steps) { steps_ = steps; }
 
   /// Takes the profile rows of one location (null: of threads without one).
   void add_profile(const Group& group, const Location* location,
@@ -57,6 +61,8 @@ class Findings final : public Writer {
     std::unordered_map<uint32_t, uint64_t> by_region;  ///< MPI regions, exclusive
   };
 
+  /// step_findings.cpp; true when a slow rank is among them.
+  bool add_steps(std::vector<Finding>* findings) const;
   void add_split_world(std::vector<Finding>* findings) const;
   void add_spawned(std::vector<Finding>* findings) const;
   void add_slow_rank(std::vector<Finding>* findings) const;
@@ -76,6 +82,7 @@ class Findings final : public Writer {
   std::unique_ptr<profile::CallSamples> samples_;
   std::vector<ledger::FunctionCount> functions_;
   RankTime* current_ = nullptr;
+  const StepMeter* steps_ = nullptr;
 };
 
 }  // namespace aon::writers

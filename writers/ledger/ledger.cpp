@@ -9,6 +9,7 @@
 #include "core/base/file.h"
 #include "core/spool/format.h"
 #include "writers/ledger/ledger_ranks.h"
+#include "writers/ledger/ledger_steps.h"
 #include "writers/ledger/sampling.h"
 
 namespace aon::writers {
@@ -314,6 +315,7 @@ Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts)
   ledger["waits"] = waits_json(facts.waits);
   ledger["sampling"] = ledger::sampling_json(*facts.model, facts.tallies, facts.functions);
   ledger["assembly"] = assembly_json(facts);
+  ledger["steps"] = ledger::steps_json(facts);
   const bool is_indented = facts.model->groups.size() <= kIndentedRanks;
   const std::string text =
       ledger.dump(is_indented ? 1 : -1, ' ', false, Json::error_handler_t::replace) + "\n";

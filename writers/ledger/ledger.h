@@ -17,6 +17,7 @@
 #include "core/clock/clock_map.h"
 #include "writers/ledger/tally.h"
 #include "writers/ledger/totals.h"
+#include "writers/steps/steps.h"
 #include "writers/waits/waits.h"
 #include "writers/writer.h"
 
@@ -34,11 +35,12 @@ struct LedgerFacts {
   std::vector<std::string> warnings;   ///< of the assembly: writers that failed, what was left out
   const WaitSummary* waits = nullptr;  ///< null: not analysed
   std::span<const ledger::FunctionCount> functions;  ///< that samples hit, most first
-  const MetricTotals* totals = nullptr;  ///< null: not known
-  uint64_t disk_used_bytes = 0;          ///< spool and archive
+  const MetricTotals* totals = nullptr;              ///< null: not known
+  uint64_t disk_used_bytes = 0;                      ///< spool and archive
   double assembly_seconds = 0;
-  bool is_snapshot = false;       ///< of a job that still runs
-  size_t missing_node_count = 0;  ///< nodes whose spool is not there
+  bool is_snapshot = false;            ///< of a job that still runs
+  size_t missing_node_count = 0;       ///< nodes whose spool is not there
+  const StepSummary* steps = nullptr;  ///< null: not analysed
 };
 
 /// Writes the ledger to `path` (0600).   Errors: kIo.

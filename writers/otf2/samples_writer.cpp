@@ -30,7 +30,7 @@ struct SampledThread {
 
 class SamplesWriter final : public Writer {
  public:
-  explicit SamplesWriter(std::filesystem::path folder) : folder_(std::move(folder) / "samples") {}
+  explicit SamplesWriter(const std::filesystem::path& folder) : folder_(folder / "samples") {}
 
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
@@ -102,9 +102,9 @@ SampledThread SamplesWriter::describe(int32_t tid) const {
   for (const auto& [key, stream] : process.streams) {
     if (stream.tid == tid && !spool::is_agent_slot(key.first) && key.first != 0) k = key.first - 1u;
   }
-  const bool is_taken = std::any_of(
-      threads_.begin(), threads_.end(),
-      [&](const SampledThread& other) { return other.id == ((k << 32) | group.id); });
+  const bool is_taken =
+      std::any_of(threads_.begin(), threads_.end(),
+                  [&](const SampledThread& other) { return other.id == ((k << 32) | group.id); });
   if (is_taken) k = kFirstOtherThread + open_.size();
   thread.id = (k << 32) | group.id;
   return thread;
@@ -214,15 +214,15 @@ void SampleDefinitions::write_tree() {
   note(OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(file_, 0, OTF2_SYSTEM_TREE_DOMAIN_MACHINE));
   for (size_t n = 0; n < model_.job->nodes.size(); ++n) {
     const auto id = static_cast<uint32_t>(n + 1);
-    note(OTF2_GlobalDefWriter_WriteSystemTreeNode(
-        file_, id, string_id(model_.job->nodes[n].host), string_id("node"), 0));
+    note(OTF2_GlobalDefWriter_WriteSystemTreeNode(file_, id, string_id(model_.job->nodes[n].host),
+                                                  string_id("node"), 0));
     note(OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(file_, id,
                                                         OTF2_SYSTEM_TREE_DOMAIN_SHARED_MEMORY));
   }
   for (const Group& group : model_.groups) {
-    note(OTF2_GlobalDefWriter_WriteLocationGroup(
-        file_, group.id, string_id(group.name), OTF2_LOCATION_GROUP_TYPE_PROCESS, group.node + 1,
-        OTF2_UNDEFINED_LOCATION_GROUP));
+    note(OTF2_GlobalDefWriter_WriteLocationGroup(file_, group.id, string_id(group.name),
+                                                 OTF2_LOCATION_GROUP_TYPE_PROCESS, group.node + 1,
+                                                 OTF2_UNDEFINED_LOCATION_GROUP));
   }
 }
 
@@ -252,8 +252,8 @@ void SampleDefinitions::write_paths() {
     const GlobalFunction& function = model_.functions[path.function];
     uint32_t place = OTF2_UNDEFINED_SOURCE_CODE_LOCATION;
     if (path.line != 0) {
-      const auto [entry, is_new] = places.try_emplace({function.file, path.line},
-                                                      static_cast<uint32_t>(places.size()));
+      const auto [entry, is_new] =
+          places.try_emplace({function.file, path.line}, static_cast<uint32_t>(places.size()));
       place = entry->second;
       if (is_new) {
         note(OTF2_GlobalDefWriter_WriteSourceCodeLocation(file_, place, string_id(function.file),
@@ -323,9 +323,7 @@ Status SamplesWriter::write_definitions() {
   return check(OTF2_Archive_Close(archive_.release()), "write traces.otf2");
 }
 
-Status SamplesWriter::finish(const Outcome&) {
-  return archive_ ? write_definitions() : Status();
-}
+Status SamplesWriter::finish(const Outcome&) { return archive_ ? write_definitions() : Status(); }
 
 }  // namespace
 

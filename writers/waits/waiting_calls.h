@@ -7,6 +7,7 @@
 
 #include "writers/waits/match.h"
 #include "writers/waits/sorted_store.h"
+#include "writers/waits/waits.h"
 
 namespace aon::writers {
 
@@ -43,6 +44,31 @@ class WaitingCalls {
   SortedStore<Wait>::Reader reader_;
   std::optional<Wait> ahead_;
   bool has_begun_ = false;
+};
+
+/// CallWaits over them.
+class CallWaitReader : public CallWaits {
+ public:
+  explicit CallWaitReader(SortedStore<Wait>::Reader reader) : calls_(std::move(reader)) {}
+
+  Result<std::optional<CallWait>> next(uint32_t location) override {
+    const auto is_wanted = [&](const Wait& wait) {
+      return wait.location >= location && wait.wait_ns >= kLeastCallWaitNs;
+    };
+    while (ahead_ && !is_wanted(*ahead_)) {
+      Result<std::optional<Wait>> next = calls_.next();
+      if (!next) return next.error();
+      ahead_ = *next;
+    }
+    if (!ahead_ || ahead_->location != location) return std::optional<CallWait>();
+    const CallWait call{ahead_->enter_ns, ahead_->leave_ns, ahead_->wait_ns};
+    ahead_ = Wait{};
+    return std::optional<CallWait>(call);
+  }
+
+ private:
+  WaitingCalls calls_;
+  std::optional<Wait> ahead_ = Wait{};  ///< one that waits for nothing is not wanted
 };
 
 }  // namespace aon::writers

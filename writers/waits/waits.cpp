@@ -60,6 +60,7 @@ class Collector : public WaitAnalysis {
   Status end_location() override;
   Status finish(const Outcome& outcome) override;
   const WaitSummary* summary() const override { return is_finished_ ? &summary_ : nullptr; }
+  Result<std::unique_ptr<CallWaits>> read_calls() override;
   Result<std::optional<CallWait>> next_call(uint32_t location) override;
 
  private:
@@ -120,8 +121,7 @@ class Collector : public WaitAnalysis {
   std::unique_ptr<SortedStore<MessageEnd>> receives_;
   std::unique_ptr<SortedStore<Member>> members_;
   std::unique_ptr<SortedStore<Wait>> waits_;
-  std::optional<WaitingCalls> calls_;
-  std::optional<Wait> next_call_;
+  std::unique_ptr<CallWaits> calls_;
   WaitSummary summary_;
   bool is_finished_ = false;
   Status status_;
@@ -445,26 +445,21 @@ Status Collector::sum_up() {
   return {};
 }
 
+Result<std::unique_ptr<CallWaits>> Collector::read_calls() {
+  if (!is_finished_) return Error{Code::kInvalid, "the waits are not analysed yet"};
+  Result<SortedStore<Wait>::Reader> reader = waits_->read();
+  if (!reader) return reader.error();
+  return std::unique_ptr<CallWaits>(std::make_unique<CallWaitReader>(std::move(*reader)));
+}
+
 Result<std::optional<CallWait>> Collector::next_call(uint32_t location) {
   if (!is_finished_) return std::optional<CallWait>();
   if (!calls_) {
-    Result<SortedStore<Wait>::Reader> reader = waits_->read();
-    if (!reader) return reader.error();
-    calls_.emplace(std::move(*reader));
-    next_call_ = Wait{};
+    Result<std::unique_ptr<CallWaits>> calls = read_calls();
+    if (!calls) return calls.error();
+    calls_ = std::move(*calls);
   }
-  const auto is_wanted = [&](const Wait& wait) {
-    return wait.location >= location && wait.wait_ns >= kLeastCallWaitNs;
-  };
-  while (next_call_ && !is_wanted(*next_call_)) {
-    Result<std::optional<Wait>> next = calls_->next();
-    if (!next) return next.error();
-    next_call_ = *next;
-  }
-  if (!next_call_ || next_call_->location != location) return std::optional<CallWait>();
-  const CallWait call{next_call_->enter_ns, next_call_->leave_ns, next_call_->wait_ns};
-  next_call_ = Wait{};  // waits for nothing: not wanted
-  return std::optional<CallWait>(call);
+  return calls_->next(location);
 }
 
 }  // namespace

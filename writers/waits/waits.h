@@ -82,13 +82,24 @@ struct CallWait {
 };
 constexpr uint64_t kLeastCallWaitNs = 1000;  ///< shorter waits are in the sums only
 
+/// Reads the calls that waited, by one reader after the other or at the same time.
+/// Errors: kIo.
+class CallWaits {
+ public:
+  virtual ~CallWaits() = default;
+  /// The next call of `location` that waited, in time order; nothing behind the last one.
+  /// Locations are asked for in the order of their indices.
+  virtual Result<std::optional<CallWait>> next(uint32_t location) = 0;
+};
+
 /// A writer that makes no files.
 class WaitAnalysis : public Writer {
  public:
   /// Null before finish(), and when something failed.
   virtual const WaitSummary* summary() const = 0;
-  /// The next call of `location` that waited, in time order; nothing behind the last one.
-  /// Locations are asked for in the order of their indices, after finish().   Errors: kIo.
+  /// After finish(); the analysis outlives the reader.
+  virtual Result<std::unique_ptr<CallWaits>> read_calls() = 0;
+  /// As CallWaits::next() of one reader; nothing before finish().
   virtual Result<std::optional<CallWait>> next_call(uint32_t location) = 0;
 };
 

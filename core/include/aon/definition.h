@@ -44,10 +44,10 @@ enum class DefinitionType : uint32_t {
   kBudget = 41,    ///< BudgetDefinition: a change of one mode word
   kUsage = 42,     ///< UsageDefinition: measured cost; the latest one counts
   kMapping = 43,   ///< MappingDefinition, path: what lies behind addresses of call paths
-  kCallPaths = 44,   ///< CallPathsDefinition, then CallPathNode[count]
-  kTaskName = 45,    ///< TaskNameDefinition, name that the kernel has; the latest one counts
-  kSampling = 46,    ///< SamplingDefinition, name of the event; from its time on
-  kJitSymbol = 47,   ///< JitSymbolDefinition, name: code made at run time
+  kCallPaths = 44,  ///< CallPathsDefinition, then CallPathNode[count]
+  kTaskName = 45,   ///< TaskNameDefinition, name that the kernel has; the latest one counts
+  kSampling = 46,   ///< SamplingDefinition, name of the event; from its time on
+  kJitSymbol = 47,  ///< JitSymbolDefinition, name: code made at run time
 };
 
 enum class RegionRole : uint8_t {

@@ -124,7 +124,8 @@ struct aon_core_api {
                              uint32_t descriptor_count);
 
   /* A definition of aon/definition.h about a process: kMapping, kCallPaths, kTaskName, kSampling
-   * or kJitSymbol. Node host.   Thread: the provider's.   Errors: AON_INVALID for any other type. */
+   * or kJitSymbol. Node host.   Thread: the provider's.
+   * Errors: AON_INVALID for any other type. */
   aon_status (*define)(struct aon_core*, uint32_t process, uint32_t type, const void* payload,
                        uint32_t payload_bytes);
 
@@ -141,8 +142,8 @@ struct aon_core_api {
    * provider itself runs for is known. Node host. */
   void (*add_cost)(struct aon_core*, uint64_t cost_ns);
 
-  /* Call chain of a thread of `process` from a copy of its registers and of the top of its stack, by
-   * the call frame information of the files that are mapped there. Fills at most `capacity`
+  /* Call chain of a thread of `process` from a copy of its registers and of the top of its stack,
+   * by the call frame information of the files that are mapped there. Fills at most `capacity`
    * addresses, innermost first, callers as return addresses, and returns how many; 0 where this
    * machine's unwinder does not exist. Node host.   Cost: about 1 us a frame. */
   uint32_t (*unwind)(struct aon_core*, uint32_t process, const struct aon_stack_copy*,

@@ -1,12 +1,15 @@
 #include "perf/sampling/call_tree.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace aon::perf {
 
 uint32_t CallTree::intern(std::span<const uint64_t> frames, Mappings* mappings) {
+  size_t count = std::min<size_t>(frames.size(), 1);
+  while (count < frames.size() && mappings->is_code(frames[count] - 1)) ++count;
   uint32_t path = kNoCallPath;
-  for (size_t i = frames.size(); i > 0; --i) {
+  for (size_t i = count; i > 0; --i) {
     // A return address may be the first of another function: the call lies before it.
     const uint64_t address = frames[i - 1] - (i > 1 ? 1 : 0);
     const auto [entry, is_new] = ids_.try_emplace({path, address}, 0);

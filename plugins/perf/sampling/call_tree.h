@@ -25,8 +25,10 @@ class CallTree {
   /// `first_id`: ids of an earlier worker of the agent are not used again.
   explicit CallTree(uint32_t first_id) : first_id_(first_id) {}
 
-  /// The number of the path. `frames` as RawSample has them. A path that finds no room is that of
-  /// its callers; kNoCallPath when not even the outermost is there.
+  /// The number of the path. `frames` as RawSample has them; a chain that leaves code, as it does
+  /// in functions without frame pointers, ends there, for what is above was read from anywhere. A
+  /// path that finds no room is that of its callers; kNoCallPath when not even the outermost is
+  /// there.
   uint32_t intern(std::span<const uint64_t> frames, Mappings* mappings);
 
   /// Nodes since the last call, and the id of the first of them.

@@ -42,7 +42,8 @@ perf_event_attr SamplingEvent::attributes(uint64_t hz) const {
   attr.size = sizeof(attr);
   const bool is_hardware = source == SamplingSource::kCycles;
   attr.type = is_hardware ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
-  attr.config = is_hardware ? uint64_t{PERF_COUNT_HW_CPU_CYCLES} : uint64_t{PERF_COUNT_SW_CPU_CLOCK};
+  attr.config =
+      is_hardware ? uint64_t{PERF_COUNT_HW_CPU_CYCLES} : uint64_t{PERF_COUNT_SW_CPU_CLOCK};
   attr.freq = is_hardware ? 1 : 0;
   attr.sample_period = period_or_rate(std::max<uint64_t>(hz, 1));  // or sample_freq, its other name
   attr.disabled = hz == 0 ? 1 : 0;

@@ -41,10 +41,12 @@ struct SamplingEvent {
 
 struct SamplingProbe {
   std::optional<SamplingEvent> event;
-  Obstacle obstacle;  ///< without an event: why; with one: what is less than was asked for, or empty
+  Obstacle
+      obstacle;  ///< without an event: why; with one: what is less than was asked for, or empty
 };
 
-/// Opens events on the calling thread until one is taken. The rate is cut to what the kernel allows.
+/// Opens events on the calling thread until one is taken. The rate is cut to what the kernel
+/// allows.
 SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz, const std::string& call_graph);
 
 /// CPU time of one sample: the interrupt, the walk over the stack and the record.

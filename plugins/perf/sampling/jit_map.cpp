@@ -11,8 +11,7 @@ namespace {
 /// A hexadecimal number and the space behind it, off the front of `line`.
 bool take_number(std::string_view* line, uint64_t* number) {
   if (line->starts_with("0x")) line->remove_prefix(2);
-  const auto [end, error] =
-      std::from_chars(line->data(), line->data() + line->size(), *number, 16);
+  const auto [end, error] = std::from_chars(line->data(), line->data() + line->size(), *number, 16);
   const auto length = static_cast<size_t>(end - line->data());
   if (error != std::errc() || length >= line->size() || (*line)[length] != ' ') return false;
   line->remove_prefix(length + 1);

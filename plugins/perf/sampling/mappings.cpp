@@ -80,9 +80,8 @@ std::vector<RawMapping> parse_maps(const std::string& text) {
     RawMapping mapping;
     char access[5] = "";
     int path_at = 0;
-    const int fields =
-        sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &mapping.start,
-               &mapping.end, access, &mapping.file_offset, &path_at);
+    const int fields = sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n",
+                              &mapping.start, &mapping.end, access, &mapping.file_offset, &path_at);
     if (fields != 4 || access[2] != 'x' || mapping.end <= mapping.start) continue;
     if (path_at > 0) mapping.path = line.substr(static_cast<size_t>(path_at));
     mappings.push_back(std::move(mapping));
@@ -100,8 +99,8 @@ bool Mappings::add(const RawMapping& mapping) {
       ++at;
       continue;
     }
-    const bool is_same = old.path == mapping.path && old.start - old.file_offset ==
-                                                         mapping.start - mapping.file_offset;
+    const bool is_same = old.path == mapping.path &&
+                         old.start - old.file_offset == mapping.start - mapping.file_offset;
     if (is_same && old.start <= mapping.start && old.end >= mapping.end) return false;
     has_changed |= !is_same;
     at = entries_.erase(at);
@@ -135,6 +134,11 @@ Mappings::Place Mappings::find(uint64_t address) {
   if (address >= entry.raw.end || is_anonymous(entry.raw.path)) return {kNoMapping, address};
   if (entry.id == kNoMapping) use(&entry);
   return {entry.id, address - entry.raw.start + entry.raw.file_offset};
+}
+
+bool Mappings::is_code(uint64_t address) const {
+  auto at = entries_.upper_bound(address);
+  return at != entries_.begin() && address < (--at)->second.raw.end;
 }
 
 std::vector<Mappings::Used> Mappings::take_used() { return std::exchange(used_, {}); }

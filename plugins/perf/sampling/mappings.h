@@ -46,6 +46,8 @@ class Mappings {
   /// False: nothing that was there before has changed its meaning.
   bool add(const RawMapping& mapping);
   Place find(uint64_t address);
+  /// True in executable memory of any kind.
+  bool is_code(uint64_t address) const;
   /// Those that find() met for the first time since the last call.
   std::vector<Used> take_used();
 

@@ -68,6 +68,7 @@ int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
     if (pages == nullptr) continue;
     threads_.emplace(tid, Thread{fd, SampleRing(pages, bytes)});
     unnamed_.insert(tid);
+    is_watched_ = true;
     return 0;
   }
   host_.kernel->close_event(fd);
@@ -76,13 +77,14 @@ int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
 
 void SampledProcess::scan(uint64_t rate_hz) {
   for (const pid_t tid : host_.kernel->list_tasks(pid_)) fresh_threads_.insert(tid);
-  unwatched_count_ = 0;
+  size_t unwatched_count = 0;
   for (const pid_t tid : std::exchange(fresh_threads_, {})) {
     const int error = open_thread(tid, rate_hz);
     if (error == 0) continue;
-    ++unwatched_count_;
+    ++unwatched_count;
     if (thread_error_ == 0) thread_error_ = error;
   }
+  unwatched_count_ = std::max(unwatched_count_, unwatched_count);
 }
 
 int SampledProcess::open(uint64_t rate_hz) {

@@ -49,7 +49,8 @@ class SampledProcess {
   void scan(uint64_t rate_hz);
   void set_rate(uint64_t rate_hz);
 
-  bool is_watched() const { return !threads_.empty(); }
+  /// At least one thread was.
+  bool is_watched() const { return is_watched_; }
   uint64_t sample_count() const { return sample_count_; }
   /// What is less than it should be, for the ledger; empty: nothing.
   Obstacle shortfall() const;
@@ -91,13 +92,14 @@ class SampledProcess {
   RawSample raw_;
   std::vector<uint64_t> jit_addresses_;  ///< of call paths, in no file
   int32_t own_pid_;                      ///< in the process's pid namespace
-  std::vector<Sample> samples_;  ///< taken, not yet put
+  std::vector<Sample> samples_;          ///< taken, not yet put
   uint64_t rate_hz_ = 0;
   uint64_t sample_count_ = 0;
   uint64_t lost_count_ = 0;
   uint64_t last_put_ns_ = 0;
-  int thread_error_ = 0;  ///< of the first thread that could not be watched
-  size_t unwatched_count_ = 0;
+  bool is_watched_ = false;
+  int thread_error_ = 0;        ///< of the first thread that could not be watched
+  size_t unwatched_count_ = 0;  ///< at one time, at most
 };
 
 }  // namespace aon::perf

@@ -83,7 +83,8 @@ void SampleRing::copy(uint64_t offset, void* to, size_t byte_count) const {
 }
 
 void SampleRing::drain(const Visitor& visit) {
-  const uint64_t head = __atomic_load_n(&page_->data_head, __ATOMIC_ACQUIRE);
+  const uint64_t head =
+      __atomic_load_n(&page_->data_head, __ATOMIC_ACQUIRE);  // pairs with kernel:perf_ring
   uint64_t tail = page_->data_tail;
   while (head - tail >= sizeof(perf_event_header) && head - tail <= data_bytes_) {
     perf_event_header header;
@@ -94,7 +95,7 @@ void SampleRing::drain(const Visitor& visit) {
     visit(header, std::span<const uint8_t>(record_).subspan(sizeof(header)));
     tail += header.size;
   }
-  __atomic_store_n(&page_->data_tail, head, __ATOMIC_RELEASE);
+  __atomic_store_n(&page_->data_tail, head, __ATOMIC_RELEASE);  // pairs with kernel:perf_ring
 }
 
 bool parse_sample(std::span<const uint8_t> body, SampleTail tail, RawSample* sample) {

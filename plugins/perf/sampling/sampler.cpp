@@ -5,17 +5,15 @@
 
 namespace aon::perf {
 
-Sampler::Sampler(SamplingHost host, Obstacle limits)
-    : host_(std::move(host)),
+Sampler::Sampler(const SamplingHost& host, Obstacle limits)
+    : host_(host),
       limits_(std::move(limits)),
       rate_hz_(host_.event.rate_hz),
       cost_per_sample_ns_(sample_cost_ns(*host_.kernel)) {
   add_pair();
 }
 
-void Sampler::add_pair() {
-  times_.add(host_.kernel->now_ns(), host_.api->now_ticks(host_.core));
-}
+void Sampler::add_pair() { times_.add(host_.kernel->now_ns(), host_.api->now_ticks(host_.core)); }
 
 void Sampler::define_rate(uint32_t process) {
   const SamplingDefinition definition{process, host_.event.source, static_cast<uint32_t>(rate_hz_),
@@ -34,7 +32,7 @@ void Sampler::report(uint32_t process, const SampledProcess& sampled) {
   const auto [last, is_new] = reported_.try_emplace(process);
   if (!is_new && last->second == obstacle.reason) return;
   last->second = obstacle.reason;
-  const aon_state state = !sampled.is_watched()       ? AON_STATE_OFF
+  const aon_state state = !sampled.is_watched()     ? AON_STATE_OFF
                           : obstacle.reason.empty() ? AON_STATE_ON
                                                     : AON_STATE_DEGRADED;
   if (state == AON_STATE_OFF && obstacle.reason.empty())
@@ -63,6 +61,7 @@ void Sampler::process_ended(uint32_t process) {
   const uint64_t before = found->second->sample_count();
   found->second->take(times_, true);
   charge(found->second->sample_count() - before);
+  report(process, *found->second);
   processes_.erase(found);
   reported_.erase(process);
 }

@@ -15,7 +15,7 @@ namespace aon::perf {
 class Sampler {
  public:
   /// `limits`: what is less than was asked for on this machine; empty: nothing.
-  Sampler(SamplingHost host, Obstacle limits);
+  Sampler(const SamplingHost& host, Obstacle limits);
 
   void process_started(uint32_t process, pid_t pid);
   /// Its rings outlive it: takes what is left in them.

@@ -47,7 +47,8 @@ class Faults(aon_test.TestCase):
 
     def test_samples_survive_the_death_of_the_program(self):
         output = self.folder / "out"
-        command = ["mpirun", "-n", "1", "aon-run", "-o", output, *UNBOUNDED, HOT, "1", "1", "forever"]
+        command = ["mpirun", "-n", "1", "aon-run", "-o", output, *UNBOUNDED]
+        command += [HOT, "1", "1", "forever"]
         process = subprocess.Popen(
             [str(c) for c in command],
             env=environment(),
@@ -58,8 +59,8 @@ class Faults(aon_test.TestCase):
         )
         try:
             self.assertEqual(process.stdout.readline(), "working\n")
-            pids = wait_until(lambda: run(["pgrep", "-s", process.pid, "-x", "sampling_hot"]).stdout)
-            pid = int(pids.split()[0])
+            find = ["pgrep", "-s", process.pid, "-x", "sampling_hot"]
+            pid = int(wait_until(lambda: run(find).stdout).split()[0])
 
             def cpu_ticks():
                 fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()

@@ -21,14 +21,14 @@ static void spin(volatile double* sum, int turns) {
   for (int i = 0; i < turns; ++i) *sum = *sum * 1.0000001 + 1;
 }
 
-/* Runs in pieces of 10 ms, so that the two take turns. Not inlined, and no call in tail position. */
-#define BUSY(name)                                                      \
-  __attribute__((noinline)) static void name(uint64_t time_ns) {        \
-    volatile double sum = 0;                                            \
-    const uint64_t end = cpu_ns() + time_ns;                            \
-    while (cpu_ns() < end) {                                            \
-      for (int i = 0; i < 20000; ++i) sum = sum * 1.0000001 + 1;        \
-    }                                                                   \
+/* Not inlined, and no call in tail position. */
+#define BUSY(name)                                               \
+  __attribute__((noinline)) static void name(uint64_t time_ns) { \
+    volatile double sum = 0;                                     \
+    const uint64_t end = cpu_ns() + time_ns;                     \
+    while (cpu_ns() < end) {                                     \
+      for (int i = 0; i < 20000; ++i) sum = sum * 1.0000001 + 1; \
+    }                                                            \
   }
 BUSY(hot)
 BUSY(cold)

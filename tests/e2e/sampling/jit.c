@@ -1,5 +1,5 @@
-/* Makes a function at run time, as a JIT compiler does, tells perf its name in /tmp/perf-PID.map and
- * spends CPU time in it. */
+/* Makes a function at run time, as a JIT compiler does, tells perf its name in /tmp/perf-PID.map
+ * and spends CPU time in it. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-"""Samples of a program whose functions take a known share of its time, read back by others' readers:
-h5py, otf2-print and python3-otf2."""
+"""Samples of a program whose functions take a known share of its time, read back by others'
+readers: h5py, otf2-print and python3-otf2."""
 import sys
 
 from sampling import HOT, JIT, UNBOUNDED, WITHOUT_FP, Samples, folded
@@ -35,8 +35,8 @@ class Sampling(aon_test.TestCase):
         return output, document
 
     def test_functions_have_their_share(self):
-        """97 Hz for 2 s in each of 2 ranks are 388 samples, of which 70 % are in hot(): the standard
-        error is 2.3 %, and five of them are allowed."""
+        """97 Hz for 2 s in each of 2 ranks are 388 samples, of which 70 % are in hot(): the
+        standard error of a rank is 3.3 %, and five of them are allowed."""
         output, document = self.sample(2000, options=("--sampling", "97"))
         samples = Samples(output)
         for rank in (0, 1):

@@ -29,9 +29,8 @@ class Samples:
             self.lines = [int(line) for line in file["callpaths/line"]]
             self.self_counts = [int(c) for c in file["callpaths/self_count"]]
             self.total_counts = [int(c) for c in file["callpaths/total_count"]]
-            self.rows = list(
-                zip(*(file[f"samples/{c}"][:].astype(int) for c in ("rank", "tid", "callpath", "count")))
-            )
+            columns = ("rank", "tid", "callpath", "count")
+            self.rows = list(zip(*(file[f"samples/{c}"][:].astype(int) for c in columns)))
             self.attributes = dict(file["samples"].attrs)
 
     def path(self, node):

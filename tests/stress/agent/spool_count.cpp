@@ -45,13 +45,13 @@ void read_stream(const aon::spool::ProcessIndex& index, const aon::spool::Proces
 Sums read_process(const aon::spool::ProcessIndex& index, const aon::spool::Process& process) {
   Sums sums;
   for (const auto& [key, stream] : process.streams) {
-    if (key.first == aon::spool::kSeriesSlot) continue;
+    if (aon::spool::is_agent_slot(key.first)) continue;
     sums.committed += stream.committed;
     sums.refused += stream.refused;
     sums.cut += stream.stream_cut;
   }
   for (uint16_t slot : index.slots()) {
-    if (slot != aon::spool::kSeriesSlot) read_stream(index, process, slot, &sums);
+    if (!aon::spool::is_agent_slot(slot)) read_stream(index, process, slot, &sums);
   }
   sums.lost[static_cast<size_t>(LossReason::kPoolFull)] += sums.refused;
   sums.lost[static_cast<size_t>(LossReason::kStreamCut)] += sums.cut;

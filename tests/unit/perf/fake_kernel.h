@@ -28,9 +28,9 @@ struct FakeKernel {
     return 0;
   };
   std::map<pid_t, std::vector<pid_t>> tasks;
-  std::map<pid_t, TaskCounts> task_counts;  ///< by thread
-  std::map<int, Raw> values;                ///< by descriptor
-  std::map<int, Open> open;                 ///< by descriptor
+  std::map<pid_t, TaskCounts> task_counts;       ///< by thread
+  std::map<int, Raw> values;                     ///< by descriptor
+  std::map<int, Open> open;                      ///< by descriptor
   std::map<pid_t, std::vector<uint64_t>> rings;  ///< by thread: control page and data
   std::map<pid_t, uint64_t> periods;             ///< by thread, as set later
   std::map<std::string, std::string> files;

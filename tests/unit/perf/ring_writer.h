@@ -23,8 +23,7 @@ class RingWriter {
     std::memcpy(bytes.data(), &header, sizeof(header));
     bytes.insert(bytes.end(), body.begin(), body.end());
     auto* data = static_cast<uint8_t*>(static_cast<void*>(page_)) + 4096;
-    for (size_t i = 0; i < bytes.size(); ++i)
-      data[(page_->data_head + i) % data_bytes_] = bytes[i];
+    for (size_t i = 0; i < bytes.size(); ++i) data[(page_->data_head + i) % data_bytes_] = bytes[i];
     page_->data_head += bytes.size();
   }
 

@@ -169,6 +169,15 @@ TEST(SamplingCallTree, a_path_is_written_once) {
   EXPECT_TRUE(tree.take_fresh().nodes.empty());
 }
 
+TEST(SamplingCallTree, a_chain_that_leaves_code_ends_there) {
+  Mappings mappings = mappings_of({{0x1000, 0x2000, 0, "/a"}});
+  CallTree tree(0);
+  tree.intern(std::vector<uint64_t>{0x1010, 0x1020, 0x77, 0x1030}, &mappings);
+  EXPECT_EQ(tree.take_fresh().nodes.size(), 2u);
+  tree.intern(std::vector<uint64_t>{0x99, 0x98}, &mappings);
+  EXPECT_EQ(tree.take_fresh().nodes.size(), 1u) << "the thread itself was there";
+}
+
 TEST(SamplingCallTree, shares_callers) {
   Mappings mappings = mappings_of({{0, 0x10000, 0, "/a"}});
   CallTree tree(0);

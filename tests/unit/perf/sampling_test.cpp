@@ -57,9 +57,9 @@ class PerfSampler : public testing::Test {
     return times;
   }
   size_t count(DefinitionType type) const {
-    return static_cast<size_t>(std::count_if(
-        core_.definitions.begin(), core_.definitions.end(),
-        [&](const auto& d) { return d.type == static_cast<uint32_t>(type); }));
+    return static_cast<size_t>(
+        std::count_if(core_.definitions.begin(), core_.definitions.end(),
+                      [&](const auto& d) { return d.type == static_cast<uint32_t>(type); }));
   }
 
   aon_core core_;
@@ -167,6 +167,19 @@ TEST_F(PerfSampler, a_thread_that_cannot_be_watched_is_told) {
   EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_DEGRADED);
   EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("1 threads are not sampled"));
   EXPECT_THAT(core_.states.at(kProcess).remedy, HasSubstr("ulimit -n"));
+}
+
+TEST_F(PerfSampler, threads_that_were_not_watched_are_told_at_the_end_too) {
+  fake.refuse = [](const perf_event_attr&, pid_t tid) { return tid == kPid ? 0 : -EMFILE; };
+  start();
+  fake.tasks[kPid] = {kPid, kPid + 1, kPid + 2};
+  ring(kPid).task(PERF_RECORD_FORK, kPid, kPid + 1);
+  tick(100);
+  fake.tasks[kPid] = {};
+  ring(kPid).task(PERF_RECORD_EXIT, kPid, kPid);
+  sampler_->process_ended(kProcess);
+  EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_DEGRADED);
+  EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("2 threads are not sampled"));
 }
 
 TEST_F(PerfSampler, takes_a_smaller_ring_where_memory_may_not_be_locked) {

@@ -1,0 +1,154 @@
+#include "writers/steps/steps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/steps/program.h"
+
+namespace aon::writers {
+namespace {
+
+using test::find_steps;
+using test::Program;
+
+constexpr size_t kDuration = 0;
+constexpr size_t kMpi = 1;
+constexpr size_t kCompute = 2;
+constexpr size_t kWait = 3;
+
+/// Annotated steps, each with a collective that all ranks leave at the same time.
+std::vector<Program> annotated(const std::vector<uint64_t>& computes_ns, int steps) {
+  std::vector<Program> ranks(computes_ns.size());
+  const uint64_t longest_ns = *std::max_element(computes_ns.begin(), computes_ns.end());
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    ranks[rank].prologue(2);
+    for (int i = 0; i < steps; ++i) {
+      ranks[rank].step_begin(10 + i).compute(computes_ns[rank]);
+      ranks[rank].allreduce(8, longest_ns - computes_ns[rank] + 1'000).step_end();
+    }
+    ranks[rank].prologue(2);
+  }
+  return ranks;
+}
+
+TEST(Steps, annotated_ones_have_their_numbers_and_parts) {
+  const StepSummary summary = find_steps(annotated({40'000, 100'000}, 3));
+  EXPECT_TRUE(summary.is_annotated);
+  EXPECT_EQ(summary.confidence, 1);
+  ASSERT_EQ(summary.loops.size(), 1u);
+  EXPECT_EQ(summary.loops[0].name, "step");
+  EXPECT_EQ(summary.loops[0].count, 3u);
+  ASSERT_EQ(summary.rows.size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    const StepRow& row = summary.rows[i];
+    EXPECT_EQ(row.group, i / 3);
+    EXPECT_EQ(row.number, static_cast<int64_t>(10 + i % 3));
+    EXPECT_EQ(row.part_ns[kDuration], 101'000u);
+    EXPECT_EQ(row.part_ns[kCompute], i < 3 ? 40'000u : 100'000u);
+    EXPECT_EQ(row.part_ns[kMpi], i < 3 ? 61'000u : 1'000u);
+    EXPECT_EQ(row.part_ns[kWait], 0u);
+  }
+}
+
+TEST(Steps, waiting_comes_from_the_analysis_of_waits) {
+  const auto waits = make_wait_analysis(testing::TempDir());
+  const StepSummary summary = find_steps(annotated({40'000, 100'000}, 3), 100, waits.get());
+  ASSERT_EQ(summary.rows.size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(summary.rows[i].part_ns[kWait], i < 3 ? 60'000u : 0u);
+  }
+  EXPECT_EQ(summary.statistics[0].parts[kWait].median_ns, 60'000u);
+}
+
+TEST(Steps, waits_are_still_there_for_the_archive) {
+  const auto waits = make_wait_analysis(testing::TempDir());
+  find_steps(annotated({40'000, 100'000}, 3), 100, waits.get());
+  size_t count = 0;
+  for (;;) {
+    const auto call = waits->next_call(0);
+    ASSERT_TRUE(call);
+    if (!call.value()) break;
+    ++count;
+  }
+  EXPECT_EQ(count, 3u);
+}
+
+TEST(Steps, slowest_rank_and_ratio) {
+  const StepSummary summary = find_steps(annotated({50'000, 50'000, 150'000, 51'000}, 20));
+  EXPECT_EQ(summary.loops[0].slowest, 2u);
+  EXPECT_EQ(summary.loops[0].slowest_ns, 150'000u);
+  EXPECT_EQ(summary.loops[0].compute_ns, 50'000u);
+}
+
+TEST(Steps, trend_compares_the_last_tenth_with_the_first) {
+  Program program;
+  for (uint64_t i = 0; i < 100; ++i) {
+    program.step_begin(static_cast<int64_t>(i)).compute(i < 50 ? 99'800 : 199'800);
+    program.allreduce(8).step_end();
+  }
+  EXPECT_NEAR(find_steps({program}).loops[0].trend, 2.0, 1e-9);
+}
+
+TEST(Steps, nested_ones_count_once) {
+  Program program;
+  for (int i = 0; i < 5; ++i) {
+    program.step_begin(i).step_begin(100).compute(10).step_end().step_end();
+  }
+  const StepSummary summary = find_steps({program});
+  ASSERT_EQ(summary.rows.size(), 5u);
+  EXPECT_EQ(summary.rows[4].number, 4);
+}
+
+TEST(Steps, one_that_was_open_when_its_thread_ended_is_none) {
+  Program program;
+  for (int i = 0; i < 3; ++i) program.step_begin(i).compute(1000).step_end();
+  program.step_begin(3).compute(500);
+  Event open = program.events.back();
+  open.kind = EventKind::kOpenAtEnd;
+  program.events.push_back(open);
+  program.step_end();
+  EXPECT_EQ(find_steps({program}).rows.size(), 3u);
+}
+
+TEST(Steps, number_that_was_evicted_is_unknown) {
+  Program program;
+  program.step_begin(4).compute(100).step_end();
+  program.step_begin(5).compute(100).step_end();
+  program.events[0].set_value(0, 0);
+  const StepSummary summary = find_steps({program});
+  ASSERT_EQ(summary.rows.size(), 2u);
+  EXPECT_EQ(summary.rows[0].number, -1);
+}
+
+TEST(Steps, annotations_go_before_what_could_be_detected) {
+  Program program;
+  for (int i = 0; i < 10; ++i) {
+    program.step_begin(i);
+    for (int k = 0; k < 20; ++k) program.halo(0, 1).compute(10'000);
+    program.step_end();
+  }
+  const StepSummary summary = find_steps({program});
+  EXPECT_TRUE(summary.is_annotated);
+  EXPECT_EQ(summary.loops[0].count, 10u);
+}
+
+TEST(Steps, rows_are_bounded_and_statistics_are_not) {
+  std::vector<Program> ranks(2);
+  for (Program& rank : ranks) {
+    for (int i = 0; i < 1000; ++i) rank.step_begin(i).compute(1000).step_end();
+  }
+  const StepSummary summary = find_steps(ranks, 200);
+  EXPECT_EQ(summary.step_count, 2000u);
+  EXPECT_LE(summary.rows.size(), 200u);
+  EXPECT_GT(summary.rows.size(), 120u);
+  EXPECT_EQ(summary.rows.front().number, 0);
+  EXPECT_EQ(summary.rows.back().number, 999);
+  EXPECT_EQ(summary.statistics[1].count, 1000u);
+  for (size_t i = 1; i < summary.rows.size(); ++i) {
+    if (summary.rows[i].group != summary.rows[i - 1].group) continue;
+    EXPECT_LT(summary.rows[i - 1].number, summary.rows[i].number);
+  }
+}
+
+}  // namespace
+}  // namespace aon::writers

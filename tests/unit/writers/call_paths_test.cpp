@@ -1,0 +1,136 @@
+// Call paths of several processes become one tree, and what has no name keeps its place.
+#include <aon/definition.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/unit/writers/spool_fixture.h"
+#include "writers/assemble/model.h"
+#include "writers/profile/call_samples.h"
+
+namespace aon::writers {
+namespace {
+
+using test::NodeSpool;
+using test::TemporaryFolder;
+using testing::ElementsAre;
+
+/// A CallPathsDefinition with its nodes behind it, as one payload.
+struct Paths {
+  CallPathsDefinition definition;
+  CallPathNode nodes[4];
+};
+static_assert(sizeof(Paths) == sizeof(CallPathsDefinition) + 4 * sizeof(CallPathNode));
+
+Paths paths_of(uint32_t process, uint32_t first_id, std::initializer_list<CallPathNode> nodes) {
+  Paths paths{{process, first_id, static_cast<uint32_t>(nodes.size()), 0}, {}};
+  std::copy(nodes.begin(), nodes.end(), paths.nodes);
+  return paths;
+}
+
+class CallPathsTest : public testing::Test {
+ protected:
+  CallPathsTest() : node_(job_.path(), "n1") {}
+
+  void add_process(uint32_t process, uint32_t mapping, uint64_t start) {
+    node_.add_process(process, static_cast<int32_t>(process), 2, {});
+    MappingDefinition definition{};
+    definition.process = process;
+    definition.id = mapping;
+    definition.start = start;
+    definition.end = start + 0x10000;
+    node_.define(process, DefinitionType::kMapping, definition, {"/nowhere/solver"});
+  }
+  std::unique_ptr<JobModel> build() {
+    node_.finish();
+    auto parts = build_model(job_.path(), kDefaultOtf2Locations);
+    EXPECT_TRUE(parts.has_value());
+    return std::move(*parts);
+  }
+  /// Names of the path of a process, outermost first.
+  static std::vector<std::string> names(const Model& model, size_t group, uint32_t local) {
+    std::vector<std::string> names;
+    std::optional<uint32_t> at = model.groups[group].call_path_map.at(local);
+    for (; at && *at < model.call_paths.size(); at = model.call_paths[*at].parent)
+      names.insert(names.begin(), model.functions[model.call_paths[*at].function].name);
+    return names;
+  }
+
+  TemporaryFolder job_;
+  NodeSpool node_;
+};
+
+TEST_F(CallPathsTest, the_same_code_at_other_addresses_is_one_path) {
+  add_process(0, 7, 0x1000);
+  add_process(1, 3, 0x999000);
+  node_.define(0, DefinitionType::kCallPaths,
+               paths_of(0, 100, {{kNoCallPath, 7, 0x10}, {100, 7, 0x20}}));
+  node_.define(1, DefinitionType::kCallPaths,
+               paths_of(1, 5, {{kNoCallPath, 3, 0x10}, {5, 3, 0x20}}));
+  const auto parts = build();
+  EXPECT_EQ(parts->model.call_paths.size(), 2u);
+  EXPECT_THAT(names(parts->model, 0, 101), ElementsAre("solver+0x10", "solver+0x20"));
+  EXPECT_EQ(parts->model.groups[0].call_path_map.at(101),
+            parts->model.groups[1].call_path_map.at(6));
+  ASSERT_EQ(parts->model.symbol_reports.size(), 1u);
+  EXPECT_EQ(parts->model.symbol_reports[0].unnamed_count, 2u);
+  EXPECT_NE(parts->model.symbol_reports[0].remark, "");
+}
+
+TEST_F(CallPathsTest, code_in_no_file_keeps_its_address_or_has_its_compilers_name) {
+  add_process(0, 7, 0x1000);
+  node_.define(0, DefinitionType::kCallPaths,
+               paths_of(0, 0, {{kNoCallPath, kNoMapping, 0x55}, {0, kNoMapping, 0x205}}));
+  node_.define(0, DefinitionType::kJitSymbol, JitSymbolDefinition{0, 0, 0x200, 0x210},
+               {"made at run time"});
+  const auto parts = build();
+  EXPECT_THAT(names(parts->model, 0, 1), ElementsAre("0x55", "made at run time"));
+  EXPECT_EQ(parts->model.functions[parts->model.call_paths[1].function].module, "[jit]");
+}
+
+TEST_F(CallPathsTest, a_path_whose_callers_were_lost_begins_where_it_is_known) {
+  add_process(0, 7, 0x1000);
+  node_.define(0, DefinitionType::kCallPaths, paths_of(0, 10, {{9, 7, 0x20}, {10, 7, 0x30}}));
+  const auto parts = build();
+  EXPECT_THAT(names(parts->model, 0, 11), ElementsAre("solver+0x20", "solver+0x30"));
+}
+
+TEST_F(CallPathsTest, nodes_that_are_announced_and_not_there_are_not_read) {
+  add_process(0, 7, 0x1000);
+  Paths paths = paths_of(0, 10, {{kNoCallPath, 7, 0x20}});
+  paths.definition.count = 1u << 30;
+  node_.define(0, DefinitionType::kCallPaths, paths);
+  const auto parts = build();
+  EXPECT_EQ(parts->model.groups[0].call_path_map.size(), 4u);
+}
+
+TEST_F(CallPathsTest, counts_go_up_to_the_callers) {
+  add_process(0, 7, 0x1000);
+  node_.define(0, DefinitionType::kCallPaths,
+               paths_of(0, 0, {{kNoCallPath, 7, 0x10}, {0, 7, 0x20}, {0, 7, 0x30}}));
+  const auto parts = build();
+  profile::CallSamples samples(parts->model);
+  samples.begin(parts->model.groups[0]);
+  const auto add = [&](uint32_t path) {
+    Event event{};
+    event.kind = EventKind::kCallSample;
+    event.region = path;
+    event.peer = 77;
+    event.bytes = 10;
+    samples.add(event);
+  };
+  for (const uint32_t path : {1u, 1u, 2u, 0u, 4711u}) add(path);
+  const auto counts = samples.counts();
+  EXPECT_EQ(counts[0].self, 1u);
+  EXPECT_EQ(counts[0].total, 4u);
+  EXPECT_EQ(counts[1].total, 2u);
+  EXPECT_EQ(samples.unknown_count(), 1u);
+  const auto rows = samples.rows();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].count, 2u);
+  EXPECT_EQ(rows[1].period, 20u);
+}
+
+}  // namespace
+}  // namespace aon::writers

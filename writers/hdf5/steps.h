@@ -1,0 +1,16 @@
+/// The tables of profile.h5 about steps: /steps and /step_statistics.
+/// Thread: one.   Errors: H5Error.
+#pragma once
+
+#include "writers/hdf5/h5.h"
+#include "writers/steps/steps.h"
+
+namespace aon::writers::hdf5 {
+
+/// /steps: rank, process, loop, step, begin_ns, duration_ns, mpi_ns, compute_ns, wait_ns;
+/// attributes source, confidence, loops and steps_left_out. /step_statistics: by process and loop
+/// the count, and of duration, MPI, compute and wait mean, standard deviation, min, median, p95
+/// and max.
+void write_steps(hid_t file, const Model& model, const StepSummary& summary);
+
+}  // namespace aon::writers::hdf5

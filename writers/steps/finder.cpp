@@ -1,0 +1,145 @@
+// The first pass: each rank's candidates, then one decision for all of them.
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "writers/steps/calls.h"
+#include "writers/steps/steps.h"
+
+namespace aon::writers {
+namespace {
+
+using steps::CallScanner;
+using steps::Candidate;
+
+constexpr double kSamePeriod = 0.1;  ///< of two ranks in one loop, relative
+constexpr size_t kMaxVoters = 64;    ///< ranks whose loops are put to the vote; all ranks vote
+
+bool is_same_loop(const Candidate& a, const Candidate& b) {
+  const double larger = std::max(a.period_ns, b.period_ns);
+  return std::abs(a.period_ns - b.period_ns) <= kSamePeriod * larger && steps::overlap(a, b) >= 0.5;
+}
+
+/// Of two anchors of one loop that cover alike, the one that needs no times.
+double worth(const Candidate& one) {
+  return one.covered_ns * one.matched * (one.least_gap_ns == 0 ? 1.1 : 1);
+}
+
+class Finder : public StepFinder {
+ public:
+  Status begin(const Model& model) override {
+    model_ = &model;
+    scanner_.emplace(model);
+    candidates_.resize(model.groups.size());
+    plan_.loops.resize(model.groups.size());
+    return {};
+  }
+
+  Status begin_location(const Location& location) override {
+    is_wanted_ = location.type == LocationType::kThread && location.id == location.group;
+    if (!is_wanted_) return {};
+    group_ = location.group;
+    scanner_->begin(model_->groups[location.group]);
+    sample_.clear();
+    return {};
+  }
+
+  Status events(std::span<const Event> events) override {
+    if (!is_wanted_) return {};
+    for (const Event& event : events) {
+      if (event.kind == EventKind::kEnter && event.value_type() == ValueType::kStep) {
+        const uint32_t region = scanner_->global_region(event);
+        plan_.is_annotated =
+            plan_.is_annotated ||
+            (region < model_->regions.size() && model_->regions[region].role == RegionRole::kStep);
+      }
+      const steps::Call* call = scanner_->add(event);
+      if (call == nullptr || call->token == 0 || plan_.is_annotated) continue;
+      sample_.add(call->enter_ns, call->leave_ns, call->token, call->region);
+    }
+    return {};
+  }
+
+  Status end_location() override {
+    if (!is_wanted_) return {};
+    plan_.is_sampled = plan_.is_sampled || !sample_.is_whole();
+    if (!plan_.is_annotated) candidates_[group_] = steps::find_candidates(sample_.calls());
+    sample_.clear();
+    return {};
+  }
+
+  Status finish(const Outcome&) override {
+    if (!plan_.is_annotated) vote();
+    candidates_.clear();
+    return {};
+  }
+
+  const StepPlan& plan() const override { return plan_; }
+
+ private:
+  using Choice = std::vector<const Candidate*>;  ///< by group, null: has no such loop
+
+  /// What each group would take for `proposal`'s loop, and its weight: the time they cover.
+  Choice supporters(const Candidate& proposal, double* weight) const {
+    Choice choice(candidates_.size(), nullptr);
+    *weight = 0;
+    for (size_t group = 0; group < candidates_.size(); ++group) {
+      for (const Candidate& one : candidates_[group]) {
+        if (!is_same_loop(one, proposal)) continue;
+        if (choice[group] == nullptr || worth(one) > worth(*choice[group])) choice[group] = &one;
+      }
+      if (choice[group] != nullptr) *weight += choice[group]->covered_ns;
+    }
+    return choice;
+  }
+
+  /// The loop that most of the ranks' time speaks for; then the next, beside it in time.
+  void vote() {
+    for (uint32_t number = 0; number < steps::kMaxLoops; ++number) {
+      Choice winner;
+      double most = 0;
+      const size_t every = std::max<size_t>(1, candidates_.size() / kMaxVoters);
+      for (size_t group = 0; group < candidates_.size(); group += every) {
+        for (const size_t i : steps::choose_loops(candidates_[group])) {
+          double weight = 0;
+          Choice choice = supporters(candidates_[group][i], &weight);
+          if (weight <= most) continue;
+          most = weight;
+          winner = std::move(choice);
+        }
+      }
+      if (winner.empty()) return;
+      take(number, winner);
+    }
+  }
+
+  void take(uint32_t number, const Choice& winner) {
+    Candidate whole;
+    whole.begin_ns = UINT64_MAX;
+    for (size_t group = 0; group < winner.size(); ++group) {
+      if (winner[group] == nullptr) continue;
+      whole.begin_ns = std::min(whole.begin_ns, winner[group]->begin_ns);
+      whole.end_ns = std::max(whole.end_ns, winner[group]->end_ns);
+      plan_.loops[group].push_back({number, *winner[group]});
+    }
+    for (std::vector<Candidate>& of_group : candidates_) {
+      std::erase_if(of_group,
+                    [&](const Candidate& one) { return steps::overlap(one, whole) > 0.1; });
+    }
+  }
+
+  const Model* model_ = nullptr;
+  std::optional<CallScanner> scanner_;
+  steps::SequenceSample sample_;
+  bool is_wanted_ = false;
+  uint32_t group_ = 0;
+  std::vector<std::vector<Candidate>> candidates_;  ///< by group
+  StepPlan plan_;
+};
+
+}  // namespace
+
+std::unique_ptr<StepFinder> make_step_finder() { return std::make_unique<Finder>(); }
+
+}  // namespace aon::writers

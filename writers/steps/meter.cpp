@@ -1,0 +1,243 @@
+// The second pass: cuts each process's master thread into steps, and sums them up.
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "writers/steps/calls.h"
+#include "writers/steps/statistics.h"
+#include "writers/steps/steps.h"
+#include "writers/steps/summary.h"
+#include "writers/steps/tracker.h"
+
+namespace aon::writers {
+namespace {
+
+using steps::Cut;
+
+/// Sampled loops may go on for so much of their time on either side.
+constexpr double kSampleMargin = 0.1;
+constexpr uint64_t kLeastRows = 16;  ///< of each process and loop, however many there are
+
+class Meter : public StepMeter {
+ public:
+  Meter(StepPlan plan, WaitAnalysis* waits, uint64_t max_rows)
+      : plan_(std::move(plan)), waits_(waits), max_rows_(max_rows) {
+    summary_.is_annotated = plan_.is_annotated;
+  }
+
+  Status begin(const Model& model) override;
+  Status begin_location(const Location& location) override;
+  Status events(std::span<const Event> events) override;
+  Status end_location() override;
+  Status finish(const Outcome& outcome) override;
+  const StepSummary* summary() const override { return is_finished_ ? &summary_ : nullptr; }
+
+ private:
+  struct Loop {
+    steps::StepSums sums;
+    steps::RowKeeper rows;
+    int64_t next_number = 0;
+  };
+
+  Status add_call(const steps::Call& call);
+  Status add_waits(const steps::Call& call);
+  void enter(const Event& event);
+  void leave(const Event& event);
+  void keep(uint32_t loop, int64_t number, const Cut& begin, const Cut& end, bool is_matched);
+  uint32_t annotated_loop(uint32_t region);
+
+  StepPlan plan_;
+  WaitAnalysis* waits_;
+  uint64_t max_rows_;
+  uint64_t rows_each_ = 0;
+  const Model* model_ = nullptr;
+  std::unique_ptr<CallWaits> call_waits_;
+  StepSummary summary_;
+  bool is_finished_ = false;
+  std::map<uint32_t, uint32_t> annotated_;  ///< global region -> loop
+  double run_ns_ = 0;                       ///< of all ranks, start to end of MPI
+
+  // Of the location.
+  bool is_wanted_ = false;
+  uint32_t location_ = 0;
+  uint32_t group_ = 0;
+  std::optional<steps::CallScanner> scanner_;
+  std::vector<steps::LoopTracker> trackers_;
+  std::map<uint32_t, Loop> loops_;
+  std::optional<CallWait> wait_ahead_;
+  Cut now_{};              ///< end of the last call, and what was in MPI and waited up to it
+  uint64_t first_ns_ = 0;  ///< end of the first call, that is MPI_Init
+  uint64_t last_ns_ = 0;   ///< begin of the last one
+  uint32_t depth_ = 0;     ///< of annotated steps
+  bool is_open_at_end_ = false;
+  Cut step_begin_{};
+  int64_t step_number_ = 0;
+};
+
+Status Meter::begin(const Model& model) {
+  model_ = &model;
+  scanner_.emplace(model);
+  uint64_t sharers = plan_.is_annotated ? model.groups.size() : 0;
+  for (const auto& of_group : plan_.loops) {
+    for (const StepPlan::Loop& loop : of_group) {
+      ++sharers;
+      if (loop.number >= summary_.loops.size()) summary_.loops.resize(loop.number + 1);
+      summary_.loops[loop.number].name = model.regions[loop.pattern.region].name;
+    }
+  }
+  rows_each_ = std::max(kLeastRows, max_rows_ / std::max<uint64_t>(sharers, 1));
+  if (waits_ == nullptr || waits_->summary() == nullptr) return {};
+  Result<std::unique_ptr<CallWaits>> reader = waits_->read_calls();
+  if (!reader) return reader.error();
+  call_waits_ = std::move(*reader);
+  return {};
+}
+
+Status Meter::begin_location(const Location& location) {
+  is_wanted_ = location.type == LocationType::kThread && location.id == location.group;
+  if (!is_wanted_) return {};
+  location_ = static_cast<uint32_t>(&location - model_->locations.data());
+  group_ = location.group;
+  scanner_->begin(model_->groups[group_]);
+  now_ = {};
+  first_ns_ = last_ns_ = 0;
+  depth_ = 0;
+  trackers_.clear();
+  loops_.clear();
+  for (const StepPlan::Loop& loop : plan_.loops[group_]) {
+    const auto span_ns = static_cast<double>(loop.pattern.end_ns - loop.pattern.begin_ns);
+    const auto margin_ns = static_cast<uint64_t>(plan_.is_sampled ? span_ns * kSampleMargin : 0);
+    trackers_.emplace_back(
+        loop.pattern, margin_ns, [this, number = loop.number](const steps::CutStep& step) {
+          keep(number, loops_.at(number).next_number++, step.begin, step.end, step.is_matched);
+        });
+    loops_.try_emplace(loop.number, Loop{{}, steps::RowKeeper(rows_each_)});
+  }
+  if (call_waits_ == nullptr) return {};
+  Result<std::optional<CallWait>> wait = call_waits_->next(location_);
+  if (!wait) return wait.error();
+  wait_ahead_ = *wait;
+  return {};
+}
+
+Status Meter::events(std::span<const Event> events) {
+  if (!is_wanted_) return {};
+  for (const Event& event : events) {
+    if (plan_.is_annotated) {
+      if (event.kind == EventKind::kEnter) enter(event);
+      if (event.kind == EventKind::kLeave) leave(event);
+      is_open_at_end_ = event.kind == EventKind::kOpenAtEnd;
+    }
+    const steps::Call* call = scanner_->add(event);
+    if (call == nullptr) continue;
+    if (Status status = add_call(*call); !status) return status;
+  }
+  return {};
+}
+
+/// Adds what was waited in it.
+Status Meter::add_waits(const steps::Call& call) {
+  while (wait_ahead_ && wait_ahead_->enter_ns < call.leave_ns) {
+    if (wait_ahead_->enter_ns >= call.enter_ns) now_.wait_ns += wait_ahead_->wait_ns;
+    Result<std::optional<CallWait>> wait = call_waits_->next(location_);
+    if (!wait) return wait.error();
+    wait_ahead_ = *wait;
+  }
+  return {};
+}
+
+Status Meter::add_call(const steps::Call& call) {
+  if (call.token != 0) {
+    const uint64_t gap_ns = now_.time_ns == 0 ? 0 : call.enter_ns - now_.time_ns;
+    const Cut at{call.enter_ns, now_.mpi_ns, now_.wait_ns};
+    for (steps::LoopTracker& tracker : trackers_) tracker.add(call.token, gap_ns, at);
+  }
+  now_.time_ns = call.leave_ns;
+  now_.mpi_ns += call.leave_ns - call.enter_ns;
+  if (first_ns_ == 0) first_ns_ = call.leave_ns;
+  last_ns_ = call.enter_ns;
+  return add_waits(call);
+}
+
+uint32_t Meter::annotated_loop(uint32_t region) {
+  const auto [found, is_new] =
+      annotated_.try_emplace(region, static_cast<uint32_t>(annotated_.size()));
+  if (is_new) {
+    summary_.loops.emplace_back();
+    summary_.loops.back().name = model_->regions[region].name;
+  }
+  return found->second;
+}
+
+/// Of nested steps the outermost is one.
+void Meter::enter(const Event& event) {
+  const uint32_t region = scanner_->global_region(event);
+  if (region >= model_->regions.size()) return;
+  if (model_->regions[region].role != RegionRole::kStep || depth_++ != 0) return;
+  step_begin_ = {event.time_ns, now_.mpi_ns, now_.wait_ns};
+  step_number_ = event.value_type() == ValueType::kStep ? static_cast<int64_t>(event.bytes) : -1;
+}
+
+/// A step that was open when its thread ended is none.
+void Meter::leave(const Event& event) {
+  const uint32_t region = scanner_->global_region(event);
+  if (depth_ == 0 || region >= model_->regions.size()) return;
+  if (model_->regions[region].role != RegionRole::kStep || --depth_ != 0) return;
+  if (is_open_at_end_) return;
+  const uint32_t loop = annotated_loop(region);
+  loops_.try_emplace(loop, Loop{{}, steps::RowKeeper(rows_each_)});
+  keep(loop, step_number_, step_begin_, {event.time_ns, now_.mpi_ns, now_.wait_ns}, true);
+}
+
+void Meter::keep(uint32_t loop, int64_t number, const Cut& begin, const Cut& end, bool is_matched) {
+  StepRow row{};
+  row.group = group_;
+  row.loop = loop;
+  row.number = number;
+  row.begin_ns = begin.time_ns;
+  const uint64_t duration_ns = end.time_ns - begin.time_ns;
+  const uint64_t mpi_ns = std::min(duration_ns, end.mpi_ns - begin.mpi_ns);
+  row.part_ns[static_cast<size_t>(StepPart::kDuration)] = duration_ns;
+  row.part_ns[static_cast<size_t>(StepPart::kMpi)] = mpi_ns;
+  row.part_ns[static_cast<size_t>(StepPart::kCompute)] = duration_ns - mpi_ns;
+  row.part_ns[static_cast<size_t>(StepPart::kWait)] = std::min(mpi_ns, end.wait_ns - begin.wait_ns);
+  Loop& kept = loops_.at(loop);
+  kept.sums.add(row, is_matched);
+  kept.rows.add(row);
+  ++summary_.step_count;
+}
+
+Status Meter::end_location() {
+  if (!is_wanted_) return {};
+  for (steps::LoopTracker& tracker : trackers_) tracker.finish(now_);
+  if (last_ns_ > first_ns_) run_ns_ += static_cast<double>(last_ns_ - first_ns_);
+  for (auto& [number, loop] : loops_) {
+    if (loop.sums.count() == 0) continue;
+    StepStatistics statistics = loop.sums.result();
+    statistics.group = group_;
+    statistics.loop = number;
+    summary_.statistics.push_back(statistics);
+    loop.rows.take(&summary_.rows);
+  }
+  trackers_.clear();
+  loops_.clear();
+  return {};
+}
+
+Status Meter::finish(const Outcome&) {
+  steps::sum_up(plan_, *model_, run_ns_, &summary_);
+  call_waits_.reset();
+  is_finished_ = true;
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<StepMeter> make_step_meter(StepPlan plan, WaitAnalysis* waits, uint64_t max_rows) {
+  return std::make_unique<Meter>(std::move(plan), waits, max_rows);
+}
+
+}  // namespace aon::writers
