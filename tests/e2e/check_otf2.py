@@ -179,7 +179,7 @@ class Checker:
             self.communication(key, state, event, where)
 
     def metric(self, key, state, event, where):
-        """Of a thread: one synchronous metric right before each Enter and Leave, never backwards."""
+        """Of a thread: one synchronous metric before each Enter and Leave, never backwards."""
         if self.type_of[key] == LocationType.METRIC:
             return
         if event.metric.occurrence != otf2.MetricOccurrence.SYNCHRONOUS_STRICT:
