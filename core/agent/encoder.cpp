@@ -102,7 +102,8 @@ void Encoder::take_samples() {
     const uint32_t cell = agent_cell(sample.process, sample.slot);
     if (cell == kNoCell) continue;
     const uint32_t byte_count = sample.head.slot_count * kSlotBytes;
-    stream(cell).push({reinterpret_cast<const uint8_t*>(&sample.head), byte_count, 1});
+    const uint32_t counted = is_counted(sample.head.kind) ? 1 : 0;
+    stream(cell).push({reinterpret_cast<const uint8_t*>(&sample.head), byte_count, counted});
   }
 }
 

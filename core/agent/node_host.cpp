@@ -11,6 +11,7 @@ namespace aon::agent {
 namespace {
 
 constexpr uint32_t kAgentMetric = 0x80000000u;  ///< ids of processes stay below
+constexpr uint32_t kMaxProviderDefinitionBytes = 1u << 17;
 constexpr uint64_t kLogPeriodNs = 100'000'000;
 constexpr const char* kGapText =
     "the agent's worker was killed: the counts lack what happened until the next one ran";
@@ -109,7 +110,8 @@ struct NodeHost::Table {
   static aon_status define(aon_core* core, uint32_t process, uint32_t type, const void* payload,
                            uint32_t payload_bytes) {
     if (type < static_cast<uint32_t>(DefinitionType::kMapping) ||
-        type > static_cast<uint32_t>(DefinitionType::kJitSymbol))
+        type > static_cast<uint32_t>(DefinitionType::kJitSymbol) ||
+        payload_bytes > kMaxProviderDefinitionBytes)
       return AON_INVALID;
     hosted(core)->host->inbox_->define_bytes(process, static_cast<DefinitionType>(type), payload,
                                              payload_bytes);

@@ -109,7 +109,7 @@ bool Series::push(const SampleCell& sample) {
     return true;
   }
   const uint64_t ticks = sample.head.start_ticks;
-  add_refused(sample.process, sample.slot, 1, ticks, ticks);
+  if (is_counted(sample.head.kind)) add_refused(sample.process, sample.slot, 1, ticks, ticks);
   return false;
 }
 

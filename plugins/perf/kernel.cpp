@@ -1,9 +1,11 @@
 #include "perf/kernel.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,9 +105,7 @@ void* map_ring(int fd, size_t data_bytes) {
 void unmap_ring(void* pages, size_t data_bytes) { munmap(pages, kPageBytes + data_bytes); }
 
 int set_period(int fd, uint64_t value) {
-  if (value == 0) return ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0 ? 0 : -errno;
-  if (ioctl(fd, PERF_EVENT_IOC_PERIOD, &value) != 0) return -errno;
-  return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0 ? 0 : -errno;
+  return ioctl(fd, PERF_EVENT_IOC_PERIOD, &value) == 0 ? 0 : -errno;
 }
 
 std::string read_file(const std::string& path) {
@@ -120,6 +120,27 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
+int open_folder(const std::string& path) {
+  return open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+std::string read_owned(int folder, const std::string& name, uid_t owner, int64_t not_before_s) {
+  std::string text;
+  const int fd =
+      openat(folder, name.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) return text;
+  struct stat status {};
+  const bool is_his = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+                      (status.st_uid == owner || status.st_uid == 0) &&
+                      status.st_mtime >= not_before_s;
+  char buffer[65536];
+  ssize_t n = 0;
+  while (is_his && text.size() < kMaxFileBytes && (n = read(fd, buffer, sizeof(buffer))) > 0)
+    text.append(buffer, static_cast<size_t>(n));
+  close(fd);
+  return text;
+}
+
 uint64_t now_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_RAW, &now);
@@ -129,9 +150,9 @@ uint64_t now_ns() {
 }  // namespace
 
 const Kernel& real_kernel() {
-  static const Kernel kernel{open_event, read_event,     close_event, list_tasks,
-                             read_task,  paranoid_level, map_ring,    unmap_ring,
-                             set_period, read_file,      now_ns};
+  static const Kernel kernel{open_event,     read_event, close_event, list_tasks, read_task,
+                             paranoid_level, map_ring,   unmap_ring,  set_period, read_file,
+                             open_folder,    read_owned, now_ns};
   return kernel;
 }
 

@@ -35,11 +35,16 @@ struct Kernel {
   /// Control page and `data_bytes` of ring of an event: the pages, or null.
   void* (*map_ring)(int fd, size_t data_bytes) = nullptr;
   void (*unmap_ring)(void* pages, size_t data_bytes) = nullptr;
-  /// Sets the period of an event, or its frequency if it was opened with one; 0: no samples.
-  /// 0, or -errno.
+  /// Sets the period of an event, or its frequency if it was opened with one. 0, or -errno.
   int (*set_period)(int fd, uint64_t value) = nullptr;
-  /// A file of /proc, at most 16 MiB of it; empty when it cannot be read.
+  /// A file of /proc or /sys, at most 16 MiB of it; empty when it cannot be read.
   std::string (*read_file)(const std::string& path) = nullptr;
+  /// A descriptor of a folder, or -1.
+  int (*open_folder)(const std::string& path) = nullptr;
+  /// A file in it that anybody may have put there, at most 16 MiB: empty unless it is an ordinary
+  /// file of `owner` (or root) that was written at `not_before_s` (since the epoch) or later.
+  std::string (*read_owned)(int folder, const std::string& name, uid_t owner,
+                            int64_t not_before_s) = nullptr;
   /// CLOCK_MONOTONIC_RAW.
   uint64_t (*now_ns)() = nullptr;
 };

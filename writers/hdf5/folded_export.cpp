@@ -50,6 +50,17 @@ std::string stack_text(const Tables& tables, int64_t path) {
   return text;
 }
 
+/// Columns of equal length, and parents before their children: the file may be anybody's.
+bool is_sound(const Tables& tables) {
+  if (tables.parents.size() != tables.functions.size()) return false;
+  if (tables.paths.size() != tables.counts.size() || tables.paths.size() != tables.ranks.size())
+    return false;
+  for (size_t i = 0; i < tables.parents.size(); ++i) {
+    if (tables.parents[i] >= static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
+
 std::map<std::string, int64_t> fold(const Tables& tables, bool by_rank) {
   std::map<std::string, int64_t> stacks;
   for (size_t i = 0; i < tables.paths.size(); ++i) {
@@ -71,7 +82,13 @@ Status export_folded(const std::filesystem::path& folder, const std::filesystem:
     hdf5::use_library();
     const hdf5::Handle file = hdf5::open_file(profile);
     has_samples = hdf5::exists(file.get(), "samples");
-    if (has_samples) stacks = fold(read_tables(file.get()), by_rank);
+    if (!has_samples) return;
+    const Tables tables = read_tables(file.get());
+    if (!is_sound(tables)) throw hdf5::H5Error("its call paths are damaged");
+    stacks = fold(tables, by_rank);
+    const hdf5::Handle group(H5Gopen2(file.get(), "samples", H5P_DEFAULT));
+    const int64_t unknown = hdf5::read_integer_attribute(group.get(), "unknown_count");
+    if (unknown > 0) stacks["[unknown]"] += unknown;
   });
   if (!status) return status;
   if (!has_samples) {

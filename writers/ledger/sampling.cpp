@@ -86,10 +86,13 @@ Json sampling_json(const Model& model, std::span<const LocationTally> tallies,
     const Json own = rates_json(*group.process);
     if (own.size() > rates.size()) rates = own;
   }
+  uint64_t known = 0;
+  for (const FunctionCount& one : functions) known += one.self;
   return {{"event", event},
           {"rates_hz", rates},
           {"samples", count},
           {"lost", lost},
+          {"of_unknown_path", count - std::min(count, known)},
           {"call_paths", model.call_paths.size()},
           {"functions", functions_json(model, functions, std::max<uint64_t>(count, 1))},
           {"modules_without_all_names", modules_json(model)}};

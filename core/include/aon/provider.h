@@ -125,7 +125,7 @@ struct aon_core_api {
 
   /* A definition of aon/definition.h about a process: kMapping, kCallPaths, kTaskName, kSampling
    * or kJitSymbol. Node host.   Thread: the provider's.
-   * Errors: AON_INVALID for any other type. */
+   * Errors: AON_INVALID for any other type, or above 128 KiB. */
   aon_status (*define)(struct aon_core*, uint32_t process, uint32_t type, const void* payload,
                        uint32_t payload_bytes);
 

@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kVirtualSampleNs = 20'000;
 constexpr uint64_t kSampleNs = 3'000;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr uint64_t kIdlePeriodNs = 3600 * kNsPerSecond;
 constexpr uint64_t kDefaultMaxRateHz = 100'000;  ///< of the kernel
 
 uint64_t max_rate_hz(const Kernel& kernel) {
@@ -45,14 +46,13 @@ perf_event_attr SamplingEvent::attributes(uint64_t hz) const {
   attr.config =
       is_hardware ? uint64_t{PERF_COUNT_HW_CPU_CYCLES} : uint64_t{PERF_COUNT_SW_CPU_CLOCK};
   attr.freq = is_hardware ? 1 : 0;
-  attr.sample_period = period_or_rate(std::max<uint64_t>(hz, 1));  // or sample_freq, its other name
-  attr.disabled = hz == 0 ? 1 : 0;
+  attr.sample_period = period_or_rate(hz);  // or sample_freq, its other name
   attr.sample_type = kSampleFields;
   attr.exclude_kernel = 1;
   attr.exclude_hv = 1;
   attr.exclude_callchain_kernel = 1;
   attr.exclude_callchain_user = call_graph == CallGraph::kFramePointers ? 0 : 1;
-  attr.sample_max_stack = kMaxFrames;
+  attr.sample_max_stack = 0;  // as many as kernel.perf_event_max_stack says
   if (call_graph == CallGraph::kBranches) {
     attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
     attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
@@ -65,13 +65,15 @@ perf_event_attr SamplingEvent::attributes(uint64_t hz) const {
   attr.mmap = 1;
   attr.mmap2 = 1;
   attr.task = 1;
+  attr.sample_id_all = 1;
   attr.use_clockid = 1;
   attr.clockid = CLOCK_MONOTONIC_RAW;
   return attr;
 }
 
 uint64_t SamplingEvent::period_or_rate(uint64_t hz) const {
-  return source == SamplingSource::kCycles || hz == 0 ? hz : kNsPerSecond / hz;
+  if (source == SamplingSource::kCycles) return std::max<uint64_t>(hz, 1);
+  return hz == 0 ? kIdlePeriodNs : kNsPerSecond / hz;
 }
 
 SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz,

@@ -32,10 +32,12 @@ struct SamplingEvent {
   size_t ring_bytes() const {
     return call_graph == CallGraph::kStackCopies ? size_t{262144} : size_t{32768};
   }
-  /// Of an event that is enabled at once, or later (a rate of 0).
+  /// Of an event that is enabled at once.
   perf_event_attr attributes(uint64_t rate_hz) const;
   /// What Kernel::set_period() wants for a rate: the kernel turns the frequency of a clock into a
-  /// period when it opens it, so a clock is given a period from the start.
+  /// period when it opens it, so a clock is given a period from the start. An event is never
+  /// disabled, for it would tell no more of threads and mappings: at a rate of 0 it samples next to
+  /// nothing (one an hour; of cycles, one a second).
   uint64_t period_or_rate(uint64_t rate_hz) const;
 };
 

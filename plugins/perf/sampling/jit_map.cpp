@@ -8,6 +8,8 @@
 namespace aon::perf {
 namespace {
 
+constexpr size_t kMaxNameBytes = 1024;  ///< longer ones are cut
+
 /// A hexadecimal number and the space behind it, off the front of `line`.
 bool take_number(std::string_view* line, uint64_t* number) {
   if (line->starts_with("0x")) line->remove_prefix(2);
@@ -37,7 +39,7 @@ std::vector<JitSymbol> find_jit_symbols(const std::string& map, std::vector<uint
     if (!take_number(&line, &start) || !take_number(&line, &length) || line.empty()) continue;
     if (length == 0 || start + length < start || !is_hit(addresses, start, start + length))
       continue;
-    found[start] = {start, start + length, std::string(line)};
+    found[start] = {start, start + length, std::string(line.substr(0, kMaxNameBytes))};
   }
   std::vector<JitSymbol> symbols;
   for (auto& [start, symbol] : found) symbols.push_back(std::move(symbol));

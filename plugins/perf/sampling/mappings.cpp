@@ -9,6 +9,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -80,32 +81,71 @@ std::vector<RawMapping> parse_maps(const std::string& text) {
     RawMapping mapping;
     char access[5] = "";
     int path_at = 0;
-    const int fields = sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n",
-                              &mapping.start, &mapping.end, access, &mapping.file_offset, &path_at);
-    if (fields != 4 || access[2] != 'x' || mapping.end <= mapping.start) continue;
+    const int fields = sscanf(
+        line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %" SCNu64 " %n", &mapping.start,
+        &mapping.end, access, &mapping.file_offset, &mapping.inode, &path_at);
+    if (fields != 5 || access[2] != 'x' || mapping.end <= mapping.start) continue;
     if (path_at > 0) mapping.path = line.substr(static_cast<size_t>(path_at));
     mappings.push_back(std::move(mapping));
   }
   return mappings;
 }
 
-bool Mappings::add(const RawMapping& mapping) {
-  bool has_changed = false;
+/// Takes what `mapping` covers out of the entries; what sticks out of it stays. False: there was
+/// nothing.
+bool Mappings::cut(const RawMapping& mapping) {
+  bool has_cut = false;
   auto at = entries_.upper_bound(mapping.start);
   if (at != entries_.begin()) --at;
   while (at != entries_.end() && at->second.raw.start < mapping.end) {
-    const RawMapping& old = at->second.raw;
-    if (old.end <= mapping.start) {
+    if (at->second.raw.end <= mapping.start) {
       ++at;
       continue;
     }
-    const bool is_same = old.path == mapping.path &&
+    const RawMapping old = at->second.raw;
+    at = entries_.erase(at);
+    has_cut = true;
+    if (old.start < mapping.start) {
+      RawMapping before = old;
+      before.end = mapping.start;
+      entries_[before.start] = {before, kNoMapping};
+    }
+    if (old.end > mapping.end) {
+      RawMapping behind = old;
+      behind.start = mapping.end;
+      behind.file_offset += mapping.end - old.start;
+      entries_[behind.start] = {behind, kNoMapping};
+    }
+  }
+  return has_cut;
+}
+
+bool Mappings::add(const RawMapping& mapping) {
+  auto at = entries_.upper_bound(mapping.start);
+  if (at != entries_.begin()) {
+    const RawMapping& old = (--at)->second.raw;
+    const bool is_same = old.path == mapping.path && old.inode == mapping.inode &&
                          old.start - old.file_offset == mapping.start - mapping.file_offset;
     if (is_same && old.start <= mapping.start && old.end >= mapping.end) return false;
-    has_changed |= !is_same;
-    at = entries_.erase(at);
   }
+  const bool has_cut = cut(mapping);
   entries_[mapping.start] = {mapping, kNoMapping};
+  return std::exchange(has_unknown_, false) || has_cut;
+}
+
+bool Mappings::replace(const std::vector<RawMapping>& mappings) {
+  bool has_changed = false;
+  std::map<uint64_t, uint64_t> there;  // start -> end
+  for (const RawMapping& mapping : mappings) {
+    has_changed |= add(mapping);
+    there[mapping.start] = mapping.end;
+  }
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    const auto next = there.upper_bound(at->first);
+    const bool is_there = next != there.begin() && at->first < std::prev(next)->second;
+    has_changed |= !is_there;
+    at = is_there ? std::next(at) : entries_.erase(at);
+  }
   return has_changed;
 }
 
@@ -119,7 +159,7 @@ void Mappings::use(Entry* entry) {
   used.definition.end = entry->raw.end;
   used.definition.file_offset = entry->raw.file_offset;
   if (used.path.starts_with('/')) {
-    const auto [known, is_new] = build_ids_.try_emplace(used.path);
+    const auto [known, is_new] = build_ids_.try_emplace({used.path, entry->raw.inode});
     if (is_new) known->second = read_(root_ + used.path);
     used.definition.build_id_bytes = static_cast<uint8_t>(known->second.size());
     std::memcpy(used.definition.build_id, known->second.data(), known->second.size());
@@ -129,9 +169,12 @@ void Mappings::use(Entry* entry) {
 
 Mappings::Place Mappings::find(uint64_t address) {
   auto at = entries_.upper_bound(address);
-  if (at == entries_.begin()) return {kNoMapping, address};
+  if (at == entries_.begin() || address >= std::prev(at)->second.raw.end) {
+    has_unknown_ = true;
+    return {kNoMapping, address};
+  }
   Entry& entry = (--at)->second;
-  if (address >= entry.raw.end || is_anonymous(entry.raw.path)) return {kNoMapping, address};
+  if (is_anonymous(entry.raw.path)) return {kNoMapping, address};
   if (entry.id == kNoMapping) use(&entry);
   return {entry.id, address - entry.raw.start + entry.raw.file_offset};
 }

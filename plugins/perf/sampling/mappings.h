@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "perf/sampling/ring.h"
@@ -43,8 +44,10 @@ class Mappings {
   Mappings(uint32_t process, uint32_t first_id, std::string root, BuildIdReader reader)
       : process_(process), next_id_(first_id), root_(std::move(root)), read_(std::move(reader)) {}
 
-  /// False: nothing that was there before has changed its meaning.
+  /// False: no address that find() was asked for has changed its meaning.
   bool add(const RawMapping& mapping);
+  /// The same with all that is there now: the rest was unmapped.
+  bool replace(const std::vector<RawMapping>& mappings);
   Place find(uint64_t address);
   /// True in executable memory of any kind.
   bool is_code(uint64_t address) const;
@@ -56,14 +59,16 @@ class Mappings {
     RawMapping raw;
     uint32_t id = kNoMapping;
   };
+  bool cut(const RawMapping& mapping);
   void use(Entry* entry);
 
   uint32_t process_;
   uint32_t next_id_;
   std::string root_;
   BuildIdReader read_;
-  std::map<uint64_t, Entry> entries_;  ///< by start
-  std::map<std::string, std::string> build_ids_;
+  std::map<uint64_t, Entry> entries_;                                  ///< by start
+  std::map<std::pair<std::string, uint64_t>, std::string> build_ids_;  ///< by path and inode
+  bool has_unknown_ = false;  ///< find() was asked for what is in no mapping
   std::vector<Used> used_;
 };
 

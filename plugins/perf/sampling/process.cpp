@@ -1,5 +1,7 @@
 #include "perf/sampling/process.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -29,13 +31,26 @@ std::vector<uint8_t> payload_of(const T& definition, std::string_view text) {
   return payload;
 }
 
-/// The last number of the line NSpid of /proc/PID/status.
-pid_t pid_in_namespace(const std::string& status, pid_t pid) {
-  const size_t line = status.find("NSpid:");
-  if (line == std::string::npos) return pid;
+/// The last number of a line of /proc/PID/status: of NSpid the innermost namespace's, of Uid the
+/// one that files are made with.
+int64_t last_number(const std::string& status, const char* key, int64_t otherwise) {
+  const size_t line = status.find(key);
+  if (line == std::string::npos) return otherwise;
   const size_t end = status.find('\n', line);
   const size_t last = status.find_last_of(" \t", end);
-  return last == std::string::npos || last < line ? pid : atoi(status.c_str() + last + 1);
+  return last == std::string::npos || last < line ? otherwise : atoll(status.c_str() + last + 1);
+}
+
+/// When a process began, in seconds since the epoch, by field 22 of its /proc/PID/stat; 0 unknown.
+int64_t start_time_s(const std::string& process_stat, const std::string& system_stat) {
+  const size_t boot = system_stat.find("btime ");
+  size_t at = process_stat.rfind(')');
+  if (boot == std::string::npos || at == std::string::npos) return 0;
+  for (int field = 2; field < 22 && at != std::string::npos; ++field)
+    at = process_stat.find(' ', at + 1);
+  if (at == std::string::npos) return 0;
+  const int64_t ticks = atoll(process_stat.c_str() + at + 1);
+  return atoll(system_stat.c_str() + boot + 6) + ticks / sysconf(_SC_CLK_TCK);
 }
 
 }  // namespace
@@ -46,10 +61,18 @@ SampledProcess::SampledProcess(const SamplingHost& host, uint32_t process, pid_t
       pid_(pid),
       mappings_(process, host.first_id, proc_path(pid, "root"), read_build_id),
       tree_(host.first_id),
-      own_pid_(pid_in_namespace(host.kernel->read_file(proc_path(pid, "status")), pid)) {}
+      own_pid_(pid) {
+  const std::string status = host.kernel->read_file(proc_path(pid, "status"));
+  own_pid_ = static_cast<pid_t>(last_number(status, "NSpid:", pid));
+  owner_ = static_cast<uid_t>(last_number(status, "Uid:", static_cast<int64_t>(geteuid())));
+  start_s_ = start_time_s(host.kernel->read_file(proc_path(pid, "stat")),
+                          host.kernel->read_file("/proc/stat"));
+  temporary_folder_ = host.kernel->open_folder(proc_path(pid, "root/tmp"));
+}
 
 SampledProcess::~SampledProcess() {
   for (auto& [tid, thread] : threads_) close_thread(&thread);
+  if (temporary_folder_ >= 0) host_.kernel->close_event(temporary_folder_);
 }
 
 void SampledProcess::close_thread(Thread* thread) {
@@ -59,7 +82,7 @@ void SampledProcess::close_thread(Thread* thread) {
 
 int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
   if (threads_.count(tid) != 0) return 0;
-  if (threads_.size() >= kMaxSampledThreads) return EMFILE;
+  if (threads_.size() >= kMaxSampledThreads) return E2BIG;
   const int fd = host_.kernel->open_event(host_.event.attributes(rate_hz), tid);
   if (fd < 0) return fd == -ESRCH ? 0 : -fd;  // it has ended
   const size_t wanted_bytes = host_.event.ring_bytes();
@@ -69,6 +92,7 @@ int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
     threads_.emplace(tid, Thread{fd, SampleRing(pages, bytes)});
     unnamed_.insert(tid);
     is_watched_ = true;
+    has_small_ring_ |= bytes != wanted_bytes;
     return 0;
   }
   host_.kernel->close_event(fd);
@@ -76,28 +100,35 @@ int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
 }
 
 void SampledProcess::scan(uint64_t rate_hz) {
-  for (const pid_t tid : host_.kernel->list_tasks(pid_)) fresh_threads_.insert(tid);
+  const std::vector<pid_t> tasks = host_.kernel->list_tasks(pid_);
+  const std::set<pid_t> alive(tasks.begin(), tasks.end());
+  // A full ring may have dropped the record of a thread's end.
+  for (auto& [tid, thread] : threads_) thread.has_ended |= alive.count(tid) == 0;
+  fresh_threads_.clear();
+  const size_t before = threads_.size();
   size_t unwatched_count = 0;
-  for (const pid_t tid : std::exchange(fresh_threads_, {})) {
+  for (const pid_t tid : alive) {
     const int error = open_thread(tid, rate_hz);
     if (error == 0) continue;
     ++unwatched_count;
     if (thread_error_ == 0) thread_error_ = error;
   }
   unwatched_count_ = std::max(unwatched_count_, unwatched_count);
+  // What a thread mapped before it was watched was told to nobody. After the rings: what is mapped
+  // in between is told twice, not never.
+  if (threads_.size() != before) read_maps();
 }
 
 int SampledProcess::open(uint64_t rate_hz) {
   rate_hz_ = rate_hz;
   scan(rate_hz);
-  // After the rings: what is mapped in between is told twice, not never.
-  read_maps();
   return thread_error_;
 }
 
 void SampledProcess::read_maps() {
-  for (const RawMapping& mapping : parse_maps(host_.kernel->read_file(proc_path(pid_, "maps"))))
-    mappings_.add(mapping);
+  const std::string text = host_.kernel->read_file(proc_path(pid_, "maps"));
+  if (text.empty()) return;  // it has ended: what was known stays
+  if (mappings_.replace(parse_maps(text))) tree_.forget_addresses();
 }
 
 void SampledProcess::set_rate(uint64_t rate_hz) {
@@ -117,7 +148,7 @@ void SampledProcess::visit(const perf_event_header& header, std::span<const uint
       lost_count_ += parse_lost(body);
       break;
     case PERF_RECORD_MMAP2:
-      if (parse_mapping(body, &mapping) && mappings_.add(mapping)) tree_.forget_addresses();
+      if (parse_mapping(body, &mapping)) fresh_mappings_.push_back(mapping);
       break;
     case PERF_RECORD_FORK:
       if (parse_task(body, &task) && task.pid == pid_) fresh_threads_.insert(task.tid);
@@ -139,10 +170,12 @@ void SampledProcess::take_sample(std::span<const uint8_t> body) {
   const SampleTail tail = how == CallGraph::kBranches      ? SampleTail::kBranches
                           : how == CallGraph::kStackCopies ? SampleTail::kStackCopy
                                                            : SampleTail::kNothing;
-  if (!parse_sample(body, tail, &raw_)) return;
+  if (!parse_sample(body, tail, &raw_)) {
+    ++lost_count_;
+    return;
+  }
   if (raw_.has_stack) unwind();
-  const uint32_t path = tree_.intern(raw_.frames, &mappings_);
-  samples_.push_back({raw_.time_ns, raw_.tid, raw_.period, path});
+  samples_.push_back({raw_.time_ns, raw_.tid, raw_.period, raw_.frames});
 }
 
 void SampledProcess::unwind() {
@@ -163,9 +196,11 @@ void SampledProcess::unwind() {
 }
 
 void SampledProcess::drain(Thread* thread) {
-  thread->ring.drain([this](const perf_event_header& header, std::span<const uint8_t> body) {
-    visit(header, body);
-  });
+  const bool is_whole =
+      thread->ring.drain([this](const perf_event_header& header, std::span<const uint8_t> body) {
+        visit(header, body);
+      });
+  if (!is_whole) ++lost_count_;  // one at least
 }
 
 void SampledProcess::take(const TimeMap& times, bool is_last) {
@@ -200,10 +235,10 @@ void SampledProcess::name_threads() {
 /// Puts what was taken before the last pair of clocks, in order; later samples wait, for another
 /// ring may still have earlier ones.
 void SampledProcess::put(const TimeMap& times, bool is_last) {
-  define_names();
-  define_paths();
   std::stable_sort(samples_.begin(), samples_.end(),
                    [](const Sample& a, const Sample& b) { return a.time_ns < b.time_ns; });
+  std::stable_sort(fresh_mappings_.begin(), fresh_mappings_.end(),
+                   [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
   auto at = samples_.begin();
   for (; at != samples_.end() && (is_last || at->time_ns <= times.last_raw_ns()); ++at) {
     // A ring that was opened late may hold what is older than the last tick.
@@ -212,18 +247,48 @@ void SampledProcess::put(const TimeMap& times, bool is_last) {
     record.head.start_ticks = times.to_ticks(last_put_ns_);
     record.head.kind = RecordKind::kCallSample;
     record.head.slot_count = 1;
-    record.head.id = at->path;
+    apply_mappings(at->time_ns);
+    record.head.id = tree_.intern(at->frames, &mappings_);
     record.head.a32 = static_cast<uint32_t>(at->tid);
     record.head.a64 = at->period;
     host_.api->put_record(host_.core, process_, AON_CALL_SAMPLES, &record);
     ++sample_count_;
   }
   samples_.erase(samples_.begin(), at);
+  apply_mappings(is_last ? UINT64_MAX : times.last_raw_ns());
+  define_names();
+  define_paths();
   if (is_last) define_jit_symbols();
-  if (lost_count_ == 0) return;
-  const uint64_t ticks = times.to_ticks(times.last_raw_ns());
-  host_.api->add_lost(host_.core, process_, AON_CALL_SAMPLES, std::exchange(lost_count_, 0), ticks,
-                      ticks);
+  if (lost_count_ != 0) put_lost(times);
+}
+
+/// What was mapped up to a time; samples of that time are interned next.
+void SampledProcess::apply_mappings(uint64_t until_ns) {
+  auto at = fresh_mappings_.begin();
+  for (; at != fresh_mappings_.end() && at->time_ns <= until_ns; ++at) {
+    if (mappings_.add(*at)) tree_.forget_addresses();
+  }
+  fresh_mappings_.erase(fresh_mappings_.begin(), at);
+}
+
+/// What the kernel found no room for since the last tick.
+void SampledProcess::put_lost(const TimeMap& times) {
+  const uint64_t count = std::exchange(lost_count_, 0);
+  const uint64_t end = times.to_ticks(times.last_raw_ns());
+  const uint64_t start = last_put_ns_ == 0 ? end : times.to_ticks(last_put_ns_);
+  Record record{};
+  record.head.start_ticks = start;
+  record.head.duration_ticks = static_cast<uint32_t>(end - start);
+  record.head.kind = RecordKind::kLost;
+  record.head.slot_count = 2;
+  record.head.flags = kWideDuration;
+  record.words[3] = end - start;
+  record.head.id = static_cast<uint32_t>(LossReason::kPoolFull);
+  record.head.a64 = count;
+  // Counted apart: where the record finds no room either, the sum is right.
+  host_.api->add_lost(host_.core, process_, AON_CALL_SAMPLES, count, start, end);
+  host_.api->put_record(host_.core, process_, AON_CALL_SAMPLES, &record);
+  last_put_ns_ = std::max(last_put_ns_, times.last_raw_ns());
 }
 
 void SampledProcess::define_names() {
@@ -255,9 +320,10 @@ void SampledProcess::define_paths() {
 
 /// Of the functions that samples hit. The compiler writes its map as it goes, and leaves it.
 void SampledProcess::define_jit_symbols() {
-  if (jit_addresses_.empty()) return;
-  const std::string path = "/tmp/perf-" + std::to_string(own_pid_) + ".map";
-  for (const JitSymbol& symbol : find_jit_symbols(host_.kernel->read_file(path), jit_addresses_)) {
+  if (jit_addresses_.empty() || temporary_folder_ < 0) return;
+  const std::string name = "perf-" + std::to_string(own_pid_) + ".map";
+  const std::string map = host_.kernel->read_owned(temporary_folder_, name, owner_, start_s_);
+  for (const JitSymbol& symbol : find_jit_symbols(map, jit_addresses_)) {
     const JitSymbolDefinition definition{process_, 0, symbol.start, symbol.end};
     const auto payload = payload_of(definition, symbol.name);
     host_.api->define(host_.core, process_, static_cast<uint32_t>(DefinitionType::kJitSymbol),
@@ -271,8 +337,16 @@ Obstacle SampledProcess::shortfall() const {
                 " different call paths: later ones are cut",
             "--call-graph=none or a lower --sampling"};
   }
+  if (unwatched_count_ == 0 && has_small_ring_) {
+    return {"no locked memory left for whole rings: samples of deep paths are lost sooner",
+            "sysctl kernel.perf_event_mlock_kb=4096 or ulimit -l"};
+  }
   if (unwatched_count_ == 0) return {};
-  const std::string threads = std::to_string(unwatched_count_) + " threads are not sampled: ";
+  const std::string threads = std::to_string(unwatched_count_) +
+                              (unwatched_count_ == 1 ? " thread is" : " threads are") +
+                              " not sampled: ";
+  if (thread_error_ == E2BIG)
+    return {threads + "more than " + std::to_string(kMaxSampledThreads) + " in one process", ""};
   if (thread_error_ == EPERM) {
     return {threads + "no locked memory left for their rings",
             "sysctl kernel.perf_event_mlock_kb=4096 or ulimit -l"};

@@ -65,7 +65,7 @@ class SampledProcess {
     uint64_t time_ns;
     int32_t tid;
     uint64_t period;
-    uint32_t path;
+    std::vector<uint64_t> frames;
   };
 
   int open_thread(pid_t tid, uint64_t rate_hz);
@@ -75,6 +75,8 @@ class SampledProcess {
   void take_sample(std::span<const uint8_t> body);
   void unwind();
   void read_maps();
+  void put_lost(const TimeMap& times);
+  void apply_mappings(uint64_t until_ns);
   void name_threads();
   void put(const TimeMap& times, bool is_last);
   void define_paths();
@@ -92,12 +94,17 @@ class SampledProcess {
   RawSample raw_;
   std::vector<uint64_t> jit_addresses_;  ///< of call paths, in no file
   int32_t own_pid_;                      ///< in the process's pid namespace
-  std::vector<Sample> samples_;          ///< taken, not yet put
+  int temporary_folder_;                 ///< its /tmp; outlives it
+  uid_t owner_;
+  int64_t start_s_;                         ///< since the epoch
+  std::vector<RawMapping> fresh_mappings_;  ///< told by records, not yet applied
+  std::vector<Sample> samples_;             ///< taken, not yet put
   uint64_t rate_hz_ = 0;
   uint64_t sample_count_ = 0;
   uint64_t lost_count_ = 0;
   uint64_t last_put_ns_ = 0;
   bool is_watched_ = false;
+  bool has_small_ring_ = false;
   int thread_error_ = 0;        ///< of the first thread that could not be watched
   size_t unwatched_count_ = 0;  ///< at one time, at most
 };

@@ -82,7 +82,7 @@ void SampleRing::copy(uint64_t offset, void* to, size_t byte_count) const {
   std::memcpy(static_cast<uint8_t*>(to) + first, data, byte_count - first);
 }
 
-void SampleRing::drain(const Visitor& visit) {
+bool SampleRing::drain(const Visitor& visit) {
   const uint64_t head =
       __atomic_load_n(&page_->data_head, __ATOMIC_ACQUIRE);  // pairs with kernel:perf_ring
   uint64_t tail = page_->data_tail;
@@ -95,7 +95,9 @@ void SampleRing::drain(const Visitor& visit) {
     visit(header, std::span<const uint8_t>(record_).subspan(sizeof(header)));
     tail += header.size;
   }
+  const bool is_whole = tail == head;
   __atomic_store_n(&page_->data_tail, head, __ATOMIC_RELEASE);  // pairs with kernel:perf_ring
+  return is_whole;
 }
 
 bool parse_sample(std::span<const uint8_t> body, SampleTail tail, RawSample* sample) {
@@ -124,15 +126,20 @@ bool parse_mapping(std::span<const uint8_t> body, RawMapping* mapping) {
   mapping->start = reader.take<uint64_t>();
   mapping->end = mapping->start + reader.take<uint64_t>();
   mapping->file_offset = reader.take<uint64_t>();
-  reader.take<uint64_t>();  // device, or build-id
-  reader.take<uint64_t>();
-  reader.take<uint64_t>();
+  reader.take<uint64_t>();  // device
+  mapping->inode = reader.take<uint64_t>();
+  reader.take<uint64_t>();  // its generation
   reader.take<uint64_t>();  // protection, flags
-  const auto name = reader.rest();
+  // Thread and time stand behind the name (sample_id_all).
+  std::span<const uint8_t> name = reader.rest();
+  constexpr size_t kTrailerBytes = 16;
+  if (reader.is_short() || name.size() < kTrailerBytes) return false;
+  std::memcpy(&mapping->time_ns, &name[name.size() - sizeof(uint64_t)], sizeof(uint64_t));
+  name = name.first(name.size() - kTrailerBytes);
   const size_t length =
       static_cast<size_t>(std::find(name.begin(), name.end(), uint8_t{0}) - name.begin());
   mapping->path.assign(reinterpret_cast<const char*>(name.data()), length);
-  return !reader.is_short() && mapping->end > mapping->start;
+  return mapping->end > mapping->start;
 }
 
 bool parse_task(std::span<const uint8_t> body, RawTask* task) {

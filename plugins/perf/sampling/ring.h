@@ -34,8 +34,9 @@ class SampleRing {
   SampleRing(void* pages, size_t data_bytes)
       : page_(static_cast<perf_event_mmap_page*>(pages)), data_bytes_(data_bytes) {}
 
-  /// Visits each record that is whole, oldest first, and gives its room back.
-  void drain(const Visitor& visit);
+  /// Visits each record, oldest first, and gives its room back. False: one could not be; the rest
+  /// of the ring is skipped.
+  bool drain(const Visitor& visit);
   void* pages() const { return page_; }
   size_t bytes() const { return kRingPageBytes + data_bytes_; }
 
@@ -47,7 +48,6 @@ class SampleRing {
   std::vector<uint8_t> record_;
 };
 
-/// One PERF_RECORD_SAMPLE.
 /// What to expect behind the fields of kSampleFields.
 enum class SampleTail { kNothing, kBranches, kStackCopy };
 
@@ -59,6 +59,7 @@ constexpr uint64_t kRegisterMask = 0;
 #endif
 constexpr size_t kRegisterCount = 8;
 
+/// One PERF_RECORD_SAMPLE.
 struct RawSample {
   int32_t tid = 0;
   uint64_t time_ns = 0;  ///< of the event's clock
@@ -79,7 +80,9 @@ struct RawMapping {
   uint64_t start = 0;
   uint64_t end = 0;
   uint64_t file_offset = 0;
-  std::string path;
+  uint64_t inode = 0;
+  std::string path = {};
+  uint64_t time_ns = 0;  ///< when; 0: before it was watched
 };
 bool parse_mapping(std::span<const uint8_t> body, RawMapping* mapping);
 

@@ -9,7 +9,8 @@ Sampler::Sampler(const SamplingHost& host, Obstacle limits)
     : host_(host),
       limits_(std::move(limits)),
       rate_hz_(host_.event.rate_hz),
-      cost_per_sample_ns_(sample_cost_ns(*host_.kernel)) {
+      cost_per_sample_ns_(sample_cost_ns(*host_.kernel)),
+      is_adopting_(host_.first_id >> (32 - kWorkerIdBits) > 1) {
   add_pair();
 }
 
@@ -28,6 +29,15 @@ void Sampler::define_rate(uint32_t process) {
 
 void Sampler::report(uint32_t process, const SampledProcess& sampled) {
   Obstacle obstacle = sampled.shortfall();
+  if (obstacle.reason.empty() && adopted_.count(process) != 0) {
+    obstacle = {"the agent's worker was killed: samples lack what happened until the next one ran",
+                ""};
+  }
+  if (obstacle.reason.empty() && rate_hz_ < host_.event.rate_hz) {
+    obstacle = {"the budget lowered the rate from " + std::to_string(host_.event.rate_hz) + " to " +
+                    std::to_string(rate_hz_) + " Hz",
+                "a larger --budget or a lower --sampling"};
+  }
   if (obstacle.reason.empty()) obstacle = limits_;
   const auto [last, is_new] = reported_.try_emplace(process);
   if (!is_new && last->second == obstacle.reason) return;
@@ -44,6 +54,7 @@ void Sampler::report(uint32_t process, const SampledProcess& sampled) {
 void Sampler::process_started(uint32_t process, pid_t pid) {
   auto sampled = std::make_unique<SampledProcess>(host_, process, pid);
   sampled->open(rate_hz_);
+  if (is_adopting_) adopted_.insert(process);
   report(process, *sampled);
   if (!sampled->is_watched()) return;
   define_rate(process);
@@ -64,9 +75,11 @@ void Sampler::process_ended(uint32_t process) {
   report(process, *found->second);
   processes_.erase(found);
   reported_.erase(process);
+  adopted_.erase(process);
 }
 
 void Sampler::tick(uint64_t) {
+  is_adopting_ = false;
   add_pair();
   const bool is_scan = --ticks_to_scan_ == 0;
   if (is_scan) ticks_to_scan_ = kTicksPerScan;

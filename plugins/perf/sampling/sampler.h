@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "perf/sampling/process.h"
 
@@ -36,6 +38,8 @@ class Sampler {
   Obstacle limits_;
   uint64_t rate_hz_;
   uint64_t cost_per_sample_ns_;
+  bool is_adopting_;  ///< the processes that come before the first tick had a worker before us
+  std::set<uint32_t> adopted_;
   uint32_t ticks_to_scan_ = kTicksPerScan;
   TimeMap times_;
   std::map<uint32_t, std::unique_ptr<SampledProcess>> processes_;

@@ -10,7 +10,9 @@ namespace aon::perf {
 class TimeMap {
  public:
   void add(uint64_t raw_ns, uint64_t ticks) {
-    from_ = to_.ticks == 0 ? Pair{raw_ns, ticks} : to_;
+    // Two readings close to each other give no slope.
+    if (from_.ticks == 0) from_ = {raw_ns, ticks};
+    if (to_.raw_ns - from_.raw_ns >= kLeastBaseNs) from_ = to_;
     to_ = {raw_ns, ticks};
   }
   /// `raw_ns` is not after the last pair.
@@ -24,6 +26,7 @@ class TimeMap {
   uint64_t last_raw_ns() const { return to_.raw_ns; }
 
  private:
+  static constexpr uint64_t kLeastBaseNs = 50'000'000;
   struct Pair {
     uint64_t raw_ns = 0;
     uint64_t ticks = 0;

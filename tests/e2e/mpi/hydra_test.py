@@ -91,8 +91,11 @@ class Hydra(TestCase):
         for case, count in (("abort", 2), ("no_finalize", 1)):
             plain = self.launch("-n", count, PROGRAMS / "life", case)
             ours = self.launch("-n", count, "aon-run", "-o", case, "--", PROGRAMS / "life", case)
-            self.assertEqual(ours.returncode, plain.returncode, ours.stderr)
-            self.assertEqual(plain.returncode, {"abort": 7, "no_finalize": 3}[case])
+            # On a busy machine hydra may lose the code of a rank that did not finalize, with and
+            # without AON: then it gives 1.
+            codes = {"abort": (7,), "no_finalize": (3, 1)}[case]
+            for process in (plain, ours):
+                self.assertIn(process.returncode, codes, process.stderr)
             document = self.finished(self.folder / case)
             self.assertEqual({r["rank"] for r in document["ranks"]}, set(range(count)))
             self.assert_law(document)

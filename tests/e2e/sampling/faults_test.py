@@ -4,9 +4,8 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 
-from sampling import HOT, NO_PERF, UNBOUNDED, Samples
+from sampling import HOT, NO_PERF, UNBOUNDED, Samples, skip_without_perf
 
 import aon_test
 from aon_test import environment, ledger, run, wait_until
@@ -76,8 +75,6 @@ class Faults(aon_test.TestCase):
                 process.wait()
             process.stdout.close()
         wait_until((output / "aon.json").exists, seconds=60, what="the archive")
-        if self.sampling_state(output)["state"] == "off":
-            sys.exit(aon_test.SKIPPED)
         document = ledger(output)
         self.assert_law(document)
         self.assertEqual(document["ranks"][0]["exit"]["signal"], 9)
@@ -85,4 +82,5 @@ class Faults(aon_test.TestCase):
 
 
 if __name__ == "__main__":
+    skip_without_perf()
     aon_test.unittest.main()

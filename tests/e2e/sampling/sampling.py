@@ -2,12 +2,13 @@
 import collections
 import pathlib
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import h5py
 
-from aon_test import BUILD, run
+from aon_test import BUILD, SKIPPED, ledger, profile, run
 
 HOT = BUILD / "bin" / "sampling_hot"
 WITHOUT_FP = BUILD / "bin" / "sampling_hot_without_fp"
@@ -15,6 +16,16 @@ JIT = BUILD / "bin" / "sampling_jit"
 NO_PERF = BUILD / "bin" / "no_perf"
 # The tests look at samples, not at what they cost a machine that is busy with other tests.
 UNBOUNDED = ("--budget", "100")
+
+
+def skip_without_perf():
+    """Ends the test as skipped where this machine refuses samples, and says why."""
+    with tempfile.TemporaryDirectory(prefix="aon-test-") as folder:
+        profile(1, pathlib.Path(folder) / "out", HOT, 10)
+        node = ledger(pathlib.Path(folder) / "out")["nodes"][0]["providers"]["sampling"]
+    if node["state"] == "off":
+        print("skipped:", node["reason"], file=sys.stderr)
+        sys.exit(SKIPPED)
 
 
 class Samples:

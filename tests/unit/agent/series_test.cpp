@@ -94,6 +94,18 @@ TEST_F(SeriesTest, uses_the_cells_of_ended_processes_again) {
   EXPECT_EQ(state_.header().metric_count, 1u);
 }
 
+TEST_F(SeriesTest, a_record_of_losses_that_finds_no_room_is_no_loss_itself) {
+  for (uint32_t i = 0; i < kMaxSamples; ++i) ASSERT_TRUE(series_->put(1, kMetric, i, 1, 0, 0));
+  Record lost{};
+  lost.head.kind = RecordKind::kLost;
+  lost.head.slot_count = 1;
+  EXPECT_FALSE(series_->put_record(1, spool::kCallSampleSlot, lost));
+  EXPECT_EQ(state_.refused_samples(1, spool::kCallSampleSlot).count.load(), 0u);
+  lost.head.kind = RecordKind::kCallSample;
+  EXPECT_FALSE(series_->put_record(1, spool::kCallSampleSlot, lost));
+  EXPECT_EQ(state_.refused_samples(1, spool::kCallSampleSlot).count.load(), 1u);
+}
+
 TEST_F(SeriesTest, counts_what_finds_no_room) {
   for (uint32_t i = 0; i < kMaxSamples; ++i) ASSERT_TRUE(series_->put(1, kMetric, i, 1, 0, 0));
   EXPECT_FALSE(series_->put(1, kMetric, 1, 1, 0, 0));

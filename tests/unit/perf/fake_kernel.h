@@ -82,6 +82,8 @@ inline const Kernel& fake_kernel() {
             return 0;
           },
       .read_file = [](const std::string& path) { return fake.files[path]; },
+      .open_folder = [](const std::string&) { return -1; },
+      .read_owned = [](int, const std::string&, uid_t, int64_t) { return std::string(); },
       .now_ns = [] { return fake.now_ns; },
   };
   return kernel;

@@ -51,7 +51,8 @@ class RingWriter {
     append(&body, uint64_t{0});
     put(type, body);
   }
-  void mapping(uint64_t start, uint64_t length, uint64_t offset, const std::string& path) {
+  void mapping(uint64_t start, uint64_t length, uint64_t offset, const std::string& path,
+               uint64_t time_ns) {
     std::vector<uint8_t> body;
     append(&body, uint64_t{0});
     for (const uint64_t value : {start, length, offset, uint64_t{0}, uint64_t{0}, uint64_t{0}})
@@ -59,6 +60,8 @@ class RingWriter {
     append(&body, uint64_t{5});
     body.insert(body.end(), path.begin(), path.end());
     body.resize(body.size() + 8 - path.size() % 8);
+    append(&body, uint64_t{0});
+    append(&body, time_ns);
     put(PERF_RECORD_MMAP2, body);
   }
   void lost(uint64_t count) {

@@ -94,14 +94,14 @@ TEST(SamplingRing, branch_records_of_calls_give_the_callers) {
   EXPECT_THAT(sample.frames, ElementsAre(10u, 201u, 301u));
 }
 
-Mappings mappings_of(std::vector<RawMapping> list) {
+Mappings mappings_of(const std::vector<RawMapping>& list) {
   Mappings mappings(1, 50, "", [](const std::string& path) { return "id" + path; });
   for (const RawMapping& mapping : list) mappings.add(mapping);
   return mappings;
 }
 
 TEST(SamplingMappings, gives_the_offset_in_the_file) {
-  Mappings mappings = mappings_of({{0x1000, 0x2000, 0x400, "/a"}, {0x5000, 0x6000, 0, "/b"}});
+  Mappings mappings = mappings_of({{0x1000, 0x2000, 0x400, 1, "/a"}, {0x5000, 0x6000, 0, 2, "/b"}});
   const auto place = mappings.find(0x1010);
   EXPECT_EQ(place.mapping, 50u);
   EXPECT_EQ(place.offset, 0x410u);
@@ -115,18 +115,35 @@ TEST(SamplingMappings, gives_the_offset_in_the_file) {
 }
 
 TEST(SamplingMappings, memory_of_no_file_keeps_its_address) {
-  Mappings mappings = mappings_of({{0x1000, 0x2000, 0, "//anon"}, {0x3000, 0x4000, 0, ""}});
+  Mappings mappings = mappings_of({{0x1000, 0x2000, 0, 0, "//anon"}, {0x3000, 0x4000, 0, 0, ""}});
   EXPECT_EQ(mappings.find(0x1010).mapping, kNoMapping);
   EXPECT_EQ(mappings.find(0x1010).offset, 0x1010u);
   EXPECT_EQ(mappings.find(0x3010).offset, 0x3010u);
 }
 
 TEST(SamplingMappings, what_is_mapped_later_replaces_what_was_there) {
-  Mappings mappings = mappings_of({{0x1000, 0x3000, 0, "/a"}});
+  Mappings mappings = mappings_of({{0x1000, 0x3000, 0, 1, "/a"}});
   EXPECT_EQ(mappings.find(0x1800).mapping, 50u);
-  EXPECT_FALSE(mappings.add({0x1000, 0x3000, 0, "/a"})) << "the same again";
-  EXPECT_TRUE(mappings.add({0x1000, 0x2000, 0, "/b"}));
+  EXPECT_FALSE(mappings.add({0x1000, 0x3000, 0, 1, "/a"})) << "the same again";
+  EXPECT_TRUE(mappings.add({0x1000, 0x2000, 0, 2, "/b"}));
   EXPECT_EQ(mappings.find(0x1800).mapping, 51u);
+  EXPECT_EQ(mappings.find(0x2800).offset, 0x1800u) << "the rest of /a is still there";
+  EXPECT_TRUE(mappings.add({0x1000, 0x2000, 0, 3, "/b"})) << "another file of the same name";
+}
+
+TEST(SamplingMappings, memory_that_was_asked_for_too_early_is_asked_for_again) {
+  Mappings mappings = mappings_of({});
+  EXPECT_EQ(mappings.find(0x1800).mapping, kNoMapping);
+  EXPECT_TRUE(mappings.add({0x1000, 0x3000, 0, 1, "/a"}));
+  EXPECT_FALSE(mappings.add({0x8000, 0x9000, 0, 1, "/b"}));
+}
+
+TEST(SamplingMappings, what_is_no_longer_mapped_is_forgotten) {
+  Mappings mappings = mappings_of({{0x1000, 0x2000, 0, 1, "/a"}, {0x5000, 0x6000, 0, 2, "/b"}});
+  EXPECT_FALSE(mappings.replace({{0x1000, 0x2000, 0, 1, "/a"}, {0x5000, 0x6000, 0, 2, "/b"}}));
+  EXPECT_TRUE(mappings.replace({{0x1000, 0x2000, 0, 1, "/a"}}));
+  EXPECT_FALSE(mappings.is_code(0x5800));
+  EXPECT_TRUE(mappings.is_code(0x1800));
 }
 
 TEST(SamplingMappings, reads_proc_maps) {
@@ -140,6 +157,7 @@ TEST(SamplingMappings, reads_proc_maps) {
   EXPECT_EQ(maps[0].path, "/bin/a b");
   EXPECT_EQ(maps[0].start, 0x401000u);
   EXPECT_EQ(maps[0].file_offset, 0x1000u);
+  EXPECT_EQ(maps[0].inode, 12u);
   EXPECT_EQ(maps[1].path, "[vdso]");
   EXPECT_EQ(maps[2].path, "");
 }
@@ -153,7 +171,7 @@ TEST(SamplingMappings, build_ids_of_files_that_have_none) {
 }
 
 TEST(SamplingCallTree, a_path_is_written_once) {
-  Mappings mappings = mappings_of({{0, 0x10000, 0, "/a"}});
+  Mappings mappings = mappings_of({{0, 0x10000, 0, 1, "/a"}});
   CallTree tree(1000);
   const std::vector<uint64_t> path = {0x10, 0x21, 0x31};
   const uint32_t id = tree.intern(path, &mappings);
@@ -170,7 +188,7 @@ TEST(SamplingCallTree, a_path_is_written_once) {
 }
 
 TEST(SamplingCallTree, a_chain_that_leaves_code_ends_there) {
-  Mappings mappings = mappings_of({{0x1000, 0x2000, 0, "/a"}});
+  Mappings mappings = mappings_of({{0x1000, 0x2000, 0, 1, "/a"}});
   CallTree tree(0);
   tree.intern(std::vector<uint64_t>{0x1010, 0x1020, 0x77, 0x1030}, &mappings);
   EXPECT_EQ(tree.take_fresh().nodes.size(), 2u);
@@ -179,7 +197,7 @@ TEST(SamplingCallTree, a_chain_that_leaves_code_ends_there) {
 }
 
 TEST(SamplingCallTree, shares_callers) {
-  Mappings mappings = mappings_of({{0, 0x10000, 0, "/a"}});
+  Mappings mappings = mappings_of({{0, 0x10000, 0, 1, "/a"}});
   CallTree tree(0);
   tree.intern(std::vector<uint64_t>{1, 5}, &mappings);
   tree.intern(std::vector<uint64_t>{2, 5}, &mappings);
@@ -187,7 +205,7 @@ TEST(SamplingCallTree, shares_callers) {
 }
 
 TEST(SamplingCallTree, a_full_tree_cuts_paths_at_what_is_known) {
-  Mappings mappings = mappings_of({{0, ~0ull, 0, "/a"}});
+  Mappings mappings = mappings_of({{0, ~0ull, 0, 1, "/a"}});
   CallTree tree(0);
   for (uint64_t i = 0; i < kMaxNodesPerProcess; ++i)
     tree.intern(std::vector<uint64_t>{i}, &mappings);
@@ -232,7 +250,7 @@ TEST_F(SamplingProbeTest, takes_the_cpu_clock_where_there_is_none) {
   EXPECT_FALSE(attr.freq) << "its frequency could not be changed later";
   EXPECT_EQ(attr.sample_period, 10'000'000u);
   EXPECT_EQ(probe.event->period_or_rate(50), 20'000'000u);
-  EXPECT_EQ(probe.event->period_or_rate(0), 0u);
+  EXPECT_EQ(probe.event->period_or_rate(0), 3'600'000'000'000u);
 }
 
 TEST_F(SamplingProbeTest, says_why_there_is_nothing) {

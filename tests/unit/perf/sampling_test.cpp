@@ -28,6 +28,8 @@ class PerfSampler : public testing::Test {
  protected:
   void SetUp() override {
     fake = {};
+    fake.now_ns = 50;
+    core_.ticks = 100;
     fake.tasks[kPid] = {kPid};
     fake.files["/proc/70/maps"] = "1000-9000 r-xp 00000000 08:01 12 /nowhere/program\n";
     fake.files["/proc/70/task/70/comm"] = "solver\n";
@@ -124,15 +126,23 @@ TEST_F(PerfSampler, the_rings_of_a_dead_process_are_read_to_the_end) {
 
 TEST_F(PerfSampler, what_the_kernel_lost_is_counted) {
   start();
-  ring(kPid).lost(7);
+  ring(kPid).sample(kPid, 60, {0x2000});
   tick(100);
+  ring(kPid).lost(7);
+  tick(200);
   EXPECT_EQ(core_.lost[kProcess], 7u);
+  ASSERT_EQ(core_.records.size(), 2u);
+  EXPECT_EQ(core_.records[1].head.kind, RecordKind::kLost) << "where it happened";
+  EXPECT_EQ(core_.records[1].head.a64, 7u);
+  EXPECT_EQ(core_.records[1].head.start_ticks, 120u);
+  EXPECT_EQ(core_.records[1].head.duration_ticks, 280u);
+  EXPECT_NE(core_.records[1].head.flags & kWideDuration, 0);
 }
 
 TEST_F(PerfSampler, code_that_replaces_other_code_has_paths_of_its_own) {
   start();
   ring(kPid).sample(kPid, 10, {0x2000});
-  ring(kPid).mapping(0x1000, 0x8000, 0, "/nowhere/other");
+  ring(kPid).mapping(0x1000, 0x8000, 0, "/nowhere/other", 15);
   ring(kPid).sample(kPid, 20, {0x2000});
   tick(100);
   ASSERT_EQ(core_.records.size(), 2u);
@@ -140,12 +150,24 @@ TEST_F(PerfSampler, code_that_replaces_other_code_has_paths_of_its_own) {
   EXPECT_EQ(count(DefinitionType::kMapping), 2u);
 }
 
+TEST_F(PerfSampler, what_another_thread_mapped_is_known_to_all_at_its_time) {
+  fake.tasks[kPid] = {kPid, kPid + 1};
+  start();
+  ring(kPid).sample(kPid, 60, {0xa000});  // nothing is there yet
+  ring(kPid).sample(kPid, 80, {0xa000});
+  ring(kPid + 1).mapping(0xa000, 0x1000, 0, "/nowhere/plugin", 70);
+  tick(100);
+  ASSERT_EQ(core_.records.size(), 2u);
+  EXPECT_NE(core_.records[0].head.id, core_.records[1].head.id);
+  EXPECT_EQ(count(DefinitionType::kMapping), 1u);
+}
+
 TEST_F(PerfSampler, the_budget_lowers_the_rate_and_takes_it_back) {
   start();
   sampler_->throttle(4);
   EXPECT_EQ(fake.periods[kPid], 25u) << "of 100 Hz";
   sampler_->throttle(0);
-  EXPECT_EQ(fake.periods[kPid], 0u);
+  EXPECT_EQ(fake.periods[kPid], 1u) << "an event that is off would tell no more of threads";
   sampler_->throttle(1);
   EXPECT_EQ(fake.periods[kPid], 100u);
   EXPECT_EQ(count(DefinitionType::kSampling), 4u) << "each change is in the trace";
@@ -165,7 +187,7 @@ TEST_F(PerfSampler, a_thread_that_cannot_be_watched_is_told) {
   fake.refuse = [](const perf_event_attr&, pid_t tid) { return tid == kPid + 1 ? -EMFILE : 0; };
   start();
   EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_DEGRADED);
-  EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("1 threads are not sampled"));
+  EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("1 thread is not sampled"));
   EXPECT_THAT(core_.states.at(kProcess).remedy, HasSubstr("ulimit -n"));
 }
 
@@ -185,7 +207,8 @@ TEST_F(PerfSampler, threads_that_were_not_watched_are_told_at_the_end_too) {
 TEST_F(PerfSampler, takes_a_smaller_ring_where_memory_may_not_be_locked) {
   fake.most_ring_bytes = SamplingEvent().ring_bytes() / kSmallerRing;
   start();
-  EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_ON);
+  EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_DEGRADED);
+  EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("whole rings"));
   fake.rings.clear();
   fake.most_ring_bytes = 0;
   sampler_->process_started(kProcess + 1, kPid);
@@ -243,12 +266,13 @@ TEST_F(RealSampler, samples_of_a_process_that_was_killed_are_there) {
   Sampler sampler({&core, &aon::test::fake_core_api(), &real_kernel(), *probe.event, 0}, {});
   sampler.process_started(kProcess, child);
   ASSERT_EQ(core.states.at(kProcess).state, AON_STATE_ON) << core.states.at(kProcess).reason;
-  while (core.records.empty()) {
+  for (int turn = 0; core.records.empty() && turn < 1000; ++turn) {
     usleep(20000);
     core.ticks += 1000;
     sampler.tick(core.ticks);
   }
   const size_t before = core.records.size();
+  ASSERT_GT(before, 0u) << "no sample in 20 s";
   // At least one more period of CPU time, unseen by any tick.
   const auto cpu_time = [&] {
     timespec used{};
