@@ -85,6 +85,10 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   }
   const std::string counters = border_events(options.events);
   if (!counters.empty()) result.variables.push_back({"AON_COUNTERS", counters});
+  if (options.sampling_fallback == "timer" && options.sampling_hz != 0 &&
+      provider_is_wanted(options, "sampling")) {
+    result.variables.push_back({"AON_SAMPLING_TIMER", std::to_string(options.sampling_hz)});
+  }
   add_plugin("cupti", "CUDA_INJECTION64_PATH", files.cuda_injection, options, environment, result);
   add_plugin("nvtx", "NVTX_INJECTION64_PATH", files.nvtx_injection, options, environment, result);
   add_plugin("nccl", "NCCL_PROFILER_PLUGIN", files.nccl_plugin, options, environment, result);

@@ -50,14 +50,15 @@ std::string provider_config(const Config& config, const State& state) {
   const Options& options = config.arguments.options;
   const bool has_mpi = provider::is_wanted({options.providers, options.without}, "mpi");
   return "sampling=" + std::to_string(options.sampling_hz) + "\ncall-graph=" + options.call_graph +
-         "\nevents=" + join(options.events) + "\nborder-events=" + (has_mpi ? "1" : "0") +
+         "\nsampling-fallback=" + options.sampling_fallback + "\nevents=" + join(options.events) + "\nborder-events=" + (has_mpi ? "1" : "0") +
          "\nworker=" + std::to_string(state.header().worker_count) + "\n";
 }
 
 }  // namespace
 
 Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, ModeTable* modes,
-                           ActivityTable* activity, const Drainer* drainer, const Encoder* encoder)
+                           ActivityTable* activity, const Drainer* drainer, const Encoder* encoder,
+                           StackTable* stacks)
     : config_(config),
       state_(state),
       inbox_(inbox),
@@ -69,7 +70,8 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       providers_({config.provider_folder,
                   {config.arguments.options.providers, config.arguments.options.without},
                   config.arguments.left_alone,
-                  provider_config(config, *state)},
+                  provider_config(config, *state),
+                  stacks},
                  inbox, state),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0) {}

@@ -36,6 +36,7 @@ struct Options {
   uint64_t sampling_hz = 0;
   std::vector<std::string> events;
   std::string call_graph;
+  std::string sampling_fallback;
   uint64_t wait_s = 0;
   bool drop_spool = false;
   bool no_assemble = false;

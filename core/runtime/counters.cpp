@@ -8,6 +8,7 @@
 
 #include "core/runtime/counter_source.h"
 #include "core/runtime/process.h"
+#include "core/runtime/provider_state.h"
 #include "core/runtime/user_page.h"
 
 namespace aon::runtime {
@@ -24,30 +25,13 @@ uint64_t read_register_of(const CounterSource& source, uint32_t index) {
   return source.read_register(index);
 }
 
-/// "NAME\0REASON\0REMEDY\0" of the provider.
-void tell_state(ProviderState state, const char* reason, const char* remedy) {
-  static constexpr char kName[] = "counters";
-  char text[kTextBytes] = {};
-  memcpy(text, kName, sizeof kName);
-  uint32_t length = sizeof kName;
-  for (const char* part : {reason, remedy}) {
-    const uint32_t bytes = static_cast<uint32_t>(strnlen(part, kTextBytes / 2 - sizeof kName));
-    memcpy(text + length, part, bytes);
-    length += bytes + 1;
-  }
-  ProviderDefinition provider = {};
-  provider.state = state;
-  aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &provider, sizeof provider, text,
-             length);
-}
-
 void tell_problem(const CounterProblem& problem) {
   char reason[kTextBytes / 2];
   snprintf(reason, sizeof reason,
            "%s: events are not read at the borders of calls; the agent counts them ten times a "
            "second where it may",
            problem.reason);
-  tell_state(ProviderState::kOff, reason, problem.remedy);
+  tell_state("counters", ProviderState::kOff, reason, problem.remedy);
 }
 
 void define_metrics(const char* text, uint32_t count) {
@@ -136,7 +120,7 @@ CounterState decide(CounterPlan& plan, const CounterSource& source, ThreadCounte
   define_metrics(text, plan.count);
   // A thread that came meanwhile has said what it lacks.
   if (plan.told_threads.load(std::memory_order_relaxed) == 0)
-    tell_state(ProviderState::kOn, "", "");
+    tell_state("counters", ProviderState::kOn, "", "");
   return CounterState::kOn;
 }
 
@@ -231,10 +215,10 @@ void open_counters(Process& p, Writer* w) {
       char reason[kTextBytes / 2];
       snprintf(reason, sizeof reason, "threads that began later are not counted: %s",
                problem.reason);
-      tell_state(ProviderState::kDegraded, reason, problem.remedy);
+      tell_state("counters", ProviderState::kDegraded, reason, problem.remedy);
     }
   } else if (plan.told_threads.exchange(1, std::memory_order_relaxed) == 0) {
-    tell_state(ProviderState::kDegraded, "threads that began with the first one are not counted",
+    tell_state("counters", ProviderState::kDegraded, "threads that began with the first one are not counted",
                "");
   }
   if (counters.count != 0) w->span_depth |= kReadsCounters;

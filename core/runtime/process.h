@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "core/runtime/counters.h"
+#include "core/runtime/timer_samples.h"
 
 namespace aon::runtime {
 
@@ -62,10 +63,12 @@ struct Process {
   char intern_text[kInternTextBytes];
 
   CounterPlan counter_plan;
+  TimerPlan timer_plan;
 
   // Entry i belongs to thread slot i: to the thread that holds the slot.
   Writer writers[kMaxThreadSlots];
   ThreadCounters thread_counters[kMaxThreadSlots];
+  ThreadTimer timers[kMaxThreadSlots];
 };
 
 /// The process's state, or null before the first attach.

@@ -6,6 +6,7 @@
 
 #include "core/runtime/counters.h"
 #include "core/runtime/process.h"
+#include "core/runtime/timer_samples.h"
 
 namespace aon::runtime {
 namespace {
@@ -73,6 +74,7 @@ void release_slot(Process& p, Writer* w) {
   w->depth = 0;
   close_open_spans(w);
   close_counters(p, w);
+  close_timer(p, w);
   ThreadSlot* slot = w->slot;
   put_thread(w, slot->tid.load(std::memory_order_relaxed), false);
   slot->state.store(static_cast<uint32_t>(SlotState::kIdle),
@@ -124,6 +126,7 @@ Writer* attach_thread(Process& p) {
   pthread_setspecific(g_thread_key, reinterpret_cast<void*>(uintptr_t{1}));
   put_thread(w, tid, true);
   open_counters(p, w);
+  open_timer(p, w);
   return w;
 }
 
