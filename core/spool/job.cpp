@@ -182,6 +182,9 @@ void NodeBuilder::apply_of_agent(uint32_t number, const DefinitionView& view) {
     case DefinitionType::kClock:
       if (const auto d = take<ClockDefinition>(view)) node_.clock.push_back(*d);
       break;
+    case DefinitionType::kClockPing:
+      if (const auto d = take<ClockPingDefinition>(view)) node_.clock_pings.push_back({*d, text(0)});
+      break;
     case DefinitionType::kStream:
       if (const auto d = take<StreamDefinition>(view)) {
         process(d->process).streams[{d->slot, d->context}] = *d;
@@ -344,6 +347,9 @@ Result<Job> read_job(const std::filesystem::path& folder) {
     if (Status status = add_processes_of_segments(&node); !status) return status.error();
     std::sort(node.clock.begin(), node.clock.end(),
               [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
+    std::sort(node.clock_pings.begin(), node.clock_pings.end(), [](const auto& a, const auto& b) {
+      return a.definition.sent_ticks < b.definition.sent_ticks;
+    });
     if (auto xml = read_text_file((path / kTopologyFile).string(), kMaxTopologyBytes)) {
       node.topology_xml = std::move(*xml);
     }

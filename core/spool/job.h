@@ -92,12 +92,18 @@ struct Process {
   std::map<uint64_t, JitSymbol> jit_symbols;  ///< by start
 };
 
+struct ClockPing {
+  ClockPingDefinition definition;
+  std::string peer;  ///< name of the other node's folder in spool/
+};
+
 struct Node {
   std::string host;
   std::string launch_id;
   std::filesystem::path folder;  ///< DIR/spool/NODE
   NodeDefinition definition;
   std::vector<ClockDefinition> clock;  ///< in time order
+  std::vector<ClockPing> clock_pings;  ///< in time order
   std::optional<UsageDefinition> usage;
   std::map<uint32_t, Process> processes;
   std::map<uint32_t, Metric> metrics;            ///< node-wide ones

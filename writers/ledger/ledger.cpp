@@ -50,6 +50,8 @@ class Incomplete {
     }
     if (facts.missing_node_count != 0)
       say(std::to_string(facts.missing_node_count) + " nodes without their spool");
+    if (facts.lost_node_count != 0)
+      say(std::to_string(facts.lost_node_count) + " nodes were lost before their spool was complete");
     if (facts.is_snapshot) say("a snapshot of a live job");
   }
 

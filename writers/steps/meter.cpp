@@ -42,6 +42,7 @@ class Meter : public StepMeter {
     int64_t next_number = 0;
   };
 
+  std::pair<uint64_t, uint64_t> time_of(const StepPlan::Loop& loop) const;
   Status add_call(const steps::Call& call);
   Status add_waits(const steps::Call& call);
   void enter(const Event& event);
@@ -96,6 +97,26 @@ Status Meter::begin(const Model& model) {
   return {};
 }
 
+/// A loop that was found in a sample may go on for a little on either side, though not into the
+/// next one.
+std::pair<uint64_t, uint64_t> Meter::time_of(const StepPlan::Loop& loop) const {
+  const uint64_t begin_ns = loop.pattern.begin_ns;
+  const uint64_t end_ns = loop.pattern.end_ns;
+  if (!plan_.is_sampled) return {begin_ns, end_ns};
+  const auto margin_ns =
+      static_cast<uint64_t>(static_cast<double>(end_ns - begin_ns) * kSampleMargin);
+  uint64_t earliest_ns = begin_ns - std::min(begin_ns, margin_ns);
+  uint64_t latest_ns = end_ns + margin_ns;
+  for (const StepPlan::Loop& other : plan_.loops[group_]) {
+    if (other.number == loop.number) continue;
+    if (other.pattern.begin_ns < begin_ns)
+      earliest_ns = std::max(earliest_ns, std::min(other.pattern.end_ns, begin_ns));
+    if (other.pattern.end_ns > end_ns)
+      latest_ns = std::min(latest_ns, std::max(other.pattern.begin_ns, end_ns));
+  }
+  return {earliest_ns, latest_ns};
+}
+
 Status Meter::begin_location(const Location& location) {
   is_wanted_ = location.type == LocationType::kThread && location.id == location.group;
   if (!is_wanted_) return {};
@@ -108,10 +129,10 @@ Status Meter::begin_location(const Location& location) {
   trackers_.clear();
   loops_.clear();
   for (const StepPlan::Loop& loop : plan_.loops[group_]) {
-    const auto span_ns = static_cast<double>(loop.pattern.end_ns - loop.pattern.begin_ns);
-    const auto margin_ns = static_cast<uint64_t>(plan_.is_sampled ? span_ns * kSampleMargin : 0);
+    const auto [earliest_ns, latest_ns] = time_of(loop);
     trackers_.emplace_back(
-        loop.pattern, margin_ns, [this, number = loop.number](const steps::CutStep& step) {
+        loop.pattern, earliest_ns, latest_ns,
+        [this, number = loop.number](const steps::CutStep& step) {
           keep(number, loops_.at(number).next_number++, step.begin, step.end, step.is_matched);
         });
     loops_.try_emplace(loop.number, Loop{{}, steps::RowKeeper(rows_each_)});

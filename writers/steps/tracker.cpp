@@ -8,9 +8,11 @@ namespace {
 constexpr size_t kMaxSeen = 65536;
 }
 
-LoopTracker::LoopTracker(const Candidate& pattern, uint64_t margin_ns, Sink sink)
+LoopTracker::LoopTracker(const Candidate& pattern, uint64_t earliest_ns, uint64_t latest_ns,
+                         Sink sink)
     : pattern_(pattern),
-      margin_ns_(margin_ns),
+      earliest_ns_(earliest_ns),
+      latest_ns_(latest_ns),
       sink_(std::move(sink)),
       lead_(pattern.lead_calls),
       recent_(lead_) {}
@@ -20,8 +22,7 @@ void LoopTracker::add(uint64_t token, uint64_t gap_ns, const Cut& at) {
     has_tail_ = true;
     tail_ = at;
   }
-  const bool is_in_time =
-      at.time_ns + margin_ns_ >= pattern_.begin_ns && at.time_ns <= pattern_.end_ns + margin_ns_;
+  const bool is_in_time = at.time_ns >= earliest_ns_ && at.time_ns <= latest_ns_;
   const bool is_late = is_open_ && calls_ > kGapFactor * std::max<uint64_t>(pattern_.calls, 1);
   if (is_late) close();
   const bool is_early =

@@ -32,8 +32,9 @@ class LoopTracker {
  public:
   using Sink = std::function<void(const CutStep&)>;
 
-  /// `margin_ns`: how far outside of the times found it may go on.
-  LoopTracker(const Candidate& pattern, uint64_t margin_ns, Sink sink);
+  /// `earliest_ns` and `latest_ns`: its iterations begin between them, the pattern's own times at
+  /// least.
+  LoopTracker(const Candidate& pattern, uint64_t earliest_ns, uint64_t latest_ns, Sink sink);
 
   /// The next call: its token, the time outside MPI before it, and the cut at its begin.
   void add(uint64_t token, uint64_t gap_ns, const Cut& at);
@@ -56,7 +57,8 @@ class LoopTracker {
   size_t body_size() const { return pattern_.body.size(); }
 
   Candidate pattern_;
-  uint64_t margin_ns_;
+  uint64_t earliest_ns_;
+  uint64_t latest_ns_;
   Sink sink_;
   size_t lead_;
   std::vector<Seen> recent_;  ///< ring of the last lead_ calls

@@ -48,6 +48,7 @@ enum class DefinitionType : uint32_t {
   kTaskName = 45,   ///< TaskNameDefinition, name that the kernel has; the latest one counts
   kSampling = 46,   ///< SamplingDefinition, name of the event; from its time on
   kJitSymbol = 47,  ///< JitSymbolDefinition, name: code made at run time
+  kClockPing = 48,  ///< ClockPingDefinition, name of the peer's spool folder
 };
 
 enum class RegionRole : uint8_t {
@@ -188,6 +189,16 @@ struct ClockDefinition {
   uint64_t realtime_ns;
   uint64_t
       bracket_ticks;  ///< width of the bracket around the pairing: the error is at most half of it
+};
+/// One exchange with the agent of another node, as measured: no estimate.
+///
+///     this node:  sent ----------------------------> received     in ticks of this node
+///     the peer:            received -----> sent                   in ticks of the peer
+struct ClockPingDefinition {
+  uint64_t sent_ticks;
+  uint64_t peer_received_ticks;
+  uint64_t peer_sent_ticks;
+  uint64_t received_ticks;
 };
 struct StreamDefinition {
   uint32_t process;

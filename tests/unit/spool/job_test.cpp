@@ -97,6 +97,8 @@ TEST_F(JobFolder, gives_back_what_the_agent_wrote) {
   writer_.add(DefinitionType::kProcessExit, ProcessExitDefinition{0, 3, 0, 0, 777, 1, 2});
   writer_.add(DefinitionType::kClock, ClockDefinition{200, 20, 2000, 1});
   writer_.add(DefinitionType::kClock, ClockDefinition{100, 10, 1000, 1});
+  writer_.add(DefinitionType::kClockPing, ClockPingDefinition{300, 5, 6, 340}, {"n0"});
+  writer_.add(DefinitionType::kClockPing, ClockPingDefinition{150, 1, 2, 190}, {"n0"});
   seal(kNodeProcess);
   StreamDefinition stream{};
   stream.slot = 1;
@@ -115,6 +117,10 @@ TEST_F(JobFolder, gives_back_what_the_agent_wrote) {
   EXPECT_EQ(node.launch_id, "launch-7");
   ASSERT_EQ(node.clock.size(), 2u);
   EXPECT_EQ(node.clock[0].ticks, 100u);
+  ASSERT_EQ(node.clock_pings.size(), 2u);
+  EXPECT_EQ(node.clock_pings[0].peer, "n0");
+  EXPECT_EQ(node.clock_pings[0].definition.peer_sent_ticks, 2u);
+  EXPECT_EQ(node.clock_pings[1].definition.received_ticks, 340u);
   const Process& process = node.processes.at(0);
   EXPECT_EQ(process.program, "/bin/app");
   EXPECT_EQ(process.start.pid, 100);
