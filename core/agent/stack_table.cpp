@@ -78,8 +78,9 @@ bool StackTable::take_slot(Entry* entry, uint32_t slot, aon_noted_stack* stack) 
 
 bool StackTable::take_live(Entry* entry, aon_noted_stack* stack) {
   const auto* header = reinterpret_cast<const RingHeader*>(entry->base);
-  const uint32_t used = std::min(header->slots_used.load(std::memory_order_acquire),  // pairs with ring:slots
-                                 entry->geometry.slot_count);
+  const uint32_t claimed =
+      header->slots_used.load(std::memory_order_acquire);  // pairs with ring:slots
+  const uint32_t used = std::min(claimed, entry->geometry.slot_count);
   for (uint32_t i = 0; i < used; ++i) {
     const uint32_t slot = (entry->next_slot + i) % used;
     if (!take_slot(entry, slot, stack)) continue;

@@ -70,12 +70,12 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
       drainer_(config_.drain, &state_, &staging_, &encoder_.tail(), &inbox_, &modes_),
       keeper_(std::move(inputs_.keeper_socket)),
       housekeeping_(config_, &state_, &inbox_, &modes_, &activity_, &drainer_, &encoder_, &stacks_),
-      peers_(config_.job_folder, config_.node,
-             config_.drain.clock_is_tsc ? clock::TickSource::kTsc
-                                        : clock::TickSource::kMonotonicRaw,
-             [this](const ClockPingDefinition& ping, const std::string& peer) {
-               inbox_.define(spool::kNodeProcess, DefinitionType::kClockPing, ping, {peer});
-             }),
+      peers_(
+          config_.job_folder, config_.node,
+          config_.drain.clock_is_tsc ? clock::TickSource::kTsc : clock::TickSource::kMonotonicRaw,
+          [this](const ClockPingDefinition& ping, const std::string& peer) {
+            inbox_.define(spool::kNodeProcess, DefinitionType::kClockPing, ping, {peer});
+          }),
       server_(inputs_.listen_fd, &state_, &drainer_, &keeper_, &housekeeping_,
               !provider::is_wanted(
                   {config_.arguments.options.providers, config_.arguments.options.without}, "mpi")),

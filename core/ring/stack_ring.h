@@ -2,7 +2,7 @@
 /// ring of words over the stack chunks of one thread slot. Both sides use this header.
 ///
 ///     chunk 0:    | head | tail | lost | 0 | data ...        chunk 1, 2:   | data ...
-///     one stack:  | tid << 32 | frame count | CLOCK_MONOTONIC_RAW in ns | frames, innermost first |
+///     one stack:  | tid << 32 | frame count | CLOCK_MONOTONIC_RAW ns | frames, innermost first |
 ///
 ///     handler (thread of the slot)                           agent
 ///     words, head.store(release) --------------------------> head.load(acquire)    ring:stack

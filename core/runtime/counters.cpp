@@ -218,8 +218,8 @@ void open_counters(Process& p, Writer* w) {
       tell_state("counters", ProviderState::kDegraded, reason, problem.remedy);
     }
   } else if (plan.told_threads.exchange(1, std::memory_order_relaxed) == 0) {
-    tell_state("counters", ProviderState::kDegraded, "threads that began with the first one are not counted",
-               "");
+    tell_state("counters", ProviderState::kDegraded,
+               "threads that began with the first one are not counted", "");
   }
   if (counters.count != 0) w->span_depth |= kReadsCounters;
 }

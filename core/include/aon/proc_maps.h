@@ -37,10 +37,10 @@ inline bool take_number(std::string_view* line, int base, char behind, uint64_t*
 
 /// Takes a word and the space behind it off `line`.
 inline bool take_word(std::string_view* line, std::string_view* word) {
-  const size_t length = line->find(' ');
-  if (length == 0 || length == std::string_view::npos) return false;
-  *word = std::string_view(line->data(), length);
-  line->remove_prefix(length + 1);
+  const size_t end = line->find(' ');
+  if (end == 0 || end == std::string_view::npos) return false;
+  *word = std::string_view(line->data(), end);
+  line->remove_prefix(end + 1);
   return true;
 }
 
@@ -70,9 +70,9 @@ inline bool parse_line(std::string_view line, ProcMapping* mapping) {
 inline bool take_mapping(std::string_view* text, ProcMapping* mapping) {
   while (!text->empty()) {
     const size_t newline = text->find('\n');
-    const size_t length = newline == std::string_view::npos ? text->size() : newline;
-    const std::string_view line(text->data(), length);
-    text->remove_prefix(newline == std::string_view::npos ? length : length + 1);
+    const size_t end = newline == std::string_view::npos ? text->size() : newline;
+    const std::string_view line(text->data(), end);
+    text->remove_prefix(newline == std::string_view::npos ? end : end + 1);
     if (proc_maps::parse_line(line, mapping)) return true;
   }
   return false;

@@ -82,7 +82,7 @@ struct aon_noted_stack {
   uint64_t raw_ns; /* CLOCK_MONOTONIC_RAW */
   int32_t tid;
   uint32_t frame_count;
-  uint64_t lost_count; /* of the same thread slot, since the last one */
+  uint64_t lost_count;               /* of the same thread slot, since the last one */
   uint64_t frames[AON_STACK_FRAMES]; /* innermost first */
 };
 

@@ -356,8 +356,8 @@ void SampledProcess::define_paths() {
 void SampledProcess::define_jit_symbols() {
   if (jit_addresses_.empty() || temporary_folder_ < 0) return;
   const std::string name = "perf-" + std::to_string(own_pid_) + ".map";
-  const PerfMap map = PerfMap::parse(
-      host_.kernel->read_owned(temporary_folder_, name, owner_, start_s_));
+  const PerfMap map =
+      PerfMap::parse(host_.kernel->read_owned(temporary_folder_, name, owner_, start_s_));
   for (const PerfMap::Symbol& symbol : map.find_all(jit_addresses_)) {
     const JitSymbolDefinition definition{process_, 0, symbol.start, symbol.end};
     const auto payload = payload_of(definition, symbol.name);

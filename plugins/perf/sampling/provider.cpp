@@ -27,8 +27,7 @@ aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* 
     api->set_state(core, AON_PROCESS_NODE, AON_STATE_OFF, "not asked for", "--sampling=97");
     return AON_UNAVAILABLE;
   }
-  const bool can_take_stacks =
-      api->size >= offsetof(aon_core_api, set_stack_rate) + sizeof(void*);
+  const bool can_take_stacks = api->size >= offsetof(aon_core_api, set_stack_rate) + sizeof(void*);
   const bool wants_timers = value_of(config, "sampling-fallback") == "timer";
   const Kernel& kernel = real_kernel();
   const SamplingProbe probe = probe_sampling(kernel, rate_hz, value_of(config, "call-graph"),

@@ -12,7 +12,8 @@ TIMERS = (*UNBOUNDED, "--sampling-fallback", "timer")
 class Timers(aon_test.TestCase):
     def sample(self, *command, options=TIMERS, **changes):
         output = self.folder / "out"
-        done = run([NO_PERF, "aon-run", "-o", output, *options, *command], env=environment(**changes))
+        aon_run = [NO_PERF, "aon-run", "-o", output, *options]
+        done = run([*aon_run, *command], env=environment(**changes))
         self.assert_exit(done)
         document = ledger(output)
         self.assert_law(document)
