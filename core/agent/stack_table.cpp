@@ -33,6 +33,12 @@ void StackTable::add(uint32_t process, void* base, const RingGeometry& geometry)
   Entry& entry = entries_[process];
   entry.base = static_cast<char*>(base);
   entry.geometry = geometry;
+  // What a ring of an earlier worker lost was told by that one.
+  ring::StackRing ring;
+  for (uint32_t slot = 0; slot < geometry.slot_count; ++slot) {
+    if (find_ring(entry.base, geometry, slot, &ring))
+      entry.lost_counts[slot] = ring.lost().load(std::memory_order_relaxed);
+  }
 }
 
 void StackTable::remove(uint32_t process) {

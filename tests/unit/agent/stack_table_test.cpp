@@ -92,6 +92,12 @@ TEST_F(Stacks, that_found_no_room_are_told_once) {
   EXPECT_FALSE(table_.take(kProcess, &stack_));
 }
 
+TEST_F(Stacks, that_an_earlier_worker_lost_are_not_told_again) {
+  give_ring(1).lost().store(3);
+  table_.add(kProcess, memory_.base(), memory_.geometry());
+  EXPECT_FALSE(table_.take(kProcess, &stack_));
+}
+
 TEST_F(Stacks, are_not_read_from_chunks_that_cannot_be) {
   put_stack(give_ring(1), stack_of(11, 0x1000));
   slot(1).stack_chunk[2].store(64);
