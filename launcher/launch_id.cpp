@@ -98,6 +98,10 @@ uint32_t slurm_tasks_of_node(const char* tasks_per_node, uint32_t node) {
 }
 
 Launch find_launch(const Environment& environment) {
+  return find_launch(environment, getpid(), getppid());
+}
+
+Launch find_launch(const Environment& environment, int32_t pid, int32_t parent_pid) {
   Launch launch;
   launch.local_rank_count = first_number(
       environment, {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE",
@@ -113,8 +117,11 @@ Launch find_launch(const Environment& environment) {
     launch.id = slurm_step(environment);
     if (launch.id.empty()) launch.id = torchrun_id(environment);
   }
+  // A requeued job has the numbers of its first run.
+  if (const char* restart = value(environment, "SLURM_RESTART_COUNT"))
+    launch.evidence += std::string(launch.evidence.empty() ? "" : " ") + "restart " + restart;
   launch.has_launcher = !launch.id.empty() || is_a_rank(environment);
-  if (launch.id.empty()) launch.id = process_identity(launch.has_launcher ? getppid() : getpid());
+  if (launch.id.empty()) launch.id = process_identity(launch.has_launcher ? parent_pid : pid);
   if (!slurm_step(environment).empty() && launch.local_rank_count == 0) {
     const char* node = value(environment, "SLURM_NODEID");
     launch.local_rank_count = slurm_tasks_of_node(

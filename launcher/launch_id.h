@@ -32,6 +32,9 @@ struct Launch {
 
 Launch find_launch(const Environment& environment);
 
+/// The same of another process, whose parent is `parent_pid`.
+Launch find_launch(const Environment& environment, int32_t pid, int32_t parent_pid);
+
 /// Ranks on node `node` from Slurm's form "4(x2),3"; 0 when it cannot be read.
 uint32_t slurm_tasks_of_node(const char* tasks_per_node, uint32_t node);
 

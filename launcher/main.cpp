@@ -50,9 +50,12 @@ struct Plan {
 const char* get(const char* name) { return getenv(name); }
 
 /// A program that a running aon-run started, without a launcher of its own in between and without
-/// -o, belongs to the outer launch.
+/// -o, belongs to the outer launch. The socket of a doorman belongs to no launch.
 bool is_nested(const Plan& plan) {
   const char* outer = getenv("AON_OUTPUT");
+  const char* door = getenv("AON_DOOR");
+  if (door != nullptr && getenv("AON_SOCKET") != nullptr && strcmp(door, getenv("AON_SOCKET")) == 0)
+    return false;
   if (getenv("AON_SOCKET") == nullptr || outer == nullptr || plan.output_was_asked_for)
     return false;
   return !plan.launch.has_launcher || read_launch_id(outer) == plan.launch.id;

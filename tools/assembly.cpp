@@ -39,6 +39,8 @@ Status assemble_job(const FinalizeOptions& options) {
   wanted.disk_cap_bytes = options.disk_bytes;
   const Presences presences = read_presences(options.dirs.front());
   wanted.lost_nodes = presences.lost;
+  // Another node's agent was faster, and has ours in its archive.
+  if (options.from_agent && presences.done.empty()) return {};
   const Result<writers::AssembleReport> report = writers::assemble(options.dirs.front(), wanted);
   if (!report) return report.error();
   for (const std::string& warning : report->warnings)

@@ -55,12 +55,12 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
   const uint64_t wait_ns =
       std::max<uint64_t>(config.arguments.options.wait_s * kSecondNs, kLeastWaitNs);
   for (uint64_t pause_ns = kFirstPauseNs;; pause_ns = std::min(2 * pause_ns, kLongestPauseNs)) {
+    if (!cluster::is_done(config.job_folder, config.node)) return {true, ""};
     const std::vector<std::string> others = live_others(config);
     if (others.empty()) {
       const AssembleOutcome outcome = assemble(config, beat);
       if (!outcome.is_busy) return outcome;
     }
-    if (!cluster::is_done(config.job_folder, config.node)) return {true, ""};
     if (monotonic_ns() - start_ns > wait_ns) {
       const std::string who = others.empty() ? "" : " when " + some_of(others) + " ended";
       return {false, "the files will be in " + config.job_folder + who + "; if not, run: aon finalize " +

@@ -14,6 +14,11 @@
 ///                                          registered pid and no connection is left
 ///     Wait (only the one that stays) ----> ... <-- Done when the files are complete
 ///
+///     doorman (launcher/doorman.h)         agent
+///     Register(pid of the rank) ---------> as above
+///     HandOver + a program's connection -> goes on as if the program had connected to it; the
+///                                          Hello still waits there, its peer is checked as ever
+///
 /// Where MPI calls are not wanted, a registered pid says no Hello: the agent takes it as a process
 /// all the same, so that node providers follow it and the ledger has it.
 ///
@@ -45,7 +50,8 @@ enum class MessageType : uint32_t {
   kRegister = 3,
   kWait = 4,
   kDone = 5,
-  kRefused = 6
+  kRefused = 6,
+  kHandOver = 7
 };
 
 struct MessageHeader {
@@ -81,6 +87,9 @@ struct Register {
   char program[256];              ///< that the pid becomes, cut
 };
 struct Wait {
+  MessageHeader header;
+};
+struct HandOver {
   MessageHeader header;
 };
 constexpr uint32_t kDoneReport = 1;     ///< of Done: the archive is written

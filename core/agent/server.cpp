@@ -110,21 +110,26 @@ void Server::accept_all() {
   for (;;) {
     UniqueFd fd(::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) return;
-    ucred peer{};
-    socklen_t bytes = sizeof(peer);
-    if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
-        peer.uid != ::geteuid()) {
-      AON_LOG_WARNING("refused a connection of uid %u", peer.uid);
-      continue;
-    }
-    const uint32_t id = state_->header().connection_count.fetch_add(1, std::memory_order_relaxed);
-    last_event_ns_ = monotonic_ns();
-    Connection& connection = connections_[id];
-    connection.fd = std::move(fd);
-    connection.since_ns = last_event_ns_;
-    watch(connection.fd.get(), kConnection, id, EPOLLIN | EPOLLRDHUP);
-    receive(id);
+    add_connection(std::move(fd));
   }
+}
+
+/// One that was accepted, here or by somebody who handed it over.
+void Server::add_connection(UniqueFd fd) {
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
+      peer.uid != ::geteuid()) {
+    AON_LOG_WARNING("refused a connection of uid %u", peer.uid);
+    return;
+  }
+  const uint32_t id = state_->header().connection_count.fetch_add(1, std::memory_order_relaxed);
+  last_event_ns_ = monotonic_ns();
+  Connection& connection = connections_[id];
+  connection.fd = std::move(fd);
+  connection.since_ns = last_event_ns_;
+  watch(connection.fd.get(), kConnection, id, EPOLLIN | EPOLLRDHUP);
+  receive(id);
 }
 
 void Server::receive(uint32_t id) {
@@ -132,10 +137,17 @@ void Server::receive(uint32_t id) {
     const auto it = connections_.find(id);
     if (it == connections_.end()) return;
     alignas(8) uint8_t bytes[kMaxMessageBytes];
-    std::vector<UniqueFd> unwanted;
-    const ssize_t got = receive_packet(it->second.fd.get(), bytes, &unwanted, MSG_DONTWAIT);
+    std::vector<UniqueFd> descriptors;
+    const ssize_t got = receive_packet(it->second.fd.get(), bytes, &descriptors, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (got > 0 && handle(id, it->second, bytes, static_cast<size_t>(got))) continue;
+    const auto byte_count = static_cast<size_t>(got > 0 ? got : 0);
+    if (checked_message_type(bytes, byte_count) ==
+            static_cast<uint32_t>(MessageType::kHandOver) &&
+        descriptors.size() == 1) {
+      add_connection(std::move(descriptors[0]));
+      continue;
+    }
+    if (got > 0 && handle(id, it->second, bytes, byte_count)) continue;
     // A hang-up, or not our protocol. An aon-run that exec()s its program hangs up here.
     if (connections_.count(id) != 0 && it->second.is_waiter) keeper_->drop(KeepKind::kWaiter, id);
     connections_.erase(id);

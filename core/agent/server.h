@@ -86,6 +86,7 @@ class Server {
 
   void watch(int fd, uint32_t kind, uint32_t number, uint32_t events);
   void accept_all();
+  void add_connection(UniqueFd fd);
   void receive(uint32_t id);
   bool handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count);
   bool attach(uint32_t id, Connection& connection, const Hello& hello);

@@ -62,9 +62,6 @@ bool is_done(const std::string& job_folder, const std::string& node) {
 
 void mark_assembled(const std::string& job_folder, const std::vector<std::string>& nodes) {
   for (const std::string& node : nodes) clear_done(job_folder, node);
-  for (const NodePresence& one : read_presence(job_folder)) {
-    if (one.presence == Presence::kLost) unlink(agent_lease(job_folder, one.node).c_str());
-  }
   rmdir(agents_folder(job_folder).c_str());
 }
 

@@ -1,5 +1,5 @@
 /// Which nodes take part in a launch, and how far they are: marks in DIR/agents, a folder that all
-/// nodes see and that is gone when the archive is complete.
+/// nodes see and that is gone when the archive has them all.
 ///
 ///     NODE.lease     the agent lives (core/base/lease.h)      no mark --agent starts--> live
 ///     NODE.done      its spool is complete                    live --its ranks ended--> done
@@ -36,8 +36,8 @@ void clear_done(const std::string& job_folder, const std::string& node);
 Status mark_done(const std::string& job_folder, const std::string& node);
 bool is_done(const std::string& job_folder, const std::string& node);
 
-/// The archive has all of `nodes`: their marks go, those of lost nodes too, and the folder with the
-/// last one.
+/// The archive has all of `nodes`: their marks go, and the folder with the last one. The leases of
+/// lost nodes stay, so that the archive says the same when it is made again.
 void mark_assembled(const std::string& job_folder, const std::vector<std::string>& nodes);
 
 }  // namespace aon::cluster

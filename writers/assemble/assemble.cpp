@@ -293,11 +293,6 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
   facts.outcome = pass.outcome();
   facts.findings = collectors.findings->lines(pass.tallies());
   facts.warnings = report_.warnings;
-  for (const std::string& node : options_.lost_nodes) {
-    facts.warnings.push_back("the agent of " + node +
-                             " was lost before its spool was complete: its node died or hung, or "
-                             "the agent was killed");
-  }
   facts.waits = waits;
   facts.functions = collectors.findings->functions();
   facts.totals = &collectors.totals->totals();
@@ -306,7 +301,7 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
   facts.assembly_seconds = seconds();
   facts.is_snapshot = options_.is_snapshot;
   facts.missing_node_count = missing_node_count_;
-  facts.lost_node_count = options_.lost_nodes.size();
+  facts.lost_nodes = options_.lost_nodes;
   return write_ledger(staging / "aon.json", facts);
 }
 

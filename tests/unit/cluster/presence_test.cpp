@@ -60,8 +60,11 @@ TEST_F(PresenceMarks, go_with_the_archive) {
   lose("n3");
   mark_assembled(folder_, {"n1"});
   EXPECT_FALSE(is_done(folder_, "n1"));
-  EXPECT_EQ(summary(), "n2 done, ") << "it finished while the archive was made without it";
+  EXPECT_EQ(summary(), "n2 done, n3 lost, ") << "n2 finished while the archive was made";
   mark_assembled(folder_, {"n2"});
+  EXPECT_EQ(summary(), "n3 lost, ");
+  fs::remove(agent_lease(folder_, "n3"));
+  mark_assembled(folder_, {});
   EXPECT_FALSE(fs::exists(agents_folder(folder_)));
 }
 

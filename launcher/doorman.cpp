@@ -1,0 +1,243 @@
+#include "launcher/doorman.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/base/file.h"
+#include "launcher/descriptors.h"
+#include "launcher/environment.h"
+#include "launcher/job_directory.h"
+
+extern char** environ;
+
+namespace aon::launcher {
+namespace {
+
+constexpr int kFirstWordMs = 20;        ///< a program says Hello at once
+constexpr int kCheckMs = 60'000;        ///< for signs of life when no task's end can be seen
+constexpr size_t kMaxTasks = 4096;      ///< of one step on one node
+constexpr size_t kEnvironmentBytes = 4 << 20;
+
+int open_pidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
+std::string program_of(pid_t pid) {
+  char path[PATH_MAX];
+  const std::string link = "/proc/" + std::to_string(pid) + "/exe";
+  const ssize_t length = readlink(link.c_str(), path, sizeof(path));
+  return length > 0 ? std::string(path, static_cast<size_t>(length)) : std::string();
+}
+
+pid_t parent_of(pid_t pid) {
+  const Result<std::string> text = read_text_file("/proc/" + std::to_string(pid) + "/stat");
+  if (!text) return 1;
+  const size_t name_end = text->rfind(')');
+  if (name_end == std::string::npos || name_end + 4 > text->size()) return 1;
+  return static_cast<pid_t>(strtol(text->c_str() + name_end + 4, nullptr, 10));
+}
+
+const char* get(const char* name) { return getenv(name); }
+
+Status send_hand_over(int agent, int program) {
+  agent::HandOver packet{};
+  packet.header = {agent::kProtocolMagic, agent::kProtocolVersion, agent::MessageType::kHandOver,
+                   sizeof(packet)};
+  iovec part{&packet, sizeof(packet)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* attached = CMSG_FIRSTHDR(&message);
+  attached->cmsg_level = SOL_SOCKET;
+  attached->cmsg_type = SCM_RIGHTS;
+  attached->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(attached), &program, sizeof(int));
+  if (sendmsg(agent, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(packet))) return {};
+  return Error{Code::kUnavailable, std::string("cannot reach the agent: ") + strerror(errno)};
+}
+
+/// In the fork, with the program's environment: the agent of its launch gets `program`.
+Status lead_to_agent(const Installation& files, int program, pid_t pid) {
+  const Launch launch = find_launch(get, pid, parent_of(pid));
+  if (Status status = check_descriptor_limit(launch.local_rank_count); !status)
+    return status.error();
+  const Result<std::string> output = open_job_directory(directory_in_job(launch, get), launch);
+  if (!output) return output.error();
+  Result<AgentLink> link = join_or_listen(socket_path(launch.id, *output));
+  if (!link) return link.error();
+  if (!link->connection) {
+    const std::string socket = link->socket;
+    AgentArguments arguments;
+    arguments.options = options_of_environment();
+    arguments.options.output_dir = *output;
+    arguments.launch_id = launch.id;
+    arguments.left_alone =
+        program_environment(arguments.options, files, socket, *output, get).left_alone;
+    const Result<pid_t> agent = spawn_agent(files.agent, *link, std::move(arguments));
+    if (!agent) return agent.error();
+    Result<UniqueFd> connection = connect_agent(socket);
+    if (!connection) return connection.error();
+    link->connection = std::move(*connection);
+  }
+  const int agent = link->connection.get();
+  const Registration registration{pid, launch.local_rank_count, program_of(pid)};
+  if (Status status = send_register(agent, registration); !status) return status.error();
+  return send_hand_over(agent, program);
+}
+
+class Doorman {
+ public:
+  Doorman(AgentLink link, const Installation& files) : link_(std::move(link)), files_(files) {}
+
+  void watch(pid_t task) {
+    UniqueFd fd(open_pidfd(task));
+    if (fd && tasks_.size() < kMaxTasks) tasks_.push_back(std::move(fd));
+  }
+
+  /// Until the last task has ended.
+  void run() {
+    while (!tasks_.empty()) {
+      std::vector<pollfd> watched{{link_.listener.get(), POLLIN, 0}};
+      for (const UniqueFd& task : tasks_) watched.push_back({task.get(), POLLIN, 0});
+      if (poll(watched.data(), watched.size(), kCheckMs) <= 0) continue;
+      if (watched[0].revents != 0) accept_all();
+      for (size_t i = watched.size(); i-- > 1;) {
+        if (watched[i].revents != 0) tasks_.erase(tasks_.begin() + static_cast<long>(i) - 1);
+      }
+    }
+    unlink((link_.socket + ".lock").c_str());
+    unlink(link_.socket.c_str());
+  }
+
+ private:
+  void accept_all() {
+    for (;;) {
+      UniqueFd fd(accept4(link_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!fd) return;
+      receive(fd.get());
+    }
+  }
+
+  void receive(int fd) {
+    ucred peer{};
+    socklen_t bytes = sizeof(peer);
+    pollfd first_word{fd, POLLIN, 0};
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != geteuid() ||
+        poll(&first_word, 1, kFirstWordMs) != 1)
+      return;
+    agent::Register message{};
+    const ssize_t got = recv(fd, &message, sizeof(message), MSG_PEEK | MSG_DONTWAIT);
+    if (got < static_cast<ssize_t>(sizeof(message.header)) ||
+        message.header.magic != agent::kProtocolMagic)
+      return;
+    if (message.header.type == agent::MessageType::kHello) lead(fd, peer.pid);
+    if (message.header.type == agent::MessageType::kRegister &&
+        got == static_cast<ssize_t>(sizeof(message)))
+      watch(message.pid);
+  }
+
+  void lead(int fd, pid_t pid) const {
+    if (fork() != 0) return;  // without one: the program finds no agent
+    const std::vector<std::string> texts = environment_of(pid);
+    std::vector<char*> variables;
+    for (const std::string& text : texts) variables.push_back(const_cast<char*>(text.c_str()));
+    variables.push_back(nullptr);
+    environ = variables.data();
+    const Status status = texts.empty() ? Status(Error{Code::kNotFound, "program has ended"})
+                                        : lead_to_agent(files_, fd, pid);
+    _exit(status ? 0 : 1);
+  }
+
+  AgentLink link_;
+  const Installation& files_;
+  std::vector<UniqueFd> tasks_;  ///< pidfds
+};
+
+}  // namespace
+
+std::vector<std::string> environment_of(pid_t pid) {
+  std::vector<std::string> variables;
+  const Result<std::string> text =
+      read_text_file("/proc/" + std::to_string(pid) + "/environ", kEnvironmentBytes);
+  if (!text) return variables;
+  for (size_t at = 0; at < text->size();) {
+    const size_t end = std::min(text->find('\0', at), text->size());
+    if (end > at) variables.push_back(text->substr(at, end - at));
+    at = end + 1;
+  }
+  return variables;
+}
+
+Options options_of_environment() {
+  size_t variable_count = 0;
+  while (environ[variable_count] != nullptr) ++variable_count;
+  const char* const words[] = {"--", "program"};
+  Result<CommandLine> line = read_command_line(words, {environ, variable_count});
+  if (!line) line = read_command_line(words, {});
+  return line ? line->options : Options{};
+}
+
+std::string directory_in_job(const Launch& launch, const Environment& environment) {
+  const auto value = [&](const char* name) {
+    const char* text = environment(name);
+    return std::string(text != nullptr ? text : "");
+  };
+  std::string folder = value("SLURM_SUBMIT_DIR");
+  if (folder.empty() || access(folder.c_str(), W_OK | X_OK) != 0) folder = value("HOME");
+  const std::string wanted = value("AON_DOOR_OUTPUT");
+  if (!wanted.empty()) return wanted.front() == '/' ? wanted : folder + "/" + wanted;
+  const std::string job = value("SLURM_JOB_ID");
+  constexpr char kOfSlurm[] = "slurm.pmix.";
+  std::string id = launch.id;
+  if (id.rfind(kOfSlurm, 0) == 0) id.erase(0, strlen(kOfSlurm));
+  if (!job.empty() && id.rfind(job + ".", 0) != 0) id = job + "-" + id;
+  return folder + "/aon-" + id;
+}
+
+Status start_doorman(AgentLink link, const Installation& files, pid_t task) {
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0)
+    return Error{Code::kUnavailable, std::string("cannot make a pipe: ") + strerror(errno)};
+  const pid_t child = fork();
+  if (child < 0) {
+    close(ready[0]);
+    close(ready[1]);
+    return Error{Code::kUnavailable, std::string("cannot fork: ") + strerror(errno)};
+  }
+  if (child == 0) {
+    setsid();
+    signal(SIGCHLD, SIG_IGN);  // nobody waits for the forks
+    signal(SIGHUP, SIG_IGN);
+    prctl(PR_SET_NAME, "aon-doorman");
+    (void)!chdir("/");
+    keep_descriptors({link.listener.get(), link.lock.get(), ready[1]});
+    dup2(STDIN_FILENO, STDERR_FILENO);
+    Doorman doorman(std::move(link), files);
+    doorman.watch(task);
+    (void)!write(ready[1], "r", 1);
+    close(ready[1]);
+    doorman.run();
+    _exit(0);
+  }
+  close(ready[1]);
+  char answer = 0;
+  const bool is_ready = read(ready[0], &answer, 1) == 1;
+  close(ready[0]);
+  if (is_ready) return {};
+  return Error{Code::kUnavailable, "the doorman ended at once"};
+}
+
+}  // namespace aon::launcher

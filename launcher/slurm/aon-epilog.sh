@@ -1,0 +1,25 @@
+#!/bin/sh
+# Epilog of AON (slurm.conf: Epilog=/PREFIX/share/aon/slurm/aon-epilog.sh), as root on each node:
+# has the archives of a job finished whose agents were killed with it, and writes one line to syslog
+# about who used AON. What touches the job's files runs as the job's user, in a session of its own
+# with a time limit of its own; the Epilog waits only until that session stands.
+#
+# Slurm drains the node where an Epilog fails or takes too long: exit status 0 always. It kills the
+# script's process group at its end, and waits for whoever holds its stdout.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+case $0 in
+  */share/aon/slurm/*) prefix=${0%/share/aon/slurm/*} ;;
+  *) prefix=/opt/aon ;; # of a copy elsewhere: say here where AON is installed
+esac
+finish=$prefix/share/aon/slurm/aon-finish.sh
+case ${SLURM_JOB_ID:-x} in *[!0-9]*) exit 0 ;; esac
+if [ ! -x "$finish" ] || [ -z "${SLURM_JOB_USER-}" ] || [ -z "${SLURM_JOB_WORK_DIR-}" ]; then
+  exit 0
+fi
+start() { # says a line when it has left this script's group
+  setsid runuser -u "$SLURM_JOB_USER" -- timeout -k 5 600 "$finish" "$prefix" "$SLURM_JOB_ID" \
+    "$SLURM_JOB_WORK_DIR" </dev/null 2>/dev/null &
+}
+start | timeout -k 1 5 head -n 1 >/dev/null 2>&1
+exit 0

@@ -1,0 +1,17 @@
+#!/bin/sh
+# Prolog of AON (slurm.conf: Prolog=/PREFIX/share/aon/slurm/aon-prolog.sh), as root on each node:
+# tries AON on a tiny program once per boot and version, and switches it off on this node where that
+# fails (aon-canary). Nothing else: AON has no service on the node that a job would need.
+#
+# Slurm drains the node where a Prolog fails or takes too long: exit status 0 always, and 6 s at
+# most, once per boot. Slurm gives it no search path.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+case $0 in
+  */share/aon/slurm/*) prefix=${0%/share/aon/slurm/*} ;;
+  *) prefix=/opt/aon ;; # of a copy elsewhere: say here where AON is installed
+esac
+if [ -x "$prefix/bin/aon-canary" ]; then
+  timeout -k 1 5 "$prefix/bin/aon-canary" </dev/null >/dev/null 2>&1
+fi
+exit 0

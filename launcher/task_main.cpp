@@ -1,0 +1,149 @@
+/// aon-task: what Slurm's TaskProlog calls before each task (launcher/slurm/aon-taskprolog.sh). It
+/// prints the lines that put AON into the task's environment, and makes sure that somebody stands
+/// at the step's socket (doorman.h). It says nothing else and prints either all lines or none.
+///
+///     aon-task              lines for TaskProlog: export NAME=VALUE
+///     aon-task --check      why there would be none, for people: one line, exit 1
+#include <elf.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "core/base/file.h"
+#include "launcher/agent_link.h"
+#include "launcher/doorman.h"
+#include "launcher/environment.h"
+#include "launcher/installation.h"
+#include "launcher/runtime_folder.h"
+
+extern char** environ;
+
+namespace aon::launcher {
+namespace {
+
+const char* get(const char* name) { return getenv(name); }
+
+std::string value(const char* name) {
+  const char* text = getenv(name);
+  return text != nullptr ? text : "";
+}
+
+std::string site_folder() {
+  const std::string set = value("AON_SITE_DIR");
+  return set.empty() ? "/etc/aon" : set;
+}
+
+std::string node_folder() {
+  const std::string set = value("AON_NODE_DIR");
+  return set.empty() ? "/var/lib/aon" : set;
+}
+
+bool has_line(const std::string& path, const std::string& wanted) {
+  const Result<std::string> text = read_text_file(path);
+  if (!text || wanted.empty()) return false;
+  return ("\n" + *text + "\n").find("\n" + wanted + "\n") != std::string::npos;
+}
+
+Status switched_off(const std::string& reason) { return Error{Code::kUnavailable, reason}; }
+
+/// By the user, the site or the node's canary.
+Status check_switches() {
+  const std::string disable = value("AON_DISABLE");
+  if (!disable.empty() && disable != "0") return switched_off("AON_DISABLE is set");
+  const std::string home_file = value("HOME") + "/.aon/off";
+  if (access(home_file.c_str(), F_OK) == 0) return switched_off(home_file + " exists");
+  const std::string partition = value("SLURM_JOB_PARTITION");
+  if (has_line(site_folder() + "/off-partitions", partition))
+    return switched_off("partition " + partition + " is in " + site_folder() + "/off-partitions");
+  if (has_line(site_folder() + "/off-users", value("USER")))
+    return switched_off("user is in " + site_folder() + "/off-users");
+  const std::string node_file = node_folder() + "/off";
+  if (access(node_file.c_str(), F_OK) == 0) return switched_off(node_file + " exists");
+  return {};
+}
+
+bool read_header(const std::string& path, Elf64_Ehdr& header) {
+  const Result<UniqueFd> file = open_file(path, O_RDONLY);
+  if (!file) return false;
+  const Result<size_t> got = read_at(file->get(), &header, sizeof(header), 0);
+  return got && *got == sizeof(header);
+}
+
+/// A preloaded library that the loader cannot take would make it print a line in every program.
+Status check_library(const std::string& path) {
+  Elf64_Ehdr found{};
+  Elf64_Ehdr own{};
+  if (!read_header(path, found) || !read_header("/proc/self/exe", own) ||
+      memcmp(found.e_ident, own.e_ident, EI_OSABI) != 0 || found.e_machine != own.e_machine ||
+      found.e_type != ET_DYN)
+    return Error{Code::kInvalid, path + " is no library of this architecture"};
+  return {};
+}
+
+/// One name for all tasks of a step on this node.
+std::string step_name() {
+  const std::string step = value("SLURM_STEP_ID");
+  return "step " + value("SLURM_JOB_ID") + "." + (step.empty() ? "batch" : step);
+}
+
+pid_t task_pid() {
+  const std::string text = value("SLURM_TASK_PID");
+  const long pid = strtol(text.c_str(), nullptr, 10);
+  return pid > 1 ? static_cast<pid_t>(pid) : getppid();
+}
+
+/// What the user asked for, however often a step has been started from another one.
+std::string wanted_output() {
+  if (!value("AON_DOOR").empty()) return value("AON_DOOR_OUTPUT");
+  return value("AON_OUTPUT");
+}
+
+Status open_door(const Installation& files, const std::string& socket) {
+  Result<AgentLink> link = join_or_listen(socket);
+  if (!link) return link.error();
+  if (link->connection) return send_register(link->connection.get(), {task_pid(), 0, ""});
+  return start_doorman(std::move(*link), files, task_pid());
+}
+
+Result<std::string> lines() {
+  if (Status status = check_switches(); !status) return status.error();
+  if (value("SLURM_JOB_ID").empty()) return Error{Code::kUnavailable, "this is no job of Slurm"};
+  const Result<Installation> files = find_installation();
+  if (!files) return files.error();
+  for (const std::string& path : {files->mpi_library, files->runtime_library}) {
+    if (Status status = check_library(path); !status) return status.error();
+  }
+  const std::string wanted = wanted_output();
+  if (!wanted.empty()) setenv("AON_DOOR_OUTPUT", wanted.c_str(), 1);
+  const std::string output = directory_in_job(find_launch(get), get);
+  const std::string socket = socket_path(step_name(), "");
+  if (Status status = open_door(*files, socket); !status) return status.error();
+  const ProgramEnvironment environment =
+      program_environment(options_of_environment(), *files, socket, output, get);
+  std::string text;
+  for (const Variable& variable : environment.variables)
+    text += "export " + variable.name + "=" + variable.value + "\n";
+  text += "export AON_DOOR=" + socket + "\n";
+  if (!wanted.empty()) text += "export AON_DOOR_OUTPUT=" + wanted + "\n";
+  return text;
+}
+
+}  // namespace
+}  // namespace aon::launcher
+
+int main(int argc, char** argv) {
+  // The script has taken it out of its own environment, and that of what it runs.
+  if (const char* users = getenv("AON_USER_PRELOAD")) setenv("LD_PRELOAD", users, 1);
+  const bool is_check = argc == 2 && strcmp(argv[1], "--check") == 0;
+  const aon::Result<std::string> lines = aon::launcher::lines();
+  if (!lines) {
+    if (is_check) fprintf(stderr, "aon-task: %s\n", lines.error().message.c_str());
+    return 1;
+  }
+  if (!is_check) fwrite(lines->data(), 1, lines->size(), stdout);
+  return 0;
+}

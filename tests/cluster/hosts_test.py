@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+"""One launch over several hosts, started over rsh: the job is as without AON, and its directory,
+which all hosts share, holds every rank.
+
+    hosts_test.py [unittest arguments]
+"""
+import socket
+import unittest
+
+import cluster
+from aon_test import MPI, TestCase, ledger, run
+from cluster import AON, AON_RUN, HEAT2D
+
+HOSTS = 4
+PROGRAM = {"openmpi": HEAT2D, "mpich": HEAT2D.with_name("heat2d_mpich")}[MPI]
+WORDS = [PROGRAM, "--size", 64, "--steps", 50]
+
+
+class OnHosts(TestCase):
+    """Hosts of the class, and a launch over all of them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = cluster.Hosts(HOSTS)
+        cls.hosts.__enter__()
+        cls.addClassCleanup(cls.hosts.__exit__)
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.hosts.folder / self.id().rsplit(".", 1)[1]
+
+    def launch(self, ranks_per_host, *command, **more):
+        start = {"openmpi": self.hosts.mpirun, "mpich": self.hosts.hydra}[MPI]
+        return start(ranks_per_host, *command, **more)
+
+    def finalize(self):
+        """The ledger, after everybody is done."""
+        self.assert_exit(run([AON, "finalize", self.output]))
+        return ledger(self.output)
+
+    def test_hosts_have_names_and_addresses_of_their_own(self):
+        names = [self.hosts.run(f"n{i + 1}", "hostname").stdout.strip() for i in range(HOSTS)]
+        self.assertEqual(names, [f"n{i + 1}" for i in range(HOSTS)])
+        self.assertNotIn(socket.gethostname(), names)
+        found = self.hosts.run("n2", "getent", "hosts", "n3")
+        self.assertEqual(found.stdout.split(), ["10.77.0.3", "n3"])
+
+    def test_a_launch_over_hosts_ends_as_without_and_holds_all_ranks(self):
+        plain = self.launch(2, *WORDS)
+        self.assert_exit(plain)
+        done = self.launch(2, AON_RUN, "-o", self.output, *WORDS)
+        self.assert_exit(done)
+        self.assertEqual(done.stdout, plain.stdout)
+        document = self.finalize()
+        self.assertEqual([r["rank"] for r in document["ranks"]], list(range(2 * HOSTS)))
+        nodes = {r["node"] for r in document["ranks"]}
+        self.assertEqual(nodes, {f"n{i + 1}" for i in range(HOSTS)})
+        self.assert_law(document)
+        self.assert_exit(run(["otf2-print", "--silent", "-Werror", self.output / "traces.otf2"]))
+
+    def test_a_bad_end_is_the_same(self):
+        command = ["sh", "-c", f"{' '.join(map(str, WORDS))}; exit 3"]
+        plain = self.launch(1, *command)
+        done = self.launch(1, AON_RUN, "-o", self.output, *command)
+        self.assertEqual(done.returncode, plain.returncode, done.stderr)
+        self.assertNotEqual(done.returncode, 0)
+
+
+if __name__ == "__main__":
+    cluster.require()
+    unittest.main(verbosity=2)

@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+"""AON switched on by one line of slurm.conf: jobs end as they do without it, each launch leaves one
+directory, and who does not want it is left alone.
+
+    slurm_test.py [unittest arguments]
+"""
+import unittest
+
+import cluster
+from aon_test import ledger
+from cluster import AON_RUN
+from slurm_case import NODES, SPANK, TEXT, WORDS, OnSlurm
+
+SHORT_COMMANDS = 1000
+
+
+class Enabled(OnSlurm):
+    """No aon-run in any command but where a test says so."""
+
+    def test_srun_over_two_nodes_is_one_directory(self):
+        command = ["--mpi=pmix", "-N2", "-n4", *WORDS]
+        plain = self.srun(*command, AON_DISABLE="1")
+        self.assert_exit(plain)
+        self.assert_nothing_recorded()
+        done = self.srun(*command)
+        self.assert_exit(done)
+        self.assertEqual((done.stdout, done.stderr), (plain.stdout, plain.stderr))
+        (output,) = self.outputs(1)
+        self.assert_ranks(output, range(4), NODES)
+
+    def test_each_mpirun_of_a_batch_script_is_a_directory(self):
+        script = f"mpirun {TEXT}\nmpirun -n 2 {TEXT}"
+        end, text, _ = self.batch(script, "-N", NODES, "-n", 4)
+        self.assertEqual(end, ("COMPLETED", "0:0"), text)
+        self.assertEqual(len(text.splitlines()), 2, text)
+        documents = [ledger(o) for o in self.outputs(2)]
+        self.assertEqual(sorted(len(d["ranks"]) for d in documents), [2, 4])
+
+    def test_each_step_and_each_task_of_an_array_is_a_directory(self):
+        script = f"srun --mpi=pmix {TEXT}\nsrun --mpi=pmix {TEXT}"
+        job, _ = self.submit(script, "--array=1-2")
+        for task in (f"{job}_1", f"{job}_2"):
+            self.assertEqual(self.slurm.wait(task), ("COMPLETED", "0:0"))
+        names = [o.name for o in self.outputs(4)]
+        self.assertEqual(len({n.split(".")[0] for n in names}), 2, names)
+        self.assertEqual({n.split(".")[1] for n in names}, {"0", "1"}, names)
+
+    def test_aon_run_of_the_user_keeps_its_say(self):
+        wanted = self.place / "mine"
+        done = self.srun("--mpi=pmix", "-n2", AON_RUN, "-o", wanted, *WORDS)
+        self.assert_exit(done)
+        self.assertIn(str(wanted), done.stderr)
+        self.assert_nothing_recorded()
+        self.assert_ranks(wanted, range(2))
+
+    def test_an_empty_environment_is_no_obstacle(self):
+        done = self.srun("--mpi=pmix", "-n2", "--export=NONE", *WORDS)
+        self.assert_exit(done)
+        (output,) = self.outputs(1)
+        self.assert_ranks(output, range(2))
+
+    def test_the_users_own_preload_stays_first_and_ours_comes_once(self):
+        mine = "/usr/lib/x86_64-linux-gnu/libm.so.6"
+        script = "echo $LD_PRELOAD; srun -n1 sh -c 'echo $LD_PRELOAD'"
+        end, text, _ = self.batch(script, "-n", 1, LD_PRELOAD=mine)
+        self.assertEqual(end, ("COMPLETED", "0:0"), text)
+        for line in text.splitlines():
+            self.assertEqual(line.split(":")[0], mine)
+            self.assertEqual(line.count("libaon"), 1, line)
+        self.assertEqual(len(text.splitlines()), 2, text)
+
+    def test_programs_that_record_nothing_leave_nothing(self):
+        script = f"for i in $(seq {SHORT_COMMANDS}); do /bin/true; done; echo $((6 * 7))"
+        end, text, job = self.batch(script, "-n", 1)
+        self.assertEqual((end, text), (("COMPLETED", "0:0"), "42\n"))
+        self.assert_nothing_recorded()
+        self.assertEqual(self.processes_of(job), {})
+
+    def test_who_does_not_want_it_is_left_alone(self):
+        home = self.place / "home"
+        (home / ".aon").mkdir(parents=True)
+        (home / ".aon" / "off").touch()
+        site = self.place / "site"
+        site.mkdir()
+        (site / "off-partitions").write_text("gpu\nall\n", encoding="utf-8")
+        node = self.place / "node"
+        node.mkdir()
+        (node / "off").write_text("canary: a reason", encoding="utf-8")
+        for changes in ({"HOME": home}, {"AON_SITE_DIR": site}, {"AON_NODE_DIR": node}):
+            done = self.srun("-n1", "printenv", "LD_PRELOAD", **changes)
+            self.assertEqual(done.stdout, "", changes)
+        self.assertIn("libaon", self.srun("-n1", "printenv", "LD_PRELOAD").stdout)
+
+    @unittest.skipUnless(SPANK.exists(), "the SPANK plugin is not built: slurm/spank.h is missing")
+    def test_the_option_of_the_spank_plugin(self):
+        self.assertEqual(self.srun("--aon=off", "-n1", "printenv", "LD_PRELOAD").stdout, "")
+        settings = self.srun("--aon=memory=16MiB;flush-ms=100", "-n1", "printenv").stdout
+        self.assertIn("AON_MEMORY=16MiB\n", settings)
+        self.assertIn("AON_FLUSH_MS=100\n", settings)
+        odd = self.srun("--aon=LD_$(x)=1;;=", "-n1", "echo", "runs")
+        self.assertEqual((odd.returncode, odd.stdout), (0, "runs\n"))
+
+
+if __name__ == "__main__":
+    cluster.require(slurm=True)
+    unittest.main(verbosity=2)

@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+"""The TaskProlog by itself, without a cluster: what it prints, what it costs, who stands at the
+door, and that a program which records finds its agent through it.
+
+    taskprolog_test.py [unittest arguments]
+"""
+import resource
+import signal
+import subprocess
+import unittest
+
+import cluster  # noqa: F401  finds aon_test
+from aon_test import BUILD, IS_SANITIZED, TestCase, environment, ledger, run, wait_until
+
+SCRIPT = BUILD / "share" / "aon" / "slurm" / "aon-taskprolog.sh"
+RECORDS = BUILD / "bin" / "aon-canary-program"  # two regions; prints a line, exits with 42
+MOST_CPU_S = 0.020
+RUNS = 10
+
+
+class TaskProlog(TestCase):
+    """A made-up job whose only task is a process that sleeps."""
+
+    def setUp(self):
+        super().setUp()
+        # pylint: disable=consider-using-with
+        self.task = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(self.end_task)
+        self.variables = {
+            "SLURM_JOB_ID": 7,
+            "SLURM_STEP_ID": 0,
+            "SLURM_TASK_PID": self.task.pid,
+            "SLURM_SUBMIT_DIR": self.folder,
+            "XDG_RUNTIME_DIR": self.folder,
+            "HOME": self.folder,
+        }
+
+    def end_task(self):
+        self.task.send_signal(signal.SIGKILL)
+        self.task.wait()
+
+    def prolog(self, **changes):
+        """What it has Slurm set, as a dictionary."""
+        env = environment(**{**self.variables, **changes})
+        done = run([SCRIPT], env=env, timeout_s=20)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        self.assertTrue(all(line.startswith("export ") for line in lines), lines)
+        return dict(line[len("export ") :].split("=", 1) for line in lines)
+
+    def sockets(self):
+        return list((self.folder / "aon").glob("*"))
+
+    def test_tasks_of_a_step_share_a_door_and_other_steps_have_their_own(self):
+        first, second = self.prolog(), self.prolog()
+        self.assertEqual(first, second)
+        self.assertEqual(first["AON_SOCKET"], first["AON_DOOR"])
+        self.assertEqual(first["AON_OUTPUT"], str(self.folder / "aon-7.0"))
+        self.assertNotEqual(self.prolog(SLURM_STEP_ID=1)["AON_DOOR"], first["AON_DOOR"])
+        self.assertNotEqual(self.prolog(SLURM_STEP_ID=None)["AON_DOOR"], first["AON_DOOR"])
+
+    def test_the_doorman_ends_with_the_last_task_and_leaves_nothing(self):
+        self.prolog()
+        self.assertEqual(len(self.sockets()), 2)
+        self.end_task()
+        wait_until(lambda: not self.sockets(), 10, "the socket to go")
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["aon"])
+
+    def test_a_program_that_records_finds_its_agent(self):
+        for expected in ("aon-7.0", "aon-7.0.1"):
+            restart = {"SLURM_RESTART_COUNT": 1} if expected.endswith(".1") else {}
+            env = environment(**{**self.variables, **self.prolog(), **restart})
+            done = run([RECORDS], env=env)
+            self.assertEqual((done.returncode, done.stdout), (42, "canary sings\n"), done.stderr)
+            output = self.folder / expected
+            wait_until(lambda at=output: (at / "traces.otf2").exists(), 60, f"{output}")
+        (rank,) = ledger(output)["ranks"]
+        self.assertEqual(rank["exit"]["code"], 42)
+        self.assertGreaterEqual(rank["emitted"], 200)
+
+    def test_options_in_the_environment_count_and_wrong_ones_hurt_nobody(self):
+        wanted = self.folder / "wanted"
+        exports = self.prolog(AON_OUTPUT=wanted, AON_MEMORY="nonsense")
+        again = self.prolog(**exports)  # of a step that is started in this one
+        self.assertEqual(again["AON_DOOR_OUTPUT"], str(wanted))
+        env = environment(**{**self.variables, **exports, "AON_MEMORY": "nonsense"})
+        self.assertEqual(run([RECORDS], env=env).returncode, 42)
+        wait_until(lambda: (wanted / "traces.otf2").exists(), 60, "the archive")
+
+    @unittest.skipIf(IS_SANITIZED, "sanitizers cost more")
+    def test_it_costs_little(self):
+        self.prolog()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        for _ in range(RUNS):
+            self.prolog()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent_s = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+        self.assertLess(spent_s / RUNS, MOST_CPU_S)
+
+    def test_outside_of_a_job_it_says_nothing(self):
+        self.assertEqual(self.prolog(SLURM_JOB_ID=None), {})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,75 @@
+#include "launcher/doorman.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "tests/unit/launcher/temporary_folder.h"
+
+namespace aon::launcher {
+namespace {
+
+class DoormanTest : public TemporaryFolder {
+ protected:
+  /// The directory of a launch `id` in the job that `variables_` describe.
+  std::string directory(const std::string& id) {
+    Launch launch;
+    launch.id = id;
+    return directory_in_job(launch, [&](const char* name) -> const char* {
+      const auto it = variables_.find(name);
+      return it == variables_.end() ? nullptr : it->second.c_str();
+    });
+  }
+
+  std::map<std::string, std::string> variables_{{"SLURM_JOB_ID", "12"},
+                                                {"SLURM_SUBMIT_DIR", folder_}};
+};
+
+TEST_F(DoormanTest, names_the_directory_of_a_step_after_job_and_step) {
+  EXPECT_EQ(directory("12.3"), path("aon-12.3"));
+  EXPECT_EQ(directory("slurm.pmix.12.3"), path("aon-12.3"));
+}
+
+TEST_F(DoormanTest, names_the_directory_of_another_launch_after_job_and_launch) {
+  EXPECT_EQ(directory("4711"), path("aon-12-4711"));
+  EXPECT_EQ(directory("123.0"), path("aon-12-123.0"));
+}
+
+TEST_F(DoormanTest, uses_the_directory_that_was_asked_for) {
+  variables_["AON_DOOR_OUTPUT"] = "/elsewhere/x";
+  EXPECT_EQ(directory("12.3"), "/elsewhere/x");
+  variables_["AON_DOOR_OUTPUT"] = "mine";
+  EXPECT_EQ(directory("12.3"), path("mine"));
+}
+
+TEST_F(DoormanTest, goes_home_where_the_submit_folder_cannot_be_written) {
+  variables_["SLURM_SUBMIT_DIR"] = path("not there");
+  variables_["HOME"] = "/home/of/user";
+  EXPECT_EQ(directory("12.3"), "/home/of/user/aon-12.3");
+}
+
+TEST_F(DoormanTest, reads_the_environment_of_another_process) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const char* const words[] = {"sh", "-c", "echo up; sleep 100", nullptr};
+    const char* const variables[] = {"A=1", "B=with a space", "EMPTY=", nullptr};
+    dup2(ready[1], STDOUT_FILENO);
+    execve("/bin/sh", const_cast<char**>(words), const_cast<char**>(variables));
+    _exit(127);
+  }
+  char text[3];
+  ASSERT_EQ(read(ready[0], text, sizeof(text)), 3);
+  const std::vector<std::string> found = environment_of(child);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(found, (std::vector<std::string>{"A=1", "B=with a space", "EMPTY="}));
+  EXPECT_TRUE(environment_of(child).empty());
+}
+
+}  // namespace
+}  // namespace aon::launcher
