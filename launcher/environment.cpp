@@ -12,6 +12,7 @@
 #include "core/agent/protocol.h"
 #include "core/base/unique_fd.h"
 #include "core/provider/names.h"
+#include "launcher/events.h"
 
 namespace aon::launcher {
 namespace {
@@ -81,6 +82,12 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   result.variables.push_back({"AON_OUTPUT", output_dir});
   if (options.attach_ms != 0 && options.attach_ms != agent::kAttachTimeoutMs) {
     result.variables.push_back({"AON_ATTACH_MS", std::to_string(options.attach_ms)});
+  }
+  const std::string counters = border_events(options.events);
+  if (!counters.empty()) result.variables.push_back({"AON_COUNTERS", counters});
+  if (options.sampling_fallback == "timer" && options.sampling_hz != 0 &&
+      provider_is_wanted(options, "sampling")) {
+    result.variables.push_back({"AON_SAMPLING_TIMER", std::to_string(options.sampling_hz)});
   }
   add_plugin("cupti", "CUDA_INJECTION64_PATH", files.cuda_injection, options, environment, result);
   add_plugin("nvtx", "NVTX_INJECTION64_PATH", files.nvtx_injection, options, environment, result);

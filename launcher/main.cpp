@@ -17,6 +17,7 @@
 #include "core/provider/names.h"
 #include "launcher/agent_link.h"
 #include "launcher/environment.h"
+#include "launcher/events.h"
 #include "launcher/installation.h"
 #include "launcher/job_directory.h"
 #include "launcher/launch_id.h"
@@ -71,6 +72,7 @@ void set_variables(const Plan& plan, const std::string& socket) {
   const ProgramEnvironment wanted =
       program_environment(plan.options, plan.files, socket, plan.output, get);
   if (socket.empty()) unsetenv("AON_SOCKET");
+  unsetenv("AON_COUNTERS");  // of an outer launch
   for (const Variable& variable : wanted.variables)
     setenv(variable.name.c_str(), variable.value.c_str(), 1);
   if (!plan.options.verbose) return;
@@ -268,6 +270,12 @@ int run(Plan& plan) {
     say(status.error().message);
     return kExitOptions;
   }
+  Result<std::vector<std::string>> events = resolve_events(plan.options.events);
+  if (!events) {
+    say(events.error().message);
+    return kExitOptions;
+  }
+  plan.options.events = std::move(*events);  // from here on encoded, for the agent too
   make_plan(plan);
   if (plan.options.dry_run) return print_plan(plan);
   if (is_nested(plan)) return run_nested(plan);

@@ -87,6 +87,20 @@ Check check_hardware_events() {
       "bare metal, or in a virtual machine a virtual PMU from the host (QEMU: -cpu host,pmu=on)"};
 }
 
+/// Whether programs may read the PMU without a syscall: counters at the borders of calls need it.
+Check check_rdpmc() {
+  const char* name = "counters of calls (rdpmc)";
+  if (try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false) != 0)
+    return {name, Ability::kNo, "no hardware events; --events counts software events only",
+            "see perf hardware events"};
+  const std::string setting = first_line("/sys/bus/event_source/devices/cpu/rdpmc");
+  if (setting == "0")
+    return {name, Ability::kNo,
+            "programs may not read the PMU; the agent counts ten times a second",
+            "echo 1 > /sys/bus/event_source/devices/cpu/rdpmc"};
+  return {name, Ability::kYes, "rdpmc " + (setting.empty() ? std::string("unknown") : setting), ""};
+}
+
 Check check_kernel_events() {
   const int error_number = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true);
   if (error_number == 0)
@@ -182,10 +196,12 @@ Check check_core_cgroup() {
 }  // namespace
 
 std::vector<Check> check_system() {
-  return {check_clock(),         check_software_events(), check_hardware_events(),
-          check_kernel_events(), check_memfd(),           check_pidfd(),
-          check_shm(),           check_runtime_folder(),  check_descriptors(),
-          check_address_space(), check_core_cgroup()};
+  return {check_clock(),           check_software_events(),
+          check_hardware_events(), check_rdpmc(),
+          check_kernel_events(),   check_memfd(),
+          check_pidfd(),           check_shm(),
+          check_runtime_folder(),  check_descriptors(),
+          check_address_space(),   check_core_cgroup()};
 }
 
 }  // namespace aon::tools

@@ -49,6 +49,8 @@ const aon_core_api& listening_core() {
       .add_cost = [](aon_core*, uint64_t) {},
       .unwind = [](aon_core*, uint32_t, const aon_stack_copy*, uint64_t*,
                    uint32_t) { return uint32_t{0}; },
+      .take_stack = [](aon_core*, uint32_t, aon_noted_stack*) { return uint32_t{0}; },
+      .set_stack_rate = [](aon_core*, uint32_t, uint32_t) {},
   };
   return kApi;
 }

@@ -15,6 +15,7 @@
 #include <aon/record.h>
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -141,6 +142,7 @@ struct Model {
   std::vector<GlobalWindow> windows;
   std::vector<RankGroup> rank_groups;
   std::vector<GlobalMetric> metrics;
+  uint32_t counter_count = 0;           ///< the first metrics are of kCounters
   std::vector<std::string> file_names;  ///< each once
   std::vector<GlobalFile> files;
   std::vector<GlobalFunction> functions;
@@ -202,6 +204,7 @@ enum class EventKind : uint8_t {
   kIoComplete,   ///< file, operation, flags, bytes moved, request
   kIoCancelled,  ///< file, operation, flags, request
   kCallSample,   ///< call path in region (kNoCallPath: unknown), tid in peer, period in bytes
+  kCounters,     ///< before the kEnter or kLeave it belongs to: number of values, counter(i)
 };
 
 struct Event {
@@ -225,6 +228,24 @@ struct Event {
     tag = type < kValueTypeCount ? static_cast<int32_t>(type) : 0;
     bytes = value;
   }
+
+  // Of counters: value i of the metric kFirstCounterMetric + i, counted from the start of the
+  // location.
+  uint64_t counter(uint32_t i) const {
+    const uint64_t values[] = {bytes, bytes_received, request, pack_pair(peer, tag)};
+    static_assert(std::size(values) == kMaxRegionCounters);
+    return values[i];
+  }
+  void set_counters(const uint64_t (&values)[kMaxRegionCounters], uint32_t count, bool is_exact) {
+    region = count;
+    communicator = is_exact ? 0 : kInexact;
+    bytes = values[0];
+    bytes_received = values[1];
+    request = values[2];
+    peer = pair_low(values[3]);
+    tag = pair_high(values[3]);
+  }
+  bool counters_are_exact() const { return communicator == 0; }
 
   // The same fields in events of files. Their requests are numbers of their own.
   uint32_t file() const { return communicator; }

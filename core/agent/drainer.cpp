@@ -102,6 +102,7 @@ void Drainer::adopt(Ring ring) {
   add_node_bytes(ring.memory->committed_bytes());
   state_->process(ring.cell).memory_bytes = ring.memory->committed_bytes();
   modes_->add(process, ring.memory->modes());
+  if (stacks_ != nullptr) stacks_->add(process, ring.memory->base(), ring.memory->geometry());
   rings_[ring.cell] = std::move(ring);
 }
 
@@ -277,6 +278,7 @@ void Drainer::remove(uint32_t cell) {
   const auto it = rings_.find(cell);
   if (it == rings_.end()) return;
   modes_->remove(it->second.process);
+  if (stacks_ != nullptr) stacks_->remove(it->second.process);
   node_bytes_.fetch_sub(it->second.memory->committed_bytes(), std::memory_order_relaxed);
   rings_.erase(it);
 }

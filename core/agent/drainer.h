@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/agent/inbox.h"
+#include "core/agent/stack_table.h"
 #include "core/agent/staging.h"
 #include "core/agent/state.h"
 #include "core/ring/memory.h"
@@ -61,6 +62,8 @@ class Drainer : private ring::Sink {
   Drainer(const DrainSettings& settings, State* state, const Staging* staging,
           const std::atomic<uint64_t>* tail, Inbox* inbox, ModeTable* modes);
 
+  /// Rings are told to `stacks`, too, which outlives this.
+  void share_stacks(StackTable* stacks) { stacks_ = stacks; }
   /// Repairs positions after a killed worker. Before the first add.
   void restore();
 
@@ -125,6 +128,7 @@ class Drainer : private ring::Sink {
   const std::atomic<uint64_t>* tail_;
   Inbox* inbox_;
   ModeTable* modes_;
+  StackTable* stacks_ = nullptr;
   std::map<uint32_t, Ring> rings_;  ///< by cell
   Ring* current_ = nullptr;         ///< whose pieces take() gets
   std::atomic<uint64_t> node_bytes_{0};

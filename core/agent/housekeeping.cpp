@@ -23,6 +23,8 @@ constexpr std::chrono::milliseconds kPeriod(100);
 /// Storing a record; the clock reads beside it are measured (docs/overhead.md).
 constexpr double kPairNs = 3;
 constexpr double kSingleNs = 2;
+/// Four counters at both ends of a call, by the figures that are published for rdpmc.
+constexpr double kCountersNs = 300;
 /// Counting a call; most of those are polls, which copy the requests that they are given.
 constexpr double kCountedNs = 5;
 
@@ -37,17 +39,27 @@ double measure_tick_read_ns(clock::TickSource source) {
   return least;
 }
 
+std::string join(const std::vector<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
+  return text;
+}
+
 /// "worker" tells ids that a provider makes up from those of the workers before.
 std::string provider_config(const Config& config, const State& state) {
   const Options& options = config.arguments.options;
+  const bool has_mpi = provider::is_wanted({options.providers, options.without}, "mpi");
   return "sampling=" + std::to_string(options.sampling_hz) + "\ncall-graph=" + options.call_graph +
+         "\nsampling-fallback=" + options.sampling_fallback + "\nevents=" + join(options.events) +
+         "\nborder-events=" + (has_mpi ? "1" : "0") +
          "\nworker=" + std::to_string(state.header().worker_count) + "\n";
 }
 
 }  // namespace
 
 Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, ModeTable* modes,
-                           ActivityTable* activity, const Drainer* drainer, const Encoder* encoder)
+                           ActivityTable* activity, const Drainer* drainer, const Encoder* encoder,
+                           StackTable* stacks)
     : config_(config),
       state_(state),
       inbox_(inbox),
@@ -59,7 +71,8 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       providers_({config.provider_folder,
                   {config.arguments.options.providers, config.arguments.options.without},
                   config.arguments.left_alone,
-                  provider_config(config, *state)},
+                  provider_config(config, *state),
+                  stacks},
                  inbox, state),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0) {}
@@ -235,6 +248,7 @@ double Housekeeping::take_costs(Load* load) const {
     const auto records = static_cast<double>(now - load->kind_count[kind]);
     load->kind_count[kind] = now;
     cost_ns += records * (is_call(static_cast<RecordKind>(kind)) ? pair_ns : single_ns);
+    if (static_cast<RecordKind>(kind) == RecordKind::kCounters) cost_ns += records * kCountersNs;
   }
   for (uint32_t site = 0; site < kMaxSites; ++site) {
     const uint64_t now = load->activity->site_count[site].load(std::memory_order_relaxed);

@@ -25,7 +25,8 @@ namespace aon::agent {
 class Housekeeping : public ProcessListener {
  public:
   Housekeeping(const Config& config, State* state, Inbox* inbox, ModeTable* modes,
-               ActivityTable* activity, const Drainer* drainer, const Encoder* encoder);
+               ActivityTable* activity, const Drainer* drainer, const Encoder* encoder,
+               StackTable* stacks = nullptr);
   ~Housekeeping() override;
 
   void start();

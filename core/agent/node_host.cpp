@@ -145,6 +145,16 @@ struct NodeHost::Table {
     return host.stack_walker_.unwind(process, *copy, {frames, capacity}, host.now_ns_);
   }
 
+  static uint32_t take_stack(aon_core* core, uint32_t process, aon_noted_stack* stack) {
+    StackTable* stacks = hosted(core)->host->settings_.stacks;
+    return stacks != nullptr && stacks->take(process, stack) ? 1 : 0;
+  }
+
+  static void set_stack_rate(aon_core* core, uint32_t process, uint32_t rate_hz) {
+    StackTable* stacks = hosted(core)->host->settings_.stacks;
+    if (stacks != nullptr) stacks->set_rate(process, rate_hz);
+  }
+
   static constexpr aon_core_api kApi = {AON_PROVIDER_ABI, sizeof(aon_core_api),
                                         now_ticks,        define_metric,
                                         sample,           set_state,
@@ -152,7 +162,8 @@ struct NodeHost::Table {
                                         commit,           log,
                                         send_message,     define,
                                         put_record,       add_lost,
-                                        add_cost,         unwind};
+                                        add_cost,         unwind,
+                                        take_stack,       set_stack_rate};
 };
 
 NodeHost::NodeHost(NodeHostSettings settings, Inbox* inbox, const State* state)
@@ -251,6 +262,7 @@ void NodeHost::process_ended(uint32_t process) {
                    continued_.lower_bound({process + 1, ""}));
   series_.forget(process);
   stack_walker_.remove_process(process);
+  if (settings_.stacks != nullptr) settings_.stacks->forget(process);
 }
 
 void NodeHost::tick(uint64_t now_ns) {

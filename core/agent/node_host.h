@@ -20,6 +20,7 @@
 
 #include "core/agent/inbox.h"
 #include "core/agent/series.h"
+#include "core/agent/stack_table.h"
 #include "core/agent/stack_walker.h"
 #include "core/base/options.h"
 #include "core/clock/snapshot.h"
@@ -33,6 +34,7 @@ struct NodeHostSettings {
   provider::Selection selection;
   std::vector<LeftAlone> left_alone;  ///< by aon-run, in the programs' environment
   std::string config;                 ///< "key=value" lines for all providers
+  StackTable* stacks = nullptr;       ///< of timers in the processes; null: none
 };
 
 class NodeHost {

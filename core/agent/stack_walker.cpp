@@ -1,10 +1,10 @@
 #include "core/agent/stack_walker.h"
 
+#include <aon/proc_maps.h>
+
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <filesystem>
-#include <sstream>
+#include <string_view>
 
 #include "core/base/file.h"
 
@@ -37,17 +37,14 @@ std::string mount_namespace(const std::string& folder) {
 std::vector<unwind::Mapping> parse_executable_maps(const std::string& text,
                                                    const std::string& root) {
   std::vector<unwind::Mapping> mappings;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  std::string_view rest = text;
+  for (ProcMapping line; take_mapping(&rest, &line);) {
+    if (!line.is_executable() || !line.path.starts_with('/')) continue;
     unwind::Mapping mapping;
-    char access[5] = "";
-    int path_at = 0;
-    const int fields = sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n",
-                              &mapping.begin, &mapping.end, access, &mapping.file_offset, &path_at);
-    if (fields != 4 || access[2] != 'x' || mapping.end <= mapping.begin || path_at == 0) continue;
-    const std::string path = line.substr(static_cast<size_t>(path_at));
-    if (!path.starts_with('/')) continue;
-    mapping.path = root + path;
+    mapping.begin = line.start;
+    mapping.end = line.end;
+    mapping.file_offset = line.file_offset;
+    mapping.path = root + std::string(line.path);
     mappings.push_back(std::move(mapping));
   }
   return mappings;

@@ -39,6 +39,7 @@ class Worker {
   FolderSink sink_;
   Inbox inbox_;
   ModeTable modes_;
+  StackTable stacks_;
   ActivityTable activity_;
   Encoder encoder_;
   Drainer drainer_;
@@ -68,17 +69,19 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
       encoder_(config_.encoder, &state_, &staging_, &sink_, &inbox_, &activity_),
       drainer_(config_.drain, &state_, &staging_, &encoder_.tail(), &inbox_, &modes_),
       keeper_(std::move(inputs_.keeper_socket)),
-      housekeeping_(config_, &state_, &inbox_, &modes_, &activity_, &drainer_, &encoder_),
-      peers_(config_.job_folder, config_.node,
-             config_.drain.clock_is_tsc ? clock::TickSource::kTsc
-                                        : clock::TickSource::kMonotonicRaw,
-             [this](const ClockPingDefinition& ping, const std::string& peer) {
-               inbox_.define(spool::kNodeProcess, DefinitionType::kClockPing, ping, {peer});
-             }),
+      housekeeping_(config_, &state_, &inbox_, &modes_, &activity_, &drainer_, &encoder_, &stacks_),
+      peers_(
+          config_.job_folder, config_.node,
+          config_.drain.clock_is_tsc ? clock::TickSource::kTsc : clock::TickSource::kMonotonicRaw,
+          [this](const ClockPingDefinition& ping, const std::string& peer) {
+            inbox_.define(spool::kNodeProcess, DefinitionType::kClockPing, ping, {peer});
+          }),
       server_(inputs_.listen_fd, &state_, &drainer_, &keeper_, &housekeeping_,
               !provider::is_wanted(
                   {config_.arguments.options.providers, config_.arguments.options.without}, "mpi")),
-      encode_thread_(&encoder_, &state_, config_.arguments.options.flush_ms) {}
+      encode_thread_(&encoder_, &state_, config_.arguments.options.flush_ms) {
+  drainer_.share_stacks(&stacks_);
+}
 
 /// One stretch of service: until the launch is over.
 void Worker::serve() {

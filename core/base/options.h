@@ -34,7 +34,9 @@ struct Options {
   uint64_t attach_ms = 0;
   double budget_percent = 0;
   uint64_t sampling_hz = 0;
+  std::vector<std::string> events;
   std::string call_graph;
+  std::string sampling_fallback;
   uint64_t wait_s = 0;
   bool drop_spool = false;
   bool no_assemble = false;

@@ -94,6 +94,7 @@ Result<RingMemory> RingMemory::create(uint32_t process, uint32_t slot_count, uin
     ThreadSlot& slot = slots_of(memory->base(), geometry)[i];
     for (StreamState& stream : slot.stream) stream.first_chunk.store(kNoChunk);
     slot.counter_chunk.store(kNoChunk);
+    for (std::atomic<uint32_t>& chunk : slot.stack_chunk) chunk.store(kNoChunk);
   }
   Status offer = memory->offer(offered);
   if (!offer) return offer.error();

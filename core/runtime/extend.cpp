@@ -3,6 +3,9 @@
 #include <signal.h>
 #include <string.h>
 
+#include <algorithm>
+
+#include "core/runtime/counters.h"
 #include "core/runtime/process.h"
 
 namespace aon::runtime {
@@ -211,19 +214,21 @@ bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) n
 }
 
 void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept {
-  uint32_t depth = w->span_depth < kOpenSpans ? w->span_depth : kOpenSpans;
+  const uint32_t counters = w->span_depth & kReadsCounters;
+  uint32_t depth = std::min(w->span_depth & kSpanDepthMask, kOpenSpans);
   while (depth > 0 && runtime::was_left(w->span_frame[depth - 1], frame)) {
     --depth;
     w->slot->open[depth].start_ticks.store(0, std::memory_order_relaxed);
-    w->span_depth = depth;
+    w->span_depth = depth | counters;
   }
 }
 
 uint64_t aon_writer_begin_nested(Writer* w, const char* frame, const OpenSpan* span) noexcept {
   aon_writer_unwind_spans(w, frame);
-  const uint32_t depth = w->span_depth;
-  w->span_depth = depth + 1;
+  const uint32_t depth = w->span_depth & kSpanDepthMask;
+  w->span_depth += 1;
   if (depth >= kOpenSpans) return ticks(w);
+  if ((w->span_depth & kReadsCounters) != 0) runtime::read_counters_at_entry(w, depth);
   w->span_frame[depth] = frame;
   OpenSpan& open = w->slot->open[depth];
   open.region = span->region;
@@ -237,6 +242,8 @@ uint64_t aon_writer_begin_nested(Writer* w, const char* frame, const OpenSpan* s
 
 void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record, uint32_t words,
                             uint64_t duration) noexcept {
+  const uint32_t span_depth = depth;
+  depth &= kSpanDepthMask;
   if (depth != 0) record->head.flags |= kInsideSpan;
   if (duration >> 32 != 0) {
     const uint8_t slots = static_cast<uint8_t>(1 + (words + 4) / 4);
@@ -245,11 +252,13 @@ void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record, uint32_t 
     record->head.flags |= kWideDuration;
     record->words[(slots - 1u) * 4 - 1] = duration;
   }
+  const bool has_counters = (span_depth & kReadsCounters) != 0 && depth < kOpenSpans;
+  if (has_counters) runtime::put_counters(w, depth, record->head, duration);
   aon_writer_put(w, record);
   if (depth < kOpenSpans) {
     w->slot->open[depth].start_ticks.store(0, std::memory_order_release);  // pairs with ring:open
   }
-  w->span_depth = depth;
+  w->span_depth = span_depth;
 }
 
 bool aon_writer_put(Writer* w, const Record* record) noexcept {

@@ -69,6 +69,7 @@ void fill_header(Process& p, const ProcessIdentity& identity) {
   for (uint32_t i = 0; i < p.geometry.slot_count; ++i) {
     for (StreamState& stream : p.slots[i].stream) stream.first_chunk = kNoChunk;
     p.slots[i].counter_chunk = kNoChunk;
+    for (std::atomic<uint32_t>& chunk : p.slots[i].stack_chunk) chunk = kNoChunk;
   }
   for (uint32_t i = 0; i < p.geometry.chunk_count; ++i) {
     p.free_map[i / 64].fetch_or(uint64_t{1} << (i % 64), std::memory_order_relaxed);

@@ -19,6 +19,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/runtime/counters.h"
+#include "core/runtime/timer_samples.h"
+
 namespace aon::runtime {
 
 enum class AttachState : uint32_t { kNone = 0, kBusy = 1, kReady = 2, kOff = 3 };
@@ -59,8 +62,14 @@ struct Process {
   InternEntry intern[kInternCapacity];
   char intern_text[kInternTextBytes];
 
-  // Writer i belongs to thread slot i: to the thread that holds the slot.
-  Writer writers[kMaxThreadSlots];
+  CounterPlan counter_plan;
+  TimerPlan timer_plan;
+
+  // Entry i belongs to thread slot i: to the thread that holds the slot. A record touches as few
+  // cache lines as it can.
+  alignas(64) Writer writers[kMaxThreadSlots];
+  ThreadCounters thread_counters[kMaxThreadSlots];
+  ThreadTimer timers[kMaxThreadSlots];
 };
 
 /// The process's state, or null before the first attach.

@@ -4,7 +4,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/runtime/counters.h"
 #include "core/runtime/process.h"
+#include "core/runtime/timer_samples.h"
 
 namespace aon::runtime {
 namespace {
@@ -53,7 +55,8 @@ void put_thread(Writer* w, uint32_t tid, bool starts) {
 
 /// A thread that ends inside a call (pthread_exit, cancellation) leaves it open for ever.
 void close_open_spans(Writer* w) {
-  for (uint32_t depth = w->span_depth < kOpenSpans ? w->span_depth : kOpenSpans; depth-- > 0;) {
+  const uint32_t open_depth = w->span_depth & kSpanDepthMask;
+  for (uint32_t depth = open_depth < kOpenSpans ? open_depth : kOpenSpans; depth-- > 0;) {
     OpenSpan& open = w->slot->open[depth];
     const uint64_t start = open.start_ticks.load(std::memory_order_relaxed);
     if (start == 0) continue;
@@ -70,6 +73,8 @@ void release_slot(Process& p, Writer* w) {
   }
   w->depth = 0;
   close_open_spans(w);
+  close_counters(p, w);
+  close_timer(p, w);
   ThreadSlot* slot = w->slot;
   put_thread(w, slot->tid.load(std::memory_order_relaxed), false);
   slot->state.store(static_cast<uint32_t>(SlotState::kIdle),
@@ -120,6 +125,8 @@ Writer* attach_thread(Process& p) {
   aon_thread_writer = w;
   pthread_setspecific(g_thread_key, reinterpret_cast<void*>(uintptr_t{1}));
   put_thread(w, tid, true);
+  open_counters(p, w);
+  open_timer(p, w);
   return w;
 }
 

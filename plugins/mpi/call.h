@@ -28,7 +28,7 @@ namespace aon::mpi {
 /// True inside a call of the same function that came in another language: it is followed there.
 /// After enter().
 inline bool is_repeated(const Writer* w, const Site& site) {
-  const uint32_t depth = w->span_depth;
+  const uint32_t depth = w->span_depth & kSpanDepthMask;
   if (w->slot == nullptr || depth == 0 || depth > kOpenSpans) return false;
   return w->slot->open[depth - 1].region == site.id;
 }

@@ -205,12 +205,12 @@ class Inside {
   [[gnu::always_inline]] Inside() : w_(writer()) {
     w_->span_frame[0] = current_frame();
     compiler_barrier();
-    w_->span_depth = 1;
+    w_->span_depth |= 1;
     compiler_barrier();
   }
   [[gnu::always_inline]] ~Inside() {
     compiler_barrier();
-    w_->span_depth = 0;
+    w_->span_depth &= kReadsCounters;
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;

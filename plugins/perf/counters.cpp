@@ -12,7 +12,10 @@ perf_event_attr attributes(const EventType& type, const Probe& how) {
   attr.config = type.config;
   attr.inherit = 1;
   attr.inherit_thread = how.threads_only ? 1 : 0;
-  attr.exclude_kernel = how.exclude_kernel ? 1 : 0;
+  attr.config1 = type.config1;
+  attr.config2 = type.config2;
+  attr.exclude_user = type.kernel_only ? 1 : 0;
+  attr.exclude_kernel = how.exclude_kernel || type.user_only ? 1 : 0;
   attr.exclude_hv = 1;
   attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
   return attr;
@@ -31,7 +34,7 @@ Probe probe(const Kernel& kernel, const EventType& type) {
     how.error_number = -fd;
     if (fd == -EINVAL && how.threads_only) {
       how.threads_only = false;
-    } else if (fd == -EACCES && !how.exclude_kernel && !type.in_kernel) {
+    } else if (fd == -EACCES && !how.exclude_kernel && !type.in_kernel && !type.kernel_only) {
       how.exclude_kernel = true;
     } else {
       break;

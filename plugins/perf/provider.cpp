@@ -5,22 +5,29 @@
 // its remedy, in the state of each process; with no event at all the provider is not available.
 #include <aon/provider.h>
 
+#include <memory>
+
+#include "perf/chosen.h"
 #include "perf/session.h"
 
 struct aon_provider {
+  std::unique_ptr<const aon::perf::ChosenEvents> events;  ///< whose names the session has
   aon::perf::Session session;
 };
 
 namespace {
 
-aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char*,
+aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* config,
                  aon_provider** self) {
   const aon::perf::Kernel& kernel = aon::perf::real_kernel();
-  aon::perf::Availability availability = aon::perf::probe_all(kernel);
+  auto events = std::make_unique<aon::perf::ChosenEvents>(aon::perf::value_of(config, "events"));
+  if (aon::perf::value_of(config, "border-events") == "1") events->leave_to_threads(kernel);
+  aon::perf::Availability availability = aon::perf::probe_all(kernel, events->types());
+  availability.names_hardware = !events->is_default();
   const aon::perf::StateText state = aon::perf::state_of(availability, {});
   api->set_state(core, AON_PROCESS_NODE, state.state, state.reason.c_str(), state.remedy.c_str());
   if (state.state == AON_STATE_OFF) return AON_UNAVAILABLE;
-  *self = new aon_provider{{core, api, kernel, std::move(availability)}};
+  *self = new aon_provider{std::move(events), {core, api, kernel, std::move(availability)}};
   return AON_OK;
 }
 

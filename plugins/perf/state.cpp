@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 
 namespace aon::perf {
 namespace {
@@ -11,9 +12,12 @@ namespace {
 /// Collects events under the obstacle they share; all hardware events together are named as such.
 class Reasons {
  public:
+  /// `hardware_count`: of events that together are "hardware events".
+  explicit Reasons(size_t hardware_count) : hardware_count_(hardware_count) {}
+
   void add(const Obstacle& obstacle, const EventType& event) {
     Clause& clause = of(obstacle);
-    if (is_hardware(event) && ++clause.hardware_count == hardware_count()) {
+    if (is_hardware(event) && ++clause.hardware_count == hardware_count_) {
       clause.events.resize(clause.events.size() - clause.hardware_bytes);
       append(clause.events, "hardware events", ", ");
       return;
@@ -58,17 +62,13 @@ class Reasons {
     return found != clauses_.end() ? *found : clauses_.emplace_back(Clause{obstacle, ""});
   }
 
-  static size_t hardware_count() {
-    const auto types = event_types();
-    return static_cast<size_t>(std::count_if(types.begin(), types.end(), is_hardware));
-  }
-
   static void append(std::string& text, const std::string& more, const char* separator) {
     if (more.empty() || text.find(more) != std::string::npos) return;
     if (!text.empty()) text += separator;
     text += more;
   }
 
+  size_t hardware_count_;
   std::vector<Clause> clauses_;
 };
 
@@ -81,6 +81,13 @@ Obstacle obstacle_of(const EventType& type, int error_number, int paranoid_level
   return explain(error_number, is_hardware(type), paranoid_level);
 }
 
+size_t count_hardware(const Availability& availability) {
+  if (availability.names_hardware) return SIZE_MAX;
+  return static_cast<size_t>(
+      std::count_if(availability.events.begin(), availability.events.end(),
+                    [](const ProbedEvent& event) { return is_hardware(*event.type); }));
+}
+
 bool is_in_proc(const Kernel& kernel, const EventType& type) {
   if (type.type != PERF_TYPE_SOFTWARE) return false;
   TaskCounts counts{};
@@ -91,10 +98,10 @@ bool is_in_proc(const Kernel& kernel, const EventType& type) {
 
 }  // namespace
 
-Availability probe_all(const Kernel& kernel) {
+Availability probe_all(const Kernel& kernel, std::span<const EventType> types) {
   Availability availability;
   availability.paranoid_level = kernel.paranoid_level();
-  for (const EventType& type : event_types()) {
+  for (const EventType& type : types) {
     ProbedEvent event{&type, probe(kernel, type)};
     event.from_proc = !event.how.available && is_in_proc(kernel, type);
     availability.events.push_back(event);
@@ -103,7 +110,7 @@ Availability probe_all(const Kernel& kernel) {
 }
 
 StateText state_of(const Availability& availability, const OpenProblems& problems) {
-  Reasons reasons;
+  Reasons reasons(count_hardware(availability));
   bool any_available = false;
   for (const ProbedEvent& event : availability.events) {
     any_available |= event.how.available || event.from_proc;

@@ -4,6 +4,7 @@
 
 #include <aon/provider.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,12 @@ struct ProbedEvent {
 struct Availability {
   std::vector<ProbedEvent> events;
   int paranoid_level = 2;
+  bool names_hardware = false;  ///< each by its name, also where all are missing
 };
 
-/// Opens every event once on the calling thread.   Cost: 10 ms the first time on a machine.
-Availability probe_all(const Kernel& kernel);
+/// Opens every event once on the calling thread; `types` must live as long as the result.
+/// Cost: 10 ms the first time on a machine.
+Availability probe_all(const Kernel& kernel, std::span<const EventType> types = event_types());
 
 /// What went wrong for one process, although the machine allows it.
 struct OpenProblems {

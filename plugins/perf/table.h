@@ -18,12 +18,17 @@ struct EventType {
   uint64_t config;
   /// Happens inside the kernel: counts nothing when exclude_kernel is set.
   bool in_kernel;
+  // Of events that were asked for.
+  uint64_t config1 = 0;
+  uint64_t config2 = 0;
+  bool user_only = false;
+  bool kernel_only = false;
 };
 
 /// Software events first, then hardware events.
 std::span<const EventType> event_types();
 
-inline bool is_hardware(const EventType& type) { return type.type == PERF_TYPE_HARDWARE; }
+inline bool is_hardware(const EventType& type) { return type.type != PERF_TYPE_SOFTWARE; }
 
 /// Why opening failed and the exact command that would help.
 struct Obstacle {

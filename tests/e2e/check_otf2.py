@@ -103,6 +103,8 @@ class LocationState:
     def __init__(self):
         self.time = 0
         self.stack = []
+        self.is_counted = False  # has synchronous metrics
+        self.counted_at = None
         self.requests = set()
         self.all_requests = set()
         self.collective_depth = 0
@@ -158,20 +160,34 @@ class Checker:
         if event.time < state.time:
             self.report.error("time goes back", where)
         state.time = event.time
+        if isinstance(event, (events.Enter, events.Leave)):
+            if state.is_counted and state.counted_at != event.time:
+                self.report.error("no metric before an Enter or Leave", where)
+            state.counted_at = None
         if isinstance(event, events.Enter):
             state.stack.append(event.region)
         elif isinstance(event, events.Leave):
             if not state.stack or state.stack.pop() is not event.region:
                 self.report.error("bad nesting", f"{event.region.name} {where}")
         elif isinstance(event, events.Metric):
-            if self.type_of[key] != LocationType.METRIC:
-                self.report.error("asynchronous metric on a thread (Pipit stops there)", where)
+            self.metric(key, state, event, where)
         elif type(event).__name__.startswith("Rma"):
             self.one_sided(key, state, event, where)
         elif type(event).__name__.startswith("Io"):
             self.io(self.group_of[key], event, where)
         else:
             self.communication(key, state, event, where)
+
+    def metric(self, key, state, event, where):
+        """Of a thread: one synchronous metric before each Enter and Leave, never backwards."""
+        if self.type_of[key] == LocationType.METRIC:
+            return
+        if event.metric.occurrence != otf2.MetricOccurrence.SYNCHRONOUS_STRICT:
+            self.report.error("asynchronous metric on a thread (Pipit stops there)", where)
+        if state.counted_at is not None or (not state.is_counted and self.per_location[key] > 1):
+            self.report.error("metric without its Enter or Leave", where)
+        state.is_counted = True
+        state.counted_at = event.time
 
     def io(self, group, event, where):
         """Handles are open while they are used, each transfer ends once."""

@@ -1,8 +1,8 @@
 /// The text file of JIT compilers: parsing ends, and a name that is found is one of the file.
 #include <string>
 
+#include "plugins/perf/sampling/perf_map.h"
 #include "tests/fuzz/target.h"
-#include "writers/symbols/perf_map.h"
 
 namespace aon::fuzz {
 
@@ -20,11 +20,13 @@ std::vector<Bytes> seeds() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   using namespace aon;
   const std::string text(reinterpret_cast<const char*>(data), bytes);
-  const symbols::PerfMap map = symbols::PerfMap::parse(text);
+  const perf::PerfMap map = perf::PerfMap::parse(text);
   fuzz::check(map.range_count() <= 2 * bytes);
   for (const uint64_t address : {uint64_t{0}, uint64_t{0x1000}, uint64_t{0x1045}, ~uint64_t{0}}) {
     const std::string_view name = map.find(address);
     fuzz::check(name.empty() || text.find(name) != std::string::npos);
+    for (const auto& symbol : map.find_all({address, address}))
+      fuzz::check(symbol.start <= address && address < symbol.end);
   }
   return 0;
 }

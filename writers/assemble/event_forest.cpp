@@ -14,6 +14,10 @@ void EventOrder::hold(const Record& record) {
   node.end_ticks = end_ticks(record);
   if (is_call(record.head.kind)) {
     node.first_child = adopt(record, &node);
+    if (has_counters_of(record.head)) {
+      node.counters = static_cast<uint32_t>(held_counters_.size());
+      held_counters_.push_back(counters_);
+    }
   }
   nodes_.push_back(node);
   const uint32_t index = static_cast<uint32_t>(nodes_.size() - 1);
@@ -77,6 +81,7 @@ void EventOrder::release(uint64_t limit_ticks) {
 void EventOrder::release_all(uint64_t limit_ticks) {
   release(limit_ticks);
   nodes_.clear();
+  held_counters_.clear();
 }
 
 void EventOrder::emit_list(uint32_t first, uint64_t limit_ticks) {
@@ -88,7 +93,8 @@ void EventOrder::emit_list(uint32_t first, uint64_t limit_ticks) {
 
 void EventOrder::emit_node(const Node& node, uint64_t limit_ticks) {
   if (is_call(node.record.head.kind)) {
-    emit_span(node.record, node.first_child);
+    const Record* counters = node.counters == kNone ? nullptr : &held_counters_[node.counters];
+    emit_span(node.record, node.first_child, counters);
   } else if (node.record.head.kind == RecordKind::kLost) {
     emit_lost(node.record, limit_ticks);
   } else {

@@ -101,6 +101,11 @@ void EventOrder::count(const RecordHead& head) {
     ++tally_->samples;
     return;
   }
+  if (head.kind == RecordKind::kCounters) {
+    ++tally_->counters;
+    tally_->inexact_counters += (head.a32 & kInexact) != 0 ? 1 : 0;
+    return;
+  }
   if (head.kind == RecordKind::kCallSample) {
     ++tally_->call_samples;
     return;
@@ -111,8 +116,27 @@ void EventOrder::count(const RecordHead& head) {
   if (paradigm < kParadigmCount) ++tally_->by_paradigm[paradigm];
 }
 
+/// A call that nothing encloses, with the records made inside it.
+void EventOrder::emit_call(const Record& record) {
+  const Record* counters = has_counters_of(record.head) ? &counters_ : nullptr;
+  if (roots_.empty()) {
+    emit_span(record, kNone, counters);
+    return;
+  }
+  Node parent;
+  const uint32_t first = adopt(record, &parent);
+  release(record.head.start_ticks);
+  emit_span(record, first, counters);
+  nodes_.clear();
+  held_counters_.clear();
+}
+
 void EventOrder::add_record(const Record& record) {
   if (is_counted(record.head.kind)) count(record.head);
+  if (record.head.kind == RecordKind::kCounters) {
+    counters_ = record;
+    return;
+  }
   if (waits_for_enclosing(record.head)) {
     hold(record);
     return;
@@ -124,15 +148,7 @@ void EventOrder::add_record(const Record& record) {
     case RecordKind::kCollective:
     case RecordKind::kRma:
     case RecordKind::kIo: {
-      if (roots_.empty()) {
-        emit_span(record, kNone);
-        return;
-      }
-      Node parent;
-      const uint32_t first = adopt(record, &parent);
-      release(record.head.start_ticks);
-      emit_span(record, first);
-      nodes_.clear();
+      emit_call(record);
       return;
     }
     default:

@@ -94,6 +94,7 @@ class EventOrder {
     uint32_t first_child = kNone;
     uint32_t last_child = kNone;
     uint32_t next = kNone;
+    uint32_t counters = kNone;  ///< in held_counters_
     uint16_t height = 0;
   };
   struct Region {
@@ -116,7 +117,8 @@ class EventOrder {
 
   // Single records -> events (record_events.cpp).
   void emit_simple(const Record& record);
-  void emit_span(const Record& record, uint32_t children);
+  void emit_span(const Record& record, uint32_t children, const Record* counters);
+  void emit_call(const Record& record);
   void begin_transfer(const Record& record, uint64_t time_ns);
   void end_transfer(const Record& record, uint64_t time_ns);
   void emit_message(EventKind kind, uint64_t time_ns, const Record& record, uint64_t peer_tag,
@@ -130,6 +132,11 @@ class EventOrder {
   Event& enter_region(uint32_t region, uint64_t start_ticks);
   void emit_begin(const Record& record);
   void emit_mark(const Record& record);
+
+  // Counters at the borders of calls (counter_events.cpp).
+  bool has_counters_of(const RecordHead& call) const;
+  void emit_counters(const Record* counters, bool at_exit, uint64_t time_ns);
+  uint64_t sum_of_counter(uint32_t index, uint64_t value);
 
   // Records of one-sided communication (rma_events.cpp).
   void begin_rma(const Record& record, uint64_t time_ns);
@@ -168,6 +175,10 @@ class EventOrder {
   std::vector<Region> open_;
   std::vector<Node> nodes_;
   std::vector<uint32_t> roots_;
+  Record counters_{};  ///< of the call whose record comes next
+  std::vector<Record> held_counters_;
+  uint64_t counter_sum_[kMaxRegionCounters] = {};   ///< over the threads of the location
+  uint64_t counter_last_[kMaxRegionCounters] = {};  ///< value of the thread that runs
   size_t span_base_ = 0;  ///< regions below were open before the span that is being sent out
   uint64_t last_ns_ = 0;
 };

@@ -2,6 +2,7 @@
 // follows Score-P: a send stands at entry, a receive and the end of a collective at exit.
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "writers/assemble/event_order.h"
@@ -133,6 +134,7 @@ void EventOrder::emit_simple(const Record& record) {
       break;
     }
     case RecordKind::kThread:
+      std::fill(std::begin(counter_last_), std::end(counter_last_), 0);
       close_regions(span_base_, clock_.to_ns(head.start_ticks), true);
       break;
     default:
@@ -140,10 +142,11 @@ void EventOrder::emit_simple(const Record& record) {
   }
 }
 
-void EventOrder::emit_span(const Record& record, uint32_t children) {
+void EventOrder::emit_span(const Record& record, uint32_t children, const Record* counters) {
   const RecordHead& head = record.head;
   const uint32_t region = known_region(head.id);
   const uint64_t start_ns = clock_.to_ns(head.start_ticks);
+  emit_counters(counters, false, start_ns);
   Event& enter = append(EventKind::kEnter, start_ns, region);
   enter.flags = head.flags;
   if (head.kind == RecordKind::kSpan && (head.flags & kSampledCall) != 0) {
@@ -166,6 +169,7 @@ void EventOrder::emit_span(const Record& record, uint32_t children) {
     ++outcome_->open_region_count;
     ++outcome_->open_call_count;
   }
+  emit_counters(counters, true, end_ns);
   append(EventKind::kLeave, end_ns, region).flags = head.flags;
 }
 

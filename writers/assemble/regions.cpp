@@ -62,6 +62,15 @@ void build_regions(JobModel* parts) {
   const uint32_t unknown =
       regions.id_of({"[unknown region]", RegionRole::kFunction, Paradigm::kAon});
   MetricUnifier metrics(&model.metrics);
+  // The archive's readers want the metrics of threads first.
+  for (uint32_t i = 0; i < kMaxRegionCounters; ++i) {
+    for (const Group& group : model.groups) {
+      if (group.process == nullptr) continue;
+      const auto counter = group.process->metrics.find(kFirstCounterMetric + i);
+      if (counter != group.process->metrics.end()) metrics.id_of(counter->second, false);
+    }
+  }
+  model.counter_count = static_cast<uint32_t>(model.metrics.size());
   for (Group& group : model.groups) {
     group.region_map[kUnknownRegion] = unknown;
     if (group.process == nullptr) continue;

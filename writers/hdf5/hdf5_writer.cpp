@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "writers/hdf5/call_paths.h"
+#include "writers/hdf5/counters.h"
 #include "writers/hdf5/series.h"
 #include "writers/hdf5/steps.h"
 #include "writers/hdf5/tables.h"
@@ -203,6 +204,7 @@ class Hdf5Writer : public Writer {
   ~Hdf5Writer() override {
     const hdf5::Quiet quiet;  // what is left open after an error may fail to close
     series_.reset();
+    counter_table_.reset();
     table_.reset();
     file_ = hdf5::Handle();
   }
@@ -216,6 +218,7 @@ class Hdf5Writer : public Writer {
       location_ = &location;
       const Group& group = model_->groups[location.group];
       profile_->begin(group, location);
+      counters_.begin(group);
       messages_->begin(group);
       transfers_->begin(group);
       io_->begin(group);
@@ -236,6 +239,7 @@ class Hdf5Writer : public Writer {
           continue;
         }
         profile_->add(event);
+        counters_.add(event);
         messages_->add(event);
         transfers_->add(event);
         io_->add(event);
@@ -249,6 +253,7 @@ class Hdf5Writer : public Writer {
       const std::span<const RegionStatistics> rows = profile_->end();
       table_->append(group, location_->id, rows);
       if (listener_ && !rows.empty()) listener_(group, location_, rows);
+      if (counter_table_) counter_table_->append(group, location_->id, counters_.end());
       series_->end();
     });
   }
@@ -278,6 +283,7 @@ class Hdf5Writer : public Writer {
     hdf5::write_windows(file, model);
     hdf5::write_files(file, model);
     table_.emplace(file);
+    if (model.counter_count != 0) counter_table_.emplace(file, model);
     profile_.emplace(model);
     messages_.emplace(model);
     transfers_.emplace(model);
@@ -294,6 +300,7 @@ class Hdf5Writer : public Writer {
       if (listener_) listener_(*uncovered.group, nullptr, row);
     }
     table_->finish();
+    if (counter_table_) counter_table_->finish();
     write_messages(file_.get(), messages_->rows());
     write_transfers(file_.get(), transfers_->rows());
     write_io(file_.get(), *model_, io_->rows());
@@ -306,6 +313,7 @@ class Hdf5Writer : public Writer {
     hdf5::set_attribute(file_.get(), "communication_complete",
                         int64_t{outcome.communication_complete});
     series_.reset();
+    counter_table_.reset();
     table_.reset();
     hdf5::checked(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "cannot write the file");
     file_ = hdf5::Handle();
@@ -319,6 +327,8 @@ class Hdf5Writer : public Writer {
   const Location* location_ = nullptr;
   hdf5::Handle file_;
   std::optional<ProfileTable> table_;
+  std::optional<hdf5::CounterTable> counter_table_;
+  profile::LocationCounters counters_;
   std::optional<profile::LocationProfile> profile_;
   std::optional<profile::MessageTable> messages_;
   std::optional<profile::TransferTable> transfers_;

@@ -30,6 +30,8 @@ struct GroupSums {
   uint64_t call_samples = 0;
   uint64_t call_samples_lost = 0;
   uint64_t counters = 0;  ///< the program's own
+  uint64_t border_counters = 0;
+  uint64_t inexact_counters = 0;
   uint64_t by_paradigm[kParadigmCount] = {};
   Json threads = Json::array();
 };
@@ -52,6 +54,8 @@ std::vector<GroupSums> sum_groups(const LedgerFacts& facts) {
     if (location.type == LocationType::kSamples) sum.call_samples_lost += tally.lost_count();
     if (location.type != LocationType::kThread) continue;
     sum.counters += tally.samples;
+    sum.border_counters += tally.counters;
+    sum.inexact_counters += tally.inexact_counters;
     sum.emitted += tally.emitted();
     sum.spooled += tally.decoded;
     sum.lost += tally.lost_count();
@@ -77,6 +81,7 @@ uint64_t records_of(const std::string& name, const GroupSums& sums) {
   auto of = [&](Paradigm paradigm) { return sums.by_paradigm[static_cast<size_t>(paradigm)]; };
   if (name == "mpi") return of(Paradigm::kMpi);
   if (name == "annotate") return of(Paradigm::kUser) + sums.counters;
+  if (name == "counters") return sums.border_counters;
   if (name == "nvtx") return of(Paradigm::kNvtx);
   if (name == "nccl") return of(Paradigm::kNccl);
   if (name == "cupti" || name == "cuda") return of(Paradigm::kCuda);
@@ -92,6 +97,19 @@ Json provider_json(const spool::Provider& provider, uint64_t emitted, uint64_t l
           {"lost", lost}};
 }
 
+/// Counters that were off the PMU for a part of a call say so.
+spool::Provider with_inexact(const std::string& name, spool::Provider provider,
+                             const GroupSums& sums) {
+  if (name != "counters" || sums.inexact_counters == 0) return provider;
+  provider.state = ProviderState::kDegraded;
+  provider.reason += (provider.reason.empty() ? "" : "; ") + std::to_string(sums.inexact_counters) +
+                     " of " + std::to_string(sums.border_counters) +
+                     " calls are not in the sums: other events took turns with the counters";
+  provider.remedy += (provider.remedy.empty() ? "" : "; ") +
+                     std::string("fewer events in --events, --sampling 0, or no other profiler");
+  return provider;
+}
+
 /// A lost record does not say whose it was: losses stand with a provider only where it is the only
 /// one that wrote records.
 Json providers_json(const spool::Process& process, const GroupSums& sums) {
@@ -100,7 +118,7 @@ Json providers_json(const spool::Process& process, const GroupSums& sums) {
     const uint64_t emitted = records_of(name, sums);
     const bool is_only_one = emitted != 0 && emitted == sums.spooled;
     const uint64_t lost = name == "sampling" ? sums.call_samples_lost : is_only_one ? sums.lost : 0;
-    providers[name] = provider_json(provider, emitted, lost);
+    providers[name] = provider_json(with_inexact(name, provider, sums), emitted, lost);
   }
   return providers;
 }

@@ -26,6 +26,8 @@ struct LocationTally {
   uint64_t by_paradigm[kParadigmCount] = {};  ///< of these, by the paradigm of their region
   uint64_t samples = 0;                       ///< of these, kSample
   uint64_t call_samples = 0;                  ///< of these, kCallSample
+  uint64_t counters = 0;                      ///< of these, kCounters
+  uint64_t inexact_counters = 0;              ///< of these, with a counter off the PMU
   LossTally lost[kLossReasonCount];           ///< by LossReason
   uint64_t damaged_blocks = 0;
 

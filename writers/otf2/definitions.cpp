@@ -285,21 +285,39 @@ void GlobalDefinitions::write_region_groups() {
 /// One asynchronous class per metric, recorded by METRIC locations: ViTE knows no instances, and
 /// samples of different metrics come at different times.
 void GlobalDefinitions::write_metrics() {
-  uint32_t id = 0;
-  for (const GlobalMetric& metric : model_.metrics) {
+  write_counters();
+  for (uint32_t id = model_.counter_count; id < model_.metrics.size(); ++id) {
+    const GlobalMetric& metric = model_.metrics[id];
     const OTF2_MetricMode mode = metric.mode == MetricMode::kAccumulated
                                      ? OTF2_METRIC_ACCUMULATED_START
                                      : OTF2_METRIC_ABSOLUTE_POINT;
     note(OTF2_GlobalDefWriter_WriteMetricMember(
         file_, id, string_id(metric.name), string_id(metric.description), OTF2_METRIC_TYPE_OTHER,
         mode, OTF2_TYPE_DOUBLE, OTF2_BASE_DECIMAL, 0, string_id(metric.unit)));
-    ++id;
   }
-  for (uint32_t member = 0; member < id; ++member) {
-    note(OTF2_GlobalDefWriter_WriteMetricClass(file_, member, 1, &member, OTF2_METRIC_ASYNCHRONOUS,
+  for (uint32_t member = model_.counter_count; member < model_.metrics.size(); ++member) {
+    note(OTF2_GlobalDefWriter_WriteMetricClass(file_, metric_class(model_, member), 1, &member,
+                                               OTF2_METRIC_ASYNCHRONOUS,
                                                OTF2_RECORDER_KIND_ABSTRACT));
   }
   if (has_waits_) write_wait_metric();
+}
+
+void GlobalDefinitions::write_counters() {
+  std::vector<OTF2_MetricMemberRef> members;
+  for (uint32_t id = 0; id < model_.counter_count; ++id) {
+    const GlobalMetric& metric = model_.metrics[id];
+    const std::string name = metric.name.substr(metric.provider.size() + 2);  // PROVIDER::NAME
+    note(OTF2_GlobalDefWriter_WriteMetricMember(
+        file_, id, string_id(name), string_id(metric.description), OTF2_METRIC_TYPE_OTHER,
+        OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_UINT64, OTF2_BASE_DECIMAL, 0,
+        string_id(metric.unit)));
+    members.push_back(id);
+  }
+  if (members.empty()) return;
+  note(OTF2_GlobalDefWriter_WriteMetricClass(
+      file_, kCounterClass, static_cast<uint8_t>(std::min(members.size(), kMaxClassMembers)),
+      members.data(), OTF2_METRIC_SYNCHRONOUS_STRICT, OTF2_RECORDER_KIND_CPU));
 }
 
 void GlobalDefinitions::write_wait_metric() {
@@ -308,7 +326,8 @@ void GlobalDefinitions::write_wait_metric() {
       file_, id, string_id("waiting time"), string_id("spent in MPI calls for late partners"),
       OTF2_METRIC_TYPE_OTHER, OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_DOUBLE, OTF2_BASE_DECIMAL, 0,
       string_id("s")));
-  note(OTF2_GlobalDefWriter_WriteMetricClass(file_, id, 1, &id, OTF2_METRIC_ASYNCHRONOUS,
+  note(OTF2_GlobalDefWriter_WriteMetricClass(file_, metric_class(model_, id), 1, &id,
+                                             OTF2_METRIC_ASYNCHRONOUS,
                                              OTF2_RECORDER_KIND_ABSTRACT));
 }
 

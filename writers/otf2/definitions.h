@@ -44,8 +44,16 @@ struct GroupIds {
 Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const GroupIds& groups,
                                const Group& group, const TimeRange& range, double clock_error_ns);
 
+/// The counters at the borders of calls are one synchronous class, the first; every other metric is
+/// a class of its own.
+constexpr uint32_t kCounterClass = 0;
+constexpr size_t kMaxClassMembers = 10;  ///< readers tell members by one digit
+inline uint32_t metric_class(const Model& model, uint32_t metric) {
+  return model.counter_count == 0 ? metric : metric - model.counter_count + 1;
+}
+
 /// The metric of waiting time: what a thread has waited so far, in seconds, told where a call that
-/// waited begins and ends. The class has the same number.
+/// waited begins and ends.
 inline uint32_t wait_metric(const Model& model) {
   return static_cast<uint32_t>(model.metrics.size());
 }
@@ -76,6 +84,7 @@ class GlobalDefinitions {
   void write_windows();
   void write_files();
   void write_metrics();
+  void write_counters();
   void write_wait_metric();
   void add_property(uint32_t tree_node, const char* name, const std::string& value);
 

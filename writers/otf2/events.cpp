@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "writers/otf2/archive.h"
+#include "writers/otf2/definitions.h"
 
 namespace aon::writers::otf2 {
 namespace {
@@ -62,6 +63,7 @@ EventEncoder::EventEncoder() : attributes_(OTF2_AttributeList_New()) {}
 
 Status EventEncoder::write(std::span<const Event> events) {
   for (const Event& event : events) {
+    if (event.kind == EventKind::kCounters) keep_counters(event);
     const OTF2_ErrorCode code = write_one(event);
     if (code != OTF2_SUCCESS) return check(code, kind_name(event.kind));
   }
@@ -69,9 +71,9 @@ Status EventEncoder::write(std::span<const Event> events) {
 }
 
 Status EventEncoder::write_no_records(uint64_t start_ns, uint64_t end_ns) {
-  OTF2_ErrorCode code = OTF2_EvtWriter_Enter(file_, nullptr, start_ns, kNoRecordsRegion);
+  OTF2_ErrorCode code = put_enter(start_ns, kNoRecordsRegion, nullptr);
   if (code == OTF2_SUCCESS) {
-    code = OTF2_EvtWriter_Leave(file_, nullptr, end_ns, kNoRecordsRegion);
+    code = put_leave(end_ns, kNoRecordsRegion, nullptr);
   }
   return check(code, "write Enter");
 }
@@ -96,7 +98,7 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kCollectiveComplete:
       return collective(event);
     case EventKind::kSample:
-      if (!samples_apart_) return write_sample(file_, event);
+      if (!samples_apart_) return write_sample(file_, event, metric_class(*model_, event.region));
       apart_.push_back(event);
       return OTF2_SUCCESS;
     case EventKind::kLostBegin:
@@ -105,6 +107,7 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kOpenAtEnd:
       leave_is_open_ = true;
       return OTF2_SUCCESS;
+    case EventKind::kCounters:    // kept by write()
     case EventKind::kCallSample:  // has an archive of its own
       break;
     case EventKind::kMark:
@@ -133,6 +136,39 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
       return io(event);
   }
   return OTF2_SUCCESS;
+}
+
+void EventEncoder::set_counters(std::vector<uint32_t> columns, size_t count) {
+  columns_ = std::move(columns);
+  counters_.assign(columns_.empty() ? 0 : count, OTF2_MetricValue{});
+  counter_types_.assign(counters_.size(), OTF2_TYPE_UINT64);
+}
+
+void EventEncoder::keep_counters(const Event& event) {
+  for (uint32_t i = 0; i < std::min<size_t>(event.region, columns_.size()); ++i) {
+    if (columns_[i] < counters_.size()) counters_[columns_[i]].unsigned_int = event.counter(i);
+  }
+}
+
+OTF2_ErrorCode EventEncoder::put_counters(uint64_t time_ns) {
+  if (counters_.empty()) return OTF2_SUCCESS;
+  return OTF2_EvtWriter_Metric(file_, nullptr, time_ns, kCounterClass,
+                               static_cast<uint8_t>(counters_.size()), counter_types_.data(),
+                               counters_.data());
+}
+
+OTF2_ErrorCode EventEncoder::put_enter(uint64_t time_ns, uint32_t region,
+                                       OTF2_AttributeList* attributes) {
+  const OTF2_ErrorCode code = put_counters(time_ns);
+  if (code != OTF2_SUCCESS) return code;
+  return OTF2_EvtWriter_Enter(file_, attributes, time_ns, region);
+}
+
+OTF2_ErrorCode EventEncoder::put_leave(uint64_t time_ns, uint32_t region,
+                                       OTF2_AttributeList* attributes) {
+  const OTF2_ErrorCode code = put_counters(time_ns);
+  if (code != OTF2_SUCCESS) return code;
+  return OTF2_EvtWriter_Leave(file_, attributes, time_ns, region);
 }
 
 OTF2_ErrorCode EventEncoder::message(const Event& event) {
@@ -171,7 +207,7 @@ OTF2_ErrorCode EventEncoder::enter(const Event& event) {
     attributes = attributes_.get();
     add_value(event.value_type(), event.bytes);
   }
-  return OTF2_EvtWriter_Enter(file_, attributes, event.time_ns, event.region);
+  return put_enter(event.time_ns, event.region, attributes);
 }
 
 /// Adds the value of an annotation to the list of attributes.
@@ -205,7 +241,7 @@ OTF2_ErrorCode EventEncoder::leave(const Event& event) {
     attributes = attributes_.get();
     OTF2_AttributeList_AddUint8(attributes, kErrored, 1);
   }
-  return OTF2_EvtWriter_Leave(file_, attributes, event.time_ns, event.region);
+  return put_leave(event.time_ns, event.region, attributes);
 }
 
 OTF2_ErrorCode EventEncoder::mark(const Event& event) {
@@ -218,20 +254,19 @@ OTF2_ErrorCode EventEncoder::mark(const Event& event) {
   } else {
     add_value(event.value_type(), event.bytes);
   }
-  const OTF2_ErrorCode code =
-      OTF2_EvtWriter_Enter(file_, attributes_.get(), event.time_ns, event.region);
+  const OTF2_ErrorCode code = put_enter(event.time_ns, event.region, attributes_.get());
   if (code != OTF2_SUCCESS) return code;
-  return OTF2_EvtWriter_Leave(file_, nullptr, event.time_ns, event.region);
+  return put_leave(event.time_ns, event.region, nullptr);
 }
 
 OTF2_ErrorCode EventEncoder::lost(const Event& event) {
   const uint32_t reason =
       event.region < kLossReasonCount ? event.region : static_cast<uint32_t>(LossReason::kDamaged);
   if (event.kind == EventKind::kLostEnd) {
-    return OTF2_EvtWriter_Leave(file_, nullptr, event.time_ns, lost_region(reason));
+    return put_leave(event.time_ns, lost_region(reason), nullptr);
   }
   OTF2_AttributeList_AddUint64(attributes_.get(), kLostCount, event.bytes);
-  return OTF2_EvtWriter_Enter(file_, attributes_.get(), event.time_ns, lost_region(reason));
+  return put_enter(event.time_ns, lost_region(reason), attributes_.get());
 }
 
 OTF2_ErrorCode EventEncoder::collective(const Event& event) {
@@ -252,12 +287,13 @@ OTF2_ErrorCode EventEncoder::collective(const Event& event) {
   }
 }
 
-OTF2_ErrorCode EventEncoder::write_sample(OTF2_EvtWriter* file, const Event& event) {
+OTF2_ErrorCode EventEncoder::write_sample(OTF2_EvtWriter* file, const Event& event,
+                                          uint32_t metric_class) {
   const OTF2_Type type = OTF2_TYPE_DOUBLE;
   OTF2_MetricValue value;
   static_assert(sizeof(value) == sizeof(event.bytes));
   value.unsigned_int = event.bytes;  // the record holds the double's bits
-  return OTF2_EvtWriter_Metric(file, nullptr, event.time_ns, event.region, 1, &type, &value);
+  return OTF2_EvtWriter_Metric(file, nullptr, event.time_ns, metric_class, 1, &type, &value);
 }
 
 }  // namespace aon::writers::otf2

@@ -20,12 +20,19 @@ class EventEncoder {
   EventEncoder();
 
   /// From now on events go to `file`; samples too, unless they are kept `samples_apart`.
-  void begin(OTF2_EvtWriter* file, bool samples_apart) {
+  void begin(OTF2_EvtWriter* file, bool samples_apart, const Model& model) {
     file_ = file;
+    model_ = &model;
+    counters_.clear();
+    columns_.clear();
     leave_is_open_ = false;
     samples_apart_ = samples_apart;
     apart_.clear();
   }
+
+  /// The location has counters: column i of `columns` has those of number i, of `count` columns.
+  /// Each Enter and Leave gets them, as a class that is SYNCHRONOUS_STRICT promises.
+  void set_counters(std::vector<uint32_t> columns, size_t count);
 
   /// The samples since the last call that were kept apart.
   std::vector<Event> take_samples() { return std::exchange(apart_, {}); }
@@ -34,13 +41,18 @@ class EventEncoder {
   Status write(std::span<const Event> events);
 
   /// A value of a metric, on the METRIC location that `file` is.
-  static OTF2_ErrorCode write_sample(OTF2_EvtWriter* file, const Event& event);
+  static OTF2_ErrorCode write_sample(OTF2_EvtWriter* file, const Event& event,
+                                     uint32_t metric_class);
 
   /// One region from `start_ns` to `end_ns`: a location without records is not drawn as idle.
   Status write_no_records(uint64_t start_ns, uint64_t end_ns);
 
  private:
   OTF2_ErrorCode write_one(const Event& event);
+  OTF2_ErrorCode put_enter(uint64_t time_ns, uint32_t region, OTF2_AttributeList* attributes);
+  OTF2_ErrorCode put_leave(uint64_t time_ns, uint32_t region, OTF2_AttributeList* attributes);
+  OTF2_ErrorCode put_counters(uint64_t time_ns);
+  void keep_counters(const Event& event);
   OTF2_ErrorCode enter(const Event& event);
   OTF2_ErrorCode message(const Event& event);
   OTF2_ErrorCode leave(const Event& event);
@@ -58,8 +70,12 @@ class EventEncoder {
   };
 
   OTF2_EvtWriter* file_ = nullptr;
+  const Model* model_ = nullptr;
   std::unique_ptr<OTF2_AttributeList, ListDeleter> attributes_;  ///< emptied by every write
   std::vector<Event> apart_;
+  std::vector<uint32_t> columns_;           ///< by number of the counter
+  std::vector<OTF2_MetricValue> counters_;  ///< by column, as last told
+  std::vector<OTF2_Type> counter_types_;
   bool samples_apart_ = false;
   bool leave_is_open_ = false;  ///< kOpenAtEnd came: the next Leave gets the attribute
 };

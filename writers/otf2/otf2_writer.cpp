@@ -35,6 +35,10 @@ class Otf2Writer final : public Writer {
   Status open_file();
   Status close_file(OTF2_EvtWriter** file, const Location& location);
   Status write_samples();
+  std::vector<uint32_t> counter_columns() const;
+  size_t counter_column_count() const {
+    return std::min<size_t>(model_->counter_count, otf2::kMaxClassMembers);
+  }
   void add_beside(uint64_t bit, const char* name);
   Status write_waiting();
   bool has_waits() const { return waits_ != nullptr && waits_->summary() != nullptr; }
@@ -79,8 +83,22 @@ Status Otf2Writer::begin_location(const Location& location) {
 Status Otf2Writer::open_file() {
   file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id);
   if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
-  encoder_.begin(file_, location_->type == LocationType::kThread);
+  const bool is_thread = location_->type == LocationType::kThread;
+  encoder_.begin(file_, is_thread, *model_);
+  if (is_thread) encoder_.set_counters(counter_columns(), counter_column_count());
   return {};
+}
+
+/// Of the counters of the location's process.
+std::vector<uint32_t> Otf2Writer::counter_columns() const {
+  const Group& group = model_->groups[location_->group];
+  std::vector<uint32_t> columns;
+  for (uint32_t i = 0; i < kMaxRegionCounters; ++i) {
+    const auto metric = group.metric_map.find(kFirstCounterMetric + i);
+    if (metric == group.metric_map.end()) break;
+    columns.push_back(metric->second);
+  }
+  return columns;
 }
 
 Status Otf2Writer::close_file(OTF2_EvtWriter** file, const Location& location) {
@@ -110,7 +128,9 @@ Status Otf2Writer::write_samples() {
       if (counter_file_ == nullptr)
         return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
     }
-    Status status = check(otf2::EventEncoder::write_sample(counter_file_, sample), "write Metric");
+    Status status = check(otf2::EventEncoder::write_sample(
+                              counter_file_, sample, otf2::metric_class(*model_, sample.region)),
+                          "write Metric");
     if (!status) return status;
   }
   return {};
@@ -127,7 +147,7 @@ Status Otf2Writer::write_waiting() {
     const OTF2_Type type = OTF2_TYPE_DOUBLE;
     OTF2_MetricValue value;
     value.floating_point = waited_s;
-    const uint32_t metric = otf2::wait_metric(*model_);
+    const uint32_t metric = otf2::metric_class(*model_, otf2::wait_metric(*model_));
     if (code != OTF2_SUCCESS) return;
     code = OTF2_EvtWriter_Metric(file_, nullptr, time_ns, metric, 1, &type, &value);
   };

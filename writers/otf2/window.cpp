@@ -6,6 +6,7 @@ void Window::begin_location(uint64_t start_ns) {
   start_ns_ = start_ns;
   is_inside_ = start_ns == 0;
   open_.clear();
+  counters_.reset();
   has_old_request_ = false;
   files_.clear();
   last_old_io_ = 0;
@@ -46,6 +47,9 @@ void Window::follow(const Event& event) {
       has_old_request_ = true;
       last_old_request_ = event.request;
       break;
+    case EventKind::kCounters:
+      counters_ = event;
+      break;
     default:
       follow_io(event);
       break;
@@ -76,6 +80,10 @@ void Window::follow_io(const Event& event) {
 
 void Window::enter_open() {
   is_inside_ = true;
+  if (counters_) {
+    counters_->time_ns = start_ns_;
+    out_.push_back(*counters_);
+  }
   for (Event& event : files_) {
     event.time_ns = start_ns_;
     out_.push_back(event);

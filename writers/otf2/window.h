@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,7 @@ class Window {
   uint64_t last_old_request_ = 0;  ///< request ids grow
   std::vector<Event> files_;       ///< the events that opened the files that are open
   uint64_t last_old_io_ = 0;       ///< so do those of transfers; 0: there was none
+  std::optional<Event> counters_;  ///< the last ones before the window
   std::vector<Event> out_;
 };
 

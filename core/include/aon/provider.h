@@ -75,6 +75,17 @@ struct aon_stack_copy {
   uint64_t byte_count;
 };
 
+#define AON_STACK_FRAMES 62u /* of one noted stack, at most */
+
+/* What a timer in a process noted. Without frames: only losses are told. */
+struct aon_noted_stack {
+  uint64_t raw_ns; /* CLOCK_MONOTONIC_RAW */
+  int32_t tid;
+  uint32_t frame_count;
+  uint64_t lost_count;               /* of the same thread slot, since the last one */
+  uint64_t frames[AON_STACK_FRAMES]; /* innermost first */
+};
+
 /* What a provider may call. Every string is UTF-8, ends with NUL and is copied before the call
  * returns. No pointer of this table is null: what a host cannot do answers AON_UNAVAILABLE,
  * AON_NO_ID, NULL or 0. */
@@ -148,6 +159,14 @@ struct aon_core_api {
    * machine's unwinder does not exist. Node host.   Cost: about 1 us a frame. */
   uint32_t (*unwind)(struct aon_core*, uint32_t process, const struct aon_stack_copy*,
                      uint64_t* frames, uint32_t capacity);
+
+  /* Takes the oldest stack of a thread of `process` that its timer noted, from all its threads in
+   * turn; 0: there is none. Node host. */
+  uint32_t (*take_stack)(struct aon_core*, uint32_t process, struct aon_noted_stack* stack);
+
+  /* Timers of `process` are to note so many stacks per second of CPU time of each thread. Node
+   * host. */
+  void (*set_stack_rate)(struct aon_core*, uint32_t process, uint32_t rate_hz);
 };
 
 /* Members that came later need not be named in C++ either. */
@@ -220,6 +239,8 @@ AON_PROVIDER_FIELD_(aon_core_api, put_record, 88);
 AON_PROVIDER_FIELD_(aon_core_api, add_lost, 96);
 AON_PROVIDER_FIELD_(aon_core_api, add_cost, 104);
 AON_PROVIDER_FIELD_(aon_core_api, unwind, 112);
+AON_PROVIDER_FIELD_(aon_core_api, take_stack, 120);
+AON_PROVIDER_FIELD_(aon_core_api, set_stack_rate, 128);
 AON_PROVIDER_FIELD_(aon_provider_api, abi, 0);
 AON_PROVIDER_FIELD_(aon_provider_api, size, 4);
 AON_PROVIDER_FIELD_(aon_provider_api, hosts, 8);

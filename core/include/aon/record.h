@@ -49,6 +49,9 @@
 /// |             |       |          |            |           | the target | bytes back,         |
 /// |             |       |          |            |           |            | request or group    |
 /// | kCallSample | time  |          | call path  | tid       | period     |                     |
+/// | kCounters   | entry | yes      | region     | count,    |            | values at entry,    |
+/// |             |       |          |            | inexact   |            | then what was added |
+/// |             |       |          |            |           |            | up to the exit      |
 /// | kDefinition | time  |          | Definition-| bytes of  | offset of  | the bytes, from     |
 /// |             |       |          | Type       | the whole | these bytes| byte 32 on          |
 ///
@@ -60,6 +63,9 @@
 /// other has in its process, whether or not a request of MPI belongs to it.
 /// A kCallSample is written by the agent, into a stream of its own per process; its period is in
 /// units of the event that was sampled (SamplingDefinition).
+/// A kCounters stands before the record of its call, with the same start, duration and region
+/// (docs/counters.md). Counter i is the metric kFirstCounterMetric + i of its process; its values
+/// count from the thread's first event.
 #pragma once
 
 #include <cstddef>
@@ -88,8 +94,9 @@ enum class RecordKind : uint8_t {
   kRma = 13,
   kIo = 14,
   kCallSample = 15,
+  kCounters = 16,
 };
-constexpr uint8_t kRecordKindCount = 16;
+constexpr uint8_t kRecordKindCount = 17;
 
 /// kLost, kThread and kDefinition are the core's own: they do not count as emitted events.
 constexpr bool is_counted(RecordKind kind) {
@@ -250,6 +257,12 @@ enum class ValueType : uint32_t {
   kRangeEnd,    ///< kMark: the same
 };
 constexpr uint32_t kValueTypeCount = 7;
+
+/// Hardware counters at the borders of a call: a32 of kCounters is their number, with kInexact when
+/// one of them was off the PMU for a part of the call.
+constexpr uint32_t kMaxRegionCounters = 4;
+constexpr uint32_t kInexact = 1u << 31;
+constexpr uint32_t kFirstCounterMetric = 0x7ffffff0u;
 
 /// The first slot, and the only one that every record has.
 struct RecordHead {

@@ -92,6 +92,8 @@ constexpr uint32_t stream_owner(uint32_t slot, uint32_t context) {
   return 0x80000000u | slot << 8 | context;
 }
 constexpr uint32_t kCounterContext = 0xff;  ///< owner of a chunk of counters: no stream
+constexpr uint32_t kStackContext = 0xfe;    ///< owner of a chunk of stacks (core/ring/stack_ring.h)
+constexpr uint32_t kStackChunks = 3;        ///< of one thread
 
 constexpr uint32_t committed_bytes(uint64_t committed) { return static_cast<uint32_t>(committed); }
 constexpr uint32_t committed_count(uint64_t committed) {
@@ -124,11 +126,10 @@ struct alignas(64) ThreadSlot {
   StreamState stream[kContexts];
   std::atomic<uint32_t>
       counter_chunk;  ///< chunk with kMaxCounters u64 (behind its header), or kNoChunk
-  uint32_t reserved;
-  uint64_t reserved_words[1];
+  std::atomic<uint32_t> stack_chunk[kStackChunks];  ///< kNoChunk: its timer notes no stacks
   OpenSpan open[kOpenSpans];
 };
-static_assert(sizeof(ThreadSlot) == 192);
+static_assert(sizeof(ThreadSlot) == 192 && offsetof(ThreadSlot, open) == 56);
 
 /// Who wrote a ring that no agent has seen.
 struct ProcessIdentity {
@@ -168,6 +169,8 @@ struct alignas(4096) RingHeader {
       64) std::atomic<uint32_t> slots_used;  ///< slots below this have been active at least once
   std::atomic<uint64_t> refused_no_slot;     ///< records of threads for which there was no slot
   alignas(64) std::atomic<uint32_t> paused;  ///< MPI_Pcontrol(0): providers record nothing
+  /// Stacks per second of CPU time that timers note, plus 1; 0: as many as the process was told.
+  std::atomic<uint32_t> stack_rate;
 };
 static_assert(sizeof(RingHeader) == kPageBytes);
 static_assert(std::atomic<uint64_t>::is_always_lock_free &&

@@ -60,6 +60,11 @@ struct WriterContext {
   uint64_t last_refused_ticks;
 };
 
+/// Set in Writer::span_depth of a thread that reads hardware counters at the borders of its calls:
+/// every call then leaves the fast path where a nested one does, and the others pay nothing.
+constexpr uint32_t kReadsCounters = 1u << 31;
+constexpr uint32_t kSpanDepthMask = kReadsCounters - 1;
+
 /// Per-thread writer. `modes` null: not attached (first event, or a fork()ed child). `slot` null:
 /// nothing is recorded in this process.
 struct Writer {
@@ -67,7 +72,7 @@ struct Writer {
   std::atomic<uint64_t>* counters;  ///< kMaxCounters of this slot, or null before the first count
   ThreadSlot* slot;
   uint32_t depth;       ///< writer contexts in use: 0 outside emit
-  uint32_t span_depth;  ///< open calls of this thread
+  uint32_t span_depth;  ///< open calls of this thread; kReadsCounters
   uint32_t clock_is_tsc;
   uint32_t tracked_regions;  ///< open ones from the first that a pause skipped (annotation.h)
   const char* span_frame[kOpenSpans];  ///< frame of each open call (longjmp recovery)
@@ -92,7 +97,7 @@ struct Site {
 struct OpenCall {
   Writer* w;
   uint64_t start_ticks;
-  uint32_t depth;  ///< of calls around it
+  uint32_t depth;  ///< of calls around it; kReadsCounters
   uint32_t region;
 };
 
@@ -124,7 +129,8 @@ AON_EXPORT bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t by
 /// span_depth to the number of those that still run and clears the slots of the others.
 AON_EXPORT void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept;
 
-/// begin_call() inside another call, or after one that was left by longjmp. Returns the start; the
+/// begin_call() inside another call, or after one that was left by longjmp, or with counters, which
+/// it reads. Returns the start; the
 /// depth of the call is then span_depth - 1.
 /// Thread: owner.   Signal: safe.   Cost: one syscall (sigaltstack).
 AON_EXPORT uint64_t aon_writer_begin_nested(Writer* w, const char* frame,
@@ -135,7 +141,8 @@ AON_EXPORT uint64_t aon_writer_begin_nested(Writer* w, const char* frame,
 /// Thread: owner.   Signal: safe.   Cost: one syscall (sigaltstack).
 AON_EXPORT bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) noexcept;
 
-/// finish_call() of a nested or very long call: adds kInsideSpan, or the wide duration.
+/// finish_call() of a nested or very long call, or one with counters: adds kInsideSpan, the wide
+/// duration, a record of the counters before it.
 AON_EXPORT void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record, uint32_t words,
                                        uint64_t duration) noexcept;
 
@@ -258,7 +265,7 @@ constexpr uint32_t kFirstPlan = 0xffffffffu;
 [[gnu::always_inline]] inline bool is_inside_call(Writer* w) {
   if (AON_LIKELY(w->span_depth == 0)) return false;
   aon_writer_unwind_spans(w, current_frame());
-  return w->span_depth != 0;
+  return (w->span_depth & kSpanDepthMask) != 0;
 }
 
 /// Turns kFirstPlan into a decision: attaches the thread, defines the site, makes its counters. A
@@ -438,7 +445,8 @@ template <uint32_t kWords>
                                              uint16_t flags, uint32_t id, uint32_t a32,
                                              uint64_t a64, const uint64_t* words) {
   constexpr uint32_t kSlots = 1 + (kWords + 3) / 4;
-  const uint16_t all_flags = static_cast<uint16_t>(flags | (w->span_depth != 0 ? kInsideSpan : 0));
+  const uint16_t all_flags =
+      static_cast<uint16_t>(flags | ((w->span_depth & kSpanDepthMask) != 0 ? kInsideSpan : 0));
   return emit(w, kSlots, is_counted(kind), now, [&](char* at) {
     RecordHead* head = reinterpret_cast<RecordHead*>(at);
     *head = RecordHead{now, 0, kind, kSlots, all_flags, id, a32, a64};

@@ -76,8 +76,8 @@ uint64_t SamplingEvent::period_or_rate(uint64_t hz) const {
   return hz == 0 ? kIdlePeriodNs : kNsPerSecond / hz;
 }
 
-SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz,
-                             const std::string& call_graph) {
+SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz, const std::string& call_graph,
+                             bool may_use_timers) {
   SamplingEvent event;
   event.rate_hz = std::min(rate_hz, max_rate_hz(kernel));
   event.call_graph = call_graph_of(call_graph);
@@ -106,6 +106,14 @@ SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz,
   }
   if (error != 0) {
     result.obstacle = explain(error, false, kernel.paranoid_level());
+    if (may_use_timers) {
+      event.source = SamplingSource::kTimer;
+      result.event = event;
+      result.obstacle.reason += ": only threads that record events are sampled, by timers";
+    } else {
+      result.obstacle.remedy +=
+          std::string(result.obstacle.remedy.empty() ? "" : " or ") + "--sampling-fallback=timer";
+    }
     return result;
   }
   result.event = event;

@@ -1,7 +1,8 @@
 /// The event that is sampled: which one this machine has, and how it is asked for.
 ///
 /// Cycles where there is a PMU, else the kernel's CPU clock; user code only, which needs no more
-/// than kernel.perf_event_paranoid 2. Times are those of CLOCK_MONOTONIC_RAW.
+/// than kernel.perf_event_paranoid 2; where perf is forbidden and the user asked for it, timers in
+/// the processes (core/runtime/timer_samples.h). Times are those of CLOCK_MONOTONIC_RAW.
 /// Thread: any.   Cost: probing opens the event once or twice.
 #pragma once
 
@@ -27,7 +28,11 @@ struct SamplingEvent {
   CallGraph call_graph = CallGraph::kFramePointers;
   uint64_t rate_hz = 0;
 
-  const char* name() const { return source == SamplingSource::kCycles ? "cycles" : "cpu-clock"; }
+  const char* name() const {
+    return source == SamplingSource::kCycles  ? "cycles"
+           : source == SamplingSource::kTimer ? "timer"
+                                              : "cpu-clock";
+  }
   /// Bytes of ring that hold a thread's samples between two ticks.
   size_t ring_bytes() const {
     return call_graph == CallGraph::kStackCopies ? size_t{262144} : size_t{32768};
@@ -49,7 +54,8 @@ struct SamplingProbe {
 
 /// Opens events on the calling thread until one is taken. The rate is cut to what the kernel
 /// allows.
-SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz, const std::string& call_graph);
+SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz, const std::string& call_graph,
+                             bool may_use_timers = false);
 
 /// CPU time of one sample: the interrupt, the walk over the stack and the record.
 /// Measured: 17 to 22 us in a virtual machine; on bare metal 1 to 3 us are known.

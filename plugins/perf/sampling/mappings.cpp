@@ -1,16 +1,17 @@
 #include "perf/sampling/mappings.h"
 
+#include <aon/proc_maps.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <link.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <iterator>
-#include <sstream>
+#include <string_view>
 #include <utility>
 
 namespace aon::perf {
@@ -74,18 +75,31 @@ std::string read_build_id(const std::string& path) {
   return id;
 }
 
+std::string read_vdso_build_id() {
+  auto* begin = reinterpret_cast<char*>(getauxval(AT_SYSINFO_EHDR));
+  if (begin == nullptr) return {};
+  ElfW(Ehdr) header;
+  std::memcpy(&header, begin, sizeof(header));
+  const size_t bytes = header.e_shoff + size_t{header.e_shnum} * header.e_shentsize;
+  elf_version(EV_CURRENT);
+  Elf* elf = elf_memory(begin, bytes);
+  if (elf == nullptr) return {};
+  std::string id = build_id_of(elf);
+  elf_end(elf);
+  return id;
+}
+
 std::vector<RawMapping> parse_maps(const std::string& text) {
   std::vector<RawMapping> mappings;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  std::string_view rest = text;
+  for (ProcMapping line; take_mapping(&rest, &line);) {
+    if (!line.is_executable()) continue;
     RawMapping mapping;
-    char access[5] = "";
-    int path_at = 0;
-    const int fields = sscanf(
-        line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %" SCNu64 " %n", &mapping.start,
-        &mapping.end, access, &mapping.file_offset, &mapping.inode, &path_at);
-    if (fields != 5 || access[2] != 'x' || mapping.end <= mapping.start) continue;
-    if (path_at > 0) mapping.path = line.substr(static_cast<size_t>(path_at));
+    mapping.start = line.start;
+    mapping.end = line.end;
+    mapping.file_offset = line.file_offset;
+    mapping.inode = line.inode;
+    mapping.path = line.path;
     mappings.push_back(std::move(mapping));
   }
   return mappings;
@@ -158,9 +172,10 @@ void Mappings::use(Entry* entry) {
   used.definition.start = entry->raw.start;
   used.definition.end = entry->raw.end;
   used.definition.file_offset = entry->raw.file_offset;
-  if (used.path.starts_with('/')) {
+  const bool is_vdso = used.path == "[vdso]";
+  if (is_vdso || used.path.starts_with('/')) {
     const auto [known, is_new] = build_ids_.try_emplace({used.path, entry->raw.inode});
-    if (is_new) known->second = read_(root_ + used.path);
+    if (is_new) known->second = is_vdso ? read_vdso_build_id() : read_(root_ + used.path);
     used.definition.build_id_bytes = static_cast<uint8_t>(known->second.size());
     std::memcpy(used.definition.build_id, known->second.data(), known->second.size());
   }

@@ -23,6 +23,9 @@ namespace aon::perf {
 /// Build-id of the ELF file at `path`, as bytes; empty when it has none or is no ELF file.
 std::string read_build_id(const std::string& path);
 
+/// The same of this kernel's "[vdso]", which all processes of the node share.
+std::string read_vdso_build_id();
+
 /// The lines of a /proc/PID/maps that are executable.
 std::vector<RawMapping> parse_maps(const std::string& text);
 

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <utility>
 
-#include "perf/sampling/jit_map.h"
+#include "perf/sampling/perf_map.h"
 
 namespace aon::perf {
 namespace {
@@ -100,6 +100,10 @@ int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
 }
 
 void SampledProcess::scan(uint64_t rate_hz) {
+  if (has_timers()) {
+    read_maps();
+    return;
+  }
   const std::vector<pid_t> tasks = host_.kernel->list_tasks(pid_);
   const std::set<pid_t> alive(tasks.begin(), tasks.end());
   // A full ring may have dropped the record of a thread's end.
@@ -121,6 +125,10 @@ void SampledProcess::scan(uint64_t rate_hz) {
 
 int SampledProcess::open(uint64_t rate_hz) {
   rate_hz_ = rate_hz;
+  if (has_timers()) {
+    is_watched_ = true;
+    set_rate(rate_hz);
+  }
   scan(rate_hz);
   return thread_error_;
 }
@@ -133,6 +141,10 @@ void SampledProcess::read_maps() {
 
 void SampledProcess::set_rate(uint64_t rate_hz) {
   rate_hz_ = rate_hz;
+  if (has_timers()) {
+    host_.api->set_stack_rate(host_.core, process_, static_cast<uint32_t>(rate_hz));
+    return;
+  }
   const uint64_t value = host_.event.period_or_rate(rate_hz);
   for (const auto& [tid, thread] : threads_) host_.kernel->set_period(thread.fd, value);
 }
@@ -203,7 +215,29 @@ void SampledProcess::drain(Thread* thread) {
   if (!is_whole) ++lost_count_;  // one at least
 }
 
+/// No record tells what is mapped: a look at it where a stack is in what is not known.
+void SampledProcess::take_noted_stacks() {
+  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  bool has_looked = false;
+  aon_noted_stack stack;
+  while (host_.api->take_stack(host_.core, process_, &stack) != 0) {
+    lost_count_ += stack.lost_count;
+    if (stack.frame_count == 0) continue;
+    if (!has_looked && !mappings_.is_code(stack.frames[0])) {
+      read_maps();
+      has_looked = true;
+    }
+    if (named_.insert(stack.tid).second) unnamed_.insert(stack.tid);
+    const bool has_callers = host_.event.call_graph != CallGraph::kNone;
+    samples_.push_back({stack.raw_ns,
+                        stack.tid,
+                        kNsPerSecond / std::max<uint64_t>(rate_hz_, 1),
+                        {stack.frames, stack.frames + (has_callers ? stack.frame_count : 1)}});
+  }
+}
+
 void SampledProcess::take(const TimeMap& times, bool is_last) {
+  if (has_timers()) take_noted_stacks();
   for (auto& [tid, thread] : threads_) drain(&thread);
   name_threads();
   put(times, is_last);
@@ -322,8 +356,9 @@ void SampledProcess::define_paths() {
 void SampledProcess::define_jit_symbols() {
   if (jit_addresses_.empty() || temporary_folder_ < 0) return;
   const std::string name = "perf-" + std::to_string(own_pid_) + ".map";
-  const std::string map = host_.kernel->read_owned(temporary_folder_, name, owner_, start_s_);
-  for (const JitSymbol& symbol : find_jit_symbols(map, jit_addresses_)) {
+  const PerfMap map =
+      PerfMap::parse(host_.kernel->read_owned(temporary_folder_, name, owner_, start_s_));
+  for (const PerfMap::Symbol& symbol : map.find_all(jit_addresses_)) {
     const JitSymbolDefinition definition{process_, 0, symbol.start, symbol.end};
     const auto payload = payload_of(definition, symbol.name);
     host_.api->define(host_.core, process_, static_cast<uint32_t>(DefinitionType::kJitSymbol),

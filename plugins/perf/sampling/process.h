@@ -2,6 +2,7 @@
 ///
 ///     tick: rings --> samples up to the last pair of clocks, by time --> call tree --> records
 ///           FORK records --> new threads;  EXIT records --> rings that are closed when empty
+/// Where timers in the process take the place of rings, the agent has the stacks that they noted.
 ///
 /// Owner: Sampler.   Thread: the provider's.
 /// Cost: per thread one descriptor and 32 KiB of locked memory; per sample about 2 us.
@@ -73,6 +74,8 @@ class SampledProcess {
   void drain(Thread* thread);
   void visit(const perf_event_header& header, std::span<const uint8_t> body);
   void take_sample(std::span<const uint8_t> body);
+  void take_noted_stacks();
+  bool has_timers() const { return host_.event.source == SamplingSource::kTimer; }
   void unwind();
   void read_maps();
   void put_lost(const TimeMap& times);
@@ -89,6 +92,7 @@ class SampledProcess {
   std::map<pid_t, Thread> threads_;
   std::set<pid_t> fresh_threads_;  ///< told of by a record
   std::set<pid_t> unnamed_;
+  std::set<pid_t> named_;  ///< of those that timers sample
   Mappings mappings_;
   CallTree tree_;
   RawSample raw_;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "perf/chosen.h"
 #include "perf/sampling/sampler.h"
 
 struct aon_provider {
@@ -12,15 +13,6 @@ struct aon_provider {
 };
 
 namespace {
-
-/// Value of a "key=value" line; empty without one.
-std::string value_of(const std::string& config, const std::string& key) {
-  const std::string lines = "\n" + config;
-  const size_t at = lines.find("\n" + key + "=");
-  if (at == std::string::npos) return {};
-  const size_t begin = at + key.size() + 2;
-  return lines.substr(begin, lines.find('\n', begin) - begin);
-}
 
 aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* config,
                  aon_provider** self) {
@@ -35,8 +27,11 @@ aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* 
     api->set_state(core, AON_PROCESS_NODE, AON_STATE_OFF, "not asked for", "--sampling=97");
     return AON_UNAVAILABLE;
   }
+  const bool can_take_stacks = api->size >= offsetof(aon_core_api, set_stack_rate) + sizeof(void*);
+  const bool wants_timers = value_of(config, "sampling-fallback") == "timer";
   const Kernel& kernel = real_kernel();
-  const SamplingProbe probe = probe_sampling(kernel, rate_hz, value_of(config, "call-graph"));
+  const SamplingProbe probe = probe_sampling(kernel, rate_hz, value_of(config, "call-graph"),
+                                             can_take_stacks && wants_timers);
   const aon_state state = !probe.event                    ? AON_STATE_OFF
                           : probe.obstacle.reason.empty() ? AON_STATE_ON
                                                           : AON_STATE_DEGRADED;

@@ -14,6 +14,11 @@ Sampler::Sampler(const SamplingHost& host, Obstacle limits)
   add_pair();
 }
 
+/// Whether the core knows of timers in the processes.
+bool Sampler::has_stacks() const {
+  return host_.api->size >= offsetof(aon_core_api, set_stack_rate) + sizeof(void*);
+}
+
 void Sampler::add_pair() { times_.add(host_.kernel->now_ns(), host_.api->now_ticks(host_.core)); }
 
 void Sampler::define_rate(uint32_t process) {
@@ -54,6 +59,8 @@ void Sampler::report(uint32_t process, const SampledProcess& sampled) {
 void Sampler::process_started(uint32_t process, pid_t pid) {
   auto sampled = std::make_unique<SampledProcess>(host_, process, pid);
   sampled->open(rate_hz_);
+  if (has_stacks() && host_.event.source != SamplingSource::kTimer)
+    host_.api->set_stack_rate(host_.core, process, 0);  // its own look at perf may be darker
   if (is_adopting_) adopted_.insert(process);
   report(process, *sampled);
   if (!sampled->is_watched()) return;

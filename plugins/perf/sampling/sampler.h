@@ -29,6 +29,7 @@ class Sampler {
  private:
   static constexpr uint32_t kTicksPerScan = 10;
 
+  bool has_stacks() const;
   void define_rate(uint32_t process);
   void report(uint32_t process, const SampledProcess& sampled);
   void add_pair();

@@ -11,6 +11,7 @@ from aon_test import BUILD, PYTHON, SOURCE, environment, ledger, run
 MODULE = BUILD / "lib" / "aon" / "python"
 STEPS = 20
 COUNTS = {"setup": 1, "step": STEPS, "halo": STEPS, "compute": STEPS, "residual": STEPS}
+_STEP_COLUMNS = ("rank", "process", "loop", "step", "begin_ns", "duration_ns", "compute_ns")
 _READ = """
 import sys, otf2
 steps, marks, values = [], [], []
@@ -97,6 +98,36 @@ class Languages(RingTestCase):
             (folder / name).write_bytes((MODULE / "aon" / name).read_bytes())
         program = SOURCE / "examples" / "annotated" / "rod.py"
         self.check(PYTHON, "-B", program, PYTHONPATH=folder.parent)
+
+    def test_all_languages_have_the_same_table_of_steps(self):
+        """/steps of profile.h5: the same steps of the same loop, one after the other, each with a
+        time of its own, all of it computing."""
+        python = [PYTHON, "-B", SOURCE / "examples" / "annotated" / "rod.py"]
+        programs = {name: [BUILD / "bin" / f"rod_{name}"] for name in ("c", "cpp", "fortran")}
+        programs = {n: p for n, p in programs.items() if p[0].exists()}
+        if list(MODULE.glob("aon/_aon*.so")):
+            programs["python"] = python
+        self.assertGreater(len(programs), 1)
+        tables = {}
+        for name, command in programs.items():
+            output = self.folder / name
+            self.assert_exit(
+                run(["aon-run", "-o", output, *command], env=environment(PYTHONPATH=MODULE))
+            )
+            with h5py.File(output / "profile.h5") as file:
+                steps = {column: file["steps"][column][()] for column in _STEP_COLUMNS}
+                self.assertEqual(file["steps"].attrs["source"], "annotated")
+            self.assertTrue((steps["duration_ns"] > 0).all())
+            ends = steps["begin_ns"] + steps["duration_ns"]
+            self.assertTrue((ends[:-1] <= steps["begin_ns"][1:]).all())
+            self.assertTrue((steps["compute_ns"] == steps["duration_ns"]).all())
+            (loop,) = ledger(output)["steps"]["loops"]
+            columns = (steps[c].tolist() for c in ("rank", "process", "loop", "step"))
+            tables[name] = (loop["name"], loop["count"], list(zip(*columns)))
+        for name, table in tables.items():
+            self.assertEqual(table, tables["c"], name)
+            self.assertEqual(table[:2], ("step", STEPS))
+            self.assertEqual([row[-1] for row in table[2]], list(range(STEPS)))
 
     def test_python_path_is_told(self):
         done = run(["aon", "--python-path"])

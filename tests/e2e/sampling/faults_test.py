@@ -1,5 +1,6 @@
 """Sampling where something is missing: the program runs as without it, and the ledger says what is
 missing and what would help."""
+import errno
 import os
 import pathlib
 import signal
@@ -9,6 +10,8 @@ from sampling import HOT, NO_PERF, UNBOUNDED, Samples, skip_without_perf
 
 import aon_test
 from aon_test import environment, ledger, run, wait_until
+
+NOT_ALLOWED = 77
 
 
 class Faults(aon_test.TestCase):
@@ -27,6 +30,40 @@ class Faults(aon_test.TestCase):
         self.assertIn("perf_event_open is forbidden", node["reason"])
         self.assertNotEqual(node["remedy"], "")
         self.assertIn("sampling", done.stderr)
+
+    def without_perf(self, **how):
+        """A run with counters under no_perf; providers of the node and of the rank."""
+        output = self.folder / "out"
+        command = [NO_PERF, "mpirun", "-n", 1, "aon-run", "-o", output, "--events", "cycles"]
+        done = run([*command, HOT, 200], env=environment(**how))
+        if done.returncode == NOT_ALLOWED:
+            self.skipTest("this machine lets us make no mount namespace")
+        self.assert_exit(done)
+        self.assertIn("working", done.stdout)
+        document = ledger(output)
+        self.assert_law(document)
+        return document["nodes"][0]["providers"], document["ranks"][0]["providers"]
+
+    def check_paranoid(self, level):
+        node, rank = self.without_perf(NO_PERF_ERROR=errno.EACCES, NO_PERF_PARANOID=level)
+        self.assertEqual(node["sampling"]["state"], "off")
+        self.assertEqual(node["sampling"]["reason"], f"kernel.perf_event_paranoid is {level}")
+        self.assertIn("sysctl kernel.perf_event_paranoid=2", node["sampling"]["remedy"])
+        self.assertEqual(rank["counters"]["state"], "off")
+        self.assertIn("kernel.perf_event_paranoid", rank["counters"]["reason"])
+        self.assertEqual(rank["counters"]["remedy"], "sysctl kernel.perf_event_paranoid=2")
+
+    def test_perf_event_paranoid_3(self):
+        self.check_paranoid(3)
+
+    def test_perf_event_paranoid_4(self):
+        self.check_paranoid(4)
+
+    def test_kernel_without_perf(self):
+        node, rank = self.without_perf(NO_PERF_ERROR=errno.ENOSYS)
+        self.assertEqual(node["sampling"]["state"], "off")
+        self.assertIn("no perf_event_open", node["sampling"]["reason"])
+        self.assertIn("no perf_event_open", rank["counters"]["reason"])
 
     def test_few_descriptors_and_many_threads(self):
         """The agent keeps some for its own work; the threads it could not watch are counted."""

@@ -48,6 +48,18 @@ TEST_F(ProgramVariables, name_library_socket_and_output) {
   EXPECT_EQ(value("AON_SOCKET", ""), "(not set)");
 }
 
+TEST_F(ProgramVariables, ask_for_timers_only_when_the_user_does) {
+  options_.sampling_hz = 97;
+  EXPECT_EQ(value("AON_SAMPLING_TIMER"), "(not set)");
+  options_.sampling_fallback = "timer";
+  EXPECT_EQ(value("AON_SAMPLING_TIMER"), "97");
+  options_.without = {"sampling"};
+  EXPECT_EQ(value("AON_SAMPLING_TIMER"), "(not set)");
+  options_.without = {};
+  options_.sampling_hz = 0;
+  EXPECT_EQ(value("AON_SAMPLING_TIMER"), "(not set)");
+}
+
 TEST_F(ProgramVariables, keep_the_users_preload_first) {
   set_["LD_PRELOAD"] = "/u/tool.so:/u/malloc.so";
   EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:/u/malloc.so:/i/lib/libaon-mpi.so");

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/auxv.h>
 
 #include "plugins/perf/sampling/call_tree.h"
 #include "plugins/perf/sampling/event.h"
@@ -168,6 +169,16 @@ TEST(SamplingMappings, build_ids_of_files_that_have_none) {
   EXPECT_EQ(read_build_id("/nowhere"), "");
   EXPECT_EQ(read_build_id("/tmp"), "");
   EXPECT_EQ(read_build_id("/dev/zero"), "");
+}
+
+TEST(SamplingMappings, the_kernel_s_own_library_has_a_build_id) {
+  if (getauxval(AT_SYSINFO_EHDR) == 0) GTEST_SKIP() << "no vdso here";
+  EXPECT_EQ(read_vdso_build_id().size(), 20u);
+  Mappings mappings = mappings_of({{0x1000, 0x3000, 0, 0, "[vdso]"}});
+  mappings.find(0x1800);
+  const auto used = mappings.take_used();
+  ASSERT_EQ(used.size(), 1u);
+  EXPECT_EQ(used[0].definition.build_id_bytes, 20u);
 }
 
 TEST(SamplingCallTree, a_path_is_written_once) {

@@ -39,7 +39,7 @@ class PerfSampler : public testing::Test {
     EXPECT_TRUE(fake.open.empty()) << "descriptors left open";
   }
   Sampler& start() {
-    const SamplingProbe probe = probe_sampling(fake_kernel(), 100, "fp");
+    const SamplingProbe probe = probe_sampling(fake_kernel(), 100, "fp", may_use_timers_);
     sampler_.emplace(
         SamplingHost{&core_, &aon::test::fake_core_api(), &fake_kernel(), *probe.event, 0},
         probe.obstacle);
@@ -65,8 +65,75 @@ class PerfSampler : public testing::Test {
   }
 
   aon_core core_;
+  bool may_use_timers_ = false;
   std::optional<Sampler> sampler_;
 };
+
+/// Where perf is forbidden and the user asked for timers.
+class PerfTimers : public PerfSampler {
+ protected:
+  void SetUp() override {
+    PerfSampler::SetUp();
+    fake.refuse = [](const perf_event_attr&, pid_t) { return -EPERM; };
+    may_use_timers_ = true;
+  }
+  void note(int32_t tid, uint64_t time_ns, std::vector<uint64_t> frames, uint64_t lost_count = 0) {
+    aon_noted_stack stack = {time_ns, tid, static_cast<uint32_t>(frames.size()), lost_count, {}};
+    std::copy(frames.begin(), frames.end(), stack.frames);
+    core_.noted_stacks[kProcess].push_back(stack);
+  }
+};
+
+TEST_F(PerfTimers, stacks_of_the_process_become_samples) {
+  start();
+  EXPECT_EQ(core_.stack_rates_hz.at(kProcess), 100u);
+  note(kPid, 500, {0x2000, 0x3000});
+  tick(1000);
+  ASSERT_EQ(core_.records.size(), 1u);
+  EXPECT_EQ(core_.records[0].head.kind, RecordKind::kCallSample);
+  EXPECT_EQ(core_.records[0].head.start_ticks, 1000u);
+  EXPECT_EQ(core_.records[0].head.a32, static_cast<uint32_t>(kPid));
+  EXPECT_EQ(core_.records[0].head.a64, 10'000'000u);
+  EXPECT_EQ(count(DefinitionType::kCallPaths), 1u);
+  EXPECT_EQ(count(DefinitionType::kTaskName), 1u);
+  EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_DEGRADED);
+  EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("perf_event_open is forbidden"));
+  EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("by timers"));
+}
+
+TEST_F(PerfTimers, what_was_mapped_later_is_looked_up) {
+  start();
+  fake.files["/proc/70/maps"] += "20000-30000 r-xp 00000000 08:01 13 /nowhere/later.so\n";
+  note(kPid, 500, {0x21000, 0x3000});
+  tick(1000);
+  EXPECT_EQ(count(DefinitionType::kMapping), 2u);
+}
+
+TEST_F(PerfTimers, losses_are_counted) {
+  start();
+  note(kPid, 500, {}, 4);
+  tick(1000);
+  EXPECT_EQ(core_.lost.at(kProcess), 4u);
+}
+
+TEST_F(PerfTimers, follow_the_budget) {
+  start();
+  sampler_->throttle(4);
+  EXPECT_EQ(core_.stack_rates_hz.at(kProcess), 25u);
+  sampler_->throttle(0);
+  EXPECT_EQ(core_.stack_rates_hz.at(kProcess), 0u);
+}
+
+TEST_F(PerfTimers, are_named_as_the_remedy_where_nobody_asked_for_them) {
+  const SamplingProbe probe = probe_sampling(fake_kernel(), 100, "fp");
+  EXPECT_FALSE(probe.event);
+  EXPECT_THAT(probe.obstacle.remedy, HasSubstr("--sampling-fallback=timer"));
+}
+
+TEST_F(PerfSampler, timers_of_the_process_rest_where_perf_works) {
+  start();
+  EXPECT_EQ(core_.stack_rates_hz.at(kProcess), 0u);
+}
 
 TEST_F(PerfSampler, a_sample_becomes_a_record_with_a_path) {
   start();

@@ -52,6 +52,8 @@ struct aon_core {
   std::map<uint32_t, uint64_t> lost;  ///< by process
   uint64_t cost_ns = 0;
   std::vector<aon_stack_copy> stacks;  ///< that were unwound; their bytes are gone
+  std::map<uint32_t, std::vector<aon_noted_stack>> noted_stacks;  ///< by process, to be taken
+  std::map<uint32_t, uint32_t> stack_rates_hz;                    ///< by process
 
   /// Samples of one metric of a process.
   std::vector<Sample> samples_of(uint32_t process, const std::string& metric) const {
@@ -119,6 +121,15 @@ inline const aon_core_api& fake_core_api() {
         frames[1] = 0x3001;
         return 2;
       },
+      .take_stack = [](aon_core* core, uint32_t process, aon_noted_stack* stack) -> uint32_t {
+        auto& noted = core->noted_stacks[process];
+        if (noted.empty()) return 0;
+        *stack = noted.front();
+        noted.erase(noted.begin());
+        return 1;
+      },
+      .set_stack_rate = [](aon_core* core, uint32_t process,
+                           uint32_t rate_hz) { core->stack_rates_hz[process] = rate_hz; },
   };
   return api;
 }

@@ -22,13 +22,13 @@ using test::span_record;
 
 const char* name_of(EventKind kind) {
   constexpr const char* kNames[] = {
-      "enter",        "leave",        "send",      "receive",     "isend",       "sent",
-      "irecv",        "received",     "cancelled", "collective{", "}collective", "icollective",
-      "}icollective", "sample",       "lost{",     "}lost",       "open-at-end", "mark",
-      "rma{",         "}rma",         "window",    "}window",     "transfer",    "local",
-      "requested",    "remote",       "group",     "lock",        "unlock",      "sync",
-      "opened",       "closed",       "deleted",   "sought",      "io{",         "issued",
-      "}io",          "}io-cancelled"};
+      "enter",        "leave",         "send",        "receive",     "isend",       "sent",
+      "irecv",        "received",      "cancelled",   "collective{", "}collective", "icollective",
+      "}icollective", "sample",        "lost{",       "}lost",       "open-at-end", "mark",
+      "rma{",         "}rma",          "window",      "}window",     "transfer",    "local",
+      "requested",    "remote",        "group",       "lock",        "unlock",      "sync",
+      "opened",       "closed",        "deleted",     "sought",      "io{",         "issued",
+      "}io",          "}io-cancelled", "call-sample", "counters"};
   return kNames[static_cast<size_t>(kind)];
 }
 

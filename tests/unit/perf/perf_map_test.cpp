@@ -1,12 +1,11 @@
 // The text file of JIT compilers.
-#include "writers/symbols/perf_map.h"
+#include "plugins/perf/sampling/perf_map.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
-#include "tests/unit/symbols/made.h"
+#include <string>
 
-namespace aon::symbols {
+namespace aon::perf {
 namespace {
 
 TEST(PerfMap, finds_names_with_spaces) {
@@ -47,27 +46,20 @@ TEST(PerfMap, counts_lines_it_cannot_read) {
   EXPECT_EQ(map.find(0x1000), "good");
 }
 
-TEST(PerfMap, reads_a_file_up_to_its_limit_and_says_so) {
-  const test::Folder folder;
-  test::write_content(folder / "perf-1.map", "1000 10 one\n2000 10 two\n");
-  const Result<PerfMap> whole = PerfMap::read(folder / "perf-1.map");
-  ASSERT_TRUE(whole.has_value());
-  EXPECT_FALSE(whole->is_cut());
-  EXPECT_EQ(whole->find(0x2000), "two");
-  const Result<PerfMap> part = PerfMap::read(folder / "perf-1.map", 12);
-  ASSERT_TRUE(part.has_value());
-  EXPECT_TRUE(part->is_cut());
-  EXPECT_EQ(part->find(0x1000), "one");
-  EXPECT_EQ(part->find(0x2000), "");
+TEST(PerfMap, gives_what_was_hit_once_and_as_far_as_it_holds) {
+  const PerfMap map = PerfMap::parse("1000 100 old\n1040 20 new\n2000 10 never\n");
+  const auto symbols = map.find_all({0x1050, 0x1010, 0x1011, 0x3000, 0x1045});
+  ASSERT_EQ(symbols.size(), 2u);
+  EXPECT_EQ(symbols[0].name, "old");
+  EXPECT_EQ(symbols[0].start, 0x1000u);
+  EXPECT_EQ(symbols[0].end, 0x1040u);
+  EXPECT_EQ(symbols[1].name, "new");
 }
 
-TEST(PerfMap, refuses_what_is_no_file) {
-  const test::Folder folder;
-  EXPECT_EQ(PerfMap::read(folder / "none").error().code, Code::kNotFound);
-  EXPECT_EQ(PerfMap::read(folder / "").error().code, Code::kInvalid);
-  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
-  EXPECT_EQ(PerfMap::read(folder / "fifo").error().code, Code::kInvalid);
+TEST(PerfMap, cuts_long_names) {
+  const PerfMap map = PerfMap::parse("1000 10 " + std::string(100'000, 'x') + "\n");
+  EXPECT_EQ(map.find_all({0x1000}).at(0).name.size(), 1024u);
 }
 
 }  // namespace
-}  // namespace aon::symbols
+}  // namespace aon::perf

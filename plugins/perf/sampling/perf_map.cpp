@@ -1,18 +1,13 @@
-#include "writers/symbols/perf_map.h"
-
-#include <fcntl.h>
-#include <sys/stat.h>
+#include "perf/sampling/perf_map.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <queue>
 
-#include "core/base/file.h"
-
-namespace aon::symbols {
-
+namespace aon::perf {
 namespace {
+
+constexpr size_t kMaxNameBytes = 1024;
 
 /// Takes a hexadecimal number and the spaces behind it off `text`; false when there is none.
 bool take_hex(std::string_view* text, uint64_t* value) {
@@ -25,22 +20,6 @@ bool take_hex(std::string_view* text, uint64_t* value) {
 }
 
 }  // namespace
-
-Result<PerfMap> PerfMap::read(const std::string& path, size_t limit_bytes) {
-  const Result<UniqueFd> file = open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!file) return file.error();
-  struct stat status {};
-  if (fstat(file->get(), &status) != 0) return errno_error("stat", path, errno);
-  if (!S_ISREG(status.st_mode)) return Error{Code::kInvalid, path + ": is not an ordinary file"};
-  const size_t wanted = std::min<size_t>(static_cast<size_t>(status.st_size), limit_bytes);
-  std::string text(wanted, 0);
-  const Result<size_t> got = read_at(file->get(), text.data(), wanted, 0);
-  if (!got) return got.error();
-  text.resize(*got);
-  PerfMap map = parse(std::move(text));
-  map.is_cut_ = static_cast<size_t>(status.st_size) > limit_bytes;
-  return map;
-}
 
 PerfMap PerfMap::parse(std::string text) {
   PerfMap map;
@@ -100,11 +79,31 @@ void PerfMap::lay_out(std::vector<Range> found) {
   advance(~uint64_t{0});
 }
 
-std::string_view PerfMap::find(uint64_t address) const {
+const PerfMap::Range* PerfMap::range_of(uint64_t address) const {
   const auto next = std::upper_bound(ranges_.begin(), ranges_.end(), address,
                                      [](uint64_t a, const Range& r) { return a < r.begin; });
-  if (next == ranges_.begin() || address >= (next - 1)->end) return {};
-  return std::string_view(text_).substr((next - 1)->name_at, (next - 1)->name_bytes);
+  if (next == ranges_.begin() || address >= (next - 1)->end) return nullptr;
+  return &*(next - 1);
 }
 
-}  // namespace aon::symbols
+std::string_view PerfMap::find(uint64_t address) const {
+  const Range* range = range_of(address);
+  if (range == nullptr) return {};
+  return std::string_view(text_).substr(range->name_at, range->name_bytes);
+}
+
+std::vector<PerfMap::Symbol> PerfMap::find_all(std::vector<uint64_t> addresses) const {
+  std::sort(addresses.begin(), addresses.end());
+  std::vector<Symbol> symbols;
+  const Range* last = nullptr;
+  for (const uint64_t address : addresses) {
+    const Range* range = range_of(address);
+    if (range == nullptr || range == last) continue;
+    last = range;
+    symbols.push_back({range->begin, range->end,
+                       text_.substr(range->name_at, std::min(range->name_bytes, kMaxNameBytes))});
+  }
+  return symbols;
+}
+
+}  // namespace aon::perf

@@ -1,0 +1,23 @@
+/// The kernel as the source of counters, and the words for what it refuses.
+/// Thread: any.   Cost: the syscalls it names; only when a thread begins or ends.
+#pragma once
+
+#include "core/runtime/counters.h"
+
+namespace aon::runtime {
+
+/// The kernel, or what aon_counter_source() of the program gives.
+const CounterSource& counter_source();
+
+/// Problems that have no errno of their own.
+enum CounterError : int { kNotAllowed = 10000, kGroupTooLarge, kNoLockedMemory };
+
+struct CounterProblem {
+  const char* reason;
+  const char* remedy;
+};
+
+/// `error_number`: an errno of perf_event_open or mmap, or a CounterError.
+CounterProblem explain_counters(int error_number);
+
+}  // namespace aon::runtime

@@ -1,0 +1,23 @@
+#include "core/runtime/provider_state.h"
+
+#include <aon/writer.h>
+#include <string.h>
+
+namespace aon::runtime {
+
+void tell_state(const char* provider, ProviderState state, const char* reason, const char* remedy) {
+  constexpr uint32_t kPartBytes = 240;
+  char text[3 * (kPartBytes + 1)] = {};
+  uint32_t length = 0;
+  for (const char* part : {provider, reason, remedy}) {
+    const uint32_t bytes = static_cast<uint32_t>(strnlen(part, kPartBytes));
+    memcpy(text + length, part, bytes);
+    length += bytes + 1;
+  }
+  ProviderDefinition definition = {};
+  definition.state = state;
+  aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &definition, sizeof definition, text,
+             length);
+}
+
+}  // namespace aon::runtime

@@ -1,0 +1,102 @@
+#include "writers/profile/counters.h"
+
+#include <algorithm>
+
+namespace aon::writers::profile {
+
+void LocationCounters::begin(const Group& group) {
+  regions_ = LocalIds(group.region_map);
+  metrics_.clear();
+  for (uint32_t i = 0; i < kMaxRegionCounters; ++i) {
+    const auto metric = group.metric_map.find(kFirstCounterMetric + i);
+    if (metric == group.metric_map.end()) break;
+    metrics_.push_back(metric->second);
+  }
+  stack_.clear();
+  rows_.clear();
+  now_.assign(metrics_.size(), 0);
+  last_exit_ = now_;
+  has_now_ = false;
+  valued_depth_ = 0;
+}
+
+void LocationCounters::add(const Event& event) {
+  if (metrics_.empty()) return;
+  switch (event.kind) {
+    case EventKind::kCounters:
+      for (uint32_t i = 0; i < std::min<size_t>(event.region, now_.size()); ++i) {
+        now_[i] = event.counter(i);
+      }
+      has_now_ = true;
+      now_is_exact_ = event.counters_are_exact();
+      break;
+    case EventKind::kEnter:
+      enter(event);
+      break;
+    case EventKind::kLeave:
+      leave();
+      break;
+    default:
+      break;
+  }
+}
+
+void LocationCounters::enter(const Event& event) {
+  Frame frame{event.region, std::max(event.weight, 1u), has_now_, now_is_exact_,
+              now_,         Values(now_.size(), 0)};
+  if (has_now_ && valued_depth_++ == 0) {
+    for (size_t i = 0; i < now_.size(); ++i) {
+      CounterStatistics& row = rows_[{kOutsideCalls, metrics_[i]}];
+      row.count += 1;
+      row.inclusive += now_[i] - last_exit_[i];
+      row.exclusive = row.inclusive;
+    }
+  }
+  has_now_ = false;
+  stack_.push_back(std::move(frame));
+}
+
+void LocationCounters::leave() {
+  const bool has_exit = has_now_;
+  has_now_ = false;
+  if (stack_.empty()) return;
+  Frame frame = std::move(stack_.back());
+  stack_.pop_back();
+  Values delta = frame.children;  // all that is known of a frame without values
+  frame.is_exact = frame.is_exact && now_is_exact_;
+  if (frame.has_values) {
+    --valued_depth_;
+    for (size_t i = 0; i < delta.size(); ++i) delta[i] = now_[i] - frame.entry[i];
+    if (has_exit) add_call(frame, delta);
+    if (valued_depth_ == 0) last_exit_ = now_;
+  }
+  if (stack_.empty()) return;
+  for (size_t i = 0; i < delta.size(); ++i) stack_.back().children[i] += delta[i];
+}
+
+void LocationCounters::add_call(const Frame& frame, const Values& delta) {
+  const uint32_t region = regions_.global(frame.region);
+  if (region == kOutsideCalls) return;  // has no definition
+  for (size_t i = 0; i < delta.size(); ++i) {
+    CounterStatistics& row = rows_[{region, metrics_[i]}];
+    if (!frame.is_exact) {
+      row.inexact_count += frame.weight;
+      continue;
+    }
+    row.count += frame.weight;
+    row.inclusive += delta[i] * frame.weight;
+    row.exclusive += (delta[i] - std::min(delta[i], frame.children[i])) * frame.weight;
+  }
+}
+
+std::vector<CounterStatistics> LocationCounters::end() const {
+  std::vector<CounterStatistics> rows;
+  for (const auto& [key, row] : rows_) {
+    rows.push_back(row);
+    rows.back().region = key.first;
+    rows.back().metric = key.second;
+  }
+  return rows;
+}
+
+}  // namespace aon::writers::profile
