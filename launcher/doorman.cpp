@@ -25,9 +25,9 @@ extern char** environ;
 namespace aon::launcher {
 namespace {
 
-constexpr int kFirstWordMs = 20;        ///< a program says Hello at once
-constexpr int kCheckMs = 60'000;        ///< for signs of life when no task's end can be seen
-constexpr size_t kMaxTasks = 4096;      ///< of one step on one node
+constexpr int kFirstWordMs = 20;    ///< a program says Hello at once
+constexpr int kCheckMs = 60'000;    ///< for signs of life when no task's end can be seen
+constexpr size_t kMaxTasks = 4096;  ///< of one step on one node
 constexpr size_t kEnvironmentBytes = 4 << 20;
 
 int open_pidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }

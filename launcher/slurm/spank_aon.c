@@ -31,7 +31,8 @@ static int take_option(int value, const char* text, int is_remote) {
 }
 
 static struct spank_option g_option = {
-    (char*)"aon", (char*)"on|off|OPTIONS", (char*)"always-on profiling of this job", 1, 0, take_option};
+    (char*)"aon", (char*)"on|off|OPTIONS", (char*)"always-on profiling of this job", 1, 0,
+    take_option};
 
 int slurm_spank_init(spank_t spank, int argument_count, char** arguments) {
   (void)argument_count;

@@ -32,7 +32,8 @@ def _problem_of_hosts():
         if shutil.which(tool) is None:
             return f"{tool} is missing: run scripts/setup"
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    allowed = run(["unshare", *user, "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "true"])
+    kinds = ["--net", "--uts", "--ipc", "--mount", "--pid"]
+    allowed = run(["unshare", *user, *kinds, "--fork", "true"])
     if allowed.returncode != 0:
         return "namespaces are not allowed here: run as root, in a container with --privileged"
     return None
