@@ -147,7 +147,7 @@ void print_outcome(const Plan& plan, int connection) {
   } else if (done.complete == 0) {
     done.text[sizeof(done.text) - 1] = '\0';
     say(done.text);
-  } else {
+  } else if (done.complete == agent::kDoneReport) {
     print_summary(plan);
   }
 }

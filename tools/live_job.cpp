@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "core/base/lease.h"
+#include "core/cluster/presence.h"
 
 namespace aon::tools {
 namespace {
@@ -21,10 +20,10 @@ std::optional<LiveOwner> judge(const std::string& path, const char* role, int32_
 std::string assemble_lease(const std::string& dir) { return dir + "/assemble.lease"; }
 
 std::optional<LiveOwner> find_live_owner(const std::string& dir, int32_t ignored_pid) {
-  std::error_code ignored;
-  for (const auto& node : std::filesystem::directory_iterator(dir + "/spool", ignored)) {
-    if (auto owner = judge(node.path().string() + "/agent.lease", "agent", ignored_pid))
-      return owner;
+  for (const cluster::NodePresence& node : cluster::read_presence(dir)) {
+    if (node.presence != cluster::Presence::kLive) continue;
+    if (node.pid == ignored_pid && node.host == local_host_name()) continue;
+    return LiveOwner{"agent", node.host, node.pid};
   }
   return judge(assemble_lease(dir), "finalize", ignored_pid);
 }

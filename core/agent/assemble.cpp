@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kTimeoutSeconds = 3600;
 constexpr int kKillSeconds = 5;
+constexpr int kExitBusy = 3;  ///< of aon finalize: the job is live, or another one assembles
 
 pid_t start(const Config& config) {
   const std::string& program = config.finalize_program;
@@ -64,6 +65,8 @@ AssembleOutcome assemble(const Config& config, const std::function<void()>& beat
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {true, ""};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitBusy)
+    return {false, "another process works on " + config.job_folder, true};
   return {false, "aon finalize failed; run: aon finalize " + config.job_folder};
 }
 

@@ -12,7 +12,8 @@ namespace aon::agent {
 
 struct AssembleOutcome {
   bool is_complete;
-  std::string text;  ///< one line; empty when complete
+  std::string text;      ///< one line; empty when complete
+  bool is_busy = false;  ///< somebody else works on the directory
 };
 
 /// `beat` is called every two seconds meanwhile.

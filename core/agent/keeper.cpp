@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/agent/assemble.h"
+#include "core/agent/finish.h"
 #include "core/agent/folder_scan.h"
 #include "core/agent/handover.h"
 #include "core/agent/proc.h"
@@ -21,6 +21,8 @@
 #include "core/agent/worker.h"
 #include "core/base/lease.h"
 #include "core/base/log.h"
+#include "core/cluster/address.h"
+#include "core/cluster/presence.h"
 
 namespace aon::agent {
 namespace {
@@ -48,6 +50,7 @@ class Keeper {
   bool is_beat_due() const;
   void keep_lease();
   void account_dead_worker(pid_t worker);
+  bool is_reporter() const;
   void answer_waiters(const AssembleOutcome& outcome);
 
   const Config& config_;
@@ -71,6 +74,8 @@ Status Keeper::prepare() {
   auto folder = open_spool_folder(config_);
   if (!folder) return folder.error();
   folder_ = std::move(*folder);
+  if (Status status = cluster::make_agents_folder(config_.job_folder); !status) return status;
+  cluster::clear_done(config_.job_folder, config_.node);
   auto state_fd = State::create();
   if (!state_fd) return state_fd.error();
   state_fd_ = std::move(*state_fd);
@@ -101,7 +106,7 @@ void Keeper::keep_lease() {
     lease_.beat();
     return;
   }
-  auto lease = Lease::take(config_.folder + "/agent.lease");
+  auto lease = Lease::take(cluster::agent_lease(config_.job_folder, config_.node));
   if (!lease) {
     if (lease.error().code == Code::kBusy) return;  // an earlier agent still finishes
     AON_LOG_WARNING("lease: %s", lease.error().message.c_str());
@@ -216,16 +221,31 @@ int Keeper::run() {
   listener_.reset();
   lock_.reset();
   AssembleOutcome outcome{false, "the agent could not write its spool"};
-  if (exit_code == 0) outcome = assemble(config_, [this] { keep_lease(); });
+  if (exit_code == 0) {
+    const bool spans_nodes = state_.header().spans_nodes.load(std::memory_order_relaxed) != 0;
+    outcome = finish_launch(config_, spans_nodes, &lease_, [this] { keep_lease(); });
+  }
   answer_waiters(outcome);
   lease_.release();
   return exit_code;
 }
 
+/// Of all nodes, the one of rank 0 tells the user.
+bool Keeper::is_reporter() const {
+  if (state_.header().spans_nodes.load(std::memory_order_relaxed) == 0) return true;
+  bool has_rank = false;
+  for (uint32_t i = 0; i < state_.header().process_count.load(std::memory_order_relaxed); ++i) {
+    const int32_t rank = state_.process(i).rank;
+    if (rank == 0) return true;
+    has_rank = has_rank || rank > 0;
+  }
+  return !has_rank;
+}
+
 void Keeper::answer_waiters(const AssembleOutcome& outcome) {
   Done done{};
   done.header = {kProtocolMagic, kProtocolVersion, MessageType::kDone, sizeof(Done)};
-  done.complete = outcome.is_complete ? 1 : 0;
+  if (outcome.is_complete) done.complete = is_reporter() ? kDoneReport : kDoneElsewhere;
   outcome.text.copy(done.text, sizeof(done.text) - 1);
   for (const Kept& kept : kept_) {
     if (kept.message.kind == KeepKind::kWaiter) send_struct(kept.descriptors[0].get(), done);

@@ -26,7 +26,7 @@
 /// hang-up means nothing. Wait may follow Register at once. The agent gets the bound, listening
 /// socket and the held lock (its path with .lock) as descriptors (core/base/options.h). When it
 /// takes no more ranks it removes both files, then closes the listener, then the lock. From its
-/// start until its files are complete it holds the lease DIR/spool/NODE/agent.lease
+/// start until its files are complete it holds the lease DIR/agents/NODE.lease
 /// (core/base/lease.h), which is how `aon finalize` knows a live job.
 ///
 /// Every message is one packet of at most kMaxMessageBytes; a short, long or unknown one closes
@@ -92,9 +92,11 @@ struct Wait {
 struct HandOver {
   MessageHeader header;
 };
+constexpr uint32_t kDoneReport = 1;     ///< of Done: the archive is written
+constexpr uint32_t kDoneElsewhere = 2;  ///< and the aon-run of another node tells the user
 struct Done {
   MessageHeader header;
-  uint32_t complete;  ///< 1: archive written; 0: the agent gave up, text says why
+  uint32_t complete;  ///< 0: the agent gave up, text says why
   char text[512];
 };
 

@@ -201,6 +201,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   StateHeader& header = state_->header();
   const uint32_t index = header.process_count.load(std::memory_order_relaxed);
   if (index >= kMaxProcesses) return false;
+  note_world(newcomer.world_size);
   ProcessCell& cell = state_->process(index);
   cell.process = header.first_process + index;
   cell.pid = newcomer.pid;
@@ -313,6 +314,7 @@ void Server::register_pid(const Register& message) {
   StateHeader& header = state_->header();
   if (message.expected_local_ranks != 0)
     header.expected_ranks.store(message.expected_local_ranks, std::memory_order_relaxed);
+  note_world(message.world_size);
   const uint32_t index = header.registered_count.load(std::memory_order_relaxed);
   UniqueFd pidfd(proc::open_pidfd(message.pid));
   if (index >= kMaxRegistered) return;
@@ -326,6 +328,13 @@ void Server::register_pid(const Register& message) {
   header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
   if (pidfd) add_registered(index, std::move(pidfd));
   if (follows_registered_) follow(message);
+}
+
+/// More ranks than are expected here: the others are on other nodes.
+void Server::note_world(uint32_t world_size) {
+  StateHeader& header = state_->header();
+  const uint32_t here = std::max(header.expected_ranks.load(std::memory_order_relaxed), 1u);
+  if (world_size > here) header.spans_nodes.store(1, std::memory_order_relaxed);
 }
 
 void Server::add_registered(uint32_t index, UniqueFd pidfd) {

@@ -98,6 +98,7 @@ class Server {
   uint32_t find_followed(int32_t pid, uint64_t start_time_ticks) const;
   bool is_known(int32_t pid, uint64_t start_time_ticks) const;
   void register_pid(const Register& message);
+  void note_world(uint32_t world_size);
   void add_registered(uint32_t index, UniqueFd pidfd);
   void registered_gone(uint32_t index);
   void connection_gone(uint32_t cell);

@@ -263,6 +263,7 @@ struct StateHeader {
   std::atomic<uint32_t> file_count;
   std::atomic<uint32_t> registered_count;
   std::atomic<uint32_t> expected_ranks;
+  std::atomic<uint32_t> spans_nodes;  ///< drain thread; 1: the launch has ranks elsewhere
   std::atomic<uint32_t> connection_count;
   uint32_t worker_count;         ///< workers started so far
   uint64_t application_cost_ns;  ///< housekeeping thread

@@ -10,6 +10,7 @@
 #include "core/agent/housekeeping.h"
 #include "core/agent/server.h"
 #include "core/base/log.h"
+#include "core/cluster/peers.h"
 #include "core/provider/names.h"
 
 namespace aon::agent {
@@ -43,6 +44,7 @@ class Worker {
   Drainer drainer_;
   KeeperLink keeper_;
   Housekeeping housekeeping_;
+  cluster::Peers peers_;
   Server server_;
   EncodeThread encode_thread_;
   UniqueFd signal_fd_;
@@ -67,6 +69,12 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
       drainer_(config_.drain, &state_, &staging_, &encoder_.tail(), &inbox_, &modes_),
       keeper_(std::move(inputs_.keeper_socket)),
       housekeeping_(config_, &state_, &inbox_, &modes_, &activity_, &drainer_, &encoder_),
+      peers_(config_.job_folder, config_.node,
+             config_.drain.clock_is_tsc ? clock::TickSource::kTsc
+                                        : clock::TickSource::kMonotonicRaw,
+             [this](const ClockPingDefinition& ping, const std::string& peer) {
+               inbox_.define(spool::kNodeProcess, DefinitionType::kClockPing, ping, {peer});
+             }),
       server_(inputs_.listen_fd, &state_, &drainer_, &keeper_, &housekeeping_,
               !provider::is_wanted(
                   {config_.arguments.options.providers, config_.arguments.options.without}, "mpi")),
@@ -79,6 +87,7 @@ void Worker::serve() {
   int period_ms = 0;
   for (;;) {
     server_.poll(period_ms);
+    if (state_.header().spans_nodes.load(std::memory_order_relaxed) != 0) peers_.start();
     const uint64_t now_ns = monotonic_ns();
     const DrainPass pass = drainer_.drain(now_ns);
     if (pass.bytes != 0) last_bytes_ns = now_ns;
@@ -132,6 +141,7 @@ int Worker::run() {
     server_.poll(0);
     if (is_terminating_ || server_.is_over(monotonic_ns())) break;
   }
+  peers_.stop();
   housekeeping_.stop();
   encode_thread_.stop();
   return 0;

@@ -4,6 +4,7 @@
 ///     drain thread    (main)  server, drainer, launch end
 ///     encode thread           encoder
 ///     housekeeping thread     clocks, usage, budget, providers
+///     two of core/cluster     pings of other nodes' agents, where the launch has any
 ///
 /// Cost: asleep, 10 to 200 wake-ups a second.
 #pragma once

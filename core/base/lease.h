@@ -1,8 +1,8 @@
 /// Lease: a file that says which live process owns something in a job directory on a file system
 /// that several nodes share (an agent its node's spool folder, a finalize the assembly).
 ///
-///     DIR/spool/NODE/agent.lease     the agent of NODE, from its start until its files are
-///     complete DIR/assemble.lease             whoever assembles DIR
+///     DIR/agents/NODE.lease   the agent of NODE, from its start until its spool is complete
+///     DIR/assemble.lease      whoever assembles DIR
 ///
 /// One line "host pid start_time_ticks token"; the owner touches the file every kLeaseBeatSeconds.
 /// A lease is alive when its process lives (same host: pid and start time are looked up) or, seen

@@ -301,6 +301,7 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
   facts.assembly_seconds = seconds();
   facts.is_snapshot = options_.is_snapshot;
   facts.missing_node_count = missing_node_count_;
+  facts.lost_nodes = options_.lost_nodes;
   return write_ledger(staging / "aon.json", facts);
 }
 

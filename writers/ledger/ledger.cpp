@@ -44,6 +44,8 @@ std::string why_incomplete(const Group& group) {
 class Incomplete {
  public:
   explicit Incomplete(const LedgerFacts& facts) {
+    for (const std::string& node : facts.lost_nodes)
+      say("node " + node + " was lost: it died or hung, or its agent was killed");
     for (const Group& group : facts.model->groups) {
       const std::string reason = why_incomplete(group);
       if (!reason.empty()) add(*facts.model, group, reason);
@@ -97,6 +99,7 @@ Json job_json(const LedgerFacts& facts) {
   if (!incomplete.is_empty()) job["reason"] = incomplete.reason();
   job["incomplete_ranks"] = std::move(incomplete.ranks);
   job["incomplete_processes"] = std::move(incomplete.processes);
+  if (!facts.lost_nodes.empty()) job["lost_nodes"] = facts.lost_nodes;
   if (facts.is_snapshot) job["snapshot"] = true;
   return job;
 }

@@ -40,6 +40,7 @@ struct LedgerFacts {
   double assembly_seconds = 0;
   bool is_snapshot = false;            ///< of a job that still runs
   size_t missing_node_count = 0;       ///< nodes whose spool is not there
+  std::vector<std::string> lost_nodes;  ///< whose agent ended before its spool was complete
   const StepSummary* steps = nullptr;  ///< null: not analysed
 };
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/base/lease.h"
+#include "core/cluster/presence.h"
 #include "tests/unit/launcher/temporary_folder.h"
 
 namespace aon::tools {
@@ -13,7 +14,7 @@ namespace {
 
 class LiveJob : public launcher::TemporaryFolder {
  protected:
-  LiveJob() { std::filesystem::create_directories(path("spool/n1")); }
+  LiveJob() { std::filesystem::create_directories(path("agents")); }
 };
 
 TEST_F(LiveJob, is_over_without_leases) {
@@ -22,7 +23,7 @@ TEST_F(LiveJob, is_over_without_leases) {
 }
 
 TEST_F(LiveJob, is_live_while_an_agent_holds_its_lease) {
-  auto lease = Lease::take(path("spool/n1/agent.lease"));
+  auto lease = Lease::take(path("agents/n1.lease"));
   ASSERT_TRUE(lease.has_value());
   const auto owner = find_live_owner(folder_, 0);
   ASSERT_TRUE(owner.has_value());
@@ -31,6 +32,15 @@ TEST_F(LiveJob, is_live_while_an_agent_holds_its_lease) {
   EXPECT_FALSE(find_live_owner(folder_, getpid()).has_value()) << "the caller's own agent";
   lease->release();
   EXPECT_FALSE(find_live_owner(folder_, 0).has_value());
+}
+
+TEST_F(LiveJob, is_over_when_the_spools_are_complete) {
+  const auto lease = Lease::take(path("agents/n1.lease"));
+  ASSERT_TRUE(lease.has_value());
+  ASSERT_TRUE(cluster::mark_done(folder_, "n1"));
+  EXPECT_FALSE(find_live_owner(folder_, 0).has_value());
+  cluster::clear_done(folder_, "n1");
+  EXPECT_TRUE(find_live_owner(folder_, 0).has_value());
 }
 
 TEST_F(LiveJob, is_busy_while_somebody_assembles) {

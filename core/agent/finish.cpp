@@ -1,0 +1,74 @@
+#include "core/agent/finish.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/agent/server.h"
+#include "core/base/log.h"
+#include "core/cluster/presence.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kLeastWaitNs = 5 * kSecondNs;
+constexpr uint64_t kFirstPauseNs = 20'000'000;
+constexpr uint64_t kLongestPauseNs = kSecondNs / 2;
+
+/// The other nodes that still record, by name.
+std::vector<std::string> live_others(const Config& config) {
+  std::vector<std::string> names;
+  for (const cluster::NodePresence& one : cluster::read_presence(config.job_folder)) {
+    if (one.presence == cluster::Presence::kLive && one.node != config.node)
+      names.push_back(one.node);
+  }
+  return names;
+}
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
+void pause(uint64_t ns) {
+  const timespec time{static_cast<time_t>(ns / kSecondNs), static_cast<long>(ns % kSecondNs)};
+  nanosleep(&time, nullptr);
+}
+
+}  // namespace
+
+AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lease,
+                              const std::function<void()>& beat) {
+  if (config.arguments.options.no_assemble) return assemble(config, beat);
+  if (Status status = cluster::mark_done(config.job_folder, config.node); !status) {
+    AON_LOG_WARNING("%s", status.error().message.c_str());
+    return assemble(config, beat);
+  }
+  if (spans_nodes) lease->release();
+  const uint64_t start_ns = monotonic_ns();
+  const uint64_t wait_ns =
+      std::max<uint64_t>(config.arguments.options.wait_s * kSecondNs, kLeastWaitNs);
+  for (uint64_t pause_ns = kFirstPauseNs;; pause_ns = std::min(2 * pause_ns, kLongestPauseNs)) {
+    if (!cluster::is_done(config.job_folder, config.node)) return {true, ""};
+    const std::vector<std::string> others = live_others(config);
+    if (others.empty()) {
+      const AssembleOutcome outcome = assemble(config, beat);
+      if (!outcome.is_busy) return outcome;
+    }
+    if (monotonic_ns() - start_ns > wait_ns) {
+      const std::string who = others.empty() ? "" : " when " + some_of(others) + " ended";
+      return {false, "the files will be in " + config.job_folder + who + "; if not, run: aon finalize " +
+                         config.job_folder};
+    }
+    pause(pause_ns);
+    beat();
+  }
+}
+
+}  // namespace aon::agent

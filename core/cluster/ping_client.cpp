@@ -1,0 +1,206 @@
+#include "core/cluster/ping_client.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/cluster/handshake.h"
+#include "core/cluster/tree.h"
+
+namespace aon::cluster {
+namespace {
+
+constexpr int kConnectMs = 1000;
+constexpr int kHandshakeWaitMs = 2000;
+constexpr int kPongMs = 500;  ///< an exchange that takes longer says nothing about the clocks
+constexpr int kFirstBurstPauseMs = 250;
+constexpr int kFirstLookPauseMs = 20;
+constexpr int kLongestLookPauseMs = 30'000;
+constexpr size_t kMaxTries = 16;  ///< nodes asked in one look
+
+int64_t now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+template <class T>
+bool send_frame(int fd, const T& frame) {
+  return send(fd, &frame, sizeof(frame), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(frame));
+}
+
+/// Receives one frame before `deadline_ms`.
+bool receive_frame(int fd, int64_t deadline_ms, FrameBuffer* frame) {
+  while (!frame->is_complete()) {
+    pollfd readable{fd, POLLIN, 0};
+    const auto left_ms = static_cast<int>(std::max<int64_t>(0, deadline_ms - now_ms()));
+    if (poll(&readable, 1, left_ms) <= 0) return false;
+    const ssize_t got = recv(fd, frame->space(), frame->wanted(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (got <= 0 || !frame->add(static_cast<size_t>(got))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void PingClient::start() {
+  wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  thread_ = std::thread([this] { run(); });
+}
+
+void PingClient::stop() {
+  if (!thread_.joinable()) return;
+  is_stopping_.store(true, std::memory_order_relaxed);
+  const uint64_t one = 1;
+  (void)!write(wake_.get(), &one, sizeof(one));
+  thread_.join();
+}
+
+void PingClient::run() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  look_pause_ms_ = kFirstLookPauseMs;
+  start_ms_ = now_ms();
+  while (!is_stopping_.load(std::memory_order_relaxed)) {
+    const int64_t now = now_ms();
+    if (now >= next_look_ms_) {
+      look_for_parent();
+      next_look_ms_ = now_ms() + look_pause_ms_;
+      look_pause_ms_ = std::min<int64_t>(2 * look_pause_ms_, kLongestLookPauseMs);
+    }
+    if (parent_fd_ && now_ms() >= next_burst_ms_) {
+      if (burst(kBurst)) {
+        const bool is_late = now_ms() - start_ms_ > kLateSeconds * 1000;
+        const int longest_s = is_late ? kLateBurstSeconds : kBurstSeconds;
+        burst_pause_ms_ = std::min<int64_t>(2 * burst_pause_ms_, longest_s * 1000);
+        next_burst_ms_ = now_ms() + burst_pause_ms_;
+      } else {
+        leave_parent(false);
+      }
+    }
+    if (is_leaving_) leave_parent(true);
+    wait_for_work();
+  }
+  leave_parent(true);
+}
+
+/// Connects to the best candidate that answers, unless it is the parent already.
+void PingClient::look_for_parent() {
+  const std::vector<std::string> nodes = list_nodes(agents_);
+  size_t tries = 0;
+  for (const std::string& candidate : parent_candidates(nodes, node_)) {
+    if (candidate == parent_) return;
+    if (left_.count(candidate) != 0) continue;
+    if (tries++ >= kMaxTries || is_stopping_.load(std::memory_order_relaxed)) return;
+    if (connect(candidate)) return;
+  }
+}
+
+/// Leaves the parent for `node`. False: that one does not answer; the parent stays.
+bool PingClient::connect(const std::string& node) {
+  const Result<AgentAddress> address = read_address(agents_, node);
+  if (!address) return false;
+  for (const Endpoint& endpoint : address->endpoints) {
+    Result<UniqueFd> fd = connect_to(endpoint, kConnectMs);
+    if (!fd || !shake_hands(fd->get(), address->token, now_ms() + kHandshakeWaitMs)) continue;
+    leave_parent(true);
+    parent_fd_ = std::move(*fd);
+    parent_ = node;
+    has_parent_.store(true, std::memory_order_relaxed);
+    burst_pause_ms_ = kFirstBurstPauseMs;
+    next_burst_ms_ = now_ms() + burst_pause_ms_;
+    if (!burst(kFirstBurst)) leave_parent(false);
+    return true;
+  }
+  return false;
+}
+
+bool PingClient::shake_hands(int fd, const Token& token, int64_t deadline_ms) {
+  FrameBuffer frame;
+  if (!receive_frame(fd, deadline_ms, &frame) || frame.type() != FrameType::kChallenge)
+    return false;
+  const auto challenge = frame.take<Challenge>();
+  auto answer = make_frame<Answer>();
+  answer.nonce = random_nonce();
+  const std::string_view name = std::string_view(node_).substr(0, kMaxNodeName);
+  name.copy(answer.node, name.size());
+  answer.proof = child_proof(token, challenge.nonce, answer.nonce, name);
+  if (!send_frame(fd, answer)) return false;
+  if (!receive_frame(fd, deadline_ms, &frame) || frame.type() != FrameType::kWelcome) return false;
+  return is_equal(frame.take<Welcome>().proof, parent_proof(token, answer.nonce, challenge.nonce));
+}
+
+void PingClient::leave_parent(bool with_burst) {
+  if (!parent_fd_) return;
+  if (with_burst && burst(kLastBurst)) (void)send_frame(parent_fd_.get(), make_frame<Bye>());
+  if (is_leaving_) left_.insert(parent_);
+  parent_fd_.reset();
+  parent_.clear();
+  has_parent_.store(false, std::memory_order_relaxed);
+  is_leaving_ = false;
+  look_pause_ms_ = kFirstLookPauseMs;
+  next_look_ms_ = now_ms();
+}
+
+bool PingClient::burst(int count) {
+  for (int i = 0; i < count; ++i) {
+    if (!exchange()) return false;
+  }
+  return true;
+}
+
+/// One ping and its pong. False: the parent is lost.
+bool PingClient::exchange() {
+  auto ping = make_frame<Ping>();
+  ping.number = ++ping_number_;
+  const int fd = parent_fd_.get();
+  const int64_t deadline_ms = now_ms() + kPongMs;
+  ClockPingDefinition times{};
+  times.sent_ticks = clock::now_ticks(source_);
+  if (!send_frame(fd, ping)) return false;
+  FrameBuffer frame;
+  for (;;) {
+    if (!receive_frame(fd, deadline_ms, &frame)) return false;
+    times.received_ticks = clock::now_ticks(source_);
+    if (frame.type() == FrameType::kLeaving) {
+      static_cast<void>(frame.take<Leaving>());
+      is_leaving_ = true;
+      continue;
+    }
+    if (frame.type() != FrameType::kPong) return false;
+    const auto pong = frame.take<Pong>();
+    if (pong.number != ping.number) return false;
+    times.peer_received_ticks = pong.received_ticks;
+    times.peer_sent_ticks = pong.sent_ticks;
+    sink_(times, parent_);
+    return true;
+  }
+}
+
+/// Sleeps until the next look or burst, a word of the parent, or stop().
+void PingClient::wait_for_work() {
+  int64_t until_ms = next_look_ms_;
+  if (parent_fd_) until_ms = std::min(until_ms, next_burst_ms_);
+  const int64_t left_ms = std::max<int64_t>(0, until_ms - now_ms());
+  pollfd fds[2] = {{wake_.get(), POLLIN, 0}, {parent_fd_.get(), POLLIN, 0}};
+  if (poll(fds, parent_fd_ ? 2 : 1, static_cast<int>(left_ms)) <= 0) return;
+  if (parent_fd_ && fds[1].revents != 0 && !take_notice()) leave_parent(false);
+}
+
+/// Between bursts the parent only ever says that it leaves. False: it is lost.
+bool PingClient::take_notice() {
+  FrameBuffer frame;
+  if (!receive_frame(parent_fd_.get(), now_ms() + kPongMs, &frame)) return false;
+  is_leaving_ = frame.type() == FrameType::kLeaving;
+  return is_leaving_;
+}
+
+}  // namespace aon::cluster

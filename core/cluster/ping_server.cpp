@@ -1,0 +1,162 @@
+#include "core/cluster/ping_server.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/cluster/handshake.h"
+
+namespace aon::cluster {
+namespace {
+
+constexpr int kIdleMs = 1000;
+
+int64_t now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+template <class T>
+bool send_frame(int fd, const T& frame) {
+  return send(fd, &frame, sizeof(frame), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(sizeof(frame));
+}
+
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+}  // namespace
+
+std::vector<Endpoint> PingServer::start(const std::vector<std::string>& hosts) {
+  std::vector<Endpoint> endpoints;
+  for (const std::string& host : hosts) {
+    uint16_t port = 0;
+    Result<UniqueFd> listener = listen_on(host, &port);
+    if (!listener) continue;
+    listeners_.push_back(std::move(*listener));
+    endpoints.push_back({host, port});
+  }
+  if (endpoints.empty()) return endpoints;
+  wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  thread_ = std::thread([this] { run(); });
+  return endpoints;
+}
+
+void PingServer::stop(int linger_ms) {
+  if (!thread_.joinable()) return;
+  leave_at_ms_.store(now_ms() + linger_ms, std::memory_order_relaxed);
+  const uint64_t one = 1;
+  (void)!write(wake_.get(), &one, sizeof(one));
+  thread_.join();
+}
+
+void PingServer::run() {
+  block_signals();
+  bool has_told = false;
+  for (;;) {
+    const int64_t leave_at_ms = leave_at_ms_.load(std::memory_order_relaxed);
+    const int64_t now = now_ms();
+    if (leave_at_ms != 0 && !has_told) tell_leaving();
+    has_told = leave_at_ms != 0;
+    if (has_told && (children_.empty() || now >= leave_at_ms)) break;
+    drop_slow_newcomers(now);
+    std::vector<pollfd> fds{{wake_.get(), POLLIN, 0}};
+    for (const UniqueFd& listener : listeners_) fds.push_back({listener.get(), POLLIN, 0});
+    for (const auto& [fd, child] : children_) fds.push_back({fd, POLLIN, 0});
+    const int timeout_ms = has_told ? static_cast<int>(leave_at_ms - now) : kIdleMs;
+    if (poll(fds.data(), fds.size(), timeout_ms) <= 0) continue;
+    uint64_t ignored = 0;
+    if (fds[0].revents != 0) (void)!read(wake_.get(), &ignored, sizeof(ignored));
+    for (size_t i = 1; i < fds.size(); ++i) {
+      if (fds[i].revents == 0) continue;
+      if (i <= listeners_.size()) {
+        accept_all(fds[i].fd);
+      } else if (!receive(children_.at(fds[i].fd))) {
+        if (children_.at(fds[i].fd).is_ready) ready_count_.fetch_sub(1, std::memory_order_relaxed);
+        children_.erase(fds[i].fd);
+      }
+    }
+  }
+  children_.clear();
+  listeners_.clear();
+  ready_count_.store(0, std::memory_order_relaxed);
+}
+
+void PingServer::accept_all(int listener) {
+  for (;;) {
+    UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) return;
+    if (children_.size() >= kMaxChildren) continue;
+    const int on = 1;
+    setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    auto challenge = make_frame<Challenge>();
+    challenge.nonce = random_nonce();
+    if (!send_frame(fd.get(), challenge)) continue;
+    const int number = fd.get();
+    Child& child = children_[number];
+    child.fd = std::move(fd);
+    child.nonce = challenge.nonce;
+    child.since_ms = now_ms();
+  }
+}
+
+/// Takes what has come. False: the connection is over.
+bool PingServer::receive(Child& child) {
+  for (;;) {
+    const ssize_t got = recv(child.fd.get(), child.frame.space(), child.frame.wanted(), 0);
+    const uint64_t received_ticks = clock::now_ticks(source_);
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+    if (got == 0 || !child.frame.add(static_cast<size_t>(got))) return false;
+    if (child.frame.is_complete() && !handle(child, received_ticks)) return false;
+  }
+}
+
+bool PingServer::handle(Child& child, uint64_t received_ticks) {
+  if (!child.is_ready) return check_answer(child);
+  if (child.frame.type() != FrameType::kPing) return false;  // Bye, or nonsense
+  auto pong = make_frame<Pong>();
+  pong.number = child.frame.take<Ping>().number;
+  pong.received_ticks = received_ticks;
+  pong.sent_ticks = clock::now_ticks(source_);
+  return send_frame(child.fd.get(), pong);
+}
+
+bool PingServer::check_answer(Child& child) {
+  if (child.frame.type() != FrameType::kAnswer) return false;
+  const auto answer = child.frame.take<Answer>();
+  const std::string_view node(answer.node, strnlen(answer.node, sizeof(answer.node)));
+  if (!is_equal(answer.proof, child_proof(token_, child.nonce, answer.nonce, node))) return false;
+  auto welcome = make_frame<Welcome>();
+  welcome.proof = parent_proof(token_, answer.nonce, child.nonce);
+  child.is_ready = true;
+  ready_count_.fetch_add(1, std::memory_order_relaxed);
+  return send_frame(child.fd.get(), welcome);
+}
+
+void PingServer::drop_slow_newcomers(int64_t now_ms) {
+  std::erase_if(children_, [&](const auto& entry) {
+    return !entry.second.is_ready && now_ms - entry.second.since_ms > kHandshakeMs;
+  });
+}
+
+void PingServer::tell_leaving() {
+  listeners_.clear();
+  std::erase_if(children_, [](const auto& entry) {
+    return !entry.second.is_ready || !send_frame(entry.first, make_frame<Leaving>());
+  });
+}
+
+}  // namespace aon::cluster

@@ -1,0 +1,43 @@
+/// Which nodes take part in a launch, and how far they are: marks in DIR/agents, a folder that all
+/// nodes see and that is gone when the archive has them all.
+///
+///     NODE.lease     the agent lives (core/base/lease.h)      no mark --agent starts--> live
+///     NODE.done      its spool is complete                    live --its ranks ended--> done
+///     NODE.address   where it can be reached (address.h)      live --killed, node lost--> lost
+///                                                             done --archive has it--> no mark
+///
+/// A node counts as lost when its lease is dead, kLeaseDeadSeconds after the last sign of life at
+/// the latest. Thread: any.   Cost: a few file operations per node.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace aon::cluster {
+
+enum class Presence { kLive, kDone, kLost };
+
+struct NodePresence {
+  std::string node;
+  Presence presence;
+  std::string host;  ///< of a live or lost agent, as its lease says
+  int32_t pid = 0;
+};
+
+std::string agent_lease(const std::string& job_folder, const std::string& node);
+/// All nodes with a mark, sorted.
+std::vector<NodePresence> read_presence(const std::string& job_folder);
+
+/// An agent of `node` begins: older marks of its node go.
+void clear_done(const std::string& job_folder, const std::string& node);
+Status mark_done(const std::string& job_folder, const std::string& node);
+bool is_done(const std::string& job_folder, const std::string& node);
+
+/// The archive has all of `nodes`: their marks go, and the folder with the last one. The leases of
+/// lost nodes stay, so that the archive says the same when it is made again.
+void mark_assembled(const std::string& job_folder, const std::vector<std::string>& nodes);
+
+}  // namespace aon::cluster
