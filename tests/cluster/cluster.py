@@ -24,6 +24,15 @@ RSH = HERE / "rsh.sh"
 AON_RUN = BUILD / "bin" / "aon-run"
 AON = BUILD / "bin" / "aon"
 HEAT2D = BUILD / "bin" / "heat2d"
+# Ranks that record until somebody ends them, and leave the cores to others.
+ENDLESS = """
+import time
+from mpi4py import MPI
+while True:
+    for _ in range(200):
+        MPI.COMM_WORLD.Barrier()
+    time.sleep(0.02)
+"""
 NOT_READY = ("down", "drain", "fail", "unk", "err")
 
 

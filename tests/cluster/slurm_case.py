@@ -5,21 +5,12 @@ import shutil
 
 import cluster
 from aon_test import BUILD, PYTHON, TestCase, environment, ledger, run, wait_until
-from cluster import AON, HEAT2D
+from cluster import AON, ENDLESS, HEAT2D
 
 NODES = 2
 SPANK = BUILD / "lib" / "aon" / "slurm" / "spank_aon.so"
 WORDS = [str(HEAT2D), "--size", "64", "--steps", "50"]
 TEXT = " ".join(WORDS)
-# Two ranks that record until somebody ends them, and leave the cores to others.
-ENDLESS = """
-import time
-from mpi4py import MPI
-while True:
-    for _ in range(200):
-        MPI.COMM_WORLD.Barrier()
-    time.sleep(0.02)
-"""
 # What aon-task looks for beside itself.
 PROGRAMS = ("aon-task", "aon-agent", "aon", "aon-run", "aon-canary", "aon-canary-program")
 PARTS = [f"bin/{name}" for name in PROGRAMS]
