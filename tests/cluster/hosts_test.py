@@ -13,6 +13,8 @@ from aon_test import MPI, PYTHON, TestCase, ledger, run, wait_until
 from cluster import AON, AON_RUN, HEAT2D
 
 HOSTS = 4
+# MPICH 4.0 hangs in MPI_Finalize, without AON as well, where some ranks share a host and some do not.
+RANKS_PER_HOST = {"openmpi": 2, "mpich": 1}[MPI]
 PROGRAM = {"openmpi": HEAT2D, "mpich": HEAT2D.with_name("heat2d_mpich")}[MPI]
 WORDS = [PROGRAM, "--size", 64, "--steps", 50]
 
@@ -51,13 +53,13 @@ class Launches(OnHosts):
         self.assertEqual(found.stdout.split(), ["10.77.0.3", "n3"])
 
     def test_a_launch_over_hosts_ends_as_without_and_holds_all_ranks(self):
-        plain = self.launch(2, *WORDS)
+        plain = self.launch(RANKS_PER_HOST, *WORDS)
         self.assert_exit(plain)
-        done = self.launch(2, AON_RUN, "-o", self.output, *WORDS)
+        done = self.launch(RANKS_PER_HOST, AON_RUN, "-o", self.output, *WORDS)
         self.assert_exit(done)
         self.assertEqual(done.stdout, plain.stdout)
         document = self.finalize()
-        self.assertEqual([r["rank"] for r in document["ranks"]], list(range(2 * HOSTS)))
+        self.assertEqual([r["rank"] for r in document["ranks"]], list(range(RANKS_PER_HOST * HOSTS)))
         nodes = {r["node"] for r in document["ranks"]}
         self.assertEqual(nodes, {f"n{i + 1}" for i in range(HOSTS)})
         self.assert_law(document)

@@ -107,11 +107,17 @@ class OnSlurm(TestCase):
 
         dirs = wait_until(found, 20, f"{count} directories in {self.place}")
         for output in dirs:
-            wait_until(lambda at=output: self.finalize(at).returncode == 0, 60, f"end of {output}")
+            self.assert_exit(self.finalize(output))
         return dirs
 
     def finalize(self, output):
-        return run([AON, "finalize", output])
+        """What `aon finalize` says, once nobody else is at it: an agent, or the Epilog."""
+
+        def done():
+            process = run([AON, "finalize", output])
+            return process if process.returncode != 3 else None
+
+        return wait_until(done, 60, f"end of {output}")
 
     def assert_nothing_recorded(self):
         self.assertEqual(list(self.place.glob("aon-*")), [])
