@@ -78,7 +78,8 @@ class _Simulated:
         self.folder.chmod(0o755)
 
     def _call(self, action, *words, **more):
-        env = more.pop("env", None) or environment()
+        env = dict(more.pop("env", None) or environment())
+        env.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # more ranks than cores
         # What is left of a daemon's output goes nowhere: it must not hold a pipe of ours.
         return run([HERE / self.script, action, self.folder, *words], env=env, **more)
 
@@ -179,7 +180,7 @@ class SlurmCluster(_Simulated):
         fields = dict(word.split("=", 1) for word in said.split() if "=" in word)
         return fields.get("JobState", ""), fields.get("ExitCode", "")
 
-    def wait(self, job, seconds=60):
+    def wait(self, job, seconds=120):
         """Waits for the job's end and returns its state and exit code."""
         going = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "")
 
