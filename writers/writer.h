@@ -22,9 +22,13 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/clock/cluster_clock.h"
 #include "core/spool/job.h"
 
 namespace aon::writers {
+
+/// Of a node whose clock was not compared with the reference's.
+constexpr uint64_t kUnknownClockError = UINT64_MAX;
 
 /// Local id of a region whose definition was lost; every `Group::region_map` has it.
 constexpr uint32_t kUnknownRegion = 0xffffffffu;
@@ -142,8 +146,11 @@ struct Model {
   std::vector<GlobalFunction> functions;
   std::vector<GlobalCallPath> call_paths;
   std::vector<SymbolReport> symbol_reports;
-  std::vector<uint64_t> clock_error_ns;  ///< bound of each node's clock, by index in Job::nodes
-  uint64_t start_ns;                     ///< CLOCK_REALTIME, about when the first process began
+  /// Bound of each node's clock against the reference node's, by index in Job::nodes.
+  std::vector<uint64_t> clock_error_ns;
+  clock::ClusterClocks cluster;  ///< how the bounds came about
+  uint32_t reference_node = 0;   ///< whose time all times are
+  uint64_t start_ns;             ///< CLOCK_REALTIME, about when the first process began
   uint64_t end_ns;
   uint64_t archive_start_ns = 0;  ///< earlier events are not in the OTF2 archive (--disk)
 };

@@ -132,7 +132,7 @@ ClockMap::Piece ClockMap::piece_up_to(const ClockDefinition& first, double rate)
 }
 
 ClockMap ClockMap::fit(std::span<const ClockDefinition> snapshots, TickSource source,
-                       double assumed_hz) {
+                       double assumed_hz, Realtime realtime) {
   ClockMap map;
   const std::vector<ClockDefinition> s = in_order(snapshots, &map.dropped_count_);
   if (s.empty()) return map;
@@ -168,7 +168,8 @@ ClockMap ClockMap::fit(std::span<const ClockDefinition> snapshots, TickSource so
     const int64_t limit_ns = kStepNs + static_cast<int64_t>(raw_ns / 1000);
     const bool is_step = jump_ns > limit_ns || jump_ns < -limit_ns;
     if (is_step || is_suspend) ++map.step_count_;
-    if (is_step && jump_ns > 0) ns += static_cast<uint64_t>(jump_ns);
+    if (is_step && jump_ns > 0 && realtime == Realtime::kFollow)
+      ns += static_cast<uint64_t>(jump_ns);
   }
   map.pieces_.push_back(
       {s.back().ticks, ns, static_cast<uint64_t>(rates.overall() * 4294967296.0)});

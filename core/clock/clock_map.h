@@ -27,6 +27,19 @@ namespace aon::clock {
 
 constexpr int64_t kStepNs = 10'000'000;  ///< NTP slews at most 0.5 ms in a second
 
+/// A point of the piecewise linear correction of a clock: its time, and the time it should tell.
+struct ClockKnot {
+  uint64_t own_ns;
+  uint64_t reference_ns;
+  bool operator==(const ClockKnot&) const = default;
+};
+
+/// What a ClockMap makes of REALTIME being set forward.
+enum class Realtime : uint8_t {
+  kFollow,  ///< it jumps with it
+  kStart    ///< REALTIME counts at the first snapshot only
+};
+
 class ClockMap {
  public:
   /// The identity map of a clock nobody knows (1 tick = 1 ns, error unknown).
@@ -36,7 +49,11 @@ class ClockMap {
   /// one snapshot the rate is `assumed_hz` (0: measured here and now if `source` is this machine's
   /// TSC, else 1 GHz) and rate_is_assumed() is true.
   static ClockMap fit(std::span<const ClockDefinition> snapshots, TickSource source,
-                      double assumed_hz = 0);
+                      double assumed_hz = 0, Realtime realtime = Realtime::kFollow);
+
+  /// This map with its times corrected. `knots` increase in both times; between two the correction
+  /// is linear, outside of them it goes on as in the first or last piece. Fewer than two: a shift.
+  ClockMap corrected(std::span<const ClockKnot> knots) const;
 
   /// CLOCK_REALTIME ns of `ticks`.
   uint64_t to_ns(uint64_t ticks) const noexcept;

@@ -183,7 +183,8 @@ void NodeBuilder::apply_of_agent(uint32_t number, const DefinitionView& view) {
       if (const auto d = take<ClockDefinition>(view)) node_.clock.push_back(*d);
       break;
     case DefinitionType::kClockPing:
-      if (const auto d = take<ClockPingDefinition>(view)) node_.clock_pings.push_back({*d, text(0)});
+      if (const auto d = take<ClockPingDefinition>(view))
+        node_.clock_pings.push_back({*d, text(0)});
       break;
     case DefinitionType::kStream:
       if (const auto d = take<StreamDefinition>(view)) {

@@ -9,6 +9,7 @@
 
 #include "core/base/lease.h"
 #include "core/spool/files.h"
+#include "writers/assemble/clocks.h"
 #include "writers/assemble/event_pass.h"
 #include "writers/assemble/fallback.h"
 #include "writers/assemble/publish.h"
@@ -146,6 +147,9 @@ class Assembly {
   void fit_archive();
   Status convert(const fs::path& staging);
   bool has_room_for_waits() const;
+  void add_warnings(std::vector<std::string> lines) {
+    std::move(lines.begin(), lines.end(), std::back_inserter(report_.warnings));
+  }
   Result<std::unique_ptr<WaitAnalysis>> analyse_waits(const fs::path& staging);
   Status write_the_ledger(const fs::path& staging, const EventPass& pass,
                           const Collectors& collectors, const WaitSummary* waits);
@@ -201,12 +205,13 @@ Status Assembly::prepare(const fs::path& staging) {
   if (!options_.is_snapshot) {
     Result<std::vector<std::string>> lines = convert_leftover_rings(folder_, staging);
     if (!lines) return lines.error();
-    std::move(lines->begin(), lines->end(), std::back_inserter(report_.warnings));
+    add_warnings(std::move(*lines));
   }
   Result<std::unique_ptr<JobModel>> parts =
       build_model(folder_, options_.otf2_locations, options_.uses_debuginfod);
   if (!parts) return parts.error();
   parts_ = std::move(*parts);
+  add_warnings(clock_remarks(parts_->model));
   fit_archive();
   return {};
 }
@@ -267,6 +272,9 @@ Status Assembly::convert(const fs::path& staging) {
     Result<std::unique_ptr<WaitAnalysis>> analysed = analyse_waits(staging);
     if (!analysed) return analysed.error();
     waits = std::move(*analysed);
+    if (waits) {
+      add_warnings(cover_violations(waits->summary()->clock_violations, &parts_->model));
+    }
   }
   std::vector<WriterSlot> writers = make_writers(staging, wanted, waits.get(), has_room_for_waits(),
                                                  std::move(step_plan_), &collectors);

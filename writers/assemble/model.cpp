@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "writers/assemble/clocks.h"
 #include "writers/assemble/model_parts.h"
 
 namespace aon::writers {
@@ -34,11 +35,9 @@ Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folde
         spool::list_segments(node.folder);
     if (!segments) return segments.error();
     parts->segments.push_back(std::move(segments).value());
-    const auto source = static_cast<clock::TickSource>(node.definition.clock_is_tsc != 0);
-    parts->clocks.push_back(clock::ClockMap::fit(node.clock, source));
-    parts->model.clock_error_ns.push_back(parts->clocks.back().max_error_ns());
   }
   build_groups(parts.get());
+  build_clocks(parts.get());
   const bool has_agent =
       std::any_of(parts->job.nodes.begin(), parts->job.nodes.end(),
                   [](const spool::Node& node) { return node.definition.format != 0; });

@@ -270,6 +270,7 @@ class Hdf5Writer : public Writer {
     hdf5::set_attribute(file, "start_ns", static_cast<int64_t>(model.start_ns));
     hdf5::set_attribute(file, "end_ns", static_cast<int64_t>(model.end_ns));
     hdf5::write_nodes(file, model);
+    hdf5::write_clock_pings(file, model);
     hdf5::write_ranks(file, model);
     hdf5::write_topology(file, model);
     hdf5::write_regions(file, model);

@@ -1,12 +1,17 @@
 #include "writers/hdf5/tables.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
 
 #include "core/topology/topology.h"
 #include "writers/hdf5/column.h"
 
 namespace aon::writers::hdf5 {
 namespace {
+
+constexpr size_t kMaxClockPings = 1u << 20;
 
 const char* role_name(RegionRole role) {
   constexpr const char* kNames[] = {
@@ -47,26 +52,17 @@ std::string mode_names(uint32_t mode) {
   return names;
 }
 
-/// Ticks of the node's clock per nanosecond, from its first and last pairing; 0 when there is one.
-double ticks_per_ns(const spool::Node& node) {
-  if (node.clock.size() < 2) return node.definition.clock_is_tsc != 0 ? 0 : 1;
-  const ClockDefinition& first = node.clock.front();
-  const ClockDefinition& last = node.clock.back();
-  const uint64_t span_ns = last.monotonic_raw_ns - first.monotonic_raw_ns;
-  return span_ns == 0
-             ? 0
-             : static_cast<double>(last.ticks - first.ticks) / static_cast<double>(span_ns);
+/// NaN where it is not known.
+double known_ns(uint64_t error_ns) {
+  return error_ns == kUnknownClockError ? std::nan("") : static_cast<double>(error_ns);
 }
 
-/// Half the widest bracket of a pairing: the error of this node's clock against its real time.
-double clock_error_ns(const spool::Node& node) {
-  const double rate = ticks_per_ns(node);
-  if (rate == 0) return 0;
-  uint64_t widest_ticks = 0;
-  for (const ClockDefinition& pairing : node.clock) {
-    widest_ticks = std::max(widest_ticks, pairing.bracket_ticks);
-  }
-  return static_cast<double>(widest_ticks) / 2 / rate;
+/// How many of a node's `count` pings are kept of each so many, so that all nodes together have at
+/// most kMaxClockPings.
+size_t ping_stride(const spool::Job& job) {
+  size_t count = 0;
+  for (const spool::Node& node : job.nodes) count += node.clock_pings.size();
+  return count / kMaxClockPings + 1;
 }
 
 }  // namespace
@@ -77,20 +73,63 @@ void write_nodes(hid_t file, const Model& model) {
   auto& launch = table.add_text("launch", {"", "launch id"});
   auto& processes = table.add<uint64_t>("processes", {"1", "processes seen"});
   auto& tsc = table.add<uint32_t>("clock_is_tsc", {"1", "1: time stamps are TSC"});
-  auto& error = table.add<double>("clock_error_ns", {"ns", "error of the local clock pairing"});
+  auto& error = table.add<double>("clock_error_ns",
+                                  {"ns", "bound against the reference node's clock, NaN unknown"});
+  auto& worst = table.add<double>("clock_worst_case_ns",
+                                  {"ns", "the same if ways may be as unequal as they like"});
+  auto& offset = table.add<int64_t>("clock_offset_ns", {"ns", "reference minus own, at the start"});
+  auto& drift = table.add<int64_t>("clock_drift_ppb", {"1e-9", "of the reference against its own"});
   auto& cpu = table.add<uint64_t>("agent_cpu_ns", {"ns", "CPU time of the agent"});
   auto& disk = table.add<uint64_t>("disk_used_bytes", {"bytes", "disk space used for the job"});
-  for (const spool::Node& node : model.job->nodes) {
+  for (size_t n = 0; n < model.job->nodes.size(); ++n) {
+    const spool::Node& node = model.job->nodes[n];
+    const clock::NodeClock clock =
+        n < model.cluster.nodes.size() ? model.cluster.nodes[n] : clock::NodeClock{};
+    const uint64_t error_ns =
+        n < model.clock_error_ns.size() ? model.clock_error_ns[n] : kUnknownClockError;
     const UsageDefinition usage = node.usage.value_or(UsageDefinition{});
     name.append(node.host);
     launch.append(node.launch_id);
     processes.append(node.processes.size());
     tsc.append(node.definition.clock_is_tsc);
-    error.append(clock_error_ns(node));
+    error.append(known_ns(error_ns));
+    worst.append(clock.is_known ? known_ns(std::max(clock.worst_case_ns, error_ns)) : std::nan(""));
+    offset.append(clock.offset_ns);
+    drift.append(clock.drift_ppb);
     cpu.append(usage.agent_cpu_ns);
     disk.append(usage.disk_used_bytes);
   }
   table.finish();
+}
+
+void write_clock_pings(hid_t file, const Model& model) {
+  const size_t stride = ping_stride(*model.job);
+  Table table(file, "clock_pings", "exchanges between the agents of two nodes, as measured");
+  auto& row_of_node = table.add<uint32_t>("node", {"1", "row of /nodes"});
+  auto& peer = table.add<int64_t>("peer", {"1", "row of /nodes, -1 not there"});
+  auto& sent = table.add<uint64_t>("sent_ticks", {"1", "clock of the node"});
+  auto& peer_received = table.add<uint64_t>("peer_received_ticks", {"1", "clock of the peer"});
+  auto& peer_sent = table.add<uint64_t>("peer_sent_ticks", {"1", "clock of the peer"});
+  auto& received = table.add<uint64_t>("received_ticks", {"1", "clock of the node"});
+  std::map<std::string, int64_t> rows;
+  const std::vector<spool::Node>& nodes = model.job->nodes;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    rows[nodes[n].folder.filename().string()] = static_cast<int64_t>(n);
+  }
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    for (size_t i = 0; i < nodes[n].clock_pings.size(); i += stride) {
+      const spool::ClockPing& ping = nodes[n].clock_pings[i];
+      const auto found = rows.find(ping.peer);
+      row_of_node.append(static_cast<uint32_t>(n));
+      peer.append(found == rows.end() ? -1 : found->second);
+      sent.append(ping.definition.sent_ticks);
+      peer_received.append(ping.definition.peer_received_ticks);
+      peer_sent.append(ping.definition.peer_sent_ticks);
+      received.append(ping.definition.received_ticks);
+    }
+  }
+  table.finish();
+  set_attribute(table.group(), "one_of", static_cast<int64_t>(stride));
 }
 
 void write_ranks(hid_t file, const Model& model) {

@@ -1,5 +1,5 @@
-/// The tables of profile.h5 that come from definitions alone: /nodes, /ranks, /regions,
-/// /communicators, /windows, /files and /topology.
+/// The tables of profile.h5 that come from definitions alone: /nodes, /clock_pings, /ranks,
+/// /regions, /communicators, /windows, /files and /topology.
 /// Thread: one.   Errors: H5Error.
 #pragma once
 
@@ -8,8 +8,13 @@
 
 namespace aon::writers::hdf5 {
 
-/// Columns: name, launch, processes, clock_is_tsc, clock_error_ns, agent_cpu_ns, disk_used_bytes.
+/// Columns: name, launch, processes, clock_is_tsc, clock_error_ns, clock_worst_case_ns,
+/// clock_offset_ns, clock_drift_ppb, agent_cpu_ns, disk_used_bytes.
 void write_nodes(hid_t file, const Model& model);
+
+/// Columns: node, peer, and the four ticks of each exchange (ClockPingDefinition). Of more than a
+/// million only every so many-th, which the attribute `one_of` tells.
+void write_clock_pings(hid_t file, const Model& model);
 
 /// One row per group, in order of its id: rank (-1 without), node, host, pid, program, ...
 void write_ranks(hid_t file, const Model& model);

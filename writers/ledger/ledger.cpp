@@ -8,6 +8,7 @@
 
 #include "core/base/file.h"
 #include "core/spool/format.h"
+#include "writers/ledger/ledger_clock.h"
 #include "writers/ledger/ledger_ranks.h"
 #include "writers/ledger/ledger_steps.h"
 #include "writers/ledger/sampling.h"
@@ -196,27 +197,6 @@ Json budget_json(const LedgerFacts& facts) {
           {"mode_changes", change_count}};
 }
 
-/// Between nodes there is only what the system's own clock synchronisation gives: not measured.
-Json clock_json(const LedgerFacts& facts) {
-  const std::vector<spool::Node>& nodes = facts.model->job->nodes;
-  Json by_node = Json::array();
-  uint64_t max_error_ns = 0;
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    const clock::ClockMap& clock = facts.clocks[n];
-    max_error_ns = std::max(max_error_ns, clock.max_error_ns());
-    by_node.push_back({{"node", nodes[n].host},
-                       {"error_ns", clock.max_error_ns()},
-                       {"steps", clock.step_count()},
-                       {"rate_is_assumed", clock.rate_is_assumed()}});
-  }
-  Json pairs = Json::array();
-  for (size_t n = 1; n < nodes.size(); ++n) {
-    pairs.push_back({{"nodes", {nodes[0].host, nodes[n].host}}, {"error_ns", nullptr}});
-  }
-  return {
-      {"max_error_ns", max_error_ns}, {"pairs", std::move(pairs)}, {"nodes", std::move(by_node)}};
-}
-
 /// Joules of all nodes that told them; null with the reason of a node where none did.
 Json energy_json(const LedgerFacts& facts) {
   double sum_j = 0;
@@ -312,7 +292,7 @@ Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts)
   ledger["counted"] = ledger::counted_json(facts);
   ledger["overhead"] = overhead_json(facts);
   ledger["budget"] = budget_json(facts);
-  ledger["clock"] = clock_json(facts);
+  ledger["clock"] = ledger::clock_json(facts);
   ledger["energy"] = energy_json(facts);
   ledger["nodes"] = ledger::nodes_json(facts);
   ledger["waits"] = waits_json(facts.waits);

@@ -38,6 +38,7 @@ class Otf2Writer final : public Writer {
   void add_beside(uint64_t bit, const char* name);
   Status write_waiting();
   bool has_waits() const { return waits_ != nullptr && waits_->summary() != nullptr; }
+  double clock_error_ns(uint32_t node) const;
   Status write_local_files();
   Status write_properties(const Outcome& outcome);
   bool must_exist() const;
@@ -198,6 +199,15 @@ Status Otf2Writer::end_location() {
   return write_waiting();
 }
 
+/// Times are corrected already, so the offset is 0 and this its standard deviation: infinite where
+/// nobody compared the clock.
+double Otf2Writer::clock_error_ns(uint32_t node) const {
+  if (node >= model_->clock_error_ns.size()) return 0;
+  const uint64_t error_ns = model_->clock_error_ns[node];
+  if (error_ns == kUnknownClockError) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(error_ns);
+}
+
 Status Otf2Writer::write_local_files() {
   Status status = check(OTF2_Archive_OpenDefFiles(archive_.get()), "create local definitions");
   const otf2::GroupIds groups(*model_);
@@ -206,10 +216,8 @@ Status Otf2Writer::write_local_files() {
     OTF2_DefWriter* file = OTF2_Archive_GetDefWriter(archive_.get(), written.location->id);
     if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create a definition file"};
     const Group& group = model_->groups[written.location->group];
-    const double error_ns = group.node < model_->clock_error_ns.size()
-                                ? static_cast<double>(model_->clock_error_ns[group.node])
-                                : 0.0;
-    status = otf2::write_local_definitions(file, *model_, groups, group, range_, error_ns);
+    status = otf2::write_local_definitions(file, *model_, groups, group, range_,
+                                           clock_error_ns(group.node));
     if (!status) return status;
     status = check(OTF2_Archive_CloseDefWriter(archive_.get(), file), "write local definitions");
   }
@@ -229,7 +237,13 @@ Status Otf2Writer::write_properties(const Outcome& outcome) {
                             archive_.get(), "OTF2::MPI_COMMUNICATION_COMPLETE", complete, true),
                         "set a property");
   if (!status) return status;
-  return check(OTF2_Archive_SetProperty(archive_.get(), "AON::VERSION", AON_VERSION, true),
+  status = check(OTF2_Archive_SetProperty(archive_.get(), "AON::VERSION", AON_VERSION, true),
+                 "set a property");
+  if (!status || model_->clock_error_ns.empty()) return status;
+  const uint64_t error_ns =
+      *std::max_element(model_->clock_error_ns.begin(), model_->clock_error_ns.end());
+  const std::string text = error_ns == kUnknownClockError ? "unknown" : std::to_string(error_ns);
+  return check(OTF2_Archive_SetProperty(archive_.get(), "AON::CLOCK_ERROR_NS", text.c_str(), true),
                "set a property");
 }
 

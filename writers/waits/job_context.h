@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "writers/waits/clock_bounds.h"
 #include "writers/waits/match.h"
 
 namespace aon::writers {
@@ -16,6 +17,7 @@ class JobContext : public WaitContext {
  public:
   JobContext(const Model& model, std::function<void()> beat)
       : model_(model),
+        bounds_(model),
         beat_(std::move(beat)),
         cut_ns_(model.groups.size(), UINT64_MAX),
         is_ambiguous_(model.communicators.size(), false) {}
@@ -27,12 +29,10 @@ class JobContext : public WaitContext {
     return cut_ns_[model_.locations[location].group];
   }
   uint64_t clock_error_ns(uint32_t a, uint32_t b) const override {
-    const uint32_t node_a = node_of(a);
-    const uint32_t node_b = node_of(b);
-    if (node_a == node_b) return 0;
-    const std::vector<uint64_t>& errors = model_.clock_error_ns;
-    if (node_a >= errors.size() || node_b >= errors.size()) return 0;
-    return errors[node_a] + errors[node_b];
+    return bounds_.between(node(a), node(b));
+  }
+  uint32_t node(uint32_t location) const override {
+    return model_.groups[model_.locations[location].group].node;
   }
   void beat() const override {
     if (beat_ && ++steps_ % kStepsPerBeat == 0) beat_();
@@ -47,11 +47,8 @@ class JobContext : public WaitContext {
  private:
   static constexpr uint32_t kStepsPerBeat = 4096;
 
-  uint32_t node_of(uint32_t location) const {
-    return model_.groups[model_.locations[location].group].node;
-  }
-
   const Model& model_;
+  ClockBounds bounds_;
   std::function<void()> beat_;
   mutable uint32_t steps_ = 0;
   std::vector<uint64_t> cut_ns_;  ///< by group

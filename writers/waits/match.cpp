@@ -15,11 +15,31 @@ uint64_t wait_in(uint64_t enter_ns, uint64_t leave_ns, uint64_t until_ns) {
   return end_ns > enter_ns ? end_ns - enter_ns : 0;
 }
 
+/// Notes what ends at `end_ns` of one location before it began at `start_ns` of another.
+/// Returns whether it does.
+bool check_clocks(const WaitContext& context, uint32_t ending, uint64_t end_ns, uint32_t beginning,
+                  uint64_t start_ns, ClockViolations* violations) {
+  if (end_ns >= start_ns) return false;
+  const uint64_t early_ns = start_ns - end_ns;
+  violations->max_ns = std::max(violations->max_ns, early_ns);
+  const auto nodes = std::minmax({context.node(ending), context.node(beginning)});
+  if (nodes.first != nodes.second) {
+    uint64_t& largest_ns = violations->by_nodes[nodes];
+    largest_ns = std::max(largest_ns, early_ns);
+  }
+  return true;
+}
+
 class MessageMatch {
  public:
-  MessageMatch(const WaitContext& context, const WaitSink& sink) : context_(context), sink_(sink) {}
+  MessageMatch(const WaitContext& context, const WaitSink& sink, ClockViolations* violations)
+      : context_(context), sink_(sink), violations_(violations) {}
 
   Status add(const MessageEnd& send, const MessageEnd& receive) {
+    if (receive.leave_ns != 0 && check_clocks(context_, receive.location, receive.leave_ns,
+                                              send.location, send.posted_ns, violations_)) {
+      ++violations_->message_count;
+    }
     const uint64_t late_sender_ns = wait_in(receive.enter_ns, receive.leave_ns, send.posted_ns);
     if (late_sender_ns != 0)
       return tell(receive, send.location, WaitKind::kLateSender, late_sender_ns);
@@ -38,7 +58,38 @@ class MessageMatch {
 
   const WaitContext& context_;
   const WaitSink& sink_;
+  ClockViolations* violations_;
 };
+
+/// Whether nobody can leave it before all have entered.
+bool joins_all(const Member& member) {
+  switch (member.operation) {
+    case CollectiveOperation::kBarrier:
+      return true;
+    case CollectiveOperation::kAllgather:
+    case CollectiveOperation::kAlltoall:
+    case CollectiveOperation::kAllreduce:
+    case CollectiveOperation::kReduceScatterBlock:
+      return member.has_data;
+    default:  // those with counts of their own may have nothing to say to one another
+      return false;
+  }
+}
+
+void check_collective(std::span<const Member> members, const WaitContext& context,
+                      ClockViolations* violations) {
+  if (!std::all_of(members.begin(), members.end(), joins_all)) return;
+  const auto first =
+      std::min_element(members.begin(), members.end(),
+                       [](const Member& a, const Member& b) { return a.leave_ns < b.leave_ns; });
+  const auto last =
+      std::max_element(members.begin(), members.end(),
+                       [](const Member& a, const Member& b) { return a.enter_ns < b.enter_ns; });
+  if (check_clocks(context, first->location, first->leave_ns, last->location, last->enter_ns,
+                   violations)) {
+    ++violations->collective_count;
+  }
+}
 
 std::optional<WaitKind> kind_of(CollectiveOperation operation) {
   switch (operation) {
@@ -164,6 +215,7 @@ Status match_one_collective(std::span<const Member> members, const WaitContext& 
   const std::optional<WaitKind> kind = kind_of(first.operation);
   if (!kind) return {};
   ++summary->collective_count;
+  check_collective(members, context, &summary->clock_violations);
   return wait_for_members(members, *kind, context, sink);
 }
 
@@ -177,7 +229,7 @@ Status match_messages(SortedStore<MessageEnd>* sends, SortedStore<MessageEnd>* r
   if (!receive_reader) return receive_reader.error();
   Ends send(std::move(*send_reader), context, &summary->unmatched_count);
   Ends receive(std::move(*receive_reader), context, &summary->unmatched_count);
-  MessageMatch match(context, sink);
+  MessageMatch match(context, sink, &summary->clock_violations);
   Status status = send.advance();
   if (status) status = receive.advance();
   OneThread senders;

@@ -40,6 +40,7 @@ struct Member {
   uint32_t region;
   CollectiveOperation operation;
   bool is_root;
+  bool has_data;  ///< it sent and received something
 
   auto instance() const { return std::tie(communicator, number); }
   bool operator<(const Member& other) const {
@@ -73,6 +74,7 @@ class WaitContext {
   virtual uint64_t cut_ns(uint32_t location) const = 0;
   /// Bound of the error between the clocks of two locations.
   virtual uint64_t clock_error_ns(uint32_t a, uint32_t b) const = 0;
+  virtual uint32_t node(uint32_t location) const = 0;
   /// Members of a communicator; 0 where its collectives cannot be matched.
   virtual size_t member_count(uint32_t communicator) const = 0;
   /// Called often while the matching goes on.

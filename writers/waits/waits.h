@@ -36,8 +36,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "writers/writer.h"
@@ -66,8 +68,19 @@ struct WaitRow {
   uint64_t uncertain_ns = 0;
 };
 
+/// What seems to end on one node before it began on another: by how much the clocks are wrong at
+/// least. Messages whose receive returned before the send was called, and collectives of all to all
+/// that one left before another had entered.
+struct ClockViolations {
+  uint64_t message_count = 0;
+  uint64_t collective_count = 0;
+  uint64_t max_ns = 0;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> by_nodes;  ///< (smaller, larger) -> largest, ns
+};
+
 struct WaitSummary {
   std::vector<WaitRow> rows;  ///< by location, region and kind
+  ClockViolations clock_violations;
   uint64_t message_count = 0;
   uint64_t unmatched_count = 0;  ///< ends of messages without the other one, or left out
   uint64_t collective_count = 0;

@@ -37,7 +37,7 @@ class Readers(unittest.TestCase):
 
     def test_groups_are_all_there(self):
         expected = {"nodes", "ranks", "topology", "regions", "profile", "messages", "communicators",
-                    "windows", "rma", "files", "io", "series"}
+                    "windows", "rma", "files", "io", "series", "clock_pings"}
         self.assertEqual(set(self.file), expected)
         self.assertEqual(self.file.attrs["NX_class"], "NXroot")
         self.assertEqual(self.file.attrs["aon_format_version"], 1)
@@ -51,6 +51,15 @@ class Readers(unittest.TestCase):
         self.assertEqual(self.column("ranks/pid"), [1000, 1001, 1010, 1011])
         self.assertEqual(self.column("ranks/exit_signal"), [0, 0, 9, 9])
         self.assertEqual(self.column("ranks/binding"), ["0-1"] * 4)
+
+    def test_clock_pings_are_as_measured(self):
+        self.assertEqual(self.column("clock_pings/node"), [1, 1])
+        self.assertEqual(self.column("clock_pings/peer"), [0, -1])
+        self.assertEqual(self.column("clock_pings/sent_ticks"), [100, 200])
+        self.assertEqual(self.column("clock_pings/peer_received_ticks"), [7, 9])
+        self.assertEqual(self.column("clock_pings/peer_sent_ticks"), [8, 10])
+        self.assertEqual(self.column("clock_pings/received_ticks"), [140, 240])
+        self.assertEqual(self.file["clock_pings"].attrs["one_of"], 1)
 
     def test_profile_has_the_programs_figures(self):
         names = self.column("regions/name")

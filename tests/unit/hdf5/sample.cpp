@@ -38,6 +38,8 @@ spool::Job make_job() {
       process.counts[{1, 3}] = 1000 + p;
     }
   }
+  job.nodes[0].folder = "spool/node0";
+  job.nodes[1].clock_pings = {{{100, 7, 8, 140}, "node0"}, {{200, 9, 10, 240}, "gone"}};
   const Result<topology::Topology> machine = topology::Topology::load();
   if (machine) job.nodes[0].topology_xml = machine.value().xml().value();
   return job;
@@ -45,6 +47,7 @@ spool::Job make_job() {
 
 Model make_job_model(const spool::Job& job) {
   Model model = test::make_model(4);
+  model.clock_error_ns = {10, 10};
   model.job = &job;
   model.start_ns = kStartNs;
   model.end_ns = kStartNs + kTicks * kTickNs;

@@ -414,16 +414,62 @@ TEST(Waits, nobody_waits_alone) {
   EXPECT_EQ(summary.incomplete_count, 0u);
 }
 
-TEST(Waits, says_what_the_clocks_could_explain) {
+/// Ranks 0 and 1 on nodes 0 and 1.
+Model two_nodes() {
   Model model = make_model(2);
   model.groups[1].node = 1;
   model.clock_error_ns = {10, 20};
-  const WaitSummary summary =
-      analyse(model, {Rank().call(kSend, 150, 160, {message(EventKind::kSend, 1)}),
-                      Rank().call(kRecv, 100, 170, {message(EventKind::kReceive, 0)})});
-  ASSERT_EQ(summary.rows.size(), 1u);
-  EXPECT_EQ(summary.rows[0].wait_ns, 50u);
-  EXPECT_EQ(summary.rows[0].uncertain_ns, 30u);
+  return model;
+}
+
+TEST(Waits, says_what_the_clocks_could_explain) {
+  Model model = two_nodes();
+  const std::vector<Rank> ranks = {Rank().call(kSend, 150, 160, {message(EventKind::kSend, 1)}),
+                                   Rank().call(kRecv, 100, 170, {message(EventKind::kReceive, 0)})};
+  EXPECT_EQ(analyse(model, ranks).rows.at(0).wait_ns, 50u);
+  EXPECT_EQ(analyse(model, ranks).rows.at(0).uncertain_ns, 30u);
+  clock::ClockEdge edge{};  // they are neighbours
+  edge.node = 1;
+  edge.error_ns = 12;
+  edge.is_in_tree = true;
+  model.cluster.edges = {edge};
+  EXPECT_EQ(analyse(model, ranks).rows.at(0).uncertain_ns, 12u);
+  model.cluster.edges.clear();
+  model.clock_error_ns[1] = kUnknownClockError;
+  EXPECT_EQ(analyse(model, ranks).rows.at(0).uncertain_ns, 50u);
+}
+
+TEST(Waits, a_message_received_before_it_was_sent_is_the_clocks) {
+  const std::vector<Rank> ranks = {
+      Rank()
+          .call(kSend, 150, 160, {message(EventKind::kSend, 1)})
+          .call(kSend, 250, 260, {message(EventKind::kSend, 1)}),
+      Rank()
+          .call(kRecv, 100, 130, {message(EventKind::kReceive, 0)})
+          .call(kRecv, 200, 250, {message(EventKind::kReceive, 0)})};  // as it was sent: possible
+  const ClockViolations found = analyse(two_nodes(), ranks).clock_violations;
+  EXPECT_EQ(found.message_count, 1u);
+  EXPECT_EQ(found.max_ns, 20u);
+  EXPECT_THAT(found.by_nodes, testing::ElementsAre(testing::Pair(testing::Pair(0, 1), 20)));
+}
+
+TEST(Waits, a_collective_left_before_all_entered_is_the_clocks) {
+  const auto run = [](CollectiveOperation operation, uint64_t bytes) {
+    Event end = collective(operation);
+    end.bytes = bytes;
+    end.bytes_received = bytes;
+    return analyse(two_nodes(), {Rank().call(kCollective, 10, 40, {end}),
+                                 Rank().call(kCollective, 75, 90, {end})})
+        .clock_violations;
+  };
+  const ClockViolations barrier = run(CollectiveOperation::kBarrier, 0);
+  EXPECT_EQ(barrier.collective_count, 1u);
+  EXPECT_EQ(barrier.max_ns, 35u);
+  EXPECT_EQ(run(CollectiveOperation::kAllreduce, 8).collective_count, 1u);
+  // Nobody waits for nothing, and in these not for everybody.
+  EXPECT_EQ(run(CollectiveOperation::kAllreduce, 0).collective_count, 0u);
+  EXPECT_EQ(run(CollectiveOperation::kAlltoallv, 8).collective_count, 0u);
+  EXPECT_EQ(run(CollectiveOperation::kBroadcast, 8).collective_count, 0u);
 }
 
 TEST(Waits, more_than_fits_in_memory) {

@@ -169,7 +169,8 @@ Record thread_record(uint64_t time, uint32_t tid, bool starts) {
   return record;
 }
 
-NodeSpool::NodeSpool(const std::filesystem::path& job, const std::string& host, uint64_t seconds)
+NodeSpool::NodeSpool(const std::filesystem::path& job, const std::string& host, uint64_t seconds,
+                     const SpoolClock& clock)
     : folder_(job / "spool" / host) {
   std::filesystem::create_directories(folder_);
   spool::DefinitionBlockWriter& node = definitions_[spool::kNodeProcess];
@@ -179,12 +180,13 @@ NodeSpool::NodeSpool(const std::filesystem::path& job, const std::string& host, 
   definition.disk_cap_bytes = uint64_t{1} << 30;
   node.add(DefinitionType::kNode, definition, {host, "test-launch"});
   for (uint64_t second = 0; second <= seconds; ++second) {
-    ClockDefinition clock{};
-    clock.ticks = 1 + second * kNsPerSecond;
-    clock.monotonic_raw_ns = clock.ticks;
-    clock.realtime_ns = kEpochNs + clock.ticks;
-    clock.bracket_ticks = 40;
-    node.add(DefinitionType::kClock, clock);
+    ClockDefinition pairing{};
+    pairing.ticks = clock.ticks(second * kNsPerSecond);
+    pairing.monotonic_raw_ns = pairing.ticks;
+    pairing.realtime_ns =
+        kEpochNs + 1 + second * kNsPerSecond + static_cast<uint64_t>(clock.realtime_ahead_ns);
+    pairing.bracket_ticks = 40;
+    node.add(DefinitionType::kClock, pairing);
   }
 }
 

@@ -59,10 +59,23 @@ Record sample_record(uint32_t metric, uint64_t time, double value);
 Record lost_record(LossReason reason, uint64_t start, uint64_t end, uint64_t count);
 Record thread_record(uint64_t time, uint32_t tid, bool starts);
 
+/// A node's clock: what its crystal counts in ns, and what it takes for the time.
+struct SpoolClock {
+  uint64_t first_ticks = 1;
+  double drift = 0;  ///< of the crystal, ns per ns
+  int64_t realtime_ahead_ns = 0;
+
+  uint64_t ticks(uint64_t time_ns) const {
+    return first_ticks + time_ns +
+           static_cast<uint64_t>(static_cast<int64_t>(static_cast<double>(time_ns) * drift));
+  }
+};
+
 /// The spool folder of one node.
 class NodeSpool {
  public:
-  NodeSpool(const std::filesystem::path& job, const std::string& host, uint64_t seconds = 3);
+  NodeSpool(const std::filesystem::path& job, const std::string& host, uint64_t seconds = 3,
+            const SpoolClock& clock = {});
 
   /// Adds a process with world and self communicators (local ids 0 and 1) and regions 1.. from
   /// `regions`: name and role, paradigm MPI where the name begins with "MPI_".

@@ -1,0 +1,121 @@
+// bench_nodes RANKS RANKS_PER_NODE [CALLS_PER_RANK]: writes the spools of a made-up launch and
+// assembles it in a child process; prints seconds, CPU, the child's peak resident size, and bytes
+// and files of spool and archive. Everything lies in a temporary folder and goes at the end.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/unit/writers/spool_fixture.h"
+#include "writers/assemble/assemble.h"
+
+namespace {
+
+using namespace aon;
+namespace fs = std::filesystem;
+
+struct Shape {
+  uint32_t ranks;
+  uint32_t ranks_per_node;
+  uint32_t calls;
+};
+
+/// Ring exchange and an Allreduce in every eighth call.
+std::vector<Record> calls_of(const Shape& shape, uint32_t rank) {
+  std::vector<Record> records;
+  uint64_t now = 1000;
+  const auto next = static_cast<int32_t>((rank + 1) % shape.ranks);
+  const auto last = static_cast<int32_t>((rank + shape.ranks - 1) % shape.ranks);
+  for (uint32_t i = 0; i < shape.calls; ++i, now += 1000) {
+    if (i % 8 == 7) {
+      records.push_back(test::collective_record(3, now, now + 400,
+                                                CollectiveOperation::kAllreduce, -1, 8));
+    } else if (i % 2 == 0) {
+      records.push_back(test::message_record(1, now, now + 300, kOutgoing, next, 7, 1024));
+    } else {
+      records.push_back(test::message_record(2, now, now + 300, kIncoming, last, 7, 1024));
+    }
+  }
+  return records;
+}
+
+void write_spools(const fs::path& job, const Shape& shape) {
+  for (uint32_t first = 0; first < shape.ranks; first += shape.ranks_per_node) {
+    test::NodeSpool node(job, fmt::format("n{:05}", first / shape.ranks_per_node), 60);
+    for (uint32_t i = 0; i < shape.ranks_per_node && first + i < shape.ranks; ++i) {
+      node.add_process(i, static_cast<int32_t>(first + i), shape.ranks,
+                       {{"MPI_Send", RegionRole::kPointToPoint},
+                        {"MPI_Recv", RegionRole::kPointToPoint},
+                        {"MPI_Allreduce", RegionRole::kAllToAll}});
+      node.add_records(i, 1, calls_of(shape, first + i));
+    }
+    node.finish();
+  }
+}
+
+struct Size {
+  uint64_t bytes = 0;
+  uint64_t files = 0;
+};
+
+Size size_of(const fs::path& folder) {
+  Size size;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    size.bytes += entry.file_size();
+    ++size.files;
+  }
+  return size;
+}
+
+int assemble_and_report(const fs::path& job, const Shape& shape) {
+  const Size spool = size_of(job);
+  writers::AssembleOptions options;
+  options.disk_cap_bytes = uint64_t{1} << 40;
+  const Result<writers::AssembleReport> report = writers::assemble(job, options);
+  if (!report) {
+    std::fprintf(stderr, "bench_nodes: %s\n", report.error().message.c_str());
+    return 1;
+  }
+  for (const std::string& warning : report->warnings)
+    std::printf("warning: %s\n", warning.c_str());
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const double cpu_s = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                       static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+  const Size all = size_of(job);
+  std::printf(
+      "%u ranks, %u a node, %u calls a rank: %.2f s, %.2f s CPU, peak %ld MiB; spool %.1f MiB in "
+      "%lu files, archive %.1f MiB in %lu files\n",
+      shape.ranks, shape.ranks_per_node, shape.calls, report->seconds, cpu_s,
+      usage.ru_maxrss / 1024, static_cast<double>(spool.bytes) / (1 << 20), spool.files,
+      static_cast<double>(all.bytes - spool.bytes) / (1 << 20), all.files - spool.files);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: bench_nodes RANKS RANKS_PER_NODE [CALLS_PER_RANK]\n");
+    return 2;
+  }
+  const auto number = [&](int i) { return static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10)); };
+  const Shape shape{number(1), number(2), argc > 3 ? number(3) : 16};
+  if (shape.ranks == 0 || shape.ranks_per_node == 0) return 2;
+  const test::TemporaryFolder job;
+  write_spools(job.path(), shape);
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int code = assemble_and_report(job.path(), shape);
+    std::fflush(stdout);
+    _exit(code);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}

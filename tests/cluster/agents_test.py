@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+"""What the agents of one launch do together: one archive without a further step, told once; a lost
+host delays it by a bounded time and is named; nothing is open to other users.
+
+    agents_test.py [unittest arguments]
+"""
+import stat
+import subprocess
+import unittest
+
+import cluster
+from aon_test import TestCase, environment, ledger, wait_until
+from cluster import AON_RUN, HEAT2D
+
+HOSTS = 3
+FOREVER = [HEAT2D, "--size", 64, "--steps", 100_000_000]
+
+
+class Agents(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.hosts = cluster.Hosts(HOSTS)
+        self.hosts.__enter__()
+        self.addCleanup(self.hosts.__exit__)
+        self.output = self.hosts.folder / "job"
+
+    def start(self, *command):
+        """mpirun in the background, ended with the test."""
+        names = ",".join(f"n{i + 1}:1" for i in range(HOSTS))
+        words = ["mpirun", "--mca", "plm_rsh_agent", cluster.RSH, "--host", names, "-x", "PATH",
+                 "-x", "AON_ATTACH_MS", AON_RUN, "-o", self.output, *command]
+        env = dict(environment(), AON_HOSTS=str(self.hosts.folder))
+        process = subprocess.Popen(
+            [str(w) for w in [cluster.HERE / "hosts.sh", "exec", self.hosts.folder, "n1", *words]],
+            env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def lease(self, host):
+        """Process id of the host's agent, as its lease says."""
+        path = self.output / "agents" / f"{host}.lease"
+        return int(path.read_text().split()[1]) if path.exists() else None
+
+    def pings_of(self, host):
+        path = self.output / "spool" / host / "definitions.aon"
+        if not path.exists():
+            return 0
+        text = subprocess.run(["zstd", "-dc", path], capture_output=True, check=False).stdout
+        return text.count(b"\0n1\0")
+
+    def test_archive_is_there_when_mpirun_returns_and_told_once(self):
+        done = self.hosts.mpirun(2, AON_RUN, "-o", self.output, HEAT2D, "--size", 64, "--steps", 50)
+        self.assert_exit(done)
+        document = ledger(self.output)
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertEqual([r["rank"] for r in document["ranks"]], list(range(2 * HOSTS)))
+        self.assertEqual(done.stderr.count("ranks on 3 nodes"), 1, done.stderr)
+        self.assertFalse((self.output / "agents").exists(), "all nodes are in the archive")
+        self.assert_law(document)
+
+    def test_lost_host_is_named_and_the_rest_is_whole(self):
+        self.start(*FOREVER)
+        wait_until(lambda: self.pings_of("n2") > 0, what="exchanges of n2")
+        agent = wait_until(lambda: self.lease("n3"), what="lease of n3")
+        worker = self.hosts.run("n3", "pgrep", "-P", str(agent)).stdout.split()
+        self.hosts.run("n3", "kill", "-KILL", str(agent), *worker)
+        self.hosts.kill("n3")
+        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the archive of the others")
+        job = ledger(self.output)["job"]
+        self.assertFalse(job["complete"])
+        self.assertEqual(job["lost_nodes"], ["n3"])
+        self.assertIn("node n3 was lost", job["reason"])
+        nodes = {r["node"] for r in ledger(self.output)["ranks"]}
+        self.assertEqual(nodes, {"n1", "n2", "n3"})
+
+    def test_nothing_is_open_to_others(self):
+        self.start(*FOREVER)
+        address = self.output / "agents" / "n1.address"
+        wait_until(lambda: self.pings_of("n2") > 0, what="exchanges of n2")
+        self.assertEqual(stat.S_IMODE(address.stat().st_mode), 0o600)
+        self.assertEqual(stat.S_IMODE(address.parent.stat().st_mode), 0o700)
+        places = [line.split()[1:] for line in address.read_text().splitlines()[2:]]
+        self.assertEqual([host for host, _ in places], ["10.77.0.1"], "nowhere but on the job's network")
+        # Somebody without the token gets a challenge, and then nothing.
+        said = self.hosts.run(
+            "n2", "/usr/bin/python3", "-c",
+            "import socket; s = socket.create_connection(('10.77.0.1', "
+            f"{places[0][1]}), 5); s.sendall(b'x' * 400); s.settimeout(20)\n"
+            "data = b''\n"
+            "while True:\n"
+            "    try: more = s.recv(4096)\n"
+            "    except ConnectionResetError: break\n"
+            "    if not more: break\n"
+            "    data += more\n"
+            "print(len(data))")
+        self.assert_exit(said)
+        self.assertLessEqual(int(said.stdout), 48)
+
+
+if __name__ == "__main__":
+    cluster.require()
+    unittest.main(verbosity=2)
