@@ -25,9 +25,9 @@ extern char** environ;
 namespace aon::launcher {
 namespace {
 
-constexpr int kFirstWordMs = 20;        ///< a program says Hello at once
-constexpr int kCheckMs = 60'000;        ///< for signs of life when no task's end can be seen
-constexpr size_t kMaxTasks = 4096;      ///< of one step on one node
+constexpr int64_t kSilentMs = 2000;  ///< a program says Hello at once, if it gets a core
+constexpr int kCheckMs = 60'000;     ///< for signs of life when no task's end can be seen
+constexpr size_t kMaxTasks = 4096;   ///< of one step on one node
 constexpr size_t kEnvironmentBytes = 4 << 20;
 
 int open_pidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
@@ -110,40 +110,66 @@ class Doorman {
   /// Until the last task has ended.
   void run() {
     while (!tasks_.empty()) {
-      std::vector<pollfd> watched{{link_.listener.get(), POLLIN, 0}};
+      const bool has_room = callers_.size() < kMaxTasks;
+      std::vector<pollfd> watched{{has_room ? link_.listener.get() : -1, POLLIN, 0}};
       for (const UniqueFd& task : tasks_) watched.push_back({task.get(), POLLIN, 0});
-      if (poll(watched.data(), watched.size(), kCheckMs) <= 0) continue;
-      if (watched[0].revents != 0) accept_all();
+      const size_t first_caller = watched.size();
+      for (const Caller& caller : callers_) watched.push_back({caller.fd.get(), POLLIN, 0});
+      const int64_t wait_ms = callers_.empty() ? kCheckMs : kSilentMs;
+      if (poll(watched.data(), watched.size(), static_cast<int>(wait_ms)) < 0) continue;
       for (size_t i = watched.size(); i-- > 1;) {
-        if (watched[i].revents != 0) tasks_.erase(tasks_.begin() + static_cast<long>(i) - 1);
+        const bool is_ready = watched[i].revents != 0;
+        if (i >= first_caller) {
+          hear(i - first_caller, is_ready);
+        } else if (is_ready) {
+          tasks_.erase(tasks_.begin() + static_cast<long>(i) - 1);
+        }
       }
+      if (watched[0].revents != 0) accept_all();
     }
     unlink((link_.socket + ".lock").c_str());
     unlink(link_.socket.c_str());
   }
 
  private:
+  /// Somebody who has not spoken yet.
+  struct Caller {
+    UniqueFd fd;
+    pid_t pid;
+    int64_t since_ms;
+  };
+
   void accept_all() {
-    for (;;) {
+    while (callers_.size() < kMaxTasks) {
       UniqueFd fd(accept4(link_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!fd) return;
-      receive(fd.get());
+      ucred peer{};
+      socklen_t bytes = sizeof(peer);
+      if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+          peer.uid == geteuid())
+        callers_.push_back({std::move(fd), peer.pid, now_ms()});
     }
   }
 
-  void receive(int fd) {
-    ucred peer{};
-    socklen_t bytes = sizeof(peer);
-    pollfd first_word{fd, POLLIN, 0};
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != geteuid() ||
-        poll(&first_word, 1, kFirstWordMs) != 1)
+  /// Serves a caller that has spoken; one that is silent for too long is sent away.
+  void hear(size_t index, bool has_spoken) {
+    const Caller& caller = callers_[index];
+    if (has_spoken) {
+      receive(caller);
+    } else if (now_ms() - caller.since_ms < kSilentMs) {
       return;
+    }
+    callers_.erase(callers_.begin() + static_cast<long>(index));
+  }
+
+  void receive(const Caller& caller) {
     agent::Register message{};
+    const int fd = caller.fd.get();
     const ssize_t got = recv(fd, &message, sizeof(message), MSG_PEEK | MSG_DONTWAIT);
     if (got < static_cast<ssize_t>(sizeof(message.header)) ||
         message.header.magic != agent::kProtocolMagic)
       return;
-    if (message.header.type == agent::MessageType::kHello) lead(fd, peer.pid);
+    if (message.header.type == agent::MessageType::kHello) lead(fd, caller.pid);
     if (message.header.type == agent::MessageType::kRegister &&
         got == static_cast<ssize_t>(sizeof(message)))
       watch(message.pid);
@@ -164,6 +190,7 @@ class Doorman {
   AgentLink link_;
   const Installation& files_;
   std::vector<UniqueFd> tasks_;  ///< pidfds
+  std::vector<Caller> callers_;
 };
 
 }  // namespace

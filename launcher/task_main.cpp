@@ -127,6 +127,7 @@ Result<std::string> lines() {
   std::string text;
   for (const Variable& variable : environment.variables)
     text += "export " + variable.name + "=" + variable.value + "\n";
+  if (getenv("AON_DISABLE") != nullptr) text += "unset AON_DISABLE\n";  // a 0; libaon.so asks less
   text += "export AON_DOOR=" + socket + "\n";
   if (!wanted.empty()) text += "export AON_DOOR_OUTPUT=" + wanted + "\n";
   return text;

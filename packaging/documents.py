@@ -27,7 +27,8 @@ class Option:
     def title(self):
         """As a manual page shows it."""
         names = ", ".join(f"\\fB{n}\\fR" for n in (self.short, self.name) if n)
-        return names.replace("-", "\\-") + (f" \\fI{self.placeholder}\\fR" if self.placeholder else "")
+        value = f" \\fI{self.placeholder}\\fR" if self.placeholder else ""
+        return names.replace("-", "\\-") + value
 
 
 @dataclasses.dataclass
@@ -88,7 +89,8 @@ def manual_page(program, version, subcommands):
 
 def completion_of_run(program):
     names = " ".join(sorted(n for o in program.options for n in (o.short, o.name) if n))
-    with_value = "|".join(n for o in program.options if o.placeholder for n in (o.short, o.name) if n)
+    valued = [option for option in program.options if option.placeholder]
+    with_value = "|".join(n for o in valued for n in (o.short, o.name) if n)
     cases = [f"    {name}) COMPREPLY=($(compgen -W '{words}' -- \"$word\")); return ;;"
              for name, words in _CHOICES.items()]  # fmt: skip
     cases.append(f"    -o|{'|'.join(_FOLDERS)}) COMPREPLY=($(compgen -d -- \"$word\")); return ;;")

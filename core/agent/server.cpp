@@ -141,8 +141,7 @@ void Server::receive(uint32_t id) {
     const ssize_t got = receive_packet(it->second.fd.get(), bytes, &descriptors, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     const auto byte_count = static_cast<size_t>(got > 0 ? got : 0);
-    if (checked_message_type(bytes, byte_count) ==
-            static_cast<uint32_t>(MessageType::kHandOver) &&
+    if (checked_message_type(bytes, byte_count) == static_cast<uint32_t>(MessageType::kHandOver) &&
         descriptors.size() == 1) {
       add_connection(std::move(descriptors[0]));
       continue;

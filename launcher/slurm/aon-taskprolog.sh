@@ -14,7 +14,7 @@ case $0 in
 esac
 PATH=/usr/bin:/bin
 [ -x "$prefix/bin/aon-task" ] || exit 0
-lines=$(AON_USER_PRELOAD=$preload timeout -s KILL 1 "$prefix/bin/aon-task" 2>/dev/null </dev/null) ||
-  exit 0
+export AON_USER_PRELOAD="$preload"
+lines=$(timeout -s KILL 1 "$prefix/bin/aon-task" 2>/dev/null </dev/null) || exit 0
 [ -z "$lines" ] || printf '%s\n' "$lines"
 exit 0

@@ -6,7 +6,7 @@
  * rest and has the last word:
  *
  *     --aon=off               AON_DISABLE=1
- *     --aon=on                AON_DISABLE=0
+ *     --aon=on                no AON_DISABLE
  *     --aon=memory=16MiB      AON_MEMORY=16MiB; any option of aon-run, several separated by ';'
  *
  * Every hook returns ESPANK_SUCCESS, even for a text it does not understand: that one is left out.
@@ -31,7 +31,8 @@ static int take_option(int value, const char* text, int is_remote) {
 }
 
 static struct spank_option g_option = {
-    (char*)"aon", (char*)"on|off|OPTIONS", (char*)"always-on profiling of this job", 1, 0, take_option};
+    (char*)"aon", (char*)"on|off|OPTIONS", (char*)"always-on profiling of this job", 1, 0,
+    take_option};
 
 int slurm_spank_init(spank_t spank, int argument_count, char** arguments) {
   (void)argument_count;
@@ -64,7 +65,7 @@ int slurm_spank_task_init(spank_t spank, int argument_count, char** arguments) {
     (void)spank_setenv(spank, "AON_DISABLE", "1", 1);
     return ESPANK_SUCCESS;
   }
-  (void)spank_setenv(spank, "AON_DISABLE", "0", 1);
+  (void)spank_unsetenv(spank, "AON_DISABLE");
   if (strcmp(g_text, "on") == 0) return ESPANK_SUCCESS;
   char texts[kMaxTextBytes];
   char* rest = NULL;

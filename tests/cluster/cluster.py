@@ -24,6 +24,15 @@ RSH = HERE / "rsh.sh"
 AON_RUN = BUILD / "bin" / "aon-run"
 AON = BUILD / "bin" / "aon"
 HEAT2D = BUILD / "bin" / "heat2d"
+# Ranks that record until somebody ends them, and leave the cores to others.
+ENDLESS = """
+import time
+from mpi4py import MPI
+while True:
+    for _ in range(200):
+        MPI.COMM_WORLD.Barrier()
+    time.sleep(0.02)
+"""
 NOT_READY = ("down", "drain", "fail", "unk", "err")
 
 
@@ -32,7 +41,8 @@ def _problem_of_hosts():
         if shutil.which(tool) is None:
             return f"{tool} is missing: run scripts/setup"
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    allowed = run(["unshare", *user, "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "true"])
+    kinds = ["--net", "--uts", "--ipc", "--mount", "--pid"]
+    allowed = run(["unshare", *user, *kinds, "--fork", "true"])
     if allowed.returncode != 0:
         return "namespaces are not allowed here: run as root, in a container with --privileged"
     return None
@@ -68,7 +78,8 @@ class _Simulated:
         self.folder.chmod(0o755)
 
     def _call(self, action, *words, **more):
-        env = more.pop("env", None) or environment()
+        env = dict(more.pop("env", None) or environment())
+        env.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # more ranks than cores
         # What is left of a daemon's output goes nowhere: it must not hold a pipe of ours.
         return run([HERE / self.script, action, self.folder, *words], env=env, **more)
 
@@ -169,7 +180,7 @@ class SlurmCluster(_Simulated):
         fields = dict(word.split("=", 1) for word in said.split() if "=" in word)
         return fields.get("JobState", ""), fields.get("ExitCode", "")
 
-    def wait(self, job, seconds=60):
+    def wait(self, job, seconds=120):
         """Waits for the job's end and returns its state and exit code."""
         going = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "")
 

@@ -4,11 +4,12 @@ which all hosts share, holds every rank.
 
     hosts_test.py [unittest arguments]
 """
+import concurrent.futures
 import socket
 import unittest
 
 import cluster
-from aon_test import MPI, TestCase, ledger, run
+from aon_test import MPI, PYTHON, TestCase, ledger, run, wait_until
 from cluster import AON, AON_RUN, HEAT2D
 
 # Ranks of MPICH never sleep while they wait, and two cores have room for two of them.
@@ -35,16 +36,23 @@ class OnHosts(TestCase):
         return start(ranks_per_host, *command, **more)
 
     def finalize(self):
-        """The ledger, after everybody is done."""
-        self.assert_exit(run([AON, "finalize", self.output]))
+        """The ledger, after everybody is done. Under hydra, which names no launch, each host has a
+        directory of its own."""
+        others = sorted(self.output.parent.glob(self.output.name + ".*"))
+        self.assertEqual(len(others), HOSTS - 1 if MPI == "mpich" else 0, others)
+        self.assert_exit(run([AON, "finalize", self.output, *others]))
         return ledger(self.output)
+
+
+class Launches(OnHosts):
+    """Launches that end by themselves."""
 
     def test_hosts_have_names_and_addresses_of_their_own(self):
         names = [self.hosts.run(f"n{i + 1}", "hostname").stdout.strip() for i in range(HOSTS)]
         self.assertEqual(names, [f"n{i + 1}" for i in range(HOSTS)])
         self.assertNotIn(socket.gethostname(), names)
-        found = self.hosts.run("n2", "getent", "hosts", "n3")
-        self.assertEqual(found.stdout.split(), ["10.77.0.3", "n3"])
+        found = self.hosts.run("n2", "getent", "hosts", "n1")
+        self.assertEqual(found.stdout.split(), ["10.77.0.1", "n1"])
 
     def test_a_launch_over_hosts_ends_as_without_and_holds_all_ranks(self):
         plain = self.launch(RANKS, *WORDS)
@@ -65,6 +73,31 @@ class OnHosts(TestCase):
         done = self.launch(1, AON_RUN, "-o", self.output, *command)
         self.assertEqual(done.returncode, plain.returncode, done.stderr)
         self.assertNotEqual(done.returncode, 0)
+
+
+@unittest.skipIf(MPI != "openmpi", "mpi4py here is Open MPI's")
+class PowerOff(OnHosts):
+    """A host of its own to lose."""
+
+    def test_a_host_that_is_powered_off_costs_its_own_records_only(self):
+        program = self.hosts.folder / "endless.py"
+        program.write_text(cluster.ENDLESS, encoding="utf-8")
+        words = [AON_RUN, "-o", self.output, PYTHON, program]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            launch = pool.submit(self.launch, 1, *words)
+            wait_until(self.all_hosts_record, 40, "records of all hosts")
+            self.hosts.kill(f"n{HOSTS}")
+            self.assertNotEqual(launch.result(60).returncode, 0)
+        wait_until(lambda: run([AON, "finalize", self.output]).returncode == 0, 60, "the archive")
+        ranks = {r["rank"]: r for r in ledger(self.output)["ranks"]}
+        self.assertEqual(sorted(ranks), list(range(HOSTS)))
+        for rank in range(HOSTS - 1):
+            self.assertGreater(ranks[rank]["spooled"], 0)
+        self.assert_exit(run(["otf2-print", "--silent", self.output / "traces.otf2"]))
+
+    def all_hosts_record(self):
+        folders = [self.output / "spool" / f"n{i + 1}" for i in range(HOSTS)]
+        return all(sum(f.stat().st_size for f in d.glob("*")) > 20000 for d in folders)
 
 
 if __name__ == "__main__":

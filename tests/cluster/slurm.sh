@@ -2,13 +2,13 @@
 # A real Slurm cluster (munged, slurmctld, slurmd) on the hosts of hosts.sh, without systemd. Each
 # node is a host of its own; the login node is the fabric. Needs root, for slurmd changes users.
 #
-#   slurm.sh up DIR N [LINE]...   N nodes with 4 CPUs each (as Slurm believes); each LINE is added to
-#                                 slurm.conf, or to plugstack.conf when it begins with "plugin "
+#   slurm.sh up DIR N [LINE]...   N nodes with 4 CPUs each (as Slurm believes); each LINE goes into
+#                                 slurm.conf, or into plugstack.conf when it begins with "plugin "
 #   slurm.sh exec DIR CMD...      runs CMD on the login node (srun, sbatch, salloc, scontrol, sinfo)
 #   slurm.sh down DIR             kills all; DIR stays, with its logs
 #
-# DIR: hosts/ (hosts.sh), slurm.conf, log/, state/, munge/. AON_HOSTS_SHARED: folders below /tmp that
-# all nodes see, separated by spaces.
+# DIR: hosts/ (hosts.sh), slurm.conf, log/, state/, munge/. AON_HOSTS_SHARED: folders below /tmp
+# that all nodes see, separated by spaces.
 # Packages: slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix2.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")

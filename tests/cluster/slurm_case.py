@@ -5,21 +5,12 @@ import shutil
 
 import cluster
 from aon_test import BUILD, PYTHON, TestCase, environment, ledger, run, wait_until
-from cluster import AON, HEAT2D
+from cluster import AON, ENDLESS, HEAT2D
 
 NODES = 2
 SPANK = BUILD / "lib" / "aon" / "slurm" / "spank_aon.so"
 WORDS = [str(HEAT2D), "--size", "64", "--steps", "50"]
 TEXT = " ".join(WORDS)
-# Two ranks that record until somebody ends them, and leave the cores to others.
-ENDLESS = """
-import time
-from mpi4py import MPI
-while True:
-    for _ in range(200):
-        MPI.COMM_WORLD.Barrier()
-    time.sleep(0.02)
-"""
 # What aon-task looks for beside itself.
 PROGRAMS = ("aon-task", "aon-agent", "aon", "aon-run", "aon-canary", "aon-canary-program")
 PARTS = [f"bin/{name}" for name in PROGRAMS]
@@ -116,11 +107,17 @@ class OnSlurm(TestCase):
 
         dirs = wait_until(found, 20, f"{count} directories in {self.place}")
         for output in dirs:
-            wait_until(lambda at=output: self.finalize(at).returncode == 0, 60, f"end of {output}")
+            self.assert_exit(self.finalize(output))
         return dirs
 
     def finalize(self, output):
-        return run([AON, "finalize", output])
+        """What `aon finalize` says, once nobody else is at it: an agent, or the Epilog."""
+
+        def done():
+            process = run([AON, "finalize", output])
+            return process if process.returncode != 3 else None
+
+        return wait_until(done, 60, f"end of {output}")
 
     def assert_nothing_recorded(self):
         self.assertEqual(list(self.place.glob("aon-*")), [])

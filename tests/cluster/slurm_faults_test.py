@@ -9,7 +9,7 @@ import pwd
 import unittest
 
 import cluster
-from aon_test import run, wait_until
+from aon_test import PYTHON, run, wait_until
 from slurm_case import TEXT, WORDS, OnSlurm
 
 
@@ -79,6 +79,19 @@ class Killed(OnSlurm):
 
     lines = ("Epilog=FOLDER/aon/share/aon/slurm/aon-epilog.sh",)
 
+    @classmethod
+    def setUpClass(cls):
+        """Slurm looks at time limits twice a minute, and knows none below one: that job begins
+        first and is looked at last."""
+        super().setUpClass()
+        cls.limited_place = cls.slurm.folder / "limited"
+        cls.limited_place.mkdir()
+        program = cls.limited_place / "endless.py"
+        program.write_text(cluster.ENDLESS, encoding="utf-8")
+        words = ["-n", 2, "-w", "n2", "-t", "0:01", "-o", "/dev/null"]
+        script = f"srun --mpi=pmix {PYTHON} {program}"
+        cls.limited = cls.slurm.submit(script, *words, cwd=cls.limited_place)
+
     def assert_readable(self):
         (output,) = self.outputs(1)
         return self.assert_ranks(output, range(2))
@@ -122,6 +135,11 @@ class Killed(OnSlurm):
         self.assertEqual(self.slurm.wait(job)[0], "CANCELLED")
         for output in self.outputs(2):
             self.assert_ranks(output, range(2))
+
+    def test_the_job_runs_out_of_time(self):
+        self.place = self.limited_place
+        self.assertEqual(self.slurm.wait(self.limited, 150)[0], "TIMEOUT")
+        self.assert_readable()
 
 
 class Canary(OnSlurm):
@@ -176,16 +194,6 @@ class Canary(OnSlurm):
             done = self.srun("-w", "n1", "-n1", "echo", "runs")
             self.assertEqual((done.returncode, done.stdout), (0, "runs\n"), done.stderr)
             self.assertEqual(self.slurm.unready_nodes(), [])
-
-
-class OutOfTime(OnSlurm):
-    """Slurm looks at time limits twice a minute, and knows none below one."""
-
-    def test_the_job_runs_out_of_time(self):
-        job = self.endless_job("-t", "0:01")
-        self.assertEqual(self.slurm.wait(job, 150)[0], "TIMEOUT")
-        (output,) = self.outputs(1)
-        self.assert_ranks(output, range(2))
 
 
 class Users(OnSlurm):

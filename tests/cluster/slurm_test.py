@@ -97,6 +97,10 @@ class Enabled(OnSlurm):
         settings = self.srun("--aon=memory=16MiB;flush-ms=100", "-n1", "printenv").stdout
         self.assertIn("AON_MEMORY=16MiB\n", settings)
         self.assertIn("AON_FLUSH_MS=100\n", settings)
+        done = self.srun("--aon=on", "--mpi=pmix", "-n2", *WORDS, AON_DISABLE="1")
+        self.assert_exit(done)
+        (output,) = self.outputs(1)
+        self.assert_ranks(output, range(2))
         odd = self.srun("--aon=LD_$(x)=1;;=", "-n1", "echo", "runs")
         self.assertEqual((odd.returncode, odd.stdout), (0, "runs\n"))
 

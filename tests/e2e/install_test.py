@@ -1,4 +1,6 @@
-"""`cmake --install` lays out a tree that works wherever it is moved to."""
+"""`cmake --install` lays out a tree that works wherever it is moved to, and cpack makes packages of
+it: a tarball that needs no library of the machine but the C library, and a Debian package."""
+import os
 import shutil
 import unittest
 
@@ -18,7 +20,27 @@ EXPECTED = [
     "lib/aon/python/aon/__init__.py",
     "share/aon/fortran/aon.f90",
     "include/aon/record.h",
+    "lib/cmake/aon/aon-config.cmake",
+    "share/aon/slurm/aon-taskprolog.sh",
+    "share/aon/slurm/README.md",
+    "share/bash-completion/completions/aon-run",
+    "share/man/man1/aon-run.1",
 ]
+# Of the machine; the tarball brings its own.
+LIBRARIES = ("libopen-trace-format2.so.10", "libhdf5_serial.so.103", "libfmt.so.9", "libdw.so.1")
+USER_PROJECT = """cmake_minimum_required(VERSION 3.16)
+project(user LANGUAGES C)
+find_package(aon REQUIRED)
+add_executable(user user.c)
+target_link_libraries(user PRIVATE aon::annotate)
+"""
+USER_PROGRAM = """#include <aon/annotate.h>
+int main(void) {
+  AON_REGION_BEGIN("mine");
+  AON_REGION_END("mine");
+  return 42;
+}
+"""
 
 
 class Install(TestCase):
@@ -50,6 +72,79 @@ class Install(TestCase):
         self.assert_law(document)
         self.assertTrue((output / "traces.otf2").exists())
         self.assert_exit(run([self.prefix / "bin" / "aon", "info", output]))
+
+    def test_a_project_finds_the_headers_by_the_cmake_package(self):
+        project = self.folder / "project"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(USER_PROJECT, encoding="utf-8")
+        (project / "user.c").write_text(USER_PROGRAM, encoding="utf-8")
+        built = project / "built"
+        where = f"-DCMAKE_PREFIX_PATH={self.prefix}"
+        self.assert_exit(run(["cmake", "-S", project, "-B", built, where], cwd=project))
+        self.assert_exit(run(["cmake", "--build", built]))
+        output = self.folder / "job"
+        command = [self.prefix / "bin" / "aon-run", "-o", output, built / "user"]
+        self.assert_exit(run(command), 42)
+        self.assertEqual(ledger(output)["ranks"][0]["emitted"], 2)
+
+    def test_the_manual_and_the_completion_have_every_option(self):
+        said = run([self.prefix / "bin" / "aon-run", "--help"]).stdout.split()
+        options = {word.rstrip(",") for word in said if word.startswith("--") and word != "--"}
+        self.assertGreater(len(options), 15)
+        page = self.prefix / "share" / "man" / "man1" / "aon-run.1"
+        text = page.read_text().replace("\\-", "-")
+        completion = self.prefix / "share" / "bash-completion" / "completions" / "aon-run"
+        words = completion.read_text().split()
+        for option in options - {"[--]"}:
+            self.assertIn(f"{option}\\fR", text)
+            self.assertIn(option, [word.strip("'") for word in words])
+        script = f"source '{completion}'; COMP_WORDS=(aon-run --call); COMP_CWORD=1; _aon_run"
+        done = run(["bash", "-c", f"{script}; echo ${{COMPREPLY[@]}}"])
+        self.assertEqual((done.stdout, done.stderr), ("--call-graph\n", ""))
+
+
+class Packages(TestCase):
+    """What cpack makes of the build."""
+
+    def pack(self, generator):
+        """The package."""
+        config = BUILD / "CPackConfig.cmake"
+        self.assert_exit(run(["cpack", "-G", generator, "--config", config, "-B", self.folder]))
+        ending = {"TGZ": "*.tar.gz", "DEB": "*.deb"}[generator]
+        (package,) = self.folder.glob(ending)
+        return package
+
+    @unittest.skipUnless(os.geteuid() == 0, "hiding the build tree needs root")
+    def test_the_tarball_works_without_build_tree_and_libraries(self):
+        package = self.pack("TGZ")
+        self.assert_exit(run(["tar", "-xzf", package, "-C", self.folder]))
+        prefix = self.folder / "site, shared"
+        (self.folder / package.name.removesuffix(".tar.gz")).rename(prefix)
+        program = self.folder / "heat2d"
+        shutil.copy(BUILD / "bin" / "heat2d", program)
+        hidden = [f"mount -t tmpfs none '{BUILD}'"]
+        for name in LIBRARIES:
+            hidden.append(f"mount --bind /dev/null $(realpath /usr/lib/x86_64-linux-gnu/{name})")
+        script = " && ".join([*hidden, "! ls /usr/lib/aon 2>/dev/null", 'exec "$@"'])
+        output = self.folder / "job"
+        words = ["mpirun", "-n", 2, prefix / "bin" / "aon-run", "-o", output, program]
+        hide = ["unshare", "--mount", "sh", "-c", script, "sh"]
+        self.assert_exit(run([*hide, *words, "--size", 32, "--steps", 20]))
+        document = ledger(output)
+        self.assertEqual(sorted(r["rank"] for r in document["ranks"]), [0, 1])
+        self.assertEqual(document["ranks"][0]["providers"]["mpi"]["state"], "on")
+        self.assertTrue((output / "traces.otf2").exists())
+        self.assert_exit(run([*hide, prefix / "bin" / "aon", "info", output]))
+
+    def test_the_debian_package_names_what_it_needs(self):
+        package = self.pack("DEB")
+        needs = run(["dpkg-deb", "--field", package, "Depends"]).stdout
+        for name in ("libc6", "libhwloc15", "libhdf5", "libopen-trace-format2"):
+            self.assertIn(name, needs)
+        names = run(["dpkg-deb", "--contents", package]).stdout
+        for name in EXPECTED:
+            self.assertIn(f"./usr/{name}\n", names)
+        self.assertNotIn("lib/aon/private", names)
 
 
 if __name__ == "__main__":
