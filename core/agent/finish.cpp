@@ -63,8 +63,8 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
     }
     if (monotonic_ns() - start_ns > wait_ns) {
       const std::string who = others.empty() ? "" : " when " + some_of(others) + " ended";
-      return {false, "the files will be in " + config.job_folder + who + "; if not, run: aon finalize " +
-                         config.job_folder};
+      return {false, "the files will be in " + config.job_folder + who +
+                         "; if not, run: aon finalize " + config.job_folder};
     }
     pause(pause_ns);
     beat();

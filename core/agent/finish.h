@@ -5,9 +5,9 @@
 ///          --another one assembles, or still records--> waits, at most `--wait` seconds
 ///          --the mark is gone: the archive has this node--> complete
 ///
-/// Whoever sees first that all are done or lost assembles (the lease of the assembly decides between
-/// two), so it needs no leader that could be lost. A node whose directories are read late only
-/// leads to the archive being made again with all of them.
+/// Whoever sees first that all are done or lost assembles (the lease of the assembly decides
+/// between two), so it needs no leader that could be lost. A node whose directories are read late
+/// only leads to the archive being made again with all of them.
 /// Thread: the keeper's.   Errors: told in the outcome; the spool stays as it is.
 #pragma once
 

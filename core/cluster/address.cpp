@@ -100,10 +100,9 @@ std::vector<Interface> read_interfaces() {
     if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
     const std::string text = numeric(one->ifa_addr);
     if (text.empty()) continue;
-    const bool is_virtual =
-        std::any_of(std::begin(kVirtual), std::end(kVirtual), [&](const char* prefix) {
-          return std::string_view(one->ifa_name).starts_with(prefix);
-        });
+    const bool is_virtual = std::any_of(
+        std::begin(kVirtual), std::end(kVirtual),
+        [&](const char* prefix) { return std::string_view(one->ifa_name).starts_with(prefix); });
     result.push_back({text, (one->ifa_flags & IFF_LOOPBACK) != 0, is_virtual,
                       one->ifa_addr->sa_family == AF_INET});
   }
@@ -183,7 +182,8 @@ Result<AgentAddress> read_address(const std::string& agents, const std::string& 
   if (!has_head) return Error{Code::kInvalid, path + " is no address of an agent"};
   std::string word;
   Endpoint endpoint;
-  while (address.endpoints.size() < kMaxEndpoints && lines >> word >> endpoint.host >> endpoint.port)
+  while (address.endpoints.size() < kMaxEndpoints &&
+         lines >> word >> endpoint.host >> endpoint.port)
     address.endpoints.push_back(endpoint);
   return address;
 }

@@ -97,14 +97,22 @@ T make_frame() {
 /// Bytes of a frame of `type`; 0 for a type that is none.
 constexpr size_t frame_bytes(FrameType type) {
   switch (type) {
-    case FrameType::kChallenge: return sizeof(Challenge);
-    case FrameType::kAnswer: return sizeof(Answer);
-    case FrameType::kWelcome: return sizeof(Welcome);
-    case FrameType::kPing: return sizeof(Ping);
-    case FrameType::kPong: return sizeof(Pong);
-    case FrameType::kLeaving: return sizeof(Leaving);
-    case FrameType::kBye: return sizeof(Bye);
-    case FrameType::kNone: break;
+    case FrameType::kChallenge:
+      return sizeof(Challenge);
+    case FrameType::kAnswer:
+      return sizeof(Answer);
+    case FrameType::kWelcome:
+      return sizeof(Welcome);
+    case FrameType::kPing:
+      return sizeof(Ping);
+    case FrameType::kPong:
+      return sizeof(Pong);
+    case FrameType::kLeaving:
+      return sizeof(Leaving);
+    case FrameType::kBye:
+      return sizeof(Bye);
+    case FrameType::kNone:
+      break;
   }
   return 0;
 }
@@ -123,8 +131,9 @@ class FrameBuffer {
     filled_ += byte_count;
     if (filled_ < sizeof(FrameHeader)) return true;
     const FrameHeader& h = header();
-    const size_t size = frame_bytes(h.type);
-    return h.magic == kFrameMagic && h.version == kFrameVersion && size != 0 && h.bytes == size;
+    const size_t expected_bytes = frame_bytes(h.type);
+    const bool is_ours = h.magic == kFrameMagic && h.version == kFrameVersion;
+    return is_ours && expected_bytes != 0 && h.bytes == expected_bytes;
   }
   bool is_complete() const { return filled_ >= sizeof(FrameHeader) && wanted() == 0; }
   FrameType type() const { return header().type; }

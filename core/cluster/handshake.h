@@ -1,6 +1,6 @@
 /// Two agents prove to each other that they know the parent's token, without sending it:
 ///
-///     child's proof  = HMAC-SHA256(token, "child"  | parent's nonce | child's nonce | child's node)
+///     child's proof  = HMAC-SHA256(token, "child"  | parent's nonce | child's nonce | its node)
 ///     parent's proof = HMAC-SHA256(token, "parent" | child's nonce | parent's nonce)
 ///
 /// HMAC as in RFC 2104, from nettle. What follows is not encrypted: it holds times, no data of the

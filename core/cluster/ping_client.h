@@ -6,8 +6,9 @@
 ///               --Leaving, stop()--> a last burst, Bye --> no parent
 ///               --lost, better parent there--> no parent
 ///
-/// Bursts come at 0.25, 0.5, 1, 2, 4, 8 s and then every kBurstSeconds, so that a short job has more
-/// than one too. Without a parent the folder is looked at after 20, 40, ... ms, up to every 30 s.
+/// Bursts come at 0.25, 0.5, 1, 2, 4, 8 s and then every kBurstSeconds, so that a short job has
+/// more than one too. Without a parent the folder is looked at after 20, 40, ... ms, up to every
+/// 30 s.
 /// Thread: start and stop by one; works on a thread of its own, which calls the sink.
 /// Cost: asleep; 20 exchanges in ten seconds, later in a minute.
 #pragma once
@@ -39,7 +40,10 @@ class PingClient {
 
   /// `agents`: the folder of addresses; `node`: this one's name.
   PingClient(std::string agents, std::string node, clock::TickSource source, Sink sink)
-      : agents_(std::move(agents)), node_(std::move(node)), source_(source), sink_(std::move(sink)) {}
+      : agents_(std::move(agents)),
+        node_(std::move(node)),
+        source_(source),
+        sink_(std::move(sink)) {}
   ~PingClient() { stop(); }
 
   void start();

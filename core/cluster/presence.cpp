@@ -30,8 +30,7 @@ std::string agent_lease(const std::string& job_folder, const std::string& node) 
 std::vector<NodePresence> read_presence(const std::string& job_folder) {
   std::map<std::string, NodePresence> nodes;
   std::error_code error;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(agents_folder(job_folder), error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(agents_folder(job_folder), error)) {
     const std::filesystem::path name = entry.path().filename();
     const std::string node = name.stem().string();
     if (name.extension() == kDone) nodes[node] = {node, Presence::kDone, "", 0};

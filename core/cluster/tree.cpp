@@ -6,8 +6,8 @@ namespace aon::cluster {
 
 std::vector<std::string> parent_candidates(const std::vector<std::string>& nodes,
                                            const std::string& node) {
-  const auto index = static_cast<size_t>(
-      std::lower_bound(nodes.begin(), nodes.end(), node) - nodes.begin());
+  const auto index =
+      static_cast<size_t>(std::lower_bound(nodes.begin(), nodes.end(), node) - nodes.begin());
   std::vector<std::string> candidates;
   std::vector<bool> is_ancestor(index);
   for (size_t at = index; at > 0;) {

@@ -82,7 +82,7 @@ class Agents(TestCase):
         self.assertEqual(stat.S_IMODE(address.stat().st_mode), 0o600)
         self.assertEqual(stat.S_IMODE(address.parent.stat().st_mode), 0o700)
         places = [line.split()[1:] for line in address.read_text().splitlines()[2:]]
-        self.assertEqual([host for host, _ in places], ["10.77.0.1"], "nowhere but on the job's network")
+        self.assertEqual([host for host, _ in places], ["10.77.0.1"], "nowhere but there")
         # Somebody without the token gets a challenge, and then nothing.
         said = self.hosts.run(
             "n2", "/usr/bin/python3", "-c",

@@ -19,7 +19,12 @@ HOSTS = 4
 RUNS = int(os.environ.get("AON_RUNS", "1"))
 SECONDS = os.environ.get("AON_SECONDS", "3")
 # Offset in ns (which REALTIME shows too, so below what NTP leaves), rate in parts per billion.
-SKEWS = {"n1": (0, 0), "n2": (3_000_000, 20_000), "n3": (-2_500_000, -30_000), "n4": (700_000, 8_000)}
+SKEWS = {
+    "n1": (0, 0),
+    "n2": (3_000_000, 20_000),
+    "n3": (-2_500_000, -30_000),
+    "n4": (700_000, 8_000),
+}
 MOST_APART_NS = 3_000  # of the two readings around an instant
 
 

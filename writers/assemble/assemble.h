@@ -28,7 +28,7 @@ struct AssembleOptions {
   bool uses_debuginfod = false;  ///< asks the servers of DEBUGINFOD_URLS for names and lines
   bool is_snapshot = false;      ///< the job still runs: leave ring files and the spool alone
   std::vector<std::string> lost_nodes;  ///< whose agents ended before their spool was complete
-  uint64_t disk_cap_bytes = 0;          ///< of spool and archive together, per node; 0: as the spool says
+  uint64_t disk_cap_bytes = 0;  ///< of spool and archive together, per node; 0: as the spool says
 };
 
 struct AssembleReport {

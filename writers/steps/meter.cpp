@@ -130,11 +130,11 @@ Status Meter::begin_location(const Location& location) {
   loops_.clear();
   for (const StepPlan::Loop& loop : plan_.loops[group_]) {
     const auto [earliest_ns, latest_ns] = time_of(loop);
-    trackers_.emplace_back(
-        loop.pattern, earliest_ns, latest_ns,
-        [this, number = loop.number](const steps::CutStep& step) {
-          keep(number, loops_.at(number).next_number++, step.begin, step.end, step.is_matched);
-        });
+    trackers_.emplace_back(loop.pattern, earliest_ns, latest_ns,
+                           [this, number = loop.number](const steps::CutStep& step) {
+                             keep(number, loops_.at(number).next_number++, step.begin, step.end,
+                                  step.is_matched);
+                           });
     loops_.try_emplace(loop.number, Loop{{}, steps::RowKeeper(rows_each_)});
   }
   if (call_waits_ == nullptr) return {};

@@ -31,8 +31,8 @@ std::vector<Record> calls_of(const Shape& shape, uint32_t rank) {
   const auto last = static_cast<int32_t>((rank + shape.ranks - 1) % shape.ranks);
   for (uint32_t i = 0; i < shape.calls; ++i, now += 1000) {
     if (i % 8 == 7) {
-      records.push_back(test::collective_record(3, now, now + 400,
-                                                CollectiveOperation::kAllreduce, -1, 8));
+      records.push_back(
+          test::collective_record(3, now, now + 400, CollectiveOperation::kAllreduce, -1, 8));
     } else if (i % 2 == 0) {
       records.push_back(test::message_record(1, now, now + 300, kOutgoing, next, 7, 1024));
     } else {
@@ -80,8 +80,7 @@ int assemble_and_report(const fs::path& job, const Shape& shape) {
     std::fprintf(stderr, "bench_nodes: %s\n", report.error().message.c_str());
     return 1;
   }
-  for (const std::string& warning : report->warnings)
-    std::printf("warning: %s\n", warning.c_str());
+  for (const std::string& warning : report->warnings) std::printf("warning: %s\n", warning.c_str());
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const double cpu_s = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
@@ -103,7 +102,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: bench_nodes RANKS RANKS_PER_NODE [CALLS_PER_RANK]\n");
     return 2;
   }
-  const auto number = [&](int i) { return static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10)); };
+  const auto number = [&](int i) {
+    return static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10));
+  };
   const Shape shape{number(1), number(2), argc > 3 ? number(3) : 16};
   if (shape.ranks == 0 || shape.ranks_per_node == 0) return 2;
   const test::TemporaryFolder job;

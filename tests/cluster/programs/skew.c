@@ -40,7 +40,8 @@ int clock_gettime(clockid_t clock, struct timespec* time) {
   struct timespec raw;
   true_time(CLOCK_MONOTONIC_RAW, &raw);
   const long long elapsed_ns = raw.tv_sec * 1000000000LL + raw.tv_nsec - origin_ns;
-  const long long ns = time->tv_nsec + offset_ns + (long long)((__int128)elapsed_ns * rate_ppb / 1000000000);
+  const long long ns =
+      time->tv_nsec + offset_ns + (long long)((__int128)elapsed_ns * rate_ppb / 1000000000);
   const long long seconds = ns >= 0 ? ns / 1000000000 : -((999999999 - ns) / 1000000000);
   time->tv_sec += seconds;
   time->tv_nsec = ns - seconds * 1000000000;
