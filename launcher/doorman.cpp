@@ -27,7 +27,8 @@ namespace {
 
 constexpr int64_t kSilentMs = 2000;  ///< a program says Hello at once, if it gets a core
 constexpr int kCheckMs = 60'000;     ///< for signs of life when no task's end can be seen
-constexpr size_t kMaxTasks = 4096;   ///< of one step on one node
+constexpr unsigned kLeadSeconds = 15;
+constexpr size_t kMaxTasks = 4096;  ///< of one step on one node
 constexpr size_t kEnvironmentBytes = 4 << 20;
 
 int open_pidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
@@ -107,8 +108,26 @@ class Doorman {
     if (fd && tasks_.size() < kMaxTasks) tasks_.push_back(std::move(fd));
   }
 
-  /// Until the last task has ended.
+  /// Until the last task has ended, and nobody has come meanwhile.
   void run() {
+    do {
+      serve();
+      accept_all();
+      while (!callers_.empty()) hear(callers_.size() - 1, true);
+    } while (!tasks_.empty());
+    unlink((link_.socket + ".lock").c_str());
+    unlink(link_.socket.c_str());
+  }
+
+ private:
+  /// Somebody who has not spoken yet.
+  struct Caller {
+    UniqueFd fd;
+    pid_t pid;
+    int64_t since_ms;
+  };
+
+  void serve() {
     while (!tasks_.empty()) {
       const bool has_room = callers_.size() < kMaxTasks;
       std::vector<pollfd> watched{{has_room ? link_.listener.get() : -1, POLLIN, 0}};
@@ -127,17 +146,7 @@ class Doorman {
       }
       if (watched[0].revents != 0) accept_all();
     }
-    unlink((link_.socket + ".lock").c_str());
-    unlink(link_.socket.c_str());
   }
-
- private:
-  /// Somebody who has not spoken yet.
-  struct Caller {
-    UniqueFd fd;
-    pid_t pid;
-    int64_t since_ms;
-  };
 
   void accept_all() {
     while (callers_.size() < kMaxTasks) {
@@ -175,8 +184,12 @@ class Doorman {
       watch(message.pid);
   }
 
-  void lead(int fd, pid_t pid) const {
+  void lead(int fd, pid_t pid) {
     if (fork() != 0) return;  // without one: the program finds no agent
+    alarm(kLeadSeconds);      // a file system that hangs must not leave one for each program
+    link_.listener.reset();
+    link_.lock.reset();
+    tasks_.clear();
     const std::vector<std::string> texts = environment_of(pid);
     std::vector<char*> variables;
     for (const std::string& text : texts) variables.push_back(const_cast<char*>(text.c_str()));
@@ -247,7 +260,8 @@ Status start_doorman(AgentLink link, const Installation& files, pid_t task) {
   if (child == 0) {
     setsid();
     signal(SIGCHLD, SIG_IGN);  // nobody waits for the forks
-    signal(SIGHUP, SIG_IGN);
+    // What is sent to all processes of a step is meant for its programs; this one ends by itself.
+    for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) signal(number, SIG_IGN);
     prctl(PR_SET_NAME, "aon-doorman");
     (void)!chdir("/");
     keep_descriptors({link.listener.get(), link.lock.get(), ready[1]});

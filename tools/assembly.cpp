@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "core/cluster/presence.h"
@@ -11,23 +12,34 @@
 namespace aon::tools {
 namespace {
 
-/// What the nodes' agents are at before the assembly begins: the spools of those that are done are
-/// whole in it.
-struct Presences {
-  std::vector<std::string> done;
-  std::vector<std::string> lost;
-};
+using cluster::NodePresence;
+using cluster::Presence;
 
-Presences read_presences(const std::string& dir) {
-  Presences result;
-  for (const cluster::NodePresence& one : cluster::read_presence(dir)) {
-    if (one.presence == cluster::Presence::kDone) result.done.push_back(one.node);
-    if (one.presence == cluster::Presence::kLost) result.lost.push_back(one.node);
+std::vector<std::string> lost_nodes(const std::vector<NodePresence>& nodes) {
+  std::vector<std::string> lost;
+  for (const NodePresence& one : nodes) {
+    if (one.presence == Presence::kLost) lost.push_back(one.node);
   }
-  return result;
+  return lost;
+}
+
+/// The spool may go when nobody has begun, gone on or been lost since `before`: what those have
+/// written, or still write, is in no archive.
+bool is_nobody_left(const std::string& dir, const std::vector<NodePresence>& before) {
+  for (const NodePresence& now : cluster::read_presence(dir)) {
+    const bool was_there = std::any_of(before.begin(), before.end(), [&](const NodePresence& one) {
+      return one.node == now.node && one.token == now.token;
+    });
+    if (now.presence != Presence::kDone || !was_there) return false;
+  }
+  return true;
 }
 
 }  // namespace
+
+void forget_done_nodes(const std::string& dir) {
+  cluster::mark_assembled(dir, cluster::read_presence(dir));
+}
 
 Status assemble_job(const FinalizeOptions& options) {
   if (Status status = join_directories(options.dirs); !status) return status;
@@ -37,15 +49,18 @@ Status assemble_job(const FinalizeOptions& options) {
   wanted.drops_spool = options.drop_spool;
   wanted.is_snapshot = options.snapshot;
   wanted.disk_cap_bytes = options.disk_bytes;
-  const Presences presences = read_presences(options.dirs.front());
-  wanted.lost_nodes = presences.lost;
-  // Another node's agent was faster, and has ours in its archive.
-  if (options.from_agent && presences.done.empty()) return {};
+  const std::vector<NodePresence> nodes = cluster::read_presence(options.dirs.front());
+  wanted.lost_nodes = lost_nodes(nodes);
+  wanted.may_drop_spool = [&] {
+    // A command by hand may drop what lost nodes left: who gives it has seen the ledger.
+    if (!options.from_agent) return true;
+    return is_nobody_left(options.dirs.front(), nodes);
+  };
   const Result<writers::AssembleReport> report = writers::assemble(options.dirs.front(), wanted);
   if (!report) return report.error();
   for (const std::string& warning : report->warnings)
     fmt::print(stderr, "aon finalize: {}\n", warning);
-  if (!options.snapshot) cluster::mark_assembled(options.dirs.front(), presences.done);
+  if (!options.snapshot) cluster::mark_assembled(options.dirs.front(), nodes);
   return {};
 }
 

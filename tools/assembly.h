@@ -8,6 +8,9 @@
 
 namespace aon::tools {
 
+/// The archive of `dir` is complete: the marks of the nodes in it go.
+void forget_done_nodes(const std::string& dir);
+
 Status assemble_job(const FinalizeOptions& options);
 
 }  // namespace aon::tools

@@ -79,7 +79,9 @@ int finalize(const FinalizeOptions& wanted) {
   const std::string& dir = options.dirs.front();
   std::error_code ignored;
   if (!std::filesystem::is_directory(dir + "/spool", ignored)) {
-    (void)writers::remove_leftovers(dir);  // of one that was killed after it dropped the spool
+    // Of one that was killed after it dropped the spool.
+    (void)writers::remove_leftovers(dir);
+    forget_done_nodes(dir);
     write_summary(options);
     return kExitDone;
   }

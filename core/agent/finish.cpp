@@ -7,15 +7,24 @@
 
 #include "core/agent/server.h"
 #include "core/base/log.h"
+#include "core/cluster/address.h"
 #include "core/cluster/presence.h"
 
 namespace aon::agent {
 namespace {
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr uint64_t kLeastWaitNs = 5 * kSecondNs;
+/// Until a node that died counts as lost, and some more.
+constexpr uint64_t kLeastWaitNs = (kLeaseDeadSeconds + 5) * kSecondNs;
 constexpr uint64_t kFirstPauseNs = 20'000'000;
-constexpr uint64_t kLongestPauseNs = kSecondNs / 2;
+constexpr uint64_t kLongestPauseNs = 4 * kSecondNs;
+
+/// Names this agent in its mark.
+std::string own_token() {
+  const auto pid = static_cast<int32_t>(::getpid());
+  return local_host_name() + " " + std::to_string(pid) + " " +
+         std::to_string(process_start_time_ticks(pid));
+}
 
 /// The other nodes that still record, by name.
 std::vector<std::string> live_others(const Config& config) {
@@ -36,6 +45,14 @@ std::string some_of(const std::vector<std::string>& names) {
   return text;
 }
 
+/// The folder goes when another node's archive is complete, which may be just now.
+Status leave_mark(const Config& config, const std::string& token) {
+  Status status = cluster::mark_done(config.job_folder, config.node, token);
+  if (status || status.error().code != Code::kNotFound) return status;
+  status = cluster::make_agents_folder(config.job_folder);
+  return status ? cluster::mark_done(config.job_folder, config.node, token) : status;
+}
+
 void pause(uint64_t ns) {
   const timespec time{static_cast<time_t>(ns / kSecondNs), static_cast<long>(ns % kSecondNs)};
   nanosleep(&time, nullptr);
@@ -46,7 +63,8 @@ void pause(uint64_t ns) {
 AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lease,
                               const std::function<void()>& beat) {
   if (config.arguments.options.no_assemble) return assemble(config, beat);
-  if (Status status = cluster::mark_done(config.job_folder, config.node); !status) {
+  const std::string token = own_token();
+  if (Status status = leave_mark(config, token); !status) {
     AON_LOG_WARNING("%s", status.error().message.c_str());
     return assemble(config, beat);
   }
@@ -54,19 +72,21 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
   const uint64_t start_ns = monotonic_ns();
   const uint64_t wait_ns =
       std::max<uint64_t>(config.arguments.options.wait_s * kSecondNs, kLeastWaitNs);
-  for (uint64_t pause_ns = kFirstPauseNs;; pause_ns = std::min(2 * pause_ns, kLongestPauseNs)) {
-    if (!cluster::is_done(config.job_folder, config.node)) return {true, ""};
+  for (;;) {
+    if (!cluster::is_done(config.job_folder, config.node, token)) return {true, ""};
     const std::vector<std::string> others = live_others(config);
     if (others.empty()) {
       const AssembleOutcome outcome = assemble(config, beat);
       if (!outcome.is_busy) return outcome;
     }
-    if (monotonic_ns() - start_ns > wait_ns) {
+    const uint64_t waited_ns = monotonic_ns() - start_ns;
+    if (waited_ns > wait_ns) {
       const std::string who = others.empty() ? "" : " when " + some_of(others) + " ended";
       return {false, "the files will be in " + config.job_folder + who +
                          "; if not, run: aon finalize " + config.job_folder};
     }
-    pause(pause_ns);
+    // A thousand nodes may wait: the longer it takes, the more seldom they look.
+    pause(std::clamp(waited_ns / 4, kFirstPauseNs, kLongestPauseNs));
     beat();
   }
 }

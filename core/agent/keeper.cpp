@@ -75,7 +75,6 @@ Status Keeper::prepare() {
   if (!folder) return folder.error();
   folder_ = std::move(*folder);
   if (Status status = cluster::make_agents_folder(config_.job_folder); !status) return status;
-  cluster::clear_done(config_.job_folder, config_.node);
   auto state_fd = State::create();
   if (!state_fd) return state_fd.error();
   state_fd_ = std::move(*state_fd);
@@ -112,6 +111,7 @@ void Keeper::keep_lease() {
     AON_LOG_WARNING("lease: %s", lease.error().message.c_str());
   } else {
     lease_ = std::move(*lease);
+    cluster::clear_done(config_.job_folder, config_.node);  // an earlier agent's
   }
   has_lease_ = true;
   state_.header().has_lease.store(1, std::memory_order_release);  // pairs with agent:lease
@@ -227,6 +227,7 @@ int Keeper::run() {
   }
   answer_waiters(outcome);
   lease_.release();
+  cluster::mark_assembled(config_.job_folder, {});  // the folder goes when nothing is in it
   return exit_code;
 }
 

@@ -50,9 +50,11 @@ void reset_signals() {
   action.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
   action.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &action, nullptr);
-  ::sigaction(SIGXFSZ, &action,
-              nullptr);  // a write beyond the rank's file size limit fails instead
+  // A write beyond the rank's file size limit fails instead. Signals that a user or a batch system
+  // sends to all processes of a job are meant for the application.
+  for (const int signal :
+       {SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGQUIT, SIGXCPU})
+    ::sigaction(signal, &action, nullptr);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -340,12 +340,12 @@ std::string help_text() {
     const std::string short_part =
         spec.short_name != 0 ? fmt::format("-{}, ", spec.short_name) : std::string("    ");
     const std::string names = fmt::format("{}--{} {}", short_part, spec.name, spec.placeholder);
-    text += fmt::format("  {:<26}{}", names, spec.help);
+    text += fmt::format("  {:<30}{}", names, spec.help);
     if (*spec.default_text != '\0' && std::string_view(spec.default_text) != "0")
       text += fmt::format(" (default {})", spec.default_text);
     text += '\n';
   }
-  text += fmt::format("  {:<26}{}\n  {:<26}{}\n", "    --version", "print the version",
+  text += fmt::format("  {:<30}{}\n  {:<30}{}\n", "    --version", "print the version",
                       "-h, --help", "print this text");
   text +=
       "\nEach option is also read from AON_<NAME> (AON_NODE_MEMORY=64MiB) and from the TOML file\n"

@@ -128,8 +128,13 @@ std::string agents_folder(const std::string& job_folder) { return job_folder + "
 
 Status make_agents_folder(const std::string& job_folder) {
   const std::string path = agents_folder(job_folder);
-  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  return errno_error("cannot create", path, errno);
+  if (mkdir(path.c_str(), 0700) == 0) return {};
+  if (errno != EEXIST) return errno_error("cannot create", path, errno);
+  struct stat status {};
+  if (lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+      (status.st_mode & 077) == 0)
+    return {};
+  return Error{Code::kInvalid, path + " is not a private folder of this user"};
 }
 
 Token random_token() {
@@ -191,8 +196,10 @@ Result<AgentAddress> read_address(const std::string& agents, const std::string& 
 std::vector<std::string> list_nodes(const std::string& agents) {
   std::vector<std::string> nodes;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(agents, error)) {
-    const std::filesystem::path name = entry.path().filename();
+  // The folder may go while it is read; ++ would throw then.
+  for (std::filesystem::directory_iterator at(agents, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::filesystem::path name = at->path().filename();
     if (name.extension() == kSuffix && name.string().front() != '.')
       nodes.push_back(name.stem().string());
   }

@@ -1,5 +1,6 @@
 #include "core/cluster/peers.h"
 
+#include <system_error>
 #include <utility>
 
 #include "core/base/log.h"
@@ -16,14 +17,27 @@ Peers::Peers(const std::string& job_folder, std::string node, clock::TickSource 
 
 void Peers::start() {
   if (std::exchange(is_started_, true)) return;
-  const std::vector<Endpoint> endpoints = server_.start(own_addresses());
-  if (endpoints.empty()) problem_ = "no address of this node can be listened on";
-  if (!endpoints.empty()) {
-    if (Status status = write_address(agents_, node_, {token_, endpoints}); !status)
-      problem_ = status.error().message;
+  try {
+    client_.start([this] { announce(); });
+  } catch (const std::system_error& error) {
+    AON_LOG_WARNING("no exchanges with other nodes: %s", error.what());
   }
-  if (!problem_.empty()) AON_LOG_WARNING("other nodes cannot reach this one: %s", problem_.c_str());
-  client_.start();
+}
+
+/// On the client's thread: a name server that does not answer must not hold up the caller.
+void Peers::announce() {
+  std::string problem;
+  try {
+    const std::vector<Endpoint> endpoints = server_.start(own_addresses());
+    if (endpoints.empty()) {
+      problem = "no address of this node can be listened on";
+    } else if (Status status = write_address(agents_, node_, {token_, endpoints}); !status) {
+      problem = status.error().message;
+    }
+  } catch (const std::system_error& error) {
+    problem = error.what();
+  }
+  if (!problem.empty()) AON_LOG_WARNING("other nodes cannot reach this one: %s", problem.c_str());
 }
 
 /// First from the nodes' list, so that nobody new comes; then the last pings, up and down.
@@ -31,6 +45,7 @@ void Peers::stop() {
   if (!std::exchange(is_started_, false)) return;
   remove_address(agents_, node_);
   client_.stop();
+  remove_address(agents_, node_);  // announced meanwhile
   server_.stop(kLingerMs);
 }
 

@@ -3,8 +3,8 @@
 ///
 /// Only for a launch that spans nodes: a job of one node opens no socket.
 /// Thread: start and stop by one; the sink is called from a thread of its own.
-/// Errors: what cannot be had (no network, no address file) is told in the log and in `problem()`;
-/// the node then has no pings.
+/// Errors: what cannot be had (no network, no thread, no address file) is told in the log; the node
+/// then has no pings.   Cost of start: that of a thread, whatever name servers do.
 #pragma once
 
 #include <memory>
@@ -26,16 +26,16 @@ class Peers {
   /// Once; further calls do nothing.
   void start();
   void stop();
-  const std::string& problem() const noexcept { return problem_; }
 
  private:
+  void announce();
+
   std::string agents_;
   std::string node_;
   Token token_;
   PingServer server_;
   PingClient client_;
   bool is_started_ = false;
-  std::string problem_;
 };
 
 }  // namespace aon::cluster

@@ -16,13 +16,13 @@
 namespace aon::cluster {
 namespace {
 
-constexpr int kConnectMs = 1000;
-constexpr int kHandshakeWaitMs = 2000;
+constexpr int kConnectMs = 500;
+constexpr int kHandshakeWaitMs = 1000;
 constexpr int kPongMs = 500;  ///< an exchange that takes longer says nothing about the clocks
 constexpr int kFirstBurstPauseMs = 250;
 constexpr int kFirstLookPauseMs = 20;
 constexpr int kLongestLookPauseMs = 30'000;
-constexpr size_t kMaxTries = 16;  ///< nodes asked in one look
+constexpr size_t kMaxTries = 4;  ///< nodes asked in one look
 
 int64_t now_ms() {
   timespec now{};
@@ -50,9 +50,9 @@ bool receive_frame(int fd, int64_t deadline_ms, FrameBuffer* frame) {
 
 }  // namespace
 
-void PingClient::start() {
+void PingClient::start(std::function<void()> prepare) {
   wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this, first = std::move(prepare)] { run(first); });
 }
 
 void PingClient::stop() {
@@ -63,10 +63,11 @@ void PingClient::stop() {
   thread_.join();
 }
 
-void PingClient::run() {
+void PingClient::run(const std::function<void()>& prepare) {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  if (prepare) prepare();
   look_pause_ms_ = kFirstLookPauseMs;
   start_ms_ = now_ms();
   while (!is_stopping_.load(std::memory_order_relaxed)) {
@@ -109,6 +110,7 @@ bool PingClient::connect(const std::string& node) {
   const Result<AgentAddress> address = read_address(agents_, node);
   if (!address) return false;
   for (const Endpoint& endpoint : address->endpoints) {
+    if (is_stopping_.load(std::memory_order_relaxed)) return false;
     Result<UniqueFd> fd = connect_to(endpoint, kConnectMs);
     if (!fd || !shake_hands(fd->get(), address->token, now_ms() + kHandshakeWaitMs)) continue;
     leave_parent(true);

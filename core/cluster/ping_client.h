@@ -46,14 +46,16 @@ class PingClient {
         sink_(std::move(sink)) {}
   ~PingClient() { stop(); }
 
-  void start();
+  /// `prepare` runs first on the client's thread: name resolution and files may take long.
+  /// Throws std::system_error where no thread can be had.
+  void start(std::function<void()> prepare = {});
   /// Ends with a last burst.
   void stop();
 
   bool has_parent() const noexcept { return has_parent_.load(std::memory_order_relaxed); }
 
  private:
-  void run();
+  void run(const std::function<void()>& prepare);
   void look_for_parent();
   bool connect(const std::string& node);
   bool shake_hands(int fd, const Token& token, int64_t deadline_ms);

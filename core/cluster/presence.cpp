@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -21,6 +22,11 @@ std::string mark(const std::string& job_folder, const std::string& node, const c
   return agents_folder(job_folder) + "/" + node + kind;
 }
 
+std::string read_token(const std::string& path) {
+  const Result<std::string> text = read_text_file(path, 4096);
+  return text ? text->substr(0, text->find('\n')) : std::string();
+}
+
 }  // namespace
 
 std::string agent_lease(const std::string& job_folder, const std::string& node) {
@@ -28,17 +34,21 @@ std::string agent_lease(const std::string& job_folder, const std::string& node) 
 }
 
 std::vector<NodePresence> read_presence(const std::string& job_folder) {
+  namespace fs = std::filesystem;
   std::map<std::string, NodePresence> nodes;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(agents_folder(job_folder), error)) {
-    const std::filesystem::path name = entry.path().filename();
+  // The folder may go while it is read; ++ would throw then.
+  fs::directory_iterator at(agents_folder(job_folder), error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    const fs::path name = at->path().filename();
     const std::string node = name.stem().string();
-    if (name.extension() == kDone) nodes[node] = {node, Presence::kDone, "", 0};
+    if (name.extension() == kDone)
+      nodes[node] = {node, Presence::kDone, read_token(at->path().string()), "", 0};
     if (name.extension() != kLease || nodes.count(node) != 0) continue;
-    const std::optional<LeaseOwner> owner = read_lease(entry.path().string());
+    const std::optional<LeaseOwner> owner = read_lease(at->path().string());
     if (!owner) continue;
     const Presence presence = owner->is_alive ? Presence::kLive : Presence::kLost;
-    nodes[node] = {node, presence, owner->host, owner->pid};
+    nodes[node] = {node, presence, "", owner->host, owner->pid};
   }
   std::vector<NodePresence> result;
   for (auto& [name, node] : nodes) result.push_back(std::move(node));
@@ -49,18 +59,31 @@ void clear_done(const std::string& job_folder, const std::string& node) {
   unlink(mark(job_folder, node, kDone).c_str());
 }
 
-Status mark_done(const std::string& job_folder, const std::string& node) {
-  auto file = open_file(mark(job_folder, node, kDone), O_WRONLY | O_CREAT | O_NOFOLLOW);
+/// Written beside and renamed: a mark is never seen without its token.
+Status mark_done(const std::string& job_folder, const std::string& node, const std::string& token) {
+  const std::string path = mark(job_folder, node, kDone);
+  const std::string fresh = path + ".new";
+  unlink(fresh.c_str());
+  auto file = open_file(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
   if (!file) return file.error();
+  const std::string line = token + "\n";
+  if (Status status = write_all(file->get(), line.data(), line.size()); !status) return status;
+  if (rename(fresh.c_str(), path.c_str()) != 0) return errno_error("cannot write", path, errno);
   return {};
 }
 
-bool is_done(const std::string& job_folder, const std::string& node) {
-  return access(mark(job_folder, node, kDone).c_str(), F_OK) == 0;
+bool is_done(const std::string& job_folder, const std::string& node, const std::string& token) {
+  const std::string path = mark(job_folder, node, kDone);
+  const Result<UniqueFd> file = open_file(path, O_RDONLY | O_NOFOLLOW);
+  if (!file) return file.error().code != Code::kNotFound;
+  return read_token(path) == token;
 }
 
-void mark_assembled(const std::string& job_folder, const std::vector<std::string>& nodes) {
-  for (const std::string& node : nodes) clear_done(job_folder, node);
+void mark_assembled(const std::string& job_folder, const std::vector<NodePresence>& nodes) {
+  for (const NodePresence& node : nodes) {
+    if (node.presence == Presence::kDone && is_done(job_folder, node.node, node.token))
+      clear_done(job_folder, node.node);
+  }
   rmdir(agents_folder(job_folder).c_str());
 }
 

@@ -23,7 +23,8 @@ enum class Presence { kLive, kDone, kLost };
 struct NodePresence {
   std::string node;
   Presence presence;
-  std::string host;  ///< of a live or lost agent, as its lease says
+  std::string token;  ///< of a mark: another agent of the same node makes another one
+  std::string host;   ///< of a live or lost agent, as its lease says
   int32_t pid = 0;
 };
 
@@ -33,11 +34,15 @@ std::vector<NodePresence> read_presence(const std::string& job_folder);
 
 /// An agent of `node` begins: older marks of its node go.
 void clear_done(const std::string& job_folder, const std::string& node);
-Status mark_done(const std::string& job_folder, const std::string& node);
-bool is_done(const std::string& job_folder, const std::string& node);
+/// `token`: names this agent among all of its node; one line.
+Status mark_done(const std::string& job_folder, const std::string& node, const std::string& token);
+/// False only when the mark is known to be gone, or to be another agent's: then the archive has
+/// this one's spool, or will have it by the other's doing.
+bool is_done(const std::string& job_folder, const std::string& node, const std::string& token);
 
-/// The archive has all of `nodes`: their marks go, and the folder with the last one. The leases of
-/// lost nodes stay, so that the archive says the same when it is made again.
-void mark_assembled(const std::string& job_folder, const std::vector<std::string>& nodes);
+/// The archive has what `nodes` had when they were read: their marks go, unless a later agent has
+/// made a new one, and the folder with the last one. The leases of lost nodes stay, so that the
+/// archive says the same when it is made again.
+void mark_assembled(const std::string& job_folder, const std::vector<NodePresence>& nodes);
 
 }  // namespace aon::cluster

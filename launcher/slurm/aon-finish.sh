@@ -11,8 +11,10 @@ count=0
 for dir in "$folder/aon-$job".* "$folder/aon-$job"-*; do
   [ -d "$dir" ] && [ -O "$dir" ] || continue
   count=$((count + 1))
+  # Done already, unless an agent has left its mark or no archive is there.
+  [ ! -e "$dir/aon.json" ] || [ -d "$dir/agents" ] || continue
   for pause in 2 4 8 16 30 60 0; do
-    "$prefix/bin/aon" finalize "$dir" >/dev/null 2>&1
+    nice -n 19 "$prefix/bin/aon" finalize "$dir" >/dev/null 2>&1
     [ $? = 3 ] || break
     sleep "$pause"
   done

@@ -179,7 +179,10 @@ Result<AssembleReport> Assembly::run() {
   report_.archive_bytes = *bytes;
   status = staging->publish();
   if (!status) return status.error();
-  if (options_.drops_spool && !options_.is_snapshot && report_.warnings.empty()) {
+  const bool wants_drop = options_.drops_spool && !options_.is_snapshot && report_.warnings.empty();
+  if (wants_drop && options_.may_drop_spool && !options_.may_drop_spool()) {
+    report_.warnings.push_back("the spool stays: a node of the launch still works, or was lost");
+  } else if (wants_drop) {
     staging->discard("spool");
     remove_spool(staging->path());
   }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct AssembleOptions {
   uint32_t otf2_locations = kDefaultOtf2Locations;
   bool writes_otf2 = true;
   bool writes_hdf5 = true;
-  bool drops_spool = false;      ///< remove DIR/spool after success
+  bool drops_spool = false;              ///< remove DIR/spool after success
+  std::function<bool()> may_drop_spool;  ///< asked just before; empty: it may
   bool uses_debuginfod = false;  ///< asks the servers of DEBUGINFOD_URLS for names and lines
   bool is_snapshot = false;      ///< the job still runs: leave ring files and the spool alone
   std::vector<std::string> lost_nodes;  ///< whose agents ended before their spool was complete

@@ -218,9 +218,10 @@ void SampledProcess::drain(Thread* thread) {
 /// No record tells what is mapped: a look at it where a stack is in what is not known.
 void SampledProcess::take_noted_stacks() {
   constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  constexpr int kMaxTaken = 65536;  // at one time: the process may write as fast as this reads
   bool has_looked = false;
   aon_noted_stack stack;
-  while (host_.api->take_stack(host_.core, process_, &stack) != 0) {
+  for (int i = 0; i < kMaxTaken && host_.api->take_stack(host_.core, process_, &stack) != 0; ++i) {
     lost_count_ += stack.lost_count;
     if (stack.frame_count == 0) continue;
     if (!has_looked && !mappings_.is_code(stack.frames[0])) {

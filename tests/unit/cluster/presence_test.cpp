@@ -45,8 +45,8 @@ TEST_F(PresenceMarks, tell_how_far_each_node_is) {
   const auto lease = Lease::take(agent_lease(folder_, "n2"));
   const auto done_lease = Lease::take(agent_lease(folder_, "n3.example.org"));
   ASSERT_TRUE(lease && done_lease);
-  ASSERT_TRUE(mark_done(folder_, "n3.example.org"));
-  ASSERT_TRUE(mark_done(folder_, "n1"));
+  ASSERT_TRUE(mark_done(folder_, "n3.example.org", "a 1 2"));
+  ASSERT_TRUE(mark_done(folder_, "n1", "a 1 2"));
   lose("n4");
   EXPECT_EQ(summary(), "n1 done, n2 live, n3.example.org done, n4 lost, ");
   EXPECT_EQ(read_presence(folder_)[1].pid, getpid());
@@ -55,13 +55,17 @@ TEST_F(PresenceMarks, tell_how_far_each_node_is) {
 }
 
 TEST_F(PresenceMarks, go_with_the_archive) {
-  ASSERT_TRUE(mark_done(folder_, "n1"));
-  ASSERT_TRUE(mark_done(folder_, "n2"));
+  ASSERT_TRUE(mark_done(folder_, "n1", "a 1 2"));
+  ASSERT_TRUE(mark_done(folder_, "n2", "b 1 2"));
   lose("n3");
-  mark_assembled(folder_, {"n1"});
-  EXPECT_FALSE(is_done(folder_, "n1"));
+  const std::vector<NodePresence> before = read_presence(folder_);
+  ASSERT_TRUE(mark_done(folder_, "n2", "b 3 4"));
+  EXPECT_FALSE(is_done(folder_, "n2", "b 1 2")) << "a later agent of its node sees to it";
+  mark_assembled(folder_, before);
+  EXPECT_FALSE(is_done(folder_, "n1", "a 1 2"));
+  EXPECT_TRUE(is_done(folder_, "n2", "b 3 4"));
   EXPECT_EQ(summary(), "n2 done, n3 lost, ") << "n2 finished while the archive was made";
-  mark_assembled(folder_, {"n2"});
+  mark_assembled(folder_, read_presence(folder_));
   EXPECT_EQ(summary(), "n3 lost, ");
   fs::remove(agent_lease(folder_, "n3"));
   mark_assembled(folder_, {});
@@ -71,8 +75,8 @@ TEST_F(PresenceMarks, go_with_the_archive) {
 TEST_F(PresenceMarks, of_no_folder_are_none) {
   fs::remove_all(agents_folder(folder_));
   EXPECT_EQ(summary(), "");
-  EXPECT_FALSE(mark_done(folder_, "n1"));
-  EXPECT_FALSE(is_done(folder_, "n1"));
+  EXPECT_FALSE(mark_done(folder_, "n1", "a 1 2"));
+  EXPECT_FALSE(is_done(folder_, "n1", "a 1 2"));
 }
 
 }  // namespace

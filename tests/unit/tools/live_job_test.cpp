@@ -37,7 +37,7 @@ TEST_F(LiveJob, is_live_while_an_agent_holds_its_lease) {
 TEST_F(LiveJob, is_over_when_the_spools_are_complete) {
   const auto lease = Lease::take(path("agents/n1.lease"));
   ASSERT_TRUE(lease.has_value());
-  ASSERT_TRUE(cluster::mark_done(folder_, "n1"));
+  ASSERT_TRUE(cluster::mark_done(folder_, "n1", "token"));
   EXPECT_FALSE(find_live_owner(folder_, 0).has_value());
   cluster::clear_done(folder_, "n1");
   EXPECT_TRUE(find_live_owner(folder_, 0).has_value());
