@@ -62,7 +62,9 @@ class Agents(TestCase):
 
     def test_lost_host_is_named_and_the_rest_is_whole(self):
         self.start(*FOREVER)
-        wait_until(lambda: self.pings_of("n2") > 0, what="exchanges of n2")
+        # What an agent has not written yet goes with its host.
+        for host in ("n2", "n3"):
+            wait_until(lambda name=host: self.pings_of(name) > 0, what=f"exchanges of {host}")
         agent = wait_until(lambda: self.lease("n3"), what="lease of n3")
         worker = self.hosts.run("n3", "pgrep", "-P", str(agent)).stdout.split()
         self.hosts.run("n3", "kill", "-KILL", str(agent), *worker)
