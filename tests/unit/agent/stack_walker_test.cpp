@@ -1,13 +1,15 @@
 #include "core/agent/stack_walker.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
+
+#include "core/base/unique_fd.h"
 
 namespace aon::agent {
 namespace {
@@ -36,7 +38,10 @@ struct Copy {
   asm volatile("mov %%r15, %0" : "=m"(r.r15));
   r.ip = here;
   copy.bytes.resize(4096);
-  std::memcpy(copy.bytes.data(), reinterpret_cast<const void*>(r.sp), copy.bytes.size());
+  // By the kernel, which asks nobody whose variables these are (AddressSanitizer would).
+  const UniqueFd memory(open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
+  if (pread(memory.get(), copy.bytes.data(), copy.bytes.size(), static_cast<off_t>(r.sp)) <= 0)
+    return copy;
   r.bytes = copy.bytes.data();
   r.byte_count = copy.bytes.size();
   return copy;
@@ -62,7 +67,7 @@ TEST(StackWalker, follows_the_stack_of_a_process_of_the_node) {
   EXPECT_EQ(frames[0], copy.registers.ip);
   const auto caller = reinterpret_cast<uint64_t>(&caller_of_copy);
   EXPECT_GT(frames[1], caller);
-  EXPECT_LT(frames[1], caller + 512);
+  EXPECT_LT(frames[1], caller + 4096);
 }
 
 TEST(StackWalker, fills_no_more_frames_than_there_is_room_for) {
