@@ -103,13 +103,16 @@ void Housekeeping::stop() {
 
 void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) {
   const std::lock_guard lock(m_);
-  events_.push_back({true, process, pid, rank});
+  // Of a process that an earlier worker followed, those have been accounted; a new one has none.
+  const uint64_t counted_calls =
+      process_cell(process).counted_calls.load(std::memory_order_relaxed);
+  events_.push_back({true, process, pid, rank, counted_calls});
   wake_.notify_one();
 }
 
 void Housekeeping::process_ended(uint32_t process) {
   const std::lock_guard lock(m_);
-  events_.push_back({false, process, 0, 0});
+  events_.push_back({false, process, 0, 0, 0});
   wake_.notify_one();
 }
 
@@ -151,8 +154,7 @@ void Housekeeping::take_events() {
       Load& load = loads_[event.process];
       load.pid = event.pid;
       load.activity = activity_->of(event.process);
-      load.counted_calls =
-          process_cell(event.process).counted_calls.load(std::memory_order_relaxed);
+      load.counted_calls = event.counted_calls;
       providers_.process_started(event.process, event.pid, event.rank);
     } else {
       providers_.process_ended(event.process);

@@ -45,6 +45,7 @@ class Housekeeping : public ProcessListener {
     uint32_t process;
     int32_t pid;
     int32_t rank;
+    uint64_t counted_calls;  ///< accounted already
   };
   /// Sums of a process at the last second.
   struct Load {

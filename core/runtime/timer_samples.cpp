@@ -23,7 +23,7 @@
 #include "core/runtime/process.h"
 #include "core/runtime/provider_state.h"
 
-extern "C" void* __libc_stack_end;  // of the main thread, by the loader
+extern "C" void* __libc_stack_end;  // NOLINT(readability-identifier-naming): the loader's
 
 namespace aon::runtime {
 namespace {

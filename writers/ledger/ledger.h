@@ -38,10 +38,10 @@ struct LedgerFacts {
   const MetricTotals* totals = nullptr;              ///< null: not known
   uint64_t disk_used_bytes = 0;                      ///< spool and archive
   double assembly_seconds = 0;
-  bool is_snapshot = false;            ///< of a job that still runs
-  size_t missing_node_count = 0;       ///< nodes whose spool is not there
+  bool is_snapshot = false;             ///< of a job that still runs
+  size_t missing_node_count = 0;        ///< nodes whose spool is not there
   std::vector<std::string> lost_nodes;  ///< whose agent ended before its spool was complete
-  const StepSummary* steps = nullptr;  ///< null: not analysed
+  const StepSummary* steps = nullptr;   ///< null: not analysed
 };
 
 /// Writes the ledger to `path` (0600).   Errors: kIo.

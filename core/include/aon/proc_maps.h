@@ -6,10 +6,8 @@
 /// C++20, header-only, no libstdc++ needed.   Thread: any.   Signal: safe.   Cost: 200 ns a line.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <string_view>
-#include <system_error>
 
 namespace aon {
 
@@ -26,12 +24,27 @@ struct ProcMapping {
 
 namespace proc_maps {
 
+/// Takes the digits at the begin of `line` off it. False: there are none, or too many.
+inline bool take_digits(std::string_view* line, uint64_t base, uint64_t* number) {
+  *number = 0;
+  size_t count = 0;
+  for (; count < line->size(); ++count) {
+    const char c = (*line)[count];
+    uint64_t digit = base;
+    if (c >= '0' && c <= '9') digit = static_cast<uint64_t>(c - '0');
+    if (c >= 'a' && c <= 'f') digit = static_cast<uint64_t>(c - 'a') + 10;
+    if (digit >= base) break;
+    if (*number > (UINT64_MAX - digit) / base) return false;
+    *number = *number * base + digit;
+  }
+  line->remove_prefix(count);
+  return count != 0;
+}
+
 /// Takes a number and the one character behind it off `line`.
-inline bool take_number(std::string_view* line, int base, char behind, uint64_t* number) {
-  const char* last = line->data() + line->size();
-  const auto [end, error] = std::from_chars(line->data(), last, *number, base);
-  if (error != std::errc() || end == last || *end != behind) return false;
-  line->remove_prefix(static_cast<size_t>(end + 1 - line->data()));
+inline bool take_number(std::string_view* line, uint64_t base, char behind, uint64_t* number) {
+  if (!take_digits(line, base, number) || line->empty() || line->front() != behind) return false;
+  line->remove_prefix(1);
   return true;
 }
 
@@ -51,11 +64,9 @@ inline bool parse_line(std::string_view line, ProcMapping* mapping) {
       !take_number(&line, 16, ' ', &mapping->end) || !take_word(&line, &mapping->access) ||
       !take_number(&line, 16, ' ', &mapping->file_offset) || !take_word(&line, &device))
     return false;
-  const char* last = line.data() + line.size();
-  const auto [end, error] = std::from_chars(line.data(), last, mapping->inode);
-  if (error != std::errc() || mapping->access.size() != 4 || mapping->end <= mapping->start)
+  if (!take_digits(&line, 10, &mapping->inode) || mapping->access.size() != 4 ||
+      mapping->end <= mapping->start)
     return false;
-  line.remove_prefix(static_cast<size_t>(end - line.data()));
   const size_t path_at = line.find_first_not_of(' ');
   if (path_at == std::string_view::npos) return true;
   line.remove_prefix(path_at);
