@@ -74,7 +74,9 @@ Status Keeper::prepare() {
   auto folder = open_spool_folder(config_);
   if (!folder) return folder.error();
   folder_ = std::move(*folder);
-  if (Status status = cluster::make_agents_folder(config_.job_folder); !status) return status;
+  // Without it there is no lease, and other nodes do not see this one; recording goes on.
+  if (Status status = cluster::make_agents_folder(config_.job_folder); !status)
+    AON_LOG_WARNING("%s", status.error().message.c_str());
   auto state_fd = State::create();
   if (!state_fd) return state_fd.error();
   state_fd_ = std::move(*state_fd);

@@ -85,9 +85,13 @@ void PingClient::run(const std::function<void()>& prepare) {
         next_burst_ms_ = now_ms() + burst_pause_ms_;
       } else {
         leave_parent(false);
+        look_soon();
       }
     }
-    if (is_leaving_) leave_parent(true);
+    if (is_leaving_) {
+      leave_parent(true);
+      look_soon();
+    }
     wait_for_work();
   }
   leave_parent(true);
@@ -119,6 +123,7 @@ bool PingClient::connect(const std::string& node) {
     has_parent_.store(true, std::memory_order_relaxed);
     burst_pause_ms_ = kFirstBurstPauseMs;
     next_burst_ms_ = now_ms() + burst_pause_ms_;
+    // One that welcomes and does not answer is asked again after a while, longer each time.
     if (!burst(kFirstBurst)) leave_parent(false);
     return true;
   }
@@ -148,6 +153,9 @@ void PingClient::leave_parent(bool with_burst) {
   parent_.clear();
   has_parent_.store(false, std::memory_order_relaxed);
   is_leaving_ = false;
+}
+
+void PingClient::look_soon() {
   look_pause_ms_ = kFirstLookPauseMs;
   next_look_ms_ = now_ms();
 }
@@ -194,7 +202,10 @@ void PingClient::wait_for_work() {
   const int64_t left_ms = std::max<int64_t>(0, until_ms - now_ms());
   pollfd fds[2] = {{wake_.get(), POLLIN, 0}, {parent_fd_.get(), POLLIN, 0}};
   if (poll(fds, parent_fd_ ? 2 : 1, static_cast<int>(left_ms)) <= 0) return;
-  if (parent_fd_ && fds[1].revents != 0 && !take_notice()) leave_parent(false);
+  if (parent_fd_ && fds[1].revents != 0 && !take_notice()) {
+    leave_parent(false);
+    look_soon();
+  }
 }
 
 /// Between bursts the parent only ever says that it leaves. False: it is lost.

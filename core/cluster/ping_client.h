@@ -60,6 +60,7 @@ class PingClient {
   bool connect(const std::string& node);
   bool shake_hands(int fd, const Token& token, int64_t deadline_ms);
   void leave_parent(bool with_burst);
+  void look_soon();
   bool burst(int count);
   bool exchange();
   void wait_for_work();

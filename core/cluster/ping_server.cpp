@@ -19,6 +19,7 @@ namespace aon::cluster {
 namespace {
 
 constexpr int kIdleMs = 1000;
+constexpr int kNoDescriptorMs = 100;
 
 int64_t now_ms() {
   timespec now{};
@@ -98,7 +99,11 @@ void PingServer::run() {
 void PingServer::accept_all(int listener) {
   for (;;) {
     UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd) return;
+    if (!fd) {
+      // The one that waits stays there: without a pause poll() would return for it at once.
+      if (errno == EMFILE || errno == ENFILE) poll(nullptr, 0, kNoDescriptorMs);
+      return;
+    }
     if (children_.size() >= kMaxChildren) continue;
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
