@@ -1,10 +1,8 @@
 #include "core/cluster/ping_client.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 
 #include "core/cluster/handshake.h"
 #include "core/cluster/tree.h"
+#include "core/cluster/wire.h"
 
 namespace aon::cluster {
 namespace {
@@ -23,17 +22,6 @@ constexpr int kFirstBurstPauseMs = 250;
 constexpr int kFirstLookPauseMs = 20;
 constexpr int kLongestLookPauseMs = 30'000;
 constexpr size_t kMaxTries = 4;  ///< nodes asked in one look
-
-int64_t now_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
-}
-
-template <class T>
-bool send_frame(int fd, const T& frame) {
-  return send(fd, &frame, sizeof(frame), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(frame));
-}
 
 /// Receives one frame before `deadline_ms`.
 bool receive_frame(int fd, int64_t deadline_ms, FrameBuffer* frame) {
@@ -64,9 +52,7 @@ void PingClient::stop() {
 }
 
 void PingClient::run(const std::function<void()>& prepare) {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  block_signals();
   if (prepare) prepare();
   look_pause_ms_ = kFirstLookPauseMs;
   start_ms_ = now_ms();

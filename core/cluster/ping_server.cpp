@@ -3,10 +3,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,30 +12,13 @@
 #include <cstring>
 
 #include "core/cluster/handshake.h"
+#include "core/cluster/wire.h"
 
 namespace aon::cluster {
 namespace {
 
 constexpr int kIdleMs = 1000;
 constexpr int kNoDescriptorMs = 100;
-
-int64_t now_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
-}
-
-template <class T>
-bool send_frame(int fd, const T& frame) {
-  return send(fd, &frame, sizeof(frame), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(sizeof(frame));
-}
-
-void block_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
 
 }  // namespace
 

@@ -386,6 +386,12 @@ TEST(Assemble, spool_goes_when_told_and_only_then) {
   EXPECT_TRUE(std::filesystem::exists(job.path() / "spool"));
   AssembleOptions options;
   options.drops_spool = true;
+  options.may_drop_spool = [] { return false; };  // somebody still writes to it
+  const Result<AssembleReport> kept = assemble(job.path(), options);
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_TRUE(std::filesystem::exists(job.path() / "spool"));
+  EXPECT_EQ(kept->warnings.size(), 1u);
+  options.may_drop_spool = [] { return true; };
   ASSERT_TRUE(assemble(job.path(), options).has_value());
   EXPECT_FALSE(std::filesystem::exists(job.path() / "spool"));
   EXPECT_TRUE(std::filesystem::exists(job.path() / "traces.otf2"));
