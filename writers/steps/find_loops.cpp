@@ -286,14 +286,15 @@ class LoopFinder {
     const auto model = std::find_if(intervals->begin(), intervals->end(), [&](const Interval& one) {
       return one.is_matched && one.calls == usual_calls;
     });
-    describe(model == intervals->end() ? intervals->front() : *model, places.front(), &candidate);
+    describe(model == intervals->end() ? intervals->front() : *model, places.front(), places.back(),
+             &candidate);
     found_.push_back(std::move(candidate));
     return true;
   }
 
   /// The pattern, and where in it an iteration begins: as far before the first anchor as the calls
-  /// are already the pattern's.
-  void describe(const Interval& model, uint32_t first, Candidate* candidate) const {
+  /// are already the pattern's. The last one is complete when all that remains of it follows.
+  void describe(const Interval& model, uint32_t first, uint32_t last, Candidate* candidate) const {
     for (uint32_t i = model.at; i < model.at + model.calls; ++i) {
       candidate->tokens.push_back(calls_[i].token);
     }
@@ -308,6 +309,14 @@ class LoopFinder {
       ++lead;
     }
     candidate->lead_calls = lead;
+    candidate->from_ns = calls_[first - lead].enter_ns;
+    candidate->until_ns = candidate->end_ns;
+    const size_t rest = body.size() - lead;
+    if (body.empty() || calls_.size() - last < rest || !is_whole(last, last + rest - 1)) return;
+    for (size_t i = 0; i < rest; ++i) {
+      if (calls_[last + i].token != body[i]) return;
+    }
+    candidate->until_ns = calls_[last + rest - 1].leave_ns;
   }
 
   std::span<const SampledCall> calls_;
@@ -321,9 +330,9 @@ class LoopFinder {
 }  // namespace
 
 double overlap(const Candidate& a, const Candidate& b) {
-  const uint64_t begin = std::max(a.begin_ns, b.begin_ns);
-  const uint64_t end = std::min(a.end_ns, b.end_ns);
-  const uint64_t shorter = std::min(a.end_ns - a.begin_ns, b.end_ns - b.begin_ns);
+  const uint64_t begin = std::max(a.from_ns, b.from_ns);
+  const uint64_t end = std::min(a.until_ns, b.until_ns);
+  const uint64_t shorter = std::min(a.until_ns - a.from_ns, b.until_ns - b.from_ns);
   if (end <= begin || shorter == 0) return 0;
   return static_cast<double>(end - begin) / static_cast<double>(shorter);
 }

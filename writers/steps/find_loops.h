@@ -35,6 +35,8 @@ struct Candidate {
   uint64_t calls = 0;            ///< of a usual iteration
   uint64_t begin_ns = 0;         ///< first and last anchor
   uint64_t end_ns = 0;
+  uint64_t from_ns = 0;   ///< begin of the first iteration
+  uint64_t until_ns = 0;  ///< end of the last one; end_ns where it is not complete
   double period_ns = 0;   ///< mean
   double matched = 0;     ///< share of usual iterations
   double covered_ns = 0;  ///< by them
@@ -53,7 +55,7 @@ constexpr bool is_next_anchor(uint64_t calls_since, uint64_t usual_calls) {
   return 5 * calls_since >= 4 * usual_calls;
 }
 
-/// Share of the shorter one's time in which both run.
+/// Share of the shorter one's time in which both run, whole iterations counted.
 double overlap(const Candidate& a, const Candidate& b);
 
 }  // namespace aon::writers::steps

@@ -116,11 +116,11 @@ class Finder : public StepFinder {
 
   void take(uint32_t number, const Choice& winner) {
     Candidate whole;
-    whole.begin_ns = UINT64_MAX;
+    whole.from_ns = UINT64_MAX;
     for (size_t group = 0; group < winner.size(); ++group) {
       if (winner[group] == nullptr) continue;
-      whole.begin_ns = std::min(whole.begin_ns, winner[group]->begin_ns);
-      whole.end_ns = std::max(whole.end_ns, winner[group]->end_ns);
+      whole.from_ns = std::min(whole.from_ns, winner[group]->from_ns);
+      whole.until_ns = std::max(whole.until_ns, winner[group]->until_ns);
       plan_.loops[group].push_back({number, *winner[group]});
     }
     for (std::vector<Candidate>& of_group : candidates_) {

@@ -42,7 +42,7 @@ class Meter : public StepMeter {
     int64_t next_number = 0;
   };
 
-  std::pair<uint64_t, uint64_t> time_of(const StepPlan::Loop& loop) const;
+  steps::LoopTime time_of(const StepPlan::Loop& loop) const;
   Status add_call(const steps::Call& call);
   Status add_waits(const steps::Call& call);
   void enter(const Event& event);
@@ -99,22 +99,25 @@ Status Meter::begin(const Model& model) {
 
 /// A loop that was found in a sample may go on for a little on either side, though not into the
 /// next one.
-std::pair<uint64_t, uint64_t> Meter::time_of(const StepPlan::Loop& loop) const {
-  const uint64_t begin_ns = loop.pattern.begin_ns;
-  const uint64_t end_ns = loop.pattern.end_ns;
-  if (!plan_.is_sampled) return {begin_ns, end_ns};
-  const auto margin_ns =
-      static_cast<uint64_t>(static_cast<double>(end_ns - begin_ns) * kSampleMargin);
-  uint64_t earliest_ns = begin_ns - std::min(begin_ns, margin_ns);
-  uint64_t latest_ns = end_ns + margin_ns;
-  for (const StepPlan::Loop& other : plan_.loops[group_]) {
-    if (other.number == loop.number) continue;
-    if (other.pattern.begin_ns < begin_ns)
-      earliest_ns = std::max(earliest_ns, std::min(other.pattern.end_ns, begin_ns));
-    if (other.pattern.end_ns > end_ns)
-      latest_ns = std::min(latest_ns, std::max(other.pattern.begin_ns, end_ns));
+steps::LoopTime Meter::time_of(const StepPlan::Loop& loop) const {
+  const steps::Candidate& mine = loop.pattern;
+  steps::LoopTime time{mine.begin_ns, mine.end_ns, 0, UINT64_MAX};
+  if (!plan_.is_sampled) return time;
+  const auto length_ns = static_cast<double>(mine.end_ns - mine.begin_ns);
+  const auto margin_ns = static_cast<uint64_t>(length_ns * kSampleMargin);
+  time.earliest_ns -= std::min(time.earliest_ns, margin_ns);
+  time.latest_ns += margin_ns;
+  for (const StepPlan::Loop& one : plan_.loops[group_]) {
+    const steps::Candidate& other = one.pattern;
+    if (one.number == loop.number) continue;
+    if (other.begin_ns < mine.begin_ns)
+      time.previous_ns = std::max(time.previous_ns, std::min(other.until_ns, mine.begin_ns));
+    if (other.end_ns > mine.end_ns)
+      time.next_ns = std::min(time.next_ns, std::max(other.from_ns, mine.end_ns));
   }
-  return {earliest_ns, latest_ns};
+  time.earliest_ns = std::max(time.earliest_ns, time.previous_ns);
+  time.latest_ns = std::min(time.latest_ns, time.next_ns);
+  return time;
 }
 
 Status Meter::begin_location(const Location& location) {
@@ -129,12 +132,10 @@ Status Meter::begin_location(const Location& location) {
   trackers_.clear();
   loops_.clear();
   for (const StepPlan::Loop& loop : plan_.loops[group_]) {
-    const auto [earliest_ns, latest_ns] = time_of(loop);
-    trackers_.emplace_back(loop.pattern, earliest_ns, latest_ns,
-                           [this, number = loop.number](const steps::CutStep& step) {
-                             keep(number, loops_.at(number).next_number++, step.begin, step.end,
-                                  step.is_matched);
-                           });
+    trackers_.emplace_back(
+        loop.pattern, time_of(loop), [this, number = loop.number](const steps::CutStep& step) {
+          keep(number, loops_.at(number).next_number++, step.begin, step.end, step.is_matched);
+        });
     loops_.try_emplace(loop.number, Loop{{}, steps::RowKeeper(rows_each_)});
   }
   if (call_waits_ == nullptr) return {};

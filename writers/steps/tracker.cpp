@@ -8,21 +8,16 @@ namespace {
 constexpr size_t kMaxSeen = 65536;
 }
 
-LoopTracker::LoopTracker(const Candidate& pattern, uint64_t earliest_ns, uint64_t latest_ns,
-                         Sink sink)
+LoopTracker::LoopTracker(const Candidate& pattern, const LoopTime& time, Sink sink)
     : pattern_(pattern),
-      earliest_ns_(earliest_ns),
-      latest_ns_(latest_ns),
+      time_(time),
       sink_(std::move(sink)),
       lead_(pattern.lead_calls),
       recent_(lead_) {}
 
 void LoopTracker::add(uint64_t token, uint64_t gap_ns, const Cut& at) {
-  if (is_open_ && is_following_ && is_complete() && !has_tail_) {
-    has_tail_ = true;
-    tail_ = at;
-  }
-  const bool is_in_time = at.time_ns >= earliest_ns_ && at.time_ns <= latest_ns_;
+  look_for_tail(at);
+  const bool is_in_time = at.time_ns >= time_.earliest_ns && at.time_ns <= time_.latest_ns;
   const bool is_late = is_open_ && calls_ > kGapFactor * std::max<uint64_t>(pattern_.calls, 1);
   if (is_late) close();
   const bool is_early =
@@ -54,11 +49,15 @@ void LoopTracker::add(uint64_t token, uint64_t gap_ns, const Cut& at) {
 }
 
 void LoopTracker::finish(const Cut& at) {
-  if (is_open_ && is_following_ && is_complete() && !has_tail_) {
-    has_tail_ = true;
-    tail_ = at;
-  }
+  look_for_tail(at);
   close();
+}
+
+void LoopTracker::look_for_tail(const Cut& at) {
+  if (!is_open_ || !is_following_ || !is_complete() || has_tail_) return;
+  has_tail_ = at.time_ns <= time_.next_ns;
+  is_following_ = has_tail_;
+  tail_ = at;
 }
 
 /// The first iteration begins before its anchor as far as the calls there are the pattern's.
@@ -69,7 +68,7 @@ void LoopTracker::open(const Cut& at) {
   const std::vector<uint64_t>& body = pattern_.body;
   for (size_t back = 1; back <= lead_ && back <= call_count_; ++back) {
     const Seen& seen = recent_[(call_count_ - back) % lead_];
-    if (seen.token != body[body.size() - back]) return;
+    if (seen.token != body[body.size() - back] || seen.at.time_ns < time_.previous_ns) return;
     begin_ = seen.at;
   }
 }

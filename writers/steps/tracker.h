@@ -22,6 +22,14 @@ struct Cut {
   uint64_t wait_ns;
 };
 
+/// When a loop's iterations may run.
+struct LoopTime {
+  uint64_t earliest_ns;  ///< anchors are between the two, the pattern's own times at least
+  uint64_t latest_ns;
+  uint64_t previous_ns;  ///< end of the loop before: the first iteration does not begin earlier
+  uint64_t next_ns;      ///< begin of the next loop: the last iteration must have ended by then
+};
+
 struct CutStep {
   Cut begin;
   Cut end;
@@ -32,9 +40,7 @@ class LoopTracker {
  public:
   using Sink = std::function<void(const CutStep&)>;
 
-  /// `earliest_ns` and `latest_ns`: its iterations begin between them, the pattern's own times at
-  /// least.
-  LoopTracker(const Candidate& pattern, uint64_t earliest_ns, uint64_t latest_ns, Sink sink);
+  LoopTracker(const Candidate& pattern, const LoopTime& time, Sink sink);
 
   /// The next call: its token, the time outside MPI before it, and the cut at its begin.
   void add(uint64_t token, uint64_t gap_ns, const Cut& at);
@@ -47,6 +53,7 @@ class LoopTracker {
     Cut at;
   };
 
+  void look_for_tail(const Cut& at);
   void open(const Cut& at);
   void close();
   void emit(const Cut& begin, const Cut& end);
@@ -57,8 +64,7 @@ class LoopTracker {
   size_t body_size() const { return pattern_.body.size(); }
 
   Candidate pattern_;
-  uint64_t earliest_ns_;
-  uint64_t latest_ns_;
+  LoopTime time_;
   Sink sink_;
   size_t lead_;
   std::vector<Seen> recent_;  ///< ring of the last lead_ calls

@@ -153,6 +153,19 @@ TEST(FindLoops, outer_step_is_chosen_when_it_does_work_of_its_own) {
   EXPECT_THAT(counts(summary), testing::ElementsAre(30));
 }
 
+/// What repeats only within the last iteration belongs to it, as it does in the others.
+TEST(FindLoops, last_iteration_is_of_its_loop) {
+  Program program;
+  program.prologue();
+  for (int step = 0; step < 7; ++step) {
+    program.compute(900'000);
+    for (int peer = 0; peer < 12; ++peer) program.isend(peer, 1 << 18);
+    for (int i = 0; i < 10; ++i) program.compute(50'000).allreduce(8);
+  }
+  program.call(test::kWaitall);
+  EXPECT_THAT(counts(find_steps({program})), testing::ElementsAre(7));
+}
+
 /// The last of them is not like the pattern call by call, so its end cannot be told.
 TEST(FindLoops, solver_of_varying_length_is_within_its_outer_step) {
   Program program;
