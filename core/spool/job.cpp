@@ -133,7 +133,7 @@ void NodeBuilder::apply_communicator(uint32_t number, const DefinitionView& view
   }
   auto d = take<CommunicatorDefinition>(view);
   if (!d) return;
-  d->kind = bounded(d->kind, CommunicatorKind::kInter, CommunicatorKind::kIntra);
+  d->kind = bounded(d->kind, CommunicatorKind::kNccl, CommunicatorKind::kIntra);
   process(number).communicators[d->id] = {*d, text(0)};
 }
 

@@ -31,6 +31,8 @@ enum class DefinitionType : uint32_t {
   kFile = 12,             ///< FileDefinition, name of the file
   kFileClose = 13,        ///< IdDefinition
   kThreadName = 14,       ///< IdDefinition with a thread id of the system, name
+  kDevice = 15,           ///< DeviceDefinition, name, address on its bus ("" unknown)
+  kDeviceStream = 16,     ///< DeviceStreamDefinition, name (may be empty)
   // written by the agent
   kNode = 32,          ///< NodeDefinition, host name, launch id
   kProcessStart = 33,  ///< ProcessStartDefinition, program, host name
@@ -72,7 +74,10 @@ struct RegionDefinition {
   Paradigm paradigm;
   uint16_t flags;
 };
-enum class CommunicatorKind : uint8_t { kWorld = 0, kSelf, kIntra, kInter };
+enum class CommunicatorKind : uint8_t { kWorld = 0, kSelf, kIntra, kInter, kNccl };
+
+/// Communicators of NCCL have ids from here on; a process has one space of them.
+constexpr uint32_t kFirstNcclCommunicator = 0x40000000u;
 
 /// One communicator as one member sees it. No member writes the list of members: each gives its own
 /// place, and the reader joins them by `identity`, which all members compute alike without
@@ -112,6 +117,21 @@ constexpr uint32_t kMaxGroupMembers =
 
 struct IdDefinition {
   uint32_t id;
+};
+
+/// An accelerator as one process sees it.
+struct DeviceDefinition {
+  uint32_t id;  ///< ordinal in the process
+  uint32_t reserved;
+  uint8_t uuid[16];  ///< all zero: unknown
+};
+
+/// A stream (CUDA) of an accelerator: its work is one location.
+struct DeviceStreamDefinition {
+  uint32_t id;  ///< in records; never used again
+  uint32_t device;
+  uint32_t context;  ///< the driver's numbers
+  uint32_t stream;
 };
 
 /// How a file was opened; the values are ours, every MPI library has its own. Neither kFileReads

@@ -52,6 +52,11 @@
 /// | kCounters   | entry | yes      | region     | count,    |            | values at entry,    |
 /// |             |       |          |            | inexact   |            | then what was added |
 /// |             |       |          |            |           |            | up to the exit      |
+/// | kDeviceSpan | begin | yes      | region     | stream of | bytes      | correlation+        |
+/// |             |       |          |            | a device  |            | operation, graph,   |
+/// |             |       |          |            |           |            | blocks+threads,     |
+/// |             |       |          |            |           |            | memory kinds        |
+/// | kNcclCall   | begin | yes      | region     | comm      | bytes      | see aon/nccl.h      |
 /// | kDefinition | time  |          | Definition-| bytes of  | offset of  | the bytes, from     |
 /// |             |       |          | Type       | the whole | these bytes| byte 32 on          |
 ///
@@ -66,6 +71,9 @@
 /// A kCounters stands before the record of its call, with the same start, duration and region
 /// (docs/counters.md). Counter i is the metric kFirstCounterMetric + i of its process; its values
 /// count from the thread's first event.
+/// A kDeviceSpan is work of an accelerator, told later by a thread that has nothing to do with it:
+/// such records come in no order of time, and belong to the location of their stream, not to that
+/// of the thread (aon/device.h).
 #pragma once
 
 #include <cstddef>
@@ -95,8 +103,10 @@ enum class RecordKind : uint8_t {
   kIo = 14,
   kCallSample = 15,
   kCounters = 16,
+  kDeviceSpan = 17,
+  kNcclCall = 18,
 };
-constexpr uint8_t kRecordKindCount = 17;
+constexpr uint8_t kRecordKindCount = 19;
 
 /// kLost, kThread and kDefinition are the core's own: they do not count as emitted events.
 constexpr bool is_counted(RecordKind kind) {

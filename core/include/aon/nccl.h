@@ -1,0 +1,67 @@
+/// Words of a kNcclCall record (record.h): one operation of one communicator of NCCL, committed by
+/// the thread that learned its end. Three slots, so an operation is 96 bytes.
+///
+///     start                 a64 bytes, a32 communicator, id region (ncclAllReduce, ...)
+///       |---- API call ----|-- launch --|........... GPU start ======= GPU stop
+///       start + duration = the end of the last event of it that the host saw
+///
+/// | word | content                                                                             |
+/// |------|-------------------------------------------------------------------------------------|
+/// | 0    | NCCL's sequence number of (communicator, function); P2P: the peer's and own count    |
+/// | 1    | low half: own count of calls on the communicator; bytes 4 to 7: channels,            |
+/// |      | NcclAlgorithm, NcclProtocol, NcclType                                                |
+/// | 2    | ticks of the launch, 0 unknown                                                       |
+/// | 3    | ticks at which the GPU began, 0 unknown                                              |
+/// | 4    | ticks that the GPU took                                                              |
+/// | 5    | low half: root or peer (kNoPeer: none); high half: NcclCallFlags                     |
+/// | 6    | ticks between the first and the last channel's begin                                 |
+/// | 7    | wide duration                                                                        |
+///
+/// Depends on record.h only.
+#pragma once
+
+#include <aon/record.h>
+
+#include <cstdint>
+
+namespace aon {
+
+enum class NcclAlgorithm : uint8_t {
+  kUnknown = 0,
+  kTree,
+  kRing,
+  kCollnetDirect,
+  kCollnetChain,
+  kNvls,
+  kNvlsTree,
+  kPat,
+};
+constexpr uint32_t kNcclAlgorithmCount = 8;
+
+enum class NcclProtocol : uint8_t { kUnknown = 0, kLl, kLl128, kSimple };
+constexpr uint32_t kNcclProtocolCount = 4;
+
+enum class NcclType : uint8_t {
+  kUnknown = 0,
+  kInt8,
+  kUint8,
+  kInt32,
+  kUint32,
+  kInt64,
+  kUint64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kBfloat16,
+  kFloat8e4m3,
+  kFloat8e5m2,
+};
+constexpr uint32_t kNcclTypeCount = 13;
+
+enum NcclCallFlags : uint32_t {
+  kNcclGraphCaptured = 1 << 0,
+  kNcclGpuTimed = 1 << 1,        ///< words 3, 4 and 6 are from the channels' timers
+  kNcclMissedChannels = 1 << 2,  ///< fewer channels told their times than work on it
+};
+
+}  // namespace aon
