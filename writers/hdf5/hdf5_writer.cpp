@@ -194,6 +194,39 @@ void write_waits(hid_t file, const Model& model, const WaitSummary& summary) {
                       static_cast<int64_t>(summary.incomplete_count));
 }
 
+void write_lateness(hid_t file, const Model& model, const LatenessTable& lateness) {
+  hdf5::Table table(file, "lateness", "who came late to collectives, without comparing clocks");
+  auto& communicator = table.add<uint32_t>("communicator", {"1", "row of /communicators"});
+  auto& region = table.add<uint32_t>("region", {"1", "row of /regions"});
+  auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
+  auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
+  auto& node = table.add<uint32_t>("node", {"1", "row of /nodes"});
+  auto& count = table.add<uint64_t>("count", {"1", "operations it took part in"});
+  auto& last = table.add<uint64_t>("last_count", {"1", "of these, it came last"});
+  auto& wait = table.add<uint64_t>("wait_ns", {"ns", "it waited for others"});
+  auto& caused = table.add<uint64_t>("caused_ns", {"ns", "all others waited where it came last"});
+  auto& longest = table.add<uint64_t>("max_caused_ns", {"ns", "the same in one operation"});
+  auto& least = table.add<uint64_t>("least_ns", {"ns", "of the members that came last"});
+  for (const LatenessRow& row : lateness.rows()) {
+    const Group& group = model.groups[row.group];
+    communicator.append(row.communicator);
+    region.append(row.region);
+    rank.append(group.rank ? int64_t{*group.rank} : -1);
+    process.append(group.id);
+    node.append(group.node);
+    count.append(row.count);
+    last.append(row.last_count);
+    wait.append(row.wait_ns);
+    caused.append(row.caused_ns);
+    longest.append(row.max_caused_ns);
+    least.append(row.least_ns);
+  }
+  table.finish();
+  const hid_t group = table.group();
+  hdf5::set_attribute(group, "operations", static_cast<int64_t>(lateness.operation_count()));
+  hdf5::set_attribute(group, "members_left_out", static_cast<int64_t>(lateness.left_out_count()));
+}
+
 class Hdf5Writer : public Writer {
  public:
   Hdf5Writer(std::filesystem::path path, ProfileListener listener, const WaitSummary* waits,
@@ -305,7 +338,10 @@ class Hdf5Writer : public Writer {
     write_transfers(file_.get(), transfers_->rows());
     write_io(file_.get(), *model_, io_->rows());
     hdf5::write_call_paths(file_.get(), *model_, *call_samples_);
-    if (waits_ != nullptr) write_waits(file_.get(), *model_, *waits_);
+    if (waits_ != nullptr) {
+      write_waits(file_.get(), *model_, *waits_);
+      write_lateness(file_.get(), *model_, waits_->lateness);
+    }
     const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
     if (steps != nullptr) hdf5::write_steps(file_.get(), *model_, *steps);
     series_->finish();

@@ -311,8 +311,8 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   add_losses(tallies, &findings);
   add_split_world(&findings);
   add_spawned(&findings);
-  // The same, told more exactly.
-  if (!add_steps(&findings)) add_slow_rank(&findings);
+  // Each tells the same, less exactly than the one before it.
+  if (!add_steps(&findings) && !add_latecomer(&findings)) add_slow_rank(&findings);
   add_expensive_call(&findings);
   add_waiting(&findings);
   add_hot_spot(&findings);

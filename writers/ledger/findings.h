@@ -66,6 +66,8 @@ class Findings final : public Writer {
   void add_split_world(std::vector<Finding>* findings) const;
   void add_spawned(std::vector<Finding>* findings) const;
   void add_slow_rank(std::vector<Finding>* findings) const;
+  /// lateness_findings.cpp; false when nobody stands out.
+  bool add_latecomer(std::vector<Finding>* findings) const;
   void add_expensive_call(std::vector<Finding>* findings) const;
   void add_waiting(std::vector<Finding>* findings) const;
   void add_hot_spot(std::vector<Finding>* findings) const;

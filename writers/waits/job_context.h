@@ -31,9 +31,8 @@ class JobContext : public WaitContext {
   uint64_t clock_error_ns(uint32_t a, uint32_t b) const override {
     return bounds_.between(node(a), node(b));
   }
-  uint32_t node(uint32_t location) const override {
-    return model_.groups[model_.locations[location].group].node;
-  }
+  uint32_t node(uint32_t location) const override { return model_.groups[group(location)].node; }
+  uint32_t group(uint32_t location) const override { return model_.locations[location].group; }
   void beat() const override {
     if (beat_ && ++steps_ % kStepsPerBeat == 0) beat_();
   }

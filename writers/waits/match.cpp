@@ -216,6 +216,13 @@ Status match_one_collective(std::span<const Member> members, const WaitContext& 
   if (!kind) return {};
   ++summary->collective_count;
   check_collective(members, context, &summary->clock_violations);
+  if (*kind == WaitKind::kBarrier || *kind == WaitKind::kNxN) {
+    std::vector<Attendance> attendances;
+    for (const Member& member : members) {
+      attendances.push_back({context.group(member.location), member.leave_ns - member.enter_ns});
+    }
+    summary->lateness.add(first.communicator, first.region, attendances);
+  }
   return wait_for_members(members, *kind, context, sink);
 }
 

@@ -75,6 +75,7 @@ class WaitContext {
   /// Bound of the error between the clocks of two locations.
   virtual uint64_t clock_error_ns(uint32_t a, uint32_t b) const = 0;
   virtual uint32_t node(uint32_t location) const = 0;
+  virtual uint32_t group(uint32_t location) const = 0;  ///< index in Model::groups
   /// Members of a communicator; 0 where its collectives cannot be matched.
   virtual size_t member_count(uint32_t communicator) const = 0;
   /// Called often while the matching goes on.

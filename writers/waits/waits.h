@@ -42,6 +42,7 @@
 #include <utility>
 #include <vector>
 
+#include "writers/lateness/lateness.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
@@ -85,6 +86,7 @@ struct WaitSummary {
   uint64_t unmatched_count = 0;  ///< ends of messages without the other one, or left out
   uint64_t collective_count = 0;
   uint64_t incomplete_count = 0;  ///< collectives that were not analysed
+  LatenessTable lateness;         ///< of barriers and all-to-all operations
 };
 
 /// A call that waited.

@@ -62,6 +62,24 @@ class Waits(TestCase):
         (finding,) = [f for f in document["findings"] if "late partners" in f]
         self.assertIn(max(told["seconds"], key=told["seconds"].get), finding)
 
+    def assert_latecomers(self, output):
+        """/lateness: ranks 2 and 3 each came last once, and the summary names one of them."""
+        with h5py.File(output / "profile.h5") as file:
+            table = {name: column[()] for name, column in file["lateness"].items()}
+            regions = file["regions/name"].asstr()[()]
+        self.assertEqual(int(table["wait_ns"].sum()), int(table["caused_ns"].sum()))
+        caused_s = {}
+        for name, late in (("MPI_Barrier", 2), ("MPI_Allreduce", 3)):
+            rows = regions[table["region"]] == name
+            by_rank = dict(zip(table["rank"][rows].tolist(), table["last_count"][rows].tolist()))
+            self.assertEqual(by_rank, {rank: int(rank == late) for rank in range(4)}, name)
+            caused_s[late] = int(table["caused_ns"][rows].sum()) / 1e9
+            # Three ranks waited for it; see below for the quarter.
+            self.assertGreater(caused_s[late], 3 * 0.25 * LATE_S, name)
+        (finding,) = [f for f in ledger(output)["findings"] if "came last" in f]
+        self.assertRegex(finding, r"^rank [23] on \S+ came last to [123] of 3 collectives: ")
+        self.assertRegex(finding, "the others waited .* of it in MPI_(Barrier|Allreduce)$")
+
     def test_planted_lateness_is_found(self):
         output = self.folder / "job"
         command = ["mpirun", "-n", 4, "aon-run", "-o", output]
@@ -87,6 +105,7 @@ class Waits(TestCase):
                 self.assertTrue((waits[name][()] <= 60e9).all())
         self.assert_same_in_ledger(output)
         self.assert_same_in_archive(output)
+        self.assert_latecomers(output)
         readers.otf2_print(self, output)
         readers.otf2_structure(self, output)
         expected = [(1, "MPI_Recv", "late sender"), (2, "MPI_Ssend", "late receiver")]

@@ -1,0 +1,102 @@
+#include "writers/lateness/lateness.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace aon::writers {
+namespace {
+
+constexpr uint32_t kWorld = 1;
+constexpr uint32_t kRow = 2;
+constexpr uint32_t kAllreduce = 7;
+constexpr uint32_t kBarrier = 8;
+
+TEST(Lateness, shortest_member_came_last_and_cost_the_others_their_waits) {
+  LatenessTable table;
+  table.add(kWorld, kAllreduce, std::vector<Attendance>{{0, 150}, {1, 100}, {2, 130}});
+  table.add(kWorld, kAllreduce, std::vector<Attendance>{{2, 500}, {1, 200}, {0, 300}});
+  const std::vector<LatenessRow> rows = table.rows();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(table.operation_count(), 2u);
+  EXPECT_EQ(rows[0].wait_ns, 50u + 100u);
+  EXPECT_EQ(rows[1].wait_ns, 0u);
+  EXPECT_EQ(rows[2].wait_ns, 30u + 300u);
+  EXPECT_EQ(rows[1].last_count, 2u);
+  EXPECT_EQ(rows[1].caused_ns, 80u + 400u);
+  EXPECT_EQ(rows[1].max_caused_ns, 400u);
+  EXPECT_EQ(rows[0].caused_ns + rows[2].caused_ns, 0u);
+  for (const LatenessRow& row : rows) {
+    EXPECT_EQ(row.count, 2u);
+    EXPECT_EQ(row.least_ns, 300u);
+    EXPECT_EQ(row.communicator, kWorld);
+    EXPECT_EQ(row.region, kAllreduce);
+  }
+}
+
+/// What is waited is what is caused, whoever came last.
+TEST(Lateness, waits_and_costs_are_the_same_time) {
+  LatenessTable table;
+  uint64_t waited_ns = 0;
+  uint64_t caused_ns = 0;
+  for (uint32_t i = 0; i < 100; ++i) {
+    std::vector<Attendance> members;
+    for (uint32_t group = 0; group < 5; ++group)
+      members.push_back({group, 1000 + (i * 37 + group * group * 91) % 613});
+    table.add(i % 2 == 0 ? kWorld : kRow, kBarrier, members);
+  }
+  for (const LatenessRow& row : table.rows()) {
+    waited_ns += row.wait_ns;
+    caused_ns += row.caused_ns;
+  }
+  EXPECT_EQ(waited_ns, caused_ns);
+  EXPECT_GT(waited_ns, 0u);
+}
+
+TEST(Lateness, communicators_and_operations_are_told_apart) {
+  LatenessTable table;
+  const std::vector<Attendance> members{{0, 20}, {1, 10}};
+  table.add(kWorld, kAllreduce, members);
+  table.add(kWorld, kBarrier, members);
+  table.add(kRow, kBarrier, members);
+  std::vector<std::pair<uint32_t, uint32_t>> keys;
+  for (const LatenessRow& row : table.rows()) keys.emplace_back(row.communicator, row.region);
+  EXPECT_THAT(keys,
+              testing::ElementsAre(std::pair(kWorld, kAllreduce), std::pair(kWorld, kAllreduce),
+                                   std::pair(kWorld, kBarrier), std::pair(kWorld, kBarrier),
+                                   std::pair(kRow, kBarrier), std::pair(kRow, kBarrier)));
+}
+
+TEST(Lateness, nobody_is_late_alone) {
+  LatenessTable table;
+  table.add(kWorld, kBarrier, std::vector<Attendance>{{0, 20}});
+  table.add(kWorld, kBarrier, {});
+  EXPECT_EQ(table.operation_count(), 0u);
+  EXPECT_TRUE(table.rows().empty());
+  EXPECT_EQ(find_latecomer(table.rows()).caused_ns, 0u);
+}
+
+TEST(Lateness, latecomer_is_who_cost_most_in_everything_together) {
+  LatenessTable table;
+  for (int i = 0; i < 10; ++i)
+    table.add(kWorld, kAllreduce, std::vector<Attendance>{{0, 110}, {1, 100}, {2, 105}});
+  table.add(kRow, kBarrier, std::vector<Attendance>{{1, 700}, {2, 100}});
+  const Latecomer worst = find_latecomer(table.rows());
+  EXPECT_EQ(worst.group, 2u);
+  EXPECT_EQ(worst.caused_ns, 600u);
+  EXPECT_EQ(worst.all_ns, 600u + 150u);
+  EXPECT_EQ(worst.last_count, 1u);
+  EXPECT_EQ(worst.count, 11u);
+  EXPECT_EQ(worst.region, kBarrier);
+  EXPECT_EQ(worst.region_ns, 600u);
+}
+
+TEST(Lateness, rows_are_bounded_and_what_finds_none_is_counted) {
+  LatenessTable table;
+  for (uint32_t i = 0; i <= kMaxLatenessRows / 2; ++i)
+    table.add(i, kBarrier, std::vector<Attendance>{{0, 2}, {1, 1}});
+  EXPECT_EQ(table.rows().size(), kMaxLatenessRows);
+  EXPECT_GT(table.left_out_count(), 0u);
+}
+
+}  // namespace
+}  // namespace aon::writers

@@ -1,0 +1,87 @@
+#include "writers/lateness/lateness.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace aon::writers {
+
+LatenessRow* LatenessTable::row(uint32_t communicator, uint32_t region, uint32_t group) {
+  const Key key{uint64_t{communicator} << 32 | region, group};
+  const auto found = rows_.find(key);
+  if (found != rows_.end()) return &found->second;
+  if (rows_.size() >= kMaxLatenessRows) {
+    ++left_out_count_;
+    return nullptr;
+  }
+  LatenessRow& row = rows_[key];
+  row.communicator = communicator;
+  row.region = region;
+  row.group = group;
+  return &row;
+}
+
+void LatenessTable::add(uint32_t communicator, uint32_t region,
+                        std::span<const Attendance> members) {
+  if (members.size() < 2) return;
+  ++operation_count_;
+  const Attendance& last = *std::min_element(
+      members.begin(), members.end(),
+      [](const Attendance& a, const Attendance& b) { return a.duration_ns < b.duration_ns; });
+  uint64_t caused_ns = 0;
+  for (const Attendance& member : members) {
+    const uint64_t wait_ns = member.duration_ns - last.duration_ns;
+    caused_ns += wait_ns;
+    LatenessRow* row = this->row(communicator, region, member.group);
+    if (row == nullptr) continue;
+    ++row->count;
+    row->wait_ns += wait_ns;
+    row->least_ns += last.duration_ns;
+  }
+  LatenessRow* row = this->row(communicator, region, last.group);
+  if (row == nullptr) return;
+  ++row->last_count;
+  row->caused_ns += caused_ns;
+  row->max_caused_ns = std::max(row->max_caused_ns, caused_ns);
+}
+
+std::vector<LatenessRow> LatenessTable::rows() const {
+  std::vector<LatenessRow> rows;
+  rows.reserve(rows_.size());
+  for (const auto& [key, row] : rows_) rows.push_back(row);
+  std::sort(rows.begin(), rows.end(), [](const LatenessRow& a, const LatenessRow& b) {
+    return std::tie(a.communicator, a.region, a.group) <
+           std::tie(b.communicator, b.region, b.group);
+  });
+  return rows;
+}
+
+Latecomer find_latecomer(std::span<const LatenessRow> rows) {
+  std::unordered_map<uint32_t, Latecomer> by_group;
+  uint64_t all_ns = 0;
+  for (const LatenessRow& row : rows) {
+    Latecomer& one = by_group[row.group];
+    one.group = row.group;
+    one.count += row.count;
+    one.last_count += row.last_count;
+    one.caused_ns += row.caused_ns;
+    all_ns += row.caused_ns;
+  }
+  Latecomer worst;
+  for (const auto& [group, one] : by_group) {
+    const bool is_worse =
+        one.caused_ns != worst.caused_ns ? one.caused_ns > worst.caused_ns : group < worst.group;
+    if (is_worse) worst = one;
+  }
+  worst.all_ns = all_ns;
+  std::unordered_map<uint32_t, uint64_t> by_region;
+  for (const LatenessRow& row : rows) {
+    if (row.group != worst.group) continue;
+    const uint64_t region_ns = by_region[row.region] += row.caused_ns;
+    if (region_ns <= worst.region_ns) continue;
+    worst.region = row.region;
+    worst.region_ns = region_ns;
+  }
+  return worst;
+}
+
+}  // namespace aon::writers

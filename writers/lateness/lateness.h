@@ -1,0 +1,85 @@
+/// Who comes late to collectives, told without comparing clocks.
+///
+/// In an operation in which every member waits for all others, the last one to come hardly waits.
+/// Durations are each measured with one clock, so of the members of one operation
+///
+///     wait of a member = its duration - the shortest duration     (0: it came last)
+///     what the last one cost the others = the sum of their waits
+///
+/// The same figures serve MPI's collectives and those of NCCL, whose kernels wait for their peers
+/// within their own time. An operation that ends for some members before it ends for others
+/// counts the difference as waiting, too: it is exact to that part of an operation.
+/// Thread: one.   Cost: a pass over the members and a hash look-up each; memory for a row per
+/// communicator, kind of operation and member.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace aon::writers {
+
+constexpr size_t kMaxLatenessRows = 1u << 19;
+
+/// One member of an operation.
+struct Attendance {
+  uint32_t group;  ///< index in Model::groups
+  uint64_t duration_ns;
+};
+
+/// One process in all operations of one region (global id) of one communicator (global id).
+struct LatenessRow {
+  uint32_t communicator = 0;
+  uint32_t region = 0;
+  uint32_t group = 0;
+  uint64_t count = 0;       ///< operations it took part in
+  uint64_t last_count = 0;  ///< of these, it came last
+  uint64_t wait_ns = 0;     ///< it waited for others
+  uint64_t caused_ns = 0;   ///< all others together waited where it came last
+  uint64_t max_caused_ns = 0;
+  uint64_t least_ns = 0;  ///< sum of the shortest durations: what the operations took
+};
+
+class LatenessTable {
+ public:
+  /// One operation, all of its members. Fewer than two have nobody to wait for.
+  void add(uint32_t communicator, uint32_t region, std::span<const Attendance> members);
+
+  /// By communicator, region and group.
+  std::vector<LatenessRow> rows() const;
+  uint64_t operation_count() const { return operation_count_; }
+  /// Members of operations for which there was no row any more.
+  uint64_t left_out_count() const { return left_out_count_; }
+
+ private:
+  struct Key {
+    uint64_t operation;  ///< communicator, region
+    uint32_t group;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Key& key) const {
+      return (key.operation * 0x9e3779b97f4a7c15u + key.group) * 0xbf58476d1ce4e5b9u >> 16;
+    }
+  };
+  LatenessRow* row(uint32_t communicator, uint32_t region, uint32_t group);
+
+  std::unordered_map<Key, LatenessRow, Hash> rows_;
+  uint64_t operation_count_ = 0;
+  uint64_t left_out_count_ = 0;
+};
+
+/// The process that cost the others most in all of `rows`.
+struct Latecomer {
+  uint32_t group = 0;
+  uint64_t last_count = 0;
+  uint64_t count = 0;      ///< operations it took part in
+  uint64_t caused_ns = 0;  ///< by it
+  uint64_t all_ns = 0;     ///< by everybody
+  uint32_t region = 0;     ///< in which it cost most
+  uint64_t region_ns = 0;  ///< there
+};
+Latecomer find_latecomer(std::span<const LatenessRow> rows);
+
+}  // namespace aon::writers
