@@ -42,6 +42,12 @@ struct FinalizeOptions {
 /// Writes the archive of a job from its spool.
 int finalize(const FinalizeOptions& options);
 
+struct HangOptions {
+  std::string dir;
+};
+/// Says which calls of a job do not return and who did not arrive, of a live job too.
+int hang(const HangOptions& options);
+
 struct ExportOptions {
   std::string dir;
   std::string slurm_hdf5;  ///< file to write

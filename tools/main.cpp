@@ -24,6 +24,7 @@ struct Request {
   std::function<int()> run;
   InfoOptions info;
   FinalizeOptions finalize;
+  HangOptions hang;
   ExportOptions export_job;
   std::string disk = "0";
   bool doctor_json = false;
@@ -64,6 +65,13 @@ void add_finalize(CLI::App& app, Request& request) {
   command->add_option("--disk", request.disk, "limit of spool and archive together (default none)");
   command->add_flag("--from-agent", options.from_agent)->group("");  // internal: not in the help
   command->callback([&request] { request.run = [&request] { return run_finalize(request); }; });
+}
+
+void add_hang(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand(
+      "hang", "which calls do not return, and who did not arrive; of a live job");
+  command->add_option("DIR", request.hang.dir, "job directory")->required();
+  command->callback([&request] { request.run = [&request] { return hang(request.hang); }; });
 }
 
 /// Where the Python module aon is: beside the libraries of this installation.
@@ -115,6 +123,7 @@ int run(int argc, char** argv) {
   Request request;
   add_info(app, request);
   add_finalize(app, request);
+  add_hang(app, request);
   add_export(app, request);
   add_doctor(app, request);
   const std::string first = argc > 1 ? argv[1] : "";

@@ -133,6 +133,17 @@ struct Group {
   std::unordered_map<uint32_t, uint32_t> call_path_map;
 };
 
+/// A call that its agent saw open for a long time (--hang). It may have returned since.
+struct OpenCall {
+  uint32_t group;
+  uint16_t slot;
+  int32_t tid;
+  uint32_t region;                       ///< global; kUnknownRegion
+  std::optional<uint32_t> communicator;  ///< global
+  int32_t peer;                          ///< of a message, else kNoPeer
+  uint64_t start_ns;
+};
+
 struct Model {
   const spool::Job* job;
   std::vector<Group> groups;
@@ -148,6 +159,7 @@ struct Model {
   std::vector<GlobalFunction> functions;
   std::vector<GlobalCallPath> call_paths;
   std::vector<SymbolReport> symbol_reports;
+  std::vector<OpenCall> open_calls;  ///< by group and slot
   /// Bound of each node's clock against the reference node's, by index in Job::nodes.
   std::vector<uint64_t> clock_error_ns;
   clock::ClusterClocks cluster;  ///< how the bounds came about

@@ -85,6 +85,7 @@ void fill_limits(Config* config) {
   config->staging_bytes = std::min(config->staging_bytes, std::bit_floor(largest_file / 2));
   config->drain.ring_bytes = std::min(options.memory_bytes, largest_file / 2);
   config->drain.node_bytes = node_bytes;
+  config->drain.hang_ns = options.hang_s * 1'000'000'000u;
   config->drain.clock_is_tsc = clock::choose_tick_source() == clock::TickSource::kTsc;
   // Half of the cap is for the spool, the rest for the archive that is made from it. An eighth of
   // the half is for definitions; one sixteenth is room for what is written between two checks.

@@ -40,6 +40,9 @@ Subject subject_of(const spool::DefinitionView& view) {
   } else if (view.type == DefinitionType::kCounts) {
     const auto d = spool::definition_struct<CountsDefinition>(view.payload);
     if (d) return {view.type, d->process, (uint64_t{d->slot} << 32) | d->region};
+  } else if (view.type == DefinitionType::kOpenCall) {
+    const auto d = spool::definition_struct<OpenCallDefinition>(view.payload);
+    if (d) return {view.type, d->process, d->slot};
   } else if (view.type == DefinitionType::kUsage) {
     return {view.type, 0, 0};
   }

@@ -313,4 +313,34 @@ void Drainer::report_counts(Ring& ring) {
   state_->process(ring.cell).counted_calls.store(counted_calls, std::memory_order_relaxed);
 }
 
+void Drainer::report_open_calls(uint64_t now_ns) {
+  if (settings_.hang_ns == 0) return;
+  for (auto& [cell, ring] : rings_) report_open_calls(ring, now_ns);
+}
+
+/// The time is the agent's own since it first saw the call: it needs no more than to be steady.
+void Drainer::report_open_calls(Ring& ring, uint64_t now_ns) {
+  for (uint32_t slot = kMainThreadSlot; slot < ring.reader->slots_used(); ++slot) {
+    const std::optional<ring::OpenCall> call = ring.reader->open_call(slot);
+    if (!call) {
+      ring.open_since.erase(slot);
+      continue;
+    }
+    OpenSince& since = ring.open_since[slot];
+    if (since.start_ticks != call->start_ticks) since = {call->start_ticks, now_ns, false};
+    if (since.is_told || now_ns - since.seen_ns < settings_.hang_ns) continue;
+    since.is_told = true;
+    OpenCallDefinition told{};
+    told.process = ring.process;
+    told.slot = static_cast<uint16_t>(slot);
+    told.tid = call->tid;
+    told.region = call->region;
+    told.communicator = call->communicator;
+    told.peer_tag = call->peer_tag;
+    told.bytes = call->bytes;
+    told.start_ticks = call->start_ticks;
+    inbox_->define(ring.process, DefinitionType::kOpenCall, told);
+  }
+}
+
 }  // namespace aon::agent

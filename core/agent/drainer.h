@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "core/agent/inbox.h"
@@ -49,6 +50,7 @@ struct DrainSettings {
   uint64_t ring_bytes;  ///< of one process
   uint64_t node_bytes;  ///< of all rings
   bool clock_is_tsc;
+  uint64_t hang_ns = 0;  ///< a call that is open for longer is told; 0: none
 };
 
 struct DrainPass {
@@ -85,6 +87,8 @@ class Drainer : private ring::Sink {
 
   /// Sends counted calls that changed since the last time.
   void report_counts();
+  /// Sends calls that have been open for hang_ns, each once.
+  void report_open_calls(uint64_t now_ns);
 
   /// True when the encode thread should not wait for its next flush.
   bool is_staging_filling() const noexcept;
@@ -95,6 +99,11 @@ class Drainer : private ring::Sink {
   bool is_empty() const noexcept { return rings_.empty(); }
 
  private:
+  struct OpenSince {
+    uint64_t start_ticks = 0;
+    uint64_t seen_ns = 0;  ///< first
+    bool is_told = false;
+  };
   struct Ring {
     uint32_t cell;
     uint32_t process;
@@ -102,6 +111,7 @@ class Drainer : private ring::Sink {
     std::unique_ptr<ring::RingReader> reader;
     std::vector<uint32_t> streams;  ///< StreamCell by slot and context, kNoCell
     std::map<uint32_t, std::array<uint64_t, kMaxCounters>> counts;  ///< by slot, as last sent
+    std::map<uint32_t, OpenSince> open_since;                       ///< by slot
     uint64_t bytes_in_window = 0;
     uint64_t window_start_ns = 0;
     uint64_t peak_bytes_per_s = 0;
@@ -120,6 +130,7 @@ class Drainer : private ring::Sink {
   static int period_ms(const Ring& ring);
   void read_refused(Ring& ring);
   void report_counts(Ring& ring);
+  void report_open_calls(Ring& ring, uint64_t now_ns);
   bool write_open_calls(Ring& ring, uint64_t end_ticks);
 
   DrainSettings settings_;

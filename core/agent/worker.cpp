@@ -99,6 +99,7 @@ void Worker::serve() {
     server_.advance(now_ns);
     if (now_ns >= next_second_ns) {
       drainer_.report_counts();
+      drainer_.report_open_calls(now_ns);
       next_second_ns = now_ns + kSecondNs;
     }
     if (!is_terminating_ && server_.has_signal()) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kAnyMaximum = 1e18;
 
-const std::array<OptionSpec, 20> kTable{{
+const std::array<OptionSpec, 21> kTable{{
     {"output", 'o', "DIR", "", OptionUnit::kNone, 0, 0, &Options::output_dir,
      "job directory (default aon-<launch id>); one of another launch is left alone, DIR.1 is used"},
     {"providers", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::providers,
@@ -50,6 +50,8 @@ const std::array<OptionSpec, 20> kTable{{
     {"events", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::events,
      "count these events (cycles,instructions,page-faults or the CPU's own), the first four of the "
      "hardware at the borders of calls, too"},
+    {"hang", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::hang_s,
+     "note calls that do not return for so many seconds, for `aon hang DIR`; 0: never"},
     {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,
      "wait at most so many seconds for the files at the end; 0: do not wait"},
     {"drop-spool", 0, "", "", OptionUnit::kNone, 0, 0, &Options::drop_spool,

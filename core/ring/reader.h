@@ -25,6 +25,7 @@
 #include <aon/ring.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -85,6 +86,16 @@ struct DrainResult {
   bool is_complete = true;  ///< false: the sink was full or the limit reached; more may be there
 };
 
+/// A call as its thread's open-span slot shows it.
+struct OpenCall {
+  uint64_t start_ticks;
+  int32_t tid;
+  uint32_t region;
+  uint32_t communicator;
+  uint64_t peer_tag;
+  uint64_t bytes;
+};
+
 class RingReader {
  public:
   /// `base` is a ring of `geometry`, mapped or copied. `frees_chunks` false: a dead process's ring
@@ -122,6 +133,8 @@ class RingReader {
   /// that lasts until `end_ticks`: a kSpan with the communicator (a32), the bytes (a64) and the
   /// peer and tag (first word). After the last drain of a dead process.
   std::vector<Record> open_calls(uint32_t slot, uint64_t end_ticks) const;
+  /// The outermost call that a live thread is in; nothing when it is in none, or is just changing.
+  std::optional<OpenCall> open_call(uint32_t slot) const;
 
  private:
   enum class Step { kMoved, kIdle, kFull, kCut };

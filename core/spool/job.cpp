@@ -196,6 +196,10 @@ void NodeBuilder::apply_of_agent(uint32_t number, const DefinitionView& view) {
         process(d->process).counts[{d->slot, d->region}] = d->call_count;
       }
       break;
+    case DefinitionType::kOpenCall:
+      if (const auto d = take<OpenCallDefinition>(view))
+        process(d->process).open_calls[d->slot] = *d;
+      break;
     case DefinitionType::kEviction:
       apply_loss(view);
       break;

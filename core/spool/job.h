@@ -90,6 +90,7 @@ struct Process {
   std::vector<SamplingDefinition> sampling;   ///< in time order
   std::string sampled_event;
   std::map<uint64_t, JitSymbol> jit_symbols;  ///< by start
+  std::map<uint16_t, OpenCallDefinition> open_calls;  ///< by slot
 };
 
 struct ClockPing {

@@ -13,6 +13,7 @@
 #include "writers/assemble/event_pass.h"
 #include "writers/assemble/fallback.h"
 #include "writers/assemble/publish.h"
+#include "writers/hang/hang.h"
 #include "writers/hdf5/hdf5_writer.h"
 #include "writers/ledger/findings.h"
 #include "writers/ledger/ledger.h"
@@ -52,14 +53,15 @@ struct Collectors {
   Findings* findings = nullptr;
   TotalsCollector* totals = nullptr;
   StepMeter* steps = nullptr;
+  HangFinder* hangs = nullptr;  ///< null: no call was open for long
 };
 
 /// The findings come first in line: rows of the profile reach them while profile.h5 is written.
 /// So do the steps, which end up in it too.
 /// `has_room`: for a second location for each thread in the archive.
 std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
-                                     WaitAnalysis* waits, bool has_room, StepPlan plan,
-                                     Collectors* collectors) {
+                                     WaitAnalysis* waits, bool has_room, bool has_open_calls,
+                                     StepPlan plan, Collectors* collectors) {
   std::vector<WriterSlot> writers;
   auto meter = make_step_meter(std::move(plan), waits);
   collectors->steps = meter.get();
@@ -71,6 +73,11 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptio
   auto totals = std::make_unique<TotalsCollector>();
   collectors->totals = totals.get();
   writers.push_back({"totals", std::move(totals), {}, false});
+  if (has_open_calls) {
+    auto finder = std::make_unique<HangFinder>();
+    collectors->hangs = finder.get();
+    writers.push_back({"hangs", std::move(finder), {}, false});
+  }
   if (options.writes_otf2) {
     WaitAnalysis* told = has_room ? waits : nullptr;
     writers.push_back({"OTF2 archive", make_otf2_writer(folder, told), {}});
@@ -279,8 +286,9 @@ Status Assembly::convert(const fs::path& staging) {
       add_warnings(cover_violations(waits->summary()->clock_violations, &parts_->model));
     }
   }
-  std::vector<WriterSlot> writers = make_writers(staging, wanted, waits.get(), has_room_for_waits(),
-                                                 std::move(step_plan_), &collectors);
+  std::vector<WriterSlot> writers =
+      make_writers(staging, wanted, waits.get(), has_room_for_waits(),
+                   !parts_->model.open_calls.empty(), std::move(step_plan_), &collectors);
   collectors.findings->use_steps(collectors.steps);
   EventPass pass(*parts_, writers, beat_);
   Status status = pass.run();
@@ -303,6 +311,13 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
   facts.tallies = pass.tallies();
   facts.outcome = pass.outcome();
   facts.findings = collectors.findings->lines(pass.tallies());
+  if (collectors.hangs != nullptr) {
+    const HangReport& report = collectors.hangs->report();
+    facts.hangs = hang_lines(parts_->model, report, parts_->model.end_ns);
+    const std::string finding = hang_finding(parts_->model, report);
+    if (!finding.empty()) facts.findings.insert(facts.findings.begin(), finding);
+    if (facts.findings.size() > kMaxFindings) facts.findings.resize(kMaxFindings);
+  }
   facts.warnings = report_.warnings;
   facts.waits = waits;
   facts.functions = collectors.findings->functions();

@@ -299,6 +299,7 @@ Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts)
   ledger["sampling"] = ledger::sampling_json(*facts.model, facts.tallies, facts.functions);
   ledger["assembly"] = assembly_json(facts);
   ledger["steps"] = ledger::steps_json(facts);
+  ledger["hangs"] = facts.hangs;
   const bool is_indented = facts.model->groups.size() <= kIndentedRanks;
   const std::string text =
       ledger.dump(is_indented ? 1 : -1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -42,6 +42,7 @@ struct LedgerFacts {
   size_t missing_node_count = 0;        ///< nodes whose spool is not there
   std::vector<std::string> lost_nodes;  ///< whose agent ended before its spool was complete
   const StepSummary* steps = nullptr;   ///< null: not analysed
+  std::vector<std::string> hangs;       ///< calls that had not returned when the job was over
 };
 
 /// Writes the ledger to `path` (0600).   Errors: kIo.

@@ -51,6 +51,7 @@ enum class DefinitionType : uint32_t {
   kSampling = 46,   ///< SamplingDefinition, name of the event; from its time on
   kJitSymbol = 47,  ///< JitSymbolDefinition, name: code made at run time
   kClockPing = 48,  ///< ClockPingDefinition, name of the peer's spool folder
+  kOpenCall = 49,   ///< OpenCallDefinition: a call that does not return; a thread's latest counts
 };
 
 enum class RegionRole : uint8_t {
@@ -306,6 +307,20 @@ struct SamplingDefinition {
   uint32_t rate_hz;  ///< per thread and second of CPU time; 0 none
   uint32_t reserved;
   uint64_t ticks;
+};
+/// The outermost call of a thread, once it has been open for as long as --hang says. It may have
+/// returned since: then its record follows.
+struct OpenCallDefinition {
+  uint32_t process;
+  uint16_t slot;
+  uint16_t reserved;
+  int32_t tid;
+  uint32_t region;
+  uint32_t communicator;
+  uint32_t reserved2;
+  uint64_t peer_tag;  ///< as in the record that the call will make
+  uint64_t bytes;
+  uint64_t start_ticks;
 };
 struct UsageDefinition {
   uint64_t agent_cpu_ns;

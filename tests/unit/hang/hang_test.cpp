@@ -1,0 +1,186 @@
+// Collectives that do not end: synthetic ranks of which some are in a call for long.
+
+#include "writers/hang/hang.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/profile/one_rank.h"
+
+namespace aon::writers {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr uint32_t kBarrier = 0;  // local regions; the global ones are 10 - these
+constexpr uint32_t kAllreduce = 1;
+constexpr uint32_t kRecv = 2;
+constexpr uint64_t kSecond = 1'000'000'000;
+
+/// Ranks of a world, each with some finished collectives, and what they do now.
+class Job {
+ public:
+  explicit Job(uint32_t ranks) : model_(test::make_model(ranks)), events_(ranks) {
+    const std::pair<const char*, RegionRole> regions[] = {{"MPI_Barrier", RegionRole::kBarrier},
+                                                          {"MPI_Allreduce", RegionRole::kAllToAll},
+                                                          {"MPI_Recv", RegionRole::kPointToPoint}};
+    for (uint32_t i = 0; i < std::size(regions); ++i)
+      model_.regions[10 - i] = {regions[i].first, regions[i].second, Paradigm::kMpi};
+    job_.nodes.resize(1);
+    job_.nodes[0].host = "n1";
+    model_.job = &job_;
+    processes_.resize(ranks);
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      processes_[rank].start.pid = static_cast<int32_t>(100 + rank);
+      model_.groups[rank].process = &processes_[rank];
+    }
+  }
+
+  Job& finish(uint32_t rank, uint64_t time_ns, uint32_t region = kBarrier) {
+    events_[rank].push_back(test::enter(time_ns, region));
+    Event end = test::event(EventKind::kCollectiveEnd, time_ns + 10, region);
+    end.communicator = 7;
+    end.operation = CollectiveOperation::kBarrier;
+    events_[rank].push_back(end);
+    events_[rank].push_back(test::leave(time_ns + 10, region));
+    return *this;
+  }
+  Job& open(uint32_t rank, uint64_t since_ns, uint32_t region, int32_t peer = kNoPeer) {
+    model_.open_calls.push_back({.group = rank,
+                                 .slot = 1,
+                                 .tid = 1,
+                                 .region = 10 - region,
+                                 .communicator = 0,
+                                 .peer = peer,
+                                 .start_ns = since_ns});
+    return *this;
+  }
+  Job& add(uint32_t rank, const Event& event) {
+    events_[rank].push_back(event);
+    return *this;
+  }
+  Job& end(uint32_t rank, int32_t code, int32_t signal) {
+    processes_[rank].exit = ProcessExitDefinition{rank, code, signal, 0, 0, 0, 0};
+    return *this;
+  }
+
+  const HangReport& report() {
+    EXPECT_TRUE(finder_.begin(model_));
+    for (size_t i = 0; i < events_.size(); ++i) {
+      EXPECT_TRUE(finder_.begin_location(model_.locations[i]));
+      EXPECT_TRUE(finder_.events(events_[i]));
+      EXPECT_TRUE(finder_.end_location());
+    }
+    EXPECT_TRUE(finder_.finish({}));
+    return finder_.report();
+  }
+  std::vector<std::string> lines() {
+    const HangReport& found = report();
+    return hang_lines(model_, found, 100 * kSecond);
+  }
+  std::string finding() { return hang_finding(model_, finder_.report()); }
+
+ private:
+  spool::Job job_;
+  std::vector<spool::Process> processes_;
+  Model model_;
+  std::vector<std::vector<Event>> events_;
+  HangFinder finder_;
+};
+
+TEST(Hang, rank_that_does_not_come_is_named) {
+  Job job(4);
+  for (uint32_t rank = 0; rank < 4; ++rank) job.finish(rank, 20 * kSecond);
+  for (const uint32_t rank : {0u, 1u, 3u}) job.open(rank, 30 * kSecond, kAllreduce);
+  EXPECT_THAT(
+      job.lines(),
+      ElementsAre("collective 2 of MPI_COMM_WORLD (4 members) does not end, for 70 s",
+                  "  in MPI_Allreduce: 0-1, 3",
+                  "  rank 2 on n1 (pid 102) did not arrive: its last call was over 80 s ago"));
+  EXPECT_EQ(
+      job.finding(),
+      "MPI_Allreduce of MPI_COMM_WORLD never ended: rank 0-1, 3 waited, rank 2 on n1 (pid 102) "
+      "did not arrive");
+}
+
+TEST(Hang, call_that_returned_is_none) {
+  Job job(2);
+  job.open(0, 30 * kSecond, kBarrier).open(1, 31 * kSecond, kBarrier);
+  job.finish(0, 30 * kSecond).finish(1, 31 * kSecond);
+  EXPECT_THAT(job.lines(), IsEmpty());
+  EXPECT_EQ(job.finding(), "");
+}
+
+/// The record of a call that its process died in looks like one that returned, but for a marker.
+TEST(Hang, call_that_was_open_at_the_end_has_not_returned) {
+  Job job(2);
+  job.open(0, 30 * kSecond, kBarrier);
+  job.add(0, test::enter(30 * kSecond, kBarrier));
+  job.add(0, test::event(EventKind::kOpenAtEnd, 90 * kSecond, kBarrier));
+  job.add(0, test::leave(90 * kSecond, kBarrier));
+  job.end(0, -1, 9).end(1, -1, 11);
+  EXPECT_THAT(job.lines(),
+              ElementsAre(HasSubstr("collective 1 of MPI_COMM_WORLD"), "  in MPI_Barrier: 0",
+                          "  rank 1 on n1 (pid 101) did not arrive: it was ended by signal 11"));
+}
+
+TEST(Hang, different_calls_at_one_place_are_a_mismatch) {
+  Job job(3);
+  job.open(0, 30 * kSecond, kBarrier).open(1, 30 * kSecond, kAllreduce);
+  job.open(2, 31 * kSecond, kBarrier);
+  EXPECT_THAT(job.lines(), ElementsAre(HasSubstr("does not end"), "  in MPI_Allreduce: 1",
+                                       "  in MPI_Barrier: 0, 2",
+                                       "  they are in different calls: one of them is wrong"));
+}
+
+/// One skipped a collective, so it waits in the next one while the others wait in this.
+TEST(Hang, rank_that_skipped_one_is_seen_by_its_number) {
+  Job job(3);
+  job.finish(0, 10 * kSecond).finish(1, 10 * kSecond).finish(2, 10 * kSecond);
+  job.finish(0, 20 * kSecond).finish(1, 20 * kSecond);
+  for (uint32_t rank = 0; rank < 3; ++rank) job.open(rank, 30 * kSecond, kAllreduce);
+  const HangReport& report = job.report();
+  ASSERT_EQ(report.hangs.size(), 2u);
+  EXPECT_EQ(report.hangs[0].number, 1u);
+  EXPECT_THAT(report.hangs[0].arrived, ElementsAre(2u));
+  EXPECT_THAT(report.hangs[0].passed, ElementsAre(0u, 1u));
+  EXPECT_THAT(report.hangs[0].absent, IsEmpty());
+  EXPECT_EQ(report.hangs[1].number, 2u);
+  EXPECT_THAT(report.hangs[1].arrived, ElementsAre(0u, 1u));
+  EXPECT_THAT(report.hangs[1].absent, ElementsAre(2u));
+}
+
+TEST(Hang, what_the_missing_one_does_instead_is_told) {
+  Job job(2);
+  job.open(0, 30 * kSecond, kBarrier).open(1, 25 * kSecond, kRecv, 0);
+  EXPECT_THAT(
+      job.lines(),
+      ElementsAre(HasSubstr("does not end, for 70 s"), "  in MPI_Barrier: 0",
+                  "  rank 1 on n1 (pid 101) did not arrive: it is in MPI_Recv with rank 0 of "
+                  "MPI_COMM_WORLD for 75 s",
+                  "rank 1 on n1 (pid 101) is in MPI_Recv with rank 0 of MPI_COMM_WORLD for "
+                  "75 s"));
+}
+
+TEST(Hang, without_collectives_the_calls_are_listed) {
+  Job job(2);
+  job.open(1, 25 * kSecond, kRecv, kAnyPeer);
+  EXPECT_THAT(job.lines(), ElementsAre("rank 1 on n1 (pid 101) is in MPI_Recv from any rank of "
+                                       "MPI_COMM_WORLD for 75 s"));
+}
+
+/// Numbers after a loss are wrong, so they are not told.
+TEST(Hang, holes_hide_the_number_and_not_the_hang) {
+  Job job(2);
+  job.finish(0, 10 * kSecond).open(0, 30 * kSecond, kBarrier);
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    job.add(rank, test::event(EventKind::kLostBegin, 11 * kSecond, 0));
+  EXPECT_THAT(job.lines(),
+              ElementsAre(HasSubstr("a collective of MPI_COMM_WORLD"), HasSubstr(": 0"),
+                          HasSubstr("rank 1 on n1 (pid 101) did not arrive")));
+}
+
+}  // namespace
+}  // namespace aon::writers

@@ -1,0 +1,86 @@
+/// Hangs: collectives that some members have entered, and have not left for as long as --hang says,
+/// and who of the others did not arrive.
+///
+///     agent: a call is open for long -> Model::open_calls
+///     events: whether it has returned since, and how many collectives each process has finished on
+///     each communicator -> the number of the one that is open
+///
+/// A member that is in another operation at the same number made another call than the others: a
+/// mismatch. A member that finished fewer, or as many and is not in the call, did not arrive. Where
+/// a process has a hole in its records its number is not known; it then counts as having arrived
+/// when it is in any collective of the communicator.
+/// Thread: one.   Cost: a few ns per event; memory per process and communicator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "writers/profile/local_ids.h"
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+/// One collective that does not end.
+struct Hang {
+  uint32_t communicator = 0;
+  std::optional<uint64_t> number;  ///< of the communicator's collectives, from 0
+  std::vector<uint32_t> arrived;   ///< indices in Model::open_calls, by region and group
+  std::vector<uint32_t> absent;    ///< groups
+  std::vector<uint32_t> passed;    ///< groups that have left it
+  uint32_t unknown_count = 0;      ///< members of which nothing is known
+  bool is_mismatch = false;        ///< not all are in the same call
+  uint64_t since_ns = UINT64_MAX;  ///< the first one came
+};
+
+struct HangReport {
+  std::vector<Hang> hangs;           ///< by communicator and number
+  std::vector<uint32_t> open_calls;  ///< indices in Model::open_calls: those that have not returned
+  std::vector<uint64_t> last_ns;     ///< by group: last event, 0 none
+};
+
+class HangFinder final : public Writer {
+ public:
+  Status begin(const Model& model) override;
+  Status begin_location(const Location& location) override;
+  Status events(std::span<const Event> events) override;
+  Status end_location() override;
+  Status finish(const Outcome& outcome) override;
+
+  /// Valid after finish().
+  const HangReport& report() const { return report_; }
+
+ private:
+  struct Progress {
+    std::unordered_map<uint32_t, uint64_t> finished;  ///< collectives, by communicator
+    bool has_hole = false;
+  };
+  void add(const Event& event);
+  std::optional<uint64_t> number_of(uint32_t group, uint32_t communicator) const;
+  bool is_collective(const OpenCall& call) const;
+  void find_in(uint32_t communicator, std::span<const uint32_t> calls);
+  void add_hang(uint32_t communicator, std::optional<uint64_t> number,
+                std::span<const uint32_t> calls);
+
+  const Model* model_ = nullptr;
+  HangReport report_;
+  std::vector<Progress> progress_;  ///< by group
+  profile::LocalIds communicators_;
+  uint32_t group_ = 0;
+  bool is_thread_ = false;
+  std::optional<uint32_t> open_call_;  ///< of the location, in Model::open_calls
+  bool has_returned_ = false;
+  std::vector<uint64_t> entered_ns_;  ///< of the regions that are open
+};
+
+/// Sentences for people, the hangs first; `now_ns` is when the job was looked at. None: nothing
+/// is open for long.
+std::vector<std::string> hang_lines(const Model& model, const HangReport& report, uint64_t now_ns);
+
+/// The first hang in one sentence; empty: there is none.
+std::string hang_finding(const Model& model, const HangReport& report);
+
+}  // namespace aon::writers
