@@ -217,6 +217,7 @@ TEST(Reader, survives_a_ring_of_random_words) {
       EXPECT_LT(reader.refused(slot, 0), uint64_t{1} << 48);
       reader.cut_count(slot, 0);
       reader.open_calls(slot, random());
+      reader.open_call(slot);
       std::array<uint64_t, kMaxCounters> counts;
       reader.counters(slot, counts);
     }
@@ -256,6 +257,33 @@ TEST(RingFile, that_is_none_or_cut_off_is_refused) {
   EXPECT_FALSE(read_ring_file("/nonexistent"));
   close(fd);
   unlink(path);
+}
+
+TEST(RingReader, live_threads_show_the_call_they_are_in) {
+  RingMemory memory = make_ring();
+  Forger forger(memory);
+  RingReader reader(memory.base(), memory.geometry());
+  ThreadSlot& slot = forger.slot(2);
+  slot.state = static_cast<uint32_t>(SlotState::kActive);
+  slot.tid = 4711;
+  EXPECT_FALSE(reader.open_call(2));
+  slot.open[0].region = 5;
+  slot.open[0].communicator = 6;
+  slot.open[0].peer_tag = 7;
+  slot.open[0].bytes = 8;
+  slot.open[0].start_ticks = 9;
+  const std::optional<OpenCall> call = reader.open_call(2);
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->start_ticks, 9u);
+  EXPECT_EQ(call->tid, 4711);
+  EXPECT_EQ(call->region, 5u);
+  EXPECT_EQ(call->communicator, 6u);
+  EXPECT_EQ(call->peer_tag, 7u);
+  EXPECT_EQ(call->bytes, 8u);
+  EXPECT_FALSE(reader.open_call(1));
+  // A slot that nobody uses shows what its last thread left there.
+  slot.state = static_cast<uint32_t>(SlotState::kIdle);
+  EXPECT_FALSE(reader.open_call(2));
 }
 
 }  // namespace

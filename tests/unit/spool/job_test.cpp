@@ -109,6 +109,8 @@ TEST_F(JobFolder, gives_back_what_the_agent_wrote) {
   }
   writer_.add(DefinitionType::kEviction, LossDefinition{0, 1, 0, 1, 0, 5, 6, 7, 8});
   writer_.add(DefinitionType::kUsage, UsageDefinition{1, 2, 3, 4, 5, 6, 7, 8});
+  for (const uint64_t start : {40u, 60u})
+    writer_.add(DefinitionType::kOpenCall, OpenCallDefinition{0, 1, 0, 9, 50, 1, 0, 2, 3, start});
   seal(kNodeProcess);
   writer_.add_text(DefinitionType::kBinding, "0-3,8");
   seal(0);
@@ -130,6 +132,8 @@ TEST_F(JobFolder, gives_back_what_the_agent_wrote) {
   ASSERT_EQ(process.losses.size(), 1u);
   EXPECT_EQ(process.losses[0].count, 6u);
   EXPECT_EQ(process.binding, "0-3,8");
+  ASSERT_EQ(process.open_calls.size(), 1u);
+  EXPECT_EQ(process.open_calls.at(1).start_ticks, 60u);
   EXPECT_EQ(node.usage->disk_used_bytes, 7u);
 }
 
