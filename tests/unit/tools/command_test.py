@@ -27,7 +27,7 @@ class Command(TestCase):
             process = run(["aon", *words])
             self.assert_exit(process, 2)
             self.assertEqual(process.stderr,
-                             f"aon: {says}; commands are: info, finalize, export, doctor\n")
+                             f"aon: {says}; commands are: info, finalize, hang, export, doctor\n")
 
     def test_version(self):
         for command in (["aon", "--version"], ["aon-run", "--version"]):
