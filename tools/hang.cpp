@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
+#include "core/spool/job.h"
 #include "tools/command.h"
+#include "tools/ledger_summary.h"
 #include "tools/live_job.h"
 #include "writers/assemble/event_pass.h"
 #include "writers/assemble/model.h"
@@ -13,32 +16,67 @@
 namespace aon::tools {
 namespace {
 
+using Lines = std::vector<std::string>;
+
 uint64_t realtime_ns() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-}  // namespace
+/// Of a job whose spool is gone.
+Result<Lines> lines_of_ledger(const std::string& dir) {
+  const Result<nlohmann::json> ledger = read_ledger(dir);
+  if (!ledger) return Error{Code::kInvalid, dir + " has no spool/: it is no job directory"};
+  Lines lines;
+  const auto found = ledger->find("hangs");
+  if (found == ledger->end() || !found->is_array()) return lines;
+  for (const nlohmann::json& line : *found) {
+    if (line.is_string()) lines.push_back(line.get<std::string>());
+  }
+  return lines;
+}
 
-int hang(const HangOptions& options) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(options.dir + "/spool", ignored))
-    return fail("hang", options.dir + " has no spool/: it is no job directory", kExitUse);
-  const bool is_live = find_live_owner(options.dir, 0).has_value();
-  const auto parts = writers::build_model(options.dir, writers::kDefaultOtf2Locations);
-  if (!parts) return fail("hang", parts.error().message);
-  const writers::Model& model = (*parts)->model;
+/// Whether any call was ever seen open for long: definitions say it, events are not read.
+Result<bool> has_open_calls(const std::string& dir) {
+  const Result<spool::Job> job = spool::read_job(dir);
+  if (!job) return job.error();
+  return std::any_of(job->nodes.begin(), job->nodes.end(), [](const spool::Node& node) {
+    return std::any_of(node.processes.begin(), node.processes.end(),
+                       [](const auto& process) { return !process.second.open_calls.empty(); });
+  });
+}
+
+Result<Lines> lines_of_spool(const std::string& dir, bool is_live) {
+  const Result<bool> has_any = has_open_calls(dir);
+  if (!has_any) return has_any.error();
+  if (!*has_any) return Lines();
+  const auto parts = writers::build_model(dir, writers::kDefaultOtf2Locations, false, false);
+  if (!parts) return parts.error();
   std::vector<writers::WriterSlot> slots;
   auto finder = std::make_unique<writers::HangFinder>();
   const writers::HangFinder& found = *finder;
   slots.push_back({"hangs", std::move(finder), {}, false});
   if (Status status = writers::EventPass(**parts, slots, [] {}).run(); !status)
-    return fail("hang", status.error().message);
-  const auto lines =
-      writers::hang_lines(model, found.report(), is_live ? realtime_ns() : model.end_ns);
-  for (const std::string& line : lines) fmt::print("{}\n", line);
-  if (lines.empty()) {
+    return status.error();
+  const writers::Model& model = (*parts)->model;
+  return writers::hang_lines(model, found.report(), is_live ? realtime_ns() : model.end_ns);
+}
+
+}  // namespace
+
+int hang(const HangOptions& options) {
+  std::error_code ignored;
+  const bool has_spool = std::filesystem::is_directory(options.dir + "/spool", ignored);
+  const bool is_live = has_spool && find_live_owner(options.dir, 0).has_value();
+  const Result<Lines> lines =
+      has_spool ? lines_of_spool(options.dir, is_live) : lines_of_ledger(options.dir);
+  if (!lines) {
+    const bool is_use = lines.error().code == Code::kInvalid;
+    return fail("hang", lines.error().message, is_use ? kExitUse : kExitFailed);
+  }
+  for (const std::string& line : *lines) fmt::print("{}\n", line);
+  if (lines->empty()) {
     fmt::print("no call {} open for longer than --hang says\n", is_live ? "is" : "was left");
   }
   return kExitDone;

@@ -327,18 +327,18 @@ void Drainer::report_open_calls(Ring& ring, uint64_t now_ns) {
       continue;
     }
     OpenSince& since = ring.open_since[slot];
-    if (since.start_ticks != call->start_ticks) since = {call->start_ticks, now_ns, false};
+    if (since.call.start_ticks != call->start_ticks) since = {*call, now_ns, false};
     if (since.is_told || now_ns - since.seen_ns < settings_.hang_ns) continue;
     since.is_told = true;
     OpenCallDefinition told{};
     told.process = ring.process;
     told.slot = static_cast<uint16_t>(slot);
-    told.tid = call->tid;
-    told.region = call->region;
-    told.communicator = call->communicator;
-    told.peer_tag = call->peer_tag;
-    told.bytes = call->bytes;
-    told.start_ticks = call->start_ticks;
+    told.tid = since.call.tid;
+    told.region = since.call.region;
+    told.communicator = since.call.communicator;
+    told.peer_tag = since.call.peer_tag;
+    told.bytes = since.call.bytes;
+    told.start_ticks = since.call.start_ticks;
     inbox_->define(ring.process, DefinitionType::kOpenCall, told);
   }
 }

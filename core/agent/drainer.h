@@ -100,8 +100,8 @@ class Drainer : private ring::Sink {
 
  private:
   struct OpenSince {
-    uint64_t start_ticks = 0;
-    uint64_t seen_ns = 0;  ///< first
+    ring::OpenCall call{};  ///< as first seen
+    uint64_t seen_ns = 0;
     bool is_told = false;
   };
   struct Ring {

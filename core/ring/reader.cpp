@@ -301,11 +301,8 @@ std::optional<OpenCall> RingReader::open_call(uint32_t slot) const {
   const OpenSpan& open = slot_at(slot).open[0];
   if (!is_active(slot)) return std::nullopt;
   const uint64_t start = open.start_ticks.load(std::memory_order_acquire);  // pairs with ring:open
-  const OpenCall call{start, tid(slot), open.region, open.communicator, open.peer_tag, open.bytes};
-  // The fields are those of `start` as long as it stands.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (start == 0 || open.start_ticks.load(std::memory_order_relaxed) != start) return std::nullopt;
-  return call;
+  if (start == 0) return std::nullopt;
+  return OpenCall{start, tid(slot), open.region, open.communicator, open.peer_tag, open.bytes};
 }
 
 /// A call is recorded before its open-span slot is cleared; then its record is the stream's last

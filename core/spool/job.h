@@ -89,7 +89,7 @@ struct Process {
   std::map<int32_t, std::string> task_names;  ///< by thread id; the kernel's
   std::vector<SamplingDefinition> sampling;   ///< in time order
   std::string sampled_event;
-  std::map<uint64_t, JitSymbol> jit_symbols;  ///< by start
+  std::map<uint64_t, JitSymbol> jit_symbols;          ///< by start
   std::map<uint16_t, OpenCallDefinition> open_calls;  ///< by slot
 };
 

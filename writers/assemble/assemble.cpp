@@ -315,7 +315,10 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
     const HangReport& report = collectors.hangs->report();
     facts.hangs = hang_lines(parts_->model, report, parts_->model.end_ns);
     const std::string finding = hang_finding(parts_->model, report);
-    if (!finding.empty()) facts.findings.insert(facts.findings.begin(), finding);
+    // Losses stand first: they qualify all the rest.
+    const bool has_losses = report_.lost_count != 0 && !facts.findings.empty();
+    if (!finding.empty())
+      facts.findings.insert(facts.findings.begin() + (has_losses ? 1 : 0), finding);
     if (facts.findings.size() > kMaxFindings) facts.findings.resize(kMaxFindings);
   }
   facts.warnings = report_.warnings;

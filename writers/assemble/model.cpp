@@ -20,7 +20,8 @@ uint64_t RecordLoad::window_start_ns(uint64_t record_count) const {
 }
 
 Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folder,
-                                              uint32_t otf2_locations, bool uses_debuginfod) {
+                                              uint32_t otf2_locations, bool uses_debuginfod,
+                                              bool has_call_paths) {
   Result<spool::Job> job = spool::read_job(folder);
   if (!job) return job.error();
   auto parts = std::make_unique<JobModel>();
@@ -50,7 +51,7 @@ Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folde
   build_windows(parts.get());
   build_files(parts.get());
   build_open_calls(parts.get());
-  build_call_paths(parts.get(), uses_debuginfod);
+  if (has_call_paths) build_call_paths(parts.get(), uses_debuginfod);
   Status status = build_locations(parts.get(), otf2_locations);
   if (!status) return status.error();
   return parts;

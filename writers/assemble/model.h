@@ -49,10 +49,11 @@ struct JobModel {
 
 /// Reads the job below `folder` and numbers everything. At most `otf2_locations` timelines are
 /// marked for the archive; above that only master threads are. Names of functions may be asked for
-/// from debuginfod servers when `uses_debuginfod`.
+/// from debuginfod servers when `uses_debuginfod`. Without `has_call_paths` no names are looked up.
 /// Errors: kNotFound without a spool or processes, kIo.
 Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folder,
                                               uint32_t otf2_locations,
-                                              bool uses_debuginfod = false);
+                                              bool uses_debuginfod = false,
+                                              bool has_call_paths = true);
 
 }  // namespace aon::writers

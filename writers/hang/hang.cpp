@@ -6,26 +6,59 @@
 #include <tuple>
 
 namespace aon::writers {
+namespace {
+
+bool begins_with(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
+
+/// Called by all members, in one order, and numbered by what is counted of them.
+bool is_numbered(const GlobalRegion& region) {
+  switch (region.role) {
+    case RegionRole::kBarrier:
+    case RegionRole::kOneToAll:
+    case RegionRole::kAllToOne:
+    case RegionRole::kAllToAll:
+      break;
+    case RegionRole::kCollectiveOther:
+      return region.name == "MPI_Scan" || region.name == "MPI_Exscan";
+    default:
+      return false;
+  }
+  return !begins_with(region.name, "MPI_Neighbor") && !begins_with(region.name, "MPI_Comm_") &&
+         !begins_with(region.name, "MPI_Win_") && !begins_with(region.name, "MPI_File_");
+}
+
+}  // namespace
 
 Status HangFinder::begin(const Model& model) {
   model_ = &model;
   progress_.resize(model.groups.size());
   report_.last_ns.resize(model.groups.size());
+  for (const GlobalRegion& region : model.regions) {
+    const bool is_mpi = region.paradigm == Paradigm::kMpi;
+    region_calls_.push_back(!is_mpi                         ? Call::kOther
+                            : region.name == "MPI_Pcontrol" ? Call::kPause
+                                                            : Call::kMpi);
+  }
   return {};
 }
 
 Status HangFinder::begin_location(const Location& location) {
   group_ = location.group;
+  location_ = location.id;
   is_thread_ = location.type == LocationType::kThread;
+  regions_ = profile::LocalIds(model_->groups[group_].region_map);
   communicators_ = profile::LocalIds(model_->groups[group_].communicator_map);
   has_returned_ = false;
-  entered_ns_.clear();
+  depth_ = own_depth_ = 0;
   open_call_.reset();
   if (!is_thread_) return {};
-  for (uint32_t i = 0; i < model_->open_calls.size(); ++i) {
-    const OpenCall& call = model_->open_calls[i];
-    if (call.group == group_ && call.slot == location.slot) open_call_ = i;
-  }
+  const auto place = std::pair(location.group, location.slot);
+  const auto found = std::lower_bound(model_->open_calls.begin(), model_->open_calls.end(), place,
+                                      [](const OpenCall& call, const auto& wanted) {
+                                        return std::pair(call.group, call.slot) < wanted;
+                                      });
+  if (found != model_->open_calls.end() && std::pair(found->group, found->slot) == place)
+    open_call_ = static_cast<uint32_t>(found - model_->open_calls.begin());
   return {};
 }
 
@@ -38,23 +71,19 @@ Status HangFinder::events(std::span<const Event> events) {
 }
 
 void HangFinder::add(const Event& event) {
-  const uint64_t open_ns = open_call_ ? model_->open_calls[*open_call_].start_ns : UINT64_MAX;
   switch (event.kind) {
     case EventKind::kEnter:
-      // Its own record, or a later one: it has returned.
-      has_returned_ = has_returned_ || event.time_ns >= open_ns;
-      entered_ns_.push_back(event.time_ns);
+      enter(event);
       break;
     case EventKind::kLeave:
-      if (!entered_ns_.empty()) entered_ns_.pop_back();
+      if (depth_ != 0) --depth_;
       break;
     case EventKind::kOpenAtEnd:
-      if (!entered_ns_.empty() && entered_ns_.back() == open_ns) has_returned_ = false;
+      if (own_depth_ != 0 && depth_ == own_depth_) has_returned_ = false;
       break;
     case EventKind::kCollectiveEnd:
     case EventKind::kCollectiveRequest:
-      if (event.operation < CollectiveOperation::kCreateHandle)
-        ++progress_[group_].finished[communicators_.global(event.communicator)];
+      count(event);
       break;
     case EventKind::kLostBegin:
       progress_[group_].has_hole = true;
@@ -64,30 +93,45 @@ void HangFinder::add(const Event& event) {
   }
 }
 
+/// A call of MPI that begins when the open one did, or later, is its own record or comes after it.
+void HangFinder::enter(const Event& event) {
+  ++depth_;
+  const uint32_t region = regions_.global(event.region);
+  const Call call = region < region_calls_.size() ? region_calls_[region] : Call::kOther;
+  if (call == Call::kOther) return;
+  if (call == Call::kPause || (event.flags & kFailed) != 0) progress_[group_].has_hole = true;
+  if (!open_call_ || has_returned_) return;
+  const OpenCall& open = model_->open_calls[*open_call_];
+  if (event.time_ns < open.start_ns) return;
+  has_returned_ = true;
+  if (region == open.region) own_depth_ = depth_;
+}
+
+void HangFinder::count(const Event& event) {
+  if (event.operation >= CollectiveOperation::kCreateHandle) return;
+  const uint32_t communicator = communicators_.global(event.communicator);
+  Count& count = progress_[group_].counts.try_emplace(communicator, Count{location_}).first->second;
+  count.is_ambiguous |= count.location != location_;
+  ++count.finished;
+}
+
 Status HangFinder::end_location() {
   if (open_call_ && !has_returned_) report_.open_calls.push_back(*open_call_);
   return {};
 }
 
 bool HangFinder::is_collective(const OpenCall& call) const {
-  if (!call.communicator || call.region >= model_->regions.size()) return false;
-  switch (model_->regions[call.region].role) {
-    case RegionRole::kBarrier:
-    case RegionRole::kOneToAll:
-    case RegionRole::kAllToOne:
-    case RegionRole::kAllToAll:
-    case RegionRole::kCollectiveOther:
-      return true;
-    default:
-      return false;
-  }
+  return call.communicator && call.region < model_->regions.size() &&
+         is_numbered(model_->regions[call.region]);
 }
 
 std::optional<uint64_t> HangFinder::number_of(uint32_t group, uint32_t communicator) const {
   const Progress& progress = progress_[group];
-  if (progress.has_hole) return std::nullopt;
-  const auto found = progress.finished.find(communicator);
-  return found == progress.finished.end() ? 0 : found->second;
+  if (progress.has_hole || model_->groups[group].process == nullptr) return std::nullopt;
+  const auto found = progress.counts.find(communicator);
+  if (found == progress.counts.end()) return 0;
+  if (found->second.is_ambiguous) return std::nullopt;
+  return found->second.finished;
 }
 
 Status HangFinder::finish(const Outcome&) {
@@ -102,13 +146,22 @@ Status HangFinder::finish(const Outcome&) {
 
 /// Members may be in different ones of its collectives: each is a hang of its own.
 void HangFinder::find_in(uint32_t communicator, std::span<const uint32_t> calls) {
-  std::set<uint64_t> numbers;
+  const std::vector<int64_t>& members = model_->communicators[communicator].members;
+  std::map<uint64_t, std::vector<uint32_t>> by_number;
+  std::vector<uint32_t> unnumbered;
+  const std::set<int64_t> member_set(members.begin(), members.end());
   for (const uint32_t i : calls) {
-    const auto number = number_of(model_->open_calls[i].group, communicator);
-    if (number) numbers.insert(*number);
+    const uint32_t group = model_->open_calls[i].group;
+    // Of another world with the same name: who its members are is not known.
+    if (member_set.count(int64_t{group}) == 0) return;
+    const auto number = number_of(group, communicator);
+    (number ? by_number[*number] : unnumbered).push_back(i);
   }
-  if (numbers.empty()) add_hang(communicator, std::nullopt, calls);
-  for (const uint64_t number : numbers) add_hang(communicator, number, calls);
+  size_t count = 0;
+  for (const auto& [number, own] : by_number) {
+    if (++count <= kMaxHangs) add_hang(communicator, number, own);
+  }
+  if (!unnumbered.empty()) add_hang(communicator, std::nullopt, unnumbered);
 }
 
 void HangFinder::add_hang(uint32_t communicator, std::optional<uint64_t> number,
@@ -116,26 +169,32 @@ void HangFinder::add_hang(uint32_t communicator, std::optional<uint64_t> number,
   Hang hang;
   hang.communicator = communicator;
   hang.number = number;
+  hang.arrived.assign(calls.begin(), calls.end());
   std::set<uint32_t> in_call;
   for (const uint32_t i : calls) {
     const OpenCall& call = model_->open_calls[i];
-    const auto own = number_of(call.group, communicator);
-    if (own && number && *own != *number) continue;
-    hang.arrived.push_back(i);
     in_call.insert(call.group);
     hang.since_ns = std::min(hang.since_ns, call.start_ns);
-    hang.is_mismatch |= call.region != model_->open_calls[hang.arrived.front()].region;
+    hang.is_mismatch |= number && call.region != model_->open_calls[calls.front()].region;
+  }
+  std::set<uint32_t> in_any;
+  for (const uint32_t i : report_.open_calls) {
+    const OpenCall& call = model_->open_calls[i];
+    if (call.communicator == communicator && is_collective(call)) in_any.insert(call.group);
   }
   for (const int64_t member : model_->communicators[communicator].members) {
-    if (member < 0 || static_cast<size_t>(member) >= model_->groups.size()) {
-      ++hang.unknown_count;
-      continue;
-    }
+    const bool is_known = member >= 0 && static_cast<size_t>(member) < model_->groups.size() &&
+                          model_->groups[static_cast<size_t>(member)].process != nullptr;
     const auto group = static_cast<uint32_t>(member);
-    if (in_call.count(group) != 0) continue;
-    const auto own = number_of(group, communicator);
-    const bool has_passed = own && number && *own > *number;
-    (has_passed ? hang.passed : hang.absent).push_back(group);
+    if (is_known && in_call.count(group) != 0) continue;
+    const auto own = is_known ? number_of(group, communicator) : std::nullopt;
+    if (own && number) {
+      (*own > *number ? hang.passed : hang.absent).push_back(group);
+    } else if (is_known && !number && in_any.count(group) == 0) {
+      hang.absent.push_back(group);
+    } else {
+      ++hang.unknown_count;
+    }
   }
   std::sort(hang.arrived.begin(), hang.arrived.end(), [&](uint32_t a, uint32_t b) {
     const OpenCall& x = model_->open_calls[a];

@@ -5,16 +5,26 @@
 ///     events: whether it has returned since, and how many collectives each process has finished on
 ///     each communicator -> the number of the one that is open
 ///
-/// A member that is in another operation at the same number made another call than the others: a
-/// mismatch. A member that finished fewer, or as many and is not in the call, did not arrive. Where
-/// a process has a hole in its records its number is not known; it then counts as having arrived
-/// when it is in any collective of the communicator.
+/// | a member                                                    | is            |
+/// |-------------------------------------------------------------|---------------|
+/// | in the call, or in another one at the same number           | arrived       |
+/// | finished more than the number                               | passed        |
+/// | finished as many or fewer, and is not in the call           | absent        |
+/// | has a hole in its records (a loss, an eviction, a failed    | unknown       |
+/// | call, MPI_Pcontrol, two threads on the communicator), or    |               |
+/// | nothing of it was recorded                                  |               |
+///
+/// Callers whose own number is not known make one hang without number; there a member that is in no
+/// collective of the communicator is absent if anything is known of it. Neighbourhood collectives,
+/// and those that make or free communicators, windows or files, are not called by all members alike:
+/// they are open calls and no hangs.
 /// Thread: one.   Cost: a few ns per event; memory per process and communicator.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,14 +34,16 @@
 
 namespace aon::writers {
 
+constexpr size_t kMaxHangs = 16;  ///< of one communicator; the first ones are told
+
 /// One collective that does not end.
 struct Hang {
   uint32_t communicator = 0;
   std::optional<uint64_t> number;  ///< of the communicator's collectives, from 0
   std::vector<uint32_t> arrived;   ///< indices in Model::open_calls, by region and group
   std::vector<uint32_t> absent;    ///< groups
-  std::vector<uint32_t> passed;    ///< groups that have left it
-  uint32_t unknown_count = 0;      ///< members of which nothing is known
+  std::vector<uint32_t> passed;    ///< groups
+  uint32_t unknown_count = 0;      ///< members
   bool is_mismatch = false;        ///< not all are in the same call
   uint64_t since_ns = UINT64_MAX;  ///< the first one came
 };
@@ -54,11 +66,20 @@ class HangFinder final : public Writer {
   const HangReport& report() const { return report_; }
 
  private:
+  struct Count {
+    uint64_t location;
+    uint64_t finished = 0;
+    bool is_ambiguous = false;  ///< two threads call them
+  };
   struct Progress {
-    std::unordered_map<uint32_t, uint64_t> finished;  ///< collectives, by communicator
+    std::unordered_map<uint32_t, Count> counts;  ///< by communicator
     bool has_hole = false;
   };
+  enum class Call : uint8_t { kOther, kMpi, kPause };
+
   void add(const Event& event);
+  void enter(const Event& event);
+  void count(const Event& event);
   std::optional<uint64_t> number_of(uint32_t group, uint32_t communicator) const;
   bool is_collective(const OpenCall& call) const;
   void find_in(uint32_t communicator, std::span<const uint32_t> calls);
@@ -67,20 +88,24 @@ class HangFinder final : public Writer {
 
   const Model* model_ = nullptr;
   HangReport report_;
+  std::vector<Call> region_calls_;  ///< by global region
   std::vector<Progress> progress_;  ///< by group
+  profile::LocalIds regions_;
   profile::LocalIds communicators_;
   uint32_t group_ = 0;
+  uint64_t location_ = 0;
   bool is_thread_ = false;
   std::optional<uint32_t> open_call_;  ///< of the location, in Model::open_calls
   bool has_returned_ = false;
-  std::vector<uint64_t> entered_ns_;  ///< of the regions that are open
+  size_t depth_ = 0;      ///< of open regions
+  size_t own_depth_ = 0;  ///< of the region that is the open call's own record; 0: it has none
 };
 
 /// Sentences for people, the hangs first; `now_ns` is when the job was looked at. None: nothing
 /// is open for long.
 std::vector<std::string> hang_lines(const Model& model, const HangReport& report, uint64_t now_ns);
 
-/// The first hang in one sentence; empty: there is none.
+/// The hang that says most in one sentence; empty: there is none.
 std::string hang_finding(const Model& model, const HangReport& report);
 
 }  // namespace aon::writers

@@ -1,6 +1,7 @@
 // What hangs, in sentences: the collectives that do not end, who is in them, who is not and what it
 // does instead, then the other calls that do not return.
 
+#include <aon/ring.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ class Text {
                                    model_.communicators[hang.communicator].name, list(arrived));
     if (hang.is_mismatch) return text + ", in different calls";
     if (hang.absent.empty()) return text;
-    text += fmt::format(", {} did not arrive", who(hang.absent[0]));
+    text += fmt::format(", {} {}", who(hang.absent[0]), absent_text(hang));
     if (hang.absent.size() > 1) text += fmt::format(" and {} more", hang.absent.size() - 1);
     return text;
   }
@@ -80,26 +81,31 @@ class Text {
     if (call.peer == kAnyPeer) text += " from any rank";
     if (call.communicator)
       text += fmt::format(" of {}", model_.communicators[*call.communicator].name);
+    if (call.slot != kMainThreadSlot) text += fmt::format(" (thread {})", call.tid);
     return text;
+  }
+
+  static const char* absent_text(const Hang& hang) {
+    return hang.number ? "did not arrive" : "is not in it";
   }
 
   /// What a process does that did not arrive.
   std::string instead(uint32_t group) const {
     const Group& one = model_.groups[group];
-    if (one.process == nullptr) return "nothing is known of it";
-    if (one.process->exit) {
+    std::string end;
+    if (one.process != nullptr && one.process->exit) {
       const ProcessExitDefinition& exit = *one.process->exit;
-      if (exit.signal != 0) return fmt::format("it was ended by signal {}", exit.signal);
-      if (exit.exit_code >= 0) return fmt::format("it has ended with code {}", exit.exit_code);
-      return "it has ended";
+      end = exit.signal != 0      ? fmt::format("; it was ended by signal {}", exit.signal)
+            : exit.exit_code >= 0 ? fmt::format("; it has ended with code {}", exit.exit_code)
+                                  : "; it has ended";
     }
     for (const uint32_t i : report_.open_calls) {
       const OpenCall& call = model_.open_calls[i];
       if (call.group != group) continue;
-      return fmt::format("it is in {} for {}", call_text(call), for_seconds(call.start_ns));
+      return fmt::format("it is in {} for {}", call_text(call), for_seconds(call.start_ns)) + end;
     }
-    if (report_.last_ns[group] == 0) return "it has recorded nothing";
-    return fmt::format("its last call was over {} ago", for_seconds(report_.last_ns[group]));
+    if (report_.last_ns[group] == 0) return "it has recorded nothing" + end;
+    return fmt::format("its last call was over {} ago", for_seconds(report_.last_ns[group])) + end;
   }
 
   void add(const Hang& hang) {
@@ -123,17 +129,18 @@ class Text {
     if (hang.is_mismatch) lines_.push_back("  they are in different calls: one of them is wrong");
     for (size_t i = 0; i < std::min(hang.absent.size(), kMaxAbsent); ++i) {
       const uint32_t group = hang.absent[i];
-      lines_.push_back(fmt::format("  {} did not arrive: {}", who(group), instead(group)));
+      lines_.push_back(fmt::format("  {} {}: {}", who(group), absent_text(hang), instead(group)));
     }
     if (hang.absent.size() > kMaxAbsent) {
       lines_.push_back(
-          fmt::format("  did not arrive, in all {}: {}", hang.absent.size(), list(hang.absent)));
+          fmt::format("  not there are, in all {}: {}", hang.absent.size(), list(hang.absent)));
     }
     if (!hang.passed.empty())
       lines_.push_back(fmt::format("  have left it: {}", list(hang.passed)));
     if (hang.unknown_count != 0)
-      lines_.push_back(fmt::format("  {} members are not known: nothing of them was recorded",
-                                   hang.unknown_count));
+      lines_.push_back(
+          fmt::format("  of {} members it is not known: their records have holes or are not here",
+                      hang.unknown_count));
   }
 
   void add_others() {
@@ -158,7 +165,11 @@ class Text {
 }  // namespace
 
 std::string hang_finding(const Model& model, const HangReport& report) {
-  return report.hangs.empty() ? "" : Text(model, report, model.end_ns).finding(report.hangs[0]);
+  if (report.hangs.empty()) return {};
+  const auto named = std::find_if(report.hangs.begin(), report.hangs.end(),
+                                  [](const Hang& hang) { return !hang.absent.empty(); });
+  const Hang& hang = named == report.hangs.end() ? report.hangs.front() : *named;
+  return Text(model, report, model.end_ns).finding(hang);
 }
 
 std::vector<std::string> hang_lines(const Model& model, const HangReport& report, uint64_t now_ns) {

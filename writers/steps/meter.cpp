@@ -113,7 +113,10 @@ steps::LoopTime Meter::time_of(const StepPlan::Loop& loop) const {
     if (other.begin_ns < mine.begin_ns)
       time.previous_ns = std::max(time.previous_ns, std::min(other.until_ns, mine.begin_ns));
     if (other.end_ns > mine.end_ns)
-      time.next_ns = std::min(time.next_ns, std::max(other.from_ns, mine.end_ns));
+      // Of calls that fit both, the ones that are mine already stay so.
+      time.next_ns = std::min(time.next_ns, other.from_ns >= mine.until_ns
+                                                ? other.from_ns
+                                                : std::max(other.begin_ns, mine.end_ns));
   }
   time.earliest_ns = std::max(time.earliest_ns, time.previous_ns);
   time.latest_ns = std::min(time.latest_ns, time.next_ns);

@@ -216,7 +216,8 @@ Status match_one_collective(std::span<const Member> members, const WaitContext& 
   if (!kind) return {};
   ++summary->collective_count;
   check_collective(members, context, &summary->clock_violations);
-  if (*kind == WaitKind::kBarrier || *kind == WaitKind::kNxN) {
+  const bool is_all_to_all = *kind == WaitKind::kBarrier || *kind == WaitKind::kNxN;
+  if (is_all_to_all && std::all_of(members.begin(), members.end(), joins_all)) {
     std::vector<Attendance> attendances;
     for (const Member& member : members) {
       attendances.push_back({context.group(member.location), member.leave_ns - member.enter_ns});

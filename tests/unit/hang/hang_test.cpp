@@ -61,12 +61,43 @@ class Job {
     events_[rank].push_back(event);
     return *this;
   }
+  Job& name(uint32_t region, const char* name) {
+    model_.regions[10 - region].name = name;
+    return *this;
+  }
+  Job& forget(uint32_t rank) {
+    model_.groups[rank].process = nullptr;
+    return *this;
+  }
+  Job& leave_world(uint32_t rank) {
+    auto& members = model_.communicators[0].members;
+    members.erase(members.begin() + rank);
+    return *this;
+  }
+  /// A second thread of a rank; its events are behind all others.
+  Job& add_thread(uint32_t rank) {
+    Location location = model_.locations[rank];
+    location.id |= uint64_t{1} << 32;
+    location.slot = 2;
+    model_.locations.push_back(location);
+    events_.emplace_back();
+    return *this;
+  }
+  Job& finish_in(size_t location, uint32_t rank, uint64_t time_ns) {
+    finish(rank, time_ns);
+    auto& from = events_[rank];
+    events_[location].assign(from.end() - 3, from.end());
+    from.resize(from.size() - 3);
+    return *this;
+  }
   Job& end(uint32_t rank, int32_t code, int32_t signal) {
     processes_[rank].exit = ProcessExitDefinition{rank, code, signal, 0, 0, 0, 0};
     return *this;
   }
 
   const HangReport& report() {
+    if (is_done_) return finder_.report();
+    is_done_ = true;
     EXPECT_TRUE(finder_.begin(model_));
     for (size_t i = 0; i < events_.size(); ++i) {
       EXPECT_TRUE(finder_.begin_location(model_.locations[i]));
@@ -88,6 +119,7 @@ class Job {
   Model model_;
   std::vector<std::vector<Event>> events_;
   HangFinder finder_;
+  bool is_done_ = false;
 };
 
 TEST(Hang, rank_that_does_not_come_is_named) {
@@ -121,9 +153,11 @@ TEST(Hang, call_that_was_open_at_the_end_has_not_returned) {
   job.add(0, test::event(EventKind::kOpenAtEnd, 90 * kSecond, kBarrier));
   job.add(0, test::leave(90 * kSecond, kBarrier));
   job.end(0, -1, 9).end(1, -1, 11);
-  EXPECT_THAT(job.lines(),
-              ElementsAre(HasSubstr("collective 1 of MPI_COMM_WORLD"), "  in MPI_Barrier: 0",
-                          "  rank 1 on n1 (pid 101) did not arrive: it was ended by signal 11"));
+  EXPECT_THAT(
+      job.lines(),
+      ElementsAre(HasSubstr("collective 1 of MPI_COMM_WORLD"), "  in MPI_Barrier: 0",
+                  "  rank 1 on n1 (pid 101) did not arrive: it has recorded nothing; it was "
+                  "ended by signal 11"));
 }
 
 TEST(Hang, different_calls_at_one_place_are_a_mismatch) {
@@ -171,15 +205,72 @@ TEST(Hang, without_collectives_the_calls_are_listed) {
                                        "MPI_COMM_WORLD for 75 s"));
 }
 
-/// Numbers after a loss are wrong, so they are not told.
+/// Numbers after a hole are wrong, so they are not told, and nobody is accused by them.
 TEST(Hang, holes_hide_the_number_and_not_the_hang) {
+  const Event lost = test::event(EventKind::kLostBegin, 11 * kSecond, 0);
+  Event failed = test::enter(11 * kSecond, kBarrier);
+  failed.flags = kFailed;
+  for (const Event& hole : {lost, failed}) {
+    Job job(3);
+    job.finish(0, 10 * kSecond).open(0, 30 * kSecond, kBarrier).open(1, 30 * kSecond, kAllreduce);
+    for (uint32_t rank = 0; rank < 2; ++rank) job.add(rank, hole);
+    EXPECT_THAT(job.lines(), ElementsAre(HasSubstr("a collective of MPI_COMM_WORLD"),
+                                         "  in MPI_Allreduce: 1", "  in MPI_Barrier: 0",
+                                         HasSubstr("rank 2 on n1 (pid 102) is not in it")));
+  }
+}
+
+TEST(Hang, member_with_a_hole_may_have_passed) {
+  Job job(3);
+  job.open(0, 30 * kSecond, kBarrier).open(1, 30 * kSecond, kBarrier);
+  job.add(2, test::event(EventKind::kLostBegin, 11 * kSecond, 0));
+  const HangReport& report = job.report();
+  ASSERT_EQ(report.hangs.size(), 1u);
+  EXPECT_THAT(report.hangs[0].absent, IsEmpty());
+  EXPECT_EQ(report.hangs[0].unknown_count, 1u);
+}
+
+TEST(Hang, nobody_is_accused_of_whom_nothing_is_known) {
   Job job(2);
-  job.finish(0, 10 * kSecond).open(0, 30 * kSecond, kBarrier);
-  for (uint32_t rank = 0; rank < 2; ++rank)
-    job.add(rank, test::event(EventKind::kLostBegin, 11 * kSecond, 0));
-  EXPECT_THAT(job.lines(),
-              ElementsAre(HasSubstr("a collective of MPI_COMM_WORLD"), HasSubstr(": 0"),
-                          HasSubstr("rank 1 on n1 (pid 101) did not arrive")));
+  job.open(0, 30 * kSecond, kBarrier).forget(1);
+  const HangReport& report = job.report();
+  ASSERT_EQ(report.hangs.size(), 1u);
+  EXPECT_THAT(report.hangs[0].absent, IsEmpty());
+  EXPECT_EQ(report.hangs[0].unknown_count, 1u);
+}
+
+/// Neighbours need not be all members, so nobody is missing there.
+TEST(Hang, neighbourhood_collectives_are_calls_and_no_hangs) {
+  Job job(2);
+  job.name(kAllreduce, "MPI_Neighbor_allgather").open(0, 30 * kSecond, kAllreduce);
+  EXPECT_THAT(job.lines(), ElementsAre("rank 0 on n1 (pid 100) is in MPI_Neighbor_allgather of "
+                                       "MPI_COMM_WORLD for 70 s"));
+}
+
+/// What the program annotates within the call is no sign that it returned.
+TEST(Hang, annotation_inside_the_call_does_not_end_it) {
+  Job job(1);
+  job.open(0, 30 * kSecond, kBarrier);
+  job.add(0, test::enter(40 * kSecond, 4)).add(0, test::leave(41 * kSecond, 4));
+  EXPECT_EQ(job.report().open_calls.size(), 1u);
+}
+
+TEST(Hang, two_threads_on_one_communicator_have_no_numbers) {
+  Job job(2);
+  job.open(0, 30 * kSecond, kBarrier).finish(1, 10 * kSecond).add_thread(1);
+  job.finish_in(2, 1, 11 * kSecond);
+  const HangReport& report = job.report();
+  ASSERT_EQ(report.hangs.size(), 1u);
+  EXPECT_THAT(report.hangs[0].absent, IsEmpty());
+  EXPECT_THAT(report.hangs[0].passed, IsEmpty());
+  EXPECT_EQ(report.hangs[0].unknown_count, 1u);
+}
+
+TEST(Hang, caller_that_is_no_member_is_of_another_world) {
+  Job job(3);
+  job.leave_world(2).open(2, 30 * kSecond, kBarrier);
+  EXPECT_THAT(job.report().hangs, IsEmpty());
+  EXPECT_EQ(job.report().open_calls.size(), 1u);
 }
 
 }  // namespace
