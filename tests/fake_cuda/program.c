@@ -20,7 +20,7 @@ int cuGraphLaunch(void* graph, void* stream);
 int cuCtxSynchronize(void);
 int fake_cuda_set_device(uint32_t device);
 
-static const char* const kNames[] = {"_Z6saxpyPfS_fi", "reduce", "_ZN3lib4gemmIfEEvPKT_"};
+static const char* const kNames[] = {"_Z5saxpyPfS_fi", "reduce", "_ZN3lib4gemmIfEEvPKT_"};
 enum { kNameCount = 3, kCopyBytes = 4096 };
 
 struct Job {
