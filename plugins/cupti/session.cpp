@@ -81,7 +81,8 @@ bool collect() {
     }
     return false;
   }
-  if (g_cupti.set_attribute != nullptr) {
+  // The buffer to throw away, which such versions need, is never zero.
+  if (g_cupti.set_attribute != nullptr && shared().quirks.may_refuse_buffers) {
     uint8_t is_zeroed = 1;
     size_t bytes = sizeof is_zeroed;
     g_cupti.set_attribute(Attribute::kZeroedBuffers, &bytes, &is_zeroed);
@@ -121,14 +122,12 @@ bool serve(Drain* drain) {
   const Request request = g_request.load(std::memory_order_acquire);  // pairs with cupti:request
   if (request == Request::kNone) return true;
   if (!is_dead()) {
-    if (request == Request::kResume) {
-      if (!g_collects && collect()) tell(ProviderState::kOn, "", "");
-    } else {
-      release(drain);
+    if (request == Request::kResume && !g_collects) collect();
+    if (request != Request::kResume) release(drain);
+    if (request == Request::kPause) {
+      tell(ProviderState::kDegraded, "paused by the program: work of that time is not recorded",
+           "");
     }
-  }
-  if (request == Request::kPause) {
-    tell(ProviderState::kDegraded, "paused by the program: work of that time is not recorded", "");
   }
   g_request.store(Request::kNone, std::memory_order_relaxed);
   g_done.fetch_add(1, std::memory_order_release);  // pairs with cupti:done

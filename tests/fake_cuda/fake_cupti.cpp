@@ -6,7 +6,7 @@
 //   FAKE_CUPTI_ZERO=N         every Nth piece of work has no times
 //   FAKE_CUPTI_DROP=N         every Nth is dropped, and counted
 //   FAKE_CUPTI_REORDER=1      buffers are handed over last first
-//   FAKE_CUPTI_SLOW_MS=N      the worker sleeps before it hands a buffer over
+//   FAKE_CUPTI_HOLD=1         no buffer is handed over before a forced flush
 //   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999
 //   FAKE_CUPTI_FATAL=N        a fatal error after N pieces of work
 #include <dlfcn.h>
@@ -91,6 +91,8 @@ struct State {
   std::vector<Buffer> full;
   std::condition_variable has_full;
   bool has_worker = false;
+  bool is_released = knob("HOLD") == 0;
+  bool is_promised_zeros = false;
   uint32_t in_delivery = 0;
   std::condition_variable delivered;
   std::map<std::string, uint64_t> calls;
@@ -120,7 +122,6 @@ Code count_call(const char* name) {
 }
 
 void deliver(std::vector<Buffer> buffers) {
-  if (const uint64_t ms = knob("SLOW_MS")) usleep(static_cast<useconds_t>(ms) * 1000);
   if (knob("REORDER") != 0) std::reverse(buffers.begin(), buffers.end());
   for (const Buffer& b : buffers) {
     state().complete(nullptr, 0, b.bytes, b.capacity, b.used);
@@ -131,7 +132,7 @@ void run_worker() {
   State& s = state();
   std::unique_lock lock(s.mutex);
   for (;;) {
-    s.has_full.wait(lock, [&] { return !s.full.empty(); });
+    s.has_full.wait(lock, [&] { return s.is_released && !s.full.empty(); });
     std::vector<Buffer> buffers;
     buffers.swap(s.full);
     ++s.in_delivery;
@@ -176,8 +177,8 @@ void put(const std::vector<uint8_t>& record) {
       ++state().dropped;
       return;
     }
-    for (size_t i = 0; i < 4096; ++i) {
-      if (buffer.bytes[i] != 0) abort();  // we promised zeros
+    for (size_t i = 0; i < 4096 && state().is_promised_zeros; ++i) {
+      if (buffer.bytes[i] != 0) abort();
     }
   }
   memcpy(buffer.bytes + buffer.used, record.data(), record.size());
@@ -412,7 +413,8 @@ Code cuptiActivityEnableDriverApi(uint32_t function, uint8_t enable) {
   return kSuccess;
 }
 Code cuptiActivityEnableRuntimeApi(uint32_t, uint8_t) { return kSuccess; }
-Code cuptiActivitySetAttribute(Attribute, size_t*, void*) {
+Code cuptiActivitySetAttribute(Attribute attribute, size_t*, void*) {
+  state().is_promised_zeros = attribute == Attribute::kZeroedBuffers;
   return count_call("cuptiActivitySetAttribute");
 }
 Code cuptiGetCallbackName(int32_t, uint32_t id, const char** name) {
@@ -427,12 +429,15 @@ Code cuptiGetCallbackName(int32_t, uint32_t id, const char** name) {
   *name = found->second;
   return kSuccess;
 }
-Code cuptiActivityFlushAll(uint32_t) {
+Code cuptiActivityFlushAll(uint32_t flag) {
   State& s = state();
   if (const Code code = count_call("cuptiActivityFlushAll"); code != kSuccess) return code;
   std::vector<ThreadBuffer*> threads;
   {
     const std::lock_guard lock(s.mutex);
+    s.is_released = s.is_released || flag == aon::cupti::kFlushForced;
+    if (!s.is_released) return kSuccess;
+    s.has_full.notify_one();
     threads = s.threads;
   }
   for (ThreadBuffer* thread : threads) {

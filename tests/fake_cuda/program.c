@@ -2,12 +2,17 @@
 // and sets memory, and counts what it did. Prints one line: kernels copies bytes sets graphs.
 //
 //   gpu_program [kernels per stream [streams [threads]]]
+//
+// GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
+// for N more kernels.
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 int cuInit(unsigned flags);
@@ -44,6 +49,28 @@ static void* run_stream(void* argument) {
   return NULL;
 }
 
+/// A child that inherits all and leaves by exit().
+static void fork_child(void) {
+  const pid_t child = fork();
+  if (child == 0) exit(3);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 3) abort();
+}
+
+/// Kernels while CUPTI is somebody else's.
+static void launch_unseen(int kernels) {
+  void* shim = dlopen("libaon-cupti.so", RTLD_LAZY | RTLD_NOLOAD);
+  int (*pause_gpu)(void) = shim ? (int (*)(void))dlsym(shim, "aon_gpu_pause") : NULL;
+  int (*resume_gpu)(void) = shim ? (int (*)(void))dlsym(shim, "aon_gpu_resume") : NULL;
+  const int is_paused = pause_gpu && pause_gpu();
+  printf("paused %d\n", is_paused);
+  for (int i = 0; i < kernels; ++i) {
+    cuLaunchKernel("unseen", 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
+  }
+  if (is_paused) printf("resumed %d\n", resume_gpu());
+}
+
 int main(int argc, char** argv) {
   const int kernels = argc > 1 ? atoi(argv[1]) : 100;
   const int streams = argc > 2 ? atoi(argv[2]) : 2;
@@ -53,6 +80,8 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   cuInit(0);
+  if (getenv("GPU_PROGRAM_FORK")) fork_child();
+  if (getenv("GPU_PROGRAM_PAUSE")) launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
   struct Job jobs[kMaxStreams];
   pthread_t threads[kMaxStreams];
   for (int s = 0; s < streams && s < kMaxStreams; ++s) {

@@ -26,17 +26,6 @@ Record span(uint32_t stream, uint32_t region, uint64_t start, uint64_t end, uint
   return record;
 }
 
-/// A clock of one tick per ns.
-clock::ClockMap plain_clock() {
-  std::vector<ClockDefinition> pairs(2);
-  pairs[0] = {.ticks = 1, .monotonic_raw_ns = 1, .realtime_ns = 1, .bracket_ticks = 0};
-  pairs[1] = {.ticks = 1'000'000'001,
-              .monotonic_raw_ns = 1'000'000'001,
-              .realtime_ns = 1'000'000'001,
-              .bracket_ticks = 0};
-  return clock::ClockMap(pairs);
-}
-
 class DeviceSpansTest : public testing::Test {
  protected:
   /// "E1@10 L1@20": enters and leaves of a stream.
@@ -57,7 +46,7 @@ class DeviceSpansTest : public testing::Test {
   }
 
   test::TemporaryFolder folder_;
-  clock::ClockMap clock_ = plain_clock();
+  clock::ClockMap clock_;  // one tick per ns
   DeviceSpans spans_{folder_.path()};
   Outcome outcome_;
   std::vector<Event> all_;
