@@ -102,11 +102,11 @@ struct SymbolReport {
   std::string remark;       ///< what is missing and how to get it; empty: nothing
 };
 
-/// kSamples: call samples of all threads of a process; not of the main archive.
+/// kAcceleratorStream: its work comes from the records of another thread; without a device it is
+/// work of the host that has to do with accelerators. kSamples: call samples of all threads of a
+/// process; not of the main archive.
 enum class LocationType { kThread, kMetric, kAcceleratorStream, kSamples };
 
-/// kAcceleratorStream: its work comes from the records of another thread; without a device it is work
-/// of the host that has to do with accelerators.
 /// One timeline. `id` = (k << 32) | group, k = 0 the master thread.
 struct Location {
   uint64_t id;
@@ -210,7 +210,7 @@ enum class EventKind : uint8_t {
   kIoCancelled,  ///< file, operation, flags, request
   kCallSample,   ///< call path in region (kNoCallPath: unknown), tid in peer, period in bytes
   kCounters,     ///< before the kEnter or kLeave it belongs to: number of values, counter(i)
-  kDeviceWork,   ///< before the kEnter of work of a device: what the device told, fields named below
+  kDeviceWork,  ///< before the kEnter of work of a device: what the device told, fields named below
 };
 
 struct Event {

@@ -6,8 +6,8 @@
 namespace aon::cupti {
 namespace {
 
-constexpr Kind kKinds[] = {Kind::kMemcpy, Kind::kMemcpy2, Kind::kMemset, Kind::kSynchronization,
-                           Kind::kOverhead, Kind::kExternalCorrelation};
+constexpr Kind kKinds[] = {Kind::kMemcpy,          Kind::kMemcpy2,  Kind::kMemset,
+                           Kind::kSynchronization, Kind::kOverhead, Kind::kExternalCorrelation};
 
 // Ids of cupti_driver_cbid.h and cupti_runtime_cbid.h, which never change. What starts work or
 // waits for it, and nothing that programs call in passing.

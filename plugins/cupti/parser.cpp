@@ -39,9 +39,8 @@ const char* synchronization_label(uint32_t type) {
 /// CUpti_ActivityOverheadKind: the driver's compiler is 1, the others count in the upper half.
 const char* overhead_label(uint32_t type) {
   static constexpr const char* kLabels[] = {
-      "[CUPTI overhead]",         "[CUPTI buffer flush]",
-      "[CUPTI instrumentation]",  "[CUPTI resource]",
-      "[CUDA module loading]",    "[CUDA lazy function loading]",
+      "[CUPTI overhead]",           "[CUPTI buffer flush]",  "[CUPTI instrumentation]",
+      "[CUPTI resource]",           "[CUDA module loading]", "[CUDA lazy function loading]",
       "[CUDA command buffer full]", "[CUPTI buffer request]"};
   if (type == 1) return "[CUDA driver compiler]";
   const uint32_t index = type >> 16;

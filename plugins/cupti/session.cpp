@@ -169,9 +169,8 @@ bool ask(Request request) {
   if (!is_our_process()) return false;
   const uint32_t done = g_done.load(std::memory_order_acquire);  // pairs with cupti:done
   Request none = Request::kNone;
-  if (!g_request.compare_exchange_strong(none, request, std::memory_order_acq_rel)) {
-    return false;  // pairs with cupti:request
-  }
+  // pairs with cupti:request
+  if (!g_request.compare_exchange_strong(none, request, std::memory_order_release)) return false;
   wake_drain();
   for (uint32_t waited_ms = 0; waited_ms < kStopMs; ++waited_ms) {
     if (g_done.load(std::memory_order_acquire) != done) return true;  // pairs with cupti:done

@@ -8,9 +8,8 @@
 /// child has neither thread nor CUDA: it only recognises itself. A FATAL_ERROR of CUPTI ends the
 /// recording and says so.
 ///
-/// AON_CUPTI_MODE: `exclusive` (default), `yield` (aon_gpu_pause() gives the subscription back until
-/// aon_gpu_resume()), `off`. AON_CUPTI_MEMORY: MiB of buffers, 32. AON_CUPTI_CALLS=0: no calls of
-/// CUDA, and so no correlation. AON_CUPTI_GRAPH: `graph` (default) or `node`.
+/// AON_CUPTI_MODE: `exclusive` (default), `yield` (aon_gpu_pause() gives the subscription back
+/// until aon_gpu_resume()), `off`. AON_CUPTI_MEMORY: MiB of buffers, 32. The kinds: kinds.h.
 /// Thread: start() the one in cuInit, stop() the one that exits, the rest our own.
 /// Cost: no work in the program's calls but CUPTI's own and, once per MiB of records, a buffer.
 #pragma once

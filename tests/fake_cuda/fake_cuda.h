@@ -11,8 +11,8 @@ enum class WorkKind : uint32_t { kKernel, kCopy, kSet, kGraph, kSynchronize };
 
 struct Work {
   WorkKind kind;
-  const char* name;     ///< of a kernel
-  const char* function; /// of the driver
+  const char* name;      ///< of a kernel
+  const char* function;  /// of the driver
   uint32_t function_id;
   uint32_t correlation;
   uint32_t device;

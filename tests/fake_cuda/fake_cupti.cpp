@@ -26,7 +26,7 @@
 #include <thread>
 #include <vector>
 
-#include "cupti/interface.h"
+#include "plugins/cupti/interface.h"
 #include "tests/fake_cuda/fake_cuda.h"
 
 namespace aon::fake {
@@ -115,9 +115,8 @@ Code count_call(const char* name) {
   const uint64_t number = ++s.calls[name];
   const char* text = getenv("FAKE_CUPTI_ERROR");
   const size_t bytes = strlen(name);
-  const bool is_meant =
-      text != nullptr && strncmp(text, name, bytes) == 0 && text[bytes] == ':' &&
-      strtoull(text + bytes + 1, nullptr, 10) == number;
+  const bool is_meant = text != nullptr && strncmp(text, name, bytes) == 0 && text[bytes] == ':' &&
+                        strtoull(text + bytes + 1, nullptr, 10) == number;
   return is_meant ? kUnknown : kSuccess;
 }
 
@@ -293,12 +292,12 @@ struct KindOfWork {
   Kind kind;
   void (*put)(const Work& work);
 };
-constexpr KindOfWork kKinds[] = {{WorkKind::kKernel, Kind::kConcurrentKernel, put_kernel},
-                                 {WorkKind::kCopy, Kind::kMemcpy, put_copy},
-                                 {WorkKind::kSet, Kind::kMemset, put_set},
-                                 {WorkKind::kGraph, Kind::kGraphTrace, put_graph},
-                                 {WorkKind::kSynchronize, Kind::kSynchronization,
-                                  put_synchronization}};
+constexpr KindOfWork kKinds[] = {
+    {WorkKind::kKernel, Kind::kConcurrentKernel, put_kernel},
+    {WorkKind::kCopy, Kind::kMemcpy, put_copy},
+    {WorkKind::kSet, Kind::kMemset, put_set},
+    {WorkKind::kGraph, Kind::kGraphTrace, put_graph},
+    {WorkKind::kSynchronize, Kind::kSynchronization, put_synchronization}};
 
 bool is_nth(const char* name, uint64_t number) {
   const uint64_t n = knob(name);
@@ -418,12 +417,9 @@ Code cuptiActivitySetAttribute(Attribute attribute, size_t*, void*) {
   return count_call("cuptiActivitySetAttribute");
 }
 Code cuptiGetCallbackName(int32_t, uint32_t id, const char** name) {
-  static const std::map<uint32_t, const char*> kNames = {{307, "cuLaunchKernel"},
-                                                         {277, "cuMemcpyHtoDAsync_v2"},
-                                                         {279, "cuMemcpyDtoHAsync_v2"},
-                                                         {216, "cuMemsetD8Async"},
-                                                         {514, "cuGraphLaunch"},
-                                                         {17, "cuCtxSynchronize"}};
+  static const std::map<uint32_t, const char*> kNames = {
+      {307, "cuLaunchKernel"},  {277, "cuMemcpyHtoDAsync_v2"}, {279, "cuMemcpyDtoHAsync_v2"},
+      {216, "cuMemsetD8Async"}, {514, "cuGraphLaunch"},        {17, "cuCtxSynchronize"}};
   const auto found = kNames.find(id);
   if (found == kNames.end()) return kUnknown;
   *name = found->second;

@@ -1,5 +1,6 @@
-// A program that uses a GPU as MPI programs do: every rank launches kernels into its streams, copies
-// and sets memory, and counts what it did. Prints one line: kernels copies bytes sets graphs.
+// A program that uses a GPU as MPI programs do: every rank launches kernels into its streams,
+// copies and sets memory, and counts what it did. Prints one line: kernels copies bytes sets
+// graphs.
 //
 //   gpu_program [kernels per stream [streams [threads]]]
 //
@@ -16,8 +17,9 @@
 #include <unistd.h>
 
 int cuInit(unsigned flags);
-int cuLaunchKernel(const char* name, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                   unsigned bz, unsigned shared_bytes, void* stream, void** p, void** e);
+int cuLaunchKernel(const char* name, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                   unsigned by, unsigned bz, unsigned shared_bytes, void* stream, void** p,
+                   void** e);
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream);
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream);
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream);

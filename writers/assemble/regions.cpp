@@ -16,9 +16,8 @@ class RegionUnifier {
 
   uint32_t id_of(const spool::Region& region) {
     // Kernels come with the compiler's names.
-    const std::string name = region.paradigm == Paradigm::kCuda
-                                 ? symbols::readable_name(region.name)
-                                 : region.name;
+    const std::string name =
+        region.paradigm == Paradigm::kCuda ? symbols::readable_name(region.name) : region.name;
     const auto [entry, is_new] = ids_.try_emplace({name, region.paradigm, region.role},
                                                   static_cast<uint32_t>(regions_->size()));
     if (is_new) regions_->push_back({name, region.role, region.paradigm});

@@ -252,8 +252,8 @@ void GlobalDefinitions::write_groups_of_locations(const std::vector<WrittenLocat
   }
 }
 
-/// A group of locations holds threads or streams, not both: each device of a process is a group that
-/// the process made.
+/// A group of locations holds threads or streams, not both: each device of a process is a group
+/// that the process made.
 void GlobalDefinitions::write_devices(const std::vector<WrittenLocation>& locations) {
   for (const WrittenLocation& written : locations) {
     const Location& location = *written.location;
@@ -263,9 +263,9 @@ void GlobalDefinitions::write_devices(const std::vector<WrittenLocation>& locati
     if (!is_new) continue;
     const Group& group = model_.groups[location.group];
     const std::string name = "GPU " + std::to_string(location.device) + " of " + group.name;
-    note(OTF2_GlobalDefWriter_WriteLocationGroup(
-        file_, id, string_id(name), OTF2_LOCATION_GROUP_TYPE_ACCELERATOR, tree_nodes_[group.node],
-        group.id));
+    note(OTF2_GlobalDefWriter_WriteLocationGroup(file_, id, string_id(name),
+                                                 OTF2_LOCATION_GROUP_TYPE_ACCELERATOR,
+                                                 tree_nodes_[group.node], group.id));
     write_device_properties(id, group, location.device);
   }
 }

@@ -1,4 +1,4 @@
-#include "cupti/clock.h"
+#include "plugins/cupti/clock.h"
 
 #include <gtest/gtest.h>
 

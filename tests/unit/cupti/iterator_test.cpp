@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "cupti/interface.h"
-#include "cupti/parser.h"
+#include "plugins/cupti/interface.h"
+#include "plugins/cupti/parser.h"
 #include "tests/unit/cupti/made_record.h"
 
 namespace aon::cupti {
@@ -33,13 +33,17 @@ TEST(Iterator, steps_over_records_of_all_kinds) {
     const test::MadeRecord record(kind, byte_count);
     records.insert(records.end(), record.bytes().begin(), record.bytes().end());
   };
-  const std::pair<Kind, size_t> kinds[] = {
-      {Kind::kConcurrentKernel, test::kKernelBytes}, {Kind::kMemcpy, test::kCopyBytes},
-      {Kind::kMemcpy2, test::kCopyBytes},            {Kind::kMemset, test::kSetBytes},
-      {Kind::kDriver, test::kCallBytes},             {Kind::kRuntime, test::kCallBytes},
-      {Kind::kGraphTrace, test::kOtherBytes},        {Kind::kSynchronization, test::kOtherBytes},
-      {Kind::kOverhead, test::kOtherBytes},          {Kind::kExternalCorrelation, 24},
-      {Kind::kConcurrentKernel, test::kKernelBytes}};
+  const std::pair<Kind, size_t> kinds[] = {{Kind::kConcurrentKernel, test::kKernelBytes},
+                                           {Kind::kMemcpy, test::kCopyBytes},
+                                           {Kind::kMemcpy2, test::kCopyBytes},
+                                           {Kind::kMemset, test::kSetBytes},
+                                           {Kind::kDriver, test::kCallBytes},
+                                           {Kind::kRuntime, test::kCallBytes},
+                                           {Kind::kGraphTrace, test::kOtherBytes},
+                                           {Kind::kSynchronization, test::kOtherBytes},
+                                           {Kind::kOverhead, test::kOtherBytes},
+                                           {Kind::kExternalCorrelation, 24},
+                                           {Kind::kConcurrentKernel, test::kKernelBytes}};
   for (const auto& [kind, byte_count] : kinds) add(kind, byte_count);
   // CUPTI wants eight-byte alignment.
   std::vector<uint64_t> aligned(records.size() / 8 + 1);

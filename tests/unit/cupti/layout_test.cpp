@@ -2,7 +2,7 @@
 #include <cupti.h>
 #include <gtest/gtest.h>
 
-#include "cupti/interface.h"
+#include "plugins/cupti/interface.h"
 
 namespace aon::cupti {
 namespace {
@@ -75,10 +75,13 @@ TEST(Layout, of_the_other_records_is_nvidias) {
 }
 
 TEST(Layout, numbers_are_nvidias) {
-  EXPECT_EQ(static_cast<int>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), static_cast<int>(Kind::kConcurrentKernel));
+  EXPECT_EQ(static_cast<int>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL),
+            static_cast<int>(Kind::kConcurrentKernel));
   EXPECT_EQ(static_cast<int>(CUPTI_ACTIVITY_KIND_GRAPH_TRACE), static_cast<int>(Kind::kGraphTrace));
-  EXPECT_EQ(static_cast<int>(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION), static_cast<int>(Kind::kSynchronization));
-  EXPECT_EQ(static_cast<int>(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION), static_cast<int>(Kind::kExternalCorrelation));
+  EXPECT_EQ(static_cast<int>(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION),
+            static_cast<int>(Kind::kSynchronization));
+  EXPECT_EQ(static_cast<int>(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION),
+            static_cast<int>(Kind::kExternalCorrelation));
   EXPECT_EQ(static_cast<int>(CUPTI_ACTIVITY_KIND_MEMCPY2), static_cast<int>(Kind::kMemcpy2));
   EXPECT_EQ(static_cast<int>(CUPTI_ACTIVITY_KIND_OVERHEAD), static_cast<int>(Kind::kOverhead));
   EXPECT_EQ(static_cast<int>(CUPTI_CB_DOMAIN_STATE), kStateDomain);

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cupti/interface.h"
+#include "plugins/cupti/interface.h"
 
 namespace aon::cupti::test {
 

@@ -1,4 +1,4 @@
-#include "cupti/parser.h"
+#include "plugins/cupti/parser.h"
 
 #include <gtest/gtest.h>
 
@@ -110,7 +110,9 @@ TEST(Parser, reads_a_set) {
 
 TEST(Parser, a_call_belongs_to_its_thread) {
   MadeRecord record(Kind::kDriver, test::kCallBytes);
-  record.set(api::kFunction, uint32_t{307}).set(api::kStart, uint64_t{1}).set(api::kEnd, uint64_t{2});
+  record.set(api::kFunction, uint32_t{307})
+      .set(api::kStart, uint64_t{1})
+      .set(api::kEnd, uint64_t{2});
   record.set(api::kThread, uint32_t{4711});
   Work work;
   ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);

@@ -1,4 +1,4 @@
-#include "cupti/pool.h"
+#include "plugins/cupti/pool.h"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,8 @@ TEST(Pool, buffers_come_out_in_the_order_of_their_completion) {
   ASSERT_TRUE(pool.start(4));
   uint8_t* buffers[4];
   for (uint8_t*& buffer : buffers) buffer = pool.take();
-  for (const int i : {2, 0, 3}) ASSERT_TRUE(pool.complete(buffers[i], 100u + static_cast<size_t>(i)));
+  for (const int i : {2, 0, 3})
+    ASSERT_TRUE(pool.complete(buffers[i], 100u + static_cast<size_t>(i)));
   EXPECT_EQ(pool.next().bytes, buffers[2]);
   ASSERT_TRUE(pool.complete(buffers[1], 101));
   EXPECT_EQ(pool.next().bytes, buffers[0]);
