@@ -16,10 +16,10 @@ uint64_t moved(uint64_t ticks, uint64_t from_ns, uint64_t to_ns, double ticks_pe
 }  // namespace
 
 double DeviceClock::rate(const ClockPair& a, const ClockPair& b) const {
-  if (b.ns <= a.ns || b.ticks <= a.ticks) return ticks_per_ns_;
+  if (b.ns <= a.ns || b.ticks <= a.ticks) return usual_rate();
   const double measured = static_cast<double>(b.ticks - a.ticks) / static_cast<double>(b.ns - a.ns);
-  const double deviation = measured / ticks_per_ns_ - 1;
-  return deviation < -kMaxDeviation || deviation > kMaxDeviation ? ticks_per_ns_ : measured;
+  const double deviation = measured / usual_rate() - 1;
+  return deviation < -kMaxDeviation || deviation > kMaxDeviation ? usual_rate() : measured;
 }
 
 void DeviceClock::add(const ClockPair& pair) {
@@ -42,7 +42,7 @@ uint64_t DeviceClock::to_ticks(uint64_t ns) const {
   uint32_t later = count_ - 1;
   while (later > 0 && at(later - 1).ns >= ns) --later;
   if (later == 0) {
-    const double first_rate = count_ > 1 ? rate(at(0), at(1)) : ticks_per_ns_;
+    const double first_rate = count_ > 1 ? rate(at(0), at(1)) : usual_rate();
     return moved(at(0).ticks, at(0).ns, ns, first_rate);
   }
   const ClockPair& a = at(later - 1);

@@ -229,10 +229,17 @@ void start() {
     shared().pid = 0;
     return;
   }
-  atexit(stop);
+  on_exit([](int, void*) { stop(); }, nullptr);  // atexit() needs a library that is not libc.so
 }
 
-void stop() { ask(Request::kStop); }
+void stop() {
+  if (!is_our_process() || ask(Request::kStop)) return;
+  char reason[160];
+  snprintf(reason, sizeof reason,
+           "the program ended before all records were read: about %u MiB of them are missing",
+           shared().pool.queued_count() + 1);
+  tell(ProviderState::kDegraded, reason, "");
+}
 
 bool pause() { return g_mode == Mode::kYield && ask(Request::kPause); }
 bool resume() { return g_mode == Mode::kYield && ask(Request::kResume); }
