@@ -14,8 +14,15 @@ struct Wanted {
 /// What the environment asks for: AON_CUPTI_CALLS, AON_CUPTI_GRAPH.
 Wanted wanted_kinds();
 
-/// Switches everything on. The code of the kernels' kind; others may be missing.
-Code enable_kinds(const Backend& backend, const Functions& cupti, const Wanted& wanted);
+/// Names of kinds that could not be switched on.
+struct MissingKinds {
+  static constexpr size_t kMaxText = 128;
+  char text[kMaxText];  ///< "" none
+};
+
+/// Switches everything on. The code of the kernels' kind; of others the names are in `missing`.
+Code enable_kinds(const Backend& backend, const Functions& cupti, const Wanted& wanted,
+                  MissingKinds* missing);
 void disable_kinds(const Backend& backend, const Functions& cupti, const Wanted& wanted);
 
 }  // namespace aon::cupti

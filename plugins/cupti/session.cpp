@@ -69,8 +69,18 @@ void tell_owner(const char* owner) {
        "run without the other tool; AON_CUPTI_MODE=off where it is wanted");
 }
 
-/// Subscribes and switches everything on.
-bool collect() {
+void tell_start(const MissingKinds& missing) {
+  if (missing.text[0] == '\0') {
+    tell(ProviderState::kOn, "", "");
+    return;
+  }
+  char reason[MissingKinds::kMaxText + 32];
+  snprintf(reason, sizeof reason, "not recorded: %s", missing.text);
+  tell(ProviderState::kDegraded, reason, "a CUPTI of the driver's version");
+}
+
+/// Subscribes and switches everything on. After a pause the ledger keeps what it says of it.
+bool collect(bool is_resumed) {
   char owner[kOwnerBytes] = {};
   const Code code = g_backend->subscribe(g_cupti, &g_subscriber, on_callback, owner, sizeof owner);
   if (code != kSuccess) {
@@ -88,10 +98,11 @@ bool collect() {
     g_cupti.set_attribute(Attribute::kZeroedBuffers, &bytes, &is_zeroed);
   }
   if (g_cupti.set_thread_id_type != nullptr) g_cupti.set_thread_id_type(kSystemThreadIds);
+  MissingKinds missing = {};
   Code result = g_backend->register_buffers(g_cupti, request_buffer, complete_buffer);
   const char* function = "cuptiActivityRegisterCallbacks";
   if (result == kSuccess) {
-    result = enable_kinds(*g_backend, g_cupti, g_wanted);
+    result = enable_kinds(*g_backend, g_cupti, g_wanted, &missing);
     function = "cuptiActivityEnable";
   }
   if (result != kSuccess) {
@@ -101,6 +112,7 @@ bool collect() {
   }
   g_cupti.enable_callback(1, g_subscriber, kStateDomain, kFatalError);
   g_collects = true;
+  if (!is_resumed) tell_start(missing);
   return true;
 }
 
@@ -122,7 +134,7 @@ bool serve(Drain* drain) {
   const Request request = g_request.load(std::memory_order_acquire);  // pairs with cupti:request
   if (request == Request::kNone) return true;
   if (!is_dead()) {
-    if (request == Request::kResume && !g_collects) collect();
+    if (request == Request::kResume && !g_collects) collect(true);
     if (request != Request::kResume) release(drain);
     if (request == Request::kPause) {
       tell(ProviderState::kDegraded, "paused by the program: work of that time is not recorded",
@@ -220,8 +232,7 @@ void start() {
     tell(ProviderState::kOff, "no memory for the buffers", "a smaller AON_CUPTI_MEMORY (MiB)");
     return;
   }
-  if (!collect()) return;
-  tell(ProviderState::kOn, "", "");
+  if (!collect(false)) return;
   if (!start_thread()) {
     tell(ProviderState::kOff, "no thread for the records", "a higher limit of threads (ulimit -u)");
     disable_kinds(*g_backend, g_cupti, g_wanted);
