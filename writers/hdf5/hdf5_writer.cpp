@@ -310,10 +310,10 @@ class Hdf5Writer : public Writer {
     table_->finish();
     if (counter_table_) counter_table_->finish();
     write_messages(file_.get(), messages_->rows());
+    hdf5::write_gpu(file_.get(), *model_, *device_work_, outcome);
     write_transfers(file_.get(), transfers_->rows());
     write_io(file_.get(), *model_, io_->rows());
     hdf5::write_call_paths(file_.get(), *model_, *call_samples_);
-    hdf5::write_gpu(file_.get(), *model_, *device_work_, outcome);
     if (waits_ != nullptr) write_waits(file_.get(), *model_, *waits_);
     const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
     if (steps != nullptr) hdf5::write_steps(file_.get(), *model_, *steps);
