@@ -12,6 +12,7 @@
 #pragma once
 
 #include <aon/definition.h>
+#include <aon/device.h>
 #include <aon/record.h>
 
 #include <cstdint>
@@ -101,7 +102,9 @@ struct SymbolReport {
   std::string remark;       ///< what is missing and how to get it; empty: nothing
 };
 
-/// kSamples: call samples of all threads of a process; not of the main archive.
+/// kAcceleratorStream: its work comes from the records of another thread; without a device it is
+/// work of the host that has to do with accelerators. kSamples: call samples of all threads of a
+/// process; not of the main archive.
 enum class LocationType { kThread, kMetric, kAcceleratorStream, kSamples };
 
 /// One timeline. `id` = (k << 32) | group, k = 0 the master thread.
@@ -113,6 +116,8 @@ struct Location {
   uint32_t process;  ///< its number on the node; spool::kNodeProcess: samples of the whole node
   uint16_t slot;     ///< of the ring, or of the agent's streams (core/spool/format.h)
   bool in_archive;   ///< false: kSamples; above --otf2-locations: HDF5 and spool only
+  uint32_t device_stream = 0;   ///< of kAcceleratorStream: its number in the process
+  uint32_t device = kNoDevice;  ///< its device's
 };
 
 /// One process. Groups 0 .. world-1 are the ranks; processes without a rank, or a second one with
@@ -217,6 +222,7 @@ enum class EventKind : uint8_t {
   kIoCancelled,  ///< file, operation, flags, request
   kCallSample,   ///< call path in region (kNoCallPath: unknown), tid in peer, period in bytes
   kCounters,     ///< before the kEnter or kLeave it belongs to: number of values, counter(i)
+  kDeviceWork,  ///< before the kEnter of work of a device: what the device told, fields named below
 };
 
 struct Event {
@@ -264,6 +270,11 @@ struct Event {
   IoOperation io_operation() const { return static_cast<IoOperation>(peer); }
   uint32_t io_flags() const { return static_cast<uint32_t>(tag); }
   uint64_t offset() const { return bytes_received; }
+
+  // Of kDeviceWork: `bytes` it moved, the correlation id in `request`, and how long it took, which
+  // its kEnter and kLeave may show shorter where work of one stream overlaps.
+  DeviceOperation device_operation() const { return static_cast<DeviceOperation>(peer); }
+  uint64_t device_duration_ns() const { return bytes_received; }
 };
 
 /// What the assembler learned while it went through the events.
@@ -278,6 +289,9 @@ struct Outcome {
   uint64_t open_transfer_count = 0;      ///< one-sided ones that no call of their thread completed
   uint64_t open_io_count = 0;            ///< reads and writes that were begun and not completed
   uint64_t unmatched_io_count = 0;       ///< completed without having begun
+  uint64_t device_overlap_count = 0;     ///< work that began before other work of its stream ended,
+                                         ///< and is shown behind it
+  uint64_t unplaced_device_count = 0;    ///< work of a stream whose definition is lost
   /// Every message of every location is here: nothing was lost, nothing was still open.
   bool communication_complete = false;
 };

@@ -112,6 +112,16 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
         process(number).files[d->id] = {*d, text(0)};
       }
       break;
+    case DefinitionType::kDevice:
+      if (const auto d = take<DeviceDefinition>(view); d && number != kNodeProcess) {
+        process(number).devices[d->id] = {*d, text(0), text(1)};
+      }
+      break;
+    case DefinitionType::kDeviceStream:
+      if (const auto d = take<DeviceStreamDefinition>(view); d && number != kNodeProcess) {
+        process(number).device_streams[d->id] = {*d, text(0)};
+      }
+      break;
     case DefinitionType::kThreadName:
       if (const auto d = take<IdDefinition>(view); d && number != kNodeProcess) {
         process(number).thread_names[d->id] = text(0);

@@ -37,6 +37,15 @@ struct File {
   FileDefinition definition;
   std::string name;
 };
+struct Device {
+  DeviceDefinition definition;
+  std::string name;
+  std::string address;  ///< on its bus
+};
+struct DeviceStream {
+  DeviceStreamDefinition definition;
+  std::string name;
+};
 struct Provider {
   std::string name;
   ProviderState state;
@@ -78,6 +87,8 @@ struct Process {
   std::map<uint32_t, File> files;
   std::map<std::string, Provider> providers;
   std::map<uint32_t, Metric> metrics;
+  std::map<uint32_t, Device> devices;
+  std::map<uint32_t, DeviceStream> device_streams;
   std::map<uint32_t, std::string> thread_names;  ///< by thread id; the program's own
   std::map<std::pair<uint16_t, uint16_t>, StreamDefinition>
       streams;                                               ///< (slot, context), latest state

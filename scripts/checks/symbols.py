@@ -12,6 +12,7 @@ _EXPORTS = {
     "libaon.so": re.compile(r"^aon_\w+$"),
     "libaon-mpi.so": re.compile(r"^(aon_|MPI_|mpi_)\w+$"),
     "libaon-nvtx.so": re.compile(r"^InitializeInjectionNvtx2$"),
+    "libaon-cupti.so": re.compile(r"^(InitializeInjection|aon_gpu_\w+)$"),
 }
 
 

@@ -38,19 +38,44 @@ Status EventPass::run() {
     if (!status) return status;
   }
   open_io_.settle(&outcome_);
+  outcome_.unplaced_device_count += device_spans_.restart();
   outcome_.communication_complete = is_complete();
   for_each_writer([&](Writer* writer) { return writer->finish(outcome_); });
   return {};
 }
 
+/// What lives from the first location of a process to its last one.
+void EventPass::begin_group(const Group& group) {
+  next_request_ = 0;
+  open_io_.settle(&outcome_);
+  outcome_.unplaced_device_count += device_spans_.restart();
+  request_group_ = group.id;
+}
+
+/// Work of devices waits for its streams, which come behind the threads of the process.
+Status EventPass::keep_device_spans(std::span<const Record> records) {
+  for (const Record& record : records) {
+    if (record.head.kind != RecordKind::kDeviceSpan) continue;
+    Status status = device_spans_.add(record);
+    if (!status) return status;
+  }
+  return {};
+}
+
+Status EventPass::run_device_stream(const Location& location) {
+  const Group& group = parts_.model.groups[location.group];
+  return device_spans_.replay(location.device_stream, parts_.clocks[group.node], group.region_map,
+                              &outcome_, [&](std::span<const Event> events) {
+                                beat_();
+                                for_each_writer([&](Writer* w) { return w->events(events); });
+                                return Status();
+                              });
+}
+
 Status EventPass::run_location(const Location& location) {
   beat_();
   const Group& group = parts_.model.groups[location.group];
-  if (request_group_ != group.id) {
-    next_request_ = 0;
-    open_io_.settle(&outcome_);
-  }
-  request_group_ = group.id;
+  if (request_group_ != group.id) begin_group(group);
   for_each_writer([&](Writer* writer) { return writer->begin_location(location); });
   const bool is_node = location.process == spool::kNodeProcess;
   const IdTables ids{is_node ? &kNoIds : &group.region_map,
@@ -63,7 +88,10 @@ Status EventPass::run_location(const Location& location) {
                      is_node ? &kNoIds : &group.file_name_map};
   LocationTally tally;
   tally.location = &location;
-  if (group.process != nullptr || is_node) {
+  if (location.type == LocationType::kAcceleratorStream) {
+    Status status = run_device_stream(location);
+    if (!status) return status;
+  } else if (group.process != nullptr || is_node) {
     EventOrder order(parts_.clocks[group.node], ids, &next_request_, &open_io_, &outcome_, &tally,
                      [&](std::span<const Event> events) {
                        for_each_writer([&](Writer* w) { return w->events(events); });
@@ -102,6 +130,7 @@ Status EventPass::read_stream(const Location& location, const spool::Process* pr
     if (!batch) return batch.error();
     if (batch->records.empty()) break;
     status = order->add(*batch);
+    if (status) status = keep_device_spans(batch->records);
     if (!status) return status;
   }
   tally->damaged_blocks = reader.losses().damaged_blocks;

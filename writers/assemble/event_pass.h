@@ -12,6 +12,7 @@
 
 #include "core/base/result.h"
 #include "core/spool/process_index.h"
+#include "writers/assemble/device_spans.h"
 #include "writers/assemble/event_order.h"
 #include "writers/assemble/model.h"
 #include "writers/ledger/tally.h"
@@ -31,7 +32,7 @@ class EventPass {
  public:
   /// `beat` is called now and then, at least once per location.
   EventPass(const JobModel& parts, std::span<WriterSlot> writers, std::function<void()> beat)
-      : parts_(parts), writers_(writers), beat_(std::move(beat)) {}
+      : parts_(parts), writers_(writers), beat_(std::move(beat)), device_spans_(parts.job.folder) {}
 
   /// begin() to finish() of all writers.   Errors: kIo of the spool; a writer's error only ends
   /// that writer.
@@ -42,6 +43,9 @@ class EventPass {
 
  private:
   Status run_location(const Location& location);
+  void begin_group(const Group& group);
+  Status keep_device_spans(std::span<const Record> records);
+  Status run_device_stream(const Location& location);
   Status read_stream(const Location& location, const spool::Process* process, EventOrder* order,
                      LocationTally* tally);
   Status use_index(uint32_t node, uint32_t process);
@@ -58,7 +62,8 @@ class EventPass {
   std::unique_ptr<spool::ProcessIndex> index_;
   uint32_t index_node_ = 0;
   uint64_t next_request_ = 0;
-  OpenIo open_io_;  ///< of the group
+  OpenIo open_io_;            ///< of the group
+  DeviceSpans device_spans_;  ///< the same
   uint32_t request_group_ = 0xffffffffu;
 };
 

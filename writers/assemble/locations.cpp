@@ -1,5 +1,5 @@
 // Locations of the model: one timeline per thread slot, one for the series of a process, one for
-// those of a node.
+// each stream of its devices, one for the series of a node.
 
 #include <aon/ring.h>
 
@@ -50,6 +50,7 @@ class LocationBuilder {
     if (has_samples) {
       add(group, LocationType::kSamples, next++, "Samples", number, spool::kCallSampleSlot);
     }
+    next = add_device_streams(group, next);
     return add_node_series(group, next);
   }
 
@@ -67,7 +68,10 @@ class LocationBuilder {
     const auto wanted = std::count_if(model.locations.begin(), model.locations.end(),
                                       [](const Location& location) { return location.in_archive; });
     if (static_cast<uint64_t>(wanted) <= otf2_locations) return;
-    for (Location& location : model.locations) location.in_archive &= location.id < (1ull << 32);
+    for (Location& location : model.locations) {
+      const bool is_stream = location.type == LocationType::kAcceleratorStream;
+      location.in_archive &= is_stream || location.id < (1ull << 32);
+    }
   }
 
  private:
@@ -88,6 +92,28 @@ class LocationBuilder {
     return found == process.thread_names.end() ? "" : " (" + found->second + ")";
   }
 
+  /// Returns the next free k.
+  uint64_t add_device_streams(const Group& group, uint64_t k) {
+    for (const auto& [id, stream] : group.process->device_streams) {
+      add(group, LocationType::kAcceleratorStream, k++, name_of(stream),
+          group.process->start.process, kDefinitionSlot);
+      parts_->model.locations.back().device_stream = id;
+      parts_->model.locations.back().device = stream.definition.device;
+    }
+    return k;
+  }
+
+  /// "CUDA[device:stream]" as Score-P has it; what has no device is named.
+  static std::string name_of(const spool::DeviceStream& stream) {
+    const DeviceStreamDefinition& d = stream.definition;
+    if (d.device != kNoDevice) {
+      return "CUDA[" + std::to_string(d.device) + ":" + std::to_string(d.stream) + "]" +
+             (stream.name.empty() ? "" : " " + stream.name);
+    }
+    if (d.stream != 0) return stream.name + " of thread " + std::to_string(d.stream);
+    return stream.name + (d.context != 0 ? " of context " + std::to_string(d.context) : "");
+  }
+
   /// The series of a node hang below its first process.
   Status add_node_series(const Group& group, uint64_t k) {
     if (node_series_told_[group.node]) return {};
@@ -106,7 +132,9 @@ class LocationBuilder {
                                        .name = std::move(name),
                                        .process = process,
                                        .slot = slot,
-                                       .in_archive = type != LocationType::kSamples});
+                                       .in_archive = type != LocationType::kSamples,
+                                       .device_stream = 0,
+                                       .device = kNoDevice});
   }
 
   void note_load(uint32_t node, const spool::ProcessIndex& index, uint16_t slot) {

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "writers/assemble/model_parts.h"
+#include "writers/symbols/readable_name.h"
 
 namespace aon::writers {
 namespace {
@@ -14,9 +15,12 @@ class RegionUnifier {
   explicit RegionUnifier(std::vector<GlobalRegion>* regions) : regions_(regions) {}
 
   uint32_t id_of(const spool::Region& region) {
-    const auto [entry, is_new] = ids_.try_emplace({region.name, region.paradigm, region.role},
+    // Kernels come with the compiler's names.
+    const std::string name =
+        region.paradigm == Paradigm::kCuda ? symbols::readable_name(region.name) : region.name;
+    const auto [entry, is_new] = ids_.try_emplace({name, region.paradigm, region.role},
                                                   static_cast<uint32_t>(regions_->size()));
-    if (is_new) regions_->push_back({region.name, region.role, region.paradigm});
+    if (is_new) regions_->push_back({name, region.role, region.paradigm});
     return entry->second;
   }
 

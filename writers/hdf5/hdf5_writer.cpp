@@ -7,10 +7,12 @@
 
 #include "writers/hdf5/call_paths.h"
 #include "writers/hdf5/counters.h"
+#include "writers/hdf5/gpu.h"
 #include "writers/hdf5/series.h"
 #include "writers/hdf5/steps.h"
 #include "writers/hdf5/tables.h"
 #include "writers/profile/call_samples.h"
+#include "writers/profile/device_work.h"
 #include "writers/profile/io.h"
 #include "writers/profile/messages.h"
 #include "writers/profile/transfers.h"
@@ -256,6 +258,7 @@ class Hdf5Writer : public Writer {
       transfers_->begin(group);
       io_->begin(group);
       call_samples_->begin(group);
+      device_work_->begin(group, location);
       series_->begin(location);
     });
   }
@@ -269,6 +272,10 @@ class Hdf5Writer : public Writer {
         }
         if (event.kind == EventKind::kCallSample) {
           call_samples_->add(event);
+          continue;
+        }
+        if (event.kind == EventKind::kDeviceWork) {
+          device_work_->add(event);
           continue;
         }
         profile_->add(event);
@@ -322,6 +329,7 @@ class Hdf5Writer : public Writer {
     transfers_.emplace(model);
     io_.emplace(model);
     call_samples_.emplace(model);
+    device_work_.emplace(model);
     series_.emplace(file, model);
   }
 
@@ -335,6 +343,7 @@ class Hdf5Writer : public Writer {
     table_->finish();
     if (counter_table_) counter_table_->finish();
     write_messages(file_.get(), messages_->rows());
+    hdf5::write_gpu(file_.get(), *model_, *device_work_, outcome);
     write_transfers(file_.get(), transfers_->rows());
     write_io(file_.get(), *model_, io_->rows());
     hdf5::write_call_paths(file_.get(), *model_, *call_samples_);
@@ -370,6 +379,7 @@ class Hdf5Writer : public Writer {
   std::optional<profile::TransferTable> transfers_;
   std::optional<profile::IoTable> io_;
   std::optional<profile::CallSamples> call_samples_;
+  std::optional<profile::DeviceWorkTable> device_work_;
   std::optional<hdf5::SeriesWriter> series_;
 };
 

@@ -261,6 +261,8 @@ Json assembly_json(const LedgerFacts& facts) {
           {"open_transfers", facts.outcome.open_transfer_count},
           {"open_io", facts.outcome.open_io_count},
           {"unmatched_io", facts.outcome.unmatched_io_count},
+          {"device_overlaps", facts.outcome.device_overlap_count},
+          {"device_work_without_stream", facts.outcome.unplaced_device_count},
           {"communication_complete", facts.outcome.communication_complete},
           {"damaged_blocks", damaged_blocks},
           {"locations_not_in_archive", left_out},

@@ -40,6 +40,11 @@ OTF2_RegionRole otf2_role(RegionRole role) {
   return OTF2_REGION_ROLE_FUNCTION;
 }
 
+/// Streams without a device are work of the host, and stay with their process.
+bool is_of_device(const Location& location) {
+  return location.type == LocationType::kAcceleratorStream && location.device != kNoDevice;
+}
+
 struct ParadigmWords {
   OTF2_Paradigm paradigm;
   OTF2_ParadigmClass paradigm_class;
@@ -67,6 +72,12 @@ ParadigmWords words_of(Paradigm paradigm) {
 const char* group_name(Paradigm paradigm) {
   if (paradigm == Paradigm::kNccl) return "NCCL";
   return paradigm == Paradigm::kNvtx ? "NVTX" : words_of(paradigm).name;
+}
+
+OTF2_LocationType otf2_type(const Location& location) {
+  if (location.type == LocationType::kMetric) return OTF2_LOCATION_TYPE_METRIC;
+  return is_of_device(location) ? OTF2_LOCATION_TYPE_ACCELERATOR_STREAM
+                                : OTF2_LOCATION_TYPE_CPU_THREAD;
 }
 
 struct IdMapDeleter {
@@ -232,14 +243,36 @@ void GlobalDefinitions::write_groups_of_locations(const std::vector<WrittenLocat
         tree_nodes_[group.node], OTF2_UNDEFINED_LOCATION_GROUP));
     write_group_properties(group);
   }
+  write_devices(locations);
   for (const WrittenLocation& written : locations) {
     const Location& location = *written.location;
-    const OTF2_LocationType type = location.type == LocationType::kMetric
-                                       ? OTF2_LOCATION_TYPE_METRIC
-                                       : OTF2_LOCATION_TYPE_CPU_THREAD;
-    note(OTF2_GlobalDefWriter_WriteLocation(file_, location.id, string_id(location.name), type,
-                                            written.event_count, location.group));
+    note(OTF2_GlobalDefWriter_WriteLocation(file_, location.id, string_id(location.name),
+                                            otf2_type(location), written.event_count,
+                                            location_group_of(location)));
   }
+}
+
+/// A group of locations holds threads or streams, not both: each device of a process is a group
+/// that the process made.
+void GlobalDefinitions::write_devices(const std::vector<WrittenLocation>& locations) {
+  for (const WrittenLocation& written : locations) {
+    const Location& location = *written.location;
+    if (!is_of_device(location)) continue;
+    const auto id = static_cast<uint32_t>(model_.groups.size() + device_groups_.size());
+    const bool is_new = device_groups_.try_emplace({location.group, location.device}, id).second;
+    if (!is_new) continue;
+    const Group& group = model_.groups[location.group];
+    const std::string name = "GPU " + std::to_string(location.device) + " of " + group.name;
+    note(OTF2_GlobalDefWriter_WriteLocationGroup(file_, id, string_id(name),
+                                                 OTF2_LOCATION_GROUP_TYPE_ACCELERATOR,
+                                                 tree_nodes_[group.node], group.id));
+    write_device_properties(id, group, location.device);
+  }
+}
+
+uint32_t GlobalDefinitions::location_group_of(const Location& location) const {
+  const auto found = device_groups_.find({location.group, location.device});
+  return found == device_groups_.end() ? location.group : found->second;
 }
 
 void GlobalDefinitions::write_regions() {

@@ -5,6 +5,7 @@
 
 #include <otf2/otf2.h>
 
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -28,7 +29,7 @@ struct TimeRange {
 
 /// Paradigms whose regions are a group, in the archive's order.
 constexpr Paradigm kGroupedParadigms[] = {Paradigm::kMpi, Paradigm::kUser, Paradigm::kNccl,
-                                          Paradigm::kNvtx};
+                                          Paradigm::kNvtx, Paradigm::kCuda};
 
 /// Numbers of the groups in the archive. Groups of regions come first.
 struct GroupIds {
@@ -75,6 +76,9 @@ class GlobalDefinitions {
   void write_node_properties(uint32_t tree_node, const spool::Node& node);
   void write_groups_of_locations(const std::vector<WrittenLocation>& locations);
   void write_group_properties(const Group& group);
+  void write_device_properties(uint32_t id, const Group& group, uint32_t device);
+  void write_devices(const std::vector<WrittenLocation>& locations);
+  uint32_t location_group_of(const Location& location) const;
   void write_regions();
   void write_own_region(const std::string& name);
   void write_region_groups();
@@ -99,6 +103,8 @@ class GlobalDefinitions {
   bool has_waits_;
   OTF2_ErrorCode error_ = OTF2_SUCCESS;
   std::unordered_map<std::string, uint32_t> strings_;
+  /// Location groups of the devices that have streams, by process and device.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_groups_;
   std::vector<uint32_t> tree_nodes_;  ///< by index in Job::nodes; folders of one host share one
   uint32_t own_regions_written_ = 0;
 };

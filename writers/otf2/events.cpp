@@ -108,6 +108,7 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
       leave_is_open_ = true;
       return OTF2_SUCCESS;
     case EventKind::kCounters:    // kept by write()
+    case EventKind::kDeviceWork:  // its kEnter has what the archive shows
     case EventKind::kCallSample:  // has an archive of its own
       break;
     case EventKind::kMark:

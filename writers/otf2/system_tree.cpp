@@ -56,6 +56,21 @@ void GlobalDefinitions::write_node_properties(uint32_t tree_node, const spool::N
   add_property(tree_node, "CPU", info_value(xml, "CPUModel"));
 }
 
+void GlobalDefinitions::write_device_properties(uint32_t id, const Group& group, uint32_t device) {
+  if (group.process == nullptr) return;
+  const auto found = group.process->devices.find(device);
+  if (found == group.process->devices.end()) return;
+  auto add = [&](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    OTF2_AttributeValue attribute;
+    attribute.stringRef = string_id(value);
+    note(OTF2_GlobalDefWriter_WriteLocationGroupProperty(file_, id, string_id(name),
+                                                         OTF2_TYPE_STRING, attribute));
+  };
+  add("device", found->second.name);
+  add("bus address", found->second.address);
+}
+
 void GlobalDefinitions::write_group_properties(const Group& group) {
   auto add = [&](const char* name, const std::string& value) {
     if (value.empty()) return;

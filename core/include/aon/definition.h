@@ -127,13 +127,15 @@ struct DeviceDefinition {
   uint8_t uuid[16];  ///< all zero: unknown
 };
 
-/// A stream (CUDA) of an accelerator: its work is one location.
+/// A stream (CUDA) of an accelerator: its work is one location. Without a device it is work of the
+/// host that has to do with accelerators, such as the calls of one thread; the name says what.
 struct DeviceStreamDefinition {
   uint32_t id;  ///< in records; never used again
   uint32_t device;
   uint32_t context;  ///< the driver's numbers
-  uint32_t stream;
+  uint32_t stream;   ///< without a device: the thread's id, or 0
 };
+constexpr uint32_t kNoDevice = 0xffffffffu;
 
 /// How a file was opened; the values are ours, every MPI library has its own. Neither kFileReads
 /// nor kFileWrites: it was not opened, only named (a deletion).

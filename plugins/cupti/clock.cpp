@@ -1,0 +1,53 @@
+#include "cupti/clock.h"
+
+namespace aon::cupti {
+namespace {
+
+constexpr double kMaxDeviation = 0.01;  ///< of a rate from the usual one: more is a step
+
+uint64_t moved(uint64_t ticks, uint64_t from_ns, uint64_t to_ns, double ticks_per_ns) {
+  const bool is_later = to_ns >= from_ns;
+  const double distance_ns = static_cast<double>(is_later ? to_ns - from_ns : from_ns - to_ns);
+  const auto distance = static_cast<uint64_t>(distance_ns * ticks_per_ns + 0.5);
+  if (is_later) return ticks + distance;
+  return ticks > distance ? ticks - distance : 0;
+}
+
+}  // namespace
+
+double DeviceClock::rate(const ClockPair& a, const ClockPair& b) const {
+  if (b.ns <= a.ns || b.ticks <= a.ticks) return usual_rate();
+  const double measured = static_cast<double>(b.ticks - a.ticks) / static_cast<double>(b.ns - a.ns);
+  const double deviation = measured / usual_rate() - 1;
+  return deviation < -kMaxDeviation || deviation > kMaxDeviation ? usual_rate() : measured;
+}
+
+void DeviceClock::add(const ClockPair& pair) {
+  if (count_ == 1 && pair.ns > at(0).ns && pair.ticks > at(0).ticks) {
+    ticks_per_ns_ =
+        static_cast<double>(pair.ticks - at(0).ticks) / static_cast<double>(pair.ns - at(0).ns);
+  } else if (count_ > 1) {
+    ticks_per_ns_ = rate(at(count_ - 1), pair);
+  }
+  if (count_ == kPairs) {
+    first_ = (first_ + 1) % kPairs;
+  } else {
+    ++count_;
+  }
+  pairs_[(first_ + count_ - 1) % kPairs] = pair;
+}
+
+uint64_t DeviceClock::to_ticks(uint64_t ns) const {
+  if (count_ == 0) return 0;
+  uint32_t later = count_ - 1;
+  while (later > 0 && at(later - 1).ns >= ns) --later;
+  if (later == 0) {
+    const double first_rate = count_ > 1 ? rate(at(0), at(1)) : usual_rate();
+    return moved(at(0).ticks, at(0).ns, ns, first_rate);
+  }
+  const ClockPair& a = at(later - 1);
+  const ClockPair& b = at(later);
+  return moved(b.ticks, b.ns, ns, rate(a, b));
+}
+
+}  // namespace aon::cupti

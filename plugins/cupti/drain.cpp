@@ -1,0 +1,107 @@
+#include "cupti/drain.h"
+
+#include <aon/writer.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cupti/state.h"
+
+namespace aon::cupti {
+namespace {
+
+constexpr uint64_t kLeastPairDistanceNs = 10'000'000;
+constexpr int kPairAttempts = 5;
+constexpr uint32_t kCalibrateUs = 20'000;
+
+}  // namespace
+
+void Drain::use(const Backend* backend, const Functions* cupti) {
+  backend_ = backend;
+  cupti_ = cupti;
+  emitter_.use(cupti);
+}
+
+/// Where CUPTI does not tell its time, it is that of the host: its default.
+void Drain::read_time(uint64_t* ns) const {
+  if (cupti_->get_timestamp(ns) == kSuccess) return;
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  *ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+/// Reads both clocks together: the attempt with the narrowest bracket counts.
+void Drain::note_clock(const Writer* w) {
+  ClockPair best = {};
+  uint64_t narrowest = UINT64_MAX;
+  for (int attempt = 0; attempt < kPairAttempts; ++attempt) {
+    uint64_t ns = 0;
+    const uint64_t before = ticks(w);
+    read_time(&ns);
+    const uint64_t after = ticks(w);
+    if (after - before >= narrowest) continue;
+    narrowest = after - before;
+    best = {before + (after - before) / 2, ns};
+  }
+  const bool is_near = best.ns > last_pair_ns_ && best.ns - last_pair_ns_ < kLeastPairDistanceNs;
+  if (is_near && last_pair_ns_ != 0) return;
+  last_pair_ns_ = best.ns;
+  emitter_.clock().add(best);
+}
+
+/// Two pairs at least: one has no rate.
+void Drain::follow_clock() {
+  const Writer* w = attached_writer();
+  if (w == nullptr) return;
+  note_clock(w);
+  if (emitter_.clock().pair_count() >= 2) return;
+  usleep(kCalibrateUs);
+  note_clock(w);
+}
+
+void Drain::flush(uint32_t flag) {
+  // A CUPTI that was never asked for a buffer may wait for ever.
+  if (!shared().has_requested.load(std::memory_order_relaxed)) return;
+  backend_->flush(*cupti_, flag);
+}
+
+void Drain::take_all() {
+  if (!shared().has_requested.load(std::memory_order_relaxed)) return;
+  if (!shared().is_dead.load(std::memory_order_relaxed)) {
+    follow_clock();
+    size_t dropped = 0;
+    if (backend_->take_dropped(*cupti_, &dropped) == kSuccess) {
+      shared().missing.dropped.fetch_add(dropped, std::memory_order_relaxed);
+    }
+  }
+  for (;;) {
+    const FilledBuffer buffer = shared().pool.next();
+    if (buffer.bytes == nullptr) break;
+    read(buffer);
+    shared().pool.give_back(buffer);
+  }
+}
+
+void Drain::read(const FilledBuffer& buffer) {
+  constexpr Code kEnd = 12;  // CUPTI_ERROR_MAX_LIMIT_REACHED
+  Missing& missing = shared().missing;
+  uint8_t* record = nullptr;
+  for (;;) {
+    const Code code = cupti_->get_next_record(buffer.bytes, buffer.valid_bytes, &record);
+    if (code != kSuccess) {
+      if (code != kEnd) missing.damaged.fetch_add(1, std::memory_order_relaxed);
+      break;
+    }
+    Work work;
+    const Parsed parsed = parse(record, shared().quirks, &work);
+    if (parsed == Parsed::kZeroTimes) {
+      missing.without_times.fetch_add(1, std::memory_order_relaxed);
+    } else if (parsed == Parsed::kDamaged) {
+      missing.damaged.fetch_add(1, std::memory_order_relaxed);
+    } else if (parsed == Parsed::kWork) {
+      emitter_.put(work);
+      if (++burst_ % kBurst == 0) usleep(kRestUs);
+    }
+  }
+}
+
+}  // namespace aon::cupti

@@ -1,0 +1,42 @@
+/// Our thread's work: flushes CUPTI, reads the buffers that come, writes the records.
+///
+/// It writes at most kBurst records at once and then rests, so that the agent can empty the ring;
+/// a CUPTI that is faster fills its buffers and drops, which is counted.
+/// Thread: one.   Cost: about 60 ns per record.
+#pragma once
+
+#include <aon/writer.h>
+
+#include "cupti/emitter.h"
+#include "cupti/library.h"
+#include "cupti/pool.h"
+
+namespace aon::cupti {
+
+constexpr uint32_t kDrainMs = 500;  ///< between two flushes
+constexpr uint32_t kBurst = 512;    ///< 32 KiB of the ring
+constexpr uint32_t kRestUs = 1000;
+
+class Drain {
+ public:
+  void use(const Backend* backend, const Functions* cupti);
+
+  /// Makes CUPTI hand over the buffers that are complete, or all of them.
+  void flush(uint32_t flag);
+  /// Reads all buffers that were handed over, and asks how many records were dropped.
+  void take_all();
+
+ private:
+  void read_time(uint64_t* ns) const;
+  void note_clock(const Writer* w);
+  void follow_clock();
+  void read(const FilledBuffer& buffer);
+
+  const Backend* backend_ = nullptr;
+  const Functions* cupti_ = nullptr;
+  Emitter emitter_;
+  uint64_t last_pair_ns_ = 0;
+  uint32_t burst_ = 0;
+};
+
+}  // namespace aon::cupti

@@ -1,0 +1,28 @@
+/// Which activities are recorded, and switching them on and off.
+/// Thread: one at a time.   Cost: a call of CUPTI each.
+#pragma once
+
+#include "cupti/library.h"
+
+namespace aon::cupti {
+
+struct Wanted {
+  bool has_calls;        ///< launches, copies and waits among the calls of CUDA
+  bool has_graph_nodes;  ///< each kernel of a graph, instead of the graph as one
+};
+
+/// What the environment asks for: AON_CUPTI_CALLS, AON_CUPTI_GRAPH.
+Wanted wanted_kinds();
+
+/// Names of kinds that could not be switched on.
+struct MissingKinds {
+  static constexpr size_t kMaxText = 128;
+  char text[kMaxText];  ///< "" none
+};
+
+/// Switches everything on. The code of the kernels' kind; of others the names are in `missing`.
+Code enable_kinds(const Backend& backend, const Functions& cupti, const Wanted& wanted,
+                  MissingKinds* missing);
+void disable_kinds(const Backend& backend, const Functions& cupti, const Wanted& wanted);
+
+}  // namespace aon::cupti

@@ -1,0 +1,205 @@
+#include "cupti/parser.h"
+
+#include <string.h>
+
+namespace aon::cupti {
+namespace {
+
+template <class T>
+T field(const uint8_t* record, size_t offset) {
+  T value;
+  memcpy(&value, record + offset, sizeof value);
+  return value;
+}
+
+/// CUpti_ActivityMemoryKind; its static kinds (6, 7) are where they lie.
+DeviceMemory memory_of(uint32_t kind) {
+  if (kind < kDeviceMemoryCount) return static_cast<DeviceMemory>(kind);
+  if (kind == 6) return DeviceMemory::kDevice;
+  return kind == 7 ? DeviceMemory::kManaged : DeviceMemory::kUnknown;
+}
+
+/// CUpti_ActivityMemcpyKind.
+const char* copy_label(uint8_t kind) {
+  static constexpr const char* kLabels[] = {
+      "[CUDA memcpy]",      "[CUDA memcpy HtoD]", "[CUDA memcpy DtoH]", "[CUDA memcpy HtoA]",
+      "[CUDA memcpy AtoH]", "[CUDA memcpy AtoA]", "[CUDA memcpy AtoD]", "[CUDA memcpy DtoA]",
+      "[CUDA memcpy DtoD]", "[CUDA memcpy HtoH]", "[CUDA memcpy PtoP]"};
+  return kind < sizeof kLabels / sizeof kLabels[0] ? kLabels[kind] : kLabels[0];
+}
+
+/// CUpti_ActivitySynchronizationType.
+const char* synchronization_label(uint32_t type) {
+  static constexpr const char* kLabels[] = {"[CUDA synchronization]", "[CUDA event synchronize]",
+                                            "[CUDA stream wait event]", "[CUDA stream synchronize]",
+                                            "[CUDA context synchronize]"};
+  return type < sizeof kLabels / sizeof kLabels[0] ? kLabels[type] : kLabels[0];
+}
+
+/// CUpti_ActivityOverheadKind: the driver's compiler is 1, the others count in the upper half.
+const char* overhead_label(uint32_t type) {
+  static constexpr const char* kLabels[] = {
+      "[CUPTI overhead]",           "[CUPTI buffer flush]",  "[CUPTI instrumentation]",
+      "[CUPTI resource]",           "[CUDA module loading]", "[CUDA lazy function loading]",
+      "[CUDA command buffer full]", "[CUPTI buffer request]"};
+  if (type == 1) return "[CUDA driver compiler]";
+  const uint32_t index = type >> 16;
+  return index < sizeof kLabels / sizeof kLabels[0] ? kLabels[index] : kLabels[0];
+}
+
+uint32_t clamp32(uint64_t value) {
+  return value > 0xffffffffu ? 0xffffffffu : static_cast<uint32_t>(value);
+}
+
+uint32_t volume(const uint8_t* record, size_t offset) {
+  uint64_t product = 1;
+  for (size_t i = 0; i < 3; ++i) {
+    product = clamp32(product * clamp32(field<uint32_t>(record, offset + 4 * i)));
+  }
+  return static_cast<uint32_t>(product);
+}
+
+void parse_times(const uint8_t* record, size_t start, size_t end, Work* work) {
+  work->start_ns = field<uint64_t>(record, start);
+  work->end_ns = field<uint64_t>(record, end);
+}
+
+/// Device, context and stream stand together in all records of work.
+void parse_place(const uint8_t* record, size_t device, Work* work) {
+  work->device = field<uint32_t>(record, device);
+  work->context = field<uint32_t>(record, device + 4);
+  work->stream = field<uint32_t>(record, device + 8);
+}
+
+void parse_graph(const uint8_t* record, size_t node, size_t graph, const Quirks& quirks,
+                 Work* work) {
+  if (!quirks.has_graph_fields) return;
+  work->graph_node = static_cast<uint32_t>(field<uint64_t>(record, node));
+  work->graph = field<uint32_t>(record, graph);
+}
+
+void parse_kernel(const uint8_t* record, const Quirks& quirks, Work* work) {
+  work->operation = DeviceOperation::kKernel;
+  parse_times(record, kernel::kStart, kernel::kEnd, work);
+  parse_place(record, kernel::kDevice, work);
+  parse_graph(record, kernel::kGraphNode, kernel::kGraph, quirks, work);
+  work->name = field<const char*>(record, kernel::kName);
+  if (work->name == nullptr) work->label = "[CUDA kernel]";
+  work->correlation = field<uint32_t>(record, kernel::kCorrelation);
+  work->blocks = volume(record, kernel::kGrid);
+  work->threads = volume(record, kernel::kBlock);
+  work->shared_bytes = field<uint32_t>(record, kernel::kStaticShared) +
+                       field<uint32_t>(record, kernel::kDynamicShared);
+}
+
+void parse_copy(const uint8_t* record, bool is_between_devices, const Quirks& quirks, Work* work) {
+  work->operation = DeviceOperation::kCopy;
+  work->label = copy_label(record[memcpy1::kCopyKind]);
+  work->from = memory_of(record[memcpy1::kFrom]);
+  work->to = memory_of(record[memcpy1::kTo]);
+  work->bytes = field<uint64_t>(record, memcpy1::kBytes);
+  parse_times(record, memcpy1::kStart, memcpy1::kEnd, work);
+  parse_place(record, memcpy1::kDevice, work);
+  if (is_between_devices) {
+    work->correlation = field<uint32_t>(record, memcpy2::kCorrelation);
+    parse_graph(record, memcpy2::kGraphNode, memcpy2::kGraph, quirks, work);
+  } else {
+    work->correlation = field<uint32_t>(record, memcpy1::kCorrelation);
+    parse_graph(record, memcpy1::kGraphNode, memcpy1::kGraph, quirks, work);
+  }
+}
+
+void parse_set(const uint8_t* record, const Quirks& quirks, Work* work) {
+  work->operation = DeviceOperation::kSet;
+  work->label = "[CUDA memset]";
+  work->to = memory_of(field<uint16_t>(record, set::kMemory));
+  work->bytes = field<uint64_t>(record, set::kBytes);
+  parse_times(record, set::kStart, set::kEnd, work);
+  parse_place(record, set::kDevice, work);
+  parse_graph(record, set::kGraphNode, set::kGraph, quirks, work);
+  work->correlation = field<uint32_t>(record, set::kCorrelation);
+}
+
+void parse_graph_trace(const uint8_t* record, Work* work) {
+  work->operation = DeviceOperation::kGraph;
+  work->label = "[CUDA graph]";
+  parse_times(record, graph::kStart, graph::kEnd, work);
+  work->device = field<uint32_t>(record, graph::kDevice);
+  work->context = field<uint32_t>(record, graph::kContext);
+  work->stream = field<uint32_t>(record, graph::kStream);
+  work->correlation = field<uint32_t>(record, graph::kCorrelation);
+  work->graph = field<uint32_t>(record, graph::kGraph);
+}
+
+void parse_call(const uint8_t* record, bool is_driver, Work* work) {
+  work->operation = DeviceOperation::kOther;
+  work->row = Row::kCalls;
+  work->is_driver_call = is_driver;
+  work->function = field<uint32_t>(record, api::kFunction);
+  parse_times(record, api::kStart, api::kEnd, work);
+  work->stream = field<uint32_t>(record, api::kThread);
+  work->correlation = field<uint32_t>(record, api::kCorrelation);
+}
+
+void parse_synchronization(const uint8_t* record, Work* work) {
+  work->operation = DeviceOperation::kSynchronize;
+  work->row = Row::kSynchronization;
+  work->label = synchronization_label(field<uint32_t>(record, synchronization::kType));
+  parse_times(record, synchronization::kStart, synchronization::kEnd, work);
+  work->context = field<uint32_t>(record, synchronization::kContext);
+  work->correlation = field<uint32_t>(record, synchronization::kCorrelation);
+}
+
+void parse_overhead(const uint8_t* record, Work* work) {
+  work->operation = DeviceOperation::kOther;
+  work->row = Row::kOverhead;
+  work->label = overhead_label(field<uint32_t>(record, overhead::kType));
+  parse_times(record, overhead::kStart, overhead::kEnd, work);
+}
+
+/// False: a kind that has no time.
+bool parse_kind(const uint8_t* record, const Quirks& quirks, Work* work) {
+  switch (field<Kind>(record, 0)) {
+    case Kind::kConcurrentKernel:
+      parse_kernel(record, quirks, work);
+      return true;
+    case Kind::kMemcpy:
+      parse_copy(record, false, quirks, work);
+      return true;
+    case Kind::kMemcpy2:
+      parse_copy(record, true, quirks, work);
+      return true;
+    case Kind::kMemset:
+      parse_set(record, quirks, work);
+      return true;
+    case Kind::kGraphTrace:
+      parse_graph_trace(record, work);
+      return true;
+    case Kind::kRuntime:
+      parse_call(record, false, work);
+      return true;
+    case Kind::kDriver:
+      parse_call(record, true, work);
+      return true;
+    case Kind::kSynchronization:
+      parse_synchronization(record, work);
+      return true;
+    case Kind::kOverhead:
+      parse_overhead(record, work);
+      return true;
+    case Kind::kExternalCorrelation:
+      break;
+  }
+  return false;
+}
+
+}  // namespace
+
+Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work) {
+  *work = {};
+  if (!parse_kind(record, quirks, work)) return Parsed::kIgnored;
+  if (work->start_ns == 0 || work->end_ns == 0) return Parsed::kZeroTimes;
+  return work->end_ns < work->start_ns ? Parsed::kDamaged : Parsed::kWork;
+}
+
+}  // namespace aon::cupti

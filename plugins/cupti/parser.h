@@ -1,0 +1,53 @@
+/// One record of CUPTI -> what we want of it. No state and no clock: times stay CUPTI's.
+/// Thread: any.   Signal: safe.   Cost: about 5 ns per record.
+#pragma once
+
+#include <aon/device.h>
+
+#include "cupti/interface.h"
+#include "cupti/quirks.h"
+
+namespace aon::cupti {
+
+/// Whose timeline a piece of work belongs to.
+enum class Row : uint8_t {
+  kStream = 0,       ///< of a device, context and stream
+  kCalls,            ///< of a thread of the program: its calls of CUDA; `stream` is its id
+  kSynchronization,  ///< what the host waited for in a context
+  kOverhead,         ///< what CUPTI itself cost
+};
+
+struct Work {
+  uint64_t start_ns;
+  uint64_t end_ns;
+  uint64_t bytes;
+  const char* name;  ///< of a kernel, CUPTI's own string; null: `label` or `function` tells
+  const char* label;
+  uint32_t function;  ///< of a call: its id in its domain
+  bool is_driver_call;
+  Row row;
+  DeviceOperation operation;
+  DeviceMemory from;
+  DeviceMemory to;
+  uint32_t device;
+  uint32_t context;
+  uint32_t stream;
+  uint32_t correlation;
+  uint32_t graph;
+  uint32_t graph_node;
+  uint32_t blocks;
+  uint32_t threads;  ///< per block
+  uint32_t shared_bytes;
+};
+
+enum class Parsed : uint8_t {
+  kWork = 0,
+  kIgnored,    ///< of no interest: a kind that we did not ask for
+  kZeroTimes,  ///< work whose times the device lost
+  kDamaged,    ///< ends before it begins
+};
+
+/// Reads the record at `record`, which cuptiActivityGetNextRecord() gave.
+Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work);
+
+}  // namespace aon::cupti

@@ -1,0 +1,258 @@
+#include "cupti/session.h"
+
+#include <aon/writer.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cupti/drain.h"
+#include "cupti/kinds.h"
+#include "cupti/library.h"
+#include "cupti/state.h"
+
+namespace aon::cupti {
+namespace {
+
+constexpr uint32_t kDefaultMemoryMiB = 32;
+constexpr uint32_t kLeastMemoryMiB = 2;
+constexpr uint32_t kStopMs = 2000;
+constexpr size_t kStackBytes = 256u << 10;
+constexpr size_t kOwnerBytes = 128;
+
+enum class Mode : uint8_t { kExclusive = 0, kYield, kOff };
+
+// Written in start(), then by our thread.
+Functions g_cupti;
+const Backend* g_backend;
+Subscriber g_subscriber;
+Wanted g_wanted;
+Mode g_mode;
+bool g_collects;
+
+/// What our thread is asked for: the first that asks waits until it is done.
+enum class Request : uint32_t { kNone = 0, kStop, kPause, kResume };
+std::atomic<Request> g_request{Request::kNone};
+std::atomic<uint32_t> g_done{0};  ///< requests
+
+Mode mode_of_environment() {
+  const char* text = getenv("AON_CUPTI_MODE");
+  if (text == nullptr) return Mode::kExclusive;
+  if (strcmp(text, "off") == 0) return Mode::kOff;
+  return strcmp(text, "yield") == 0 ? Mode::kYield : Mode::kExclusive;
+}
+
+uint32_t buffer_count() {
+  const char* text = getenv("AON_CUPTI_MEMORY");
+  const long asked = text != nullptr ? strtol(text, nullptr, 10) : kDefaultMemoryMiB;
+  if (asked < static_cast<long>(kLeastMemoryMiB)) return kLeastMemoryMiB;
+  return asked > static_cast<long>(kMaxBuffers) ? kMaxBuffers : static_cast<uint32_t>(asked);
+}
+
+void tell_error(const char* function, Code code) {
+  const char* text = nullptr;
+  g_cupti.get_result_string(code, &text);
+  char reason[256];
+  snprintf(reason, sizeof reason, "%s: error %d, %.100s", function, code,
+           text != nullptr ? text : "unknown");
+  tell(ProviderState::kOff, reason, "see `aon doctor` and the driver's log; the program is unhurt");
+}
+
+void tell_owner(const char* owner) {
+  char reason[256];
+  snprintf(reason, sizeof reason, "another client holds CUPTI%s%.128s",
+           owner[0] != '\0' ? ": " : "", owner);
+  tell(ProviderState::kOff, reason,
+       "run without the other tool; AON_CUPTI_MODE=off where it is wanted");
+}
+
+void tell_start(const MissingKinds& missing) {
+  if (missing.text[0] == '\0') {
+    tell(ProviderState::kOn, "", "");
+    return;
+  }
+  char reason[MissingKinds::kMaxText + 32];
+  snprintf(reason, sizeof reason, "not recorded: %s", missing.text);
+  tell(ProviderState::kDegraded, reason, "a CUPTI of the driver's version");
+}
+
+/// Subscribes and switches everything on. After a pause the ledger keeps what it says of it.
+bool collect(bool is_resumed) {
+  char owner[kOwnerBytes] = {};
+  const Code code = g_backend->subscribe(g_cupti, &g_subscriber, on_callback, owner, sizeof owner);
+  if (code != kSuccess) {
+    if (code == kSubscribed) {
+      tell_owner(owner);
+    } else {
+      tell_error("cuptiSubscribe", code);
+    }
+    return false;
+  }
+  // The buffer to throw away, which such versions need, is never zero.
+  if (g_cupti.set_attribute != nullptr && shared().quirks.may_refuse_buffers) {
+    uint8_t is_zeroed = 1;
+    size_t bytes = sizeof is_zeroed;
+    g_cupti.set_attribute(Attribute::kZeroedBuffers, &bytes, &is_zeroed);
+  }
+  if (g_cupti.set_thread_id_type != nullptr) g_cupti.set_thread_id_type(kSystemThreadIds);
+  MissingKinds missing = {};
+  Code result = g_backend->register_buffers(g_cupti, request_buffer, complete_buffer);
+  const char* function = "cuptiActivityRegisterCallbacks";
+  if (result == kSuccess) {
+    result = enable_kinds(*g_backend, g_cupti, g_wanted, &missing);
+    function = "cuptiActivityEnable";
+  }
+  if (result != kSuccess) {
+    tell_error(function, result);
+    g_backend->unsubscribe(g_cupti, g_subscriber);
+    return false;
+  }
+  g_cupti.enable_callback(1, g_subscriber, kStateDomain, kFatalError);
+  g_collects = true;
+  if (!is_resumed) tell_start(missing);
+  return true;
+}
+
+/// Switches everything off and gives the subscription back. What was recorded is flushed before.
+void release(Drain* drain) {
+  if (!g_collects) return;
+  drain->flush(kFlushComplete);
+  drain->flush(kFlushForced);
+  if (!shared().quirks.hangs_on_disable) disable_kinds(*g_backend, g_cupti, g_wanted);
+  g_backend->unsubscribe(g_cupti, g_subscriber);
+  g_collects = false;
+  drain->take_all();
+}
+
+bool is_dead() { return shared().is_dead.load(std::memory_order_relaxed); }
+
+/// Answers the request, if there is one. False: the thread's work is done.
+bool serve(Drain* drain) {
+  const Request request = g_request.load(std::memory_order_acquire);  // pairs with cupti:request
+  if (request == Request::kNone) return true;
+  if (!is_dead()) {
+    if (request == Request::kResume && !g_collects) collect(true);
+    if (request != Request::kResume) release(drain);
+    if (request == Request::kPause) {
+      tell(ProviderState::kDegraded, "paused by the program: work of that time is not recorded",
+           "");
+    }
+  }
+  g_request.store(Request::kNone, std::memory_order_relaxed);
+  g_done.fetch_add(1, std::memory_order_release);  // pairs with cupti:done
+  return request != Request::kStop;
+}
+
+void name_thread() {
+  static constexpr char kName[] = "records of CUPTI";
+  pthread_setname_np(pthread_self(), "aon-cupti");
+  const IdDefinition thread = {static_cast<uint32_t>(syscall(SYS_gettid))};
+  aon_define(static_cast<uint32_t>(DefinitionType::kThreadName), &thread, sizeof thread, kName,
+             sizeof kName);
+}
+
+void* run(void*) {
+  static Drain drain;  // too large for the stack; once per process
+  name_thread();
+  drain.use(g_backend, &g_cupti);
+  bool was_dead = false;
+  for (;;) {
+    const uint32_t seen = shared().wake.load(std::memory_order_acquire);  // pairs with cupti:wake
+    if (!is_dead() && g_collects) drain.flush(kFlushComplete);
+    drain.take_all();
+    if (is_dead() && !was_dead) {
+      was_dead = true;
+      tell(ProviderState::kDegraded, "CUPTI reported a fatal error and stopped",
+           "the driver's log may tell why; later work of the device is not recorded");
+    }
+    if (!serve(&drain)) break;
+    if (!was_dead) tell_missing(false);
+    wait_for_wake(seen, kDrainMs);
+  }
+  if (!was_dead) tell_missing(true);
+  return nullptr;
+}
+
+/// Asks our thread and waits for the answer, at most kStopMs. False: it did not come.
+bool ask(Request request) {
+  if (!is_our_process()) return false;
+  const uint32_t done = g_done.load(std::memory_order_acquire);  // pairs with cupti:done
+  Request none = Request::kNone;
+  // pairs with cupti:request
+  if (!g_request.compare_exchange_strong(none, request, std::memory_order_release)) return false;
+  wake_drain();
+  for (uint32_t waited_ms = 0; waited_ms < kStopMs; ++waited_ms) {
+    if (g_done.load(std::memory_order_acquire) != done) return true;  // pairs with cupti:done
+    usleep(1000);
+  }
+  return false;
+}
+
+bool start_thread() {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  sigset_t all;
+  sigset_t saved;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &saved);
+  pthread_t thread;
+  const int error = pthread_create(&thread, &attributes, run, nullptr);
+  pthread_sigmask(SIG_SETMASK, &saved, nullptr);
+  pthread_attr_destroy(&attributes);
+  return error == 0;
+}
+
+}  // namespace
+
+void start() {
+  if (shared().pid != 0) return;
+  g_mode = mode_of_environment();
+  if (g_mode == Mode::kOff) {
+    tell(ProviderState::kOff, "switched off by AON_CUPTI_MODE", "");
+    return;
+  }
+  if (const char* missing = load(&g_cupti)) {
+    tell(ProviderState::kOff, missing,
+         "put CUDA's folder extras/CUPTI/lib64 into LD_LIBRARY_PATH, or the path of libcupti into "
+         "AON_CUPTI_LIB");
+    return;
+  }
+  uint32_t version = 0;
+  g_cupti.get_version(&version);
+  shared().quirks = quirks_of(version);
+  g_backend = &kBackendV1;
+  g_wanted = wanted_kinds();
+  shared().pid = getpid();
+  if (!shared().pool.start(buffer_count())) {
+    tell(ProviderState::kOff, "no memory for the buffers", "a smaller AON_CUPTI_MEMORY (MiB)");
+    return;
+  }
+  if (!collect(false)) return;
+  if (!start_thread()) {
+    tell(ProviderState::kOff, "no thread for the records", "a higher limit of threads (ulimit -u)");
+    disable_kinds(*g_backend, g_cupti, g_wanted);
+    g_backend->unsubscribe(g_cupti, g_subscriber);
+    shared().pid = 0;
+    return;
+  }
+  on_exit([](int, void*) { stop(); }, nullptr);  // atexit() needs a library that is not libc.so
+}
+
+void stop() {
+  if (!is_our_process() || ask(Request::kStop)) return;
+  char reason[160];
+  snprintf(reason, sizeof reason,
+           "the program ended before all records were read: about %u MiB of them are missing",
+           shared().pool.queued_count() + 1);
+  tell(ProviderState::kDegraded, reason, "");
+}
+
+bool pause() { return g_mode == Mode::kYield && ask(Request::kPause); }
+bool resume() { return g_mode == Mode::kYield && ask(Request::kResume); }
+
+}  // namespace aon::cupti

@@ -1,0 +1,95 @@
+#include "cupti/state.h"
+
+#include <aon/writer.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cupti/interface.h"
+
+namespace aon::cupti {
+namespace {
+
+Shared g_shared;
+
+constexpr uint32_t kLeastRecordBytes = 24;
+
+}  // namespace
+
+Shared& shared() { return g_shared; }
+
+bool is_our_process() { return g_shared.pid != 0 && getpid() == g_shared.pid; }
+
+void wake_drain() {
+  g_shared.wake.fetch_add(1, std::memory_order_release);  // pairs with cupti:wake
+  syscall(SYS_futex, &g_shared.wake, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void wait_for_wake(uint32_t seen, uint32_t timeout_ms) {
+  const timespec timeout = {timeout_ms / 1000, static_cast<long>(timeout_ms % 1000) * 1'000'000};
+  syscall(SYS_futex, &g_shared.wake, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+}
+
+void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
+  *max_records = 0;
+  *bytes = kBufferBytes;
+  *buffer = is_our_process() ? g_shared.pool.take() : nullptr;
+  g_shared.has_requested.store(true, std::memory_order_relaxed);
+  if (*buffer != nullptr) return;
+  if (g_shared.quirks.may_refuse_buffers) {
+    *bytes = 0;
+  } else {
+    *buffer = g_shared.pool.discard_buffer();
+  }
+}
+
+void complete_buffer(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
+  if (buffer == nullptr || !is_our_process()) return;
+  if (g_shared.pool.complete(buffer, valid_bytes)) {
+    wake_drain();
+  } else {
+    g_shared.missing.discarded_bytes.fetch_add(valid_bytes, std::memory_order_relaxed);
+  }
+}
+
+void on_callback(void*, int32_t domain, uint32_t id, const void*) {
+  if (domain != kStateDomain || id != kFatalError || !is_our_process()) return;
+  g_shared.is_dead.store(true, std::memory_order_relaxed);
+  wake_drain();
+}
+
+void tell(ProviderState state, const char* reason, const char* remedy) {
+  char text[768];
+  const int bytes =
+      snprintf(text, sizeof text, "cupti%c%.400s%c%.300s", '\0', reason, '\0', remedy);
+  ProviderDefinition provider = {};
+  provider.state = state;
+  aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &provider, sizeof provider, text,
+             static_cast<uint32_t>(bytes) + 1);
+}
+
+void tell_missing(bool is_end) {
+  static uint64_t told;  // our thread only
+  const Missing& missing = g_shared.missing;
+  const uint64_t dropped = missing.dropped.load(std::memory_order_relaxed);
+  const uint64_t without_times = missing.without_times.load(std::memory_order_relaxed);
+  const uint64_t bytes = missing.discarded_bytes.load(std::memory_order_relaxed);
+  const uint64_t damaged = missing.damaged.load(std::memory_order_relaxed);
+  const uint64_t sum = dropped + without_times + bytes / kLeastRecordBytes + damaged;
+  if (sum == told || (!is_end && sum < 2 * told)) return;
+  told = sum;
+  char reason[320];
+  snprintf(reason, sizeof reason,
+           "work of the device is missing: %" PRIu64 " records dropped by CUPTI, %" PRIu64
+           " without times, %" PRIu64 " bytes of records beyond AON_CUPTI_MEMORY, %" PRIu64
+           " damaged",
+           dropped, without_times, bytes, damaged);
+  tell(ProviderState::kDegraded, reason,
+       dropped + bytes != 0 ? "a larger AON_CUPTI_MEMORY (MiB)" : "");
+}
+
+}  // namespace aon::cupti

@@ -1,0 +1,56 @@
+/// What the callbacks of CUPTI and our thread share, and what the ledger is told.
+/// Thread: any; fields are atomic or constant after the start.
+#pragma once
+
+#include <aon/definition.h>
+
+#include <atomic>
+
+#include "cupti/pool.h"
+#include "cupti/quirks.h"
+
+namespace aon::cupti {
+
+/// Work that is in no record, and why.
+struct Missing {
+  std::atomic<uint64_t> dropped;          ///< by CUPTI, for want of a buffer
+  std::atomic<uint64_t> without_times;    ///< the device lost them
+  std::atomic<uint64_t> discarded_bytes;  ///< of records in the buffer to throw away
+  std::atomic<uint64_t> damaged;          ///< or of an unknown length: the rest of their buffer
+};
+
+struct Shared {
+  BufferPool pool;
+  Quirks quirks;
+  int pid;
+  Missing missing;
+  std::atomic<bool> is_dead;        ///< CUPTI reported a fatal error
+  std::atomic<bool> has_requested;  ///< a buffer was asked for: flushing is allowed
+  std::atomic<uint32_t> wake;       ///< futex: changes when there is something to do
+};
+
+/// One process's; all zero before the start.
+Shared& shared();
+
+/// True in the process that started the recording, not in its fork()ed children.
+bool is_our_process();
+
+/// Wakes our thread.   Thread: any.   Cost: one syscall.
+void wake_drain();
+
+/// Waits until wake_drain() was called since `seen` was read, at most `timeout_ms`.
+void wait_for_wake(uint32_t seen, uint32_t timeout_ms);
+
+// What CUPTI calls.
+void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records);
+void complete_buffer(void* context, uint32_t stream, uint8_t* buffer, size_t bytes,
+                     size_t valid_bytes);
+void on_callback(void* user, int32_t domain, uint32_t id, const void* data);
+
+/// Writes the provider's state into the ledger.
+void tell(ProviderState state, const char* reason, const char* remedy);
+
+/// Tells what is missing when it has doubled since the last time, or at the end.
+void tell_missing(bool is_end);
+
+}  // namespace aon::cupti

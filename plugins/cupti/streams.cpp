@@ -1,0 +1,92 @@
+#include "cupti/streams.h"
+
+#include <aon/definition.h>
+#include <aon/writer.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+namespace aon::cupti {
+namespace {
+
+constexpr const char* kRowNames[] = {"", "CUDA calls", "CUDA synchronization", "CUPTI overhead"};
+constexpr char kMoreStreams[] = "more streams";
+constexpr int kNameBytes = 128;
+constexpr int kAddressBytes = 32;
+
+/// A function of the driver that made us, or null.
+template <class Function>
+bool driver_function(const char* name, Function* function) {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  void* symbol = driver != nullptr ? dlsym(driver, name) : nullptr;
+  memcpy(function, &symbol, sizeof symbol);
+  return symbol != nullptr;
+}
+
+/// What the driver calls a device; what it does not tell stays empty.
+void ask_driver(uint32_t device, uint8_t (&uuid)[16], char* name, char* address) {
+  int handle = 0;
+  int (*get)(int*, int);
+  if (!driver_function("cuDeviceGet", &get) || get(&handle, static_cast<int>(device)) != 0) return;
+  int (*get_name)(char*, int, int);
+  if (driver_function("cuDeviceGetName", &get_name)) get_name(name, kNameBytes, handle);
+  int (*get_uuid)(uint8_t*, int);
+  if (driver_function("cuDeviceGetUuid", &get_uuid)) get_uuid(uuid, handle);
+  int (*get_address)(char*, int, int);
+  if (driver_function("cuDeviceGetPCIBusId", &get_address))
+    get_address(address, kAddressBytes, handle);
+}
+
+uint32_t place_of(const Work& work) {
+  uint64_t key = (uint64_t{work.device} << 48) ^ (uint64_t{work.context} << 32) ^ work.stream ^
+                 (static_cast<uint64_t>(work.row) << 60);
+  key *= 0x9e3779b97f4a7c15ull;
+  return static_cast<uint32_t>(key >> 52);
+}
+
+}  // namespace
+
+uint32_t Streams::id_of(const Work& work) {
+  static_assert(kEntries == 1u << (64 - 52));
+  for (uint32_t at = place_of(work);; at = (at + 1) % kEntries) {
+    Entry& entry = entries_[at];
+    if (entry.id == 0) {
+      if (count_ == kMaxStreams) return kMaxStreams;
+      entry = {work.device, work.context, work.stream, static_cast<uint16_t>(++count_), work.row};
+      define(entry);
+      return entry.id;
+    }
+    if (entry.stream == work.stream && entry.context == work.context &&
+        entry.device == work.device && entry.row == work.row) {
+      return entry.id;
+    }
+  }
+}
+
+void Streams::define(const Entry& entry) {
+  const bool is_of_device = entry.row == Row::kStream && entry.id != kMaxStreams;
+  if (is_of_device) define_device(entry.device);
+  const DeviceStreamDefinition stream = {entry.id, is_of_device ? entry.device : kNoDevice,
+                                         entry.context, entry.stream};
+  const char* name =
+      entry.id == kMaxStreams ? kMoreStreams : kRowNames[static_cast<uint32_t>(entry.row)];
+  aon_define(static_cast<uint32_t>(DefinitionType::kDeviceStream), &stream, sizeof stream, name,
+             static_cast<uint32_t>(strlen(name)) + 1);
+}
+
+void Streams::define_device(uint32_t device) {
+  if (device >= kMaxDevices || (known_devices_ >> device & 1) != 0) return;
+  known_devices_ |= uint64_t{1} << device;
+  DeviceDefinition definition = {};
+  definition.id = device;
+  char name[kNameBytes] = {};
+  char address[kAddressBytes] = {};
+  ask_driver(device, definition.uuid, name, address);
+  char text[kNameBytes + kAddressBytes + 2];
+  const int bytes = snprintf(text, sizeof text, "%.*s%c%.*s", kNameBytes - 1, name, '\0',
+                             kAddressBytes - 1, address);
+  aon_define(static_cast<uint32_t>(DefinitionType::kDevice), &definition, sizeof definition, text,
+             static_cast<uint32_t>(bytes) + 1);
+}
+
+}  // namespace aon::cupti

@@ -1,0 +1,275 @@
+"""MPI programs that use a GPU under aon-run, over a driver and a CUPTI that are made up
+(tests/fake_cuda): what the program counted is what the archive and profile.h5 have."""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+import h5py
+import otf2
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import readers  # noqa: E402
+from aon_test import BUILD, TestCase, environment, ledger, mpirun, profile  # noqa: E402
+
+PROGRAM = BUILD / "bin" / "gpu_program"
+FAKES = BUILD / "lib" / "fake_cuda"
+KERNELS = {"saxpy(float*, float*, float, int)", "reduce", "void lib::gemm<float>(float const*)"}
+
+
+def gpu_environment(**changes):
+    return environment(LD_LIBRARY_PATH=FAKES, **changes)
+
+
+def counts(process):
+    """What each rank counted itself: {rank: {"kernels": 200, ...}}."""
+    result = {}
+    for line in process.stdout.splitlines():
+        words = line.split()
+        if words[:1] == ["rank"]:
+            pairs = zip(words[2::2], map(int, words[3::2]))
+            result[int(words[1])] = dict(pairs)
+    return result
+
+
+def text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class GpuCase(TestCase):
+    def run_program(self, *arguments, ranks=2, program=PROGRAM, options=(), **knobs):
+        self.output = self.folder / "job"
+        self.process = profile(ranks, self.output, program, *arguments, options=options,
+                               env=gpu_environment(**knobs))
+        self.assert_exit(self.process)
+        self.counted = counts(self.process)
+        self.assertEqual(set(self.counted), set(range(ranks)))
+
+    def provider(self, rank=0):
+        ranks = {r["rank"]: r for r in ledger(self.output)["ranks"]}
+        return ranks[rank]["providers"]["cupti"]
+
+    def table(self, name):
+        with h5py.File(self.output / "profile.h5") as file:
+            group = file["gpu"][name]
+            columns = {c: [text(v) for v in group[c][()]] for c in group if c != "row"}
+        return [dict(zip(columns, row)) for row in zip(*columns.values())]
+
+    def kernel_counts(self):
+        result = collections.Counter()
+        for row in self.table("kernels"):
+            result[row["rank"]] += row["count"]
+        return result
+
+    def streams(self):
+        """{rank: {stream's location: [(time, region, is_enter)]}} of the archive."""
+        result = collections.defaultdict(lambda: collections.defaultdict(list))
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            for location, event in trace.events:
+                if location.type != otf2.LocationType.GPU:
+                    continue
+                is_enter = isinstance(event, otf2.events.Enter)
+                rank = location.group.creating_location_group._ref
+                result[rank][location.name].append((event.time, event.region.name, is_enter))
+        return result
+
+    def assert_all_kernels(self):
+        expected = {rank: c["kernels"] for rank, c in self.counted.items()}
+        self.assertEqual(dict(self.kernel_counts()), expected)
+        for rank, streams in self.streams().items():
+            entered = sum(is_enter and region in KERNELS
+                          for events in streams.values() for _, region, is_enter in events)
+            self.assertEqual(entered, expected[rank])
+
+    def assert_archive_is_clean(self):
+        readers.otf2_print(self, self.output)
+        readers.otf2_structure(self, self.output)
+        readers.hdf5(self, self.output)
+        self.assert_law(ledger(self.output))
+
+
+class Recorded(GpuCase):
+    def test_every_kernel_copy_and_graph_is_on_its_stream(self):
+        self.run_program(300, 3)
+        self.assert_all_kernels()
+        self.assert_archive_is_clean()
+        self.assertEqual(self.provider()["state"], "on", self.provider())
+        for rank, streams in self.streams().items():
+            names = {f"CUDA[{rank % 2}:{stream}]" for stream in (7, 8, 9)}
+            self.assertEqual(set(streams), names)
+        for rank, counted in self.counted.items():
+            copies = [r for r in self.table("copies") if r["rank"] == rank]
+            by_kind = {r["kind"]: (r["count"], r["bytes"]) for r in copies}
+            moved = [by_kind[f"[CUDA memcpy {kind}]"] for kind in ("HtoD", "DtoH")]
+            self.assertEqual(sum(c for c, _ in moved), counted["copies"])
+            self.assertEqual(sum(b for _, b in moved), counted["bytes"])
+            self.assertEqual(by_kind["[CUDA memset]"][0], counted["sets"])
+        self.assertEqual([r["count"] for r in self.table("graphs")], [1, 1])
+
+    def test_times_are_the_devices(self):
+        self.run_program(100, 1)
+        for row in self.table("kernels"):
+            self.assertAlmostEqual(row["mean_ns"], 10_000, delta=100)
+            self.assertEqual(row["total_ns"], round(row["mean_ns"] * row["count"]))
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            launch = {}
+            for location, event in trace.events:
+                rank = location._ref & 0xFFFFFFFF
+                if isinstance(event, otf2.events.Enter):
+                    launch.setdefault((rank, event.region.name), event.time)
+        for rank in (0, 1):
+            first = min(launch[rank, name] for name in KERNELS)
+            delay = first - launch[rank, "cuLaunchKernel"]
+            self.assertGreater(delay, 0)
+            self.assertLess(delay, 5_000_000)
+
+    def test_devices_are_named(self):
+        self.run_program(5, 1)
+        rows = {r["rank"]: r for r in self.table("devices")}
+        self.assertEqual(rows[0]["name"], "Fake GPU A")
+        self.assertEqual(rows[1]["address"], "0000:02:00.0")
+        self.assertTrue(rows[0]["uuid"].startswith("01010101-0101"))
+
+    def test_threads_have_buffers_of_their_own(self):
+        self.run_program(20_000, 4, 1, ranks=1, AON_MEMORY="64MiB")
+        self.assert_all_kernels()
+        self.assert_law(ledger(self.output))
+        self.assertEqual(ledger(self.output)["ranks"][0]["lost"], 0)
+
+    def test_calls_of_cuda_stand_on_a_timeline_of_their_thread(self):
+        self.run_program(50, 1, ranks=1)
+        found = readers.region_counts(self.output)
+        self.assertEqual(found["cuLaunchKernel"], self.counted[0]["kernels"])
+        self.assertEqual(found["cuGraphLaunch"], 1)
+
+    def test_vite_draws_it(self):
+        self.run_program(20, 2)
+        readers.vite(self, self.output, 2, 0)
+
+
+class Knobs(GpuCase):
+    """What goes wrong in CUPTI hurts no program and is told."""
+
+    def test_buffers_in_any_order_are_put_in_order(self):
+        self.run_program(15_000, 1, ranks=1, FAKE_CUPTI_REORDER=1, AON_MEMORY="64MiB")
+        self.assert_all_kernels()
+        self.assert_archive_is_clean()
+
+    def test_work_without_times_is_counted(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_ZERO=10)
+        provider = self.provider()
+        self.assertEqual(provider["state"], "degraded")
+        without = int(re.search(r"(\d+) without times", provider["reason"]).group(1))
+        recorded = self.kernel_counts()[0]
+        rows = self.table("copies") + self.table("graphs")
+        told = recorded + sum(r["count"] for r in rows)
+        done = sum(self.counted[0][k] for k in ("kernels", "copies", "sets", "graphs"))
+        self.assertEqual(done + 1, told + without + self.waits())
+
+    def waits(self):
+        return readers.region_counts(self.output).get("[CUDA context synchronize]", 0)
+
+    def test_records_that_cupti_dropped_are_counted(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_DROP=10)
+        provider = self.provider()
+        self.assertEqual(provider["state"], "degraded")
+        self.assertRegex(provider["reason"], r"\b10 records dropped by CUPTI")
+
+    def test_a_full_pool_refuses_where_the_version_may(self):
+        self.run_program(30_000, 1, ranks=1, AON_CUPTI_MEMORY=2, FAKE_CUPTI_HOLD=1,
+                         AON_MEMORY="64MiB")
+        dropped = int(re.search(r"(\d+) records dropped", self.provider()["reason"]).group(1))
+        self.assertGreater(dropped, 0)
+        self.assertIn("AON_CUPTI_MEMORY", self.provider()["remedy"])
+        self.assert_law(ledger(self.output))
+
+    def test_a_full_pool_throws_away_where_the_version_may_not_refuse(self):
+        self.run_program(30_000, 1, ranks=1, AON_CUPTI_MEMORY=2, FAKE_CUPTI_HOLD=1,
+                         FAKE_CUPTI_VERSION=24, AON_MEMORY="64MiB")
+        self.assertRegex(self.provider()["reason"], r"[1-9]\d* bytes of records beyond")
+
+    def test_an_occupied_subscription_names_its_owner(self):
+        self.run_program(10, 1, FAKE_CUPTI_BUSY="Nsight Systems")
+        self.assertEqual(self.provider()["state"], "off")
+        self.assertIn("Nsight Systems", self.provider()["reason"])
+        self.assert_archive_is_clean()
+
+    def test_an_error_of_cupti_is_told(self):
+        self.run_program(10, 1, FAKE_CUPTI_ERROR="cuptiSubscribe:1")
+        self.assertEqual(self.provider()["state"], "off")
+        self.assertIn("cuptiSubscribe: error 999", self.provider()["reason"])
+
+    def test_a_kind_that_cannot_be_recorded_is_named(self):
+        self.run_program(10, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityEnable:3")
+        self.assertEqual(self.provider()["state"], "degraded")
+        self.assertEqual(self.provider()["reason"], "not recorded: copies")
+        self.assertEqual(self.kernel_counts()[0], 10)
+
+    def test_a_failed_flush_costs_nothing_for_ever(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityFlushAll:1")
+        self.assert_all_kernels()
+
+    def test_a_fatal_error_ends_the_recording_and_says_so(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_FATAL=50)
+        self.assertEqual(self.provider()["state"], "degraded")
+        self.assertIn("fatal error", self.provider()["reason"])
+
+    def test_a_version_that_hangs_when_kinds_are_disabled_ends_all_the_same(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_VERSION=130000)
+        self.assert_all_kernels()
+
+    def test_a_child_leaves_the_recording_alone(self):
+        self.run_program(100, 1, ranks=1, GPU_PROGRAM_FORK=1)
+        self.assert_all_kernels()
+
+    def test_in_mode_yield_a_program_may_have_cupti_for_itself(self):
+        self.run_program(100, 1, ranks=1, GPU_PROGRAM_PAUSE=30, AON_CUPTI_MODE="yield")
+        self.assertIn("paused 1\nresumed 1\n", self.process.stdout)
+        self.assert_all_kernels()
+        self.assertNotIn("unseen", readers.region_counts(self.output))
+        self.assertIn("paused by the program", self.provider()["reason"])
+
+    def test_in_mode_exclusive_nobody_may(self):
+        self.run_program(100, 1, ranks=1, GPU_PROGRAM_PAUSE=30)
+        self.assertIn("paused 0\n", self.process.stdout)
+        self.assertEqual(readers.region_counts(self.output)["unseen"], 30)
+
+    def test_off_is_off(self):
+        self.run_program(10, 1, AON_CUPTI_MODE="off")
+        self.assertEqual(self.provider()["state"], "off")
+        self.assertIn("AON_CUPTI_MODE", self.provider()["reason"])
+
+    def test_without_the_provider_nothing_is_loaded(self):
+        self.run_program(10, 1, options=("--without", "cupti"))
+        self.assertEqual(self.provider()["reason"], "excluded by --without")
+
+    def test_without_cupti_the_remedy_is_told(self):
+        """The driver alone, in a folder without libcupti. Where the loader finds NVIDIA's, that one
+        says why it cannot work over this driver."""
+        alone = self.folder / "alone"
+        alone.mkdir()
+        (alone / "libcuda.so.1").symlink_to(FAKES / "libcuda.so.1")
+        known = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+        self.output = self.folder / "job"
+        done = profile(1, self.output, PROGRAM, 10, 1, env=environment(LD_LIBRARY_PATH=alone))
+        self.assert_exit(done)
+        self.assertEqual(self.provider()["state"], "off")
+        if "libcupti.so.1" in known:
+            self.assertIn("cuptiSubscribe: error", self.provider()["reason"])
+        else:
+            self.assertIn("LD_LIBRARY_PATH", self.provider()["remedy"])
+
+    def test_the_program_says_the_same_without_us(self):
+        plain = mpirun(2, PROGRAM, 40, 2, env=gpu_environment())
+        self.assert_exit(plain)
+        self.run_program(40, 2)
+        self.assertEqual(self.counted, counts(plain))
+
+
+if __name__ == "__main__":
+    if not PROGRAM.exists():
+        print("no gpu_program: MPI was not there when AON was built")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,45 @@
+/// What the fake driver tells the fake CUPTI: one piece of work, or one call, as it happens. The
+/// fakes stand in for NVIDIA's libraries on machines without a GPU.
+/// Thread: the one that calls the driver.
+#pragma once
+
+#include <cstdint>
+
+namespace aon::fake {
+
+enum class WorkKind : uint32_t { kKernel, kCopy, kSet, kGraph, kSynchronize };
+
+struct Work {
+  WorkKind kind;
+  const char* name;      ///< of a kernel
+  const char* function;  /// of the driver
+  uint32_t function_id;
+  uint32_t correlation;
+  uint32_t device;
+  uint32_t context;
+  uint32_t stream;
+  uint32_t blocks[3];
+  uint32_t threads[3];
+  uint32_t shared_bytes;
+  uint8_t copy_kind;  ///< CUpti_ActivityMemcpyKind
+  uint8_t from;       ///< CUpti_ActivityMemoryKind
+  uint8_t to;
+  uint64_t bytes;
+  uint64_t call_start_ns;  ///< CLOCK_REALTIME
+  uint64_t call_end_ns;
+  uint64_t start_ns;  ///< on the device
+  uint64_t end_ns;
+};
+
+using Listener = void (*)(const Work& work);
+
+}  // namespace aon::fake
+
+extern "C" {
+/// Of the fake libcuda.so.1.
+void fake_cuda_listen(aon::fake::Listener listener);
+/// The calling thread's device; its context is the device + 1.
+int fake_cuda_set_device(uint32_t device);
+/// How long kernels take from now on; 10 us.
+void fake_cuda_set_duration(uint64_t ns);
+}

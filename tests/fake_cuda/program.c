@@ -1,0 +1,111 @@
+// A program that uses a GPU as MPI programs do: every rank launches kernels into its streams,
+// copies and sets memory, and counts what it did. Prints one line: kernels copies bytes sets
+// graphs.
+//
+//   gpu_program [kernels per stream [streams [threads]]]
+//
+// GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
+// for N more kernels.
+#include <dlfcn.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int cuInit(unsigned flags);
+int cuLaunchKernel(const char* name, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                   unsigned by, unsigned bz, unsigned shared_bytes, void* stream, void** p,
+                   void** e);
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream);
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream);
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream);
+int cuGraphLaunch(void* graph, void* stream);
+int cuCtxSynchronize(void);
+int fake_cuda_set_device(uint32_t device);
+
+static const char* const kNames[] = {"_Z5saxpyPfS_fi", "reduce", "_ZN3lib4gemmIfEEvPKT_"};
+enum { kNameCount = 3, kCopyBytes = 4096 };
+
+struct Job {
+  int kernels;
+  int stream;
+  int device;
+  long launched;
+};
+
+static void* run_stream(void* argument) {
+  struct Job* job = argument;
+  void* stream = (void*)(intptr_t)job->stream;
+  fake_cuda_set_device((uint32_t)job->device);
+  cuMemcpyHtoDAsync_v2(0, NULL, kCopyBytes, stream);
+  for (int i = 0; i < job->kernels; ++i) {
+    cuLaunchKernel(kNames[i % kNameCount], 8, 4, 1, 128, 1, 1, 256, stream, NULL, NULL);
+    ++job->launched;
+  }
+  cuMemsetD8Async(0, 0, 512, stream);
+  cuMemcpyDtoHAsync_v2(NULL, 0, 2 * kCopyBytes, stream);
+  return NULL;
+}
+
+/// A child that inherits all and leaves by exit().
+static void fork_child(void) {
+  const pid_t child = fork();
+  if (child == 0) exit(3);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 3) abort();
+}
+
+/// Kernels while CUPTI is somebody else's.
+static void launch_unseen(int kernels) {
+  void* shim = dlopen("libaon-cupti.so", RTLD_LAZY | RTLD_NOLOAD);
+  int (*pause_gpu)(void) = shim ? (int (*)(void))dlsym(shim, "aon_gpu_pause") : NULL;
+  int (*resume_gpu)(void) = shim ? (int (*)(void))dlsym(shim, "aon_gpu_resume") : NULL;
+  const int is_paused = pause_gpu && pause_gpu();
+  printf("paused %d\n", is_paused);
+  for (int i = 0; i < kernels; ++i) {
+    cuLaunchKernel("unseen", 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
+  }
+  if (is_paused) printf("resumed %d\n", resume_gpu());
+}
+
+int main(int argc, char** argv) {
+  const int kernels = argc > 1 ? atoi(argv[1]) : 100;
+  const int streams = argc > 2 ? atoi(argv[2]) : 2;
+  const int has_threads = argc > 3 ? atoi(argv[3]) : 0;
+  enum { kMaxStreams = 64 };
+  int rank = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  cuInit(0);
+  if (getenv("GPU_PROGRAM_FORK")) fork_child();
+  if (getenv("GPU_PROGRAM_PAUSE")) launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
+  struct Job jobs[kMaxStreams];
+  pthread_t threads[kMaxStreams];
+  for (int s = 0; s < streams && s < kMaxStreams; ++s) {
+    jobs[s] = (struct Job){kernels, 7 + s, rank % 2, 0};
+    if (has_threads) {
+      pthread_create(&threads[s], NULL, run_stream, &jobs[s]);
+    } else {
+      run_stream(&jobs[s]);
+    }
+  }
+  long launched = 0;
+  for (int s = 0; s < streams && s < kMaxStreams; ++s) {
+    if (has_threads) pthread_join(threads[s], NULL);
+    launched += jobs[s].launched;
+  }
+  fake_cuda_set_device((uint32_t)rank % 2);
+  cuGraphLaunch(NULL, (void*)7);
+  cuCtxSynchronize();
+  MPI_Barrier(MPI_COMM_WORLD);
+  printf("rank %d kernels %ld copies %d bytes %ld sets %d graphs 1\n", rank, launched, 2 * streams,
+         3L * kCopyBytes * streams, streams);
+  fflush(stdout);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,52 @@
+#include "plugins/cupti/clock.h"
+
+#include <gtest/gtest.h>
+
+namespace aon::cupti {
+namespace {
+
+constexpr uint64_t kEpochNs = 1'700'000'000'000'000'000;
+
+TEST(DeviceClock, goes_on_as_a_line_between_and_beyond_its_pairs) {
+  DeviceClock clock;
+  clock.add({1'000'000, kEpochNs});
+  clock.add({3'000'000, kEpochNs + 1'000'000});
+  EXPECT_EQ(clock.to_ticks(kEpochNs + 500'000), 2'000'000u);
+  EXPECT_EQ(clock.to_ticks(kEpochNs - 100'000), 800'000u);
+  EXPECT_EQ(clock.to_ticks(kEpochNs + 2'000'000), 5'000'000u);
+}
+
+TEST(DeviceClock, follows_a_rate_that_drifts) {
+  DeviceClock clock;
+  clock.add({1'000'000'000, kEpochNs});
+  clock.add({3'000'000'000, kEpochNs + 1'000'000'000});
+  clock.add({5'000'200'000, kEpochNs + 2'000'000'000});
+  EXPECT_EQ(clock.to_ticks(kEpochNs + 500'000'000), 2'000'000'000u);
+  EXPECT_EQ(clock.to_ticks(kEpochNs + 1'500'000'000), 4'000'100'000u);
+}
+
+TEST(DeviceClock, a_step_of_the_host_time_is_no_rate) {
+  DeviceClock clock;
+  clock.add({1'000'000'000, kEpochNs});
+  clock.add({3'000'000'000, kEpochNs + 1'000'000'000});
+  // An hour forward within a second.
+  const uint64_t stepped_ns = kEpochNs + 3'602'000'000'000;
+  clock.add({5'000'000'000, stepped_ns});
+  EXPECT_EQ(clock.to_ticks(stepped_ns - 100'000'000), 4'800'000'000u);
+  EXPECT_EQ(clock.to_ticks(kEpochNs + 500'000'000), 2'000'000'000u);
+}
+
+TEST(DeviceClock, keeps_the_latest_pairs) {
+  DeviceClock clock;
+  for (uint64_t i = 0; i < 3 * DeviceClock::kPairs; ++i) {
+    clock.add({(i + 1) * 2'000'000, kEpochNs + i * 1'000'000});
+  }
+  EXPECT_EQ(clock.pair_count(), DeviceClock::kPairs);
+  const uint64_t last = 3 * DeviceClock::kPairs - 1;
+  EXPECT_EQ(clock.to_ticks(kEpochNs + last * 1'000'000), (last + 1) * 2'000'000);
+}
+
+TEST(DeviceClock, without_pairs_knows_nothing) { EXPECT_EQ(DeviceClock().to_ticks(5), 0u); }
+
+}  // namespace
+}  // namespace aon::cupti

@@ -1,0 +1,175 @@
+#include "plugins/cupti/parser.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/cupti/made_record.h"
+
+namespace aon::cupti {
+namespace {
+
+using test::made_kernel;
+using test::MadeRecord;
+
+constexpr Quirks kQuirks = quirks_of(130001);
+
+TEST(Parser, reads_a_kernel) {
+  MadeRecord record = made_kernel("gemm", 1000, 3000);
+  record.set(kernel::kStaticShared, int32_t{48}).set(kernel::kDynamicShared, int32_t{1024});
+  record.set(kernel::kGraph, uint32_t{5}).set(kernel::kGraphNode, uint64_t{6});
+  Work work;
+  ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(work.operation, DeviceOperation::kKernel);
+  EXPECT_EQ(work.row, Row::kStream);
+  EXPECT_STREQ(work.name, "gemm");
+  EXPECT_EQ(work.start_ns, 1000u);
+  EXPECT_EQ(work.end_ns, 3000u);
+  EXPECT_EQ(work.device, 1u);
+  EXPECT_EQ(work.context, 2u);
+  EXPECT_EQ(work.stream, 7u);
+  EXPECT_EQ(work.correlation, 99u);
+  EXPECT_EQ(work.blocks, 64u);
+  EXPECT_EQ(work.threads, 256u);
+  EXPECT_EQ(work.shared_bytes, 1072u);
+  EXPECT_EQ(work.graph, 5u);
+  EXPECT_EQ(work.graph_node, 6u);
+}
+
+TEST(Parser, a_kernel_without_name_has_a_label) {
+  const MadeRecord record = made_kernel(nullptr, 1000, 3000);
+  Work work;
+  ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(work.name, nullptr);
+  EXPECT_STREQ(work.label, "[CUDA kernel]");
+}
+
+TEST(Parser, blocks_beyond_32_bits_are_the_largest_number) {
+  MadeRecord record = made_kernel("huge", 1, 2);
+  const uint32_t grid[] = {0x7fffffff, 65535, 65535};
+  record.set(kernel::kGrid, grid);
+  Work work;
+  ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(work.blocks, 0xffffffffu);
+}
+
+TEST(Parser, an_old_version_has_no_graph_fields) {
+  MadeRecord record = made_kernel("gemm", 1, 2);
+  record.set(kernel::kGraph, uint32_t{5});
+  Work work;
+  ASSERT_EQ(parse(record.data(), quirks_of(17), &work), Parsed::kWork);
+  EXPECT_EQ(work.graph, 0u);
+}
+
+MadeRecord made_copy(Kind kind, uint8_t copy_kind) {
+  MadeRecord record(kind, test::kCopyBytes);
+  record.set(memcpy1::kCopyKind, copy_kind).set(memcpy1::kFrom, uint8_t{2});
+  record.set(memcpy1::kTo, uint8_t{6}).set(memcpy1::kBytes, uint64_t{4096});
+  record.set(memcpy1::kStart, uint64_t{10}).set(memcpy1::kEnd, uint64_t{30});
+  record.set(memcpy1::kDevice, uint32_t{3}).set(memcpy1::kStream, uint32_t{14});
+  record.set(memcpy1::kCorrelation, uint32_t{77});
+  return record;
+}
+
+TEST(Parser, reads_a_copy) {
+  Work work;
+  ASSERT_EQ(parse(made_copy(Kind::kMemcpy, 1).data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(work.operation, DeviceOperation::kCopy);
+  EXPECT_STREQ(work.label, "[CUDA memcpy HtoD]");
+  EXPECT_EQ(work.from, DeviceMemory::kPinned);
+  EXPECT_EQ(work.to, DeviceMemory::kDevice) << "static device memory is device memory";
+  EXPECT_EQ(work.bytes, 4096u);
+  EXPECT_EQ(work.device, 3u);
+  EXPECT_EQ(work.stream, 14u);
+  EXPECT_EQ(work.correlation, 77u);
+}
+
+TEST(Parser, a_copy_between_devices_has_its_correlation_elsewhere) {
+  MadeRecord record = made_copy(Kind::kMemcpy2, 10);
+  record.set(memcpy2::kCorrelation, uint32_t{78});
+  Work work;
+  ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_STREQ(work.label, "[CUDA memcpy PtoP]");
+  EXPECT_EQ(work.correlation, 78u);
+}
+
+TEST(Parser, a_copy_of_an_unknown_kind_is_still_a_copy) {
+  Work work;
+  ASSERT_EQ(parse(made_copy(Kind::kMemcpy, 200).data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_STREQ(work.label, "[CUDA memcpy]");
+}
+
+TEST(Parser, reads_a_set) {
+  MadeRecord record(Kind::kMemset, test::kSetBytes);
+  record.set(set::kBytes, uint64_t{64}).set(set::kStart, uint64_t{5}).set(set::kEnd, uint64_t{6});
+  record.set(set::kMemory, uint16_t{5});
+  Work work;
+  ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(work.operation, DeviceOperation::kSet);
+  EXPECT_EQ(work.to, DeviceMemory::kManaged);
+  EXPECT_EQ(work.bytes, 64u);
+}
+
+TEST(Parser, a_call_belongs_to_its_thread) {
+  MadeRecord record(Kind::kDriver, test::kCallBytes);
+  record.set(api::kFunction, uint32_t{307})
+      .set(api::kStart, uint64_t{1})
+      .set(api::kEnd, uint64_t{2});
+  record.set(api::kThread, uint32_t{4711});
+  Work work;
+  ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(work.row, Row::kCalls);
+  EXPECT_EQ(work.stream, 4711u);
+  EXPECT_EQ(work.function, 307u);
+  EXPECT_TRUE(work.is_driver_call);
+}
+
+TEST(Parser, a_graph_stands_on_its_stream_and_waiting_does_not) {
+  MadeRecord graph(Kind::kGraphTrace, test::kOtherBytes);
+  graph.set(graph::kStart, uint64_t{1}).set(graph::kEnd, uint64_t{2});
+  graph.set(graph::kStream, uint32_t{9}).set(graph::kGraph, uint32_t{3});
+  Work work;
+  ASSERT_EQ(parse(graph.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(work.operation, DeviceOperation::kGraph);
+  EXPECT_EQ(work.row, Row::kStream);
+  EXPECT_EQ(work.stream, 9u);
+  EXPECT_EQ(work.graph, 3u);
+  MadeRecord wait(Kind::kSynchronization, test::kOtherBytes);
+  wait.set(synchronization::kStart, uint64_t{1}).set(synchronization::kEnd, uint64_t{2});
+  wait.set(synchronization::kType, uint32_t{3});
+  ASSERT_EQ(parse(wait.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(work.row, Row::kSynchronization);
+  EXPECT_STREQ(work.label, "[CUDA stream synchronize]");
+}
+
+TEST(Parser, overhead_is_named_by_its_cause) {
+  MadeRecord record(Kind::kOverhead, test::kOtherBytes);
+  record.set(overhead::kStart, uint64_t{1}).set(overhead::kEnd, uint64_t{2});
+  record.set(overhead::kType, uint32_t{2} << 16);
+  Work work;
+  ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(work.row, Row::kOverhead);
+  EXPECT_STREQ(work.label, "[CUPTI instrumentation]");
+}
+
+TEST(Parser, work_without_times_is_told_apart_from_damage) {
+  Work work;
+  EXPECT_EQ(parse(made_kernel("k", 0, 0).data(), kQuirks, &work), Parsed::kZeroTimes);
+  EXPECT_EQ(parse(made_kernel("k", 100, 0).data(), kQuirks, &work), Parsed::kZeroTimes);
+  EXPECT_EQ(parse(made_kernel("k", 100, 99).data(), kQuirks, &work), Parsed::kDamaged);
+  EXPECT_EQ(parse(made_kernel("k", 100, 100).data(), kQuirks, &work), Parsed::kWork);
+}
+
+TEST(Parser, other_kinds_are_ignored) {
+  const MadeRecord record(static_cast<Kind>(8), 184);
+  Work work;
+  EXPECT_EQ(parse(record.data(), kQuirks, &work), Parsed::kIgnored);
+}
+
+TEST(Quirks, go_by_version) {
+  EXPECT_FALSE(quirks_of(26).may_refuse_buffers);
+  EXPECT_TRUE(quirks_of(27).may_refuse_buffers);
+  EXPECT_TRUE(quirks_of(130000).hangs_on_disable);
+  EXPECT_FALSE(quirks_of(130001).hangs_on_disable);
+}
+
+}  // namespace
+}  // namespace aon::cupti

@@ -1,0 +1,90 @@
+#include "plugins/cupti/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace aon::cupti {
+namespace {
+
+TEST(Pool, gives_no_more_than_its_cap) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.start(3));
+  std::vector<uint8_t*> taken;
+  for (int i = 0; i < 3; ++i) taken.push_back(pool.take());
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), nullptr), 0);
+  EXPECT_EQ(pool.take(), nullptr);
+  std::sort(taken.begin(), taken.end());
+  EXPECT_EQ(std::unique(taken.begin(), taken.end()), taken.end());
+}
+
+TEST(Pool, buffers_come_out_in_the_order_of_their_completion) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.start(4));
+  uint8_t* buffers[4];
+  for (uint8_t*& buffer : buffers) buffer = pool.take();
+  for (const int i : {2, 0, 3})
+    ASSERT_TRUE(pool.complete(buffers[i], 100u + static_cast<size_t>(i)));
+  EXPECT_EQ(pool.next().bytes, buffers[2]);
+  ASSERT_TRUE(pool.complete(buffers[1], 101));
+  EXPECT_EQ(pool.next().bytes, buffers[0]);
+  EXPECT_EQ(pool.next().valid_bytes, 103u);
+  EXPECT_EQ(pool.next().bytes, buffers[1]);
+  EXPECT_EQ(pool.next().bytes, nullptr);
+}
+
+TEST(Pool, a_buffer_that_was_read_is_zero_again) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.start(1));
+  uint8_t* buffer = pool.take();
+  memset(buffer, 0xab, 5000);
+  ASSERT_TRUE(pool.complete(buffer, 5000));
+  pool.give_back(pool.next());
+  ASSERT_EQ(pool.take(), buffer);
+  EXPECT_TRUE(std::all_of(buffer, buffer + 5000, [](uint8_t b) { return b == 0; }));
+}
+
+TEST(Pool, what_is_no_buffer_of_its_own_is_not_read) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.start(2));
+  uint8_t foreign[16];
+  EXPECT_FALSE(pool.complete(foreign, 16));
+  EXPECT_FALSE(pool.complete(pool.discard_buffer(), 16));
+  EXPECT_FALSE(pool.complete(pool.take() + 8, 16));
+  EXPECT_EQ(pool.next().bytes, nullptr);
+}
+
+TEST(Pool, no_buffer_is_lost_between_threads) {
+  constexpr int kThreads = 4, kRounds = 2000;
+  BufferPool pool;
+  ASSERT_TRUE(pool.start(8));
+  std::vector<std::thread> writers;
+  for (int t = 0; t < kThreads; ++t) {
+    writers.emplace_back([&] {
+      for (int i = 0; i < kRounds; ++i) {
+        uint8_t* buffer = nullptr;
+        while ((buffer = pool.take()) == nullptr) std::this_thread::yield();
+        memcpy(buffer, &i, sizeof i);
+        pool.complete(buffer, sizeof i);
+      }
+    });
+  }
+  int seen = 0;
+  while (seen < kThreads * kRounds) {
+    const FilledBuffer buffer = pool.next();
+    if (buffer.bytes == nullptr) continue;
+    ++seen;
+    pool.give_back(buffer);
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(pool.queued_count(), 0u);
+  int free_count = 0;
+  while (pool.take() != nullptr) ++free_count;
+  EXPECT_EQ(free_count, 8);
+}
+
+}  // namespace
+}  // namespace aon::cupti

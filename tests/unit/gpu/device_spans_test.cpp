@@ -1,0 +1,131 @@
+#include "writers/assemble/device_spans.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/unit/writers/spool_fixture.h"
+
+namespace aon::writers {
+namespace {
+
+constexpr uint32_t kStream = 3;
+const std::unordered_map<uint32_t, uint32_t> kRegions = {{1, 0}, {2, 1}, {3, 2}};
+
+Record span(uint32_t stream, uint32_t region, uint64_t start, uint64_t end, uint64_t bytes = 0) {
+  Record record{};
+  record.head.start_ticks = start;
+  record.head.duration_ticks = static_cast<uint32_t>(end - start);
+  record.head.kind = RecordKind::kDeviceSpan;
+  record.head.slot_count = 2;
+  record.head.id = region;
+  record.head.a32 = stream;
+  record.head.a64 = bytes;
+  record.words[0] = 17 | static_cast<uint64_t>(DeviceOperation::kCopy) << 32;
+  return record;
+}
+
+class DeviceSpansTest : public testing::Test {
+ protected:
+  /// "E1@10 L1@20": enters and leaves of a stream.
+  std::string replay(uint32_t stream) {
+    std::string text;
+    Status status = spans_.replay(stream, clock_, kRegions, &outcome_, [&](auto events) {
+      for (const Event& event : events) {
+        all_.push_back(event);
+        if (event.kind == EventKind::kDeviceWork) continue;
+        text += text.empty() ? "" : " ";
+        text += (event.kind == EventKind::kEnter ? "E" : "L") + std::to_string(event.region) + "@" +
+                std::to_string(event.time_ns);
+      }
+      return Status();
+    });
+    EXPECT_TRUE(status);
+    return text;
+  }
+
+  test::TemporaryFolder folder_;
+  clock::ClockMap clock_;  // one tick per ns
+  DeviceSpans spans_{folder_.path()};
+  Outcome outcome_;
+  std::vector<Event> all_;
+};
+
+TEST_F(DeviceSpansTest, brings_records_of_any_order_into_that_of_time) {
+  ASSERT_TRUE(spans_.add(span(kStream, 2, 300, 400)));
+  ASSERT_TRUE(spans_.add(span(kStream, 1, 100, 200)));
+  ASSERT_TRUE(spans_.add(span(kStream, 3, 200, 250)));
+  EXPECT_EQ(replay(kStream), "E1@100 L1@200 E3@200 L3@250 E2@300 L2@400");
+  EXPECT_EQ(outcome_.device_overlap_count, 0u);
+  EXPECT_EQ(spans_.restart(), 0u);
+}
+
+TEST_F(DeviceSpansTest, tells_streams_apart) {
+  ASSERT_TRUE(spans_.add(span(5, 1, 100, 200)));
+  ASSERT_TRUE(spans_.add(span(4, 2, 100, 200)));
+  EXPECT_EQ(replay(4), "E2@100 L2@200");
+  EXPECT_EQ(replay(5), "E1@100 L1@200");
+  EXPECT_EQ(replay(6), "");
+}
+
+TEST_F(DeviceSpansTest, nests_what_lies_inside) {
+  ASSERT_TRUE(spans_.add(span(kStream, 2, 120, 150)));
+  ASSERT_TRUE(spans_.add(span(kStream, 1, 100, 200)));
+  EXPECT_EQ(replay(kStream), "E1@100 E2@120 L2@150 L1@200");
+}
+
+TEST_F(DeviceSpansTest, moves_and_counts_what_overlaps) {
+  ASSERT_TRUE(spans_.add(span(kStream, 1, 100, 200)));
+  ASSERT_TRUE(spans_.add(span(kStream, 2, 150, 260)));
+  ASSERT_TRUE(spans_.add(span(kStream, 3, 160, 190)));
+  EXPECT_EQ(replay(kStream), "E1@100 L1@200 E2@200 E3@200 L3@200 L2@260");
+  EXPECT_EQ(outcome_.device_overlap_count, 2u);
+}
+
+TEST_F(DeviceSpansTest, tells_the_devices_own_times_bytes_and_correlation) {
+  ASSERT_TRUE(spans_.add(span(kStream, 1, 100, 200)));
+  ASSERT_TRUE(spans_.add(span(kStream, 2, 150, 260, 4096)));
+  replay(kStream);
+  const auto copy = std::find_if(all_.rbegin(), all_.rend(), [](const Event& event) {
+    return event.kind == EventKind::kDeviceWork;
+  });
+  ASSERT_NE(copy, all_.rend());
+  EXPECT_EQ(copy->device_duration_ns(), 110u);
+  EXPECT_EQ(copy->bytes, 4096u);
+  EXPECT_EQ(copy->request, 17u);
+  EXPECT_EQ(copy->device_operation(), DeviceOperation::kCopy);
+}
+
+TEST_F(DeviceSpansTest, unknown_regions_have_one_name_and_unknown_streams_are_counted) {
+  ASSERT_TRUE(spans_.add(span(kStream, 77, 100, 200)));
+  ASSERT_TRUE(spans_.add(span(kStream + 1, 1, 100, 200)));
+  ASSERT_TRUE(spans_.add(span(1, 1, 100, 200)));
+  EXPECT_EQ(replay(kStream), "E" + std::to_string(kUnknownRegion) + "@100 L" +
+                                 std::to_string(kUnknownRegion) + "@200");
+  EXPECT_EQ(spans_.restart(), 2u);
+}
+
+TEST_F(DeviceSpansTest, needs_no_more_memory_than_it_may) {
+  DeviceSpans small(folder_.path(), 4096);
+  constexpr uint64_t kCount = 5000;
+  for (uint64_t i = 0; i < kCount; ++i) {
+    const uint64_t at = (i * 1237) % kCount;
+    ASSERT_TRUE(small.add(span(kStream, 1, 1000 + at * 10, 1000 + at * 10 + 5)));
+  }
+  uint64_t enter_count = 0;
+  uint64_t last_ns = 0;
+  ASSERT_TRUE(small.replay(kStream, clock_, kRegions, &outcome_, [&](auto events) {
+    for (const Event& event : events) {
+      EXPECT_GE(event.time_ns, last_ns);
+      last_ns = event.time_ns;
+      enter_count += event.kind == EventKind::kEnter ? 1 : 0;
+    }
+    return Status();
+  }));
+  EXPECT_EQ(enter_count, kCount);
+  EXPECT_EQ(small.restart(), 0u);
+}
+
+}  // namespace
+}  // namespace aon::writers

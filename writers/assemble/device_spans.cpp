@@ -1,0 +1,151 @@
+#include "writers/assemble/device_spans.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace aon::writers {
+namespace {
+
+constexpr size_t kBatch = 2048;
+constexpr size_t kMaxDepth = 64;  ///< deeper work begins where the one around it ends
+
+/// The events of one stream, from spans in order.
+class StreamEvents {
+ public:
+  StreamEvents(const clock::ClockMap& clock, const std::unordered_map<uint32_t, uint32_t>& regions,
+               Outcome* outcome, const DeviceSpans::Sink& sink)
+      : clock_(clock), regions_(regions), outcome_(outcome), sink_(sink) {}
+
+  Status add(const DeviceSpan& span) {
+    const uint64_t start_ns = clock_.to_ns(span.start_ticks);
+    const uint64_t end_ns = clock_.to_ns(span.start_ticks + span.duration_ticks);
+    uint64_t shown_start_ns = std::max(start_ns, last_ns_);
+    while (!open_.empty() && open_.back().end_ns <= shown_start_ns) leave();
+    while (!open_.empty() && (end_ns > open_.back().end_ns || open_.size() >= kMaxDepth)) {
+      shown_start_ns = std::max(shown_start_ns, open_.back().end_ns);
+      leave();
+    }
+    if (shown_start_ns > start_ns) ++outcome_->device_overlap_count;
+    enter(span, shown_start_ns, end_ns - start_ns);
+    open_.push_back({regions_.count(span.region) != 0 ? span.region : kUnknownRegion,
+                     std::max(end_ns, shown_start_ns)});
+    return events_.size() >= kBatch ? flush() : Status();
+  }
+
+  Status finish() {
+    while (!open_.empty()) leave();
+    return flush();
+  }
+
+ private:
+  struct Open {
+    uint32_t region;
+    uint64_t end_ns;
+  };
+
+  Event& append(EventKind kind, uint64_t time_ns, uint32_t region) {
+    last_ns_ = time_ns;
+    Event& event = events_.emplace_back();
+    event.time_ns = time_ns;
+    event.kind = kind;
+    event.region = region;
+    event.peer = -1;
+    event.weight = 1;
+    return event;
+  }
+
+  void enter(const DeviceSpan& span, uint64_t time_ns, uint64_t duration_ns) {
+    const uint32_t region = regions_.count(span.region) != 0 ? span.region : kUnknownRegion;
+    Event& work = append(EventKind::kDeviceWork, time_ns, region);
+    work.peer = static_cast<int32_t>(span.operation);
+    work.bytes = span.bytes;
+    work.bytes_received = duration_ns;
+    work.request = span.correlation;
+    Event& enter = append(EventKind::kEnter, time_ns, region);
+    if (span.bytes != 0) enter.set_value(static_cast<uint32_t>(ValueType::kUnsigned), span.bytes);
+  }
+
+  void leave() {
+    const Open top = open_.back();
+    open_.pop_back();
+    append(EventKind::kLeave, std::max(top.end_ns, last_ns_), top.region);
+  }
+
+  Status flush() {
+    if (events_.empty()) return {};
+    outcome_->event_count += events_.size();
+    Status status = sink_(events_);
+    events_.clear();
+    return status;
+  }
+
+  clock::ClockMap::Cursor clock_;
+  const std::unordered_map<uint32_t, uint32_t>& regions_;
+  Outcome* outcome_;
+  const DeviceSpans::Sink& sink_;
+  std::vector<Event> events_;
+  std::vector<Open> open_;
+  uint64_t last_ns_ = 0;
+};
+
+DeviceOperation operation_of(const Record& record) {
+  const auto value = static_cast<uint8_t>(record.words[0] >> 32);
+  return value < kDeviceOperationCount ? static_cast<DeviceOperation>(value)
+                                       : DeviceOperation::kOther;
+}
+
+}  // namespace
+
+uint64_t DeviceSpans::restart() {
+  front_ = nullptr;
+  reader_.reset();
+  store_.reset();
+  const uint64_t left_count = std::exchange(added_count_, 0) - std::exchange(replayed_count_, 0);
+  return left_count;
+}
+
+Status DeviceSpans::add(const Record& record) {
+  const RecordHead& head = record.head;
+  if (head.slot_count < 2) return {};  // damage: nothing is known of it
+  if (!store_) store_.emplace(folder_, memory_bytes_);
+  ++added_count_;
+  return store_->add({.stream = head.a32,
+                      .region = head.id,
+                      .start_ticks = head.start_ticks,
+                      .duration_ticks = duration_ticks(record),
+                      .bytes = head.a64,
+                      .correlation = static_cast<uint32_t>(record.words[0]),
+                      .operation = operation_of(record)});
+}
+
+Result<const DeviceSpan*> DeviceSpans::next() {
+  if (front_ != nullptr) return front_;
+  Result<const DeviceSpan*> span = reader_->next();
+  if (span) front_ = *span;
+  return span;
+}
+
+Status DeviceSpans::replay(uint32_t stream, const clock::ClockMap& clock,
+                           const std::unordered_map<uint32_t, uint32_t>& regions, Outcome* outcome,
+                           const Sink& sink) {
+  if (!store_) return {};
+  if (!reader_) {
+    Result<Store::Reader> reader = store_->read();
+    if (!reader) return reader.error();
+    reader_.emplace(std::move(*reader));
+  }
+  StreamEvents events(clock, regions, outcome, sink);
+  for (;;) {
+    const Result<const DeviceSpan*> span = next();
+    if (!span) return span.error();
+    if (*span == nullptr || (*span)->stream > stream) break;
+    front_ = nullptr;
+    if ((*span)->stream < stream) continue;  // of no stream that is known
+    ++replayed_count_;
+    Status status = events.add(**span);
+    if (!status) return status;
+  }
+  return events.finish();
+}
+
+}  // namespace aon::writers

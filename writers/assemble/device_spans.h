@@ -1,0 +1,77 @@
+/// Work of the devices of one process: in, in any order, from the records of whoever told it; out
+/// for one stream after the other, in time order, as kDeviceWork, kEnter and kLeave.
+///
+/// Work that lies inside other work of its stream is nested in it (calls of the host); work that
+/// only overlaps it begins where that ends, and is counted: a stream of CUDA runs one thing after
+/// the other, but nodes of a graph may run side by side.
+/// Owner: EventPass.   Thread: one.   Cost: a sort; memory at most kMemoryBytes, then a temporary
+/// file (SortedStore).
+#pragma once
+
+#include <aon/device.h>
+#include <aon/record.h>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "core/clock/clock_map.h"
+#include "writers/waits/sorted_store.h"
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+/// What a kDeviceSpan record says, without what no writer wants.
+struct DeviceSpan {
+  uint32_t stream;
+  uint32_t region;
+  uint64_t start_ticks;
+  uint64_t duration_ticks;
+  uint64_t bytes;
+  uint32_t correlation;
+  DeviceOperation operation;
+
+  /// The longer of two that begin together encloses the other.
+  bool operator<(const DeviceSpan& other) const {
+    if (stream != other.stream) return stream < other.stream;
+    if (start_ticks != other.start_ticks) return start_ticks < other.start_ticks;
+    return duration_ticks > other.duration_ticks;
+  }
+};
+
+class DeviceSpans {
+ public:
+  using Sink = std::function<Status(std::span<const Event>)>;
+  static constexpr size_t kMemoryBytes = 32u << 20;
+
+  explicit DeviceSpans(std::filesystem::path folder, size_t memory_bytes = kMemoryBytes)
+      : folder_(std::move(folder)), memory_bytes_(memory_bytes) {}
+
+  /// Forgets all; returns how many were in no stream that was replayed.
+  uint64_t restart();
+
+  Status add(const Record& record);
+
+  /// The events of `stream`. Streams come in ascending order, after the last add().
+  Status replay(uint32_t stream, const clock::ClockMap& clock,
+                const std::unordered_map<uint32_t, uint32_t>& regions, Outcome* outcome,
+                const Sink& sink);
+
+ private:
+  using Store = SortedStore<DeviceSpan>;
+
+  Result<const DeviceSpan*> next();
+
+  std::filesystem::path folder_;
+  size_t memory_bytes_;
+  std::optional<Store> store_;  ///< made with the first span
+  std::optional<Store::Reader> reader_;
+  const DeviceSpan* front_ = nullptr;  ///< of the reader, not yet replayed
+  uint64_t added_count_ = 0;
+  uint64_t replayed_count_ = 0;
+};
+
+}  // namespace aon::writers

@@ -1,0 +1,141 @@
+#include "writers/hdf5/gpu.h"
+
+#include <algorithm>
+
+#include "writers/hdf5/column.h"
+
+namespace aon::writers::hdf5 {
+namespace {
+
+using profile::DeviceRow;
+
+/// The columns that say whose work it is.
+struct OwnerColumns {
+  explicit OwnerColumns(Table* table)
+      : rank(table->add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"})),
+        process(table->add<uint32_t>("process", {"1", "row of /ranks"})),
+        device(table->add<uint32_t>("device", {"1", "ordinal of the device in its process"})) {}
+
+  void append(const Group& group, uint32_t ordinal) {
+    rank.append(group.rank ? int64_t{*group.rank} : -1);
+    process.append(group.id);
+    device.append(ordinal);
+  }
+
+  Column<int64_t>& rank;
+  Column<uint32_t>& process;
+  Column<uint32_t>& device;
+};
+
+/// How often, and how long.
+struct TimeColumns {
+  explicit TimeColumns(Table* table)
+      : count(table->add<uint64_t>("count", {"1", "how often"})),
+        total(table->add<uint64_t>("total_ns", {"ns", "time of all of them"})),
+        mean(table->add<double>("mean_ns", {"ns", "time of one, on average"})),
+        shortest(table->add<uint64_t>("min_ns", {"ns", "time of the shortest"})),
+        longest(table->add<uint64_t>("max_ns", {"ns", "time of the longest"})) {}
+
+  void append(const DeviceRow& row) {
+    count.append(row.count);
+    total.append(row.total_ns);
+    mean.append(static_cast<double>(row.total_ns) /
+                static_cast<double>(std::max<uint64_t>(row.count, 1)));
+    shortest.append(row.min_ns);
+    longest.append(row.max_ns);
+  }
+
+  Column<uint64_t>& count;
+  Column<uint64_t>& total;
+  Column<double>& mean;
+  Column<uint64_t>& shortest;
+  Column<uint64_t>& longest;
+};
+
+std::string hexadecimal(const uint8_t (&bytes)[16]) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  if (std::all_of(std::begin(bytes), std::end(bytes), [](uint8_t b) { return b == 0; })) return {};
+  std::string text;
+  for (size_t i = 0; i < sizeof bytes; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += kDigits[bytes[i] >> 4];
+    text += kDigits[bytes[i] & 15];
+  }
+  return text;
+}
+
+void write_devices(hid_t parent, const Model& model) {
+  Table table(parent, "devices", "devices that processes used");
+  OwnerColumns owner(&table);
+  auto& name = table.add_text("name", {"", "what the driver calls it"});
+  auto& uuid = table.add_text("uuid", {"", "of the device, \"\" unknown"});
+  auto& address = table.add_text("address", {"", "on its bus"});
+  for (const Group& group : model.groups) {
+    if (group.process == nullptr) continue;
+    for (const auto& [ordinal, device] : group.process->devices) {
+      owner.append(group, ordinal);
+      name.append(device.name);
+      uuid.append(hexadecimal(device.definition.uuid));
+      address.append(device.address);
+    }
+  }
+  table.finish();
+}
+
+void write_times(hid_t parent, const char* path, const char* description, const Model& model,
+                 const std::vector<DeviceRow>& rows) {
+  Table table(parent, path, description);
+  OwnerColumns owner(&table);
+  auto& region = table.add<uint32_t>("region", {"1", "row of /regions"});
+  auto& name = table.add_text("name", {"", "as its author wrote it"});
+  TimeColumns times(&table);
+  for (const DeviceRow& row : rows) {
+    owner.append(model.groups[row.group], row.device);
+    region.append(row.region);
+    name.append(model.regions[row.region].name);
+    times.append(row);
+  }
+  table.finish();
+}
+
+void write_copies(hid_t parent, const Model& model, std::vector<DeviceRow> rows,
+                  const std::vector<DeviceRow>& sets) {
+  rows.insert(rows.end(), sets.begin(), sets.end());
+  Table table(parent, "copies", "copies and sets of memory by process, device and kind");
+  OwnerColumns owner(&table);
+  auto& kind = table.add_text("kind", {"", "from where to where: host, device, array, peer"});
+  auto& bytes = table.add<uint64_t>("bytes", {"bytes", "copied or set by all of them"});
+  TimeColumns times(&table);
+  for (const DeviceRow& row : rows) {
+    owner.append(model.groups[row.group], row.device);
+    kind.append(model.regions[row.region].name);
+    bytes.append(row.bytes);
+    times.append(row);
+  }
+  table.finish();
+}
+
+bool has_device(const Model& model) {
+  return std::any_of(model.groups.begin(), model.groups.end(), [](const Group& group) {
+    return group.process != nullptr && !group.process->devices.empty();
+  });
+}
+
+}  // namespace
+
+void write_gpu(hid_t file, const Model& model, const profile::DeviceWorkTable& work,
+               const Outcome& outcome) {
+  if (!has_device(model)) return;
+  const Handle gpu = create_group(file, "gpu");
+  write_devices(gpu.get(), model);
+  write_times(gpu.get(), "kernels", "kernels by process, device and name", model,
+              work.rows(DeviceOperation::kKernel));
+  write_times(gpu.get(), "graphs", "graphs that were recorded as one", model,
+              work.rows(DeviceOperation::kGraph));
+  write_copies(gpu.get(), model, work.rows(DeviceOperation::kCopy),
+               work.rows(DeviceOperation::kSet));
+  set_attribute(gpu.get(), "overlapping", static_cast<int64_t>(outcome.device_overlap_count));
+  set_attribute(gpu.get(), "without_stream", static_cast<int64_t>(outcome.unplaced_device_count));
+}
+
+}  // namespace aon::writers::hdf5
