@@ -12,6 +12,7 @@ _EXPORTS = {
     "libaon.so": re.compile(r"^aon_\w+$"),
     "libaon-mpi.so": re.compile(r"^(aon_|MPI_|mpi_)\w+$"),
     "libaon-nvtx.so": re.compile(r"^InitializeInjectionNvtx2$"),
+    "libnccl-profiler-aon.so": re.compile(r"^ncclProfiler_v[1-7]$"),
 }
 
 

@@ -7,6 +7,7 @@
 
 #include "writers/hdf5/call_paths.h"
 #include "writers/hdf5/counters.h"
+#include "writers/hdf5/nccl.h"
 #include "writers/hdf5/series.h"
 #include "writers/hdf5/steps.h"
 #include "writers/hdf5/tables.h"
@@ -223,6 +224,7 @@ class Hdf5Writer : public Writer {
       transfers_->begin(group);
       io_->begin(group);
       call_samples_->begin(group);
+      nccl_->begin(group);
       series_->begin(location);
     });
   }
@@ -236,6 +238,10 @@ class Hdf5Writer : public Writer {
         }
         if (event.kind == EventKind::kCallSample) {
           call_samples_->add(event);
+          continue;
+        }
+        if (event.kind == EventKind::kNcclCall) {
+          nccl_->add(event.nccl());
           continue;
         }
         profile_->add(event);
@@ -289,6 +295,7 @@ class Hdf5Writer : public Writer {
     transfers_.emplace(model);
     io_.emplace(model);
     call_samples_.emplace(model);
+    nccl_.emplace(model);
     series_.emplace(file, model);
   }
 
@@ -305,6 +312,7 @@ class Hdf5Writer : public Writer {
     write_transfers(file_.get(), transfers_->rows());
     write_io(file_.get(), *model_, io_->rows());
     hdf5::write_call_paths(file_.get(), *model_, *call_samples_);
+    hdf5::write_nccl(file_.get(), *model_, *nccl_);
     if (waits_ != nullptr) write_waits(file_.get(), *model_, *waits_);
     const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
     if (steps != nullptr) hdf5::write_steps(file_.get(), *model_, *steps);
@@ -334,6 +342,7 @@ class Hdf5Writer : public Writer {
   std::optional<profile::TransferTable> transfers_;
   std::optional<profile::IoTable> io_;
   std::optional<profile::CallSamples> call_samples_;
+  std::optional<nccl::OperationTable> nccl_;
   std::optional<hdf5::SeriesWriter> series_;
 };
 

@@ -22,13 +22,13 @@ const char* role_name(RegionRole role) {
 }
 
 const char* paradigm_name(Paradigm paradigm) {
-  constexpr const char* kNames[] = {"user", "mpi", "cuda", "nccl", "aon"};
+  constexpr const char* kNames[] = {"user", "mpi", "cuda", "nccl", "aon", "nvtx"};
   const size_t index = static_cast<size_t>(paradigm);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
 const char* kind_name(CommunicatorKind kind) {
-  constexpr const char* kNames[] = {"world", "self", "intra", "inter"};
+  constexpr const char* kNames[] = {"world", "self", "intra", "inter", "nccl"};
   const size_t index = static_cast<size_t>(kind);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
@@ -180,7 +180,7 @@ void write_regions(hid_t file, const Model& model) {
 void write_communicators(hid_t file, const Model& model) {
   Table table(file, "communicators", "one row per communicator; the row is its id");
   auto& name = table.add_text("name", {"", "name"});
-  auto& kind = table.add_text("kind", {"", "world, self, intra or inter"});
+  auto& kind = table.add_text("kind", {"", "world, self, intra, inter or nccl"});
   auto& parent = table.add<int64_t>("parent", {"1", "row of the parent, -1 none"});
   auto& size = table.add<uint64_t>("size", {"1", "members"});
   auto& first = table.add<uint64_t>("first_member", {"1", "first row in members/world_rank"});

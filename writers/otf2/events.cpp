@@ -109,6 +109,7 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
       return OTF2_SUCCESS;
     case EventKind::kCounters:    // kept by write()
     case EventKind::kCallSample:  // has an archive of its own
+    case EventKind::kNcclCall:    // its host side is there as regions
       break;
     case EventKind::kMark:
       return mark(event);
