@@ -12,10 +12,26 @@ namespace aon::nccl {
 
 constexpr uint64_t kGpuWindowNs = 1'000'000'000;
 
+constexpr uint64_t kLeastRateNs = 2'000'000;  ///< for a rate that is right to 1e-4
+
 inline uint64_t raw_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC_RAW, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+/// Both clocks at one moment: the closest of some pairs.
+inline void read_pair(const Writer* w, uint64_t* now_ticks, uint64_t* now_raw_ns) {
+  uint64_t best = UINT64_MAX;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    const uint64_t before = ticks(w);
+    const uint64_t raw = raw_ns();
+    const uint64_t width = ticks(w) - before;
+    if (width >= best) continue;
+    best = width;
+    *now_ticks = before + width / 2;
+    *now_raw_ns = raw;
+  }
 }
 
 inline uint64_t gpu_ticks(const GpuClock& clock, uint64_t gpu_ns) {
@@ -25,9 +41,11 @@ inline uint64_t gpu_ticks(const GpuClock& clock, uint64_t gpu_ns) {
 }
 
 /// Ticks per ns since the state began; 1 where ticks are ns.
-inline double measure_rate(const State& state, uint64_t now, bool is_tsc) {
-  const uint64_t raw = raw_ns();
-  if (!is_tsc || raw <= state.base_raw_ns || now <= state.base_ticks) return 1.0;
+inline double measure_rate(const State& state, const Writer* w) {
+  uint64_t now = 0;
+  uint64_t raw = 0;
+  read_pair(w, &now, &raw);
+  if (w->clock_is_tsc == 0 || raw <= state.base_raw_ns) return 1.0;
   return static_cast<double>(now - state.base_ticks) /
          static_cast<double>(raw - state.base_raw_ns);
 }
@@ -57,12 +75,13 @@ inline GpuClock read_clock(const SharedGpuClock& shared) {
 }
 
 /// Takes a look at both clocks: an event at `now` that told of `gpu_ns`.
-inline void adjust(Communicator& communicator, const State& state, uint64_t now, uint64_t gpu_ns,
-                   bool is_tsc) {
+inline void adjust(Communicator& communicator, const State& state, const Writer* w,
+                   uint64_t gpu_ns) {
+  const uint64_t now = ticks(w);
   GpuClock& clock = communicator.gpu;
   int64_t& lowest = communicator.gpu_lowest;
   if (clock.base_ns == 0) {
-    clock = {gpu_ns, static_cast<int64_t>(now), measure_rate(state, now, is_tsc)};
+    clock = {gpu_ns, static_cast<int64_t>(now), measure_rate(state, w)};
     communicator.gpu_window_ticks = now;
     lowest = INT64_MAX;
     publish_clock(communicator.gpu_shared, clock);
@@ -79,7 +98,7 @@ inline void adjust(Communicator& communicator, const State& state, uint64_t now,
   if (window_ticks < static_cast<double>(kGpuWindowNs) * clock.ticks_per_ns) return;
   // From here on: the lowest of the window that is over, and the rate as it is known now.
   const int64_t base = static_cast<int64_t>(gpu_ticks(clock, gpu_ns)) + lowest;
-  clock = {gpu_ns, base, measure_rate(state, now, is_tsc)};
+  clock = {gpu_ns, base, measure_rate(state, w)};
   communicator.gpu_window_ticks = now;
   lowest = INT64_MAX;
   publish_clock(communicator.gpu_shared, clock);

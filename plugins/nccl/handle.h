@@ -2,7 +2,7 @@
 /// from another process (PXN) or from a time before (double stops, replayed graphs): whoever gets
 /// one looks whether it is of this process and whether the slot still belongs to it.
 ///
-///     63      48 47   45 44          35 34  25 24     19 18         0
+///     63      48 47   45 44          35 34  21 20     15 14         0
 ///     | process | role  | communicator  | slot | channel | generation |
 ///
 /// `process` is never 0, so no handle is null. In a fork()ed child no handle of the parent is its
@@ -14,9 +14,9 @@
 namespace aon::nccl {
 
 constexpr uint32_t kMaxCommunicators = 1024;  ///< of a process at a time
-constexpr uint32_t kMaxOperations = 1024;     ///< in flight, of a communicator
+constexpr uint32_t kMaxOperations = 16384;    ///< in flight, of a communicator
 constexpr uint32_t kMaxChannels = 64;
-constexpr uint32_t kGenerationMask = (1u << 19) - 1;
+constexpr uint32_t kGenerationMask = (1u << 15) - 1;
 
 enum class Role : uint32_t {
   kCommunicator = 0,  ///< the context; slot 0, the communicator's own generation
@@ -39,14 +39,14 @@ struct Handle {
     return {static_cast<uint32_t>(bits >> 48),
             static_cast<Role>(bits >> 45 & 7),
             static_cast<uint32_t>(bits >> 35 & (kMaxCommunicators - 1)),
-            static_cast<uint32_t>(bits >> 25 & (kMaxOperations - 1)),
-            static_cast<uint32_t>(bits >> 19 & (kMaxChannels - 1)),
+            static_cast<uint32_t>(bits >> 21 & (kMaxOperations - 1)),
+            static_cast<uint32_t>(bits >> 15 & (kMaxChannels - 1)),
             static_cast<uint32_t>(bits & kGenerationMask)};
   }
   void* pointer() const {
     return reinterpret_cast<void*>(
         uint64_t{process} << 48 | uint64_t{static_cast<uint32_t>(role)} << 45 |
-        uint64_t{communicator} << 35 | uint64_t{slot} << 25 | uint64_t{channel} << 19 |
+        uint64_t{communicator} << 35 | uint64_t{slot} << 21 | uint64_t{channel} << 15 |
         (generation & kGenerationMask));
   }
 };

@@ -39,20 +39,20 @@ uint32_t captured_flag(bool is_captured) {
   return is_captured ? static_cast<uint32_t>(kNcclGraphCaptured) : 0;
 }
 
-Facts of_coll_api(const CollApiEvent& event) {
+Facts of_coll_api(WordCache& words, const CollApiEvent& event) {
   Facts facts;
-  facts.function = function_of(event.function);
-  facts.type = type_of(event.type);
+  facts.function = look_up<function_of>(words.function, event.function);
+  facts.type = look_up<type_of>(words.type, event.type);
   facts.count = event.count;
   facts.peer = root_of(facts.function, event.root);
   facts.flags = captured_flag(event.graph_captured);
   return facts;
 }
 
-Facts of_p2p_api(const P2pApiEvent& event) {
+Facts of_p2p_api(WordCache& words, const P2pApiEvent& event) {
   Facts facts;
-  facts.function = function_of(event.function);
-  facts.type = type_of(event.type);
+  facts.function = look_up<function_of>(words.function, event.function);
+  facts.type = look_up<type_of>(words.type, event.type);
   facts.count = event.count;
   facts.is_p2p = true;
   facts.flags = captured_flag(event.graph_captured);
@@ -61,16 +61,16 @@ Facts of_p2p_api(const P2pApiEvent& event) {
 
 /// Versions 2 to 7, whose collectives differ in nothing but the places.
 template <class Coll>
-Facts of_named_coll(const Coll& event, uint64_t sequence) {
+Facts of_named_coll(WordCache& words, const Coll& event, uint64_t sequence) {
   Facts facts;
-  facts.function = function_of(event.function);
-  facts.type = type_of(event.type);
+  facts.function = look_up<function_of>(words.function, event.function);
+  facts.type = look_up<type_of>(words.type, event.type);
   facts.count = event.count;
   facts.peer = root_of(facts.function, event.root);
   facts.sequence = sequence;
   facts.channels = event.channel_count;
-  facts.algorithm = algorithm_of(event.algorithm);
-  facts.protocol = protocol_of(event.protocol);
+  facts.algorithm = look_up<algorithm_of>(words.algorithm, event.algorithm);
+  facts.protocol = look_up<protocol_of>(words.protocol, event.protocol);
   return facts;
 }
 
@@ -92,23 +92,23 @@ const Text& as(const Descriptor* descriptor) {
   return *reinterpret_cast<const Text*>(descriptor);
 }
 
-Facts of_coll(int version, const Descriptor* descriptor) {
+Facts of_coll(int version, WordCache& words, const Descriptor* descriptor) {
   if (version >= 4) {
     const CollEvent& event = as<CollEvent>(descriptor);
-    return of_named_coll(event, event.sequence);
+    return of_named_coll(words, event, event.sequence);
   }
   if (version == 1) return of_first_coll(as<CollEventV1>(descriptor));
   const uint64_t sequence = as<OldColl>(descriptor).sequence;
-  return version == 3 ? of_named_coll(as<CollEventV3>(descriptor), sequence)
-                      : of_named_coll(as<CollEventV2>(descriptor), sequence);
+  return version == 3 ? of_named_coll(words, as<CollEventV3>(descriptor), sequence)
+                      : of_named_coll(words, as<CollEventV2>(descriptor), sequence);
 }
 
 /// A collective by copy engines: a CollEvent without channels, algorithm and protocol.
-Facts of_copy_engines(const Descriptor* descriptor) {
+Facts of_copy_engines(WordCache& words, const Descriptor* descriptor) {
   const CollEvent& event = as<CollEvent>(descriptor);
   Facts facts;
-  facts.function = function_of(event.function);
-  facts.type = type_of(event.type);
+  facts.function = look_up<function_of>(words.function, event.function);
+  facts.type = look_up<type_of>(words.type, event.type);
   facts.count = event.count;
   facts.peer = root_of(facts.function, event.root);
   facts.sequence = event.sequence;
@@ -117,24 +117,24 @@ Facts of_copy_engines(const Descriptor* descriptor) {
 }
 
 template <class P2p>
-Facts of_named_p2p(const P2p& event) {
+Facts of_named_p2p(WordCache& words, const P2p& event) {
   Facts facts;
   facts.is_p2p = true;
-  facts.function = function_of(event.function);
-  facts.type = type_of(event.type);
+  facts.function = look_up<function_of>(words.function, event.function);
+  facts.type = look_up<type_of>(words.type, event.type);
   facts.count = event.count;
   facts.peer = event.peer;
   return facts;
 }
 
-Facts of_p2p(int version, const Descriptor* descriptor) {
+Facts of_p2p(int version, WordCache& words, const Descriptor* descriptor) {
   if (version >= 4) {
     const P2pEvent& event = as<P2pEvent>(descriptor);
-    Facts facts = of_named_p2p(event);
+    Facts facts = of_named_p2p(words, event);
     if (version > 4) facts.channels = event.channel_count;  // version 4 may not set it
     return facts;
   }
-  if (version != 1) return of_named_p2p(as<P2pEventV2>(descriptor));
+  if (version != 1) return of_named_p2p(words, as<P2pEventV2>(descriptor));
   const P2pEventV1& event = as<P2pEventV1>(descriptor);
   Facts facts;
   facts.is_p2p = true;
@@ -243,7 +243,7 @@ void store_gpu_words(Communicator& communicator, const Operation& from, uint64_t
 }
 
 void put_record(Communicator& communicator, const Operation& from, uint64_t control) {
-  const Function function = static_cast<Function>(from.function.load(kRelaxed));
+  const Function function = static_cast<Function>(from.function_group.load(kRelaxed) & 0xff);
   const Annotation* region = region_of(function);
   Writer* w = annotation_writer(region, RecordKind::kNcclCall);
   if (AON_UNLIKELY(w == nullptr)) return;
@@ -285,38 +285,77 @@ bool commit(Communicator& communicator, Operation& operation, uint32_t generatio
   return true;
 }
 
-/// The next slot, free: what is still there is committed as it is.
-Operation& take_slot(Communicator& communicator, uint32_t* slot) {
-  *slot = communicator.next_slot.fetch_add(1, kRelaxed) & (kMaxOperations - 1);
-  Operation& operation = communicator.operations[*slot];
-  const uint64_t control = operation.control.load(kRelaxed);
-  if (AON_UNLIKELY((control & kLive) != 0) &&
-      commit(communicator, operation, control & kGenerationMask)) {
-    g_state->evicted.fetch_add(1, kRelaxed);
+constexpr uint32_t kGroupShift = 8;        ///< in function_group
+constexpr uint32_t kGroupMask = (1u << 24) - 1;
+constexpr uint32_t kPatienceGroups = 64;  ///< then no work comes any more for a call
+
+/// A call of a group that is long over, or anything else when there is no room for more.
+bool is_overdue(const Communicator& communicator, const Operation& operation, uint64_t control) {
+  if (communicator.slot_count.load(kRelaxed) >= kMaxOperations) return true;
+  if ((control & kHasWork) != 0) return false;
+  const uint32_t group = operation.function_group.load(kRelaxed) >> kGroupShift;
+  const uint32_t age = (communicator.group_count.load(kRelaxed) - group) & kGroupMask;
+  return age > kPatienceGroups;
+}
+
+/// Takes a free slot as live, with its generation; another thread may have been faster.
+bool claim(Operation& operation, uint64_t* generation) {
+  uint64_t control = operation.control.load(kRelaxed);
+  if ((control & kLive) != 0) return false;
+  *generation = control;
+  return operation.control.compare_exchange_strong(control, control | kLive,
+                                                   std::memory_order_acq_rel,  // pairs with nccl:control
+                                                   kRelaxed);
+}
+
+/// Doubles the slots in use; the next one taken is the first new one.
+void grow(Communicator& communicator) {
+  uint32_t count = communicator.slot_count.load(kRelaxed);
+  if (count >= kMaxOperations) return;
+  if (communicator.slot_count.compare_exchange_strong(count, count * 2, kRelaxed)) {
+    communicator.next_slot.store(count, kRelaxed);
   }
-  return operation;
+}
+
+/// The next slot, claimed: a call that never had work is committed first.
+Operation& take_slot(Communicator& communicator, uint32_t* slot, uint64_t* generation) {
+  for (;;) {
+    const uint32_t mask = communicator.slot_count.load(kRelaxed) - 1;
+    *slot = communicator.next_slot.fetch_add(1, kRelaxed) & mask;
+    Operation& operation = communicator.operations[*slot];
+    if (AON_LIKELY(claim(operation, generation))) return operation;
+    const uint64_t control = operation.control.load(kRelaxed);
+    if (!is_overdue(communicator, operation, control)) {
+      grow(communicator);
+    } else if (commit(communicator, operation, control & kGenerationMask)) {
+      g_state->evicted.fetch_add(1, kRelaxed);
+      if (claim(operation, generation)) return operation;
+    }
+  }
 }
 
 Handle open_operation(Communicator& communicator, const Facts& facts, uint64_t now, uint64_t bits,
                       Role role) {
   uint32_t slot;
-  Operation& operation = take_slot(communicator, &slot);
-  const uint64_t generation = operation.control.load(kRelaxed) & 0xffffffffu;
+  uint64_t generation;
+  Operation& operation = take_slot(communicator, &slot, &generation);
   const uint32_t call = communicator.call_count.fetch_add(1, kRelaxed);
+  const uint32_t group = communicator.group_count.load(kRelaxed) & kGroupMask;
   operation.start_ticks.store(now, kRelaxed);
   operation.end_ticks.store(now, kRelaxed);
   operation.bytes.store(facts.count * type_bytes(facts.type), kRelaxed);
-  operation.function.store(static_cast<uint8_t>(facts.function), kRelaxed);
+  operation.function_group.store(static_cast<uint8_t>(facts.function) | group << kGroupShift,
+                                 kRelaxed);
   operation.sequence.store(facts.sequence, kRelaxed);
   operation.shape.store(initial_shape(facts, call), kRelaxed);
   operation.launch_ticks.store(0, kRelaxed);
-  operation.peer_flags.store(
-      pack_pair(facts.peer, static_cast<int32_t>(facts.flags)), kRelaxed);
+  operation.peer_flags.store(pack_pair(facts.peer, static_cast<int32_t>(facts.flags)), kRelaxed);
   operation.channels.store(0, kRelaxed);
   operation.gpu_first_ns.store(0, kRelaxed);
   operation.gpu_skew_ns.store(0, kRelaxed);
   operation.gpu_end_ns.store(0, kRelaxed);
-  operation.control.store(generation | kLive | bits, std::memory_order_release);  // pairs with nccl:control
+  operation.control.store(generation | kLive | bits,
+                          std::memory_order_release);  // pairs with nccl:control
   const State& state = *g_state;
   return {state.process.load(kRelaxed),
           role,
@@ -430,8 +469,8 @@ void stop_work(const Handle& handle, Operation& operation) {
 
 // ---- Channels of kernels. ----
 
-void note_gpu_time(Communicator& communicator, Writer* w, uint64_t gpu_ns) {
-  adjust(communicator, *g_state, ticks(w), gpu_ns, w->clock_is_tsc != 0);
+void note_gpu_time(Communicator& communicator, const Writer* w, uint64_t gpu_ns) {
+  adjust(communicator, *g_state, w, gpu_ns);
 }
 
 /// One thread tells the channels of an operation.
@@ -511,24 +550,25 @@ void* start_event(int version, void* context, const Descriptor* descriptor, uint
     if (g_state != nullptr && is_operation(version, type)) g_state->unplaced.fetch_add(1, kRelaxed);
     return nullptr;
   }
+  WordCache& words = communicator->words;
   switch (type) {
     case kGroupApi:
       return start_group(*communicator);
     case kCollApi:
-      return start_api(*communicator, of_coll_api(as<CollApiEvent>(descriptor)));
+      return start_api(*communicator, of_coll_api(words, as<CollApiEvent>(descriptor)));
     case kP2pApi:
-      return start_api(*communicator, of_p2p_api(as<P2pApiEvent>(descriptor)));
+      return start_api(*communicator, of_p2p_api(words, as<P2pApiEvent>(descriptor)));
     case kKernelLaunch:
       if (Writer* w = attached_writer(); w != nullptr) {
         communicator->launch_ticks.store(ticks(w), kRelaxed);
       }
       return nullptr;
     case kColl:
-      return start_work(*communicator, descriptor->parent, of_coll(version, descriptor));
+      return start_work(*communicator, descriptor->parent, of_coll(version, words, descriptor));
     case kP2p:
-      return start_work(*communicator, descriptor->parent, of_p2p(version, descriptor));
+      return start_work(*communicator, descriptor->parent, of_p2p(version, words, descriptor));
     case kCopyEngineColl:
-      return start_work(*communicator, descriptor->parent, of_copy_engines(descriptor));
+      return start_work(*communicator, descriptor->parent, of_copy_engines(words, descriptor));
     default:
       return nullptr;
   }
@@ -570,8 +610,9 @@ void commit_all(uint32_t place) {
   Communicator& communicator = g_state->communicators[place];
   if (communicator.operations == nullptr) return;
   const uint32_t next = communicator.next_slot.load(kRelaxed);
-  for (uint32_t i = 0; i < kMaxOperations; ++i) {
-    Operation& operation = communicator.operations[(next + i) & (kMaxOperations - 1)];
+  const uint32_t count = communicator.slot_count.load(kRelaxed);
+  for (uint32_t i = 0; i < count; ++i) {
+    Operation& operation = communicator.operations[(next + i) & (count - 1)];
     const uint64_t control = operation.control.load(kRelaxed);
     if ((control & kLive) != 0) commit(communicator, operation, control & kGenerationMask);
   }

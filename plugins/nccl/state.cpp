@@ -19,6 +19,8 @@ State* g_state;
 
 namespace {
 
+constexpr uint32_t kFirstSlots = 64;
+
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /// Memory of its own that a child of fork() finds empty; null without room.
@@ -55,8 +57,7 @@ State* begin_state(const Writer* w) {
   }
   State& state = *g_state;
   if (state.process.load(std::memory_order_relaxed) != 0) return &state;
-  state.base_ticks = ticks(w);
-  state.base_raw_ns = raw_ns();
+  read_pair(w, &state.base_ticks, &state.base_raw_ns);
   const uint64_t seed = mix(state.base_raw_ns ^ static_cast<uint64_t>(getpid()) << 40);
   const uint32_t tag = static_cast<uint32_t>(seed & 0xffff);
   define_regions();
@@ -68,6 +69,14 @@ uint64_t shared_bytes() {
   struct statvfs status;
   if (statvfs("/dev/shm", &status) != 0) return 0;
   return static_cast<uint64_t>(status.f_blocks) * status.f_frsize;
+}
+
+/// The GPU's times need the rate of the clock, which takes a moment to see.
+void wait_for_rate(const State& state) {
+  while (raw_ns() - state.base_raw_ns < kLeastRateNs) {
+    const timespec moment = {0, kLeastRateNs / 2};
+    nanosleep(&moment, nullptr);
+  }
 }
 
 /// A place that no communicator has, or null.
@@ -136,6 +145,13 @@ void fill(State& state, Communicator& communicator, const CommunicatorFacts& fac
   communicator.version = facts.version;
   communicator.waits_for_gpu = waits_for_gpu;
   communicator.call_count.store(0, std::memory_order_relaxed);
+  communicator.slot_count.store(kFirstSlots, std::memory_order_relaxed);
+  communicator.next_slot.store(0, std::memory_order_relaxed);
+  for (auto* word : {&communicator.words.function, &communicator.words.type,
+                     &communicator.words.algorithm, &communicator.words.protocol}) {
+    word->store(0, std::memory_order_relaxed);
+  }
+  communicator.gpu = {};
   communicator.launch_ticks.store(0, std::memory_order_relaxed);
   map_counts(communicator);
 }
@@ -175,6 +191,7 @@ void* add(const CommunicatorFacts& facts, int* mask, const Writer* w) {
   const LevelChoice choice = choose_level(getenv(kLevelVariable), facts.version, shared_bytes());
   tell_level(*state, choice, facts);
   if (choice.level == Level::kOff) return nullptr;
+  if (choice.level == Level::kGpu) wait_for_rate(*state);
   Communicator* communicator = free_place(*state);
   if (communicator == nullptr) {
     ++state->refused;

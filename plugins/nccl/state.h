@@ -5,8 +5,9 @@
 ///
 ///     operation:  free --start of call or work--> live --last event, eviction--> free, generation + 1
 ///
-/// Slots of a communicator are taken in turn. One that is still live when its turn comes holds an
-/// operation from which nothing came for kMaxOperations others: it is committed as it is.
+/// Slots of a communicator are taken in turn, of few at first. One that is still live when its turn
+/// comes holds a call whose work never came, and is committed as it is when its group is long over;
+/// otherwise there are more in flight, and twice as many slots are used from there on.
 ///
 /// Thread: init and finalize are serialized by a mutex; callbacks only use atomics.
 /// Owner: nobody frees it; a communicator's memory serves the next one at its place.
@@ -46,7 +47,7 @@ struct Operation {
   std::atomic<uint64_t> channels;      ///< bits of those that are done
   std::atomic<uint64_t> gpu_first_ns;  ///< begin of the first channel; 0 none
   std::atomic<uint32_t> gpu_skew_ns;   ///< from there to the begin of the last one
-  std::atomic<uint32_t> function;
+  std::atomic<uint32_t> function_group;  ///< low 8 bits: Function; the others: group_count
   std::atomic<uint64_t> gpu_end_ns;
 };
 static_assert(sizeof(Operation) == 96);
@@ -79,9 +80,11 @@ struct Communicator {
   std::atomic<uint32_t>* receives;
   // Shared.
   alignas(64) std::atomic<uint32_t> next_slot;
+  std::atomic<uint32_t> slot_count;  ///< in use; a power of two
   std::atomic<uint32_t> call_count;
   std::atomic<uint32_t> group_count;
   std::atomic<uint64_t> launch_ticks;  ///< of its last KernelLaunch
+  WordCache words;
   SharedGpuClock gpu_shared;
   // The thread that tells of channels.
   GpuClock gpu;

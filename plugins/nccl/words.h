@@ -5,6 +5,7 @@
 #include <aon/annotation.h>
 #include <aon/nccl.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace aon::nccl {
@@ -24,6 +25,27 @@ enum class Function : uint8_t {
   kOther,
 };
 constexpr uint32_t kFunctionCount = 12;
+
+/// The last word of each kind, and what it meant: address and value in one. NCCL's words are
+/// constants of its library.
+struct WordCache {
+  std::atomic<uint64_t> function;
+  std::atomic<uint64_t> type;
+  std::atomic<uint64_t> algorithm;
+  std::atomic<uint64_t> protocol;
+};
+
+/// `find(name)` through one of them.
+template <auto find>
+inline auto look_up(std::atomic<uint64_t>& cache, const char* name) {
+  using Word = decltype(find(name));
+  const uint64_t key = reinterpret_cast<uint64_t>(name) << 8;
+  const uint64_t known = cache.load(std::memory_order_relaxed);
+  if ((known & ~uint64_t{0xff}) == key && key != 0) return static_cast<Word>(known & 0xff);
+  const Word word = find(name);
+  cache.store(key | static_cast<uint8_t>(word), std::memory_order_relaxed);
+  return word;
+}
 
 /// Of "AllReduce" and the like; null and others are kOther.
 Function function_of(const char* name);

@@ -2,13 +2,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 
 #include "tests/fake_nccl/fake_nccl.h"
+
+namespace aon::test::nccl {
+void bench(Plugin* plugin, int count);
+}
 
 namespace aon::test::nccl {
 namespace {
@@ -195,21 +198,7 @@ void toggled(Run& run) {
   world.finalize();
 }
 
-/// Prints the median and the 99.9th percentile of ns per callback, over bursts of `count` groups.
-void bench(Run& run) {
-  Communicator world = run.world();
-  std::vector<double> per_call;
-  const Call call;
-  constexpr int kCallbacks = 13;  // of one eager collective at level api
-  for (int i = 0; i < run.count; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int k = 0; k < 64; ++k) world.launch(call);
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
-    per_call.push_back(took.count() / 64 / kCallbacks);
-  }
-  for (const double ns : per_call) std::printf("%.2f\n", ns);
-  world.finalize();
-}
+void measure(Run& run) { bench(&run.plugin, run.count); }
 
 struct Case {
   const char* name;
@@ -224,7 +213,7 @@ constexpr Case kCases[] = {
     {"junk", junk},             {"no_finalize", no_finalize},
     {"communicators", communicators}, {"crowd", crowd},
     {"two_ranks", two_ranks},   {"fork", forked},
-    {"toggled", toggled},       {"bench", bench},
+    {"toggled", toggled},       {"bench", measure},
 };
 
 }  // namespace
