@@ -184,8 +184,24 @@ void tell_losses(const State& state) {
        state.refused != 0 ? "destroy communicators that are not used any more" : "");
 }
 
+/// The thread's writer; another thread may just be attaching the process, which takes 20 ms at most.
+/// Null: nothing is recorded. The mutex is held.
+const Writer* wait_for_writer() {
+  static bool gave_up;
+  const Writer* w = attached_writer();
+  for (int attempt = 0; w == nullptr && attempt < 50 && !gave_up; ++attempt) {
+    const timespec moment = {0, 1'000'000};
+    nanosleep(&moment, nullptr);
+    w = attached_writer();
+  }
+  gave_up = w == nullptr;
+  return w;
+}
+
 /// Under the mutex.
-void* add(const CommunicatorFacts& facts, int* mask, const Writer* w) {
+void* add(const CommunicatorFacts& facts, int* mask) {
+  const Writer* w = wait_for_writer();
+  if (w == nullptr) return nullptr;
   State* state = begin_state(w);
   if (state == nullptr) return nullptr;
   const LevelChoice choice = choose_level(getenv(kLevelVariable), facts.version, shared_bytes());
@@ -211,10 +227,8 @@ void* add(const CommunicatorFacts& facts, int* mask, const Writer* w) {
 }  // namespace
 
 void* add_communicator(const CommunicatorFacts& facts, int* mask) {
-  const Writer* w = attached_writer();
-  if (w == nullptr) return nullptr;
   pthread_mutex_lock(&g_mutex);
-  void* handle = add(facts, mask, w);
+  void* handle = add(facts, mask);
   pthread_mutex_unlock(&g_mutex);
   return handle;
 }
