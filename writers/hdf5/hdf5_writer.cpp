@@ -1,7 +1,5 @@
 #include "writers/hdf5/hdf5_writer.h"
 
-#include <hdf5_hl.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -63,12 +61,7 @@ class ProfileTable {
 
   void finish() {
     table_.finish();
-    hdf5::Column<uint64_t> bucket(table_.group(), "bucket", {"ns", "shortest duration in it"});
-    bucket.append(0);
-    for (size_t b = 1; b < kHistogramBuckets; ++b) bucket.append(uint64_t{1} << b);
-    bucket.flush();
-    hdf5::checked(H5DSset_scale(bucket.id(), "bucket"), "dimension");
-    hdf5::checked(H5DSattach_scale(histogram_.id(), bucket.id(), 1), "dimension");
+    hdf5::add_duration_buckets(table_.group(), histogram_.id());
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "writers/hdf5/column.h"
+#include "writers/hdf5/tables.h"
 #include "writers/nccl/bandwidth.h"
 
 namespace aon::writers::hdf5 {
@@ -207,6 +208,7 @@ void write_histograms(hid_t file, const Model& model, const OperationTable& oper
     buckets.append(histogram.by_duration);
   }
   table.finish();
+  add_duration_buckets(table.group(), buckets.id());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "writers/hdf5/tables.h"
 
+#include <hdf5_hl.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,6 +9,7 @@
 
 #include "core/topology/topology.h"
 #include "writers/hdf5/column.h"
+#include "writers/profile/profile.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -223,6 +226,15 @@ void write_files(hid_t file, const Model& model) {
     mode.append(mode_names(opened.mode));
   }
   table.finish();
+}
+
+void add_duration_buckets(hid_t group, hid_t histogram) {
+  Column<uint64_t> bucket(group, "bucket", {"ns", "shortest duration in it"});
+  bucket.append(0);
+  for (size_t b = 1; b < profile::kHistogramBuckets; ++b) bucket.append(uint64_t{1} << b);
+  bucket.flush();
+  checked(H5DSset_scale(bucket.id(), "bucket"), "dimension");
+  checked(H5DSattach_scale(histogram, bucket.id(), 1), "dimension");
 }
 
 void write_topology(hid_t file, const Model& model) {

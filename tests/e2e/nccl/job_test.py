@@ -1,8 +1,10 @@
 """A job that uses NCCL, from aon-run to profile.h5 and the OTF2 archive."""
 import math
+import re
 import unittest
 
 import h5py
+import xarray
 from nccl_records import FAKE, TIMED, PluginTestCase, ledger, profile, readers, run
 
 RANKS = 2
@@ -88,9 +90,10 @@ class Job(PluginTestCase):
         readers.otf2_print(self, output)
         readers.otf2_structure(self, output)
         self.assertEqual(readers.otf2_messages(self, output), 0)
-        groups = readers.hdf5(self, output)
-        for name in ("communicators", "operations", "histograms"):
-            self.assertIn(f"nccl/{name}", groups)
+        readers.hdf5(self, output)
+        for name, count in (("communicators", 1), ("operations", 14), ("histograms", 7)):
+            with xarray.open_dataset(output / "profile.h5", group=f"nccl/{name}") as data:
+                self.assertEqual(data.sizes["row"], count)
         document = ledger(output)
         self.assert_law(document)
         for rank in document["ranks"]:
@@ -103,7 +106,8 @@ class Job(PluginTestCase):
         counts = readers.region_counts(output)
         self.assertEqual((counts["ncclAllReduce"], counts["ncclGroupEnd"]), (2, 12))
         done = run(["otf2-print", "-G", output / "traces.otf2"])
-        (line,) = [t for t in done.stdout.split("\n") if '"ncclAllReduce"' in t and "REGION" in t]
+        said = r'^REGION .*Name: "ncclAllReduce".*'
+        (line,) = re.findall(said, done.stdout, re.MULTILINE)
         self.assertIn("CUDA", line)
         self.assertIn("COLL_ALL2ALL", line)
 
