@@ -46,17 +46,17 @@ inline double measure_rate(const State& state, const Writer* w) {
   uint64_t raw = 0;
   read_pair(w, &now, &raw);
   if (w->clock_is_tsc == 0 || raw <= state.base_raw_ns) return 1.0;
-  return static_cast<double>(now - state.base_ticks) /
-         static_cast<double>(raw - state.base_raw_ns);
+  return static_cast<double>(now - state.base_ticks) / static_cast<double>(raw - state.base_raw_ns);
 }
 
 inline void publish_clock(SharedGpuClock& shared, const GpuClock& clock) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   const uint32_t sequence = shared.sequence.load(kRelaxed);
   shared.sequence.store(sequence + 1, kRelaxed);
-  shared.base_ns.store(clock.base_ns, std::memory_order_release);  // pairs with nccl:clock
+  shared.base_ns.store(clock.base_ns, std::memory_order_release);        // pairs with nccl:clock
   shared.base_ticks.store(clock.base_ticks, std::memory_order_release);  // pairs with nccl:clock
-  shared.ticks_per_ns.store(clock.ticks_per_ns, std::memory_order_release);  // pairs with nccl:clock
+  shared.ticks_per_ns.store(clock.ticks_per_ns,
+                            std::memory_order_release);            // pairs with nccl:clock
   shared.sequence.store(sequence + 2, std::memory_order_release);  // pairs with nccl:clock
 }
 
@@ -64,10 +64,12 @@ inline void publish_clock(SharedGpuClock& shared, const GpuClock& clock) {
 inline GpuClock read_clock(const SharedGpuClock& shared) {
   GpuClock clock = {};
   for (int attempt = 0; attempt < 8; ++attempt) {
-    const uint32_t before = shared.sequence.load(std::memory_order_acquire);  // pairs with nccl:clock
-    clock.base_ns = shared.base_ns.load(std::memory_order_acquire);  // pairs with nccl:clock
+    const uint32_t before =
+        shared.sequence.load(std::memory_order_acquire);                   // pairs with nccl:clock
+    clock.base_ns = shared.base_ns.load(std::memory_order_acquire);        // pairs with nccl:clock
     clock.base_ticks = shared.base_ticks.load(std::memory_order_acquire);  // pairs with nccl:clock
-    clock.ticks_per_ns = shared.ticks_per_ns.load(std::memory_order_acquire);  // pairs with nccl:clock
+    clock.ticks_per_ns =
+        shared.ticks_per_ns.load(std::memory_order_acquire);  // pairs with nccl:clock
     const uint32_t after = shared.sequence.load(std::memory_order_relaxed);
     if (before == after && before % 2 == 0) break;
   }

@@ -44,10 +44,10 @@ struct Handle {
             static_cast<uint32_t>(bits & kGenerationMask)};
   }
   void* pointer() const {
-    return reinterpret_cast<void*>(
-        uint64_t{process} << 48 | uint64_t{static_cast<uint32_t>(role)} << 45 |
-        uint64_t{communicator} << 35 | uint64_t{slot} << 21 | uint64_t{channel} << 15 |
-        (generation & kGenerationMask));
+    return reinterpret_cast<void*>(uint64_t{process} << 48 |
+                                   uint64_t{static_cast<uint32_t>(role)} << 45 |
+                                   uint64_t{communicator} << 35 | uint64_t{slot} << 21 |
+                                   uint64_t{channel} << 15 | (generation & kGenerationMask));
   }
 };
 

@@ -209,9 +209,10 @@ bool set_bits(Operation& operation, uint32_t generation, uint64_t bits, uint64_t
   uint64_t now = operation.control.load(std::memory_order_acquire);  // pairs with nccl:control
   do {
     if (!is_of(now, generation) || (now & bits) != 0) return false;
-  } while (!operation.control.compare_exchange_weak(now, now | bits,
-                                                    std::memory_order_acq_rel,  // pairs with nccl:control
-                                                    std::memory_order_acquire));
+  } while (!operation.control.compare_exchange_weak(
+      now, now | bits,
+      std::memory_order_acq_rel,  // pairs with nccl:control
+      std::memory_order_acquire));
   *control = now | bits;
   return true;
 }
@@ -250,9 +251,12 @@ void put_record(Communicator& communicator, const Operation& from, uint64_t cont
   const uint64_t start = from.start_ticks.load(kRelaxed);
   const uint64_t end = from.end_ticks.load(kRelaxed);
   const uint64_t duration = end > start ? end - start : 0;
-  uint64_t words[7] = {from.sequence.load(kRelaxed),     from.shape.load(kRelaxed),
-                       from.launch_ticks.load(kRelaxed), 0,
-                       0,                                from.peer_flags.load(kRelaxed),
+  uint64_t words[7] = {from.sequence.load(kRelaxed),
+                       from.shape.load(kRelaxed),
+                       from.launch_ticks.load(kRelaxed),
+                       0,
+                       0,
+                       from.peer_flags.load(kRelaxed),
                        0};
   if ((control & kHasWork) == 0) words[5] |= uint64_t{kNcclNoWork} << 32;
   store_gpu_words(communicator, from, control, words);
@@ -285,7 +289,7 @@ bool commit(Communicator& communicator, Operation& operation, uint32_t generatio
   return true;
 }
 
-constexpr uint32_t kGroupShift = 8;        ///< in function_group
+constexpr uint32_t kGroupShift = 8;  ///< in function_group
 constexpr uint32_t kGroupMask = (1u << 24) - 1;
 constexpr uint32_t kPatienceGroups = 64;  ///< then no work comes any more for a call
 
@@ -303,9 +307,10 @@ bool claim(Operation& operation, uint64_t* generation) {
   uint64_t control = operation.control.load(kRelaxed);
   if ((control & kLive) != 0) return false;
   *generation = control;
-  return operation.control.compare_exchange_strong(control, control | kLive,
-                                                   std::memory_order_acq_rel,  // pairs with nccl:control
-                                                   kRelaxed);
+  return operation.control.compare_exchange_strong(
+      control, control | kLive,
+      std::memory_order_acq_rel,  // pairs with nccl:control
+      kRelaxed);
 }
 
 /// Doubles the slots in use; the next one taken is the first new one.
@@ -368,8 +373,7 @@ Handle open_operation(Communicator& communicator, const Facts& facts, uint64_t n
 /// A handle of an operation of this process, with its place; null where it is none.
 Operation* operation_at(const Handle& handle) {
   State* state = g_state;
-  if (state == nullptr || handle.process == 0 ||
-      handle.process != state->process.load(kRelaxed)) {
+  if (state == nullptr || handle.process == 0 || handle.process != state->process.load(kRelaxed)) {
     return nullptr;
   }
   Operation* operations = state->communicators[handle.communicator].operations;
@@ -390,9 +394,10 @@ void stop_api(const Handle& handle, Operation& operation) {
   uint64_t control = operation.control.load(std::memory_order_acquire);  // pairs with nccl:control
   do {
     if (!is_of(control, handle.generation) || (control & kApiOpen) == 0) return;
-  } while (!operation.control.compare_exchange_weak(control, control & ~kApiOpen,
-                                                    std::memory_order_acq_rel,  // pairs with nccl:control
-                                                    std::memory_order_acquire));
+  } while (!operation.control.compare_exchange_weak(
+      control, control & ~kApiOpen,
+      std::memory_order_acq_rel,  // pairs with nccl:control
+      std::memory_order_acquire));
   const uint64_t now = ticks(w);
   operation.end_ticks.store(now, kRelaxed);
   end_call(w, now);
@@ -432,7 +437,8 @@ bool join_call(Communicator& communicator, const Handle& call, const Facts& fact
   const uint64_t told = operation->peer_flags.load(kRelaxed);
   if (facts.peer != kNoPeer || facts.flags != 0) {
     operation->peer_flags.store(
-        pack_pair(facts.peer, static_cast<int32_t>(facts.flags | static_cast<uint32_t>(told >> 32))),
+        pack_pair(facts.peer,
+                  static_cast<int32_t>(facts.flags | static_cast<uint32_t>(told >> 32))),
         kRelaxed);
   }
   const uint64_t launch = communicator.launch_ticks.load(kRelaxed);
@@ -493,7 +499,8 @@ void* start_channel(int version, const Descriptor* descriptor) {
   Operation* operation = handle.role == Role::kWork ? operation_at(handle) : nullptr;
   Writer* w = attached_writer();
   if (operation == nullptr || w == nullptr || version < 4) return nullptr;
-  if (!is_of(operation->control.load(std::memory_order_acquire), handle.generation)) return nullptr;  // pairs with nccl:control
+  if (!is_of(operation->control.load(std::memory_order_acquire), handle.generation))
+    return nullptr;  // pairs with nccl:control
   const KernelChannelEvent& event = as<KernelChannelEvent>(descriptor);
   handle.role = Role::kChannel;
   handle.channel = event.channel & (kMaxChannels - 1);
@@ -503,11 +510,11 @@ void* start_channel(int version, const Descriptor* descriptor) {
   return handle.pointer();
 }
 
-void end_channel_time(const Handle& handle, Operation& operation,
-                      const StateArguments* arguments) {
+void end_channel_time(const Handle& handle, Operation& operation, const StateArguments* arguments) {
   Writer* w = attached_writer();
   if (arguments == nullptr || arguments->timer_ns == 0 || w == nullptr) return;
-  if (!is_of(operation.control.load(std::memory_order_acquire), handle.generation)) return;  // pairs with nccl:control
+  if (!is_of(operation.control.load(std::memory_order_acquire), handle.generation))
+    return;  // pairs with nccl:control
   if (arguments->timer_ns > operation.gpu_end_ns.load(kRelaxed)) {
     operation.gpu_end_ns.store(arguments->timer_ns, kRelaxed);
   }
@@ -515,7 +522,8 @@ void end_channel_time(const Handle& handle, Operation& operation,
 }
 
 void stop_channel(const Handle& handle, Operation& operation) {
-  if (!is_of(operation.control.load(std::memory_order_acquire), handle.generation)) return;  // pairs with nccl:control
+  if (!is_of(operation.control.load(std::memory_order_acquire), handle.generation))
+    return;  // pairs with nccl:control
   const uint64_t bit = uint64_t{1} << handle.channel;
   const uint64_t done = operation.channels.fetch_or(bit, kRelaxed) | bit;
   const Writer* w = writer();

@@ -25,8 +25,7 @@ pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /// Memory of its own that a child of fork() finds empty; null without room.
 void* map_wiped(size_t bytes) {
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   if (madvise(memory, bytes, MADV_WIPEONFORK) == 0) return memory;
   munmap(memory, bytes);
@@ -108,8 +107,8 @@ uint64_t identity_of(State& state, const CommunicatorFacts& facts) {
     return mix(mix(facts.id) + count_generation(state, facts.id, facts.rank));
   }
   // Nobody can say whose it is: it stays alone.
-  return mix(mix(state.base_raw_ns) ^ (uint64_t{static_cast<uint32_t>(getpid())} << 32 |
-                                       state.communicator_count));
+  return mix(mix(state.base_raw_ns) ^
+             (uint64_t{static_cast<uint32_t>(getpid())} << 32 | state.communicator_count));
 }
 
 void define_communicator(State& state, const Communicator& communicator,
@@ -216,10 +215,15 @@ void* add(const CommunicatorFacts& facts, int* mask) {
   fill(*state, *communicator, facts, choice.level == Level::kGpu);
   define_communicator(*state, *communicator, facts);
   const uint32_t generation = communicator->generation.load(std::memory_order_relaxed) + 1;
-  communicator->generation.store(generation, std::memory_order_release);  // pairs with nccl:communicator
+  communicator->generation.store(generation,
+                                 std::memory_order_release);  // pairs with nccl:communicator
   __atomic_store_n(mask, mask_of(choice.level, facts.version), __ATOMIC_RELAXED);
   const uint32_t place = static_cast<uint32_t>(communicator - state->communicators);
-  return Handle{state->process.load(std::memory_order_relaxed), Role::kCommunicator, place, 0, 0,
+  return Handle{state->process.load(std::memory_order_relaxed),
+                Role::kCommunicator,
+                place,
+                0,
+                0,
                 generation & kGenerationMask}
       .pointer();
 }

@@ -43,10 +43,10 @@ struct Operation {
   std::atomic<uint64_t> sequence;
   std::atomic<uint64_t> shape;  ///< word 1 of the record
   std::atomic<uint64_t> launch_ticks;
-  std::atomic<uint64_t> peer_flags;    ///< word 5
-  std::atomic<uint64_t> channels;      ///< bits of those that are done
-  std::atomic<uint64_t> gpu_first_ns;  ///< begin of the first channel; 0 none
-  std::atomic<uint32_t> gpu_skew_ns;   ///< from there to the begin of the last one
+  std::atomic<uint64_t> peer_flags;      ///< word 5
+  std::atomic<uint64_t> channels;        ///< bits of those that are done
+  std::atomic<uint64_t> gpu_first_ns;    ///< begin of the first channel; 0 none
+  std::atomic<uint32_t> gpu_skew_ns;     ///< from there to the begin of the last one
   std::atomic<uint32_t> function_group;  ///< low 8 bits: Function; the others: group_count
   std::atomic<uint64_t> gpu_end_ns;
 };
@@ -75,8 +75,8 @@ struct Communicator {
   int32_t rank;
   int version;
   bool waits_for_gpu;
-  Operation* operations;           ///< kMaxOperations; stays when the communicator goes
-  std::atomic<uint32_t>* sends;    ///< by peer; null: unknown size
+  Operation* operations;         ///< kMaxOperations; stays when the communicator goes
+  std::atomic<uint32_t>* sends;  ///< by peer; null: unknown size
   std::atomic<uint32_t>* receives;
   // Shared.
   alignas(64) std::atomic<uint32_t> next_slot;
@@ -107,7 +107,7 @@ struct State {
     int32_t rank;
     uint32_t count;
   };
-  std::atomic<uint32_t> process;  ///< tag in handles; 0: not begun in this process
+  std::atomic<uint32_t> process;   ///< tag in handles; 0: not begun in this process
   std::atomic<uint64_t> unplaced;  ///< operations of no communicator that we know
   std::atomic<uint64_t> evicted;
   uint64_t base_ticks;  ///< a pair of clocks, from the first init on
@@ -146,9 +146,11 @@ inline Communicator* communicator_of(const void* context) {
   State* state = g_state;
   const Handle handle = Handle::of(context);
   if (state == nullptr || handle.process == 0 || handle.role != Role::kCommunicator) return nullptr;
-  if (handle.process != state->process.load(std::memory_order_acquire)) return nullptr;  // pairs with nccl:state
+  if (handle.process != state->process.load(std::memory_order_acquire))
+    return nullptr;  // pairs with nccl:state
   Communicator& found = state->communicators[handle.communicator];
-  const uint32_t generation = found.generation.load(std::memory_order_acquire);  // pairs with nccl:communicator
+  const uint32_t generation =
+      found.generation.load(std::memory_order_acquire);  // pairs with nccl:communicator
   return (generation & kGenerationMask) == handle.generation ? &found : nullptr;
 }
 

@@ -27,11 +27,11 @@ constexpr RegionWords kFunctions[kFunctionCount] = {
 constexpr char kGroupRegion[] = "ncclGroupEnd";
 
 // In the order of NCCL's numbers; the values of ours are one higher.
-constexpr const char* kTypes[] = {"Int8",    "Uint8",   "Int32",    "Uint32",     "Int64",     "Uint64",
-                                  "Float16", "Float32", "Float64", "Bfloat16", "Float8e4m3",
-                                  "Float8e5m2"};
-constexpr const char* kAlgorithms[] = {"TREE", "RING",      "COLLNET_DIRECT", "COLLNET_CHAIN",
-                                       "NVLS", "NVLS_TREE", "PAT"};
+constexpr const char* kTypes[] = {"Int8",    "Uint8",    "Int32",      "Uint32",
+                                  "Int64",   "Uint64",   "Float16",    "Float32",
+                                  "Float64", "Bfloat16", "Float8e4m3", "Float8e5m2"};
+constexpr const char* kAlgorithms[] = {
+    "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
 constexpr const char* kProtocols[] = {"LL", "LL128", "SIMPLE"};
 constexpr uint32_t kTypeNameBytes = 4;  ///< of "nccl" before each type
 
@@ -93,9 +93,7 @@ uint32_t type_bytes(NcclType type) {
   return kBytes[static_cast<uint8_t>(type)];
 }
 
-const Annotation* region_of(Function function) {
-  return g_regions[static_cast<uint8_t>(function)];
-}
+const Annotation* region_of(Function function) { return g_regions[static_cast<uint8_t>(function)]; }
 const Annotation* group_region() { return g_group; }
 
 void define_regions() {

@@ -17,6 +17,7 @@ EXPECTED = [
     "include/aon/provider.h",
     "lib/libaon-annotate.a",
     "lib/libaon-nvtx.so",
+    "lib/libnccl-profiler-aon.so",
     "lib/aon/python/aon/__init__.py",
     "share/aon/fortran/aon.f90",
     "include/aon/record.h",

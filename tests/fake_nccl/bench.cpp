@@ -18,8 +18,8 @@ namespace {
 
 constexpr size_t kKinds = 12;
 constexpr std::array<const char*, kKinds> kNames = {
-    "GroupApi", "GroupStartStop", "CollApi",  "CollApiStop", "GroupEndStart", "KernelLaunch",
-    "LaunchStop", "Group",        "Coll",     "CollStop",    "GroupStop",     "GroupApiStop"};
+    "GroupApi",   "GroupStartStop", "CollApi", "CollApiStop", "GroupEndStart", "KernelLaunch",
+    "LaunchStop", "Group",          "Coll",    "CollStop",    "GroupStop",     "GroupApiStop"};
 
 int no_start(void*, void** handle, void*) {
   *handle = nullptr;
@@ -124,8 +124,8 @@ void bench(Plugin* plugin, int count) {
     ours.run(&own);
     nothing.run(&empty);
   }
-  const double ns_per_tick = static_cast<double>(raw_ns() - begin_ns) /
-                             static_cast<double>(__rdtsc() - begin_ticks);
+  const double ns_per_tick =
+      static_cast<double>(raw_ns() - begin_ns) / static_cast<double>(__rdtsc() - begin_ticks);
   for (size_t kind = 0; kind < kKinds; ++kind) {
     print("", kNames[kind], own[kind], ns_per_tick);
     print("nothing.", kNames[kind], empty[kind], ns_per_tick);

@@ -206,9 +206,8 @@ void Communicator::work(const Call& call, void* parent, const Oddities& odd) {
   if (plugin_->wants(kKernelCh) && proxy_ != nullptr) {
     const uint64_t begin_ns = gpu_now_ns();
     for (int i = 0; i < call.channels - odd.missing_channels; ++i) {
-      proxy_->give([=, this] {
-        channel(work, i, begin_ns + 1000u * static_cast<unsigned>(i), odd);
-      });
+      proxy_->give(
+          [=, this] { channel(work, i, begin_ns + 1000u * static_cast<unsigned>(i), odd); });
     }
   }
   plugin_->stop(work);
@@ -220,9 +219,8 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
   void* group = nullptr;
   std::vector<void*> parents(calls.size(), nullptr);
   if (has_api && plugin_->wants(~kProxyCtrl)) {
-    group = plugin_->start(context_, Event(version, kGroupApi, nullptr, 0)
-                                         .put(24, odd.graph_captured)
-                                         .put(28, 1));
+    group = plugin_->start(
+        context_, Event(version, kGroupApi, nullptr, 0).put(24, odd.graph_captured).put(28, 1));
     plugin_->state(group, 23, nullptr);
     for (size_t i = 0; i < calls.size(); ++i) parents[i] = start_api(calls[i], group, odd);
     plugin_->state(group, 24, nullptr);

@@ -45,8 +45,7 @@ void allreduce(Run& run) {
 /// Each function once, 1024 floats; a pair of transfers with the next rank.
 void every(Run& run) {
   Communicator world = run.world();
-  for (const char* function :
-       {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce"}) {
+  for (const char* function : {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce"}) {
     world.launch({.function = function, .count = 1024, .root = 1});
   }
   const int peer = (world.rank() + 1) % world_size();
@@ -146,8 +145,8 @@ void communicators(Run& run) {
 void crowd(Run& run) {
   std::vector<std::unique_ptr<Communicator>> all;
   for (int i = 0; i < 1030; ++i) {
-    all.push_back(std::make_unique<Communicator>(&run.plugin, nullptr, kId + static_cast<uint64_t>(i),
-                                                 2, 0));
+    all.push_back(
+        std::make_unique<Communicator>(&run.plugin, nullptr, kId + static_cast<uint64_t>(i), 2, 0));
   }
   for (const auto& one : all) one->launch(Call{});
   for (const auto& one : all) one->finalize();
@@ -205,15 +204,24 @@ struct Case {
   void (*run)(Run& run);
 };
 constexpr Case kCases[] = {
-    {"allreduce", allreduce},   {"every", every},
-    {"double_stop", double_stop}, {"missing_stop", missing_stop},
-    {"no_work", no_work},       {"lone_stop", lone_stop},
-    {"missing_channels", missing_channels}, {"no_timer", no_timer},
-    {"graph", graph},           {"one_rank", one_rank},
-    {"junk", junk},             {"no_finalize", no_finalize},
-    {"communicators", communicators}, {"crowd", crowd},
-    {"two_ranks", two_ranks},   {"fork", forked},
-    {"toggled", toggled},       {"bench", measure},
+    {"allreduce", allreduce},
+    {"every", every},
+    {"double_stop", double_stop},
+    {"missing_stop", missing_stop},
+    {"no_work", no_work},
+    {"lone_stop", lone_stop},
+    {"missing_channels", missing_channels},
+    {"no_timer", no_timer},
+    {"graph", graph},
+    {"one_rank", one_rank},
+    {"junk", junk},
+    {"no_finalize", no_finalize},
+    {"communicators", communicators},
+    {"crowd", crowd},
+    {"two_ranks", two_ranks},
+    {"fork", forked},
+    {"toggled", toggled},
+    {"bench", measure},
 };
 
 }  // namespace

@@ -20,12 +20,12 @@ using nccl::OperationTable;
 
 constexpr double kGiga = 1e9;
 
-const std::vector<std::string> kAlgorithms = {"unknown",       "tree", "ring",      "collnet direct",
-                                              "collnet chain", "nvls", "nvls tree", "pat"};
+const std::vector<std::string> kAlgorithms = {
+    "unknown", "tree", "ring", "collnet direct", "collnet chain", "nvls", "nvls tree", "pat"};
 const std::vector<std::string> kProtocols = {"unknown", "ll", "ll128", "simple"};
-const std::vector<std::string> kTypes = {"unknown", "int8",     "uint8",      "int32",  "uint32",
-                                         "int64",   "uint64",   "float16",    "float32", "float64",
-                                         "bfloat16", "float8e4m3", "float8e5m2"};
+const std::vector<std::string> kTypes = {
+    "unknown", "int8",    "uint8",   "int32",    "uint32",     "int64",     "uint64",
+    "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
 const std::vector<std::string> kFlags = {"graph captured", "gpu timed", "missed channels",
                                          "no work",        "replayed",  "copy engines"};
 

@@ -25,8 +25,8 @@ namespace aon::writers::nccl {
 
 /// How an operation's bytes become the S and the f above.
 struct Formula {
-  bool is_times_ranks;    ///< S is n times a call's bytes
-  uint32_t bus_factor;    ///< f is that many (n - 1) / n; 0: f is 1
+  bool is_times_ranks;  ///< S is n times a call's bytes
+  uint32_t bus_factor;  ///< f is that many (n - 1) / n; 0: f is 1
 };
 
 /// Of the region "ncclAllReduce" and so on; nullopt: no such operation.
@@ -39,7 +39,6 @@ struct Bandwidth {
 
 /// NaN both where they are not defined: an unknown operation, no time, a number of ranks that is
 /// needed and not known (0).
-Bandwidth bandwidth(std::string_view region, uint64_t bytes, uint64_t time_ns,
-                    uint32_t rank_count);
+Bandwidth bandwidth(std::string_view region, uint64_t bytes, uint64_t time_ns, uint32_t rank_count);
 
 }  // namespace aon::writers::nccl

@@ -39,8 +39,7 @@ constexpr Example kExamples[] = {
 
 TEST(Bandwidth, is_that_of_nccl_tests_for_every_operation) {
   for (const Example& example : kExamples) {
-    const Bandwidth told =
-        bandwidth(example.region, example.bytes, example.time_ns, example.ranks);
+    const Bandwidth told = bandwidth(example.region, example.bytes, example.time_ns, example.ranks);
     EXPECT_DOUBLE_EQ(told.algorithm_bytes_per_s, example.algorithm_gb_per_s * 1e9)
         << example.region;
     EXPECT_DOUBLE_EQ(told.bus_bytes_per_s, example.bus_gb_per_s * 1e9) << example.region;

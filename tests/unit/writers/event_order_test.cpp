@@ -515,8 +515,10 @@ TEST_F(EventOrderTest, an_operation_of_nccl_has_times_of_its_own) {
   const std::vector<Record> records = {test::nccl_record(2, 100, 160, kNcclGpuTimed, 4096)};
   ASSERT_TRUE(order.add({.records = records, .is_resync = false, .open = {}}).has_value());
   ASSERT_TRUE(order.finish(0).has_value());
-  EXPECT_EQ(std::make_tuple(told.start_ns, told.end_ns, told.launch_ns), std::make_tuple(100, 160, 101));
-  EXPECT_EQ(std::make_tuple(told.gpu_begin_ns, told.gpu_ns, told.skew_ns), std::make_tuple(102, 6, 1));
+  EXPECT_EQ(std::make_tuple(told.start_ns, told.end_ns, told.launch_ns),
+            std::make_tuple(100, 160, 101));
+  EXPECT_EQ(std::make_tuple(told.gpu_begin_ns, told.gpu_ns, told.skew_ns),
+            std::make_tuple(102, 6, 1));
   EXPECT_EQ(std::make_tuple(told.bytes, told.sequence, told.call), std::make_tuple(4096, 17, 5));
   EXPECT_EQ(told.region, 2u);
   EXPECT_EQ(told.peer, kNoPeer);
