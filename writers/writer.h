@@ -48,7 +48,7 @@ struct GlobalCommunicator {
   CommunicatorKind kind;
   std::optional<uint32_t> parent;
   std::vector<int64_t> members;
-  uint32_t size = 0;  ///< as its members told; 0 unknown
+  uint32_t rank_count = 0;  ///< as its members told; 0 unknown
 };
 
 /// A window of one-sided communication; its members are its communicator's.

@@ -1,7 +1,7 @@
 /// From the GPU's timer to ticks of the process: an event can only come after what it tells of, so
 /// the lowest difference between both clocks seen in about a second is the best estimate of their
 /// offset; it is late by the delay of the fastest event, some us.
-/// Thread: the one that tells of a communicator's channels.   Cost: a few ns; a clock read a second.
+/// Thread: the one that tells of a communicator's channels.   Cost: a few ns.
 #pragma once
 
 #include <time.h>

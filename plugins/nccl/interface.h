@@ -2,14 +2,14 @@
 /// nothing of NCCL is needed to build. Layout only; the offsets are those of NVIDIA's headers
 /// (nccl 2.23 to 2.31, plugin/profiler/profiler_v*.h) as a compiler lays them out.
 ///
-/// | version | NCCL | what a plugin must know                                                     |
-/// |---------|------|-----------------------------------------------------------------------------|
-/// | 1       | 2.23 | numbers where later versions have names                                     |
-/// | 2, 3    | 2.24 | init() says nothing about the communicator; the events have its hash, or 0  |
-/// | 4       | 2.27 | init() has id, size and rank; the type of an event is one byte, seven of junk|
-/// | 5       | 2.28 | events of the calls of the program; type of 8 bytes; arguments of init moved|
-/// | 6       | 2.29 | collectives by copy engines                                                 |
-/// | 7       | 2.31 | longer at its end                                                           |
+/// | version | NCCL | what a plugin must know                                                    |
+/// |---------|------|----------------------------------------------------------------------------|
+/// | 1       | 2.23 | numbers where later versions have names                                    |
+/// | 2, 3    | 2.24 | init() says nothing of the communicator; its events have its hash, or 0    |
+/// | 4       | 2.27 | init() has id, size and rank; an event's type is one byte, the others junk |
+/// | 5       | 2.28 | events of the program's calls; 8 bytes of type; another order in init()    |
+/// | 6       | 2.29 | collectives by copy engines                                                |
+/// | 7       | 2.31 | longer at its end                                                          |
 #pragma once
 
 #include <cstddef>

@@ -1,13 +1,14 @@
-/// The callbacks' work: from events to one kNcclCall per operation, and the host's calls as regions.
+/// The callbacks' work: from events to one kNcclCall per operation, and the host's calls as
+/// regions.
 ///
-/// | event                      | what is done                                                     |
-/// |----------------------------|------------------------------------------------------------------|
-/// | CollApi, P2pApi            | opens an operation and a region on the calling thread            |
-/// | KernelLaunch               | notes when                                                       |
-/// | Coll, P2p, CeColl          | completes the operation of its parent, or opens one that had no  |
-/// |                            | call (old NCCL, replayed graphs); its end commits at level api   |
-/// | KernelCh                   | GPU times; the last channel commits at level gpu                 |
-/// | GroupApi, its state 24     | region ncclGroupEnd, from the state to the end                   |
+/// | event              | what is done                                                          |
+/// |--------------------|-----------------------------------------------------------------------|
+/// | CollApi, P2pApi    | opens an operation and a region on the calling thread                 |
+/// | KernelLaunch       | notes when                                                            |
+/// | Coll, P2p, CeColl  | completes the operation of its parent, or opens one that had no call  |
+/// |                    | (old NCCL, replayed graphs); its end commits at level api             |
+/// | KernelCh           | GPU times; the last channel commits at level gpu                      |
+/// | GroupApi, state 24 | region ncclGroupEnd, from the state to the end                        |
 ///
 /// Thread: any.   Signal: no.   Cost: at most 60 ns, no lock, no allocation, no syscall (the first
 /// event of a thread attaches it).   Errors: none; handles that are not ours do nothing.
@@ -22,7 +23,7 @@ void* start_event(int version, void* context, const Descriptor* descriptor, uint
 void stop_event(void* handle);
 void record_state(void* handle, int state, const StateArguments* arguments);
 
-/// Commits what is in flight on `communicator`.   Thread: any.
+/// Commits what is in flight on the communicator at `place`.   Thread: any.
 void commit_all(uint32_t place);
 
 }  // namespace aon::nccl

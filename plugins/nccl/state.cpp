@@ -117,7 +117,7 @@ void define_communicator(State& state, const Communicator& communicator,
   definition.identity = identity_of(state, facts);
   definition.id = communicator.id;
   definition.parent_id = UINT32_MAX;  // none
-  definition.size = communicator.size;
+  definition.size = communicator.rank_count;
   definition.rank = static_cast<uint32_t>(communicator.rank);
   definition.kind = CommunicatorKind::kNccl;
   char name[256];
@@ -129,17 +129,17 @@ void define_communicator(State& state, const Communicator& communicator,
 /// Counts of transfers by peer; the communicator does without when there is no memory.
 void map_counts(Communicator& communicator) {
   communicator.sends = communicator.receives = nullptr;
-  if (communicator.size == 0) return;
-  void* counts = map_wiped(size_t{2} * communicator.size * sizeof(std::atomic<uint32_t>));
+  if (communicator.rank_count == 0) return;
+  void* counts = map_wiped(size_t{2} * communicator.rank_count * sizeof(std::atomic<uint32_t>));
   if (counts == nullptr) return;
   communicator.sends = static_cast<std::atomic<uint32_t>*>(counts);
-  communicator.receives = communicator.sends + communicator.size;
+  communicator.receives = communicator.sends + communicator.rank_count;
 }
 
 void fill(State& state, Communicator& communicator, const CommunicatorFacts& facts,
           bool waits_for_gpu) {
   communicator.id = kFirstNcclCommunicator + state.communicator_count++;
-  communicator.size = facts.size;
+  communicator.rank_count = facts.rank_count;
   communicator.rank = facts.rank;
   communicator.version = facts.version;
   communicator.waits_for_gpu = waits_for_gpu;
@@ -161,7 +161,7 @@ void tell_level(const State& state, const LevelChoice& choice, const Communicato
     tell(ProviderState::kOff, choice.reason, choice.remedy);
   } else if (choice.reason[0] != '\0') {
     tell(ProviderState::kDegraded, choice.reason, choice.remedy);
-  } else if (facts.size == 0) {
+  } else if (facts.rank_count == 0) {
     tell(ProviderState::kDegraded,
          "this NCCL does not say who is in a communicator: no bus bandwidth, ranks are not joined",
          "NCCL 2.27 or later");
@@ -183,8 +183,8 @@ void tell_losses(const State& state) {
        state.refused != 0 ? "destroy communicators that are not used any more" : "");
 }
 
-/// The thread's writer; another thread may just be attaching the process, which takes 20 ms at most.
-/// Null: nothing is recorded. The mutex is held.
+/// The thread's writer; another thread may just be attaching the process, which takes 20 ms at
+/// most. Null: nothing is recorded. The mutex is held.
 const Writer* wait_for_writer() {
   static bool gave_up;
   const Writer* w = attached_writer();

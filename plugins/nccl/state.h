@@ -3,7 +3,8 @@
 /// runtime's own does: there the process's tag is 0, so that every handle of the parent is foreign,
 /// and the child's first init begins anew.
 ///
-///     operation:  free --start of call or work--> live --last event, eviction--> free, generation + 1
+///     operation:  free --start of call or work--> live --last event, eviction--> free,
+///                                                                           generation + 1
 ///
 /// Slots of a communicator are taken in turn, of few at first. One that is still live when its turn
 /// comes holds a call whose work never came, and is committed as it is when its group is long over;
@@ -71,7 +72,7 @@ struct Communicator {
   // Written by init, constant while the communicator lives.
   std::atomic<uint32_t> generation;  ///< low bits of a kCommunicator handle; odd: lives
   uint32_t id;                       ///< in records
-  uint32_t size;                     ///< 0: unknown
+  uint32_t rank_count;               ///< 0: unknown
   int32_t rank;
   int version;
   bool waits_for_gpu;
@@ -128,7 +129,7 @@ extern State* g_state;
 struct CommunicatorFacts {
   uint64_t id;  ///< 0: unknown
   const char* name;
-  uint32_t size;
+  uint32_t rank_count;
   int32_t rank;
   int version;
 };

@@ -1,6 +1,6 @@
 // What a callback costs: the twelve of an eager AllReduce, each timed on its own with descriptors
 // that are made before, and once more into functions that do nothing, which is what the clock and
-// the calls cost themselves. One line per kind: NAME MEDIAN P99.9, in ns; tests/bench/nccl reads it.
+// the calls cost themselves. A line per kind: NAME MEDIAN P99.9, in ns; tests/bench/nccl reads it.
 #include <time.h>
 #include <x86intrin.h>
 

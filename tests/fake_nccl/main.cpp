@@ -1,4 +1,5 @@
 // A program that "uses NCCL": fake_nccl CASE [VERSION [COUNT]]. The cases stand in kCases.
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -197,6 +198,20 @@ void toggled(Run& run) {
   world.finalize();
 }
 
+/// Nothing is recorded for a while.
+void paused(Run& run) {
+  using SetPaused = void (*)(bool);
+  auto* set_paused = reinterpret_cast<SetPaused>(dlsym(RTLD_DEFAULT, "aon_set_paused"));
+  Communicator world = run.world();
+  world.launch(Call{});
+  if (set_paused != nullptr) set_paused(true);
+  for (int i = 0; i < run.count; ++i) world.launch(Call{});
+  if (set_paused != nullptr) set_paused(false);
+  world.launch(Call{});
+  world.launch(Call{});
+  world.finalize();
+}
+
 void measure(Run& run) { bench(&run.plugin, run.count); }
 
 struct Case {
@@ -221,6 +236,7 @@ constexpr Case kCases[] = {
     {"two_ranks", two_ranks},
     {"fork", forked},
     {"toggled", toggled},
+    {"paused", paused},
     {"bench", measure},
 };
 

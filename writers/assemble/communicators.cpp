@@ -63,7 +63,7 @@ class CommunicatorUnifier {
     const bool is_nccl = global->kind == CommunicatorKind::kNccl;  // one process may be many ranks
     const size_t most = is_nccl ? kMaxWorld : model_->groups.size();
     const size_t size = std::min<size_t>(local.definition.size, most);
-    global->size = std::max(global->size, static_cast<uint32_t>(size));
+    global->rank_count = std::max(global->rank_count, static_cast<uint32_t>(size));
     if (global->members.size() < size) global->members.resize(size, -1);
     const size_t rank = local.definition.rank;
     if (rank < global->members.size()) global->members[rank] = group;

@@ -37,7 +37,8 @@ std::string_view name_of(const Model& model, uint32_t region) {
 }
 
 uint32_t size_of(const Model& model, uint32_t communicator) {
-  return communicator < model.communicators.size() ? model.communicators[communicator].size : 0;
+  return communicator < model.communicators.size() ? model.communicators[communicator].rank_count
+                                                   : 0;
 }
 
 /// -1: it has no row there.
@@ -66,7 +67,7 @@ Rows write_nccl_communicators(hid_t file, const Model& model, const OperationTab
     rows[id] = static_cast<int64_t>(size.rows());
     communicator.append(id);
     name.append(model.communicators[id].name);
-    size.append(model.communicators[id].size);
+    size.append(model.communicators[id].rank_count);
     count.append(sums[id].count);
     bytes.append(sums[id].bytes);
   }

@@ -29,7 +29,8 @@ class Names(FaultCase):
         self.refused(says=["--without", "'bogus'"], env=environment(AON_WITHOUT="bogus"))
 
     def test_known_but_not_installed(self):
-        self.refused("--providers", "cupti", says=["'cupti'", "not installed", "mpi, nccl, network"])
+        says = ["'cupti'", "not installed", "mpi, nccl, network"]
+        self.refused("--providers", "cupti", says=says)
 
     def test_path_that_is_not_there(self):
         self.refused("--providers", "/none/provider.so", says=["/none/provider.so"])

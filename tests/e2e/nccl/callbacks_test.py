@@ -27,7 +27,8 @@ class Versions(PluginTestCase):
         for version in range(1, 8):
             with self.subTest(version=version):
                 ring = self.ring_of("every", version)
-                told = [(o.name, o.bytes, o.peer, o.algorithm, o.protocol) for o in operations(ring)]
+                every = operations(ring)
+                told = [(o.name, o.bytes, o.peer, o.algorithm, o.protocol) for o in every]
                 self.assertEqual(
                     told,
                     [("ncclAllReduce", 4096, NO_PEER, RING, SIMPLE),
@@ -207,8 +208,14 @@ class Oddities(PluginTestCase):
         done, rings = self.rings_of("fork", 7)
         self.assert_exit(done)
         self.assertEqual(done.stdout, "child 0\n")
-        told = sorted((len(operations(r)), [c.name for c in r.communicators.values()]) for r in rings)
+        names = [[c.name for c in r.communicators.values()] for r in rings]
+        told = sorted(zip([len(operations(r)) for r in rings], names))
         self.assertEqual(told, [(2, ["child"]), (2, ["world"])])
+
+    def test_a_pause_skips_calls_and_leaves_nothing_behind(self):
+        ring = self.ring_of("paused", 7, 100)
+        self.assertEqual(nesting(ring), " ".join([CALL, LAUNCH] * 3))
+        self.assertEqual([o.call for o in operations(ring)], [0, 101, 102])
 
     def test_levels_that_do_not_exist_are_told_of(self):
         for text, reason in (("gpus", "no such level"), ("step", "proxy are not recorded")):

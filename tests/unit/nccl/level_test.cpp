@@ -1,6 +1,6 @@
 // What NCCL is asked for, at each level and version.
 
-#include "nccl/level.h"
+#include "plugins/nccl/level.h"
 
 #include <gtest/gtest.h>
 

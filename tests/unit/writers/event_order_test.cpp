@@ -493,50 +493,5 @@ TEST_F(EventOrderTest, a_file_without_definition_has_no_events) {
             "42:leave1");
 }
 
-TEST_F(EventOrderTest, an_operation_of_nccl_moves_and_closes_nothing) {
-  const Record inside = completion_record(15, kInsideSpan | kIncoming, 0, 0, 8, 7);
-  EXPECT_EQ(run({begin_record(1, 5), test::nccl_record(2, 1, 4, 0, 64), inside,
-                 test::nccl_record(2, 2, 60, 0, 64), span_record(3, 10, 20), end_record(1, 30)}),
-            "5:enter1 5:nccl 5:nccl 10:enter3 15:receive 20:leave3 30:leave1");
-  EXPECT_EQ(outcome_.clamped_count, 0u);
-  EXPECT_EQ(tally_.decoded, 6u);
-}
-
-TEST_F(EventOrderTest, an_operation_of_nccl_has_times_of_its_own) {
-  NcclOperation told;
-  EventOrder order(clock_,
-                   {&regions_, &global_regions_, &communicators_, &metrics_, &windows_,
-                    &rank_groups_, &files_, &file_names_},
-                   &next_request_, &open_io_, &outcome_, &tally_,
-                   [&](std::span<const Event> events) {
-                     for (const Event& event : events) told = event.nccl();
-                     return Status();
-                   });
-  const std::vector<Record> records = {test::nccl_record(2, 100, 160, kNcclGpuTimed, 4096)};
-  ASSERT_TRUE(order.add({.records = records, .is_resync = false, .open = {}}).has_value());
-  ASSERT_TRUE(order.finish(0).has_value());
-  EXPECT_EQ(std::make_tuple(told.start_ns, told.end_ns, told.launch_ns),
-            std::make_tuple(100, 160, 101));
-  EXPECT_EQ(std::make_tuple(told.gpu_begin_ns, told.gpu_ns, told.skew_ns),
-            std::make_tuple(102, 6, 1));
-  EXPECT_EQ(std::make_tuple(told.bytes, told.sequence, told.call), std::make_tuple(4096, 17, 5));
-  EXPECT_EQ(told.region, 2u);
-  EXPECT_EQ(told.peer, kNoPeer);
-  EXPECT_EQ(told.channels, 2);
-  EXPECT_EQ(told.algorithm, NcclAlgorithm::kRing);
-  EXPECT_EQ(told.protocol, NcclProtocol::kLl);
-  EXPECT_EQ(told.type, NcclType::kFloat32);
-}
-
-TEST_F(EventOrderTest, numbers_that_nccl_does_not_have_are_unknown) {
-  Record damaged = test::nccl_record(2, 1, 4, 0, 64);
-  damaged.words[1] = UINT64_MAX;
-  EXPECT_EQ(run({damaged}), "0:nccl");
-  Record cut = test::nccl_record(2, 1, 4, 0, 64);
-  cut.head.slot_count = 2;
-  EXPECT_EQ(run({cut}), "");
-  EXPECT_EQ(outcome_.unmatched_count, 1u);
-}
-
 }  // namespace
 }  // namespace aon::writers
