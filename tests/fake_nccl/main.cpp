@@ -165,6 +165,20 @@ void two_ranks(Run& run) {
   second.finalize();
 }
 
+/// What ncclAlltoAll on `count` ranks is: as many sends and receives in one group.
+void exchange(Run& run) {
+  Communicator all(&run.plugin, &run.proxy, kId, run.count, 0);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<Call> calls;
+    for (int peer = 0; peer < run.count; ++peer) {
+      calls.push_back({.function = "Send", .count = 16, .root = peer, .channels = 1});
+      calls.push_back({.function = "Recv", .count = 16, .root = peer, .channels = 1});
+    }
+    all.launch(calls, {.gpu_ns = 100});
+  }
+  all.finalize();
+}
+
 /// A child that has its parent's handles, and then communicators of its own.
 void forked(Run& run) {
   Communicator world = run.world();
@@ -234,6 +248,7 @@ constexpr Case kCases[] = {
     {"communicators", communicators},
     {"crowd", crowd},
     {"two_ranks", two_ranks},
+    {"exchange", exchange},
     {"fork", forked},
     {"toggled", toggled},
     {"paused", paused},

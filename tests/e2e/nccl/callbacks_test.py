@@ -90,6 +90,14 @@ class Operations(PluginTestCase):
         sends = self.operations_of("every", 7)[5:]
         self.assertEqual([(o.name, o.sequence) for o in sends], [("ncclSend", 0), ("ncclRecv", 0)])
 
+    def test_a_group_may_hold_thousands(self):
+        for level, flags in (("api", 0), ("gpu", TIMED)):
+            told = self.operations_of("exchange", 7, 1500, AON_NCCL_LEVEL=level)
+            self.assertEqual(sorted(o.call for o in told), list(range(6000)))
+            self.assertEqual({o.flags for o in told}, {flags})
+            sends = sorted((o.sequence, o.peer) for o in told if o.name == "ncclSend")
+            self.assertEqual(sends, [(k, peer) for k in range(2) for peer in range(1500)])
+
     def test_a_communicator_of_one_rank_has_calls_only(self):
         told = self.operations_of("one_rank", 7, 3)
         self.assertEqual([(o.name, o.flags) for o in told], [("ncclAllReduce", NO_WORK)] * 3)
