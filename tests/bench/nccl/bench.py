@@ -42,7 +42,8 @@ def main():
         return [run[kind][which] - run[f"nothing.{kind}"][which] for run in runs]
 
     value_gate("NCCL callback, median", own("all", 0), "ns", MEDIAN_GOAL_NS)
-    value_gate("NCCL callback, 99.9 %", [run["all"][1] for run in runs], "ns", TAIL_GOAL_NS)
+    value_gate("NCCL callback, 99.9 %, above empty", own("all", 1), "ns", TAIL_GOAL_NS)
+    value_gate("NCCL callback, 99.9 %", [run["all"][1] for run in runs], "ns", None)
     value_gate("the same, empty", [run["nothing.all"][1] for run in runs], "ns", None)
     for kind in ("CollApi", "CollApiStop", "KernelLaunch", "Coll", "CollStop", "GroupApiStop"):
         value_gate(f"{kind}, median", own(kind, 0), "ns", None)
