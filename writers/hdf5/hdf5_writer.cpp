@@ -288,7 +288,7 @@ class Hdf5Writer : public Writer {
     transfers_.emplace(model);
     io_.emplace(model);
     call_samples_.emplace(model);
-    nccl_.emplace(model);
+    nccl_.emplace();
     series_.emplace(file, model);
   }
 

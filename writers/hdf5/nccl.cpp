@@ -14,7 +14,6 @@
 namespace aon::writers::hdf5 {
 namespace {
 
-using nccl::Histogram;
 using nccl::OperationRow;
 using nccl::OperationTable;
 

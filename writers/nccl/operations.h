@@ -44,8 +44,6 @@ using HistogramKey = std::tuple<uint32_t, uint32_t, uint32_t>;
 
 class OperationTable {
  public:
-  explicit OperationTable(const Model& model) : model_(&model) {}
-
   /// The operations that follow are those of `group`.
   void begin(const Group& group);
   void add(const NcclOperation& operation);
@@ -56,7 +54,6 @@ class OperationTable {
   bool is_empty() const { return histograms_.empty(); }
 
  private:
-  const Model* model_;
   const Group* group_ = nullptr;
   profile::LocalIds communicators_;
   profile::LocalIds regions_;

@@ -21,7 +21,8 @@ class Names(FaultCase):
         for option in ("--providers", "--without"):
             for value in ("bogus", "mpi,bogus"):
                 installed = (
-                    "energy, example, membw, mpi, nccl, network, node, nvtx, perf, process, sampling"
+                    "energy, example, membw, mpi, nccl, network, node, nvtx, perf, process, "
+                    "sampling"
                 )
                 self.refused(option, value, says=[option, "'bogus'", installed])
 

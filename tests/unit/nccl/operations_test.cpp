@@ -23,7 +23,7 @@ NcclOperation operation(uint64_t bytes, uint64_t gpu_ns = 0) {
 
 TEST(NcclOperations, are_rows_with_global_ids) {
   const Model model = test::make_model(2);
-  OperationTable table(model);
+  OperationTable table;
   EXPECT_TRUE(table.is_empty());
   table.begin(model.groups[1]);
   table.add(operation(64));
@@ -39,7 +39,7 @@ TEST(NcclOperations, are_rows_with_global_ids) {
 
 TEST(NcclOperations, are_summed_up_over_ranks_by_size) {
   const Model model = test::make_model(2);
-  OperationTable table(model);
+  OperationTable table;
   for (const Group& group : model.groups) {
     table.begin(group);
     table.add(operation(64, 1000));
@@ -64,7 +64,7 @@ TEST(NcclOperations, are_summed_up_over_ranks_by_size) {
 
 TEST(NcclOperations, beyond_the_limit_are_counted_and_in_the_histograms) {
   const Model model = test::make_model(1);
-  OperationTable table(model);
+  OperationTable table;
   table.begin(model.groups[0]);
   for (size_t i = 0; i < kMaxOperationRows + 5; ++i) table.add(operation(8));
   EXPECT_EQ(table.rows().size(), kMaxOperationRows);
