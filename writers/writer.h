@@ -13,6 +13,7 @@
 
 #include <aon/definition.h>
 #include <aon/device.h>
+#include <aon/nccl.h>
 #include <aon/record.h>
 
 #include <cstdint>
@@ -48,6 +49,7 @@ struct GlobalCommunicator {
   CommunicatorKind kind;
   std::optional<uint32_t> parent;
   std::vector<int64_t> members;
+  uint32_t rank_count = 0;  ///< as its members told; 0 unknown
 };
 
 /// A window of one-sided communication; its members are its communicator's.
@@ -223,6 +225,28 @@ enum class EventKind : uint8_t {
   kCallSample,   ///< call path in region (kNoCallPath: unknown), tid in peer, period in bytes
   kCounters,     ///< before the kEnter or kLeave it belongs to: number of values, counter(i)
   kDeviceWork,  ///< before the kEnter of work of a device: what the device told, fields named below
+  kNcclCall,    ///< nccl(); its time is where it stands in the location, and means nothing
+};
+
+/// An operation of NCCL. Its ids are local to the group; times are CLOCK_REALTIME nanoseconds.
+struct NcclOperation {
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;        ///< of what the host saw
+  uint64_t launch_ns = 0;     ///< 0 unknown
+  uint64_t gpu_begin_ns = 0;  ///< 0 unknown
+  uint64_t gpu_ns = 0;        ///< with kNcclGpuTimed
+  uint64_t skew_ns = 0;       ///< between the first and the last channel's begin
+  uint64_t bytes = 0;
+  uint64_t sequence = 0;
+  uint32_t call = 0;  ///< own count of the communicator
+  uint32_t communicator = 0;
+  uint32_t region = 0;
+  uint32_t flags = 0;  ///< NcclCallFlags
+  int32_t peer = kNoPeer;
+  uint8_t channels = 0;
+  NcclAlgorithm algorithm = NcclAlgorithm::kUnknown;
+  NcclProtocol protocol = NcclProtocol::kUnknown;
+  NcclType type = NcclType::kUnknown;
 };
 
 struct Event {
@@ -264,6 +288,9 @@ struct Event {
     tag = pair_high(values[3]);
   }
   bool counters_are_exact() const { return communicator == 0; }
+
+  // Of kNcclCall: lives as long as the batch of events.
+  const NcclOperation& nccl() const { return *reinterpret_cast<const NcclOperation*>(request); }
 
   // The same fields in events of files. Their requests are numbers of their own.
   uint32_t file() const { return communicator; }

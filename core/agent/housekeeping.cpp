@@ -25,6 +25,8 @@ constexpr double kPairNs = 3;
 constexpr double kSingleNs = 2;
 /// Four counters at both ends of a call, by the figures that are published for rdpmc.
 constexpr double kCountersNs = 300;
+/// An operation of NCCL, its callbacks that write no record of their own among it (bench nccl).
+constexpr double kNcclCallNs = 120;
 /// Counting a call; most of those are polls, which copy the requests that they are given.
 constexpr double kCountedNs = 5;
 
@@ -251,6 +253,7 @@ double Housekeeping::take_costs(Load* load) const {
     load->kind_count[kind] = now;
     cost_ns += records * (is_call(static_cast<RecordKind>(kind)) ? pair_ns : single_ns);
     if (static_cast<RecordKind>(kind) == RecordKind::kCounters) cost_ns += records * kCountersNs;
+    if (static_cast<RecordKind>(kind) == RecordKind::kNcclCall) cost_ns += records * kNcclCallNs;
   }
   for (uint32_t site = 0; site < kMaxSites; ++site) {
     const uint64_t now = load->activity->site_count[site].load(std::memory_order_relaxed);

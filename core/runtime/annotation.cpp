@@ -129,8 +129,9 @@ bool define(const Annotation& annotation) {
                     annotation.name, annotation.name_bytes + 1);
 }
 
-/// The ledger names who made these records.
+/// The ledger names who made these records. A plugin that names regions tells its state itself.
 void tell_provider(Process& p, const Annotation& annotation) {
+  if (annotation.paradigm == Paradigm::kNccl) return;
   const bool is_nvtx = annotation.paradigm == Paradigm::kNvtx;
   const uint32_t bit = is_nvtx ? 2 : 1;
   if ((p.annotators_told.load(std::memory_order_relaxed) & bit) != 0) return;

@@ -3,7 +3,7 @@ per line.
 
 Plugins see core/include and themselves. Writers see core/include, core/base, core/spool,
 core/clock, core/topology, writers/writer.h, writers/profile,
-writers/waits, writers/steps and themselves. writers/assemble drives
+writers/waits, writers/steps, writers/nccl and themselves. writers/assemble drives
 all writers and drains rings that no agent drained. Core sees neither. Launcher and tools sit on
 top.
 """
@@ -44,6 +44,7 @@ RULES = {
         "writers/profile/",
         "writers/waits/",
         "writers/steps/",
+        "writers/nccl/",
         "writers/{self}/",
     ],
     "writers/assemble/": ["core/", "writers/"],

@@ -13,6 +13,7 @@ _EXPORTS = {
     "libaon-mpi.so": re.compile(r"^(aon_|MPI_|mpi_)\w+$"),
     "libaon-nvtx.so": re.compile(r"^InitializeInjectionNvtx2$"),
     "libaon-cupti.so": re.compile(r"^(InitializeInjection|aon_gpu_\w+)$"),
+    "libnccl-profiler-aon.so": re.compile(r"^ncclProfiler_v[1-7]$"),
 }
 
 

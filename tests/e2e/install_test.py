@@ -18,6 +18,7 @@ EXPECTED = [
     "lib/libaon-annotate.a",
     "lib/libaon-nvtx.so",
     "lib/libaon-cupti.so",
+    "lib/libnccl-profiler-aon.so",
     "lib/aon/python/aon/__init__.py",
     "share/aon/fortran/aon.f90",
     "include/aon/record.h",

@@ -60,7 +60,10 @@ class CommunicatorUnifier {
   void add_member(GlobalCommunicator* global, const spool::Communicator& local, uint32_t group) {
     if (!local.name.empty()) global->name = local.name;
     if (global->kind == CommunicatorKind::kSelf) return;
-    const size_t size = std::min<size_t>(local.definition.size, model_->groups.size());
+    const bool is_nccl = global->kind == CommunicatorKind::kNccl;  // one process may be many ranks
+    const size_t most = is_nccl ? kMaxWorld : model_->groups.size();
+    const size_t size = std::min<size_t>(local.definition.size, most);
+    global->rank_count = std::max(global->rank_count, static_cast<uint32_t>(size));
     if (global->members.size() < size) global->members.resize(size, -1);
     const size_t rank = local.definition.rank;
     if (rank < global->members.size()) global->members[rank] = group;

@@ -53,6 +53,7 @@ EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64
       sink_(std::move(sink)),
       requests_(next_request) {
   events_.reserve(kEventBatch + 8);
+  nccl_.reserve(kEventBatch + 8);
 }
 
 Status EventOrder::add(const spool::StreamBatch& batch) {
@@ -137,6 +138,10 @@ void EventOrder::add_record(const Record& record) {
     counters_ = record;
     return;
   }
+  if (record.head.kind == RecordKind::kNcclCall) {
+    emit_nccl(record);
+    return;
+  }
   if (waits_for_enclosing(record.head)) {
     hold(record);
     return;
@@ -162,6 +167,7 @@ void EventOrder::flush() {
   outcome_->event_count += events_.size();
   if (status_) status_ = sink_(events_);
   events_.clear();
+  nccl_.clear();
 }
 
 }  // namespace aon::writers

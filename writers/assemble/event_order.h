@@ -133,6 +133,9 @@ class EventOrder {
   void emit_begin(const Record& record);
   void emit_mark(const Record& record);
 
+  // Operations of NCCL (nccl_events.cpp).
+  void emit_nccl(const Record& record);
+
   // Counters at the borders of calls (counter_events.cpp).
   bool has_counters_of(const RecordHead& call) const;
   void emit_counters(const Record* counters, bool at_exit, uint64_t time_ns);
@@ -172,6 +175,7 @@ class EventOrder {
   RequestTable requests_;
   PendingTransfers transfers_;
   std::vector<Event> events_;
+  std::vector<NcclOperation> nccl_;  ///< of events_; never grows
   std::vector<Region> open_;
   std::vector<Node> nodes_;
   std::vector<uint32_t> roots_;

@@ -28,6 +28,10 @@ ElementType element_type<int32_t>() {
   return {H5T_NATIVE_INT32, H5T_STD_I32LE};
 }
 template <>
+ElementType element_type<uint8_t>() {
+  return {H5T_NATIVE_UINT8, H5T_STD_U8LE};
+}
+template <>
 ElementType element_type<double>() {
   return {H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE};
 }

@@ -1,13 +1,12 @@
 #include "writers/hdf5/hdf5_writer.h"
 
-#include <hdf5_hl.h>
-
 #include <algorithm>
 #include <optional>
 
 #include "writers/hdf5/call_paths.h"
 #include "writers/hdf5/counters.h"
 #include "writers/hdf5/gpu.h"
+#include "writers/hdf5/nccl.h"
 #include "writers/hdf5/series.h"
 #include "writers/hdf5/steps.h"
 #include "writers/hdf5/tables.h"
@@ -64,12 +63,7 @@ class ProfileTable {
 
   void finish() {
     table_.finish();
-    hdf5::Column<uint64_t> bucket(table_.group(), "bucket", {"ns", "shortest duration in it"});
-    bucket.append(0);
-    for (size_t b = 1; b < kHistogramBuckets; ++b) bucket.append(uint64_t{1} << b);
-    bucket.flush();
-    hdf5::checked(H5DSset_scale(bucket.id(), "bucket"), "dimension");
-    hdf5::checked(H5DSattach_scale(histogram_.id(), bucket.id(), 1), "dimension");
+    hdf5::add_duration_buckets(table_.group(), histogram_.id());
   }
 
  private:
@@ -259,6 +253,7 @@ class Hdf5Writer : public Writer {
       io_->begin(group);
       call_samples_->begin(group);
       device_work_->begin(group, location);
+      nccl_->begin(group);
       series_->begin(location);
     });
   }
@@ -276,6 +271,10 @@ class Hdf5Writer : public Writer {
         }
         if (event.kind == EventKind::kDeviceWork) {
           device_work_->add(event);
+          continue;
+        }
+        if (event.kind == EventKind::kNcclCall) {
+          nccl_->add(event.nccl());
           continue;
         }
         profile_->add(event);
@@ -330,6 +329,7 @@ class Hdf5Writer : public Writer {
     io_.emplace(model);
     call_samples_.emplace(model);
     device_work_.emplace(model);
+    nccl_.emplace();
     series_.emplace(file, model);
   }
 
@@ -347,6 +347,7 @@ class Hdf5Writer : public Writer {
     write_transfers(file_.get(), transfers_->rows());
     write_io(file_.get(), *model_, io_->rows());
     hdf5::write_call_paths(file_.get(), *model_, *call_samples_);
+    hdf5::write_nccl(file_.get(), *model_, *nccl_);
     if (waits_ != nullptr) {
       write_waits(file_.get(), *model_, *waits_);
       write_lateness(file_.get(), *model_, waits_->lateness);
@@ -380,6 +381,7 @@ class Hdf5Writer : public Writer {
   std::optional<profile::IoTable> io_;
   std::optional<profile::CallSamples> call_samples_;
   std::optional<profile::DeviceWorkTable> device_work_;
+  std::optional<nccl::OperationTable> nccl_;
   std::optional<hdf5::SeriesWriter> series_;
 };
 

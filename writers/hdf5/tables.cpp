@@ -1,5 +1,7 @@
 #include "writers/hdf5/tables.h"
 
+#include <hdf5_hl.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,6 +9,7 @@
 
 #include "core/topology/topology.h"
 #include "writers/hdf5/column.h"
+#include "writers/profile/profile.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -22,13 +25,13 @@ const char* role_name(RegionRole role) {
 }
 
 const char* paradigm_name(Paradigm paradigm) {
-  constexpr const char* kNames[] = {"user", "mpi", "cuda", "nccl", "aon"};
+  constexpr const char* kNames[] = {"user", "mpi", "cuda", "nccl", "aon", "nvtx"};
   const size_t index = static_cast<size_t>(paradigm);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
 const char* kind_name(CommunicatorKind kind) {
-  constexpr const char* kNames[] = {"world", "self", "intra", "inter"};
+  constexpr const char* kNames[] = {"world", "self", "intra", "inter", "nccl"};
   const size_t index = static_cast<size_t>(kind);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
@@ -180,7 +183,7 @@ void write_regions(hid_t file, const Model& model) {
 void write_communicators(hid_t file, const Model& model) {
   Table table(file, "communicators", "one row per communicator; the row is its id");
   auto& name = table.add_text("name", {"", "name"});
-  auto& kind = table.add_text("kind", {"", "world, self, intra or inter"});
+  auto& kind = table.add_text("kind", {"", "world, self, intra, inter or nccl"});
   auto& parent = table.add<int64_t>("parent", {"1", "row of the parent, -1 none"});
   auto& size = table.add<uint64_t>("size", {"1", "members"});
   auto& first = table.add<uint64_t>("first_member", {"1", "first row in members/world_rank"});
@@ -223,6 +226,15 @@ void write_files(hid_t file, const Model& model) {
     mode.append(mode_names(opened.mode));
   }
   table.finish();
+}
+
+void add_duration_buckets(hid_t group, hid_t histogram) {
+  Column<uint64_t> bucket(group, "bucket", {"ns", "shortest duration in it"});
+  bucket.append(0);
+  for (size_t b = 1; b < profile::kHistogramBuckets; ++b) bucket.append(uint64_t{1} << b);
+  bucket.flush();
+  checked(H5DSset_scale(bucket.id(), "bucket"), "dimension");
+  checked(H5DSattach_scale(histogram, bucket.id(), 1), "dimension");
 }
 
 void write_topology(hid_t file, const Model& model) {

@@ -36,4 +36,8 @@ void write_files(hid_t file, const Model& model);
 /// /topology/xml: hwloc's XML by node ("" where it is unknown).
 void write_topology(hid_t file, const Model& model);
 
+/// Adds to a finished table what the buckets of its column `histogram` are: a dimension of its own,
+/// "bucket", with the shortest duration of each.
+void add_duration_buckets(hid_t group, hid_t histogram);
+
 }  // namespace aon::writers::hdf5

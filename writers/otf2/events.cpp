@@ -110,6 +110,7 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kCounters:    // kept by write()
     case EventKind::kDeviceWork:  // its kEnter has what the archive shows
     case EventKind::kCallSample:  // has an archive of its own
+    case EventKind::kNcclCall:    // its host side is there as regions
       break;
     case EventKind::kMark:
       return mark(event);

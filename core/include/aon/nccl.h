@@ -7,7 +7,8 @@
 ///
 /// | word | content                                                                             |
 /// |------|-------------------------------------------------------------------------------------|
-/// | 0    | NCCL's sequence number of (communicator, function); P2P: the peer's and own count    |
+/// | 0    | NCCL's sequence number of (communicator, function); of Send and Recv, which have     |
+/// |      | none, our own of (communicator, direction, peer)                                     |
 /// | 1    | low half: own count of calls on the communicator; bytes 4 to 7: channels,            |
 /// |      | NcclAlgorithm, NcclProtocol, NcclType                                                |
 /// | 2    | ticks of the launch, 0 unknown                                                       |
@@ -17,6 +18,9 @@
 /// | 6    | ticks between the first and the last channel's begin                                 |
 /// | 7    | wide duration                                                                        |
 ///
+/// They come in no order of time: an operation may end long after others that were called later.
+/// `bytes` are count times the size of a type as the call has them: what a rank sends, of
+/// ReduceScatter what it receives.
 /// Depends on record.h only.
 #pragma once
 
@@ -25,6 +29,8 @@
 #include <cstdint>
 
 namespace aon {
+
+constexpr uint8_t kNcclSlots = 3;
 
 enum class NcclAlgorithm : uint8_t {
   kUnknown = 0,
@@ -62,6 +68,9 @@ enum NcclCallFlags : uint32_t {
   kNcclGraphCaptured = 1 << 0,
   kNcclGpuTimed = 1 << 1,        ///< words 3, 4 and 6 are from the channels' timers
   kNcclMissedChannels = 1 << 2,  ///< fewer channels told their times than work on it
+  kNcclNoWork = 1 << 3,          ///< only the call was seen: one rank, captured, or not told of
+  kNcclReplayed = 1 << 4,        ///< without a call: a graph was launched again
+  kNcclCopyEngines = 1 << 5,     ///< by copy engines, no kernel
 };
 
 }  // namespace aon

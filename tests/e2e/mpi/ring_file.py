@@ -12,7 +12,7 @@ NO_CHUNK = 0xFFFFFFFF
 COUNTER_COUNT = 504
 KINDS = (
     "none span message exchange collective completion begin end mark sample lost thread definition "
-    "rma io"
+    "rma io call_sample counters device_span nccl_call"
 ).split()
 SPAN, MESSAGE, EXCHANGE, COLLECTIVE, COMPLETION = 1, 2, 3, 4, 5
 DEFINITION, RMA, IO = 12, 13, 14

@@ -28,7 +28,7 @@ const char* name_of(EventKind kind) {
       "rma{",         "}rma",          "window",      "}window",     "transfer",    "local",
       "requested",    "remote",        "group",       "lock",        "unlock",      "sync",
       "opened",       "closed",        "deleted",     "sought",      "io{",         "issued",
-      "}io",          "}io-cancelled", "call-sample", "counters"};
+      "}io",          "}io-cancelled", "call-sample", "counters",    "nccl"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -1,5 +1,7 @@
 #include "tests/unit/writers/spool_fixture.h"
 
+#include <aon/nccl.h>
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -53,6 +55,23 @@ TemporaryFolder::~TemporaryFolder() {
 Record span_record(uint32_t region, uint64_t start, uint64_t end, uint16_t flags) {
   Record record = make(RecordKind::kSpan, 1, flags, region);
   set_times(&record, start, end);
+  return record;
+}
+
+Record nccl_record(uint32_t region, uint64_t start, uint64_t end, uint32_t flags, uint64_t bytes,
+                   uint32_t comm) {
+  Record record = make(RecordKind::kNcclCall, kNcclSlots, 0, region);
+  set_times(&record, start, end);
+  record.head.a32 = comm;
+  record.head.a64 = bytes;
+  record.words[0] = 17;
+  record.words[1] = uint64_t{2} << 32 | uint64_t{2} << 40 | uint64_t{1} << 48 | uint64_t{8} << 56;
+  record.words[1] |= 5;
+  record.words[2] = start + 1;
+  record.words[3] = start + 2;
+  record.words[4] = 6;
+  record.words[5] = pack_pair(kNoPeer, static_cast<int32_t>(flags));
+  record.words[6] = 1;
   return record;
 }
 

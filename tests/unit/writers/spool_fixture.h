@@ -51,6 +51,9 @@ Record io_record(uint32_t region, uint64_t start, uint64_t end, IoOperation oper
                  uint32_t file = 1, uint64_t offset = kUnknownOffset, uint16_t flags = 0);
 Record io_completion_record(uint64_t time, uint16_t flags, IoOperation operation, uint64_t bytes,
                             uint64_t request, uint32_t file = 1);
+/// An operation of NCCL with root -2, algorithm ring, protocol ll and type float32.
+Record nccl_record(uint32_t region, uint64_t start, uint64_t end, uint32_t flags, uint64_t bytes,
+                   uint32_t comm = 0);
 Record begin_record(uint32_t region, uint64_t time);
 Record end_record(uint32_t region, uint64_t time);
 Record mark_record(uint32_t region, uint64_t time, ValueType type, uint64_t value,

@@ -1,0 +1,261 @@
+#include "nccl/operations.h"
+
+#include <aon/annotation.h>
+
+#include "nccl/facts.h"
+#include "nccl/gpu_clock.h"
+#include "nccl/regions.h"
+#include "nccl/slots.h"
+
+namespace aon::nccl {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+void* start_api(Communicator& communicator, const Facts& facts) {
+  Writer* w = attached_writer();
+  if (w == nullptr) return nullptr;
+  const uint64_t now = ticks(w);
+  begin_call_region(w, region_of(facts.function), now);
+  return open_operation(communicator, facts, now, kApiOpen, Role::kApi).pointer();
+}
+
+void stop_api(const Handle& handle, Operation& operation) {
+  Writer* w = writer();
+  if (w->slot == nullptr) return;
+  uint64_t control = operation.control.load(std::memory_order_acquire);  // pairs with nccl:control
+  do {
+    if (!is_of(control, handle.generation) || (control & kApiOpen) == 0) return;
+  } while (!operation.control.compare_exchange_weak(
+      control, control & ~kApiOpen,
+      std::memory_order_acq_rel,  // pairs with nccl:control
+      std::memory_order_acquire));
+  const uint64_t now = ticks(w);
+  operation.end_ticks.store(now, kRelaxed);
+  end_call(w, now);
+  Communicator& communicator = g_state->communicators[handle.communicator];
+  const uint32_t flags = static_cast<uint32_t>(operation.peer_flags.load(kRelaxed) >> 32);
+  // Nothing more is told of these.
+  if (communicator.rank_count == 1 || (flags & kNcclGraphCaptured) != 0) {
+    commit(communicator, operation, handle.generation);
+  }
+}
+
+/// NCCL has no sequence numbers of P2P: both sides count the transfers of a pair.
+uint64_t transfer_number(Communicator& communicator, const Facts& facts) {
+  std::atomic<uint32_t>* counts =
+      facts.function == Function::kSend ? communicator.sends : communicator.receives;
+  const uint32_t peer = static_cast<uint32_t>(facts.peer);
+  if (counts == nullptr || peer >= communicator.rank_count) return 0;
+  return counts[peer].fetch_add(1, kRelaxed);
+}
+
+/// Adds what is known at the launch to the operation that its call opened. False: that is over, as
+/// it is with a graph that is launched again.
+bool join_call(Communicator& communicator, const Handle& call, const Facts& facts, uint64_t bits) {
+  if (call.role != Role::kApi) return false;
+  Operation* operation = operation_at(call);
+  uint64_t control;
+  if (operation == nullptr || &g_state->communicators[call.communicator] != &communicator ||
+      !set_bits(*operation, call.generation, bits, &control)) {
+    return false;
+  }
+  const uint64_t shape = operation->shape.load(kRelaxed);
+  const uint64_t kept = shape & (uint64_t{0xff} << kTypeShift | 0xffffffffu);
+  Facts added = facts;
+  added.type = NcclType::kUnknown;  // the call's: here AllGather and Broadcast are in bytes
+  operation->shape.store(shape_of(added, 0) | kept, kRelaxed);
+  operation->sequence.store(facts.sequence, kRelaxed);
+  const uint64_t told = operation->peer_flags.load(kRelaxed);
+  if (facts.peer != kNoPeer || facts.flags != 0) {
+    operation->peer_flags.store(
+        pack_pair(facts.peer,
+                  static_cast<int32_t>(facts.flags | static_cast<uint32_t>(told >> 32))),
+        kRelaxed);
+  }
+  const uint64_t launch = communicator.launch_ticks.load(kRelaxed);
+  if (launch >= operation->start_ticks.load(kRelaxed)) {
+    operation->launch_ticks.store(launch, kRelaxed);
+  }
+  return true;
+}
+
+void* start_work(Communicator& communicator, const void* parent, Facts facts) {
+  Writer* w = attached_writer();
+  if (w == nullptr) return nullptr;
+  if (facts.is_p2p) facts.sequence = transfer_number(communicator, facts);
+  const bool waits = communicator.waits_for_gpu && facts.channels != 0;
+  const uint64_t bits = kHasWork | (waits ? kWaitsForGpu : 0);
+  Handle handle = Handle::of(parent);
+  if (join_call(communicator, handle, facts, bits)) {
+    handle.role = Role::kWork;
+    return handle.pointer();
+  }
+  if (communicator.version >= 5) facts.flags |= kNcclReplayed;
+  return open_operation(communicator, facts, ticks(w), bits, Role::kWork).pointer();
+}
+
+void stop_work(const Handle& handle, Operation& operation) {
+  uint64_t control;
+  if (!set_bits(operation, handle.generation, kWorkDone, &control)) return;
+  const Writer* w = writer();
+  if (w->slot != nullptr) operation.end_ticks.store(ticks(w), kRelaxed);
+  if ((control & kWaitsForGpu) == 0 || (control & kChannelsDone) != 0) {
+    commit(g_state->communicators[handle.communicator], operation, handle.generation);
+  }
+}
+
+// ---- Channels of kernels. ----
+
+void note_gpu_time(Communicator& communicator, const Writer* w, uint64_t gpu_ns) {
+  adjust(communicator, *g_state, w, gpu_ns);
+}
+
+/// One thread tells the channels of an operation.
+void note_begin(Operation& operation, uint64_t begin_ns) {
+  const uint64_t first_ns = operation.gpu_first_ns.load(kRelaxed);
+  if (first_ns == 0) {
+    operation.gpu_first_ns.store(begin_ns, kRelaxed);
+    return;
+  }
+  const uint64_t last_ns = first_ns + operation.gpu_skew_ns.load(kRelaxed);
+  const uint64_t new_first_ns = begin_ns < first_ns ? begin_ns : first_ns;
+  const uint64_t skew_ns = (begin_ns > last_ns ? begin_ns : last_ns) - new_first_ns;
+  operation.gpu_first_ns.store(new_first_ns, kRelaxed);
+  operation.gpu_skew_ns.store(skew_ns >> 32 == 0 ? static_cast<uint32_t>(skew_ns) : UINT32_MAX,
+                              kRelaxed);
+}
+
+void* start_channel(int version, const Descriptor* descriptor) {
+  Handle handle = Handle::of(descriptor->parent);
+  Operation* operation = handle.role == Role::kWork ? operation_at(handle) : nullptr;
+  Writer* w = attached_writer();
+  if (operation == nullptr || w == nullptr || version < 4) return nullptr;
+  if (!is_of(operation->control.load(std::memory_order_acquire), handle.generation))
+    return nullptr;  // pairs with nccl:control
+  const KernelChannelEvent& event = as<KernelChannelEvent>(descriptor);
+  handle.role = Role::kChannel;
+  handle.channel = event.channel & (kMaxChannels - 1);
+  if (event.timer_ns == 0) return handle.pointer();
+  note_begin(*operation, event.timer_ns);
+  note_gpu_time(g_state->communicators[handle.communicator], w, event.timer_ns);
+  return handle.pointer();
+}
+
+void end_channel_time(const Handle& handle, Operation& operation, const StateArguments* arguments) {
+  Writer* w = attached_writer();
+  if (arguments == nullptr || arguments->timer_ns == 0 || w == nullptr) return;
+  if (!is_of(operation.control.load(std::memory_order_acquire), handle.generation))
+    return;  // pairs with nccl:control
+  if (arguments->timer_ns > operation.gpu_end_ns.load(kRelaxed)) {
+    operation.gpu_end_ns.store(arguments->timer_ns, kRelaxed);
+  }
+  note_gpu_time(g_state->communicators[handle.communicator], w, arguments->timer_ns);
+}
+
+void stop_channel(const Handle& handle, Operation& operation) {
+  if (!is_of(operation.control.load(std::memory_order_acquire), handle.generation))
+    return;  // pairs with nccl:control
+  const uint64_t bit = uint64_t{1} << handle.channel;
+  const uint64_t done = operation.channels.fetch_or(bit, kRelaxed) | bit;
+  const Writer* w = writer();
+  if (w->slot != nullptr) operation.end_ticks.store(ticks(w), kRelaxed);
+  const uint32_t wanted = static_cast<uint8_t>(operation.shape.load(kRelaxed) >> kChannelShift);
+  if (static_cast<uint32_t>(__builtin_popcountll(done)) < wanted) return;
+  uint64_t control;
+  if (!set_bits(operation, handle.generation, kChannelsDone, &control)) return;
+  if ((control & kWorkDone) != 0) {
+    commit(g_state->communicators[handle.communicator], operation, handle.generation);
+  }
+}
+
+void* start_group(Communicator& communicator) {
+  const uint32_t number = communicator.group_count.fetch_add(1, kRelaxed);
+  const State& state = *g_state;
+  const uint32_t place = static_cast<uint32_t>(&communicator - state.communicators);
+  return Handle{state.process.load(kRelaxed), Role::kGroup, place, 0, 0, number}.pointer();
+}
+
+/// The one event that every operation has.
+bool is_operation(int version, uint64_t type) {
+  return (type & (version >= 5 ? kCollApi | kP2pApi : kColl | kP2p)) != 0;
+}
+
+}  // namespace
+
+void* start_event(int version, void* context, const Descriptor* descriptor, uint64_t type) {
+  if (type == kKernelChannel) return start_channel(version, descriptor);
+  Communicator* communicator = communicator_of(context);
+  if (AON_UNLIKELY(communicator == nullptr)) {
+    if (g_state != nullptr && is_operation(version, type)) g_state->unplaced.fetch_add(1, kRelaxed);
+    return nullptr;
+  }
+  WordCache& words = communicator->words;
+  switch (type) {
+    case kGroupApi:
+      return start_group(*communicator);
+    case kCollApi:
+      return start_api(*communicator, of_coll_api(words, descriptor));
+    case kP2pApi:
+      return start_api(*communicator, of_p2p_api(words, descriptor));
+    case kKernelLaunch:
+      if (Writer* w = attached_writer(); w != nullptr) {
+        communicator->launch_ticks.store(ticks(w), kRelaxed);
+      }
+      return nullptr;
+    case kColl:
+      return start_work(*communicator, descriptor->parent, of_coll(version, words, descriptor));
+    case kP2p:
+      return start_work(*communicator, descriptor->parent, of_p2p(version, words, descriptor));
+    case kCopyEngineColl:
+      return start_work(*communicator, descriptor->parent, of_copy_engines(words, descriptor));
+    default:
+      return nullptr;
+  }
+}
+
+void stop_event(void* pointer) {
+  const Handle handle = Handle::of(pointer);
+  Operation* operation = operation_at(handle);
+  if (operation == nullptr) return;
+  switch (handle.role) {
+    case Role::kApi:
+      stop_api(handle, *operation);
+      break;
+    case Role::kWork:
+      stop_work(handle, *operation);
+      break;
+    case Role::kChannel:
+      stop_channel(handle, *operation);
+      break;
+    case Role::kGroup:
+      finish_group(pointer);
+      break;
+    default:
+      break;
+  }
+}
+
+void record_state(void* pointer, int state, const StateArguments* arguments) {
+  const Handle handle = Handle::of(pointer);
+  Operation* operation = operation_at(handle);
+  if (operation == nullptr) return;
+  if (handle.role == Role::kGroup && state == kStateGroupEndStart) begin_group_end(pointer);
+  if (handle.role == Role::kChannel && state == kStateChannelStop) {
+    end_channel_time(handle, *operation, arguments);
+  }
+}
+
+void commit_all(uint32_t place) {
+  Communicator& communicator = g_state->communicators[place];
+  if (communicator.operations == nullptr) return;
+  const uint32_t next = communicator.next_slot.load(kRelaxed);
+  const uint32_t count = communicator.slot_count.load(kRelaxed);
+  for (uint32_t i = 0; i < count; ++i) {
+    Operation& operation = communicator.operations[(next + i) & (count - 1)];
+    const uint64_t control = operation.control.load(kRelaxed);
+    if ((control & kLive) != 0) commit(communicator, operation, control & kGenerationMask);
+  }
+}
+
+}  // namespace aon::nccl

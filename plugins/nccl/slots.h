@@ -1,0 +1,37 @@
+/// Slots of operations: taken, changed by whoever gets an event, committed once.
+///
+///     free --claim, fields, publish--> live --set_bits()...--> commit() --> free, next generation
+///
+/// Thread: any; a slot's control decides every race.   Signal: no.   Cost: one locked instruction
+/// per change, no lock.
+#pragma once
+
+#include "nccl/facts.h"
+#include "nccl/state.h"
+
+namespace aon::nccl {
+
+constexpr uint32_t kChannelShift = 32;  ///< in word 1 of the record
+constexpr uint32_t kTypeShift = 56;
+
+inline bool is_of(uint64_t control, uint32_t generation) {
+  return (control & kLive) != 0 && (control & kGenerationMask) == generation;
+}
+
+/// Sets bits of a live operation. False: it is not that one any more, or has one of them already.
+bool set_bits(Operation& operation, uint32_t generation, uint64_t bits, uint64_t* control);
+
+/// Word 1 of the record.
+uint64_t shape_of(const Facts& facts, uint32_t call);
+
+/// Ends a live operation and writes its record. False: somebody else did.
+bool commit(Communicator& communicator, Operation& operation, uint32_t generation);
+
+/// A new operation that began at `now`, with `bits`; `role` is that of the handle returned.
+Handle open_operation(Communicator& communicator, const Facts& facts, uint64_t now, uint64_t bits,
+                      Role role);
+
+/// The place that a handle of this process names, live or not; null where it is none.
+Operation* operation_at(const Handle& handle);
+
+}  // namespace aon::nccl

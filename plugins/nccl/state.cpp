@@ -1,0 +1,262 @@
+#include "nccl/state.h"
+
+#include <aon/definition.h>
+#include <aon/writer.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "nccl/gpu_clock.h"
+#include "nccl/operations.h"
+
+namespace aon::nccl {
+
+State* g_state;
+
+namespace {
+
+constexpr uint32_t kFirstSlots = 64;
+
+pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/// Memory of its own that a child of fork() finds empty; null without room.
+void* map_wiped(size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  if (madvise(memory, bytes, MADV_WIPEONFORK) == 0) return memory;
+  munmap(memory, bytes);
+  return nullptr;
+}
+
+uint64_t mix(uint64_t value) {
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+  return value ^ value >> 31;
+}
+
+void tell(ProviderState state, const char* reason, const char* remedy) {
+  char text[512];
+  const int bytes = snprintf(text, sizeof text, "nccl%c%.300s%c%.150s", '\0', reason, '\0', remedy);
+  ProviderDefinition provider = {};
+  provider.state = state;
+  aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &provider, sizeof provider, text,
+             static_cast<uint32_t>(bytes) + 1);
+}
+
+/// The state of this process, made when it is not there. The mutex is held.
+State* begin_state(const Writer* w) {
+  if (g_state == nullptr) {
+    auto* made = static_cast<State*>(map_wiped(sizeof(State)));
+    if (made == nullptr) return nullptr;
+    __atomic_store_n(&g_state, made, __ATOMIC_RELEASE);  // pairs with nccl:state
+  }
+  State& state = *g_state;
+  if (state.process.load(std::memory_order_relaxed) != 0) return &state;
+  read_pair(w, &state.base_ticks, &state.base_raw_ns);
+  const uint64_t seed = mix(state.base_raw_ns ^ static_cast<uint64_t>(getpid()) << 40);
+  const uint32_t tag = static_cast<uint32_t>(seed & 0xffff);
+  define_regions();
+  state.process.store(tag != 0 ? tag : 1, std::memory_order_release);  // pairs with nccl:state
+  return &state;
+}
+
+uint64_t shared_bytes() {
+  struct statvfs status;
+  if (statvfs("/dev/shm", &status) != 0) return 0;
+  return static_cast<uint64_t>(status.f_blocks) * status.f_frsize;
+}
+
+/// The GPU's times need the rate of the clock, which takes a moment to see.
+void wait_for_rate(const State& state) {
+  while (raw_ns() - state.base_raw_ns < kLeastRateNs) {
+    const timespec moment = {0, kLeastRateNs / 2};
+    nanosleep(&moment, nullptr);
+  }
+}
+
+/// A place that no communicator has, or null.
+Communicator* free_place(State& state) {
+  for (uint32_t i = 0; i < state.place_count; ++i) {
+    Communicator& place = state.communicators[i];
+    if (place.generation.load(std::memory_order_relaxed) % 2 == 0) return &place;
+  }
+  if (state.place_count == kMaxCommunicators) return nullptr;
+  Communicator& place = state.communicators[state.place_count];
+  place.operations = static_cast<Operation*>(map_wiped(kMaxOperations * sizeof(Operation)));
+  if (place.operations == nullptr) return nullptr;
+  ++state.place_count;
+  return &place;
+}
+
+/// How often this process had a communicator of this id and rank: all ranks count alike.
+uint32_t count_generation(State& state, uint64_t id, int32_t rank) {
+  for (uint32_t i = 0; i < state.seen_count; ++i) {
+    State::Seen& seen = state.seen[i];
+    if (seen.id == id && seen.rank == rank) return ++seen.count;
+  }
+  if (state.seen_count < kMaxSeen) state.seen[state.seen_count++] = {id, rank, 0};
+  return 0;
+}
+
+uint64_t identity_of(State& state, const CommunicatorFacts& facts) {
+  if (facts.id != 0) {
+    return mix(mix(facts.id) + count_generation(state, facts.id, facts.rank));
+  }
+  // Nobody can say whose it is: it stays alone.
+  return mix(mix(state.base_raw_ns) ^
+             (uint64_t{static_cast<uint32_t>(getpid())} << 32 | state.communicator_count));
+}
+
+void define_communicator(State& state, const Communicator& communicator,
+                         const CommunicatorFacts& facts) {
+  CommunicatorDefinition definition = {};
+  definition.identity = identity_of(state, facts);
+  definition.id = communicator.id;
+  definition.parent_id = UINT32_MAX;  // none
+  definition.size = communicator.rank_count;
+  definition.rank = static_cast<uint32_t>(communicator.rank);
+  definition.kind = CommunicatorKind::kNccl;
+  char name[256];
+  snprintf(name, sizeof name, "%s", facts.name != nullptr ? facts.name : "");
+  aon_define(static_cast<uint32_t>(DefinitionType::kCommunicator), &definition, sizeof definition,
+             name, static_cast<uint32_t>(strlen(name)) + 1);
+}
+
+/// Counts of transfers by peer; the communicator does without when there is no memory.
+void map_counts(Communicator& communicator) {
+  communicator.sends = communicator.receives = nullptr;
+  if (communicator.rank_count == 0) return;
+  void* counts = map_wiped(size_t{2} * communicator.rank_count * sizeof(std::atomic<uint32_t>));
+  if (counts == nullptr) return;
+  communicator.sends = static_cast<std::atomic<uint32_t>*>(counts);
+  communicator.receives = communicator.sends + communicator.rank_count;
+}
+
+void fill(State& state, Communicator& communicator, const CommunicatorFacts& facts,
+          bool waits_for_gpu) {
+  communicator.id = kFirstNcclCommunicator + state.communicator_count++;
+  communicator.rank_count = facts.rank_count;
+  communicator.rank = facts.rank;
+  communicator.version = facts.version;
+  communicator.waits_for_gpu = waits_for_gpu;
+  communicator.call_count.store(0, std::memory_order_relaxed);
+  communicator.slot_count.store(kFirstSlots, std::memory_order_relaxed);
+  communicator.next_slot.store(0, std::memory_order_relaxed);
+  for (auto* word : {&communicator.words.function, &communicator.words.type,
+                     &communicator.words.algorithm, &communicator.words.protocol}) {
+    word->store(0, std::memory_order_relaxed);
+  }
+  communicator.gpu = {};
+  communicator.launch_ticks.store(0, std::memory_order_relaxed);
+  map_counts(communicator);
+}
+
+/// What the ledger is told, from the best to the worst.
+void tell_level(const State& state, const LevelChoice& choice, const CommunicatorFacts& facts) {
+  if (choice.level == Level::kOff) {
+    tell(ProviderState::kOff, choice.reason, choice.remedy);
+  } else if (choice.reason[0] != '\0') {
+    tell(ProviderState::kDegraded, choice.reason, choice.remedy);
+  } else if (facts.rank_count == 0) {
+    tell(ProviderState::kDegraded,
+         "this NCCL does not say who is in a communicator: no bus bandwidth, ranks are not joined",
+         "NCCL 2.27 or later");
+  } else if (state.communicator_count <= 1) {
+    tell(ProviderState::kOn, "", "");
+  }
+}
+
+void tell_losses(const State& state) {
+  const uint64_t unplaced = state.unplaced.load(std::memory_order_relaxed);
+  if (unplaced == 0) return;
+  char reason[256];
+  snprintf(reason, sizeof reason,
+           "%llu operations are not recorded: their communicators are not known here (%llu were "
+           "refused, more than %u at a time)",
+           static_cast<unsigned long long>(unplaced),
+           static_cast<unsigned long long>(state.refused), kMaxCommunicators);
+  tell(ProviderState::kDegraded, reason,
+       state.refused != 0 ? "destroy communicators that are not used any more" : "");
+}
+
+/// The thread's writer; another thread may just be attaching the process, which takes 20 ms at
+/// most. Null: nothing is recorded. The mutex is held.
+const Writer* wait_for_writer() {
+  static bool gave_up;
+  const Writer* w = attached_writer();
+  for (int attempt = 0; w == nullptr && attempt < 50 && !gave_up; ++attempt) {
+    const timespec moment = {0, 1'000'000};
+    nanosleep(&moment, nullptr);
+    w = attached_writer();
+  }
+  gave_up = w == nullptr;
+  return w;
+}
+
+/// Under the mutex.
+void* add(const CommunicatorFacts& facts, int* mask) {
+  const Writer* w = wait_for_writer();
+  if (w == nullptr) return nullptr;
+  State* state = begin_state(w);
+  if (state == nullptr) return nullptr;
+  const LevelChoice choice = choose_level(getenv(kLevelVariable), facts.version, shared_bytes());
+  tell_level(*state, choice, facts);
+  if (choice.level == Level::kOff) return nullptr;
+  if (choice.level == Level::kGpu) wait_for_rate(*state);
+  Communicator* communicator = free_place(*state);
+  if (communicator == nullptr) {
+    ++state->refused;
+    return nullptr;
+  }
+  fill(*state, *communicator, facts, choice.level == Level::kGpu);
+  define_communicator(*state, *communicator, facts);
+  const uint32_t generation = communicator->generation.load(std::memory_order_relaxed) + 1;
+  communicator->generation.store(generation,
+                                 std::memory_order_release);  // pairs with nccl:communicator
+  __atomic_store_n(mask, mask_of(choice.level, facts.version), __ATOMIC_RELAXED);
+  const uint32_t place = static_cast<uint32_t>(communicator - state->communicators);
+  return Handle{state->process.load(std::memory_order_relaxed),
+                Role::kCommunicator,
+                place,
+                0,
+                0,
+                generation & kGenerationMask}
+      .pointer();
+}
+
+}  // namespace
+
+void* add_communicator(const CommunicatorFacts& facts, int* mask) {
+  pthread_mutex_lock(&g_mutex);
+  void* handle = add(facts, mask);
+  pthread_mutex_unlock(&g_mutex);
+  return handle;
+}
+
+void remove_communicator(void* context) {
+  pthread_mutex_lock(&g_mutex);
+  Communicator* communicator = communicator_of(context);
+  if (communicator != nullptr) {
+    communicator->generation.fetch_add(1, std::memory_order_relaxed);
+    commit_all(static_cast<uint32_t>(communicator - g_state->communicators));
+    const IdDefinition gone = {communicator->id};
+    aon_define(static_cast<uint32_t>(DefinitionType::kCommunicatorFree), &gone, sizeof gone,
+               nullptr, 0);
+    tell_losses(*g_state);
+  }
+  pthread_mutex_unlock(&g_mutex);
+}
+
+/// NCCL calls finalize only where the program destroys its communicators.
+[[gnu::destructor]] static void finish_at_exit() {
+  State* state = g_state;
+  if (state == nullptr || state->process.load(std::memory_order_relaxed) == 0) return;
+  for (uint32_t i = 0; i < state->place_count; ++i) commit_all(i);
+  tell_losses(*state);
+}
+
+}  // namespace aon::nccl

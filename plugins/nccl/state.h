@@ -1,0 +1,158 @@
+/// What the plugin knows in one process: communicators, their operations in flight, and what each
+/// thread has open. All of it lies in memory that the kernel wipes in a fork()ed child, as the
+/// runtime's own does: there the process's tag is 0, so that every handle of the parent is foreign,
+/// and the child's first init begins anew.
+///
+///     operation:  free --start of call or work--> live --last event, eviction--> free,
+///                                                                           generation + 1
+///
+/// Slots of a communicator are taken in turn, of few at first. One that is still live when its turn
+/// comes holds a call whose work never came, and is committed as it is when its group is long over;
+/// otherwise there are more in flight, and twice as many slots are used from there on.
+///
+/// Thread: init and finalize are serialized by a mutex; callbacks only use atomics.
+/// Owner: nobody frees it; a communicator's memory serves the next one at its place.
+#pragma once
+
+#include <aon/ring.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "nccl/handle.h"
+#include "nccl/interface.h"
+#include "nccl/level.h"
+#include "nccl/words.h"
+
+namespace aon::nccl {
+
+/// Bits of Operation::control above its generation.
+constexpr uint64_t kLive = uint64_t{1} << 32;
+constexpr uint64_t kApiOpen = uint64_t{1} << 33;      ///< its call has not returned
+constexpr uint64_t kHasWork = uint64_t{1} << 34;      ///< Coll or P2p began
+constexpr uint64_t kWorkDone = uint64_t{1} << 35;     ///< and ended
+constexpr uint64_t kWaitsForGpu = uint64_t{1} << 36;  ///< channels will tell their times
+constexpr uint64_t kChannelsDone = uint64_t{1} << 37;
+
+/// An operation in flight: 96 bytes, the record in the making. Shared: whoever gets the events of
+/// its parts; all fields are atomic, `control` publishes the others.
+struct Operation {
+  std::atomic<uint64_t> control;  ///< bits above, generation in the low 32
+  std::atomic<uint64_t> start_ticks;
+  std::atomic<uint64_t> end_ticks;  ///< of the last event
+  std::atomic<uint64_t> bytes;
+  std::atomic<uint64_t> sequence;
+  std::atomic<uint64_t> shape;  ///< word 1 of the record
+  std::atomic<uint64_t> launch_ticks;
+  std::atomic<uint64_t> peer_flags;      ///< word 5
+  std::atomic<uint64_t> channels;        ///< bits of those that are done
+  std::atomic<uint64_t> gpu_first_ns;    ///< begin of the first channel; 0 none
+  std::atomic<uint32_t> gpu_skew_ns;     ///< from there to the begin of the last one
+  std::atomic<uint32_t> function_group;  ///< low 8 bits: Function; the others: group_count
+  std::atomic<uint64_t> gpu_end_ns;
+};
+static_assert(sizeof(Operation) == 96);
+
+/// Where the GPU's timer stands against the clock (gpu_clock.h).
+struct GpuClock {
+  uint64_t base_ns;
+  int64_t base_ticks;  ///< that base_ns is at
+  double ticks_per_ns;
+};
+
+/// What the thread that tells of channels publishes for the others: odd while it writes.
+struct SharedGpuClock {
+  std::atomic<uint32_t> sequence;
+  std::atomic<uint64_t> base_ns;
+  std::atomic<int64_t> base_ticks;
+  std::atomic<double> ticks_per_ns;
+};
+
+struct Communicator {
+  // Written by init, constant while the communicator lives.
+  std::atomic<uint32_t> generation;  ///< low bits of a kCommunicator handle; odd: lives
+  uint32_t id;                       ///< in records
+  uint32_t rank_count;               ///< 0: unknown
+  int32_t rank;
+  int version;
+  bool waits_for_gpu;
+  Operation* operations;         ///< kMaxOperations; stays when the communicator goes
+  std::atomic<uint32_t>* sends;  ///< by peer; null: unknown size
+  std::atomic<uint32_t>* receives;
+  // Shared.
+  alignas(64) std::atomic<uint32_t> next_slot;
+  std::atomic<uint32_t> slot_count;  ///< in use; a power of two
+  std::atomic<uint32_t> call_count;
+  std::atomic<uint32_t> group_count;
+  std::atomic<uint64_t> launch_ticks;  ///< of its last KernelLaunch
+  WordCache words;
+  SharedGpuClock gpu_shared;
+  // The thread that tells of channels.
+  GpuClock gpu;
+  uint64_t gpu_window_ticks;  ///< when the window of gpu_lowest began
+  int64_t gpu_lowest;
+};
+
+/// By slot of the thread's writer. Owner: that thread.
+struct ThreadState {
+  uint32_t tid;
+  void* group;             ///< whose end is open as a region
+  const Annotation* call;  ///< that is open
+};
+
+constexpr uint32_t kMaxSeen = 16384;  ///< ids that are told from their repetitions
+
+struct State {
+  struct Seen {
+    uint64_t id;
+    int32_t rank;
+    uint32_t count;
+  };
+  std::atomic<uint32_t> process;   ///< tag in handles; 0: not begun in this process
+  std::atomic<uint64_t> unplaced;  ///< operations of no communicator that we know
+  std::atomic<uint64_t> evicted;
+  uint64_t base_ticks;  ///< a pair of clocks, from the first init on
+  uint64_t base_raw_ns;
+  uint32_t communicator_count;  ///< so far
+  uint32_t place_count;         ///< of `communicators`
+  uint64_t refused;             ///< communicators without a place
+  uint32_t seen_count;
+  Seen seen[kMaxSeen];
+  ThreadState threads[kMaxThreadSlots];
+  Communicator communicators[kMaxCommunicators];
+};
+
+/// The state, or null before the first init of the first process.
+extern State* g_state;
+
+/// What init was told.
+struct CommunicatorFacts {
+  uint64_t id;  ///< 0: unknown
+  const char* name;
+  uint32_t rank_count;
+  int32_t rank;
+  int version;
+};
+
+/// Adds a communicator, tells the ledger, and returns its handle; null with an unchanged mask when
+/// nothing is recorded.
+/// Thread: any.   Signal: no.   Cost: some us; locks, maps memory.
+void* add_communicator(const CommunicatorFacts& facts, int* mask);
+
+/// Commits what is in flight and gives the place free. Handles of others do nothing.
+void remove_communicator(void* context);
+
+/// The communicator of a context, or null.
+inline Communicator* communicator_of(const void* context) {
+  State* state = g_state;
+  const Handle handle = Handle::of(context);
+  if (state == nullptr || handle.process == 0 || handle.role != Role::kCommunicator) return nullptr;
+  if (handle.process != state->process.load(std::memory_order_acquire))
+    return nullptr;  // pairs with nccl:state
+  Communicator& found = state->communicators[handle.communicator];
+  const uint32_t generation =
+      found.generation.load(std::memory_order_acquire);  // pairs with nccl:communicator
+  return (generation & kGenerationMask) == handle.generation ? &found : nullptr;
+}
+
+}  // namespace aon::nccl

@@ -1,0 +1,243 @@
+"""The NCCL plugin, callback by callback: every version of the interface, and every way in which
+NCCL is known to call plugins that nobody would expect."""
+import unittest
+
+from nccl_records import (
+    CAPTURED,
+    DEGRADED,
+    MISSED,
+    NCCL,
+    NO_PEER,
+    NO_WORK,
+    ON,
+    REPLAYED,
+    TIMED,
+    PluginTestCase,
+    nesting,
+    operations,
+)
+
+RING, SIMPLE, FLOAT32, INT8 = 2, 3, 8, 1
+CALL = "ncclAllReduce( )ncclAllReduce"
+LAUNCH = "ncclGroupEnd( )ncclGroupEnd"
+
+
+class Versions(PluginTestCase):
+    def test_every_version_tells_the_same_of_every_function(self):
+        for version in range(1, 8):
+            with self.subTest(version=version):
+                ring = self.ring_of("every", version)
+                every = operations(ring)
+                told = [(o.name, o.bytes, o.peer, o.algorithm, o.protocol) for o in every]
+                self.assertEqual(
+                    told,
+                    [("ncclAllReduce", 4096, NO_PEER, RING, SIMPLE),
+                     ("ncclAllGather", 4096, NO_PEER, RING, SIMPLE),
+                     ("ncclReduceScatter", 4096, NO_PEER, RING, SIMPLE),
+                     ("ncclBroadcast", 4096, 1, RING, SIMPLE),
+                     ("ncclReduce", 4096, 1, RING, SIMPLE),
+                     ("ncclSend", 4096, 1, 0, 0),
+                     ("ncclRecv", 4096, 1, 0, 0)],
+                )  # fmt: skip
+                self.assertEqual([o.call for o in operations(ring)], list(range(7)))
+                self.assertTrue(all(o.flags == 0 for o in operations(ring)))
+
+    def test_the_call_says_the_type_where_it_is_seen(self):
+        gathers = {v: self.operations_of("every", v)[1] for v in (4, 5, 7)}
+        self.assertEqual([gathers[v].type for v in (4, 5, 7)], [INT8, FLOAT32, FLOAT32])
+
+    def test_channels_are_told_by_those_versions_that_know_them(self):
+        counts = {v: [o.channels for o in self.operations_of("every", v)] for v in (1, 4, 5)}
+        self.assertEqual(counts, {1: [2] * 5 + [0] * 2, 4: [2] * 5 + [0] * 2, 5: [2] * 7})
+
+    def test_communicators_have_size_rank_and_name_from_version_4_on(self):
+        for version in (4, 5, 6, 7):
+            (world,) = self.ring_of("every", version).communicators.values()
+            told = (world.size, world.rank, world.kind, world.name, world.is_freed)
+            self.assertEqual(told, (2, 0, 4, "world", True))
+        for version in (1, 2, 3):
+            ring = self.ring_of("every", version)
+            (unknown,) = ring.communicators.values()
+            self.assertEqual((unknown.size, unknown.rank), (0, 0))
+            self.assertEqual(ring.providers[-1][:2], (DEGRADED, "nccl"))
+            self.assertEqual(ring.providers[-1][3], "NCCL 2.27 or later")
+
+    def test_calls_and_launches_are_regions_from_version_5_on(self):
+        self.assertEqual(nesting(self.ring_of("allreduce", 5, 2)), " ".join([CALL, LAUNCH] * 2))
+        self.assertEqual(nesting(self.ring_of("allreduce", 4, 2)), "")
+        ring = self.ring_of("allreduce", 7)
+        self.assertEqual(set(ring.paradigms.values()), {NCCL})
+        self.assertEqual(ring.providers, [(ON, "nccl", "", "")])
+
+
+class Operations(PluginTestCase):
+    def test_times_are_in_the_order_of_what_happened(self):
+        ring = self.ring_of("allreduce", 7, 3)
+        told = operations(ring)
+        self.assertEqual([o.sequence for o in told], [0, 1, 2])
+        begins = [r.start for r in ring.of_kind("begin") if r.name == "ncclAllReduce"]
+        self.assertEqual([o.start for o in told], begins)
+        for operation in told:
+            self.assertLess(operation.start, operation.launch)
+            self.assertLess(operation.launch, operation.end)
+            self.assertEqual((operation.gpu_begin, operation.gpu, operation.skew), (0, 0, 0))
+
+    def test_an_operation_is_96_bytes(self):
+        for operation in self.operations_of("allreduce", 7, 5):
+            self.assertEqual(32 + 8 * len(operation.record.words), 96)
+
+    def test_transfers_are_counted_by_peer_and_direction(self):
+        sends = self.operations_of("every", 7)[5:]
+        self.assertEqual([(o.name, o.sequence) for o in sends], [("ncclSend", 0), ("ncclRecv", 0)])
+
+    def test_a_group_may_hold_thousands(self):
+        for level, flags in (("api", 0), ("gpu", TIMED)):
+            told = self.operations_of("exchange", 7, 1500, AON_NCCL_LEVEL=level)
+            self.assertEqual(sorted(o.call for o in told), list(range(6000)))
+            self.assertEqual({o.flags for o in told}, {flags})
+            sends = sorted((o.sequence, o.peer) for o in told if o.name == "ncclSend")
+            self.assertEqual(sends, [(k, peer) for k in range(2) for peer in range(1500)])
+
+    def test_a_communicator_of_one_rank_has_calls_only(self):
+        told = self.operations_of("one_rank", 7, 3)
+        self.assertEqual([(o.name, o.flags) for o in told], [("ncclAllReduce", NO_WORK)] * 3)
+
+    def test_two_ranks_in_a_process_are_two_members(self):
+        ring = self.ring_of("two_ranks", 7, 4)
+        first, second = ring.communicators.values()
+        self.assertEqual(first.identity, second.identity)
+        self.assertEqual((first.rank, second.rank), (0, 1))
+        told = [o.communicator for o in operations(ring)]
+        self.assertEqual(sorted(told), [first.id] * 4 + [second.id] * 4)
+
+    def test_an_id_that_comes_again_is_another_communicator(self):
+        ring = self.ring_of("communicators", 7, 3)
+        told = list(ring.communicators.values())
+        self.assertEqual(len(told), 32)
+        self.assertEqual(len({c.identity for c in told}), 32)
+        self.assertEqual({c.name for c in told}, {f"comm {t}" for t in range(4)})
+        counts = {c.id: 0 for c in told}
+        for operation in operations(ring):
+            counts[operation.communicator] += 1
+        self.assertEqual(set(counts.values()), {3})
+
+
+class GpuTimes(PluginTestCase):
+    def gpu(self, case, count=3, version=7):
+        return self.operations_of(case, version, count, AON_NCCL_LEVEL="gpu")
+
+    def test_the_channels_timers_become_times_of_the_process(self):
+        for version in (4, 5, 6, 7):
+            told = self.gpu("allreduce", 20, version)
+            self.assertEqual([o.flags for o in told], [TIMED] * 20)
+            for operation in told:
+                self.assertGreater(operation.gpu, 45 * operation.skew)  # 51 us to 1 us
+                self.assertLess(operation.gpu, 57 * operation.skew)
+                # It began after its call, and its last timer was read before its end.
+                self.assertGreater(operation.gpu_begin + operation.gpu, operation.start)
+                self.assertLessEqual(operation.gpu_begin + operation.gpu, operation.end)
+
+    def test_a_channel_that_is_not_told_of_is_missed(self):
+        told = self.gpu("missing_channels")
+        self.assertEqual([o.flags for o in told], [MISSED | TIMED] * 3)
+
+    def test_stops_without_starts_and_without_timers_are_missed(self):
+        self.assertEqual([o.flags for o in self.gpu("lone_stop")], [MISSED] * 3)
+        self.assertEqual([o.flags for o in self.gpu("no_timer")], [MISSED] * 3)
+
+    def test_more_in_flight_than_there_were_slots(self):
+        told = self.gpu("allreduce", 500)
+        self.assertEqual(sorted(o.sequence for o in told), list(range(500)))
+        self.assertEqual({o.flags for o in told}, {TIMED})
+
+    def test_an_nccl_without_timers_is_told_of(self):
+        ring = self.ring_of("allreduce", 3, 2, AON_NCCL_LEVEL="gpu")
+        self.assertEqual(len(operations(ring)), 2)
+        self.assertEqual(ring.providers[-1][0], DEGRADED)
+        self.assertIn("no times of the GPU", ring.providers[-1][2])
+
+
+class Oddities(PluginTestCase):
+    def test_a_call_that_stops_twice_ends_once(self):
+        ring = self.ring_of("double_stop", 7, 3)
+        self.assertEqual(nesting(ring), " ".join([CALL, LAUNCH] * 3))
+        self.assertEqual([o.flags for o in operations(ring)], [0] * 3)
+
+    def test_a_call_that_never_stops_ends_with_the_next(self):
+        ring = self.ring_of("missing_stop", 7, 2)
+        self.assertEqual(
+            nesting(ring), f"ncclAllReduce( {LAUNCH} )ncclAllReduce ncclAllReduce( {LAUNCH}"
+        )
+        self.assertEqual([o.flags for o in operations(ring)], [0] * 2)
+
+    def test_calls_of_which_no_work_is_told_are_kept(self):
+        for count in (3, 5000):
+            told = self.operations_of("no_work", 7, count)
+            self.assertEqual([o.call for o in told], list(range(count)))
+            self.assertEqual({o.flags for o in told}, {NO_WORK})
+
+    def test_graphs_are_told_when_captured_and_each_time_they_run(self):
+        told = self.operations_of("graph", 7, 3)
+        self.assertEqual([o.flags for o in told], [CAPTURED | NO_WORK] + [REPLAYED] * 3)
+        self.assertEqual([o.sequence for o in told[1:]], [0, 1, 2])
+
+    def test_junk_is_declined(self):
+        for version in range(1, 8):
+            with self.subTest(version=version):
+                done, (ring,) = self.rings_of("junk", version, AON_NCCL_LEVEL="gpu")
+                self.assert_exit(done)
+                lines = done.stdout.split("\n")
+                self.assertEqual(lines[0], "init 1")
+                self.assertEqual(lines[1:3], ["null context (nil)", "null event (nil)"])
+                self.assertEqual(lines[3:7], ["foreign (nil)"] * 4)
+                self.assertEqual(len(operations(ring)), 1)
+                state, _, reason, _ = ring.providers[-1]
+                self.assertEqual(state, DEGRADED)
+                self.assertIn("1 operations are not recorded", reason)
+
+    def test_programs_that_do_not_destroy_their_communicators(self):
+        told = self.operations_of("no_finalize", 7, 10)
+        self.assertEqual(sorted(o.call for o in told), list(range(10)))
+        self.assertEqual(sorted(o.flags for o in told), [0] * 5 + [NO_WORK] * 5)
+
+    def test_the_mask_is_switched_at_any_time(self):
+        told = self.operations_of("toggled", 7, 9)
+        self.assertEqual([(o.call, o.flags) for o in told], [(i, 0) for i in range(5)])
+
+    def test_communicators_without_a_place_are_told_of(self):
+        ring = self.ring_of("crowd", 7)
+        self.assertEqual(len(operations(ring)), 1024)
+        state, _, reason, remedy = ring.providers[-1]
+        self.assertEqual(state, DEGRADED)
+        self.assertIn("6 operations are not recorded", reason)
+        self.assertIn("destroy communicators", remedy)
+
+    def test_a_child_has_nothing_of_its_parent(self):
+        done, rings = self.rings_of("fork", 7)
+        self.assert_exit(done)
+        self.assertEqual(done.stdout, "child 0\n")
+        names = [[c.name for c in r.communicators.values()] for r in rings]
+        told = sorted(zip([len(operations(r)) for r in rings], names))
+        self.assertEqual(told, [(2, ["child"]), (2, ["world"])])
+
+    def test_a_pause_skips_calls_and_leaves_nothing_behind(self):
+        ring = self.ring_of("paused", 7, 100)
+        self.assertEqual(nesting(ring), " ".join([CALL, LAUNCH] * 3))
+        self.assertEqual([o.call for o in operations(ring)], [0, 101, 102])
+
+    def test_levels_that_do_not_exist_are_told_of(self):
+        for text, reason in (("gpus", "no such level"), ("step", "proxy are not recorded")):
+            ring = self.ring_of("allreduce", 7, AON_NCCL_LEVEL=text)
+            self.assertEqual(ring.providers[-1][0], DEGRADED)
+            self.assertIn(reason, ring.providers[-1][2])
+            self.assertEqual(len(operations(ring)), 1)
+
+    def test_off_is_off(self):
+        ring = self.ring_of("allreduce", 7, AON_NCCL_LEVEL="off")
+        self.assertEqual(operations(ring), [])
+        self.assertEqual(ring.providers, [(0, "nccl", "AON_NCCL_LEVEL is off",
+                                           "unset AON_NCCL_LEVEL")])  # fmt: skip
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

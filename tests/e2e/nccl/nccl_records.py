@@ -1,0 +1,56 @@
+"""What tests of the NCCL plugin share: kNcclCall records as aon/nccl.h describes them."""
+import pathlib
+import struct
+import sys
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+for other in ("", "mpi", "annotate"):
+    sys.path.insert(0, str(FOLDER.parent / other))
+
+from annotated import RingTestCase, nesting, readers  # noqa: E402,F401
+from aon_test import BUILD, ledger, profile, run  # noqa: E402,F401
+
+FAKE = BUILD / "bin" / "fake_nccl"
+PLUGIN = BUILD / "lib" / "libnccl-profiler-aon.so"
+NCCL = 3  # Paradigm::kNccl
+CAPTURED, TIMED, MISSED, NO_WORK, REPLAYED, ENGINES = (1 << i for i in range(6))
+NO_PEER = -2
+ON, DEGRADED = 1, 2
+ID = 0xFEEDC0DE12345678
+
+
+class Operation:
+    """One kNcclCall record."""
+
+    def __init__(self, record):
+        self.record = record
+        self.name = record.name
+        self.start, self.end = record.start, record.end
+        self.communicator = record.a32
+        self.bytes = record.a64
+        self.sequence, shape, self.launch, self.gpu_begin, self.gpu = record.words[:5]
+        self.call = shape & 0xFFFFFFFF
+        self.channels, self.algorithm, self.protocol, self.type = struct.pack("<Q", shape)[4:]
+        self.peer, self.flags = struct.unpack("<iI", struct.pack("<Q", record.words[5]))
+        self.skew = record.words[6]
+
+
+def operations(ring):
+    return [Operation(r) for r in ring.of_kind("nccl_call")]
+
+
+class PluginTestCase(RingTestCase):
+    """Runs cases of fake_nccl without an agent."""
+
+    def rings_of(self, case, version=7, count=1, **changes):
+        command = (FAKE, case, version, count)
+        return self.rings(*command, NCCL_PROFILER_PLUGIN=PLUGIN, **changes)
+
+    def ring_of(self, case, version=7, count=1, **changes):
+        done, rings = self.rings_of(case, version, count, **changes)
+        self.assert_exit(done)
+        self.assertEqual(len(rings), 1)
+        return rings[0]
+
+    def operations_of(self, case, version=7, count=1, **changes):
+        return operations(self.ring_of(case, version, count, **changes))

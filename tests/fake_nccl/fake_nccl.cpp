@@ -1,0 +1,252 @@
+#include "tests/fake_nccl/fake_nccl.h"
+
+#include <dlfcn.h>
+#include <time.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace aon::test::nccl {
+namespace {
+
+constexpr const char* kFunctions[] = {"Broadcast", "Reduce",   "AllGather", "ReduceScatter",
+                                      "AllReduce", "SendRecv", "Send",      "Recv"};
+constexpr int kTimerOffset = 1000;  ///< the GPU's timer is that many ns ahead of the clock
+
+uint8_t function_number(const std::string& name) {
+  for (uint8_t i = 0; i < 8; ++i) {
+    if (name == kFunctions[i]) return i;
+  }
+  return 0xff;
+}
+
+/// Strings of NCCL are static; here they live as long as the program.
+const char* keep(const std::string& text) {
+  static std::mutex mutex;
+  static std::vector<std::string*> all;
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (const std::string* known : all) {
+    if (*known == text) return known->c_str();
+  }
+  all.push_back(new std::string(text));
+  return all.back()->c_str();
+}
+
+uint64_t gpu_now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec) +
+         kTimerOffset;
+}
+
+[[noreturn]] void die(const char* what) {
+  std::fprintf(stderr, "fake_nccl: %s\n", what);
+  std::exit(2);
+}
+
+}  // namespace
+
+Worker::Worker() : thread_([this] { run(); }) {}
+
+Worker::~Worker() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Worker::give(std::function<void()> task) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    tasks_.push(std::move(task));
+  }
+  changed_.notify_all();
+}
+
+void Worker::wait() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return tasks_.empty() && !is_busy_; });
+}
+
+void Worker::run() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return is_over_ || !tasks_.empty(); });
+    if (tasks_.empty()) return;
+    const std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop();
+    is_busy_ = true;
+    lock.unlock();
+    task();
+    lock.lock();
+    is_busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+Plugin::Plugin(int newest) {
+  const char* path = std::getenv("NCCL_PROFILER_PLUGIN");
+  if (path == nullptr || *path == '\0') path = "libnccl-profiler.so";
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) die(dlerror());
+  for (version_ = newest; version_ > 0 && table_ == nullptr; --version_) {
+    const std::string name = "ncclProfiler_v" + std::to_string(version_);
+    table_ = static_cast<const Table*>(dlsym(library, name.c_str()));
+    if (table_ != nullptr) break;
+  }
+  if (table_ == nullptr) die("the plugin has no version that NCCL knows");
+}
+
+void* Plugin::init(uint64_t id, const char* name, int rank_count, int rank) {
+  using InitV1 = int (*)(void**, int*);
+  using InitV4 = int (*)(void**, int*, const char*, uint64_t, int, int, int, void*);
+  using InitV5 = int (*)(void**, uint64_t, int*, const char*, int, int, int, void*);
+  void* context = reinterpret_cast<void*>(0x5678);
+  int result;
+  if (version_ <= 3) {
+    result = reinterpret_cast<InitV1>(table_->init)(&context, &mask_);
+  } else if (version_ == 4) {
+    result = reinterpret_cast<InitV4>(table_->init)(&context, &mask_, name, id, 1, rank_count, rank,
+                                                    nullptr);
+  } else {
+    result = reinterpret_cast<InitV5>(table_->init)(&context, id, &mask_, name, 1, rank_count, rank,
+                                                    nullptr);
+  }
+  if (result != 0) die("init failed");
+  return context;
+}
+
+void Plugin::finalize(void* context) {
+  if (context != nullptr) table_->finalize(context);
+}
+
+Communicator::Communicator(Plugin* plugin, Worker* proxy, uint64_t id, int rank_count, int rank,
+                           const char* name)
+    : plugin_(plugin), proxy_(proxy), rank_count_(rank_count), rank_(rank) {
+  std::thread([&] { context_ = plugin_->init(id, name, rank_count, rank); }).join();
+}
+
+void Communicator::finalize() {
+  if (proxy_ != nullptr) proxy_->wait();
+  plugin_->finalize(context_);
+}
+
+void* Communicator::start_api(const Call& call, void* group, const Oddities& odd) {
+  const int version = plugin_->version();
+  const bool is_p2p = call.is_p2p();
+  Event event(version, is_p2p ? kP2pApi : kCollApi, group, 0);
+  event.put(24, keep(call.function)).put(32, call.count).put(40, keep(call.type));
+  if (is_p2p) {
+    event.put(48, reinterpret_cast<void*>(0x77)).put(56, odd.graph_captured);
+  } else {
+    event.put(48, call.root).put(56, reinterpret_cast<void*>(0x77)).put(64, odd.graph_captured);
+  }
+  void* handle = plugin_->start(context_, event);
+  if (!odd.api_never_stops) plugin_->stop(handle);
+  if (odd.api_stops_twice) plugin_->stop(handle);
+  return handle;
+}
+
+/// AllGather and Broadcast reach this layer in bytes.
+Event Communicator::coll(const Call& call, void* parent) {
+  const int version = plugin_->version();
+  const CollOffsets& at = kCollOffsets[version];
+  const bool in_bytes = call.function == "AllGather" || call.function == "Broadcast";
+  const uint64_t count = in_bytes && call.type == "ncclFloat32" ? call.count * 4 : call.count;
+  Event event(version, kColl, parent, rank_);
+  const uint8_t number = function_number(call.function);
+  event.put(at.sequence, sequence_[number % 16]++).put(at.count, count).put(at.root, call.root);
+  event.put(at.channels, static_cast<uint8_t>(call.channels));
+  if (version == 1) {
+    event.put(at.function, number).put(at.type, static_cast<uint8_t>(in_bytes ? 0 : 7));
+    event.put(at.algorithm, uint8_t{1}).put(at.protocol, uint8_t{2});
+    return event;
+  }
+  event.put(at.function, keep(call.function));
+  event.put(at.type, keep(in_bytes ? "ncclInt8" : call.type));
+  event.put(at.algorithm, keep("RING")).put(at.protocol, keep("SIMPLE"));
+  return event;
+}
+
+Event Communicator::p2p(const Call& call, void* parent) {
+  const int version = plugin_->version();
+  const P2pOffsets& at = kP2pOffsets[version];
+  Event event(version, kP2p, parent, rank_);
+  event.put(at.count, call.count).put(at.peer, call.root);
+  if (version == 1) {
+    event.put(at.function, function_number(call.function)).put(at.type, uint8_t{7});
+    return event;
+  }
+  event.put(at.function, keep(call.function)).put(at.type, keep(call.type));
+  if (at.channels >= 0) event.put(at.channels, static_cast<uint8_t>(call.channels));
+  return event;
+}
+
+void Communicator::channel(void* work, int channel, uint64_t begin_ns, const Oddities& odd) {
+  if (odd.channels_stop_alone) {
+    plugin_->stop(nullptr);
+    return;
+  }
+  Event event(plugin_->version(), kKernelCh, work, 0);
+  event.put(24, static_cast<uint8_t>(channel));
+  if (plugin_->version() >= 4) event.put(32, begin_ns);
+  void* handle = plugin_->start(context_, event);
+  uint64_t end_ns = begin_ns + odd.gpu_ns;
+  while (gpu_now_ns() - kTimerOffset < end_ns - kTimerOffset) {
+  }
+  plugin_->state(handle, 22, odd.no_timer ? nullptr : &end_ns);
+  plugin_->stop(handle);
+}
+
+void Communicator::work(const Call& call, void* parent, const Oddities& odd) {
+  if (!wants_children()) return;
+  void* work = plugin_->start(context_, call.is_p2p() ? p2p(call, parent) : coll(call, parent));
+  if (plugin_->wants(kKernelCh) && proxy_ != nullptr) {
+    const uint64_t begin_ns = gpu_now_ns();
+    for (int i = 0; i < call.channels - odd.missing_channels; ++i) {
+      proxy_->give(
+          [=, this] { channel(work, i, begin_ns + 1000u * static_cast<unsigned>(i), odd); });
+    }
+  }
+  plugin_->stop(work);
+}
+
+void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) {
+  const int version = plugin_->version();
+  const bool has_api = version >= 5;
+  void* group = nullptr;
+  std::vector<void*> parents(calls.size(), nullptr);
+  if (has_api && plugin_->wants(~kProxyCtrl)) {
+    group = plugin_->start(
+        context_, Event(version, kGroupApi, nullptr, 0).put(24, odd.graph_captured).put(28, 1));
+    plugin_->state(group, 23, nullptr);
+    for (size_t i = 0; i < calls.size(); ++i) parents[i] = start_api(calls[i], group, odd);
+    plugin_->state(group, 24, nullptr);
+  }
+  if (!odd.graph_captured && rank_count_ > 1) {
+    if (has_api && plugin_->wants(kKernelLaunch)) {
+      Event launch(version, kKernelLaunch, group, 0);
+      plugin_->stop(plugin_->start(context_, launch.put(24, reinterpret_cast<void*>(0x77))));
+    }
+    void* old_group = nullptr;
+    if (wants_children()) old_group = plugin_->start(context_, Event(version, kGroup, nullptr, 0));
+    for (size_t i = 0; i < calls.size() && !odd.work_never_starts; ++i) {
+      work(calls[i], parents[i], odd);
+    }
+    plugin_->stop(old_group);
+  }
+  if (has_api) plugin_->stop(group);
+  return parents.back();
+}
+
+void Communicator::replay(const Call& call, void* stale) {
+  std::thread([&] {
+    void* group = plugin_->start(context_, Event(plugin_->version(), kGroup, nullptr, 0));
+    work(call, stale, {});
+    plugin_->stop(group);
+  }).join();
+}
+
+}  // namespace aon::test::nccl

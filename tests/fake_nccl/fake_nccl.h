@@ -1,0 +1,144 @@
+/// Does to a profiler plugin what NCCL does, without a GPU: loads it as NCCL would, asks for the
+/// newest symbol first, heeds the activation mask, and makes the calls in NCCL's order on the
+/// threads that NCCL uses: the program's, a proxy's, and one of the driver's for launched graphs.
+///
+///     program:  GroupApi 23 CollApi.. 24 KernelLaunch.. Group Coll......... /Coll /Group /GroupApi
+///     proxy:                                                 KernelCh 22 / ...
+///
+/// Source: nccl 2.28.9, src/plugin/profiler.cc and src/enqueue.cc, as docs/nccl.md sums them up.
+/// Thread: a Communicator is used by one thread at a time, as NCCL's are.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <queue>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/fake_nccl/events.h"
+
+namespace aon::test::nccl {
+
+/// The plugin's table: all versions have these five behind the name, with two kinds of arguments
+/// for init.
+struct Table {
+  const char* name;
+  void* init;
+  int (*start)(void* context, void** handle, void* event);
+  int (*stop)(void* handle);
+  int (*state)(void* handle, int state, void* arguments);
+  int (*finalize)(void* context);
+};
+
+/// A thread that does what it is given, in order.
+class Worker {
+ public:
+  Worker();
+  ~Worker();
+  void give(std::function<void()> task);
+  void wait();  ///< until all of it is done
+
+ private:
+  void run();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::queue<std::function<void()>> tasks_;
+  bool is_busy_ = false;
+  bool is_over_ = false;
+  std::thread thread_;
+};
+
+/// The loaded plugin and NCCL's own variable, the mask.
+class Plugin {
+ public:
+  /// Loads what NCCL_PROFILER_PLUGIN names, and takes its newest version up to `newest`. Exits with
+  /// a line on stderr where NCCL would go on without a plugin.
+  explicit Plugin(int newest);
+
+  int version() const { return version_; }
+  bool wants(uint64_t events) const {
+    return (static_cast<uint64_t>(__atomic_load_n(&mask_, __ATOMIC_RELAXED)) & events) != 0;
+  }
+  int mask() const { return mask_; }
+  void set_mask(int mask) { __atomic_store_n(&mask_, mask, __ATOMIC_RELAXED); }
+
+  /// Returns the context.
+  void* init(uint64_t id, const char* name, int rank_count, int rank);
+  void finalize(void* context);
+
+  void* start(void* context, Event event) {
+    void* handle = reinterpret_cast<void*>(0x1234);  // what a plugin leaves is used as it is
+    table_->start(context, &handle, event.data());
+    return handle;
+  }
+  void stop(void* handle) { table_->stop(handle); }
+  void state(void* handle, int state, void* arguments) { table_->state(handle, state, arguments); }
+  const Table& table() const { return *table_; }
+
+ private:
+  const Table* table_ = nullptr;
+  int version_ = 0;
+  int mask_ = 0;
+};
+
+/// What an operation is told with.
+struct Call {
+  std::string function = "AllReduce";
+  uint64_t count = 1 << 20;
+  std::string type = "ncclFloat32";
+  int root = 0;  ///< or peer
+  int channels = 2;
+  bool is_p2p() const { return function == "Send" || function == "Recv"; }
+};
+
+/// Which of NCCL's oddities a launch shows.
+struct Oddities {
+  bool api_stops_twice = false;
+  bool api_never_stops = false;
+  bool work_never_starts = false;  ///< symmetric kernels, copy engines of old versions
+  bool graph_captured = false;
+  bool channels_stop_alone = false;  ///< KernelCh stop without start
+  int missing_channels = 0;
+  bool no_timer = false;  ///< null arguments of state 22
+  uint64_t gpu_ns = 50'000;
+};
+
+class Communicator {
+ public:
+  Communicator(Plugin* plugin, Worker* proxy, uint64_t id, int rank_count, int rank,
+               const char* name = nullptr);
+  /// Leaves without finalize, as programs that do not destroy their communicators.
+  ~Communicator() = default;
+  void finalize();
+
+  /// One group of calls, launched.   Returns the handle of the last call.
+  void* launch(const std::vector<Call>& calls, const Oddities& odd = {});
+  void* launch(const Call& call, const Oddities& odd = {}) {
+    return launch(std::vector<Call>{call}, odd);
+  }
+  /// What a graph that was captured with `stale` as its call does when it is launched.
+  void replay(const Call& call, void* stale);
+
+  void* context() const { return context_; }
+  int rank() const { return rank_; }
+
+ private:
+  void* start_api(const Call& call, void* group, const Oddities& odd);
+  void work(const Call& call, void* parent, const Oddities& odd);
+  Event coll(const Call& call, void* parent);
+  Event p2p(const Call& call, void* parent);
+  void channel(void* work, int channel, uint64_t begin_ns, const Oddities& odd);
+  bool wants_children() const { return plugin_->wants(kColl | kP2p | 8 | 16 | kKernelCh | 128); }
+
+  Plugin* plugin_;
+  Worker* proxy_;
+  void* context_;
+  int rank_count_;
+  int rank_;
+  uint64_t sequence_[16] = {};
+};
+
+}  // namespace aon::test::nccl

@@ -1,0 +1,272 @@
+// A program that "uses NCCL": fake_nccl CASE [VERSION [COUNT]]. The cases stand in kCases.
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "tests/fake_nccl/fake_nccl.h"
+
+namespace aon::test::nccl {
+void bench(Plugin* plugin, int count);
+}
+
+namespace aon::test::nccl {
+namespace {
+
+constexpr uint64_t kId = 0xfeedc0de12345678;
+
+int number_from(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+int world_rank() { return number_from("OMPI_COMM_WORLD_RANK", 0); }
+int world_size() { return number_from("OMPI_COMM_WORLD_SIZE", 2); }
+
+struct Run {
+  Plugin plugin;
+  Worker proxy;
+  int count;
+  Run(int version, int operations) : plugin(version), count(operations) {}
+
+  Communicator world(const char* name = "world") {
+    return {&plugin, &proxy, kId, world_size(), world_rank(), name};
+  }
+};
+
+void allreduce(Run& run) {
+  Communicator world = run.world();
+  for (int i = 0; i < run.count; ++i) world.launch(Call{});
+  world.finalize();
+}
+
+/// Each function once, 1024 floats; a pair of transfers with the next rank.
+void every(Run& run) {
+  Communicator world = run.world();
+  for (const char* function : {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce"}) {
+    world.launch({.function = function, .count = 1024, .root = 1});
+  }
+  const int peer = (world.rank() + 1) % world_size();
+  world.launch(std::vector<Call>{{.function = "Send", .count = 1024, .root = peer},
+                                 {.function = "Recv", .count = 1024, .root = peer}});
+  world.finalize();
+}
+
+void with(Run& run, const Oddities& odd) {
+  Communicator world = run.world();
+  for (int i = 0; i < run.count; ++i) world.launch(Call{}, odd);
+  world.finalize();
+}
+void double_stop(Run& run) { with(run, {.api_stops_twice = true}); }
+void missing_stop(Run& run) { with(run, {.api_never_stops = true}); }
+void no_work(Run& run) { with(run, {.work_never_starts = true}); }
+void lone_stop(Run& run) { with(run, {.channels_stop_alone = true}); }
+void missing_channels(Run& run) { with(run, {.missing_channels = 1}); }
+void no_timer(Run& run) { with(run, {.no_timer = true}); }
+
+void graph(Run& run) {
+  Communicator world = run.world();
+  void* stale = world.launch(Call{}, {.graph_captured = true});
+  for (int i = 0; i < run.count; ++i) world.replay(Call{}, stale);
+  world.finalize();
+}
+
+void one_rank(Run& run) {
+  Communicator alone(&run.plugin, &run.proxy, kId, 1, 0);
+  for (int i = 0; i < run.count; ++i) alone.launch(Call{});
+  alone.finalize();
+}
+
+/// Arguments that other versions, other processes and failed inits bring.
+void junk(Run& run) {
+  Communicator world = run.world();
+  const Table& table = run.plugin.table();
+  const int version = run.plugin.version();
+  void* handle = reinterpret_cast<void*>(0x1234);
+  Event event(version, version >= 5 ? kCollApi : kColl, nullptr, 0);
+  event.put(24, "AllReduce").put(32, "AllReduce").put(40, "ncclFloat32").put(72, "ncclFloat32");
+  event.put(88, "RING").put(96, "LL");
+  std::printf("init %d\n", world.context() != nullptr);
+  table.start(nullptr, &handle, event.data());
+  std::printf("null context %p\n", handle);
+  handle = reinterpret_cast<void*>(0x1234);
+  table.start(world.context(), &handle, nullptr);
+  std::printf("null event %p\n", handle);
+  table.start(world.context(), nullptr, event.data());
+  for (const uint64_t foreign : {0x1234ull, 0x7f0012345678ull, 0xffffffffffffffffull,
+                                 reinterpret_cast<uint64_t>(world.context()) ^ (1ull << 60)}) {
+    void* pointer = reinterpret_cast<void*>(foreign);
+    table.stop(pointer);
+    table.state(pointer, 22, nullptr);
+    table.state(pointer, 24, nullptr);
+    Event proxy(version, kProxyOp, pointer, 0);
+    proxy.put(24, getpid() + 1).put(28, uint8_t{0});
+    table.start(pointer, &handle, proxy.data());
+    Event channel(version, kKernelCh, pointer, 0);
+    channel.put(24, uint8_t{63}).put(32, uint64_t{1});
+    table.start(pointer, &handle, channel.data());
+    std::printf("foreign %p\n", handle);
+    table.finalize(pointer);
+  }
+  table.stop(nullptr);
+  table.state(nullptr, 22, nullptr);
+  table.finalize(nullptr);
+  world.launch(Call{});
+  world.finalize();
+  table.stop(world.context());
+  table.finalize(world.context());  // once more
+}
+
+void no_finalize(Run& run) {
+  auto* world = new Communicator(run.world());  // the proxy has it up to the end
+  for (int i = 0; i < run.count; ++i) world->launch(Call{}, {.work_never_starts = i % 2 == 1});
+}
+
+/// Many communicators, a thread each; some of an id that was there before.
+void communicators(Run& run) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&run, t] {
+      for (int i = 0; i < 8; ++i) {
+        const uint64_t id = kId + static_cast<uint64_t>(t);
+        const std::string name = "comm " + std::to_string(t);
+        Communicator mine(&run.plugin, &run.proxy, id, world_size(), world_rank(), name.c_str());
+        for (int k = 0; k < run.count; ++k) mine.launch({.function = "AllGather", .count = 64});
+        mine.finalize();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// More at a time than the plugin has places for.
+void crowd(Run& run) {
+  std::vector<std::unique_ptr<Communicator>> all;
+  for (int i = 0; i < 1030; ++i) {
+    all.push_back(
+        std::make_unique<Communicator>(&run.plugin, nullptr, kId + static_cast<uint64_t>(i), 2, 0));
+  }
+  for (const auto& one : all) one->launch(Call{});
+  for (const auto& one : all) one->finalize();
+}
+
+/// Two ranks of one communicator in this process, as with a thread per GPU.
+void two_ranks(Run& run) {
+  Communicator first(&run.plugin, &run.proxy, kId, 2, 0, "both");
+  Communicator second(&run.plugin, &run.proxy, kId, 2, 1, "both");
+  for (int i = 0; i < run.count; ++i) {
+    first.launch(Call{});
+    second.launch(Call{});
+  }
+  first.finalize();
+  second.finalize();
+}
+
+/// What ncclAlltoAll on `count` ranks is: as many sends and receives in one group.
+void exchange(Run& run) {
+  Communicator all(&run.plugin, &run.proxy, kId, run.count, 0);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<Call> calls;
+    for (int peer = 0; peer < run.count; ++peer) {
+      calls.push_back({.function = "Send", .count = 16, .root = peer, .channels = 1});
+      calls.push_back({.function = "Recv", .count = 16, .root = peer, .channels = 1});
+    }
+    all.launch(calls, {.gpu_ns = 100});
+  }
+  all.finalize();
+}
+
+/// A child that has its parent's handles, and then communicators of its own.
+void forked(Run& run) {
+  Communicator world = run.world();
+  void* call = world.launch(Call{}, {.work_never_starts = true});
+  const pid_t child = fork();
+  if (child == 0) {
+    run.plugin.stop(call);
+    world.launch(Call{});  // with the parent's context
+    Communicator own(&run.plugin, nullptr, kId + 1, 2, 0, "child");
+    own.launch(Call{});
+    own.launch(Call{});
+    own.finalize();
+    std::_Exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::printf("child %d\n", status);
+  world.launch(Call{});
+  world.finalize();
+}
+
+/// The mask is switched while calls are under way.
+void toggled(Run& run) {
+  Communicator world = run.world();
+  const int mask = run.plugin.mask();
+  for (int i = 0; i < run.count; ++i) {
+    run.plugin.set_mask(i % 2 == 0 ? mask : 0);
+    world.launch(Call{});
+  }
+  run.plugin.set_mask(mask);
+  world.finalize();
+}
+
+/// Nothing is recorded for a while.
+void paused(Run& run) {
+  using SetPaused = void (*)(bool);
+  auto* set_paused = reinterpret_cast<SetPaused>(dlsym(RTLD_DEFAULT, "aon_set_paused"));
+  Communicator world = run.world();
+  world.launch(Call{});
+  if (set_paused != nullptr) set_paused(true);
+  for (int i = 0; i < run.count; ++i) world.launch(Call{});
+  if (set_paused != nullptr) set_paused(false);
+  world.launch(Call{});
+  world.launch(Call{});
+  world.finalize();
+}
+
+void measure(Run& run) { bench(&run.plugin, run.count); }
+
+struct Case {
+  const char* name;
+  void (*run)(Run& run);
+};
+constexpr Case kCases[] = {
+    {"allreduce", allreduce},
+    {"every", every},
+    {"double_stop", double_stop},
+    {"missing_stop", missing_stop},
+    {"no_work", no_work},
+    {"lone_stop", lone_stop},
+    {"missing_channels", missing_channels},
+    {"no_timer", no_timer},
+    {"graph", graph},
+    {"one_rank", one_rank},
+    {"junk", junk},
+    {"no_finalize", no_finalize},
+    {"communicators", communicators},
+    {"crowd", crowd},
+    {"two_ranks", two_ranks},
+    {"exchange", exchange},
+    {"fork", forked},
+    {"toggled", toggled},
+    {"paused", paused},
+    {"bench", measure},
+};
+
+}  // namespace
+}  // namespace aon::test::nccl
+
+int main(int argc, char** argv) {
+  using namespace aon::test::nccl;
+  for (const Case& known : kCases) {
+    if (argc < 2 || std::strcmp(known.name, argv[1]) != 0) continue;
+    Run run(argc > 2 ? std::atoi(argv[2]) : 7, argc > 3 ? std::atoi(argv[3]) : 1);
+    known.run(run);
+    run.proxy.wait();
+    return 0;
+  }
+  std::fprintf(stderr, "fake_nccl CASE [VERSION [COUNT]]\n");
+  return 2;
+}

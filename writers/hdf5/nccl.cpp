@@ -1,0 +1,223 @@
+#include "writers/hdf5/nccl.h"
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "writers/hdf5/column.h"
+#include "writers/hdf5/tables.h"
+#include "writers/nccl/bandwidth.h"
+
+namespace aon::writers::hdf5 {
+namespace {
+
+using nccl::OperationRow;
+using nccl::OperationTable;
+
+constexpr double kGiga = 1e9;
+
+const std::vector<std::string> kAlgorithms = {
+    "unknown", "tree", "ring", "collnet direct", "collnet chain", "nvls", "nvls tree", "pat"};
+const std::vector<std::string> kProtocols = {"unknown", "ll", "ll128", "simple"};
+const std::vector<std::string> kTypes = {
+    "unknown", "int8",    "uint8",   "int32",    "uint32",     "int64",     "uint64",
+    "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+const std::vector<std::string> kFlags = {"graph captured", "gpu timed", "missed channels",
+                                         "no work",        "replayed",  "copy engines"};
+
+/// A row of another table, -1 not known.
+int64_t row_of(uint32_t id, size_t count) { return id < count ? int64_t{id} : -1; }
+
+std::string_view name_of(const Model& model, uint32_t region) {
+  return region < model.regions.size() ? std::string_view(model.regions[region].name) : "";
+}
+
+uint32_t size_of(const Model& model, uint32_t communicator) {
+  return communicator < model.communicators.size() ? model.communicators[communicator].rank_count
+                                                   : 0;
+}
+
+/// -1: it has no row there.
+using Rows = std::unordered_map<uint32_t, int64_t>;
+
+Rows write_nccl_communicators(hid_t file, const Model& model, const OperationTable& operations) {
+  struct Sum {
+    uint64_t count = 0;
+    uint64_t bytes = 0;
+  };
+  std::unordered_map<uint32_t, Sum> sums;
+  for (const auto& [key, histogram] : operations.histograms()) {
+    Sum& sum = sums[std::get<0>(key)];
+    sum.count += histogram.count;
+    sum.bytes += histogram.bytes;
+  }
+  Table table(file, "nccl/communicators", "communicators of NCCL, each once for all its ranks");
+  auto& communicator = table.add<uint32_t>("communicator", {"1", "row of /communicators"});
+  auto& name = table.add_text("name", {"", "as the program named it"});
+  auto& size = table.add<uint32_t>("size", {"1", "ranks, 0 unknown"});
+  auto& count = table.add<uint64_t>("operations", {"1", "of all its ranks"});
+  auto& bytes = table.add<uint64_t>("bytes", {"bytes", "of their calls"});
+  Rows rows;
+  for (uint32_t id = 0; id < model.communicators.size(); ++id) {
+    if (model.communicators[id].kind != CommunicatorKind::kNccl) continue;
+    rows[id] = static_cast<int64_t>(size.rows());
+    communicator.append(id);
+    name.append(model.communicators[id].name);
+    size.append(model.communicators[id].rank_count);
+    count.append(sums[id].count);
+    bytes.append(sums[id].bytes);
+  }
+  table.finish();
+  return rows;
+}
+
+int64_t find(const Rows& rows, uint32_t communicator) {
+  const auto found = rows.find(communicator);
+  return found == rows.end() ? -1 : found->second;
+}
+
+struct OperationColumns {
+  explicit OperationColumns(Table* t)
+      : rank(t->add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"})),
+        process(t->add<uint32_t>("process", {"1", "row of /ranks"})),
+        communicator(t->add<int64_t>("communicator", {"1", "row of /nccl/communicators"})),
+        region(t->add<int64_t>("region", {"1", "row of /regions: the function"})),
+        call(t->add<uint32_t>("call", {"1", "number of the operation on its communicator"})),
+        sequence(t->add<uint64_t>("sequence", {"1", "NCCL's number, by function; or by peer"})),
+        bytes(t->add<uint64_t>("bytes", {"bytes", "count of the call times size of the type"})),
+        peer(t->add<int32_t>("peer", {"1", "root or peer, -2 none"})),
+        type(t->add<uint8_t>("type", {"1", "entry of the attribute types"})),
+        algorithm(t->add<uint8_t>("algorithm", {"1", "entry of the attribute algorithms"})),
+        protocol(t->add<uint8_t>("protocol", {"1", "entry of the attribute protocols"})),
+        channels(t->add<uint8_t>("channels", {"1", "channels it works on, 0 unknown"})),
+        flags(t->add<uint32_t>("flags", {"1", "bits of the attribute flags"})),
+        start(t->add<uint64_t>("start_ns", {"ns", "begin of the call, since 1970"})),
+        launch(t->add<uint64_t>("launch_ns", {"ns", "launch of its kernel, 0 unknown"})),
+        end(t->add<uint64_t>("end_ns", {"ns", "last event of it, since 1970"})),
+        gpu_begin(t->add<uint64_t>("gpu_begin_ns", {"ns", "its begin on the GPU, 0 unknown"})),
+        gpu(t->add<double>("gpu_ns", {"ns", "its time on the GPU, NaN unknown"})),
+        skew(t->add<double>("skew_ns", {"ns", "from the first to the last channel's begin"})),
+        algbw(t->add<double>("algbw", {"1e9 B/s", "algorithm bandwidth as of nccl-tests"})),
+        busbw(t->add<double>("busbw", {"1e9 B/s", "bus bandwidth as of nccl-tests"})) {}
+
+  Column<int64_t>& rank;
+  Column<uint32_t>& process;
+  Column<int64_t>& communicator;
+  Column<int64_t>& region;
+  Column<uint32_t>& call;
+  Column<uint64_t>& sequence;
+  Column<uint64_t>& bytes;
+  Column<int32_t>& peer;
+  Column<uint8_t>& type;
+  Column<uint8_t>& algorithm;
+  Column<uint8_t>& protocol;
+  Column<uint8_t>& channels;
+  Column<uint32_t>& flags;
+  Column<uint64_t>& start;
+  Column<uint64_t>& launch;
+  Column<uint64_t>& end;
+  Column<uint64_t>& gpu_begin;
+  Column<double>& gpu;
+  Column<double>& skew;
+  Column<double>& algbw;
+  Column<double>& busbw;
+};
+
+void append_operation(OperationColumns& to, const Model& model, const Rows& rows,
+                      const OperationRow& row) {
+  const NcclOperation& operation = row.operation;
+  const Group& group = model.groups[row.group];
+  const bool is_timed = (operation.flags & kNcclGpuTimed) != 0;
+  const nccl::Bandwidth bandwidth =
+      nccl::bandwidth(name_of(model, operation.region), operation.bytes,
+                      is_timed ? operation.gpu_ns : 0, size_of(model, operation.communicator));
+  to.rank.append(group.rank ? int64_t{*group.rank} : -1);
+  to.process.append(row.group);
+  to.communicator.append(find(rows, operation.communicator));
+  to.region.append(row_of(operation.region, model.regions.size()));
+  to.call.append(operation.call);
+  to.sequence.append(operation.sequence);
+  to.bytes.append(operation.bytes);
+  to.peer.append(operation.peer);
+  to.type.append(static_cast<uint8_t>(operation.type));
+  to.algorithm.append(static_cast<uint8_t>(operation.algorithm));
+  to.protocol.append(static_cast<uint8_t>(operation.protocol));
+  to.channels.append(operation.channels);
+  to.flags.append(operation.flags);
+  to.start.append(operation.start_ns);
+  to.launch.append(operation.launch_ns);
+  to.end.append(operation.end_ns);
+  to.gpu_begin.append(operation.gpu_begin_ns);
+  to.gpu.append(is_timed ? static_cast<double>(operation.gpu_ns) : std::nan(""));
+  to.skew.append(is_timed ? static_cast<double>(operation.skew_ns) : std::nan(""));
+  to.algbw.append(bandwidth.algorithm_bytes_per_s / kGiga);
+  to.busbw.append(bandwidth.bus_bytes_per_s / kGiga);
+}
+
+void write_operations(hid_t file, const Model& model, const OperationTable& operations,
+                      const Rows& rows) {
+  Table table(file, "nccl/operations", "operations of NCCL, one row per rank and operation");
+  OperationColumns columns(&table);
+  for (const OperationRow& row : operations.rows()) append_operation(columns, model, rows, row);
+  table.finish();
+  const hid_t group = table.group();
+  set_attribute(group, "types", kTypes);
+  set_attribute(group, "algorithms", kAlgorithms);
+  set_attribute(group, "protocols", kProtocols);
+  set_attribute(group, "flags", kFlags);
+  set_attribute(group, "operations_left_out", static_cast<int64_t>(operations.left_out_count()));
+}
+
+void write_histograms(hid_t file, const Model& model, const OperationTable& operations,
+                      const Rows& rows) {
+  Table table(file, "nccl/histograms", "all operations by communicator, function and size");
+  auto& communicator = table.add<int64_t>("communicator", {"1", "row of /nccl/communicators"});
+  auto& region = table.add<int64_t>("region", {"1", "row of /regions: the function"});
+  auto& log2 = table.add<uint32_t>("log2_bytes", {"1", "operations of 2^b to 2^(b+1) bytes"});
+  auto& count = table.add<uint64_t>("count", {"1", "operations, each rank's"});
+  auto& bytes = table.add<uint64_t>("bytes", {"bytes", "of their calls"});
+  auto& host = table.add<uint64_t>("host_ns", {"ns", "from their calls to their last events"});
+  auto& timed = table.add<uint64_t>("timed_count", {"1", "whose time on the GPU is known"});
+  auto& gpu = table.add<uint64_t>("gpu_ns", {"ns", "time of these on the GPU"});
+  auto& least = table.add<uint64_t>("min_ns", {"ns", "shortest of these"});
+  auto& most = table.add<uint64_t>("max_ns", {"ns", "longest of these"});
+  auto& algbw = table.add<double>("algbw", {"1e9 B/s", "mean of these, NaN without"});
+  auto& busbw = table.add<double>("busbw", {"1e9 B/s", "mean of these, NaN without"});
+  auto& buckets = table.add<uint64_t, profile::kHistogramBuckets>(
+      "histogram", {"1", "of these by time: bucket b is 2^b to 2^(b+1) ns"});
+  for (const auto& [key, histogram] : operations.histograms()) {
+    const auto [communicator_id, region_id, size] = key;
+    const nccl::Bandwidth bandwidth =
+        nccl::bandwidth(name_of(model, region_id), histogram.timed_bytes, histogram.gpu_ns,
+                        size_of(model, communicator_id));
+    communicator.append(find(rows, communicator_id));
+    region.append(row_of(region_id, model.regions.size()));
+    log2.append(size);
+    count.append(histogram.count);
+    bytes.append(histogram.bytes);
+    host.append(histogram.host_ns);
+    timed.append(histogram.timed_count);
+    gpu.append(histogram.gpu_ns);
+    least.append(histogram.min_ns);
+    most.append(histogram.max_ns);
+    algbw.append(bandwidth.algorithm_bytes_per_s / kGiga);
+    busbw.append(bandwidth.bus_bytes_per_s / kGiga);
+    buckets.append(histogram.by_duration);
+  }
+  table.finish();
+  add_duration_buckets(table.group(), buckets.id());
+}
+
+}  // namespace
+
+void write_nccl(hid_t file, const Model& model, const OperationTable& operations) {
+  if (operations.is_empty()) return;
+  const Rows rows = write_nccl_communicators(file, model, operations);
+  write_operations(file, model, operations, rows);
+  write_histograms(file, model, operations, rows);
+}
+
+}  // namespace aon::writers::hdf5

@@ -1,0 +1,70 @@
+/// Operations of NCCL over all locations: the rows of /nccl in profile.h5.
+///
+/// Histograms, by communicator, function and size, count every operation. Rows of single ones are
+/// kept up to kMaxOperationRows, in the order of locations; the others are counted.
+///
+/// Thread: one.   Cost: a hash per operation; memory at most 128 MiB of rows, and a histogram per
+/// communicator, function and power of two.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "writers/profile/local_ids.h"
+#include "writers/profile/profile.h"
+#include "writers/writer.h"
+
+namespace aon::writers::nccl {
+
+constexpr size_t kMaxOperationRows = 1u << 20;
+
+/// A kept operation, with global ids.
+struct OperationRow {
+  uint32_t group;
+  NcclOperation operation;
+};
+
+struct Histogram {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+  uint64_t host_ns = 0;      ///< from the call to the last event
+  uint64_t timed_count = 0;  ///< whose time on the GPU is known; below, of these
+  uint64_t timed_bytes = 0;
+  uint64_t gpu_ns = 0;
+  uint64_t min_ns = 0;
+  uint64_t max_ns = 0;
+  std::array<uint64_t, profile::kHistogramBuckets> by_duration{};  ///< as of RegionStatistics
+};
+
+/// Communicator and region by global id (kNone: not known), and the floor of log2 of the bytes.
+using HistogramKey = std::tuple<uint32_t, uint32_t, uint32_t>;
+
+class OperationTable {
+ public:
+  /// The operations that follow are those of `group`.
+  void begin(const Group& group);
+  void add(const NcclOperation& operation);
+
+  const std::vector<OperationRow>& rows() const { return rows_; }
+  const std::map<HistogramKey, Histogram>& histograms() const { return histograms_; }
+  uint64_t left_out_count() const { return left_out_count_; }
+  bool is_empty() const { return histograms_.empty(); }
+
+ private:
+  const Group* group_ = nullptr;
+  profile::LocalIds communicators_;
+  profile::LocalIds regions_;
+  std::vector<OperationRow> rows_;
+  std::map<HistogramKey, Histogram> histograms_;
+  uint64_t left_out_count_ = 0;
+};
+
+/// floor(log2), 0 for 0 and 1.
+constexpr uint32_t log2_of(uint64_t bytes) {
+  return bytes < 2 ? 0 : 63 - static_cast<uint32_t>(__builtin_clzll(bytes));
+}
+
+}  // namespace aon::writers::nccl
