@@ -22,12 +22,24 @@ double DeviceClock::rate(const ClockPair& a, const ClockPair& b) const {
   return deviation < -kMaxDeviation || deviation > kMaxDeviation ? usual_rate() : measured;
 }
 
+/// Two stretches after one another that agree are right, whatever was usual before: the first rate
+/// of all is measured over a short time.
+double DeviceClock::next_rate(const ClockPair& a, const ClockPair& b) {
+  const double accepted = rate(a, b);
+  if (b.ns <= a.ns || b.ticks <= a.ticks) return accepted;
+  const double measured = static_cast<double>(b.ticks - a.ticks) / static_cast<double>(b.ns - a.ns);
+  const double deviation = rejected_ == 0 ? 1 : measured / rejected_ - 1;
+  const bool is_confirmed = deviation > -kMaxDeviation && deviation < kMaxDeviation;
+  rejected_ = accepted == measured || is_confirmed ? 0 : measured;
+  return is_confirmed ? measured : accepted;
+}
+
 void DeviceClock::add(const ClockPair& pair) {
   if (count_ == 1 && pair.ns > at(0).ns && pair.ticks > at(0).ticks) {
     ticks_per_ns_ =
         static_cast<double>(pair.ticks - at(0).ticks) / static_cast<double>(pair.ns - at(0).ns);
   } else if (count_ > 1) {
-    ticks_per_ns_ = rate(at(count_ - 1), pair);
+    ticks_per_ns_ = next_rate(at(count_ - 1), pair);
   }
   if (count_ == kPairs) {
     first_ = (first_ + 1) % kPairs;
@@ -47,7 +59,13 @@ uint64_t DeviceClock::to_ticks(uint64_t ns) const {
   }
   const ClockPair& a = at(later - 1);
   const ClockPair& b = at(later);
-  return moved(b.ticks, b.ns, ns, rate(a, b));
+  // Of a stretch with a step in it the end that is nearer is right for most of it.
+  const double stretch = rate(a, b);
+  const double ticks = stretch * static_cast<double>(b.ns - a.ns);
+  const double wrong = ticks - static_cast<double>(b.ticks - a.ticks);
+  const bool has_step = wrong > kMaxDeviation * ticks || wrong < -kMaxDeviation * ticks;
+  if (has_step && ns < b.ns && ns - a.ns < b.ns - ns) return moved(a.ticks, a.ns, ns, stretch);
+  return moved(b.ticks, b.ns, ns, stretch);
 }
 
 }  // namespace aon::cupti

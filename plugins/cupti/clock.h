@@ -29,11 +29,13 @@ class DeviceClock {
   const ClockPair& at(uint32_t index) const { return pairs_[(first_ + index) % kPairs]; }
   double usual_rate() const { return ticks_per_ns_ == 0 ? 1 : ticks_per_ns_; }
   double rate(const ClockPair& a, const ClockPair& b) const;
+  double next_rate(const ClockPair& a, const ClockPair& b);
 
   ClockPair pairs_[kPairs] = {};
   uint32_t first_ = 0;
   uint32_t count_ = 0;
   double ticks_per_ns_ = 0;  ///< of the last stretch without a step; 0: unknown
+  double rejected_ = 0;      ///< of the last stretch, when it was taken for one with a step
 };
 
 }  // namespace aon::cupti

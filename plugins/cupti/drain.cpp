@@ -64,21 +64,24 @@ void Drain::flush(uint32_t flag) {
   backend_->flush(*cupti_, flag);
 }
 
-void Drain::take_all() {
+void Drain::ask_cupti() {
   if (!shared().has_requested.load(std::memory_order_relaxed)) return;
-  if (!shared().is_dead.load(std::memory_order_relaxed)) {
-    follow_clock();
-    size_t dropped = 0;
-    if (backend_->take_dropped(*cupti_, &dropped) == kSuccess) {
-      shared().missing.dropped.fetch_add(dropped, std::memory_order_relaxed);
-    }
+  follow_clock();
+  size_t dropped = 0;
+  if (backend_->take_dropped(*cupti_, &dropped) == kSuccess) {
+    shared().missing.dropped.fetch_add(dropped, std::memory_order_relaxed);
   }
-  for (;;) {
+}
+
+bool Drain::take_buffers() {
+  if (!shared().has_requested.load(std::memory_order_relaxed)) return true;
+  for (uint32_t count = 0; count < kBuffersPerPass; ++count) {
     const FilledBuffer buffer = shared().pool.next();
-    if (buffer.bytes == nullptr) break;
+    if (buffer.bytes == nullptr) return true;
     read(buffer);
     shared().pool.give_back(buffer);
   }
+  return false;
 }
 
 void Drain::read(const FilledBuffer& buffer) {
@@ -93,7 +96,9 @@ void Drain::read(const FilledBuffer& buffer) {
     }
     Work work;
     const Parsed parsed = parse(record, shared().quirks, &work);
-    if (parsed == Parsed::kZeroTimes) {
+    // Without a pair of clocks no time of CUPTI is one of ours.
+    const bool is_timeless = parsed == Parsed::kWork && emitter_.clock().pair_count() == 0;
+    if (parsed == Parsed::kZeroTimes || is_timeless) {
       missing.without_times.fetch_add(1, std::memory_order_relaxed);
     } else if (parsed == Parsed::kDamaged) {
       missing.damaged.fetch_add(1, std::memory_order_relaxed);

@@ -14,7 +14,8 @@
 namespace aon::cupti {
 
 constexpr uint32_t kDrainMs = 500;  ///< between two flushes
-constexpr uint32_t kBurst = 512;    ///< 32 KiB of the ring
+constexpr uint32_t kBuffersPerPass = 8;
+constexpr uint32_t kBurst = 512;  ///< 32 KiB of the ring
 constexpr uint32_t kRestUs = 1000;
 
 class Drain {
@@ -23,8 +24,11 @@ class Drain {
 
   /// Makes CUPTI hand over the buffers that are complete, or all of them.
   void flush(uint32_t flag);
-  /// Reads all buffers that were handed over, and asks how many records were dropped.
-  void take_all();
+  /// Compares the clocks and asks how many records were dropped. Only while the subscription is
+  /// ours: the answer is reset by asking.
+  void ask_cupti();
+  /// Reads buffers that were handed over, at most kBuffersPerPass. False: there may be more.
+  bool take_buffers();
 
  private:
   void read_time(uint64_t* ns) const;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cupti/drain.h"
@@ -20,7 +21,7 @@ namespace {
 constexpr uint32_t kDefaultMemoryMiB = 32;
 constexpr uint32_t kLeastMemoryMiB = 2;
 constexpr uint32_t kStopMs = 2000;
-constexpr size_t kStackBytes = 256u << 10;
+constexpr size_t kStackBytes = 2u << 20;  ///< libcupti and the driver run on it, too
 constexpr size_t kOwnerBytes = 128;
 
 enum class Mode : uint8_t { kExclusive = 0, kYield, kOff };
@@ -36,7 +37,9 @@ bool g_collects;
 /// What our thread is asked for: the first that asks waits until it is done.
 enum class Request : uint32_t { kNone = 0, kStop, kPause, kResume };
 std::atomic<Request> g_request{Request::kNone};
-std::atomic<uint32_t> g_done{0};  ///< requests
+std::atomic<uint32_t> g_done{0};          ///< requests
+std::atomic<bool> g_is_done_well{false};  ///< the last one did what it was asked for
+std::atomic<bool> g_has_thread{false};
 
 Mode mode_of_environment() {
   const char* text = getenv("AON_CUPTI_MODE");
@@ -116,15 +119,21 @@ bool collect(bool is_resumed) {
   return true;
 }
 
-/// Switches everything off and gives the subscription back. What was recorded is flushed before.
+/// Switches everything off and gives the subscription back. What was recorded is flushed before,
+/// and what came until all was off behind it.
 void release(Drain* drain) {
   if (!g_collects) return;
   drain->flush(kFlushComplete);
   drain->flush(kFlushForced);
-  if (!shared().quirks.hangs_on_disable) disable_kinds(*g_backend, g_cupti, g_wanted);
+  if (!shared().quirks.hangs_on_disable) {
+    disable_kinds(*g_backend, g_cupti, g_wanted);
+    drain->flush(kFlushForced);
+  }
+  drain->ask_cupti();
   g_backend->unsubscribe(g_cupti, g_subscriber);
   g_collects = false;
-  drain->take_all();
+  while (!drain->take_buffers()) {
+  }
 }
 
 bool is_dead() { return shared().is_dead.load(std::memory_order_relaxed); }
@@ -133,17 +142,26 @@ bool is_dead() { return shared().is_dead.load(std::memory_order_relaxed); }
 bool serve(Drain* drain) {
   const Request request = g_request.load(std::memory_order_acquire);  // pairs with cupti:request
   if (request == Request::kNone) return true;
+  bool is_well = false;
   if (!is_dead()) {
     if (request == Request::kResume && !g_collects) collect(true);
     if (request != Request::kResume) release(drain);
+    is_well = g_collects == (request == Request::kResume);
     if (request == Request::kPause) {
       tell(ProviderState::kDegraded, "paused by the program: work of that time is not recorded",
            "");
     }
   }
-  g_request.store(Request::kNone, std::memory_order_relaxed);
-  g_done.fetch_add(1, std::memory_order_release);  // pairs with cupti:done
+  g_is_done_well.store(is_well, std::memory_order_relaxed);
+  g_done.fetch_add(1, std::memory_order_release);              // pairs with cupti:done
+  g_request.store(Request::kNone, std::memory_order_release);  // pairs with cupti:request
   return request != Request::kStop;
+}
+
+uint64_t steady_ms() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
 void name_thread() {
@@ -159,10 +177,18 @@ void* run(void*) {
   name_thread();
   drain.use(g_backend, &g_cupti);
   bool was_dead = false;
+  uint64_t last_flush_ms = 0;
   for (;;) {
     const uint32_t seen = shared().wake.load(std::memory_order_acquire);  // pairs with cupti:wake
-    if (!is_dead() && g_collects) drain.flush(kFlushComplete);
-    drain.take_all();
+    const bool may_ask = !is_dead() && g_collects;
+    // A flush hands over buffers that are not full, and so wakes us: it has a clock of its own.
+    const uint64_t start_ms = steady_ms();
+    if (may_ask && start_ms - last_flush_ms >= kDrainMs) {
+      last_flush_ms = start_ms;
+      drain.flush(kFlushComplete);
+    }
+    if (may_ask) drain.ask_cupti();
+    const bool is_all = drain.take_buffers();
     if (is_dead() && !was_dead) {
       was_dead = true;
       tell(ProviderState::kDegraded, "CUPTI reported a fatal error and stopped",
@@ -170,7 +196,11 @@ void* run(void*) {
     }
     if (!serve(&drain)) break;
     if (!was_dead) tell_missing(false);
-    wait_for_wake(seen, kDrainMs);
+    const uint64_t passed_ms = steady_ms() - last_flush_ms;
+    if (is_all && passed_ms < kDrainMs)
+      wait_for_wake(seen, kDrainMs - static_cast<uint32_t>(passed_ms));
+    else if (is_all && !g_collects)
+      wait_for_wake(seen, kDrainMs);
   }
   if (!was_dead) tell_missing(true);
   return nullptr;
@@ -178,14 +208,15 @@ void* run(void*) {
 
 /// Asks our thread and waits for the answer, at most kStopMs. False: it did not come.
 bool ask(Request request) {
-  if (!is_our_process()) return false;
+  if (!is_our_process() || !g_has_thread.load(std::memory_order_relaxed)) return false;
   const uint32_t done = g_done.load(std::memory_order_acquire);  // pairs with cupti:done
   Request none = Request::kNone;
   // pairs with cupti:request
   if (!g_request.compare_exchange_strong(none, request, std::memory_order_release)) return false;
   wake_drain();
   for (uint32_t waited_ms = 0; waited_ms < kStopMs; ++waited_ms) {
-    if (g_done.load(std::memory_order_acquire) != done) return true;  // pairs with cupti:done
+    if (g_done.load(std::memory_order_acquire) != done)  // pairs with cupti:done
+      return g_is_done_well.load(std::memory_order_relaxed);
     usleep(1000);
   }
   return false;
@@ -235,16 +266,18 @@ void start() {
   if (!collect(false)) return;
   if (!start_thread()) {
     tell(ProviderState::kOff, "no thread for the records", "a higher limit of threads (ulimit -u)");
-    disable_kinds(*g_backend, g_cupti, g_wanted);
+    if (!shared().quirks.hangs_on_disable) disable_kinds(*g_backend, g_cupti, g_wanted);
     g_backend->unsubscribe(g_cupti, g_subscriber);
-    shared().pid = 0;
     return;
   }
+  g_has_thread.store(true, std::memory_order_relaxed);
   on_exit([](int, void*) { stop(); }, nullptr);  // atexit() needs a library that is not libc.so
 }
 
 void stop() {
-  if (!is_our_process() || ask(Request::kStop)) return;
+  if (!is_our_process() || !g_has_thread.load(std::memory_order_relaxed)) return;
+  const uint32_t done = g_done.load(std::memory_order_relaxed);
+  if (ask(Request::kStop) || g_done.load(std::memory_order_relaxed) != done) return;
   char reason[160];
   snprintf(reason, sizeof reason,
            "the program ended before all records were read: about %u MiB of them are missing",
@@ -252,7 +285,10 @@ void stop() {
   tell(ProviderState::kDegraded, reason, "");
 }
 
-bool pause() { return g_mode == Mode::kYield && ask(Request::kPause); }
+/// A version that may hang while kinds are disabled cannot give them up.
+bool pause() {
+  return g_mode == Mode::kYield && !shared().quirks.hangs_on_disable && ask(Request::kPause);
+}
 bool resume() { return g_mode == Mode::kYield && ask(Request::kResume); }
 
 }  // namespace aon::cupti

@@ -10,6 +10,7 @@
 //   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999
 //   FAKE_CUPTI_FATAL=N        a fatal error after N pieces of work
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -118,6 +119,15 @@ Code count_call(const char* name) {
   const bool is_meant = text != nullptr && strncmp(text, name, bytes) == 0 && text[bytes] == ':' &&
                         strtoull(text + bytes + 1, nullptr, 10) == number;
   return is_meant ? kUnknown : kSuccess;
+}
+
+/// A byte per flush into the file FAKE_CUPTI_FLUSHES.
+void note_flush() {
+  const char* path = getenv("FAKE_CUPTI_FLUSHES");
+  if (path == nullptr) return;
+  const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (file < 0 || write(file, "f", 1) != 1) abort();
+  close(file);
 }
 
 void deliver(std::vector<Buffer> buffers) {
@@ -428,6 +438,7 @@ Code cuptiGetCallbackName(int32_t, uint32_t id, const char** name) {
 Code cuptiActivityFlushAll(uint32_t flag) {
   State& s = state();
   if (const Code code = count_call("cuptiActivityFlushAll"); code != kSuccess) return code;
+  note_flush();
   std::vector<ThreadBuffer*> threads;
   {
     const std::lock_guard lock(s.mutex);

@@ -4,6 +4,7 @@
 //
 //   gpu_program [kernels per stream [streams [threads]]]
 //
+// GPU_PROGRAM_SECONDS=N: a kernel each millisecond for so long before all others.
 // GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
 // for N more kernels.
 #include <dlfcn.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 int cuInit(unsigned flags);
@@ -73,6 +75,16 @@ static void launch_unseen(int kernels) {
   if (is_paused) printf("resumed %d\n", resume_gpu());
 }
 
+/// Launches steadily, into a stream of its own.
+static long launch_for(int seconds) {
+  long launched = 0;
+  for (const time_t end = time(NULL) + seconds; time(NULL) < end; ++launched) {
+    cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, (void*)6, NULL, NULL);
+    usleep(1000);
+  }
+  return launched;
+}
+
 int main(int argc, char** argv) {
   const int kernels = argc > 1 ? atoi(argv[1]) : 100;
   const int streams = argc > 2 ? atoi(argv[2]) : 2;
@@ -84,6 +96,8 @@ int main(int argc, char** argv) {
   cuInit(0);
   if (getenv("GPU_PROGRAM_FORK")) fork_child();
   if (getenv("GPU_PROGRAM_PAUSE")) launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
+  long launched = 0;
+  if (getenv("GPU_PROGRAM_SECONDS")) launched = launch_for(atoi(getenv("GPU_PROGRAM_SECONDS")));
   struct Job jobs[kMaxStreams];
   pthread_t threads[kMaxStreams];
   for (int s = 0; s < streams && s < kMaxStreams; ++s) {
@@ -94,7 +108,6 @@ int main(int argc, char** argv) {
       run_stream(&jobs[s]);
     }
   }
-  long launched = 0;
   for (int s = 0; s < streams && s < kMaxStreams; ++s) {
     if (has_threads) pthread_join(threads[s], NULL);
     launched += jobs[s].launched;

@@ -18,7 +18,10 @@ class StreamEvents {
 
   Status add(const DeviceSpan& span) {
     const uint64_t start_ns = clock_.to_ns(span.start_ticks);
-    const uint64_t end_ns = clock_.to_ns(span.start_ticks + span.duration_ticks);
+    // Ticks of a spool are not trusted: a span may pretend to end before it began.
+    const uint64_t end_ticks =
+        span.start_ticks + std::min(span.duration_ticks, UINT64_MAX - span.start_ticks);
+    const uint64_t end_ns = std::max(clock_.to_ns(end_ticks), start_ns);
     uint64_t shown_start_ns = std::max(start_ns, last_ns_);
     while (!open_.empty() && open_.back().end_ns <= shown_start_ns) leave();
     while (!open_.empty() && (end_ns > open_.back().end_ns || open_.size() >= kMaxDepth)) {
@@ -100,6 +103,7 @@ uint64_t DeviceSpans::restart() {
   front_ = nullptr;
   reader_.reset();
   store_.reset();
+  is_dropped_ = false;
   const uint64_t left_count = std::exchange(added_count_, 0) - std::exchange(replayed_count_, 0);
   return left_count;
 }
@@ -107,8 +111,9 @@ uint64_t DeviceSpans::restart() {
 Status DeviceSpans::add(const Record& record) {
   const RecordHead& head = record.head;
   if (head.slot_count < 2) return {};  // damage: nothing is known of it
-  if (!store_) store_.emplace(folder_, memory_bytes_);
   ++added_count_;
+  if (is_dropped_) return {};
+  if (!store_) store_.emplace(folder_, memory_bytes_);
   return store_->add({.stream = head.a32,
                       .region = head.id,
                       .start_ticks = head.start_ticks,
@@ -116,6 +121,13 @@ Status DeviceSpans::add(const Record& record) {
                       .bytes = head.a64,
                       .correlation = static_cast<uint32_t>(record.words[0]),
                       .operation = operation_of(record)});
+}
+
+void DeviceSpans::drop() {
+  front_ = nullptr;
+  reader_.reset();
+  store_.reset();
+  is_dropped_ = true;
 }
 
 Result<const DeviceSpan*> DeviceSpans::next() {

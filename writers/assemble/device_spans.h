@@ -54,6 +54,8 @@ class DeviceSpans {
   uint64_t restart();
 
   Status add(const Record& record);
+  /// Forgets all of the process, for its store has failed; they count as not replayed.
+  void drop();
 
   /// The events of `stream`. Streams come in ascending order, after the last add().
   Status replay(uint32_t stream, const clock::ClockMap& clock,
@@ -70,6 +72,7 @@ class DeviceSpans {
   std::optional<Store> store_;  ///< made with the first span
   std::optional<Store::Reader> reader_;
   const DeviceSpan* front_ = nullptr;  ///< of the reader, not yet replayed
+  bool is_dropped_ = false;
   uint64_t added_count_ = 0;
   uint64_t replayed_count_ = 0;
 };

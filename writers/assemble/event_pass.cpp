@@ -53,23 +53,24 @@ void EventPass::begin_group(const Group& group) {
 }
 
 /// Work of devices waits for its streams, which come behind the threads of the process.
-Status EventPass::keep_device_spans(std::span<const Record> records) {
+/// Where its temporary file has no room, the process's work of devices is left out and counted.
+void EventPass::keep_device_spans(std::span<const Record> records) {
   for (const Record& record : records) {
     if (record.head.kind != RecordKind::kDeviceSpan) continue;
-    Status status = device_spans_.add(record);
-    if (!status) return status;
+    if (!device_spans_.add(record)) device_spans_.drop();
   }
-  return {};
 }
 
-Status EventPass::run_device_stream(const Location& location) {
+void EventPass::run_device_stream(const Location& location) {
   const Group& group = parts_.model.groups[location.group];
-  return device_spans_.replay(location.device_stream, parts_.clocks[group.node], group.region_map,
-                              &outcome_, [&](std::span<const Event> events) {
-                                beat_();
-                                for_each_writer([&](Writer* w) { return w->events(events); });
-                                return Status();
-                              });
+  const Status status =
+      device_spans_.replay(location.device_stream, parts_.clocks[group.node], group.region_map,
+                           &outcome_, [&](std::span<const Event> events) {
+                             beat_();
+                             for_each_writer([&](Writer* w) { return w->events(events); });
+                             return Status();
+                           });
+  if (!status) device_spans_.drop();
 }
 
 Status EventPass::run_location(const Location& location) {
@@ -89,8 +90,7 @@ Status EventPass::run_location(const Location& location) {
   LocationTally tally;
   tally.location = &location;
   if (location.type == LocationType::kAcceleratorStream) {
-    Status status = run_device_stream(location);
-    if (!status) return status;
+    run_device_stream(location);
   } else if (group.process != nullptr || is_node) {
     EventOrder order(parts_.clocks[group.node], ids, &next_request_, &open_io_, &outcome_, &tally,
                      [&](std::span<const Event> events) {
@@ -130,7 +130,7 @@ Status EventPass::read_stream(const Location& location, const spool::Process* pr
     if (!batch) return batch.error();
     if (batch->records.empty()) break;
     status = order->add(*batch);
-    if (status) status = keep_device_spans(batch->records);
+    if (status) keep_device_spans(batch->records);
     if (!status) return status;
   }
   tally->damaged_blocks = reader.losses().damaged_blocks;

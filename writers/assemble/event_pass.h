@@ -44,8 +44,8 @@ class EventPass {
  private:
   Status run_location(const Location& location);
   void begin_group(const Group& group);
-  Status keep_device_spans(std::span<const Record> records);
-  Status run_device_stream(const Location& location);
+  void keep_device_spans(std::span<const Record> records);
+  void run_device_stream(const Location& location);
   Status read_stream(const Location& location, const spool::Process* process, EventOrder* order,
                      LocationTally* tally);
   Status use_index(uint32_t node, uint32_t process);

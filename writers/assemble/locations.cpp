@@ -69,7 +69,8 @@ class LocationBuilder {
                                       [](const Location& location) { return location.in_archive; });
     if (static_cast<uint64_t>(wanted) <= otf2_locations) return;
     for (Location& location : model.locations) {
-      const bool is_stream = location.type == LocationType::kAcceleratorStream;
+      const bool is_stream =
+          location.type == LocationType::kAcceleratorStream && location.device != kNoDevice;
       location.in_archive &= is_stream || location.id < (1ull << 32);
     }
   }

@@ -52,8 +52,7 @@ struct JobModel {
 /// from debuginfod servers when `uses_debuginfod`. Without `has_call_paths` no names are looked up.
 /// Errors: kNotFound without a spool or processes, kIo.
 Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folder,
-                                              uint32_t otf2_locations,
-                                              bool uses_debuginfod = false,
+                                              uint32_t otf2_locations, bool uses_debuginfod = false,
                                               bool has_call_paths = true);
 
 }  // namespace aon::writers

@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 import unittest
 
 import h5py
@@ -207,6 +208,15 @@ class Knobs(GpuCase):
         self.assertEqual(self.provider()["reason"], "not recorded: copies")
         self.assertEqual(self.kernel_counts()[0], 10)
 
+    def test_a_program_that_launches_all_the_time_is_flushed_twice_a_second(self):
+        flushes = self.folder / "flushes"
+        start = time.monotonic()
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, FAKE_CUPTI_FLUSHES=flushes)
+        seconds = time.monotonic() - start
+        self.assert_all_kernels()
+        # And a few at the end. Without a clock of its own each flush would bring about the next.
+        self.assertLess(flushes.stat().st_size, 2 * seconds + 6)
+
     def test_a_failed_flush_costs_nothing_for_ever(self):
         self.run_program(100, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityFlushAll:1")
         self.assert_all_kernels()
@@ -230,6 +240,12 @@ class Knobs(GpuCase):
         self.assert_all_kernels()
         self.assertNotIn("unseen", readers.region_counts(self.output))
         self.assertIn("paused by the program", self.provider()["reason"])
+
+    def test_what_cannot_be_taken_back_is_said(self):
+        self.run_program(100, 1, ranks=1, GPU_PROGRAM_PAUSE=30, AON_CUPTI_MODE="yield",
+                         FAKE_CUPTI_ERROR="cuptiSubscribe:2")
+        self.assertIn("paused 1\nresumed 0\n", self.process.stdout)
+        self.assertIn("cuptiSubscribe", self.provider()["reason"])
 
     def test_in_mode_exclusive_nobody_may(self):
         self.run_program(100, 1, ranks=1, GPU_PROGRAM_PAUSE=30)

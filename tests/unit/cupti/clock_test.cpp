@@ -34,6 +34,19 @@ TEST(DeviceClock, a_step_of_the_host_time_is_no_rate) {
   clock.add({5'000'000'000, stepped_ns});
   EXPECT_EQ(clock.to_ticks(stepped_ns - 100'000'000), 4'800'000'000u);
   EXPECT_EQ(clock.to_ticks(kEpochNs + 500'000'000), 2'000'000'000u);
+  // Before the step, though behind the pair.
+  EXPECT_EQ(clock.to_ticks(kEpochNs + 1'100'000'000), 3'200'000'000u);
+}
+
+TEST(DeviceClock, a_first_rate_that_was_wrong_does_not_last) {
+  DeviceClock clock;
+  clock.add({1'000'000'000, kEpochNs});
+  clock.add({1'050'000'000, kEpochNs + 20'000'000});  // 2.5 in place of 2
+  for (uint64_t second = 1; second <= 4; ++second)
+    clock.add({1'050'000'000 + second * 2'000'000'000,
+               kEpochNs + 20'000'000 + second * 1'000'000'000});
+  const uint64_t last_ns = kEpochNs + 4'020'000'000;
+  EXPECT_EQ(clock.to_ticks(last_ns + 1'000'000), 9'050'000'000u + 2'000'000);
 }
 
 TEST(DeviceClock, keeps_the_latest_pairs) {

@@ -78,7 +78,7 @@ TEST(Assembly, streams_stay_in_a_small_archive) {
   for (const Location& location : (*parts)->model.locations) {
     in_archive.push_back(location.in_archive);
   }
-  EXPECT_THAT(in_archive, testing::ElementsAre(true, false, true, true, true));
+  EXPECT_THAT(in_archive, testing::ElementsAre(true, false, true, false, true));
 }
 
 TEST(Assembly, kernels_have_the_names_of_their_authors) {
