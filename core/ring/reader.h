@@ -133,8 +133,8 @@ class RingReader {
   /// that lasts until `end_ticks`: a kSpan with the communicator (a32), the bytes (a64) and the
   /// peer and tag (first word). After the last drain of a dead process.
   std::vector<Record> open_calls(uint32_t slot, uint64_t end_ticks) const;
-  /// The outermost call that a live thread is in; nothing when it is in none. Its fields are those of
-  /// its start only if a later look finds the same start: the call may end while it is read.
+  /// The outermost call that a live thread is in; nothing when it is in none. Its fields are those
+  /// of its start only if a later look finds the same start: it may end while it is read.
   std::optional<OpenCall> open_call(uint32_t slot) const;
 
  private:

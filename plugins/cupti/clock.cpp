@@ -8,7 +8,9 @@ constexpr double kMaxDeviation = 0.01;  ///< of a rate from the usual one: more 
 uint64_t moved(uint64_t ticks, uint64_t from_ns, uint64_t to_ns, double ticks_per_ns) {
   const bool is_later = to_ns >= from_ns;
   const double distance_ns = static_cast<double>(is_later ? to_ns - from_ns : from_ns - to_ns);
-  const auto distance = static_cast<uint64_t>(distance_ns * ticks_per_ns + 0.5);
+  const double exact = distance_ns * ticks_per_ns;
+  auto distance = static_cast<uint64_t>(exact);
+  if (exact - static_cast<double>(distance) >= 0.5) ++distance;
   if (is_later) return ticks + distance;
   return ticks > distance ? ticks - distance : 0;
 }

@@ -3,7 +3,7 @@ per line.
 
 Plugins see core/include and themselves. Writers see core/include, core/base, core/spool,
 core/clock, core/topology, writers/writer.h, writers/profile,
-writers/waits, writers/steps, writers/nccl and themselves. writers/assemble drives
+writers/lateness, writers/waits, writers/steps, writers/nccl and themselves. writers/assemble drives
 all writers and drains rings that no agent drained. Core sees neither. Launcher and tools sit on
 top.
 """
@@ -42,6 +42,7 @@ RULES = {
         "core/topology/",
         "writers/writer.h",
         "writers/profile/",
+        "writers/lateness/",
         "writers/waits/",
         "writers/steps/",
         "writers/nccl/",

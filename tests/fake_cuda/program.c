@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+// NOLINTBEGIN(readability-identifier-naming): NVIDIA's names
 int cuInit(unsigned flags);
 int cuLaunchKernel(const char* name, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                    unsigned by, unsigned bz, unsigned shared_bytes, void* stream, void** p,
@@ -27,6 +28,7 @@ int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream);
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream);
 int cuGraphLaunch(void* graph, void* stream);
 int cuCtxSynchronize(void);
+// NOLINTEND(readability-identifier-naming)
 int fake_cuda_set_device(uint32_t device);
 
 static const char* const kNames[] = {"_Z5saxpyPfS_fi", "reduce", "_ZN3lib4gemmIfEEvPKT_"};

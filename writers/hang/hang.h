@@ -15,9 +15,9 @@
 /// | nothing of it was recorded                                  |               |
 ///
 /// Callers whose own number is not known make one hang without number; there a member that is in no
-/// collective of the communicator is absent if anything is known of it. Neighbourhood collectives,
-/// and those that make or free communicators, windows or files, are not called by all members alike:
-/// they are open calls and no hangs.
+/// collective of the communicator is absent if anything is known of it. Neighbourhood collectives
+/// and those that make or free communicators, windows or files are not called by all members
+/// alike: they are open calls and no hangs.
 /// Thread: one.   Cost: a few ns per event; memory per process and communicator.
 #pragma once
 

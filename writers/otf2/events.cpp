@@ -78,6 +78,12 @@ Status EventEncoder::write_no_records(uint64_t start_ns, uint64_t end_ns) {
   return check(code, "write Enter");
 }
 
+OTF2_ErrorCode EventEncoder::sample(const Event& event) {
+  if (!samples_apart_) return write_sample(file_, event, metric_class(*model_, event.region));
+  apart_.push_back(event);
+  return OTF2_SUCCESS;
+}
+
 OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
   switch (event.kind) {
     case EventKind::kEnter:
@@ -98,15 +104,13 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kCollectiveComplete:
       return collective(event);
     case EventKind::kSample:
-      if (!samples_apart_) return write_sample(file_, event, metric_class(*model_, event.region));
-      apart_.push_back(event);
-      return OTF2_SUCCESS;
+      return sample(event);
+    case EventKind::kOpenAtEnd:
+      leave_is_open_ = true;
+      break;
     case EventKind::kLostBegin:
     case EventKind::kLostEnd:
       return lost(event);
-    case EventKind::kOpenAtEnd:
-      leave_is_open_ = true;
-      return OTF2_SUCCESS;
     case EventKind::kCounters:    // kept by write()
     case EventKind::kDeviceWork:  // its kEnter has what the archive shows
     case EventKind::kCallSample:  // has an archive of its own

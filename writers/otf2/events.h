@@ -56,6 +56,7 @@ class EventEncoder {
   OTF2_ErrorCode enter(const Event& event);
   OTF2_ErrorCode message(const Event& event);
   OTF2_ErrorCode leave(const Event& event);
+  OTF2_ErrorCode sample(const Event& event);
   OTF2_ErrorCode mark(const Event& event);
   void add_value(ValueType type, uint64_t value);
   OTF2_ErrorCode lost(const Event& event);

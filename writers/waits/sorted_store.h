@@ -46,7 +46,7 @@ class SortedStore {
   /// Items in order; adding one ends it.
   class Reader {
    public:
-    Reader(Reader&&) = default;
+    Reader(Reader&&) noexcept = default;
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
 

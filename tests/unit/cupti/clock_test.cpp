@@ -43,8 +43,8 @@ TEST(DeviceClock, a_first_rate_that_was_wrong_does_not_last) {
   clock.add({1'000'000'000, kEpochNs});
   clock.add({1'050'000'000, kEpochNs + 20'000'000});  // 2.5 in place of 2
   for (uint64_t second = 1; second <= 4; ++second)
-    clock.add({1'050'000'000 + second * 2'000'000'000,
-               kEpochNs + 20'000'000 + second * 1'000'000'000});
+    clock.add(
+        {1'050'000'000 + second * 2'000'000'000, kEpochNs + 20'000'000 + second * 1'000'000'000});
   const uint64_t last_ns = kEpochNs + 4'020'000'000;
   EXPECT_EQ(clock.to_ticks(last_ns + 1'000'000), 9'050'000'000u + 2'000'000);
 }
