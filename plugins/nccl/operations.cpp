@@ -35,8 +35,10 @@ void stop_api(const Handle& handle, Operation& operation) {
   end_call(w, now);
   Communicator& communicator = g_state->communicators[handle.communicator];
   const uint32_t flags = static_cast<uint32_t>(operation.peer_flags.load(kRelaxed) >> 32);
-  // Nothing more is told of these.
-  if (communicator.rank_count == 1 || (flags & kNcclGraphCaptured) != 0) {
+  const auto function = static_cast<Function>(operation.function_group.load(kRelaxed) & 0xff);
+  const bool is_transfer = function == Function::kSend || function == Function::kRecv;
+  // Nothing more is told of these. What one rank sends to itself has work like any other.
+  if ((communicator.rank_count == 1 && !is_transfer) || (flags & kNcclGraphCaptured) != 0) {
     commit(communicator, operation, handle.generation);
   }
 }
@@ -97,9 +99,14 @@ void* start_work(Communicator& communicator, const void* parent, Facts facts) {
 
 void stop_work(const Handle& handle, Operation& operation) {
   uint64_t control;
-  if (!set_bits(operation, handle.generation, kWorkDone, &control)) return;
   const Writer* w = writer();
-  if (w->slot != nullptr) operation.end_ticks.store(ticks(w), kRelaxed);
+  // Before its bit: with that another thread may end the operation, and the slot be another's.
+  if (w->slot != nullptr &&
+      is_of(operation.control.load(std::memory_order_acquire),  // pairs with nccl:control
+            handle.generation)) {
+    operation.end_ticks.store(ticks(w), kRelaxed);
+  }
+  if (!set_bits(operation, handle.generation, kWorkDone, &control)) return;
   if ((control & kWaitsForGpu) == 0 || (control & kChannelsDone) != 0) {
     commit(g_state->communicators[handle.communicator], operation, handle.generation);
   }

@@ -66,24 +66,27 @@ void put_record(Communicator& communicator, const Operation& from, uint64_t cont
 
 constexpr uint32_t kGroupShift = 8;  ///< in function_group
 constexpr uint32_t kGroupMask = (1u << 24) - 1;
-constexpr uint32_t kPatienceGroups = 64;  ///< then no work comes any more for a call
+constexpr uint32_t kPatienceGroups = 64;       ///< then no work comes any more for a call
+constexpr uint32_t kGpuPatienceGroups = 4096;  ///< then no time of a channel comes any more
 
 /// A call of a group that is long over, or anything else when there is no room for more.
 bool is_overdue(const Communicator& communicator, const Operation& operation, uint64_t control) {
   if (communicator.slot_count.load(kRelaxed) >= kMaxOperations) return true;
-  if ((control & kHasWork) != 0) return false;
+  const bool has_work = (control & kHasWork) != 0;
+  if (has_work && (control & kWorkDone) == 0) return false;
   const uint32_t group = operation.function_group.load(kRelaxed) >> kGroupShift;
   const uint32_t age = (communicator.group_count.load(kRelaxed) - group) & kGroupMask;
-  return age > kPatienceGroups;
+  return age > (has_work ? kGpuPatienceGroups : kPatienceGroups);
 }
 
-/// Takes a free slot as live, with its generation; another thread may have been faster.
+/// Takes a free slot, with its generation; another thread may have been faster. Until it is live
+/// nobody else touches it.
 bool claim(Operation& operation, uint64_t* generation) {
   uint64_t control = operation.control.load(kRelaxed);
-  if ((control & kLive) != 0) return false;
+  if ((control & (kLive | kClaimed)) != 0) return false;
   *generation = control;
   return operation.control.compare_exchange_strong(
-      control, control | kLive,
+      control, control | kClaimed,
       std::memory_order_acq_rel,  // pairs with nccl:control
       kRelaxed);
 }
@@ -105,10 +108,12 @@ Operation& take_slot(Communicator& communicator, uint32_t* slot, uint64_t* gener
     Operation& operation = communicator.operations[*slot];
     if (AON_LIKELY(claim(operation, generation))) return operation;
     const uint64_t control = operation.control.load(kRelaxed);
+    if ((control & kLive) == 0) continue;  // somebody else has just taken it
     if (!is_overdue(communicator, operation, control)) {
       grow(communicator);
     } else if (commit(communicator, operation, control & kGenerationMask)) {
-      g_state->evicted.fetch_add(1, kRelaxed);
+      if (communicator.slot_count.load(kRelaxed) >= kMaxOperations)
+        g_state->crowded_out.fetch_add(1, kRelaxed);
       if (claim(operation, generation)) return operation;
     }
   }

@@ -22,6 +22,14 @@ namespace {
 constexpr uint32_t kFirstSlots = 64;
 
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+bool g_gave_up;  ///< nothing is recorded in this process; under the mutex
+
+/// A child of fork() may have inherited the mutex locked by a thread that it does not have.
+void begin_child() {
+  g_mutex = PTHREAD_MUTEX_INITIALIZER;
+  g_gave_up = false;
+}
+[[gnu::constructor]] void watch_forks() { pthread_atfork(nullptr, nullptr, begin_child); }
 
 /// Memory of its own that a child of fork() finds empty; null without room.
 void* map_wiped(size_t bytes) {
@@ -127,13 +135,24 @@ void define_communicator(State& state, const Communicator& communicator,
 }
 
 /// Counts of transfers by peer; the communicator does without when there is no memory.
+/// The place's last ones serve again where they suffice; smaller ones stay, for a callback may still
+/// be using them: all together they are less than the largest.
 void map_counts(Communicator& communicator) {
-  communicator.sends = communicator.receives = nullptr;
-  if (communicator.rank_count == 0) return;
-  void* counts = map_wiped(size_t{2} * communicator.rank_count * sizeof(std::atomic<uint32_t>));
-  if (counts == nullptr) return;
+  constexpr size_t kBytes = sizeof(std::atomic<uint32_t>);
+  const uint32_t wanted = communicator.rank_count;
+  if (wanted <= communicator.peer_capacity) {
+    for (uint32_t i = 0; i < wanted; ++i) {
+      communicator.sends[i].store(0, std::memory_order_relaxed);
+      communicator.receives[i].store(0, std::memory_order_relaxed);
+    }
+    return;
+  }
+  uint32_t capacity = 512;
+  while (capacity < wanted && capacity < (1u << 30)) capacity *= 2;
+  void* counts = capacity < wanted ? nullptr : map_wiped(size_t{2} * capacity * kBytes);
   communicator.sends = static_cast<std::atomic<uint32_t>*>(counts);
-  communicator.receives = communicator.sends + communicator.rank_count;
+  communicator.receives = counts == nullptr ? nullptr : communicator.sends + capacity;
+  communicator.peer_capacity = counts == nullptr ? 0 : capacity;
 }
 
 void fill(State& state, Communicator& communicator, const CommunicatorFacts& facts,
@@ -172,11 +191,19 @@ void tell_level(const State& state, const LevelChoice& choice, const Communicato
 
 void tell_losses(const State& state) {
   const uint64_t unplaced = state.unplaced.load(std::memory_order_relaxed);
-  if (unplaced == 0) return;
+  const uint64_t crowded_out = state.crowded_out.load(std::memory_order_relaxed);
   char reason[256];
+  if (unplaced == 0 && state.refused == 0) {
+    if (crowded_out == 0) return;
+    snprintf(reason, sizeof reason,
+             "%llu operations may have two rows: more than %u of a communicator were in flight",
+             static_cast<unsigned long long>(crowded_out), kMaxOperations);
+    tell(ProviderState::kDegraded, reason, "");
+    return;
+  }
   snprintf(reason, sizeof reason,
            "%llu operations are not recorded: their communicators are not known here (%llu were "
-           "refused, more than %u at a time)",
+           "refused: no memory, or more than %u at a time)",
            static_cast<unsigned long long>(unplaced),
            static_cast<unsigned long long>(state.refused), kMaxCommunicators);
   tell(ProviderState::kDegraded, reason,
@@ -186,14 +213,13 @@ void tell_losses(const State& state) {
 /// The thread's writer; another thread may just be attaching the process, which takes 20 ms at
 /// most. Null: nothing is recorded. The mutex is held.
 const Writer* wait_for_writer() {
-  static bool gave_up;
   const Writer* w = attached_writer();
-  for (int attempt = 0; w == nullptr && attempt < 50 && !gave_up; ++attempt) {
+  for (int attempt = 0; w == nullptr && attempt < 50 && !g_gave_up; ++attempt) {
     const timespec moment = {0, 1'000'000};
     nanosleep(&moment, nullptr);
     w = attached_writer();
   }
-  gave_up = w == nullptr;
+  g_gave_up = w == nullptr;
   return w;
 }
 
@@ -202,17 +228,24 @@ void* add(const CommunicatorFacts& facts, int* mask) {
   const Writer* w = wait_for_writer();
   if (w == nullptr) return nullptr;
   State* state = begin_state(w);
-  if (state == nullptr) return nullptr;
+  if (state == nullptr) {
+    tell(ProviderState::kOff, "no memory for the tables of communicators", "");
+    return nullptr;
+  }
   const LevelChoice choice = choose_level(getenv(kLevelVariable), facts.version, shared_bytes());
-  tell_level(*state, choice, facts);
-  if (choice.level == Level::kOff) return nullptr;
+  if (choice.level == Level::kOff) {
+    tell_level(*state, choice, facts);
+    return nullptr;
+  }
   if (choice.level == Level::kGpu) wait_for_rate(*state);
   Communicator* communicator = free_place(*state);
   if (communicator == nullptr) {
     ++state->refused;
+    tell_losses(*state);
     return nullptr;
   }
   fill(*state, *communicator, facts, choice.level == Level::kGpu);
+  tell_level(*state, choice, facts);
   define_communicator(*state, *communicator, facts);
   const uint32_t generation = communicator->generation.load(std::memory_order_relaxed) + 1;
   communicator->generation.store(generation,

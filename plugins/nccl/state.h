@@ -33,6 +33,7 @@ constexpr uint64_t kHasWork = uint64_t{1} << 34;      ///< Coll or P2p began
 constexpr uint64_t kWorkDone = uint64_t{1} << 35;     ///< and ended
 constexpr uint64_t kWaitsForGpu = uint64_t{1} << 36;  ///< channels will tell their times
 constexpr uint64_t kChannelsDone = uint64_t{1} << 37;
+constexpr uint64_t kClaimed = uint64_t{1} << 38;  ///< taken and not yet live: its fields change
 
 /// An operation in flight: 96 bytes, the record in the making. Shared: whoever gets the events of
 /// its parts; all fields are atomic, `control` publishes the others.
@@ -79,6 +80,7 @@ struct Communicator {
   Operation* operations;         ///< kMaxOperations; stays when the communicator goes
   std::atomic<uint32_t>* sends;  ///< by peer; null: unknown size
   std::atomic<uint32_t>* receives;
+  uint32_t peer_capacity;  ///< of both; they stay when the communicator goes
   // Shared.
   alignas(64) std::atomic<uint32_t> next_slot;
   std::atomic<uint32_t> slot_count;  ///< in use; a power of two
@@ -108,10 +110,10 @@ struct State {
     int32_t rank;
     uint32_t count;
   };
-  std::atomic<uint32_t> process;   ///< tag in handles; 0: not begun in this process
-  std::atomic<uint64_t> unplaced;  ///< operations of no communicator that we know
-  std::atomic<uint64_t> evicted;
-  uint64_t base_ticks;  ///< a pair of clocks, from the first init on
+  std::atomic<uint32_t> process;      ///< tag in handles; 0: not begun in this process
+  std::atomic<uint64_t> unplaced;     ///< operations of no communicator that we know
+  std::atomic<uint64_t> crowded_out;  ///< committed early, for all slots were taken
+  uint64_t base_ticks;                ///< a pair of clocks, from the first init on
   uint64_t base_raw_ns;
   uint32_t communicator_count;  ///< so far
   uint32_t place_count;         ///< of `communicators`

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -225,7 +226,10 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
     for (size_t i = 0; i < calls.size(); ++i) parents[i] = start_api(calls[i], group, odd);
     plugin_->state(group, 24, nullptr);
   }
-  if (!odd.graph_captured && rank_count_ > 1) {
+  // Of one rank only what it sends to itself has work.
+  const bool has_work = rank_count_ > 1 || std::all_of(calls.begin(), calls.end(),
+                                                       [](const Call& c) { return c.is_p2p(); });
+  if (!odd.graph_captured && has_work) {
     if (has_api && plugin_->wants(kKernelLaunch)) {
       Event launch(version, kKernelLaunch, group, 0);
       plugin_->stop(plugin_->start(context_, launch.put(24, reinterpret_cast<void*>(0x77))));

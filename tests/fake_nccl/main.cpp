@@ -80,6 +80,14 @@ void one_rank(Run& run) {
   alone.finalize();
 }
 
+void self_transfers(Run& run) {
+  Communicator alone(&run.plugin, &run.proxy, kId, 1, 0);
+  const std::vector<Call> calls = {{.function = "Send", .channels = 1},
+                                   {.function = "Recv", .channels = 1}};
+  for (int i = 0; i < run.count; ++i) alone.launch(calls);
+  alone.finalize();
+}
+
 /// Arguments that other versions, other processes and failed inits bring.
 void junk(Run& run) {
   Communicator world = run.world();
@@ -249,6 +257,7 @@ constexpr Case kCases[] = {
     {"crowd", crowd},
     {"two_ranks", two_ranks},
     {"exchange", exchange},
+    {"self_transfers", self_transfers},
     {"fork", forked},
     {"toggled", toggled},
     {"paused", paused},

@@ -21,7 +21,7 @@ class Names(FaultCase):
         for option in ("--providers", "--without"):
             for value in ("bogus", "mpi,bogus"):
                 installed = (
-                    "energy, example, membw, mpi, nccl, network, node, nvtx, perf, process, "
+                    "cupti, energy, example, membw, mpi, nccl, network, node, nvtx, perf, process, "
                     "sampling"
                 )
                 self.refused(option, value, says=[option, "'bogus'", installed])
@@ -30,8 +30,8 @@ class Names(FaultCase):
         self.refused(says=["--without", "'bogus'"], env=environment(AON_WITHOUT="bogus"))
 
     def test_known_but_not_installed(self):
-        says = ["'cupti'", "not installed", "mpi, nccl, network"]
-        self.refused("--providers", "cupti", says=says)
+        says = ["'nvml'", "not installed", "mpi, nccl, network"]
+        self.refused("--providers", "nvml", says=says)
 
     def test_path_that_is_not_there(self):
         self.refused("--providers", "/none/provider.so", says=["/none/provider.so"])

@@ -102,6 +102,18 @@ class Operations(PluginTestCase):
         told = self.operations_of("one_rank", 7, 3)
         self.assertEqual([(o.name, o.flags) for o in told], [("ncclAllReduce", NO_WORK)] * 3)
 
+    def test_what_a_rank_sends_to_itself_is_one_operation_each(self):
+        for level, flags in (("api", 0), ("gpu", TIMED)):
+            told = self.operations_of("self_transfers", 7, 3, AON_NCCL_LEVEL=level)
+            self.assertEqual(sorted((o.name, o.sequence, o.flags) for o in told),
+                             [(name, k, flags) for name in ("ncclRecv", "ncclSend")
+                              for k in range(3)])
+
+    def test_many_operations_whose_channels_are_missing_are_all_told(self):
+        told = self.operations_of("missing_channels", 7, 5000, AON_NCCL_LEVEL="gpu")
+        self.assertEqual([o.sequence for o in sorted(told, key=lambda o: o.sequence)],
+                         list(range(5000)))
+
     def test_two_ranks_in_a_process_are_two_members(self):
         ring = self.ring_of("two_ranks", 7, 4)
         first, second = ring.communicators.values()

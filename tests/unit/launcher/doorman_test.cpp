@@ -56,7 +56,7 @@ TEST_F(DoormanTest, reads_the_environment_of_another_process) {
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
   if (child == 0) {
-    const char* const words[] = {"sh", "-c", "echo up; sleep 100", nullptr};
+    const char* const words[] = {"sh", "-c", "echo up; exec sleep 100", nullptr};
     const char* const variables[] = {"A=1", "B=with a space", "EMPTY=", nullptr};
     dup2(ready[1], STDOUT_FILENO);
     execve("/bin/sh", const_cast<char**>(words), const_cast<char**>(variables));
