@@ -56,16 +56,17 @@ TEST_F(DoormanTest, reads_the_environment_of_another_process) {
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
   if (child == 0) {
-    const char* const words[] = {"sh", "-c", "echo up; exec sleep 100", nullptr};
+    const char* const words[] = {"sh", "-c", "echo up; sleep 100", nullptr};
     const char* const variables[] = {"A=1", "B=with a space", "EMPTY=", nullptr};
     dup2(ready[1], STDOUT_FILENO);
+    setpgid(0, 0);  // whoever ends it ends its sleep, too
     execve("/bin/sh", const_cast<char**>(words), const_cast<char**>(variables));
     _exit(127);
   }
   char text[3];
   ASSERT_EQ(read(ready[0], text, sizeof(text)), 3);
   const std::vector<std::string> found = environment_of(child);
-  kill(child, SIGKILL);
+  kill(-child, SIGKILL);
   waitpid(child, nullptr, 0);
   EXPECT_EQ(found, (std::vector<std::string>{"A=1", "B=with a space", "EMPTY="}));
   EXPECT_TRUE(environment_of(child).empty());
