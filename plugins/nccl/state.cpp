@@ -135,8 +135,8 @@ void define_communicator(State& state, const Communicator& communicator,
 }
 
 /// Counts of transfers by peer; the communicator does without when there is no memory.
-/// The place's last ones serve again where they suffice; smaller ones stay, for a callback may still
-/// be using them: all together they are less than the largest.
+/// The place's last ones serve again where they suffice. Smaller ones stay, for a callback may be
+/// using them still: all together they are less than the largest.
 void map_counts(Communicator& communicator) {
   constexpr size_t kBytes = sizeof(std::atomic<uint32_t>);
   const uint32_t wanted = communicator.rank_count;
