@@ -49,7 +49,7 @@ class Hang(TestCase):
         )  # fmt: skip
 
     def test_late_rank_is_named_while_the_job_runs(self):
-        job = self.start(15000)
+        job = self.start(20000)
         lines = self.hanging()
         self.assertRegex(
             lines[0], r"^collective 2 of MPI_COMM_WORLD \(3 members\) does not end, for \d+ s$"
