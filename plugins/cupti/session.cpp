@@ -196,11 +196,10 @@ void* run(void*) {
     }
     if (!serve(&drain)) break;
     if (!was_dead) tell_missing(false);
-    const uint64_t passed_ms = steady_ms() - last_flush_ms;
-    if (is_all && passed_ms < kDrainMs)
-      wait_for_wake(seen, kDrainMs - static_cast<uint32_t>(passed_ms));
-    else if (is_all && !g_collects)
-      wait_for_wake(seen, kDrainMs);
+    if (!is_all) continue;
+    // Without anything to flush (paused, or after a fatal error) only a wake brings work.
+    const uint64_t passed_ms = may_ask ? steady_ms() - last_flush_ms : 0;
+    if (passed_ms < kDrainMs) wait_for_wake(seen, kDrainMs - static_cast<uint32_t>(passed_ms));
   }
   if (!was_dead) tell_missing(true);
   return nullptr;

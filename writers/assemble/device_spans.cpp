@@ -110,9 +110,8 @@ uint64_t DeviceSpans::restart() {
 
 Status DeviceSpans::add(const Record& record) {
   const RecordHead& head = record.head;
-  if (head.slot_count < 2) return {};  // damage: nothing is known of it
   ++added_count_;
-  if (is_dropped_) return {};
+  if (is_dropped_ || head.slot_count < 2) return {};  // damage: nothing is known of it
   if (!store_) store_.emplace(folder_, memory_bytes_);
   return store_->add({.stream = head.a32,
                       .region = head.id,

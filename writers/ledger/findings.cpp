@@ -20,13 +20,6 @@ constexpr double kSplitWorldWeight_s = 1e10;
 constexpr double kSpawnedWeight_s = 1e9;
 constexpr double kLossWeight_s = 1e12;  ///< losses stand first: they qualify all the rest
 
-std::string seconds(double value_s) {
-  if (value_s >= 100) return fmt::format("{:.0f} s", value_s);
-  if (value_s >= 1) return fmt::format("{:.1f} s", value_s);
-  if (value_s >= 1e-3) return fmt::format("{:.0f} ms", value_s * 1e3);
-  return fmt::format("{:.0f} us", value_s * 1e6);
-}
-
 std::string bytes_text(double bytes) {
   for (const char* unit : {"bytes", "KiB", "MiB", "GiB"}) {
     if (bytes < 1024) return fmt::format("{:.{}f} {}", bytes, bytes < 10 ? 1 : 0, unit);
@@ -55,6 +48,13 @@ uint64_t lost_samples(std::span<const LocationTally> tallies) {
 }
 
 }  // namespace
+
+std::string seconds_text(double value_s) {
+  if (value_s >= 100) return fmt::format("{:.0f} s", value_s);
+  if (value_s >= 1) return fmt::format("{:.1f} s", value_s);
+  if (value_s >= 1e-3) return fmt::format("{:.0f} ms", value_s * 1e3);
+  return fmt::format("{:.0f} us", value_s * 1e6);
+}
 
 Status Findings::begin(const Model& model) {
   model_ = &model;
@@ -146,7 +146,8 @@ void Findings::add_slow_rank(std::vector<Finding>* findings) const {
       {(slowest_s - middle_s) * static_cast<double>(own_s.size() - 1),
        fmt::format(
            "rank {} is {} outside MPI, {:.1f} times the median ({}): the others wait for it",
-           slowest, seconds(slowest_s), slowest_s / std::max(middle_s, 1e-9), seconds(middle_s))});
+           slowest, seconds_text(slowest_s), slowest_s / std::max(middle_s, 1e-9),
+           seconds_text(middle_s))});
 }
 
 void Findings::add_expensive_call(std::vector<Finding>* findings) const {
@@ -168,14 +169,14 @@ void Findings::add_expensive_call(std::vector<Finding>* findings) const {
       [&](const RankTime& a, const RankTime& b) { return time_of(a) < time_of(b); });
   const double sum_s = static_cast<double>(top->second) / kNsPerSecond;
   const double share = 100.0 * static_cast<double>(top->second) / static_cast<double>(total_ns());
-  std::string text =
-      fmt::format("{} takes {:.1f} % of the ranks' time ({} in {} calls)",
-                  model_->regions[region].name, share, seconds(sum_s), grouped(calls_[region]));
+  std::string text = fmt::format("{} takes {:.1f} % of the ranks' time ({} in {} calls)",
+                                 model_->regions[region].name, share, seconds_text(sum_s),
+                                 grouped(calls_[region]));
   if (ranks_.size() > 1) {
     text += fmt::format(": rank {} waits longest ({}), rank {} least ({})", most - ranks_.begin(),
-                        seconds(static_cast<double>(time_of(*most)) / kNsPerSecond),
+                        seconds_text(static_cast<double>(time_of(*most)) / kNsPerSecond),
                         least - ranks_.begin(),
-                        seconds(static_cast<double>(time_of(*least)) / kNsPerSecond));
+                        seconds_text(static_cast<double>(time_of(*least)) / kNsPerSecond));
   }
   findings->push_back({sum_s, text});
 }
@@ -196,7 +197,7 @@ void Findings::add_waiting(std::vector<Finding>* findings) const {
   const double share = static_cast<double>(sum_ns) / static_cast<double>(total_ns());
   if (share < kLeastWaitShare) return;
   const auto text = [](uint64_t time_ns) {
-    return seconds(static_cast<double>(time_ns) / kNsPerSecond);
+    return seconds_text(static_cast<double>(time_ns) / kNsPerSecond);
   };
   const auto top_kind = std::max_element(std::begin(by_kind_ns), std::end(by_kind_ns));
   const auto kind = static_cast<WaitKind>(top_kind - std::begin(by_kind_ns));

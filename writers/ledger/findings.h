@@ -25,6 +25,9 @@ namespace aon::writers {
 
 constexpr size_t kMaxFindings = 3;
 
+/// "12 s", "1.5 s", "12 ms", "12 us".
+std::string seconds_text(double value_s);
+
 class Findings final : public Writer {
  public:
   /// `waits` (null: not analysed) must live until lines() was called.

@@ -11,10 +11,6 @@ namespace {
 constexpr double kLeastCausedShare = 0.01;  ///< of the ranks' time
 constexpr double kLeastBlame = 1.5;         ///< times what everybody would cause, shared evenly
 
-std::string seconds(double value_s) {
-  return value_s >= 1 ? fmt::format("{:.1f} s", value_s) : fmt::format("{:.0f} ms", value_s * 1e3);
-}
-
 }  // namespace
 
 bool Findings::add_latecomer(std::vector<Finding>* findings) const {
@@ -33,8 +29,8 @@ bool Findings::add_latecomer(std::vector<Finding>* findings) const {
        fmt::format("rank {} on {} came last to {} of {} collectives: the others waited {} for it, "
                    "{} of it in {}",
                    *group.rank, model_->job->nodes[group.node].host, grouped(late.last_count),
-                   grouped(late.count), seconds(caused_ns * 1e-9),
-                   seconds(static_cast<double>(late.region_ns) * 1e-9),
+                   grouped(late.count), seconds_text(caused_ns * 1e-9),
+                   seconds_text(static_cast<double>(late.region_ns) * 1e-9),
                    model_->regions[late.region].name)});
   return true;
 }
