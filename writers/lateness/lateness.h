@@ -6,8 +6,9 @@
 ///     wait of a member = its duration - the shortest duration     (0: it came last)
 ///     what the last one cost the others = the sum of their waits
 ///
-/// Nothing in it is MPI's: it may be fed with the operations of any library. An operation that ends for some members before it ends for others
-/// counts the difference as waiting, too: it is exact to that part of an operation.
+/// Nothing in it is MPI's: it may be fed with the operations of any library. An operation that ends
+/// for some members before it ends for others counts the difference as waiting, too: it is exact
+/// to that part of an operation.
 /// Thread: one.   Cost: a pass over the members and a hash look-up each; memory for a row per
 /// communicator, kind of operation and member.
 #pragma once
