@@ -1,5 +1,5 @@
-// aon-node: the service of a node (docs/node-service.md). Optional: without it every agent reads what
-// its user may read.
+// aon-node: the service of a node (docs/node-service.md). Optional: without it every agent reads
+// what its user may read.
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
