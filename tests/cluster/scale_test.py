@@ -12,7 +12,7 @@ from cluster import AON, AON_RUN, HEAT2D
 
 HOSTS, RANKS = 8, 8
 NODE_BYTES = 96 << 20  # --node-memory for the rings, and the staging buffer
-AGENT_BYTES = 128 << 20  # resident: its code, the staging buffer, and every page of rings it has read
+AGENT_BYTES = 128 << 20  # resident: code, the staging buffer, pages of rings that it has read
 
 
 class ManyRanks(TestCase):
