@@ -1,8 +1,8 @@
 #!/bin/sh
 # aon-finish.sh PREFIX JOB FOLDER: finishes the archives of a Slurm job, as its user: those in the
 # folder it was submitted from, and those that were noted on this node when their agents began.
-# Called by aon-epilog.sh. An agent that still works on a directory is given time: aon finalize exits
-# with 3 then.
+# Called by aon-epilog.sh. An agent that still works on a directory is given time: aon finalize
+# exits with 3 then.
 prefix=$1
 job=$2
 folder=$3

@@ -131,8 +131,11 @@ class Killed(OnSlurm):
         program.write_text(cluster.ENDLESS, encoding="utf-8")
         script = f"export AON_OUTPUT={elsewhere}/of-mine\nsrun --mpi=pmix {PYTHON} {program}"
         job, out = self.submit(script, "-w", "n1")
-        spool = lambda: [f for f in elsewhere.glob("*/spool/*/*") if f.stat().st_size > 4096]  # noqa: E731
-        wait_until(spool, 30, f"records of {job}, see {out}")
+
+        def has_records():
+            return [f for f in elsewhere.glob("*/spool/*/*") if f.stat().st_size > 4096]
+
+        wait_until(has_records, 30, f"records of {job}, see {out}")
         self.kill([p for p, name in self.processes_of(job).items() if name[:3] in ("pyt", "aon")])
         self.assertEqual(self.slurm.wait(job)[0], "FAILED")
         wait_until(lambda: list(elsewhere.glob("*/traces.otf2")), 30, "the Epilog's archive")
