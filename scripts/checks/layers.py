@@ -1,7 +1,7 @@
 """The dependency rule: who may include whom. The CMake targets say the same; this tells it early,
 per line.
 
-Plugins see core/include and themselves. Writers see core/include, core/base, core/spool,
+Plugins see core/include and themselves; nvml also what node providers have in common. Writers see core/include, core/base, core/spool,
 core/clock, core/topology, writers/writer.h, writers/profile,
 writers/lateness, writers/waits, writers/steps, writers/nccl and themselves. writers/assemble drives
 all writers and drains rings that no agent drained. Core sees neither. Launcher and tools sit on
@@ -33,6 +33,7 @@ RULES = {
     "core/unwind/": ["core/include/aon/", "core/base/", "core/unwind/"],
     "core/": ["core/"],
     "plugins/": ["core/include/aon/", "plugins/{self}/"],
+    "plugins/nvml/": ["core/include/aon/", "plugins/node/", "plugins/nvml/"],
     "bindings/": ["core/include/aon/"],
     "writers/": [
         "core/include/aon/",
