@@ -13,7 +13,8 @@ namespace aon::tools {
 namespace {
 
 /// As aon-run has it by default; and time for a driver that has to wake its GPUs.
-constexpr const char* kConfig = "sampling=97\ncall-graph=fp\nworker=0\nnvml-wait-ms=10000\n";
+constexpr const char* kConfig =
+    "sampling=97\ncall-graph=fp\nworker=0\nnvml-wait-ms=10000\ngpu-counters=ask\n";
 
 /// What a provider says of the node; `aon_core` of its table.
 struct Said {

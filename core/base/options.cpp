@@ -50,6 +50,10 @@ const std::array<OptionSpec, 21> kTable{{
     {"events", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::events,
      "count these events (cycles,instructions,page-faults or the CPU's own), the first four of the "
      "hardware at the borders of calls, too"},
+    {"gpu-counters", 0, "SET", "off", OptionUnit::kNone, 0, 0, &Options::gpu_counters,
+     "hardware counters of NVIDIA's GPUs: core or wide (100 times a second), burst (1000 times, "
+     "half a second in ten), or off; one profiler per GPU",
+     "off|core|wide|burst"},
     {"hang", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::hang_s,
      "note calls that do not return for so many seconds, for `aon hang DIR`; 0: never"},
     {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,

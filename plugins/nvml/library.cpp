@@ -52,11 +52,25 @@ std::string code_remedy(uint32_t code) {
   return words == nullptr ? "" : words->remedy;
 }
 
+bool has_nvidia_device(const node::System& system) {
+  const std::string folder = "/sys/bus/pci/devices";
+  for (const std::string& device : system.list(folder)) {
+    const std::string path = folder + "/" + device;
+    const bool is_nvidia = system.read(path + "/vendor").text.starts_with("0x10de");
+    // Display controllers and accelerators: NVIDIA makes bridges and sound as well.
+    if (is_nvidia && system.read(path + "/class").text.starts_with("0x03")) return true;
+  }
+  return false;
+}
+
 Library::Library(const char* name) {
   void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    state_.add(AON_STATE_OFF, std::string(kLibraryName) + " is not there: no GPU of NVIDIA here",
-               kInstallDriver);
+    const bool has_device = has_nvidia_device(node::real_system());
+    state_.add(AON_STATE_OFF,
+               std::string(kLibraryName) + " is not there" +
+                   (has_device ? "" : ", and no GPU of NVIDIA in this node"),
+               has_device ? kInstallDriver : "");
     return;
   }
   std::string missing;

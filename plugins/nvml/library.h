@@ -6,6 +6,7 @@
 #include <string>
 
 #include "node/output.h"
+#include "node/system.h"
 #include "nvml/interface.h"
 
 namespace aon::nvml {
@@ -33,6 +34,9 @@ class Library {
   node::StateText state_;
   std::string versions_;
 };
+
+/// Does the PCI bus have a GPU of NVIDIA, with a driver or without?
+bool has_nvidia_device(const node::System& system);
 
 /// What went wrong, in words, and the number.
 std::string code_text(uint32_t code);

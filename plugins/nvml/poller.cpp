@@ -49,6 +49,7 @@ struct Poller::Shared {
 
 bool Poller::Shared::find() {
   const bool has_gpus = gpus.find();
+  if (has_gpus) read();  // what is refused is known then
   const std::lock_guard lock(mutex);
   is_found = true;
   state = gpus.state();

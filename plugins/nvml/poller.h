@@ -29,7 +29,7 @@ struct Round {
 
 /// What the provider's thread takes over.
 struct Taken {
-  bool is_found = false;  ///< the GPUs are known; `state` tells the result
+  bool is_found = false;  ///< the GPUs are known and were read once; `state` tells the result
   node::StateText state;
   std::vector<Round> rounds;
   uint64_t dropped_count = 0;  ///< values, since the last time
@@ -46,7 +46,7 @@ class Poller {
 
   /// False: the library is not there, state() says so, and no thread runs.
   bool start();
-  /// Waits until it is known what there is.   False: not in that time.
+  /// Waits until it is known what there is and what can be read of it.   False: not in that time.
   bool wait_found(uint32_t timeout_ms);
   /// Waits until everything has been read once more.   False: not in that time.
   bool read_now(uint32_t timeout_ms);

@@ -65,7 +65,7 @@ bool aon_provider::start(uint32_t timeout_ms) {
     return false;
   }
   if (!poller.wait_found(timeout_ms)) {
-    tell({AON_STATE_DEGRADED, "NVML is still waking the GPUs",
+    tell({AON_STATE_DEGRADED, "NVML does not answer yet",
           "nvidia-smi -pm 1, or the service nvidia-persistenced, keeps them awake"});
     return true;
   }

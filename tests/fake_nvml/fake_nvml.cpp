@@ -7,7 +7,7 @@
 /// | FAKE_NVML_HIDDEN=N            | the last N GPUs belong to other jobs                       |
 /// | FAKE_NVML_ERROR=F:CODE[:N],.. | function F fails, from its Nth call on                     |
 /// | FAKE_NVML_SLOW=F:MS,..        | function F takes so long                                   |
-/// | FAKE_NVML_HANG=F              | function F never returns                                   |
+/// | FAKE_NVML_HANG=F:N            | function F never returns, from its Nth call on             |
 /// | FAKE_NVML_LOST=GPU:N          | from the Nth reading of its power on the GPU is lost       |
 /// | FAKE_NVML_XID=GPU:NUMBER:N    | an Xid event at the Nth look at events                     |
 ///
@@ -86,7 +86,8 @@ uint32_t enter(const char* function) {
     const std::lock_guard lock(fake().mutex);
     calls = ++fake().calls[function];
   }
-  if (strcmp(knob("FAKE_NVML_HANG"), function) == 0) {
+  const std::string hang = entry("FAKE_NVML_HANG", function);
+  if (!hang.empty() && calls >= std::stoull(hang)) {
     for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
   }
   if (const std::string ms = entry("FAKE_NVML_SLOW", function); !ms.empty())

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "plugins/nvml/events.h"
 #include "plugins/nvml/found.h"
+#include "plugins/nvml/library.h"
+#include "tests/unit/launcher/temporary_folder.h"
 
 namespace aon::nvml {
 namespace {
@@ -71,6 +76,25 @@ TEST(NvmlFaults, a_lost_gpu_takes_its_queries_but_no_other_gpu) {
 TEST(NvmlXid, has_words_for_those_that_are_known) {
   EXPECT_EQ(xid_text(79), "Xid 79 (the GPU has fallen off the bus)");
   EXPECT_EQ(xid_text(1234), "Xid 1234");
+}
+
+class NvmlLibrary : public launcher::TemporaryFolder {
+ protected:
+  void device(const std::string& address, const char* vendor, const char* type) {
+    std::filesystem::create_directories(path("sys/bus/pci/devices/" + address));
+    std::ofstream(path("sys/bus/pci/devices/" + address + "/vendor")) << vendor << "\n";
+    std::ofstream(path("sys/bus/pci/devices/" + address + "/class")) << type << "\n";
+  }
+};
+
+TEST_F(NvmlLibrary, knows_a_gpu_without_a_driver_from_no_gpu) {
+  const node::System system(folder_);
+  EXPECT_FALSE(has_nvidia_device(system));
+  device("0000:00:02.0", "0x8086", "0x030000");  // a GPU of Intel
+  device("0000:05:00.0", "0x10de", "0x068000");  // a switch of NVLink
+  EXPECT_FALSE(has_nvidia_device(system));
+  device("0000:17:00.0", "0x10de", "0x030200");
+  EXPECT_TRUE(has_nvidia_device(system));
 }
 
 TEST(NvmlUuid, is_read_or_refused) {

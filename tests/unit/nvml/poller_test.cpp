@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <optional>
 
 #include "core/provider/loader.h"
 #include "core/provider/names.h"
@@ -26,7 +28,6 @@ TEST(NvmlPoller, hands_over_what_it_read) {
   ASSERT_FALSE(taken.rounds.empty());
   EXPECT_EQ(taken.rounds[0].ticks, 7u);
   EXPECT_EQ(taken.dropped_count, 0u);
-  EXPECT_TRUE(poller.take().rounds.size() < 3) << "what was taken is gone";
 }
 
 TEST(NvmlPoller, makes_no_thread_without_the_library) {
@@ -36,7 +37,7 @@ TEST(NvmlPoller, makes_no_thread_without_the_library) {
 }
 
 TEST(NvmlPoller, a_driver_that_hangs_hangs_nobody_else) {
-  setenv("FAKE_NVML_HANG", "nvmlDeviceGetTemperature", 1);
+  setenv("FAKE_NVML_HANG", "nvmlDeviceGetTemperature:2", 1);
   auto poller = std::make_unique<Poller>(FAKE_NVML, [] { return uint64_t{0}; });
   ASSERT_TRUE(poller->start());
   ASSERT_TRUE(poller->wait_found(kLongMs));
@@ -46,7 +47,7 @@ TEST(NvmlPoller, a_driver_that_hangs_hangs_nobody_else) {
 }
 
 TEST(NvmlPoller, a_driver_that_hangs_at_the_start_is_not_waited_for) {
-  setenv("FAKE_NVML_HANG", "nvmlInit_v2", 1);
+  setenv("FAKE_NVML_HANG", "nvmlInit_v2:1", 1);
   Poller poller(FAKE_NVML, [] { return uint64_t{0}; });
   ASSERT_TRUE(poller.start());
   EXPECT_FALSE(poller.wait_found(100));
@@ -101,7 +102,7 @@ TEST_F(NvmlProvider, is_off_without_a_gpu) {
 }
 
 TEST_F(NvmlProvider, starts_while_the_driver_is_still_waking_its_gpus) {
-  setenv("FAKE_NVML_HANG", "nvmlInit_v2", 1);
+  setenv("FAKE_NVML_HANG", "nvmlInit_v2:1", 1);
   load();
   ASSERT_TRUE(start("nvml-wait-ms=10\n"));
   EXPECT_EQ(core_.states.at(AON_PROCESS_NODE).state, AON_STATE_DEGRADED);
