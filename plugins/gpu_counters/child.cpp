@@ -63,8 +63,7 @@ int Child::start(const std::vector<std::string>& arguments) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
-  const int error =
-      posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), variables.data());
+  const int error = posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
   close_one(&input[0]);
   close_one(&output[1]);

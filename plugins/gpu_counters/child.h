@@ -1,7 +1,7 @@
 /// The helper process, from its start to its end: never left behind.
 ///
-///     start -> runs --ends itself, or is killed--> ended, and why     stop: its input ends; it gets
-///                                                                      kEndMs, then SIGKILL
+///     start -> runs --ends itself, or is killed--> ended, and why
+///     stop: its input ends; it gets kEndMs, then SIGKILL
 ///
 /// When we die it gets SIGKILL from the kernel, and the end of its input.
 /// Owner: the provider.   Thread: one, the one that started it (the kernel watches that one).

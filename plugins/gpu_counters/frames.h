@@ -1,14 +1,15 @@
 /// What the helper process tells the provider, over a pipe: frames of a fixed head, values, texts.
 /// Whoever reads it trusts nothing: lengths are bounded, names are looked up.
 ///
-/// | kind    | device | values              | text                                     | times     |
-/// |---------|--------|---------------------|------------------------------------------|-----------|
-/// | kDevice | ours   | -                   | UUID, name, chip, series: "a,b,c", left  | -         |
-/// |         |        |                     | out: "d,e"; each ends with NUL           |           |
-/// | kSample | ours   | one for each series | -                                        | of sample |
-/// | kProblem| or all | -                   | reason, remedy; an empty reason: solved  | -         |
-/// | kUsage  | all    | -                   | -                                        | start_ns: CPU time so far; end_ns: resident bytes |
-/// | kLost   | ours   | -                   | -                                        | end_ns: how often the buffer was full |
+/// | kind     | values              | texts, each ends with NUL          | start_ns, end_ns       |
+/// |----------|---------------------|------------------------------------|------------------------|
+/// | kDevice  | -                   | UUID, name, chip, series "a,b,c",  | -                      |
+/// |          |                     | what it lacks "d,e"                |                        |
+/// | kSample  | one for each series | -                                  | of the sample          |
+/// | kProblem | -                   | reason, remedy; no reason: solved  | -                      |
+/// | kUsage   | -                   | -                                  | CPU ns, resident bytes |
+/// | kLost    | -                   | -                                  | -, how often it was    |
+/// |          |                     |                                    | full                   |
 ///
 /// Thread: one for each end.
 #pragma once

@@ -1,5 +1,5 @@
-// The helper process of the provider gpu-counters: samples the hardware counters of all GPUs that it
-// can see, by libcupti, and writes frames (frames.h) to its standard output.
+// The helper process of the provider gpu-counters: samples the hardware counters of all GPUs that
+// it can see, by libcupti, and writes frames (frames.h) to its standard output.
 //
 //     aon-gpu-counters SET INTERVAL_US [WINDOW_MS REST_MS]
 //
@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <utility>
 
 #include "gpu_counters/driver.h"
 #include "gpu_counters/frames.h"
@@ -63,7 +64,8 @@ struct Device {
 
 class Helper {
  public:
-  Helper(std::span<const Metric> metrics, uint64_t interval_ns, uint64_t window_ns, uint64_t rest_ns)
+  Helper(std::span<const Metric> metrics, uint64_t interval_ns, uint64_t window_ns,
+         uint64_t rest_ns)
       : metrics_(metrics), interval_ns_(interval_ns), window_ns_(window_ns), rest_ns_(rest_ns) {}
 
   int run() {
@@ -218,8 +220,8 @@ class Helper {
     cpu_window_ns_ = now_ns + kCpuWindowNs;
     cpu_window_begin_ns_ = head.start_ns;
     if (is_first || share < kMaxCpuShare) return true;
-    tell(kAllDevices, {"the helper took more than a quarter of a core and was ended",
-                       "--gpu-counters core"});
+    tell(kAllDevices,
+         {"the helper took more than a quarter of a core and was ended", "--gpu-counters core"});
     return false;
   }
 

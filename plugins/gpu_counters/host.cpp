@@ -49,34 +49,46 @@ Problem Host::make_image(void* host, size_t* passes) {
   return problem_of("cuptiProfilerHostGetNumOfPasses", code);
 }
 
+Problem Host::try_metrics(const std::string& chip, const uint8_t* availability, size_t* passes) {
+  close(host_);
+  host_ = nullptr;
+  if (Problem problem = open(chip, availability, &host_)) return problem;
+  names_.clear();
+  for (const Metric& metric : metrics_) names_.push_back(metric.name);
+  if (const int code = add(host_, names_); code != kSuccess)
+    return problem_of("cuptiProfilerHostConfigAddMetrics", code);
+  return make_image(host_, passes);
+}
+
 Problem Host::configure(const std::string& chip, std::span<const Metric> wanted,
                         const uint8_t* availability) {
   // One try object learns what the chip has: an unknown metric adds nothing to it.
   void* trial = nullptr;
   if (Problem problem = open(chip, availability, &trial)) return problem;
+  std::vector<Metric> known;
   for (const Metric& metric : wanted) {
     if (add(trial, {metric.name}) == kSuccess) {
-      metrics_.push_back(metric);
+      known.push_back(metric);
     } else {
       left_out_.emplace_back(metric.series);
     }
   }
   close(trial);
-  while (!metrics_.empty()) {
-    close(host_);
-    host_ = nullptr;
-    if (Problem problem = open(chip, availability, &host_)) return problem;
-    names_.clear();
-    for (const Metric& metric : metrics_) names_.push_back(metric.name);
-    if (const int code = add(host_, names_); code != kSuccess)
-      return problem_of("cuptiProfilerHostConfigAddMetrics", code);
-    size_t passes = 0;
-    if (Problem problem = make_image(host_, &passes)) return problem;
-    if (passes == 1) return {};
-    left_out_.emplace_back(metrics_.back().series);
+  size_t passes = 0;
+  metrics_ = known;
+  if (Problem problem = try_metrics(chip, availability, &passes)) return problem;
+  if (passes == 1) return {};
+  // They do not fit together: one after the other, as long as they do.
+  metrics_.clear();
+  for (const Metric& metric : known) {
+    metrics_.push_back(metric);
+    if (Problem problem = try_metrics(chip, availability, &passes)) return problem;
+    if (passes == 1) continue;
     metrics_.pop_back();
+    left_out_.emplace_back(metric.series);
   }
-  return {"no metric of this set can be sampled on " + chip, ""};
+  if (metrics_.empty()) return {"no metric of this set can be sampled on " + chip, ""};
+  return try_metrics(chip, availability, &passes);
 }
 
 Problem Host::evaluate(std::span<const uint8_t> data, size_t index, double* values) {

@@ -1,5 +1,5 @@
-/// CUPTI's knowledge of a chip: which metrics it has, what configures the hardware for them, and how
-/// what the hardware counted becomes values. Works without a GPU and without a driver.
+/// CUPTI's knowledge of a chip: which metrics it has, what configures the hardware for them, and
+/// how what the hardware counted becomes values. Works without a GPU and without a driver.
 /// Owner: the session.   Thread: one.   Cost: 0.1 to 0.4 s per chip, once.
 #pragma once
 
@@ -39,6 +39,8 @@ class Host {
   void close(void* host);
   /// Code of adding these, in one call, as CUPTI counts passes by calls.
   int add(void* host, std::vector<const char*> names);
+  /// The configuration of metrics_, and how many passes it takes.
+  Problem try_metrics(const std::string& chip, const uint8_t* availability, size_t* passes);
   Problem make_image(void* host, size_t* passes);
 
   const Functions& call_;

@@ -1,7 +1,8 @@
-/// CUPTI's PM sampling and profiler host functions as far as we call them: own declarations, so that
-/// nothing of CUDA is needed to build. Each structure begins with its own size, as far as its last
-/// field: CUPTI reads and writes no further. `tests/unit/gpu_counters` compares them with NVIDIA's
-/// headers (cupti_pmsampling.h, cupti_profiler_host.h, cupti_target.h), where these are installed.
+/// CUPTI's PM sampling and profiler host functions as far as we call them: own declarations, so
+/// that nothing of CUDA is needed to build. Each structure begins with its own size, as far as its
+/// last field: CUPTI reads and writes no further. `tests/unit/gpu_counters` compares them with
+/// NVIDIA's headers (cupti_pmsampling.h, cupti_profiler_host.h, cupti_target.h), where these are
+/// installed.
 /// Depends on nothing.
 #pragma once
 
@@ -29,23 +30,23 @@ enum AppendMode : int { kKeepOldest = 0, kKeepLatest = 1 };
 enum StopReason : int { kOther = 0, kDataFull = 1, kEndOfRecords = 2 };
 
 struct Initialize {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
 };
 struct ChipName {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   size_t device;
   const char* name;  ///< out
 };
 struct SupportedChips {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   size_t count;              ///< out
   const char* const* names;  ///< out
 };
 struct HostInitialize {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   int type;  ///< ProfilerType
   const char* chip;
@@ -53,39 +54,39 @@ struct HostInitialize {
   void* host;  ///< out
 };
 struct HostDeinitialize {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   void* host;
 };
 struct AddMetrics {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   void* host;
   const char** names;
   size_t count;
 };
 struct ConfigImageSize {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   void* host;
   size_t bytes;  ///< out
 };
 struct ConfigImage {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   void* host;
   size_t bytes;
   uint8_t* image;
 };
 struct PassCount {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   size_t bytes;
   uint8_t* image;
   size_t passes;  ///< out
 };
 struct Evaluate {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   void* host;
   const uint8_t* data;
@@ -96,26 +97,26 @@ struct Evaluate {
   double* values;  ///< out
 };
 struct Availability {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   size_t device;
   size_t bytes;
   uint8_t* image;
 };
 struct Enable {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   size_t device;
   void* sampling;  ///< out
 };
 /// Disable, start, stop.
 struct OfSampling {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   void* sampling;
 };
 struct SetConfig {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   void* sampling;
   size_t config_bytes;
@@ -126,7 +127,7 @@ struct SetConfig {
   int append;   ///< AppendMode
 };
 struct DataSize {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   void* sampling;
   const char** names;
@@ -135,14 +136,14 @@ struct DataSize {
   size_t bytes;  ///< out
 };
 struct DataInitialize {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   void* sampling;
   size_t bytes;
   uint8_t* data;
 };
 struct Decode {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   void* sampling;
   uint8_t* data;
@@ -151,7 +152,7 @@ struct Decode {
   uint8_t overflow;  ///< out
 };
 struct DataInfo {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   const uint8_t* data;
   size_t bytes;
@@ -160,7 +161,7 @@ struct DataInfo {
   size_t completed;  ///< out
 };
 struct SampleInfo {
-  size_t size;
+  size_t struct_bytes;
   void* reserved;
   void* sampling;
   const uint8_t* data;
@@ -170,7 +171,7 @@ struct SampleInfo {
   uint64_t end_ns;    ///< out
 };
 
-/// What `size` of a structure is to be: up to the end of its last field, without padding.
+/// What `struct_bytes` of a structure is to be: up to the end of its last field, without padding.
 template <class T>
 constexpr size_t size_of = sizeof(T);
 template <>
@@ -180,37 +181,36 @@ inline constexpr size_t size_of<Decode> = offsetof(Decode, overflow) + sizeof(ui
 template <class T>
 T sized() {
   T made = {};
-  made.size = size_of<T>;
+  made.struct_bytes = size_of<T>;
   return made;
 }
 
 /// X(member, symbol, structure)
-#define AON_PM_FUNCTIONS(X)                                                      \
-  X(supported_chips, cuptiProfilerHostGetSupportedChips, SupportedChips)         \
-  X(host_initialize, cuptiProfilerHostInitialize, HostInitialize)                \
-  X(host_deinitialize, cuptiProfilerHostDeinitialize, HostDeinitialize)          \
-  X(add_metrics, cuptiProfilerHostConfigAddMetrics, AddMetrics)                  \
-  X(config_image_size, cuptiProfilerHostGetConfigImageSize, ConfigImageSize)     \
-  X(config_image, cuptiProfilerHostGetConfigImage, ConfigImage)                  \
-  X(pass_count, cuptiProfilerHostGetNumOfPasses, PassCount)                      \
-  X(evaluate, cuptiProfilerHostEvaluateToGpuValues, Evaluate)                    \
-  X(initialize, cuptiProfilerInitialize, Initialize)                             \
-  X(chip_name, cuptiDeviceGetChipName, ChipName)                                 \
-  X(availability, cuptiPmSamplingGetCounterAvailability, Availability)           \
-  X(enable, cuptiPmSamplingEnable, Enable)                                       \
-  X(disable, cuptiPmSamplingDisable, OfSampling)                                 \
-  X(set_config, cuptiPmSamplingSetConfig, SetConfig)                             \
-  X(data_size, cuptiPmSamplingGetCounterDataSize, DataSize)                      \
-  X(data_initialize, cuptiPmSamplingCounterDataImageInitialize, DataInitialize)  \
-  X(start, cuptiPmSamplingStart, OfSampling)                                     \
-  X(stop, cuptiPmSamplingStop, OfSampling)                                       \
-  X(decode, cuptiPmSamplingDecodeData, Decode)                                   \
-  X(data_info, cuptiPmSamplingGetCounterDataInfo, DataInfo)                      \
+#define AON_PM_FUNCTIONS(X)                                                     \
+  X(supported_chips, cuptiProfilerHostGetSupportedChips, SupportedChips)        \
+  X(host_initialize, cuptiProfilerHostInitialize, HostInitialize)               \
+  X(host_deinitialize, cuptiProfilerHostDeinitialize, HostDeinitialize)         \
+  X(add_metrics, cuptiProfilerHostConfigAddMetrics, AddMetrics)                 \
+  X(config_image_size, cuptiProfilerHostGetConfigImageSize, ConfigImageSize)    \
+  X(config_image, cuptiProfilerHostGetConfigImage, ConfigImage)                 \
+  X(pass_count, cuptiProfilerHostGetNumOfPasses, PassCount)                     \
+  X(evaluate, cuptiProfilerHostEvaluateToGpuValues, Evaluate)                   \
+  X(initialize, cuptiProfilerInitialize, Initialize)                            \
+  X(chip_name, cuptiDeviceGetChipName, ChipName)                                \
+  X(availability, cuptiPmSamplingGetCounterAvailability, Availability)          \
+  X(enable, cuptiPmSamplingEnable, Enable)                                      \
+  X(disable, cuptiPmSamplingDisable, OfSampling)                                \
+  X(set_config, cuptiPmSamplingSetConfig, SetConfig)                            \
+  X(data_size, cuptiPmSamplingGetCounterDataSize, DataSize)                     \
+  X(data_initialize, cuptiPmSamplingCounterDataImageInitialize, DataInitialize) \
+  X(start, cuptiPmSamplingStart, OfSampling)                                    \
+  X(stop, cuptiPmSamplingStop, OfSampling)                                      \
+  X(decode, cuptiPmSamplingDecodeData, Decode)                                  \
+  X(data_info, cuptiPmSamplingGetCounterDataInfo, DataInfo)                     \
   X(sample_info, cuptiPmSamplingCounterDataGetSampleInfo, SampleInfo)
 
 struct Functions {
-#define AON_PM_MEMBER(member_, symbol_, structure_) \
-  int (*member_)(structure_*) = nullptr;
+#define AON_PM_MEMBER(member_, symbol_, structure_) int (*member_)(structure_*) = nullptr;
   AON_PM_FUNCTIONS(AON_PM_MEMBER)
 #undef AON_PM_MEMBER
 };

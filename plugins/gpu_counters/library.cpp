@@ -51,7 +51,7 @@ Problem Library::open() {
   }
   if (library == nullptr) return {"libcupti.so is not found", kAddFolder};
   const char* missing = nullptr;
-#define AON_PM_FIND(member_, symbol_, structure_)                                          \
+#define AON_PM_FIND(member_, symbol_, structure_)                                        \
   functions_.member_ = reinterpret_cast<int (*)(structure_*)>(dlsym(library, #symbol_)); \
   if (functions_.member_ == nullptr) missing = #symbol_;
   AON_PM_FUNCTIONS(AON_PM_FIND)

@@ -15,8 +15,8 @@ namespace aon::gpu_counters {
 
 /// How a value of NVIDIA's becomes one of the series.
 enum class Formula : uint8_t {
-  kPercent,     ///< / 100
-  kPerSecond,   ///< a count of the sample / its length
+  kPercent,    ///< / 100
+  kPerSecond,  ///< a count of the sample / its length
   kAsItIs
 };
 

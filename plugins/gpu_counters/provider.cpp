@@ -40,7 +40,7 @@ struct Choice {
 constexpr Choice kChoices[] = {
     {"core", "10000", "0", "0"}, {"wide", "10000", "0", "0"}, {"burst", "1000", "500", "9500"}};
 
-std::string value_of(const char* config, const char* key) {
+std::string setting(const char* config, const char* key) {
   const char* at = strstr(config, key);
   if (at == nullptr) return {};
   at += strlen(key);
@@ -110,8 +110,8 @@ struct aon_provider {
 
 bool aon_provider::start() {
   const std::string path = helper_path();
-  const int error = child.start(
-      {path, choice.name, choice.interval_us, choice.window_ms, choice.rest_ms});
+  const int error =
+      child.start({path, choice.name, choice.interval_us, choice.window_ms, choice.rest_ms});
   add_pair();
   if (error == 0) {
     tell();
@@ -146,10 +146,9 @@ void aon_provider::define(uint16_t number, const Frame& frame) {
       return;
     }
     const Metric& metric = *found->second;
-    device.series.push_back(
-        {metric.formula,
-         {"gpu_" + frame.texts[0] + "/counters/" + metric.series, metric.unit,
-          std::string(metric.description) + ", " + metric.name + kDeviceWide}});
+    device.series.push_back({metric.formula,
+                             {"gpu_" + frame.texts[0] + "/counters/" + metric.series, metric.unit,
+                              std::string(metric.description) + ", " + metric.name + kDeviceWide}});
     begin = end + 1;
   }
 }
@@ -164,7 +163,8 @@ void aon_provider::sample(const Device& device, const Frame& frame) {
   output.set_time(*ticks);
   const uint64_t duration_ns = frame.head.end_ns - frame.head.start_ns;
   for (size_t i = 0; i < device.series.size(); ++i) {
-    const double value = ::value_of(device.series[i].formula, frame.values[i], duration_ns);
+    const double value =
+        aon::gpu_counters::value_of(device.series[i].formula, frame.values[i], duration_ns);
     if (std::isfinite(value)) output.value(AON_PROCESS_NODE, device.series[i].text, value);
   }
 }
@@ -201,19 +201,18 @@ aon::node::StateText aon_provider::state() const {
   if (!problem.first.empty()) state.add(AON_STATE_OFF, problem.first, problem.second);
   uint32_t working = 0;
   for (const auto& [number, device] : devices) {
-    const std::string label =
-        device.label.empty() ? "GPU " + std::to_string(number) : device.label;
+    const std::string label = device.label.empty() ? "GPU " + std::to_string(number) : device.label;
     if (!device.series.empty() && device.problem.first.empty()) {
       ++working;
       state.add(AON_STATE_ON, label, "");
     }
-    if (!device.left_out.empty())
-      state.add(AON_STATE_ON, label + " has no " + device.left_out, "");
+    if (!device.left_out.empty()) state.add(AON_STATE_ON, label + " has no " + device.left_out, "");
     if (!device.problem.first.empty())
       state.add(AON_STATE_DEGRADED, label + ": " + device.problem.first, device.problem.second);
     if (device.overflow_count != 0)
-      state.add(AON_STATE_DEGRADED, label + ": samples are missing, its buffer was full " +
-                                        std::to_string(device.overflow_count) + " times",
+      state.add(AON_STATE_DEGRADED,
+                label + ": samples are missing, its buffer was full " +
+                    std::to_string(device.overflow_count) + " times",
                 "--gpu-counters core");
   }
   if (foreign_count != 0)
@@ -262,20 +261,21 @@ void answer(aon_core* core, const aon_core_api* api) {
     fclose(file);
   }
   const bool is_restricted = strstr(text, "RmProfilingAdminOnly: 1") != nullptr && geteuid() != 0;
-  const char* reason = !has_driver    ? "no driver of NVIDIA"
+  const char* reason = !has_driver     ? "no driver of NVIDIA"
                        : is_restricted ? "counters are for administrators only"
                                        : "only on request";
-  const char* remedy = !has_driver    ? ""
-                       : is_restricted ? "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 "
-                                         "> /etc/modprobe.d/nvidia-profiling.conf, then reload the "
-                                         "driver; aon-run --gpu-counters core"
-                                       : "aon-run --gpu-counters core";
+  const char* remedy = !has_driver ? ""
+                       : is_restricted
+                           ? "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 "
+                             "> /etc/modprobe.d/nvidia-profiling.conf, then reload the "
+                             "driver; aon-run --gpu-counters core"
+                           : "aon-run --gpu-counters core";
   api->set_state(core, AON_PROCESS_NODE, AON_STATE_OFF, reason, remedy);
 }
 
 aon_status start_provider(aon_core* core, const aon_core_api* api, aon_host, const char* config,
                           aon_provider** self) {
-  const std::string wanted = value_of(config, kOption);
+  const std::string wanted = setting(config, kOption);
   const Choice* chosen = nullptr;
   for (const Choice& choice : kChoices) {
     if (wanted == choice.name) chosen = &choice;

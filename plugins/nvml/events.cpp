@@ -68,7 +68,8 @@ std::vector<Xid> Events::take() {
     if (code != kSuccess) break;
     const auto at = std::find(handles_.begin(), handles_.end(), event.device);
     if (event.type != kEventXid || at == handles_.end()) continue;
-    found.push_back({static_cast<uint32_t>(at - handles_.begin()), static_cast<uint32_t>(event.data)});
+    found.push_back(
+        {static_cast<uint32_t>(at - handles_.begin()), static_cast<uint32_t>(event.data)});
   }
   return found;
 }

@@ -17,13 +17,19 @@ struct GpmSeries {
 };
 
 constexpr GpmSeries kSeries[] = {
-    {1, kPercent, {"gpm/graphics-active", "1", "share of time in which any part of the GPU worked"}},
+    {1,
+     kPercent,
+     {"gpm/graphics-active", "1", "share of time in which any part of the GPU worked"}},
     {2, kPercent, {"gpm/sm-active", "1", "multiprocessors with work, of all, mean over time"}},
-    {3, kPercent, {"gpm/sm-occupancy", "1", "warps on the multiprocessors, of the most there can be"}},
+    {3,
+     kPercent,
+     {"gpm/sm-occupancy", "1", "warps on the multiprocessors, of the most there can be"}},
     {4, kPercent, {"gpm/integer-active", "1", "use of the integer pipes"}},
     {5, kPercent, {"gpm/tensor-active", "1", "use of the tensor pipes"}},
     {6, kPercent, {"gpm/tensor-dfma-active", "1", "use of the tensor pipes for fp64 multiply-add"}},
-    {7, kPercent, {"gpm/tensor-hmma-active", "1", "use of the tensor pipes for fp16, bf16 and tf32"}},
+    {7,
+     kPercent,
+     {"gpm/tensor-hmma-active", "1", "use of the tensor pipes for fp16, bf16 and tf32"}},
     {8, kPercent, {"gpm/tensor-dmma-active", "1", "use of the tensor pipes for fp64 matrices"}},
     {9, kPercent, {"gpm/tensor-imma-active", "1", "use of the tensor pipes for integers"}},
     {10, kPercent, {"gpm/dram-active", "1", "use of the memory's bandwidth"}},

@@ -140,54 +140,49 @@ struct GpmMetrics {
 static_assert(offsetof(GpmMetrics, earlier) == 8 && offsetof(GpmMetrics, metrics) == 24);
 
 /// The functions, by their names. X(member, symbol, arguments): one that is called must be there.
-#define AON_NVML_NEEDED(X)                                                      \
-  X(init, nvmlInit_v2, (void))                                                  \
-  X(shutdown, nvmlShutdown, (void))                                             \
-  X(device_count, nvmlDeviceGetCount_v2, (uint32_t*))                           \
-  X(device, nvmlDeviceGetHandleByIndex_v2, (uint32_t, ::aon::nvml::Handle*))    \
-  X(uuid, nvmlDeviceGetUUID, (::aon::nvml::Handle, char*, uint32_t))            \
-  X(name, nvmlDeviceGetName, (::aon::nvml::Handle, char*, uint32_t))            \
+#define AON_NVML_NEEDED(X)                                                   \
+  X(init, nvmlInit_v2, (void))                                               \
+  X(shutdown, nvmlShutdown, (void))                                          \
+  X(device_count, nvmlDeviceGetCount_v2, (uint32_t*))                        \
+  X(device, nvmlDeviceGetHandleByIndex_v2, (uint32_t, ::aon::nvml::Handle*)) \
+  X(uuid, nvmlDeviceGetUUID, (::aon::nvml::Handle, char*, uint32_t))         \
+  X(name, nvmlDeviceGetName, (::aon::nvml::Handle, char*, uint32_t))         \
   X(pci_info, nvmlDeviceGetPciInfo_v3, (::aon::nvml::Handle, ::aon::nvml::PciInfo*))
 
 /// What a version may lack: the member is null then.
-#define AON_NVML_OPTIONAL(X)                                                                  \
-  X(driver_version, nvmlSystemGetDriverVersion, (char*, uint32_t))                            \
-  X(nvml_version, nvmlSystemGetNVMLVersion, (char*, uint32_t))                                \
-  X(power, nvmlDeviceGetPowerUsage, (::aon::nvml::Handle, uint32_t*))                         \
-  X(energy, nvmlDeviceGetTotalEnergyConsumption, (::aon::nvml::Handle, uint64_t*))            \
-  X(clock, nvmlDeviceGetClockInfo, (::aon::nvml::Handle, uint32_t, uint32_t*))                \
-  X(clock_reasons, nvmlDeviceGetCurrentClocksEventReasons, (::aon::nvml::Handle, uint64_t*))  \
-  X(old_clock_reasons, nvmlDeviceGetCurrentClocksThrottleReasons,                             \
-    (::aon::nvml::Handle, uint64_t*))                                                         \
-  X(temperature, nvmlDeviceGetTemperature, (::aon::nvml::Handle, uint32_t, uint32_t*))        \
-  X(memory, nvmlDeviceGetMemoryInfo, (::aon::nvml::Handle, ::aon::nvml::MemoryInfo*))         \
-  X(utilization, nvmlDeviceGetUtilizationRates,                                               \
-    (::aon::nvml::Handle, ::aon::nvml::Utilization*))                                         \
-  X(ecc_errors, nvmlDeviceGetTotalEccErrors,                                                  \
-    (::aon::nvml::Handle, uint32_t, uint32_t, uint64_t*))                                     \
-  X(remapped_rows, nvmlDeviceGetRemappedRows,                                                 \
-    (::aon::nvml::Handle, uint32_t*, uint32_t*, uint32_t*, uint32_t*))                        \
-  X(pcie_throughput, nvmlDeviceGetPcieThroughput, (::aon::nvml::Handle, uint32_t, uint32_t*)) \
-  X(pcie_replays, nvmlDeviceGetPcieReplayCounter, (::aon::nvml::Handle, uint32_t*))           \
-  X(fields, nvmlDeviceGetFieldValues,                                                         \
-    (::aon::nvml::Handle, int32_t, ::aon::nvml::FieldValue*))                                 \
-  X(event_set, nvmlEventSetCreate, (::aon::nvml::EventSet*))                                  \
-  X(register_events, nvmlDeviceRegisterEvents,                                                \
-    (::aon::nvml::Handle, uint64_t, ::aon::nvml::EventSet))                                   \
-  X(wait_event, nvmlEventSetWait_v2,                                                          \
-    (::aon::nvml::EventSet, ::aon::nvml::EventData*, uint32_t))                               \
-  X(free_event_set, nvmlEventSetFree, (::aon::nvml::EventSet))                                \
-  X(mig_mode, nvmlDeviceGetMigMode, (::aon::nvml::Handle, uint32_t*, uint32_t*))              \
-  X(mig_device_count, nvmlDeviceGetMaxMigDeviceCount, (::aon::nvml::Handle, uint32_t*))       \
-  X(mig_device, nvmlDeviceGetMigDeviceHandleByIndex,                                          \
-    (::aon::nvml::Handle, uint32_t, ::aon::nvml::Handle*))                                    \
-  X(gpu_instance, nvmlDeviceGetGpuInstanceId, (::aon::nvml::Handle, uint32_t*))               \
-  X(gpm_support, nvmlGpmQueryDeviceSupport, (::aon::nvml::Handle, ::aon::nvml::GpmSupport*))  \
-  X(gpm_alloc, nvmlGpmSampleAlloc, (::aon::nvml::Sample*))                                    \
-  X(gpm_free, nvmlGpmSampleFree, (::aon::nvml::Sample))                                       \
-  X(gpm_sample, nvmlGpmSampleGet, (::aon::nvml::Handle, ::aon::nvml::Sample))                 \
-  X(gpm_mig_sample, nvmlGpmMigSampleGet,                                                      \
-    (::aon::nvml::Handle, uint32_t, ::aon::nvml::Sample))                                     \
+#define AON_NVML_OPTIONAL(X)                                                                       \
+  X(driver_version, nvmlSystemGetDriverVersion, (char*, uint32_t))                                 \
+  X(nvml_version, nvmlSystemGetNVMLVersion, (char*, uint32_t))                                     \
+  X(power, nvmlDeviceGetPowerUsage, (::aon::nvml::Handle, uint32_t*))                              \
+  X(energy, nvmlDeviceGetTotalEnergyConsumption, (::aon::nvml::Handle, uint64_t*))                 \
+  X(clock, nvmlDeviceGetClockInfo, (::aon::nvml::Handle, uint32_t, uint32_t*))                     \
+  X(clock_reasons, nvmlDeviceGetCurrentClocksEventReasons, (::aon::nvml::Handle, uint64_t*))       \
+  X(old_clock_reasons, nvmlDeviceGetCurrentClocksThrottleReasons,                                  \
+    (::aon::nvml::Handle, uint64_t*))                                                              \
+  X(temperature, nvmlDeviceGetTemperature, (::aon::nvml::Handle, uint32_t, uint32_t*))             \
+  X(memory, nvmlDeviceGetMemoryInfo, (::aon::nvml::Handle, ::aon::nvml::MemoryInfo*))              \
+  X(utilization, nvmlDeviceGetUtilizationRates, (::aon::nvml::Handle, ::aon::nvml::Utilization*))  \
+  X(ecc_errors, nvmlDeviceGetTotalEccErrors, (::aon::nvml::Handle, uint32_t, uint32_t, uint64_t*)) \
+  X(remapped_rows, nvmlDeviceGetRemappedRows,                                                      \
+    (::aon::nvml::Handle, uint32_t*, uint32_t*, uint32_t*, uint32_t*))                             \
+  X(pcie_throughput, nvmlDeviceGetPcieThroughput, (::aon::nvml::Handle, uint32_t, uint32_t*))      \
+  X(pcie_replays, nvmlDeviceGetPcieReplayCounter, (::aon::nvml::Handle, uint32_t*))                \
+  X(fields, nvmlDeviceGetFieldValues, (::aon::nvml::Handle, int32_t, ::aon::nvml::FieldValue*))    \
+  X(event_set, nvmlEventSetCreate, (::aon::nvml::EventSet*))                                       \
+  X(register_events, nvmlDeviceRegisterEvents,                                                     \
+    (::aon::nvml::Handle, uint64_t, ::aon::nvml::EventSet))                                        \
+  X(wait_event, nvmlEventSetWait_v2, (::aon::nvml::EventSet, ::aon::nvml::EventData*, uint32_t))   \
+  X(free_event_set, nvmlEventSetFree, (::aon::nvml::EventSet))                                     \
+  X(mig_mode, nvmlDeviceGetMigMode, (::aon::nvml::Handle, uint32_t*, uint32_t*))                   \
+  X(mig_device_count, nvmlDeviceGetMaxMigDeviceCount, (::aon::nvml::Handle, uint32_t*))            \
+  X(mig_device, nvmlDeviceGetMigDeviceHandleByIndex,                                               \
+    (::aon::nvml::Handle, uint32_t, ::aon::nvml::Handle*))                                         \
+  X(gpu_instance, nvmlDeviceGetGpuInstanceId, (::aon::nvml::Handle, uint32_t*))                    \
+  X(gpm_support, nvmlGpmQueryDeviceSupport, (::aon::nvml::Handle, ::aon::nvml::GpmSupport*))       \
+  X(gpm_alloc, nvmlGpmSampleAlloc, (::aon::nvml::Sample*))                                         \
+  X(gpm_free, nvmlGpmSampleFree, (::aon::nvml::Sample))                                            \
+  X(gpm_sample, nvmlGpmSampleGet, (::aon::nvml::Handle, ::aon::nvml::Sample))                      \
+  X(gpm_mig_sample, nvmlGpmMigSampleGet, (::aon::nvml::Handle, uint32_t, ::aon::nvml::Sample))     \
   X(gpm_metrics, nvmlGpmMetricsGet, (::aon::nvml::GpmMetrics*))
 
 /// All of them. Each returns a Code.

@@ -23,7 +23,7 @@ struct Poller::Shared {
   Shared(const char* library_name, std::function<uint64_t()> ticks)
       : gpus(library_name, steady_ns), now_ticks(std::move(ticks)) {}
 
-  // The poller's thread; until it runs and after it has found, gpus() and labels are read by others.
+  // The poller's thread. Others read it before that runs, and the list of GPUs once it is made.
   Gpus gpus;
   std::function<uint64_t()> now_ticks;
 

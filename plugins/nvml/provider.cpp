@@ -33,8 +33,8 @@ struct aon_provider {
       : core(its_core),
         api(its_api),
         output(its_core, its_api),
-        poller(aon::nvml::kLibraryName, [its_core, its_api] { return its_api->now_ticks(its_core); }) {
-  }
+        poller(aon::nvml::kLibraryName,
+               [its_core, its_api] { return its_api->now_ticks(its_core); }) {}
 
   /// False: off, and told.
   bool start(uint32_t timeout_ms);

@@ -10,7 +10,8 @@ constexpr double kPercent = 0.01;
 constexpr double kKibi = 1024;
 constexpr double kKilo = 1000;
 
-constexpr SeriesText kPower{"nvml/power", "W", "power of the board; from Ampere on a mean over 1 s"};
+constexpr SeriesText kPower{"nvml/power", "W",
+                            "power of the board; from Ampere on a mean over 1 s"};
 constexpr SeriesText kEnergy{"nvml/energy", "J", "energy of the board"};
 constexpr SeriesText kSmClock{"nvml/clock-sm", "Hz", "clock of the multiprocessors"};
 constexpr SeriesText kMemoryClock{"nvml/clock-memory", "Hz", "clock of the memory"};
@@ -19,11 +20,13 @@ constexpr SeriesText kReasons{
     "why the clocks are not higher, a sum of: 1 idle, 2 set by a user, 4 power cap, 8 hardware "
     "slowdown, 16 sync boost, 32 thermal by software, 64 thermal by hardware, 128 power brake, "
     "256 display"};
-constexpr SeriesText kThrottledPower{"nvml/throttled-power", "s", "time below the clocks for power"};
+constexpr SeriesText kThrottledPower{"nvml/throttled-power", "s",
+                                     "time below the clocks for power"};
 constexpr SeriesText kThrottledThermal{"nvml/throttled-thermal", "s",
                                        "time below the clocks for temperature"};
 constexpr SeriesText kTemperature{"nvml/temperature", "Cel", "temperature of the GPU"};
-constexpr SeriesText kMemoryTemperature{"nvml/temperature-memory", "Cel", "temperature of the memory"};
+constexpr SeriesText kMemoryTemperature{"nvml/temperature-memory", "Cel",
+                                        "temperature of the memory"};
 constexpr SeriesText kMemoryUsed{"nvml/memory-used", "By", "memory in use, the driver's included"};
 constexpr SeriesText kMemoryFree{"nvml/memory-free", "By", "memory that is free"};
 constexpr SeriesText kBusy{"nvml/utilisation", "1",
@@ -32,11 +35,13 @@ constexpr SeriesText kMemoryBusy{
     "nvml/utilisation-memory", "1",
     "share of the driver's last sampling period in which memory was read or written"};
 constexpr SeriesText kNvlinkSent{"nvml/nvlink-sent", "By", "data sent over all NVLinks"};
-constexpr SeriesText kNvlinkReceived{"nvml/nvlink-received", "By", "data received over all NVLinks"};
+constexpr SeriesText kNvlinkReceived{"nvml/nvlink-received", "By",
+                                     "data received over all NVLinks"};
 constexpr SeriesText kPcieSentRate{"pcie/sent-rate", "By/s", "sent over PCIe, over 20 ms"};
 constexpr SeriesText kPcieReceivedRate{"pcie/received-rate", "By/s",
                                        "received over PCIe, over 20 ms"};
-constexpr SeriesText kEccCorrectedErrors{"health/ecc-corrected", "1", "memory errors that ECC corrected"};
+constexpr SeriesText kEccCorrectedErrors{"health/ecc-corrected", "1",
+                                         "memory errors that ECC corrected"};
 constexpr SeriesText kEccUncorrectedErrors{"health/ecc-uncorrected", "1",
                                            "memory errors that ECC could not correct"};
 constexpr SeriesText kRowsCorrectable{"health/remapped-rows-correctable", "1",

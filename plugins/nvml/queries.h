@@ -23,7 +23,7 @@ struct SeriesText {
 /// What one reading of one GPU gave.
 struct Value {
   const SeriesText* series;
-  bool is_count;   ///< `raw` is a counter of the driver's, `number` its scale
+  bool is_count;  ///< `raw` is a counter of the driver's, `number` its scale
   uint64_t raw;
   double number;
 };

@@ -1,5 +1,5 @@
-/// A libnvidia-ml.so.1 that is made up: GPUs whose counters grow with each call. Knobs, read at each
-/// call:
+/// A libnvidia-ml.so.1 that is made up: GPUs whose counters grow with each call. Knobs, read at
+/// each call:
 ///
 /// | FAKE_NVML_GPUS=N              | so many GPUs; 1                                            |
 /// | FAKE_NVML_MIG=N               | the first GPU is divided into N parts                      |
@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "nvml/interface.h"
+#include "plugins/nvml/interface.h"
 
 using namespace aon::nvml;
 
@@ -129,10 +129,10 @@ uint64_t calls_of(const char* function) {
 }  // namespace
 
 #define FAKE extern "C" __attribute__((visibility("default"))) uint32_t
-#define ENTER(...)                                          \
-  do {                                                      \
-    const uint32_t code_ = enter(__func__ __VA_OPT__(,) __VA_ARGS__);  \
-    if (code_ != kSuccess) return code_;                    \
+#define ENTER(...)                                                     \
+  do {                                                                 \
+    const uint32_t code_ = enter(__func__ __VA_OPT__(, ) __VA_ARGS__); \
+    if (code_ != kSuccess) return code_;                               \
   } while (false)
 
 FAKE nvmlInit_v2() {

@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "gpu_counters/interface.h"
+#include "plugins/gpu_counters/interface.h"
 
 using namespace aon::gpu_counters;
 
@@ -79,10 +79,11 @@ int enter(const char* function, size_t size, size_t expected) {
 }  // namespace
 
 #define FAKE extern "C" __attribute__((visibility("default"))) int
-#define ENTER(p_)                                                                               \
-  do {                                                                                          \
-    const int code_ = enter(__func__, (p_)->size, size_of<std::remove_pointer_t<decltype(p_)>>); \
-    if (code_ != kSuccess) return code_;                                                        \
+#define ENTER(p_)                                                                          \
+  do {                                                                                     \
+    const int code_ =                                                                      \
+        enter(__func__, (p_)->struct_bytes, size_of<std::remove_pointer_t<decltype(p_)>>); \
+    if (code_ != kSuccess) return code_;                                                   \
   } while (false)
 
 FAKE cuptiProfilerHostGetSupportedChips(SupportedChips* p) {
@@ -131,8 +132,8 @@ FAKE cuptiProfilerHostGetNumOfPasses(PassCount* p) {
   ENTER(p);
   uint64_t count = 0;
   memcpy(&count, p->image, sizeof count);
-  const uint64_t room = *knob("FAKE_PM_PASS") != '\0' ? strtoull(knob("FAKE_PM_PASS"), nullptr, 10)
-                                                      : 100;
+  const uint64_t room =
+      *knob("FAKE_PM_PASS") != '\0' ? strtoull(knob("FAKE_PM_PASS"), nullptr, 10) : 100;
   p->passes = (count + room - 1) / room;
   return kSuccess;
 }

@@ -58,7 +58,8 @@ static void say(const char* phase) {
 }
 
 static void rest(double seconds) {
-  const struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+  const struct timespec pause = {(time_t)seconds,
+                                 (long)((seconds - (double)(time_t)seconds) * 1e9)};
   nanosleep(&pause, NULL);
 }
 
@@ -73,7 +74,8 @@ static void work(double seconds, void* kernel, uint64_t memory) {
   const uint64_t end_ns = now_ns() + (uint64_t)(seconds * 1e9);
   while (now_ns() < end_ns) {
     for (int i = 0; i < 4; ++i) {
-      check(launch(kernel, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, arguments, NULL), "cuLaunchKernel");
+      check(launch(kernel, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, arguments, NULL),
+            "cuLaunchKernel");
     }
     check(synchronize(), "cuCtxSynchronize");
   }
@@ -94,7 +96,7 @@ int main(int count, char** arguments) {
   check(((int (*)(void*))function("cuCtxSetCurrent"))(context), "cuCtxSetCurrent");
   check(((int (*)(void**, const void*))function("cuModuleLoadData"))(&module, kPtx), "module");
   check(((int (*)(void**, void*, const char*))function("cuModuleGetFunction"))(&kernel, module,
-                                                                              "spin"),
+                                                                               "spin"),
         "cuModuleGetFunction");
   check(((int (*)(uint64_t*, size_t))function("cuMemAlloc_v2"))(&memory, 4), "cuMemAlloc");
   say("idle");

@@ -71,9 +71,10 @@ TEST(GpuCountersChild, gets_nothing_that_would_profile_it) {
   setenv("CUDA_VISIBLE_DEVICES", "1", 1);
   setenv("AON_TEST_VARIABLE", "kept", 1);
   Child child;
-  ASSERT_EQ(child.start({kShell, "-c",
-                         "echo \"$CUDA_INJECTION64_PATH|$CUDA_VISIBLE_DEVICES|$AON_TEST_VARIABLE\""}),
-            0);
+  ASSERT_EQ(
+      child.start({kShell, "-c",
+                   "echo \"$CUDA_INJECTION64_PATH|$CUDA_VISIBLE_DEVICES|$AON_TEST_VARIABLE\""}),
+      0);
   EXPECT_EQ(all_of(&child), "||kept\n");
 }
 

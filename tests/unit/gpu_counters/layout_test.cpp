@@ -52,8 +52,7 @@ TEST(GpuCountersLayout, of_the_samplings_side_is_nvidias) {
   EXPECT_FIELD(Decode, overflow, CUpti_PmSampling_DecodeData_Params, overflow);
   EXPECT_SIZE(DataInfo, CUpti_PmSampling_GetCounterDataInfo_Params);
   EXPECT_SIZE(SampleInfo, CUpti_PmSampling_CounterData_GetSampleInfo_Params);
-  EXPECT_FIELD(SampleInfo, end_ns, CUpti_PmSampling_CounterData_GetSampleInfo_Params,
-               endTimestamp);
+  EXPECT_FIELD(SampleInfo, end_ns, CUpti_PmSampling_CounterData_GetSampleInfo_Params, endTimestamp);
 }
 
 TEST(GpuCountersLayout, numbers_are_nvidias) {

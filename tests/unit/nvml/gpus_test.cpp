@@ -14,9 +14,7 @@ constexpr uint64_t kMs = 1'000'000;
 /// GPUs of the fake, each test in a process of its own; the clock is the test's.
 class NvmlGpus : public testing::Test {
  protected:
-  static void knob(const char* name, const std::string& value) {
-    setenv(name, value.c_str(), 1);
-  }
+  static void knob(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
 
   void open(const char* library = FAKE_NVML) {
     gpus_.emplace(library, [this] { return clock_ns_ += cost_ns_; });
@@ -51,8 +49,7 @@ TEST_F(NvmlGpus, are_found_with_what_identifies_them) {
   EXPECT_EQ(second.address, "0000:18:00.0");
   EXPECT_TRUE(second.has_gpm);
   EXPECT_EQ(gpus_->state().state, AON_STATE_ON);
-  EXPECT_EQ(gpus_->state().reason,
-            "driver 580.65.06, NVML 13.580.65.06: 2 x Fake H100 (GPM)");
+  EXPECT_EQ(gpus_->state().reason, "driver 580.65.06, NVML 13.580.65.06: 2 x Fake H100 (GPM)");
 }
 
 TEST_F(NvmlGpus, values_have_the_units_of_their_series) {

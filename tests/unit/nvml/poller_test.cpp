@@ -85,7 +85,10 @@ TEST_F(NvmlProvider, gives_series_of_each_gpu_and_defines_it) {
   EXPECT_EQ(core_.definitions[1].process, AON_PROCESS_NODE);
   const std::string payload(core_.definitions[1].payload.begin(),
                             core_.definitions[1].payload.end());
-  EXPECT_NE(payload.find(std::string("Fake H100\0" "0000:18:00.0", 22)), std::string::npos);
+  EXPECT_NE(payload.find(std::string("Fake H100\0"
+                                     "0000:18:00.0",
+                                     22)),
+            std::string::npos);
   const std::string gpu = "gpu_GPU-00000001-1111-2222-3333-444444440000/";
   EXPECT_EQ(core_.samples_of(AON_PROCESS_NODE, gpu + "nvml/power").at(0).value, 110);
   EXPECT_EQ(core_.samples_of(AON_PROCESS_NODE, gpu + "nvml/energy").at(0).value, 0)
