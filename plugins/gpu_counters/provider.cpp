@@ -40,6 +40,9 @@ struct Choice {
 constexpr Choice kChoices[] = {
     {"core", "10000", "0", "0"}, {"wide", "10000", "0", "0"}, {"burst", "1000", "500", "9500"}};
 
+const aon::node::Series kCpuTime{"helper-cpu-time", "s", "CPU time of the helper process"};
+const aon::node::Series kMemory{"helper-memory", "By", "memory of the helper process"};
+
 std::string setting(const char* config, const char* key) {
   const char* at = strstr(config, key);
   if (at == nullptr) return {};
@@ -102,7 +105,6 @@ struct aon_provider {
   TimeLine time_line;
   std::map<uint16_t, Device> devices;
   std::pair<std::string, std::string> problem;  ///< of the helper
-  uint64_t cpu_ns = 0;
   uint64_t foreign_count = 0;  ///< samples of another clock than the host's
   bool has_ended = false;
   std::string told;
@@ -185,9 +187,11 @@ void aon_provider::take(const Frame& frame) {
       where = {frame.texts[0], frame.texts[1]};
       break;
     }
-    case FrameKind::kUsage:  // not the agent's own, which is known
-      if (frame.head.start_ns > cpu_ns) api->add_cost(core, frame.head.start_ns - cpu_ns);
-      cpu_ns = std::max(cpu_ns, frame.head.start_ns);
+    case FrameKind::kUsage:
+      // Not by add_cost(): the budget would take what somebody asked for away again.
+      output.set_time(api->now_ticks(core));
+      output.total(AON_PROCESS_NODE, kCpuTime, static_cast<double>(frame.head.start_ns) * 1e-9);
+      output.value(AON_PROCESS_NODE, kMemory, static_cast<double>(frame.head.end_ns));
       break;
     case FrameKind::kLost:
       if (const auto found = devices.find(number); found != devices.end())

@@ -63,9 +63,13 @@ std::vector<Xid> Events::take() {
   while (is_watching_ && found.size() < kMaxEvents) {
     EventData event = {};
     const uint32_t code = call_.wait_event(set_, &event, 0);
-    // A GPU that is lost makes every wait fail at once; its queries say so.
-    if (code != kSuccess) is_watching_ = code == kTimeout;
-    if (code != kSuccess) break;
+    if (code == kTimeout) break;
+    if (code != kSuccess) {
+      // A GPU that is lost makes every wait fail at once.
+      is_watching_ = false;
+      end_code_ = code;
+      break;
+    }
     const auto at = std::find(handles_.begin(), handles_.end(), event.device);
     if (event.type != kEventXid || at == handles_.end()) continue;
     found.push_back(

@@ -27,12 +27,15 @@ class Events {
   uint32_t watch(const std::vector<Gpu>& gpus);
   /// What happened since the last call, at most 16 of them.
   std::vector<Xid> take();
+  /// NVML's code that ended the watching in mid-run; kSuccess: it goes on.
+  uint32_t end_code() const { return end_code_; }
 
  private:
   const Functions& call_;
   EventSet set_ = nullptr;
   std::vector<Handle> handles_;
   bool is_watching_ = false;
+  uint32_t end_code_ = kSuccess;
 };
 
 /// "Xid 79 (the GPU has fallen off the bus)".

@@ -121,7 +121,12 @@ std::vector<GpuValue> Gpus::read(uint64_t now_ns) {
   return values;
 }
 
-void Gpus::hurry() { std::fill(std::begin(due_ns_), std::end(due_ns_), 0); }
+void Gpus::hurry() {
+  // GPM's looks have to be apart.
+  for (const Pace pace : {Pace::kOften, Pace::kPcie, Pace::kSeldom}) {
+    due_ns_[static_cast<uint32_t>(pace)] = 0;
+  }
+}
 
 uint64_t Gpus::next_ns() const {
   uint64_t next = UINT64_MAX;
@@ -141,6 +146,9 @@ node::StateText Gpus::state() const {
               "dmesg | grep Xid; docs.nvidia.com/deploy/xid-errors");
   }
   faults_.tell(labels_, &state);
+  if (events_ != nullptr && events_->end_code() != kSuccess)
+    state.add(AON_STATE_DEGRADED, "no more Xid events: " + code_text(events_->end_code()),
+              code_remedy(events_->end_code()));
   if (!slow_.empty()) state.add(AON_STATE_ON, slow_, "");
   return state;
 }

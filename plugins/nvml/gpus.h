@@ -36,7 +36,7 @@ class Gpus {
 
   /// Asks what is due. Counts of events that did not happen yet are 0.
   std::vector<GpuValue> read(uint64_t now_ns);
-  /// Everything is due.
+  /// Everything is due but GPM, whose looks have to be apart.
   void hurry();
   /// When something is due next.
   uint64_t next_ns() const;

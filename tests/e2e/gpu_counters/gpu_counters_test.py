@@ -83,6 +83,10 @@ class Counters(CountersCase):
             # Metric 7: 7 bytes in 10 ms.
             self.assertEqual(set(series["nvlink-received-rate"]), {700})
             self.assert_pauses(series["time"], 10)
+        with h5py.File(self.output / "profile.h5") as file:
+            cost = file["series/node_0/gpu-counters"]
+            self.assertGreater(cost["helper-cpu-time"][-1], 0)
+            self.assertGreater(cost["helper-memory"][-1], 1 << 20)
 
     def test_wide_has_more(self):
         self.run_job(choice="wide", FAKE_PM_LACKS="ctxsw")

@@ -204,6 +204,16 @@ TEST_F(NvmlGpus, an_xid_is_counted_and_said) {
   EXPECT_NE(gpus_->state().remedy.find("dmesg"), std::string::npos);
 }
 
+TEST_F(NvmlGpus, events_that_end_are_missed) {
+  knob("FAKE_NVML_ERROR", "nvmlEventSetWait_v2:15:2");
+  open();
+  read(0);
+  EXPECT_EQ(gpus_->state().state, AON_STATE_ON);
+  EXPECT_EQ(read(1000 * kMs).count("nvml/power"), 1u);
+  EXPECT_EQ(gpus_->state().state, AON_STATE_DEGRADED);
+  EXPECT_NE(gpus_->state().reason.find("no more Xid events"), std::string::npos);
+}
+
 TEST_F(NvmlGpus, without_events_all_else_works) {
   knob("FAKE_NVML_ERROR", "nvmlEventSetCreate:3");
   open();
