@@ -105,7 +105,7 @@ struct aon_provider {
   TimeLine time_line;
   std::map<uint16_t, Device> devices;
   std::pair<std::string, std::string> problem;  ///< of the helper
-  uint64_t foreign_count = 0;  ///< samples of another clock than the host's
+  uint64_t foreign_count = 0;                   ///< samples of another clock than the host's
   bool has_ended = false;
   std::string told;
 };
