@@ -12,7 +12,7 @@ class Command(TestCase):
     def test_help_names_every_command(self):
         process = run(["aon", "--help"])
         self.assert_exit(process)
-        for name in ("info", "finalize", "export", "doctor"):
+        for name in ("info", "finalize", "hang", "avoid", "export", "doctor"):
             self.assertIn(name, process.stdout)
             self.assert_exit(run(["aon", name, "--help"]))
         self.assertNotIn("from-agent", run(["aon", "finalize", "--help"]).stdout)
@@ -26,8 +26,8 @@ class Command(TestCase):
         for words, says in ((["bogus"], "unknown command 'bogus'"), ([], "no command")):
             process = run(["aon", *words])
             self.assert_exit(process, 2)
-            self.assertEqual(process.stderr,
-                             f"aon: {says}; commands are: info, finalize, hang, export, doctor\n")
+            commands = "info, finalize, hang, avoid, export, doctor"
+            self.assertEqual(process.stderr, f"aon: {says}; commands are: {commands}\n")
 
     def test_version(self):
         for command in (["aon", "--version"], ["aon-run", "--version"]):
