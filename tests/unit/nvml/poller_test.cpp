@@ -30,6 +30,23 @@ TEST(NvmlPoller, hands_over_what_it_read) {
   EXPECT_EQ(taken.dropped_count, 0u);
 }
 
+TEST(NvmlPoller, values_that_nobody_takes_are_dropped_and_counted) {
+  setenv("FAKE_NVML_GPUS", "16", 1);
+  Poller poller(FAKE_NVML, [] { return uint64_t{0}; });
+  ASSERT_TRUE(poller.start());
+  ASSERT_TRUE(poller.wait_found(kLongMs));
+  // Each reading gives some 20 values of each GPU.
+  for (size_t i = 0; i < kMaxWaiting / (16 * 10); ++i) ASSERT_TRUE(poller.read_now(kLongMs));
+  const Taken taken = poller.take();
+  size_t waiting = 0;
+  for (const Round& round : taken.rounds) waiting += round.values.size();
+  EXPECT_LE(waiting, kMaxWaiting);
+  EXPECT_GT(waiting, kMaxWaiting / 2);
+  EXPECT_GT(taken.dropped_count, 0u);
+  ASSERT_TRUE(poller.read_now(kLongMs));
+  EXPECT_EQ(poller.take().dropped_count, 0u);
+}
+
 TEST(NvmlPoller, makes_no_thread_without_the_library) {
   Poller poller("/none/libnvidia-ml.so.1", [] { return uint64_t{0}; });
   EXPECT_FALSE(poller.start());
