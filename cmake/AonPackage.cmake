@@ -14,9 +14,9 @@ if(NOT AON_SANITIZE AND TARGET aon-tool)
   set(documents ${PROJECT_BINARY_DIR}/share)
   add_custom_command(
     OUTPUT ${documents}/man/man1/aon-run.1
-    COMMAND /usr/bin/python3 -B ${packaging}/documents.py $<TARGET_FILE:aon-run> $<TARGET_FILE:aon-tool> ${PROJECT_VERSION}
-            ${documents}
-    DEPENDS ${packaging}/documents.py aon-run aon-tool VERBATIM)
+    COMMAND /usr/bin/python3 -B ${packaging}/documents.py $<TARGET_FILE:aon-run> $<TARGET_FILE:aon-tool> $<TARGET_FILE:aon-node>
+            ${PROJECT_VERSION} ${documents}
+    DEPENDS ${packaging}/documents.py aon-run aon-tool aon-node VERBATIM)
   add_custom_target(aon_documents ALL DEPENDS ${documents}/man/man1/aon-run.1)
   install(DIRECTORY ${documents}/man ${documents}/bash-completion DESTINATION share)
 endif()

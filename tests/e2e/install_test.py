@@ -30,6 +30,7 @@ EXPECTED = [
     "share/aon/slurm/README.md",
     "share/bash-completion/completions/aon-run",
     "share/man/man1/aon-run.1",
+    "share/man/man8/aon-node.8",
 ]
 # Of the machine; the tarball brings its own.
 LIBRARIES = ("libopen-trace-format2.so.10", "libhdf5_serial.so.103", "libfmt.so.9", "libdw.so.1")
