@@ -12,8 +12,9 @@
 namespace aon::tools {
 namespace {
 
-/// As aon-run has it by default.
-constexpr const char* kConfig = "sampling=97\ncall-graph=fp\nworker=0\n";
+/// As aon-run has it by default; and time for a driver that has to wake its GPUs.
+constexpr const char* kConfig =
+    "sampling=97\ncall-graph=fp\nworker=0\nnvml-wait-ms=10000\ngpu-counters=ask\n";
 
 /// What a provider says of the node; `aon_core` of its table.
 struct Said {

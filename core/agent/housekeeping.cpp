@@ -53,7 +53,7 @@ std::string provider_config(const Config& config, const State& state) {
   const bool has_mpi = provider::is_wanted({options.providers, options.without}, "mpi");
   return "sampling=" + std::to_string(options.sampling_hz) + "\ncall-graph=" + options.call_graph +
          "\nsampling-fallback=" + options.sampling_fallback + "\nevents=" + join(options.events) +
-         "\nborder-events=" + (has_mpi ? "1" : "0") +
+         "\nborder-events=" + (has_mpi ? "1" : "0") + "\ngpu-counters=" + options.gpu_counters +
          "\nworker=" + std::to_string(state.header().worker_count) + "\n";
 }
 

@@ -111,10 +111,11 @@ struct NodeHost::Table {
 
   static aon_status define(aon_core* core, uint32_t process, uint32_t type, const void* payload,
                            uint32_t payload_bytes) {
-    if (type < static_cast<uint32_t>(DefinitionType::kMapping) ||
-        type > static_cast<uint32_t>(DefinitionType::kJitSymbol) ||
-        payload_bytes > kMaxProviderDefinitionBytes)
-      return AON_INVALID;
+    const bool is_device = type == static_cast<uint32_t>(DefinitionType::kDevice);
+    const bool is_of_process = type >= static_cast<uint32_t>(DefinitionType::kMapping) &&
+                               type <= static_cast<uint32_t>(DefinitionType::kJitSymbol);
+    if (!is_of_process && !(is_device && process == AON_PROCESS_NODE)) return AON_INVALID;
+    if (payload_bytes > kMaxProviderDefinitionBytes) return AON_INVALID;
     hosted(core)->host->inbox_->define_bytes(process, static_cast<DefinitionType>(type), payload,
                                              payload_bytes);
     return AON_OK;

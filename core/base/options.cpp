@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kAnyMaximum = 1e18;
 
-const std::array<OptionSpec, 21> kTable{{
+const std::array<OptionSpec, 22> kTable{{
     {"output", 'o', "DIR", "", OptionUnit::kNone, 0, 0, &Options::output_dir,
      "job directory (default aon-<launch id>); one of another launch is left alone, DIR.1 is used"},
     {"providers", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::providers,
@@ -50,6 +50,11 @@ const std::array<OptionSpec, 21> kTable{{
     {"events", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::events,
      "count these events (cycles,instructions,page-faults or the CPU's own), the first four of the "
      "hardware at the borders of calls, too"},
+    {"gpu-counters", 0, "SET", "off", OptionUnit::kNone, 0, 0, &Options::gpu_counters,
+     "hardware counters of NVIDIA's GPUs: core, or wide (more on Hopper), 100 times a second; "
+     "burst "
+     "(core, 1000 times, for half a second in ten); or off",
+     "off|core|wide|burst"},
     {"hang", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::hang_s,
      "note calls that do not return for so many seconds, for `aon hang DIR`; 0: never"},
     {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,

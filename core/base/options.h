@@ -37,6 +37,7 @@ struct Options {
   std::vector<std::string> events;
   std::string call_graph;
   std::string sampling_fallback;
+  std::string gpu_counters;
   uint64_t hang_s = 0;
   uint64_t wait_s = 0;
   bool drop_spool = false;

@@ -24,7 +24,7 @@ struct KnownName {
   const char* name;
   const char* library;
 };
-constexpr std::array<KnownName, 12> kKnownNames{{{"mpi", "libaon-mpi.so"},
+constexpr std::array<KnownName, 13> kKnownNames{{{"mpi", "libaon-mpi.so"},
                                                  {"perf", nullptr},
                                                  {"energy", nullptr},
                                                  {"membw", nullptr},
@@ -33,6 +33,7 @@ constexpr std::array<KnownName, 12> kKnownNames{{{"mpi", "libaon-mpi.so"},
                                                  {"process", nullptr},
                                                  {kExample, nullptr},
                                                  {"nvml", nullptr},
+                                                 {"gpu-counters", nullptr},
                                                  {"cupti", "libaon-cupti.so"},
                                                  {"nvtx", "libaon-nvtx.so"},
                                                  {"nccl", "libnccl-profiler-aon.so"}}};

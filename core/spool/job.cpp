@@ -113,8 +113,9 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
       }
       break;
     case DefinitionType::kDevice:
-      if (const auto d = take<DeviceDefinition>(view); d && number != kNodeProcess) {
-        process(number).devices[d->id] = {*d, text(0), text(1)};
+      if (const auto d = take<DeviceDefinition>(view)) {
+        auto& devices = number == kNodeProcess ? node_.devices : process(number).devices;
+        devices[d->id] = {*d, text(0), text(1)};
       }
       break;
     case DefinitionType::kDeviceStream:

@@ -120,6 +120,7 @@ struct Node {
   std::map<uint32_t, Process> processes;
   std::map<uint32_t, Metric> metrics;            ///< node-wide ones
   std::map<std::string, Provider> providers;     ///< node-wide ones
+  std::map<uint32_t, Device> devices;            ///< as its providers number them
   std::vector<BudgetDefinition> budget_changes;  ///< of providers
   std::string topology_xml;
 };

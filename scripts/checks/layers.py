@@ -1,8 +1,9 @@
 """The dependency rule: who may include whom. The CMake targets say the same; this tells it early,
 per line.
 
-Plugins see core/include and themselves. Writers see core/include, core/base, core/spool,
-core/clock, core/topology, writers/writer.h, writers/profile,
+Plugins see core/include and themselves; nvml and gpu_counters also what the providers of
+plugins/node have in common. Writers see core/include, core/base, core/spool, core/clock,
+core/topology, writers/writer.h, writers/profile,
 writers/lateness, writers/waits, writers/steps, writers/nccl and themselves. writers/assemble drives
 all writers and drains rings that no agent drained. Core sees neither. Launcher and tools sit on
 top.
@@ -33,6 +34,8 @@ RULES = {
     "core/unwind/": ["core/include/aon/", "core/base/", "core/unwind/"],
     "core/": ["core/"],
     "plugins/": ["core/include/aon/", "plugins/{self}/"],
+    "plugins/gpu_counters/": ["core/include/aon/", "plugins/node/", "plugins/gpu_counters/"],
+    "plugins/nvml/": ["core/include/aon/", "plugins/node/", "plugins/nvml/"],
     "bindings/": ["core/include/aon/"],
     "writers/": [
         "core/include/aon/",

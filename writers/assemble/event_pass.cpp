@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "writers/assemble/sample_sorter.h"
+
 namespace aon::writers {
 namespace {
 
@@ -124,13 +126,25 @@ Status EventPass::read_stream(const Location& location, const spool::Process* pr
   Status status = use_index(parts_.model.groups[location.group].node, location.process);
   if (!status) return status;
   spool::StreamReader reader(*index_, process, location.slot);
+  const bool is_series = location.type == LocationType::kMetric;
+  SampleSorter sorter;
   for (uint64_t batches = 0;; ++batches) {
     if (batches % 1024 == 1023) beat_();
     Result<spool::StreamBatch> batch = reader.next();
     if (!batch) return batch.error();
     if (batch->records.empty()) break;
-    status = order->add(*batch);
+    if (is_series) {
+      sorter.add(batch->records);
+      const std::vector<Record> ready = sorter.take(false);
+      status = order->add({.records = ready, .is_resync = batch->is_resync, .open = batch->open});
+    } else {
+      status = order->add(*batch);
+    }
     if (status) keep_device_spans(batch->records);
+    if (!status) return status;
+  }
+  if (const std::vector<Record> rest = sorter.take(true); !rest.empty()) {
+    status = order->add({.records = rest, .is_resync = false, .open = {}});
     if (!status) return status;
   }
   tally->damaged_blocks = reader.losses().damaged_blocks;

@@ -17,25 +17,17 @@ constexpr double kUnscaled = 1.0;
 
 /// Ranks that ran on a node, "0-3,8".
 std::string ranks_of_node(const Model& model, uint32_t node) {
-  std::string text;
-  std::optional<uint32_t> first;
-  uint32_t last = 0;
-  const auto close = [&] {
-    if (!first) return;
-    text += (text.empty() ? "" : ",") + std::to_string(*first);
-    if (last != *first) text += "-" + std::to_string(last);
-  };
+  std::vector<uint32_t> ranks;
   for (const Group& group : model.groups) {
-    if (!group.rank || group.node != node) continue;
-    if (first && *group.rank == last + 1) {
-      last = *group.rank;
-      continue;
-    }
-    close();
-    first = last = *group.rank;
+    if (group.rank && group.node == node) ranks.push_back(*group.rank);
   }
-  close();
-  return text;
+  return listed_ranks(ranks);
+}
+
+/// "gpu_UUID/FOLDER" by names that HDF5 takes.
+std::string device_path(const std::string& folder) {
+  const size_t slash = folder.find('/');
+  return object_name(folder.substr(0, slash)) + "/" + object_name(folder.substr(slash + 1));
 }
 
 }  // namespace
@@ -53,9 +45,9 @@ Series::Metric& Series::metric_of(uint32_t metric, const GlobalMetric& definitio
   if (found != metrics_.end()) return found->second;
   Metric made;
   // The group is named after the provider already: "perf::task-clock" is task-clock here.
-  const std::string prefix = definition.provider + "::";
-  const bool has_prefix = definition.name.rfind(prefix, 0) == 0;
-  made.name = object_name(has_prefix ? definition.name.substr(prefix.size()) : definition.name);
+  const std::string name = name_in_provider(definition);
+  const std::string folder = folder_of(name);
+  made.name = object_name(folder.empty() ? name : name.substr(folder.size() + 1));
   for (const auto& [id, other] : metrics_) {
     if (other.name == made.name) made.name += "_" + std::to_string(metric);
   }
@@ -118,7 +110,7 @@ void Series::finish() {
 }
 
 SeriesWriter::SeriesWriter(hid_t file, const Model& model)
-    : model_(&model), root_(create_group(file, "series")) {
+    : model_(&model), devices_(model), root_(create_group(file, "series")) {
   set_attribute(root_.get(), "NX_class", "NXentry");
   set_attribute(root_.get(), "description", "metrics over time, by rank and provider");
 }
@@ -135,7 +127,10 @@ std::string SeriesWriter::path_of(const Location& location, const std::string& p
   } else {
     owner = numbered("process", group.id, model_->groups.size());
   }
-  std::string path = owner + "/" + object_name(provider.empty() ? "samples" : provider);
+  return unused(owner + "/" + object_name(provider.empty() ? "samples" : provider));
+}
+
+std::string SeriesWriter::unused(const std::string& path) {
   const uint32_t uses = used_paths_[path]++;
   return uses == 0 ? path : path + "_" + std::to_string(uses);
 }
@@ -159,24 +154,45 @@ void SeriesWriter::set_coverage(hid_t group, const Location& location) const {
   }
 }
 
+void SeriesWriter::set_device(hid_t group, const Location& location, const std::string& folder) {
+  const uint32_t node = model_->groups[location.group].node;
+  const std::string& host = model_->job->nodes[node].host;
+  const DeviceFacts facts = devices_.find(node, folder);
+  set_attribute(group, "node", host);
+  set_attribute(group, "ranks", facts.ranks);
+  set_attribute(group, "covers", "GPU " + facts.uuid + " of " + host + ", whoever uses it");
+  set_attribute(group, "device", facts.uuid);
+  set_attribute(group, "device_name", facts.name);
+  set_attribute(group, "pci_address", facts.address);
+  set_attribute(group, "numa_nodes", facts.numa_nodes);
+  set_attribute(group, "cpus", facts.cpus);
+}
+
 void SeriesWriter::begin(const Location& location) { location_ = &location; }
 
 void SeriesWriter::add(const Event& sample) {
   if (sample.region >= model_->metrics.size()) return;
   const GlobalMetric& metric = model_->metrics[sample.region];
-  std::unique_ptr<Series>& series = open_[metric.provider];
+  const std::string folder = folder_of(name_in_provider(metric));
+  std::unique_ptr<Series>& series = open_[{metric.provider, folder}];
   if (series == nullptr) {
-    const std::string path = path_of(*location_, metric.provider);
+    const bool is_of_device = !folder.empty();
+    const std::string path =
+        is_of_device ? unused(device_path(folder)) : path_of(*location_, metric.provider);
     if (first_path_.empty()) first_path_ = path;
     series = std::make_unique<Series>(root_.get(), path, metric.provider + ", " + location_->name);
-    set_coverage(series->group(), *location_);
+    if (is_of_device) {
+      set_device(series->group(), *location_, folder);
+    } else {
+      set_coverage(series->group(), *location_);
+    }
   }
   series->add(sample.time_ns, sample.region, metric, std::bit_cast<double>(sample.bytes),
               sample.request, sample.bytes_received);
 }
 
 void SeriesWriter::end() {
-  for (auto& [provider, series] : open_) series->finish();
+  for (auto& [key, series] : open_) series->finish();
   open_.clear();
 }
 

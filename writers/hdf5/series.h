@@ -1,6 +1,7 @@
 /// Samples over time: /series/rank_N/PROVIDER (and process_N, node_N), one NXdata group per
 /// provider: "time" in ns since 1970, one column per metric, all of one length. A metric without a
-/// value at some time is NaN there.
+/// value at some time is NaN there. What is about a device is below /series/gpu_UUID instead
+/// (device_series.h).
 ///
 /// A metric that was multiplexed also has "METRIC_scale": enabled / running, the factor that is
 /// already in the value (1: it was counted all the time).
@@ -13,9 +14,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "writers/hdf5/column.h"
+#include "writers/hdf5/device_series.h"
 #include "writers/writer.h"
 
 namespace aon::writers::hdf5 {
@@ -66,11 +69,16 @@ class SeriesWriter {
   std::string path_of(const Location& location, const std::string& provider);
   /// Which nodes and ranks the series of a location is about, as attributes of its group.
   void set_coverage(hid_t group, const Location& location) const;
+  /// The same of a device.
+  void set_device(hid_t group, const Location& location, const std::string& folder);
+  std::string unused(const std::string& path);
 
   const Model* model_;
+  DeviceFinder devices_;
   Handle root_;
   const Location* location_ = nullptr;
-  std::map<std::string, std::unique_ptr<Series>> open_;  ///< by provider, of the current location
+  /// Of the current location, by provider and folder.
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Series>> open_;
   std::map<std::string, uint32_t> used_paths_;
   std::string first_path_;
 };

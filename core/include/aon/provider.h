@@ -135,7 +135,7 @@ struct aon_core_api {
                              uint32_t descriptor_count);
 
   /* A definition of aon/definition.h about a process: kMapping, kCallPaths, kTaskName, kSampling
-   * or kJitSymbol. Node host.   Thread: the provider's.
+   * or kJitSymbol; of the node itself: kDevice. Node host.   Thread: the provider's.
    * Errors: AON_INVALID for any other type, or above 128 KiB. */
   aon_status (*define)(struct aon_core*, uint32_t process, uint32_t type, const void* payload,
                        uint32_t payload_bytes);

@@ -8,6 +8,15 @@ import unittest
 from fault_test import BUILD, FaultCase, agent_pids, environment, run, wait_until
 
 
+def install(folder):
+    """An installation of its own, to be changed."""
+    (folder / "bin").mkdir(parents=True)
+    for name in ("aon", "aon-run", "aon-agent"):
+        shutil.copy(BUILD / "bin" / name, folder / "bin")
+    shutil.copytree(BUILD / "lib", folder / "lib")
+    return folder
+
+
 class Names(FaultCase):
     def refused(self, *command, says, env=None):
         process = run(["aon-run", "-o", self.output, *command, "--", "echo", "ran"], env=env)
@@ -21,8 +30,8 @@ class Names(FaultCase):
         for option in ("--providers", "--without"):
             for value in ("bogus", "mpi,bogus"):
                 installed = (
-                    "cupti, energy, example, membw, mpi, nccl, network, node, nvtx, perf, process, "
-                    "sampling"
+                    "cupti, energy, example, gpu-counters, membw, mpi, nccl, network, node, nvml, "
+                    "nvtx, perf, process, sampling"
                 )
                 self.refused(option, value, says=[option, "'bogus'", installed])
 
@@ -30,8 +39,14 @@ class Names(FaultCase):
         self.refused(says=["--without", "'bogus'"], env=environment(AON_WITHOUT="bogus"))
 
     def test_known_but_not_installed(self):
-        says = ["'nvml'", "not installed", "mpi, nccl, network"]
-        self.refused("--providers", "nvml", says=says)
+        prefix = install(self.folder / "prefix")
+        (prefix / "lib" / "aon" / "providers" / "libaon-provider-nvml.so").unlink()
+        process = run([prefix / "bin" / "aon-run", "-o", self.output, "--providers", "nvml", "--",
+                       "echo", "ran"])
+        self.assert_exit(process, 2)
+        for text in ("'nvml'", "not installed", "mpi, nccl, network"):
+            self.assertIn(text, process.stderr)
+        self.assertEqual(process.stdout, "")
 
     def test_path_that_is_not_there(self):
         self.refused("--providers", "/none/provider.so", says=["/none/provider.so"])
@@ -45,11 +60,7 @@ class Names(FaultCase):
 class LeftAlone(FaultCase):
     def test_variable_of_the_user_stands_in_the_ledger(self):
         """An installation with one more plugin, whose variable the user has set."""
-        prefix = self.folder / "prefix"
-        (prefix / "bin").mkdir(parents=True)
-        for name in ("aon", "aon-run", "aon-agent"):
-            shutil.copy(BUILD / "bin" / name, prefix / "bin")
-        shutil.copytree(BUILD / "lib", prefix / "lib")
+        prefix = install(self.folder / "prefix")
         (prefix / "lib" / "libnccl-profiler-aon.so").write_bytes(b"")
         command = [prefix / "bin" / "aon-run", "-o", self.output, *self.worker("calls", 10)]
         self.assert_exit(run(command, env=environment(NCCL_PROFILER_PLUGIN="/my/plugin.so")))

@@ -39,6 +39,21 @@ ProcessStartDefinition start_of(uint32_t process, int32_t rank) {
   return {process, 100 + static_cast<int32_t>(process), 5, 6, rank, 2, 0, 0};
 }
 
+TEST_F(JobFolder, devices_of_the_node_belong_to_no_process) {
+  DeviceDefinition device{};
+  device.id = 2;
+  device.uuid[0] = 7;
+  writer_.add(DefinitionType::kDevice, device, {"Fake H100", "0000:17:00.0"});
+  seal(kNodeProcess);
+  const Job job = read();
+  ASSERT_EQ(job.nodes.size(), 1u);
+  EXPECT_TRUE(job.nodes[0].processes.empty());
+  const Device& found = job.nodes[0].devices.at(2);
+  EXPECT_EQ(found.name, "Fake H100");
+  EXPECT_EQ(found.address, "0000:17:00.0");
+  EXPECT_EQ(found.definition.uuid[0], 7);
+}
+
 TEST_F(JobFolder, gives_back_what_a_process_defined) {
   writer_.add(DefinitionType::kRegion,
               RegionDefinition{11, RegionRole::kPointToPoint, Paradigm::kMpi, 0}, {"MPI_Send"});

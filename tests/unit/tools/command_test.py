@@ -63,7 +63,7 @@ class Command(TestCase):
         self.assertEqual(by_name["provider node"]["state"], "yes")
         self.assertEqual(by_name["provider process"]["state"], "yes")
         self.assertNotIn("provider example", by_name)
-        for name in ("energy", "membw", "network", "perf"):
+        for name in ("energy", "membw", "network", "nvml", "perf"):
             check = by_name[f"provider {name}"]
             self.assertTrue(check["detail"])
             self.assertIn(check["state"], ("yes", "limited", "no"))

@@ -161,6 +161,25 @@ TEST(Assemble, ledger_has_energy_of_nodes_and_bytes_of_processes) {
   EXPECT_EQ(ledger["ranks"][0]["io_bytes"], json({{"io-written", 4096}}));
 }
 
+TEST(Assemble, samples_that_come_late_keep_their_time) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  MetricDefinition power{};
+  power.id = 0x80000002;
+  power.node_wide = 1;
+  node.define(spool::kNodeProcess, DefinitionType::kMetric, power, {"nvml::power", "W", "power"});
+  node.add_records(
+      spool::kNodeProcess, spool::kSeriesSlot,
+      {test::sample_record(power.id, 3'000, 0), test::sample_record(power.id, 1'000, 0)});
+  node.add_records(spool::kNodeProcess, spool::kSeriesSlot,
+                   {test::sample_record(power.id, 2'000, 0)});
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const std::string text = read_ledger(job.path()).dump();
+  EXPECT_NE(text.find("\"clamped_times\":0"), std::string::npos) << text;
+}
+
 TEST(Assemble, ledger_says_why_it_has_no_energy) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");

@@ -1,0 +1,63 @@
+#include "gpu_counters/library.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+namespace aon::gpu_counters {
+namespace {
+
+constexpr const char* kAddFolder =
+    "add the folder with libcupti.so and libnvperf_host.so (CUDA's extras/CUPTI/lib64 or lib64, or "
+    "the package nvidia-cuda-cupti) to LD_LIBRARY_PATH";
+
+struct CodeWords {
+  int code;
+  const char* text;
+  const char* remedy;
+};
+constexpr CodeWords kCodes[] = {
+    {kInvalidParameter, "invalid parameter", ""},
+    {kNotInitialized, "not initialized: no driver, or no libnvperf_host.so", kAddFolder},
+    {kHardwareBusy, "the counters are in use by another profiler (one per GPU)",
+     "end Nsight, ncu or DCGM's profiling on this node; DCGM: dcgmi profile --pause"},
+    {kNotSupported, "not supported by this GPU or in this mode (MPS, confidential computing)",
+     "NVML's GPM (provider nvml) tells much of the same on Hopper and later"},
+    {kInsufficientPrivileges, "counters are for administrators only",
+     "run as root, or: echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 > "
+     "/etc/modprobe.d/nvidia-profiling.conf, then reload the driver"},
+    {kLegacyNotSupported, "not supported by this GPU", ""},
+    {kInvalidChipName, "this CUPTI does not know the chip", "a newer CUPTI, in LD_LIBRARY_PATH"},
+    {kUnknown, "unknown error", "dmesg | grep NVRM"},
+};
+
+}  // namespace
+
+Problem problem_of(const char* call, int code) {
+  if (code == kSuccess) return {};
+  for (const CodeWords& words : kCodes) {
+    if (words.code != code) continue;
+    return {std::string(call) + ": " + words.text + ", CUPTI error " + std::to_string(code),
+            words.remedy};
+  }
+  return {std::string(call) + ": CUPTI error " + std::to_string(code), ""};
+}
+
+Problem Library::open() {
+  void* library = nullptr;
+  const char* own = getenv("AON_CUPTI_LIB");
+  for (const char* name : {own != nullptr ? own : "", "libcupti.so.13", "libcupti.so.12"}) {
+    if (library == nullptr && *name != '\0') library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  }
+  if (library == nullptr) return {"libcupti.so is not found", kAddFolder};
+  const char* missing = nullptr;
+#define AON_PM_FIND(member_, symbol_, structure_)                                        \
+  functions_.member_ = reinterpret_cast<int (*)(structure_*)>(dlsym(library, #symbol_)); \
+  if (functions_.member_ == nullptr) missing = #symbol_;
+  AON_PM_FUNCTIONS(AON_PM_FIND)
+#undef AON_PM_FIND
+  if (missing == nullptr) return {};
+  return {std::string("libcupti has no ") + missing, "CUPTI of CUDA 12.6 or later"};
+}
+
+}  // namespace aon::gpu_counters

@@ -1,0 +1,32 @@
+/// libcupti, loaded and asked by name, in the helper process and in tests.
+/// Thread: one.   Cost: 120 MB with its data base, once a chip is asked for.
+#pragma once
+
+#include <string>
+
+#include "gpu_counters/interface.h"
+
+namespace aon::gpu_counters {
+
+/// Why something does not work, and what helps; an empty reason: it works.
+struct Problem {
+  std::string reason;
+  std::string remedy;
+
+  explicit operator bool() const { return !reason.empty(); }
+};
+
+/// What CUPTI answered to `call`; nothing when it worked.
+Problem problem_of(const char* call, int code);
+
+class Library {
+ public:
+  /// Takes $AON_CUPTI_LIB, else libcupti.so.13 or .so.12 as the loader finds them.
+  Problem open();
+  const Functions& call() const { return functions_; }
+
+ private:
+  Functions functions_;
+};
+
+}  // namespace aon::gpu_counters

@@ -1,0 +1,72 @@
+#include "nvml/faults.h"
+
+#include "nvml/library.h"
+
+namespace aon::nvml {
+namespace {
+
+constexpr uint32_t kMaxErrors = 3;
+constexpr uint32_t kMaxPassingErrors = 10;
+constexpr const char* kAllowCounters =
+    "run as root, or: echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 > "
+    "/etc/modprobe.d/nvidia-profiling.conf, then reload the driver";
+
+bool is_lost_code(uint32_t code) { return code == kGpuIsLost || code == kResetRequired; }
+bool is_final(uint32_t code) {
+  return code == kNotSupported || code == kNoPermission || code == kFunctionNotFound;
+}
+bool is_passing(uint32_t code) { return code == kTimeout || code == kInUse || code == kNoData; }
+
+std::string joined(const std::set<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+}  // namespace
+
+bool Faults::note(uint32_t gpu, const std::string& query, uint32_t code) {
+  Row& row = rows_[{gpu, query}];
+  if (code == kSuccess) {
+    row.errors_in_a_row = 0;
+    return true;
+  }
+  row.code = code;
+  if (is_lost_code(code)) {
+    lost_.try_emplace(gpu, code);
+    return false;
+  }
+  ++row.errors_in_a_row;
+  const uint32_t limit = is_final(code) ? 1 : is_passing(code) ? kMaxPassingErrors : kMaxErrors;
+  row.is_off = row.errors_in_a_row >= limit;
+  return !row.is_off;
+}
+
+void Faults::tell(const std::vector<std::string>& labels, node::StateText* state) const {
+  const auto label = [&](uint32_t gpu) {
+    return gpu < labels.size() ? labels[gpu] : "GPU " + std::to_string(gpu);
+  };
+  for (const auto& [gpu, code] : lost_) {
+    state->add(AON_STATE_DEGRADED, label(gpu) + ": " + code_text(code), code_remedy(code));
+  }
+  // The same queries of the same GPUs are one line: first whose they are, then what they are.
+  std::map<std::pair<uint32_t, std::string>, std::set<std::string>> gpus_of;
+  for (const auto& [key, row] : rows_) {
+    if (row.is_off) gpus_of[{row.code, key.second}].insert(label(key.first));
+  }
+  std::map<std::pair<uint32_t, std::string>, std::set<std::string>> queries_of;
+  for (const auto& [key, gpus] : gpus_of) {
+    const bool is_all = gpus.size() == labels.size();
+    queries_of[{key.first, is_all ? std::string() : joined(gpus)}].insert(key.second);
+  }
+  for (const auto& [key, queries] : queries_of) {
+    const bool is_normal = key.first == kNotSupported || key.first == kFunctionNotFound;
+    const bool is_gpm = queries.count("GPM") != 0 && key.first == kNoPermission;
+    state->add(is_normal ? AON_STATE_ON : AON_STATE_DEGRADED,
+               joined(queries) + (key.second.empty() ? "" : " of " + key.second) + ": " +
+                   code_text(key.first),
+               is_gpm ? kAllowCounters : code_remedy(key.first));
+  }
+}
+
+}  // namespace aon::nvml

@@ -1,0 +1,162 @@
+#include "nvml/gpus.h"
+
+#include <algorithm>
+
+namespace aon::nvml {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr const char* kGpmName = "GPM";
+constexpr const char* kXidName = "Xid events";
+constexpr const char* kPaceNames[kPaceCount] = {"GPM", "power, clocks and the like", "PCIe",
+                                                "ECC errors and the like"};
+constexpr SeriesText kXidCount{"health/xid-errors", "1",
+                               "Xid events: errors that the driver reported"};
+constexpr SeriesText kXidNumber{"health/xid", "1", "number of the latest Xid event"};
+
+bool asks(const Query& query, const Gpu& gpu) {
+  if (gpu.instance) return query.asks == Asks::kEverything;
+  return query.asks != Asks::kGpusWithoutGpm || !gpu.has_gpm;
+}
+
+}  // namespace
+
+Gpus::Gpus(const char* library_name, std::function<uint64_t()> clock_ns)
+    : library_(library_name), clock_ns_(std::move(clock_ns)), found_(library_.state()) {}
+
+bool Gpus::find() {
+  if (!library_.init()) {
+    found_ = library_.state();
+    return false;
+  }
+  gpus_ = find_gpus(library_, &found_);
+  if (gpus_.empty()) {
+    library_.shutdown();
+    return false;
+  }
+  for (const Gpu& gpu : gpus_) {
+    labels_.push_back(gpu.name + " " + gpu.uuid);
+    gpm_.push_back(gpu.has_gpm ? std::make_unique<Gpm>(library_.call(), gpu.whole, gpu.instance)
+                               : nullptr);
+  }
+  xid_counts_.assign(gpus_.size(), 0);
+  events_ = std::make_unique<Events>(library_.call());
+  const uint32_t code = events_->watch(gpus_);
+  for (uint32_t i = 0; code != kSuccess && i < gpus_.size(); ++i) {
+    // No other events come of it: one refusal is final.
+    faults_.note(i, kXidName, code == kNoPermission ? code : uint32_t{kNotSupported});
+  }
+  return true;
+}
+
+bool Gpus::has_pace(Pace pace) const {
+  if (pace == Pace::kOften || pace == Pace::kSeldom) return true;
+  return std::any_of(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) {
+    return pace == Pace::kGpm ? gpu.has_gpm : !gpu.has_gpm && !gpu.instance;
+  });
+}
+
+void Gpus::add(uint32_t gpu, Values* from, std::vector<GpuValue>* values) const {
+  for (const Value& value : from->take()) values->push_back({gpu, value});
+}
+
+void Gpus::ask(uint32_t gpu, const char* query, std::vector<GpuValue>* values,
+               const std::function<uint32_t(Values*)>& read) {
+  bool& is_finished = finished_[{gpu, query}];
+  if (is_finished || faults_.is_lost(gpu)) return;
+  Values read_values;
+  is_finished = !faults_.note(gpu, query, read(&read_values));
+  add(gpu, &read_values, values);
+}
+
+void Gpus::read_pace(Pace pace, std::vector<GpuValue>* values) {
+  for (uint32_t i = 0; i < gpus_.size(); ++i) {
+    if (pace == Pace::kGpm && gpm_[i] != nullptr) {
+      ask(i, kGpmName, values, [&](Values* to) { return gpm_[i]->read(to); });
+    }
+    for (const Query& query : queries()) {
+      if (query.pace != pace || !asks(query, gpus_[i])) continue;
+      ask(i, query.name, values,
+          [&](Values* to) { return query.read(library_.call(), gpus_[i].handle, to); });
+    }
+  }
+}
+
+void Gpus::read_events(std::vector<GpuValue>* values) {
+  for (const Xid& xid : events_->take()) {
+    ++xids_[{xid.gpu, xid.number}];
+    ++xid_counts_[xid.gpu];
+    Values happened;
+    happened.value(kXidNumber, xid.number);
+    happened.count(kXidCount, xid_counts_[xid.gpu]);
+    add(xid.gpu, &happened, values);
+  }
+}
+
+std::vector<GpuValue> Gpus::read(uint64_t now_ns) {
+  std::vector<GpuValue> values;
+  for (uint32_t pace = 0; pace < kPaceCount; ++pace) {
+    if (now_ns < due_ns_[pace] || !has_pace(static_cast<Pace>(pace))) continue;
+    const uint64_t begin_ns = clock_ns_();
+    if (static_cast<Pace>(pace) == Pace::kSeldom) {
+      for (uint32_t i = 0; i < gpus_.size(); ++i) {
+        if (gpus_[i].instance) continue;
+        Values so_far;
+        so_far.count(kXidCount, xid_counts_[i]);
+        add(i, &so_far, &values);
+      }
+    }
+    read_pace(static_cast<Pace>(pace), &values);
+    const uint64_t cost_ns = clock_ns_() - begin_ns;
+    const uint64_t period_ns = kPeriodMs[pace] * kNsPerMs;
+    due_ns_[pace] = now_ns + std::max(period_ns, cost_ns * kRestPerCost);
+    const bool is_slow = cost_ns * kRestPerCost > period_ns;
+    if (is_slow && slow_.find(kPaceNames[pace]) == std::string::npos) {
+      slow_ += (slow_.empty() ? "" : "; ") + std::string(kPaceNames[pace]) +
+               " asked less often, the driver took " + std::to_string(cost_ns / kNsPerMs) +
+               " ms at a time";
+    }
+  }
+  read_events(&values);
+  return values;
+}
+
+void Gpus::hurry() {
+  // GPM's looks have to be apart.
+  for (const Pace pace : {Pace::kOften, Pace::kPcie, Pace::kSeldom}) {
+    due_ns_[static_cast<uint32_t>(pace)] = 0;
+  }
+}
+
+uint64_t Gpus::next_ns() const {
+  uint64_t next = UINT64_MAX;
+  for (uint32_t pace = 0; pace < kPaceCount; ++pace) {
+    if (has_pace(static_cast<Pace>(pace))) next = std::min(next, due_ns_[pace]);
+  }
+  return next;
+}
+
+node::StateText Gpus::state() const {
+  node::StateText state = found_;
+  if (state.state == AON_STATE_OFF) return state;
+  for (const auto& [key, count] : xids_) {
+    state.add(AON_STATE_ON,
+              labels_[key.first] + ": " + xid_text(key.second) +
+                  (count > 1 ? ", " + std::to_string(count) + " times" : ""),
+              "dmesg | grep Xid; docs.nvidia.com/deploy/xid-errors");
+  }
+  faults_.tell(labels_, &state);
+  if (events_ != nullptr && events_->end_code() != kSuccess)
+    state.add(AON_STATE_DEGRADED, "no more Xid events: " + code_text(events_->end_code()),
+              code_remedy(events_->end_code()));
+  if (!slow_.empty()) state.add(AON_STATE_ON, slow_, "");
+  return state;
+}
+
+void Gpus::finish() {
+  gpm_.clear();
+  events_.reset();
+  library_.shutdown();
+}
+
+}  // namespace aon::nvml

@@ -1,0 +1,71 @@
+/// Reads all GPUs, each kind of query at its own pace (queries.h). What is asked together makes one
+/// row of values; asking never takes more than a fiftieth of the time: a slow driver is asked less
+/// often, for launches of kernels may wait while it answers.
+/// Owner: the poller.   Thread: the poller's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nvml/events.h"
+#include "nvml/faults.h"
+#include "nvml/found.h"
+#include "nvml/gpm.h"
+#include "nvml/queries.h"
+
+namespace aon::nvml {
+
+constexpr uint32_t kRestPerCost = 50;  ///< ns of rest for each ns in the driver, at least
+
+struct GpuValue {
+  uint32_t gpu;  ///< index in gpus()
+  Value value;
+};
+
+class Gpus {
+ public:
+  /// `clock_ns` tells what asking costs.
+  Gpus(const char* library_name, std::function<uint64_t()> clock_ns);
+
+  /// Initializes the driver's library and finds out what there is. False: state() is OFF.
+  bool find();
+  const std::vector<Gpu>& gpus() const { return gpus_; }
+
+  /// Asks what is due. Counts of events that did not happen yet are 0.
+  std::vector<GpuValue> read(uint64_t now_ns);
+  /// Everything is due but GPM, whose looks have to be apart.
+  void hurry();
+  /// When something is due next.
+  uint64_t next_ns() const;
+  /// All that is known of what works and what does not.
+  node::StateText state() const;
+  /// Ends the use of the driver's library.
+  void finish();
+
+ private:
+  void read_pace(Pace pace, std::vector<GpuValue>* values);
+  void ask(uint32_t gpu, const char* query, std::vector<GpuValue>* values,
+           const std::function<uint32_t(Values*)>& read);
+  void read_events(std::vector<GpuValue>* values);
+  void add(uint32_t gpu, Values* from, std::vector<GpuValue>* values) const;
+  bool has_pace(Pace pace) const;
+
+  Library library_;
+  std::function<uint64_t()> clock_ns_;
+  node::StateText found_;
+  std::vector<Gpu> gpus_;
+  std::vector<std::string> labels_;
+  std::vector<std::unique_ptr<Gpm>> gpm_;  ///< by GPU; null: none
+  std::unique_ptr<Events> events_;
+  Faults faults_;
+  std::vector<uint64_t> xid_counts_;                           ///< by GPU
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> xids_;     ///< (GPU, number) -> count
+  std::map<std::pair<uint32_t, std::string>, bool> finished_;  ///< (GPU, query) not asked any more
+  uint64_t due_ns_[kPaceCount] = {};
+  std::string slow_;  ///< which paces are slower, and why
+};
+
+}  // namespace aon::nvml

@@ -1,0 +1,175 @@
+#include "nvml/poller.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace aon::nvml {
+namespace {
+
+constexpr uint32_t kEndTimeoutMs = 2000;
+constexpr size_t kStackBytes = size_t{512} << 10;
+
+uint64_t steady_ns() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
+}
+
+}  // namespace
+
+struct Poller::Shared {
+  Shared(const char* library_name, std::function<uint64_t()> ticks)
+      : gpus(library_name, steady_ns), now_ticks(std::move(ticks)) {}
+
+  // The poller's thread. Others read it before that runs, and the list of GPUs once it is made.
+  Gpus gpus;
+  std::function<uint64_t()> now_ticks;
+
+  // Guarded by `mutex`.
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_found = false;
+  bool is_to_end = false;
+  bool has_ended = false;
+  uint64_t asked = 0;     ///< number of read_now() calls
+  uint64_t answered = 0;  ///< of those, that were read for
+  node::StateText state;
+  std::vector<Round> rounds;
+  size_t waiting = 0;  ///< values in `rounds`
+  uint64_t dropped_count = 0;
+
+  bool find();
+  /// Rests until something is due.   False: it is to end.
+  bool rest();
+  void read();
+  void end();
+};
+
+bool Poller::Shared::find() {
+  const bool has_gpus = gpus.find();
+  if (has_gpus) read();  // what is refused is known then
+  const std::lock_guard lock(mutex);
+  is_found = true;
+  state = gpus.state();
+  changed.notify_all();
+  return has_gpus;
+}
+
+bool Poller::Shared::rest() {
+  std::unique_lock lock(mutex);
+  const uint64_t now_ns = steady_ns();
+  const uint64_t due_ns = gpus.next_ns();
+  if (due_ns > now_ns) {
+    changed.wait_for(lock, std::chrono::nanoseconds(due_ns - now_ns),
+                     [&] { return is_to_end || asked != answered; });
+  }
+  return !is_to_end;
+}
+
+void Poller::Shared::read() {
+  uint64_t asked_before = 0;
+  {
+    const std::lock_guard lock(mutex);
+    asked_before = asked;
+    if (asked != answered) gpus.hurry();
+  }
+  Round round{now_ticks(), gpus.read(steady_ns())};
+  const node::StateText state_now = gpus.state();
+  const std::lock_guard lock(mutex);
+  state = state_now;
+  answered = asked_before;
+  changed.notify_all();
+  if (round.values.empty()) return;
+  if (waiting + round.values.size() > kMaxWaiting) {
+    dropped_count += round.values.size();
+    return;
+  }
+  waiting += round.values.size();
+  rounds.push_back(std::move(round));
+}
+
+void Poller::Shared::end() {
+  const std::lock_guard lock(mutex);
+  has_ended = true;
+  changed.notify_all();
+}
+
+Poller::Poller(const char* library_name, std::function<uint64_t()> now_ticks)
+    : shared_(std::make_shared<Shared>(library_name, std::move(now_ticks))) {}
+
+void* Poller::run(void* argument) {
+  const std::unique_ptr<std::shared_ptr<Shared>> shared(
+      static_cast<std::shared_ptr<Shared>*>(argument));
+  Shared& self = **shared;
+  if (self.find()) {
+    while (self.rest()) self.read();
+    self.gpus.finish();
+  }
+  self.end();
+  return nullptr;
+}
+
+bool Poller::start() {
+  shared_->state = shared_->gpus.state();
+  if (shared_->state.state == AON_STATE_OFF) return false;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  auto own = std::make_unique<std::shared_ptr<Shared>>(shared_);
+  pthread_t thread;
+  const int error = pthread_create(&thread, &attributes, run, own.get());
+  pthread_attr_destroy(&attributes);
+  if (error != 0) {
+    shared_->state.add(AON_STATE_OFF, "no thread can be made", "ulimit -u");
+    return false;
+  }
+  own.release();  // run() owns it
+  pthread_setname_np(thread, "aon-nvml");
+  is_running_ = true;
+  return true;
+}
+
+Poller::~Poller() {
+  if (!is_running_) return;
+  std::unique_lock lock(shared_->mutex);
+  shared_->is_to_end = true;
+  shared_->changed.notify_all();
+  shared_->changed.wait_for(lock, std::chrono::milliseconds(kEndTimeoutMs),
+                            [&] { return shared_->has_ended; });
+}
+
+bool Poller::wait_found(uint32_t timeout_ms) {
+  std::unique_lock lock(shared_->mutex);
+  return shared_->changed.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                                   [&] { return shared_->is_found; });
+}
+
+bool Poller::read_now(uint32_t timeout_ms) {
+  std::unique_lock lock(shared_->mutex);
+  if (!is_running_ || !shared_->is_found || shared_->has_ended) return false;
+  const uint64_t mine = ++shared_->asked;
+  shared_->changed.notify_all();
+  return shared_->changed.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                                   [&] { return shared_->answered >= mine; });
+}
+
+Taken Poller::take() {
+  Taken taken;
+  const std::lock_guard lock(shared_->mutex);
+  taken.is_found = shared_->is_found;
+  taken.state = shared_->state;
+  taken.rounds.swap(shared_->rounds);
+  shared_->waiting = 0;
+  std::swap(taken.dropped_count, shared_->dropped_count);
+  return taken;
+}
+
+std::vector<Gpu> Poller::gpus() {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->is_found ? shared_->gpus.gpus() : std::vector<Gpu>();
+}
+
+}  // namespace aon::nvml

@@ -1,0 +1,160 @@
+// The provider ABI around a Poller: what its thread has read becomes samples of the node, in series
+// "gpu_UUID/FOLDER/NAME", and each GPU a definition of the node.
+#include <aon/definition.h>
+#include <aon/provider.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "nvml/poller.h"
+
+namespace {
+
+constexpr uint32_t kTickPeriodMs = 250;
+constexpr uint32_t kDefaultWaitMs = 500;
+constexpr uint32_t kFlushTimeoutMs = 1000;
+constexpr const char* kWaitKey = "nvml-wait-ms=";
+constexpr const char* kDeviceWide = " (device-wide, not this job)";
+
+uint32_t wait_ms(std::string_view config) {
+  const size_t at = config.find(kWaitKey);
+  if (at == std::string_view::npos) return kDefaultWaitMs;
+  return static_cast<uint32_t>(
+      std::strtoul(std::string(config.substr(at + strlen(kWaitKey))).c_str(), nullptr, 10));
+}
+
+}  // namespace
+
+struct aon_provider {
+  aon_provider(aon_core* its_core, const aon_core_api* its_api)
+      : core(its_core),
+        api(its_api),
+        output(its_core, its_api),
+        poller(aon::nvml::kLibraryName,
+               [its_core, its_api] { return its_api->now_ticks(its_core); }) {}
+
+  /// False: off, and told.
+  bool start(uint32_t timeout_ms);
+  /// Hands on what the poller's thread has.
+  void take();
+
+ private:
+  void define_gpus();
+  void tell(const aon::node::StateText& state);
+  const aon::node::Series& series_of(const aon::nvml::GpuValue& value);
+
+  aon_core* core;
+  const aon_core_api* api;
+  aon::node::Output output;
+  aon::nvml::Poller poller;
+  std::vector<aon::nvml::Gpu> gpus;  ///< empty until they are found
+  std::map<std::pair<uint32_t, const aon::nvml::SeriesText*>, aon::node::Series> series;
+  std::string told;  ///< the last state, as text
+  uint64_t dropped_count = 0;
+
+ public:
+  void flush();
+};
+
+bool aon_provider::start(uint32_t timeout_ms) {
+  if (!poller.start()) {
+    output.set_state(AON_PROCESS_NODE, poller.take().state);
+    return false;
+  }
+  if (!poller.wait_found(timeout_ms)) {
+    tell({AON_STATE_DEGRADED, "NVML does not answer yet",
+          "nvidia-smi -pm 1, or the service nvidia-persistenced, keeps them awake"});
+    return true;
+  }
+  take();
+  return !gpus.empty();
+}
+
+void aon_provider::tell(const aon::node::StateText& state) {
+  const std::string text = std::to_string(state.state) + state.reason + state.remedy;
+  if (text == std::exchange(told, text)) return;
+  output.set_state(AON_PROCESS_NODE, state);
+}
+
+void aon_provider::define_gpus() {
+  gpus = poller.gpus();
+  for (uint32_t i = 0; i < gpus.size(); ++i) {
+    aon::DeviceDefinition definition = {};
+    definition.id = i;
+    aon::nvml::parse_uuid(gpus[i].uuid, definition.uuid);
+    std::string payload(reinterpret_cast<const char*>(&definition), sizeof definition);
+    payload.append(gpus[i].name).push_back('\0');
+    payload.append(gpus[i].address).push_back('\0');
+    api->define(core, AON_PROCESS_NODE, static_cast<uint32_t>(aon::DefinitionType::kDevice),
+                payload.data(), static_cast<uint32_t>(payload.size()));
+  }
+}
+
+const aon::node::Series& aon_provider::series_of(const aon::nvml::GpuValue& value) {
+  const auto [found, is_new] = series.try_emplace({value.gpu, value.value.series});
+  if (is_new) {
+    const aon::nvml::SeriesText& text = *value.value.series;
+    found->second = {"gpu_" + gpus[value.gpu].uuid + "/" + text.name, text.unit,
+                     text.description + std::string(kDeviceWide)};
+  }
+  return found->second;
+}
+
+void aon_provider::take() {
+  aon::nvml::Taken taken = poller.take();
+  if (!taken.is_found) return;
+  if (gpus.empty()) define_gpus();
+  dropped_count += taken.dropped_count;
+  if (dropped_count != 0) {
+    taken.state.add(AON_STATE_DEGRADED, std::to_string(dropped_count) + " values were dropped",
+                    "the agent was stopped for long: give it CPU time");
+  }
+  tell(taken.state);
+  for (const aon::nvml::Round& round : taken.rounds) {
+    output.set_time(round.ticks);
+    for (const aon::nvml::GpuValue& value : round.values) {
+      const aon::nvml::Value& v = value.value;
+      if (v.is_count) {
+        output.count(AON_PROCESS_NODE, series_of(value), v.raw, v.number);
+      } else {
+        output.value(AON_PROCESS_NODE, series_of(value), v.number);
+      }
+    }
+  }
+}
+
+void aon_provider::flush() {
+  poller.read_now(kFlushTimeoutMs);
+  take();
+}
+
+namespace {
+
+aon_status start_provider(aon_core* core, const aon_core_api* api, aon_host, const char* config,
+                          aon_provider** self) {
+  auto provider = std::make_unique<aon_provider>(core, api);
+  if (!provider->start(wait_ms(config))) return AON_UNAVAILABLE;
+  *self = provider.release();
+  return AON_OK;
+}
+
+}  // namespace
+
+const aon_provider_api aon_provider_v1 = {
+    .abi = AON_PROVIDER_ABI,
+    .size = sizeof(aon_provider_api),
+    .hosts = AON_HOST_NODE,
+    .tick_period_ms = kTickPeriodMs,
+    .name = "nvml",
+    .description = "GPUs of NVIDIA: power, clocks, memory, errors, use of their units",
+    .start = start_provider,
+    .flush = [](aon_provider* provider) { provider->flush(); },
+    .stop = [](aon_provider* provider) { delete provider; },
+    .process_started = nullptr,
+    .process_ended = nullptr,
+    .tick = [](aon_provider* provider, uint64_t) { provider->take(); },
+    .message = nullptr,
+};

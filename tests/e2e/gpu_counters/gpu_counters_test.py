@@ -1,0 +1,177 @@
+"""--gpu-counters in a real job, over a driver and a CUPTI that are made up (tests/fake_pm): series
+of each GPU, what fails in the ledger, and a helper process that is never left behind."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import h5py
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from aon_test import BUILD, TestCase, environment, ledger, run, wait_until  # noqa: E402
+
+FAKES = BUILD / "lib" / "fake_pm"
+UUID = "GPU-1111110{}-1111-1111-1111-111111111111"
+
+
+def helpers(output):
+    """Helper processes of the job in `output`: children of its agent."""
+    found = []
+    for folder in pathlib.Path("/proc").iterdir():
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            if not words[0].endswith(b"/aon-gpu-counters"):
+                continue
+            variables = (folder / "environ").read_bytes()
+        except (OSError, NotADirectoryError):
+            continue
+        if f"AON_TEST_JOB={output}".encode() in variables:
+            found.append(int(folder.name))
+    return found
+
+
+class CountersCase(TestCase):
+    def environment(self, **knobs):
+        knobs.setdefault("LD_LIBRARY_PATH", FAKES)
+        return environment(AON_TEST_JOB=self.output, **knobs)
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.folder / "job"
+
+    def command(self, seconds, choice):
+        return ["aon-run", "-o", self.output, "--without", "mpi", "--gpu-counters", choice, "--",
+                "sleep", seconds]
+
+    def run_job(self, seconds=1.5, choice="core", **knobs):
+        self.assert_exit(run(self.command(seconds, choice), env=self.environment(**knobs)))
+        self.finish()
+
+    def finish(self):
+        wait_until(lambda: not helpers(self.output), what="no helper is left")
+        self.assert_exit(run(["aon", "finalize", "--quiet", self.output]))
+        self.provider = ledger(self.output)["nodes"][0]["providers"].get("gpu-counters")
+
+    def series(self, gpu=0):
+        with h5py.File(self.output / "profile.h5") as file:
+            group = file[f"series/gpu_{UUID.format(gpu)}/counters"]
+            self.units = {n: group[n].attrs.get("units") for n in group}
+            return {n: group[n][:] for n in group}
+
+    def assert_pauses(self, times, ms, share=0.9):
+        """Most samples are `ms` apart: none was dropped or moved."""
+        gaps = [b - a for a, b in zip(times, times[1:])]
+        good = sum(abs(gap - ms * 1e6) < 0.2 * ms * 1e6 for gap in gaps)
+        self.assertGreater(good, share * len(gaps), gaps[:20])
+
+
+class Counters(CountersCase):
+    def test_each_gpu_has_series_at_ten_milliseconds(self):
+        self.run_job(FAKE_PM_GPUS=2)
+        self.assertEqual(self.provider["state"], "on", self.provider)
+        self.assertIn("GH100", self.provider["reason"])
+        for gpu in (0, 1):
+            series = self.series(gpu)
+            self.assertEqual(self.units["sm-active"], "1")
+            self.assertEqual(self.units["nvlink-sent-rate"], "By/s")
+            self.assertGreater(len(series["time"]), 50)
+            self.assertEqual(set(series["sm-active"]), {0.01})
+            self.assertEqual(set(series["tensor-active"]), {0.03})
+            # Metric 7: 7 bytes in 10 ms.
+            self.assertEqual(set(series["nvlink-received-rate"]), {700})
+            self.assert_pauses(series["time"], 10)
+        with h5py.File(self.output / "profile.h5") as file:
+            cost = file["series/node_0/gpu-counters"]
+            self.assertGreater(cost["helper-cpu-time"][-1], 0)
+            self.assertGreater(cost["helper-memory"][-1], 1 << 20)
+
+    def test_wide_has_more(self):
+        self.run_job(choice="wide", FAKE_PM_LACKS="ctxsw")
+        series = self.series()
+        self.assertIn("l2-hit-rate", series)
+        self.assertNotIn("context-switch-active", series)
+        self.assertIn("has no context-switch-active", self.provider["reason"])
+
+    def test_bursts_are_fine_grained(self):
+        self.run_job(choice="burst")
+        self.assert_pauses(self.series()["time"], 1)
+
+    def test_nobody_misses_what_nobody_asked_for(self):
+        self.run_job(seconds=0.5, choice="off")
+        self.assertIsNone(self.provider)
+
+
+class Faults(CountersCase):
+    def test_busy_counters_are_told_and_tried_again(self):
+        self.run_job(FAKE_PM_ERROR="cuptiPmSamplingEnable:26:1:100")
+        self.assertEqual(self.provider["state"], "off")
+        self.assertIn("in use by another profiler", self.provider["reason"])
+        self.assertIn("dcgmi profile --pause", self.provider["remedy"])
+
+    def test_missing_privileges_have_a_remedy(self):
+        self.run_job(FAKE_PM_GPUS=2, FAKE_PM_ERROR="cuptiPmSamplingEnable:35:1:100")
+        self.assertEqual(self.provider["state"], "off")
+        self.assertIn("NVreg_RestrictProfilingToAdminUsers=0", self.provider["remedy"])
+
+    def test_one_gpu_that_fails_leaves_the_other(self):
+        self.run_job(FAKE_PM_GPUS=2, FAKE_PM_ERROR="cuptiPmSamplingEnable:35:1")
+        self.assertEqual(self.provider["state"], "degraded")
+        self.assertGreater(len(self.series(1)["time"]), 50)
+
+    def test_a_crash_of_cupti_is_the_helpers_alone(self):
+        self.run_job(FAKE_PM_CRASH=3)
+        self.assertEqual(self.provider["state"], "degraded")
+        self.assertIn("signal 11", self.provider["reason"])
+        self.assertTrue(ledger(self.output)["job"]["complete"])
+        self.assertGreater(len(self.series()["time"]), 5)
+
+    def test_too_much_memory_ends_it(self):
+        self.run_job(seconds=3, FAKE_PM_MEMORY=1200)
+        self.assertIn("more than 1 GiB", self.provider["reason"])
+
+    def test_a_full_buffer_is_told(self):
+        self.run_job(FAKE_PM_OVERFLOW=2)
+        self.assertEqual(self.provider["state"], "degraded")
+        self.assertIn("buffer was full 1 times", self.provider["reason"])
+
+    def test_without_driver_it_is_off(self):
+        self.run_job(LD_LIBRARY_PATH="/none", AON_CUPTI_LIB=FAKES / "libcupti.so.13")
+        if self.provider["state"] != "off":
+            self.skipTest("this machine has a GPU")
+        self.assertIn("libcuda.so.1 is not there", self.provider["reason"])
+
+    def test_the_helper_dies_with_the_agents_worker(self):
+        job = subprocess.Popen([str(c) for c in self.command(6, "core")], env=self.environment(),
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(job.kill)
+        helper = wait_until(lambda: helpers(self.output), what="a helper")[0]
+        time.sleep(0.5)
+        status = pathlib.Path(f"/proc/{helper}/status").read_text()
+        worker = int(status.split("PPid:")[1].split()[0])
+        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: helper not in helpers(self.output), what="the helper has died")
+        # The next worker has a helper of its own.
+        wait_until(lambda: helpers(self.output), what="another helper")
+        _, said = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, said)
+        self.finish()
+        self.assertGreater(len(self.series()["time"]), 50)
+
+    def test_a_killed_helper_is_told(self):
+        job = subprocess.Popen([str(c) for c in self.command(3, "core")], env=self.environment(),
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(job.kill)
+        helper = wait_until(lambda: helpers(self.output), what="a helper")[0]
+        os.kill(helper, signal.SIGKILL)
+        _, said = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, said)
+        self.finish()
+        self.assertEqual(self.provider["state"], "degraded")
+        self.assertIn("signal 9", self.provider["reason"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

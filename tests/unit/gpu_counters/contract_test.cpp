@@ -1,0 +1,85 @@
+// NVIDIA's libcupti itself, without a GPU and without a driver: our sets fit into one pass of the
+// chips that they are for. Skipped, and counted, where the library is not.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "plugins/gpu_counters/host.h"
+
+namespace aon::gpu_counters {
+namespace {
+
+/// Chip, how many metrics of the core it lacks, and how many it has beyond.
+struct Chip {
+  const char* name;
+  size_t lacking_count;
+  size_t more_count;
+};
+void PrintTo(const Chip& chip, std::ostream* out) { *out << chip.name; }
+
+class GpuCountersContract : public testing::TestWithParam<Chip> {
+ protected:
+  void SetUp() override {
+    const char* folders[] = {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/extras/CUPTI/lib64/",
+                             "/usr/local/cuda/targets/x86_64-linux/lib/"};
+    for (const std::string folder : folders) {
+      // CUPTI looks for it by its bare name; one that is loaded is found.
+      if (dlopen((folder + "libnvperf_host.so").c_str(), RTLD_NOW) == nullptr) continue;
+      const std::string path = folder + "libcupti.so.13";
+      if (dlopen(path.c_str(), RTLD_NOW) == nullptr) continue;
+      setenv("AON_CUPTI_LIB", path.c_str(), 1);
+      ASSERT_FALSE(library_.open()) << "a function is missing";
+      return;
+    }
+    GTEST_SKIP() << "NVIDIA's libcupti.so.13 and libnvperf_host.so are not here";
+  }
+
+  Library library_;
+};
+
+TEST_P(GpuCountersContract, core_is_one_pass) {
+  Host host(library_.call());
+  const std::span<const Metric> core = metric_set("core");
+  const Problem problem = host.configure(GetParam().name, core, nullptr);
+  ASSERT_FALSE(problem) << problem.reason;
+  EXPECT_FALSE(host.config().empty());
+  EXPECT_LT(host.config().size(), 65536u);
+  EXPECT_EQ(host.metrics().size() + host.left_out().size(), core.size());
+  EXPECT_EQ(host.names()[0], core[0].name);
+  EXPECT_EQ(host.left_out().size(), GetParam().lacking_count)
+      << testing::PrintToString(host.left_out());
+}
+
+TEST_P(GpuCountersContract, wide_is_one_pass_and_has_the_core) {
+  Host host(library_.call());
+  const Problem problem = host.configure(GetParam().name, metric_set("wide"), nullptr);
+  ASSERT_FALSE(problem) << problem.reason;
+  const size_t core_count = metric_set("core").size() - GetParam().lacking_count;
+  EXPECT_EQ(host.metrics().size(), core_count + GetParam().more_count);
+  for (size_t i = 0; i < core_count; ++i) {
+    EXPECT_STREQ(host.metrics()[i].series, metric_set("core")[i].series);
+  }
+}
+
+// GB10x has no counters of PCIe. What is beyond the core has these names on Hopper alone.
+INSTANTIATE_TEST_SUITE_P(Each, GpuCountersContract,
+                         testing::Values(Chip{"GA100", 0, 0}, Chip{"GH100", 0, 16},
+                                         Chip{"GB100", 2, 0}, Chip{"GB102", 2, 0}),
+                         [](const auto& chip) { return std::string(chip.param.name); });
+
+class GpuCountersRefusal : public GpuCountersContract {};
+TEST_P(GpuCountersRefusal, of_a_chip_is_told) {
+  Host host(library_.call());
+  const Problem problem = host.configure(GetParam().name, metric_set("core"), nullptr);
+  EXPECT_TRUE(problem);
+  EXPECT_NE(problem.remedy, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, GpuCountersRefusal,
+                         testing::Values(Chip{"GV100", 0, 0}, Chip{"NOCHIP", 0, 0}),
+                         [](const auto& chip) { return std::string(chip.param.name); });
+
+}  // namespace
+}  // namespace aon::gpu_counters

@@ -1,0 +1,100 @@
+#include "writers/hdf5/device_series.h"
+
+#include <gtest/gtest.h>
+
+namespace aon::writers::hdf5 {
+namespace {
+
+constexpr uint8_t kUuid[16] = {0x5d, 0x2c, 0xff, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+constexpr const char* kFolder = "gpu_GPU-5d2cff00-0102-0304-0506-0708090a0b0c/nvml";
+constexpr const char* kMachine = R"(<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+  <object type="Machine" os_index="0" cpuset="0x3" complete_cpuset="0x3" allowed_cpuset="0x3"
+          nodeset="0x1" complete_nodeset="0x1" allowed_nodeset="0x1" gp_index="1">
+    <object type="NUMANode" os_index="0" cpuset="0x3" complete_cpuset="0x3" nodeset="0x1"
+            complete_nodeset="0x1" gp_index="9" local_memory="1024"/>
+    <object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1"
+            complete_nodeset="0x1" gp_index="3"/>
+    <object type="PU" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x1"
+            complete_nodeset="0x1" gp_index="4"/>
+    <object type="Bridge" gp_index="10" bridge_type="0-1" depth="0" bridge_pci="0000:[00-20]">
+      <object type="PCIDev" gp_index="11" pci_busid="0000:17:00.0"
+              pci_type="0302 [10de:2330] [10de:16c1] a1" pci_link_speed="0.0"/>
+    </object>
+  </object>
+</topology>
+)";
+
+spool::Device device(const uint8_t (&uuid)[16]) {
+  spool::Device made{};
+  std::copy(std::begin(uuid), std::end(uuid), made.definition.uuid);
+  made.name = "Fake H100";
+  made.address = "0000:17:00.0";
+  return made;
+}
+
+TEST(Hdf5DeviceSeries, knows_the_folder_of_a_device_from_a_name) {
+  EXPECT_EQ(folder_of("gpu_GPU-1/nvml/power"), "gpu_GPU-1/nvml");
+  for (const char* other : {"power", "nvml/power", "gpu_GPU-1/power", "gpu_GPU-1//power",
+                            "gpu_GPU-1/nvml/", "gpu_GPU-1/../../power", "x/gpu_1/power"}) {
+    EXPECT_EQ(folder_of(other), "") << other;
+  }
+}
+
+TEST(Hdf5DeviceSeries, lists_ranks) {
+  EXPECT_EQ(listed_ranks({}), "");
+  EXPECT_EQ(listed_ranks({0, 1, 2, 3, 8}), "0-3,8");
+  EXPECT_EQ(listed_ranks({1, 3}), "1,3");
+}
+
+TEST(Hdf5DeviceSeries, says_where_a_device_is_and_who_uses_it) {
+  spool::Job job;
+  job.nodes.resize(1);
+  job.nodes[0].devices[0] = device(kUuid);
+  job.nodes[0].topology_xml = kMachine;
+  spool::Process user{};
+  user.devices[0] = device(kUuid);
+  spool::Process other{};
+  const uint8_t another[16] = {1};
+  other.devices[0] = device(another);
+  Model model{};
+  model.job = &job;
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    model.groups.push_back({.id = rank,
+                            .rank = rank,
+                            .node = 0,
+                            .process = rank == 1 ? &other : &user,
+                            .name = {},
+                            .region_map = {},
+                            .communicator_map = {},
+                            .window_map = {},
+                            .rank_group_map = {},
+                            .metric_map = {},
+                            .file_map = {},
+                            .file_name_map = {},
+                            .call_path_map = {}});
+  }
+  DeviceFinder finder(model);
+  const DeviceFacts facts = finder.find(0, kFolder);
+  EXPECT_EQ(facts.uuid, "GPU-5d2cff00-0102-0304-0506-0708090a0b0c");
+  EXPECT_EQ(facts.name, "Fake H100");
+  EXPECT_EQ(facts.address, "0000:17:00.0");
+  EXPECT_EQ(facts.numa_nodes, "0");
+  EXPECT_EQ(facts.cpus, "0-1");
+  EXPECT_EQ(facts.ranks, "0,2");
+}
+
+TEST(Hdf5DeviceSeries, an_unknown_device_has_its_uuid_alone) {
+  spool::Job job;
+  job.nodes.resize(1);
+  Model model{};
+  model.job = &job;
+  DeviceFinder finder(model);
+  const DeviceFacts facts = finder.find(0, kFolder);
+  EXPECT_EQ(facts.uuid, "GPU-5d2cff00-0102-0304-0506-0708090a0b0c");
+  EXPECT_EQ(facts.name + facts.address + facts.numa_nodes + facts.cpus + facts.ranks, "");
+}
+
+}  // namespace
+}  // namespace aon::writers::hdf5

@@ -1,0 +1,94 @@
+#include "writers/hdf5/device_series.h"
+
+#include <algorithm>
+
+namespace aon::writers::hdf5 {
+namespace {
+
+constexpr const char* kPrefix = "gpu_";
+
+/// The digits alone: "5d2c..." of "GPU-5d2c-...".
+std::string digits_of(const std::string& uuid) {
+  const size_t dash = uuid.find('-');
+  std::string digits = dash == std::string::npos ? uuid : uuid.substr(dash + 1);
+  digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
+  return digits;
+}
+
+std::string digits_of(const uint8_t (&bytes)[16]) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string digits;
+  for (const uint8_t byte : bytes) {
+    digits += kDigits[byte >> 4];
+    digits += kDigits[byte & 15];
+  }
+  return digits;
+}
+
+}  // namespace
+
+std::string name_in_provider(const GlobalMetric& metric) {
+  const std::string prefix = metric.provider + "::";
+  return metric.name.rfind(prefix, 0) == 0 ? metric.name.substr(prefix.size()) : metric.name;
+}
+
+std::string folder_of(const std::string& name) {
+  const bool has_prefix = name.rfind(kPrefix, 0) == 0;
+  if (!has_prefix || std::count(name.begin(), name.end(), '/') != 2) return {};
+  const size_t first = name.find('/');
+  const size_t second = name.rfind('/');
+  if (second == first + 1 || second + 1 == name.size()) return {};
+  return name.substr(0, second);
+}
+
+std::string listed_ranks(const std::vector<uint32_t>& ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    text += (text.empty() ? "" : ",") + std::to_string(ranks[i]);
+    if (end - i > 1) text += "-" + std::to_string(ranks[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+const std::vector<topology::Object>& DeviceFinder::objects_of(uint32_t node) {
+  const auto [found, is_new] = objects_.try_emplace(node);
+  const std::string& xml = model_->job->nodes[node].topology_xml;
+  if (is_new && !xml.empty()) {
+    const Result<topology::Topology> machine = topology::Topology::from_xml(xml);
+    if (machine) found->second = machine.value().objects();
+  }
+  return found->second;
+}
+
+DeviceFacts DeviceFinder::find(uint32_t node, const std::string& folder) {
+  const size_t begin = std::string(kPrefix).size();
+  DeviceFacts facts;
+  facts.uuid = folder.substr(begin, folder.find('/') - begin);
+  const std::string digits = digits_of(facts.uuid);
+  for (const auto& [number, device] : model_->job->nodes[node].devices) {
+    if (digits_of(device.definition.uuid) != digits) continue;
+    facts.name = device.name;
+    facts.address = device.address;
+  }
+  for (const topology::Object& object : objects_of(node)) {
+    if (facts.address.empty() || object.pci_address != facts.address) continue;
+    facts.numa_nodes = object.numa_nodes;
+    facts.cpus = object.cpus;
+  }
+  std::vector<uint32_t> ranks;
+  for (const Group& group : model_->groups) {
+    if (!group.rank || group.node != node || group.process == nullptr) continue;
+    const auto& devices = group.process->devices;
+    const bool uses = std::any_of(devices.begin(), devices.end(), [&](const auto& one) {
+      return digits_of(one.second.definition.uuid) == digits;
+    });
+    if (uses) ranks.push_back(*group.rank);
+  }
+  facts.ranks = listed_ranks(ranks);
+  return facts;
+}
+
+}  // namespace aon::writers::hdf5

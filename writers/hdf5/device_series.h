@@ -1,0 +1,45 @@
+/// Series that are about a device of a node and not about all of it: their metric's name is
+/// PROVIDER::gpu_UUID/FOLDER/NAME, and they hang below /series/gpu_UUID/FOLDER.
+/// Owner: the series writer.   Thread: one.   Cost: the node's topology is read once per node.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/topology/topology.h"
+#include "writers/writer.h"
+
+namespace aon::writers::hdf5 {
+
+/// Name of a metric within its provider: "task-clock" of "perf::task-clock".
+std::string name_in_provider(const GlobalMetric& metric);
+/// "gpu_UUID/FOLDER" of "gpu_UUID/FOLDER/NAME"; empty: it is about all of its node or process.
+std::string folder_of(const std::string& name);
+/// "0-3,8" of an ascending list.
+std::string listed_ranks(const std::vector<uint32_t>& ranks);
+
+/// What is known of the device that a folder names.
+struct DeviceFacts {
+  std::string uuid;  ///< "GPU-5d2c..."
+  std::string name;
+  std::string address;     ///< on the PCI bus
+  std::string numa_nodes;  ///< near to it, by hwloc
+  std::string cpus;        ///< near to it, by hwloc
+  std::string ranks;       ///< that ran something on it; empty: none is known
+};
+
+class DeviceFinder {
+ public:
+  explicit DeviceFinder(const Model& model) : model_(&model) {}
+  DeviceFacts find(uint32_t node, const std::string& folder);
+
+ private:
+  const std::vector<topology::Object>& objects_of(uint32_t node);
+
+  const Model* model_;
+  std::map<uint32_t, std::vector<topology::Object>> objects_;  ///< by node
+};
+
+}  // namespace aon::writers::hdf5
