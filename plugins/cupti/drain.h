@@ -7,6 +7,7 @@
 
 #include <aon/writer.h>
 
+#include "cupti/call_threads.h"
 #include "cupti/emitter.h"
 #include "cupti/library.h"
 #include "cupti/pool.h"
@@ -35,10 +36,14 @@ class Drain {
   void note_clock(const Writer* w);
   void follow_clock();
   void read(const FilledBuffer& buffer);
+  template <class Action>
+  bool for_each_record(const FilledBuffer& buffer, Action action) const;
+  void take(const uint8_t* record);
 
   const Backend* backend_ = nullptr;
   const Functions* cupti_ = nullptr;
   Emitter emitter_;
+  CallThreads call_threads_;
   uint64_t last_pair_ns_ = 0;
   uint32_t burst_ = 0;
 };

@@ -1,14 +1,13 @@
 #include "cupti/emitter.h"
 
 #include <aon/definition.h>
+#include <aon/pause.h>
 #include <aon/writer.h>
 #include <string.h>
 
 namespace aon::cupti {
 namespace {
 
-constexpr int32_t kDriverDomain = 1;
-constexpr int32_t kRuntimeDomain = 2;
 constexpr size_t kMaxCallName = 128;
 
 /// Length of "cudaMalloc" in "cudaMalloc_v3020"; a "cuMemAlloc_v2" is a function of that name.
@@ -56,11 +55,12 @@ uint32_t Emitter::region_of(const Work& work) {
 }
 
 void Emitter::put(const Work& work) {
+  const uint64_t start = clock_.to_ticks(work.start_ns);
+  if (aon_was_paused(start)) return;
   const uint32_t region = region_of(work);
   const uint32_t stream = streams_.id_of(work);
   Writer* w = attached_writer();
   if (w == nullptr) return;
-  const uint64_t start = clock_.to_ticks(work.start_ns);
   const uint64_t end = clock_.to_ticks(work.end_ns);
   const uint64_t duration = end > start ? end - start : 0;
   uint64_t words[4];

@@ -16,7 +16,7 @@ class Emitter {
   void use(const Functions* cupti) { cupti_ = cupti; }
   DeviceClock& clock() { return clock_; }
 
-  /// Writes the record. What the ring refuses is counted by the core.
+  /// Writes the record, unless the work began under a pause. What the ring refuses is counted by the core.
   void put(const Work& work);
 
  private:

@@ -154,6 +154,8 @@ void parse_overhead(const uint8_t* record, Work* work) {
   work->operation = DeviceOperation::kOther;
   work->row = Row::kOverhead;
   work->label = overhead_label(field<uint32_t>(record, overhead::kType));
+  if (field<uint32_t>(record, overhead::kObject) == overhead::kThreadObject)
+    work->stream = field<uint32_t>(record, overhead::kThread);
   parse_times(record, overhead::kStart, overhead::kEnd, work);
 }
 

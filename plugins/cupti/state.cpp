@@ -3,6 +3,7 @@
 #include <aon/writer.h>
 #include <inttypes.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -62,14 +63,20 @@ void on_callback(void*, int32_t domain, uint32_t id, const void*) {
   wake_drain();
 }
 
-void tell(ProviderState state, const char* reason, const char* remedy) {
-  char text[768];
-  const int bytes =
-      snprintf(text, sizeof text, "cupti%c%.400s%c%.300s", '\0', reason, '\0', remedy);
+void tell(Remark remark, ProviderState state, const char* reason, const char* remedy) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static Remarks remarks;
+  char text[2 * Remarks::kMaxText + 16] = "cupti";
+  size_t bytes = sizeof "cupti";
   ProviderDefinition provider = {};
-  provider.state = state;
+  pthread_mutex_lock(&mutex);
+  remarks.set(remark, state, reason, remedy);
+  provider.state = remarks.state();
+  bytes += remarks.write_reasons(text + bytes) + 1;
+  bytes += remarks.write_remedies(text + bytes) + 1;
+  pthread_mutex_unlock(&mutex);
   aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &provider, sizeof provider, text,
-             static_cast<uint32_t>(bytes) + 1);
+             static_cast<uint32_t>(bytes));
 }
 
 void tell_missing(bool is_end) {
@@ -88,7 +95,7 @@ void tell_missing(bool is_end) {
            " without times, %" PRIu64 " bytes of records beyond AON_CUPTI_MEMORY, %" PRIu64
            " damaged",
            dropped, without_times, bytes, damaged);
-  tell(ProviderState::kDegraded, reason,
+  tell(Remark::kMissing, ProviderState::kDegraded, reason,
        dropped + bytes != 0 ? "a larger AON_CUPTI_MEMORY (MiB)" : "");
 }
 

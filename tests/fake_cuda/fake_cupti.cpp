@@ -325,7 +325,7 @@ void on_work(const Work& told) {
     }
     return;
   }
-  put_call(told);
+  if (told.kind != WorkKind::kSynchronize) put_call(told);
   if (is_nth("DROP", number)) {
     ++s.dropped;
     return;
@@ -335,6 +335,7 @@ void on_work(const Work& told) {
   for (const KindOfWork& one : kKinds) {
     if (one.work == work.kind && wants(one.kind)) one.put(work);
   }
+  if (told.kind == WorkKind::kSynchronize) put_call(told);  // over after what it waited for
 }
 
 void listen() {
@@ -413,6 +414,7 @@ Code cuptiActivityDisable(Kind kind) {
   return kSuccess;
 }
 Code cuptiActivityEnableDriverApi(uint32_t function, uint8_t enable) {
+  if (const Code code = count_call("cuptiActivityEnableDriverApi"); code != kSuccess) return code;
   const std::lock_guard lock(state().mutex);
   if (enable != 0) {
     state().driver_calls.insert(function);
@@ -426,12 +428,12 @@ Code cuptiActivitySetAttribute(Attribute attribute, size_t*, void*) {
   state().is_promised_zeros = attribute == Attribute::kZeroedBuffers;
   return count_call("cuptiActivitySetAttribute");
 }
-Code cuptiGetCallbackName(int32_t, uint32_t id, const char** name) {
+Code cuptiGetCallbackName(int32_t domain, uint32_t id, const char** name) {
   static const std::map<uint32_t, const char*> kNames = {
       {307, "cuLaunchKernel"},  {277, "cuMemcpyHtoDAsync_v2"}, {279, "cuMemcpyDtoHAsync_v2"},
       {216, "cuMemsetD8Async"}, {514, "cuGraphLaunch"},        {17, "cuCtxSynchronize"}};
   const auto found = kNames.find(id);
-  if (found == kNames.end()) return kUnknown;
+  if (domain != aon::cupti::kDriverDomain || found == kNames.end()) return kUnknown;
   *name = found->second;
   return kSuccess;
 }

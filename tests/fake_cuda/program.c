@@ -6,7 +6,9 @@
 //
 // GPU_PROGRAM_SECONDS=N: a kernel each millisecond for so long before all others.
 // GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
-// for N more kernels.
+// for N more kernels. GPU_PROGRAM_PCONTROL=N: N more under MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1:
+// each thread waits for the device. GPU_PROGRAM_REST=1: prints what our thread does in two seconds.
+#include <dirent.h>
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -52,6 +54,7 @@ static void* run_stream(void* argument) {
   }
   cuMemsetD8Async(0, 0, 512, stream);
   cuMemcpyDtoHAsync_v2(NULL, 0, 2 * kCopyBytes, stream);
+  if (getenv("GPU_PROGRAM_WAITS")) cuCtxSynchronize();
   return NULL;
 }
 
@@ -77,6 +80,53 @@ static void launch_unseen(int kernels) {
   if (is_paused) printf("resumed %d\n", resume_gpu());
 }
 
+/// Kernels in a pause, far from its borders.
+static void launch_paused(int kernels) {
+  enum { kFarUs = 20000 };
+  MPI_Pcontrol(0);
+  usleep(kFarUs);
+  for (int i = 0; i < kernels; ++i) {
+    cuLaunchKernel("paused", 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
+  }
+  cuCtxSynchronize();
+  usleep(kFarUs);
+  MPI_Pcontrol(1);
+  usleep(kFarUs);
+}
+
+/// Thread of AON that reads records: its CPU time, and how often it went to sleep. 0: not there.
+static int read_drain_thread(long long* cpu_ns, long long* sleeps) {
+  DIR* tasks = opendir("/proc/self/task");
+  int found = 0;
+  for (const struct dirent* task = readdir(tasks); task && !found; task = readdir(tasks)) {
+    char path[400];
+    char line[128] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
+    FILE* file = task->d_name[0] == '.' ? NULL : fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) {
+      if (strcmp(line, "Name:\taon-cupti\n") == 0) found = 1;
+      sscanf(line, "voluntary_ctxt_switches: %lld", sleeps);
+    }
+    if (file) fclose(file);
+    if (!found) continue;
+    snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", task->d_name);
+    file = fopen(path, "r");
+    found = file && fscanf(file, "%lld", cpu_ns) == 1;
+    if (file) fclose(file);
+  }
+  closedir(tasks);
+  return found;
+}
+
+static void watch_drain_thread(void) {
+  long long cpu_ns[2] = {0, 0};
+  long long sleeps[2] = {0, 0};
+  if (!read_drain_thread(&cpu_ns[0], &sleeps[0])) abort();
+  sleep(2);
+  if (!read_drain_thread(&cpu_ns[1], &sleeps[1])) abort();
+  printf("drain cpu_ns %lld sleeps %lld\n", cpu_ns[1] - cpu_ns[0], sleeps[1] - sleeps[0]);
+}
+
 /// Launches steadily, into a stream of its own.
 static long launch_for(int seconds) {
   long launched = 0;
@@ -98,6 +148,7 @@ int main(int argc, char** argv) {
   cuInit(0);
   if (getenv("GPU_PROGRAM_FORK")) fork_child();
   if (getenv("GPU_PROGRAM_PAUSE")) launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
+  if (getenv("GPU_PROGRAM_PCONTROL")) launch_paused(atoi(getenv("GPU_PROGRAM_PCONTROL")));
   long launched = 0;
   if (getenv("GPU_PROGRAM_SECONDS")) launched = launch_for(atoi(getenv("GPU_PROGRAM_SECONDS")));
   struct Job jobs[kMaxStreams];
@@ -117,6 +168,7 @@ int main(int argc, char** argv) {
   fake_cuda_set_device((uint32_t)rank % 2);
   cuGraphLaunch(NULL, (void*)7);
   cuCtxSynchronize();
+  if (getenv("GPU_PROGRAM_REST")) watch_drain_thread();
   MPI_Barrier(MPI_COMM_WORLD);
   printf("rank %d kernels %ld copies %d bytes %ld sets %d graphs 1\n", rank, launched, 2 * streams,
          3L * kCopyBytes * streams, streams);

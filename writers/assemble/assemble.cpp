@@ -154,6 +154,7 @@ class Assembly {
   void fit_archive();
   Status convert(const fs::path& staging);
   bool has_room_for_waits() const;
+  bool has_devices() const;
   void add_warnings(std::vector<std::string> lines) {
     std::move(lines.begin(), lines.end(), std::back_inserter(report_.warnings));
   }
@@ -171,7 +172,8 @@ class Assembly {
   std::unique_ptr<JobModel> parts_;
   AssembleReport report_;
   StepPlan step_plan_;
-  size_t missing_node_count_ = 0;  ///< whose spool is a link to nothing
+  uint64_t device_bytes_ = UINT64_MAX - 1;  ///< for sorting their work
+  size_t missing_node_count_ = 0;           ///< whose spool is a link to nothing
 };
 
 Result<AssembleReport> Assembly::run() {
@@ -235,11 +237,24 @@ void Assembly::fit_archive() {
   if (cap_bytes == 0) return;
   const uint64_t used_bytes = folder_bytes(folder_ / "spool");
   const uint64_t room_bytes = cap_bytes > used_bytes ? cap_bytes - used_bytes : 0;
-  const uint64_t start_ns = parts_->load.window_start_ns(room_bytes / kArchiveBytesPerRecord);
+  // Sorting the work of devices needs a temporary file beside the archive.
+  uint64_t record_bytes = kArchiveBytesPerRecord;
+  if (has_devices()) {
+    record_bytes += DeviceSpans::kSpanBytes;
+    device_bytes_ = room_bytes / record_bytes * DeviceSpans::kSpanBytes;
+  }
+  const uint64_t start_ns = parts_->load.window_start_ns(room_bytes / record_bytes);
   parts_->model.archive_start_ns = start_ns;
   if (start_ns == 0) return;
   report_.warnings.push_back("the OTF2 archive begins at " + iso_time(start_ns) +
                              ": earlier events would not fit below --disk; they are in the spool");
+}
+
+bool Assembly::has_devices() const {
+  const std::vector<Location>& locations = parts_->model.locations;
+  return std::any_of(locations.begin(), locations.end(), [](const Location& location) {
+    return location.type == LocationType::kAcceleratorStream;
+  });
 }
 
 bool Assembly::has_room_for_waits() const {
@@ -261,7 +276,7 @@ Result<std::unique_ptr<WaitAnalysis>> Assembly::analyse_waits(const fs::path& st
   auto finder = make_step_finder();
   StepFinder* found = finder.get();
   slots.push_back({"steps", std::move(finder), {}, false});
-  Status status = EventPass(*parts_, slots, beat_).run();
+  Status status = EventPass(*parts_, slots, beat_, EventPass::kWithoutDevices).run();
   if (!status) return status.error();
   if (slots[1].status) step_plan_ = found->plan();
   if (!slots[0].status) {
@@ -290,9 +305,14 @@ Status Assembly::convert(const fs::path& staging) {
       make_writers(staging, wanted, waits.get(), has_room_for_waits(),
                    !parts_->model.open_calls.empty(), std::move(step_plan_), &collectors);
   collectors.findings->use_steps(collectors.steps);
-  EventPass pass(*parts_, writers, beat_);
+  EventPass pass(*parts_, writers, beat_, device_bytes_);
   Status status = pass.run();
   if (!status) return status;
+  if (const uint64_t count = pass.left_out_device_count(); count != 0) {
+    report_.warnings.push_back(std::to_string(count) +
+                               " pieces of work of devices, the oldest, are left out: sorting them "
+                               "would not fit below --disk; they are in the spool");
+  }
   status = collect_failures(staging, writers, &report_);
   if (!status) return status;
   report_.outcome = pass.outcome();

@@ -104,6 +104,7 @@ uint64_t DeviceSpans::restart() {
   reader_.reset();
   store_.reset();
   is_dropped_ = false;
+  stored_count_ = 0;
   const uint64_t left_count = std::exchange(added_count_, 0) - std::exchange(replayed_count_, 0);
   return left_count;
 }
@@ -112,7 +113,13 @@ Status DeviceSpans::add(const Record& record) {
   const RecordHead& head = record.head;
   ++added_count_;
   if (is_dropped_ || head.slot_count < 2) return {};  // damage: nothing is known of it
+  if (store_ && store_->next_file_bytes() > std::max(store_->file_bytes(), max_file_bytes_)) {
+    added_count_ -= stored_count_;
+    left_out_count_ += std::exchange(stored_count_, 0);
+    store_.reset();
+  }
   if (!store_) store_.emplace(folder_, memory_bytes_);
+  ++stored_count_;
   return store_->add({.stream = head.a32,
                       .region = head.id,
                       .start_ticks = head.start_ticks,

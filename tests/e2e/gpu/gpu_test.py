@@ -145,6 +145,22 @@ class Recorded(GpuCase):
         self.assertEqual(found["cuLaunchKernel"], self.counted[0]["kernels"])
         self.assertEqual(found["cuGraphLaunch"], 1)
 
+    def test_each_thread_waits_on_a_timeline_of_its_own(self):
+        self.run_program(200, 4, 1, ranks=1, GPU_PROGRAM_WAITS=1)
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            names = [location.name for location in trace.definitions.locations]
+        rows = [name for name in names if name.startswith("CUDA synchronization of thread ")]
+        self.assertEqual(len(rows), 5, names)  # four threads and the main one
+        self.assertFalse([name for name in names if "of context" in name], names)
+        with h5py.File(self.output / "profile.h5") as file:
+            self.assertEqual(file["gpu"].attrs["overlapping"], 0)
+
+    def test_work_under_a_pause_of_mpi_is_not_recorded(self):
+        self.run_program(50, 1, ranks=1, GPU_PROGRAM_PCONTROL=30)
+        self.assertNotIn("paused", readers.region_counts(self.output))
+        self.assert_all_kernels()
+        self.assert_archive_is_clean()
+
     def test_vite_draws_it(self):
         self.run_program(20, 2)
         readers.vite(self, self.output, 2, 0)
@@ -225,6 +241,24 @@ class Knobs(GpuCase):
         self.run_program(100, 1, ranks=1, FAKE_CUPTI_FATAL=50)
         self.assertEqual(self.provider()["state"], "degraded")
         self.assertIn("fatal error", self.provider()["reason"])
+
+    def test_after_a_fatal_error_the_thread_rests(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_FATAL=50, GPU_PROGRAM_REST=1)
+        told = re.search(r"drain cpu_ns (\d+) sleeps (\d+)", self.process.stdout)
+        self.assertLess(int(told[1]), 200_000_000)
+        self.assertLess(int(told[2]), 40)
+
+    def test_calls_that_cannot_be_switched_on_are_told(self):
+        self.run_program(10, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityEnableDriverApi:1")
+        self.assertEqual(self.provider()["reason"], "not recorded: calls of CUDA (1 functions)")
+        self.assert_all_kernels()
+
+    def test_one_reason_does_not_hide_another(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityEnable:3",
+                         FAKE_CUPTI_ZERO=10, FAKE_CUPTI_FATAL=80)
+        reason = self.provider()["reason"]
+        for part in ("not recorded: copies", "fatal error", "7 without times"):
+            self.assertIn(part, reason)
 
     def test_a_version_that_hangs_when_kinds_are_disabled_ends_all_the_same(self):
         self.run_program(100, 1, ranks=1, FAKE_CUPTI_VERSION=130000)
