@@ -255,9 +255,9 @@ class Knobs(GpuCase):
 
     def test_one_reason_does_not_hide_another(self):
         self.run_program(100, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityEnable:3",
-                         FAKE_CUPTI_ZERO=10, FAKE_CUPTI_FATAL=80)
+                         FAKE_CUPTI_ZERO=10, GPU_PROGRAM_PAUSE=30, AON_CUPTI_MODE="yield")
         reason = self.provider()["reason"]
-        for part in ("not recorded: copies", "fatal error", "7 without times"):
+        for part in ("not recorded: copies", "paused by the program", " without times"):
             self.assertIn(part, reason)
 
     def test_a_version_that_hangs_when_kinds_are_disabled_ends_all_the_same(self):
