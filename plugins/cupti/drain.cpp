@@ -116,6 +116,7 @@ bool Drain::for_each_record(const FilledBuffer& buffer, Action action) const {
 void Drain::take(const uint8_t* record) {
   Missing& missing = shared().missing;
   Work work;
+  ++record_count_;
   const Parsed parsed = parse(record, shared().quirks, &work);
   // Without a pair of clocks no time of CUPTI is one of ours.
   const bool is_timeless = parsed == Parsed::kWork && emitter_.clock().pair_count() == 0;
@@ -124,6 +125,7 @@ void Drain::take(const uint8_t* record) {
   } else if (parsed == Parsed::kDamaged) {
     missing.damaged.fetch_add(1, std::memory_order_relaxed);
   } else if (parsed == Parsed::kWork) {
+    if (work.is_cost_of_records) overhead_ns_ += work.end_ns - work.start_ns;
     if (work.row == Row::kCalls) call_threads_.note(work.correlation, work.stream);
     if (work.row == Row::kSynchronization) work.stream = call_threads_.thread_of(work.correlation);
     emitter_.put(work);

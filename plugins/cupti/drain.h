@@ -28,6 +28,10 @@ class Drain {
   /// Compares the clocks and asks how many records were dropped. Only while the subscription is
   /// ours: the answer is reset by asking.
   void ask_cupti();
+  Emitter& emitter() { return emitter_; }
+  uint64_t record_count() const { return record_count_; }
+  uint64_t overhead_ns() const { return overhead_ns_; }
+
   /// Reads buffers that were handed over, at most kBuffersPerPass. False: there may be more.
   bool take_buffers();
 
@@ -46,6 +50,8 @@ class Drain {
   CallThreads call_threads_;
   uint64_t last_pair_ns_ = 0;
   uint32_t burst_ = 0;
+  uint64_t record_count_ = 0;
+  uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself, by record
 };
 
 }  // namespace aon::cupti

@@ -18,10 +18,13 @@ class Emitter {
 
   /// Writes the record, unless the work began under a pause. What the ring refuses is counted by the core.
   void put(const Work& work);
+  /// The same of a time without records, in ticks.
+  void put_gap(const char* label, uint64_t start, uint64_t end);
 
  private:
   static constexpr uint32_t kFunctions = 1024;  ///< of each domain, by id
 
+  void put_at(const Work& work, uint64_t start, uint64_t end);
   uint32_t region_of(const Work& work);
   uint32_t region_of_call(const Work& work);
 

@@ -16,6 +16,7 @@ enum class Row : uint8_t {
   kSynchronization,  ///< what the host waited for in a context; `stream`: the thread that waited,
                      ///< 0 unknown, which the record of its call tells (CallThreads)
   kOverhead,         ///< what CUPTI itself cost; `stream` is the thread, 0 unknown
+  kGaps,             ///< when less was recorded
 };
 
 struct Work {
@@ -26,6 +27,7 @@ struct Work {
   const char* label;
   uint32_t function;  ///< of a call: its id in its domain
   bool is_driver_call;
+  bool is_cost_of_records;  ///< overhead of CUPTI that grows with the records
   Row row;
   DeviceOperation operation;
   DeviceMemory from;

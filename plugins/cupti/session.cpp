@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cupti/drain.h"
-#include "cupti/kinds.h"
+#include "cupti/governor.h"
 #include "cupti/library.h"
 #include "cupti/state.h"
 
@@ -30,7 +30,7 @@ enum class Mode : uint8_t { kExclusive = 0, kYield, kOff };
 Functions g_cupti;
 const Backend* g_backend;
 Subscriber g_subscriber;
-Wanted g_wanted;
+Governor g_governor;
 Mode g_mode;
 bool g_collects;
 
@@ -61,7 +61,8 @@ void tell_error(const char* function, Code code) {
   char reason[256];
   snprintf(reason, sizeof reason, "%s: error %d, %.100s", function, code,
            text != nullptr ? text : "unknown");
-  tell(Remark::kStart, ProviderState::kOff, reason, "see `aon doctor` and the driver's log; the program is unhurt");
+  tell(Remark::kStart, ProviderState::kOff, reason,
+       "see `aon doctor` and the driver's log; the program is unhurt");
 }
 
 void tell_owner(const char* owner) {
@@ -105,7 +106,7 @@ bool collect(bool is_resumed) {
   Code result = g_backend->register_buffers(g_cupti, request_buffer, complete_buffer);
   const char* function = "cuptiActivityRegisterCallbacks";
   if (result == kSuccess) {
-    result = enable_kinds(*g_backend, g_cupti, g_wanted, &missing);
+    result = g_governor.switch_on(&missing);
     function = "cuptiActivityEnable";
   }
   if (result != kSuccess) {
@@ -126,7 +127,7 @@ void release(Drain* drain) {
   drain->flush(kFlushComplete);
   drain->flush(kFlushForced);
   if (!shared().quirks.hangs_on_disable) {
-    disable_kinds(*g_backend, g_cupti, g_wanted);
+    g_governor.switch_off();
     drain->flush(kFlushForced);
   }
   drain->ask_cupti();
@@ -168,6 +169,7 @@ void name_thread() {
   static constexpr char kName[] = "records of CUPTI";
   pthread_setname_np(pthread_self(), "aon-cupti");
   const IdDefinition thread = {static_cast<uint32_t>(syscall(SYS_gettid))};
+  shared().drain_thread.store(static_cast<int>(thread.id), std::memory_order_relaxed);
   aon_define(static_cast<uint32_t>(DefinitionType::kThreadName), &thread, sizeof thread, kName,
              sizeof kName);
 }
@@ -189,6 +191,7 @@ void* run(void*) {
     }
     if (may_ask) drain.ask_cupti();
     const bool is_all = drain.take_buffers();
+    if (may_ask && last_flush_ms == start_ms) g_governor.end_interval(&drain);
     if (is_dead() && !was_dead) {
       was_dead = true;
       tell(Remark::kEnd, ProviderState::kDegraded, "CUPTI reported a fatal error and stopped",
@@ -201,6 +204,7 @@ void* run(void*) {
     const uint64_t passed_ms = may_ask ? steady_ms() - last_flush_ms : 0;
     if (passed_ms < kDrainMs) wait_for_wake(seen, kDrainMs - static_cast<uint32_t>(passed_ms));
   }
+  g_governor.finish(&drain);
   tell_missing(true);
   return nullptr;
 }
@@ -256,16 +260,18 @@ void start() {
   g_cupti.get_version(&version);
   shared().quirks = quirks_of(version);
   g_backend = &kBackendV1;
-  g_wanted = wanted_kinds();
+  g_governor.use(g_backend, &g_cupti, wanted_kinds());
   shared().pid = getpid();
   if (!shared().pool.start(buffer_count())) {
-    tell(Remark::kStart, ProviderState::kOff, "no memory for the buffers", "a smaller AON_CUPTI_MEMORY (MiB)");
+    tell(Remark::kStart, ProviderState::kOff, "no memory for the buffers",
+         "a smaller AON_CUPTI_MEMORY (MiB)");
     return;
   }
   if (!collect(false)) return;
   if (!start_thread()) {
-    tell(Remark::kStart, ProviderState::kOff, "no thread for the records", "a higher limit of threads (ulimit -u)");
-    if (!shared().quirks.hangs_on_disable) disable_kinds(*g_backend, g_cupti, g_wanted);
+    tell(Remark::kStart, ProviderState::kOff, "no thread for the records",
+         "a higher limit of threads (ulimit -u)");
+    g_governor.switch_off();
     g_backend->unsubscribe(g_cupti, g_subscriber);
     return;
   }

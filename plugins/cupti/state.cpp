@@ -50,6 +50,9 @@ void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
 
 void complete_buffer(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
   if (buffer == nullptr || !is_our_process()) return;
+  const auto thread = static_cast<int>(syscall(SYS_gettid));
+  if (thread != g_shared.drain_thread.load(std::memory_order_relaxed))
+    g_shared.worker_thread.store(thread, std::memory_order_relaxed);
   if (g_shared.pool.complete(buffer, valid_bytes)) {
     wake_drain();
   } else {

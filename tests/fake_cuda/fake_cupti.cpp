@@ -8,6 +8,7 @@
 //   FAKE_CUPTI_REORDER=1      buffers are handed over last first
 //   FAKE_CUPTI_HOLD=1         no buffer is handed over before a forced flush
 //   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999
+//   FAKE_CUPTI_OVERHEAD=N     every piece of work costs N ns, CUPTI says
 //   FAKE_CUPTI_FATAL=N        a fatal error after N pieces of work
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -297,6 +298,17 @@ void put_call(const Work& work) {
   put(record.bytes());
 }
 
+void put_overhead(const Work& work, uint64_t cost_ns) {
+  using namespace cupti::overhead;
+  RecordMaker record(Kind::kOverhead);
+  record.set(kType, uint32_t{1 << 16});
+  record.set(kObject, kThreadObject);
+  record.set(kThread, static_cast<uint32_t>(syscall(SYS_gettid)));
+  record.set(kStart, work.call_start_ns);
+  record.set(kEnd, work.call_start_ns + cost_ns);
+  put(record.bytes());
+}
+
 struct KindOfWork {
   WorkKind work;
   Kind kind;
@@ -330,6 +342,7 @@ void on_work(const Work& told) {
     ++s.dropped;
     return;
   }
+  if (knob("OVERHEAD") != 0 && wants(Kind::kOverhead)) put_overhead(told, knob("OVERHEAD"));
   Work work = told;
   if (is_nth("ZERO", number)) work.start_ns = work.end_ns = 0;
   for (const KindOfWork& one : kKinds) {

@@ -21,7 +21,8 @@ KERNELS = {"saxpy(float*, float*, float, int)", "reduce", "void lib::gemm<float>
 
 
 def gpu_environment(**changes):
-    return environment(LD_LIBRARY_PATH=FAKES, **changes)
+    """Made-up work comes faster than a device could do it: without a limit of its cost."""
+    return environment(**{"LD_LIBRARY_PATH": FAKES, "AON_BUDGET": 100, **changes})
 
 
 def counts(process):
@@ -316,6 +317,61 @@ class Knobs(GpuCase):
         self.assert_exit(plain)
         self.run_program(40, 2)
         self.assertEqual(self.counted, counts(plain))
+
+
+class Budget(GpuCase):
+    """More than --budget allows is not recorded, and that is told."""
+
+    def run_dear_program(self, **knobs):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=4, FAKE_CUPTI_OVERHEAD=10_000_000,
+                         AON_BUDGET=1, **knobs)
+
+    def test_what_is_too_dear_is_recorded_in_windows(self):
+        self.run_dear_program()
+        self.assertEqual(self.provider()["state"], "degraded")
+        self.assertIn("above --budget", self.provider()["reason"])
+        self.assertIn("one of 8", self.provider()["reason"])
+        self.assertIn("--budget", self.provider()["remedy"])
+        recorded = self.kernel_counts()[0]
+        self.assertGreater(recorded, 0)
+        self.assertLess(recorded, self.counted[0]["kernels"])
+        self.assert_archive_is_clean()
+
+    def test_time_without_records_is_an_interval_and_each_step_a_marker(self):
+        self.run_dear_program()
+        gaps, last_kernel = [], 0
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            resolution = trace.timer_resolution
+            for location, event in trace.events:
+                if location.name == "GPU work not recorded":
+                    gaps.append((event.time, event.region.name))
+                elif location.name.startswith("CUDA[") and isinstance(event, otf2.events.Leave):
+                    last_kernel = max(last_kernel, event.time)
+        self.assertIn("[CUDA calls not recorded]", {name for _, name in gaps})
+        lost = [time for time, name in gaps if name == "[GPU work not recorded]"]
+        self.assertGreaterEqual(len(lost), 2)
+        # The program went on for more than a second after the last record of its work.
+        self.assertGreater(lost[-1] - lost[0], resolution / 2)
+        self.assertGreater(lost[-1], last_kernel)
+        text = subprocess.run(["otf2-print", self.output / "traces.otf2"], capture_output=True,
+                              text=True, check=True).stdout
+        for step in ("CUPTI: without calls", "CUPTI: in windows"):
+            self.assertIn(step, text)
+
+    def test_what_is_cheap_is_recorded_whole(self):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, AON_BUDGET=100)
+        self.assert_all_kernels()
+        self.assertEqual(self.provider()["state"], "on", self.provider())
+
+    def test_the_budget_of_the_command_line_counts(self):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, options=("--budget", "50"),
+                         AON_BUDGET=1, FAKE_CUPTI_OVERHEAD=100_000)
+        self.assertEqual(self.provider()["state"], "on", self.provider())
+
+    def test_a_version_that_hangs_when_kinds_are_disabled_says_that_it_cannot(self):
+        self.run_dear_program(FAKE_CUPTI_VERSION=130000)
+        self.assertIn("cannot record less", self.provider()["reason"])
+        self.assert_all_kernels()
 
 
 if __name__ == "__main__":
