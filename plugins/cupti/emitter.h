@@ -16,7 +16,8 @@ class Emitter {
   void use(const Functions* cupti) { cupti_ = cupti; }
   DeviceClock& clock() { return clock_; }
 
-  /// Writes the record, unless the work began under a pause. What the ring refuses is counted by the core.
+  /// Writes the record, unless the work began under a pause. What the ring refuses is counted by
+  /// the core.
   void put(const Work& work);
   /// The same of a time without records, in ticks.
   void put_gap(const char* label, uint64_t start, uint64_t end);

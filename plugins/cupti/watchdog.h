@@ -1,11 +1,12 @@
-/// Holds what CUPTI costs to the budget, by recording less: CUPTI itself works in the program's calls
-/// and knows no limit.
+/// Holds what CUPTI costs to the budget, by recording less: CUPTI itself works in the program's
+/// calls and knows no limit.
 ///
 ///     full --> no calls --> windows --> off       cost > 1.2 x budget, twice in a row
 ///     full <-- no calls <-- windows               a cost that was < 0.5 x budget for `wait`
 ///                           windows <-- off       after `wait`
 ///
-/// `wait` is 30 s and doubles, up to 10 minutes, when a level that was gone back to is too dear again.
+/// `wait` is 30 s and doubles, up to 10 minutes, when a level that was gone back to is too dear
+/// again.
 /// These are the rules of the agent's budget (core/agent/budget.h), which cannot do it: what CUPTI
 /// costs is known only in the process. Cost is measured (CPU of CUPTI's thread and of ours, CUPTI's
 /// own records of its overhead) but for what a record costs inside of the program's calls, which

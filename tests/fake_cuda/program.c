@@ -8,6 +8,9 @@
 // GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
 // for N more kernels. GPU_PROGRAM_PCONTROL=N: N more under MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1:
 // each thread waits for the device. GPU_PROGRAM_REST=1: prints what our thread does in two seconds.
+// GPU_PROGRAM_STEPS=N: N annotated steps before all. GPU_PROGRAM_BENCH=N: only measures launches, N
+// rounds of 10000.
+#include <aon/annotate.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <mpi.h>
@@ -32,6 +35,7 @@ int cuGraphLaunch(void* graph, void* stream);
 int cuCtxSynchronize(void);
 // NOLINTEND(readability-identifier-naming)
 int fake_cuda_set_device(uint32_t device);
+void fake_cuda_set_duration(uint64_t ns);
 
 static const char* const kNames[] = {"_Z5saxpyPfS_fi", "reduce", "_ZN3lib4gemmIfEEvPKT_"};
 enum { kNameCount = 3, kCopyBytes = 4096 };
@@ -94,6 +98,23 @@ static void launch_paused(int kernels) {
   usleep(kFarUs);
 }
 
+/// Annotated steps, each ended by waiting for the device.
+static void run_steps(int steps) {
+  enum { kLayers = 5 };
+  const aon_region_t layer = aon_region("layer");
+  for (int step = 0; step < steps; ++step) {
+    aon_step_begin(step);
+    aon_region_begin(layer);
+    for (int i = 0; i < kLayers; ++i) {
+      cuLaunchKernel("_Z7forwardv", 1, 1, 1, 1, 1, 1, 0, (void*)6, NULL, NULL);
+    }
+    aon_region_end(layer);
+    cuLaunchKernel("_Z6updatev", 1, 1, 1, 1, 1, 1, 0, (void*)6, NULL, NULL);
+    cuCtxSynchronize();
+    aon_step_end();
+  }
+}
+
 /// Thread of AON that reads records: its CPU time, and how often it went to sleep. 0: not there.
 static int read_drain_thread(long long* cpu_ns, long long* sleeps) {
   DIR* tasks = opendir("/proc/self/task");
@@ -127,6 +148,55 @@ static void watch_drain_thread(void) {
   printf("drain cpu_ns %lld sleeps %lld\n", cpu_ns[1] - cpu_ns[0], sleeps[1] - sleeps[0]);
 }
 
+static long resident_kb(void) {
+  long pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  if (!file || fscanf(file, "%*d %ld", &pages) != 1) abort();
+  fclose(file);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static double now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
+}
+
+static int compare(const void* a, const void* b) {
+  const double difference = *(const double*)a - *(const double*)b;
+  return (difference > 0) - (difference < 0);
+}
+
+/// What a launch costs (median of the rounds), what our thread uses per launch, and how memory
+/// grows. Between two rounds there is time for the records.
+static void measure(int rounds) {
+  enum { kLaunches = 10000, kRestUs = 60000, kMaxRounds = 100000, kFirst = 10 };
+  static double cost_ns[kMaxRounds];
+  long long cpu_ns[2] = {0, 0};
+  long long sleeps = 0;
+  long first_kb = 0;
+  if (rounds > kMaxRounds) rounds = kMaxRounds;
+  fake_cuda_set_duration(1);
+  for (int r = 0; r < rounds + kFirst; ++r) {
+    if (r == kFirst) {
+      read_drain_thread(&cpu_ns[0], &sleeps);
+      first_kb = resident_kb();
+    }
+    const double start_ns = now_ns();
+    for (int i = 0; i < kLaunches; ++i) {
+      cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, (void*)6, NULL, NULL);
+    }
+    if (r >= kFirst) cost_ns[r - kFirst] = (now_ns() - start_ns) / kLaunches;
+    usleep(kRestUs);
+  }
+  sleep(1);
+  read_drain_thread(&cpu_ns[1], &sleeps);
+  qsort(cost_ns, (size_t)rounds, sizeof cost_ns[0], compare);
+  printf("bench launch_ns %.1f drain_ns %.1f launches %ld growth_kb %ld\n", cost_ns[rounds / 2],
+         (double)(cpu_ns[1] - cpu_ns[0]) / kLaunches / rounds, (long)kLaunches * rounds,
+         resident_kb() - first_kb);
+}
+
 /// Launches steadily, into a stream of its own.
 static long launch_for(int seconds) {
   long launched = 0;
@@ -146,9 +216,15 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   cuInit(0);
+  if (getenv("GPU_PROGRAM_BENCH")) {
+    measure(atoi(getenv("GPU_PROGRAM_BENCH")));
+    MPI_Finalize();
+    return 0;
+  }
   if (getenv("GPU_PROGRAM_FORK")) fork_child();
   if (getenv("GPU_PROGRAM_PAUSE")) launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
   if (getenv("GPU_PROGRAM_PCONTROL")) launch_paused(atoi(getenv("GPU_PROGRAM_PCONTROL")));
+  if (getenv("GPU_PROGRAM_STEPS")) run_steps(atoi(getenv("GPU_PROGRAM_STEPS")));
   long launched = 0;
   if (getenv("GPU_PROGRAM_SECONDS")) launched = launch_for(atoi(getenv("GPU_PROGRAM_SECONDS")));
   struct Job jobs[kMaxStreams];

@@ -29,7 +29,7 @@ class StreamEvents {
       leave();
     }
     if (shown_start_ns > start_ns) ++outcome_->device_overlap_count;
-    enter(span, shown_start_ns, end_ns - start_ns);
+    enter(span, start_ns, shown_start_ns, end_ns - start_ns);
     open_.push_back({regions_.count(span.region) != 0 ? span.region : kUnknownRegion,
                      std::max(end_ns, shown_start_ns)});
     return events_.size() >= kBatch ? flush() : Status();
@@ -57,13 +57,13 @@ class StreamEvents {
     return event;
   }
 
-  void enter(const DeviceSpan& span, uint64_t time_ns, uint64_t duration_ns) {
+  void enter(const DeviceSpan& span, uint64_t start_ns, uint64_t time_ns, uint64_t duration_ns) {
     const uint32_t region = regions_.count(span.region) != 0 ? span.region : kUnknownRegion;
     Event& work = append(EventKind::kDeviceWork, time_ns, region);
     work.peer = static_cast<int32_t>(span.operation);
     work.bytes = span.bytes;
     work.bytes_received = duration_ns;
-    work.request = span.correlation;
+    work.set_device_correlation(span.correlation, time_ns - start_ns);
     Event& enter = append(EventKind::kEnter, time_ns, region);
     if (span.bytes != 0) enter.set_value(static_cast<uint32_t>(ValueType::kUnsigned), span.bytes);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "writers/hdf5/column.h"
+#include "writers/hdf5/gpu_use.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -124,7 +125,7 @@ bool has_device(const Model& model) {
 }  // namespace
 
 void write_gpu(hid_t file, const Model& model, const profile::DeviceWorkTable& work,
-               const Outcome& outcome) {
+               const DeviceSummary* devices, const Outcome& outcome) {
   if (!has_device(model)) return;
   const Handle gpu = create_group(file, "gpu");
   write_devices(gpu.get(), model);
@@ -134,6 +135,7 @@ void write_gpu(hid_t file, const Model& model, const profile::DeviceWorkTable& w
               work.rows(DeviceOperation::kGraph));
   write_copies(gpu.get(), model, work.rows(DeviceOperation::kCopy),
                work.rows(DeviceOperation::kSet));
+  if (devices != nullptr) write_gpu_use(gpu.get(), model, *devices);
   set_attribute(gpu.get(), "overlapping", static_cast<int64_t>(outcome.device_overlap_count));
   set_attribute(gpu.get(), "without_stream", static_cast<int64_t>(outcome.unplaced_device_count));
 }

@@ -93,7 +93,8 @@ TEST_F(DeviceSpansTest, tells_the_devices_own_times_bytes_and_correlation) {
   ASSERT_NE(copy, all_.rend());
   EXPECT_EQ(copy->device_duration_ns(), 110u);
   EXPECT_EQ(copy->bytes, 4096u);
-  EXPECT_EQ(copy->request, 17u);
+  EXPECT_EQ(copy->device_correlation(), 17u);
+  EXPECT_EQ(copy->device_start_ns(), 150u);
   EXPECT_EQ(copy->device_operation(), DeviceOperation::kCopy);
 }
 
