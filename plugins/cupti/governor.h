@@ -1,5 +1,6 @@
 /// What the watchdog decides, done: kinds are switched, and what is not recorded is told as
-/// intervals on a timeline of its own ("GPU work not recorded"), as a marker at each step, and in the ledger.
+/// intervals on a timeline of its own ("GPU work not recorded"), as a marker at each step, and in
+/// the ledger.
 /// Owner: session.   Thread: switch_on() the one in cuInit, then our own.   Cost: twice a second
 /// four reads of CPU clocks; a switch costs about 60 calls of CUPTI.
 #pragma once

@@ -1,5 +1,5 @@
-// A client of CUPTI that does nothing with what it gets, for comparison: what the made-up CUPTI costs
-// itself. libnull-client.so, loaded through CUDA_INJECTION64_PATH.
+// A client of CUPTI that does nothing with what it gets, for comparison: what the made-up CUPTI
+// costs itself. libnull-client.so, loaded through CUDA_INJECTION64_PATH.
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -34,9 +34,9 @@ extern "C" int InitializeInjection() {
   if (library == nullptr) abort();
   Subscriber subscriber = nullptr;
   find<Code (*)(Subscriber*, Callback, void*)>(library, "cuptiSubscribe")(&subscriber, nullptr,
-                                                                         nullptr);
-  find<Code (*)(RequestBuffer, CompleteBuffer)>(library, "cuptiActivityRegisterCallbacks")(request,
-                                                                                          complete);
+                                                                          nullptr);
+  find<Code (*)(RequestBuffer, CompleteBuffer)>(library, "cuptiActivityRegisterCallbacks")(
+      request, complete);
   find<Code (*)(Kind)>(library, "cuptiActivityEnable")(Kind::kConcurrentKernel);
   find<Code (*)(uint32_t, uint8_t)>(library, "cuptiActivityEnableDriverApi")(kLaunchKernel, 1);
   return 1;

@@ -56,7 +56,7 @@ struct Collectors {
   TotalsCollector* totals = nullptr;
   StepMeter* steps = nullptr;
   DeviceAnalysis* devices = nullptr;  ///< null: there are none
-  HangFinder* hangs = nullptr;  ///< null: no call was open for long
+  HangFinder* hangs = nullptr;        ///< null: no call was open for long
 };
 
 /// The findings come first in line: rows of the profile reach them while profile.h5 is written.
@@ -315,10 +315,9 @@ Status Assembly::convert(const fs::path& staging) {
   std::optional<uint64_t> use_bytes;
   if (has_devices())
     use_bytes = device_bytes_ / DeviceSpans::kSpanBytes * DeviceAnalysis::kItemBytes;
-  std::vector<WriterSlot> writers =
-      make_writers(staging, wanted, waits.get(), has_room_for_waits(),
-                   !parts_->model.open_calls.empty(), use_bytes, std::move(step_plan_),
-                   &collectors);
+  std::vector<WriterSlot> writers = make_writers(staging, wanted, waits.get(), has_room_for_waits(),
+                                                 !parts_->model.open_calls.empty(), use_bytes,
+                                                 std::move(step_plan_), &collectors);
   collectors.findings->use_steps(collectors.steps);
   collectors.findings->use_devices(collectors.devices);
   EventPass pass(*parts_, writers, beat_, device_bytes_);

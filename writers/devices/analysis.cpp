@@ -336,7 +336,8 @@ Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t med
   const auto idle_ns = [&](IdleReason reason) {
     return times.idle_ns[static_cast<size_t>(reason)];
   };
-  if (is_large(idle_ns(IdleReason::kHostWait) + idle_ns(IdleReason::kLaunch))) return Bound::kLaunch;
+  if (is_large(idle_ns(IdleReason::kHostWait) + idle_ns(IdleReason::kLaunch)))
+    return Bound::kLaunch;
   if (median_kernel_ns != 0 && median_kernel_ns < median_launch_ns) return Bound::kLaunch;
   if (is_large(times.exposed_ns)) return Bound::kCommunication;
   if (is_large(times.only_copying_ns)) return Bound::kCopy;

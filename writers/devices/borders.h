@@ -31,7 +31,7 @@ class Borders {
   uint32_t region_at(uint64_t time_ns) const {
     const auto behind = std::upper_bound(
         changes_.begin(), changes_.end(), time_ns,
-        [](uint64_t time, const Change& change) { return time < change.time_ns; });
+        [](uint64_t wanted_ns, const Change& change) { return wanted_ns < change.time_ns; });
     return behind == changes_.begin() ? kNone : std::prev(behind)->region;
   }
   size_t count() const { return changes_.size(); }

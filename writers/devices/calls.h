@@ -31,7 +31,9 @@ class Calls {
       return a.correlation != b.correlation ? a.correlation < b.correlation
                                             : a.start_ns < b.start_ns;
     });
-    const auto is_same = [](const Call& a, const Call& b) { return a.correlation == b.correlation; };
+    const auto is_same = [](const Call& a, const Call& b) {
+      return a.correlation == b.correlation;
+    };
     calls_.erase(std::unique(calls_.begin(), calls_.end(), is_same), calls_.end());
   }
   /// Null: not known. Only after sort().

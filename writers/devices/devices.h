@@ -1,5 +1,5 @@
-/// How the devices of each process were used: busy and idle, with what, and why not; the same in each
-/// step; and who launched which kernel. docs/gpu.md has the formulas.
+/// How the devices of each process were used: busy and idle, with what, and why not; the same in
+/// each step; and who launched which kernel. docs/gpu-use.md has the formulas.
 ///
 /// Two things are joined for it when all events of a process have passed: a piece of work with the
 /// call that launched it, by correlation id, and that call with the annotation around it, by thread
@@ -22,8 +22,8 @@ namespace aon::writers {
 enum class WorkClass : uint8_t { kCompute = 0, kCopy, kCommunication };
 constexpr size_t kWorkClassCount = 3;
 
-/// Why a device had nothing to do before a piece of work: the time until its launch was called, that
-/// of the launch itself, and the rest, in which it waited for other work.
+/// Why a device had nothing to do before a piece of work: the time until its launch was called,
+/// that of the launch itself, and the rest, in which it waited for other work.
 enum class IdleReason : uint8_t { kHostWait = 0, kLaunch, kStarved, kUnknown };
 constexpr size_t kIdleReasonCount = 4;
 const char* idle_reason_name(IdleReason reason);
@@ -107,7 +107,7 @@ std::unique_ptr<DeviceAnalysis> make_device_analysis(const std::filesystem::path
                                                      const StepMeter* steps,
                                                      uint64_t max_file_bytes = UINT64_MAX);
 
-/// The rule of docs/gpu.md.
+/// The rule of docs/gpu-use.md.
 Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t median_launch_ns);
 
 }  // namespace aon::writers

@@ -155,9 +155,9 @@ void write_launches(hid_t gpu, const Model& model, const DeviceSummary& devices)
     count.append(row.count);
     total.append(row.total_ns);
     known.append(row.known_count);
-    delay.append(row.known_count == 0 ? 0
-                                      : static_cast<double>(row.delay_ns) /
-                                            static_cast<double>(row.known_count));
+    delay.append(row.known_count == 0
+                     ? 0
+                     : static_cast<double>(row.delay_ns) / static_cast<double>(row.known_count));
   }
   table.finish();
 }

@@ -47,13 +47,15 @@ void Findings::add_devices(std::vector<Finding>* findings) const {
     sum_ns += wasted_ns(use);
     if (worst == nullptr || wasted_ns(use) > wasted_ns(*worst)) worst = &use;
   }
-  const double share = static_cast<double>(sum_ns) / static_cast<double>(std::max<uint64_t>(span_ns, 1));
+  const double share =
+      static_cast<double>(sum_ns) / static_cast<double>(std::max<uint64_t>(span_ns, 1));
   if (share < kLeastIdleShare) return;
   const double idle_share = static_cast<double>(idle_ns) / static_cast<double>(span_ns);
   const Group& group = model_->groups[worst->group];
-  std::string text = fmt::format("GPUs have nothing to do in {:.0f} % of the time from their first to "
-                                 "their last work; most in GPU {} of {}",
-                                 idle_share * 100, worst->device, group.name);
+  std::string text = fmt::format(
+      "GPUs have nothing to do in {:.0f} % of the time from their first to "
+      "their last work; most in GPU {} of {}",
+      idle_share * 100, worst->device, group.name);
   if (worst->bound != Bound::kDevice) text += fmt::format(": {}", explanation(worst->bound));
   findings->push_back({static_cast<double>(sum_ns) * 1e-9, text});
 }

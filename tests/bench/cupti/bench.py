@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Cost of a kernel launch under AON beside that of a CUPTI client that does nothing, over the made-up
-driver and CUPTI (tests/fake_cuda); CPU time of our thread per record; growth of memory.
+"""Cost of a kernel launch under AON beside that of a CUPTI client that does nothing, over the
+made-up driver and CUPTI (tests/fake_cuda); CPU time of our thread per record; growth of memory.
 
     bench.py [RUNS [ROUNDS]]
 
@@ -32,7 +32,8 @@ def measure(injection, rounds):
         GPU_PROGRAM_BENCH=rounds,
         AON_BUDGET=100,
     )
-    command = [BUILD / "bin" / "hotpath_run", BUILD / "bin" / "gpu_program"]
+    agent = [BUILD / "bin" / "hotpath_run"] if "aon" in injection.name else []
+    command = agent + [BUILD / "bin" / "gpu_program"]
     _, _, done = timed_run(command, env=variables)
     line = next(line for line in done.stdout.splitlines() if line.startswith("bench "))
     words = line.split()[1:]
