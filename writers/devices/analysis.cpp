@@ -14,6 +14,7 @@
 namespace aon::writers {
 namespace {
 
+using devices::BlindTime;
 using devices::Borders;
 using devices::Call;
 using devices::Calls;
@@ -39,6 +40,9 @@ struct Item {
 };
 static_assert(sizeof(Item) == DeviceAnalysis::kItemBytes);
 
+/// What plugins/cupti calls the time in which it records no work.
+constexpr const char* kBlindName = "[GPU work not recorded]";
+
 /// What NCCL calls its kernels, by their demangled names.
 bool is_communication(const std::string& name) {
   return name.rfind("nccl", 0) == 0 || name.find("ncclKernel") != std::string::npos ||
@@ -47,8 +51,8 @@ bool is_communication(const std::string& name) {
 
 /// One device of the process, while its work passes by.
 struct DevicePass {
-  DevicePass(uint32_t ordinal, std::vector<Window> windows)
-      : device(ordinal), sweep(std::move(windows)) {}
+  DevicePass(uint32_t ordinal, std::vector<Window> windows, std::span<const BlindTime> blind)
+      : device(ordinal), sweep(std::move(windows), blind) {}
 
   uint32_t device;
   Sweep sweep;
@@ -88,6 +92,7 @@ class Analysis : public DeviceAnalysis {
   uint64_t max_file_bytes_;
   const Model* model_ = nullptr;
   std::vector<bool> is_communication_;  ///< by global region
+  uint32_t blind_region_ = kUnknownRegion;
   DeviceSummary summary_;
 
   // Of the process.
@@ -97,6 +102,7 @@ class Analysis : public DeviceAnalysis {
   profile::LocalIds regions_;
   std::optional<Store> store_;
   Calls calls_;
+  std::vector<BlindTime> blind_;  ///< one a second at most
   std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
   size_t border_count_ = 0;
   std::map<LaunchKey, LaunchRow> launches_;
@@ -112,6 +118,9 @@ Status Analysis::begin(const Model& model) {
   model_ = &model;
   for (const GlobalRegion& region : model.regions)
     is_communication_.push_back(is_communication(region.name));
+  for (uint32_t i = 0; i < model.regions.size(); ++i) {
+    if (model.regions[i].name == kBlindName) blind_region_ = i;
+  }
   return {};
 }
 
@@ -167,7 +176,12 @@ Status Analysis::add_work(const Event& event) {
   const uint64_t start_ns = event.device_start_ns();
   const uint64_t end_ns = start_ns + event.device_duration_ns();
   if (row_ == Row::kCalls) {
-    if (operation != DeviceOperation::kOther || event.device_correlation() == 0) return {};
+    if (operation != DeviceOperation::kOther) return {};
+    if (event.device_correlation() == 0) {
+      const uint32_t label = regions_.global(event.region);
+      if (label == blind_region_) blind_.push_back({start_ns, end_ns});
+      return {};
+    }
     calls_.add({event.device_correlation(), thread_, start_ns, end_ns});
     return {};
   }
@@ -300,13 +314,14 @@ Status Analysis::finish_group() {
         pass.reset();
       }
       if (*item == nullptr) break;
-      if (!pass) pass.emplace((*item)->device, windows_of(steps));
+      if (!pass) pass.emplace((*item)->device, windows_of(steps), blind_);
       add_item(**item, &*pass);
     }
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
   }
   store_.reset();
   calls_.clear();
+  blind_.clear();
   borders_.clear();
   border_count_ = 0;
   launches_.clear();
@@ -319,7 +334,7 @@ Status Analysis::finish(const Outcome&) { return finish_group(); }
 
 const char* idle_reason_name(IdleReason reason) {
   static constexpr const char* kNames[kIdleReasonCount] = {"host wait", "launch", "starved",
-                                                           "unknown"};
+                                                           "unknown", "not recorded"};
   return kNames[static_cast<size_t>(reason)];
 }
 

@@ -24,8 +24,9 @@ constexpr size_t kWorkClassCount = 3;
 
 /// Why a device had nothing to do before a piece of work: the time until its launch was called,
 /// that of the launch itself, and the rest, in which it waited for other work.
-enum class IdleReason : uint8_t { kHostWait = 0, kLaunch, kStarved, kUnknown };
-constexpr size_t kIdleReasonCount = 4;
+/// kUnrecorded: nothing was recorded for a part of that time, so it may have been busy.
+enum class IdleReason : uint8_t { kHostWait = 0, kLaunch, kStarved, kUnknown, kUnrecorded };
+constexpr size_t kIdleReasonCount = 5;
 const char* idle_reason_name(IdleReason reason);
 
 /// What keeps a device from going faster, as far as records tell.

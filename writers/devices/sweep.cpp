@@ -52,6 +52,11 @@ void Sweep::advance(uint64_t to_ns) {
 }
 
 void Sweep::account_gap(uint64_t to_ns, const Launch& launch) {
+  while (!blind_.empty() && blind_.front().end_ns <= now_ns_) blind_ = blind_.subspan(1);
+  if (!blind_.empty() && blind_.front().begin_ns < to_ns) {
+    account_idle(now_ns_, to_ns, IdleReason::kUnrecorded);
+    return;
+  }
   if (launch.end_ns == 0) {
     account_idle(now_ns_, to_ns, IdleReason::kUnknown);
     return;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <queue>
+#include <span>
 #include <vector>
 
 #include "writers/devices/devices.h"
@@ -29,6 +30,12 @@ struct Launch {
   uint64_t end_ns;
 };
 
+/// When nothing was recorded.
+struct BlindTime {
+  uint64_t begin_ns;
+  uint64_t end_ns;
+};
+
 struct Window {
   uint64_t begin_ns;
   uint64_t end_ns;
@@ -37,8 +44,9 @@ struct Window {
 
 class Sweep {
  public:
-  /// `windows` in order of their begin; they may overlap.
-  explicit Sweep(std::vector<Window> windows) : windows_(std::move(windows)) {}
+  /// `windows` in order of their begin; they may overlap. `blind`, in order, outlives the sweep.
+  explicit Sweep(std::vector<Window> windows, std::span<const BlindTime> blind = {})
+      : windows_(std::move(windows)), blind_(blind) {}
 
   /// The next piece of work, none of which begins earlier than the one before.
   void add(const Interval& interval, const Launch& launch);
@@ -65,6 +73,7 @@ class Sweep {
   DeviceTimes total_;
   IdleFigures idle_[kIdleReasonCount];
   std::vector<Window> windows_;
+  std::span<const BlindTime> blind_;  ///< what has not passed
   size_t first_window_ = 0;  ///< that has not ended
   bool has_begun_ = false;
   uint64_t now_ns_ = 0;  ///< accounted up to here

@@ -42,6 +42,8 @@ struct TimesColumns {
             "host_wait_ns", {"ns", "idle until the host called the launch of the next work"})),
         launch(table->add<uint64_t>("launch_ns", {"ns", "idle while that call ran"})),
         starved(table->add<uint64_t>("starved_ns", {"ns", "idle though it was launched"})),
+        unrecorded(table->add<uint64_t>(
+            "unrecorded_ns", {"ns", "without work, but nothing was recorded for a part of it"})),
         bound(table->add_text("bound", {"", "device, launch, communication, copy or latency"})) {}
 
   void append(const DeviceTimes& times, Bound what) {
@@ -59,6 +61,7 @@ struct TimesColumns {
     host_wait.append(why(IdleReason::kHostWait));
     launch.append(why(IdleReason::kLaunch));
     starved.append(why(IdleReason::kStarved));
+    unrecorded.append(why(IdleReason::kUnrecorded));
     bound.append(bound_name(what));
   }
 
@@ -74,6 +77,7 @@ struct TimesColumns {
   Column<uint64_t>& host_wait;
   Column<uint64_t>& launch;
   Column<uint64_t>& starved;
+  Column<uint64_t>& unrecorded;
   TextColumn& bound;
 };
 
@@ -101,7 +105,7 @@ void write_use(hid_t gpu, const Model& model, const DeviceSummary& devices) {
 void write_idle(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   Table table(gpu, "idle", "times in which a device had nothing to do, by what it waited for");
   OwnerColumns owner(&table);
-  auto& reason = table.add_text("reason", {"", "host wait, launch, starved, unknown"});
+  auto& reason = table.add_text("reason", {"", "host wait, launch, starved, unknown, not recorded"});
   auto& count = table.add<uint64_t>("count", {"1", "how often"});
   auto& total = table.add<uint64_t>("total_ns", {"ns", "all of them"});
   auto& longest = table.add<uint64_t>("max_ns", {"ns", "the longest"});

@@ -3,7 +3,7 @@
 /// | table     | rows                                                                          |
 /// |-----------|-------------------------------------------------------------------------------|
 /// | /use      | a device of a process: busy with what, what overlaps, what bounds it          |
-/// | /idle     | why it was idle: host wait, launch, starved, unknown                          |
+/// | /idle     | why it was idle: host wait, launch, starved, unknown, not recorded            |
 /// | /steps    | the same of each step of the process                                          |
 /// | /launches | work of one name launched from the same annotation: count, time, launch delay |
 ///

@@ -27,10 +27,18 @@ const char* explanation(Bound bound) {
   return "";
 }
 
+uint64_t unrecorded_ns(const DeviceUse& use) {
+  return use.times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)];
+}
+
+uint64_t idle_ns_of(const DeviceUse& use) {
+  const uint64_t known_ns = use.times.busy_ns + unrecorded_ns(use);
+  return use.times.span_ns - std::min(use.times.span_ns, known_ns);
+}
+
 /// What was not computing and explains it.
 uint64_t wasted_ns(const DeviceUse& use) {
-  return use.times.span_ns - std::min(use.times.span_ns, use.times.busy_ns) + use.times.exposed_ns +
-         use.times.only_copying_ns;
+  return idle_ns_of(use) + use.times.exposed_ns + use.times.only_copying_ns;
 }
 
 }  // namespace
@@ -42,8 +50,8 @@ void Findings::add_devices(std::vector<Finding>* findings) const {
   uint64_t sum_ns = 0;
   const DeviceUse* worst = nullptr;
   for (const DeviceUse& use : devices_->summary().uses) {
-    span_ns += use.times.span_ns;
-    idle_ns += use.times.span_ns - std::min(use.times.span_ns, use.times.busy_ns);
+    span_ns += use.times.span_ns - unrecorded_ns(use);
+    idle_ns += idle_ns_of(use);
     sum_ns += wasted_ns(use);
     if (worst == nullptr || wasted_ns(use) > wasted_ns(*worst)) worst = &use;
   }

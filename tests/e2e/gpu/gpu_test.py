@@ -366,12 +366,12 @@ class Use(GpuCase):
 class Budget(GpuCase):
     """More than --budget allows is not recorded, and that is told."""
 
-    def run_dear_program(self, **knobs):
-        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=4, FAKE_CUPTI_OVERHEAD=10_000_000,
+    def run_dear_program(self, seconds=4, **knobs):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=seconds, FAKE_CUPTI_OVERHEAD=10_000_000,
                          AON_BUDGET=1, **knobs)
 
     def test_what_is_too_dear_is_recorded_in_windows(self):
-        self.run_dear_program()
+        self.run_dear_program(seconds=9)  # the second window is 6 s from the start
         self.assertEqual(self.provider()["state"], "degraded")
         self.assertIn("above --budget", self.provider()["reason"])
         self.assertIn("one of 8", self.provider()["reason"])
@@ -379,6 +379,7 @@ class Budget(GpuCase):
         recorded = self.kernel_counts()[0]
         self.assertGreater(recorded, 0)
         self.assertLess(recorded, self.counted[0]["kernels"])
+        self.assertGreater(self.table("use")[0]["unrecorded_ns"], 100_000_000)
         self.assert_archive_is_clean()
 
     def test_time_without_records_is_an_interval_and_each_step_a_marker(self):

@@ -79,6 +79,17 @@ TEST(Sweep, a_launch_that_ends_behind_the_begin_of_its_work_stays_in_the_gap) {
   EXPECT_EQ(idle(sweep.total(), IdleReason::kLaunch), 10u);
 }
 
+TEST(Sweep, knows_no_reason_for_a_gap_in_which_nothing_was_recorded) {
+  const std::vector<BlindTime> blind = {{10, 50}, {210, 220}, {900, 950}};
+  Sweep sweep({}, blind);
+  sweep.add({100, 200, WorkClass::kCompute}, {50, 60});
+  sweep.add({300, 400, WorkClass::kCompute}, {290, 295});
+  sweep.add({500, 600, WorkClass::kCompute}, {490, 495});
+  sweep.finish();
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kUnrecorded), 100u);
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kHostWait), 90u);
+}
+
 TEST(Sweep, cuts_at_the_borders_of_windows) {
   Sweep sweep({{0, 150, {}}, {150, 350, {}}, {160, 170, {}}, {1000, 1100, {}}});
   sweep.add({100, 200, WorkClass::kCompute}, {50, 60});
