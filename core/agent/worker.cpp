@@ -81,6 +81,7 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
                   {config_.arguments.options.providers, config_.arguments.options.without}, "mpi")),
       encode_thread_(&encoder_, &state_, config_.arguments.options.flush_ms) {
   drainer_.share_stacks(&stacks_);
+  server_.leave_alone(config_.arguments.avoided);
 }
 
 /// One stretch of service: until the launch is over.
