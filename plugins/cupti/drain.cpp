@@ -19,6 +19,8 @@ void Drain::use(const Backend* backend, const Functions* cupti) {
   backend_ = backend;
   cupti_ = cupti;
   emitter_.use(cupti);
+  uint32_t version = 0;
+  if (cupti->get_version(&version) == kSuccess) fixture_.open_for_process(version);
 }
 
 /// Where CUPTI does not tell its time, it is that of the host: its default.
@@ -84,7 +86,18 @@ bool Drain::take_buffers() {
   return false;
 }
 
+void Drain::keep(const FilledBuffer& buffer) {
+  for_each_record(buffer, [&](const uint8_t* record) {
+    if (kind_of(record) != Kind::kConcurrentKernel) return;
+    Work work;
+    parse(record, shared().quirks, &work);
+    fixture_.add_name(work.name);
+  });
+  fixture_.add_buffer(buffer.bytes, buffer.valid_bytes);
+}
+
 void Drain::read(const FilledBuffer& buffer) {
+  if (fixture_.is_open()) keep(buffer);
   bool has_waits = false;
   const bool is_whole = for_each_record(buffer, [&](const uint8_t* record) {
     if (kind_of(record) == Kind::kSynchronization) {

@@ -9,6 +9,7 @@
 
 #include "cupti/call_threads.h"
 #include "cupti/emitter.h"
+#include "cupti/fixture.h"
 #include "cupti/library.h"
 #include "cupti/pool.h"
 
@@ -39,6 +40,7 @@ class Drain {
   void read_time(uint64_t* ns) const;
   void note_clock(const Writer* w);
   void follow_clock();
+  void keep(const FilledBuffer& buffer);
   void read(const FilledBuffer& buffer);
   template <class Action>
   bool for_each_record(const FilledBuffer& buffer, Action action) const;
@@ -48,6 +50,7 @@ class Drain {
   const Functions* cupti_ = nullptr;
   Emitter emitter_;
   CallThreads call_threads_;
+  Fixture fixture_;
   uint64_t last_pair_ns_ = 0;
   uint32_t burst_ = 0;
   uint64_t record_count_ = 0;

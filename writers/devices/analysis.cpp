@@ -102,7 +102,7 @@ class Analysis : public DeviceAnalysis {
   profile::LocalIds regions_;
   std::optional<Store> store_;
   Calls calls_;
-  std::vector<BlindTime> blind_;  ///< one a second at most
+  std::vector<BlindTime> blind_;         ///< one a second at most
   std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
   size_t border_count_ = 0;
   std::map<LaunchKey, LaunchRow> launches_;

@@ -74,7 +74,7 @@ class Sweep {
   IdleFigures idle_[kIdleReasonCount];
   std::vector<Window> windows_;
   std::span<const BlindTime> blind_;  ///< what has not passed
-  size_t first_window_ = 0;  ///< that has not ended
+  size_t first_window_ = 0;           ///< that has not ended
   bool has_begun_ = false;
   uint64_t now_ns_ = 0;  ///< accounted up to here
   uint32_t running_[kWorkClassCount] = {};

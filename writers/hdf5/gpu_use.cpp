@@ -105,7 +105,8 @@ void write_use(hid_t gpu, const Model& model, const DeviceSummary& devices) {
 void write_idle(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   Table table(gpu, "idle", "times in which a device had nothing to do, by what it waited for");
   OwnerColumns owner(&table);
-  auto& reason = table.add_text("reason", {"", "host wait, launch, starved, unknown, not recorded"});
+  auto& reason =
+      table.add_text("reason", {"", "host wait, launch, starved, unknown, not recorded"});
   auto& count = table.add<uint64_t>("count", {"1", "how often"});
   auto& total = table.add<uint64_t>("total_ns", {"ns", "all of them"});
   auto& longest = table.add<uint64_t>("max_ns", {"ns", "the longest"});

@@ -162,6 +162,17 @@ class Recorded(GpuCase):
         self.assert_all_kernels()
         self.assert_archive_is_clean()
 
+    def test_buffers_can_be_kept_for_a_test(self):
+        fixtures = self.folder / "fixtures"
+        fixtures.mkdir()
+        self.run_program(20, 1, AON_RECORD_FIXTURE=fixtures)
+        files = sorted(fixtures.iterdir())
+        self.assertEqual(len(files), 2, files)
+        for file in files:
+            content = file.read_bytes()
+            self.assertEqual(content[:8], b"AONCUPTI")
+            self.assertIn(b"_Z5saxpyPfS_fi", content)
+
     def test_vite_draws_it(self):
         self.run_program(20, 2)
         readers.vite(self, self.output, 2, 0)
@@ -367,8 +378,8 @@ class Budget(GpuCase):
     """More than --budget allows is not recorded, and that is told."""
 
     def run_dear_program(self, seconds=4, **knobs):
-        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=seconds, FAKE_CUPTI_OVERHEAD=10_000_000,
-                         AON_BUDGET=1, **knobs)
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=seconds, AON_BUDGET=1,
+                         FAKE_CUPTI_OVERHEAD=10_000_000, **knobs)
 
     def test_what_is_too_dear_is_recorded_in_windows(self):
         self.run_dear_program(seconds=9)  # the second window is 6 s from the start
