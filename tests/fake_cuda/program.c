@@ -8,8 +8,8 @@
 // GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
 // for N more kernels. GPU_PROGRAM_PCONTROL=N: N more under MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1:
 // each thread waits for the device. GPU_PROGRAM_REST=1: prints what our thread does in two seconds.
-// GPU_PROGRAM_STEPS=N: N annotated steps before all. GPU_PROGRAM_BENCH=N: only measures launches, N
-// rounds of 10000.
+// GPU_PROGRAM_DURATION_US=N: what a kernel takes; 10. GPU_PROGRAM_STEPS=N: N annotated steps before
+// all. GPU_PROGRAM_BENCH=N: only measures launches, N rounds of 10000.
 #include <aon/annotate.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -216,6 +216,9 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   cuInit(0);
+  fake_cuda_set_device((uint32_t)rank % 2);
+  const char* duration_us = getenv("GPU_PROGRAM_DURATION_US");
+  if (duration_us) fake_cuda_set_duration(1000ull * strtoull(duration_us, NULL, 10));
   if (getenv("GPU_PROGRAM_BENCH")) {
     measure(atoi(getenv("GPU_PROGRAM_BENCH")));
     MPI_Finalize();

@@ -2,7 +2,7 @@
 ///
 /// | table    | rows                                                                            |
 /// |----------|---------------------------------------------------------------------------------|
-/// | /devices | a device of a process: name, UUID, address on its bus                           |
+/// | /devices | a device of a process: name, UUID, address on its bus, CPUs and NUMA nodes near |
 /// | /kernels | kernels of one name on a device: count, total, mean, min and max of their times |
 /// | /graphs  | the same of graphs that were recorded as one                                    |
 /// | /copies  | copies and sets of memory of one kind on a device: count, bytes, times          |

@@ -13,7 +13,7 @@ import otf2
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import readers  # noqa: E402
-from aon_test import BUILD, TestCase, environment, ledger, mpirun, profile  # noqa: E402
+from aon_test import BUILD, SOURCE, TestCase, environment, ledger, mpirun, profile  # noqa: E402
 
 PROGRAM = BUILD / "bin" / "gpu_program"
 FAKES = BUILD / "lib" / "fake_cuda"
@@ -133,6 +133,20 @@ class Recorded(GpuCase):
         self.assertEqual(rows[0]["name"], "Fake GPU A")
         self.assertEqual(rows[1]["address"], "0000:02:00.0")
         self.assertTrue(rows[0]["uuid"].startswith("01010101-0101"))
+
+    def test_devices_are_placed_in_the_topology(self):
+        """By their address on the bus: the recorded machine has one of the two."""
+        recorded = SOURCE / "tests" / "replay" / "topology" / "epyc-vm-2cpu.xml"
+        xml = recorded.read_text()
+        at = xml.index(">", xml.index('<object type="Bridge"')) + 1
+        gpu = ('<object type="PCIDev" gp_index="91" pci_busid="0000:01:00.0" '
+               'pci_type="0302 [10de:20b0] [10de:1450] a1" pci_link_speed="0.0"></object>')
+        machine = self.folder / "machine.xml"
+        machine.write_text(xml[:at] + gpu + xml[at:])
+        self.run_program(5, 1, HWLOC_XMLFILE=machine)
+        rows = {r["rank"]: r for r in self.table("devices")}
+        self.assertEqual((rows[0]["cpus"], rows[0]["numa_nodes"]), ("0-1", "0"))
+        self.assertEqual((rows[1]["cpus"], rows[1]["numa_nodes"]), ("", ""))
 
     def test_threads_have_buffers_of_their_own(self):
         self.run_program(20_000, 4, 1, ranks=1, AON_MEMORY="64MiB")
@@ -371,7 +385,7 @@ class Use(GpuCase):
         self.assertEqual([row["step"] for row in steps], [0, 1, 2, 3])
         for row in steps:
             self.assertEqual(row["busy_ns"] + row["idle_ns"], row["span_ns"])
-            self.assertGreaterEqual(row["compute_ns"], 6 * 10_000)
+            self.assertGreater(row["compute_ns"], 0.98 * 6 * 10_000)
 
 
 class Budget(GpuCase):
