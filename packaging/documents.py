@@ -1,5 +1,5 @@
-"""Writes the manual pages and the bash completion of aon-run, aon and aon-node, from what their --help
-prints (which aon-run renders from its option table, and aon from its commands).
+"""Writes the manual pages and the bash completion of aon-run, aon and aon-node, from what their
+--help prints (which aon-run renders from its option table, and aon from its commands).
 
     documents.py AON_RUN AON AON_NODE VERSION OUTPUT_FOLDER
 
