@@ -1,6 +1,7 @@
 #include "launcher/environment.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -16,6 +17,8 @@
 
 namespace aon::launcher {
 namespace {
+
+constexpr double kDefaultBudgetPercent = 1;  // the table of options says so, too
 
 /// True when a string of the file begins with MPI_ or PMPI_: a library that wraps or calls MPI.
 bool names_mpi(const std::string& path) {
@@ -83,6 +86,8 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   if (options.attach_ms != 0 && options.attach_ms != agent::kAttachTimeoutMs) {
     result.variables.push_back({"AON_ATTACH_MS", std::to_string(options.attach_ms)});
   }
+  if (options.budget_percent != kDefaultBudgetPercent)
+    result.variables.push_back({"AON_BUDGET", fmt::format("{}", options.budget_percent)});
   const std::string counters = border_events(options.events);
   if (!counters.empty()) result.variables.push_back({"AON_COUNTERS", counters});
   if (options.sampling_fallback == "timer" && options.sampling_hz != 0 &&

@@ -57,7 +57,11 @@ Result<Lines> lines_of_spool(const std::string& dir, bool is_live) {
   auto finder = std::make_unique<writers::HangFinder>();
   const writers::HangFinder& found = *finder;
   slots.push_back({"hangs", std::move(finder), {}, false});
-  if (Status status = writers::EventPass(**parts, slots, [] {}).run(); !status)
+  constexpr uint64_t kWithoutDevices = writers::EventPass::kWithoutDevices;
+  if (Status status = writers::EventPass(
+                          **parts, slots, [] {}, kWithoutDevices)
+                          .run();
+      !status)
     return status.error();
   const writers::Model& model = (*parts)->model;
   return writers::hang_lines(model, found.report(), is_live ? realtime_ns() : model.end_ns);

@@ -16,6 +16,7 @@
 #include <aon/nccl.h>
 #include <aon/record.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -298,10 +299,15 @@ struct Event {
   uint32_t io_flags() const { return static_cast<uint32_t>(tag); }
   uint64_t offset() const { return bytes_received; }
 
-  // Of kDeviceWork: `bytes` it moved, the correlation id in `request`, and how long it took, which
-  // its kEnter and kLeave may show shorter where work of one stream overlaps.
+  // Of kDeviceWork: `bytes` it moved, and when it was and how long it took, which its kEnter and
+  // kLeave may show later and shorter where work of one stream overlaps.
   DeviceOperation device_operation() const { return static_cast<DeviceOperation>(peer); }
   uint64_t device_duration_ns() const { return bytes_received; }
+  uint32_t device_correlation() const { return static_cast<uint32_t>(request); }
+  uint64_t device_start_ns() const { return time_ns - (request >> 32); }
+  void set_device_correlation(uint32_t correlation, uint64_t delay_ns) {
+    request = correlation | std::min<uint64_t>(delay_ns, UINT32_MAX) << 32;
+  }
 };
 
 /// What the assembler learned while it went through the events.

@@ -1,4 +1,5 @@
 // First event of a process: finds the agent or opens a file of its own, and publishes the ring.
+#include <aon/pause.h>
 #include <aon/writer.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 
 #include "core/agent/protocol.h"
+#include "core/runtime/pause.h"
 #include "core/runtime/process.h"
 #include "core/runtime/rank.h"
 
@@ -31,6 +33,8 @@ struct OffModes {
 };
 constexpr OffModes kOffModes;
 Writer g_off_writer;
+
+PauseLog g_pauses;
 
 /// Before the first event of a thread: all zero.
 Writer g_unattached_writer;
@@ -216,7 +220,8 @@ void aon_set_paused(bool paused) noexcept {
   Writer* w = attached_writer();
   if (w == nullptr) return;
   Process& p = *process();
-  p.ring->paused.store(paused ? 1 : 0, std::memory_order_relaxed);
+  const uint32_t before = p.ring->paused.exchange(paused ? 1 : 0, std::memory_order_relaxed);
+  if ((before != 0) != paused) g_pauses.note(ticks(w));
   for (uint32_t site = 0; site < kMaxSites; ++site) {
     if (paused) {
       p.modes[site].fetch_or(kModePaused, std::memory_order_relaxed);
@@ -225,6 +230,8 @@ void aon_set_paused(bool paused) noexcept {
     }
   }
 }
+
+bool aon_was_paused(uint64_t ticks) noexcept { return runtime::g_pauses.was_paused(ticks); }
 
 }  // extern "C"
 }  // namespace aon

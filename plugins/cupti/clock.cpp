@@ -17,6 +17,10 @@ uint64_t moved(uint64_t ticks, uint64_t from_ns, uint64_t to_ns, double ticks_pe
 
 }  // namespace
 
+uint64_t DeviceClock::Line::at(uint64_t ns) const {
+  return moved(pair.ticks, pair.ns, ns, ticks_per_ns);
+}
+
 double DeviceClock::rate(const ClockPair& a, const ClockPair& b) const {
   if (b.ns <= a.ns || b.ticks <= a.ticks) return usual_rate();
   const double measured = static_cast<double>(b.ticks - a.ticks) / static_cast<double>(b.ns - a.ns);
@@ -37,6 +41,7 @@ double DeviceClock::next_rate(const ClockPair& a, const ClockPair& b) {
 }
 
 void DeviceClock::add(const ClockPair& pair) {
+  line_ = {};
   if (count_ == 1 && pair.ns > at(0).ns && pair.ticks > at(0).ticks) {
     ticks_per_ns_ =
         static_cast<double>(pair.ticks - at(0).ticks) / static_cast<double>(pair.ns - at(0).ns);
@@ -51,23 +56,36 @@ void DeviceClock::add(const ClockPair& pair) {
   pairs_[(first_ + count_ - 1) % kPairs] = pair;
 }
 
-uint64_t DeviceClock::to_ticks(uint64_t ns) const {
-  if (count_ == 0) return 0;
+/// The stretch of the time; of one with a step in it, a half: the end that is nearer is right for
+/// most of it.
+void DeviceClock::find_line(uint64_t ns) {
+  if (count_ == 0) {
+    line_ = {0, UINT64_MAX, {}, 0};
+    return;
+  }
   uint32_t later = count_ - 1;
   while (later > 0 && at(later - 1).ns >= ns) --later;
   if (later == 0) {
     const double first_rate = count_ > 1 ? rate(at(0), at(1)) : usual_rate();
-    return moved(at(0).ticks, at(0).ns, ns, first_rate);
+    const uint64_t to_ns = count_ > 1 ? at(0).ns : UINT64_MAX;
+    line_ = {0, to_ns, at(0), first_rate};
+    return;
   }
   const ClockPair& a = at(later - 1);
   const ClockPair& b = at(later);
-  // Of a stretch with a step in it the end that is nearer is right for most of it.
   const double stretch = rate(a, b);
   const double ticks = stretch * static_cast<double>(b.ns - a.ns);
   const double wrong = ticks - static_cast<double>(b.ticks - a.ticks);
   const bool has_step = wrong > kMaxDeviation * ticks || wrong < -kMaxDeviation * ticks;
-  if (has_step && ns < b.ns && ns - a.ns < b.ns - ns) return moved(a.ticks, a.ns, ns, stretch);
-  return moved(b.ticks, b.ns, ns, stretch);
+  const uint64_t middle_ns = a.ns + (b.ns - a.ns) / 2;
+  const bool is_last = later == count_ - 1;
+  line_ = {a.ns + 1, is_last ? UINT64_MAX : b.ns, b, stretch};
+  if (!has_step) return;
+  if (ns <= middle_ns && ns < b.ns) {
+    line_ = {a.ns + 1, middle_ns, a, stretch};
+  } else {
+    line_.from_ns = middle_ns + 1;
+  }
 }
 
 }  // namespace aon::cupti

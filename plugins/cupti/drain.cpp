@@ -19,6 +19,8 @@ void Drain::use(const Backend* backend, const Functions* cupti) {
   backend_ = backend;
   cupti_ = cupti;
   emitter_.use(cupti);
+  uint32_t version = 0;
+  if (cupti->get_version(&version) == kSuccess) fixture_.open_for_process(version);
 }
 
 /// Where CUPTI does not tell its time, it is that of the host: its default.
@@ -84,28 +86,63 @@ bool Drain::take_buffers() {
   return false;
 }
 
+void Drain::keep(const FilledBuffer& buffer) {
+  for_each_record(buffer, [&](const uint8_t* record) {
+    if (kind_of(record) != Kind::kConcurrentKernel) return;
+    Work work;
+    parse(record, shared().quirks, &work);
+    fixture_.add_name(work.name);
+  });
+  fixture_.add_buffer(buffer.bytes, buffer.valid_bytes);
+}
+
 void Drain::read(const FilledBuffer& buffer) {
+  if (fixture_.is_open()) keep(buffer);
+  bool has_waits = false;
+  const bool is_whole = for_each_record(buffer, [&](const uint8_t* record) {
+    if (kind_of(record) == Kind::kSynchronization) {
+      has_waits = true;
+    } else {
+      take(record);
+    }
+  });
+  if (!is_whole) shared().missing.damaged.fetch_add(1, std::memory_order_relaxed);
+  if (!has_waits) return;
+  // Who waited stands in the record of the call, which may come behind that of the waiting.
+  for_each_record(buffer, [&](const uint8_t* record) {
+    if (kind_of(record) == Kind::kSynchronization) take(record);
+  });
+}
+
+/// False: the buffer ends in what is no record.
+template <class Action>
+bool Drain::for_each_record(const FilledBuffer& buffer, Action action) const {
   constexpr Code kEnd = 12;  // CUPTI_ERROR_MAX_LIMIT_REACHED
-  Missing& missing = shared().missing;
   uint8_t* record = nullptr;
   for (;;) {
     const Code code = cupti_->get_next_record(buffer.bytes, buffer.valid_bytes, &record);
-    if (code != kSuccess) {
-      if (code != kEnd) missing.damaged.fetch_add(1, std::memory_order_relaxed);
-      break;
-    }
-    Work work;
-    const Parsed parsed = parse(record, shared().quirks, &work);
-    // Without a pair of clocks no time of CUPTI is one of ours.
-    const bool is_timeless = parsed == Parsed::kWork && emitter_.clock().pair_count() == 0;
-    if (parsed == Parsed::kZeroTimes || is_timeless) {
-      missing.without_times.fetch_add(1, std::memory_order_relaxed);
-    } else if (parsed == Parsed::kDamaged) {
-      missing.damaged.fetch_add(1, std::memory_order_relaxed);
-    } else if (parsed == Parsed::kWork) {
-      emitter_.put(work);
-      if (++burst_ % kBurst == 0) usleep(kRestUs);
-    }
+    if (code != kSuccess) return code == kEnd;
+    action(record);
+  }
+}
+
+void Drain::take(const uint8_t* record) {
+  Missing& missing = shared().missing;
+  Work work;
+  ++record_count_;
+  const Parsed parsed = parse(record, shared().quirks, &work);
+  // Without a pair of clocks no time of CUPTI is one of ours.
+  const bool is_timeless = parsed == Parsed::kWork && emitter_.clock().pair_count() == 0;
+  if (parsed == Parsed::kZeroTimes || is_timeless) {
+    missing.without_times.fetch_add(1, std::memory_order_relaxed);
+  } else if (parsed == Parsed::kDamaged) {
+    missing.damaged.fetch_add(1, std::memory_order_relaxed);
+  } else if (parsed == Parsed::kWork) {
+    if (work.is_cost_of_records) overhead_ns_ += work.end_ns - work.start_ns;
+    if (work.row == Row::kCalls) call_threads_.note(work.correlation, work.stream);
+    if (work.row == Row::kSynchronization) work.stream = call_threads_.thread_of(work.correlation);
+    emitter_.put(work);
+    if (++burst_ % kBurst == 0) usleep(kRestUs);
   }
 }
 

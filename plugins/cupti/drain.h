@@ -7,7 +7,9 @@
 
 #include <aon/writer.h>
 
+#include "cupti/call_threads.h"
 #include "cupti/emitter.h"
+#include "cupti/fixture.h"
 #include "cupti/library.h"
 #include "cupti/pool.h"
 
@@ -27,6 +29,10 @@ class Drain {
   /// Compares the clocks and asks how many records were dropped. Only while the subscription is
   /// ours: the answer is reset by asking.
   void ask_cupti();
+  Emitter& emitter() { return emitter_; }
+  uint64_t record_count() const { return record_count_; }
+  uint64_t overhead_ns() const { return overhead_ns_; }
+
   /// Reads buffers that were handed over, at most kBuffersPerPass. False: there may be more.
   bool take_buffers();
 
@@ -34,13 +40,21 @@ class Drain {
   void read_time(uint64_t* ns) const;
   void note_clock(const Writer* w);
   void follow_clock();
+  void keep(const FilledBuffer& buffer);
   void read(const FilledBuffer& buffer);
+  template <class Action>
+  bool for_each_record(const FilledBuffer& buffer, Action action) const;
+  void take(const uint8_t* record);
 
   const Backend* backend_ = nullptr;
   const Functions* cupti_ = nullptr;
   Emitter emitter_;
+  CallThreads call_threads_;
+  Fixture fixture_;
   uint64_t last_pair_ns_ = 0;
   uint32_t burst_ = 0;
+  uint64_t record_count_ = 0;
+  uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself, by record
 };
 
 }  // namespace aon::cupti

@@ -1,14 +1,13 @@
 #include "cupti/emitter.h"
 
 #include <aon/definition.h>
+#include <aon/pause.h>
 #include <aon/writer.h>
 #include <string.h>
 
 namespace aon::cupti {
 namespace {
 
-constexpr int32_t kDriverDomain = 1;
-constexpr int32_t kRuntimeDomain = 2;
 constexpr size_t kMaxCallName = 128;
 
 /// Length of "cudaMalloc" in "cudaMalloc_v3020"; a "cuMemAlloc_v2" is a function of that name.
@@ -56,12 +55,23 @@ uint32_t Emitter::region_of(const Work& work) {
 }
 
 void Emitter::put(const Work& work) {
+  const uint64_t start = clock_.to_ticks(work.start_ns);
+  if (!aon_was_paused(start)) put_at(work, start, clock_.to_ticks(work.end_ns));
+}
+
+void Emitter::put_gap(const char* label, uint64_t start, uint64_t end) {
+  Work work = {};
+  work.row = Row::kGaps;
+  work.operation = DeviceOperation::kOther;
+  work.label = label;
+  put_at(work, start, end);
+}
+
+void Emitter::put_at(const Work& work, uint64_t start, uint64_t end) {
   const uint32_t region = region_of(work);
   const uint32_t stream = streams_.id_of(work);
   Writer* w = attached_writer();
   if (w == nullptr) return;
-  const uint64_t start = clock_.to_ticks(work.start_ns);
-  const uint64_t end = clock_.to_ticks(work.end_ns);
   const uint64_t duration = end > start ? end - start : 0;
   uint64_t words[4];
   fill_words(work, words);

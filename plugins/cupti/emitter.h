@@ -16,12 +16,16 @@ class Emitter {
   void use(const Functions* cupti) { cupti_ = cupti; }
   DeviceClock& clock() { return clock_; }
 
-  /// Writes the record. What the ring refuses is counted by the core.
+  /// Writes the record, unless the work began under a pause. What the ring refuses is counted by
+  /// the core.
   void put(const Work& work);
+  /// The same of a time without records, in ticks.
+  void put_gap(const char* label, uint64_t start, uint64_t end);
 
  private:
   static constexpr uint32_t kFunctions = 1024;  ///< of each domain, by id
 
+  void put_at(const Work& work, uint64_t start, uint64_t end);
   uint32_t region_of(const Work& work);
   uint32_t region_of_call(const Work& work);
 

@@ -61,13 +61,16 @@ namespace synchronization {
 constexpr size_t kType = 4, kStart = 8, kEnd = 16, kCorrelation = 24, kContext = 28, kStream = 32;
 }  // namespace synchronization
 namespace overhead {
-constexpr size_t kType = 4, kStart = 24, kEnd = 32;
+constexpr size_t kType = 4, kObject = 8, kThread = 16, kStart = 24, kEnd = 32;
+constexpr uint32_t kThreadObject = 2;  ///< CUPTI_ACTIVITY_OBJECT_THREAD
 }  // namespace overhead
 
 /// CUpti_ActivityAttribute.
 enum class Attribute : int32_t { kZeroedBuffers = 5 };
 
 /// CUpti_CallbackDomain and what we want of it.
+constexpr int32_t kDriverDomain = 1;
+constexpr int32_t kRuntimeDomain = 2;
 constexpr int32_t kStateDomain = 6;
 constexpr uint32_t kFatalError = 1;
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <span>
+
 namespace aon::cupti {
 namespace {
 
@@ -18,51 +20,96 @@ constexpr NamedKind kKinds[] = {
 
 // Ids of cupti_driver_cbid.h and cupti_runtime_cbid.h, which never change. What starts work or
 // waits for it, and nothing that programs call in passing.
-constexpr uint32_t kDriverCalls[] = {
-    307,  // cuLaunchKernel
-    652,  // cuLaunchKernelEx
-    477,  // cuLaunchCooperativeKernel
-    514,  // cuGraphLaunch
-    276,  // cuMemcpyHtoD
-    277,  // cuMemcpyHtoDAsync
-    278,  // cuMemcpyDtoH
-    279,  // cuMemcpyDtoHAsync
-    281,  // cuMemcpyDtoDAsync
-    305,  // cuMemcpy
-    306,  // cuMemcpyAsync
-    216,  // cuMemsetD8Async
-    220,  // cuMemsetD32Async
-    126,  // cuStreamSynchronize
-    17,   // cuCtxSynchronize
-    121,  // cuEventSynchronize
+// The second number is the same function for streams of one thread each (_ptsz), 0: it has none.
+struct Call {
+  uint32_t id;
+  uint32_t per_thread_id;
 };
-constexpr uint32_t kRuntimeCalls[] = {
-    211,  // cudaLaunchKernel
-    214,  // cudaLaunchKernel of per-thread streams
-    430,  // cudaLaunchKernelExC
-    269,  // cudaLaunchCooperativeKernel
-    311,  // cudaGraphLaunch
-    31,   // cudaMemcpy
-    41,   // cudaMemcpyAsync
-    49,   // cudaMemset
-    51,   // cudaMemsetAsync
-    131,  // cudaStreamSynchronize
-    165,  // cudaDeviceSynchronize
-    137,  // cudaEventSynchronize
+constexpr Call kDriverCalls[] = {
+    {307, 442},  // cuLaunchKernel
+    {652, 653},  // cuLaunchKernelEx
+    {477, 478},  // cuLaunchCooperativeKernel
+    {514, 515},  // cuGraphLaunch
+    {276, 0},    // cuMemcpyHtoD
+    {277, 421},  // cuMemcpyHtoDAsync
+    {278, 0},    // cuMemcpyDtoH
+    {279, 422},  // cuMemcpyDtoHAsync
+    {281, 423},  // cuMemcpyDtoDAsync
+    {305, 0},    // cuMemcpy
+    {306, 418},  // cuMemcpyAsync
+    {216, 428},  // cuMemsetD8Async
+    {220, 430},  // cuMemsetD32Async
+    {126, 440},  // cuStreamSynchronize
+    {17, 0},     // cuCtxSynchronize
+    {121, 0},    // cuEventSynchronize
+};
+constexpr Call kRuntimeCalls[] = {
+    {211, 214},  // cudaLaunchKernel
+    {505, 506},  // __cudaLaunchKernel: what <<<>>> is since CUDA 13
+    {430, 431},  // cudaLaunchKernelExC
+    {269, 270},  // cudaLaunchCooperativeKernel
+    {311, 312},  // cudaGraphLaunch
+    {31, 0},     // cudaMemcpy
+    {41, 225},   // cudaMemcpyAsync
+    {49, 0},     // cudaMemset
+    {51, 235},   // cudaMemsetAsync
+    {131, 239},  // cudaStreamSynchronize
+    {165, 0},    // cudaDeviceSynchronize
+    {137, 0},    // cudaEventSynchronize
 };
 
-void set_calls(const Functions& cupti, uint8_t enable) {
+using SetCall = Code (*)(uint32_t function, uint8_t enable);
+
+/// Whether this version has the function: a younger one is not missing.
+bool is_known(const Functions& cupti, int32_t domain, uint32_t function) {
+  const char* name = nullptr;
+  return cupti.get_callback_name == nullptr ||
+         cupti.get_callback_name(domain, function, &name) == kSuccess;
+}
+
+/// Returns how many could not be set.
+uint32_t set_calls(const Functions& cupti, int32_t domain, SetCall set, std::span<const Call> calls,
+                   uint8_t enable) {
+  uint32_t failures = 0;
+  for (const Call& call : calls) {
+    for (const uint32_t function : {call.id, call.per_thread_id}) {
+      if (function == 0 || !is_known(cupti, domain, function)) continue;
+      if (set(function, enable) != kSuccess) ++failures;
+    }
+  }
+  return failures;
+}
+
+uint32_t set_all_calls(const Functions& cupti, uint8_t enable) {
+  return set_calls(cupti, kDriverDomain, cupti.enable_driver_call, kDriverCalls, enable) +
+         set_calls(cupti, kRuntimeDomain, cupti.enable_runtime_call, kRuntimeCalls, enable);
+}
+
+void note_missing(MissingKinds* missing, const char* name) {
+  const size_t used = strlen(missing->text);
+  snprintf(missing->text + used, sizeof missing->text - used, "%s%s", used != 0 ? ", " : "", name);
+}
+
+void enable_calls(const Functions& cupti, MissingKinds* missing) {
+  if (cupti.enable_driver_call == nullptr || cupti.enable_runtime_call == nullptr) {
+    note_missing(missing, "calls of CUDA");
+    return;
+  }
+  const uint32_t failures = set_all_calls(cupti, 1);
+  if (failures == 0) return;
+  char text[48];
+  snprintf(text, sizeof text, "calls of CUDA (%u functions)", failures);
+  note_missing(missing, text);
+}
+
+void disable_calls(const Functions& cupti) {
   if (cupti.enable_driver_call == nullptr || cupti.enable_runtime_call == nullptr) return;
-  for (const uint32_t function : kDriverCalls) cupti.enable_driver_call(function, enable);
-  for (const uint32_t function : kRuntimeCalls) cupti.enable_runtime_call(function, enable);
+  set_all_calls(cupti, 0);
 }
 
 void enable(const NamedKind& kind, const Backend& backend, const Functions& cupti,
             MissingKinds* missing) {
-  if (backend.enable(cupti, kind.kind) == kSuccess) return;
-  const size_t used = strlen(missing->text);
-  snprintf(missing->text + used, sizeof missing->text - used, "%s%s", used != 0 ? ", " : "",
-           kind.name);
+  if (backend.enable(cupti, kind.kind) != kSuccess) note_missing(missing, kind.name);
 }
 
 bool is_value(const char* name, const char* value) {
@@ -86,12 +133,12 @@ Code enable_kinds(const Backend& backend, const Functions& cupti, const Wanted& 
   if (code != kSuccess) return code;
   for (const NamedKind& kind : kKinds) enable(kind, backend, cupti, missing);
   if (cupti.enable_all_sync_records != nullptr) cupti.enable_all_sync_records(0);
-  if (wanted.has_calls) set_calls(cupti, 1);
+  if (wanted.has_calls) enable_calls(cupti, missing);
   return kSuccess;
 }
 
 void disable_kinds(const Backend& backend, const Functions& cupti, const Wanted& wanted) {
-  if (wanted.has_calls) set_calls(cupti, 0);
+  if (wanted.has_calls) disable_calls(cupti);
   for (const NamedKind& kind : kKinds) backend.disable(cupti, kind.kind);
   backend.disable(cupti, Kind::kConcurrentKernel);
   if (!wanted.has_graph_nodes) backend.disable(cupti, Kind::kGraphTrace);

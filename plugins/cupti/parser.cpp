@@ -47,6 +47,14 @@ const char* overhead_label(uint32_t type) {
   return index < sizeof kLabels / sizeof kLabels[0] ? kLabels[index] : kLabels[0];
 }
 
+/// Handing over buffers and making room for records; not what is done once per module or by the
+/// driver, which fewer records would not make cheaper.
+bool is_cost_of_records(uint32_t type) {
+  constexpr uint32_t kFlush = 1, kResource = 3, kBufferRequest = 7;
+  const uint32_t index = type >> 16;
+  return index == kFlush || index == kResource || index == kBufferRequest;
+}
+
 uint32_t clamp32(uint64_t value) {
   return value > 0xffffffffu ? 0xffffffffu : static_cast<uint32_t>(value);
 }
@@ -153,7 +161,11 @@ void parse_synchronization(const uint8_t* record, Work* work) {
 void parse_overhead(const uint8_t* record, Work* work) {
   work->operation = DeviceOperation::kOther;
   work->row = Row::kOverhead;
-  work->label = overhead_label(field<uint32_t>(record, overhead::kType));
+  const auto type = field<uint32_t>(record, overhead::kType);
+  work->label = overhead_label(type);
+  work->is_cost_of_records = is_cost_of_records(type);
+  if (field<uint32_t>(record, overhead::kObject) == overhead::kThreadObject)
+    work->stream = field<uint32_t>(record, overhead::kThread);
   parse_times(record, overhead::kStart, overhead::kEnd, work);
 }
 

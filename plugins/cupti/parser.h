@@ -13,8 +13,10 @@ namespace aon::cupti {
 enum class Row : uint8_t {
   kStream = 0,       ///< of a device, context and stream
   kCalls,            ///< of a thread of the program: its calls of CUDA; `stream` is its id
-  kSynchronization,  ///< what the host waited for in a context
-  kOverhead,         ///< what CUPTI itself cost
+  kSynchronization,  ///< what the host waited for in a context; `stream`: the thread that waited,
+                     ///< 0 unknown, which the record of its call tells (CallThreads)
+  kOverhead,         ///< what CUPTI itself cost; `stream` is the thread, 0 unknown
+  kGaps,             ///< when less was recorded
 };
 
 struct Work {
@@ -25,6 +27,7 @@ struct Work {
   const char* label;
   uint32_t function;  ///< of a call: its id in its domain
   bool is_driver_call;
+  bool is_cost_of_records;  ///< overhead of CUPTI that grows with the records
   Row row;
   DeviceOperation operation;
   DeviceMemory from;
@@ -46,6 +49,12 @@ enum class Parsed : uint8_t {
   kZeroTimes,  ///< work whose times the device lost
   kDamaged,    ///< ends before it begins
 };
+
+inline Kind kind_of(const uint8_t* record) {
+  Kind kind;
+  __builtin_memcpy(&kind, record, sizeof kind);
+  return kind;
+}
 
 /// Reads the record at `record`, which cuptiActivityGetNextRecord() gave.
 Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work);

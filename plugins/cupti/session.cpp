@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cupti/drain.h"
-#include "cupti/kinds.h"
+#include "cupti/governor.h"
 #include "cupti/library.h"
 #include "cupti/state.h"
 
@@ -30,7 +30,7 @@ enum class Mode : uint8_t { kExclusive = 0, kYield, kOff };
 Functions g_cupti;
 const Backend* g_backend;
 Subscriber g_subscriber;
-Wanted g_wanted;
+Governor g_governor;
 Mode g_mode;
 bool g_collects;
 
@@ -61,25 +61,26 @@ void tell_error(const char* function, Code code) {
   char reason[256];
   snprintf(reason, sizeof reason, "%s: error %d, %.100s", function, code,
            text != nullptr ? text : "unknown");
-  tell(ProviderState::kOff, reason, "see `aon doctor` and the driver's log; the program is unhurt");
+  tell(Remark::kStart, ProviderState::kOff, reason,
+       "see `aon doctor` and the driver's log; the program is unhurt");
 }
 
 void tell_owner(const char* owner) {
   char reason[256];
   snprintf(reason, sizeof reason, "another client holds CUPTI%s%.128s",
            owner[0] != '\0' ? ": " : "", owner);
-  tell(ProviderState::kOff, reason,
+  tell(Remark::kStart, ProviderState::kOff, reason,
        "run without the other tool; AON_CUPTI_MODE=off where it is wanted");
 }
 
 void tell_start(const MissingKinds& missing) {
   if (missing.text[0] == '\0') {
-    tell(ProviderState::kOn, "", "");
+    tell(Remark::kStart, ProviderState::kOn, "", "");
     return;
   }
   char reason[MissingKinds::kMaxText + 32];
   snprintf(reason, sizeof reason, "not recorded: %s", missing.text);
-  tell(ProviderState::kDegraded, reason, "a CUPTI of the driver's version");
+  tell(Remark::kStart, ProviderState::kDegraded, reason, "a CUPTI of the driver's version");
 }
 
 /// Subscribes and switches everything on. After a pause the ledger keeps what it says of it.
@@ -105,7 +106,7 @@ bool collect(bool is_resumed) {
   Code result = g_backend->register_buffers(g_cupti, request_buffer, complete_buffer);
   const char* function = "cuptiActivityRegisterCallbacks";
   if (result == kSuccess) {
-    result = enable_kinds(*g_backend, g_cupti, g_wanted, &missing);
+    result = g_governor.switch_on(&missing);
     function = "cuptiActivityEnable";
   }
   if (result != kSuccess) {
@@ -126,7 +127,7 @@ void release(Drain* drain) {
   drain->flush(kFlushComplete);
   drain->flush(kFlushForced);
   if (!shared().quirks.hangs_on_disable) {
-    disable_kinds(*g_backend, g_cupti, g_wanted);
+    g_governor.switch_off();
     drain->flush(kFlushForced);
   }
   drain->ask_cupti();
@@ -148,8 +149,8 @@ bool serve(Drain* drain) {
     if (request != Request::kResume) release(drain);
     is_well = g_collects == (request == Request::kResume);
     if (request == Request::kPause) {
-      tell(ProviderState::kDegraded, "paused by the program: work of that time is not recorded",
-           "");
+      tell(Remark::kPause, ProviderState::kDegraded,
+           "paused by the program: work of that time is not recorded", "");
     }
   }
   g_is_done_well.store(is_well, std::memory_order_relaxed);
@@ -168,6 +169,7 @@ void name_thread() {
   static constexpr char kName[] = "records of CUPTI";
   pthread_setname_np(pthread_self(), "aon-cupti");
   const IdDefinition thread = {static_cast<uint32_t>(syscall(SYS_gettid))};
+  shared().drain_thread.store(static_cast<int>(thread.id), std::memory_order_relaxed);
   aon_define(static_cast<uint32_t>(DefinitionType::kThreadName), &thread, sizeof thread, kName,
              sizeof kName);
 }
@@ -189,19 +191,21 @@ void* run(void*) {
     }
     if (may_ask) drain.ask_cupti();
     const bool is_all = drain.take_buffers();
+    if (may_ask && last_flush_ms == start_ms) g_governor.end_interval(&drain);
     if (is_dead() && !was_dead) {
       was_dead = true;
-      tell(ProviderState::kDegraded, "CUPTI reported a fatal error and stopped",
+      tell(Remark::kEnd, ProviderState::kDegraded, "CUPTI reported a fatal error and stopped",
            "the driver's log may tell why; later work of the device is not recorded");
     }
     if (!serve(&drain)) break;
-    if (!was_dead) tell_missing(false);
+    tell_missing(false);
     if (!is_all) continue;
     // Without anything to flush (paused, or after a fatal error) only a wake brings work.
     const uint64_t passed_ms = may_ask ? steady_ms() - last_flush_ms : 0;
     if (passed_ms < kDrainMs) wait_for_wake(seen, kDrainMs - static_cast<uint32_t>(passed_ms));
   }
-  if (!was_dead) tell_missing(true);
+  g_governor.finish(&drain);
+  tell_missing(true);
   return nullptr;
 }
 
@@ -243,11 +247,11 @@ void start() {
   if (shared().pid != 0) return;
   g_mode = mode_of_environment();
   if (g_mode == Mode::kOff) {
-    tell(ProviderState::kOff, "switched off by AON_CUPTI_MODE", "");
+    tell(Remark::kStart, ProviderState::kOff, "switched off by AON_CUPTI_MODE", "");
     return;
   }
   if (const char* missing = load(&g_cupti)) {
-    tell(ProviderState::kOff, missing,
+    tell(Remark::kStart, ProviderState::kOff, missing,
          "put CUDA's folder extras/CUPTI/lib64 into LD_LIBRARY_PATH, or the path of libcupti into "
          "AON_CUPTI_LIB");
     return;
@@ -256,16 +260,18 @@ void start() {
   g_cupti.get_version(&version);
   shared().quirks = quirks_of(version);
   g_backend = &kBackendV1;
-  g_wanted = wanted_kinds();
+  g_governor.use(g_backend, &g_cupti, wanted_kinds());
   shared().pid = getpid();
   if (!shared().pool.start(buffer_count())) {
-    tell(ProviderState::kOff, "no memory for the buffers", "a smaller AON_CUPTI_MEMORY (MiB)");
+    tell(Remark::kStart, ProviderState::kOff, "no memory for the buffers",
+         "a smaller AON_CUPTI_MEMORY (MiB)");
     return;
   }
   if (!collect(false)) return;
   if (!start_thread()) {
-    tell(ProviderState::kOff, "no thread for the records", "a higher limit of threads (ulimit -u)");
-    if (!shared().quirks.hangs_on_disable) disable_kinds(*g_backend, g_cupti, g_wanted);
+    tell(Remark::kStart, ProviderState::kOff, "no thread for the records",
+         "a higher limit of threads (ulimit -u)");
+    g_governor.switch_off();
     g_backend->unsubscribe(g_cupti, g_subscriber);
     return;
   }
@@ -281,7 +287,7 @@ void stop() {
   snprintf(reason, sizeof reason,
            "the program ended before all records were read: about %u MiB of them are missing",
            shared().pool.queued_count() + 1);
-  tell(ProviderState::kDegraded, reason, "");
+  tell(Remark::kEnd, ProviderState::kDegraded, reason, "");
 }
 
 /// A version that may hang while kinds are disabled cannot give them up.

@@ -3,6 +3,7 @@
 #include <aon/writer.h>
 #include <inttypes.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -49,6 +50,9 @@ void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
 
 void complete_buffer(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
   if (buffer == nullptr || !is_our_process()) return;
+  const auto thread = static_cast<int>(syscall(SYS_gettid));
+  if (thread != g_shared.drain_thread.load(std::memory_order_relaxed))
+    g_shared.worker_thread.store(thread, std::memory_order_relaxed);
   if (g_shared.pool.complete(buffer, valid_bytes)) {
     wake_drain();
   } else {
@@ -62,14 +66,20 @@ void on_callback(void*, int32_t domain, uint32_t id, const void*) {
   wake_drain();
 }
 
-void tell(ProviderState state, const char* reason, const char* remedy) {
-  char text[768];
-  const int bytes =
-      snprintf(text, sizeof text, "cupti%c%.400s%c%.300s", '\0', reason, '\0', remedy);
+void tell(Remark remark, ProviderState state, const char* reason, const char* remedy) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static Remarks remarks;
+  char text[2 * Remarks::kMaxText + 16] = "cupti";
+  size_t bytes = sizeof "cupti";
   ProviderDefinition provider = {};
-  provider.state = state;
+  pthread_mutex_lock(&mutex);
+  remarks.set(remark, state, reason, remedy);
+  provider.state = remarks.state();
+  bytes += remarks.write_reasons(text + bytes) + 1;
+  bytes += remarks.write_remedies(text + bytes) + 1;
+  pthread_mutex_unlock(&mutex);
   aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &provider, sizeof provider, text,
-             static_cast<uint32_t>(bytes) + 1);
+             static_cast<uint32_t>(bytes));
 }
 
 void tell_missing(bool is_end) {
@@ -88,7 +98,7 @@ void tell_missing(bool is_end) {
            " without times, %" PRIu64 " bytes of records beyond AON_CUPTI_MEMORY, %" PRIu64
            " damaged",
            dropped, without_times, bytes, damaged);
-  tell(ProviderState::kDegraded, reason,
+  tell(Remark::kMissing, ProviderState::kDegraded, reason,
        dropped + bytes != 0 ? "a larger AON_CUPTI_MEMORY (MiB)" : "");
 }
 

@@ -8,6 +8,7 @@
 
 #include "cupti/pool.h"
 #include "cupti/quirks.h"
+#include "cupti/remarks.h"
 
 namespace aon::cupti {
 
@@ -26,6 +27,8 @@ struct Shared {
   Missing missing;
   std::atomic<bool> is_dead;        ///< CUPTI reported a fatal error
   std::atomic<bool> has_requested;  ///< a buffer was asked for: flushing is allowed
+  std::atomic<int> worker_thread;   ///< that hands buffers over, not ours; 0: not yet
+  std::atomic<int> drain_thread;    ///< ours
   std::atomic<uint32_t> wake;       ///< futex: changes when there is something to do
 };
 
@@ -47,8 +50,9 @@ void complete_buffer(void* context, uint32_t stream, uint8_t* buffer, size_t byt
                      size_t valid_bytes);
 void on_callback(void* user, int32_t domain, uint32_t id, const void* data);
 
-/// Writes the provider's state into the ledger.
-void tell(ProviderState state, const char* reason, const char* remedy);
+/// Makes a remark (Remarks::set) and writes all of them into the ledger.
+/// Thread: any; locks.   Cost: a definition.
+void tell(Remark remark, ProviderState state, const char* reason, const char* remedy);
 
 /// Tells what is missing when it has doubled since the last time, or at the end.
 void tell_missing(bool is_end);

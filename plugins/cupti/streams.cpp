@@ -9,7 +9,8 @@
 namespace aon::cupti {
 namespace {
 
-constexpr const char* kRowNames[] = {"", "CUDA calls", "CUDA synchronization", "CUPTI overhead"};
+constexpr const char* kRowNames[] = {"", "CUDA calls", "CUDA synchronization", "CUPTI overhead",
+                                     "GPU work not recorded"};
 constexpr char kMoreStreams[] = "more streams";
 constexpr int kNameBytes = 128;
 constexpr int kAddressBytes = 32;

@@ -48,6 +48,7 @@ RULES = {
         "writers/lateness/",
         "writers/waits/",
         "writers/steps/",
+        "writers/devices/",
         "writers/nccl/",
         "writers/{self}/",
     ],

@@ -91,8 +91,23 @@ int copy(const char* function, uint32_t function_id, uint8_t kind, size_t bytes,
   return finish(&work, bytes / 10 + 1000);
 }
 
+/// When all that the device has to do is done.
+uint64_t device_end_ns(uint32_t device) {
+  const std::lock_guard lock(g_mutex);
+  uint64_t end_ns = 0;
+  if (g_stream_ends == nullptr) return end_ns;
+  for (const auto& [stream, stream_end_ns] : *g_stream_ends) {
+    if (stream.first == device) end_ns = std::max(end_ns, stream_end_ns);
+  }
+  return end_ns;
+}
+
 int synchronize(const char* function, uint32_t function_id) {
   Work work = begin(WorkKind::kSynchronize, function, function_id);
+  for (const uint64_t end_ns = device_end_ns(work.device); now_ns() < end_ns;) {
+    const timespec pause = {0, static_cast<long>(std::min<uint64_t>(end_ns - now_ns(), 1'000'000))};
+    nanosleep(&pause, nullptr);
+  }
   work.call_end_ns = now_ns();
   work.start_ns = work.call_start_ns;
   work.end_ns = work.call_end_ns;

@@ -8,6 +8,7 @@
 //   FAKE_CUPTI_REORDER=1      buffers are handed over last first
 //   FAKE_CUPTI_HOLD=1         no buffer is handed over before a forced flush
 //   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999
+//   FAKE_CUPTI_OVERHEAD=N     every piece of work costs N ns, CUPTI says
 //   FAKE_CUPTI_FATAL=N        a fatal error after N pieces of work
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -297,6 +298,17 @@ void put_call(const Work& work) {
   put(record.bytes());
 }
 
+void put_overhead(const Work& work, uint64_t cost_ns) {
+  using namespace cupti::overhead;
+  RecordMaker record(Kind::kOverhead);
+  record.set(kType, uint32_t{1 << 16});
+  record.set(kObject, kThreadObject);
+  record.set(kThread, static_cast<uint32_t>(syscall(SYS_gettid)));
+  record.set(kStart, work.call_start_ns);
+  record.set(kEnd, work.call_start_ns + cost_ns);
+  put(record.bytes());
+}
+
 struct KindOfWork {
   WorkKind work;
   Kind kind;
@@ -325,16 +337,18 @@ void on_work(const Work& told) {
     }
     return;
   }
-  put_call(told);
+  if (told.kind != WorkKind::kSynchronize) put_call(told);
   if (is_nth("DROP", number)) {
     ++s.dropped;
     return;
   }
+  if (knob("OVERHEAD") != 0 && wants(Kind::kOverhead)) put_overhead(told, knob("OVERHEAD"));
   Work work = told;
   if (is_nth("ZERO", number)) work.start_ns = work.end_ns = 0;
   for (const KindOfWork& one : kKinds) {
     if (one.work == work.kind && wants(one.kind)) one.put(work);
   }
+  if (told.kind == WorkKind::kSynchronize) put_call(told);  // over after what it waited for
 }
 
 void listen() {
@@ -413,6 +427,7 @@ Code cuptiActivityDisable(Kind kind) {
   return kSuccess;
 }
 Code cuptiActivityEnableDriverApi(uint32_t function, uint8_t enable) {
+  if (const Code code = count_call("cuptiActivityEnableDriverApi"); code != kSuccess) return code;
   const std::lock_guard lock(state().mutex);
   if (enable != 0) {
     state().driver_calls.insert(function);
@@ -426,12 +441,12 @@ Code cuptiActivitySetAttribute(Attribute attribute, size_t*, void*) {
   state().is_promised_zeros = attribute == Attribute::kZeroedBuffers;
   return count_call("cuptiActivitySetAttribute");
 }
-Code cuptiGetCallbackName(int32_t, uint32_t id, const char** name) {
+Code cuptiGetCallbackName(int32_t domain, uint32_t id, const char** name) {
   static const std::map<uint32_t, const char*> kNames = {
       {307, "cuLaunchKernel"},  {277, "cuMemcpyHtoDAsync_v2"}, {279, "cuMemcpyDtoHAsync_v2"},
       {216, "cuMemsetD8Async"}, {514, "cuGraphLaunch"},        {17, "cuCtxSynchronize"}};
   const auto found = kNames.find(id);
-  if (found == kNames.end()) return kUnknown;
+  if (domain != aon::cupti::kDriverDomain || found == kNames.end()) return kUnknown;
   *name = found->second;
   return kSuccess;
 }

@@ -6,7 +6,12 @@
 //
 // GPU_PROGRAM_SECONDS=N: a kernel each millisecond for so long before all others.
 // GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
-// for N more kernels.
+// for N more kernels. GPU_PROGRAM_PCONTROL=N: N more under MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1:
+// each thread waits for the device. GPU_PROGRAM_REST=1: prints what our thread does in two seconds.
+// GPU_PROGRAM_DURATION_US=N: what a kernel takes; 10. GPU_PROGRAM_STEPS=N: N annotated steps before
+// all. GPU_PROGRAM_BENCH=N: only measures launches, N rounds of 10000.
+#include <aon/annotate.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -30,6 +35,7 @@ int cuGraphLaunch(void* graph, void* stream);
 int cuCtxSynchronize(void);
 // NOLINTEND(readability-identifier-naming)
 int fake_cuda_set_device(uint32_t device);
+void fake_cuda_set_duration(uint64_t ns);
 
 static const char* const kNames[] = {"_Z5saxpyPfS_fi", "reduce", "_ZN3lib4gemmIfEEvPKT_"};
 enum { kNameCount = 3, kCopyBytes = 4096 };
@@ -52,6 +58,7 @@ static void* run_stream(void* argument) {
   }
   cuMemsetD8Async(0, 0, 512, stream);
   cuMemcpyDtoHAsync_v2(NULL, 0, 2 * kCopyBytes, stream);
+  if (getenv("GPU_PROGRAM_WAITS")) cuCtxSynchronize();
   return NULL;
 }
 
@@ -77,6 +84,119 @@ static void launch_unseen(int kernels) {
   if (is_paused) printf("resumed %d\n", resume_gpu());
 }
 
+/// Kernels in a pause, far from its borders.
+static void launch_paused(int kernels) {
+  enum { kFarUs = 20000 };
+  MPI_Pcontrol(0);
+  usleep(kFarUs);
+  for (int i = 0; i < kernels; ++i) {
+    cuLaunchKernel("paused", 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
+  }
+  cuCtxSynchronize();
+  usleep(kFarUs);
+  MPI_Pcontrol(1);
+  usleep(kFarUs);
+}
+
+/// Annotated steps, each ended by waiting for the device.
+static void run_steps(int steps) {
+  enum { kLayers = 5 };
+  const aon_region_t layer = aon_region("layer");
+  for (int step = 0; step < steps; ++step) {
+    aon_step_begin(step);
+    aon_region_begin(layer);
+    for (int i = 0; i < kLayers; ++i) {
+      cuLaunchKernel("_Z7forwardv", 1, 1, 1, 1, 1, 1, 0, (void*)6, NULL, NULL);
+    }
+    aon_region_end(layer);
+    cuLaunchKernel("_Z6updatev", 1, 1, 1, 1, 1, 1, 0, (void*)6, NULL, NULL);
+    cuCtxSynchronize();
+    aon_step_end();
+  }
+}
+
+/// Thread of AON that reads records: its CPU time, and how often it went to sleep. 0: not there.
+static int read_drain_thread(long long* cpu_ns, long long* sleeps) {
+  DIR* tasks = opendir("/proc/self/task");
+  int found = 0;
+  for (const struct dirent* task = readdir(tasks); task && !found; task = readdir(tasks)) {
+    char path[400];
+    char line[128] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
+    FILE* file = task->d_name[0] == '.' ? NULL : fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) {
+      if (strcmp(line, "Name:\taon-cupti\n") == 0) found = 1;
+      sscanf(line, "voluntary_ctxt_switches: %lld", sleeps);
+    }
+    if (file) fclose(file);
+    if (!found) continue;
+    snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", task->d_name);
+    file = fopen(path, "r");
+    found = file && fscanf(file, "%lld", cpu_ns) == 1;
+    if (file) fclose(file);
+  }
+  closedir(tasks);
+  return found;
+}
+
+static void watch_drain_thread(void) {
+  long long cpu_ns[2] = {0, 0};
+  long long sleeps[2] = {0, 0};
+  if (!read_drain_thread(&cpu_ns[0], &sleeps[0])) abort();
+  sleep(2);
+  if (!read_drain_thread(&cpu_ns[1], &sleeps[1])) abort();
+  printf("drain cpu_ns %lld sleeps %lld\n", cpu_ns[1] - cpu_ns[0], sleeps[1] - sleeps[0]);
+}
+
+static long resident_kb(void) {
+  long pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  if (!file || fscanf(file, "%*d %ld", &pages) != 1) abort();
+  fclose(file);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static double now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
+}
+
+static int compare(const void* a, const void* b) {
+  const double difference = *(const double*)a - *(const double*)b;
+  return (difference > 0) - (difference < 0);
+}
+
+/// What a launch costs (median of the rounds), what our thread uses per launch, and how memory
+/// grows. Between two rounds there is time for the records.
+static void measure(int rounds) {
+  enum { kLaunches = 10000, kRestUs = 60000, kMaxRounds = 100000, kFirst = 10 };
+  static double cost_ns[kMaxRounds];
+  long long cpu_ns[2] = {0, 0};
+  long long sleeps = 0;
+  long first_kb = 0;
+  if (rounds > kMaxRounds) rounds = kMaxRounds;
+  fake_cuda_set_duration(1);
+  for (int r = 0; r < rounds + kFirst; ++r) {
+    if (r == kFirst) {
+      read_drain_thread(&cpu_ns[0], &sleeps);
+      first_kb = resident_kb();
+    }
+    const double start_ns = now_ns();
+    for (int i = 0; i < kLaunches; ++i) {
+      cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, (void*)6, NULL, NULL);
+    }
+    if (r >= kFirst) cost_ns[r - kFirst] = (now_ns() - start_ns) / kLaunches;
+    usleep(kRestUs);
+  }
+  sleep(1);
+  read_drain_thread(&cpu_ns[1], &sleeps);
+  qsort(cost_ns, (size_t)rounds, sizeof cost_ns[0], compare);
+  printf("bench launch_ns %.1f drain_ns %.1f launches %ld growth_kb %ld\n", cost_ns[rounds / 2],
+         (double)(cpu_ns[1] - cpu_ns[0]) / kLaunches / rounds, (long)kLaunches * rounds,
+         resident_kb() - first_kb);
+}
+
 /// Launches steadily, into a stream of its own.
 static long launch_for(int seconds) {
   long launched = 0;
@@ -96,8 +216,18 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   cuInit(0);
+  fake_cuda_set_device((uint32_t)rank % 2);
+  const char* duration_us = getenv("GPU_PROGRAM_DURATION_US");
+  if (duration_us) fake_cuda_set_duration(1000ull * strtoull(duration_us, NULL, 10));
+  if (getenv("GPU_PROGRAM_BENCH")) {
+    measure(atoi(getenv("GPU_PROGRAM_BENCH")));
+    MPI_Finalize();
+    return 0;
+  }
   if (getenv("GPU_PROGRAM_FORK")) fork_child();
   if (getenv("GPU_PROGRAM_PAUSE")) launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
+  if (getenv("GPU_PROGRAM_PCONTROL")) launch_paused(atoi(getenv("GPU_PROGRAM_PCONTROL")));
+  if (getenv("GPU_PROGRAM_STEPS")) run_steps(atoi(getenv("GPU_PROGRAM_STEPS")));
   long launched = 0;
   if (getenv("GPU_PROGRAM_SECONDS")) launched = launch_for(atoi(getenv("GPU_PROGRAM_SECONDS")));
   struct Job jobs[kMaxStreams];
@@ -117,6 +247,7 @@ int main(int argc, char** argv) {
   fake_cuda_set_device((uint32_t)rank % 2);
   cuGraphLaunch(NULL, (void*)7);
   cuCtxSynchronize();
+  if (getenv("GPU_PROGRAM_REST")) watch_drain_thread();
   MPI_Barrier(MPI_COMM_WORLD);
   printf("rank %d kernels %ld copies %d bytes %ld sets %d graphs 1\n", rank, launched, 2 * streams,
          3L * kCopyBytes * streams, streams);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 #include "core/base/lease.h"
@@ -13,6 +14,7 @@
 #include "writers/assemble/event_pass.h"
 #include "writers/assemble/fallback.h"
 #include "writers/assemble/publish.h"
+#include "writers/devices/devices.h"
 #include "writers/hang/hang.h"
 #include "writers/hdf5/hdf5_writer.h"
 #include "writers/ledger/findings.h"
@@ -53,19 +55,27 @@ struct Collectors {
   Findings* findings = nullptr;
   TotalsCollector* totals = nullptr;
   StepMeter* steps = nullptr;
-  HangFinder* hangs = nullptr;  ///< null: no call was open for long
+  DeviceAnalysis* devices = nullptr;  ///< null: there are none
+  HangFinder* hangs = nullptr;        ///< null: no call was open for long
 };
 
 /// The findings come first in line: rows of the profile reach them while profile.h5 is written.
 /// So do the steps, which end up in it too.
-/// `has_room`: for a second location for each thread in the archive.
+/// `has_room`: for a second location for each thread in the archive. `device_bytes`: where there
+/// are devices, how much may be written to sort their work.
 std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
                                      WaitAnalysis* waits, bool has_room, bool has_open_calls,
-                                     StepPlan plan, Collectors* collectors) {
+                                     std::optional<uint64_t> device_bytes, StepPlan plan,
+                                     Collectors* collectors) {
   std::vector<WriterSlot> writers;
   auto meter = make_step_meter(std::move(plan), waits);
   collectors->steps = meter.get();
   writers.push_back({"steps", std::move(meter), {}, false});
+  if (device_bytes) {
+    auto devices = make_device_analysis(folder, collectors->steps, *device_bytes);
+    collectors->devices = devices.get();
+    writers.push_back({"devices", std::move(devices), {}, false});
+  }
   const WaitSummary* summary = waits != nullptr ? waits->summary() : nullptr;
   auto collector = std::make_unique<Findings>(summary);
   collectors->findings = collector.get();
@@ -89,7 +99,8 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptio
                                    std::span<const profile::RegionStatistics> rows) {
       sink->add_profile(group, location, rows);
     };
-    auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary, collectors->steps);
+    auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary, collectors->steps,
+                                   collectors->devices);
     writers.push_back({"profile.h5", std::move(writer), {}});
   }
   return writers;
@@ -154,6 +165,7 @@ class Assembly {
   void fit_archive();
   Status convert(const fs::path& staging);
   bool has_room_for_waits() const;
+  bool has_devices() const;
   void add_warnings(std::vector<std::string> lines) {
     std::move(lines.begin(), lines.end(), std::back_inserter(report_.warnings));
   }
@@ -171,7 +183,8 @@ class Assembly {
   std::unique_ptr<JobModel> parts_;
   AssembleReport report_;
   StepPlan step_plan_;
-  size_t missing_node_count_ = 0;  ///< whose spool is a link to nothing
+  uint64_t device_bytes_ = UINT64_MAX - 1;  ///< for sorting their work
+  size_t missing_node_count_ = 0;           ///< whose spool is a link to nothing
 };
 
 Result<AssembleReport> Assembly::run() {
@@ -235,11 +248,24 @@ void Assembly::fit_archive() {
   if (cap_bytes == 0) return;
   const uint64_t used_bytes = folder_bytes(folder_ / "spool");
   const uint64_t room_bytes = cap_bytes > used_bytes ? cap_bytes - used_bytes : 0;
-  const uint64_t start_ns = parts_->load.window_start_ns(room_bytes / kArchiveBytesPerRecord);
+  // Sorting the work of devices needs two temporary files beside the archive.
+  uint64_t record_bytes = kArchiveBytesPerRecord;
+  if (has_devices()) {
+    record_bytes += DeviceSpans::kSpanBytes + DeviceAnalysis::kItemBytes;
+    device_bytes_ = room_bytes / record_bytes * DeviceSpans::kSpanBytes;
+  }
+  const uint64_t start_ns = parts_->load.window_start_ns(room_bytes / record_bytes);
   parts_->model.archive_start_ns = start_ns;
   if (start_ns == 0) return;
   report_.warnings.push_back("the OTF2 archive begins at " + iso_time(start_ns) +
                              ": earlier events would not fit below --disk; they are in the spool");
+}
+
+bool Assembly::has_devices() const {
+  const std::vector<Location>& locations = parts_->model.locations;
+  return std::any_of(locations.begin(), locations.end(), [](const Location& location) {
+    return location.type == LocationType::kAcceleratorStream;
+  });
 }
 
 bool Assembly::has_room_for_waits() const {
@@ -261,7 +287,7 @@ Result<std::unique_ptr<WaitAnalysis>> Assembly::analyse_waits(const fs::path& st
   auto finder = make_step_finder();
   StepFinder* found = finder.get();
   slots.push_back({"steps", std::move(finder), {}, false});
-  Status status = EventPass(*parts_, slots, beat_).run();
+  Status status = EventPass(*parts_, slots, beat_, EventPass::kWithoutDevices).run();
   if (!status) return status.error();
   if (slots[1].status) step_plan_ = found->plan();
   if (!slots[0].status) {
@@ -286,13 +312,22 @@ Status Assembly::convert(const fs::path& staging) {
       add_warnings(cover_violations(waits->summary()->clock_violations, &parts_->model));
     }
   }
-  std::vector<WriterSlot> writers =
-      make_writers(staging, wanted, waits.get(), has_room_for_waits(),
-                   !parts_->model.open_calls.empty(), std::move(step_plan_), &collectors);
+  std::optional<uint64_t> use_bytes;
+  if (has_devices())
+    use_bytes = device_bytes_ / DeviceSpans::kSpanBytes * DeviceAnalysis::kItemBytes;
+  std::vector<WriterSlot> writers = make_writers(staging, wanted, waits.get(), has_room_for_waits(),
+                                                 !parts_->model.open_calls.empty(), use_bytes,
+                                                 std::move(step_plan_), &collectors);
   collectors.findings->use_steps(collectors.steps);
-  EventPass pass(*parts_, writers, beat_);
+  collectors.findings->use_devices(collectors.devices);
+  EventPass pass(*parts_, writers, beat_, device_bytes_);
   Status status = pass.run();
   if (!status) return status;
+  if (const uint64_t count = pass.left_out_device_count(); count != 0) {
+    report_.warnings.push_back(std::to_string(count) +
+                               " pieces of work of devices, the oldest, are left out: sorting them "
+                               "would not fit below --disk; they are in the spool");
+  }
   status = collect_failures(staging, writers, &report_);
   if (!status) return status;
   report_.outcome = pass.outcome();

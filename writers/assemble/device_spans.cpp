@@ -29,7 +29,7 @@ class StreamEvents {
       leave();
     }
     if (shown_start_ns > start_ns) ++outcome_->device_overlap_count;
-    enter(span, shown_start_ns, end_ns - start_ns);
+    enter(span, start_ns, shown_start_ns, end_ns - start_ns);
     open_.push_back({regions_.count(span.region) != 0 ? span.region : kUnknownRegion,
                      std::max(end_ns, shown_start_ns)});
     return events_.size() >= kBatch ? flush() : Status();
@@ -57,13 +57,13 @@ class StreamEvents {
     return event;
   }
 
-  void enter(const DeviceSpan& span, uint64_t time_ns, uint64_t duration_ns) {
+  void enter(const DeviceSpan& span, uint64_t start_ns, uint64_t time_ns, uint64_t duration_ns) {
     const uint32_t region = regions_.count(span.region) != 0 ? span.region : kUnknownRegion;
     Event& work = append(EventKind::kDeviceWork, time_ns, region);
     work.peer = static_cast<int32_t>(span.operation);
     work.bytes = span.bytes;
     work.bytes_received = duration_ns;
-    work.request = span.correlation;
+    work.set_device_correlation(span.correlation, time_ns - start_ns);
     Event& enter = append(EventKind::kEnter, time_ns, region);
     if (span.bytes != 0) enter.set_value(static_cast<uint32_t>(ValueType::kUnsigned), span.bytes);
   }
@@ -104,6 +104,7 @@ uint64_t DeviceSpans::restart() {
   reader_.reset();
   store_.reset();
   is_dropped_ = false;
+  stored_count_ = 0;
   const uint64_t left_count = std::exchange(added_count_, 0) - std::exchange(replayed_count_, 0);
   return left_count;
 }
@@ -112,7 +113,13 @@ Status DeviceSpans::add(const Record& record) {
   const RecordHead& head = record.head;
   ++added_count_;
   if (is_dropped_ || head.slot_count < 2) return {};  // damage: nothing is known of it
+  if (store_ && store_->next_file_bytes() > std::max(store_->file_bytes(), max_file_bytes_)) {
+    added_count_ -= stored_count_;
+    left_out_count_ += std::exchange(stored_count_, 0);
+    store_.reset();
+  }
   if (!store_) store_.emplace(folder_, memory_bytes_);
+  ++stored_count_;
   return store_->add({.stream = head.a32,
                       .region = head.id,
                       .start_ticks = head.start_ticks,

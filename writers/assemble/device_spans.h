@@ -5,7 +5,7 @@
 /// only overlaps it begins where that ends, and is counted: a stream of CUDA runs one thing after
 /// the other, but nodes of a graph may run side by side.
 /// Owner: EventPass.   Thread: one.   Cost: a sort; memory at most kMemoryBytes, then a temporary
-/// file (SortedStore).
+/// file (SortedStore), which is part of what --disk allows.
 #pragma once
 
 #include <aon/device.h>
@@ -46,12 +46,17 @@ class DeviceSpans {
  public:
   using Sink = std::function<Status(std::span<const Event>)>;
   static constexpr size_t kMemoryBytes = 32u << 20;
+  static constexpr size_t kSpanBytes = sizeof(DeviceSpan);
 
-  explicit DeviceSpans(std::filesystem::path folder, size_t memory_bytes = kMemoryBytes)
-      : folder_(std::move(folder)), memory_bytes_(memory_bytes) {}
+  /// When the temporary file would pass `max_file_bytes`, what came first is left out and counted.
+  explicit DeviceSpans(std::filesystem::path folder, uint64_t max_file_bytes = UINT64_MAX,
+                       size_t memory_bytes = kMemoryBytes)
+      : folder_(std::move(folder)), max_file_bytes_(max_file_bytes), memory_bytes_(memory_bytes) {}
 
-  /// Forgets all; returns how many were in no stream that was replayed.
+  /// Forgets all; returns how many were in no stream that was replayed, without those left out.
   uint64_t restart();
+  /// Of all processes.
+  uint64_t left_out_count() const { return left_out_count_; }
 
   Status add(const Record& record);
   /// Forgets all of the process, for its store has failed; they count as not replayed.
@@ -68,12 +73,15 @@ class DeviceSpans {
   Result<const DeviceSpan*> next();
 
   std::filesystem::path folder_;
+  uint64_t max_file_bytes_;
   size_t memory_bytes_;
   std::optional<Store> store_;  ///< made with the first span
   std::optional<Store::Reader> reader_;
   const DeviceSpan* front_ = nullptr;  ///< of the reader, not yet replayed
   bool is_dropped_ = false;
-  uint64_t added_count_ = 0;
+  uint64_t added_count_ = 0;  ///< without those left out
+  uint64_t stored_count_ = 0;
+  uint64_t left_out_count_ = 0;
   uint64_t replayed_count_ = 0;
 };
 

@@ -57,6 +57,7 @@ void EventPass::begin_group(const Group& group) {
 /// Work of devices waits for its streams, which come behind the threads of the process.
 /// Where its temporary file has no room, the process's work of devices is left out and counted.
 void EventPass::keep_device_spans(std::span<const Record> records) {
+  if (!has_devices_) return;
   for (const Record& record : records) {
     if (record.head.kind != RecordKind::kDeviceSpan) continue;
     if (!device_spans_.add(record)) device_spans_.drop();
@@ -92,7 +93,7 @@ Status EventPass::run_location(const Location& location) {
   LocationTally tally;
   tally.location = &location;
   if (location.type == LocationType::kAcceleratorStream) {
-    run_device_stream(location);
+    if (has_devices_) run_device_stream(location);
   } else if (group.process != nullptr || is_node) {
     EventOrder order(parts_.clocks[group.node], ids, &next_request_, &open_io_, &outcome_, &tally,
                      [&](std::span<const Event> events) {

@@ -30,9 +30,16 @@ struct WriterSlot {
 
 class EventPass {
  public:
-  /// `beat` is called now and then, at least once per location.
-  EventPass(const JobModel& parts, std::span<WriterSlot> writers, std::function<void()> beat)
-      : parts_(parts), writers_(writers), beat_(std::move(beat)), device_spans_(parts.job.folder) {}
+  /// `beat` is called now and then, at least once per location. Work of devices is sorted with a
+  /// temporary file of at most `device_bytes`; with kWithoutDevices none is shown.
+  static constexpr uint64_t kWithoutDevices = UINT64_MAX;
+  EventPass(const JobModel& parts, std::span<WriterSlot> writers, std::function<void()> beat,
+            uint64_t device_bytes = kWithoutDevices - 1)
+      : parts_(parts),
+        writers_(writers),
+        beat_(std::move(beat)),
+        has_devices_(device_bytes != kWithoutDevices),
+        device_spans_(parts.job.folder, device_bytes) {}
 
   /// begin() to finish() of all writers.   Errors: kIo of the spool; a writer's error only ends
   /// that writer.
@@ -40,6 +47,8 @@ class EventPass {
 
   const Outcome& outcome() const { return outcome_; }
   const std::vector<LocationTally>& tallies() const { return tallies_; }
+  /// Work of devices for which there was no room to sort it.
+  uint64_t left_out_device_count() const { return device_spans_.left_out_count(); }
 
  private:
   Status run_location(const Location& location);
@@ -57,6 +66,7 @@ class EventPass {
   const JobModel& parts_;
   std::span<WriterSlot> writers_;
   std::function<void()> beat_;
+  bool has_devices_;
   Outcome outcome_;
   std::vector<LocationTally> tallies_;
   std::unique_ptr<spool::ProcessIndex> index_;

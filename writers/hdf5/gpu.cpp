@@ -1,8 +1,12 @@
 #include "writers/hdf5/gpu.h"
 
 #include <algorithm>
+#include <cctype>
+#include <map>
 
+#include "core/topology/topology.h"
 #include "writers/hdf5/column.h"
+#include "writers/hdf5/gpu_use.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -64,12 +68,37 @@ std::string hexadecimal(const uint8_t (&bytes)[16]) {
   return text;
 }
 
+/// GPUs of a node by their address on the bus, as its topology has them.
+using Places = std::map<std::string, topology::Object>;
+
+/// Drivers differ in the case of the digits.
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+Places places_of(const std::string& document) {
+  Places places;
+  if (document.empty()) return places;
+  const Result<topology::Topology> machine = topology::Topology::from_xml(document);
+  if (!machine) return places;
+  for (const topology::Object& object : machine.value().objects()) {
+    if (object.type == topology::ObjectType::kGpu && !object.pci_address.empty())
+      places.try_emplace(lower_case(object.pci_address), object);
+  }
+  return places;
+}
+
 void write_devices(hid_t parent, const Model& model) {
+  std::map<uint32_t, Places> nodes;
   Table table(parent, "devices", "devices that processes used");
   OwnerColumns owner(&table);
   auto& name = table.add_text("name", {"", "what the driver calls it"});
   auto& uuid = table.add_text("uuid", {"", "of the device, \"\" unknown"});
   auto& address = table.add_text("address", {"", "on its bus"});
+  auto& cpus = table.add_text("cpus", {"", "hardware threads near it, \"\" unknown (/topology)"});
+  auto& numa = table.add_text("numa_nodes", {"", "NUMA nodes near it, \"\" unknown"});
   for (const Group& group : model.groups) {
     if (group.process == nullptr) continue;
     for (const auto& [ordinal, device] : group.process->devices) {
@@ -77,6 +106,12 @@ void write_devices(hid_t parent, const Model& model) {
       name.append(device.name);
       uuid.append(hexadecimal(device.definition.uuid));
       address.append(device.address);
+      const auto [node, is_new] = nodes.try_emplace(group.node);
+      if (is_new) node->second = places_of(model.job->nodes[group.node].topology_xml);
+      const auto place = node->second.find(lower_case(device.address));
+      const bool is_placed = place != node->second.end();
+      cpus.append(is_placed ? place->second.cpus : "");
+      numa.append(is_placed ? place->second.numa_nodes : "");
     }
   }
   table.finish();
@@ -124,7 +159,7 @@ bool has_device(const Model& model) {
 }  // namespace
 
 void write_gpu(hid_t file, const Model& model, const profile::DeviceWorkTable& work,
-               const Outcome& outcome) {
+               const DeviceSummary* devices, const Outcome& outcome) {
   if (!has_device(model)) return;
   const Handle gpu = create_group(file, "gpu");
   write_devices(gpu.get(), model);
@@ -134,6 +169,7 @@ void write_gpu(hid_t file, const Model& model, const profile::DeviceWorkTable& w
               work.rows(DeviceOperation::kGraph));
   write_copies(gpu.get(), model, work.rows(DeviceOperation::kCopy),
                work.rows(DeviceOperation::kSet));
+  if (devices != nullptr) write_gpu_use(gpu.get(), model, *devices);
   set_attribute(gpu.get(), "overlapping", static_cast<int64_t>(outcome.device_overlap_count));
   set_attribute(gpu.get(), "without_stream", static_cast<int64_t>(outcome.unplaced_device_count));
 }

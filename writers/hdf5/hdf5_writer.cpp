@@ -226,8 +226,12 @@ void write_lateness(hid_t file, const Model& model, const LatenessTable& latenes
 class Hdf5Writer : public Writer {
  public:
   Hdf5Writer(std::filesystem::path path, ProfileListener listener, const WaitSummary* waits,
-             const StepMeter* steps)
-      : path_(std::move(path)), listener_(std::move(listener)), waits_(waits), steps_(steps) {
+             const StepMeter* steps, const DeviceAnalysis* devices)
+      : path_(std::move(path)),
+        listener_(std::move(listener)),
+        waits_(waits),
+        steps_(steps),
+        devices_(devices) {
     hdf5::use_library();
   }
   ~Hdf5Writer() override {
@@ -343,7 +347,8 @@ class Hdf5Writer : public Writer {
     table_->finish();
     if (counter_table_) counter_table_->finish();
     write_messages(file_.get(), messages_->rows());
-    hdf5::write_gpu(file_.get(), *model_, *device_work_, outcome);
+    const DeviceSummary* devices = devices_ != nullptr ? &devices_->summary() : nullptr;
+    hdf5::write_gpu(file_.get(), *model_, *device_work_, devices, outcome);
     write_transfers(file_.get(), transfers_->rows());
     write_io(file_.get(), *model_, io_->rows());
     hdf5::write_call_paths(file_.get(), *model_, *call_samples_);
@@ -369,6 +374,7 @@ class Hdf5Writer : public Writer {
   ProfileListener listener_;
   const WaitSummary* waits_;
   const StepMeter* steps_;
+  const DeviceAnalysis* devices_;
   const Model* model_ = nullptr;
   const Location* location_ = nullptr;
   hdf5::Handle file_;
@@ -389,8 +395,8 @@ class Hdf5Writer : public Writer {
 
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener, const WaitSummary* waits,
-                                         const StepMeter* steps) {
-  return std::make_unique<Hdf5Writer>(path, std::move(listener), waits, steps);
+                                         const StepMeter* steps, const DeviceAnalysis* devices) {
+  return std::make_unique<Hdf5Writer>(path, std::move(listener), waits, steps, devices);
 }
 
 }  // namespace aon::writers

@@ -318,6 +318,7 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   add_waiting(&findings);
   add_hot_spot(&findings);
   add_hot_function(&findings);
+  add_devices(&findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.weight_s > b.weight_s; });
   std::vector<std::string> result;

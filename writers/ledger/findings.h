@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "writers/devices/devices.h"
 #include "writers/ledger/sampling.h"
 #include "writers/ledger/tally.h"
 #include "writers/profile/messages.h"
@@ -35,6 +36,9 @@ class Findings final : public Writer {
 
   /// `steps` must live until lines() was called.
   void use_steps(const StepMeter* steps) { steps_ = steps; }
+
+  /// The same; null: none.
+  void use_devices(const DeviceAnalysis* devices) { devices_ = devices; }
 
   /// Takes the profile rows of one location (null: of threads without one).
   void add_profile(const Group& group, const Location* location,
@@ -73,6 +77,8 @@ class Findings final : public Writer {
   bool add_latecomer(std::vector<Finding>* findings) const;
   void add_expensive_call(std::vector<Finding>* findings) const;
   void add_waiting(std::vector<Finding>* findings) const;
+  /// device_findings.cpp
+  void add_devices(std::vector<Finding>* findings) const;
   void add_hot_spot(std::vector<Finding>* findings) const;
   void add_hot_function(std::vector<Finding>* findings) const;
   static void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings);
@@ -88,6 +94,7 @@ class Findings final : public Writer {
   std::vector<ledger::FunctionCount> functions_;
   RankTime* current_ = nullptr;
   const StepMeter* steps_ = nullptr;
+  const DeviceAnalysis* devices_ = nullptr;
 };
 
 }  // namespace aon::writers

@@ -34,6 +34,7 @@ class Meter : public StepMeter {
   Status end_location() override;
   Status finish(const Outcome& outcome) override;
   const StepSummary* summary() const override { return is_finished_ ? &summary_ : nullptr; }
+  const std::vector<StepRow>& rows_so_far() const override { return summary_.rows; }
 
  private:
   struct Loop {

@@ -103,6 +103,8 @@ class StepMeter : public Writer {
  public:
   /// Null before finish(), and when something failed.
   virtual const StepSummary* summary() const = 0;
+  /// Of the processes whose master thread has passed.
+  virtual const std::vector<StepRow>& rows_so_far() const = 0;
 };
 /// `waits` (null: not analysed) must have finished and outlive the meter.
 std::unique_ptr<StepMeter> make_step_meter(StepPlan plan, WaitAnalysis* waits,

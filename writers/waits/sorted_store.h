@@ -43,6 +43,12 @@ class SortedStore {
     return items_.size() < memory_items_ ? Status() : write_run();
   }
 
+  /// Of the file, before and after the next item was added.
+  uint64_t file_bytes() const { return end_; }
+  uint64_t next_file_bytes() const {
+    return items_.size() + 1 < memory_items_ ? end_ : end_ + memory_items_ * sizeof(Item);
+  }
+
   /// Items in order; adding one ends it.
   class Reader {
    public:

@@ -13,7 +13,7 @@ import otf2
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import readers  # noqa: E402
-from aon_test import BUILD, TestCase, environment, ledger, mpirun, profile  # noqa: E402
+from aon_test import BUILD, SOURCE, TestCase, environment, ledger, mpirun, profile  # noqa: E402
 
 PROGRAM = BUILD / "bin" / "gpu_program"
 FAKES = BUILD / "lib" / "fake_cuda"
@@ -21,7 +21,8 @@ KERNELS = {"saxpy(float*, float*, float, int)", "reduce", "void lib::gemm<float>
 
 
 def gpu_environment(**changes):
-    return environment(LD_LIBRARY_PATH=FAKES, **changes)
+    """Made-up work comes faster than a device could do it: without a limit of its cost."""
+    return environment(**{"LD_LIBRARY_PATH": FAKES, "AON_BUDGET": 100, **changes})
 
 
 def counts(process):
@@ -133,6 +134,20 @@ class Recorded(GpuCase):
         self.assertEqual(rows[1]["address"], "0000:02:00.0")
         self.assertTrue(rows[0]["uuid"].startswith("01010101-0101"))
 
+    def test_devices_are_placed_in_the_topology(self):
+        """By their address on the bus: the recorded machine has one of the two."""
+        recorded = SOURCE / "tests" / "replay" / "topology" / "epyc-vm-2cpu.xml"
+        xml = recorded.read_text()
+        at = xml.index(">", xml.index('<object type="Bridge"')) + 1
+        gpu = ('<object type="PCIDev" gp_index="91" pci_busid="0000:01:00.0" '
+               'pci_type="0302 [10de:20b0] [10de:1450] a1" pci_link_speed="0.0"></object>')
+        machine = self.folder / "machine.xml"
+        machine.write_text(xml[:at] + gpu + xml[at:])
+        self.run_program(5, 1, HWLOC_XMLFILE=machine)
+        rows = {r["rank"]: r for r in self.table("devices")}
+        self.assertEqual((rows[0]["cpus"], rows[0]["numa_nodes"]), ("0-1", "0"))
+        self.assertEqual((rows[1]["cpus"], rows[1]["numa_nodes"]), ("", ""))
+
     def test_threads_have_buffers_of_their_own(self):
         self.run_program(20_000, 4, 1, ranks=1, AON_MEMORY="64MiB")
         self.assert_all_kernels()
@@ -144,6 +159,33 @@ class Recorded(GpuCase):
         found = readers.region_counts(self.output)
         self.assertEqual(found["cuLaunchKernel"], self.counted[0]["kernels"])
         self.assertEqual(found["cuGraphLaunch"], 1)
+
+    def test_each_thread_waits_on_a_timeline_of_its_own(self):
+        self.run_program(200, 4, 1, ranks=1, GPU_PROGRAM_WAITS=1)
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            names = [location.name for location in trace.definitions.locations]
+        rows = [name for name in names if name.startswith("CUDA synchronization of thread ")]
+        self.assertEqual(len(rows), 5, names)  # four threads and the main one
+        self.assertFalse([name for name in names if "of context" in name], names)
+        with h5py.File(self.output / "profile.h5") as file:
+            self.assertEqual(file["gpu"].attrs["overlapping"], 0)
+
+    def test_work_under_a_pause_of_mpi_is_not_recorded(self):
+        self.run_program(50, 1, ranks=1, GPU_PROGRAM_PCONTROL=30)
+        self.assertNotIn("paused", readers.region_counts(self.output))
+        self.assert_all_kernels()
+        self.assert_archive_is_clean()
+
+    def test_buffers_can_be_kept_for_a_test(self):
+        fixtures = self.folder / "fixtures"
+        fixtures.mkdir()
+        self.run_program(20, 1, AON_RECORD_FIXTURE=fixtures)
+        files = sorted(fixtures.iterdir())
+        self.assertEqual(len(files), 2, files)
+        for file in files:
+            content = file.read_bytes()
+            self.assertEqual(content[:8], b"AONCUPTI")
+            self.assertIn(b"_Z5saxpyPfS_fi", content)
 
     def test_vite_draws_it(self):
         self.run_program(20, 2)
@@ -226,6 +268,24 @@ class Knobs(GpuCase):
         self.assertEqual(self.provider()["state"], "degraded")
         self.assertIn("fatal error", self.provider()["reason"])
 
+    def test_after_a_fatal_error_the_thread_rests(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_FATAL=50, GPU_PROGRAM_REST=1)
+        told = re.search(r"drain cpu_ns (\d+) sleeps (\d+)", self.process.stdout)
+        self.assertLess(int(told[1]), 200_000_000)
+        self.assertLess(int(told[2]), 40)
+
+    def test_calls_that_cannot_be_switched_on_are_told(self):
+        self.run_program(10, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityEnableDriverApi:1")
+        self.assertEqual(self.provider()["reason"], "not recorded: calls of CUDA (1 functions)")
+        self.assert_all_kernels()
+
+    def test_one_reason_does_not_hide_another(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityEnable:3",
+                         FAKE_CUPTI_ZERO=10, GPU_PROGRAM_PAUSE=30, AON_CUPTI_MODE="yield")
+        reason = self.provider()["reason"]
+        for part in ("not recorded: copies", "paused by the program", " without times"):
+            self.assertIn(part, reason)
+
     def test_a_version_that_hangs_when_kinds_are_disabled_ends_all_the_same(self):
         self.run_program(100, 1, ranks=1, FAKE_CUPTI_VERSION=130000)
         self.assert_all_kernels()
@@ -282,6 +342,106 @@ class Knobs(GpuCase):
         self.assert_exit(plain)
         self.run_program(40, 2)
         self.assertEqual(self.counted, counts(plain))
+
+
+class Use(GpuCase):
+    """How devices were used, and who launched what."""
+
+    def test_time_of_each_device_is_told_apart(self):
+        self.run_program(200, 2)
+        rows = self.table("use")
+        self.assertEqual([(r["rank"], r["device"]) for r in rows], [(0, 0), (1, 1)])
+        for row in rows:
+            self.assertEqual(row["kernels"], self.counted[row["rank"]]["kernels"])
+            self.assertAlmostEqual(row["median_kernel_ns"], 10_000, delta=1000)
+            self.assertEqual(row["unknown_launches"], 0)
+            self.assertEqual(row["busy_ns"] + row["idle_ns"], row["span_ns"])
+            why = row["host_wait_ns"] + row["launch_ns"] + row["starved_ns"]
+            self.assertEqual(why, row["idle_ns"])
+            self.assertGreater(row["compute_ns"], 0)
+            self.assertGreater(row["copy_ns"], 0)
+            self.assertEqual(row["communication_ns"], 0)
+
+    def test_a_host_that_launches_too_late_is_named(self):
+        """A kernel of 10 us each millisecond."""
+        self.run_program(1, 1, ranks=1, GPU_PROGRAM_SECONDS=2)
+        use = self.table("use")[0]
+        self.assertEqual(use["bound"], "launch")
+        self.assertGreater(use["host_wait_ns"], 0.5 * use["span_ns"])
+        idle = {row["reason"]: row for row in self.table("idle")}
+        self.assertEqual(idle["host wait"]["total_ns"], use["host_wait_ns"])
+        self.assertGreater(idle["host wait"]["count"], 100)
+        findings = " ".join(ledger(self.output)["findings"])
+        self.assertRegex(findings, r"GPUs have nothing to do in \d+ % .*GPU 0 of MPI Rank 0")
+        self.assertIn("the host launches too late", findings)
+
+    def test_kernels_know_the_annotation_that_launched_them(self):
+        self.run_program(30, 1, ranks=1, GPU_PROGRAM_STEPS=4)
+        rows = {(r["name"], r["from"]): r["count"] for r in self.table("launches")}
+        self.assertEqual(rows["forward()", "layer"], 4 * 5)
+        self.assertEqual(rows["update()", "step"], 4)
+        self.assertEqual(rows["reduce", ""], 10)
+        steps = self.table("steps")
+        self.assertEqual([row["step"] for row in steps], [0, 1, 2, 3])
+        for row in steps:
+            self.assertEqual(row["busy_ns"] + row["idle_ns"], row["span_ns"])
+            self.assertGreater(row["compute_ns"], 0.98 * 6 * 10_000)
+
+
+class Budget(GpuCase):
+    """More than --budget allows is not recorded, and that is told."""
+
+    def run_dear_program(self, seconds=4, **knobs):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=seconds, AON_BUDGET=1,
+                         FAKE_CUPTI_OVERHEAD=10_000_000, **knobs)
+
+    def test_what_is_too_dear_is_recorded_in_windows(self):
+        self.run_dear_program(seconds=9)  # the second window is 6 s from the start
+        self.assertEqual(self.provider()["state"], "degraded")
+        self.assertIn("above --budget", self.provider()["reason"])
+        self.assertIn("one of 8", self.provider()["reason"])
+        self.assertIn("--budget", self.provider()["remedy"])
+        recorded = self.kernel_counts()[0]
+        self.assertGreater(recorded, 0)
+        self.assertLess(recorded, self.counted[0]["kernels"])
+        self.assertGreater(self.table("use")[0]["unrecorded_ns"], 100_000_000)
+        self.assert_archive_is_clean()
+
+    def test_time_without_records_is_an_interval_and_each_step_a_marker(self):
+        self.run_dear_program()
+        gaps, last_kernel = [], 0
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            resolution = trace.timer_resolution
+            for location, event in trace.events:
+                if location.name == "GPU work not recorded":
+                    gaps.append((event.time, event.region.name))
+                elif location.name.startswith("CUDA[") and isinstance(event, otf2.events.Leave):
+                    last_kernel = max(last_kernel, event.time)
+        self.assertIn("[CUDA calls not recorded]", {name for _, name in gaps})
+        lost = [time for time, name in gaps if name == "[GPU work not recorded]"]
+        self.assertGreaterEqual(len(lost), 2)
+        # The program went on for more than a second after the last record of its work.
+        self.assertGreater(lost[-1] - lost[0], resolution / 2)
+        self.assertGreater(lost[-1], last_kernel)
+        text = subprocess.run(["otf2-print", self.output / "traces.otf2"], capture_output=True,
+                              text=True, check=True).stdout
+        for step in ("CUPTI: without calls", "CUPTI: in windows"):
+            self.assertIn(step, text)
+
+    def test_what_is_cheap_is_recorded_whole(self):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, AON_BUDGET=100)
+        self.assert_all_kernels()
+        self.assertEqual(self.provider()["state"], "on", self.provider())
+
+    def test_the_budget_of_the_command_line_counts(self):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, options=("--budget", "50"),
+                         AON_BUDGET=1, FAKE_CUPTI_OVERHEAD=100_000)
+        self.assertEqual(self.provider()["state"], "on", self.provider())
+
+    def test_a_version_that_hangs_when_kinds_are_disabled_says_that_it_cannot(self):
+        self.run_dear_program(FAKE_CUPTI_VERSION=130000)
+        self.assertIn("cannot record less", self.provider()["reason"])
+        self.assert_all_kernels()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include "plugins/cupti/interface.h"
 #include "plugins/cupti/parser.h"
 #include "tests/unit/cupti/made_record.h"
+#include "tests/unit/cupti/real_cupti.h"
 
 namespace aon::cupti {
 namespace {
@@ -15,14 +16,10 @@ namespace {
 using NextRecord = Code (*)(uint8_t* buffer, size_t valid_bytes, uint8_t** record);
 
 NextRecord real_iterator() {
-  for (const char* name : {"libcupti.so.13", "/usr/local/cuda/lib64/libcupti.so.13",
-                           "/usr/local/cuda/lib/libcupti.so.13",
-                           "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13"}) {
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
-      return reinterpret_cast<NextRecord>(dlsym(library, "cuptiActivityGetNextRecord"));
-    }
-  }
-  return nullptr;
+  const char* name = test::find_real_cupti();
+  if (name == nullptr) return nullptr;
+  void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  return reinterpret_cast<NextRecord>(dlsym(library, "cuptiActivityGetNextRecord"));
 }
 
 TEST(Iterator, steps_over_records_of_all_kinds) {

@@ -69,6 +69,9 @@ TEST(Layout, of_the_other_records_is_nvidias) {
   EXPECT_OFFSET(CUpti_ActivitySynchronization2, contextId, synchronization::kContext);
   EXPECT_OFFSET(CUpti_ActivityOverhead3, overheadKind, overhead::kType);
   EXPECT_OFFSET(CUpti_ActivityOverhead3, start, overhead::kStart);
+  EXPECT_OFFSET(CUpti_ActivityOverhead3, objectKind, overhead::kObject);
+  EXPECT_OFFSET(CUpti_ActivityOverhead3, objectId.pt.threadId, overhead::kThread);
+  EXPECT_EQ(static_cast<uint32_t>(CUPTI_ACTIVITY_OBJECT_THREAD), overhead::kThreadObject);
   EXPECT_OFFSET(CUpti_ActivityOverhead3, end, overhead::kEnd);
   EXPECT_OFFSET(CUpti_SubscriberParams, oldSubscriberName, offsetof(SubscriberParams, old_name));
   EXPECT_EQ(sizeof(CUpti_SubscriberParams), sizeof(SubscriberParams));
@@ -85,6 +88,8 @@ TEST(Layout, numbers_are_nvidias) {
   EXPECT_EQ(static_cast<int>(CUPTI_ACTIVITY_KIND_MEMCPY2), static_cast<int>(Kind::kMemcpy2));
   EXPECT_EQ(static_cast<int>(CUPTI_ACTIVITY_KIND_OVERHEAD), static_cast<int>(Kind::kOverhead));
   EXPECT_EQ(static_cast<int>(CUPTI_CB_DOMAIN_STATE), kStateDomain);
+  EXPECT_EQ(static_cast<int>(CUPTI_CB_DOMAIN_DRIVER_API), kDriverDomain);
+  EXPECT_EQ(static_cast<int>(CUPTI_CB_DOMAIN_RUNTIME_API), kRuntimeDomain);
   EXPECT_EQ(static_cast<uint32_t>(CUPTI_CBID_STATE_FATAL_ERROR), kFatalError);
   EXPECT_EQ(static_cast<int>(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED), kSubscribed);
 }

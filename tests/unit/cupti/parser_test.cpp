@@ -171,5 +171,18 @@ TEST(Quirks, go_by_version) {
   EXPECT_FALSE(quirks_of(130001).hangs_on_disable);
 }
 
+TEST(Parser, overhead_stands_with_the_thread_that_had_it) {
+  MadeRecord record(Kind::kOverhead, test::kOtherBytes);
+  record.set(overhead::kType, uint32_t{1 << 16}).set(overhead::kObject, overhead::kThreadObject);
+  record.set(overhead::kThread, uint32_t{4711});
+  record.set(overhead::kStart, uint64_t{1}).set(overhead::kEnd, uint64_t{2});
+  Work work;
+  ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(work.stream, 4711u);
+  record.set(overhead::kObject, uint32_t{4});  // a context
+  ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(work.stream, 0u);
+}
+
 }  // namespace
 }  // namespace aon::cupti

@@ -108,5 +108,19 @@ TEST(Assembly, the_law_is_about_the_thread_that_wrote) {
   EXPECT_TRUE(std::filesystem::exists(job.path() / "traces.otf2"));
 }
 
+TEST(Assembly, sorting_the_work_of_devices_keeps_below_the_disk_cap) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  add_gpu_rank(&node);
+  AssembleOptions options;
+  options.disk_cap_bytes = 1;  // no room at all, but memory
+  const auto report = assemble(job.path(), options);
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  EXPECT_EQ(report->outcome.unplaced_device_count, 1u);
+  for (const std::string& warning : report->warnings) {
+    EXPECT_EQ(warning.find("left out"), std::string::npos) << warning;
+  }
+}
+
 }  // namespace
 }  // namespace aon::writers

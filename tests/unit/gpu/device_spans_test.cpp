@@ -93,7 +93,8 @@ TEST_F(DeviceSpansTest, tells_the_devices_own_times_bytes_and_correlation) {
   ASSERT_NE(copy, all_.rend());
   EXPECT_EQ(copy->device_duration_ns(), 110u);
   EXPECT_EQ(copy->bytes, 4096u);
-  EXPECT_EQ(copy->request, 17u);
+  EXPECT_EQ(copy->device_correlation(), 17u);
+  EXPECT_EQ(copy->device_start_ns(), 150u);
   EXPECT_EQ(copy->device_operation(), DeviceOperation::kCopy);
 }
 
@@ -107,7 +108,7 @@ TEST_F(DeviceSpansTest, unknown_regions_have_one_name_and_unknown_streams_are_co
 }
 
 TEST_F(DeviceSpansTest, needs_no_more_memory_than_it_may) {
-  DeviceSpans small(folder_.path(), 4096);
+  DeviceSpans small(folder_.path(), UINT64_MAX, 4096);
   constexpr uint64_t kCount = 5000;
   for (uint64_t i = 0; i < kCount; ++i) {
     const uint64_t at = (i * 1237) % kCount;
@@ -124,6 +125,27 @@ TEST_F(DeviceSpansTest, needs_no_more_memory_than_it_may) {
     return Status();
   }));
   EXPECT_EQ(enter_count, kCount);
+  EXPECT_EQ(small.restart(), 0u);
+}
+
+TEST_F(DeviceSpansTest, leaves_out_what_came_first_when_its_file_would_be_too_large) {
+  constexpr uint64_t kBytes = 4096;
+  DeviceSpans small(folder_.path(), 2 * kBytes, kBytes);
+  constexpr uint64_t kCount = 1000;
+  for (uint64_t i = 0; i < kCount; ++i)
+    ASSERT_TRUE(small.add(span(kStream, 1, 1000 + i * 10, 1000 + i * 10 + 5)));
+  uint64_t enter_count = 0;
+  uint64_t last_ns = 0;
+  ASSERT_TRUE(small.replay(kStream, clock_, kRegions, &outcome_, [&](auto events) {
+    for (const Event& event : events) {
+      last_ns = event.time_ns;
+      enter_count += event.kind == EventKind::kEnter ? 1 : 0;
+    }
+    return Status();
+  }));
+  EXPECT_EQ(last_ns, 1000 + (kCount - 1) * 10 + 5);
+  EXPECT_EQ(enter_count + small.left_out_count(), kCount);
+  EXPECT_GT(small.left_out_count(), kCount / 2);
   EXPECT_EQ(small.restart(), 0u);
 }
 

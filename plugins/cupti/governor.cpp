@@ -1,0 +1,154 @@
+#include "cupti/governor.h"
+
+#include <aon/definition.h>
+#include <aon/writer.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cupti/state.h"
+
+namespace aon::cupti {
+namespace {
+
+constexpr double kDefaultPercent = 1;
+constexpr uint32_t kIntervalsPerPiece = 10;  ///< of a gap: a process may be killed in it
+constexpr uint64_t kBytesPerRecord = 128;    ///< about; of those that were thrown away
+
+/// --budget, which aon-run hands on.
+double budget_percent() {
+  const char* text = getenv("AON_BUDGET");
+  const double percent = text != nullptr ? strtod(text, nullptr) : 0;
+  return percent > 0 ? percent : kDefaultPercent;
+}
+
+uint64_t read_clock(clockid_t clock) {
+  timespec now;
+  if (clock_gettime(clock, &now) != 0) return 0;
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+/// CPU clock of another thread of the process, as pthread_getcpuclockid() makes it.
+clockid_t clock_of_thread(int thread) {
+  constexpr unsigned kPerThreadScheduler = 6;
+  return static_cast<clockid_t>(~static_cast<unsigned>(thread) << 3 | kPerThreadScheduler);
+}
+
+uint64_t difference(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
+
+}  // namespace
+
+void Governor::use(const Backend* backend, const Functions* cupti, const Wanted& wanted) {
+  backend_ = backend;
+  cupti_ = cupti;
+  wanted_ = wanted;
+  watchdog_ = Watchdog(budget_percent());
+}
+
+Wanted Governor::wanted_now() const {
+  return watchdog_.detail() == Detail::kFull ? wanted_ : Wanted{false, false};
+}
+
+Code Governor::switch_on(MissingKinds* missing) {
+  const Wanted wanted = wanted_now();
+  const bool is_same = on_wanted_.has_calls == wanted.has_calls &&
+                       on_wanted_.has_graph_nodes == wanted.has_graph_nodes;
+  if (is_on_ && watchdog_.is_recording() && is_same) return kSuccess;
+  switch_off();
+  if (!watchdog_.is_recording()) return kSuccess;
+  const Code code = enable_kinds(*backend_, *cupti_, wanted, missing);
+  if (code != kSuccess) return code;
+  is_on_ = true;
+  on_wanted_ = wanted;
+  return kSuccess;
+}
+
+void Governor::switch_off() {
+  if (!is_on_ || shared().quirks.hangs_on_disable) return;
+  disable_kinds(*backend_, *cupti_, on_wanted_);
+  is_on_ = false;
+}
+
+Usage Governor::take_usage(const Drain& drain) {
+  const Shared& all = shared();
+  const int worker = all.worker_thread.load(std::memory_order_relaxed);
+  const uint64_t lost =
+      all.missing.dropped.load(std::memory_order_relaxed) +
+      all.missing.discarded_bytes.load(std::memory_order_relaxed) / kBytesPerRecord;
+  const Usage now = {.elapsed_ns = read_clock(CLOCK_MONOTONIC),
+                     .process_cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID),
+                     .record_count = drain.record_count() + lost,
+                     .overhead_ns = drain.overhead_ns(),
+                     .worker_cpu_ns = worker != 0 ? read_clock(clock_of_thread(worker)) : 0,
+                     .drain_cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID)};
+  const Usage before = sums_;
+  sums_ = now;
+  if (before.elapsed_ns == 0) return {};
+  return {.elapsed_ns = difference(now.elapsed_ns, before.elapsed_ns),
+          .process_cpu_ns = difference(now.process_cpu_ns, before.process_cpu_ns),
+          .record_count = difference(now.record_count, before.record_count),
+          .overhead_ns = difference(now.overhead_ns, before.overhead_ns),
+          .worker_cpu_ns = difference(now.worker_cpu_ns, before.worker_cpu_ns),
+          .drain_cpu_ns = difference(now.drain_cpu_ns, before.drain_cpu_ns)};
+}
+
+void Governor::end_interval(Drain* drain) {
+  const Usage usage = take_usage(*drain);
+  if (usage.elapsed_ns == 0) return;
+  const bool has_stepped = watchdog_.step(usage);
+  if (shared().quirks.hangs_on_disable) {
+    if (!has_stepped || has_stepped_) return;
+    has_stepped_ = true;
+    tell(Remark::kDetail, ProviderState::kDegraded,
+         "the cost is above --budget, and this version of CUPTI cannot record less", "CUDA 13.0.1");
+    return;
+  }
+  has_stepped_ |= has_stepped;
+  MissingKinds missing = {};
+  if (const Code code = switch_on(&missing); code != kSuccess) {
+    tell(Remark::kStart, ProviderState::kDegraded,
+         "work could not be switched on again: later work is not recorded", "");
+  }
+  tell_gap(drain, false);
+  if (has_stepped) tell_step();
+}
+
+/// One interval on the timeline for as long as the same is missing, in pieces.
+void Governor::tell_gap(Drain* drain, bool is_end) {
+  const Writer* w = attached_writer();
+  if (w == nullptr) return;
+  const bool has_no_calls = wanted_.has_calls && watchdog_.detail() != Detail::kFull;
+  const Gap gap = !watchdog_.is_recording() ? Gap::kWork : has_no_calls ? Gap::kCalls : Gap::kNone;
+  const bool is_same = gap == gap_ && !is_end;
+  if (is_same && ++gap_intervals_ < kIntervalsPerPiece) return;
+  const uint64_t now = ticks(w);
+  if (gap_ != Gap::kNone) {
+    const char* label =
+        gap_ == Gap::kWork ? "[GPU work not recorded]" : "[CUDA calls not recorded]";
+    drain->emitter().put_gap(label, gap_ticks_, now);
+  }
+  gap_ = gap;
+  gap_ticks_ = now;
+  gap_intervals_ = 0;
+}
+
+void Governor::tell_step() {
+  Writer* w = attached_writer();
+  if (w == nullptr) return;
+  static constexpr const char* kNames[] = {"CUPTI: all is recorded", "CUPTI: without calls",
+                                           "CUPTI: in windows", "CUPTI: off"};
+  const auto level = static_cast<uint32_t>(watchdog_.detail());
+  const uint32_t region = aon_intern_region(kNames[level], static_cast<uint8_t>(RegionRole::kUser),
+                                            static_cast<uint8_t>(Paradigm::kAon));
+  put_event<0>(w, RecordKind::kMark, ticks(w), 0, region,
+               static_cast<uint32_t>(ValueType::kUnsigned), level, nullptr);
+  char reason[256];
+  snprintf(reason, sizeof reason, "above --budget (%.2g %% of the time last), less is recorded: %s",
+           watchdog_.percent(), detail_text(watchdog_.detail()));
+  tell(Remark::kDetail, ProviderState::kDegraded, reason,
+       "a larger --budget; \"GPU work not recorded\" in the archive shows when");
+}
+
+void Governor::finish(Drain* drain) { tell_gap(drain, true); }
+
+}  // namespace aon::cupti

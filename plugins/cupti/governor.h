@@ -1,0 +1,49 @@
+/// What the watchdog decides, done: kinds are switched, and what is not recorded is told as
+/// intervals on a timeline of its own ("GPU work not recorded"), as a marker at each step, and in
+/// the ledger.
+/// Owner: session.   Thread: switch_on() the one in cuInit, then our own.   Cost: twice a second
+/// four reads of CPU clocks; a switch costs about 60 calls of CUPTI.
+#pragma once
+
+#include "cupti/drain.h"
+#include "cupti/kinds.h"
+#include "cupti/watchdog.h"
+
+namespace aon::cupti {
+
+class Governor {
+ public:
+  void use(const Backend* backend, const Functions* cupti, const Wanted& wanted);
+
+  /// Switches on what is to be recorded now, or all of it off.
+  Code switch_on(MissingKinds* missing);
+  void switch_off();
+
+  /// After a flush: an interval has ended.
+  void end_interval(Drain* drain);
+  /// Tells what has not been told.
+  void finish(Drain* drain);
+
+ private:
+  /// What is not recorded.
+  enum class Gap : uint8_t { kNone = 0, kCalls, kWork };
+
+  Wanted wanted_now() const;
+  Usage take_usage(const Drain& drain);
+  void tell_gap(Drain* drain, bool is_end);
+  void tell_step();
+
+  const Backend* backend_ = nullptr;
+  const Functions* cupti_ = nullptr;
+  Wanted wanted_ = {};
+  Wanted on_wanted_ = {};
+  bool is_on_ = false;
+  bool has_stepped_ = false;
+  Watchdog watchdog_;
+  Usage sums_ = {};         ///< at the end of the last interval; elapsed_ns: when that was
+  uint64_t gap_ticks_ = 0;  ///< start of what was not told yet
+  Gap gap_ = Gap::kNone;
+  uint32_t gap_intervals_ = 0;
+};
+
+}  // namespace aon::cupti

@@ -1,0 +1,96 @@
+#include "cupti/watchdog.h"
+
+namespace aon::cupti {
+namespace {
+
+constexpr double kDegradeFactor = 1.2;
+constexpr double kRecoverFactor = 0.5;
+
+double percent_of(const Usage& usage) {
+  const uint64_t base_ns =
+      usage.process_cpu_ns > usage.elapsed_ns ? usage.process_cpu_ns : usage.elapsed_ns;
+  if (base_ns == 0) return 0;
+  const double cost_ns =
+      static_cast<double>(usage.record_count) * kRecordNs +
+      static_cast<double>(usage.overhead_ns + usage.worker_cpu_ns + usage.drain_cpu_ns);
+  return 100 * cost_ns / static_cast<double>(base_ns);
+}
+
+}  // namespace
+
+bool Watchdog::change(int by) {
+  detail_ = static_cast<Detail>(static_cast<int>(detail_) + by);
+  if (by > 0 && has_recovered_ && wait_ns_ < kMaxWaitNs) {
+    wait_ns_ = 2 * wait_ns_ < kMaxWaitNs ? 2 * wait_ns_ : kMaxWaitNs;
+  }
+  has_recovered_ = by < 0;
+  was_dear_ = false;
+  quiet_ns_ = 0;
+  interval_ = 0;
+  period_percent_ = 0;
+  period_ns_ = 0;
+  return true;
+}
+
+/// True: it was quiet for long enough.
+bool Watchdog::note_quiet(bool is_quiet, uint64_t elapsed_ns) {
+  quiet_ns_ = is_quiet ? quiet_ns_ + elapsed_ns : 0;
+  return quiet_ns_ >= wait_ns_;
+}
+
+/// Everything is recorded all the time: one interval that is dear may be chance.
+bool Watchdog::judge_full() {
+  const bool is_dear = percent_ > kDegradeFactor * budget_;
+  if (is_dear && was_dear_) return change(1);
+  was_dear_ = is_dear;
+  return false;
+}
+
+/// A period is judged as a whole; to go back, what the window would cost without its rests.
+bool Watchdog::judge_windows() {
+  if (interval_ == 0) window_percent_ = percent_;
+  period_percent_ += percent_;
+  if (++interval_ < kWindowPeriod) return false;
+  const double average = period_percent_ / kWindowPeriod;
+  const uint64_t elapsed_ns = period_ns_;
+  interval_ = 0;
+  period_percent_ = 0;
+  period_ns_ = 0;
+  const bool is_dear = average > kDegradeFactor * budget_;
+  if (is_dear && was_dear_) return change(1);
+  was_dear_ = is_dear;
+  return note_quiet(window_percent_ < kRecoverFactor * budget_, elapsed_ns) && change(-1);
+}
+
+bool Watchdog::step(const Usage& usage) {
+  percent_ = percent_of(usage);
+  period_ns_ += usage.elapsed_ns;
+  switch (detail_) {
+    case Detail::kWindows:
+      return judge_windows();
+    case Detail::kOff:
+      return note_quiet(true, usage.elapsed_ns) && change(-1);
+    case Detail::kFull:
+    case Detail::kNoCalls:
+      break;
+  }
+  if (judge_full()) return true;
+  const bool is_quiet = percent_ < kRecoverFactor * budget_;
+  return detail_ == Detail::kNoCalls && note_quiet(is_quiet, usage.elapsed_ns) && change(-1);
+}
+
+const char* detail_text(Detail detail) {
+  switch (detail) {
+    case Detail::kFull:
+      return "all is recorded";
+    case Detail::kNoCalls:
+      return "calls of CUDA are left out, graphs are recorded as one";
+    case Detail::kWindows:
+      return "work is recorded in one of 8 half seconds";
+    case Detail::kOff:
+      return "no work is recorded";
+  }
+  return "";
+}
+
+}  // namespace aon::cupti

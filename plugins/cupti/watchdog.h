@@ -1,0 +1,81 @@
+/// Holds what CUPTI costs to the budget, by recording less: CUPTI itself works in the program's
+/// calls and knows no limit.
+///
+///     full --> no calls --> windows --> off       cost > 1.2 x budget, twice in a row
+///     full <-- no calls <-- windows               a cost that was < 0.5 x budget for `wait`
+///                           windows <-- off       after `wait`
+///
+/// `wait` is 30 s and doubles, up to 10 minutes, when a level that was gone back to is too dear
+/// again.
+/// These are the rules of the agent's budget (core/agent/budget.h), which cannot do it: what CUPTI
+/// costs is known only in the process. Cost is measured (CPU of CUPTI's thread and of ours, CUPTI's
+/// own records of its overhead) but for what a record costs inside of the program's calls, which
+/// is estimated (kRecordNs). It is held against the time that passed, or the CPU time of the
+/// process where that is more.
+/// Thread: a value, one owner; no clock, no I/O.
+#pragma once
+
+#include <cstdint>
+
+namespace aon::cupti {
+
+/// What is recorded: each level less than the one before.
+enum class Detail : uint8_t {
+  kFull = 0,  ///< what was asked for
+  kNoCalls,   ///< no calls of CUDA; graphs as one
+  kWindows,   ///< the same, in one of kWindowPeriod intervals
+  kOff,
+};
+constexpr uint32_t kWindowPeriod = 8;
+constexpr double kRecordNs = 250;
+constexpr uint64_t kFirstWaitNs = 30'000'000'000;
+constexpr uint64_t kMaxWaitNs = 600'000'000'000;
+
+/// What was used in one interval.
+struct Usage {
+  uint64_t elapsed_ns;
+  uint64_t process_cpu_ns;
+  uint64_t record_count;  ///< read, and dropped
+  uint64_t overhead_ns;   ///< as CUPTI tells
+  uint64_t worker_cpu_ns;
+  uint64_t drain_cpu_ns;
+};
+
+class Watchdog {
+ public:
+  explicit Watchdog(double budget_percent = 1) : budget_(budget_percent) {}
+
+  /// Judges the interval that has ended. True: detail() has changed.
+  bool step(const Usage& usage);
+
+  Detail detail() const { return detail_; }
+  /// Whether work is recorded in the interval that begins now.
+  bool is_recording() const {
+    return detail_ < Detail::kWindows || (detail_ == Detail::kWindows && interval_ == 0);
+  }
+  /// Of the last interval, in percent.
+  double percent() const { return percent_; }
+
+ private:
+  bool change(int by);
+  bool judge_full();
+  bool judge_windows();
+  bool note_quiet(bool is_quiet, uint64_t elapsed_ns);
+
+  double budget_;
+  double percent_ = 0;
+  Detail detail_ = Detail::kFull;
+  bool has_recovered_ = false;
+  bool was_dear_ = false;
+  uint32_t interval_ = 0;      ///< of the period of windows; 0 is the one that is recorded
+  double period_percent_ = 0;  ///< sum of the intervals of this period
+  double window_percent_ = 0;  ///< of the last window
+  uint64_t period_ns_ = 0;
+  uint64_t quiet_ns_ = 0;
+  uint64_t wait_ns_ = kFirstWaitNs;
+};
+
+/// "calls of CUDA are left out", ...
+const char* detail_text(Detail detail);
+
+}  // namespace aon::cupti

@@ -1,0 +1,24 @@
+#include "plugins/cupti/call_threads.h"
+
+#include <gtest/gtest.h>
+
+namespace aon::cupti {
+namespace {
+
+TEST(CallThreads, knows_the_thread_of_a_call) {
+  CallThreads threads;
+  threads.note(7, 1234);
+  EXPECT_EQ(threads.thread_of(7), 1234u);
+  EXPECT_EQ(threads.thread_of(8), 0u);
+}
+
+TEST(CallThreads, a_younger_call_takes_the_place_and_is_not_mistaken) {
+  CallThreads threads;
+  threads.note(7, 1);
+  threads.note(7 + CallThreads::kEntries, 2);
+  EXPECT_EQ(threads.thread_of(7), 0u);
+  EXPECT_EQ(threads.thread_of(7 + CallThreads::kEntries), 2u);
+}
+
+}  // namespace
+}  // namespace aon::cupti

@@ -1,0 +1,112 @@
+#include "plugins/cupti/kinds.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <utility>
+
+namespace aon::cupti {
+namespace {
+
+/// What a CUPTI was told, and what it refuses.
+struct Told {
+  std::set<Kind> kinds;
+  std::set<Kind> refused_kinds;
+  std::set<std::pair<int32_t, uint32_t>> calls;
+  std::set<std::pair<int32_t, uint32_t>> unknown_calls;
+  std::set<std::pair<int32_t, uint32_t>> refused_calls;
+};
+Told g_told;
+
+Code set_call(int32_t domain, uint32_t function, uint8_t enable) {
+  if (g_told.unknown_calls.count({domain, function}) != 0) ADD_FAILURE() << function;
+  if (g_told.refused_calls.count({domain, function}) != 0) return 999;
+  if (enable != 0) {
+    g_told.calls.insert({domain, function});
+  } else {
+    g_told.calls.erase({domain, function});
+  }
+  return kSuccess;
+}
+
+Functions functions() {
+  Functions f = {};
+  f.enable_driver_call = [](uint32_t id, uint8_t on) { return set_call(kDriverDomain, id, on); };
+  f.enable_runtime_call = [](uint32_t id, uint8_t on) { return set_call(kRuntimeDomain, id, on); };
+  f.get_callback_name = [](int32_t domain, uint32_t id, const char** name) {
+    *name = "name";
+    return g_told.unknown_calls.count({domain, id}) != 0 ? Code{1} : kSuccess;
+  };
+  return f;
+}
+
+Backend backend() {
+  Backend b = {};
+  b.enable = [](const Functions&, Kind kind) {
+    if (g_told.refused_kinds.count(kind) != 0) return Code{999};
+    g_told.kinds.insert(kind);
+    return kSuccess;
+  };
+  b.disable = [](const Functions&, Kind kind) {
+    g_told.kinds.erase(kind);
+    return kSuccess;
+  };
+  return b;
+}
+
+class Kinds : public testing::Test {
+ protected:
+  Kinds() { g_told = {}; }
+  Code enable(const Functions& cupti, const Wanted& wanted = {true, false}) {
+    return enable_kinds(backend(), cupti, wanted, &missing_);
+  }
+  MissingKinds missing_ = {};
+};
+
+TEST_F(Kinds, have_the_launches_of_cuda_13_and_those_of_streams_per_thread) {
+  ASSERT_EQ(enable(functions()), kSuccess);
+  EXPECT_STREQ(missing_.text, "");
+  for (const uint32_t launch : {211u, 214u, 505u, 506u, 430u, 431u, 270u, 312u, 225u, 235u, 239u}) {
+    EXPECT_EQ(g_told.calls.count({kRuntimeDomain, launch}), 1u) << launch;
+  }
+  for (const uint32_t launch : {307u, 442u, 652u, 653u, 478u, 515u, 418u, 421u, 428u, 440u}) {
+    EXPECT_EQ(g_told.calls.count({kDriverDomain, launch}), 1u) << launch;
+  }
+}
+
+TEST_F(Kinds, a_function_that_the_version_does_not_have_is_not_missing) {
+  g_told.unknown_calls = {{kRuntimeDomain, 505}, {kRuntimeDomain, 506}};
+  ASSERT_EQ(enable(functions()), kSuccess);
+  EXPECT_STREQ(missing_.text, "");
+}
+
+TEST_F(Kinds, calls_that_cannot_be_switched_on_are_told) {
+  g_told.refused_calls = {{kRuntimeDomain, 505}, {kDriverDomain, 307}};
+  ASSERT_EQ(enable(functions()), kSuccess);
+  EXPECT_STREQ(missing_.text, "calls of CUDA (2 functions)");
+}
+
+TEST_F(Kinds, a_version_that_cannot_choose_calls_is_told) {
+  Functions cupti = functions();
+  cupti.enable_runtime_call = nullptr;
+  ASSERT_EQ(enable(cupti), kSuccess);
+  EXPECT_STREQ(missing_.text, "calls of CUDA");
+  EXPECT_EQ(enable(cupti, {false, false}), kSuccess);
+  EXPECT_STREQ(missing_.text, "");
+}
+
+TEST_F(Kinds, all_is_off_again_at_the_end) {
+  ASSERT_EQ(enable(functions()), kSuccess);
+  EXPECT_EQ(g_told.kinds.size(), 8u);
+  disable_kinds(backend(), functions(), {true, false});
+  EXPECT_TRUE(g_told.kinds.empty());
+  EXPECT_TRUE(g_told.calls.empty());
+}
+
+TEST_F(Kinds, without_kernels_there_is_nothing) {
+  g_told.refused_kinds = {Kind::kConcurrentKernel};
+  EXPECT_EQ(enable(functions()), 999);
+}
+
+}  // namespace
+}  // namespace aon::cupti

@@ -1,0 +1,122 @@
+#include "plugins/cupti/watchdog.h"
+
+#include <gtest/gtest.h>
+
+namespace aon::cupti {
+namespace {
+
+constexpr uint64_t kHalfNs = 500'000'000;
+
+/// Half a second with so many records: 20000 are 1 %.
+Usage records(uint64_t count) { return {kHalfNs, 0, count, 0, 0, 0}; }
+constexpr uint64_t kFew = 1'000;
+constexpr uint64_t kMany = 100'000;
+
+/// Steps until the detail changes; how many it took, 0: more than `limit`.
+int steps_to_change(Watchdog* dog, const Usage& usage, int limit = 10'000) {
+  for (int i = 1; i <= limit; ++i) {
+    if (dog->step(usage)) return i;
+  }
+  return 0;
+}
+
+TEST(Watchdog, leaves_alone_what_is_cheap) {
+  Watchdog dog(1);
+  EXPECT_EQ(steps_to_change(&dog, records(20'000), 1000), 0);
+  EXPECT_EQ(dog.detail(), Detail::kFull);
+  EXPECT_TRUE(dog.is_recording());
+  EXPECT_DOUBLE_EQ(dog.percent(), 1);
+}
+
+TEST(Watchdog, one_dear_interval_is_chance) {
+  Watchdog dog(1);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(dog.step(records(kMany)));
+    EXPECT_FALSE(dog.step(records(kFew)));
+  }
+}
+
+TEST(Watchdog, two_in_a_row_lower_the_detail_step_by_step) {
+  Watchdog dog(1);
+  EXPECT_EQ(steps_to_change(&dog, records(kMany)), 2);
+  EXPECT_EQ(dog.detail(), Detail::kNoCalls);
+  EXPECT_EQ(steps_to_change(&dog, records(kMany)), 2);
+  EXPECT_EQ(dog.detail(), Detail::kWindows);
+}
+
+TEST(Watchdog, all_that_cupti_uses_counts) {
+  constexpr uint64_t kCostNs = 10'000'000;  // 2 %
+  for (const Usage& usage :
+       {Usage{kHalfNs, 0, 0, kCostNs, 0, 0}, Usage{kHalfNs, 0, 0, 0, kCostNs, 0},
+        Usage{kHalfNs, 0, 0, 0, 0, kCostNs}}) {
+    Watchdog dog(1);
+    EXPECT_EQ(steps_to_change(&dog, usage), 2);
+    EXPECT_DOUBLE_EQ(dog.percent(), 2);
+  }
+  Watchdog of_many_threads(1);
+  EXPECT_EQ(steps_to_change(&of_many_threads, {kHalfNs, 8 * kHalfNs, 0, kCostNs, 0, 0}, 100), 0);
+}
+
+TEST(Watchdog, a_larger_budget_bites_later) {
+  Watchdog dog(10);
+  EXPECT_EQ(steps_to_change(&dog, records(kMany), 100), 0);
+}
+
+/// A program that always makes `count` records while it is recorded. Returns the recorded share.
+double run(Watchdog* dog, uint64_t count, int steps) {
+  int recorded = 0;
+  for (int i = 0; i < steps; ++i) {
+    const bool is_recording = dog->is_recording();
+    recorded += is_recording ? 1 : 0;
+    dog->step(records(is_recording ? count : 0));
+  }
+  return static_cast<double>(recorded) / steps;
+}
+
+TEST(Watchdog, windows_are_one_of_eight_intervals) {
+  Watchdog dog(1);
+  run(&dog, kMany, 4);
+  ASSERT_EQ(dog.detail(), Detail::kWindows);
+  EXPECT_DOUBLE_EQ(run(&dog, kMany, 800), 0.125);  // 5 % in an eighth of the time
+  EXPECT_EQ(dog.detail(), Detail::kWindows);
+}
+
+TEST(Watchdog, windows_that_are_too_dear_end_and_are_tried_again_ever_later) {
+  Watchdog dog(1);
+  constexpr uint64_t kStorm = 1'000'000;  // 50 %
+  run(&dog, kStorm, 4 + 16);
+  ASSERT_EQ(dog.detail(), Detail::kOff);
+  EXPECT_FALSE(dog.is_recording());
+  int waits[3];
+  for (int& wait : waits) {
+    wait = steps_to_change(&dog, records(0));
+    ASSERT_EQ(dog.detail(), Detail::kWindows);
+    run(&dog, kStorm, 16);
+    ASSERT_EQ(dog.detail(), Detail::kOff);
+  }
+  EXPECT_EQ(waits[0], 60);
+  EXPECT_EQ(waits[1], 120);
+  EXPECT_EQ(waits[2], 240);
+  EXPECT_LT(run(&dog, kStorm, 20'000), 0.02);
+}
+
+TEST(Watchdog, goes_back_after_a_long_quiet_time) {
+  Watchdog dog(1);
+  run(&dog, kMany, 4);
+  ASSERT_EQ(dog.detail(), Detail::kWindows);
+  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 64);  // whole periods
+  EXPECT_EQ(dog.detail(), Detail::kNoCalls);
+  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 60);
+  EXPECT_EQ(dog.detail(), Detail::kFull);
+  EXPECT_EQ(steps_to_change(&dog, records(kFew), 1000), 0);
+}
+
+TEST(Watchdog, a_window_that_would_be_dear_without_rests_is_no_quiet_time) {
+  Watchdog dog(1);
+  run(&dog, kMany, 4);
+  run(&dog, 15'000, 8'000);  // 0.75 % while it is recorded
+  EXPECT_EQ(dog.detail(), Detail::kWindows);
+}
+
+}  // namespace
+}  // namespace aon::cupti

@@ -1,0 +1,175 @@
+#include "writers/devices/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include "writers/devices/borders.h"
+#include "writers/devices/calls.h"
+#include "writers/devices/median.h"
+
+namespace aon::writers::devices {
+namespace {
+
+constexpr Launch kUnknownLaunch = {0, 0};
+
+uint64_t idle(const DeviceTimes& times, IdleReason reason) {
+  return times.idle_ns[static_cast<size_t>(reason)];
+}
+uint64_t busy(const DeviceTimes& times, WorkClass work) {
+  return times.class_ns[static_cast<size_t>(work)];
+}
+
+TEST(Sweep, what_overlaps_is_busy_once) {
+  Sweep sweep({});
+  sweep.add({100, 200, WorkClass::kCompute}, kUnknownLaunch);
+  sweep.add({150, 180, WorkClass::kCompute}, kUnknownLaunch);
+  sweep.add({150, 260, WorkClass::kCopy}, kUnknownLaunch);
+  sweep.finish();
+  EXPECT_EQ(sweep.total().span_ns, 160u);
+  EXPECT_EQ(sweep.total().busy_ns, 160u);
+  EXPECT_EQ(busy(sweep.total(), WorkClass::kCompute), 100u);
+  EXPECT_EQ(busy(sweep.total(), WorkClass::kCopy), 110u);
+  EXPECT_EQ(sweep.total().only_copying_ns, 60u);
+}
+
+TEST(Sweep, tells_hidden_from_exposed_communication) {
+  Sweep sweep({});
+  sweep.add({100, 200, WorkClass::kCommunication}, kUnknownLaunch);
+  sweep.add({120, 170, WorkClass::kCompute}, kUnknownLaunch);
+  sweep.finish();
+  EXPECT_EQ(sweep.total().overlap_ns, 50u);
+  EXPECT_EQ(sweep.total().exposed_ns, 50u);
+}
+
+TEST(Sweep, a_gap_is_the_hosts_the_launchs_and_the_rest) {
+  Sweep sweep({});
+  sweep.add({100, 200, WorkClass::kCompute}, {50, 60});
+  sweep.add({300, 400, WorkClass::kCompute}, {230, 250});
+  sweep.finish();
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kHostWait), 30u);
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kLaunch), 20u);
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kStarved), 50u);
+  EXPECT_EQ(sweep.idle(IdleReason::kStarved).count, 1u);
+  EXPECT_EQ(sweep.idle(IdleReason::kHostWait).max_ns, 30u);
+  EXPECT_EQ(sweep.total().busy_ns, 200u);
+  EXPECT_EQ(sweep.total().span_ns, 300u);
+}
+
+TEST(Sweep, work_that_was_launched_before_the_gap_starved) {
+  Sweep sweep({});
+  sweep.add({100, 200, WorkClass::kCompute}, {50, 60});
+  sweep.add({300, 400, WorkClass::kCompute}, {70, 80});
+  sweep.finish();
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kStarved), 100u);
+}
+
+TEST(Sweep, without_a_launch_the_reason_is_unknown) {
+  Sweep sweep({});
+  sweep.add({100, 200, WorkClass::kCompute}, kUnknownLaunch);
+  sweep.add({300, 400, WorkClass::kCompute}, kUnknownLaunch);
+  sweep.finish();
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kUnknown), 100u);
+}
+
+TEST(Sweep, a_launch_that_ends_behind_the_begin_of_its_work_stays_in_the_gap) {
+  Sweep sweep({});
+  sweep.add({100, 200, WorkClass::kCompute}, {50, 60});
+  sweep.add({300, 400, WorkClass::kCompute}, {290, 350});
+  sweep.finish();
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kHostWait), 90u);
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kLaunch), 10u);
+}
+
+TEST(Sweep, knows_no_reason_for_a_gap_in_which_nothing_was_recorded) {
+  const std::vector<BlindTime> blind = {{10, 50}, {210, 220}, {900, 950}};
+  Sweep sweep({}, blind);
+  sweep.add({100, 200, WorkClass::kCompute}, {50, 60});
+  sweep.add({300, 400, WorkClass::kCompute}, {290, 295});
+  sweep.add({500, 600, WorkClass::kCompute}, {490, 495});
+  sweep.finish();
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kUnrecorded), 100u);
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kHostWait), 90u);
+}
+
+TEST(Sweep, cuts_at_the_borders_of_windows) {
+  Sweep sweep({{0, 150, {}}, {150, 350, {}}, {160, 170, {}}, {1000, 1100, {}}});
+  sweep.add({100, 200, WorkClass::kCompute}, {50, 60});
+  sweep.add({300, 400, WorkClass::kCopy}, {250, 260});
+  sweep.finish();
+  const auto& windows = sweep.windows();
+  EXPECT_EQ(windows[0].times.busy_ns, 50u);
+  EXPECT_EQ(windows[1].times.busy_ns, 100u);
+  EXPECT_EQ(idle(windows[1].times, IdleReason::kHostWait), 50u);
+  EXPECT_EQ(busy(windows[1].times, WorkClass::kCopy), 50u);
+  EXPECT_EQ(windows[2].times.busy_ns, 10u);
+  EXPECT_EQ(windows[3].times.busy_ns, 0u);
+}
+
+TEST(Sweep, nothing_is_nothing) {
+  Sweep sweep({});
+  sweep.finish();
+  EXPECT_EQ(sweep.total().span_ns, 0u);
+}
+
+TEST(Bound, follows_the_documented_thresholds) {
+  DeviceTimes times;
+  times.span_ns = 1000;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kDevice);
+  times.idle_ns[static_cast<size_t>(IdleReason::kStarved)] = 301;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kLatency);
+  times.only_copying_ns = 301;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kCopy);
+  times.exposed_ns = 301;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kCommunication);
+  EXPECT_EQ(bound_of(times, 10, 100), Bound::kLaunch);
+  times.idle_ns[static_cast<size_t>(IdleReason::kHostWait)] = 301;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kLaunch);
+}
+
+TEST(Borders, know_the_innermost_annotation) {
+  Borders borders;
+  borders.enter(100, 1);
+  borders.enter(200, 2);
+  borders.leave(300);
+  borders.leave(400);
+  EXPECT_EQ(borders.region_at(99), Borders::kNone);
+  EXPECT_EQ(borders.region_at(100), 1u);
+  EXPECT_EQ(borders.region_at(250), 2u);
+  EXPECT_EQ(borders.region_at(300), 1u);
+  EXPECT_EQ(borders.region_at(400), Borders::kNone);
+}
+
+TEST(Borders, know_nothing_behind_their_end) {
+  Borders borders;
+  borders.enter(100, 1);
+  borders.close(200);
+  EXPECT_EQ(borders.region_at(150), 1u);
+  EXPECT_EQ(borders.region_at(201), Borders::kNone);
+}
+
+TEST(Calls, of_two_with_one_id_the_outer_counts) {
+  Calls calls;
+  calls.add({7, 1, 120, 140});
+  calls.add({9, 2, 500, 510});
+  calls.add({7, 1, 100, 150});
+  calls.sort();
+  ASSERT_NE(calls.find(7), nullptr);
+  EXPECT_EQ(calls.find(7)->start_ns, 100u);
+  EXPECT_EQ(calls.find(9)->thread, 2u);
+  EXPECT_EQ(calls.find(8), nullptr);
+}
+
+TEST(Median, is_right_within_a_tenth) {
+  Median median;
+  EXPECT_EQ(median.value(), 0u);
+  for (uint64_t value = 1000; value < 3000; ++value) median.add(value);
+  EXPECT_NEAR(static_cast<double>(median.value()), 2000, 200);
+  Median small;
+  for (const uint64_t value : {3, 3, 5}) small.add(value);
+  EXPECT_EQ(small.value(), 3u);
+  Median large;
+  large.add(UINT64_MAX);
+  EXPECT_GT(large.value(), UINT64_MAX / 10 * 9);
+}
+
+}  // namespace
+}  // namespace aon::writers::devices

@@ -1,0 +1,368 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "writers/devices/borders.h"
+#include "writers/devices/calls.h"
+#include "writers/devices/devices.h"
+#include "writers/devices/median.h"
+#include "writers/devices/sweep.h"
+#include "writers/profile/local_ids.h"
+#include "writers/waits/sorted_store.h"
+
+namespace aon::writers {
+namespace {
+
+using devices::BlindTime;
+using devices::Borders;
+using devices::Call;
+using devices::Calls;
+using devices::Launch;
+using devices::Median;
+using devices::Sweep;
+using devices::Window;
+
+struct Item {
+  uint64_t start_ns;
+  uint64_t end_ns;
+  uint32_t device;
+  uint32_t correlation;
+  uint32_t region;  ///< global
+  WorkClass work;
+  bool is_kernel;
+  uint16_t reserved;
+
+  bool operator<(const Item& other) const {
+    if (device != other.device) return device < other.device;
+    return start_ns < other.start_ns;
+  }
+};
+static_assert(sizeof(Item) == DeviceAnalysis::kItemBytes);
+
+/// What plugins/cupti calls the time in which it records no work.
+constexpr const char* kBlindName = "[GPU work not recorded]";
+
+/// What NCCL calls its kernels, by their demangled names.
+bool is_communication(const std::string& name) {
+  return name.rfind("nccl", 0) == 0 || name.find("ncclKernel") != std::string::npos ||
+         name.find("ncclDevKernel") != std::string::npos;
+}
+
+/// One device of the process, while its work passes by.
+struct DevicePass {
+  DevicePass(uint32_t ordinal, std::vector<Window> windows, std::span<const BlindTime> blind)
+      : device(ordinal), sweep(std::move(windows), blind) {}
+
+  uint32_t device;
+  Sweep sweep;
+  Median kernels;
+  Median launches;
+  uint64_t unknown_launch_count = 0;
+};
+
+class Analysis : public DeviceAnalysis {
+ public:
+  Analysis(std::filesystem::path folder, const StepMeter* steps, uint64_t max_file_bytes)
+      : folder_(std::move(folder)), steps_(steps), max_file_bytes_(max_file_bytes) {}
+
+  Status begin(const Model& model) override;
+  Status begin_location(const Location& location) override;
+  Status events(std::span<const Event> events) override;
+  Status end_location() override { return {}; }
+  Status finish(const Outcome& outcome) override;
+  const DeviceSummary& summary() const override { return summary_; }
+
+ private:
+  enum class Row : uint8_t { kNone, kThread, kDevice, kCalls };
+  using Store = SortedStore<Item>;
+  using LaunchKey = std::tuple<uint32_t, uint32_t, uint32_t>;
+
+  void begin_group(const Group& group);
+  void begin_thread(const Location& location);
+  void add_border(const Event& event);
+  Status add_work(const Event& event);
+  Status finish_group();
+  std::vector<const StepRow*> steps_of_group() const;
+  void add_item(const Item& item, DevicePass* pass);
+  void finish_device(DevicePass* pass, const std::vector<const StepRow*>& steps);
+
+  std::filesystem::path folder_;
+  const StepMeter* steps_;
+  uint64_t max_file_bytes_;
+  const Model* model_ = nullptr;
+  std::vector<bool> is_communication_;  ///< by global region
+  uint32_t blind_region_ = kUnknownRegion;
+  DeviceSummary summary_;
+
+  // Of the process.
+  const Group* group_ = nullptr;
+  bool has_devices_ = false;
+  bool has_no_room_ = false;
+  profile::LocalIds regions_;
+  std::optional<Store> store_;
+  Calls calls_;
+  std::vector<BlindTime> blind_;         ///< one a second at most
+  std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
+  size_t border_count_ = 0;
+  std::map<LaunchKey, LaunchRow> launches_;
+
+  // Of the location.
+  Row row_ = Row::kNone;
+  uint32_t device_ = kNoDevice;
+  uint32_t thread_ = 0;
+  Borders* thread_borders_ = nullptr;
+};
+
+Status Analysis::begin(const Model& model) {
+  model_ = &model;
+  for (const GlobalRegion& region : model.regions)
+    is_communication_.push_back(is_communication(region.name));
+  for (uint32_t i = 0; i < model.regions.size(); ++i) {
+    if (model.regions[i].name == kBlindName) blind_region_ = i;
+  }
+  return {};
+}
+
+void Analysis::begin_group(const Group& group) {
+  group_ = &group;
+  has_devices_ = group.process != nullptr && !group.process->device_streams.empty();
+  has_no_room_ = false;
+  if (has_devices_) regions_ = profile::LocalIds(group.region_map);
+}
+
+void Analysis::begin_thread(const Location& location) {
+  const auto found = group_->process->streams.find({location.slot, 0});
+  if (found == group_->process->streams.end()) return;
+  row_ = Row::kThread;
+  thread_borders_ = &borders_[static_cast<uint32_t>(found->second.tid)];
+}
+
+Status Analysis::begin_location(const Location& location) {
+  const Group& group = model_->groups[location.group];
+  if (group_ != &group) {
+    if (Status status = finish_group(); !status) return status;
+    begin_group(group);
+  }
+  row_ = Row::kNone;
+  if (!has_devices_) return {};
+  if (location.type == LocationType::kThread) begin_thread(location);
+  if (location.type != LocationType::kAcceleratorStream) return {};
+  device_ = location.device;
+  row_ = device_ != kNoDevice ? Row::kDevice : Row::kCalls;
+  const auto stream = group.process->device_streams.find(location.device_stream);
+  if (stream != group.process->device_streams.end()) thread_ = stream->second.definition.stream;
+  return {};
+}
+
+/// Annotations only: a call of MPI launches nothing.
+void Analysis::add_border(const Event& event) {
+  if (event.kind != EventKind::kEnter && event.kind != EventKind::kLeave) return;
+  const uint32_t region = regions_.global(event.region);
+  if (region >= model_->regions.size()) return;
+  const RegionRole role = model_->regions[region].role;
+  if (role != RegionRole::kUser && role != RegionRole::kStep) return;
+  if (++border_count_ > kMaxBorders) {
+    thread_borders_->close(event.time_ns);
+  } else if (event.kind == EventKind::kEnter) {
+    thread_borders_->enter(event.time_ns, region);
+  } else {
+    thread_borders_->leave(event.time_ns);
+  }
+}
+
+Status Analysis::add_work(const Event& event) {
+  const DeviceOperation operation = event.device_operation();
+  const uint64_t start_ns = event.device_start_ns();
+  const uint64_t end_ns = start_ns + event.device_duration_ns();
+  if (row_ == Row::kCalls) {
+    if (operation != DeviceOperation::kOther) return {};
+    if (event.device_correlation() == 0) {
+      const uint32_t label = regions_.global(event.region);
+      if (label == blind_region_) blind_.push_back({start_ns, end_ns});
+      return {};
+    }
+    calls_.add({event.device_correlation(), thread_, start_ns, end_ns});
+    return {};
+  }
+  const uint32_t region = regions_.global(event.region);
+  Item item{};
+  item.start_ns = start_ns;
+  item.end_ns = end_ns;
+  item.device = device_;
+  item.correlation = event.device_correlation();
+  item.region = region;
+  item.is_kernel = operation == DeviceOperation::kKernel;
+  const bool is_copy = operation == DeviceOperation::kCopy || operation == DeviceOperation::kSet;
+  const bool communicates = region < is_communication_.size() && is_communication_[region];
+  item.work = is_copy        ? WorkClass::kCopy
+              : communicates ? WorkClass::kCommunication
+                             : WorkClass::kCompute;
+  if (!store_) store_.emplace(folder_, kStoreBytes);
+  if (store_->next_file_bytes() > std::max(store_->file_bytes(), max_file_bytes_)) {
+    has_no_room_ = true;
+    store_.reset();
+    return {};
+  }
+  return store_->add(item);
+}
+
+Status Analysis::events(std::span<const Event> events) {
+  if (row_ == Row::kNone || has_no_room_) return {};
+  for (const Event& event : events) {
+    if (row_ == Row::kThread) {
+      add_border(event);
+    } else if (event.kind == EventKind::kDeviceWork && !has_no_room_) {
+      if (Status status = add_work(event); !status) return status;
+    }
+  }
+  return {};
+}
+
+std::vector<const StepRow*> Analysis::steps_of_group() const {
+  std::vector<const StepRow*> rows;
+  if (steps_ == nullptr) return rows;
+  for (const StepRow& row : steps_->rows_so_far()) {
+    if (row.group == group_->id) rows.push_back(&row);
+  }
+  std::sort(rows.begin(), rows.end(),
+            [](const StepRow* a, const StepRow* b) { return a->begin_ns < b->begin_ns; });
+  return rows;
+}
+
+std::vector<Window> windows_of(const std::vector<const StepRow*>& steps) {
+  std::vector<Window> windows;
+  for (const StepRow* step : steps) {
+    const uint64_t duration_ns = step->part_ns[static_cast<size_t>(StepPart::kDuration)];
+    windows.push_back({step->begin_ns, step->begin_ns + duration_ns, {}});
+  }
+  return windows;
+}
+
+void Analysis::add_item(const Item& item, DevicePass* pass) {
+  const Call* call = item.correlation != 0 ? calls_.find(item.correlation) : nullptr;
+  const Launch launch = call != nullptr ? Launch{call->start_ns, call->end_ns} : Launch{0, 0};
+  pass->sweep.add({item.start_ns, item.end_ns, item.work}, launch);
+  if (item.is_kernel) {
+    pass->kernels.add(item.end_ns - item.start_ns);
+    if (call != nullptr) pass->launches.add(call->end_ns - call->start_ns);
+  }
+  if (call == nullptr) ++pass->unknown_launch_count;
+  uint32_t from = LaunchRow::kNoLaunchRegion;
+  if (call != nullptr) {
+    const auto thread = borders_.find(call->thread);
+    if (thread != borders_.end()) from = thread->second.region_at(call->start_ns);
+  }
+  LaunchRow& row = launches_[{item.device, item.region, from}];
+  row.group = group_->id;
+  row.device = item.device;
+  row.region = item.region;
+  row.from = from;
+  ++row.count;
+  row.total_ns += item.end_ns - item.start_ns;
+  if (call == nullptr) return;
+  ++row.known_count;
+  row.delay_ns += item.start_ns - std::min(item.start_ns, call->end_ns);
+}
+
+void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>& steps) {
+  pass->sweep.finish();
+  DeviceUse use;
+  use.group = group_->id;
+  use.device = pass->device;
+  use.times = pass->sweep.total();
+  for (size_t i = 0; i < kIdleReasonCount; ++i)
+    use.idle[i] = pass->sweep.idle(static_cast<IdleReason>(i));
+  use.kernel_count = pass->kernels.count();
+  use.median_kernel_ns = pass->kernels.value();
+  use.median_launch_ns = pass->launches.value();
+  use.unknown_launch_count = pass->unknown_launch_count;
+  use.bound = bound_of(use.times, use.median_kernel_ns, use.median_launch_ns);
+  summary_.uses.push_back(use);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    DeviceStep step;
+    step.group = group_->id;
+    step.device = pass->device;
+    step.loop = steps[i]->loop;
+    step.number = steps[i]->number;
+    step.begin_ns = steps[i]->begin_ns;
+    step.times = pass->sweep.windows()[i].times;
+    step.times.span_ns = steps[i]->part_ns[static_cast<size_t>(StepPart::kDuration)];
+    uint64_t told_ns = step.times.busy_ns;
+    for (const uint64_t idle_ns : step.times.idle_ns) told_ns += idle_ns;
+    // Before the first and behind the last work of the device.
+    step.times.idle_ns[static_cast<size_t>(IdleReason::kUnknown)] +=
+        step.times.span_ns - std::min(step.times.span_ns, told_ns);
+    step.bound = bound_of(step.times, use.median_kernel_ns, use.median_launch_ns);
+    summary_.steps.push_back(step);
+  }
+}
+
+Status Analysis::finish_group() {
+  if (has_no_room_) ++summary_.left_out_count;
+  if (store_ && !has_no_room_) {
+    calls_.sort();
+    const std::vector<const StepRow*> steps = steps_of_group();
+    Result<Store::Reader> reader = store_->read();
+    if (!reader) return reader.error();
+    std::optional<DevicePass> pass;
+    for (;;) {
+      const Result<const Item*> item = reader->next();
+      if (!item) return item.error();
+      if (*item == nullptr || (pass && pass->device != (*item)->device)) {
+        if (pass) finish_device(&*pass, steps);
+        pass.reset();
+      }
+      if (*item == nullptr) break;
+      if (!pass) pass.emplace((*item)->device, windows_of(steps), blind_);
+      add_item(**item, &*pass);
+    }
+    for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
+  }
+  store_.reset();
+  calls_.clear();
+  blind_.clear();
+  borders_.clear();
+  border_count_ = 0;
+  launches_.clear();
+  return {};
+}
+
+Status Analysis::finish(const Outcome&) { return finish_group(); }
+
+}  // namespace
+
+const char* idle_reason_name(IdleReason reason) {
+  static constexpr const char* kNames[kIdleReasonCount] = {"host wait", "launch", "starved",
+                                                           "unknown", "not recorded"};
+  return kNames[static_cast<size_t>(reason)];
+}
+
+const char* bound_name(Bound bound) {
+  static constexpr const char* kNames[] = {"device", "launch", "communication", "copy", "latency"};
+  return kNames[static_cast<size_t>(bound)];
+}
+
+Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t median_launch_ns) {
+  constexpr double kShare = 0.3;
+  const auto is_large = [&](uint64_t ns) {
+    return static_cast<double>(ns) > kShare * static_cast<double>(times.span_ns);
+  };
+  const auto idle_ns = [&](IdleReason reason) {
+    return times.idle_ns[static_cast<size_t>(reason)];
+  };
+  if (is_large(idle_ns(IdleReason::kHostWait) + idle_ns(IdleReason::kLaunch)))
+    return Bound::kLaunch;
+  if (median_kernel_ns != 0 && median_kernel_ns < median_launch_ns) return Bound::kLaunch;
+  if (is_large(times.exposed_ns)) return Bound::kCommunication;
+  if (is_large(times.only_copying_ns)) return Bound::kCopy;
+  return is_large(idle_ns(IdleReason::kStarved)) ? Bound::kLatency : Bound::kDevice;
+}
+
+std::unique_ptr<DeviceAnalysis> make_device_analysis(const std::filesystem::path& folder,
+                                                     const StepMeter* steps,
+                                                     uint64_t max_file_bytes) {
+  return std::make_unique<Analysis>(folder, steps, max_file_bytes);
+}
+
+}  // namespace aon::writers

@@ -1,0 +1,51 @@
+/// The calls that started work, by correlation id. A call of the runtime and that of the driver
+/// inside of it may have the same: they are one, the outer.
+/// Thread: one.   Cost: 24 bytes per call, at most kMaxCalls; a sort, then a binary search each.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "writers/devices/devices.h"
+
+namespace aon::writers::devices {
+
+struct Call {
+  uint32_t correlation;
+  uint32_t thread;
+  uint64_t start_ns;
+  uint64_t end_ns;
+};
+
+class Calls {
+ public:
+  void clear() { calls_.clear(); }
+  /// What is more than the limit is unknown later.
+  void add(const Call& call) {
+    if (calls_.size() < DeviceAnalysis::kMaxCalls) calls_.push_back(call);
+  }
+
+  void sort() {
+    std::sort(calls_.begin(), calls_.end(), [](const Call& a, const Call& b) {
+      return a.correlation != b.correlation ? a.correlation < b.correlation
+                                            : a.start_ns < b.start_ns;
+    });
+    const auto is_same = [](const Call& a, const Call& b) {
+      return a.correlation == b.correlation;
+    };
+    calls_.erase(std::unique(calls_.begin(), calls_.end(), is_same), calls_.end());
+  }
+  /// Null: not known. Only after sort().
+  const Call* find(uint32_t correlation) const {
+    const auto found = std::lower_bound(
+        calls_.begin(), calls_.end(), correlation,
+        [](const Call& call, uint32_t wanted) { return call.correlation < wanted; });
+    return found != calls_.end() && found->correlation == correlation ? &*found : nullptr;
+  }
+
+ private:
+  std::vector<Call> calls_;
+};
+
+}  // namespace aon::writers::devices

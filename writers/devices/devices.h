@@ -1,0 +1,114 @@
+/// How the devices of each process were used: busy and idle, with what, and why not; the same in
+/// each step; and who launched which kernel. docs/gpu-use.md has the formulas.
+///
+/// Two things are joined for it when all events of a process have passed: a piece of work with the
+/// call that launched it, by correlation id, and that call with the annotation around it, by thread
+/// and time.
+/// Thread: one.   Cost: a sort of the work, about 300 ns per piece; memory kStoreBytes and a
+/// temporary file of kItemBytes per piece beyond (SortedStore), kMaxCalls calls and kMaxBorders
+/// borders of annotations of one process.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "writers/steps/steps.h"
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+enum class WorkClass : uint8_t { kCompute = 0, kCopy, kCommunication };
+constexpr size_t kWorkClassCount = 3;
+
+/// Why a device had nothing to do before a piece of work: the time until its launch was called,
+/// that of the launch itself, and the rest, in which it waited for other work.
+/// kUnrecorded: nothing was recorded for a part of that time, so it may have been busy.
+enum class IdleReason : uint8_t { kHostWait = 0, kLaunch, kStarved, kUnknown, kUnrecorded };
+constexpr size_t kIdleReasonCount = 5;
+const char* idle_reason_name(IdleReason reason);
+
+/// What keeps a device from going faster, as far as records tell.
+enum class Bound : uint8_t { kDevice = 0, kLaunch, kCommunication, kCopy, kLatency };
+const char* bound_name(Bound bound);
+
+struct DeviceTimes {
+  uint64_t span_ns = 0;  ///< from the first to the last work; of a step, its duration
+  uint64_t busy_ns = 0;  ///< with at least one piece of work; by class the same
+  uint64_t class_ns[kWorkClassCount] = {};
+  uint64_t overlap_ns = 0;       ///< communication while something is computed
+  uint64_t exposed_ns = 0;       ///< communication while nothing is
+  uint64_t only_copying_ns = 0;  ///< copies while nothing else runs
+  uint64_t idle_ns[kIdleReasonCount] = {};
+};
+
+struct IdleFigures {
+  uint64_t count = 0;
+  uint64_t max_ns = 0;
+};
+
+struct DeviceUse {
+  uint32_t group = 0;
+  uint32_t device = 0;
+  DeviceTimes times;
+  IdleFigures idle[kIdleReasonCount];
+  uint64_t kernel_count = 0;
+  uint64_t median_kernel_ns = 0;  ///< within 10 %
+  uint64_t median_launch_ns = 0;  ///< of the calls that launched them; 0 unknown
+  uint64_t unknown_launch_count = 0;
+  Bound bound = Bound::kDevice;
+};
+
+/// One step in the time of its process, for one device.
+struct DeviceStep {
+  uint32_t group = 0;
+  uint32_t device = 0;
+  uint32_t loop = 0;
+  int64_t number = 0;
+  uint64_t begin_ns = 0;
+  DeviceTimes times;
+  Bound bound = Bound::kDevice;
+};
+
+/// Work of one name that was launched from the same annotation.
+struct LaunchRow {
+  uint32_t group = 0;
+  uint32_t device = 0;
+  static constexpr uint32_t kNoLaunchRegion = 0xffffffffu;
+  uint32_t region = 0;              ///< global
+  uint32_t from = kNoLaunchRegion;  ///< global region of the annotation
+  uint64_t count = 0;
+  uint64_t total_ns = 0;
+  uint64_t known_count = 0;  ///< whose launch is known
+  uint64_t delay_ns = 0;     ///< of those, from the end of the launch to the begin of the work
+};
+
+struct DeviceSummary {
+  std::vector<DeviceUse> uses;
+  std::vector<DeviceStep> steps;
+  std::vector<LaunchRow> launches;
+  uint64_t left_out_count = 0;  ///< processes for whose work there was no room to sort it
+};
+
+class DeviceAnalysis : public Writer {
+ public:
+  static constexpr size_t kItemBytes = 32;
+  static constexpr size_t kStoreBytes = 32u << 20;
+  static constexpr size_t kMaxCalls = 2u << 20;
+  static constexpr size_t kMaxBorders = 1u << 20;
+
+  /// Valid after finish().
+  virtual const DeviceSummary& summary() const = 0;
+};
+
+/// `steps` (null: none) gets the same events first and outlives it. The temporary file is made in
+/// `folder` and has at most `max_file_bytes`.
+std::unique_ptr<DeviceAnalysis> make_device_analysis(const std::filesystem::path& folder,
+                                                     const StepMeter* steps,
+                                                     uint64_t max_file_bytes = UINT64_MAX);
+
+/// The rule of docs/gpu-use.md.
+Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t median_launch_ns);
+
+}  // namespace aon::writers

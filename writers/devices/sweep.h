@@ -1,0 +1,84 @@
+/// Goes through the work of one device in order of time, and sums up what it did and why it had
+/// nothing to do, in total and in each of some windows of time.
+///
+///     work       |#####|          |####|
+///                      |  idle    |         = until the launch was called: host wait
+///     launch                |==|              + the launch + the rest: starved
+///
+/// Thread: one.   Cost: about 50 ns per piece of work; memory for what runs at the same time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <span>
+#include <vector>
+
+#include "writers/devices/devices.h"
+
+namespace aon::writers::devices {
+
+struct Interval {
+  uint64_t start_ns;
+  uint64_t end_ns;
+  WorkClass work;
+};
+
+/// The call that started it; end 0: unknown.
+struct Launch {
+  uint64_t start_ns;
+  uint64_t end_ns;
+};
+
+/// When nothing was recorded.
+struct BlindTime {
+  uint64_t begin_ns;
+  uint64_t end_ns;
+};
+
+struct Window {
+  uint64_t begin_ns;
+  uint64_t end_ns;
+  DeviceTimes times;  ///< span_ns and what is not told of idle time are the caller's
+};
+
+class Sweep {
+ public:
+  /// `windows` in order of their begin; they may overlap. `blind`, in order, outlives the sweep.
+  explicit Sweep(std::vector<Window> windows, std::span<const BlindTime> blind = {})
+      : windows_(std::move(windows)), blind_(blind) {}
+
+  /// The next piece of work, none of which begins earlier than the one before.
+  void add(const Interval& interval, const Launch& launch);
+  void finish();
+
+  const DeviceTimes& total() const { return total_; }
+  const IdleFigures& idle(IdleReason reason) const { return idle_[static_cast<size_t>(reason)]; }
+  const std::vector<Window>& windows() const { return windows_; }
+
+ private:
+  struct End {
+    uint64_t time_ns;
+    WorkClass work;
+    bool operator>(const End& other) const { return time_ns > other.time_ns; }
+  };
+
+  void advance(uint64_t to_ns);
+  void account_work(uint64_t from_ns, uint64_t to_ns);
+  void account_idle(uint64_t from_ns, uint64_t to_ns, IdleReason reason);
+  void account_gap(uint64_t to_ns, const Launch& launch);
+  void spread(uint64_t from_ns, uint64_t to_ns,
+              const std::function<void(DeviceTimes*, uint64_t)>& add);
+
+  DeviceTimes total_;
+  IdleFigures idle_[kIdleReasonCount];
+  std::vector<Window> windows_;
+  std::span<const BlindTime> blind_;  ///< what has not passed
+  size_t first_window_ = 0;           ///< that has not ended
+  bool has_begun_ = false;
+  uint64_t now_ns_ = 0;  ///< accounted up to here
+  uint32_t running_[kWorkClassCount] = {};
+  std::priority_queue<End, std::vector<End>, std::greater<End>> ends_;
+};
+
+}  // namespace aon::writers::devices

@@ -1,0 +1,179 @@
+#include "writers/hdf5/gpu_use.h"
+
+#include <string>
+
+#include "writers/hdf5/column.h"
+
+namespace aon::writers::hdf5 {
+namespace {
+
+/// The columns that say whose device it is.
+struct OwnerColumns {
+  explicit OwnerColumns(Table* table)
+      : rank(table->add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"})),
+        process(table->add<uint32_t>("process", {"1", "row of /ranks"})),
+        device(table->add<uint32_t>("device", {"1", "ordinal of the device in its process"})) {}
+
+  void append(const Model& model, uint32_t group, uint32_t ordinal) {
+    const Group& of = model.groups[group];
+    rank.append(of.rank ? int64_t{*of.rank} : -1);
+    process.append(of.id);
+    device.append(ordinal);
+  }
+
+  Column<int64_t>& rank;
+  Column<uint32_t>& process;
+  Column<uint32_t>& device;
+};
+
+/// What it did, and why not.
+struct TimesColumns {
+  explicit TimesColumns(Table* table, const char* span_text)
+      : span(table->add<uint64_t>("span_ns", {"ns", span_text})),
+        busy(table->add<uint64_t>("busy_ns", {"ns", "of it with work"})),
+        idle(table->add<uint64_t>("idle_ns", {"ns", "of it without"})),
+        compute(table->add<uint64_t>("compute_ns", {"ns", "busy with kernels and graphs"})),
+        copy(table->add<uint64_t>("copy_ns", {"ns", "busy with copies and sets of memory"})),
+        communication(table->add<uint64_t>("communication_ns", {"ns", "busy with NCCL"})),
+        overlap(table->add<uint64_t>("overlap_ns", {"ns", "communication beside computing"})),
+        exposed(table->add<uint64_t>("exposed_ns", {"ns", "communication without computing"})),
+        only_copy(table->add<uint64_t>("only_copy_ns", {"ns", "copies with nothing beside them"})),
+        host_wait(table->add<uint64_t>(
+            "host_wait_ns", {"ns", "idle until the host called the launch of the next work"})),
+        launch(table->add<uint64_t>("launch_ns", {"ns", "idle while that call ran"})),
+        starved(table->add<uint64_t>("starved_ns", {"ns", "idle though it was launched"})),
+        unrecorded(table->add<uint64_t>(
+            "unrecorded_ns", {"ns", "without work, but nothing was recorded for a part of it"})),
+        bound(table->add_text("bound", {"", "device, launch, communication, copy or latency"})) {}
+
+  void append(const DeviceTimes& times, Bound what) {
+    const auto of = [&](WorkClass work) { return times.class_ns[static_cast<size_t>(work)]; };
+    const auto why = [&](IdleReason reason) { return times.idle_ns[static_cast<size_t>(reason)]; };
+    span.append(times.span_ns);
+    busy.append(times.busy_ns);
+    idle.append(times.span_ns - std::min(times.span_ns, times.busy_ns));
+    compute.append(of(WorkClass::kCompute));
+    copy.append(of(WorkClass::kCopy));
+    communication.append(of(WorkClass::kCommunication));
+    overlap.append(times.overlap_ns);
+    exposed.append(times.exposed_ns);
+    only_copy.append(times.only_copying_ns);
+    host_wait.append(why(IdleReason::kHostWait));
+    launch.append(why(IdleReason::kLaunch));
+    starved.append(why(IdleReason::kStarved));
+    unrecorded.append(why(IdleReason::kUnrecorded));
+    bound.append(bound_name(what));
+  }
+
+  Column<uint64_t>& span;
+  Column<uint64_t>& busy;
+  Column<uint64_t>& idle;
+  Column<uint64_t>& compute;
+  Column<uint64_t>& copy;
+  Column<uint64_t>& communication;
+  Column<uint64_t>& overlap;
+  Column<uint64_t>& exposed;
+  Column<uint64_t>& only_copy;
+  Column<uint64_t>& host_wait;
+  Column<uint64_t>& launch;
+  Column<uint64_t>& starved;
+  Column<uint64_t>& unrecorded;
+  TextColumn& bound;
+};
+
+void write_use(hid_t gpu, const Model& model, const DeviceSummary& devices) {
+  Table table(gpu, "use", "what each device did, and why it did nothing");
+  OwnerColumns owner(&table);
+  TimesColumns times(&table, "from the first work to the end of the last");
+  auto& kernels = table.add<uint64_t>("kernels", {"1", "how many kernels"});
+  auto& kernel = table.add<uint64_t>("median_kernel_ns", {"ns", "time of one, within 10 %"});
+  auto& launch = table.add<uint64_t>(
+      "median_launch_ns", {"ns", "of the calls that launched them, 0 unknown; within 10 %"});
+  auto& unknown = table.add<uint64_t>("unknown_launches", {"1", "work whose launch is not known"});
+  for (const DeviceUse& use : devices.uses) {
+    owner.append(model, use.group, use.device);
+    times.append(use.times, use.bound);
+    kernels.append(use.kernel_count);
+    kernel.append(use.median_kernel_ns);
+    launch.append(use.median_launch_ns);
+    unknown.append(use.unknown_launch_count);
+  }
+  table.finish();
+  set_attribute(table.group(), "left_out", static_cast<int64_t>(devices.left_out_count));
+}
+
+void write_idle(hid_t gpu, const Model& model, const DeviceSummary& devices) {
+  Table table(gpu, "idle", "times in which a device had nothing to do, by what it waited for");
+  OwnerColumns owner(&table);
+  auto& reason =
+      table.add_text("reason", {"", "host wait, launch, starved, unknown, not recorded"});
+  auto& count = table.add<uint64_t>("count", {"1", "how often"});
+  auto& total = table.add<uint64_t>("total_ns", {"ns", "all of them"});
+  auto& longest = table.add<uint64_t>("max_ns", {"ns", "the longest"});
+  for (const DeviceUse& use : devices.uses) {
+    for (size_t i = 0; i < kIdleReasonCount; ++i) {
+      owner.append(model, use.group, use.device);
+      reason.append(idle_reason_name(static_cast<IdleReason>(i)));
+      count.append(use.idle[i].count);
+      total.append(use.times.idle_ns[i]);
+      longest.append(use.idle[i].max_ns);
+    }
+  }
+  table.finish();
+}
+
+void write_steps(hid_t gpu, const Model& model, const DeviceSummary& devices) {
+  Table table(gpu, "steps", "what each device did in each step of its process (/steps)");
+  OwnerColumns owner(&table);
+  auto& loop = table.add<uint32_t>("loop", {"1", "entry of the attribute loops of /steps"});
+  auto& step = table.add<int64_t>("step", {"1", "number of the step, -1 unknown"});
+  auto& begin = table.add<uint64_t>("begin_ns", {"ns", "begin, nanoseconds since 1970"});
+  TimesColumns times(&table, "from the begin to the end of the step, on the host");
+  for (const DeviceStep& row : devices.steps) {
+    owner.append(model, row.group, row.device);
+    loop.append(row.loop);
+    step.append(row.number);
+    begin.append(row.begin_ns);
+    times.append(row.times, row.bound);
+  }
+  table.finish();
+}
+
+std::string name_of(const Model& model, uint32_t region) {
+  return region < model.regions.size() ? model.regions[region].name : std::string();
+}
+
+void write_launches(hid_t gpu, const Model& model, const DeviceSummary& devices) {
+  Table table(gpu, "launches", "work by what it is and the annotation it was launched from");
+  OwnerColumns owner(&table);
+  auto& name = table.add_text("name", {"", "of the kernel, or the kind of other work"});
+  auto& from = table.add_text("from", {"", "innermost annotation of the launching thread"});
+  auto& count = table.add<uint64_t>("count", {"1", "how often"});
+  auto& total = table.add<uint64_t>("total_ns", {"ns", "time of all of them on the device"});
+  auto& known = table.add<uint64_t>("known_launches", {"1", "whose launch is known"});
+  auto& delay = table.add<double>(
+      "mean_delay_ns", {"ns", "from the end of the launch to the begin of the work, of those"});
+  for (const LaunchRow& row : devices.launches) {
+    owner.append(model, row.group, row.device);
+    name.append(name_of(model, row.region));
+    from.append(name_of(model, row.from));
+    count.append(row.count);
+    total.append(row.total_ns);
+    known.append(row.known_count);
+    delay.append(row.known_count == 0
+                     ? 0
+                     : static_cast<double>(row.delay_ns) / static_cast<double>(row.known_count));
+  }
+  table.finish();
+}
+
+}  // namespace
+
+void write_gpu_use(hid_t gpu, const Model& model, const DeviceSummary& devices) {
+  write_use(gpu, model, devices);
+  write_idle(gpu, model, devices);
+  if (!devices.steps.empty()) write_steps(gpu, model, devices);
+  write_launches(gpu, model, devices);
+}
+
+}  // namespace aon::writers::hdf5
