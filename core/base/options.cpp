@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kAnyMaximum = 1e18;
 
-const std::array<OptionSpec, 21> kTable{{
+const std::array<OptionSpec, 22> kTable{{
     {"output", 'o', "DIR", "", OptionUnit::kNone, 0, 0, &Options::output_dir,
      "job directory (default aon-<launch id>); one of another launch is left alone, DIR.1 is used"},
     {"providers", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::providers,
@@ -52,6 +52,10 @@ const std::array<OptionSpec, 21> kTable{{
      "hardware at the borders of calls, too"},
     {"hang", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::hang_s,
      "note calls that do not return for so many seconds, for `aon hang DIR`; 0: never"},
+    {"nccl-level", 0, "LEVEL", "api", OptionUnit::kNone, 0, 0, &Options::nccl_level,
+     "how much NCCL is asked to tell: api (operations), gpu (and their times on the GPU: bandwidths, "
+     "late ranks, hangs) or off",
+     "api|gpu|net|step|off"},
     {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,
      "wait at most so many seconds for the files at the end; 0: do not wait"},
     {"drop-spool", 0, "", "", OptionUnit::kNone, 0, 0, &Options::drop_spool,

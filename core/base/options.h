@@ -38,6 +38,7 @@ struct Options {
   std::string call_graph;
   std::string sampling_fallback;
   uint64_t hang_s = 0;
+  std::string nccl_level;
   uint64_t wait_s = 0;
   bool drop_spool = false;
   bool no_assemble = false;
