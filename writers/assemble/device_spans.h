@@ -54,6 +54,8 @@ class DeviceSpans {
   uint64_t restart();
 
   Status add(const Record& record);
+  /// An operation of NCCL with times on the GPU is work of its communicator's stream; others are not.
+  Status add_nccl(const Record& record);
   /// Forgets all of the process, for its store has failed; they count as not replayed.
   void drop();
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <span>
 
+#include "writers/nccl/lateness.h"
 #include "writers/profile/profile.h"
 #include "writers/steps/steps.h"
 #include "writers/waits/waits.h"
@@ -31,10 +32,12 @@ using ProfileListener = std::function<void(const Group& group, const Location* l
                                            std::span<const profile::RegionStatistics> rows)>;
 
 /// A writer that makes the file `path`; an old one is replaced. `waits` goes into /waits and
-/// outlives the writer; null: there is no such table. So do `steps`, which finish before it.
+/// outlives the writer; null: there is no such table. So do `steps` and `lateness` (of NCCL), which
+/// finish before it.
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener = {},
                                          const WaitSummary* waits = nullptr,
-                                         const StepMeter* steps = nullptr);
+                                         const StepMeter* steps = nullptr,
+                                         const nccl::LatenessAnalysis* lateness = nullptr);
 
 }  // namespace aon::writers

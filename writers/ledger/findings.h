@@ -15,6 +15,7 @@
 
 #include "writers/ledger/sampling.h"
 #include "writers/ledger/tally.h"
+#include "writers/nccl/lateness.h"
 #include "writers/profile/messages.h"
 #include "writers/profile/profile.h"
 #include "writers/steps/steps.h"
@@ -35,6 +36,7 @@ class Findings final : public Writer {
 
   /// `steps` must live until lines() was called.
   void use_steps(const StepMeter* steps) { steps_ = steps; }
+  void use_nccl(const nccl::LatenessAnalysis* lateness) { nccl_ = lateness; }
 
   /// Takes the profile rows of one location (null: of threads without one).
   void add_profile(const Group& group, const Location* location,
@@ -71,6 +73,12 @@ class Findings final : public Writer {
   void add_slow_rank(std::vector<Finding>* findings) const;
   /// lateness_findings.cpp; false when nobody stands out.
   bool add_latecomer(std::vector<Finding>* findings) const;
+  /// nccl_findings.cpp
+  void add_nccl(std::vector<Finding>* findings) const;
+  void add_nccl_latecomer(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
+  void add_slow_link(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
+  void add_slow_operations(const nccl::LatenessSummary& late,
+                           std::vector<Finding>* findings) const;
   void add_expensive_call(std::vector<Finding>* findings) const;
   void add_waiting(std::vector<Finding>* findings) const;
   void add_hot_spot(std::vector<Finding>* findings) const;
@@ -88,6 +96,7 @@ class Findings final : public Writer {
   std::vector<ledger::FunctionCount> functions_;
   RankTime* current_ = nullptr;
   const StepMeter* steps_ = nullptr;
+  const nccl::LatenessAnalysis* nccl_ = nullptr;
 };
 
 }  // namespace aon::writers
