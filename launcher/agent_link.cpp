@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/avoid_list.h"
 #include "core/base/lease.h"
 #include "core/runtime/rank.h"
 #include "launcher/runtime_folder.h"
@@ -29,6 +30,7 @@ constexpr int kJoinTries = 100;           ///< of 1 ms each: the winner only has
 constexpr int kBacklog = 4096;            ///< ranks that may register before the agent runs
 constexpr int kAgentFirstDescriptor = 3;  ///< listener; the lock is the next
 constexpr rlim_t kAgentDescriptors = 40;  ///< of the agent itself, with some for counters
+constexpr size_t kMaxAvoided = 100;       ///< programs; on the agent's command line
 constexpr rlim_t kRankDescriptors = 6;    ///< connection, ring, pidfds, file; counters come on top
 
 Error system_error(const std::string& what) {
@@ -169,6 +171,22 @@ Status check_descriptor_limit(uint32_t local_rank_count) {
                                        std::to_string(limit.rlim_max)};
 }
 
+namespace {
+
+/// The agent reads nothing of a home directory, which may hang.
+std::vector<std::string> avoided_programs() {
+  std::vector<std::string> programs;
+  const auto entries = AvoidList(AvoidList::default_path()).read();
+  if (!entries) return programs;
+  for (const AvoidedProgram& entry : *entries) {
+    if (entry.version == AON_VERSION && programs.size() < kMaxAvoided)
+      programs.push_back(entry.program);
+  }
+  return programs;
+}
+
+}  // namespace
+
 Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArguments arguments) {
   // dup2 onto itself would leave close-on-exec set, so keep both above the numbers they get.
   for (UniqueFd* fd : {&link.listener, &link.lock}) {
@@ -178,6 +196,7 @@ Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArgume
   }
   arguments.listen_fd = kAgentFirstDescriptor;
   arguments.lock_fd = kAgentFirstDescriptor + 1;
+  arguments.avoided = avoided_programs();
   const std::vector<std::string> texts = agent_arguments(arguments);
   std::vector<char*> words{const_cast<char*>("aon-agent")};
   for (const std::string& text : texts) words.push_back(const_cast<char*>(text.c_str()));

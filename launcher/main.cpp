@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/avoid_list.h"
 #include "core/base/file.h"
 #include "core/provider/names.h"
 #include "launcher/agent_link.h"
@@ -337,6 +338,12 @@ int main_of(int argc, char** argv) {
     return execute(plan.program);
   }
   plan.program_path = resolved(program.path);
+  AvoidedProgram avoided;
+  if (AvoidList(AvoidList::default_path()).holds(plan.program_path, &avoided)) {
+    say(plan.program_path + " died in AON's own code (" + avoided.place + ", " + avoided.date +
+        "); running without profiling; to try again: aon avoid --remove " + plan.program_path);
+    return execute(plan.program);
+  }
   return run(plan);
 }
 

@@ -48,6 +48,14 @@ struct HangOptions {
 /// Says which calls of a job do not return and who did not arrive, of a live job too.
 int hang(const HangOptions& options);
 
+struct AvoidOptions {
+  std::vector<std::string> remove;  ///< programs to record again
+  std::string add;                  ///< program to leave alone
+  std::string place = "no place";   ///< where it died
+};
+/// Shows or changes the list of programs that this user's AON leaves alone.
+int avoid(const AvoidOptions& options);
+
 struct ExportOptions {
   std::string dir;
   std::string slurm_hdf5;  ///< file to write

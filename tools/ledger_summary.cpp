@@ -184,6 +184,9 @@ std::string why_nothing(const Json& ledger) {
   for (const Json& node : member(ledger, "nodes")) {
     const Json& mpi = member(member(node, "providers"), "mpi");
     if (text_of(mpi, "state") == "off") return "mpi is off: " + text_of(mpi, "reason");
+    const Json& recording = member(member(node, "providers"), "recording");
+    if (recording.is_object())
+      return fmt::format("{} ({})", text_of(recording, "reason"), text_of(recording, "remedy"));
   }
   return "no process called MPI or made an annotation";
 }

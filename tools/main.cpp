@@ -25,6 +25,7 @@ struct Request {
   InfoOptions info;
   FinalizeOptions finalize;
   HangOptions hang;
+  AvoidOptions avoid;
   ExportOptions export_job;
   std::string disk = "0";
   bool doctor_json = false;
@@ -72,6 +73,17 @@ void add_hang(CLI::App& app, Request& request) {
       "hang", "which calls do not return, and who did not arrive; of a live job");
   command->add_option("DIR", request.hang.dir, "job directory")->required();
   command->callback([&request] { request.run = [&request] { return hang(request.hang); }; });
+}
+
+void add_avoid(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand(
+      "avoid", "programs that died in AON's own code and are not recorded any more");
+  command->add_option("--remove", request.avoid.remove, "record PROGRAM again")
+      ->type_name("PROGRAM");
+  command->add_option("--add", request.avoid.add, "do not record PROGRAM (absolute path)")
+      ->type_name("PROGRAM");
+  command->add_option("--place", request.avoid.place, "where it died, for --add");
+  command->callback([&request] { request.run = [&request] { return avoid(request.avoid); }; });
 }
 
 /// Where the Python module aon is: beside the libraries of this installation.
@@ -124,6 +136,7 @@ int run(int argc, char** argv) {
   add_info(app, request);
   add_finalize(app, request);
   add_hang(app, request);
+  add_avoid(app, request);
   add_export(app, request);
   add_doctor(app, request);
   const std::string first = argc > 1 ? argv[1] : "";

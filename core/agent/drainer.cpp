@@ -284,6 +284,13 @@ bool Drainer::write_open_calls(Ring& ring, uint64_t end_ticks) {
   return true;
 }
 
+uint32_t Drainer::crash_place(uint32_t cell) const {
+  const auto it = rings_.find(cell);
+  if (it == rings_.end()) return 0;
+  const auto* header = static_cast<const RingHeader*>(it->second.memory->base());
+  return header->crash_place.load(std::memory_order_relaxed);
+}
+
 void Drainer::remove(uint32_t cell) {
   const auto it = rings_.find(cell);
   if (it == rings_.end()) return;

@@ -77,12 +77,14 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
                   provider_config(config, *state),
                   stacks},
                  inbox, state),
+      crash_watch_(config, inbox),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0) {}
 
 Housekeeping::~Housekeeping() { stop(); }
 
 void Housekeeping::start() {
+  crash_watch_.start();
   report_clock();
   thread_ = std::thread([this] { run(); });
 }
@@ -90,7 +92,7 @@ void Housekeeping::start() {
 void Housekeeping::settle() {
   std::unique_lock lock(m_);
   wake_.notify_one();
-  settled_.wait(lock, [&] { return events_.empty() && !is_busy_; });
+  settled_.wait(lock, [&] { return events_.empty() && left_alone_.empty() && !is_busy_; });
 }
 
 void Housekeeping::stop() {
@@ -119,10 +121,17 @@ void Housekeeping::process_ended(uint32_t process) {
   wake_.notify_one();
 }
 
+void Housekeeping::program_left_alone(const std::string& program) {
+  const std::lock_guard lock(m_);
+  left_alone_.push_back(program);
+  wake_.notify_one();
+}
+
 void Housekeeping::run() {
   // Ranks attach while this starts; they come first.
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
   tick_read_ns_ = measure_tick_read_ns(tick_source_);
+  connect_to_service();
   providers_.start();
   last_second_ns_ = monotonic_ns();
   std::unique_lock lock(m_);
@@ -146,12 +155,27 @@ void Housekeeping::run() {
   second();
 }
 
+/// Where a site runs one, it has read what users may not.
+void Housekeeping::connect_to_service() {
+  auto page = service::PageReader::connect(service::PageReader::socket_path());
+  const bool is_usable =
+      page && (*page)->clock_is_tsc() == (tick_source_ == clock::TickSource::kTsc);
+  if (is_usable) service_ = std::move(*page);
+  if (!page && page.error().code != Code::kNotFound)
+    AON_LOG_WARNING("%s", page.error().message.c_str());
+  providers_.use_service(service_.get());
+  crash_watch_.use_service(service_.get());
+}
+
 void Housekeeping::take_events() {
   std::vector<Event> events;
+  std::vector<std::string> left_alone;
   {
     const std::lock_guard lock(m_);
     events.swap(events_);
+    left_alone.swap(left_alone_);
   }
+  for (const std::string& program : left_alone) crash_watch_.left_alone(program);
   for (const Event& event : events) {
     if (event.is_start) {
       Load& load = loads_[event.process];
@@ -161,6 +185,7 @@ void Housekeeping::take_events() {
       providers_.process_started(event.process, event.pid, event.rank);
     } else {
       providers_.process_ended(event.process);
+      crash_watch_.process_ended(process_cell(event.process));
       loads_[event.process].has_ended = true;
       budget_.forget(event.process);
     }

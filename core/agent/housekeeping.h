@@ -8,12 +8,14 @@
 #include <condition_variable>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "core/agent/budget.h"
 #include "core/agent/config.h"
+#include "core/agent/crash_watch.h"
 #include "core/agent/encoder.h"
 #include "core/agent/inbox.h"
 #include "core/agent/node_host.h"
@@ -39,6 +41,7 @@ class Housekeeping : public ProcessListener {
 
   void process_started(uint32_t process, int32_t pid, int32_t rank) override;
   void process_ended(uint32_t process) override;
+  void program_left_alone(const std::string& program) override;
 
  private:
   struct Event {
@@ -60,6 +63,7 @@ class Housekeeping : public ProcessListener {
   };
 
   void run();
+  void connect_to_service();
   void take_events();
   void second();
   void write_topology();
@@ -88,7 +92,9 @@ class Housekeeping : public ProcessListener {
   clock::TickSource tick_source_;
 
   // Owner: the thread.
+  std::unique_ptr<service::PageReader> service_;  ///< of the node; null: none
   NodeHost providers_;
+  CrashWatch crash_watch_;
   Budget budget_;
   double tick_read_ns_;  ///< what reading the clock costs here
   std::map<uint32_t, Load> loads_;
@@ -101,7 +107,8 @@ class Housekeeping : public ProcessListener {
   std::mutex m_;
   std::condition_variable wake_;
   std::condition_variable settled_;
-  std::vector<Event> events_;  ///< guarded by m_
+  std::vector<Event> events_;              ///< guarded by m_
+  std::vector<std::string> left_alone_;    ///< guarded by m_: programs
   bool is_busy_ = false;       ///< guarded by m_: events were taken and are being handled
   bool is_stopping_ = false;   ///< guarded by m_
   std::thread thread_;

@@ -37,6 +37,7 @@ struct NodeHost::Hosted {
   bool has_node_state = false;  ///< it has said itself how it is
   uint64_t cost_ns = 0;         ///< of the processes it watches
   uint32_t divisor = 1;
+  std::unique_ptr<SharedMetrics> shared = nullptr;  ///< the service reads, and the provider was not started
 };
 
 /// The functions of aon_core_api; `aon_core` is a Hosted.
@@ -226,12 +227,25 @@ void NodeHost::load(const std::string& path) {
   hosted_.push_back(std::unique_ptr<Hosted>(
       new Hosted{this, std::move(*loaded), static_cast<uint16_t>(hosted_.size())}));
   Hosted* hosted = hosted_.back().get();
+  if (share(hosted)) return;
   const Status status =
       hosted->provider.start(reinterpret_cast<aon_core*>(hosted), Table::kApi, settings_.config);
   if (!status)
     AON_LOG_INFO("provider %s: %s", hosted->provider.name(), status.error().message.c_str());
   else if (!hosted->has_node_state)
     Table::set_state(reinterpret_cast<aon_core*>(hosted), AON_PROCESS_NODE, AON_STATE_ON, "", "");
+}
+
+/// True: the node's service reads what this provider would.
+bool NodeHost::share(Hosted* hosted) {
+  const auto view = page_ != nullptr ? page_->provider(hosted->provider.name()) : std::nullopt;
+  if (!view || view->state == AON_STATE_OFF) return false;
+  hosted->shared = std::make_unique<SharedMetrics>(page_, view->index);
+  Table::set_state(reinterpret_cast<aon_core*>(hosted), AON_PROCESS_NODE,
+                   static_cast<aon_state>(view->state), view->reason.c_str(),
+                   view->remedy.c_str());
+  hosted->shared->tick(reinterpret_cast<aon_core*>(hosted), Table::kApi);
+  return true;
 }
 
 void NodeHost::report_failure(Hosted* hosted) {
@@ -273,6 +287,7 @@ void NodeHost::tick(uint64_t now_ns) {
     // Late ticks are not made up for.
     hosted->next_tick_ns = now_ns - now_ns % period_ns + period_ns;
     hosted->provider.tick(clock::now_ticks(tick_source_));
+    if (hosted->shared) hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi);
     report_failure(hosted.get());
   }
 }
@@ -294,6 +309,7 @@ bool NodeHost::throttle(uint32_t provider, uint32_t divisor) {
 
 void NodeHost::stop() {
   for (const auto& hosted : hosted_) {
+    if (hosted->shared) hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi);
     hosted->provider.flush();
     hosted->provider.stop();
   }

@@ -20,6 +20,7 @@
 
 #include "core/agent/inbox.h"
 #include "core/agent/series.h"
+#include "core/agent/shared_metrics.h"
 #include "core/agent/stack_table.h"
 #include "core/agent/stack_walker.h"
 #include "core/base/options.h"
@@ -44,6 +45,8 @@ class NodeHost {
   NodeHost(const NodeHost&) = delete;
   NodeHost& operator=(const NodeHost&) = delete;
 
+  /// What the node's service has of a provider is taken from there. Before start().
+  void use_service(const service::PageReader* page) { page_ = page; }
   /// Loads and starts what is wanted, and says what is not.
   void start();
   void process_started(uint32_t process, int32_t pid, int32_t rank);
@@ -68,6 +71,7 @@ class NodeHost {
   friend struct Table;
 
   void load(const std::string& path);
+  bool share(Hosted* hosted);
   std::vector<std::string> wanted_files() const;
   void find_excluded();
   void report_excluded(uint32_t process);
@@ -77,6 +81,7 @@ class NodeHost {
   Inbox* inbox_;
   Series series_;
   StackWalker stack_walker_;
+  const service::PageReader* page_ = nullptr;
   clock::TickSource tick_source_;
   uint64_t now_ns_ = 0;  ///< of the last tick
   std::vector<std::unique_ptr<Hosted>> hosted_;

@@ -51,7 +51,8 @@ enum class MessageType : uint32_t {
   kWait = 4,
   kDone = 5,
   kRefused = 6,
-  kHandOver = 7
+  kHandOver = 7,
+  kLeftAlone = 8  ///< to Hello: this program is not to be recorded, not in a file either
 };
 
 struct MessageHeader {

@@ -174,11 +174,22 @@ bool Server::handle(uint32_t id, Connection& connection, const uint8_t* bytes, s
   return false;
 }
 
+/// A program that died in our own code before. True: it was told so.
+bool Server::is_left_alone(const Connection& connection, const Hello& hello) {
+  const std::string program(hello.program, strnlen(hello.program, sizeof(hello.program) - 1));
+  if (std::find(left_alone_.begin(), left_alone_.end(), program) == left_alone_.end()) return false;
+  const MessageHeader answer{kProtocolMagic, kProtocolVersion, MessageType::kLeftAlone,
+                             sizeof(MessageHeader)};
+  send_struct(connection.fd.get(), answer);
+  listener_->program_left_alone(program);
+  return true;
+}
+
 bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
   ucred peer{};
   socklen_t peer_bytes = sizeof(peer);
   ::getsockopt(connection.fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes);
-  if (hello.clock_is_tsc > 1) return false;
+  if (hello.clock_is_tsc > 1 || is_left_alone(connection, hello)) return false;
   const int32_t pid = peer.pid != 0 ? peer.pid : hello.pid;
   uint32_t cell = find_followed(pid, hello.start_time_ticks);
   if (cell != kNoCell) {
@@ -417,6 +428,7 @@ void Server::advance(uint64_t now_ns) {
       ++it;
       continue;
     }
+    cell.crash_place = drainer_->crash_place(process.cell);
     listener_->process_ended(cell.process);
     cell.phase.store(static_cast<uint32_t>(ProcessPhase::kDrained),
                      std::memory_order_release);  // pairs with agent:phase

@@ -35,6 +35,8 @@ class ProcessListener {
   virtual ~ProcessListener() = default;
   virtual void process_started(uint32_t process, int32_t pid, int32_t rank) = 0;
   virtual void process_ended(uint32_t process) = 0;
+  /// One of the programs to leave alone has come and was sent away.
+  virtual void program_left_alone(const std::string& /*program*/) {}
 };
 
 class Server {
@@ -43,6 +45,8 @@ class Server {
   Server(int listen_fd, State* state, Drainer* drainer, KeeperLink* keeper,
          ProcessListener* listener, bool follows_registered);
 
+  /// Sends `programs` away when they say Hello.
+  void leave_alone(std::vector<std::string> programs) { left_alone_ = std::move(programs); }
   /// Takes over what the keeper holds from an earlier worker.
   void adopt(const std::vector<Kept>& kept);
 
@@ -89,6 +93,7 @@ class Server {
   void add_connection(UniqueFd fd);
   void receive(uint32_t id);
   bool handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count);
+  bool is_left_alone(const Connection& connection, const Hello& hello);
   bool attach(uint32_t id, Connection& connection, const Hello& hello);
   bool add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd pidfd, uint32_t* cell);
   bool take_over(uint32_t cell, UniqueFd connection);
@@ -121,6 +126,7 @@ class Server {
   uint64_t first_ns_ = 0;
   bool has_signal_ = false;
   bool follows_registered_;
+  std::vector<std::string> left_alone_;
 };
 
 /// ns of CLOCK_MONOTONIC.

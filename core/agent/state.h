@@ -171,6 +171,7 @@ struct ProcessCell {
   int32_t exit_code;
   int32_t exit_signal;
   uint32_t ring_chunks;
+  uint32_t crash_place;  ///< aon/crash.h; as the process says
   uint32_t is_followed;  ///< 1: known by aon-run's word alone, it has not said Hello
   uint64_t start_time_ticks;
   uint64_t attach_ticks;

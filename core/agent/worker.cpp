@@ -85,6 +85,7 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
       encode_thread_(&encoder_, &state_, config_.arguments.options.flush_ms) {
   drainer_.share_stacks(&stacks_);
   drainer_.use_stuck(&stuck_);
+  server_.leave_alone(config_.arguments.avoided);
 }
 
 /// One stretch of service: until the launch is over.

@@ -29,6 +29,7 @@ bool take_descriptor(std::string_view argument, std::string_view name, int& desc
   return true;
 }
 
+constexpr std::string_view kAvoided = "--avoided=";
 constexpr std::string_view kLeftAlone = "--left-alone=";  ///< PROVIDER:VARIABLE
 
 bool take_left_alone(std::string_view argument, std::vector<LeftAlone>& list) {
@@ -48,6 +49,8 @@ std::vector<std::string> agent_arguments(const AgentArguments& values) {
                                      fmt::format("--lock-fd={}", values.lock_fd)};
   for (const LeftAlone& one : values.left_alone)
     arguments.push_back(fmt::format("{}{}:{}", kLeftAlone, one.provider, one.variable));
+  for (const std::string& program : values.avoided)
+    arguments.push_back(fmt::format("{}{}", kAvoided, program));
   for (const OptionSpec& spec : option_table()) {
     const std::string text = field_text(spec, values.options);
     if (std::holds_alternative<bool Options::*>(spec.field)) {
@@ -67,6 +70,8 @@ Result<AgentArguments> read_agent_arguments(std::span<const char* const> argumen
     const std::string_view text(argument);
     if (text.starts_with(kLaunch)) {
       values.launch_id = text.substr(kLaunch.size());
+    } else if (text.starts_with(kAvoided)) {
+      values.avoided.emplace_back(text.substr(kAvoided.size()));
     } else if (!take_left_alone(text, values.left_alone) &&
                !take_descriptor(text, "--listen-fd=", values.listen_fd) &&
                !take_descriptor(text, "--lock-fd=", values.lock_fd)) {

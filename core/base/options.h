@@ -107,6 +107,7 @@ struct AgentArguments {
   int listen_fd = -1;  ///< bound and listening
   int lock_fd = -1;    ///< held lock of the socket; close it when no more ranks are accepted
   std::vector<LeftAlone> left_alone;
+  std::vector<std::string> avoided;  ///< programs that are not to be recorded (avoid_list.h)
 };
 
 /// Arguments behind the program name, and back. The two are inverse.

@@ -72,13 +72,13 @@ int attach_timeout_ms() {
 
 bool open_ring(Process& p) {
   if (secure_getenv("AON_DISABLE") != nullptr) return false;
-  if (!prepare_thread_exit()) return false;
+  if (p.is_left_alone || !prepare_thread_exit()) return false;
   const char* socket_path = secure_getenv("AON_SOCKET");
   // What was asked at the start of something slow has had its time; the rest is for the answer.
   const int spent_ms = p.asked_socket != 0 ? kFirstWaitMs : 0;
   const int timeout_ms = std::max(attach_timeout_ms() - spent_ms, 1);
   if (socket_path != nullptr && open_agent_ring(p, socket_path, timeout_ms, false)) return true;
-  return open_fallback_ring(p);
+  return !p.is_left_alone && open_fallback_ring(p);
 }
 
 /// Writer 0 writes the definitions of the process.

@@ -155,6 +155,8 @@ bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, bool m
   const int ring = is_asked ? receive_welcome(fd, deadline, &welcome) : -1;
   const bool ok = ring >= 0 && map_ring(p, ring, welcome);
   if (ring >= 0) close(ring);
+  p.is_left_alone = welcome.header.magic == agent::kProtocolMagic &&
+                    welcome.header.type == agent::MessageType::kLeftAlone;
   if (!ok) {
     close(fd);
     return false;

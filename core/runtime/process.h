@@ -45,7 +45,8 @@ struct Process {
   char* chunks;
   int socket;
   bool has_agent;
-  int asked_socket;  ///< Hello is sent, Welcome not yet here; 0: none
+  int asked_socket;    ///< Hello is sent, Welcome not yet here; 0: none
+  bool is_left_alone;  ///< the agent does not want this program
 
   // Shared.
   std::atomic<uint32_t> state;          ///< AttachState

@@ -1,5 +1,6 @@
 #include "mpi/state.h"
 
+#include <aon/crash.h>
 #include <aon/definition.h>
 #include <aon/writer.h>
 #include <pthread.h>
@@ -181,6 +182,7 @@ bool mpi_is_usable() noexcept {
 }
 
 void mpi_is_initialized() noexcept {
+  aon_follow_crashes("libopen-pal");
   if (!library_is_known()) {
     tell_unknown_library();
   } else if (mpi_is_usable()) {

@@ -171,6 +171,7 @@ struct alignas(4096) RingHeader {
   alignas(64) std::atomic<uint32_t> paused;  ///< MPI_Pcontrol(0): providers record nothing
   /// Stacks per second of CPU time that timers note, plus 1; 0: as many as the process was told.
   std::atomic<uint32_t> stack_rate;
+  std::atomic<uint32_t> crash_place;  ///< of a fault in AON's own code (aon/crash.h); 0: none
 };
 static_assert(sizeof(RingHeader) == kPageBytes);
 static_assert(std::atomic<uint64_t>::is_always_lock_free &&

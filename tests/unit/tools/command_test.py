@@ -12,7 +12,7 @@ class Command(TestCase):
     def test_help_names_every_command(self):
         process = run(["aon", "--help"])
         self.assert_exit(process)
-        for name in ("info", "finalize", "export", "doctor"):
+        for name in ("info", "finalize", "hang", "avoid", "export", "doctor"):
             self.assertIn(name, process.stdout)
             self.assert_exit(run(["aon", name, "--help"]))
         self.assertNotIn("from-agent", run(["aon", "finalize", "--help"]).stdout)
@@ -27,7 +27,7 @@ class Command(TestCase):
             process = run(["aon", *words])
             self.assert_exit(process, 2)
             self.assertEqual(process.stderr,
-                             f"aon: {says}; commands are: info, finalize, hang, export, doctor\n")
+                             f"aon: {says}; commands are: info, finalize, hang, avoid, export, doctor\n")
 
     def test_version(self):
         for command in (["aon", "--version"], ["aon-run", "--version"]):

@@ -1,0 +1,33 @@
+/// Crashes in AON's own code, told by the process itself. The kernel's log has none of those whose
+/// signal is handled (core/service/crash_log.h), and Open MPI handles SIGSEGV, SIGBUS, SIGFPE and SIGABRT
+/// to print a stack. AON installs no handler where there is none: it steps in front of MPI's.
+///
+/// Where the instruction was, as one word of the ring's header: library + 1 in the upper four bits,
+/// offset in the library in the others.
+#pragma once
+
+#include <aon/writer.h>
+
+#include <cstdint>
+
+namespace aon {
+
+constexpr const char* kOwnLibraries[] = {"libaon.so", "libaon-mpi.so", "libaon-nvtx.so",
+                                         "libaon-cupti.so", "libnccl-profiler-aon.so"};
+constexpr uint32_t kOwnLibraryCount = sizeof kOwnLibraries / sizeof kOwnLibraries[0];
+constexpr uint32_t kCrashOffsetBits = 28;
+
+constexpr uint32_t crash_place(uint32_t library, uint64_t offset) {
+  return (library + 1) << kCrashOffsetBits |
+         (static_cast<uint32_t>(offset) & ((1u << kCrashOffsetBits) - 1));
+}
+
+extern "C" {
+
+/// Handlers of faults that `library` (a part of its file's name) has installed are preceded by a
+/// note of ours; they run as before, at the same depth of the stack. Handlers of anybody else are
+/// left alone.   Thread: any.   Signal: never.   Cost: some microseconds, once.
+AON_EXPORT void aon_follow_crashes(const char* library) noexcept;
+}
+
+}  // namespace aon

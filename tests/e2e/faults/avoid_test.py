@@ -1,0 +1,83 @@
+"""A program that died in AON's own code is left alone from then on: by aon-run, by the agent where
+the program is known only when it comes, until the user takes it off the list."""
+import re
+import signal
+import unittest
+
+from fault_test import BUILD, FaultCase, environment, ledger, run, wait_until
+
+PROGRAM = (BUILD / "bin" / "fault_in_aon").resolve()
+
+
+class Avoided(FaultCase):
+    def setUp(self):
+        super().setUp()
+        self.home = self.folder / "home"
+        self.home.mkdir()
+        self.env = environment() | {"HOME": str(self.home)}
+        self.env.pop("XDG_CONFIG_HOME", None)
+        self.list = self.home / ".config" / "aon" / "avoid"
+
+    def aon(self, *words):
+        return run(["aon", *words], env=self.env)
+
+    def job(self, output, *command):
+        return run(["mpirun", "-n", 1, "aon-run", "-o", self.folder / output, "--", *command],
+                   env=self.env)
+
+    def die(self):
+        process = self.job("died", PROGRAM, "die")
+        self.assertEqual(process.returncode, 128 + signal.SIGSEGV, process.stderr)
+        wait_until(self.list.exists, what="the list")
+        return process
+
+    def test_a_crash_of_ours_is_told_and_not_repeated(self):
+        process = self.die()
+        # The library's own stack is as without us: our note in front of its handler is a jump.
+        plain = run(["mpirun", "-n", 1, PROGRAM, "die"], env=self.env)
+        self.assertEqual(plain.returncode, process.returncode)
+        frames = [len(re.findall(r"\[ \d+\] ", p.stderr)) for p in (process, plain)]
+        self.assertGreater(frames[0], 0)
+        self.assertIn("libaon-mpi.so", process.stderr.split("[ 1]")[1].splitlines()[0])
+        self.aon("finalize", "--quiet", self.folder / "died")
+        state = ledger(self.folder / "died")["ranks"][0]["providers"]["recording"]
+        self.assertEqual(state["state"], "degraded")
+        self.assertRegex(state["reason"], r"died in AON's own code, libaon-mpi\.so\+0x[0-9a-f]+")
+        self.assertIn(str(PROGRAM), self.aon("avoid").stdout)
+
+        again = self.job("again", PROGRAM)
+        self.assert_exit(again)
+        self.assertIn("running without profiling; to try again: aon avoid --remove", again.stderr)
+        self.assertFalse((self.folder / "again").exists())
+
+        self.assert_exit(self.aon("avoid", "--remove", PROGRAM))
+        self.assertEqual(self.aon("avoid").stdout, "no program is left alone\n")
+        self.assert_exit(self.job("once_more", PROGRAM))
+        self.assertEqual(ledger(self.folder / "once_more")["ranks"][0]["rank"], 0)
+
+    def test_the_agent_sends_away_what_aon_run_did_not_see(self):
+        self.assert_exit(self.aon("avoid", "--add", PROGRAM))
+        process = self.job("hidden", "bash", "-c", f"{PROGRAM}; true")
+        self.assert_exit(process)
+        self.assertIn("nothing was recorded: left alone", process.stderr)
+        self.assertEqual(list((self.folder / "hidden/spool").rglob("fallback-*")), [])
+
+    def test_another_program_is_recorded_beside_it(self):
+        self.assert_exit(self.aon("avoid", "--add", "/opt/some/other"))
+        self.assert_exit(self.job("job", PROGRAM))
+        self.assertEqual(len(ledger(self.folder / "job")["ranks"]), 1)
+
+    def test_a_crash_of_the_program_itself_is_not_ours(self):
+        process = self.job("own", "bash", "-c", "kill -SEGV $$")
+        self.assertEqual(process.returncode, 128 + signal.SIGSEGV)
+        self.assertFalse(self.list.exists())
+
+    def test_a_list_that_others_may_write_is_not_used(self):
+        self.assert_exit(self.aon("avoid", "--add", PROGRAM))
+        self.list.chmod(0o666)
+        self.assert_exit(self.job("job", PROGRAM))
+        self.assertEqual(len(ledger(self.folder / "job")["ranks"]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,130 @@
+"""The node's service: what it reads reaches a job, its end is told, it gives up root, and it does
+nothing while nobody reads."""
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+from aon_test import IS_SANITIZED, TestCase, environment, ledger, profile, run, wait_until
+
+NOBODY = 65534
+PERFMON_AND_SYSLOG = 1 << 38 | 1 << 34
+
+
+class Service(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.socket = self.folder / "run" / "node.sock"
+        self.folder.chmod(0o755)
+
+    def start(self, *options):
+        process = subprocess.Popen(["aon-node", "--socket", self.socket, *options],
+                                   env=environment(), stderr=subprocess.PIPE, text=True)
+
+        def end():
+            process.terminate()
+            process.communicate(timeout=20)
+
+        self.addCleanup(end)
+        wait_until(self.socket.exists, what="the service's socket")
+        return process
+
+    def status(self, process):
+        text = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+
+    def job(self, output, seconds=1):
+        process = profile(1, output, "bash", "-c", f"sleep {seconds}",
+                          options=["--without", "mpi"],
+                          env=environment(AON_NODE_SOCKET=self.socket))
+        self.assert_exit(process)
+        run(["aon", "finalize", "--quiet", output])
+        return ledger(output)["nodes"][0]["providers"]
+
+    def test_what_it_reads_is_in_the_job(self):
+        import h5py
+
+        self.start()
+        providers = self.job(self.folder / "job", seconds=3)
+        self.assertEqual(providers["network"]["state"], "on")
+        with h5py.File(self.folder / "job/profile.h5") as file:
+            group = file["series/node_0/network"]
+            name = next(n for n in group if n.endswith("-received"))
+            values = list(group[name])
+            self.assertEqual(group[name].attrs["units"], "By")
+        self.assertEqual(values[0], 0, "counts begin with the job")
+        self.assertEqual(values, sorted(values))
+        # Not shared by the service: the agent reads as ever.
+        self.assertEqual(providers["node"]["state"], "on")
+
+    def test_its_end_is_told(self):
+        service = self.start()
+
+        killer = threading.Timer(1.5, service.kill)
+        killer.start()
+        providers = self.job(self.folder / "job", seconds=4)
+        killer.join()
+        self.assertEqual(providers["network"]["state"], "degraded")
+        self.assertIn("the node's service has ended", providers["network"]["reason"])
+        # Its socket is still there and answers nobody: the next job reads for itself.
+        providers = self.job(self.folder / "next")
+        self.assertEqual(providers["network"]["state"], "on")
+
+    def test_without_readers_it_sleeps_and_is_small(self):
+        service = self.start()
+        self.job(self.folder / "job")
+        time.sleep(0.5)  # what the last reader left
+        before = self.status(service)
+        time.sleep(2)
+        after = self.status(service)
+        for name in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"):
+            self.assertEqual(before[name], after[name], name)
+        if not IS_SANITIZED:
+            self.assertLess(int(after["VmRSS"].split()[0]), 20 << 10)
+
+    def test_gives_up_root(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        service = self.start()
+        wait_until(lambda: self.status(service)["NoNewPrivs"].strip() == "1", what="its new user")
+        status = self.status(service)
+        self.assertEqual(set(status["Uid"].split()), {str(NOBODY)})
+        self.assertEqual(set(status["Gid"].split()), {str(NOBODY)})
+        self.assertEqual(status["Groups"].strip(), "")
+        for name in ("CapEff", "CapPrm", "CapBnd"):
+            self.assertEqual(int(status[name], 16) & ~PERFMON_AND_SYSLOG, 0, name)
+
+    def test_one_per_node(self):
+        self.start()
+        second = run(["aon-node", "--socket", self.socket])
+        self.assertEqual(second.returncode, 1)
+        self.assertIn("a service answers at", second.stderr)
+        self.assert_exit(run(["aon-node", "--background", "--socket", self.socket]))
+
+    def test_in_the_background(self):
+        self.assert_exit(run(["aon-node", "--background", "--socket", self.socket]))
+        pids = [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit()
+                and self.is_service(p)]
+        self.assertEqual(len(pids), 1)
+        os.kill(pids[0], signal.SIGTERM)
+
+    def is_service(self, folder):
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            return words[0].endswith(b"aon-node") and str(self.socket).encode() in words
+        return False
+
+    def test_an_impostor_is_not_used(self):
+        self.start()
+        self.socket.parent.chmod(0o777)
+        providers = self.job(self.folder / "job")
+        self.assertEqual(providers["network"]["state"], "on")
+        self.assertIn("not used", (next(self.folder.glob("job/agent.*.log"))).read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()

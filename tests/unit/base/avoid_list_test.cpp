@@ -1,0 +1,93 @@
+#include "core/base/avoid_list.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace aon {
+namespace {
+
+class AvoidListTest : public testing::Test {
+ protected:
+  AvoidListTest() {
+    std::string name = testing::TempDir() + "avoidXXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    path_ = folder_ + "/config/aon/avoid";
+  }
+  ~AvoidListTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string folder_;
+  std::string path_;
+};
+
+TEST_F(AvoidListTest, MissingIsEmpty) {
+  const AvoidList list(path_);
+  ASSERT_TRUE(list.read());
+  EXPECT_TRUE(list.read()->empty());
+  EXPECT_FALSE(list.holds("/bin/app"));
+}
+
+TEST_F(AvoidListTest, AddedOnceAndRemoved) {
+  AvoidList list(path_);
+  ASSERT_TRUE(list.add("/opt/my app", "libaon.so+0x12"));
+  ASSERT_TRUE(list.add("/opt/my app", "libaon.so+0x34"));
+  ASSERT_TRUE(list.add("/opt/other", "libaon-mpi.so"));
+  ASSERT_EQ(list.read()->size(), 2u);
+  AvoidedProgram found;
+  ASSERT_TRUE(list.holds("/opt/my app", &found));
+  EXPECT_EQ(found.place, "libaon.so+0x12");
+  EXPECT_EQ(found.version, AON_VERSION);
+  EXPECT_EQ(found.date.size(), 10u);
+  EXPECT_FALSE(list.holds("/opt/my"));
+  ASSERT_TRUE(list.remove("/opt/my app"));
+  EXPECT_FALSE(list.holds("/opt/my app"));
+  EXPECT_TRUE(list.holds("/opt/other"));
+  EXPECT_EQ(list.remove("/opt/my app").error().code, Code::kNotFound);
+}
+
+TEST_F(AvoidListTest, AnotherVersionTriesAgain) {
+  AvoidList list(path_);
+  ASSERT_TRUE(list.add("/bin/app", "libaon.so"));
+  std::ofstream(path_) << "0.0.0\t2020-01-01\tlibaon.so+0x1\t/bin/app\n";
+  EXPECT_EQ(list.read()->size(), 1u);
+  EXPECT_FALSE(list.holds("/bin/app"));
+  ASSERT_TRUE(list.add("/bin/app", "libaon.so"));
+  EXPECT_TRUE(list.holds("/bin/app"));
+}
+
+TEST_F(AvoidListTest, NotAListOfOurs) {
+  AvoidList list(path_);
+  ASSERT_TRUE(list.add("/bin/app", "libaon.so"));
+  std::ofstream(path_, std::ios::app) << "\n\t\t\t\nnonsense\n1\t2\t3\n";
+  EXPECT_EQ(list.read()->size(), 1u);
+  ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);
+  EXPECT_EQ(list.read().error().code, Code::kInvalid);
+  EXPECT_FALSE(list.holds("/bin/app"));
+  EXPECT_FALSE(list.add("/bin/other", "libaon.so"));
+}
+
+TEST_F(AvoidListTest, LinkIsNotFollowed) {
+  AvoidList list(path_);
+  ASSERT_TRUE(list.add("/bin/app", "libaon.so"));
+  std::filesystem::rename(path_, folder_ + "/real");
+  std::filesystem::create_symlink(folder_ + "/real", path_);
+  EXPECT_FALSE(list.holds("/bin/app"));
+}
+
+TEST_F(AvoidListTest, NamesThatCannotStandInAList) {
+  AvoidList list(path_);
+  for (const char* name : {"", "/bin/a\tb", "/bin/a\nb"})
+    EXPECT_EQ(list.add(name, "libaon.so").error().code, Code::kInvalid);
+}
+
+TEST_F(AvoidListTest, NoHome) {
+  AvoidList list("");
+  EXPECT_TRUE(list.read()->empty());
+  EXPECT_EQ(list.add("/bin/app", "libaon.so").error().code, Code::kUnavailable);
+}
+
+}  // namespace
+}  // namespace aon

@@ -1,0 +1,68 @@
+#include "core/service/crash_log.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace aon::service {
+namespace {
+
+constexpr char kSegfault[] =
+    "6,1042,86764301625,-;app[4711]: segfault at 8 ip 00007f63d05e132 sp 00007ffe1b05260 error 4 in "
+    "libaon-mpi.so[1a2b,7f63d05e000+1000] likely on CPU 0 (core 0, socket 0)";
+
+TEST(CrashLog, LinesOfTheKernel) {
+  const auto crash = crash_in(kSegfault);
+  ASSERT_TRUE(crash);
+  EXPECT_EQ(crash->pid, 4711);
+  EXPECT_EQ(place_text(crash->place), "libaon-mpi.so+0x1a2b");
+  const auto trap = crash_in(
+      "6,1,2,-;traps: app[12] trap invalid opcode ip:7f sp:7f error:0 in "
+      "libnccl-profiler-aon.so[112d,7f+1000]");
+  ASSERT_TRUE(trap);
+  EXPECT_EQ(trap->pid, 12);
+  EXPECT_EQ(place_text(trap->place), "libnccl-profiler-aon.so+0x112d");
+  const auto old_kernel =
+      crash_in("app[7]: segfault at 0 ip 0 sp 0 error 4 in libaon.so[7f0000+5000]");
+  ASSERT_TRUE(old_kernel);
+  EXPECT_EQ(place_text(old_kernel->place), "libaon.so+0x0");
+}
+
+TEST(CrashLog, LinesAboutOthers) {
+  for (const char* line :
+       {"", "in", " in libaon.so[", "eth0: link is up in libaon.so[1,2+3]",
+        "app[4711]: segfault at 8 ip 7f sp 7f error 4 in libc.so.6[1a2b,7f+1000]",
+        "app[x]: segfault at 8 ip 7f sp 7f error 4 in libaon.so[1,2+3]",
+        "app[-3]: segfault at 8 ip 7f sp 7f error 4 in libaon.so[1,2+3]",
+        "app[4711]: segfault at 8 ip 7f sp 7f error 4"})
+    EXPECT_FALSE(crash_in(line)) << line;
+}
+
+TEST(CrashLog, PlacesThatCannotBe) {
+  for (const uint32_t place : {0u, 7u, 0x60000001u, 0xffffffffu}) EXPECT_EQ(place_text(place), "");
+}
+
+/// A name of a program is at most 15 characters of anything.
+TEST(CrashLog, NameOfAProgramCannotAccuse) {
+  EXPECT_FALSE(crash_in("in libaon.so[1][9]: segfault at 8 ip 7f sp 7f error 4 in app[1,2+3]"));
+  const auto crash = crash_in("a[77] b[9]: segfault at 8 ip 7f sp 7f error 4 in libaon.so[1,2+3]");
+  ASSERT_TRUE(crash);
+  EXPECT_EQ(crash->pid, 9);
+}
+
+TEST(CrashLog, ReadsWhatCameSince) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+  CrashLog log{UniqueFd(ends[0])};
+  const UniqueFd writer(ends[1]);
+  EXPECT_TRUE(log.read().empty());
+  const std::string text = std::string(kSegfault) + "\n Code: 00 00\n";
+  ASSERT_EQ(::write(writer.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ASSERT_EQ(log.read().size(), 1u);
+  EXPECT_TRUE(log.read().empty());
+}
+
+}  // namespace
+}  // namespace aon::service
