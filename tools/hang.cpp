@@ -20,10 +20,9 @@ using Lines = std::vector<std::string>;
 
 bool may_hang(const spool::Process& process) {
   return !process.open_calls.empty() || !process.stacks.empty() ||
-         std::any_of(process.communicators.begin(), process.communicators.end(),
-                     [](const auto& one) {
-                       return one.second.definition.kind == CommunicatorKind::kNccl;
-                     });
+         std::any_of(
+             process.communicators.begin(), process.communicators.end(),
+             [](const auto& one) { return one.second.definition.kind == CommunicatorKind::kNccl; });
 }
 
 uint64_t realtime_ns() {

@@ -156,7 +156,7 @@ struct HostStack {
   uint32_t group;
   int32_t tid;
   uint64_t taken_ns;
-  uint64_t quiet_ns;  ///< the process had recorded nothing since then; 0: it had
+  uint64_t quiet_ns;                ///< the process had recorded nothing since then; 0: it had
   std::vector<std::string> frames;  ///< innermost first: functions, or "library+0x12"
   std::string remark;               ///< of the kernel, and why there are no frames
 };

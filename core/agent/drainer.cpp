@@ -14,7 +14,7 @@ constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: what every ring gets, soon
 constexpr uint32_t kGrowChunks = 64;
 constexpr uint64_t kBusyBytes = 256 << 10;  ///< of one pass
 constexpr int kBusyPeriodMs = 5;
-constexpr uint32_t kMaxQuietThreads = 8;  ///< of a process whose stacks are taken
+constexpr uint32_t kMaxQuietThreads = 8;              ///< of a process whose stacks are taken
 constexpr uint64_t kBurstBytesPerSecond = 16u << 20;  ///< that any process may start at any time
 
 /// True when `next` is further than `position`.

@@ -18,9 +18,9 @@
 
 #include "core/agent/inbox.h"
 #include "core/agent/stack_table.h"
-#include "core/agent/stuck.h"
 #include "core/agent/staging.h"
 #include "core/agent/state.h"
+#include "core/agent/stuck.h"
 #include "core/ring/memory.h"
 #include "core/ring/reader.h"
 

@@ -107,10 +107,10 @@ class Housekeeping : public ProcessListener {
   std::mutex m_;
   std::condition_variable wake_;
   std::condition_variable settled_;
-  std::vector<Event> events_;              ///< guarded by m_
-  std::vector<std::string> left_alone_;    ///< guarded by m_: programs
-  bool is_busy_ = false;       ///< guarded by m_: events were taken and are being handled
-  bool is_stopping_ = false;   ///< guarded by m_
+  std::vector<Event> events_;            ///< guarded by m_
+  std::vector<std::string> left_alone_;  ///< guarded by m_: programs
+  bool is_busy_ = false;                 ///< guarded by m_: events were taken and are being handled
+  bool is_stopping_ = false;             ///< guarded by m_
   std::thread thread_;
 };
 

@@ -31,8 +31,8 @@ uint64_t now_ns() {
 }
 
 std::string read(const ThreadLook& look, const char* name) {
-  const std::string path = "/proc/" + std::to_string(look.pid) + "/task/" +
-                           std::to_string(look.tid) + "/" + name;
+  const std::string path =
+      "/proc/" + std::to_string(look.pid) + "/task/" + std::to_string(look.tid) + "/" + name;
   const Result<std::string> text = read_text_file(path, kMaxTextBytes);
   return text ? *text : std::string();
 }
@@ -87,8 +87,7 @@ bool copy_stack(ThreadLook* look) {
     at += part;
     left -= part;
   }
-  const ssize_t count =
-      process_vm_readv(look->pid, &local, 1, remote.data(), remote.size(), 0);
+  const ssize_t count = process_vm_readv(look->pid, &local, 1, remote.data(), remote.size(), 0);
   if (count <= 0) {
     look->stack.clear();
     return false;
@@ -209,9 +208,9 @@ bool is_ended_by_stops(int64_t system_call) {
   constexpr int64_t kEpollPwait2 = 441;
   constexpr int64_t kIoPgetevents = 333;
   constexpr int64_t kIoUringEnter = 426;
-  constexpr int64_t kCalls[] = {SYS_epoll_wait,      SYS_epoll_pwait,  kEpollPwait2,
-                                SYS_semop,           SYS_semtimedop,   SYS_rt_sigtimedwait,
-                                SYS_io_getevents,    kIoPgetevents,    kIoUringEnter};
+  constexpr int64_t kCalls[] = {SYS_epoll_wait,   SYS_epoll_pwait, kEpollPwait2,
+                                SYS_semop,        SYS_semtimedop,  SYS_rt_sigtimedwait,
+                                SYS_io_getevents, kIoPgetevents,   kIoUringEnter};
   return std::find(std::begin(kCalls), std::end(kCalls), system_call) != std::end(kCalls);
 #else
   return system_call < 0;

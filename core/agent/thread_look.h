@@ -23,7 +23,7 @@
 
 namespace aon::agent {
 
-constexpr uint64_t kLookNs = 20'000'000;   ///< of one thread, then it is let go
+constexpr uint64_t kLookNs = 20'000'000;    ///< of one thread, then it is let go
 constexpr uint64_t kLooksNs = 500'000'000;  ///< of all threads of one round
 constexpr size_t kStackCopyBytes = 65536;
 

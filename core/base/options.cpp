@@ -53,7 +53,8 @@ const std::array<OptionSpec, 22> kTable{{
     {"hang", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::hang_s,
      "note calls that do not return for so many seconds, for `aon hang DIR`; 0: never"},
     {"nccl-level", 0, "LEVEL", "api", OptionUnit::kNone, 0, 0, &Options::nccl_level,
-     "how much NCCL is asked to tell: api (operations), gpu (and their times on the GPU: bandwidths, "
+     "how much NCCL is asked to tell: api (operations), gpu (and their times on the GPU: "
+     "bandwidths, "
      "late ranks, hangs) or off",
      "api|gpu|net|step|off"},
     {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,

@@ -159,10 +159,9 @@ void put_in_flight(Communicator& communicator, const Operation& operation, uint3
   const uint64_t start = operation.start_ticks.load(kRelaxed);
   const uint64_t end = operation.end_ticks.load(kRelaxed);
   const uint64_t bytes = operation.bytes.load(kRelaxed);
-  const uint64_t words[4] = {
-      operation.sequence.load(kRelaxed), operation.shape.load(kRelaxed),
-      operation.launch_ticks.load(kRelaxed),
-      operation.peer_flags.load(kRelaxed) | uint64_t{kNcclInFlight} << 32};
+  const uint64_t words[4] = {operation.sequence.load(kRelaxed), operation.shape.load(kRelaxed),
+                             operation.launch_ticks.load(kRelaxed),
+                             operation.peer_flags.load(kRelaxed) | uint64_t{kNcclInFlight} << 32};
   // What was read is of this operation if it is still there.
   const uint64_t control =
       operation.control.load(std::memory_order_acquire);  // pairs with nccl:control

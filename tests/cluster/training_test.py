@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""16 ranks over 4 hosts of which one is at fault: late, behind a slow link, or not coming. The summary,
-the tables of profile.h5 and `aon hang` each name it; of NCCL's operations and of MPI's.
+"""16 ranks over 4 hosts of which one is at fault: late, behind a slow link, or not coming. The
+summary, the tables of profile.h5 and `aon hang` each name it; of NCCL's operations and of MPI's.
 
     training_test.py [unittest arguments]
 """
@@ -62,8 +62,9 @@ class Training(TestCase):
 
     def test_a_late_rank_is_named(self):
         findings = self.train("FAKE_NCCL_LATE=6:0:host")
-        self.assertRegex(findings, r"rank 6 on n2 came last to \d+ of \d+ operations of NCCL: the "
-                                   r"other GPUs waited \S+ m?s for it, .* in ncclAllReduce")  # fmt: skip
+        named = (r"rank 6 on n2 came last to \d+ of \d+ operations of NCCL: the other GPUs waited "
+                 r"\S+ m?s for it, .* in ncclAllReduce")  # fmt: skip
+        self.assertRegex(findings, named)
         with h5py.File(self.output / "profile.h5") as file:
             names = [n.decode() for n in file["regions/name"][()]]
             nodes = [n.decode() for n in file["nodes/name"][()]]

@@ -253,9 +253,7 @@ struct Fault {
   bool is(const char* word) const { return std::strcmp(how, word) == 0; }
 };
 
-void sleep_ms(uint64_t time_ms) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(time_ms));
-}
+void sleep_ms(uint64_t time_ms) { std::this_thread::sleep_for(std::chrono::milliseconds(time_ms)); }
 
 /// The end of a program that hangs; by that name a stack shows it.
 [[gnu::noinline]] void wait_for_the_gpu_for_ever() {

@@ -54,7 +54,7 @@ struct Collectors {
   Findings* findings = nullptr;
   TotalsCollector* totals = nullptr;
   StepMeter* steps = nullptr;
-  HangFinder* hangs = nullptr;  ///< null: nothing was open or quiet for long
+  HangFinder* hangs = nullptr;                 ///< null: nothing was open or quiet for long
   nccl::LatenessAnalysis* lateness = nullptr;  ///< of operations of NCCL
 };
 
@@ -294,8 +294,8 @@ Status Assembly::convert(const fs::path& staging) {
     }
   }
   std::vector<WriterSlot> writers =
-      make_writers(staging, wanted, waits.get(), has_room_for_waits(),
-                   may_hang(parts_->model), std::move(step_plan_), &collectors);
+      make_writers(staging, wanted, waits.get(), has_room_for_waits(), may_hang(parts_->model),
+                   std::move(step_plan_), &collectors);
   collectors.findings->use_steps(collectors.steps);
   EventPass pass(*parts_, writers, beat_);
   Status status = pass.run();

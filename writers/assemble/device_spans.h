@@ -54,7 +54,7 @@ class DeviceSpans {
   uint64_t restart();
 
   Status add(const Record& record);
-  /// An operation of NCCL with times on the GPU is work of its communicator's stream; others are not.
+  /// An operation of NCCL with times on the GPU is work of its communicator's stream.
   Status add_nccl(const Record& record);
   /// Forgets all of the process, for its store has failed; they count as not replayed.
   void drop();

@@ -25,7 +25,7 @@ Place place_of(std::string_view line) {
   return place;
 }
 
-using Names = std::vector<std::string>;                        ///< innermost first
+using Names = std::vector<std::string>;                            ///< innermost first
 using Modules = std::map<std::string, std::map<uint64_t, Names>>;  ///< by path and offset
 
 void resolve(bool uses_debuginfod, Modules* modules) {
@@ -66,8 +66,12 @@ void build_stacks(JobModel* parts, bool uses_debuginfod) {
     for (const auto& [tid, stack] : group.process->stacks) {
       const clock::ClockMap& clock = parts->clocks[group.node];
       const StackDefinition& told = stack.definition;
-      HostStack made{group.id, tid, clock.to_ns(told.ticks),
-                     told.quiet_ticks == 0 ? 0 : clock.to_ns(told.quiet_ticks), {}, stack.remark};
+      HostStack made{group.id,
+                     tid,
+                     clock.to_ns(told.ticks),
+                     told.quiet_ticks == 0 ? 0 : clock.to_ns(told.quiet_ticks),
+                     {},
+                     stack.remark};
       for (const std::string& line : stack.frames) {
         const Place place = place_of(line);
         const Names& names = modules[place.path][place.offset];

@@ -104,7 +104,7 @@ class HangFinder final : public Writer {
   std::optional<uint32_t> open_call_;  ///< of the location, in Model::open_calls
   bool has_returned_ = false;
   bool is_open_at_end_ = false;  ///< the event before said so
-  size_t depth_ = 0;      ///< of open regions
+  size_t depth_ = 0;             ///< of open regions
   size_t own_depth_ = 0;  ///< of the region that is the open call's own record; 0: it has none
 };
 

@@ -147,10 +147,10 @@ NcclHang NcclHangFinder::judge(std::vector<NcclPart> parts) const {
   if (kind.second != kNoPeer) {
     // The other end calls the other function, and counts alike.
     const bool is_send = model_->regions[first.region].name == "ncclSend";
-    const auto other = std::find_if(
-        model_->regions.begin(), model_->regions.end(), [&](const GlobalRegion& region) {
-          return region.name == (is_send ? "ncclRecv" : "ncclSend");
-        });
+    const auto other = std::find_if(model_->regions.begin(), model_->regions.end(),
+                                    [&](const GlobalRegion& region) {
+                                      return region.name == (is_send ? "ncclRecv" : "ncclSend");
+                                    });
     const Member peer{first.communicator, static_cast<uint32_t>(kind.second)};
     const auto region = static_cast<uint32_t>(other - model_->regions.begin());
     judge_member(peer, {region, static_cast<int32_t>(first.rank)}, &hang);

@@ -9,8 +9,8 @@
 /// | flight that it came to instead                           | a wrong one     |
 /// | has a hole in its records, or nothing of it was recorded | unknown         |
 ///
-/// Members match by communicator, function and NCCL's own sequence number, transfers by the pair and
-/// its count. Of what a member has in flight on a communicator the oldest one counts: the others
+/// Members match by communicator, function and NCCL's own sequence number, transfers by the pair
+/// and its count. Of what a member has in flight on a communicator the oldest one counts: the others
 /// wait behind it. An operation hangs when a process that has it in flight has recorded nothing for
 /// --hang seconds, or when it is kOldNs old.
 ///

@@ -20,11 +20,10 @@ class NcclText : private HangText {
       : HangText(model, report.last_ns, now_ns), model_(model) {}
 
   std::string finding(const NcclHang& hang) const {
-    std::string text =
-        hang.is_enqueued_only
-            ? fmt::format("rank {} is quiet behind {}", list(groups_of(hang)), operation(hang))
-            : fmt::format("{} never ended: rank {} is in it", operation(hang),
-                          list(groups_of(hang)));
+    std::string text = hang.is_enqueued_only ? fmt::format("rank {} is quiet behind {}",
+                                                           list(groups_of(hang)), operation(hang))
+                                             : fmt::format("{} never ended: rank {} is in it",
+                                                           operation(hang), list(groups_of(hang)));
     if (hang.differs) return text + ", with bytes or types that differ";
     if (!hang.wrong.empty()) {
       const NcclPart& wrong = hang.wrong.front();
@@ -75,17 +74,17 @@ class NcclText : private HangText {
 
   void add_head(const NcclHang& hang) {
     if (hang.is_enqueued_only) {
-      add(fmt::format("{}: some have not come to it, and others are quiet for {}; at level api NCCL "
-                      "does not tell what has ended (AON_NCCL_LEVEL=gpu does)",
-                      operation(hang), for_seconds(hang.since_ns)));
+      add(fmt::format(
+          "{}: some have not come to it, and others are quiet for {}; at level api NCCL "
+          "does not tell what has ended (AON_NCCL_LEVEL=gpu does)",
+          operation(hang), for_seconds(hang.since_ns)));
       return;
     }
     const NcclPart& first = hang.arrived.front();
     const bool is_transfer = model_.regions[hang.region].role == RegionRole::kPointToPoint;
     const std::string with =
         is_transfer ? fmt::format("between ranks {} and {} of it", first.rank, first.operation.peer)
-                    : fmt::format("{} members",
-                                  model_.communicators[hang.communicator].rank_count);
+                    : fmt::format("{} members", model_.communicators[hang.communicator].rank_count);
     add(fmt::format("{} ({}, {} bytes) does not end, for {}", operation(hang), with,
                     grouped(first.operation.bytes), for_seconds(hang.since_ns)));
   }

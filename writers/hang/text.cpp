@@ -61,9 +61,9 @@ std::string HangText::last_call(uint32_t group) const {
 std::string HangText::stack(uint32_t group, int32_t tid) const {
   const spool::Process* process = model_.groups[group].process;
   if (tid == 0 && process != nullptr) tid = process->start.pid;
-  const auto found = std::find_if(
-      model_.stacks.begin(), model_.stacks.end(),
-      [&](const HostStack& one) { return one.group == group && one.tid == tid; });
+  const auto found =
+      std::find_if(model_.stacks.begin(), model_.stacks.end(),
+                   [&](const HostStack& one) { return one.group == group && one.tid == tid; });
   // One that is older than what the process recorded last is of another time.
   if (found == model_.stacks.end() || found->taken_ns < last_ns_[group]) return {};
   std::string text;
@@ -88,8 +88,8 @@ std::vector<std::string> HangText::stacks(
       lines.push_back(fmt::format("    and {} more stacks", by_text.size() - kMaxStacks));
       break;
     }
-    lines.push_back(
-        fmt::format("    {} {} in {}", list(groups), groups.size() == 1 ? "stands" : "stand", text));
+    lines.push_back(fmt::format("    {} {} in {}", list(groups),
+                                groups.size() == 1 ? "stands" : "stand", text));
   }
   return lines;
 }

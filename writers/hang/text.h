@@ -33,8 +33,7 @@ class HangText {
   /// "    0-1 stand in ...", a line for each stack of the groups, of their main threads.
   std::vector<std::string> stacks(std::span<const uint32_t> groups) const;
   /// The same of threads: (group, tid).
-  std::vector<std::string> stacks(
-      std::span<const std::pair<uint32_t, int32_t>> threads) const;
+  std::vector<std::string> stacks(std::span<const std::pair<uint32_t, int32_t>> threads) const;
 
  private:
   const Model& model_;

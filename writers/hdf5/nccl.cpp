@@ -214,10 +214,12 @@ void write_histograms(hid_t file, const Model& model, const OperationTable& oper
 
 struct MemberColumns {
   MemberColumns(Table* t, const std::string& prefix)
-      : rank(t->add<int64_t>((prefix + "rank").c_str(), {"1", "rank in MPI_COMM_WORLD, -1 without"})),
+      : rank(t->add<int64_t>((prefix + "rank").c_str(),
+                             {"1", "rank in MPI_COMM_WORLD, -1 without"})),
         process(t->add<uint32_t>((prefix + "process").c_str(), {"1", "row of /ranks"})),
         node(t->add<uint32_t>((prefix + "node").c_str(), {"1", "row of /nodes"})),
-        device(t->add<int32_t>((prefix + "device").c_str(), {"1", "ordinal in its process, -1 unknown"})) {}
+        device(t->add<int32_t>((prefix + "device").c_str(),
+                               {"1", "ordinal in its process, -1 unknown"})) {}
   void append(const Model& model, const nccl::LateMember& member) {
     const Group& group = model.groups[member.group];
     rank.append(group.rank ? int64_t{*group.rank} : -1);
@@ -268,8 +270,7 @@ void write_nccl_lateness(hid_t file, const Model& model, const nccl::LatenessSum
   set_attribute(group, "operations", static_cast<int64_t>(lateness.table.operation_count()));
   set_attribute(group, "parts_without_gpu_time", static_cast<int64_t>(lateness.untimed_count));
   set_attribute(group, "parts_left_out", static_cast<int64_t>(lateness.unmatched_count));
-  set_attribute(group, "members_left_out",
-                static_cast<int64_t>(lateness.table.left_out_count()));
+  set_attribute(group, "members_left_out", static_cast<int64_t>(lateness.table.left_out_count()));
 }
 
 void write_true_times(hid_t file, const Model& model, const nccl::LatenessSummary& lateness,
@@ -321,9 +322,9 @@ void write_links(hid_t file, const Model& model, const nccl::LatenessSummary& la
     count.append(row.count);
     bytes.append(row.bytes);
     time.append(row.time_ns);
-    bandwidth.append(row.time_ns == 0 ? std::nan("")
-                                      : static_cast<double>(row.bytes) /
-                                            static_cast<double>(row.time_ns));
+    bandwidth.append(row.time_ns == 0
+                         ? std::nan("")
+                         : static_cast<double>(row.bytes) / static_cast<double>(row.time_ns));
     ratio.append(row.ratio);
   }
   table.finish();

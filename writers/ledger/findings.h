@@ -77,8 +77,7 @@ class Findings final : public Writer {
   void add_nccl(std::vector<Finding>* findings) const;
   void add_nccl_latecomer(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
   void add_slow_link(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
-  void add_slow_operations(const nccl::LatenessSummary& late,
-                           std::vector<Finding>* findings) const;
+  void add_slow_operations(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
   void add_expensive_call(std::vector<Finding>* findings) const;
   void add_waiting(std::vector<Finding>* findings) const;
   void add_hot_spot(std::vector<Finding>* findings) const;

@@ -12,7 +12,9 @@ constexpr double kLeastShare = 0.01;  ///< of the time that all members worked o
 constexpr double kLeastBlame = 1.5;   ///< times what everybody would cause, shared evenly
 constexpr double kMostly = 0.8;
 
-std::string text_of_ns(uint64_t time_ns) { return seconds_text(static_cast<double>(time_ns) * 1e-9); }
+std::string text_of_ns(uint64_t time_ns) {
+  return seconds_text(static_cast<double>(time_ns) * 1e-9);
+}
 
 /// All members' time on the GPU in matched operations.
 double busy_ns(const nccl::LatenessSummary& late) {
@@ -47,34 +49,38 @@ void Findings::add_nccl_latecomer(const nccl::LatenessSummary& late,
   const std::vector<LatenessRow> rows = late.table.rows();
   const Latecomer worst = find_latecomer(rows);
   const auto caused_ns = static_cast<double>(worst.caused_ns);
-  const double even_ns =
-      static_cast<double>(worst.all_ns) / static_cast<double>(std::max<size_t>(late.members.size(), 1));
-  if (caused_ns == 0 || caused_ns < kLeastShare * busy_ns(late) || caused_ns < kLeastBlame * even_ns)
+  const double even_ns = static_cast<double>(worst.all_ns) /
+                         static_cast<double>(std::max<size_t>(late.members.size(), 1));
+  if (caused_ns == 0 || caused_ns < kLeastShare * busy_ns(late) ||
+      caused_ns < kLeastBlame * even_ns)
     return;
   findings->push_back(
       {caused_ns * 1e-9,
-       fmt::format("{} came last to {} of {} operations of NCCL: the other GPUs waited {} for it, {} "
-                   "of it in {}{}",
-                   nccl::member_text(*model_, late.members[worst.group]), grouped(worst.last_count),
-                   grouped(worst.count), text_of_ns(worst.caused_ns), text_of_ns(worst.region_ns),
-                   model_->regions[worst.region].name, cause_text(late, worst.group))});
+       fmt::format(
+           "{} came last to {} of {} operations of NCCL: the other GPUs waited {} for it, {} "
+           "of it in {}{}",
+           nccl::member_text(*model_, late.members[worst.group]), grouped(worst.last_count),
+           grouped(worst.count), text_of_ns(worst.caused_ns), text_of_ns(worst.region_ns),
+           model_->regions[worst.region].name, cause_text(late, worst.group))});
 }
 
 void Findings::add_slow_link(const nccl::LatenessSummary& late,
                              std::vector<Finding>* findings) const {
   const nccl::SlowLink link = nccl::find_slow_link(late);
   const auto beyond_ns = static_cast<double>(link.beyond_ns);
-  const double share_ns = busy_ns(late) / static_cast<double>(std::max<size_t>(late.members.size(), 1));
+  const double share_ns =
+      busy_ns(late) / static_cast<double>(std::max<size_t>(late.members.size(), 1));
   if (beyond_ns == 0 || beyond_ns < kLeastShare * share_ns) return;
   findings->push_back(
       {beyond_ns * 1e-9,
-       fmt::format("the link from {} to {} is slow: {} transfers of NCCL took {}, {:.1f} times what "
-                   "other links take for them",
-                   nccl::member_text(*model_, late.members[link.source]),
-                   nccl::member_text(*model_, late.members[link.destination]), grouped(link.count),
-                   text_of_ns(link.time_ns),
-                   static_cast<double>(link.time_ns) /
-                       static_cast<double>(std::max<uint64_t>(link.time_ns - link.beyond_ns, 1)))});
+       fmt::format(
+           "the link from {} to {} is slow: {} transfers of NCCL took {}, {:.1f} times what "
+           "other links take for them",
+           nccl::member_text(*model_, late.members[link.source]),
+           nccl::member_text(*model_, late.members[link.destination]), grouped(link.count),
+           text_of_ns(link.time_ns),
+           static_cast<double>(link.time_ns) /
+               static_cast<double>(std::max<uint64_t>(link.time_ns - link.beyond_ns, 1)))});
 }
 
 void Findings::add_slow_operations(const nccl::LatenessSummary& late,
@@ -92,11 +98,11 @@ void Findings::add_slow_operations(const nccl::LatenessSummary& late,
   if (all_ns < kLeastShare * busy_ns(late)) return;
   findings->push_back(
       {all_ns * 1e-9,
-       fmt::format("{} of {} {} of {} bytes took {} beyond the usual {} each, with nobody late: the "
-                   "network or the GPUs were slow",
-                   grouped(worst->slow_count), grouped(worst->count),
-                   model_->regions[worst->region].name, grouped(worst->bytes),
-                   text_of_ns(worst->slow_ns), text_of_ns(worst->usual_ns))});
+       fmt::format(
+           "{} of {} {} of {} bytes took {} beyond the usual {} each, with nobody late: the "
+           "network or the GPUs were slow",
+           grouped(worst->slow_count), grouped(worst->count), model_->regions[worst->region].name,
+           grouped(worst->bytes), text_of_ns(worst->slow_ns), text_of_ns(worst->usual_ns))});
 }
 
 void Findings::add_nccl(std::vector<Finding>* findings) const {

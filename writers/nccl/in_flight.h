@@ -28,7 +28,7 @@ class InFlight {
 
  private:
   struct Communicator {
-    std::vector<bool> has_ended;               ///< by call
+    std::vector<bool> has_ended;                 ///< by call
     std::map<uint32_t, NcclOperation> enqueued;  ///< by call
   };
   std::map<uint32_t, Communicator> communicators_;

@@ -133,8 +133,7 @@ Status LatenessAnalysis::finish(const Outcome&) {
 bool LatenessAnalysis::is_whole(std::span<const Part> parts) const {
   const Part& first = parts.front();
   const bool is_transfer = (first.key & kTransfer) != 0;
-  const uint32_t wanted =
-      is_transfer ? 2 : model_->communicators[first.communicator].rank_count;
+  const uint32_t wanted = is_transfer ? 2 : model_->communicators[first.communicator].rank_count;
   if (parts.size() != wanted) return false;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].place != i || parts[i].bytes != first.bytes) return false;
@@ -271,8 +270,8 @@ std::string member_text(const Model& model, const LateMember& member) {
   const Group& group = model.groups[member.group];
   std::string text = group.rank ? fmt::format("rank {}", *group.rank) : group.name;
   text += fmt::format(" on {}", model.job->nodes[group.node].host);
-  const auto& devices = group.process != nullptr ? group.process->devices
-                                                 : std::map<uint32_t, spool::Device>();
+  const auto& devices =
+      group.process != nullptr ? group.process->devices : std::map<uint32_t, spool::Device>();
   uint32_t device = member.device;
   if (device == kNoDevice && devices.size() == 1) device = devices.begin()->first;
   if (device == kNoDevice) return text;

@@ -1,8 +1,8 @@
 /// Operations of NCCL over all locations: the rows of /nccl in profile.h5.
 ///
 /// Histograms, by communicator, function and size, count every operation. Rows of single ones are
-/// kept up to kMaxOperationRows, in the order of locations; the others are counted. Those that never
-/// ended (in flight) stand behind the others of their process.
+/// kept up to kMaxOperationRows, in the order of locations; the others are counted. Those that
+/// never ended (in flight) stand behind the others of their process.
 ///
 /// Thread: one.   Cost: a hash per operation; memory at most 128 MiB of rows, and a histogram per
 /// communicator, function and power of two.

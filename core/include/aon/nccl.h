@@ -18,8 +18,8 @@
 /// | 6    | ticks between the first and the last channel's begin                                 |
 /// | 7    | wide duration                                                                        |
 ///
-/// Where the GPU's times are asked for, an operation has a record more, of kNcclInFlightSlots, when it
-/// has been enqueued and not yet ended: words 0 to 2, then word 5. Whoever reads it looks for the
+/// Where the GPU's times are asked for, an operation has a record more, of kNcclInFlightSlots, when
+/// it has been enqueued and not yet ended: words 0 to 2, then word 5. Whoever reads it looks for the
 /// whole one with the same communicator and count of calls; without one it never ended.
 ///
 /// They come in no order of time: an operation may end long after others that were called later.

@@ -1,5 +1,5 @@
-"""Operations of NCCL that do not end: `aon hang` names who did not come while the job runs, with the
-stacks of the host, and the ledger does when it was killed."""
+"""Operations of NCCL that do not end: `aon hang` names who did not come while the job runs, with
+the stacks of the host, and the ledger does when it was killed."""
 import os
 import signal
 import subprocess
@@ -62,8 +62,9 @@ class Hang(PluginTestCase):
         wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
         document = ledger(self.output)
         self.assert_law(document)
-        self.assertRegex(document["findings"][0], r"^ncclAllReduce 2 of world never ended: rank 0, 2 "
-                                                  r"is in it, rank 1 on \S+ \(pid \d+\) did not arrive$")  # fmt: skip
+        named = (r"^ncclAllReduce 2 of world never ended: rank 0, 2 is in it, "
+                 r"rank 1 on \S+ \(pid \d+\) did not arrive$")  # fmt: skip
+        self.assertRegex(document["findings"][0], named)
         self.assertIn("compute_for_ever", "\n".join(document["hangs"]))
         with h5py.File(self.output / "profile.h5") as file:
             bit = list(file["nccl/operations"].attrs["flags"]).index("in flight")
@@ -72,8 +73,8 @@ class Hang(PluginTestCase):
 
     def test_a_wrong_operation_is_named(self):
         self.start("2:0:other")
-        self.hanging("ncclAllReduce 1 of world", "in it: 0-1", "rank 2 on",
-                     "is in ncclAllGather 1 of 4 194 304 bytes instead: one of them is wrong")  # fmt: skip
+        wrong = "is in ncclAllGather 1 of 4 194 304 bytes instead: one of them is wrong"
+        self.hanging("ncclAllReduce 1 of world", "in it: 0-1", "rank 2 on", wrong)
 
     def test_without_times_on_the_gpu_it_is_told_who_is_behind(self):
         self.start("0:2:skip", level="api")

@@ -48,9 +48,9 @@ class Lateness(PluginTestCase):
         tables, attributes, findings = self.job(FAKE_NCCL_LATE="2:0:host")
         self.assert_late(tables, 2, "host_late_ns", 4)
         self.assertEqual(attributes["parts_left_out"], 0)
-        self.assertRegex(findings, r"rank 2 on \S+ \(GPU 2\) came last to \d+ of 12 operations of "
-                                   r"NCCL: the other GPUs waited 2\d\d ms for it, 2\d\d ms of it in "
-                                   r"ncclAllReduce; its host was late")  # fmt: skip
+        named = (r"rank 2 on \S+ \(GPU 2\) came last to \d+ of 12 operations of NCCL: the other "
+                 r"GPUs waited 2\d\d ms for it, 2\d\d ms of it in ncclAllReduce; its host was late")
+        self.assertRegex(findings, named)
 
     def test_a_busy_gpu_is_told_from_a_late_host(self):
         tables, _, findings = self.job(FAKE_NCCL_LATE="1:0:gpu")

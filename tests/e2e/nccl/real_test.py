@@ -1,5 +1,5 @@
-"""The real NCCL on a machine without a GPU, as far as it goes: it asks for a version that the plugin
-has, finds the plugin by its path and by its name, and init fails as it does without us."""
+"""The real NCCL on a machine without a GPU, as far as it goes: it asks for a version that the
+plugin has, finds the plugin by its path and by its name, and init fails as it does without us."""
 import ctypes
 import glob
 import os

@@ -106,12 +106,11 @@ TEST_F(NcclHangs, who_did_not_arrive_is_named_with_where_it_stands) {
   quiet(0, {"cudaStreamSynchronize", "main"});
   quiet(1, {"compute", "main"});
   ASSERT_EQ(run().size(), 1u);
-  EXPECT_THAT(
-      lines(),
-      ElementsAre("ncclAllReduce 2 of world (3 members, 64 bytes) does not end, for 5 s",
-                  "  in it: 0, 2", "    0 stands in cudaStreamSynchronize < main (runs)",
-                  "  rank 1 on n1 (pid 101) did not arrive: its last call was over 5 s ago",
-                  "    1 stands in compute < main (runs)"));
+  EXPECT_THAT(lines(),
+              ElementsAre("ncclAllReduce 2 of world (3 members, 64 bytes) does not end, for 5 s",
+                          "  in it: 0, 2", "    0 stands in cudaStreamSynchronize < main (runs)",
+                          "  rank 1 on n1 (pid 101) did not arrive: its last call was over 5 s ago",
+                          "    1 stands in compute < main (runs)"));
   EXPECT_EQ(finding(),
             "ncclAllReduce 2 of world never ended: rank 0, 2 is in it, rank 1 on n1 (pid 101) did "
             "not arrive");
