@@ -92,8 +92,8 @@ class Drainer : private ring::Sink {
 
   /// Sends counted calls that changed since the last time.
   void report_counts();
-  /// Sends calls that have been open for hang_ns, each once, and asks for their stacks and for those
-  /// of processes that have recorded nothing for as long.
+  /// Sends calls that have been open for hang_ns, each once, and asks for their stacks and for
+  /// those of processes that have recorded nothing for as long.
   void report_open_calls(uint64_t now_ns);
 
   /// True when the encode thread should not wait for its next flush.

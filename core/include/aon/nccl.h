@@ -19,8 +19,8 @@
 /// | 7    | wide duration                                                                        |
 ///
 /// Where the GPU's times are asked for, an operation has a record more, of kNcclInFlightSlots, when
-/// it has been enqueued and not yet ended: words 0 to 2, then word 5. Whoever reads it looks for the
-/// whole one with the same communicator and count of calls; without one it never ended.
+/// it has been enqueued and not yet ended: words 0 to 2, then word 5. Whoever reads it looks for
+/// the whole one with the same communicator and count of calls; without one it never ended.
 ///
 /// They come in no order of time: an operation may end long after others that were called later.
 /// `bytes` are count times the size of a type as the call has them: what a rank sends, of
