@@ -11,8 +11,8 @@
 ///
 /// Members match by communicator, function and NCCL's own sequence number, transfers by the pair
 /// and its count. Of what a member has in flight on a communicator the oldest one counts: the
-/// others wait behind it. An operation hangs when a process that has it in flight has recorded nothing for
-/// --hang seconds, or when it is kOldNs old.
+/// others wait behind it. An operation hangs when a process that has it in flight has recorded
+/// nothing for --hang seconds, or when it is kOldNs old.
 ///
 /// Without times on the GPU (level api) it is not known what has ended. Where a process is quiet
 /// and others have enqueued fewer operations than it, that is told as such.
