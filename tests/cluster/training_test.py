@@ -24,7 +24,7 @@ world = MPI.COMM_WORLD
 for step in range(int(sys.argv[1])):
     if world.Get_rank() == int(sys.argv[2]):
         time.sleep(0.05)
-    world.allreduce(step)
+    world.Barrier()
 """
 
 
@@ -35,7 +35,7 @@ def rows(file, name):
     return [dict(zip(columns, values)) for values in zip(*columns.values())]
 
 
-class Training(TestCase):
+class OnHosts(TestCase):
     @classmethod
     def setUpClass(cls):
         cls.hosts = cluster.Hosts(HOSTS)
@@ -47,9 +47,11 @@ class Training(TestCase):
         self.output = self.hosts.folder / self.id().rsplit(".", 1)[1]
 
     def launch(self, *command, options=()):
-        return self.hosts.mpirun(RANKS_PER_HOST, AON_RUN, "-o", self.output, *options, "--",
-                                 *command, timeout=240)  # fmt: skip
+        words = (AON_RUN, "-o", self.output, *options, "--", *command)
+        return self.hosts.mpirun(RANKS_PER_HOST, *words)
 
+
+class Training(OnHosts):
     def train(self, fault, steps=STEPS):
         """The findings and all tables of a run with a fault, "NAME=VALUE"."""
         words = ("env", fault, FAKE, "train", 7, steps)
@@ -87,6 +89,24 @@ class Training(TestCase):
         self.assertEqual((slow["source_rank"], slow["destination_rank"]), (9, 10))
         self.assertAlmostEqual(slow["ratio"], 20, delta=2)
 
+    @unittest.skipIf(MPI != "openmpi", "mpi4py here is Open MPI's")
+    def test_a_late_rank_of_an_mpi_program_is_named(self):
+        program = self.hosts.folder / "slow_rank.py"
+        program.write_text(SLOW_RANK, encoding="utf-8")
+        self.assert_exit(self.launch(PYTHON, program, 20, 5))
+        self.assert_exit(run([AON, "finalize", self.output]))
+        document = ledger(self.output)
+        self.assertRegex("\n".join(document["findings"]), r"rank 5\b")
+        with h5py.File(self.output / "profile.h5") as file:
+            late = rows(file, "lateness")
+        worst = max(late, key=lambda r: r["caused_ns"])
+        self.assertEqual(worst["rank"], 5)
+        self.assertGreater(worst["caused_ns"], 0.8 * sum(r["caused_ns"] for r in late))
+
+
+class Hang(OnHosts):
+    """Hosts of its own, to power off."""
+
     def test_who_does_not_come_is_named_while_all_others_wait(self):
         words = ("env", "FAKE_NCCL_HANG=13:1:skip", FAKE, "train", 7, 3)
         options = ("--nccl-level", "gpu", "--hang", "2")
@@ -107,20 +127,6 @@ class Training(TestCase):
         done = self.hosts.run("n1", AON, "hang", self.output)
         wanted = ("in it: 0-12, 14-15\n", "13 stands in")
         return all(words in done.stdout for words in wanted) and done.stdout
-
-    @unittest.skipIf(MPI != "openmpi", "mpi4py here is Open MPI's")
-    def test_a_late_rank_of_an_mpi_program_is_named(self):
-        program = self.hosts.folder / "slow_rank.py"
-        program.write_text(SLOW_RANK, encoding="utf-8")
-        self.assert_exit(self.launch(PYTHON, program, 20, 5))
-        self.assert_exit(run([AON, "finalize", self.output]))
-        document = ledger(self.output)
-        self.assertRegex("\n".join(document["findings"]), r"rank 5\b")
-        with h5py.File(self.output / "profile.h5") as file:
-            late = rows(file, "lateness")
-        worst = max(late, key=lambda r: r["caused_ns"])
-        self.assertEqual(worst["rank"], 5)
-        self.assertGreater(worst["caused_ns"], 0.8 * sum(r["caused_ns"] for r in late))
 
 
 if __name__ == "__main__":
