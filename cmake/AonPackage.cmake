@@ -3,7 +3,7 @@
 set(packaging ${PROJECT_SOURCE_DIR}/packaging)
 
 # An RPATH, unlike a RUNPATH, also counts for what the libraries and the providers of a program need themselves.
-foreach(program aon-agent aon-tool)
+foreach(program aon-agent aon-node aon-tool)
   if(TARGET ${program})
     target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
     set_property(TARGET ${program} PROPERTY INSTALL_RPATH "$ORIGIN/../lib;$ORIGIN/../lib/aon/private")
@@ -14,9 +14,9 @@ if(NOT AON_SANITIZE AND TARGET aon-tool)
   set(documents ${PROJECT_BINARY_DIR}/share)
   add_custom_command(
     OUTPUT ${documents}/man/man1/aon-run.1
-    COMMAND /usr/bin/python3 -B ${packaging}/documents.py $<TARGET_FILE:aon-run> $<TARGET_FILE:aon-tool> ${PROJECT_VERSION}
-            ${documents}
-    DEPENDS ${packaging}/documents.py aon-run aon-tool VERBATIM)
+    COMMAND /usr/bin/python3 -B ${packaging}/documents.py $<TARGET_FILE:aon-run> $<TARGET_FILE:aon-tool> $<TARGET_FILE:aon-node>
+            ${PROJECT_VERSION} ${documents}
+    DEPENDS ${packaging}/documents.py aon-run aon-tool aon-node VERBATIM)
   add_custom_target(aon_documents ALL DEPENDS ${documents}/man/man1/aon-run.1)
   install(DIRECTORY ${documents}/man ${documents}/bash-completion DESTINATION share)
 endif()
@@ -24,6 +24,9 @@ endif()
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/aon-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${packaging}/aon-config.cmake ${PROJECT_BINARY_DIR}/aon-config-version.cmake DESTINATION lib/cmake/aon)
+# The unit names the program by its full path, which is known when it is installed.
+install(CODE "configure_file(\"${packaging}/systemd/aon-node.service.in\"
+  \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/aon/systemd/aon-node.service\" @ONLY)")
 install(FILES ${packaging}/modulefile DESTINATION share/modulefiles/aon RENAME ${PROJECT_VERSION})
 
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # cpack takes what is built, tests need not be

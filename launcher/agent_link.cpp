@@ -210,7 +210,10 @@ Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArgume
       posix_spawn(&pid, agent.c_str(), &actions, &attributes, words.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  if (error_number == 0) return pid;
+  if (error_number == 0) {
+    note_for_epilog(getenv("SLURM_JOB_ID"), arguments.options.output_dir);
+    return pid;
+  }
   unlink(link.socket.c_str());
   return Error{Code::kUnavailable, "cannot start " + agent + ": " + strerror(error_number)};
 }

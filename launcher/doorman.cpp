@@ -230,6 +230,16 @@ Options options_of_environment() {
   return line ? line->options : Options{};
 }
 
+std::string wanted_output(const Environment& environment) {
+  const auto value = [&](const char* name) {
+    const char* text = environment(name);
+    return std::string(text != nullptr ? text : "");
+  };
+  const std::string output = value("AON_OUTPUT");
+  const bool is_users = value("AON_DOOR").empty() || output != value("AON_DOOR_GAVE");
+  return is_users && !output.empty() ? output : value("AON_DOOR_OUTPUT");
+}
+
 std::string directory_in_job(const Launch& launch, const Environment& environment) {
   const auto value = [&](const char* name) {
     const char* text = environment(name);
@@ -237,7 +247,7 @@ std::string directory_in_job(const Launch& launch, const Environment& environmen
   };
   std::string folder = value("SLURM_SUBMIT_DIR");
   if (folder.empty() || access(folder.c_str(), W_OK | X_OK) != 0) folder = value("HOME");
-  const std::string wanted = value("AON_DOOR_OUTPUT");
+  const std::string wanted = wanted_output(environment);
   if (!wanted.empty()) return wanted.front() == '/' ? wanted : folder + "/" + wanted;
   const std::string job = value("SLURM_JOB_ID");
   constexpr char kOfSlurm[] = "slurm.pmix.";

@@ -30,7 +30,12 @@ namespace aon::launcher {
 /// It watches `task`. Returns when it has left this process's group and descriptors.
 Status start_doorman(AgentLink link, const Installation& files, pid_t task);
 
-/// Where the files of a launch go that nobody named a directory for: aon-JOB.STEP for a step of
+/// The directory that the user asked for; "" for none. A task that is started within another one
+/// finds in AON_OUTPUT what the TaskProlog has put there (AON_DOOR_GAVE): only another value is the
+/// user's.
+std::string wanted_output(const Environment& environment);
+
+/// Where the files of a launch go: where the user wants them, else aon-JOB.STEP for a step of
 /// srun, aon-JOB-ID for another launch of the job, in the folder the job was submitted from.
 std::string directory_in_job(const Launch& launch, const Environment& environment);
 

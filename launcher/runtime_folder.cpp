@@ -1,5 +1,6 @@
 #include "launcher/runtime_folder.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,6 +8,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+
+#include "core/base/file.h"
 
 namespace aon::launcher {
 namespace {
@@ -24,13 +27,16 @@ bool is_link_to(const std::string& path, const std::string& target) {
   return length > 0 && target == std::string(buffer, static_cast<size_t>(length));
 }
 
+/// Not below XDG_RUNTIME_DIR: the Epilog has none, and it goes with the session.
+std::string folder_in_tmp() { return "/tmp/aon-" + std::to_string(geteuid()); }
+
 }  // namespace
 
 std::string runtime_folder() {
   const char* session = getenv("XDG_RUNTIME_DIR");
   if (session != nullptr && *session == '/' && is_private_folder(session))
     return std::string(session) + "/aon";
-  return "/tmp/aon-" + std::to_string(geteuid());
+  return folder_in_tmp();
 }
 
 Status make_runtime_folder(const std::string& dir) {
@@ -49,6 +55,15 @@ Result<std::string> preloadable_folder(const std::string& library_dir) {
   if (symlink(library_dir.c_str(), path.c_str()) != 0 && !is_link_to(path, library_dir))
     return Error{Code::kUnavailable, "cannot link " + path + " to " + library_dir};
   return path;
+}
+
+void note_for_epilog(const char* job, const std::string& directory) {
+  if (job == nullptr || *job == '\0' || strspn(job, "0123456789") != strlen(job)) return;
+  if (directory.find('\n') != std::string::npos || !make_runtime_folder(folder_in_tmp())) return;
+  const std::string path = folder_in_tmp() + "/slurm-" + job;
+  const auto file = open_file(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW);
+  const std::string line = directory + "\n";
+  if (file) (void)write_all(file->get(), line.data(), line.size());
 }
 
 std::string name_hash(const std::string& text) {

@@ -20,6 +20,11 @@ Status make_runtime_folder(const std::string& dir);
 /// colon (which separate entries there), a symbolic link to it in the runtime folder.
 Result<std::string> preloadable_folder(const std::string& library_dir);
 
+/// Notes the directory of a launch of Slurm's job `job` for the Epilog of this node, which knows
+/// the job's number and user, and nothing of AON_OUTPUT or --chdir: /tmp/aon-UID/slurm-JOB, a line for
+/// each. What cannot be noted is not finished by the Epilog if all agents are killed, no more.
+void note_for_epilog(const char* job, const std::string& directory);
+
 /// 16 hex digits that depend on `text`.
 std::string name_hash(const std::string& text);
 

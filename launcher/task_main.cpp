@@ -96,12 +96,6 @@ pid_t task_pid() {
   return pid > 1 ? static_cast<pid_t>(pid) : getppid();
 }
 
-/// What the user asked for, however often a step has been started from another one.
-std::string wanted_output() {
-  if (!value("AON_DOOR").empty()) return value("AON_DOOR_OUTPUT");
-  return value("AON_OUTPUT");
-}
-
 Status open_door(const Installation& files, const std::string& socket) {
   Result<AgentLink> link = join_or_listen(socket);
   if (!link) return link.error();
@@ -117,7 +111,7 @@ Result<std::string> lines() {
   for (const std::string& path : {files->mpi_library, files->runtime_library}) {
     if (Status status = check_library(path); !status) return status.error();
   }
-  const std::string wanted = wanted_output();
+  const std::string wanted = wanted_output(get);
   if (!wanted.empty()) setenv("AON_DOOR_OUTPUT", wanted.c_str(), 1);
   const std::string output = directory_in_job(find_launch(get), get);
   const std::string socket = socket_path(step_name(), "");
@@ -128,7 +122,7 @@ Result<std::string> lines() {
   for (const Variable& variable : environment.variables)
     text += "export " + variable.name + "=" + variable.value + "\n";
   if (getenv("AON_DISABLE") != nullptr) text += "unset AON_DISABLE\n";  // a 0; libaon.so asks less
-  text += "export AON_DOOR=" + socket + "\n";
+  text += "export AON_DOOR=" + socket + "\nexport AON_DOOR_GAVE=" + output + "\n";
   if (!wanted.empty()) text += "export AON_DOOR_OUTPUT=" + wanted + "\n";
   return text;
 }

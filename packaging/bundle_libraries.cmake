@@ -4,7 +4,7 @@
 set(prefix ${CPACK_TEMPORARY_INSTALL_DIRECTORY})
 file(GLOB_RECURSE providers ${prefix}/lib/aon/providers/*.so)
 file(GET_RUNTIME_DEPENDENCIES
-     EXECUTABLES ${prefix}/bin/aon ${prefix}/bin/aon-agent
+     EXECUTABLES ${prefix}/bin/aon ${prefix}/bin/aon-agent ${prefix}/bin/aon-node
      MODULES ${providers}
      RESOLVED_DEPENDENCIES_VAR found
      UNRESOLVED_DEPENDENCIES_VAR missing

@@ -1,9 +1,9 @@
-"""Writes the manual pages and the bash completion of aon-run and aon, from what their --help prints
-(which aon-run renders from its option table, and aon from its commands).
+"""Writes the manual pages and the bash completion of aon-run, aon and aon-node, from what their
+--help prints (which aon-run renders from its option table, and aon from its commands).
 
-    documents.py AON_RUN AON VERSION OUTPUT_FOLDER
+    documents.py AON_RUN AON AON_NODE VERSION OUTPUT_FOLDER
 
-OUTPUT_FOLDER gets man/man1/*.1 and bash-completion/completions/*.
+OUTPUT_FOLDER gets man/man1/*.1, man/man8/*.8 and bash-completion/completions/*.
 """
 import dataclasses
 import pathlib
@@ -68,8 +68,8 @@ def escape(text):
     return text.replace("\\", "\\\\").replace("-", "\\-").replace("\n.", "\n\\&.")
 
 
-def manual_page(program, version, subcommands):
-    out = [f'.TH {program.name.upper()} 1 "" "aon {version}" "AON"', ".SH NAME"]
+def manual_page(program, version, subcommands, section=1):
+    out = [f'.TH {program.name.upper()} {section} "" "aon {version}" "AON"', ".SH NAME"]
     out += [f"{escape(program.name)} \\- {escape(program.what)}"]
     out += [".SH SYNOPSIS", escape(program.usage), ".SH OPTIONS"]
     for option in program.options:
@@ -142,16 +142,19 @@ complete -o default -F _aon aon
 """
 
 
-def main(aon_run, aon, version, folder):
+def main(aon_run, aon, aon_node, version, folder):
     manuals = pathlib.Path(folder) / "man" / "man1"
+    for_admins = manuals.with_name("man8")
     completions = pathlib.Path(folder) / "bash-completion" / "completions"
-    for path in (manuals, completions):
+    for path in (manuals, for_admins, completions):
         path.mkdir(parents=True, exist_ok=True)
     run = read_help("aon-run", help_of([aon_run]))
     tool = read_help("aon", help_of([aon]))
     commands = [read_help(name, help_of([aon, name])) for name, _ in tool.commands]
     (manuals / "aon-run.1").write_text(manual_page(run, version, []), encoding="utf-8")
     (manuals / "aon.1").write_text(manual_page(tool, version, commands), encoding="utf-8")
+    page = manual_page(read_help("aon-node", help_of([aon_node])), version, [], section=8)
+    (for_admins / "aon-node.8").write_text(page, encoding="utf-8")
     (completions / "aon-run").write_text(completion_of_run(run), encoding="utf-8")
     (completions / "aon").write_text(completion_of_tool(tool, commands), encoding="utf-8")
 

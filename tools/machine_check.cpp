@@ -15,6 +15,8 @@
 #include <string_view>
 
 #include "core/base/file.h"
+#include "core/service/crash_log.h"
+#include "core/service/page_reader.h"
 
 namespace aon::tools {
 namespace {
@@ -166,6 +168,29 @@ std::string limit_text(rlim_t value) {
   return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
 }
 
+Check check_node_service() {
+  const auto page = service::PageReader::connect(service::PageReader::socket_path());
+  if (page) {
+    std::string shared;
+    for (const char* name : {"energy", "membw", "network", "nvml"}) {
+      const auto view = (*page)->provider(name);
+      if (view && view->state != 0) shared += (shared.empty() ? "" : ", ") + std::string(name);
+    }
+    return {"node service", Ability::kYes, "reads " + (shared.empty() ? "nothing" : shared), ""};
+  }
+  if (page.error().code == Code::kNotFound)
+    return {"node service", Ability::kLimited, "none runs; agents read what their user may", ""};
+  return {"node service", Ability::kLimited, page.error().message, "systemctl restart aon-node"};
+}
+
+/// Where MPI does not handle the signal, only the kernel knows where a program died.
+Check check_crash_log() {
+  const auto log = service::CrashLog::open();
+  if (log) return {"crash log", Ability::kYes, "/dev/kmsg tells of crashes in AON's own code", ""};
+  return {"crash log", Ability::kLimited, log.error().message,
+          "sysctl -w kernel.dmesg_restrict=0, or the node service"};
+}
+
 Check check_descriptors() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -196,12 +221,11 @@ Check check_core_cgroup() {
 }  // namespace
 
 std::vector<Check> check_system() {
-  return {check_clock(),           check_software_events(),
-          check_hardware_events(), check_rdpmc(),
-          check_kernel_events(),   check_memfd(),
-          check_pidfd(),           check_shm(),
-          check_runtime_folder(),  check_descriptors(),
-          check_address_space(),   check_core_cgroup()};
+  return {
+      check_clock(),          check_software_events(), check_hardware_events(), check_rdpmc(),
+      check_kernel_events(),  check_memfd(),           check_pidfd(),           check_shm(),
+      check_runtime_folder(), check_descriptors(),     check_address_space(),   check_core_cgroup(),
+      check_node_service(),   check_crash_log()};
 }
 
 }  // namespace aon::tools

@@ -63,9 +63,8 @@ std::string CrashWatch::place_elsewhere(const ProcessCell& cell) {
   const bool may_come_late = !log_ && page_ != nullptr && page_->has_log() && page_->is_alive();
   for (int waited_ms = 0;; waited_ms += kPauseMs) {
     read_crashes();
-    const auto found = std::find_if(crashes_.begin(), crashes_.end(), [&](const auto& crash) {
-      return crash.pid == cell.pid;
-    });
+    const auto found = std::find_if(crashes_.begin(), crashes_.end(),
+                                    [&](const auto& crash) { return crash.pid == cell.pid; });
     if (found != crashes_.end()) {
       const std::string place = service::place_text(found->place);
       crashes_.erase(found);
@@ -84,8 +83,9 @@ void CrashWatch::report(const ProcessCell& cell, const std::string& place) {
   ProviderDefinition state{};
   state.state = ProviderState::kDegraded;
   inbox_->define(cell.process, DefinitionType::kProvider, state,
-                 {kProvider, program + " died in AON's own code, " + place +
-                                 ", and is not recorded from now on by this version",
+                 {kProvider,
+                  program + " died in AON's own code, " + place +
+                      ", and is not recorded from now on by this version",
                   "report it; to try again: aon avoid --remove " + program});
   add_to_list(program, place);
 }
@@ -93,7 +93,7 @@ void CrashWatch::report(const ProcessCell& cell, const std::string& place) {
 /// The grandchild is nobody's to wait for.
 void CrashWatch::add_to_list(const std::string& program, const std::string& place) const {
   const std::string& tool = config_.finalize_program;
-  const char* const words[] = {tool.c_str(), "avoid",       "--place", place.c_str(),
+  const char* const words[] = {tool.c_str(), "avoid",         "--place", place.c_str(),
                                "--add",      program.c_str(), nullptr};
   if (tool.empty() || program.empty()) return;
   const pid_t child = ::fork();

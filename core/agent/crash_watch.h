@@ -1,8 +1,9 @@
 /// Programs that die in AON's own code are recorded no more: finds them, by the word of the process
-/// (aon/crash.h) or by the kernel's log (crash_log.h), says so in the ledger, and puts them on the user's list (core/base/avoid_list.h) by a process of its own,
-/// for a home directory may hang.
+/// (aon/crash.h), by the kernel's log or by the node's service, says so in the ledger, and puts
+/// them on the user's list (core/base/avoid_list.h) by a process of its own, for a home directory
+/// may hang.
 /// Owner and thread: housekeeping.   Cost: none until a process dies by a signal.
-/// Errors: where neither says anything, nothing is found; `aon doctor` says what the log needs.
+/// Errors: where none of them says anything, nothing is found; `aon doctor` says what is missing.
 #pragma once
 
 #include <optional>

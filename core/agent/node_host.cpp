@@ -37,7 +37,8 @@ struct NodeHost::Hosted {
   bool has_node_state = false;  ///< it has said itself how it is
   uint64_t cost_ns = 0;         ///< of the processes it watches
   uint32_t divisor = 1;
-  std::unique_ptr<SharedMetrics> shared = nullptr;  ///< the service reads, and the provider was not started
+  std::unique_ptr<SharedMetrics> shared =
+      nullptr;  ///< the service reads, and the provider was not started
 };
 
 /// The functions of aon_core_api; `aon_core` is a Hosted.
@@ -242,8 +243,7 @@ bool NodeHost::share(Hosted* hosted) {
   if (!view || view->state == AON_STATE_OFF) return false;
   hosted->shared = std::make_unique<SharedMetrics>(page_, view->index);
   Table::set_state(reinterpret_cast<aon_core*>(hosted), AON_PROCESS_NODE,
-                   static_cast<aon_state>(view->state), view->reason.c_str(),
-                   view->remedy.c_str());
+                   static_cast<aon_state>(view->state), view->reason.c_str(), view->remedy.c_str());
   hosted->shared->tick(reinterpret_cast<aon_core*>(hosted), Table::kApi);
   return true;
 }
@@ -287,7 +287,8 @@ void NodeHost::tick(uint64_t now_ns) {
     // Late ticks are not made up for.
     hosted->next_tick_ns = now_ns - now_ns % period_ns + period_ns;
     hosted->provider.tick(clock::now_ticks(tick_source_));
-    if (hosted->shared) hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi);
+    if (hosted->shared)
+      hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi);
     report_failure(hosted.get());
   }
 }
@@ -309,7 +310,8 @@ bool NodeHost::throttle(uint32_t provider, uint32_t divisor) {
 
 void NodeHost::stop() {
   for (const auto& hosted : hosted_) {
-    if (hosted->shared) hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi);
+    if (hosted->shared)
+      hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi);
     hosted->provider.flush();
     hosted->provider.stop();
   }

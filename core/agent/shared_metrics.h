@@ -1,5 +1,5 @@
-/// A provider whose values the node's service has read (core/service/page.h), as if this agent's own
-/// had: the same metrics, counts from 0 on, through the same table of functions.
+/// A provider whose values the node's service has read (core/service/page.h), as if this agent's
+/// own had: the same metrics, counts from 0 on, through the same table of functions.
 /// Owner and thread: as a provider's.   Cost: some loads a series and tick.
 /// Errors: a service that ends leaves the provider degraded, with the reason.
 #pragma once

@@ -1,5 +1,5 @@
-/// Programs that died in AON's own code: from then on this version of AON leaves them alone. One list
-/// per user, $XDG_CONFIG_HOME/aon/avoid or ~/.config/aon/avoid, a line for each:
+/// Programs that died in AON's own code: from then on this version of AON leaves them alone. One
+/// list per user, $XDG_CONFIG_HOME/aon/avoid or ~/.config/aon/avoid, a line for each:
 ///
 ///     VERSION <tab> YYYY-MM-DD <tab> MODULE+0xOFFSET <tab> PROGRAM
 ///

@@ -74,8 +74,7 @@ Result<CrashLog> CrashLog::open() {
     return Error{Code::kUnavailable, "process ids of the kernel's log are not those seen here"};
   auto file = open_file("/dev/kmsg", O_RDONLY | O_NONBLOCK);
   if (!file) return file.error();
-  if (::lseek(file->get(), 0, SEEK_END) < 0)
-    return errno_error("cannot read", "/dev/kmsg", errno);
+  if (::lseek(file->get(), 0, SEEK_END) < 0) return errno_error("cannot read", "/dev/kmsg", errno);
   return CrashLog(std::move(*file));
 }
 

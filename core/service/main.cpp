@@ -1,5 +1,5 @@
-// aon-node: the service of a node (docs/node-service.md). Optional: without it every agent reads what
-// its user may read.
+// aon-node: the service of a node (docs/node-service.md). Optional: without it every agent reads
+// what its user may read.
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -92,9 +92,13 @@ int run(int argc, char** argv) {
   CLI::App app{"The service of a node: reads its metrics once, for the agents of all users.",
                "aon-node"};
   app.set_version_flag("--version", "aon " AON_VERSION);
-  app.add_option("--socket", options.socket, "where agents find it")->capture_default_str();
-  app.add_option("--providers", options.providers, "what it reads")->delimiter(',');
-  app.add_option("--provider-folder", options.folder, "installed providers");
+  app.add_option("--socket", options.socket, "where agents find it (default /run/aon/node.sock)")
+      ->type_name("PATH");
+  app.add_option("--providers", options.providers,
+                 "what it reads, separated by commas (default energy,membw,network)")
+      ->delimiter(',')
+      ->type_name("LIST");
+  app.add_option("--provider-folder", options.folder, "installed providers")->type_name("DIR");
   app.add_flag("--background", options.in_background,
                "return when it listens, or when another one does already");
   try {

@@ -20,6 +20,12 @@ namespace {
 
 constexpr int kTries = 100;  ///< of a sample that is being written
 
+/// Of an entry: the version is read before and after all others.
+template <class T>
+T get(const std::atomic<T>& field) {
+  return field.load(std::memory_order_acquire);  // pairs with service:entry
+}
+
 template <size_t kBytes>
 std::string text_of(const char (&from)[kBytes]) {
   return std::string(from, strnlen(from, kBytes));
@@ -109,7 +115,8 @@ Result<std::unique_ptr<PageReader>> PageReader::connect(const std::string& socke
 PageReader::PageReader(UniqueFd connection, const Page* page)
     : connection_(std::move(connection)),
       page_(page),
-      crash_count_(page->crash_count.load(std::memory_order_acquire)) {}  // pairs with service:count
+      // pairs with service:count
+      crash_count_(page->crash_count.load(std::memory_order_acquire)) {}
 
 PageReader::~PageReader() { ::munmap(const_cast<Page*>(page_), sizeof(Page)); }
 
@@ -119,8 +126,8 @@ bool PageReader::is_alive() const {
 }
 
 std::optional<ProviderView> PageReader::provider(const std::string& name) const {
-  const uint32_t count = std::min(
-      page_->provider_count.load(std::memory_order_acquire), kMaxShared);  // pairs with service:count
+  const uint32_t count = std::min(page_->provider_count.load(std::memory_order_acquire),
+                                  kMaxShared);  // pairs with service:count
   for (uint32_t i = 0; i < count; ++i) {
     const SharedProvider& shared = page_->providers[i];
     if (text_of(shared.name) == name)
@@ -131,13 +138,12 @@ std::optional<ProviderView> PageReader::provider(const std::string& name) const 
 
 std::vector<SeriesView> PageReader::series(uint32_t provider, uint32_t first) const {
   std::vector<SeriesView> found;
-  const uint32_t count = std::min(
-      page_->series_count.load(std::memory_order_acquire), kMaxSeries);  // pairs with service:count
+  const uint32_t count = std::min(page_->series_count.load(std::memory_order_acquire),
+                                  kMaxSeries);  // pairs with service:count
   for (uint32_t i = first; i < count; ++i) {
     const SharedSeries& one = page_->series[i];
     if (one.provider != provider) continue;
-    found.push_back(
-        {i, one.mode, text_of(one.name), text_of(one.unit), text_of(one.description)});
+    found.push_back({i, one.mode, text_of(one.name), text_of(one.unit), text_of(one.description)});
   }
   return found;
 }
@@ -146,12 +152,8 @@ std::optional<SampleView> PageReader::sample(uint32_t series) const {
   if (series >= kMaxSeries) return std::nullopt;
   const SharedSeries& one = page_->series[series];
   for (int i = 0; i < kTries; ++i) {
-    const uint32_t before = one.version.load(std::memory_order_acquire);  // pairs with service:version
-    const SampleView view{one.ticks.load(std::memory_order_relaxed),
-                          one.value.load(std::memory_order_relaxed),
-                          one.enabled_ns.load(std::memory_order_relaxed),
-                          one.running_ns.load(std::memory_order_relaxed)};
-    std::atomic_thread_fence(std::memory_order_acquire);  // pairs with service:version
+    const uint32_t before = get(one.version);
+    const SampleView view{get(one.ticks), get(one.value), get(one.enabled_ns), get(one.running_ns)};
     if (before % 2 != 0 || one.version.load(std::memory_order_relaxed) != before) continue;
     if (view.ticks == 0) return std::nullopt;
     return view;
@@ -159,9 +161,7 @@ std::optional<SampleView> PageReader::sample(uint32_t series) const {
   return std::nullopt;
 }
 
-bool PageReader::has_log() const {
-  return page_->has_log.load(std::memory_order_relaxed) != 0;
-}
+bool PageReader::has_log() const { return page_->has_log.load(std::memory_order_relaxed) != 0; }
 
 std::vector<Crash> PageReader::crashes() {
   std::vector<Crash> found;
@@ -170,10 +170,8 @@ std::vector<Crash> PageReader::crashes() {
   if (count - crash_count_ > kCrashCount) crash_count_ = count - kCrashCount;
   for (; crash_count_ != count; ++crash_count_) {
     const SharedCrash& one = page_->crashes[crash_count_ % kCrashCount];
-    const uint32_t before = one.version.load(std::memory_order_acquire);  // pairs with service:version
-    const Crash crash{one.pid.load(std::memory_order_relaxed),
-                      one.place.load(std::memory_order_relaxed)};
-    std::atomic_thread_fence(std::memory_order_acquire);  // pairs with service:version
+    const uint32_t before = get(one.version);
+    const Crash crash{get(one.pid), get(one.place)};
     if (before % 2 == 0 && one.version.load(std::memory_order_relaxed) == before)
       found.push_back(crash);
   }

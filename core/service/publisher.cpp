@@ -24,6 +24,12 @@ void copy_text(char (&to)[kBytes], const char* from) {
   to[kBytes - 1] = '\0';
 }
 
+/// Of an entry: each store comes after the odd version, the even one after all.
+template <class T, class Value>
+void put(std::atomic<T>& field, Value value) {
+  field.store(value, std::memory_order_release);  // pairs with service:entry
+}
+
 }  // namespace
 
 /// What a provider sees as its core.
@@ -74,12 +80,11 @@ struct Publisher::Table {
     SharedSeries& series = page.series[metric];
     const uint32_t version = series.version.load(std::memory_order_relaxed);
     series.version.store(version + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);  // pairs with service:version
-    series.ticks.store(ticks, std::memory_order_relaxed);
-    series.value.store(value, std::memory_order_relaxed);
-    series.enabled_ns.store(enabled_ns, std::memory_order_relaxed);
-    series.running_ns.store(running_ns, std::memory_order_relaxed);
-    series.version.store(version + 2, std::memory_order_release);  // pairs with service:version
+    put(series.ticks, ticks);
+    put(series.value, value);
+    put(series.enabled_ns, enabled_ns);
+    put(series.running_ns, running_ns);
+    put(series.version, version + 2);
   }
 
   static void set_state(aon_core* core, uint32_t process, aon_state state, const char* reason,
@@ -194,10 +199,9 @@ void Publisher::add_crash(int32_t pid, uint32_t place) {
   SharedCrash& crash = page_->crashes[count % kCrashCount];
   const uint32_t version = crash.version.load(std::memory_order_relaxed);
   crash.version.store(version + 1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);  // pairs with service:version
-  crash.pid.store(pid, std::memory_order_relaxed);
-  crash.place.store(place, std::memory_order_relaxed);
-  crash.version.store(version + 2, std::memory_order_release);  // pairs with service:version
+  put(crash.pid, pid);
+  put(crash.place, place);
+  put(crash.version, version + 2);
   page_->crash_count.store(count + 1, std::memory_order_release);  // pairs with service:count
 }
 

@@ -1,23 +1,36 @@
 #!/bin/sh
-# aon-finish.sh PREFIX JOB FOLDER: finishes the archives of a Slurm job in the folder it was
-# submitted from, as its user; called by aon-epilog.sh. An agent that still works on a directory is
-# given time: aon finalize exits with 3 then.
+# aon-finish.sh PREFIX JOB FOLDER: finishes the archives of a Slurm job, as its user: those in the
+# folder it was submitted from, and those that were noted on this node when their agents began.
+# Called by aon-epilog.sh. An agent that still works on a directory is given time: aon finalize
+# exits with 3 then.
 prefix=$1
 job=$2
 folder=$3
+noted=/tmp/aon-$(id -u)/slurm-$job
 echo started
 exec >/dev/null
-count=0
-for dir in "$folder/aon-$job".* "$folder/aon-$job"-*; do
-  [ -d "$dir" ] && [ -O "$dir" ] || continue
-  count=$((count + 1))
-  # Done already, unless an agent has left its mark or no archive is there.
-  [ ! -e "$dir/aon.json" ] || [ -d "$dir/agents" ] || continue
-  for pause in 2 4 8 16 30 60 0; do
-    nice -n 19 "$prefix/bin/aon" finalize "$dir" >/dev/null 2>&1
-    [ $? = 3 ] || break
-    sleep "$pause"
+
+directories() {
+  for dir in "$folder/aon-$job".* "$folder/aon-$job"-*; do
+    [ ! -d "$dir" ] || printf '%s\n' "$dir"
   done
-done
-[ $count = 0 ] || logger -t aon "job=$job user=$(id -un) directories=$count" 2>/dev/null
+  [ ! -f "$noted" ] || [ -h "$noted" ] || [ ! -O "$noted" ] || cat "$noted"
+}
+
+directories | sort -u | {
+  count=0
+  while IFS= read -r dir; do
+    [ -d "$dir" ] && [ -O "$dir" ] || continue
+    count=$((count + 1))
+    # Done already, unless an agent has left its mark or no archive is there.
+    [ ! -e "$dir/aon.json" ] || [ -d "$dir/agents" ] || continue
+    for pause in 2 4 8 16 30 60 0; do
+      nice -n 19 "$prefix/bin/aon" finalize "$dir" </dev/null >/dev/null 2>&1
+      [ $? = 3 ] || break
+      sleep "$pause"
+    done
+  done
+  [ $count = 0 ] || logger -t aon "job=$job user=$(id -un) directories=$count" 2>/dev/null
+}
+[ -h "$noted" ] || [ ! -O "$noted" ] || rm -f "$noted"
 exit 0

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Prolog of AON (slurm.conf: Prolog=/PREFIX/share/aon/slurm/aon-prolog.sh), as root on each node:
 # tries AON on a tiny program once per boot and version, and switches it off on this node where that
-# fails (aon-canary). Nothing else: AON has no service on the node that a job would need.
+# fails (aon-canary), and, where /etc/aon/node-service exists, starts the node's service if
+# none runs (aon-node; a site with systemd enables its unit instead).
 #
-# Slurm drains the node where a Prolog fails or takes too long: exit status 0 always, and 6 s at
+# Slurm drains the node where a Prolog fails or takes too long: exit status 0 always, and 9 s at
 # most, once per boot. Slurm gives it no search path.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
@@ -13,4 +14,6 @@ case $0 in
 esac
 # Whether it is there is not asked here: a file system that hangs must hang within the limit.
 timeout -k 1 5 "$prefix/bin/aon-canary" </dev/null >/dev/null 2>&1
+[ -e /etc/aon/node-service ] &&
+  timeout -k 1 2 setsid "$prefix/bin/aon-node" --background </dev/null >/dev/null 2>&1
 exit 0

@@ -125,6 +125,22 @@ class Killed(OnSlurm):
         wait_until(archives, 30, "the archive that the Epilog makes")
         self.assert_readable()
 
+    def test_an_output_elsewhere_is_finished_too(self):
+        elsewhere = self.slurm.folder / "elsewhere"
+        program = self.place / "endless.py"
+        program.write_text(cluster.ENDLESS, encoding="utf-8")
+        script = f"export AON_OUTPUT={elsewhere}/of-mine\nsrun --mpi=pmix {PYTHON} {program}"
+        job, out = self.submit(script, "-w", "n1")
+
+        def has_records():
+            return [f for f in elsewhere.glob("*/spool/*/*") if f.stat().st_size > 4096]
+
+        wait_until(has_records, 30, f"records of {job}, see {out}")
+        self.kill([p for p, name in self.processes_of(job).items() if name[:3] in ("pyt", "aon")])
+        self.assertEqual(self.slurm.wait(job)[0], "FAILED")
+        wait_until(lambda: list(elsewhere.glob("*/traces.otf2")), 30, "the Epilog's archive")
+        self.assert_ranks(elsewhere / "of-mine", range(2))
+
     def test_the_job_is_requeued(self):
         job = self.endless_job("--requeue")
         self.assert_exit(self.slurm.run("scontrol", "requeue", job))

@@ -1,6 +1,7 @@
 """`cmake --install` lays out a tree that works wherever it is moved to, and cpack makes packages of
 it: a tarball that needs no library of the machine but the C library, and a Debian package."""
 import os
+import re
 import shutil
 import unittest
 
@@ -12,6 +13,8 @@ EXPECTED = [
     "lib/libaon.so",
     "lib/libaon-mpi.so",
     "bin/aon-agent",
+    "bin/aon-node",
+    "share/aon/systemd/aon-node.service",
     "include/aon/annotate.h",
     "include/aon/annotate.hpp",
     "include/aon/provider.h",
@@ -27,6 +30,7 @@ EXPECTED = [
     "share/aon/slurm/README.md",
     "share/bash-completion/completions/aon-run",
     "share/man/man1/aon-run.1",
+    "share/man/man8/aon-node.8",
 ]
 # Of the machine; the tarball brings its own.
 LIBRARIES = ("libopen-trace-format2.so.10", "libhdf5_serial.so.103", "libfmt.so.9", "libdw.so.1")
@@ -56,6 +60,21 @@ class Install(TestCase):
     def test_the_layout_is_complete(self):
         missing = [name for name in EXPECTED if not (self.prefix / name).exists()]
         self.assertEqual(missing, [])
+
+    def test_the_unit_is_one_that_systemd_takes(self):
+        analyze = shutil.which("systemd-analyze")
+        if analyze is None:
+            self.skipTest("no systemd-analyze (package systemd)")
+        unit = self.prefix / "share/aon/systemd/aon-node.service"
+        text = unit.read_text()
+        # It names where it was installed; this tree was moved since.
+        program = re.search(r"^ExecStart=(\S+)$", text, re.M)[1]
+        self.assertTrue(program.endswith("/first/bin/aon-node"), program)
+        os.makedirs(os.path.dirname(program))
+        os.symlink(self.prefix / "bin/aon-node", program)
+        process = run([analyze, "verify", "--man=no", unit])
+        self.assert_exit(process)
+        self.assertNotIn("aon-node", process.stderr)
 
     def test_nothing_points_back_to_the_build_tree(self):
         for path in (self.prefix / "lib").rglob("*.so"):

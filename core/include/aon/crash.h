@@ -1,6 +1,6 @@
 /// Crashes in AON's own code, told by the process itself. The kernel's log has none of those whose
-/// signal is handled (core/service/crash_log.h), and Open MPI handles SIGSEGV, SIGBUS, SIGFPE and SIGABRT
-/// to print a stack. AON installs no handler where there is none: it steps in front of MPI's.
+/// signal is handled (core/service/crash_log.h), and Open MPI handles faults to print a stack. AON
+/// installs no handler where there is none: it steps in front of MPI's.
 ///
 /// Where the instruction was, as one word of the ring's header: library + 1 in the upper four bits,
 /// offset in the library in the others.

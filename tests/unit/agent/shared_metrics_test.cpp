@@ -27,12 +27,13 @@ constexpr aon_provider_api kSource = {
     .tick_period_ms = 3'600'000,
     .name = "source",
     .description = "for tests",
-    .start = [](aon_core* core, const aon_core_api* api, aon_host, const char*, aon_provider** self) {
-      g_source.core = core;
-      g_source.api = api;
-      *self = reinterpret_cast<aon_provider*>(&g_source);
-      return AON_OK;
-    },
+    .start =
+        [](aon_core* core, const aon_core_api* api, aon_host, const char*, aon_provider** self) {
+          g_source.core = core;
+          g_source.api = api;
+          *self = reinterpret_cast<aon_provider*>(&g_source);
+          return AON_OK;
+        },
     .flush = nullptr,
     .stop = [](aon_provider*) {},
     .process_started = nullptr,
@@ -43,8 +44,8 @@ constexpr aon_provider_api kSource = {
           const uint32_t joules = api->define_metric(core, AON_PROCESS_NODE, "joules", "J", "text",
                                                      AON_METRIC_ACCUMULATED);
           api->sample(core, AON_PROCESS_NODE, joules, now_ticks, count, 10, 5);
-          const uint32_t watts = api->define_metric(core, AON_PROCESS_NODE, "watts", "W", "text",
-                                                    AON_METRIC_ABSOLUTE);
+          const uint32_t watts =
+              api->define_metric(core, AON_PROCESS_NODE, "watts", "W", "text", AON_METRIC_ABSOLUTE);
           api->sample(core, AON_PROCESS_NODE, watts, now_ticks, count, 0, 0);
         },
     .message = nullptr,
@@ -85,7 +86,8 @@ TEST(SharedMetrics, CountsBeginAtZeroAndTheEndIsTold) {
   ASSERT_TRUE(listener);
   int stop[2];
   ASSERT_EQ(::pipe(stop), 0);
-  auto server = std::make_unique<service::Server>(std::move(*listener), publisher.get(), std::nullopt);
+  auto server =
+      std::make_unique<service::Server>(std::move(*listener), publisher.get(), std::nullopt);
   std::thread thread([&] { server->run(stop[0]); });
   auto page = service::PageReader::connect(folder + "/run/node.sock");
   ASSERT_TRUE(page) << page.error().message;

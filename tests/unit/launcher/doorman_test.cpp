@@ -45,6 +45,18 @@ TEST_F(DoormanTest, uses_the_directory_that_was_asked_for) {
   EXPECT_EQ(directory("12.3"), path("mine"));
 }
 
+TEST_F(DoormanTest, tells_what_the_user_wants_from_what_it_gave_itself) {
+  variables_["AON_OUTPUT"] = "/of/a/user";
+  EXPECT_EQ(directory("12.3"), "/of/a/user");
+  variables_["AON_DOOR"] = "/tmp/door";
+  variables_["AON_DOOR_GAVE"] = "/of/a/user";
+  EXPECT_EQ(directory("12.3"), path("aon-12.3"));
+  variables_["AON_DOOR_OUTPUT"] = "/asked/for";
+  EXPECT_EQ(directory("12.3"), "/asked/for");
+  variables_["AON_OUTPUT"] = "/since/then";
+  EXPECT_EQ(directory("12.3"), "/since/then");
+}
+
 TEST_F(DoormanTest, goes_home_where_the_submit_folder_cannot_be_written) {
   variables_["SLURM_SUBMIT_DIR"] = path("not there");
   variables_["HOME"] = "/users/own";

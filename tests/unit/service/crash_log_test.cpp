@@ -10,7 +10,8 @@ namespace aon::service {
 namespace {
 
 constexpr char kSegfault[] =
-    "6,1042,86764301625,-;app[4711]: segfault at 8 ip 00007f63d05e132 sp 00007ffe1b05260 error 4 in "
+    "6,1042,86764301625,-;app[4711]: segfault at 8 ip 00007f63d05e132 sp 00007ffe1b05260 error 4 "
+    "in "
     "libaon-mpi.so[1a2b,7f63d05e000+1000] likely on CPU 0 (core 0, socket 0)";
 
 TEST(CrashLog, LinesOfTheKernel) {

@@ -35,8 +35,8 @@ void fake_tick(aon_provider*, uint64_t now_ticks) {
                                                "what it took", AON_METRIC_ACCUMULATED);
   f.api->sample(f.core, AON_PROCESS_NODE, energy, now_ticks, 10.0 * f.ticks, 7, 5);
   if (f.ticks < 3) return;
-  const uint32_t power = f.api->define_metric(f.core, AON_PROCESS_NODE, "power", "W", "now",
-                                              AON_METRIC_ABSOLUTE);
+  const uint32_t power =
+      f.api->define_metric(f.core, AON_PROCESS_NODE, "power", "W", "now", AON_METRIC_ABSOLUTE);
   f.api->sample(f.core, AON_PROCESS_NODE, power, now_ticks, 1.5, 0, 0);
 }
 
@@ -47,14 +47,15 @@ constexpr aon_provider_api kFake = {
     .tick_period_ms = 3'600'000,  // ticks come from the tests
     .name = "fake",
     .description = "for tests",
-    .start = [](aon_core* core, const aon_core_api* api, aon_host, const char*, aon_provider** self) {
-      g_fake = {core, api, 0};
-      *self = reinterpret_cast<aon_provider*>(&g_fake);
-      EXPECT_EQ(api->define_metric(core, 7, "of a process", "1", "", AON_METRIC_ABSOLUTE),
-                AON_NO_ID);
-      api->set_state(core, AON_PROCESS_NODE, AON_STATE_DEGRADED, "only half", "all of it");
-      return AON_OK;
-    },
+    .start =
+        [](aon_core* core, const aon_core_api* api, aon_host, const char*, aon_provider** self) {
+          g_fake = {core, api, 0};
+          *self = reinterpret_cast<aon_provider*>(&g_fake);
+          EXPECT_EQ(api->define_metric(core, 7, "of a process", "1", "", AON_METRIC_ABSOLUTE),
+                    AON_NO_ID);
+          api->set_state(core, AON_PROCESS_NODE, AON_STATE_DEGRADED, "only half", "all of it");
+          return AON_OK;
+        },
     .flush = nullptr,
     .stop = [](aon_provider*) {},
     .process_started = nullptr,
@@ -70,10 +71,11 @@ constexpr aon_provider_api kNothing = {
     .tick_period_ms = 100,
     .name = "nothing",
     .description = "for tests",
-    .start = [](aon_core* core, const aon_core_api* api, aon_host, const char*, aon_provider**) {
-      api->set_state(core, AON_PROCESS_NODE, AON_STATE_OFF, "no such device", "buy one");
-      return AON_UNAVAILABLE;
-    },
+    .start =
+        [](aon_core* core, const aon_core_api* api, aon_host, const char*, aon_provider**) {
+          api->set_state(core, AON_PROCESS_NODE, AON_STATE_OFF, "no such device", "buy one");
+          return AON_UNAVAILABLE;
+        },
     .flush = nullptr,
     .stop = [](aon_provider*) { ADD_FAILURE() << "stopped without having started"; },
     .process_started = nullptr,
@@ -196,8 +198,8 @@ TEST_F(PageTest, EndOfTheServiceIsSeen) {
 }
 
 TEST_F(PageTest, NobodyElseCanWrite) {
-  void* memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED,
-                        publisher_->page_fd(), 0);
+  void* memory =
+      ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, publisher_->page_fd(), 0);
   EXPECT_EQ(memory, MAP_FAILED);
   EXPECT_NE(::ftruncate(publisher_->page_fd(), 0), 0);
 }

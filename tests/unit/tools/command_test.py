@@ -26,8 +26,8 @@ class Command(TestCase):
         for words, says in ((["bogus"], "unknown command 'bogus'"), ([], "no command")):
             process = run(["aon", *words])
             self.assert_exit(process, 2)
-            self.assertEqual(process.stderr,
-                             f"aon: {says}; commands are: info, finalize, hang, avoid, export, doctor\n")
+            commands = "info, finalize, hang, avoid, export, doctor"
+            self.assertEqual(process.stderr, f"aon: {says}; commands are: {commands}\n")
 
     def test_version(self):
         for command in (["aon", "--version"], ["aon-run", "--version"]):
