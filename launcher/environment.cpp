@@ -96,6 +96,9 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   }
   add_plugin("cupti", "CUDA_INJECTION64_PATH", files.cuda_injection, options, environment, result);
   add_plugin("nvtx", "NVTX_INJECTION64_PATH", files.nvtx_injection, options, environment, result);
+  const bool has_level = !options.nccl_level.empty() && options.nccl_level != "api";
+  if (has_level && provider_is_wanted(options, "nccl"))
+    result.variables.push_back({"AON_NCCL_LEVEL", options.nccl_level});
   add_plugin("nccl", "NCCL_PROFILER_PLUGIN", files.nccl_plugin, options, environment, result);
   return result;
 }

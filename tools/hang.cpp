@@ -18,6 +18,13 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
+bool may_hang(const spool::Process& process) {
+  return !process.open_calls.empty() || !process.stacks.empty() ||
+         std::any_of(
+             process.communicators.begin(), process.communicators.end(),
+             [](const auto& one) { return one.second.definition.kind == CommunicatorKind::kNccl; });
+}
+
 uint64_t realtime_ns() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -37,24 +44,25 @@ Result<Lines> lines_of_ledger(const std::string& dir) {
   return lines;
 }
 
-/// Whether any call was ever seen open for long: definitions say it, events are not read.
-Result<bool> has_open_calls(const std::string& dir) {
+/// Whether any call was ever seen open for long, a process quiet, or NCCL used: definitions say it,
+/// events are not read.
+Result<bool> may_hang(const std::string& dir) {
   const Result<spool::Job> job = spool::read_job(dir);
   if (!job) return job.error();
   return std::any_of(job->nodes.begin(), job->nodes.end(), [](const spool::Node& node) {
     return std::any_of(node.processes.begin(), node.processes.end(),
-                       [](const auto& process) { return !process.second.open_calls.empty(); });
+                       [](const auto& process) { return may_hang(process.second); });
   });
 }
 
 Result<Lines> lines_of_spool(const std::string& dir, bool is_live) {
-  const Result<bool> has_any = has_open_calls(dir);
+  const Result<bool> has_any = may_hang(dir);
   if (!has_any) return has_any.error();
   if (!*has_any) return Lines();
   const auto parts = writers::build_model(dir, writers::kDefaultOtf2Locations, false, false);
   if (!parts) return parts.error();
   std::vector<writers::WriterSlot> slots;
-  auto finder = std::make_unique<writers::HangFinder>();
+  auto finder = std::make_unique<writers::HangFinder>(is_live ? realtime_ns() : 0);
   const writers::HangFinder& found = *finder;
   slots.push_back({"hangs", std::move(finder), {}, false});
   constexpr uint64_t kWithoutDevices = writers::EventPass::kWithoutDevices;

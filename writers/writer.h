@@ -152,6 +152,16 @@ struct OpenCall {
   uint64_t start_ns;
 };
 
+/// Where a thread stood when its agent saw it hang, or its process record nothing (--hang).
+struct HostStack {
+  uint32_t group;
+  int32_t tid;
+  uint64_t taken_ns;
+  uint64_t quiet_ns;                ///< the process had recorded nothing since then; 0: it had
+  std::vector<std::string> frames;  ///< innermost first: functions, or "library+0x12"
+  std::string remark;               ///< of the kernel, and why there are no frames
+};
+
 struct Model {
   const spool::Job* job;
   std::vector<Group> groups;
@@ -168,6 +178,7 @@ struct Model {
   std::vector<GlobalCallPath> call_paths;
   std::vector<SymbolReport> symbol_reports;
   std::vector<OpenCall> open_calls;  ///< by group and slot
+  std::vector<HostStack> stacks;     ///< by group and thread id
   /// Bound of each node's clock against the reference node's, by index in Job::nodes.
   std::vector<uint64_t> clock_error_ns;
   clock::ClusterClocks cluster;  ///< how the bounds came about

@@ -43,6 +43,9 @@ Subject subject_of(const spool::DefinitionView& view) {
   } else if (view.type == DefinitionType::kOpenCall) {
     const auto d = spool::definition_struct<OpenCallDefinition>(view.payload);
     if (d) return {view.type, d->process, d->slot};
+  } else if (view.type == DefinitionType::kStack) {
+    const auto d = spool::definition_struct<StackDefinition>(view.payload);
+    if (d) return {view.type, d->process, static_cast<uint32_t>(d->tid)};
   } else if (view.type == DefinitionType::kUsage) {
     return {view.type, 0, 0};
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/log.h"
+#include "core/clock/snapshot.h"
 
 namespace aon::agent {
 namespace {
@@ -13,6 +14,7 @@ constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: what every ring gets, soon
 constexpr uint32_t kGrowChunks = 64;
 constexpr uint64_t kBusyBytes = 256 << 10;  ///< of one pass
 constexpr int kBusyPeriodMs = 5;
+constexpr uint32_t kMaxQuietThreads = 8;              ///< of a process whose stacks are taken
 constexpr uint64_t kBurstBytesPerSecond = 16u << 20;  ///< that any process may start at any time
 
 /// True when `next` is further than `position`.
@@ -164,6 +166,7 @@ DrainPass Drainer::drain(uint64_t now_ns) {
     pass.bytes += result.bytes;
     pass.is_complete = pass.is_complete && result.is_complete;
     grow(ring, now_ns, result.bytes);
+    if (result.bytes != 0 || ring.last_record_ns == 0) note_records(&ring, now_ns);
     pass.period_ms = std::min(pass.period_ms, period_ms(ring));
     // The lowest free chunk is taken first: drained often, a busy process stays in memory that it
     // has touched before, and in its cache.
@@ -173,6 +176,13 @@ DrainPass Drainer::drain(uint64_t now_ns) {
   current_ = nullptr;
   if (!pass.is_complete) pass.period_ms = 1;
   return pass;
+}
+
+void Drainer::note_records(Ring* ring, uint64_t now_ns) const {
+  ring->last_record_ns = now_ns;
+  ring->last_record_ticks = clock::now_ticks(
+      settings_.clock_is_tsc ? clock::TickSource::kTsc : clock::TickSource::kMonotonicRaw);
+  ring->is_quiet = false;
 }
 
 /// A third of the time in which a burst fills what is free now.
@@ -322,7 +332,30 @@ void Drainer::report_counts(Ring& ring) {
 
 void Drainer::report_open_calls(uint64_t now_ns) {
   if (settings_.hang_ns == 0) return;
-  for (auto& [cell, ring] : rings_) report_open_calls(ring, now_ns);
+  for (auto& [cell, ring] : rings_) {
+    report_open_calls(ring, now_ns);
+    report_quiet(ring, now_ns);
+  }
+}
+
+void Drainer::ask_stack(const Ring& ring, int32_t tid, uint64_t quiet_ticks) {
+  if (stuck_ == nullptr) return;
+  stuck_->ask({ring.process, state_->process(ring.cell).pid, tid, quiet_ticks});
+}
+
+/// A process that records nothing hangs or computes: where it stands tells which.
+void Drainer::report_quiet(Ring& ring, uint64_t now_ns) {
+  if (ring.is_quiet || ring.last_record_ns == 0) return;
+  if (now_ns - ring.last_record_ns < settings_.hang_ns) return;
+  ring.is_quiet = true;
+  const int32_t pid = state_->process(ring.cell).pid;
+  ask_stack(ring, pid, ring.last_record_ticks);
+  uint32_t count = 1;
+  for (uint32_t slot = kMainThreadSlot; slot < ring.reader->slots_used(); ++slot) {
+    const int32_t tid = ring.reader->tid(slot);
+    if (tid == pid || tid == 0 || ++count > kMaxQuietThreads) continue;
+    ask_stack(ring, tid, ring.last_record_ticks);
+  }
 }
 
 /// The time is the agent's own since it first saw the call: it needs no more than to be steady.
@@ -347,6 +380,7 @@ void Drainer::report_open_calls(Ring& ring, uint64_t now_ns) {
     told.bytes = since.call.bytes;
     told.start_ticks = since.call.start_ticks;
     inbox_->define(ring.process, DefinitionType::kOpenCall, told);
+    ask_stack(ring, since.call.tid, 0);
   }
 }
 

@@ -20,6 +20,7 @@
 #include "core/agent/stack_table.h"
 #include "core/agent/staging.h"
 #include "core/agent/state.h"
+#include "core/agent/stuck.h"
 #include "core/ring/memory.h"
 #include "core/ring/reader.h"
 
@@ -66,6 +67,8 @@ class Drainer : private ring::Sink {
 
   /// Rings are told to `stacks`, too, which outlives this.
   void share_stacks(StackTable* stacks) { stacks_ = stacks; }
+  /// Is asked for the stacks of threads that seem to hang; outlives this.
+  void use_stuck(StuckThreads* stuck) { stuck_ = stuck; }
   /// Repairs positions after a killed worker. Before the first add.
   void restore();
 
@@ -89,7 +92,8 @@ class Drainer : private ring::Sink {
 
   /// Sends counted calls that changed since the last time.
   void report_counts();
-  /// Sends calls that have been open for hang_ns, each once.
+  /// Sends calls that have been open for hang_ns, each once, and asks for their stacks and for
+  /// those of processes that have recorded nothing for as long.
   void report_open_calls(uint64_t now_ns);
 
   /// True when the encode thread should not wait for its next flush.
@@ -117,6 +121,9 @@ class Drainer : private ring::Sink {
     uint64_t bytes_in_window = 0;
     uint64_t window_start_ns = 0;
     uint64_t peak_bytes_per_s = 0;
+    uint64_t last_record_ns = 0;     ///< when the last drain brought something
+    uint64_t last_record_ticks = 0;  ///< the same
+    bool is_quiet = false;           ///< and that was told
     bool has_open_calls_written = false;
   };
 
@@ -133,6 +140,9 @@ class Drainer : private ring::Sink {
   void read_refused(Ring& ring);
   void report_counts(Ring& ring);
   void report_open_calls(Ring& ring, uint64_t now_ns);
+  void report_quiet(Ring& ring, uint64_t now_ns);
+  void note_records(Ring* ring, uint64_t now_ns) const;
+  void ask_stack(const Ring& ring, int32_t tid, uint64_t quiet_ticks);
   bool write_open_calls(Ring& ring, uint64_t end_ticks);
 
   DrainSettings settings_;
@@ -142,6 +152,7 @@ class Drainer : private ring::Sink {
   Inbox* inbox_;
   ModeTable* modes_;
   StackTable* stacks_ = nullptr;
+  StuckThreads* stuck_ = nullptr;
   std::map<uint32_t, Ring> rings_;  ///< by cell
   Ring* current_ = nullptr;         ///< whose pieces take() gets
   std::atomic<uint64_t> node_bytes_{0};

@@ -61,7 +61,7 @@ std::string provider_config(const Config& config, const State& state) {
 
 Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, ModeTable* modes,
                            ActivityTable* activity, const Drainer* drainer, const Encoder* encoder,
-                           StackTable* stacks)
+                           StackTable* stacks, StuckThreads* stuck)
     : config_(config),
       state_(state),
       inbox_(inbox),
@@ -69,6 +69,7 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       activity_(activity),
       drainer_(drainer),
       encoder_(encoder),
+      stuck_(stuck),
       tick_source_(clock::choose_tick_source()),
       providers_({config.provider_folder,
                   {config.arguments.options.providers, config.arguments.options.without},
@@ -196,6 +197,7 @@ void Housekeeping::second() {
   write_topology();
   hold_budget();
   report_usage();
+  if (stuck_ != nullptr) stuck_->work(tick_source_, monotonic_ns());
 }
 
 void Housekeeping::write_topology() {

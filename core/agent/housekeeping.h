@@ -21,6 +21,7 @@
 #include "core/agent/node_host.h"
 #include "core/agent/server.h"
 #include "core/agent/state.h"
+#include "core/agent/stuck.h"
 
 namespace aon::agent {
 
@@ -28,7 +29,7 @@ class Housekeeping : public ProcessListener {
  public:
   Housekeeping(const Config& config, State* state, Inbox* inbox, ModeTable* modes,
                ActivityTable* activity, const Drainer* drainer, const Encoder* encoder,
-               StackTable* stacks = nullptr);
+               StackTable* stacks = nullptr, StuckThreads* stuck = nullptr);
   ~Housekeeping() override;
 
   void start();
@@ -87,6 +88,7 @@ class Housekeeping : public ProcessListener {
   ActivityTable* activity_;
   const Drainer* drainer_;
   const Encoder* encoder_;
+  StuckThreads* stuck_;
   clock::TickSource tick_source_;
 
   // Owner: the thread.

@@ -3,6 +3,7 @@
 #include <aon/proc_maps.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <string_view>
 
@@ -58,6 +59,22 @@ void StackWalker::read_mappings(Watched* watched, uint64_t now_ns) {
   // Files of our own namespace are opened once for all processes.
   const bool is_ours = mount_namespace(folder) == mount_namespace("/proc/self");
   watched->mappings = parse_executable_maps(*text, is_ours ? "" : folder + "/root");
+}
+
+std::string StackWalker::place_of(uint32_t process, uint64_t address) const {
+  const auto found = processes_.find(process);
+  char text[32];
+  if (found != processes_.end()) {
+    const std::string root = "/proc/" + std::to_string(found->second.pid) + "/root";
+    for (const unwind::Mapping& mapping : found->second.mappings) {
+      if (address < mapping.begin || address >= mapping.end) continue;
+      snprintf(text, sizeof text, "+0x%llx",
+               static_cast<unsigned long long>(address - mapping.begin + mapping.file_offset));
+      return mapping.path.substr(mapping.path.starts_with(root) ? root.size() : 0) + text;
+    }
+  }
+  snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
+  return text;
 }
 
 uint32_t StackWalker::unwind(uint32_t process, const aon_stack_copy& copy,

@@ -32,6 +32,8 @@ class StackWalker {
   /// As aon_core_api::unwind. `now_ns` of any clock that does not go back.
   uint32_t unwind(uint32_t process, const aon_stack_copy& copy, std::span<uint64_t> frames,
                   uint64_t now_ns);
+  /// "path+0xoffset" of an address, in the file; "0x..." where nothing is known to be mapped.
+  std::string place_of(uint32_t process, uint64_t address) const;
 
  private:
   struct Watched {

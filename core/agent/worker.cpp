@@ -40,6 +40,7 @@ class Worker {
   Inbox inbox_;
   ModeTable modes_;
   StackTable stacks_;
+  StuckThreads stuck_;
   ActivityTable activity_;
   Encoder encoder_;
   Drainer drainer_;
@@ -66,10 +67,12 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
       state_(state),
       staging_(staging),
       sink_(inputs_.folder_fd),
+      stuck_(&inbox_),
       encoder_(config_.encoder, &state_, &staging_, &sink_, &inbox_, &activity_),
       drainer_(config_.drain, &state_, &staging_, &encoder_.tail(), &inbox_, &modes_),
       keeper_(std::move(inputs_.keeper_socket)),
-      housekeeping_(config_, &state_, &inbox_, &modes_, &activity_, &drainer_, &encoder_, &stacks_),
+      housekeeping_(config_, &state_, &inbox_, &modes_, &activity_, &drainer_, &encoder_, &stacks_,
+                    &stuck_),
       peers_(
           config_.job_folder, config_.node,
           config_.drain.clock_is_tsc ? clock::TickSource::kTsc : clock::TickSource::kMonotonicRaw,
@@ -81,6 +84,7 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
                   {config_.arguments.options.providers, config_.arguments.options.without}, "mpi")),
       encode_thread_(&encoder_, &state_, config_.arguments.options.flush_ms) {
   drainer_.share_stacks(&stacks_);
+  drainer_.use_stuck(&stuck_);
   server_.leave_alone(config_.arguments.avoided);
 }
 

@@ -57,6 +57,11 @@ const std::array<OptionSpec, 22> kTable{{
      "off|core|wide|burst"},
     {"hang", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::hang_s,
      "note calls that do not return for so many seconds, for `aon hang DIR`; 0: never"},
+    {"nccl-level", 0, "LEVEL", "api", OptionUnit::kNone, 0, 0, &Options::nccl_level,
+     "how much NCCL is asked to tell: api (operations), gpu (and their times on the GPU: "
+     "bandwidths, "
+     "late ranks, hangs) or off",
+     "api|gpu|net|step|off"},
     {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,
      "wait at most so many seconds for the files at the end; 0: do not wait"},
     {"drop-spool", 0, "", "", OptionUnit::kNone, 0, 0, &Options::drop_spool,

@@ -39,6 +39,7 @@ struct Options {
   std::string sampling_fallback;
   std::string gpu_counters;
   uint64_t hang_s = 0;
+  std::string nccl_level;
   uint64_t wait_s = 0;
   bool drop_spool = false;
   bool no_assemble = false;

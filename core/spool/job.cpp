@@ -50,6 +50,7 @@ class NodeBuilder {
   void apply_start(const DefinitionView& view);
   void apply_loss(const DefinitionView& view);
   void apply_budget(const DefinitionView& view);
+  void apply_stack(const DefinitionView& view);
   void apply_of_samples(const DefinitionView& view);
 
   Node& node_;
@@ -211,6 +212,9 @@ void NodeBuilder::apply_of_agent(uint32_t number, const DefinitionView& view) {
       if (const auto d = take<OpenCallDefinition>(view))
         process(d->process).open_calls[d->slot] = *d;
       break;
+    case DefinitionType::kStack:
+      apply_stack(view);
+      break;
     case DefinitionType::kEviction:
       apply_loss(view);
       break;
@@ -232,6 +236,19 @@ void NodeBuilder::apply_of_agent(uint32_t number, const DefinitionView& view) {
       apply_of_samples(view);
       break;
   }
+}
+
+void NodeBuilder::apply_stack(const DefinitionView& view) {
+  const auto d = take<StackDefinition>(view);
+  if (!d) return;
+  Stack stack{*d, {}, text(1)};
+  std::string_view lines = definition_string(view.payload, sizeof(StackDefinition), 0);
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    if (end != 0) stack.frames.push_back(clean_text(lines.substr(0, end)));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  process(d->process).stacks[d->tid] = std::move(stack);
 }
 
 void NodeBuilder::apply_budget(const DefinitionView& view) {

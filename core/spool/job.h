@@ -69,6 +69,13 @@ struct CallPaths {
   std::vector<CallPathNode> nodes;
 };
 
+/// Where a thread stood when it seemed to hang.
+struct Stack {
+  StackDefinition definition;
+  std::vector<std::string> frames;  ///< "path+0xoffset", innermost first
+  std::string remark;
+};
+
 struct JitSymbol {
   uint64_t end;
   std::string name;
@@ -102,6 +109,7 @@ struct Process {
   std::string sampled_event;
   std::map<uint64_t, JitSymbol> jit_symbols;          ///< by start
   std::map<uint16_t, OpenCallDefinition> open_calls;  ///< by slot
+  std::map<int32_t, Stack> stacks;                    ///< by thread id, the latest
 };
 
 struct ClockPing {

@@ -105,6 +105,9 @@ void stop_work(const Handle& handle, Operation& operation) {
       is_of(operation.control.load(std::memory_order_acquire),  // pairs with nccl:control
             handle.generation)) {
     operation.end_ticks.store(ticks(w), kRelaxed);
+    // Before its bit, too. A program that is killed with it in flight leaves this much.
+    if ((operation.control.load(kRelaxed) & kWaitsForGpu) != 0)
+      put_in_flight(g_state->communicators[handle.communicator], operation, handle.generation);
   }
   if (!set_bits(operation, handle.generation, kWorkDone, &control)) return;
   if ((control & kWaitsForGpu) == 0 || (control & kChannelsDone) != 0) {

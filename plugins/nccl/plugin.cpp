@@ -2,6 +2,7 @@
 // Every callback returns success: what we cannot follow is none of NCCL's concern.
 #include <aon/writer.h>
 
+#include "nccl/chain.h"
 #include "nccl/operations.h"
 #include "nccl/state.h"
 
@@ -9,30 +10,48 @@ namespace aon::nccl {
 namespace {
 
 /// A failed init leaves the mask as it is; NCCL before 2.30 would otherwise go on with a null
-/// context.
-int init(const CommunicatorFacts& facts, void** context, int* mask) {
+/// context. `init_theirs(function, context, mask)` calls a chained plugin's.
+template <class InitTheirs>
+int init(const CommunicatorFacts& facts, void** context, int* mask, InitTheirs init_theirs) {
   if (context != nullptr) *context = nullptr;
   if (context == nullptr || mask == nullptr) return kSuccess;
   *context = add_communicator(facts, mask);
+  const ChainedPlugin* theirs = *context == nullptr ? nullptr : chained_plugin(facts.version);
+  if (theirs == nullptr) return kSuccess;
+  void* their_context = nullptr;
+  int their_mask = 0;
+  if (init_theirs(theirs->init, &their_context, &their_mask) != kSuccess) their_mask = 0;
+  set_chained(*context, their_context, their_mask);
+  __atomic_fetch_or(mask, their_mask, __ATOMIC_RELAXED);
   return kSuccess;
 }
 
 template <int kVersion>
 int init_alone(void** context, int* mask) {
-  return init({0, nullptr, 0, 0, kVersion}, context, mask);
+  return init({0, nullptr, 0, 0, kVersion}, context, mask, [](void* function, void** c, int* m) {
+    return reinterpret_cast<InitV1>(function)(c, m);
+  });
 }
 
 uint32_t size_of(int rank_count) { return rank_count > 0 ? static_cast<uint32_t>(rank_count) : 0; }
 
-int init_v4(void** context, int* mask, const char* name, uint64_t id, int, int rank_count, int rank,
-            Logger) {
-  return init({id, name, size_of(rank_count), rank, 4}, context, mask);
+int init_v4(void** context, int* mask, const char* name, uint64_t id, int nodes, int rank_count,
+            int rank, Logger logger) {
+  return init({id, name, size_of(rank_count), rank, 4}, context, mask,
+              [&](void* function, void** c, int* m) {
+                return reinterpret_cast<InitV4>(function)(c, m, name, id, nodes, rank_count, rank,
+                                                          logger);
+              });
 }
 
 template <int kVersion>
-int init_v5(void** context, uint64_t id, int* mask, const char* name, int, int rank_count, int rank,
-            Logger) {
-  return init({id, name, size_of(rank_count), rank, kVersion}, context, mask);
+int init_v5(void** context, uint64_t id, int* mask, const char* name, int nodes, int rank_count,
+            int rank, Logger logger) {
+  return init({id, name, size_of(rank_count), rank, kVersion}, context, mask,
+              [&](void* function, void** c, int* m) {
+                return reinterpret_cast<InitV5>(function)(c, id, m, name, nodes, rank_count, rank,
+                                                          logger);
+              });
 }
 
 template <int kVersion>
@@ -42,22 +61,33 @@ int start(void* context, void** handle, void* event) {
   if (event == nullptr) return kSuccess;
   const auto* descriptor = static_cast<const Descriptor*>(event);
   const uint64_t type = kVersion <= 4 ? descriptor->type & 0xff : descriptor->type;
-  *handle = start_event(kVersion, context, descriptor, type);
+  *handle = AON_LIKELY(!has_chain()) ? start_event(kVersion, context, descriptor, type)
+                                     : start_both(kVersion, context, descriptor, type);
   return kSuccess;
 }
 
 int stop(void* handle) {
-  stop_event(handle);
+  if (AON_LIKELY(!has_chain())) {
+    stop_event(handle);
+  } else {
+    stop_both(handle);
+  }
   return kSuccess;
 }
 
 int note_state(void* handle, int state, void* arguments) {
-  record_state(handle, state, static_cast<const StateArguments*>(arguments));
+  if (AON_LIKELY(!has_chain())) {
+    record_state(handle, state, static_cast<const StateArguments*>(arguments));
+  } else {
+    record_state_both(handle, state, arguments);
+  }
   return kSuccess;
 }
 
 int finalize(void* context) {
+  void* theirs = has_chain() ? take_chained(context) : nullptr;
   remove_communicator(context);
+  if (theirs != nullptr) chained_plugin(0)->finalize(theirs);
   return kSuccess;
 }
 

@@ -151,6 +151,38 @@ bool commit(Communicator& communicator, Operation& operation, uint32_t generatio
   return true;
 }
 
+void put_in_flight(Communicator& communicator, const Operation& operation, uint32_t generation) {
+  const Function function = static_cast<Function>(operation.function_group.load(kRelaxed) & 0xff);
+  const Annotation* region = region_of(function);
+  Writer* w = annotation_writer(region, RecordKind::kNcclCall);
+  if (AON_UNLIKELY(w == nullptr)) return;
+  const uint64_t start = operation.start_ticks.load(kRelaxed);
+  const uint64_t end = operation.end_ticks.load(kRelaxed);
+  const uint64_t bytes = operation.bytes.load(kRelaxed);
+  const uint64_t words[4] = {operation.sequence.load(kRelaxed), operation.shape.load(kRelaxed),
+                             operation.launch_ticks.load(kRelaxed),
+                             operation.peer_flags.load(kRelaxed) | uint64_t{kNcclInFlight} << 32};
+  // What was read is of this operation if it is still there.
+  const uint64_t control =
+      operation.control.load(std::memory_order_acquire);  // pairs with nccl:control
+  if (!is_of(control, generation) || (control & kChannelsDone) != 0) return;
+  const uint64_t duration = end > start ? end - start : 0;
+  emit(w, kNcclInFlightSlots, true, end, [&](char* at) {
+    auto* head = reinterpret_cast<RecordHead*>(at);
+    const bool is_wide = duration >> 32 != 0;
+    *head = RecordHead{start,
+                       is_wide ? UINT32_MAX : static_cast<uint32_t>(duration),
+                       RecordKind::kNcclCall,
+                       kNcclInFlightSlots,
+                       0,
+                       region->id,
+                       communicator.id,
+                       bytes};
+    uint64_t* out = reinterpret_cast<uint64_t*>(head + 1);
+    for (uint32_t i = 0; i < 4; ++i) out[i] = words[i];
+  });
+}
+
 Handle open_operation(Communicator& communicator, const Facts& facts, uint64_t now, uint64_t bits,
                       Role role) {
   uint32_t slot;

@@ -27,6 +27,9 @@ uint64_t shape_of(const Facts& facts, uint32_t call);
 /// Ends a live operation and writes its record. False: somebody else did.
 bool commit(Communicator& communicator, Operation& operation, uint32_t generation);
 
+/// Writes that a live operation is in flight; nothing when it has just ended.
+void put_in_flight(Communicator& communicator, const Operation& operation, uint32_t generation);
+
 /// A new operation that began at `now`, with `bits`; `role` is that of the handle returned.
 Handle open_operation(Communicator& communicator, const Facts& facts, uint64_t now, uint64_t bits,
                       Role role);

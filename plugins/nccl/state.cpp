@@ -1,7 +1,9 @@
 #include "nccl/state.h"
 
 #include <aon/definition.h>
+#include <aon/nccl.h>
 #include <aon/writer.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +121,28 @@ uint64_t identity_of(State& state, const CommunicatorFacts& facts) {
              (uint64_t{static_cast<uint32_t>(getpid())} << 32 | state.communicator_count));
 }
 
+/// The device of the calling thread, as the driver says where the process has loaded it: NCCL makes
+/// it current before init. Ordinal + 1; 0 unknown.
+uint8_t current_device() {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr) return 0;
+  using GetDevice = int (*)(int*);
+  const auto get = reinterpret_cast<GetDevice>(dlsym(driver, "cuCtxGetDevice"));
+  int device = -1;
+  const bool is_known = get != nullptr && get(&device) == 0 && device >= 0 && device < UINT8_MAX;
+  dlclose(driver);
+  return is_known ? static_cast<uint8_t>(device + 1) : 0;
+}
+
+/// Where the GPU's times are told, each communicator is a timeline of its own.
+void define_stream(const Communicator& communicator, const char* name) {
+  const DeviceStreamDefinition stream = {communicator.id, kNoDevice, 0, 0};
+  char text[272];
+  const int bytes = snprintf(text, sizeof text, "NCCL %.255s", name);
+  aon_define(static_cast<uint32_t>(DefinitionType::kDeviceStream), &stream, sizeof stream, text,
+             static_cast<uint32_t>(bytes) + 1);
+}
+
 void define_communicator(State& state, const Communicator& communicator,
                          const CommunicatorFacts& facts) {
   CommunicatorDefinition definition = {};
@@ -128,10 +152,12 @@ void define_communicator(State& state, const Communicator& communicator,
   definition.size = communicator.rank_count;
   definition.rank = static_cast<uint32_t>(communicator.rank);
   definition.kind = CommunicatorKind::kNccl;
+  definition.reserved[kNcclDevice] = current_device();
   char name[256];
   snprintf(name, sizeof name, "%s", facts.name != nullptr ? facts.name : "");
   aon_define(static_cast<uint32_t>(DefinitionType::kCommunicator), &definition, sizeof definition,
              name, static_cast<uint32_t>(strlen(name)) + 1);
+  if (communicator.waits_for_gpu) define_stream(communicator, name);
 }
 
 /// Counts of transfers by peer; the communicator does without when there is no memory.

@@ -193,6 +193,13 @@ int cuGraphLaunch(void*, void* stream) {
   work.stream = stream_number(stream);
   return finish(&work, 50'000);
 }
+/// The device that FAKE_CUDA_DEVICE names is everybody's current one.
+int cuCtxGetDevice(int* device) {
+  const char* text = getenv("FAKE_CUDA_DEVICE");
+  if (text == nullptr) return 201;  // CUDA_ERROR_INVALID_CONTEXT
+  *device = atoi(text);
+  return 0;
+}
 int cuCtxSynchronize() { return synchronize("cuCtxSynchronize", 17); }
 }
 // NOLINTEND(readability-identifier-naming)

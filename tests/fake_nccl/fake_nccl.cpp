@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
@@ -186,6 +187,14 @@ Event Communicator::p2p(const Call& call, void* parent) {
 }
 
 void Communicator::channel(void* work, int channel, uint64_t begin_ns, const Oddities& odd) {
+  // A GPU tells nothing before it has happened.
+  const auto wait_until = [](uint64_t time_ns) {
+    for (uint64_t now_ns; (now_ns = gpu_now_ns()) < time_ns;) {
+      if (time_ns - now_ns < 1'000'000) continue;
+      std::this_thread::sleep_for(std::chrono::nanoseconds(time_ns - now_ns));
+    }
+  };
+  wait_until(begin_ns);
   if (odd.channels_stop_alone) {
     plugin_->stop(nullptr);
     return;
@@ -195,8 +204,8 @@ void Communicator::channel(void* work, int channel, uint64_t begin_ns, const Odd
   if (plugin_->version() >= 4) event.put(32, begin_ns);
   void* handle = plugin_->start(context_, event);
   uint64_t end_ns = begin_ns + odd.gpu_ns;
-  while (gpu_now_ns() - kTimerOffset < end_ns - kTimerOffset) {
-  }
+  if (odd.never_ends) return;
+  wait_until(end_ns);
   plugin_->state(handle, 22, odd.no_timer ? nullptr : &end_ns);
   plugin_->stop(handle);
 }
@@ -205,10 +214,12 @@ void Communicator::work(const Call& call, void* parent, const Oddities& odd) {
   if (!wants_children()) return;
   void* work = plugin_->start(context_, call.is_p2p() ? p2p(call, parent) : coll(call, parent));
   if (plugin_->wants(kKernelCh) && proxy_ != nullptr) {
-    const uint64_t begin_ns = gpu_now_ns();
+    const uint64_t begin_ns = begin_ns_ != 0 ? begin_ns_ + odd.queued_ns : gpu_now_ns();
+    Oddities own = odd;
+    if (call.gpu_ns != 0) own.gpu_ns = call.gpu_ns;
     for (int i = 0; i < call.channels - odd.missing_channels; ++i) {
       proxy_->give(
-          [=, this] { channel(work, i, begin_ns + 1000u * static_cast<unsigned>(i), odd); });
+          [=, this] { channel(work, i, begin_ns + 1000u * static_cast<unsigned>(i), own); });
     }
   }
   plugin_->stop(work);
@@ -233,6 +244,7 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
     if (has_api && plugin_->wants(kKernelLaunch)) {
       Event launch(version, kKernelLaunch, group, 0);
       plugin_->stop(plugin_->start(context_, launch.put(24, reinterpret_cast<void*>(0x77))));
+      begin_ns_ = gpu_now_ns();
     }
     void* old_group = nullptr;
     if (wants_children()) old_group = plugin_->start(context_, Event(version, kGroup, nullptr, 0));
@@ -241,6 +253,7 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
     }
     plugin_->stop(old_group);
   }
+  begin_ns_ = 0;
   if (has_api) plugin_->stop(group);
   return parents.back();
 }

@@ -91,6 +91,7 @@ struct Call {
   std::string type = "ncclFloat32";
   int root = 0;  ///< or peer
   int channels = 2;
+  uint64_t gpu_ns = 0;  ///< 0: as of Oddities
   bool is_p2p() const { return function == "Send" || function == "Recv"; }
 };
 
@@ -104,6 +105,8 @@ struct Oddities {
   int missing_channels = 0;
   bool no_timer = false;  ///< null arguments of state 22
   uint64_t gpu_ns = 50'000;
+  uint64_t queued_ns = 0;   ///< from the launch to the begin on the GPU
+  bool never_ends = false;  ///< on the GPU
 };
 
 class Communicator {
@@ -139,6 +142,7 @@ class Communicator {
   int rank_count_;
   int rank_;
   uint64_t sequence_[16] = {};
+  uint64_t begin_ns_ = 0;  ///< of what is being launched, on the GPU
 };
 
 }  // namespace aon::test::nccl

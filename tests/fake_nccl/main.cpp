@@ -3,10 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "tests/fake_nccl/fake_nccl.h"
 
@@ -234,6 +236,78 @@ void paused(Run& run) {
   world.finalize();
 }
 
+// ---- Training: what many ranks do together, with one of them at fault. ----
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kLate_ms = 20;
+
+/// "RANK:STEP:how" of a variable; rank -1: nobody.
+struct Fault {
+  int rank = -1;
+  int step = 0;
+  char how[16] = "";
+  explicit Fault(const char* variable) {
+    const char* text = std::getenv(variable);
+    if (text != nullptr) std::sscanf(text, "%d:%d:%15s", &rank, &step, how);
+  }
+  bool is(const char* word) const { return std::strcmp(how, word) == 0; }
+};
+
+void sleep_ms(uint64_t time_ms) { std::this_thread::sleep_for(std::chrono::milliseconds(time_ms)); }
+
+/// The end of a program that hangs; by that name a stack shows it.
+[[gnu::noinline]] void wait_for_the_gpu_for_ever() {
+  asm volatile("nop");  // or it would be one function with the next
+  for (;;) pause();
+}
+[[gnu::noinline]] void compute_for_ever() {
+  for (;;) pause();
+}
+
+/// COUNT steps of an AllReduce and a transfer to the next rank, each waited for.
+///
+///     FAKE_NCCL_LATE=RANK:0:host|gpu   comes 20 ms late to each AllReduce
+///     FAKE_NCCL_LINK=RANK:0            its transfers to the next rank take 20 times the time
+///     FAKE_NCCL_HANG=RANK:STEP:skip|other   does not come to that AllReduce, or calls another
+void train(Run& run) {
+  const Fault late("FAKE_NCCL_LATE");
+  const Fault link("FAKE_NCCL_LINK");
+  const Fault hang("FAKE_NCCL_HANG");
+  Communicator world = run.world();
+  const int own = world.rank();
+  const int next = (own + 1) % world_size();
+  const int previous = (own + world_size() - 1) % world_size();
+  for (int step = 0; step < run.count; ++step) {
+    const bool hangs = hang.rank >= 0 && step == hang.step;
+    if (hangs && own == hang.rank && hang.is("skip")) compute_for_ever();
+    Oddities odd{.gpu_ns = 2 * kMs, .never_ends = hangs};
+    if (late.rank >= 0 && own != late.rank) odd.gpu_ns += kLate_ms * kMs;
+    if (own == late.rank && late.is("host")) sleep_ms(kLate_ms);
+    if (own == late.rank && late.is("gpu")) odd.queued_ns = kLate_ms * kMs;
+    Call reduce;
+    if (hangs && own == hang.rank) reduce.function = "AllGather";
+    world.launch(reduce, odd);
+    if (hangs) {
+      run.proxy.wait();
+      wait_for_the_gpu_for_ever();
+    }
+    const uint64_t to_ns = own == link.rank ? 20 * kMs : kMs;
+    const uint64_t from_ns = previous == link.rank ? 20 * kMs : kMs;
+    world.launch(std::vector<Call>{
+        {.function = "Send", .count = 1 << 21, .root = next, .gpu_ns = to_ns},
+        {.function = "Recv", .count = 1 << 21, .root = previous, .gpu_ns = from_ns}});
+    run.proxy.wait();
+  }
+  world.finalize();
+}
+
+/// Ends at once with operations on the GPU.
+void killed(Run& run) {
+  Communicator world = run.world();
+  for (int i = 0; i < run.count; ++i) world.launch(Call{}, {.never_ends = true});
+  std::_Exit(0);
+}
+
 void measure(Run& run) { bench(&run.plugin, run.count); }
 
 struct Case {
@@ -261,6 +335,8 @@ constexpr Case kCases[] = {
     {"fork", forked},
     {"toggled", toggled},
     {"paused", paused},
+    {"train", train},
+    {"killed", killed},
     {"bench", measure},
 };
 

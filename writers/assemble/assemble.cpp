@@ -20,6 +20,7 @@
 #include "writers/ledger/findings.h"
 #include "writers/ledger/ledger.h"
 #include "writers/ledger/totals.h"
+#include "writers/nccl/lateness.h"
 #include "writers/otf2/otf2_writer.h"
 #include "writers/otf2/samples_writer.h"
 #include "writers/steps/steps.h"
@@ -55,8 +56,9 @@ struct Collectors {
   Findings* findings = nullptr;
   TotalsCollector* totals = nullptr;
   StepMeter* steps = nullptr;
-  DeviceAnalysis* devices = nullptr;  ///< null: there are none
-  HangFinder* hangs = nullptr;        ///< null: no call was open for long
+  DeviceAnalysis* devices = nullptr;           ///< null: there are none
+  HangFinder* hangs = nullptr;                 ///< null: nothing was open or quiet for long
+  nccl::LatenessAnalysis* lateness = nullptr;  ///< of operations of NCCL
 };
 
 /// The findings come first in line: rows of the profile reach them while profile.h5 is written.
@@ -64,7 +66,7 @@ struct Collectors {
 /// `has_room`: for a second location for each thread in the archive. `device_bytes`: where there
 /// are devices, how much may be written to sort their work.
 std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
-                                     WaitAnalysis* waits, bool has_room, bool has_open_calls,
+                                     WaitAnalysis* waits, bool has_room, bool may_hang,
                                      std::optional<uint64_t> device_bytes, StepPlan plan,
                                      Collectors* collectors) {
   std::vector<WriterSlot> writers;
@@ -80,10 +82,14 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptio
   auto collector = std::make_unique<Findings>(summary);
   collectors->findings = collector.get();
   writers.push_back({"findings", std::move(collector), {}, false});
+  auto lateness = std::make_unique<nccl::LatenessAnalysis>(folder);
+  collectors->lateness = lateness.get();
+  collectors->findings->use_nccl(lateness.get());
+  writers.push_back({"lateness", std::move(lateness), {}, false});
   auto totals = std::make_unique<TotalsCollector>();
   collectors->totals = totals.get();
   writers.push_back({"totals", std::move(totals), {}, false});
-  if (has_open_calls) {
+  if (may_hang) {
     auto finder = std::make_unique<HangFinder>();
     collectors->hangs = finder.get();
     writers.push_back({"hangs", std::move(finder), {}, false});
@@ -100,7 +106,7 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptio
       sink->add_profile(group, location, rows);
     };
     auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary, collectors->steps,
-                                   collectors->devices);
+                                   collectors->devices, collectors->lateness);
     writers.push_back({"profile.h5", std::move(writer), {}});
   }
   return writers;
@@ -316,7 +322,7 @@ Status Assembly::convert(const fs::path& staging) {
   if (has_devices())
     use_bytes = device_bytes_ / DeviceSpans::kSpanBytes * DeviceAnalysis::kItemBytes;
   std::vector<WriterSlot> writers = make_writers(staging, wanted, waits.get(), has_room_for_waits(),
-                                                 !parts_->model.open_calls.empty(), use_bytes,
+                                                 may_hang(parts_->model), use_bytes,
                                                  std::move(step_plan_), &collectors);
   collectors.findings->use_steps(collectors.steps);
   collectors.findings->use_devices(collectors.devices);

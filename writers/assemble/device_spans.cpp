@@ -129,6 +129,23 @@ Status DeviceSpans::add(const Record& record) {
                       .operation = operation_of(record)});
 }
 
+Status DeviceSpans::add_nccl(const Record& record) {
+  const RecordHead& head = record.head;
+  const bool is_timed = head.slot_count >= kNcclSlots &&
+                        (static_cast<uint32_t>(pair_high(record.words[5])) & kNcclGpuTimed) != 0;
+  if (!is_timed) return {};
+  ++added_count_;
+  if (is_dropped_) return {};
+  if (!store_) store_.emplace(folder_, memory_bytes_);
+  return store_->add({.stream = head.a32,
+                      .region = head.id,
+                      .start_ticks = record.words[3],
+                      .duration_ticks = record.words[4],
+                      .bytes = head.a64,
+                      .correlation = static_cast<uint32_t>(record.words[0]),
+                      .operation = DeviceOperation::kOther});
+}
+
 void DeviceSpans::drop() {
   front_ = nullptr;
   reader_.reset();

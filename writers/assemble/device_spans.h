@@ -59,6 +59,8 @@ class DeviceSpans {
   uint64_t left_out_count() const { return left_out_count_; }
 
   Status add(const Record& record);
+  /// An operation of NCCL with times on the GPU is work of its communicator's stream.
+  Status add_nccl(const Record& record);
   /// Forgets all of the process, for its store has failed; they count as not replayed.
   void drop();
 

@@ -59,8 +59,10 @@ void EventPass::begin_group(const Group& group) {
 void EventPass::keep_device_spans(std::span<const Record> records) {
   if (!has_devices_) return;
   for (const Record& record : records) {
-    if (record.head.kind != RecordKind::kDeviceSpan) continue;
-    if (!device_spans_.add(record)) device_spans_.drop();
+    const bool is_span = record.head.kind == RecordKind::kDeviceSpan;
+    if (!is_span && record.head.kind != RecordKind::kNcclCall) continue;
+    const Status status = is_span ? device_spans_.add(record) : device_spans_.add_nccl(record);
+    if (!status) device_spans_.drop();
   }
 }
 

@@ -51,6 +51,7 @@ Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folde
   build_windows(parts.get());
   build_files(parts.get());
   build_open_calls(parts.get());
+  build_stacks(parts.get(), uses_debuginfod);
   if (has_call_paths) build_call_paths(parts.get(), uses_debuginfod);
   Status status = build_locations(parts.get(), otf2_locations);
   if (!status) return status.error();

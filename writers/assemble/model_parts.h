@@ -25,6 +25,9 @@ void build_call_paths(JobModel* parts, bool uses_debuginfod);
 /// Fills open_calls. Needs communicators and clocks.
 void build_open_calls(JobModel* parts);
 
+/// Fills stacks. Needs groups and clocks.
+void build_stacks(JobModel* parts, bool uses_debuginfod);
+
 /// Fills locations, start_ns and end_ns. Needs groups and clocks.   Errors: kIo.
 Status build_locations(JobModel* parts, uint32_t otf2_locations);
 

@@ -18,7 +18,8 @@ uint64_t between(uint64_t from_ns, uint64_t to_ns) { return to_ns > from_ns ? to
 
 void EventOrder::emit_nccl(const Record& record) {
   const RecordHead& head = record.head;
-  if (head.slot_count < kNcclSlots) {
+  const bool is_in_flight = head.slot_count == kNcclInFlightSlots;
+  if (head.slot_count < kNcclInFlightSlots) {
     ++outcome_->unmatched_count;
     return;
   }
@@ -27,6 +28,7 @@ void EventOrder::emit_nccl(const Record& record) {
   NcclOperation& operation = nccl_.emplace_back();
   event.request = reinterpret_cast<uint64_t>(&operation);
   const uint64_t* words = record.words;
+  const uint64_t peer_flags = words[is_in_flight ? 3 : 5];
   operation.start_ns = clock_.to_ns(head.start_ticks);
   operation.end_ns = clock_.to_ns(end_ticks(record));
   operation.launch_ns = words[2] == 0 ? 0 : clock_.to_ns(words[2]);
@@ -41,8 +43,12 @@ void EventOrder::emit_nccl(const Record& record) {
   operation.type = bounded<NcclType>(static_cast<uint8_t>(words[1] >> 56), kNcclTypeCount);
   operation.communicator = head.a32;
   operation.region = event.region;
-  operation.flags = static_cast<uint32_t>(pair_high(words[5]));
-  operation.peer = pair_low(words[5]);
+  operation.flags = static_cast<uint32_t>(pair_high(peer_flags)) & ~uint32_t{kNcclInFlight};
+  operation.peer = pair_low(peer_flags);
+  if (is_in_flight) {
+    operation.flags = (operation.flags & ~uint32_t{kNcclGpuTimed}) | kNcclInFlight;
+    return;
+  }
   if ((operation.flags & kNcclGpuTimed) == 0) return;
   operation.gpu_begin_ns = clock_.to_ns(words[3]);
   operation.gpu_ns = between(operation.gpu_begin_ns, clock_.to_ns(words[3] + words[4]));

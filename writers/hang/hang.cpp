@@ -31,6 +31,7 @@ bool is_numbered(const GlobalRegion& region) {
 
 Status HangFinder::begin(const Model& model) {
   model_ = &model;
+  nccl_.begin(model, now_ns_ != 0 ? now_ns_ : model.end_ns);
   progress_.resize(model.groups.size());
   report_.last_ns.resize(model.groups.size());
   for (const GlobalRegion& region : model.regions) {
@@ -46,9 +47,10 @@ Status HangFinder::begin_location(const Location& location) {
   group_ = location.group;
   location_ = location.id;
   is_thread_ = location.type == LocationType::kThread;
+  nccl_.begin_location(location);
   regions_ = profile::LocalIds(model_->groups[group_].region_map);
   communicators_ = profile::LocalIds(model_->groups[group_].communicator_map);
-  has_returned_ = false;
+  has_returned_ = is_open_at_end_ = false;
   depth_ = own_depth_ = 0;
   open_call_.reset();
   if (!is_thread_) return {};
@@ -64,9 +66,15 @@ Status HangFinder::begin_location(const Location& location) {
 
 Status HangFinder::events(std::span<const Event> events) {
   if (!is_thread_) return {};
-  for (const Event& event : events) add(event);
-  if (!events.empty())
-    report_.last_ns[group_] = std::max(report_.last_ns[group_], events.back().time_ns);
+  for (const Event& event : events) {
+    // What was closed because its thread ended did not happen.
+    const bool is_closed_for_it = is_open_at_end_ && event.kind == EventKind::kLeave;
+    is_open_at_end_ = event.kind == EventKind::kOpenAtEnd;
+    add(event);
+    nccl_.add(event);
+    if (!is_closed_for_it && !is_open_at_end_)
+      report_.last_ns[group_] = std::max(report_.last_ns[group_], event.time_ns);
+  }
   return {};
 }
 
@@ -141,6 +149,7 @@ Status HangFinder::finish(const Outcome&) {
     if (is_collective(call)) by_communicator[*call.communicator].push_back(i);
   }
   for (const auto& [communicator, calls] : by_communicator) find_in(communicator, calls);
+  report_.nccl = nccl_.finish(report_.last_ns);
   return {};
 }
 

@@ -29,6 +29,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "writers/hang/nccl_hang.h"
 #include "writers/profile/local_ids.h"
 #include "writers/writer.h"
 
@@ -52,10 +53,13 @@ struct HangReport {
   std::vector<Hang> hangs;           ///< by communicator and number
   std::vector<uint32_t> open_calls;  ///< indices in Model::open_calls: those that have not returned
   std::vector<uint64_t> last_ns;     ///< by group: last event, 0 none
+  std::vector<NcclHang> nccl;        ///< operations of NCCL, the oldest first
 };
 
 class HangFinder final : public Writer {
  public:
+  /// `now_ns`: when a job is looked at that still runs; 0: its end.
+  explicit HangFinder(uint64_t now_ns = 0) : now_ns_(now_ns) {}
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
   Status events(std::span<const Event> events) override;
@@ -87,6 +91,8 @@ class HangFinder final : public Writer {
                 std::span<const uint32_t> calls);
 
   const Model* model_ = nullptr;
+  uint64_t now_ns_;
+  NcclHangFinder nccl_;
   HangReport report_;
   std::vector<Call> region_calls_;  ///< by global region
   std::vector<Progress> progress_;  ///< by group
@@ -97,13 +103,23 @@ class HangFinder final : public Writer {
   bool is_thread_ = false;
   std::optional<uint32_t> open_call_;  ///< of the location, in Model::open_calls
   bool has_returned_ = false;
-  size_t depth_ = 0;      ///< of open regions
+  bool is_open_at_end_ = false;  ///< the event before said so
+  size_t depth_ = 0;             ///< of open regions
   size_t own_depth_ = 0;  ///< of the region that is the open call's own record; 0: it has none
 };
 
 /// Sentences for people, the hangs first; `now_ns` is when the job was looked at. None: nothing
 /// is open for long.
 std::vector<std::string> hang_lines(const Model& model, const HangReport& report, uint64_t now_ns);
+
+/// The same of operations of NCCL, which hang_lines() has, too.
+std::vector<std::string> nccl_hang_lines(const Model& model, const HangReport& report,
+                                         uint64_t now_ns);
+std::string nccl_hang_finding(const Model& model, const HangReport& report);
+
+/// Whether a look at all events may find a hang: a call was open for long, a process was quiet, or
+/// NCCL is used.
+bool may_hang(const Model& model);
 
 /// The hang that says most in one sentence; empty: there is none.
 std::string hang_finding(const Model& model, const HangReport& report);

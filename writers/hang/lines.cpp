@@ -8,6 +8,7 @@
 #include <set>
 
 #include "writers/hang/hang.h"
+#include "writers/hang/text.h"
 
 namespace aon::writers {
 namespace {
@@ -15,10 +16,13 @@ namespace {
 constexpr size_t kMaxAbsent = 16;  ///< named with what they do; the others are listed
 constexpr size_t kMaxOthers = 32;
 
-class Text {
+class Text : private HangText {
  public:
   Text(const Model& model, const HangReport& report, uint64_t now_ns)
-      : model_(model), report_(report), now_ns_(now_ns) {}
+      : HangText(model, report.last_ns, now_ns),
+        model_(model),
+        report_(report),
+        now_ns_of_job_(now_ns) {}
 
   /// "rank 2 on n1 (pid 7) did not arrive" and who waited for it.
   std::string finding(const Hang& hang) const {
@@ -36,45 +40,15 @@ class Text {
 
   std::vector<std::string> lines() {
     for (const Hang& hang : report_.hangs) add(hang);
+    append(nccl_hang_lines(model_, report_, now_ns_of_job_));
     add_others();
     return std::move(lines_);
   }
 
  private:
-  std::string for_seconds(uint64_t since_ns) const {
-    const uint64_t passed_ns = now_ns_ - std::min(since_ns, now_ns_);
-    return fmt::format("{:.0f} s", static_cast<double>(passed_ns) * 1e-9);
-  }
   std::string region(const OpenCall& call) const {
     return call.region < model_.regions.size() ? model_.regions[call.region].name : "a call";
   }
-  std::string who(uint32_t group) const {
-    const Group& one = model_.groups[group];
-    std::string text = one.rank ? fmt::format("rank {}", *one.rank) : one.name;
-    if (one.process == nullptr) return text;
-    return text +
-           fmt::format(" on {} (pid {})", model_.job->nodes[one.node].host, one.process->start.pid);
-  }
-
-  /// "0-2, 5": ranks, or the names of processes without one.
-  std::string list(std::vector<uint32_t> groups) const {
-    std::sort(groups.begin(), groups.end());
-    std::string text;
-    for (size_t i = 0; i < groups.size();) {
-      size_t last = i;
-      const auto is_rank = [&](size_t at) { return model_.groups[groups[at]].rank.has_value(); };
-      while (is_rank(i) && last + 1 < groups.size() && is_rank(last + 1) &&
-             groups[last + 1] == groups[last] + 1) {
-        ++last;
-      }
-      if (!text.empty()) text += ", ";
-      text += is_rank(i) ? fmt::format("{}", groups[i]) : model_.groups[groups[i]].name;
-      if (last != i) text += fmt::format("-{}", groups[last]);
-      i = last + 1;
-    }
-    return text;
-  }
-
   std::string call_text(const OpenCall& call) const {
     std::string text = region(call);
     if (call.peer >= 0) text += fmt::format(" with rank {}", call.peer);
@@ -91,21 +65,13 @@ class Text {
 
   /// What a process does that did not arrive.
   std::string instead(uint32_t group) const {
-    const Group& one = model_.groups[group];
-    std::string end;
-    if (one.process != nullptr && one.process->exit) {
-      const ProcessExitDefinition& exit = *one.process->exit;
-      end = exit.signal != 0      ? fmt::format("; it was ended by signal {}", exit.signal)
-            : exit.exit_code >= 0 ? fmt::format("; it has ended with code {}", exit.exit_code)
-                                  : "; it has ended";
-    }
+    const std::string end = end_text(group);
     for (const uint32_t i : report_.open_calls) {
       const OpenCall& call = model_.open_calls[i];
       if (call.group != group) continue;
       return fmt::format("it is in {} for {}", call_text(call), for_seconds(call.start_ns)) + end;
     }
-    if (report_.last_ns[group] == 0) return "it has recorded nothing" + end;
-    return fmt::format("its last call was over {} ago", for_seconds(report_.last_ns[group])) + end;
+    return last_call(group) + end;
   }
 
   void add(const Hang& hang) {
@@ -118,18 +84,22 @@ class Text {
     for (size_t i = 0; i < hang.arrived.size();) {
       const OpenCall& first = model_.open_calls[hang.arrived[i]];
       std::vector<uint32_t> groups;
+      std::vector<std::pair<uint32_t, int32_t>> threads;
       for (; i < hang.arrived.size(); ++i) {
         const OpenCall& call = model_.open_calls[hang.arrived[i]];
         if (call.region != first.region) break;
         groups.push_back(call.group);
+        threads.emplace_back(call.group, call.tid);
         told_.insert(hang.arrived[i]);
       }
       lines_.push_back(fmt::format("  in {}: {}", region(first), list(groups)));
+      append(stacks(threads));
     }
     if (hang.is_mismatch) lines_.push_back("  they are in different calls: one of them is wrong");
     for (size_t i = 0; i < std::min(hang.absent.size(), kMaxAbsent); ++i) {
       const uint32_t group = hang.absent[i];
       lines_.push_back(fmt::format("  {} {}: {}", who(group), absent_text(hang), instead(group)));
+      append(stacks(std::span(&group, 1)));
     }
     if (hang.absent.size() > kMaxAbsent) {
       lines_.push_back(
@@ -150,14 +120,20 @@ class Text {
       const OpenCall& call = model_.open_calls[i];
       lines_.push_back(fmt::format("{} is in {} for {}", who(call.group), call_text(call),
                                    for_seconds(call.start_ns)));
+      const std::pair thread(call.group, call.tid);
+      append(stacks(std::span(&thread, 1)));
     }
     if (count > kMaxOthers)
       lines_.push_back(fmt::format("and {} more calls do not return", count - kMaxOthers));
   }
 
+  void append(std::vector<std::string> lines) {
+    for (std::string& line : lines) lines_.push_back(std::move(line));
+  }
+
   const Model& model_;
   const HangReport& report_;
-  uint64_t now_ns_;
+  uint64_t now_ns_of_job_;
   std::set<uint32_t> told_;
   std::vector<std::string> lines_;
 };
@@ -165,7 +141,7 @@ class Text {
 }  // namespace
 
 std::string hang_finding(const Model& model, const HangReport& report) {
-  if (report.hangs.empty()) return {};
+  if (report.hangs.empty()) return nccl_hang_finding(model, report);
   const auto named = std::find_if(report.hangs.begin(), report.hangs.end(),
                                   [](const Hang& hang) { return !hang.absent.empty(); });
   const Hang& hang = named == report.hangs.end() ? report.hangs.front() : *named;

@@ -226,12 +226,14 @@ void write_lateness(hid_t file, const Model& model, const LatenessTable& latenes
 class Hdf5Writer : public Writer {
  public:
   Hdf5Writer(std::filesystem::path path, ProfileListener listener, const WaitSummary* waits,
-             const StepMeter* steps, const DeviceAnalysis* devices)
+             const StepMeter* steps, const DeviceAnalysis* devices,
+             const nccl::LatenessAnalysis* lateness)
       : path_(std::move(path)),
         listener_(std::move(listener)),
         waits_(waits),
         steps_(steps),
-        devices_(devices) {
+        devices_(devices),
+        lateness_(lateness) {
     hdf5::use_library();
   }
   ~Hdf5Writer() override {
@@ -352,7 +354,9 @@ class Hdf5Writer : public Writer {
     write_transfers(file_.get(), transfers_->rows());
     write_io(file_.get(), *model_, io_->rows());
     hdf5::write_call_paths(file_.get(), *model_, *call_samples_);
-    hdf5::write_nccl(file_.get(), *model_, *nccl_);
+    nccl_->finish();
+    hdf5::write_nccl(file_.get(), *model_, *nccl_,
+                     lateness_ != nullptr ? lateness_->summary() : nullptr);
     if (waits_ != nullptr) {
       write_waits(file_.get(), *model_, *waits_);
       write_lateness(file_.get(), *model_, waits_->lateness);
@@ -375,6 +379,7 @@ class Hdf5Writer : public Writer {
   const WaitSummary* waits_;
   const StepMeter* steps_;
   const DeviceAnalysis* devices_;
+  const nccl::LatenessAnalysis* lateness_;
   const Model* model_ = nullptr;
   const Location* location_ = nullptr;
   hdf5::Handle file_;
@@ -395,8 +400,9 @@ class Hdf5Writer : public Writer {
 
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener, const WaitSummary* waits,
-                                         const StepMeter* steps, const DeviceAnalysis* devices) {
-  return std::make_unique<Hdf5Writer>(path, std::move(listener), waits, steps, devices);
+                                         const StepMeter* steps, const DeviceAnalysis* devices,
+                                         const nccl::LatenessAnalysis* lateness) {
+  return std::make_unique<Hdf5Writer>(path, std::move(listener), waits, steps, devices, lateness);
 }
 
 }  // namespace aon::writers

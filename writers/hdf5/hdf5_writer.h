@@ -19,6 +19,7 @@
 #include <span>
 
 #include "writers/devices/devices.h"
+#include "writers/nccl/lateness.h"
 #include "writers/profile/profile.h"
 #include "writers/steps/steps.h"
 #include "writers/waits/waits.h"
@@ -32,12 +33,13 @@ using ProfileListener = std::function<void(const Group& group, const Location* l
                                            std::span<const profile::RegionStatistics> rows)>;
 
 /// A writer that makes the file `path`; an old one is replaced. `waits` goes into /waits and
-/// outlives the writer; null: there is no such table. So do `steps` and `devices`, which finish
-/// before it.
+/// outlives the writer; null: there is no such table. So do `steps`, `devices` and `lateness` (of
+/// NCCL), which finish before it.
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener = {},
                                          const WaitSummary* waits = nullptr,
                                          const StepMeter* steps = nullptr,
-                                         const DeviceAnalysis* devices = nullptr);
+                                         const DeviceAnalysis* devices = nullptr,
+                                         const nccl::LatenessAnalysis* lateness = nullptr);
 
 }  // namespace aon::writers

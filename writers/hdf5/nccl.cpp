@@ -26,7 +26,8 @@ const std::vector<std::string> kTypes = {
     "unknown", "int8",    "uint8",   "int32",    "uint32",     "int64",     "uint64",
     "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
 const std::vector<std::string> kFlags = {"graph captured", "gpu timed", "missed channels",
-                                         "no work",        "replayed",  "copy engines"};
+                                         "no work",        "replayed",  "copy engines",
+                                         "in flight"};
 
 /// A row of another table, -1 not known.
 int64_t row_of(uint32_t id, size_t count) { return id < count ? int64_t{id} : -1; }
@@ -211,13 +212,136 @@ void write_histograms(hid_t file, const Model& model, const OperationTable& oper
   add_duration_buckets(table.group(), buckets.id());
 }
 
+struct MemberColumns {
+  MemberColumns(Table* t, const std::string& prefix)
+      : rank(t->add<int64_t>((prefix + "rank").c_str(),
+                             {"1", "rank in MPI_COMM_WORLD, -1 without"})),
+        process(t->add<uint32_t>((prefix + "process").c_str(), {"1", "row of /ranks"})),
+        node(t->add<uint32_t>((prefix + "node").c_str(), {"1", "row of /nodes"})),
+        device(t->add<int32_t>((prefix + "device").c_str(),
+                               {"1", "ordinal in its process, -1 unknown"})) {}
+  void append(const Model& model, const nccl::LateMember& member) {
+    const Group& group = model.groups[member.group];
+    rank.append(group.rank ? int64_t{*group.rank} : -1);
+    process.append(group.id);
+    node.append(group.node);
+    device.append(member.device == kNoDevice ? -1 : static_cast<int32_t>(member.device));
+  }
+
+  Column<int64_t>& rank;
+  Column<uint32_t>& process;
+  Column<uint32_t>& node;
+  Column<int32_t>& device;
+};
+
+void write_nccl_lateness(hid_t file, const Model& model, const nccl::LatenessSummary& lateness,
+                         const Rows& rows) {
+  Table table(file, "nccl/lateness", "who came late to operations, without comparing clocks");
+  auto& communicator = table.add<int64_t>("communicator", {"1", "row of /nccl/communicators"});
+  auto& region = table.add<int64_t>("region", {"1", "row of /regions: the function"});
+  MemberColumns member(&table, "");
+  auto& count = table.add<uint64_t>("count", {"1", "operations it took part in"});
+  auto& last = table.add<uint64_t>("last_count", {"1", "of these, it came last"});
+  auto& wait = table.add<uint64_t>("wait_ns", {"ns", "its GPU waited for others"});
+  auto& caused = table.add<uint64_t>("caused_ns", {"ns", "all others waited where it came last"});
+  auto& host = table.add<uint64_t>("host_late_ns", {"ns", "of caused_ns: its host was late"});
+  auto& gpu = table.add<uint64_t>("gpu_late_ns", {"ns", "of caused_ns: its GPU was busy"});
+  auto& untold = table.add<uint64_t>("untold_ns", {"ns", "of caused_ns: its launch is not known"});
+  auto& longest = table.add<uint64_t>("max_caused_ns", {"ns", "caused_ns of one operation"});
+  auto& least = table.add<uint64_t>("least_ns", {"ns", "of the members that came last"});
+  for (const LatenessRow& row : lateness.table.rows()) {
+    const auto found = lateness.causes.find({row.communicator, row.region, row.group});
+    const nccl::Causes causes = found == lateness.causes.end() ? nccl::Causes() : found->second;
+    communicator.append(find(rows, row.communicator));
+    region.append(row_of(row.region, model.regions.size()));
+    member.append(model, lateness.members[row.group]);
+    count.append(row.count);
+    last.append(row.last_count);
+    wait.append(row.wait_ns);
+    caused.append(row.caused_ns);
+    host.append(causes.host_ns);
+    gpu.append(causes.gpu_ns);
+    untold.append(causes.untold_ns);
+    longest.append(row.max_caused_ns);
+    least.append(row.least_ns);
+  }
+  table.finish();
+  const hid_t group = table.group();
+  set_attribute(group, "operations", static_cast<int64_t>(lateness.table.operation_count()));
+  set_attribute(group, "parts_without_gpu_time", static_cast<int64_t>(lateness.untimed_count));
+  set_attribute(group, "parts_left_out", static_cast<int64_t>(lateness.unmatched_count));
+  set_attribute(group, "members_left_out", static_cast<int64_t>(lateness.table.left_out_count()));
+}
+
+void write_true_times(hid_t file, const Model& model, const nccl::LatenessSummary& lateness,
+                      const Rows& rows) {
+  Table table(file, "nccl/true_times", "what operations take when nobody is late, by their bytes");
+  auto& communicator = table.add<int64_t>("communicator", {"1", "row of /nccl/communicators"});
+  auto& region = table.add<int64_t>("region", {"1", "row of /regions: the function"});
+  auto& bytes = table.add<uint64_t>("bytes", {"bytes", "of one call"});
+  auto& count = table.add<uint64_t>("count", {"1", "operations"});
+  auto& least = table.add<uint64_t>("min_ns", {"ns", "shortest"});
+  auto& usual = table.add<uint64_t>("usual_ns", {"ns", "median"});
+  auto& most = table.add<uint64_t>("max_ns", {"ns", "longest"});
+  auto& slow = table.add<uint64_t>("slow_count", {"1", "took twice the usual or more"});
+  auto& beyond = table.add<uint64_t>("slow_ns", {"ns", "these, beyond the usual"});
+  auto& algbw = table.add<double>("algbw", {"1e9 B/s", "of the usual time"});
+  auto& busbw = table.add<double>("busbw", {"1e9 B/s", "of the usual time"});
+  for (const nccl::TrueTimes& row : lateness.times) {
+    const nccl::Bandwidth bandwidth = nccl::bandwidth(
+        name_of(model, row.region), row.bytes, row.usual_ns, size_of(model, row.communicator));
+    communicator.append(find(rows, row.communicator));
+    region.append(row_of(row.region, model.regions.size()));
+    bytes.append(row.bytes);
+    count.append(row.count);
+    least.append(row.least_ns);
+    usual.append(row.usual_ns);
+    most.append(row.longest_ns);
+    slow.append(row.slow_count);
+    beyond.append(row.slow_ns);
+    algbw.append(bandwidth.algorithm_bytes_per_s / kGiga);
+    busbw.append(bandwidth.bus_bytes_per_s / kGiga);
+  }
+  table.finish();
+}
+
+void write_links(hid_t file, const Model& model, const nccl::LatenessSummary& lateness) {
+  Table table(file, "nccl/links", "transfers by sender, receiver and size, without waiting");
+  MemberColumns source(&table, "source_");
+  MemberColumns destination(&table, "destination_");
+  auto& log2 = table.add<uint32_t>("log2_bytes", {"1", "transfers of 2^b to 2^(b+1) bytes"});
+  auto& count = table.add<uint64_t>("count", {"1", "transfers"});
+  auto& bytes = table.add<uint64_t>("bytes", {"bytes", "of these"});
+  auto& time = table.add<uint64_t>("time_ns", {"ns", "of these, without waiting"});
+  auto& bandwidth = table.add<double>("bandwidth", {"1e9 B/s", "bytes by time"});
+  auto& ratio = table.add<double>("ratio", {"1", "mean time to that of the median link"});
+  for (const nccl::LinkRow& row : lateness.links) {
+    source.append(model, lateness.members[row.source]);
+    destination.append(model, lateness.members[row.destination]);
+    log2.append(row.log2_bytes);
+    count.append(row.count);
+    bytes.append(row.bytes);
+    time.append(row.time_ns);
+    bandwidth.append(row.time_ns == 0
+                         ? std::nan("")
+                         : static_cast<double>(row.bytes) / static_cast<double>(row.time_ns));
+    ratio.append(row.ratio);
+  }
+  table.finish();
+}
+
 }  // namespace
 
-void write_nccl(hid_t file, const Model& model, const OperationTable& operations) {
+void write_nccl(hid_t file, const Model& model, const OperationTable& operations,
+                const nccl::LatenessSummary* lateness) {
   if (operations.is_empty()) return;
   const Rows rows = write_nccl_communicators(file, model, operations);
   write_operations(file, model, operations, rows);
   write_histograms(file, model, operations, rows);
+  if (lateness == nullptr) return;
+  write_nccl_lateness(file, model, *lateness, rows);
+  write_true_times(file, model, *lateness, rows);
+  write_links(file, model, *lateness);
 }
 
 }  // namespace aon::writers::hdf5

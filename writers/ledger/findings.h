@@ -16,6 +16,7 @@
 #include "writers/devices/devices.h"
 #include "writers/ledger/sampling.h"
 #include "writers/ledger/tally.h"
+#include "writers/nccl/lateness.h"
 #include "writers/profile/messages.h"
 #include "writers/profile/profile.h"
 #include "writers/steps/steps.h"
@@ -36,6 +37,7 @@ class Findings final : public Writer {
 
   /// `steps` must live until lines() was called.
   void use_steps(const StepMeter* steps) { steps_ = steps; }
+  void use_nccl(const nccl::LatenessAnalysis* lateness) { nccl_ = lateness; }
 
   /// The same; null: none.
   void use_devices(const DeviceAnalysis* devices) { devices_ = devices; }
@@ -75,6 +77,11 @@ class Findings final : public Writer {
   void add_slow_rank(std::vector<Finding>* findings) const;
   /// lateness_findings.cpp; false when nobody stands out.
   bool add_latecomer(std::vector<Finding>* findings) const;
+  /// nccl_findings.cpp
+  void add_nccl(std::vector<Finding>* findings) const;
+  void add_nccl_latecomer(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
+  void add_slow_link(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
+  void add_slow_operations(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
   void add_expensive_call(std::vector<Finding>* findings) const;
   void add_waiting(std::vector<Finding>* findings) const;
   /// device_findings.cpp
@@ -95,6 +102,7 @@ class Findings final : public Writer {
   RankTime* current_ = nullptr;
   const StepMeter* steps_ = nullptr;
   const DeviceAnalysis* devices_ = nullptr;
+  const nccl::LatenessAnalysis* nccl_ = nullptr;
 };
 
 }  // namespace aon::writers

@@ -6,12 +6,22 @@ namespace aon::writers::nccl {
 
 void OperationTable::begin(const Group& group) {
   if (group_ == &group) return;
+  end_group();
   group_ = &group;
   communicators_ = profile::LocalIds(group.communicator_map);
   regions_ = profile::LocalIds(group.region_map);
 }
 
+void OperationTable::end_group() {
+  for (const NcclOperation& operation : in_flight_.take()) append(operation);
+}
+
 void OperationTable::add(const NcclOperation& operation) {
+  in_flight_.add(operation);
+  if ((operation.flags & kNcclInFlight) == 0) append(operation);
+}
+
+void OperationTable::append(const NcclOperation& operation) {
   NcclOperation global = operation;
   global.communicator = communicators_.global(operation.communicator);
   global.region = regions_.global(operation.region);

@@ -1,7 +1,8 @@
 /// Operations of NCCL over all locations: the rows of /nccl in profile.h5.
 ///
 /// Histograms, by communicator, function and size, count every operation. Rows of single ones are
-/// kept up to kMaxOperationRows, in the order of locations; the others are counted.
+/// kept up to kMaxOperationRows, in the order of locations; the others are counted. Those that
+/// never ended (in flight) stand behind the others of their process.
 ///
 /// Thread: one.   Cost: a hash per operation; memory at most 128 MiB of rows, and a histogram per
 /// communicator, function and power of two.
@@ -13,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "writers/nccl/in_flight.h"
 #include "writers/profile/local_ids.h"
 #include "writers/profile/profile.h"
 #include "writers/writer.h"
@@ -47,6 +49,8 @@ class OperationTable {
   /// The operations that follow are those of `group`.
   void begin(const Group& group);
   void add(const NcclOperation& operation);
+  /// No more come: those that never ended have rows, too.
+  void finish() { end_group(); }
 
   const std::vector<OperationRow>& rows() const { return rows_; }
   const std::map<HistogramKey, Histogram>& histograms() const { return histograms_; }
@@ -54,7 +58,11 @@ class OperationTable {
   bool is_empty() const { return histograms_.empty(); }
 
  private:
+  void end_group();
+  void append(const NcclOperation& operation);
+
   const Group* group_ = nullptr;
+  InFlight in_flight_;
   profile::LocalIds communicators_;
   profile::LocalIds regions_;
   std::vector<OperationRow> rows_;

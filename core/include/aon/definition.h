@@ -52,6 +52,7 @@ enum class DefinitionType : uint32_t {
   kJitSymbol = 47,  ///< JitSymbolDefinition, name: code made at run time
   kClockPing = 48,  ///< ClockPingDefinition, name of the peer's spool folder
   kOpenCall = 49,   ///< OpenCallDefinition: a call that does not return; a thread's latest counts
+  kStack = 50,      ///< StackDefinition, frames, remark: where a thread stands; its latest counts
 };
 
 enum class RegionRole : uint8_t {
@@ -323,6 +324,15 @@ struct OpenCallDefinition {
   uint64_t peer_tag;  ///< as in the record that the call will make
   uint64_t bytes;
   uint64_t start_ticks;
+};
+/// Where a thread of the host stands that has been in one call, or whose process has recorded
+/// nothing, for as long as --hang says. Frames are lines "path+0xoffset" (in its file), innermost
+/// first; where there are none, the remark says why.
+struct StackDefinition {
+  uint32_t process;
+  int32_t tid;
+  uint64_t ticks;        ///< when it was taken
+  uint64_t quiet_ticks;  ///< the process has recorded nothing since then; 0: it has
 };
 struct UsageDefinition {
   uint64_t agent_cpu_ns;

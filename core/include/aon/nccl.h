@@ -18,6 +18,10 @@
 /// | 6    | ticks between the first and the last channel's begin                                 |
 /// | 7    | wide duration                                                                        |
 ///
+/// Where the GPU's times are asked for, an operation has a record more, of kNcclInFlightSlots, when
+/// it has been enqueued and not yet ended: words 0 to 2, then word 5. Whoever reads it looks for
+/// the whole one with the same communicator and count of calls; without one it never ended.
+///
 /// They come in no order of time: an operation may end long after others that were called later.
 /// `bytes` are count times the size of a type as the call has them: what a rank sends, of
 /// ReduceScatter what it receives.
@@ -31,6 +35,7 @@
 namespace aon {
 
 constexpr uint8_t kNcclSlots = 3;
+constexpr uint8_t kNcclInFlightSlots = 2;
 
 enum class NcclAlgorithm : uint8_t {
   kUnknown = 0,
@@ -64,6 +69,9 @@ enum class NcclType : uint8_t {
 };
 constexpr uint32_t kNcclTypeCount = 13;
 
+/// Byte of CommunicatorDefinition::reserved: ordinal of the device in its process + 1, 0 unknown.
+constexpr uint32_t kNcclDevice = 0;
+
 enum NcclCallFlags : uint32_t {
   kNcclGraphCaptured = 1 << 0,
   kNcclGpuTimed = 1 << 1,        ///< words 3, 4 and 6 are from the channels' timers
@@ -71,6 +79,7 @@ enum NcclCallFlags : uint32_t {
   kNcclNoWork = 1 << 3,          ///< only the call was seen: one rank, captured, or not told of
   kNcclReplayed = 1 << 4,        ///< without a call: a graph was launched again
   kNcclCopyEngines = 1 << 5,     ///< by copy engines, no kernel
+  kNcclInFlight = 1 << 6,        ///< enqueued; its end is another record, or never came
 };
 
 }  // namespace aon

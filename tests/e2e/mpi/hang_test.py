@@ -39,7 +39,9 @@ class Hang(TestCase):
 
     def lines(self):
         done = run([BUILD / "bin" / "aon", "hang", self.output])
-        return done.stdout.splitlines() if done.returncode == 0 else []
+        self.text = done.stdout
+        lines = done.stdout.splitlines() if done.returncode == 0 else []
+        return [line for line in lines if not line.startswith("    ")]  # those are stacks
 
     def hanging(self):
         """The lines, once both others are seen in the barrier."""
@@ -56,6 +58,9 @@ class Hang(TestCase):
         )
         self.assertRegex(lines[2], r"^  rank 2 on \S+ \(pid \d+\) did not arrive: its last call ")
         self.assertEqual(len(lines), 3, lines)
+        wait_until(lambda: self.lines() and " < main" in self.text, 30, "the stacks")
+        self.assertRegex(self.text, r"\n    (0-1 stand|[01] stands) in .*MPI_Barrier")
+        self.assertRegex(self.text, r"\n    2 stands in .*nanosleep.* < main")
         self.assertEqual(job.wait(90), 0)
         # It came, so nothing hangs any more.
         self.assertEqual(self.lines(), ["no call was left open for longer than --hang says"])

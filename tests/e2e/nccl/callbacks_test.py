@@ -13,6 +13,7 @@ from nccl_records import (
     REPLAYED,
     TIMED,
     PluginTestCase,
+    in_flight,
     nesting,
     operations,
 )
@@ -167,6 +168,20 @@ class GpuTimes(PluginTestCase):
         self.assertEqual(len(operations(ring)), 2)
         self.assertEqual(ring.providers[-1][0], DEGRADED)
         self.assertIn("no times of the GPU", ring.providers[-1][2])
+
+
+class InFlight(PluginTestCase):
+    def test_what_never_ends_is_told_when_it_is_enqueued(self):
+        ring = self.ring_of("killed", 7, 5, AON_NCCL_LEVEL="gpu")
+        (communicator,) = ring.communicators
+        told = {(communicator, k): k for k in range(5)}
+        self.assertEqual(in_flight(ring), told)
+        self.assertEqual(operations(ring), [])
+
+    def test_without_times_on_the_gpu_nothing_is_in_flight(self):
+        ring = self.ring_of("killed", 7, 5, AON_NCCL_LEVEL="api")
+        self.assertEqual(in_flight(ring), {})
+        self.assertEqual([o.sequence for o in operations(ring)], list(range(5)))
 
 
 class Oddities(PluginTestCase):

@@ -13,7 +13,7 @@ from aon_test import BUILD, ledger, profile, run  # noqa: E402,F401
 FAKE = BUILD / "bin" / "fake_nccl"
 PLUGIN = BUILD / "lib" / "libnccl-profiler-aon.so"
 NCCL = 3  # Paradigm::kNccl
-CAPTURED, TIMED, MISSED, NO_WORK, REPLAYED, ENGINES = (1 << i for i in range(6))
+CAPTURED, TIMED, MISSED, NO_WORK, REPLAYED, ENGINES, IN_FLIGHT = (1 << i for i in range(7))
 NO_PEER = -2
 ON, DEGRADED = 1, 2
 ID = 0xFEEDC0DE12345678
@@ -36,7 +36,18 @@ class Operation:
 
 
 def operations(ring):
-    return [Operation(r) for r in ring.of_kind("nccl_call")]
+    """Whole ones; see in_flight()."""
+    return [Operation(r) for r in ring.of_kind("nccl_call") if len(r.words) == 8]
+
+
+def in_flight(ring):
+    """{(communicator, call): NCCL's sequence} of those told before their end was known."""
+    found = {}
+    for record in ring.of_kind("nccl_call"):
+        if len(record.words) == 4:
+            assert record.words[3] >> 32 & IN_FLIGHT, record.words
+            found[record.a32, record.words[1] & 0xFFFFFFFF] = record.words[0]
+    return found
 
 
 class PluginTestCase(RingTestCase):

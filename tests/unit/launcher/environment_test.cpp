@@ -89,6 +89,16 @@ TEST_F(ProgramVariables, leave_the_users_plugin_alone) {
   EXPECT_THAT(make().left_alone, ElementsAre(LeftAlone{"nccl", "NCCL_PROFILER_PLUGIN"}));
 }
 
+TEST_F(ProgramVariables, tell_nccl_its_level_unless_it_is_the_usual_one) {
+  EXPECT_EQ(value("AON_NCCL_LEVEL"), "(not set)");
+  options_.nccl_level = "api";
+  EXPECT_EQ(value("AON_NCCL_LEVEL"), "(not set)");
+  options_.nccl_level = "gpu";
+  EXPECT_EQ(value("AON_NCCL_LEVEL"), "gpu");
+  options_.without = {"nccl"};
+  EXPECT_EQ(value("AON_NCCL_LEVEL"), "(not set)");
+}
+
 TEST_F(ProgramVariables, follow_the_choice_of_providers) {
   options_.without = {"mpi", "nccl"};
   EXPECT_EQ(value("LD_PRELOAD"), "/i/lib/libaon.so");

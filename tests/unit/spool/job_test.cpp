@@ -126,6 +126,10 @@ TEST_F(JobFolder, gives_back_what_the_agent_wrote) {
   writer_.add(DefinitionType::kUsage, UsageDefinition{1, 2, 3, 4, 5, 6, 7, 8});
   for (const uint64_t start : {40u, 60u})
     writer_.add(DefinitionType::kOpenCall, OpenCallDefinition{0, 1, 0, 9, 50, 1, 0, 2, 3, start});
+  for (const uint64_t ticks : {70u, 80u}) {
+    writer_.add(DefinitionType::kStack, StackDefinition{0, 9, ticks, 65},
+                {"/lib/a.so+0x1f\n\n/bin/\x1b[2Japp+0x20", "runs"});
+  }
   seal(kNodeProcess);
   writer_.add_text(DefinitionType::kBinding, "0-3,8");
   seal(0);
@@ -142,6 +146,12 @@ TEST_F(JobFolder, gives_back_what_the_agent_wrote) {
   EXPECT_EQ(process.program, "/bin/app");
   EXPECT_EQ(process.start.pid, 100);
   EXPECT_EQ(process.exit->exit_code, 3);
+  const Stack& stack = process.stacks.at(9);
+  EXPECT_EQ(stack.definition.ticks, 80u);
+  ASSERT_EQ(stack.frames.size(), 2u);
+  EXPECT_EQ(stack.frames[0], "/lib/a.so+0x1f");
+  EXPECT_EQ(stack.frames[1].find('\x1b'), std::string::npos);
+  EXPECT_EQ(stack.remark, "runs");
   EXPECT_EQ(process.streams.at({1, 0}).committed, 25u);
   EXPECT_EQ(process.counts.at({1, 50}), 50u);
   ASSERT_EQ(process.losses.size(), 1u);

@@ -103,9 +103,22 @@ TEST_F(NcclEvents, of_damaged_records_are_unknown_or_left_out) {
   EXPECT_EQ(operations_[0].protocol, NcclProtocol::kUnknown);
   EXPECT_EQ(operations_[0].type, NcclType::kUnknown);
   Record cut = nccl_record(2, 1, 4, 0, 64);
-  cut.head.slot_count = 2;
+  cut.head.slot_count = 1;
   EXPECT_EQ(run({cut}), "");
   EXPECT_EQ(outcome_.unmatched_count, 1u);
+}
+
+TEST_F(NcclEvents, in_flight_have_what_was_known_when_they_were_enqueued) {
+  Record record = nccl_record(2, 100, 160, kNcclGpuTimed, 4096);
+  record.head.slot_count = kNcclInFlightSlots;
+  record.words[3] = pack_pair(3, kNcclInFlight | kNcclReplayed);
+  EXPECT_EQ(run({record}), " 0:nccl");
+  const NcclOperation& told = operations_.at(0);
+  EXPECT_EQ(told.flags, uint32_t{kNcclInFlight | kNcclReplayed});
+  EXPECT_EQ(told.peer, 3);
+  EXPECT_EQ(told.sequence, 17u);
+  EXPECT_EQ(told.call, 5u);
+  EXPECT_EQ(told.gpu_begin_ns + told.gpu_ns, 0u);
 }
 
 TEST_F(NcclEvents, of_many_batches_keep_their_operations) {

@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+"""16 ranks over 4 hosts of which one is at fault: late, behind a slow link, or not coming. The
+summary, the tables of profile.h5 and `aon hang` each name it; of NCCL's operations and of MPI's.
+
+    training_test.py [unittest arguments]
+"""
+import concurrent.futures
+import unittest
+
+import cluster
+import h5py
+from aon_test import BUILD, MPI, PYTHON, TestCase, ledger, run, wait_until
+from cluster import AON, AON_RUN
+
+FAKE = BUILD / "bin" / "fake_nccl"
+HOSTS, RANKS_PER_HOST = 4, 4
+RANKS = HOSTS * RANKS_PER_HOST
+STEPS = 5
+LATE_MS = 20
+SLOW_RANK = """
+import sys, time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+for step in range(int(sys.argv[1])):
+    if world.Get_rank() == int(sys.argv[2]):
+        time.sleep(0.05)
+    world.Barrier()
+"""
+
+
+def rows(file, name):
+    """Rows of a table of profile.h5 as dictionaries."""
+    group = file[name]
+    columns = {key: group[key][()].tolist() for key in group if key != "row"}
+    return [dict(zip(columns, values)) for values in zip(*columns.values())]
+
+
+class OnHosts(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = cluster.Hosts(HOSTS)
+        cls.hosts.__enter__()
+        cls.addClassCleanup(cls.hosts.__exit__)
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.hosts.folder / self.id().rsplit(".", 1)[1]
+
+    def launch(self, *command, options=()):
+        words = (AON_RUN, "-o", self.output, *options, "--", *command)
+        return self.hosts.mpirun(RANKS_PER_HOST, *words)
+
+
+class Training(OnHosts):
+    def train(self, fault, steps=STEPS):
+        """The findings and all tables of a run with a fault, "NAME=VALUE"."""
+        words = ("env", fault, FAKE, "train", 7, steps)
+        self.assert_exit(self.launch(*words, options=("--nccl-level", "gpu")))
+        self.assert_exit(run([AON, "finalize", self.output]))
+        document = ledger(self.output)
+        self.assert_law(document)
+        self.assertEqual(len(document["ranks"]), RANKS)
+        return "\n".join(document["findings"])
+
+    def test_a_late_rank_is_named(self):
+        findings = self.train("FAKE_NCCL_LATE=6:0:host")
+        named = (r"rank 6 on n2 came last to \d+ of \d+ operations of NCCL: the other GPUs waited "
+                 r"\S+ m?s for it, .* in ncclAllReduce")  # fmt: skip
+        self.assertRegex(findings, named)
+        with h5py.File(self.output / "profile.h5") as file:
+            names = [n.decode() for n in file["regions/name"][()]]
+            nodes = [n.decode() for n in file["nodes/name"][()]]
+            late = [r for r in rows(file, "nccl/lateness")
+                    if names[r["region"]] == "ncclAllReduce"]  # fmt: skip
+        self.assertEqual(sorted(r["rank"] for r in late), list(range(RANKS)))
+        (worst,) = [r for r in late if r["last_count"] != 0]
+        self.assertEqual((worst["rank"], nodes[worst["node"]]), (6, "n2"))
+        self.assertEqual((worst["count"], worst["last_count"]), (STEPS, STEPS))
+        planted_ns = (RANKS - 1) * STEPS * LATE_MS * 1_000_000
+        self.assertAlmostEqual(worst["caused_ns"] / planted_ns, 1, places=1)
+
+    def test_a_slow_link_is_named(self):
+        findings = self.train("FAKE_NCCL_LINK=9:0")
+        self.assertRegex(findings, r"the link from rank 9 on n3 to rank 10 on n3 is slow")
+        with h5py.File(self.output / "profile.h5") as file:
+            links = rows(file, "nccl/links")
+        self.assertEqual(len(links), RANKS)
+        (slow,) = [r for r in links if r["ratio"] > 2]
+        self.assertEqual((slow["source_rank"], slow["destination_rank"]), (9, 10))
+        self.assertAlmostEqual(slow["ratio"], 20, delta=2)
+
+    @unittest.skipIf(MPI != "openmpi", "mpi4py here is Open MPI's")
+    def test_a_late_rank_of_an_mpi_program_is_named(self):
+        program = self.hosts.folder / "slow_rank.py"
+        program.write_text(SLOW_RANK, encoding="utf-8")
+        self.assert_exit(self.launch(PYTHON, program, 20, 5))
+        self.assert_exit(run([AON, "finalize", self.output]))
+        document = ledger(self.output)
+        self.assertRegex("\n".join(document["findings"]), r"rank 5\b")
+        with h5py.File(self.output / "profile.h5") as file:
+            late = rows(file, "lateness")
+        worst = max(late, key=lambda r: r["caused_ns"])
+        self.assertEqual(worst["rank"], 5)
+        self.assertGreater(worst["caused_ns"], 0.8 * sum(r["caused_ns"] for r in late))
+
+
+class Hang(OnHosts):
+    """Hosts of its own, to power off."""
+
+    def test_who_does_not_come_is_named_while_all_others_wait(self):
+        words = ("env", "FAKE_NCCL_HANG=13:1:skip", FAKE, "train", 7, 3)
+        options = ("--nccl-level", "gpu", "--hang", "2")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            launch = pool.submit(self.launch, *words, options=options)
+            try:
+                text = wait_until(self.hanging, 120, "a hang")
+            finally:
+                for i in range(HOSTS):
+                    self.hosts.kill(f"n{i + 1}")
+                launch.result(120)
+        self.assertRegex(text, r"ncclAllReduce 2 of world \(16 members, .* does not end")
+        self.assertIn("in it: 0-12, 14-15\n", text)
+        self.assertRegex(text, r"rank 13 on n4 \(pid \d+\) did not arrive")
+        self.assertRegex(text, r"\n    13 stands in .*compute_for_ever")
+
+    def hanging(self):
+        done = self.hosts.run("n1", AON, "hang", self.output)
+        wanted = ("in it: 0-12, 14-15\n", "13 stands in")
+        return all(words in done.stdout for words in wanted) and done.stdout
+
+
+if __name__ == "__main__":
+    cluster.require()
+    unittest.main(verbosity=2)

@@ -1,0 +1,71 @@
+"""Another profiler plugin behind ours (AON_NCCL_CHAIN): each is told what it would be alone."""
+import unittest
+
+from nccl_records import BUILD, DEGRADED, ON, PluginTestCase, nesting, operations
+
+FOLDER = BUILD / "lib" / "fake_nccl"
+RECORDER = FOLDER / "libnccl-profiler-recorder.so"
+
+
+class Chain(PluginTestCase):
+    def chained(self, case="allreduce", version=7, count=2, **changes):
+        changes.setdefault("AON_NCCL_CHAIN", RECORDER)
+        done, (ring,) = self.rings_of(case, version, count, **changes)
+        self.assert_exit(done)
+        return done.stdout.splitlines(), ring
+
+    def test_both_are_told_what_they_ask_for(self):
+        # Group 1, Coll 2, GroupApi 256, CollApi 512
+        once = ["start 256 in 0", "state 256 23", "start 512 in 256", "stop 512", "state 256 24",
+                "start 1 in 0", "start 2 in 512", "stop 2", "stop 1", "stop 256"]  # fmt: skip
+        for version in (5, 7):
+            lines, ring = self.chained(version=version)
+            self.assertEqual(lines, ["init world 0 of 2 1", *once, *once, "finalize"])
+            alone = self.ring_of("allreduce", version, 2)
+            self.assertEqual(nesting(ring), nesting(alone))
+            told = [(o.name, o.sequence, o.flags, o.bytes) for o in operations(ring)]
+            self.assertEqual(told, [(o.name, o.sequence, o.flags, o.bytes)
+                                    for o in operations(alone)])  # fmt: skip
+            self.assertEqual(ring.providers, [(ON, "nccl", "", "")])
+
+    def test_channels_that_only_theirs_wants_do_not_change_ours(self):
+        lines, ring = self.chained(RECORDER_MASK="64")
+        self.assertEqual(lines.count("start 64 in 2"), 2 * 2)
+        self.assertEqual(lines.count("state 64 22"), 2 * 2)
+        self.assertEqual([o.flags for o in operations(ring)], [0, 0])
+
+    def test_channels_that_only_ours_wants_are_not_told_theirs(self):
+        lines, ring = self.chained(AON_NCCL_LEVEL="gpu")
+        self.assertFalse([line for line in lines if " 64" in line])
+        self.assertEqual([o.gpu > 0 for o in operations(ring)], [True] * 2)
+
+    def test_every_oddity_of_nccl_reaches_theirs_with_its_own_handles(self):
+        for case in ("every", "double_stop", "missing_stop", "graph", "junk", "fork", "two_ranks",
+                     "exchange", "communicators"):  # fmt: skip
+            with self.subTest(case=case):
+                done, _ = self.rings_of(case, 7, 3, AON_NCCL_CHAIN=RECORDER, RECORDER_MASK="4094",
+                                        AON_NCCL_LEVEL="gpu")  # fmt: skip
+                self.assert_exit(done)
+                self.assertNotIn("BAD", done.stdout)
+                self.assertIn("start 2 in 512" if case != "exchange" else "start 4 in 1024",
+                              done.stdout)  # fmt: skip
+
+    def test_it_is_found_by_its_name(self):
+        lines, _ = self.chained(AON_NCCL_CHAIN="recorder", LD_LIBRARY_PATH=FOLDER)
+        self.assertEqual(lines[0], "init world 0 of 2 1")
+
+    def test_one_that_cannot_be_had_is_told_of_and_ours_goes_on(self):
+        for version, name, reason in (
+            (7, "/nowhere.so", "cannot open shared object file"),
+            (6, RECORDER, "has no ncclProfiler_v6, which this NCCL uses"),
+        ):
+            lines, ring = self.chained(version=version, AON_NCCL_CHAIN=name)
+            self.assertEqual(lines, [])
+            self.assertEqual(len(operations(ring)), 2)
+            state, _, told, _ = ring.providers[-1]
+            self.assertEqual(state, DEGRADED)
+            self.assertIn(reason, told)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,87 @@
+"""Operations of NCCL that do not end: `aon hang` names who did not come while the job runs, with
+the stacks of the host, and the ledger does when it was killed."""
+import os
+import signal
+import subprocess
+import unittest
+
+import h5py
+from job_test import rows, table
+from nccl_records import BUILD, FAKE, PluginTestCase, ledger, run
+
+from aon_test import environment, wait_until
+
+RANKS = 3
+
+
+class Hang(PluginTestCase):
+    def start(self, fault, level="gpu"):
+        self.output = self.folder / "job"
+        words = ["mpirun", "--oversubscribe", "-n", RANKS, "-x", "FAKE_NCCL_HANG",
+                 BUILD / "bin" / "aon-run", "-o", self.output, "--hang", "1",
+                 "--nccl-level", level, "--", FAKE, "train", 7, 3]  # fmt: skip
+        job = subprocess.Popen(
+            [str(word) for word in words], env=environment(FAKE_NCCL_HANG=fault),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        self.addCleanup(self.end, job)
+        return job
+
+    @staticmethod
+    def end(job):
+        if job.poll() is None:
+            os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+
+    def hanging(self, *wanted):
+        """The text of `aon hang`, once all of `wanted` is in it."""
+        seen = [""]
+
+        def look():
+            done = run([BUILD / "bin" / "aon", "hang", self.output])
+            seen[0] = done.stdout
+            return all(words in done.stdout for words in wanted) and done.stdout
+
+        try:
+            return wait_until(look, 60, "a hang")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {seen[0]}") from None
+
+    def test_who_skipped_an_operation_is_named_with_where_it_stands(self):
+        job = self.start("1:1:skip")
+        text = self.hanging("rank 1 on", "in it: 0, 2", "wait_for_the_gpu_for_ever", "compute_for")
+        self.assertRegex(text, r"ncclAllReduce 2 of world \(3 members, 4 194 304 bytes\) does not "
+                               r"end, for \d+ s\n  in it: 0, 2\n")  # fmt: skip
+        self.assertRegex(text, r"\n    0, 2 stand in .*wait_for_the_gpu_for_ever.* < main")
+        self.assertRegex(text, r"\n  rank 1 on \S+ \(pid \d+\) did not arrive: .*\n"
+                               r"    1 stands in .*compute_for_ever.* < main")  # fmt: skip
+        # Looking does not change what the ranks do.
+        self.assertIsNone(job.poll())
+        os.kill(job.pid, signal.SIGTERM)
+        self.assertNotEqual(job.wait(90), 0)
+        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
+        document = ledger(self.output)
+        self.assert_law(document)
+        named = (r"^ncclAllReduce 2 of world never ended: rank 0, 2 is in it, "
+                 r"rank 1 on \S+ \(pid \d+\) did not arrive$")  # fmt: skip
+        self.assertRegex(document["findings"][0], named)
+        self.assertIn("compute_for_ever", "\n".join(document["hangs"]))
+        with h5py.File(self.output / "profile.h5") as file:
+            bit = list(file["nccl/operations"].attrs["flags"]).index("in flight")
+            kept = [r for r in rows(table(file, "nccl/operations")) if r["flags"] >> bit & 1]
+        self.assertEqual(sorted((r["rank"], r["sequence"]) for r in kept), [(0, 1), (2, 1)])
+
+    def test_a_wrong_operation_is_named(self):
+        self.start("2:0:other")
+        wrong = "is in ncclAllGather 1 of 4 194 304 bytes instead: one of them is wrong"
+        self.hanging("ncclAllReduce 1 of world", "in it: 0-1", "rank 2 on", wrong)
+
+    def test_without_times_on_the_gpu_it_is_told_who_is_behind(self):
+        self.start("0:2:skip", level="api")
+        text = self.hanging("ncclAllReduce 3 of world: some have not come to it",
+                            "have enqueued it: 1-2", "rank 0 on", "compute_for_ever")  # fmt: skip
+        self.assertIn("at level api NCCL does not tell what has ended", text)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

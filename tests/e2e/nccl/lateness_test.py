@@ -1,0 +1,80 @@
+"""Who comes late to operations of NCCL, and which link is slow: named in the tables of profile.h5
+and in the summary."""
+import unittest
+
+import h5py
+from job_test import rows, table
+from nccl_records import BUILD, FAKE, PluginTestCase, ledger, profile
+
+RANKS = 4
+DRIVER = BUILD / "lib" / "fake_cuda" / "libcuda.so.1"
+DEVICE = 'FAKE_CUDA_DEVICE=$OMPI_COMM_WORLD_RANK exec "$@"'
+NS_PER_MS = 1_000_000
+
+
+class Lateness(PluginTestCase):
+    def job(self, steps=4, level="gpu", **faults):
+        output = self.folder / f"job{len(list(self.folder.iterdir()))}"
+        variables = [f"{name}={value}" for name, value in faults.items()]
+        words = ("env", f"AON_NCCL_LEVEL={level}", f"LD_PRELOAD={DRIVER}", *variables,
+                 "sh", "-c", DEVICE, "sh", FAKE, "train", 7, steps)  # fmt: skip
+        done = profile(RANKS, output, *words)
+        self.assert_exit(done)
+        self.assert_law(ledger(output))
+        with h5py.File(output / "profile.h5") as file:
+            regions = table(file, "regions")["name"]
+            tables = {}
+            for name in ("lateness", "true_times", "links"):
+                tables[name] = rows(table(file, f"nccl/{name}"))
+                for row in tables[name]:
+                    row["function"] = regions[row["region"]] if "region" in row else ""
+            attributes = dict(file["nccl/lateness"].attrs)
+        return tables, attributes, "\n".join(ledger(output)["findings"])
+
+    def assert_late(self, tables, rank, cause, steps):
+        late = {r["rank"]: r for r in tables["lateness"] if r["function"] == "ncclAllReduce"}
+        self.assertEqual(sorted(late), list(range(RANKS)))
+        self.assertEqual({r: late[r]["last_count"] for r in late},
+                         {r: steps if r == rank else 0 for r in late})
+        self.assertEqual({r["count"] for r in late.values()}, {steps})
+        self.assertEqual({r: late[r]["device"] for r in late}, {r: r for r in late})
+        caused_ns = late[rank]["caused_ns"]
+        self.assertEqual(caused_ns, sum(r["wait_ns"] for r in late.values()))
+        self.assertAlmostEqual(caused_ns / (steps * (RANKS - 1) * 20 * NS_PER_MS), 1, places=1)
+        self.assertEqual(late[rank]["host_late_ns"] + late[rank]["gpu_late_ns"], caused_ns)
+        self.assertGreater(late[rank][cause], caused_ns * 0.8)
+
+    def test_a_late_host_is_named_with_its_gpu(self):
+        tables, attributes, findings = self.job(FAKE_NCCL_LATE="2:0:host")
+        self.assert_late(tables, 2, "host_late_ns", 4)
+        self.assertEqual(attributes["parts_left_out"], 0)
+        named = (r"rank 2 on \S+ \(GPU 2\) came last to \d+ of 12 operations of NCCL: the other "
+                 r"GPUs waited 2\d\d ms for it, 2\d\d ms of it in ncclAllReduce; its host was late")
+        self.assertRegex(findings, named)
+
+    def test_a_busy_gpu_is_told_from_a_late_host(self):
+        tables, _, findings = self.job(FAKE_NCCL_LATE="1:0:gpu")
+        self.assert_late(tables, 1, "gpu_late_ns", 4)
+        self.assertIn("its GPU was late, busy with work before it", findings)
+
+    def test_a_slow_link_is_named_with_both_ends(self):
+        tables, _, findings = self.job(FAKE_NCCL_LINK="3:0")
+        links = {(r["source_rank"], r["destination_rank"]): r for r in tables["links"]}
+        self.assertEqual(sorted(links), [(0, 1), (1, 2), (2, 3), (3, 0)])
+        for pair, row in links.items():
+            self.assertEqual((row["count"], row["bytes"]), (4, 4 << 23))
+            self.assertAlmostEqual(row["bandwidth"], row["bytes"] / row["time_ns"])
+            self.assertAlmostEqual(row["ratio"], 20 if pair == (3, 0) else 1, delta=1.5)
+        self.assertRegex(findings, r"the link from rank 3 on \S+ \(GPU 3\) to rank 0 on \S+ "
+                                   r"\(GPU 0\) is slow: 4 transfers of NCCL took \d+ ms, "
+                                   r"(19|20|21)\.\d times")  # fmt: skip
+
+    def test_without_times_on_the_gpu_it_is_not_told(self):
+        tables, attributes, findings = self.job(2, level="api", FAKE_NCCL_LATE="2:0:host")
+        self.assertEqual(tables, {"lateness": [], "true_times": [], "links": []})
+        self.assertEqual(attributes["parts_without_gpu_time"], 2 * 3 * RANKS)
+        self.assertNotIn("NCCL", findings)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

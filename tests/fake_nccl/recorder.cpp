@@ -1,0 +1,75 @@
+// Another profiler plugin, for tests of AON_NCCL_CHAIN: prints what it is told on stdout, and "BAD"
+// where it is given a context or parent that it did not make.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+struct Made {
+  uint64_t magic = 0x4143524d41474943;
+  uint64_t type = 0;
+};
+bool is_mine(const void* pointer) {
+  return pointer == nullptr || static_cast<const Made*>(pointer)->magic == Made().magic;
+}
+
+int init(void** context, uint64_t id, int* mask, const char* name, int, int rank_count, int rank,
+         void*) {
+  const char* text = std::getenv("RECORDER_MASK");
+  *mask = text == nullptr ? 2 : std::atoi(text);
+  *context = new Made;
+  std::printf("init %s %d of %d %d\n", name, rank, rank_count, id != 0);
+  return 0;
+}
+
+int start(void* context, void** handle, void* event) {
+  uint64_t type;
+  void* parent;
+  std::memcpy(&type, event, 8);
+  std::memcpy(&parent, static_cast<char*>(event) + 8, 8);
+  const bool is_good = context != nullptr && is_mine(context) && is_mine(parent);
+  const uint64_t parents = parent == nullptr ? 0 : static_cast<Made*>(parent)->type;
+  std::printf("%s %llu in %llu\n", is_good ? "start" : "BAD", static_cast<unsigned long long>(type),
+              static_cast<unsigned long long>(parents));
+  auto* made = new Made;
+  made->type = type;
+  *handle = made;
+  return 0;
+}
+
+int stop(void* handle) {
+  std::printf("%s %llu\n", handle != nullptr && is_mine(handle) ? "stop" : "BAD",
+              static_cast<unsigned long long>(static_cast<Made*>(handle)->type));
+  return 0;
+}
+
+int state(void* handle, int state, void*) {
+  std::printf("%s %llu %d\n", is_mine(handle) ? "state" : "BAD",
+              static_cast<unsigned long long>(static_cast<Made*>(handle)->type), state);
+  return 0;
+}
+
+int finalize(void* context) {
+  std::printf("%s\n", is_mine(context) ? "finalize" : "BAD");
+  return 0;
+}
+
+struct Table {
+  const char* name;
+  int (*init)(void**, uint64_t, int*, const char*, int, int, int, void*);
+  int (*start)(void*, void**, void*);
+  int (*stop)(void*);
+  int (*state)(void*, int, void*);
+  int (*finalize)(void*);
+};
+
+}  // namespace
+
+extern "C" {
+extern const Table ncclProfiler_v5;
+extern const Table ncclProfiler_v7;
+const Table ncclProfiler_v5{"recorder", init, start, stop, state, finalize};
+const Table ncclProfiler_v7{"recorder", init, start, stop, state, finalize};
+}

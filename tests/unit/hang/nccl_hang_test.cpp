@@ -1,0 +1,225 @@
+// Operations of NCCL that do not end: synthetic ranks, of which some have one in flight.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "tests/unit/profile/one_rank.h"
+#include "writers/hang/hang.h"
+
+namespace aon::writers {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr uint32_t kAllReduce = 6;  // global; local 10 - that
+constexpr uint32_t kAllGather = 7;
+constexpr uint32_t kSend = 8;
+constexpr uint32_t kReceive = 9;
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kEnd = 1000 * kSecond;
+
+class NcclHangs : public testing::Test {
+ protected:
+  explicit NcclHangs(uint32_t ranks = 3) : model_(test::make_model(ranks)), events_(ranks) {
+    model_.regions[kAllReduce] = {"ncclAllReduce", RegionRole::kAllToAll, Paradigm::kNccl};
+    model_.regions[kAllGather] = {"ncclAllGather", RegionRole::kAllToAll, Paradigm::kNccl};
+    model_.regions[kSend] = {"ncclSend", RegionRole::kPointToPoint, Paradigm::kNccl};
+    model_.regions[kReceive] = {"ncclRecv", RegionRole::kPointToPoint, Paradigm::kNccl};
+    model_.communicators[0].rank_count = ranks;
+    model_.communicators[0].name = "world";
+    model_.communicators[0].kind = CommunicatorKind::kNccl;
+    model_.end_ns = kEnd;
+    job_.nodes.resize(1);
+    job_.nodes[0].host = "n1";
+    model_.job = &job_;
+    processes_.resize(ranks);
+    for (Group& group : model_.groups) {
+      spool::Process& process = processes_[group.id];
+      CommunicatorDefinition definition{};
+      definition.kind = CommunicatorKind::kNccl;
+      definition.rank = group.id;
+      process.communicators[7].definition = definition;
+      process.start.pid = static_cast<int32_t>(100 + group.id);
+      group.process = &process;
+    }
+  }
+
+  struct Told {
+    uint32_t region = kAllReduce;
+    uint64_t sequence = 0;
+    uint32_t call = 0;
+    int32_t peer = kNoPeer;
+    uint64_t bytes = 64;
+    uint64_t time_ns = kEnd - 5 * kSecond;
+  };
+  void add(uint32_t rank, uint32_t flags, const Told& told) {
+    NcclOperation& operation = operations_.emplace_back();
+    operation.communicator = 7;
+    operation.region = 10 - told.region;
+    operation.sequence = told.sequence;
+    operation.call = told.call;
+    operation.peer = told.peer;
+    operation.bytes = told.bytes;
+    operation.start_ns = operation.end_ns = told.time_ns;
+    operation.flags = flags;
+    Event event = test::event(EventKind::kNcclCall, told.time_ns, operation.region);
+    event.request = reinterpret_cast<uint64_t>(&operation);
+    events_[rank].push_back(event);
+  }
+  void finished(uint32_t rank, const Told& told) { add(rank, kNcclGpuTimed, told); }
+  void in_flight(uint32_t rank, const Told& told) { add(rank, kNcclInFlight, told); }
+  void enqueued(uint32_t rank, const Told& told) { add(rank, 0, told); }  // level api
+
+  void quiet(uint32_t rank, std::vector<std::string> frames = {}) {
+    const auto tid = static_cast<int32_t>(100 + rank);
+    model_.stacks.push_back({rank, tid, kEnd - kSecond, kEnd - 4 * kSecond, frames, "runs"});
+  }
+
+  const std::vector<NcclHang>& run() {
+    EXPECT_TRUE(finder_.begin(model_));
+    for (const Location& location : model_.locations) {
+      EXPECT_TRUE(finder_.begin_location(location));
+      EXPECT_TRUE(finder_.events(events_[location.group]));
+      EXPECT_TRUE(finder_.end_location());
+    }
+    EXPECT_TRUE(finder_.finish({}));
+    return finder_.report().nccl;
+  }
+  std::vector<std::string> lines() { return hang_lines(model_, finder_.report(), kEnd); }
+  std::string finding() { return hang_finding(model_, finder_.report()); }
+
+  Model model_;
+  spool::Job job_;
+  std::deque<spool::Process> processes_;
+  std::deque<NcclOperation> operations_;
+  std::vector<std::vector<Event>> events_;
+  HangFinder finder_;
+};
+
+TEST_F(NcclHangs, who_did_not_arrive_is_named_with_where_it_stands) {
+  for (uint32_t rank : {0, 1, 2}) finished(rank, {});
+  for (uint32_t rank : {0, 2}) in_flight(rank, {.sequence = 1, .call = 1});
+  quiet(0, {"cudaStreamSynchronize", "main"});
+  quiet(1, {"compute", "main"});
+  ASSERT_EQ(run().size(), 1u);
+  EXPECT_THAT(lines(),
+              ElementsAre("ncclAllReduce 2 of world (3 members, 64 bytes) does not end, for 5 s",
+                          "  in it: 0, 2", "    0 stands in cudaStreamSynchronize < main (runs)",
+                          "  rank 1 on n1 (pid 101) did not arrive: its last call was over 5 s ago",
+                          "    1 stands in compute < main (runs)"));
+  EXPECT_EQ(finding(),
+            "ncclAllReduce 2 of world never ended: rank 0, 2 is in it, rank 1 on n1 (pid 101) did "
+            "not arrive");
+}
+
+TEST_F(NcclHangs, what_is_in_flight_for_a_moment_does_not_hang) {
+  for (uint32_t rank : {0, 2}) in_flight(rank, {});
+  EXPECT_THAT(run(), IsEmpty());
+  EXPECT_THAT(lines(), IsEmpty());
+}
+
+TEST_F(NcclHangs, what_is_old_hangs_though_its_process_is_not_quiet) {
+  in_flight(0, {.time_ns = kEnd - 61 * kSecond});
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(1u, 2u));
+}
+
+TEST_F(NcclHangs, a_process_that_went_on_is_not_quiet) {
+  in_flight(0, {});
+  quiet(0);
+  events_[0].push_back(test::enter(kEnd - kSecond / 2, 0));
+  EXPECT_THAT(run(), IsEmpty());
+}
+
+TEST_F(NcclHangs, a_wrong_operation_is_told_from_none) {
+  for (uint32_t rank : {0, 1}) in_flight(rank, {.sequence = 4, .call = 9});
+  in_flight(2, {.region = kAllGather, .sequence = 3, .call = 9, .bytes = 4096});
+  quiet(0);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);  // nobody that is in the other one is quiet
+  EXPECT_THAT(lines(), testing::Contains(HasSubstr(
+                           "rank 2 on n1 (pid 102) is in ncclAllGather 4 of 4 096 bytes instead")));
+  EXPECT_THAT(finding(), HasSubstr("is in ncclAllGather instead"));
+}
+
+TEST_F(NcclHangs, bytes_that_differ_are_told) {
+  for (uint32_t rank : {0, 1}) in_flight(rank, {});
+  in_flight(2, {.bytes = 128});
+  quiet(1);
+  ASSERT_EQ(run().size(), 1u);
+  EXPECT_TRUE(finder_.report().nccl[0].differs);
+  EXPECT_THAT(lines(), testing::Contains(HasSubstr("128 bytes of type 0: 2")));
+}
+
+TEST_F(NcclHangs, operations_behind_the_first_are_not_hangs_of_their_own) {
+  for (uint32_t call : {0, 1, 2}) in_flight(0, {.sequence = call, .call = call});
+  quiet(0);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_EQ(hangs[0].sequence, 0u);
+}
+
+TEST_F(NcclHangs, members_that_are_beyond_and_unknown_ones_are_not_accused) {
+  in_flight(0, {.sequence = 1});
+  finished(1, {.sequence = 1});
+  events_[2].push_back(test::event(EventKind::kLostBegin, 1, 0));
+  quiet(0);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_THAT(hangs[0].passed, ElementsAre(1u));
+  EXPECT_EQ(hangs[0].unknown_count, 1u);
+  EXPECT_THAT(hangs[0].absent, IsEmpty());
+}
+
+TEST_F(NcclHangs, of_a_transfer_the_other_end_is_missed) {
+  in_flight(1, {.region = kReceive, .sequence = 2, .peer = 2});
+  finished(2, {.region = kSend, .sequence = 1, .peer = 1});
+  quiet(1);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(2u));
+  EXPECT_THAT(lines()[0], HasSubstr("ncclRecv 3 of world (between ranks 1 and 2 of it"));
+}
+
+TEST_F(NcclHangs, of_a_transfer_that_the_other_end_has_called_nobody_is_missed) {
+  in_flight(1, {.region = kReceive, .sequence = 2, .peer = 2});
+  finished(2, {.region = kSend, .sequence = 2, .peer = 1});
+  quiet(1);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_THAT(hangs[0].absent, IsEmpty());
+  EXPECT_THAT(hangs[0].passed, ElementsAre(2u));
+}
+
+TEST_F(NcclHangs, without_times_on_the_gpu_only_who_is_behind_is_told) {
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {});
+  for (uint32_t rank : {0, 2}) enqueued(rank, {.sequence = 1, .call = 1});
+  quiet(2);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_TRUE(hangs[0].is_enqueued_only);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(1u));
+  EXPECT_THAT(lines()[0], HasSubstr("at level api NCCL does not tell what has ended"));
+}
+
+TEST_F(NcclHangs, without_times_nobody_is_behind_where_nobody_is_quiet) {
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {});
+  for (uint32_t rank : {0, 2}) enqueued(rank, {.sequence = 1, .call = 1});
+  EXPECT_THAT(run(), IsEmpty());
+}
+
+TEST_F(NcclHangs, a_stack_of_before_the_last_call_is_not_shown) {
+  in_flight(0, {.time_ns = kEnd - 61 * kSecond});
+  events_[0].push_back(test::enter(kEnd - kSecond / 2, 0));
+  quiet(0, {"old"});
+  run();
+  for (const std::string& line : lines()) EXPECT_THAT(line, testing::Not(HasSubstr("old")));
+}
+
+}  // namespace
+}  // namespace aon::writers

@@ -1,0 +1,64 @@
+// Operations that never ended, found from records in any order.
+
+#include "writers/nccl/in_flight.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace aon::writers::nccl {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+NcclOperation told(uint32_t call, bool is_in_flight, uint32_t communicator = 1) {
+  NcclOperation operation;
+  operation.communicator = communicator;
+  operation.call = call;
+  operation.flags = is_in_flight ? uint32_t{kNcclInFlight} : uint32_t{kNcclGpuTimed};
+  return operation;
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> taken(InFlight& in_flight) {
+  std::vector<std::pair<uint32_t, uint32_t>> calls;
+  for (const NcclOperation& one : in_flight.take()) calls.emplace_back(one.communicator, one.call);
+  return calls;
+}
+
+TEST(NcclInFlight, are_those_without_an_end_whatever_comes_first) {
+  InFlight in_flight;
+  in_flight.add(told(0, true));
+  in_flight.add(told(0, false));
+  in_flight.add(told(1, false));  // by another thread, read first
+  in_flight.add(told(2, true));
+  in_flight.add(told(1, true));
+  in_flight.add(told(2, true, 5));
+  EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(1u, 2u), std::pair(5u, 2u)));
+  EXPECT_THAT(taken(in_flight), IsEmpty());
+}
+
+TEST(NcclInFlight, of_an_earlier_process_are_forgotten) {
+  InFlight in_flight;
+  in_flight.add(told(3, false));
+  in_flight.take();
+  in_flight.add(told(3, true));
+  EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(1u, 3u)));
+}
+
+TEST(NcclInFlight, are_the_last_ones_of_many) {
+  InFlight in_flight;
+  for (uint32_t call = 0; call < 3 * InFlight::kMaxKept; ++call) in_flight.add(told(call, true));
+  const auto calls = taken(in_flight);
+  ASSERT_EQ(calls.size(), InFlight::kMaxKept);
+  EXPECT_EQ(calls.back().second, 3 * InFlight::kMaxKept - 1);
+}
+
+TEST(NcclInFlight, calls_of_damaged_records_cost_no_memory) {
+  InFlight in_flight;
+  in_flight.add(told(UINT32_MAX, false));
+  in_flight.add(told(UINT32_MAX, true));
+  EXPECT_THAT(taken(in_flight), IsEmpty());
+}
+
+}  // namespace
+}  // namespace aon::writers::nccl

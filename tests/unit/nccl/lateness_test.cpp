@@ -1,0 +1,230 @@
+// Who comes late to NCCL's operations, why, and which links are slow.
+
+#include "writers/nccl/lateness.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "tests/unit/profile/one_rank.h"
+
+namespace aon::writers::nccl {
+namespace {
+
+constexpr uint32_t kAllReduce = 6;  // global; local 10 - that
+constexpr uint32_t kSend = 7;
+constexpr uint32_t kReceive = 8;
+constexpr uint32_t kBroadcast = 9;
+
+/// Ranks with one communicator of NCCL each (local 7), on one node.
+class NcclLateness : public testing::Test {
+ protected:
+  explicit NcclLateness(uint32_t ranks = 4) : model_(test::make_model(ranks)), analysis_("/tmp") {
+    model_.regions[kAllReduce] = {"ncclAllReduce", RegionRole::kAllToAll, Paradigm::kNccl};
+    model_.regions[kSend] = {"ncclSend", RegionRole::kPointToPoint, Paradigm::kNccl};
+    model_.regions[kReceive] = {"ncclRecv", RegionRole::kPointToPoint, Paradigm::kNccl};
+    model_.regions[kBroadcast] = {"ncclBroadcast", RegionRole::kOneToAll, Paradigm::kNccl};
+    model_.communicators[0].rank_count = ranks;
+    job_.nodes.resize(1);
+    job_.nodes[0].host = "n1";
+    model_.job = &job_;
+    processes_.resize(ranks);
+    for (Group& group : model_.groups) {
+      spool::Process& process = processes_[group.id];
+      CommunicatorDefinition definition{};
+      definition.kind = CommunicatorKind::kNccl;
+      definition.rank = group.id;
+      definition.reserved[kNcclDevice] = static_cast<uint8_t>(group.id + 1);
+      process.communicators[7].definition = definition;
+      group.process = &process;
+    }
+  }
+
+  struct Told {
+    uint64_t gpu_ns = 0;
+    uint64_t queued_ns = 0;
+    uint32_t region = kAllReduce;
+    int32_t peer = kNoPeer;
+    uint64_t bytes = 4096;
+    uint32_t flags = kNcclGpuTimed;
+    uint64_t launch_ns = 1000;
+  };
+  void tell(uint32_t rank, uint64_t sequence, const Told& told) {
+    NcclOperation operation;
+    operation.communicator = 7;
+    operation.region = 10 - told.region;
+    operation.sequence = sequence;
+    operation.launch_ns = told.launch_ns;
+    operation.gpu_begin_ns = 1000 + told.queued_ns;
+    operation.gpu_ns = told.gpu_ns;
+    operation.bytes = told.bytes;
+    operation.flags = told.flags;
+    operation.peer = told.peer;
+    told_[rank].push_back(operation);
+  }
+
+  const LatenessSummary& run() {
+    EXPECT_TRUE(analysis_.begin(model_));
+    for (const Location& location : model_.locations) {
+      EXPECT_TRUE(analysis_.begin_location(location));
+      for (const NcclOperation& operation : told_[location.group]) {
+        Event event = test::event(EventKind::kNcclCall, 1, operation.region);
+        event.request = reinterpret_cast<uint64_t>(&operation);
+        EXPECT_TRUE(analysis_.events({&event, 1}));
+      }
+      EXPECT_TRUE(analysis_.end_location());
+    }
+    EXPECT_EQ(analysis_.summary(), nullptr);
+    EXPECT_TRUE(analysis_.finish({}));
+    return *analysis_.summary();
+  }
+
+  Model model_;
+  spool::Job job_;
+  std::deque<spool::Process> processes_;
+  std::map<uint32_t, std::deque<NcclOperation>> told_;
+  LatenessAnalysis analysis_;
+};
+
+TEST_F(NcclLateness, shortest_on_the_gpu_came_last) {
+  for (uint32_t rank = 0; rank < 4; ++rank) tell(rank, 5, {.gpu_ns = rank == 2 ? 100u : 130u});
+  const LatenessSummary& summary = run();
+  EXPECT_EQ(summary.table.operation_count(), 1u);
+  for (const LatenessRow& row : summary.table.rows()) {
+    const bool is_late = summary.members[row.group].group == 2;
+    EXPECT_EQ(row.last_count, is_late ? 1u : 0u);
+    EXPECT_EQ(row.caused_ns, is_late ? 90u : 0u);
+    EXPECT_EQ(row.wait_ns, is_late ? 0u : 30u);
+  }
+  EXPECT_EQ(summary.unmatched_count + summary.untimed_count, 0u);
+}
+
+TEST_F(NcclLateness, operations_are_matched_by_sequence_not_by_order) {
+  for (uint64_t sequence : {1, 0}) tell(0, sequence, {.gpu_ns = 100 + sequence});
+  for (uint64_t sequence : {0, 1}) {
+    for (uint32_t rank = 1; rank < 4; ++rank) tell(rank, sequence, {.gpu_ns = 100 + sequence});
+  }
+  const LatenessSummary& summary = run();
+  EXPECT_EQ(summary.table.operation_count(), 2u);
+  for (const LatenessRow& row : summary.table.rows()) EXPECT_EQ(row.wait_ns, 0u);
+}
+
+TEST_F(NcclLateness, queue_of_the_last_one_tells_its_gpu_from_its_host) {
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    tell(rank, 0, {.gpu_ns = rank == 0 ? 10u : 110u, .queued_ns = 500});  // GPU: queued for longer
+    tell(rank, 1, {.gpu_ns = rank == 1 ? 10u : 110u, .queued_ns = 5});    // host, but for 5 ns
+    tell(rank, 2, {.gpu_ns = rank == 2 ? 10u : 110u, .launch_ns = 0});
+  }
+  const LatenessSummary& summary = run();
+  const auto causes = [&](uint32_t rank) {
+    for (const auto& [key, one] : summary.causes) {
+      if (summary.members[std::get<2>(key)].group == rank) return one;
+    }
+    return Causes();
+  };
+  EXPECT_EQ(causes(0).gpu_ns, 300u);
+  EXPECT_EQ(causes(0).host_ns, 0u);
+  EXPECT_EQ(causes(1).gpu_ns, 15u);
+  EXPECT_EQ(causes(1).host_ns, 285u);
+  EXPECT_EQ(causes(2).untold_ns, 300u);
+}
+
+TEST_F(NcclLateness, what_is_not_whole_is_counted_and_left_out) {
+  for (uint32_t rank = 0; rank < 3; ++rank) tell(rank, 0, {.gpu_ns = 100});  // one is missing
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    tell(rank, 1, {.gpu_ns = 100, .bytes = rank == 0 ? 8u : 16u});  // not the same
+    tell(rank, 2, {.gpu_ns = 100, .flags = kNcclGpuTimed | kNcclMissedChannels});
+    tell(rank, 3, {.flags = 0});            // level api
+    tell(rank, 4, {.flags = kNcclNoWork});  // nothing ran
+  }
+  tell(0, 5, {.gpu_ns = 100});
+  for (uint32_t rank = 0; rank < 3; ++rank) tell(rank, 5, {.gpu_ns = 100});  // one twice
+  const LatenessSummary& summary = run();
+  EXPECT_EQ(summary.table.operation_count(), 0u);
+  EXPECT_EQ(summary.unmatched_count, 3u + 4u + 4u + 4u);
+  EXPECT_EQ(summary.untimed_count, 4u);
+}
+
+TEST_F(NcclLateness, a_member_of_a_broadcast_need_not_wait) {
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    tell(rank, 0, {.gpu_ns = 100 + rank, .region = kBroadcast});
+  const LatenessSummary& summary = run();
+  EXPECT_EQ(summary.table.operation_count() + summary.unmatched_count, 0u);
+}
+
+TEST_F(NcclLateness, slow_operations_are_those_in_which_even_the_last_one_took_long) {
+  for (uint64_t sequence = 0; sequence < 10; ++sequence) {
+    for (uint32_t rank = 0; rank < 4; ++rank)
+      tell(rank, sequence, {.gpu_ns = (sequence == 7 ? 900u : 100u) + rank * 1000u});
+  }
+  const LatenessSummary& summary = run();
+  ASSERT_EQ(summary.times.size(), 1u);
+  const TrueTimes& times = summary.times[0];
+  EXPECT_EQ(times.count, 10u);
+  EXPECT_EQ(times.least_ns, 100u);
+  EXPECT_EQ(times.usual_ns, 100u);
+  EXPECT_EQ(times.longest_ns, 900u);
+  EXPECT_EQ(times.slow_count, 1u);
+  EXPECT_EQ(times.slow_ns, 800u);
+}
+
+TEST_F(NcclLateness, of_transfers_both_ends_are_one_operation_and_a_link) {
+  for (uint64_t sequence = 0; sequence < 3; ++sequence) {
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      const auto next = static_cast<int32_t>((rank + 1) % 4);
+      const auto previous = static_cast<int32_t>((rank + 3) % 4);
+      const uint64_t out_ns = rank == 1 ? 1000 : 100;
+      const uint64_t in_ns = previous == 1 ? 1000 : 100;
+      tell(rank, sequence, {.gpu_ns = out_ns, .region = kSend, .peer = next});
+      // Rank 0 waits for rank 3, which is late and makes no slow link.
+      tell(rank, sequence,
+           {.gpu_ns = rank == 0 ? 700 : in_ns, .region = kReceive, .peer = previous});
+    }
+  }
+  const LatenessSummary& summary = run();
+  EXPECT_EQ(summary.table.operation_count(), 12u);
+  ASSERT_EQ(summary.links.size(), 4u);
+  for (const LinkRow& row : summary.links) {
+    const bool is_slow = summary.members[row.source].group == 1;
+    EXPECT_EQ(row.time_ns, is_slow ? 3000u : 300u);
+    EXPECT_EQ(row.bytes, 3u * 4096);
+    EXPECT_EQ(row.log2_bytes, 12u);
+    EXPECT_DOUBLE_EQ(row.ratio, is_slow ? 10.0 : 1.0);
+  }
+  const SlowLink slow = find_slow_link(summary);
+  EXPECT_EQ(summary.members[slow.source].group, 1u);
+  EXPECT_EQ(summary.members[slow.destination].group, 2u);
+  EXPECT_EQ(slow.beyond_ns, 2700u);
+  const Latecomer late = find_latecomer(summary.table.rows());
+  EXPECT_EQ(summary.members[late.group].group, 3u);
+  EXPECT_EQ(late.caused_ns, 3u * 600);
+}
+
+TEST_F(NcclLateness, links_of_which_there_are_few_are_not_judged) {
+  for (uint32_t rank : {0u, 1u}) {
+    tell(rank, 0, {.gpu_ns = 1, .region = kSend, .peer = static_cast<int32_t>(1 - rank)});
+    tell(rank, 0, {.gpu_ns = 90, .region = kReceive, .peer = static_cast<int32_t>(1 - rank)});
+  }
+  EXPECT_EQ(find_slow_link(run()).beyond_ns, 0u);
+}
+
+TEST_F(NcclLateness, what_a_rank_sends_to_itself_has_no_partner) {
+  tell(0, 0, {.gpu_ns = 100, .region = kSend, .peer = 0});
+  tell(0, 0, {.gpu_ns = 100, .region = kReceive, .peer = 0});
+  const LatenessSummary& summary = run();
+  EXPECT_EQ(summary.table.operation_count() + summary.unmatched_count, 0u);
+}
+
+TEST_F(NcclLateness, members_are_named_with_node_and_gpu) {
+  spool::Device device{};
+  device.address = "0000:3b:00.0";
+  processes_[1].devices[1] = device;
+  run();
+  EXPECT_EQ(member_text(model_, {0, kNoDevice}), "rank 0 on n1");
+  EXPECT_EQ(member_text(model_, {2, 3}), "rank 2 on n1 (GPU 3)");
+  EXPECT_EQ(member_text(model_, {1, 1}), "rank 1 on n1 (GPU 1 at 0000:3b:00.0)");
+  EXPECT_EQ(member_text(model_, {1, kNoDevice}), "rank 1 on n1 (GPU 1 at 0000:3b:00.0)");
+}
+
+}  // namespace
+}  // namespace aon::writers::nccl

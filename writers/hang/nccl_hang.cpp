@@ -1,0 +1,209 @@
+#include "writers/hang/nccl_hang.h"
+
+#include <algorithm>
+
+namespace aon::writers {
+namespace {
+
+constexpr uint32_t kUnknown = profile::LocalIds::kNone;
+
+/// This process's rank in a communicator of its own; nullopt: it has no such communicator of NCCL.
+std::optional<uint32_t> rank_in(const Group& group, uint32_t local) {
+  if (group.process == nullptr) return std::nullopt;
+  const auto found = group.process->communicators.find(local);
+  if (found == group.process->communicators.end() ||
+      found->second.definition.kind != CommunicatorKind::kNccl)
+    return std::nullopt;
+  return found->second.definition.rank;
+}
+
+}  // namespace
+
+void NcclHangFinder::begin(const Model& model, uint64_t now_ns) {
+  model_ = &model;
+  now_ns_ = now_ns;
+  has_hole_.resize(model.groups.size());
+}
+
+void NcclHangFinder::begin_location(const Location& location) {
+  if (location.group == group_) return;
+  end_group();
+  group_ = location.group;
+  const Group& group = model_->groups[group_];
+  communicators_ = profile::LocalIds(group.communicator_map);
+  regions_ = profile::LocalIds(group.region_map);
+  if (group.process == nullptr) return;
+  for (const auto& [local, communicator] : group.process->communicators) {
+    const auto rank = rank_in(group, local);
+    if (rank) progress_[{communicators_.global(local), *rank}].group = group_;
+  }
+}
+
+/// Of transfers each pair has numbers of its own.
+NcclHangFinder::Kind NcclHangFinder::kind_of(uint32_t region, int32_t peer) const {
+  const bool is_transfer = model_->regions[region].role == RegionRole::kPointToPoint;
+  return {region, is_transfer ? peer : kNoPeer};
+}
+
+void NcclHangFinder::add(const Event& event) {
+  if (event.kind == EventKind::kLostBegin) has_hole_[group_] = true;
+  if (event.kind != EventKind::kNcclCall) return;
+  const NcclOperation& operation = event.nccl();
+  const uint32_t communicator = communicators_.global(operation.communicator);
+  const uint32_t region = regions_.global(operation.region);
+  const auto rank = rank_in(model_->groups[group_], operation.communicator);
+  if (communicator == kUnknown || region >= model_->regions.size() || !rank) return;
+  Progress& progress = progress_[{communicator, *rank}];
+  progress.is_timed |= (operation.flags & (kNcclInFlight | kNcclGpuTimed)) != 0;
+  // Calls that made no work have no sequence.
+  if ((operation.flags & kNcclNoWork) != 0) return;
+  uint64_t& enqueued = progress.enqueued[kind_of(region, operation.peer)];
+  enqueued = std::max(enqueued, operation.sequence + 1);
+  in_flight_.add(operation);
+}
+
+void NcclHangFinder::end_group() {
+  for (const NcclOperation& operation : in_flight_.take()) {
+    const auto rank = rank_in(model_->groups[group_], operation.communicator);
+    if (!rank) continue;
+    const uint32_t communicator = communicators_.global(operation.communicator);
+    Progress& progress = progress_[{communicator, *rank}];
+    if (progress.oldest && progress.oldest->operation.call <= operation.call) continue;
+    progress.oldest = {group_, *rank, communicator, regions_.global(operation.region), operation};
+  }
+}
+
+bool NcclHangFinder::is_quiet(uint32_t group) const {
+  return std::any_of(model_->stacks.begin(), model_->stacks.end(), [&](const HostStack& stack) {
+    return stack.group == group && stack.quiet_ns != 0 && last_ns_[group] <= stack.taken_ns;
+  });
+}
+
+bool NcclHangFinder::is_stuck(const NcclPart& part) const {
+  return is_quiet(part.group) || part.operation.end_ns + kOldNs <= now_ns_;
+}
+
+std::vector<NcclHang> NcclHangFinder::finish(std::span<const uint64_t> last_ns) {
+  end_group();
+  last_ns_ = last_ns;
+  // By communicator, operation (of a transfer the pair, source first) and sequence.
+  std::map<std::tuple<uint32_t, uint32_t, int64_t, uint64_t>, std::vector<NcclPart>> by_operation;
+  std::map<uint32_t, bool> is_timed;  // by communicator
+  for (const auto& [member, progress] : progress_) {
+    is_timed[member.first] |= progress.is_timed;
+    if (!progress.oldest) continue;
+    const NcclPart& part = *progress.oldest;
+    const Kind kind = kind_of(part.region, part.operation.peer);
+    const int64_t pair =
+        kind.second == kNoPeer ? -1 : int64_t{kind.second} << 32 | int64_t{part.rank};
+    by_operation[{part.communicator, part.region, pair, part.operation.sequence}].push_back(part);
+  }
+  std::vector<NcclHang> hangs;
+  for (auto& [key, parts] : by_operation) {
+    if (hangs.size() >= kMaxHangs) break;
+    if (std::any_of(parts.begin(), parts.end(), [&](const NcclPart& p) { return is_stuck(p); }))
+      hangs.push_back(judge(std::move(parts)));
+  }
+  for (const auto& [communicator, has_times] : is_timed) {
+    if (!has_times) find_behind(communicator, &hangs);
+  }
+  std::sort(hangs.begin(), hangs.end(),
+            [](const NcclHang& a, const NcclHang& b) { return a.since_ns < b.since_ns; });
+  return hangs;
+}
+
+/// Says of one member what it is to the hang.
+void NcclHangFinder::judge_member(const Member& member, const Kind& kind, NcclHang* hang) const {
+  const auto found = progress_.find(member);
+  if (found == progress_.end() || has_hole_[found->second.group]) {
+    ++hang->unknown_count;
+    return;
+  }
+  const Progress& progress = found->second;
+  const auto enqueued = progress.enqueued.find(kind);
+  if (enqueued != progress.enqueued.end() && enqueued->second > hang->sequence) {
+    hang->passed.push_back(progress.group);
+    return;
+  }
+  hang->absent.push_back(progress.group);
+  const bool is_collective = kind.second == kNoPeer;
+  if (progress.oldest && is_collective &&
+      kind_of(progress.oldest->region, progress.oldest->operation.peer).second == kNoPeer)
+    hang->wrong.push_back(*progress.oldest);
+}
+
+NcclHang NcclHangFinder::judge(std::vector<NcclPart> parts) const {
+  const NcclPart& first = parts.front();
+  NcclHang hang;
+  hang.communicator = first.communicator;
+  hang.region = first.region;
+  hang.sequence = first.operation.sequence;
+  for (const NcclPart& part : parts) {
+    hang.since_ns = std::min(hang.since_ns, part.operation.start_ns);
+    hang.differs |= part.operation.bytes != first.operation.bytes ||
+                    part.operation.type != first.operation.type;
+  }
+  const Kind kind = kind_of(first.region, first.operation.peer);
+  if (kind.second != kNoPeer) {
+    // The other end calls the other function, and counts alike.
+    const bool is_send = model_->regions[first.region].name == "ncclSend";
+    const auto other = std::find_if(model_->regions.begin(), model_->regions.end(),
+                                    [&](const GlobalRegion& region) {
+                                      return region.name == (is_send ? "ncclRecv" : "ncclSend");
+                                    });
+    const Member peer{first.communicator, static_cast<uint32_t>(kind.second)};
+    const auto region = static_cast<uint32_t>(other - model_->regions.begin());
+    judge_member(peer, {region, static_cast<int32_t>(first.rank)}, &hang);
+  } else {
+    const uint32_t size = model_->communicators[first.communicator].rank_count;
+    size_t next = 0;
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      if (next < parts.size() && parts[next].rank == rank) {
+        ++next;
+      } else {
+        judge_member({first.communicator, rank}, kind, &hang);
+      }
+    }
+  }
+  hang.arrived = std::move(parts);
+  return hang;
+}
+
+/// Members that have enqueued fewer operations than others, of which one is quiet.
+void NcclHangFinder::find_behind(uint32_t communicator, std::vector<NcclHang>* hangs) const {
+  std::map<uint32_t, uint64_t> most;  // by region
+  const auto begin = progress_.lower_bound({communicator, 0});
+  const auto end = progress_.lower_bound({communicator + 1, 0});
+  for (auto it = begin; it != end; ++it) {
+    for (const auto& [kind, count] : it->second.enqueued) {
+      if (kind.second == kNoPeer) most[kind.first] = std::max(most[kind.first], count);
+    }
+  }
+  for (const auto& [region, count] : most) {
+    NcclHang hang;
+    hang.communicator = communicator;
+    hang.region = region;
+    hang.sequence = count - 1;
+    hang.is_enqueued_only = true;
+    bool has_quiet = false;
+    for (auto it = begin; it != end; ++it) {
+      const auto found = it->second.enqueued.find({region, kNoPeer});
+      if (found == it->second.enqueued.end() || found->second < count) {
+        judge_member(it->first, {region, kNoPeer}, &hang);
+        continue;
+      }
+      NcclPart part;
+      part.group = it->second.group;
+      part.rank = it->first.second;
+      part.communicator = communicator;
+      part.region = region;
+      hang.arrived.push_back(part);
+      has_quiet |= is_quiet(part.group);
+      hang.since_ns = std::min(hang.since_ns, last_ns_[part.group]);
+    }
+    if (has_quiet && !hang.absent.empty() && hangs->size() < kMaxHangs)
+      hangs->push_back(std::move(hang));
+  }
+}
+
+}  // namespace aon::writers

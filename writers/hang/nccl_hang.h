@@ -1,0 +1,100 @@
+/// Operations of NCCL that do not end, and who of their members did not come.
+///
+/// | a member                                                 | is              |
+/// |----------------------------------------------------------|-----------------|
+/// | has the operation in flight                              | arrived         |
+/// | has enqueued operations of that function beyond it       | passed          |
+/// | has not come to it                                       | absent          |
+/// | the same, and has another one of the communicator in     | absent, and in  |
+/// | flight that it came to instead                           | a wrong one     |
+/// | has a hole in its records, or nothing of it was recorded | unknown         |
+///
+/// Members match by communicator, function and NCCL's own sequence number, transfers by the pair
+/// and its count. Of what a member has in flight on a communicator the oldest one counts: the
+/// others wait behind it. An operation hangs when a process that has it in flight has recorded
+/// nothing for --hang seconds, or when it is kOldNs old.
+///
+/// Without times on the GPU (level api) it is not known what has ended. Where a process is quiet
+/// and others have enqueued fewer operations than it, that is told as such.
+/// Thread: one.   Cost: some ns per operation; memory per member, function and peer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "writers/nccl/in_flight.h"
+#include "writers/profile/local_ids.h"
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+/// One operation in flight of one member.
+struct NcclPart {
+  uint32_t group = 0;
+  uint32_t rank = 0;  ///< in the communicator
+  uint32_t communicator = 0;
+  uint32_t region = 0;
+  NcclOperation operation;
+};
+
+struct NcclHang {
+  uint32_t communicator = 0;
+  uint32_t region = 0;
+  uint64_t sequence = 0;
+  std::vector<NcclPart> arrived;  ///< by rank; with `is_enqueued_only` not what they have in flight
+  std::vector<uint32_t> absent;   ///< groups
+  std::vector<NcclPart> wrong;    ///< of absent ones: what they are in instead
+  std::vector<uint32_t> passed;   ///< groups
+  uint32_t unknown_count = 0;     ///< members
+  bool differs = false;           ///< bytes or types of the arrived ones are not the same
+  bool is_enqueued_only = false;  ///< level api: enqueued, and not known whether it ended
+  uint64_t since_ns = UINT64_MAX;
+};
+
+class NcclHangFinder {
+ public:
+  static constexpr uint64_t kOldNs = 60'000'000'000;
+  static constexpr size_t kMaxHangs = 16;
+
+  /// `now_ns`: when the job is looked at.
+  void begin(const Model& model, uint64_t now_ns);
+  void begin_location(const Location& location);
+  void add(const Event& event);
+  /// `last_ns`: each group's last event, 0 none.
+  std::vector<NcclHang> finish(std::span<const uint64_t> last_ns);
+
+ private:
+  using Member = std::pair<uint32_t, uint32_t>;  ///< communicator, rank
+  using Kind = std::pair<uint32_t, int32_t>;     ///< region, peer (kNoPeer: a collective)
+  struct Progress {
+    uint32_t group = 0;
+    std::map<Kind, uint64_t> enqueued;  ///< one more than the highest sequence
+    std::optional<NcclPart> oldest;     ///< in flight
+    bool is_timed = false;              ///< it is told what ends
+  };
+
+  void end_group();
+  Kind kind_of(uint32_t region, int32_t peer) const;
+  bool is_quiet(uint32_t group) const;
+  bool is_stuck(const NcclPart& part) const;
+  NcclHang judge(std::vector<NcclPart> parts) const;
+  void judge_member(const Member& member, const Kind& kind, NcclHang* hang) const;
+  void find_behind(uint32_t communicator, std::vector<NcclHang>* hangs) const;
+
+  const Model* model_ = nullptr;
+  uint64_t now_ns_ = 0;
+  std::span<const uint64_t> last_ns_;
+  std::map<Member, Progress> progress_;
+  std::vector<bool> has_hole_;  ///< by group
+  // Of the current group.
+  uint32_t group_ = UINT32_MAX;
+  nccl::InFlight in_flight_;
+  profile::LocalIds communicators_;
+  profile::LocalIds regions_;
+};
+
+}  // namespace aon::writers

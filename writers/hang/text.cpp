@@ -1,0 +1,103 @@
+#include "writers/hang/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace aon::writers {
+namespace {
+
+constexpr size_t kMaxFrames = 16;  ///< of a stack, innermost first
+constexpr size_t kMaxStacks = 8;   ///< of one hang
+
+}  // namespace
+
+std::string HangText::for_seconds(uint64_t since_ns) const {
+  const uint64_t passed_ns = now_ns_ - std::min(since_ns, now_ns_);
+  return fmt::format("{:.0f} s", static_cast<double>(passed_ns) * 1e-9);
+}
+
+std::string HangText::who(uint32_t group) const {
+  const Group& one = model_.groups[group];
+  std::string text = one.rank ? fmt::format("rank {}", *one.rank) : one.name;
+  if (one.process == nullptr) return text;
+  return text +
+         fmt::format(" on {} (pid {})", model_.job->nodes[one.node].host, one.process->start.pid);
+}
+
+std::string HangText::list(std::vector<uint32_t> groups) const {
+  std::sort(groups.begin(), groups.end());
+  std::string text;
+  for (size_t i = 0; i < groups.size();) {
+    size_t last = i;
+    const auto is_rank = [&](size_t at) { return model_.groups[groups[at]].rank.has_value(); };
+    while (is_rank(i) && last + 1 < groups.size() && is_rank(last + 1) &&
+           groups[last + 1] == groups[last] + 1) {
+      ++last;
+    }
+    if (!text.empty()) text += ", ";
+    text += is_rank(i) ? fmt::format("{}", groups[i]) : model_.groups[groups[i]].name;
+    if (last != i) text += fmt::format("-{}", groups[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string HangText::end_text(uint32_t group) const {
+  const Group& one = model_.groups[group];
+  if (one.process == nullptr || !one.process->exit) return {};
+  const ProcessExitDefinition& exit = *one.process->exit;
+  return exit.signal != 0      ? fmt::format("; it was ended by signal {}", exit.signal)
+         : exit.exit_code >= 0 ? fmt::format("; it has ended with code {}", exit.exit_code)
+                               : "; it has ended";
+}
+
+std::string HangText::last_call(uint32_t group) const {
+  if (last_ns_[group] == 0) return "it has recorded nothing";
+  return fmt::format("its last call was over {} ago", for_seconds(last_ns_[group]));
+}
+
+std::string HangText::stack(uint32_t group, int32_t tid) const {
+  const spool::Process* process = model_.groups[group].process;
+  if (tid == 0 && process != nullptr) tid = process->start.pid;
+  const auto found =
+      std::find_if(model_.stacks.begin(), model_.stacks.end(),
+                   [&](const HostStack& one) { return one.group == group && one.tid == tid; });
+  // One that is older than what the process recorded last is of another time.
+  if (found == model_.stacks.end() || found->taken_ns < last_ns_[group]) return {};
+  std::string text;
+  for (size_t i = 0; i < std::min(found->frames.size(), kMaxFrames); ++i)
+    text += (i == 0 ? "" : " < ") + found->frames[i];
+  if (found->frames.size() > kMaxFrames) text += " < ...";
+  if (!found->remark.empty())
+    text += text.empty() ? found->remark : fmt::format(" ({})", found->remark);
+  return text;
+}
+
+std::vector<std::string> HangText::stacks(
+    std::span<const std::pair<uint32_t, int32_t>> threads) const {
+  std::map<std::string, std::vector<uint32_t>> by_text;
+  for (const auto& [group, tid] : threads) {
+    const std::string text = stack(group, tid);
+    if (!text.empty()) by_text[text].push_back(group);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [text, groups] : by_text) {
+    if (lines.size() == kMaxStacks) {
+      lines.push_back(fmt::format("    and {} more stacks", by_text.size() - kMaxStacks));
+      break;
+    }
+    lines.push_back(fmt::format("    {} {} in {}", list(groups),
+                                groups.size() == 1 ? "stands" : "stand", text));
+  }
+  return lines;
+}
+
+std::vector<std::string> HangText::stacks(std::span<const uint32_t> groups) const {
+  std::vector<std::pair<uint32_t, int32_t>> threads;
+  for (const uint32_t group : groups) threads.emplace_back(group, 0);
+  return stacks(threads);
+}
+
+}  // namespace aon::writers

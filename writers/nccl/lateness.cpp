@@ -1,0 +1,284 @@
+#include "writers/nccl/lateness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "writers/nccl/operations.h"
+
+namespace aon::writers::nccl {
+namespace {
+
+constexpr size_t kMemoryBytes = size_t{64} << 20;
+constexpr uint64_t kTransfer = uint64_t{1} << 63;  ///< in Part::key
+constexpr uint64_t kNotTold = UINT64_MAX;
+constexpr uint32_t kUnknown = profile::LocalIds::kNone;
+constexpr size_t kLeastLinks = 4;  ///< of one size, to say what is usual
+
+/// Eighths of powers of two: 8 floor(log2) + the next three bits.
+uint32_t eighth_of(uint64_t time_ns) {
+  const uint32_t log2 = log2_of(time_ns);
+  const uint64_t fraction = log2 >= 3 ? time_ns >> (log2 - 3) : time_ns << (3 - log2);
+  return log2 * 8 + (static_cast<uint32_t>(fraction) & 7);
+}
+
+uint64_t median_of(std::vector<uint64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+LatenessAnalysis::LatenessAnalysis(std::filesystem::path folder)
+    : store_(std::move(folder), kMemoryBytes) {}
+
+Status LatenessAnalysis::begin(const Model& model) {
+  model_ = &model;
+  return {};
+}
+
+Status LatenessAnalysis::begin_location(const Location& location) {
+  if (location.group == group_) return {};
+  group_ = location.group;
+  const Group& group = model_->groups[group_];
+  communicators_ = profile::LocalIds(group.communicator_map);
+  regions_ = profile::LocalIds(group.region_map);
+  places_.clear();
+  if (group.process == nullptr) return {};
+  for (const auto& [local, communicator] : group.process->communicators) {
+    if (communicator.definition.kind != CommunicatorKind::kNccl) continue;
+    const uint8_t device = communicator.definition.reserved[kNcclDevice];
+    const uint32_t ordinal = device == 0 ? kNoDevice : device - 1u;
+    places_[local] = {communicator.definition.rank, member_of(group_, ordinal)};
+  }
+  return {};
+}
+
+uint32_t LatenessAnalysis::member_of(uint32_t group, uint32_t device) {
+  const auto next = static_cast<uint32_t>(summary_.members.size());
+  const auto [found, is_new] = member_ids_.try_emplace({group, device}, next);
+  if (is_new) summary_.members.push_back({group, device});
+  return found->second;
+}
+
+Status LatenessAnalysis::events(std::span<const Event> events) {
+  for (const Event& event : events) {
+    if (event.kind != EventKind::kNcclCall) continue;
+    if (Status status = add(event.nccl()); !status) return status;
+  }
+  return {};
+}
+
+Status LatenessAnalysis::add(const NcclOperation& operation) {
+  if ((operation.flags & kNcclInFlight) != 0) return {};
+  const uint32_t communicator = communicators_.global(operation.communicator);
+  const uint32_t region = regions_.global(operation.region);
+  const auto place = places_.find(operation.communicator);
+  if (communicator == kUnknown || region == kUnknown || place == places_.end()) return {};
+  const bool is_transfer = model_->regions[region].role == RegionRole::kPointToPoint;
+  const uint32_t own = place->second.rank;
+  const auto peer = static_cast<uint32_t>(operation.peer);
+  if (model_->communicators[communicator].rank_count < 2 || (is_transfer && peer == own)) return {};
+  if ((operation.flags & kNcclGpuTimed) == 0) {
+    if ((operation.flags & kNcclNoWork) == 0) ++summary_.untimed_count;
+    return {};
+  }
+  if ((operation.flags & kNcclMissedChannels) != 0) {
+    ++summary_.unmatched_count;
+    return {};
+  }
+  Part part{region,
+            operation.sequence,
+            operation.gpu_ns,
+            kNotTold,
+            operation.bytes,
+            communicator,
+            region,
+            own,
+            place->second.member};
+  if (operation.launch_ns != 0 && operation.gpu_begin_ns >= operation.launch_ns)
+    part.queued_ns = operation.gpu_begin_ns - operation.launch_ns;
+  if (is_transfer) {
+    const bool is_send = model_->regions[region].name == "ncclSend";
+    const uint64_t source = is_send ? own : peer;
+    const uint64_t destination = is_send ? peer : own;
+    part.key = kTransfer | (source & 0x7fffffff) << 32 | destination;
+    part.place = is_send ? 0 : 1;
+  }
+  return store_.add(part);
+}
+
+Status LatenessAnalysis::finish(const Outcome&) {
+  Result<SortedStore<Part>::Reader> reader = store_.read();
+  if (!reader) return reader.error();
+  std::vector<Part> parts;
+  for (;;) {
+    Result<const Part*> next = reader->next();
+    if (!next) return next.error();
+    if (!parts.empty() && (*next == nullptr || !(*next)->is_of_one(parts.front()))) {
+      match(parts);
+      parts.clear();
+    }
+    if (*next == nullptr) break;
+    parts.push_back(**next);
+  }
+  judge_times();
+  judge_links();
+  is_done_ = true;
+  return {};
+}
+
+/// All members are there, each once, and did the same.
+bool LatenessAnalysis::is_whole(std::span<const Part> parts) const {
+  const Part& first = parts.front();
+  const bool is_transfer = (first.key & kTransfer) != 0;
+  const uint32_t wanted = is_transfer ? 2 : model_->communicators[first.communicator].rank_count;
+  if (parts.size() != wanted) return false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].place != i || parts[i].bytes != first.bytes) return false;
+  }
+  return true;
+}
+
+void LatenessAnalysis::match(std::span<const Part> parts) {
+  const Part& first = parts.front();
+  if (!is_whole(parts)) {
+    summary_.unmatched_count += parts.size();
+    return;
+  }
+  const bool is_transfer = (first.key & kTransfer) != 0;
+  const Part& shortest = *std::min_element(
+      parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.gpu_ns < b.gpu_ns; });
+  const bool needs_all = model_->regions[first.region].role == RegionRole::kAllToAll;
+  if (is_transfer || needs_all) {
+    add_lateness(parts);
+    add_time(first, shortest.gpu_ns);
+  }
+  if (is_transfer) add_link(parts, shortest.gpu_ns);
+}
+
+void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
+  const Part& first = parts.front();
+  std::vector<Attendance> attendances;
+  for (const Part& part : parts) attendances.push_back({part.member, part.gpu_ns});
+  summary_.table.add(first.communicator, first.region, attendances);
+  const Part& last = *std::min_element(
+      parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.gpu_ns < b.gpu_ns; });
+  Causes& causes = summary_.causes[{first.communicator, first.region, last.member}];
+  for (const Part& part : parts) {
+    const uint64_t wait_ns = part.gpu_ns - last.gpu_ns;
+    if (last.queued_ns == kNotTold) {
+      causes.untold_ns += wait_ns;
+      continue;
+    }
+    const uint64_t gpu_ns = std::min(wait_ns, last.queued_ns);
+    causes.gpu_ns += gpu_ns;
+    causes.host_ns += wait_ns - gpu_ns;
+  }
+}
+
+void LatenessAnalysis::add_time(const Part& part, uint64_t time_ns) {
+  const auto key = std::tuple(part.communicator, part.region, part.bytes);
+  if (spreads_.size() >= kMaxSizes && spreads_.count(key) == 0) {
+    ++summary_.left_out_count;
+    return;
+  }
+  Spread& spread = spreads_[key];
+  TrueTimes& row = spread.row;
+  row.least_ns = row.count == 0 ? time_ns : std::min(row.least_ns, time_ns);
+  row.longest_ns = std::max(row.longest_ns, time_ns);
+  ++row.count;
+  Times& times = spread.times[eighth_of(time_ns)];
+  ++times.count;
+  times.sum_ns += time_ns;
+}
+
+void LatenessAnalysis::add_link(std::span<const Part> ends, uint64_t time_ns) {
+  const uint32_t size = log2_of(ends[0].bytes);
+  const auto key = std::tuple(ends[0].member, ends[1].member, size);
+  if (links_.size() >= kMaxLinks && links_.count(key) == 0) {
+    ++summary_.left_out_count;
+    return;
+  }
+  LinkRow& row = links_[key];
+  row.source = ends[0].member;
+  row.destination = ends[1].member;
+  row.log2_bytes = size;
+  ++row.count;
+  row.bytes += ends[0].bytes;
+  row.time_ns += time_ns;
+}
+
+void LatenessAnalysis::judge_times() {
+  for (auto& [key, spread] : spreads_) {
+    TrueTimes& row = spread.row;
+    std::tie(row.communicator, row.region, row.bytes) = key;
+    uint64_t before = 0;
+    for (const auto& [eighth, times] : spread.times) {
+      before += times.count;
+      if (before * 2 < row.count) continue;
+      row.usual_ns = times.sum_ns / times.count;
+      break;
+    }
+    for (const auto& [eighth, times] : spread.times) {
+      const double mean_ns = static_cast<double>(times.sum_ns) / static_cast<double>(times.count);
+      if (mean_ns < kSlowRatio * static_cast<double>(row.usual_ns)) continue;
+      row.slow_count += times.count;
+      row.slow_ns += times.sum_ns - times.count * row.usual_ns;
+    }
+    summary_.times.push_back(row);
+  }
+  spreads_.clear();
+}
+
+void LatenessAnalysis::judge_links() {
+  std::map<uint32_t, std::vector<uint64_t>> by_size;
+  for (const auto& [key, row] : links_) by_size[row.log2_bytes].push_back(row.time_ns / row.count);
+  std::map<uint32_t, uint64_t> medians;
+  for (auto& [size, times] : by_size) medians[size] = median_of(std::move(times));
+  for (auto& [key, row] : links_) {
+    const auto mean_ns = static_cast<double>(row.time_ns) / static_cast<double>(row.count);
+    row.ratio = mean_ns / std::max(static_cast<double>(medians[row.log2_bytes]), 1.0);
+    summary_.links.push_back(row);
+  }
+  links_.clear();
+}
+
+SlowLink find_slow_link(const LatenessSummary& summary) {
+  std::map<uint32_t, size_t> link_counts;
+  for (const LinkRow& row : summary.links) ++link_counts[row.log2_bytes];
+  std::map<std::pair<uint32_t, uint32_t>, SlowLink> slow;
+  for (const LinkRow& row : summary.links) {
+    if (link_counts[row.log2_bytes] < kLeastLinks || row.ratio < kSlowRatio) continue;
+    SlowLink& link = slow[{row.source, row.destination}];
+    link.source = row.source;
+    link.destination = row.destination;
+    link.count += row.count;
+    link.time_ns += row.time_ns;
+    link.beyond_ns +=
+        row.time_ns - static_cast<uint64_t>(static_cast<double>(row.time_ns) / row.ratio);
+  }
+  SlowLink slowest;
+  for (const auto& [pair, link] : slow) {
+    if (link.beyond_ns > slowest.beyond_ns) slowest = link;
+  }
+  return slowest;
+}
+
+std::string member_text(const Model& model, const LateMember& member) {
+  const Group& group = model.groups[member.group];
+  std::string text = group.rank ? fmt::format("rank {}", *group.rank) : group.name;
+  text += fmt::format(" on {}", model.job->nodes[group.node].host);
+  const auto& devices =
+      group.process != nullptr ? group.process->devices : std::map<uint32_t, spool::Device>();
+  uint32_t device = member.device;
+  if (device == kNoDevice && devices.size() == 1) device = devices.begin()->first;
+  if (device == kNoDevice) return text;
+  const auto known = devices.find(device);
+  if (known == devices.end() || known->second.address.empty())
+    return text + fmt::format(" (GPU {})", device);
+  return text + fmt::format(" (GPU {} at {})", device, known->second.address);
+}
+
+}  // namespace aon::writers::nccl

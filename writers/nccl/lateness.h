@@ -1,0 +1,184 @@
+/// Who comes late to NCCL's operations and why, what they take when nobody is late, and which links
+/// are slow: told from times on the GPU alone, so no two clocks are compared.
+///
+/// All ranks' parts of an operation are brought together by communicator, function and NCCL's
+/// sequence number, both ends of a transfer by the pair and their own count. In an operation in
+/// which each needs all others (AllReduce, AllGather, ReduceScatter, AlltoAll), and between the two
+/// ends of a transfer,
+///
+///     wait of a member = its time on the GPU - the shortest one     (0: it came last)
+///
+/// and the last one was late because of, by its own clock,
+///
+///     launch |<- its kernel was queued ->| begin
+///     its GPU: as much of the others' wait as it was queued for (the launch was in time)
+///     its host: the rest (the GPU was ready before the host was)
+///     not told: the launch was not seen (replayed graphs)
+///
+/// The shortest part is the operation without waiting. Where that is more than kSlowRatio times the
+/// usual for its bytes, nobody was late and the operation was slow: its network or its GPUs.
+/// A transfer's is that of its link. Buffered sends (a few MiB) may end before their link has moved
+/// the bytes: it looks faster then, never slower.
+///
+/// Operations without times on the GPU (level api), those of which a member is missing and those
+/// with missed channels tell nothing; they are counted.
+/// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 64 MiB, the rest
+/// in a file in the output's folder, and a row per member, function, size and link, bounded.
+/// Errors: kIo, when that has no room.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "writers/lateness/lateness.h"
+#include "writers/profile/local_ids.h"
+#include "writers/waits/sorted_store.h"
+#include "writers/writer.h"
+
+namespace aon::writers::nccl {
+
+constexpr double kSlowRatio = 2;
+constexpr size_t kMaxSizes = 65536;  ///< of communicators, functions and bytes
+constexpr size_t kMaxLinks = 1u << 19;
+
+/// A process and one of its devices.
+struct LateMember {
+  uint32_t group;
+  uint32_t device;  ///< ordinal in the process; kNoDevice unknown
+};
+
+/// Why the others waited; the sum is LatenessRow::caused_ns.
+struct Causes {
+  uint64_t host_ns = 0;
+  uint64_t gpu_ns = 0;
+  uint64_t untold_ns = 0;
+};
+
+/// What operations of one function and size of a communicator take without waiting.
+struct TrueTimes {
+  uint32_t communicator = 0;
+  uint32_t region = 0;
+  uint64_t bytes = 0;
+  uint64_t count = 0;
+  uint64_t least_ns = 0;
+  uint64_t usual_ns = 0;  ///< median, to an eighth of a power of two
+  uint64_t longest_ns = 0;
+  uint64_t slow_count = 0;  ///< took kSlowRatio times the usual or more
+  uint64_t slow_ns = 0;     ///< these, beyond the usual
+};
+
+/// Transfers of 2^b to 2^(b+1) bytes from one member to another.
+struct LinkRow {
+  uint32_t source = 0;  ///< members
+  uint32_t destination = 0;
+  uint32_t log2_bytes = 0;
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+  uint64_t time_ns = 0;
+  double ratio = 0;  ///< of its mean time to the median of all links of that size
+};
+
+struct LatenessSummary {
+  LatenessTable table;  ///< Attendance::group is an index in `members`
+  std::vector<LateMember> members;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Causes> causes;  ///< as LatenessTable::rows()
+  std::vector<TrueTimes> times;  ///< by communicator, region and bytes
+  std::vector<LinkRow> links;    ///< by source, destination and size
+  uint64_t untimed_count = 0;    ///< parts of operations without times on the GPU
+  uint64_t unmatched_count = 0;  ///< parts whose operation is not whole, or has missed channels
+  uint64_t left_out_count = 0;   ///< operations or transfers beyond kMaxSizes, kMaxLinks
+};
+
+/// The pair of members whose transfers take longest beyond what is usual; null `time_ns`: none.
+struct SlowLink {
+  uint32_t source = 0;
+  uint32_t destination = 0;
+  uint64_t count = 0;
+  uint64_t time_ns = 0;
+  uint64_t beyond_ns = 0;  ///< what the median link takes
+};
+SlowLink find_slow_link(const LatenessSummary& summary);
+
+/// A writer that makes no files.
+class LatenessAnalysis final : public Writer {
+ public:
+  /// The temporary file goes to `folder`.
+  explicit LatenessAnalysis(std::filesystem::path folder);
+
+  Status begin(const Model& model) override;
+  Status begin_location(const Location& location) override;
+  Status events(std::span<const Event> events) override;
+  Status end_location() override { return {}; }
+  Status finish(const Outcome& outcome) override;
+
+  /// Null before finish(), and when something failed.
+  const LatenessSummary* summary() const { return is_done_ ? &summary_ : nullptr; }
+
+ private:
+  /// One member's part of an operation.
+  struct Part {
+    uint64_t key;  ///< region of a collective; of a transfer kTransfer, source and destination
+    uint64_t sequence;
+    uint64_t gpu_ns;
+    uint64_t queued_ns;  ///< kNotTold
+    uint64_t bytes;
+    uint32_t communicator;
+    uint32_t region;
+    uint32_t place;  ///< rank in the communicator; of a transfer 0 source, 1 destination
+    uint32_t member;
+    bool is_of_one(const Part& other) const {
+      return communicator == other.communicator && key == other.key && sequence == other.sequence;
+    }
+    bool operator<(const Part& other) const {
+      return std::tie(communicator, key, sequence, place, member) <
+             std::tie(other.communicator, other.key, other.sequence, other.place, other.member);
+    }
+  };
+  struct Place {
+    uint32_t rank;
+    uint32_t member;
+  };
+  struct Times {
+    uint64_t count = 0;
+    uint64_t sum_ns = 0;
+  };
+  struct Spread {
+    TrueTimes row;
+    std::map<uint32_t, Times> times;  ///< by eighths of powers of two
+  };
+
+  Status add(const NcclOperation& operation);
+  uint32_t member_of(uint32_t group, uint32_t device);
+  bool is_whole(std::span<const Part> parts) const;
+  void match(std::span<const Part> parts);
+  void add_lateness(std::span<const Part> parts);
+  void add_time(const Part& part, uint64_t time_ns);
+  void add_link(std::span<const Part> ends, uint64_t time_ns);
+  void judge_times();
+  void judge_links();
+
+  const Model* model_ = nullptr;
+  SortedStore<Part> store_;
+  LatenessSummary summary_;
+  bool is_done_ = false;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> member_ids_;  ///< (group, device)
+  std::map<std::tuple<uint32_t, uint32_t, uint64_t>, Spread> spreads_;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, LinkRow> links_;
+  // Of the current group.
+  uint32_t group_ = UINT32_MAX;
+  std::unordered_map<uint32_t, Place> places_;  ///< by local communicator
+  profile::LocalIds communicators_;
+  profile::LocalIds regions_;
+};
+
+/// "rank 5 on n2 (GPU 1)".
+std::string member_text(const Model& model, const LateMember& member);
+
+}  // namespace aon::writers::nccl
