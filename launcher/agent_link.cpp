@@ -179,7 +179,9 @@ std::vector<std::string> avoided_programs() {
   const auto entries = AvoidList(AvoidList::default_path()).read();
   if (!entries) return programs;
   for (const AvoidedProgram& entry : *entries) {
-    if (entry.version == AON_VERSION && programs.size() < kMaxAvoided)
+    const bool is_new =
+        std::find(programs.begin(), programs.end(), entry.program) == programs.end();
+    if (entry.version == AON_VERSION && is_new && programs.size() < kMaxAvoided)
       programs.push_back(entry.program);
   }
   return programs;

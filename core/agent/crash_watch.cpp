@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/agent/server.h"
 #include "core/base/log.h"
 #include "core/spool/format.h"
 
@@ -16,21 +17,24 @@ namespace {
 
 constexpr char kProvider[] = "recording";
 constexpr size_t kMaxCrashes = 1000;
-constexpr int kPauseMs = 5;
-constexpr int kLateMs = 200;
+constexpr uint64_t kLateNs = 500'000'000;
+constexpr uint64_t kKeptNs = 5'000'000'000;  ///< numbers of processes are used again
+constexpr long kPauseNs = 10'000'000;
 
-/// Signals of a faulty instruction; also when nobody knows how the process ended.
-bool may_be_fault(const ProcessCell& cell) {
-  switch (cell.exit_signal) {
-    case SIGSEGV:
-    case SIGBUS:
-    case SIGILL:
-    case SIGFPE:
-    case SIGTRAP:
-      return true;
-    default:
-      return cell.exit_signal == 0 && cell.exit_code < 0;
+/// Signals of a faulty instruction.
+bool is_fault(int32_t number) {
+  return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
+         number == SIGTRAP;
+}
+
+/// A program that runs programs of others: what died is a script, and all of them would be avoided.
+bool is_interpreter(const std::string& program) {
+  const std::string name = program.substr(program.rfind('/') + 1);
+  for (const char* known : {"python", "pypy", "julia", "java", "Rscript", "perl", "ruby", "lua",
+                            "octave", "matlab", "MATLAB", "node", "bash", "dash", "zsh", "tclsh"}) {
+    if (name.rfind(known, 0) == 0) return true;
   }
+  return name == "R" || name == "sh";
 }
 
 }  // namespace
@@ -40,58 +44,89 @@ void CrashWatch::start() {
   if (log) log_ = std::move(*log);
 }
 
-void CrashWatch::process_ended(const ProcessCell& cell) {
-  if (!may_be_fault(cell)) return;
-  std::string place = service::place_text(cell.crash_place);
-  if (place.empty()) place = place_elsewhere(cell);
-  if (!place.empty()) report(cell, place);
+void CrashWatch::use_service(service::PageReader* page) {
+  const bool is_useful = page != nullptr && page->has_log() && service::pids_are_the_kernels();
+  page_ = is_useful ? page : nullptr;
 }
 
-void CrashWatch::read_crashes() {
+void CrashWatch::process_ended(const ProcessCell& cell, std::vector<int32_t> tids,
+                               uint64_t now_ns) {
+  const bool is_unknown = cell.exit_signal == 0 && cell.exit_code < 0;
+  if (!is_fault(cell.exit_signal) && !is_unknown) return;
+  tids.push_back(cell.pid);
+  const Waiting ended{cell.process, cell.program, std::move(tids), now_ns + kLateNs};
+  if (const std::string place = service::place_text(cell.crash_place); !place.empty()) {
+    report(ended.process, ended.program, place);
+    return;
+  }
+  read_crashes(now_ns);
+  if (find_in_log(ended)) return;
+  const bool may_come_late = !log_ && page_ != nullptr && page_->is_alive();
+  if (may_come_late && !is_unknown) waiting_.push_back(ended);
+}
+
+void CrashWatch::tick(uint64_t now_ns) {
+  if (waiting_.empty()) return;
+  read_crashes(now_ns);
+  const auto is_done = [&](const Waiting& one) {
+    return find_in_log(one) || now_ns >= one.until_ns;
+  };
+  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), is_done), waiting_.end());
+}
+
+void CrashWatch::finish() {
+  while (!waiting_.empty()) {
+    tick(monotonic_ns());
+    const timespec pause{0, kPauseNs};
+    if (!waiting_.empty()) nanosleep(&pause, nullptr);
+  }
+}
+
+/// The kernel writes the line before the process ends; the service reads it a moment later.
+void CrashWatch::read_crashes(uint64_t now_ns) {
   std::vector<service::Crash> more;
   if (log_) {
     more = log_->read();
   } else if (page_ != nullptr) {
     more = page_->crashes();
   }
-  if (crashes_.size() + more.size() > kMaxCrashes) crashes_.clear();
-  crashes_.insert(crashes_.end(), more.begin(), more.end());
-}
-
-/// The kernel writes the line before the process ends; the service reads it a moment later.
-std::string CrashWatch::place_elsewhere(const ProcessCell& cell) {
-  const bool may_come_late = !log_ && page_ != nullptr && page_->has_log() && page_->is_alive();
-  for (int waited_ms = 0;; waited_ms += kPauseMs) {
-    read_crashes();
-    const auto found = std::find_if(crashes_.begin(), crashes_.end(),
-                                    [&](const auto& crash) { return crash.pid == cell.pid; });
-    if (found != crashes_.end()) {
-      const std::string place = service::place_text(found->place);
-      crashes_.erase(found);
-      return place;
-    }
-    if (!may_come_late || waited_ms >= kLateMs) return "";
-    const timespec pause{0, kPauseMs * 1'000'000};
-    nanosleep(&pause, nullptr);
+  const auto is_old = [&](const Seen& seen) { return now_ns - seen.at_ns > kKeptNs; };
+  crashes_.erase(std::remove_if(crashes_.begin(), crashes_.end(), is_old), crashes_.end());
+  for (const service::Crash& crash : more) {
+    if (crashes_.size() < kMaxCrashes) crashes_.push_back({crash, now_ns});
   }
 }
 
-void CrashWatch::report(const ProcessCell& cell, const std::string& place) {
-  const std::string program(cell.program);
-  AON_LOG_ERROR("pid %d of %s died in AON's own code, %s", cell.pid, program.c_str(),
+/// True: there is a line about one of its threads, and it was told.
+bool CrashWatch::find_in_log(const Waiting& ended) {
+  const auto found = std::find_if(crashes_.begin(), crashes_.end(), [&](const Seen& seen) {
+    return std::find(ended.tids.begin(), ended.tids.end(), seen.crash.tid) != ended.tids.end();
+  });
+  if (found == crashes_.end()) return false;
+  const std::string place = service::place_text(found->crash.place);
+  crashes_.erase(found);
+  report(ended.process, ended.program, place);
+  return true;
+}
+
+void CrashWatch::report(uint32_t process, const std::string& program, const std::string& place) {
+  AON_LOG_ERROR("process %u, %s, died in AON's own code, %s", process, program.c_str(),
                 place.c_str());
+  const bool is_listed =
+      !is_interpreter(program) && program.find(" (deleted)") == std::string::npos;
   ProviderDefinition state{};
   state.state = ProviderState::kDegraded;
-  inbox_->define(cell.process, DefinitionType::kProvider, state,
+  inbox_->define(process, DefinitionType::kProvider, state,
                  {kProvider,
                   program + " died in AON's own code, " + place +
-                      ", and is not recorded from now on by this version",
-                  "report it; to try again: aon avoid --remove " + program});
-  add_to_list(program, place);
+                      (is_listed ? ", and is put on the list of programs to leave alone" : ""),
+                  is_listed ? "report it; to try again: aon avoid --remove " + program
+                            : "report it; AON_DISABLE=1 leaves a program alone"});
+  if (is_listed && added_.insert(program).second) add_to_list(program, place);
 }
 
 /// The grandchild is nobody's to wait for.
-void CrashWatch::add_to_list(const std::string& program, const std::string& place) const {
+void CrashWatch::add_to_list(const std::string& program, const std::string& place) {
   const std::string& tool = config_.finalize_program;
   const char* const words[] = {tool.c_str(), "avoid",         "--place", place.c_str(),
                                "--add",      program.c_str(), nullptr};
@@ -108,7 +143,7 @@ void CrashWatch::add_to_list(const std::string& program, const std::string& plac
   }
 }
 
-void CrashWatch::left_alone(const std::string& program) {
+void CrashWatch::tell_left_alone(const std::string& program) {
   if (!left_alone_.insert(program).second) return;
   std::string programs;
   for (const std::string& one : left_alone_) programs += (programs.empty() ? "" : ", ") + one;

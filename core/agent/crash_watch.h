@@ -2,7 +2,8 @@
 /// (aon/crash.h), by the kernel's log or by the node's service, says so in the ledger, and puts
 /// them on the user's list (core/base/avoid_list.h) by a process of its own, for a home directory
 /// may hang.
-/// Owner and thread: housekeeping.   Cost: none until a process dies by a signal.
+/// Owner and thread: housekeeping.   Cost: reading the log when a process dies by a signal, or
+/// nobody knows how; a line of the service is waited for in later ticks, kLateNs at most.
 /// Errors: where none of them says anything, nothing is found; `aon doctor` says what is missing.
 #pragma once
 
@@ -25,24 +26,41 @@ class CrashWatch {
 
   /// Crashes from here on are seen: in the kernel's log, or else by the node's service.
   void start();
-  void use_service(service::PageReader* page) { page_ = page; }
-  /// `cell` has its exit status by now.
-  void process_ended(const ProcessCell& cell);
+  void use_service(service::PageReader* page);
+  /// `cell` has its exit status by now; `tids`: of its threads, as the process says.
+  void process_ended(const ProcessCell& cell, std::vector<int32_t> tids, uint64_t now_ns);
+  void tick(uint64_t now_ns);
+  /// The last tick: waits for what may still come, once, kLateNs at most.
+  void finish();
   /// A program on the list came and was sent away.
-  void left_alone(const std::string& program);
+  void tell_left_alone(const std::string& program);
 
  private:
-  void read_crashes();
-  std::string place_elsewhere(const ProcessCell& cell);
-  void report(const ProcessCell& cell, const std::string& place);
-  void add_to_list(const std::string& program, const std::string& place) const;
+  /// A process that has ended by a fault, of which no line was found yet.
+  struct Waiting {
+    uint32_t process;
+    std::string program;
+    std::vector<int32_t> tids;  ///< its own number among them
+    uint64_t until_ns;
+  };
+  struct Seen {
+    service::Crash crash;
+    uint64_t at_ns;
+  };
+
+  void read_crashes(uint64_t now_ns);
+  bool find_in_log(const Waiting& ended);
+  void report(uint32_t process, const std::string& program, const std::string& place);
+  void add_to_list(const std::string& program, const std::string& place);
 
   const Config& config_;
   Inbox* inbox_;
   std::optional<service::CrashLog> log_;
   service::PageReader* page_ = nullptr;
-  std::vector<service::Crash> crashes_;  ///< in our code, of processes whose end was not seen yet
-  std::set<std::string> left_alone_;
+  std::vector<Seen> crashes_;  ///< of the last seconds, not found to be anybody's
+  std::vector<Waiting> waiting_;
+  std::set<std::string> added_;       ///< to the list, by this agent
+  std::set<std::string> left_alone_;  ///< told
 };
 
 }  // namespace aon::agent

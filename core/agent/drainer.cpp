@@ -284,6 +284,19 @@ bool Drainer::write_open_calls(Ring& ring, uint64_t end_ticks) {
   return true;
 }
 
+std::vector<int32_t> Drainer::thread_ids(uint32_t cell) const {
+  std::vector<int32_t> tids;
+  const auto it = rings_.find(cell);
+  if (it == rings_.end()) return tids;
+  const RingGeometry& geometry = it->second.memory->geometry();
+  const auto* slots = reinterpret_cast<const ThreadSlot*>(
+      static_cast<const char*>(it->second.memory->base()) + geometry.slots_offset);
+  const uint32_t used = std::min(it->second.reader->slots_used(), geometry.slot_count);
+  for (uint32_t slot = kMainThreadSlot; slot < used; ++slot)
+    tids.push_back(static_cast<int32_t>(slots[slot].tid.load(std::memory_order_relaxed)));
+  return tids;
+}
+
 uint32_t Drainer::crash_place(uint32_t cell) const {
   const auto it = rings_.find(cell);
   if (it == rings_.end()) return 0;

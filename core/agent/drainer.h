@@ -85,6 +85,8 @@ class Drainer : private ring::Sink {
   DrainPass drain(uint64_t now_ns);
   /// Takes everything of one process that has ended. False: staging is full, call again.
   bool drain_to_end(uint32_t cell, uint64_t end_ticks);
+  /// Of its threads, so far as they have slots; untrusted.
+  std::vector<int32_t> thread_ids(uint32_t cell) const;
   /// What the process noted about its crash (aon/crash.h); untrusted.
   uint32_t crash_place(uint32_t cell) const;
   /// Unmaps the ring of a process.

@@ -111,13 +111,13 @@ void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) 
   // Of a process that an earlier worker followed, those have been accounted; a new one has none.
   const uint64_t counted_calls =
       process_cell(process).counted_calls.load(std::memory_order_relaxed);
-  events_.push_back({true, process, pid, rank, counted_calls});
+  events_.push_back({true, process, pid, rank, counted_calls, {}});
   wake_.notify_one();
 }
 
-void Housekeeping::process_ended(uint32_t process) {
+void Housekeeping::process_ended(uint32_t process, std::vector<int32_t> tids) {
   const std::lock_guard lock(m_);
-  events_.push_back({false, process, 0, 0, 0});
+  events_.push_back({false, process, 0, 0, 0, std::move(tids)});
   wake_.notify_one();
 }
 
@@ -143,6 +143,7 @@ void Housekeeping::run() {
     take_events();
     const uint64_t now_ns = monotonic_ns();
     providers_.tick(now_ns);
+    crash_watch_.tick(now_ns);
     read_ranks_cpu();  // a process may be reaped before its end is seen: the last reading stays
     if (now_ns - last_second_ns_ >= kSecondNs) second();
     lock.lock();
@@ -151,6 +152,7 @@ void Housekeeping::run() {
     if (is_last) break;
   }
   lock.unlock();
+  crash_watch_.finish();
   providers_.stop();
   second();
 }
@@ -175,7 +177,7 @@ void Housekeeping::take_events() {
     events.swap(events_);
     left_alone.swap(left_alone_);
   }
-  for (const std::string& program : left_alone) crash_watch_.left_alone(program);
+  for (const std::string& program : left_alone) crash_watch_.tell_left_alone(program);
   for (const Event& event : events) {
     if (event.is_start) {
       Load& load = loads_[event.process];
@@ -185,7 +187,7 @@ void Housekeeping::take_events() {
       providers_.process_started(event.process, event.pid, event.rank);
     } else {
       providers_.process_ended(event.process);
-      crash_watch_.process_ended(process_cell(event.process));
+      crash_watch_.process_ended(process_cell(event.process), event.tids, monotonic_ns());
       loads_[event.process].has_ended = true;
       budget_.forget(event.process);
     }

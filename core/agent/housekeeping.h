@@ -40,7 +40,7 @@ class Housekeeping : public ProcessListener {
   void stop();
 
   void process_started(uint32_t process, int32_t pid, int32_t rank) override;
-  void process_ended(uint32_t process) override;
+  void process_ended(uint32_t process, std::vector<int32_t> tids) override;
   void program_left_alone(const std::string& program) override;
 
  private:
@@ -49,7 +49,8 @@ class Housekeeping : public ProcessListener {
     uint32_t process;
     int32_t pid;
     int32_t rank;
-    uint64_t counted_calls;  ///< accounted already
+    uint64_t counted_calls;     ///< accounted already
+    std::vector<int32_t> tids;  ///< of one that has ended by a fault
   };
   /// Sums of a process at the last second.
   struct Load {

@@ -243,9 +243,11 @@ bool NodeHost::share(Hosted* hosted) {
   const auto view = page_ != nullptr ? page_->provider(hosted->provider.name()) : std::nullopt;
   if (!view || view->state == AON_STATE_OFF) return false;
   hosted->shared = std::make_unique<SharedMetrics>(page_, view->index);
+  hosted->shared->start(view->state);
+  // The state comes after the metrics: these tell whether they go on from a worker that was killed.
+  hosted->shared->tick(reinterpret_cast<aon_core*>(hosted), Table::kApi, now_ns_);
   Table::set_state(reinterpret_cast<aon_core*>(hosted), AON_PROCESS_NODE,
                    static_cast<aon_state>(view->state), view->reason.c_str(), view->remedy.c_str());
-  hosted->shared->tick(reinterpret_cast<aon_core*>(hosted), Table::kApi);
   return true;
 }
 
@@ -289,7 +291,7 @@ void NodeHost::tick(uint64_t now_ns) {
     hosted->next_tick_ns = now_ns - now_ns % period_ns + period_ns;
     hosted->provider.tick(clock::now_ticks(tick_source_));
     if (hosted->shared)
-      hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi);
+      hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi, now_ns_);
     report_failure(hosted.get());
   }
 }
@@ -312,7 +314,7 @@ bool NodeHost::throttle(uint32_t provider, uint32_t divisor) {
 void NodeHost::stop() {
   for (const auto& hosted : hosted_) {
     if (hosted->shared)
-      hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi);
+      hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi, now_ns_);
     hosted->provider.flush();
     hosted->provider.stop();
   }

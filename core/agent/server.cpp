@@ -429,7 +429,9 @@ void Server::advance(uint64_t now_ns) {
       continue;
     }
     cell.crash_place = drainer_->crash_place(process.cell);
-    listener_->process_ended(cell.process);
+    const bool is_fine = cell.exit_signal == 0 && cell.exit_code >= 0;
+    listener_->process_ended(cell.process,
+                             is_fine ? std::vector<int32_t>() : drainer_->thread_ids(process.cell));
     cell.phase.store(static_cast<uint32_t>(ProcessPhase::kDrained),
                      std::memory_order_release);  // pairs with agent:phase
     drainer_->remove(process.cell);

@@ -34,7 +34,8 @@ class ProcessListener {
  public:
   virtual ~ProcessListener() = default;
   virtual void process_started(uint32_t process, int32_t pid, int32_t rank) = 0;
-  virtual void process_ended(uint32_t process) = 0;
+  /// `tids`: of its threads, as the process said, where it may have died of a fault.
+  virtual void process_ended(uint32_t process, std::vector<int32_t> tids) = 0;
   /// One of the programs to leave alone has come and was sent away.
   virtual void program_left_alone(const std::string& /*program*/) {}
 };

@@ -1,6 +1,7 @@
 #include "core/base/avoid_list.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,12 +104,13 @@ Status AvoidList::add(const std::string& program, const std::string& place) {
   if (path_.empty()) return Error{Code::kUnavailable, "no home directory to keep a list in"};
   if (program.empty() || (program + place).find_first_of("\t\n") != std::string::npos)
     return Error{Code::kInvalid, "'" + program + "' cannot stand in a list"};
-  if (holds(program)) return {};
   if (Status status = make_folders(path_); !status) return status;
   auto file = open_file(path_, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
   if (!file) return file.error();
   if (!is_own(file->get()))
     return Error{Code::kInvalid, path_ + " is not this user's alone: it is not used"};
+  ::flock(file->get(), LOCK_EX);  // of two that add, the second sees the first one's line
+  if (holds(program)) return {};
   const std::string line = line_of({AON_VERSION, today(), place, program});
   return write_all(file->get(), line.data(), line.size());
 }

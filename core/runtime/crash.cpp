@@ -1,4 +1,4 @@
-// The note in front of MPI's handlers of faults: aon/crash.h.
+// The note in front of handlers that print a stack: aon/crash.h.
 #include <aon/crash.h>
 #include <dlfcn.h>
 #include <link.h>
@@ -14,6 +14,8 @@ namespace {
 using Handler = void (*)(int, siginfo_t*, void*);
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+/// Parts of the names of libraries whose handlers print and then let the program die.
+constexpr const char* kPrinters[] = {"libopen-pal", "libucs", "libgfortran"};
 
 struct Range {
   uintptr_t begin = 0;
@@ -21,7 +23,7 @@ struct Range {
   uintptr_t base = 0;
 };
 
-// Written before a handler is installed, constant afterwards.
+// Written by aon_follow_crashes; a range that is written while a thread dies in it is not found.
 Range g_ranges[kOwnLibraryCount];
 Handler g_followed[NSIG];
 
@@ -55,16 +57,34 @@ uintptr_t instruction_of(const void* context) {
 #endif
 }
 
-/// Stores a word, nothing else: the program is dying, and what follows is MPI's.
+/// A signal that somebody has sent, or memory that has failed, is no fault of the code it hits.
+bool is_fault(int number, const siginfo_t* info) {
+  const bool is_bad_memory =
+      number == SIGBUS && (info->si_code == BUS_MCEERR_AR || info->si_code == BUS_MCEERR_AO);
+  return info->si_code > 0 && !is_bad_memory;
+}
+
+/// Stores a word, nothing else: the program is dying, and what follows is the library's.
 void note_and_follow(int number, siginfo_t* info, void* context) {
   const uintptr_t at = instruction_of(context);
   for (uint32_t library = 0; library < kOwnLibraryCount; ++library) {
     const Range& range = g_ranges[library];
     Process* p = process();
     if (at < range.begin || at >= range.end || p == nullptr || p->ring == nullptr) continue;
+    if (!is_fault(number, info)) continue;
     p->ring->crash_place.store(crash_place(library, at - range.base), std::memory_order_relaxed);
   }
-  g_followed[number](number, info, context);  // a jump: MPI's stack shows no frame of ours
+  g_followed[number](number, info, context);  // a jump: its stack shows no frame of ours
+}
+
+bool is_printer(const struct sigaction& action) {
+  Dl_info owner;
+  if (dladdr(reinterpret_cast<void*>(action.sa_sigaction), &owner) == 0) return false;
+  const char* name = file_name(owner.dli_fname != nullptr ? owner.dli_fname : "");
+  for (const char* printer : kPrinters) {
+    if (strstr(name, printer) != nullptr) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -73,20 +93,18 @@ void note_and_follow(int number, siginfo_t* info, void* context) {
 namespace aon {
 extern "C" {
 
-void aon_follow_crashes(const char* library) noexcept {
+void aon_follow_crashes() noexcept {
   using namespace runtime;
   dl_iterate_phdr(note_range, nullptr);
   for (const int number : kSignals) {
     struct sigaction action;
-    Dl_info owner;
-    if (sigaction(number, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) == 0 ||
-        action.sa_sigaction == note_and_follow ||
-        dladdr(reinterpret_cast<void*>(action.sa_sigaction), &owner) == 0 ||
-        owner.dli_fname == nullptr || strstr(file_name(owner.dli_fname), library) == nullptr) {
+    if (sigaction(number, nullptr, &action) != 0 || action.sa_sigaction == note_and_follow ||
+        !is_printer(action)) {
       continue;
     }
     g_followed[number] = action.sa_sigaction;
     action.sa_sigaction = note_and_follow;
+    action.sa_flags |= SA_SIGINFO;  // one argument more than a plain handler looks at
     sigaction(number, &action, nullptr);
   }
 }

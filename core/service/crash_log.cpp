@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -24,15 +25,54 @@ uint32_t library_of(std::string_view module) {
   return static_cast<uint32_t>(std::find(kOwnLibraries, end, module) - kOwnLibraries);
 }
 
-/// The number between the last '[' before `end` and its ']'. A program's name may hold brackets.
-std::optional<pid_t> pid_before(std::string_view line, size_t end) {
-  const size_t close = line.rfind(']', end);
-  const size_t open = close == std::string_view::npos ? close : line.rfind('[', close);
-  if (open == std::string_view::npos) return std::nullopt;
-  pid_t pid = 0;
-  const auto [rest, error] = std::from_chars(line.data() + open + 1, line.data() + close, pid);
-  if (error != std::errc() || rest != line.data() + close || pid <= 0) return std::nullopt;
-  return pid;
+constexpr size_t kMaxName = 15;  ///< of a task, whatever it holds
+
+/// Takes `text` off the front of `line`; "*" stands for a hexadecimal number. False: it is not
+/// there.
+bool take(std::string_view* line, std::string_view text) {
+  std::string_view rest = *line;
+  for (const char wanted : text) {
+    size_t length = 1;
+    if (wanted == '*') {
+      length = std::min(rest.find_first_not_of("0123456789abcdef"), rest.size());
+      if (length == 0) return false;
+    } else if (rest.empty() || rest.front() != wanted) {
+      return false;
+    }
+    rest.remove_prefix(length);
+  }
+  *line = rest;
+  return true;
+}
+
+/// Behind the name and its number: what happened, up to " in ". Trap names are words.
+bool take_fault(std::string_view* line) {
+  if (line->empty() || line->front() == ':')
+    return take(line, ": segfault at * ip * sp * error * in ");
+  const size_t end = line->find(" ip:");
+  if (end == std::string_view::npos) return false;
+  for (const char letter : line->substr(0, end)) {
+    if (letter != ' ' && std::isalpha(static_cast<unsigned char>(letter)) == 0) return false;
+  }
+  line->remove_prefix(end);
+  return take(line, " ip:* sp:* error:* in ");
+}
+
+/// "NAME[4711]" and what happened, from the left: names of tasks and of files may hold anything,
+/// and a name is too short to hold all of it.
+std::optional<pid_t> take_head(std::string_view* line) {
+  for (size_t open = 0; open <= kMaxName && open < line->size(); ++open) {
+    if ((*line)[open] != '[') continue;
+    std::string_view rest = line->substr(open + 1);
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), pid);
+    if (error != std::errc() || pid <= 0) continue;
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    if (!take(&rest, "]") || !take_fault(&rest)) continue;
+    *line = rest;
+    return pid;
+  }
+  return std::nullopt;
 }
 
 /// "1a2b,7f12+5000" and, in older kernels, "7f12+5000": the offset is said only in the first form.
@@ -56,21 +96,27 @@ std::string place_text(uint32_t place) {
 }
 
 std::optional<Crash> crash_in(std::string_view line) {
-  const size_t in = line.rfind(" in ");
-  if (in == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = line.substr(in + 4);
-  const size_t open = rest.find('[');
-  const size_t close = rest.find(']', open == std::string_view::npos ? 0 : open);
-  if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
-  const uint32_t library = library_of(rest.substr(0, open));
-  const std::optional<pid_t> pid = pid_before(line, in);
-  if (!pid || library == kOwnLibraryCount) return std::nullopt;
-  return Crash{*pid, crash_place(library, offset_in(rest.substr(open + 1, close - open - 1)))};
+  // /dev/kmsg: "level,number,time,flags;text".
+  if (const size_t text = line.find(';'); text != std::string_view::npos && text < 64 &&
+                                          std::isdigit(static_cast<unsigned char>(line[0])) != 0)
+    line.remove_prefix(text + 1);
+  take(&line, "traps: ");
+  const std::optional<pid_t> pid = take_head(&line);
+  const size_t open = line.find('[');
+  if (!pid || open == std::string_view::npos) return std::nullopt;
+  const uint32_t library = library_of(line.substr(0, open));
+  const size_t close = line.find(']', open);
+  if (library == kOwnLibraryCount || close == std::string_view::npos) return std::nullopt;
+  return Crash{*pid, crash_place(library, offset_in(line.substr(open + 1, close - open - 1)))};
+}
+
+bool pids_are_the_kernels() {
+  struct stat space {};
+  return ::stat("/proc/self/ns/pid", &space) == 0 && space.st_ino == kFirstPidNamespace;
 }
 
 Result<CrashLog> CrashLog::open() {
-  struct stat space {};
-  if (::stat("/proc/self/ns/pid", &space) != 0 || space.st_ino != kFirstPidNamespace)
+  if (!pids_are_the_kernels())
     return Error{Code::kUnavailable, "process ids of the kernel's log are not those seen here"};
   auto file = open_file("/dev/kmsg", O_RDONLY | O_NONBLOCK);
   if (!file) return file.error();

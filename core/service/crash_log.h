@@ -23,12 +23,15 @@
 namespace aon::service {
 
 struct Crash {
-  pid_t pid;
+  pid_t tid;       ///< of the thread
   uint32_t place;  ///< aon/crash.h
 };
 
 /// "libaon-mpi.so+0x1a2b"; "" of no place, or of one that cannot be.
 std::string place_text(uint32_t place);
+
+/// Whether process ids here are those of the kernel's log.
+bool pids_are_the_kernels();
 
 /// Of one line of the log; nullopt when it is about something else, or not about our libraries.
 std::optional<Crash> crash_in(std::string_view line);

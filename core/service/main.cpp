@@ -1,11 +1,13 @@
 // aon-node: the service of a node (docs/node-service.md). Optional: without it every agent reads
 // what its user may read.
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -16,6 +18,9 @@
 
 namespace aon::service {
 namespace {
+
+constexpr int kExitBusy = 3;  ///< another service serves; the unit does not try again
+constexpr rlim_t kDescriptors = 4096;
 
 struct Options {
   std::string socket = kSocketPath;
@@ -58,6 +63,14 @@ void leave_the_parent() {
   static_cast<void>(streams);
 }
 
+/// One for each reader; a hard limit below is the limit then.
+void raise_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min(std::max(limit.rlim_cur, kDescriptors), limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int serve(const Options& options) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -69,8 +82,12 @@ int serve(const Options& options) {
   auto listener = listen_at(options.socket);
   // Another one serves already: what was asked for is there.
   if (!listener && listener.error().code == Code::kBusy && options.in_background) return 0;
-  if (!listener) return fail(listener.error().message);
+  if (!listener) {
+    fail(listener.error().message);
+    return listener.error().code == Code::kBusy ? kExitBusy : 1;
+  }
   if (options.in_background) leave_the_parent();
+  raise_descriptors();
   if (Status status = drop_privileges(); !status) return fail(status.error().message);
   auto publisher = Publisher::create();
   if (!publisher) return fail(publisher.error().message);

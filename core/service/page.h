@@ -26,7 +26,7 @@ constexpr const char* kSocketPath = "/run/aon/node.sock";
 
 struct SharedProvider {
   char name[32];
-  uint32_t state;  ///< aon_state
+  std::atomic<uint32_t> state;  ///< aon_state; the texts are those of the first
   char reason[256];
   char remedy[256];
 };
@@ -47,7 +47,7 @@ struct SharedSeries {
 
 struct SharedCrash {
   std::atomic<uint32_t> version;
-  std::atomic<int32_t> pid;
+  std::atomic<int32_t> tid;
   std::atomic<uint32_t> place;  ///< aon/crash.h
 };
 

@@ -131,9 +131,13 @@ std::optional<ProviderView> PageReader::provider(const std::string& name) const 
   for (uint32_t i = 0; i < count; ++i) {
     const SharedProvider& shared = page_->providers[i];
     if (text_of(shared.name) == name)
-      return ProviderView{i, shared.state, text_of(shared.reason), text_of(shared.remedy)};
+      return ProviderView{i, get(shared.state), text_of(shared.reason), text_of(shared.remedy)};
   }
   return std::nullopt;
+}
+
+uint32_t PageReader::state(uint32_t provider) const {
+  return provider < kMaxShared ? get(page_->providers[provider].state) : 0;
 }
 
 std::vector<SeriesView> PageReader::series(uint32_t provider, uint32_t first) const {
@@ -171,7 +175,7 @@ std::vector<Crash> PageReader::crashes() {
   for (; crash_count_ != count; ++crash_count_) {
     const SharedCrash& one = page_->crashes[crash_count_ % kCrashCount];
     const uint32_t before = get(one.version);
-    const Crash crash{get(one.pid), get(one.place)};
+    const Crash crash{get(one.tid), get(one.place)};
     if (before % 2 == 0 && one.version.load(std::memory_order_relaxed) == before)
       found.push_back(crash);
   }

@@ -57,6 +57,8 @@ class PageReader {
   bool clock_is_tsc() const { return page_->clock_is_tsc != 0; }
 
   std::optional<ProviderView> provider(const std::string& name) const;
+  /// aon_state of a provider, now.
+  uint32_t state(uint32_t provider) const;
   /// Series `first` and on of a provider; those that came since the last time have higher numbers.
   std::vector<SeriesView> series(uint32_t provider, uint32_t first) const;
   /// Nothing yet: no value.

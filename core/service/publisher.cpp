@@ -38,6 +38,7 @@ struct Publisher::Hosted {
   provider::Provider provider;
   uint32_t index;
   uint64_t next_tick_ns = 0;
+  bool is_shown = false;  ///< in the page
 };
 
 /// The functions of aon_core_api; `aon_core` is a Hosted. Only the node itself is known here.
@@ -90,8 +91,10 @@ struct Publisher::Table {
   static void set_state(aon_core* core, uint32_t process, aon_state state, const char* reason,
                         const char* remedy) {
     if (process != AON_PROCESS_NODE) return;
-    SharedProvider& shared = hosted(core)->publisher->page_->providers[hosted(core)->index];
-    shared.state = static_cast<uint32_t>(state);
+    Hosted& self = *hosted(core);
+    SharedProvider& shared = self.publisher->page_->providers[self.index];
+    put(shared.state, static_cast<uint32_t>(state));
+    if (self.is_shown) return;  // readers may be at its texts
     copy_text(shared.reason, reason);
     copy_text(shared.remedy, remedy);
   }
@@ -166,13 +169,14 @@ void Publisher::add(provider::Provider provider) {
   Hosted& hosted = *hosted_.back();
   SharedProvider& shared = page_->providers[index];
   copy_text(shared.name, hosted.provider.name());
-  shared.state = AON_STATE_ON;
+  put(shared.state, static_cast<uint32_t>(AON_STATE_ON));
   const Status status =
       hosted.provider.start(reinterpret_cast<aon_core*>(&hosted), Table::kApi, "");
-  if (!status && shared.state == AON_STATE_ON) {
-    shared.state = AON_STATE_OFF;
+  if (!status && shared.state.load(std::memory_order_relaxed) == AON_STATE_ON) {
+    put(shared.state, static_cast<uint32_t>(AON_STATE_OFF));
     copy_text(shared.reason, status.error().message.c_str());
   }
+  hosted.is_shown = true;
   page_->provider_count.store(index + 1, std::memory_order_release);  // pairs with service:count
 }
 
@@ -184,6 +188,7 @@ int Publisher::tick(uint64_t now_ns) {
     if (now_ns >= hosted->next_tick_ns) {
       hosted->next_tick_ns = now_ns - now_ns % period_ns + period_ns;
       hosted->provider.tick(clock::now_ticks(tick_source_));
+      note_failure(*hosted);
     }
     next_ns = std::min(next_ns, hosted->next_tick_ns);
   }
@@ -191,15 +196,25 @@ int Publisher::tick(uint64_t now_ns) {
 }
 
 void Publisher::tick_all() {
-  for (const auto& hosted : hosted_) hosted->provider.tick(clock::now_ticks(tick_source_));
+  for (const auto& hosted : hosted_) {
+    // A provider that costs too much leaves ticks out; flush() always reads.
+    hosted->provider.flush();
+    hosted->provider.tick(clock::now_ticks(tick_source_));
+    note_failure(*hosted);
+  }
 }
 
-void Publisher::add_crash(int32_t pid, uint32_t place) {
+void Publisher::note_failure(const Hosted& hosted) {
+  if (hosted.provider.state() != provider::Provider::State::kFailed) return;
+  put(page_->providers[hosted.index].state, static_cast<uint32_t>(AON_STATE_OFF));
+}
+
+void Publisher::add_crash(int32_t tid, uint32_t place) {
   const uint32_t count = page_->crash_count.load(std::memory_order_relaxed);
   SharedCrash& crash = page_->crashes[count % kCrashCount];
   const uint32_t version = crash.version.load(std::memory_order_relaxed);
   crash.version.store(version + 1, std::memory_order_relaxed);
-  put(crash.pid, pid);
+  put(crash.tid, tid);
   put(crash.place, place);
   put(crash.version, version + 2);
   page_->crash_count.store(count + 1, std::memory_order_release);  // pairs with service:count

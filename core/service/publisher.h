@@ -29,8 +29,8 @@ class Publisher {
   int tick(uint64_t now_ns);
   /// Every provider reads now: before somebody takes its counts as a beginning.
   void tick_all();
-  /// A process died in our code.
-  void add_crash(int32_t pid, uint32_t place);
+  /// A thread died in our code, and its process with it.
+  void add_crash(int32_t tid, uint32_t place);
   void set_has_log(bool has_log);
 
   int page_fd() const { return fd_.get(); }
@@ -42,6 +42,7 @@ class Publisher {
   friend struct Table;
 
   Publisher(UniqueFd fd, Page* page);
+  void note_failure(const Hosted& hosted);
 
   UniqueFd fd_;
   Page* page_;

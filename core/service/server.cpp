@@ -1,17 +1,19 @@
 #include "core/service/server.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "core/base/file.h"
-#include "core/base/log.h"
 
 namespace aon::service {
 namespace {
@@ -31,41 +33,47 @@ bool watch(int epoll, int fd, uint32_t events) {
   return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-UniqueFd new_socket() {
-  return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+bool is_own_folder(const std::string& folder) {
+  struct stat status {};
+  return ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == ::geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 }  // namespace
 
-Result<UniqueFd> listen_at(const std::string& path) {
+Result<Listener> listen_at(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path[0] != '/' || path.size() >= sizeof(address.sun_path))
     return Error{Code::kInvalid, path + " is no name for a socket"};
   std::memcpy(address.sun_path, path.c_str(), path.size());
-  const auto* where = reinterpret_cast<const sockaddr*>(&address);
   const std::string folder = path.substr(0, path.rfind('/'));
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
     return errno_error("cannot make", folder, errno);
-  const UniqueFd other = new_socket();
-  if (other && ::connect(other.get(), where, sizeof(address)) == 0)
+  if (!is_own_folder(folder))
+    return Error{Code::kUnavailable, folder + " is another user's, or others may write to it"};
+  auto lock = open_file(path + ".lock", O_RDWR | O_CREAT | O_NOFOLLOW);
+  if (!lock) return lock.error();
+  if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0)
     return Error{Code::kBusy, "a service answers at " + path};
   ::unlink(path.c_str());
-  UniqueFd listener = new_socket();
-  if (!listener || ::bind(listener.get(), where, sizeof(address)) != 0)
+  UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener ||
+      ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
     return errno_error("cannot bind", path, errno);
   if (::chmod(path.c_str(), 0666) != 0 || ::listen(listener.get(), kBacklog) != 0)
     return errno_error("cannot listen at", path, errno);
-  return listener;
+  return Listener{std::move(listener), std::move(*lock)};
 }
 
-Server::Server(UniqueFd listener, Publisher* publisher, std::optional<CrashLog> log)
+Server::Server(Listener listener, Publisher* publisher, std::optional<CrashLog> log)
     : listener_(std::move(listener)),
       publisher_(publisher),
       log_(std::move(log)),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
   publisher_->set_has_log(log_.has_value());
-  watch(epoll_.get(), listener_.get(), EPOLLIN);
+  watch(epoll_.get(), listener_.socket.get(), EPOLLIN);
 }
 
 void Server::run(int stop_fd) {
@@ -77,7 +85,7 @@ void Server::run(int stop_fd) {
     for (int i = 0; i < count; ++i) {
       const int fd = events[i].data.fd;
       if (fd == stop_fd) return;
-      if (fd == listener_.get()) {
+      if (fd == listener_.socket.get()) {
         accept_all();
       } else if (log_ && fd == log_->fd()) {
         read_log();
@@ -91,22 +99,52 @@ void Server::run(int stop_fd) {
 
 void Server::accept_all() {
   for (;;) {
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd) return;
-    if (readers_.size() >= kMaxReaders) {
-      AON_LOG_WARNING("more than %zu readers: one was sent away", kMaxReaders);
-      continue;
+    UniqueFd fd(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd) {
+      accept_one(std::move(fd));
+    } else if (errno == EMFILE || errno == ENFILE) {
+      send_one_away();
+    } else {
+      return;
     }
-    if (readers_.empty()) {
-      // What happened before concerns nobody who is here.
-      if (log_) log_->skip();
-      if (log_) watch(epoll_.get(), log_->fd(), EPOLLIN);
-      publisher_->tick_all();
-    }
-    const int reader = fd.get();
-    if (greet(reader) && watch(epoll_.get(), reader, EPOLLIN | EPOLLRDHUP))
-      readers_[reader] = std::move(fd);
   }
+}
+
+void Server::accept_one(UniqueFd fd) {
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
+      !has_room_for(peer.uid))
+    return;
+  freshen();
+  const int reader = fd.get();
+  const bool is_first = readers_.empty();
+  if (!greet(reader) || !watch(epoll_.get(), reader, EPOLLIN | EPOLLRDHUP)) return;
+  readers_[reader] = {std::move(fd), peer.uid};
+  if (!is_first || !log_) return;
+  log_->skip();  // what happened before concerns nobody who is here
+  watch(epoll_.get(), log_->fd(), EPOLLIN);
+}
+
+bool Server::has_room_for(uid_t user) const {
+  const auto count = std::count_if(readers_.begin(), readers_.end(),
+                                   [&](const auto& one) { return one.second.user == user; });
+  return readers_.size() < kMaxReaders && static_cast<size_t>(count) < kMaxReadersOfUser;
+}
+
+/// Whoever waits would wake us for ever.
+void Server::send_one_away() {
+  spare_.reset();
+  UniqueFd(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+/// A newcomer's counts begin now, not where they were when somebody last looked.
+void Server::freshen() {
+  const uint64_t now_ns = monotonic_ns();
+  if (now_ns - fresh_ns_ < kFreshNs && fresh_ns_ != 0) return;
+  fresh_ns_ = now_ns;
+  publisher_->tick_all();
 }
 
 bool Server::greet(int reader) const {
@@ -134,7 +172,7 @@ void Server::drop(int reader) {
 }
 
 void Server::read_log() {
-  for (const Crash& crash : log_->read()) publisher_->add_crash(crash.pid, crash.place);
+  for (const Crash& crash : log_->read()) publisher_->add_crash(crash.tid, crash.place);
 }
 
 }  // namespace aon::service

@@ -4,7 +4,8 @@
 ///     idle --a connection: all providers read--> reading --the last one hangs up--> idle
 ///
 /// Thread: one.   Cost: idle: none, asleep in one system call; reading: that of its providers.
-/// Errors: connections beyond kMaxReaders are sent away; their agents read for themselves.
+/// Errors: connections beyond kMaxReaders, or beyond kMaxReadersOfUser of one user, are sent away;
+/// their agents read for themselves.
 #pragma once
 
 #include <cstddef>
@@ -20,30 +21,50 @@
 namespace aon::service {
 
 constexpr size_t kMaxReaders = 1024;
+constexpr size_t kMaxReadersOfUser = 64;
+constexpr uint64_t kFreshNs = 200'000'000;  ///< what was read so long ago is read again
 
-/// Binds `path` (mode 0666, its folder 0755, made if need be) and listens. A socket that nobody
-/// answers is replaced.   Errors: kBusy: a service answers there; kIo.
-Result<UniqueFd> listen_at(const std::string& path);
+/// A socket that listens, and the lock on its place, which is held as long.
+struct Listener {
+  UniqueFd socket;
+  UniqueFd lock;
+};
+
+/// Binds `path` (mode 0666, its folder 0755, made if need be) and listens. A socket that an ended
+/// service has left is replaced.   Errors: kBusy: a service holds the place; kUnavailable: others
+/// may write to the folder; kIo.
+Result<Listener> listen_at(const std::string& path);
 
 class Server {
  public:
   /// `log`: of the kernel, or nothing.
-  Server(UniqueFd listener, Publisher* publisher, std::optional<CrashLog> log);
+  Server(Listener listener, Publisher* publisher, std::optional<CrashLog> log);
 
   /// Until a byte can be read from `stop_fd` (a signalfd).
   void run(int stop_fd);
 
  private:
+  struct Reader {
+    UniqueFd fd;
+    uid_t user;
+  };
+
   void accept_all();
+  void accept_one(UniqueFd fd);
+  bool has_room_for(uid_t user) const;
+  void send_one_away();
+  void freshen();
   bool greet(int reader) const;
   void drop(int reader);
   void read_log();
 
-  UniqueFd listener_;
+  Listener listener_;
   Publisher* publisher_;
   std::optional<CrashLog> log_;
   UniqueFd epoll_;
-  std::map<int, UniqueFd> readers_;
+  UniqueFd spare_;  ///< a descriptor to accept and refuse with when there is no other
+  std::map<int, Reader> readers_;
+  uint64_t fresh_ns_ = 0;  ///< when everything was read
 };
 
 }  // namespace aon::service

@@ -1,5 +1,5 @@
 // What CUDA calls, once, inside cuInit of the program; and what a program may call itself.
-#include <aon/writer.h>
+#include <aon/crash.h>
 
 #include "cupti/session.h"
 
@@ -8,6 +8,7 @@ extern "C" {
 /// 1: loaded; whatever went wrong is ours to tell, never CUDA's.
 // NOLINTNEXTLINE(readability-identifier-naming): CUDA's name
 AON_EXPORT int InitializeInjection(void) {
+  aon::aon_follow_crashes();
   aon::cupti::start();
   return 1;
 }

@@ -182,7 +182,7 @@ bool mpi_is_usable() noexcept {
 }
 
 void mpi_is_initialized() noexcept {
-  aon_follow_crashes("libopen-pal");
+  aon_follow_crashes();
   if (!library_is_known()) {
     tell_unknown_library();
   } else if (mpi_is_usable()) {
@@ -202,6 +202,7 @@ void mpi_is_finalized() noexcept {
 }
 
 void mpi_session_has_begun(Handle session) noexcept {
+  aon_follow_crashes();
   if (!library_is_known()) {
     tell_unknown_library();
     return;

@@ -1,5 +1,6 @@
 // The symbols that NCCL looks for, one per version of its interface: libnccl-profiler-aon.so.
 // Every callback returns success: what we cannot follow is none of NCCL's concern.
+#include <aon/crash.h>
 #include <aon/writer.h>
 
 #include "nccl/chain.h"
@@ -15,6 +16,7 @@ template <class InitTheirs>
 int init(const CommunicatorFacts& facts, void** context, int* mask, InitTheirs init_theirs) {
   if (context != nullptr) *context = nullptr;
   if (context == nullptr || mask == nullptr) return kSuccess;
+  aon_follow_crashes();
   *context = add_communicator(facts, mask);
   const ChainedPlugin* theirs = *context == nullptr ? nullptr : chained_plugin(facts.version);
   if (theirs == nullptr) return kSuccess;

@@ -1,5 +1,6 @@
 // What NVTX calls: the functions of each module, and the entry that puts them into NVTX's tables.
 // Every library that contains NVTX has tables of its own and calls the entry once.
+#include <aon/crash.h>
 #include <errno.h>
 #include <string.h>
 
@@ -270,6 +271,7 @@ extern "C" AON_EXPORT int InitializeInjectionNvtx2(aon::nvtx::GetExportTable get
     tell_unknown_version();
     return 0;
   }
+  aon::aon_follow_crashes();
   fill_core(core);
   fill_core2(core2);
   fill_cuda(Table(*callbacks, Module::kCuda), Table(*callbacks, Module::kCudaRuntime));

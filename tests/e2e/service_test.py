@@ -101,7 +101,7 @@ class Service(TestCase):
     def test_one_per_node(self):
         self.start()
         second = run(["aon-node", "--socket", self.socket])
-        self.assertEqual(second.returncode, 1)
+        self.assertEqual(second.returncode, 3)
         self.assertIn("a service answers at", second.stderr)
         self.assert_exit(run(["aon-node", "--background", "--socket", self.socket]))
 

@@ -321,9 +321,9 @@ Status Assembly::convert(const fs::path& staging) {
   std::optional<uint64_t> use_bytes;
   if (has_devices())
     use_bytes = device_bytes_ / DeviceSpans::kSpanBytes * DeviceAnalysis::kItemBytes;
-  std::vector<WriterSlot> writers = make_writers(staging, wanted, waits.get(), has_room_for_waits(),
-                                                 may_hang(parts_->model), use_bytes,
-                                                 std::move(step_plan_), &collectors);
+  std::vector<WriterSlot> writers =
+      make_writers(staging, wanted, waits.get(), has_room_for_waits(), may_hang(parts_->model),
+                   use_bytes, std::move(step_plan_), &collectors);
   collectors.findings->use_steps(collectors.steps);
   collectors.findings->use_devices(collectors.devices);
   EventPass pass(*parts_, writers, beat_, device_bytes_);

@@ -96,22 +96,28 @@ TEST(SharedMetrics, CountsBeginAtZeroAndTheEndIsTold) {
   auto* core = reinterpret_cast<aon_core*>(&told);
   const aon_core_api api = table();
   SharedMetrics metrics(page->get(), (*page)->provider("source")->index);
-  metrics.tick(core, api);
-  metrics.tick(core, api);  // nothing new: nothing said
+  metrics.start(AON_STATE_ON);
+  metrics.tick(core, api, 1);
+  metrics.tick(core, api, 1);  // nothing new: nothing said
   g_source.count = 130;
   publisher->tick_all();
-  metrics.tick(core, api);
+  metrics.tick(core, api, 1);
   EXPECT_EQ(told.values[told.metrics.at("joules")], (std::vector<double>{0, 30}));
   EXPECT_EQ(told.values[told.metrics.at("watts")], (std::vector<double>{100, 130}));
+  EXPECT_EQ(told.reason, "");
+  metrics.tick(core, api, 100'000'000'000);
+  EXPECT_NE(told.reason.find("nothing for a minute"), std::string::npos);
+  publisher->tick_all();
+  metrics.tick(core, api, 101'000'000'000);
   EXPECT_EQ(told.reason, "");
 
   ASSERT_EQ(::write(stop[1], "x", 1), 1);
   thread.join();
   server.reset();
-  metrics.tick(core, api);
-  metrics.tick(core, api);
+  metrics.tick(core, api, 1);
+  metrics.tick(core, api, 1);
   EXPECT_NE(told.reason.find("service has ended"), std::string::npos);
-  EXPECT_EQ(told.values[0].size(), 2u);
+  EXPECT_EQ(told.values[0].size(), 3u);
   ::close(stop[0]);
   ::close(stop[1]);
   std::filesystem::remove_all(folder);

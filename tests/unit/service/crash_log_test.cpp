@@ -17,13 +17,13 @@ constexpr char kSegfault[] =
 TEST(CrashLog, LinesOfTheKernel) {
   const auto crash = crash_in(kSegfault);
   ASSERT_TRUE(crash);
-  EXPECT_EQ(crash->pid, 4711);
+  EXPECT_EQ(crash->tid, 4711);
   EXPECT_EQ(place_text(crash->place), "libaon-mpi.so+0x1a2b");
   const auto trap = crash_in(
       "6,1,2,-;traps: app[12] trap invalid opcode ip:7f sp:7f error:0 in "
       "libnccl-profiler-aon.so[112d,7f+1000]");
   ASSERT_TRUE(trap);
-  EXPECT_EQ(trap->pid, 12);
+  EXPECT_EQ(trap->tid, 12);
   EXPECT_EQ(place_text(trap->place), "libnccl-profiler-aon.so+0x112d");
   const auto old_kernel =
       crash_in("app[7]: segfault at 0 ip 0 sp 0 error 4 in libaon.so[7f0000+5000]");
@@ -47,10 +47,19 @@ TEST(CrashLog, PlacesThatCannotBe) {
 
 /// A name of a program is at most 15 characters of anything.
 TEST(CrashLog, NameOfAProgramCannotAccuse) {
+  // A file that is mapped: its name is behind " in ".
+  EXPECT_FALSE(crash_in("a[9]: segfault at 8 ip 7f sp 7f error 4 in x[77] in libaon.so[1,2+3]"));
+  EXPECT_FALSE(crash_in("a[9]: segfault at 8 ip 7f sp 7f error 4 in x in libaon.so[1,2+3]"));
+  const auto early =
+      crash_in("x[77]: segfault[9]: segfault at 8 ip 7 sp 7 error 4 in libaon.so[1,2+3]");
+  ASSERT_TRUE(early);
+  EXPECT_EQ(early->tid, 9);
+  const auto trap = crash_in("tra[9]: segfault at 8 ip 7 sp 7 error 4 in libaon.so[1,2+3]");
+  EXPECT_TRUE(trap);
   EXPECT_FALSE(crash_in("in libaon.so[1][9]: segfault at 8 ip 7f sp 7f error 4 in app[1,2+3]"));
   const auto crash = crash_in("a[77] b[9]: segfault at 8 ip 7f sp 7f error 4 in libaon.so[1,2+3]");
   ASSERT_TRUE(crash);
-  EXPECT_EQ(crash->pid, 9);
+  EXPECT_EQ(crash->tid, 9);
 }
 
 TEST(CrashLog, ReadsWhatCameSince) {

@@ -197,6 +197,25 @@ TEST_F(PageTest, EndOfTheServiceIsSeen) {
   EXPECT_FALSE(PageReader::connect(path_));
 }
 
+/// One user cannot take all places, nor keep the service awake.
+TEST_F(PageTest, ManyReadersOfOneUser) {
+  serve();
+  std::vector<std::unique_ptr<PageReader>> readers;
+  for (size_t i = 0; i < kMaxReadersOfUser; ++i) readers.push_back(reader());
+  EXPECT_FALSE(PageReader::connect(path_));
+  readers.pop_back();
+  while (!PageReader::connect(path_)) {  // until the service has seen that one left
+  }
+}
+
+TEST_F(PageTest, FolderThatOthersMayWriteTo) {
+  ASSERT_EQ(::mkdir((folder_ + "/run").c_str(), 0777), 0);
+  ASSERT_EQ(::chmod((folder_ + "/run").c_str(), 0777), 0);
+  const auto listener = listen_at(path_);
+  ASSERT_FALSE(listener);
+  EXPECT_EQ(listener.error().code, Code::kUnavailable);
+}
+
 TEST_F(PageTest, NobodyElseCanWrite) {
   void* memory =
       ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, publisher_->page_fd(), 0);
@@ -238,7 +257,7 @@ class Impostor {
  private:
   void answer(int page_fd, PageHello hello) {
     pollfd_wait();
-    const UniqueFd reader(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const UniqueFd reader(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
     iovec part{&hello, sizeof(hello)};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
     msghdr message{};
@@ -256,11 +275,11 @@ class Impostor {
     EXPECT_EQ(::recv(reader.get(), &byte, 1, 0), 0);  // it hangs up
   }
   void pollfd_wait() {
-    pollfd ready{listener_.get(), POLLIN, 0};
+    pollfd ready{listener_.socket.get(), POLLIN, 0};
     ::poll(&ready, 1, -1);
   }
 
-  UniqueFd listener_;
+  Listener listener_;
   std::thread thread_;
 };
 
@@ -287,7 +306,7 @@ TEST_F(PageTest, CrashesComeOnce) {
   for (int i = 0; i < 3; ++i) publisher_->add_crash(100 + i, 0x20000000u + i);
   const auto crashes = page->crashes();
   ASSERT_EQ(crashes.size(), 3u);
-  EXPECT_EQ(crashes[2].pid, 102);
+  EXPECT_EQ(crashes[2].tid, 102);
   EXPECT_EQ(place_text(crashes[2].place), "libaon-mpi.so+0x2");
   EXPECT_TRUE(page->crashes().empty());
   for (uint32_t i = 0; i < kCrashCount + 5; ++i) publisher_->add_crash(200, i);
@@ -305,7 +324,7 @@ TEST_F(PageTest, LinesOfTheLogBecomeCrashes) {
   ASSERT_EQ(::write(ends[1], line.data(), line.size()), static_cast<ssize_t>(line.size()));
   std::vector<Crash> crashes;
   while (crashes.empty()) crashes = page->crashes();
-  EXPECT_EQ(crashes[0].pid, 31);
+  EXPECT_EQ(crashes[0].tid, 31);
   EXPECT_EQ(place_text(crashes[0].place), "libaon.so+0x12");
   ::close(ends[1]);
 }
