@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "core/agent/proc.h"
@@ -101,6 +102,7 @@ bool copy_stack(ThreadLook* look) {
 
 /// "NUMBER arguments SP PC", "running", or "" where it may not be read.
 struct SystemCall {
+  bool is_running = false;
   int64_t number = -1;
   uint64_t sp = 0;
   uint64_t ip = 0;
@@ -108,11 +110,12 @@ struct SystemCall {
 SystemCall system_call_of(const ThreadLook& look) {
   const std::string text = read(look, "syscall");
   SystemCall call;
+  call.is_running = text.rfind("running", 0) == 0;
   unsigned long long sp = 0;
   unsigned long long ip = 0;
   long long number = -1;
   if (sscanf(text.c_str(), "%lld %*x %*x %*x %*x %*x %*x %llx %llx", &number, &sp, &ip) == 3) {
-    call = {number, sp, ip};
+    call = {false, number, sp, ip};
   }
   return call;
 }
@@ -170,7 +173,8 @@ bool stop_and_look(ThreadLook* look) {
   ptrace(PTRACE_DETACH, look->tid, nullptr, reinterpret_cast<void*>(intptr_t{signal_of(status)}));
   errno = error;
   if (!is_copied) note_refusal(look, has_registers ? "process_vm_readv" : "ptrace");
-  return true;
+  // A thread that ended meanwhile is let go of by the end of ours.
+  return has_registers;
 }
 
 bool look_at(ThreadLook* look) {
@@ -183,7 +187,13 @@ bool look_at(ThreadLook* look) {
   if (state == 'D' || state == 'Z' || state == 'X') return true;
   if (state == 't' || state == 'T') add_remark(look, "it is stopped");
   const SystemCall call = system_call_of(*look);
-  if (!is_ended_by_stops(call.number)) return stop_and_look(look);
+  if (look->may_stop && (call.is_running || outlives_stops(call.number)))
+    return stop_and_look(look);
+  if (call.sp == 0) {
+    add_remark(look, call.is_running ? "its stack was not taken: it runs, and may not be stopped"
+                                     : "its stack was not taken: /proc/TID/syscall says nothing");
+    return true;
+  }
   look->registers = {};
   look->registers.sp = call.sp;
   look->registers.ip = call.ip;
@@ -203,17 +213,15 @@ bool look_at(ThreadLook* look) {
 
 }  // namespace
 
-bool is_ended_by_stops(int64_t system_call) {
+bool outlives_stops(int64_t system_call) {
 #if defined(__x86_64__)
-  constexpr int64_t kEpollPwait2 = 441;
-  constexpr int64_t kIoPgetevents = 333;
-  constexpr int64_t kIoUringEnter = 426;
-  constexpr int64_t kCalls[] = {SYS_epoll_wait,   SYS_epoll_pwait, kEpollPwait2,
-                                SYS_semop,        SYS_semtimedop,  SYS_rt_sigtimedwait,
-                                SYS_io_getevents, kIoPgetevents,   kIoUringEnter};
+  constexpr int64_t kCalls[] = {SYS_futex,    SYS_poll,      SYS_ppoll,      SYS_select,
+                                SYS_pselect6, SYS_nanosleep, SYS_wait4,      SYS_clock_nanosleep,
+                                SYS_waitid,   SYS_pause,     SYS_sched_yield};
   return std::find(std::begin(kCalls), std::end(kCalls), system_call) != std::end(kCalls);
 #else
-  return system_call < 0;
+  static_cast<void>(system_call);
+  return false;
 #endif
 }
 
@@ -221,17 +229,23 @@ void look_at_threads(std::vector<ThreadLook>* looks) {
   size_t done_count = 0;
   // Where one does not stop, its thread ends, which lets go of it; another one goes on.
   const uint64_t end_ns = now_ns() + kLooksNs;
-  while (done_count < looks->size()) {
-    std::thread([&] {
-      while (done_count < looks->size()) {
-        ThreadLook& look = (*looks)[done_count++];
-        if (now_ns() >= end_ns) {
-          add_remark(&look, "not looked at: too many threads hang at once");
-          continue;
-        }
-        if (!look_at(&look)) return;
+  const auto work = [&] {
+    while (done_count < looks->size()) {
+      ThreadLook& look = (*looks)[done_count++];
+      if (now_ns() >= end_ns) {
+        add_remark(&look, "not looked at: too many threads hang at once");
+        continue;
       }
-    }).join();
+      if (!look_at(&look)) return;
+    }
+  };
+  while (done_count < looks->size()) {
+    try {
+      std::thread(work).join();
+    } catch (const std::system_error&) {
+      while (done_count < looks->size())
+        add_remark(&(*looks)[done_count++], "not looked at: no thread can be made (ulimit -u)");
+    }
   }
 }
 

@@ -32,7 +32,10 @@ void ask_driver(uint32_t device, uint8_t (&uuid)[16], char* name, char* address)
   int (*get_name)(char*, int, int);
   if (driver_function("cuDeviceGetName", &get_name)) get_name(name, kNameBytes, handle);
   int (*get_uuid)(uint8_t*, int);
-  if (driver_function("cuDeviceGetUuid", &get_uuid)) get_uuid(uuid, handle);
+  // The second version has the UUID of a part of a GPU (MIG), the first that of the whole.
+  if (driver_function("cuDeviceGetUuid_v2", &get_uuid) ||
+      driver_function("cuDeviceGetUuid", &get_uuid))
+    get_uuid(uuid, handle);
   int (*get_address)(char*, int, int);
   if (driver_function("cuDeviceGetPCIBusId", &get_address))
     get_address(address, kAddressBytes, handle);

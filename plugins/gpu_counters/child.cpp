@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kStepMs = 20;
 constexpr size_t kReadBytes = size_t{1} << 16;
+constexpr int kMaxDrains = 64;                      ///< reads in one step
 constexpr size_t kMaxReadBytes = size_t{16} << 20;  ///< at a time
 
 /// Variables that would profile the helper, or hide GPUs of the other ranks from it.
@@ -95,6 +96,17 @@ bool Child::reap(bool waits) {
   return true;
 }
 
+/// A bounded part: it may write without end.
+void Child::drain(std::string* rest) {
+  char buffer[kReadBytes];
+  for (int i = 0; output_ >= 0 && i < kMaxDrains; ++i) {
+    const ssize_t count = ::read(output_, buffer, sizeof buffer);
+    if (count <= 0) return;
+    if (rest != nullptr && rest->size() < kMaxReadBytes)
+      rest->append(buffer, static_cast<size_t>(count));
+  }
+}
+
 bool Child::read(std::string* bytes) {
   if (output_ < 0) return false;
   char buffer[kReadBytes];
@@ -110,15 +122,14 @@ bool Child::read(std::string* bytes) {
   return false;
 }
 
-void Child::stop() {
+void Child::stop(std::string* rest) {
   close_one(&input_);
   // Its output is read away: it may be writing.
   for (int waited_ms = 0; waited_ms < kEndMs && !reap(false); waited_ms += kStepMs) {
-    char buffer[4096];
-    while (output_ >= 0 && ::read(output_, buffer, sizeof buffer) > 0) {
-    }
+    drain(rest);
     pause_ms(kStepMs);
   }
+  drain(rest);
   close_one(&output_);
   if (pid_ < 0) return;
   kill(pid_, SIGKILL);

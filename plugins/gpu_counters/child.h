@@ -29,13 +29,15 @@ class Child {
   int start(const std::vector<std::string>& arguments);
   /// Reads what there is, without waiting, into `bytes`.   False: it has ended; see ending().
   bool read(std::string* bytes);
-  void stop();
+  /// `rest`: what it had not been asked for yet is added to it; null: dropped.
+  void stop(std::string* rest = nullptr);
 
   pid_t pid() const { return pid_; }
   /// "exit code 1", "signal 11"; empty while it runs.
   const std::string& ending() const { return ending_; }
 
  private:
+  void drain(std::string* rest);
   bool reap(bool waits);
 
   pid_t pid_ = -1;

@@ -72,6 +72,7 @@ class Helper {
     if (!open()) return flush() ? 1 : 0;
     window_end_ns_ = window_ns_ == 0 ? UINT64_MAX : time_ns(CLOCK_MONOTONIC) + window_ns_;
     while (flush() && rest() && is_cheap()) turn();
+    read_all();  // what came since the last turn
     for (Device& device : devices_) stop(&device);
     flush();
     return 0;
@@ -161,23 +162,36 @@ class Helper {
     device->is_running = false;
   }
 
+  void read_all() {
+    for (uint32_t i = 0; i < devices_.size(); ++i) {
+      if (devices_[i].is_running && !is_resting_) read(i);
+    }
+  }
+
   void turn() {
     const uint64_t now_ns = time_ns(CLOCK_MONOTONIC);
+    read_all();
     for (uint32_t i = 0; i < devices_.size(); ++i) {
-      if (devices_[i].is_running) read(i);
-      if (devices_[i].retry_ns != 0 && now_ns >= devices_[i].retry_ns) try_start(i);
+      const bool is_due = devices_[i].retry_ns != 0 && now_ns >= devices_[i].retry_ns;
+      if (is_due && !is_resting_) try_start(i);
     }
     if (now_ns < window_end_ns_) return;
     // A burst is over, or the rest after it.
     is_resting_ = !is_resting_;
     window_end_ns_ = now_ns + (is_resting_ ? rest_ns_ : window_ns_);
-    for (Device& device : devices_) {
-      if (is_resting_ && device.is_running) {
-        device.session->stop();
-      } else if (!is_resting_ && device.is_running) {
-        device.is_running = !device.session->start(metrics_, interval_ns_);
-      }
+    for (uint32_t i = 0; i < devices_.size(); ++i) {
+      if (devices_[i].is_running) is_resting_ ? devices_[i].session->stop() : start_again(i);
     }
+  }
+
+  /// After a rest: somebody else may have taken the counters meanwhile.
+  void start_again(uint32_t number) {
+    Device& device = devices_[number];
+    const Problem problem = device.session->start(metrics_, interval_ns_);
+    device.is_running = !problem;
+    if (!problem) return;
+    tell(static_cast<uint16_t>(number), problem);
+    device.retry_ns = time_ns(CLOCK_MONOTONIC) + kRetryNs;
   }
 
   /// False: nobody reads any more.

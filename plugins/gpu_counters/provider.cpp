@@ -86,6 +86,7 @@ struct aon_provider {
 
   /// False: the helper cannot be started, and that is told.
   bool start();
+  void finish();
   void tick();
 
  private:
@@ -253,6 +254,16 @@ void aon_provider::tick() {
   tell();
 }
 
+/// The helper's last words: what its devices had since the last tick.
+void aon_provider::finish() {
+  if (has_ended) return;
+  add_pair();
+  std::string bytes;
+  child.stop(&bytes);
+  has_ended = true;
+  reader.add(bytes.data(), bytes.size(), [this](const Frame& frame) { take(frame); });
+}
+
 namespace {
 
 /// For `aon doctor`: without touching the hardware.
@@ -306,7 +317,11 @@ const aon_provider_api aon_provider_v1 = {
     .description = "counters of NVIDIA's GPUs, 100 times a second and more",
     .start = start_provider,
     .flush = [](aon_provider* provider) { provider->tick(); },
-    .stop = [](aon_provider* provider) { delete provider; },
+    .stop =
+        [](aon_provider* provider) {
+          provider->finish();
+          delete provider;
+        },
     .process_started = nullptr,
     .process_ended = nullptr,
     .tick = [](aon_provider* provider, uint64_t) { provider->tick(); },

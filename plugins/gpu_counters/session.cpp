@@ -108,6 +108,7 @@ Problem Session::hand_on(size_t count, const Sink& sink) {
 }
 
 Problem Session::read(const Sink& sink) {
+  if (sampling_ == nullptr) return {};
   for (int i = 0; i < kMaxDecodings; ++i) {
     auto decode = sized<Decode>();
     decode.sampling = sampling_;

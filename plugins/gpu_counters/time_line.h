@@ -1,5 +1,5 @@
 /// Times of CLOCK_REALTIME as ticks of the core's clock, by pairs of both: a line through the first
-/// pair and the latest one.
+/// pair and the latest one; where the clock was set, through the first one since.
 /// Thread: one.
 #pragma once
 
@@ -12,7 +12,7 @@ class TimeLine {
  public:
   /// A pair, read as close to each other as can be.
   void add(uint64_t realtime_ns, uint64_t ticks) {
-    if (!first_) first_ = Pair{realtime_ns, ticks};
+    if (!first_ || is_off(realtime_ns, ticks)) first_ = Pair{realtime_ns, ticks};
     latest_ = Pair{realtime_ns, ticks};
   }
 
@@ -29,6 +29,19 @@ class TimeLine {
   bool is_ready() const { return first_ && latest_->ns >= first_->ns + kMinSpanNs; }
 
  private:
+  /// Somebody has set CLOCK_REALTIME: the line begins anew.
+  bool is_off(uint64_t realtime_ns, uint64_t ticks) const {
+    if (realtime_ns <= latest_->ns || ticks <= latest_->ticks) return true;
+    if (!is_ready()) return false;
+    const auto slope = [](const Pair& from, const Pair& to) {
+      return static_cast<double>(to.ticks - from.ticks) / static_cast<double>(to.ns - from.ns);
+    };
+    const double expected_slope = slope(*first_, *latest_);
+    const double found_slope = slope(*latest_, {realtime_ns, ticks});
+    return found_slope < kMinRatio * expected_slope || found_slope > expected_slope / kMinRatio;
+  }
+
+  static constexpr double kMinRatio = 0.9;  ///< of slopes between two pairs, a tick apart
   static constexpr uint64_t kMinSpanNs = 100'000'000;
   static constexpr int64_t kMaxAwayNs = 30'000'000'000;
   struct Pair {

@@ -43,19 +43,22 @@ Events::~Events() {
   if (set_ != nullptr && call_.free_event_set != nullptr) call_.free_event_set(set_);
 }
 
-uint32_t Events::watch(const std::vector<Gpu>& gpus) {
+std::vector<uint32_t> Events::watch(const std::vector<Gpu>& gpus) {
+  std::vector<uint32_t> codes(gpus.size(), kFunctionNotFound);
+  is_watched_.assign(gpus.size(), false);
   if (call_.event_set == nullptr || call_.register_events == nullptr || call_.wait_event == nullptr)
-    return kFunctionNotFound;
-  uint32_t first_code = call_.event_set(&set_);
-  if (first_code != kSuccess) return first_code;
-  for (const Gpu& gpu : gpus) {
-    handles_.push_back(gpu.handle);
-    if (gpu.instance) continue;  // the whole one tells
-    const uint32_t code = call_.register_events(gpu.handle, kEventXid, set_);
-    is_watching_ |= code == kSuccess;
-    if (first_code == kSuccess) first_code = code;
+    return codes;
+  const uint32_t code = call_.event_set(&set_);
+  codes.assign(gpus.size(), code);
+  if (code != kSuccess) return codes;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    handles_.push_back(gpus[i].handle);
+    if (gpus[i].instance) continue;  // the whole one tells
+    codes[i] = call_.register_events(gpus[i].handle, kEventXid, set_);
+    is_watched_[i] = codes[i] == kSuccess;
+    is_watching_ |= is_watched_[i];
   }
-  return first_code;
+  return codes;
 }
 
 std::vector<Xid> Events::take() {

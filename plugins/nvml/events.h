@@ -23,8 +23,10 @@ class Events {
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
 
-  /// Watches these GPUs.   Returns NVML's code: of the first that refused.
-  uint32_t watch(const std::vector<Gpu>& gpus);
+  /// Watches these GPUs.   Returns NVML's code for each; parts (MIG) are told by the whole one.
+  std::vector<uint32_t> watch(const std::vector<Gpu>& gpus);
+  /// Whether events of this GPU would be seen now.
+  bool is_watching(size_t gpu) const { return is_watching_ && is_watched_[gpu]; }
   /// What happened since the last call, at most 16 of them.
   std::vector<Xid> take();
   /// NVML's code that ended the watching in mid-run; kSuccess: it goes on.
@@ -34,7 +36,8 @@ class Events {
   const Functions& call_;
   EventSet set_ = nullptr;
   std::vector<Handle> handles_;
-  bool is_watching_ = false;
+  std::vector<bool> is_watched_;  ///< by GPU
+  bool is_watching_ = false;      ///< any; false after a wait has failed
   uint32_t end_code_ = kSuccess;
 };
 

@@ -1,6 +1,7 @@
 #include "nvml/gpus.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace aon::nvml {
 namespace {
@@ -41,10 +42,11 @@ bool Gpus::find() {
   }
   xid_counts_.assign(gpus_.size(), 0);
   events_ = std::make_unique<Events>(library_.call());
-  const uint32_t code = events_->watch(gpus_);
-  for (uint32_t i = 0; code != kSuccess && i < gpus_.size(); ++i) {
+  const std::vector<uint32_t> codes = events_->watch(gpus_);
+  for (uint32_t i = 0; i < gpus_.size(); ++i) {
     // No other events come of it: one refusal is final.
-    faults_.note(i, kXidName, code == kNoPermission ? code : uint32_t{kNotSupported});
+    if (codes[i] != kSuccess)
+      faults_.note(i, kXidName, codes[i] == kNoPermission ? codes[i] : uint32_t{kNotSupported});
   }
   return true;
 }
@@ -100,7 +102,7 @@ std::vector<GpuValue> Gpus::read(uint64_t now_ns) {
     const uint64_t begin_ns = clock_ns_();
     if (static_cast<Pace>(pace) == Pace::kSeldom) {
       for (uint32_t i = 0; i < gpus_.size(); ++i) {
-        if (gpus_[i].instance) continue;
+        if (gpus_[i].instance || !events_->is_watching(i)) continue;
         Values so_far;
         so_far.count(kXidCount, xid_counts_[i]);
         add(i, &so_far, &values);
@@ -109,7 +111,9 @@ std::vector<GpuValue> Gpus::read(uint64_t now_ns) {
     read_pace(static_cast<Pace>(pace), &values);
     const uint64_t cost_ns = clock_ns_() - begin_ns;
     const uint64_t period_ns = kPeriodMs[pace] * kNsPerMs;
-    due_ns_[pace] = now_ns + std::max(period_ns, cost_ns * kRestPerCost);
+    // One answer that came late is an accident, two are how this driver is.
+    const uint64_t usual_ns = std::min(cost_ns, std::exchange(cost_ns_[pace], cost_ns));
+    due_ns_[pace] = now_ns + std::max(period_ns, usual_ns * kRestPerCost);
     const bool is_slow = cost_ns * kRestPerCost > period_ns;
     if (is_slow && slow_.find(kPaceNames[pace]) == std::string::npos) {
       slow_ += (slow_.empty() ? "" : "; ") + std::string(kPaceNames[pace]) +

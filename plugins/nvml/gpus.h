@@ -65,7 +65,8 @@ class Gpus {
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> xids_;     ///< (GPU, number) -> count
   std::map<std::pair<uint32_t, std::string>, bool> finished_;  ///< (GPU, query) not asked any more
   uint64_t due_ns_[kPaceCount] = {};
-  std::string slow_;  ///< which paces are slower, and why
+  uint64_t cost_ns_[kPaceCount] = {};  ///< of the last answer
+  std::string slow_;                   ///< which paces are slower, and why
 };
 
 }  // namespace aon::nvml

@@ -43,13 +43,14 @@ struct Poller::Shared {
   bool find();
   /// Rests until something is due.   False: it is to end.
   bool rest();
-  void read();
+  /// False: it is to end, and who gave the clock may be gone.
+  bool read();
   void end();
 };
 
 bool Poller::Shared::find() {
   const bool has_gpus = gpus.find();
-  if (has_gpus) read();  // what is refused is known then
+  if (has_gpus && !read()) return false;  // what is refused is known then
   const std::lock_guard lock(mutex);
   is_found = true;
   state = gpus.state();
@@ -68,26 +69,30 @@ bool Poller::Shared::rest() {
   return !is_to_end;
 }
 
-void Poller::Shared::read() {
+bool Poller::Shared::read() {
   uint64_t asked_before = 0;
+  uint64_t begin_ticks = 0;
   {
     const std::lock_guard lock(mutex);
+    if (is_to_end && asked == answered) return false;
+    begin_ticks = now_ticks();
     asked_before = asked;
     if (asked != answered) gpus.hurry();
   }
-  Round round{now_ticks(), gpus.read(steady_ns())};
+  Round round{begin_ticks, gpus.read(steady_ns())};
   const node::StateText state_now = gpus.state();
   const std::lock_guard lock(mutex);
   state = state_now;
   answered = asked_before;
   changed.notify_all();
-  if (round.values.empty()) return;
+  if (round.values.empty()) return true;
   if (waiting + round.values.size() > kMaxWaiting) {
     dropped_count += round.values.size();
-    return;
+    return true;
   }
   waiting += round.values.size();
   rounds.push_back(std::move(round));
+  return true;
 }
 
 void Poller::Shared::end() {
@@ -104,7 +109,8 @@ void* Poller::run(void* argument) {
       static_cast<std::shared_ptr<Shared>*>(argument));
   Shared& self = **shared;
   if (self.find()) {
-    while (self.rest()) self.read();
+    while (self.rest() && self.read()) {
+    }
     self.gpus.finish();
   }
   self.end();

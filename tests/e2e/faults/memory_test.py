@@ -7,8 +7,8 @@ import signal
 import sys
 import unittest
 
+from fault_test import FaultCase, environment, ledger, run  # isort: skip
 from aon_test import SKIPPED
-from fault_test import FaultCase, environment, ledger, run
 
 LIMIT_BYTES = 320 << 20
 EATER = """

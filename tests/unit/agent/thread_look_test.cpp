@@ -68,8 +68,9 @@ class Child {
   pid_t pid_ = 0;
 };
 
-ThreadLook look_at(pid_t pid) {
+ThreadLook look_at(pid_t pid, bool may_stop = true) {
   std::vector<ThreadLook> looks(1);
+  looks[0].may_stop = may_stop;
   looks[0].pid = looks[0].tid = pid;
   look_at_threads(&looks);
   return looks[0];
@@ -110,9 +111,21 @@ TEST(ThreadLook, stops_nobody_whose_call_would_end_with_it) {
   const int status = child.end();
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_TRUE(is_ended_by_stops(SYS_epoll_wait));
-  EXPECT_FALSE(is_ended_by_stops(SYS_futex));
-  EXPECT_FALSE(is_ended_by_stops(-1));
+  EXPECT_TRUE(outlives_stops(SYS_futex));
+  constexpr int64_t kOthers[] = {SYS_epoll_wait, SYS_recvfrom, SYS_write, -1};
+  for (const int64_t call : kOthers) EXPECT_FALSE(outlives_stops(call)) << call;
+}
+
+TEST(ThreadLook, stops_nobody_who_is_merely_silent) {
+  Child runs([] {
+    for (;;) asm volatile("");
+  });
+  const ThreadLook look = look_at(runs.pid(), false);
+  EXPECT_FALSE(look.has_registers);
+  EXPECT_THAT(look.remark, HasSubstr("it runs, and may not be stopped"));
+  Child waits(caller_of_stand);
+  waits.wait_for_state('S');
+  EXPECT_TRUE(look_at(waits.pid(), false).has_registers);
 }
 
 TEST(ThreadLook, of_a_thread_that_runs_costs_it_nothing) {
