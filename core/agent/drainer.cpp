@@ -353,7 +353,15 @@ void Drainer::report_open_calls(uint64_t now_ns) {
 
 void Drainer::ask_stack(const Ring& ring, int32_t tid, uint64_t quiet_ticks) {
   if (stuck_ == nullptr) return;
-  stuck_->ask({ring.process, state_->process(ring.cell).pid, tid, quiet_ticks});
+  stuck_->ask({ring.process, state_->process(ring.cell).pid, tid, quiet_ticks,
+               is_in_call(ring, tid)});
+}
+
+/// One that was told.
+bool Drainer::is_in_call(const Ring& ring, int32_t tid) {
+  return std::any_of(ring.open_since.begin(), ring.open_since.end(), [&](const auto& entry) {
+    return entry.second.is_told && static_cast<int32_t>(entry.second.call.tid) == tid;
+  });
 }
 
 /// A process that records nothing hangs or computes: where it stands tells which.

@@ -39,7 +39,7 @@ void StuckThreads::work(clock::TickSource ticks, uint64_t now_ns) {
   for (size_t i = 0; i < requests.size(); ++i) {
     looks[i].pid = requests[i].pid;
     looks[i].tid = requests[i].tid;
-    looks[i].may_stop = requests[i].quiet_ticks == 0;
+    looks[i].may_stop = requests[i].is_in_call;
     walker_.add_process(requests[i].process, requests[i].pid);
   }
   look_at_threads(&looks);

@@ -29,6 +29,7 @@ struct StackRequest {
   pid_t pid;
   pid_t tid;
   uint64_t quiet_ticks;  ///< as of StackDefinition
+  bool is_in_call;       ///< that does not return: it may be stopped for a look
 };
 
 class StuckThreads {
