@@ -3,6 +3,7 @@
 #include <aon/definition.h>
 #include <aon/writer.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,8 @@ struct BothHandles {
 
 // Written before the first event, then constant.
 std::atomic<const ChainedPlugin*> g_plugin;
-bool g_was_tried;
+pthread_mutex_t g_load_mutex = PTHREAD_MUTEX_INITIALIZER;
+bool g_was_tried;  ///< guarded by g_load_mutex
 Pair* g_pairs;
 std::atomic<uint64_t> g_next;
 void* g_contexts[kMaxCommunicators];
@@ -130,10 +132,12 @@ bool has_chain() {
 
 const ChainedPlugin* chained_plugin(int version) {
   const char* name = getenv(kChainVariable);
+  pthread_mutex_lock(&g_load_mutex);  // of several that come first, all wait for the plugin
   if (!g_was_tried && name != nullptr && name[0] != '\0') {
     g_was_tried = true;
     g_plugin.store(load(name, version), std::memory_order_release);  // pairs with nccl:chain
   }
+  pthread_mutex_unlock(&g_load_mutex);
   return g_plugin.load(std::memory_order_relaxed);
 }
 

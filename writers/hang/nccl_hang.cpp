@@ -5,6 +5,7 @@
 namespace aon::writers {
 namespace {
 
+constexpr uint32_t kMaxMembers = 1u << 20;  ///< that are looked at one by one
 constexpr uint32_t kUnknown = profile::LocalIds::kNone;
 
 /// This process's rank in a communicator of its own; nullopt: it has no such communicator of NCCL.
@@ -155,7 +156,8 @@ NcclHang NcclHangFinder::judge(std::vector<NcclPart> parts) const {
     const auto region = static_cast<uint32_t>(other - model_->regions.begin());
     judge_member(peer, {region, static_cast<int32_t>(first.rank)}, &hang);
   } else {
-    const uint32_t size = model_->communicators[first.communicator].rank_count;
+    const uint32_t size =
+        std::min(model_->communicators[first.communicator].rank_count, kMaxMembers);
     size_t next = 0;
     for (uint32_t rank = 0; rank < size; ++rank) {
       if (next < parts.size() && parts[next].rank == rank) {

@@ -9,7 +9,12 @@ void InFlight::add(const NcclOperation& operation) {
   std::vector<bool>& has_ended = communicator.has_ended;
   if ((operation.flags & kNcclInFlight) == 0) {
     if (communicator.enqueued.erase(call) != 0) return;
-    if (call >= has_ended.size()) has_ended.resize(call + 1);
+    if (call >= has_ended.size()) {
+      const size_t more = call + 1 - has_ended.size();
+      if (bit_count_ + more > kMaxCalls) return;
+      bit_count_ += more;
+      has_ended.resize(call + 1);
+    }
     has_ended[call] = true;
     return;
   }
@@ -25,6 +30,7 @@ std::vector<NcclOperation> InFlight::take() {
     for (const auto& [call, operation] : communicator.enqueued) result.push_back(operation);
   }
   communicators_.clear();
+  bit_count_ = 0;
   return result;
 }
 

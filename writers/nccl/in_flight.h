@@ -18,7 +18,7 @@ namespace aon::writers::nccl {
 class InFlight {
  public:
   static constexpr size_t kMaxKept = 32768;        ///< twice what the plugin follows
-  static constexpr uint32_t kMaxCalls = 1u << 27;  ///< told by their bits; later ones have ended
+  static constexpr uint32_t kMaxCalls = 1u << 27;  ///< of a process, told by their bits (16 MiB)
 
   /// Takes any kNcclCall of the process.
   void add(const NcclOperation& operation);
@@ -32,6 +32,7 @@ class InFlight {
     std::map<uint32_t, NcclOperation> enqueued;  ///< by call
   };
   std::map<uint32_t, Communicator> communicators_;
+  size_t bit_count_ = 0;  ///< of all has_ended
 };
 
 }  // namespace aon::writers::nccl

@@ -232,25 +232,48 @@ void LatenessAnalysis::judge_times() {
   spreads_.clear();
 }
 
+namespace {
+
+/// Links that may be compared: of one size, within nodes or between them.
+using LinkClass = std::pair<uint32_t, bool>;
+
+LinkClass class_of(const LinkRow& row) { return {row.log2_bytes, row.is_in_node}; }
+
+/// Mean time of a transfer. Large ones take as long as they have bytes: as if all had 2^log2_bytes.
+double mean_ns_of(const LinkRow& row) {
+  constexpr uint32_t kLargeLog2 = 16;
+  const double mean_ns = static_cast<double>(row.time_ns) / static_cast<double>(row.count);
+  const double mean_bytes = static_cast<double>(row.bytes) / static_cast<double>(row.count);
+  if (row.log2_bytes < kLargeLog2 || mean_bytes <= 0) return mean_ns;
+  return mean_ns * static_cast<double>(uint64_t{1} << row.log2_bytes) / mean_bytes;
+}
+
+}  // namespace
+
 void LatenessAnalysis::judge_links() {
-  std::map<uint32_t, std::vector<uint64_t>> by_size;
-  for (const auto& [key, row] : links_) by_size[row.log2_bytes].push_back(row.time_ns / row.count);
-  std::map<uint32_t, uint64_t> medians;
-  for (auto& [size, times] : by_size) medians[size] = median_of(std::move(times));
+  std::map<LinkClass, std::vector<uint64_t>> by_class;
   for (auto& [key, row] : links_) {
-    const auto mean_ns = static_cast<double>(row.time_ns) / static_cast<double>(row.count);
-    row.ratio = mean_ns / std::max(static_cast<double>(medians[row.log2_bytes]), 1.0);
+    const auto node_of = [&](uint32_t member) {
+      return model_->groups[summary_.members[member].group].node;
+    };
+    row.is_in_node = node_of(row.source) == node_of(row.destination);
+    by_class[class_of(row)].push_back(static_cast<uint64_t>(mean_ns_of(row)));
+  }
+  std::map<LinkClass, uint64_t> medians;
+  for (auto& [link_class, times] : by_class) medians[link_class] = median_of(std::move(times));
+  for (auto& [key, row] : links_) {
+    row.ratio = mean_ns_of(row) / std::max(static_cast<double>(medians[class_of(row)]), 1.0);
     summary_.links.push_back(row);
   }
   links_.clear();
 }
 
 SlowLink find_slow_link(const LatenessSummary& summary) {
-  std::map<uint32_t, size_t> link_counts;
-  for (const LinkRow& row : summary.links) ++link_counts[row.log2_bytes];
+  std::map<LinkClass, size_t> link_counts;
+  for (const LinkRow& row : summary.links) ++link_counts[class_of(row)];
   std::map<std::pair<uint32_t, uint32_t>, SlowLink> slow;
   for (const LinkRow& row : summary.links) {
-    if (link_counts[row.log2_bytes] < kLeastLinks || row.ratio < kSlowRatio) continue;
+    if (link_counts[class_of(row)] < kLeastLinks || row.ratio < kSlowRatio) continue;
     SlowLink& link = slow[{row.source, row.destination}];
     link.source = row.source;
     link.destination = row.destination;

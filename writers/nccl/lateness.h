@@ -79,10 +79,12 @@ struct LinkRow {
   uint32_t source = 0;  ///< members
   uint32_t destination = 0;
   uint32_t log2_bytes = 0;
+  bool is_in_node = false;  ///< both ends are on one node
   uint64_t count = 0;
   uint64_t bytes = 0;
   uint64_t time_ns = 0;
-  double ratio = 0;  ///< of its mean time to the median of all links of that size
+  double ratio =
+      0;  ///< of its mean time to the median of its peers: of that size, in or between nodes
 };
 
 struct LatenessSummary {
