@@ -50,7 +50,7 @@ bool FrameReader::add(const char* bytes, size_t count,
     if (pending_.size() - at < size) break;
     const char* data = pending_.data() + at + sizeof frame.head;
     frame.values.resize(frame.head.value_count);
-    std::memcpy(frame.values.data(), data, value_bytes);
+    if (value_bytes != 0) std::memcpy(frame.values.data(), data, value_bytes);
     const std::string text(data + value_bytes, frame.head.text_bytes);
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = std::min(text.find('\0', begin), text.size());
