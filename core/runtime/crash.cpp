@@ -95,6 +95,8 @@ extern "C" {
 
 void aon_follow_crashes() noexcept {
   using namespace runtime;
+  const Process* p = process();
+  if (p == nullptr || p->ring == nullptr) return;  // nothing is recorded: nothing is changed
   dl_iterate_phdr(note_range, nullptr);
   for (const int number : kSignals) {
     struct sigaction action;

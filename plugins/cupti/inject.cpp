@@ -8,8 +8,8 @@ extern "C" {
 /// 1: loaded; whatever went wrong is ours to tell, never CUDA's.
 // NOLINTNEXTLINE(readability-identifier-naming): CUDA's name
 AON_EXPORT int InitializeInjection(void) {
-  aon::aon_follow_crashes();
   aon::cupti::start();
+  aon::aon_follow_crashes();
   return 1;
 }
 

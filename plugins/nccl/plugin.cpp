@@ -16,8 +16,8 @@ template <class InitTheirs>
 int init(const CommunicatorFacts& facts, void** context, int* mask, InitTheirs init_theirs) {
   if (context != nullptr) *context = nullptr;
   if (context == nullptr || mask == nullptr) return kSuccess;
-  aon_follow_crashes();
   *context = add_communicator(facts, mask);
+  aon_follow_crashes();
   const ChainedPlugin* theirs = *context == nullptr ? nullptr : chained_plugin(facts.version);
   if (theirs == nullptr) return kSuccess;
   void* their_context = nullptr;

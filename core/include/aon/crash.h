@@ -26,8 +26,9 @@ extern "C" {
 
 /// Handlers that libraries have installed to print a stack before the program dies (Open MPI, UCX,
 /// libgfortran) are preceded by a note of ours; they run as before, at the same depth of the stack.
-/// Handlers of anybody else are left alone. Each of our libraries calls it when it is in use: it
-/// also learns where they are.   Thread: any.   Signal: never.   Cost: some microseconds.
+/// Handlers of anybody else are left alone, and all of them where nothing is recorded. Each of our
+/// libraries calls it when it is in use: it also learns where they are.
+/// Thread: any.   Signal: never.   Cost: some microseconds.
 AON_EXPORT void aon_follow_crashes() noexcept;
 }
 
