@@ -187,6 +187,14 @@ std::vector<std::string> avoided_programs() {
   return programs;
 }
 
+/// "" for none.
+std::string rendezvous_folder(const std::string& asked_for) {
+  if (asked_for == "off") return "";
+  if (!asked_for.empty()) return asked_for;
+  const char* home = secure_getenv("HOME");
+  return home != nullptr && home[0] == '/' ? std::string(home) + "/.aon/launches" : std::string();
+}
+
 }  // namespace
 
 Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArguments arguments) {
@@ -199,6 +207,7 @@ Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArgume
   arguments.listen_fd = kAgentFirstDescriptor;
   arguments.lock_fd = kAgentFirstDescriptor + 1;
   arguments.avoided = avoided_programs();
+  arguments.options.rendezvous = rendezvous_folder(arguments.options.rendezvous);
   const std::vector<std::string> texts = agent_arguments(arguments);
   std::vector<char*> words{const_cast<char*>("aon-agent")};
   for (const std::string& text : texts) words.push_back(const_cast<char*>(text.c_str()));

@@ -18,6 +18,7 @@
 #include "core/agent/handover.h"
 #include "core/agent/proc.h"
 #include "core/agent/protocol.h"
+#include "core/agent/transfer.h"
 #include "core/agent/worker.h"
 #include "core/base/lease.h"
 #include "core/base/log.h"
@@ -33,7 +34,7 @@ constexpr int kPauseMs = 50;
 
 class Keeper {
  public:
-  explicit Keeper(const Config& config) : config_(config) {}
+  explicit Keeper(const Config& config) : config_(config), transfer_(config, state_) {}
   Status prepare();
   int run();
 
@@ -50,6 +51,8 @@ class Keeper {
   bool is_beat_due() const;
   void keep_lease();
   void account_dead_worker(pid_t worker);
+  AssembleOutcome finish();
+  AssembleOutcome finish_here();
   bool is_reporter() const;
   void answer_waiters(const AssembleOutcome& outcome);
 
@@ -66,6 +69,7 @@ class Keeper {
   bool has_lease_ = false;
   std::chrono::steady_clock::time_point last_beat_;
   std::vector<Kept> kept_;
+  Transfer transfer_;
 };
 
 Status Keeper::prepare() {
@@ -192,7 +196,10 @@ bool Keeper::serve_worker(pid_t worker, int* exit_code) {
     pollfd fds[2] = {{signals_.get(), POLLIN, 0}, {link_.get(), POLLIN, 0}};
     const int timeout_ms = has_lease_ ? kLeaseBeatSeconds * 1000 : 50;
     const int ready = ::poll(fds, link_ ? 2 : 1, timeout_ms);
-    if (ready == 0 || is_beat_due()) keep_lease();
+    if (ready == 0 || is_beat_due()) {
+      keep_lease();
+      if (has_lease_) transfer_.advance();
+    }
     if (link_ && fds[1].revents != 0) take_message();
     if (fds[0].revents == 0 || !take_signals(worker)) continue;
     while (link_ && take_message()) {
@@ -222,15 +229,29 @@ int Keeper::run() {
   }
   listener_.reset();
   lock_.reset();
-  AssembleOutcome outcome{false, "the agent could not write its spool"};
-  if (exit_code == 0) {
-    const bool spans_nodes = state_.header().spans_nodes.load(std::memory_order_relaxed) != 0;
-    outcome = finish_launch(config_, spans_nodes, &lease_, [this] { keep_lease(); });
-  }
+  const AssembleOutcome outcome =
+      exit_code == 0 ? finish() : AssembleOutcome{false, "the agent could not write its spool"};
   answer_waiters(outcome);
+  // Nobody waits any more, but other nodes may still record, and bring it here.
+  bool is_complete = outcome.is_complete;
+  while (!is_complete && transfer_.has_guests()) is_complete = finish_here().is_complete;
+  transfer_.stop();
   lease_.release();
   cluster::mark_assembled(config_.job_folder, {});  // the folder goes when nothing is in it
   return exit_code;
+}
+
+/// Where nodes share no directory, on that of rank 0.
+AssembleOutcome Keeper::finish() {
+  const auto beat = [this] { keep_lease(); };
+  if (transfer_.deliver(beat)) return {true, ""};
+  transfer_.await_guests(beat);
+  return finish_here();
+}
+
+AssembleOutcome Keeper::finish_here() {
+  const bool spans_nodes = state_.header().spans_nodes.load(std::memory_order_relaxed) != 0;
+  return finish_launch(config_, spans_nodes, &lease_, [this] { keep_lease(); });
 }
 
 /// Of all nodes, the one of rank 0 tells the user.

@@ -18,7 +18,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include "core/base/file.h"
 #include "core/base/lease.h"
@@ -127,7 +129,10 @@ std::vector<std::string> addresses_of_own_name() {
 std::string agents_folder(const std::string& job_folder) { return job_folder + "/agents"; }
 
 Status make_agents_folder(const std::string& job_folder) {
-  const std::string path = agents_folder(job_folder);
+  return make_private_folder(agents_folder(job_folder));
+}
+
+Status make_private_folder(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0) return {};
   if (errno != EEXIST) return errno_error("cannot create", path, errno);
   struct stat status {};
@@ -205,6 +210,24 @@ std::vector<std::string> list_nodes(const std::string& agents) {
   }
   std::sort(nodes.begin(), nodes.end());
   return nodes;
+}
+
+std::vector<std::string> list_nodes(const std::vector<std::string>& folders) {
+  std::set<std::string> nodes;
+  for (const std::string& folder : folders) {
+    for (std::string& node : list_nodes(folder)) nodes.insert(std::move(node));
+  }
+  return {nodes.begin(), nodes.end()};
+}
+
+Result<AgentAddress> read_address(const std::vector<std::string>& folders,
+                                  const std::string& node) {
+  Result<AgentAddress> result = Error{Code::kNotFound, node + " has no address"};
+  for (const std::string& folder : folders) {
+    result = read_address(folder, node);
+    if (result) break;
+  }
+  return result;
 }
 
 std::vector<std::string> own_addresses() {

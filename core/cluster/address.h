@@ -34,6 +34,8 @@ struct AgentAddress {
   std::vector<Endpoint> endpoints;
 };
 
+/// Makes `folder` with mode 0700. Errors: kInvalid when it is there and not this user's alone.
+Status make_private_folder(const std::string& folder);
 /// DIR/agents, made with mode 0700.
 Status make_agents_folder(const std::string& job_folder);
 std::string agents_folder(const std::string& job_folder);
@@ -44,6 +46,9 @@ void remove_address(const std::string& agents, const std::string& node);
 Result<AgentAddress> read_address(const std::string& agents, const std::string& node);
 /// Names of the nodes that have an address now, sorted.
 std::vector<std::string> list_nodes(const std::string& agents);
+/// The same for several folders: a node of any of them; the address in the first that has one.
+std::vector<std::string> list_nodes(const std::vector<std::string>& folders);
+Result<AgentAddress> read_address(const std::vector<std::string>& folders, const std::string& node);
 
 /// 32 bytes of the kernel's random numbers.
 Token random_token();

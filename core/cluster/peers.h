@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/cluster/ping_client.h"
 #include "core/cluster/ping_server.h"
@@ -19,8 +20,9 @@ constexpr int kLingerMs = 300;  ///< for the last pings of the nodes below
 
 class Peers {
  public:
-  Peers(const std::string& job_folder, std::string node, clock::TickSource source,
-        PingClient::Sink sink);
+  /// `meeting`: a folder that all nodes see when the job directory may be none (meeting.h), or "".
+  Peers(const std::string& job_folder, const std::string& meeting, std::string node,
+        clock::TickSource source, PingClient::Sink sink);
   ~Peers() { stop(); }
 
   /// Once; further calls do nothing.
@@ -29,8 +31,9 @@ class Peers {
 
  private:
   void announce();
+  void withdraw();
 
-  std::string agents_;
+  std::vector<std::string> folders_;  ///< DIR/agents, and the meeting folder
   std::string node_;
   Token token_;
   PingServer server_;

@@ -19,6 +19,8 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/base/unique_fd.h"
 #include "core/clock/snapshot.h"
@@ -38,9 +40,10 @@ class PingClient {
  public:
   using Sink = std::function<void(const ClockPingDefinition&, const std::string& peer)>;
 
-  /// `agents`: the folder of addresses; `node`: this one's name.
-  PingClient(std::string agents, std::string node, clock::TickSource source, Sink sink)
-      : agents_(std::move(agents)),
+  /// `folders`: those of addresses; `node`: this one's name.
+  PingClient(std::vector<std::string> folders, std::string node, clock::TickSource source,
+             Sink sink)
+      : folders_(std::move(folders)),
         node_(std::move(node)),
         source_(source),
         sink_(std::move(sink)) {}
@@ -58,7 +61,6 @@ class PingClient {
   void run(const std::function<void()>& prepare);
   void look_for_parent();
   bool connect(const std::string& node);
-  bool shake_hands(int fd, const Token& token, int64_t deadline_ms);
   void leave_parent(bool with_burst);
   void look_soon();
   bool burst(int count);
@@ -66,7 +68,7 @@ class PingClient {
   void wait_for_work();
   bool take_notice();
 
-  std::string agents_;
+  std::vector<std::string> folders_;
   std::string node_;
   clock::TickSource source_;
   Sink sink_;

@@ -76,10 +76,13 @@ class _Simulated:
         self.shared = [str(path) for path in (*shared, SOURCE, BUILD)]
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="aon-cluster-"))
         self.folder.chmod(0o755)
+        self.home = self.folder / "home"
+        self.home.mkdir()
 
     def _call(self, action, *words, **more):
         env = dict(more.pop("env", None) or environment())
         env.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # more ranks than cores
+        env["HOME"] = str(self.home)
         # What is left of a daemon's output goes nowhere: it must not hold a pipe of ours.
         return run([HERE / self.script, action, self.folder, *words], env=env, **more)
 

@@ -1,0 +1,72 @@
+/// The keeper's helper where the nodes of a launch share no job directory (core/delivery): a
+/// process of its own that takes the spools of the others, on rank 0's node, or brings this one's.
+///
+///     none --launch spans nodes, nobody else is seen in DIR/agents--> receiver | courier
+///     courier --deliver()--> the archive of rank 0's node has the spool, or not
+///
+/// It touches the network and large files; the keeper only looks at what the two share. It dies
+/// with the keeper.
+/// Thread: the keeper's.   Cost: a process of about 1 MiB, asleep; nothing where DIR is shared.
+/// Errors: told in the log; the spool stays here, and this node makes an archive of its own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "core/agent/config.h"
+#include "core/agent/state.h"
+#include "core/base/unique_fd.h"
+
+namespace aon::agent {
+
+class Transfer {
+ public:
+  Transfer(const Config& config, const State& state) : config_(config), state_(state) {}
+  ~Transfer();
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  /// Starts the process when it is needed; called now and then.
+  void advance();
+
+  /// On rank 0's node, when its ranks have ended: waits, not for long, until those of the others
+  /// are known. `beat` is called every two seconds.
+  void await_guests(const std::function<void()>& beat);
+  /// Nodes whose spools are still to come, or are not in an archive.
+  bool has_guests() const;
+
+  /// On the other nodes, when the spool is complete. True: the archive of rank 0's node has it, and
+  /// it is gone from here.
+  bool deliver(const std::function<void()>& beat);
+
+  /// Receiver: its guests are told first.
+  void stop();
+
+ private:
+  /// What keeper and process both see.
+  struct Shared {
+    std::atomic<uint32_t> guest_count;
+    std::atomic<uint32_t> guest_ranks;  ///< of all that ever came, as are guest_nodes
+    std::atomic<uint32_t> guest_nodes;
+  };
+  enum class Role { kNone, kReceiver, kCourier };
+
+  bool is_needed();
+  bool sees_others() const;
+  Role role_here() const;
+  void start(Role role);
+  bool wait_for_end(int64_t timeout_ms, const std::function<void()>& beat);
+
+  const Config& config_;
+  const State& state_;
+  Role role_ = Role::kNone;
+  bool is_shared_ = false;  ///< DIR is seen by the other nodes
+  Shared* shared_ = nullptr;
+  pid_t process_ = -1;
+  UniqueFd end_;  ///< closed: the process is to come to its end
+};
+
+}  // namespace aon::agent
