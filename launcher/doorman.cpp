@@ -18,6 +18,7 @@
 #include "core/base/file.h"
 #include "launcher/descriptors.h"
 #include "launcher/environment.h"
+#include "launcher/events.h"
 #include "launcher/job_directory.h"
 
 extern char** environ;
@@ -227,7 +228,13 @@ Options options_of_environment() {
   const char* const words[] = {"--", "program"};
   Result<CommandLine> line = read_command_line(words, {environ, variable_count});
   if (!line) line = read_command_line(words, {});
-  return line ? line->options : Options{};
+  Options options = line ? line->options : Options{};
+  // There is nobody to tell of a name that is none: it stays, and the provider says so.
+  for (std::string& event : options.events) {
+    const Result<std::vector<std::string>> encoded = resolve_events({event});
+    if (encoded && !encoded->empty()) event = encoded->front();
+  }
+  return options;
 }
 
 std::string wanted_output(const Environment& environment) {

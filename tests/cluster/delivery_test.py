@@ -24,9 +24,9 @@ class Delivery(TestCase):
         self.addCleanup(self.hosts.__exit__)
         self.meeting = self.hosts.folder / "meeting"
         for i in range(HOSTS):
-            self.folder(f"n{i + 1}").parent.mkdir()
+            self.job_of(f"n{i + 1}").parent.mkdir()
 
-    def folder(self, host):
+    def job_of(self, host):
         """The host's LOCAL, as seen from here."""
         return self.hosts.folder / host / LOCAL.removeprefix("/")
 
@@ -58,20 +58,20 @@ class Delivery(TestCase):
     def test_archive_of_rank_0_has_all_nodes(self):
         done = self.launch(HEAT2D, "--size", 64, "--steps", 50)
         self.assert_exit(done)
-        document = ledger(self.folder("n1"))
+        document = ledger(self.job_of("n1"))
         self.assert_whole(document)
         self.assertEqual(done.stderr.count("ranks on 3 nodes"), 1, done.stderr)
         # Clocks are compared, too: agents found each other where they met.
         pairs = document["clock"]["pairs"]
         self.assertEqual({name for pair in pairs for name in pair["nodes"]}, {"n1", "n2", "n3"})
         self.assertLess(document["clock"]["max_error_ns"], 1_000_000)
-        checked = run(["otf2-print", "--silent", self.folder("n1") / "traces.otf2"])
+        checked = run(["otf2-print", "--silent", self.job_of("n1") / "traces.otf2"])
         self.assert_exit(checked)
 
     def test_the_others_keep_a_note_and_no_copy(self):
         self.assert_exit(self.launch(HEAT2D, "--size", 64, "--steps", 50))
         for host in ("n2", "n3"):
-            folder = self.folder(host)
+            folder = self.job_of(host)
             self.assertFalse((folder / "spool").exists(), host)
             self.assertFalse((folder / "traces.otf2").exists(), host)
             note = (folder / "delivered.txt").read_text()
@@ -79,18 +79,18 @@ class Delivery(TestCase):
             said = run([AON, "info", folder])
             self.assertIn(f"n1:{LOCAL}", said.stdout + said.stderr)
         self.assertEqual(list(self.meeting.iterdir()), [], "the meeting is over")
-        self.assertFalse((self.folder("n1") / "agents").exists())
+        self.assertFalse((self.job_of("n1") / "agents").exists())
 
     def test_a_home_that_all_see_is_enough(self):
         done = self.hosts.mpirun(2, AON_RUN, "-o", LOCAL, HEAT2D, "--size", 64, "--steps", 50)
         self.assert_exit(done)
-        self.assert_whole(ledger(self.folder("n1")))
+        self.assert_whole(ledger(self.job_of("n1")))
         self.assertEqual(list((self.hosts.home / ".aon" / "launches").iterdir()), [])
 
     def test_without_a_place_to_meet_each_keeps_its_own(self):
         done = self.launch(HEAT2D, "--size", 64, "--steps", 50, meeting="off")
         self.assert_exit(done)
-        own = [self.folder(f"n{i + 1}") for i in range(HOSTS)]
+        own = [self.job_of(f"n{i + 1}") for i in range(HOSTS)]
         for folder in own:
             self.assertFalse(ledger(folder)["job"]["complete"])
         self.assert_exit(run([AON, "finalize", *own]))
@@ -99,22 +99,22 @@ class Delivery(TestCase):
     def test_not_assembled_the_spools_are_together(self):
         done = self.launch(HEAT2D, "--size", 64, "--steps", 50, options=["--no-assemble"])
         self.assert_exit(done)
-        spools = self.folder("n1") / "spool"
+        spools = self.job_of("n1") / "spool"
         wait_until(lambda: {p.name for p in spools.iterdir()} == {"n1", "n2", "n3"}, 30, "spools")
         wait_until(lambda: list(self.meeting.iterdir()) == [], 60, "end of the agents")
-        self.assert_exit(run([AON, "finalize", self.folder("n1")]))
-        self.assert_whole(ledger(self.folder("n1")))
+        self.assert_exit(run([AON, "finalize", self.job_of("n1")]))
+        self.assert_whole(ledger(self.job_of("n1")))
 
     def test_a_lost_node_leaves_what_it_had_sent(self):
         self.start(*FOREVER)
-        spool = self.folder("n1") / "spool" / "n3"
+        spool = self.job_of("n1") / "spool" / "n3"
         wait_until(lambda: any(p.name.startswith("p") for p in spools_of(spool)), 60,
                    "records of n3 on n1")
         agents = self.hosts.run("n3", "pgrep", "-x", "aon-agent").stdout.split()
         self.assertTrue(agents)
         self.hosts.kill("n3")
-        wait_until(lambda: (self.folder("n1") / "aon.json").exists(), 90, "the archive of the rest")
-        document = ledger(self.folder("n1"))
+        wait_until(lambda: (self.job_of("n1") / "aon.json").exists(), 90, "the archive of the rest")
+        document = ledger(self.job_of("n1"))
         self.assertEqual(document["job"]["lost_nodes"], ["n3"])
         self.assertFalse(document["job"]["complete"])
         by_node = {}
