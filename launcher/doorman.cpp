@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "core/base/file.h"
+#include "core/base/packet.h"
 #include "launcher/descriptors.h"
 #include "launcher/environment.h"
 #include "launcher/events.h"
@@ -55,19 +56,7 @@ Status send_hand_over(int agent, int program) {
   agent::HandOver packet{};
   packet.header = {agent::kProtocolMagic, agent::kProtocolVersion, agent::MessageType::kHandOver,
                    sizeof(packet)};
-  iovec part{&packet, sizeof(packet)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* attached = CMSG_FIRSTHDR(&message);
-  attached->cmsg_level = SOL_SOCKET;
-  attached->cmsg_type = SCM_RIGHTS;
-  attached->cmsg_len = CMSG_LEN(sizeof(int));
-  memcpy(CMSG_DATA(attached), &program, sizeof(int));
-  if (sendmsg(agent, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(packet))) return {};
+  if (send_struct(agent, packet, {&program, 1})) return {};
   return Error{Code::kUnavailable, std::string("cannot reach the agent: ") + strerror(errno)};
 }
 
