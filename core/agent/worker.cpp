@@ -74,7 +74,7 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
       housekeeping_(config_, &state_, &inbox_, &modes_, &activity_, &drainer_, &encoder_, &stacks_,
                     &stuck_),
       peers_(
-          config_.job_folder, config_.meeting, config_.node,
+          config_.job_folder, config_.node,
           config_.drain.clock_is_tsc ? clock::TickSource::kTsc : clock::TickSource::kMonotonicRaw,
           [this](const ClockPingDefinition& ping, const std::string& peer) {
             inbox_.define(spool::kNodeProcess, DefinitionType::kClockPing, ping, {peer});

@@ -18,9 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <set>
 #include <sstream>
-#include <utility>
 
 #include "core/base/file.h"
 #include "core/base/lease.h"
@@ -210,24 +208,6 @@ std::vector<std::string> list_nodes(const std::string& agents) {
   }
   std::sort(nodes.begin(), nodes.end());
   return nodes;
-}
-
-std::vector<std::string> list_nodes(const std::vector<std::string>& folders) {
-  std::set<std::string> nodes;
-  for (const std::string& folder : folders) {
-    for (std::string& node : list_nodes(folder)) nodes.insert(std::move(node));
-  }
-  return {nodes.begin(), nodes.end()};
-}
-
-Result<AgentAddress> read_address(const std::vector<std::string>& folders,
-                                  const std::string& node) {
-  Result<AgentAddress> result = Error{Code::kNotFound, node + " has no address"};
-  for (const std::string& folder : folders) {
-    result = read_address(folder, node);
-    if (result) break;
-  }
-  return result;
 }
 
 std::vector<std::string> own_addresses() {

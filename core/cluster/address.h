@@ -46,9 +46,6 @@ void remove_address(const std::string& agents, const std::string& node);
 Result<AgentAddress> read_address(const std::string& agents, const std::string& node);
 /// Names of the nodes that have an address now, sorted.
 std::vector<std::string> list_nodes(const std::string& agents);
-/// The same for several folders: a node of any of them; the address in the first that has one.
-std::vector<std::string> list_nodes(const std::vector<std::string>& folders);
-Result<AgentAddress> read_address(const std::vector<std::string>& folders, const std::string& node);
 
 /// 32 bytes of the kernel's random numbers.
 Token random_token();

@@ -4,27 +4,16 @@
 #include <utility>
 
 #include "core/base/log.h"
-#include "core/cluster/meeting.h"
 
 namespace aon::cluster {
 
-namespace {
-
-std::vector<std::string> folders_of(const std::string& job_folder, const std::string& meeting) {
-  std::vector<std::string> folders{agents_folder(job_folder)};
-  if (!meeting.empty()) folders.push_back(meeting);
-  return folders;
-}
-
-}  // namespace
-
-Peers::Peers(const std::string& job_folder, const std::string& meeting, std::string node,
-             clock::TickSource source, PingClient::Sink sink)
-    : folders_(folders_of(job_folder, meeting)),
+Peers::Peers(const std::string& job_folder, std::string node, clock::TickSource source,
+             PingClient::Sink sink)
+    : agents_(agents_folder(job_folder)),
       node_(std::move(node)),
       token_(random_token()),
       server_(token_, source),
-      client_(folders_, node_, source, std::move(sink)) {}
+      client_(agents_, node_, source, std::move(sink)) {}
 
 void Peers::start() {
   if (std::exchange(is_started_, true)) return;
@@ -42,11 +31,8 @@ void Peers::announce() {
     const std::vector<Endpoint> endpoints = server_.start(own_addresses());
     if (endpoints.empty()) {
       problem = "no address of this node can be listened on";
-    }
-    for (size_t i = 0; i < folders_.size() && !endpoints.empty(); ++i) {
-      Status status = i == 0 ? Status() : make_meeting_folder(folders_[i]);
-      if (status) status = write_address(folders_[i], node_, {token_, endpoints});
-      if (!status) problem = status.error().message;
+    } else if (Status status = write_address(agents_, node_, {token_, endpoints}); !status) {
+      problem = status.error().message;
     }
   } catch (const std::system_error& error) {
     problem = error.what();
@@ -57,15 +43,10 @@ void Peers::announce() {
 /// First from the nodes' list, so that nobody new comes; then the last pings, up and down.
 void Peers::stop() {
   if (!std::exchange(is_started_, false)) return;
-  withdraw();
+  remove_address(agents_, node_);
   client_.stop();
-  withdraw();  // announced meanwhile
+  remove_address(agents_, node_);  // announced meanwhile
   server_.stop(kLingerMs);
-  if (folders_.size() > 1) leave_meeting_folder(folders_[1]);
-}
-
-void Peers::withdraw() {
-  for (const std::string& folder : folders_) remove_address(folder, node_);
 }
 
 }  // namespace aon::cluster

@@ -9,7 +9,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "core/cluster/ping_client.h"
 #include "core/cluster/ping_server.h"
@@ -20,9 +19,8 @@ constexpr int kLingerMs = 300;  ///< for the last pings of the nodes below
 
 class Peers {
  public:
-  /// `meeting`: a folder that all nodes see when the job directory may be none (meeting.h), or "".
-  Peers(const std::string& job_folder, const std::string& meeting, std::string node,
-        clock::TickSource source, PingClient::Sink sink);
+  Peers(const std::string& job_folder, std::string node, clock::TickSource source,
+        PingClient::Sink sink);
   ~Peers() { stop(); }
 
   /// Once; further calls do nothing.
@@ -31,9 +29,8 @@ class Peers {
 
  private:
   void announce();
-  void withdraw();
 
-  std::vector<std::string> folders_;  ///< DIR/agents, and the meeting folder
+  std::string agents_;
   std::string node_;
   Token token_;
   PingServer server_;

@@ -72,7 +72,7 @@ void PingClient::run(const std::function<void()>& prepare) {
 
 /// Connects to the best candidate that answers, unless it is the parent already.
 void PingClient::look_for_parent() {
-  const std::vector<std::string> nodes = list_nodes(folders_);
+  const std::vector<std::string> nodes = list_nodes(agents_);
   size_t tries = 0;
   for (const std::string& candidate : parent_candidates(nodes, node_)) {
     if (candidate == parent_) return;
@@ -84,7 +84,7 @@ void PingClient::look_for_parent() {
 
 /// Leaves the parent for `node`. False: that one does not answer; the parent stays.
 bool PingClient::connect(const std::string& node) {
-  const Result<AgentAddress> address = read_address(folders_, node);
+  const Result<AgentAddress> address = read_address(agents_, node);
   if (!address) return false;
   for (const Endpoint& endpoint : address->endpoints) {
     if (is_stopping_.load(std::memory_order_relaxed)) return false;

@@ -19,8 +19,6 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "core/base/unique_fd.h"
 #include "core/clock/snapshot.h"
@@ -40,10 +38,9 @@ class PingClient {
  public:
   using Sink = std::function<void(const ClockPingDefinition&, const std::string& peer)>;
 
-  /// `folders`: those of addresses; `node`: this one's name.
-  PingClient(std::vector<std::string> folders, std::string node, clock::TickSource source,
-             Sink sink)
-      : folders_(std::move(folders)),
+  /// `agents`: the folder of addresses; `node`: this one's name.
+  PingClient(std::string agents, std::string node, clock::TickSource source, Sink sink)
+      : agents_(std::move(agents)),
         node_(std::move(node)),
         source_(source),
         sink_(std::move(sink)) {}
@@ -68,7 +65,7 @@ class PingClient {
   void wait_for_work();
   bool take_notice();
 
-  std::vector<std::string> folders_;
+  std::string agents_;
   std::string node_;
   clock::TickSource source_;
   Sink sink_;

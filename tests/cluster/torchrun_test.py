@@ -12,7 +12,7 @@ import unittest
 import cluster
 import h5py
 from aon_test import BUILD, PYTHON, SKIPPED, TestCase, environment, ledger, run, wait_until
-from cluster import AON_RUN
+from cluster import AON, AON_RUN
 
 HOSTS = 2
 WORKERS = 2  # of each host
@@ -68,6 +68,9 @@ class TorchRun(TestCase):
                          {rank: STEPS for rank in range(HOSTS * WORKERS)})
         self.assertEqual(max(spent_ns, key=spent_ns.get), LATE, spent_ns)
         self.assertGreater(spent_ns[LATE], STEPS * 30e6)
+        said = run([AON, "info", self.output]).stdout
+        self.assertRegex(said, rf"region forward takes .* on rank {LATE}, .* on the others")
+        self.assertNotIn("computes", said, "who waits for whom is not known")
         self.assert_exit(run(["otf2-print", "--silent", "-Werror", self.output / "traces.otf2"]))
 
 

@@ -77,7 +77,7 @@ class Pings : public testing::Test {
 TEST_F(Pings, are_measured_in_order) {
   PingServer server(token_, kSource);
   announce(server, "n1", token_);
-  PingClient client({folder_}, "n2", kSource, exchanges_.sink());
+  PingClient client(folder_, "n2", kSource, exchanges_.sink());
   client.start();
   ASSERT_TRUE(exchanges_.wait_for("n1", kFirstBurst));
   EXPECT_EQ(server.ready_children(), 1u);
@@ -99,7 +99,7 @@ TEST_F(Pings, parent_that_does_not_know_the_token_is_left) {
   announce(server, "n1", token_);
   PingServer right(token_, kSource);
   announce(right, "n2", token_);
-  PingClient client({folder_}, "n3", kSource, exchanges_.sink());
+  PingClient client(folder_, "n3", kSource, exchanges_.sink());
   client.start();
   ASSERT_TRUE(exchanges_.wait_for("n2", kFirstBurst));
   client.stop();
@@ -110,7 +110,7 @@ TEST_F(Pings, parent_that_does_not_know_the_token_is_left) {
 TEST_F(Pings, parent_that_leaves_gets_a_last_burst_and_another_takes_its_place) {
   auto first = std::make_unique<PingServer>(token_, kSource);
   announce(*first, "n1", token_);
-  PingClient client({folder_}, "n3", kSource, exchanges_.sink());
+  PingClient client(folder_, "n3", kSource, exchanges_.sink());
   client.start();
   ASSERT_TRUE(exchanges_.wait_for("n1", kFirstBurst));
   PingServer second(token_, kSource);
@@ -125,7 +125,7 @@ TEST_F(Pings, parent_that_leaves_gets_a_last_burst_and_another_takes_its_place) 
 TEST_F(Pings, node_without_anybody_above_it_waits_in_peace) {
   PingServer server(token_, kSource);
   announce(server, "n5", token_);
-  PingClient client({folder_}, "n1", kSource, exchanges_.sink());
+  PingClient client(folder_, "n1", kSource, exchanges_.sink());
   client.start();
   EXPECT_FALSE(client.has_parent());
   client.stop();
@@ -156,7 +156,7 @@ TEST_F(Pings, strangers_get_a_challenge_and_nothing_else) {
   }
   EXPECT_EQ(server.ready_children(), 0u);
   // And it still serves.
-  PingClient client({folder_}, "n2", kSource, exchanges_.sink());
+  PingClient client(folder_, "n2", kSource, exchanges_.sink());
   client.start();
   EXPECT_TRUE(exchanges_.wait_for("n1", kFirstBurst));
 }
