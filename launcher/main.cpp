@@ -292,10 +292,6 @@ int run(Plan& plan) {
     const Result<std::string> spool_dir = absolute_path(plan.options.spool_dir);
     if (spool_dir) plan.options.spool_dir = *spool_dir;
   }
-  if (!plan.options.rendezvous.empty() && plan.options.rendezvous != "off") {
-    const Result<std::string> rendezvous = absolute_path(plan.options.rendezvous);
-    if (rendezvous) plan.options.rendezvous = *rendezvous;
-  }
   if (Status status = run_with_agent(plan); !status) {
     say(status.error().message + "; no agent, recording into a file");
     set_variables(plan, "");

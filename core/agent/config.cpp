@@ -65,8 +65,8 @@ void fill_paths(Config* config, const std::filesystem::path& program_folder) {
                                 ? options.output_dir + "/spool"
                                 : options.spool_dir + "/aon-" + config->arguments.launch_id;
   config->folder = spool + "/" + config->node;
-  config->meeting = cluster::meeting_folder(options.rendezvous, config->arguments.launch_id,
-                                            config->job_folder);
+  // Where nodes share the job directory they meet there.
+  if (cluster::is_on_disk_of_node(config->job_folder)) config->meeting = options.rendezvous;
   config->socket_path = path_of_socket(config->arguments.listen_fd);
   if (config->provider_folder.empty()) {
     config->provider_folder =

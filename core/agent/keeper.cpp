@@ -31,6 +31,10 @@ namespace {
 constexpr int kMaxFruitlessStarts = 100;  ///< workers in a row that died without doing anything
 constexpr int kFirstPauseAfter = 8;       ///< such workers
 constexpr int kPauseMs = 50;
+constexpr int kUnsettledMs = 200;  ///< until it is known where the spool goes
+constexpr int kGuestStepMs = 500;
+constexpr int kGuestPatience = 4;   ///< such steps
+constexpr int kMostGuestTries = 3;  ///< archives that fail, while guests wait
 
 class Keeper {
  public:
@@ -53,6 +57,8 @@ class Keeper {
   void account_dead_worker(pid_t worker);
   AssembleOutcome finish();
   AssembleOutcome finish_here();
+  void serve_guests();
+  bool is_told_to_end();
   bool is_reporter() const;
   void answer_waiters(const AssembleOutcome& outcome);
 
@@ -194,12 +200,12 @@ void Keeper::account_dead_worker(pid_t worker) {
 bool Keeper::serve_worker(pid_t worker, int* exit_code) {
   for (;;) {
     pollfd fds[2] = {{signals_.get(), POLLIN, 0}, {link_.get(), POLLIN, 0}};
-    const int timeout_ms = has_lease_ ? kLeaseBeatSeconds * 1000 : 50;
-    const int ready = ::poll(fds, link_ ? 2 : 1, timeout_ms);
-    if (ready == 0 || is_beat_due()) {
-      keep_lease();
-      if (has_lease_) transfer_.advance();
-    }
+    const int timeout_ms = !has_lease_              ? kPauseMs
+                           : transfer_.is_settled() ? kLeaseBeatSeconds * 1000
+                                                    : kUnsettledMs;
+    ::poll(fds, link_ ? 2 : 1, timeout_ms);
+    if (!has_lease_ || is_beat_due()) keep_lease();
+    if (has_lease_) transfer_.advance();
     if (link_ && fds[1].revents != 0) take_message();
     if (fds[0].revents == 0 || !take_signals(worker)) continue;
     while (link_ && take_message()) {
@@ -232,9 +238,7 @@ int Keeper::run() {
   const AssembleOutcome outcome =
       exit_code == 0 ? finish() : AssembleOutcome{false, "the agent could not write its spool"};
   answer_waiters(outcome);
-  // Nobody waits any more, but other nodes may still record, and bring it here.
-  bool is_complete = outcome.is_complete;
-  while (!is_complete && transfer_.has_guests()) is_complete = finish_here().is_complete;
+  serve_guests();
   transfer_.stop();
   lease_.release();
   cluster::mark_assembled(config_.job_folder, {});  // the folder goes when nothing is in it
@@ -247,6 +251,29 @@ AssembleOutcome Keeper::finish() {
   if (transfer_.deliver(beat)) return {true, ""};
   transfer_.await_guests(beat);
   return finish_here();
+}
+
+/// Nobody waits any more, but other nodes may still record, and bring it here; or they brought it
+/// while the archive was made.
+void Keeper::serve_guests() {
+  int patience = kGuestPatience;
+  for (int failed = 0; failed < kMostGuestTries && transfer_.has_guests();) {
+    pollfd signals{signals_.get(), POLLIN, 0};
+    if (::poll(&signals, 1, kGuestStepMs) > 0 && is_told_to_end()) return;
+    if (is_beat_due()) keep_lease();
+    if (config_.arguments.options.no_assemble || transfer_.has_open_guests()) continue;
+    if (--patience > 0) continue;  // the archive may have them, and they be told just now
+    failed = finish_here().is_complete ? 0 : failed + 1;
+    patience = kGuestPatience;
+  }
+}
+
+bool Keeper::is_told_to_end() {
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo != SIGCHLD) return true;
+  }
+  return false;
 }
 
 AssembleOutcome Keeper::finish_here() {

@@ -44,6 +44,7 @@ enum class FrameType : uint16_t {
   kBeat,
   kComplete,
   kAssembled,
+  kRefused,
 };
 
 struct FrameHeader {
@@ -101,6 +102,8 @@ struct Offer {
   int32_t pid;  ///< of the agent
   uint32_t rank_count;
   uint64_t start_time_ticks;  ///< of the agent
+  uint32_t world_size;        ///< of the launch; 0 unknown
+  uint32_t reserved;
 };
 enum class PartMode : uint32_t {
   kWhole = 1,   ///< from offset 0 on; takes the place of an older file when it is complete
@@ -133,6 +136,12 @@ struct Assembled {
   static constexpr FrameType kType = FrameType::kAssembled;
   FrameHeader header;
   char place[kMaxPlace];  ///< HOST:DIR of the archive, as far as it fits
+};
+
+struct Refused {
+  static constexpr FrameType kType = FrameType::kRefused;
+  FrameHeader header;
+  char reason[kMaxPlace];
 };
 
 constexpr size_t kMaxFrameBytes = sizeof(Answer);
@@ -173,6 +182,8 @@ constexpr size_t frame_bytes(FrameType type) {
       return sizeof(Complete);
     case FrameType::kAssembled:
       return sizeof(Assembled);
+    case FrameType::kRefused:
+      return sizeof(Refused);
     case FrameType::kNone:
       break;
   }

@@ -8,13 +8,24 @@
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
+#include <set>
 #include <system_error>
 
 #include "core/base/file.h"
-#include "core/cluster/address.h"
+#include "core/cluster/wire.h"
 
 namespace aon::cluster {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostLooked = 256;
+constexpr auto kForgottenAfter = std::chrono::hours(24 * 7);
+constexpr int kAnnounceTries = 20;
+constexpr int64_t kFreshMs = 3600'000;  ///< an address is written anew, so that it is not forgotten
+constexpr int64_t kFirstLookMs = 1000;
+constexpr int64_t kLaterLookMs = 30'000;
+constexpr int64_t kEarlyMs = 20'000;
 
 /// f_type of statfs(2): of linux/magic.h, and of file systems that are not in the kernel.
 constexpr uint32_t kShared[] = {
@@ -32,11 +43,15 @@ constexpr uint32_t kShared[] = {
     0x47504653,  // GPFS
     0x19830326,  // BeeGFS
     0xaad7aaea,  // PanFS
-    0x65735546,  // FUSE: GlusterFS, DAOS, WekaFS, sshfs
     0x20030528,  // OrangeFS
     0x013111a8,  // IBRIX
-    0x786f4256,  // VirtualBox's shared folders
 };
+
+bool is_forgotten(const fs::path& path) {
+  std::error_code error;
+  const auto changed = fs::last_write_time(path, error);
+  return !error && fs::file_time_type::clock::now() - changed > kForgottenAfter;
+}
 
 }  // namespace
 
@@ -47,49 +62,95 @@ bool is_on_disk_of_node(const std::string& folder) {
   return std::find(std::begin(kShared), std::end(kShared), type) == std::end(kShared);
 }
 
-std::string meeting_folder(const std::string& rendezvous, const std::string& launch_id,
-                           const std::string& job_folder) {
-  const bool is_name =
-      !launch_id.empty() && launch_id.front() != '.' && launch_id.find('/') == std::string::npos;
-  if (rendezvous.empty() || !is_name || !is_on_disk_of_node(job_folder)) return "";
-  return rendezvous + "/" + launch_id;
+/// Another agent that leaves may remove the folder between two of our steps.
+Status announce_at(const std::string& meeting, const std::string& node,
+                   const AgentAddress& address) {
+  std::error_code error;
+  const fs::path above = fs::path(meeting).parent_path();
+  fs::create_directories(above, error);
+  if (error) return errno_error("cannot create", above.string(), error.value());
+  Status status;
+  for (int i = 0; i < kAnnounceTries; ++i) {
+    status = make_private_folder(meeting);
+    if (status) status = write_address(meeting, node, address);
+    if (status || status.error().code != Code::kNotFound) break;
+  }
+  return status;
 }
 
-namespace {
+void withdraw_from(const std::string& meeting, const std::string& node, const Token& token) {
+  const Result<AgentAddress> there = read_address(meeting, node);
+  if (there && there->token == token) remove_address(meeting, node);
+  rmdir(meeting.c_str());
+}
 
-constexpr int kMostLooked = 256;
-constexpr auto kForgottenAfter = std::chrono::hours(24 * 7);
-
-/// Of launches that were killed.
-void remove_forgotten(const std::filesystem::path& above) {
-  namespace fs = std::filesystem;
+void remove_forgotten(const std::string& meeting) {
   std::error_code error;
-  const auto now = fs::file_time_type::clock::now();
   int looked = 0;
-  for (fs::directory_iterator at(above, error), end; !error && at != end && looked < kMostLooked;
-       at.increment(error), ++looked) {
+  for (fs::directory_iterator at(fs::path(meeting).parent_path(), error), end;
+       !error && at != end && looked < kMostLooked; at.increment(error), ++looked) {
     std::error_code ignored;
-    const auto changed = fs::last_write_time(at->path(), ignored);
-    if (ignored || now - changed < kForgottenAfter || !at->is_directory(ignored)) continue;
+    if (!is_forgotten(at->path()) || !at->is_directory(ignored)) continue;
     for (fs::directory_iterator file(at->path(), ignored); !ignored && file != end;
          file.increment(ignored)) {
-      if (file->path().extension() == ".address") unlink(file->path().c_str());
+      if (file->path().extension() == ".address" && is_forgotten(file->path()))
+        unlink(file->path().c_str());
     }
     rmdir(at->path().c_str());
   }
 }
 
-}  // namespace
-
-Status make_meeting_folder(const std::string& meeting) {
-  std::error_code error;
-  const std::filesystem::path above = std::filesystem::path(meeting).parent_path();
-  std::filesystem::create_directories(above, error);
-  if (error) return errno_error("cannot create", above.string(), error.value());
-  remove_forgotten(above);
-  return make_private_folder(meeting);
+AddressMirror::~AddressMirror() {
+  if (has_told_) withdraw_from(meeting_, node_, own_);
+  for (const auto& [node, token] : others_) {
+    const Result<AgentAddress> here = read_address(agents_, node);
+    if (here && here->token == token) remove_address(agents_, node);
+  }
 }
 
-void leave_meeting_folder(const std::string& meeting) { rmdir(meeting.c_str()); }
+void AddressMirror::step() {
+  const int64_t now = now_ms();
+  if (now < next_look_ms_) return;
+  if (started_ms_ == 0) started_ms_ = now;
+  next_look_ms_ = now + (now - started_ms_ < kEarlyMs ? kFirstLookMs : kLaterLookMs);
+  tell_own(now);
+  take_others();
+}
+
+void AddressMirror::tell_own(int64_t now_ms) {
+  const Result<AgentAddress> own = read_address(agents_, node_);
+  if (!own) {
+    if (has_told_) withdraw_from(meeting_, node_, own_);
+    has_told_ = false;
+    return;
+  }
+  if (has_told_ && own->token == own_ && now_ms - told_ms_ < kFreshMs) return;
+  has_told_ = static_cast<bool>(announce_at(meeting_, node_, *own));
+  own_ = own->token;
+  told_ms_ = now_ms;
+}
+
+void AddressMirror::take_others() {
+  const std::vector<std::string> nodes = list_nodes(meeting_);
+  const std::set<std::string> there(nodes.begin(), nodes.end());
+  for (auto other = others_.begin(); other != others_.end();) {
+    if (there.count(other->first) == 0) {
+      remove_address(agents_, other->first);
+      other = others_.erase(other);
+    } else {
+      ++other;
+    }
+  }
+  for (const std::string& node : nodes) {
+    const Result<AgentAddress> address = read_address(meeting_, node);
+    if (node == node_ || !address) continue;
+    const auto known = others_.find(node);
+    if (known != others_.end() && known->second == address->token) continue;
+    // Where it is here already, the directory is shared, and the file is its owner's.
+    const Result<AgentAddress> here = read_address(agents_, node);
+    if (known == others_.end() && here && here->token == address->token) continue;
+    if (write_address(agents_, node, *address)) others_[node] = address->token;
+  }
+}
 
 }  // namespace aon::cluster

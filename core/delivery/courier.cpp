@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/lease.h"
 #include "core/cluster/handshake.h"
 #include "core/cluster/wire.h"
 #include "core/delivery/names.h"
@@ -35,6 +37,14 @@ constexpr int kSendSeconds = 20;  ///< a receiver that takes nothing for so long
 constexpr int64_t kAppendMs = 10'000;
 constexpr size_t kBufferBytes = 256u << 10;
 
+/// "fallback-PID-START.ring" of a process that is there.
+bool is_live_ring(const std::string& name) {
+  int32_t pid = 0;
+  unsigned long long start = 0;
+  return sscanf(name.c_str(), "fallback-%d-%llu.ring", &pid, &start) == 2 &&
+         process_start_time_ticks(pid) == start;
+}
+
 /// Names of the files to send, and of these the ones that do not change any more: all segments but
 /// the last of each series.
 struct Listing {
@@ -48,7 +58,7 @@ Result<Listing> list_files(const std::string& folder) {
   std::map<std::pair<uint32_t, std::optional<uint16_t>>, uint32_t> last;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (!is_file_name(name)) continue;
+    if (!is_file_name(name) || is_live_ring(name)) continue;
     listing.all.insert(name);
     const auto segment = spool::parse_segment_file_name(name);
     if (!segment) continue;
@@ -62,6 +72,10 @@ Result<Listing> list_files(const std::string& folder) {
       listing.closed.insert(name);
   }
   return listing;
+}
+
+int64_t changed_ns(const struct stat& status) {
+  return status.st_mtim.tv_sec * 1'000'000'000LL + status.st_mtim.tv_nsec;
 }
 
 template <size_t N>
@@ -97,6 +111,7 @@ Status Courier::connect(const cluster::AgentAddress& address) {
     offer.pid = sender_.pid;
     offer.start_time_ticks = sender_.start_time_ticks;
     offer.rank_count = sender_.rank_count;
+    offer.world_size = sender_.world_size;
     return send_all(&offer, sizeof(offer));
   }
   return status;
@@ -107,7 +122,10 @@ Status Courier::send_all(const void* bytes, size_t byte_count) {
   while (byte_count != 0) {
     const ssize_t sent = send(socket_.get(), at, byte_count, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return lose("rank 0's node does not take the spool any more");
+    if (sent <= 0) {
+      const Status status = take_notice(0);
+      return status ? lose("rank 0's node does not take the spool any more") : status;
+    }
     at += sent;
     byte_count -= static_cast<size_t>(sent);
   }
@@ -116,7 +134,8 @@ Status Courier::send_all(const void* bytes, size_t byte_count) {
 
 Status Courier::beat() {
   const auto frame = cluster::make_frame<cluster::Beat>();
-  return send_all(&frame, sizeof(frame));
+  const Status status = take_notice(0);
+  return status ? send_all(&frame, sizeof(frame)) : status;
 }
 
 Status Courier::send_new() { return send_files(false); }
@@ -146,7 +165,8 @@ Status Courier::send_files(bool is_last) {
   for (const std::string& name : listing->all) {
     const bool is_closed = listing->closed.count(name) != 0;
     if (!is_last && !is_closed && !is_append_due) continue;
-    if (const auto found = sent_.find(name); found != sent_.end() && found->second.is_final)
+    if (const auto found = sent_.find(name);
+        found != sent_.end() && found->second.is_final && is_unchanged(name, found->second))
       continue;
     // What was appended while it grew may have been cut since.
     if (Status status = send_file(name, is_closed || is_last, is_closed || is_last); !status)
@@ -169,7 +189,7 @@ Status Courier::send_file(const std::string& name, bool is_final, bool from_star
   if (!is_whole && offset == total_bytes) return {};
   if (Status sent = send_bytes(file->get(), name, offset, total_bytes, is_whole); !sent)
     return sent;
-  sent_[name] = {total_bytes, status.st_ino, is_final};
+  sent_[name] = {total_bytes, status.st_ino, changed_ns(status), is_final};
   return {};
 }
 
@@ -198,15 +218,41 @@ Status Courier::send_bytes(int file, const std::string& name, uint64_t offset, u
   return {};
 }
 
-Result<std::string> Courier::wait_assembled(int timeout_ms) {
+/// The receiver only speaks when it is over, one way or the other.
+Status Courier::take_notice(int timeout_ms) {
   pollfd readable{socket_.get(), POLLIN, 0};
-  if (poll(&readable, 1, timeout_ms) <= 0) return std::string();
+  if (poll(&readable, 1, timeout_ms) <= 0) return {};
   cluster::FrameBuffer frame;
-  if (!cluster::receive_frame(socket_.get(), cluster::now_ms() + kHandshakeMs, &frame) ||
-      frame.type() != cluster::FrameType::kAssembled)
-    return lose("rank 0's node has left").error();
-  const auto assembled = frame.take<cluster::Assembled>();
-  return std::string(assembled.place, strnlen(assembled.place, sizeof(assembled.place)));
+  if (!cluster::receive_frame(socket_.get(), cluster::now_ms() + kHandshakeMs, &frame))
+    return lose("rank 0's node has left");
+  if (frame.type() == cluster::FrameType::kAssembled) {
+    const auto assembled = frame.take<cluster::Assembled>();
+    place_.assign(assembled.place, strnlen(assembled.place, sizeof(assembled.place)));
+    return {};
+  }
+  if (frame.type() != cluster::FrameType::kRefused) return lose("rank 0's node talks nonsense");
+  const auto refused = frame.take<cluster::Refused>();
+  refusal_.assign(refused.reason, strnlen(refused.reason, sizeof(refused.reason)));
+  return lose("rank 0's node refuses it: " + refusal_);
+}
+
+Result<std::string> Courier::wait_assembled(int timeout_ms) {
+  const Status status = take_notice(timeout_ms);
+  if (!status) return status.error();
+  return place_;
+}
+
+void Courier::remove_sent() {
+  for (const auto& [name, sent] : sent_) {
+    if (is_unchanged(name, sent)) unlink((sender_.folder + "/" + name).c_str());
+  }
+}
+
+bool Courier::is_unchanged(const std::string& name, const Sent& sent) const {
+  struct stat status {};
+  return lstat((sender_.folder + "/" + name).c_str(), &status) == 0 &&
+         status.st_ino == sent.inode && static_cast<uint64_t>(status.st_size) == sent.bytes &&
+         changed_ns(status) == sent.changed_ns;
 }
 
 }  // namespace aon::delivery

@@ -1,11 +1,14 @@
 #include "core/delivery/receiver.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,12 +32,16 @@ namespace {
 
 using cluster::FrameType;
 
-constexpr const char* kDelivered = "delivered";  ///< token of the leases that are kept for couriers
+/// Token of the leases that are kept for couriers; ends the text of their marks.
+constexpr const char* kDelivered = "delivered";
 constexpr int64_t kHandshakeMs = 2000;
-constexpr int64_t kLookMs = 200;
+constexpr int64_t kFarewellMs = 2000;  ///< for a courier to read why it is refused
+constexpr int64_t kLookMs = 500;
 constexpr int64_t kBeatMs = kLeaseBeatSeconds * 1000;
 constexpr size_t kBufferBytes = 65536;
-constexpr int kReadsPerTurn = 16;  ///< of one guest, before the others have theirs
+constexpr int kReadsPerTurn = 8;       ///< of one guest, before the others have theirs
+constexpr uint64_t kSparedShare = 10;  ///< a tenth of the file system stays free
+constexpr int kMaxPlaces = 100;        ///< agents of one node, one after the other
 
 /// The text of a field that may fill its place to the end.
 template <size_t N>
@@ -44,22 +51,14 @@ std::string text_of(const char (&field)[N]) {
 
 std::string part_name(const std::string& name) { return "." + name + ".part"; }
 
-/// DIR/spool/NODE, this user's own and no link: new, or emptied when it `may_exist`.
-Result<UniqueFd> open_node_folder(const std::string& job_folder, const std::string& node,
-                                  bool may_exist) {
-  const std::string spool = job_folder + "/spool";
-  const std::string path = spool + "/" + node;
-  if (mkdir(spool.c_str(), 0700) != 0 && errno != EEXIST)
-    return errno_error("cannot create", spool, errno);
-  if (mkdir(path.c_str(), 0700) != 0 && !(may_exist && errno == EEXIST))
-    return errno_error("cannot create", path, errno);
-  Result<UniqueFd> folder = open_file(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (!folder) return folder;
+bool is_ring(const std::string& name) { return name.ends_with(".ring"); }
+
+/// Empties a folder of a courier that comes again.
+void remove_files(int folder, const std::string& path) {
   std::error_code error;
   for (std::filesystem::directory_iterator at(path, error), end; !error && at != end;
        at.increment(error))
-    unlinkat(folder->get(), at->path().filename().c_str(), 0);
-  return folder;
+    unlinkat(folder, at->path().filename().c_str(), 0);
 }
 
 }  // namespace
@@ -70,11 +69,13 @@ struct Receiver::Guest {
   cluster::FrameBuffer frame;
   int64_t heard_ms = 0;
   int64_t beaten_ms = 0;
-  std::string node;  ///< empty: has not proved to be one of us
-  std::string mark;  ///< of its NODE.done
-  UniqueFd folder;   ///< set with its offer
-  bool is_complete = false;
+  std::string node;       ///< empty: has not proved to be one of us
+  std::string agent;      ///< node, pid and start time
+  std::string mark;       ///< of its NODE.done
+  UniqueFd folder;        ///< set with its offer
+  time_t complete_s = 0;  ///< CLOCK_REALTIME; 0: it still brings
   bool is_assembled = false;
+  bool is_refused = false;
   std::map<std::string, uint64_t> file_bytes;  ///< of what it brought
 
   // The part that comes in.
@@ -90,13 +91,17 @@ struct Receiver::Guest {
   }
 };
 
-Receiver::Receiver(std::string job_folder, std::string node, uint64_t node_bytes,
-                   bool waits_for_archive)
-    : job_folder_(std::move(job_folder)),
-      node_(std::move(node)),
-      node_bytes_(node_bytes),
-      waits_for_archive_(waits_for_archive),
-      token_(cluster::random_token()) {}
+bool is_mark_of_guest(const std::string& job_folder, const std::string& node) {
+  const std::optional<LeaseOwner> lease = read_lease(cluster::agent_lease(job_folder, node));
+  if (lease) return lease->token == kDelivered;
+  const auto nodes = cluster::read_presence(job_folder);
+  return std::any_of(nodes.begin(), nodes.end(), [&](const cluster::NodePresence& one) {
+    return one.node == node && one.token.ends_with(kDelivered);
+  });
+}
+
+Receiver::Receiver(ReceiverSettings settings)
+    : settings_(std::move(settings)), token_(cluster::random_token()) {}
 
 Receiver::~Receiver() = default;
 
@@ -115,38 +120,46 @@ Result<cluster::AgentAddress> Receiver::start(const std::vector<std::string>& ho
 }
 
 uint32_t Receiver::guest_count() const {
-  return static_cast<uint32_t>(std::count_if(guests_.begin(), guests_.end(), [](const auto& entry) {
-    return entry.second->folder && !entry.second->is_assembled;
+  return static_cast<uint32_t>(std::count_if(guests_.begin(), guests_.end(), [](const auto& one) {
+    return one.second->folder && !one.second->is_assembled && !one.second->is_refused;
+  }));
+}
+
+uint32_t Receiver::open_count() const {
+  return static_cast<uint32_t>(std::count_if(guests_.begin(), guests_.end(), [](const auto& one) {
+    return one.second->folder && one.second->complete_s == 0 && !one.second->is_refused;
   }));
 }
 
 uint32_t Receiver::rank_count() const {
   uint32_t sum = 0;
-  for (const auto& [node, count] : ranks_) sum += count;
+  for (const auto& [agent, count] : ranks_) sum += count;
   return sum;
 }
 
-void Receiver::step(int timeout_ms) {
-  const int64_t now = cluster::now_ms();
-  if (now >= next_look_ms_) {
-    look_after_guests();
-    next_look_ms_ = now + kLookMs;
-  }
-  std::vector<pollfd> fds;
+void Receiver::step(int timeout_ms, int wake_fd) {
+  std::vector<pollfd> fds{{wake_fd, POLLIN, 0}};
   for (const UniqueFd& listener : listeners_) fds.push_back({listener.get(), POLLIN, 0});
+  const size_t first_guest = fds.size();
   for (const auto& [fd, guest] : guests_) fds.push_back({fd, POLLIN, 0});
-  const auto until_look_ms = static_cast<int>(next_look_ms_ - now);
-  const bool may_sleep = guests_.empty();
-  const int wait_ms = may_sleep ? timeout_ms : std::min(timeout_ms, until_look_ms);
-  if (poll(fds.data(), fds.size(), wait_ms) <= 0) return;
-  for (size_t i = 0; i < fds.size(); ++i) {
-    if (fds[i].revents == 0) continue;
-    if (i < listeners_.size()) {
-      accept_all(fds[i].fd);
-    } else if (const auto found = guests_.find(fds[i].fd);
-               found != guests_.end() && !receive(*found->second)) {
-      drop(fds[i].fd, "the connection ended");
+  const auto until_look_ms =
+      static_cast<int>(std::max<int64_t>(0, next_look_ms_ - cluster::now_ms()));
+  const int wait_ms = guests_.empty() ? timeout_ms : std::min(timeout_ms, until_look_ms);
+  if (poll(fds.data(), fds.size(), wait_ms) > 0) {
+    for (size_t i = 1; i < fds.size(); ++i) {
+      if (fds[i].revents == 0) continue;
+      if (i < first_guest) {
+        accept_all(fds[i].fd);
+      } else if (const auto found = guests_.find(fds[i].fd);
+                 found != guests_.end() && !receive(*found->second)) {
+        drop(fds[i].fd, "the connection ended");
+      }
     }
+  }
+  // Only now: what was waiting here while we worked is no silence.
+  if (cluster::now_ms() >= next_look_ms_) {
+    look_after_guests();
+    next_look_ms_ = cluster::now_ms() + kLookMs;
   }
 }
 
@@ -154,11 +167,10 @@ void Receiver::accept_all(int listener) {
   for (;;) {
     UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
-      constexpr int kNoDescriptorMs = 100;
-      // The one that waits stays there: without a pause poll() would return for it at once.
-      if (errno == EMFILE || errno == ENFILE) poll(nullptr, 0, kNoDescriptorMs);
+      if (errno == EMFILE || errno == ENFILE) make_room_for_newcomer();
       return;
     }
+    make_room_for_newcomer();
     if (guests_.size() >= kMaxGuests) continue;
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -173,9 +185,27 @@ void Receiver::accept_all(int listener) {
   }
 }
 
+/// Strangers take no places from couriers.
+void Receiver::make_room_for_newcomer() {
+  size_t count = 0;
+  auto oldest = guests_.end();
+  for (auto one = guests_.begin(); one != guests_.end(); ++one) {
+    if (!one->second->node.empty()) continue;
+    ++count;
+    if (oldest == guests_.end() || one->second->heard_ms < oldest->second->heard_ms) oldest = one;
+  }
+  if (count >= kMaxNewcomers) guests_.erase(oldest);
+}
+
 /// Takes what has come. False: the connection is over.
 bool Receiver::receive(Guest& guest) {
   for (int turn = 0; turn < kReadsPerTurn; ++turn) {
+    if (guest.is_refused) {
+      uint8_t ignored[kBufferBytes];
+      const ssize_t got = recv(guest.fd.get(), ignored, sizeof(ignored), 0);
+      if (got > 0) continue;
+      return got < 0 && (errno == EAGAIN || errno == EINTR);
+    }
     if (guest.part_left != 0) {
       if (!receive_payload(guest)) return false;
       if (guest.part_left != 0) return true;
@@ -193,19 +223,14 @@ bool Receiver::receive(Guest& guest) {
 
 bool Receiver::receive_payload(Guest& guest) {
   uint8_t buffer[kBufferBytes];
-  for (int turn = 0; turn < kReadsPerTurn && guest.part_left != 0; ++turn) {
-    const size_t wanted = std::min<size_t>(sizeof(buffer), guest.part_left);
-    const ssize_t got = recv(guest.fd.get(), buffer, wanted, 0);
-    if (got < 0) return errno == EAGAIN || errno == EINTR;
-    if (got == 0) return false;
-    guest.heard_ms = cluster::now_ms();
-    const Status status = write_all(guest.part_file.get(), buffer, static_cast<size_t>(got));
-    if (!status) {
-      AON_LOG_WARNING("spool of %s: %s", guest.node.c_str(), status.error().message.c_str());
-      return false;
-    }
-    guest.part_left -= static_cast<uint32_t>(got);
-  }
+  const size_t wanted = std::min<size_t>(sizeof(buffer), guest.part_left);
+  const ssize_t got = recv(guest.fd.get(), buffer, wanted, 0);
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  if (got == 0) return false;
+  guest.heard_ms = cluster::now_ms();
+  const Status status = write_all(guest.part_file.get(), buffer, static_cast<size_t>(got));
+  if (!status) return refuse(guest, status.error().message);
+  guest.part_left -= static_cast<uint32_t>(got);
   return guest.part_left != 0 || end_part(guest);
 }
 
@@ -215,7 +240,7 @@ bool Receiver::handle(Guest& guest) {
     if (type != FrameType::kAnswer) return false;
     const std::optional<std::string> node = cluster::welcome_child(
         guest.fd.get(), token_, guest.nonce, guest.frame.take<cluster::Answer>());
-    if (!node || !is_node_name(*node) || *node == node_) return false;
+    if (!node || !is_node_name(*node)) return false;
     guest.node = *node;
     return true;
   }
@@ -237,68 +262,109 @@ bool Receiver::handle(Guest& guest) {
   }
 }
 
-/// One courier per node, who brings all of it. The same agent may come again, when its connection
-/// broke; what another one brought, or recorded here, is left alone.
+/// The folder of an agent: the one it has if its connection broke, emptied, else a new one. What
+/// another one brought, or recorded here, is left alone: NODE~2 stands beside NODE.
+Result<UniqueFd> Receiver::open_place(const Guest& guest, const std::string& agent) {
+  const std::string spool = settings_.job_folder + "/spool/";
+  if (mkdir(spool.c_str(), 0700) != 0 && errno != EEXIST)
+    return errno_error("cannot create", spool, errno);
+  if (const auto known = places_.find(agent); known != places_.end()) {
+    const std::string path = spool + known->second;
+    Result<UniqueFd> folder = open_file(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (folder) remove_files(folder->get(), path);
+    return folder;
+  }
+  for (int number = 1; number < kMaxPlaces; ++number) {
+    const std::string name = number == 1 ? guest.node : guest.node + "~" + std::to_string(number);
+    if (mkdir((spool + name).c_str(), 0700) == 0) {
+      places_[agent] = name;
+      return open_file(spool + name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    }
+    if (errno != EEXIST) return errno_error("cannot create", spool + name, errno);
+  }
+  return Error{Code::kUnavailable, "too many agents of node " + guest.node};
+}
+
 bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
-  const LeaseOwner owner{guest.node, offer.pid, offer.start_time_ticks, kDelivered, true};
-  const std::string lease = cluster::agent_lease(job_folder_, guest.node);
+  const std::string agent =
+      guest.node + " " + std::to_string(offer.pid) + " " + std::to_string(offer.start_time_ticks);
+  if (guest.node == settings_.node) return refuse(guest, "it has the name of this node");
+  if (offer.world_size != settings_.world_size)
+    return refuse(guest, "it is of a launch of " + std::to_string(offer.world_size) +
+                             " ranks, this one has " + std::to_string(settings_.world_size));
+  const std::string lease = cluster::agent_lease(settings_.job_folder, guest.node);
   const std::optional<LeaseOwner> held = read_lease(lease);
-  const bool is_same = held && held->token == kDelivered && held->pid == owner.pid &&
-                       held->start_time_ticks == owner.start_time_ticks;
-  for (auto& [fd, other] : guests_) {
-    if (is_same && other.get() != &guest && other->node == guest.node) shutdown(fd, SHUT_RDWR);
-  }
-  Result<UniqueFd> folder = open_node_folder(job_folder_, guest.node, is_same);
-  Status status = folder ? write_lease_of(lease, owner) : Status(folder.error());
-  if (!status) {
-    AON_LOG_WARNING("spool of %s: %s", guest.node.c_str(), status.error().message.c_str());
-    return false;
-  }
-  cluster::clear_done(job_folder_, guest.node);
+  const bool is_known = places_.count(agent) != 0;
+  if (held && held->is_alive && !is_known)
+    return refuse(guest, "another agent of node " + guest.node + " is there");
+  // The connection that broke may have something left; it must not come over what comes now.
+  std::erase_if(guests_, [&](const auto& one) {
+    return one.second.get() != &guest && one.second->agent == agent;
+  });
+  Status status = cluster::make_agents_folder(settings_.job_folder);
+  Result<UniqueFd> folder = status ? open_place(guest, agent) : Result<UniqueFd>(status.error());
+  if (folder)
+    status =
+        write_lease_of(lease, {guest.node, offer.pid, offer.start_time_ticks, kDelivered, true});
+  if (!folder || !status) return refuse(guest, (folder ? status.error() : folder.error()).message);
+  cluster::clear_done(settings_.job_folder, guest.node);
+  guest.agent = agent;
   guest.folder = std::move(*folder);
-  guest.mark = guest.node + " " + std::to_string(offer.pid) + " " +
-               std::to_string(offer.start_time_ticks) + " " + kDelivered;
+  guest.mark = agent + " " + kDelivered;
   guest.beaten_ms = cluster::now_ms();
-  ranks_[guest.node] = offer.rank_count;
+  ranks_[agent] = offer.rank_count;
   return true;
+}
+
+/// A tenth of the file system stays free. Memory (tmpfs) is not for the spools of others: of all
+/// together as much as one node may use.
+bool Receiver::has_room(const Guest& guest, uint64_t more_bytes) const {
+  struct statfs status {};
+  if (fstatfs(guest.folder.get(), &status) != 0) return false;
+  const auto block_bytes = static_cast<uint64_t>(status.f_bsize);
+  const uint64_t free_bytes = status.f_bavail * block_bytes;
+  if (free_bytes < status.f_blocks * block_bytes / kSparedShare + more_bytes) return false;
+  if (status.f_type != TMPFS_MAGIC) return true;
+  uint64_t sum = more_bytes;
+  for (const auto& [fd, one] : guests_) sum += one->stored_bytes();
+  return sum <= settings_.node_bytes;
 }
 
 bool Receiver::take_part(Guest& guest, const cluster::Part& part) {
   const std::string name = text_of(part.name);
   const bool is_whole = part.mode == cluster::PartMode::kWhole;
-  if (guest.is_complete || !is_file_name(name) || part.byte_count > kMaxPartBytes) return false;
+  if (guest.complete_s != 0 || !is_file_name(name) || part.byte_count > kMaxPartBytes) return false;
   if (!is_whole && part.mode != cluster::PartMode::kAppend) return false;
-  if (part.total_bytes > node_bytes_ || part.offset > part.total_bytes ||
+  if (part.total_bytes > settings_.node_bytes || part.offset > part.total_bytes ||
       part.byte_count > part.total_bytes - part.offset)
     return false;
   const auto known = guest.file_bytes.find(name);
   const uint64_t there_bytes = known == guest.file_bytes.end() ? 0 : known->second;
-  if (guest.stored_bytes() - there_bytes + part.total_bytes > node_bytes_) {
-    AON_LOG_WARNING("spool of %s: more than %llu bytes, as --disk says", guest.node.c_str(),
-                    static_cast<unsigned long long>(node_bytes_));
-    return false;
-  }
+  if (guest.stored_bytes() - there_bytes + part.total_bytes > settings_.node_bytes)
+    return refuse(guest, "it is larger than --disk allows");
   const bool goes_on = is_whole && part.offset != 0;
   if (goes_on && (guest.part_of != name || guest.part.mode != part.mode ||
                   guest.part.offset + guest.part.byte_count != part.offset))
     return false;
   if (!is_whole && part.offset != there_bytes) return false;
-  if (!goes_on) {
-    const std::string file = is_whole ? part_name(name) : name;
-    const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (is_whole ? O_TRUNC : O_APPEND);
-    guest.part_file.reset(openat(guest.folder.get(), file.c_str(), flags, 0600));
-    struct stat status {};
-    const bool is_file =
-        guest.part_file && fstat(guest.part_file.get(), &status) == 0 && S_ISREG(status.st_mode);
-    if (!is_file || (!is_whole && static_cast<uint64_t>(status.st_size) != part.offset)) {
-      AON_LOG_WARNING("spool of %s: cannot write %s", guest.node.c_str(), name.c_str());
-      return false;
-    }
-  }
+  if (!has_room(guest, part.byte_count))
+    return refuse(guest, "no room for it in " + settings_.job_folder);
+  if (!goes_on && !open_part(guest, part, name)) return refuse(guest, "cannot write " + name);
   guest.part = part;
   guest.part_of = name;
   guest.part_left = part.byte_count;
   return guest.part_left != 0 || end_part(guest);
+}
+
+bool Receiver::open_part(Guest& guest, const cluster::Part& part, const std::string& name) {
+  const bool is_whole = part.mode == cluster::PartMode::kWhole;
+  const std::string file = is_whole ? part_name(name) : name;
+  const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (is_whole ? O_TRUNC : O_APPEND);
+  guest.part_file.reset(openat(guest.folder.get(), file.c_str(), flags, 0600));
+  struct stat status {};
+  if (!guest.part_file || fstat(guest.part_file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    return false;
+  return is_whole || static_cast<uint64_t>(status.st_size) == part.offset;
 }
 
 /// All bytes of a frame are written.
@@ -311,68 +377,110 @@ bool Receiver::end_part(Guest& guest) {
   guest.part_file.reset();
   if (!is_whole) return true;
   guest.file_bytes[name] = end;
-  return renameat(guest.folder.get(), part_name(name).c_str(), guest.folder.get(), name.c_str()) ==
-         0;
+  const int folder = guest.folder.get();
+  if (renameat(folder, part_name(name).c_str(), folder, name.c_str()) == 0) return true;
+  return refuse(guest, "cannot write " + name);
 }
 
 /// A segment that went to keep --disk.
 bool Receiver::take_gone(Guest& guest, const cluster::Gone& gone) {
   const std::string name = text_of(gone.name);
-  if (guest.is_complete || !is_file_name(name)) return false;
-  const auto known = guest.file_bytes.find(name);
-  if (known == guest.file_bytes.end()) return true;
-  unlinkat(guest.folder.get(), name.c_str(), 0);
-  guest.file_bytes.erase(known);
+  if (guest.complete_s != 0 || !is_file_name(name)) return false;
+  if (guest.file_bytes.erase(name) != 0) unlinkat(guest.folder.get(), name.c_str(), 0);
   return true;
 }
 
+/// The courier removes its own when an archive has this: it must outlive a crash of this node.
 bool Receiver::take_complete(Guest& guest) {
-  if (guest.is_complete || !guest.part_of.empty()) return false;
-  Status status = cluster::make_agents_folder(job_folder_);
-  if (status) status = cluster::mark_done(job_folder_, guest.node, guest.mark);
-  if (!status) {
-    AON_LOG_WARNING("spool of %s: %s", guest.node.c_str(), status.error().message.c_str());
-    return false;
-  }
-  unlink(cluster::agent_lease(job_folder_, guest.node).c_str());
-  guest.is_complete = true;
+  if (guest.complete_s != 0 || !guest.part_of.empty()) return false;
+  if (syncfs(guest.folder.get()) != 0) return refuse(guest, "cannot sync its spool");
+  Status status = cluster::make_agents_folder(settings_.job_folder);
+  if (status) status = cluster::mark_done(settings_.job_folder, guest.node, guest.mark);
+  if (!status) return refuse(guest, status.error().message);
+  unlink(cluster::agent_lease(settings_.job_folder, guest.node).c_str());
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  guest.complete_s = now.tv_sec;
   return true;
 }
 
 /// Keeps the leases of couriers that are heard of; tells those whose node an archive has.
 void Receiver::look_after_guests() {
   const int64_t now = cluster::now_ms();
-  std::vector<std::pair<int, const char*>> gone;
+  std::vector<int> gone;
   for (auto& [fd, guest] : guests_) {
-    const bool is_newcomer = !guest->folder;
-    if (now - guest->heard_ms > (is_newcomer ? kHandshakeMs : kSilentMs)) {
-      gone.emplace_back(fd, "it is silent");
-    } else if (guest->is_assembled || is_newcomer) {
-      continue;
-    } else if (guest->is_complete) {
-      if (waits_for_archive_ && cluster::is_done(job_folder_, guest->node, guest->mark)) continue;
-      guest->is_assembled = true;
-      if (!tell_assembled(fd)) gone.emplace_back(fd, "the connection ended");
-    } else if (now - guest->beaten_ms >= kBeatMs) {
-      touch_lease_of(cluster::agent_lease(job_folder_, guest->node));
-      guest->beaten_ms = now;
-    }
+    if (!look_after(*guest, now)) gone.push_back(fd);
   }
-  for (const auto& [fd, why] : gone) drop(fd, why);
+  for (const int fd : gone) drop(fd, "it is silent");
 }
 
-bool Receiver::tell_assembled(int fd) const {
+/// False: its connection is to be closed.
+bool Receiver::look_after(Guest& guest, int64_t now_ms) {
+  const int64_t patience_ms = guest.is_refused ? kFarewellMs
+                              : guest.folder   ? kSilentMs
+                                               : kHandshakeMs;
+  if (now_ms - guest.heard_ms > patience_ms) {
+    pollfd waiting{guest.fd.get(), POLLIN, 0};
+    if (guest.is_refused || poll(&waiting, 1, 0) == 0) return false;
+  }
+  if (!guest.folder || guest.is_refused || guest.is_assembled) return true;
+  if (guest.complete_s != 0) {
+    if (settings_.waits_for_archive &&
+        cluster::is_done(settings_.job_folder, guest.node, guest.mark))
+      return true;
+    if (is_in_archive(guest)) return tell_assembled(guest);
+    return refuse(guest, "it was removed before an archive had it");
+  }
+  if (now_ms - guest.beaten_ms >= kBeatMs) {
+    touch_lease_of(cluster::agent_lease(settings_.job_folder, guest.node));
+    guest.beaten_ms = now_ms;
+  }
+  return true;
+}
+
+/// That its mark is gone says so; but somebody may just have cleaned up. Rings become part of the
+/// spool under another name.
+bool Receiver::is_in_archive(const Guest& guest) const {
+  struct stat status {};
+  if (settings_.waits_for_archive) {
+    const std::string ledger = settings_.job_folder + "/aon.json";
+    if (stat(ledger.c_str(), &status) != 0 || status.st_mtim.tv_sec + 1 < guest.complete_s)
+      return false;
+    if (settings_.drops_spool) return true;
+  }
+  return std::all_of(guest.file_bytes.begin(), guest.file_bytes.end(), [&](const auto& file) {
+    if (is_ring(file.first)) return true;
+    return fstatat(guest.folder.get(), file.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           static_cast<uint64_t>(status.st_size) == file.second;
+  });
+}
+
+bool Receiver::tell_assembled(Guest& guest) const {
   auto frame = cluster::make_frame<cluster::Assembled>();
-  const std::string place = node_ + ":" + job_folder_;
+  const std::string place = settings_.node + ":" + settings_.job_folder;
   place.copy(frame.place, sizeof(frame.place) - 1);
-  return cluster::send_frame(fd, frame);
+  guest.is_assembled = true;
+  return cluster::send_frame(guest.fd.get(), frame);
+}
+
+/// Says why, and waits a little for the courier to read it. Its lease runs out, so that the archive
+/// names its node.
+bool Receiver::refuse(Guest& guest, const std::string& reason) const {
+  AON_LOG_WARNING("spool of %s is refused: %s", guest.node.c_str(), reason.c_str());
+  auto frame = cluster::make_frame<cluster::Refused>();
+  reason.copy(frame.reason, sizeof(frame.reason) - 1);
+  guest.is_refused = true;
+  guest.part_left = 0;
+  guest.part_file.reset();
+  guest.heard_ms = cluster::now_ms();
+  return cluster::send_frame(guest.fd.get(), frame);
 }
 
 void Receiver::drop(int fd, const char* why) {
   const auto found = guests_.find(fd);
   if (found == guests_.end()) return;
   const Guest& guest = *found->second;
-  if (guest.folder && !guest.is_complete)
+  if (guest.folder && guest.complete_s == 0 && !guest.is_refused)
     AON_LOG_WARNING("spool of %s is not complete: %s", guest.node.c_str(), why);
   guests_.erase(found);
 }

@@ -84,8 +84,9 @@ void ChosenEvents::add(const std::string& item) {
 
 void ChosenEvents::note_unknown(const std::string& item) {
   constexpr size_t kMaxText = 200;
-  if (item.empty() || unknown_.size() + item.size() > kMaxText) return;
-  unknown_ += (unknown_.empty() ? "" : ", ") + item;
+  if (item.empty() || unknown_.size() > kMaxText) return;
+  unknown_ += (unknown_.empty() ? "" : ", ") + item.substr(0, kMaxText);
+  if (unknown_.size() > kMaxText) unknown_ += " and more";
 }
 
 std::string ChosenEvents::leave_to_threads(const Kernel& kernel) {

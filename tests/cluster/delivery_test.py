@@ -8,11 +8,12 @@ import subprocess
 import unittest
 
 import cluster
-from aon_test import TestCase, environment, ledger, run, wait_until
+from aon_test import BUILD, TestCase, environment, ledger, run, wait_until
 from cluster import AON, AON_RUN, HEAT2D
 
 HOSTS = 3
 LOCAL = "/tmp/own/job"  # of each host: /tmp is its own
+RECORDS = BUILD / "bin" / "aon-canary-program"  # two regions, without MPI
 FOREVER = [HEAT2D, "--size", 64, "--steps", 100_000_000]
 
 
@@ -72,20 +73,37 @@ class Delivery(TestCase):
         self.assert_exit(self.launch(HEAT2D, "--size", 64, "--steps", 50))
         for host in ("n2", "n3"):
             folder = self.job_of(host)
-            self.assertFalse((folder / "spool").exists(), host)
+            self.assertEqual(list((folder / "spool" / host).iterdir()), [], host)
             self.assertFalse((folder / "traces.otf2").exists(), host)
             note = (folder / "delivered.txt").read_text()
             self.assertEqual(note, f"What {host} recorded is in n1:{LOCAL}\n")
             said = run([AON, "info", folder])
             self.assertIn(f"n1:{LOCAL}", said.stdout + said.stderr)
-        self.assertEqual(list(self.meeting.iterdir()), [], "the meeting is over")
+        wait_until(lambda: list(self.meeting.iterdir()) == [], 30, "end of the meeting")
         self.assertFalse((self.job_of("n1") / "agents").exists())
 
     def test_a_home_that_all_see_is_enough(self):
         done = self.hosts.mpirun(2, AON_RUN, "-o", LOCAL, HEAT2D, "--size", 64, "--steps", 50)
         self.assert_exit(done)
         self.assert_whole(ledger(self.job_of("n1")))
-        self.assertEqual(list((self.hosts.home / ".aon" / "launches").iterdir()), [])
+        launches = self.hosts.home / ".aon" / "launches"
+        wait_until(lambda: list(launches.iterdir()) == [], 30, "end of the meeting")
+
+    def test_programs_one_after_the_other_are_all_there(self):
+        """Each has an agent of its own on its node: the first one's has gone when the next comes."""
+        words = f"{AON_RUN} -o {LOCAL} --rendezvous {self.meeting} {RECORDS}"
+        done = self.hosts.mpirun(1, "sh", "-c", f"{words}; sleep 5; {words}; true")
+        self.assert_exit(done)
+
+        def nodes():
+            document = ledger(self.job_of("n1"))
+            self.assert_law(document)
+            found = [r["node"] for r in document["ranks"]]
+            return {node: found.count(node) for node in set(found)}
+
+        wait_until(lambda: nodes() == {"n1": 2, "n2": 2, "n3": 2}, 40, "both of all nodes")
+        self.assertEqual({p.name for p in (self.job_of("n1") / "spool").iterdir()},
+                         {"n1", "n2", "n2~2", "n3", "n3~2"})
 
     def test_without_a_place_to_meet_each_keeps_its_own(self):
         done = self.launch(HEAT2D, "--size", 64, "--steps", 50, meeting="off")

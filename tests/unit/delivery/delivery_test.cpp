@@ -28,6 +28,7 @@ using cluster::Presence;
 
 constexpr uint64_t kNodeBytes = 4u << 20;
 constexpr int32_t kPid = 4711;
+constexpr uint32_t kWorld = 8;
 
 /// A job directory on "n1" with a receiver that works, and a spool folder on "n2".
 class Delivery : public testing::Test {
@@ -49,7 +50,13 @@ class Delivery : public testing::Test {
   }
 
   void start_receiver(bool waits_for_archive) {
-    receiver_ = std::make_unique<Receiver>(job_.string(), "n1", kNodeBytes, waits_for_archive);
+    ReceiverSettings settings;
+    settings.job_folder = job_.string();
+    settings.node = "n1";
+    settings.node_bytes = kNodeBytes;
+    settings.world_size = kWorld;
+    settings.waits_for_archive = waits_for_archive;
+    receiver_ = std::make_unique<Receiver>(settings);
     auto address = receiver_->start({"127.0.0.1"});
     ASSERT_TRUE(address) << address.error().message;
     address_ = *address;
@@ -86,7 +93,7 @@ class Delivery : public testing::Test {
   }
 
   Sender sender(const std::string& node = "n2") const {
-    return {there_.string(), node, kPid, 99, 3};
+    return {there_.string(), node, kPid, 99, 3, kWorld};
   }
   std::vector<cluster::NodePresence> presence() const {
     return cluster::read_presence(job_.string());
@@ -128,8 +135,25 @@ class Delivery : public testing::Test {
     UniqueFd fd = connect_by_hand("n2");
     auto offer = make_frame<cluster::Offer>();
     offer.pid = kPid;
+    offer.world_size = kWorld;
     EXPECT_TRUE(say(fd, offer));
     return fd;
+  }
+
+  /// An archive that has all that was complete.
+  void make_archive() {
+    write(job_ / "aon.json", "{}");
+    cluster::mark_assembled(job_.string(), presence());
+  }
+  /// What the courier is told in the end: a place, or why not.
+  static std::string told(Courier* courier) {
+    std::string text;
+    EXPECT_TRUE(wait_until([&] {
+      const auto place = courier->wait_assembled(50);
+      text = place ? *place : courier->refusal();
+      return !text.empty() || !courier->is_connected();
+    }));
+    return text;
   }
 
   fs::path root_;
@@ -164,7 +188,7 @@ TEST_F(Delivery, BringsClosedSegmentsEarlyAndTheRestAtTheEnd) {
   const auto early = courier.wait_assembled(300);
   ASSERT_TRUE(early);
   EXPECT_EQ(*early, "") << "no archive has it yet";
-  cluster::mark_assembled(job_.string(), presence());
+  make_archive();
   std::string place;
   EXPECT_TRUE(wait_until([&] {
     const auto told = courier.wait_assembled(100);
@@ -219,27 +243,106 @@ TEST_F(Delivery, TheSameAgentMayComeAgain) {
   EXPECT_TRUE(is_there("p0.1.aon", "second"));
 }
 
-TEST_F(Delivery, WhatAnotherAgentBroughtIsLeftAlone) {
+TEST_F(Delivery, ALaterAgentOfTheNodeHasAFolderOfItsOwn) {
   write(there_ / "definitions.aon", "of the first");
   Courier first(sender());
   ASSERT_TRUE(first.connect(address_));
   ASSERT_TRUE(first.send_rest());
   ASSERT_TRUE(is_marked(Presence::kDone));
+  make_archive();
+  EXPECT_EQ(told(&first), "n1:" + job_.string());
   write(there_ / "definitions.aon", "of the second");
   Sender other = sender();
   other.pid = kPid + 1;
   Courier second(other);
-  ASSERT_TRUE(second.connect(address_)) << "it is told by the end of the connection";
-  EXPECT_TRUE(wait_until([&] { return !second.send_rest() || !second.wait_assembled(10); }));
+  ASSERT_TRUE(second.connect(address_));
+  ASSERT_TRUE(second.send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
   EXPECT_EQ(read(arrived("definitions.aon")), "of the first");
+  EXPECT_EQ(read(job_ / "spool" / "n2~2" / "definitions.aon"), "of the second");
+}
+
+TEST_F(Delivery, TwoAgentsOfANodeAtATimeAreOneTooMany) {
+  Courier first(sender());
+  ASSERT_TRUE(first.connect(address_));
+  ASSERT_TRUE(is_marked(Presence::kLive));
+  Sender other = sender();
+  other.pid = kPid + 1;
+  Courier second(other);
+  ASSERT_TRUE(second.connect(address_));
+  EXPECT_EQ(told(&second), "another agent of node n2 is there");
+  EXPECT_TRUE(first.beat());
+}
+
+TEST_F(Delivery, ALaunchOfAnotherSizeIsAnotherOne) {
+  Sender other = sender();
+  other.world_size = 16;
+  Courier courier(other);
+  ASSERT_TRUE(courier.connect(address_));
+  EXPECT_EQ(told(&courier), "it is of a launch of 16 ranks, this one has 8");
+  EXPECT_FALSE(fs::exists(job_ / "spool" / "n2"));
+}
+
+TEST_F(Delivery, WhatWasCleanedAwayBeforeAnArchiveHadItIsNotConfirmed) {
+  write(there_ / "definitions.aon", "all");
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  fs::remove_all(job_ / "agents");
+  EXPECT_EQ(told(&courier), "it was removed before an archive had it");
+  EXPECT_EQ(read(there_ / "definitions.aon"), "all");
+}
+
+TEST_F(Delivery, OnlyWhatWasSentIsRemoved) {
+  write(there_ / "p0.0.aon", "closed");
+  write(there_ / "p0.1.aon", "last");
+  write(there_ / "definitions.aon", "all");
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_rest());
+  write(there_ / "p0.1.aon", "a later agent's");
+  write(there_ / "p1.0.aon", "of another process");
+  courier.remove_sent();
+  EXPECT_FALSE(fs::exists(there_ / "p0.0.aon"));
+  EXPECT_FALSE(fs::exists(there_ / "definitions.aon"));
+  EXPECT_EQ(read(there_ / "p0.1.aon"), "a later agent's");
+  EXPECT_TRUE(fs::exists(there_ / "p1.0.aon"));
+}
+
+TEST_F(Delivery, RingsOfLiveProcessesStay) {
+  const std::string live = "fallback-" + std::to_string(getpid()) + "-" +
+                           std::to_string(process_start_time_ticks(getpid())) + ".ring";
+  write(there_ / live, "still written");
+  write(there_ / "fallback-999999999-1.ring", "of the dead");
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  EXPECT_TRUE(fs::exists(arrived("fallback-999999999-1.ring")));
+  EXPECT_FALSE(fs::exists(arrived(live)));
+  courier.remove_sent();
+  EXPECT_TRUE(fs::exists(there_ / live));
 }
 
 TEST_F(Delivery, NobodyBringsTheReceiversOwnNode) {
   fs::create_directories(job_ / "spool" / "n1");
   write(job_ / "spool" / "n1" / "definitions.aon", "own");
-  const UniqueFd fd = connect_by_hand("n1");
-  EXPECT_TRUE(is_dropped(fd));
+  Courier courier(sender("n1"));
+  ASSERT_TRUE(courier.connect(address_));
+  EXPECT_EQ(told(&courier), "it has the name of this node");
   EXPECT_EQ(read(job_ / "spool" / "n1" / "definitions.aon"), "own");
+}
+
+TEST_F(Delivery, StrangersTakeNoPlaceFromCouriers) {
+  std::vector<UniqueFd> strangers;
+  for (size_t i = 0; i < 3 * kMaxNewcomers; ++i) {
+    auto fd = cluster::connect_to(address_.endpoints[0], 1000);
+    if (fd) strangers.push_back(std::move(*fd));
+  }
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  EXPECT_TRUE(is_marked(Presence::kLive));
 }
 
 TEST_F(Delivery, WithoutTheTokenNothingIsTaken) {
@@ -285,7 +388,8 @@ TEST_F(Delivery, ANodeBringsNoMoreThanDiskAllows) {
   write(there_ / "p0.1.aon", std::string(3u << 20, 'b'));
   Courier courier(sender());
   ASSERT_TRUE(courier.connect(address_));
-  EXPECT_TRUE(wait_until([&] { return !courier.send_rest() || !courier.wait_assembled(10); }));
+  static_cast<void>(courier.send_rest());
+  EXPECT_EQ(told(&courier), "it is larger than --disk allows");
   EXPECT_FALSE(fs::exists(arrived("p0.1.aon")));
 }
 
@@ -295,7 +399,8 @@ TEST_F(Delivery, APlantedLinkIsNotFollowed) {
   write(there_ / "definitions.aon", "all");
   Courier courier(sender());
   ASSERT_TRUE(courier.connect(address_));
-  EXPECT_TRUE(wait_until([&] { return !courier.send_rest() || !courier.wait_assembled(10); }));
+  ASSERT_TRUE(courier.send_rest());
+  EXPECT_TRUE(is_marked(Presence::kDone));
   EXPECT_TRUE(fs::is_empty(root_ / "elsewhere"));
 }
 
