@@ -6,8 +6,8 @@
 ///     courier --deliver()--> the archive of rank 0's node has the spool, or not
 ///
 /// It alone touches the network, large files and the meeting folder, which may be in a home
-/// directory that hangs; the keeper looks at what the two share, and leaves it when it does not end.
-/// It dies with the keeper.
+/// directory that hangs; the keeper looks at what the two share, and leaves it when it does not
+/// end. It dies with the keeper.
 /// Thread: the keeper's.   Cost: a process of about 1 MiB, asleep but for a look at the spool every
 /// second; nothing where DIR is shared.   Errors: told in the log; the spool stays here, and this
 /// node makes an archive of its own.

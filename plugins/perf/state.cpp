@@ -128,7 +128,7 @@ StateText state_of(const Availability& availability, const OpenProblems& problem
                 "the threads beyond");
   }
   if (!availability.unknown_names.empty()) {
-    reasons.add({"no event of this machine has such a name", "aon-run --events tells names near it"},
+    reasons.add({"no event of this machine has such a name", "aon-run --events names near ones"},
                 availability.unknown_names.c_str());
   }
   StateText state{AON_STATE_ON, reasons.reason(), reasons.remedy()};

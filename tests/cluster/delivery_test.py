@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Nodes that share no job directory: the others bring their spools to rank 0's node, and its
-archive is the same as with a shared one. Where they cannot, each keeps its own, and nothing is lost.
+archive is the same as with a shared one. Where they cannot, each keeps its own: nothing is lost.
 
     delivery_test.py [unittest arguments]
 """
@@ -90,7 +90,7 @@ class Delivery(TestCase):
         wait_until(lambda: list(launches.iterdir()) == [], 30, "end of the meeting")
 
     def test_programs_one_after_the_other_are_all_there(self):
-        """Each has an agent of its own on its node: the first one's has gone when the next comes."""
+        """Each has an agent of its own on its node: the first has gone when the next comes."""
         words = f"{AON_RUN} -o {LOCAL} --rendezvous {self.meeting} {RECORDS}"
         done = self.hosts.mpirun(1, "sh", "-c", f"{words}; sleep 5; {words}; true")
         self.assert_exit(done)

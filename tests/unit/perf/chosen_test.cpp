@@ -68,7 +68,8 @@ TEST(PerfChosen, tells_what_is_no_event) {
   availability.unknown_names = events.unknown();
   const StateText state = state_of(availability, {});
   EXPECT_EQ(state.state, AON_STATE_DEGRADED);
-  EXPECT_THAT(state.reason, HasSubstr("no event of this machine has such a name (not counted: cicles"));
+  EXPECT_THAT(state.reason,
+              HasSubstr("no event of this machine has such a name (not counted: cicles"));
   const ChosenEvents long_ones(std::string(100'000, 'x') + ",y");
   EXPECT_LT(long_ones.unknown().size(), 300u);
   EXPECT_THAT(ChosenEvents(std::string(150, 'x') + "," + std::string(150, 'y')).unknown(),
