@@ -35,6 +35,7 @@ using cluster::now_ms;
 
 constexpr int kStepMs = 1000;
 constexpr int kShortStepMs = 100;
+constexpr int kEarlyStepMs = 200;  ///< while nodes look for each other
 constexpr int64_t kRankZeroMs = 10'000;  ///< for rank 0 to come, where nobody says how many come
 constexpr int64_t kSettleMs = 3000;
 constexpr int64_t kFindMs = 5000;        ///< for nodes to find each other when a launch is over
@@ -122,7 +123,7 @@ int run_receiver(const Config& config, uint32_t world_size, Shared* shared, int 
     cluster::remove_forgotten(config.meeting);
     while (!is_end_wanted(end_fd, 0)) {
       mirror.step();
-      step(kStepMs, end_fd);
+      step(mirror.is_early() ? kEarlyStepMs : kStepMs, end_fd);
     }
   }
   const int64_t until_ms = now_ms() + (is_assembling ? kFarewellMs : wait_ms(config));
@@ -223,7 +224,7 @@ int run_courier(const Config& config, delivery::Sender sender, int end_fd) {
     if (is_last) {
       pause_ms(kShortStepMs);
     } else {
-      static_cast<void>(is_end_wanted(end_fd, kStepMs));
+      static_cast<void>(is_end_wanted(end_fd, mirror.is_early() ? kEarlyStepMs : kStepMs));
     }
   }
 }

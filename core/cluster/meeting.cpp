@@ -23,9 +23,9 @@ constexpr int kMostLooked = 256;
 constexpr auto kForgottenAfter = std::chrono::hours(24 * 7);
 constexpr int kAnnounceTries = 20;
 constexpr int64_t kFreshMs = 3600'000;  ///< an address is written anew, so that it is not forgotten
-constexpr int64_t kFirstLookMs = 1000;
+constexpr int64_t kFirstLookMs = 200;
 constexpr int64_t kLaterLookMs = 30'000;
-constexpr int64_t kEarlyMs = 20'000;
+constexpr int64_t kEarlyMs = 10'000;
 
 /// f_type of statfs(2): of linux/magic.h, and of file systems that are not in the kernel.
 constexpr uint32_t kShared[] = {
@@ -112,10 +112,12 @@ void AddressMirror::step() {
   const int64_t now = now_ms();
   if (now < next_look_ms_) return;
   if (started_ms_ == 0) started_ms_ = now;
-  next_look_ms_ = now + (now - started_ms_ < kEarlyMs ? kFirstLookMs : kLaterLookMs);
+  next_look_ms_ = now + (is_early() ? kFirstLookMs : kLaterLookMs);
   tell_own(now);
   take_others();
 }
+
+bool AddressMirror::is_early() const { return now_ms() - started_ms_ < kEarlyMs; }
 
 void AddressMirror::tell_own(int64_t now_ms) {
   const Result<AgentAddress> own = read_address(agents_, node_);

@@ -43,8 +43,9 @@ class AddressMirror {
   AddressMirror(const AddressMirror&) = delete;
   AddressMirror& operator=(const AddressMirror&) = delete;
 
-  /// Looks when it is time: every second at first, later every half minute.
+  /// Looks when it is time: every 200 ms at first, later every half minute.
   void step();
+  bool is_early() const;
 
  private:
   void tell_own(int64_t now_ms);

@@ -82,7 +82,6 @@ class _Simulated:
     def _call(self, action, *words, **more):
         env = dict(more.pop("env", None) or environment())
         env.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # more ranks than cores
-        env["HOME"] = str(self.home)
         # What is left of a daemon's output goes nowhere: it must not hold a pipe of ours.
         return run([HERE / self.script, action, self.folder, *words], env=env, **more)
 
@@ -125,6 +124,8 @@ class Hosts(_Simulated):
 
     def run(self, host, *command, env=None, **more):
         env = dict(env or environment(), AON_HOSTS=str(self.folder))
+        if env.get("HOME") == os.environ.get("HOME"):
+            env["HOME"] = str(self.home)  # agents meet there
         return self._call("exec", host, *command, env=env, **more)
 
     def kill(self, host):

@@ -8,12 +8,20 @@ import subprocess
 import unittest
 
 import cluster
-from aon_test import BUILD, TestCase, environment, ledger, run, wait_until
+from aon_test import BUILD, PYTHON, TestCase, environment, ledger, run, wait_until
 from cluster import AON, AON_RUN, HEAT2D
 
 HOSTS = 3
 LOCAL = "/tmp/own/job"  # of each host: /tmp is its own
 RECORDS = BUILD / "bin" / "aon-canary-program"  # two regions, without MPI
+# Long enough for the agents to find each other and compare their clocks.
+BRIEF = """
+import time
+from mpi4py import MPI
+for _ in range(200):
+    MPI.COMM_WORLD.Barrier()
+    time.sleep(0.02)
+"""
 FOREVER = [HEAT2D, "--size", 64, "--steps", 100_000_000]
 
 
@@ -57,7 +65,9 @@ class Delivery(TestCase):
         self.assert_law(document)
 
     def test_archive_of_rank_0_has_all_nodes(self):
-        done = self.launch(HEAT2D, "--size", 64, "--steps", 50)
+        program = self.hosts.folder / "brief.py"
+        program.write_text(BRIEF, encoding="utf-8")
+        done = self.launch(PYTHON, program)
         self.assert_exit(done)
         document = ledger(self.job_of("n1"))
         self.assert_whole(document)
@@ -80,7 +90,7 @@ class Delivery(TestCase):
             said = run([AON, "info", folder])
             self.assertIn(f"n1:{LOCAL}", said.stdout + said.stderr)
         wait_until(lambda: list(self.meeting.iterdir()) == [], 30, "end of the meeting")
-        self.assertFalse((self.job_of("n1") / "agents").exists())
+        wait_until(lambda: not (self.job_of("n1") / "agents").exists(), 30, "end of the agents")
 
     def test_a_home_that_all_see_is_enough(self):
         done = self.hosts.mpirun(2, AON_RUN, "-o", LOCAL, HEAT2D, "--size", 64, "--steps", 50)
