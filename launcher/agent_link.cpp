@@ -194,7 +194,8 @@ std::vector<std::string> avoided_programs() {
 /// kind: torchrun's is the user's choice, and two clusters may have one home directory.
 std::string launch_mark() {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char* name : {"SLURM_CLUSTER_NAME", "MASTER_ADDR", "MASTER_PORT"}) {
+  for (const char* name :
+       {"OMPI_MCA_orte_hnp_uri", "SLURM_CLUSTER_NAME", "MASTER_ADDR", "MASTER_PORT"}) {
     const char* value = getenv(name);
     for (const char* at = value != nullptr ? value : "-"; *at != '\0'; ++at)
       hash = (hash ^ static_cast<unsigned char>(*at)) * 0x100000001b3u;

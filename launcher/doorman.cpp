@@ -75,6 +75,7 @@ Status lead_to_agent(const Installation& files, int program, pid_t pid) {
     arguments.options = options_of_environment();
     arguments.options.output_dir = *output;
     arguments.launch_id = launch.id;
+    if (!launch.is_of_all_nodes) arguments.options.rendezvous = "off";
     arguments.left_alone =
         program_environment(arguments.options, files, socket, *output, get).left_alone;
     const Result<pid_t> agent = spawn_agent(files.agent, *link, std::move(arguments));
