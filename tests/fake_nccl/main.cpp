@@ -308,6 +308,39 @@ void killed(Run& run) {
   std::_Exit(0);
 }
 
+/// What the proxy does: plainly, for another process, and with stops that never come.
+void proxy(Run& run) { with(run, {}); }
+void foreign_proxy(Run& run) { with(run, {.is_foreign = true}); }
+void lost_steps(Run& run) { with(run, {.steps = 40, .loses_stops = true}); }
+
+/// Ends as a watchdog of PyTorch ends it: ncclCommAbort with operations in flight, then abort().
+void aborted(Run& run) {
+  Communicator world = run.world();
+  for (int i = 0; i < run.count; ++i) world.launch(Call{}, {.never_ends = true});
+  run.proxy.wait();
+  world.finalize();
+  std::abort();
+}
+
+/// The same by exit(), without finalize.
+void left(Run& run) {
+  auto* world = new Communicator(run.world());
+  for (int i = 0; i < run.count; ++i) world->launch(Call{}, {.never_ends = true});
+  run.proxy.wait();
+  std::exit(3);
+}
+
+/// At most one AllReduce per ms.
+void busy(Run& run) {
+  Communicator world(&run.plugin, &run.proxy, kId, 2, 0, "world");
+  for (int i = 0; i < run.count; ++i) {
+    world.launch(Call{}, {.steps = 1});
+    run.proxy.wait();
+    sleep_ms(1);
+  }
+  world.finalize();
+}
+
 void measure(Run& run) { bench(&run.plugin, run.count); }
 
 struct Case {
@@ -337,6 +370,12 @@ constexpr Case kCases[] = {
     {"paused", paused},
     {"train", train},
     {"killed", killed},
+    {"proxy", proxy},
+    {"busy", busy},
+    {"foreign_proxy", foreign_proxy},
+    {"lost_steps", lost_steps},
+    {"aborted", aborted},
+    {"left", left},
     {"bench", measure},
 };
 

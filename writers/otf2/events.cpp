@@ -115,6 +115,9 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kDeviceWork:  // its kEnter has what the archive shows
     case EventKind::kCallSample:  // has an archive of its own
     case EventKind::kNcclCall:    // its host side is there as regions
+    case EventKind::kNcclProxy:   // has a table
+    case EventKind::kNcclBegin:   // on timelines of their own (nccl_events.h)
+    case EventKind::kNcclEnd:
       break;
     case EventKind::kMark:
       return mark(event);
