@@ -269,6 +269,7 @@ void sleep_ms(uint64_t time_ms) { std::this_thread::sleep_for(std::chrono::milli
 ///     FAKE_NCCL_LATE=RANK:0:host|gpu   comes 20 ms late to each AllReduce
 ///     FAKE_NCCL_LINK=RANK:0            its transfers to the next rank take 20 times the time
 ///     FAKE_NCCL_HANG=RANK:STEP:skip|other   does not come to that AllReduce, or calls another
+///     FAKE_NCCL_WATCHDOG=MS            of such a hang the others abort their communicator, and end
 void train(Run& run) {
   const Fault late("FAKE_NCCL_LATE");
   const Fault link("FAKE_NCCL_LINK");
@@ -289,7 +290,11 @@ void train(Run& run) {
     world.launch(reduce, odd);
     if (hangs) {
       run.proxy.wait();
-      wait_for_the_gpu_for_ever();
+      const int patience_ms = number_from("FAKE_NCCL_WATCHDOG", 0);
+      if (patience_ms == 0) wait_for_the_gpu_for_ever();
+      sleep_ms(static_cast<uint64_t>(patience_ms));
+      world.finalize();
+      std::abort();
     }
     const uint64_t to_ns = own == link.rank ? 20 * kMs : kMs;
     const uint64_t from_ns = previous == link.rank ? 20 * kMs : kMs;
