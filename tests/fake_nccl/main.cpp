@@ -14,7 +14,8 @@
 
 namespace aon::test::nccl {
 void bench(Plugin* plugin, int count);
-}
+void bench_steps(Plugin* plugin, int count);
+}  // namespace aon::test::nccl
 
 namespace aon::test::nccl {
 namespace {
@@ -347,6 +348,7 @@ void busy(Run& run) {
 }
 
 void measure(Run& run) { bench(&run.plugin, run.count); }
+void measure_steps(Run& run) { bench_steps(&run.plugin, run.count); }
 
 struct Case {
   const char* name;
@@ -382,6 +384,7 @@ constexpr Case kCases[] = {
     {"aborted", aborted},
     {"left", left},
     {"bench", measure},
+    {"bench_steps", measure_steps},
 };
 
 }  // namespace

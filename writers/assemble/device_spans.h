@@ -1,7 +1,8 @@
 /// Work of the devices of one process: in, in any order, from the records of whoever told it; out
 /// for one stream after the other, in time order, as kDeviceWork, kEnter and kLeave.
-/// Work that overlaps is shown as StreamEvents says: a stream of CUDA runs one thing after the other,
-/// but nodes of a graph may run side by side.
+///
+/// Work that overlaps is shown as StreamEvents says: a stream of CUDA runs one thing after the
+/// other, but nodes of a graph may run side by side.
 /// Owner: EventPass.   Thread: one.   Cost: a sort; memory at most kMemoryBytes, then a temporary
 /// file (SortedStore), which is part of what --disk allows.
 #pragma once

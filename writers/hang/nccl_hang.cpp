@@ -130,7 +130,7 @@ std::vector<NcclHang> NcclHangFinder::finish(std::span<const uint64_t> last_ns) 
   return hangs;
 }
 
-/// Whether it is known of the member that it has not come to more operations of `kind` than it told.
+/// Whether the member has surely not come to more operations of `kind` than it told.
 bool NcclHangFinder::is_certain(const Progress& progress, const Kind& kind) const {
   const uint64_t hole_end_ns = hole_end_ns_[progress.group];
   const auto reached = progress.enqueued.find(kind);

@@ -1,6 +1,6 @@
 /// The tables of profile.h5 about NCCL: /nccl/communicators, /nccl/operations and /nccl/histograms,
-/// of its proxies: /nccl/proxy, and of who comes late: /nccl/lateness, /nccl/true_times, /nccl/links.
-/// Nothing is written for a job without NCCL.
+/// of its proxies: /nccl/proxy, and of who comes late: /nccl/lateness, /nccl/true_times and
+/// /nccl/links. Nothing is written for a job without NCCL.
 /// Thread: one.   Errors: H5Error.
 #pragma once
 

@@ -1,7 +1,7 @@
 /// What operations take when nobody is late, by communicator, function and bytes: the shortest
 /// duration of their members each (lateness.h), of which the median is usual. An operation that
 /// takes kSlowOperationRatio times that was slow although nobody was late.
-/// Thread: one.   Cost: two look-ups per operation; memory for kMaxSizes rows of at most 512 counts.
+/// Thread: one.   Cost: two look-ups per operation; memory for kMaxSizes rows of up to 512 counts.
 #pragma once
 
 #include <cstddef>

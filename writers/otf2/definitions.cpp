@@ -41,7 +41,7 @@ OTF2_RegionRole otf2_role(RegionRole role) {
   return OTF2_REGION_ROLE_FUNCTION;
 }
 
-/// Streams without a device are work of the host, and stay with their process; NCCL's are the GPUs'.
+/// Streams without a device are work of the host, and stay with their process, but for NCCL's.
 bool is_of_device(const Location& location) {
   return location.type == LocationType::kAcceleratorStream && location.device != kNoDevice;
 }

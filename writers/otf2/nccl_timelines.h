@@ -1,12 +1,12 @@
 /// Communicators of NCCL in the archive: each has one timeline per member, and its group of members
 /// consists of these.
 ///
-/// | as           | members are indices into      | an operation is                                |
-/// |--------------|-------------------------------|------------------------------------------------|
-/// | itself       | COMM_LOCATIONS of CUDA, which | RmaCollectiveBegin and -End on a window of its |
-/// |              | are the timelines             | communicator, a Send RmaPut, a Recv RmaGet     |
-/// | --nccl-as-mpi | COMM_LOCATIONS of MPI, behind | MpiCollectiveBegin and -End, MpiSend, MpiRecv |
-/// |              | the master threads            |                                                |
+/// | as       | members are indices into      | an operation is                                |
+/// |----------|-------------------------------|------------------------------------------------|
+/// | itself   | COMM_LOCATIONS of CUDA, which | RmaCollectiveBegin and -End on a window of its |
+/// |          | are the timelines             | communicator, a Send RmaPut, a Recv RmaGet     |
+/// | MPI's    | COMM_LOCATIONS of MPI, behind | MpiCollectiveBegin and -End, MpiSend, MpiRecv  |
+/// |          | the master threads            | (--nccl-as-mpi)                                |
 ///
 /// A member without a timeline (its process told nothing, or died before) is shown as the master
 /// thread of a process that is not in the communicator, or the first timeline.

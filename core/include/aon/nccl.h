@@ -22,8 +22,8 @@
 /// it has been enqueued and not yet ended: words 0 to 2, then word 5. Whoever reads it looks for
 /// the whole one with the same communicator and count of calls; without one it never ended.
 ///
-/// At levels net and step there are records of kNcclProxySlots, too, of what NCCL's proxy did for an
-/// operation on one channel: one when that is over, and at level step one after each
+/// At levels net and step there are records of kNcclProxySlots, too, of what NCCL's proxy did for
+/// an operation on one channel: one when that is over, and at level step one after each
 /// kNcclStepsPerRecord steps, with what came since the one before. Their id is kNcclProxySite or,
 /// with steps, kNcclStepSite; a64 the bytes that moved, start and duration those of that part.
 ///

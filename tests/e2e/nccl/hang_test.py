@@ -86,7 +86,8 @@ class Hang(PluginTestCase):
         with h5py.File(self.output / "profile.h5") as file:
             flags = list(file["nccl/operations"].attrs["flags"])
             wanted = 1 << flags.index("abandoned") | 1 << flags.index("in flight")
-            kept = [r for r in rows(table(file, "nccl/operations")) if r["flags"] & wanted == wanted]
+            told = rows(table(file, "nccl/operations"))
+        kept = [r for r in told if r["flags"] & wanted == wanted]
         self.assertTrue({(r["rank"], r["sequence"]) for r in kept} & {(0, 1), (2, 1)})
 
     def test_nccls_own_service_is_asked(self):
