@@ -307,7 +307,7 @@ std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
       const uint32_t mode = modes[site].load(std::memory_order_relaxed) & ~kModePaused;
       if (mode == kModeUndefined || mode == kModeFull) continue;
       const Load& load = found->second;
-      if (site == kNcclProxySite) {
+      if (site == kNcclProxySite || site == kNcclFixedSite) {
         // Its mode is a level: all that comes of NCCL is its cost.
         const double nccl_ns =
             load.nccl_delta * kNcclCallNs + load.site_delta[kNcclStepSite] * kNcclStepsNs;

@@ -15,6 +15,11 @@ constexpr int kFirstWithFixedChannels = 7;
 
 bool is(const char* text, const char* word) { return strcmp(text, word) == 0; }
 
+/// The lowest that the budget may choose.
+Level lowest_of(int version) {
+  return version >= kFirstWithFixedChannels ? Level::kGpu : Level::kApi;
+}
+
 /// kOff: there is no such level.
 Level named_level(const char* text) {
   if (is(text, "gpu")) return Level::kGpu;
@@ -55,29 +60,24 @@ int mask_of(Level level, int version) {
   return static_cast<int>(events & events_of(version));
 }
 
-uint32_t mode_of(Level level) {
-  switch (level) {
-    case Level::kStep:
-      return kModeSample;
-    case Level::kNet:
-      return kModeSample + 1;
-    case Level::kGpu:
-      return kModeSample + kNcclLowestPeriod - 1;
-    default:
-      return kModeCount;
-  }
+uint32_t site_of(int version) {
+  return version >= kFirstWithFixedChannels ? kNcclFixedSite : kNcclProxySite;
+}
+
+uint32_t mode_of(Level level, int version) {
+  const Level lowest = lowest_of(version);
+  if (level <= lowest) return kModeCount;
+  const uint32_t steps_up = static_cast<uint32_t>(level) - static_cast<uint32_t>(lowest);
+  return kModeSample + kNcclLowestPeriod / (1u << (steps_up - 1)) - 1;
 }
 
 Level level_of_mode(uint32_t mode, Level wanted, int version) {
   mode &= ~kModePaused;
-  Level told = Level::kApi;
-  if (mode == kModeUndefined) {
-    told = wanted;
-  } else if (mode >= kModeSample && mode < kModeOff) {
-    const uint32_t period = mode - kModeSample + 1;
-    told = period == 1 ? Level::kStep : period < kNcclLowestPeriod ? Level::kNet : Level::kGpu;
+  Level told = lowest_of(version);
+  if (mode == kModeUndefined) told = wanted;
+  for (const Level level : {Level::kGpu, Level::kNet, Level::kStep}) {
+    if (level > told && mode == mode_of(level, version)) told = level;
   }
-  if (version >= kFirstWithFixedChannels && told < Level::kGpu) told = Level::kGpu;
   return told < wanted ? told : wanted;
 }
 

@@ -38,8 +38,10 @@ LevelChoice choose_level(const char* text, int version, uint64_t shared_bytes);
 /// The activation mask of a level.
 int mask_of(Level level, int version);
 
+/// Call site whose mode word is the level.
+uint32_t site_of(int version);
 /// The mode word that stands for a level, and the level of a mode word, at most `wanted`.
-uint32_t mode_of(Level level);
+uint32_t mode_of(Level level, int version);
 Level level_of_mode(uint32_t mode, Level wanted, int version);
 
 }  // namespace aon::nccl

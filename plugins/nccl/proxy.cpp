@@ -36,7 +36,7 @@ void clear_sums(Proxy& proxy, uint64_t now) {
 void put_proxy(const Proxy& proxy, uint64_t now, bool is_last) {
   Writer* w = writer();
   if (w->slot == nullptr) return;
-  if ((w->modes[kNcclProxySite].load(kRelaxed) & kModePaused) != 0) return;
+  if ((w->modes[kNcclStepSite].load(kRelaxed) & kModePaused) != 0) return;
   const Communicator& communicator = g_state->communicators[proxy.place];
   const uint64_t flags =
       (proxy.is_send ? uint32_t{kNcclProxySend} : 0) | (is_last ? uint32_t{kNcclProxyLast} : 0);

@@ -209,11 +209,14 @@ void begin_level(State& state, Level level, int version, int* mask) {
   state.version = version;
   if (state.wanted_level.load(std::memory_order_relaxed) != Level::kOff) return;
   if (level >= Level::kGpu) {
-    const Site site = {kNcclProxySite, "NCCL proxy", static_cast<uint8_t>(RegionRole::kFunction),
-                       static_cast<uint8_t>(Paradigm::kNccl), mode_of(level)};
-    const Site steps = {kNcclStepSite, "NCCL proxy steps", site.role, site.paradigm, kModeFull};
-    aon_site_first_call(&site);
-    aon_site_first_call(&steps);
+    const auto role = static_cast<uint8_t>(RegionRole::kFunction);
+    const auto paradigm = static_cast<uint8_t>(Paradigm::kNccl);
+    const uint32_t site = site_of(version);
+    for (const Site& one : {Site{site, "NCCL proxy", role, paradigm, mode_of(level, version)},
+                            Site{kNcclProxySite, "NCCL proxy", role, paradigm, kModeFull},
+                            Site{kNcclStepSite, "NCCL proxy steps", role, paradigm, kModeFull}}) {
+      aon_site_first_call(&one);  // the first one of a site counts
+    }
   }
   state.level.store(level, std::memory_order_relaxed);
   state.wanted_level.store(level, std::memory_order_relaxed);

@@ -197,7 +197,7 @@ void switch_level(State& state, Level level);
 inline void heed_budget(State& state, const Writer* w) {
   const Level wanted = state.wanted_level.load(std::memory_order_relaxed);
   if (wanted <= Level::kApi) return;
-  const uint32_t mode = w->modes[kNcclProxySite].load(std::memory_order_relaxed);
+  const uint32_t mode = w->modes[site_of(state.version)].load(std::memory_order_relaxed);
   const Level level = level_of_mode(mode, wanted, state.version);
   if (AON_UNLIKELY(level != state.level.load(std::memory_order_relaxed)))
     switch_level(state, level);

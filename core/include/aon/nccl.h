@@ -57,9 +57,11 @@ constexpr uint32_t kNcclStepsPerRecord = 16;
 constexpr uint32_t kNoNcclCall = UINT32_MAX;
 
 /// Call site whose mode word is the level that NCCL is asked for, which the budget may lower: at
-/// kModeSample + 0 step, + 1 net, + 3 gpu (one in 1, 2, 4), kModeCount api.
+/// kModeSample + 0 step, + 1 net, + 3 gpu (one in 1, 2, 4), kModeCount api. Of an NCCL that must
+/// keep its channels it is kNcclFixedSite: + 1 step, + 3 net, kModeCount gpu.
 constexpr uint32_t kNcclProxySite = 1000;
-constexpr uint32_t kNcclStepSite = 1001;   ///< of records of steps; its mode says nothing
+constexpr uint32_t kNcclStepSite = 1001;  ///< of records of steps; its mode says nothing
+constexpr uint32_t kNcclFixedSite = 1002;
 constexpr uint32_t kNcclLowestPeriod = 4;  ///< behind it comes kModeCount
 
 enum NcclProxyFlags : uint32_t {

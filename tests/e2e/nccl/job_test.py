@@ -227,6 +227,14 @@ class Job(PluginTestCase):
         self.assertEqual(told[-1]["flags"], 0)  # nobody waits for channels that do not come
         self.assert_law(document)
 
+    def test_the_budget_leaves_the_channels_to_an_nccl_that_needs_them(self):
+        output = self.job("busy", 7, 5000, level="step", ranks=1, options=("--budget", "0.01"))
+        changes = ledger(output)["budget"]["nccl_level_changes"]
+        self.assertEqual([(c["from"], c["to"]) for c in changes], [("step", "net"), ("net", "gpu")])
+        with h5py.File(output / "profile.h5") as file:
+            told = rows(table(file, "nccl/operations"))
+        self.assertEqual({row["flags"] for row in told}, {TIMED})
+
     def test_host_calls_are_regions_of_the_accelerators_paradigm(self):
         output = self.job("every", level="api")
         counts = readers.region_counts(output)
