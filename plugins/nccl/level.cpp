@@ -1,5 +1,7 @@
 #include "nccl/level.h"
 
+#include <aon/nccl.h>
+#include <aon/ring.h>
 #include <string.h>
 
 namespace aon::nccl {
@@ -9,7 +11,21 @@ constexpr uint64_t kApiEvents =
     kColl | kP2p | kGroupApi | kCollApi | kP2pApi | kKernelLaunch | kCopyEngineColl;
 constexpr int kFirstWithTimer = 4;  ///< version whose channels tell GPU times
 
+constexpr int kFirstWithFixedChannels = 7;
+
 bool is(const char* text, const char* word) { return strcmp(text, word) == 0; }
+
+/// The lowest that the budget may choose.
+Level lowest_of(int version) {
+  return version >= kFirstWithFixedChannels ? Level::kGpu : Level::kApi;
+}
+
+/// kOff: there is no such level.
+Level named_level(const char* text) {
+  if (is(text, "gpu")) return Level::kGpu;
+  if (is(text, "net")) return Level::kNet;
+  return is(text, "step") ? Level::kStep : Level::kOff;
+}
 
 }  // namespace
 
@@ -18,10 +34,10 @@ LevelChoice choose_level(const char* text, int version, uint64_t shared_bytes) {
   if (is(text, "off")) {
     return {Level::kOff, "AON_NCCL_LEVEL is off", "unset AON_NCCL_LEVEL"};
   }
-  const bool wants_proxy = is(text, "net") || is(text, "step");
-  if (!is(text, "gpu") && !wants_proxy) {
+  const Level wanted = named_level(text);
+  if (wanted == Level::kOff) {
     return {Level::kApi, "AON_NCCL_LEVEL has no such level: api is used",
-            "AON_NCCL_LEVEL=api or gpu"};
+            "AON_NCCL_LEVEL=api, gpu, net or step"};
   }
   if (version < kFirstWithTimer) {
     return {Level::kApi, "this NCCL tells no times of the GPU: level api is used",
@@ -32,17 +48,37 @@ LevelChoice choose_level(const char* text, int version, uint64_t shared_bytes) {
             "/dev/shm is so small that NCCL would not survive level gpu: level api is used",
             "a /dev/shm of 512 MiB or more (docker run --shm-size=1g)"};
   }
-  if (wants_proxy) {
-    return {Level::kGpu, "events of NCCL's proxy are not recorded: level gpu is used",
-            "AON_NCCL_LEVEL=gpu"};
-  }
-  return {Level::kGpu, "", ""};
+  return {wanted, "", ""};
 }
 
 int mask_of(Level level, int version) {
   if (level == Level::kOff) return 0;
-  const uint64_t events = level == Level::kGpu ? kApiEvents | kKernelChannel : kApiEvents;
+  uint64_t events = kApiEvents;
+  if (level >= Level::kGpu) events |= kKernelChannel;
+  if (level >= Level::kNet) events |= kProxyOp;
+  if (level >= Level::kStep) events |= kProxyStep | kNetPlugin;
   return static_cast<int>(events & events_of(version));
+}
+
+uint32_t site_of(int version) {
+  return version >= kFirstWithFixedChannels ? kNcclFixedSite : kNcclProxySite;
+}
+
+uint32_t mode_of(Level level, int version) {
+  const Level lowest = lowest_of(version);
+  if (level <= lowest) return kModeCount;
+  const uint32_t steps_up = static_cast<uint32_t>(level) - static_cast<uint32_t>(lowest);
+  return kModeSample + kNcclLowestPeriod / (1u << (steps_up - 1)) - 1;
+}
+
+Level level_of_mode(uint32_t mode, Level wanted, int version) {
+  mode &= ~kModePaused;
+  Level told = lowest_of(version);
+  if (mode == kModeUndefined) told = wanted;
+  for (const Level level : {Level::kGpu, Level::kNet, Level::kStep}) {
+    if (level > told && mode == mode_of(level, version)) told = level;
+  }
+  return told < wanted ? told : wanted;
 }
 
 }  // namespace aon::nccl

@@ -319,6 +319,7 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   // Each tells the same, less exactly than the one before it.
   if (!add_steps(&findings) && !add_latecomer(&findings)) add_slow_rank(&findings);
   if (!sees_communication()) add_uneven_region(&findings);
+  add_slow_collectives(&findings);
   add_nccl(&findings);
   add_expensive_call(&findings);
   add_waiting(&findings);

@@ -8,30 +8,48 @@
 
 namespace aon::writers::otf2 {
 
-GroupIds::GroupIds(const Model& model) {
+GroupIds::GroupIds(const Model& model, const NcclTimelines& timelines) {
   uint32_t next = 0;
   for (const Paradigm paradigm : kGroupedParadigms) {
     next += std::any_of(model.regions.begin(), model.regions.end(),
                         [=](const GlobalRegion& region) { return region.paradigm == paradigm; });
   }
   locations = next++;
+  if (!timelines.is_empty() && !timelines.as_mpi()) nccl_locations = next++;
   for (size_t i = 0; i < model.communicators.size(); ++i) of_communicators.push_back(next++);
   first_rank_group = next;
 }
 
 /// COMM_LOCATIONS holds the master location of every rank, at the rank's index, then those of
-/// further groups: an index is a group id.
+/// further groups: an index is a group id. Timelines of NCCL have their own, or follow.
 void GlobalDefinitions::write_communicators() {
   std::vector<uint64_t> masters(model_.groups.size());
   std::iota(masters.begin(), masters.end(), uint64_t{0});
+  const std::vector<uint64_t>& timelines = timelines_.locations();
+  if (timelines_.as_mpi()) masters.insert(masters.end(), timelines.begin(), timelines.end());
   note(OTF2_GlobalDefWriter_WriteGroup(file_, groups_.locations, string_id("MPI_LOCATIONS"),
                                        OTF2_GROUP_TYPE_COMM_LOCATIONS, OTF2_PARADIGM_MPI,
                                        OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(masters.size()),
                                        masters.data()));
+  if (groups_.nccl_locations != 0) {
+    note(OTF2_GlobalDefWriter_WriteGroup(
+        file_, groups_.nccl_locations, string_id("NCCL_LOCATIONS"), OTF2_GROUP_TYPE_COMM_LOCATIONS,
+        OTF2_PARADIGM_CUDA, OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(timelines.size()),
+        timelines.data()));
+  }
   uint32_t id = 0;
   for (const GlobalCommunicator& communicator : model_.communicators) {
     write_communicator(id++, communicator);
   }
+}
+
+void GlobalDefinitions::write_nccl_group(uint32_t id, const GlobalCommunicator& communicator) {
+  const std::vector<uint64_t>& members = timelines_.members(id);
+  const OTF2_Paradigm paradigm =
+      groups_.nccl_locations != 0 ? OTF2_PARADIGM_CUDA : OTF2_PARADIGM_MPI;
+  note(OTF2_GlobalDefWriter_WriteGroup(
+      file_, groups_.of_communicators[id], string_id(communicator.name), OTF2_GROUP_TYPE_COMM_GROUP,
+      paradigm, OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(members.size()), members.data()));
 }
 
 void GlobalDefinitions::write_communicator(uint32_t id, const GlobalCommunicator& communicator) {
@@ -39,6 +57,8 @@ void GlobalDefinitions::write_communicator(uint32_t id, const GlobalCommunicator
   if (communicator.kind == CommunicatorKind::kSelf) {
     note(OTF2_GlobalDefWriter_WriteGroup(file_, group, string_id(""), OTF2_GROUP_TYPE_COMM_SELF,
                                          OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE, 0, nullptr));
+  } else if (communicator.kind == CommunicatorKind::kNccl) {
+    write_nccl_group(id, communicator);
   } else {
     const std::vector<uint64_t> members = member_indices(communicator);
     note(OTF2_GlobalDefWriter_WriteGroup(
@@ -64,6 +84,11 @@ void GlobalDefinitions::write_windows() {
   for (const GlobalWindow& window : model_.windows) {
     note(OTF2_GlobalDefWriter_WriteRmaWin(file_, id++, string_id(window.name), window.communicator,
                                           OTF2_RMA_WIN_FLAG_CREATE_DESTROY_EVENTS));
+  }
+  for (const uint32_t communicator : timelines_.communicators_with_window()) {
+    const std::string& name = model_.communicators[communicator].name;
+    note(OTF2_GlobalDefWriter_WriteRmaWin(file_, id++, string_id("NCCL " + name), communicator,
+                                          OTF2_RMA_WIN_FLAG_NONE));
   }
 }
 

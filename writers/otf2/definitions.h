@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "writers/otf2/nccl_timelines.h"
 #include "writers/writer.h"
 
 namespace aon::writers::otf2 {
@@ -33,16 +34,18 @@ constexpr Paradigm kGroupedParadigms[] = {Paradigm::kMpi, Paradigm::kUser, Parad
 
 /// Numbers of the groups in the archive. Groups of regions come first.
 struct GroupIds {
-  explicit GroupIds(const Model& model);
+  GroupIds(const Model& model, const NcclTimelines& timelines);
 
   uint32_t locations;                      ///< COMM_LOCATIONS
+  uint32_t nccl_locations = 0;             ///< those of CUDA, where NCCL is not shown as MPI
   std::vector<uint32_t> of_communicators;  ///< by global id
   uint32_t first_rank_group;               ///< Model::rank_groups follow each other
 };
 
 /// Mapping tables (regions, communicators, windows, groups) and clock offsets of one location.
 /// `clock_error_ns` goes into the offsets as their standard deviation.
-Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const GroupIds& groups,
+Status write_local_definitions(OTF2_DefWriter* file, const Model& model,
+                               const NcclTimelines& timelines, const GroupIds& groups,
                                const Group& group, const TimeRange& range, double clock_error_ns);
 
 /// The counters at the borders of calls are one synchronous class, the first; every other metric is
@@ -63,8 +66,13 @@ inline uint32_t wait_metric(const Model& model) {
 class GlobalDefinitions {
  public:
   /// `has_waits`: there is a wait_metric().
-  GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model, bool has_waits)
-      : file_(file), model_(model), groups_(model), has_waits_(has_waits) {}
+  GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model, const NcclTimelines& timelines,
+                    bool has_waits)
+      : file_(file),
+        model_(model),
+        timelines_(timelines),
+        groups_(model, timelines),
+        has_waits_(has_waits) {}
 
   Status write(const std::vector<WrittenLocation>& locations, const TimeRange& range);
 
@@ -84,6 +92,7 @@ class GlobalDefinitions {
   void write_region_groups();
   void write_communicators();
   void write_communicator(uint32_t id, const GlobalCommunicator& communicator);
+  void write_nccl_group(uint32_t id, const GlobalCommunicator& communicator);
   std::vector<uint64_t> member_indices(const GlobalCommunicator& communicator);
   void write_windows();
   void write_files();
@@ -99,11 +108,12 @@ class GlobalDefinitions {
 
   OTF2_GlobalDefWriter* file_;
   const Model& model_;
+  const NcclTimelines& timelines_;
   const GroupIds groups_;
   bool has_waits_;
   OTF2_ErrorCode error_ = OTF2_SUCCESS;
   std::unordered_map<std::string, uint32_t> strings_;
-  /// Location groups of the devices that have streams, by process and device.
+  /// Location groups of the devices that have streams, by process and device (kNoDevice: NCCL's).
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_groups_;
   std::vector<uint32_t> tree_nodes_;  ///< by index in Job::nodes; folders of one host share one
   uint32_t own_regions_written_ = 0;

@@ -1,0 +1,39 @@
+#include "writers/ledger/ledger_nccl.h"
+
+#include <aon/nccl.h>
+#include <aon/ring.h>
+
+namespace aon::writers::ledger {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Of a mode word of kNcclProxySite or kNcclFixedSite.
+const char* level_name(uint32_t site, uint32_t mode) {
+  const bool is_fixed = site == kNcclFixedSite;
+  if (mode < kModeSample || mode >= kModeOff) return is_fixed ? "gpu" : "api";
+  const uint32_t period = mode - kModeSample + 1;
+  if (period >= kNcclLowestPeriod) return is_fixed ? "net" : "gpu";
+  return period == 1 || is_fixed ? "step" : "net";
+}
+
+}  // namespace
+
+Json nccl_level_changes_json(const LedgerFacts& facts) {
+  Json changes = Json::array();
+  for (const Group& group : facts.model->groups) {
+    if (group.process == nullptr) continue;
+    for (const BudgetDefinition& change : group.process->budget_changes) {
+      const bool is_level = change.site == kNcclProxySite || change.site == kNcclFixedSite;
+      if (!is_level || changes.size() >= kMaxLevelChanges) continue;
+      changes.push_back({{"process", group.id},
+                         {"rank", group.rank ? Json(*group.rank) : Json()},
+                         {"time", iso_time(facts.clocks[group.node].to_ns(change.ticks))},
+                         {"from", level_name(change.site, change.old_mode)},
+                         {"to", level_name(change.site, change.new_mode)}});
+    }
+  }
+  return changes;
+}
+
+}  // namespace aon::writers::ledger
