@@ -6,7 +6,7 @@
 /// and time.
 /// Thread: one.   Cost: a sort of the work, about 300 ns per piece; memory kStoreBytes and a
 /// temporary file of kItemBytes per piece beyond (SortedStore), kMaxCalls calls and kMaxBorders
-/// borders of annotations of one process.
+/// borders of annotations of one process, kMaxSteps rows of steps of all.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ constexpr size_t kWorkClassCount = 3;
 
 /// Why a device had nothing to do before a piece of work: the time until its launch was called,
 /// that of the launch itself, and the rest, in which it waited for other work.
-/// kUnrecorded: nothing was recorded for a part of that time, so it may have been busy.
+/// kUnrecorded: nothing was recorded for a part of that time (the budget, a pause, records that
+/// were lost or left out), so it may have been busy.
 enum class IdleReason : uint8_t { kHostWait = 0, kLaunch, kStarved, kUnknown, kUnrecorded };
 constexpr size_t kIdleReasonCount = 5;
 const char* idle_reason_name(IdleReason reason);
@@ -88,7 +89,8 @@ struct DeviceSummary {
   std::vector<DeviceUse> uses;
   std::vector<DeviceStep> steps;
   std::vector<LaunchRow> launches;
-  uint64_t left_out_count = 0;  ///< processes for whose work there was no room to sort it
+  uint64_t left_out_count = 0;       ///< processes for whose work there was no room to sort it
+  uint64_t left_out_step_count = 0;  ///< rows beyond DeviceAnalysis::kMaxSteps
 };
 
 class DeviceAnalysis : public Writer {
@@ -97,6 +99,7 @@ class DeviceAnalysis : public Writer {
   static constexpr size_t kStoreBytes = 32u << 20;
   static constexpr size_t kMaxCalls = 2u << 20;
   static constexpr size_t kMaxBorders = 1u << 20;
+  static constexpr size_t kMaxSteps = 1u << 18;  ///< of all devices
 
   /// Valid after finish().
   virtual const DeviceSummary& summary() const = 0;

@@ -137,6 +137,7 @@ void write_steps(hid_t gpu, const Model& model, const DeviceSummary& devices) {
     times.append(row.times, row.bound);
   }
   table.finish();
+  set_attribute(table.group(), "left_out", static_cast<int64_t>(devices.left_out_step_count));
 }
 
 std::string name_of(const Model& model, uint32_t region) {

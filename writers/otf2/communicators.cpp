@@ -17,6 +17,7 @@ GroupIds::GroupIds(const Model& model) {
   locations = next++;
   for (size_t i = 0; i < model.communicators.size(); ++i) of_communicators.push_back(next++);
   first_rank_group = next;
+  device_locations = next + static_cast<uint32_t>(model.rank_groups.size());
 }
 
 /// COMM_LOCATIONS holds the master location of every rank, at the rank's index, then those of
@@ -64,6 +65,41 @@ void GlobalDefinitions::write_windows() {
   for (const GlobalWindow& window : model_.windows) {
     note(OTF2_GlobalDefWriter_WriteRmaWin(file_, id++, string_id(window.name), window.communicator,
                                           OTF2_RMA_WIN_FLAG_CREATE_DESTROY_EVENTS));
+  }
+}
+
+/// One COMM_LOCATIONS of all masters and streams that copy; behind it a group, a communicator and a
+/// window for each of their processes.
+void GlobalDefinitions::write_device_windows() {
+  const std::vector<DeviceWindows::Window> windows = devices_.windows();
+  if (windows.empty()) return;
+  OTF2_AttributeValue is_rma_only;
+  is_rma_only.uint8 = OTF2_TRUE;
+  note(OTF2_GlobalDefWriter_WriteParadigmProperty(
+      file_, OTF2_PARADIGM_CUDA, OTF2_PARADIGM_PROPERTY_RMA_ONLY, OTF2_TYPE_UINT8, is_rma_only));
+  std::vector<uint64_t> locations;
+  for (const DeviceWindows::Window& window : windows)
+    locations.insert(locations.end(), window.members.begin(), window.members.end());
+  note(OTF2_GlobalDefWriter_WriteGroup(file_, groups_.device_locations, string_id("CUDA_LOCATIONS"),
+                                       OTF2_GROUP_TYPE_COMM_LOCATIONS, OTF2_PARADIGM_CUDA,
+                                       OTF2_GROUP_FLAG_NONE,
+                                       static_cast<uint32_t>(locations.size()), locations.data()));
+  uint32_t first_member = 0;
+  for (uint32_t place = 0; place < windows.size(); ++place) {
+    std::vector<uint64_t> members(windows[place].members.size());
+    std::iota(members.begin(), members.end(), uint64_t{first_member});
+    first_member += static_cast<uint32_t>(members.size());
+    const uint32_t group = groups_.device_locations + 1 + place;
+    const auto comm = static_cast<uint32_t>(model_.communicators.size()) + place;
+    const std::string name = "CUDA of " + model_.groups[windows[place].group].name;
+    note(OTF2_GlobalDefWriter_WriteGroup(file_, group, string_id(name), OTF2_GROUP_TYPE_COMM_GROUP,
+                                         OTF2_PARADIGM_CUDA, OTF2_GROUP_FLAG_NONE,
+                                         static_cast<uint32_t>(members.size()), members.data()));
+    note(OTF2_GlobalDefWriter_WriteComm(file_, comm, string_id(name), group, OTF2_UNDEFINED_COMM,
+                                        OTF2_COMM_FLAG_NONE));
+    note(OTF2_GlobalDefWriter_WriteRmaWin(file_,
+                                          static_cast<uint32_t>(model_.windows.size()) + place,
+                                          string_id("CUDA_WINDOW"), comm, OTF2_RMA_WIN_FLAG_NONE));
   }
 }
 

@@ -40,11 +40,6 @@ OTF2_RegionRole otf2_role(RegionRole role) {
   return OTF2_REGION_ROLE_FUNCTION;
 }
 
-/// Streams without a device are work of the host, and stay with their process.
-bool is_of_device(const Location& location) {
-  return location.type == LocationType::kAcceleratorStream && location.device != kNoDevice;
-}
-
 struct ParadigmWords {
   OTF2_Paradigm paradigm;
   OTF2_ParadigmClass paradigm_class;
@@ -108,7 +103,8 @@ IdMap map_groups(const Model& model, const GroupIds& groups, const Group& group)
 }  // namespace
 
 Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const GroupIds& groups,
-                               const Group& group, const TimeRange& range, double clock_error_ns) {
+                               const DeviceWindows& devices, const Group& group,
+                               const TimeRange& range, double clock_error_ns) {
   const IdMap regions = make_map(group.region_map);
   for (uint32_t i = 0; i < kOwnRegionCount; ++i) {
     OTF2_IdMap_AddIdPair(regions.get(), kFirstOwnRegion + i, model.regions.size() + i);
@@ -118,8 +114,11 @@ Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const G
     const IdMap communicators = make_map(group.communicator_map);
     code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_COMM, communicators.get());
   }
-  if (code == OTF2_SUCCESS && !group.window_map.empty()) {
+  const std::optional<uint32_t> device_window = devices.place_of(group.id);
+  if (code == OTF2_SUCCESS && (device_window || !group.window_map.empty())) {
     const IdMap windows = make_map(group.window_map);
+    if (device_window)
+      OTF2_IdMap_AddIdPair(windows.get(), kDeviceWindow, model.windows.size() + *device_window);
     code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_RMA_WIN, windows.get());
   }
   if (code == OTF2_SUCCESS && !group.window_map.empty()) {
@@ -153,6 +152,7 @@ Status GlobalDefinitions::write(const std::vector<WrittenLocation>& locations,
   write_region_groups();
   write_communicators();
   write_windows();
+  write_device_windows();
   write_files();
   write_metrics();
   return check(error_, "write global definitions");

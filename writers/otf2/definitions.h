@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "writers/otf2/device_windows.h"
 #include "writers/writer.h"
 
 namespace aon::writers::otf2 {
@@ -38,12 +39,14 @@ struct GroupIds {
   uint32_t locations;                      ///< COMM_LOCATIONS
   std::vector<uint32_t> of_communicators;  ///< by global id
   uint32_t first_rank_group;               ///< Model::rank_groups follow each other
+  uint32_t device_locations;               ///< COMM_LOCATIONS of devices, if they have windows
 };
 
 /// Mapping tables (regions, communicators, windows, groups) and clock offsets of one location.
 /// `clock_error_ns` goes into the offsets as their standard deviation.
 Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const GroupIds& groups,
-                               const Group& group, const TimeRange& range, double clock_error_ns);
+                               const DeviceWindows& devices, const Group& group,
+                               const TimeRange& range, double clock_error_ns);
 
 /// The counters at the borders of calls are one synchronous class, the first; every other metric is
 /// a class of its own.
@@ -63,8 +66,9 @@ inline uint32_t wait_metric(const Model& model) {
 class GlobalDefinitions {
  public:
   /// `has_waits`: there is a wait_metric().
-  GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model, bool has_waits)
-      : file_(file), model_(model), groups_(model), has_waits_(has_waits) {}
+  GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model, const DeviceWindows& devices,
+                    bool has_waits)
+      : file_(file), model_(model), devices_(devices), groups_(model), has_waits_(has_waits) {}
 
   Status write(const std::vector<WrittenLocation>& locations, const TimeRange& range);
 
@@ -86,6 +90,7 @@ class GlobalDefinitions {
   void write_communicator(uint32_t id, const GlobalCommunicator& communicator);
   std::vector<uint64_t> member_indices(const GlobalCommunicator& communicator);
   void write_windows();
+  void write_device_windows();
   void write_files();
   void write_metrics();
   void write_counters();
@@ -99,6 +104,7 @@ class GlobalDefinitions {
 
   OTF2_GlobalDefWriter* file_;
   const Model& model_;
+  const DeviceWindows& devices_;
   const GroupIds groups_;
   bool has_waits_;
   OTF2_ErrorCode error_ = OTF2_SUCCESS;
