@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kAnyMaximum = 1e18;
 
-const std::array<OptionSpec, 23> kTable{{
+const std::array<OptionSpec, 24> kTable{{
     {"output", 'o', "DIR", "", OptionUnit::kNone, 0, 0, &Options::output_dir,
      "job directory (default aon-<launch id>); one of another launch is left alone, DIR.1 is used"},
     {"providers", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::providers,
@@ -62,6 +62,8 @@ const std::array<OptionSpec, 23> kTable{{
      "bandwidths, "
      "late ranks, hangs) or off",
      "api|gpu|net|step|off"},
+    {"record-fixture", 0, "DIR", "", OptionUnit::kNone, 0, 0, &Options::record_fixture,
+     "keep what CUPTI delivers in DIR, at most 64MiB of each process, to make a test of it"},
     {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,
      "wait at most so many seconds for the files at the end; 0: do not wait"},
     {"drop-spool", 0, "", "", OptionUnit::kNone, 0, 0, &Options::drop_spool,

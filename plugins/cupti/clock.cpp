@@ -17,7 +17,7 @@ uint64_t moved(uint64_t ticks, uint64_t from_ns, uint64_t to_ns, double ticks_pe
 
 }  // namespace
 
-uint64_t DeviceClock::Line::at(uint64_t ns) const {
+uint64_t DeviceClock::Line::far_at(uint64_t ns) const {
   return moved(pair.ticks, pair.ns, ns, ticks_per_ns);
 }
 

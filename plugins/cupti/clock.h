@@ -36,8 +36,17 @@ class DeviceClock {
     ClockPair pair = {};
     double ticks_per_ns = 1;
 
-    uint64_t at(uint64_t ns) const;
+    uint64_t at(uint64_t ns) const {
+      const auto distance_ns = static_cast<int64_t>(ns - pair.ns);
+      if (distance_ns < -kNearNs || distance_ns > kNearNs) return far_at(ns);
+      const double exact = static_cast<double>(distance_ns) * ticks_per_ns;
+      const auto distance = static_cast<int64_t>(exact + (distance_ns < 0 ? -0.5 : 0.5));
+      const bool is_before_zero = distance < 0 && pair.ticks < static_cast<uint64_t>(-distance);
+      return is_before_zero ? 0 : pair.ticks + static_cast<uint64_t>(distance);
+    }
+    uint64_t far_at(uint64_t ns) const;
   };
+  static constexpr int64_t kNearNs = int64_t{1} << 50;  ///< 13 days: exact as a double
 
   void find_line(uint64_t ns);
   const ClockPair& at(uint32_t index) const { return pairs_[(first_ + index) % kPairs]; }

@@ -22,7 +22,7 @@ constexpr uint32_t kRestUs = 1000;
 
 class Drain {
  public:
-  void use(const Backend* backend, const Functions* cupti);
+  void use(const Client* client);
 
   /// Makes CUPTI hand over the buffers that are complete, or all of them.
   void flush(uint32_t flag);
@@ -46,8 +46,7 @@ class Drain {
   bool for_each_record(const FilledBuffer& buffer, Action action) const;
   void take(const uint8_t* record);
 
-  const Backend* backend_ = nullptr;
-  const Functions* cupti_ = nullptr;
+  const Client* client_ = nullptr;
   Emitter emitter_;
   CallThreads call_threads_;
   Fixture fixture_;

@@ -9,6 +9,7 @@ namespace aon::cupti {
 namespace {
 
 constexpr size_t kMaxCallName = 128;
+constexpr uint64_t kPauseDistanceNs = 50'000'000;
 
 /// Length of "cudaMalloc" in "cudaMalloc_v3020"; a "cuMemAlloc_v2" is a function of that name.
 size_t length_without_version(const char* name, bool is_driver_call) {
@@ -56,7 +57,29 @@ uint32_t Emitter::region_of(const Work& work) {
 
 void Emitter::put(const Work& work) {
   const uint64_t start = clock_.to_ticks(work.start_ns);
-  if (!aon_was_paused(start)) put_at(work, start, clock_.to_ticks(work.end_ns));
+  if (AON_UNLIKELY(aon_was_paused(start))) {
+    leave_out(work, start);
+  } else {
+    put_at(work, start, clock_.to_ticks(work.end_ns));
+  }
+}
+
+/// Work far from the rest is of another gap.
+void Emitter::leave_out(const Work& work, uint64_t start) {
+  if (work.row != Row::kStream) return;
+  if (pause_end_ != 0 && work.start_ns > pause_end_ns_ + kPauseDistanceNs) tell_pause();
+  const uint64_t end = clock_.to_ticks(work.end_ns);
+  if (pause_end_ == 0 || start < pause_start_) pause_start_ = start;
+  if (end <= pause_end_) return;
+  pause_end_ = end;
+  pause_end_ns_ = work.end_ns;
+}
+
+void Emitter::tell_pause() {
+  if (pause_end_ == 0) return;
+  const uint64_t end = pause_end_;
+  pause_end_ = 0;
+  put_gap(kGapOfWork, pause_start_, end);
 }
 
 void Emitter::put_gap(const char* label, uint64_t start, uint64_t end) {
