@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kLeastPairDistanceNs = 10'000'000;
 constexpr int kPairAttempts = 5;
 constexpr uint32_t kCalibrateUs = 20'000;
+constexpr size_t kCacheLineBytes = 64;
 
 }  // namespace
 
@@ -120,14 +121,24 @@ void Drain::read(const FilledBuffer& buffer) {
 /// False: the buffer ends in what is no record.
 template <class Action>
 bool Drain::for_each_record(const FilledBuffer& buffer, Action action) const {
-  constexpr Code kEnd = 12;  // CUPTI_ERROR_MAX_LIMIT_REACHED
+  constexpr Code kEnd = 12;            // CUPTI_ERROR_MAX_LIMIT_REACHED
+  constexpr size_t kAheadBytes = 512;  // two kernels and two calls
   const auto next = client_->backend->next_record;
   uint8_t* record = nullptr;
   for (;;) {
     const Code code = next(*client_, buffer.bytes, buffer.valid_bytes, &record);
     if (code != kSuccess) return code == kEnd;
+    // Written by another core a moment ago.
+    __builtin_prefetch(record + kAheadBytes);
+    __builtin_prefetch(record + kAheadBytes + kCacheLineBytes);
     action(record);
   }
+}
+
+void Drain::rest() {
+  const Writer* w = attached_writer();
+  const bool has_slot = w != nullptr && w->slot != nullptr;
+  usleep(pace_.rest_us(has_slot ? w->slot->stream[0].refused.load(std::memory_order_relaxed) : 0));
 }
 
 void Drain::take(const uint8_t* record) {
@@ -146,7 +157,7 @@ void Drain::take(const uint8_t* record) {
     if (work.row == Row::kCalls) call_threads_.note(work.correlation, work.stream);
     if (work.row == Row::kSynchronization) work.stream = call_threads_.thread_of(work.correlation);
     emitter_.put(work);
-    if (++burst_ % kBurst == 0) usleep(kRestUs);
+    if (pace_.is_due()) rest();
   }
 }
 
