@@ -8,6 +8,7 @@
 #include "writers/devices/calls.h"
 #include "writers/devices/devices.h"
 #include "writers/devices/median.h"
+#include "writers/devices/nccl_kernels.h"
 #include "writers/devices/sweep.h"
 #include "writers/profile/local_ids.h"
 #include "writers/waits/sorted_store.h"
@@ -22,6 +23,7 @@ using devices::Call;
 using devices::Calls;
 using devices::Launch;
 using devices::Median;
+using devices::NcclKernels;
 using devices::Sweep;
 using devices::Window;
 
@@ -86,6 +88,7 @@ class Analysis : public DeviceAnalysis {
   void add_border(const Event& event);
   Status add_work(const Event& event);
   Status finish_group();
+  void finish_nccl();
   std::vector<const StepRow*> steps_of_group() const;
   void add_item(const Item& item, DevicePass* pass);
   DeviceStep step_of(const StepRow& row, const DevicePass& pass, const DeviceTimes& times) const;
@@ -109,6 +112,7 @@ class Analysis : public DeviceAnalysis {
   BlindTimes blind_;
   std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
   size_t border_count_ = 0;
+  NcclKernels nccl_;
   std::map<LaunchKey, LaunchRow> launches_;
 
   // Of the location.
@@ -230,6 +234,7 @@ Status Analysis::events(std::span<const Event> events) {
     if (row_ == Row::kThread) {
       add_border(event);
       if (writes_device_records_) note_loss(event);
+      if (event.kind == EventKind::kNcclCall) nccl_.add_operation(event.nccl());
     } else if (event.kind == EventKind::kDeviceGap) {
       blind_.add(event.time_ns, event.request);
     } else if (event.kind == EventKind::kDeviceWork && !has_no_room_) {
@@ -268,6 +273,8 @@ void Analysis::add_item(const Item& item, DevicePass* pass) {
     if (call != nullptr) pass->launches.add(call->end_ns - call->start_ns);
   }
   if (call == nullptr) ++pass->unknown_launch_count;
+  if (call != nullptr && item.is_kernel && item.work == WorkClass::kCommunication)
+    nccl_.add_kernel({call->start_ns, item.start_ns, item.end_ns, item.device});
   uint32_t from = LaunchRow::kNoLaunchRegion;
   if (call != nullptr) {
     const auto thread = borders_.find(call->thread);
@@ -357,6 +364,7 @@ Status Analysis::finish_group() {
       add_item(**item, &*pass);
     }
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
+    finish_nccl();
   }
   store_.reset();
   calls_.clear();
@@ -364,7 +372,31 @@ Status Analysis::finish_group() {
   borders_.clear();
   border_count_ = 0;
   launches_.clear();
+  nccl_.clear();
   return {};
+}
+
+void Analysis::finish_nccl() {
+  const auto& communicators = group_->communicator_map;
+  for (const devices::TimedOperation& one : nccl_.join()) {
+    if (summary_.nccl.size() == kMaxNcclRows) {
+      ++summary_.left_out_nccl_count;
+      continue;
+    }
+    const auto communicator = communicators.find(one.communicator);
+    NcclTime& row = summary_.nccl.emplace_back();
+    row.group = group_->id;
+    row.device = one.device;
+    if (communicator != communicators.end()) row.communicator = communicator->second;
+    row.region = regions_.global(one.region);
+    row.call = one.call;
+    row.shared_by = one.shared_by;
+    row.sequence = one.sequence;
+    row.bytes = one.bytes;
+    row.start_ns = one.start_ns;
+    row.gpu_ns = one.gpu_ns;
+  }
+  summary_.unmatched_nccl_count += nccl_.unmatched_count();
 }
 
 Status Analysis::finish(const Outcome&) { return finish_group(); }

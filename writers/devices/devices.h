@@ -85,12 +85,30 @@ struct LaunchRow {
   uint64_t delay_ns = 0;     ///< of those, from the end of the launch to the begin of the work
 };
 
+/// An operation of NCCL whose kernel is known by the call that launched it (nccl_kernels.h).
+struct NcclTime {
+  uint32_t group = 0;
+  uint32_t device = 0;
+  uint32_t communicator = kNoNcclId;  ///< global
+  uint32_t region = kNoNcclId;        ///< global
+  static constexpr uint32_t kNoNcclId = 0xffffffffu;
+  uint32_t call = 0;
+  uint32_t shared_by = 1;  ///< operations of the same kernel
+  uint64_t sequence = 0;
+  uint64_t bytes = 0;
+  uint64_t start_ns = 0;
+  uint64_t gpu_ns = 0;
+};
+
 struct DeviceSummary {
   std::vector<DeviceUse> uses;
   std::vector<DeviceStep> steps;
   std::vector<LaunchRow> launches;
-  uint64_t left_out_count = 0;       ///< processes for whose work there was no room to sort it
-  uint64_t left_out_step_count = 0;  ///< rows beyond DeviceAnalysis::kMaxSteps
+  std::vector<NcclTime> nccl;
+  uint64_t unmatched_nccl_count = 0;  ///< operations that NCCL launched, and no kernel fits
+  uint64_t left_out_nccl_count = 0;   ///< rows beyond DeviceAnalysis::kMaxNcclRows
+  uint64_t left_out_count = 0;        ///< processes for whose work there was no room to sort it
+  uint64_t left_out_step_count = 0;   ///< rows beyond DeviceAnalysis::kMaxSteps
 };
 
 class DeviceAnalysis : public Writer {
@@ -99,6 +117,7 @@ class DeviceAnalysis : public Writer {
   static constexpr size_t kStoreBytes = 32u << 20;
   static constexpr size_t kMaxCalls = 2u << 20;
   static constexpr size_t kMaxBorders = 1u << 20;
+  static constexpr size_t kMaxNcclRows = 1u << 19;
   static constexpr size_t kMaxSteps = 1u << 18;  ///< of all devices
 
   /// Valid after finish().
