@@ -11,6 +11,17 @@ bool is_before(uint64_t a_ns, uint64_t b_ns, uint64_t slack_ns) {
   return a_ns < b_ns && b_ns - a_ns > slack_ns;
 }
 
+/// `next_ns`: the launch behind it. A kernel that seems to come a moment behind that one is of it,
+/// unless it has one of its own.
+bool is_of_launch(uint64_t launch_ns, uint64_t next_ns, std::vector<NcclKernel>::const_iterator it,
+                  std::vector<NcclKernel>::const_iterator end) {
+  if (it == end || is_before(launch_ns, it->call_ns, NcclKernels::kFarthestNs)) return false;
+  if (it->call_ns < next_ns) return true;
+  if (is_before(next_ns, it->call_ns, NcclKernels::kSlackNs)) return false;
+  const auto behind = std::next(it);
+  return behind != end && !is_before(next_ns, behind->call_ns, NcclKernels::kFarthestNs);
+}
+
 }  // namespace
 
 void NcclKernels::clear() {
@@ -49,9 +60,8 @@ std::vector<TimedOperation> NcclKernels::join() {
     });
     const uint64_t launch_ns = first->launch_ns;
     while (kernel != kernels_.end() && is_before(kernel->call_ns, launch_ns, kSlackNs)) ++kernel;
-    const bool is_its =
-        kernel != kernels_.end() && !is_before(launch_ns, kernel->call_ns, kFarthestNs) &&
-        (last == operations_.end() || !is_before(last->launch_ns, kernel->call_ns, kSlackNs));
+    const uint64_t next_ns = last != operations_.end() ? last->launch_ns : UINT64_MAX;
+    const bool is_its = is_of_launch(launch_ns, next_ns, kernel, kernels_.cend());
     if (is_its) {
       const auto count = static_cast<uint32_t>(last - first);
       for (auto one = first; one != last; ++one) {

@@ -40,8 +40,8 @@ struct TimedOperation {
 class NcclKernels {
  public:
   static constexpr size_t kMaxOperations = 1u << 19;
-  static constexpr uint64_t kSlackNs = 5'000;         ///< between the two clocks
-  static constexpr uint64_t kFarthestNs = 1'000'000;  ///< of a call behind its launch
+  static constexpr uint64_t kSlackNs = 5'000;          ///< between the two clocks
+  static constexpr uint64_t kFarthestNs = 10'000'000;  ///< of a call behind its launch
 
   void clear();
   bool is_empty() const { return operations_.empty(); }

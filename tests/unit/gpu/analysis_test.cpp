@@ -150,6 +150,17 @@ TEST(NcclKernelsTest, a_kernel_is_that_of_the_launch_before_its_call) {
   EXPECT_EQ(kernels.unmatched_count(), 0u);
 }
 
+TEST(NcclKernelsTest, clocks_that_differ_by_a_moment_shift_nothing) {
+  NcclKernels kernels;
+  for (uint32_t call = 0; call < 3; ++call)
+    kernels.add_operation(launched(100'000 + call * 3000, call));
+  for (uint64_t i = 0; i < 3; ++i)  // each call seems to be behind the next launch
+    kernels.add_kernel({103'500 + i * 3000, 150'000 + i * 1000, 151'000 + i * 1000, 0});
+  const std::vector<TimedOperation> joined = kernels.join();
+  ASSERT_EQ(joined.size(), 3u);
+  for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(joined[i].start_ns, 150'000u + i * 1000) << i;
+}
+
 TEST(NcclKernelsTest, operations_of_one_launch_share_the_kernel) {
   NcclKernels kernels;
   for (uint32_t call = 0; call < 4; ++call) kernels.add_operation(launched(100'000, call));
