@@ -1,6 +1,6 @@
 """CUPTI's activity on a real GPU: kernels are as many and as long as the program says, copies are
-there with their bytes, and what CUPTI delivered is kept as a fixture for tests/replay/cupti. Runs on
-any machine with a GPU of NVIDIA and CUPTI; elsewhere it is skipped (77).
+there with their bytes, and what CUPTI delivered is kept as a fixture for tests/replay/cupti. Runs
+on any machine with a GPU of NVIDIA and CUPTI; elsewhere it is skipped (77).
 
     AON_FIXTURE_OUT=DIR    the fixture is copied there: check it in as DIR/CHIP-VERSION.bin
 """
