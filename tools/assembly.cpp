@@ -45,6 +45,7 @@ Status assemble_job(const FinalizeOptions& options) {
   if (Status status = join_directories(options.dirs); !status) return status;
   writers::AssembleOptions wanted;
   wanted.otf2_locations = static_cast<uint32_t>(options.otf2_location_count);
+  wanted.nccl_as_mpi = options.nccl_as_mpi;
   wanted.uses_debuginfod = options.uses_debuginfod;
   wanted.drops_spool = options.drop_spool;
   wanted.is_snapshot = options.snapshot;

@@ -37,6 +37,7 @@ struct FinalizeOptions {
   bool uses_debuginfod = false;
   bool is_quiet = false;
   uint64_t otf2_location_count = 4096;
+  bool nccl_as_mpi = false;
   uint64_t disk_bytes = 0;  ///< of spool and archive together; 0: no limit
 };
 /// Writes the archive of a job from its spool.
@@ -44,6 +45,7 @@ int finalize(const FinalizeOptions& options);
 
 struct HangOptions {
   std::string dir;
+  std::string ras;  ///< address of NCCL's RAS service; empty: where NCCL has it; "off": not asked
 };
 /// Says which calls of a job do not return and who did not arrive, of a live job too.
 int hang(const HangOptions& options);

@@ -1,14 +1,17 @@
 #include <fmt/format.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "core/spool/job.h"
 #include "tools/command.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
+#include "tools/ras.h"
 #include "writers/assemble/event_pass.h"
 #include "writers/assemble/model.h"
 #include "writers/hang/hang.h"
@@ -18,11 +21,14 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
+bool uses_nccl(const spool::Process& process) {
+  return std::any_of(
+      process.communicators.begin(), process.communicators.end(),
+      [](const auto& one) { return one.second.definition.kind == CommunicatorKind::kNccl; });
+}
+
 bool may_hang(const spool::Process& process) {
-  return !process.open_calls.empty() || !process.stacks.empty() ||
-         std::any_of(
-             process.communicators.begin(), process.communicators.end(),
-             [](const auto& one) { return one.second.definition.kind == CommunicatorKind::kNccl; });
+  return !process.open_calls.empty() || !process.stacks.empty() || uses_nccl(process);
 }
 
 uint64_t realtime_ns() {
@@ -75,6 +81,38 @@ Result<Lines> lines_of_spool(const std::string& dir, bool is_live) {
   return writers::hang_lines(model, found.report(), is_live ? realtime_ns() : model.end_ns);
 }
 
+/// Whether NCCL of this job may answer on this host: one of its nodes, with a communicator of NCCL.
+bool may_have_ras(const std::string& dir) {
+  const Result<spool::Job> job = spool::read_job(dir);
+  char host[256] = "";
+  if (!job || gethostname(host, sizeof host - 1) != 0) return false;
+  return std::any_of(job->nodes.begin(), job->nodes.end(), [&](const spool::Node& node) {
+    return node.host == host &&
+           std::any_of(node.processes.begin(), node.processes.end(),
+                       [](const auto& process) { return uses_nccl(process.second); });
+  });
+}
+
+/// What NCCL itself says of a job that runs. That nobody answers is told only to who asked for it.
+void print_ras(const HangOptions& options, bool is_live) {
+  if (options.ras == "off") return;
+  std::string address = options.ras;
+  if (address.empty()) {
+    const char* enabled = std::getenv("NCCL_RAS_ENABLE");
+    const bool is_off = enabled != nullptr && std::string_view(enabled) == "0";
+    if (!is_live || is_off || !may_have_ras(options.dir)) return;
+    const char* told = std::getenv("NCCL_RAS_ADDR");
+    address = told != nullptr && *told != '\0' ? told : kRasAddress;
+  }
+  const Result<std::vector<std::string>> lines = ask_ras(address);
+  if (!lines) {
+    if (!options.ras.empty()) fmt::print("{}\n", lines.error().message);
+    return;
+  }
+  fmt::print("NCCL's RAS service at {} says (it counts launches, not what has ended):\n", address);
+  for (const std::string& line : *lines) fmt::print("  {}\n", line);
+}
+
 }  // namespace
 
 int hang(const HangOptions& options) {
@@ -91,6 +129,7 @@ int hang(const HangOptions& options) {
   if (lines->empty()) {
     fmt::print("no call {} open for longer than --hang says\n", is_live ? "is" : "was left");
   }
+  print_ras(options, is_live);
   return kExitDone;
 }
 

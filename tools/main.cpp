@@ -61,6 +61,8 @@ void add_finalize(CLI::App& app, Request& request) {
   command->add_option(
       "--otf2-locations", options.otf2_location_count,
       "above so many locations only master threads and streams go in (default 4096)");
+  command->add_flag("--nccl-as-mpi", options.nccl_as_mpi,
+                    "operations of NCCL are MPI's in the archive, for tools that know only those");
   command->add_flag("--debuginfod", options.uses_debuginfod,
                     "ask the servers of DEBUGINFOD_URLS for names and lines of functions");
   command->add_option("--disk", request.disk, "limit of spool and archive together (default none)");
@@ -72,6 +74,11 @@ void add_hang(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand(
       "hang", "which calls do not return, and who did not arrive; of a live job");
   command->add_option("DIR", request.hang.dir, "job directory")->required();
+  command
+      ->add_option("--ras", request.hang.ras,
+                   "HOST:PORT of NCCL's RAS service (default NCCL_RAS_ADDR, localhost:28028 on a "
+                   "node of a live job); off: do not ask it")
+      ->type_name("ADDRESS");
   command->callback([&request] { request.run = [&request] { return hang(request.hang); }; });
 }
 

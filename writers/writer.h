@@ -240,6 +240,9 @@ enum class EventKind : uint8_t {
   kDeviceGap,   ///< work of devices was left out (--disk): bytes: how many pieces; bytes_received:
                 ///< for how long it is shown, 0 not; request: when it ended
   kNcclCall,    ///< nccl(); its time is where it stands in the location, and means nothing
+  kNcclBegin,   ///< nccl() on the timeline of its communicator; before its kEnter, if it has one
+  kNcclEnd,     ///< the same; before its kLeave. Time of its kNcclBegin in bytes
+  kNcclProxy,   ///< nccl_proxy(); its time means as much as that of kNcclCall
 };
 
 /// An operation of NCCL. Its ids are local to the group; times are CLOCK_REALTIME nanoseconds.
@@ -261,6 +264,28 @@ struct NcclOperation {
   NcclAlgorithm algorithm = NcclAlgorithm::kUnknown;
   NcclProtocol protocol = NcclProtocol::kUnknown;
   NcclType type = NcclType::kUnknown;
+};
+
+/// What NCCL's proxy did for an operation on one channel, or for kNcclStepsPerRecord steps of it
+/// (aon/nccl.h). Its ids are local to the group.
+struct NcclProxyWork {
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  uint64_t bytes = 0;
+  uint64_t gpu_ns = 0;      ///< waiting for the GPU
+  uint64_t peer_ns = 0;     ///< waiting for the peer to be ready
+  uint64_t network_ns = 0;  ///< waiting for the network
+  uint64_t flush_ns = 0;
+  uint64_t longest_ns = 0;  ///< of a step
+  uint32_t communicator = 0;
+  uint32_t call = 0;  ///< of NcclOperation; kNoNcclCall unknown
+  int32_t peer = kNoPeer;
+  uint32_t step_count = 0;  ///< told one by one; 0: only the whole
+  uint32_t planned_step_count = 0;
+  uint32_t network_event_count = 0;
+  uint8_t channel = 0;
+  bool is_send = false;
+  bool is_last = false;  ///< the work is over with this
 };
 
 struct Event {
@@ -303,8 +328,11 @@ struct Event {
   }
   bool counters_are_exact() const { return communicator == 0; }
 
-  // Of kNcclCall: lives as long as the batch of events.
+  // Of kNcclCall, kNcclBegin, kNcclEnd, kNcclProxy: lives as long as the batch of events.
   const NcclOperation& nccl() const { return *reinterpret_cast<const NcclOperation*>(request); }
+  const NcclProxyWork& nccl_proxy() const {
+    return *reinterpret_cast<const NcclProxyWork*>(request);
+  }
 
   // The same fields in events of files. Their requests are numbers of their own.
   uint32_t file() const { return communicator; }
@@ -327,6 +355,15 @@ struct Event {
     request = correlation | std::min<uint64_t>(delay_ns, UINT32_MAX) << 32;
   }
 };
+
+/// Whether a timeline is that of a communicator of NCCL in a process.
+inline bool is_nccl_timeline(const Model& model, const Location& location) {
+  const spool::Process* process = model.groups[location.group].process;
+  if (location.type != LocationType::kAcceleratorStream || process == nullptr) return false;
+  const auto found = process->communicators.find(location.device_stream);
+  return found != process->communicators.end() && location.device == kNoDevice &&
+         found->second.definition.kind == CommunicatorKind::kNccl;
+}
 
 /// What the assembler learned while it went through the events.
 struct Outcome {

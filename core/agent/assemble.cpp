@@ -24,6 +24,7 @@ pid_t start(const Config& config) {
   if (config.arguments.options.drop_spool) words.push_back("--drop-spool");
   words.push_back("--otf2-locations=" +
                   std::to_string(config.arguments.options.otf2_location_count));
+  if (config.arguments.options.nccl_as_mpi) words.push_back("--nccl-as-mpi");
   words.push_back(config.job_folder);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -17,9 +17,9 @@ const SiteLoad* find_site(std::span<const SiteLoad> sites, const ModeChange& cha
 
 }  // namespace
 
-uint32_t thinner_mode(uint32_t mode) noexcept {
+uint32_t thinner_mode(uint32_t mode, uint32_t last_period) noexcept {
   const uint32_t period = mode - kModeSample + 1;
-  return period >= kMaxPeriod ? static_cast<uint32_t>(kModeCount) : kModeSample + 2 * period - 1;
+  return period >= last_period ? static_cast<uint32_t>(kModeCount) : kModeSample + 2 * period - 1;
 }
 
 std::vector<ModeChange> Budget::step(const IntervalCost& cost, std::span<const SiteLoad> sites) {
@@ -47,7 +47,7 @@ std::vector<ModeChange> Budget::degrade(std::span<const SiteLoad> sites) {
   if (has_recovered_) wait_seconds_ = std::min<double>(2 * wait_seconds_, kMaxWaitSeconds);
   has_recovered_ = false;
   const ModeChange change{dearest->process, dearest->site, dearest->mode,
-                          thinner_mode(dearest->mode)};
+                          thinner_mode(dearest->mode, dearest->last_period)};
   changes_.push_back(change);
   return {change};
 }

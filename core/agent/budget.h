@@ -32,8 +32,9 @@ constexpr uint32_t kFirstProviderSite = 0x10000;
 struct SiteLoad {
   uint32_t process;
   uint32_t site;
-  uint32_t mode;           ///< its mode word, without kModePaused
-  double cost_per_second;  ///< ns a second that its timed calls cost
+  uint32_t mode;                      ///< its mode word, without kModePaused
+  double cost_per_second;             ///< ns a second that its timed calls cost
+  uint32_t last_period = kMaxPeriod;  ///< behind it comes kModeCount
 };
 
 /// What was used in the last interval.
@@ -76,6 +77,6 @@ class Budget {
 };
 
 /// The next thinner mode of a sampling site; kModeCount is the last.
-uint32_t thinner_mode(uint32_t mode) noexcept;
+uint32_t thinner_mode(uint32_t mode, uint32_t last_period = kMaxPeriod) noexcept;
 
 }  // namespace aon::agent

@@ -1,5 +1,6 @@
 #include "core/agent/housekeeping.h"
 
+#include <aon/nccl.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -27,6 +28,9 @@ constexpr double kSingleNs = 2;
 constexpr double kCountersNs = 300;
 /// An operation of NCCL, its callbacks that write no record of their own among it (bench nccl).
 constexpr double kNcclCallNs = 120;
+/// A record of steps of its proxy: five callbacks of each of kNcclStepsPerRecord, half of them on
+/// average (bench nccl).
+constexpr double kNcclStepsNs = 1000;
 /// Counting a call; most of those are polls, which copy the requests that they are given.
 constexpr double kCountedNs = 5;
 
@@ -280,6 +284,7 @@ double Housekeeping::take_costs(Load* load) const {
     const uint64_t now = load->activity->kind_count[kind].load(std::memory_order_relaxed);
     const auto records = static_cast<double>(now - load->kind_count[kind]);
     load->kind_count[kind] = now;
+    if (static_cast<RecordKind>(kind) == RecordKind::kNcclCall) load->nccl_delta = records;
     cost_ns += records * (is_call(static_cast<RecordKind>(kind)) ? pair_ns : single_ns);
     if (static_cast<RecordKind>(kind) == RecordKind::kCounters) cost_ns += records * kCountersNs;
     if (static_cast<RecordKind>(kind) == RecordKind::kNcclCall) cost_ns += records * kNcclCallNs;
@@ -289,7 +294,7 @@ double Housekeeping::take_costs(Load* load) const {
     load->site_delta[site] = static_cast<uint32_t>(now - load->site_count[site]);
     load->site_count[site] = now;
   }
-  return cost_ns;
+  return cost_ns + load->site_delta[kNcclStepSite] * kNcclStepsNs;
 }
 
 std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
@@ -301,8 +306,15 @@ std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
     for (uint32_t site = 0; site < kMaxSites; ++site) {
       const uint32_t mode = modes[site].load(std::memory_order_relaxed) & ~kModePaused;
       if (mode == kModeUndefined || mode == kModeFull) continue;
-      const double cost_ns = found->second.site_delta[site] * pair_ns;
-      sites.push_back({process, site, mode, cost_ns / seconds});
+      const Load& load = found->second;
+      if (site == kNcclProxySite) {
+        // Its mode is a level: all that comes of NCCL is its cost.
+        const double nccl_ns =
+            load.nccl_delta * kNcclCallNs + load.site_delta[kNcclStepSite] * kNcclStepsNs;
+        sites.push_back({process, site, mode, nccl_ns / seconds, kNcclLowestPeriod});
+        continue;
+      }
+      sites.push_back({process, site, mode, load.site_delta[site] * pair_ns / seconds});
     }
   });
   return sites;

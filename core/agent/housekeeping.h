@@ -61,6 +61,7 @@ class Housekeeping : public ProcessListener {
     uint64_t kind_count[kRecordKindCount] = {};
     uint64_t site_count[kMaxSites] = {};
     uint32_t site_delta[kMaxSites] = {};  ///< in the last second
+    double nccl_delta = 0;                ///< records of NCCL, the same
   };
 
   void run();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kAnyMaximum = 1e18;
 
-const std::array<OptionSpec, 24> kTable{{
+const std::array<OptionSpec, 25> kTable{{
     {"output", 'o', "DIR", "", OptionUnit::kNone, 0, 0, &Options::output_dir,
      "job directory (default aon-<launch id>); one of another launch is left alone, DIR.1 is used"},
     {"providers", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::providers,
@@ -72,6 +72,8 @@ const std::array<OptionSpec, 24> kTable{{
      "leave the spool as it is; `aon finalize DIR` makes the archive later"},
     {"otf2-locations", 0, "N", "4096", OptionUnit::kNone, 1, 1e9, &Options::otf2_location_count,
      "above so many locations only master threads and streams go into the archive"},
+    {"nccl-as-mpi", 0, "", "", OptionUnit::kNone, 0, 0, &Options::nccl_as_mpi,
+     "operations of NCCL are MPI's in the archive, for tools that know only those"},
     {"dry-run", 0, "", "", OptionUnit::kNone, 0, 0, &Options::dry_run,
      "print what would be set, start nothing"},
     {"verbose", 'v', "", "", OptionUnit::kNone, 0, 0, &Options::verbose,

@@ -45,6 +45,7 @@ struct Options {
   bool drop_spool = false;
   bool no_assemble = false;
   uint64_t otf2_location_count = 0;
+  bool nccl_as_mpi = false;
   bool dry_run = false;
   bool verbose = false;
 };

@@ -24,6 +24,8 @@ enum class Role : uint32_t {
   kWork,              ///< what NCCL made of it: Coll, P2p
   kChannel,           ///< its kernel on one channel
   kGroup,             ///< a GroupApi: the generation is a count
+  kProxy,             ///< what the proxy does for a channel; slot: of State::proxies
+  kStep,              ///< one of its steps; channel: its number modulo kStepsInFlight
 };
 
 struct Handle {

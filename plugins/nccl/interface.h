@@ -44,6 +44,12 @@ constexpr uint64_t events_of(int version) {
 }
 
 /// States that we read; an enum passed as int.
+constexpr int kStateSendGpuWait = 8;
+constexpr int kStateSendWait = 9;
+constexpr int kStateRecvWait = 10;
+constexpr int kStateRecvFlushWait = 11;
+constexpr int kStateRecvGpuWait = 12;
+constexpr int kStateSendPeerWait = 20;
 constexpr int kStateChannelStop = 22;
 constexpr int kStateGroupEndStart = 24;
 
@@ -220,9 +226,31 @@ struct KernelChannelEvent {
 static_assert(offsetof(KernelChannelEvent, channel) == 24 &&
               offsetof(KernelChannelEvent, timer_ns) == 32);
 
-/// Arguments of a state: of kStateChannelStop, the GPU's timer. Versions 4 to 7.
-struct StateArguments {
+/// `process`: whose handles `head.parent` and the context are (PXN). `is_send` is an int.
+struct ProxyOpEvent {
+  Descriptor head;
+  int32_t process;
+  uint8_t channel;
+  int32_t peer;
+  int32_t step_count;
+  int32_t chunk_bytes;
+  int32_t is_send;
+};
+static_assert(offsetof(ProxyOpEvent, process) == 24 && offsetof(ProxyOpEvent, channel) == 28 &&
+              offsetof(ProxyOpEvent, peer) == 32 && offsetof(ProxyOpEvent, step_count) == 36 &&
+              offsetof(ProxyOpEvent, chunk_bytes) == 40 && offsetof(ProxyOpEvent, is_send) == 44);
+
+struct ProxyStepEvent {
+  Descriptor head;
+  int32_t step;
+};
+static_assert(offsetof(ProxyStepEvent, step) == 24);
+
+/// Arguments of a state, versions 4 to 7: of kStateChannelStop the GPU's timer, of kStateSendWait
+/// and kStateRecvFlushWait the bytes of the step.
+union StateArguments {
   uint64_t timer_ns;
+  uint64_t transferred_bytes;
 };
 static_assert(sizeof(StateArguments) == 8);
 

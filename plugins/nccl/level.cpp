@@ -1,5 +1,7 @@
 #include "nccl/level.h"
 
+#include <aon/nccl.h>
+#include <aon/ring.h>
 #include <string.h>
 
 namespace aon::nccl {
@@ -9,7 +11,16 @@ constexpr uint64_t kApiEvents =
     kColl | kP2p | kGroupApi | kCollApi | kP2pApi | kKernelLaunch | kCopyEngineColl;
 constexpr int kFirstWithTimer = 4;  ///< version whose channels tell GPU times
 
+constexpr int kFirstWithFixedChannels = 7;
+
 bool is(const char* text, const char* word) { return strcmp(text, word) == 0; }
+
+/// kOff: there is no such level.
+Level named_level(const char* text) {
+  if (is(text, "gpu")) return Level::kGpu;
+  if (is(text, "net")) return Level::kNet;
+  return is(text, "step") ? Level::kStep : Level::kOff;
+}
 
 }  // namespace
 
@@ -18,10 +29,10 @@ LevelChoice choose_level(const char* text, int version, uint64_t shared_bytes) {
   if (is(text, "off")) {
     return {Level::kOff, "AON_NCCL_LEVEL is off", "unset AON_NCCL_LEVEL"};
   }
-  const bool wants_proxy = is(text, "net") || is(text, "step");
-  if (!is(text, "gpu") && !wants_proxy) {
+  const Level wanted = named_level(text);
+  if (wanted == Level::kOff) {
     return {Level::kApi, "AON_NCCL_LEVEL has no such level: api is used",
-            "AON_NCCL_LEVEL=api or gpu"};
+            "AON_NCCL_LEVEL=api, gpu, net or step"};
   }
   if (version < kFirstWithTimer) {
     return {Level::kApi, "this NCCL tells no times of the GPU: level api is used",
@@ -32,17 +43,42 @@ LevelChoice choose_level(const char* text, int version, uint64_t shared_bytes) {
             "/dev/shm is so small that NCCL would not survive level gpu: level api is used",
             "a /dev/shm of 512 MiB or more (docker run --shm-size=1g)"};
   }
-  if (wants_proxy) {
-    return {Level::kGpu, "events of NCCL's proxy are not recorded: level gpu is used",
-            "AON_NCCL_LEVEL=gpu"};
-  }
-  return {Level::kGpu, "", ""};
+  return {wanted, "", ""};
 }
 
 int mask_of(Level level, int version) {
   if (level == Level::kOff) return 0;
-  const uint64_t events = level == Level::kGpu ? kApiEvents | kKernelChannel : kApiEvents;
+  uint64_t events = kApiEvents;
+  if (level >= Level::kGpu) events |= kKernelChannel;
+  if (level >= Level::kNet) events |= kProxyOp;
+  if (level >= Level::kStep) events |= kProxyStep | kNetPlugin;
   return static_cast<int>(events & events_of(version));
+}
+
+uint32_t mode_of(Level level) {
+  switch (level) {
+    case Level::kStep:
+      return kModeSample;
+    case Level::kNet:
+      return kModeSample + 1;
+    case Level::kGpu:
+      return kModeSample + kNcclLowestPeriod - 1;
+    default:
+      return kModeCount;
+  }
+}
+
+Level level_of_mode(uint32_t mode, Level wanted, int version) {
+  mode &= ~kModePaused;
+  Level told = Level::kApi;
+  if (mode == kModeUndefined) {
+    told = wanted;
+  } else if (mode >= kModeSample && mode < kModeOff) {
+    const uint32_t period = mode - kModeSample + 1;
+    told = period == 1 ? Level::kStep : period < kNcclLowestPeriod ? Level::kNet : Level::kGpu;
+  }
+  if (version >= kFirstWithFixedChannels && told < Level::kGpu) told = Level::kGpu;
+  return told < wanted ? told : wanted;
 }
 
 }  // namespace aon::nccl

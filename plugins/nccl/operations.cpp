@@ -4,6 +4,7 @@
 
 #include "nccl/facts.h"
 #include "nccl/gpu_clock.h"
+#include "nccl/proxy.h"
 #include "nccl/regions.h"
 #include "nccl/slots.h"
 
@@ -12,12 +13,18 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
+/// Whether channels are asked for now.
+bool asks_gpu(const Communicator& communicator) {
+  return communicator.waits_for_gpu && g_state->level.load(kRelaxed) >= Level::kGpu;
+}
+
 void* start_api(Communicator& communicator, const Facts& facts) {
   Writer* w = attached_writer();
   if (w == nullptr) return nullptr;
   const uint64_t now = ticks(w);
   begin_call_region(w, region_of(facts.function), now);
-  return open_operation(communicator, facts, now, kApiOpen, Role::kApi).pointer();
+  const uint64_t bits = kApiOpen | (asks_gpu(communicator) ? kAsksGpu : 0);
+  return open_operation(communicator, facts, now, bits, Role::kApi).pointer();
 }
 
 void stop_api(const Handle& handle, Operation& operation) {
@@ -54,14 +61,16 @@ uint64_t transfer_number(Communicator& communicator, const Facts& facts) {
 
 /// Adds what is known at the launch to the operation that its call opened. False: that is over, as
 /// it is with a graph that is launched again.
-bool join_call(Communicator& communicator, const Handle& call, const Facts& facts, uint64_t bits) {
+bool join_call(Communicator& communicator, const Handle& call, const Facts& facts) {
   if (call.role != Role::kApi) return false;
   Operation* operation = operation_at(call);
-  uint64_t control;
-  if (operation == nullptr || &g_state->communicators[call.communicator] != &communicator ||
-      !set_bits(*operation, call.generation, bits, &control)) {
+  if (operation == nullptr || &g_state->communicators[call.communicator] != &communicator)
     return false;
-  }
+  // NCCL reads its mask when the program calls: that counts for all of the operation.
+  const bool waits = facts.channels != 0 && (operation->control.load(kRelaxed) & kAsksGpu) != 0;
+  uint64_t control;
+  if (!set_bits(*operation, call.generation, kHasWork | (waits ? kWaitsForGpu : 0), &control))
+    return false;
   const uint64_t shape = operation->shape.load(kRelaxed);
   const uint64_t kept = shape & (uint64_t{0xff} << kTypeShift | 0xffffffffu);
   Facts added = facts;
@@ -86,14 +95,18 @@ void* start_work(Communicator& communicator, const void* parent, Facts facts) {
   Writer* w = attached_writer();
   if (w == nullptr) return nullptr;
   if (facts.is_p2p) facts.sequence = transfer_number(communicator, facts);
-  const bool waits = communicator.waits_for_gpu && facts.channels != 0;
-  const uint64_t bits = kHasWork | (waits ? kWaitsForGpu : 0);
   Handle handle = Handle::of(parent);
-  if (join_call(communicator, handle, facts, bits)) {
+  if (join_call(communicator, handle, facts)) {
     handle.role = Role::kWork;
     return handle.pointer();
   }
-  if (communicator.version >= 5) facts.flags |= kNcclReplayed;
+  const bool waits = facts.channels != 0 && asks_gpu(communicator);
+  const uint64_t bits = kHasWork | (waits ? kWaitsForGpu : 0);
+  if (communicator.version >= 5) {
+    facts.flags |= kNcclReplayed;
+  } else {
+    heed_budget(*g_state, w);
+  }
   return open_operation(communicator, facts, ticks(w), bits, Role::kWork).pointer();
 }
 
@@ -144,11 +157,14 @@ void* start_channel(int version, const Descriptor* descriptor) {
   if (!is_of(operation->control.load(std::memory_order_acquire), handle.generation))
     return nullptr;  // pairs with nccl:control
   const KernelChannelEvent& event = as<KernelChannelEvent>(descriptor);
+  Communicator& communicator = g_state->communicators[handle.communicator];
+  if (!communicator.tells_channels.load(kRelaxed))
+    communicator.tells_channels.store(true, kRelaxed);
   handle.role = Role::kChannel;
   handle.channel = event.channel & (kMaxChannels - 1);
   if (event.timer_ns == 0) return handle.pointer();
   note_begin(*operation, event.timer_ns);
-  note_gpu_time(g_state->communicators[handle.communicator], w, event.timer_ns);
+  note_gpu_time(communicator, w, event.timer_ns);
   return handle.pointer();
 }
 
@@ -173,6 +189,7 @@ void stop_channel(const Handle& handle, Operation& operation) {
   const uint32_t wanted = static_cast<uint8_t>(operation.shape.load(kRelaxed) >> kChannelShift);
   if (static_cast<uint32_t>(__builtin_popcountll(done)) < wanted) return;
   uint64_t control;
+  note_done(g_state->communicators[handle.communicator], operation);
   if (!set_bits(operation, handle.generation, kChannelsDone, &control)) return;
   if ((control & kWorkDone) != 0) {
     commit(g_state->communicators[handle.communicator], operation, handle.generation);
@@ -181,7 +198,8 @@ void stop_channel(const Handle& handle, Operation& operation) {
 
 void* start_group(Communicator& communicator) {
   const uint32_t number = communicator.group_count.fetch_add(1, kRelaxed);
-  const State& state = *g_state;
+  State& state = *g_state;
+  if (const Writer* w = attached_writer(); w != nullptr) heed_budget(state, w);
   const uint32_t place = static_cast<uint32_t>(&communicator - state.communicators);
   return Handle{state.process.load(kRelaxed), Role::kGroup, place, 0, 0, number}.pointer();
 }
@@ -191,10 +209,26 @@ bool is_operation(int version, uint64_t type) {
   return (type & (version >= 5 ? kCollApi | kP2pApi : kColl | kP2p)) != 0;
 }
 
+/// What no event will come for any more. An operation that is under way does not end with that: in
+/// a program that gives up (ncclCommAbort, exit) it is what it waited for.
+void commit_last(Communicator& communicator, Operation& operation, const Writer* w) {
+  uint64_t control = operation.control.load(std::memory_order_acquire);  // pairs with nccl:control
+  if ((control & kLive) == 0) return;
+  const uint32_t generation = control & kGenerationMask;
+  if (w != nullptr && is_abandoned(communicator, operation, control)) {
+    operation.end_ticks.store(ticks(w), kRelaxed);
+    set_bits(operation, generation, kAbandoned, &control);
+  }
+  commit(communicator, operation, generation);
+}
+
 }  // namespace
 
 void* start_event(int version, void* context, const Descriptor* descriptor, uint64_t type) {
   if (type == kKernelChannel) return start_channel(version, descriptor);
+  if (type == kProxyOp) return start_proxy(context, descriptor);
+  if (type == kProxyStep) return start_step(descriptor);
+  if (type == kNetPlugin) return note_network_event(descriptor);
   Communicator* communicator = communicator_of(context);
   if (AON_UNLIKELY(communicator == nullptr)) {
     if (g_state != nullptr && is_operation(version, type)) g_state->unplaced.fetch_add(1, kRelaxed);
@@ -226,6 +260,10 @@ void* start_event(int version, void* context, const Descriptor* descriptor, uint
 
 void stop_event(void* pointer) {
   const Handle handle = Handle::of(pointer);
+  if (handle.role == Role::kProxy || handle.role == Role::kStep) {
+    stop_proxy(handle);
+    return;
+  }
   Operation* operation = operation_at(handle);
   if (operation == nullptr) return;
   switch (handle.role) {
@@ -248,6 +286,10 @@ void stop_event(void* pointer) {
 
 void record_state(void* pointer, int state, const StateArguments* arguments) {
   const Handle handle = Handle::of(pointer);
+  if (handle.role == Role::kStep) {
+    change_step(handle, state, arguments);
+    return;
+  }
   Operation* operation = operation_at(handle);
   if (operation == nullptr) return;
   if (handle.role == Role::kGroup && state == kStateGroupEndStart) begin_group_end(pointer);
@@ -259,13 +301,13 @@ void record_state(void* pointer, int state, const StateArguments* arguments) {
 void commit_all(uint32_t place) {
   Communicator& communicator = g_state->communicators[place];
   if (communicator.operations == nullptr) return;
+  const Writer* w = attached_writer();
   const uint32_t next = communicator.next_slot.load(kRelaxed);
   const uint32_t count = communicator.slot_count.load(kRelaxed);
   for (uint32_t i = 0; i < count; ++i) {
-    Operation& operation = communicator.operations[(next + i) & (count - 1)];
-    const uint64_t control = operation.control.load(kRelaxed);
-    if ((control & kLive) != 0) commit(communicator, operation, control & kGenerationMask);
+    commit_last(communicator, communicator.operations[(next + i) & (count - 1)], w);
   }
+  end_proxies(place);
 }
 
 }  // namespace aon::nccl

@@ -8,6 +8,7 @@
 /// | Coll, P2p, CeColl  | completes the operation of its parent, or opens one that had no call  |
 /// |                    | (old NCCL, replayed graphs); its end commits at level api             |
 /// | KernelCh           | GPU times; the last channel commits at level gpu                      |
+/// | ProxyOp, ProxyStep | records of their own (proxy.h)                                        |
 /// | GroupApi, state 24 | region ncclGroupEnd, from the state to the end                        |
 ///
 /// Thread: any.   Signal: no.   Cost: at most 60 ns, no lock, no allocation, no syscall (the first

@@ -24,6 +24,7 @@ int init(const CommunicatorFacts& facts, void** context, int* mask, InitTheirs i
   int their_mask = 0;
   if (init_theirs(theirs->init, &their_context, &their_mask) != kSuccess) their_mask = 0;
   set_chained(*context, their_context, their_mask);
+  g_state->chained_mask.fetch_or(their_mask, std::memory_order_relaxed);
   __atomic_fetch_or(mask, their_mask, __ATOMIC_RELAXED);
   return kSuccess;
 }

@@ -17,6 +17,10 @@ void store_gpu_words(Communicator& communicator, const Operation& from, uint64_t
   const uint64_t first_ns = from.gpu_first_ns.load(kRelaxed);
   const uint64_t end_ns = from.gpu_end_ns.load(kRelaxed);
   uint32_t flags = 0;
+  if ((control & kAbandoned) != 0) {
+    words[5] |= uint64_t{kNcclInFlight | kNcclAbandoned} << 32;
+    return;
+  }
   if ((control & kChannelsDone) == 0) flags |= kNcclMissedChannels;
   if (first_ns != 0 && end_ns >= first_ns) {
     flags |= kNcclGpuTimed;
@@ -138,6 +142,21 @@ uint64_t shape_of(const Facts& facts, uint32_t call) {
          uint64_t{static_cast<uint8_t>(facts.algorithm)} << kAlgorithmShift |
          uint64_t{static_cast<uint8_t>(facts.protocol)} << kProtocolShift |
          uint64_t{static_cast<uint8_t>(facts.type)} << kTypeShift | call;
+}
+
+void note_done(Communicator& communicator, const Operation& operation) {
+  const auto done = static_cast<uint32_t>(operation.shape.load(kRelaxed)) + 1;
+  uint32_t known = communicator.done_count.load(kRelaxed);
+  while (known < done && !communicator.done_count.compare_exchange_weak(known, done, kRelaxed)) {
+  }
+}
+
+bool is_abandoned(const Communicator& communicator, const Operation& operation, uint64_t control) {
+  constexpr uint64_t kUnderWay = kHasWork | kWaitsForGpu;
+  if ((control & (kUnderWay | kChannelsDone)) != kUnderWay) return false;
+  return communicator.tells_channels.load(kRelaxed) && operation.channels.load(kRelaxed) == 0 &&
+         static_cast<uint32_t>(operation.shape.load(kRelaxed)) >=
+             communicator.done_count.load(kRelaxed);
 }
 
 bool commit(Communicator& communicator, Operation& operation, uint32_t generation) {

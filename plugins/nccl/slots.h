@@ -27,6 +27,13 @@ uint64_t shape_of(const Facts& facts, uint32_t call);
 /// Ends a live operation and writes its record. False: somebody else did.
 bool commit(Communicator& communicator, Operation& operation, uint32_t generation);
 
+/// An operation whose channels are all over; those before it on its communicator are over, too.
+void note_done(Communicator& communicator, const Operation& operation);
+
+/// Whether a live operation is under way for all that is known: none of its channels is over, and
+/// nothing that came after it. That is told where channels are told at all.
+bool is_abandoned(const Communicator& communicator, const Operation& operation, uint64_t control);
+
 /// Writes that a live operation is in flight; nothing when it has just ended.
 void put_in_flight(Communicator& communicator, const Operation& operation, uint32_t generation);
 

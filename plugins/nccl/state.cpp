@@ -70,6 +70,7 @@ State* begin_state(const Writer* w) {
   const uint64_t seed = mix(state.base_raw_ns ^ static_cast<uint64_t>(getpid()) << 40);
   const uint32_t tag = static_cast<uint32_t>(seed & 0xffff);
   define_regions();
+  state.pid = getpid();
   state.process.store(tag != 0 ? tag : 1, std::memory_order_release);  // pairs with nccl:state
   return &state;
 }
@@ -134,7 +135,7 @@ uint8_t current_device() {
   return is_known ? static_cast<uint8_t>(device + 1) : 0;
 }
 
-/// Where the GPU's times are told, each communicator is a timeline of its own.
+/// Each communicator is a timeline of its own.
 void define_stream(const Communicator& communicator, const char* name) {
   const DeviceStreamDefinition stream = {communicator.id, kNoDevice, 0, 0};
   char text[272];
@@ -157,7 +158,7 @@ void define_communicator(State& state, const Communicator& communicator,
   snprintf(name, sizeof name, "%s", facts.name != nullptr ? facts.name : "");
   aon_define(static_cast<uint32_t>(DefinitionType::kCommunicator), &definition, sizeof definition,
              name, static_cast<uint32_t>(strlen(name)) + 1);
-  if (communicator.waits_for_gpu) define_stream(communicator, name);
+  define_stream(communicator, name);
 }
 
 /// Counts of transfers by peer; the communicator does without when there is no memory.
@@ -189,6 +190,8 @@ void fill(State& state, Communicator& communicator, const CommunicatorFacts& fac
   communicator.version = facts.version;
   communicator.waits_for_gpu = waits_for_gpu;
   communicator.call_count.store(0, std::memory_order_relaxed);
+  communicator.done_count.store(0, std::memory_order_relaxed);
+  communicator.tells_channels.store(false, std::memory_order_relaxed);
   communicator.slot_count.store(kFirstSlots, std::memory_order_relaxed);
   communicator.next_slot.store(0, std::memory_order_relaxed);
   for (auto* word : {&communicator.words.function, &communicator.words.type,
@@ -198,6 +201,22 @@ void fill(State& state, Communicator& communicator, const CommunicatorFacts& fac
   communicator.gpu = {};
   communicator.launch_ticks.store(0, std::memory_order_relaxed);
   map_counts(communicator);
+}
+
+/// Makes the level a matter of the budget, at the process's first communicator.
+void begin_level(State& state, Level level, int version, int* mask) {
+  state.mask.store(mask, std::memory_order_relaxed);
+  state.version = version;
+  if (state.wanted_level.load(std::memory_order_relaxed) != Level::kOff) return;
+  if (level >= Level::kGpu) {
+    const Site site = {kNcclProxySite, "NCCL proxy", static_cast<uint8_t>(RegionRole::kFunction),
+                       static_cast<uint8_t>(Paradigm::kNccl), mode_of(level)};
+    const Site steps = {kNcclStepSite, "NCCL proxy steps", site.role, site.paradigm, kModeFull};
+    aon_site_first_call(&site);
+    aon_site_first_call(&steps);
+  }
+  state.level.store(level, std::memory_order_relaxed);
+  state.wanted_level.store(level, std::memory_order_relaxed);
 }
 
 /// What the ledger is told, from the best to the worst.
@@ -215,25 +234,38 @@ void tell_level(const State& state, const LevelChoice& choice, const Communicato
   }
 }
 
+/// What is not recorded, the worst of it.
 void tell_losses(const State& state) {
-  const uint64_t unplaced = state.unplaced.load(std::memory_order_relaxed);
-  const uint64_t crowded_out = state.crowded_out.load(std::memory_order_relaxed);
-  char reason[256];
-  if (unplaced == 0 && state.refused == 0) {
-    if (crowded_out == 0) return;
+  const auto count = [](const std::atomic<uint64_t>& counter) {
+    return static_cast<unsigned long long>(counter.load(std::memory_order_relaxed));
+  };
+  char reason[256] = "";
+  const char* remedy = "";
+  if (count(state.unplaced) != 0 || state.refused != 0) {
+    snprintf(reason, sizeof reason,
+             "%llu operations are not recorded: their communicators are not known here (%llu were "
+             "refused: no memory, or more than %u at a time)",
+             count(state.unplaced), static_cast<unsigned long long>(state.refused),
+             kMaxCommunicators);
+    if (state.refused != 0) remedy = "destroy communicators that are not used any more";
+  } else if (count(state.crowded_out) != 0) {
     snprintf(reason, sizeof reason,
              "%llu operations may have two rows: more than %u of a communicator were in flight",
-             static_cast<unsigned long long>(crowded_out), kMaxOperations);
-    tell(ProviderState::kDegraded, reason, "");
+             count(state.crowded_out), kMaxOperations);
+  } else if (count(state.proxies_left_out) != 0) {
+    snprintf(reason, sizeof reason,
+             "%llu pieces of the proxies' work are not recorded: more than %u at a time",
+             count(state.proxies_left_out), kMaxProxies);
+    remedy = "AON_NCCL_LEVEL=gpu";
+  } else if (count(state.foreign) != 0) {
+    snprintf(reason, sizeof reason,
+             "%llu pieces of the proxies' work are not recorded: they were done for other "
+             "processes (PXN)",
+             count(state.foreign));
+  } else {
     return;
   }
-  snprintf(reason, sizeof reason,
-           "%llu operations are not recorded: their communicators are not known here (%llu were "
-           "refused: no memory, or more than %u at a time)",
-           static_cast<unsigned long long>(unplaced),
-           static_cast<unsigned long long>(state.refused), kMaxCommunicators);
-  tell(ProviderState::kDegraded, reason,
-       state.refused != 0 ? "destroy communicators that are not used any more" : "");
+  tell(ProviderState::kDegraded, reason, remedy);
 }
 
 /// The thread's writer; another thread may just be attaching the process, which takes 20 ms at
@@ -263,20 +295,22 @@ void* add(const CommunicatorFacts& facts, int* mask) {
     tell_level(*state, choice, facts);
     return nullptr;
   }
-  if (choice.level == Level::kGpu) wait_for_rate(*state);
+  if (choice.level >= Level::kGpu) wait_for_rate(*state);
   Communicator* communicator = free_place(*state);
   if (communicator == nullptr) {
     ++state->refused;
     tell_losses(*state);
     return nullptr;
   }
-  fill(*state, *communicator, facts, choice.level == Level::kGpu);
+  begin_level(*state, choice.level, facts.version, mask);
+  fill(*state, *communicator, facts, choice.level >= Level::kGpu);
   tell_level(*state, choice, facts);
   define_communicator(*state, *communicator, facts);
   const uint32_t generation = communicator->generation.load(std::memory_order_relaxed) + 1;
   communicator->generation.store(generation,
                                  std::memory_order_release);  // pairs with nccl:communicator
-  __atomic_store_n(mask, mask_of(choice.level, facts.version), __ATOMIC_RELAXED);
+  __atomic_store_n(mask, mask_of(state->level.load(std::memory_order_relaxed), facts.version),
+                   __ATOMIC_RELAXED);
   const uint32_t place = static_cast<uint32_t>(communicator - state->communicators);
   return Handle{state->process.load(std::memory_order_relaxed),
                 Role::kCommunicator,
@@ -288,6 +322,19 @@ void* add(const CommunicatorFacts& facts, int* mask) {
 }
 
 }  // namespace
+
+void switch_level(State& state, Level level) {
+  Level old = state.level.load(std::memory_order_relaxed);
+  if (!state.level.compare_exchange_strong(old, level, std::memory_order_relaxed)) return;
+  int* mask = state.mask.load(std::memory_order_relaxed);
+  if (mask == nullptr) return;
+  const int kept = state.chained_mask.load(std::memory_order_relaxed);
+  const int was = mask_of(old, state.version);
+  const int is = mask_of(level, state.version);
+  // Bits that somebody else has set or cleared meanwhile stay as they are.
+  __atomic_fetch_and(mask, ~(was & ~is & ~kept), __ATOMIC_RELAXED);
+  __atomic_fetch_or(mask, is & ~was, __ATOMIC_RELAXED);
+}
 
 void* add_communicator(const CommunicatorFacts& facts, int* mask) {
   pthread_mutex_lock(&g_mutex);

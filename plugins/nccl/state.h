@@ -14,7 +14,9 @@
 /// Owner: nobody frees it; a communicator's memory serves the next one at its place.
 #pragma once
 
+#include <aon/nccl.h>
 #include <aon/ring.h>
+#include <aon/writer.h>
 
 #include <atomic>
 #include <cstdint>
@@ -33,7 +35,9 @@ constexpr uint64_t kHasWork = uint64_t{1} << 34;      ///< Coll or P2p began
 constexpr uint64_t kWorkDone = uint64_t{1} << 35;     ///< and ended
 constexpr uint64_t kWaitsForGpu = uint64_t{1} << 36;  ///< channels will tell their times
 constexpr uint64_t kChannelsDone = uint64_t{1} << 37;
-constexpr uint64_t kClaimed = uint64_t{1} << 38;  ///< taken and not yet live: its fields change
+constexpr uint64_t kClaimed = uint64_t{1} << 38;    ///< taken and not yet live: its fields change
+constexpr uint64_t kAbandoned = uint64_t{1} << 40;  ///< is_abandoned() when nothing more is told
+constexpr uint64_t kAsksGpu = uint64_t{1} << 39;    ///< called while channels were asked for
 
 /// An operation in flight: 96 bytes, the record in the making. Shared: whoever gets the events of
 /// its parts; all fields are atomic, `control` publishes the others.
@@ -76,7 +80,7 @@ struct Communicator {
   uint32_t rank_count;               ///< 0: unknown
   int32_t rank;
   int version;
-  bool waits_for_gpu;
+  bool waits_for_gpu;            ///< unless the level is lowered
   Operation* operations;         ///< kMaxOperations; stays when the communicator goes
   std::atomic<uint32_t>* sends;  ///< by peer; null: unknown size
   std::atomic<uint32_t>* receives;
@@ -86,6 +90,8 @@ struct Communicator {
   std::atomic<uint32_t> slot_count;  ///< in use; a power of two
   std::atomic<uint32_t> call_count;
   std::atomic<uint32_t> group_count;
+  std::atomic<uint32_t> done_count;    ///< one more than the last call whose channels are over
+  std::atomic<bool> tells_channels;    ///< any channel ever began
   std::atomic<uint64_t> launch_ticks;  ///< of its last KernelLaunch
   WordCache words;
   SharedGpuClock gpu_shared;
@@ -102,6 +108,39 @@ struct ThreadState {
   const Annotation* call;  ///< that is open
 };
 
+constexpr uint32_t kMaxProxies = 4096;   ///< pieces of the proxies' work at a time
+constexpr uint32_t kStepsInFlight = 16;  ///< of a piece; NCCL has 8
+
+/// A piece of a proxy's work: one operation on one channel. Its own are all fields but `control`
+/// and `network_events`: one proxy thread tells it, the slot's control hands it on.
+struct Proxy {
+  struct Step {
+    uint64_t start_ticks;  ///< 0: none
+    uint64_t state_ticks;  ///< since when it is in `state`
+    int32_t state;
+    uint32_t number;
+  };
+  std::atomic<uint64_t> control;         ///< kLive, kClaimed, the generation in the low 32 bits
+  std::atomic<uint32_t> network_events;  ///< since the last record
+  uint32_t place;                        ///< of its communicator
+  uint32_t call;
+  int32_t peer;
+  uint32_t planned_step_count;
+  uint32_t chunk_bytes;
+  uint8_t channel;
+  bool is_send;
+  bool has_steps;
+  uint32_t step_count;  ///< since the last record, as all below
+  uint64_t start_ticks;
+  uint64_t bytes;
+  uint64_t gpu_ticks;
+  uint64_t peer_ticks;
+  uint64_t network_ticks;
+  uint64_t flush_ticks;
+  uint64_t longest_ticks;
+  Step steps[kStepsInFlight];
+};
+
 constexpr uint32_t kMaxSeen = 16384;  ///< ids that are told from their repetitions
 
 struct State {
@@ -110,10 +149,19 @@ struct State {
     int32_t rank;
     uint32_t count;
   };
-  std::atomic<uint32_t> process;      ///< tag in handles; 0: not begun in this process
-  std::atomic<uint64_t> unplaced;     ///< operations of no communicator that we know
-  std::atomic<uint64_t> crowded_out;  ///< committed early, for all slots were taken
-  uint64_t base_ticks;                ///< a pair of clocks, from the first init on
+  std::atomic<uint32_t> process;           ///< tag in handles; 0: not begun in this process
+  std::atomic<uint64_t> unplaced;          ///< operations of no communicator that we know
+  std::atomic<uint64_t> crowded_out;       ///< committed early, for all slots were taken
+  std::atomic<uint64_t> foreign;           ///< pieces of proxies' work for other processes (PXN)
+  std::atomic<uint64_t> proxies_left_out;  ///< beyond kMaxProxies
+  // The level: written under the mutex at init, and by whoever sees that the budget changed it.
+  std::atomic<Level> wanted_level;
+  std::atomic<Level> level;
+  std::atomic<int*> mask;  ///< NCCL's
+  std::atomic<int> chained_mask;
+  int version;
+  int32_t pid;
+  uint64_t base_ticks;  ///< a pair of clocks, from the first init on
   uint64_t base_raw_ns;
   uint32_t communicator_count;  ///< so far
   uint32_t place_count;         ///< of `communicators`
@@ -121,6 +169,8 @@ struct State {
   uint32_t seen_count;
   Seen seen[kMaxSeen];
   ThreadState threads[kMaxThreadSlots];
+  std::atomic<uint32_t> next_proxy;
+  Proxy proxies[kMaxProxies];
   Communicator communicators[kMaxCommunicators];
 };
 
@@ -140,6 +190,18 @@ struct CommunicatorFacts {
 /// nothing is recorded.
 /// Thread: any.   Signal: no.   Cost: some us; locks, maps memory.
 void* add_communicator(const CommunicatorFacts& facts, int* mask);
+
+/// Heeds what the budget says of the level.
+/// Thread: any.   Cost: two loads; some ns more when it changed.
+void switch_level(State& state, Level level);
+inline void heed_budget(State& state, const Writer* w) {
+  const Level wanted = state.wanted_level.load(std::memory_order_relaxed);
+  if (wanted <= Level::kApi) return;
+  const uint32_t mode = w->modes[kNcclProxySite].load(std::memory_order_relaxed);
+  const Level level = level_of_mode(mode, wanted, state.version);
+  if (AON_UNLIKELY(level != state.level.load(std::memory_order_relaxed)))
+    switch_level(state, level);
+}
 
 /// Commits what is in flight and gives the place free. Handles of others do nothing.
 void remove_communicator(void* context);

@@ -56,7 +56,7 @@ def otf2_messages(test, output):
     return sends
 
 
-def vite(test, output, rank_count, message_count):
+def vite(test, output, rank_count, message_count, rank_name="MPI Rank"):
     """ViTE draws the name of every rank and an arrow for every message. It exits 0 always,
     so only the drawing counts."""
     drawing = test.folder / "timeline.svg"
@@ -67,7 +67,7 @@ def vite(test, output, rank_count, message_count):
     with open(drawing, errors="replace") as svg:
         for line in svg:
             arrow_count += line.count("<polygon")
-            names.update(re.findall(r"MPI Rank (\d+)", line))
+            names.update(re.findall(rf"\b{rank_name} (\d+)", line))
     test.assertEqual(names, {str(rank) for rank in range(rank_count)})
     test.assertEqual(arrow_count, message_count)
 

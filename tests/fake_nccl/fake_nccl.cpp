@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -210,9 +211,67 @@ void Communicator::channel(void* work, int channel, uint64_t begin_ns, const Odd
   plugin_->stop(handle);
 }
 
+/// Every step waits 1 ms for the network, and a tenth of that for anything else.
+void Communicator::proxy_step(void* op, int step, bool is_send, const Oddities& odd) {
+  const int version = plugin_->version();
+  void* handle = plugin_->start(context_, Event(version, kProxyStep, op, rank_).put(24, step));
+  const auto pass = [](int us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); };
+  const auto tell = [&](int state, uint64_t bytes) {
+    uint64_t arguments[2] = {bytes, 0};
+    plugin_->state(handle, state, arguments);
+  };
+  const auto use_network = [&] {
+    if (plugin_->wants(kNetPlugin)) {
+      Event event(version, kNetPlugin, handle, rank_);
+      plugin_->stop(plugin_->start(context_, event.put(24, int64_t{1} << 16 | 1)));
+    }
+    pass(1000);
+  };
+  if (is_send) {
+    tell(8, 0);
+    pass(100);
+    if (version >= 4) tell(20, 0);
+    if (version >= 4) pass(100);
+    tell(9, 4096);
+    use_network();
+  } else {
+    tell(10, 0);
+    use_network();
+    tell(11, 4096);
+    pass(100);
+    tell(12, 0);
+    pass(100);
+  }
+  if (!odd.loses_stops || step % 2 == 0) plugin_->stop(handle);
+}
+
+void Communicator::proxy_work(void* work, int channel, bool is_send, int peer,
+                              const Oddities& odd) {
+  Event event(plugin_->version(), kProxyOp, work, rank_);
+  event.put(24, static_cast<int32_t>(getpid() + (odd.is_foreign ? 1 : 0)));
+  event.put(28, static_cast<uint8_t>(channel)).put(32, peer).put(36, odd.steps).put(40, 4096);
+  event.put(44, is_send ? 1 : 0);
+  void* op = plugin_->start(context_, event);
+  plugin_->state(op, 19, nullptr);
+  if (plugin_->wants(kProxyStep | kNetPlugin)) {
+    for (int step = 0; step < odd.steps; ++step) proxy_step(op, step, is_send, odd);
+  }
+  if (!odd.loses_stops) plugin_->stop(op);
+}
+
 void Communicator::work(const Call& call, void* parent, const Oddities& odd) {
   if (!wants_children()) return;
   void* work = plugin_->start(context_, call.is_p2p() ? p2p(call, parent) : coll(call, parent));
+  if (plugin_->wants(kProxyOp | kProxyStep | kNetPlugin) && proxy_ != nullptr) {
+    const int next = call.is_p2p() ? call.root : (rank_ + 1) % rank_count_;
+    const int previous = call.is_p2p() ? call.root : (rank_ + rank_count_ - 1) % rank_count_;
+    for (int i = 0; i < call.channels; ++i) {
+      if (call.function != "Recv")
+        proxy_->give([=, this] { proxy_work(work, i, true, next, odd); });
+      if (call.function != "Send")
+        proxy_->give([=, this] { proxy_work(work, i, false, previous, odd); });
+    }
+  }
   if (plugin_->wants(kKernelCh) && proxy_ != nullptr) {
     const uint64_t begin_ns = begin_ns_ != 0 ? begin_ns_ + odd.queued_ns : gpu_now_ns();
     Oddities own = odd;

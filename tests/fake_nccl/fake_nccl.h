@@ -108,8 +108,11 @@ struct Oddities {
   int missing_channels = 0;
   bool no_timer = false;  ///< null arguments of state 22
   uint64_t gpu_ns = 50'000;
-  uint64_t queued_ns = 0;   ///< from the launch to the begin on the GPU
-  bool never_ends = false;  ///< on the GPU
+  uint64_t queued_ns = 0;    ///< from the launch to the begin on the GPU
+  bool never_ends = false;   ///< on the GPU
+  int steps = 4;             ///< of the proxy on each channel
+  bool is_foreign = false;   ///< the proxy works for another process (PXN)
+  bool loses_stops = false;  ///< of every second step, and of the operation
 };
 
 class Communicator {
@@ -136,6 +139,8 @@ class Communicator {
   void work(const Call& call, void* parent, const Oddities& odd);
   Event coll(const Call& call, void* parent);
   Event p2p(const Call& call, void* parent);
+  void proxy_work(void* work, int channel, bool is_send, int peer, const Oddities& odd);
+  void proxy_step(void* op, int step, bool is_send, const Oddities& odd);
   void channel(void* work, int channel, uint64_t begin_ns, const Oddities& odd);
   bool wants_children() const { return plugin_->wants(kColl | kP2p | 8 | 16 | kKernelCh | 128); }
 

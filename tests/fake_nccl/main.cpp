@@ -14,7 +14,8 @@
 
 namespace aon::test::nccl {
 void bench(Plugin* plugin, int count);
-}
+void bench_steps(Plugin* plugin, int count);
+}  // namespace aon::test::nccl
 
 namespace aon::test::nccl {
 namespace {
@@ -269,6 +270,7 @@ void sleep_ms(uint64_t time_ms) { std::this_thread::sleep_for(std::chrono::milli
 ///     FAKE_NCCL_LATE=RANK:0:host|gpu   comes 20 ms late to each AllReduce
 ///     FAKE_NCCL_LINK=RANK:0            its transfers to the next rank take 20 times the time
 ///     FAKE_NCCL_HANG=RANK:STEP:skip|other   does not come to that AllReduce, or calls another
+///     FAKE_NCCL_WATCHDOG=MS            of such a hang the others abort their communicator, and end
 void train(Run& run) {
   const Fault late("FAKE_NCCL_LATE");
   const Fault link("FAKE_NCCL_LINK");
@@ -289,7 +291,11 @@ void train(Run& run) {
     world.launch(reduce, odd);
     if (hangs) {
       run.proxy.wait();
-      wait_for_the_gpu_for_ever();
+      const int patience_ms = number_from("FAKE_NCCL_WATCHDOG", 0);
+      if (patience_ms == 0) wait_for_the_gpu_for_ever();
+      sleep_ms(static_cast<uint64_t>(patience_ms));
+      world.finalize();
+      std::abort();
     }
     const uint64_t to_ns = own == link.rank ? 20 * kMs : kMs;
     const uint64_t from_ns = previous == link.rank ? 20 * kMs : kMs;
@@ -308,7 +314,41 @@ void killed(Run& run) {
   std::_Exit(0);
 }
 
+/// What the proxy does: plainly, for another process, and with stops that never come.
+void proxy(Run& run) { with(run, {}); }
+void foreign_proxy(Run& run) { with(run, {.is_foreign = true}); }
+void lost_steps(Run& run) { with(run, {.steps = 40, .loses_stops = true}); }
+
+/// Ends as a watchdog of PyTorch ends it: ncclCommAbort with operations in flight, then abort().
+void aborted(Run& run) {
+  Communicator world = run.world();
+  for (int i = 0; i < run.count; ++i) world.launch(Call{}, {.never_ends = true});
+  run.proxy.wait();
+  world.finalize();
+  std::abort();
+}
+
+/// The same by exit(), without finalize.
+void left(Run& run) {
+  auto* world = new Communicator(run.world());
+  for (int i = 0; i < run.count; ++i) world->launch(Call{}, {.never_ends = true});
+  run.proxy.wait();
+  std::exit(3);
+}
+
+/// At most one AllReduce per ms.
+void busy(Run& run) {
+  Communicator world(&run.plugin, &run.proxy, kId, 2, 0, "world");
+  for (int i = 0; i < run.count; ++i) {
+    world.launch(Call{}, {.steps = 1});
+    run.proxy.wait();
+    sleep_ms(1);
+  }
+  world.finalize();
+}
+
 void measure(Run& run) { bench(&run.plugin, run.count); }
+void measure_steps(Run& run) { bench_steps(&run.plugin, run.count); }
 
 struct Case {
   const char* name;
@@ -337,7 +377,14 @@ constexpr Case kCases[] = {
     {"paused", paused},
     {"train", train},
     {"killed", killed},
+    {"proxy", proxy},
+    {"busy", busy},
+    {"foreign_proxy", foreign_proxy},
+    {"lost_steps", lost_steps},
+    {"aborted", aborted},
+    {"left", left},
     {"bench", measure},
+    {"bench_steps", measure_steps},
 };
 
 }  // namespace

@@ -96,7 +96,7 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptio
   }
   if (options.writes_otf2) {
     WaitAnalysis* told = has_room ? waits : nullptr;
-    writers.push_back({"OTF2 archive", make_otf2_writer(folder, told), {}});
+    writers.push_back({"OTF2 archive", make_otf2_writer(folder, told, options.nccl_as_mpi), {}});
     writers.push_back({kSamplesArchive, make_samples_writer(folder), {}});
   }
   if (options.writes_hdf5) {

@@ -23,6 +23,7 @@ namespace aon::writers {
 
 struct AssembleOptions {
   uint32_t otf2_locations = kDefaultOtf2Locations;
+  bool nccl_as_mpi = false;  ///< in the archive NCCL's operations are MPI's
   bool writes_otf2 = true;
   bool writes_hdf5 = true;
   bool drops_spool = false;              ///< remove DIR/spool after success

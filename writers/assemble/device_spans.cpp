@@ -6,92 +6,44 @@
 namespace aon::writers {
 namespace {
 
-constexpr size_t kBatch = 2048;
-constexpr size_t kMaxDepth = 64;  ///< deeper work begins where the one around it ends
-
 /// Ticks of a spool are not trusted: a span may pretend to end before it began.
 uint64_t end_ticks_of(const DeviceSpan& span) {
   return span.start_ticks + std::min(span.duration_ticks, UINT64_MAX - span.start_ticks);
 }
 
-/// The events of one stream, from spans in order.
-class StreamEvents {
+class DeviceTimeline final : public StreamEvents {
  public:
-  StreamEvents(const clock::ClockMap& clock, const std::unordered_map<uint32_t, uint32_t>& regions,
-               Outcome* outcome, const DeviceSpans::Sink& sink)
-      : clock_(clock), regions_(regions), outcome_(outcome), sink_(sink) {}
+  DeviceTimeline(const clock::ClockMap& clock,
+                 const std::unordered_map<uint32_t, uint32_t>& regions, Outcome* outcome,
+                 const Sink& sink)
+      : StreamEvents(outcome, sink), clock_(clock), regions_(regions) {}
 
   Status add(const DeviceSpan& span) {
     const uint64_t start_ns = clock_.to_ns(span.start_ticks);
     const uint64_t end_ns = std::max(clock_.to_ns(end_ticks_of(span)), start_ns);
-    uint64_t shown_start_ns = std::max(start_ns, last_ns_);
-    while (!open_.empty() && open_.back().end_ns <= shown_start_ns) leave();
-    while (!open_.empty() && (end_ns > open_.back().end_ns || open_.size() >= kMaxDepth)) {
-      shown_start_ns = std::max(shown_start_ns, open_.back().end_ns);
-      leave();
-    }
-    if (shown_start_ns > start_ns) ++outcome_->device_overlap_count;
-    enter(span, start_ns, shown_start_ns, end_ns - start_ns);
-    open_.push_back({regions_.count(span.region) != 0 ? span.region : kUnknownRegion,
-                     std::max(end_ns, shown_start_ns)});
-    return events_.size() >= kBatch ? flush() : Status();
-  }
-
-  Status finish() {
-    while (!open_.empty()) leave();
-    return flush();
+    const uint64_t shown_ns = make_room(start_ns, end_ns, false);
+    const uint32_t region = regions_.count(span.region) != 0 ? span.region : kUnknownRegion;
+    Event& work = append(EventKind::kDeviceWork, shown_ns, region);
+    work.peer = static_cast<int32_t>(span.operation);
+    work.bytes = span.bytes;
+    work.bytes_received = end_ns - start_ns;
+    work.set_device_memory(span.from, span.to);
+    work.set_device_correlation(span.correlation, shown_ns - start_ns);
+    Event& enter = append(EventKind::kEnter, shown_ns, region);
+    if (span.bytes != 0) enter.set_value(static_cast<uint32_t>(ValueType::kUnsigned), span.bytes);
+    open_.push_back(region);
+    return is_full() ? flush() : Status();
   }
 
  private:
-  struct Open {
-    uint32_t region;
-    uint64_t end_ns;
-  };
-
-  Event& append(EventKind kind, uint64_t time_ns, uint32_t region) {
-    last_ns_ = time_ns;
-    Event& event = events_.emplace_back();
-    event.time_ns = time_ns;
-    event.kind = kind;
-    event.region = region;
-    event.peer = -1;
-    event.weight = 1;
-    return event;
-  }
-
-  void enter(const DeviceSpan& span, uint64_t start_ns, uint64_t time_ns, uint64_t duration_ns) {
-    const uint32_t region = regions_.count(span.region) != 0 ? span.region : kUnknownRegion;
-    Event& work = append(EventKind::kDeviceWork, time_ns, region);
-    work.peer = static_cast<int32_t>(span.operation);
-    work.bytes = span.bytes;
-    work.bytes_received = duration_ns;
-    work.set_device_memory(span.from, span.to);
-    work.set_device_correlation(span.correlation, time_ns - start_ns);
-    Event& enter = append(EventKind::kEnter, time_ns, region);
-    if (span.bytes != 0) enter.set_value(static_cast<uint32_t>(ValueType::kUnsigned), span.bytes);
-  }
-
-  void leave() {
-    const Open top = open_.back();
+  void append_end(uint64_t time_ns) override {
+    append(EventKind::kLeave, time_ns, open_.back());
     open_.pop_back();
-    append(EventKind::kLeave, std::max(top.end_ns, last_ns_), top.region);
-  }
-
-  Status flush() {
-    if (events_.empty()) return {};
-    outcome_->event_count += events_.size();
-    Status status = sink_(events_);
-    events_.clear();
-    return status;
   }
 
   clock::ClockMap::Cursor clock_;
   const std::unordered_map<uint32_t, uint32_t>& regions_;
-  Outcome* outcome_;
-  const DeviceSpans::Sink& sink_;
-  std::vector<Event> events_;
-  std::vector<Open> open_;
-  uint64_t last_ns_ = 0;
+  std::vector<uint32_t> open_;  ///< regions
 };
 
 DeviceOperation operation_of(const Record& record) {
@@ -158,22 +110,6 @@ Status DeviceSpans::add(const Record& record) {
               .to = memory_of(record.words[3] >> 8)});
 }
 
-Status DeviceSpans::add_nccl(const Record& record) {
-  const RecordHead& head = record.head;
-  const bool is_timed = head.slot_count >= kNcclSlots &&
-                        (static_cast<uint32_t>(pair_high(record.words[5])) & kNcclGpuTimed) != 0;
-  if (!is_timed) return {};
-  return put({.stream = head.a32,
-              .region = head.id,
-              .start_ticks = record.words[3],
-              .duration_ticks = record.words[4],
-              .bytes = head.a64,
-              .correlation = static_cast<uint32_t>(record.words[0]),
-              .operation = DeviceOperation::kOther,
-              .from = DeviceMemory::kUnknown,
-              .to = DeviceMemory::kUnknown});
-}
-
 void DeviceSpans::drop() {
   front_ = nullptr;
   reader_.reset();
@@ -227,7 +163,7 @@ Status DeviceSpans::replay(uint32_t stream, const clock::ClockMap& clock,
   if (gap_count_ != 0) {
     if (Status status = put_gap(clock, stream, outcome, sink); !status) return status;
   }
-  StreamEvents events(clock, regions, outcome, sink);
+  DeviceTimeline events(clock, regions, outcome, sink);
   for (;;) {
     const Result<const DeviceSpan*> span = next();
     if (!span) return span.error();

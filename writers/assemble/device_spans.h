@@ -1,9 +1,8 @@
 /// Work of the devices of one process: in, in any order, from the records of whoever told it; out
 /// for one stream after the other, in time order, as kDeviceWork, kEnter and kLeave.
 ///
-/// Work that lies inside other work of its stream is nested in it (calls of the host); work that
-/// only overlaps it begins where that ends, and is counted: a stream of CUDA runs one thing after
-/// the other, but nodes of a graph may run side by side.
+/// Work that overlaps is shown as StreamEvents says: a stream of CUDA runs one thing after the
+/// other, but nodes of a graph may run side by side.
 /// Owner: EventPass.   Thread: one.   Cost: a sort; memory at most kMemoryBytes, then a temporary
 /// file (SortedStore), which is part of what --disk allows.
 #pragma once
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "core/clock/clock_map.h"
+#include "writers/assemble/stream_events.h"
 #include "writers/waits/sorted_store.h"
 #include "writers/writer.h"
 
@@ -46,7 +46,7 @@ struct DeviceSpan {
 
 class DeviceSpans {
  public:
-  using Sink = std::function<Status(std::span<const Event>)>;
+  using Sink = StreamEvents::Sink;
   static constexpr size_t kMemoryBytes = 32u << 20;
   static constexpr size_t kSpanBytes = sizeof(DeviceSpan);
 
@@ -62,8 +62,6 @@ class DeviceSpans {
   uint64_t left_out_count() const { return left_out_count_; }
 
   Status add(const Record& record);
-  /// An operation of NCCL with times on the GPU is work of its communicator's stream.
-  Status add_nccl(const Record& record);
   /// Forgets all of the process, for its store has failed; they count as not replayed.
   void drop();
 

@@ -54,6 +54,7 @@ EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64
       requests_(next_request) {
   events_.reserve(kEventBatch + 8);
   nccl_.reserve(kEventBatch + 8);
+  nccl_proxy_.reserve(kEventBatch + 8);
 }
 
 Status EventOrder::add(const spool::StreamBatch& batch) {
@@ -168,6 +169,7 @@ void EventOrder::flush() {
   if (status_) status_ = sink_(events_);
   events_.clear();
   nccl_.clear();
+  nccl_proxy_.clear();
 }
 
 }  // namespace aon::writers

@@ -175,7 +175,8 @@ class EventOrder {
   RequestTable requests_;
   PendingTransfers transfers_;
   std::vector<Event> events_;
-  std::vector<NcclOperation> nccl_;  ///< of events_; never grows
+  std::vector<NcclOperation> nccl_;        ///< of events_; never grows
+  std::vector<NcclProxyWork> nccl_proxy_;  ///< the same
   std::vector<Region> open_;
   std::vector<Node> nodes_;
   std::vector<uint32_t> roots_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "writers/assemble/nccl_record.h"
 #include "writers/assemble/sample_sorter.h"
 
 namespace aon::writers {
@@ -41,6 +42,7 @@ Status EventPass::run() {
   }
   open_io_.settle(&outcome_);
   outcome_.unplaced_device_count += device_spans_.restart();
+  nccl_spans_.restart();
   outcome_.communication_complete = is_complete();
   for_each_writer([&](Writer* writer) { return writer->finish(outcome_); });
   return {};
@@ -51,30 +53,48 @@ void EventPass::begin_group(const Group& group) {
   next_request_ = 0;
   open_io_.settle(&outcome_);
   outcome_.unplaced_device_count += device_spans_.restart();
+  nccl_spans_.restart();
   request_group_ = group.id;
 }
 
 /// Work of devices waits for its streams, which come behind the threads of the process.
 /// Where its temporary file has no room, the process's work of devices is left out and counted.
-void EventPass::keep_device_spans(std::span<const Record> records) {
+void EventPass::keep_device_spans(const Group& group, std::span<const Record> records) {
   if (!has_devices_) return;
   for (const Record& record : records) {
-    const bool is_span = record.head.kind == RecordKind::kDeviceSpan;
-    if (!is_span && record.head.kind != RecordKind::kNcclCall) continue;
-    const Status status = is_span ? device_spans_.add(record) : device_spans_.add_nccl(record);
-    if (!status) device_spans_.drop();
+    if (record.head.kind == RecordKind::kDeviceSpan) {
+      if (!device_spans_.add(record)) device_spans_.drop();
+    } else if (is_nccl_operation(record.head) && group.process != nullptr &&
+               group.process->device_streams.count(record.head.a32) != 0) {
+      if (!nccl_spans_.add(record)) nccl_spans_.drop();
+    }
   }
+}
+
+Status EventPass::run_nccl_timeline(const Location& location, const StreamEvents::Sink& sink) {
+  const Group& group = parts_.model.groups[location.group];
+  const auto is_transfer = [&](uint32_t region) {
+    const auto found = group.region_map.find(region);
+    return found != group.region_map.end() &&
+           parts_.model.regions[found->second].role == RegionRole::kPointToPoint;
+  };
+  return nccl_spans_.replay(location.device_stream, parts_.clocks[group.node], group.region_map,
+                            is_transfer, &outcome_, sink);
 }
 
 void EventPass::run_device_stream(const Location& location) {
   const Group& group = parts_.model.groups[location.group];
-  const Status status =
-      device_spans_.replay(location.device_stream, parts_.clocks[group.node], group.region_map,
-                           &outcome_, [&](std::span<const Event> events) {
-                             beat_();
-                             for_each_writer([&](Writer* w) { return w->events(events); });
-                             return Status();
-                           });
+  const StreamEvents::Sink sink = [&](std::span<const Event> events) {
+    beat_();
+    for_each_writer([&](Writer* w) { return w->events(events); });
+    return Status();
+  };
+  if (is_nccl_timeline(parts_.model, location)) {
+    if (!run_nccl_timeline(location, sink)) nccl_spans_.drop();
+    return;
+  }
+  const Status status = device_spans_.replay(location.device_stream, parts_.clocks[group.node],
+                                             group.region_map, &outcome_, sink);
   if (!status) device_spans_.drop();
 }
 
@@ -143,7 +163,7 @@ Status EventPass::read_stream(const Location& location, const spool::Process* pr
     } else {
       status = order->add(*batch);
     }
-    if (status) keep_device_spans(batch->records);
+    if (status) keep_device_spans(parts_.model.groups[location.group], batch->records);
     if (!status) return status;
   }
   if (const std::vector<Record> rest = sorter.take(true); !rest.empty()) {

@@ -15,6 +15,7 @@
 #include "writers/assemble/device_spans.h"
 #include "writers/assemble/event_order.h"
 #include "writers/assemble/model.h"
+#include "writers/assemble/nccl_spans.h"
 #include "writers/ledger/tally.h"
 #include "writers/writer.h"
 
@@ -39,7 +40,8 @@ class EventPass {
         writers_(writers),
         beat_(std::move(beat)),
         has_devices_(device_bytes != kWithoutDevices),
-        device_spans_(parts.job.folder, device_bytes) {}
+        device_spans_(parts.job.folder, device_bytes),
+        nccl_spans_(parts.job.folder, device_bytes) {}
 
   /// begin() to finish() of all writers.   Errors: kIo of the spool; a writer's error only ends
   /// that writer.
@@ -48,13 +50,16 @@ class EventPass {
   const Outcome& outcome() const { return outcome_; }
   const std::vector<LocationTally>& tallies() const { return tallies_; }
   /// Work of devices for which there was no room to sort it.
-  uint64_t left_out_device_count() const { return device_spans_.left_out_count(); }
+  uint64_t left_out_device_count() const {
+    return device_spans_.left_out_count() + nccl_spans_.left_out_count();
+  }
 
  private:
   Status run_location(const Location& location);
   void begin_group(const Group& group);
-  void keep_device_spans(std::span<const Record> records);
+  void keep_device_spans(const Group& group, std::span<const Record> records);
   void run_device_stream(const Location& location);
+  Status run_nccl_timeline(const Location& location, const StreamEvents::Sink& sink);
   Status read_stream(const Location& location, const spool::Process* process, EventOrder* order,
                      LocationTally* tally);
   Status use_index(uint32_t node, uint32_t process);
@@ -74,6 +79,7 @@ class EventPass {
   uint64_t next_request_ = 0;
   OpenIo open_io_;            ///< of the group
   DeviceSpans device_spans_;  ///< the same
+  NcclSpans nccl_spans_;      ///< the same
   uint32_t request_group_ = 0xffffffffu;
 };
 

@@ -65,9 +65,11 @@ class LocationBuilder {
     if (model.groups.empty()) note_agents();
     model.start_ns = start_ns_ == UINT64_MAX ? 0 : start_ns_;
     model.end_ns = std::max(end_ns_, model.start_ns);
-    const auto wanted = std::count_if(model.locations.begin(), model.locations.end(),
-                                      [](const Location& location) { return location.in_archive; });
-    if (static_cast<uint64_t>(wanted) <= otf2_locations) return;
+    if (count_in_archive() <= otf2_locations) return;
+    // Timelines of NCCL show again what threads and GPUs do: they go first.
+    for (Location& location : model.locations)
+      location.in_archive &= !is_nccl_timeline(model, location);
+    if (count_in_archive() <= otf2_locations) return;
     for (Location& location : model.locations) {
       const bool is_stream =
           location.type == LocationType::kAcceleratorStream && location.device != kNoDevice;
@@ -76,6 +78,12 @@ class LocationBuilder {
   }
 
  private:
+  uint64_t count_in_archive() const {
+    const std::vector<Location>& all = parts_->model.locations;
+    return static_cast<uint64_t>(std::count_if(
+        all.begin(), all.end(), [](const Location& location) { return location.in_archive; }));
+  }
+
   void add_threads(const Group& group, const std::set<uint16_t>& slots) {
     for (const uint16_t slot : slots) {
       const uint64_t k = slot - 1u;

@@ -107,6 +107,7 @@ void HangFinder::enter(const Event& event) {
   const uint32_t region = regions_.global(event.region);
   const Call call = region < region_calls_.size() ? region_calls_[region] : Call::kOther;
   if (call == Call::kOther) return;
+  if (call == Call::kPause) nccl_.add_pause(event.time_ns);
   if (call == Call::kPause || (event.flags & kFailed) != 0) progress_[group_].has_hole = true;
   if (!open_call_ || has_returned_) return;
   const OpenCall& open = model_->open_calls[*open_call_];

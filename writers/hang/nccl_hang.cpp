@@ -23,7 +23,7 @@ std::optional<uint32_t> rank_in(const Group& group, uint32_t local) {
 void NcclHangFinder::begin(const Model& model, uint64_t now_ns) {
   model_ = &model;
   now_ns_ = now_ns;
-  has_hole_.resize(model.groups.size());
+  hole_end_ns_.resize(model.groups.size());
 }
 
 void NcclHangFinder::begin_location(const Location& location) {
@@ -46,8 +46,13 @@ NcclHangFinder::Kind NcclHangFinder::kind_of(uint32_t region, int32_t peer) cons
   return {region, is_transfer ? peer : kNoPeer};
 }
 
+void NcclHangFinder::add_pause(uint64_t time_ns) {
+  hole_end_ns_[group_] = std::max({hole_end_ns_[group_], time_ns, uint64_t{1}});
+}
+
 void NcclHangFinder::add(const Event& event) {
-  if (event.kind == EventKind::kLostBegin) has_hole_[group_] = true;
+  if (event.kind == EventKind::kLostBegin || event.kind == EventKind::kLostEnd)
+    add_pause(event.time_ns);
   if (event.kind != EventKind::kNcclCall) return;
   const NcclOperation& operation = event.nccl();
   const uint32_t communicator = communicators_.global(operation.communicator);
@@ -56,17 +61,26 @@ void NcclHangFinder::add(const Event& event) {
   if (communicator == kUnknown || region >= model_->regions.size() || !rank) return;
   Progress& progress = progress_[{communicator, *rank}];
   progress.is_timed |= (operation.flags & (kNcclInFlight | kNcclGpuTimed)) != 0;
+  in_flight_.add(operation);
   // Calls that made no work have no sequence.
   if ((operation.flags & kNcclNoWork) != 0) return;
-  uint64_t& enqueued = progress.enqueued[kind_of(region, operation.peer)];
-  enqueued = std::max(enqueued, operation.sequence + 1);
-  in_flight_.add(operation);
+  Reached& reached = progress.enqueued[kind_of(region, operation.peer)];
+  if (operation.sequence >= reached.count)
+    reached = {operation.sequence + 1, operation.call, operation.start_ns};
 }
 
 void NcclHangFinder::end_group() {
+  if (group_ == UINT32_MAX) return;
+  if (const spool::Process* process = model_->groups[group_].process; process != nullptr) {
+    for (const auto& [local, communicator] : process->communicators) {
+      const auto rank = rank_in(model_->groups[group_], local);
+      if (rank) progress_[{communicators_.global(local), *rank}].gap = in_flight_.last_gap(local);
+    }
+  }
   for (const NcclOperation& operation : in_flight_.take()) {
     const auto rank = rank_in(model_->groups[group_], operation.communicator);
-    if (!rank) continue;
+    // Its end may lie in a hole.
+    if (!rank || operation.start_ns <= hole_end_ns_[group_]) continue;
     const uint32_t communicator = communicators_.global(operation.communicator);
     Progress& progress = progress_[{communicator, *rank}];
     if (progress.oldest && progress.oldest->operation.call <= operation.call) continue;
@@ -81,7 +95,10 @@ bool NcclHangFinder::is_quiet(uint32_t group) const {
 }
 
 bool NcclHangFinder::is_stuck(const NcclPart& part) const {
-  return is_quiet(part.group) || part.operation.end_ns + kOldNs <= now_ns_;
+  const NcclOperation& operation = part.operation;
+  if ((operation.flags & kNcclAbandoned) != 0)
+    return operation.start_ns + kGivenUpNs <= operation.end_ns;
+  return is_quiet(part.group) || operation.end_ns + kOldNs <= now_ns_;
 }
 
 std::vector<NcclHang> NcclHangFinder::finish(std::span<const uint64_t> last_ns) {
@@ -113,17 +130,30 @@ std::vector<NcclHang> NcclHangFinder::finish(std::span<const uint64_t> last_ns) 
   return hangs;
 }
 
+/// Whether the member has surely not come to more operations of `kind` than it told.
+bool NcclHangFinder::is_certain(const Progress& progress, const Kind& kind) const {
+  const uint64_t hole_end_ns = hole_end_ns_[progress.group];
+  const auto reached = progress.enqueued.find(kind);
+  if (reached == progress.enqueued.end()) return hole_end_ns == 0 && !progress.gap;
+  return reached->second.start_ns > hole_end_ns &&
+         (!progress.gap || *progress.gap < reached->second.call);
+}
+
 /// Says of one member what it is to the hang.
 void NcclHangFinder::judge_member(const Member& member, const Kind& kind, NcclHang* hang) const {
   const auto found = progress_.find(member);
-  if (found == progress_.end() || has_hole_[found->second.group]) {
+  if (found == progress_.end()) {
     ++hang->unknown_count;
     return;
   }
   const Progress& progress = found->second;
   const auto enqueued = progress.enqueued.find(kind);
-  if (enqueued != progress.enqueued.end() && enqueued->second > hang->sequence) {
+  if (enqueued != progress.enqueued.end() && enqueued->second.count > hang->sequence) {
     hang->passed.push_back(progress.group);
+    return;
+  }
+  if (!is_certain(progress, kind)) {
+    ++hang->unknown_count;
     return;
   }
   hang->absent.push_back(progress.group);
@@ -177,8 +207,8 @@ void NcclHangFinder::find_behind(uint32_t communicator, std::vector<NcclHang>* h
   const auto begin = progress_.lower_bound({communicator, 0});
   const auto end = progress_.lower_bound({communicator + 1, 0});
   for (auto it = begin; it != end; ++it) {
-    for (const auto& [kind, count] : it->second.enqueued) {
-      if (kind.second == kNoPeer) most[kind.first] = std::max(most[kind.first], count);
+    for (const auto& [kind, reached] : it->second.enqueued) {
+      if (kind.second == kNoPeer) most[kind.first] = std::max(most[kind.first], reached.count);
     }
   }
   for (const auto& [region, count] : most) {
@@ -190,7 +220,7 @@ void NcclHangFinder::find_behind(uint32_t communicator, std::vector<NcclHang>* h
     bool has_quiet = false;
     for (auto it = begin; it != end; ++it) {
       const auto found = it->second.enqueued.find({region, kNoPeer});
-      if (found == it->second.enqueued.end() || found->second < count) {
+      if (found == it->second.enqueued.end() || found->second.count < count) {
         judge_member(it->first, {region, kNoPeer}, &hang);
         continue;
       }

@@ -7,12 +7,18 @@
 /// | has not come to it                                       | absent          |
 /// | the same, and has another one of the communicator in     | absent, and in  |
 /// | flight that it came to instead                           | a wrong one     |
-/// | has a hole in its records, or nothing of it was recorded | unknown         |
+/// | may have come to it in a hole of its records, or nothing | unknown         |
+/// | of it was recorded                                       |                 |
+///
+/// Holes are lost records, pauses (MPI_Pcontrol) and calls of the communicator that are missing
+/// among those told. A member has not come to an operation for certain when it has told an earlier
+/// one of that function after its last hole; what was in flight before a hole may be over.
 ///
 /// Members match by communicator, function and NCCL's own sequence number, transfers by the pair
 /// and its count. Of what a member has in flight on a communicator the oldest one counts: the
 /// others wait behind it. An operation hangs when a process that has it in flight has recorded
-/// nothing for --hang seconds, or when it is kOldNs old.
+/// nothing for --hang seconds, when it is kOldNs old, or when the communicator or program was given
+/// up with it in flight for kGivenUpNs (ncclCommAbort of a watchdog).
 ///
 /// Without times on the GPU (level api) it is not known what has ended. Where a process is quiet
 /// and others have enqueued fewer operations than it, that is told as such.
@@ -58,23 +64,32 @@ struct NcclHang {
 class NcclHangFinder {
  public:
   static constexpr uint64_t kOldNs = 60'000'000'000;
+  static constexpr uint64_t kGivenUpNs = 1'000'000'000;
   static constexpr size_t kMaxHangs = 16;
 
   /// `now_ns`: when the job is looked at.
   void begin(const Model& model, uint64_t now_ns);
   void begin_location(const Location& location);
   void add(const Event& event);
+  /// The recording of the current group was paused or resumed.
+  void add_pause(uint64_t time_ns);
   /// `last_ns`: each group's last event, 0 none.
   std::vector<NcclHang> finish(std::span<const uint64_t> last_ns);
 
  private:
   using Member = std::pair<uint32_t, uint32_t>;  ///< communicator, rank
   using Kind = std::pair<uint32_t, int32_t>;     ///< region, peer (kNoPeer: a collective)
+  struct Reached {
+    uint64_t count = 0;  ///< one more than the highest sequence
+    uint32_t call = 0;   ///< of that one
+    uint64_t start_ns = 0;
+  };
   struct Progress {
     uint32_t group = 0;
-    std::map<Kind, uint64_t> enqueued;  ///< one more than the highest sequence
-    std::optional<NcclPart> oldest;     ///< in flight
-    bool is_timed = false;              ///< it is told what ends
+    std::map<Kind, Reached> enqueued;
+    std::optional<uint32_t> gap;     ///< the highest call that is missing
+    std::optional<NcclPart> oldest;  ///< in flight
+    bool is_timed = false;           ///< it is told what ends
   };
 
   void end_group();
@@ -82,6 +97,7 @@ class NcclHangFinder {
   bool is_quiet(uint32_t group) const;
   bool is_stuck(const NcclPart& part) const;
   NcclHang judge(std::vector<NcclPart> parts) const;
+  bool is_certain(const Progress& progress, const Kind& kind) const;
   void judge_member(const Member& member, const Kind& kind, NcclHang* hang) const;
   void find_behind(uint32_t communicator, std::vector<NcclHang>* hangs) const;
 
@@ -89,7 +105,7 @@ class NcclHangFinder {
   uint64_t now_ns_ = 0;
   std::span<const uint64_t> last_ns_;
   std::map<Member, Progress> progress_;
-  std::vector<bool> has_hole_;  ///< by group
+  std::vector<uint64_t> hole_end_ns_;  ///< by group; 0: no hole
   // Of the current group.
   uint32_t group_ = UINT32_MAX;
   nccl::InFlight in_flight_;

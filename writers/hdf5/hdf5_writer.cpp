@@ -10,6 +10,7 @@
 #include "writers/hdf5/series.h"
 #include "writers/hdf5/steps.h"
 #include "writers/hdf5/tables.h"
+#include "writers/hdf5/true_times.h"
 #include "writers/profile/call_samples.h"
 #include "writers/profile/device_work.h"
 #include "writers/profile/io.h"
@@ -260,6 +261,7 @@ class Hdf5Writer : public Writer {
       call_samples_->begin(group);
       device_work_->begin(group, location);
       nccl_->begin(group);
+      nccl_proxy_.begin(group);
       series_->begin(location);
     });
   }
@@ -281,6 +283,10 @@ class Hdf5Writer : public Writer {
         }
         if (event.kind == EventKind::kNcclCall) {
           nccl_->add(event.nccl());
+          continue;
+        }
+        if (event.kind == EventKind::kNcclProxy) {
+          nccl_proxy_.add(event.nccl_proxy());
           continue;
         }
         profile_->add(event);
@@ -355,11 +361,13 @@ class Hdf5Writer : public Writer {
     write_io(file_.get(), *model_, io_->rows());
     hdf5::write_call_paths(file_.get(), *model_, *call_samples_);
     nccl_->finish();
-    hdf5::write_nccl(file_.get(), *model_, *nccl_,
+    hdf5::write_nccl(file_.get(), *model_, *nccl_, nccl_proxy_,
                      lateness_ != nullptr ? lateness_->summary() : nullptr);
     if (waits_ != nullptr) {
       write_waits(file_.get(), *model_, *waits_);
       write_lateness(file_.get(), *model_, waits_->lateness);
+      hdf5::write_true_times(file_.get(), "true_times", "/communicators", *model_, waits_->times,
+                             [](uint32_t communicator) { return int64_t{communicator}; });
     }
     const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
     if (steps != nullptr) hdf5::write_steps(file_.get(), *model_, *steps);
@@ -393,6 +401,7 @@ class Hdf5Writer : public Writer {
   std::optional<profile::CallSamples> call_samples_;
   std::optional<profile::DeviceWorkTable> device_work_;
   std::optional<nccl::OperationTable> nccl_;
+  nccl::ProxyTable nccl_proxy_;
   std::optional<hdf5::SeriesWriter> series_;
 };
 

@@ -9,7 +9,9 @@
 
 #include "writers/hdf5/column.h"
 #include "writers/hdf5/tables.h"
+#include "writers/hdf5/true_times.h"
 #include "writers/nccl/bandwidth.h"
+#include "writers/nccl/names.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -19,15 +21,13 @@ using nccl::OperationTable;
 
 constexpr double kGiga = 1e9;
 
-const std::vector<std::string> kAlgorithms = {
-    "unknown", "tree", "ring", "collnet direct", "collnet chain", "nvls", "nvls tree", "pat"};
-const std::vector<std::string> kProtocols = {"unknown", "ll", "ll128", "simple"};
-const std::vector<std::string> kTypes = {
-    "unknown", "int8",    "uint8",   "int32",    "uint32",     "int64",     "uint64",
-    "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+template <size_t kCount>
+std::vector<std::string> texts(const char* const (&names)[kCount]) {
+  return {names, names + kCount};
+}
 const std::vector<std::string> kFlags = {"graph captured", "gpu timed", "missed channels",
                                          "no work",        "replayed",  "copy engines",
-                                         "in flight"};
+                                         "in flight",      "abandoned"};
 
 /// A row of another table, -1 not known.
 int64_t row_of(uint32_t id, size_t count) { return id < count ? int64_t{id} : -1; }
@@ -165,9 +165,9 @@ void write_operations(hid_t file, const Model& model, const OperationTable& oper
   for (const OperationRow& row : operations.rows()) append_operation(columns, model, rows, row);
   table.finish();
   const hid_t group = table.group();
-  set_attribute(group, "types", kTypes);
-  set_attribute(group, "algorithms", kAlgorithms);
-  set_attribute(group, "protocols", kProtocols);
+  set_attribute(group, "types", texts(nccl::kTypeNames));
+  set_attribute(group, "algorithms", texts(nccl::kAlgorithmNames));
+  set_attribute(group, "protocols", texts(nccl::kProtocolNames));
   set_attribute(group, "flags", kFlags);
   set_attribute(group, "operations_left_out", static_cast<int64_t>(operations.left_out_count()));
 }
@@ -273,38 +273,6 @@ void write_nccl_lateness(hid_t file, const Model& model, const nccl::LatenessSum
   set_attribute(group, "members_left_out", static_cast<int64_t>(lateness.table.left_out_count()));
 }
 
-void write_true_times(hid_t file, const Model& model, const nccl::LatenessSummary& lateness,
-                      const Rows& rows) {
-  Table table(file, "nccl/true_times", "what operations take when nobody is late, by their bytes");
-  auto& communicator = table.add<int64_t>("communicator", {"1", "row of /nccl/communicators"});
-  auto& region = table.add<int64_t>("region", {"1", "row of /regions: the function"});
-  auto& bytes = table.add<uint64_t>("bytes", {"bytes", "of one call"});
-  auto& count = table.add<uint64_t>("count", {"1", "operations"});
-  auto& least = table.add<uint64_t>("min_ns", {"ns", "shortest"});
-  auto& usual = table.add<uint64_t>("usual_ns", {"ns", "median"});
-  auto& most = table.add<uint64_t>("max_ns", {"ns", "longest"});
-  auto& slow = table.add<uint64_t>("slow_count", {"1", "took twice the usual or more"});
-  auto& beyond = table.add<uint64_t>("slow_ns", {"ns", "these, beyond the usual"});
-  auto& algbw = table.add<double>("algbw", {"1e9 B/s", "of the usual time"});
-  auto& busbw = table.add<double>("busbw", {"1e9 B/s", "of the usual time"});
-  for (const nccl::TrueTimes& row : lateness.times) {
-    const nccl::Bandwidth bandwidth = nccl::bandwidth(
-        name_of(model, row.region), row.bytes, row.usual_ns, size_of(model, row.communicator));
-    communicator.append(find(rows, row.communicator));
-    region.append(row_of(row.region, model.regions.size()));
-    bytes.append(row.bytes);
-    count.append(row.count);
-    least.append(row.least_ns);
-    usual.append(row.usual_ns);
-    most.append(row.longest_ns);
-    slow.append(row.slow_count);
-    beyond.append(row.slow_ns);
-    algbw.append(bandwidth.algorithm_bytes_per_s / kGiga);
-    busbw.append(bandwidth.bus_bytes_per_s / kGiga);
-  }
-  table.finish();
-}
-
 void write_links(hid_t file, const Model& model, const nccl::LatenessSummary& lateness) {
   Table table(file, "nccl/links", "transfers by sender, receiver and size, without waiting");
   MemberColumns source(&table, "source_");
@@ -330,17 +298,60 @@ void write_links(hid_t file, const Model& model, const nccl::LatenessSummary& la
   table.finish();
 }
 
+void write_proxy(hid_t file, const Model& model, const nccl::ProxyTable& proxy, const Rows& rows) {
+  Table table(file, "nccl/proxy", "what NCCL's proxies moved, by peer, and what they waited for");
+  auto& communicator = table.add<int64_t>("communicator", {"1", "row of /nccl/communicators"});
+  auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
+  auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
+  auto& peer = table.add<int32_t>("peer", {"1", "rank in the communicator"});
+  auto& send = table.add<uint8_t>("is_send", {"1", "0: it receives"});
+  auto& count = table.add<uint64_t>("count", {"1", "operations, on each of their channels"});
+  auto& planned = table.add<uint64_t>("planned_steps", {"1", "steps of these, as planned"});
+  auto& steps = table.add<uint64_t>("steps", {"1", "steps that were told one by one"});
+  auto& bytes = table.add<uint64_t>("bytes", {"bytes", "of steps"});
+  auto& time = table.add<uint64_t>("time_ns", {"ns", "from begin to end"});
+  auto& gpu = table.add<uint64_t>("gpu_wait_ns", {"ns", "steps waited for the GPU"});
+  auto& ready = table.add<uint64_t>("peer_wait_ns", {"ns", "steps waited for the peer"});
+  auto& network = table.add<uint64_t>("network_wait_ns", {"ns", "steps waited for the network"});
+  auto& flush = table.add<uint64_t>("flush_wait_ns", {"ns", "steps waited for flushes"});
+  auto& longest = table.add<uint64_t>("longest_step_ns", {"ns", "of a step"});
+  auto& events = table.add<uint64_t>("network_events", {"1", "of the network plugin"});
+  for (const auto& [key, row] : proxy.rows()) {
+    const Group& group = model.groups[std::get<1>(key)];
+    communicator.append(find(rows, std::get<0>(key)));
+    rank.append(group.rank ? int64_t{*group.rank} : -1);
+    process.append(group.id);
+    peer.append(std::get<2>(key));
+    send.append(std::get<3>(key) ? 1 : 0);
+    count.append(row.operation_count);
+    planned.append(row.planned_step_count);
+    steps.append(row.step_count);
+    bytes.append(row.bytes);
+    time.append(row.time_ns);
+    gpu.append(row.gpu_ns);
+    ready.append(row.peer_ns);
+    network.append(row.network_ns);
+    flush.append(row.flush_ns);
+    longest.append(row.longest_step_ns);
+    events.append(row.network_event_count);
+  }
+  table.finish();
+  set_attribute(table.group(), "records_left_out", static_cast<int64_t>(proxy.left_out_count()));
+}
+
 }  // namespace
 
 void write_nccl(hid_t file, const Model& model, const OperationTable& operations,
-                const nccl::LatenessSummary* lateness) {
+                const nccl::ProxyTable& proxy, const nccl::LatenessSummary* lateness) {
   if (operations.is_empty()) return;
   const Rows rows = write_nccl_communicators(file, model, operations);
   write_operations(file, model, operations, rows);
   write_histograms(file, model, operations, rows);
+  if (!proxy.rows().empty() || proxy.left_out_count() != 0) write_proxy(file, model, proxy, rows);
   if (lateness == nullptr) return;
   write_nccl_lateness(file, model, *lateness, rows);
-  write_true_times(file, model, *lateness, rows);
+  write_true_times(file, "nccl/true_times", "/nccl/communicators", model, lateness->times,
+                   [&](uint32_t communicator) { return find(rows, communicator); });
   write_links(file, model, *lateness);
 }
 

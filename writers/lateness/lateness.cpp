@@ -41,6 +41,7 @@ void LatenessTable::add(uint32_t communicator, uint32_t region,
   if (row == nullptr) return;
   ++row->last_count;
   row->caused_ns += caused_ns;
+  row->late_ns += caused_ns / (members.size() - 1);
   row->max_caused_ns = std::max(row->max_caused_ns, caused_ns);
 }
 
@@ -55,6 +56,10 @@ std::vector<LatenessRow> LatenessTable::rows() const {
   return rows;
 }
 
+bool is_late(const Latecomer& latecomer) {
+  return latecomer.last_count != 0 && latecomer.late_ns / latecomer.last_count >= kLeastLateNs;
+}
+
 Latecomer find_latecomer(std::span<const LatenessRow> rows) {
   std::unordered_map<uint32_t, Latecomer> by_group;
   uint64_t all_ns = 0;
@@ -64,6 +69,7 @@ Latecomer find_latecomer(std::span<const LatenessRow> rows) {
     one.count += row.count;
     one.last_count += row.last_count;
     one.caused_ns += row.caused_ns;
+    one.late_ns += row.late_ns;
     all_ns += row.caused_ns;
   }
   Latecomer worst;

@@ -38,6 +38,7 @@ struct LatenessRow {
   uint64_t wait_ns = 0;     ///< it waited for others
   uint64_t caused_ns = 0;   ///< all others together waited where it came last
   uint64_t max_caused_ns = 0;
+  uint64_t late_ns = 0;   ///< what each of the others waited there, on average
   uint64_t least_ns = 0;  ///< sum of the shortest durations: what the operations took
 };
 
@@ -70,12 +71,19 @@ class LatenessTable {
   uint64_t left_out_count_ = 0;
 };
 
+/// Who comes last by less than that on average is not late: the members of an operation leave it
+/// some us apart, each in its turn, and the timers of GPUs may go in steps of 1 us.
+constexpr uint64_t kLeastLateNs = 10'000;
+struct Latecomer;
+bool is_late(const Latecomer& latecomer);
+
 /// The process that cost the others most in all of `rows`.
 struct Latecomer {
   uint32_t group = 0;
   uint64_t last_count = 0;
   uint64_t count = 0;      ///< operations it took part in
   uint64_t caused_ns = 0;  ///< by it
+  uint64_t late_ns = 0;    ///< it came so late, sum over last_count
   uint64_t all_ns = 0;     ///< by everybody
   uint32_t region = 0;     ///< in which it cost most
   uint64_t region_ns = 0;  ///< there

@@ -314,6 +314,7 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   add_spawned(&findings);
   // Each tells the same, less exactly than the one before it.
   if (!add_steps(&findings) && !add_latecomer(&findings)) add_slow_rank(&findings);
+  add_slow_collectives(&findings);
   add_nccl(&findings);
   add_expensive_call(&findings);
   add_waiting(&findings);

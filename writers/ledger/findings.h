@@ -30,6 +30,9 @@ constexpr size_t kMaxFindings = 3;
 /// "12 s", "1.5 s", "12 ms", "12 us".
 std::string seconds_text(double value_s);
 
+/// What is told of operations loses that share of the time that all members worked on them.
+constexpr double kLeastOperationShare = 0.01;
+
 class Findings final : public Writer {
  public:
   /// `waits` (null: not analysed) must live until lines() was called.
@@ -81,7 +84,12 @@ class Findings final : public Writer {
   void add_nccl(std::vector<Finding>* findings) const;
   void add_nccl_latecomer(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
   void add_slow_link(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
-  void add_slow_operations(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
+  /// lateness_findings.cpp, for MPI and NCCL: of `rows`, whose operations took `all_members_ns`.
+  void add_slow_operations(const std::vector<TrueTimes>& rows, double all_members_ns,
+                           const char* cause, std::vector<Finding>* findings) const;
+  void add_slow_collectives(std::vector<Finding>* findings) const;
+  /// All members' time in matched operations.
+  static double busy_ns(const LatenessTable& table);
   void add_expensive_call(std::vector<Finding>* findings) const;
   void add_waiting(std::vector<Finding>* findings) const;
   /// device_findings.cpp

@@ -2,13 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
 #include "core/base/digits.h"
 #include "writers/ledger/findings.h"
+#include "writers/nccl/bandwidth.h"
 
 namespace aon::writers {
 namespace {
 
 constexpr double kLeastCausedShare = 0.01;  ///< of the ranks' time
+constexpr double kLeastSlowShare = 0.05;    ///< the same, lost to collectives without a late rank
 constexpr double kLeastBlame = 1.5;         ///< times what everybody would cause, shared evenly
 
 }  // namespace
@@ -16,7 +22,7 @@ constexpr double kLeastBlame = 1.5;         ///< times what everybody would caus
 bool Findings::add_latecomer(std::vector<Finding>* findings) const {
   if (waits_ == nullptr || total_ns() == 0) return false;
   const Latecomer late = find_latecomer(waits_->lateness.rows());
-  if (late.caused_ns == 0) return false;
+  if (late.caused_ns == 0 || !is_late(late)) return false;
   const auto caused_ns = static_cast<double>(late.caused_ns);
   const double even_ns = static_cast<double>(late.all_ns) / static_cast<double>(ranks_.size());
   const Group& group = model_->groups[late.group];
@@ -33,6 +39,49 @@ bool Findings::add_latecomer(std::vector<Finding>* findings) const {
                    seconds_text(static_cast<double>(late.region_ns) * 1e-9),
                    model_->regions[late.region].name)});
   return true;
+}
+
+double Findings::busy_ns(const LatenessTable& table) {
+  double sum_ns = 0;
+  for (const LatenessRow& row : table.rows())
+    sum_ns += static_cast<double>(row.wait_ns + row.least_ns);
+  return sum_ns;
+}
+
+void Findings::add_slow_operations(const std::vector<TrueTimes>& rows, double all_members_ns,
+                                   const char* cause, std::vector<Finding>* findings) const {
+  const TrueTimes* worst = find_slowest(rows);
+  if (worst == nullptr) return;
+  const uint32_t rank_count = model_->communicators[worst->communicator].rank_count;
+  const double lost_ns = static_cast<double>(worst->slow_ns) * static_cast<double>(rank_count);
+  if (lost_ns < kLeastOperationShare * all_members_ns) return;
+  const std::string& name = model_->regions[worst->region].name;
+  const double bytes_per_s =
+      nccl::bandwidth(name, worst->bytes, worst->usual_ns, rank_count).bus_bytes_per_s;
+  const std::string bandwidth =
+      std::isfinite(bytes_per_s) ? fmt::format(" ({:.2f} GB/s busbw)", bytes_per_s * 1e-9) : "";
+  const auto text_of_ns = [](uint64_t time_ns) {
+    return seconds_text(static_cast<double>(time_ns) * 1e-9);
+  };
+  findings->push_back(
+      {lost_ns * 1e-9,
+       fmt::format("{} of {} {} of {} bytes took {} beyond the usual {}{} each, with nobody late: "
+                   "{}",
+                   grouped(worst->slow_count), grouped(worst->count), name, grouped(worst->bytes),
+                   text_of_ns(worst->slow_ns), text_of_ns(worst->usual_ns), bandwidth, cause)});
+}
+
+/// Shorter ones are told of ranks only: a busy core makes any of them twice as long.
+void Findings::add_slow_collectives(std::vector<Finding>* findings) const {
+  if (waits_ == nullptr || total_ns() == 0) return;
+  std::vector<TrueTimes> slow;
+  std::copy_if(waits_->times.begin(), waits_->times.end(), std::back_inserter(slow),
+               [&](const TrueTimes& row) {
+                 const uint32_t ranks = model_->communicators[row.communicator].rank_count;
+                 return static_cast<double>(row.slow_ns) * ranks >=
+                        kLeastSlowShare * static_cast<double>(total_ns());
+               });
+  add_slow_operations(slow, static_cast<double>(total_ns()), "the network was slow", findings);
 }
 
 }  // namespace aon::writers

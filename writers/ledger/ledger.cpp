@@ -9,6 +9,7 @@
 #include "core/base/file.h"
 #include "core/spool/format.h"
 #include "writers/ledger/ledger_clock.h"
+#include "writers/ledger/ledger_nccl.h"
 #include "writers/ledger/ledger_ranks.h"
 #include "writers/ledger/ledger_steps.h"
 #include "writers/ledger/sampling.h"
@@ -194,7 +195,8 @@ Json budget_json(const LedgerFacts& facts) {
           {"agent_resident_bytes", usage.agent_resident_bytes},
           {"disk_bytes", disk_bytes},
           {"disk_used_bytes", facts.disk_used_bytes},
-          {"mode_changes", change_count}};
+          {"mode_changes", change_count},
+          {"nccl_level_changes", ledger::nccl_level_changes_json(facts)}};
 }
 
 /// Joules of all nodes that told them; null with the reason of a node where none did.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -22,6 +23,9 @@ class InFlight {
 
   /// Takes any kNcclCall of the process.
   void add(const NcclOperation& operation);
+
+  /// The highest call of a communicator of which nothing was told although later ones were.
+  std::optional<uint32_t> last_gap(uint32_t communicator) const;
 
   /// Those that never ended, by communicator (local) and call; the next process begins.
   std::vector<NcclOperation> take();

@@ -15,13 +15,6 @@ constexpr uint64_t kNotTold = UINT64_MAX;
 constexpr uint32_t kUnknown = profile::LocalIds::kNone;
 constexpr size_t kLeastLinks = 4;  ///< of one size, to say what is usual
 
-/// Eighths of powers of two: 8 floor(log2) + the next three bits.
-uint32_t eighth_of(uint64_t time_ns) {
-  const uint32_t log2 = log2_of(time_ns);
-  const uint64_t fraction = log2 >= 3 ? time_ns >> (log2 - 3) : time_ns << (3 - log2);
-  return log2 * 8 + (static_cast<uint32_t>(fraction) & 7);
-}
-
 uint64_t median_of(std::vector<uint64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -121,20 +114,27 @@ Status LatenessAnalysis::finish(const Outcome&) {
       parts.clear();
     }
     if (*next == nullptr) break;
-    parts.push_back(**next);
+    // More than there are members is damage, and kept out of memory.
+    if (!parts.empty() && parts.size() > wanted_count(parts.front())) {
+      ++summary_.unmatched_count;
+    } else {
+      parts.push_back(**next);
+    }
   }
-  judge_times();
+  summary_.times = times_.take();
   judge_links();
   is_done_ = true;
   return {};
 }
 
+size_t LatenessAnalysis::wanted_count(const Part& part) const {
+  return (part.key & kTransfer) != 0 ? 2 : model_->communicators[part.communicator].rank_count;
+}
+
 /// All members are there, each once, and did the same.
 bool LatenessAnalysis::is_whole(std::span<const Part> parts) const {
   const Part& first = parts.front();
-  const bool is_transfer = (first.key & kTransfer) != 0;
-  const uint32_t wanted = is_transfer ? 2 : model_->communicators[first.communicator].rank_count;
-  if (parts.size() != wanted) return false;
+  if (parts.size() != wanted_count(first)) return false;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].place != i || parts[i].bytes != first.bytes) return false;
   }
@@ -153,7 +153,8 @@ void LatenessAnalysis::match(std::span<const Part> parts) {
   const bool needs_all = model_->regions[first.region].role == RegionRole::kAllToAll;
   if (is_transfer || needs_all) {
     add_lateness(parts);
-    add_time(first, shortest.gpu_ns);
+    if (!times_.add(first.communicator, first.region, first.bytes, shortest.gpu_ns))
+      ++summary_.left_out_count;
   }
   if (is_transfer) add_link(parts, shortest.gpu_ns);
 }
@@ -178,22 +179,6 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
   }
 }
 
-void LatenessAnalysis::add_time(const Part& part, uint64_t time_ns) {
-  const auto key = std::tuple(part.communicator, part.region, part.bytes);
-  if (spreads_.size() >= kMaxSizes && spreads_.count(key) == 0) {
-    ++summary_.left_out_count;
-    return;
-  }
-  Spread& spread = spreads_[key];
-  TrueTimes& row = spread.row;
-  row.least_ns = row.count == 0 ? time_ns : std::min(row.least_ns, time_ns);
-  row.longest_ns = std::max(row.longest_ns, time_ns);
-  ++row.count;
-  Times& times = spread.times[eighth_of(time_ns)];
-  ++times.count;
-  times.sum_ns += time_ns;
-}
-
 void LatenessAnalysis::add_link(std::span<const Part> ends, uint64_t time_ns) {
   const uint32_t size = log2_of(ends[0].bytes);
   const auto key = std::tuple(ends[0].member, ends[1].member, size);
@@ -208,28 +193,6 @@ void LatenessAnalysis::add_link(std::span<const Part> ends, uint64_t time_ns) {
   ++row.count;
   row.bytes += ends[0].bytes;
   row.time_ns += time_ns;
-}
-
-void LatenessAnalysis::judge_times() {
-  for (auto& [key, spread] : spreads_) {
-    TrueTimes& row = spread.row;
-    std::tie(row.communicator, row.region, row.bytes) = key;
-    uint64_t before = 0;
-    for (const auto& [eighth, times] : spread.times) {
-      before += times.count;
-      if (before * 2 < row.count) continue;
-      row.usual_ns = times.sum_ns / times.count;
-      break;
-    }
-    for (const auto& [eighth, times] : spread.times) {
-      const double mean_ns = static_cast<double>(times.sum_ns) / static_cast<double>(times.count);
-      if (mean_ns < kSlowRatio * static_cast<double>(row.usual_ns)) continue;
-      row.slow_count += times.count;
-      row.slow_ns += times.sum_ns - times.count * row.usual_ns;
-    }
-    summary_.times.push_back(row);
-  }
-  spreads_.clear();
 }
 
 namespace {

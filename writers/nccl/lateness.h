@@ -38,14 +38,14 @@
 #include <vector>
 
 #include "writers/lateness/lateness.h"
+#include "writers/lateness/true_times.h"
 #include "writers/profile/local_ids.h"
 #include "writers/waits/sorted_store.h"
 #include "writers/writer.h"
 
 namespace aon::writers::nccl {
 
-constexpr double kSlowRatio = 2;
-constexpr size_t kMaxSizes = 65536;  ///< of communicators, functions and bytes
+constexpr double kSlowRatio = kSlowOperationRatio;  ///< of links, too
 constexpr size_t kMaxLinks = 1u << 19;
 
 /// A process and one of its devices.
@@ -59,19 +59,6 @@ struct Causes {
   uint64_t host_ns = 0;
   uint64_t gpu_ns = 0;
   uint64_t untold_ns = 0;
-};
-
-/// What operations of one function and size of a communicator take without waiting.
-struct TrueTimes {
-  uint32_t communicator = 0;
-  uint32_t region = 0;
-  uint64_t bytes = 0;
-  uint64_t count = 0;
-  uint64_t least_ns = 0;
-  uint64_t usual_ns = 0;  ///< median, to an eighth of a power of two
-  uint64_t longest_ns = 0;
-  uint64_t slow_count = 0;  ///< took kSlowRatio times the usual or more
-  uint64_t slow_ns = 0;     ///< these, beyond the usual
 };
 
 /// Transfers of 2^b to 2^(b+1) bytes from one member to another.
@@ -147,23 +134,14 @@ class LatenessAnalysis final : public Writer {
     uint32_t rank;
     uint32_t member;
   };
-  struct Times {
-    uint64_t count = 0;
-    uint64_t sum_ns = 0;
-  };
-  struct Spread {
-    TrueTimes row;
-    std::map<uint32_t, Times> times;  ///< by eighths of powers of two
-  };
 
   Status add(const NcclOperation& operation);
   uint32_t member_of(uint32_t group, uint32_t device);
+  size_t wanted_count(const Part& part) const;
   bool is_whole(std::span<const Part> parts) const;
   void match(std::span<const Part> parts);
   void add_lateness(std::span<const Part> parts);
-  void add_time(const Part& part, uint64_t time_ns);
   void add_link(std::span<const Part> ends, uint64_t time_ns);
-  void judge_times();
   void judge_links();
 
   const Model* model_ = nullptr;
@@ -171,7 +149,7 @@ class LatenessAnalysis final : public Writer {
   LatenessSummary summary_;
   bool is_done_ = false;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> member_ids_;  ///< (group, device)
-  std::map<std::tuple<uint32_t, uint32_t, uint64_t>, Spread> spreads_;
+  TrueTimeTable times_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, LinkRow> links_;
   // Of the current group.
   uint32_t group_ = UINT32_MAX;

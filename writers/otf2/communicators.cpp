@@ -3,36 +3,55 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 
 #include "writers/otf2/definitions.h"
 
 namespace aon::writers::otf2 {
 
-GroupIds::GroupIds(const Model& model) {
+GroupIds::GroupIds(const Model& model, const NcclTimelines& timelines) {
   uint32_t next = 0;
   for (const Paradigm paradigm : kGroupedParadigms) {
     next += std::any_of(model.regions.begin(), model.regions.end(),
                         [=](const GlobalRegion& region) { return region.paradigm == paradigm; });
   }
   locations = next++;
+  if (!timelines.is_empty() && !timelines.as_mpi()) nccl_locations = next++;
   for (size_t i = 0; i < model.communicators.size(); ++i) of_communicators.push_back(next++);
   first_rank_group = next;
-  device_locations = next + static_cast<uint32_t>(model.rank_groups.size());
+  first_device_group = next + static_cast<uint32_t>(model.rank_groups.size());
 }
 
 /// COMM_LOCATIONS holds the master location of every rank, at the rank's index, then those of
-/// further groups: an index is a group id.
+/// further groups: an index is a group id. Timelines of NCCL have their own, or follow.
 void GlobalDefinitions::write_communicators() {
   std::vector<uint64_t> masters(model_.groups.size());
   std::iota(masters.begin(), masters.end(), uint64_t{0});
+  const std::vector<uint64_t>& timelines = timelines_.locations();
+  if (timelines_.as_mpi()) masters.insert(masters.end(), timelines.begin(), timelines.end());
   note(OTF2_GlobalDefWriter_WriteGroup(file_, groups_.locations, string_id("MPI_LOCATIONS"),
                                        OTF2_GROUP_TYPE_COMM_LOCATIONS, OTF2_PARADIGM_MPI,
                                        OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(masters.size()),
                                        masters.data()));
+  if (groups_.nccl_locations != 0) {
+    const std::vector<uint64_t> all = cuda_locations();
+    note(OTF2_GlobalDefWriter_WriteGroup(
+        file_, groups_.nccl_locations, string_id("CUDA_LOCATIONS"), OTF2_GROUP_TYPE_COMM_LOCATIONS,
+        OTF2_PARADIGM_CUDA, OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(all.size()), all.data()));
+  }
   uint32_t id = 0;
   for (const GlobalCommunicator& communicator : model_.communicators) {
     write_communicator(id++, communicator);
   }
+}
+
+void GlobalDefinitions::write_nccl_group(uint32_t id, const GlobalCommunicator& communicator) {
+  const std::vector<uint64_t>& members = timelines_.members(id);
+  const OTF2_Paradigm paradigm =
+      groups_.nccl_locations != 0 ? OTF2_PARADIGM_CUDA : OTF2_PARADIGM_MPI;
+  note(OTF2_GlobalDefWriter_WriteGroup(
+      file_, groups_.of_communicators[id], string_id(communicator.name), OTF2_GROUP_TYPE_COMM_GROUP,
+      paradigm, OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(members.size()), members.data()));
 }
 
 void GlobalDefinitions::write_communicator(uint32_t id, const GlobalCommunicator& communicator) {
@@ -40,6 +59,8 @@ void GlobalDefinitions::write_communicator(uint32_t id, const GlobalCommunicator
   if (communicator.kind == CommunicatorKind::kSelf) {
     note(OTF2_GlobalDefWriter_WriteGroup(file_, group, string_id(""), OTF2_GROUP_TYPE_COMM_SELF,
                                          OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE, 0, nullptr));
+  } else if (communicator.kind == CommunicatorKind::kNccl) {
+    write_nccl_group(id, communicator);
   } else {
     const std::vector<uint64_t> members = member_indices(communicator);
     note(OTF2_GlobalDefWriter_WriteGroup(
@@ -66,10 +87,28 @@ void GlobalDefinitions::write_windows() {
     note(OTF2_GlobalDefWriter_WriteRmaWin(file_, id++, string_id(window.name), window.communicator,
                                           OTF2_RMA_WIN_FLAG_CREATE_DESTROY_EVENTS));
   }
+  for (const uint32_t communicator : timelines_.communicators_with_window()) {
+    const std::string& name = model_.communicators[communicator].name;
+    note(OTF2_GlobalDefWriter_WriteRmaWin(file_, id++, string_id("NCCL " + name), communicator,
+                                          OTF2_RMA_WIN_FLAG_NONE));
+  }
 }
 
-/// One COMM_LOCATIONS of all masters and streams that copy; behind it a group, a communicator and a
-/// window for each of their processes.
+/// A paradigm has one COMM_LOCATIONS: timelines of NCCL, where they are not MPI's, then the members
+/// of windows of copies that are not among them.
+std::vector<uint64_t> GlobalDefinitions::cuda_locations() const {
+  std::vector<uint64_t> all;
+  if (groups_.nccl_locations != 0) all = timelines_.locations();
+  std::unordered_set<uint64_t> known(all.begin(), all.end());
+  for (const DeviceWindows::Window& window : devices_.windows()) {
+    for (const uint64_t location : window.members) {
+      if (known.insert(location).second) all.push_back(location);
+    }
+  }
+  return all;
+}
+
+/// A group, a communicator and a window for each process that copies.
 void GlobalDefinitions::write_device_windows() {
   const std::vector<DeviceWindows::Window> windows = devices_.windows();
   if (windows.empty()) return;
@@ -77,19 +116,19 @@ void GlobalDefinitions::write_device_windows() {
   is_rma_only.uint8 = OTF2_TRUE;
   note(OTF2_GlobalDefWriter_WriteParadigmProperty(
       file_, OTF2_PARADIGM_CUDA, OTF2_PARADIGM_PROPERTY_RMA_ONLY, OTF2_TYPE_UINT8, is_rma_only));
-  std::vector<uint64_t> locations;
-  for (const DeviceWindows::Window& window : windows)
-    locations.insert(locations.end(), window.members.begin(), window.members.end());
-  note(OTF2_GlobalDefWriter_WriteGroup(file_, groups_.device_locations, string_id("CUDA_LOCATIONS"),
-                                       OTF2_GROUP_TYPE_COMM_LOCATIONS, OTF2_PARADIGM_CUDA,
-                                       OTF2_GROUP_FLAG_NONE,
-                                       static_cast<uint32_t>(locations.size()), locations.data()));
-  uint32_t first_member = 0;
-  for (uint32_t place = 0; place < windows.size(); ++place) {
-    std::vector<uint64_t> members(windows[place].members.size());
-    std::iota(members.begin(), members.end(), uint64_t{first_member});
-    first_member += static_cast<uint32_t>(members.size());
-    const uint32_t group = groups_.device_locations + 1 + place;
+  const std::vector<uint64_t> locations = cuda_locations();
+  std::unordered_map<uint64_t, uint64_t> indices;
+  for (size_t i = 0; i < locations.size(); ++i) indices.emplace(locations[i], i);
+  uint32_t group = groups_.first_device_group;
+  if (groups_.nccl_locations == 0) {
+    note(OTF2_GlobalDefWriter_WriteGroup(
+        file_, group++, string_id("CUDA_LOCATIONS"), OTF2_GROUP_TYPE_COMM_LOCATIONS,
+        OTF2_PARADIGM_CUDA, OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(locations.size()),
+        locations.data()));
+  }
+  for (uint32_t place = 0; place < windows.size(); ++place, ++group) {
+    std::vector<uint64_t> members;
+    for (const uint64_t location : windows[place].members) members.push_back(indices.at(location));
     const auto comm = static_cast<uint32_t>(model_.communicators.size()) + place;
     const std::string name = "CUDA of " + model_.groups[windows[place].group].name;
     note(OTF2_GlobalDefWriter_WriteGroup(file_, group, string_id(name), OTF2_GROUP_TYPE_COMM_GROUP,
@@ -97,8 +136,7 @@ void GlobalDefinitions::write_device_windows() {
                                          static_cast<uint32_t>(members.size()), members.data()));
     note(OTF2_GlobalDefWriter_WriteComm(file_, comm, string_id(name), group, OTF2_UNDEFINED_COMM,
                                         OTF2_COMM_FLAG_NONE));
-    note(OTF2_GlobalDefWriter_WriteRmaWin(file_,
-                                          static_cast<uint32_t>(model_.windows.size()) + place,
+    note(OTF2_GlobalDefWriter_WriteRmaWin(file_, first_device_window(model_, timelines_) + place,
                                           string_id("CUDA_WINDOW"), comm, OTF2_RMA_WIN_FLAG_NONE));
   }
 }

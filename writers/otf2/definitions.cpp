@@ -6,6 +6,7 @@
 
 #include "writers/otf2/archive.h"
 #include "writers/otf2/ids.h"
+#include "writers/otf2/nccl_events.h"
 
 namespace aon::writers::otf2 {
 namespace {
@@ -40,6 +41,11 @@ OTF2_RegionRole otf2_role(RegionRole role) {
   return OTF2_REGION_ROLE_FUNCTION;
 }
 
+/// Streams without a device are work of the host, and stay with their process, but for NCCL's.
+bool is_accelerators(const Model& model, const Location& location) {
+  return is_of_device(location) || is_nccl_timeline(model, location);
+}
+
 struct ParadigmWords {
   OTF2_Paradigm paradigm;
   OTF2_ParadigmClass paradigm_class;
@@ -69,10 +75,10 @@ const char* group_name(Paradigm paradigm) {
   return paradigm == Paradigm::kNvtx ? "NVTX" : words_of(paradigm).name;
 }
 
-OTF2_LocationType otf2_type(const Location& location) {
+OTF2_LocationType otf2_type(const Model& model, const Location& location) {
   if (location.type == LocationType::kMetric) return OTF2_LOCATION_TYPE_METRIC;
-  return is_of_device(location) ? OTF2_LOCATION_TYPE_ACCELERATOR_STREAM
-                                : OTF2_LOCATION_TYPE_CPU_THREAD;
+  return is_accelerators(model, location) ? OTF2_LOCATION_TYPE_ACCELERATOR_STREAM
+                                          : OTF2_LOCATION_TYPE_CPU_THREAD;
 }
 
 struct IdMapDeleter {
@@ -86,6 +92,16 @@ IdMap make_map(const std::unordered_map<uint32_t, uint32_t>& local_to_global) {
   IdMap map(OTF2_IdMap_Create(OTF2_ID_MAP_SPARSE, sorted.size() + kOwnRegionCount + 1));
   for (const auto& [local, global] : sorted) OTF2_IdMap_AddIdPair(map.get(), local, global);
   return map;
+}
+
+/// Local ids of windows: those of MPI, and communicators of NCCL, whose windows have their ids.
+std::unordered_map<uint32_t, uint32_t> windows_of(const NcclTimelines& timelines,
+                                                  const Group& group) {
+  std::unordered_map<uint32_t, uint32_t> all = group.window_map;
+  for (const auto& [local, global] : group.communicator_map) {
+    if (timelines.window(global) != kNoWindow) all.try_emplace(local, timelines.window(global));
+  }
+  return all;
 }
 
 /// Local ids of groups: those of epochs, and for each window all its members.
@@ -102,9 +118,10 @@ IdMap map_groups(const Model& model, const GroupIds& groups, const Group& group)
 
 }  // namespace
 
-Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const GroupIds& groups,
-                               const DeviceWindows& devices, const Group& group,
-                               const TimeRange& range, double clock_error_ns) {
+Status write_local_definitions(OTF2_DefWriter* file, const Model& model,
+                               const NcclTimelines& timelines, const DeviceWindows& devices,
+                               const GroupIds& groups, const Group& group, const TimeRange& range,
+                               double clock_error_ns) {
   const IdMap regions = make_map(group.region_map);
   for (uint32_t i = 0; i < kOwnRegionCount; ++i) {
     OTF2_IdMap_AddIdPair(regions.get(), kFirstOwnRegion + i, model.regions.size() + i);
@@ -114,11 +131,11 @@ Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const G
     const IdMap communicators = make_map(group.communicator_map);
     code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_COMM, communicators.get());
   }
-  const std::optional<uint32_t> device_window = devices.place_of(group.id);
-  if (code == OTF2_SUCCESS && (device_window || !group.window_map.empty())) {
-    const IdMap windows = make_map(group.window_map);
-    if (device_window)
-      OTF2_IdMap_AddIdPair(windows.get(), kDeviceWindow, model.windows.size() + *device_window);
+  auto own_windows = windows_of(timelines, group);
+  if (const std::optional<uint32_t> place = devices.place_of(group.id))
+    own_windows[kDeviceWindow] = first_device_window(model, timelines) + *place;
+  if (code == OTF2_SUCCESS && !own_windows.empty()) {
+    const IdMap windows = make_map(own_windows);
     code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_RMA_WIN, windows.get());
   }
   if (code == OTF2_SUCCESS && !group.window_map.empty()) {
@@ -169,6 +186,8 @@ void GlobalDefinitions::write_clock(const TimeRange& range) {
   note(OTF2_GlobalDefWriter_WriteClockProperties(file_, kNsPerSecond, range.start_ns,
                                                  range.end_ns - range.start_ns, range.start_ns));
   string_id("");
+  if (timelines_.is_empty()) return;
+  for (const std::string& text : nccl_strings()) string_id(text);
 }
 
 void GlobalDefinitions::write_paradigms() {
@@ -209,6 +228,14 @@ void GlobalDefinitions::write_attributes() {
       {"step", "Number of the step", OTF2_TYPE_INT64},
       {"range", "Number of the range that begins or ends here", OTF2_TYPE_UINT64},
       {"duration", "Nanoseconds since the range began", OTF2_TYPE_UINT64},
+      {"nccl.seq", "NCCL's number by communicator and function", OTF2_TYPE_UINT64},
+      {"nccl.api_seq", "Number of the call on its communicator", OTF2_TYPE_UINT32},
+      {"nccl.algo", "Algorithm", OTF2_TYPE_STRING},
+      {"nccl.proto", "Protocol", OTF2_TYPE_STRING},
+      {"nccl.dtype", "Type of the elements", OTF2_TYPE_STRING},
+      {"nccl.nchannels", "Channels that work on it", OTF2_TYPE_UINT8},
+      {"nccl.gpu_timed", "1: its times are the GPU's, 0: the host's", OTF2_TYPE_UINT8},
+      {"nccl.busbw", "Bus bandwidth as of nccl-tests, 1e9 bytes per second", OTF2_TYPE_DOUBLE},
   };
   for (uint32_t id = 0; id < kAttributeCount; ++id) {
     note(OTF2_GlobalDefWriter_WriteAttribute(file_, id, string_id(kWords[id].name),
@@ -247,30 +274,33 @@ void GlobalDefinitions::write_groups_of_locations(const std::vector<WrittenLocat
   for (const WrittenLocation& written : locations) {
     const Location& location = *written.location;
     note(OTF2_GlobalDefWriter_WriteLocation(file_, location.id, string_id(location.name),
-                                            otf2_type(location), written.event_count,
+                                            otf2_type(model_, location), written.event_count,
                                             location_group_of(location)));
   }
 }
 
 /// A group of locations holds threads or streams, not both: each device of a process is a group
-/// that the process made.
+/// that the process made, and so are its communicators of NCCL together.
 void GlobalDefinitions::write_devices(const std::vector<WrittenLocation>& locations) {
   for (const WrittenLocation& written : locations) {
     const Location& location = *written.location;
-    if (!is_of_device(location)) continue;
+    if (!is_accelerators(model_, location)) continue;
     const auto id = static_cast<uint32_t>(model_.groups.size() + device_groups_.size());
     const bool is_new = device_groups_.try_emplace({location.group, location.device}, id).second;
     if (!is_new) continue;
     const Group& group = model_.groups[location.group];
-    const std::string name = "GPU " + std::to_string(location.device) + " of " + group.name;
+    const bool is_nccl = location.device == kNoDevice;
+    const std::string name =
+        (is_nccl ? "NCCL of " : "GPU " + std::to_string(location.device) + " of ") + group.name;
     note(OTF2_GlobalDefWriter_WriteLocationGroup(file_, id, string_id(name),
                                                  OTF2_LOCATION_GROUP_TYPE_ACCELERATOR,
                                                  tree_nodes_[group.node], group.id));
-    write_device_properties(id, group, location.device);
+    if (!is_nccl) write_device_properties(id, group, location.device);
   }
 }
 
 uint32_t GlobalDefinitions::location_group_of(const Location& location) const {
+  if (!is_accelerators(model_, location)) return location.group;
   const auto found = device_groups_.find({location.group, location.device});
   return found == device_groups_.end() ? location.group : found->second;
 }

@@ -12,6 +12,7 @@
 
 #include "core/base/result.h"
 #include "writers/otf2/device_windows.h"
+#include "writers/otf2/nccl_timelines.h"
 #include "writers/writer.h"
 
 namespace aon::writers::otf2 {
@@ -34,19 +35,26 @@ constexpr Paradigm kGroupedParadigms[] = {Paradigm::kMpi, Paradigm::kUser, Parad
 
 /// Numbers of the groups in the archive. Groups of regions come first.
 struct GroupIds {
-  explicit GroupIds(const Model& model);
+  GroupIds(const Model& model, const NcclTimelines& timelines);
 
   uint32_t locations;                      ///< COMM_LOCATIONS
+  uint32_t nccl_locations = 0;             ///< those of CUDA, where NCCL is not shown as MPI
   std::vector<uint32_t> of_communicators;  ///< by global id
   uint32_t first_rank_group;               ///< Model::rank_groups follow each other
-  uint32_t device_locations;               ///< COMM_LOCATIONS of devices, if they have windows
+  uint32_t first_device_group;             ///< COMM_LOCATIONS of CUDA, unless NCCL has it; groups
 };
+
+/// Windows of copies stand behind those of MPI and of NCCL.
+inline uint32_t first_device_window(const Model& model, const NcclTimelines& timelines) {
+  return static_cast<uint32_t>(model.windows.size() + timelines.communicators_with_window().size());
+}
 
 /// Mapping tables (regions, communicators, windows, groups) and clock offsets of one location.
 /// `clock_error_ns` goes into the offsets as their standard deviation.
-Status write_local_definitions(OTF2_DefWriter* file, const Model& model, const GroupIds& groups,
-                               const DeviceWindows& devices, const Group& group,
-                               const TimeRange& range, double clock_error_ns);
+Status write_local_definitions(OTF2_DefWriter* file, const Model& model,
+                               const NcclTimelines& timelines, const DeviceWindows& devices,
+                               const GroupIds& groups, const Group& group, const TimeRange& range,
+                               double clock_error_ns);
 
 /// The counters at the borders of calls are one synchronous class, the first; every other metric is
 /// a class of its own.
@@ -66,9 +74,14 @@ inline uint32_t wait_metric(const Model& model) {
 class GlobalDefinitions {
  public:
   /// `has_waits`: there is a wait_metric().
-  GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model, const DeviceWindows& devices,
-                    bool has_waits)
-      : file_(file), model_(model), devices_(devices), groups_(model), has_waits_(has_waits) {}
+  GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model, const NcclTimelines& timelines,
+                    const DeviceWindows& devices, bool has_waits)
+      : file_(file),
+        model_(model),
+        timelines_(timelines),
+        devices_(devices),
+        groups_(model, timelines),
+        has_waits_(has_waits) {}
 
   Status write(const std::vector<WrittenLocation>& locations, const TimeRange& range);
 
@@ -88,8 +101,10 @@ class GlobalDefinitions {
   void write_region_groups();
   void write_communicators();
   void write_communicator(uint32_t id, const GlobalCommunicator& communicator);
+  void write_nccl_group(uint32_t id, const GlobalCommunicator& communicator);
   std::vector<uint64_t> member_indices(const GlobalCommunicator& communicator);
   void write_windows();
+  std::vector<uint64_t> cuda_locations() const;
   void write_device_windows();
   void write_files();
   void write_metrics();
@@ -104,12 +119,13 @@ class GlobalDefinitions {
 
   OTF2_GlobalDefWriter* file_;
   const Model& model_;
+  const NcclTimelines& timelines_;
   const DeviceWindows& devices_;
   const GroupIds groups_;
   bool has_waits_;
   OTF2_ErrorCode error_ = OTF2_SUCCESS;
   std::unordered_map<std::string, uint32_t> strings_;
-  /// Location groups of the devices that have streams, by process and device.
+  /// Location groups of the devices that have streams, by process and device (kNoDevice: NCCL's).
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_groups_;
   std::vector<uint32_t> tree_nodes_;  ///< by index in Job::nodes; folders of one host share one
   uint32_t own_regions_written_ = 0;

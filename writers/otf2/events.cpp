@@ -64,6 +64,7 @@ EventEncoder::EventEncoder() : attributes_(OTF2_AttributeList_New()) {}
 Status EventEncoder::write(std::span<const Event> events) {
   for (const Event& event : events) {
     if (event.kind == EventKind::kCounters) keep_counters(event);
+    if (event.kind == EventKind::kOpenAtEnd) leave_is_open_ = true;
     const OTF2_ErrorCode code = write_one(event);
     if (code != OTF2_SUCCESS) return check(code, kind_name(event.kind));
   }
@@ -106,15 +107,16 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
       return collective(event);
     case EventKind::kSample:
       return sample(event);
-    case EventKind::kOpenAtEnd:
-      leave_is_open_ = true;
-      break;
     case EventKind::kLostBegin:
     case EventKind::kLostEnd:
       return lost(event);
-    case EventKind::kCounters:    // kept by write()
+    case EventKind::kOpenAtEnd:   // kept by write()
+    case EventKind::kCounters:    // the same
     case EventKind::kCallSample:  // has an archive of its own
     case EventKind::kNcclCall:    // its host side is there as regions
+    case EventKind::kNcclProxy:   // has a table
+    case EventKind::kNcclBegin:   // on timelines of their own (nccl_events.h)
+    case EventKind::kNcclEnd:
       break;
     case EventKind::kMark:
       return mark(event);

@@ -21,7 +21,16 @@ enum AttributeId : uint32_t {
   kStepNumber = 8,   ///< on Enter of a step
   kRange = 9,        ///< on Enter of the marks that begin and end a range: its number
   kDuration = 10,    ///< on Enter of the mark that ends a range: its duration in ns
-  kAttributeCount = 11,
+  // On Enter of an operation on a timeline of NCCL, beside kValue, its bytes.
+  kNcclSequence = 11,
+  kNcclCallCount = 12,
+  kNcclAlgorithmName = 13,
+  kNcclProtocolName = 14,
+  kNcclTypeName = 15,
+  kNcclChannels = 16,
+  kNcclIsTimed = 17,       ///< its times are the GPU's, else the host's
+  kNcclBusBandwidth = 18,  ///< not there: not known
+  kAttributeCount = 19,
 };
 
 /// The one paradigm of I/O, MPI's.

@@ -13,6 +13,8 @@
 #include "writers/otf2/device_series.h"
 #include "writers/otf2/device_windows.h"
 #include "writers/otf2/events.h"
+#include "writers/otf2/nccl_events.h"
+#include "writers/otf2/nccl_timelines.h"
 #include "writers/otf2/window.h"
 
 namespace aon::writers {
@@ -24,8 +26,8 @@ constexpr uint64_t kTextBytes = 65536;  ///< of the longest name or binding
 
 class Otf2Writer final : public Writer {
  public:
-  Otf2Writer(std::filesystem::path folder, WaitAnalysis* waits)
-      : folder_(std::move(folder)), waits_(waits) {}
+  Otf2Writer(std::filesystem::path folder, WaitAnalysis* waits, bool nccl_as_mpi)
+      : folder_(std::move(folder)), waits_(waits), nccl_as_mpi_(nccl_as_mpi) {}
 
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
@@ -36,6 +38,7 @@ class Otf2Writer final : public Writer {
  private:
   Status open_file();
   Status take_device_series(std::span<const Event>* events);
+  Status write_timeline(std::span<const Event> events);
   Status close_file(OTF2_EvtWriter** file, const Location& location);
   Status write_samples();
   std::vector<uint32_t> counter_columns() const;
@@ -52,9 +55,12 @@ class Otf2Writer final : public Writer {
 
   std::filesystem::path folder_;
   WaitAnalysis* waits_;
+  bool nccl_as_mpi_;
   const Model* model_ = nullptr;
   otf2::ArchiveHandle archive_;
   otf2::EventEncoder encoder_;
+  std::optional<otf2::NcclTimelines> timelines_;  ///< from begin() on
+  std::optional<otf2::NcclEncoder> nccl_encoder_;
   const Location* location_ = nullptr;      ///< null: not in the archive
   OTF2_EvtWriter* file_ = nullptr;          ///< made with the first event
   OTF2_EvtWriter* counter_file_ = nullptr;  ///< made with the first sample on a thread
@@ -71,9 +77,11 @@ class Otf2Writer final : public Writer {
 Status Otf2Writer::begin(const Model& model) {
   model_ = &model;
   // The largest definition is a group of all locations or of all regions: a number each.
-  const uint64_t members =
-      std::max({model.groups.size(), model.regions.size(), model.locations.size()});
+  timelines_.emplace(model, nccl_as_mpi_);
+  nccl_encoder_.emplace(model, *timelines_);
   device_series_.begin(model);
+  const uint64_t members = std::max({model.groups.size() + model.locations.size(),
+                                     model.regions.size(), timelines_->member_count()});
   Result<otf2::ArchiveHandle> archive = otf2::create_archive(folder_, 10 * members + kTextBytes);
   if (!archive) return archive.error();
   archive_ = std::move(archive).value();
@@ -94,7 +102,22 @@ Status Otf2Writer::open_file() {
   const bool is_thread = location_->type == LocationType::kThread;
   encoder_.begin(file_, is_thread, *model_);
   if (is_thread) encoder_.set_counters(counter_columns(), counter_column_count());
-  if (otf2::is_of_device(*location_)) encoder_.set_device(device_windows_.add_stream(*location_));
+  if (is_nccl_timeline(*model_, *location_)) {
+    nccl_encoder_->begin(file_, *location_);
+  } else if (otf2::is_of_device(*location_)) {
+    encoder_.set_device(device_windows_.add_stream(*location_));
+  }
+  return {};
+}
+
+/// Of a communicator of NCCL: only its operations; that they are regions is for profiles.
+Status Otf2Writer::write_timeline(std::span<const Event> events) {
+  for (const Event& event : events) {
+    OTF2_ErrorCode code = OTF2_SUCCESS;
+    if (event.kind == EventKind::kNcclBegin) code = nccl_encoder_->begin_operation(event);
+    if (event.kind == EventKind::kNcclEnd) code = nccl_encoder_->end_operation(event);
+    if (code != OTF2_SUCCESS) return check(code, "write an operation of NCCL");
+  }
   return {};
 }
 
@@ -219,12 +242,15 @@ Status Otf2Writer::events(std::span<const Event> all_events) {
     Status status = open_file();
     if (!status) return status;
   }
+  if (is_nccl_timeline(*model_, *location_)) return write_timeline(events);
   Status status = encoder_.write(events);
   return status ? write_samples() : status;
 }
 
-/// A process must have its master thread: viewers take the location's id as the rank.
+/// A process must have its master thread: viewers take the location's id as the rank. A member of a
+/// communicator of NCCL must have its timeline.
 bool Otf2Writer::must_exist() const {
+  if (is_nccl_timeline(*model_, *location_)) return true;
   return location_->type == LocationType::kThread && location_->id == location_->group;
 }
 
@@ -266,14 +292,14 @@ double Otf2Writer::clock_error_ns(uint32_t node) const {
 
 Status Otf2Writer::write_local_files() {
   Status status = check(OTF2_Archive_OpenDefFiles(archive_.get()), "create local definitions");
-  const otf2::GroupIds groups(*model_);
+  const otf2::GroupIds groups(*model_, *timelines_);
   for (const otf2::WrittenLocation& written : written_) {
     if (!status) return status;
     OTF2_DefWriter* file = OTF2_Archive_GetDefWriter(archive_.get(), written.location->id);
     if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create a definition file"};
     const Group& group = model_->groups[written.location->group];
-    status = otf2::write_local_definitions(file, *model_, groups, device_windows_, group, range_,
-                                           clock_error_ns(group.node));
+    status = otf2::write_local_definitions(file, *model_, *timelines_, device_windows_, groups,
+                                           group, range_, clock_error_ns(group.node));
     if (!status) return status;
     status = check(OTF2_Archive_CloseDefWriter(archive_.get(), file), "write local definitions");
   }
@@ -287,8 +313,10 @@ Status Otf2Writer::write_properties(const Outcome& outcome) {
       std::all_of(model_->locations.begin(), model_->locations.end(), [](const Location& location) {
         return location.in_archive || location.type == LocationType::kSamples;
       });
-  const bool complete =
-      outcome.communication_complete && all_in_archive && model_->archive_start_ns == 0;
+  // Of NCCL nobody has looked whether each operation has all of its parts.
+  const bool has_nccl_as_mpi = nccl_as_mpi_ && !timelines_->is_empty();
+  const bool complete = outcome.communication_complete && all_in_archive &&
+                        model_->archive_start_ns == 0 && !has_nccl_as_mpi;
   Status status = check(OTF2_Archive_SetBoolProperty(
                             archive_.get(), "OTF2::MPI_COMMUNICATION_COMPLETE", complete, true),
                         "set a property");
@@ -311,7 +339,7 @@ Status Otf2Writer::finish(const Outcome& outcome) {
   if (!status) return status;
   OTF2_GlobalDefWriter* file = OTF2_Archive_GetGlobalDefWriter(archive_.get());
   if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create traces.def"};
-  otf2::GlobalDefinitions definitions(file, *model_, device_windows_, has_waiting_);
+  otf2::GlobalDefinitions definitions(file, *model_, *timelines_, device_windows_, has_waiting_);
   status = definitions.write(written_, range_);
   if (!status) return status;
   status = check(OTF2_Archive_CloseGlobalDefWriter(archive_.get(), file), "write traces.def");
@@ -323,8 +351,9 @@ Status Otf2Writer::finish(const Outcome& outcome) {
 
 }  // namespace
 
-std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder, WaitAnalysis* waits) {
-  return std::make_unique<Otf2Writer>(folder, waits);
+std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder, WaitAnalysis* waits,
+                                         bool nccl_as_mpi) {
+  return std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi);
 }
 
 }  // namespace aon::writers

@@ -17,8 +17,8 @@ namespace aon::writers {
 
 /// A writer that makes the archive in `folder`, which must exist and hold no `traces*`. What the
 /// calls of `waits`, which outlives it, have waited is a metric on a location of its own for each
-/// thread; null: no such metric.
+/// thread; null: no such metric. `nccl_as_mpi`: operations of NCCL are MPI's (nccl_timelines.h).
 std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder,
-                                         WaitAnalysis* waits = nullptr);
+                                         WaitAnalysis* waits = nullptr, bool nccl_as_mpi = false);
 
 }  // namespace aon::writers

@@ -109,6 +109,9 @@ void Window::add(const Event& event) {
     case EventKind::kIoCancelled:
       if (!is_old_io(event)) out_.push_back(event);
       break;
+    case EventKind::kNcclEnd:  // it began at `bytes`
+      if (event.bytes >= start_ns_) out_.push_back(event);
+      break;
     default:
       out_.push_back(event);
   }

@@ -202,8 +202,20 @@ class OneThread {
   bool is_one_ = true;
 };
 
+/// What the last one to come took, where all have moved as much.
+void add_true_time(std::span<const Member> members, std::span<const Attendance> attendances,
+                   TrueTimeTable* times) {
+  const Member& first = members.front();
+  const bool is_even = std::all_of(members.begin(), members.end(),
+                                   [&](const Member& m) { return m.bytes == first.bytes; });
+  if (!is_even || members.size() < 2 || first.bytes == 0) return;
+  uint64_t least_ns = UINT64_MAX;
+  for (const Attendance& one : attendances) least_ns = std::min(least_ns, one.duration_ns);
+  times->add(first.communicator, first.region, first.bytes / members.size(), least_ns);
+}
+
 Status match_one_collective(std::span<const Member> members, const WaitContext& context,
-                            WaitSummary* summary, const WaitSink& sink) {
+                            WaitSummary* summary, TrueTimeTable* times, const WaitSink& sink) {
   const Member& first = members.front();
   const bool is_whole = std::all_of(members.begin(), members.end(), [&](const Member& m) {
     return m.operation == first.operation && m.enter_ns < context.cut_ns(m.location);
@@ -223,6 +235,7 @@ Status match_one_collective(std::span<const Member> members, const WaitContext& 
       attendances.push_back({context.group(member.location), member.leave_ns - member.enter_ns});
     }
     summary->lateness.add(first.communicator, first.region, attendances);
+    add_true_time(members, attendances, times);
   }
   return wait_for_members(members, *kind, context, sink);
 }
@@ -269,6 +282,7 @@ Status match_collectives(SortedStore<Member>* members, const WaitContext& contex
   Result<SortedStore<Member>::Reader> reader = members->read();
   if (!reader) return reader.error();
   std::vector<Member> instance;
+  TrueTimeTable times;
   for (;;) {
     context.beat();
     Result<const Member*> next = reader->next();
@@ -277,13 +291,16 @@ Status match_collectives(SortedStore<Member>* members, const WaitContext& contex
     const bool is_over = !instance.empty() &&
                          (member == nullptr || member->instance() != instance.front().instance());
     if (is_over) {
-      Status status = match_one_collective(instance, context, summary, sink);
+      Status status = match_one_collective(instance, context, summary, &times, sink);
       if (!status) return status;
       instance.clear();
     }
-    if (member == nullptr) return {};
-    instance.push_back(*member);
+    if (member == nullptr) break;
+    // More than there are members is damage: enough of it to be told, and no more memory.
+    if (instance.size() <= context.member_count(member->communicator)) instance.push_back(*member);
   }
+  summary->times = times.take();
+  return {};
 }
 
 }  // namespace aon::writers

@@ -40,7 +40,8 @@ struct Member {
   uint32_t region;
   CollectiveOperation operation;
   bool is_root;
-  bool has_data;  ///< it sent and received something
+  bool has_data;   ///< it sent and received something
+  uint64_t bytes;  ///< that it sent or received, the larger: as many parts as there are members
 
   auto instance() const { return std::tie(communicator, number); }
   bool operator<(const Member& other) const {

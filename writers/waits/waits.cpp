@@ -373,7 +373,8 @@ void Collector::add_member(const Event& event) {
   if (own_rank(communicator) < 0) context_->exclude(communicator);
   const bool is_root = event.peer >= 0 && event.peer == own_rank(communicator);
   open_members_.push_back({communicator, location_, *number, 0, 0, kNone, event.operation, is_root,
-                           event.bytes != 0 && event.bytes_received != 0});
+                           event.bytes != 0 && event.bytes_received != 0,
+                           std::max(event.bytes, event.bytes_received)});
 }
 
 /// The number of a collective on its communicator. Creating and freeing communicators has none:

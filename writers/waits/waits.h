@@ -44,6 +44,7 @@
 #include <vector>
 
 #include "writers/lateness/lateness.h"
+#include "writers/lateness/true_times.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
@@ -88,6 +89,7 @@ struct WaitSummary {
   uint64_t collective_count = 0;
   uint64_t incomplete_count = 0;  ///< collectives that were not analysed
   LatenessTable lateness;         ///< of barriers and all-to-all operations
+  std::vector<TrueTimes> times;   ///< of these, where members moved as much; in order
 };
 
 /// A call that waited.

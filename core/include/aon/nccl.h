@@ -22,6 +22,22 @@
 /// it has been enqueued and not yet ended: words 0 to 2, then word 5. Whoever reads it looks for
 /// the whole one with the same communicator and count of calls; without one it never ended.
 ///
+/// At levels net and step there are records of kNcclProxySlots, too, of what NCCL's proxy did for
+/// an operation on one channel: one when that is over, and at level step one after each
+/// kNcclStepsPerRecord steps, with what came since the one before. Their id is kNcclProxySite or,
+/// with steps, kNcclStepSite; a64 the bytes that moved, start and duration those of that part.
+///
+/// | word | content                                                                             |
+/// |------|-------------------------------------------------------------------------------------|
+/// | 0    | low half: count of calls as above (kNoNcclCall: not known); bytes 4 and 5: channel,   |
+/// |      | NcclProxyFlags                                                                       |
+/// | 1    | low half: peer; high half: steps that NCCL plans                                     |
+/// | 2    | low half: steps that are told here; high half: events of the network plugin          |
+/// | 3    | bytes of a chunk                                                                     |
+/// | 4..7 | ticks that the steps waited for the GPU, the peer, the network, the flush            |
+/// | 8    | ticks of the longest step                                                            |
+/// | 11   | wide duration                                                                        |
+///
 /// They come in no order of time: an operation may end long after others that were called later.
 /// `bytes` are count times the size of a type as the call has them: what a rank sends, of
 /// ReduceScatter what it receives.
@@ -36,6 +52,20 @@ namespace aon {
 
 constexpr uint8_t kNcclSlots = 3;
 constexpr uint8_t kNcclInFlightSlots = 2;
+constexpr uint8_t kNcclProxySlots = 4;
+constexpr uint32_t kNcclStepsPerRecord = 16;
+constexpr uint32_t kNoNcclCall = UINT32_MAX;
+
+/// Call site whose mode word is the level that NCCL is asked for, which the budget may lower: at
+/// kModeSample + 0 step, + 1 net, + 3 gpu (one in 1, 2, 4), kModeCount api.
+constexpr uint32_t kNcclProxySite = 1000;
+constexpr uint32_t kNcclStepSite = 1001;   ///< of records of steps; its mode says nothing
+constexpr uint32_t kNcclLowestPeriod = 4;  ///< behind it comes kModeCount
+
+enum NcclProxyFlags : uint32_t {
+  kNcclProxySend = 1 << 0,
+  kNcclProxyLast = 1 << 1,  ///< the work on this channel is over
+};
 
 enum class NcclAlgorithm : uint8_t {
   kUnknown = 0,
@@ -80,6 +110,7 @@ enum NcclCallFlags : uint32_t {
   kNcclReplayed = 1 << 4,        ///< without a call: a graph was launched again
   kNcclCopyEngines = 1 << 5,     ///< by copy engines, no kernel
   kNcclInFlight = 1 << 6,        ///< enqueued; its end is another record, or never came
+  kNcclAbandoned = 1 << 7,  ///< in flight when its communicator or program ended; that is its end
 };
 
 }  // namespace aon

@@ -62,11 +62,23 @@ class Waits(TestCase):
         (finding,) = [f for f in document["findings"] if "late partners" in f]
         self.assertIn(max(told["seconds"], key=told["seconds"].get), finding)
 
+    def assert_true_times(self, file, regions):
+        """What the Allreduce took its last member, and its bandwidth by nccl-tests' formula."""
+        times = {name: column[()] for name, column in file["true_times"].items()}
+        (row,) = [i for i, r in enumerate(times["region"]) if regions[r] == "MPI_Allreduce"]
+        self.assertEqual((times["count"][row], times["slow_count"][row]), (1, 0))
+        self.assertEqual(times["bytes"][row], 4)
+        self.assertLess(times["usual_ns"][row], LATE_S * 1e9)
+        algbw = times["bytes"][row] / times["usual_ns"][row]
+        self.assertAlmostEqual(times["algbw"][row] / algbw, 1)
+        self.assertAlmostEqual(times["busbw"][row] / algbw, 2 * 3 / 4)
+
     def assert_latecomers(self, output):
         """/lateness: ranks 2 and 3 each came last once, and the summary names one of them."""
         with h5py.File(output / "profile.h5") as file:
             table = {name: column[()] for name, column in file["lateness"].items()}
             regions = file["regions/name"].asstr()[()]
+            self.assert_true_times(file, regions)
         self.assertEqual(int(table["wait_ns"].sum()), int(table["caused_ns"].sum()))
         caused_s = {}
         for name, late in (("MPI_Barrier", 2), ("MPI_Allreduce", 3)):

@@ -3,8 +3,10 @@ NCCL is known to call plugins that nobody would expect."""
 import unittest
 
 from nccl_records import (
+    ABANDONED,
     CAPTURED,
     DEGRADED,
+    IN_FLIGHT,
     MISSED,
     NCCL,
     NO_PEER,
@@ -16,6 +18,7 @@ from nccl_records import (
     in_flight,
     nesting,
     operations,
+    proxy_work,
 )
 
 RING, SIMPLE, FLOAT32, INT8 = 2, 3, 8, 1
@@ -184,6 +187,87 @@ class InFlight(PluginTestCase):
         self.assertEqual([o.sequence for o in operations(ring)], list(range(5)))
 
 
+class GivenUp(PluginTestCase):
+    """ncclCommAbort and exit() do not end what is on the GPU."""
+
+    def assert_abandoned(self, ring, count):
+        told = [o for o in operations(ring) if o.flags & ABANDONED]
+        self.assertEqual([o.sequence for o in told], list(range(count)))
+        self.assertEqual({o.flags for o in told}, {ABANDONED | IN_FLIGHT})
+        begun = [r for r in ring.of_kind("nccl_call") if len(r.words) == 4]
+        for before, after in zip(begun, told):
+            self.assertGreaterEqual(after.end, before.end)
+
+    def test_an_aborted_communicator_leaves_its_operations_in_flight(self):
+        _, (ring,) = self.rings_of("aborted", 7, 3, AON_NCCL_LEVEL="gpu")
+        self.assert_abandoned(ring, 3)
+
+    def test_so_does_exit(self):
+        done, (ring,) = self.rings_of("left", 7, 3, AON_NCCL_LEVEL="gpu")
+        self.assertEqual(done.returncode, 3)
+        self.assert_abandoned(ring, 3)
+
+    def test_without_channels_nothing_is_known_of_that(self):
+        _, (ring,) = self.rings_of("aborted", 7, 3, AON_NCCL_LEVEL="api")
+        self.assertEqual([o.flags for o in operations(ring)], [0] * 3)
+
+
+class Proxy(PluginTestCase):
+    def work(self, case, level, version=7, count=1):
+        ring = self.ring_of(case, version, count, AON_NCCL_LEVEL=level)
+        return ring, proxy_work(ring)
+
+    def test_level_net_has_a_record_per_operation_channel_and_direction(self):
+        for version in range(4, 8):
+            ring, told = self.work("proxy", "net", version, 3)
+            self.assertEqual(len(operations(ring)), 3)
+            self.assertEqual(
+                sorted((w.call, w.channel, w.is_send) for w in told),
+                [(call, channel, send) for call in range(3) for channel in range(2)
+                 for send in (False, True)])  # fmt: skip
+            for work in told:
+                self.assertEqual((work.name, work.peer, work.planned), ("NCCL proxy", 1, 4))
+                self.assertEqual((work.is_last, work.steps, work.bytes), (True, 0, 0))
+
+    def test_level_step_tells_what_the_steps_waited_for(self):
+        for version in (4, 7):
+            ring, told = self.work("proxy", "step", version)
+            self.assertEqual(len(told), 4)
+            for work in told:
+                self.assertEqual((work.name, work.steps), ("NCCL proxy steps", 4))
+                self.assertEqual((work.bytes, work.events), (4 * 4096, 4))
+                # 1 ms of each step for the network, 100 us for all else.
+                self.assertGreater(work.network, work.gpu + work.flush + work.ready)
+                self.assertGreater(work.gpu, 0)
+                self.assertEqual(work.ready > 0, work.is_send)
+                self.assertEqual(work.flush > 0, not work.is_send)
+                self.assertGreaterEqual(work.longest * 4, work.network)
+                duration = work.record.end - work.record.start
+                self.assertLessEqual(work.network + work.gpu + work.flush + work.ready, duration)
+
+    def test_level_gpu_has_none(self):
+        self.assertEqual(self.work("proxy", "gpu")[1], [])
+
+    def test_old_versions_have_no_such_level(self):
+        ring, told = self.work("proxy", "step", 3)
+        self.assertEqual((len(told), len(operations(ring))), (0, 1))
+
+    def test_stops_that_never_come_lose_nothing_that_was_told(self):
+        ring, told = self.work("lost_steps", "step")
+        self.assertEqual(len(operations(ring)), 1)
+        self.assertEqual(sum(w.steps for w in told), 4 * 20)
+        self.assertFalse(any(w.is_last for w in told))
+        self.assertEqual(sorted(w.steps for w in told), [4] * 4 + [16] * 4)
+
+    def test_work_for_other_processes_is_declined_and_counted(self):
+        ring, told = self.work("foreign_proxy", "step", 7, 3)
+        self.assertEqual((told, len(operations(ring))), ([], 3))
+        state, _, reason, _ = ring.providers[-1]
+        self.assertEqual(state, DEGRADED)
+        self.assertIn("12 pieces of the proxies' work", reason)
+        self.assertIn("(PXN)", reason)
+
+
 class Oddities(PluginTestCase):
     def test_a_call_that_stops_twice_ends_once(self):
         ring = self.ring_of("double_stop", 7, 3)
@@ -253,11 +337,10 @@ class Oddities(PluginTestCase):
         self.assertEqual([o.call for o in operations(ring)], [0, 101, 102])
 
     def test_levels_that_do_not_exist_are_told_of(self):
-        for text, reason in (("gpus", "no such level"), ("step", "proxy are not recorded")):
-            ring = self.ring_of("allreduce", 7, AON_NCCL_LEVEL=text)
-            self.assertEqual(ring.providers[-1][0], DEGRADED)
-            self.assertIn(reason, ring.providers[-1][2])
-            self.assertEqual(len(operations(ring)), 1)
+        ring = self.ring_of("allreduce", 7, AON_NCCL_LEVEL="gpus")
+        self.assertEqual(ring.providers[-1][0], DEGRADED)
+        self.assertIn("no such level", ring.providers[-1][2])
+        self.assertEqual(len(operations(ring)), 1)
 
     def test_off_is_off(self):
         ring = self.ring_of("allreduce", 7, AON_NCCL_LEVEL="off")

@@ -2,7 +2,9 @@
 the stacks of the host, and the ledger does when it was killed."""
 import os
 import signal
+import socket
 import subprocess
+import threading
 import unittest
 
 import h5py
@@ -15,13 +17,14 @@ RANKS = 3
 
 
 class Hang(PluginTestCase):
-    def start(self, fault, level="gpu"):
+    def start(self, fault, level="gpu", hang=1, **faults):
         self.output = self.folder / "job"
         words = ["mpirun", "--oversubscribe", "-n", RANKS, "-x", "FAKE_NCCL_HANG",
-                 BUILD / "bin" / "aon-run", "-o", self.output, "--hang", "1",
+                 *(word for name in faults for word in ("-x", name)),
+                 BUILD / "bin" / "aon-run", "-o", self.output, "--hang", hang,
                  "--nccl-level", level, "--", FAKE, "train", 7, 3]  # fmt: skip
         job = subprocess.Popen(
-            [str(word) for word in words], env=environment(FAKE_NCCL_HANG=fault),
+            [str(word) for word in words], env=environment(FAKE_NCCL_HANG=fault, **faults),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         self.addCleanup(self.end, job)
@@ -70,6 +73,52 @@ class Hang(PluginTestCase):
             bit = list(file["nccl/operations"].attrs["flags"]).index("in flight")
             kept = [r for r in rows(table(file, "nccl/operations")) if r["flags"] >> bit & 1]
         self.assertEqual(sorted((r["rank"], r["sequence"]) for r in kept), [(0, 1), (2, 1)])
+
+    def test_a_watchdogs_abort_still_tells_who_did_not_arrive(self):
+        # Nobody is quiet for --hang seconds, and nothing is a minute old.
+        job = self.start("1:1:skip", hang=30, FAKE_NCCL_WATCHDOG="1500")
+        self.assertNotEqual(job.wait(90), 0)
+        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
+        document = ledger(self.output)
+        self.assert_law(document)
+        self.assertRegex("\n".join(document["findings"]), r"ncclAllReduce 2 of world never ended: "
+                         r"rank (0, 2|0|2) is in it, .*rank 1 on")  # fmt: skip
+        with h5py.File(self.output / "profile.h5") as file:
+            flags = list(file["nccl/operations"].attrs["flags"])
+            wanted = 1 << flags.index("abandoned") | 1 << flags.index("in flight")
+            told = rows(table(file, "nccl/operations"))
+        kept = [r for r in told if r["flags"] & wanted == wanted]
+        self.assertTrue({(r["rank"], r["sequence"]) for r in kept} & {(0, 1), (2, 1)})
+
+    def test_nccls_own_service_is_asked(self):
+        self.start("1:1:skip")
+        self.hanging("rank 1 on")
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            asked = []
+
+            def serve():
+                for _ in range(2):
+                    client, _ = server.accept()
+                    with client:
+                        asked.append(client.recv(64))
+                        client.sendall(b"Job summary\n  rank 1 missing\n")
+
+            thread = threading.Thread(target=serve, daemon=True)
+            thread.start()
+            address = "127.0.0.1:%d" % server.getsockname()[1]
+            command = [BUILD / "bin" / "aon", "hang", self.output]
+            done = run(command, env=environment(NCCL_RAS_ADDR=address))
+            more = run([*command, "--ras", address])
+            thread.join(30)
+        for process in (done, more):
+            self.assert_exit(process)
+            self.assertIn(f"NCCL's RAS service at {address} says", process.stdout)
+            self.assertIn("\n    rank 1 missing\n", process.stdout)
+        self.assertEqual(asked, [b"verbose status\n"] * 2)
+        gone = run([*command, "--ras", address])
+        self.assertIn(f"NCCL's RAS service at {address} does not answer", gone.stdout)
+        quiet = run([*command, "--ras", "off"], env=environment(NCCL_RAS_ADDR=address))
+        self.assertNotIn("RAS", quiet.stdout)
 
     def test_a_wrong_operation_is_named(self):
         self.start("2:0:other")

@@ -1,4 +1,5 @@
 """A job that uses NCCL, from aon-run to profile.h5 and the OTF2 archive."""
+import json
 import math
 import re
 import unittest
@@ -7,7 +8,36 @@ import h5py
 import xarray
 from nccl_records import FAKE, TIMED, PluginTestCase, ledger, profile, readers, run
 
+from aon_test import PYTHON
+
 RANKS = 2
+
+READ_ARCHIVE = """
+import collections, json, sys, otf2
+told = collections.defaultdict(list)
+with otf2.reader.open(sys.argv[1]) as trace:
+    names = {c._ref: [m.name for m in c.group.members] for c in trace.definitions.comms}
+    for location, event in trace.events:
+        if location.name != "NCCL world":
+            continue
+        kind = type(event).__name__
+        text = [location.group.name, kind]
+        if kind == "Enter":
+            values = {a.name: v for a, v in (event.attributes or {}).items()}
+            told["attributes"].append([event.region.name, values])
+        if kind.endswith("CollectiveEnd"):
+            sent = event.bytes_sent if hasattr(event, "bytes_sent") else event.size_sent
+            text += [str(event.collective_op).split(".")[-1], event.root, sent]
+        if kind in ("RmaPut", "RmaGet"):
+            text += [event.remote, event.bytes, event.win.name, names[event.win.comm._ref]]
+        if kind in ("MpiSend", "MpiRecv"):
+            peer = event.receiver if kind == "MpiSend" else event.sender
+            text += [peer, event.msg_length, event.msg_tag, names[event.communicator._ref]]
+        if kind == "RmaCollectiveEnd":
+            text += [event.win.name]
+        told["events"].append(text)
+print(json.dumps(told))
+"""
 
 
 def table(file, name):
@@ -29,11 +59,17 @@ def rows(columns):
 
 
 class Job(PluginTestCase):
-    def job(self, case, version=5, count=1, level="gpu", ranks=RANKS):
+    def job(self, case, version=5, count=1, level="gpu", ranks=RANKS, options=()):
         output = self.folder / f"job{len(list(self.folder.iterdir()))}"
         command = ("env", f"AON_NCCL_LEVEL={level}", FAKE, case, version, count)
-        self.assert_exit(profile(ranks, output, *command))
+        self.assert_exit(profile(ranks, output, *command, options=options))
         return output
+
+    def archive(self, output):
+        """What the archive has on the timelines of NCCL, read by somebody else's reader."""
+        done = run([PYTHON, "-c", READ_ARCHIVE, output / "traces.otf2"])
+        self.assert_exit(done)
+        return json.loads(done.stdout)
 
     def tables(self, output):
         with h5py.File(output / "profile.h5") as file:
@@ -112,9 +148,89 @@ class Job(PluginTestCase):
         self.assertEqual(len(named), RANKS)
         readers.otf2_structure(self, output)
 
+    def test_operations_are_collectives_and_transfers_of_their_communicator(self):
+        for level in ("gpu", "api"):
+            output = self.job("every", level=level)
+            told = self.archive(output)
+            mine = [e for e in told["events"] if e[0] == "NCCL of Rank 0"]
+            ends = [e[2:] for e in mine if e[1] == "RmaCollectiveEnd"]
+            none = 0xFFFFFFFF
+            both = 2 * 4096  # every pair of members, with itself
+            self.assertEqual(ends, [["ALLREDUCE", none, both, "NCCL world"],
+                                    ["ALLGATHER", none, both, "NCCL world"],
+                                    ["REDUCE_SCATTER_BLOCK", none, both, "NCCL world"],
+                                    ["BCAST", 1, 0, "NCCL world"],
+                                    ["REDUCE", 1, 4096, "NCCL world"]])
+            members = ["NCCL world"] * 2
+            self.assertIn(["NCCL of Rank 0", "RmaPut", 1, 4096, "NCCL world", members], mine)
+            self.assertIn(["NCCL of Rank 0", "RmaGet", 1, 4096, "NCCL world", members], mine)
+            done = sum(e[1] == "RmaOpCompleteBlocking" for e in mine)
+            self.assertEqual((done, sum(e[1] == "Enter" for e in mine)), (2, 7))
+            for name, values in told["attributes"]:
+                timed = level == "gpu"
+                self.assertEqual((values["value"], values["nccl.gpu_timed"]), (4096, int(timed)))
+                self.assertEqual("nccl.busbw" in values, timed)
+                if name == "ncclAllReduce":
+                    words = [values[f"nccl.{key}"] for key in ("algo", "proto", "dtype", "seq")]
+                    self.assertEqual(words, ["ring", "simple", "float32", 0])
+            readers.otf2_print(self, output)
+            readers.otf2_structure(self, output)
+
+    def test_for_tools_that_only_know_mpi_they_are_mpis(self):
+        output = self.job("every", options=("--nccl-as-mpi",))
+        told = self.archive(output)
+        kinds = [e[1] for e in told["events"]]
+        self.assertEqual((kinds.count("MpiCollectiveEnd"), kinds.count("MpiSend")), (10, 2))
+        self.assertFalse([kind for kind in kinds if kind.startswith("Rma")])
+        members = ["NCCL world"] * 2
+        self.assertIn(["NCCL of Rank 1", "MpiRecv", 0, 4096, 0, members], told["events"])
+        readers.otf2_print(self, output)
+        self.assertEqual(readers.otf2_messages(self, output), RANKS)
+        # It is how the archive is written, not what was recorded.
+        self.assert_exit(run(["aon", "finalize", output]))
+        self.assertIn("RmaPut", [e[1] for e in self.archive(output)["events"]])
+        self.assert_exit(run(["aon", "finalize", "--nccl-as-mpi", output]))
+        self.assertIn("MpiSend", [e[1] for e in self.archive(output)["events"]])
+
+    def test_viewers_draw_it(self):
+        readers.vite(self, self.job("train", 5, 3), RANKS, 0, "Rank")
+        # It draws no message between timelines of one process and another's.
+        as_mpi = self.job("train", 5, 3, options=("--nccl-as-mpi",))
+        readers.vite(self, as_mpi, RANKS, 0, "Rank")
+
+    def test_what_the_proxies_did_is_a_table(self):
+        output = self.job("proxy", 5, 2, level="step")
+        with h5py.File(output / "profile.h5") as file:
+            told = rows(table(file, "nccl/proxy"))
+        self.assertEqual(sorted((r["rank"], r["peer"], r["is_send"]) for r in told),
+                         [(rank, 1 - rank, send) for rank in range(2) for send in range(2)])
+        for row in told:
+            # Two operations on two channels in four steps.
+            self.assertEqual((row["count"], row["steps"], row["planned_steps"]), (4, 16, 16))
+            self.assertEqual((row["bytes"], row["network_events"]), (16 * 4096, 16))
+            self.assertGreater(row["network_wait_ns"], 16 * 1_000_000)
+            self.assertGreater(row["network_wait_ns"], row["gpu_wait_ns"])
+        self.assert_law(ledger(output))
+        readers.hdf5(self, output)
+
+    def test_the_budget_lowers_the_level_while_the_program_runs(self):
+        output = self.job("busy", 5, 6000, level="step", ranks=1, options=("--budget", "0.01"))
+        document = ledger(output)
+        changes = document["budget"]["nccl_level_changes"]
+        steps = [(c["from"], c["to"], c["rank"]) for c in changes]
+        self.assertEqual(steps[:3], [("step", "net", 0), ("net", "gpu", 0), ("gpu", "api", 0)])
+        self.assertGreaterEqual(document["budget"]["mode_changes"], 3)
+        with h5py.File(output / "profile.h5") as file:
+            told = sorted(rows(table(file, "nccl/operations")), key=lambda row: row["call"])
+        self.assertEqual(len(told), 6000)
+        self.assertEqual(told[0]["flags"], TIMED)
+        self.assertEqual(told[-1]["flags"], 0)  # nobody waits for channels that do not come
+        self.assert_law(document)
+
     def test_host_calls_are_regions_of_the_accelerators_paradigm(self):
         output = self.job("every", level="api")
         counts = readers.region_counts(output)
+        # Their timeline in the archive shows them again; the profile has each once.
         self.assertEqual((counts["ncclAllReduce"], counts["ncclGroupEnd"]), (2, 12))
         done = run(["otf2-print", "-G", output / "traces.otf2"])
         said = r'^REGION .*Name: "ncclAllReduce".*'

@@ -13,7 +13,9 @@ from aon_test import BUILD, ledger, profile, run  # noqa: E402,F401
 FAKE = BUILD / "bin" / "fake_nccl"
 PLUGIN = BUILD / "lib" / "libnccl-profiler-aon.so"
 NCCL = 3  # Paradigm::kNccl
-CAPTURED, TIMED, MISSED, NO_WORK, REPLAYED, ENGINES, IN_FLIGHT = (1 << i for i in range(7))
+CAPTURED, TIMED, MISSED, NO_WORK, REPLAYED, ENGINES, IN_FLIGHT, ABANDONED = (
+    1 << i for i in range(8)
+)
 NO_PEER = -2
 ON, DEGRADED = 1, 2
 ID = 0xFEEDC0DE12345678
@@ -33,6 +35,25 @@ class Operation:
         self.channels, self.algorithm, self.protocol, self.type = struct.pack("<Q", shape)[4:]
         self.peer, self.flags = struct.unpack("<iI", struct.pack("<Q", record.words[5]))
         self.skew = record.words[6]
+
+
+class ProxyWork:
+    """One kNcclCall record of what NCCL's proxy did."""
+
+    def __init__(self, record):
+        self.record = record
+        self.name, self.bytes, self.communicator = record.name, record.a64, record.a32
+        words = record.words
+        self.call = words[0] & 0xFFFFFFFF
+        self.channel, self.flags = words[0] >> 32 & 0xFF, words[0] >> 40 & 0xFF
+        self.is_send, self.is_last = bool(self.flags & 1), bool(self.flags & 2)
+        self.peer, self.planned = words[1] & 0xFFFFFFFF, words[1] >> 32
+        self.steps, self.events = words[2] & 0xFFFFFFFF, words[2] >> 32
+        self.gpu, self.ready, self.network, self.flush, self.longest = words[4:9]
+
+
+def proxy_work(ring):
+    return [ProxyWork(r) for r in ring.of_kind("nccl_call") if len(r.words) == 12]
 
 
 def operations(ring):

@@ -51,6 +51,16 @@ TEST(Budget, ends_at_counting_only) {
   EXPECT_EQ(sites[0].mode, static_cast<uint32_t>(kModeCount));
 }
 
+TEST(Budget, ends_earlier_where_a_mode_says_a_level) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6, 4}};
+  const auto changes = run(budget, 50, 20, sites);
+  ASSERT_EQ(changes.size(), 3u);
+  EXPECT_EQ(changes[0].new_mode, kModeSample + 1);
+  EXPECT_EQ(changes[1].new_mode, kModeSample + 3);
+  EXPECT_EQ(changes[2].new_mode, static_cast<uint32_t>(kModeCount));
+}
+
 TEST(Budget, leaves_a_cost_within_the_budget_alone) {
   Budget budget(1);
   std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};

@@ -179,23 +179,6 @@ TEST_F(DeviceSpansTest, what_was_left_out_is_a_gap_before_the_rest) {
   EXPECT_EQ(events[0].kind, EventKind::kDeviceWork) << "of the process before";
 }
 
-TEST_F(DeviceSpansTest, operations_of_nccl_count_against_the_file_too) {
-  constexpr uint64_t kBytes = 4096;
-  DeviceSpans small(folder_.path(), 2 * kBytes, kBytes);
-  Record record{};
-  record.head.kind = RecordKind::kNcclCall;
-  record.head.slot_count = kNcclSlots;
-  record.head.id = 1;
-  record.head.a32 = kStream;
-  record.words[5] = pack_pair(0, static_cast<int32_t>(kNcclGpuTimed));
-  for (uint64_t i = 0; i < 1000; ++i) {
-    record.words[3] = 1000 + i * 10;
-    record.words[4] = 5;
-    ASSERT_TRUE(small.add_nccl(record));
-  }
-  EXPECT_GT(small.left_out_count(), 0u);
-}
-
 TEST_F(DeviceSpansTest, a_copy_tells_between_which_memories) {
   Record record = span(kStream, 1, 100, 200, 64);
   record.words[3] = static_cast<uint64_t>(DeviceMemory::kPinned) |

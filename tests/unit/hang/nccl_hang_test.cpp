@@ -19,6 +19,7 @@ constexpr uint32_t kAllReduce = 6;  // global; local 10 - that
 constexpr uint32_t kAllGather = 7;
 constexpr uint32_t kSend = 8;
 constexpr uint32_t kReceive = 9;
+constexpr uint32_t kPause = 10;
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kEnd = 1000 * kSecond;
 
@@ -73,6 +74,11 @@ class NcclHangs : public testing::Test {
   void finished(uint32_t rank, const Told& told) { add(rank, kNcclGpuTimed, told); }
   void in_flight(uint32_t rank, const Told& told) { add(rank, kNcclInFlight, told); }
   void enqueued(uint32_t rank, const Told& told) { add(rank, 0, told); }  // level api
+
+  void lose(uint32_t rank, uint64_t time_ns) {
+    events_[rank].push_back(test::event(EventKind::kLostBegin, time_ns, 0));
+    events_[rank].push_back(test::event(EventKind::kLostEnd, time_ns, 0));
+  }
 
   void quiet(uint32_t rank, std::vector<std::string> frames = {}) {
     const auto tid = static_cast<int32_t>(100 + rank);
@@ -167,13 +173,78 @@ TEST_F(NcclHangs, operations_behind_the_first_are_not_hangs_of_their_own) {
 TEST_F(NcclHangs, members_that_are_beyond_and_unknown_ones_are_not_accused) {
   in_flight(0, {.sequence = 1});
   finished(1, {.sequence = 1});
-  events_[2].push_back(test::event(EventKind::kLostBegin, 1, 0));
+  lose(2, 1);
   quiet(0);
   const auto& hangs = run();
   ASSERT_EQ(hangs.size(), 1u);
   EXPECT_THAT(hangs[0].passed, ElementsAre(1u));
   EXPECT_EQ(hangs[0].unknown_count, 1u);
   EXPECT_THAT(hangs[0].absent, IsEmpty());
+}
+
+TEST_F(NcclHangs, who_went_on_after_a_hole_is_known_again) {
+  in_flight(0, {.sequence = 1, .call = 1});
+  finished(1, {.time_ns = kEnd - 30 * kSecond});
+  lose(1, kEnd - 20 * kSecond);  // the operation may have been in there
+  finished(2, {.time_ns = kEnd - 10 * kSecond});
+  lose(2, kEnd - 20 * kSecond);  // not here: the one before it came later
+  quiet(0);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_EQ(hangs[0].unknown_count, 1u);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(2u));
+}
+
+TEST_F(NcclHangs, a_pause_is_a_hole) {
+  in_flight(0, {.sequence = 1, .call = 1});
+  finished(2, {});
+  finished(1, {.time_ns = kEnd - 30 * kSecond});
+  model_.regions[kPause] = {"MPI_Pcontrol", RegionRole::kFunction, Paradigm::kMpi};
+  events_[1].push_back(test::enter(kEnd - 20 * kSecond, 10 - kPause));
+  events_[1].push_back(test::leave(kEnd - 20 * kSecond + 1, 10 - kPause));
+  quiet(0);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_EQ(hangs[0].unknown_count, 1u);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(2u));
+}
+
+TEST_F(NcclHangs, calls_that_are_missing_among_others_are_a_hole) {
+  in_flight(0, {.sequence = 1, .call = 1});
+  finished(1, {.sequence = 0, .call = 0});
+  finished(1, {.region = kAllGather, .sequence = 7, .call = 9});
+  finished(2, {.sequence = 0, .call = 0});
+  finished(2, {.region = kAllGather, .sequence = 0, .call = 1});
+  quiet(0);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_EQ(hangs[0].unknown_count, 1u);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(2u));
+}
+
+TEST_F(NcclHangs, what_was_in_flight_before_a_hole_may_be_over) {
+  in_flight(0, {.time_ns = kEnd - 90 * kSecond});
+  lose(0, kEnd - 80 * kSecond);
+  quiet(0);
+  EXPECT_THAT(run(), IsEmpty());
+}
+
+/// ncclCommAbort of a watchdog: nobody is quiet, and nothing is a minute old.
+TEST_F(NcclHangs, what_is_given_up_in_flight_hangs) {
+  for (uint32_t rank : {0, 2}) {
+    in_flight(rank, {});
+    add(rank, kNcclInFlight | kNcclAbandoned, {});
+    operations_.back().end_ns += 2 * kSecond;
+  }
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(1u));
+}
+
+TEST_F(NcclHangs, what_is_given_up_at_once_does_not) {
+  add(0, kNcclInFlight | kNcclAbandoned, {});
+  operations_.back().end_ns += kSecond / 2;
+  EXPECT_THAT(run(), IsEmpty());
 }
 
 TEST_F(NcclHangs, of_a_transfer_the_other_end_is_missed) {

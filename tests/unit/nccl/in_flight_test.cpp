@@ -37,6 +37,22 @@ TEST(NcclInFlight, are_those_without_an_end_whatever_comes_first) {
   EXPECT_THAT(taken(in_flight), IsEmpty());
 }
 
+TEST(NcclInFlight, calls_that_nobody_told_of_are_gaps_between_others) {
+  InFlight in_flight;
+  EXPECT_EQ(in_flight.last_gap(1), std::nullopt);
+  in_flight.add(told(4, false));  // earlier ones may have been evicted
+  in_flight.add(told(5, false));
+  EXPECT_EQ(in_flight.last_gap(1), std::nullopt);
+  in_flight.add(told(8, false));
+  in_flight.add(told(10, true));
+  EXPECT_EQ(in_flight.last_gap(1), 9u);
+  in_flight.add(told(9, false));
+  EXPECT_EQ(in_flight.last_gap(1), 7u);
+  in_flight.add(told(6, true));
+  in_flight.add(told(7, false));
+  EXPECT_EQ(in_flight.last_gap(1), std::nullopt);
+}
+
 TEST(NcclInFlight, of_an_earlier_process_are_forgotten) {
   InFlight in_flight;
   in_flight.add(told(3, false));

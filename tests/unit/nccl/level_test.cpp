@@ -2,6 +2,7 @@
 
 #include "plugins/nccl/level.h"
 
+#include <aon/ring.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -46,11 +47,36 @@ TEST(NcclLevel, gpu_is_refused_by_versions_without_a_timer) {
 }
 
 TEST(NcclLevel, what_cannot_be_given_is_told) {
-  for (const char* text : {"net", "step", "much"}) {
-    EXPECT_STRNE(choose_level(text, 7, kEnough).reason, "") << text;
-    EXPECT_STRNE(choose_level(text, 7, kEnough).remedy, "") << text;
-  }
+  EXPECT_STRNE(choose_level("much", 7, kEnough).reason, "");
+  EXPECT_STRNE(choose_level("much", 7, kEnough).remedy, "");
   EXPECT_EQ(choose_level("off", 7, kEnough).level, Level::kOff);
+}
+
+TEST(NcclLevel, net_and_step_ask_for_what_the_proxy_does) {
+  EXPECT_EQ(choose_level("net", 5, kEnough).level, Level::kNet);
+  EXPECT_EQ(choose_level("step", 5, kEnough).level, Level::kStep);
+  EXPECT_EQ(mask_of(Level::kNet, 5), 0xf4e);
+  EXPECT_EQ(mask_of(Level::kStep, 5), 0xfde);
+  EXPECT_EQ(mask_of(Level::kStep, 4), 0xde);
+}
+
+/// The words that the agent's budget makes of it, one after the other.
+TEST(NcclLevel, falls_with_the_mode_word_and_rises_with_it) {
+  for (const Level level : {Level::kApi, Level::kGpu, Level::kNet, Level::kStep})
+    EXPECT_EQ(level_of_mode(mode_of(level), Level::kStep, 5), level);
+  EXPECT_EQ(level_of_mode(kModeSample, Level::kStep, 5), Level::kStep);
+  EXPECT_EQ(level_of_mode(kModeSample + 1, Level::kStep, 5), Level::kNet);
+  EXPECT_EQ(level_of_mode(kModeSample + 3, Level::kStep, 5), Level::kGpu);
+  EXPECT_EQ(level_of_mode(kModeCount, Level::kStep, 5), Level::kApi);
+  EXPECT_EQ(level_of_mode(kModeSample | kModePaused, Level::kStep, 5), Level::kStep);
+  EXPECT_EQ(level_of_mode(kModeUndefined, Level::kNet, 5), Level::kNet);
+  EXPECT_EQ(level_of_mode(kModeSample, Level::kGpu, 5), Level::kGpu);  // no more than was wanted
+  EXPECT_EQ(level_of_mode(kModeOff, Level::kStep, 5), Level::kApi);
+}
+
+TEST(NcclLevel, keeps_the_channels_where_nccl_would_not_survive_without) {
+  EXPECT_EQ(level_of_mode(kModeCount, Level::kStep, 7), Level::kGpu);
+  EXPECT_EQ(level_of_mode(kModeCount, Level::kApi, 7), Level::kApi);
 }
 
 }  // namespace

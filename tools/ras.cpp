@@ -1,0 +1,125 @@
+#include "tools/ras.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string_view>
+
+#include "core/base/unique_fd.h"
+
+namespace aon::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::string_view kQuestion = "verbose status\n";
+
+struct AddressCloser {
+  void operator()(addrinfo* addresses) const { ::freeaddrinfo(addresses); }
+};
+using Addresses = std::unique_ptr<addrinfo, AddressCloser>;
+
+class Deadline {
+ public:
+  explicit Deadline(int timeout_ms) : end_(Clock::now() + std::chrono::milliseconds(timeout_ms)) {}
+
+  /// True when `fd` is ready for `events`, false when the time is over.
+  bool wait(int fd, short events) const {
+    for (;;) {
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(end_ - Clock::now()).count();
+      if (left <= 0) return false;
+      pollfd poll_fd{fd, events, 0};
+      const int ready = ::poll(&poll_fd, 1, static_cast<int>(left));
+      if (ready >= 0) return ready != 0;
+      if (errno != EINTR) return false;
+    }
+  }
+
+ private:
+  Clock::time_point end_;
+};
+
+Error silent(const std::string& address) {
+  return {Code::kNotFound, "NCCL's RAS service at " + address + " does not answer"};
+}
+
+Result<Addresses> look_up(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon + 1 == address.size())
+    return Error{Code::kInvalid, "'" + address + "' is no address like localhost:28028"};
+  std::string host = address.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), address.c_str() + colon + 1, &wanted, &found) != 0)
+    return Error{Code::kInvalid, "'" + address + "' is no address that is known here"};
+  return Addresses(found);
+}
+
+/// Connected, or none of the addresses was.
+UniqueFd connect_to(const addrinfo* addresses, const Deadline& deadline) {
+  for (const addrinfo* one = addresses; one != nullptr; one = one->ai_next) {
+    UniqueFd fd(::socket(one->ai_family, one->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!fd) continue;
+    if (::connect(fd.get(), one->ai_addr, one->ai_addrlen) == 0) return fd;
+    if (errno != EINPROGRESS || !deadline.wait(fd.get(), POLLOUT)) continue;
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    if (::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && error == 0) return fd;
+  }
+  return UniqueFd();
+}
+
+/// What comes until the other side closes, the time is over, or it is enough.
+std::string read_answer(int fd, const Deadline& deadline) {
+  std::string answer;
+  char buffer[4096];
+  while (answer.size() < kRasMaxBytes && deadline.wait(fd, POLLIN)) {
+    const ssize_t got = ::recv(fd, buffer, sizeof buffer, 0);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got <= 0) break;
+    answer.append(buffer, static_cast<size_t>(got));
+  }
+  answer.resize(std::min(answer.size(), kRasMaxBytes));
+  return answer;
+}
+
+/// Of somebody else: nothing that a terminal would heed.
+std::vector<std::string> lines_of(const std::string& answer) {
+  std::vector<std::string> lines(1);
+  for (const char c : answer) {
+    if (c == '\n') {
+      lines.emplace_back();
+    } else if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) {
+      lines.back() += c;
+    } else if (c == '\t') {
+      lines.back() += ' ';
+    }
+  }
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> ask_ras(const std::string& address, int timeout_ms) {
+  const Deadline deadline(timeout_ms);
+  const Result<Addresses> addresses = look_up(address);
+  if (!addresses) return addresses.error();
+  const UniqueFd fd = connect_to(addresses->get(), deadline);
+  if (!fd || !deadline.wait(fd.get(), POLLOUT)) return silent(address);
+  const ssize_t sent = ::send(fd.get(), kQuestion.data(), kQuestion.size(), MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(kQuestion.size())) return silent(address);
+  std::vector<std::string> lines = lines_of(read_answer(fd.get(), deadline));
+  if (lines.empty()) return silent(address);
+  return lines;
+}
+
+}  // namespace aon::tools

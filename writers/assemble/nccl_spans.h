@@ -1,0 +1,87 @@
+/// Operations of NCCL as work of their communicator's timeline: in, in any order, from the records
+/// of whoever told them; out for one communicator of a process after the other, in time order.
+///
+///     timed on the GPU: kDeviceWork, kNcclBegin, kEnter ... kNcclEnd, kLeave
+///     else (level api): kNcclBegin ... kNcclEnd, from the call to the end of its launch
+///
+/// A communicator of a process that has operations of the first kind shows only those: the host's
+/// times beside them would push them about. Transfers of one kernel run side by side and may lie in
+/// each other; a collective lies in nothing.
+/// Owner: EventPass.   Thread: one.   Cost: a sort; memory at most kMemoryBytes, then a temporary
+/// file of at most what is allowed: what came first is left out then, and counted.
+#pragma once
+
+#include <aon/record.h>
+
+#include <filesystem>
+#include <optional>
+#include <unordered_set>
+
+#include "core/clock/clock_map.h"
+#include "writers/assemble/stream_events.h"
+#include "writers/waits/sorted_store.h"
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+/// What a kNcclCall record says, without what no timeline shows.
+struct NcclSpan {
+  uint64_t start_ticks;
+  uint64_t duration_ticks;
+  uint64_t bytes;
+  uint64_t sequence;
+  uint64_t shape;  ///< word 1 of the record
+  uint32_t communicator;
+  uint32_t region;
+  int32_t peer;
+  uint32_t flags;  ///< kNcclGpuTimed: the times are the GPU's
+
+  /// The longer of two that begin together encloses the other.
+  bool operator<(const NcclSpan& other) const {
+    if (communicator != other.communicator) return communicator < other.communicator;
+    if (start_ticks != other.start_ticks) return start_ticks < other.start_ticks;
+    return duration_ticks > other.duration_ticks;
+  }
+};
+
+class NcclSpans {
+ public:
+  static constexpr size_t kMemoryBytes = 32u << 20;
+
+  explicit NcclSpans(std::filesystem::path folder, uint64_t max_file_bytes = UINT64_MAX,
+                     size_t memory_bytes = kMemoryBytes)
+      : folder_(std::move(folder)), max_file_bytes_(max_file_bytes), memory_bytes_(memory_bytes) {}
+
+  /// Forgets all; the next process begins.
+  void restart();
+  /// Takes a record that is_nccl_operation(), of a communicator that has a timeline.
+  Status add(const Record& record);
+  /// Forgets all of the process, for its store has failed.
+  void drop();
+  uint64_t left_out_count() const { return left_out_count_; }  ///< of all processes
+
+  /// The events of `communicator`. They come in ascending order, after the last add(). `regions`:
+  /// of the process, whose region has to do with transfers when `is_transfer(local id)`.
+  Status replay(uint32_t communicator, const clock::ClockMap& clock,
+                const std::unordered_map<uint32_t, uint32_t>& regions,
+                const std::function<bool(uint32_t)>& is_transfer, Outcome* outcome,
+                const StreamEvents::Sink& sink);
+
+ private:
+  using Store = SortedStore<NcclSpan>;
+
+  Result<const NcclSpan*> next();
+
+  std::filesystem::path folder_;
+  uint64_t max_file_bytes_;
+  size_t memory_bytes_;
+  std::optional<Store> store_;  ///< made with the first span
+  std::optional<Store::Reader> reader_;
+  const NcclSpan* front_ = nullptr;  ///< of the reader, not yet replayed
+  bool is_dropped_ = false;
+  uint64_t stored_count_ = 0;
+  uint64_t left_out_count_ = 0;
+  std::unordered_set<uint32_t> timed_;  ///< communicators with times on the GPU
+};
+
+}  // namespace aon::writers

@@ -1,0 +1,72 @@
+#include "writers/lateness/true_times.h"
+
+#include <algorithm>
+
+namespace aon::writers {
+namespace {
+
+/// Eighths of powers of two: 8 floor(log2) + the next three bits.
+uint32_t eighth_of(uint64_t time_ns) {
+  const uint32_t log2 = time_ns < 2 ? 0 : 63 - static_cast<uint32_t>(__builtin_clzll(time_ns));
+  const uint64_t fraction = log2 >= 3 ? time_ns >> (log2 - 3) : time_ns << (3 - log2);
+  return log2 * 8 + (static_cast<uint32_t>(fraction) & 7);
+}
+
+}  // namespace
+
+bool TrueTimeTable::add(uint32_t communicator, uint32_t region, uint64_t bytes, uint64_t time_ns) {
+  const auto key = std::tuple(communicator, region, bytes);
+  auto found = spreads_.find(key);
+  if (found == spreads_.end()) {
+    if (spreads_.size() >= kMaxSizes) return false;
+    found = spreads_.try_emplace(key).first;
+    found->second.row.least_ns = time_ns;
+  }
+  TrueTimes& row = found->second.row;
+  row.least_ns = std::min(row.least_ns, time_ns);
+  row.longest_ns = std::max(row.longest_ns, time_ns);
+  ++row.count;
+  Times& times = found->second.times[eighth_of(time_ns)];
+  ++times.count;
+  times.sum_ns += time_ns;
+  return true;
+}
+
+void TrueTimeTable::judge(Spread* spread) {
+  TrueTimes& row = spread->row;
+  uint64_t before = 0;
+  for (const auto& [eighth, times] : spread->times) {
+    before += times.count;
+    if (before * 2 < row.count) continue;
+    row.usual_ns = times.sum_ns / times.count;
+    break;
+  }
+  for (const auto& [eighth, times] : spread->times) {
+    const double mean_ns = static_cast<double>(times.sum_ns) / static_cast<double>(times.count);
+    if (mean_ns < kSlowOperationRatio * static_cast<double>(row.usual_ns)) continue;
+    row.slow_count += times.count;
+    row.slow_ns += times.sum_ns - times.count * row.usual_ns;
+  }
+}
+
+std::vector<TrueTimes> TrueTimeTable::take() {
+  std::vector<TrueTimes> rows;
+  rows.reserve(spreads_.size());
+  for (auto& [key, spread] : spreads_) {
+    std::tie(spread.row.communicator, spread.row.region, spread.row.bytes) = key;
+    judge(&spread);
+    rows.push_back(spread.row);
+  }
+  spreads_.clear();
+  return rows;
+}
+
+const TrueTimes* find_slowest(const std::vector<TrueTimes>& rows) {
+  const TrueTimes* worst = nullptr;
+  for (const TrueTimes& row : rows) {
+    if (row.slow_ns > (worst == nullptr ? 0 : worst->slow_ns)) worst = &row;
+  }
+  return worst;
+}
+
+}  // namespace aon::writers

@@ -1,0 +1,15 @@
+/// What aon.json tells of NCCL's level: each change that the budget made.
+/// Thread: one.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "writers/ledger/ledger.h"
+
+namespace aon::writers::ledger {
+
+/// A list of {process, rank, time, from, to}, the first kMaxLevelChanges of the job.
+constexpr size_t kMaxLevelChanges = 256;
+nlohmann::ordered_json nccl_level_changes_json(const LedgerFacts& facts);
+
+}  // namespace aon::writers::ledger
