@@ -94,6 +94,8 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
       provider_is_wanted(options, "sampling")) {
     result.variables.push_back({"AON_SAMPLING_TIMER", std::to_string(options.sampling_hz)});
   }
+  if (!options.record_fixture.empty())
+    result.variables.push_back({"AON_RECORD_FIXTURE", options.record_fixture});
   add_plugin("cupti", "CUDA_INJECTION64_PATH", files.cuda_injection, options, environment, result);
   add_plugin("nvtx", "NVTX_INJECTION64_PATH", files.nvtx_injection, options, environment, result);
   const bool has_level = !options.nccl_level.empty() && options.nccl_level != "api";

@@ -6,6 +6,7 @@
 /// |                         |                                      | before what wraps MPI       |
 /// | AON_SOCKET, AON_OUTPUT  | socket of the agent, job directory   | replaced                    |
 /// | AON_BUDGET              | --budget, where it is not 1          | replaced                    |
+/// | AON_RECORD_FIXTURE      | --record-fixture, made absolute      | replaced                    |
 /// | AON_COUNTERS            | events for the borders of calls      | replaced                    |
 /// | CUDA_INJECTION64_PATH,  | our plugin, if installed             | left alone, reported        |
 /// | NVTX_INJECTION64_PATH,  |                                      |                             |

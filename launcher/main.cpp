@@ -4,9 +4,11 @@
 ///
 ///     options, program wrong ---> message, exit 2 (126, 127 for the program), nothing started
 ///     anything of ours fails ---> one line on stderr, the program runs unprofiled
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -264,6 +266,20 @@ Status check_providers(const Plan& plan) {
       provider::installed_names(libraries, provider::provider_folder(libraries)));
 }
 
+/// The folder of --record-fixture: made where it is missing, absolute from here on.
+Status open_fixture_folder(std::string& folder) {
+  if (folder.empty()) return {};
+  Result<std::string> path = absolute_path(folder);
+  if (!path) return path.error();
+  folder = std::move(*path);
+  struct stat status {};
+  const bool is_made = mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
+  const bool is_folder = is_made && stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  if (is_folder && access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return Error{Code::kInvalid, "--record-fixture: cannot write into " + folder + ": " +
+                                   strerror(is_made && !is_folder ? ENOTDIR : errno)};
+}
+
 int run(Plan& plan) {
   Result<Installation> files = find_installation();
   if (!files) return run_unprofiled(plan, files.error().message);
@@ -280,6 +296,10 @@ int run(Plan& plan) {
   plan.options.events = std::move(*events);  // from here on encoded, for the agent too
   make_plan(plan);
   if (plan.options.dry_run) return print_plan(plan);
+  if (Status status = open_fixture_folder(plan.options.record_fixture); !status) {
+    say(status.error().message);
+    return kExitOptions;
+  }
   if (is_nested(plan)) return run_nested(plan);
   const Result<std::string> output = open_job_directory(plan.wanted_output, plan.launch);
   if (!output) {

@@ -237,6 +237,8 @@ enum class EventKind : uint8_t {
   kCallSample,   ///< call path in region (kNoCallPath: unknown), tid in peer, period in bytes
   kCounters,     ///< before the kEnter or kLeave it belongs to: number of values, counter(i)
   kDeviceWork,  ///< before the kEnter of work of a device: what the device told, fields named below
+  kDeviceGap,   ///< work of devices was left out (--disk): bytes: how many pieces; bytes_received:
+                ///< for how long it is shown, 0 not; request: when it ended
   kNcclCall,    ///< nccl(); its time is where it stands in the location, and means nothing
   kNcclBegin,   ///< nccl() on the timeline of its communicator; before its kEnter, if it has one
   kNcclEnd,     ///< the same; before its kLeave. Time of its kNcclBegin in bytes
@@ -338,10 +340,15 @@ struct Event {
   uint32_t io_flags() const { return static_cast<uint32_t>(tag); }
   uint64_t offset() const { return bytes_received; }
 
-  // Of kDeviceWork: `bytes` it moved, and when it was and how long it took, which its kEnter and
+  // Of kDeviceWork: `bytes` it moved, between what, when and for how long, which its kEnter and
   // kLeave may show later and shorter where work of one stream overlaps.
   DeviceOperation device_operation() const { return static_cast<DeviceOperation>(peer); }
   uint64_t device_duration_ns() const { return bytes_received; }
+  DeviceMemory device_from() const { return static_cast<DeviceMemory>(tag & 0xff); }
+  DeviceMemory device_to() const { return static_cast<DeviceMemory>(tag >> 8 & 0xff); }
+  void set_device_memory(DeviceMemory from, DeviceMemory to) {
+    tag = static_cast<int32_t>(from) | static_cast<int32_t>(to) << 8;
+  }
   uint32_t device_correlation() const { return static_cast<uint32_t>(request); }
   uint64_t device_start_ns() const { return time_ns - (request >> 32); }
   void set_device_correlation(uint32_t correlation, uint64_t delay_ns) {

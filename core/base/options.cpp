@@ -65,6 +65,8 @@ const std::array<OptionSpec, 25> kTable{{
      "bandwidths, "
      "late ranks, hangs) or off",
      "api|gpu|net|step|off"},
+    {"record-fixture", 0, "DIR", "", OptionUnit::kNone, 0, 0, &Options::record_fixture,
+     "keep what CUPTI delivers in DIR, at most 64MiB of each process, to make a test of it"},
     {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,
      "wait at most so many seconds for the files at the end; 0: do not wait"},
     {"drop-spool", 0, "", "", OptionUnit::kNone, 0, 0, &Options::drop_spool,

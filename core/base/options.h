@@ -39,6 +39,7 @@ struct Options {
   std::string call_graph;
   std::string sampling_fallback;
   std::string gpu_counters;
+  std::string record_fixture;  ///< folder for buffers of CUPTI as they were; empty: none
   uint64_t hang_s = 0;
   std::string nccl_level;
   uint64_t wait_s = 0;

@@ -54,8 +54,10 @@ bool is_linked(StreamState& stream, const ChunkHeader* previous, uint32_t owner,
 
 void refuse(Writer* w, WriterContext* context, uint64_t ticks) {
   StreamState& stream = w->slot->stream[context - w->context];
-  if (context->refused == 0) context->first_refused_ticks = ticks;
-  context->last_refused_ticks = ticks;
+  // Records of devices and of NCCL come in no order of time.
+  const bool is_first = context->refused == 0;
+  if (is_first || ticks < context->first_refused_ticks) context->first_refused_ticks = ticks;
+  if (is_first || ticks > context->last_refused_ticks) context->last_refused_ticks = ticks;
   context->refused += 1;
   stream.refused.fetch_add(1, std::memory_order_relaxed);
 }

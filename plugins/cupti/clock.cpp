@@ -17,7 +17,7 @@ uint64_t moved(uint64_t ticks, uint64_t from_ns, uint64_t to_ns, double ticks_pe
 
 }  // namespace
 
-uint64_t DeviceClock::Line::at(uint64_t ns) const {
+uint64_t DeviceClock::Line::far_at(uint64_t ns) const {
   return moved(pair.ticks, pair.ns, ns, ticks_per_ns);
 }
 
@@ -56,11 +56,19 @@ void DeviceClock::add(const ClockPair& pair) {
   pairs_[(first_ + count_ - 1) % kPairs] = pair;
 }
 
+void DeviceClock::set_line(const Line& line) {
+  constexpr double kMaxRate = 1 << 20;
+  line_ = line;
+  const bool is_usual = line.ticks_per_ns > 0 && line.ticks_per_ns < kMaxRate;
+  const double fixed = line.ticks_per_ns * static_cast<double>(int64_t{1} << kFixedBits);
+  line_.fixed_rate = is_usual ? static_cast<int64_t>(fixed + 0.5) : 0;
+}
+
 /// The stretch of the time; of one with a step in it, a half: the end that is nearer is right for
 /// most of it.
 void DeviceClock::find_line(uint64_t ns) {
   if (count_ == 0) {
-    line_ = {0, UINT64_MAX, {}, 0};
+    set_line({0, UINT64_MAX, {}, 0});
     return;
   }
   uint32_t later = count_ - 1;
@@ -68,7 +76,7 @@ void DeviceClock::find_line(uint64_t ns) {
   if (later == 0) {
     const double first_rate = count_ > 1 ? rate(at(0), at(1)) : usual_rate();
     const uint64_t to_ns = count_ > 1 ? at(0).ns : UINT64_MAX;
-    line_ = {0, to_ns, at(0), first_rate};
+    set_line({0, to_ns, at(0), first_rate});
     return;
   }
   const ClockPair& a = at(later - 1);
@@ -79,10 +87,10 @@ void DeviceClock::find_line(uint64_t ns) {
   const bool has_step = wrong > kMaxDeviation * ticks || wrong < -kMaxDeviation * ticks;
   const uint64_t middle_ns = a.ns + (b.ns - a.ns) / 2;
   const bool is_last = later == count_ - 1;
-  line_ = {a.ns + 1, is_last ? UINT64_MAX : b.ns, b, stretch};
+  set_line({a.ns + 1, is_last ? UINT64_MAX : b.ns, b, stretch});
   if (!has_step) return;
   if (ns <= middle_ns && ns < b.ns) {
-    line_ = {a.ns + 1, middle_ns, a, stretch};
+    set_line({a.ns + 1, middle_ns, a, stretch});
   } else {
     line_.from_ns = middle_ns + 1;
   }

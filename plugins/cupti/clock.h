@@ -29,15 +29,30 @@ class DeviceClock {
   uint32_t pair_count() const { return count_; }
 
  private:
+  static constexpr int64_t kNearNs = int64_t{1} << 50;  ///< 13 days
+  static constexpr int kFixedBits = 40;
+  static constexpr int64_t kHalf = int64_t{1} << (kFixedBits - 1);
+
   /// Times between the two lie on a line through `pair`; none when from_ns > to_ns.
   struct Line {
     uint64_t from_ns = 1;
     uint64_t to_ns = 0;
     ClockPair pair = {};
     double ticks_per_ns = 1;
+    int64_t fixed_rate = 0;  ///< the same, in units of 2^-kFixedBits; 0: too large for it
 
-    uint64_t at(uint64_t ns) const;
+    uint64_t at(uint64_t ns) const {
+      const auto distance_ns = static_cast<int64_t>(ns - pair.ns);
+      const bool is_near = distance_ns >= -kNearNs && distance_ns <= kNearNs;
+      if (!is_near || fixed_rate == 0) return far_at(ns);
+      const __int128 product = static_cast<__int128>(distance_ns) * fixed_rate + kHalf;
+      const auto distance = static_cast<int64_t>(product >> kFixedBits);
+      const bool is_before_zero = distance < 0 && pair.ticks < static_cast<uint64_t>(-distance);
+      return is_before_zero ? 0 : pair.ticks + static_cast<uint64_t>(distance);
+    }
+    uint64_t far_at(uint64_t ns) const;
   };
+  void set_line(const Line& line);
 
   void find_line(uint64_t ns);
   const ClockPair& at(uint32_t index) const { return pairs_[(first_ + index) % kPairs]; }

@@ -12,20 +12,20 @@ namespace {
 constexpr uint64_t kLeastPairDistanceNs = 10'000'000;
 constexpr int kPairAttempts = 5;
 constexpr uint32_t kCalibrateUs = 20'000;
+constexpr size_t kCacheLineBytes = 64;
 
 }  // namespace
 
-void Drain::use(const Backend* backend, const Functions* cupti) {
-  backend_ = backend;
-  cupti_ = cupti;
-  emitter_.use(cupti);
+void Drain::use(const Client* client) {
+  client_ = client;
+  emitter_.use(&client->cupti);
   uint32_t version = 0;
-  if (cupti->get_version(&version) == kSuccess) fixture_.open_for_process(version);
+  if (client->cupti.get_version(&version) == kSuccess) fixture_.open_for_process(version);
 }
 
 /// Where CUPTI does not tell its time, it is that of the host: its default.
 void Drain::read_time(uint64_t* ns) const {
-  if (cupti_->get_timestamp(ns) == kSuccess) return;
+  if (client_->backend->read_time(*client_, ns) == kSuccess) return;
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   *ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
@@ -63,14 +63,14 @@ void Drain::follow_clock() {
 void Drain::flush(uint32_t flag) {
   // A CUPTI that was never asked for a buffer may wait for ever.
   if (!shared().has_requested.load(std::memory_order_relaxed)) return;
-  backend_->flush(*cupti_, flag);
+  client_->cupti.flush_all(flag);
 }
 
 void Drain::ask_cupti() {
   if (!shared().has_requested.load(std::memory_order_relaxed)) return;
   follow_clock();
   size_t dropped = 0;
-  if (backend_->take_dropped(*cupti_, &dropped) == kSuccess) {
+  if (client_->backend->take_dropped(*client_, &dropped) == kSuccess) {
     shared().missing.dropped.fetch_add(dropped, std::memory_order_relaxed);
   }
 }
@@ -79,7 +79,10 @@ bool Drain::take_buffers() {
   if (!shared().has_requested.load(std::memory_order_relaxed)) return true;
   for (uint32_t count = 0; count < kBuffersPerPass; ++count) {
     const FilledBuffer buffer = shared().pool.next();
-    if (buffer.bytes == nullptr) return true;
+    if (buffer.bytes == nullptr) {
+      emitter_.tell_pause();
+      return true;
+    }
     read(buffer);
     shared().pool.give_back(buffer);
   }
@@ -98,6 +101,7 @@ void Drain::keep(const FilledBuffer& buffer) {
 
 void Drain::read(const FilledBuffer& buffer) {
   if (fixture_.is_open()) keep(buffer);
+  emitter_.begin_buffer();
   bool has_waits = false;
   const bool is_whole = for_each_record(buffer, [&](const uint8_t* record) {
     if (kind_of(record) == Kind::kSynchronization) {
@@ -117,13 +121,24 @@ void Drain::read(const FilledBuffer& buffer) {
 /// False: the buffer ends in what is no record.
 template <class Action>
 bool Drain::for_each_record(const FilledBuffer& buffer, Action action) const {
-  constexpr Code kEnd = 12;  // CUPTI_ERROR_MAX_LIMIT_REACHED
+  constexpr Code kEnd = 12;            // CUPTI_ERROR_MAX_LIMIT_REACHED
+  constexpr size_t kAheadBytes = 512;  // two kernels and two calls
+  const auto next = client_->backend->next_record;
   uint8_t* record = nullptr;
   for (;;) {
-    const Code code = cupti_->get_next_record(buffer.bytes, buffer.valid_bytes, &record);
+    const Code code = next(*client_, buffer.bytes, buffer.valid_bytes, &record);
     if (code != kSuccess) return code == kEnd;
+    // Written by another core a moment ago.
+    __builtin_prefetch(record + kAheadBytes);
+    __builtin_prefetch(record + kAheadBytes + kCacheLineBytes);
     action(record);
   }
+}
+
+void Drain::rest() {
+  const Writer* w = attached_writer();
+  const bool has_slot = w != nullptr && w->slot != nullptr;
+  usleep(pace_.rest_us(has_slot ? w->slot->stream[0].refused.load(std::memory_order_relaxed) : 0));
 }
 
 void Drain::take(const uint8_t* record) {
@@ -142,7 +157,7 @@ void Drain::take(const uint8_t* record) {
     if (work.row == Row::kCalls) call_threads_.note(work.correlation, work.stream);
     if (work.row == Row::kSynchronization) work.stream = call_threads_.thread_of(work.correlation);
     emitter_.put(work);
-    if (++burst_ % kBurst == 0) usleep(kRestUs);
+    if (pace_.is_due()) rest();
   }
 }
 

@@ -1,8 +1,8 @@
 /// Our thread's work: flushes CUPTI, reads the buffers that come, writes the records.
 ///
-/// It writes at most kBurst records at once and then rests, so that the agent can empty the ring;
-/// a CUPTI that is faster fills its buffers and drops, which is counted.
-/// Thread: one.   Cost: about 60 ns per record.
+/// It writes some records at once and then rests (Pace), so that the agent can empty the ring; a
+/// CUPTI that is faster fills its buffers and drops, which is counted.
+/// Thread: one.   Cost: docs/gpu-use.md.
 #pragma once
 
 #include <aon/writer.h>
@@ -11,18 +11,17 @@
 #include "cupti/emitter.h"
 #include "cupti/fixture.h"
 #include "cupti/library.h"
+#include "cupti/pace.h"
 #include "cupti/pool.h"
 
 namespace aon::cupti {
 
 constexpr uint32_t kDrainMs = 500;  ///< between two flushes
 constexpr uint32_t kBuffersPerPass = 8;
-constexpr uint32_t kBurst = 512;  ///< 32 KiB of the ring
-constexpr uint32_t kRestUs = 1000;
 
 class Drain {
  public:
-  void use(const Backend* backend, const Functions* cupti);
+  void use(const Client* client);
 
   /// Makes CUPTI hand over the buffers that are complete, or all of them.
   void flush(uint32_t flag);
@@ -45,14 +44,14 @@ class Drain {
   template <class Action>
   bool for_each_record(const FilledBuffer& buffer, Action action) const;
   void take(const uint8_t* record);
+  void rest();
 
-  const Backend* backend_ = nullptr;
-  const Functions* cupti_ = nullptr;
+  const Client* client_ = nullptr;
   Emitter emitter_;
   CallThreads call_threads_;
   Fixture fixture_;
   uint64_t last_pair_ns_ = 0;
-  uint32_t burst_ = 0;
+  Pace pace_;
   uint64_t record_count_ = 0;
   uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself, by record
 };

@@ -9,6 +9,7 @@ namespace aon::cupti {
 namespace {
 
 constexpr size_t kMaxCallName = 128;
+constexpr uint64_t kPauseDistanceNs = 50'000'000;
 
 /// Length of "cudaMalloc" in "cudaMalloc_v3020"; a "cuMemAlloc_v2" is a function of that name.
 size_t length_without_version(const char* name, bool is_driver_call) {
@@ -19,8 +20,9 @@ size_t length_without_version(const char* name, bool is_driver_call) {
   return has_version && !is_driver_call ? at - 2 : bytes;
 }
 
-/// The words of aon/device.h.
-void fill_words(const Work& work, uint64_t (&words)[4]) {
+/// The words of aon/device.h, straight into the record: an array between would be stored by word
+/// and loaded by two, which waits for the stores.
+void fill_words(const Work& work, uint64_t* words) {
   words[0] = uint64_t{work.correlation} | static_cast<uint64_t>(work.operation) << 32;
   words[1] = uint64_t{work.graph} | uint64_t{work.graph_node} << 32;
   words[2] = uint64_t{work.blocks} | uint64_t{work.threads} << 32;
@@ -56,7 +58,29 @@ uint32_t Emitter::region_of(const Work& work) {
 
 void Emitter::put(const Work& work) {
   const uint64_t start = clock_.to_ticks(work.start_ns);
-  if (!aon_was_paused(start)) put_at(work, start, clock_.to_ticks(work.end_ns));
+  if (AON_UNLIKELY(aon_was_paused(start))) {
+    leave_out(work, start);
+  } else {
+    put_at(work, start, clock_.to_ticks(work.end_ns));
+  }
+}
+
+/// Work far from the rest is of another gap.
+void Emitter::leave_out(const Work& work, uint64_t start) {
+  if (work.row != Row::kStream) return;
+  if (pause_end_ != 0 && work.start_ns > pause_end_ns_ + kPauseDistanceNs) tell_pause();
+  const uint64_t end = clock_.to_ticks(work.end_ns);
+  if (pause_end_ == 0 || start < pause_start_) pause_start_ = start;
+  if (end <= pause_end_) return;
+  pause_end_ = end;
+  pause_end_ns_ = work.end_ns;
+}
+
+void Emitter::tell_pause() {
+  if (pause_end_ == 0) return;
+  const uint64_t end = pause_end_;
+  pause_end_ = 0;
+  put_gap(kGapOfWork, pause_start_, end);
 }
 
 void Emitter::put_gap(const char* label, uint64_t start, uint64_t end) {
@@ -73,8 +97,6 @@ void Emitter::put_at(const Work& work, uint64_t start, uint64_t end) {
   Writer* w = attached_writer();
   if (w == nullptr) return;
   const uint64_t duration = end > start ? end - start : 0;
-  uint64_t words[4];
-  fill_words(work, words);
   const bool is_wide = duration >> 32 != 0;
   const uint32_t slots = is_wide ? 3 : 2;
   emit(w, slots, is_counted(RecordKind::kDeviceSpan), end, [&](char* at) {
@@ -88,7 +110,7 @@ void Emitter::put_at(const Work& work, uint64_t start, uint64_t end) {
                        stream,
                        work.bytes};
     auto* out = reinterpret_cast<uint64_t*>(head + 1);
-    for (uint32_t i = 0; i < 4; ++i) out[i] = words[i];
+    fill_words(work, out);
     if (!is_wide) return;
     for (uint32_t i = 4; i < 7; ++i) out[i] = 0;
     out[7] = duration;

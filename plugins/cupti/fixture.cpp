@@ -12,14 +12,18 @@ namespace {
 
 constexpr size_t kUnit = 8;
 constexpr size_t kMaxName = 3072;
+constexpr size_t kMaxNodeName = 64;
 
 }  // namespace
 
 void Fixture::open_for_process(uint32_t version) {
   const char* folder = getenv("AON_RECORD_FIXTURE");
   if (folder == nullptr || folder[0] == '\0') return;
+  // The folder may be that of many nodes.
+  char node[kMaxNodeName + 1] = {};
+  if (gethostname(node, kMaxNodeName) != 0) node[0] = '\0';
   char path[1024];
-  const int bytes = snprintf(path, sizeof path, "%s/cupti-%d.bin", folder, getpid());
+  const int bytes = snprintf(path, sizeof path, "%s/cupti-%s-%d.bin", folder, node, getpid());
   if (bytes < 0 || static_cast<size_t>(bytes) >= sizeof path) return;
   file_ = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file_ < 0) return;

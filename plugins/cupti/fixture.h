@@ -1,6 +1,6 @@
-/// Buffers as CUPTI filled them, kept for a test: AON_RECORD_FIXTURE=FOLDER makes
-/// FOLDER/cupti-PID.bin. Records name kernels by address, so each name goes along with its own,
-/// once, before the first buffer that has it.
+/// Buffers as CUPTI filled them, kept for a test: AON_RECORD_FIXTURE=FOLDER (aon-run
+/// --record-fixture) makes FOLDER/cupti-NODE-PID.bin. Records name kernels by address, so each name
+/// goes along with its own, once, before the first buffer that has it.
 ///
 ///     file:   "AONCUPTI" | version of CUPTI u32 | 0 u32 | part | part | ...
 ///     part:   1 buffer, 2 name u32 | payload bytes u32 | payload | up to 7 zeros

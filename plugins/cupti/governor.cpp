@@ -38,9 +38,8 @@ uint64_t difference(uint64_t now, uint64_t before) { return now > before ? now -
 
 }  // namespace
 
-void Governor::use(const Backend* backend, const Functions* cupti, const Wanted& wanted) {
-  backend_ = backend;
-  cupti_ = cupti;
+void Governor::use(const Client* client, const Wanted& wanted) {
+  client_ = client;
   wanted_ = wanted;
   watchdog_ = Watchdog(budget_percent());
 }
@@ -56,7 +55,7 @@ Code Governor::switch_on(MissingKinds* missing) {
   if (is_on_ && watchdog_.is_recording() && is_same) return kSuccess;
   switch_off();
   if (!watchdog_.is_recording()) return kSuccess;
-  const Code code = enable_kinds(*backend_, *cupti_, wanted, missing);
+  const Code code = enable_kinds(*client_, wanted, missing);
   if (code != kSuccess) return code;
   is_on_ = true;
   on_wanted_ = wanted;
@@ -65,7 +64,7 @@ Code Governor::switch_on(MissingKinds* missing) {
 
 void Governor::switch_off() {
   if (!is_on_ || shared().quirks.hangs_on_disable) return;
-  disable_kinds(*backend_, *cupti_, on_wanted_);
+  disable_kinds(*client_, on_wanted_);
   is_on_ = false;
 }
 
@@ -118,13 +117,14 @@ void Governor::tell_gap(Drain* drain, bool is_end) {
   const Writer* w = attached_writer();
   if (w == nullptr) return;
   const bool has_no_calls = wanted_.has_calls && watchdog_.detail() != Detail::kFull;
-  const Gap gap = !watchdog_.is_recording() ? Gap::kWork : has_no_calls ? Gap::kCalls : Gap::kNone;
+  const Gap gap = is_blind_ || !watchdog_.is_recording() ? Gap::kWork
+                  : has_no_calls                         ? Gap::kCalls
+                                                         : Gap::kNone;
   const bool is_same = gap == gap_ && !is_end;
   if (is_same && ++gap_intervals_ < kIntervalsPerPiece) return;
   const uint64_t now = ticks(w);
   if (gap_ != Gap::kNone) {
-    const char* label =
-        gap_ == Gap::kWork ? "[GPU work not recorded]" : "[CUDA calls not recorded]";
+    const char* label = gap_ == Gap::kWork ? kGapOfWork : "[CUDA calls not recorded]";
     drain->emitter().put_gap(label, gap_ticks_, now);
   }
   gap_ = gap;
@@ -147,6 +147,11 @@ void Governor::tell_step() {
            watchdog_.percent(), detail_text(watchdog_.detail()));
   tell(Remark::kDetail, ProviderState::kDegraded, reason,
        "a larger --budget; \"GPU work not recorded\" in the archive shows when");
+}
+
+void Governor::set_blind(Drain* drain, bool is_blind) {
+  is_blind_ = is_blind;
+  tell_gap(drain, false);
 }
 
 void Governor::finish(Drain* drain) { tell_gap(drain, true); }

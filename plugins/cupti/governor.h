@@ -13,7 +13,7 @@ namespace aon::cupti {
 
 class Governor {
  public:
-  void use(const Backend* backend, const Functions* cupti, const Wanted& wanted);
+  void use(const Client* client, const Wanted& wanted);
 
   /// Switches on what is to be recorded now, or all of it off.
   Code switch_on(MissingKinds* missing);
@@ -21,6 +21,8 @@ class Governor {
 
   /// After a flush: an interval has ended.
   void end_interval(Drain* drain);
+  /// From now on there are no records at all (given away, or after a fatal error), or again.
+  void set_blind(Drain* drain, bool is_blind);
   /// Tells what has not been told.
   void finish(Drain* drain);
 
@@ -33,11 +35,11 @@ class Governor {
   void tell_gap(Drain* drain, bool is_end);
   void tell_step();
 
-  const Backend* backend_ = nullptr;
-  const Functions* cupti_ = nullptr;
+  const Client* client_ = nullptr;
   Wanted wanted_ = {};
   Wanted on_wanted_ = {};
   bool is_on_ = false;
+  bool is_blind_ = false;
   bool has_stepped_ = false;
   Watchdog watchdog_;
   Usage sums_ = {};         ///< at the end of the last interval; elapsed_ns: when that was

@@ -15,7 +15,9 @@ namespace aon::cupti {
 /// CUptiResult.
 using Code = int32_t;
 constexpr Code kSuccess = 0;
+constexpr Code kNotCompatible = 14;
 constexpr Code kNotInitialized = 15;
+constexpr Code kNotSupported = 27;
 constexpr Code kSubscribed = 39;  ///< CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 
 enum class Kind : uint32_t {
@@ -65,8 +67,13 @@ constexpr size_t kType = 4, kObject = 8, kThread = 16, kStart = 24, kEnd = 32;
 constexpr uint32_t kThreadObject = 2;  ///< CUPTI_ACTIVITY_OBJECT_THREAD
 }  // namespace overhead
 
-/// CUpti_ActivityAttribute.
-enum class Attribute : int32_t { kZeroedBuffers = 5 };
+/// CUpti_ActivityAttribute. Those from 12 on came with 13.2 and 13.3, in this order.
+enum class Attribute : int32_t {
+  kZeroedBuffers = 5,
+  kAllSyncRecords = 16,
+  kGraphsAsOne = 20,  ///< of all subscribers: decided before the first kind is enabled
+  kThreadIdType = 21,
+};
 
 /// CUpti_CallbackDomain and what we want of it.
 constexpr int32_t kDriverDomain = 1;
@@ -85,6 +92,9 @@ using Callback = void (*)(void* user, int32_t domain, uint32_t id, const void* d
 using RequestBuffer = void (*)(uint8_t** buffer, size_t* bytes, size_t* max_records);
 using CompleteBuffer = void (*)(void* context, uint32_t stream, uint8_t* buffer, size_t bytes,
                                 size_t valid_bytes);
+// Of cuptiActivityRegisterCallbacks_v2; what is behind `info` we do not read.
+using RequestBufferV2 = void (*)(uint8_t** buffer, size_t* bytes, size_t* max_records, void* info);
+using CompleteBufferV2 = void (*)(uint8_t* buffer, size_t bytes, size_t valid_bytes, void* info);
 
 /// Of cuptiSubscribe_v2 (13.0 and later).
 struct SubscriberParams {
@@ -92,6 +102,10 @@ struct SubscriberParams {
   const char* name;
   char* old_name;  ///< who holds the subscription, when it is not us
   size_t old_name_bytes;
+  uint8_t allows_others;  ///< 13.3 and later
+  uint8_t padding[7];
 };
+/// `struct_bytes` of a version that knows no other subscribers.
+constexpr size_t kLoneSubscriberBytes = offsetof(SubscriberParams, allows_others);
 
 }  // namespace aon::cupti

@@ -58,31 +58,41 @@ constexpr Call kRuntimeCalls[] = {
     {137, 0},    // cudaEventSynchronize
 };
 
-using SetCall = Code (*)(uint32_t function, uint8_t enable);
+using SetCall = Code (*)(const Client& client, uint32_t function, uint8_t enable);
 
 /// Whether this version has the function: a younger one is not missing.
-bool is_known(const Functions& cupti, int32_t domain, uint32_t function) {
+bool is_known(const Client& client, int32_t domain, uint32_t function) {
   const char* name = nullptr;
-  return cupti.get_callback_name == nullptr ||
-         cupti.get_callback_name(domain, function, &name) == kSuccess;
+  return client.cupti.get_callback_name == nullptr ||
+         client.cupti.get_callback_name(domain, function, &name) == kSuccess;
 }
 
-/// Returns how many could not be set.
-uint32_t set_calls(const Functions& cupti, int32_t domain, SetCall set, std::span<const Call> calls,
-                   uint8_t enable) {
-  uint32_t failures = 0;
+/// How many functions could not be set.
+struct Refused {
+  uint32_t count = 0;
+  bool are_all = true;
+};
+
+void set_calls(const Client& client, int32_t domain, SetCall set, std::span<const Call> calls,
+               uint8_t enable, Refused* refused) {
   for (const Call& call : calls) {
     for (const uint32_t function : {call.id, call.per_thread_id}) {
-      if (function == 0 || !is_known(cupti, domain, function)) continue;
-      if (set(function, enable) != kSuccess) ++failures;
+      if (function == 0 || !is_known(client, domain, function)) continue;
+      if (set(client, function, enable) == kSuccess) {
+        refused->are_all = false;
+      } else {
+        ++refused->count;
+      }
     }
   }
-  return failures;
 }
 
-uint32_t set_all_calls(const Functions& cupti, uint8_t enable) {
-  return set_calls(cupti, kDriverDomain, cupti.enable_driver_call, kDriverCalls, enable) +
-         set_calls(cupti, kRuntimeDomain, cupti.enable_runtime_call, kRuntimeCalls, enable);
+Refused set_all_calls(const Client& client, uint8_t enable) {
+  Refused refused;
+  set_calls(client, kDriverDomain, client.backend->set_driver_call, kDriverCalls, enable, &refused);
+  set_calls(client, kRuntimeDomain, client.backend->set_runtime_call, kRuntimeCalls, enable,
+            &refused);
+  return refused;
 }
 
 void note_missing(MissingKinds* missing, const char* name) {
@@ -90,26 +100,16 @@ void note_missing(MissingKinds* missing, const char* name) {
   snprintf(missing->text + used, sizeof missing->text - used, "%s%s", used != 0 ? ", " : "", name);
 }
 
-void enable_calls(const Functions& cupti, MissingKinds* missing) {
-  if (cupti.enable_driver_call == nullptr || cupti.enable_runtime_call == nullptr) {
-    note_missing(missing, "calls of CUDA");
-    return;
-  }
-  const uint32_t failures = set_all_calls(cupti, 1);
-  if (failures == 0) return;
-  char text[48];
-  snprintf(text, sizeof text, "calls of CUDA (%u functions)", failures);
+void enable_calls(const Client& client, MissingKinds* missing) {
+  const Refused refused = set_all_calls(client, 1);
+  if (refused.count == 0) return;
+  char text[48] = "calls of CUDA";
+  if (!refused.are_all) snprintf(text, sizeof text, "calls of CUDA (%u functions)", refused.count);
   note_missing(missing, text);
 }
 
-void disable_calls(const Functions& cupti) {
-  if (cupti.enable_driver_call == nullptr || cupti.enable_runtime_call == nullptr) return;
-  set_all_calls(cupti, 0);
-}
-
-void enable(const NamedKind& kind, const Backend& backend, const Functions& cupti,
-            MissingKinds* missing) {
-  if (backend.enable(cupti, kind.kind) != kSuccess) note_missing(missing, kind.name);
+void enable(const NamedKind& kind, const Client& client, MissingKinds* missing) {
+  if (client.backend->enable(client, kind.kind) != kSuccess) note_missing(missing, kind.name);
 }
 
 bool is_value(const char* name, const char* value) {
@@ -124,24 +124,22 @@ Wanted wanted_kinds() {
           .has_graph_nodes = is_value("AON_CUPTI_GRAPH", "node")};
 }
 
-Code enable_kinds(const Backend& backend, const Functions& cupti, const Wanted& wanted,
-                  MissingKinds* missing) {
+Code enable_kinds(const Client& client, const Wanted& wanted, MissingKinds* missing) {
   missing->text[0] = '\0';
   // Graphs as one exclude their nodes; the kind must be there before a graph is made.
-  if (!wanted.has_graph_nodes) enable({Kind::kGraphTrace, "graphs"}, backend, cupti, missing);
-  const Code code = backend.enable(cupti, Kind::kConcurrentKernel);
+  if (!wanted.has_graph_nodes) enable({Kind::kGraphTrace, "graphs"}, client, missing);
+  const Code code = client.backend->enable(client, Kind::kConcurrentKernel);
   if (code != kSuccess) return code;
-  for (const NamedKind& kind : kKinds) enable(kind, backend, cupti, missing);
-  if (cupti.enable_all_sync_records != nullptr) cupti.enable_all_sync_records(0);
-  if (wanted.has_calls) enable_calls(cupti, missing);
+  for (const NamedKind& kind : kKinds) enable(kind, client, missing);
+  if (wanted.has_calls) enable_calls(client, missing);
   return kSuccess;
 }
 
-void disable_kinds(const Backend& backend, const Functions& cupti, const Wanted& wanted) {
-  if (wanted.has_calls) disable_calls(cupti);
-  for (const NamedKind& kind : kKinds) backend.disable(cupti, kind.kind);
-  backend.disable(cupti, Kind::kConcurrentKernel);
-  if (!wanted.has_graph_nodes) backend.disable(cupti, Kind::kGraphTrace);
+void disable_kinds(const Client& client, const Wanted& wanted) {
+  if (wanted.has_calls) set_all_calls(client, 0);
+  for (const NamedKind& kind : kKinds) client.backend->disable(client, kind.kind);
+  client.backend->disable(client, Kind::kConcurrentKernel);
+  if (!wanted.has_graph_nodes) client.backend->disable(client, Kind::kGraphTrace);
 }
 
 }  // namespace aon::cupti

@@ -21,8 +21,7 @@ struct MissingKinds {
 };
 
 /// Switches everything on. The code of the kernels' kind; of others the names are in `missing`.
-Code enable_kinds(const Backend& backend, const Functions& cupti, const Wanted& wanted,
-                  MissingKinds* missing);
-void disable_kinds(const Backend& backend, const Functions& cupti, const Wanted& wanted);
+Code enable_kinds(const Client& client, const Wanted& wanted, MissingKinds* missing);
+void disable_kinds(const Client& client, const Wanted& wanted);
 
 }  // namespace aon::cupti

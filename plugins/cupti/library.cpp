@@ -52,34 +52,26 @@ void resolve_others(void* library, Functions* f) {
   resolve(library, "cuptiActivityEnableRuntimeApi", &f->enable_runtime_call);
   resolve(library, "cuptiActivityEnableAllSyncRecords", &f->enable_all_sync_records);
   resolve(library, "cuptiGetCallbackName", &f->get_callback_name);
-}
-
-Code subscribe_v1(const Functions& cupti, Subscriber* subscriber, Callback callback, char* owner,
-                  size_t owner_bytes) {
-  owner[0] = '\0';
-  if (cupti.subscribe_v2 == nullptr) return cupti.subscribe(subscriber, callback, nullptr);
-  SubscriberParams params = {sizeof params, "AON", owner, owner_bytes};
-  const Code code = cupti.subscribe_v2(subscriber, callback, nullptr, &params);
-  owner[owner_bytes - 1] = '\0';
-  return code;
-}
-Code unsubscribe_v1(const Functions& cupti, Subscriber subscriber) {
-  return cupti.unsubscribe(subscriber);
-}
-Code register_v1(const Functions& cupti, RequestBuffer request, CompleteBuffer complete) {
-  return cupti.register_callbacks(request, complete);
-}
-Code enable_v1(const Functions& cupti, Kind kind) { return cupti.enable(kind); }
-Code disable_v1(const Functions& cupti, Kind kind) { return cupti.disable(kind); }
-Code flush_v1(const Functions& cupti, uint32_t flag) { return cupti.flush_all(flag); }
-Code take_dropped_v1(const Functions& cupti, size_t* count) {
-  return cupti.get_dropped(nullptr, 0, count);
+  resolve(library, "cuptiGetTimestamp_v2", &f->get_timestamp_v2);
+  resolve(library, "cuptiActivitySetAttribute_v2", &f->set_attribute_v2);
+  resolve(library, "cuptiActivityRegisterCallbacks_v2", &f->register_callbacks_v2);
+  resolve(library, "cuptiActivityEnable_v2", &f->enable_v2);
+  resolve(library, "cuptiActivityDisable_v2", &f->disable_v2);
+  resolve(library, "cuptiActivityEnableDriverApi_v2", &f->enable_driver_call_v2);
+  resolve(library, "cuptiActivityEnableRuntimeApi_v2", &f->enable_runtime_call_v2);
+  resolve(library, "cuptiActivityGetNextRecord_v2", &f->get_next_record_v2);
+  resolve(library, "cuptiActivityGetNumDroppedRecords_v2", &f->get_dropped_v2);
 }
 
 }  // namespace
 
-const Backend kBackendV1 = {"v1",      subscribe_v1, unsubscribe_v1, register_v1,
-                            enable_v1, disable_v1,   flush_v1,       take_dropped_v1};
+bool has_v2(const Functions& f) {
+  return f.subscribe_v2 != nullptr && f.get_timestamp_v2 != nullptr &&
+         f.set_attribute_v2 != nullptr && f.register_callbacks_v2 != nullptr &&
+         f.enable_v2 != nullptr && f.disable_v2 != nullptr && f.enable_driver_call_v2 != nullptr &&
+         f.enable_runtime_call_v2 != nullptr && f.get_next_record_v2 != nullptr &&
+         f.get_dropped_v2 != nullptr;
+}
 
 const char* load(Functions* functions) {
   *functions = {};

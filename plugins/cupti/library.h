@@ -2,8 +2,16 @@
 ///
 /// Two libcupti in one process see half of the work each, so the one that is loaded already comes
 /// first: libcupti.so.13, .so.12; then the same by name, as the loader finds them; then the path in
-/// AON_CUPTI_LIB. `Backend` is what a generation of CUPTI's interface for subscribers does; v1 is
-/// that of all versions, of one subscriber per process.
+/// AON_CUPTI_LIB.
+///
+/// `Backend` is what a generation of CUPTI's interface for subscribers does:
+///
+/// | backend | versions                   | clients of a process                    |
+/// |---------|----------------------------|-----------------------------------------|
+/// | v1      | all                        | one                                     |
+/// | v2      | 13.3 on, driver r610 on    | several, each its own kinds and buffers |
+///
+/// A client that uses the one gets error 39 where another uses the other.
 /// Thread: load() once, then any.   Cost: one dlopen.
 #pragma once
 
@@ -33,22 +41,65 @@ struct Functions {
   Code (*enable_runtime_call)(uint32_t function, uint8_t enable);
   Code (*enable_all_sync_records)(uint8_t enable);
   Code (*get_callback_name)(int32_t domain, uint32_t id, const char** name);
+  // All of them, or the version is one of v1.
+  Code (*get_timestamp_v2)(Subscriber subscriber, uint64_t* ns);
+  Code (*set_attribute_v2)(Subscriber subscriber, Attribute attribute, size_t* value_bytes,
+                           void* value);
+  Code (*register_callbacks_v2)(Subscriber subscriber, RequestBufferV2 request,
+                                CompleteBufferV2 complete);
+  Code (*enable_v2)(Subscriber subscriber, Kind kind, void* config);
+  Code (*disable_v2)(Subscriber subscriber, Kind kind, void* config);
+  Code (*enable_driver_call_v2)(Subscriber subscriber, uint32_t function, uint8_t enable);
+  Code (*enable_runtime_call_v2)(Subscriber subscriber, uint32_t function, uint8_t enable);
+  Code (*get_next_record_v2)(Subscriber subscriber, uint8_t* buffer, size_t valid_bytes,
+                             uint8_t** record);
+  Code (*get_dropped_v2)(Subscriber subscriber, void* context, uint32_t stream, size_t* count);
 };
 
-/// How to be a subscriber. `owner` gets the name of who is one already, where CUPTI tells.
+/// True where all functions of v2 are there.
+bool has_v2(const Functions& cupti);
+
+/// What CUPTI calls for buffers, in the words of both generations.
+struct BufferCallbacks {
+  RequestBuffer request;
+  CompleteBuffer complete;
+  RequestBufferV2 request_v2;
+  CompleteBufferV2 complete_v2;
+};
+
+struct Setup {
+  bool has_zeroed_buffers;  ///< ours are zero: CUPTI need not clear them
+  bool has_graph_nodes;     ///< each kernel of a graph, not the graph as one
+};
+
+struct Backend;
+
+/// One subscription.
+struct Client {
+  Functions cupti;
+  const Backend* backend;
+  Subscriber subscriber;
+};
+
+/// How to be a subscriber. All but subscribe() only while one.
 struct Backend {
   const char* name;
-  Code (*subscribe)(const Functions& cupti, Subscriber* subscriber, Callback callback, char* owner,
-                    size_t owner_bytes);
-  Code (*unsubscribe)(const Functions& cupti, Subscriber subscriber);
-  Code (*register_buffers)(const Functions& cupti, RequestBuffer request, CompleteBuffer complete);
-  Code (*enable)(const Functions& cupti, Kind kind);
-  Code (*disable)(const Functions& cupti, Kind kind);
-  Code (*flush)(const Functions& cupti, uint32_t flag);
-  Code (*take_dropped)(const Functions& cupti, size_t* count);
+  /// `owner` gets the name of who is one already, where CUPTI tells.
+  Code (*subscribe)(Client* client, Callback callback, char* owner, size_t owner_bytes);
+  void (*set_up)(const Client& client, const Setup& setup);
+  Code (*register_buffers)(const Client& client, const BufferCallbacks& callbacks);
+  Code (*enable)(const Client& client, Kind kind);
+  Code (*disable)(const Client& client, Kind kind);
+  /// kNotSupported where calls cannot be chosen.
+  Code (*set_driver_call)(const Client& client, uint32_t function, uint8_t enable);
+  Code (*set_runtime_call)(const Client& client, uint32_t function, uint8_t enable);
+  Code (*next_record)(const Client& client, uint8_t* buffer, size_t valid_bytes, uint8_t** record);
+  Code (*take_dropped)(const Client& client, size_t* count);
+  Code (*read_time)(const Client& client, uint64_t* ns);
 };
 
 extern const Backend kBackendV1;
+extern const Backend kBackendV2;
 
 /// Finds libcupti and fills `functions`. Null, or what is missing: text that lives for ever.
 const char* load(Functions* functions);

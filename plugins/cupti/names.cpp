@@ -32,16 +32,24 @@ uint32_t place_of(const char* name) {
 
 uint32_t RegionNames::id_of(const char* name) {
   static_assert(kEntries == 1u << (64 - 52));
+  Entry& entry = entries_[place_of(name)];
+  if (entry.name == name && entry.pass == pass_ && entry.region != 0) return entry.region;
+  return look_up(name, &entry);
+}
+
+uint32_t RegionNames::look_up(const char* name, Entry* entry) {
   const size_t bytes = strnlen(name, kMaxName);
   const uint32_t hash = hash_of(name, bytes);
-  Entry& entry = entries_[place_of(name)];
-  if (entry.name == name && entry.hash == hash && entry.region != 0) return entry.region;
+  if (entry->name == name && entry->hash == hash && entry->region != 0) {
+    entry->pass = pass_;
+    return entry->region;
+  }
   char text[kMaxName + 1];
   memcpy(text, name, bytes);
   text[bytes] = '\0';
   const uint32_t region = aon_intern_region(text, static_cast<uint8_t>(RegionRole::kFunction),
                                             static_cast<uint8_t>(Paradigm::kCuda));
-  entry = {name, hash, region};
+  *entry = {name, hash, region, pass_};
   return region;
 }
 

@@ -205,10 +205,18 @@ bool parse_kind(const uint8_t* record, const Quirks& quirks, Work* work) {
   return false;
 }
 
+/// As `*work = {}`, which compilers make of `rep stos`: that takes longer than the rest of parse().
+void clear(Work* work) {
+  using Word [[gnu::vector_size(16), gnu::may_alias]] = uint64_t;
+  auto* words = reinterpret_cast<Word*>(work);
+  static_assert(sizeof(Work) == 6 * sizeof(Word) && alignof(Work) == sizeof(Word));
+  words[0] = words[1] = words[2] = words[3] = words[4] = words[5] = Word{};
+}
+
 }  // namespace
 
 Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work) {
-  *work = {};
+  clear(work);
   if (!parse_kind(record, quirks, work)) return Parsed::kIgnored;
   if (work->start_ns == 0 || work->end_ns == 0) return Parsed::kZeroTimes;
   return work->end_ns < work->start_ns ? Parsed::kDamaged : Parsed::kWork;

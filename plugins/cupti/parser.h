@@ -19,7 +19,7 @@ enum class Row : uint8_t {
   kGaps,             ///< when less was recorded
 };
 
-struct Work {
+struct alignas(16) Work {
   uint64_t start_ns;
   uint64_t end_ns;
   uint64_t bytes;

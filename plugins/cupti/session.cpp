@@ -1,5 +1,6 @@
 #include "cupti/session.h"
 
+#include <aon/device.h>
 #include <aon/writer.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,9 +28,7 @@ constexpr size_t kOwnerBytes = 128;
 enum class Mode : uint8_t { kExclusive = 0, kYield, kOff };
 
 // Written in start(), then by our thread.
-Functions g_cupti;
-const Backend* g_backend;
-Subscriber g_subscriber;
+Client g_client;
 Governor g_governor;
 Mode g_mode;
 bool g_collects;
@@ -57,7 +56,7 @@ uint32_t buffer_count() {
 
 void tell_error(const char* function, Code code) {
   const char* text = nullptr;
-  g_cupti.get_result_string(code, &text);
+  g_client.cupti.get_result_string(code, &text);
   char reason[256];
   snprintf(reason, sizeof reason, "%s: error %d, %.100s", function, code,
            text != nullptr ? text : "unknown");
@@ -75,7 +74,9 @@ void tell_owner(const char* owner) {
 
 void tell_start(const MissingKinds& missing) {
   if (missing.text[0] == '\0') {
-    tell(Remark::kStart, ProviderState::kOn, "", "");
+    const bool is_shared = g_client.backend == &kBackendV2;
+    tell(Remark::kStart, ProviderState::kOn,
+         is_shared ? "other clients of CUPTI may be there, too (v2)" : "", "");
     return;
   }
   char reason[MissingKinds::kMaxText + 32];
@@ -83,10 +84,27 @@ void tell_start(const MissingKinds& missing) {
   tell(Remark::kStart, ProviderState::kDegraded, reason, "a CUPTI of the driver's version");
 }
 
+bool wants_v2() {
+  const char* text = getenv("AON_CUPTI_API");
+  const bool is_refused = text != nullptr && strcmp(text, "v1") == 0;
+  return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !is_refused;
+}
+
+/// As one of several where that can be; a driver or a client of the older kind leaves the other.
+Code subscribe(char (&owner)[kOwnerBytes]) {
+  if (wants_v2()) {
+    g_client.backend = &kBackendV2;
+    if (g_client.backend->subscribe(&g_client, on_callback, owner, sizeof owner) == kSuccess)
+      return kSuccess;
+  }
+  g_client.backend = &kBackendV1;
+  return g_client.backend->subscribe(&g_client, on_callback, owner, sizeof owner);
+}
+
 /// Subscribes and switches everything on. After a pause the ledger keeps what it says of it.
 bool collect(bool is_resumed) {
   char owner[kOwnerBytes] = {};
-  const Code code = g_backend->subscribe(g_cupti, &g_subscriber, on_callback, owner, sizeof owner);
+  const Code code = subscribe(owner);
   if (code != kSuccess) {
     if (code == kSubscribed) {
       tell_owner(owner);
@@ -95,15 +113,13 @@ bool collect(bool is_resumed) {
     }
     return false;
   }
-  // The buffer to throw away, which such versions need, is never zero.
-  if (g_cupti.set_attribute != nullptr && shared().quirks.may_refuse_buffers) {
-    uint8_t is_zeroed = 1;
-    size_t bytes = sizeof is_zeroed;
-    g_cupti.set_attribute(Attribute::kZeroedBuffers, &bytes, &is_zeroed);
-  }
-  if (g_cupti.set_thread_id_type != nullptr) g_cupti.set_thread_id_type(kSystemThreadIds);
+  // The buffer to throw away, which versions need that may not refuse, is never zero.
+  g_client.backend->set_up(g_client, {.has_zeroed_buffers = shared().quirks.may_refuse_buffers,
+                                      .has_graph_nodes = wanted_kinds().has_graph_nodes});
   MissingKinds missing = {};
-  Code result = g_backend->register_buffers(g_cupti, request_buffer, complete_buffer);
+  static constexpr BufferCallbacks kCallbacks = {request_buffer, complete_buffer, request_buffer_v2,
+                                                 complete_buffer_v2};
+  Code result = g_client.backend->register_buffers(g_client, kCallbacks);
   const char* function = "cuptiActivityRegisterCallbacks";
   if (result == kSuccess) {
     result = g_governor.switch_on(&missing);
@@ -111,10 +127,10 @@ bool collect(bool is_resumed) {
   }
   if (result != kSuccess) {
     tell_error(function, result);
-    g_backend->unsubscribe(g_cupti, g_subscriber);
+    g_client.cupti.unsubscribe(g_client.subscriber);
     return false;
   }
-  g_cupti.enable_callback(1, g_subscriber, kStateDomain, kFatalError);
+  g_client.cupti.enable_callback(1, g_client.subscriber, kStateDomain, kFatalError);
   g_collects = true;
   if (!is_resumed) tell_start(missing);
   return true;
@@ -131,7 +147,10 @@ void release(Drain* drain) {
     drain->flush(kFlushForced);
   }
   drain->ask_cupti();
-  g_backend->unsubscribe(g_cupti, g_subscriber);
+  // A subscriber's records can be read only while it is one.
+  while (!drain->take_buffers()) {
+  }
+  g_client.cupti.unsubscribe(g_client.subscriber);
   g_collects = false;
   while (!drain->take_buffers()) {
   }
@@ -148,6 +167,7 @@ bool serve(Drain* drain) {
     if (request == Request::kResume && !g_collects) collect(true);
     if (request != Request::kResume) release(drain);
     is_well = g_collects == (request == Request::kResume);
+    if (request != Request::kStop) g_governor.set_blind(drain, !g_collects);
     if (request == Request::kPause) {
       tell(Remark::kPause, ProviderState::kDegraded,
            "paused by the program: work of that time is not recorded", "");
@@ -166,18 +186,17 @@ uint64_t steady_ms() {
 }
 
 void name_thread() {
-  static constexpr char kName[] = "records of CUPTI";
   pthread_setname_np(pthread_self(), "aon-cupti");
   const IdDefinition thread = {static_cast<uint32_t>(syscall(SYS_gettid))};
   shared().drain_thread.store(static_cast<int>(thread.id), std::memory_order_relaxed);
-  aon_define(static_cast<uint32_t>(DefinitionType::kThreadName), &thread, sizeof thread, kName,
-             sizeof kName);
+  aon_define(static_cast<uint32_t>(DefinitionType::kThreadName), &thread, sizeof thread,
+             kDeviceRecordsThread, sizeof kDeviceRecordsThread);
 }
 
 void* run(void*) {
   static Drain drain;  // too large for the stack; once per process
   name_thread();
-  drain.use(g_backend, &g_cupti);
+  drain.use(&g_client);
   bool was_dead = false;
   uint64_t last_flush_ms = 0;
   for (;;) {
@@ -194,6 +213,7 @@ void* run(void*) {
     if (may_ask && last_flush_ms == start_ms) g_governor.end_interval(&drain);
     if (is_dead() && !was_dead) {
       was_dead = true;
+      g_governor.set_blind(&drain, true);
       tell(Remark::kEnd, ProviderState::kDegraded, "CUPTI reported a fatal error and stopped",
            "the driver's log may tell why; later work of the device is not recorded");
     }
@@ -250,17 +270,16 @@ void start() {
     tell(Remark::kStart, ProviderState::kOff, "switched off by AON_CUPTI_MODE", "");
     return;
   }
-  if (const char* missing = load(&g_cupti)) {
+  if (const char* missing = load(&g_client.cupti)) {
     tell(Remark::kStart, ProviderState::kOff, missing,
          "put CUDA's folder extras/CUPTI/lib64 into LD_LIBRARY_PATH, or the path of libcupti into "
          "AON_CUPTI_LIB");
     return;
   }
   uint32_t version = 0;
-  g_cupti.get_version(&version);
+  g_client.cupti.get_version(&version);
   shared().quirks = quirks_of(version);
-  g_backend = &kBackendV1;
-  g_governor.use(g_backend, &g_cupti, wanted_kinds());
+  g_governor.use(&g_client, wanted_kinds());
   shared().pid = getpid();
   if (!shared().pool.start(buffer_count())) {
     tell(Remark::kStart, ProviderState::kOff, "no memory for the buffers",
@@ -272,7 +291,7 @@ void start() {
     tell(Remark::kStart, ProviderState::kOff, "no thread for the records",
          "a higher limit of threads (ulimit -u)");
     g_governor.switch_off();
-    g_backend->unsubscribe(g_cupti, g_subscriber);
+    g_client.cupti.unsubscribe(g_client.subscriber);
     return;
   }
   g_has_thread.store(true, std::memory_order_relaxed);

@@ -60,6 +60,14 @@ void complete_buffer(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_byte
   }
 }
 
+void request_buffer_v2(uint8_t** buffer, size_t* bytes, size_t* max_records, void*) {
+  request_buffer(buffer, bytes, max_records);
+}
+
+void complete_buffer_v2(uint8_t* buffer, size_t bytes, size_t valid_bytes, void*) {
+  complete_buffer(nullptr, 0, buffer, bytes, valid_bytes);
+}
+
 void on_callback(void*, int32_t domain, uint32_t id, const void*) {
   if (domain != kStateDomain || id != kFatalError || !is_our_process()) return;
   g_shared.is_dead.store(true, std::memory_order_relaxed);

@@ -48,6 +48,8 @@ void wait_for_wake(uint32_t seen, uint32_t timeout_ms);
 void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records);
 void complete_buffer(void* context, uint32_t stream, uint8_t* buffer, size_t bytes,
                      size_t valid_bytes);
+void request_buffer_v2(uint8_t** buffer, size_t* bytes, size_t* max_records, void* info);
+void complete_buffer_v2(uint8_t* buffer, size_t bytes, size_t valid_bytes, void* info);
 void on_callback(void* user, int32_t domain, uint32_t id, const void* data);
 
 /// Makes a remark (Remarks::set) and writes all of them into the ledger.

@@ -1,6 +1,7 @@
 #include "gpu_counters/driver.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 namespace aon::gpu_counters {
 namespace {
@@ -19,9 +20,9 @@ struct Uuid {
 
 }  // namespace
 
-std::string uuid_text(const unsigned char (&bytes)[16]) {
+std::string uuid_text(const unsigned char (&bytes)[16], bool is_part) {
   static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = "GPU-";
+  std::string text = is_part ? "MIG-" : "GPU-";
   for (int i = 0; i < 16; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     text += kDigits[bytes[i] >> 4];
@@ -37,8 +38,10 @@ Problem find_devices(std::vector<DriverDevice>* devices) {
   auto* init = function<int(unsigned)>(library, "cuInit");
   auto* get_count = function<int(int*)>(library, "cuDeviceGetCount");
   auto* get = function<int(int*, int)>(library, "cuDeviceGet");
+  // The second version tells the UUID of a part (MIG), the first that of the whole GPU.
+  auto* get_whole_uuid = function<int(Uuid*, int)>(library, "cuDeviceGetUuid");
   auto* get_uuid = function<int(Uuid*, int)>(library, "cuDeviceGetUuid_v2");
-  if (get_uuid == nullptr) get_uuid = function<int(Uuid*, int)>(library, "cuDeviceGetUuid");
+  if (get_uuid == nullptr) get_uuid = get_whole_uuid;
   auto* get_name = function<int(char*, int, int)>(library, "cuDeviceGetName");
   if (init == nullptr || get_count == nullptr || get == nullptr || get_uuid == nullptr ||
       get_name == nullptr)
@@ -55,7 +58,10 @@ Problem find_devices(std::vector<DriverDevice>* devices) {
     if (get(&device, i) != 0 || get_uuid(&uuid, device) != 0)
       return {"GPU " + std::to_string(i) + " cannot be asked for its UUID", "nvidia-smi -L"};
     get_name(name, kNameBytes - 1, device);
-    devices->push_back({uuid_text(uuid.bytes), name});
+    Uuid whole = uuid;
+    if (get_whole_uuid != nullptr) get_whole_uuid(&whole, device);
+    const bool is_part = memcmp(whole.bytes, uuid.bytes, sizeof whole.bytes) != 0;
+    devices->push_back({uuid_text(uuid.bytes, is_part), name});
   }
   return {};
 }

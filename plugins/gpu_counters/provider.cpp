@@ -18,6 +18,7 @@
 #include "gpu_counters/frames.h"
 #include "gpu_counters/metrics.h"
 #include "gpu_counters/time_line.h"
+#include "gpu_counters/visible.h"
 #include "node/output.h"
 
 namespace {
@@ -71,6 +72,7 @@ struct Series {
 };
 
 struct Device {
+  std::string uuid;
   std::string label;
   std::string left_out;
   std::vector<Series> series;
@@ -88,6 +90,7 @@ struct aon_provider {
   bool start();
   void finish();
   void tick();
+  void add_process(int32_t pid) { visible.add_process(pid); }
 
  private:
   void take(const Frame& frame);
@@ -102,6 +105,7 @@ struct aon_provider {
   aon::node::Output output;
   const Choice& choice;
   Child child;
+  VisibleDevices visible;
   FrameReader reader;
   TimeLine time_line;
   std::map<uint16_t, Device> devices;
@@ -135,6 +139,7 @@ void aon_provider::define(uint16_t number, const Frame& frame) {
   if (frame.texts.size() < 4) return;
   Device& device = devices[number];
   device = Device{};
+  device.uuid = frame.texts[0];
   device.label = frame.texts[1] + " " + frame.texts[0] + " (" + frame.texts[2] + ")";
   device.left_out = frame.texts.size() > 4 ? frame.texts[4] : "";
   // Only names that we know become series.
@@ -211,6 +216,12 @@ aon::node::StateText aon_provider::state() const {
       ++working;
       state.add(AON_STATE_ON, label, "");
     }
+    if (!device.series.empty() && visible.is_hidden(number, device.uuid))
+      state.add(AON_STATE_ON,
+                label +
+                    " is hidden from all processes of this job (CUDA_VISIBLE_DEVICES): its "
+                    "counters are others'",
+                "");
     if (!device.left_out.empty()) state.add(AON_STATE_ON, label + " has no " + device.left_out, "");
     if (!device.problem.first.empty())
       state.add(AON_STATE_DEGRADED, label + ": " + device.problem.first, device.problem.second);
@@ -322,7 +333,8 @@ const aon_provider_api aon_provider_v1 = {
           provider->finish();
           delete provider;
         },
-    .process_started = nullptr,
+    .process_started = [](aon_provider* provider, uint32_t, int32_t pid,
+                          int32_t) { provider->add_process(pid); },
     .process_ended = nullptr,
     .tick = [](aon_provider* provider, uint64_t) { provider->tick(); },
     .message = nullptr,

@@ -40,44 +40,50 @@ std::string xid_text(uint32_t number) {
 }
 
 Events::~Events() {
-  if (set_ != nullptr && call_.free_event_set != nullptr) call_.free_event_set(set_);
+  if (call_.free_event_set == nullptr) return;
+  for (const Watch& watch : watches_) call_.free_event_set(watch.set);
+}
+
+uint32_t Events::watch_one(uint32_t index, const Gpu& gpu) {
+  EventSet set = nullptr;
+  if (const uint32_t code = call_.event_set(&set); code != kSuccess) return code;
+  const uint32_t code = call_.register_events(gpu.handle, kEventXid, set);
+  watches_.push_back({index, set, code == kSuccess});
+  return code;
 }
 
 std::vector<uint32_t> Events::watch(const std::vector<Gpu>& gpus) {
   std::vector<uint32_t> codes(gpus.size(), kFunctionNotFound);
-  is_watched_.assign(gpus.size(), false);
   if (call_.event_set == nullptr || call_.register_events == nullptr || call_.wait_event == nullptr)
     return codes;
-  const uint32_t code = call_.event_set(&set_);
-  codes.assign(gpus.size(), code);
-  if (code != kSuccess) return codes;
-  for (size_t i = 0; i < gpus.size(); ++i) {
-    handles_.push_back(gpus[i].handle);
-    if (gpus[i].instance) continue;  // the whole one tells
-    codes[i] = call_.register_events(gpus[i].handle, kEventXid, set_);
-    is_watched_[i] = codes[i] == kSuccess;
-    is_watching_ |= is_watched_[i];
-  }
+  for (uint32_t i = 0; i < gpus.size(); ++i)
+    codes[i] = gpus[i].instance ? uint32_t{kSuccess} : watch_one(i, gpus[i]);
   return codes;
+}
+
+bool Events::is_watching(size_t gpu) const {
+  return std::any_of(watches_.begin(), watches_.end(),
+                     [&](const Watch& watch) { return watch.gpu == gpu && watch.is_on; });
+}
+
+void Events::take_from(Watch* watch, std::vector<Xid>* found) {
+  for (uint32_t count = 0; watch->is_on && count < kMaxEvents; ++count) {
+    EventData event = {};
+    const uint32_t code = call_.wait_event(watch->set, &event, 0);
+    if (code == kTimeout) break;
+    if (code != kSuccess) {
+      // A GPU that is lost makes every wait fail at once.
+      watch->is_on = false;
+      ends_.push_back({watch->gpu, code});
+    } else if (event.type == kEventXid) {
+      found->push_back({watch->gpu, static_cast<uint32_t>(event.data)});
+    }
+  }
 }
 
 std::vector<Xid> Events::take() {
   std::vector<Xid> found;
-  while (is_watching_ && found.size() < kMaxEvents) {
-    EventData event = {};
-    const uint32_t code = call_.wait_event(set_, &event, 0);
-    if (code == kTimeout) break;
-    if (code != kSuccess) {
-      // A GPU that is lost makes every wait fail at once.
-      is_watching_ = false;
-      end_code_ = code;
-      break;
-    }
-    const auto at = std::find(handles_.begin(), handles_.end(), event.device);
-    if (event.type != kEventXid || at == handles_.end()) continue;
-    found.push_back(
-        {static_cast<uint32_t>(at - handles_.begin()), static_cast<uint32_t>(event.data)});
-  }
+  for (Watch& watch : watches_) take_from(&watch, &found);
   return found;
 }
 

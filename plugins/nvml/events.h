@@ -1,6 +1,6 @@
 /// Xid events: what the driver reports of a GPU in trouble, from a page fault of a kernel to a GPU
 /// that is gone. They are asked for without waiting.
-/// Thread: the poller's.   Cost: one call per look; none where the driver has no such events.
+/// Thread: the poller's.   Cost: one call per look and GPU; none where there are no such events.
 #pragma once
 
 #include <string>
@@ -16,6 +16,8 @@ struct Xid {
   uint32_t number;
 };
 
+/// One set of events per GPU: a wait that fails for a GPU that is lost ends the watching of this
+/// one alone.
 class Events {
  public:
   explicit Events(const Functions& call) : call_(call) {}
@@ -26,19 +28,30 @@ class Events {
   /// Watches these GPUs.   Returns NVML's code for each; parts (MIG) are told by the whole one.
   std::vector<uint32_t> watch(const std::vector<Gpu>& gpus);
   /// Whether events of this GPU would be seen now.
-  bool is_watching(size_t gpu) const { return is_watching_ && is_watched_[gpu]; }
-  /// What happened since the last call, at most 16 of them.
+  bool is_watching(size_t gpu) const;
+  /// What happened since the last call, at most 16 of each GPU.
   std::vector<Xid> take();
-  /// NVML's code that ended the watching in mid-run; kSuccess: it goes on.
-  uint32_t end_code() const { return end_code_; }
+
+  /// A GPU whose watching ended in mid-run, and NVML's code.
+  struct End {
+    uint32_t gpu;
+    uint32_t code;
+  };
+  const std::vector<End>& ends() const { return ends_; }
 
  private:
+  struct Watch {
+    uint32_t gpu;
+    EventSet set;
+    bool is_on;
+  };
+
+  uint32_t watch_one(uint32_t index, const Gpu& gpu);
+  void take_from(Watch* watch, std::vector<Xid>* found);
+
   const Functions& call_;
-  EventSet set_ = nullptr;
-  std::vector<Handle> handles_;
-  std::vector<bool> is_watched_;  ///< by GPU
-  bool is_watching_ = false;      ///< any; false after a wait has failed
-  uint32_t end_code_ = kSuccess;
+  std::vector<Watch> watches_;
+  std::vector<End> ends_;
 };
 
 /// "Xid 79 (the GPU has fallen off the bus)".

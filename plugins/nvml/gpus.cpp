@@ -150,9 +150,11 @@ node::StateText Gpus::state() const {
               "dmesg | grep Xid; docs.nvidia.com/deploy/xid-errors");
   }
   faults_.tell(labels_, &state);
-  if (events_ != nullptr && events_->end_code() != kSuccess)
-    state.add(AON_STATE_DEGRADED, "no more Xid events: " + code_text(events_->end_code()),
-              code_remedy(events_->end_code()));
+  for (uint32_t i = 0; events_ != nullptr && i < events_->ends().size(); ++i) {
+    const Events::End& end = events_->ends()[i];
+    state.add(AON_STATE_DEGRADED, labels_[end.gpu] + ": no more Xid events: " + code_text(end.code),
+              code_remedy(end.code));
+  }
   if (!slow_.empty()) state.add(AON_STATE_ON, slow_, "");
   return state;
 }

@@ -10,6 +10,11 @@
 //   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999
 //   FAKE_CUPTI_OVERHEAD=N     every piece of work costs N ns, CUPTI says
 //   FAKE_CUPTI_FATAL=N        a fatal error after N pieces of work
+//   FAKE_CUPTI_OTHER=NAME     a client of the subscribers' interface (_v2) was first, and has
+//                             graphs node by node; it is in the way of the older interface's
+//   FAKE_CUPTI_DRIVER=N       below 610 a subscriber of that interface can do nothing
+//
+// Functions of the one interface fail for who has subscribed by the other, as NVIDIA's do.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -29,6 +34,7 @@
 #include <vector>
 
 #include "plugins/cupti/interface.h"
+#include "tests/fake_cuda/cupti_records.h"
 #include "tests/fake_cuda/fake_cuda.h"
 
 namespace aon::fake {
@@ -38,39 +44,17 @@ using cupti::Callback;
 using cupti::Code;
 using cupti::CompleteBuffer;
 using cupti::Kind;
+using cupti::kNotCompatible;
+using cupti::kNotSupported;
 using cupti::kSuccess;
 using cupti::RequestBuffer;
 
 constexpr Code kUnknown = 999;
-constexpr Code kEndOfBuffer = 12;
-constexpr Code kInvalidKind = 21;
+constexpr Code kInvalidParameter = 1;
 
 uint64_t knob(const char* name) {
   const char* text = getenv((std::string("FAKE_CUPTI_") + name).c_str());
   return text == nullptr ? 0 : strtoull(text, nullptr, 10);
-}
-
-/// Lengths of the records of CUDA 13.0.
-size_t record_bytes(Kind kind) {
-  switch (kind) {
-    case Kind::kConcurrentKernel:
-      return 216;
-    case Kind::kMemcpy:
-    case Kind::kMemcpy2:
-      return 96;
-    case Kind::kMemset:
-      return 88;
-    case Kind::kDriver:
-    case Kind::kRuntime:
-      return 40;
-    case Kind::kExternalCorrelation:
-      return 24;
-    case Kind::kGraphTrace:
-    case Kind::kSynchronization:
-    case Kind::kOverhead:
-      return 56;
-  }
-  return 0;
 }
 
 struct Buffer {
@@ -104,6 +88,11 @@ struct State {
   std::atomic<bool> is_dead{false};
   RequestBuffer request = nullptr;
   CompleteBuffer complete = nullptr;
+  cupti::RequestBufferV2 request_v2 = nullptr;
+  cupti::CompleteBufferV2 complete_v2 = nullptr;
+  std::atomic<uint32_t> api{0};  ///< of the subscriber: 1, 2; 0: there is none
+  uint64_t subscriber = 0;       ///< a new one each time
+  bool has_graphs_as_one = false;
 };
 State& state() {
   static State* one = new State;
@@ -134,7 +123,20 @@ void note_flush() {
 void deliver(std::vector<Buffer> buffers) {
   if (knob("REORDER") != 0) std::reverse(buffers.begin(), buffers.end());
   for (const Buffer& b : buffers) {
-    state().complete(nullptr, 0, b.bytes, b.capacity, b.used);
+    if (state().complete_v2 != nullptr) {
+      state().complete_v2(b.bytes, b.capacity, b.used, nullptr);
+    } else {
+      state().complete(nullptr, 0, b.bytes, b.capacity, b.used);
+    }
+  }
+}
+
+void request(Buffer* buffer) {
+  size_t max_records = 0;
+  if (state().request_v2 != nullptr) {
+    state().request_v2(&buffer->bytes, &buffer->capacity, &max_records, nullptr);
+  } else {
+    state().request(&buffer->bytes, &buffer->capacity, &max_records);
   }
 }
 
@@ -174,14 +176,13 @@ ThreadBuffer& thread_buffer() {
   return *mine;
 }
 
-void put(const std::vector<uint8_t>& record) {
+void put(const Record& record) {
   ThreadBuffer& mine = thread_buffer();
   const std::lock_guard lock(mine.mutex);
   Buffer& buffer = mine.buffer;
   if (buffer.bytes != nullptr && buffer.used + record.size() > buffer.capacity) hand_over(&buffer);
   if (buffer.bytes == nullptr) {
-    size_t max_records = 0;
-    state().request(&buffer.bytes, &buffer.capacity, &max_records);
+    request(&buffer);
     if (buffer.bytes == nullptr) {
       if (knob("VERSION") != 0 && knob("VERSION") < 27) abort();  // as CUDA before 12.9
       ++state().dropped;
@@ -195,131 +196,38 @@ void put(const std::vector<uint8_t>& record) {
   buffer.used += record.size();
 }
 
-class RecordMaker {
- public:
-  explicit RecordMaker(Kind kind) : bytes_(record_bytes(kind)) { set(0, kind); }
-  template <class T>
-  void set(size_t offset, const T& value) {
-    memcpy(bytes_.data() + offset, &value, sizeof value);
-  }
-  const std::vector<uint8_t>& bytes() const { return bytes_; }
-
- private:
-  std::vector<uint8_t> bytes_;
-};
-
 bool wants(Kind kind) {
   const std::lock_guard lock(state().mutex);
   return state().kinds.count(kind) != 0;
 }
 
-void set_place(RecordMaker* record, size_t device, const Work& work) {
-  record->set(device, work.device);
-  record->set(device + 4, work.context);
-  record->set(device + 8, work.stream);
-}
-
-void put_kernel(const Work& work) {
-  using namespace cupti::kernel;
-  RecordMaker record(Kind::kConcurrentKernel);
-  record.set(kStart, work.start_ns);
-  record.set(kEnd, work.end_ns);
-  set_place(&record, kDevice, work);
-  record.set(kGrid, work.blocks);
-  record.set(kBlock, work.threads);
-  record.set(kDynamicShared, work.shared_bytes);
-  record.set(kCorrelation, work.correlation);
-  record.set(kName, work.name);
-  put(record.bytes());
-}
-
-void put_copy(const Work& work) {
-  using namespace cupti::memcpy1;
-  RecordMaker record(Kind::kMemcpy);
-  record.set(kCopyKind, work.copy_kind);
-  record.set(kFrom, work.from);
-  record.set(kTo, work.to);
-  record.set(kBytes, work.bytes);
-  record.set(kStart, work.start_ns);
-  record.set(kEnd, work.end_ns);
-  set_place(&record, kDevice, work);
-  record.set(kCorrelation, work.correlation);
-  put(record.bytes());
-}
-
-void put_set(const Work& work) {
-  using namespace cupti::set;
-  RecordMaker record(Kind::kMemset);
-  record.set(kBytes, work.bytes);
-  record.set(kStart, work.start_ns);
-  record.set(kEnd, work.end_ns);
-  set_place(&record, kDevice, work);
-  record.set(kCorrelation, work.correlation);
-  record.set(kMemory, uint16_t{work.to});
-  put(record.bytes());
-}
-
-void put_graph(const Work& work) {
-  using namespace cupti::graph;
-  RecordMaker record(Kind::kGraphTrace);
-  record.set(kCorrelation, work.correlation);
-  record.set(kStart, work.start_ns);
-  record.set(kEnd, work.end_ns);
-  record.set(kDevice, work.device);
-  record.set(kGraph, uint32_t{7});
-  record.set(kContext, work.context);
-  record.set(kStream, work.stream);
-  put(record.bytes());
-}
-
-void put_synchronization(const Work& work) {
-  using namespace cupti::synchronization;
-  RecordMaker record(Kind::kSynchronization);
-  record.set(kType, uint32_t{4});
-  record.set(kStart, work.start_ns);
-  record.set(kEnd, work.end_ns);
-  record.set(kCorrelation, work.correlation);
-  record.set(kContext, work.context);
-  put(record.bytes());
+/// Where subscribers have graphs node by node, a graph is one of one kernel.
+Record graph_or_node_record(const Work& work) {
+  if (state().api != 2 || state().has_graphs_as_one) return graph_record(work);
+  Work node = work;
+  node.name = "graph_node";
+  return kernel_record(node);
 }
 
 void put_call(const Work& work) {
-  using namespace cupti::api;
   {
     const std::lock_guard lock(state().mutex);
     if (state().driver_calls.count(work.function_id) == 0) return;
   }
-  RecordMaker record(Kind::kDriver);
-  record.set(kFunction, work.function_id);
-  record.set(kStart, work.call_start_ns);
-  record.set(kEnd, work.call_end_ns);
-  record.set(kThread, static_cast<uint32_t>(syscall(SYS_gettid)));
-  record.set(kCorrelation, work.correlation);
-  put(record.bytes());
-}
-
-void put_overhead(const Work& work, uint64_t cost_ns) {
-  using namespace cupti::overhead;
-  RecordMaker record(Kind::kOverhead);
-  record.set(kType, uint32_t{1 << 16});
-  record.set(kObject, kThreadObject);
-  record.set(kThread, static_cast<uint32_t>(syscall(SYS_gettid)));
-  record.set(kStart, work.call_start_ns);
-  record.set(kEnd, work.call_start_ns + cost_ns);
-  put(record.bytes());
+  put(call_record(work));
 }
 
 struct KindOfWork {
   WorkKind work;
   Kind kind;
-  void (*put)(const Work& work);
+  Record (*make)(const Work& work);
 };
 constexpr KindOfWork kKinds[] = {
-    {WorkKind::kKernel, Kind::kConcurrentKernel, put_kernel},
-    {WorkKind::kCopy, Kind::kMemcpy, put_copy},
-    {WorkKind::kSet, Kind::kMemset, put_set},
-    {WorkKind::kGraph, Kind::kGraphTrace, put_graph},
-    {WorkKind::kSynchronize, Kind::kSynchronization, put_synchronization}};
+    {WorkKind::kKernel, Kind::kConcurrentKernel, kernel_record},
+    {WorkKind::kCopy, Kind::kMemcpy, copy_record},
+    {WorkKind::kSet, Kind::kMemset, set_record},
+    {WorkKind::kGraph, Kind::kGraphTrace, graph_or_node_record},
+    {WorkKind::kSynchronize, Kind::kSynchronization, synchronization_record}};
 
 bool is_nth(const char* name, uint64_t number) {
   const uint64_t n = knob(name);
@@ -328,7 +236,7 @@ bool is_nth(const char* name, uint64_t number) {
 
 void on_work(const Work& told) {
   State& s = state();
-  if (s.request == nullptr || s.is_dead) return;
+  if ((s.request == nullptr && s.request_v2 == nullptr) || s.is_dead) return;
   const uint64_t number = ++s.work_count;
   if (number == knob("FATAL")) {
     s.is_dead = true;
@@ -342,11 +250,11 @@ void on_work(const Work& told) {
     ++s.dropped;
     return;
   }
-  if (knob("OVERHEAD") != 0 && wants(Kind::kOverhead)) put_overhead(told, knob("OVERHEAD"));
+  if (knob("OVERHEAD") != 0 && wants(Kind::kOverhead)) put(overhead_record(told, knob("OVERHEAD")));
   Work work = told;
   if (is_nth("ZERO", number)) work.start_ns = work.end_ns = 0;
   for (const KindOfWork& one : kKinds) {
-    if (one.work == work.kind && wants(one.kind)) one.put(work);
+    if (one.work == work.kind && wants(one.kind)) put(one.make(work));
   }
   if (told.kind == WorkKind::kSynchronize) put_call(told);  // over after what it waited for
 }
@@ -356,6 +264,43 @@ void listen() {
   if (driver == nullptr) return;
   const auto set = reinterpret_cast<void (*)(Listener)>(dlsym(driver, "fake_cuda_listen"));
   if (set != nullptr) set(on_work);
+}
+
+uint64_t host_ns() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+/// Functions of the older interface, while who has subscribed is of the other.
+Code check_v1() { return state().api == 2 ? kNotCompatible : kSuccess; }
+Code check_v2(const void* subscriber) {
+  const State& s = state();
+  if (s.api != 2) return kNotCompatible;
+  if (reinterpret_cast<uint64_t>(subscriber) != s.subscriber) return kInvalidParameter;
+  return knob("DRIVER") != 0 && knob("DRIVER") < 610 ? kNotSupported : kSuccess;
+}
+
+Code enable(Kind kind) {
+  if (const Code code = count_call("cuptiActivityEnable"); code != kSuccess) return code;
+  const std::lock_guard lock(state().mutex);
+  state().kinds.insert(kind);
+  return kSuccess;
+}
+void disable(Kind kind) {
+  const std::lock_guard lock(state().mutex);
+  state().kinds.erase(kind);
+}
+
+Code set_driver_call(uint32_t function, uint8_t enable) {
+  if (const Code code = count_call("cuptiActivityEnableDriverApi"); code != kSuccess) return code;
+  const std::lock_guard lock(state().mutex);
+  if (enable != 0) {
+    state().driver_calls.insert(function);
+  } else {
+    state().driver_calls.erase(function);
+  }
+  return kSuccess;
 }
 
 }  // namespace
@@ -375,9 +320,13 @@ Code cuptiGetVersion(uint32_t* version) {
   return count_call("cuptiGetVersion");
 }
 Code cuptiGetTimestamp(uint64_t* ns) {
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  *ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+  if (const Code code = check_v1(); code != kSuccess) return code;
+  *ns = host_ns();
+  return count_call("cuptiGetTimestamp");
+}
+Code cuptiGetTimestamp_v2(Subscriber subscriber, uint64_t* ns) {
+  if (const Code code = check_v2(subscriber); code != kSuccess) return code;
+  *ns = host_ns();
   return count_call("cuptiGetTimestamp");
 }
 Code cuptiGetResultString(Code code, const char** text) {
@@ -385,60 +334,100 @@ Code cuptiGetResultString(Code code, const char** text) {
   return kSuccess;
 }
 Code cuptiSubscribe_v2(Subscriber* subscriber, Callback callback, void*, SubscriberParams* params) {
-  if (const char* owner = getenv("FAKE_CUPTI_BUSY")) {
-    if (params != nullptr && params->old_name != nullptr) {
-      strncpy(params->old_name, owner, params->old_name_bytes - 1);
-    }
-    return aon::cupti::kSubscribed;
-  }
+  const bool allows_others =
+      params != nullptr && params->struct_bytes >= sizeof *params && params->allows_others == 1;
+  const char* busy = getenv("FAKE_CUPTI_BUSY");
+  const char* other = getenv("FAKE_CUPTI_OTHER");
+  const char* owner = busy != nullptr ? busy : other;
+  if (owner != nullptr && params != nullptr && params->old_name != nullptr)
+    strncpy(params->old_name, owner, params->old_name_bytes - 1);
+  if (busy != nullptr || (other != nullptr && !allows_others)) return aon::cupti::kSubscribed;
   if (const Code code = count_call("cuptiSubscribe"); code != kSuccess) return code;
-  state().callback = callback;
-  *subscriber = &state();
-  state().request = nullptr;
+  State& s = state();
+  s.callback = callback;
+  s.api = allows_others ? 2 : 1;
+  *subscriber = reinterpret_cast<Subscriber>(++s.subscriber);
+  s.request = nullptr;
+  s.request_v2 = nullptr;
+  s.complete_v2 = nullptr;
   listen();
   return kSuccess;
 }
 Code cuptiSubscribe(Subscriber* subscriber, Callback callback, void* user) {
   return cuptiSubscribe_v2(subscriber, callback, user, nullptr);
 }
-Code cuptiUnsubscribe(Subscriber) {
+Code cuptiUnsubscribe(Subscriber subscriber) {
+  if (reinterpret_cast<uint64_t>(subscriber) != state().subscriber) return kInvalidParameter;
   state().callback = nullptr;
+  state().api = 0;
   return count_call("cuptiUnsubscribe");
 }
 Code cuptiEnableCallback(uint32_t, Subscriber, int32_t, uint32_t) {
   return count_call("cuptiEnableCallback");
 }
 Code cuptiActivityRegisterCallbacks(RequestBuffer request, CompleteBuffer complete) {
+  if (const Code code = check_v1(); code != kSuccess) return code;
   if (const Code code = count_call("cuptiActivityRegisterCallbacks"); code != kSuccess) return code;
   state().complete = complete;
   state().request = request;
   return kSuccess;
 }
-Code cuptiActivityEnable(Kind kind) {
-  if (const Code code = count_call("cuptiActivityEnable"); code != kSuccess) return code;
-  const std::lock_guard lock(state().mutex);
-  state().kinds.insert(kind);
+Code cuptiActivityRegisterCallbacks_v2(Subscriber subscriber, aon::cupti::RequestBufferV2 request,
+                                       aon::cupti::CompleteBufferV2 complete) {
+  if (const Code code = check_v2(subscriber); code != kSuccess) return code;
+  if (const Code code = count_call("cuptiActivityRegisterCallbacks"); code != kSuccess) return code;
+  state().complete_v2 = complete;
+  state().request_v2 = request;
   return kSuccess;
 }
+Code cuptiActivityEnable(Kind kind) {
+  const Code code = check_v1();
+  return code != kSuccess ? code : enable(kind);
+}
+Code cuptiActivityEnable_v2(Subscriber subscriber, Kind kind, void* config) {
+  const Code code = check_v2(subscriber);
+  if (code == kSuccess && config != nullptr) abort();  // fields to be chosen: we have all
+  return code != kSuccess ? code : enable(kind);
+}
 Code cuptiActivityDisable(Kind kind) {
+  if (const Code code = check_v1(); code != kSuccess) return code;
   if (knob("VERSION") == 130000) pause();  // its deadlock
-  const std::lock_guard lock(state().mutex);
-  state().kinds.erase(kind);
+  disable(kind);
+  return kSuccess;
+}
+Code cuptiActivityDisable_v2(Subscriber subscriber, Kind kind, void*) {
+  if (const Code code = check_v2(subscriber); code != kSuccess) return code;
+  disable(kind);
   return kSuccess;
 }
 Code cuptiActivityEnableDriverApi(uint32_t function, uint8_t enable) {
-  if (const Code code = count_call("cuptiActivityEnableDriverApi"); code != kSuccess) return code;
-  const std::lock_guard lock(state().mutex);
-  if (enable != 0) {
-    state().driver_calls.insert(function);
-  } else {
-    state().driver_calls.erase(function);
-  }
-  return kSuccess;
+  const Code code = check_v1();
+  return code != kSuccess ? code : set_driver_call(function, enable);
 }
-Code cuptiActivityEnableRuntimeApi(uint32_t, uint8_t) { return kSuccess; }
+Code cuptiActivityEnableDriverApi_v2(Subscriber subscriber, uint32_t function, uint8_t enable) {
+  const Code code = check_v2(subscriber);
+  return code != kSuccess ? code : set_driver_call(function, enable);
+}
+Code cuptiActivityEnableRuntimeApi(uint32_t, uint8_t) { return check_v1(); }
+Code cuptiActivityEnableRuntimeApi_v2(Subscriber subscriber, uint32_t, uint8_t) {
+  return check_v2(subscriber);
+}
 Code cuptiActivitySetAttribute(Attribute attribute, size_t*, void*) {
+  if (const Code code = check_v1(); code != kSuccess) return code;
   state().is_promised_zeros = attribute == Attribute::kZeroedBuffers;
+  return count_call("cuptiActivitySetAttribute");
+}
+Code cuptiActivitySetAttribute_v2(Subscriber subscriber, Attribute attribute, size_t* bytes,
+                                  void* value) {
+  if (const Code code = check_v2(subscriber); code != kSuccess) return code;
+  const bool is_word = attribute == Attribute::kThreadIdType;
+  if (*bytes != (is_word ? sizeof(int32_t) : sizeof(uint8_t))) return kInvalidParameter;
+  if (attribute == Attribute::kZeroedBuffers) state().is_promised_zeros = true;
+  if (attribute == Attribute::kGraphsAsOne) {
+    const std::lock_guard lock(state().mutex);
+    if (!state().kinds.empty() || getenv("FAKE_CUPTI_OTHER") != nullptr) return kInvalidParameter;
+    state().has_graphs_as_one = *static_cast<uint8_t*>(value) != 0;
+  }
   return count_call("cuptiActivitySetAttribute");
 }
 Code cuptiGetCallbackName(int32_t domain, uint32_t id, const char** name) {
@@ -471,24 +460,23 @@ Code cuptiActivityFlushAll(uint32_t flag) {
   return kSuccess;
 }
 Code cuptiActivityGetNumDroppedRecords(void*, uint32_t, size_t* count) {
+  if (const Code code = check_v1(); code != kSuccess) return code;
+  *count = state().dropped.exchange(0);
+  return kSuccess;
+}
+Code cuptiActivityGetNumDroppedRecords_v2(Subscriber subscriber, void*, uint32_t, size_t* count) {
+  if (const Code code = check_v2(subscriber); code != kSuccess) return code;
   *count = state().dropped.exchange(0);
   return kSuccess;
 }
 Code cuptiActivityGetNextRecord(uint8_t* buffer, size_t bytes, uint8_t** record) {
-  uint8_t* at = *record;
-  Kind kind{};
-  if (at != nullptr) {
-    memcpy(&kind, at, sizeof kind);
-    at += record_bytes(kind);
-  } else {
-    at = buffer;
-  }
-  if (at >= buffer + bytes) return kEndOfBuffer;
-  memcpy(&kind, at, sizeof kind);
-  if (record_bytes(kind) == 0) return kInvalidKind;
-  if (at + record_bytes(kind) > buffer + bytes) return kEndOfBuffer;
-  *record = at;
-  return kSuccess;
+  const Code code = check_v1();
+  return code != kSuccess ? code : next_record(buffer, bytes, record);
+}
+Code cuptiActivityGetNextRecord_v2(Subscriber subscriber, uint8_t* buffer, size_t bytes,
+                                   uint8_t** record) {
+  const Code code = check_v2(subscriber);
+  return code != kSuccess ? code : next_record(buffer, bytes, record);
 }
 }
 // NOLINTEND(readability-identifier-naming)

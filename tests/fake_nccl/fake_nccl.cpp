@@ -302,7 +302,9 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
   if (!odd.graph_captured && has_work) {
     if (has_api && plugin_->wants(kKernelLaunch)) {
       Event launch(version, kKernelLaunch, group, 0);
-      plugin_->stop(plugin_->start(context_, launch.put(24, reinterpret_cast<void*>(0x77))));
+      void* handle = plugin_->start(context_, launch.put(24, reinterpret_cast<void*>(0x77)));
+      launch_kernel();
+      plugin_->stop(handle);
       begin_ns_ = gpu_now_ns();
     }
     void* old_group = nullptr;

@@ -22,6 +22,9 @@
 
 namespace aon::test::nccl {
 
+/// What is launched on the device, if there is to be one (device.cpp).
+void launch_kernel();
+
 /// The plugin's table: all versions have these five behind the name, with two kinds of arguments
 /// for init.
 struct Table {

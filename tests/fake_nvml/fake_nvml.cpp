@@ -9,7 +9,8 @@
 /// | FAKE_NVML_SLOW=F:MS,..        | function F takes so long                                   |
 /// | FAKE_NVML_HANG=F:N            | function F never returns, from its Nth call on             |
 /// | FAKE_NVML_LOST=GPU:N          | from the Nth reading of its power on the GPU is lost       |
-/// | FAKE_NVML_XID=GPU:NUMBER:N    | an Xid event at the Nth look at events                     |
+/// | FAKE_NVML_XID=GPU:NUMBER:N    | an Xid event at the Nth look at the GPU's events           |
+/// | FAKE_NVML_NO_EVENTS=GPU:N     | from the Nth look on its events are those of a lost GPU    |
 ///
 /// FAKE_NVML_OLD at compile time: a version without GPM, remapped rows and today's names.
 #include <algorithm>
@@ -38,6 +39,11 @@ struct FakeDevice {
   uint32_t gpu;
   int part;  ///< -1: the whole
   uint64_t readings = 0;
+};
+
+struct FakeEvents {
+  uint32_t gpu = kMaxGpus;
+  uint64_t looks = 0;
 };
 
 struct Fake {
@@ -262,25 +268,33 @@ FAKE nvmlDeviceGetFieldValues(Handle handle, int32_t count, FieldValue* values) 
 }
 FAKE nvmlEventSetCreate(EventSet* set) {
   ENTER();
-  *set = &fake();
+  *set = new FakeEvents;
   return kSuccess;
 }
-FAKE nvmlDeviceRegisterEvents(Handle handle, uint64_t, EventSet) {
+FAKE nvmlDeviceRegisterEvents(Handle handle, uint64_t, EventSet set) {
   ENTER(handle);
+  static_cast<FakeEvents*>(set)->gpu = static_cast<const FakeDevice*>(handle)->gpu;
   return kSuccess;
 }
-FAKE nvmlEventSetWait_v2(EventSet, EventData* event, uint32_t) {
+FAKE nvmlEventSetWait_v2(EventSet set, EventData* event, uint32_t) {
   ENTER();
+  auto& events = *static_cast<FakeEvents*>(set);
+  ++events.looks;
   unsigned gpu = 0;
   unsigned xid = 0;
   unsigned long nth = 0;
+  if (sscanf(knob("FAKE_NVML_NO_EVENTS"), "%u:%lu", &gpu, &nth) == 2 && gpu == events.gpu &&
+      events.looks >= nth)
+    return kGpuIsLost;
   if (sscanf(knob("FAKE_NVML_XID"), "%u:%u:%lu", &gpu, &xid, &nth) != 3) return kTimeout;
-  if (calls_of(__func__) < nth || std::exchange(fake().is_xid_told, true)) return kTimeout;
+  if (gpu != events.gpu || events.looks < nth || std::exchange(fake().is_xid_told, true))
+    return kTimeout;
   *event = {&fake().devices[gpu * (kMaxParts + 1)], kEventXid, xid, 0, 0};
   return kSuccess;
 }
-FAKE nvmlEventSetFree(EventSet) {
+FAKE nvmlEventSetFree(EventSet set) {
   ENTER();
+  delete static_cast<FakeEvents*>(set);
   return kSuccess;
 }
 

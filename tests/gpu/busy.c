@@ -1,7 +1,7 @@
 /* Keeps the first GPU idle, then busy, then idle, for so many seconds each, and prints the time (ns
  * since 1970) at which each phase begins and the last one ends:
  *
- *     gpu_busy 3 4 3  ->  "idle NS", "busy NS", "idle NS", "end NS"
+ *     gpu_busy 3 4 3  ->  "idle NS", "busy NS", "launched KERNELS", "idle NS", "end NS"
  *
  * Needs a driver and no toolkit: the kernel is PTX, the functions are found by name. Without a GPU
  * it exits with 77. */
@@ -66,19 +66,23 @@ static void rest(double seconds) {
 typedef int Launch(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    void*, void**, void**);
 
-static void work(double seconds, void* kernel, uint64_t memory) {
+/* Returns how many kernels. */
+static long work(double seconds, void* kernel, uint64_t memory) {
   Launch* launch = (Launch*)function("cuLaunchKernel");
   int (*synchronize)(void) = (int (*)(void))function("cuCtxSynchronize");
   uint64_t rounds = ROUNDS;
   void* arguments[] = {&memory, &rounds};
   const uint64_t end_ns = now_ns() + (uint64_t)(seconds * 1e9);
+  long launched = 0;
   while (now_ns() < end_ns) {
     for (int i = 0; i < 4; ++i) {
       check(launch(kernel, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, arguments, NULL),
             "cuLaunchKernel");
+      ++launched;
     }
     check(synchronize(), "cuCtxSynchronize");
   }
+  return launched;
 }
 
 int main(int count, char** arguments) {
@@ -102,7 +106,7 @@ int main(int count, char** arguments) {
   say("idle");
   rest(seconds[0]);
   say("busy");
-  work(seconds[1], kernel, memory);
+  printf("launched %ld\n", work(seconds[1], kernel, memory));
   say("idle");
   rest(seconds[2]);
   say("end");

@@ -6,6 +6,11 @@
 namespace aon::writers {
 namespace {
 
+/// Ticks of a spool are not trusted: a span may pretend to end before it began.
+uint64_t end_ticks_of(const DeviceSpan& span) {
+  return span.start_ticks + std::min(span.duration_ticks, UINT64_MAX - span.start_ticks);
+}
+
 class DeviceTimeline final : public StreamEvents {
  public:
   DeviceTimeline(const clock::ClockMap& clock,
@@ -15,16 +20,14 @@ class DeviceTimeline final : public StreamEvents {
 
   Status add(const DeviceSpan& span) {
     const uint64_t start_ns = clock_.to_ns(span.start_ticks);
-    // Ticks of a spool are not trusted: a span may pretend to end before it began.
-    const uint64_t end_ticks =
-        span.start_ticks + std::min(span.duration_ticks, UINT64_MAX - span.start_ticks);
-    const uint64_t end_ns = std::max(clock_.to_ns(end_ticks), start_ns);
+    const uint64_t end_ns = std::max(clock_.to_ns(end_ticks_of(span)), start_ns);
     const uint64_t shown_ns = make_room(start_ns, end_ns, false);
     const uint32_t region = regions_.count(span.region) != 0 ? span.region : kUnknownRegion;
     Event& work = append(EventKind::kDeviceWork, shown_ns, region);
     work.peer = static_cast<int32_t>(span.operation);
     work.bytes = span.bytes;
     work.bytes_received = end_ns - start_ns;
+    work.set_device_memory(span.from, span.to);
     work.set_device_correlation(span.correlation, shown_ns - start_ns);
     Event& enter = append(EventKind::kEnter, shown_ns, region);
     if (span.bytes != 0) enter.set_value(static_cast<uint32_t>(ValueType::kUnsigned), span.bytes);
@@ -49,6 +52,11 @@ DeviceOperation operation_of(const Record& record) {
                                        : DeviceOperation::kOther;
 }
 
+DeviceMemory memory_of(uint64_t word) {
+  const auto value = static_cast<uint8_t>(word);
+  return value < kDeviceMemoryCount ? static_cast<DeviceMemory>(value) : DeviceMemory::kUnknown;
+}
+
 }  // namespace
 
 uint64_t DeviceSpans::restart() {
@@ -57,28 +65,49 @@ uint64_t DeviceSpans::restart() {
   store_.reset();
   is_dropped_ = false;
   stored_count_ = 0;
+  first_ticks_ = gap_first_ticks_ = UINT64_MAX;
+  last_ticks_ = gap_last_ticks_ = gap_count_ = 0;
   const uint64_t left_count = std::exchange(added_count_, 0) - std::exchange(replayed_count_, 0);
   return left_count;
 }
 
-Status DeviceSpans::add(const Record& record) {
-  const RecordHead& head = record.head;
+/// All that is stored.
+void DeviceSpans::leave_out() {
+  added_count_ -= stored_count_;
+  left_out_count_ += stored_count_;
+  gap_count_ += std::exchange(stored_count_, 0);
+  gap_first_ticks_ = std::min(gap_first_ticks_, std::exchange(first_ticks_, UINT64_MAX));
+  gap_last_ticks_ = std::max(gap_last_ticks_, std::exchange(last_ticks_, 0));
+  store_.reset();
+}
+
+Status DeviceSpans::put(const DeviceSpan& span) {
   ++added_count_;
-  if (is_dropped_ || head.slot_count < 2) return {};  // damage: nothing is known of it
-  if (store_ && store_->next_file_bytes() > std::max(store_->file_bytes(), max_file_bytes_)) {
-    added_count_ -= stored_count_;
-    left_out_count_ += std::exchange(stored_count_, 0);
-    store_.reset();
-  }
+  if (is_dropped_) return {};
+  if (store_ && store_->next_file_bytes() > std::max(store_->file_bytes(), max_file_bytes_))
+    leave_out();
   if (!store_) store_.emplace(folder_, memory_bytes_);
   ++stored_count_;
-  return store_->add({.stream = head.a32,
-                      .region = head.id,
-                      .start_ticks = head.start_ticks,
-                      .duration_ticks = duration_ticks(record),
-                      .bytes = head.a64,
-                      .correlation = static_cast<uint32_t>(record.words[0]),
-                      .operation = operation_of(record)});
+  first_ticks_ = std::min(first_ticks_, span.start_ticks);
+  last_ticks_ = std::max(last_ticks_, end_ticks_of(span));
+  return store_->add(span);
+}
+
+Status DeviceSpans::add(const Record& record) {
+  const RecordHead& head = record.head;
+  if (head.slot_count < 2) {  // damage: nothing is known of it
+    ++added_count_;
+    return {};
+  }
+  return put({.stream = head.a32,
+              .region = head.id,
+              .start_ticks = head.start_ticks,
+              .duration_ticks = duration_ticks(record),
+              .bytes = head.a64,
+              .correlation = static_cast<uint32_t>(record.words[0]),
+              .operation = operation_of(record),
+              .from = memory_of(record.words[3]),
+              .to = memory_of(record.words[3] >> 8)});
 }
 
 void DeviceSpans::drop() {
@@ -95,6 +124,33 @@ Result<const DeviceSpan*> DeviceSpans::next() {
   return span;
 }
 
+/// Shown up to the first work of the stream.
+Status DeviceSpans::put_gap(const clock::ClockMap& clock, uint32_t stream, Outcome* outcome,
+                            const Sink& sink) {
+  clock::ClockMap::Cursor cursor(clock);
+  const uint64_t begin_ns = cursor.to_ns(gap_first_ticks_);
+  const uint64_t end_ns = std::max(cursor.to_ns(gap_last_ticks_), begin_ns);
+  uint64_t first_ns = end_ns;
+  Result<const DeviceSpan*> span = next();
+  while (span && *span != nullptr && (*span)->stream < stream) {  // of no stream that is known
+    front_ = nullptr;
+    span = next();
+  }
+  if (!span) return span.error();
+  if (*span != nullptr && (*span)->stream == stream) first_ns = cursor.to_ns((*span)->start_ticks);
+  Event event{};
+  event.kind = EventKind::kDeviceGap;
+  event.time_ns = std::min(begin_ns, first_ns);
+  event.region = kUnknownRegion;
+  event.peer = -1;
+  event.weight = 1;
+  event.bytes = gap_count_;
+  event.bytes_received = std::min(end_ns, first_ns) - event.time_ns;
+  event.request = end_ns;
+  ++outcome->event_count;
+  return sink({&event, 1});
+}
+
 Status DeviceSpans::replay(uint32_t stream, const clock::ClockMap& clock,
                            const std::unordered_map<uint32_t, uint32_t>& regions, Outcome* outcome,
                            const Sink& sink) {
@@ -103,6 +159,9 @@ Status DeviceSpans::replay(uint32_t stream, const clock::ClockMap& clock,
     Result<Store::Reader> reader = store_->read();
     if (!reader) return reader.error();
     reader_.emplace(std::move(*reader));
+  }
+  if (gap_count_ != 0) {
+    if (Status status = put_gap(clock, stream, outcome, sink); !status) return status;
   }
   DeviceTimeline events(clock, regions, outcome, sink);
   for (;;) {

@@ -33,6 +33,8 @@ struct DeviceSpan {
   uint64_t bytes;
   uint32_t correlation;
   DeviceOperation operation;
+  DeviceMemory from;
+  DeviceMemory to;
 
   /// The longer of two that begin together encloses the other.
   bool operator<(const DeviceSpan& other) const {
@@ -48,7 +50,8 @@ class DeviceSpans {
   static constexpr size_t kMemoryBytes = 32u << 20;
   static constexpr size_t kSpanBytes = sizeof(DeviceSpan);
 
-  /// When the temporary file would pass `max_file_bytes`, what came first is left out and counted.
+  /// When the temporary file would pass `max_file_bytes`, what came first is left out and counted;
+  /// each stream of the process then begins with a kDeviceGap.
   explicit DeviceSpans(std::filesystem::path folder, uint64_t max_file_bytes = UINT64_MAX,
                        size_t memory_bytes = kMemoryBytes)
       : folder_(std::move(folder)), max_file_bytes_(max_file_bytes), memory_bytes_(memory_bytes) {}
@@ -70,6 +73,9 @@ class DeviceSpans {
  private:
   using Store = SortedStore<DeviceSpan>;
 
+  Status put(const DeviceSpan& span);
+  void leave_out();
+  Status put_gap(const clock::ClockMap& clock, uint32_t stream, Outcome* outcome, const Sink& sink);
   Result<const DeviceSpan*> next();
 
   std::filesystem::path folder_;
@@ -82,6 +88,12 @@ class DeviceSpans {
   uint64_t added_count_ = 0;  ///< without those left out
   uint64_t stored_count_ = 0;
   uint64_t left_out_count_ = 0;
+  // Of the process: what is stored, and what was.
+  uint64_t first_ticks_ = UINT64_MAX;
+  uint64_t last_ticks_ = 0;
+  uint64_t gap_count_ = 0;
+  uint64_t gap_first_ticks_ = UINT64_MAX;
+  uint64_t gap_last_ticks_ = 0;
   uint64_t replayed_count_ = 0;
 };
 

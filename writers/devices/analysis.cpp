@@ -3,10 +3,12 @@
 #include <optional>
 #include <tuple>
 
+#include "writers/devices/blind_times.h"
 #include "writers/devices/borders.h"
 #include "writers/devices/calls.h"
 #include "writers/devices/devices.h"
 #include "writers/devices/median.h"
+#include "writers/devices/nccl_kernels.h"
 #include "writers/devices/sweep.h"
 #include "writers/profile/local_ids.h"
 #include "writers/waits/sorted_store.h"
@@ -15,11 +17,13 @@ namespace aon::writers {
 namespace {
 
 using devices::BlindTime;
+using devices::BlindTimes;
 using devices::Borders;
 using devices::Call;
 using devices::Calls;
 using devices::Launch;
 using devices::Median;
+using devices::NcclKernels;
 using devices::Sweep;
 using devices::Window;
 
@@ -80,11 +84,14 @@ class Analysis : public DeviceAnalysis {
 
   void begin_group(const Group& group);
   void begin_thread(const Location& location);
+  void note_loss(const Event& event);
   void add_border(const Event& event);
   Status add_work(const Event& event);
   Status finish_group();
+  void finish_nccl();
   std::vector<const StepRow*> steps_of_group() const;
   void add_item(const Item& item, DevicePass* pass);
+  DeviceStep step_of(const StepRow& row, const DevicePass& pass, const DeviceTimes& times) const;
   void finish_device(DevicePass* pass, const std::vector<const StepRow*>& steps);
 
   std::filesystem::path folder_;
@@ -102,9 +109,10 @@ class Analysis : public DeviceAnalysis {
   profile::LocalIds regions_;
   std::optional<Store> store_;
   Calls calls_;
-  std::vector<BlindTime> blind_;         ///< one a second at most
+  BlindTimes blind_;
   std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
   size_t border_count_ = 0;
+  NcclKernels nccl_;
   std::map<LaunchKey, LaunchRow> launches_;
 
   // Of the location.
@@ -112,6 +120,8 @@ class Analysis : public DeviceAnalysis {
   uint32_t device_ = kNoDevice;
   uint32_t thread_ = 0;
   Borders* thread_borders_ = nullptr;
+  bool writes_device_records_ = false;
+  uint64_t loss_begin_ns_ = 0;
 };
 
 Status Analysis::begin(const Model& model) {
@@ -135,7 +145,11 @@ void Analysis::begin_thread(const Location& location) {
   const auto found = group_->process->streams.find({location.slot, 0});
   if (found == group_->process->streams.end()) return;
   row_ = Row::kThread;
-  thread_borders_ = &borders_[static_cast<uint32_t>(found->second.tid)];
+  const auto tid = static_cast<uint32_t>(found->second.tid);
+  thread_borders_ = &borders_[tid];
+  const auto name = group_->process->thread_names.find(tid);
+  writes_device_records_ =
+      name != group_->process->thread_names.end() && name->second == kDeviceRecordsThread;
 }
 
 Status Analysis::begin_location(const Location& location) {
@@ -145,6 +159,7 @@ Status Analysis::begin_location(const Location& location) {
     begin_group(group);
   }
   row_ = Row::kNone;
+  writes_device_records_ = false;
   if (!has_devices_) return {};
   if (location.type == LocationType::kThread) begin_thread(location);
   if (location.type != LocationType::kAcceleratorStream) return {};
@@ -153,6 +168,12 @@ Status Analysis::begin_location(const Location& location) {
   const auto stream = group.process->device_streams.find(location.device_stream);
   if (stream != group.process->device_streams.end()) thread_ = stream->second.definition.stream;
   return {};
+}
+
+/// What the thread lost that writes the records of devices is their work.
+void Analysis::note_loss(const Event& event) {
+  if (event.kind == EventKind::kLostBegin) loss_begin_ns_ = event.time_ns;
+  if (event.kind == EventKind::kLostEnd) blind_.add(loss_begin_ns_, event.time_ns);
 }
 
 /// Annotations only: a call of MPI launches nothing.
@@ -179,7 +200,7 @@ Status Analysis::add_work(const Event& event) {
     if (operation != DeviceOperation::kOther) return {};
     if (event.device_correlation() == 0) {
       const uint32_t label = regions_.global(event.region);
-      if (label == blind_region_) blind_.push_back({start_ns, end_ns});
+      if (label == blind_region_) blind_.add(start_ns, end_ns);
       return {};
     }
     calls_.add({event.device_correlation(), thread_, start_ns, end_ns});
@@ -212,6 +233,10 @@ Status Analysis::events(std::span<const Event> events) {
   for (const Event& event : events) {
     if (row_ == Row::kThread) {
       add_border(event);
+      if (writes_device_records_) note_loss(event);
+      if (event.kind == EventKind::kNcclCall) nccl_.add_operation(event.nccl());
+    } else if (event.kind == EventKind::kDeviceGap) {
+      blind_.add(event.time_ns, event.request);
     } else if (event.kind == EventKind::kDeviceWork && !has_no_room_) {
       if (Status status = add_work(event); !status) return status;
     }
@@ -248,6 +273,8 @@ void Analysis::add_item(const Item& item, DevicePass* pass) {
     if (call != nullptr) pass->launches.add(call->end_ns - call->start_ns);
   }
   if (call == nullptr) ++pass->unknown_launch_count;
+  if (call != nullptr && item.is_kernel && item.work == WorkClass::kCommunication)
+    nccl_.add_kernel({call->start_ns, item.start_ns, item.end_ns, item.device});
   uint32_t from = LaunchRow::kNoLaunchRegion;
   if (call != nullptr) {
     const auto thread = borders_.find(call->thread);
@@ -280,28 +307,47 @@ void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>
   use.bound = bound_of(use.times, use.median_kernel_ns, use.median_launch_ns);
   summary_.uses.push_back(use);
   for (size_t i = 0; i < steps.size(); ++i) {
-    DeviceStep step;
-    step.group = group_->id;
-    step.device = pass->device;
-    step.loop = steps[i]->loop;
-    step.number = steps[i]->number;
-    step.begin_ns = steps[i]->begin_ns;
-    step.times = pass->sweep.windows()[i].times;
-    step.times.span_ns = steps[i]->part_ns[static_cast<size_t>(StepPart::kDuration)];
-    uint64_t told_ns = step.times.busy_ns;
-    for (const uint64_t idle_ns : step.times.idle_ns) told_ns += idle_ns;
-    // Before the first and behind the last work of the device.
-    step.times.idle_ns[static_cast<size_t>(IdleReason::kUnknown)] +=
-        step.times.span_ns - std::min(step.times.span_ns, told_ns);
+    if (summary_.steps.size() == kMaxSteps) {
+      summary_.left_out_step_count += steps.size() - i;
+      break;
+    }
+    DeviceStep step = step_of(*steps[i], *pass, pass->sweep.windows()[i].times);
     step.bound = bound_of(step.times, use.median_kernel_ns, use.median_launch_ns);
     summary_.steps.push_back(step);
   }
+}
+
+/// `times` are those of its window.
+DeviceStep Analysis::step_of(const StepRow& row, const DevicePass& pass,
+                             const DeviceTimes& times) const {
+  DeviceStep step;
+  step.group = group_->id;
+  step.device = pass.device;
+  step.loop = row.loop;
+  step.number = row.number;
+  step.begin_ns = row.begin_ns;
+  step.times = times;
+  step.times.span_ns = row.part_ns[static_cast<size_t>(StepPart::kDuration)];
+  uint64_t told_ns = step.times.busy_ns;
+  for (const uint64_t idle_ns : step.times.idle_ns) told_ns += idle_ns;
+  // Before the first and behind the last work of the device.
+  const uint64_t untold_ns = step.times.span_ns - std::min(step.times.span_ns, told_ns);
+  const uint64_t end_ns = step.begin_ns + step.times.span_ns;
+  const uint64_t before_ns =
+      blind_.overlap_ns(step.begin_ns, std::min(end_ns, pass.sweep.first_ns()));
+  const uint64_t behind_ns =
+      blind_.overlap_ns(std::max(step.begin_ns, pass.sweep.last_ns()), end_ns);
+  const uint64_t unrecorded_ns = std::min(untold_ns, before_ns + behind_ns);
+  step.times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)] += unrecorded_ns;
+  step.times.idle_ns[static_cast<size_t>(IdleReason::kUnknown)] += untold_ns - unrecorded_ns;
+  return step;
 }
 
 Status Analysis::finish_group() {
   if (has_no_room_) ++summary_.left_out_count;
   if (store_ && !has_no_room_) {
     calls_.sort();
+    blind_.merge();
     const std::vector<const StepRow*> steps = steps_of_group();
     Result<Store::Reader> reader = store_->read();
     if (!reader) return reader.error();
@@ -314,10 +360,11 @@ Status Analysis::finish_group() {
         pass.reset();
       }
       if (*item == nullptr) break;
-      if (!pass) pass.emplace((*item)->device, windows_of(steps), blind_);
+      if (!pass) pass.emplace((*item)->device, windows_of(steps), blind_.all());
       add_item(**item, &*pass);
     }
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
+    finish_nccl();
   }
   store_.reset();
   calls_.clear();
@@ -325,7 +372,31 @@ Status Analysis::finish_group() {
   borders_.clear();
   border_count_ = 0;
   launches_.clear();
+  nccl_.clear();
   return {};
+}
+
+void Analysis::finish_nccl() {
+  const auto& communicators = group_->communicator_map;
+  for (const devices::TimedOperation& one : nccl_.join()) {
+    if (summary_.nccl.size() == kMaxNcclRows) {
+      ++summary_.left_out_nccl_count;
+      continue;
+    }
+    const auto communicator = communicators.find(one.communicator);
+    NcclTime& row = summary_.nccl.emplace_back();
+    row.group = group_->id;
+    row.device = one.device;
+    if (communicator != communicators.end()) row.communicator = communicator->second;
+    row.region = regions_.global(one.region);
+    row.call = one.call;
+    row.shared_by = one.shared_by;
+    row.sequence = one.sequence;
+    row.bytes = one.bytes;
+    row.start_ns = one.start_ns;
+    row.gpu_ns = one.gpu_ns;
+  }
+  summary_.unmatched_nccl_count += nccl_.unmatched_count();
 }
 
 Status Analysis::finish(const Outcome&) { return finish_group(); }

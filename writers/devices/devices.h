@@ -6,7 +6,7 @@
 /// and time.
 /// Thread: one.   Cost: a sort of the work, about 300 ns per piece; memory kStoreBytes and a
 /// temporary file of kItemBytes per piece beyond (SortedStore), kMaxCalls calls and kMaxBorders
-/// borders of annotations of one process.
+/// borders of annotations of one process, kMaxSteps rows of steps of all.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ constexpr size_t kWorkClassCount = 3;
 
 /// Why a device had nothing to do before a piece of work: the time until its launch was called,
 /// that of the launch itself, and the rest, in which it waited for other work.
-/// kUnrecorded: nothing was recorded for a part of that time, so it may have been busy.
+/// kUnrecorded: nothing was recorded for a part of that time (the budget, a pause, records that
+/// were lost or left out), so it may have been busy.
 enum class IdleReason : uint8_t { kHostWait = 0, kLaunch, kStarved, kUnknown, kUnrecorded };
 constexpr size_t kIdleReasonCount = 5;
 const char* idle_reason_name(IdleReason reason);
@@ -84,11 +85,30 @@ struct LaunchRow {
   uint64_t delay_ns = 0;     ///< of those, from the end of the launch to the begin of the work
 };
 
+/// An operation of NCCL whose kernel is known by the call that launched it (nccl_kernels.h).
+struct NcclTime {
+  uint32_t group = 0;
+  uint32_t device = 0;
+  uint32_t communicator = kNoNcclId;  ///< global
+  uint32_t region = kNoNcclId;        ///< global
+  static constexpr uint32_t kNoNcclId = 0xffffffffu;
+  uint32_t call = 0;
+  uint32_t shared_by = 1;  ///< operations of the same kernel
+  uint64_t sequence = 0;
+  uint64_t bytes = 0;
+  uint64_t start_ns = 0;
+  uint64_t gpu_ns = 0;
+};
+
 struct DeviceSummary {
   std::vector<DeviceUse> uses;
   std::vector<DeviceStep> steps;
   std::vector<LaunchRow> launches;
-  uint64_t left_out_count = 0;  ///< processes for whose work there was no room to sort it
+  std::vector<NcclTime> nccl;
+  uint64_t unmatched_nccl_count = 0;  ///< operations that NCCL launched, and no kernel fits
+  uint64_t left_out_nccl_count = 0;   ///< rows beyond DeviceAnalysis::kMaxNcclRows
+  uint64_t left_out_count = 0;        ///< processes for whose work there was no room to sort it
+  uint64_t left_out_step_count = 0;   ///< rows beyond DeviceAnalysis::kMaxSteps
 };
 
 class DeviceAnalysis : public Writer {
@@ -97,6 +117,8 @@ class DeviceAnalysis : public Writer {
   static constexpr size_t kStoreBytes = 32u << 20;
   static constexpr size_t kMaxCalls = 2u << 20;
   static constexpr size_t kMaxBorders = 1u << 20;
+  static constexpr size_t kMaxNcclRows = 1u << 19;
+  static constexpr size_t kMaxSteps = 1u << 18;  ///< of all devices
 
   /// Valid after finish().
   virtual const DeviceSummary& summary() const = 0;

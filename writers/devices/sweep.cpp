@@ -72,8 +72,7 @@ void Sweep::add(const Interval& interval, const Launch& launch) {
   advance(interval.start_ns);
   if (!has_begun_) {
     has_begun_ = true;
-    now_ns_ = interval.start_ns;
-    total_.span_ns = interval.start_ns;  // the end is added in finish()
+    first_ns_ = now_ns_ = interval.start_ns;
   } else if (ends_.empty() && now_ns_ < interval.start_ns) {
     account_gap(interval.start_ns, launch);
     now_ns_ = interval.start_ns;
@@ -84,7 +83,7 @@ void Sweep::add(const Interval& interval, const Launch& launch) {
 
 void Sweep::finish() {
   advance(UINT64_MAX);
-  total_.span_ns = has_begun_ ? now_ns_ - total_.span_ns : 0;
+  total_.span_ns = now_ns_ - first_ns_;
 }
 
 }  // namespace aon::writers::devices

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "writers/devices/blind_times.h"
 #include "writers/devices/devices.h"
 
 namespace aon::writers::devices {
@@ -27,12 +28,6 @@ struct Interval {
 /// The call that started it; end 0: unknown.
 struct Launch {
   uint64_t start_ns;
-  uint64_t end_ns;
-};
-
-/// When nothing was recorded.
-struct BlindTime {
-  uint64_t begin_ns;
   uint64_t end_ns;
 };
 
@@ -55,6 +50,9 @@ class Sweep {
   const DeviceTimes& total() const { return total_; }
   const IdleFigures& idle(IdleReason reason) const { return idle_[static_cast<size_t>(reason)]; }
   const std::vector<Window>& windows() const { return windows_; }
+  /// Of the first work, and of the end of the last.
+  uint64_t first_ns() const { return first_ns_; }
+  uint64_t last_ns() const { return now_ns_; }
 
  private:
   struct End {
@@ -76,6 +74,7 @@ class Sweep {
   std::span<const BlindTime> blind_;  ///< what has not passed
   size_t first_window_ = 0;           ///< that has not ended
   bool has_begun_ = false;
+  uint64_t first_ns_ = 0;
   uint64_t now_ns_ = 0;  ///< accounted up to here
   uint32_t running_[kWorkClassCount] = {};
   std::priority_queue<End, std::vector<End>, std::greater<End>> ends_;

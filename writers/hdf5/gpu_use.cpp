@@ -137,6 +137,7 @@ void write_steps(hid_t gpu, const Model& model, const DeviceSummary& devices) {
     times.append(row.times, row.bound);
   }
   table.finish();
+  set_attribute(table.group(), "left_out", static_cast<int64_t>(devices.left_out_step_count));
 }
 
 std::string name_of(const Model& model, uint32_t region) {
@@ -167,6 +168,36 @@ void write_launches(hid_t gpu, const Model& model, const DeviceSummary& devices)
   table.finish();
 }
 
+void write_nccl_times(hid_t gpu, const Model& model, const DeviceSummary& devices) {
+  Table table(gpu, "nccl",
+              "operations of NCCL with the times of their kernel, by the call that launched it");
+  OwnerColumns owner(&table);
+  auto& communicator = table.add_text("communicator", {"", "its name"});
+  auto& name = table.add_text("name", {"", "the function"});
+  auto& call = table.add<uint32_t>("call", {"1", "as in /nccl/operations"});
+  auto& sequence = table.add<uint64_t>("sequence", {"1", "as in /nccl/operations"});
+  auto& bytes = table.add<uint64_t>("bytes", {"bytes", "as in /nccl/operations"});
+  auto& start = table.add<uint64_t>("gpu_start_ns", {"ns", "nanoseconds since 1970"});
+  auto& duration = table.add<uint64_t>("gpu_ns", {"ns", "time of the kernel"});
+  auto& shared = table.add<uint32_t>("shared_by", {"1", "operations of the same kernel"});
+  for (const NcclTime& row : devices.nccl) {
+    owner.append(model, row.group, row.device);
+    communicator.append(row.communicator < model.communicators.size()
+                            ? model.communicators[row.communicator].name
+                            : std::string());
+    name.append(name_of(model, row.region));
+    call.append(row.call);
+    sequence.append(row.sequence);
+    bytes.append(row.bytes);
+    start.append(row.start_ns);
+    duration.append(row.gpu_ns);
+    shared.append(row.shared_by);
+  }
+  table.finish();
+  set_attribute(table.group(), "unmatched", static_cast<int64_t>(devices.unmatched_nccl_count));
+  set_attribute(table.group(), "left_out", static_cast<int64_t>(devices.left_out_nccl_count));
+}
+
 }  // namespace
 
 void write_gpu_use(hid_t gpu, const Model& model, const DeviceSummary& devices) {
@@ -174,6 +205,8 @@ void write_gpu_use(hid_t gpu, const Model& model, const DeviceSummary& devices) 
   write_idle(gpu, model, devices);
   if (!devices.steps.empty()) write_steps(gpu, model, devices);
   write_launches(gpu, model, devices);
+  if (!devices.nccl.empty() || devices.unmatched_nccl_count != 0)
+    write_nccl_times(gpu, model, devices);
 }
 
 }  // namespace aon::writers::hdf5

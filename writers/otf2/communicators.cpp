@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 
 #include "writers/otf2/definitions.h"
 
@@ -18,6 +19,7 @@ GroupIds::GroupIds(const Model& model, const NcclTimelines& timelines) {
   if (!timelines.is_empty() && !timelines.as_mpi()) nccl_locations = next++;
   for (size_t i = 0; i < model.communicators.size(); ++i) of_communicators.push_back(next++);
   first_rank_group = next;
+  first_device_group = next + static_cast<uint32_t>(model.rank_groups.size());
 }
 
 /// COMM_LOCATIONS holds the master location of every rank, at the rank's index, then those of
@@ -32,10 +34,10 @@ void GlobalDefinitions::write_communicators() {
                                        OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(masters.size()),
                                        masters.data()));
   if (groups_.nccl_locations != 0) {
+    const std::vector<uint64_t> all = cuda_locations();
     note(OTF2_GlobalDefWriter_WriteGroup(
-        file_, groups_.nccl_locations, string_id("NCCL_LOCATIONS"), OTF2_GROUP_TYPE_COMM_LOCATIONS,
-        OTF2_PARADIGM_CUDA, OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(timelines.size()),
-        timelines.data()));
+        file_, groups_.nccl_locations, string_id("CUDA_LOCATIONS"), OTF2_GROUP_TYPE_COMM_LOCATIONS,
+        OTF2_PARADIGM_CUDA, OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(all.size()), all.data()));
   }
   uint32_t id = 0;
   for (const GlobalCommunicator& communicator : model_.communicators) {
@@ -89,6 +91,53 @@ void GlobalDefinitions::write_windows() {
     const std::string& name = model_.communicators[communicator].name;
     note(OTF2_GlobalDefWriter_WriteRmaWin(file_, id++, string_id("NCCL " + name), communicator,
                                           OTF2_RMA_WIN_FLAG_NONE));
+  }
+}
+
+/// A paradigm has one COMM_LOCATIONS: timelines of NCCL, where they are not MPI's, then the members
+/// of windows of copies that are not among them.
+std::vector<uint64_t> GlobalDefinitions::cuda_locations() const {
+  std::vector<uint64_t> all;
+  if (groups_.nccl_locations != 0) all = timelines_.locations();
+  std::unordered_set<uint64_t> known(all.begin(), all.end());
+  for (const DeviceWindows::Window& window : devices_.windows()) {
+    for (const uint64_t location : window.members) {
+      if (known.insert(location).second) all.push_back(location);
+    }
+  }
+  return all;
+}
+
+/// A group, a communicator and a window for each process that copies.
+void GlobalDefinitions::write_device_windows() {
+  const std::vector<DeviceWindows::Window> windows = devices_.windows();
+  if (windows.empty()) return;
+  OTF2_AttributeValue is_rma_only;
+  is_rma_only.uint8 = OTF2_TRUE;
+  note(OTF2_GlobalDefWriter_WriteParadigmProperty(
+      file_, OTF2_PARADIGM_CUDA, OTF2_PARADIGM_PROPERTY_RMA_ONLY, OTF2_TYPE_UINT8, is_rma_only));
+  const std::vector<uint64_t> locations = cuda_locations();
+  std::unordered_map<uint64_t, uint64_t> indices;
+  for (size_t i = 0; i < locations.size(); ++i) indices.emplace(locations[i], i);
+  uint32_t group = groups_.first_device_group;
+  if (groups_.nccl_locations == 0) {
+    note(OTF2_GlobalDefWriter_WriteGroup(
+        file_, group++, string_id("CUDA_LOCATIONS"), OTF2_GROUP_TYPE_COMM_LOCATIONS,
+        OTF2_PARADIGM_CUDA, OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(locations.size()),
+        locations.data()));
+  }
+  for (uint32_t place = 0; place < windows.size(); ++place, ++group) {
+    std::vector<uint64_t> members;
+    for (const uint64_t location : windows[place].members) members.push_back(indices.at(location));
+    const auto comm = static_cast<uint32_t>(model_.communicators.size()) + place;
+    const std::string name = "CUDA of " + model_.groups[windows[place].group].name;
+    note(OTF2_GlobalDefWriter_WriteGroup(file_, group, string_id(name), OTF2_GROUP_TYPE_COMM_GROUP,
+                                         OTF2_PARADIGM_CUDA, OTF2_GROUP_FLAG_NONE,
+                                         static_cast<uint32_t>(members.size()), members.data()));
+    note(OTF2_GlobalDefWriter_WriteComm(file_, comm, string_id(name), group, OTF2_UNDEFINED_COMM,
+                                        OTF2_COMM_FLAG_NONE));
+    note(OTF2_GlobalDefWriter_WriteRmaWin(file_, first_device_window(model_, timelines_) + place,
+                                          string_id("CUDA_WINDOW"), comm, OTF2_RMA_WIN_FLAG_NONE));
   }
 }
 

@@ -42,9 +42,6 @@ OTF2_RegionRole otf2_role(RegionRole role) {
 }
 
 /// Streams without a device are work of the host, and stay with their process, but for NCCL's.
-bool is_of_device(const Location& location) {
-  return location.type == LocationType::kAcceleratorStream && location.device != kNoDevice;
-}
 bool is_accelerators(const Model& model, const Location& location) {
   return is_of_device(location) || is_nccl_timeline(model, location);
 }
@@ -122,8 +119,9 @@ IdMap map_groups(const Model& model, const GroupIds& groups, const Group& group)
 }  // namespace
 
 Status write_local_definitions(OTF2_DefWriter* file, const Model& model,
-                               const NcclTimelines& timelines, const GroupIds& groups,
-                               const Group& group, const TimeRange& range, double clock_error_ns) {
+                               const NcclTimelines& timelines, const DeviceWindows& devices,
+                               const GroupIds& groups, const Group& group, const TimeRange& range,
+                               double clock_error_ns) {
   const IdMap regions = make_map(group.region_map);
   for (uint32_t i = 0; i < kOwnRegionCount; ++i) {
     OTF2_IdMap_AddIdPair(regions.get(), kFirstOwnRegion + i, model.regions.size() + i);
@@ -133,7 +131,9 @@ Status write_local_definitions(OTF2_DefWriter* file, const Model& model,
     const IdMap communicators = make_map(group.communicator_map);
     code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_COMM, communicators.get());
   }
-  const auto own_windows = windows_of(timelines, group);
+  auto own_windows = windows_of(timelines, group);
+  if (const std::optional<uint32_t> place = devices.place_of(group.id))
+    own_windows[kDeviceWindow] = first_device_window(model, timelines) + *place;
   if (code == OTF2_SUCCESS && !own_windows.empty()) {
     const IdMap windows = make_map(own_windows);
     code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_RMA_WIN, windows.get());
@@ -169,6 +169,7 @@ Status GlobalDefinitions::write(const std::vector<WrittenLocation>& locations,
   write_region_groups();
   write_communicators();
   write_windows();
+  write_device_windows();
   write_files();
   write_metrics();
   return check(error_, "write global definitions");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "writers/otf2/device_windows.h"
 #include "writers/otf2/nccl_timelines.h"
 #include "writers/writer.h"
 
@@ -40,13 +41,20 @@ struct GroupIds {
   uint32_t nccl_locations = 0;             ///< those of CUDA, where NCCL is not shown as MPI
   std::vector<uint32_t> of_communicators;  ///< by global id
   uint32_t first_rank_group;               ///< Model::rank_groups follow each other
+  uint32_t first_device_group;             ///< COMM_LOCATIONS of CUDA, unless NCCL has it; groups
 };
+
+/// Windows of copies stand behind those of MPI and of NCCL.
+inline uint32_t first_device_window(const Model& model, const NcclTimelines& timelines) {
+  return static_cast<uint32_t>(model.windows.size() + timelines.communicators_with_window().size());
+}
 
 /// Mapping tables (regions, communicators, windows, groups) and clock offsets of one location.
 /// `clock_error_ns` goes into the offsets as their standard deviation.
 Status write_local_definitions(OTF2_DefWriter* file, const Model& model,
-                               const NcclTimelines& timelines, const GroupIds& groups,
-                               const Group& group, const TimeRange& range, double clock_error_ns);
+                               const NcclTimelines& timelines, const DeviceWindows& devices,
+                               const GroupIds& groups, const Group& group, const TimeRange& range,
+                               double clock_error_ns);
 
 /// The counters at the borders of calls are one synchronous class, the first; every other metric is
 /// a class of its own.
@@ -67,10 +75,11 @@ class GlobalDefinitions {
  public:
   /// `has_waits`: there is a wait_metric().
   GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model, const NcclTimelines& timelines,
-                    bool has_waits)
+                    const DeviceWindows& devices, bool has_waits)
       : file_(file),
         model_(model),
         timelines_(timelines),
+        devices_(devices),
         groups_(model, timelines),
         has_waits_(has_waits) {}
 
@@ -95,6 +104,8 @@ class GlobalDefinitions {
   void write_nccl_group(uint32_t id, const GlobalCommunicator& communicator);
   std::vector<uint64_t> member_indices(const GlobalCommunicator& communicator);
   void write_windows();
+  std::vector<uint64_t> cuda_locations() const;
+  void write_device_windows();
   void write_files();
   void write_metrics();
   void write_counters();
@@ -109,6 +120,7 @@ class GlobalDefinitions {
   OTF2_GlobalDefWriter* file_;
   const Model& model_;
   const NcclTimelines& timelines_;
+  const DeviceWindows& devices_;
   const GroupIds groups_;
   bool has_waits_;
   OTF2_ErrorCode error_ = OTF2_SUCCESS;

@@ -88,9 +88,10 @@ OTF2_ErrorCode EventEncoder::sample(const Event& event) {
 OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
   switch (event.kind) {
     case EventKind::kEnter:
-      return enter(event);
     case EventKind::kLeave:
-      return leave(event);
+    case EventKind::kDeviceWork:
+    case EventKind::kDeviceGap:
+      return region(event);
     case EventKind::kSend:
     case EventKind::kReceive:
     case EventKind::kSendRequest:
@@ -111,7 +112,6 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
       return lost(event);
     case EventKind::kOpenAtEnd:   // kept by write()
     case EventKind::kCounters:    // the same
-    case EventKind::kDeviceWork:  // its kEnter has what the archive shows
     case EventKind::kCallSample:  // has an archive of its own
     case EventKind::kNcclCall:    // its host side is there as regions
     case EventKind::kNcclProxy:   // has a table

@@ -5,6 +5,7 @@
 #include <otf2/otf2.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,7 +29,16 @@ class EventEncoder {
     leave_is_open_ = false;
     samples_apart_ = samples_apart;
     apart_.clear();
+    is_device_ = false;
+    copy_.reset();
+    copy_count_ = 0;
+    open_copies_.clear();
   }
+
+  /// The location is a stream of a device (device_windows.h).
+  void set_device(uint32_t rank_in_window);
+  /// Copies that were written since begin().
+  uint64_t copy_count() const { return copy_count_; }
 
   /// The location has counters: column i of `columns` has those of number i, of `count` columns.
   /// Each Enter and Leave gets them, as a class that is SYNCHRONOUS_STRICT promises.
@@ -61,10 +71,15 @@ class EventEncoder {
   void add_value(ValueType type, uint64_t value);
   OTF2_ErrorCode lost(const Event& event);
   OTF2_ErrorCode collective(const Event& event);
-  OTF2_ErrorCode rma(const Event& event);       // rma_events.cpp
-  OTF2_ErrorCode transfer(const Event& event);  // rma_events.cpp
-  OTF2_ErrorCode io(const Event& event);        // io_events.cpp
-  OTF2_ErrorCode begin_io(const Event& event);  // io_events.cpp
+  OTF2_ErrorCode rma(const Event& event);           // rma_events.cpp
+  OTF2_ErrorCode transfer(const Event& event);      // rma_events.cpp
+  OTF2_ErrorCode region(const Event& event);        // device_events.cpp
+  OTF2_ErrorCode enter_device(const Event& event);  // device_events.cpp
+  OTF2_ErrorCode leave_device(const Event& event);  // device_events.cpp
+  OTF2_ErrorCode begin_copy(uint64_t time_ns);      // device_events.cpp
+  OTF2_ErrorCode device_gap(const Event& event);    // device_events.cpp
+  OTF2_ErrorCode io(const Event& event);            // io_events.cpp
+  OTF2_ErrorCode begin_io(const Event& event);      // io_events.cpp
 
   struct ListDeleter {
     void operator()(OTF2_AttributeList* list) const { OTF2_AttributeList_Delete(list); }
@@ -78,7 +93,13 @@ class EventEncoder {
   std::vector<OTF2_MetricValue> counters_;  ///< by column, as last told
   std::vector<OTF2_Type> counter_types_;
   bool samples_apart_ = false;
-  bool leave_is_open_ = false;  ///< kOpenAtEnd came: the next Leave gets the attribute
+  // Of a stream of a device.
+  bool is_device_ = false;
+  uint32_t own_rank_ = 0;
+  std::optional<Event> copy_;  ///< whose Enter comes next
+  uint64_t copy_count_ = 0;
+  std::vector<uint64_t> open_copies_;  ///< of open regions, 0: no copy
+  bool leave_is_open_ = false;         ///< kOpenAtEnd came: the next Leave gets the attribute
 };
 
 }  // namespace aon::writers::otf2

@@ -46,10 +46,18 @@ constexpr uint32_t kOwnRegionCount = kLossReasonCount + 1;
 /// Local id of the group of all members of a window. Ids of other groups lie below.
 constexpr uint32_t members_of_window(uint32_t window) { return 0x80000000u | window; }
 
+/// Local id of the window of the process's copies between host and device. Ids of other windows lie
+/// below.
+constexpr uint32_t kDeviceWindow = 0xfffffffeu;
+
 /// In the id of the METRIC location that has the waiting time of a thread's calls; the rest is the
 /// thread's.
 constexpr uint64_t kWaitingLocation = uint64_t{1} << 62;
 /// The same for the values of the counters that a thread sets.
 constexpr uint64_t kCounterLocation = uint64_t{1} << 61;
+/// The same for the series of one device of a node; its number stands from kDeviceShift on.
+constexpr uint64_t kDeviceSeriesLocation = uint64_t{1} << 60;
+constexpr uint32_t kDeviceShift = 48;
+constexpr uint32_t kMaxDeviceSeries = 1u << 12;
 
 }  // namespace aon::writers::otf2

@@ -10,6 +10,8 @@
 #include "core/base/log.h"
 #include "writers/otf2/archive.h"
 #include "writers/otf2/definitions.h"
+#include "writers/otf2/device_series.h"
+#include "writers/otf2/device_windows.h"
 #include "writers/otf2/events.h"
 #include "writers/otf2/nccl_events.h"
 #include "writers/otf2/nccl_timelines.h"
@@ -35,6 +37,7 @@ class Otf2Writer final : public Writer {
 
  private:
   Status open_file();
+  Status take_device_series(std::span<const Event>* events);
   Status write_timeline(std::span<const Event> events);
   Status close_file(OTF2_EvtWriter** file, const Location& location);
   Status write_samples();
@@ -64,6 +67,9 @@ class Otf2Writer final : public Writer {
   otf2::Window window_;
   std::vector<otf2::WrittenLocation> written_;
   std::deque<Location> beside_;  ///< METRIC locations beside threads; written_ points at them
+  otf2::DeviceWindows device_windows_;
+  otf2::DeviceSeries device_series_;
+  std::vector<Event> own_events_;  ///< of a batch that has series of devices, too
   bool has_waiting_ = false;
   otf2::TimeRange range_{std::numeric_limits<uint64_t>::max(), 0};
 };
@@ -73,7 +79,8 @@ Status Otf2Writer::begin(const Model& model) {
   // The largest definition is a group of all locations or of all regions: a number each.
   timelines_.emplace(model, nccl_as_mpi_);
   nccl_encoder_.emplace(model, *timelines_);
-  const uint64_t members = std::max({model.groups.size() + timelines_->locations().size(),
+  device_series_.begin(model);
+  const uint64_t members = std::max({model.groups.size() + model.locations.size(),
                                      model.regions.size(), timelines_->member_count()});
   Result<otf2::ArchiveHandle> archive = otf2::create_archive(folder_, 10 * members + kTextBytes);
   if (!archive) return archive.error();
@@ -95,7 +102,11 @@ Status Otf2Writer::open_file() {
   const bool is_thread = location_->type == LocationType::kThread;
   encoder_.begin(file_, is_thread, *model_);
   if (is_thread) encoder_.set_counters(counter_columns(), counter_column_count());
-  if (is_nccl_timeline(*model_, *location_)) nccl_encoder_->begin(file_, *location_);
+  if (is_nccl_timeline(*model_, *location_)) {
+    nccl_encoder_->begin(file_, *location_);
+  } else if (otf2::is_of_device(*location_)) {
+    encoder_.set_device(device_windows_.add_stream(*location_));
+  }
   return {};
 }
 
@@ -197,16 +208,40 @@ Status Otf2Writer::write_waiting() {
   return close_file(&file_, beside_.back());
 }
 
+/// Writes the samples of devices on their own locations; the rest stays in `events`.
+Status Otf2Writer::take_device_series(std::span<const Event>* events) {
+  const auto is_taken = [&](const Event& event) { return device_series_.takes(event); };
+  if (std::none_of(events->begin(), events->end(), is_taken)) return {};
+  own_events_.clear();
+  for (const Event& event : *events) {
+    if (!is_taken(event)) {
+      own_events_.push_back(event);
+      continue;
+    }
+    Status status = device_series_.write(archive_.get(), *location_, event,
+                                         otf2::metric_class(*model_, event.region));
+    if (!status) return status;
+  }
+  *events = own_events_;
+  return {};
+}
+
 Status Otf2Writer::events(std::span<const Event> all_events) {
   if (location_ == nullptr) return {};
-  const std::span<const Event> events = window_.filter(all_events);
+  std::span<const Event> events = window_.filter(all_events);
   if (events.empty()) return {};
+  range_.start_ns = std::min(range_.start_ns, events.front().time_ns);
+  range_.end_ns = std::max(range_.end_ns, events.back().time_ns);
+  if (const Event& last = events.back(); last.kind == EventKind::kDeviceGap)
+    range_.end_ns = std::max(range_.end_ns, last.time_ns + last.bytes_received);
+  if (location_->type == LocationType::kMetric) {
+    Status status = take_device_series(&events);
+    if (!status || events.empty()) return status;
+  }
   if (file_ == nullptr) {
     Status status = open_file();
     if (!status) return status;
   }
-  range_.start_ns = std::min(range_.start_ns, events.front().time_ns);
-  range_.end_ns = std::max(range_.end_ns, events.back().time_ns);
   if (is_nccl_timeline(*model_, *location_)) return write_timeline(events);
   Status status = encoder_.write(events);
   return status ? write_samples() : status;
@@ -221,6 +256,9 @@ bool Otf2Writer::must_exist() const {
 
 Status Otf2Writer::end_location() {
   if (location_ == nullptr) return {};
+  if (encoder_.copy_count() != 0 && file_ != nullptr) device_windows_.note_copies(location_->group);
+  if (Status status = device_series_.end_location(archive_.get(), *location_, &written_); !status)
+    return status;
   uint64_t event_count = 0;
   if (file_ != nullptr) OTF2_EvtWriter_GetNumberOfEvents(file_, &event_count);
   if (event_count == 0) {
@@ -260,8 +298,8 @@ Status Otf2Writer::write_local_files() {
     OTF2_DefWriter* file = OTF2_Archive_GetDefWriter(archive_.get(), written.location->id);
     if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create a definition file"};
     const Group& group = model_->groups[written.location->group];
-    status = otf2::write_local_definitions(file, *model_, *timelines_, groups, group, range_,
-                                           clock_error_ns(group.node));
+    status = otf2::write_local_definitions(file, *model_, *timelines_, device_windows_, groups,
+                                           group, range_, clock_error_ns(group.node));
     if (!status) return status;
     status = check(OTF2_Archive_CloseDefWriter(archive_.get(), file), "write local definitions");
   }
@@ -301,7 +339,7 @@ Status Otf2Writer::finish(const Outcome& outcome) {
   if (!status) return status;
   OTF2_GlobalDefWriter* file = OTF2_Archive_GetGlobalDefWriter(archive_.get());
   if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create traces.def"};
-  otf2::GlobalDefinitions definitions(file, *model_, *timelines_, has_waiting_);
+  otf2::GlobalDefinitions definitions(file, *model_, *timelines_, device_windows_, has_waiting_);
   status = definitions.write(written_, range_);
   if (!status) return status;
   status = check(OTF2_Archive_CloseGlobalDefWriter(archive_.get(), file), "write traces.def");

@@ -24,4 +24,7 @@ constexpr uint32_t kDeviceOperationCount = 6;
 enum class DeviceMemory : uint8_t { kUnknown = 0, kPageable, kPinned, kDevice, kArray, kManaged };
 constexpr uint32_t kDeviceMemoryCount = 6;
 
+/// What the thread is called that writes the records of devices: what it loses is their work.
+constexpr char kDeviceRecordsThread[] = "records of CUPTI";
+
 }  // namespace aon

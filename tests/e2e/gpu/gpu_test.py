@@ -1,96 +1,14 @@
 """MPI programs that use a GPU under aon-run, over a driver and a CUPTI that are made up
 (tests/fake_cuda): what the program counted is what the archive and profile.h5 have."""
 import collections
-import pathlib
 import re
 import subprocess
-import sys
 import time
-import unittest
 
 import h5py
 import otf2
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import readers  # noqa: E402
-from aon_test import BUILD, SOURCE, TestCase, environment, ledger, mpirun, profile  # noqa: E402
-
-PROGRAM = BUILD / "bin" / "gpu_program"
-FAKES = BUILD / "lib" / "fake_cuda"
-KERNELS = {"saxpy(float*, float*, float, int)", "reduce", "void lib::gemm<float>(float const*)"}
-
-
-def gpu_environment(**changes):
-    """Made-up work comes faster than a device could do it: without a limit of its cost."""
-    return environment(**{"LD_LIBRARY_PATH": FAKES, "AON_BUDGET": 100, **changes})
-
-
-def counts(process):
-    """What each rank counted itself: {rank: {"kernels": 200, ...}}."""
-    result = {}
-    for line in process.stdout.splitlines():
-        words = line.split()
-        if words[:1] == ["rank"]:
-            pairs = zip(words[2::2], map(int, words[3::2]))
-            result[int(words[1])] = dict(pairs)
-    return result
-
-
-def text(value):
-    return value.decode() if isinstance(value, bytes) else value
-
-
-class GpuCase(TestCase):
-    def run_program(self, *arguments, ranks=2, program=PROGRAM, options=(), **knobs):
-        self.output = self.folder / "job"
-        self.process = profile(ranks, self.output, program, *arguments, options=options,
-                               env=gpu_environment(**knobs))
-        self.assert_exit(self.process)
-        self.counted = counts(self.process)
-        self.assertEqual(set(self.counted), set(range(ranks)))
-
-    def provider(self, rank=0):
-        ranks = {r["rank"]: r for r in ledger(self.output)["ranks"]}
-        return ranks[rank]["providers"]["cupti"]
-
-    def table(self, name):
-        with h5py.File(self.output / "profile.h5") as file:
-            group = file["gpu"][name]
-            columns = {c: [text(v) for v in group[c][()]] for c in group if c != "row"}
-        return [dict(zip(columns, row)) for row in zip(*columns.values())]
-
-    def kernel_counts(self):
-        result = collections.Counter()
-        for row in self.table("kernels"):
-            result[row["rank"]] += row["count"]
-        return result
-
-    def streams(self):
-        """{rank: {stream's location: [(time, region, is_enter)]}} of the archive."""
-        result = collections.defaultdict(lambda: collections.defaultdict(list))
-        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
-            for location, event in trace.events:
-                if location.type != otf2.LocationType.GPU:
-                    continue
-                is_enter = isinstance(event, otf2.events.Enter)
-                rank = location.group.creating_location_group._ref
-                result[rank][location.name].append((event.time, event.region.name, is_enter))
-        return result
-
-    def assert_all_kernels(self):
-        expected = {rank: c["kernels"] for rank, c in self.counted.items()}
-        self.assertEqual(dict(self.kernel_counts()), expected)
-        for rank, streams in self.streams().items():
-            entered = sum(is_enter and region in KERNELS
-                          for events in streams.values() for _, region, is_enter in events)
-            self.assertEqual(entered, expected[rank])
-
-    def assert_archive_is_clean(self):
-        readers.otf2_print(self, self.output)
-        readers.otf2_structure(self, self.output)
-        readers.hdf5(self, self.output)
-        self.assert_law(ledger(self.output))
-
+from gpu_case import FAKES, KERNELS, PROGRAM, GpuCase, counts, gpu_environment, main, readers
+from aon_test import SOURCE, environment, ledger, mpirun, profile
 
 class Recorded(GpuCase):
     def test_every_kernel_copy_and_graph_is_on_its_stream(self):
@@ -109,6 +27,30 @@ class Recorded(GpuCase):
             self.assertEqual(sum(b for _, b in moved), counted["bytes"])
             self.assertEqual(by_kind["[CUDA memset]"][0], counted["sets"])
         self.assertEqual([r["count"] for r in self.table("graphs")], [1, 1])
+
+    def test_copies_are_one_sided_communication_on_their_stream(self):
+        """Host and streams of a process share a window, in which the host has rank 0."""
+        self.run_program(50, 3)
+        moved = collections.defaultdict(lambda: collections.Counter())
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            windows = list(trace.definitions.rma_wins)
+            self.assertEqual([window.name for window in windows], ["CUDA_WINDOW"] * 2)
+            open_ids = collections.defaultdict(set)
+            for location, event in trace.events:
+                kind = type(event).__name__
+                if kind in ("RmaPut", "RmaGet"):
+                    self.assertEqual(location.type, otf2.LocationType.GPU)
+                    self.assertEqual(event.remote, 0)
+                    open_ids[location].add(event.matching_id)
+                    rank = location.group.creating_location_group._ref
+                    moved[rank][kind] += 1
+                    moved[rank]["bytes"] += event.bytes
+                elif kind == "RmaOpCompleteBlocking":
+                    open_ids[location].remove(event.matching_id)
+            self.assertFalse(any(open_ids.values()))
+        for rank, counted in self.counted.items():
+            self.assertEqual(moved[rank], {"RmaGet": 3, "RmaPut": 3, "bytes": counted["bytes"]})
+        self.assert_archive_is_clean()
 
     def test_times_are_the_devices(self):
         self.run_program(100, 1)
@@ -174,18 +116,25 @@ class Recorded(GpuCase):
         self.run_program(50, 1, ranks=1, GPU_PROGRAM_PCONTROL=30)
         self.assertNotIn("paused", readers.region_counts(self.output))
         self.assert_all_kernels()
+        self.assertGreater(self.table("use")[0]["unrecorded_ns"], 40_000_000)
         self.assert_archive_is_clean()
 
     def test_buffers_can_be_kept_for_a_test(self):
         fixtures = self.folder / "fixtures"
-        fixtures.mkdir()
-        self.run_program(20, 1, AON_RECORD_FIXTURE=fixtures)
+        self.run_program(20, 1, options=("--record-fixture", fixtures))
         files = sorted(fixtures.iterdir())
         self.assertEqual(len(files), 2, files)
         for file in files:
             content = file.read_bytes()
             self.assertEqual(content[:8], b"AONCUPTI")
             self.assertIn(b"_Z5saxpyPfS_fi", content)
+
+    def test_a_folder_for_buffers_that_cannot_be_is_told_before_the_start(self):
+        (self.folder / "file").write_text("")
+        done = profile(1, self.folder / "job", PROGRAM, 1, 1, env=gpu_environment(),
+                       options=("--record-fixture", self.folder / "file" / "below"))
+        self.assertIn("--record-fixture: cannot write into", done.stderr)
+        self.assertNotIn("rank 0", done.stdout)
 
     def test_vite_draws_it(self):
         self.run_program(20, 2)
@@ -298,7 +247,10 @@ class Knobs(GpuCase):
         self.run_program(100, 1, ranks=1, GPU_PROGRAM_PAUSE=30, AON_CUPTI_MODE="yield")
         self.assertIn("paused 1\nresumed 1\n", self.process.stdout)
         self.assert_all_kernels()
-        self.assertNotIn("unseen", readers.region_counts(self.output))
+        found = readers.region_counts(self.output)
+        self.assertNotIn("unseen", found)
+        self.assertGreaterEqual(found["[GPU work not recorded]"], 1)
+        self.assertGreater(self.table("use")[0]["unrecorded_ns"], 0)
         self.assertIn("paused by the program", self.provider()["reason"])
 
     def test_what_cannot_be_taken_back_is_said(self):
@@ -445,7 +397,4 @@ class Budget(GpuCase):
 
 
 if __name__ == "__main__":
-    if not PROGRAM.exists():
-        print("no gpu_program: MPI was not there when AON was built")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    main()

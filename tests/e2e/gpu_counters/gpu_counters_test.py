@@ -12,7 +12,7 @@ import h5py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from aon_test import (  # noqa: E402
-    BUILD, IS_SANITIZED, TestCase, environment, ledger, run, wait_until,
+    BUILD, IS_SANITIZED, TestCase, environment, ledger, profile, run, wait_until,
 )  # fmt: skip
 
 FAKES = BUILD / "lib" / "fake_pm"
@@ -89,6 +89,21 @@ class Counters(CountersCase):
             cost = file["series/node_0/gpu-counters"]
             self.assertGreater(cost["helper-cpu-time"][-1], 0)
             self.assertGreater(cost["helper-memory"][-1], 1 << 20)
+
+    def test_a_gpu_that_no_process_may_see_is_named(self):
+        """The second of two; the program is one that registers as a process of the job."""
+        options = ("--gpu-counters", "core", "--sampling", "0")
+        self.assert_exit(profile(1, self.output, BUILD / "bin" / "heat2d", "--size", "256",
+                                 "--steps", "400", options=options,
+                                 env=self.environment(FAKE_PM_GPUS=2, CUDA_VISIBLE_DEVICES=0)))
+        self.finish()
+        hidden = "is hidden from all processes of this job"
+        self.assertIn(f"{UUID.format(1)} (GH100) {hidden}", self.provider["reason"])
+        self.assertEqual(self.provider["reason"].count(hidden), 1)
+
+    def test_parts_of_a_gpu_are_named_as_such(self):
+        self.run_job(FAKE_PM_MIG=1)
+        self.assertIn("MIG-1111", self.provider["reason"])
 
     def test_wide_has_more(self):
         self.run_job(choice="wide", FAKE_PM_LACKS="ctxsw")

@@ -1,5 +1,6 @@
 """GPUs of a node in a real job, over a driver that is made up (tests/fake_nvml): their series in
 profile.h5 and in the archive, what fails in the ledger, and the same words from `aon doctor`."""
+import collections
 import json
 import pathlib
 import sys
@@ -9,6 +10,7 @@ import h5py
 import otf2
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import readers  # noqa: E402
 from aon_test import BUILD, TestCase, environment, ledger, profile, run  # noqa: E402
 
 FAKES = BUILD / "lib" / "fake_nvml"
@@ -74,6 +76,27 @@ class Series(NvmlCase):
     def test_the_archive_has_them(self):
         members = self.assert_archive_reads()
         self.assertEqual(members[f"nvml::gpu_{UUID.format(1)}/nvml/power"].unit, "W")
+
+    def test_each_gpu_is_a_location_of_the_archive_with_all_its_series(self):
+        readers.otf2_print(self, self.output)
+        readers.otf2_structure(self, self.output)
+        told = collections.defaultdict(set)
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            for location, event in trace.events:
+                if isinstance(event, otf2.events.Metric):
+                    self.assertEqual(location.type, otf2.LocationType.METRIC)
+                    names = [member.name for member in event.member_order] if hasattr(
+                        event, "member_order") else [m.name for m in event.metric.members]
+                    told[location.name] |= set(names)
+        gpus = {name: names for name, names in told.items() if name.startswith("gpu_")}
+        self.assertEqual(len(gpus), 2, told.keys())
+        for name, names in gpus.items():
+            device = name.split(":")[0]
+            self.assertTrue(all(f"::{device}/" in metric for metric in names), names)
+            self.assertIn(f"nvml::{device}/gpm/sm-active", names)
+            self.assertIn(f"nvml::{device}/nvml/power", names)
+        others = set().union(*(names for name, names in told.items() if name not in gpus))
+        self.assertFalse([name for name in others if "::gpu_" in name])
 
     def test_the_ledger_names_gpus_and_xids(self):
         self.assertEqual(self.provider["state"], "on", self.provider)

@@ -47,6 +47,19 @@ TEST_F(Contract, tells_a_version_that_may_refuse_buffers) {
   EXPECT_TRUE(quirks_of(version).may_refuse_buffers);
 }
 
+/// A version is of the subscribers' interface exactly where it has all of its functions: else we
+/// would rely on a preview, or not use what is there.
+TEST_F(Contract, has_the_functions_of_subscribers_from_their_version_on) {
+  uint32_t version = 0;
+  ASSERT_EQ(cupti_.get_version(&version), kSuccess);
+  if (version < 130200) {
+    EXPECT_FALSE(has_v2(cupti_));
+  }
+  if (quirks_of(version).has_subscribers) {
+    EXPECT_TRUE(has_v2(cupti_)) << version;
+  }
+}
+
 TEST_F(Contract, our_numbers_of_calls_are_its_own) {
   EXPECT_EQ(name_of(kDriverDomain, 307), "cuLaunchKernel");
   EXPECT_EQ(name_of(kDriverDomain, 442), "cuLaunchKernel_ptsz");

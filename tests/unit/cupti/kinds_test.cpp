@@ -29,42 +29,50 @@ Code set_call(int32_t domain, uint32_t function, uint8_t enable) {
   return kSuccess;
 }
 
-Functions functions() {
-  Functions f = {};
-  f.enable_driver_call = [](uint32_t id, uint8_t on) { return set_call(kDriverDomain, id, on); };
-  f.enable_runtime_call = [](uint32_t id, uint8_t on) { return set_call(kRuntimeDomain, id, on); };
-  f.get_callback_name = [](int32_t domain, uint32_t id, const char** name) {
-    *name = "name";
-    return g_told.unknown_calls.count({domain, id}) != 0 ? Code{1} : kSuccess;
-  };
-  return f;
-}
-
 Backend backend() {
   Backend b = {};
-  b.enable = [](const Functions&, Kind kind) {
+  b.enable = [](const Client&, Kind kind) {
     if (g_told.refused_kinds.count(kind) != 0) return Code{999};
     g_told.kinds.insert(kind);
     return kSuccess;
   };
-  b.disable = [](const Functions&, Kind kind) {
+  b.disable = [](const Client&, Kind kind) {
     g_told.kinds.erase(kind);
     return kSuccess;
   };
+  b.set_driver_call = kBackendV1.set_driver_call;
+  b.set_runtime_call = kBackendV1.set_runtime_call;
   return b;
+}
+
+Client client() {
+  static const Backend kBackend = backend();
+  Client c = {};
+  c.backend = &kBackend;
+  c.cupti.enable_driver_call = [](uint32_t id, uint8_t on) {
+    return set_call(kDriverDomain, id, on);
+  };
+  c.cupti.enable_runtime_call = [](uint32_t id, uint8_t on) {
+    return set_call(kRuntimeDomain, id, on);
+  };
+  c.cupti.get_callback_name = [](int32_t domain, uint32_t id, const char** name) {
+    *name = "name";
+    return g_told.unknown_calls.count({domain, id}) != 0 ? Code{1} : kSuccess;
+  };
+  return c;
 }
 
 class Kinds : public testing::Test {
  protected:
   Kinds() { g_told = {}; }
-  Code enable(const Functions& cupti, const Wanted& wanted = {true, false}) {
-    return enable_kinds(backend(), cupti, wanted, &missing_);
+  Code enable(const Client& client, const Wanted& wanted = {true, false}) {
+    return enable_kinds(client, wanted, &missing_);
   }
   MissingKinds missing_ = {};
 };
 
 TEST_F(Kinds, have_the_launches_of_cuda_13_and_those_of_streams_per_thread) {
-  ASSERT_EQ(enable(functions()), kSuccess);
+  ASSERT_EQ(enable(client()), kSuccess);
   EXPECT_STREQ(missing_.text, "");
   for (const uint32_t launch : {211u, 214u, 505u, 506u, 430u, 431u, 270u, 312u, 225u, 235u, 239u}) {
     EXPECT_EQ(g_told.calls.count({kRuntimeDomain, launch}), 1u) << launch;
@@ -76,36 +84,37 @@ TEST_F(Kinds, have_the_launches_of_cuda_13_and_those_of_streams_per_thread) {
 
 TEST_F(Kinds, a_function_that_the_version_does_not_have_is_not_missing) {
   g_told.unknown_calls = {{kRuntimeDomain, 505}, {kRuntimeDomain, 506}};
-  ASSERT_EQ(enable(functions()), kSuccess);
+  ASSERT_EQ(enable(client()), kSuccess);
   EXPECT_STREQ(missing_.text, "");
 }
 
 TEST_F(Kinds, calls_that_cannot_be_switched_on_are_told) {
   g_told.refused_calls = {{kRuntimeDomain, 505}, {kDriverDomain, 307}};
-  ASSERT_EQ(enable(functions()), kSuccess);
+  ASSERT_EQ(enable(client()), kSuccess);
   EXPECT_STREQ(missing_.text, "calls of CUDA (2 functions)");
 }
 
 TEST_F(Kinds, a_version_that_cannot_choose_calls_is_told) {
-  Functions cupti = functions();
-  cupti.enable_runtime_call = nullptr;
-  ASSERT_EQ(enable(cupti), kSuccess);
+  Client old = client();
+  old.cupti.enable_runtime_call = nullptr;
+  old.cupti.enable_driver_call = nullptr;
+  ASSERT_EQ(enable(old), kSuccess);
   EXPECT_STREQ(missing_.text, "calls of CUDA");
-  EXPECT_EQ(enable(cupti, {false, false}), kSuccess);
+  EXPECT_EQ(enable(old, {false, false}), kSuccess);
   EXPECT_STREQ(missing_.text, "");
 }
 
 TEST_F(Kinds, all_is_off_again_at_the_end) {
-  ASSERT_EQ(enable(functions()), kSuccess);
+  ASSERT_EQ(enable(client()), kSuccess);
   EXPECT_EQ(g_told.kinds.size(), 8u);
-  disable_kinds(backend(), functions(), {true, false});
+  disable_kinds(client(), {true, false});
   EXPECT_TRUE(g_told.kinds.empty());
   EXPECT_TRUE(g_told.calls.empty());
 }
 
 TEST_F(Kinds, without_kernels_there_is_nothing) {
   g_told.refused_kinds = {Kind::kConcurrentKernel};
-  EXPECT_EQ(enable(functions()), 999);
+  EXPECT_EQ(enable(client()), 999);
 }
 
 }  // namespace

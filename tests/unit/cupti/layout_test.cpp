@@ -73,8 +73,6 @@ TEST(Layout, of_the_other_records_is_nvidias) {
   EXPECT_OFFSET(CUpti_ActivityOverhead3, objectId.pt.threadId, overhead::kThread);
   EXPECT_EQ(static_cast<uint32_t>(CUPTI_ACTIVITY_OBJECT_THREAD), overhead::kThreadObject);
   EXPECT_OFFSET(CUpti_ActivityOverhead3, end, overhead::kEnd);
-  EXPECT_OFFSET(CUpti_SubscriberParams, oldSubscriberName, offsetof(SubscriberParams, old_name));
-  EXPECT_EQ(sizeof(CUpti_SubscriberParams), sizeof(SubscriberParams));
 }
 
 TEST(Layout, numbers_are_nvidias) {
@@ -92,6 +90,25 @@ TEST(Layout, numbers_are_nvidias) {
   EXPECT_EQ(static_cast<int>(CUPTI_CB_DOMAIN_RUNTIME_API), kRuntimeDomain);
   EXPECT_EQ(static_cast<uint32_t>(CUPTI_CBID_STATE_FATAL_ERROR), kFatalError);
   EXPECT_EQ(static_cast<int>(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED), kSubscribed);
+}
+
+TEST(Layout, of_subscriptions_is_nvidias) {
+  EXPECT_OFFSET(CUpti_SubscriberParams, subscriberName, offsetof(SubscriberParams, name));
+  EXPECT_OFFSET(CUpti_SubscriberParams, oldSubscriberName, offsetof(SubscriberParams, old_name));
+  EXPECT_OFFSET(CUpti_SubscriberParams, oldSubscriberSize,
+                offsetof(SubscriberParams, old_name_bytes));
+#if CUPTI_API_VERSION < 130200
+  EXPECT_EQ(size_t{CUpti_SubscriberParams_STRUCT_SIZE}, kLoneSubscriberBytes);
+#elif CUPTI_API_VERSION >= 130300
+  EXPECT_OFFSET(CUpti_SubscriberParams, allowMultipleSubscribers,
+                offsetof(SubscriberParams, allows_others));
+  EXPECT_EQ(sizeof(CUpti_SubscriberParams), sizeof(SubscriberParams));
+  EXPECT_EQ(int{CUPTI_ACTIVITY_ATTR_ENABLE_ALL_SYNC_RECORDS}, int(Attribute::kAllSyncRecords));
+  EXPECT_EQ(int{CUPTI_ACTIVITY_ATTR_ENABLE_MULTI_SUBSCRIBER_GRAPH_TRACE},
+            int(Attribute::kGraphsAsOne));
+  EXPECT_EQ(int{CUPTI_ACTIVITY_ATTR_THREAD_ID_TYPE}, int(Attribute::kThreadIdType));
+#endif
+  EXPECT_EQ(int{CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER}, int(Attribute::kZeroedBuffers));
 }
 
 }  // namespace

@@ -149,5 +149,52 @@ TEST_F(DeviceSpansTest, leaves_out_what_came_first_when_its_file_would_be_too_la
   EXPECT_EQ(small.restart(), 0u);
 }
 
+TEST_F(DeviceSpansTest, what_was_left_out_is_a_gap_before_the_rest) {
+  constexpr uint64_t kBytes = 4096;
+  DeviceSpans small(folder_.path(), 2 * kBytes, kBytes);
+  for (uint64_t i = 0; i < 1000; ++i)
+    ASSERT_TRUE(small.add(span(kStream, 1, 1000 + i * 10, 1000 + i * 10 + 5)));
+  ASSERT_TRUE(small.add(span(kStream + 1, 1, 500, 20000)));
+  std::vector<Event> events;
+  const auto keep = [&](std::span<const Event> some) {
+    events.insert(events.end(), some.begin(), some.end());
+    return Status();
+  };
+  ASSERT_TRUE(small.replay(kStream, clock_, kRegions, &outcome_, keep));
+  ASSERT_GT(events.size(), 2u);
+  EXPECT_EQ(events[0].kind, EventKind::kDeviceGap);
+  EXPECT_EQ(events[0].time_ns, 1000u);
+  EXPECT_EQ(events[0].bytes, small.left_out_count());
+  EXPECT_GT(events[0].request, 1000u);
+  EXPECT_EQ(events[1].kind, EventKind::kDeviceWork);
+  EXPECT_LE(events[0].time_ns + events[0].bytes_received, events[1].time_ns);
+  events.clear();
+  ASSERT_TRUE(small.replay(kStream + 1, clock_, kRegions, &outcome_, keep));
+  EXPECT_EQ(events[0].time_ns, 500u) << "not behind the stream's own work";
+  EXPECT_EQ(events[0].bytes_received, 0u);
+  small.restart();
+  ASSERT_TRUE(small.add(span(kStream, 1, 100, 200)));
+  events.clear();
+  ASSERT_TRUE(small.replay(kStream, clock_, kRegions, &outcome_, keep));
+  EXPECT_EQ(events[0].kind, EventKind::kDeviceWork) << "of the process before";
+}
+
+TEST_F(DeviceSpansTest, a_copy_tells_between_which_memories) {
+  Record record = span(kStream, 1, 100, 200, 64);
+  record.words[3] = static_cast<uint64_t>(DeviceMemory::kPinned) |
+                    static_cast<uint64_t>(DeviceMemory::kDevice) << 8;
+  ASSERT_TRUE(spans_.add(record));
+  record.words[3] = 0xffff;  // of a spool
+  record.head.start_ticks = 300;
+  ASSERT_TRUE(spans_.add(record));
+  replay(kStream);
+  EXPECT_EQ(all_[0].device_from(), DeviceMemory::kPinned);
+  EXPECT_EQ(all_[0].device_to(), DeviceMemory::kDevice);
+  const auto last = std::find_if(all_.rbegin(), all_.rend(), [](const Event& event) {
+    return event.kind == EventKind::kDeviceWork;
+  });
+  EXPECT_EQ(last->device_from(), DeviceMemory::kUnknown);
+}
+
 }  // namespace
 }  // namespace aon::writers

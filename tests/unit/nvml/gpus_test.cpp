@@ -218,6 +218,21 @@ TEST_F(NvmlGpus, events_that_end_are_missed) {
   EXPECT_NE(gpus_->state().reason.find("no more Xid events"), std::string::npos);
 }
 
+TEST_F(NvmlGpus, events_of_one_gpu_that_end_leave_the_others) {
+  knob("FAKE_NVML_GPUS", "3");
+  knob("FAKE_NVML_NO_EVENTS", "1:2");
+  knob("FAKE_NVML_XID", "2:31:3");
+  open();
+  read(0);
+  read(1000 * kMs);
+  EXPECT_EQ(read(2000 * kMs, 2).at("health/xid"), 31);
+  const std::string reason = gpus_->state().reason;
+  EXPECT_NE(reason.find("GPU-00000001-1111-2222-3333-444444440000: no more Xid events"),
+            std::string::npos)
+      << reason;
+  EXPECT_EQ(reason.find("GPU-00000000-1111-2222-3333-444444440000: no more"), std::string::npos);
+}
+
 TEST_F(NvmlGpus, without_events_all_else_works) {
   knob("FAKE_NVML_ERROR", "nvmlEventSetCreate:3");
   open();

@@ -1,0 +1,97 @@
+"""Runs of gpu_program over the made-up driver and CUPTI, shared by the tests of this folder."""
+import collections
+import pathlib
+import sys
+import unittest
+
+import h5py
+import otf2
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import readers  # noqa: E402
+from aon_test import BUILD, TestCase, environment, ledger, profile  # noqa: E402
+
+PROGRAM = BUILD / "bin" / "gpu_program"
+FAKES = BUILD / "lib" / "fake_cuda"
+KERNELS = {"saxpy(float*, float*, float, int)", "reduce", "void lib::gemm<float>(float const*)"}
+
+
+def gpu_environment(**changes):
+    """Made-up work comes faster than a device could do it: without a limit of its cost."""
+    return environment(**{"LD_LIBRARY_PATH": FAKES, "AON_BUDGET": 100, **changes})
+
+
+def counts(process):
+    """What each rank counted itself: {rank: {"kernels": 200, ...}}."""
+    result = {}
+    for line in process.stdout.splitlines():
+        words = line.split()
+        if words[:1] == ["rank"]:
+            pairs = zip(words[2::2], map(int, words[3::2]))
+            result[int(words[1])] = dict(pairs)
+    return result
+
+
+def text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class GpuCase(TestCase):
+    def run_program(self, *arguments, ranks=2, program=PROGRAM, options=(), **knobs):
+        self.output = self.folder / "job"
+        self.process = profile(ranks, self.output, program, *arguments, options=options,
+                               env=gpu_environment(**knobs))
+        self.assert_exit(self.process)
+        self.counted = counts(self.process)
+        self.assertEqual(set(self.counted), set(range(ranks)))
+
+    def provider(self, rank=0):
+        ranks = {r["rank"]: r for r in ledger(self.output)["ranks"]}
+        return ranks[rank]["providers"]["cupti"]
+
+    def table(self, name):
+        with h5py.File(self.output / "profile.h5") as file:
+            group = file["gpu"][name]
+            columns = {c: [text(v) for v in group[c][()]] for c in group if c != "row"}
+        return [dict(zip(columns, row)) for row in zip(*columns.values())]
+
+    def kernel_counts(self):
+        result = collections.Counter()
+        for row in self.table("kernels"):
+            result[row["rank"]] += row["count"]
+        return result
+
+    def streams(self):
+        """{rank: {stream's location: [(time, region, is_enter)]}} of the archive."""
+        result = collections.defaultdict(lambda: collections.defaultdict(list))
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            for location, event in trace.events:
+                if location.type != otf2.LocationType.GPU:
+                    continue
+                is_enter = isinstance(event, otf2.events.Enter)
+                if not is_enter and not isinstance(event, otf2.events.Leave):
+                    continue
+                rank = location.group.creating_location_group._ref
+                result[rank][location.name].append((event.time, event.region.name, is_enter))
+        return result
+
+    def assert_all_kernels(self):
+        expected = {rank: c["kernels"] for rank, c in self.counted.items()}
+        self.assertEqual(dict(self.kernel_counts()), expected)
+        for rank, streams in self.streams().items():
+            entered = sum(is_enter and region in KERNELS
+                          for events in streams.values() for _, region, is_enter in events)
+            self.assertEqual(entered, expected[rank])
+
+    def assert_archive_is_clean(self):
+        readers.otf2_print(self, self.output)
+        readers.otf2_structure(self, self.output)
+        readers.hdf5(self, self.output)
+        self.assert_law(ledger(self.output))
+
+
+def main():
+    if not PROGRAM.exists():
+        print("no gpu_program: MPI was not there when AON was built")
+        sys.exit(77)
+    unittest.main(verbosity=2)

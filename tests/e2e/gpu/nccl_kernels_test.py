@@ -1,0 +1,52 @@
+"""Operations of NCCL at level api have the times of their kernels, which CUPTI saw: NCCL
+(tests/fake_nccl) and the driver with its CUPTI (tests/fake_cuda) are made up."""
+import collections
+
+import h5py
+from gpu_case import BUILD, GpuCase, gpu_environment, ledger, main, profile
+
+PROGRAM = BUILD / "bin" / "fake_nccl"
+
+
+class Kernels(GpuCase):
+    def run_nccl(self, case, *arguments, **knobs):
+        self.output = self.folder / "job"
+        process = profile(2, self.output, PROGRAM, case, *arguments,
+                          env=gpu_environment(FAKE_NCCL_CUDA=1, **knobs))
+        self.assert_exit(process)
+        self.assertEqual(ledger(self.output)["ranks"][0]["providers"]["nccl"]["state"], "on")
+        with h5py.File(self.output / "profile.h5") as file:
+            self.unmatched = int(file["gpu/nccl"].attrs["unmatched"])
+
+    def test_each_operation_has_its_kernel(self):
+        self.run_nccl("allreduce", 6, 50)
+        rows = self.table("nccl")
+        self.assertEqual(collections.Counter(r["rank"] for r in rows), {0: 50, 1: 50})
+        self.assertEqual(self.unmatched, 0)
+        with h5py.File(self.output / "profile.h5") as file:
+            told = file["nccl/operations"]
+            called = {(int(p), int(c)): int(t) for p, c, t in zip(
+                told["process"], told["call"], told["start_ns"])}
+        ends = {}
+        for row in rows:
+            self.assertEqual((row["name"], row["shared_by"]), ("ncclAllReduce", 1))
+            self.assertAlmostEqual(row["gpu_ns"], 10_000, delta=200)
+            self.assertGreater(row["gpu_start_ns"] + 5_000, called[row["process"], row["call"]])
+            self.assertGreaterEqual(row["gpu_start_ns"] + 500, ends.get(row["process"], 0))
+            ends[row["process"]] = row["gpu_start_ns"] + row["gpu_ns"]
+        self.assert_archive_is_clean()
+
+    def test_operations_of_a_group_share_it(self):
+        self.run_nccl("every", 6)
+        shared = {r["name"]: r["shared_by"] for r in self.table("nccl")}
+        self.assertEqual(shared["ncclAllGather"], 1)
+        self.assertEqual((shared["ncclSend"], shared["ncclRecv"]), (2, 2))
+
+    def test_without_calls_of_cuda_nothing_is_made_up(self):
+        self.run_nccl("allreduce", 6, 20, AON_CUPTI_CALLS=0)
+        self.assertEqual(self.table("nccl"), [])
+        self.assertEqual(self.unmatched, 40)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+#include "tests/fake_cuda/cupti_records.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace aon::fake {
+namespace {
+
+using cupti::Code;
+using cupti::Kind;
+using cupti::kSuccess;
+
+constexpr Code kEndOfBuffer = 12;
+constexpr Code kInvalidKind = 21;
+
+/// Lengths of the records of CUDA 13.0.
+size_t record_bytes(Kind kind) {
+  switch (kind) {
+    case Kind::kConcurrentKernel:
+      return 216;
+    case Kind::kMemcpy:
+    case Kind::kMemcpy2:
+      return 96;
+    case Kind::kMemset:
+      return 88;
+    case Kind::kDriver:
+    case Kind::kRuntime:
+      return 40;
+    case Kind::kExternalCorrelation:
+      return 24;
+    case Kind::kGraphTrace:
+    case Kind::kSynchronization:
+    case Kind::kOverhead:
+      return 56;
+  }
+  return 0;
+}
+
+class RecordMaker {
+ public:
+  explicit RecordMaker(Kind kind) : bytes_(record_bytes(kind)) { set(0, kind); }
+  template <class T>
+  void set(size_t offset, const T& value) {
+    memcpy(bytes_.data() + offset, &value, sizeof value);
+  }
+  const Record& bytes() const { return bytes_; }
+
+ private:
+  Record bytes_;
+};
+
+void set_place(RecordMaker* record, size_t device, const Work& work) {
+  record->set(device, work.device);
+  record->set(device + 4, work.context);
+  record->set(device + 8, work.stream);
+}
+
+}  // namespace
+
+Record kernel_record(const Work& work) {
+  using namespace cupti::kernel;
+  RecordMaker record(Kind::kConcurrentKernel);
+  record.set(kStart, work.start_ns);
+  record.set(kEnd, work.end_ns);
+  set_place(&record, kDevice, work);
+  record.set(kGrid, work.blocks);
+  record.set(kBlock, work.threads);
+  record.set(kDynamicShared, work.shared_bytes);
+  record.set(kCorrelation, work.correlation);
+  record.set(kName, work.name);
+  return record.bytes();
+}
+
+Record copy_record(const Work& work) {
+  using namespace cupti::memcpy1;
+  RecordMaker record(Kind::kMemcpy);
+  record.set(kCopyKind, work.copy_kind);
+  record.set(kFrom, work.from);
+  record.set(kTo, work.to);
+  record.set(kBytes, work.bytes);
+  record.set(kStart, work.start_ns);
+  record.set(kEnd, work.end_ns);
+  set_place(&record, kDevice, work);
+  record.set(kCorrelation, work.correlation);
+  return record.bytes();
+}
+
+Record set_record(const Work& work) {
+  using namespace cupti::set;
+  RecordMaker record(Kind::kMemset);
+  record.set(kBytes, work.bytes);
+  record.set(kStart, work.start_ns);
+  record.set(kEnd, work.end_ns);
+  set_place(&record, kDevice, work);
+  record.set(kCorrelation, work.correlation);
+  record.set(kMemory, uint16_t{work.to});
+  return record.bytes();
+}
+
+Record graph_record(const Work& work) {
+  using namespace cupti::graph;
+  RecordMaker record(Kind::kGraphTrace);
+  record.set(kCorrelation, work.correlation);
+  record.set(kStart, work.start_ns);
+  record.set(kEnd, work.end_ns);
+  record.set(kDevice, work.device);
+  record.set(kGraph, uint32_t{7});
+  record.set(kContext, work.context);
+  record.set(kStream, work.stream);
+  return record.bytes();
+}
+
+Record synchronization_record(const Work& work) {
+  using namespace cupti::synchronization;
+  RecordMaker record(Kind::kSynchronization);
+  record.set(kType, uint32_t{4});
+  record.set(kStart, work.start_ns);
+  record.set(kEnd, work.end_ns);
+  record.set(kCorrelation, work.correlation);
+  record.set(kContext, work.context);
+  return record.bytes();
+}
+
+Record call_record(const Work& work) {
+  using namespace cupti::api;
+  RecordMaker record(Kind::kDriver);
+  record.set(kFunction, work.function_id);
+  record.set(kStart, work.call_start_ns);
+  record.set(kEnd, work.call_end_ns);
+  record.set(kThread, static_cast<uint32_t>(syscall(SYS_gettid)));
+  record.set(kCorrelation, work.correlation);
+  return record.bytes();
+}
+
+Record overhead_record(const Work& work, uint64_t cost_ns) {
+  using namespace cupti::overhead;
+  RecordMaker record(Kind::kOverhead);
+  record.set(kType, uint32_t{1 << 16});
+  record.set(kObject, kThreadObject);
+  record.set(kThread, static_cast<uint32_t>(syscall(SYS_gettid)));
+  record.set(kStart, work.call_start_ns);
+  record.set(kEnd, work.call_start_ns + cost_ns);
+  return record.bytes();
+}
+
+Code next_record(uint8_t* buffer, size_t bytes, uint8_t** record) {
+  uint8_t* at = *record;
+  Kind kind{};
+  if (at != nullptr) {
+    memcpy(&kind, at, sizeof kind);
+    at += record_bytes(kind);
+  } else {
+    at = buffer;
+  }
+  if (at >= buffer + bytes) return kEndOfBuffer;
+  memcpy(&kind, at, sizeof kind);
+  if (record_bytes(kind) == 0) return kInvalidKind;
+  if (at + record_bytes(kind) > buffer + bytes) return kEndOfBuffer;
+  *record = at;
+  return kSuccess;
+}
+
+}  // namespace aon::fake

@@ -1,0 +1,241 @@
+// What the analysis of devices makes of times in which nothing was recorded.
+#include <gtest/gtest.h>
+
+#include "tests/unit/writers/spool_fixture.h"
+#include "writers/assemble/model.h"
+#include "writers/devices/blind_times.h"
+#include "writers/devices/devices.h"
+#include "writers/devices/nccl_kernels.h"
+
+namespace aon::writers {
+namespace {
+
+using devices::BlindTimes;
+
+constexpr uint32_t kKernel = 40;
+constexpr uint32_t kNcclKernel = 41;
+constexpr uint64_t kTid = 1002;
+
+TEST(BlindTimesTest, are_one_where_they_touch) {
+  BlindTimes blind;
+  blind.add(300, 400);
+  blind.add(100, 200);
+  blind.add(150, 250);
+  blind.add(400, 450);
+  blind.add(600, 600);
+  blind.merge();
+  ASSERT_EQ(blind.all().size(), 2u);
+  EXPECT_EQ(blind.all()[0].begin_ns, 100u);
+  EXPECT_EQ(blind.all()[0].end_ns, 250u);
+  EXPECT_EQ(blind.overlap_ns(200, 350), 100u);
+  EXPECT_EQ(blind.overlap_ns(0, 1000), 300u);
+  EXPECT_EQ(blind.overlap_ns(350, 200), 0u);
+}
+
+TEST(BlindTimesTest, more_than_are_kept_count_as_one_with_what_is_between) {
+  BlindTimes blind;
+  constexpr uint64_t kCount = 3 * BlindTimes::kMaxCount;
+  for (uint64_t i = 0; i < kCount; ++i) blind.add(10 * i, 10 * i + 5);
+  blind.merge();
+  EXPECT_LE(blind.all().size(), BlindTimes::kMaxCount);
+  EXPECT_GE(blind.overlap_ns(0, 10 * kCount), 5 * kCount) << "never less";
+}
+
+/// A rank with a device; thread 2 is the one whose records are the device's.
+class Analysis : public testing::Test {
+ protected:
+  Analysis() {
+    test::NodeSpool node(job_.path(), "n1");
+    node.add_process(0, 0, 1, {{"MPI_Send", RegionRole::kPointToPoint}});
+    node.define(0, DefinitionType::kRegion,
+                RegionDefinition{kKernel, RegionRole::kFunction, Paradigm::kCuda, 0}, {"gemm"});
+    node.define(0, DefinitionType::kRegion,
+                RegionDefinition{kNcclKernel, RegionRole::kFunction, Paradigm::kCuda, 0},
+                {"ncclDevKernel_AllReduce_Sum_f32_RING_LL"});
+    node.define(0, DefinitionType::kDeviceStream, DeviceStreamDefinition{1, kNoDevice, 0, 7},
+                {"CUDA calls"});
+    node.define(0, DefinitionType::kDeviceStream, DeviceStreamDefinition{2, 1, 2, 7}, {""});
+    node.add_records(0, 1, {test::span_record(1, 1000, 2000)});
+    node.add_records(0, 2, {test::span_record(1, 1000, 2000)});
+    node.finish();
+    auto parts = build_model(job_.path(), kDefaultOtf2Locations);
+    EXPECT_TRUE(parts.has_value());
+    parts_ = std::move(parts).value();
+    Model& model = parts_->model;
+    // The thread's id in the spool is of no interest here: it has the name that tells.
+    auto& process = const_cast<spool::Process&>(*model.groups[0].process);
+    process.streams[{2, 0}].tid = kTid;
+    process.thread_names[kTid] = kDeviceRecordsThread;
+    analysis_ = make_device_analysis(job_.path(), nullptr);
+    EXPECT_TRUE(analysis_->begin(model));
+  }
+  void give(size_t location, const std::vector<Event>& events) {
+    EXPECT_TRUE(analysis_->begin_location(parts_->model.locations[location]));
+    EXPECT_TRUE(analysis_->events(events));
+    EXPECT_TRUE(analysis_->end_location());
+  }
+  Event event(EventKind kind, uint64_t time_ns) const {
+    Event e{};
+    e.kind = kind;
+    e.time_ns = time_ns;
+    e.region = kKernel;
+    e.peer = -1;
+    e.weight = 1;
+    return e;
+  }
+  Event kernel(uint64_t start_ns, uint64_t end_ns) const {
+    Event e = event(EventKind::kDeviceWork, start_ns);
+    e.peer = static_cast<int32_t>(DeviceOperation::kKernel);
+    e.bytes_received = end_ns - start_ns;
+    return e;
+  }
+  const DeviceTimes& times() {
+    EXPECT_TRUE(analysis_->finish({}));
+    EXPECT_EQ(analysis_->summary().uses.size(), 1u);
+    return analysis_->summary().uses.at(0).times;
+  }
+  static uint64_t idle(const DeviceTimes& times, IdleReason reason) {
+    return times.idle_ns[static_cast<size_t>(reason)];
+  }
+
+  static constexpr size_t kMaster = 0, kRecords = 1, kCalls = 2, kStream = 3;
+  test::TemporaryFolder job_;
+  std::unique_ptr<JobModel> parts_;
+  std::unique_ptr<DeviceAnalysis> analysis_;
+};
+
+TEST_F(Analysis, what_the_thread_of_records_lost_is_no_idle_time) {
+  give(kMaster, {event(EventKind::kLostBegin, 6000), event(EventKind::kLostEnd, 7000)});
+  give(kRecords, {event(EventKind::kLostBegin, 2100), event(EventKind::kLostEnd, 2200)});
+  give(kStream, {kernel(1000, 2000), kernel(3000, 4000), kernel(8000, 9000)});
+  EXPECT_EQ(idle(times(), IdleReason::kUnrecorded), 1000u);
+  EXPECT_EQ(idle(times(), IdleReason::kUnknown), 4000u) << "others lose nothing of the device";
+}
+
+TEST_F(Analysis, work_that_was_left_out_is_no_idle_time) {
+  Event gap = event(EventKind::kDeviceGap, 500);
+  gap.request = 2500;
+  give(kMaster, {});
+  give(kRecords, {});
+  give(kStream, {gap, kernel(1000, 2000), kernel(3000, 4000), kernel(8000, 9000)});
+  EXPECT_EQ(idle(times(), IdleReason::kUnrecorded), 1000u);
+  EXPECT_EQ(idle(times(), IdleReason::kUnknown), 4000u);
+}
+
+using devices::NcclKernels;
+using devices::TimedOperation;
+
+NcclOperation launched(uint64_t launch_ns, uint32_t call, uint32_t communicator = 1) {
+  NcclOperation operation;
+  operation.launch_ns = launch_ns;
+  operation.call = call;
+  operation.communicator = communicator;
+  return operation;
+}
+
+TEST(NcclKernelsTest, a_kernel_is_that_of_the_launch_before_its_call) {
+  constexpr uint64_t kUs = 1000;
+  NcclKernels kernels;
+  kernels.add_operation(launched(200 * kUs, 2));
+  kernels.add_operation(launched(100 * kUs, 1));
+  kernels.add_kernel({201 * kUs, 500 * kUs, 900 * kUs, 3});
+  kernels.add_kernel({101 * kUs, 150 * kUs, 500 * kUs, 3});
+  const std::vector<TimedOperation> joined = kernels.join();
+  ASSERT_EQ(joined.size(), 2u);
+  EXPECT_EQ(joined[0].call, 1u);
+  EXPECT_EQ(joined[0].start_ns, 150 * kUs);
+  EXPECT_EQ(joined[0].gpu_ns, 350 * kUs);
+  EXPECT_EQ(joined[1].call, 2u);
+  EXPECT_EQ(joined[1].device, 3u);
+  EXPECT_EQ(kernels.unmatched_count(), 0u);
+}
+
+TEST(NcclKernelsTest, clocks_that_differ_by_a_moment_shift_nothing) {
+  NcclKernels kernels;
+  for (uint32_t call = 0; call < 3; ++call)
+    kernels.add_operation(launched(100'000 + call * 3000, call));
+  for (uint64_t i = 0; i < 3; ++i)  // each call seems to be behind the next launch
+    kernels.add_kernel({103'500 + i * 3000, 150'000 + i * 1000, 151'000 + i * 1000, 0});
+  const std::vector<TimedOperation> joined = kernels.join();
+  ASSERT_EQ(joined.size(), 3u);
+  for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(joined[i].start_ns, 150'000u + i * 1000) << i;
+}
+
+TEST(NcclKernelsTest, operations_of_one_launch_share_the_kernel) {
+  NcclKernels kernels;
+  for (uint32_t call = 0; call < 4; ++call) kernels.add_operation(launched(100'000, call));
+  kernels.add_operation(launched(100'000, 0, 2));  // of another communicator: its own launch
+  kernels.add_kernel({101'000, 150'000, 250'000, 0});
+  kernels.add_kernel({104'000, 250'000, 290'000, 0});
+  const std::vector<TimedOperation> joined = kernels.join();
+  ASSERT_EQ(joined.size(), 5u);
+  EXPECT_EQ(joined[3].shared_by, 4u);
+  EXPECT_EQ(joined[3].gpu_ns, 100'000u);
+  EXPECT_EQ(joined[4].shared_by, 1u);
+  EXPECT_EQ(joined[4].gpu_ns, 40'000u);
+}
+
+TEST(NcclKernelsTest, a_kernel_that_is_not_recorded_leaves_its_operation_alone) {
+  constexpr uint64_t kMs = 1'000'000;
+  NcclKernels kernels;
+  for (uint32_t call = 0; call < 3; ++call)
+    kernels.add_operation(launched(call * 10 * kMs + 1, call));
+  kernels.add_kernel({1000, 2000, 3000, 0});
+  kernels.add_kernel({20 * kMs + 1000, 21 * kMs, 22 * kMs, 0});
+  kernels.add_kernel({70 * kMs, 71 * kMs, 72 * kMs, 0});
+  const std::vector<TimedOperation> joined = kernels.join();
+  ASSERT_EQ(joined.size(), 2u);
+  EXPECT_EQ(joined[1].call, 2u);
+  EXPECT_EQ(kernels.unmatched_count(), 1u);
+}
+
+TEST(NcclKernelsTest, what_runs_on_copy_engines_or_is_in_flight_has_no_kernel) {
+  NcclKernels kernels;
+  NcclOperation operation = launched(1000, 1);
+  operation.flags = kNcclCopyEngines;
+  kernels.add_operation(operation);
+  operation.flags = kNcclInFlight;
+  kernels.add_operation(operation);
+  kernels.add_operation(launched(0, 1));
+  EXPECT_TRUE(kernels.is_empty());
+}
+
+TEST(NcclKernelsTest, times_of_any_size_are_harmless) {
+  NcclKernels kernels;
+  for (const uint64_t ns : {uint64_t{1}, UINT64_MAX, UINT64_MAX - 1, UINT64_MAX / 2})
+    kernels.add_operation(launched(ns, 1));
+  for (const uint64_t ns : {uint64_t{0}, UINT64_MAX, UINT64_MAX / 2})
+    kernels.add_kernel({ns, ns, ns, 0});
+  EXPECT_LE(kernels.join().size(), 4u);
+}
+
+TEST_F(Analysis, operations_of_nccl_have_the_times_of_their_kernel) {
+  NcclOperation operation = launched(1500, 7);
+  operation.sequence = 12;
+  operation.bytes = 4096;
+  operation.region = kKernel;
+  Event call = event(EventKind::kNcclCall, 1500);
+  call.request = reinterpret_cast<uint64_t>(&operation);
+  give(kMaster, {call});
+  give(kRecords, {});
+  Event launch = event(EventKind::kDeviceWork, 1600);
+  launch.peer = static_cast<int32_t>(DeviceOperation::kOther);
+  launch.bytes_received = 100;
+  launch.request = 99;
+  give(kCalls, {launch});
+  Event kernel_event = kernel(3000, 4000);
+  kernel_event.request = 99;
+  kernel_event.region = kNcclKernel;
+  give(kStream, {kernel_event});
+  ASSERT_TRUE(analysis_->finish({}));
+  const std::vector<NcclTime>& rows = analysis_->summary().nccl;
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].call, 7u);
+  EXPECT_EQ(rows[0].sequence, 12u);
+  EXPECT_EQ(rows[0].bytes, 4096u);
+  EXPECT_EQ(rows[0].start_ns, 3000u);
+  EXPECT_EQ(rows[0].gpu_ns, 1000u);
+}
+
+}  // namespace
+}  // namespace aon::writers

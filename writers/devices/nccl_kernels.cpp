@@ -1,0 +1,80 @@
+#include "writers/devices/nccl_kernels.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace aon::writers::devices {
+namespace {
+
+/// By more than `slack_ns`. Times of a spool may be anything.
+bool is_before(uint64_t a_ns, uint64_t b_ns, uint64_t slack_ns) {
+  return a_ns < b_ns && b_ns - a_ns > slack_ns;
+}
+
+/// `next_ns`: the launch behind it. A kernel that seems to come a moment behind that one is of it,
+/// unless it has one of its own.
+bool is_of_launch(uint64_t launch_ns, uint64_t next_ns, std::vector<NcclKernel>::const_iterator it,
+                  std::vector<NcclKernel>::const_iterator end) {
+  if (it == end || is_before(launch_ns, it->call_ns, NcclKernels::kFarthestNs)) return false;
+  if (it->call_ns < next_ns) return true;
+  if (is_before(next_ns, it->call_ns, NcclKernels::kSlackNs)) return false;
+  const auto behind = std::next(it);
+  return behind != end && !is_before(next_ns, behind->call_ns, NcclKernels::kFarthestNs);
+}
+
+}  // namespace
+
+void NcclKernels::clear() {
+  operations_.clear();
+  kernels_.clear();
+  unmatched_count_ = 0;
+}
+
+/// What is in flight has another record when it ends.
+void NcclKernels::add_operation(const NcclOperation& operation) {
+  const bool is_of_kernel =
+      operation.launch_ns != 0 && (operation.flags & (kNcclInFlight | kNcclCopyEngines)) == 0;
+  if (!is_of_kernel || operations_.size() == kMaxOperations) return;
+  operations_.push_back({operation.launch_ns, operation.sequence, operation.bytes,
+                         operation.communicator, operation.region, operation.call});
+}
+
+void NcclKernels::add_kernel(const NcclKernel& kernel) {
+  if (kernels_.size() < kMaxOperations) kernels_.push_back(kernel);
+}
+
+std::vector<TimedOperation> NcclKernels::join() {
+  const auto plan_of = [](const Operation& operation) {
+    return std::tuple(operation.launch_ns, operation.communicator);
+  };
+  std::sort(operations_.begin(), operations_.end(), [&](const Operation& a, const Operation& b) {
+    return std::tuple(plan_of(a), a.call) < std::tuple(plan_of(b), b.call);
+  });
+  std::sort(kernels_.begin(), kernels_.end(),
+            [](const NcclKernel& a, const NcclKernel& b) { return a.call_ns < b.call_ns; });
+  std::vector<TimedOperation> joined;
+  auto kernel = kernels_.begin();
+  for (auto first = operations_.begin(); first != operations_.end();) {
+    const auto last = std::find_if(first, operations_.end(), [&](const Operation& operation) {
+      return plan_of(operation) != plan_of(*first);
+    });
+    const uint64_t launch_ns = first->launch_ns;
+    while (kernel != kernels_.end() && is_before(kernel->call_ns, launch_ns, kSlackNs)) ++kernel;
+    const uint64_t next_ns = last != operations_.end() ? last->launch_ns : UINT64_MAX;
+    const bool is_its = is_of_launch(launch_ns, next_ns, kernel, kernels_.cend());
+    if (is_its) {
+      const auto count = static_cast<uint32_t>(last - first);
+      for (auto one = first; one != last; ++one) {
+        joined.push_back({one->communicator, one->region, one->call, kernel->device, one->sequence,
+                          one->bytes, kernel->start_ns, kernel->end_ns - kernel->start_ns, count});
+      }
+      ++kernel;
+    } else {
+      unmatched_count_ += static_cast<uint64_t>(last - first);
+    }
+    first = last;
+  }
+  return joined;
+}
+
+}  // namespace aon::writers::devices

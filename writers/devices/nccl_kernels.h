@@ -1,0 +1,71 @@
+/// Times on the GPU of NCCL's operations, where NCCL itself did not tell them (level api): NCCL
+/// tells when it launches a kernel, the next thing it does is the call of CUDA that does, and that
+/// has the correlation id of the kernel.
+///
+///     NCCL      |launch of plan 1           |launch of plan 2
+///     CUDA        |cuLaunchKernelEx 17|       |cuLaunchKernelEx 18|
+///     GPU                    |== kernel 17 ====|      |== kernel 18 ==|
+///
+/// Operations of one group share a plan, so a kernel, and its times.
+/// Thread: one.   Cost: 48 bytes per operation of a process, at most kMaxOperations; a sort.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "writers/writer.h"
+
+namespace aon::writers::devices {
+
+/// A kernel of NCCL whose call is known.
+struct NcclKernel {
+  uint64_t call_ns;  ///< begin of the call that launched it
+  uint64_t start_ns;
+  uint64_t end_ns;
+  uint32_t device;
+};
+
+struct TimedOperation {
+  uint32_t communicator;  ///< local
+  uint32_t region;        ///< local
+  uint32_t call;
+  uint32_t device;
+  uint64_t sequence;
+  uint64_t bytes;
+  uint64_t start_ns;
+  uint64_t gpu_ns;
+  uint32_t shared_by;  ///< operations of the same kernel
+};
+
+class NcclKernels {
+ public:
+  static constexpr size_t kMaxOperations = 1u << 19;
+  static constexpr uint64_t kSlackNs = 5'000;          ///< between the two clocks
+  static constexpr uint64_t kFarthestNs = 10'000'000;  ///< of a call behind its launch
+
+  void clear();
+  bool is_empty() const { return operations_.empty(); }
+  void add_operation(const NcclOperation& operation);
+  void add_kernel(const NcclKernel& kernel);
+
+  /// All that could be joined, in order of their launch.
+  std::vector<TimedOperation> join();
+  /// Operations with a launch that got no kernel; valid after join().
+  uint64_t unmatched_count() const { return unmatched_count_; }
+
+ private:
+  struct Operation {
+    uint64_t launch_ns;
+    uint64_t sequence;
+    uint64_t bytes;
+    uint32_t communicator;
+    uint32_t region;
+    uint32_t call;
+  };
+
+  std::vector<Operation> operations_;
+  std::vector<NcclKernel> kernels_;
+  uint64_t unmatched_count_ = 0;
+};
+
+}  // namespace aon::writers::devices
