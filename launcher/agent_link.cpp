@@ -13,8 +13,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "core/base/avoid_list.h"
 #include "core/base/lease.h"
@@ -187,6 +190,35 @@ std::vector<std::string> avoided_programs() {
   return programs;
 }
 
+/// What all ranks of a launch have in common beside its id, which need not be the only one of its
+/// kind: torchrun's is the user's choice, and two clusters may have one home directory.
+std::string launch_mark() {
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char* name :
+       {"OMPI_MCA_orte_hnp_uri", "SLURM_CLUSTER_NAME", "MASTER_ADDR", "MASTER_PORT"}) {
+    const char* value = getenv(name);
+    for (const char* at = value != nullptr ? value : "-"; *at != '\0'; ++at)
+      hash = (hash ^ static_cast<unsigned char>(*at)) * 0x100000001b3u;
+    hash = (hash ^ '\n') * 0x100000001b3u;
+  }
+  char text[17];
+  snprintf(text, sizeof(text), "%08x", static_cast<unsigned>(hash ^ hash >> 32));
+  return text;
+}
+
+/// Of this launch, absolute; "" for none.
+std::string rendezvous_folder(const std::string& asked_for, const std::string& launch_id) {
+  if (asked_for == "off" || launch_id.empty()) return "";
+  std::string folder = asked_for;
+  const char* home = secure_getenv("HOME");
+  if (folder.empty() && home != nullptr && home[0] == '/')
+    folder = std::string(home) + "/.aon/launches";
+  std::error_code error;
+  if (!folder.empty()) folder = std::filesystem::absolute(folder, error).string();
+  if (folder.empty() || error) return "";
+  return folder + "/" + launch_id + "-" + launch_mark();
+}
+
 }  // namespace
 
 Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArguments arguments) {
@@ -199,6 +231,8 @@ Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArgume
   arguments.listen_fd = kAgentFirstDescriptor;
   arguments.lock_fd = kAgentFirstDescriptor + 1;
   arguments.avoided = avoided_programs();
+  arguments.options.rendezvous =
+      rendezvous_folder(arguments.options.rendezvous, arguments.launch_id);
   const std::vector<std::string> texts = agent_arguments(arguments);
   std::vector<char*> words{const_cast<char*>("aon-agent")};
   for (const std::string& text : texts) words.push_back(const_cast<char*>(text.c_str()));

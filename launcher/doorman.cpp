@@ -16,8 +16,10 @@
 #include <cstring>
 
 #include "core/base/file.h"
+#include "core/base/packet.h"
 #include "launcher/descriptors.h"
 #include "launcher/environment.h"
+#include "launcher/events.h"
 #include "launcher/job_directory.h"
 
 extern char** environ;
@@ -54,19 +56,7 @@ Status send_hand_over(int agent, int program) {
   agent::HandOver packet{};
   packet.header = {agent::kProtocolMagic, agent::kProtocolVersion, agent::MessageType::kHandOver,
                    sizeof(packet)};
-  iovec part{&packet, sizeof(packet)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* attached = CMSG_FIRSTHDR(&message);
-  attached->cmsg_level = SOL_SOCKET;
-  attached->cmsg_type = SCM_RIGHTS;
-  attached->cmsg_len = CMSG_LEN(sizeof(int));
-  memcpy(CMSG_DATA(attached), &program, sizeof(int));
-  if (sendmsg(agent, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(packet))) return {};
+  if (send_struct(agent, packet, {&program, 1})) return {};
   return Error{Code::kUnavailable, std::string("cannot reach the agent: ") + strerror(errno)};
 }
 
@@ -85,6 +75,7 @@ Status lead_to_agent(const Installation& files, int program, pid_t pid) {
     arguments.options = options_of_environment();
     arguments.options.output_dir = *output;
     arguments.launch_id = launch.id;
+    if (!launch.is_of_all_nodes) arguments.options.rendezvous = "off";
     arguments.left_alone =
         program_environment(arguments.options, files, socket, *output, get).left_alone;
     const Result<pid_t> agent = spawn_agent(files.agent, *link, std::move(arguments));
@@ -227,7 +218,13 @@ Options options_of_environment() {
   const char* const words[] = {"--", "program"};
   Result<CommandLine> line = read_command_line(words, {environ, variable_count});
   if (!line) line = read_command_line(words, {});
-  return line ? line->options : Options{};
+  Options options = line ? line->options : Options{};
+  // There is nobody to tell of a name that is none: it stays, and the provider says so.
+  for (std::string& event : options.events) {
+    const Result<std::vector<std::string>> encoded = resolve_events({event});
+    if (encoded && !encoded->empty()) event = encoded->front();
+  }
+  return options;
 }
 
 std::string wanted_output(const Environment& environment) {

@@ -136,7 +136,9 @@ std::string border_events(const std::vector<std::string>& encoded) {
   static const std::string kSoftware = std::to_string(PERF_TYPE_SOFTWARE) + "/";
   std::vector<std::string> chosen;
   for (const std::string& event : encoded) {
-    if (chosen.size() < kMaxBorderEvents && !event.starts_with(kSoftware)) chosen.push_back(event);
+    const bool is_encoded = event.find('/') != std::string::npos;
+    if (chosen.size() < kMaxBorderEvents && is_encoded && !event.starts_with(kSoftware))
+      chosen.push_back(event);
   }
   return fmt::format("{}", fmt::join(chosen, ","));
 }

@@ -120,7 +120,8 @@ Launch find_launch(const Environment& environment, int32_t pid, int32_t parent_p
   // A requeued job has the numbers of its first run.
   if (const char* restart = value(environment, "SLURM_RESTART_COUNT"))
     launch.evidence += std::string(launch.evidence.empty() ? "" : " ") + "restart " + restart;
-  launch.has_launcher = !launch.id.empty() || is_a_rank(environment);
+  launch.is_of_all_nodes = !launch.id.empty();
+  launch.has_launcher = launch.is_of_all_nodes || is_a_rank(environment);
   if (launch.id.empty()) launch.id = process_identity(launch.has_launcher ? parent_pid : pid);
   if (!slurm_step(environment).empty() && launch.local_rank_count == 0) {
     const char* node = value(environment, "SLURM_NODEID");

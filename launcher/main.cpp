@@ -231,6 +231,7 @@ Status run_with_agent(Plan& plan) {
   arguments.options = plan.options;
   arguments.options.output_dir = plan.output;
   arguments.launch_id = plan.launch.id;
+  if (!plan.launch.is_of_all_nodes) arguments.options.rendezvous = "off";
   arguments.left_alone =
       program_environment(plan.options, plan.files, plan.socket, plan.output, get).left_alone;
   const Result<pid_t> agent = spawn_agent(plan.files.agent, *link, std::move(arguments));

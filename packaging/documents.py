@@ -14,7 +14,7 @@ import sys
 _OPTION = re.compile(r"^\s+(?:(-\w),\s*)?(--[\w-]+)(?:\s([A-Z][\w.\s]*?))?(?:\s{2,}(.*))?$")
 _COMMAND = re.compile(r"^  ([a-z][\w-]*)\s{2,}(\S.*)$")
 _CHOICES = {"--call-graph": "fp lbr dwarf none"}
-_FOLDERS = ("--output", "--spool-dir")
+_FOLDERS = ("--output", "--spool-dir", "--rendezvous")
 
 
 @dataclasses.dataclass

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "core/base/file.h"
 #include "core/base/lease.h"
+#include "core/delivery/names.h"
 #include "core/spool/files.h"
 #include "tools/command.h"
 #include "tools/ledger_summary.h"
@@ -58,6 +60,12 @@ void print_ranks(const nlohmann::json& ledger) {
     fmt::print("  ... {} more in aon.json\n", ranks->size() - kShownRanks);
 }
 
+/// What an agent left whose spool is elsewhere; "" when there is none.
+std::string delivered_note(const std::string& folder) {
+  const Result<std::string> text = read_text_file(folder + "/" + delivery::kDeliveredNote, 4096);
+  return text ? text->substr(0, text->find('\n')) : std::string();
+}
+
 }  // namespace
 
 int info(const InfoOptions& options) {
@@ -71,6 +79,10 @@ int info(const InfoOptions& options) {
   if (!ledger) {
     if (live)
       return fail("info", describe(*live) + "; aon finalize --snapshot shows it now", kExitLive);
+    if (const std::string note = delivered_note(options.dir); !note.empty()) {
+      fmt::print("{}\n", note);
+      return kExitDone;
+    }
     return fail("info", ledger.error().message);
   }
   if (options.as_json) {

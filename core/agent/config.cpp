@@ -15,6 +15,7 @@
 #include "core/base/file.h"
 #include "core/base/lease.h"
 #include "core/clock/snapshot.h"
+#include "core/cluster/meeting.h"
 #include "core/provider/names.h"
 
 namespace aon::agent {
@@ -64,6 +65,8 @@ void fill_paths(Config* config, const std::filesystem::path& program_folder) {
                                 ? options.output_dir + "/spool"
                                 : options.spool_dir + "/aon-" + config->arguments.launch_id;
   config->folder = spool + "/" + config->node;
+  // Where nodes share the job directory they meet there.
+  if (cluster::is_on_disk_of_node(config->job_folder)) config->meeting = options.rendezvous;
   config->socket_path = path_of_socket(config->arguments.listen_fd);
   if (config->provider_folder.empty()) {
     config->provider_folder =

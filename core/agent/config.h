@@ -18,6 +18,7 @@ struct Config {
   std::string node;              ///< folder name below spool/
   std::string job_folder;        ///< DIR
   std::string folder;            ///< DIR/spool/NODE
+  std::string meeting;           ///< cluster/meeting.h; empty: DIR is where agents meet
   std::string socket_path;       ///< of the listener; empty unknown
   std::string finalize_program;  ///< `aon`; empty: none
   std::string provider_folder;   ///< installed providers

@@ -5,16 +5,15 @@
 ///     worker --Keep + descriptors--> keeper --KeepAnswer--> worker --Welcome--> process
 ///     worker --Drop----------------> keeper (closes them)
 ///
-/// Layout and two helpers. Thread: any.   Errors: false, errno set.
+/// Thread: any.   Errors: false, errno set.
 #pragma once
-
-#include <sys/types.h>
 
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "core/base/packet.h"
 #include "core/base/unique_fd.h"
 
 namespace aon::agent {
@@ -40,19 +39,6 @@ struct Kept {
   KeepMessage message;
   std::vector<UniqueFd> descriptors;
 };
-
-/// Sends `bytes` and duplicates of `descriptors` as one packet. Does not wait.
-bool send_packet(int socket, std::span<const uint8_t> bytes, std::span<const int> descriptors);
-
-/// Receives one packet; descriptors are close-on-exec. Returns its bytes, 0 at the end of the
-/// connection, -1 with errno; a packet that was cut is -1 with EMSGSIZE.
-ssize_t receive_packet(int socket, std::span<uint8_t> bytes, std::vector<UniqueFd>* descriptors,
-                       int flags);
-
-template <class T>
-bool send_struct(int socket, const T& value, std::span<const int> descriptors = {}) {
-  return send_packet(socket, {reinterpret_cast<const uint8_t*>(&value), sizeof(T)}, descriptors);
-}
 
 /// The worker's end of the socketpair.
 /// Thread: the drain thread.   Cost: a round trip of about 50 us.

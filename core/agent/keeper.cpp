@@ -18,6 +18,7 @@
 #include "core/agent/handover.h"
 #include "core/agent/proc.h"
 #include "core/agent/protocol.h"
+#include "core/agent/transfer.h"
 #include "core/agent/worker.h"
 #include "core/base/lease.h"
 #include "core/base/log.h"
@@ -30,10 +31,14 @@ namespace {
 constexpr int kMaxFruitlessStarts = 100;  ///< workers in a row that died without doing anything
 constexpr int kFirstPauseAfter = 8;       ///< such workers
 constexpr int kPauseMs = 50;
+constexpr int kUnsettledMs = 200;  ///< until it is known where the spool goes
+constexpr int kGuestStepMs = 500;
+constexpr int kGuestPatience = 4;   ///< such steps
+constexpr int kMostGuestTries = 3;  ///< archives that fail, while guests wait
 
 class Keeper {
  public:
-  explicit Keeper(const Config& config) : config_(config) {}
+  explicit Keeper(const Config& config) : config_(config), transfer_(config, state_) {}
   Status prepare();
   int run();
 
@@ -50,6 +55,10 @@ class Keeper {
   bool is_beat_due() const;
   void keep_lease();
   void account_dead_worker(pid_t worker);
+  AssembleOutcome finish();
+  AssembleOutcome finish_here();
+  void serve_guests();
+  bool is_told_to_end();
   bool is_reporter() const;
   void answer_waiters(const AssembleOutcome& outcome);
 
@@ -66,6 +75,7 @@ class Keeper {
   bool has_lease_ = false;
   std::chrono::steady_clock::time_point last_beat_;
   std::vector<Kept> kept_;
+  Transfer transfer_;
 };
 
 Status Keeper::prepare() {
@@ -190,9 +200,12 @@ void Keeper::account_dead_worker(pid_t worker) {
 bool Keeper::serve_worker(pid_t worker, int* exit_code) {
   for (;;) {
     pollfd fds[2] = {{signals_.get(), POLLIN, 0}, {link_.get(), POLLIN, 0}};
-    const int timeout_ms = has_lease_ ? kLeaseBeatSeconds * 1000 : 50;
-    const int ready = ::poll(fds, link_ ? 2 : 1, timeout_ms);
-    if (ready == 0 || is_beat_due()) keep_lease();
+    const int timeout_ms = !has_lease_              ? kPauseMs
+                           : transfer_.is_settled() ? kLeaseBeatSeconds * 1000
+                                                    : kUnsettledMs;
+    ::poll(fds, link_ ? 2 : 1, timeout_ms);
+    if (!has_lease_ || is_beat_due()) keep_lease();
+    if (has_lease_) transfer_.advance();
     if (link_ && fds[1].revents != 0) take_message();
     if (fds[0].revents == 0 || !take_signals(worker)) continue;
     while (link_ && take_message()) {
@@ -222,15 +235,50 @@ int Keeper::run() {
   }
   listener_.reset();
   lock_.reset();
-  AssembleOutcome outcome{false, "the agent could not write its spool"};
-  if (exit_code == 0) {
-    const bool spans_nodes = state_.header().spans_nodes.load(std::memory_order_relaxed) != 0;
-    outcome = finish_launch(config_, spans_nodes, &lease_, [this] { keep_lease(); });
-  }
+  const AssembleOutcome outcome =
+      exit_code == 0 ? finish() : AssembleOutcome{false, "the agent could not write its spool"};
   answer_waiters(outcome);
+  serve_guests();
+  transfer_.stop();
   lease_.release();
   cluster::mark_assembled(config_.job_folder, {});  // the folder goes when nothing is in it
   return exit_code;
+}
+
+/// Where nodes share no directory, on that of rank 0.
+AssembleOutcome Keeper::finish() {
+  const auto beat = [this] { keep_lease(); };
+  if (transfer_.deliver(beat)) return {true, ""};
+  transfer_.await_guests(beat);
+  return finish_here();
+}
+
+/// Nobody waits any more, but other nodes may still record, and bring it here; or they brought it
+/// while the archive was made.
+void Keeper::serve_guests() {
+  int patience = kGuestPatience;
+  for (int failed = 0; failed < kMostGuestTries && transfer_.has_guests();) {
+    pollfd signals{signals_.get(), POLLIN, 0};
+    if (::poll(&signals, 1, kGuestStepMs) > 0 && is_told_to_end()) return;
+    if (is_beat_due()) keep_lease();
+    if (config_.arguments.options.no_assemble || transfer_.has_open_guests()) continue;
+    if (--patience > 0) continue;  // the archive may have them, and they be told just now
+    failed = finish_here().is_complete ? 0 : failed + 1;
+    patience = kGuestPatience;
+  }
+}
+
+bool Keeper::is_told_to_end() {
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo != SIGCHLD) return true;
+  }
+  return false;
+}
+
+AssembleOutcome Keeper::finish_here() {
+  const bool spans_nodes = state_.header().spans_nodes.load(std::memory_order_relaxed) != 0;
+  return finish_launch(config_, spans_nodes, &lease_, [this] { keep_lease(); });
 }
 
 /// Of all nodes, the one of rank 0 tells the user.

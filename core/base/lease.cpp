@@ -140,6 +140,21 @@ std::optional<LeaseOwner> read_lease(const std::string& path) {
   return owner;
 }
 
+Status write_lease_of(const std::string& path, const LeaseOwner& owner) {
+  const std::string text = owner.host + " " + std::to_string(owner.pid) + " " +
+                           std::to_string(owner.start_time_ticks) + " " + owner.token + "\n";
+  const std::string fresh = private_name(path);
+  if (Status status = write_private(fresh, text); !status) return status;
+  if (rename(fresh.c_str(), path.c_str()) == 0) return {};
+  const int error_number = errno;
+  unlink(fresh.c_str());
+  return Error{Code::kIo, "cannot write " + path + ": " + strerror(error_number)};
+}
+
+void touch_lease_of(const std::string& path) noexcept {
+  utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+}
+
 Result<Lease> Lease::take(const std::string& path) {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);

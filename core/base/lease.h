@@ -34,6 +34,11 @@ struct LeaseOwner {
 /// Who holds `path`; nullopt when there is no such file.
 std::optional<LeaseOwner> read_lease(const std::string& path);
 
+/// A lease that is kept for a process of another node, which cannot reach the file: the caller
+/// touches it as long as it hears of `owner`. An older file is replaced.   Errors: kIo.
+Status write_lease_of(const std::string& path, const LeaseOwner& owner);
+void touch_lease_of(const std::string& path) noexcept;
+
 /// Start time (field 22 of /proc/PID/stat) of a live process; 0 when there is none or it is a
 /// zombie.
 uint64_t process_start_time_ticks(int32_t pid);

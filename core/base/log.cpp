@@ -53,6 +53,8 @@ Status set_log_file(const char* path) {
   return {};
 }
 
+int log_descriptor() noexcept { return g_fd.load(std::memory_order_relaxed); }
+
 void log_line(LogLevel level, const char* format, ...) noexcept {
   const int saved_errno = errno;
   char line[kMaxLineBytes];

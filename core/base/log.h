@@ -20,6 +20,9 @@ void set_log_name(const char* name) noexcept;
 /// Errors: kIo, the log stays where it was.
 Status set_log_file(const char* path);
 
+/// Where the log goes, for a child that closes everything else.
+int log_descriptor() noexcept;
+
 /// Writes one line, cut at 1 KiB; printf format.
 void log_line(LogLevel level, const char* format, ...) noexcept
     __attribute__((format(printf, 2, 3)));

@@ -32,6 +32,9 @@ const std::array<OptionSpec, 24> kTable{{
      "all files of this job written by one node, at least 1MiB; the oldest go first"},
     {"spool-dir", 0, "DIR", "", OptionUnit::kNone, 0, 0, &Options::spool_dir,
      "where the spool is written (default the job directory)"},
+    {"rendezvous", 0, "DIR", "", OptionUnit::kNone, 0, 0, &Options::rendezvous,
+     "a folder that all nodes see, for agents to meet where the job directory is on a disk of each "
+     "node (default ~/.aon/launches); off: none"},
     {"flush-ms", 0, "N", "250", OptionUnit::kNone, 10, 60000, &Options::flush_ms,
      "write what was recorded at least this often"},
     {"attach-ms", 0, "N", "20", OptionUnit::kNone, 1, 60000, &Options::attach_ms,

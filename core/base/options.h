@@ -30,6 +30,7 @@ struct Options {
   uint64_t node_memory_bytes = 0;  ///< 0: the smaller of 1 GiB and 1 % of the cgroup's limit
   uint64_t disk_bytes = 0;         ///< of this node and job, spool and archive together
   std::string spool_dir;           ///< empty: the job directory
+  std::string rendezvous;          ///< empty: ~/.aon/launches; of an agent: the launch's
   uint64_t flush_ms = 0;
   uint64_t attach_ms = 0;
   double budget_percent = 0;

@@ -127,7 +127,10 @@ std::vector<std::string> addresses_of_own_name() {
 std::string agents_folder(const std::string& job_folder) { return job_folder + "/agents"; }
 
 Status make_agents_folder(const std::string& job_folder) {
-  const std::string path = agents_folder(job_folder);
+  return make_private_folder(agents_folder(job_folder));
+}
+
+Status make_private_folder(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0) return {};
   if (errno != EEXIST) return errno_error("cannot create", path, errno);
   struct stat status {};

@@ -34,6 +34,8 @@ struct AgentAddress {
   std::vector<Endpoint> endpoints;
 };
 
+/// Makes `folder` with mode 0700. Errors: kInvalid when it is there and not this user's alone.
+Status make_private_folder(const std::string& folder);
 /// DIR/agents, made with mode 0700.
 Status make_agents_folder(const std::string& job_folder);
 std::string agents_folder(const std::string& job_folder);

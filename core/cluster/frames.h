@@ -37,6 +37,14 @@ enum class FrameType : uint16_t {
   kPong,
   kLeaving,
   kBye,
+  // Of a courier and its receiver (core/delivery).
+  kOffer,
+  kPart,
+  kGone,
+  kBeat,
+  kComplete,
+  kAssembled,
+  kRefused,
 };
 
 struct FrameHeader {
@@ -85,6 +93,57 @@ struct Bye {
   FrameHeader header;
 };
 
+constexpr size_t kMaxPartName = 64;
+constexpr size_t kMaxPlace = 256;
+
+struct Offer {
+  static constexpr FrameType kType = FrameType::kOffer;
+  FrameHeader header;
+  int32_t pid;  ///< of the agent
+  uint32_t rank_count;
+  uint64_t start_time_ticks;  ///< of the agent
+  uint32_t world_size;        ///< of the launch; 0 unknown
+  uint32_t reserved;
+};
+enum class PartMode : uint32_t {
+  kWhole = 1,   ///< from offset 0 on; takes the place of an older file when it is complete
+  kAppend = 2,  ///< behind what is there
+};
+/// `byte_count` bytes of a file follow.
+struct Part {
+  static constexpr FrameType kType = FrameType::kPart;
+  FrameHeader header;
+  char name[kMaxPartName];
+  PartMode mode;
+  uint32_t byte_count;
+  uint64_t offset;
+  uint64_t total_bytes;  ///< of the file, as far as it is sent
+};
+struct Gone {
+  static constexpr FrameType kType = FrameType::kGone;
+  FrameHeader header;
+  char name[kMaxPartName];
+};
+struct Beat {
+  static constexpr FrameType kType = FrameType::kBeat;
+  FrameHeader header;
+};
+struct Complete {
+  static constexpr FrameType kType = FrameType::kComplete;
+  FrameHeader header;
+};
+struct Assembled {
+  static constexpr FrameType kType = FrameType::kAssembled;
+  FrameHeader header;
+  char place[kMaxPlace];  ///< HOST:DIR of the archive, as far as it fits
+};
+
+struct Refused {
+  static constexpr FrameType kType = FrameType::kRefused;
+  FrameHeader header;
+  char reason[kMaxPlace];
+};
+
 constexpr size_t kMaxFrameBytes = sizeof(Answer);
 
 template <class T>
@@ -111,6 +170,20 @@ constexpr size_t frame_bytes(FrameType type) {
       return sizeof(Leaving);
     case FrameType::kBye:
       return sizeof(Bye);
+    case FrameType::kOffer:
+      return sizeof(Offer);
+    case FrameType::kPart:
+      return sizeof(Part);
+    case FrameType::kGone:
+      return sizeof(Gone);
+    case FrameType::kBeat:
+      return sizeof(Beat);
+    case FrameType::kComplete:
+      return sizeof(Complete);
+    case FrameType::kAssembled:
+      return sizeof(Assembled);
+    case FrameType::kRefused:
+      return sizeof(Refused);
     case FrameType::kNone:
       break;
   }

@@ -23,19 +23,6 @@ constexpr int kFirstLookPauseMs = 20;
 constexpr int kLongestLookPauseMs = 30'000;
 constexpr size_t kMaxTries = 4;  ///< nodes asked in one look
 
-/// Receives one frame before `deadline_ms`.
-bool receive_frame(int fd, int64_t deadline_ms, FrameBuffer* frame) {
-  while (!frame->is_complete()) {
-    pollfd readable{fd, POLLIN, 0};
-    const auto left_ms = static_cast<int>(std::max<int64_t>(0, deadline_ms - now_ms()));
-    if (poll(&readable, 1, left_ms) <= 0) return false;
-    const ssize_t got = recv(fd, frame->space(), frame->wanted(), MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (got <= 0 || !frame->add(static_cast<size_t>(got))) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 void PingClient::start(std::function<void()> prepare) {
@@ -102,7 +89,8 @@ bool PingClient::connect(const std::string& node) {
   for (const Endpoint& endpoint : address->endpoints) {
     if (is_stopping_.load(std::memory_order_relaxed)) return false;
     Result<UniqueFd> fd = connect_to(endpoint, kConnectMs);
-    if (!fd || !shake_hands(fd->get(), address->token, now_ms() + kHandshakeWaitMs)) continue;
+    if (!fd || !shake_hands(fd->get(), address->token, node_, now_ms() + kHandshakeWaitMs))
+      continue;
     leave_parent(true);
     parent_fd_ = std::move(*fd);
     parent_ = node;
@@ -114,21 +102,6 @@ bool PingClient::connect(const std::string& node) {
     return true;
   }
   return false;
-}
-
-bool PingClient::shake_hands(int fd, const Token& token, int64_t deadline_ms) {
-  FrameBuffer frame;
-  if (!receive_frame(fd, deadline_ms, &frame) || frame.type() != FrameType::kChallenge)
-    return false;
-  const auto challenge = frame.take<Challenge>();
-  auto answer = make_frame<Answer>();
-  answer.nonce = random_nonce();
-  const std::string_view name = std::string_view(node_).substr(0, kMaxNodeName);
-  name.copy(answer.node, name.size());
-  answer.proof = child_proof(token, challenge.nonce, answer.nonce, name);
-  if (!send_frame(fd, answer)) return false;
-  if (!receive_frame(fd, deadline_ms, &frame) || frame.type() != FrameType::kWelcome) return false;
-  return is_equal(frame.take<Welcome>().proof, parent_proof(token, answer.nonce, challenge.nonce));
 }
 
 void PingClient::leave_parent(bool with_burst) {

@@ -58,7 +58,6 @@ class PingClient {
   void run(const std::function<void()>& prepare);
   void look_for_parent();
   bool connect(const std::string& node);
-  bool shake_hands(int fd, const Token& token, int64_t deadline_ms);
   void leave_parent(bool with_burst);
   void look_soon();
   bool burst(int count);

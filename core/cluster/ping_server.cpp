@@ -9,7 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <optional>
 
 #include "core/cluster/handshake.h"
 #include "core/cluster/wire.h"
@@ -88,13 +88,12 @@ void PingServer::accept_all(int listener) {
     if (children_.size() >= kMaxChildren) continue;
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    auto challenge = make_frame<Challenge>();
-    challenge.nonce = random_nonce();
-    if (!send_frame(fd.get(), challenge)) continue;
+    const std::optional<Nonce> nonce = send_challenge(fd.get());
+    if (!nonce) continue;
     const int number = fd.get();
     Child& child = children_[number];
     child.fd = std::move(fd);
-    child.nonce = challenge.nonce;
+    child.nonce = *nonce;
     child.since_ms = now_ms();
   }
 }
@@ -122,14 +121,10 @@ bool PingServer::handle(Child& child, uint64_t received_ticks) {
 
 bool PingServer::check_answer(Child& child) {
   if (child.frame.type() != FrameType::kAnswer) return false;
-  const auto answer = child.frame.take<Answer>();
-  const std::string_view node(answer.node, strnlen(answer.node, sizeof(answer.node)));
-  if (!is_equal(answer.proof, child_proof(token_, child.nonce, answer.nonce, node))) return false;
-  auto welcome = make_frame<Welcome>();
-  welcome.proof = parent_proof(token_, answer.nonce, child.nonce);
+  if (!welcome_child(child.fd.get(), token_, child.nonce, child.frame.take<Answer>())) return false;
   child.is_ready = true;
   ready_count_.fetch_add(1, std::memory_order_relaxed);
-  return send_frame(child.fd.get(), welcome);
+  return true;
 }
 
 void PingServer::drop_slow_newcomers(int64_t now_ms) {

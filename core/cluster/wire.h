@@ -2,12 +2,17 @@
 /// thread that takes no signals.   Thread: any.
 #pragma once
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <time.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdint>
+
+#include "core/cluster/frames.h"
 
 namespace aon::cluster {
 
@@ -23,6 +28,19 @@ template <class T>
 bool send_frame(int fd, const T& frame) {
   return send(fd, &frame, sizeof(frame), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(sizeof(frame));
+}
+
+/// Receives one frame before `deadline_ms`. False: it did not come, or is none of ours.
+inline bool receive_frame(int fd, int64_t deadline_ms, FrameBuffer* frame) {
+  while (!frame->is_complete()) {
+    pollfd readable{fd, POLLIN, 0};
+    const auto left_ms = static_cast<int>(std::max<int64_t>(0, deadline_ms - now_ms()));
+    if (poll(&readable, 1, left_ms) <= 0) return false;
+    const ssize_t got = recv(fd, frame->space(), frame->wanted(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (got <= 0 || !frame->add(static_cast<size_t>(got))) return false;
+  }
+  return true;
 }
 
 /// Signals are for the agent's own threads.

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "core/base/file.h"
+#include "core/base/packet.h"
 
 namespace aon::service {
 namespace {
@@ -51,22 +52,12 @@ UniqueFd receive_page(int connection) {
   pollfd answer{connection, POLLIN, 0};
   if (::poll(&answer, 1, kAnswerMs) != 1) return UniqueFd();
   PageHello hello{};
-  iovec part{&hello, sizeof(hello)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  const ssize_t bytes = ::recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
-  const cmsghdr* attached = bytes >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-  int fd = -1;
-  if (attached != nullptr && attached->cmsg_type == SCM_RIGHTS)
-    std::memcpy(&fd, CMSG_DATA(attached), sizeof(fd));
-  UniqueFd page(fd);
+  std::vector<UniqueFd> descriptors;
+  const ssize_t bytes = receive_packet(
+      connection, {reinterpret_cast<uint8_t*>(&hello), sizeof(hello)}, &descriptors, 0);
   const bool is_ours = bytes == static_cast<ssize_t>(sizeof(hello)) && hello.magic == kPageMagic &&
                        hello.version == kPageVersion && hello.page_bytes == sizeof(Page);
-  return is_ours ? std::move(page) : UniqueFd();
+  return is_ours && !descriptors.empty() ? std::move(descriptors.front()) : UniqueFd();
 }
 
 /// A file that can shrink would kill who reads it.

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "core/base/file.h"
+#include "core/base/packet.h"
 
 namespace aon::service {
 namespace {
@@ -148,22 +149,9 @@ void Server::freshen() {
 }
 
 bool Server::greet(int reader) const {
-  PageHello hello{kPageMagic, kPageVersion, sizeof(Page)};
-  iovec part{&hello, sizeof(hello)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* attached = CMSG_FIRSTHDR(&message);
-  attached->cmsg_level = SOL_SOCKET;
-  attached->cmsg_type = SCM_RIGHTS;
-  attached->cmsg_len = CMSG_LEN(sizeof(int));
+  const PageHello hello{kPageMagic, kPageVersion, sizeof(Page)};
   const int page_fd = publisher_->page_fd();
-  std::memcpy(CMSG_DATA(attached), &page_fd, sizeof(page_fd));
-  return ::sendmsg(reader, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(sizeof(hello));
+  return send_struct(reader, hello, {&page_fd, 1}, MSG_DONTWAIT);
 }
 
 void Server::drop(int reader) {

@@ -14,6 +14,7 @@ case $0 in
 esac
 # Whether it is there is not asked here: a file system that hangs must hang within the limit.
 timeout -k 1 5 "$prefix/bin/aon-canary" </dev/null >/dev/null 2>&1
-[ -e /etc/aon/node-service ] &&
-  timeout -k 1 2 setsid "$prefix/bin/aon-node" --background </dev/null >/dev/null 2>&1
+[ -e "${AON_SITE_DIR:-/etc/aon}/node-service" ] &&
+  timeout -k 1 2 setsid "$prefix/bin/aon-node" --background \
+    ${AON_NODE_SOCKET:+--socket "$AON_NODE_SOCKET"} </dev/null >/dev/null 2>&1
 exit 0

@@ -61,10 +61,10 @@ void ChosenEvents::add(const std::string& item) {
   for (uint64_t& number : field) {
     char* end = nullptr;
     number = std::strtoull(at, &end, 0);
-    if (end == at || *end != '/') return;
+    if (end == at || *end != '/') return note_unknown(item);
     at = end + 1;
   }
-  if (*at == '\0') return;
+  if (*at == '\0') return note_unknown(item);
   const char* name = names_.emplace_back(at).c_str();
   EventType type{name, "1", "chosen by --events", static_cast<uint32_t>(field[0]), field[1], false};
   type.config1 = field[2];
@@ -80,6 +80,13 @@ void ChosenEvents::add(const std::string& item) {
   const auto same = std::find_if(types_.begin(), types_.end(),
                                  [&](const EventType& t) { return is_same(t, type); });
   if (same == types_.end()) types_.push_back(type);
+}
+
+void ChosenEvents::note_unknown(const std::string& item) {
+  constexpr size_t kMaxText = 200;
+  if (item.empty() || unknown_.size() > kMaxText) return;
+  unknown_ += (unknown_.empty() ? "" : ", ") + item.substr(0, kMaxText);
+  if (unknown_.size() > kMaxText) unknown_ += " and more";
 }
 
 std::string ChosenEvents::leave_to_threads(const Kernel& kernel) {

@@ -21,7 +21,7 @@ std::string value_of(const std::string& config, const std::string& key);
 
 class ChosenEvents {
  public:
-  /// `text`: the list; empty: the default set. What is no event is left out.
+  /// `text`: the list; empty: the default set. What is no event is left out, see unknown().
   explicit ChosenEvents(const std::string& text);
   ChosenEvents(const ChosenEvents&) = delete;
   ChosenEvents& operator=(const ChosenEvents&) = delete;
@@ -29,6 +29,8 @@ class ChosenEvents {
   /// Lives as long as this.
   std::span<const EventType> types() const { return types_; }
   bool is_default() const { return is_default_; }
+  /// What was asked for and is no event, separated by ", ".
+  const std::string& unknown() const { return unknown_; }
 
   /// Takes off what each thread reads itself at the borders of its calls (docs/counters.md): the
   /// first four hardware events, if this machine lets programs read them. Counted twice they would
@@ -37,9 +39,11 @@ class ChosenEvents {
 
  private:
   void add(const std::string& item);
+  void note_unknown(const std::string& item);
 
   std::deque<std::string> names_;
   std::vector<EventType> types_;
+  std::string unknown_;
   bool is_default_ = true;
 };
 

@@ -24,6 +24,7 @@ aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* 
   if (aon::perf::value_of(config, "border-events") == "1") events->leave_to_threads(kernel);
   aon::perf::Availability availability = aon::perf::probe_all(kernel, events->types());
   availability.names_hardware = !events->is_default();
+  availability.unknown_names = events->unknown();
   const aon::perf::StateText state = aon::perf::state_of(availability, {});
   api->set_state(core, AON_PROCESS_NODE, state.state, state.reason.c_str(), state.remedy.c_str());
   if (state.state == AON_STATE_OFF) return AON_UNAVAILABLE;

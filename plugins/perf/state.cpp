@@ -127,6 +127,10 @@ StateText state_of(const Availability& availability, const OpenProblems& problem
     reasons.add({"more than " + std::to_string(kMaxTasks) + " threads when it attached", ""},
                 "the threads beyond");
   }
+  if (!availability.unknown_names.empty()) {
+    reasons.add({"no event of this machine has such a name", "aon-run --events names near ones"},
+                availability.unknown_names.c_str());
+  }
   StateText state{AON_STATE_ON, reasons.reason(), reasons.remedy()};
   if (!any_available || problems.nothing_opened) {
     state.state = AON_STATE_OFF;

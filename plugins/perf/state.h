@@ -22,6 +22,7 @@ struct Availability {
   std::vector<ProbedEvent> events;
   int paranoid_level = 2;
   bool names_hardware = false;  ///< each by its name, also where all are missing
+  std::string unknown_names{};  ///< asked for, and no events
 };
 
 /// Opens every event once on the calling thread; `types` must live as long as the result.

@@ -76,6 +76,8 @@ class _Simulated:
         self.shared = [str(path) for path in (*shared, SOURCE, BUILD)]
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="aon-cluster-"))
         self.folder.chmod(0o755)
+        self.home = self.folder / "home"
+        self.home.mkdir()
 
     def _call(self, action, *words, **more):
         env = dict(more.pop("env", None) or environment())
@@ -122,6 +124,8 @@ class Hosts(_Simulated):
 
     def run(self, host, *command, env=None, **more):
         env = dict(env or environment(), AON_HOSTS=str(self.folder))
+        if env.get("HOME") == os.environ.get("HOME"):
+            env["HOME"] = str(self.home)  # agents meet there
         return self._call("exec", host, *command, env=env, **more)
 
     def kill(self, host):

@@ -79,12 +79,13 @@ class OnSlurm(TestCase):
         end = self.slurm.wait(job)
         return end, out.read_text(errors="replace"), job
 
-    def endless_job(self, *options):
+    def endless_job(self, *options, **changes):
         """Id of a job with two ranks on n1, which has begun to record."""
         program = self.place / "endless.py"
         program.write_text(ENDLESS, encoding="utf-8")
         before = self.spool_bytes()
-        job, out = self.submit(f"srun --mpi=pmix {PYTHON} {program}", "-w", "n1", *options)
+        job, out = self.submit(f"srun --mpi=pmix {PYTHON} {program}", "-w", "n1", *options,
+                               **changes)
         wait_until(lambda: self.spool_bytes() > before + 4096, 30, f"records of {job}, see {out}")
         return job
 

@@ -6,10 +6,11 @@ without AON, no node is taken out of service, and what was recorded can be read.
 """
 import os
 import pwd
+import time
 import unittest
 
 import cluster
-from aon_test import PYTHON, run, wait_until
+from aon_test import PYTHON, ledger, run, wait_until
 from slurm_case import TEXT, WORDS, OnSlurm
 
 
@@ -210,6 +211,45 @@ class Canary(OnSlurm):
             done = self.srun("-w", "n1", "-n1", "echo", "runs")
             self.assertEqual((done.returncode, done.stdout), (0, "runs\n"), done.stderr)
             self.assertEqual(self.slurm.unready_nodes(), [])
+
+
+class Service(OnSlurm):
+    """The Prolog starts the service of a node, where the site asks for it."""
+
+    lines = ("Prolog=FOLDER/prolog.sh", "PrologFlags=Alloc")
+
+    @classmethod
+    def prepare(cls, folder):
+        (folder / "site").mkdir()
+        (folder / "site" / "node-service").touch()
+        prolog = folder / "prolog.sh"
+        own = f"AON_NODE_DIR={folder}/node AON_SITE_DIR={folder}/site"
+        own += f" AON_NODE_SOCKET={folder}/$(hostname)-run/node.sock"
+        script = f"{own} exec {folder}/aon/share/aon/slurm/aon-prolog.sh"
+        prolog.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\nexport PATH\n{script}\n")
+        prolog.chmod(0o755)
+
+    def services(self):
+        """Process ids of the services that there are."""
+        socket = str(self.slurm.folder) + "/n"
+        found = self.slurm.on_host("login", "pgrep", "-f", f"aon-node.*--socket {socket}")
+        return found.stdout.split()
+
+    def test_it_serves_the_jobs_of_the_node_and_outlives_them(self):
+        socket = self.slurm.folder / "n1-run" / "node.sock"
+        self.assert_exit(self.srun("-w", "n1", "-n1", "true"))
+        first = self.services()
+        self.assertEqual(len(first), 1)
+        self.assertTrue(socket.exists())
+        job = self.endless_job(AON_NODE_SOCKET=socket)
+        self.assertEqual(self.services(), first, "one is enough")
+        self.slurm.on_host("login", "kill", "-KILL", *first)
+        time.sleep(2.5)  # the agent reads once a second
+        self.slurm.run("scancel", job)
+        self.slurm.wait(job)
+        (output,) = self.outputs(1)
+        providers = ledger(output)["nodes"][0]["providers"]
+        self.assertIn("the node's service has ended", providers["network"]["reason"])
 
 
 class Users(OnSlurm):

@@ -89,6 +89,19 @@ class TaskProlog(TestCase):
         self.assertEqual(run([RECORDS], env=env).returncode, 42)
         wait_until(lambda: (wanted / "traces.otf2").exists(), 60, "the archive")
 
+    def test_events_are_chosen_by_name(self):
+        events = "page-faults,cycles,cicles"
+        exports = self.prolog(AON_EVENTS=events)
+        # Read at the borders of calls where the machine has a PMU: as numbers, without the rest.
+        self.assertRegex(exports["AON_COUNTERS"], r"^0/0x0/0x0/0x0/\d+/cycles$")
+        env = environment(**{**self.variables, **exports, "AON_EVENTS": events})
+        self.assertEqual(run([RECORDS], env=env).returncode, 42)
+        output = self.folder / "aon-7.0"
+        wait_until(lambda: (output / "traces.otf2").exists(), 60, "the archive")
+        (rank,) = ledger(output)["ranks"]
+        self.assertIn("no event of this machine has such a name (not counted: cicles)",
+                      rank["providers"]["perf"]["reason"])
+
     @unittest.skipIf(IS_SANITIZED, "sanitizers cost more")
     def test_it_costs_little(self):
         self.prolog()

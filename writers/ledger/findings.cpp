@@ -112,8 +112,12 @@ void Findings::add_profile(const Group& group, const Location* location,
     if (row.region >= calls_.size()) continue;
     calls_[row.region] += row.count;
     const GlobalRegion& region = model_->regions[row.region];
-    if (!is_master || region.paradigm != Paradigm::kMpi) continue;
+    if (!is_master) continue;
     RankTime& rank = ranks_[*group.rank];
+    const bool is_users = region.paradigm == Paradigm::kUser || region.paradigm == Paradigm::kNvtx;
+    if (is_users && region.role != RegionRole::kStep)
+      rank.by_annotation[row.region] += row.exclusive_ns;
+    if (region.paradigm != Paradigm::kMpi) continue;
     rank.mpi_ns += row.exclusive_ns;
     if (!is_frame(region.name)) rank.by_region[row.region] += row.exclusive_ns;
   }
@@ -314,6 +318,7 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   add_spawned(&findings);
   // Each tells the same, less exactly than the one before it.
   if (!add_steps(&findings) && !add_latecomer(&findings)) add_slow_rank(&findings);
+  if (!sees_communication()) add_uneven_region(&findings);
   add_nccl(&findings);
   add_expensive_call(&findings);
   add_waiting(&findings);

@@ -67,11 +67,15 @@ class Findings final : public Writer {
     uint64_t first_ns = 0;
     uint64_t last_ns = 0;
     uint64_t mpi_ns = 0;
-    std::unordered_map<uint32_t, uint64_t> by_region;  ///< MPI regions, exclusive
+    std::unordered_map<uint32_t, uint64_t> by_region;      ///< MPI regions, exclusive
+    std::unordered_map<uint32_t, uint64_t> by_annotation;  ///< the program's own, exclusive
   };
 
   /// step_findings.cpp; true when a slow rank is among them.
   bool add_steps(std::vector<Finding>* findings) const;
+  /// region_findings.cpp
+  bool sees_communication() const;
+  void add_uneven_region(std::vector<Finding>* findings) const;
   void add_split_world(std::vector<Finding>* findings) const;
   void add_spawned(std::vector<Finding>* findings) const;
   void add_slow_rank(std::vector<Finding>* findings) const;

@@ -34,7 +34,8 @@ bool Findings::add_steps(std::vector<Finding>* findings) const {
   const auto slowest_ns = static_cast<double>(loop.slowest_ns);
   const auto compute_ns = static_cast<double>(loop.compute_ns);
   const double more_ns = slowest_ns - compute_ns;
-  const bool is_slow = loop.rank_count > 1 && compute_ns > 0 &&
+  // Where communication is not seen it counts as computing, and the late rank would look the best.
+  const bool is_slow = sees_communication() && loop.rank_count > 1 && compute_ns > 0 &&
                        slowest_ns >= kSlowStepRatio * compute_ns &&
                        more_ns >= kLeastStepShare * static_cast<double>(loop.median_ns);
   const Group& slowest = model_->groups[loop.slowest];

@@ -61,6 +61,21 @@ TEST(PerfChosen, leaves_out_what_is_no_event) {
   }
 }
 
+TEST(PerfChosen, tells_what_is_no_event) {
+  const ChosenEvents events("1/0x2/0x0/0x0/4/page-faults,cicles,7/x,,0/0x0/0x0/0x0/4/cycles");
+  EXPECT_EQ(events.unknown(), "cicles, 7/x");
+  Availability availability = probe_all(fake_kernel(), events.types());
+  availability.unknown_names = events.unknown();
+  const StateText state = state_of(availability, {});
+  EXPECT_EQ(state.state, AON_STATE_DEGRADED);
+  EXPECT_THAT(state.reason,
+              HasSubstr("no event of this machine has such a name (not counted: cicles"));
+  const ChosenEvents long_ones(std::string(100'000, 'x') + ",y");
+  EXPECT_LT(long_ones.unknown().size(), 300u);
+  EXPECT_THAT(ChosenEvents(std::string(150, 'x') + "," + std::string(150, 'y')).unknown(),
+              testing::EndsWith(" and more"));
+}
+
 TEST(PerfChosen, are_counted_here_where_programs_may_not_read_them) {
   fake = {};
   ChosenEvents events(kFive);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/packet.h"
 #include "core/base/unique_fd.h"
 
 namespace aon::test {
@@ -182,20 +183,8 @@ void FakeAgent::accept_one() {
   welcome.slot_count = options_.slot_count;
   welcome.chunk_count = options_.chunk_count;
   welcome.total_bytes = memory->geometry().total_bytes;
-  iovec part = {&welcome, sizeof welcome};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* attached = CMSG_FIRSTHDR(&message);
-  attached->cmsg_level = SOL_SOCKET;
-  attached->cmsg_type = SCM_RIGHTS;
-  attached->cmsg_len = CMSG_LEN(sizeof(int));
   const int ring = memory->fd();
-  std::memcpy(CMSG_DATA(attached), &ring, sizeof ring);
-  if (sendmsg(fd.get(), &message, MSG_NOSIGNAL) < 0) return;
+  if (!send_struct(fd.get(), welcome, {&ring, 1})) return;
   clients_.push_back(
       std::make_unique<Client>(std::move(fd), hello, std::move(*memory), options_.keeps));
 }

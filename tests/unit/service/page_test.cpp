@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "core/base/packet.h"
 #include "core/service/page_reader.h"
 #include "core/service/server.h"
 
@@ -258,19 +259,7 @@ class Impostor {
   void answer(int page_fd, PageHello hello) {
     pollfd_wait();
     const UniqueFd reader(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    iovec part{&hello, sizeof(hello)};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* attached = CMSG_FIRSTHDR(&message);
-    attached->cmsg_level = SOL_SOCKET;
-    attached->cmsg_type = SCM_RIGHTS;
-    attached->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(attached), &page_fd, sizeof(page_fd));
-    EXPECT_GT(::sendmsg(reader.get(), &message, MSG_NOSIGNAL), 0);
+    EXPECT_TRUE(send_struct(reader.get(), hello, {&page_fd, 1}));
     char byte = 0;
     EXPECT_EQ(::recv(reader.get(), &byte, 1, 0), 0);  // it hangs up
   }

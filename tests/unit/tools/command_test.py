@@ -38,7 +38,7 @@ class Command(TestCase):
     def test_run_help_names_every_option(self):
         text = run(["aon-run", "--help"]).stdout
         for name in ("output", "providers", "without", "memory", "node-memory", "disk", "spool-dir",
-                     "flush-ms", "attach-ms",
+                     "rendezvous", "flush-ms", "attach-ms",
                      "budget", "wait", "drop-spool", "no-assemble", "otf2-locations",
                      "dry-run", "version", "help"):
             self.assertIn(f"--{name}", text)

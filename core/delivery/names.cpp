@@ -1,0 +1,41 @@
+#include "core/delivery/names.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/cluster/frames.h"
+#include "core/spool/files.h"
+
+namespace aon::delivery {
+namespace {
+
+constexpr std::string_view kRingStart = "fallback-";
+constexpr std::string_view kRingEnd = ".ring";
+
+/// "fallback-PID-START.ring"
+bool is_ring_name(std::string_view name) {
+  if (!name.starts_with(kRingStart) || !name.ends_with(kRingEnd)) return false;
+  name.remove_prefix(kRingStart.size());
+  name.remove_suffix(kRingEnd.size());
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char letter) {
+    return (letter >= '0' && letter <= '9') || letter == '-';
+  });
+}
+
+}  // namespace
+
+bool is_file_name(std::string_view name) {
+  if (name.size() >= cluster::kMaxPartName) return false;
+  if (name == spool::kDefinitionsFile || name == spool::kTopologyFile) return true;
+  const std::optional<spool::SegmentName> segment = spool::parse_segment_file_name(name);
+  return (segment && spool::segment_file_name(*segment) == name) || is_ring_name(name);
+}
+
+bool is_node_name(std::string_view name) {
+  if (name.empty() || name.size() >= cluster::kMaxNodeName || name.front() == '.') return false;
+  return std::all_of(name.begin(), name.end(), [](unsigned char letter) {
+    return letter > ' ' && letter < 0x7f && letter != '/' && letter != '~';
+  });
+}
+
+}  // namespace aon::delivery

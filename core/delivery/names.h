@@ -1,0 +1,18 @@
+/// Which names a courier may use at a receiver.   Thread: any.
+#pragma once
+
+#include <string_view>
+
+namespace aon::delivery {
+
+/// In a job directory whose spool was brought elsewhere: one line that says where.
+constexpr const char* kDeliveredNote = "delivered.txt";
+
+/// Of a file of a node's spool folder: definitions.aon, topology.xml, segments of records, rings of
+/// processes that had no agent.
+bool is_file_name(std::string_view name);
+
+/// Of a folder below spool/.
+bool is_node_name(std::string_view name);
+
+}  // namespace aon::delivery

@@ -1,0 +1,488 @@
+#include "core/delivery/receiver.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "core/base/file.h"
+#include "core/base/lease.h"
+#include "core/base/log.h"
+#include "core/cluster/handshake.h"
+#include "core/cluster/presence.h"
+#include "core/cluster/wire.h"
+#include "core/delivery/names.h"
+
+namespace aon::delivery {
+namespace {
+
+using cluster::FrameType;
+
+/// Token of the leases that are kept for couriers; ends the text of their marks.
+constexpr const char* kDelivered = "delivered";
+constexpr int64_t kHandshakeMs = 2000;
+constexpr int64_t kFarewellMs = 2000;  ///< for a courier to read why it is refused
+constexpr int64_t kLookMs = 500;
+constexpr int64_t kBeatMs = kLeaseBeatSeconds * 1000;
+constexpr size_t kBufferBytes = 65536;
+constexpr int kReadsPerTurn = 8;       ///< of one guest, before the others have theirs
+constexpr uint64_t kSparedShare = 10;  ///< a tenth of the file system stays free
+constexpr int kMaxPlaces = 100;        ///< agents of one node, one after the other
+
+/// The text of a field that may fill its place to the end.
+template <size_t N>
+std::string text_of(const char (&field)[N]) {
+  return {field, strnlen(field, N)};
+}
+
+std::string part_name(const std::string& name) { return "." + name + ".part"; }
+
+bool is_ring(const std::string& name) { return name.ends_with(".ring"); }
+
+/// Empties a folder of a courier that comes again.
+void remove_files(int folder, const std::string& path) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(path, error), end; !error && at != end;
+       at.increment(error))
+    unlinkat(folder, at->path().filename().c_str(), 0);
+}
+
+}  // namespace
+
+struct Receiver::Guest {
+  UniqueFd fd;
+  cluster::Nonce nonce{};
+  cluster::FrameBuffer frame;
+  int64_t heard_ms = 0;
+  int64_t beaten_ms = 0;
+  std::string node;       ///< empty: has not proved to be one of us
+  std::string agent;      ///< node, pid and start time
+  std::string mark;       ///< of its NODE.done
+  UniqueFd folder;        ///< set with its offer
+  time_t complete_s = 0;  ///< CLOCK_REALTIME; 0: it still brings
+  bool is_assembled = false;
+  bool is_refused = false;
+  std::map<std::string, uint64_t> file_bytes;  ///< of what it brought
+
+  // The part that comes in.
+  cluster::Part part{};
+  std::string part_of;  ///< file name; empty: none
+  uint32_t part_left = 0;
+  UniqueFd part_file;
+
+  uint64_t stored_bytes() const {
+    uint64_t sum = 0;
+    for (const auto& [name, bytes] : file_bytes) sum += bytes;
+    return sum;
+  }
+};
+
+bool is_mark_of_guest(const std::string& job_folder, const std::string& node) {
+  const std::optional<LeaseOwner> lease = read_lease(cluster::agent_lease(job_folder, node));
+  if (lease) return lease->token == kDelivered;
+  const auto nodes = cluster::read_presence(job_folder);
+  return std::any_of(nodes.begin(), nodes.end(), [&](const cluster::NodePresence& one) {
+    return one.node == node && one.token.ends_with(kDelivered);
+  });
+}
+
+Receiver::Receiver(ReceiverSettings settings)
+    : settings_(std::move(settings)), token_(cluster::random_token()) {}
+
+Receiver::~Receiver() = default;
+
+Result<cluster::AgentAddress> Receiver::start(const std::vector<std::string>& hosts) {
+  cluster::AgentAddress address{token_, {}};
+  for (const std::string& host : hosts) {
+    uint16_t port = 0;
+    Result<UniqueFd> listener = cluster::listen_on(host, &port);
+    if (!listener) continue;
+    listeners_.push_back(std::move(*listener));
+    address.endpoints.push_back({host, port});
+  }
+  if (address.endpoints.empty())
+    return Error{Code::kUnavailable, "no address of this node can be listened on"};
+  return address;
+}
+
+uint32_t Receiver::guest_count() const {
+  return static_cast<uint32_t>(std::count_if(guests_.begin(), guests_.end(), [](const auto& one) {
+    return one.second->folder && !one.second->is_assembled && !one.second->is_refused;
+  }));
+}
+
+uint32_t Receiver::open_count() const {
+  return static_cast<uint32_t>(std::count_if(guests_.begin(), guests_.end(), [](const auto& one) {
+    return one.second->folder && one.second->complete_s == 0 && !one.second->is_refused;
+  }));
+}
+
+uint32_t Receiver::rank_count() const {
+  uint32_t sum = 0;
+  for (const auto& [agent, count] : ranks_) sum += count;
+  return sum;
+}
+
+void Receiver::step(int timeout_ms, int wake_fd) {
+  std::vector<pollfd> fds{{wake_fd, POLLIN, 0}};
+  for (const UniqueFd& listener : listeners_) fds.push_back({listener.get(), POLLIN, 0});
+  const size_t first_guest = fds.size();
+  for (const auto& [fd, guest] : guests_) fds.push_back({fd, POLLIN, 0});
+  const auto until_look_ms =
+      static_cast<int>(std::max<int64_t>(0, next_look_ms_ - cluster::now_ms()));
+  const int wait_ms = guests_.empty() ? timeout_ms : std::min(timeout_ms, until_look_ms);
+  if (poll(fds.data(), fds.size(), wait_ms) > 0) {
+    for (size_t i = 1; i < fds.size(); ++i) {
+      if (fds[i].revents == 0) continue;
+      if (i < first_guest) {
+        accept_all(fds[i].fd);
+      } else if (const auto found = guests_.find(fds[i].fd);
+                 found != guests_.end() && !receive(*found->second)) {
+        drop(fds[i].fd, "the connection ended");
+      }
+    }
+  }
+  // Only now: what was waiting here while we worked is no silence.
+  if (cluster::now_ms() >= next_look_ms_) {
+    look_after_guests();
+    next_look_ms_ = cluster::now_ms() + kLookMs;
+  }
+}
+
+void Receiver::accept_all(int listener) {
+  for (;;) {
+    UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) {
+      if (errno == EMFILE || errno == ENFILE) make_room_for_newcomer();
+      return;
+    }
+    make_room_for_newcomer();
+    if (guests_.size() >= kMaxGuests) continue;
+    const int on = 1;
+    setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    const std::optional<cluster::Nonce> nonce = cluster::send_challenge(fd.get());
+    if (!nonce) continue;
+    auto guest = std::make_unique<Guest>();
+    guest->nonce = *nonce;
+    guest->heard_ms = cluster::now_ms();
+    const int number = fd.get();
+    guest->fd = std::move(fd);
+    guests_[number] = std::move(guest);
+  }
+}
+
+/// Strangers take no places from couriers.
+void Receiver::make_room_for_newcomer() {
+  size_t count = 0;
+  auto oldest = guests_.end();
+  for (auto one = guests_.begin(); one != guests_.end(); ++one) {
+    if (!one->second->node.empty()) continue;
+    ++count;
+    if (oldest == guests_.end() || one->second->heard_ms < oldest->second->heard_ms) oldest = one;
+  }
+  if (count >= kMaxNewcomers) guests_.erase(oldest);
+}
+
+/// Takes what has come. False: the connection is over.
+bool Receiver::receive(Guest& guest) {
+  for (int turn = 0; turn < kReadsPerTurn; ++turn) {
+    if (guest.is_refused) {
+      uint8_t ignored[kBufferBytes];
+      const ssize_t got = recv(guest.fd.get(), ignored, sizeof(ignored), 0);
+      if (got > 0) continue;
+      return got < 0 && (errno == EAGAIN || errno == EINTR);
+    }
+    if (guest.part_left != 0) {
+      if (!receive_payload(guest)) return false;
+      if (guest.part_left != 0) return true;
+      continue;
+    }
+    const ssize_t got = recv(guest.fd.get(), guest.frame.space(), guest.frame.wanted(), 0);
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+    if (got == 0 || !guest.frame.add(static_cast<size_t>(got))) return false;
+    if (!guest.frame.is_complete()) continue;
+    guest.heard_ms = cluster::now_ms();
+    if (!handle(guest)) return false;
+  }
+  return true;
+}
+
+bool Receiver::receive_payload(Guest& guest) {
+  uint8_t buffer[kBufferBytes];
+  const size_t wanted = std::min<size_t>(sizeof(buffer), guest.part_left);
+  const ssize_t got = recv(guest.fd.get(), buffer, wanted, 0);
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  if (got == 0) return false;
+  guest.heard_ms = cluster::now_ms();
+  const Status status = write_all(guest.part_file.get(), buffer, static_cast<size_t>(got));
+  if (!status) return refuse(guest, status.error().message);
+  guest.part_left -= static_cast<uint32_t>(got);
+  return guest.part_left != 0 || end_part(guest);
+}
+
+bool Receiver::handle(Guest& guest) {
+  const FrameType type = guest.frame.type();
+  if (guest.node.empty()) {
+    if (type != FrameType::kAnswer) return false;
+    const std::optional<std::string> node = cluster::welcome_child(
+        guest.fd.get(), token_, guest.nonce, guest.frame.take<cluster::Answer>());
+    if (!node || !is_node_name(*node)) return false;
+    guest.node = *node;
+    return true;
+  }
+  if (!guest.folder)
+    return type == FrameType::kOffer && take_offer(guest, guest.frame.take<cluster::Offer>());
+  switch (type) {
+    case FrameType::kPart:
+      return take_part(guest, guest.frame.take<cluster::Part>());
+    case FrameType::kGone:
+      return take_gone(guest, guest.frame.take<cluster::Gone>());
+    case FrameType::kBeat:
+      static_cast<void>(guest.frame.take<cluster::Beat>());
+      return true;
+    case FrameType::kComplete:
+      static_cast<void>(guest.frame.take<cluster::Complete>());
+      return take_complete(guest);
+    default:
+      return false;
+  }
+}
+
+/// The folder of an agent: the one it has if its connection broke, emptied, else a new one. What
+/// another one brought, or recorded here, is left alone: NODE~2 stands beside NODE.
+Result<UniqueFd> Receiver::open_place(const Guest& guest, const std::string& agent) {
+  const std::string spool = settings_.job_folder + "/spool/";
+  if (mkdir(spool.c_str(), 0700) != 0 && errno != EEXIST)
+    return errno_error("cannot create", spool, errno);
+  if (const auto known = places_.find(agent); known != places_.end()) {
+    const std::string path = spool + known->second;
+    Result<UniqueFd> folder = open_file(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (folder) remove_files(folder->get(), path);
+    return folder;
+  }
+  for (int number = 1; number < kMaxPlaces; ++number) {
+    const std::string name = number == 1 ? guest.node : guest.node + "~" + std::to_string(number);
+    if (mkdir((spool + name).c_str(), 0700) == 0) {
+      places_[agent] = name;
+      return open_file(spool + name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    }
+    if (errno != EEXIST) return errno_error("cannot create", spool + name, errno);
+  }
+  return Error{Code::kUnavailable, "too many agents of node " + guest.node};
+}
+
+bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
+  const std::string agent =
+      guest.node + " " + std::to_string(offer.pid) + " " + std::to_string(offer.start_time_ticks);
+  if (guest.node == settings_.node) return refuse(guest, "it has the name of this node");
+  if (offer.world_size != settings_.world_size)
+    return refuse(guest, "it is of a launch of " + std::to_string(offer.world_size) +
+                             " ranks, this one has " + std::to_string(settings_.world_size));
+  const std::string lease = cluster::agent_lease(settings_.job_folder, guest.node);
+  const std::optional<LeaseOwner> held = read_lease(lease);
+  const bool is_known = places_.count(agent) != 0;
+  if (held && held->is_alive && !is_known)
+    return refuse(guest, "another agent of node " + guest.node + " is there");
+  // The connection that broke may have something left; it must not come over what comes now.
+  std::erase_if(guests_, [&](const auto& one) {
+    return one.second.get() != &guest && one.second->agent == agent;
+  });
+  Status status = cluster::make_agents_folder(settings_.job_folder);
+  Result<UniqueFd> folder = status ? open_place(guest, agent) : Result<UniqueFd>(status.error());
+  if (folder)
+    status =
+        write_lease_of(lease, {guest.node, offer.pid, offer.start_time_ticks, kDelivered, true});
+  if (!folder || !status) return refuse(guest, (folder ? status.error() : folder.error()).message);
+  cluster::clear_done(settings_.job_folder, guest.node);
+  guest.agent = agent;
+  guest.folder = std::move(*folder);
+  guest.mark = agent + " " + kDelivered;
+  guest.beaten_ms = cluster::now_ms();
+  ranks_[agent] = offer.rank_count;
+  return true;
+}
+
+/// A tenth of the file system stays free. Memory (tmpfs) is not for the spools of others: of all
+/// together as much as one node may use.
+bool Receiver::has_room(const Guest& guest, uint64_t more_bytes) const {
+  struct statfs status {};
+  if (fstatfs(guest.folder.get(), &status) != 0) return false;
+  const auto block_bytes = static_cast<uint64_t>(status.f_bsize);
+  const uint64_t free_bytes = status.f_bavail * block_bytes;
+  if (free_bytes < status.f_blocks * block_bytes / kSparedShare + more_bytes) return false;
+  if (status.f_type != TMPFS_MAGIC) return true;
+  uint64_t sum = more_bytes;
+  for (const auto& [fd, one] : guests_) sum += one->stored_bytes();
+  return sum <= settings_.node_bytes;
+}
+
+bool Receiver::take_part(Guest& guest, const cluster::Part& part) {
+  const std::string name = text_of(part.name);
+  const bool is_whole = part.mode == cluster::PartMode::kWhole;
+  if (guest.complete_s != 0 || !is_file_name(name) || part.byte_count > kMaxPartBytes) return false;
+  if (!is_whole && part.mode != cluster::PartMode::kAppend) return false;
+  if (part.total_bytes > settings_.node_bytes || part.offset > part.total_bytes ||
+      part.byte_count > part.total_bytes - part.offset)
+    return false;
+  const auto known = guest.file_bytes.find(name);
+  const uint64_t there_bytes = known == guest.file_bytes.end() ? 0 : known->second;
+  if (guest.stored_bytes() - there_bytes + part.total_bytes > settings_.node_bytes)
+    return refuse(guest, "it is larger than --disk allows");
+  const bool goes_on = is_whole && part.offset != 0;
+  if (goes_on && (guest.part_of != name || guest.part.mode != part.mode ||
+                  guest.part.offset + guest.part.byte_count != part.offset))
+    return false;
+  if (!is_whole && part.offset != there_bytes) return false;
+  if (!has_room(guest, part.byte_count))
+    return refuse(guest, "no room for it in " + settings_.job_folder);
+  if (!goes_on && !open_part(guest, part, name)) return refuse(guest, "cannot write " + name);
+  guest.part = part;
+  guest.part_of = name;
+  guest.part_left = part.byte_count;
+  return guest.part_left != 0 || end_part(guest);
+}
+
+bool Receiver::open_part(Guest& guest, const cluster::Part& part, const std::string& name) {
+  const bool is_whole = part.mode == cluster::PartMode::kWhole;
+  const std::string file = is_whole ? part_name(name) : name;
+  const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (is_whole ? O_TRUNC : O_APPEND);
+  guest.part_file.reset(openat(guest.folder.get(), file.c_str(), flags, 0600));
+  struct stat status {};
+  if (!guest.part_file || fstat(guest.part_file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    return false;
+  return is_whole || static_cast<uint64_t>(status.st_size) == part.offset;
+}
+
+/// All bytes of a frame are written.
+bool Receiver::end_part(Guest& guest) {
+  const uint64_t end = guest.part.offset + guest.part.byte_count;
+  const bool is_whole = guest.part.mode == cluster::PartMode::kWhole;
+  if (!is_whole) guest.file_bytes[guest.part_of] = end;
+  if (is_whole && end != guest.part.total_bytes) return true;
+  const std::string name = std::exchange(guest.part_of, {});
+  guest.part_file.reset();
+  if (!is_whole) return true;
+  guest.file_bytes[name] = end;
+  const int folder = guest.folder.get();
+  if (renameat(folder, part_name(name).c_str(), folder, name.c_str()) == 0) return true;
+  return refuse(guest, "cannot write " + name);
+}
+
+/// A segment that went to keep --disk.
+bool Receiver::take_gone(Guest& guest, const cluster::Gone& gone) {
+  const std::string name = text_of(gone.name);
+  if (guest.complete_s != 0 || !is_file_name(name)) return false;
+  if (guest.file_bytes.erase(name) != 0) unlinkat(guest.folder.get(), name.c_str(), 0);
+  return true;
+}
+
+/// The courier removes its own when an archive has this: it must outlive a crash of this node.
+bool Receiver::take_complete(Guest& guest) {
+  if (guest.complete_s != 0 || !guest.part_of.empty()) return false;
+  if (syncfs(guest.folder.get()) != 0) return refuse(guest, "cannot sync its spool");
+  Status status = cluster::make_agents_folder(settings_.job_folder);
+  if (status) status = cluster::mark_done(settings_.job_folder, guest.node, guest.mark);
+  if (!status) return refuse(guest, status.error().message);
+  unlink(cluster::agent_lease(settings_.job_folder, guest.node).c_str());
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  guest.complete_s = now.tv_sec;
+  return true;
+}
+
+/// Keeps the leases of couriers that are heard of; tells those whose node an archive has.
+void Receiver::look_after_guests() {
+  const int64_t now = cluster::now_ms();
+  std::vector<int> gone;
+  for (auto& [fd, guest] : guests_) {
+    if (!look_after(*guest, now)) gone.push_back(fd);
+  }
+  for (const int fd : gone) drop(fd, "it is silent");
+}
+
+/// False: its connection is to be closed.
+bool Receiver::look_after(Guest& guest, int64_t now_ms) {
+  const int64_t patience_ms = guest.is_refused ? kFarewellMs
+                              : guest.folder   ? kSilentMs
+                                               : kHandshakeMs;
+  if (now_ms - guest.heard_ms > patience_ms) {
+    pollfd waiting{guest.fd.get(), POLLIN, 0};
+    if (guest.is_refused || poll(&waiting, 1, 0) == 0) return false;
+  }
+  if (!guest.folder || guest.is_refused || guest.is_assembled) return true;
+  if (guest.complete_s != 0) {
+    if (settings_.waits_for_archive &&
+        cluster::is_done(settings_.job_folder, guest.node, guest.mark))
+      return true;
+    if (is_in_archive(guest)) return tell_assembled(guest);
+    return refuse(guest, "it was removed before an archive had it");
+  }
+  if (now_ms - guest.beaten_ms >= kBeatMs) {
+    touch_lease_of(cluster::agent_lease(settings_.job_folder, guest.node));
+    guest.beaten_ms = now_ms;
+  }
+  return true;
+}
+
+/// That its mark is gone says so; but somebody may just have cleaned up. Rings become part of the
+/// spool under another name.
+bool Receiver::is_in_archive(const Guest& guest) const {
+  struct stat status {};
+  if (settings_.waits_for_archive) {
+    const std::string ledger = settings_.job_folder + "/aon.json";
+    if (stat(ledger.c_str(), &status) != 0 || status.st_mtim.tv_sec + 1 < guest.complete_s)
+      return false;
+    if (settings_.drops_spool) return true;
+  }
+  return std::all_of(guest.file_bytes.begin(), guest.file_bytes.end(), [&](const auto& file) {
+    if (is_ring(file.first)) return true;
+    return fstatat(guest.folder.get(), file.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           static_cast<uint64_t>(status.st_size) == file.second;
+  });
+}
+
+bool Receiver::tell_assembled(Guest& guest) const {
+  auto frame = cluster::make_frame<cluster::Assembled>();
+  const std::string place = settings_.node + ":" + settings_.job_folder;
+  place.copy(frame.place, sizeof(frame.place) - 1);
+  guest.is_assembled = true;
+  return cluster::send_frame(guest.fd.get(), frame);
+}
+
+/// Says why, and waits a little for the courier to read it. Its lease runs out, so that the archive
+/// names its node.
+bool Receiver::refuse(Guest& guest, const std::string& reason) const {
+  AON_LOG_WARNING("spool of %s is refused: %s", guest.node.c_str(), reason.c_str());
+  auto frame = cluster::make_frame<cluster::Refused>();
+  reason.copy(frame.reason, sizeof(frame.reason) - 1);
+  guest.is_refused = true;
+  guest.part_left = 0;
+  guest.part_file.reset();
+  guest.heard_ms = cluster::now_ms();
+  return cluster::send_frame(guest.fd.get(), frame);
+}
+
+void Receiver::drop(int fd, const char* why) {
+  const auto found = guests_.find(fd);
+  if (found == guests_.end()) return;
+  const Guest& guest = *found->second;
+  if (guest.folder && guest.complete_s == 0 && !guest.is_refused)
+    AON_LOG_WARNING("spool of %s is not complete: %s", guest.node.c_str(), why);
+  guests_.erase(found);
+}
+
+}  // namespace aon::delivery

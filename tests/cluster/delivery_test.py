@@ -1,0 +1,162 @@
+#!/usr/bin/python3
+"""Nodes that share no job directory: the others bring their spools to rank 0's node, and its
+archive is the same as with a shared one. Where they cannot, each keeps its own: nothing is lost.
+
+    delivery_test.py [unittest arguments]
+"""
+import subprocess
+import unittest
+
+import cluster
+from aon_test import BUILD, PYTHON, TestCase, environment, ledger, run, wait_until
+from cluster import AON, AON_RUN, HEAT2D
+
+HOSTS = 3
+LOCAL = "/tmp/own/job"  # of each host: /tmp is its own
+RECORDS = BUILD / "bin" / "aon-canary-program"  # two regions, without MPI
+# Long enough for the agents to find each other and compare their clocks.
+BRIEF = """
+import time
+from mpi4py import MPI
+for _ in range(200):
+    MPI.COMM_WORLD.Barrier()
+    time.sleep(0.02)
+"""
+FOREVER = [HEAT2D, "--size", 64, "--steps", 100_000_000]
+
+
+class Delivery(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.hosts = cluster.Hosts(HOSTS)
+        self.hosts.__enter__()
+        self.addCleanup(self.hosts.__exit__)
+        self.meeting = self.hosts.folder / "meeting"
+        for i in range(HOSTS):
+            self.job_of(f"n{i + 1}").parent.mkdir()
+
+    def job_of(self, host):
+        """The host's LOCAL, as seen from here."""
+        return self.hosts.folder / host / LOCAL.removeprefix("/")
+
+    def launch(self, *command, meeting=None, options=()):
+        words = ["--rendezvous", meeting or self.meeting, *options, "--", *command]
+        return self.hosts.mpirun(2, AON_RUN, "-o", LOCAL, *words)
+
+    def start(self, *command):
+        """mpirun in the background, ended with the test."""
+        names = ",".join(f"n{i + 1}:1" for i in range(HOSTS))
+        words = ["mpirun", "--mca", "plm_rsh_agent", cluster.RSH, "--host", names, "-x", "PATH",
+                 "-x", "AON_ATTACH_MS", AON_RUN, "-o", LOCAL, "--rendezvous", self.meeting,
+                 "--disk", "4MiB", *command]
+        env = dict(environment(), AON_HOSTS=str(self.hosts.folder))
+        process = subprocess.Popen(
+            [str(w) for w in [cluster.HERE / "hosts.sh", "exec", self.hosts.folder, "n1", *words]],
+            env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def assert_whole(self, document):
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertEqual([r["rank"] for r in document["ranks"]], list(range(2 * HOSTS)))
+        self.assertEqual({r["node"] for r in document["ranks"]}, {"n1", "n2", "n3"})
+        self.assert_law(document)
+
+    def test_archive_of_rank_0_has_all_nodes(self):
+        program = self.hosts.folder / "brief.py"
+        program.write_text(BRIEF, encoding="utf-8")
+        done = self.launch(PYTHON, program)
+        self.assert_exit(done)
+        document = ledger(self.job_of("n1"))
+        self.assert_whole(document)
+        self.assertEqual(done.stderr.count("ranks on 3 nodes"), 1, done.stderr)
+        # Clocks are compared, too: agents found each other where they met.
+        pairs = document["clock"]["pairs"]
+        self.assertEqual({name for pair in pairs for name in pair["nodes"]}, {"n1", "n2", "n3"})
+        self.assertLess(document["clock"]["max_error_ns"], 1_000_000)
+        checked = run(["otf2-print", "--silent", self.job_of("n1") / "traces.otf2"])
+        self.assert_exit(checked)
+
+    def test_the_others_keep_a_note_and_no_copy(self):
+        self.assert_exit(self.launch(HEAT2D, "--size", 64, "--steps", 50))
+        for host in ("n2", "n3"):
+            folder = self.job_of(host)
+            self.assertEqual(list((folder / "spool" / host).iterdir()), [], host)
+            self.assertFalse((folder / "traces.otf2").exists(), host)
+            note = (folder / "delivered.txt").read_text()
+            self.assertEqual(note, f"What {host} recorded is in n1:{LOCAL}\n")
+            said = run([AON, "info", folder])
+            self.assertIn(f"n1:{LOCAL}", said.stdout + said.stderr)
+        wait_until(lambda: list(self.meeting.iterdir()) == [], 30, "end of the meeting")
+        wait_until(lambda: not (self.job_of("n1") / "agents").exists(), 30, "end of the agents")
+
+    def test_a_home_that_all_see_is_enough(self):
+        done = self.hosts.mpirun(2, AON_RUN, "-o", LOCAL, HEAT2D, "--size", 64, "--steps", 50)
+        self.assert_exit(done)
+        self.assert_whole(ledger(self.job_of("n1")))
+        launches = self.hosts.home / ".aon" / "launches"
+        wait_until(lambda: list(launches.iterdir()) == [], 30, "end of the meeting")
+
+    def test_programs_one_after_the_other_are_all_there(self):
+        """Each has an agent of its own on its node: the first has gone when the next comes."""
+        words = f"{AON_RUN} -o {LOCAL} --rendezvous {self.meeting} {RECORDS}"
+        done = self.hosts.mpirun(1, "sh", "-c", f"{words}; sleep 5; {words}; true")
+        self.assert_exit(done)
+
+        def nodes():
+            document = ledger(self.job_of("n1"))
+            self.assert_law(document)
+            found = [r["node"] for r in document["ranks"]]
+            return {node: found.count(node) for node in set(found)}
+
+        wait_until(lambda: nodes() == {"n1": 2, "n2": 2, "n3": 2}, 40, "both of all nodes")
+        self.assertEqual({p.name for p in (self.job_of("n1") / "spool").iterdir()},
+                         {"n1", "n2", "n2~2", "n3", "n3~2"})
+
+    def test_without_a_place_to_meet_each_keeps_its_own(self):
+        done = self.launch(HEAT2D, "--size", 64, "--steps", 50, meeting="off")
+        self.assert_exit(done)
+        own = [self.job_of(f"n{i + 1}") for i in range(HOSTS)]
+        for folder in own:
+            self.assertFalse(ledger(folder)["job"]["complete"])
+        self.assert_exit(run([AON, "finalize", *own]))
+        self.assert_whole(ledger(own[0]))
+
+    def test_not_assembled_the_spools_are_together(self):
+        done = self.launch(HEAT2D, "--size", 64, "--steps", 50, options=["--no-assemble"])
+        self.assert_exit(done)
+        spools = self.job_of("n1") / "spool"
+        wait_until(lambda: {p.name for p in spools.iterdir()} == {"n1", "n2", "n3"}, 30, "spools")
+        wait_until(lambda: list(self.meeting.iterdir()) == [], 60, "end of the agents")
+        self.assert_exit(run([AON, "finalize", self.job_of("n1")]))
+        self.assert_whole(ledger(self.job_of("n1")))
+
+    def test_a_lost_node_leaves_what_it_had_sent(self):
+        self.start(*FOREVER)
+        spool = self.job_of("n1") / "spool" / "n3"
+        wait_until(lambda: any(p.name.startswith("p") for p in spools_of(spool)), 60,
+                   "records of n3 on n1")
+        agents = self.hosts.run("n3", "pgrep", "-x", "aon-agent").stdout.split()
+        self.assertTrue(agents)
+        self.hosts.kill("n3")
+        wait_until(lambda: (self.job_of("n1") / "aon.json").exists(), 90, "the archive of the rest")
+        document = ledger(self.job_of("n1"))
+        self.assertEqual(document["job"]["lost_nodes"], ["n3"])
+        self.assertFalse(document["job"]["complete"])
+        by_node = {}
+        for rank in document["ranks"]:
+            by_node.setdefault(rank["node"], 0)
+            by_node[rank["node"]] += rank["spooled"]
+        self.assertEqual(set(by_node), {"n1", "n2", "n3"})
+        self.assertGreater(by_node["n3"], 0)
+
+
+def spools_of(folder):
+    return list(folder.iterdir()) if folder.exists() else []
+
+
+if __name__ == "__main__":
+    cluster.require()
+    unittest.main(verbosity=2)

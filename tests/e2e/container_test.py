@@ -1,0 +1,67 @@
+#!/usr/bin/python3
+"""Programs in containers, as far as bind mounts reach: mount namespaces of their own, as those of
+Apptainer, but made by bubblewrap.
+
+    container_test.py [unittest arguments]
+"""
+import shutil
+import subprocess
+import sys
+import unittest
+
+import aon_test
+from aon_test import BUILD, SKIPPED, TestCase, ledger, run
+
+# Open MPI's ranks meet in /dev/shm and /tmp; with other process ids they do not find each other.
+BARE = ["bwrap", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"]
+HEAT2D = [BUILD / "bin" / "heat2d", "--size", 64, "--steps", 50]
+
+
+class Containers(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.output = self.folder / "job"
+        self.own_tmp = ["--tmpfs", "/tmp", "--bind", self.folder, self.folder]
+
+    def assert_whole(self, done):
+        self.assert_exit(done)
+        document = ledger(self.output)
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertEqual([r["rank"] for r in document["ranks"]], [0, 1])
+        self.assertTrue(all(r["emitted"] > 200 for r in document["ranks"]))
+        self.assert_law(document)
+        return document
+
+    def test_all_of_it_in_one(self):
+        apart = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "box"]
+        own_dev = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        done = run([*own_dev, *apart, *self.own_tmp, aon_test.MPI_LAUNCHER, "-n", 2, "aon-run",
+                    "-o", self.output, "--", *HEAT2D])
+        document = self.assert_whole(done)
+        self.assertEqual({r["node"] for r in document["ranks"]}, {"box"})
+
+    def test_ranks_in_containers_that_share_tmp(self):
+        done = aon_test.profile(2, self.output, *BARE, "--bind", "/tmp", "/tmp", *HEAT2D)
+        document = self.assert_whole(done)
+        self.assertTrue(all(r["providers"]["mpi"]["state"] == "on" for r in document["ranks"]))
+
+    def test_ranks_that_see_no_agent_record_into_the_job_directory(self):
+        done = aon_test.profile(2, self.output, *BARE, *self.own_tmp, *HEAT2D)
+        self.assert_whole(done)
+
+    def test_ranks_that_see_nothing_of_ours_run_as_ever(self):
+        plain = run([*BARE, "--tmpfs", "/tmp", *HEAT2D])
+        done = run(["aon-run", "-o", self.output, "--", *BARE, "--tmpfs", "/tmp", *HEAT2D])
+        self.assertEqual((done.returncode, done.stdout), (plain.returncode, plain.stdout))
+        self.assertIn("nothing was recorded", done.stderr)
+        self.assertIn("container", done.stderr)
+
+
+if __name__ == "__main__":
+    if shutil.which("bwrap") is None:
+        print("skipped: bwrap is missing: run scripts/setup")
+        sys.exit(SKIPPED)
+    if subprocess.run([*BARE, "true"], check=False).returncode != 0:
+        print("skipped: namespaces are not allowed here: run as root, or in a privileged container")
+        sys.exit(SKIPPED)
+    unittest.main(verbosity=2)

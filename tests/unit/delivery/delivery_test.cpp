@@ -1,0 +1,443 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/lease.h"
+#include "core/cluster/handshake.h"
+#include "core/cluster/presence.h"
+#include "core/cluster/wire.h"
+#include "core/delivery/courier.h"
+#include "core/delivery/receiver.h"
+
+namespace aon::delivery {
+namespace {
+
+namespace fs = std::filesystem;
+using cluster::make_frame;
+using cluster::Presence;
+
+constexpr uint64_t kNodeBytes = 4u << 20;
+constexpr int32_t kPid = 4711;
+constexpr uint32_t kWorld = 8;
+
+/// A job directory on "n1" with a receiver that works, and a spool folder on "n2".
+class Delivery : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/aon-delivery-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    root_ = name;
+    job_ = root_ / "job";
+    there_ = root_ / "there";
+    fs::create_directories(job_ / "spool");
+    fs::create_directories(there_);
+    ASSERT_TRUE(cluster::make_agents_folder(job_.string()));
+    start_receiver(true);
+  }
+  void TearDown() override {
+    stop_receiver();
+    fs::remove_all(root_);
+  }
+
+  void start_receiver(bool waits_for_archive) {
+    ReceiverSettings settings;
+    settings.job_folder = job_.string();
+    settings.node = "n1";
+    settings.node_bytes = kNodeBytes;
+    settings.world_size = kWorld;
+    settings.waits_for_archive = waits_for_archive;
+    receiver_ = std::make_unique<Receiver>(settings);
+    auto address = receiver_->start({"127.0.0.1"});
+    ASSERT_TRUE(address) << address.error().message;
+    address_ = *address;
+    is_stopping_ = false;
+    thread_ = std::thread([this] {
+      while (!is_stopping_) receiver_->step(20);
+    });
+  }
+  void stop_receiver() {
+    is_stopping_ = true;
+    if (thread_.joinable()) thread_.join();
+    receiver_.reset();
+  }
+
+  static void write(const fs::path& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+  }
+  static std::string read(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  fs::path arrived(const std::string& name) const { return job_ / "spool" / "n2" / name; }
+
+  template <class Condition>
+  static bool wait_until(Condition condition) {
+    for (int i = 0; i < 500; ++i) {
+      if (condition()) return true;
+      usleep(10'000);
+    }
+    return condition();
+  }
+  bool is_there(const std::string& name, const std::string& text) const {
+    return wait_until([&] { return read(arrived(name)) == text && fs::exists(arrived(name)); });
+  }
+
+  Sender sender(const std::string& node = "n2") const {
+    return {there_.string(), node, kPid, 99, 3, kWorld};
+  }
+  std::vector<cluster::NodePresence> presence() const {
+    return cluster::read_presence(job_.string());
+  }
+  bool is_marked(Presence wanted) const {
+    return wait_until([&] {
+      const auto nodes = presence();
+      return nodes.size() == 1 && nodes[0].node == "n2" && nodes[0].presence == wanted;
+    });
+  }
+
+  /// A connection that knows the token and says what it likes.
+  UniqueFd connect_by_hand(const std::string& node) const {
+    auto fd = cluster::connect_to(address_.endpoints[0], 1000);
+    EXPECT_TRUE(fd);
+    EXPECT_TRUE(cluster::shake_hands(fd->get(), address_.token, node, cluster::now_ms() + 2000));
+    return std::move(*fd);
+  }
+  template <class Frame>
+  static bool say(const UniqueFd& fd, const Frame& frame) {
+    return send(fd.get(), &frame, sizeof(frame), MSG_NOSIGNAL) == sizeof(frame);
+  }
+  static bool is_dropped(const UniqueFd& fd) {
+    return wait_until([&] {
+      char byte = 0;
+      return recv(fd.get(), &byte, 1, MSG_DONTWAIT) == 0 ||
+             (errno != EAGAIN && errno != EWOULDBLOCK);
+    });
+  }
+  static cluster::Part part(const std::string& name, const std::string& text) {
+    auto frame = make_frame<cluster::Part>();
+    name.copy(frame.name, sizeof(frame.name));
+    frame.mode = cluster::PartMode::kWhole;
+    frame.byte_count = static_cast<uint32_t>(text.size());
+    frame.total_bytes = text.size();
+    return frame;
+  }
+  UniqueFd offer_by_hand() const {
+    UniqueFd fd = connect_by_hand("n2");
+    auto offer = make_frame<cluster::Offer>();
+    offer.pid = kPid;
+    offer.world_size = kWorld;
+    EXPECT_TRUE(say(fd, offer));
+    return fd;
+  }
+
+  /// An archive that has all that was complete.
+  void make_archive() {
+    write(job_ / "aon.json", "{}");
+    cluster::mark_assembled(job_.string(), presence());
+  }
+  /// What the courier is told in the end: a place, or why not.
+  static std::string told(Courier* courier) {
+    std::string text;
+    EXPECT_TRUE(wait_until([&] {
+      const auto place = courier->wait_assembled(50);
+      text = place ? *place : courier->refusal();
+      return !text.empty() || !courier->is_connected();
+    }));
+    return text;
+  }
+
+  fs::path root_;
+  fs::path job_;
+  fs::path there_;
+  cluster::AgentAddress address_;
+  std::unique_ptr<Receiver> receiver_;
+  std::atomic<bool> is_stopping_{false};
+  std::thread thread_;
+};
+
+TEST_F(Delivery, BringsClosedSegmentsEarlyAndTheRestAtTheEnd) {
+  const std::string large(3u << 20, 'x');
+  write(there_ / "p0.0.aon", large);
+  write(there_ / "p0.1.aon", "begun");
+  write(there_ / "definitions.aon", "some");
+  write(there_ / "topology.xml", "<topology/>");
+  write(there_ / "not-ours.txt", "private");
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_new());
+  EXPECT_TRUE(is_there("p0.0.aon", large));
+  EXPECT_TRUE(is_there("topology.xml", "<topology/>"));
+  EXPECT_TRUE(is_marked(Presence::kLive));
+  write(there_ / "p0.1.aon", "begun anew");
+  write(there_ / "definitions.aon", "all");
+  ASSERT_TRUE(courier.send_rest());
+  EXPECT_TRUE(is_there("p0.1.aon", "begun anew"));
+  EXPECT_TRUE(is_there("definitions.aon", "all"));
+  EXPECT_TRUE(is_marked(Presence::kDone));
+  EXPECT_FALSE(fs::exists(arrived("not-ours.txt")));
+  const auto early = courier.wait_assembled(300);
+  ASSERT_TRUE(early);
+  EXPECT_EQ(*early, "") << "no archive has it yet";
+  make_archive();
+  std::string place;
+  EXPECT_TRUE(wait_until([&] {
+    const auto told = courier.wait_assembled(100);
+    place = told ? *told : "lost";
+    return !place.empty();
+  }));
+  EXPECT_EQ(place, "n1:" + job_.string());
+}
+
+TEST_F(Delivery, TellsWhenAllIsThereWhereNobodyMakesAnArchive) {
+  stop_receiver();
+  start_receiver(false);
+  write(there_ / "definitions.aon", "all");
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_rest());
+  EXPECT_TRUE(wait_until([&] {
+    const auto told = courier.wait_assembled(100);
+    return told && !told->empty();
+  }));
+  EXPECT_TRUE(is_there("definitions.aon", "all"));
+}
+
+TEST_F(Delivery, SegmentsThatWentAreGoneThereToo) {
+  write(there_ / "p0.0.aon", "old");
+  write(there_ / "p0.1.aon", "new");
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_new());
+  ASSERT_TRUE(is_there("p0.0.aon", "old"));
+  fs::remove(there_ / "p0.0.aon");
+  ASSERT_TRUE(courier.send_new());
+  EXPECT_TRUE(wait_until([&] { return !fs::exists(arrived("p0.0.aon")); }));
+  EXPECT_TRUE(fs::exists(arrived("p0.1.aon")));
+}
+
+TEST_F(Delivery, TheSameAgentMayComeAgain) {
+  write(there_ / "p0.0.aon", "first");
+  write(there_ / "p0.1.aon", "second");
+  {
+    Courier courier(sender());
+    ASSERT_TRUE(courier.connect(address_));
+    ASSERT_TRUE(courier.send_new());
+    ASSERT_TRUE(is_there("p0.0.aon", "first"));
+  }
+  fs::remove(there_ / "p0.0.aon");
+  Courier again(sender());
+  ASSERT_TRUE(again.connect(address_));
+  ASSERT_TRUE(again.send_rest());
+  EXPECT_TRUE(is_marked(Presence::kDone));
+  EXPECT_FALSE(fs::exists(arrived("p0.0.aon"))) << "what it no longer has";
+  EXPECT_TRUE(is_there("p0.1.aon", "second"));
+}
+
+TEST_F(Delivery, ALaterAgentOfTheNodeHasAFolderOfItsOwn) {
+  write(there_ / "definitions.aon", "of the first");
+  Courier first(sender());
+  ASSERT_TRUE(first.connect(address_));
+  ASSERT_TRUE(first.send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  make_archive();
+  EXPECT_EQ(told(&first), "n1:" + job_.string());
+  write(there_ / "definitions.aon", "of the second");
+  Sender other = sender();
+  other.pid = kPid + 1;
+  Courier second(other);
+  ASSERT_TRUE(second.connect(address_));
+  ASSERT_TRUE(second.send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  EXPECT_EQ(read(arrived("definitions.aon")), "of the first");
+  EXPECT_EQ(read(job_ / "spool" / "n2~2" / "definitions.aon"), "of the second");
+}
+
+TEST_F(Delivery, TwoAgentsOfANodeAtATimeAreOneTooMany) {
+  Courier first(sender());
+  ASSERT_TRUE(first.connect(address_));
+  ASSERT_TRUE(is_marked(Presence::kLive));
+  Sender other = sender();
+  other.pid = kPid + 1;
+  Courier second(other);
+  ASSERT_TRUE(second.connect(address_));
+  EXPECT_EQ(told(&second), "another agent of node n2 is there");
+  EXPECT_TRUE(first.beat());
+}
+
+TEST_F(Delivery, ALaunchOfAnotherSizeIsAnotherOne) {
+  Sender other = sender();
+  other.world_size = 16;
+  Courier courier(other);
+  ASSERT_TRUE(courier.connect(address_));
+  EXPECT_EQ(told(&courier), "it is of a launch of 16 ranks, this one has 8");
+  EXPECT_FALSE(fs::exists(job_ / "spool" / "n2"));
+}
+
+TEST_F(Delivery, WhatWasCleanedAwayBeforeAnArchiveHadItIsNotConfirmed) {
+  write(there_ / "definitions.aon", "all");
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  fs::remove_all(job_ / "agents");
+  EXPECT_EQ(told(&courier), "it was removed before an archive had it");
+  EXPECT_EQ(read(there_ / "definitions.aon"), "all");
+}
+
+TEST_F(Delivery, OnlyWhatWasSentIsRemoved) {
+  write(there_ / "p0.0.aon", "closed");
+  write(there_ / "p0.1.aon", "last");
+  write(there_ / "definitions.aon", "all");
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_rest());
+  write(there_ / "p0.1.aon", "a later agent's");
+  write(there_ / "p1.0.aon", "of another process");
+  courier.remove_sent();
+  EXPECT_FALSE(fs::exists(there_ / "p0.0.aon"));
+  EXPECT_FALSE(fs::exists(there_ / "definitions.aon"));
+  EXPECT_EQ(read(there_ / "p0.1.aon"), "a later agent's");
+  EXPECT_TRUE(fs::exists(there_ / "p1.0.aon"));
+}
+
+TEST_F(Delivery, RingsOfLiveProcessesStay) {
+  const std::string live = "fallback-" + std::to_string(getpid()) + "-" +
+                           std::to_string(process_start_time_ticks(getpid())) + ".ring";
+  write(there_ / live, "still written");
+  write(there_ / "fallback-999999999-1.ring", "of the dead");
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  EXPECT_TRUE(fs::exists(arrived("fallback-999999999-1.ring")));
+  EXPECT_FALSE(fs::exists(arrived(live)));
+  courier.remove_sent();
+  EXPECT_TRUE(fs::exists(there_ / live));
+}
+
+TEST_F(Delivery, NobodyBringsTheReceiversOwnNode) {
+  fs::create_directories(job_ / "spool" / "n1");
+  write(job_ / "spool" / "n1" / "definitions.aon", "own");
+  Courier courier(sender("n1"));
+  ASSERT_TRUE(courier.connect(address_));
+  EXPECT_EQ(told(&courier), "it has the name of this node");
+  EXPECT_EQ(read(job_ / "spool" / "n1" / "definitions.aon"), "own");
+}
+
+TEST_F(Delivery, StrangersTakeNoPlaceFromCouriers) {
+  std::vector<UniqueFd> strangers;
+  for (size_t i = 0; i < 3 * kMaxNewcomers; ++i) {
+    auto fd = cluster::connect_to(address_.endpoints[0], 1000);
+    if (fd) strangers.push_back(std::move(*fd));
+  }
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  EXPECT_TRUE(is_marked(Presence::kLive));
+}
+
+TEST_F(Delivery, WithoutTheTokenNothingIsTaken) {
+  cluster::AgentAddress wrong = address_;
+  wrong.token[0] ^= 1;
+  Courier courier(sender());
+  EXPECT_FALSE(courier.connect(wrong));
+  EXPECT_FALSE(fs::exists(job_ / "spool" / "n2"));
+}
+
+TEST_F(Delivery, NamesThatAreNoneOfASpoolEndTheConnection) {
+  for (const char* name :
+       {"../../aon.json", "/tmp/aon-planted", "aon.json", ".p0.0.aon.part", ""}) {
+    const UniqueFd fd = offer_by_hand();
+    ASSERT_TRUE(say(fd, part(name, "bad")));
+    EXPECT_TRUE(is_dropped(fd)) << name;
+  }
+  EXPECT_FALSE(fs::exists(job_ / "aon.json"));
+  EXPECT_TRUE(fs::is_empty(job_ / "spool" / "n2"));
+}
+
+TEST_F(Delivery, NumbersThatCannotBeEndTheConnection) {
+  std::vector<cluster::Part> parts(6, part("p0.0.aon", "text"));
+  parts[0].total_bytes = kNodeBytes + 1;
+  parts[1].offset = UINT64_MAX;
+  parts[2].byte_count = kMaxPartBytes + 1;
+  parts[3].offset = 8;  // goes on with what was never begun
+  parts[3].total_bytes = 64;
+  parts[4].mode = static_cast<cluster::PartMode>(7);
+  parts[5].mode = cluster::PartMode::kAppend;
+  parts[5].offset = 4;
+  parts[5].total_bytes = 8;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const UniqueFd fd = offer_by_hand();
+    ASSERT_TRUE(say(fd, parts[i]));
+    EXPECT_TRUE(is_dropped(fd)) << i;
+  }
+  EXPECT_FALSE(fs::exists(arrived("p0.0.aon")));
+}
+
+TEST_F(Delivery, ANodeBringsNoMoreThanDiskAllows) {
+  write(there_ / "p0.0.aon", std::string(3u << 20, 'a'));
+  write(there_ / "p0.1.aon", std::string(3u << 20, 'b'));
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  static_cast<void>(courier.send_rest());
+  EXPECT_EQ(told(&courier), "it is larger than --disk allows");
+  EXPECT_FALSE(fs::exists(arrived("p0.1.aon")));
+}
+
+TEST_F(Delivery, APlantedLinkIsNotFollowed) {
+  fs::create_directories(root_ / "elsewhere");
+  fs::create_directory_symlink(root_ / "elsewhere", job_ / "spool" / "n2");
+  write(there_ / "definitions.aon", "all");
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_rest());
+  EXPECT_TRUE(is_marked(Presence::kDone));
+  EXPECT_TRUE(fs::is_empty(root_ / "elsewhere"));
+}
+
+TEST_F(Delivery, WordsOutOfOrderEndTheConnection) {
+  const UniqueFd early = connect_by_hand("n2");
+  ASSERT_TRUE(say(early, make_frame<cluster::Complete>()));
+  EXPECT_TRUE(is_dropped(early)) << "no offer";
+  const UniqueFd late = offer_by_hand();
+  ASSERT_TRUE(say(late, make_frame<cluster::Complete>()));
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  ASSERT_TRUE(say(late, part("p0.0.aon", "more")));
+  EXPECT_TRUE(is_dropped(late)) << "complete already";
+}
+
+TEST_F(Delivery, AReceiverThatGoesIsAnErrorAndTheSpoolStays) {
+  write(there_ / "definitions.aon", "all");
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_new());
+  stop_receiver();
+  EXPECT_TRUE(wait_until([&] { return !courier.beat(); }));
+  EXPECT_FALSE(courier.is_connected());
+  EXPECT_EQ(read(there_ / "definitions.aon"), "all");
+  start_receiver(true);
+}
+
+TEST_F(Delivery, ACourierThatGoesIsNoLongerKeptAlive) {
+  {
+    const UniqueFd fd = offer_by_hand();
+    ASSERT_TRUE(is_marked(Presence::kLive));
+  }
+  usleep(300'000);  // it is dropped
+  const fs::path lease = cluster::agent_lease(job_.string(), "n2");
+  const auto touched = fs::last_write_time(lease);
+  usleep((kLeaseBeatSeconds * 1000 + 500) * 1000);
+  EXPECT_EQ(fs::last_write_time(lease), touched);
+}
+
+}  // namespace
+}  // namespace aon::delivery
