@@ -28,6 +28,17 @@ constexpr uint64_t kMaxWaitSeconds = 600;
 /// how many times less it does than it was asked for.
 constexpr uint32_t kFirstProviderSite = 0x10000;
 
+/// An operation of NCCL, its callbacks that write no record of their own among it (bench nccl).
+constexpr double kNcclCallNs = 120;
+/// A record of steps of its proxy: five callbacks of each of kNcclStepsPerRecord, half of them on
+/// average (bench nccl).
+constexpr double kNcclStepsNs = 1000;
+
+/// What so many records of NCCL, of which `step_records` are of steps, cost beside storing them.
+constexpr double nccl_cost_ns(double records, double step_records) {
+  return records * kNcclCallNs + step_records * kNcclStepsNs;
+}
+
 /// One call site as it is now.
 struct SiteLoad {
   uint32_t process;

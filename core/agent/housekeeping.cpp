@@ -26,11 +26,6 @@ constexpr double kPairNs = 3;
 constexpr double kSingleNs = 2;
 /// Four counters at both ends of a call, by the figures that are published for rdpmc.
 constexpr double kCountersNs = 300;
-/// An operation of NCCL, its callbacks that write no record of their own among it (bench nccl).
-constexpr double kNcclCallNs = 120;
-/// A record of steps of its proxy: five callbacks of each of kNcclStepsPerRecord, half of them on
-/// average (bench nccl).
-constexpr double kNcclStepsNs = 1000;
 /// Counting a call; most of those are polls, which copy the requests that they are given.
 constexpr double kCountedNs = 5;
 
@@ -287,14 +282,13 @@ double Housekeeping::take_costs(Load* load) const {
     if (static_cast<RecordKind>(kind) == RecordKind::kNcclCall) load->nccl_delta = records;
     cost_ns += records * (is_call(static_cast<RecordKind>(kind)) ? pair_ns : single_ns);
     if (static_cast<RecordKind>(kind) == RecordKind::kCounters) cost_ns += records * kCountersNs;
-    if (static_cast<RecordKind>(kind) == RecordKind::kNcclCall) cost_ns += records * kNcclCallNs;
   }
   for (uint32_t site = 0; site < kMaxSites; ++site) {
     const uint64_t now = load->activity->site_count[site].load(std::memory_order_relaxed);
     load->site_delta[site] = static_cast<uint32_t>(now - load->site_count[site]);
     load->site_count[site] = now;
   }
-  return cost_ns + load->site_delta[kNcclStepSite] * kNcclStepsNs;
+  return cost_ns + nccl_cost_ns(load->nccl_delta, load->site_delta[kNcclStepSite]);
 }
 
 std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
@@ -309,8 +303,7 @@ std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
       const Load& load = found->second;
       if (site == kNcclProxySite || site == kNcclFixedSite) {
         // Its mode is a level: all that comes of NCCL is its cost.
-        const double nccl_ns =
-            load.nccl_delta * kNcclCallNs + load.site_delta[kNcclStepSite] * kNcclStepsNs;
+        const double nccl_ns = nccl_cost_ns(load.nccl_delta, load.site_delta[kNcclStepSite]);
         sites.push_back({process, site, mode, nccl_ns / seconds, kNcclLowestPeriod});
         continue;
       }

@@ -1,5 +1,7 @@
 #include "core/agent/stream_log.h"
 
+#include <aon/nccl.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -56,7 +58,8 @@ void Activity::add(const spool::ShapeCount& shape) noexcept {
                 std::memory_order_relaxed);
   };
   add_to(kind_count[static_cast<size_t>(shape.kind)]);
-  if (shape.id < kMaxSites && is_call(shape.kind)) add_to(site_count[shape.id]);
+  const bool is_steps = shape.kind == RecordKind::kNcclCall && shape.id == kNcclStepSite;
+  if (shape.id < kMaxSites && (is_call(shape.kind) || is_steps)) add_to(site_count[shape.id]);
 }
 
 void StreamLog::observe_core_records(std::span<const uint8_t> bytes) noexcept {

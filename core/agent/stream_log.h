@@ -24,7 +24,7 @@ namespace aon::agent {
 /// housekeeping thread once a second.
 struct Activity {
   std::atomic<uint64_t> kind_count[kRecordKindCount];
-  std::atomic<uint64_t> site_count[kMaxSites];
+  std::atomic<uint64_t> site_count[kMaxSites];  ///< calls, and records of steps of NCCL's proxy
 
   /// Adds a block's records of one shape. The encode thread's.
   void add(const spool::ShapeCount& shape) noexcept;
