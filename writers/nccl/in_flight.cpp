@@ -1,26 +1,51 @@
 #include "writers/nccl/in_flight.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace aon::writers::nccl {
+namespace {
+
+constexpr uint32_t kWordCalls = 64;
+
+/// Calls in a row, both of them told of.
+struct Run {
+  uint32_t first = 0;
+  uint32_t last = 0;
+};
+
+/// The highest run of `bits`, which are not 0, and of these what lies below it.
+Run take_highest(uint32_t word, uint64_t* bits) {
+  const auto above = static_cast<uint32_t>(std::countl_zero(*bits));
+  const auto length = static_cast<uint32_t>(std::countl_one(*bits << above));
+  const uint32_t first = kWordCalls - above - length;
+  *bits &= (uint64_t{1} << first) - 1;
+  return {word * kWordCalls + first, word * kWordCalls + first + length - 1};
+}
+
+}  // namespace
+
+void InFlight::add_ended(uint32_t call, Communicator* communicator) {
+  const auto [found, is_new] = communicator->ended.try_emplace(call / kWordCalls);
+  found->second |= uint64_t{1} << call % kWordCalls;
+  if (!is_new || ++word_count_ <= kMaxWords) return;
+  const auto lowest = communicator->ended.begin();
+  communicator->forgotten = (lowest->first + 1) * kWordCalls;
+  communicator->ended.erase(lowest);
+  --word_count_;
+}
 
 void InFlight::add(const NcclOperation& operation) {
   Communicator& communicator = communicators_[operation.communicator];
   const uint32_t call = operation.call;
-  if (call >= kMaxCalls) return;
-  std::vector<bool>& has_ended = communicator.has_ended;
+  if (call >= kMaxCalls || call < communicator.forgotten) return;
   if ((operation.flags & kNcclInFlight) == 0) {
-    if (communicator.enqueued.erase(call) != 0) return;
-    if (call >= has_ended.size()) {
-      const size_t more = call + 1 - has_ended.size();
-      if (bit_count_ + more > kMaxCalls) return;
-      bit_count_ += more;
-      has_ended.resize(call + 1);
-    }
-    has_ended[call] = true;
+    communicator.enqueued.erase(call);
+    add_ended(call, &communicator);
     return;
   }
-  if (call < has_ended.size() && has_ended[call]) return;
+  const auto word = communicator.ended.find(call / kWordCalls);
+  if (word != communicator.ended.end() && (word->second >> call % kWordCalls & 1) != 0) return;
   communicator.enqueued[call] = operation;
   if (communicator.enqueued.size() > kMaxKept)
     communicator.enqueued.erase(communicator.enqueued.begin());
@@ -30,16 +55,23 @@ std::optional<uint32_t> InFlight::last_gap(uint32_t id) const {
   const auto found = communicators_.find(id);
   if (found == communicators_.end()) return std::nullopt;
   const Communicator& communicator = found->second;
-  const std::vector<bool>& has_ended = communicator.has_ended;
-  uint32_t end = static_cast<uint32_t>(has_ended.size());
-  if (!communicator.enqueued.empty())
-    end = std::max(end, communicator.enqueued.rbegin()->first + 1);
-  std::optional<uint32_t> gap;
-  for (uint32_t call = end; call-- > 0;) {
-    const bool is_told =
-        (call < has_ended.size() && has_ended[call]) || communicator.enqueued.count(call) != 0;
-    if (is_told && gap) return gap;
-    if (!is_told && !gap) gap = call;
+  auto word = communicator.ended.rbegin();
+  uint64_t bits = word == communicator.ended.rend() ? 0 : word->second;
+  auto enqueued = communicator.enqueued.rbegin();
+  std::optional<uint32_t> lowest;  // of those seen: downwards, in both
+  while (bits != 0 || enqueued != communicator.enqueued.rend()) {
+    uint64_t rest = bits;
+    Run run = bits != 0 ? take_highest(word->first, &rest) : Run();
+    if (bits == 0 || (enqueued != communicator.enqueued.rend() && enqueued->first > run.last)) {
+      run = {enqueued->first, enqueued->first};
+      ++enqueued;
+    } else {
+      bits = rest;
+      if (bits == 0 && ++word != communicator.ended.rend()) bits = word->second;
+    }
+    if (run.last < communicator.forgotten) return std::nullopt;
+    if (lowest && run.last + 1 < *lowest) return *lowest - 1;
+    lowest = run.first;
   }
   return std::nullopt;  // the first ones may have been evicted: that hides nothing
 }
@@ -50,7 +82,7 @@ std::vector<NcclOperation> InFlight::take() {
     for (const auto& [call, operation] : communicator.enqueued) result.push_back(operation);
   }
   communicators_.clear();
-  bit_count_ = 0;
+  word_count_ = 0;
   return result;
 }
 

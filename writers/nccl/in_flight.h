@@ -2,8 +2,9 @@
 /// record, of one process after the other. In flight and whole records come in any order, for
 /// different threads write them.
 ///
-/// Thread: one.   Cost: a hash per operation; of a process and communicator a bit per call, and
-/// memory for kMaxKept operations: no more are in flight at a time.
+/// Thread: one.   Cost: two look-ups per operation; of a process kMaxWords words of 64 calls each
+/// (12 MiB), the latest ones, and of a communicator kMaxKept operations: no more are in flight at a
+/// time. A damaged number costs no more than another one.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ namespace aon::writers::nccl {
 class InFlight {
  public:
   static constexpr size_t kMaxKept = 32768;        ///< twice what the plugin follows
-  static constexpr uint32_t kMaxCalls = 1u << 27;  ///< of a process, told by their bits (16 MiB)
+  static constexpr uint32_t kMaxCalls = 1u << 31;  ///< of a communicator
+  static constexpr size_t kMaxWords = 1u << 18;
 
   /// Takes any kNcclCall of the process.
   void add(const NcclOperation& operation);
@@ -32,11 +34,14 @@ class InFlight {
 
  private:
   struct Communicator {
-    std::vector<bool> has_ended;                 ///< by call
+    std::map<uint32_t, uint64_t> ended;          ///< bits of 64 calls, by call / 64
+    uint32_t forgotten = 0;                      ///< of calls below this nothing is known any more
     std::map<uint32_t, NcclOperation> enqueued;  ///< by call
   };
+  void add_ended(uint32_t call, Communicator* communicator);
+
   std::map<uint32_t, Communicator> communicators_;
-  size_t bit_count_ = 0;  ///< of all has_ended
+  size_t word_count_ = 0;  ///< of all `ended`
 };
 
 }  // namespace aon::writers::nccl

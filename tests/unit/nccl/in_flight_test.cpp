@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace aon::writers::nccl {
 namespace {
 
@@ -67,6 +69,44 @@ TEST(NcclInFlight, are_the_last_ones_of_many) {
   const auto calls = taken(in_flight);
   ASSERT_EQ(calls.size(), InFlight::kMaxKept);
   EXPECT_EQ(calls.back().second, 3 * InFlight::kMaxKept - 1);
+}
+
+TEST(NcclInFlight, calls_that_ended_after_they_were_in_flight_are_told_of) {
+  InFlight in_flight;
+  in_flight.add(told(1, false));
+  for (uint32_t call = 2; call < 300; ++call) {
+    in_flight.add(told(call, true));
+    in_flight.add(told(call, false));
+  }
+  EXPECT_EQ(in_flight.last_gap(1), std::nullopt);
+  in_flight.add(told(301, true));
+  EXPECT_EQ(in_flight.last_gap(1), 300u);
+}
+
+/// Looking for gaps costs what was told, not what the numbers say.
+TEST(NcclInFlight, of_wild_numbers_are_looked_at_no_longer_than_others) {
+  InFlight in_flight;
+  for (uint32_t communicator = 0; communicator < 1000; ++communicator) {
+    in_flight.add(told(InFlight::kMaxCalls - 1 - communicator % 2, false, communicator));
+    in_flight.add(told(InFlight::kMaxCalls - 3, true, communicator));
+    in_flight.add(told(communicator % 2, false, communicator));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  for (uint32_t communicator = 0; communicator < 1000; ++communicator) {
+    const uint32_t gap = InFlight::kMaxCalls - (communicator % 2 == 0 ? 2 : 4);
+    EXPECT_EQ(in_flight.last_gap(communicator), gap);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+}
+
+TEST(NcclInFlight, forget_the_first_calls_of_too_many) {
+  InFlight in_flight;
+  in_flight.add(told(0, true));
+  in_flight.add(told(1, false));
+  for (uint32_t word = 1; word <= InFlight::kMaxWords; ++word)
+    in_flight.add(told(word * 64, false));
+  in_flight.add(told(2, true));  // its end may be among those
+  EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(1u, 0u)));
 }
 
 TEST(NcclInFlight, calls_of_damaged_records_cost_no_memory) {
