@@ -109,7 +109,10 @@ void print_ras(const HangOptions& options, bool is_live) {
     if (!options.ras.empty()) fmt::print("{}\n", lines.error().message);
     return;
   }
-  fmt::print("NCCL's RAS service at {} says (it counts launches, not what has ended):\n", address);
+  fmt::print(
+      "NCCL's RAS service at {} says (of whatever job answers there; it counts launches, not what "
+      "has ended):\n",
+      address);
   for (const std::string& line : *lines) fmt::print("  {}\n", line);
 }
 

@@ -13,10 +13,14 @@
 namespace aon::tools {
 
 constexpr char kRasAddress[] = "localhost:28028";  ///< where nobody sets NCCL_RAS_ADDR
-constexpr int kRasTimeoutMs = 5000;
+/// Each of the two legs on which it asks the other hosts of its job has 5 s.
+constexpr int kRasTimeoutMs = 12'000;
 constexpr size_t kRasMaxBytes = 65536;
+constexpr char kRasCutOff[] = "(cut off)";
 
-/// Lines of the answer of `address` (HOST:PORT, [IPV6]:PORT), without control characters.
+/// Lines of the answer of `address` (HOST:PORT, [IPV6]:PORT) in ASCII that prints; of anything else
+/// each byte is a question mark. One that did not come to its end has kRasCutOff as its last line.
+/// It is of whatever job answers there.
 /// Errors: kInvalid (no such address), kNotFound (nobody answers there), kIo.
 Result<std::vector<std::string>> ask_ras(const std::string& address,
                                          int timeout_ms = kRasTimeoutMs);

@@ -94,15 +94,43 @@ TEST(Ras, that_never_ends_is_cut_off) {
   });
   const auto lines = ask_ras(ras.address());
   ASSERT_TRUE(lines);
-  ASSERT_EQ(lines->size(), 1u);
+  ASSERT_EQ(lines->size(), 2u);
   EXPECT_EQ(lines->front().size(), kRasMaxBytes);
+  EXPECT_EQ(lines->back(), kRasCutOff);
+}
+
+TEST(Ras, that_stops_in_the_middle_is_told_as_cut_off) {
+  FakeRas ras([](int client) {
+    say(client, "Job summary\n");
+    hold(client);
+  });
+  const auto lines = ask_ras(ras.address(), 200);
+  ASSERT_TRUE(lines);
+  EXPECT_EQ(*lines, (std::vector<std::string>{"Job summary", kRasCutOff}));
+}
+
+TEST(Ras, that_ends_at_the_limit_is_whole) {
+  FakeRas ras([](int client) {
+    question(client);  // what is not read would reset the connection
+    say(client, std::string(kRasMaxBytes, 'x'));
+  });
+  const auto lines = ask_ras(ras.address());
+  ASSERT_TRUE(lines);
+  EXPECT_EQ(lines->size(), 1u);
 }
 
 TEST(Ras, cannot_command_the_terminal) {
-  FakeRas ras([](int client) { say(client, "\x1b]0;title\a\tone\r\ntwo"); });
+  FakeRas ras([](int client) {
+    question(client);
+    say(client,
+        "\x1b]0;title\a\tone\r\ntwo\x7f\n\x9b"
+        "31m\n\xc2\x9b"
+        "31m\n\xe2\x80\xaeold\n");
+  });
   const auto lines = ask_ras(ras.address());
   ASSERT_TRUE(lines);
-  EXPECT_EQ(*lines, (std::vector<std::string>{"]0;title one", "two"}));
+  EXPECT_EQ(*lines,
+            (std::vector<std::string>{"?]0;title? one", "two?", "?31m", "??31m", "???old"}));
 }
 
 TEST(Ras, that_is_not_there_is_told_at_once) {
