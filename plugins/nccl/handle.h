@@ -17,13 +17,14 @@ constexpr uint32_t kMaxCommunicators = 1024;  ///< of a process at a time
 constexpr uint32_t kMaxOperations = 16384;    ///< in flight, of a communicator
 constexpr uint32_t kMaxChannels = 64;
 constexpr uint32_t kGenerationMask = (1u << 15) - 1;
+constexpr uint32_t kGroupAsksGpu = 1;  ///< channels are told of what the group calls
 
 enum class Role : uint32_t {
   kCommunicator = 0,  ///< the context; slot 0, the communicator's own generation
   kApi,               ///< the call of the program
   kWork,              ///< what NCCL made of it: Coll, P2p
   kChannel,           ///< its kernel on one channel
-  kGroup,             ///< a GroupApi: the generation is a count
+  kGroup,             ///< a GroupApi: the generation is a count, the slot kGroupAsksGpu or 0
   kProxy,             ///< what the proxy does for a channel; slot: of State::proxies
   kStep,              ///< one of its steps; channel: its number modulo kStepsInFlight
 };

@@ -18,12 +18,20 @@ bool asks_gpu(const Communicator& communicator) {
   return communicator.waits_for_gpu && g_state->level.load(kRelaxed) >= Level::kGpu;
 }
 
-void* start_api(Communicator& communicator, const Facts& facts) {
+/// Whether they were asked for when the group began, which is when NCCL reads its mask: of one that
+/// raised the level no channel is told.
+bool did_ask_gpu(const void* group) {
+  const Handle handle = Handle::of(group);
+  return handle.role != Role::kGroup || handle.slot == kGroupAsksGpu;
+}
+
+void* start_api(Communicator& communicator, const void* group, const Facts& facts) {
   Writer* w = attached_writer();
   if (w == nullptr) return nullptr;
   const uint64_t now = ticks(w);
   begin_call_region(w, region_of(facts.function), now);
-  const uint64_t bits = kApiOpen | (asks_gpu(communicator) ? kAsksGpu : 0);
+  const bool asks = asks_gpu(communicator) && did_ask_gpu(group);
+  const uint64_t bits = kApiOpen | (asks ? kAsksGpu : 0);
   return open_operation(communicator, facts, now, bits, Role::kApi).pointer();
 }
 
@@ -199,9 +207,10 @@ void stop_channel(const Handle& handle, Operation& operation) {
 void* start_group(Communicator& communicator) {
   const uint32_t number = communicator.group_count.fetch_add(1, kRelaxed);
   State& state = *g_state;
+  const uint32_t asks = asks_gpu(communicator) ? kGroupAsksGpu : 0;  // as it was until now
   if (const Writer* w = attached_writer(); w != nullptr) heed_budget(state, w);
   const uint32_t place = static_cast<uint32_t>(&communicator - state.communicators);
-  return Handle{state.process.load(kRelaxed), Role::kGroup, place, 0, 0, number}.pointer();
+  return Handle{state.process.load(kRelaxed), Role::kGroup, place, asks, 0, number}.pointer();
 }
 
 /// The one event that every operation has.
@@ -239,9 +248,9 @@ void* start_event(int version, void* context, const Descriptor* descriptor, uint
     case kGroupApi:
       return start_group(*communicator);
     case kCollApi:
-      return start_api(*communicator, of_coll_api(words, descriptor));
+      return start_api(*communicator, descriptor->parent, of_coll_api(words, descriptor));
     case kP2pApi:
-      return start_api(*communicator, of_p2p_api(words, descriptor));
+      return start_api(*communicator, descriptor->parent, of_p2p_api(words, descriptor));
     case kKernelLaunch:
       if (Writer* w = attached_writer(); w != nullptr) {
         communicator->launch_ticks.store(ticks(w), kRelaxed);

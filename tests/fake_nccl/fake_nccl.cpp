@@ -262,7 +262,7 @@ void Communicator::proxy_work(void* work, int channel, bool is_send, int peer,
 void Communicator::work(const Call& call, void* parent, const Oddities& odd) {
   if (!wants_children()) return;
   void* work = plugin_->start(context_, call.is_p2p() ? p2p(call, parent) : coll(call, parent));
-  if (plugin_->wants(kProxyOp | kProxyStep | kNetPlugin) && proxy_ != nullptr) {
+  if (wants(kProxyOp | kProxyStep | kNetPlugin) && proxy_ != nullptr) {
     const int next = call.is_p2p() ? call.root : (rank_ + 1) % rank_count_;
     const int previous = call.is_p2p() ? call.root : (rank_ + rank_count_ - 1) % rank_count_;
     for (int i = 0; i < call.channels; ++i) {
@@ -272,7 +272,7 @@ void Communicator::work(const Call& call, void* parent, const Oddities& odd) {
         proxy_->give([=, this] { proxy_work(work, i, false, previous, odd); });
     }
   }
-  if (plugin_->wants(kKernelCh) && proxy_ != nullptr) {
+  if (wants(kKernelCh) && proxy_ != nullptr) {
     const uint64_t begin_ns = begin_ns_ != 0 ? begin_ns_ + odd.queued_ns : gpu_now_ns();
     Oddities own = odd;
     if (call.gpu_ns != 0) own.gpu_ns = call.gpu_ns;
@@ -287,9 +287,10 @@ void Communicator::work(const Call& call, void* parent, const Oddities& odd) {
 void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) {
   const int version = plugin_->version();
   const bool has_api = version >= 5;
+  mask_ = plugin_->mask();
   void* group = nullptr;
   std::vector<void*> parents(calls.size(), nullptr);
-  if (has_api && plugin_->wants(~kProxyCtrl)) {
+  if (has_api && wants(~kProxyCtrl)) {
     group = plugin_->start(
         context_, Event(version, kGroupApi, nullptr, 0).put(24, odd.graph_captured).put(28, 1));
     plugin_->state(group, 23, nullptr);
@@ -300,7 +301,7 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
   const bool has_work = rank_count_ > 1 || std::all_of(calls.begin(), calls.end(),
                                                        [](const Call& c) { return c.is_p2p(); });
   if (!odd.graph_captured && has_work) {
-    if (has_api && plugin_->wants(kKernelLaunch)) {
+    if (has_api && wants(kKernelLaunch)) {
       Event launch(version, kKernelLaunch, group, 0);
       void* handle = plugin_->start(context_, launch.put(24, reinterpret_cast<void*>(0x77)));
       launch_kernel();
@@ -320,6 +321,7 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
 }
 
 void Communicator::replay(const Call& call, void* stale) {
+  mask_ = plugin_->mask();
   std::thread([&] {
     void* group = plugin_->start(context_, Event(plugin_->version(), kGroup, nullptr, 0));
     work(call, stale, {});

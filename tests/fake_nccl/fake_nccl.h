@@ -65,7 +65,7 @@ class Plugin {
   bool wants(uint64_t events) const {
     return (static_cast<uint64_t>(__atomic_load_n(&mask_, __ATOMIC_RELAXED)) & events) != 0;
   }
-  int mask() const { return mask_; }
+  int mask() const { return __atomic_load_n(&mask_, __ATOMIC_RELAXED); }
   void set_mask(int mask) { __atomic_store_n(&mask_, mask, __ATOMIC_RELAXED); }
 
   /// Returns the context.
@@ -142,13 +142,16 @@ class Communicator {
   void proxy_work(void* work, int channel, bool is_send, int peer, const Oddities& odd);
   void proxy_step(void* op, int step, bool is_send, const Oddities& odd);
   void channel(void* work, int channel, uint64_t begin_ns, const Oddities& odd);
-  bool wants_children() const { return plugin_->wants(kColl | kP2p | 8 | 16 | kKernelCh | 128); }
+  /// By the mask as it was when the group began.
+  bool wants(uint64_t events) const { return (static_cast<uint64_t>(mask_) & events) != 0; }
+  bool wants_children() const { return wants(kColl | kP2p | 8 | 16 | kKernelCh | 128); }
 
   Plugin* plugin_;
   Worker* proxy_;
   void* context_;
   int rank_count_;
   int rank_;
+  int mask_ = 0;
   uint64_t sequence_[16] = {};
   uint64_t begin_ns_ = 0;  ///< of what is being launched, on the GPU
 };

@@ -1,4 +1,6 @@
 // A program that "uses NCCL": fake_nccl CASE [VERSION [COUNT]]. The cases stand in kCases.
+#include <aon/nccl.h>
+#include <aon/writer.h>
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -223,6 +225,21 @@ void toggled(Run& run) {
   world.finalize();
 }
 
+/// The budget lowers the level to api, and raises it again: each change is between two groups.
+void relevelled(Run& run) {
+  auto* attach = reinterpret_cast<aon::Writer* (*)()>(dlsym(RTLD_DEFAULT, "aon_attach"));
+  Communicator world = run.world();
+  auto& mode = const_cast<std::atomic<uint32_t>&>(attach()->modes[aon::kNcclProxySite]);
+  const uint32_t asked = mode;
+  for (const uint32_t told :
+       {asked, uint32_t{aon::kModeCount}, uint32_t{aon::kModeCount}, asked, asked}) {
+    mode = told;
+    world.launch({Call{}, Call{}});
+    run.proxy.wait();
+  }
+  world.finalize();
+}
+
 /// Nothing is recorded for a while.
 void paused(Run& run) {
   using SetPaused = void (*)(bool);
@@ -383,6 +400,7 @@ constexpr Case kCases[] = {
     {"lost_steps", lost_steps},
     {"aborted", aborted},
     {"left", left},
+    {"relevelled", relevelled},
     {"bench", measure},
     {"bench_steps", measure_steps},
 };

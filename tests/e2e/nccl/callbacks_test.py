@@ -212,6 +212,14 @@ class GivenUp(PluginTestCase):
         self.assertEqual([o.flags for o in operations(ring)], [0] * 3)
 
 
+    def test_nobody_waits_for_channels_that_were_not_asked_for_when_a_group_began(self):
+        ring = self.ring_of("relevelled", 5, AON_NCCL_LEVEL="gpu")
+        told = sorted(operations(ring), key=lambda o: o.call)
+        pairs = [{o.flags for o in told[i : i + 2]} for i in range(0, 10, 2)]
+        self.assertEqual(pairs, [{TIMED}, {0}, {0}, {0}, {TIMED}])
+        self.assertEqual({call for _, call in in_flight(ring)}, {0, 1, 8, 9})
+
+
 class Proxy(PluginTestCase):
     def work(self, case, level, version=7, count=1):
         ring = self.ring_of(case, version, count, AON_NCCL_LEVEL=level)
