@@ -1,6 +1,7 @@
 #include "writers/hang/nccl_hang.h"
 
 #include <algorithm>
+#include <set>
 
 namespace aon::writers {
 namespace {
@@ -24,6 +25,7 @@ void NcclHangFinder::begin(const Model& model, uint64_t now_ns) {
   model_ = &model;
   now_ns_ = now_ns;
   hole_end_ns_.resize(model.groups.size());
+  done_ns_.resize(model.groups.size());
 }
 
 void NcclHangFinder::begin_location(const Location& location) {
@@ -60,13 +62,33 @@ void NcclHangFinder::add(const Event& event) {
   const auto rank = rank_in(model_->groups[group_], operation.communicator);
   if (communicator == kUnknown || region >= model_->regions.size() || !rank) return;
   Progress& progress = progress_[{communicator, *rank}];
-  progress.is_timed |= (operation.flags & (kNcclInFlight | kNcclGpuTimed)) != 0;
   in_flight_.add(operation);
+  note_done(operation);
   // Calls that made no work have no sequence.
   if ((operation.flags & kNcclNoWork) != 0) return;
+  note_level(operation, &progress);
   Reached& reached = progress.enqueued[kind_of(region, operation.peer)];
   if (operation.sequence >= reached.count)
     reached = {operation.sequence + 1, operation.call, operation.start_ns};
+}
+
+/// NCCL's kernels of one communicator run one after the other.
+void NcclHangFinder::note_done(const NcclOperation& operation) {
+  if ((operation.flags & (kNcclGpuTimed | kNcclInFlight)) != kNcclGpuTimed) return;
+  uint64_t& launch_ns = done_launch_ns_[operation.communicator];
+  launch_ns = std::max(launch_ns, operation.launch_ns);
+  done_ns_[group_] = std::max(done_ns_[group_], operation.end_ns);
+}
+
+/// The budget may have lowered the level since, or raised it: the newest operation tells.
+void NcclHangFinder::note_level(const NcclOperation& operation, Progress* progress) {
+  constexpr uint32_t kTold = kNcclInFlight | kNcclGpuTimed | kNcclMissedChannels;
+  const bool is_timed = (operation.flags & kTold) != 0;
+  if (operation.call < progress->newest_call) return;
+  // An operation has two records, of which the first may come last.
+  progress->is_timed = is_timed || (progress->is_timed && operation.call == progress->newest_call);
+  progress->is_untimed = !progress->is_timed;
+  progress->newest_call = operation.call;
 }
 
 void NcclHangFinder::end_group() {
@@ -81,11 +103,17 @@ void NcclHangFinder::end_group() {
     const auto rank = rank_in(model_->groups[group_], operation.communicator);
     // Its end may lie in a hole.
     if (!rank || operation.start_ns <= hole_end_ns_[group_]) continue;
+    // It is over if what was launched behind it is: only its end was not told.
+    const auto done = done_launch_ns_.find(operation.communicator);
+    if (done != done_launch_ns_.end() && operation.launch_ns != 0 &&
+        operation.launch_ns < done->second)
+      continue;
     const uint32_t communicator = communicators_.global(operation.communicator);
     Progress& progress = progress_[{communicator, *rank}];
     if (progress.oldest && progress.oldest->operation.call <= operation.call) continue;
     progress.oldest = {group_, *rank, communicator, regions_.global(operation.region), operation};
   }
+  done_launch_ns_.clear();
 }
 
 bool NcclHangFinder::is_quiet(uint32_t group) const {
@@ -97,7 +125,7 @@ bool NcclHangFinder::is_quiet(uint32_t group) const {
 bool NcclHangFinder::is_stuck(const NcclPart& part) const {
   const NcclOperation& operation = part.operation;
   if ((operation.flags & kNcclAbandoned) != 0)
-    return operation.start_ns + kGivenUpNs <= operation.end_ns;
+    return std::max(operation.start_ns, done_ns_[part.group]) + kGivenUpNs <= operation.end_ns;
   return is_quiet(part.group) || operation.end_ns + kOldNs <= now_ns_;
 }
 
@@ -106,9 +134,9 @@ std::vector<NcclHang> NcclHangFinder::finish(std::span<const uint64_t> last_ns) 
   last_ns_ = last_ns;
   // By communicator, operation (of a transfer the pair, source first) and sequence.
   std::map<std::tuple<uint32_t, uint32_t, int64_t, uint64_t>, std::vector<NcclPart>> by_operation;
-  std::map<uint32_t, bool> is_timed;  // by communicator
+  std::set<uint32_t> untimed;  // communicators
   for (const auto& [member, progress] : progress_) {
-    is_timed[member.first] |= progress.is_timed;
+    if (progress.is_untimed) untimed.insert(member.first);
     if (!progress.oldest) continue;
     const NcclPart& part = *progress.oldest;
     const Kind kind = kind_of(part.region, part.operation.peer);
@@ -122,9 +150,8 @@ std::vector<NcclHang> NcclHangFinder::finish(std::span<const uint64_t> last_ns) 
     if (std::any_of(parts.begin(), parts.end(), [&](const NcclPart& p) { return is_stuck(p); }))
       hangs.push_back(judge(std::move(parts)));
   }
-  for (const auto& [communicator, has_times] : is_timed) {
-    if (!has_times) find_behind(communicator, &hangs);
-  }
+  for (const NcclHang& hang : hangs) untimed.erase(hang.communicator);
+  for (const uint32_t communicator : untimed) find_behind(communicator, &hangs);
   std::sort(hangs.begin(), hangs.end(),
             [](const NcclHang& a, const NcclHang& b) { return a.since_ns < b.since_ns; });
   return hangs;

@@ -18,10 +18,12 @@
 /// and its count. Of what a member has in flight on a communicator the oldest one counts: the
 /// others wait behind it. An operation hangs when a process that has it in flight has recorded
 /// nothing for --hang seconds, when it is kOldNs old, or when the communicator or program was given
-/// up with it in flight for kGivenUpNs (ncclCommAbort of a watchdog).
+/// up with it in flight for kGivenUpNs (ncclCommAbort of a watchdog), in which no other operation
+/// of the process ended: a program may be ahead of its GPU when it exits. What was launched before
+/// one of the communicator that has ended is over.
 ///
-/// Without times on the GPU (level api) it is not known what has ended. Where a process is quiet
-/// and others have enqueued fewer operations than it, that is told as such.
+/// Without times on the GPU (level api, or lowered to it) it is not known what has ended. Where a
+/// process is quiet and others have enqueued fewer operations than it, that is told as such.
 /// Thread: one.   Cost: some ns per operation; memory per member, function and peer.
 #pragma once
 
@@ -89,9 +91,13 @@ class NcclHangFinder {
     std::map<Kind, Reached> enqueued;
     std::optional<uint32_t> gap;     ///< the highest call that is missing
     std::optional<NcclPart> oldest;  ///< in flight
-    bool is_timed = false;           ///< it is told what ends
+    uint32_t newest_call = 0;        ///< with work
+    bool is_timed = false;           ///< of that one it is told what ends
+    bool is_untimed = false;         ///< it is not
   };
 
+  void note_done(const NcclOperation& operation);
+  static void note_level(const NcclOperation& operation, Progress* progress);
   void end_group();
   Kind kind_of(uint32_t region, int32_t peer) const;
   bool is_quiet(uint32_t group) const;
@@ -106,9 +112,11 @@ class NcclHangFinder {
   std::span<const uint64_t> last_ns_;
   std::map<Member, Progress> progress_;
   std::vector<uint64_t> hole_end_ns_;  ///< by group; 0: no hole
+  std::vector<uint64_t> done_ns_;      ///< by group: when its last operation ended on the GPU
   // Of the current group.
   uint32_t group_ = UINT32_MAX;
   nccl::InFlight in_flight_;
+  std::unordered_map<uint32_t, uint64_t> done_launch_ns_;  ///< latest of ended ones, by (local) id
   profile::LocalIds communicators_;
   profile::LocalIds regions_;
 };

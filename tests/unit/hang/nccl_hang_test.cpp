@@ -247,6 +247,61 @@ TEST_F(NcclHangs, what_is_given_up_at_once_does_not) {
   EXPECT_THAT(run(), IsEmpty());
 }
 
+/// The CPU of a healthy program is seconds ahead of its GPU when it exits.
+TEST_F(NcclHangs, what_is_given_up_while_others_end_does_not) {
+  finished(0, {});
+  operations_.back().end_ns += kSecond;
+  in_flight(0, {.sequence = 1, .call = 1});
+  add(0, kNcclInFlight | kNcclAbandoned, {.sequence = 1, .call = 1});
+  operations_.back().end_ns += 3 * kSecond / 2;
+  EXPECT_THAT(run(), IsEmpty());
+}
+
+/// Its end was not told, as where the level changed with it.
+TEST_F(NcclHangs, what_was_launched_before_what_has_ended_is_over) {
+  for (uint32_t call : {0, 1, 2}) {
+    in_flight(0, {.sequence = call, .call = call});
+    operations_.back().launch_ns = kEnd - (10 - call / 2) * kSecond;  // 0 and 1 together
+  }
+  finished(0, {.sequence = 2, .call = 2});
+  operations_.back().launch_ns = kEnd - 9 * kSecond;
+  quiet(0);
+  EXPECT_THAT(run(), IsEmpty());
+}
+
+TEST_F(NcclHangs, what_was_launched_with_what_has_ended_may_hang) {
+  for (uint32_t call : {0, 1}) {
+    in_flight(0, {.sequence = call, .call = call});
+    operations_.back().launch_ns = kEnd - 10 * kSecond;
+  }
+  finished(0, {.sequence = 1, .call = 1});
+  operations_.back().launch_ns = kEnd - 10 * kSecond;
+  quiet(0);
+  EXPECT_EQ(run().size(), 1u);
+}
+
+TEST_F(NcclHangs, where_the_level_was_lowered_who_is_behind_is_told) {
+  for (uint32_t rank : {0, 1, 2}) finished(rank, {});
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {.sequence = 1, .call = 1});
+  for (uint32_t rank : {0, 2}) enqueued(rank, {.sequence = 2, .call = 2});
+  quiet(2);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_TRUE(hangs[0].is_enqueued_only);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(1u));
+}
+
+TEST_F(NcclHangs, where_the_level_was_raised_times_tell) {
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {});
+  for (uint32_t rank : {0, 2}) {
+    finished(rank, {.sequence = 1, .call = 1});
+    in_flight(rank, {.sequence = 1, .call = 1});
+  }
+  finished(1, {.sequence = 0, .call = 1});
+  quiet(2);
+  EXPECT_THAT(run(), IsEmpty());
+}
+
 TEST_F(NcclHangs, of_a_transfer_the_other_end_is_missed) {
   in_flight(1, {.region = kReceive, .sequence = 2, .peer = 2});
   finished(2, {.region = kSend, .sequence = 1, .peer = 1});
