@@ -1,21 +1,32 @@
 #include "writers/assemble/nccl_spans.h"
 
+#include <algorithm>
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include "writers/assemble/nccl_record.h"
 
 namespace aon::writers {
 namespace {
 
+constexpr size_t kWindow = 8192;  ///< transfers among which the first to begin is looked for
+
+/// The longer of two that begin together encloses the other.
+bool begins_before(const NcclSpan& left, const NcclSpan& right) {
+  if (left.start_ticks != right.start_ticks) return left.start_ticks < right.start_ticks;
+  return left.duration_ticks > right.duration_ticks;
+}
+
 /// The events of one communicator of a process.
 class NcclTimeline final : public StreamEvents {
  public:
   NcclTimeline(const clock::ClockMap& clock, const std::unordered_map<uint32_t, uint32_t>& regions,
                Outcome* outcome, const Sink& sink)
-      : StreamEvents(outcome, sink), clock_(clock), regions_(regions) {}
+      : StreamEvents(outcome, sink), outcome_(*outcome), clock_(clock), regions_(regions) {}
 
-  Status add(const NcclSpan& span, bool is_transfer) {
+  /// `is_alone`: it lies in nothing.
+  Status add(const NcclSpan& span, bool is_alone) {
     // Ticks of a spool are not trusted: a span may pretend to end before it began.
     const uint64_t end_ticks =
         span.start_ticks + std::min(span.duration_ticks, UINT64_MAX - span.start_ticks);
@@ -29,7 +40,11 @@ class NcclTimeline final : public StreamEvents {
       open.operation.gpu_begin_ns = start_ns;
       open.operation.gpu_ns = end_ns - start_ns;
     }
-    open.shown_ns = make_room(start_ns, end_ns, !is_transfer);
+    // The host's times overlap as they like, and push those of the GPU nowhere.
+    if (is_timed(open) && !open_.empty() && !is_timed(open_.back())) cut(start_ns);
+    const uint64_t overlap_count = outcome_.device_overlap_count;
+    open.shown_ns = make_room(start_ns, end_ns, is_alone);
+    if (!is_timed(open)) outcome_.device_overlap_count = overlap_count;
     begin(open);
     open_.push_back(open);
     return is_full() ? flush() : Status();
@@ -86,6 +101,7 @@ class NcclTimeline final : public StreamEvents {
   }
   void on_flushed() override { told_.clear(); }
 
+  Outcome& outcome_;
   clock::ClockMap::Cursor clock_;
   const std::unordered_map<uint32_t, uint32_t>& regions_;
   std::vector<Open> open_;
@@ -95,9 +111,9 @@ class NcclTimeline final : public StreamEvents {
 }  // namespace
 
 void NcclSpans::restart() {
+  stored_count_ = 0;  // of a communicator without a timeline
   drop();
   is_dropped_ = false;
-  stored_count_ = 0;
   timed_.clear();
 }
 
@@ -106,13 +122,18 @@ void NcclSpans::drop() {
   reader_.reset();
   store_.reset();
   is_dropped_ = true;
+  left_out_count_ += std::exchange(stored_count_, 0);
 }
 
 Status NcclSpans::add(const Record& record) {
   const RecordHead& head = record.head;
-  if (is_dropped_ || head.slot_count != kNcclSlots) return {};
+  if (head.slot_count != kNcclSlots) return {};
   const auto flags = static_cast<uint32_t>(pair_high(record.words[5]));
   if ((flags & (kNcclGraphCaptured | kNcclInFlight)) != 0) return {};
+  if (is_dropped_) {
+    ++left_out_count_;
+    return {};
+  }
   const bool is_timed = (flags & kNcclGpuTimed) != 0;
   if (is_timed) timed_.insert(head.a32);
   if (store_ && store_->next_file_bytes() > std::max(store_->file_bytes(), max_file_bytes_)) {
@@ -149,22 +170,39 @@ Status NcclSpans::replay(uint32_t communicator, const clock::ClockMap& clock,
     if (!reader) return reader.error();
     reader_.emplace(std::move(*reader));
   }
-  const bool shows_timed = timed_.count(communicator) != 0;
-  Outcome apart;  // the host's times may overlap as they like
-  NcclTimeline timeline(clock, regions, shows_timed ? outcome : &apart, sink);
+  const bool has_timed = timed_.count(communicator) != 0;
+  NcclTimeline timeline(clock, regions, outcome, sink);
+  std::vector<NcclSpan> transfers;  // in a row, of one kind
+  const auto show = [&](size_t count) {
+    std::sort(transfers.begin(), transfers.end(), begins_before);
+    Status status;
+    for (size_t i = 0; i < count && status; ++i) {
+      const bool is_timed = (transfers[i].flags & kNcclGpuTimed) != 0;
+      status = timeline.add(transfers[i], has_timed && !is_timed);
+    }
+    transfers.erase(transfers.begin(), transfers.begin() + static_cast<std::ptrdiff_t>(count));
+    return status;
+  };
   for (;;) {
-    const Result<const NcclSpan*> span = next();
-    if (!span) return span.error();
-    if (*span == nullptr || (*span)->communicator > communicator) break;
+    const Result<const NcclSpan*> next_span = next();
+    if (!next_span) return next_span.error();
+    if (*next_span == nullptr || (*next_span)->communicator > communicator) break;
     front_ = nullptr;
-    const bool is_timed = ((*span)->flags & kNcclGpuTimed) != 0;
-    if ((*span)->communicator < communicator || is_timed != shows_timed) continue;
-    Status status = timeline.add(**span, is_transfer((*span)->region));
+    const NcclSpan& span = **next_span;
+    --stored_count_;
+    if (span.communicator < communicator) continue;
+    const bool is_one_of_them = is_transfer(span.region);
+    const bool is_other_kind =
+        !transfers.empty() && ((transfers.back().flags ^ span.flags) & kNcclGpuTimed) != 0;
+    Status status;
+    if (!is_one_of_them || is_other_kind) status = show(transfers.size());
+    if (status && transfers.size() >= kWindow) status = show(kWindow / 2);
+    if (status && is_one_of_them) transfers.push_back(span);
+    if (status && !is_one_of_them) status = timeline.add(span, true);
     if (!status) return status;
   }
-  Status status = timeline.finish();
-  if (!shows_timed) outcome->event_count += apart.event_count;
-  return status;
+  Status status = show(transfers.size());
+  return status ? timeline.finish() : status;
 }
 
 }  // namespace aon::writers

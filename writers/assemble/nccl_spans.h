@@ -4,9 +4,10 @@
 ///     timed on the GPU: kDeviceWork, kNcclBegin, kEnter ... kNcclEnd, kLeave
 ///     else (level api): kNcclBegin ... kNcclEnd, from the call to the end of its launch
 ///
-/// A communicator of a process that has operations of the first kind shows only those: the host's
-/// times beside them would push them about. Transfers of one kernel run side by side and may lie in
-/// each other; a collective lies in nothing.
+/// Collectives come in the order of their calls, which is that of all members, so that they match
+/// across processes whatever is known of each. The host's times lie between those of the GPU, and
+/// push none: where there is no room, in no time at all. Transfers of one kernel run side by side
+/// and may lie in each other; a collective lies in nothing.
 /// Owner: EventPass.   Thread: one.   Cost: a sort; memory at most kMemoryBytes, then a temporary
 /// file of at most what is allowed: what came first is left out then, and counted.
 #pragma once
@@ -36,11 +37,11 @@ struct NcclSpan {
   int32_t peer;
   uint32_t flags;  ///< kNcclGpuTimed: the times are the GPU's
 
-  /// The longer of two that begin together encloses the other.
+  uint32_t call() const { return static_cast<uint32_t>(shape); }
   bool operator<(const NcclSpan& other) const {
     if (communicator != other.communicator) return communicator < other.communicator;
-    if (start_ticks != other.start_ticks) return start_ticks < other.start_ticks;
-    return duration_ticks > other.duration_ticks;
+    if (call() != other.call()) return call() < other.call();
+    return start_ticks < other.start_ticks;
   }
 };
 
@@ -56,7 +57,7 @@ class NcclSpans {
   void restart();
   /// Takes a record that is_nccl_operation(), of a communicator that has a timeline.
   Status add(const Record& record);
-  /// Forgets all of the process, for its store has failed.
+  /// Leaves out all of the process that is not shown yet, for its store has failed.
   void drop();
   uint64_t left_out_count() const { return left_out_count_; }  ///< of all processes
 
@@ -79,7 +80,7 @@ class NcclSpans {
   std::optional<Store::Reader> reader_;
   const NcclSpan* front_ = nullptr;  ///< of the reader, not yet replayed
   bool is_dropped_ = false;
-  uint64_t stored_count_ = 0;
+  uint64_t stored_count_ = 0;  ///< and not replayed
   uint64_t left_out_count_ = 0;
   std::unordered_set<uint32_t> timed_;  ///< communicators with times on the GPU
 };

@@ -42,6 +42,11 @@ class StreamEvents {
     return shown_ns;
   }
 
+  /// Ends the innermost work at `time_ns` at the latest.
+  void cut(uint64_t time_ns) {
+    if (depth() != 0) ends_.back() = std::min(ends_.back(), std::max(time_ns, last_ns_));
+  }
+
   Event& append(EventKind kind, uint64_t time_ns, uint32_t region) {
     last_ns_ = time_ns;
     Event& event = events_.emplace_back();

@@ -55,11 +55,11 @@ class NcclSpansTest : public testing::Test {
   std::vector<NcclOperation> told_;
 };
 
-TEST_F(NcclSpansTest, show_the_times_of_the_gpu_where_any_are_known) {
+TEST_F(NcclSpansTest, show_the_times_of_the_gpu_which_the_hosts_push_nowhere) {
   ASSERT_TRUE(spans_.add(operation(kReduce, 300, 400, kNcclGpuTimed)));
   ASSERT_TRUE(spans_.add(operation(kReduce, 100, 200, kNcclGpuTimed)));
   ASSERT_TRUE(spans_.add(operation(kReduce, 150, 350, 0)));  // the host's would push them
-  EXPECT_EQ(replay(), " B1@100(E1@200) B1@300(E1@400)");
+  EXPECT_EQ(replay(), " B1@100(E1@200)B1@200E1@300 B1@300(E1@400)");
   EXPECT_EQ(outcome_.device_overlap_count, 0u);
   EXPECT_EQ(told_[0].sequence, 100u);
   EXPECT_EQ(told_[0].call, 5u);
@@ -74,6 +74,37 @@ TEST_F(NcclSpansTest, without_any_show_the_hosts_which_are_no_regions_of_a_profi
   EXPECT_EQ(replay(), "B1@100E1@200B1@200E1@250");
   EXPECT_EQ(outcome_.device_overlap_count, 0u);
   EXPECT_EQ(outcome_.event_count, 4u);
+}
+
+/// The host is ahead of the GPU, and the budget lowers and raises the level.
+TEST_F(NcclSpansTest, collectives_come_in_the_order_of_their_calls) {
+  const auto called = [](uint32_t call, uint64_t start, uint64_t end, uint32_t flags) {
+    Record record = operation(kReduce, start, end, flags);
+    record.words[1] = uint64_t{2} << 32 | call;
+    return record;
+  };
+  ASSERT_TRUE(spans_.add(called(3, 30, 40, 0)));
+  ASSERT_TRUE(spans_.add(called(4, 500, 600, kNcclGpuTimed)));
+  ASSERT_TRUE(spans_.add(called(2, 20, 30, 0)));
+  ASSERT_TRUE(spans_.add(called(1, 300, 400, kNcclGpuTimed)));
+  EXPECT_EQ(replay(), " B1@300(E1@400)B1@400E1@400B1@400E1@400 B1@500(E1@600)");
+  std::vector<uint32_t> calls;
+  for (size_t i = 0; i < told_.size(); i += 2) calls.push_back(told_[i].call);
+  EXPECT_EQ(calls, (std::vector<uint32_t>{1, 2, 3, 4}));
+  EXPECT_EQ(told_[2].flags & kNcclGpuTimed, 0u);
+  EXPECT_EQ(outcome_.device_overlap_count, 0u);
+  EXPECT_EQ(spans_.left_out_count(), 0u);
+}
+
+TEST_F(NcclSpansTest, of_a_store_that_failed_are_counted) {
+  ASSERT_TRUE(spans_.add(operation(kReduce, 300, 400, kNcclGpuTimed)));
+  ASSERT_TRUE(spans_.add(operation(kReduce, 100, 200, 0)));
+  spans_.drop();
+  ASSERT_TRUE(spans_.add(operation(kReduce, 500, 600, 0)));
+  EXPECT_EQ(spans_.left_out_count(), 3u);
+  EXPECT_EQ(replay(), "");
+  spans_.restart();
+  EXPECT_EQ(spans_.left_out_count(), 3u);
 }
 
 TEST_F(NcclSpansTest, transfers_lie_in_each_other_and_collectives_in_nothing) {
