@@ -41,7 +41,10 @@ void LatenessTable::add(uint32_t communicator, uint32_t region,
   if (row == nullptr) return;
   ++row->last_count;
   row->caused_ns += caused_ns;
-  row->late_ns += caused_ns / (members.size() - 1);
+  if (caused_ns / (members.size() - 1) >= kLeastLateNs) {
+    ++row->late_count;
+    row->late_caused_ns += caused_ns;
+  }
   row->max_caused_ns = std::max(row->max_caused_ns, caused_ns);
 }
 
@@ -56,9 +59,7 @@ std::vector<LatenessRow> LatenessTable::rows() const {
   return rows;
 }
 
-bool is_late(const Latecomer& latecomer) {
-  return latecomer.last_count != 0 && latecomer.late_ns / latecomer.last_count >= kLeastLateNs;
-}
+bool is_late(const Latecomer& latecomer) { return latecomer.last_count != 0; }
 
 Latecomer find_latecomer(std::span<const LatenessRow> rows) {
   std::unordered_map<uint32_t, Latecomer> by_group;
@@ -67,9 +68,8 @@ Latecomer find_latecomer(std::span<const LatenessRow> rows) {
     Latecomer& one = by_group[row.group];
     one.group = row.group;
     one.count += row.count;
-    one.last_count += row.last_count;
-    one.caused_ns += row.caused_ns;
-    one.late_ns += row.late_ns;
+    one.last_count += row.late_count;
+    one.caused_ns += row.late_caused_ns;
     all_ns += row.caused_ns;
   }
   Latecomer worst;
@@ -82,7 +82,7 @@ Latecomer find_latecomer(std::span<const LatenessRow> rows) {
   std::unordered_map<uint32_t, uint64_t> by_region;
   for (const LatenessRow& row : rows) {
     if (row.group != worst.group) continue;
-    const uint64_t region_ns = by_region[row.region] += row.caused_ns;
+    const uint64_t region_ns = by_region[row.region] += row.late_caused_ns;
     if (region_ns <= worst.region_ns) continue;
     worst.region = row.region;
     worst.region_ns = region_ns;

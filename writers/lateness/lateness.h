@@ -22,6 +22,11 @@ namespace aon::writers {
 
 constexpr size_t kMaxLatenessRows = 1u << 19;
 
+/// Who comes last by less than that, by the mean wait of the others, is not late: the members of an
+/// operation leave it some us apart, each in its turn, and the timers of GPUs may go in steps of
+/// 1 us.
+constexpr uint64_t kLeastLateNs = 10'000;
+
 /// One member of an operation.
 struct Attendance {
   uint32_t group;  ///< index in Model::groups
@@ -38,8 +43,9 @@ struct LatenessRow {
   uint64_t wait_ns = 0;     ///< it waited for others
   uint64_t caused_ns = 0;   ///< all others together waited where it came last
   uint64_t max_caused_ns = 0;
-  uint64_t late_ns = 0;   ///< what each of the others waited there, on average
-  uint64_t least_ns = 0;  ///< sum of the shortest durations: what the operations took
+  uint64_t late_count = 0;      ///< it came last by kLeastLateNs or more
+  uint64_t late_caused_ns = 0;  ///< of caused_ns, in these
+  uint64_t least_ns = 0;        ///< sum of the shortest durations: what the operations took
 };
 
 class LatenessTable {
@@ -71,22 +77,20 @@ class LatenessTable {
   uint64_t left_out_count_ = 0;
 };
 
-/// Who comes last by less than that on average is not late: the members of an operation leave it
-/// some us apart, each in its turn, and the timers of GPUs may go in steps of 1 us.
-constexpr uint64_t kLeastLateNs = 10'000;
 struct Latecomer;
+/// Whether it came late to anything.
 bool is_late(const Latecomer& latecomer);
 
-/// The process that cost the others most in all of `rows`.
+/// The process that cost the others most in all of `rows` where it came late. One stall of seconds
+/// counts, among however many operations to which it came last by next to nothing.
 struct Latecomer {
   uint32_t group = 0;
-  uint64_t last_count = 0;
-  uint64_t count = 0;      ///< operations it took part in
-  uint64_t caused_ns = 0;  ///< by it
-  uint64_t late_ns = 0;    ///< it came so late, sum over last_count
-  uint64_t all_ns = 0;     ///< by everybody
-  uint32_t region = 0;     ///< in which it cost most
-  uint64_t region_ns = 0;  ///< there
+  uint64_t last_count = 0;  ///< it came last, by kLeastLateNs or more
+  uint64_t count = 0;       ///< operations it took part in
+  uint64_t caused_ns = 0;   ///< by it, in those of last_count
+  uint64_t all_ns = 0;      ///< by everybody, in all operations
+  uint32_t region = 0;      ///< in which it cost most
+  uint64_t region_ns = 0;   ///< there
 };
 Latecomer find_latecomer(std::span<const LatenessRow> rows);
 

@@ -10,6 +10,7 @@ constexpr uint32_t kWorld = 1;
 constexpr uint32_t kRow = 2;
 constexpr uint32_t kAllreduce = 7;
 constexpr uint32_t kBarrier = 8;
+constexpr uint64_t kUs = 1000;
 
 TEST(Lateness, shortest_member_came_last_and_cost_the_others_their_waits) {
   LatenessTable table;
@@ -78,16 +79,17 @@ TEST(Lateness, nobody_is_late_alone) {
 TEST(Lateness, latecomer_is_who_cost_most_in_everything_together) {
   LatenessTable table;
   for (int i = 0; i < 10; ++i)
-    table.add(kWorld, kAllreduce, std::vector<Attendance>{{0, 110}, {1, 100}, {2, 105}});
-  table.add(kRow, kBarrier, std::vector<Attendance>{{1, 700}, {2, 100}});
+    table.add(kWorld, kAllreduce,
+              std::vector<Attendance>{{0, 130 * kUs}, {1, 100 * kUs}, {2, 105 * kUs}});
+  table.add(kRow, kBarrier, std::vector<Attendance>{{1, 700 * kUs}, {2, 100 * kUs}});
   const Latecomer worst = find_latecomer(table.rows());
   EXPECT_EQ(worst.group, 2u);
-  EXPECT_EQ(worst.caused_ns, 600u);
-  EXPECT_EQ(worst.all_ns, 600u + 150u);
+  EXPECT_EQ(worst.caused_ns, 600 * kUs);
+  EXPECT_EQ(worst.all_ns, 950 * kUs);
   EXPECT_EQ(worst.last_count, 1u);
   EXPECT_EQ(worst.count, 11u);
   EXPECT_EQ(worst.region, kBarrier);
-  EXPECT_EQ(worst.region_ns, 600u);
+  EXPECT_EQ(worst.region_ns, 600 * kUs);
 }
 
 TEST(Lateness, rows_are_bounded_and_what_finds_none_is_counted) {

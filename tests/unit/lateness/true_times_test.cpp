@@ -54,10 +54,28 @@ TEST(Latecomer, who_is_first_to_leave_by_a_few_us_is_not_late) {
     late.add(kWorld, kAllreduce, std::vector<Attendance>{{0, 43'000}, {1, 42'000}, {2, 18'000}});
   }
   const Latecomer first = find_latecomer(fair.rows());
-  EXPECT_EQ(first.last_count, 1000u);
+  EXPECT_EQ(first.last_count, 0u);
+  EXPECT_GT(first.all_ns, 0u);
   EXPECT_FALSE(is_late(first));
   EXPECT_TRUE(is_late(find_latecomer(late.rows())));
   EXPECT_FALSE(is_late(Latecomer()));
+}
+
+TEST(Latecomer, who_stalls_once_is_late_among_any_number_of_operations) {
+  LatenessTable table;
+  for (int i = 0; i < 1'000'000; ++i)  // more waiting than the stall costs
+    table.add(kWorld, kAllreduce, std::vector<Attendance>{{0, 9'000}, {1, 1'000}, {2, 9'000}});
+  for (int i = 0; i < 1000; ++i)
+    table.add(kWorld, kAllreduce, std::vector<Attendance>{{0, 2'000}, {1, 2'000}, {2, 1'000}});
+  table.add(kWorld, kAllreduce,
+            std::vector<Attendance>{{0, 5'000'001'000}, {1, 5'000'001'000}, {2, 1'000}});
+  const Latecomer late = find_latecomer(table.rows());
+  EXPECT_TRUE(is_late(late));
+  EXPECT_EQ(late.group, 2u);
+  EXPECT_EQ(late.last_count, 1u);
+  EXPECT_EQ(late.caused_ns, 10'000'000'000u);
+  EXPECT_EQ(late.region_ns, late.caused_ns);
+  EXPECT_EQ(late.all_ns, 1'000'000 * 16'000ull + 1000 * 2'000 + late.caused_ns);
 }
 
 }  // namespace
