@@ -88,9 +88,14 @@ class Findings final : public Writer {
   void add_nccl(std::vector<Finding>* findings) const;
   void add_nccl_latecomer(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
   void add_slow_link(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
+  /// What slow operations may come from, by where their members are.
+  struct SlowCauses {
+    const char* on_one_node;
+    const char* on_several;
+  };
   /// lateness_findings.cpp, for MPI and NCCL: of `rows`, whose operations took `all_members_ns`.
   void add_slow_operations(const std::vector<TrueTimes>& rows, double all_members_ns,
-                           const char* cause, std::vector<Finding>* findings) const;
+                           const SlowCauses& causes, std::vector<Finding>* findings) const;
   void add_slow_collectives(std::vector<Finding>* findings) const;
   /// All members' time in matched operations.
   static double busy_ns(const LatenessTable& table);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
 #include "core/base/digits.h"
 #include "writers/ledger/findings.h"
@@ -16,6 +17,18 @@ namespace {
 constexpr double kLeastCausedShare = 0.01;  ///< of the ranks' time
 constexpr double kLeastSlowShare = 0.05;    ///< the same, lost to collectives without a late rank
 constexpr double kLeastBlame = 1.5;         ///< times what everybody would cause, shared evenly
+
+/// Whether no network lies between the members, as far as they are known.
+bool is_on_one_node(const Model& model, const GlobalCommunicator& communicator) {
+  std::optional<uint32_t> node;
+  for (const int64_t member : communicator.members) {
+    if (member < 0 || static_cast<size_t>(member) >= model.groups.size()) return false;
+    const uint32_t own = model.groups[static_cast<size_t>(member)].node;
+    if (node && *node != own) return false;
+    node = own;
+  }
+  return node.has_value();
+}
 
 }  // namespace
 
@@ -49,10 +62,13 @@ double Findings::busy_ns(const LatenessTable& table) {
 }
 
 void Findings::add_slow_operations(const std::vector<TrueTimes>& rows, double all_members_ns,
-                                   const char* cause, std::vector<Finding>* findings) const {
+                                   const SlowCauses& causes, std::vector<Finding>* findings) const {
   const TrueTimes* worst = find_slowest(rows);
   if (worst == nullptr) return;
-  const uint32_t rank_count = model_->communicators[worst->communicator].rank_count;
+  const GlobalCommunicator& communicator = model_->communicators[worst->communicator];
+  const uint32_t rank_count = communicator.rank_count;
+  const char* cause =
+      is_on_one_node(*model_, communicator) ? causes.on_one_node : causes.on_several;
   const double lost_ns = static_cast<double>(worst->slow_ns) * static_cast<double>(rank_count);
   if (lost_ns < kLeastOperationShare * all_members_ns) return;
   const std::string& name = model_->regions[worst->region].name;
@@ -81,7 +97,10 @@ void Findings::add_slow_collectives(std::vector<Finding>* findings) const {
                  return static_cast<double>(row.slow_ns) * ranks >=
                         kLeastSlowShare * static_cast<double>(total_ns());
                });
-  add_slow_operations(slow, static_cast<double>(total_ns()), "the network was slow", findings);
+  add_slow_operations(
+      slow, static_cast<double>(total_ns()),
+      {"the memory or busy cores were slow", "the network, the memory or busy cores were slow"},
+      findings);
 }
 
 }  // namespace aon::writers

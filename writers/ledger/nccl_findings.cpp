@@ -88,7 +88,9 @@ void Findings::add_nccl(std::vector<Finding>* findings) const {
                [&](const TrueTimes& row) {
                  return model_->regions[row.region].role != RegionRole::kPointToPoint;
                });
-  add_slow_operations(collectives, busy_ns(late->table), "the network or the GPUs were slow",
+  add_slow_operations(collectives, busy_ns(late->table),
+                      {"the GPUs or the links between them were slow",
+                       "the network, the GPUs or the links between them were slow"},
                       findings);
 }
 
