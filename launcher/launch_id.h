@@ -26,7 +26,7 @@ struct Launch {
   std::string id;        ///< usable as part of a file name
   std::string evidence;  ///< tells two launches with the same id apart; may be empty
   bool has_launcher = false;
-  bool is_of_all_nodes = false;  ///< the id is the same on all of them
+  bool is_of_all_nodes = false;   ///< the id is the same on all of them
   uint32_t local_rank_count = 0;  ///< on this node, 0 unknown
   uint32_t world_size = 0;        ///< 0 unknown
 };

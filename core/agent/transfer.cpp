@@ -35,7 +35,7 @@ using cluster::now_ms;
 
 constexpr int kStepMs = 1000;
 constexpr int kShortStepMs = 100;
-constexpr int kEarlyStepMs = 200;  ///< while nodes look for each other
+constexpr int kEarlyStepMs = 200;        ///< while nodes look for each other
 constexpr int64_t kRankZeroMs = 10'000;  ///< for rank 0 to come, where nobody says how many come
 constexpr int64_t kSettleMs = 3000;
 constexpr int64_t kFindMs = 5000;        ///< for nodes to find each other when a launch is over

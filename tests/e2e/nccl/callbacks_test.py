@@ -244,8 +244,8 @@ class Proxy(PluginTestCase):
             for work in told:
                 self.assertEqual((work.name, work.steps), ("NCCL proxy steps", 4))
                 self.assertEqual((work.bytes, work.events), (4 * 4096, 4))
-                # 1 ms of each step for the network, 100 us for all else.
-                self.assertGreater(work.network, work.gpu + work.flush + work.ready)
+                # 1 ms of each step for the network, at least, in ticks of 1 ns or less.
+                self.assertGreaterEqual(work.network, 4_000_000)
                 self.assertGreater(work.gpu, 0)
                 self.assertEqual(work.ready > 0, work.is_send)
                 self.assertEqual(work.flush > 0, not work.is_send)
