@@ -33,23 +33,24 @@ void NcclTimelines::fill(uint32_t communicator, const Places& places) {
     if (group >= 0 && static_cast<size_t>(group) < is_used.size()) is_used[group] = true;
   }
   uint32_t next = 0;  // of the processes that may stand for a member
+  const uint64_t first = as_mpi_ ? model_.groups.size() : 0;
+  // By its master thread, whose id is the group's; MPI has all of those already.
+  const auto process = [&](uint64_t group) { return as_mpi_ ? group : index_of(group); };
   std::vector<uint64_t> members(told.size());
   for (uint32_t rank = 0; rank < told.size(); ++rank) {
     const auto known = places.find(rank);
     if (known != places.end()) {
-      members[rank] = known->second;
+      members[rank] = first + known->second;
       continue;
     }
     if (told[rank] >= 0) {
-      members[rank] = index_of(static_cast<uint64_t>(told[rank]));  // id of its master thread
+      members[rank] = process(static_cast<uint64_t>(told[rank]));
       continue;
     }
     while (next < is_used.size() && is_used[next]) ++next;
-    if (next < is_used.size()) members[rank] = index_of(next++);
+    if (next < is_used.size()) members[rank] = process(next++);
   }
   member_count_ = std::max(member_count_, members.size());
-  const uint64_t first = as_mpi_ ? model_.groups.size() : 0;
-  for (uint64_t& member : members) member += first;
   members_[communicator] = std::move(members);
   if (!as_mpi_) windows_.push_back(communicator);
 }
