@@ -61,7 +61,7 @@ void DeviceClock::set_line(const Line& line) {
   line_ = line;
   const bool is_usual = line.ticks_per_ns > 0 && line.ticks_per_ns < kMaxRate;
   const double fixed = line.ticks_per_ns * static_cast<double>(int64_t{1} << kFixedBits);
-  line_.fixed_rate = is_usual ? static_cast<int64_t>(fixed + 0.5) : 0;
+  line_.fixed_rate = is_usual ? static_cast<int64_t>(fixed) : 0;
 }
 
 /// The stretch of the time; of one with a step in it, a half: the end that is nearer is right for
