@@ -164,7 +164,9 @@ Status Courier::send_files(bool is_last) {
   }
   for (const std::string& name : listing->all) {
     const bool is_closed = listing->closed.count(name) != 0;
-    if (!is_last && !is_closed && !is_append_due) continue;
+    // Records say nothing without their definitions.
+    const bool is_due = is_append_due || name == spool::kDefinitionsFile;
+    if (!is_last && !is_closed && !is_due) continue;
     if (const auto found = sent_.find(name);
         found != sent_.end() && found->second.is_final && is_unchanged(name, found->second))
       continue;
@@ -237,7 +239,8 @@ Status Courier::take_notice(int timeout_ms) {
 }
 
 Result<std::string> Courier::wait_assembled(int timeout_ms) {
-  const Status status = take_notice(timeout_ms);
+  // A beat may have read it, and the receiver be gone since.
+  const Status status = place_.empty() ? take_notice(timeout_ms) : Status();
   if (!status) return status.error();
   return place_;
 }

@@ -1,6 +1,6 @@
 /// Brings the spool of a node to the agent of rank 0's node, which does not see this job directory
-/// (receiver.h, docs/clusters.md): segments as they are closed, and every kAppendMs what was added
-/// to the others; at the end the rest, whole.
+/// (receiver.h, docs/clusters.md): segments as they are closed, each time what was added to the
+/// definitions, and every kAppendMs what was added to the others; at the end the rest, whole.
 ///
 ///     --connect()--> connected --send_new(), beat()--> connected --send_rest()--> delivered
 ///                       |--broken--> lost, connect() again  delivered --Assembled--> assembled

@@ -367,6 +367,7 @@ class Hdf5Writer : public Writer {
       write_waits(file_.get(), *model_, *waits_);
       write_lateness(file_.get(), *model_, waits_->lateness);
       hdf5::write_true_times(file_.get(), "true_times", "/communicators", *model_, waits_->times,
+                             waits_->times_left_out_count,
                              [](uint32_t communicator) { return int64_t{communicator}; });
     }
     const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;

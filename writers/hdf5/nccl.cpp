@@ -343,14 +343,16 @@ void write_proxy(hid_t file, const Model& model, const nccl::ProxyTable& proxy, 
 
 void write_nccl(hid_t file, const Model& model, const OperationTable& operations,
                 const nccl::ProxyTable& proxy, const nccl::LatenessSummary* lateness) {
-  if (operations.is_empty()) return;
+  const bool has_proxy = !proxy.rows().empty() || proxy.left_out_count() != 0;
+  if (operations.is_empty() && !has_proxy) return;
   const Rows rows = write_nccl_communicators(file, model, operations);
   write_operations(file, model, operations, rows);
   write_histograms(file, model, operations, rows);
-  if (!proxy.rows().empty() || proxy.left_out_count() != 0) write_proxy(file, model, proxy, rows);
+  if (has_proxy) write_proxy(file, model, proxy, rows);
   if (lateness == nullptr) return;
   write_nccl_lateness(file, model, *lateness, rows);
   write_true_times(file, "nccl/true_times", "/nccl/communicators", model, lateness->times,
+                   lateness->left_out_count,
                    [&](uint32_t communicator) { return find(rows, communicator); });
   write_links(file, model, *lateness);
 }

@@ -9,7 +9,7 @@
 namespace aon::writers::hdf5 {
 
 void write_true_times(hid_t file, const char* path, const char* communicators, const Model& model,
-                      const std::vector<TrueTimes>& rows,
+                      const std::vector<TrueTimes>& rows, uint64_t left_out_count,
                       const std::function<int64_t(uint32_t)>& row_of) {
   constexpr double kGiga = 1e9;
   Table table(file, path, "what operations take when nobody is late, by their bytes");
@@ -42,6 +42,7 @@ void write_true_times(hid_t file, const char* path, const char* communicators, c
     busbw.append(bandwidth.bus_bytes_per_s / kGiga);
   }
   table.finish();
+  set_attribute(table.group(), "operations_left_out", static_cast<int64_t>(left_out_count));
 }
 
 }  // namespace aon::writers::hdf5

@@ -13,9 +13,9 @@
 namespace aon::writers::hdf5 {
 
 /// `communicators` names the table that `row_of` gives rows of. Bandwidths are those of nccl-tests,
-/// of the usual time, NaN where they are not defined.
+/// of the usual time, NaN where they are not defined. `left_out_count`: operations without a row.
 void write_true_times(hid_t file, const char* path, const char* communicators, const Model& model,
-                      const std::vector<TrueTimes>& rows,
+                      const std::vector<TrueTimes>& rows, uint64_t left_out_count,
                       const std::function<int64_t(uint32_t)>& row_of);
 
 }  // namespace aon::writers::hdf5

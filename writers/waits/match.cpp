@@ -202,16 +202,16 @@ class OneThread {
   bool is_one_ = true;
 };
 
-/// What the last one to come took, where all have moved as much.
-void add_true_time(std::span<const Member> members, std::span<const Attendance> attendances,
+/// What the last one to come took, where all have moved as much. False: the table is full.
+bool add_true_time(std::span<const Member> members, std::span<const Attendance> attendances,
                    TrueTimeTable* times) {
   const Member& first = members.front();
   const bool is_even = std::all_of(members.begin(), members.end(),
                                    [&](const Member& m) { return m.bytes == first.bytes; });
-  if (!is_even || members.size() < 2 || first.bytes == 0) return;
+  if (!is_even || members.size() < 2 || first.bytes == 0) return true;
   uint64_t least_ns = UINT64_MAX;
   for (const Attendance& one : attendances) least_ns = std::min(least_ns, one.duration_ns);
-  times->add(first.communicator, first.region, first.bytes / members.size(), least_ns);
+  return times->add(first.communicator, first.region, first.bytes / members.size(), least_ns);
 }
 
 Status match_one_collective(std::span<const Member> members, const WaitContext& context,
@@ -235,7 +235,7 @@ Status match_one_collective(std::span<const Member> members, const WaitContext& 
       attendances.push_back({context.group(member.location), member.leave_ns - member.enter_ns});
     }
     summary->lateness.add(first.communicator, first.region, attendances);
-    add_true_time(members, attendances, times);
+    if (!add_true_time(members, attendances, times)) ++summary->times_left_out_count;
   }
   return wait_for_members(members, *kind, context, sink);
 }

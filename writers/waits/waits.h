@@ -87,9 +87,10 @@ struct WaitSummary {
   uint64_t message_count = 0;
   uint64_t unmatched_count = 0;  ///< ends of messages without the other one, or left out
   uint64_t collective_count = 0;
-  uint64_t incomplete_count = 0;  ///< collectives that were not analysed
-  LatenessTable lateness;         ///< of barriers and all-to-all operations
-  std::vector<TrueTimes> times;   ///< of these, where members moved as much; in order
+  uint64_t incomplete_count = 0;      ///< collectives that were not analysed
+  LatenessTable lateness;             ///< of barriers and all-to-all operations
+  std::vector<TrueTimes> times;       ///< of these, where members moved as much; in order
+  uint64_t times_left_out_count = 0;  ///< operations without a row in `times`: it is full
 };
 
 /// A call that waited.

@@ -217,7 +217,9 @@ class GivenUp(PluginTestCase):
         told = sorted(operations(ring), key=lambda o: o.call)
         pairs = [{o.flags for o in told[i : i + 2]} for i in range(0, 10, 2)]
         self.assertEqual(pairs, [{TIMED}, {0}, {0}, {0}, {TIMED}])
-        self.assertEqual({call for _, call in in_flight(ring)}, {0, 1, 8, 9})
+        # Those whose channels were asked for are told so when their group ends before they do; the
+        # others would be in any case, if they were waited for.
+        self.assertLessEqual({call for _, call in in_flight(ring)}, {0, 1, 8, 9})
 
 
 class Proxy(PluginTestCase):
