@@ -24,7 +24,7 @@ bool is_readable(const Kernel& kernel, const EventType& type) {
   perf_event_attr attr = attributes(type, how);
   attr.inherit = 0;  // such an event has no page
   attr.inherit_thread = 0;
-  const int fd = kernel.open_event(attr, 0);
+  const int fd = kernel.open_event(attr, 0, kNoGroup);
   if (fd < 0) return false;
   void* page = kernel.map_ring(fd, 0);
   const bool readable =

@@ -23,8 +23,8 @@ constexpr rlim_t kSpareDescriptors = 16;
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kMaxFileBytes = 16u << 20;
 
-int open_event(const perf_event_attr& attr, pid_t pid) {
-  const long fd = syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+int open_event(const perf_event_attr& attr, pid_t pid, int group) {
+  const long fd = syscall(SYS_perf_event_open, &attr, pid, -1, group, PERF_FLAG_FD_CLOEXEC);
   if (fd < 0) return -errno;
   rlimit limit{};
   const bool is_scarce = getrlimit(RLIMIT_NOFILE, &limit) == 0 &&

@@ -19,9 +19,12 @@ struct TaskCounts {
   bool has_migrations;  ///< false: this kernel does not tell (CONFIG_SCHED_DEBUG)
 };
 
+constexpr int kNoGroup = -1;
+
 struct Kernel {
-  /// perf_event_open(attr, pid, any CPU, no group, CLOEXEC): a descriptor, or -errno.
-  int (*open_event)(const perf_event_attr& attr, pid_t pid);
+  /// perf_event_open(attr, pid, any CPU, group, CLOEXEC): a descriptor, or -errno. `group`: the
+  /// descriptor of its first event, or kNoGroup.
+  int (*open_event)(const perf_event_attr& attr, pid_t pid, int group);
   /// read(): bytes, or -errno.
   ssize_t (*read_event)(int fd, void* data, size_t size_bytes);
   void (*close_event)(int fd);

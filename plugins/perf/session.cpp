@@ -19,16 +19,33 @@ OpenProblems Session::open_counters(uint32_t process_number, pid_t pid, Process&
   std::vector<pid_t> tasks = kernel_.list_tasks(pid);
   problems.tasks_left_out = tasks.size() > kMaxTasks;
   if (problems.tasks_left_out) tasks.resize(kMaxTasks);
-  for (const ProbedEvent& event : availability_.events) {
-    if (!event.how.available) continue;
-    Counter counter(kernel_, *event.type, event.how);
-    const int error_number = counter.open(tasks);
-    if (error_number != 0) problems.errors.push_back({event.type, error_number});
-    if (!counter.is_open()) continue;
-    const uint32_t id = define(process_number, *event.type);
-    if (id != AON_NO_ID) process.metrics.push_back({std::move(counter), id});
+  for (CounterGroup& group : make_groups()) {
+    group.open(tasks);
+    Metrics metrics{std::move(group), {}};
+    for (const CounterGroup::Event& event : metrics.counters.events()) {
+      if (event.error_number != 0) problems.errors.push_back({event.type, event.error_number});
+      metrics.ids.push_back(event.is_open ? define(process_number, *event.type) : AON_NO_ID);
+    }
+    if (metrics.counters.is_open()) process.metrics.push_back(std::move(metrics));
   }
   return problems;
+}
+
+/// Those of software together, where the kernel can.
+std::vector<CounterGroup> Session::make_groups() const {
+  std::vector<CounterGroup::Event> together;
+  std::vector<CounterGroup> groups;
+  for (const ProbedEvent& event : availability_.events) {
+    if (!event.how.available) continue;
+    if (availability_.has_groups && !is_hardware(*event.type)) {
+      together.push_back({event.type, event.how});
+    } else {
+      groups.emplace_back(kernel_, std::vector<CounterGroup::Event>{{event.type, event.how}});
+    }
+  }
+  if (!together.empty())
+    groups.insert(groups.begin(), CounterGroup(kernel_, std::move(together)));
+  return groups;
 }
 
 void Session::open_proc(uint32_t process_number, pid_t pid, Process& process) {
@@ -52,11 +69,13 @@ uint32_t Session::define(uint32_t process_number, const EventType& type) {
 }
 
 void Session::sample(uint32_t process_number, Process& process, uint64_t now_ticks) {
-  for (Metric& metric : process.metrics) {
-    const std::optional<Reading> reading = metric.counter.read();
-    if (!reading) continue;
-    api_->sample(core_, process_number, metric.id, now_ticks, reading->value, reading->enabled_ns,
-                 reading->running_ns);
+  for (Metrics& metrics : process.metrics) {
+    const std::span<const std::optional<Reading>> readings = metrics.counters.read();
+    for (size_t i = 0; i < readings.size(); ++i) {
+      if (!readings[i] || metrics.ids[i] == AON_NO_ID) continue;
+      api_->sample(core_, process_number, metrics.ids[i], now_ticks, readings[i]->value,
+                   readings[i]->enabled_ns, readings[i]->running_ns);
+    }
   }
   if (!process.proc || --process.ticks_to_proc > 0) return;
   process.ticks_to_proc = kProcPeriodTicks;

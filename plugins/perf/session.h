@@ -1,6 +1,7 @@
 /// The perf provider between start() and stop(): the counters of every process of the node.
 /// Owner: the provider.   Thread: the provider's.
-/// Cost: 10 to 20 descriptors per thread that is there when a process attaches, 1 us each and tick.
+/// Cost: 10 to 20 descriptors per thread that is there when a process attaches; to read them, see
+/// counters.h.
 #pragma once
 
 #include <aon/provider.h>
@@ -27,9 +28,9 @@ class Session {
   void tick(uint64_t now_ticks);
 
  private:
-  struct Metric {
-    Counter counter;
-    uint32_t id;
+  struct Metrics {
+    CounterGroup counters;
+    std::vector<uint32_t> ids;  ///< by event; AON_NO_ID: none
   };
 
   /// A metric that comes from /proc.
@@ -38,12 +39,13 @@ class Session {
     uint32_t id;
   };
   struct Process {
-    std::vector<Metric> metrics;
+    std::vector<Metrics> metrics;
     std::optional<ProcCounter> proc;
     std::vector<ProcMetric> proc_metrics;
     int ticks_to_proc = kProcPeriodTicks;
   };
 
+  std::vector<CounterGroup> make_groups() const;
   OpenProblems open_counters(uint32_t process_number, pid_t pid, Process& process);
   void open_proc(uint32_t process_number, pid_t pid, Process& process);
   uint32_t define(uint32_t process_number, const EventType& type);

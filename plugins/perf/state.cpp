@@ -106,6 +106,11 @@ Availability probe_all(const Kernel& kernel, std::span<const EventType> types) {
     event.from_proc = !event.how.available && is_in_proc(kernel, type);
     availability.events.push_back(event);
   }
+  const auto of_software =
+      std::find_if(availability.events.begin(), availability.events.end(),
+                   [](const ProbedEvent& e) { return e.how.available && !is_hardware(*e.type); });
+  if (of_software != availability.events.end())
+    availability.has_groups = probe_groups(kernel, *of_software->type, of_software->how);
   return availability;
 }
 

@@ -30,7 +30,7 @@ CallGraph call_graph_of(const std::string& text) {
 
 /// 0, or the error.
 int try_event(const Kernel& kernel, const SamplingEvent& event) {
-  const int fd = kernel.open_event(event.attributes(event.rate_hz), 0);
+  const int fd = kernel.open_event(event.attributes(event.rate_hz), 0, kNoGroup);
   if (fd < 0) return -fd;
   kernel.close_event(fd);
   return 0;

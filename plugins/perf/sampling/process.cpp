@@ -83,7 +83,7 @@ void SampledProcess::close_thread(Thread* thread) {
 int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
   if (threads_.count(tid) != 0) return 0;
   if (threads_.size() >= kMaxSampledThreads) return E2BIG;
-  const int fd = host_.kernel->open_event(host_.event.attributes(rate_hz), tid);
+  const int fd = host_.kernel->open_event(host_.event.attributes(rate_hz), tid, kNoGroup);
   if (fd < 0) return fd == -ESRCH ? 0 : -fd;  // it has ended
   const size_t wanted_bytes = host_.event.ring_bytes();
   for (const size_t bytes : {wanted_bytes, wanted_bytes / kSmallerRing}) {

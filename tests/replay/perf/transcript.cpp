@@ -13,10 +13,13 @@ namespace {
 std::ostream* recorder_out;
 Replay* current;
 
-std::string open_call(const perf_event_attr& attr, pid_t pid) {
+std::string open_call(const perf_event_attr& attr, pid_t pid, int group) {
   std::ostringstream call;
   call << "open " << attr.type << ' ' << attr.config << ' ' << (attr.exclude_kernel ? "k" : "-")
-       << (attr.inherit_thread ? "t" : "-") << ' ' << pid;
+       << (attr.inherit_thread ? "t" : "-");
+  if ((attr.read_format & PERF_FORMAT_GROUP) != 0) call << 'g';
+  call << ' ' << pid;
+  if (group != kNoGroup) call << " in " << group;
   return call.str();
 }
 std::string tasks_call(pid_t pid) { return "tasks " + std::to_string(pid); }
@@ -25,21 +28,21 @@ std::string task_call(pid_t pid, pid_t tid) {
   return "task " + std::to_string(pid) + " " + std::to_string(tid);
 }
 
-int record_open(const perf_event_attr& attr, pid_t pid) {
-  const int result = real_kernel().open_event(attr, pid);
-  *recorder_out << open_call(attr, pid) << " = " << result << '\n';
+int record_open(const perf_event_attr& attr, pid_t pid, int group) {
+  const int result = real_kernel().open_event(attr, pid, group);
+  *recorder_out << open_call(attr, pid, group) << " = " << result << '\n';
   return result;
 }
 ssize_t record_read(int fd, void* data, size_t size_bytes) {
   const ssize_t result = real_kernel().read_event(fd, data, size_bytes);
   *recorder_out << "read " << fd << " = ";
-  uint64_t words[3] = {};
-  memcpy(words, data, std::min(size_bytes, sizeof(words)));
-  if (result < 0) {
-    *recorder_out << result << '\n';
-  } else {
-    *recorder_out << words[0] << ' ' << words[1] << ' ' << words[2] << '\n';
+  if (result < 0) *recorder_out << result;
+  for (ssize_t at = 0; at < result; at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    memcpy(&word, static_cast<const char*>(data) + at, sizeof(word));
+    *recorder_out << (at == 0 ? "" : " ") << word;
   }
+  *recorder_out << '\n';
   return result;
 }
 std::vector<pid_t> record_tasks(pid_t pid) {
@@ -66,22 +69,21 @@ int record_paranoid() {
   return level;
 }
 
-int replay_open(const perf_event_attr& attr, pid_t pid) {
-  const std::string result = current->next(open_call(attr, pid));
+int replay_open(const perf_event_attr& attr, pid_t pid, int group) {
+  const std::string result = current->next(open_call(attr, pid, group));
   const int fd = result.empty() ? -ENOENT : std::stoi(result);
   if (fd >= 0) current->open_descriptors.push_back(fd);
   return fd;
 }
 ssize_t replay_read(int fd, void* data, size_t size_bytes) {
-  std::istringstream result(current->next("read " + std::to_string(fd)));
-  uint64_t words[3] = {};
-  std::string first;
-  result >> first;
-  if (first.empty() || first[0] == '-') return first.empty() ? -EBADF : std::stol(first);
-  words[0] = std::stoull(first);
-  result >> words[1] >> words[2];
-  memcpy(data, words, std::min(size_bytes, sizeof(words)));
-  return sizeof(words);
+  const std::string text = current->next("read " + std::to_string(fd));
+  if (text.empty() || text[0] == '-') return text.empty() ? -EBADF : std::stol(text);
+  std::istringstream result(text);
+  std::vector<uint64_t> words;
+  for (uint64_t word; result >> word;) words.push_back(word);
+  const size_t byte_count = std::min(size_bytes, words.size() * sizeof(uint64_t));
+  memcpy(data, words.data(), byte_count);
+  return static_cast<ssize_t>(byte_count);
 }
 void replay_close(int fd) {
   std::vector<int>& open = current->open_descriptors;

@@ -22,6 +22,7 @@ struct FakeKernel {
   struct Open {
     perf_event_attr attr;
     pid_t pid;
+    int group = kNoGroup;
   };
   /// 0, or the error (negative) of an open.
   std::function<int(const perf_event_attr&, pid_t)> refuse = [](const perf_event_attr&, pid_t) {
@@ -38,6 +39,7 @@ struct FakeKernel {
   int unmapped_count = 0;
   uint64_t now_ns = 0;
   int paranoid = 2;
+  int read_count = 0;
   int next_fd = 100;
 };
 
@@ -46,18 +48,28 @@ inline FakeKernel fake;
 inline const Kernel& fake_kernel() {
   static const Kernel kernel = {
       .open_event =
-          [](const perf_event_attr& attr, pid_t pid) {
+          [](const perf_event_attr& attr, pid_t pid, int group) {
             const int error = fake.refuse(attr, pid);
             if (error != 0) return error;
-            fake.open[fake.next_fd] = {attr, pid};
+            fake.open[fake.next_fd] = {attr, pid, group};
             return fake.next_fd++;
           },
       .read_event = [](int fd, void* data, size_t size_bytes) -> ssize_t {
         if (fake.open.count(fd) == 0) return -EBADF;
+        ++fake.read_count;
         const Raw raw = fake.values[fd];
-        if (size_bytes != sizeof(raw)) return -ENOSPC;
-        memcpy(data, &raw, sizeof(raw));
-        return sizeof(raw);
+        std::vector<uint64_t> words = {raw.value, raw.enabled_ns, raw.running_ns};
+        if ((fake.open[fd].attr.read_format & PERF_FORMAT_GROUP) != 0) {
+          words = {1, raw.enabled_ns, raw.running_ns, raw.value};
+          for (const auto& [member, open] : fake.open) {
+            if (open.group != fd) continue;
+            ++words[0];
+            words.push_back(fake.values[member].value);
+          }
+        }
+        if (size_bytes < words.size() * sizeof(uint64_t)) return -ENOSPC;
+        memcpy(data, words.data(), words.size() * sizeof(uint64_t));
+        return static_cast<ssize_t>(words.size() * sizeof(uint64_t));
       },
       .close_event = [](int fd) { fake.open.erase(fd); },
       .list_tasks = [](pid_t pid) { return fake.tasks[pid]; },
