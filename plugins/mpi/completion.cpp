@@ -193,7 +193,7 @@ void WaitMany::complete_one(Writer* w, uint64_t now, int index, int status_index
 }
 
 /// The error fields of the statuses are only set with MPI_ERR_IN_STATUS; any other error means that
-/// the call did not wait at all.
+/// the call did not wait at all and has written nothing: no count, no indices.
 void WaitMany::complete_all(Writer* w, uint64_t now, int result) const noexcept {
   const bool is_in_status = is_error_class(result, abi.error_in_status);
   if (result != kSuccess && !is_in_status) return;
@@ -205,8 +205,8 @@ void WaitMany::complete_all(Writer* w, uint64_t now, int result) const noexcept 
 
 void WaitMany::complete_some(Writer* w, uint64_t now, int outcount, const int* indices, int first,
                              int result) const noexcept {
-  if (outcount == abi.undefined) return;
   const bool is_in_status = is_error_class(result, abi.error_in_status);
+  if (outcount == abi.undefined || (result != kSuccess && !is_in_status)) return;
   for (int i = 0; i < outcount && i < count_; ++i) {
     const int one_result = is_in_status ? status_error(status_at(statuses_, i)) : result;
     complete_one(w, now, indices[i] - first, i, one_result);
