@@ -4,7 +4,8 @@
 ///
 /// A member function per form; a row of functions.table names it with the arguments it needs.
 /// Arrays of counts are of int or, in large-count calls, of int64_t. For
-/// inter-communicators the other group counts, and only MPI_ROOT is the root.
+/// inter-communicators the other group counts, and only MPI_ROOT is the root; the counts of a
+/// Reduce_scatter are of the own group. Neighbours that a Cartesian grid ends before are none.
 /// Thread: any.   Cost: O(1); forms with arrays of counts add them up: O(processes).
 #pragma once
 
@@ -107,11 +108,13 @@ class Traffic {
   }
   template <class Count>
   Bytes reduce_scatter(const void* send, const Count* receive_counts, Handle type) const {
-    const uint64_t own = is_inter() ? 0 : bytes_of(receive_counts[c_.rank], type);
-    return {bytes_of(sum(receive_counts, in_place(send)), type), others(send) * own};
+    const int64_t own = receive_counts[own_rank()];
+    const int64_t total = add(receive_counts, c_.local_size) - (leaves_self_out(send) ? own : 0);
+    return {bytes_of(total, type), others(send) * bytes_of(own, type)};
   }
   Bytes reduce_scatter_block(const void* send, int64_t receive_count, Handle type) const {
-    return allreduce(send, receive_count, type);
+    const uint64_t bytes = bytes_of(receive_count, type);
+    return {(c_.local_size - (leaves_self_out(send) ? 1 : 0)) * bytes, others(send) * bytes};
   }
   Bytes scan(const void* send, int64_t count, Handle type) const {
     const uint64_t bytes = bytes_of(count, type);
@@ -131,7 +134,7 @@ class Traffic {
   Bytes neighbor_allgatherv(int64_t send_count, Handle send_type, const Count* receive_counts,
                             Handle receive_type) const {
     return {out_degree() * bytes_of(send_count, send_type),
-            bytes_of(add(receive_counts, in_degree()), receive_type)};
+            bytes_of(add_there(receive_counts, in_places()), receive_type)};
   }
   Bytes neighbor_alltoall(int64_t send_count, Handle send_type, int64_t receive_count,
                           Handle receive_type) const {
@@ -141,14 +144,14 @@ class Traffic {
   template <class Count>
   Bytes neighbor_alltoallv(const Count* send_counts, Handle send_type, const Count* receive_counts,
                            Handle receive_type) const {
-    return {bytes_of(add(send_counts, out_degree()), send_type),
-            bytes_of(add(receive_counts, in_degree()), receive_type)};
+    return {bytes_of(add_there(send_counts, out_places()), send_type),
+            bytes_of(add_there(receive_counts, in_places()), receive_type)};
   }
   template <class Count>
   Bytes neighbor_alltoallw(const Count* send_counts, Handles send_types,
                            const Count* receive_counts, Handles receive_types) const {
-    return {sum_typed(send_counts, send_types, out_degree(), false),
-            sum_typed(receive_counts, receive_types, in_degree(), false)};
+    return {add_there(send_counts, send_types, out_places()),
+            add_there(receive_counts, receive_types, in_places())};
   }
 
  private:
@@ -165,8 +168,11 @@ class Traffic {
   }
   /// Processes this one exchanges with.
   uint64_t others(const void* buffer) const {
-    return peer_count_ - (in_place(buffer) && !is_inter() ? 1 : 0);
+    return peer_count_ - (leaves_self_out(buffer) ? 1 : 0);
   }
+  bool leaves_self_out(const void* buffer) const { return in_place(buffer) && !is_inter(); }
+  /// In its own group: what is scattered after a reduction stays there.
+  uint32_t own_rank() const { return c_.rank - static_cast<uint32_t>(c_.own_offset); }
   template <class Count>
   int64_t sum(const Count* counts, bool without_self) const {
     return add(counts, peer_count_) - (without_self ? counts[c_.rank] : 0);
@@ -186,13 +192,37 @@ class Traffic {
     }
     return total;
   }
-  uint64_t in_degree() const {
+  /// Places for neighbours in the arrays of a call.
+  uint64_t in_places() const {
     if (c_.in_degree == kUnknownDegree) learn_degrees(&c_);
     return c_.in_degree;
   }
-  uint64_t out_degree() const {
+  uint64_t out_places() const {
     if (c_.out_degree == kUnknownDegree) learn_degrees(&c_);
     return c_.out_degree;
+  }
+  bool is_there(uint64_t place) const {
+    return place >= 64 || (c_.absent_neighbors >> place & 1) == 0;
+  }
+  /// Neighbours that are there.
+  uint64_t in_degree() const { return count_there(in_places()); }
+  uint64_t out_degree() const { return count_there(out_places()); }
+  uint64_t count_there(uint64_t places) const {
+    return places - static_cast<uint64_t>(__builtin_popcountll(c_.absent_neighbors));
+  }
+  template <class Count>
+  int64_t add_there(const Count* counts, uint64_t places) const {
+    int64_t total = 0;
+    for (uint64_t i = 0; i < places; ++i) total += is_there(i) ? counts[i] : 0;
+    return total;
+  }
+  template <class Count>
+  uint64_t add_there(const Count* counts, Handles types, uint64_t places) const {
+    uint64_t total = 0;
+    for (uint64_t i = 0; i < places; ++i) {
+      if (is_there(i)) total += bytes_of(counts[i], types[static_cast<int>(i)]);
+    }
+    return total;
   }
 
   Communicator& c_;

@@ -119,6 +119,20 @@ void define_predefined(Communicator* c, uint32_t id, uint32_t rank, uint32_t pro
   define(*c, 0, name);
 }
 
+/// Both neighbours of each dimension have their place, whether or not they are there. Beyond 32
+/// dimensions they all count.
+void learn_grid(Communicator* c, int dimension_count) {
+  uint64_t absent = 0;
+  for (int i = 0; i < dimension_count && i < 32 && queries.cart_shift != nullptr; ++i) {
+    int before = 0;
+    int behind = 0;
+    if (queries.cart_shift(c->handle, i, 1, &before, &behind) != kSuccess) continue;
+    if (before == abi.proc_null) absent |= uint64_t{1} << (2 * i);
+    if (behind == abi.proc_null) absent |= uint64_t{2} << (2 * i);
+  }
+  c->absent_neighbors = absent;
+}
+
 }  // namespace
 
 Communicator* find_communicator_slow(Handle handle) noexcept {
@@ -195,6 +209,7 @@ void learn_degrees(Communicator* c) {
   if (queries.topo_test != nullptr && queries.topo_test(c->handle, &status) == kSuccess) {
     if (status == abi.topology_cartesian && queries.cartdim_get != nullptr) {
       queries.cartdim_get(c->handle, &in);
+      learn_grid(c, in);
       in = out = 2 * in;
     } else if (status == abi.topology_graph && queries.graph_neighbors_count != nullptr) {
       queries.graph_neighbors_count(c->handle, static_cast<int>(c->rank), &in);

@@ -40,6 +40,7 @@ struct Communicator {
   int32_t first_world_rank;  ///< world rank of rank 0 of the union, -1 when it is of another world
   uint32_t in_degree;        ///< of a topology; kUnknownDegree before it was asked for
   uint32_t out_degree;
+  uint64_t absent_neighbors;  ///< bit i: place i of the degree is MPI_PROC_NULL, at a grid's edge
   CommunicatorKind kind;
   bool is_made_of_worlds;                ///< spawned, connected: its processes have no common world
   std::atomic<uint32_t> creation_count;  ///< on this one as parent
@@ -93,7 +94,7 @@ Communicator* take_communicator(Handle handle);
 /// The communicator is freed, which the trace is told, or, when MPI refused, still there.
 void end_communicator(Communicator* taken, int result);
 
-/// Neighbours of this process in the topology of `communicator`.
+/// Neighbours of this process in the topology of `communicator`, which MPI has just used.
 void learn_degrees(Communicator* communicator);
 
 }  // namespace aon::mpi
