@@ -286,6 +286,7 @@ constexpr int kNoRoot = -1;
                        {0},
                        RequestKind::kCollective,
                        true,
+                       false,
                        bytes.received});
 }
 

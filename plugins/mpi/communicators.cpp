@@ -1,13 +1,17 @@
 #include "mpi/communicators.h"
 
+#include <aon/mpi.h>
 #include <aon/writer.h>
 #include <string.h>
+
+#include <new>
 
 #include "mpi/groups.h"
 #include "mpi/handle_map.h"
 #include "mpi/library.h"
 #include "mpi/lock.h"
 #include "mpi/memory.h"
+#include "mpi/requests.h"
 #include "mpi/state.h"
 
 namespace aon::mpi {
@@ -21,6 +25,7 @@ namespace {
 constexpr uint32_t kWorldId = 1;
 constexpr uint32_t kSelfId = 2;
 constexpr uint32_t kArenaCount = 64;
+constexpr uint32_t kRest = 1024;  ///< entries are freed before unused ones among them are sought
 
 SpinLock g_lock;          // around all below and every creation
 SharedHandleMap g_table;  // handle -> Communicator*; read without the lock
@@ -29,7 +34,43 @@ Communicator* g_arena;
 uint32_t g_arena_left;
 Communicator g_none;  // id 0
 
+/// Entries in the order in which they came.
+struct Queue {
+  Communicator* first;
+  Communicator* last;
+  uint32_t count;
+
+  void push(Communicator* c) {
+    c->next = nullptr;
+    (first != nullptr ? last->next : first) = c;
+    last = c;
+    ++count;
+  }
+  Communicator* pop() {
+    Communicator* c = first;
+    first = c->next;
+    --count;
+    return c;
+  }
+};
+Queue g_freed;   // a request may still have them
+Queue g_unused;  // nobody has them
+uint32_t g_seek_at = kRest;
+
+/// Requests outlive the communicator they were made on. One that is told of just now has left the
+/// requests and may still be read, so the entries rest in a queue.
+void seek_unused() {
+  mark_communicators_in_use();
+  for (uint32_t left = g_freed.count; left != 0; --left) {
+    Communicator* c = g_freed.pop();
+    (c->is_in_use ? g_freed : g_unused).push(c);
+    c->is_in_use = false;
+  }
+  g_seek_at = g_freed.count * 2 + kRest;
+}
+
 Communicator* new_communicator() {
+  if (g_unused.count > kRest / 2) return new (g_unused.pop()) Communicator{};
   if (g_arena_left == 0) {
     g_arena = static_cast<Communicator*>(map_bytes(sizeof(Communicator) * kArenaCount));
     if (g_arena == nullptr) return nullptr;
@@ -47,6 +88,7 @@ void define(const Communicator& c, uint32_t parent_id, const char* name) {
   definition.size = c.local_size + (c.kind == CommunicatorKind::kInter ? c.peer_count : 0);
   definition.rank = c.rank;
   definition.kind = c.kind;
+  definition.reserved[kOfWorldsByte] = c.is_made_of_worlds ? 1 : 0;
   aon_define(static_cast<uint32_t>(DefinitionType::kCommunicator), &definition, sizeof definition,
              name, static_cast<uint32_t>(strlen(name)) + 1);
 }
@@ -137,12 +179,26 @@ void learn_grid(Communicator* c, int dimension_count) {
 
 Communicator* find_communicator_slow(Handle handle) noexcept {
   if (void* found = g_table.find(handle)) return static_cast<Communicator*>(found);
-  if (!mpi_is_usable() || handle == abi.comm_null) return &g_none;
+  if (!mpi_is_usable()) return &g_none;
   if (handle == world.handle) return &world;
+  void* found = g_table.find(handle);  // the first call of all may have defined it
+  return found != nullptr ? static_cast<Communicator*>(found) : &g_none;
+}
+
+Communicator* learn_communicator(Handle given) noexcept {
+  const Handle handle = canonical(given);
+  Communicator* known = find_communicator(handle);
+  if (known->id != 0 || handle == abi.comm_null || !mpi_is_usable()) return known;
   Guard guard(&g_lock);
   if (void* found = g_table.find(handle)) return static_cast<Communicator*>(found);
   Communicator* learned = add_by_members(0, handle, 0, false);
   return learned != nullptr ? learned : &g_none;
+}
+
+Communicator* settled_parent(Communicator* before, Handle handle, uint32_t* creation) {
+  Communicator* parent = settled(before, handle, kSuccess);
+  if (parent != before && creation != nullptr) *creation = count_creation(parent);
+  return parent;
 }
 
 void define_world(uint32_t rank, uint32_t process_count) {
@@ -199,6 +255,8 @@ void end_communicator(Communicator* taken, int result) {
   const IdDefinition definition = {taken->id};
   aon_define(static_cast<uint32_t>(DefinitionType::kCommunicatorFree), &definition,
              sizeof definition, nullptr, 0);
+  g_freed.push(taken);
+  if (g_freed.count >= g_seek_at) seek_unused();
 }
 
 void learn_degrees(Communicator* c) {

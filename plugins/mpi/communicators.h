@@ -5,15 +5,16 @@
 ///                     world rank of the new rank 0)
 ///
 /// Communicators that only a part of the parent makes (create_group, intercomm_create) cannot count
-/// on the parent: their hash has the world ranks of all members and the tag of create_group, and
-/// counts creations with the same ones. A communicator that was made where we do not look (by the
-/// library itself) is learned at its first use, from its members.
+/// on the parent: their hash has the world ranks of all members and the tag, and counts creations
+/// with the same ones. A communicator that was made where we do not look (by the
+/// library itself) is learned at its first use that MPI takes, from its members.
 ///
 /// An inter-communicator is described as the union of its two groups, the group whose rank 0 has
 /// the lower world rank first: `rank` and all peers are indices in that union, so a message has
 /// the same two ends on both sides.
 ///
-/// Owner: entries live as long as the process; a freed handle leaves the table.
+/// Owner: a freed handle leaves the table; its entry is used again when no request has it any more
+/// and many others have been freed.
 /// Thread: look-ups take no lock; changes take one.   Signal: no.
 /// Cost: MPI_COMM_WORLD about 1 ns, others about 3 ns; a creation some us.
 #pragma once
@@ -46,20 +47,32 @@ struct Communicator {
   std::atomic<uint32_t> creation_count;  ///< on this one as parent
   std::atomic<uint32_t> window_count;    ///< windows made on it
   std::atomic<uint32_t> opening_count;   ///< files opened by its members
+  bool is_in_use;      ///< some request has it; only read while entries are sought
+  Communicator* next;  ///< in a list of freed ones
 };
 constexpr uint32_t kUnknownDegree = 0xffffffffu;
 
 extern Communicator world;
 extern Communicator self;
 
-/// The communicator of `handle`; for MPI_COMM_NULL and where nothing can be known an entry with
-/// id 0.
+/// The communicator of `handle`; an entry with id 0 where nothing is known of it (yet).
 Communicator* find_communicator_slow(Handle handle) noexcept;
+
+/// The same, asked of MPI where it is not known; MPI has just taken a call with it. Before that a
+/// handle that is none would be an error of ours. For MPI_COMM_NULL the entry with id 0.
+Communicator* learn_communicator(Handle handle) noexcept;
 
 [[gnu::always_inline]] inline Communicator* find_communicator(Handle handle) {
   const Handle wanted = canonical(handle);
   if (__builtin_expect(wanted == world.handle, 1)) return &world;
   return find_communicator_slow(wanted);
+}
+
+/// After a call: `before`, or what MPI says now that it took it.
+[[gnu::always_inline]] inline Communicator* settled(Communicator* before, Handle handle,
+                                                    int result) {
+  return __builtin_expect(before->id != 0, 1) || result != kSuccess ? before
+                                                                    : learn_communicator(handle);
 }
 
 /// `rank` of a peer as the records have it: in the union, or negative for no peer.
@@ -74,6 +87,9 @@ void define_world(uint32_t rank, uint32_t process_count);
 /// How often a communicator was made on `parent`, this one included: the second input of the
 /// identity. Must be called for every collective creation, also where this process gets none.
 uint32_t count_creation(Communicator* parent);
+
+/// The parent after a creation that MPI took. One that was not known before it is counted now.
+Communicator* settled_parent(Communicator* before, Handle handle, uint32_t* creation);
 
 /// Defines the communicator that was made as the `creation`th on `parent`. MPI_COMM_NULL: nothing.
 void add_communicator(Communicator* parent, uint32_t creation, Handle handle);

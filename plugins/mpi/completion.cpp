@@ -230,6 +230,19 @@ void learn_exchange_status() noexcept {
                        status_bytes(status.get()) == kBytes;
 }
 
+void put_not_started(Writer* w, const Request& request) noexcept {
+  const uint64_t now = ticks(w);
+  if (request.kind == RequestKind::kSend) {
+    complete_send(w, now, request, kCancelled);
+  } else if (request.kind == RequestKind::kReceive) {
+    complete_receive(w, now, request, {request.peer, request.tag, request.number}, nullptr,
+                     kCancelled);
+  } else {
+    put_completion(w, now, kCancelled, request.communicator->id, 0, pack_pair(-1, -1),
+                   request.number);
+  }
+}
+
 void free_request(Writer* w, Handle handle) noexcept {
   Request request;
   if (handle == abi.request_null || !forget_request(w, handle, &request) || request.number == 0) {
@@ -239,7 +252,9 @@ void free_request(Writer* w, Handle handle) noexcept {
   const bool is_exchange = request.kind == RequestKind::kExchange;
   const int32_t source = is_exchange ? request.source : request.peer;
   const uint64_t receive_number = request.number + (is_exchange ? 1 : 0);
-  if (is_exchange || request.kind == RequestKind::kSend) complete_send(w, now, request, 0);
+  // Of one that was cancelled nobody knows whether it was sent.
+  const uint16_t send_flags = request.is_cancelled ? kFailed : 0;
+  if (is_exchange || request.kind == RequestKind::kSend) complete_send(w, now, request, send_flags);
   if (is_exchange || request.kind == RequestKind::kReceive) {
     if (source == kNoPeer) {
       complete_receive(w, now, request, {source, abi.any_tag, receive_number}, nullptr, 0);

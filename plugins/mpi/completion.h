@@ -105,6 +105,14 @@ class WaitMany {
 /// whether its statuses can be believed.
 void learn_exchange_status() noexcept;
 
+/// MPI_Cancel was called: a request that is freed now tells nobody whether it was in time.
+inline void note_cancel(Handles request) noexcept {
+  cancel_request(handle_at(request, abi.request_null));
+}
+
+/// A persistent request that MPI_Startall did not start after all.
+void put_not_started(Writer* w, const Request& request) noexcept;
+
 /// MPI_Request_free: a send ends here as far as anybody can know; of a receive, read or write
 /// nothing is known.
 void free_request(Writer* w, Handle handle) noexcept;

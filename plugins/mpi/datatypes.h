@@ -1,5 +1,7 @@
 /// Bytes of a datatype. Basic types are kept in a table; derived ones come and go, and their
-/// handles are used again, so they are asked for at each use.
+/// handles are used again, so they are asked for at each use: after the program's call, and only
+/// when MPI took it. A handle that is none would be an error of ours, which the program's error
+/// handler would hear of.
 ///
 /// Thread: the table is filled in once, by the first thread in MPI_Init; then only read.
 /// Cost: about 1 ns for a basic type, one PMPI_Type_size for another.
@@ -30,6 +32,12 @@ inline uint64_t datatype_bytes(Handle datatype) {
   const DatatypeSlot& slot = datatypes[datatype_slot(handle)];
   if (__builtin_expect(slot.datatype == handle, 1)) return slot.byte_count;
   return ask_datatype_bytes(handle);
+}
+
+/// True where datatype_bytes() asks nobody.
+inline bool is_basic(Handle datatype) {
+  const Handle handle = canonical(datatype);
+  return __builtin_expect(datatypes[datatype_slot(handle)].datatype == handle, 1);
 }
 
 inline uint64_t bytes_of(int64_t count, Handle datatype) {

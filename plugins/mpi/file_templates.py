@@ -8,7 +8,7 @@ ENTER = """\
 """
 
 _BEGIN_ACCESS = """\
-  const Transfer transfer =
+  Transfer transfer =
       begin_transfer(find_file({fh}), IoOperation::{operation}, {how}, {where}, {count},
                      {datatype});
 """
@@ -21,6 +21,7 @@ _ACCESS = (
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
   const OpenCall call = begin_call(w, kSite{name}.id, 0, 0, transfer.bytes);
   const int result = real({with_status});
+  settle(&transfer, {count}, {datatype}, result);
   finish_transfer(call, transfer, told, result);
   return result;
 """
@@ -32,6 +33,7 @@ _START_ACCESS = (
     + """\
   const OpenCall call = begin_call(w, kSite{name}.id, 0, 0, transfer.bytes);
   const int result = real({all});
+  settle(&transfer, {count}, {datatype}, result);
   finish_start_transfer(call, transfer, {request}, result);
   return result;
 """
@@ -43,6 +45,7 @@ _BEGIN_SPLIT = (
     + """\
   const OpenCall call = begin_call(w, kSite{name}.id, 0, 0, transfer.bytes);
   const int result = real({all});
+  settle(&transfer, {count}, {datatype}, result);
   finish_begin_split(call, transfer, result);
   return result;
 """
@@ -100,14 +103,16 @@ _OPEN_FILE = """\
   const uint32_t weight = enter(kSite{name}, w);
   if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* c = find_communicator({comm});
-  const uint32_t opened = count_opening(c);
+  uint32_t opened = count_opening(c);
   if (weight == 0) {{
     const int result = real({all});
+    if (result == kSuccess) c = settled_opener(c, {comm}, &opened);
     if (result == kSuccess) add_file(*c, opened, load_file({fh}), {filename}, {amode}, false);
     return result;
   }}
   const OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
+  if (result == kSuccess) c = settled_opener(c, {comm}, &opened);
   const File* file = find_file(0);
   if (result == kSuccess) file = add_file(*c, opened, load_file({fh}), {filename}, {amode}, true);
   finish_open(call, *file, result);

@@ -144,6 +144,12 @@ uint32_t count_opening(Communicator* c) {
   return c->opening_count.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+Communicator* settled_opener(Communicator* before, Handle handle, uint32_t* opening) {
+  Communicator* c = settled(before, handle, kSuccess);
+  if (c != before) *opening = count_opening(c);
+  return c;
+}
+
 File* add_file(const Communicator& c, uint32_t opening, Handle handle, const char* name, int mode,
                bool is_recorded) noexcept {
   if (handle <= 1 || name == nullptr || !library_is_known()) return &g_none;
@@ -195,7 +201,8 @@ void set_view(File* file, int64_t displacement, Handle etype, Handle filetype,
 Transfer begin_transfer(File* file, IoOperation operation, uint32_t flags, int64_t offset,
                         int64_t count, Handle datatype) noexcept {
   const Inside inside;  // a library may ask itself by MPI_ names
-  Transfer transfer = {file, bytes_of(count, datatype), kUnknownOffset, operation, flags};
+  const uint64_t bytes = is_basic(datatype) ? bytes_of(count, datatype) : 0;
+  Transfer transfer = {file, bytes, kUnknownOffset, operation, flags};
   if ((flags & kIoShared) != 0) return transfer;
   transfer.offset = offset == kAtPointer ? pointer_offset(file) : offset_of(*file, offset);
   return transfer;

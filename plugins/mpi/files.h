@@ -53,6 +53,9 @@ File* find_file(Handle handle) noexcept;
 /// also for one that fails.
 uint32_t count_opening(Communicator* c);
 
+/// The communicator after an opening that MPI took. One that was not known before is counted now.
+Communicator* settled_opener(Communicator* before, Handle handle, uint32_t* opening);
+
 /// Defines the file that was opened as the `opening`th on `c`. `is_recorded`: finish_open()
 /// follows.
 File* add_file(const Communicator& c, uint32_t opening, Handle handle, const char* name, int mode,
@@ -86,6 +89,13 @@ constexpr int64_t kAtPointer = INT64_MIN;  ///< no offset among the arguments
 /// Before the real call, outside of any other.
 Transfer begin_transfer(File* file, IoOperation operation, uint32_t flags, int64_t offset,
                         int64_t count, Handle datatype) noexcept;
+
+/// After the call: the bytes of a derived type, if MPI took it.
+[[gnu::always_inline]] inline void settle(Transfer* transfer, int64_t count, Handle datatype,
+                                          int result) {
+  if (AON_LIKELY(is_basic(datatype)) || result != kSuccess) return;
+  transfer->bytes = bytes_of(count, datatype);
+}
 
 void finish_transfer(const OpenCall& call, const Transfer& transfer, const Status* status,
                      int result) noexcept;

@@ -54,7 +54,7 @@ LEFT_ALONE = {
     r"mpi_\w+_f08ts(_large)?": "calls the C function by its MPI_ name, whose wrapper sees it",
 }
 
-_SPANS = {"count", "span", "cancel"}
+_SPANS = {"count", "span"}
 _ALWAYS = {"create", "create_group", "create_inter", "create_world", "start_create"}
 _ALWAYS |= {"name_communicator", "free_communicator", "open_file", "close_file", "set_view"}
 _ALWAYS |= {"create_window", "name_window", "free_window", "open_epoch"}

@@ -7,6 +7,7 @@ namespace {
 
 constexpr int kBatch = 256;
 constexpr uint32_t kCountSlots = 1u << 16;  ///< member lists and tags; a power of two
+constexpr uint32_t kCountTries = 64;        ///< places that one may have
 
 /// A group handle that is freed with its scope.
 class Group {
@@ -124,12 +125,12 @@ bool visit_world_ranks(Handle group, void (*visit)(void* data, const int* ranks,
 
 uint32_t count_members(uint64_t members) {
   uint32_t at = static_cast<uint32_t>(members) & (kCountSlots - 1);
-  for (uint32_t tries = 0; tries < kCountSlots; ++tries, at = (at + 1) & (kCountSlots - 1)) {
+  for (uint32_t tries = 0; tries < kCountTries; ++tries, at = (at + 1) & (kCountSlots - 1)) {
     if (g_counts[at].count != 0 && g_counts[at].members != members) continue;
     g_counts[at].members = members;
     return ++g_counts[at].count;
   }
-  return 0;
+  return 1;
 }
 
 }  // namespace aon::mpi

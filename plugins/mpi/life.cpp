@@ -117,6 +117,12 @@ int abort_job(Call real) {
   return result;
 }
 
+/// The call of MPI_Pcontrol that is over, with its level as a value.
+void finish_control(const OpenCall& call, int level, int result) {
+  finish_call<0>(call, RecordKind::kSpan, failed(result), static_cast<uint32_t>(ValueType::kSigned),
+                 static_cast<uint64_t>(int64_t{level}), nullptr);
+}
+
 /// Level 0 pauses the recording, 1 and above resume it.
 template <class Call>
 int control(int level, Call real) {
@@ -126,7 +132,7 @@ int control(int level, Call real) {
   OpenCall call;
   if (weight != 0) call = begin_call(w, kSitePcontrol.id);
   const int result = real();
-  if (weight != 0) finish_span(call, failed(result));
+  if (weight != 0) finish_control(call, level, result);
   if (level == 0) aon_set_paused(true);
   return result;
 }
@@ -216,10 +222,17 @@ AON_EXPORT int MPI_Abort(Handle comm, int errorcode) {
   return abort_job([=] { return real(comm, errorcode); });
 }
 
-/// Further arguments are for other tools; no library looks at them.
+/// Further arguments are for other tools, who know by the level whether there are any: words go on
+/// as they came. As many as x86-64 passes in registers, so that nothing is read that was not given.
 AON_EXPORT int MPI_Pcontrol(const int level, ...) {
   const auto real = real_of<int(int, ...)>(kSitePcontrol);
-  return control(level, [=] { return real(level); });
+  va_list more;
+  va_start(more, level);
+  void* words[5];
+  for (void*& word : words) word = va_arg(more, void*);
+  va_end(more);
+  return control(level,
+                 [&] { return real(level, words[0], words[1], words[2], words[3], words[4]); });
 }
 
 #define AON_LIFE_IN_FORTRAN(family, init, init_thread, finalize, abort, pcontrol, begin, end) \

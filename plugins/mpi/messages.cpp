@@ -1,5 +1,7 @@
 #include "mpi/messages.h"
 
+#include "mpi/completion.h"
+
 namespace aon::mpi {
 namespace {
 
@@ -46,6 +48,18 @@ uint32_t isendrecv_region() {
 
 }  // namespace
 
+Envelope settled_outgoing(int64_t count, Handle datatype, int destination, int tag,
+                          Handle comm) noexcept {
+  Communicator* c = learn_communicator(comm);
+  const bool is_nobody = destination == abi.proc_null;
+  return {c, is_nobody ? 0 : bytes_of(count, datatype), peer_in(*c, destination), tag, true};
+}
+
+Envelope settled_incoming(int source, int tag, Handle comm) noexcept {
+  Communicator* c = learn_communicator(comm);
+  return {c, 0, peer_in(*c, source), tag, true};
+}
+
 void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Envelope& asked,
                            Handles request, int result) noexcept {
   if (result != kSuccess) {
@@ -82,12 +96,24 @@ void finish_start_one(const OpenCall& call, Handles request, int result) noexcep
   }
 }
 
-void start_each(Writer* w, int count, Handles requests) noexcept {
-  if (requests.is_null()) return;
+uint64_t start_each(Writer* w, int count, Handles requests) noexcept {
+  const uint64_t least_number = next_request_number();
+  if (requests.is_null()) return least_number;
   for (int i = 0; i < count; ++i) {
     Request started;
     if (!activate_request(requests[i], &started)) continue;
     finish_started(begin_call(w, startall_region()), started);
+  }
+  return least_number;
+}
+
+void stop_each(Writer* w, int count, Handles requests, uint64_t least_number) noexcept {
+  if (requests.is_null()) return;
+  for (int i = 0; i < count; ++i) {
+    Request started;
+    const uint64_t number = request_number(requests[i]);
+    if (number < least_number || number == kAnyShared) continue;
+    if (take_request(w, requests[i], number, &started)) put_not_started(w, started);
   }
 }
 
@@ -98,7 +124,7 @@ void remember_message(Writer* w, Handles message, Handle comm) noexcept {
                   next_request_number(),
                   0,
                   nullptr,
-                  find_communicator(comm),
+                  learn_communicator(comm),
                   -1,
                   -1,
                   {0},
@@ -110,12 +136,12 @@ Envelope matched(Writer* w, Handles message) noexcept {
   const Handle handle = handle_at(message, abi.message_null);
   Request known;
   if (handle == abi.message_no_proc) {
-    return {find_communicator(abi.comm_null), 0, kNoPeer, abi.any_tag};
+    return {find_communicator(abi.comm_null), 0, kNoPeer, abi.any_tag, true};
   }
   if (!forget_request(w, handle, &known)) {
-    return {find_communicator(abi.comm_null), 0, kAnyPeer, abi.any_tag};
+    return {find_communicator(abi.comm_null), 0, kAnyPeer, abi.any_tag, true};
   }
-  return {known.communicator, 0, kAnyPeer, abi.any_tag};
+  return {known.communicator, 0, kAnyPeer, abi.any_tag, true};
 }
 
 }  // namespace aon::mpi

@@ -2,6 +2,9 @@
 /// is kNoPeer and moves no bytes. A receive tells what the status says, so wildcards are
 /// resolved; the program's own status is used, or one of ours where it ignores it.
 ///
+/// MPI is asked for derived types, and for communicators that we have not seen made, only after it
+/// took the call that has them (settle()); until then their bytes and id are 0.
+///
 /// Thread: any.   Cost: beside the two clock reads some loads and stores.
 #pragma once
 
@@ -21,6 +24,7 @@ struct Envelope {
   uint64_t bytes;
   int32_t peer;
   int32_t tag;
+  bool is_whole;  ///< false: settle() has more to learn
 
   uint64_t peer_tag() const { return pack_pair(peer, tag); }
 };
@@ -28,14 +32,31 @@ struct Envelope {
 [[gnu::always_inline]] inline Envelope outgoing(int64_t count, Handle datatype, int destination,
                                                 int tag, Handle comm) {
   Communicator* c = find_communicator(comm);
-  return {c, destination == abi.proc_null ? 0 : bytes_of(count, datatype), peer_in(*c, destination),
-          tag};
+  const bool is_nobody = destination == abi.proc_null;
+  const bool has_bytes = is_nobody || is_basic(datatype);
+  return {c, is_nobody || !has_bytes ? 0 : bytes_of(count, datatype), peer_in(*c, destination), tag,
+          has_bytes && c->id != 0};
 }
 
 /// What a receive will get is not known yet: no bytes.
 [[gnu::always_inline]] inline Envelope incoming(int source, int tag, Handle comm) {
   Communicator* c = find_communicator(comm);
-  return {c, 0, peer_in(*c, source), tag};
+  return {c, 0, peer_in(*c, source), tag, c->id != 0};
+}
+
+Envelope settled_outgoing(int64_t count, Handle datatype, int destination, int tag,
+                          Handle comm) noexcept;
+Envelope settled_incoming(int source, int tag, Handle comm) noexcept;
+
+/// After the call: what could not be known before it, if MPI took it.
+[[gnu::always_inline]] inline void settle(Envelope* e, int64_t count, Handle datatype,
+                                          int destination, Handle comm, int result) {
+  if (AON_LIKELY(e->is_whole) || result != kSuccess) return;
+  *e = settled_outgoing(count, datatype, destination, e->tag, comm);
+}
+[[gnu::always_inline]] inline void settle(Envelope* e, int source, Handle comm, int result) {
+  if (AON_LIKELY(e->is_whole) || result != kSuccess) return;
+  *e = settled_incoming(source, e->tag, comm);
 }
 
 /// What a receive got. `failed_result`: the status says nothing, the envelope stays as asked.
@@ -43,7 +64,7 @@ struct Envelope {
                                                 int result) {
   if (AON_UNLIKELY(result != kSuccess)) return asked;
   return {asked.communicator, status_bytes(status),
-          peer_in(*asked.communicator, status_source(status)), status_tag(status)};
+          peer_in(*asked.communicator, status_source(status)), status_tag(status), true};
 }
 
 [[gnu::always_inline]] inline OpenCall begin_message(Writer* w, const Site& site,
@@ -93,7 +114,11 @@ void finish_start_one(const OpenCall& call, Handles request, int result) noexcep
 
 /// Inside MPI_Startall, before the real call: each request is a message of its own, in a region
 /// of its own.
-void start_each(Writer* w, int count, Handles requests) noexcept;
+/// Returns the least number that one of them can have.
+uint64_t start_each(Writer* w, int count, Handles requests) noexcept;
+
+/// MPI refused to start them: what start_each() said of them is taken back.
+void stop_each(Writer* w, int count, Handles requests, uint64_t least_number) noexcept;
 
 /// A matched probe found `message`: its communicator is remembered for MPI_Mrecv.
 void remember_message(Writer* w, Handles message, Handle comm) noexcept;

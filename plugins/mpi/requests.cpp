@@ -83,6 +83,16 @@ class Table {
     --count_;
   }
 
+  template <class Visit>
+  void visit(const Visit& visit) {
+    for (uint64_t i = 0; i < capacity(); ++i) {
+      if (entries_[i].handle != 0) visit(entries_[i]);
+    }
+    for (const Request& request : displaced_) {
+      if (request.number != 0) visit(request);
+    }
+  }
+
   SpinLock lock;
 
  private:
@@ -136,6 +146,10 @@ class Stack {
     --count_;
     if (at <= count_) memmove(&entries_[at - 1], &entries_[at], (count_ - at + 1) * sizeof *out);
     return true;
+  }
+  template <class Visit>
+  void visit(const Visit& visit) {
+    for (uint64_t i = 0; i < count_; ++i) visit(entries_[i]);
   }
 
   SpinLock lock;
@@ -241,12 +255,35 @@ bool take_request(const Writer* w, Handle handle, uint64_t number, Request* out)
   return true;
 }
 
+void cancel_request(Handle handle) noexcept {
+  if (is_shared_request(handle)) return;  // was complete when it was started
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  Request* entry = table.find(handle);
+  if (entry != nullptr) entry->is_cancelled = true;
+}
+
+void mark_communicators_in_use() noexcept {
+  const auto mark = [](const Request& request) {
+    if (request.communicator != nullptr) request.communicator->is_in_use = true;
+  };
+  for (uint32_t i = 0; i < kStripes; ++i) {
+    {
+      Guard guard(&g_tables[i].lock);
+      g_tables[i].visit(mark);
+    }
+    Guard guard(&g_stacks[i].lock);
+    g_stacks[i].visit(mark);
+  }
+}
+
 bool activate_request(Handle handle, Request* out) noexcept {
   Table& table = table_of(handle);
   Guard guard(&table.lock);
   Request* entry = table.find(handle);
   if (entry == nullptr || !entry->is_persistent) return false;
   entry->number = next_request_number();
+  entry->is_cancelled = false;
   *out = *entry;
   return true;
 }

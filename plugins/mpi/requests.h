@@ -57,6 +57,7 @@ struct Request {
   };
   RequestKind kind;
   bool is_persistent;
+  bool is_cancelled = false;    ///< MPI_Cancel was called: whether it was in time, its end says
   uint64_t bytes_received = 0;  ///< kCollective
 };
 
@@ -81,6 +82,12 @@ uint64_t request_number(Handle handle) noexcept;
 /// Takes the live request `handle` out, if it has this number (0: whatever it has). False: unknown
 /// or inactive. A persistent one becomes inactive.
 bool take_request(const Writer* w, Handle handle, uint64_t number, Request* out) noexcept;
+
+/// MPI_Cancel of the live request `handle`.
+void cancel_request(Handle handle) noexcept;
+
+/// Marks the communicators of all requests, live or not, as in use.
+void mark_communicators_in_use() noexcept;
 
 /// Makes the persistent request `handle` live and gives it a number. False: unknown.
 bool activate_request(Handle handle, Request* out) noexcept;

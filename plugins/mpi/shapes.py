@@ -4,7 +4,7 @@ import dataclasses
 
 import templates
 
-_SPANS = {"count", "span", "cancel"}
+_SPANS = {"count", "span"}
 _IN_EVERY_MODE = {"create", "create_group", "create_inter", "create_world", "start_create"}
 _IN_EVERY_MODE |= {"name_communicator", "free_communicator"}
 _IN_EVERY_MODE |= {"create_window", "name_window", "free_window", "open_epoch"}

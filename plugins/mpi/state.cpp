@@ -52,12 +52,15 @@ void tell_unknown_library() {
   const bool is_standard = strncmp(soname, "libmpi_abi.so", 13) == 0;
   char text[320];
   // Three strings: name, reason, remedy.
-  const int size = snprintf(text, sizeof text, "mpi%cthe MPI library in use, %.96s, %s%c%s", '\0',
-                            soname[0] != '\0' ? soname : "of no name",
-                            is_standard ? "has the ABI of MPI 5, which is not read yet: its calls "
-                                          "are not recorded"
-                                        : "is not known: its calls are not recorded",
-                            '\0', "use Open MPI 2 to 5, MPICH 3.1 or later, or one of its ABI");
+  const int size =
+      snprintf(text, sizeof text, "mpi%cthe MPI library in use, %.96s, %s%c%s", '\0',
+               soname[0] != '\0' ? soname : "of no name",
+               is_standard ? "has the ABI of MPI 5, which is not read yet: its calls "
+                             "are not recorded"
+                           : "is not known: its calls are not recorded",
+               '\0',
+               "use Open MPI 2 to 5 (tested: 4), MPICH 3.1 or later (tested: 4), or one of "
+               "its ABI");
   define_provider(ProviderState::kOff, text, static_cast<uint32_t>(size) + 1);
 }
 

@@ -7,7 +7,7 @@ import window_templates
 # Names that the bodies use; an argument of that name is called `name_`.
 LOCAL_NAMES = {"w", "weight", "real", "result", "call", "sent", "asked", "got", "own", "told"}
 LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "creation", "handle", "window"}
-LOCAL_NAMES |= {"number", "transfer", "file", "opened", "now"}
+LOCAL_NAMES |= {"first", "number", "transfer", "file", "opened", "now"}
 
 _ENTER = file_templates.ENTER
 
@@ -24,9 +24,10 @@ _SPAN = (
 _SEND = (
     _ENTER
     + """\
-  const Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
+  Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
   const OpenCall call = begin_message(w, kSite{name}, sent);
   const int result = real({all});
+  settle(&sent, {count}, {datatype}, {dest}, {comm}, result);
   finish_blocking(call, kOutgoing, sent, result);
   return result;
 """
@@ -35,11 +36,12 @@ _SEND = (
 _RECEIVE = (
     _ENTER
     + """\
-  const Envelope asked = incoming({source}, {tag}, {comm});
+  Envelope asked = incoming({source}, {tag}, {comm});
   OwnStatus own;
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
   const OpenCall call = begin_message(w, kSite{name}, asked);
   const int result = real({with_status});
+  settle(&asked, {source}, {comm}, result);
   finish_blocking(call, kIncoming, received(asked, told, result), result);
   return result;
 """
@@ -61,12 +63,14 @@ _MATCHED_RECEIVE = (
 _EXCHANGE = (
     _ENTER
     + """\
-  const Envelope sent = outgoing({sendcount}, {sendtype}, {dest}, {sendtag}, {comm});
-  const Envelope asked = incoming({source}, {recvtag}, {comm});
+  Envelope sent = outgoing({sendcount}, {sendtype}, {dest}, {sendtag}, {comm});
+  Envelope asked = incoming({source}, {recvtag}, {comm});
   OwnStatus own;
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
   const OpenCall call = begin_message(w, kSite{name}, sent);
   const int result = real({with_status});
+  settle(&sent, {sendcount}, {sendtype}, {dest}, {comm}, result);
+  settle(&asked, {source}, {comm}, result);
   const Envelope got = received(asked, told, result);
   finish_exchange(call, failed(result), sent.communicator->id, sent.bytes, sent.peer_tag(),
                   got.bytes, got.peer_tag());
@@ -77,9 +81,10 @@ _EXCHANGE = (
 _START_SEND = (
     _ENTER
     + """\
-  const Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
+  Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
   const OpenCall call = begin_message(w, kSite{name}, sent);
   const int result = real({all});
+  settle(&sent, {count}, {datatype}, {dest}, {comm}, result);
   {finish}(call, RequestKind::kSend, sent, {request}, result);
   return result;
 """
@@ -88,9 +93,10 @@ _START_SEND = (
 _START_RECEIVE = (
     _ENTER
     + """\
-  const Envelope asked = incoming({source}, {tag}, {comm});
+  Envelope asked = incoming({source}, {tag}, {comm});
   const OpenCall call = begin_message(w, kSite{name}, asked);
   const int result = real({all});
+  settle(&asked, {source}, {comm}, result);
   {finish}(call, RequestKind::kReceive, asked, {request}, result);
   return result;
 """
@@ -121,8 +127,9 @@ _START_ALL = (
     _ENTER
     + """\
   const OpenCall call = begin_call(w, kSite{name}.id);
-  start_each(w, {count}, {requests});
+  const uint64_t first = start_each(w, {count}, {requests});
   const int result = real({all});
+  if (AON_UNLIKELY(result != kSuccess)) stop_each(w, {count}, {requests}, first);
   finish_span(call, failed(result));
   return result;
 """
@@ -213,6 +220,17 @@ _FINDS = {
 FINDS = {*_FINDS, "poll_window"}
 POLLS = {"poll", "matched_poll", "poll_window", "test", "test_any", "test_all", "test_some"}
 
+_CANCEL = (
+    _ENTER
+    + """\
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({all});
+  if (result == kSuccess) note_cancel({request});
+  finish_span(call, failed(result));
+  return result;
+"""
+)
+
 _FREE_REQUEST = (
     _ENTER
     + """\
@@ -231,6 +249,7 @@ _COLLECTIVE = (
   Communicator* c = find_communicator({comm});
   const OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
+  c = settled(c, {comm}, result);
   const Bytes bytes = result == kSuccess ? Traffic(c).{bytes} : Bytes{{0, 0}};
   finish_blocking_collective(call, CollectiveOperation::{operation}, *c, {root}, bytes, result);
   return result;
@@ -243,6 +262,7 @@ _START_COLLECTIVE = (
   Communicator* c = find_communicator({comm});
   const OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
+  c = settled(c, {comm}, result);
   const Bytes bytes = result == kSuccess ? Traffic(c).{bytes} : Bytes{{0, 0}};
   finish_start_collective(call, CollectiveOperation::{operation}, c, {root}, bytes, {request},
                           result);
@@ -256,6 +276,7 @@ _PREPARE_COLLECTIVE = (
   Communicator* c = find_communicator({comm});
   const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
+  c = settled(c, {comm}, result);
   const Bytes bytes = result == kSuccess ? Traffic(c).{bytes} : Bytes{{0, 0}};
   finish_prepare_collective(call, CollectiveOperation::{operation}, c, {root}, bytes, {request},
                             result);
@@ -266,10 +287,12 @@ _PREPARE_COLLECTIVE = (
 _START_EXCHANGE = (
     _ENTER
     + """\
-  const Envelope sent = outgoing({sendcount}, {sendtype}, {dest}, {sendtag}, {comm});
-  const Envelope asked = incoming({source}, {recvtag}, {comm});
+  Envelope sent = outgoing({sendcount}, {sendtype}, {dest}, {sendtag}, {comm});
+  Envelope asked = incoming({source}, {recvtag}, {comm});
   const OpenCall call = begin_message(w, kSite{name}, sent);
   const int result = real({all});
+  settle(&sent, {sendcount}, {sendtype}, {dest}, {comm}, result);
+  settle(&asked, {source}, {comm}, result);
   finish_start_exchange(call, sent, asked, {request}, result);
   return result;
 """
@@ -280,15 +303,19 @@ _CREATE = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
   if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
-  Communicator* parent = {parent};
+  Communicator* parent = find_communicator({parent_handle});
 {count_it}\
   if (weight == 0) {{
     const int result = real({all});
-    if (result == kSuccess) {add};
+    if (result == kSuccess) {{
+      parent = settled_parent(parent, {parent_handle}, {creation});
+      {add};
+    }}
     return result;
   }}
   const OpenCall call = begin_call(w, kSite{name}.id, parent->id);
   const int result = real({all});
+  if (result == kSuccess) parent = settled_parent(parent, {parent_handle}, {creation});
   finish_blocking_collective(call, CollectiveOperation::kCreateHandle, *parent, kNoRoot, {{0, 0}},
                              result);
   if (result == kSuccess) {add};
@@ -300,10 +327,11 @@ _START_CREATE = """\
   const uint32_t weight = enter(kSite{name}, w);
   if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* parent = find_communicator({comm});
-  const uint32_t creation = count_creation(parent);
+  uint32_t creation = count_creation(parent);
   if (weight == 0) return real({all});
   const OpenCall call = begin_call(w, kSite{name}.id, parent->id);
   const int result = real({all});
+  if (result == kSuccess) parent = settled_parent(parent, {comm}, &creation);
   finish_start_create(call, parent, creation, {newcomm}, {request}, result);
   return result;
 """
@@ -315,7 +343,7 @@ _NAME_COMMUNICATOR = """\
   if (weight != 0) call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   if (weight != 0) finish_span(call, failed(result));
-  if (result == kSuccess) name_communicator(*find_communicator({comm}), {comm_name});
+  if (result == kSuccess) name_communicator(*learn_communicator({comm}), {comm_name});
   return result;
 """
 
@@ -333,9 +361,9 @@ _FREE_COMMUNICATOR = """\
   Communicator* taken = take_communicator(handle);
   const OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
-  end_communicator(taken, result);
   finish_blocking_collective(call, CollectiveOperation::kDestroyHandle, *c, kNoRoot, {{0, 0}},
                              result);
+  end_communicator(taken, result);
   return result;
 """
 
@@ -343,7 +371,7 @@ _SIMPLE = {
     **file_templates.BODIES,
     "span": _SPAN,
     "count": _SPAN,
-    "cancel": _SPAN,
+    "cancel": _CANCEL,
     "send": _SEND,
     "receive": _RECEIVE,
     "matched_receive": _MATCHED_RECEIVE,
@@ -377,7 +405,7 @@ _ADD_COUNTED = "add_communicator(parent, creation, load_handle({newcomm}))"
 _ADD_BY_MEMBERS = (
     "add_communicator_of_members(parent, load_handle({newcomm}), {creation_tag}, %s)"
 )
-_COUNT_IT = "  const uint32_t creation = count_creation(parent);\n"
+_COUNT_IT = "  uint32_t creation = count_creation(parent);\n"
 _CREATES = {
     "create": (_ADD_COUNTED, _COUNT_IT),
     "create_group": (_ADD_BY_MEMBERS % "false", ""),
@@ -400,7 +428,7 @@ class Parts(dict):
         self["root"] = "root" if "root" in names else "kNoRoot"
         self["bytes"] = function.fields.get("bytes", "").replace(",", ", ")
         self["creation_tag"] = "0"
-        if function.kind == "create_group":
+        if function.kind in ("create_group", "create_inter"):
             is_text = "stringtag" in names
             self["creation_tag"] = "hash_text(stringtag)" if is_text else "integer_tag(tag)"
         self["first_index"] = "0"
@@ -435,9 +463,10 @@ def _find(template, function):
 def _create_body(function):
     add, count_it = _CREATES[function.kind]
     has_parent = any(a.name == function.fields.get("comm", "comm") for a in function.arguments)
-    parent = "find_communicator({comm})" if has_parent else "find_communicator(abi.comm_self)"
+    parent = "{comm}" if has_parent else "abi.comm_self"
     template = _CREATE.replace("{add}", add).replace("{count_it}", count_it)
-    return template.replace("{parent}", parent)
+    template = template.replace("{creation}", "&creation" if count_it else "nullptr")
+    return template.replace("{parent_handle}", parent)
 
 
 def look_body(function):

@@ -3,18 +3,18 @@ nested calls of templates.py, and whole ones."""
 
 _TRANSFER = """\
   const Window* window = find_window({win});
-  const Bytes bytes = {bytes};
   const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
+  const Bytes bytes = result == kSuccess ? {bytes} : Bytes{{0, 0}};
   finish_transfer(call, RmaOperation::{operation}, *window, {target_rank}, bytes, result);
   return result;
 """
 
 _START_TRANSFER = """\
   const Window* window = find_window({win});
-  const Bytes bytes = {bytes};
   const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
+  const Bytes bytes = result == kSuccess ? {bytes} : Bytes{{0, 0}};
   finish_start_transfer(call, RmaOperation::{operation}, *window, {target_rank}, bytes, {request},
                         result);
   return result;
@@ -66,11 +66,14 @@ _OPEN_EPOCH = """\
   const uint32_t weight = enter(kSite{name}, w);
   if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Window* window = find_window({win});
-  const uint32_t epoch_group = weight != 0 ? group_id({group}) : 0;
-  window->{epoch}.store(epoch_group, std::memory_order_relaxed);
-  if (weight == 0) return real({all});
+  if (weight == 0) {{
+    window->{epoch}.store(0, std::memory_order_relaxed);
+    return real({all});
+  }}
   const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
+  const uint32_t epoch_group = result == kSuccess ? group_id({group}) : 0;
+  window->{epoch}.store(epoch_group, std::memory_order_relaxed);
   finish_window_call(call, RmaOperation::{operation}, *window, kAnyPeer, epoch_group, result);
   return result;
 """
@@ -81,10 +84,14 @@ _CREATE_WINDOW = """\
   const uint32_t weight = enter(kSite{name}, w);
   if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* c = find_communicator({comm});
-  const uint32_t number = count_window(c);
+  uint32_t number = count_window(c);
   OpenCall call;
   if (weight != 0) call = begin_call(w, kSite{name}.id);
   const int result = real({all});
+  if (AON_UNLIKELY(c->id == 0)) {{
+    c = settled(c, {comm}, result);
+    number = count_window(c);
+  }}
   const Window* window =
       result == kSuccess
           ? add_window(*c, number, load_handle({win}), WindowFlavour::{flavour})
@@ -118,8 +125,8 @@ _FREE_WINDOW = """\
   }}
   const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
-  end_window(window, handle, result);
   finish_window_call(call, end_of(window->flavour), *window, kAnyPeer, 0, result);
+  end_window(window, handle, result);
   return result;
 """
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <new>
+
 #include "mpi/groups.h"
 #include "mpi/handle_map.h"
 #include "mpi/lock.h"
@@ -21,9 +23,14 @@ uint32_t g_last_window;
 uint32_t g_last_group;
 Window* g_arena;
 uint32_t g_arena_left;
+Window* g_free;
 Window g_none;  // id 0
 
 Window* new_window() {
+  if (Window* window = g_free; window != nullptr) {
+    g_free = window->next_free;
+    return new (window) Window{};
+  }
   if (g_arena_left == 0) {
     g_arena = static_cast<Window*>(map_bytes(sizeof(Window) * kArenaCount));
     if (g_arena == nullptr) return nullptr;
@@ -114,6 +121,8 @@ void end_window(Window* taken, Handle handle, int result) noexcept {
   const IdDefinition definition = {taken->id};
   aon_define(static_cast<uint32_t>(DefinitionType::kWindowFree), &definition, sizeof definition,
              nullptr, 0);
+  taken->next_free = g_free;
+  g_free = taken;
 }
 
 uint32_t group_id(Handle group) noexcept {

@@ -10,7 +10,7 @@
 /// Bytes are count times size of the origin's type; MPI_NO_OP sends none. Of MPI_Compare_and_swap
 /// one element counts each way.
 ///
-/// Owner: entries live as long as the process; a freed handle leaves the table.
+/// Owner: a freed handle leaves the table, and its entry is used again.
 /// Thread: look-ups take no lock; changes take one.   Signal: no.
 /// Cost: about 3 ns; MPI_Win_start and MPI_Win_post translate their group: below 1 us.
 #pragma once
@@ -35,6 +35,7 @@ struct Window {
   WindowFlavour flavour;
   std::atomic<uint32_t> access_group;    ///< of the last MPI_Win_start
   std::atomic<uint32_t> exposure_group;  ///< of the last MPI_Win_post
+  Window* next_free;
 };
 
 /// The window of `handle`; an entry with id 0 where nothing is known.

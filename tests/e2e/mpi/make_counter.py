@@ -16,6 +16,7 @@ HEADER = "#define OMPI_OMIT_MPI1_COMPAT_DECLS 0\n#include <mpi.h>\n"
 HEAD = (
     HEADER
     + """\
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -64,10 +65,24 @@ __attribute__((destructor)) static void write_counts(void) {
   }
   if (file != NULL) fclose(file);
 }
+/* Like other tools it lets programs name what follows: level 2, a text and two numbers. */
+static void note_name(va_list more) {
+  static char name[64];
+  const char* text = va_arg(more, const char*);
+  const long first = va_arg(more, long);
+  snprintf(name, sizeof name, "%s:%ld:%ld", text, first, va_arg(more, long));
+  note_call(count_of(name), 0);
+}
 int MPI_Pcontrol(const int level, ...) {
   static Count* c;
   if (c == NULL) c = count_of("MPI_Pcontrol");
   note_call(c, 0);
+  if (level == 2) {
+    va_list more;
+    va_start(more, level);
+    note_name(more);
+    va_end(more);
+  }
   return PMPI_Pcontrol(level);
 }
 """

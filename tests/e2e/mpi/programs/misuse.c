@@ -58,6 +58,32 @@ static void start_with_nobody(void) {
   MPI_Win_free(&window);
 }
 
+/// Handles that are no more: who is told of it, and how often, is the library's to say.
+static void use_freed_communicator(void) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  const MPI_Comm copy = comm;
+  MPI_Comm_free(&comm);
+  MPI_Barrier(copy);
+}
+
+static void use_freed_type(void) {
+  MPI_Datatype type;
+  int value[2] = {0, 0};
+  MPI_Type_contiguous(2, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  const MPI_Datatype copy = type;
+  MPI_Type_free(&type);
+  MPI_Send(value, 1, copy, 0, 5, MPI_COMM_SELF);
+}
+
+static void listen(void) {
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(hear, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+}
+
 static int be_a_child(int rank) {
   MPI_Comm parents;
   MPI_Comm all;
@@ -97,6 +123,10 @@ int main(int argc, char** argv) {
     MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_WIN_NULL);
   }
   if (strcmp(wanted, "wrong_group") == 0) start_with_nobody();
+  if (strncmp(wanted, "hear_", 5) == 0) listen();
+  if (strstr(wanted, "freed_comm") != NULL) use_freed_communicator();
+  if (strstr(wanted, "freed_type") != NULL) use_freed_type();
+  if (strcmp(wanted, "plain") == 0) MPI_Pcontrol(2, "region", 7L, 11L);
   if (strcmp(wanted, "init_twice") == 0) MPI_Init(&argc, &argv);
   MPI_Barrier(MPI_COMM_WORLD);
   if (strcmp(wanted, "abort") == 0 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
