@@ -44,13 +44,20 @@ struct GlobalRegion {
 };
 
 /// `members[r]` is the world rank (location group id) of communicator rank r, or -1 where no member
-/// told.
+/// told. Of a communicator of several worlds (spawned, connected) only members of this job are
+/// there, one after the other: `members[i]` has the communicator rank `ranks[i]`, and ranks in
+/// events are indices of these.
 struct GlobalCommunicator {
   std::string name;
   CommunicatorKind kind;
   std::optional<uint32_t> parent;
   std::vector<int64_t> members;
   uint32_t rank_count = 0;  ///< as its members told; 0 unknown
+  bool is_of_worlds = false;
+  std::vector<uint32_t> ranks = {};  ///< ascending; empty where `is_of_worlds` is false
+
+  /// Some of its processes are in no place of `members`, and never will be.
+  bool is_partial() const { return is_of_worlds && members.size() < rank_count; }
 };
 
 /// A window of one-sided communication; its members are its communicator's.

@@ -1,5 +1,7 @@
 // Communicators of the model: each member told its own place; the identity joins them.
 
+#include <aon/mpi.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -19,7 +21,18 @@ class CommunicatorUnifier {
     for (const auto& [local, communicator] : group->process->communicators) {
       const uint32_t global = id_of(communicator, *group);
       group->communicator_map[local] = global;
-      add_member(&model_->communicators[global], communicator, group->id);
+      add_member(global, communicator, group->id);
+    }
+  }
+
+  /// Of those of several worlds: who told a place, in the order of places.
+  void complete_partial() {
+    for (const auto& [global, members] : members_of_worlds_) {
+      GlobalCommunicator& communicator = model_->communicators[global];
+      for (const auto& [rank, group] : members) {
+        communicator.ranks.push_back(rank);
+        communicator.members.push_back(group);
+      }
     }
   }
 
@@ -49,6 +62,8 @@ class CommunicatorUnifier {
     }
     GlobalCommunicator& made = model_->communicators.emplace_back();
     made.kind = kind;
+    made.is_of_worlds = (kind == CommunicatorKind::kIntra || kind == CommunicatorKind::kInter) &&
+                        communicator.definition.reserved[kOfWorldsByte] != 0;
     if (kind == CommunicatorKind::kWorld) made.name = "MPI_COMM_WORLD";
     if (is_self) made.name = "MPI_COMM_SELF";
     const auto parent = group.communicator_map.find(communicator.definition.parent_id);
@@ -57,9 +72,17 @@ class CommunicatorUnifier {
     return next;
   }
 
-  void add_member(GlobalCommunicator* global, const spool::Communicator& local, uint32_t group) {
+  void add_member(uint32_t id, const spool::Communicator& local, uint32_t group) {
+    GlobalCommunicator* global = &model_->communicators[id];
     if (!local.name.empty()) global->name = local.name;
     if (global->kind == CommunicatorKind::kSelf) return;
+    if (global->is_of_worlds) {
+      global->rank_count = std::max(global->rank_count, local.definition.size);
+      if (local.definition.rank < local.definition.size) {
+        members_of_worlds_[id].try_emplace(local.definition.rank, group);
+      }
+      return;
+    }
     const bool is_nccl = global->kind == CommunicatorKind::kNccl;  // one process may be many ranks
     const size_t most = is_nccl ? kMaxWorld : model_->groups.size();
     const size_t size = std::min<size_t>(local.definition.size, most);
@@ -79,6 +102,7 @@ class CommunicatorUnifier {
 
   Model* model_;
   std::map<uint64_t, uint32_t> ids_;
+  std::map<uint32_t, std::map<uint32_t, uint32_t>> members_of_worlds_;  ///< group by rank
   uint32_t self_ = kNoCommunicator;
 };
 
@@ -89,6 +113,7 @@ void build_communicators(JobModel* parts) {
   for (Group& group : parts->model.groups) {
     if (group.process != nullptr) unifier.add_members(&group);
   }
+  unifier.complete_partial();
   unifier.complete_worlds();
 }
 

@@ -52,9 +52,28 @@ EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64
       tally_(tally),
       sink_(std::move(sink)),
       requests_(next_request) {
+  for (const auto& [local, global] : *ids.communicators) {
+    const GlobalCommunicator& communicator = (*ids.global_communicators)[global];
+    if (communicator.is_of_worlds) of_worlds_[local] = &communicator;
+  }
   events_.reserve(kEventBatch + 8);
   nccl_.reserve(kEventBatch + 8);
   nccl_proxy_.reserve(kEventBatch + 8);
+}
+
+int32_t EventOrder::known_rank(uint32_t communicator, int32_t rank) const {
+  const auto found = of_worlds_.find(communicator);
+  if (found == of_worlds_.end()) return rank;
+  const std::vector<uint32_t>& ranks = found->second->ranks;
+  const auto wanted = static_cast<uint32_t>(rank);
+  const auto place = std::lower_bound(ranks.begin(), ranks.end(), wanted);
+  if (place == ranks.end() || *place != wanted) return kNoPeer;
+  return static_cast<int32_t>(place - ranks.begin());
+}
+
+bool EventOrder::is_partial(uint32_t communicator) const {
+  const auto found = of_worlds_.find(communicator);
+  return found != of_worlds_.end() && found->second->is_partial();
 }
 
 Status EventOrder::add(const spool::StreamBatch& batch) {

@@ -46,6 +46,7 @@ struct IdTables {
   const std::unordered_map<uint32_t, uint32_t>* rank_groups;
   const std::unordered_map<uint32_t, uint32_t>* files;
   const std::unordered_map<uint32_t, uint32_t>* file_names;
+  const std::vector<GlobalCommunicator>* global_communicators;
 };
 
 /// Looks local ids up without hashing for the ids that occur in practice.
@@ -155,6 +156,14 @@ class EventOrder {
   void end_io_call(const Record& record, uint64_t time_ns);
   void emit_io_completion(const Record& record);
 
+  /// `rank` as events have it: its own number, or its place among the members of this job; kNoPeer
+  /// for a member of another world.
+  int32_t rank_in(uint32_t communicator, int32_t rank) const {
+    return rank < 0 || of_worlds_.empty() ? rank : known_rank(communicator, rank);
+  }
+  int32_t known_rank(uint32_t communicator, int32_t rank) const;
+  bool is_partial(uint32_t communicator) const;
+
   Event& append(EventKind kind, uint64_t time_ns, uint32_t region);
   uint32_t known_region(uint32_t id) const { return regions_.contains(id) ? id : kUnknownRegion; }
   void flush();
@@ -162,6 +171,7 @@ class EventOrder {
   clock::ClockMap::Cursor clock_;
   KnownIds regions_;
   KnownIds communicators_;
+  std::unordered_map<uint32_t, const GlobalCommunicator*> of_worlds_;  ///< those of several worlds
   KnownIds windows_;
   KnownIds rank_groups_;
   KnownIds files_;

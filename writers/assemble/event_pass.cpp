@@ -111,7 +111,8 @@ Status EventPass::run_location(const Location& location) {
                      is_node ? &kNoIds : &group.window_map,
                      is_node ? &kNoIds : &group.rank_group_map,
                      is_node ? &kNoIds : &group.file_map,
-                     is_node ? &kNoIds : &group.file_name_map};
+                     is_node ? &kNoIds : &group.file_name_map,
+                     &parts_.model.communicators};
   LocationTally tally;
   tally.location = &location;
   if (location.type == LocationType::kAcceleratorStream) {

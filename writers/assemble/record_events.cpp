@@ -13,6 +13,13 @@ namespace {
 /// A call that failed, or has not returned, moved nothing that we know of.
 bool has_transfer(const RecordHead& head) { return (head.flags & (kFailed | kOpenAtEnd)) == 0; }
 
+/// A receive that failed may have taken a message: one that was too long, for instance.
+bool may_have_received(const RecordHead& head) {
+  if ((head.flags & kFailed) == 0) return false;
+  if (head.kind == RecordKind::kExchange) return true;
+  return head.kind == RecordKind::kMessage && (head.flags & kIncoming) != 0;
+}
+
 /// The second half of a split read or write: its end, also when it failed.
 bool is_split_end(const Record& record) {
   if (record.head.kind != RecordKind::kIo || (record.head.flags & kOpenAtEnd) != 0) return false;
@@ -152,7 +159,11 @@ void EventOrder::emit_span(const Record& record, uint32_t children, const Record
   if (head.kind == RecordKind::kSpan && (head.flags & kSampledCall) != 0) {
     enter.weight = static_cast<uint32_t>(
         std::clamp<uint64_t>(head.a64, 1, std::numeric_limits<uint32_t>::max()));
+  } else if (head.kind == RecordKind::kSpan &&
+             head.a32 == static_cast<uint32_t>(ValueType::kSigned)) {
+    enter.set_value(head.a32, head.a64);  // of MPI_Pcontrol
   }
+  if (may_have_received(head)) ++outcome_->unmatched_count;
   if (has_transfer(head)) begin_transfer(record, start_ns);
   const uint64_t end = end_ticks(record);
   if (children != kNone) {
@@ -199,7 +210,8 @@ void EventOrder::begin_transfer(const Record& record, uint64_t time_ns) {
     return;
   }
   LiveRequest request = visible_request();
-  request.is_visible = pair_low(record.words[0]) >= 0 && communicators_.contains(head.a32);
+  request.is_visible =
+      rank_in(head.a32, pair_low(record.words[0])) >= 0 && communicators_.contains(head.a32);
   const uint64_t id = requests_.start(record.words[1], request);
   emit_message(EventKind::kSendRequest, time_ns, record, record.words[0], head.a64, id);
 }
@@ -245,12 +257,13 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
   event.request = id;
 }
 
-/// Appends a message event, unless the peer is MPI_PROC_NULL or the communicator is not known.
+/// Appends a message event, unless the peer is MPI_PROC_NULL or of another world, or the
+/// communicator is not known.
 void EventOrder::emit_message(EventKind kind, uint64_t time_ns, const Record& record,
                               uint64_t peer_tag, uint64_t bytes, uint64_t request) {
-  const int32_t peer = pair_low(peer_tag);
-  if (peer < 0) return;
-  if (!communicators_.contains(record.head.a32)) {
+  if (pair_low(peer_tag) < 0) return;
+  const int32_t peer = rank_in(record.head.a32, pair_low(peer_tag));
+  if (peer < 0 || !communicators_.contains(record.head.a32)) {
     ++outcome_->unmatched_count;
     return;
   }
@@ -262,11 +275,14 @@ void EventOrder::emit_message(EventKind kind, uint64_t time_ns, const Record& re
   event.request = request;
 }
 
+/// What members of another world have of it is in no trace of this job.
 void EventOrder::emit_collective(EventKind kind, const LiveRequest& collective, uint64_t time_ns) {
+  const bool is_exchange = collective.operation < CollectiveOperation::kCreateHandle;
+  if (is_exchange && is_partial(collective.communicator)) ++outcome_->unmatched_count;
   Event& event = append(kind, time_ns, kUnknownRegion);
   event.operation = collective.operation;
   event.communicator = collective.communicator;
-  event.peer = collective.root;
+  event.peer = std::max(rank_in(collective.communicator, collective.root), -1);
   event.bytes = collective.bytes_sent;
   event.bytes_received = collective.bytes_received;
   event.request = collective.id;
@@ -291,9 +307,13 @@ void EventOrder::emit_completion(const Record& record) {
     complete_rma_request(record, *request, time_ns);
     return;
   }
-  const int32_t peer = pair_low(record.words[0]);
+  const int32_t told_peer = pair_low(record.words[0]);
+  const int32_t peer = is_receive ? rank_in(head.a32, told_peer) : told_peer;
   const bool has_message = !is_receive || peer >= 0;
-  if (is_receive && peer == kAnyPeer && (head.flags & (kCancelled | kFailed)) == 0) {
+  const bool is_of_another_world = is_receive && peer < 0 && told_peer >= 0;
+  const bool is_unknown = is_receive && peer == kAnyPeer;
+  const bool may_not_be_sent = (head.flags & kOutgoing) != 0 && (head.flags & kFailed) != 0;
+  if ((is_of_another_world || is_unknown || may_not_be_sent) && (head.flags & kCancelled) == 0) {
     ++outcome_->unmatched_count;
   }
   if ((head.flags & kCancelled) != 0 || !has_message) {

@@ -16,11 +16,12 @@ class WindowUnifier {
  public:
   explicit WindowUnifier(Model* model) : model_(model) {}
 
-  /// A window whose communicator is not known gets no id.
+  /// A window whose communicator is not known, or has members of another world, gets no id.
   void add_windows(Group* group) {
     for (const auto& [local, window] : group->process->windows) {
       const auto communicator = group->communicator_map.find(window.definition.communicator_id);
       if (local > kMaxLocalId || communicator == group->communicator_map.end()) continue;
+      if (model_->communicators[communicator->second].is_partial()) continue;
       const auto next = static_cast<uint32_t>(model_->windows.size());
       const auto [entry, is_new] =
           windows_.try_emplace({window.definition.identity, communicator->second}, next);

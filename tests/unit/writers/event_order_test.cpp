@@ -54,7 +54,7 @@ class EventOrderTest : public testing::Test {
     text_.clear();
     EventOrder order(clock_,
                      {&regions_, &global_regions_, &communicators_, &metrics_, &windows_,
-                      &rank_groups_, &files_, &file_names_},
+                      &rank_groups_, &files_, &file_names_, &global_communicators_},
                      &next_request_, &open_io_, &outcome_, &tally_,
                      [this](std::span<const Event> events) {
                        for (const Event& event : events) add(event);
@@ -81,6 +81,8 @@ class EventOrderTest : public testing::Test {
   std::unordered_map<uint32_t, uint32_t> regions_;
   std::vector<GlobalRegion> global_regions_;
   std::unordered_map<uint32_t, uint32_t> communicators_;
+  std::vector<GlobalCommunicator> global_communicators_{
+      {"world", CommunicatorKind::kWorld, {}, {}}};
   std::unordered_map<uint32_t, uint32_t> metrics_;
   std::unordered_map<uint32_t, uint32_t> windows_;
   std::unordered_map<uint32_t, uint32_t> rank_groups_;
@@ -137,6 +139,53 @@ TEST_F(EventOrderTest, send_stands_at_entry_and_receive_at_exit) {
 
 TEST_F(EventOrderTest, message_to_no_process_has_no_event) {
   EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, -2, 5, 8)}), "10:enter1 20:leave1");
+}
+
+TEST_F(EventOrderTest, a_receive_that_failed_may_have_taken_a_message) {
+  EXPECT_EQ(run({message_record(1, 10, 20, kIncoming | kFailed, 1, 5, 0)}), "10:enter1 20:leave1");
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+  run({message_record(1, 10, 20, kOutgoing | kFailed, 1, 5, 0), span_record(2, 30, 40, kFailed)});
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+}
+
+TEST_F(EventOrderTest, a_send_of_which_nobody_knows_whether_it_was_sent) {
+  run({message_record(1, 10, 11, kOutgoing | kNonblocking, 1, 5, 8, 70),
+       completion_record(15, kOutgoing | kFailed | kInsideSpan, 1, 5, 8, 70),
+       span_record(2, 12, 20)});
+  EXPECT_EQ(text_, "10:enter1 10:isend 11:leave1 12:enter2 15:sent 20:leave2");
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+}
+
+/// Of five processes the second and the fourth are of this job.
+TEST_F(EventOrderTest, members_of_another_world_are_left_out_and_counted) {
+  global_communicators_[0].is_of_worlds = true;
+  global_communicators_[0].rank_count = 5;
+  global_communicators_[0].members = {0, 1};
+  global_communicators_[0].ranks = {1, 3};
+  run({message_record(1, 10, 20, kOutgoing, 3, 5, 8)});
+  EXPECT_EQ(text_, "10:enter1 10:send 20:leave1");
+  EXPECT_EQ(events_[1].peer, 1);
+  EXPECT_EQ(outcome_.unmatched_count, 0u);
+  for (const int32_t peer : {0, 2, 4, 1'000'000}) {
+    EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, peer, 5, 8)}), "10:enter1 20:leave1");
+  }
+  EXPECT_EQ(outcome_.unmatched_count, 4u);
+  EXPECT_EQ(
+      run({message_record(1, 10, 11, kIncoming | kNonblocking, 0, 5, 8, 70),
+           completion_record(15, kIncoming | kInsideSpan, 0, 5, 8, 70),
+           message_record(1, 16, 17, kOutgoing | kNonblocking | kInsideSpan, 0, 5, 8, 71),
+           completion_record(18, kOutgoing | kInsideSpan, 0, 5, 8, 71), span_record(2, 12, 20)}),
+      "10:enter1 11:irecv 11:leave1 12:enter2 15:cancelled 16:enter1 17:leave1 20:leave2");
+  EXPECT_EQ(outcome_.unmatched_count, 6u);
+  events_.clear();
+  run({test::collective_record(1, 30, 31, CollectiveOperation::kBroadcast, 3, 64),
+       test::collective_record(1, 32, 33, CollectiveOperation::kBroadcast, 0, 64)});
+  std::vector<int32_t> roots;
+  for (const Event& event : events_) {
+    if (event.kind == EventKind::kCollectiveEnd) roots.push_back(event.peer);
+  }
+  EXPECT_EQ(roots, (std::vector<int32_t>{1, -1}));
+  EXPECT_EQ(outcome_.unmatched_count, 8u);
 }
 
 TEST_F(EventOrderTest, reused_request_handles_get_ids_of_their_own) {
