@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "writers/profile/mpi_calls.h"
+
 namespace aon::writers {
 namespace {
 
@@ -36,9 +38,10 @@ Status HangFinder::begin(const Model& model) {
   report_.last_ns.resize(model.groups.size());
   for (const GlobalRegion& region : model.regions) {
     const bool is_mpi = region.paradigm == Paradigm::kMpi;
-    region_calls_.push_back(!is_mpi                         ? Call::kOther
-                            : region.name == "MPI_Pcontrol" ? Call::kPause
-                                                            : Call::kMpi);
+    region_calls_.push_back(!is_mpi                             ? Call::kOther
+                            : region.name == "MPI_Pcontrol"     ? Call::kPause
+                            : profile::is_exchange(region.role) ? Call::kExchange
+                                                                : Call::kMpi);
   }
   return {};
 }
@@ -107,8 +110,10 @@ void HangFinder::enter(const Event& event) {
   const uint32_t region = regions_.global(event.region);
   const Call call = region < region_calls_.size() ? region_calls_[region] : Call::kOther;
   if (call == Call::kOther) return;
-  if (call == Call::kPause) nccl_.add_pause(event.time_ns);
-  if (call == Call::kPause || (event.flags & kFailed) != 0) progress_[group_].has_hole = true;
+  const bool is_pause = call == Call::kPause && profile::pauses(event);
+  const bool has_failed = call == Call::kExchange && (event.flags & kFailed) != 0;
+  if (is_pause) nccl_.add_pause(event.time_ns);
+  if (is_pause || has_failed) progress_[group_].has_hole = true;
   if (!open_call_ || has_returned_) return;
   const OpenCall& open = model_->open_calls[*open_call_];
   if (event.time_ns < open.start_ns) return;

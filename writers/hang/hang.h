@@ -79,7 +79,7 @@ class HangFinder final : public Writer {
     std::unordered_map<uint32_t, Count> counts;  ///< by communicator
     bool has_hole = false;
   };
-  enum class Call : uint8_t { kOther, kMpi, kPause };
+  enum class Call : uint8_t { kOther, kMpi, kPause, kExchange };
 
   void add(const Event& event);
   void enter(const Event& event);

@@ -39,7 +39,8 @@ class JobContext : public WaitContext {
   size_t member_count(uint32_t communicator) const override {
     const GlobalCommunicator& c = model_.communicators[communicator];
     // The members of an inter-communicator are two groups, and a root is in one of them.
-    const bool is_known = c.kind != CommunicatorKind::kInter && !is_ambiguous_[communicator];
+    const bool is_known =
+        c.kind != CommunicatorKind::kInter && !c.is_partial() && !is_ambiguous_[communicator];
     return is_known ? c.members.size() : 0;
   }
 

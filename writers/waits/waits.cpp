@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "writers/profile/local_ids.h"
+#include "writers/profile/mpi_calls.h"
 #include "writers/waits/job_context.h"
 #include "writers/waits/match.h"
 #include "writers/waits/sorted_store.h"
@@ -24,9 +25,10 @@ constexpr uint32_t kNone = 0xffffffffu;
 
 /// What a region does to the order of messages.
 enum class Call : uint8_t {
-  kOther,  ///< no MPI
-  kMpi,
+  kOther,          ///< no MPI
+  kMpi,            ///< exchanges nothing between processes that is matched here
   kPause,          ///< MPI_Pcontrol
+  kExchange,       ///< messages and collectives, and what completes them; these as well:
   kFree,           ///< MPI_Request_free
   kBufferedSend,   ///< never waits for its receiver
   kMatchedProbe,   ///< takes a message out of the order
@@ -40,7 +42,7 @@ Call call_of(const GlobalRegion& region) {
   if (region.name == "MPI_Bsend") return Call::kBufferedSend;
   if (region.name == "MPI_Mprobe" || region.name == "MPI_Improbe") return Call::kMatchedProbe;
   if (region.name == "MPI_Mrecv" || region.name == "MPI_Imrecv") return Call::kMatchedReceive;
-  return Call::kMpi;
+  return profile::is_exchange(region.role) ? Call::kExchange : Call::kMpi;
 }
 
 class Collector : public WaitAnalysis {
@@ -230,9 +232,9 @@ void Collector::add(const Event& event) {
 void Collector::enter(const Event& event) {
   const uint32_t region = regions_.global(event.region);
   const Call call = region < region_calls_.size() ? region_calls_[region] : Call::kOther;
-  if (call == Call::kPause) cut(event.time_ns);
+  if (call == Call::kPause && profile::pauses(event)) cut(event.time_ns);
   // It may have taken a message, or a number of the communicator, or not.
-  if (call != Call::kOther && (event.flags & kFailed) != 0) cut(event.time_ns);
+  if (call >= Call::kExchange && (event.flags & kFailed) != 0) cut(event.time_ns);
   frames_.push_back({region, call, event.time_ns, open_ends_.size(), open_members_.size()});
   if (call != Call::kMatchedProbe) return;
   if (taken_out_count_++ == 0) taken_out_ns_ = event.time_ns;

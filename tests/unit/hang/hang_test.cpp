@@ -17,6 +17,8 @@ using testing::IsEmpty;
 constexpr uint32_t kBarrier = 0;  // local regions; the global ones are 10 - these
 constexpr uint32_t kAllreduce = 1;
 constexpr uint32_t kRecv = 2;
+constexpr uint32_t kFileOpen = 3;
+constexpr uint32_t kControl = 4;
 constexpr uint64_t kSecond = 1'000'000'000;
 
 /// Ranks of a world, each with some finished collectives, and what they do now.
@@ -25,7 +27,9 @@ class Job {
   explicit Job(uint32_t ranks) : model_(test::make_model(ranks)), events_(ranks) {
     const std::pair<const char*, RegionRole> regions[] = {{"MPI_Barrier", RegionRole::kBarrier},
                                                           {"MPI_Allreduce", RegionRole::kAllToAll},
-                                                          {"MPI_Recv", RegionRole::kPointToPoint}};
+                                                          {"MPI_Recv", RegionRole::kPointToPoint},
+                                                          {"MPI_File_open", RegionRole::kFileIo},
+                                                          {"MPI_Pcontrol", RegionRole::kFunction}};
     for (uint32_t i = 0; i < std::size(regions); ++i)
       model_.regions[10 - i] = {regions[i].first, regions[i].second, Paradigm::kMpi};
     job_.nodes.resize(1);
@@ -217,6 +221,22 @@ TEST(Hang, holes_hide_the_number_and_not_the_hang) {
     EXPECT_THAT(job.lines(), ElementsAre(HasSubstr("a collective of MPI_COMM_WORLD"),
                                          "  in MPI_Allreduce: 1", "  in MPI_Barrier: 0",
                                          HasSubstr("rank 2 on n1 (pid 102) is not in it")));
+  }
+}
+
+TEST(Hang, what_failed_without_an_exchange_and_other_levels_are_no_holes) {
+  Event failed = test::enter(11 * kSecond, kFileOpen);
+  failed.flags = kFailed;
+  Event control = test::enter(11 * kSecond, kControl);
+  for (const int level : {1, 0}) {
+    control.set_value(static_cast<uint32_t>(ValueType::kSigned), static_cast<uint64_t>(level));
+    Job job(3);
+    job.finish(0, 10 * kSecond).finish(1, 10 * kSecond);
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      job.open(rank, 30 * kSecond, kBarrier).add(rank, failed).add(rank, control);
+    }
+    const char* expected = level == 1 ? "collective 1 of MPI_COMM_WORLD" : "a collective of";
+    EXPECT_THAT(job.lines().at(0), HasSubstr(expected)) << level;
   }
 }
 

@@ -78,10 +78,13 @@ Event collective(CollectiveOperation operation, int32_t root = -1) {
   return e;
 }
 
-/// All regions are MPI calls; that of kOther is named `name`.
+/// All regions are MPI calls; that of kOther is named `name` and exchanges nothing.
 Model make_model(uint32_t ranks, const std::string& name = "MPI_Call") {
   Model model = test::make_model(ranks);
   for (GlobalRegion& region : model.regions) region.paradigm = Paradigm::kMpi;
+  for (const uint32_t region : {kSend, kRecv, kWaitall, kCollective}) {
+    model.regions[10 - region].role = RegionRole::kPointToPoint;
+  }
   model.regions[10 - kOther].name = name;
   return model;
 }
@@ -346,6 +349,47 @@ TEST(Waits, a_failed_call_may_have_taken_a_message) {
                             .call(kRecv, 50, 95, {message(EventKind::kReceive, 0)});
   EXPECT_THAT(rows(analyse_receiver("", receiver)),
               testing::ElementsAre(Row{1, kRecv, WaitKind::kLateSender, 1, 5, 5}));
+}
+
+TEST(Waits, a_failed_call_that_exchanges_nothing_hides_nothing) {
+  Event failed = enter(20, kOther);
+  failed.flags = kFailed;
+  const auto receiver = [&] {
+    return Rank()
+        .call(kRecv, 5, 12, {message(EventKind::kReceive, 0)})
+        .add(failed)
+        .add(leave(21, kOther))
+        .call(kRecv, 50, 95, {message(EventKind::kReceive, 0)});
+  };
+  EXPECT_EQ(analyse_receiver("MPI_File_open", receiver()).message_count, 2u);
+}
+
+TEST(Waits, only_level_0_of_a_pcontrol_is_a_pause) {
+  const auto count = [](int64_t level) {
+    Event control = enter(20, kOther);
+    control.set_value(static_cast<uint32_t>(ValueType::kSigned), static_cast<uint64_t>(level));
+    const Rank receiver = Rank()
+                              .call(kRecv, 5, 12, {message(EventKind::kReceive, 0)})
+                              .add(control)
+                              .add(leave(21, kOther))
+                              .call(kRecv, 50, 95, {message(EventKind::kReceive, 0)});
+    return analyse_receiver("MPI_Pcontrol", receiver).message_count;
+  };
+  EXPECT_EQ(count(0), 1u);
+  EXPECT_EQ(count(1), 2u);
+  EXPECT_EQ(count(2), 2u);
+  EXPECT_EQ(count(-1), 2u);
+}
+
+TEST(Waits, nobody_knows_who_is_late_in_another_world) {
+  Model model = make_model(2);
+  model.communicators[0].is_of_worlds = true;
+  model.communicators[0].rank_count = 3;
+  const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
+  const WaitSummary summary = analyse(model, {Rank().call(kCollective, 10, 41, barrier),
+                                              Rank().call(kCollective, 40, 42, barrier)});
+  EXPECT_TRUE(summary.rows.empty());
+  EXPECT_EQ(summary.incomplete_count, 1u);
 }
 
 TEST(Waits, what_is_received_outside_of_a_call_has_not_waited) {

@@ -1,0 +1,31 @@
+/// What calls of MPI mean for the order of messages and collectives.
+/// Thread: any.   Cost: a comparison.
+#pragma once
+
+#include "writers/writer.h"
+
+namespace aon::writers::profile {
+
+/// Messages and collectives, and what completes them. One that failed may have taken a message, or
+/// a number of its communicator; others, an MPI_File_open for instance, have not.
+inline bool is_exchange(RegionRole role) {
+  switch (role) {
+    case RegionRole::kPointToPoint:
+    case RegionRole::kBarrier:
+    case RegionRole::kOneToAll:
+    case RegionRole::kAllToOne:
+    case RegionRole::kAllToAll:
+    case RegionRole::kCollectiveOther:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Of the kEnter of an MPI_Pcontrol: whether nothing is recorded behind it. Level 0 pauses, and the
+/// call that resumes is not recorded; one without a level may have been either.
+inline bool pauses(const Event& event) {
+  return event.value_type() != ValueType::kSigned || event.bytes == 0;
+}
+
+}  // namespace aon::writers::profile
