@@ -58,16 +58,17 @@ TEST(Messages, translates_communicator_ranks) {
   table.add(e);
   e.peer = 2;  // beyond its members
   table.add(e);
-  e.communicator = 9;  // its peers are in the remote group
+  e.communicator = 9;  // peers are ranks of both groups, one after the other
   e.peer = 0;
   table.add(e);
   e.communicator = 4'000'000'000u;
   table.add(e);
   const auto rows = table.rows();
-  ASSERT_EQ(rows.size(), 2u);
+  ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].destination, kOtherDestination);
-  EXPECT_EQ(rows[0].count, 3u);
-  EXPECT_EQ(rows[1].destination, 3);
+  EXPECT_EQ(rows[0].count, 2u);
+  EXPECT_EQ(rows[1].destination, 1);
+  EXPECT_EQ(rows[2].destination, 3);
 }
 
 }  // namespace
