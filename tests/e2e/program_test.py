@@ -158,6 +158,8 @@ class Profiled(TestCase):
         for rank in document["ranks"]:
             self.assertEqual(rank["exit"], {"code": 0, "signal": 0})
         self.assert_law(document)
+        self.assertTrue(document["assembly"]["communication_complete"])
+        self.assertEqual(document["assembly"]["unmatched"], 0)
 
     def test_otf2_print_has_nothing_to_say(self):
         readers.otf2_print(self, self.output)

@@ -260,6 +260,8 @@ if __name__ == "__main__":
     def test_every_function(self):
         process = self.run_both(PYTHON, "-B", self.EVERY, self.folder)
         self.assertEqual(self.said(process).strip(), "kkoo")
+        readers.otf2_print(self, self.output)
+        readers.otf2_structure(self, self.output)
         called = self.assert_same_counts()
         self.assertGreaterEqual(len(called & set(ROWS)), 350)
 

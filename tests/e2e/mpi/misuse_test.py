@@ -12,6 +12,9 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import h5py  # noqa: E402
+
+import readers  # noqa: E402
 from aon_test import (  # noqa: E402
     BUILD, IS_SANITIZED, MPI, TestCase, environment, ledger, mpirun, profile, run, wait_until,
 )  # fmt: skip
@@ -91,6 +94,20 @@ class Rules(TestCase):
     def test_an_error_that_the_program_takes(self):
         self.assertTrue(self.compare("wrong_group")["job"]["complete"])
 
+    def test_what_was_not_told_is_not_claimed(self):
+        """Of these nobody knows whether a message came, or was sent."""
+        for case in ("truncate", "cancel_and_free"):
+            assembly = self.compare(case)["assembly"]
+            self.assertFalse(assembly["communication_complete"], case)
+            self.assertEqual(assembly["unmatched"], 1, case)
+            readers.otf2_print(self, self.folder / case)
+
+    def test_what_was_refused_did_not_start(self):
+        assembly = self.compare("start_all_but_one")["assembly"]
+        self.assertTrue(assembly["communication_complete"])
+        self.assertEqual(assembly["unmatched"], 0)
+        readers.otf2_structure(self, self.folder / "start_all_but_one")
+
     def test_freed_handles(self):
         """Nobody but the program asks for them, so its error handler hears as often as without us.
         Open MPI ends in a freed communicator, and still has what a freed type was."""
@@ -142,15 +159,36 @@ class Spawn(TestCase):
         self.assertEqual([rank["rank"] for rank in document["ranks"]], [0, 1])
         (finding,) = [f for f in document["findings"] if "spawned" in f]
         self.assertIn("aon-run", finding)
+        self.assert_other_worlds(output)
+
+    def assert_other_worlds(self, output):
+        """What goes to another world is left out, counted, and the archive is a valid one."""
+        assembly = ledger(output)["assembly"]
+        self.assertFalse(assembly["communication_complete"])
+        self.assertGreaterEqual(assembly["unmatched"], 2 + 1, "Allreduce on each, one message")
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+        with h5py.File(output / "profile.h5") as file:
+            table = {name: file[f"communicators/{name}"][()]
+                     for name in ("of_worlds", "size", "process_count", "first_member")}
+            members = file["communicators/members/world_rank"][()]
+        rows = [i for i, of_worlds in enumerate(table["of_worlds"]) if of_worlds]
+        self.assertEqual(len(rows), 2, "the spawned ones, and what was merged with them")
+        for row in rows:
+            self.assertEqual((table["size"][row], table["process_count"][row]), (2, 4))
+            first = table["first_member"][row]
+            self.assertEqual(sorted(members[first : first + 2]), [0, 1])
 
     def test_children_under_aon_are_a_launch_of_their_own(self):
         output = self.folder / "job"
         self.assert_exit(profile(2, output, MISUSE, "spawn", "under-aon", output))
         self.assert_law(ledger(output))
+        self.assert_other_worlds(output)
         children = finished(self.folder / "job.1")
         self.assert_law(children)
         self.assertEqual([rank["rank"] for rank in children["ranks"]], [0, 1])
         self.assertTrue(children["job"]["complete"])
+        self.assert_other_worlds(self.folder / "job.1")
 
 
 @unittest.skipIf(IS_SANITIZED, "the sanitizer of aon-run wants to be the first library")

@@ -29,7 +29,7 @@ class MpiTest(TestCase):
 
     COUNTER = "libpmpi_count.so"
 
-    def launch(self, rank_count, program, *arguments, code=0):
+    def launch(self, rank_count, program, *arguments, code=0, is_whole=True):
         preload = [BUILD / "lib" / "libaon-mpi.so", PROGRAMS / self.COUNTER]
         variables = {
             "AON_OUTPUT": self.folder,
@@ -46,7 +46,8 @@ class MpiTest(TestCase):
         ranks = rf.read_all(self.folder)
         self.assertEqual(sorted(ranks), list(range(rank_count)))
         for file in ranks.values():
-            self.assert_whole(file)
+            if is_whole:
+                self.assert_whole(file)
         return ranks
 
     def assert_whole(self, file):
@@ -431,6 +432,17 @@ class Life(MpiTest):
             path.unlink()
         ranks = self.launch(2, "life", "no_finalize", code=3)
         self.assertEqual({f.identities[-1][2] for f in ranks.values()}, {0})
+
+    def test_more_requests_than_are_followed(self):
+        (file,) = self.launch(1, "life", "too_many", is_whole=False).values()
+        self.assertEqual([p[:2] for p in file.providers], [(1, "mpi"), (2, "mpi"), (2, "mpi")])
+        for state, _, reason, remedy in file.providers[1:]:
+            self.assertRegex(reason, r"^(at least )?\d+ requests are not followed: \d+ were live "
+                                     r"at once; their completions are missing$")
+            self.assertEqual(remedy, "complete or free requests earlier")
+        unfollowed = int(re.match(r"\d+", file.providers[-1][2])[0])
+        self.assertEqual(len(file.completions()) + unfollowed, 300_000)
+        self.assertGreaterEqual(len(file.completions()), 1 << 17)
 
     def test_calls_after_finalize(self):
         ranks = self.launch(2, "life", "late")

@@ -35,7 +35,7 @@ class Unknown(TestCase):
         provider = self.provider_of("unknown_abi")
         self.assertEqual(provider["state"], "off")
         self.assertIn("libmpi_abi.so.0, has the ABI of MPI 5", provider["reason"])
-        self.assertIn("MPICH", provider["remedy"])
+        self.assertIn("MPICH 3.1 or later (tested: 4)", provider["remedy"])
 
     def test_any_other(self):
         provider = self.provider_of("unknown_other")

@@ -5,6 +5,7 @@ call, why and for how long.
     waits_test.py PROGRAMS_FOLDER [unittest arguments]
 """
 import pathlib
+import re
 import sys
 import unittest
 
@@ -97,6 +98,7 @@ class Waits(TestCase):
         command = ["mpirun", "-n", 4, "aon-run", "-o", output]
         process = run([*command, PROGRAMS / "late", int(SCENE_S * 1000)], timeout_s=60)
         self.assert_exit(process)
+        overslept_s = max(map(float, re.findall(r"overslept (\S+)", process.stdout)))
         self.assert_law(ledger(output))
         with h5py.File(output / "profile.h5") as file:
             waits = file["waits"]
@@ -130,6 +132,8 @@ class Waits(TestCase):
             self.assertEqual(count, 1, key)
             # A rank that itself begins late, on a loaded machine, waits less.
             self.assertGreater(wait_s, 0.25 * LATE_S, key)
+            # Nor does anybody wait longer than the latest came late.
+            self.assertLess(wait_s, LATE_S + overslept_s + 0.1, key)
         # Whatever else the machine made them wait is less than what was planted in all.
         self.assertLess(sum(wait_s for _, wait_s in rows.values()), len(expected) * LATE_S, rows)
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <thread>
 
 namespace aon::mpi {
@@ -29,6 +30,28 @@ TEST(HandleMap, a_handle_that_comes_back_has_its_new_value) {
     ASSERT_EQ(map.take(4096), value_of(round));
     ASSERT_EQ(map.find(4096), nullptr);
   }
+}
+
+uint64_t mapped_pages() {
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages;
+}
+
+/// Handles that never come back, as addresses do not.
+TEST(HandleMap, what_was_taken_leaves_room) {
+  static SharedHandleMap map;
+  for (Handle h = 16; h <= 640; h += 16) ASSERT_TRUE(map.put(h, value_of(h)));
+  const uint64_t before = mapped_pages();
+  for (Handle h = 1; h < 300'000; ++h) {
+    const Handle key = 4096 + h * 48;
+    ASSERT_TRUE(map.put(key, value_of(key)));
+    ASSERT_EQ(map.find(key), value_of(key));
+    ASSERT_EQ(map.take(key), value_of(key));
+    ASSERT_EQ(map.find(key), nullptr);
+  }
+  for (Handle h = 16; h <= 640; h += 16) ASSERT_EQ(map.find(h), value_of(h));
+  EXPECT_LT(mapped_pages() - before, 16u);
 }
 
 TEST(HandleMap, readers_always_find_what_stays) {

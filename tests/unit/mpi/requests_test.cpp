@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <random>
 
@@ -74,6 +75,44 @@ TEST_F(Requests, a_persistent_one_is_live_from_start_to_completion) {
   }
   EXPECT_TRUE(forget_request(g_writers, 0x500, &out));
   EXPECT_FALSE(activate_request(0x500, &out));
+}
+
+TEST_F(Requests, a_cancelled_one_says_so_until_it_is_started_again) {
+  Request request = made(0x600);
+  request.is_persistent = true;
+  put_request(g_writers, request);
+  Request out;
+  cancel_request(0x600);
+  ASSERT_TRUE(take_request(g_writers, 0x600, 0, &out));
+  EXPECT_TRUE(out.is_cancelled);
+  ASSERT_TRUE(activate_request(0x600, &out));
+  EXPECT_FALSE(out.is_cancelled);
+  EXPECT_TRUE(forget_request(g_writers, 0x600, &out));
+  cancel_request(0x600);  // nobody's
+}
+
+uint64_t mapped_pages() {
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages;
+}
+
+/// As many as were live before: no more memory is taken.
+TEST_F(Requests, take_no_memory_after_warm_up) {
+  constexpr Handle kLive = 5000;
+  const auto start_and_complete = [](Handle first) {
+    Request out;
+    for (Handle i = 0; i < kLive; ++i) put_request(g_writers, made(first + i * 64));
+    for (Handle i = 0; i < kLive; ++i) put_request(g_writers, made(0x10));
+    for (Handle i = 0; i < kLive; ++i) {
+      ASSERT_TRUE(take_request(g_writers, first + i * 64, 0, &out));
+      ASSERT_TRUE(take_request(g_writers, 0x10, 0, &out));
+    }
+  };
+  start_and_complete(0x1000);
+  const uint64_t before = mapped_pages();
+  for (Handle round = 1; round <= 100; ++round) start_and_complete(0x1000 + round * 16);
+  EXPECT_EQ(mapped_pages(), before);
 }
 
 TEST_F(Requests, many_share_one_handle) {

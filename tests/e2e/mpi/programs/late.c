@@ -1,11 +1,13 @@
 /// Four ranks; in each scene, which all begin at the same time, somebody comes late on purpose.
-/// late SCENE_MS: a scene's length; who is late, is so by half of that.
+/// late SCENE_MS: a scene's length; who is late, is so by half of that. Each rank says by how much
+/// the machine made it later than that, at most.
 #include <time.h>
 
 #include "tests/e2e/mpi/programs/check.h"
 
 static struct timespec g_start;
 static long g_scene_ms;
+static double g_overslept_s;
 
 static void sleep_until(double scenes) {
   const long long after_ns = (long long)(scenes * (double)g_scene_ms * 1e6);
@@ -24,7 +26,14 @@ static void sleep_until(double scenes) {
 static void begin(int is_late) {
   static int scene;
   ++scene;
-  sleep_until(scene + (is_late ? 0.5 : 0.0));
+  const double begin_scene = scene + (is_late ? 0.5 : 0.0);
+  sleep_until(begin_scene);
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const double over_s = (double)(now.tv_sec - g_start.tv_sec) +
+                        (double)(now.tv_nsec - g_start.tv_nsec) * 1e-9 -
+                        begin_scene * (double)g_scene_ms * 1e-3;
+  if (over_s > g_overslept_s) g_overslept_s = over_s;
 }
 
 int main(int argc, char** argv) {
@@ -68,6 +77,7 @@ int main(int argc, char** argv) {
   begin(rank != 1);
   MPI_Reduce(&rank, &sum, 1, MPI_INT, MPI_SUM, 1, MPI_COMM_WORLD);
   begin(0);
+  printf("overslept %f\n", g_overslept_s);
   MPI_Finalize();
   return 0;
 }

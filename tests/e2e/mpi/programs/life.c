@@ -121,6 +121,21 @@ static void derived(int rank) {
   MPI_Op_free(&op);
 }
 
+/// More requests than are followed, all of them live at once.
+static void too_many(void) {
+  enum { kMany = 300000 };
+  static char in[1];
+  MPI_Request* requests = malloc(kMany * sizeof *requests);
+  for (int i = 0; i < kMany; ++i) {
+    MPI_Irecv(in, 1, MPI_CHAR, 0, 9, MPI_COMM_WORLD, &requests[i]);
+  }
+  for (int i = 0; i < kMany; ++i) {
+    MPI_Cancel(&requests[i]);
+    MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+  }
+  free(requests);
+}
+
 int main(int argc, char** argv) {
   const char* wanted = argc > 1 ? argv[1] : "";
   int flag;
@@ -132,6 +147,7 @@ int main(int argc, char** argv) {
   if (strcmp(wanted, "failing_requests") == 0) failing_requests(rank);
   if (strcmp(wanted, "pauses") == 0) pauses(rank);
   if (strcmp(wanted, "derived") == 0) derived(rank);
+  if (strcmp(wanted, "too_many") == 0) too_many();
   MPI_Barrier(MPI_COMM_WORLD);
   if (strcmp(wanted, "abort") == 0 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
   if (strcmp(wanted, "abort") == 0) pause();

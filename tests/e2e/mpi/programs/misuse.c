@@ -80,6 +80,42 @@ static void use_freed_type(void) {
   MPI_Send(value, 1, copy, 0, 5, MPI_COMM_SELF);
 }
 
+/// A message that is too long for its receive, of which MPI keeps what fits.
+static void truncate_it(void) {
+  int value[2] = {0, 0};
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Request request;
+  MPI_Isend(value, 2, MPI_INT, 0, 5, MPI_COMM_SELF, &request);
+  CHECK(MPI_Recv(value, 1, MPI_INT, 0, 5, MPI_COMM_SELF, MPI_STATUS_IGNORE) != MPI_SUCCESS);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/// A send that is cancelled and then freed, so that nobody hears whether it was in time.
+static void cancel_and_free(void) {
+  static char text[1 << 20];
+  MPI_Request request;
+  MPI_Issend(text, sizeof text, MPI_CHAR, 0, 5, MPI_COMM_SELF, &request);
+  MPI_Cancel(&request);
+  MPI_Request_free(&request);
+  MPI_Recv(text, sizeof text, MPI_CHAR, 0, 5, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+}
+
+/// The second request is none, so the first is not started; then it is, by itself.
+static void start_all_but_one(void) {
+  int out = 7;
+  int in = 0;
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Send_init(&out, 1, MPI_INT, 0, 5, MPI_COMM_SELF, &requests[0]);
+  CHECK(MPI_Startall(2, requests) != MPI_SUCCESS);
+  MPI_Start(&requests[0]);
+  MPI_Recv(&in, 1, MPI_INT, 0, 5, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+  CHECK(in == 7);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  MPI_Request_free(&requests[0]);
+}
+
 static void listen(void) {
   MPI_Errhandler handler;
   MPI_Comm_create_errhandler(hear, &handler);
@@ -126,6 +162,9 @@ int main(int argc, char** argv) {
     MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_WIN_NULL);
   }
   if (strcmp(wanted, "wrong_group") == 0) start_with_nobody();
+  if (strcmp(wanted, "truncate") == 0) truncate_it();
+  if (strcmp(wanted, "cancel_and_free") == 0) cancel_and_free();
+  if (strcmp(wanted, "start_all_but_one") == 0) start_all_but_one();
   if (strncmp(wanted, "hear_", 5) == 0) listen();
   if (strstr(wanted, "freed_comm") != NULL) use_freed_communicator();
   if (strstr(wanted, "freed_type") != NULL) use_freed_type();

@@ -1,0 +1,147 @@
+// plugins/mpi/communicators.h and datatypes.h with an MPI library that is made here: what is asked
+// of it and when, and what entries of freed communicators cost.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <map>
+
+#include "plugins/mpi/communicators.h"
+#include "plugins/mpi/datatypes.h"
+#include "plugins/mpi/fortran.h"
+#include "plugins/mpi/library.h"
+#include "plugins/mpi/messages.h"
+#include "plugins/mpi/requests.h"
+#include "plugins/mpi/state.h"
+
+namespace aon {
+
+static std::map<uint32_t, int> g_defined;  ///< by DefinitionType
+
+extern "C" bool aon_define(uint32_t type, const void*, uint32_t, const char*, uint32_t) noexcept {
+  ++g_defined[type];
+  return true;
+}
+
+namespace mpi {
+
+Abi abi;
+Queries queries;
+bool mpi_is_usable() noexcept { return true; }
+void requests_overflow() noexcept {}
+void learn_fortran_datatype(Handle) noexcept {}
+const Backend* library_backend() noexcept { return nullptr; }
+void* find_symbol(const char*) noexcept { return nullptr; }
+
+namespace {
+
+constexpr Handle kWorldHandle = 0x100;
+constexpr Handle kSelfHandle = 0x108;
+constexpr Handle kDerivedType = 0x900;
+constexpr Handle kLargeType = 0x908;
+constexpr int64_t kLargeBytes = 5'000'000'000;
+Writer g_writer;
+int g_question_count;
+
+uint64_t mapped_pages() {
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages;
+}
+
+class Handles : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    abi.handle_mask = ~Handle{0};
+    abi.handle_bytes = 8;
+    abi.comm_world = kWorldHandle;
+    abi.comm_self = kSelfHandle;
+    abi.comm_null = 0x110;
+    abi.request_shared = 0x10;
+    abi.request_shared_mask = ~Handle{0};
+    abi.proc_null = -2;
+    abi.any_source = -1;
+    queries.comm_rank = [](Handle, int* rank) {
+      ++g_question_count;
+      *rank = 0;
+      return kSuccess;
+    };
+    queries.comm_size = [](Handle, int* size) {
+      *size = 1;
+      return kSuccess;
+    };
+    queries.type_size = [](Handle type, int* byte_count) {
+      ++g_question_count;
+      *byte_count = type == kLargeType ? -32766 : 24;
+      return kSuccess;
+    };
+    queries.type_size_x = [](Handle, int64_t* byte_count) {
+      *byte_count = kLargeBytes;
+      return kSuccess;
+    };
+    define_world(0, 1);
+  }
+  void SetUp() override { g_question_count = 0; }
+};
+
+TEST_F(Handles, a_type_of_more_than_an_int_has_its_true_size) {
+  EXPECT_EQ(datatype_bytes(kLargeType), static_cast<uint64_t>(kLargeBytes));
+  EXPECT_EQ(bytes_of(3, kLargeType), static_cast<uint64_t>(3 * kLargeBytes));
+  EXPECT_EQ(bytes_of(2, kDerivedType), 48u);
+  const auto size_x = queries.type_size_x;
+  queries.type_size_x = nullptr;
+  EXPECT_EQ(datatype_bytes(kLargeType), 0u);
+  queries.type_size_x = size_x;
+}
+
+TEST_F(Handles, mpi_is_asked_after_it_took_the_call) {
+  Envelope sent = outgoing(2, kDerivedType, 0, 7, 0x500);
+  EXPECT_EQ(g_question_count, 0);
+  EXPECT_EQ(sent.communicator->id, 0u);
+  settle(&sent, 2, kDerivedType, 0, 0x500, 1);  // it did not
+  EXPECT_EQ(g_question_count, 0);
+  settle(&sent, 2, kDerivedType, 0, 0x500, kSuccess);
+  EXPECT_EQ(g_question_count, 2);
+  EXPECT_NE(sent.communicator->id, 0u);
+  EXPECT_EQ(sent.bytes, 48u);
+  Envelope asked = incoming(0, 7, 0x500);
+  settle(&asked, 0, 0x500, kSuccess);
+  EXPECT_EQ(g_question_count, 2) << "it is known now";
+  EXPECT_EQ(asked.communicator, sent.communicator);
+}
+
+/// One entry has 120 bytes: a hundred thousand were 12 MB.
+TEST_F(Handles, freed_communicators_are_used_again) {
+  const auto make_and_free = [](Handle handle) {
+    add_communicator(&world, count_creation(&world), handle);
+    Communicator* c = take_communicator(handle);
+    ASSERT_NE(c, nullptr);
+    end_communicator(c, kSuccess);
+  };
+  for (Handle h = 0; h < 10'000; ++h) make_and_free(0x10000 + h * 16);
+  const uint64_t before = mapped_pages();
+  for (Handle h = 0; h < 100'000; ++h) make_and_free(0x10000 + h * 16);
+  EXPECT_LT(mapped_pages() - before, 64u);
+}
+
+TEST_F(Handles, a_freed_communicator_stays_while_a_request_has_it) {
+  add_communicator(&world, count_creation(&world), 0x7000);
+  Communicator* held = find_communicator(0x7000);
+  const uint32_t id = held->id;
+  put_request(
+      &g_writer,
+      {0x7700, next_request_number(), 0, nullptr, held, 0, 0, {0}, RequestKind::kReceive, false});
+  end_communicator(take_communicator(0x7000), kSuccess);
+  for (Handle h = 0; h < 20'000; ++h) {
+    add_communicator(&world, count_creation(&world), 0x10000 + h % 50 * 16);
+    end_communicator(take_communicator(0x10000 + h % 50 * 16), kSuccess);
+  }
+  EXPECT_EQ(held->id, id);
+  Request out;
+  ASSERT_TRUE(take_request(&g_writer, 0x7700, 0, &out));
+  EXPECT_EQ(out.communicator->id, id);
+}
+
+}  // namespace
+}  // namespace mpi
+}  // namespace aon
