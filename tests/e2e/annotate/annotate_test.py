@@ -192,7 +192,9 @@ class Kinds(RingTestCase):
         self.check("cpp", "program( other file( )other file )program")
 
     def test_with_a_library(self):
-        regions = "program( other file( )other file library( )library )program"
+        # Its first word to AON is about a region that the library asked for.
+        regions = ("of the library( )of the library "
+                   "program( other file( )other file library( )library )program")
         self.check("with_library", regions)
 
     def test_library_that_is_loaded_later(self):
