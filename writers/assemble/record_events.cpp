@@ -328,6 +328,8 @@ void EventOrder::emit_lost(const Record& record, uint64_t limit_ticks) {
   const uint64_t start_ns = std::max(clock_.to_ns(record.head.start_ticks), last_ns_);
   Event& begin = append(EventKind::kLostBegin, start_ns, record.head.id);
   begin.bytes = record.head.a64;
+  begin.request = clock_.to_ns(record.head.start_ticks);
+  begin.bytes_received = std::max(clock_.to_ns(end_ticks(record)), begin.request);
   const uint64_t end_ns = std::max(clock_.to_ns(end), start_ns);
   append(EventKind::kLostEnd, end_ns, record.head.id).bytes = record.head.a64;
   LossTally& loss = tally_->lost[std::min(record.head.id, kLossReasonCount - 1)];
