@@ -149,6 +149,10 @@ Json node_energy_json(const LedgerFacts& facts, size_t node) {
           {"domains", energy.domains_j}};
 }
 
+Json refused_json(const spool::DefinitionsRefused& refused) {
+  return {{"pool full", refused.by_pool}, {"disk", refused.by_disk}};
+}
+
 uint64_t counted_calls(const spool::Process& process) {
   uint64_t sum = 0;
   for (const auto& [key, count] : process.counts) sum += count;
@@ -178,6 +182,8 @@ Json group_json(const LedgerFacts& facts, const Group& group, GroupSums* sums) {
   entry["spooled"] = sums->spooled;
   entry["lost"] = sums->lost;
   if (const uint64_t counted = counted_calls(process); counted != 0) entry["counted"] = counted;
+  if (process.refused_definitions.sum() != 0)
+    entry["lost_definitions"] = refused_json(process.refused_definitions);
   if (process.start.fallback != 0) entry["fallback"] = true;
   entry["threads"] = std::move(sums->threads);
   entry["providers"] = providers_json(process, *sums);
@@ -230,6 +236,8 @@ Json nodes_json(const LedgerFacts& facts) {
                      {"samples", samples},
                      {"energy", node_energy_json(facts, n)},
                      {"providers", std::move(providers)}});
+    if (job_nodes[n].refused_definitions.sum() != 0)
+      nodes.back()["lost_definitions"] = refused_json(job_nodes[n].refused_definitions);
   }
   return nodes;
 }
