@@ -51,6 +51,22 @@ class Heartbeat {
   SteadyClock::time_point last_;
 };
 
+/// The law of the ledger does not hold: an error of ours, which the reader has to know of.
+void add_law_warning(std::span<const LocationTally> tallies, std::vector<std::string>* warnings) {
+  size_t count = 0;
+  const LocationTally* first = nullptr;
+  for (const LocationTally& tally : tallies) {
+    if (!is_thread_of_process(*tally.location) || tally.adds_up()) continue;
+    if (count++ == 0) first = &tally;
+  }
+  if (first == nullptr) return;
+  warnings->push_back("the counts of " + std::to_string(count) +
+                      " threads do not add up: at location " + std::to_string(first->location->id) +
+                      " " + std::to_string(first->emitted()) + " records were emitted, but " +
+                      std::to_string(first->decoded) + " are in the spool and " +
+                      std::to_string(first->lost_count()) + " known as lost; please report it");
+}
+
 /// What only the ledger needs of the events.
 struct Collectors {
   Findings* findings = nullptr;
@@ -337,6 +353,7 @@ Status Assembly::convert(const fs::path& staging) {
   status = collect_failures(staging, writers, &report_);
   if (!status) return status;
   report_.outcome = pass.outcome();
+  add_law_warning(pass.tallies(), &report_.warnings);
   for (const LocationTally& tally : pass.tallies()) {
     report_.record_count += tally.decoded;
     report_.lost_count += tally.lost_count();

@@ -164,6 +164,10 @@ Json group_json(const LedgerFacts& facts, const Group& group, GroupSums* sums) {
   entry["rank"] = group.rank ? Json(*group.rank) : Json();
   if (group.process == nullptr) {
     entry["state"] = "no records";
+    for (const char* key : {"process", "world", "node", "pid", "program"}) entry[key] = nullptr;
+    entry["exit"] = {{"code", nullptr}, {"signal", 0}};
+    entry["memory_bytes"] = 0;
+    entry["io_bytes"] = nullptr;
     entry["emitted"] = entry["spooled"] = entry["lost"] = 0;
     entry["threads"] = Json::array();
     entry["providers"] = Json::object();
