@@ -145,6 +145,7 @@ void Encoder::flush() {
   write_losses(lost);
   write_processes();
   write_streams();
+  write_refused_definitions();
   for (uint32_t index : ending) finish_process(index);
   const int definitions_error = log_.flush();
   if (definitions_error == 0) retry_failed();
@@ -226,7 +227,11 @@ void Encoder::write_streams() {
   for (uint32_t i = 0; i < count; ++i) {
     const StreamCell& cell = state_->stream(i);
     if (cell.in_use.load(std::memory_order_acquire) == 0) continue;  // pairs with agent:cells
-    if (cell.slot == kDefinitionSlot) continue;
+    if (cell.slot == kDefinitionSlot) {
+      const bool is_first = cell.process != spool::kNodeProcess && cell.context == 0;
+      if (is_first) count_refused_definitions(i);
+      continue;
+    }
     const bool is_agents = spool::is_agent_slot(cell.slot);
     const RefusedSamples& samples = state_->refused_samples(cell.process, cell.slot);
     const uint64_t refused =

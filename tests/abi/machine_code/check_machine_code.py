@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """The cost claim as a check on generated code.
 
-    check_machine_code.py libaon.so WRAPPERS.so      (tests/bench/hotpath/wrappers.cpp)
+    check_machine_code.py libaon.so WRAPPERS.so [libaon-mpi.so]
+
+WRAPPERS.so is tests/bench/hotpath/wrappers.cpp, what a wrapper is at least.
 
 1. What is preloaded imports no __tls_get_addr and needs nothing but libc, the loader and libaon.so.
 2. The fast path of a wrapper, from its entry to its return when all goes well, has no lock prefix,
@@ -9,12 +11,15 @@
    The same of an annotation's begin and end in libaon.so, without any call.
 3. A call that is only counted or paused reaches the real function without a frame: by a jump.
 4. What reads hardware counters at the borders of calls makes no system call.
+5. What 2 and 3 say holds of MPI_Send and MPI_Isend as they are: beside the real function they call at most the
+   two that number and keep a request, and those have no lock prefix either.
 """
 import re
 import subprocess
 import sys
 
 ALLOWED_LIBRARIES = re.compile(r"^(libc\.so\.6|ld-linux.*|libaon\.so)$")
+REQUEST_CALLS = ("aon::mpi::next_request_numbers", "aon::mpi::put_request")
 FORBIDDEN = re.compile(r"^(lock |xchg .*\(|mfence|lfence|sfence|syscall)")
 COUNTER_FUNCTIONS = ("read_thread_counters", "read_counters_at_entry", "put_counters",
                      "put_border_counters")
@@ -94,6 +99,37 @@ def check_recorded(name, code):
     return errors
 
 
+def check_mpi(code, name, allowed_calls):
+    """The wrapper `name` of libaon-mpi.so: its entry while calls are counted, and while they are
+    recorded."""
+    errors = check_forwarded(name, code[name])
+    wanted = f"::record_{name.removeprefix('MPI_')}(void const*"
+    found = [n for n in code if wanted in n and ".cold" not in n]
+    if len(found) != 1:
+        return [*errors, f"{wanted} is not in libaon-mpi.so once: {found}"]
+    path = fast_path(code[found[0]])
+    errors += [f"{name}: `{text}` on the fast path" for text in path if FORBIDDEN.match(text)]
+    calls = [text for text in path if text.startswith("call")]
+    if len([text for text in calls if re.match(r"call\s+\*", text)]) != 1:
+        errors.append(f"{name}: not one call of the real function: {calls}")
+    for text in calls:
+        called = re.match(r"call\s+[0-9a-f]+ <(.*)>$", text)
+        if called is None:
+            continue
+        if called[1].split("(")[0] not in allowed_calls:
+            errors.append(f"{name}: `{text}` on the fast path")
+            continue
+        errors += [f"{name}, {called[1]}: `{inner}`" for inner in fast_path(code[called[1]])
+                   if FORBIDDEN.match(inner)]
+    clocks = sum(text.startswith("rdtsc") for text in path)
+    if clocks != 2:
+        errors.append(f"{name}: reads the clock {clocks} times")
+    if len(path) > 220:
+        errors.append(f"{name}: {len(path)} instructions on the fast path")
+    print(f"{name}: {len(path)} instructions, {len(calls)} calls, {clocks} clock reads")
+    return errors
+
+
 def check_forwarded(name, code):
     path = fast_path(code)
     errors = [f"{name}: `{text}`" for text in path if FORBIDDEN.match(text)]
@@ -138,6 +174,11 @@ def main():
     errors += check_readings(own)
     for name in ("hotpath_counted", "hotpath_paused"):
         errors += check_forwarded(name, code[name])
+    for library in sys.argv[3:]:
+        errors += check_imports(library)
+        of_mpi = functions(library)
+        errors += check_mpi(of_mpi, "MPI_Send", ())
+        errors += check_mpi(of_mpi, "MPI_Isend", REQUEST_CALLS)
     for error in errors:
         print(f"error: {error}")
     return 1 if errors else 0
