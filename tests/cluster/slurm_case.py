@@ -17,6 +17,18 @@ PARTS = [f"bin/{name}" for name in PROGRAMS]
 PARTS += ["lib/libaon.so", "lib/libaon-mpi.so", "share/aon/slurm"]
 
 
+def copy_installation(prefix):
+    """What a node needs of AON, to be broken by a test; returns `prefix`."""
+    for part in PARTS:
+        target = prefix / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (BUILD / part).is_dir():
+            shutil.copytree(BUILD / part, target)
+        else:
+            shutil.copy2(BUILD / part, target)
+    return prefix
+
+
 class OnSlurm(TestCase):
     """The cluster of a test class; each test has a folder of its own that all nodes see."""
 
@@ -58,14 +70,7 @@ class OnSlurm(TestCase):
         fresh.replace(self.installed)
 
     def copy_of_installation(self):
-        prefix = self.place / "prefix"
-        for part in PARTS:
-            target = prefix / part
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if (BUILD / part).is_dir():
-                shutil.copytree(BUILD / part, target)
-            else:
-                shutil.copy2(BUILD / part, target)
+        prefix = copy_installation(self.place / "prefix")
         self.use(prefix)
         return prefix
 
