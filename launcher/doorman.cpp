@@ -94,9 +94,12 @@ class Doorman {
  public:
   Doorman(AgentLink link, const Installation& files) : link_(std::move(link)), files_(files) {}
 
-  void watch(pid_t task) {
+  /// False: its end could not be seen.
+  bool watch(pid_t task) {
     UniqueFd fd(open_pidfd(task));
-    if (fd && tasks_.size() < kMaxTasks) tasks_.push_back(std::move(fd));
+    if (!fd || tasks_.size() >= kMaxTasks) return false;
+    tasks_.push_back(std::move(fd));
+    return true;
   }
 
   /// Until the last task has ended, and nobody has come meanwhile.
@@ -106,6 +109,10 @@ class Doorman {
       accept_all();
       while (!callers_.empty()) hear(callers_.size() - 1, true);
     } while (!tasks_.empty());
+    leave();
+  }
+
+  void leave() const {
     unlink((link_.socket + ".lock").c_str());
     unlink(link_.socket.c_str());
   }
@@ -172,7 +179,7 @@ class Doorman {
     if (message.header.type == agent::MessageType::kHello) lead(fd, caller.pid);
     if (message.header.type == agent::MessageType::kRegister &&
         got == static_cast<ssize_t>(sizeof(message)))
-      watch(message.pid);
+      (void)watch(message.pid);
   }
 
   void lead(int fd, pid_t pid) {
@@ -274,7 +281,10 @@ Status start_doorman(AgentLink link, const Installation& files, pid_t task) {
     keep_descriptors({link.listener.get(), link.lock.get(), ready[1]});
     dup2(STDIN_FILENO, STDERR_FILENO);
     Doorman doorman(std::move(link), files);
-    doorman.watch(task);
+    if (!doorman.watch(task)) {
+      doorman.leave();
+      _exit(1);
+    }
     (void)!write(ready[1], "r", 1);
     close(ready[1]);
     doorman.run();
@@ -285,7 +295,8 @@ Status start_doorman(AgentLink link, const Installation& files, pid_t task) {
   const bool is_ready = read(ready[0], &answer, 1) == 1;
   close(ready[0]);
   if (is_ready) return {};
-  return Error{Code::kUnavailable, "the doorman ended at once"};
+  return Error{Code::kUnavailable, "the task cannot be watched: it has ended, or this kernel has no "
+                                   "pidfd_open (Linux 5.3)"};
 }
 
 }  // namespace aon::launcher
