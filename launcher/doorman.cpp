@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/account.h"
 #include "core/base/file.h"
 #include "core/base/packet.h"
 #include "launcher/descriptors.h"
@@ -251,6 +252,10 @@ std::string directory_in_job(const Launch& launch, const Environment& environmen
   };
   std::string folder = value("SLURM_SUBMIT_DIR");
   if (folder.empty() || access(folder.c_str(), W_OK | X_OK) != 0) folder = value("HOME");
+  if (folder.empty()) {
+    const Result<std::string> home = home_folder();
+    if (home) folder = *home;
+  }
   const std::string wanted = wanted_output(environment);
   if (!wanted.empty()) return wanted.front() == '/' ? wanted : folder + "/" + wanted;
   const std::string job = value("SLURM_JOB_ID");
