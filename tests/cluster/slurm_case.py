@@ -57,7 +57,10 @@ class OnSlurm(TestCase):
         self.place = self.slurm.folder / self.id().rsplit(".", 1)[1][:60]
         self.place.mkdir()
         self.place.chmod(0o777)
-        self.addCleanup(lambda: self.assertEqual(self.slurm.unready_nodes(), []))
+        self.addCleanup(self.assert_nodes_are_in_service)
+
+    def assert_nodes_are_in_service(self):
+        self.assertEqual(self.slurm.unready_nodes(), [])
 
     def use(self, prefix):
         """Lets the TaskProlog be that of another installation until the test's end."""
