@@ -23,7 +23,7 @@
 ///
 /// | kind        | start | duration | id         | a32       | a64        | words               |
 /// |-------------|-------|----------|------------|-----------|------------|---------------------|
-/// | kSpan       | entry | yes      | region     |           |            |                     |
+/// | kSpan       | entry | yes      | region     | ValueType | value or   | of MPI_Pcontrol     |
 /// | kMessage    | entry | yes      | region     | comm      | bytes      | peer+tag, request   |
 /// | kExchange   | entry | yes      | region     | comm      | bytes sent | dest+tag,           |
 /// |             |       |          |            |           |            | bytes received,     |

@@ -2,7 +2,6 @@
 
 #include "writers/assemble/assemble.h"
 
-#include <aon/mpi.h>
 #include <aon/ring.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,73 +77,6 @@ TEST(Assemble, ranks_come_first_and_others_after_all_of_them) {
                                           "solver (1000)"));
   EXPECT_EQ((*parts)->model.groups[0].process, nullptr);
   EXPECT_EQ((*parts)->model.groups[1].process->start.pid, 1001);
-}
-
-TEST(Assemble, members_of_communicators_are_joined_by_identity) {
-  TemporaryFolder job;
-  NodeSpool node(job.path(), "n1");
-  for (uint32_t rank = 0; rank < 4; ++rank) {
-    node.add_process(rank, static_cast<int32_t>(rank), 4, kRegions);
-    CommunicatorDefinition half{};
-    half.identity = 1000 + rank % 2;
-    half.id = 7 + rank;  // local ids differ
-    half.size = 2;
-    half.rank = rank / 2;
-    half.kind = CommunicatorKind::kIntra;
-    node.define(rank, DefinitionType::kCommunicator, half, {""});
-    node.add_records(rank, 1, spans(1));
-  }
-  node.finish();
-  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
-  ASSERT_TRUE(parts.has_value());
-  const Model& model = (*parts)->model;
-  ASSERT_EQ(model.communicators.size(), 4u);
-  EXPECT_EQ(model.communicators[0].name, "MPI_COMM_WORLD");
-  EXPECT_THAT(model.communicators[0].members, testing::ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(model.communicators[2].members, testing::ElementsAre(0, 2));
-  EXPECT_THAT(model.communicators[3].members, testing::ElementsAre(1, 3));
-  EXPECT_EQ(model.groups[3].communicator_map.at(10), 3u);
-  EXPECT_EQ(model.communicators[3].parent, 0u);
-}
-
-/// Three processes that have spawned others; who is where among those is not told to this job.
-TEST(Assemble, communicators_of_several_worlds_have_the_members_of_this_job) {
-  TemporaryFolder job;
-  NodeSpool node(job.path(), "n1");
-  for (uint32_t rank = 0; rank < 3; ++rank) {
-    node.add_process(rank, static_cast<int32_t>(rank), 3, kRegions);
-    CommunicatorDefinition all{};
-    all.identity = 1000;
-    all.id = 7;
-    all.size = 4'000'000'000;  // no memory is taken for what nobody told
-    all.rank = 3'000'000'000 + 2 - rank;
-    all.kind = CommunicatorKind::kIntra;
-    all.reserved[kOfWorldsByte] = 1;
-    node.define(rank, DefinitionType::kCommunicator, all, {""});
-    all.identity = 1001;
-    all.id = 8;
-    all.size = 3;
-    all.rank = rank;
-    node.define(rank, DefinitionType::kCommunicator, all, {""});
-    WindowDefinition window{};
-    window.id = 1;
-    window.communicator_id = 7;
-    node.define(rank, DefinitionType::kWindow, window, {""});
-    node.add_records(rank, 1, spans(1));
-  }
-  node.finish();
-  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
-  ASSERT_TRUE(parts.has_value());
-  const Model& model = (*parts)->model;
-  ASSERT_EQ(model.communicators.size(), 4u);
-  const GlobalCommunicator& all = model.communicators[2];
-  EXPECT_TRUE(all.is_partial());
-  EXPECT_THAT(all.members, testing::ElementsAre(2, 1, 0));
-  EXPECT_THAT(all.ranks, testing::ElementsAre(3'000'000'000, 3'000'000'001, 3'000'000'002));
-  EXPECT_EQ(all.rank_count, 4'000'000'000);
-  EXPECT_FALSE(model.communicators[3].is_partial());
-  EXPECT_THAT(model.communicators[3].members, testing::ElementsAre(0, 1, 2));
-  EXPECT_TRUE(model.groups[0].window_map.empty());
 }
 
 TEST(Assemble, ledger_law_holds_with_every_kind_of_loss) {

@@ -1,12 +1,6 @@
 // Order, nesting and completion of events, record by record.
 
-#include "writers/assemble/event_order.h"
-
-#include <gtest/gtest.h>
-
-#include <string>
-
-#include "tests/unit/writers/spool_fixture.h"
+#include "tests/unit/writers/event_order_fixture.h"
 
 namespace aon::writers {
 namespace {
@@ -19,85 +13,6 @@ using test::io_record;
 using test::message_record;
 using test::rma_record;
 using test::span_record;
-
-const char* name_of(EventKind kind) {
-  constexpr const char* kNames[] = {
-      "enter",        "leave",         "send",        "receive",     "isend",       "sent",
-      "irecv",        "received",      "cancelled",   "collective{", "}collective", "icollective",
-      "}icollective", "sample",        "lost{",       "}lost",       "open-at-end", "mark",
-      "rma{",         "}rma",          "window",      "}window",     "transfer",    "local",
-      "requested",    "remote",        "group",       "lock",        "unlock",      "sync",
-      "opened",       "closed",        "deleted",     "sought",      "io{",         "issued",
-      "}io",          "}io-cancelled", "call-sample", "counters",    "nccl"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
-/// Runs records through an EventOrder with a clock of 1 tick = 1 ns; events come out as text.
-class EventOrderTest : public testing::Test {
- protected:
-  EventOrderTest() {
-    for (uint32_t id = 1; id < 10; ++id) regions_[id] = id - 1;
-    global_regions_.resize(9, {"region", RegionRole::kFunction, Paradigm::kMpi});
-    communicators_[0] = 0;
-    metrics_[3] = 0;
-    windows_[5] = 0;
-    rank_groups_[2] = 0;
-    files_[1] = 0;
-    file_names_[1] = file_names_[2] = 0;
-  }
-
-  std::string run(const std::vector<Record>& records, uint64_t end_ticks = 0) {
-    return run_batches({{.records = records, .is_resync = false, .open = {}}}, end_ticks);
-  }
-
-  std::string run_batches(const std::vector<spool::StreamBatch>& batches, uint64_t end_ticks = 0) {
-    text_.clear();
-    EventOrder order(clock_,
-                     {&regions_, &global_regions_, &communicators_, &metrics_, &windows_,
-                      &rank_groups_, &files_, &file_names_, &global_communicators_},
-                     &next_request_, &open_io_, &outcome_, &tally_,
-                     [this](std::span<const Event> events) {
-                       for (const Event& event : events) add(event);
-                       return Status();
-                     });
-    for (const spool::StreamBatch& batch : batches) {
-      EXPECT_TRUE(order.add(batch).has_value());
-    }
-    EXPECT_TRUE(order.finish(end_ticks).has_value());
-    return text_;
-  }
-
-  void add(const Event& event) {
-    if (event.kind == EventKind::kLostBegin) last_loss_ = event;
-    if (!text_.empty()) text_ += ' ';
-    text_ += std::to_string(event.time_ns) + ':' + name_of(event.kind);
-    if (event.kind == EventKind::kEnter || event.kind == EventKind::kLeave) {
-      text_ += event.region == kUnknownRegion ? "?" : std::to_string(event.region);
-    }
-    last_ = event;
-    events_.push_back(event);
-  }
-
-  clock::ClockMap clock_;
-  std::unordered_map<uint32_t, uint32_t> regions_;
-  std::vector<GlobalRegion> global_regions_;
-  std::unordered_map<uint32_t, uint32_t> communicators_;
-  std::vector<GlobalCommunicator> global_communicators_{
-      {"world", CommunicatorKind::kWorld, {}, {}}};
-  std::unordered_map<uint32_t, uint32_t> metrics_;
-  std::unordered_map<uint32_t, uint32_t> windows_;
-  std::unordered_map<uint32_t, uint32_t> rank_groups_;
-  std::unordered_map<uint32_t, uint32_t> files_;
-  std::unordered_map<uint32_t, uint32_t> file_names_;
-  OpenIo open_io_;
-  uint64_t next_request_ = 0;
-  Outcome outcome_;
-  LocationTally tally_;
-  std::string text_;
-  Event last_loss_{};
-  Event last_{};
-  std::vector<Event> events_;
-};
 
 TEST_F(EventOrderTest, span_becomes_enter_and_leave) {
   EXPECT_EQ(run({span_record(1, 10, 20)}), "10:enter1 20:leave1");
@@ -131,99 +46,6 @@ TEST_F(EventOrderTest, spans_nest_at_any_depth) {
 TEST_F(EventOrderTest, record_inside_a_span_that_was_lost_stands_alone) {
   EXPECT_EQ(run({span_record(2, 11, 14, kInsideSpan), span_record(1, 20, 30)}),
             "11:enter2 14:leave2 20:enter1 30:leave1");
-}
-
-TEST_F(EventOrderTest, send_stands_at_entry_and_receive_at_exit) {
-  EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, 1, 5, 8),
-                 message_record(2, 30, 40, kIncoming, 1, 5, 8)}),
-            "10:enter1 10:send 20:leave1 30:enter2 40:receive 40:leave2");
-}
-
-TEST_F(EventOrderTest, message_to_no_process_has_no_event) {
-  EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, -2, 5, 8)}), "10:enter1 20:leave1");
-}
-
-TEST_F(EventOrderTest, a_receive_that_failed_may_have_taken_a_message) {
-  EXPECT_EQ(run({message_record(1, 10, 20, kIncoming | kFailed, 1, 5, 0)}), "10:enter1 20:leave1");
-  EXPECT_EQ(outcome_.unmatched_count, 1u);
-  run({message_record(1, 10, 20, kOutgoing | kFailed, 1, 5, 0), span_record(2, 30, 40, kFailed)});
-  EXPECT_EQ(outcome_.unmatched_count, 1u);
-}
-
-TEST_F(EventOrderTest, a_send_of_which_nobody_knows_whether_it_was_sent) {
-  run({message_record(1, 10, 11, kOutgoing | kNonblocking, 1, 5, 8, 70),
-       completion_record(15, kOutgoing | kFailed | kInsideSpan, 1, 5, 8, 70),
-       span_record(2, 12, 20)});
-  EXPECT_EQ(text_, "10:enter1 10:isend 11:leave1 12:enter2 15:sent 20:leave2");
-  EXPECT_EQ(outcome_.unmatched_count, 1u);
-}
-
-/// Of five processes the second and the fourth are of this job.
-TEST_F(EventOrderTest, members_of_another_world_are_left_out_and_counted) {
-  global_communicators_[0].is_of_worlds = true;
-  global_communicators_[0].rank_count = 5;
-  global_communicators_[0].members = {0, 1};
-  global_communicators_[0].ranks = {1, 3};
-  run({message_record(1, 10, 20, kOutgoing, 3, 5, 8)});
-  EXPECT_EQ(text_, "10:enter1 10:send 20:leave1");
-  EXPECT_EQ(events_[1].peer, 1);
-  EXPECT_EQ(outcome_.unmatched_count, 0u);
-  for (const int32_t peer : {0, 2, 4, 1'000'000}) {
-    EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, peer, 5, 8)}), "10:enter1 20:leave1");
-  }
-  EXPECT_EQ(outcome_.unmatched_count, 4u);
-  EXPECT_EQ(
-      run({message_record(1, 10, 11, kIncoming | kNonblocking, 0, 5, 8, 70),
-           completion_record(15, kIncoming | kInsideSpan, 0, 5, 8, 70),
-           message_record(1, 16, 17, kOutgoing | kNonblocking | kInsideSpan, 0, 5, 8, 71),
-           completion_record(18, kOutgoing | kInsideSpan, 0, 5, 8, 71), span_record(2, 12, 20)}),
-      "10:enter1 11:irecv 11:leave1 12:enter2 15:cancelled 16:enter1 17:leave1 20:leave2");
-  EXPECT_EQ(outcome_.unmatched_count, 6u);
-  events_.clear();
-  run({test::collective_record(1, 30, 31, CollectiveOperation::kBroadcast, 3, 64),
-       test::collective_record(1, 32, 33, CollectiveOperation::kBroadcast, 0, 64)});
-  std::vector<int32_t> roots;
-  for (const Event& event : events_) {
-    if (event.kind == EventKind::kCollectiveEnd) roots.push_back(event.peer);
-  }
-  EXPECT_EQ(roots, (std::vector<int32_t>{1, -1}));
-  EXPECT_EQ(outcome_.unmatched_count, 8u);
-}
-
-TEST_F(EventOrderTest, reused_request_handles_get_ids_of_their_own) {
-  std::vector<Record> records;
-  for (uint64_t at = 0; at < 3; ++at) {
-    records.push_back(
-        message_record(1, at * 100, at * 100 + 1, kOutgoing | kNonblocking, 1, 5, 8, 0xabc));
-    records.push_back(completion_record(at * 100 + 50, kOutgoing, 1, 5, 8, 0xabc));
-  }
-  run(records);
-  std::vector<uint64_t> ids;
-  for (const Event& event : events_) {
-    if (event.kind == EventKind::kSendComplete) ids.push_back(event.request);
-  }
-  EXPECT_EQ(ids, (std::vector<uint64_t>{0, 1, 2}));
-}
-
-TEST_F(EventOrderTest, completed_receive_without_its_start_is_a_plain_receive) {
-  EXPECT_EQ(
-      run({completion_record(15, kIncoming | kInsideSpan, 1, 5, 8, 70), span_record(2, 10, 20)}),
-      "10:enter2 15:receive 20:leave2");
-  EXPECT_EQ(outcome_.unmatched_count, 1u);
-}
-
-TEST_F(EventOrderTest, non_blocking_collective_keeps_its_operation) {
-  const std::string text = run({
-      test::collective_record(1, 10, 11, CollectiveOperation::kAllreduce, -1, 64, kNonblocking, 9),
-      completion_record(15, kInsideSpan, -1, 0, 0, 9),
-      span_record(2, 12, 20),
-  });
-  EXPECT_EQ(text, "10:enter1 11:icollective 11:leave1 12:enter2 15:}icollective 20:leave2");
-  for (const Event& event : events_) {
-    if (event.kind != EventKind::kCollectiveComplete) continue;
-    EXPECT_EQ(event.operation, CollectiveOperation::kAllreduce);
-    EXPECT_EQ(event.bytes, 64u);
-  }
 }
 
 TEST_F(EventOrderTest, loss_ends_where_the_next_record_starts) {

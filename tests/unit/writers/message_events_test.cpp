@@ -1,0 +1,108 @@
+// Messages and collectives: which events a record makes, and what is counted as unmatched.
+
+#include "tests/unit/writers/event_order_fixture.h"
+
+namespace aon::writers {
+namespace {
+
+using test::completion_record;
+using test::message_record;
+using test::span_record;
+
+class MessageEvents : public EventOrderTest {};
+
+TEST_F(MessageEvents, a_receive_that_failed_may_have_taken_a_message) {
+  EXPECT_EQ(run({message_record(1, 10, 20, kIncoming | kFailed, 1, 5, 0)}), "10:enter1 20:leave1");
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+  run({message_record(1, 10, 20, kOutgoing | kFailed, 1, 5, 0), span_record(2, 30, 40, kFailed)});
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+}
+
+TEST_F(MessageEvents, a_send_of_which_nobody_knows_whether_it_was_sent) {
+  run({message_record(1, 10, 11, kOutgoing | kNonblocking, 1, 5, 8, 70),
+       completion_record(15, kOutgoing | kFailed | kInsideSpan, 1, 5, 8, 70),
+       span_record(2, 12, 20)});
+  EXPECT_EQ(text_, "10:enter1 10:isend 11:leave1 12:enter2 15:sent 20:leave2");
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+}
+
+/// Of five processes the second and the fourth are of this job.
+TEST_F(MessageEvents, members_of_another_world_are_left_out_and_counted) {
+  global_communicators_[0].is_of_worlds = true;
+  global_communicators_[0].rank_count = 5;
+  global_communicators_[0].members = {0, 1};
+  global_communicators_[0].ranks = {1, 3};
+  run({message_record(1, 10, 20, kOutgoing, 3, 5, 8)});
+  EXPECT_EQ(text_, "10:enter1 10:send 20:leave1");
+  EXPECT_EQ(events_[1].peer, 1);
+  EXPECT_EQ(outcome_.unmatched_count, 0u);
+  for (const int32_t peer : {0, 2, 4, 1'000'000}) {
+    EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, peer, 5, 8)}), "10:enter1 20:leave1");
+  }
+  EXPECT_EQ(outcome_.unmatched_count, 4u);
+  EXPECT_EQ(
+      run({message_record(1, 10, 11, kIncoming | kNonblocking, 0, 5, 8, 70),
+           completion_record(15, kIncoming | kInsideSpan, 0, 5, 8, 70),
+           message_record(1, 16, 17, kOutgoing | kNonblocking | kInsideSpan, 0, 5, 8, 71),
+           completion_record(18, kOutgoing | kInsideSpan, 0, 5, 8, 71), span_record(2, 12, 20)}),
+      "10:enter1 11:irecv 11:leave1 12:enter2 15:cancelled 16:enter1 17:leave1 20:leave2");
+  EXPECT_EQ(outcome_.unmatched_count, 6u);
+  events_.clear();
+  run({test::collective_record(1, 30, 31, CollectiveOperation::kBroadcast, 3, 64),
+       test::collective_record(1, 32, 33, CollectiveOperation::kBroadcast, 0, 64)});
+  std::vector<int32_t> roots;
+  for (const Event& event : events_) {
+    if (event.kind == EventKind::kCollectiveEnd) roots.push_back(event.peer);
+  }
+  EXPECT_EQ(roots, (std::vector<int32_t>{1, -1}));
+  EXPECT_EQ(outcome_.unmatched_count, 8u);
+}
+
+TEST_F(MessageEvents, send_stands_at_entry_and_receive_at_exit) {
+  EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, 1, 5, 8),
+                 message_record(2, 30, 40, kIncoming, 1, 5, 8)}),
+            "10:enter1 10:send 20:leave1 30:enter2 40:receive 40:leave2");
+}
+
+TEST_F(MessageEvents, message_to_no_process_has_no_event) {
+  EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, -2, 5, 8)}), "10:enter1 20:leave1");
+}
+
+TEST_F(MessageEvents, reused_request_handles_get_ids_of_their_own) {
+  std::vector<Record> records;
+  for (uint64_t at = 0; at < 3; ++at) {
+    records.push_back(
+        message_record(1, at * 100, at * 100 + 1, kOutgoing | kNonblocking, 1, 5, 8, 0xabc));
+    records.push_back(completion_record(at * 100 + 50, kOutgoing, 1, 5, 8, 0xabc));
+  }
+  run(records);
+  std::vector<uint64_t> ids;
+  for (const Event& event : events_) {
+    if (event.kind == EventKind::kSendComplete) ids.push_back(event.request);
+  }
+  EXPECT_EQ(ids, (std::vector<uint64_t>{0, 1, 2}));
+}
+
+TEST_F(MessageEvents, completed_receive_without_its_start_is_a_plain_receive) {
+  EXPECT_EQ(
+      run({completion_record(15, kIncoming | kInsideSpan, 1, 5, 8, 70), span_record(2, 10, 20)}),
+      "10:enter2 15:receive 20:leave2");
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+}
+
+TEST_F(MessageEvents, non_blocking_collective_keeps_its_operation) {
+  const std::string text = run({
+      test::collective_record(1, 10, 11, CollectiveOperation::kAllreduce, -1, 64, kNonblocking, 9),
+      completion_record(15, kInsideSpan, -1, 0, 0, 9),
+      span_record(2, 12, 20),
+  });
+  EXPECT_EQ(text, "10:enter1 11:icollective 11:leave1 12:enter2 15:}icollective 20:leave2");
+  for (const Event& event : events_) {
+    if (event.kind != EventKind::kCollectiveComplete) continue;
+    EXPECT_EQ(event.operation, CollectiveOperation::kAllreduce);
+    EXPECT_EQ(event.bytes, 64u);
+  }
+}
+
+}  // namespace
+}  // namespace aon::writers
