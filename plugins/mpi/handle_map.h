@@ -1,7 +1,8 @@
 /// A map from handles to pointers that many threads read without a lock. Open addressing with
 /// linear probing; a freed key leaves a mark behind where others follow it, and a new key takes the
 /// first mark on its way. The table is made anew when marks and entries fill three quarters of it.
-/// Old tables stay: a reader may still be in one.
+/// Old tables rest, for a reader may still be in one: one that rests is used again after kResting
+/// others, hundreds of changes later.
 ///
 /// Thread: find() any; put() and take() under the owner's lock.   Signal: no.
 /// Cost: find() about 2 ns; put() maps memory when the table grows.
@@ -64,6 +65,7 @@ class SharedHandleMap {
   static constexpr Handle kFree = 0;
   static constexpr Handle kRemoved = 1;
   static constexpr uint64_t kFirstEntries = 256;
+  static constexpr uint32_t kResting = 8;
 
   struct Entry {
     std::atomic<Handle> key;
@@ -114,7 +116,7 @@ class SharedHandleMap {
     }
     uint64_t new_count = kFirstEntries;
     while (new_count < live_count * 4) new_count *= 2;
-    auto* table = static_cast<Table*>(map_bytes(sizeof(Table) + new_count * sizeof(Entry)));
+    Table* table = new_table(new_count);
     if (table == nullptr) return false;
     table->mask = new_count - 1;
     for (uint64_t i = 0; i < old_count; ++i) {
@@ -130,8 +132,26 @@ class SharedHandleMap {
     return true;
   }
 
+  /// An empty table. The one it replaces takes the place of the one that has rested longest.
+  Table* new_table(uint64_t entry_count) {
+    Table*& place = resting_[next_resting_ % kResting];
+    Table* table = place;
+    if (table == nullptr || table->mask + 1 != entry_count) {
+      table = static_cast<Table*>(map_bytes(sizeof(Table) + entry_count * sizeof(Entry)));
+      if (table == nullptr) return nullptr;
+    }
+    for (uint64_t i = 0; i < entry_count; ++i) {
+      table->entries[i].key.store(kFree, std::memory_order_relaxed);
+    }
+    place = table_.load(std::memory_order_relaxed);
+    ++next_resting_;
+    return table;
+  }
+
   std::atomic<Table*> table_{nullptr};
-  uint64_t used_ = 0;  ///< entries and marks; guarded by the owner's lock
+  uint64_t used_ = 0;              ///< entries and marks; guarded by the owner's lock
+  Table* resting_[kResting] = {};  ///< the same
+  uint32_t next_resting_ = 0;      ///< the same
 };
 
 }  // namespace aon::mpi

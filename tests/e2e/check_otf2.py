@@ -130,6 +130,7 @@ class Checker:
             self.member_of[comm._ref] = groups
         self.states = collections.defaultdict(LocationState)
         self.sends = collections.Counter()
+        self.live_sends = {}  # so that a cancelled one is none
         self.receives = collections.Counter()
         self.collectives = collections.defaultdict(lambda: collections.defaultdict(list))
         self.rma_collectives = collections.defaultdict(lambda: collections.defaultdict(list))
@@ -220,7 +221,13 @@ class Checker:
             self.report.error("MPI event outside of any region", where)
         if isinstance(event, SENDS):
             to = self.peer_group(event.communicator, event.receiver, group, where)
-            self.sends[(event.communicator._ref, group, to, event.msg_tag, event.msg_length)] += 1
+            message = (event.communicator._ref, group, to, event.msg_tag, event.msg_length)
+            self.sends[message] += 1
+            if isinstance(event, events.MpiIsend):
+                self.live_sends[key, event.request_id] = message
+        if isinstance(event, events.MpiRequestCancelled):
+            message = self.live_sends.pop((key, event.request_id), None)
+            self.sends.subtract([message] if message else [])
         if isinstance(event, RECEIVES):
             source = self.peer_group(event.communicator, event.sender, group, where)
             self.receives[

@@ -180,33 +180,28 @@ void write_regions(hid_t file, const Model& model) {
   table.finish();
 }
 
+constexpr const char* kOfWorlds = " of several worlds";
+
 void write_communicators(hid_t file, const Model& model) {
   Table table(file, "communicators", "one row per communicator; the row is its id");
   auto& name = table.add_text("name", {"", "name"});
-  auto& kind = table.add_text("kind", {"", "world, self, intra, inter or nccl"});
+  auto& kind =
+      table.add_text("kind", {"",
+                              "world, self, intra, inter or nccl; \"of several worlds\" (spawned, "
+                              "connected): with its members in this job only"});
   auto& parent = table.add<int64_t>("parent", {"1", "row of the parent, -1 none"});
   auto& size = table.add<uint64_t>("size", {"1", "members"});
   auto& first = table.add<uint64_t>("first_member", {"1", "first row in members/world_rank"});
-  auto& of_worlds = table.add<uint32_t>(
-      "of_worlds", {"1",
-                    "1: made of several worlds (spawned, connected); only members of this "
-                    "job are listed"});
-  auto& all = table.add<uint64_t>("process_count", {"1", "processes, also of other worlds"});
   Table member_table(table.group(), "members", "world ranks by communicator rank, -1 unknown");
   auto& world_rank = member_table.add<int64_t>("world_rank", {"1", "rank in MPI_COMM_WORLD"});
-  auto& own_rank = member_table.add<uint64_t>("rank", {"1", "rank in the communicator"});
   for (const GlobalCommunicator& communicator : model.communicators) {
     name.append(communicator.name);
-    kind.append(kind_name(communicator.kind));
+    kind.append(std::string(kind_name(communicator.kind)) +
+                (communicator.is_of_worlds ? kOfWorlds : ""));
     parent.append(communicator.parent ? int64_t{*communicator.parent} : -1);
     size.append(communicator.members.size());
     first.append(world_rank.rows());
-    of_worlds.append(communicator.is_of_worlds ? 1 : 0);
-    all.append(std::max<uint64_t>(communicator.rank_count, communicator.members.size()));
-    for (size_t i = 0; i < communicator.members.size(); ++i) {
-      world_rank.append(communicator.members[i]);
-      own_rank.append(i < communicator.ranks.size() ? communicator.ranks[i] : i);
-    }
+    for (const int64_t member : communicator.members) world_rank.append(member);
   }
   member_table.finish();
   table.finish();

@@ -136,8 +136,9 @@ class C(EveryTest):
         self.assertEqual(there - called, set(NOT_CALLED))
 
     # Receives of which nobody knows what they got: one freed while active on each rank, and two
-    # of MPI_Isendrecv where the library does not say.
-    UNKNOWN_RECEIVES = {"openmpi": 2, "mpich": 6}[MPI]
+    # of MPI_Isendrecv where the library does not say. Open MPI can spawn here: two collectives of
+    # rank 0 with processes of another world.
+    UNMATCHED = {"openmpi": 2 + 2, "mpich": 6}[MPI]
 
     def called_by(self, program):
         """The functions that it calls."""
@@ -147,7 +148,7 @@ class C(EveryTest):
         symbols = {rank: self.read_counter(rank) for rank in RANKS}
         self.assert_counts({r: self.functions(s) for r, s in symbols.items()})
         assembly = ledger(self.output)["assembly"]
-        self.assertEqual(assembly["unmatched"], self.UNKNOWN_RECEIVES)
+        self.assertEqual(assembly["unmatched"], self.UNMATCHED)
         self.assertFalse(assembly["communication_complete"])
         readers.otf2_print(self, self.output)
         readers.otf2_structure(self, self.output)

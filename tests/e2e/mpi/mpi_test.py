@@ -293,7 +293,7 @@ class Life(MpiTest):
                                      r"at once; their completions are missing$")
             self.assertEqual(remedy, "complete or free requests earlier")
         unfollowed = int(re.match(r"\d+", file.providers[-1][2])[0])
-        self.assertEqual(len(file.completions()) + unfollowed, 300_000)
+        self.assertEqual(len(file.completions()) + unfollowed, 200_000)
         self.assertGreaterEqual(len(file.completions()), 1 << 17)
 
     def test_calls_after_finalize(self):

@@ -32,12 +32,12 @@ class CounterEvents : public testing::Test {
 
   std::string run(const std::vector<Record>& records) {
     std::string text;
-    EventOrder order(clock_, {&regions_, &global_, &none_, &none_, &none_, &none_, &none_, &none_},
-                     &next_request_, &open_io_, &outcome_, &tally_,
-                     [&](std::span<const Event> events) {
-                       for (const Event& event : events) add(event, &text);
-                       return Status();
-                     });
+    EventOrder order(
+        clock_, {&regions_, &global_, &none_, &none_, &none_, &none_, &none_, &none_, nullptr},
+        &next_request_, &open_io_, &outcome_, &tally_, [&](std::span<const Event> events) {
+          for (const Event& event : events) add(event, &text);
+          return Status();
+        });
     EXPECT_TRUE(order.add({.records = records, .is_resync = false, .open = {}}).has_value());
     EXPECT_TRUE(order.finish(0).has_value());
     return text;
@@ -105,9 +105,9 @@ TEST_F(CounterEvents, of_a_border_inside_a_call_wait_with_it) {
   const Record begin = border(RecordKind::kBegin, 11, 2, kInsideSpan);
   const Record end = border(RecordKind::kEnd, 13, 2, kInsideSpan);
   const Record call = span_record(1, 10, 20);
-  EXPECT_EQ(run({values_at(begin, {5}), begin, values_at(end, {7}), end, counters(call, {4, 5}),
-                 call}),
-            "(4)@10 +1@10 (5)@11 +2@11 (7)@13 -2@13 (9)@20 -1@20");
+  EXPECT_EQ(
+      run({values_at(begin, {5}), begin, values_at(end, {7}), end, counters(call, {4, 5}), call}),
+      "(4)@10 +1@10 (5)@11 +2@11 (7)@13 -2@13 (9)@20 -1@20");
 }
 
 TEST_F(CounterEvents, of_an_end_that_closes_other_regions_too_are_nobodys) {

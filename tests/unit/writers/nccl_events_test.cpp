@@ -29,7 +29,7 @@ class NcclEvents : public testing::Test {
     std::string text;
     const std::unordered_map<uint32_t, uint32_t> none;
     EventOrder order(
-        clock_, {&regions_, &global_regions_, &none, &none, &none, &none, &none, &none},
+        clock_, {&regions_, &global_regions_, &none, &none, &none, &none, &none, &none, nullptr},
         &next_request_, &open_io_, &outcome_, &tally_, [&](std::span<const Event> events) {
           for (const Event& event : events) text += add(event);
           return Status();
