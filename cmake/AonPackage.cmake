@@ -27,6 +27,7 @@ install(FILES ${packaging}/aon-config.cmake ${PROJECT_BINARY_DIR}/aon-config-ver
 # The unit names the program by its full path, which is known when it is installed.
 install(CODE "configure_file(\"${packaging}/systemd/aon-node.service.in\"
   \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/aon/systemd/aon-node.service\" @ONLY)")
+install(PROGRAMS ${packaging}/systemd/install DESTINATION share/aon/systemd)
 install(FILES ${packaging}/modulefile DESTINATION share/modulefiles/aon RENAME ${PROJECT_VERSION})
 
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # cpack takes what is built, tests need not be
@@ -39,6 +40,7 @@ set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGE_FILE_NAME aon-${PROJECT_VERSION}-${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PROJECT_CONFIG_FILE ${packaging}/cpack_project.cmake)
+set(CPACK_AON_PLACE_UNIT ${packaging}/place_unit.cmake)
 set(CPACK_AON_BUNDLE ${packaging}/bundle_libraries.cmake)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/base/account.h"
 #include "core/base/avoid_list.h"
 #include "core/base/lease.h"
 #include "core/runtime/rank.h"
@@ -210,9 +211,10 @@ std::string launch_mark() {
 std::string rendezvous_folder(const std::string& asked_for, const std::string& launch_id) {
   if (asked_for == "off" || launch_id.empty()) return "";
   std::string folder = asked_for;
-  const char* home = secure_getenv("HOME");
-  if (folder.empty() && home != nullptr && home[0] == '/')
-    folder = std::string(home) + "/.aon/launches";
+  if (folder.empty()) {
+    const Result<std::string> home = home_folder();
+    if (home) folder = *home + "/.aon/launches";
+  }
   std::error_code error;
   if (!folder.empty()) folder = std::filesystem::absolute(folder, error).string();
   if (folder.empty() || error) return "";

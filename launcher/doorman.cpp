@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/account.h"
 #include "core/base/file.h"
 #include "core/base/packet.h"
 #include "launcher/descriptors.h"
@@ -94,9 +95,12 @@ class Doorman {
  public:
   Doorman(AgentLink link, const Installation& files) : link_(std::move(link)), files_(files) {}
 
-  void watch(pid_t task) {
+  /// False: its end could not be seen.
+  bool watch(pid_t task) {
     UniqueFd fd(open_pidfd(task));
-    if (fd && tasks_.size() < kMaxTasks) tasks_.push_back(std::move(fd));
+    if (!fd || tasks_.size() >= kMaxTasks) return false;
+    tasks_.push_back(std::move(fd));
+    return true;
   }
 
   /// Until the last task has ended, and nobody has come meanwhile.
@@ -106,6 +110,10 @@ class Doorman {
       accept_all();
       while (!callers_.empty()) hear(callers_.size() - 1, true);
     } while (!tasks_.empty());
+    leave();
+  }
+
+  void leave() const {
     unlink((link_.socket + ".lock").c_str());
     unlink(link_.socket.c_str());
   }
@@ -172,7 +180,7 @@ class Doorman {
     if (message.header.type == agent::MessageType::kHello) lead(fd, caller.pid);
     if (message.header.type == agent::MessageType::kRegister &&
         got == static_cast<ssize_t>(sizeof(message)))
-      watch(message.pid);
+      (void)watch(message.pid);
   }
 
   void lead(int fd, pid_t pid) {
@@ -244,6 +252,10 @@ std::string directory_in_job(const Launch& launch, const Environment& environmen
   };
   std::string folder = value("SLURM_SUBMIT_DIR");
   if (folder.empty() || access(folder.c_str(), W_OK | X_OK) != 0) folder = value("HOME");
+  if (folder.empty()) {
+    const Result<std::string> home = home_folder();
+    if (home) folder = *home;
+  }
   const std::string wanted = wanted_output(environment);
   if (!wanted.empty()) return wanted.front() == '/' ? wanted : folder + "/" + wanted;
   const std::string job = value("SLURM_JOB_ID");
@@ -274,7 +286,10 @@ Status start_doorman(AgentLink link, const Installation& files, pid_t task) {
     keep_descriptors({link.listener.get(), link.lock.get(), ready[1]});
     dup2(STDIN_FILENO, STDERR_FILENO);
     Doorman doorman(std::move(link), files);
-    doorman.watch(task);
+    if (!doorman.watch(task)) {
+      doorman.leave();
+      _exit(1);
+    }
     (void)!write(ready[1], "r", 1);
     close(ready[1]);
     doorman.run();
@@ -285,7 +300,8 @@ Status start_doorman(AgentLink link, const Installation& files, pid_t task) {
   const bool is_ready = read(ready[0], &answer, 1) == 1;
   close(ready[0]);
   if (is_ready) return {};
-  return Error{Code::kUnavailable, "the doorman ended at once"};
+  return Error{Code::kUnavailable, "the task cannot be watched: it has ended, or this kernel has no "
+                                   "pidfd_open (Linux 5.3)"};
 }
 
 }  // namespace aon::launcher

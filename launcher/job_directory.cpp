@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "core/base/lease.h"
+#include "core/base/owner.h"
+#include "core/base/unique_fd.h"
 
 namespace aon::launcher {
 namespace {
@@ -28,12 +30,17 @@ std::string identity_text(const Launch& launch) {
   return "launch " + launch.id + "\nevidence " + launch.evidence + "\n";
 }
 
-std::string read_identity(const std::string& dir) {
-  const int fd = open((dir + kIdentityFile).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return {};
+/// What DIR/.launch says; nothing where another user than the folder's wrote it.
+std::string read_identity(int folder) {
+  const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const UniqueFd fd(openat(folder, kIdentityFile + 1, flags));
+  struct stat of_folder {};
+  struct stat of_file {};
+  if (!fd || fstat(folder, &of_folder) != 0 || fstat(fd.get(), &of_file) != 0 ||
+      !S_ISREG(of_file.st_mode) || of_file.st_uid != of_folder.st_uid)
+    return {};
   char buffer[4096];
-  const ssize_t count = read(fd, buffer, sizeof(buffer));
-  close(fd);
+  const ssize_t count = read(fd.get(), buffer, sizeof(buffer));
   return count > 0 ? std::string(buffer, static_cast<size_t>(count)) : std::string();
 }
 
@@ -80,24 +87,52 @@ Status make_parents(const std::string& path) {
   return {};
 }
 
+/// What is at `dir`, opened; empty where it is another user's, or a link that another user made.
+/// Errors: it is this user's and no folder, or one that he may not read.
+Result<UniqueFd> open_if_own(const std::string& dir) {
+  struct stat entry {};
+  if (lstat(dir.c_str(), &entry) != 0) return path_error(dir, errno);
+  const bool is_link = S_ISLNK(entry.st_mode);
+  if (is_link && entry.st_uid != geteuid() && entry.st_uid != 0) return UniqueFd();
+  const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (is_link ? 0 : O_NOFOLLOW);
+  UniqueFd fd(open(dir.c_str(), flags));
+  if (!fd && entry.st_uid == geteuid()) return path_error(dir, errno);
+  if (fd && !is_of_this_user(fd.get())) return UniqueFd();
+  return fd;
+}
+
 enum class Owner { kOurs, kForeign };
+
+/// Takes a folder that has no launch yet. What others may have put into it is looked for when they
+/// can put nothing more.
+Result<Owner> take_directory(const std::string& dir, int folder, bool is_new,
+                             const std::string& text) {
+  const auto is_used = [&] { return !is_unused(dir) && read_identity(folder).empty(); };
+  if (!is_new) {
+    if (access(dir.c_str(), W_OK | X_OK) != 0) return path_error(dir, errno);
+    if (is_used()) return Owner::kForeign;
+    (void)fchmod(folder, 0700);
+    if (is_used()) return Owner::kForeign;
+  }
+  if (Status status = claim(dir, text); !status) return status.error();
+  return read_identity(folder) == text ? Owner::kOurs : Owner::kForeign;
+}
 
 /// Creates or judges one candidate.
 Result<Owner> try_directory(const std::string& dir, const std::string& text) {
-  std::string held = read_identity(dir);
-  if (held.empty()) {
-    const bool is_new = mkdir(dir.c_str(), 0700) == 0;
-    if (!is_new && errno != EEXIST) return path_error(dir, errno);
-    struct stat status {};
-    if (stat(dir.c_str(), &status) != 0) return path_error(dir, errno);
-    if (!S_ISDIR(status.st_mode)) return path_error(dir, ENOTDIR);
-    if (access(dir.c_str(), W_OK | X_OK) != 0) return path_error(dir, errno);
-    if (!is_new && !is_unused(dir) && read_identity(dir).empty()) return Owner::kForeign;
-    if (Status status_of_claim = claim(dir, text); !status_of_claim) return status_of_claim.error();
-    if (!is_new && status.st_uid == geteuid()) (void)chmod(dir.c_str(), 0700);
-    held = read_identity(dir);
-  }
-  return held == text ? Owner::kOurs : Owner::kForeign;
+  const bool is_new = mkdir(dir.c_str(), 0700) == 0;
+  if (!is_new && errno != EEXIST) return path_error(dir, errno);
+  Result<UniqueFd> folder = open_if_own(dir);
+  if (!folder) return folder.error();
+  if (!*folder) return Owner::kForeign;
+  const std::string held = read_identity(folder->get());
+  if (held.empty()) return take_directory(dir, folder->get(), is_new, text);
+  if (held != text) return Owner::kForeign;
+  struct stat status {};
+  const bool is_open_to_others =
+      fstat(folder->get(), &status) == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  if (is_open_to_others) (void)fchmod(folder->get(), 0700);
+  return Owner::kOurs;
 }
 
 }  // namespace
@@ -115,7 +150,9 @@ Result<std::string> absolute_path(const std::string& path) {
 
 std::string read_launch_id(const std::string& dir) {
   constexpr char kPrefix[] = "launch ";
-  const std::string text = read_identity(dir);
+  const UniqueFd folder(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return {};
+  const std::string text = read_identity(folder.get());
   if (text.rfind(kPrefix, 0) != 0) return {};
   return text.substr(strlen(kPrefix), text.find('\n') - strlen(kPrefix));
 }
@@ -128,6 +165,9 @@ Result<std::string> open_job_directory(const std::string& wanted, const Launch& 
   for (int suffix = 0; suffix <= kMaxSuffix; ++suffix) {
     const std::string dir = suffix == 0 ? *base : *base + "." + std::to_string(suffix);
     const Result<Owner> owner = try_directory(dir, text);
+    if (!owner && suffix > 0)
+      return Error{owner.error().code,
+                   *base + " is another launch's or another user's; " + owner.error().message};
     if (!owner) return owner.error();
     if (*owner == Owner::kOurs) return dir;
   }

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/base/account.h"
 #include "core/base/disable.h"
 #include "core/base/file.h"
 #include "launcher/agent_link.h"
@@ -49,18 +50,29 @@ bool has_line(const std::string& path, const std::string& wanted) {
   return ("\n" + *text + "\n").find("\n" + wanted + "\n") != std::string::npos;
 }
 
+/// As slurmstepd says: $USER is what the user makes of it.
+std::string user_name() {
+  const std::string of_slurm = value("SLURM_JOB_USER");
+  return of_slurm.empty() && account() ? account()->name : of_slurm;
+}
+
 Status switched_off(const std::string& reason) { return Error{Code::kUnavailable, reason}; }
 
 /// By the user, the site or the node's canary.
 Status check_switches() {
   if (is_disabled_by(value("AON_DISABLE").c_str())) return switched_off("AON_DISABLE is set");
-  const std::string home_file = value("HOME") + "/.aon/off";
-  if (access(home_file.c_str(), F_OK) == 0) return switched_off(home_file + " exists");
+  const Result<std::string> home = home_folder();
+  if (!home && home.error().code != Code::kNotFound)
+    return switched_off("whether the user wants it is not known: " + home.error().message);
+  const std::string home_file = home ? *home + "/.aon/off" : "";
+  if (home && access(home_file.c_str(), F_OK) == 0) return switched_off(home_file + " exists");
   const std::string partition = value("SLURM_JOB_PARTITION");
   if (has_line(site_folder() + "/off-partitions", partition))
     return switched_off("partition " + partition + " is in " + site_folder() + "/off-partitions");
-  if (has_line(site_folder() + "/off-users", value("USER")))
-    return switched_off("user is in " + site_folder() + "/off-users");
+  const std::string users = site_folder() + "/off-users";
+  if (has_line(users, std::to_string(geteuid())) ||
+      (access(users.c_str(), F_OK) == 0 && has_line(users, user_name())))
+    return switched_off("user is in " + users);
   const std::string node_file = node_folder() + "/off";
   if (access(node_file.c_str(), F_OK) == 0) return switched_off(node_file + " exists");
   return {};

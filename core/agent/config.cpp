@@ -14,6 +14,7 @@
 
 #include "core/base/file.h"
 #include "core/base/lease.h"
+#include "core/base/owner.h"
 #include "core/clock/snapshot.h"
 #include "core/cluster/meeting.h"
 #include "core/provider/names.h"
@@ -108,6 +109,15 @@ void fill_limits(Config* config) {
   encoder.node.disk_cap_bytes = options.disk_bytes;
 }
 
+/// Opens a folder below one that others may write: they may have made it, or a link, before us.
+Result<UniqueFd> open_private(const std::string& path) {
+  Result<UniqueFd> fd = open_file(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (fd && !is_of_this_user(fd->get()))
+    return Error{Code::kUnavailable, path + " is another user's; choose another --spool-dir"};
+  if (fd) ::fchmod(fd->get(), 0700);
+  return fd;
+}
+
 }  // namespace
 
 Result<Config> read_config(std::span<const char* const> arguments) {
@@ -139,7 +149,12 @@ Result<UniqueFd> open_spool_folder(const Config& config) {
   std::error_code error;
   std::filesystem::create_directories(config.folder, error);
   if (error) return errno_error("cannot create", config.folder, error.value());
-  ::chmod(config.folder.c_str(), 0700);
+  if (!config.arguments.options.spool_dir.empty()) {
+    const std::string launch = std::filesystem::path(config.folder).parent_path();
+    if (const Result<UniqueFd> fd = open_private(launch); !fd) return fd.error();
+  }
+  Result<UniqueFd> folder = open_private(config.folder);
+  if (!folder) return folder.error();
   if (!config.arguments.options.spool_dir.empty()) {
     const std::string place = config.job_folder + "/spool";
     std::filesystem::create_directories(place, error);
@@ -148,7 +163,7 @@ Result<UniqueFd> open_spool_folder(const Config& config) {
         errno != EEXIST)
       return errno_error("cannot link", place + "/" + config.node, errno);
   }
-  return open_file(config.folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  return folder;
 }
 
 }  // namespace aon::agent

@@ -152,7 +152,8 @@ void Encoder::flush() {
   report_disk(error != 0 ? error : definitions_error);
   commit();
   forget(ending);
-  evict();
+  // Not while definitions wait to be written: what is evicted is told behind them.
+  if (definitions_error == 0) evict();
   if (log_.wants_compaction()) {
     if (Status status = log_.compact(settings_.folder); !status)
       AON_LOG_WARNING("%s", status.error().message.c_str());

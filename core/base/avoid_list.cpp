@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/base/account.h"
 #include "core/base/file.h"
 
 namespace aon {
@@ -63,9 +64,8 @@ bool is_own(int fd) {
 std::string AvoidList::default_path() {
   const char* config = secure_getenv("XDG_CONFIG_HOME");
   if (config != nullptr && config[0] == '/') return std::string(config) + "/aon/avoid";
-  const char* home = secure_getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.config/aon/avoid";
-  return "";
+  const Result<std::string> home = home_folder();
+  return home ? *home + "/.config/aon/avoid" : "";
 }
 
 Result<std::vector<AvoidedProgram>> AvoidList::read() const {

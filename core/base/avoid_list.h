@@ -26,7 +26,7 @@ struct AvoidedProgram {
 
 class AvoidList {
  public:
-  /// Of this user, by the environment; "" where there is no home.
+  /// Of this user, by the environment or else by his account; "" where there is no home.
   static std::string default_path();
 
   explicit AvoidList(std::string path) : path_(std::move(path)) {}

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "core/cluster/handshake.h"
+#include "core/cluster/newcomers.h"
 #include "core/cluster/wire.h"
 
 namespace aon::cluster {
@@ -62,7 +63,8 @@ void PingServer::run() {
     if (poll(fds.data(), fds.size(), timeout_ms) <= 0) continue;
     uint64_t ignored = 0;
     if (fds[0].revents != 0) (void)!read(wake_.get(), &ignored, sizeof(ignored));
-    for (size_t i = 1; i < fds.size(); ++i) {
+    // Whoever comes now takes no place from one whose answer has come.
+    for (size_t i = fds.size(); i-- > 1;) {
       if (fds[i].revents == 0) continue;
       if (i <= listeners_.size()) {
         accept_all(fds[i].fd);
@@ -85,6 +87,7 @@ void PingServer::accept_all(int listener) {
       if (errno == EMFILE || errno == ENFILE) poll(nullptr, 0, kNoDescriptorMs);
       return;
     }
+    make_room_for_newcomer();
     if (children_.size() >= kMaxChildren) continue;
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -96,6 +99,13 @@ void PingServer::accept_all(int listener) {
     child.nonce = *nonce;
     child.since_ms = now_ms();
   }
+}
+
+void PingServer::make_room_for_newcomer() {
+  const auto leaver = newcomer_to_drop(children_, [](const Child& child) {
+    return child.is_ready ? std::nullopt : std::optional<int64_t>(child.since_ms);
+  });
+  if (leaver != children_.end()) children_.erase(leaver);
 }
 
 /// Takes what has come. False: the connection is over.

@@ -3,6 +3,7 @@
 ///
 ///     accepted --Challenge--> challenged --right Answer--> ready --Bye, end--> closed
 ///                                |--wrong, or none within kHandshakeMs--> closed
+///                                '--too many others come before it (newcomers.h)--> closed
 ///
 /// Thread: start and stop by one; answers on a thread of its own.
 /// Cost: asleep; about 10 us a ping.   Errors: none of its own: who cannot be served is dropped.
@@ -48,6 +49,7 @@ class PingServer {
 
   void run();
   void accept_all(int listener);
+  void make_room_for_newcomer();
   bool receive(Child& child);
   bool handle(Child& child, uint64_t received_ticks);
   bool check_answer(Child& child);

@@ -23,6 +23,7 @@
 #include "core/base/lease.h"
 #include "core/base/log.h"
 #include "core/cluster/handshake.h"
+#include "core/cluster/newcomers.h"
 #include "core/cluster/presence.h"
 #include "core/cluster/wire.h"
 #include "core/delivery/names.h"
@@ -146,7 +147,8 @@ void Receiver::step(int timeout_ms, int wake_fd) {
       static_cast<int>(std::max<int64_t>(0, next_look_ms_ - cluster::now_ms()));
   const int wait_ms = guests_.empty() ? timeout_ms : std::min(timeout_ms, until_look_ms);
   if (poll(fds.data(), fds.size(), wait_ms) > 0) {
-    for (size_t i = 1; i < fds.size(); ++i) {
+    // Whoever comes now takes no place from one whose answer has come.
+    for (size_t i = fds.size(); i-- > 1;) {
       if (fds[i].revents == 0) continue;
       if (i < first_guest) {
         accept_all(fds[i].fd);
@@ -185,16 +187,11 @@ void Receiver::accept_all(int listener) {
   }
 }
 
-/// Strangers take no places from couriers.
 void Receiver::make_room_for_newcomer() {
-  size_t count = 0;
-  auto oldest = guests_.end();
-  for (auto one = guests_.begin(); one != guests_.end(); ++one) {
-    if (!one->second->node.empty()) continue;
-    ++count;
-    if (oldest == guests_.end() || one->second->heard_ms < oldest->second->heard_ms) oldest = one;
-  }
-  if (count >= kMaxNewcomers) guests_.erase(oldest);
+  const auto leaver = cluster::newcomer_to_drop(guests_, [](const std::unique_ptr<Guest>& guest) {
+    return guest->node.empty() ? std::optional<int64_t>(guest->heard_ms) : std::nullopt;
+  });
+  if (leaver != guests_.end()) guests_.erase(leaver);
 }
 
 /// Takes what has come. False: the connection is over.

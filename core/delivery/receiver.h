@@ -30,7 +30,6 @@ namespace aon::delivery {
 
 constexpr int kSilentMs = 15'000;
 constexpr size_t kMaxGuests = 4096;
-constexpr size_t kMaxNewcomers = 64;          ///< who have not proved anything; the oldest one goes
 constexpr uint32_t kMaxPartBytes = 1u << 20;  ///< in one frame
 
 struct ReceiverSettings {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 
 #include "core/base/file.h"
 
@@ -113,6 +114,22 @@ std::optional<Crash> crash_in(std::string_view line) {
 bool pids_are_the_kernels() {
   struct stat space {};
   return ::stat("/proc/self/ns/pid", &space) == 0 && space.st_ino == kFirstPidNamespace;
+}
+
+bool processes_are_hidden(std::string_view mounts) {
+  bool is_hidden = false;
+  while (!mounts.empty()) {
+    const size_t end = std::min(mounts.find('\n'), mounts.size());
+    const std::string_view line = mounts.substr(0, end);
+    mounts.remove_prefix(std::min(end + 1, mounts.size()));
+    // "36 35 0:4 / /proc rw shared:1 - proc proc rw,hidepid=invisible": the last one is on top.
+    if (line.find(" / /proc ") == std::string_view::npos) continue;
+    const size_t option = line.rfind("hidepid=");
+    const std::string_view value =
+        option == std::string_view::npos ? "off" : line.substr(option + strlen("hidepid="));
+    is_hidden = !value.starts_with("off") && !value.starts_with('0');
+  }
+  return is_hidden;
 }
 
 Result<CrashLog> CrashLog::open() {

@@ -33,6 +33,10 @@ std::string place_text(uint32_t place);
 /// Whether process ids here are those of the kernel's log.
 bool pids_are_the_kernels();
 
+/// Whether /proc among `mounts` (/proc/self/mountinfo) shows a user other users' processes not even
+/// by number: then nobody else may tell him of them either.
+bool processes_are_hidden(std::string_view mounts);
+
 /// Of one line of the log; nullopt when it is about something else, or not about our libraries.
 std::optional<Crash> crash_in(std::string_view line);
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/provider/names.h"
 #include "core/service/privileges.h"
@@ -71,6 +72,14 @@ void raise_descriptors() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// Any user sees the numbers of the threads in it.
+Result<CrashLog> log_for_everybody() {
+  const Result<std::string> mounts = read_text_file("/proc/self/mountinfo");
+  if (!mounts || processes_are_hidden(*mounts))
+    return Error{Code::kUnavailable, "/proc hides processes of other users (hidepid)"};
+  return CrashLog::open();
+}
+
 int serve(const Options& options) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -92,7 +101,7 @@ int serve(const Options& options) {
   auto publisher = Publisher::create();
   if (!publisher) return fail(publisher.error().message);
   add_providers(options, publisher->get());
-  auto log = CrashLog::open();
+  auto log = log_for_everybody();
   if (!log) AON_LOG_WARNING("crashes are not told: %s", log.error().message.c_str());
   const UniqueFd stop(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!stop) return fail("no signalfd");

@@ -6,7 +6,9 @@
 ///     service --socket /run/aon/node.sock: Hello{layout} + memfd--> any local user
 ///             reads while somebody is connected; nothing else is ever said
 ///
-/// Nothing in it belongs to a user's job: node-wide sums, process ids, offsets in our libraries.
+/// Any user may read all of it, so nothing in it is of a user's job: node-wide sums, and of a crash
+/// the thread's number and an offset in our library (no name, no address). Where /proc hides even
+/// numbers (hidepid), there are no crashes in it.
 /// Entries are replaced under a version of their own (odd: being written), so that a reader sees
 /// all of a sample or none of it.   Layout only.
 #pragma once

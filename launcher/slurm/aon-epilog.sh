@@ -8,6 +8,7 @@
 # script's process group at its end, and waits for whoever holds its stdout.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
+trap 'exit 0' TERM INT HUP
 case $0 in
   */share/aon/slurm/*) prefix=${0%/share/aon/slurm/*} ;;
   *) prefix=/opt/aon ;; # of a copy elsewhere: say here where AON is installed

@@ -10,27 +10,29 @@ noted=/tmp/aon-$(id -u)/slurm-$job
 echo started
 exec >/dev/null
 
-directories() {
+directories() { # of this user; a link beside them is nobody's output, a noted one may be
   for dir in "$folder/aon-$job".* "$folder/aon-$job"-*; do
-    [ ! -d "$dir" ] || printf '%s\n' "$dir"
+    [ ! -d "$dir" ] || [ -h "$dir" ] || printf '%s\n' "$dir"
   done
   [ ! -f "$noted" ] || [ -h "$noted" ] || [ ! -O "$noted" ] || cat "$noted"
 }
 
-directories | sort -u | {
-  count=0
-  while IFS= read -r dir; do
-    [ -d "$dir" ] && [ -O "$dir" ] || continue
-    count=$((count + 1))
-    # Done already, unless an agent has left its mark or no archive is there.
-    [ ! -e "$dir/aon.json" ] || [ -d "$dir/agents" ] || continue
-    for pause in 2 4 8 16 30 60 0; do
-      nice -n 19 "$prefix/bin/aon" finalize "$dir" </dev/null >/dev/null 2>&1
-      [ $? = 3 ] || break
-      sleep "$pause"
-    done
+found=$(directories | sort -u | while IFS= read -r dir; do
+  [ ! -d "$dir" ] || [ ! -O "$dir" ] || printf '%s\n' "$dir"
+done)
+# First of all: what comes now may run out of time.
+[ -z "$found" ] || logger -t aon \
+  "job=$job user=$(id -un) directories=$(printf '%s\n' "$found" | wc -l)" 2>/dev/null
+
+printf '%s\n' "$found" | while IFS= read -r dir; do
+  [ -n "$dir" ] || continue
+  # Done already, unless an agent has left its mark or no archive is there.
+  [ ! -e "$dir/aon.json" ] || [ -d "$dir/agents" ] || continue
+  for pause in 2 4 8 16 30 60 0; do
+    nice -n 19 "$prefix/bin/aon" finalize "$dir" </dev/null >/dev/null 2>&1
+    [ $? = 3 ] || break
+    sleep "$pause"
   done
-  [ $count = 0 ] || logger -t aon "job=$job user=$(id -un) directories=$count" 2>/dev/null
-}
+done
 [ -h "$noted" ] || [ ! -O "$noted" ] || rm -f "$noted"
 exit 0

@@ -8,6 +8,7 @@
 # most, once per boot. Slurm gives it no search path.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
+trap 'exit 0' TERM INT HUP # only SIGKILL is an error for Slurm, and nothing can be done about it
 case $0 in
   */share/aon/slurm/*) prefix=${0%/share/aon/slurm/*} ;;
   *) prefix=/opt/aon ;; # of a copy elsewhere: say here where AON is installed

@@ -168,6 +168,10 @@ class SlurmCluster(_Simulated):
         words = [HERE / "hosts.sh", "exec", self.folder / "hosts", host, *command]
         return run(words, **more)
 
+    def power_off(self, host):
+        """Kills everything on the host; its network is gone with it."""
+        return run([HERE / "hosts.sh", "kill", self.folder / "hosts", host])
+
     def submit(self, script, *options, **more):
         """Id of a batch job that runs the text `script` as a shell script."""
         path = self.folder / f"job{len(list(self.folder.glob('job*.sh')))}.sh"

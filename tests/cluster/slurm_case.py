@@ -17,6 +17,18 @@ PARTS = [f"bin/{name}" for name in PROGRAMS]
 PARTS += ["lib/libaon.so", "lib/libaon-mpi.so", "share/aon/slurm"]
 
 
+def copy_installation(prefix):
+    """What a node needs of AON, to be broken by a test; returns `prefix`."""
+    for part in PARTS:
+        target = prefix / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (BUILD / part).is_dir():
+            shutil.copytree(BUILD / part, target)
+        else:
+            shutil.copy2(BUILD / part, target)
+    return prefix
+
+
 class OnSlurm(TestCase):
     """The cluster of a test class; each test has a folder of its own that all nodes see."""
 
@@ -45,7 +57,10 @@ class OnSlurm(TestCase):
         self.place = self.slurm.folder / self.id().rsplit(".", 1)[1][:60]
         self.place.mkdir()
         self.place.chmod(0o777)
-        self.addCleanup(lambda: self.assertEqual(self.slurm.unready_nodes(), []))
+        self.addCleanup(self.assert_nodes_are_in_service)
+
+    def assert_nodes_are_in_service(self):
+        self.assertEqual(self.slurm.unready_nodes(), [])
 
     def use(self, prefix):
         """Lets the TaskProlog be that of another installation until the test's end."""
@@ -58,14 +73,7 @@ class OnSlurm(TestCase):
         fresh.replace(self.installed)
 
     def copy_of_installation(self):
-        prefix = self.place / "prefix"
-        for part in PARTS:
-            target = prefix / part
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if (BUILD / part).is_dir():
-                shutil.copytree(BUILD / part, target)
-            else:
-                shutil.copy2(BUILD / part, target)
+        prefix = copy_installation(self.place / "prefix")
         self.use(prefix)
         return prefix
 

@@ -5,13 +5,40 @@ without AON, no node is taken out of service, and what was recorded can be read.
     slurm_faults_test.py [unittest arguments]
 """
 import os
+import pathlib
 import pwd
+import signal
 import time
 import unittest
 
 import cluster
+import readers
 from aon_test import PYTHON, ledger, run, wait_until
 from slurm_case import TEXT, WORDS, OnSlurm
+
+# The second rank takes more memory than it may have, when both have recorded something.
+HUNGRY = """
+import time
+from mpi4py import MPI
+for _ in range(100):
+    MPI.COMM_WORLD.Barrier()
+time.sleep(1)
+if MPI.COMM_WORLD.rank == 1:
+    with open("{group}", "w") as group:
+        group.write("0")
+    taken = []
+    while True:
+        taken.append(b"x" * (16 << 20))
+MPI.COMM_WORLD.Barrier()
+"""
+
+
+def removed(folder):
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 class Broken(OnSlurm):
@@ -159,6 +186,98 @@ class Killed(OnSlurm):
         self.assert_readable()
 
 
+    def test_the_job_ignores_the_signal_to_end(self):
+        stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        program = self.place / "stubborn.py"
+        program.write_text(stubborn + cluster.ENDLESS, encoding="utf-8")
+        job, out = self.submit(f"srun --mpi=pmix {PYTHON} {program}", "-w", "n1")
+        wait_until(lambda: self.spool_bytes() > 4096, 30, f"records of {job}, see {out}")
+        self.slurm.run("scancel", job)
+        self.assertEqual(self.slurm.wait(job)[0], "CANCELLED")
+        document = self.assert_readable()
+        self.assertEqual({r["exit"]["signal"] for r in document["ranks"]}, {signal.SIGKILL})
+
+    def test_a_rank_runs_out_of_memory(self):
+        group = self.memory_group()
+        program = self.place / "hungry.py"
+        program.write_text(HUNGRY.format(group=group), encoding="utf-8")
+        ends = {}
+        for disabled in ("1", "0"):
+            script = f"srun --mpi=pmix {PYTHON} {program}"
+            ends[disabled], text, _ = self.batch(script, "-w", "n1", AON_DISABLE=disabled)
+            self.assertNotEqual(ends[disabled][0], "COMPLETED", text)
+        self.assertEqual(ends["0"], ends["1"])
+        document = self.assert_readable()
+        self.assertEqual(document["ranks"][1]["exit"]["signal"], signal.SIGKILL)
+        for rank in document["ranks"]:
+            self.assertGreaterEqual(rank["spooled"], 100)
+
+    def memory_group(self):
+        """The file that puts a process into a control group with room for an interpreter."""
+        for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+                            ("/sys/fs/cgroup", "memory.max")):
+            folder = pathlib.Path(root) / f"aon-test-{os.getpid()}"
+            try:
+                folder.mkdir()
+            except OSError:
+                continue
+            self.addCleanup(lambda: wait_until(lambda: removed(folder), 20, "an empty group"))
+            if (folder / limit).exists():
+                (folder / limit).write_text(str(128 << 20))
+                return folder / "cgroup.procs"
+        self.skipTest("no control group for memory can be made here")
+        return None
+
+
+class PowerOff(OnSlurm):
+    """A node of its own to lose, and a Slurm that soon knows of it."""
+
+    lines = ("SlurmdTimeout=8", "Epilog=FOLDER/aon/share/aon/slurm/aon-epilog.sh")
+
+    def assert_nodes_are_in_service(self):
+        lost = [line.split()[0] for line in self.slurm.unready_nodes()]
+        self.assertEqual(lost, ["n2"])
+
+    def begin(self, name, **changes):
+        """A job with a rank on each node."""
+        folder = self.place / name
+        folder.mkdir()
+        program = folder / "endless.py"
+        program.write_text(cluster.ENDLESS, encoding="utf-8")
+        words = ["-N2", "-n2", "--ntasks-per-node=1", "--no-requeue", "-o", folder / "out"]
+        env = cluster.environment(**changes)
+        return self.slurm.submit(f"srun --mpi=pmix {PYTHON} {program}", *words, cwd=folder, env=env)
+
+    def test_a_node_that_is_powered_off_costs_its_own_records_only(self):
+        jobs = [self.begin("with"), self.begin("without", AON_DISABLE=1)]
+
+        def is_under_way():
+            parts = [list(self.place.glob(f"with/aon-*/spool/{n}/p*")) for n in ("n1", "n2")]
+            sizes = [sum(f.stat().st_size for f in files) for files in parts]
+            others = [self.processes_of(jobs[1], n).values() for n in ("n1", "n2")]
+            return min(sizes) > 20000 and all("python3" in names for names in others)
+
+        wait_until(is_under_way, 60, "both jobs on both nodes")
+        self.assertEqual(list(self.place.glob("without/aon-*")), [])
+        self.slurm.power_off("n2")
+        ends = [self.slurm.wait(job, 120) for job in jobs]
+        self.assertEqual(ends[0], ends[1])
+        self.assertNotEqual(ends[0][0], "COMPLETED")
+        (output,) = self.place.glob("with/aon-*")
+        wait_until(lambda: self.is_finished(output), 90, f"the archive in {output}")
+        document = ledger(output)
+        self.assertEqual([r["rank"] for r in document["ranks"]], [0, 1])
+        self.assertGreater(document["ranks"][0]["spooled"], 1000)
+        self.assertFalse(document["job"]["complete"])
+        self.assertEqual(document["job"]["lost_nodes"], ["n2"])
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+        readers.otf2_messages(self, output)
+
+    def is_finished(self, output):
+        return run([cluster.AON, "finalize", "--quiet", output]).returncode == 0
+
+
 class Canary(OnSlurm):
     """The Prolog tries AON on a tiny program before the first job of a node."""
 
@@ -204,9 +323,10 @@ class Canary(OnSlurm):
     def of_node(self, prefix):
         return cluster.environment(AON_NODE_DIR=prefix / "node")
 
-    def test_a_canary_that_hangs_or_is_killed_drains_no_node(self):
+    def test_a_canary_or_prolog_that_hangs_or_is_killed_drains_no_node(self):
         canary = self.copy_of_installation() / "bin" / "aon-canary"
-        for script in ("sleep 100 & sleep 100", "kill -KILL $$"):
+        prolog = "$(ps -o ppid= -p $PPID)"
+        for script in ("sleep 100 & sleep 100", "kill -KILL $$", f"kill -TERM {prolog}"):
             canary.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
             done = self.srun("-w", "n1", "-n1", "echo", "runs")
             self.assertEqual((done.returncode, done.stdout), (0, "runs\n"), done.stderr)

@@ -7,7 +7,8 @@ directory, and who does not want it is left alone.
 import unittest
 
 import cluster
-from aon_test import ledger
+import readers
+from aon_test import environment, ledger
 from cluster import AON_RUN
 from slurm_case import NODES, SPANK, TEXT, WORDS, OnSlurm
 
@@ -26,15 +27,38 @@ class Enabled(OnSlurm):
         self.assert_exit(done)
         self.assertEqual((done.stdout, done.stderr), (plain.stdout, plain.stderr))
         (output,) = self.outputs(1)
-        self.assert_ranks(output, range(4), NODES)
+        readers.many_nodes(self, output, self.assert_ranks(output, range(4), NODES))
 
     def test_each_mpirun_of_a_batch_script_is_a_directory(self):
         script = f"mpirun {TEXT}\nmpirun -n 2 {TEXT}"
         end, text, _ = self.batch(script, "-N", NODES, "-n", 4)
         self.assertEqual(end, ("COMPLETED", "0:0"), text)
         self.assertEqual(len(text.splitlines()), 2, text)
-        documents = [ledger(o) for o in self.outputs(2)]
-        self.assertEqual(sorted(len(d["ranks"]) for d in documents), [2, 4])
+        documents = {o: ledger(o) for o in self.outputs(2)}
+        sizes = {len(d["ranks"]): o for o, d in documents.items()}
+        self.assertEqual(sorted(sizes), [2, 4])
+        document = self.assert_ranks(sizes[4], range(4), NODES)
+        self.assertEqual({r["node"] for r in document["ranks"]}, {"n1", "n2"})
+        readers.many_nodes(self, sizes[4], document)
+        self.assert_ranks(sizes[2], range(2), len({r["node"] for r in
+                                                   documents[sizes[2]]["ranks"]}))
+
+    def test_mpirun_in_salloc_is_a_directory(self):
+        words = ["-N", NODES, "-n", 4, "mpirun", *WORDS]
+        plain = self.slurm.run("salloc", *words, cwd=self.place, env=environment(AON_DISABLE=1))
+        self.assert_exit(plain)
+        self.assert_nothing_recorded()
+        done = self.slurm.run("salloc", *words, cwd=self.place)
+        self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), done.stderr)
+        (output,) = self.outputs(1)
+        document = self.assert_ranks(output, range(4), NODES)
+        self.assertEqual({r["node"] for r in document["ranks"]}, {"n1", "n2"})
+
+    def test_srun_in_salloc_is_a_directory(self):
+        done = self.slurm.run("salloc", "-n2", "srun", "--mpi=pmix", *WORDS, cwd=self.place)
+        self.assert_exit(done)
+        (output,) = self.outputs(1)
+        self.assert_ranks(output, range(2))
 
     def test_each_step_and_each_task_of_an_array_is_a_directory(self):
         script = f"srun --mpi=pmix {TEXT}\nsrun --mpi=pmix {TEXT}"
@@ -86,10 +110,18 @@ class Enabled(OnSlurm):
         node = self.place / "node"
         node.mkdir()
         (node / "off").write_text("canary: a reason", encoding="utf-8")
-        for changes in ({"HOME": home}, {"AON_SITE_DIR": site}, {"AON_NODE_DIR": node}):
+        users = self.place / "users"
+        users.mkdir()
+        (users / "off-users").write_text("root\n", encoding="utf-8")
+        for changes in ({"HOME": home}, {"AON_SITE_DIR": site}, {"AON_NODE_DIR": node},
+                        {"AON_SITE_DIR": users},
+                        {"AON_SITE_DIR": users, "USER": "me", "SLURM_JOB_USER": "me"}):
             done = self.srun("-n1", "printenv", "LD_PRELOAD", **changes)
             self.assertEqual(done.stdout, "", changes)
         self.assertIn("libaon", self.srun("-n1", "printenv", "LD_PRELOAD").stdout)
+        # Neither HOME nor USER is there.
+        only = self.srun(f"--export=AON_SITE_DIR={users}", "-n1", "printenv")
+        self.assertNotRegex(only.stdout, "(?m)^(LD_PRELOAD|HOME|USER)=")
 
     @unittest.skipUnless(SPANK.exists(), "the SPANK plugin is not built: slurm/spank.h is missing")
     def test_the_option_of_the_spank_plugin(self):
@@ -101,6 +133,10 @@ class Enabled(OnSlurm):
         self.assert_exit(done)
         (output,) = self.outputs(1)
         self.assert_ranks(output, range(2))
+        for words, count in (("--aon=off", 1), ("--aon=on", 2)):
+            end, text, _ = self.batch(f"mpirun -n 2 {TEXT}", "-n", 2, words)
+            self.assertEqual(end, ("COMPLETED", "0:0"), text)
+            self.outputs(count)
         odd = self.srun("--aon=LD_$(x)=1;;=", "-n1", "echo", "runs")
         self.assertEqual((odd.returncode, odd.stdout), (0, "runs\n"))
 

@@ -4,9 +4,12 @@ door, and that a program which records finds its agent through it.
 
     taskprolog_test.py [unittest arguments]
 """
+import os
+import pwd
 import resource
 import signal
 import subprocess
+import time
 import unittest
 
 import cluster  # noqa: F401  finds aon_test
@@ -39,10 +42,10 @@ class TaskProlog(TestCase):
         self.task.send_signal(signal.SIGKILL)
         self.task.wait()
 
-    def prolog(self, **changes):
-        """What it has Slurm set, as a dictionary."""
+    def prolog(self, *before, **changes):
+        """What it has Slurm set, as a dictionary; `before` it as words of the command."""
         env = environment(**{**self.variables, **changes})
-        done = run([SCRIPT], env=env, timeout_s=20)
+        done = run([*before, SCRIPT], env=env, timeout_s=20)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         lines = done.stdout.splitlines()
         self.assertTrue(all(line.startswith("export ") for line in lines), lines)
@@ -115,6 +118,58 @@ class TaskProlog(TestCase):
             self.assertEqual(self.prolog(AON_DISABLE=value), {})
         for value in ("0", ""):
             self.assertIn("LD_PRELOAD", self.prolog(AON_DISABLE=value))
+
+    def test_users_of_the_sites_list_are_known_by_slurm_and_by_number(self):
+        site = self.folder / "site"
+        site.mkdir()
+        name, number = pwd.getpwuid(os.geteuid()).pw_name, str(os.geteuid())
+        changes = {"AON_SITE_DIR": site, "USER": "somebody-else", "HOME": self.folder}
+        for line, of_slurm, is_off in (
+            ("somebody-else", name, False),
+            (name, name, True),
+            (number, "by-another-name", True),
+            (name, None, True),
+        ):
+            (site / "off-users").write_text(f"first\n{line}\n", encoding="utf-8")
+            found = self.prolog(**changes, SLURM_JOB_USER=of_slurm)
+            self.assertEqual(found == {}, is_off, line)
+
+    @unittest.skipUnless(os.geteuid() == 0, "a password database of its own needs root")
+    def test_without_a_home_in_the_environment_the_users_word_counts_as_well(self):
+        (self.folder / ".aon").mkdir()
+        home = f"root:x:0:0::{self.folder}:/bin/sh"
+        self.assertIn("LD_PRELOAD", self.prolog(*self.with_accounts(home), HOME=None))
+        (self.folder / ".aon" / "off").touch()
+        self.assertEqual(self.prolog(*self.with_accounts(home), HOME=None), {})
+        # Not a local user: asked for.
+        asked = self.with_accounts("", f"echo '{home}'")
+        self.assertEqual(self.prolog(*asked, HOME=None), {})
+        (self.folder / ".aon" / "off").unlink()
+        self.assertIn("LD_PRELOAD", self.prolog(*asked, HOME=None))
+        # He has no home: nothing to look into.
+        self.assertIn("LD_PRELOAD", self.prolog(*self.with_accounts("", "exit 2"), HOME=None))
+
+    @unittest.skipUnless(os.geteuid() == 0, "a password database of its own needs root")
+    def test_where_nobody_knows_the_users_word_the_task_runs_without(self):
+        hanging = self.with_accounts("", "exec sleep 100")
+        begin = time.monotonic()
+        self.assertEqual(self.prolog(*hanging, HOME=None), {})
+        self.assertLess(time.monotonic() - begin, 5)
+        done = run([*hanging, BUILD / "bin" / "aon-task", "--check"],
+                   env=environment(**{**self.variables, "HOME": None}))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("whether the user wants it is not known", done.stderr)
+        # With a home nobody is asked.
+        self.assertIn("LD_PRELOAD", self.prolog(*hanging))
+
+    def with_accounts(self, lines, getent="exit 2"):
+        """Words before a command that let it see this /etc/passwd and this getent."""
+        accounts, program = self.folder / "accounts", self.folder / "getent"
+        accounts.write_text(f"{lines}\n", encoding="utf-8")
+        program.write_text(f"#!/bin/sh\n{getent}\n", encoding="utf-8")
+        program.chmod(0o755)
+        mounts = f"mount --bind {accounts} /etc/passwd; mount --bind {program} /usr/bin/getent"
+        return ["unshare", "--mount", "sh", "-c", f'{mounts}; exec "$@"', "sh"]
 
     def test_outside_of_a_job_it_says_nothing(self):
         self.assertEqual(self.prolog(SLURM_JOB_ID=None), {})

@@ -5,7 +5,7 @@ import re
 import shutil
 import unittest
 
-from aon_test import BUILD, TestCase, environment, ledger, run
+from aon_test import BUILD, SOURCE, TestCase, environment, ledger, run
 
 EXPECTED = [
     "bin/aon-run",
@@ -15,6 +15,7 @@ EXPECTED = [
     "bin/aon-agent",
     "bin/aon-node",
     "share/aon/systemd/aon-node.service",
+    "share/aon/systemd/install",
     "include/aon/annotate.h",
     "include/aon/annotate.hpp",
     "include/aon/provider.h",
@@ -75,6 +76,22 @@ class Install(TestCase):
         process = run([analyze, "verify", "--man=no", unit])
         self.assert_exit(process)
         self.assertNotIn("aon-node", process.stderr)
+
+    def test_the_unit_of_a_moved_tree_is_made_by_a_script(self):
+        done = run([self.prefix / "share/aon/systemd/install", "--print"])
+        self.assert_exit(done)
+        self.assertIn(f'ExecStart="{self.prefix}/bin/aon-node"\n', done.stdout)
+        analyze = shutil.which("systemd-analyze")
+        if analyze is not None:
+            unit = self.folder / "aon-node.service"
+            unit.write_text(done.stdout, encoding="utf-8")
+            process = run([analyze, "verify", "--man=no", unit])
+            self.assert_exit(process)
+            self.assertNotIn("aon-node", process.stderr)
+        odd = self.folder / "50%"
+        shutil.move(self.prefix, odd)
+        done = run([odd / "share/aon/systemd/install", "--print"])
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
 
     def test_nothing_points_back_to_the_build_tree(self):
         for path in (self.prefix / "lib").rglob("*.so"):
@@ -141,6 +158,9 @@ class Packages(TestCase):
         self.assert_exit(run(["tar", "-xzf", package, "-C", self.folder]))
         prefix = self.folder / "site, shared"
         (self.folder / package.name.removesuffix(".tar.gz")).rename(prefix)
+        self.assert_names_nothing_of_the_build(prefix)
+        unit = (prefix / "share/aon/systemd/aon-node.service").read_text()
+        self.assertIn("\nExecStart=/opt/aon/bin/aon-node\n", unit)
         program = self.folder / "heat2d"
         shutil.copy(BUILD / "bin" / "heat2d", program)
         hidden = [f"mount -t tmpfs none '{BUILD}'"]
@@ -157,6 +177,14 @@ class Packages(TestCase):
         self.assertTrue((output / "traces.otf2").exists())
         self.assert_exit(run([*hide, prefix / "bin" / "aon", "info", output]))
 
+    def assert_names_nothing_of_the_build(self, prefix):
+        """Neither the build tree nor the folder in which cpack staged the package."""
+        for path in prefix.rglob("*"):
+            if path.is_symlink() or not path.is_file():
+                continue
+            for folder in (BUILD, SOURCE, self.folder):
+                self.assertNotIn(str(folder).encode(), path.read_bytes(), path)
+
     def test_the_debian_package_names_what_it_needs(self):
         package = self.pack("DEB")
         needs = run(["dpkg-deb", "--field", package, "Depends"]).stdout
@@ -166,6 +194,9 @@ class Packages(TestCase):
         for name in EXPECTED:
             self.assertIn(f"./usr/{name}\n", names)
         self.assertNotIn("lib/aon/private", names)
+        unit = "./usr/share/aon/systemd/aon-node.service"
+        done = run(["sh", "-c", f"dpkg-deb --fsys-tarfile '{package}' | tar -xO {unit}"])
+        self.assertIn("\nExecStart=/usr/bin/aon-node\n", done.stdout)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,34 @@ with otf2.reader.open(sys.argv[1]) as trace:
 print(expected, count, sends, receives)
 """
 
+# Messages match in the order in which they were sent and in which their receives began.
+_ARROWS_WITH_OTF2 = """
+import collections, sys, otf2
+E = otf2.events
+sends, receives = collections.defaultdict(list), collections.defaultdict(list)
+begun = {}
+with otf2.reader.open(sys.argv[1]) as trace:
+    ns = 1e9 / trace.definitions.clock_properties.timer_resolution
+    node = {l.group._ref: l.group.system_tree_parent.name for l in trace.definitions.locations}
+    members = {c._ref: [l.group._ref for l in c.group.members] for c in trace.definitions.comms}
+    for number, (location, event) in enumerate(trace.events):
+        me = location.group._ref
+        if isinstance(event, E.MpiIrecvRequest):
+            begun[location._ref, event.request_id] = number
+        if isinstance(event, (E.MpiSend, E.MpiIsend)):
+            comm = event.communicator._ref
+            to = members[comm][event.receiver] if members[comm] else me
+            sends[comm, me, to, event.msg_tag].append(event.time)
+        if isinstance(event, (E.MpiRecv, E.MpiIrecv)):
+            comm = event.communicator._ref
+            source = members[comm][event.sender] if members[comm] else me
+            order = begun.get((location._ref, getattr(event, "request_id", None)), number)
+            receives[comm, source, me, event.msg_tag].append((order, event.time))
+for key, times in sends.items():
+    for sent, (_, received) in zip(times, sorted(receives[key]), strict=True):
+        print(node[key[1]], node[key[2]], round((received - sent) * ns))
+"""
+
 
 def archive(output):
     return pathlib.Path(output) / "traces.otf2"
@@ -54,6 +82,30 @@ def otf2_messages(test, output):
     test.assertEqual(count, expected)
     test.assertEqual(sends, receives)
     return sends
+
+
+def otf2_arrows(test, output):
+    """(sender's node, receiver's node, ns from send to receive) of each message."""
+    done = run([PYTHON, "-c", _ARROWS_WITH_OTF2, archive(output)], timeout_s=240)
+    test.assert_exit(done)
+    lines = [line.rsplit(" ", 2) for line in done.stdout.splitlines()]
+    return [(source, to, int(length_ns)) for source, to, length_ns in lines]
+
+
+def many_nodes(test, output, document):
+    """All readers of an archive of several nodes: every rank and every arrow is there, and no arrow
+    between nodes points backwards by more than the ledger's clock error."""
+    otf2_print(test, output)
+    otf2_structure(test, output)
+    count = otf2_messages(test, output)
+    vite(test, output, len(document["ranks"]), count)
+    arrows = otf2_arrows(test, output)
+    test.assertEqual(len(arrows), count)
+    between = [length_ns for source, to, length_ns in arrows if source != to]
+    test.assertGreater(len(between), 0)
+    error_ns = document["clock"]["max_error_ns"]
+    test.assertIsNotNone(error_ns, document["clock"])
+    test.assertGreaterEqual(min(between), -error_ns)
 
 
 def vite(test, output, rank_count, message_count, rank_name="MPI Rank"):

@@ -14,6 +14,16 @@ from aon_test import IS_SANITIZED, TestCase, environment, ledger, profile, run, 
 NOBODY = 65534
 PERFMON_AND_SYSLOG = 1 << 38 | 1 << 34
 
+HAS_LOG = 24  # core/service/page.h
+READ_PAGE = """
+import mmap, os, socket, sys
+connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+connection.connect(sys.argv[1])
+_, (page, *_), _, _ = socket.recv_fds(connection, 64, 1)
+size = os.fstat(page).st_size
+sys.stdout.buffer.write(mmap.mmap(page, size, mmap.MAP_SHARED, mmap.PROT_READ)[:])
+"""
+
 
 class Service(TestCase):
     def setUp(self):
@@ -21,8 +31,8 @@ class Service(TestCase):
         self.socket = self.folder / "run" / "node.sock"
         self.folder.chmod(0o755)
 
-    def start(self, *options):
-        process = subprocess.Popen(["aon-node", "--socket", self.socket, *options],
+    def start(self, *options, before=()):
+        process = subprocess.Popen([*before, "aon-node", "--socket", self.socket, *options],
                                    env=environment(), stderr=subprocess.PIPE, text=True)
 
         def end():
@@ -85,6 +95,38 @@ class Service(TestCase):
             self.assertEqual(before[name], after[name], name)
         if not IS_SANITIZED:
             self.assertLess(int(after["VmRSS"].split()[0]), 20 << 10)
+
+    def page_seen_by(self, user):
+        """Bytes of the page, as a process of another user reads them."""
+        words = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        done = subprocess.run([*words, "/usr/bin/python3", "-c", READ_PAGE, self.socket],
+                              capture_output=True, timeout=20, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    @unittest.skipUnless(os.geteuid() == 0, "a second user needs root")
+    def test_another_user_reads_nothing_of_a_job_in_the_page(self):
+        self.start()
+        program = self.folder / "secret-program-4711"
+        program.symlink_to("/bin/sleep")
+        output = self.folder / "secret-output-4711"
+        words = ["aon-run", "-o", output, "--wait", "0", program, "2.25"]
+        env = environment(AON_NODE_SOCKET=self.socket, SECRET="secret-variable-4711")
+        with subprocess.Popen(words, env=env):
+            wait_until(lambda: list(output.glob("spool/*/node.*")), what="what its agent reads")
+            page = self.page_seen_by(NOBODY)
+        self.assertIn(b"network", page)  # it is the page
+        for secret in (b"4711", b"sleep", b"root"):
+            self.assertNotIn(secret, page)
+
+    @unittest.skipUnless(os.geteuid() == 0, "a /proc of its own needs root")
+    def test_where_processes_are_hidden_it_tells_of_no_crashes(self):
+        hide = "mount -t proc -o hidepid=invisible proc /proc || mount -t proc -o hidepid=2 proc /proc"
+        words = ["unshare", "--mount", "sh", "-c", f'{hide}; exec "$@"', "sh"]
+        process = self.start(before=words)
+        self.assertEqual(int.from_bytes(self.page_seen_by(NOBODY)[HAS_LOG : HAS_LOG + 4], "little"), 0)
+        process.terminate()
+        self.assertIn("hides processes of other users", process.communicate(timeout=20)[1])
 
     def test_gives_up_root(self):
         if os.geteuid() != 0:

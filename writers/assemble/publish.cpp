@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/owner.h"
 
 namespace aon::writers {
 namespace {
@@ -63,13 +64,16 @@ Status move_entry(const fs::path& from, const fs::path& to) {
 void remove_spool(const fs::path& folder) {
   const fs::path spool = folder / "spool";
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(spool, error)) {
+  fs::directory_iterator entries;
+  if (is_own_folder(spool)) entries = fs::directory_iterator(spool, error);
+  for (const fs::directory_entry& entry : entries) {
     std::error_code ignored;
     if (!entry.is_symlink(ignored)) continue;
     const fs::path target = fs::canonical(entry.path(), ignored);
     const fs::path launch = target.parent_path();
     if (target.filename() != entry.path().filename() ||
-        launch.filename().string().rfind("aon-", 0) != 0)
+        launch.filename().string().rfind("aon-", 0) != 0 || !is_own_folder(launch) ||
+        !is_own_folder(target))
       continue;
     fs::remove_all(target, ignored);
     fs::remove(launch, ignored);  // fails while other nodes have folders there
@@ -81,6 +85,7 @@ Status remove_stale_staging(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().filename().string().rfind(kPrefix, 0) != 0) continue;
+    if (!is_own_folder(entry.path())) continue;  // planted: its links may lead anywhere
     remove_spool(entry.path());  // a spool that was to be dropped, with what its links point to
     std::error_code ignored;
     fs::remove_all(entry.path(), ignored);

@@ -14,7 +14,8 @@
 
 namespace aon::writers {
 
-/// Removes what dead assemblers left in `folder`.   Errors: kIo.
+/// Removes what dead assemblers of this user left in `folder`; what others could have put there
+/// stays.   Errors: kIo.
 Status remove_stale_staging(const std::filesystem::path& folder);
 
 class Staging {
@@ -52,7 +53,7 @@ class Staging {
 };
 
 /// Removes DIR/spool, and what its links point to where that is laid out as --spool-dir does
-/// (aon-LAUNCH/NODE); the folder of the launch goes when it is empty.
+/// (aon-LAUNCH/NODE) in folders of this user alone; the folder of the launch goes when it is empty.
 void remove_spool(const std::filesystem::path& folder);
 
 }  // namespace aon::writers

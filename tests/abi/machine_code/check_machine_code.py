@@ -10,7 +10,8 @@ WRAPPERS.so is tests/bench/hotpath/wrappers.cpp, what a wrapper is at least.
    no fence, and no call but the one to the real function.
    The same of an annotation's begin and end in libaon.so, without any call.
 3. A call that is only counted or paused reaches the real function without a frame: by a jump.
-4. The same of MPI_Send and MPI_Isend as they are: beside the real function they call at most the
+4. What reads hardware counters at the borders of calls makes no system call.
+5. What 2 and 3 say holds of MPI_Send and MPI_Isend as they are: beside the real function they call at most the
    two that number and keep a request, and those have no lock prefix either.
 """
 import re
@@ -20,6 +21,11 @@ import sys
 ALLOWED_LIBRARIES = re.compile(r"^(libc\.so\.6|ld-linux.*|libaon\.so)$")
 REQUEST_CALLS = ("aon::mpi::next_request_numbers", "aon::mpi::put_request")
 FORBIDDEN = re.compile(r"^(lock |xchg .*\(|mfence|lfence|sfence|syscall)")
+COUNTER_FUNCTIONS = ("read_thread_counters", "read_counters_at_entry", "put_counters",
+                     "put_border_counters")
+# The clock of machines without a steady TSC is read in the kernel's own library.
+ALLOWED_CALLS = re.compile(
+    r"<(aon::|aon_writer_put@plt|clock_gettime@plt|mem(cpy|set)@plt|__stack_chk_fail@plt)")
 
 
 def output_of(*command):
@@ -134,6 +140,22 @@ def check_forwarded(name, code):
     return errors
 
 
+def check_readings(code):
+    errors = []
+    for wanted in COUNTER_FUNCTIONS:
+        found = [n for n in code if f"::{wanted}(" in n and ".cold" not in n]
+        if len(found) != 1:
+            errors.append(f"{wanted} is not there once: {found}")
+            continue
+        for _, text in code[found[0]]:
+            # Through a pointer: the registers of a test program.
+            is_call = text.startswith("call") and "*" not in text
+            if text.startswith("syscall") or (is_call and not ALLOWED_CALLS.search(text)):
+                errors.append(f"{wanted}: `{text}`")
+        print(f"{wanted}: {len(code[found[0]])} instructions")
+    return errors
+
+
 def main():
     libaon, wrappers = sys.argv[1:3]
     errors = check_imports(libaon) + check_imports(wrappers)
@@ -149,6 +171,7 @@ def main():
         if len(found) != 1:
             sys.exit(f"{name} of annotations is not in {libaon} once: {found}")
         errors += check_recorded(found[0], own[found[0]])
+    errors += check_readings(own)
     for name in ("hotpath_counted", "hotpath_paused"):
         errors += check_forwarded(name, code[name])
     for library in sys.argv[3:]:

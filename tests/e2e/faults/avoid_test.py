@@ -1,5 +1,6 @@
 """A program that died in AON's own code is left alone from then on: by aon-run, by the agent where
 the program is known only when it comes, until the user takes it off the list."""
+import os
 import signal
 import unittest
 
@@ -60,6 +61,16 @@ class Avoided(FaultCase):
         self.assert_exit(process)
         self.assertIn("nothing was recorded: left alone", process.stderr)
         self.assertEqual(list((self.folder / "hidden/spool").rglob("fallback-*")), [])
+
+    @unittest.skipUnless(os.geteuid() == 0, "a password database of its own needs root")
+    def test_the_list_is_found_without_a_home_in_the_environment(self):
+        self.assert_exit(self.aon("avoid", "--add", PROGRAM))
+        accounts = self.folder / "accounts"
+        accounts.write_text(f"root:x:0:0::{self.home}:/bin/sh\n", encoding="utf-8")
+        script = f'mount --bind {accounts} /etc/passwd; unset HOME; exec "$@"'
+        words = ["aon-run", "-o", self.folder / "job", "--", PROGRAM]
+        again = run(["unshare", "--mount", "sh", "-c", script, "sh", *words], env=self.env)
+        self.assertIn("running without profiling", again.stderr)
 
     def test_another_program_is_recorded_beside_it(self):
         self.assert_exit(self.aon("avoid", "--add", "/opt/some/other"))

@@ -240,6 +240,22 @@ class SpoolElsewhere(OneRankCase):
         self.assert_exit(run(["aon", "finalize", "--quiet", "--drop-spool", self.output]))
         self.assertEqual([p.name for p in self.place.iterdir()], ["other"])
 
+    @unittest.skipUnless(os.geteuid() == 0, "making files of another user needs root")
+    def test_a_folder_that_another_user_made_there_gets_nothing(self):
+        planted = self.place / "aon-4711.0"
+        planted.mkdir(parents=True)
+        os.chown(planted, 65534, 65534)
+        planted.chmod(0o777)
+        job = environment(SLURM_JOB_ID=4711, SLURM_STEP_ID=0, SLURM_PROCID=0, SLURM_NTASKS=1)
+        program = BUILD / "bin" / "aon-canary-program"
+        done = run(["aon-run", "-o", self.output, *self.options, program], env=job)
+        self.assert_exit(done, 42)
+        self.assertFalse(list(planted.glob("*/*")))
+        log = next(self.output.glob("agent.*.log")).read_text()
+        self.assertIn("aon-4711.0 is another user's", log)
+        (rank,) = self.finish()["ranks"]  # recorded into a file, without the agent
+        self.assertGreater(rank["emitted"], 0)
+
     def test_link_to_nothing_is_named(self):
         self.profile(options=self.options)
         self.finish()

@@ -127,9 +127,11 @@ def full_disk():
             with Agent("--flush-ms=20", folder=folder) as agent:
                 run = agent.emitter(2, 3_000_000, 2000, 1000)
                 wait_until(lambda: os.statvfs(folder).f_bavail == 0, 20)
-                totals = emitted(run)
-                # Space comes back before the end: the losses can be told.
+                time.sleep(0.3)
+                # Space comes back while records still come: before the agent's end, so that the
+                # losses can be told.
                 subprocess.run(["mount", "-o", "remount,size=8m", folder], check=True)
+                totals = emitted(run)
                 if agent.wait() != 0:
                     fail(agent.log())
                 _, losses = check(agent, run, totals, ("pool full", "write failed"))

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/cluster/handshake.h"
+#include "core/cluster/newcomers.h"
 #include "core/cluster/ping_client.h"
 #include "core/cluster/ping_server.h"
 
@@ -159,6 +160,26 @@ TEST_F(Pings, strangers_get_a_challenge_and_nothing_else) {
   PingClient client(folder_, "n2", kSource, exchanges_.sink());
   client.start();
   EXPECT_TRUE(exchanges_.wait_for("n1", kFirstBurst));
+}
+
+TEST_F(Pings, strangers_take_no_place_from_a_child_however_many_come) {
+  PingServer server(token_, kSource);
+  const std::vector<Endpoint> endpoints = announce(server, "n1", token_);
+  std::vector<UniqueFd> strangers;
+  for (size_t i = 0; i < kMaxChildren + kMaxNewcomers; ++i) {
+    Result<UniqueFd> fd = connect_to(endpoints[0], 5000);
+    ASSERT_TRUE(fd);
+    strangers.push_back(std::move(*fd));
+  }
+  // The last one is served: it is the first ones that went.
+  Challenge challenge{};
+  EXPECT_EQ(recv(strangers.back().get(), &challenge, sizeof(challenge), MSG_WAITALL),
+            static_cast<ssize_t>(sizeof(challenge)));
+  PingClient client(folder_, "n2", kSource, exchanges_.sink());
+  client.start();
+  EXPECT_TRUE(exchanges_.wait_for("n1", kFirstBurst));
+  EXPECT_EQ(server.ready_children(), 1u);
+  client.stop();
 }
 
 TEST_F(Pings, recorded_answer_is_worth_nothing_on_another_connection) {

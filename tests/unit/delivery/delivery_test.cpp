@@ -14,6 +14,7 @@
 
 #include "core/base/lease.h"
 #include "core/cluster/handshake.h"
+#include "core/cluster/newcomers.h"
 #include "core/cluster/presence.h"
 #include "core/cluster/wire.h"
 #include "core/delivery/courier.h"
@@ -336,7 +337,7 @@ TEST_F(Delivery, NobodyBringsTheReceiversOwnNode) {
 
 TEST_F(Delivery, StrangersTakeNoPlaceFromCouriers) {
   std::vector<UniqueFd> strangers;
-  for (size_t i = 0; i < 3 * kMaxNewcomers; ++i) {
+  for (size_t i = 0; i < 3 * cluster::kMaxNewcomers; ++i) {
     auto fd = cluster::connect_to(address_.endpoints[0], 1000);
     if (fd) strangers.push_back(std::move(*fd));
   }

@@ -63,6 +63,18 @@ TEST_F(DoormanTest, goes_home_where_the_submit_folder_cannot_be_written) {
   EXPECT_EQ(directory("12.3"), "/users/own/aon-12.3");
 }
 
+TEST_F(DoormanTest, does_not_stand_where_it_cannot_see_the_end_of_the_task) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);  // none to watch, as on a kernel without pidfds
+  Result<AgentLink> link = join_or_listen(path("door"));
+  ASSERT_TRUE(link);
+  const Status status = start_doorman(std::move(*link), Installation{}, child);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("cannot be watched"), std::string::npos);
+  EXPECT_NE(access(path("door").c_str(), F_OK), 0);
+}
+
 TEST_F(DoormanTest, reads_the_environment_of_another_process) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -21,6 +22,12 @@ class JobDirectory : public TemporaryFolder {
     result.id = id;
     result.evidence = evidence;
     return result;
+  }
+  static constexpr uid_t kOther = 65534;
+
+  mode_t mode_of(const std::string& name) const {
+    struct stat status {};
+    return stat(path(name).c_str(), &status) == 0 ? status.st_mode & 0777 : 0;
   }
 };
 
@@ -53,6 +60,58 @@ TEST_F(JobDirectory, takes_an_empty_folder_and_leaves_a_used_one) {
   ASSERT_EQ(mkdir(path("used").c_str(), 0755), 0);
   std::ofstream(path("used/data")) << "1";
   EXPECT_EQ(*open_job_directory(path("used"), launch("one")), path("used.1"));
+}
+
+TEST_F(JobDirectory, of_another_user_is_not_used_whatever_it_says) {
+  if (geteuid() != 0) GTEST_SKIP() << "making files of another user needs root";
+  ASSERT_EQ(*open_job_directory(path("out"), launch("one")), path("out"));
+  ASSERT_EQ(chmod(path("out").c_str(), 0777), 0);
+  ASSERT_EQ(chown(path("out/.launch").c_str(), kOther, kOther), 0);
+  ASSERT_EQ(chown(path("out").c_str(), kOther, kOther), 0);
+  EXPECT_EQ(*open_job_directory(path("out"), launch("one")), path("out.1"));
+  ASSERT_EQ(mkdir(path("empty").c_str(), 0777), 0);
+  ASSERT_EQ(chown(path("empty").c_str(), kOther, kOther), 0);
+  EXPECT_EQ(*open_job_directory(path("empty"), launch("one")), path("empty.1"));
+  EXPECT_TRUE(std::filesystem::is_empty(path("empty")));
+  std::ofstream(path("file")) << "1";
+  ASSERT_EQ(chown(path("file").c_str(), kOther, kOther), 0);
+  EXPECT_EQ(*open_job_directory(path("file"), launch("one")), path("file.1"));
+}
+
+TEST_F(JobDirectory, behind_a_link_is_used_when_link_and_folder_are_the_users) {
+  ASSERT_EQ(mkdir(path("target").c_str(), 0755), 0);
+  ASSERT_EQ(symlink("target", path("link").c_str()), 0);
+  EXPECT_EQ(*open_job_directory(path("link"), launch("one")), path("link"));
+  EXPECT_EQ(read_launch_id(path("target")), "one");
+  EXPECT_EQ(mode_of("target"), 0700u);
+  if (geteuid() != 0) GTEST_SKIP() << "making links of another user needs root";
+  ASSERT_EQ(lchown(path("link").c_str(), kOther, kOther), 0);
+  EXPECT_EQ(*open_job_directory(path("link"), launch("one")), path("link.1"));
+  ASSERT_EQ(lchown(path("link").c_str(), 0, 0), 0);
+  ASSERT_EQ(chown(path("target").c_str(), kOther, kOther), 0);
+  EXPECT_EQ(*open_job_directory(path("link"), launch("one")), path("link.1"));
+}
+
+TEST_F(JobDirectory, that_others_may_write_becomes_private) {
+  ASSERT_EQ(mkdir(path("out").c_str(), 0700), 0);
+  ASSERT_EQ(chmod(path("out").c_str(), 0775), 0);
+  EXPECT_EQ(*open_job_directory(path("out"), launch("one")), path("out"));
+  EXPECT_EQ(mode_of("out"), 0700u);
+  ASSERT_EQ(chmod(path("out").c_str(), 0770), 0);
+  EXPECT_EQ(*open_job_directory(path("out"), launch("one")), path("out"));
+  EXPECT_EQ(mode_of("out"), 0700u);
+  // One that is not used stays as it is.
+  ASSERT_EQ(chmod(path("out").c_str(), 0775), 0);
+  EXPECT_EQ(*open_job_directory(path("out"), launch("two")), path("out.1"));
+  EXPECT_EQ(mode_of("out"), 0775u);
+}
+
+TEST_F(JobDirectory, whose_launch_another_user_wrote_is_not_believed) {
+  if (geteuid() != 0) GTEST_SKIP() << "making files of another user needs root";
+  ASSERT_EQ(*open_job_directory(path("out"), launch("one")), path("out"));
+  ASSERT_EQ(chown(path("out/.launch").c_str(), kOther, kOther), 0);
+  EXPECT_EQ(read_launch_id(path("out")), "");
+  EXPECT_EQ(*open_job_directory(path("out"), launch("one")), path("out.1"));
 }
 
 TEST_F(JobDirectory, refuses_a_path_that_cannot_be_one) {

@@ -74,5 +74,19 @@ TEST(CrashLog, ReadsWhatCameSince) {
   EXPECT_TRUE(log.read().empty());
 }
 
+TEST(HiddenProcesses, AreThoseOfTheProcOnTop) {
+  const std::string open = "22 1 0:20 / /proc rw,nosuid shared:5 - proc proc rw\n";
+  const std::string hidden = "23 22 0:21 / /proc rw - proc proc rw,gid=5,hidepid=invisible\n";
+  EXPECT_FALSE(processes_are_hidden(open));
+  EXPECT_TRUE(processes_are_hidden(open + hidden));
+  EXPECT_FALSE(processes_are_hidden(hidden + open));
+  for (const char* value : {"1", "2", "4", "noaccess", "ptraceable"})
+    EXPECT_TRUE(processes_are_hidden("1 1 0:4 / /proc rw - proc p rw,hidepid=" + std::string(value)));
+  for (const char* value : {"0", "off", "0,gid=1"})
+    EXPECT_FALSE(processes_are_hidden("1 1 0:4 / /proc rw - proc p rw,hidepid=" + std::string(value)));
+  EXPECT_FALSE(processes_are_hidden("1 1 0:4 / /srv/proc rw - proc p rw,hidepid=2"));
+  EXPECT_FALSE(processes_are_hidden(""));
+}
+
 }  // namespace
 }  // namespace aon::service

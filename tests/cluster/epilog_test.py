@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+"""What the Epilog starts, by itself, without a cluster: the line for the accounting, and which
+directories are finished.
+
+    epilog_test.py [unittest arguments]
+"""
+import os
+import pwd
+import subprocess
+import unittest
+
+import cluster  # noqa: F401  finds aon_test
+from aon_test import SOURCE, TestCase, environment, wait_until
+
+SCRIPT = SOURCE / "launcher" / "slurm" / "aon-finish.sh"
+USER = pwd.getpwuid(os.geteuid()).pw_name
+
+
+class Finish(TestCase):
+    """With a `logger` and an `aon` that write down what they are asked."""
+
+    def setUp(self):
+        super().setUp()
+        self.submitted = self.folder / "submitted"
+        self.submitted.mkdir()
+        (self.folder / "bin").mkdir()
+        self.logged = self.folder / "logged"
+        self.asked = self.folder / "asked"
+        self.script("logger", f'echo "$*" >>{self.logged}')
+        self.script("aon", f'echo "$*" >>{self.asked}')
+
+    def script(self, name, text):
+        path = self.folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def start(self):
+        path = f"{self.folder}/bin:{os.environ['PATH']}"
+        words = [SCRIPT, self.folder, "4711", self.submitted]
+        process = subprocess.Popen(words, env=environment(PATH=path), stdout=subprocess.DEVNULL)
+        self.addCleanup(process.wait, 20)
+        self.addCleanup(process.kill)
+        return process
+
+    def finish(self):
+        self.assertEqual(self.start().wait(20), 0)
+        return self.asked.read_text().splitlines() if self.asked.exists() else []
+
+    def make(self, name, *files):
+        folder = self.submitted / name
+        folder.mkdir()
+        for file in files:
+            (folder / file).mkdir() if file == "agents" else (folder / file).touch()
+        return folder
+
+    def test_a_job_is_accounted_for_even_if_it_cannot_be_finished(self):
+        self.make("aon-4711.0")
+        self.make("aon-4711-1234")
+        self.script("aon", f"touch {self.asked}; exec sleep 100")
+        self.start()
+        wait_until(self.asked.exists, what="aon finalize to hang")
+        self.assertEqual(self.logged.read_text(), f"-t aon job=4711 user={USER} directories=2\n")
+
+    def test_a_job_without_aon_is_not(self):
+        self.make("aon-47110.0")
+        self.assertEqual(self.finish(), [])
+        self.assertFalse(self.logged.exists())
+
+    def test_only_what_is_not_done_is_finished(self):
+        self.make("aon-4711.0", "aon.json")
+        late = self.make("aon-4711.1", "aon.json", "agents")
+        none = self.make("aon-4711.2")
+        self.assertEqual(self.finish(), [f"finalize {late}", f"finalize {none}"])
+        self.assertIn("directories=3", self.logged.read_text())
+
+    def test_links_and_directories_of_others_are_left_alone(self):
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        (self.submitted / "aon-4711.0").symlink_to(elsewhere)
+        if os.geteuid() == 0:
+            os.chown(self.make("aon-4711.1"), 65534, 65534)
+        self.assertEqual(self.finish(), [])
+        self.assertFalse(self.logged.exists())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,84 @@
+// What dead assemblers left, and what looks like it and was put there by somebody else.
+#include "writers/assemble/publish.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/unit/writers/spool_fixture.h"
+
+namespace aon::writers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uid_t kOther = 65534;
+
+class StaleStaging : public testing::Test {
+ protected:
+  /// A spool elsewhere, and a staging folder whose spool was to be dropped and links to it.
+  void SetUp() override {
+    for (const fs::path& folder : {job_, staging_ / "spool", target_}) fs::create_directories(folder);
+    std::ofstream(target_ / "definitions.aon") << "1";
+    fs::create_directory_symlink(target_, link_);
+    for (const fs::path& folder : {staging_, staging_ / "spool", target_.parent_path(), target_})
+      fs::permissions(folder, fs::perms::owner_all);
+  }
+  static void give_away(const fs::path& path) {
+    ASSERT_EQ(lchown(path.c_str(), kOther, kOther), 0);
+  }
+
+  test::TemporaryFolder folder_;
+  fs::path job_ = folder_.path() / "job";
+  fs::path staging_ = job_ / ".assemble-1";
+  fs::path target_ = folder_.path() / "place" / "aon-one" / "n1";
+  fs::path link_ = staging_ / "spool" / "n1";
+};
+
+TEST_F(StaleStaging, goes_with_what_its_links_point_to) {
+  ASSERT_TRUE(remove_stale_staging(job_));
+  EXPECT_TRUE(fs::is_empty(job_));
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "place"));
+}
+
+TEST_F(StaleStaging, of_another_user_stays) {
+  if (geteuid() != 0) GTEST_SKIP() << "making files of another user needs root";
+  give_away(staging_);
+  ASSERT_TRUE(remove_stale_staging(job_));
+  EXPECT_TRUE(fs::exists(target_ / "definitions.aon"));
+  EXPECT_TRUE(fs::exists(staging_));
+}
+
+TEST_F(StaleStaging, that_others_may_write_stays) {
+  fs::permissions(staging_, fs::perms::group_write, fs::perm_options::add);
+  ASSERT_TRUE(remove_stale_staging(job_));
+  EXPECT_TRUE(fs::exists(target_ / "definitions.aon"));
+}
+
+TEST_F(StaleStaging, that_is_a_link_stays) {
+  fs::rename(staging_, folder_.path() / "elsewhere");
+  fs::create_directory_symlink(folder_.path() / "elsewhere", staging_);
+  ASSERT_TRUE(remove_stale_staging(job_));
+  EXPECT_TRUE(fs::exists(target_ / "definitions.aon"));
+  EXPECT_TRUE(fs::exists(folder_.path() / "elsewhere" / "spool"));
+}
+
+TEST_F(StaleStaging, takes_no_spool_that_others_may_write_or_own) {
+  fs::permissions(target_, fs::perms::others_write, fs::perm_options::add);
+  ASSERT_TRUE(remove_stale_staging(job_));
+  EXPECT_FALSE(fs::exists(staging_));
+  EXPECT_TRUE(fs::exists(target_ / "definitions.aon"));
+}
+
+TEST_F(StaleStaging, follows_no_links_of_a_spool_that_is_a_link) {
+  fs::rename(staging_ / "spool", folder_.path() / "planted");
+  fs::create_directory_symlink(folder_.path() / "planted", staging_ / "spool");
+  ASSERT_TRUE(remove_stale_staging(job_));
+  EXPECT_FALSE(fs::exists(staging_));
+  EXPECT_TRUE(fs::exists(target_ / "definitions.aon"));
+  EXPECT_TRUE(fs::exists(folder_.path() / "planted" / "n1"));
+}
+
+}  // namespace
+}  // namespace aon::writers
