@@ -8,9 +8,9 @@
 ///
 ///     segment: absent --first block--> current --limit reached--> closed --cap--> evicted
 ///
-/// While nothing can be written the newest blocks stay in memory, up to a bound, and are tried again
-/// at each flush: a window that moves on, as of a flight recorder. A worker that is killed then
-/// takes them with it.
+/// While nothing can be written the newest blocks stay in memory, up to a bound, and are tried
+/// again at each flush: a window that moves on, as of a flight recorder. A worker that is killed
+/// then takes them with it.
 /// Thread: the encode thread.   Cost: one write per owner and flush, 100 bytes per stream and
 /// segment.   Errors: blocks that are given up are returned as their headers.
 #pragma once
@@ -75,8 +75,8 @@ class Segments {
   Result<spool::BlockHeader> append(uint32_t process, uint16_t slot, bool is_chatty,
                                     const Seal& seal);
 
-  /// Writes all buffers. Of what could not be written the oldest blocks go to `lost`, all when it is
-  /// the last time. Returns the errno of the last failure, or 0.
+  /// Writes all buffers. Of what could not be written the oldest blocks go to `lost`, all when it
+  /// is the last time. Returns the errno of the last failure, or 0.
   int flush(bool is_last, std::vector<spool::BlockHeader>* lost);
 
   /// Stores the state of all changed files as part of the commit after `commit`.
