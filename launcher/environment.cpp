@@ -18,7 +18,11 @@
 namespace aon::launcher {
 namespace {
 
-constexpr double kDefaultBudgetPercent = 1;  // the table of options says so, too
+// The runtime and the plugins take these when their variable is not set; the table of options says
+// the same.
+constexpr double kDefaultBudgetPercent = 1;
+constexpr uint64_t kDefaultMemoryBytes = 8u << 20;
+constexpr const char* kDefaultNcclLevel = "api";
 
 /// True when a string of the file begins with MPI_ or PMPI_: a library that wraps or calls MPI.
 bool names_mpi(const std::string& path) {
@@ -56,6 +60,32 @@ std::string with_preload(const char* users, const std::string& ours) {
   return before + ours + behind;
 }
 
+/// What the options say, from whichever source: a variable that says something else must not win
+/// over the command line just because the command line asks for the default.
+void add_setting(const char* name, const std::string& value, bool is_default,
+                 const Environment& environment, ProgramEnvironment& result) {
+  const char* set = environment(name);
+  const bool says_else = set != nullptr && value != set;
+  if (!is_default || says_else) result.variables.push_back({name, value});
+}
+
+void add_settings(const Options& options, const Environment& environment,
+                  ProgramEnvironment& result) {
+  const auto add = [&](const char* name, const std::string& value, bool is_default) {
+    add_setting(name, value, is_default, environment, result);
+  };
+  if (options.attach_ms != 0)
+    add("AON_ATTACH_MS", std::to_string(options.attach_ms),
+        options.attach_ms == agent::kAttachTimeoutMs);
+  add("AON_BUDGET", fmt::format("{}", options.budget_percent),
+      options.budget_percent == kDefaultBudgetPercent);
+  if (options.memory_bytes != 0)
+    add("AON_MEMORY", std::to_string(options.memory_bytes),
+        options.memory_bytes == kDefaultMemoryBytes);
+  if (!options.nccl_level.empty() && provider_is_wanted(options, "nccl"))
+    add("AON_NCCL_LEVEL", options.nccl_level, options.nccl_level == kDefaultNcclLevel);
+}
+
 void add_plugin(const char* provider, const char* name, const std::string& path,
                 const Options& options, const Environment& environment,
                 ProgramEnvironment& result) {
@@ -83,11 +113,7 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   result.variables.push_back({"LD_PRELOAD", with_preload(environment("LD_PRELOAD"), library)});
   if (!socket.empty()) result.variables.push_back({"AON_SOCKET", socket});
   result.variables.push_back({"AON_OUTPUT", output_dir});
-  if (options.attach_ms != 0 && options.attach_ms != agent::kAttachTimeoutMs) {
-    result.variables.push_back({"AON_ATTACH_MS", std::to_string(options.attach_ms)});
-  }
-  if (options.budget_percent != kDefaultBudgetPercent)
-    result.variables.push_back({"AON_BUDGET", fmt::format("{}", options.budget_percent)});
+  add_settings(options, environment, result);
   const std::string counters = border_events(options.events);
   if (!counters.empty()) result.variables.push_back({"AON_COUNTERS", counters});
   if (options.sampling_fallback == "timer" && options.sampling_hz != 0 &&
@@ -98,9 +124,6 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
     result.variables.push_back({"AON_RECORD_FIXTURE", options.record_fixture});
   add_plugin("cupti", "CUDA_INJECTION64_PATH", files.cuda_injection, options, environment, result);
   add_plugin("nvtx", "NVTX_INJECTION64_PATH", files.nvtx_injection, options, environment, result);
-  const bool has_level = !options.nccl_level.empty() && options.nccl_level != "api";
-  if (has_level && provider_is_wanted(options, "nccl"))
-    result.variables.push_back({"AON_NCCL_LEVEL", options.nccl_level});
   add_plugin("nccl", "NCCL_PROFILER_PLUGIN", files.nccl_plugin, options, environment, result);
   return result;
 }

@@ -5,7 +5,9 @@
 /// | LD_PRELOAD              | the user's, then libaon-mpi.so       | kept, ours behind it, but   |
 /// |                         |                                      | before what wraps MPI       |
 /// | AON_SOCKET, AON_OUTPUT  | socket of the agent, job directory   | replaced                    |
-/// | AON_BUDGET              | --budget, where it is not 1          | replaced                    |
+/// | AON_ATTACH_MS,          | the options, where they are not the  | replaced                    |
+/// | AON_BUDGET, AON_MEMORY, | default, or the variable says        |                             |
+/// | AON_NCCL_LEVEL          | something else                       |                             |
 /// | AON_RECORD_FIXTURE      | --record-fixture, made absolute      | replaced                    |
 /// | AON_COUNTERS            | events for the borders of calls      | replaced                    |
 /// | CUDA_INJECTION64_PATH,  | our plugin, if installed             | left alone, reported        |

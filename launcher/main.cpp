@@ -14,8 +14,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "core/base/avoid_list.h"
+#include "core/base/disable.h"
 #include "core/base/file.h"
 #include "core/provider/names.h"
 #include "launcher/agent_link.h"
@@ -266,18 +268,17 @@ Status check_providers(const Plan& plan) {
       provider::installed_names(libraries, provider::provider_folder(libraries)));
 }
 
-/// The folder of --record-fixture: made where it is missing, absolute from here on.
-Status open_fixture_folder(std::string& folder) {
+/// The folder that `option` names: made where it is missing, absolute from here on.
+Status open_folder(const char* option, std::string& folder) {
   if (folder.empty()) return {};
   Result<std::string> path = absolute_path(folder);
   if (!path) return path.error();
   folder = std::move(*path);
-  struct stat status {};
-  const bool is_made = mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
-  const bool is_folder = is_made && stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-  if (is_folder && access(folder.c_str(), W_OK | X_OK) == 0) return {};
-  return Error{Code::kInvalid, "--record-fixture: cannot write into " + folder + ": " +
-                                   strerror(is_made && !is_folder ? ENOTDIR : errno)};
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return Error{Code::kInvalid, std::string(option) + ": cannot write into " + folder + ": " +
+                                   (error ? error.message() : strerror(errno))};
 }
 
 int run(Plan& plan) {
@@ -296,11 +297,15 @@ int run(Plan& plan) {
   plan.options.events = std::move(*events);  // from here on encoded, for the agent too
   make_plan(plan);
   if (plan.options.dry_run) return print_plan(plan);
-  if (Status status = open_fixture_folder(plan.options.record_fixture); !status) {
+  if (Status status = open_folder("--record-fixture", plan.options.record_fixture); !status) {
     say(status.error().message);
     return kExitOptions;
   }
   if (is_nested(plan)) return run_nested(plan);
+  if (Status status = open_folder("--spool-dir", plan.options.spool_dir); !status) {
+    say(status.error().message);
+    return kExitOptions;
+  }
   const Result<std::string> output = open_job_directory(plan.wanted_output, plan.launch);
   if (!output) {
     const bool option_is_wrong = plan.output_was_asked_for && output.error().code == Code::kInvalid;
@@ -309,10 +314,6 @@ int run(Plan& plan) {
     return kExitOptions;
   }
   plan.output = *output;
-  if (!plan.options.spool_dir.empty()) {
-    const Result<std::string> spool_dir = absolute_path(plan.options.spool_dir);
-    if (spool_dir) plan.options.spool_dir = *spool_dir;
-  }
   if (Status status = run_with_agent(plan); !status) {
     say(status.error().message + "; no agent, recording into a file");
     set_variables(plan, "");
@@ -323,11 +324,6 @@ int run(Plan& plan) {
 std::string resolved(const std::string& path) {
   char buffer[PATH_MAX];
   return realpath(path.c_str(), buffer) == nullptr ? path : std::string(buffer);
-}
-
-bool is_disabled() {
-  const char* disable = getenv("AON_DISABLE");
-  return disable != nullptr && strcmp(disable, "1") == 0;
 }
 
 int main_of(int argc, char** argv) {
@@ -348,7 +344,7 @@ int main_of(int argc, char** argv) {
   Plan plan;
   plan.options = std::move(line->options);
   plan.program = std::move(line->program);
-  if (is_disabled()) return execute(plan.program);
+  if (is_disabled_by(getenv("AON_DISABLE"))) return execute(plan.program);
   const Program program = find_program(plan.program.front());
   if (program.exit_code != 0) {
     say(plan.program.front() + ": " + strerror(program.error_number));

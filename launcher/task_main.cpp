@@ -14,6 +14,7 @@
 #include <string>
 
 #include "core/base/account.h"
+#include "core/base/disable.h"
 #include "core/base/file.h"
 #include "launcher/agent_link.h"
 #include "launcher/doorman.h"
@@ -59,8 +60,7 @@ Status switched_off(const std::string& reason) { return Error{Code::kUnavailable
 
 /// By the user, the site or the node's canary.
 Status check_switches() {
-  const std::string disable = value("AON_DISABLE");
-  if (!disable.empty() && disable != "0") return switched_off("AON_DISABLE is set");
+  if (is_disabled_by(value("AON_DISABLE").c_str())) return switched_off("AON_DISABLE is set");
   const Result<std::string> home = home_folder();
   if (!home && home.error().code != Code::kNotFound)
     return switched_off("whether the user wants it is not known: " + home.error().message);
@@ -133,7 +133,6 @@ Result<std::string> lines() {
   std::string text;
   for (const Variable& variable : environment.variables)
     text += "export " + variable.name + "=" + variable.value + "\n";
-  if (getenv("AON_DISABLE") != nullptr) text += "unset AON_DISABLE\n";  // a 0; libaon.so asks less
   text += "export AON_DOOR=" + socket + "\nexport AON_DOOR_GAVE=" + output + "\n";
   if (!wanted.empty()) text += "export AON_DOOR_OUTPUT=" + wanted + "\n";
   return text;

@@ -208,7 +208,8 @@ enum class EventKind : uint8_t {
   kCollectiveRequest,   ///< of a non-blocking collective: communicator, operation, request
   kCollectiveComplete,  ///< as kCollectiveEnd, + request
   kSample,              ///< region = global metric, value, enabled_ns, running_ns
-  kLostBegin,           ///< count, reason in region
+  kLostBegin,           ///< count, reason in region; as it was told, before it was fitted between
+                        ///< its neighbours: from `request` to `bytes_received`
   kLostEnd,             ///< the same; an interval encloses no other event
   kOpenAtEnd,  ///< marker: the next kLeave closes a region that was open when its thread ended
   kMark,       ///< region, a value; of a range: its number in request, and the start's value or the

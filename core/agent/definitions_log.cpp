@@ -54,6 +54,36 @@ Subject subject_of(const spool::DefinitionView& view) {
 
 using LastIndex = std::unordered_map<Subject, uint64_t, SubjectHash>;
 
+/// Pairings of clocks come every second for as long as the job runs. Once they fill much of the
+/// file every second one goes, at each rewrite: the older ones lie wider apart.
+class ClockThinning {
+ public:
+  void count(DefinitionType type, size_t payload_bytes) {
+    if (!is_clock(type)) return;
+    ++counts_[index(type)];
+    bytes_ += payload_bytes + kHeadBytes;
+  }
+  void begin(uint64_t allowed_bytes) { is_needed_ = bytes_ > allowed_bytes; }
+  /// Of each definition in the order of the file: the first and the last stay.
+  bool drops(DefinitionType type) {
+    if (!is_needed_ || !is_clock(type)) return false;
+    const uint64_t number = seen_[index(type)]++;
+    return number % 2 == 1 && number + 1 != counts_[index(type)];
+  }
+
+ private:
+  static constexpr size_t kHeadBytes = 8;
+  static bool is_clock(DefinitionType type) {
+    return type == DefinitionType::kClock || type == DefinitionType::kClockPing;
+  }
+  static size_t index(DefinitionType type) { return type == DefinitionType::kClock ? 0 : 1; }
+
+  uint64_t counts_[2] = {};
+  uint64_t seen_[2] = {};
+  uint64_t bytes_ = 0;
+  bool is_needed_ = false;
+};
+
 /// Calls `visit(process, index, view)` for each definition of the file.
 template <class Visit>
 Status for_each_definition(const std::string& path, Visit visit) {
@@ -133,6 +163,7 @@ spool::DefinitionBlockWriter& DefinitionsLog::of(uint32_t process) {
 
 void DefinitionsLog::seal(uint32_t process, spool::DefinitionBlockWriter* writer) {
   if (buffer_.size() > kMaxBufferBytes) {  // the disk has been full for long
+    dropped_[process] += writer->count();
     *writer = {};
     return;
   }
@@ -143,6 +174,14 @@ void DefinitionsLog::seal(uint32_t process, spool::DefinitionBlockWriter* writer
   } else {
     AON_LOG_ERROR("definitions: %s", status.error().message.c_str());
   }
+}
+
+uint64_t DefinitionsLog::take_dropped(uint32_t process) {
+  const auto found = dropped_.find(process);
+  if (found == dropped_.end()) return 0;
+  const uint64_t count = found->second;
+  dropped_.erase(found);
+  return count;
 }
 
 int DefinitionsLog::flush() {
@@ -180,12 +219,15 @@ void DefinitionsLog::stage_commit(Progress* progress) const {
 Status DefinitionsLog::compact(const std::string& folder) {
   const std::string path = folder + "/" + spool::kDefinitionsFile;
   LastIndex last;
+  ClockThinning clocks;
   Status status =
       for_each_definition(path, [&](uint32_t, uint64_t index, const spool::DefinitionView& view) {
+        clocks.count(view.type, view.payload.size());
         const Subject subject = subject_of(view);
         if (subject.type != DefinitionType::kNone) last[subject] = index;
       });
   if (!status) return status;
+  clocks.begin(limit_bytes_ / 4);
   std::vector<uint8_t> bytes;
   uint64_t blocks = 0;
   spool::DefinitionBlockWriter writer;
@@ -197,6 +239,7 @@ Status DefinitionsLog::compact(const std::string& folder) {
       path, [&](uint32_t process, uint64_t index, const spool::DefinitionView& view) {
         const Subject subject = subject_of(view);
         if (subject.type != DefinitionType::kNone && last[subject] != index) return;
+        if (clocks.drops(view.type)) return;
         if (process != current || writer.payload_bytes() > kMaxPayloadBytes) end_block();
         current = process;
         writer.add(static_cast<uint32_t>(view.type), view.payload);

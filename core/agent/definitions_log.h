@@ -3,10 +3,11 @@
 ///
 /// Some disk behind the end of the file is always set aside, so that a full disk costs events but
 /// not the account of what was lost. Definitions that could not be written all the same stay in
-/// memory, up to a bound, and are tried again at the next flush.
+/// memory, up to a bound, and are tried again at the next flush; those beyond it are counted.
 /// Thread: the encode thread.   Cost: one write per flush.   Errors: errno of a failed write.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -45,9 +46,14 @@ class DefinitionsLog {
   /// Adds length and block number to the coming commit.
   void stage_commit(Progress* progress) const;
 
-  /// True when the file should be rewritten without superseded definitions.
+  /// Definitions of `process` that were given up for want of room, since the last call.
+  uint64_t take_dropped(uint32_t process);
+
+  /// True when the file should be rewritten without superseded definitions: it has grown much, or
+  /// it nears its limit and has grown by an eighth of that since the last time.
   bool wants_compaction() const noexcept {
-    return file_bytes_ > compacted_bytes_ * 4 + kCompactionStepBytes;
+    const uint64_t near_limit = std::max(limit_bytes_ / 2, compacted_bytes_ + limit_bytes_ / 8);
+    return file_bytes_ > std::min(compacted_bytes_ * 4 + kCompactionStepBytes, near_limit);
   }
   /// Rewrites it. Call right after a commit, and commit right after it. Leaves the file as it is on
   /// an error.
@@ -68,6 +74,7 @@ class DefinitionsLog {
   uint64_t limit_bytes_;
   spool::BlockSealer sealer_;
   std::map<uint32_t, spool::DefinitionBlockWriter> writers_;
+  std::map<uint32_t, uint64_t> dropped_;
   std::vector<uint8_t> buffer_;
   uint64_t buffered_blocks_ = 0;
   uint64_t file_bytes_ = 0;

@@ -206,7 +206,9 @@ void Drainer::read_refused(Ring& ring) {
       // Threads without a slot have no location; the main thread's bears their losses.
       if (slot == kMainThreadSlot && context == 0) refused += ring.reader->refused_no_slot();
       const bool is_cut = ring.reader->position(slot, context).cut != ring::Cut::kNone;
-      if (refused == 0 && !is_cut) continue;
+      // Definitions that were refused may find room later.
+      const bool may_fall = slot == kDefinitionSlot && context == 0;
+      if (refused == 0 && !is_cut && !may_fall) continue;
       const uint32_t stream = stream_cell(slot, context);
       if (stream == kNoCell) continue;
       StreamCell& cell = state_->stream(stream);

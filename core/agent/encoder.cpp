@@ -145,13 +145,15 @@ void Encoder::flush() {
   write_losses(lost);
   write_processes();
   write_streams();
+  write_refused_definitions();
   for (uint32_t index : ending) finish_process(index);
   const int definitions_error = log_.flush();
   if (definitions_error == 0) retry_failed();
   report_disk(error != 0 ? error : definitions_error);
   commit();
   forget(ending);
-  evict();
+  // Not while definitions wait to be written: what is evicted is told behind them.
+  if (definitions_error == 0) evict();
   if (log_.wants_compaction()) {
     if (Status status = log_.compact(settings_.folder); !status)
       AON_LOG_WARNING("%s", status.error().message.c_str());
@@ -225,7 +227,11 @@ void Encoder::write_streams() {
   for (uint32_t i = 0; i < count; ++i) {
     const StreamCell& cell = state_->stream(i);
     if (cell.in_use.load(std::memory_order_acquire) == 0) continue;  // pairs with agent:cells
-    if (cell.slot == kDefinitionSlot) continue;
+    if (cell.slot == kDefinitionSlot) {
+      const bool is_first = cell.process != spool::kNodeProcess && cell.context == 0;
+      if (is_first) count_refused_definitions(i);
+      continue;
+    }
     const bool is_agents = spool::is_agent_slot(cell.slot);
     const RefusedSamples& samples = state_->refused_samples(cell.process, cell.slot);
     const uint64_t refused =

@@ -87,7 +87,8 @@ class Encoder {
   void take_inbox();
   void take_samples();
   void take_definitions(uint32_t process, const StagingEntry& entry);
-  void take_fragment(uint32_t process, const RecordHead& head, std::span<const uint8_t> bytes);
+  /// False: the definition is whole, but the file has no room for it.
+  bool take_fragment(uint32_t process, const RecordHead& head, std::span<const uint8_t> bytes);
   void encode(StreamLog* log);
   void write_losses(const std::vector<spool::BlockHeader>& lost);
   void write_processes();
@@ -95,6 +96,8 @@ class Encoder {
   void finish_process(uint32_t index);
   void forget(const std::vector<uint32_t>& ended);
   void write_streams();
+  void write_refused_definitions();
+  void count_refused_definitions(uint32_t cell);
   void retry_failed();
   void commit();
   void evict();

@@ -18,29 +18,63 @@ void Encoder::take_definitions(uint32_t process, const StagingEntry& entry) {
     std::memcpy(&head, bytes + at, sizeof(head));
     const uint32_t record_bytes = head.slot_count * kSlotBytes;
     if (!is_valid(head) || at + record_bytes > entry.record_bytes) return;
-    if (head.kind == RecordKind::kDefinition)
-      take_fragment(process, head, {bytes + at + kSlotBytes, record_bytes - kSlotBytes});
+    if (head.kind == RecordKind::kDefinition &&
+        !take_fragment(process, head, {bytes + at + kSlotBytes, record_bytes - kSlotBytes})) {
+      StreamLog& log = stream(entry.stream);
+      ++log.progress().stream_cut;
+      log.is_changed = true;
+    }
     at += record_bytes;
   }
 }
 
-void Encoder::take_fragment(uint32_t process, const RecordHead& head,
+bool Encoder::take_fragment(uint32_t process, const RecordHead& head,
                             std::span<const uint8_t> bytes) {
   Assembly& assembly = assemblies_[process];
   if (head.a64 == 0) {
     assembly = {head.id, std::min(head.a32, kMaxDefinitionBytes), {}};
   } else if (head.a64 != assembly.bytes.size() || head.id != assembly.type) {
     assembly = {};  // the rest of something that was cut
-    return;
+    return true;
   }
   const size_t room = assembly.total_bytes - assembly.bytes.size();
   const size_t take = std::min(room, bytes.size());
   assembly.bytes.insert(assembly.bytes.end(), bytes.begin(), bytes.begin() + take);
-  if (assembly.bytes.size() < assembly.total_bytes) return;
+  if (assembly.bytes.size() < assembly.total_bytes) return true;
   // Only what a process may define: the agent's own types would let it speak for others.
   const bool is_allowed = assembly.type != 0 && assembly.type < 32;
-  if (is_allowed && !log_.is_full()) log_.of(process).add(assembly.type, assembly.bytes);
+  const bool has_room = !is_allowed || !log_.is_full();
+  if (is_allowed && has_room) log_.of(process).add(assembly.type, assembly.bytes);
   assembly = {};
+  return has_room;
+}
+
+/// `cell` is of a slot 0: what its ring and the file refused.
+void Encoder::count_refused_definitions(uint32_t cell) {
+  const StreamCell& from = state_->stream(cell);
+  const uint64_t refused = from.refused.load(std::memory_order_relaxed);
+  const uint64_t dropped = log_.take_dropped(from.process);
+  const bool is_known = streams_.count(cell) != 0;
+  if (!is_known && refused == 0 && dropped == 0) return;
+  StreamLog& log = stream(cell);
+  if (refused != log.progress().refused || dropped != 0) {
+    log.progress().refused = refused;  // the process may have had its way later
+    log.progress().stream_cut += dropped;
+    log.is_changed = true;
+  }
+  if (log.is_changed) log_.of(log.process()).add(DefinitionType::kStream, log.definition());
+}
+
+/// The node's own; a process has a cell from its first definition on.
+void Encoder::write_refused_definitions() {
+  const uint64_t dropped = log_.take_dropped(spool::kNodeProcess);
+  if (dropped == 0) return;
+  const uint32_t cell = state_->find_or_add_stream(spool::kNodeProcess, kDefinitionSlot, 0);
+  if (cell == kNoCell) return;
+  StreamLog& log = stream(cell);
+  log.progress().stream_cut += dropped;
+  log.is_changed = true;
+  log_.of(spool::kNodeProcess).add(DefinitionType::kStream, log.definition());
 }
 
 void Encoder::save_assemblies(uint64_t commit) {

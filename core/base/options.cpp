@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "core/base/disable.h"
 #include "core/base/option_file.h"
 
 namespace aon {
@@ -384,8 +385,7 @@ Result<CommandLine> read_command_line(std::span<const char* const> arguments,
   line.program = std::move(raw->rest);
   if (Status status = check_program(line.program); !status) return status.error();
   if (Status status = store_defaults(line.options); !status) return status.error();
-  const char* disable = find_variable(environment, "AON_DISABLE");
-  if (disable != nullptr && std::string_view(disable) == "1") return line;
+  if (is_disabled_by(find_variable(environment, "AON_DISABLE"))) return line;
   const char* file = find_variable(environment, "AON_CONFIG");
   if (file != nullptr && *file != '\0') {
     if (Status status = store_file(file, line.options); !status) return status.error();

@@ -92,7 +92,7 @@ struct CommandLine {
 };
 
 /// Splits options from the program and resolves all sources. `environment` is environ's form.
-/// AON_DISABLE=1 in it leaves environment and file unread.
+/// AON_DISABLE=1 in it (disable.h) leaves environment and file unread.
 Result<CommandLine> read_command_line(std::span<const char* const> arguments,
                                       std::span<const char* const> environment);
 

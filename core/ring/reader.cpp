@@ -229,7 +229,9 @@ int32_t RingReader::tid(uint32_t slot) const {
 uint64_t RingReader::refused(uint32_t slot, uint32_t context) {
   const uint64_t now = slot_at(slot).stream[context].refused.load(std::memory_order_relaxed);
   uint64_t& known = refused_[slot * kContexts + context];
-  if (now > known && now < kMostRefused) known = now;
+  // Refused definitions are tried again, and no longer counted where that succeeds.
+  const bool is_later = now > known || slot == kDefinitionSlot;
+  if (is_later && now < kMostRefused) known = now;
   return known;
 }
 

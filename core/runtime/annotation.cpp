@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/runtime/counters.h"
 #include "core/runtime/process.h"
 
 namespace aon::runtime {
@@ -147,10 +148,13 @@ void tell_provider(Process& p, const Annotation& annotation) {
 constexpr uint32_t kMaxTracked = 64;  ///< deeper regions are skipped
 constexpr uint8_t kNothingDefined[kMaxAnnotations] = {};
 
+bool counts_at_borders(const Writer* w) { return (w->tracked_regions & kCountsAtBorders) != 0; }
+
 /// Whether a region that begins is recorded. Nothing is tracked before the first that is not.
 bool track_begin(Writer* w, bool is_paused) {
-  if (w->tracked_regions == 0 && !is_paused) return true;
-  const uint32_t depth = w->tracked_regions++;
+  const uint32_t depth = w->tracked_regions & ~kCountsAtBorders;
+  if (depth == 0 && !is_paused) return true;
+  ++w->tracked_regions;
   w->defined = kNothingDefined;
   if (depth >= kMaxTracked) return false;
   const uint64_t bit = uint64_t{1} << depth;
@@ -158,7 +162,21 @@ bool track_begin(Writer* w, bool is_paused) {
   return !is_paused;
 }
 
+/// The same when it ends.
+bool track_end(Writer* w) {
+  if ((w->tracked_regions & ~kCountsAtBorders) == 0) return true;
+  const uint32_t depth = --w->tracked_regions & ~kCountsAtBorders;
+  if (w->tracked_regions == 0) w->defined = process()->defined;
+  return depth < kMaxTracked && (w->recorded_bits >> depth & 1) != 0;
+}
+
 }  // namespace
+
+void count_at_borders(Writer* w) {
+  w->tracked_regions |= kCountsAtBorders;
+  w->defined = kNothingDefined;
+}
+
 }  // namespace aon::runtime
 
 // Inside the namespace, or the declarations' visibility is lost.
@@ -213,14 +231,15 @@ Writer* aon_annotation_writer(const Annotation* annotation, RecordKind kind) noe
     if (define(*annotation)) __atomic_store_n(&defined, 1, __ATOMIC_RELAXED);
     errno = saved_errno;
   }
+  if (kind == RecordKind::kBegin && counts_at_borders(w)) put_border_counters(w);
   return w;
 }
 
 bool aon_annotation_ends(Writer* w) noexcept {
   using namespace runtime;
-  const uint32_t depth = --w->tracked_regions;
-  if (depth == 0) w->defined = process()->defined;
-  return depth < kMaxTracked && (w->recorded_bits >> depth & 1) != 0;
+  if (!track_end(w)) return false;
+  if (counts_at_borders(w)) put_border_counters(w);
+  return true;
 }
 
 }  // extern "C"

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "core/agent/protocol.h"
+#include "core/base/disable.h"
 #include "core/runtime/pause.h"
 #include "core/runtime/process.h"
 #include "core/runtime/rank.h"
@@ -75,7 +76,7 @@ int attach_timeout_ms() {
 }
 
 bool open_ring(Process& p) {
-  if (secure_getenv("AON_DISABLE") != nullptr) return false;
+  if (is_disabled_by(secure_getenv("AON_DISABLE"))) return false;
   if (p.is_left_alone || !prepare_thread_exit()) return false;
   const char* socket_path = secure_getenv("AON_SOCKET");
   // What was asked at the start of something slow has had its time; the rest is for the answer.
@@ -98,7 +99,8 @@ void prepare_definition_writer(Process& p) {
 /// The first half: kNone when the agent has not answered yet, or there is none.
 AttachState begin_to_attach(Process& p) {
   const char* socket_path = secure_getenv("AON_SOCKET");
-  if (secure_getenv("AON_DISABLE") != nullptr || socket_path == nullptr) return AttachState::kNone;
+  const bool is_disabled = is_disabled_by(secure_getenv("AON_DISABLE"));
+  if (is_disabled || socket_path == nullptr) return AttachState::kNone;
   if (!prepare_thread_exit()) return AttachState::kNone;
   if (!open_agent_ring(p, socket_path, kFirstWaitMs, true)) return AttachState::kNone;
   prepare_definition_writer(p);

@@ -1,5 +1,6 @@
 #include "core/runtime/counters.h"
 
+#include <aon/annotation.h>
 #include <aon/definition.h>
 #include <errno.h>
 #include <stdio.h>
@@ -221,11 +222,14 @@ void open_counters(Process& p, Writer* w) {
     tell_state("counters", ProviderState::kDegraded,
                "threads that began with the first one are not counted", "");
   }
-  if (counters.count != 0) w->span_depth |= kReadsCounters;
+  if (counters.count == 0) return;
+  w->span_depth |= kReadsCounters;
+  count_at_borders(w);
 }
 
 void close_counters(Process& p, Writer* w) {
   w->span_depth &= kSpanDepthMask;
+  w->tracked_regions &= ~kCountsAtBorders;
   unmap_all(counter_source(), p.thread_counters[w->slot_index]);
 }
 
@@ -240,6 +244,18 @@ void put_counters(Writer* w, uint32_t depth, const RecordHead& call, uint64_t du
   read_thread_counters(&counters, counter_source(), &exit);
   const Record record =
       counters_record(call, duration, counters.count, counters.entry[depth], exit);
+  aon_writer_put(w, &record);
+}
+
+void put_border_counters(Writer* w) {
+  ThreadCounters& counters = counters_of(w);
+  CounterValues now;
+  read_thread_counters(&counters, counter_source(), &now);
+  RecordHead border = {};
+  border.start_ticks = ticks(w);
+  border.id = kNextBorder;
+  border.flags = (w->span_depth & kSpanDepthMask) != 0 ? kInsideSpan : 0;
+  const Record record = counters_record(border, 0, counters.count, now, now);
   aon_writer_put(w, &record);
 }
 

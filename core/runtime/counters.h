@@ -4,6 +4,7 @@
 ///     aon_attach ------ open_counters: perf_event_open, mmap, close; kReadsCounters is set
 ///     begin_call -----> read_counters_at_entry      (where a nested call leaves the fast path)
 ///     finish_call ----> put_counters: a kCounters record before that of the call
+///     begin and end of a region -> put_border_counters: one before that of the border
 ///     thread's end ---- close_counters
 ///
 /// AON_COUNTERS, set by aon-run, says what to count: TYPE/CONFIG/CONFIG1/CONFIG2/EXCLUDE/NAME,...
@@ -88,5 +89,9 @@ void open_counters(Process& p, Writer* w);
 void close_counters(Process& p, Writer* w);
 void read_counters_at_entry(Writer* w, uint32_t depth);
 void put_counters(Writer* w, uint32_t depth, const RecordHead& call, uint64_t duration);
+/// Before the kBegin or kEnd of a region (aon/annotation.h).
+void put_border_counters(Writer* w);
+/// From here on the thread's regions have counters at their borders (annotation.cpp).
+void count_at_borders(Writer* w);
 
 }  // namespace aon::runtime

@@ -33,6 +33,11 @@ void copy_part(char* out, const void* payload, uint32_t payload_bytes, const cha
   }
 }
 
+/// Of slot 0: what is missing in the output at this time.
+std::atomic<uint64_t>& refused_definitions(Process& p) {
+  return p.writers[kDefinitionSlot].slot->stream[0].refused;
+}
+
 /// Writes the fragments of one definition. The lock is held.
 bool define_locked(Process& p, uint32_t type, const void* payload, uint32_t payload_bytes,
                    const char* text, uint32_t text_bytes) {
@@ -53,19 +58,69 @@ bool define_locked(Process& p, uint32_t type, const void* payload, uint32_t payl
     char* bytes = reinterpret_cast<char*>(record.words);
     copy_part(bytes, payload, payload_bytes, text, offset, count);
     if (is_cut && offset + count == total && count > 0) bytes[count - 1] = '\0';
-    if (!aon_writer_put(w, &record)) {
-      w->slot->stream[0].refused.fetch_add(1, std::memory_order_relaxed);
-      return false;
-    }
+    if (!aon_writer_put(w, &record)) return false;
   }
+  return true;
+}
+
+/// Before each definition in Process::deferred; payload and text follow.
+struct Deferred {
+  uint32_t type;
+  uint32_t byte_count;
+};
+
+/// Puts by a definition for which the pool had no room. False: too many wait.
+bool defer(Process& p, uint32_t type, const void* payload, uint32_t payload_bytes, const char* text,
+           uint32_t text_bytes) {
+  const uint32_t room = kMaxDefinitionBytes - payload_bytes;
+  const bool is_cut = text_bytes > room;
+  const Deferred head = {type, payload_bytes + (is_cut ? room : text_bytes)};
+  const uint32_t bytes = static_cast<uint32_t>(sizeof head) + head.byte_count;
+  if (bytes > kDeferredBytes - p.deferred_bytes) return false;
+  char* at = p.deferred + p.deferred_bytes;
+  memcpy(at, &head, sizeof head);
+  copy_part(at + sizeof head, payload, payload_bytes, text, 0, head.byte_count);
+  if (is_cut) at[bytes - 1] = '\0';
+  p.deferred_bytes += bytes;
+  return true;
+}
+
+/// Writes those that wait, in their order, as far as there is room. True: none is left.
+bool define_deferred(Process& p) {
+  uint32_t done = 0;
+  uint64_t count = 0;
+  while (done < p.deferred_bytes) {
+    Deferred head;
+    const char* at = p.deferred + done;
+    memcpy(&head, at, sizeof head);
+    if (!define_locked(p, head.type, at + sizeof head, head.byte_count, nullptr, 0)) break;
+    done += static_cast<uint32_t>(sizeof head) + head.byte_count;
+    ++count;
+  }
+  if (done == 0) return p.deferred_bytes == 0;
+  p.deferred_bytes -= done;
+  memmove(p.deferred, p.deferred + done, p.deferred_bytes);
+  refused_definitions(p).fetch_sub(count, std::memory_order_relaxed);
+  return p.deferred_bytes == 0;
+}
+
+/// Writes it, or puts it by and counts it as refused until it is written. False: neither. Later
+/// definitions may build on earlier ones: they keep their order.
+bool define_or_defer(Process& p, uint32_t type, const void* payload, uint32_t payload_bytes,
+                     const char* text, uint32_t text_bytes) {
+  if (payload_bytes > kMaxDefinitionBytes) return false;
+  if (define_deferred(p) && define_locked(p, type, payload, payload_bytes, text, text_bytes))
+    return true;
+  if (!defer(p, type, payload, payload_bytes, text, text_bytes)) return false;
+  refused_definitions(p).fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
 bool define_region(Process& p, uint32_t id, const char* name, uint8_t role, uint8_t paradigm) {
   const RegionDefinition region = {id, static_cast<RegionRole>(role),
                                    static_cast<Paradigm>(paradigm), 0};
-  return define_locked(p, static_cast<uint32_t>(DefinitionType::kRegion), &region, sizeof region,
-                       name, static_cast<uint32_t>(strlen(name)) + 1);
+  return define_or_defer(p, static_cast<uint32_t>(DefinitionType::kRegion), &region, sizeof region,
+                         name, static_cast<uint32_t>(strlen(name)) + 1);
 }
 
 /// FNV-1a; paradigm and role are part of the key, and zero is no hash.
@@ -122,8 +177,11 @@ bool aon_define(uint32_t type, const void* payload, uint32_t payload_bytes, cons
                 uint32_t text_bytes) noexcept {
   using namespace runtime;
   if (attached_writer() == nullptr) return false;
-  DefinitionLock lock(*process());
-  return define_locked(*process(), type, payload, payload_bytes, text, text_bytes);
+  Process& p = *process();
+  DefinitionLock lock(p);
+  if (define_or_defer(p, type, payload, payload_bytes, text, text_bytes)) return true;
+  refused_definitions(p).fetch_add(1, std::memory_order_relaxed);
+  return false;
 }
 
 uint32_t aon_site_first_call(const Site* site) noexcept {

@@ -29,6 +29,9 @@ enum class AttachState : uint32_t { kNone = 0, kBusy = 1, kReady = 2, kOff = 3 }
 constexpr uint32_t kInternCapacity = 8192;  ///< names; a power of two
 constexpr uint32_t kInternTextBytes = 1u << 20;
 
+/// For definitions that met a full pool and wait for the next one.
+constexpr uint32_t kDeferredBytes = 64u << 10;
+
 struct InternEntry {
   uint64_t hash;
   uint32_t id;  ///< 0: free
@@ -62,6 +65,8 @@ struct Process {
   bool intern_overflowed;
   InternEntry intern[kInternCapacity];
   char intern_text[kInternTextBytes];
+  uint32_t deferred_bytes;
+  char deferred[kDeferredBytes];
 
   CounterPlan counter_plan;
   TimerPlan timer_plan;

@@ -78,6 +78,7 @@ class DefinitionBlockWriter {
 
   bool is_empty() const { return payload_.empty(); }
   size_t payload_bytes() const { return payload_.size(); }
+  uint32_t count() const { return count_; }
   /// Appends one block to `out` and starts anew. `ticks`: now, kept in the header.
   Status seal(BlockSealer* sealer, uint32_t process, uint64_t block_sequence, uint64_t ticks,
               std::vector<uint8_t>* out);

@@ -1,6 +1,7 @@
 #include "core/spool/job.h"
 
 #include <aon/record.h>
+#include <aon/ring.h>
 
 #include <algorithm>
 #include <system_error>
@@ -50,6 +51,7 @@ class NodeBuilder {
   void apply_start(const DefinitionView& view);
   void apply_loss(const DefinitionView& view);
   void apply_budget(const DefinitionView& view);
+  void apply_stream(const StreamDefinition& stream);
   void apply_stack(const DefinitionView& view);
   void apply_of_samples(const DefinitionView& view);
 
@@ -199,9 +201,7 @@ void NodeBuilder::apply_of_agent(uint32_t number, const DefinitionView& view) {
         node_.clock_pings.push_back({*d, text(0)});
       break;
     case DefinitionType::kStream:
-      if (const auto d = take<StreamDefinition>(view)) {
-        process(d->process).streams[{d->slot, d->context}] = *d;
-      }
+      if (const auto d = take<StreamDefinition>(view)) apply_stream(*d);
       break;
     case DefinitionType::kCounts:
       if (const auto d = take<CountsDefinition>(view)) {
@@ -236,6 +236,16 @@ void NodeBuilder::apply_of_agent(uint32_t number, const DefinitionView& view) {
       apply_of_samples(view);
       break;
   }
+}
+
+void NodeBuilder::apply_stream(const StreamDefinition& stream) {
+  if (stream.slot == kDefinitionSlot) {
+    auto& refused = stream.process == kNodeProcess ? node_.refused_definitions
+                                                   : process(stream.process).refused_definitions;
+    refused = {stream.refused, stream.stream_cut};
+    return;
+  }
+  process(stream.process).streams[{stream.slot, stream.context}] = stream;
 }
 
 void NodeBuilder::apply_stack(const DefinitionView& view) {

@@ -81,6 +81,13 @@ struct JitSymbol {
   std::string name;
 };
 
+/// Definitions that are missing: names and all that they would have told.
+struct DefinitionsRefused {
+  uint64_t by_pool = 0;  ///< of the process's own memory
+  uint64_t by_disk = 0;  ///< the definition file was full, or could not be written for long
+  uint64_t sum() const noexcept { return by_pool + by_disk; }
+};
+
 struct Process {
   ProcessStartDefinition start;
   std::string program;
@@ -98,7 +105,8 @@ struct Process {
   std::map<uint32_t, DeviceStream> device_streams;
   std::map<uint32_t, std::string> thread_names;  ///< by thread id; the program's own
   std::map<std::pair<uint16_t, uint16_t>, StreamDefinition>
-      streams;                                               ///< (slot, context), latest state
+      streams;  ///< (slot, context), latest state
+  DefinitionsRefused refused_definitions;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> counts;  ///< (slot, region) -> calls
   std::vector<LossDefinition> losses;  ///< other than pool full and stream cut
   std::vector<BudgetDefinition> budget_changes;
@@ -131,6 +139,7 @@ struct Node {
   std::map<uint32_t, Device> devices;            ///< as its providers number them
   std::vector<BudgetDefinition> budget_changes;  ///< of providers
   std::string topology_xml;
+  DefinitionsRefused refused_definitions;  ///< of the agent
 };
 
 struct Job {

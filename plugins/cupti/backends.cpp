@@ -6,14 +6,18 @@ namespace {
 
 constexpr const char* kName = "AON";
 
+/// The newer call only to learn who was first: mixed with the older ones it would be an error.
 Code subscribe_v1(Client* client, Callback callback, char* owner, size_t owner_bytes) {
   const Functions& cupti = client->cupti;
   owner[0] = '\0';
-  if (cupti.subscribe_v2 == nullptr) return cupti.subscribe(&client->subscriber, callback, nullptr);
+  const Code code = cupti.subscribe(&client->subscriber, callback, nullptr);
+  if (code != kSubscribed || cupti.subscribe_v2 == nullptr) return code;
   SubscriberParams params = {kLoneSubscriberBytes, kName, owner, owner_bytes, 0, {}};
-  const Code code = cupti.subscribe_v2(&client->subscriber, callback, nullptr, &params);
+  const Code newer = cupti.subscribe_v2(&client->subscriber, callback, nullptr, &params);
   owner[owner_bytes - 1] = '\0';
-  return code;
+  if (newer != kSuccess) return newer;
+  cupti.unsubscribe(client->subscriber);  // the other one has just left
+  return cupti.subscribe(&client->subscriber, callback, nullptr);
 }
 
 void set_up_v1(const Client& client, const Setup& setup) {

@@ -16,11 +16,12 @@ constexpr size_t kCacheLineBytes = 64;
 
 }  // namespace
 
-void Drain::use(const Client* client) {
+void Drain::use(const Client* client, const char* fixture_folder) {
   client_ = client;
   emitter_.use(&client->cupti);
   uint32_t version = 0;
-  if (client->cupti.get_version(&version) == kSuccess) fixture_.open_for_process(version);
+  if (client->cupti.get_version(&version) == kSuccess)
+    fixture_.open_for_process(fixture_folder, version);
 }
 
 /// Where CUPTI does not tell its time, it is that of the host: its default.
@@ -87,6 +88,15 @@ bool Drain::take_buffers() {
     shared().pool.give_back(buffer);
   }
   return false;
+}
+
+void Drain::discard_buffers() {
+  for (;;) {
+    const FilledBuffer buffer = shared().pool.next();
+    if (buffer.bytes == nullptr) return;
+    shared().missing.discarded_bytes.fetch_add(buffer.valid_bytes, std::memory_order_relaxed);
+    shared().pool.give_back(buffer);
+  }
 }
 
 void Drain::keep(const FilledBuffer& buffer) {

@@ -21,7 +21,8 @@ constexpr uint32_t kBuffersPerPass = 8;
 
 class Drain {
  public:
-  void use(const Client* client);
+  /// `fixture_folder`: "" where no fixture is wanted.
+  void use(const Client* client, const char* fixture_folder);
 
   /// Makes CUPTI hand over the buffers that are complete, or all of them.
   void flush(uint32_t flag);
@@ -34,6 +35,9 @@ class Drain {
 
   /// Reads buffers that were handed over, at most kBuffersPerPass. False: there may be more.
   bool take_buffers();
+  /// Gives back buffers that nobody may read, for the subscription is gone; what was in them is
+  /// counted as missing.
+  void discard_buffers();
 
  private:
   void read_time(uint64_t* ns) const;

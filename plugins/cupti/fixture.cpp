@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -16,9 +15,8 @@ constexpr size_t kMaxNodeName = 64;
 
 }  // namespace
 
-void Fixture::open_for_process(uint32_t version) {
-  const char* folder = getenv("AON_RECORD_FIXTURE");
-  if (folder == nullptr || folder[0] == '\0') return;
+void Fixture::open_for_process(const char* folder, uint32_t version) {
+  if (folder[0] == '\0') return;
   // The folder may be that of many nodes.
   char node[kMaxNodeName + 1] = {};
   if (gethostname(node, kMaxNodeName) != 0) node[0] = '\0';

@@ -21,7 +21,7 @@ class Fixture {
   enum class Part : uint32_t { kBuffer = 1, kName = 2 };
 
   /// Makes the file, if one is wanted. What cannot be written ends the fixture, nothing else.
-  void open_for_process(uint32_t version);
+  void open_for_process(const char* folder, uint32_t version);
   bool is_open() const { return file_ >= 0; }
 
   /// Names of the buffer come first.

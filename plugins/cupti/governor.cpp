@@ -44,8 +44,10 @@ void Governor::use(const Client* client, const Wanted& wanted) {
   watchdog_ = Watchdog(budget_percent());
 }
 
+/// In v2 what graphs are is decided before the first kind is switched on.
 Wanted Governor::wanted_now() const {
-  return watchdog_.detail() == Detail::kFull ? wanted_ : Wanted{false, false};
+  if (watchdog_.detail() == Detail::kFull) return wanted_;
+  return {false, client_->backend == &kBackendV2 && wanted_.has_graph_nodes};
 }
 
 Code Governor::switch_on(MissingKinds* missing) {
@@ -80,6 +82,9 @@ Usage Governor::take_usage(const Drain& drain) {
                      .overhead_ns = drain.overhead_ns(),
                      .worker_cpu_ns = worker != 0 ? read_clock(clock_of_thread(worker)) : 0,
                      .drain_cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID)};
+  // Another thread that handed a buffer over has used its time for other things.
+  if (worker != worker_) sums_.worker_cpu_ns = now.worker_cpu_ns;
+  worker_ = worker;
   const Usage before = sums_;
   sums_ = now;
   if (before.elapsed_ns == 0) return {};
@@ -92,6 +97,7 @@ Usage Governor::take_usage(const Drain& drain) {
 }
 
 void Governor::end_interval(Drain* drain) {
+  tell_dropped(drain);
   const Usage usage = take_usage(*drain);
   if (usage.elapsed_ns == 0) return;
   const bool has_stepped = watchdog_.step(usage);
@@ -104,10 +110,12 @@ void Governor::end_interval(Drain* drain) {
   }
   has_stepped_ |= has_stepped;
   MissingKinds missing = {};
-  if (const Code code = switch_on(&missing); code != kSuccess) {
+  const bool has_failed = switch_on(&missing) != kSuccess;
+  if (has_failed && !has_failed_) {
     tell(Remark::kStart, ProviderState::kDegraded,
-         "work could not be switched on again: later work is not recorded", "");
+         "kinds of work could not be switched on again: work of that time is not recorded", "");
   }
+  has_failed_ = has_failed;
   tell_gap(drain, false);
   if (has_stepped) tell_step();
 }
@@ -117,7 +125,7 @@ void Governor::tell_gap(Drain* drain, bool is_end) {
   const Writer* w = attached_writer();
   if (w == nullptr) return;
   const bool has_no_calls = wanted_.has_calls && watchdog_.detail() != Detail::kFull;
-  const Gap gap = is_blind_ || !watchdog_.is_recording() ? Gap::kWork
+  const Gap gap = is_blind_ || has_failed_ || !watchdog_.is_recording() ? Gap::kWork
                   : has_no_calls                         ? Gap::kCalls
                                                          : Gap::kNone;
   const bool is_same = gap == gap_ && !is_end;
@@ -149,11 +157,30 @@ void Governor::tell_step() {
        "a larger --budget; \"GPU work not recorded\" in the archive shows when");
 }
 
+/// What CUPTI dropped or gave without times since the last interval is missing somewhere in it.
+void Governor::tell_dropped(Drain* drain) {
+  const Writer* w = attached_writer();
+  if (w == nullptr) return;
+  const Missing& missing = shared().missing;
+  const uint64_t count = missing.dropped.load(std::memory_order_relaxed) +
+                         missing.without_times.load(std::memory_order_relaxed) +
+                         missing.discarded_bytes.load(std::memory_order_relaxed) +
+                         missing.damaged.load(std::memory_order_relaxed);
+  const uint64_t now = ticks(w);
+  if (count != missing_count_ && interval_ticks_ != 0)
+    drain->emitter().put_gap(kGapOfWork, interval_ticks_, now);
+  missing_count_ = count;
+  interval_ticks_ = now;
+}
+
 void Governor::set_blind(Drain* drain, bool is_blind) {
   is_blind_ = is_blind;
   tell_gap(drain, false);
 }
 
-void Governor::finish(Drain* drain) { tell_gap(drain, true); }
+void Governor::finish(Drain* drain) {
+  tell_dropped(drain);
+  tell_gap(drain, true);
+}
 
 }  // namespace aon::cupti

@@ -24,6 +24,7 @@ constexpr uint32_t kLeastMemoryMiB = 2;
 constexpr uint32_t kStopMs = 2000;
 constexpr size_t kStackBytes = 2u << 20;  ///< libcupti and the driver run on it, too
 constexpr size_t kOwnerBytes = 128;
+constexpr size_t kMaxFolderBytes = 1024;
 
 enum class Mode : uint8_t { kExclusive = 0, kYield, kOff };
 
@@ -32,10 +33,15 @@ Client g_client;
 Governor g_governor;
 Mode g_mode;
 bool g_collects;
+// The program may change its environment at any time: our thread does not read it.
+bool g_refuses_v2;
+Wanted g_wanted;
+char g_fixture_folder[kMaxFolderBytes];
 
 /// What our thread is asked for: the first that asks waits until it is done.
 enum class Request : uint32_t { kNone = 0, kStop, kPause, kResume };
 std::atomic<Request> g_request{Request::kNone};
+std::atomic<bool> g_is_asking{false};     ///< somebody waits for an answer
 std::atomic<uint32_t> g_done{0};          ///< requests
 std::atomic<bool> g_is_done_well{false};  ///< the last one did what it was asked for
 std::atomic<bool> g_has_thread{false};
@@ -45,6 +51,14 @@ Mode mode_of_environment() {
   if (text == nullptr) return Mode::kExclusive;
   if (strcmp(text, "off") == 0) return Mode::kOff;
   return strcmp(text, "yield") == 0 ? Mode::kYield : Mode::kExclusive;
+}
+
+void read_environment() {
+  const char* api = getenv("AON_CUPTI_API");
+  g_refuses_v2 = api != nullptr && strcmp(api, "v1") == 0;
+  g_wanted = wanted_kinds();
+  const char* folder = getenv("AON_RECORD_FIXTURE");
+  if (folder != nullptr && strlen(folder) < kMaxFolderBytes) strcpy(g_fixture_folder, folder);
 }
 
 uint32_t buffer_count() {
@@ -85,9 +99,7 @@ void tell_start(const MissingKinds& missing) {
 }
 
 bool wants_v2() {
-  const char* text = getenv("AON_CUPTI_API");
-  const bool is_refused = text != nullptr && strcmp(text, "v1") == 0;
-  return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !is_refused;
+  return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !g_refuses_v2;
 }
 
 /// As one of several where that can be; a driver or a client of the older kind leaves the other.
@@ -115,7 +127,7 @@ bool collect(bool is_resumed) {
   }
   // The buffer to throw away, which versions need that may not refuse, is never zero.
   g_client.backend->set_up(g_client, {.has_zeroed_buffers = shared().quirks.may_refuse_buffers,
-                                      .has_graph_nodes = wanted_kinds().has_graph_nodes});
+                                      .has_graph_nodes = g_wanted.has_graph_nodes});
   MissingKinds missing = {};
   static constexpr BufferCallbacks kCallbacks = {request_buffer, complete_buffer, request_buffer_v2,
                                                  complete_buffer_v2};
@@ -136,6 +148,16 @@ bool collect(bool is_resumed) {
   return true;
 }
 
+/// What is still there without a subscription: in v2 only a subscriber may read its records.
+void take_rest(Drain* drain) {
+  if (g_client.backend == &kBackendV2 && !g_collects) {
+    drain->discard_buffers();
+    return;
+  }
+  while (!drain->take_buffers()) {
+  }
+}
+
 /// Switches everything off and gives the subscription back. What was recorded is flushed before,
 /// and what came until all was off behind it.
 void release(Drain* drain) {
@@ -147,13 +169,11 @@ void release(Drain* drain) {
     drain->flush(kFlushForced);
   }
   drain->ask_cupti();
-  // A subscriber's records can be read only while it is one.
   while (!drain->take_buffers()) {
   }
   g_client.cupti.unsubscribe(g_client.subscriber);
   g_collects = false;
-  while (!drain->take_buffers()) {
-  }
+  take_rest(drain);
 }
 
 bool is_dead() { return shared().is_dead.load(std::memory_order_relaxed); }
@@ -165,6 +185,7 @@ bool serve(Drain* drain) {
   bool is_well = false;
   if (!is_dead()) {
     if (request == Request::kResume && !g_collects) collect(true);
+    if (request == Request::kPause) g_governor.set_blind(drain, true);
     if (request != Request::kResume) release(drain);
     is_well = g_collects == (request == Request::kResume);
     if (request != Request::kStop) g_governor.set_blind(drain, !g_collects);
@@ -173,9 +194,15 @@ bool serve(Drain* drain) {
            "paused by the program: work of that time is not recorded", "");
     }
   }
+  if (request == Request::kStop) {
+    take_rest(drain);
+    // Before the answer: the process may end right behind it.
+    g_governor.finish(drain);
+    tell_missing(true);
+  }
   g_is_done_well.store(is_well, std::memory_order_relaxed);
-  g_done.fetch_add(1, std::memory_order_release);              // pairs with cupti:done
   g_request.store(Request::kNone, std::memory_order_release);  // pairs with cupti:request
+  g_done.fetch_add(1, std::memory_order_release);              // pairs with cupti:done
   return request != Request::kStop;
 }
 
@@ -196,7 +223,7 @@ void name_thread() {
 void* run(void*) {
   static Drain drain;  // too large for the stack; once per process
   name_thread();
-  drain.use(&g_client);
+  drain.use(&g_client, g_fixture_folder);
   bool was_dead = false;
   uint64_t last_flush_ms = 0;
   for (;;) {
@@ -209,7 +236,9 @@ void* run(void*) {
       drain.flush(kFlushComplete);
     }
     if (may_ask) drain.ask_cupti();
-    const bool is_all = drain.take_buffers();
+    const bool may_read = g_collects || g_client.backend != &kBackendV2;
+    if (!may_read) drain.discard_buffers();
+    const bool is_all = !may_read || drain.take_buffers();
     if (may_ask && last_flush_ms == start_ms) g_governor.end_interval(&drain);
     if (is_dead() && !was_dead) {
       was_dead = true;
@@ -224,25 +253,35 @@ void* run(void*) {
     const uint64_t passed_ms = may_ask ? steady_ms() - last_flush_ms : 0;
     if (passed_ms < kDrainMs) wait_for_wake(seen, kDrainMs - static_cast<uint32_t>(passed_ms));
   }
-  g_governor.finish(&drain);
-  tell_missing(true);
   return nullptr;
 }
 
-/// Asks our thread and waits for the answer, at most kStopMs. False: it did not come.
-bool ask(Request request) {
-  if (!is_our_process() || !g_has_thread.load(std::memory_order_relaxed)) return false;
-  const uint32_t done = g_done.load(std::memory_order_acquire);  // pairs with cupti:done
-  Request none = Request::kNone;
-  // pairs with cupti:request
-  if (!g_request.compare_exchange_strong(none, request, std::memory_order_release)) return false;
-  wake_drain();
-  for (uint32_t waited_ms = 0; waited_ms < kStopMs; ++waited_ms) {
-    if (g_done.load(std::memory_order_acquire) != done)  // pairs with cupti:done
-      return g_is_done_well.load(std::memory_order_relaxed);
+enum class Answer : uint8_t { kNone = 0, kDone, kRefused };
+
+/// Asks our thread, behind others who ask, and waits for the answer, at most kStopMs in all.
+Answer ask(Request request) {
+  if (!is_our_process() || !g_has_thread.load(std::memory_order_relaxed)) return Answer::kRefused;
+  uint32_t waited_ms = 0;
+  bool is_asking = false;
+  // pairs with cupti:asking
+  while (!g_is_asking.compare_exchange_weak(is_asking, true, std::memory_order_acquire)) {
+    is_asking = false;
+    if (++waited_ms >= kStopMs) return Answer::kNone;
     usleep(1000);
   }
-  return false;
+  const uint32_t done = g_done.load(std::memory_order_acquire);  // pairs with cupti:done
+  g_request.store(request, std::memory_order_release);           // pairs with cupti:request
+  wake_drain();
+  for (; waited_ms < kStopMs; ++waited_ms) {
+    if (g_done.load(std::memory_order_acquire) != done) {  // pairs with cupti:done
+      const bool is_well = g_is_done_well.load(std::memory_order_relaxed);
+      if (request == Request::kStop) g_has_thread.store(false, std::memory_order_relaxed);
+      g_is_asking.store(false, std::memory_order_release);  // pairs with cupti:asking
+      return is_well ? Answer::kDone : Answer::kRefused;
+    }
+    usleep(1000);
+  }
+  return Answer::kNone;  // and nobody else need ask: it does not answer
 }
 
 bool start_thread() {
@@ -279,7 +318,8 @@ void start() {
   uint32_t version = 0;
   g_client.cupti.get_version(&version);
   shared().quirks = quirks_of(version);
-  g_governor.use(&g_client, wanted_kinds());
+  read_environment();
+  g_governor.use(&g_client, g_wanted);
   shared().pid = getpid();
   if (!shared().pool.start(buffer_count())) {
     tell(Remark::kStart, ProviderState::kOff, "no memory for the buffers",
@@ -300,8 +340,7 @@ void start() {
 
 void stop() {
   if (!is_our_process() || !g_has_thread.load(std::memory_order_relaxed)) return;
-  const uint32_t done = g_done.load(std::memory_order_relaxed);
-  if (ask(Request::kStop) || g_done.load(std::memory_order_relaxed) != done) return;
+  if (ask(Request::kStop) != Answer::kNone) return;
   char reason[160];
   snprintf(reason, sizeof reason,
            "the program ended before all records were read: about %u MiB of them are missing",
@@ -311,8 +350,8 @@ void stop() {
 
 /// A version that may hang while kinds are disabled cannot give them up.
 bool pause() {
-  return g_mode == Mode::kYield && !shared().quirks.hangs_on_disable && ask(Request::kPause);
+  return g_mode == Mode::kYield && !shared().quirks.hangs_on_disable && ask(Request::kPause) == Answer::kDone;
 }
-bool resume() { return g_mode == Mode::kYield && ask(Request::kResume); }
+bool resume() { return g_mode == Mode::kYield && ask(Request::kResume) == Answer::kDone; }
 
 }  // namespace aon::cupti

@@ -197,7 +197,8 @@ bool take_shared(const Writer* w, Handle handle, Request* out) {
 }  // namespace
 
 uint64_t next_request_numbers(uint64_t count) noexcept {
-  if (threads_are_concurrent) return g_last_number.fetch_add(count, std::memory_order_relaxed) + 1;
+  if (AON_UNLIKELY(threads_are_concurrent))
+    return g_last_number.fetch_add(count, std::memory_order_relaxed) + 1;
   const uint64_t last = g_last_number.load(std::memory_order_relaxed);
   g_last_number.store(last + count, std::memory_order_relaxed);
   return last + 1;

@@ -5,12 +5,15 @@
 #include <aon/writer.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "nccl/gpu_clock.h"
 #include "nccl/operations.h"
@@ -22,6 +25,7 @@ State* g_state;
 namespace {
 
 constexpr uint32_t kFirstSlots = 64;
+constexpr int kMaxReasonBytes = 640;
 
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 bool g_gave_up;  ///< nothing is recorded in this process; under the mutex
@@ -49,8 +53,9 @@ uint64_t mix(uint64_t value) {
 }
 
 void tell(ProviderState state, const char* reason, const char* remedy) {
-  char text[512];
-  const int bytes = snprintf(text, sizeof text, "nccl%c%.300s%c%.150s", '\0', reason, '\0', remedy);
+  char text[kMaxReasonBytes + 256];
+  const int bytes = snprintf(text, sizeof text, "nccl%c%.*s%c%.150s", '\0', kMaxReasonBytes, reason,
+                             '\0', remedy);
   ProviderDefinition provider = {};
   provider.state = state;
   aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &provider, sizeof provider, text,
@@ -238,37 +243,58 @@ void tell_level(const State& state, const LevelChoice& choice, const Communicato
 }
 
 /// What is not recorded, the worst of it.
+/// Clauses, each behind "; ". What has no room is cut off.
+class Clauses {
+ public:
+  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (!is_empty()) append("; ", arguments);  // which takes none of them
+    append(format, arguments);
+    va_end(arguments);
+  }
+  const char* text() const { return text_; }
+  bool is_empty() const { return length_ == 0; }
+
+ private:
+  [[gnu::format(printf, 2, 0)]] void append(const char* format, va_list arguments) {
+    const int bytes = vsnprintf(text_ + length_, sizeof text_ - length_, format, arguments);
+    length_ = std::min(length_ + static_cast<size_t>(std::max(bytes, 0)), sizeof text_ - 1);
+  }
+
+  char text_[kMaxReasonBytes + 1] = "";
+  size_t length_ = 0;
+};
+
 void tell_losses(const State& state) {
   const auto count = [](const std::atomic<uint64_t>& counter) {
     return static_cast<unsigned long long>(counter.load(std::memory_order_relaxed));
   };
-  char reason[256] = "";
-  const char* remedy = "";
+  Clauses reason;
+  Clauses remedy;
   if (count(state.unplaced) != 0 || state.refused != 0) {
-    snprintf(reason, sizeof reason,
-             "%llu operations are not recorded: their communicators are not known here (%llu were "
-             "refused: no memory, or more than %u at a time)",
-             count(state.unplaced), static_cast<unsigned long long>(state.refused),
-             kMaxCommunicators);
-    if (state.refused != 0) remedy = "destroy communicators that are not used any more";
-  } else if (count(state.crowded_out) != 0) {
-    snprintf(reason, sizeof reason,
-             "%llu operations may have two rows: more than %u of a communicator were in flight",
-             count(state.crowded_out), kMaxOperations);
-  } else if (count(state.proxies_left_out) != 0) {
-    snprintf(reason, sizeof reason,
-             "%llu pieces of the proxies' work are not recorded: more than %u at a time",
-             count(state.proxies_left_out), kMaxProxies);
-    remedy = "AON_NCCL_LEVEL=gpu";
-  } else if (count(state.foreign) != 0) {
-    snprintf(reason, sizeof reason,
-             "%llu pieces of the proxies' work are not recorded: they were done for other "
-             "processes (PXN)",
-             count(state.foreign));
-  } else {
-    return;
+    reason.add(
+        "%llu operations are not recorded: their communicators are not known here (%llu were "
+        "refused: no memory, or more than %u at a time)",
+        count(state.unplaced), static_cast<unsigned long long>(state.refused), kMaxCommunicators);
+    if (state.refused != 0) remedy.add("destroy communicators that are not used any more");
   }
-  tell(ProviderState::kDegraded, reason, remedy);
+  if (count(state.crowded_out) != 0) {
+    reason.add("%llu operations may have two rows: more than %u of a communicator were in flight",
+               count(state.crowded_out), kMaxOperations);
+  }
+  if (count(state.proxies_left_out) != 0) {
+    reason.add("%llu pieces of the proxies' work are not recorded: more than %u at a time",
+               count(state.proxies_left_out), kMaxProxies);
+    remedy.add("AON_NCCL_LEVEL=gpu");
+  }
+  if (count(state.foreign) != 0) {
+    reason.add(
+        "%llu pieces of the proxies' work are not recorded: they were done for other processes "
+        "(PXN)",
+        count(state.foreign));
+  }
+  if (!reason.is_empty()) tell(ProviderState::kDegraded, reason.text(), remedy.text());
 }
 
 /// The thread's writer; another thread may just be attaching the process, which takes 20 ms at

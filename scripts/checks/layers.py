@@ -29,6 +29,7 @@ RULES = {
         "core/clock/",
         "core/runtime/",
         "core/agent/protocol.h",
+        "core/base/disable.h",
     ],
     "core/provider/": ["core/include/aon/", "core/base/", "core/provider/"],
     "core/unwind/": ["core/include/aon/", "core/base/", "core/unwind/"],

@@ -48,6 +48,8 @@ class Row:
     def verdict(self):
         if self.goal is None:
             return "info"
+        if self.high - self.low > abs(self.goal):
+            return "undecided"
         if self.high < self.goal:
             return "pass"
         return "FAIL" if self.low > self.goal else "undecided"

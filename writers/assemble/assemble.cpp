@@ -32,6 +32,17 @@ namespace {
 namespace fs = std::filesystem;
 /// Of a traced MPI call: its Enter, Leave, message and waiting time, rounded up.
 constexpr uint64_t kArchiveBytesPerRecord = 72;
+// What else stands below --disk, measured on real jobs and rounded up.
+constexpr uint64_t kFixedBytes = 576u << 10;   ///< tables of profile.h5, global definitions, ledger
+constexpr uint64_t kGroupBytes = 6u << 10;     ///< rows of a process there
+constexpr uint64_t kTimelineBytes = 8u << 10;  ///< of a location in the archive: two small files
+constexpr uint64_t kLocationBytes = 1u << 10;  ///< of one outside of it
+constexpr uint64_t kSampleBytes = 48;          ///< of a metric, in profile.h5 and in the archive
+constexpr uint64_t kCallPathBytes = 64;
+constexpr uint64_t kFunctionBytes = 192;
+constexpr uint64_t kStepRowBytes = 12;
+constexpr uint64_t kStepShare = 4;      ///< of what is left, one part is for rows of steps
+constexpr uint64_t kArchiveLeast = 32;  ///< of the cap, one part is for the archive in any case
 constexpr const char* kSamplesArchive = "archive of samples";
 using SteadyClock = std::chrono::steady_clock;
 
@@ -51,6 +62,22 @@ class Heartbeat {
   SteadyClock::time_point last_;
 };
 
+/// The law of the ledger does not hold: an error of ours, which the reader has to know of.
+void add_law_warning(std::span<const LocationTally> tallies, std::vector<std::string>* warnings) {
+  size_t count = 0;
+  const LocationTally* first = nullptr;
+  for (const LocationTally& tally : tallies) {
+    if (!is_thread_of_process(*tally.location) || tally.adds_up()) continue;
+    if (count++ == 0) first = &tally;
+  }
+  if (first == nullptr) return;
+  warnings->push_back("the counts of " + std::to_string(count) +
+                      " threads do not add up: at location " + std::to_string(first->location->id) +
+                      " " + std::to_string(first->emitted()) + " records were emitted, but " +
+                      std::to_string(first->decoded) + " are in the spool and " +
+                      std::to_string(first->lost_count()) + " known as lost; please report it");
+}
+
 /// What only the ledger needs of the events.
 struct Collectors {
   Findings* findings = nullptr;
@@ -68,9 +95,9 @@ struct Collectors {
 std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
                                      WaitAnalysis* waits, bool has_room, bool may_hang,
                                      std::optional<uint64_t> device_bytes, StepPlan plan,
-                                     Collectors* collectors) {
+                                     uint64_t max_step_rows, Collectors* collectors) {
   std::vector<WriterSlot> writers;
-  auto meter = make_step_meter(std::move(plan), waits);
+  auto meter = make_step_meter(std::move(plan), waits, max_step_rows);
   collectors->steps = meter.get();
   writers.push_back({"steps", std::move(meter), {}, false});
   if (device_bytes) {
@@ -169,6 +196,7 @@ class Assembly {
   Status prepare(const fs::path& staging);
   Status note_missing_links();
   void fit_archive();
+  uint64_t bytes_beside_events() const;
   Status convert(const fs::path& staging);
   bool has_room_for_waits() const;
   bool has_devices() const;
@@ -189,6 +217,7 @@ class Assembly {
   std::unique_ptr<JobModel> parts_;
   AssembleReport report_;
   StepPlan step_plan_;
+  uint64_t max_step_rows_ = kMaxStepRows;
   uint64_t device_bytes_ = UINT64_MAX - 1;  ///< for sorting their work
   size_t missing_node_count_ = 0;           ///< whose spool is a link to nothing
 };
@@ -245,6 +274,17 @@ Status Assembly::prepare(const fs::path& staging) {
   return {};
 }
 
+/// Of all that does not grow with the records of calls.
+uint64_t Assembly::bytes_beside_events() const {
+  const Model& model = parts_->model;
+  uint64_t bytes =
+      kFixedBytes + model.groups.size() * kGroupBytes + parts_->series_record_count * kSampleBytes +
+      model.call_paths.size() * kCallPathBytes + model.functions.size() * kFunctionBytes;
+  for (const Location& location : model.locations)
+    bytes += location.in_archive ? kTimelineBytes : kLocationBytes;
+  return bytes;
+}
+
 /// Leaves the oldest events out of the archive when all of them would not fit on the disk.
 void Assembly::fit_archive() {
   uint64_t cap_bytes = options_.disk_cap_bytes * parts_->job.nodes.size();
@@ -253,7 +293,13 @@ void Assembly::fit_archive() {
   }
   if (cap_bytes == 0) return;
   const uint64_t used_bytes = folder_bytes(folder_ / "spool");
-  const uint64_t room_bytes = cap_bytes > used_bytes ? cap_bytes - used_bytes : 0;
+  const uint64_t other_bytes = used_bytes + bytes_beside_events();
+  uint64_t room_bytes =
+      std::max(cap_bytes > other_bytes ? cap_bytes - other_bytes : 0, cap_bytes / kArchiveLeast);
+  // Steps are few or, where each call is one, as many as records.
+  const uint64_t step_count = std::min(kMaxStepRows, parts_->load.record_count());
+  max_step_rows_ = std::min(step_count, room_bytes / kStepShare / kStepRowBytes);
+  room_bytes -= max_step_rows_ * kStepRowBytes;
   // Sorting the work of devices needs two temporary files beside the archive.
   uint64_t record_bytes = kArchiveBytesPerRecord;
   if (has_devices()) {
@@ -323,7 +369,7 @@ Status Assembly::convert(const fs::path& staging) {
     use_bytes = device_bytes_ / DeviceSpans::kSpanBytes * DeviceAnalysis::kItemBytes;
   std::vector<WriterSlot> writers =
       make_writers(staging, wanted, waits.get(), has_room_for_waits(), may_hang(parts_->model),
-                   use_bytes, std::move(step_plan_), &collectors);
+                   use_bytes, std::move(step_plan_), max_step_rows_, &collectors);
   collectors.findings->use_steps(collectors.steps);
   collectors.findings->use_devices(collectors.devices);
   EventPass pass(*parts_, writers, beat_, device_bytes_);
@@ -337,6 +383,7 @@ Status Assembly::convert(const fs::path& staging) {
   status = collect_failures(staging, writers, &report_);
   if (!status) return status;
   report_.outcome = pass.outcome();
+  add_law_warning(pass.tallies(), &report_.warnings);
   for (const LocationTally& tally : pass.tallies()) {
     report_.record_count += tally.decoded;
     report_.lost_count += tally.lost_count();

@@ -20,6 +20,7 @@ namespace {
 constexpr size_t kMaxCallPaths = 1u << 22;
 
 constexpr const char* kJitModule = "[jit]";
+constexpr const char* kVdsoModule = "[vdso]";  ///< what the kernel maps into every process
 
 /// Of kJitModule the build-id is the name of the function, as its compiler told it.
 struct ModuleKey {
@@ -75,7 +76,7 @@ class Places {
     options.allows_debuginfod = uses_debuginfod;
     symbols::Resolver resolver(options);
     for (auto& [module, places] : modules_) {
-      if (module.path.starts_with('/'))
+      if (module.path.starts_with('/') || module.path == kVdsoModule)
         reports.push_back(resolve_module(&resolver, module, &places));
       for (auto& [offset, frames] : places) {
         if (frames.empty())

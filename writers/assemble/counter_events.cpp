@@ -1,6 +1,8 @@
 // Counters at the borders of calls -> events. Threads that follow each other on one location each
 // count from 0; the location's values never decrease.
 
+#include <aon/annotation.h>
+
 #include <algorithm>
 
 #include "writers/assemble/event_order.h"
@@ -12,6 +14,15 @@ bool EventOrder::has_counters_of(const RecordHead& call) const {
   const RecordHead& head = counters_.head;
   return head.kind == RecordKind::kCounters && head.start_ticks == call.start_ticks &&
          head.id == call.id && is_call(call.kind);
+}
+
+/// Those of a kBegin or kEnd that was just read, for once; null: it has none.
+const Record* EventOrder::take_border_counters(const RecordHead& border) {
+  if (border.kind != RecordKind::kBegin && border.kind != RecordKind::kEnd) return nullptr;
+  RecordHead& head = counters_.head;
+  if (head.kind != RecordKind::kCounters || head.id != kNextBorder) return nullptr;
+  head.kind = RecordKind::kNone;
+  return &counters_;
 }
 
 uint64_t EventOrder::sum_of_counter(uint32_t index, uint64_t value) {

@@ -18,6 +18,9 @@ void EventOrder::hold(const Record& record) {
       node.counters = static_cast<uint32_t>(held_counters_.size());
       held_counters_.push_back(counters_);
     }
+  } else if (const Record* counters = take_border_counters(record.head); counters != nullptr) {
+    node.counters = static_cast<uint32_t>(held_counters_.size());
+    held_counters_.push_back(*counters);
   }
   nodes_.push_back(node);
   const uint32_t index = static_cast<uint32_t>(nodes_.size() - 1);
@@ -92,13 +95,13 @@ void EventOrder::emit_list(uint32_t first, uint64_t limit_ticks) {
 }
 
 void EventOrder::emit_node(const Node& node, uint64_t limit_ticks) {
+  const Record* counters = node.counters == kNone ? nullptr : &held_counters_[node.counters];
   if (is_call(node.record.head.kind)) {
-    const Record* counters = node.counters == kNone ? nullptr : &held_counters_[node.counters];
     emit_span(node.record, node.first_child, counters);
   } else if (node.record.head.kind == RecordKind::kLost) {
     emit_lost(node.record, limit_ticks);
   } else {
-    emit_simple(node.record);
+    emit_simple(node.record, counters);
   }
 }
 

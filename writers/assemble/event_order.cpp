@@ -159,7 +159,7 @@ void EventOrder::add_record(const Record& record) {
     }
     default:
       if (!roots_.empty()) release_all(record.head.start_ticks);
-      emit_simple(record);
+      emit_simple(record, take_border_counters(record.head));
   }
 }
 

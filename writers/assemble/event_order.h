@@ -116,7 +116,7 @@ class EventOrder {
   void emit_node(const Node& node, uint64_t limit_ticks);
 
   // Single records -> events (record_events.cpp).
-  void emit_simple(const Record& record);
+  void emit_simple(const Record& record, const Record* counters);
   void emit_span(const Record& record, uint32_t children, const Record* counters);
   void emit_call(const Record& record);
   void begin_transfer(const Record& record, uint64_t time_ns);
@@ -130,7 +130,8 @@ class EventOrder {
   void leave_region(uint32_t region, uint64_t time_ns);
   void close_regions(size_t depth, uint64_t time_ns, bool open_at_end);
   Event& enter_region(uint32_t region, uint64_t start_ticks);
-  void emit_begin(const Record& record);
+  void emit_begin(const Record& record, const Record* counters);
+  void emit_end(const Record& record, const Record* counters);
   void emit_mark(const Record& record);
 
   // Operations of NCCL (nccl_events.cpp).
@@ -138,6 +139,7 @@ class EventOrder {
 
   // Counters at the borders of calls (counter_events.cpp).
   bool has_counters_of(const RecordHead& call) const;
+  const Record* take_border_counters(const RecordHead& border);
   void emit_counters(const Record* counters, bool at_exit, uint64_t time_ns);
   uint64_t sum_of_counter(uint32_t index, uint64_t value);
 

@@ -173,7 +173,7 @@ Status EventPass::read_stream(const Location& location, const spool::Process* pr
   tally->damaged_blocks = reader.losses().damaged_blocks;
   uint64_t end_ticks = 0;
   if (process != nullptr) {
-    status = add_tail(*process, location.slot, *tally, order);
+    status = add_tail(*process, location.slot, tally, order);
     if (!status) return status;
     if (process->exit) end_ticks = process->exit->end_ticks;
   }
@@ -182,8 +182,9 @@ Status EventPass::read_stream(const Location& location, const spool::Process* pr
 
 /// Losses that stand in no record: refused ones after which no record came any more, and what lies
 /// behind the place where a stream was cut off.
-Status EventPass::add_tail(const spool::Process& process, uint16_t slot, const LocationTally& tally,
+Status EventPass::add_tail(const spool::Process& process, uint16_t slot, LocationTally* tally,
                            EventOrder* order) {
+  uint64_t committed = 0;
   uint64_t refused = 0;
   uint64_t cut = 0;
   uint64_t first_refused = UINT64_MAX;
@@ -192,6 +193,7 @@ Status EventPass::add_tail(const spool::Process& process, uint16_t slot, const L
     const auto found = process.streams.find({slot, context});
     if (found == process.streams.end()) continue;
     const StreamDefinition& stream = found->second;
+    committed += stream.committed;
     refused += stream.refused;
     cut += stream.stream_cut;
     if (stream.refused == 0) continue;
@@ -199,7 +201,10 @@ Status EventPass::add_tail(const spool::Process& process, uint16_t slot, const L
     last_refused = std::max(last_refused, stream.last_refused_ticks);
   }
   order->settle();
-  const uint64_t told = tally.lost[static_cast<uint32_t>(LossReason::kPoolFull)].count;
+  // Before the end, or with damaged definitions, the latest counts may not be there.
+  const bool is_final = process.exit.has_value() && process.streams.count({slot, 0}) != 0;
+  if (is_final && parts_.job.damaged_blocks == 0) tally->agents_count = committed + refused + cut;
+  const uint64_t told = tally->lost[static_cast<uint32_t>(LossReason::kPoolFull)].count;
   std::vector<Record> tail;
   if (refused > told) {
     tail.push_back(lost_record(LossReason::kPoolFull, refused - told, first_refused, last_refused));

@@ -63,7 +63,7 @@ class EventPass {
   Status read_stream(const Location& location, const spool::Process* process, EventOrder* order,
                      LocationTally* tally);
   Status use_index(uint32_t node, uint32_t process);
-  Status add_tail(const spool::Process& process, uint16_t slot, const LocationTally& tally,
+  Status add_tail(const spool::Process& process, uint16_t slot, LocationTally* tally,
                   EventOrder* order);
   bool is_complete() const;
   void for_each_writer(const std::function<Status(Writer*)>& action);

@@ -197,6 +197,12 @@ void RingConverter::add_process() {
 }
 
 void RingConverter::add_streams() {
+  if (const uint64_t refused = reader_.refused(kDefinitionSlot, 0); refused != 0) {
+    StreamDefinition definitions{};
+    definitions.process = kProcess;
+    definitions.refused = refused;
+    definitions_.add(DefinitionType::kStream, definitions);
+  }
   for (uint32_t slot = kMainThreadSlot; slot < reader_.slots_used(); ++slot) {
     for (uint32_t context = 0; context < kContexts; ++context) {
       uint64_t refused = reader_.refused(slot, context);

@@ -35,7 +35,11 @@ class LocationBuilder {
       if (!index) return index.error();
       for (const uint16_t slot : index->slots()) {
         slots.insert(slot);
-        if (slot != spool::kSeriesSlot) note_load(group.node, *index, slot);
+        if (slot == spool::kSeriesSlot) {
+          note_series(*index);
+        } else {
+          note_load(group.node, *index, slot);
+        }
       }
       note_range(group.node, index->tick_range());
     }
@@ -150,6 +154,11 @@ class LocationBuilder {
     for (const spool::BlockEntry& block : index.blocks(slot, 0)) {
       parts_->load.add(parts_->clocks[node].to_ns(block.last_ticks), block.record_count);
     }
+  }
+
+  void note_series(const spool::ProcessIndex& index) {
+    for (const spool::BlockEntry& block : index.blocks(spool::kSeriesSlot, 0))
+      parts_->series_record_count += block.record_count;
   }
 
   void note_range(uint32_t node, std::pair<uint64_t, uint64_t> ticks) {

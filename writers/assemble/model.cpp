@@ -7,6 +7,12 @@
 
 namespace aon::writers {
 
+uint64_t RecordLoad::record_count() const noexcept {
+  uint64_t sum = 0;
+  for (const Block& block : blocks_) sum += block.record_count;
+  return sum;
+}
+
 uint64_t RecordLoad::window_start_ns(uint64_t record_count) const {
   std::vector<Block> newest_first = blocks_;
   std::sort(newest_first.begin(), newest_first.end(),

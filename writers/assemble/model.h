@@ -25,6 +25,7 @@ constexpr uint32_t kMaxWorld = 1u << 18;  ///< larger ranks are damage and get n
 class RecordLoad {
  public:
   void add(uint64_t end_ns, uint64_t record_count) { blocks_.push_back({end_ns, record_count}); }
+  uint64_t record_count() const noexcept;
   /// Start of the newest window that has at most `record_count` records; 0 when all do.
   uint64_t window_start_ns(uint64_t record_count) const;
 
@@ -45,6 +46,7 @@ struct JobModel {
   std::vector<std::map<uint32_t, std::vector<spool::SegmentName>>> segments;
   std::vector<std::unordered_map<uint32_t, uint32_t>> node_metric_maps;  ///< local -> global
   RecordLoad load;
+  uint64_t series_record_count = 0;
 };
 
 /// Reads the job below `folder` and numbers everything. At most `otf2_locations` timelines are

@@ -78,10 +78,20 @@ void EventOrder::leave_region(uint32_t region, uint64_t time_ns) {
 }
 
 /// A begin whose value is known: after an eviction only the region is.
-void EventOrder::emit_begin(const Record& record) {
+void EventOrder::emit_begin(const Record& record, const Record* counters) {
   const RecordHead& head = record.head;
+  emit_counters(counters, false, clock_.to_ns(head.start_ticks));
   Event& event = enter_region(head.id, head.start_ticks);
   event.set_value(head.a32, head.a64);
+}
+
+/// Its counters are of the region itself: where others were not ended before it, nobody's.
+void EventOrder::emit_end(const Record& record, const Record* counters) {
+  const uint32_t region = known_region(record.head.id);
+  const uint64_t time_ns = clock_.to_ns(record.head.start_ticks);
+  if (open_.size() > span_base_ && open_.back().id == region)
+    emit_counters(counters, false, time_ns);
+  leave_region(region, time_ns);
 }
 
 /// A range is two marks; its end knows when it began.
@@ -105,14 +115,14 @@ void EventOrder::emit_mark(const Record& record) {
   }
 }
 
-void EventOrder::emit_simple(const Record& record) {
+void EventOrder::emit_simple(const Record& record, const Record* counters) {
   const RecordHead& head = record.head;
   switch (head.kind) {
     case RecordKind::kBegin:
-      emit_begin(record);
+      emit_begin(record, counters);
       break;
     case RecordKind::kEnd:
-      leave_region(known_region(head.id), clock_.to_ns(head.start_ticks));
+      emit_end(record, counters);
       break;
     case RecordKind::kCompletion:
       if (head.id == static_cast<uint32_t>(RecordKind::kIo)) {
@@ -318,6 +328,8 @@ void EventOrder::emit_lost(const Record& record, uint64_t limit_ticks) {
   const uint64_t start_ns = std::max(clock_.to_ns(record.head.start_ticks), last_ns_);
   Event& begin = append(EventKind::kLostBegin, start_ns, record.head.id);
   begin.bytes = record.head.a64;
+  begin.request = clock_.to_ns(record.head.start_ticks);
+  begin.bytes_received = std::max(clock_.to_ns(end_ticks(record)), begin.request);
   const uint64_t end_ns = std::max(clock_.to_ns(end), start_ns);
   append(EventKind::kLostEnd, end_ns, record.head.id).bytes = record.head.a64;
   LossTally& loss = tally_->lost[std::min(record.head.id, kLossReasonCount - 1)];

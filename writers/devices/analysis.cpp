@@ -121,7 +121,6 @@ class Analysis : public DeviceAnalysis {
   uint32_t thread_ = 0;
   Borders* thread_borders_ = nullptr;
   bool writes_device_records_ = false;
-  uint64_t loss_begin_ns_ = 0;
 };
 
 Status Analysis::begin(const Model& model) {
@@ -163,6 +162,7 @@ Status Analysis::begin_location(const Location& location) {
   if (!has_devices_) return {};
   if (location.type == LocationType::kThread) begin_thread(location);
   if (location.type != LocationType::kAcceleratorStream) return {};
+  if (is_nccl_timeline(*model_, location)) return {};  // its operations are no calls of CUDA
   device_ = location.device;
   row_ = device_ != kNoDevice ? Row::kDevice : Row::kCalls;
   const auto stream = group.process->device_streams.find(location.device_stream);
@@ -170,10 +170,10 @@ Status Analysis::begin_location(const Location& location) {
   return {};
 }
 
-/// What the thread lost that writes the records of devices is their work.
+/// What the thread lost that writes the records of devices is their work. These come in no order of
+/// time, so when their neighbours were says nothing.
 void Analysis::note_loss(const Event& event) {
-  if (event.kind == EventKind::kLostBegin) loss_begin_ns_ = event.time_ns;
-  if (event.kind == EventKind::kLostEnd) blind_.add(loss_begin_ns_, event.time_ns);
+  if (event.kind == EventKind::kLostBegin) blind_.add(event.request, event.bytes_received);
 }
 
 /// Annotations only: a call of MPI launches nothing.
@@ -249,6 +249,7 @@ std::vector<const StepRow*> Analysis::steps_of_group() const {
   if (steps_ == nullptr) return rows;
   for (const StepRow& row : steps_->rows_so_far()) {
     if (row.group == group_->id) rows.push_back(&row);
+    if (rows.size() == kMaxSteps) break;
   }
   std::sort(rows.begin(), rows.end(),
             [](const StepRow* a, const StepRow* b) { return a->begin_ns < b->begin_ns; });

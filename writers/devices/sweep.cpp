@@ -77,6 +77,10 @@ void Sweep::add(const Interval& interval, const Launch& launch) {
     account_gap(interval.start_ns, launch);
     now_ns_ = interval.start_ns;
   }
+  if (ends_.size() == kMaxRunning) {  // no device does as much at a time: damage
+    --running_[static_cast<size_t>(ends_.top().work)];
+    ends_.pop();
+  }
   ++running_[static_cast<size_t>(interval.work)];
   ends_.push({std::max(interval.end_ns, interval.start_ns), interval.work});
 }

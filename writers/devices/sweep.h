@@ -39,6 +39,8 @@ struct Window {
 
 class Sweep {
  public:
+  static constexpr size_t kMaxRunning = 1u << 16;  ///< pieces of work at a time
+
   /// `windows` in order of their begin; they may overlap. `blind`, in order, outlives the sweep.
   explicit Sweep(std::vector<Window> windows, std::span<const BlindTime> blind = {})
       : windows_(std::move(windows)), blind_(blind) {}

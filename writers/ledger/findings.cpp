@@ -18,6 +18,7 @@ constexpr double kHotFunctionShare = 0.2;
 constexpr double kSampleLossWeight_s = 1e11;
 constexpr double kSplitWorldWeight_s = 1e10;
 constexpr double kSpawnedWeight_s = 1e9;
+constexpr double kDefinitionLossWeight_s = 5e11;
 constexpr double kLossWeight_s = 1e12;  ///< losses stand first: they qualify all the rest
 
 std::string bytes_text(double bytes) {
@@ -282,6 +283,24 @@ void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Fi
   findings->push_back({kLossWeight_s, text});
 }
 
+void Findings::add_lost_definitions(std::vector<Finding>* findings) const {
+  uint64_t by_pool = 0;
+  uint64_t by_disk = 0;
+  for (const spool::Node& node : model_->job->nodes) {
+    by_disk += node.refused_definitions.sum();
+    for (const auto& [number, process] : node.processes) {
+      by_pool += process.refused_definitions.by_pool;
+      by_disk += process.refused_definitions.by_disk;
+    }
+  }
+  if (by_pool + by_disk == 0) return;
+  findings->push_back(
+      {kDefinitionLossWeight_s,
+       fmt::format("{} definitions are lost (names of functions, communicators, files): a larger "
+                   "{} would keep them",
+                   grouped(by_pool + by_disk), by_pool > by_disk ? "--memory" : "--disk")});
+}
+
 void Findings::add_split_world(std::vector<Finding>* findings) const {
   uint64_t alone_count = 0;
   uint32_t started_count = 0;
@@ -314,6 +333,7 @@ void Findings::add_spawned(std::vector<Finding>* findings) const {
 std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies) const {
   std::vector<Finding> findings;
   add_losses(tallies, &findings);
+  add_lost_definitions(&findings);
   add_split_world(&findings);
   add_spawned(&findings);
   // Each tells the same, less exactly than the one before it.

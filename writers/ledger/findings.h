@@ -79,6 +79,7 @@ class Findings final : public Writer {
   /// region_findings.cpp
   bool sees_communication() const;
   void add_uneven_region(std::vector<Finding>* findings) const;
+  void add_lost_definitions(std::vector<Finding>* findings) const;
   void add_split_world(std::vector<Finding>* findings) const;
   void add_spawned(std::vector<Finding>* findings) const;
   void add_slow_rank(std::vector<Finding>* findings) const;

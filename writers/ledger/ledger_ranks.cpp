@@ -149,6 +149,10 @@ Json node_energy_json(const LedgerFacts& facts, size_t node) {
           {"domains", energy.domains_j}};
 }
 
+Json refused_json(const spool::DefinitionsRefused& refused) {
+  return {{"pool full", refused.by_pool}, {"disk", refused.by_disk}};
+}
+
 uint64_t counted_calls(const spool::Process& process) {
   uint64_t sum = 0;
   for (const auto& [key, count] : process.counts) sum += count;
@@ -160,6 +164,10 @@ Json group_json(const LedgerFacts& facts, const Group& group, GroupSums* sums) {
   entry["rank"] = group.rank ? Json(*group.rank) : Json();
   if (group.process == nullptr) {
     entry["state"] = "no records";
+    for (const char* key : {"process", "world", "node", "pid", "program"}) entry[key] = nullptr;
+    entry["exit"] = {{"code", nullptr}, {"signal", 0}};
+    entry["memory_bytes"] = 0;
+    entry["io_bytes"] = nullptr;
     entry["emitted"] = entry["spooled"] = entry["lost"] = 0;
     entry["threads"] = Json::array();
     entry["providers"] = Json::object();
@@ -178,6 +186,8 @@ Json group_json(const LedgerFacts& facts, const Group& group, GroupSums* sums) {
   entry["spooled"] = sums->spooled;
   entry["lost"] = sums->lost;
   if (const uint64_t counted = counted_calls(process); counted != 0) entry["counted"] = counted;
+  if (process.refused_definitions.sum() != 0)
+    entry["lost_definitions"] = refused_json(process.refused_definitions);
   if (process.start.fallback != 0) entry["fallback"] = true;
   entry["threads"] = std::move(sums->threads);
   entry["providers"] = providers_json(process, *sums);
@@ -230,6 +240,8 @@ Json nodes_json(const LedgerFacts& facts) {
                      {"samples", samples},
                      {"energy", node_energy_json(facts, n)},
                      {"providers", std::move(providers)}});
+    if (job_nodes[n].refused_definitions.sum() != 0)
+      nodes.back()["lost_definitions"] = refused_json(job_nodes[n].refused_definitions);
   }
   return nodes;
 }

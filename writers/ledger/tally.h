@@ -5,6 +5,7 @@
 #include <aon/record.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "core/spool/format.h"
 #include "writers/writer.h"
@@ -30,13 +31,17 @@ struct LocationTally {
   uint64_t inexact_counters = 0;              ///< of these, with a counter off the PMU
   LossTally lost[kLossReasonCount];           ///< by LossReason
   uint64_t damaged_blocks = 0;
+  std::optional<uint64_t> agents_count;  ///< committed + refused + cut
 
   uint64_t lost_count() const {
     uint64_t sum = 0;
     for (const LossTally& loss : lost) sum += loss.count;
     return sum;
   }
-  uint64_t emitted() const { return decoded + lost_count(); }
+  /// Counted records that were written and refused. Where the agent saw the process's end it is
+  /// the agent's own count, so that it can tell of an error in the other two; else their sum.
+  uint64_t emitted() const { return agents_count.value_or(decoded + lost_count()); }
+  bool adds_up() const { return emitted() == decoded + lost_count(); }
 };
 
 /// Of the threads of processes; samples that the agent took and lost stand apart, because the law

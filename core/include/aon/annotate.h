@@ -87,10 +87,12 @@ static inline uint64_t aon_padded_(uint64_t bytes, uint64_t unit) {
 
 /// Looks for the note in one segment of notes.
 static inline int aon_search_notes_(const char* at, const char* end, uint64_t unit, void* out) {
-  while ((size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
+  while (at < end && (size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
     const Elf64_Nhdr* note = (const Elf64_Nhdr*)(const void*)at;
     const char* name = at + sizeof(Elf64_Nhdr);
-    const char* content = at + aon_padded_(sizeof(Elf64_Nhdr) + note->n_namesz, unit);
+    const uint64_t content_at = aon_padded_(sizeof(Elf64_Nhdr) + note->n_namesz, unit);
+    const char* content = at + content_at;
+    if (content_at + note->n_descsz > (uint64_t)(end - at)) return 0; /* not a note */
     if (note->n_type == 1 && note->n_namesz == 4 && note->n_descsz == sizeof(int64_t) &&
         memcmp(name, "AON", 4) == 0) {
       int64_t distance;
@@ -157,12 +159,12 @@ static inline aon_region_t aon_region(const char* name) {
 
 /// Enters `region` on the calling thread.
 static inline void aon_region_begin(aon_region_t region) {
-  if (region != 0) aon_annotations_found_->region_begin(region);
+  if (region != 0) aon_annotations_()->region_begin(region);
 }
 
 /// Leaves it, and what was begun in it and not ended. Without a begin it is dropped and counted.
 static inline void aon_region_end(aon_region_t region) {
-  if (region != 0) aon_annotations_found_->region_end(region);
+  if (region != 0) aon_annotations_()->region_end(region);
 }
 
 /// For convenience; the name is looked up each time, about 1 ns per byte.
@@ -206,13 +208,13 @@ static inline void aon_step_end(void) {
 /* ---- Marks: something happened now. ---- */
 
 static inline void aon_mark(aon_region_t name) {
-  if (name != 0) aon_annotations_found_->mark(name);
+  if (name != 0) aon_annotations_()->mark(name);
 }
 static inline void aon_mark_integer(aon_region_t name, int64_t value) {
-  if (name != 0) aon_annotations_found_->mark_integer(name, value);
+  if (name != 0) aon_annotations_()->mark_integer(name, value);
 }
 static inline void aon_mark_real(aon_region_t name, double value) {
-  if (name != 0) aon_annotations_found_->mark_real(name, value);
+  if (name != 0) aon_annotations_()->mark_real(name, value);
 }
 static inline void aon_mark_name(const char* name) { aon_mark(aon_region(name)); }
 
@@ -226,7 +228,7 @@ static inline aon_counter_t aon_counter(const char* name, const char* unit) {
 
 /// The counter has this value from now on.
 static inline void aon_counter_set(aon_counter_t counter, double value) {
-  if (counter != 0) aon_annotations_found_->counter_set(counter, value);
+  if (counter != 0) aon_annotations_()->counter_set(counter, value);
 }
 
 // NOLINTEND(modernize-use-nullptr,readability-identifier-naming)

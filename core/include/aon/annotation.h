@@ -13,6 +13,10 @@
 /// skipped so, until it ends, the thread keeps a bit for each open region, so that every end shares
 /// its begin's fate; the end of a region that began before the pause is recorded. Meanwhile
 /// Writer::defined points at zeros: begins take the slow path, and the fast one costs no more.
+///
+/// Threads with hardware counters (docs/counters.md) take it always. A kCounters with the id
+/// kNextBorder stands before each kBegin and kEnd of theirs then, with the values there; nothing is
+/// added to them.
 /// Thread: any.   Signal: safe.   Cost: one clock read and about 2 ns per record; a name's first
 /// use in a process also attaches and defines.
 #pragma once
@@ -25,6 +29,9 @@
 namespace aon {
 
 constexpr uint32_t kMaxAnnotationName = 1024;  ///< bytes; longer names are cut, and end in "..."
+constexpr uint32_t kNextBorder = 0xffffffffu;  ///< id of a kCounters: of the next kBegin or kEnd
+/// Set in Writer::tracked_regions of a thread that reads counters at the borders of regions.
+constexpr uint32_t kCountsAtBorders = 1u << 31;
 
 /// An interned name.   Owner: libaon.so; never freed.
 struct Annotation {
@@ -57,7 +64,7 @@ AON_EXPORT const Annotation* aon_annotation_at(uint32_t index) noexcept;
 /// Thread: any; may lock.   Signal: safe.
 AON_EXPORT Writer* aon_annotation_writer(const Annotation* annotation, RecordKind kind) noexcept;
 
-/// The end of a region while some are tracked. False: its begin was skipped.
+/// The end of a region while some are tracked or counters are read. False: its begin was skipped.
 /// Thread: owner.   Signal: safe.
 AON_EXPORT bool aon_annotation_ends(Writer* w) noexcept;
 }

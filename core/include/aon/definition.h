@@ -226,7 +226,7 @@ struct ClockPingDefinition {
 };
 struct StreamDefinition {
   uint32_t process;
-  uint16_t slot;     ///< of the ring; location index k = slot - 1 (slot 0 is the definition stream)
+  uint16_t slot;     ///< of the ring; k = slot - 1. 0: definitions; no room on disk: `stream_cut`
   uint16_t context;  ///< 0 normal, 1 nested (signal handlers inside an emit)
   int32_t tid;       ///< of the thread that used it last
   uint32_t thread_count;

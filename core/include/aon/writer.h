@@ -159,7 +159,7 @@ AON_EXPORT bool aon_writer_add_counters(Writer* w) noexcept;
 
 /// Writes a definition (definition.h): `payload` then `text`, the NUL-terminated strings.
 /// Thread: any; takes the process's definition lock.   Signal: no.
-/// Errors: false when there is no room, counted as refused; the id stays undefined in the output.
+/// Errors: without room it is tried again with the next one; false when too many wait, counted.
 AON_EXPORT bool aon_define(uint32_t type, const void* payload, uint32_t payload_bytes,
                            const char* text, uint32_t text_bytes) noexcept;
 

@@ -3,7 +3,10 @@
 #include <aon/proc_maps.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <link.h>
+#include <stdio.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +21,7 @@ namespace aon::perf {
 namespace {
 
 constexpr uint64_t kMaxNotesBytes = 1u << 16;
+constexpr const char* kDeletedSuffix = " (deleted)";  ///< of the kernel, behind a path
 
 /// Memory that no file lies behind: JIT code, huge pages, shared memory.
 bool is_anonymous(const std::string& path) {
@@ -87,6 +91,14 @@ std::string read_vdso_build_id() {
   std::string id = build_id_of(elf);
   elf_end(elf);
   return id;
+}
+
+std::string read_mapped_path(pid_t pid, uint64_t start, uint64_t end) {
+  char link[96];
+  snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, start, end);
+  char path[PATH_MAX];
+  const ssize_t bytes = readlink(link, path, sizeof(path));
+  return bytes <= 0 ? std::string() : std::string(path, static_cast<size_t>(bytes));
 }
 
 std::vector<RawMapping> parse_maps(const std::string& text) {
@@ -172,14 +184,23 @@ void Mappings::use(Entry* entry) {
   used.definition.start = entry->raw.start;
   used.definition.end = entry->raw.end;
   used.definition.file_offset = entry->raw.file_offset;
-  const bool is_vdso = used.path == "[vdso]";
-  if (is_vdso || used.path.starts_with('/')) {
-    const auto [known, is_new] = build_ids_.try_emplace({used.path, entry->raw.inode});
-    if (is_new) known->second = is_vdso ? read_vdso_build_id() : read_(root_ + used.path);
-    used.definition.build_id_bytes = static_cast<uint8_t>(known->second.size());
-    std::memcpy(used.definition.build_id, known->second.data(), known->second.size());
-  }
+  const std::string now = read_path_(entry->raw.start, entry->raw.end);
+  if (now.ends_with(kDeletedSuffix) && !used.path.ends_with(kDeletedSuffix))
+    used.path += kDeletedSuffix;
+  const std::string& id = build_id_of(entry->raw, used.path);
+  used.definition.build_id_bytes = static_cast<uint8_t>(id.size());
+  std::memcpy(used.definition.build_id, id.data(), id.size());
   used_.push_back(std::move(used));
+}
+
+const std::string& Mappings::build_id_of(const RawMapping& mapping, const std::string& path) {
+  static const std::string kNone;
+  const bool is_vdso = path == "[vdso]";
+  if (!is_vdso && !path.starts_with('/')) return kNone;
+  if (path.ends_with(kDeletedSuffix)) return kNone;
+  const auto [known, is_new] = build_ids_.try_emplace({path, mapping.inode});
+  if (is_new) known->second = is_vdso ? read_vdso_build_id() : read_(root_ + path);
+  return known->second;
 }
 
 Mappings::Place Mappings::find(uint64_t address) {

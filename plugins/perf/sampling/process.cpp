@@ -59,7 +59,8 @@ SampledProcess::SampledProcess(const SamplingHost& host, uint32_t process, pid_t
     : host_(host),
       process_(process),
       pid_(pid),
-      mappings_(process, host.first_id, proc_path(pid, "root"), read_build_id),
+      mappings_(process, host.first_id, proc_path(pid, "root"), read_build_id,
+                [pid](uint64_t start, uint64_t end) { return read_mapped_path(pid, start, end); }),
       tree_(host.first_id),
       own_pid_(pid) {
   const std::string status = host.kernel->read_file(proc_path(pid, "status"));

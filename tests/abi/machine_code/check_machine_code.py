@@ -1,20 +1,31 @@
 #!/usr/bin/python3
 """The cost claim as a check on generated code.
 
-    check_machine_code.py libaon.so WRAPPERS.so      (tests/bench/hotpath/wrappers.cpp)
+    check_machine_code.py libaon.so WRAPPERS.so [libaon-mpi.so]
+
+WRAPPERS.so is tests/bench/hotpath/wrappers.cpp, what a wrapper is at least.
 
 1. What is preloaded imports no __tls_get_addr and needs nothing but libc, the loader and libaon.so.
 2. The fast path of a wrapper, from its entry to its return when all goes well, has no lock prefix,
    no fence, and no call but the one to the real function.
    The same of an annotation's begin and end in libaon.so, without any call.
 3. A call that is only counted or paused reaches the real function without a frame: by a jump.
+4. What reads hardware counters at the borders of calls makes no system call.
+5. What 2 and 3 say holds of MPI_Send and MPI_Isend as they are: beside the real function they call at most the
+   two that number and keep a request, and those have no lock prefix either.
 """
 import re
 import subprocess
 import sys
 
 ALLOWED_LIBRARIES = re.compile(r"^(libc\.so\.6|ld-linux.*|libaon\.so)$")
+REQUEST_CALLS = ("aon::mpi::next_request_numbers", "aon::mpi::put_request")
 FORBIDDEN = re.compile(r"^(lock |xchg .*\(|mfence|lfence|sfence|syscall)")
+COUNTER_FUNCTIONS = ("read_thread_counters", "read_counters_at_entry", "put_counters",
+                     "put_border_counters")
+# The clock of machines without a steady TSC is read in the kernel's own library.
+ALLOWED_CALLS = re.compile(
+    r"<(aon::|aon_writer_put@plt|clock_gettime@plt|mem(cpy|set)@plt|__stack_chk_fail@plt)")
 
 
 def output_of(*command):
@@ -88,6 +99,37 @@ def check_recorded(name, code):
     return errors
 
 
+def check_mpi(code, name, allowed_calls):
+    """The wrapper `name` of libaon-mpi.so: its entry while calls are counted, and while they are
+    recorded."""
+    errors = check_forwarded(name, code[name])
+    wanted = f"::record_{name.removeprefix('MPI_')}(void const*"
+    found = [n for n in code if wanted in n and ".cold" not in n]
+    if len(found) != 1:
+        return [*errors, f"{wanted} is not in libaon-mpi.so once: {found}"]
+    path = fast_path(code[found[0]])
+    errors += [f"{name}: `{text}` on the fast path" for text in path if FORBIDDEN.match(text)]
+    calls = [text for text in path if text.startswith("call")]
+    if len([text for text in calls if re.match(r"call\s+\*", text)]) != 1:
+        errors.append(f"{name}: not one call of the real function: {calls}")
+    for text in calls:
+        called = re.match(r"call\s+[0-9a-f]+ <(.*)>$", text)
+        if called is None:
+            continue
+        if called[1].split("(")[0] not in allowed_calls:
+            errors.append(f"{name}: `{text}` on the fast path")
+            continue
+        errors += [f"{name}, {called[1]}: `{inner}`" for inner in fast_path(code[called[1]])
+                   if FORBIDDEN.match(inner)]
+    clocks = sum(text.startswith("rdtsc") for text in path)
+    if clocks != 2:
+        errors.append(f"{name}: reads the clock {clocks} times")
+    if len(path) > 220:
+        errors.append(f"{name}: {len(path)} instructions on the fast path")
+    print(f"{name}: {len(path)} instructions, {len(calls)} calls, {clocks} clock reads")
+    return errors
+
+
 def check_forwarded(name, code):
     path = fast_path(code)
     errors = [f"{name}: `{text}`" for text in path if FORBIDDEN.match(text)]
@@ -95,6 +137,22 @@ def check_forwarded(name, code):
     if not path[-1].startswith("jmp"):
         errors.append(f"{name}: ends with `{path[-1]}`, not with a jump to the real function")
     print(f"{name}: {len(path)} instructions")
+    return errors
+
+
+def check_readings(code):
+    errors = []
+    for wanted in COUNTER_FUNCTIONS:
+        found = [n for n in code if f"::{wanted}(" in n and ".cold" not in n]
+        if len(found) != 1:
+            errors.append(f"{wanted} is not there once: {found}")
+            continue
+        for _, text in code[found[0]]:
+            # Through a pointer: the registers of a test program.
+            is_call = text.startswith("call") and "*" not in text
+            if text.startswith("syscall") or (is_call and not ALLOWED_CALLS.search(text)):
+                errors.append(f"{wanted}: `{text}`")
+        print(f"{wanted}: {len(code[found[0]])} instructions")
     return errors
 
 
@@ -113,8 +171,14 @@ def main():
         if len(found) != 1:
             sys.exit(f"{name} of annotations is not in {libaon} once: {found}")
         errors += check_recorded(found[0], own[found[0]])
+    errors += check_readings(own)
     for name in ("hotpath_counted", "hotpath_paused"):
         errors += check_forwarded(name, code[name])
+    for library in sys.argv[3:]:
+        errors += check_imports(library)
+        of_mpi = functions(library)
+        errors += check_mpi(of_mpi, "MPI_Send", ())
+        errors += check_mpi(of_mpi, "MPI_Isend", REQUEST_CALLS)
     for error in errors:
         print(f"error: {error}")
     return 1 if errors else 0

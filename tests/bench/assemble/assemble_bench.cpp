@@ -1,7 +1,7 @@
 // bench_assemble RECORDS LOCATIONS [OTF2_LOCATIONS]: writes a spool of RECORDS MPI calls on
-// LOCATIONS threads (at most 1000 per rank), assembles it in a child process and prints events per
-// second and the child's peak resident size. Everything lies in a temporary folder and goes at the
-// end.
+// LOCATIONS threads (at most 1000 per rank), assembles it and prints events per second and the peak
+// resident size of that. Each is done by a child, so that the one's memory does not count for the
+// other. Everything lies in a temporary folder and goes at the end.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,6 +81,21 @@ int assemble_and_report(const std::filesystem::path& job, uint32_t otf2_location
   return 0;
 }
 
+/// Runs `work` in a child process; its exit code.
+template <class Work>
+int in_child(Work work) {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int code = work();
+    std::fflush(stdout);
+    _exit(code);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -93,15 +108,9 @@ int main(int argc, char** argv) {
   const uint32_t limit = argc > 3 ? static_cast<uint32_t>(std::strtoul(argv[3], nullptr, 10))
                                   : writers::kDefaultOtf2Locations;
   const test::TemporaryFolder job;
-  write_spool(job.path(), records, locations);
-  std::fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    const int code = assemble_and_report(job.path(), limit);
-    std::fflush(stdout);
-    _exit(code);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  const int written = in_child([&] {
+    write_spool(job.path(), records, locations);
+    return 0;
+  });
+  return written != 0 ? written : in_child([&] { return assemble_and_report(job.path(), limit); });
 }

@@ -104,7 +104,8 @@ def clocks():
                     found = hosts.measure(f"{name.replace(' ', '-')}{number}", CLOCK_SECONDS)
                     others = [one for one in found if one[1] > 0]  # the root has no error
                     bounds_us.append(max(bound_ns for _, bound_ns, _ in others) / 1e3)
-                    shares += [error_ns / (bound_ns + UNKNOWN_NS) for _, bound_ns, error_ns in others]
+                    shares += [error_ns / (bound_ns + UNKNOWN_NS)
+                               for _, bound_ns, error_ns in others]
             value_gate(f"{name}: stated bound", bounds_us, "us", 5)
             worst(f"{name}: stated bound, widest", bounds_us, "us", 5)
             worst(f"{name}: true error of its bound, most", shares, "x", 1)

@@ -1,4 +1,5 @@
 """aon/annotate.h in all that a program may do, record by record, and without AON."""
+import re
 import struct
 import unittest
 
@@ -117,7 +118,8 @@ class Archives(RingTestCase):
 
     def job(self, case, **changes):
         output = self.folder / "job"
-        self.assert_exit(run(["aon-run", "-o", output, CASES, case], env=environment(**changes)))
+        self.done = run(["aon-run", "-o", output, CASES, case], env=environment(**changes))
+        self.assert_exit(self.done)
         document = ledger(output)
         self.assertTrue(document["job"]["complete"], document["job"])
         self.assert_law(document)
@@ -141,6 +143,17 @@ class Archives(RingTestCase):
     def test_a_name_of_a_mebibyte_is_in_the_archive(self):
         output, _ = self.job("long")
         self.assertEqual(sorted(readers.region_counts(output).values()), [1, 1])
+
+    def test_a_timer_may_annotate_in_the_middle_of_a_record(self):
+        output, document = self.job("timer", AON_MEMORY="64MiB", AON_ATTACH_MS=10000)
+        handled, count = map(int, re.match(r"handled (\d+) of (\d+)", self.done.stdout).groups())
+        self.assertGreaterEqual(handled, 800)
+        self.assertEqual(sum(rank["lost"] for rank in document["ranks"]), 0)
+        self.assertEqual(document["assembly"]["unbalanced_regions"], 0)
+        counts = readers.region_counts(output)
+        self.assertEqual(counts.pop("main"), count)
+        self.assertEqual(set(counts), {f"timer {i}" for i in range(500)})
+        self.assertEqual(sum(counts.values()), handled)
 
     def test_the_rank_comes_from_the_launchers_environment(self):
         _, document = self.job("balanced", PMI_RANK=0, PMI_SIZE=1)
@@ -192,7 +205,9 @@ class Kinds(RingTestCase):
         self.check("cpp", "program( other file( )other file )program")
 
     def test_with_a_library(self):
-        regions = "program( other file( )other file library( )library )program"
+        # Its first word to AON is about a region that the library asked for.
+        regions = ("of the library( )of the library "
+                   "program( other file( )other file library( )library )program")
         self.check("with_library", regions)
 
     def test_library_that_is_loaded_later(self):

@@ -142,6 +142,24 @@ class MadePmu(TestCase):
         self.assertEqual(provider["emitted"], sum(
             row[0] for key, row in table.items() if key[1] and key[2] == "cycles"))
 
+    def test_regions_of_the_program_have_sums_too(self):
+        output, provider = self.profiled("phases")
+        self.assertEqual(provider["state"], "on", provider)
+        table = {key[1:]: row for key, row in rows(output).items()}
+        for factor, counter in enumerate(HARDWARE.split(","), 1):
+            work = WORK * factor
+            # A part is from one reading to the next. A phase holds a call (two readings), a part
+            # (two) and its own end, and work twice.
+            part = CALLS * (work + PER_READING)
+            phase = CALLS * (2 * work + 5 * PER_READING)
+            barrier = CALLS * PER_READING
+            self.assertEqual(table["part", counter], (CALLS, 0, part, part))
+            own = phase - part - barrier
+            self.assertEqual(table["phase", counter], (CALLS, 0, phase, own))
+            self.assertEqual(table["MPI_Barrier", counter], (CALLS, 0, barrier, barrier))
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+
     def test_the_archive_has_the_metric_before_every_enter_and_leave(self):
         output, _ = self.profiled("rdpmc", "cycles,instructions,branches,cache-misses,page-faults")
         readers.otf2_print(self, output)

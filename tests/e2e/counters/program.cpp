@@ -1,10 +1,11 @@
 // An MPI program with hardware counters of its own making, for machines without a PMU: libaon.so
 // finds aon_counter_source() in the program and asks it instead of the kernel.
 //
-//     counters_program rdpmc|off|refused|not_allowed CALLS
+//     counters_program rdpmc|off|refused|not_allowed|phases CALLS
 //
 // Register 0 counts "work" once, register 1 twice, ...; every reading adds 7: so does a call.
 // `off`: in the second half of the calls the first counter is off the PMU.
+#include <aon/annotate.h>
 #include <errno.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -66,6 +67,19 @@ void make_calls(int count) {
   }
 }
 
+/// A phase of the program's own: work, a call, and a smaller phase with work of its own.
+void make_phases(int count) {
+  for (int i = 0; i < count; ++i) {
+    AON_REGION_BEGIN("phase");
+    work();
+    MPI_Barrier(MPI_COMM_SELF);
+    AON_REGION_BEGIN("part");
+    work();
+    AON_REGION_END("part");
+    AON_REGION_END("phase");
+  }
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const CounterSource* aon_counter_source() {
@@ -78,8 +92,12 @@ int main(int argc, char** argv) {
   const int count = atoi(argv[2]);
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  make_calls(count);
-  std::thread(make_calls, count).join();
+  if (strcmp(g_mode, "phases") == 0) {
+    make_phases(count);
+  } else {
+    make_calls(count);
+    std::thread(make_calls, count).join();
+  }
   MPI_Finalize();
   printf("done %d\n", provided);
   return 0;

@@ -36,6 +36,12 @@ class BadInput(FaultCase):
         for path in ("/proc/none/job", "/dev/null/job", "/etc/passwd"):
             self.refused("-o", path, "echo", "ran", says=path)
 
+    def test_spool_folder_that_cannot_be_written(self):
+        for path in ("/proc/none/spool", "/dev/null/spool", "/etc/passwd"):
+            self.refused("--spool-dir", path, "echo", "ran", says=path)
+        env = environment(AON_SPOOL_DIR="/etc/passwd")
+        self.refused("echo", "ran", says="/etc/passwd", env=env)
+
     def test_under_mpirun_it_is_the_same(self):
         process = run(["mpirun", "-n", 2, "aon-run", "--bogus", "echo", "ran"])
         self.assertEqual(process.returncode, 2, process.stderr)
@@ -51,6 +57,14 @@ class Untouched(FaultCase):
             self.assertNotIn(name + "=", process.stdout)
         self.assertFalse(self.output.exists())
         self.assertEqual(process.stderr, "")
+
+    def test_not_disabled_is_the_same_word_for_launcher_and_library(self):
+        for value in ("0", ""):
+            process = run(["aon-run", "-o", self.output, *self.worker("calls", 10)],
+                          env=environment(AON_DISABLE=value))
+            self.assert_exit(process)
+            self.assert_every_call(self.finish(), 0)
+            shutil.rmtree(self.output)
 
     def test_disabled_mpi_program_leaves_nothing(self):
         command = ["mpirun", "-n", 2, "aon-run", "-o", self.output, *self.worker("calls", 10)]

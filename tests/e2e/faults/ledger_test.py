@@ -23,6 +23,68 @@ class Times(FaultCase):
         self.assertTrue(job["complete"])
 
 
+NUMBER = (int, float)
+MAYBE_TEXT = (str, type(None))
+MAYBE_NUMBER = (int, float, type(None))
+THREAD = {"location": int, "tid": int, "emitted": int, "spooled": int, "lost": int}
+PROVIDER = {"state": str, "reason": str, "remedy": str, "emitted": int, "lost": int}
+# What architecture.md promises to tests outside of the project: at least these keys.
+LEDGER = {
+    "aon": {"version": str, "format": int},
+    "job": {"id": str, "start": str, "end": str, "complete": bool, "incomplete_ranks": [int]},
+    "ranks": [{
+        "rank": MAYBE_NUMBER, "process": MAYBE_NUMBER, "world": MAYBE_NUMBER, "node": MAYBE_TEXT,
+        "pid": MAYBE_NUMBER, "program": MAYBE_TEXT, "exit": {"code": MAYBE_NUMBER, "signal": int},
+        "memory_bytes": int, "emitted": int, "spooled": int, "lost": int, "threads": [THREAD],
+    }],
+    "losses": [{"rank": MAYBE_NUMBER, "location": int, "reason": str, "count": int,
+                "start_ns": int, "end_ns": int}],
+    "overhead": {"percent": MAYBE_NUMBER, "app_cpu_s": NUMBER, "agent_cpu_s": NUMBER,
+                 "method": str},
+    "budget": {"percent": MAYBE_NUMBER, "memory_bytes": int, "disk_bytes": int,
+               "disk_used_bytes": int},
+    "clock": {"max_error_ns": NUMBER, "pairs": [{"nodes": [str], "error_ns": NUMBER}]},
+}  # fmt: skip
+
+
+class Schema(FaultCase):
+    def check(self, value, schema, where="aon.json"):
+        if isinstance(schema, dict):
+            self.assertIsInstance(value, dict, where)
+            for key, inner in schema.items():
+                self.assertIn(key, value, where)
+                self.check(value[key], inner, f"{where}: {key}")
+        elif isinstance(schema, list):
+            self.assertIsInstance(value, list, where)
+            for number, one in enumerate(value):
+                self.check(one, schema[0], f"{where}[{number}]")
+        else:
+            self.assertIsInstance(value, schema, where)
+
+    def test_every_promised_key_is_there(self):
+        """Of a job with losses and with a rank that was not recorded."""
+        worker = self.worker("loop", 1)
+        self.assert_exit(run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "--disk", "1MiB",
+                              *worker, ":", "-n", 1, *worker]))
+        document = self.finish()
+        self.check(document, LEDGER)
+        recorded, missing = document["ranks"]
+        self.assertGreater(len(document["losses"]), 0)
+        self.assertGreater(len(recorded["threads"]), 0)
+        for name, provider in recorded["providers"].items():
+            self.check(provider, PROVIDER, name)
+            self.assertIn(provider["state"], ("on", "off", "degraded"))
+        self.assertEqual(recorded["exit"], {"code": 0, "signal": 0})
+        self.assertEqual((recorded["rank"], recorded["world"]), (0, 2))
+        self.assertEqual(missing["rank"], 1)
+        for key in ("process", "world", "node", "pid", "program"):
+            self.assertIsNone(missing[key], key)
+        self.assertEqual(missing["exit"], {"code": None, "signal": 0})
+        self.assertEqual((missing["memory_bytes"], missing["providers"]), (0, {}))
+        self.assertEqual(document["job"]["incomplete_ranks"], [1])
+        self.assertIn("exit", run(["aon", "info", self.output]).stdout)
+
+
 class Ends(FaultCase):
     def emitter(self, *ending):
         # The agent runs by then: without one nobody sees the end.

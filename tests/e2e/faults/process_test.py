@@ -9,7 +9,9 @@ import socket
 import time
 import unittest
 
-from fault_test import WORKER, FaultCase, agent_pids, environment, processes, run, wait_until
+from fault_test import (
+    WORKER, FaultCase, agent_pids, environment, main, processes, run, wait_until, worker_pids,
+)  # fmt: skip
 
 
 class NoMpi(FaultCase):
@@ -188,15 +190,21 @@ class Launcher(FaultCase):
         os.close(read_end)
 
     def test_agent_does_not_sit_on_the_ranks_core(self):
-        if os.cpu_count() < 2:
+        if len(os.sched_getaffinity(0) - {0}) == 0:
             self.skipTest("one core only")
-        process = self.start("taskset", "-c", "0", "aon-run", "-o", self.output, "sleep", "2")
-        wait_until(lambda: len(agent_pids(self.output)) == 2, what="agent")
-        time.sleep(0.2)
-        for pid in agent_pids(self.output):
-            self.assertGreater(len(os.sched_getaffinity(pid)), 1, f"process {pid}")
-        shown = [p for p, parent, _ in processes() if parent == process.pid]
-        self.assertTrue(any(os.sched_getaffinity(p) == {0} for p in shown), "it stays bound")
+        process = self.start("taskset", "-c", "0", "aon-run", "-o", self.output,
+                             *self.worker("loop", 3))
+        self.wait_for_calls(0)
+        ranks = worker_pids(self.counts)
+        self.assertTrue(any(os.sched_getaffinity(p) == {0} for p in ranks), "it stays bound")
+        keeper, worker = agent_pids(self.output)
+        self.assertGreater(len(os.sched_getaffinity(keeper)), 1, "it was not born of a bound rank")
+        wait_until(lambda: 0 not in os.sched_getaffinity(worker), what="the agent's leaving core 0")
+        for thread in os.listdir(f"/proc/{worker}/task"):
+            self.assertNotIn(0, os.sched_getaffinity(int(thread)), f"thread {thread}")
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assert_every_call(self.finish(), 0)
 
     def test_signals_reach_the_program(self):
         script = "trap 'echo caught; exit 9' USR1; echo ready; while :; do sleep 0.05; done"
@@ -208,4 +216,4 @@ class Launcher(FaultCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from fault_test import IS_SANITIZED, FaultCase, agent_pids, run, wait_until
+from fault_test import IS_SANITIZED, FaultCase, agent_pids, environment, main, run, wait_until
 
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
 
@@ -35,6 +35,12 @@ class SmallDisk(FaultCase):
             _, _, entry = self.assert_every_call(document, rank)
             lost += entry["lost"]
         self.assertGreater(lost, 0, "a disk of 1 MiB cannot hold it all")
+        (node,) = document["nodes"]
+        disk = node["providers"]["disk"]
+        self.assertIn(disk["state"], ("on", "degraded"), "on: it could be written again")
+        if disk["state"] == "degraded":
+            self.assertIn("No space left", disk["reason"])
+            self.assertIn("--spool-dir", disk["remedy"])
         self.assertTrue({loss["reason"] for loss in document["losses"]} <=
                         {"pool full", "write failed", "evicted by cap"})
 
@@ -124,6 +130,26 @@ class BlockedDisk(FaultCase):
             self.assertEqual((seen, entry["spooled"], entry["lost"]), (made, made + 2, 0))
 
 
+class Cap(FaultCase):
+    def test_everything_of_a_chatty_job_stays_below_it(self):
+        """Spool, archive, profile and ledger, as du counts them."""
+        for mib in (3, 16):
+            with self.subTest(mib=mib):
+                self.output = self.folder / f"job-{mib}"
+                process = run(["mpirun", "-n", 2, "aon-run", "-o", self.output,
+                               "--disk", f"{mib}MiB", *self.worker("loop", 4)])
+                self.assert_exit(process)
+                document = self.finish()
+                for rank in (0, 1):
+                    self.assert_every_call(document, rank)
+                self.assertTrue(any(loss["reason"] == "evicted by cap"
+                                    for loss in document["losses"]), "not chatty enough")
+                events = sum(p.stat().st_size for p in self.output.glob("traces/*.evt"))
+                self.assertGreater(events, mib << 14, "the archive gets its part")
+                used = sum(p.lstat().st_blocks * 512 for p in self.output.rglob("*"))
+                self.assertLessEqual(used, mib << 20)
+
+
 class SmallLimits(FaultCase):
     def limited(self, limit, wait=10):
         worker = self.worker("calls", 1000)
@@ -156,6 +182,18 @@ class SmallLimits(FaultCase):
         for rank in (0, 1):
             self.assert_every_call(document, rank)
 
+    def test_memory_of_a_rank_without_an_agent(self):
+        """Of the command line, against what the environment says."""
+        env = environment(AON_MEMORY="64MiB")
+        script = 'ulimit -n 40; exec "$@"'
+        command = ["aon-run", "-o", self.output, "--memory", "2MiB", *self.worker("calls", 1000)]
+        process = run(["mpirun", "-n", 2, "bash", "-c", script, "bash", *command], env=env)
+        self.assert_exit(process)
+        sizes = [p.stat().st_size for p in self.output.rglob("fallback-*.ring")]
+        self.assertEqual(len(sizes), 2)
+        for size in sizes:
+            self.assertTrue(2 << 20 <= size <= 4 << 20, size)
+
     def test_small_soft_file_limit(self):
         document = self.limited("ulimit -S -f 8192")
         for rank in (0, 1):
@@ -164,4 +202,4 @@ class SmallLimits(FaultCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

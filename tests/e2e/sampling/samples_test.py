@@ -101,6 +101,20 @@ class Sampling(aon_test.TestCase):
         self.assertGreater(whole, 20)
         self.assertLess(broken, 0.05 * whole)
 
+    def test_the_budget_lowers_the_rate(self):
+        output = self.folder / "out"
+        options = ("--sampling", "997", "--budget", "0.05")
+        self.assert_exit(profile(1, output, HOT, 6000, options=options))
+        document = ledger(output)
+        rates = document["sampling"]["rates_hz"]
+        self.assertEqual(rates[0], 997)
+        self.assertGreater(len(rates), 1, rates)
+        self.assertLess(min(rates), 997)
+        provider = document["ranks"][0]["providers"]["sampling"]
+        self.assertEqual(provider["state"], "degraded")
+        self.assertIn("the budget lowered the rate from 997 to", provider["reason"])
+        self.assertLess(Samples(output).count(), 0.9 * 997 * 6)
+
     def test_none_when_not_asked_for(self):
         output = self.folder / "out"
         done = profile(1, output, HOT, 100, options=("--sampling", "0"))

@@ -3,10 +3,13 @@ honest one's records are all there, and the agent's worker never died. AON_AGENT
 agent (one built with sanitizers)."""
 
 import os
+import re
 import subprocess
 
 from agent_run import AGENT, BUILD, Agent, emitted, fail
 
+NAMES = {"first chunk out of range", "next chunk out of range", "chunk of another stream",
+         "chunk out of sequence", "committed bytes not plausible"}  # core/ring/reader.cpp
 HOSTILE = os.path.join(BUILD, "bin", "agent_hostile")
 
 with Agent("-v", "--flush-ms=50", program=os.environ.get("AON_AGENT", AGENT)) as agent:
@@ -26,6 +29,17 @@ with Agent("-v", "--flush-ms=50", program=os.environ.get("AON_AGENT", AGENT)) as
     values = next(p for p in processes.values() if p["pid"] == honest.pid)
     if (values["decoded"], values["refused"]) != (accepted, refused):
         fail(f"the honest process emitted {accepted}")
+    # What was scribbled is cut off where it stops making sense, and that place has a name.
+    log = agent.log()
+    cuts = re.findall(r"process (\d+) slot \d+: stream cut, (.+)", log)
+    if not cuts:
+        fail("no stream of a hostile process was cut: " + log)
+    names = {name.strip() for _, name in cuts}
+    if not names <= NAMES:
+        fail(f"cuts without a name: {names - NAMES}")
+    pids = {number: entry["pid"] for number, entry in processes.items()}
+    if any(pids.get(int(number)) == honest.pid for number, _ in cuts):
+        fail("the honest process was cut")
     if "was killed" in agent.log():
         fail("the worker died: " + agent.log())
     if not os.path.exists(os.path.join(agent.folder, "spool", "n1", "definitions.aon")):

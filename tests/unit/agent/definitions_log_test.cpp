@@ -38,6 +38,53 @@ TEST_F(DefinitionsLogTest, rewrites_itself_without_what_is_superseded) {
   EXPECT_EQ(job.nodes.at(0).processes.at(0).streams.at({1, 0}).committed, 501u);
 }
 
+TEST_F(DefinitionsLogTest, stays_below_a_small_limit_however_long_the_job_runs) {
+  constexpr uint64_t kLimitBytes = 64u << 10;
+  DefinitionsLog log(&state_, sink_.get(), kLimitBytes);
+  ASSERT_TRUE(log.restore(node_folder()));
+  constexpr uint64_t kSeconds = 5000;
+  uint64_t largest_bytes = 0;
+  for (uint64_t i = 1; i <= kSeconds; ++i) {
+    log.of(0).add(DefinitionType::kStream, stream_of(random_()));
+    ClockDefinition clock{};
+    clock.ticks = i;
+    clock.realtime_ns = random_();
+    log.of(spool::kNodeProcess).add(DefinitionType::kClock, clock);
+    ASSERT_EQ(log.flush(), 0);
+    if (log.wants_compaction()) {
+      ASSERT_TRUE(log.compact(node_folder()));
+    }
+    largest_bytes = std::max(largest_bytes, log.file_bytes());
+  }
+  EXPECT_LT(largest_bytes, kLimitBytes);
+  EXPECT_FALSE(log.is_full());
+  const spool::Job job = read_job();
+  const auto& clocks = job.nodes.at(0).clock;
+  ASSERT_GT(clocks.size(), 100u);
+  EXPECT_EQ(clocks.front().ticks, 1u);
+  EXPECT_EQ(clocks.back().ticks, kSeconds);
+}
+
+TEST_F(DefinitionsLogTest, counts_what_finds_no_room_while_the_disk_is_full) {
+  DefinitionsLog log(&state_, sink_.get(), 64u << 20);
+  ASSERT_TRUE(log.restore(node_folder()));
+  sink_->error = ENOSPC;
+  constexpr uint32_t kCount = 30;
+  std::string name(1u << 20, ' ');
+  for (uint32_t i = 0; i < kCount; ++i) {
+    for (char& letter : name) letter = static_cast<char>('!' + random_() % 90);
+    RegionDefinition region{i, RegionRole::kUser, Paradigm::kUser, 0};
+    log.of(0).add(DefinitionType::kRegion, region, {name});
+    EXPECT_EQ(log.flush(), ENOSPC);
+  }
+  sink_->error = 0;
+  EXPECT_EQ(log.flush(), 0);
+  const uint64_t dropped = log.take_dropped(0);
+  EXPECT_GT(dropped, 0u);
+  EXPECT_EQ(read_job().nodes.at(0).processes.at(0).regions.size() + dropped, kCount);
+  EXPECT_EQ(log.take_dropped(0), 0u);
+}
+
 TEST_F(DefinitionsLogTest, writes_later_what_a_full_disk_refused) {
   DefinitionsLog log(&state_, sink_.get(), 64u << 20);
   ASSERT_TRUE(log.restore(node_folder()));

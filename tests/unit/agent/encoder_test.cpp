@@ -223,6 +223,38 @@ TEST_F(EncoderTest, joins_a_definition_whose_fragments_a_kill_divided) {
   EXPECT_EQ(job.nodes[0].processes.at(0).regions.at(7).name, name);
 }
 
+TEST_F(EncoderTest, counts_the_definitions_that_its_file_has_no_room_for) {
+  settings_.definitions_bytes = 1;
+  restart();
+  add_process(0);
+  encoder_->flush();  // what the agent says itself fills the file
+  for (uint32_t id = 1; id <= 3; ++id) {
+    const RegionDefinition region{id, RegionRole::kUser, Paradigm::kUser, 0};
+    Record fragment{};
+    fragment.head.kind = RecordKind::kDefinition;
+    fragment.head.slot_count = 2;
+    fragment.head.id = static_cast<uint32_t>(DefinitionType::kRegion);
+    fragment.head.a32 = sizeof(region);
+    std::memcpy(fragment.words, &region, sizeof(region));
+    const auto* from = reinterpret_cast<const uint8_t*>(&fragment);
+    ASSERT_TRUE(push(0, kDefinitionSlot, {from, from + 2 * kSlotBytes}, 0));
+    encoder_->flush();
+    restart();
+  }
+  const uint32_t cell = state_.find_or_add_stream(0, kDefinitionSlot, 0);
+  state_.stream(cell).refused.store(5);
+  encoder_->flush();
+  EXPECT_EQ(read_job().nodes[0].processes.at(0).refused_definitions.by_pool, 5u);
+  state_.stream(cell).refused.store(2);  // three were written after all
+  encoder_->flush();
+  const spool::Job job = read_job();
+  const spool::Process& process = job.nodes[0].processes.at(0);
+  EXPECT_TRUE(process.regions.empty());
+  EXPECT_EQ(process.refused_definitions.by_disk, 3u);
+  EXPECT_EQ(process.refused_definitions.by_pool, 2u);
+  EXPECT_EQ(process.streams.count({kDefinitionSlot, 0}), 0u);
+}
+
 TEST_F(EncoderTest, refuses_definitions_that_only_the_agent_may_make) {
   restart();
   add_process(0);

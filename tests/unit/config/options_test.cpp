@@ -142,6 +142,8 @@ TEST(Options, leave_everything_unread_when_disabled) {
   const auto line = read({"a"}, {"AON_DISABLE=1", "AON_MEMORY=nonsense", "AON_CONFIG=/none"});
   ASSERT_TRUE(line.has_value());
   EXPECT_THAT(line->program, ElementsAre("a"));
+  EXPECT_FALSE(read({"a"}, {"AON_DISABLE=0", "AON_MEMORY=nonsense"}).has_value());
+  EXPECT_FALSE(read({"a"}, {"AON_DISABLE=", "AON_MEMORY=nonsense"}).has_value());
 }
 
 class OptionsFile : public testing::Test {

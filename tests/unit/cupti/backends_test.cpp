@@ -107,10 +107,23 @@ class Backends : public testing::Test {
   char owner_[64] = {};
 };
 
-TEST_F(Backends, the_first_asks_for_the_subscription_alone) {
+TEST_F(Backends, the_first_subscribes_by_the_older_call) {
   ASSERT_EQ(subscribe(kBackendV1), kSuccess);
+  EXPECT_EQ(g_calls, std::vector<std::string>{"subscribe"});
+}
+
+TEST_F(Backends, the_first_asks_who_was_before_alone) {
+  g_codes["subscribe"] = g_codes["subscribe_v2"] = kSubscribed;
+  EXPECT_EQ(subscribe(kBackendV1), kSubscribed);
   EXPECT_EQ(g_params.struct_bytes, kLoneSubscriberBytes);
   EXPECT_EQ(g_params.allows_others, 0);
+}
+
+TEST_F(Backends, the_first_takes_the_place_of_who_left_just_then_by_the_older_call) {
+  g_codes["subscribe"] = kSubscribed;
+  subscribe(kBackendV1);
+  EXPECT_EQ(g_calls, (std::vector<std::string>{"subscribe", "subscribe_v2", "unsubscribe",
+                                               "subscribe"}));
 }
 
 TEST_F(Backends, the_second_allows_others) {
@@ -151,7 +164,7 @@ TEST_F(Backends, a_driver_that_cannot_do_it_gets_its_subscription_back) {
 }
 
 TEST_F(Backends, tell_who_is_subscribed) {
-  g_codes["subscribe_v2"] = kSubscribed;
+  g_codes["subscribe"] = g_codes["subscribe_v2"] = kSubscribed;
   for (const Backend* backend : {&kBackendV1, &kBackendV2}) {
     EXPECT_EQ(subscribe(*backend), kSubscribed);
     EXPECT_STREQ(owner_, "nsys") << backend->name;

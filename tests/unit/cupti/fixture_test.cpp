@@ -26,12 +26,8 @@ class FixtureTest : public testing::Test {
   FixtureTest() {
     std::string text = (fs::temp_directory_path() / "aon-fixture-XXXXXX").string();
     folder_ = mkdtemp(text.data());
-    setenv("AON_RECORD_FIXTURE", folder_.c_str(), 1);
   }
-  ~FixtureTest() override {
-    unsetenv("AON_RECORD_FIXTURE");
-    fs::remove_all(folder_);
-  }
+  ~FixtureTest() override { fs::remove_all(folder_); }
   fs::path file() const {
     char node[65] = {};
     gethostname(node, sizeof node - 1);
@@ -45,7 +41,7 @@ TEST_F(FixtureTest, what_was_kept_is_parsed_as_it_was) {
   const char* const name = "_Z4gemmPfi";
   const test::MadeRecord kernel = test::made_kernel(name, 1000, 3000);
   Fixture fixture;
-  fixture.open_for_process(130001);
+  fixture.open_for_process(folder_.c_str(), 130001);
   ASSERT_TRUE(fixture.is_open());
   fixture.add_name(name);
   fixture.add_name(name);
@@ -63,7 +59,7 @@ TEST_F(FixtureTest, what_was_kept_is_parsed_as_it_was) {
 TEST_F(FixtureTest, parts_of_any_length_are_told_apart) {
   const std::vector<uint8_t> odd(13, 7);
   Fixture fixture;
-  fixture.open_for_process(27);
+  fixture.open_for_process(folder_.c_str(), 27);
   for (size_t size = 1; size <= odd.size(); ++size) fixture.add_buffer(odd.data(), size);
   const KeptFixture kept = read_fixture(file());
   ASSERT_EQ(kept.buffers.size(), odd.size());
@@ -73,15 +69,14 @@ TEST_F(FixtureTest, parts_of_any_length_are_told_apart) {
 TEST_F(FixtureTest, a_file_that_is_there_stays) {
   std::ofstream(file()) << "mine";
   Fixture fixture;
-  fixture.open_for_process(27);
+  fixture.open_for_process(folder_.c_str(), 27);
   EXPECT_FALSE(fixture.is_open());
   EXPECT_EQ(fs::file_size(file()), 4u);
 }
 
-TEST_F(FixtureTest, without_the_variable_there_is_none) {
-  unsetenv("AON_RECORD_FIXTURE");
+TEST_F(FixtureTest, without_a_folder_there_is_none) {
   Fixture fixture;
-  fixture.open_for_process(27);
+  fixture.open_for_process("", 27);
   EXPECT_FALSE(fixture.is_open());
   EXPECT_TRUE(fs::is_empty(folder_));
 }

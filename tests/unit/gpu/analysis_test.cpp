@@ -98,6 +98,14 @@ class Analysis : public testing::Test {
     return times.idle_ns[static_cast<size_t>(reason)];
   }
 
+  /// As it was told; it is shown at 50, between its neighbours.
+  std::vector<Event> lost(uint64_t begin_ns, uint64_t end_ns) const {
+    Event begin = event(EventKind::kLostBegin, 50);
+    begin.request = begin_ns;
+    begin.bytes_received = end_ns;
+    return {begin, event(EventKind::kLostEnd, 50)};
+  }
+
   static constexpr size_t kMaster = 0, kRecords = 1, kCalls = 2, kStream = 3;
   test::TemporaryFolder job_;
   std::unique_ptr<JobModel> parts_;
@@ -105,8 +113,8 @@ class Analysis : public testing::Test {
 };
 
 TEST_F(Analysis, what_the_thread_of_records_lost_is_no_idle_time) {
-  give(kMaster, {event(EventKind::kLostBegin, 6000), event(EventKind::kLostEnd, 7000)});
-  give(kRecords, {event(EventKind::kLostBegin, 2100), event(EventKind::kLostEnd, 2200)});
+  give(kMaster, lost(6000, 7000));
+  give(kRecords, lost(2100, 2200));
   give(kStream, {kernel(1000, 2000), kernel(3000, 4000), kernel(8000, 9000)});
   EXPECT_EQ(idle(times(), IdleReason::kUnrecorded), 1000u);
   EXPECT_EQ(idle(times(), IdleReason::kUnknown), 4000u) << "others lose nothing of the device";

@@ -31,6 +31,15 @@ TEST(Sweep, what_overlaps_is_busy_once) {
   EXPECT_EQ(sweep.total().only_copying_ns, 60u);
 }
 
+TEST(Sweep, keeps_no_more_than_a_device_can_do_at_a_time) {
+  Sweep sweep({});
+  for (uint64_t i = 0; i < 2 * Sweep::kMaxRunning; ++i)
+    sweep.add({i, i + (uint64_t{1} << 40), WorkClass::kCompute}, kUnknownLaunch);
+  sweep.finish();
+  EXPECT_EQ(sweep.total().busy_ns, sweep.total().span_ns);
+  EXPECT_EQ(sweep.last_ns(), 2 * Sweep::kMaxRunning - 1 + (uint64_t{1} << 40));
+}
+
 TEST(Sweep, tells_hidden_from_exposed_communication) {
   Sweep sweep({});
   sweep.add({100, 200, WorkClass::kCommunication}, kUnknownLaunch);

@@ -99,6 +99,28 @@ TEST_F(ProgramVariables, tell_nccl_its_level_unless_it_is_the_usual_one) {
   EXPECT_EQ(value("AON_NCCL_LEVEL"), "(not set)");
 }
 
+TEST_F(ProgramVariables, say_what_the_options_say_where_the_environment_says_something_else) {
+  options_.attach_ms = 20;
+  options_.budget_percent = 1;
+  options_.memory_bytes = 8u << 20;
+  options_.nccl_level = "api";
+  for (const char* name : {"AON_ATTACH_MS", "AON_BUDGET", "AON_MEMORY", "AON_NCCL_LEVEL"})
+    EXPECT_EQ(value(name), "(not set)") << name;
+  set_ = {{"AON_ATTACH_MS", "500"},
+          {"AON_BUDGET", "3"},
+          {"AON_MEMORY", "64MiB"},
+          {"AON_NCCL_LEVEL", "gpu"}};
+  EXPECT_EQ(value("AON_ATTACH_MS"), "20");
+  EXPECT_EQ(value("AON_BUDGET"), "1");
+  EXPECT_EQ(value("AON_MEMORY"), "8388608");
+  EXPECT_EQ(value("AON_NCCL_LEVEL"), "api");
+}
+
+TEST_F(ProgramVariables, tell_a_process_without_an_agent_how_much_memory_it_may_take) {
+  options_.memory_bytes = 2u << 20;
+  EXPECT_EQ(value("AON_MEMORY"), "2097152");
+}
+
 TEST_F(ProgramVariables, follow_the_choice_of_providers) {
   options_.without = {"mpi", "nccl"};
   EXPECT_EQ(value("LD_PRELOAD"), "/i/lib/libaon.so");

@@ -1,6 +1,13 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
 
 #include "plugins/perf/sampling/call_tree.h"
 #include "plugins/perf/sampling/event.h"
@@ -96,7 +103,9 @@ TEST(SamplingRing, branch_records_of_calls_give_the_callers) {
 }
 
 Mappings mappings_of(const std::vector<RawMapping>& list) {
-  Mappings mappings(1, 50, "", [](const std::string& path) { return "id" + path; });
+  Mappings mappings(
+      1, 50, "", [](const std::string& path) { return "id" + path; },
+      [](uint64_t, uint64_t) { return std::string(); });
   for (const RawMapping& mapping : list) mappings.add(mapping);
   return mappings;
 }
@@ -145,6 +154,40 @@ TEST(SamplingMappings, what_is_no_longer_mapped_is_forgotten) {
   EXPECT_TRUE(mappings.replace({{0x1000, 0x2000, 0, 1, "/a"}}));
   EXPECT_FALSE(mappings.is_code(0x5800));
   EXPECT_TRUE(mappings.is_code(0x1800));
+}
+
+TEST(SamplingMappings, a_file_that_was_replaced_before_its_first_sample_has_no_build_id) {
+  const std::map<uint64_t, std::string> now = {{0x1000, "/a (deleted)"}, {0x5000, "/b"}};
+  Mappings mappings(
+      1, 50, "", [](const std::string& path) { return "id" + path; },
+      [&](uint64_t start, uint64_t) { return now.at(start); });
+  mappings.add({0x1000, 0x2000, 0, 1, "/a"});
+  mappings.add({0x5000, 0x6000, 0, 2, "/b"});
+  mappings.find(0x1010);
+  mappings.find(0x5010);
+  const auto used = mappings.take_used();
+  ASSERT_EQ(used.size(), 2u);
+  EXPECT_EQ(used[0].path, "/a (deleted)");
+  EXPECT_EQ(used[0].definition.build_id_bytes, 0);
+  EXPECT_EQ(used[1].path, "/b");
+  EXPECT_EQ(used[1].definition.build_id_bytes, 4);
+}
+
+TEST(SamplingMappings, asks_the_kernel_what_became_of_a_file) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path();
+  const std::string path = folder / ("aon-mapped-" + std::to_string(getpid()));
+  std::ofstream(path) << std::string(4096, 'x');
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  void* page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  ASSERT_NE(page, MAP_FAILED);
+  const auto start = reinterpret_cast<uint64_t>(page);
+  EXPECT_EQ(read_mapped_path(getpid(), start, start + 4096), path);
+  std::filesystem::remove(path);
+  EXPECT_EQ(read_mapped_path(getpid(), start, start + 4096), path + " (deleted)");
+  EXPECT_EQ(read_mapped_path(getpid(), start, start + 8192), "") << "no such range";
+  munmap(page, 4096);
 }
 
 TEST(SamplingMappings, reads_proc_maps) {

@@ -292,7 +292,25 @@ void run_overflow() {
   for (int i = 0; i < 10; ++i) event();
 }
 
+void define_numbered(uint32_t number) {
+  const std::string name(500, 'n');
+  printf("define %d\n", aon::aon_define(7, &number, sizeof number, name.c_str(),
+                                        static_cast<uint32_t>(name.size() + 1)));
+}
+
+/// Definitions in a full pool; once told so, one more.
+void run_definitions() {
+  for (int i = 0; i < 4000; ++i) event();
+  for (uint32_t i = 0; i < 100; ++i) define_numbered(i);
+  puts("full");
+  fflush(stdout);
+  char line[8];
+  if (fgets(line, sizeof line, stdin) == nullptr) _exit(121);
+  if (line[0] == 'm') define_numbered(100);
+}
+
 const std::map<std::string, void (*)()> kCases = {
+    {"definitions", run_definitions},
     {"exit", [] { event(); }},
     {"quiet", [] {}},
     {"fork", run_fork},

@@ -298,6 +298,49 @@ std::vector<Definition> definitions(TakenProcess& process) {
   return out;
 }
 
+/// Runs `definitions` in a small ring and says `word` to it when that is full and has room again.
+TakenProcess run_definitions(const char* word) {
+  FakeAgentOptions options;
+  options.chunk_count = 64;
+  options.offered = 16;
+  options.drains = false;
+  FakeAgent agent(options);
+  Child child({LIFE_CHILD, "definitions"}, environment(agent));
+  std::string line;
+  do {
+    line = child.read_line();
+  } while (!line.empty() && line != "full");
+  EXPECT_EQ(line, "full");
+  agent.offer(child.pid(), 32);
+  child.write(word);
+  EXPECT_EQ(child.wait(), 0);
+  return agent.finish(child.pid());
+}
+
+TEST(Life, definitions_that_met_a_full_pool_come_with_the_next_one) {
+  TakenProcess taken = run_definitions("more\n");
+  uint32_t next = 0;
+  for (const Definition& one : definitions(taken)) {
+    if (one.type != 7) continue;
+    uint32_t number = 0;
+    std::memcpy(&number, one.bytes.data(), sizeof number);
+    EXPECT_EQ(number, next++);
+    EXPECT_EQ(one.bytes.size(), 505u);
+  }
+  EXPECT_EQ(next, 101u);
+  EXPECT_EQ((taken.streams[{kDefinitionSlot, 0}].refused), 0u);
+}
+
+TEST(Life, definitions_without_a_next_one_are_counted) {
+  TakenProcess taken = run_definitions("end\n");
+  uint64_t written = 0;
+  for (const Definition& one : definitions(taken)) {
+    if (one.type == 7 && one.bytes.size() == 505) ++written;
+  }
+  EXPECT_LT(written, 100u);
+  EXPECT_EQ((written + taken.streams[{kDefinitionSlot, 0}].refused), 100u);
+}
+
 TEST(Life, sites_are_defined_counted_sampled_and_paused) {
   WholeRun run("sites");
   EXPECT_EQ(run.code, 0);

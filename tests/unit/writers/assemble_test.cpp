@@ -133,6 +133,46 @@ TEST(Assemble, ledger_law_holds_with_every_kind_of_loss) {
   EXPECT_FALSE(ledger["assembly"]["communication_complete"]);
 }
 
+TEST(Assemble, says_so_where_the_counts_of_the_agent_do_not_add_up) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, spans(100));
+  node.add_records(0, 1, {test::lost_record(LossReason::kPoolFull, 20'000, 21'000, 5)});
+  node.stream(0, 1).refused = 3;  // and yet a record tells of five
+  node.add_exit(0, 80'000, 0, 0);
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  const json& thread = ledger["ranks"][0]["threads"][0];
+  EXPECT_EQ(thread["emitted"], 103);
+  EXPECT_EQ(thread["spooled"], 100);
+  EXPECT_EQ(thread["lost"], 5);
+  ASSERT_EQ(ledger["assembly"]["warnings"].size(), 1u);
+  const std::string warning = ledger["assembly"]["warnings"][0];
+  EXPECT_NE(warning.find("do not add up"), std::string::npos) << warning;
+}
+
+TEST(Assemble, tells_of_definitions_that_are_missing) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, spans(100));
+  StreamDefinition& refused = node.stream(0, kDefinitionSlot);
+  refused.refused = 2;
+  refused.stream_cut = 40;
+  node.add_exit(0, 80'000, 0, 0);
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  expect_law(ledger);
+  EXPECT_EQ(ledger["ranks"][0]["threads"].size(), 1u);
+  EXPECT_EQ(ledger["ranks"][0]["lost_definitions"], (json{{"pool full", 2}, {"disk", 40}}));
+  const std::string finding = ledger["findings"][0];
+  EXPECT_EQ(finding.rfind("42 definitions are lost", 0), 0u) << finding;
+  EXPECT_NE(finding.find("--disk"), std::string::npos) << finding;
+}
+
 TEST(Assemble, ledger_has_energy_of_nodes_and_bytes_of_processes) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");

@@ -2,6 +2,8 @@
 #include <aon/definition.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <link.h>
+#include <sys/auxv.h>
 
 #include <cstring>
 
@@ -76,6 +78,60 @@ TEST_F(CallPathsTest, the_same_code_at_other_addresses_is_one_path) {
   ASSERT_EQ(parts->model.symbol_reports.size(), 1u);
   EXPECT_EQ(parts->model.symbol_reports[0].unnamed_count, 2u);
   EXPECT_NE(parts->model.symbol_reports[0].remark, "");
+}
+
+/// Build-id and the first exported function of this process's [vdso].
+struct Vdso {
+  std::string build_id;
+  uint64_t offset = 0;
+  std::string function;
+};
+Vdso own_vdso() {
+  Vdso vdso;
+  auto* begin = reinterpret_cast<char*>(getauxval(AT_SYSINFO_EHDR));
+  if (begin == nullptr) return vdso;
+  const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(begin);
+  const auto* segments = reinterpret_cast<const ElfW(Phdr)*>(begin + header->e_phoff);
+  for (size_t i = 0; i < header->e_phnum; ++i) {
+    if (segments[i].p_type != PT_NOTE) continue;
+    const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(begin + segments[i].p_offset);
+    const char* end = begin + segments[i].p_offset + segments[i].p_filesz;
+    while (reinterpret_cast<const char*>(note) < end) {
+      const char* name = reinterpret_cast<const char*>(note + 1);
+      const char* content = name + (note->n_namesz + 3) / 4 * 4;
+      if (note->n_type == NT_GNU_BUILD_ID) vdso.build_id.assign(content, note->n_descsz);
+      note = reinterpret_cast<const ElfW(Nhdr)*>(content + (note->n_descsz + 3) / 4 * 4);
+    }
+  }
+  const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(begin + header->e_shoff);
+  for (size_t i = 0; i < header->e_shnum; ++i) {
+    if (sections[i].sh_type != SHT_DYNSYM) continue;
+    const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(begin + sections[i].sh_offset);
+    const char* names = begin + sections[sections[i].sh_link].sh_offset;
+    for (size_t s = 0; s < sections[i].sh_size / sizeof(ElfW(Sym)); ++s) {
+      if (std::strcmp(names + symbols[s].st_name, "__vdso_clock_gettime") != 0) continue;
+      vdso.offset = symbols[s].st_value;
+      vdso.function = names + symbols[s].st_name;
+    }
+  }
+  return vdso;
+}
+
+TEST_F(CallPathsTest, functions_of_the_kernels_own_library_have_names) {
+  const Vdso vdso = own_vdso();
+  if (vdso.function.empty() || vdso.build_id.size() != 20) GTEST_SKIP() << "no vdso here";
+  node_.add_process(0, 0, 2, {});
+  MappingDefinition mapping{};
+  mapping.id = 9;
+  mapping.build_id_bytes = 20;
+  std::memcpy(mapping.build_id, vdso.build_id.data(), 20);
+  node_.define(0, DefinitionType::kMapping, mapping, {"[vdso]"});
+  node_.define(0, DefinitionType::kCallPaths,
+               paths_of(0, 0, {{kNoCallPath, 9, vdso.offset}, {kNoCallPath, 9, vdso.offset + 4}}));
+  const auto parts = build();
+  // One of its aliases (clock_gettime, __vdso_clock_gettime), and the same at both places.
+  EXPECT_THAT(names(parts->model, 0, 0), ElementsAre(testing::HasSubstr("clock_gettime")));
+  EXPECT_EQ(names(parts->model, 0, 0), names(parts->model, 0, 1));
 }
 
 TEST_F(CallPathsTest, code_in_no_file_keeps_its_address_or_has_its_compilers_name) {

@@ -1,4 +1,5 @@
-// Counters of calls on their way through EventOrder.
+// Counters of calls and regions on their way through EventOrder.
+#include <aon/annotation.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -70,6 +71,51 @@ TEST_F(CounterEvents, stand_before_both_ends_of_the_call) {
   EXPECT_EQ(run({counters(call, {100, 5, 30, 1}), call}), "(100,5)@10 +1@10 (130,6)@20 -1@20");
   EXPECT_EQ(tally_.decoded, 2u);
   EXPECT_EQ(tally_.counters, 1u);
+}
+
+Record border(RecordKind kind, uint64_t ticks, uint32_t region, uint16_t flags = 0) {
+  Record record{};
+  record.head = {ticks, 0, kind, 1, flags, region, 0, 0};
+  return record;
+}
+
+/// The record before `border`: the values there.
+Record values_at(const Record& border, std::vector<uint64_t> values) {
+  Record record{};
+  record.head = border.head;
+  record.head.kind = RecordKind::kCounters;
+  record.head.id = kNextBorder;
+  const size_t words = 2 * values.size();
+  record.head.slot_count = static_cast<uint8_t>(1 + (words + 3) / 4);
+  record.head.a32 = static_cast<uint32_t>(values.size());
+  std::copy(values.begin(), values.end(), record.words);
+  return record;
+}
+
+TEST_F(CounterEvents, stand_before_the_borders_of_regions) {
+  const Record begin = border(RecordKind::kBegin, 10, 2);
+  const Record call = span_record(1, 12, 14);
+  const Record end = border(RecordKind::kEnd, 20, 2);
+  EXPECT_EQ(run({values_at(begin, {100, 5}), begin, counters(call, {110, 6, 1, 1}), call,
+                 values_at(end, {130, 9}), end}),
+            "(100,5)@10 +2@10 (110,6)@12 +1@12 (111,7)@14 -1@14 (130,9)@20 -2@20");
+}
+
+TEST_F(CounterEvents, of_a_border_inside_a_call_wait_with_it) {
+  const Record begin = border(RecordKind::kBegin, 11, 2, kInsideSpan);
+  const Record end = border(RecordKind::kEnd, 13, 2, kInsideSpan);
+  const Record call = span_record(1, 10, 20);
+  EXPECT_EQ(run({values_at(begin, {5}), begin, values_at(end, {7}), end, counters(call, {4, 5}),
+                 call}),
+            "(4)@10 +1@10 (5)@11 +2@11 (7)@13 -2@13 (9)@20 -1@20");
+}
+
+TEST_F(CounterEvents, of_an_end_that_closes_other_regions_too_are_nobodys) {
+  const Record outer = border(RecordKind::kBegin, 10, 2);
+  const Record inner = border(RecordKind::kBegin, 12, 3);
+  const Record end = border(RecordKind::kEnd, 20, 2);
+  EXPECT_EQ(run({values_at(outer, {1}), outer, inner, values_at(end, {9}), end}),
+            "(1)@10 +2@10 +3@12 -3@20 -2@20");
 }
 
 TEST_F(CounterEvents, of_four_counters_keep_all_values) {

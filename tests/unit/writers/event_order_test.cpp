@@ -68,6 +68,7 @@ class EventOrderTest : public testing::Test {
   }
 
   void add(const Event& event) {
+    if (event.kind == EventKind::kLostBegin) last_loss_ = event;
     if (!text_.empty()) text_ += ' ';
     text_ += std::to_string(event.time_ns) + ':' + name_of(event.kind);
     if (event.kind == EventKind::kEnter || event.kind == EventKind::kLeave) {
@@ -91,6 +92,7 @@ class EventOrderTest : public testing::Test {
   Outcome outcome_;
   LocationTally tally_;
   std::string text_;
+  Event last_loss_{};
   Event last_{};
   std::vector<Event> events_;
 };
@@ -179,6 +181,13 @@ TEST_F(EventOrderTest, loss_ends_where_the_next_record_starts) {
   EXPECT_EQ(run({test::lost_record(LossReason::kPoolFull, 10, 30, 5), span_record(1, 20, 40)}),
             "10:lost{ 20:}lost 20:enter1 40:leave1");
   EXPECT_EQ(tally_.lost[0].count, 5u);
+}
+
+TEST_F(EventOrderTest, loss_knows_when_it_was_told_to_be) {
+  run({span_record(1, 5, 18), test::lost_record(LossReason::kPoolFull, 10, 30, 5),
+       span_record(1, 20, 40)});
+  EXPECT_EQ(last_loss_.request, 10u);
+  EXPECT_EQ(last_loss_.bytes_received, 30u);
 }
 
 TEST_F(EventOrderTest, loss_inside_a_span_is_nested) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +56,38 @@ static void from_handler(void) {
     raise(SIGUSR1);
     AON_REGION_END("main");
   }
+}
+
+static volatile sig_atomic_t g_handled;
+
+enum { kTimerCalls = 800 };
+
+/// Every tenth of a millisecond, wherever the program is: inside of a record, too. Each of the
+/// first comes with a name that nobody has used before.
+static void in_timer(int signal) {
+  (void)signal;
+  char name[32];
+  snprintf(name, sizeof name, "timer %d", (int)(g_handled % 500));
+  const aon_region_t region = aon_region(name);
+  aon_region_begin(region);
+  aon_region_end(region);
+  ++g_handled;
+}
+
+static void from_timer(void) {
+  const struct itimerval often = {{0, 100}, {0, 100}};
+  const struct itimerval never = {{0, 0}, {0, 0}};
+  signal(SIGALRM, in_timer);
+  setitimer(ITIMER_REAL, &often, NULL);
+  int count = 0;
+  for (; g_handled < kTimerCalls; ++count) {
+    AON_REGION_BEGIN("main");
+    AON_REGION_END("main");
+    for (volatile int i = 0; i < 500; ++i) {
+    }
+  }
+  setitimer(ITIMER_REAL, &never, NULL);
+  printf("handled %d of %d\n", (int)g_handled, count);
 }
 
 static void after_fork(void) {
@@ -168,6 +201,7 @@ int main(int argc, char** argv) {
   } kCases[] = {{"balanced", balanced},
                 {"unbalanced", unbalanced},
                 {"handler", from_handler},
+                {"timer", from_timer},
                 {"fork", after_fork},
                 {"open_over_fork", open_over_fork},
                 {"long", long_name},

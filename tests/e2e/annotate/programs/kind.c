@@ -9,11 +9,17 @@
 void kind_other_file(void);
 #ifdef USE_LIBRARY
 void kind_library(void);
+aon_region_t kind_region(void);
 #endif
 
 int main(int argc, char** argv) {
   (void)argc;
   (void)argv;
+#ifdef USE_LIBRARY
+  const aon_region_t shared = kind_region();
+  aon_region_begin(shared);  // the program's own first word to AON
+  aon_region_end(shared);
+#endif
   AON_REGION_BEGIN("program");
   kind_other_file();
 #ifdef USE_LIBRARY

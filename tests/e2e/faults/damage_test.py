@@ -1,0 +1,90 @@
+"""A spool that came to harm: cut short, with flipped bits, with a hole. Damage costs the blocks it
+hits, they are counted against the program's own count, and the archive is made of the rest."""
+import random
+import unittest
+
+from fault_test import FaultCase, run
+
+CALLS = 60_000
+
+
+class Damaged(FaultCase):
+    def setUp(self):
+        super().setUp()
+        process = run(["mpirun", "-n", 2, "aon-run", "-o", self.output, "--no-assemble",
+                       "--memory", "64MiB", *self.worker("calls", CALLS)])
+        self.assert_exit(process)
+        self.segments = sorted(
+            (p for p in (self.output / "spool").rglob("p*.aon") if p.stat().st_size > 4096),
+            key=lambda path: path.stat().st_size)
+        self.assertGreaterEqual(len(self.segments), 1)
+
+    def harm(self, change):
+        """Changes the largest segment; the ledger afterwards."""
+        path = self.segments[-1]
+        data = bytearray(path.read_bytes())
+        path.write_bytes(change(data))
+        document = self.finish()
+        for rank in (0, 1):
+            made, seen, entry = self.assert_every_call(document, rank)
+            self.assertEqual(made, CALLS)
+            self.assertLessEqual(seen, entry["spooled"])
+            self.assertEqual(entry["spooled"] + entry["lost"], CALLS + 2)
+        return document
+
+    def lost(self, document):
+        self.assertEqual({loss["reason"] for loss in document["losses"]}, {"damaged"})
+        ranks = {loss["rank"] for loss in document["losses"]}
+        self.assertEqual(len(ranks), 1, "the other rank has lost nothing")
+        lost = sum(loss["count"] for loss in document["losses"])
+        self.assertLess(lost, CALLS, "the rest of the rank is there")
+        return lost
+
+    def test_truncated(self):
+        document = self.harm(lambda data: data[: len(data) // 2])
+        self.assertGreater(self.lost(document), 0)
+
+    def test_cut_inside_the_last_block(self):
+        document = self.harm(lambda data: data[:-1])
+        lost = document["losses"] + document["lost_samples"]  # whichever the block had
+        self.assertEqual({loss["reason"] for loss in lost}, {"damaged"})
+
+    def test_one_flipped_bit(self):
+        def flip(data):
+            data[len(data) // 2] ^= 0x10
+            return data
+
+        document = self.harm(flip)
+        self.assertGreater(self.lost(document), 0)
+        self.assertEqual(document["assembly"]["damaged_blocks"], 1)
+
+    def test_hole(self):
+        def clear(data):
+            start = len(data) // 3
+            data[start : start + 2048] = bytes(2048)
+            return data
+
+        document = self.harm(clear)
+        self.assertGreater(self.lost(document), 0)
+
+    def test_noise_everywhere(self):
+        chance = random.Random(7)
+
+        def scatter(data):
+            for _ in range(40):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+            return data
+
+        self.harm(scatter)
+
+    def test_definitions_cut_short(self):
+        """Without the ends of processes nothing can be compared; nothing may break."""
+        (path,) = (self.output / "spool").rglob("definitions.aon")
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2])
+        document = self.finish()
+        self.assertFalse(document["job"]["complete"])
+
+
+if __name__ == "__main__":
+    unittest.main()
