@@ -105,9 +105,9 @@ TEST_F(CounterEvents, of_a_border_inside_a_call_wait_with_it) {
   const Record begin = border(RecordKind::kBegin, 11, 2, kInsideSpan);
   const Record end = border(RecordKind::kEnd, 13, 2, kInsideSpan);
   const Record call = span_record(1, 10, 20);
-  EXPECT_EQ(run({values_at(begin, {5}), begin, values_at(end, {7}), end, counters(call, {4, 5}),
-                 call}),
-            "(4)@10 +1@10 (5)@11 +2@11 (7)@13 -2@13 (9)@20 -1@20");
+  EXPECT_EQ(
+      run({values_at(begin, {5}), begin, values_at(end, {7}), end, counters(call, {4, 5}), call}),
+      "(4)@10 +1@10 (5)@11 +2@11 (7)@13 -2@13 (9)@20 -1@20");
 }
 
 TEST_F(CounterEvents, of_an_end_that_closes_other_regions_too_are_nobodys) {
