@@ -300,8 +300,9 @@ Status start_doorman(AgentLink link, const Installation& files, pid_t task) {
   const bool is_ready = read(ready[0], &answer, 1) == 1;
   close(ready[0]);
   if (is_ready) return {};
-  return Error{Code::kUnavailable, "the task cannot be watched: it has ended, or this kernel has no "
-                                   "pidfd_open (Linux 5.3)"};
+  return Error{Code::kUnavailable,
+               "the task cannot be watched: it has ended, or this kernel has no "
+               "pidfd_open (Linux 5.3)"};
 }
 
 }  // namespace aon::launcher

@@ -28,7 +28,8 @@ namespace aon::launcher {
 
 /// Starts the doorman behind `link`, which has a listener and its lock, in a session of its own.
 /// It watches `task`. Returns when it has left this process's group and descriptors.
-/// Errors: kUnavailable: no process, or no way to see the task's end; nothing is left at the socket.
+/// Errors: kUnavailable: no process, or no way to see the task's end; nothing is left at the
+/// socket.
 Status start_doorman(AgentLink link, const Installation& files, pid_t task);
 
 /// The directory that the user asked for; "" for none. A task that is started within another one

@@ -8,8 +8,8 @@
 ///         '--holds something else--> try DIR.1
 ///         '--another user's, or a link that another user made--> try DIR.1
 ///
-/// Nobody else may write a job directory: an own one that is empty, or of this launch, becomes 0700.
-/// A link of the user's to a folder of the user's is as good as the folder.
+/// Nobody else may write a job directory: an own one that is empty, or of this launch, becomes
+/// 0700. A link of the user's to a folder of the user's is as good as the folder.
 ///
 /// Thread: one.   Cost: about 50 us for the first rank, 10 us for the others.
 /// Errors: kInvalid where the path cannot be used (the option is wrong), kIo where the disk

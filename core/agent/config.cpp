@@ -103,6 +103,7 @@ void fill_limits(Config* config) {
   encoder.limits.segment_bytes =
       std::min(std::max<uint64_t>(spool_bytes / 16, 16384), largest_file / 2);
   encoder.limits.chatty_bytes = spool_bytes / 64;
+  encoder.limits.kept_bytes = config->staging_bytes / 8;
   encoder.node.format = spool::kSpoolFormat;
   encoder.node.clock_is_tsc = config->drain.clock_is_tsc ? 1 : 0;
   encoder.node.budget_millipercent = static_cast<uint64_t>(options.budget_percent * 1000);

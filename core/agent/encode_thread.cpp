@@ -48,7 +48,7 @@ void EncodeThread::run() {
     encoder_->consume();
     const Clock::time_point now = Clock::now();
     if (now >= next_flush || encoder_->wants_flush() || wanted != done_flushes_ || is_last) {
-      encoder_->flush();
+      encoder_->flush(is_last);
       next_flush = now + std::chrono::milliseconds(flush_ms_);
     }
     lock.lock();

@@ -127,7 +127,7 @@ void Encoder::encode(StreamLog* log) {
   }
 }
 
-void Encoder::flush() {
+void Encoder::flush(bool is_last) {
   std::vector<uint32_t> ending;
   const uint32_t process_count =
       state_->header().process_count.load(std::memory_order_acquire);  // pairs with agent:cells
@@ -141,7 +141,7 @@ void Encoder::flush() {
     if (log.is_pending()) encode(&log);
   }
   std::vector<spool::BlockHeader> lost;
-  const int error = segments_.flush(&lost);
+  const int error = segments_.flush(is_last, &lost);
   write_losses(lost);
   write_processes();
   write_streams();

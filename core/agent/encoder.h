@@ -58,8 +58,9 @@ class Encoder {
 
   /// Hands everything in staging and inbox to its streams; encodes streams that fill a block.
   void consume();
-  /// Writes everything that was consumed and commits it.
-  void flush();
+  /// Writes everything that was consumed and commits it. `is_last`: what cannot be written now is
+  /// counted as lost.
+  void flush(bool is_last = false);
 
   /// True when so much was consumed since the last commit that staging would fill up.
   bool wants_flush() const noexcept;

@@ -5,6 +5,7 @@
 
 #include "core/base/log.h"
 #include "core/spool/block_reader.h"
+#include "core/spool/block_writer.h"
 
 namespace aon::agent {
 namespace {
@@ -147,11 +148,13 @@ Result<spool::BlockHeader> Segments::append(uint32_t process, uint16_t slot, boo
     owner.block_sequence = 0;
     owner.is_changed = true;
   }
+  const size_t bytes_before = owner.buffer.size();
   auto header = seal(owner.block_sequence, &owner.buffer);
   if (!header || header->record_count == 0) return header;
   ++owner.block_sequence;
   owner.buffered.push_back(*header);
-  if (owner.buffer.size() >= kBufferBytes) write_buffer(key, owner);
+  owner.buffered_bytes.push_back(owner.buffer.size() - bytes_before);
+  if (owner.buffer.size() >= owner.failed_bytes + kBufferBytes) write_buffer(key, owner);
   return header;
 }
 
@@ -181,6 +184,7 @@ int Segments::write_buffer(const OwnerKey& key, Owner& owner) {
     error = sink_->write(owner.fd, owner.buffer, segment.bytes);
     if (error != 0) sink_->truncate(owner.fd, segment.bytes);
   }
+  owner.failed_bytes = error != 0 ? owner.buffer.size() : 0;
   if (error != 0) return error;  // kept in the buffer: flush() decides
   segment.bytes += owner.buffer.size();
   total_bytes_ += owner.buffer.size();
@@ -188,23 +192,66 @@ int Segments::write_buffer(const OwnerKey& key, Owner& owner) {
     segment.tally[{header.slot, header.context}].add(header);
   owner.buffer.clear();
   owner.buffered.clear();
+  owner.buffered_bytes.clear();
   owner.is_changed = true;
   return 0;
 }
 
-int Segments::flush(std::vector<spool::BlockHeader>* lost) {
+int Segments::flush(bool is_last, std::vector<spool::BlockHeader>* lost) {
   int last_error = 0;
   for (auto& [key, owner] : owners_) {
     if (owner.buffer.empty()) continue;
     const int error = write_buffer(key, owner);
-    if (error == 0) continue;
-    last_error = error;
-    lost->insert(lost->end(), owner.buffered.begin(), owner.buffered.end());
-    owner.block_sequence -= owner.buffered.size();
-    owner.buffer.clear();
-    owner.buffered.clear();
+    if (error != 0) last_error = error;
   }
+  if (last_error != 0) keep_newest(is_last ? 0 : limits_.kept_bytes, lost);
   return last_error;
+}
+
+/// Oldest first, of all owners together.
+void Segments::keep_newest(uint64_t kept_bytes, std::vector<spool::BlockHeader>* lost) {
+  std::map<Owner*, size_t> dropped;  // blocks of those with any
+  uint64_t bytes = 0;
+  for (auto& [key, owner] : owners_) {
+    if (owner.buffer.empty()) continue;
+    dropped[&owner] = 0;
+    bytes += owner.buffer.size();
+  }
+  while (bytes > kept_bytes) {
+    Owner* oldest = nullptr;
+    const auto front_ticks = [&](Owner* owner) {
+      return owner->buffered[dropped[owner]].first_ticks;
+    };
+    for (const auto& [owner, count] : dropped) {
+      if (count == owner->buffered.size()) continue;
+      if (oldest == nullptr || front_ticks(owner) < front_ticks(oldest)) oldest = owner;
+    }
+    if (oldest == nullptr) break;
+    bytes -= oldest->buffered_bytes[dropped[oldest]++];
+  }
+  for (const auto& [owner, count] : dropped) drop_front(*owner, count, lost);
+}
+
+void Segments::drop_front(Owner& owner, size_t block_count, std::vector<spool::BlockHeader>* lost) {
+  if (block_count == 0) return;
+  const auto count = static_cast<std::ptrdiff_t>(block_count);
+  uint64_t number = owner.block_sequence - owner.buffered.size();
+  size_t bytes = 0;
+  for (size_t i = 0; i < block_count; ++i) bytes += owner.buffered_bytes[i];
+  lost->insert(lost->end(), owner.buffered.begin(), owner.buffered.begin() + count);
+  owner.buffered.erase(owner.buffered.begin(), owner.buffered.begin() + count);
+  owner.buffered_bytes.erase(owner.buffered_bytes.begin(), owner.buffered_bytes.begin() + count);
+  owner.buffer.erase(owner.buffer.begin(),
+                     owner.buffer.begin() + static_cast<std::ptrdiff_t>(bytes));
+  owner.failed_bytes = owner.buffer.size();
+  owner.block_sequence -= block_count;
+  // A gap in the numbers of a file means damage.
+  size_t at = 0;
+  for (size_t i = 0; i < owner.buffered.size(); ++i) {
+    owner.buffered[i].block_sequence = number;
+    spool::renumber_block(owner.buffer.data() + at, number++);
+    at += owner.buffered_bytes[i];
+  }
 }
 
 void Segments::stage_commit(uint64_t commit) {
@@ -233,7 +280,10 @@ std::optional<Victim> Segments::next_victim() {
     largest_bytes = bytes;
   }
   if (largest == nullptr) return std::nullopt;
-  if (largest->segments.size() == 1 && largest->has_current) end_segment(*largest);
+  if (largest->segments.size() == 1 && largest->has_current) {
+    if (!largest->buffer.empty()) return std::nullopt;
+    end_segment(*largest);
+  }
   const Segment& oldest = largest->segments.front();
   return Victim{name_of(*key, oldest.number), oldest.bytes, oldest.tally};
 }

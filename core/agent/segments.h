@@ -8,9 +8,11 @@
 ///
 ///     segment: absent --first block--> current --limit reached--> closed --cap--> evicted
 ///
+/// While nothing can be written the newest blocks stay in memory, up to a bound, and are tried
+/// again at each flush: a window that moves on, as of a flight recorder. A worker that is killed
+/// then takes them with it.
 /// Thread: the encode thread.   Cost: one write per owner and flush, 100 bytes per stream and
-/// segment.   Errors: a failed write is returned as headers of the blocks that are lost; later
-/// writes try again.
+/// segment.   Errors: blocks that are given up are returned as their headers.
 #pragma once
 
 #include <cstdint>
@@ -40,9 +42,10 @@ using StreamKey = std::pair<uint16_t, uint16_t>;  ///< slot, context
 using TallyMap = std::map<StreamKey, StreamTally>;
 
 struct SegmentLimits {
-  uint64_t total_bytes;    ///< of all segments
-  uint64_t segment_bytes;  ///< of one
-  uint64_t chatty_bytes;   ///< a slot that wrote more fills segments of its own
+  uint64_t total_bytes;     ///< of all segments
+  uint64_t segment_bytes;   ///< of one
+  uint64_t chatty_bytes;    ///< a slot that wrote more fills segments of its own
+  uint64_t kept_bytes = 0;  ///< of blocks that could not be written
 };
 
 /// What goes: the caller writes the losses, commits, then calls remove().
@@ -72,15 +75,15 @@ class Segments {
   Result<spool::BlockHeader> append(uint32_t process, uint16_t slot, bool is_chatty,
                                     const Seal& seal);
 
-  /// Writes all buffers; blocks that could not be written go to `lost`.
-  /// Returns the errno of the last failure, or 0.
-  int flush(std::vector<spool::BlockHeader>* lost);
+  /// Writes all buffers. Of what could not be written the oldest blocks go to `lost`, all when it
+  /// is the last time. Returns the errno of the last failure, or 0.
+  int flush(bool is_last, std::vector<spool::BlockHeader>* lost);
 
   /// Stores the state of all changed files as part of the commit after `commit`.
   void stage_commit(uint64_t commit);
 
-  /// The segment that must go to keep the limit, if any. Everything must be flushed. Ends the
-  /// current segment of its owner when that is the one.
+  /// The segment that must go to keep the limit, if any. Ends the current segment of its owner when
+  /// that is the one, unless blocks wait for it.
   std::optional<Victim> next_victim();
   /// Unlinks it and forgets it.
   void remove(const spool::SegmentName& name);
@@ -109,6 +112,8 @@ class Segments {
     int fd = -1;
     std::vector<uint8_t> buffer;
     std::vector<spool::BlockHeader> buffered;
+    std::vector<size_t> buffered_bytes;  ///< of each of these
+    size_t failed_bytes = 0;             ///< of the buffer when it could not be written
     uint64_t total() const noexcept;
   };
   using OwnerKey = std::pair<uint32_t, uint32_t>;  ///< process, slot or kSharedFile
@@ -118,6 +123,8 @@ class Segments {
   Status restore_segment(const std::string& folder, const spool::SegmentName& name);
   void find_cells();
   int write_buffer(const OwnerKey& key, Owner& owner);
+  void keep_newest(uint64_t kept_bytes, std::vector<spool::BlockHeader>* lost);
+  static void drop_front(Owner& owner, size_t block_count, std::vector<spool::BlockHeader>* lost);
   int open_current(const OwnerKey& key, Owner& owner);
   void close_file(Owner& owner);
   void end_segment(Owner& owner);

@@ -1,7 +1,8 @@
 /// The user as the password database knows him, where the environment says nothing (srun
 /// --export=NONE). A directory service that hangs is given up: a process of its own asks it, since
 /// there is no time limit in getpwuid(), and statically linked programs cannot ask at all.
-/// Thread: one.   Cost: none where $HOME is set; a small file for local users, else a process, once.
+/// Thread: one.   Cost: none where $HOME is set; a small file for local users, else a process,
+/// once.
 #pragma once
 
 #include <string>
@@ -25,8 +26,8 @@ const Result<Account>& account();
 /// $HOME where it is an absolute path, else that of account().   Errors: those of account().
 Result<std::string> home_folder();
 
-/// Asks `words` (nullptr at the end), a program that prints a line of the database and exits with 0,
-/// or with 2 where there is none (tests; getent passwd UID).
+/// Asks `words` (nullptr at the end), a program that prints a line of the database and exits with
+/// 0, or with 2 where there is none (tests; getent passwd UID).
 Result<Account> ask_account(const char* const* words, int wait_ms);
 
 /// The account with number `uid` among lines of the database.   Errors: kNotFound.

@@ -153,7 +153,7 @@ std::vector<Crash> CrashLog::read() {
     std::string_view text(line, static_cast<size_t>(bytes));
     while (!text.empty()) {
       const size_t end = std::min(text.find('\n'), text.size());
-      if (auto crash = crash_in(text.substr(0, end))) crashes.push_back(std::move(*crash));
+      if (auto crash = crash_in(text.substr(0, end))) crashes.push_back(*crash);
       text.remove_prefix(std::min(end + 1, text.size()));
     }
   }

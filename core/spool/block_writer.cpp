@@ -55,6 +55,15 @@ Status BlockSealer::seal(BlockHeader header, std::span<const uint8_t> payload,
   return {};
 }
 
+void renumber_block(uint8_t* block, uint64_t block_sequence) noexcept {
+  uint8_t* at = block + sizeof(uint32_t[2]);
+  BlockHeader header;
+  std::memcpy(&header, at, sizeof(header));
+  header.block_sequence = block_sequence;
+  header.crc32c = crc32c(&header, offsetof(BlockHeader, crc32c));
+  std::memcpy(at, &header, sizeof(header));
+}
+
 void RecordBlockWriter::begin(uint32_t process, uint16_t slot, uint16_t context,
                               uint64_t first_sequence, OpenStack* stack) {
   header_ = {};

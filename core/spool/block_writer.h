@@ -91,4 +91,7 @@ class DefinitionBlockWriter {
   uint32_t count_ = 0;
 };
 
+/// Gives the sealed block at `block` another number in its file.
+void renumber_block(uint8_t* block, uint64_t block_sequence) noexcept;
+
 }  // namespace aon::spool

@@ -126,8 +126,8 @@ void Governor::tell_gap(Drain* drain, bool is_end) {
   if (w == nullptr) return;
   const bool has_no_calls = wanted_.has_calls && watchdog_.detail() != Detail::kFull;
   const Gap gap = is_blind_ || has_failed_ || !watchdog_.is_recording() ? Gap::kWork
-                  : has_no_calls                         ? Gap::kCalls
-                                                         : Gap::kNone;
+                  : has_no_calls                                        ? Gap::kCalls
+                                                                        : Gap::kNone;
   const bool is_same = gap == gap_ && !is_end;
   if (is_same && ++gap_intervals_ < kIntervalsPerPiece) return;
   const uint64_t now = ticks(w);

@@ -44,11 +44,11 @@ class Governor {
   bool has_stepped_ = false;
   bool has_failed_ = false;  ///< kinds could not be switched on again
   Watchdog watchdog_;
-  Usage sums_ = {};         ///< at the end of the last interval; elapsed_ns: when that was
-  uint64_t gap_ticks_ = 0;  ///< start of what was not told yet
-  int worker_ = 0;                ///< whose CPU time is in sums_
-  uint64_t missing_count_ = 0;    ///< of Missing, all together, at the end of the last interval
-  uint64_t interval_ticks_ = 0;   ///< which was then
+  Usage sums_ = {};              ///< at the end of the last interval; elapsed_ns: when that was
+  uint64_t gap_ticks_ = 0;       ///< start of what was not told yet
+  int worker_ = 0;               ///< whose CPU time is in sums_
+  uint64_t missing_count_ = 0;   ///< of Missing, all together, at the end of the last interval
+  uint64_t interval_ticks_ = 0;  ///< which was then
   Gap gap_ = Gap::kNone;
   uint32_t gap_intervals_ = 0;
 };

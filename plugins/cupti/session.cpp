@@ -350,7 +350,8 @@ void stop() {
 
 /// A version that may hang while kinds are disabled cannot give them up.
 bool pause() {
-  return g_mode == Mode::kYield && !shared().quirks.hangs_on_disable && ask(Request::kPause) == Answer::kDone;
+  return g_mode == Mode::kYield && !shared().quirks.hangs_on_disable &&
+         ask(Request::kPause) == Answer::kDone;
 }
 bool resume() { return g_mode == Mode::kYield && ask(Request::kResume) == Answer::kDone; }
 

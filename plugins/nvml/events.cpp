@@ -6,6 +6,7 @@ namespace aon::nvml {
 namespace {
 
 constexpr uint32_t kMaxEvents = 16;
+constexpr uint32_t kMaxErrors = 3;  ///< in a row
 
 /// NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors) has them all.
 struct XidWords {
@@ -70,9 +71,13 @@ void Events::take_from(Watch* watch, std::vector<Xid>* found) {
   for (uint32_t count = 0; watch->is_on && count < kMaxEvents; ++count) {
     EventData event = {};
     const uint32_t code = call_.wait_event(watch->set, &event, 0);
+    const bool is_error = code != kSuccess && code != kTimeout;
+    watch->errors_in_a_row = is_error ? watch->errors_in_a_row + 1 : 0;
     if (code == kTimeout) break;
-    if (code != kSuccess) {
+    if (is_error) {
       // A GPU that is lost makes every wait fail at once.
+      const bool is_gone = code == kGpuIsLost || code == kResetRequired;
+      if (!is_gone && watch->errors_in_a_row < kMaxErrors) break;
       watch->is_on = false;
       ends_.push_back({watch->gpu, code});
     } else if (event.type == kEventXid) {

@@ -16,8 +16,8 @@ struct Xid {
   uint32_t number;
 };
 
-/// One set of events per GPU: a wait that fails for a GPU that is lost ends the watching of this
-/// one alone.
+/// One set of events per GPU: a wait that fails for a GPU that is lost, or three times in a row for
+/// another reason, ends the watching of this one alone.
 class Events {
  public:
   explicit Events(const Functions& call) : call_(call) {}
@@ -44,6 +44,7 @@ class Events {
     uint32_t gpu;
     EventSet set;
     bool is_on;
+    uint32_t errors_in_a_row = 0;
   };
 
   uint32_t watch_one(uint32_t index, const Gpu& gpu);

@@ -43,8 +43,7 @@ std::vector<CounterGroup> Session::make_groups() const {
       groups.emplace_back(kernel_, std::vector<CounterGroup::Event>{{event.type, event.how}});
     }
   }
-  if (!together.empty())
-    groups.insert(groups.begin(), CounterGroup(kernel_, std::move(together)));
+  if (!together.empty()) groups.insert(groups.begin(), CounterGroup(kernel_, std::move(together)));
   return groups;
 }
 

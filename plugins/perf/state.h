@@ -21,7 +21,7 @@ struct ProbedEvent {
 struct Availability {
   std::vector<ProbedEvent> events;
   int paranoid_level = 2;
-  bool has_groups = false;  ///< events of software can be read together
+  bool has_groups = false;      ///< events of software can be read together
   bool names_hardware = false;  ///< each by its name, also where all are missing
   std::string unknown_names{};  ///< asked for, and no events
 };

@@ -4,8 +4,10 @@ directories are finished.
 
     epilog_test.py [unittest arguments]
 """
+import contextlib
 import os
 import pwd
+import signal
 import subprocess
 import unittest
 
@@ -37,10 +39,15 @@ class Finish(TestCase):
     def start(self):
         path = f"{self.folder}/bin:{os.environ['PATH']}"
         words = [SCRIPT, self.folder, "4711", self.submitted]
-        process = subprocess.Popen(words, env=environment(PATH=path), stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(words, env=environment(PATH=path), start_new_session=True,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait, 20)
-        self.addCleanup(process.kill)
+        self.addCleanup(self.end, process.pid)
         return process
+
+    def end(self, session):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(session, signal.SIGKILL)
 
     def finish(self):
         self.assertEqual(self.start().wait(20), 0)

@@ -15,15 +15,21 @@ NODE_BYTES = 96 << 20  # --node-memory for the rings, and the staging buffer
 AGENT_BYTES = 128 << 20  # resident: code, the staging buffer, pages of rings that it has read
 
 
+def many_ranks():
+    """The ledger of a job with RANKS ranks on each of HOSTS hosts."""
+    with cluster.Hosts(HOSTS) as hosts:
+        output = hosts.folder / "job"
+        done = hosts.mpirun(RANKS, AON_RUN, "--node-memory", "64MiB", "-o", output,
+                            HEAT2D, "--size", 64, "--steps", 20)
+        finished = run([AON, "finalize", "--quiet", output])
+        if done.returncode != 0 or finished.returncode != 0:
+            raise AssertionError(done.stderr + finished.stderr)
+        return ledger(output)
+
+
 class ManyRanks(TestCase):
     def test_64_ranks_over_8_hosts(self):
-        with cluster.Hosts(HOSTS) as hosts:
-            output = hosts.folder / "job"
-            done = hosts.mpirun(RANKS, AON_RUN, "--node-memory", "64MiB", "-o", output,
-                                HEAT2D, "--size", 64, "--steps", 20)
-            self.assert_exit(done)
-            self.assert_exit(run([AON, "finalize", "--quiet", output]))
-            document = ledger(output)
+        document = many_ranks()
         self.assert_law(document)
         self.assertEqual([r["rank"] for r in document["ranks"]], list(range(HOSTS * RANKS)))
         self.assertEqual(sum(r["lost"] for r in document["ranks"]), 0)

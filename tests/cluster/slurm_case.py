@@ -1,6 +1,5 @@
 """What the tests of AON under Slurm share: a cluster with two nodes that has AON switched on by its
 TaskProlog, from an installation that a test may exchange for a broken one."""
-import pathlib
 import shutil
 
 import cluster

@@ -127,7 +127,7 @@ class Enabled(OnSlurm):
     def test_the_option_of_the_spank_plugin(self):
         self.assertEqual(self.srun("--aon=off", "-n1", "printenv", "LD_PRELOAD").stdout, "")
         settings = self.srun("--aon=memory=16MiB;flush-ms=100", "-n1", "printenv").stdout
-        self.assertIn("AON_MEMORY=16MiB\n", settings)
+        self.assertIn("AON_MEMORY=16777216\n", settings)
         self.assertIn("AON_FLUSH_MS=100\n", settings)
         done = self.srun("--aon=on", "--mpi=pmix", "-n2", *WORDS, AON_DISABLE="1")
         self.assert_exit(done)

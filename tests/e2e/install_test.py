@@ -183,7 +183,7 @@ class Packages(TestCase):
             if path.is_symlink() or not path.is_file():
                 continue
             for folder in (BUILD, SOURCE, self.folder):
-                self.assertNotIn(str(folder).encode(), path.read_bytes(), path)
+                self.assertFalse(str(folder).encode() in path.read_bytes(), f"{folder} in {path}")
 
     def test_the_debian_package_names_what_it_needs(self):
         package = self.pack("DEB")

@@ -23,7 +23,8 @@ class Staging {
   /// Makes DIR/.assemble-PID (0700) and removes what dead assemblers left.   Errors: kIo.
   static Result<Staging> create(const std::filesystem::path& folder);
 
-  Staging(Staging&& other) noexcept : folder_(other.folder_), staging_(std::move(other.staging_)) {
+  Staging(Staging&& other) noexcept
+      : folder_(std::move(other.folder_)), staging_(std::move(other.staging_)) {
     other.staging_.clear();
   }
   Staging& operator=(Staging&&) = delete;

@@ -154,6 +154,7 @@ Status write_local_definitions(OTF2_DefWriter* file, const Model& model,
   for (const uint64_t time_ns : {range.start_ns, range.end_ns}) {
     if (code != OTF2_SUCCESS) break;
     code = OTF2_DefWriter_WriteClockOffset(file, time_ns, 0, clock_error_ns);
+    if (range.start_ns == range.end_ns) break;  // readers refuse two of one time
   }
   return check(code, "write local definitions");
 }

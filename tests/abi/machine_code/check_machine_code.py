@@ -11,8 +11,8 @@ WRAPPERS.so is tests/bench/hotpath/wrappers.cpp, what a wrapper is at least.
    The same of an annotation's begin and end in libaon.so, without any call.
 3. A call that is only counted or paused reaches the real function without a frame: by a jump.
 4. What reads hardware counters at the borders of calls makes no system call.
-5. What 2 and 3 say holds of MPI_Send and MPI_Isend as they are: beside the real function they call at most the
-   two that number and keep a request, and those have no lock prefix either.
+5. What 2 and 3 say holds of MPI_Send and MPI_Isend as they are: beside the real function they call
+   at most the two that number and keep a request, and those have no lock prefix either.
 """
 import re
 import subprocess

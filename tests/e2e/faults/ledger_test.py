@@ -85,6 +85,45 @@ class Schema(FaultCase):
         self.assertIn("exit", run(["aon", "info", self.output]).stdout)
 
 
+class Definitions(FaultCase):
+    COUNT = 6000
+    SCRIPT = f"""
+import os
+from mpi4py import MPI
+for _ in range({COUNT}):
+    one = MPI.COMM_WORLD.Dup()
+    one.Set_name(os.urandom(40).hex())
+    one.Free()
+"""
+
+    def job(self, disk):
+        self.assert_exit(run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "--disk", disk,
+                              "/usr/bin/python3", "-c", self.SCRIPT]))
+        document = self.finish()
+        (path,) = (self.output / "spool").rglob("definitions.aon")
+        return document, path.stat().st_size
+
+    def test_those_without_room_below_a_small_cap_are_counted(self):
+        document, used = self.job("1MiB")
+        lost = self.rank_of(document, 0)["lost_definitions"]
+        self.assertEqual(lost["pool full"], 0)
+        self.assertGreater(lost["disk"], 100)
+        # Of each communicator: that it is there, its name, its end.
+        self.assertLess(lost["disk"], 3 * self.COUNT + 100)
+        self.assertTrue(any(text.startswith(f"{lost['disk']:,}".replace(",", " ") + " definitions")
+                            and "--disk" in text for text in document["findings"]),
+                        document["findings"])
+        self.assertLess(used, (1 << 16) + (1 << 17), "a sixteenth, and what the agent says itself")
+
+    def test_all_are_there_with_room(self):
+        import h5py
+
+        document, _ = self.job("1GiB")
+        self.assertNotIn("lost_definitions", self.rank_of(document, 0))
+        with h5py.File(self.output / "profile.h5") as file:
+            self.assertGreaterEqual(len(file["communicators/name"]), self.COUNT)
+
+
 class Ends(FaultCase):
     def emitter(self, *ending):
         # The agent runs by then: without one nobody sees the end.

@@ -1,5 +1,5 @@
-"""Another user of the same node: hung up on by the agent and by the doorman, and without any part in
-a job's files. Each test first gives him the folder, which he would not get past otherwise."""
+"""Another user of the same node: hung up on by the agent and by the doorman, and without any part
+in a job's files. Each test first gives him the folder, which he would not get past otherwise."""
 import os
 import signal
 import subprocess

@@ -1,7 +1,7 @@
 """Steps of a recorded run: LAMMPS (Lennard-Jones, 100 timesteps, 2 ranks) on a quiet machine.
 
-Its calls within a timestep look alike, so what tells them apart is the computing between them, which
-a busy machine blurs: a recording is the same each time. Record it anew with
+Its calls within a timestep look alike, so what tells them apart is the computing between them,
+which a busy machine blurs: a recording is the same each time. Record it anew with
 
     aon-run -o OUT --providers mpi --sampling 0 --budget 100 -- lmp -in tests/e2e/programs/in.lj
 

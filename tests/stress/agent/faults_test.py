@@ -125,7 +125,7 @@ def full_disk():
             raise SystemExit(SKIPPED)
         try:
             with Agent("--flush-ms=20", folder=folder) as agent:
-                run = agent.emitter(2, 3_000_000, 2000, 1000)
+                run = agent.emitter(2, 20_000_000, 2000, 300)  # more than the agent keeps
                 wait_until(lambda: os.statvfs(folder).f_bavail == 0, 20)
                 time.sleep(0.3)
                 # Space comes back while records still come: before the agent's end, so that the

@@ -5,6 +5,7 @@ agent (one built with sanitizers)."""
 import os
 import re
 import subprocess
+from signal import SIGUSR1
 
 from agent_run import AGENT, BUILD, Agent, emitted, fail
 
@@ -14,13 +15,14 @@ HOSTILE = os.path.join(BUILD, "bin", "agent_hostile")
 
 with Agent("-v", "--flush-ms=50", program=os.environ.get("AON_AGENT", AGENT)) as agent:
     environment = dict(os.environ, AON_SOCKET=agent.socket, AON_OUTPUT=agent.folder)
-    honest = agent.emitter(1, 300_000, 100, 1000)
+    honest = agent.emitter(1, 0, 100, 1000)  # to the end: the agent stays for it
     for batch in range(2):
         hostile = [subprocess.Popen([HOSTILE, str(10 * batch + seed), "2"], env=environment)
                    for seed in range(4)]
         codes = [process.wait() for process in hostile]
         if any(codes):
             fail(f"hostile processes: {codes}")
+    honest.send_signal(SIGUSR1)
     accepted, refused = emitted(honest)
     if agent.wait() != 0:
         fail(agent.log())

@@ -71,6 +71,7 @@ struct StreamCount {
   uint64_t decoded = 0;
   uint64_t lost[kLossReasonCount] = {};
   bool is_ordered = true;
+  uint64_t last = 0;  ///< number of a mark
   std::vector<spool::OpenRegion> last_open;
 };
 
@@ -172,7 +173,7 @@ class EncoderBench : public testing::Test {
     const auto& processes = job.nodes.at(0).processes;
     const auto found = processes.find(process);
     spool::StreamReader reader(*index, found == processes.end() ? nullptr : &found->second, slot);
-    uint64_t last = 0;
+    uint64_t& last = result.last;
     for (;;) {
       auto batch = reader.next();
       if (!batch || batch->records.empty()) break;

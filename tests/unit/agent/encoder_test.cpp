@@ -156,6 +156,61 @@ TEST_F(EncoderTest, counts_what_a_full_disk_takes_and_goes_on) {
   EXPECT_EQ(job.nodes[0].processes.at(0).streams.at({1, 0}).committed, 700u);
 }
 
+TEST_F(EncoderTest, keeps_the_newest_while_the_disk_is_full) {
+  settings_.limits.kept_bytes = 4096;
+  restart();
+  add_process(0);
+  add_process(1);
+  ASSERT_TRUE(push_marks(0, 1, 100));
+  encoder_->flush();
+  sink_->error = ENOSPC;
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_TRUE(push_marks(0, 1, 100));
+    ASSERT_TRUE(push_marks(1, 1, 100));
+    encoder_->flush();
+  }
+  end_process(0);
+  encoder_->flush();
+  sink_->error = 0;
+  encoder_->flush();
+  encoder_->flush();
+  const spool::Job job = read_job();
+  for (uint32_t process : {0u, 1u}) {
+    const StreamCount marks = count(job, process, 1);
+    const uint64_t made = process == 0 ? 6100 : 6000;
+    EXPECT_GT(marks.decoded, 500u);
+    EXPECT_GT(lost(marks, LossReason::kWriteFailed), 1000u);
+    EXPECT_EQ(marks.decoded + lost(marks, LossReason::kWriteFailed), made);
+    EXPECT_TRUE(marks.is_ordered);
+    EXPECT_EQ(marks.last, made);
+    const auto segments = spool::list_segments(node_folder());
+    const auto index = spool::ProcessIndex::build(node_folder(), process, segments->at(process));
+    EXPECT_EQ(index->damaged_blocks(), 0u);
+  }
+}
+
+TEST_F(EncoderTest, counts_what_it_has_kept_when_the_disk_is_full_to_the_end) {
+  settings_.limits.kept_bytes = 1u << 20;
+  restart();
+  add_process(0);
+  ASSERT_TRUE(push_marks(0, 1, 100));
+  encoder_->flush();
+  ASSERT_TRUE(push_marks(0, 1, 100));
+  end_process(0);
+  for (const bool is_last : {false, true}) {
+    // The segment's write comes first; definitions have what was set aside for them.
+    int writes = 0;
+    sink_->before_write = [&] { sink_->error = ++writes == 1 ? ENOSPC : 0; };
+    encoder_->flush(is_last);
+  }
+  sink_->before_write = nullptr;
+  encoder_.reset();
+  const StreamCount marks = count(read_job(), 0, 1);
+  EXPECT_EQ(marks.decoded, 100u);
+  EXPECT_EQ(lost(marks, LossReason::kWriteFailed), 100u);
+  EXPECT_EQ(lost(marks, LossReason::kDamaged), 0u);
+}
+
 TEST_F(EncoderTest, names_each_hole_of_a_disk_that_is_full_now_and_then) {
   restart();
   add_process(0);

@@ -31,10 +31,10 @@ class HomeTest : public testing::Test {
 };
 
 TEST(AccountTest, IsFoundByItsNumber) {
-  const std::string lines = "root:x:0:0::/root:/bin/sh\nann:x:1:1::/home/ann:/bin/sh\n";
+  const std::string lines = "root:x:0:0::/root:/bin/sh\nann:x:1:1::/users/ann:/bin/sh\n";
   ASSERT_TRUE(find_account(lines, 1));
   EXPECT_EQ(find_account(lines, 1)->name, "ann");
-  EXPECT_EQ(find_account(lines, 1)->home, "/home/ann");
+  EXPECT_EQ(find_account(lines, 1)->home, "/users/ann");
   EXPECT_EQ(find_account(lines, 10).error().code, Code::kNotFound);
   for (const char* bad : {"", "\n\n", ":::::", "x", "x:1", ":x:1:1::/planted:/bin/sh"})
     EXPECT_FALSE(find_account(bad, 1)) << bad;

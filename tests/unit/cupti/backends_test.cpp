@@ -122,8 +122,8 @@ TEST_F(Backends, the_first_asks_who_was_before_alone) {
 TEST_F(Backends, the_first_takes_the_place_of_who_left_just_then_by_the_older_call) {
   g_codes["subscribe"] = kSubscribed;
   subscribe(kBackendV1);
-  EXPECT_EQ(g_calls, (std::vector<std::string>{"subscribe", "subscribe_v2", "unsubscribe",
-                                               "subscribe"}));
+  EXPECT_EQ(g_calls,
+            (std::vector<std::string>{"subscribe", "subscribe_v2", "unsubscribe", "subscribe"}));
 }
 
 TEST_F(Backends, the_second_allows_others) {

@@ -218,6 +218,17 @@ TEST_F(NvmlGpus, events_that_end_are_missed) {
   EXPECT_NE(gpus_->state().reason.find("no more Xid events"), std::string::npos);
 }
 
+TEST_F(NvmlGpus, events_are_missed_after_three_errors_in_a_row) {
+  knob("FAKE_NVML_ERROR", "nvmlEventSetWait_v2:999:2");
+  open();
+  for (uint64_t second = 0; second < 3; ++second) {
+    read(second * 1000 * kMs);
+    EXPECT_EQ(gpus_->state().state, AON_STATE_ON) << second;
+  }
+  read(3000 * kMs);
+  EXPECT_EQ(gpus_->state().state, AON_STATE_DEGRADED);
+}
+
 TEST_F(NvmlGpus, events_of_one_gpu_that_end_leave_the_others) {
   knob("FAKE_NVML_GPUS", "3");
   knob("FAKE_NVML_NO_EVENTS", "1:2");

@@ -81,9 +81,11 @@ TEST(HiddenProcesses, AreThoseOfTheProcOnTop) {
   EXPECT_TRUE(processes_are_hidden(open + hidden));
   EXPECT_FALSE(processes_are_hidden(hidden + open));
   for (const char* value : {"1", "2", "4", "noaccess", "ptraceable"})
-    EXPECT_TRUE(processes_are_hidden("1 1 0:4 / /proc rw - proc p rw,hidepid=" + std::string(value)));
+    EXPECT_TRUE(
+        processes_are_hidden("1 1 0:4 / /proc rw - proc p rw,hidepid=" + std::string(value)));
   for (const char* value : {"0", "off", "0,gid=1"})
-    EXPECT_FALSE(processes_are_hidden("1 1 0:4 / /proc rw - proc p rw,hidepid=" + std::string(value)));
+    EXPECT_FALSE(
+        processes_are_hidden("1 1 0:4 / /proc rw - proc p rw,hidepid=" + std::string(value)));
   EXPECT_FALSE(processes_are_hidden("1 1 0:4 / /srv/proc rw - proc p rw,hidepid=2"));
   EXPECT_FALSE(processes_are_hidden(""));
 }

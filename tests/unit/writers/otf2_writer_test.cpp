@@ -242,6 +242,25 @@ TEST(Otf2Writer, above_the_limit_only_master_threads_are_in_the_archive) {
   EXPECT_EQ(count_of(checked_archive(job.path(), options), "ENTER "), 8u);
 }
 
+/// Leaves about 200 KiB for the events of one rank.
+constexpr uint64_t kSmallCapBytes = 900'000;
+
+TEST(Otf2Writer, window_of_one_instant_can_be_read) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  std::vector<Record> records;
+  for (uint64_t i = 0; i < 1000; ++i)
+    records.push_back(test::span_record(kAllreduce, 1000 + i * 1000, 1100 + i * 1000));
+  node.add_records(0, 1, records);
+  node.add_records(0, 1, {test::span_record(kAllreduce, 2'000'000, 2'000'100)});
+  node.finish();
+  AssembleOptions options;
+  options.disk_cap_bytes = 1;
+  const std::string text = checked_archive(job.path(), options);
+  EXPECT_EQ(count_of(text, "Region: \"MPI_Allreduce\""), 2u);
+}
+
 TEST(Otf2Writer, window_below_the_disk_cap_is_whole_in_itself) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");
@@ -258,7 +277,7 @@ TEST(Otf2Writer, window_below_the_disk_cap_is_whole_in_itself) {
   node.add_records(0, 1, {test::end_record(kSolve, 20'000'000)});
   node.finish();
   AssembleOptions options;
-  options.disk_cap_bytes = 250'000;
+  options.disk_cap_bytes = kSmallCapBytes;
   const std::string text = checked_archive(job.path(), options);
   const size_t count = count_of(text, "Region: \"MPI_Allreduce\"");
   EXPECT_GT(count, 1000u);
@@ -408,7 +427,7 @@ TEST(Otf2Writer, files_that_were_opened_before_the_window_are_open_in_it) {
                    {test::io_completion_record(20'000'000, 0, IoOperation::kRead, 32, 2, file.id)});
   node.finish();
   AssembleOptions options;
-  options.disk_cap_bytes = 250'000;
+  options.disk_cap_bytes = kSmallCapBytes;
   const std::string text = checked_archive(job.path(), options);
   const size_t count = count_of(text, "IO_OPERATION_BEGIN ");
   EXPECT_GT(count, 500u);

@@ -19,7 +19,8 @@ class StaleStaging : public testing::Test {
  protected:
   /// A spool elsewhere, and a staging folder whose spool was to be dropped and links to it.
   void SetUp() override {
-    for (const fs::path& folder : {job_, staging_ / "spool", target_}) fs::create_directories(folder);
+    for (const fs::path& folder : {job_, staging_ / "spool", target_})
+      fs::create_directories(folder);
     std::ofstream(target_ / "definitions.aon") << "1";
     fs::create_directory_symlink(target_, link_);
     for (const fs::path& folder : {staging_, staging_ / "spool", target_.parent_path(), target_})

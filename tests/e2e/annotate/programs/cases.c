@@ -198,18 +198,11 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } kCases[] = {{"balanced", balanced},
-                {"unbalanced", unbalanced},
-                {"handler", from_handler},
-                {"timer", from_timer},
-                {"fork", after_fork},
-                {"open_over_fork", open_over_fork},
-                {"long", long_name},
-                {"many", many_names},
-                {"threads", threads},
-                {"paused", paused},
-                {"names", names_only},
-                {"odd", odd}};
+  } kCases[] = {
+      {"balanced", balanced}, {"unbalanced", unbalanced}, {"handler", from_handler},
+      {"timer", from_timer},  {"fork", after_fork},       {"open_over_fork", open_over_fork},
+      {"long", long_name},    {"many", many_names},       {"threads", threads},
+      {"paused", paused},     {"names", names_only},      {"odd", odd}};
   for (size_t i = 0; argc > 1 && i < sizeof kCases / sizeof kCases[0]; ++i) {
     if (strcmp(argv[1], kCases[i].name) != 0) continue;
     kCases[i].run();
