@@ -175,7 +175,8 @@ class Spawn(TestCase):
             first_members = file["communicators/first_member"][()]
             members = file["communicators/members/world_rank"][()]
         rows = [i for i, kind in enumerate(kinds) if kind.endswith(" of several worlds")]
-        self.assertEqual(sorted(kinds[rows]), ["inter of several worlds", "intra of several worlds"])
+        expected = [f"{kind} of several worlds" for kind in ("inter", "intra")]
+        self.assertEqual(sorted(kinds[rows]), expected)
         for row in rows:
             first = int(first_members[row])
             self.assertEqual(sizes[row], 2)
