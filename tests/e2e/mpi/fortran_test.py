@@ -9,7 +9,8 @@ import sys
 import unittest
 
 import ring_file as rf
-from mpi_test import DOUBLE, PROGRAMS, MpiTest, collective_bytes
+from collectives_test import collective_bytes
+from mpi_test import DOUBLE, PROGRAMS, MpiTest
 
 import readers  # noqa: E402  (mpi_test has set the path)
 from aon_test import ledger, mpirun, profile
