@@ -125,9 +125,9 @@ def full_disk():
             raise SystemExit(SKIPPED)
         try:
             with Agent("--flush-ms=20", folder=folder) as agent:
-                run = agent.emitter(2, 20_000_000, 2000, 300)  # more than the agent keeps
+                run = agent.emitter(2, 20_000_000, 2000, 300)
                 wait_until(lambda: os.statvfs(folder).f_bavail == 0, 20)
-                time.sleep(0.3)
+                time.sleep(1)  # more than the agent keeps
                 # Space comes back while records still come: before the agent's end, so that the
                 # losses can be told.
                 subprocess.run(["mount", "-o", "remount,size=8m", folder], check=True)
