@@ -69,7 +69,7 @@ class StepsTestCase(TestCase):
 
 
 class Heat(StepsTestCase):
-    ARGUMENTS = ("--size", 768, "--steps", 100, "--check", 10, "--slow-rank", 2, "--slow-factor", 4)
+    ARGUMENTS = ("--size", 768, "--steps", 100, "--check", 10, "--slow-rank", 2, "--slow-factor", 8)
 
     def assert_slow_rank(self, document):
         steps = document["steps"]
@@ -77,11 +77,11 @@ class Heat(StepsTestCase):
         self.assertEqual(steps["ranks"], 4)
         self.assertEqual(steps["agreement"], 1)
         self.assertEqual(steps["slowest_rank"], 2)
-        # 4 where each rank has a core of its own; less where ranks wait for one.
+        # 8 where each rank has a core of its own; less where ranks wait for one.
         self.assertGreater(steps["slowest_ratio"], 1.2)
         self.assertEqual(steps["steps_of_all_ranks"], 400)
         (finding,) = [f for f in document["findings"] if "in each step" in f]
-        self.assertRegex(finding, r"^rank 2 computes \d\.\d times as long as the median")
+        self.assertRegex(finding, r"^rank 2 computes \d+\.\d times as long as the median")
         self.assertIn("median of 100 steps", finding)
         return finding
 
@@ -121,7 +121,7 @@ class Hpcc(StepsTestCase):
         output, document = self.job(2, "hpcc", inputs=["hpccinf.txt"])
         steps = document["steps"]
         self.assertIn(steps["source"], ("detected", "none found"))
-        self.assertLess(steps["confidence"], 0.75)
+        self.assertLess(steps["confidence"], 0.9)
         with h5py.File(output / "profile.h5") as file:
             begin, duration = file["steps/begin_ns"][()], file["steps/duration_ns"][()]
             rank, loop = file["steps/rank"][()], file["steps/loop"][()]
