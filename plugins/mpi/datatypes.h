@@ -25,6 +25,8 @@ inline uint32_t datatype_slot(Handle datatype) {
 }
 
 void learn_datatypes();
+/// A basic type whose slot another one has stands in one of the next; null: it is no basic type.
+const DatatypeSlot* find_moved(Handle datatype);
 uint64_t ask_datatype_bytes(Handle datatype);
 
 inline uint64_t datatype_bytes(Handle datatype) {
@@ -37,7 +39,8 @@ inline uint64_t datatype_bytes(Handle datatype) {
 /// True where datatype_bytes() asks nobody.
 inline bool is_basic(Handle datatype) {
   const Handle handle = canonical(datatype);
-  return __builtin_expect(datatypes[datatype_slot(handle)].datatype == handle, 1);
+  return __builtin_expect(datatypes[datatype_slot(handle)].datatype == handle, 1) ||
+         find_moved(handle) != nullptr;
 }
 
 inline uint64_t bytes_of(int64_t count, Handle datatype) {
