@@ -44,6 +44,10 @@ void Governor::use(const Client* client, const Wanted& wanted) {
   watchdog_ = Watchdog(budget_percent());
 }
 
+void Governor::begin() {
+  if (const Writer* w = attached_writer(); w != nullptr) interval_ticks_ = ticks(w);
+}
+
 /// In v2 what graphs are is decided before the first kind is switched on.
 Wanted Governor::wanted_now() const {
   if (watchdog_.detail() == Detail::kFull) return wanted_;

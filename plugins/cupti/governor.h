@@ -14,6 +14,8 @@ namespace aon::cupti {
 class Governor {
  public:
   void use(const Client* client, const Wanted& wanted);
+  /// The first interval begins.   Thread: our own.
+  void begin();
 
   /// Switches on what is to be recorded now, or all of it off.
   Code switch_on(MissingKinds* missing);

@@ -224,6 +224,7 @@ void* run(void*) {
   static Drain drain;  // too large for the stack; once per process
   name_thread();
   drain.use(&g_client, g_fixture_folder);
+  g_governor.begin();
   bool was_dead = false;
   uint64_t last_flush_ms = 0;
   for (;;) {
