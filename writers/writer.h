@@ -28,6 +28,7 @@
 #include "core/base/result.h"
 #include "core/clock/cluster_clock.h"
 #include "core/spool/job.h"
+#include "writers/state.h"
 
 namespace aon::writers {
 
@@ -400,6 +401,23 @@ class Writer {
   virtual Status events(std::span<const Event> events) = 0;
   virtual Status end_location() = 0;
   virtual Status finish(const Outcome& outcome) = 0;
+
+  // An assembly in shares (writers/share/share.h): one process goes through the events of some
+  // groups, another one writes the result.
+
+  /// Hands over all that is known of the locations since begin() or the last save(), and forgets
+  /// it: called behind the last location of each group.
+  virtual Status save(StateOut* out);
+  /// Instead of a group's locations: takes what save() of the other process gave of them. Groups
+  /// come in order.
+  virtual Status load(StateIn* in);
 };
+
+inline Status Writer::save(StateOut*) {
+  return Error{Code::kInvalid, "a writer works on whole jobs only"};
+}
+inline Status Writer::load(StateIn*) {
+  return Error{Code::kInvalid, "a writer works on whole jobs only"};
+}
 
 }  // namespace aon::writers
