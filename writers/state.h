@@ -91,6 +91,11 @@ class StateOut {
   std::string bytes_;
 };
 
+/// What load() returns for an id that would lead outside of the model's or its own tables.
+inline Error unknown_id(const char* of_what) {
+  return {Code::kDamaged, std::string("a share's state has an unknown ") + of_what};
+}
+
 /// Each get() is false, and leaves its target alone or half filled, once the bytes have ended.
 class StateIn {
  public:
