@@ -57,6 +57,11 @@ struct AssembleReport {
 Result<AssembleReport> assemble(const std::filesystem::path& folder,
                                 const AssembleOptions& options = {});
 
+/// Does the share of `node` in the assembly of `folder` that another process has planned
+/// (shares.h). Nothing when there is none, or none of `node`.
+/// Errors: kUnavailable when it is over already, kInvalid where the job looks another here; kIo.
+Status join_assembly(const std::filesystem::path& folder, const std::string& node);
+
 /// Removes what a killed assembler left in a job directory whose spool is gone already.
 /// Errors: kBusy (another one is at work), kIo.
 Status remove_leftovers(const std::filesystem::path& folder);

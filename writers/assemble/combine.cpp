@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/spool/files.h"
 #include "writers/assemble/clocks.h"
 #include "writers/assemble/share_crew.h"
 #include "writers/assemble/share_state.h"
@@ -25,7 +26,7 @@ using share::FileReader;
 class WorkFolder {
  public:
   static Result<WorkFolder> create(const fs::path& job) {
-    fs::path path = job / kSharesFolder;
+    fs::path path = job / spool::kSharesFolder;
     if (mkdir(path.c_str(), 0700) == 0) return WorkFolder(std::move(path));
     return errno_error("create folder", path.string(), errno);
   }

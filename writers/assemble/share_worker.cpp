@@ -1,13 +1,21 @@
 // One share of an assembly, step by step (shares.h).
 
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/base/file.h"
 #include "core/base/lease.h"
+#include "core/base/owner.h"
+#include "core/spool/files.h"
+#include "writers/assemble/assemble.h"
+#include "writers/assemble/share_crew.h"
 #include "writers/assemble/share_state.h"
 #include "writers/share/files.h"
 
@@ -15,8 +23,9 @@ namespace aon::writers {
 namespace {
 
 namespace fs = std::filesystem;
-using share::FileReader;
 using share::FileWriter;
+
+constexpr uint64_t kLooksPerLease = 40;  ///< at files, for one at the combiner's lease
 
 class ShareWorker {
  public:
@@ -134,6 +143,42 @@ Status work_on_share(const JobModel& parts, const SharePlan& plan, uint32_t shar
                      const fs::path& work, const FileWaiter& wait,
                      const std::function<void()>& beat) {
   return ShareWorker(parts, plan, share, work, wait, beat).run();
+}
+
+Status join_assembly(const fs::path& folder, const std::string& node) {
+  const fs::path work = folder / spool::kSharesFolder;
+  if (!is_own_folder(work)) return {};
+  Result<SharePlan> plan = read_plan(work);
+  if (!plan) return plan.error();
+  const auto own = std::find(plan->names.begin(), plan->names.end(), node);
+  if (own == plan->names.end()) return {};
+  const auto share = static_cast<uint32_t>(own - plan->names.begin());
+  ShareBeat beat(work, share);
+  beat();
+  Result<std::unique_ptr<JobModel>> parts =
+      build_model(folder, plan->otf2_locations, false, /*has_call_paths=*/false);
+  if (!parts) return parts.error();
+  Model& model = (*parts)->model;
+  if (model_fingerprint(**parts) != plan->fingerprint)
+    return Error{Code::kInvalid, "the job's definitions look different on this node"};
+  model.archive_start_ns = plan->archive_start_ns;
+  Status status = read_call_paths(work, &model);
+  if (!status) return status;
+  const auto beats = [&beat] { beat(); };
+  const std::string lease = (folder / "assemble.lease").string();
+  const FileWaiter wait = [&](const fs::path& path) {
+    for (uint64_t looks = 0; !is_there(path); ++looks) {
+      const bool asks_for_owner = looks % kLooksPerLease == kLooksPerLease - 1;
+      const auto owner = asks_for_owner ? read_lease(lease) : std::nullopt;
+      if (!is_there(work / "plan") || (asks_for_owner && (!owner || !owner->is_alive)))
+        return Status(Error{Code::kUnavailable, "the assembly is over"});
+      beat();
+      const timespec time{0, 50'000'000};
+      nanosleep(&time, nullptr);
+    }
+    return Status();
+  };
+  return work_on_share(**parts, *plan, share, work, wait, beats);
 }
 
 }  // namespace aon::writers

@@ -10,7 +10,7 @@
 ///     share I    second.I, I's folder        what its writers know; event files, series
 ///     combiner   traces.otf2, profile.h5, aon.json ...
 ///
-/// They lie in DIR/.assemble-shares. A file appears whole (writers/share/files.h) and holds the same
+/// They lie in DIR/.assemble-shares (core/spool/files.h). A file appears whole (writers/share/files.h) and holds the same
 /// whoever made it, so the combiner may do a share again of which nothing is heard any more.
 /// The result is the same as that of one process, but for the series, which lie in files of the
 /// shares behind links.
@@ -32,7 +32,6 @@
 namespace aon::writers {
 
 constexpr uint32_t kMaxShares = 65536;
-constexpr const char* kSharesFolder = ".assemble-shares";  ///< in the job directory
 
 struct SharePlan {
   ShareMap map;
