@@ -135,9 +135,10 @@ def below(group, path=""):
 
 
 def hdf5(test, output):
-    """h5py reads every dataset; xarray opens every group that is meant for it (NXdata)."""
+    """h5py reads every dataset; xarray opens every group that is meant for it (NXdata): h5netcdf
+    in the file where it is, netcdf4 also behind a link."""
     path = pathlib.Path(output) / "profile.h5"
-    nxdata = []
+    nxdata, own_places = [], []
     with h5py.File(path) as file:
         for name in GROUPS:
             test.assertIn(name, file)
@@ -146,10 +147,12 @@ def hdf5(test, output):
                 node[()]
             elif node.attrs.get("NX_class") in ("NXdata", b"NXdata"):
                 nxdata.append(name)
-    for group in nxdata:
-        for engine in ("h5netcdf", "netcdf4"):
-            with xarray.open_dataset(path, group=group, engine=engine) as data:
-                data.load()
+                own_places.append((node.file.filename, node.name))
+    opened = [(place, "h5netcdf") for place in own_places]
+    opened += [((path, group), "netcdf4") for group in nxdata]
+    for (file, group), engine in opened:
+        with xarray.open_dataset(file, group=group, engine=engine) as data:
+            data.load()
     return nxdata
 
 
