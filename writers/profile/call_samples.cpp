@@ -48,7 +48,8 @@ Status CallSamples::load(StateIn* in) {
   uint64_t unknown_count = 0;
   if (!in->get(&rows) || !in->get(&unknown_count)) return in->status();
   for (const CallSampleRow& row : rows) {
-    if (row.group >= model_->groups.size()) return unknown_id("process");
+    if (row.group >= model_->groups.size() || model_->groups[row.group].process == nullptr)
+      return unknown_id("process");
     if (row.call_path >= model_->call_paths.size()) return unknown_id("call path");
     Sum& sum = sums_[{row.group, row.tid, row.call_path}];
     sum.count += row.count;
