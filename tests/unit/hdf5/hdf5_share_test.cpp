@@ -127,7 +127,7 @@ TEST_F(Hdf5Shares, that_are_damaged_are_refused) {
   const std::vector<std::string> bytes = saved();
   test::expect_beginnings_to_fail(bytes[2], [&](StateIn* in) {
     hdf5::EventSums sums(model_, [](const Location&, hdf5::RegionRows, hdf5::CounterRows) {});
-    const Status status = sums.load(in);
+    Status status = sums.load(in);
     if (!status) return status;
     std::string file;
     std::vector<std::pair<std::string, std::string>> places;
