@@ -7,7 +7,8 @@
 /// Values are trivially copyable ones, strings, and optionals, pairs, vectors and maps of values.
 /// There is no format beside the code: both ends are one build (writers/share/files.h checks it)
 /// on machines of one byte order, and the bytes carry a checksum there.
-/// Thread: one.   Cost: a copy.   Errors: bytes that end too soon, once: all later reads fail too.
+/// Thread: one.   Cost: a copy.   Errors: bytes that end too soon, or say what cannot be (check()):
+/// all later reads fail too.
 #pragma once
 
 #include <cstdint>
@@ -169,11 +170,17 @@ class StateIn {
     }
   }
 
+  /// Of what was read, say of an index: where it is not so all later reads fail.
+  bool check(bool is_possible) {
+    is_good_ = is_good_ && is_possible;
+    return is_good_;
+  }
+
   bool is_at_end() const { return is_good_ && left_.empty(); }
-  /// Success unless a read has failed.
+  /// Success unless a read or a check has failed.
   Status status() const {
     if (is_good_) return {};
-    return Error{Code::kDamaged, "a share's state ends too soon"};
+    return Error{Code::kDamaged, "a share's state is damaged or ends too soon"};
   }
 
  private:

@@ -37,6 +37,8 @@ class SamplesWriter final : public Writer {
   Status events(std::span<const Event> events) override;
   Status end_location() override;
   Status finish(const Outcome& outcome) override;
+  Status save(StateOut* out) override;
+  Status load(StateIn* in) override;
 
  private:
   struct OpenThread {
@@ -323,7 +325,43 @@ Status SamplesWriter::write_definitions() {
   return check(OTF2_Archive_Close(archive_.release()), "write traces.otf2");
 }
 
-Status SamplesWriter::finish(const Outcome&) { return archive_ ? write_definitions() : Status(); }
+/// Without samples of its own it has those of others, or none are there.
+Status SamplesWriter::finish(const Outcome&) {
+  if (threads_.empty()) return {};
+  Status status = archive_ ? Status() : open_archive();
+  return status ? write_definitions() : status;
+}
+
+Status SamplesWriter::save(StateOut* out) {
+  out->put(uint64_t{threads_.size()});
+  for (const SampledThread& thread : threads_) {
+    out->put(thread.id);
+    out->put(thread.group);
+    out->put(thread.name);
+    out->put(thread.count);
+  }
+  out->put(range_);
+  threads_.clear();
+  range_ = {UINT64_MAX, 0};
+  return {};
+}
+
+Status SamplesWriter::load(StateIn* in) {
+  uint64_t count = 0;
+  in->get(&count);
+  for (uint64_t i = 0; i < count; ++i) {
+    SampledThread thread{};
+    if (!in->get(&thread.id) || !in->get(&thread.group) || !in->get(&thread.name) ||
+        !in->get(&thread.count) || !in->check(thread.group < model_->groups.size()))
+      return in->status();
+    threads_.push_back(std::move(thread));
+  }
+  otf2::TimeRange range{};
+  if (!in->get(&range)) return in->status();
+  range_.start_ns = std::min(range_.start_ns, range.start_ns);
+  range_.end_ns = std::max(range_.end_ns, range.end_ns);
+  return {};
+}
 
 }  // namespace
 
