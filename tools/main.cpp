@@ -72,7 +72,9 @@ void add_finalize(CLI::App& app, Request& request) {
   command->add_flag("--from-agent", options.from_agent)->group("");
   command->add_flag("--share", options.is_share)->group("");
   command->add_option("--node", options.node)->group("");
-  command->add_option("--least-shared", options.least_shared_records)->group("");
+  command->add_option("--share-records", options.least_shared_records)
+      ->envname("AON_SHARE_RECORDS")
+      ->group("");
   command->callback([&request] { request.run = [&request] { return run_finalize(request); }; });
 }
 

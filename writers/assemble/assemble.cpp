@@ -409,6 +409,8 @@ Status Assembly::write_the_ledger(const fs::path& staging, const Passed& passed)
   facts.steps = collectors.steps->summary();
   facts.disk_used_bytes = folder_bytes(staging) + folder_bytes(folder_ / "spool");
   facts.assembly_seconds = seconds();
+  facts.share_count = passed.share_count;
+  facts.replaced_count = passed.replaced_count;
   facts.is_snapshot = options_.is_snapshot;
   facts.missing_node_count = missing_node_count_;
   facts.lost_nodes = options_.lost_nodes;

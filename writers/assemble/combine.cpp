@@ -66,6 +66,8 @@ class Combiner {
     if (status) status = wait_for_all(&crew, waits_file);
     if (status) status = sum_up_waits();
     if (status) status = wait_for_all(&crew, second_file);
+    passed_->share_count = plan_.map.count;
+    passed_->replaced_count = static_cast<uint32_t>(crew.replaced_count());
     if (status) status = open_results();
     return status ? make_result() : status;
   }

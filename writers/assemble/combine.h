@@ -20,6 +20,8 @@ struct Passed {
   Outcome outcome;
   std::vector<LocationTally> tallies;  ///< in order of Model::locations
   uint64_t left_out_device_count = 0;
+  uint32_t share_count = 1;
+  uint32_t replaced_count = 0;  ///< shares that a child did in the stead of another node
   std::vector<std::string> remarks;
 };
 

@@ -89,7 +89,7 @@ Status ShareCrew::listen() {
   for (auto& [share, remote] : remotes_) {
     const Result<std::string> words = read_text_file(alive_file(folder_, share).string());
     if (words && *words != remote.last_words) remote = {now, *words};
-    const int patience_s = remote.last_words.empty() ? kBeginSeconds : kLeaseDeadSeconds;
+    const int patience_s = remote.last_words.empty() ? begin_s_ : kLeaseDeadSeconds;
     if (now - remote.heard > std::chrono::seconds(patience_s)) silent.push_back(share);
   }
   replaced_count_ += silent.size();

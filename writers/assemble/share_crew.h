@@ -27,8 +27,12 @@ class ShareCrew {
   using Work = std::function<Status(uint32_t share)>;
 
   /// `work` is what a child does. `beat` is called while the combiner waits.
-  ShareCrew(std::filesystem::path folder, Work work, std::function<void()> beat)
-      : folder_(std::move(folder)), work_(std::move(work)), beat_(std::move(beat)) {}
+  ShareCrew(std::filesystem::path folder, Work work, std::function<void()> beat,
+            int begin_s = kBeginSeconds)
+      : folder_(std::move(folder)),
+        work_(std::move(work)),
+        beat_(std::move(beat)),
+        begin_s_(begin_s) {}
   ShareCrew(const ShareCrew&) = delete;
   ShareCrew& operator=(const ShareCrew&) = delete;
   /// Ends the children that still work.
@@ -58,6 +62,7 @@ class ShareCrew {
   std::filesystem::path folder_;
   Work work_;
   std::function<void()> beat_;
+  int begin_s_;
   std::map<pid_t, uint32_t> children_;
   std::map<uint32_t, Remote> remotes_;
   Clock::time_point listened_;
