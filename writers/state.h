@@ -108,6 +108,12 @@ class StateIn {
     static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>);
     return get_bytes(value, sizeof(*value));
   }
+  bool get(bool* value) {
+    uint8_t byte = 0;
+    if (!get(&byte)) return false;
+    *value = byte != 0;
+    return true;
+  }
   bool get(std::string* text) {
     uint64_t byte_count = 0;
     if (!get_count(&byte_count, 1)) return false;
@@ -143,12 +149,12 @@ class StateIn {
   /// Puts a vector behind what is in `values`.
   template <class T>
   bool append(std::vector<T>* values) {
-    constexpr bool is_plain = std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>;
+    constexpr bool kIsPlain = std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>;
     uint64_t count = 0;
-    if (!get_count(&count, is_plain ? sizeof(T) : 1)) return false;
+    if (!get_count(&count, kIsPlain ? sizeof(T) : 1)) return false;
     const size_t before = values->size();
     values->resize(before + count);
-    if constexpr (is_plain) {
+    if constexpr (kIsPlain) {
       return get_bytes(values->data() + before, count * sizeof(T));
     } else {
       for (size_t i = before; i < values->size(); ++i) {

@@ -93,8 +93,8 @@ class SeriesWriter {
   std::vector<Place> new_places_;  ///< since the last save_series()
 };
 
-/// Hands over the new series of a share, which are in `file` as seen from profile.h5. `series` null:
-/// it has none.
+/// Hands over the new series of a share, which are in `file` as seen from profile.h5. `series`
+/// null: it has none.
 void save_series(StateOut* out, const std::string& file, SeriesWriter* series);
 
 }  // namespace aon::writers::hdf5

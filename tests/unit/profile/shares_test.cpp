@@ -131,7 +131,7 @@ void begin(Table* table, const Model& model, const Group& group) {
 }
 
 template <class Table>
-class SharesOf : public testing::Test {
+class TableOfShares : public testing::Test {
  protected:
   void feed(Table* table, const Group& group) const {
     begin(table, job_.model, group);
@@ -152,16 +152,16 @@ class SharesOf : public testing::Test {
 };
 
 using Tables = testing::Types<MessageTable, TransferTable, IoTable, CallSamples, DeviceWorkTable>;
-TYPED_TEST_SUITE(SharesOf, Tables);
+TYPED_TEST_SUITE(TableOfShares, Tables);
 
-TYPED_TEST(SharesOf, a_table_add_up_to_the_whole) {
+TYPED_TEST(TableOfShares, adds_up_to_the_whole) {
   TypeParam combined(this->job_.model);
   test::load_all(this->saved(), [&](StateIn* in) { return combined.load(in); });
   EXPECT_EQ(text(combined), this->whole());
   EXPECT_GT(this->whole().size(), 1000u);
 }
 
-TYPED_TEST(SharesOf, a_table_that_are_loaded_in_several_parts_add_up) {
+TYPED_TEST(TableOfShares, adds_up_where_a_process_comes_in_two_parts) {
   const std::vector<std::string> saved = this->saved();
   TypeParam twice(this->job_.model);
   const Group& group = this->job_.model.groups[3];
@@ -171,7 +171,7 @@ TYPED_TEST(SharesOf, a_table_that_are_loaded_in_several_parts_add_up) {
   EXPECT_EQ(text(loaded_twice), text(twice));
 }
 
-TYPED_TEST(SharesOf, a_table_start_each_process_from_nothing) {
+TYPED_TEST(TableOfShares, starts_each_process_from_nothing) {
   TypeParam share(this->job_.model);
   const Group& group = this->job_.model.groups[3];
   std::string bytes[3];
@@ -189,14 +189,14 @@ TYPED_TEST(SharesOf, a_table_start_each_process_from_nothing) {
   EXPECT_EQ(text(first), text(last));
 }
 
-TYPED_TEST(SharesOf, a_table_refuse_bytes_that_end_too_soon) {
+TYPED_TEST(TableOfShares, refuses_bytes_that_end_too_soon) {
   test::expect_beginnings_to_fail(this->saved()[5], [&](StateIn* in) {
     TypeParam table(this->job_.model);
     return table.load(in);
   });
 }
 
-TYPED_TEST(SharesOf, a_table_refuse_processes_that_the_model_does_not_have) {
+TYPED_TEST(TableOfShares, refuses_processes_that_the_model_does_not_have) {
   const std::vector<std::string> saved = this->saved();
   const Model small = test::make_model(10);
   TypeParam table(small);
@@ -206,7 +206,7 @@ TYPED_TEST(SharesOf, a_table_refuse_processes_that_the_model_does_not_have) {
   EXPECT_EQ(status.error().code, Code::kDamaged);
 }
 
-TEST(SharesOfMessages, refuse_a_destination_that_the_model_does_not_have) {
+TEST(MessagesOfShares, refuse_a_destination_that_the_model_does_not_have) {
   const Model large = test::make_model(20);
   MessageTable share(large);
   share.begin(large.groups[0]);
@@ -219,7 +219,7 @@ TEST(SharesOfMessages, refuse_a_destination_that_the_model_does_not_have) {
   EXPECT_FALSE(table.load(&in));
 }
 
-TEST(SharesOfCallSamples, refuse_a_path_that_the_model_does_not_have) {
+TEST(CallSamplesOfShares, refuse_a_path_that_the_model_does_not_have) {
   const Job job;
   CallSamples share(job.model);
   share.begin(job.model.groups[0]);
