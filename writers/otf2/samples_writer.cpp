@@ -325,12 +325,7 @@ Status SamplesWriter::write_definitions() {
   return check(OTF2_Archive_Close(archive_.release()), "write traces.otf2");
 }
 
-/// Without samples of its own it has those of others, or none are there.
-Status SamplesWriter::finish(const Outcome&) {
-  if (threads_.empty()) return {};
-  Status status = archive_ ? Status() : open_archive();
-  return status ? write_definitions() : status;
-}
+Status SamplesWriter::finish(const Outcome&) { return archive_ ? write_definitions() : Status(); }
 
 Status SamplesWriter::save(StateOut* out) {
   out->put(uint64_t{threads_.size()});
@@ -349,6 +344,9 @@ Status SamplesWriter::save(StateOut* out) {
 Status SamplesWriter::load(StateIn* in) {
   uint64_t count = 0;
   in->get(&count);
+  if (count != 0 && !archive_) {
+    if (Status status = open_archive(); !status) return status;
+  }
   for (uint64_t i = 0; i < count; ++i) {
     SampledThread thread{};
     if (!in->get(&thread.id) || !in->get(&thread.group) || !in->get(&thread.name) ||

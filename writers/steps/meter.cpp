@@ -46,6 +46,7 @@ class Meter : public StepMeter {
   };
 
   steps::LoopTime time_of(const StepPlan::Loop& loop) const;
+  Status open_waits();
   Status add_call(const steps::Call& call);
   Status add_waits(const steps::Call& call);
   void enter(const Event& event);
@@ -99,7 +100,12 @@ Status Meter::begin(const Model& model) {
     summary_.loops.emplace_back().name = model.regions[i].name;
   }
   rows_each_ = std::max(kLeastRows, max_rows_ / std::max<uint64_t>(sharers, 1));
-  if (waits_ == nullptr || waits_->summary() == nullptr) return {};
+  return {};
+}
+
+/// With the first events: who has none, for shares had them, has no calls that waited either.
+Status Meter::open_waits() {
+  if (call_waits_ != nullptr || waits_ == nullptr || waits_->summary() == nullptr) return {};
   Result<std::unique_ptr<CallWaits>> reader = waits_->read_calls();
   if (!reader) return reader.error();
   call_waits_ = std::move(*reader);
@@ -151,7 +157,7 @@ Status Meter::begin_location(const Location& location) {
         });
     loops_.try_emplace(loop.number, Loop{{}, steps::RowKeeper(rows_each_)});
   }
-  if (call_waits_ == nullptr) return {};
+  if (Status status = open_waits(); !status || call_waits_ == nullptr) return status;
   Result<std::optional<CallWait>> wait = call_waits_->next(location_);
   if (!wait) return wait.error();
   wait_ahead_ = *wait;

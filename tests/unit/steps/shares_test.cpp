@@ -5,6 +5,7 @@
 #include "tests/unit/steps/program.h"
 #include "tests/unit/writers/shares.h"
 #include "writers/steps/steps.h"
+#include "writers/waits/shares.h"
 
 namespace aon::writers {
 namespace {
@@ -114,7 +115,8 @@ class StepShares : public testing::Test {
     test::run_whole({waits.get()}, model_, events_of(ranks));
     const auto whole = make_step_meter(plan, waits.get(), kMaxRows);
     test::run_whole({whole.get()}, model_, events_of(ranks));
-    const auto combiner = make_step_meter(plan, nullptr, kMaxRows);
+    const auto sums_of_waits = make_loaded_waits({});
+    const auto combiner = make_step_meter(plan, sums_of_waits.get(), kMaxRows);
     test::combine({combiner.get()}, model_, meter_states(plan, waits.get(), ranks));
     expect_same(*combiner->summary(), *whole->summary());
     return *whole->summary();

@@ -21,7 +21,10 @@ class FindingsOfShares : public testing::Test {
     model_.call_paths = {{std::nullopt, 0, 0, 0}, {0, 1, 0, 1}};
     job_.nodes.resize(1);
     model_.job = &job_;
-    for (Group& group : model_.groups) group.call_path_map = {{5, 0}, {6, 1}};
+    for (Group& group : model_.groups) {
+      group.call_path_map = {{5, 0}, {6, 1}};
+      group.process = &process_;
+    }
   }
 
   static uint64_t end_ns(uint32_t rank) { return (rank == 2 ? 8 : 5) * kSecond; }
@@ -55,6 +58,7 @@ class FindingsOfShares : public testing::Test {
 
   Model model_;
   spool::Job job_;
+  spool::Process process_;
 };
 
 TEST_F(FindingsOfShares, are_those_of_one_process) {
