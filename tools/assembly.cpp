@@ -73,8 +73,7 @@ Status assemble_job(const FinalizeOptions& options) {
   wanted.lost_nodes = lost_nodes(nodes);
   wanted.share_count = options.jobs == 0 ? core_count() : options.jobs;
   if (options.from_agent) wanted.waiting_nodes = waiting_nodes(nodes, options.node);
-  if (options.least_shared_records != 0)
-    wanted.least_shared_records = options.least_shared_records;
+  if (options.least_shared_records != 0) wanted.least_shared_records = options.least_shared_records;
   wanted.may_drop_spool = [&] {
     // A command by hand may drop what lost nodes left: who gives it has seen the ledger.
     if (!options.from_agent) return true;

@@ -292,8 +292,8 @@ std::optional<SharePlan> Assembly::share_plan(std::vector<bool>* is_elsewhere) c
              record_count >= options_.least_shared_records) {
     plan = plan_by_node(*parts_);
     for (const std::string& name : plan.names) {
-      is_elsewhere->push_back(std::count(options_.waiting_nodes.begin(),
-                                         options_.waiting_nodes.end(), name) != 0);
+      is_elsewhere->push_back(
+          std::count(options_.waiting_nodes.begin(), options_.waiting_nodes.end(), name) != 0);
     }
   } else {
     return std::nullopt;

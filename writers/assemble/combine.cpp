@@ -52,9 +52,11 @@ class Combiner {
   Status run() {
     Status status = write_plan(work_, plan_, parts_->model);
     if (!status) return status;
-    ShareCrew crew(work_, [this](uint32_t share) { return work_on(share); }, options_.beat);
+    ShareCrew crew(
+        work_, [this](uint32_t share) { return work_on(share); }, options_.beat);
     for (uint32_t share = 0; share < plan_.map.count; ++share) {
-      const bool is_elsewhere = share < options_.is_elsewhere.size() && options_.is_elsewhere[share];
+      const bool is_elsewhere =
+          share < options_.is_elsewhere.size() && options_.is_elsewhere[share];
       if (is_elsewhere) {
         crew.expect(share);
       } else if (status) {
@@ -199,8 +201,7 @@ class Combiner {
       options_.beat();
       const fs::path from = work_ / result.folder;
       Status status = otf2::take_event_files(from, options_.staging);
-      if (status)
-        status = otf2::take_event_files(from / "samples", options_.staging / "samples");
+      if (status) status = otf2::take_event_files(from / "samples", options_.staging / "samples");
       if (status) status = take_series(from / "series");
       if (!status) return status;
     }

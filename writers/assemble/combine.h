@@ -26,8 +26,8 @@ struct Passed {
 };
 
 struct CombineOptions {
-  std::filesystem::path staging;    ///< of the result
-  std::vector<bool> is_elsewhere;   ///< by share: an agent does it
+  std::filesystem::path staging;   ///< of the result
+  std::vector<bool> is_elsewhere;  ///< by share: an agent does it
   std::function<void()> beat;
 };
 

@@ -121,8 +121,8 @@ void ShareBeat::operator()() {
   const auto now = std::chrono::steady_clock::now();
   if (count_ != 0 && now - last_ < std::chrono::seconds(kLeaseBeatSeconds)) return;
   last_ = now;
-  const std::string words = local_host_name() + " " + std::to_string(getpid()) + " " +
-                            std::to_string(++count_) + "\n";
+  const std::string words =
+      local_host_name() + " " + std::to_string(getpid()) + " " + std::to_string(++count_) + "\n";
   Result<UniqueFd> file =
       open_file(path_.string(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
   if (file) (void)write_all(file->get(), words.data(), words.size());

@@ -13,8 +13,8 @@ namespace aon::writers {
 
 /// Of a whole share, beside what its writers know of each group.
 struct ShareResult {
-  std::string folder;                 ///< in the folder of the shares: event files and series
-  std::vector<WaitRow> wait_rows;     ///< of its locations
+  std::string folder;              ///< in the folder of the shares: event files and series
+  std::vector<WaitRow> wait_rows;  ///< of its locations
   Outcome outcome;
   std::vector<LocationTally> tallies;
   uint64_t left_out_device_count = 0;

@@ -105,8 +105,8 @@ class ShareWorker {
     ShareResult result;
     result.folder = name_;
     result.wait_rows = (*waits)->summary()->rows;
-    std::vector<WriterSlot> writers = make_share_writers(folder_, plan_.names[share_], plan_.writers,
-                                                         waits->get(), std::move(steps));
+    std::vector<WriterSlot> writers = make_share_writers(
+        folder_, plan_.names[share_], plan_.writers, waits->get(), std::move(steps));
     EventPass pass(parts_, writers, beat_, plan_.writers.device_bytes);
     status = pass.run_groups(is_own_, [&](uint32_t group) {
       StateOut out;

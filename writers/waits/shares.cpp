@@ -154,9 +154,9 @@ Status load_violations(StateIn* in, ClockViolations* violations) {
 Status load_summary(StateIn* in, WaitSummary* summary, TrueTimeTable* times) {
   Status status = load_violations(in, &summary->clock_violations);
   if (!status) return status;
-  for (uint64_t* sum : {&summary->message_count, &summary->unmatched_count,
-                        &summary->collective_count, &summary->incomplete_count,
-                        &summary->times_left_out_count}) {
+  for (uint64_t* sum :
+       {&summary->message_count, &summary->unmatched_count, &summary->collective_count,
+        &summary->incomplete_count, &summary->times_left_out_count}) {
     if (!add_count(in, sum)) return in->status();
   }
   status = summary->lateness.load(in);

@@ -60,7 +60,8 @@ TEST_F(Crew, a_child_that_fails_or_dies_is_told) {
 }
 
 TEST_F(Crew, a_node_that_never_begins_is_replaced) {
-  ShareCrew crew(folder_, making_files(), [] {}, /*begin_s=*/0);
+  ShareCrew crew(
+      folder_, making_files(), [] {}, /*begin_s=*/0);
   crew.expect(1);
   EXPECT_TRUE(crew.wait_for(file(1)));
   EXPECT_EQ(crew.replaced_count(), 1u);
@@ -71,7 +72,10 @@ TEST_F(Crew, a_node_that_is_heard_is_waited_for) {
   beat();
   int beats = 0;
   ShareCrew crew(
-      folder_, [](uint32_t) { return Status(Error{Code::kBug, "nobody is to be replaced"}); },
+      folder_,
+      [](uint32_t) {
+        return Status(Error{Code::kBug, "nobody is to be replaced"});
+      },
       [&] {
         if (++beats == 20) std::ofstream(file(1)) << "done elsewhere";
       },
@@ -83,7 +87,8 @@ TEST_F(Crew, a_node_that_is_heard_is_waited_for) {
 }
 
 TEST_F(Crew, too_many_silent_nodes_are_an_error) {
-  ShareCrew crew(folder_, making_files(), [] {}, /*begin_s=*/0);
+  ShareCrew crew(
+      folder_, making_files(), [] {}, /*begin_s=*/0);
   for (uint32_t share = 0; share <= kMostReplaced; ++share) crew.expect(share);
   const Status status = crew.wait_for(file(0));
   ASSERT_FALSE(status);
