@@ -54,8 +54,8 @@ class Agents(TestCase):
 
     def test_every_node_writes_its_own_share(self):
         """And the result says what one process says of the same spool."""
-        words = [HEAT2D, "--size", 400, "--steps", 200]
-        done = self.hosts.mpirun(2, "env", "AON_SHARE_RECORDS=1", AON_RUN, "-o", self.output, *words)
+        words = [AON_RUN, "-o", self.output, HEAT2D, "--size", 400, "--steps", 200]
+        done = self.hosts.mpirun(2, "env", "AON_SHARE_RECORDS=1", *words)
         self.assert_exit(done)
         document = ledger(self.output)
         self.assertEqual(document["assembly"]["warnings"], [])

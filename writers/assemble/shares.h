@@ -10,8 +10,9 @@
 ///     share I    second.I, I's folder        what its writers know; event files, series
 ///     combiner   traces.otf2, profile.h5, aon.json ...
 ///
-/// They lie in DIR/.assemble-shares (core/spool/files.h). A file appears whole (writers/share/files.h) and holds the same
-/// whoever made it, so the combiner may do a share again of which nothing is heard any more.
+/// They lie in DIR/.assemble-shares (core/spool/files.h). A file appears whole
+/// (writers/share/files.h) and holds the same whoever made it, so the combiner may do a share again
+/// of which nothing is heard any more.
 /// The result is the same as that of one process, but for the series, which lie in files of the
 /// shares behind links.
 /// Thread: one each.   Cost: docs/overhead.md.   Errors: kIo, kDamaged: then one process does all.
