@@ -1,6 +1,7 @@
 #include "tools/assembly.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -35,6 +36,24 @@ bool is_nobody_left(const std::string& dir, const std::vector<NodePresence>& bef
   return true;
 }
 
+/// Whose agents wait for the archive and see the same directory, but for ours.
+std::vector<std::string> waiting_nodes(const std::vector<NodePresence>& nodes,
+                                       const std::string& own) {
+  std::vector<std::string> waiting;
+  for (const NodePresence& one : nodes) {
+    const bool waits = one.presence == Presence::kDone && cluster::takes_shares(one);
+    if (waits && one.node != own) waiting.push_back(one.node);
+  }
+  return waiting;
+}
+
+/// Of which this process may use one each.
+uint32_t core_count() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return static_cast<uint32_t>(CPU_COUNT(&set));
+}
+
 }  // namespace
 
 void forget_done_nodes(const std::string& dir) {
@@ -52,6 +71,9 @@ Status assemble_job(const FinalizeOptions& options) {
   wanted.disk_cap_bytes = options.disk_bytes;
   const std::vector<NodePresence> nodes = cluster::read_presence(options.dirs.front());
   wanted.lost_nodes = lost_nodes(nodes);
+  wanted.share_count = options.jobs == 0 ? core_count() : options.jobs;
+  if (options.from_agent) wanted.waiting_nodes = waiting_nodes(nodes, options.node);
+  if (options.least_shared_records != 0) wanted.least_shared_records = options.least_shared_records;
   wanted.may_drop_spool = [&] {
     // A command by hand may drop what lost nodes left: who gives it has seen the ledger.
     if (!options.from_agent) return true;

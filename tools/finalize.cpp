@@ -70,6 +70,10 @@ bool is_live(const FinalizeOptions& options) {
 
 int finalize(const FinalizeOptions& wanted) {
   FinalizeOptions options = wanted;
+  if (options.is_share) {
+    const Status status = writers::join_assembly(options.dirs.front(), options.node);
+    return status ? kExitDone : fail("finalize", status.error().message, kExitFailed);
+  }
   options.snapshot = wanted.snapshot && is_live(wanted);
   if (const int code = check_directories(options); code != kExitDone) return code;
   if (Status status = check_one_launch(options.dirs); !status) {

@@ -66,7 +66,15 @@ void add_finalize(CLI::App& app, Request& request) {
   command->add_flag("--debuginfod", options.uses_debuginfod,
                     "ask the servers of DEBUGINFOD_URLS for names and lines of functions");
   command->add_option("--disk", request.disk, "limit of spool and archive together (default none)");
-  command->add_flag("--from-agent", options.from_agent)->group("");  // internal: not in the help
+  command->add_option("-j,--jobs", options.jobs,
+                      "processes that go through the events (default 1; 0: one per core)");
+  // Internal: not in the help.
+  command->add_flag("--from-agent", options.from_agent)->group("");
+  command->add_flag("--share", options.is_share)->group("");
+  command->add_option("--node", options.node)->group("");
+  command->add_option("--share-records", options.least_shared_records)
+      ->envname("AON_SHARE_RECORDS")
+      ->group("");
   command->callback([&request] { request.run = [&request] { return run_finalize(request); }; });
 }
 

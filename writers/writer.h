@@ -28,6 +28,7 @@
 #include "core/base/result.h"
 #include "core/clock/cluster_clock.h"
 #include "core/spool/job.h"
+#include "writers/state.h"
 
 namespace aon::writers {
 
@@ -392,6 +393,24 @@ struct Outcome {
   bool communication_complete = false;
 };
 
+/// What two parts of a job have learned, together.
+inline Outcome operator+(const Outcome& a, const Outcome& b) {
+  Outcome sum;
+  sum.event_count = a.event_count + b.event_count;
+  sum.clamped_count = a.clamped_count + b.clamped_count;
+  sum.open_region_count = a.open_region_count + b.open_region_count;
+  sum.open_call_count = a.open_call_count + b.open_call_count;
+  sum.unmatched_count = a.unmatched_count + b.unmatched_count;
+  sum.unbalanced_region_count = a.unbalanced_region_count + b.unbalanced_region_count;
+  sum.open_transfer_count = a.open_transfer_count + b.open_transfer_count;
+  sum.open_io_count = a.open_io_count + b.open_io_count;
+  sum.unmatched_io_count = a.unmatched_io_count + b.unmatched_io_count;
+  sum.device_overlap_count = a.device_overlap_count + b.device_overlap_count;
+  sum.unplaced_device_count = a.unplaced_device_count + b.unplaced_device_count;
+  sum.communication_complete = a.communication_complete && b.communication_complete;
+  return sum;
+}
+
 class Writer {
  public:
   virtual ~Writer() = default;
@@ -400,6 +419,23 @@ class Writer {
   virtual Status events(std::span<const Event> events) = 0;
   virtual Status end_location() = 0;
   virtual Status finish(const Outcome& outcome) = 0;
+
+  // An assembly in shares (writers/share/share.h): one process goes through the events of some
+  // groups, another one writes the result.
+
+  /// Hands over all that is known of the locations since begin() or the last save(), and forgets
+  /// it: called behind the last location of each group.
+  virtual Status save(StateOut* out);
+  /// Instead of a group's locations: takes what save() of the other process gave of them. Groups
+  /// come in order.
+  virtual Status load(StateIn* in);
 };
+
+inline Status Writer::save(StateOut*) {
+  return Error{Code::kInvalid, "a writer works on whole jobs only"};
+}
+inline Status Writer::load(StateIn*) {
+  return Error{Code::kInvalid, "a writer works on whole jobs only"};
+}
 
 }  // namespace aon::writers

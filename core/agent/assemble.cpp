@@ -2,14 +2,20 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 #include "core/agent/proc.h"
 #include "core/base/lease.h"
+#include "core/base/log.h"
+#include "core/spool/files.h"
 
 namespace aon::agent {
 namespace {
@@ -18,13 +24,20 @@ constexpr int kTimeoutSeconds = 3600;
 constexpr int kKillSeconds = 5;
 constexpr int kExitBusy = 3;  ///< of aon finalize: the job is live, or another one assembles
 
-pid_t start(const Config& config) {
-  const std::string& program = config.finalize_program;
-  std::vector<std::string> words{program, "finalize", "--from-agent"};
+std::vector<std::string> assemble_words(const Config& config) {
+  std::vector<std::string> words{"--from-agent", "--node=" + config.node};
   if (config.arguments.options.drop_spool) words.push_back("--drop-spool");
   words.push_back("--otf2-locations=" +
                   std::to_string(config.arguments.options.otf2_location_count));
   if (config.arguments.options.nccl_as_mpi) words.push_back("--nccl-as-mpi");
+  return words;
+}
+
+/// aon finalize OPTIONS DIR
+pid_t start(const Config& config, std::vector<std::string> options) {
+  const std::string& program = config.finalize_program;
+  std::vector<std::string> words{program, "finalize"};
+  std::move(options.begin(), options.end(), std::back_inserter(words));
   words.push_back(config.job_folder);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -48,15 +61,8 @@ bool wait_for(pid_t pid, int pidfd, int seconds, const std::function<void()>& be
   return ::kill(pid, 0) != 0;
 }
 
-}  // namespace
-
-AssembleOutcome assemble(const Config& config, const std::function<void()>& beat) {
-  if (config.arguments.options.no_assemble)
-    return {false, "not assembled, as told; run: aon finalize " + config.job_folder};
-  if (config.finalize_program.empty() || ::access(config.finalize_program.c_str(), X_OK) != 0)
-    return {false, "no " + config.finalize_program + "; run: aon finalize " + config.job_folder};
-  const pid_t pid = start(config);
-  if (pid < 0) return {false, std::string("cannot start aon finalize: ") + strerror(errno)};
+/// Its exit status, as waitpid() has it; ended by us after kTimeoutSeconds.
+int finish(pid_t pid, const std::function<void()>& beat) {
   const UniqueFd pidfd(proc::open_pidfd(pid));
   if (!wait_for(pid, pidfd.get(), kTimeoutSeconds, beat)) {
     ::kill(pid, SIGTERM);
@@ -65,10 +71,41 @@ AssembleOutcome assemble(const Config& config, const std::function<void()>& beat
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
+  return status;
+}
+
+}  // namespace
+
+AssembleOutcome assemble(const Config& config, const std::function<void()>& beat) {
+  if (config.arguments.options.no_assemble)
+    return {false, "not assembled, as told; run: aon finalize " + config.job_folder};
+  if (config.finalize_program.empty() || ::access(config.finalize_program.c_str(), X_OK) != 0)
+    return {false, "no " + config.finalize_program + "; run: aon finalize " + config.job_folder};
+  const pid_t pid = start(config, assemble_words(config));
+  if (pid < 0) return {false, std::string("cannot start aon finalize: ") + strerror(errno)};
+  const int status = finish(pid, beat);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {true, ""};
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitBusy)
     return {false, "another process works on " + config.job_folder, true};
   return {false, "aon finalize failed; run: aon finalize " + config.job_folder};
+}
+
+bool is_share_wanted(const Config& config, uint64_t* last_plan) {
+  struct stat about {};
+  const std::string plan = config.job_folder + "/" + spool::kSharePlan;
+  if (::stat(plan.c_str(), &about) != 0 || about.st_uid != ::geteuid()) return false;
+  const uint64_t number = about.st_ino + static_cast<uint64_t>(about.st_mtim.tv_nsec);
+  if (number == *last_plan) return false;
+  *last_plan = number;
+  return true;
+}
+
+void do_share(const Config& config, const std::function<void()>& beat) {
+  const pid_t pid = start(config, {"--share", "--node=" + config.node});
+  if (pid < 0) return;
+  const int status = finish(pid, beat);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    AON_LOG_WARNING("this node's share of the archive failed; another one does it");
 }
 
 }  // namespace aon::agent

@@ -3,6 +3,7 @@
 /// Thread: the keeper.   Errors: told in the outcome; the spool stays as it is.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -18,5 +19,10 @@ struct AssembleOutcome {
 
 /// `beat` is called every two seconds meanwhile.
 AssembleOutcome assemble(const Config& config, const std::function<void()>& beat);
+
+/// Whether another node has called for shares of its assembly, by a plan other than `*last_plan`.
+bool is_share_wanted(const Config& config, uint64_t* last_plan);
+/// Does the share of this node. What fails, the other one does itself.
+void do_share(const Config& config, const std::function<void()>& beat);
 
 }  // namespace aon::agent

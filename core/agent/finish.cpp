@@ -23,7 +23,7 @@ constexpr uint64_t kLongestPauseNs = 4 * kSecondNs;
 std::string own_token() {
   const auto pid = static_cast<int32_t>(::getpid());
   return local_host_name() + " " + std::to_string(pid) + " " +
-         std::to_string(process_start_time_ticks(pid));
+         std::to_string(process_start_time_ticks(pid)) + cluster::kTakesShares;
 }
 
 /// The other nodes that still record, by name.
@@ -69,11 +69,13 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
     return assemble(config, beat);
   }
   if (spans_nodes) lease->release();
+  uint64_t last_plan = 0;
   const uint64_t start_ns = monotonic_ns();
   const uint64_t wait_ns =
       std::max<uint64_t>(config.arguments.options.wait_s * kSecondNs, kLeastWaitNs);
   for (;;) {
     if (!cluster::is_done(config.job_folder, config.node, token)) return {true, ""};
+    if (is_share_wanted(config, &last_plan)) do_share(config, beat);
     const std::vector<std::string> others = live_others(config);
     if (others.empty()) {
       const AssembleOutcome outcome = assemble(config, beat);

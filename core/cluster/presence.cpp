@@ -29,6 +29,8 @@ std::string read_token(const std::string& path) {
 
 }  // namespace
 
+bool takes_shares(const NodePresence& node) { return node.token.ends_with(kTakesShares); }
+
 std::string agent_lease(const std::string& job_folder, const std::string& node) {
   return mark(job_folder, node, kLease);
 }

@@ -28,6 +28,10 @@ struct NodePresence {
   int32_t pid = 0;
 };
 
+/// Ends the token of an agent that waits for the archive and, when told to, does a share of it.
+constexpr char kTakesShares[] = " shares";
+bool takes_shares(const NodePresence& node);
+
 std::string agent_lease(const std::string& job_folder, const std::string& node);
 /// All nodes with a mark, sorted.
 std::vector<NodePresence> read_presence(const std::string& job_folder);

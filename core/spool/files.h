@@ -17,6 +17,10 @@ namespace aon::spool {
 constexpr const char* kDefinitionsFile = "definitions.aon";
 constexpr const char* kTopologyFile = "topology.xml";
 
+/// In the job directory while several processes make its archive (writers/assemble/shares.h).
+constexpr const char* kSharesFolder = ".assemble-shares";
+constexpr const char* kSharePlan = ".assemble-shares/plan";
+
 /// Name parts of a segment of records. `slot` is set where the segment belongs to one thread slot.
 struct SegmentName {
   uint32_t process = 0;

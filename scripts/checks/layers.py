@@ -3,7 +3,7 @@ per line.
 
 Plugins see core/include and themselves; nvml and gpu_counters also what the providers of
 plugins/node have in common. Writers see core/include, core/base, core/spool, core/clock,
-core/topology, writers/writer.h, writers/profile,
+core/topology, writers/writer.h, writers/state.h, writers/share, writers/profile,
 writers/lateness, writers/waits, writers/steps, writers/nccl and themselves. writers/assemble drives
 all writers and drains rings that no agent drained. Core sees neither. Launcher and tools sit on
 top.
@@ -45,6 +45,8 @@ RULES = {
         "core/clock/",
         "core/topology/",
         "writers/writer.h",
+        "writers/state.h",
+        "writers/share/",
         "writers/profile/",
         "writers/lateness/",
         "writers/waits/",

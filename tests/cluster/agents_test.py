@@ -9,8 +9,10 @@ import subprocess
 import unittest
 
 import cluster
-from aon_test import TestCase, environment, ledger, wait_until
-from cluster import AON_RUN, HEAT2D
+import readers
+import shares_test
+from aon_test import TestCase, environment, ledger, run, wait_until
+from cluster import AON, AON_RUN, HEAT2D
 
 HOSTS = 3
 FOREVER = [HEAT2D, "--size", 64, "--steps", 100_000_000]
@@ -49,6 +51,24 @@ class Agents(TestCase):
             return 0
         text = subprocess.run(["zstd", "-dc", path], capture_output=True, check=False).stdout
         return text.count(b"\0n1\0")
+
+    def test_every_node_writes_its_own_share(self):
+        """And the result says what one process says of the same spool."""
+        words = [AON_RUN, "-o", self.output, HEAT2D, "--size", 400, "--steps", 200]
+        done = self.hosts.mpirun(2, "env", "AON_SHARE_RECORDS=1", *words)
+        self.assert_exit(done)
+        document = ledger(self.output)
+        self.assertEqual(document["assembly"]["warnings"], [])
+        self.assertEqual(document["assembly"]["shares"], HOSTS)
+        self.assertEqual(document["assembly"]["shares_replaced"], 0)
+        names = {f"n{i + 1}.h5" for i in range(HOSTS)}
+        self.assertEqual({p.name for p in (self.output / "series").iterdir()}, names)
+        self.assertFalse(list(self.output.glob(".assemble-*")))
+        self.assertFalse((self.output / "agents").exists(), "all nodes are in the archive")
+        readers.many_nodes(self, self.output, document)
+        by_all = shares_test.contents(self.output)
+        self.assert_exit(run([AON, "finalize", self.output]))
+        shares_test.assert_same(self, shares_test.contents(self.output), by_all)
 
     def test_archive_is_there_when_mpirun_returns_and_told_once(self):
         done = self.hosts.mpirun(2, AON_RUN, "-o", self.output, HEAT2D, "--size", 64, "--steps", 50)

@@ -11,20 +11,14 @@
 #include "core/base/lease.h"
 #include "core/spool/files.h"
 #include "writers/assemble/clocks.h"
+#include "writers/assemble/combine.h"
 #include "writers/assemble/event_pass.h"
 #include "writers/assemble/fallback.h"
 #include "writers/assemble/publish.h"
-#include "writers/devices/devices.h"
+#include "writers/assemble/shares.h"
+#include "writers/assemble/writer_set.h"
 #include "writers/hang/hang.h"
-#include "writers/hdf5/hdf5_writer.h"
-#include "writers/ledger/findings.h"
 #include "writers/ledger/ledger.h"
-#include "writers/ledger/totals.h"
-#include "writers/nccl/lateness.h"
-#include "writers/otf2/otf2_writer.h"
-#include "writers/otf2/samples_writer.h"
-#include "writers/steps/steps.h"
-#include "writers/waits/waits.h"
 
 namespace aon::writers {
 namespace {
@@ -43,7 +37,6 @@ constexpr uint64_t kFunctionBytes = 192;
 constexpr uint64_t kStepRowBytes = 12;
 constexpr uint64_t kStepShare = 4;      ///< of what is left, one part is for rows of steps
 constexpr uint64_t kArchiveLeast = 32;  ///< of the cap, one part is for the archive in any case
-constexpr const char* kSamplesArchive = "archive of samples";
 using SteadyClock = std::chrono::steady_clock;
 
 /// Renews the lease every kLeaseBeatSeconds, however often it is called.
@@ -78,67 +71,6 @@ void add_law_warning(std::span<const LocationTally> tallies, std::vector<std::st
                       std::to_string(first->lost_count()) + " known as lost; please report it");
 }
 
-/// What only the ledger needs of the events.
-struct Collectors {
-  Findings* findings = nullptr;
-  TotalsCollector* totals = nullptr;
-  StepMeter* steps = nullptr;
-  DeviceAnalysis* devices = nullptr;           ///< null: there are none
-  HangFinder* hangs = nullptr;                 ///< null: nothing was open or quiet for long
-  nccl::LatenessAnalysis* lateness = nullptr;  ///< of operations of NCCL
-};
-
-/// The findings come first in line: rows of the profile reach them while profile.h5 is written.
-/// So do the steps, which end up in it too.
-/// `has_room`: for a second location for each thread in the archive. `device_bytes`: where there
-/// are devices, how much may be written to sort their work.
-std::vector<WriterSlot> make_writers(const fs::path& folder, const AssembleOptions& options,
-                                     WaitAnalysis* waits, bool has_room, bool may_hang,
-                                     std::optional<uint64_t> device_bytes, StepPlan plan,
-                                     uint64_t max_step_rows, Collectors* collectors) {
-  std::vector<WriterSlot> writers;
-  auto meter = make_step_meter(std::move(plan), waits, max_step_rows);
-  collectors->steps = meter.get();
-  writers.push_back({"steps", std::move(meter), {}, false});
-  if (device_bytes) {
-    auto devices = make_device_analysis(folder, collectors->steps, *device_bytes);
-    collectors->devices = devices.get();
-    writers.push_back({"devices", std::move(devices), {}, false});
-  }
-  const WaitSummary* summary = waits != nullptr ? waits->summary() : nullptr;
-  auto collector = std::make_unique<Findings>(summary);
-  collectors->findings = collector.get();
-  writers.push_back({"findings", std::move(collector), {}, false});
-  auto lateness = std::make_unique<nccl::LatenessAnalysis>(folder);
-  collectors->lateness = lateness.get();
-  collectors->findings->use_nccl(lateness.get());
-  writers.push_back({"lateness", std::move(lateness), {}, false});
-  auto totals = std::make_unique<TotalsCollector>();
-  collectors->totals = totals.get();
-  writers.push_back({"totals", std::move(totals), {}, false});
-  if (may_hang) {
-    auto finder = std::make_unique<HangFinder>();
-    collectors->hangs = finder.get();
-    writers.push_back({"hangs", std::move(finder), {}, false});
-  }
-  if (options.writes_otf2) {
-    WaitAnalysis* told = has_room ? waits : nullptr;
-    writers.push_back({"OTF2 archive", make_otf2_writer(folder, told, options.nccl_as_mpi), {}});
-    writers.push_back({kSamplesArchive, make_samples_writer(folder), {}});
-  }
-  if (options.writes_hdf5) {
-    ProfileListener listener = [sink = collectors->findings](
-                                   const Group& group, const Location* location,
-                                   std::span<const profile::RegionStatistics> rows) {
-      sink->add_profile(group, location, rows);
-    };
-    auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary, collectors->steps,
-                                   collectors->devices, collectors->lateness);
-    writers.push_back({"profile.h5", std::move(writer), {}});
-  }
-  return writers;
-}
-
 uint64_t folder_bytes(const fs::path& folder) {
   uint64_t bytes = 0;
   std::error_code error;
@@ -156,11 +88,12 @@ uint64_t folder_bytes(const fs::path& folder) {
 /// Takes away what a failed writer left, so that no half file is published.
 void remove_failed(const fs::path& staging, const WriterSlot& slot) {
   std::error_code ignored;
-  if (slot.name == "profile.h5") {
+  if (slot.name == kProfileName) {
     fs::remove(staging / "profile.h5", ignored);
+    fs::remove_all(staging / "series", ignored);
     return;
   }
-  if (slot.name == kSamplesArchive) {
+  if (slot.name == kSamplesName) {
     fs::remove_all(staging / "samples", ignored);
     return;
   }
@@ -203,9 +136,12 @@ class Assembly {
   void add_warnings(std::vector<std::string> lines) {
     std::move(lines.begin(), lines.end(), std::back_inserter(report_.warnings));
   }
-  Result<std::unique_ptr<WaitAnalysis>> analyse_waits(const fs::path& staging);
-  Status write_the_ledger(const fs::path& staging, const EventPass& pass,
-                          const Collectors& collectors, const WaitSummary* waits);
+  WriterPlan writer_plan() const;
+  std::optional<SharePlan> share_plan(std::vector<bool>* is_elsewhere) const;
+  Status pass_in_shares(const fs::path& staging, Passed* passed);
+  Status pass_alone(const fs::path& staging, Passed* passed);
+  Status analyse_waits(const fs::path& staging, StepPlan* steps, Passed* passed);
+  Status write_the_ledger(const fs::path& staging, const Passed& passed);
   double seconds() const {
     return std::chrono::duration<double>(SteadyClock::now() - start_).count();
   }
@@ -216,7 +152,6 @@ class Assembly {
   SteadyClock::time_point start_ = SteadyClock::now();
   std::unique_ptr<JobModel> parts_;
   AssembleReport report_;
-  StepPlan step_plan_;
   uint64_t max_step_rows_ = kMaxStepRows;
   uint64_t device_bytes_ = UINT64_MAX - 1;  ///< for sorting their work
   size_t missing_node_count_ = 0;           ///< whose spool is a link to nothing
@@ -329,76 +264,134 @@ bool Assembly::has_room_for_waits() const {
   return wanted_count <= options_.otf2_locations;
 }
 
+WriterPlan Assembly::writer_plan() const {
+  WriterPlan plan;
+  // A job without a process that recorded (no MPI, no annotation) has a ledger that says so.
+  const bool has_processes = !parts_->model.groups.empty();
+  plan.writes_otf2 = options_.writes_otf2 && has_processes;
+  plan.writes_hdf5 = options_.writes_hdf5 && has_processes;
+  plan.nccl_as_mpi = options_.nccl_as_mpi;
+  plan.has_room_for_waits = has_room_for_waits();
+  plan.may_hang = may_hang(parts_->model);
+  plan.has_devices = has_devices();
+  plan.device_bytes = device_bytes_;
+  plan.max_step_rows = max_step_rows_;
+  return plan;
+}
+
+/// Nothing where one process does all.
+std::optional<SharePlan> Assembly::share_plan(std::vector<bool>* is_elsewhere) const {
+  const uint64_t record_count = parts_->load.record_count();
+  if (options_.is_snapshot || parts_->model.groups.size() < 2) return std::nullopt;
+  SharePlan plan;
+  if (options_.share_count > 1) {
+    const size_t most = std::min<size_t>(parts_->model.groups.size(), kMaxShares);
+    const size_t count = std::min<size_t>(options_.share_count, most);
+    plan = plan_evenly(*parts_, static_cast<uint32_t>(count));
+  } else if (!options_.waiting_nodes.empty() && parts_->job.nodes.size() > 1 &&
+             record_count >= options_.least_shared_records) {
+    plan = plan_by_node(*parts_);
+    for (const std::string& name : plan.names) {
+      is_elsewhere->push_back(
+          std::count(options_.waiting_nodes.begin(), options_.waiting_nodes.end(), name) != 0);
+    }
+  } else {
+    return std::nullopt;
+  }
+  plan.otf2_locations = options_.otf2_locations;
+  plan.writers = writer_plan();
+  plan.writers.device_bytes /= plan.map.count;
+  return plan;
+}
+
+Status Assembly::pass_in_shares(const fs::path& staging, Passed* passed) {
+  CombineOptions options;
+  const std::optional<SharePlan> plan = share_plan(&options.is_elsewhere);
+  if (!plan) return pass_alone(staging, passed);
+  options.staging = staging;
+  options.beat = beat_;
+  const Status status = combine_shares(parts_.get(), *plan, options, passed);
+  if (status) return status;
+  const std::string why = "assembled by one process, not in shares: " + status.error().message;
+  report_.warnings.push_back(why);
+  passed->writers.clear();  // before what they point to
+  *passed = Passed();
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(staging, ignored))
+    fs::remove_all(entry.path(), ignored);
+  return pass_alone(staging, passed);
+}
+
 /// A pass of its own, for the archive has each call's waiting beside the call, and steps are cut
 /// where the loops are known. Also makes the plan of the steps.
-Result<std::unique_ptr<WaitAnalysis>> Assembly::analyse_waits(const fs::path& staging) {
-  auto analysis = make_wait_analysis(staging, beat_);
-  WaitAnalysis* result = analysis.get();
+Status Assembly::analyse_waits(const fs::path& staging, StepPlan* steps, Passed* passed) {
   std::vector<WriterSlot> slots;
+  auto analysis = make_wait_analysis(staging, beat_);
+  WaitAnalysis* waits = analysis.get();
   slots.push_back({"waits", std::move(analysis), {}, false});
   auto finder = make_step_finder();
   StepFinder* found = finder.get();
   slots.push_back({"steps", std::move(finder), {}, false});
   Status status = EventPass(*parts_, slots, beat_, EventPass::kWithoutDevices).run();
-  if (!status) return status.error();
-  if (slots[1].status) step_plan_ = found->plan();
+  if (!status) return status;
+  if (slots[1].status) *steps = found->plan();
   if (!slots[0].status) {
-    report_.warnings.push_back("waits: " + slots[0].status.error().message);
-    return std::unique_ptr<WaitAnalysis>();  // with its temporary file, which may fill the disk
+    passed->remarks.push_back("waits: " + slots[0].status.error().message);
+    return {};  // with its temporary file, which may fill the disk
   }
   static_cast<void>(slots[0].writer.release());
-  return std::unique_ptr<WaitAnalysis>(result);
+  passed->waits.reset(waits);
+  passed->remarks = cover_violations(waits->summary()->clock_violations, &parts_->model);
+  return {};
+}
+
+Status Assembly::pass_alone(const fs::path& staging, Passed* passed) {
+  const WriterPlan plan = writer_plan();
+  StepPlan steps;
+  if (plan.writes_otf2 || plan.writes_hdf5) {
+    Status status = analyse_waits(staging, &steps, passed);
+    if (!status) return status;
+  }
+  passed->writers =
+      make_writers(staging, plan, passed->waits.get(), std::move(steps), &passed->collectors);
+  EventPass pass(*parts_, passed->writers, beat_, plan.device_bytes);
+  Status status = pass.run();
+  if (!status) return status;
+  passed->outcome = pass.outcome();
+  passed->tallies = pass.tallies();
+  passed->left_out_device_count = pass.left_out_device_count();
+  return {};
 }
 
 Status Assembly::convert(const fs::path& staging) {
-  Collectors collectors;
-  // A job without a process that recorded (no MPI, no annotation) has a ledger that says so.
-  AssembleOptions wanted = options_;
-  if (parts_->model.groups.empty()) wanted.writes_otf2 = wanted.writes_hdf5 = false;
-  std::unique_ptr<WaitAnalysis> waits;
-  if (wanted.writes_otf2 || wanted.writes_hdf5) {
-    Result<std::unique_ptr<WaitAnalysis>> analysed = analyse_waits(staging);
-    if (!analysed) return analysed.error();
-    waits = std::move(*analysed);
-    if (waits) {
-      add_warnings(cover_violations(waits->summary()->clock_violations, &parts_->model));
-    }
-  }
-  std::optional<uint64_t> use_bytes;
-  if (has_devices())
-    use_bytes = device_bytes_ / DeviceSpans::kSpanBytes * DeviceAnalysis::kItemBytes;
-  std::vector<WriterSlot> writers =
-      make_writers(staging, wanted, waits.get(), has_room_for_waits(), may_hang(parts_->model),
-                   use_bytes, std::move(step_plan_), max_step_rows_, &collectors);
-  collectors.findings->use_steps(collectors.steps);
-  collectors.findings->use_devices(collectors.devices);
-  EventPass pass(*parts_, writers, beat_, device_bytes_);
-  Status status = pass.run();
+  Passed passed;
+  Status status = pass_in_shares(staging, &passed);
   if (!status) return status;
-  if (const uint64_t count = pass.left_out_device_count(); count != 0) {
-    report_.warnings.push_back(std::to_string(count) +
+  add_warnings(passed.remarks);
+  if (passed.left_out_device_count != 0) {
+    report_.warnings.push_back(std::to_string(passed.left_out_device_count) +
                                " pieces of work of devices, the oldest, are left out: sorting them "
                                "would not fit below --disk; they are in the spool");
   }
-  status = collect_failures(staging, writers, &report_);
+  status = collect_failures(staging, passed.writers, &report_);
   if (!status) return status;
-  report_.outcome = pass.outcome();
-  add_law_warning(pass.tallies(), &report_.warnings);
-  for (const LocationTally& tally : pass.tallies()) {
+  report_.outcome = passed.outcome;
+  add_law_warning(passed.tallies, &report_.warnings);
+  for (const LocationTally& tally : passed.tallies) {
     report_.record_count += tally.decoded;
     report_.lost_count += tally.lost_count();
   }
-  return write_the_ledger(staging, pass, collectors, waits ? waits->summary() : nullptr);
+  return write_the_ledger(staging, passed);
 }
 
-Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass,
-                                  const Collectors& collectors, const WaitSummary* waits) {
+Status Assembly::write_the_ledger(const fs::path& staging, const Passed& passed) {
+  const Collectors& collectors = passed.collectors;
   LedgerFacts facts;
   facts.model = &parts_->model;
   facts.clocks = parts_->clocks;
-  facts.tallies = pass.tallies();
-  facts.outcome = pass.outcome();
-  facts.findings = collectors.findings->lines(pass.tallies());
+  facts.tallies = passed.tallies;
+  facts.outcome = passed.outcome;
+  facts.findings = collectors.findings->lines(passed.tallies);
   if (collectors.hangs != nullptr) {
     const HangReport& report = collectors.hangs->report();
     facts.hangs = hang_lines(parts_->model, report, parts_->model.end_ns);
@@ -410,12 +403,14 @@ Status Assembly::write_the_ledger(const fs::path& staging, const EventPass& pass
     if (facts.findings.size() > kMaxFindings) facts.findings.resize(kMaxFindings);
   }
   facts.warnings = report_.warnings;
-  facts.waits = waits;
+  facts.waits = passed.waits ? passed.waits->summary() : nullptr;
   facts.functions = collectors.findings->functions();
   facts.totals = &collectors.totals->totals();
   facts.steps = collectors.steps->summary();
   facts.disk_used_bytes = folder_bytes(staging) + folder_bytes(folder_ / "spool");
   facts.assembly_seconds = seconds();
+  facts.share_count = passed.share_count;
+  facts.replaced_count = passed.replaced_count;
   facts.is_snapshot = options_.is_snapshot;
   facts.missing_node_count = missing_node_count_;
   facts.lost_nodes = options_.lost_nodes;

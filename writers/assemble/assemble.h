@@ -6,7 +6,8 @@
 ///
 /// A reader sees the old archive or the new one; between the two renames the anchor traces.otf2 is
 /// missing. Two assemblers of one directory do not work at the same time (lease with heartbeat).
-/// Thread: one; the caller's.   Cost: about 200 ns per OTF2 event record, below 256 MiB of memory.
+/// Thread: one; the caller's, and processes of its own for shares.   Cost: about 200 ns per OTF2
+/// event record, below 256 MiB of memory.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,8 @@
 
 namespace aon::writers {
 
+constexpr uint64_t kLeastSharedRecords = 20'000'000;  ///< about five seconds of one process
+
 struct AssembleOptions {
   uint32_t otf2_locations = kDefaultOtf2Locations;
   bool nccl_as_mpi = false;  ///< in the archive NCCL's operations are MPI's
@@ -32,6 +35,10 @@ struct AssembleOptions {
   bool is_snapshot = false;      ///< the job still runs: leave ring files and the spool alone
   std::vector<std::string> lost_nodes;  ///< whose agents ended before their spool was complete
   uint64_t disk_cap_bytes = 0;  ///< of spool and archive together, per node; 0: as the spool says
+  // In shares (shares.h), where one process is enough otherwise:
+  uint32_t share_count = 1;                ///< processes of this node, with all groups between them
+  std::vector<std::string> waiting_nodes;  ///< whose agents do the shares of their nodes
+  uint64_t least_shared_records = kLeastSharedRecords;  ///< fewer are not worth their waiting
 };
 
 struct AssembleReport {
@@ -49,6 +56,11 @@ struct AssembleReport {
 /// so; when all fail that is an error and the older result stays.
 Result<AssembleReport> assemble(const std::filesystem::path& folder,
                                 const AssembleOptions& options = {});
+
+/// Does the share of `node` in the assembly of `folder` that another process has planned
+/// (shares.h). Nothing when there is none, or none of `node`.
+/// Errors: kUnavailable when it is over already, kInvalid where the job looks another here; kIo.
+Status join_assembly(const std::filesystem::path& folder, const std::string& node);
 
 /// Removes what a killed assembler left in a job directory whose spool is gone already.
 /// Errors: kBusy (another one is at work), kIo.

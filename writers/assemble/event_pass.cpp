@@ -40,12 +40,31 @@ Status EventPass::run() {
     Status status = run_location(location);
     if (!status) return status;
   }
+  end_groups();
+  outcome_.communication_complete = is_complete(parts_.model, outcome_, tallies_);
+  for_each_writer([&](Writer* writer) { return writer->finish(outcome_); });
+  return {};
+}
+
+Status EventPass::run_groups(const std::vector<bool>& is_own, const GroupSink& done) {
+  for_each_writer([&](Writer* writer) { return writer->begin(parts_.model); });
+  const std::vector<Location>& locations = parts_.model.locations;
+  for (size_t i = 0; i < locations.size(); ++i) {
+    const uint32_t group = locations[i].group;
+    if (!is_own[group]) continue;
+    Status status = run_location(locations[i]);
+    const bool is_last = i + 1 == locations.size() || locations[i + 1].group != group;
+    if (status && is_last) status = done(group);
+    if (!status) return status;
+  }
+  end_groups();
+  return {};
+}
+
+void EventPass::end_groups() {
   open_io_.settle(&outcome_);
   outcome_.unplaced_device_count += device_spans_.restart();
   nccl_spans_.restart();
-  outcome_.communication_complete = is_complete();
-  for_each_writer([&](Writer* writer) { return writer->finish(outcome_); });
-  return {};
 }
 
 /// What lives from the first location of a process to its last one.
@@ -215,17 +234,16 @@ Status EventPass::add_tail(const spool::Process& process, uint16_t slot, Locatio
   return order->add({.records = tail, .is_resync = false, .open = {}});
 }
 
-/// True when every message and transfer is in the output: no record lost, nothing open or
-/// unmatched, and no rank of the world is missing.
-bool EventPass::is_complete() const {
-  if (outcome_.open_call_count != 0 || outcome_.unmatched_count != 0) return false;
-  if (outcome_.open_transfer_count != 0) return false;
-  if (outcome_.open_io_count != 0 || outcome_.unmatched_io_count != 0) return false;
-  for (const LocationTally& tally : tallies_) {
+bool is_complete(const Model& model, const Outcome& outcome,
+                 std::span<const LocationTally> tallies) {
+  if (outcome.open_call_count != 0 || outcome.unmatched_count != 0) return false;
+  if (outcome.open_transfer_count != 0) return false;
+  if (outcome.open_io_count != 0 || outcome.unmatched_io_count != 0) return false;
+  for (const LocationTally& tally : tallies) {
     if (tally.location->type == LocationType::kSamples) continue;
     if (tally.lost_count() != 0) return false;
   }
-  return std::none_of(parts_.model.groups.begin(), parts_.model.groups.end(),
+  return std::none_of(model.groups.begin(), model.groups.end(),
                       [](const Group& group) { return group.process == nullptr; });
 }
 

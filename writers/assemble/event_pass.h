@@ -47,6 +47,11 @@ class EventPass {
   /// that writer.
   Status run();
 
+  using GroupSink = std::function<Status(uint32_t group)>;
+  /// The same for the locations of some groups, without finish(). Behind the last location of each
+  /// `done` is called.   Errors: also those of `done`.
+  Status run_groups(const std::vector<bool>& is_own, const GroupSink& done);
+
   const Outcome& outcome() const { return outcome_; }
   const std::vector<LocationTally>& tallies() const { return tallies_; }
   /// Work of devices for which there was no room to sort it.
@@ -56,6 +61,7 @@ class EventPass {
 
  private:
   Status run_location(const Location& location);
+  void end_groups();
   void begin_group(const Group& group);
   void keep_device_spans(const Group& group, std::span<const Record> records);
   void run_device_stream(const Location& location);
@@ -65,7 +71,6 @@ class EventPass {
   Status use_index(uint32_t node, uint32_t process);
   Status add_tail(const spool::Process& process, uint16_t slot, LocationTally* tally,
                   EventOrder* order);
-  bool is_complete() const;
   void for_each_writer(const std::function<Status(Writer*)>& action);
 
   const JobModel& parts_;
@@ -82,5 +87,10 @@ class EventPass {
   NcclSpans nccl_spans_;      ///< the same
   uint32_t request_group_ = 0xffffffffu;
 };
+
+/// True when every message and transfer is in the output: no record lost, nothing open or
+/// unmatched, and no rank of the world is missing.
+bool is_complete(const Model& model, const Outcome& outcome,
+                 std::span<const LocationTally> tallies);
 
 }  // namespace aon::writers

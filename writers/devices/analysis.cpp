@@ -2,6 +2,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "writers/devices/blind_times.h"
 #include "writers/devices/borders.h"
@@ -9,6 +10,7 @@
 #include "writers/devices/devices.h"
 #include "writers/devices/median.h"
 #include "writers/devices/nccl_kernels.h"
+#include "writers/devices/summary.h"
 #include "writers/devices/sweep.h"
 #include "writers/profile/local_ids.h"
 #include "writers/waits/sorted_store.h"
@@ -75,6 +77,8 @@ class Analysis : public DeviceAnalysis {
   Status events(std::span<const Event> events) override;
   Status end_location() override { return {}; }
   Status finish(const Outcome& outcome) override;
+  Status save(StateOut* out) override;
+  Status load(StateIn* in) override { return devices::add_saved(in, *model_, &summary_); }
   const DeviceSummary& summary() const override { return summary_; }
 
  private:
@@ -89,6 +93,7 @@ class Analysis : public DeviceAnalysis {
   Status add_work(const Event& event);
   Status finish_group();
   void finish_nccl();
+  void number_loops();
   std::vector<const StepRow*> steps_of_group() const;
   void add_item(const Item& item, DevicePass* pass);
   DeviceStep step_of(const StepRow& row, const DevicePass& pass, const DeviceTimes& times) const;
@@ -400,7 +405,28 @@ void Analysis::finish_nccl() {
   summary_.unmatched_nccl_count += nccl_.unmatched_count();
 }
 
-Status Analysis::finish(const Outcome&) { return finish_group(); }
+/// Loops have other numbers than while the steps passed.
+void Analysis::number_loops() {
+  const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
+  if (steps == nullptr) return;
+  for (DeviceStep& step : summary_.steps) {
+    if (step.loop < steps->final_loops.size()) step.loop = steps->final_loops[step.loop];
+  }
+}
+
+/// Those of the last process have their final numbers.
+Status Analysis::finish(const Outcome&) {
+  number_loops();
+  return finish_group();
+}
+
+Status Analysis::save(StateOut* out) {
+  if (Status status = finish_group(); !status) return status;
+  group_ = nullptr;
+  has_no_room_ = false;
+  devices::save_summary(out, std::exchange(summary_, {}));
+  return {};
+}
 
 }  // namespace
 

@@ -124,8 +124,8 @@ class DeviceAnalysis : public Writer {
   virtual const DeviceSummary& summary() const = 0;
 };
 
-/// `steps` (null: none) gets the same events first and outlives it. The temporary file is made in
-/// `folder` and has at most `max_file_bytes`.
+/// `steps` (null: none) gets the same calls first, save() and load() among them, and outlives it.
+/// The temporary file is made in `folder` and has at most `max_file_bytes`.
 std::unique_ptr<DeviceAnalysis> make_device_analysis(const std::filesystem::path& folder,
                                                      const StepMeter* steps,
                                                      uint64_t max_file_bytes = UINT64_MAX);

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "writers/profile/mpi_calls.h"
 
@@ -48,6 +49,7 @@ Status HangFinder::begin(const Model& model) {
 
 Status HangFinder::begin_location(const Location& location) {
   group_ = location.group;
+  unsaved_ = group_;
   location_ = location.id;
   is_thread_ = location.type == LocationType::kThread;
   nccl_.begin_location(location);
@@ -132,6 +134,33 @@ void HangFinder::count(const Event& event) {
 Status HangFinder::end_location() {
   if (open_call_ && !has_returned_) report_.open_calls.push_back(*open_call_);
   return {};
+}
+
+Status HangFinder::save(StateOut* out) {
+  out->put(unsaved_);
+  if (!unsaved_) return {};
+  const Progress progress = std::exchange(progress_[*unsaved_], {});
+  out->put(std::exchange(report_.last_ns[*unsaved_], 0));
+  out->put(progress.has_hole);
+  out->put(progress.counts);
+  out->put(std::exchange(report_.open_calls, {}));
+  nccl_.save(out);
+  unsaved_.reset();
+  return {};
+}
+
+Status HangFinder::load(StateIn* in) {
+  std::optional<uint32_t> group;
+  if (!in->get(&group) || !group || !in->check(*group < progress_.size())) return in->status();
+  Progress& progress = progress_[*group];
+  std::vector<uint32_t> open_calls;
+  if (!in->get(&report_.last_ns[*group]) || !in->get(&progress.has_hole) ||
+      !in->get(&progress.counts) || !in->get(&open_calls))
+    return in->status();
+  const auto is_known = [&](uint32_t call) { return call < model_->open_calls.size(); };
+  if (!in->check(std::all_of(open_calls.begin(), open_calls.end(), is_known))) return in->status();
+  report_.open_calls.insert(report_.open_calls.end(), open_calls.begin(), open_calls.end());
+  return nccl_.load(in);
 }
 
 bool HangFinder::is_collective(const OpenCall& call) const {

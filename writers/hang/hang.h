@@ -65,6 +65,8 @@ class HangFinder final : public Writer {
   Status events(std::span<const Event> events) override;
   Status end_location() override;
   Status finish(const Outcome& outcome) override;
+  Status save(StateOut* out) override;
+  Status load(StateIn* in) override;
 
   /// Valid after finish().
   const HangReport& report() const { return report_; }
@@ -99,6 +101,7 @@ class HangFinder final : public Writer {
   profile::LocalIds regions_;
   profile::LocalIds communicators_;
   uint32_t group_ = 0;
+  std::optional<uint32_t> unsaved_;  ///< the last group that began since save()
   uint64_t location_ = 0;
   bool is_thread_ = false;
   std::optional<uint32_t> open_call_;  ///< of the location, in Model::open_calls

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace aon::writers {
 namespace {
@@ -114,6 +115,80 @@ void NcclHangFinder::end_group() {
     progress.oldest = {group_, *rank, communicator, regions_.global(operation.region), operation};
   }
   done_launch_ns_.clear();
+}
+
+void NcclHangFinder::save(StateOut* out) {
+  const uint32_t group = group_;
+  end_group();
+  group_ = UINT32_MAX;
+  out->put(group);
+  if (group == UINT32_MAX) return;
+  out->put(std::exchange(hole_end_ns_[group], 0));
+  out->put(std::exchange(done_ns_[group], 0));
+  // Nobody is a member of an unknown one.
+  std::erase_if(progress_, [](const auto& entry) { return entry.first.first == kUnknown; });
+  out->put(uint64_t{progress_.size()});
+  for (const auto& [member, progress] : progress_) {
+    out->put(member);
+    out->put(progress.group);
+    out->put(progress.enqueued);
+    out->put(progress.gap);
+    out->put(progress.oldest);
+    out->put(progress.newest_call);
+    out->put(progress.is_timed);
+    out->put(progress.is_untimed);
+  }
+  progress_.clear();
+}
+
+bool NcclHangFinder::is_known(const Progress& progress) const {
+  const auto is_region = [&](uint32_t region) { return region < model_->regions.size(); };
+  const auto has_region = [&](const auto& entry) { return is_region(entry.first.first); };
+  const std::optional<NcclPart>& part = progress.oldest;
+  return progress.group < model_->groups.size() &&
+         std::all_of(progress.enqueued.begin(), progress.enqueued.end(), has_region) &&
+         (!part || (part->group < model_->groups.size() && is_region(part->region) &&
+                    part->communicator < model_->communicators.size()));
+}
+
+Status NcclHangFinder::load(StateIn* in) {
+  uint32_t group = UINT32_MAX;
+  if (!in->get(&group) || group == UINT32_MAX || !in->check(group < model_->groups.size()))
+    return in->status();
+  uint64_t count = 0;
+  if (!in->get(&hole_end_ns_[group]) || !in->get(&done_ns_[group]) || !in->get(&count))
+    return in->status();
+  for (uint64_t i = 0; i < count; ++i) {
+    Member member;
+    Progress loaded;
+    if (!in->get(&member) || !in->get(&loaded.group) || !in->get(&loaded.enqueued) ||
+        !in->get(&loaded.gap) || !in->get(&loaded.oldest) || !in->get(&loaded.newest_call) ||
+        !in->get(&loaded.is_timed) || !in->get(&loaded.is_untimed) ||
+        !in->check(member.first < model_->communicators.size() && is_known(loaded)))
+      return in->status();
+    add(loaded, &progress_[member]);
+  }
+  return {};
+}
+
+/// Two groups that say they are one member: as if both had told here.
+void NcclHangFinder::add(const Progress& loaded, Progress* progress) const {
+  progress->group = loaded.group;
+  progress->gap = loaded.gap;
+  for (const auto& [kind, reached] : loaded.enqueued) {
+    Reached& known = progress->enqueued[kind];
+    if (reached.count > known.count) known = reached;
+  }
+  const bool is_older =
+      loaded.oldest &&
+      (!progress->oldest || loaded.oldest->operation.call < progress->oldest->operation.call);
+  if (is_older) progress->oldest = loaded.oldest;
+  const bool is_told = loaded.is_timed || loaded.is_untimed;
+  if (!is_told || loaded.newest_call < progress->newest_call) return;
+  progress->is_timed =
+      loaded.is_timed || (progress->is_timed && loaded.newest_call == progress->newest_call);
+  progress->is_untimed = !progress->is_timed;
+  progress->newest_call = loaded.newest_call;
 }
 
 bool NcclHangFinder::is_quiet(uint32_t group) const {

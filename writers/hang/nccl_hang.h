@@ -75,6 +75,9 @@ class NcclHangFinder {
   void add(const Event& event);
   /// The recording of the current group was paused or resumed.
   void add_pause(uint64_t time_ns);
+  /// Of the current group, which ends; as Writer::save() and load().
+  void save(StateOut* out);
+  Status load(StateIn* in);
   /// `last_ns`: each group's last event, 0 none.
   std::vector<NcclHang> finish(std::span<const uint64_t> last_ns);
 
@@ -99,6 +102,8 @@ class NcclHangFinder {
   void note_done(const NcclOperation& operation);
   static void note_level(const NcclOperation& operation, Progress* progress);
   void end_group();
+  void add(const Progress& loaded, Progress* progress) const;
+  bool is_known(const Progress& progress) const;
   Kind kind_of(uint32_t region, int32_t peer) const;
   bool is_quiet(uint32_t group) const;
   bool is_stuck(const NcclPart& part) const;

@@ -17,6 +17,13 @@ herr_t take_first_description(unsigned, const H5E_error2_t* error, void* text) {
 
 Handle scalar_space() { return Handle(checked(H5Screate(H5S_SCALAR), "attribute space")); }
 
+/// Of links whose groups on the way are made.
+Handle link_with_groups() {
+  Handle links(checked(H5Pcreate(H5P_LINK_CREATE), "link creation"));
+  checked(H5Pset_create_intermediate_group(links.get(), 1), "link creation");
+  return links;
+}
+
 void write_attribute(hid_t object, const char* name, hid_t type, hid_t space, const void* data) {
   const Handle attribute(
       checked(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT), name));
@@ -56,14 +63,20 @@ Handle open_file(const std::filesystem::path& path) {
 }
 
 Handle create_group(hid_t parent, const std::string& path) {
-  const Handle links(checked(H5Pcreate(H5P_LINK_CREATE), "link creation"));
-  checked(H5Pset_create_intermediate_group(links.get(), 1), "link creation");
+  const Handle links = link_with_groups();
   const Handle creation(checked(H5Pcreate(H5P_GROUP_CREATE), "group creation"));
   const unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
   checked(H5Pset_link_creation_order(creation.get(), order), "link order");
   checked(H5Pset_attr_creation_order(creation.get(), order), "attribute order");
   return Handle(checked(H5Gcreate2(parent, path.c_str(), links.get(), creation.get(), H5P_DEFAULT),
                         path.c_str()));
+}
+
+void create_external_link(hid_t parent, const std::string& path, const std::string& file,
+                          const std::string& object) {
+  checked(H5Lcreate_external(file.c_str(), object.c_str(), parent, path.c_str(),
+                             link_with_groups().get(), H5P_DEFAULT),
+          path.c_str());
 }
 
 Handle string_type() {

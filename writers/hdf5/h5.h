@@ -99,6 +99,11 @@ Handle open_file(const std::filesystem::path& path);  ///< read-only
 /// Creates `path` below `parent` with all groups on the way.
 Handle create_group(hid_t parent, const std::string& path);
 
+/// Makes `path` below `parent` stand for `object` of another file, with all groups on the way.
+/// Readers look for a relative `file` beside the file that has the link.
+void create_external_link(hid_t parent, const std::string& path, const std::string& file,
+                          const std::string& object);
+
 Handle string_type();
 void set_attribute(hid_t object, const char* name, std::string_view value);
 void set_attribute(hid_t object, const char* name, const std::vector<std::string>& values);

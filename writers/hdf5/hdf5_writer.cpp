@@ -5,17 +5,13 @@
 
 #include "writers/hdf5/call_paths.h"
 #include "writers/hdf5/counters.h"
+#include "writers/hdf5/event_sums.h"
 #include "writers/hdf5/gpu.h"
 #include "writers/hdf5/nccl.h"
 #include "writers/hdf5/series.h"
 #include "writers/hdf5/steps.h"
 #include "writers/hdf5/tables.h"
 #include "writers/hdf5/true_times.h"
-#include "writers/profile/call_samples.h"
-#include "writers/profile/device_work.h"
-#include "writers/profile/io.h"
-#include "writers/profile/messages.h"
-#include "writers/profile/transfers.h"
 
 namespace aon::writers {
 namespace {
@@ -23,8 +19,6 @@ namespace {
 using hdf5::guard;
 using profile::kHistogramBuckets;
 using profile::RegionStatistics;
-
-constexpr int64_t kFormatVersion = 1;
 
 /// /profile, appended location by location.
 class ProfileTable {
@@ -251,17 +245,7 @@ class Hdf5Writer : public Writer {
 
   Status begin_location(const Location& location) override {
     return guard(path_, [&] {
-      location_ = &location;
-      const Group& group = model_->groups[location.group];
-      profile_->begin(group, location);
-      counters_.begin(group);
-      messages_->begin(group);
-      transfers_->begin(group);
-      io_->begin(group);
-      call_samples_->begin(group);
-      device_work_->begin(group, location);
-      nccl_->begin(group);
-      nccl_proxy_.begin(group);
+      sums_->begin(location);
       series_->begin(location);
     });
   }
@@ -271,42 +255,27 @@ class Hdf5Writer : public Writer {
       for (const Event& event : events) {
         if (event.kind == EventKind::kSample) {
           series_->add(event);
-          continue;
+        } else {
+          sums_->add(event);
         }
-        if (event.kind == EventKind::kCallSample) {
-          call_samples_->add(event);
-          continue;
-        }
-        if (event.kind == EventKind::kDeviceWork) {
-          device_work_->add(event);
-          continue;
-        }
-        if (event.kind == EventKind::kNcclCall) {
-          nccl_->add(event.nccl());
-          continue;
-        }
-        if (event.kind == EventKind::kNcclProxy) {
-          nccl_proxy_.add(event.nccl_proxy());
-          continue;
-        }
-        profile_->add(event);
-        counters_.add(event);
-        messages_->add(event);
-        transfers_->add(event);
-        io_->add(event);
       }
     });
   }
 
   Status end_location() override {
     return guard(path_, [&] {
-      const Group& group = model_->groups[location_->group];
-      const std::span<const RegionStatistics> rows = profile_->end();
-      table_->append(group, location_->id, rows);
-      if (listener_ && !rows.empty()) listener_(group, location_, rows);
-      if (counter_table_) counter_table_->append(group, location_->id, counters_.end());
+      sums_->end();
       series_->end();
     });
+  }
+
+  Status load(StateIn* in) override {
+    Status loaded;
+    Status written = guard(path_, [&] {
+      loaded = sums_->load(in);
+      if (loaded) loaded = series_->load(in);
+    });
+    return written ? loaded : written;
   }
 
   Status finish(const Outcome& outcome) override {
@@ -316,13 +285,8 @@ class Hdf5Writer : public Writer {
  private:
   void begin_file(const Model& model) {
     model_ = &model;
-    file_ = hdf5::create_file(path_);
+    file_ = hdf5::create_profile(path_);
     const hid_t file = file_.get();
-    hdf5::set_attribute(file, "NX_class", "NXroot");
-    hdf5::set_attribute(file, "default", "series");
-    hdf5::set_attribute(file, "Conventions", "CF-1.8");
-    hdf5::set_attribute(file, "creator", "aon " AON_VERSION);
-    hdf5::set_attribute(file, "aon_format_version", kFormatVersion);
     hdf5::set_attribute(file, "start_ns", static_cast<int64_t>(model.start_ns));
     hdf5::set_attribute(file, "end_ns", static_cast<int64_t>(model.end_ns));
     hdf5::write_nodes(file, model);
@@ -335,14 +299,17 @@ class Hdf5Writer : public Writer {
     hdf5::write_files(file, model);
     table_.emplace(file);
     if (model.counter_count != 0) counter_table_.emplace(file, model);
-    profile_.emplace(model);
-    messages_.emplace(model);
-    transfers_.emplace(model);
-    io_.emplace(model);
-    call_samples_.emplace(model);
-    device_work_.emplace(model);
-    nccl_.emplace();
+    sums_.emplace(model,
+                  [this](const Location& location, hdf5::RegionRows regions,
+                         hdf5::CounterRows counters) { append(location, regions, counters); });
     series_.emplace(file, model);
+  }
+
+  void append(const Location& location, hdf5::RegionRows regions, hdf5::CounterRows counters) {
+    const Group& group = model_->groups[location.group];
+    table_->append(group, location.id, regions);
+    if (listener_ && !regions.empty()) listener_(group, &location, regions);
+    if (counter_table_) counter_table_->append(group, location.id, counters);
   }
 
   void finish_file(const Outcome& outcome) {
@@ -354,14 +321,14 @@ class Hdf5Writer : public Writer {
     }
     table_->finish();
     if (counter_table_) counter_table_->finish();
-    write_messages(file_.get(), messages_->rows());
+    sums_->finish();
+    write_messages(file_.get(), sums_->messages().rows());
     const DeviceSummary* devices = devices_ != nullptr ? &devices_->summary() : nullptr;
-    hdf5::write_gpu(file_.get(), *model_, *device_work_, devices, outcome);
-    write_transfers(file_.get(), transfers_->rows());
-    write_io(file_.get(), *model_, io_->rows());
-    hdf5::write_call_paths(file_.get(), *model_, *call_samples_);
-    nccl_->finish();
-    hdf5::write_nccl(file_.get(), *model_, *nccl_, nccl_proxy_,
+    hdf5::write_gpu(file_.get(), *model_, sums_->device_work(), devices, outcome);
+    write_transfers(file_.get(), sums_->transfers().rows());
+    write_io(file_.get(), *model_, sums_->io().rows());
+    hdf5::write_call_paths(file_.get(), *model_, sums_->call_samples());
+    hdf5::write_nccl(file_.get(), *model_, sums_->nccl(), sums_->nccl_proxy(),
                      lateness_ != nullptr ? lateness_->summary() : nullptr);
     if (waits_ != nullptr) {
       write_waits(file_.get(), *model_, *waits_);
@@ -372,7 +339,6 @@ class Hdf5Writer : public Writer {
     }
     const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
     if (steps != nullptr) hdf5::write_steps(file_.get(), *model_, *steps);
-    series_->finish();
     hdf5::set_attribute(file_.get(), "event_count", static_cast<int64_t>(outcome.event_count));
     hdf5::set_attribute(file_.get(), "communication_complete",
                         int64_t{outcome.communication_complete});
@@ -390,19 +356,10 @@ class Hdf5Writer : public Writer {
   const DeviceAnalysis* devices_;
   const nccl::LatenessAnalysis* lateness_;
   const Model* model_ = nullptr;
-  const Location* location_ = nullptr;
   hdf5::Handle file_;
   std::optional<ProfileTable> table_;
   std::optional<hdf5::CounterTable> counter_table_;
-  profile::LocationCounters counters_;
-  std::optional<profile::LocationProfile> profile_;
-  std::optional<profile::MessageTable> messages_;
-  std::optional<profile::TransferTable> transfers_;
-  std::optional<profile::IoTable> io_;
-  std::optional<profile::CallSamples> call_samples_;
-  std::optional<profile::DeviceWorkTable> device_work_;
-  std::optional<nccl::OperationTable> nccl_;
-  nccl::ProxyTable nccl_proxy_;
+  std::optional<hdf5::EventSums> sums_;
   std::optional<hdf5::SeriesWriter> series_;
 };
 

@@ -10,6 +10,9 @@
 ///     /steps /step_statistics                            steps.h
 ///     /series/rank_N/PROVIDER                            series.h
 ///
+/// Of processes that a share (hdf5_share.h) went through, load() takes the rows, as if their events
+/// had come, and makes links to their series.
+///
 /// Thread: one.   Cost: about 10 ns per event; memory for one location and 64 rows per rank.
 #pragma once
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kUnscaled = 1.0;
+constexpr const char* kRootPath = "/series";
 
 /// Ranks that ran on a node, "0-3,8".
 std::string ranks_of_node(const Model& model, uint32_t node) {
@@ -110,12 +111,12 @@ void Series::finish() {
 }
 
 SeriesWriter::SeriesWriter(hid_t file, const Model& model)
-    : model_(&model), devices_(model), root_(create_group(file, "series")) {
+    : model_(&model), devices_(model), root_(create_group(file, kRootPath)) {
   set_attribute(root_.get(), "NX_class", "NXentry");
   set_attribute(root_.get(), "description", "metrics over time, by rank and provider");
 }
 
-std::string SeriesWriter::path_of(const Location& location, const std::string& provider) {
+std::string SeriesWriter::path_of(const Location& location, const std::string& provider) const {
   const Group& group = model_->groups[location.group];
   size_t world = 0;
   for (const Group& g : model_->groups) world += g.rank ? 1 : 0;
@@ -127,10 +128,11 @@ std::string SeriesWriter::path_of(const Location& location, const std::string& p
   } else {
     owner = numbered("process", group.id, model_->groups.size());
   }
-  return unused(owner + "/" + object_name(provider.empty() ? "samples" : provider));
+  return owner + "/" + object_name(provider.empty() ? "samples" : provider);
 }
 
-std::string SeriesWriter::unused(const std::string& path) {
+std::string SeriesWriter::claim(const std::string& path) {
+  if (used_paths_.empty()) set_attribute(root_.get(), "default", path);
   const uint32_t uses = used_paths_[path]++;
   return uses == 0 ? path : path + "_" + std::to_string(uses);
 }
@@ -177,9 +179,10 @@ void SeriesWriter::add(const Event& sample) {
   std::unique_ptr<Series>& series = open_[{metric.provider, folder}];
   if (series == nullptr) {
     const bool is_of_device = !folder.empty();
-    const std::string path =
-        is_of_device ? unused(device_path(folder)) : path_of(*location_, metric.provider);
-    if (first_path_.empty()) first_path_ = path;
+    const std::string name =
+        is_of_device ? device_path(folder) : path_of(*location_, metric.provider);
+    const std::string path = claim(name);
+    new_places_.emplace_back(name, path);
     series = std::make_unique<Series>(root_.get(), path, metric.provider + ", " + location_->name);
     if (is_of_device) {
       set_device(series->group(), *location_, folder);
@@ -196,8 +199,21 @@ void SeriesWriter::end() {
   open_.clear();
 }
 
-void SeriesWriter::finish() {
-  if (!first_path_.empty()) set_attribute(root_.get(), "default", first_path_);
+Status SeriesWriter::load(StateIn* in) {
+  std::string file;
+  std::vector<Place> places;
+  if (!in->get(&file) || !in->get(&places)) return in->status();
+  for (const auto& [name, path] : places) {
+    create_external_link(root_.get(), claim(name), file, std::string(kRootPath) + "/" + path);
+  }
+  return {};
+}
+
+void save_series(StateOut* out, const std::string& file, SeriesWriter* series) {
+  std::vector<SeriesWriter::Place> places;
+  if (series != nullptr) places.swap(series->new_places_);
+  out->put(file);
+  out->put(places);
 }
 
 }  // namespace aon::writers::hdf5

@@ -6,6 +6,9 @@
 /// A metric that was multiplexed also has "METRIC_scale": enabled / running, the factor that is
 /// already in the value (1: it was counted all the time).
 ///
+/// The series of a share are in a file of its own, which looks the same; profile.h5 has links to
+/// them, and readers see no difference.
+///
 /// Owner: the writer.   Thread: one.   Cost: a buffer per column of one location at a time.
 /// Errors: H5Error.
 #pragma once
@@ -62,16 +65,23 @@ class SeriesWriter {
   void begin(const Location& location);
   void add(const Event& sample);
   void end();
-  /// Names the series that a viewer shows first.
-  void finish();
+
+  /// Puts in links to the series that save_series() told of.
+  Status load(StateIn* in);
 
  private:
-  std::string path_of(const Location& location, const std::string& provider);
+  /// A series as others find it: what it is to be called, and its path below /series of its file,
+  /// which differs where that name was in use.
+  using Place = std::pair<std::string, std::string>;
+  friend void save_series(StateOut* out, const std::string& file, SeriesWriter* series);
+
+  std::string path_of(const Location& location, const std::string& provider) const;
   /// Which nodes and ranks the series of a location is about, as attributes of its group.
   void set_coverage(hid_t group, const Location& location) const;
   /// The same of a device.
   void set_device(hid_t group, const Location& location, const std::string& folder);
-  std::string unused(const std::string& path);
+  /// `path`, or one like it when it is in use. The first one is what a viewer shows first.
+  std::string claim(const std::string& path);
 
   const Model* model_;
   DeviceFinder devices_;
@@ -80,7 +90,11 @@ class SeriesWriter {
   /// Of the current location, by provider and folder.
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Series>> open_;
   std::map<std::string, uint32_t> used_paths_;
-  std::string first_path_;
+  std::vector<Place> new_places_;  ///< since the last save_series()
 };
+
+/// Hands over the new series of a share, which are in `file` as seen from profile.h5. `series`
+/// null: it has none.
+void save_series(StateOut* out, const std::string& file, SeriesWriter* series);
 
 }  // namespace aon::writers::hdf5

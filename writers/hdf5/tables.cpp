@@ -14,6 +14,7 @@
 namespace aon::writers::hdf5 {
 namespace {
 
+constexpr int64_t kFormatVersion = 1;
 constexpr size_t kMaxClockPings = 1u << 20;
 
 const char* role_name(RegionRole role) {
@@ -69,6 +70,16 @@ size_t ping_stride(const spool::Job& job) {
 }
 
 }  // namespace
+
+Handle create_profile(const std::filesystem::path& path) {
+  Handle file = create_file(path);
+  set_attribute(file.get(), "NX_class", "NXroot");
+  set_attribute(file.get(), "default", "series");
+  set_attribute(file.get(), "Conventions", "CF-1.8");
+  set_attribute(file.get(), "creator", "aon " AON_VERSION);
+  set_attribute(file.get(), "aon_format_version", kFormatVersion);
+  return file;
+}
 
 void write_nodes(hid_t file, const Model& model) {
   Table table(file, "nodes", "one row per node; the row is the node's number");

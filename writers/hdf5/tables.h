@@ -8,6 +8,9 @@
 
 namespace aon::writers::hdf5 {
 
+/// A new file, with the attributes of its root that every reader wants.
+Handle create_profile(const std::filesystem::path& path);
+
 /// Columns: name, launch, processes, clock_is_tsc, clock_error_ns, clock_worst_case_ns,
 /// clock_offset_ns, clock_drift_ppb, agent_cpu_ns, disk_used_bytes.
 void write_nodes(hid_t file, const Model& model);

@@ -59,6 +59,38 @@ std::vector<LatenessRow> LatenessTable::rows() const {
   return rows;
 }
 
+void LatenessTable::save(StateOut* out) const {
+  out->put(rows());
+  out->put(operation_count_);
+  out->put(left_out_count_);
+}
+
+Status LatenessTable::load(StateIn* in) {
+  std::vector<LatenessRow> rows;
+  uint64_t operation_count = 0;
+  uint64_t left_out_count = 0;
+  if (!in->get(&rows) || !in->get(&operation_count) || !in->get(&left_out_count))
+    return in->status();
+  operation_count_ += operation_count;
+  left_out_count_ += left_out_count;
+  for (const LatenessRow& one : rows) {
+    LatenessRow* row = this->row(one.communicator, one.region, one.group);
+    if (row == nullptr) {
+      left_out_count_ += one.count - 1;  // row() has counted one
+      continue;
+    }
+    row->count += one.count;
+    row->last_count += one.last_count;
+    row->wait_ns += one.wait_ns;
+    row->caused_ns += one.caused_ns;
+    row->max_caused_ns = std::max(row->max_caused_ns, one.max_caused_ns);
+    row->late_count += one.late_count;
+    row->late_caused_ns += one.late_caused_ns;
+    row->least_ns += one.least_ns;
+  }
+  return {};
+}
+
 bool is_late(const Latecomer& latecomer) { return latecomer.last_count != 0; }
 
 Latecomer find_latecomer(std::span<const LatenessRow> rows) {

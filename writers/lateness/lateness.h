@@ -18,6 +18,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "writers/state.h"
+
 namespace aon::writers {
 
 constexpr size_t kMaxLatenessRows = 1u << 19;
@@ -55,6 +57,12 @@ class LatenessTable {
 
   /// By communicator, region and group.
   std::vector<LatenessRow> rows() const;
+
+  /// For a table of other operations.
+  void save(StateOut* out) const;
+  /// Adds what that one had.
+  Status load(StateIn* in);
+
   uint64_t operation_count() const { return operation_count_; }
   /// Members of operations for which there was no row any more.
   uint64_t left_out_count() const { return left_out_count_; }

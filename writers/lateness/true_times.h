@@ -10,6 +10,8 @@
 #include <tuple>
 #include <vector>
 
+#include "writers/state.h"
+
 namespace aon::writers {
 
 constexpr double kSlowOperationRatio = 2;
@@ -36,6 +38,11 @@ class TrueTimeTable {
   /// By communicator, region and bytes; the table is empty then.
   std::vector<TrueTimes> take();
 
+  /// For a table of other operations.
+  void save(StateOut* out) const;
+  /// Adds what that one had. Operations for which there is no row are added to `left_out_count`.
+  Status load(StateIn* in, uint64_t* left_out_count);
+
  private:
   struct Times {
     uint64_t count = 0;
@@ -46,6 +53,7 @@ class TrueTimeTable {
     std::map<uint32_t, Times> times;  ///< by eighths of powers of two
   };
   static void judge(Spread* spread);
+  Spread* spread_of(uint32_t communicator, uint32_t region, uint64_t bytes);
 
   std::map<std::tuple<uint32_t, uint32_t, uint64_t>, Spread> spreads_;
 };

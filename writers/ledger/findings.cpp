@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/digits.h"
 
@@ -74,6 +75,7 @@ Status Findings::begin_location(const Location& location) {
   samples_->begin(group);
   const bool is_master = location.id == location.group && group.rank;
   current_ = is_master ? &ranks_[*group.rank] : nullptr;
+  if (is_master) unsaved_rank_ = group.rank;
   return {};
 }
 
@@ -104,6 +106,31 @@ Status Findings::finish(const Outcome&) {
   functions_ = ledger::hot_functions(*model_, samples_->counts());
   samples_.reset();
   return {};
+}
+
+Status Findings::save(StateOut* out) {
+  out->put(unsaved_rank_);
+  if (unsaved_rank_) {
+    const RankTime time = std::exchange(ranks_[*unsaved_rank_], {});
+    out->put(time.first_ns);
+    out->put(time.last_ns);
+  }
+  unsaved_rank_.reset();
+  table_->save(out);
+  samples_->save(out);
+  return {};
+}
+
+Status Findings::load(StateIn* in) {
+  std::optional<uint32_t> rank;
+  if (!in->get(&rank)) return in->status();
+  if (rank) {
+    if (!in->check(*rank < ranks_.size())) return in->status();
+    RankTime& time = ranks_[*rank];
+    if (!in->get(&time.first_ns) || !in->get(&time.last_ns)) return in->status();
+  }
+  if (Status status = table_->load(in); !status) return status;
+  return samples_->load(in);
 }
 
 void Findings::add_profile(const Group& group, const Location* location,

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -54,6 +55,9 @@ class Findings final : public Writer {
   Status events(std::span<const Event> events) override;
   Status end_location() override;
   Status finish(const Outcome& outcome) override;
+  /// Without the profile rows: add_profile() gets all of them where the events come together.
+  Status save(StateOut* out) override;
+  Status load(StateIn* in) override;
 
   /// At most kMaxFindings lines, the weightiest first. Valid after finish().
   std::vector<std::string> lines(std::span<const LocationTally> tallies) const;
@@ -118,6 +122,7 @@ class Findings final : public Writer {
   std::unique_ptr<profile::CallSamples> samples_;
   std::vector<ledger::FunctionCount> functions_;
   RankTime* current_ = nullptr;
+  std::optional<uint32_t> unsaved_rank_;  ///< whose master thread began since save()
   const StepMeter* steps_ = nullptr;
   const DeviceAnalysis* devices_ = nullptr;
   const nccl::LatenessAnalysis* nccl_ = nullptr;

@@ -269,6 +269,8 @@ Json assembly_json(const LedgerFacts& facts) {
           {"damaged_blocks", damaged_blocks},
           {"locations_not_in_archive", left_out},
           {"seconds", facts.assembly_seconds},
+          {"shares", facts.share_count},
+          {"shares_replaced", facts.replaced_count},
           {"warnings", facts.warnings}};
 }
 

@@ -50,4 +50,8 @@ inline bool is_thread_of_process(const Location& location) {
   return location.type == LocationType::kThread && location.process != spool::kNodeProcess;
 }
 
+/// `location`: its index in Model::locations.
+void save_tally(StateOut* out, const LocationTally& tally, uint32_t location);
+Status load_tally(StateIn* in, const Model& model, LocationTally* tally);
+
 }  // namespace aon::writers

@@ -1,6 +1,7 @@
 #include "writers/ledger/totals.h"
 
 #include <bit>
+#include <utility>
 
 #include "core/spool/format.h"
 
@@ -37,6 +38,7 @@ Status TotalsCollector::begin(const Model& model) {
 
 Status TotalsCollector::begin_location(const Location& location) {
   location_ = location.type == LocationType::kMetric ? &location : nullptr;
+  unsaved_ = location.group;
   return {};
 }
 
@@ -78,5 +80,44 @@ Status TotalsCollector::end_location() {
 }
 
 Status TotalsCollector::finish(const Outcome&) { return {}; }
+
+Status TotalsCollector::save(StateOut* out) {
+  out->put(unsaved_);
+  if (!unsaved_) return {};
+  const Group& group = model_->groups[*unsaved_];
+  const NodeEnergy energy = std::exchange(totals_.energy[group.node], {});
+  out->put(energy.domains_j);
+  out->put(energy.first_ns);
+  out->put(energy.last_ns);
+  out->put(std::exchange(totals_.bytes[group.id], {}));
+  out->put(std::exchange(totals_.node_samples[group.node], {}));
+  out->put(std::exchange(totals_.group_samples[group.id], {}));
+  unsaved_.reset();
+  return {};
+}
+
+/// As if the samples had come here.
+Status TotalsCollector::load(StateIn* in) {
+  std::optional<uint32_t> id;
+  if (!in->get(&id) || !id || !in->check(*id < model_->groups.size())) return in->status();
+  NodeEnergy more;
+  ProcessBytes bytes;
+  SampleCounts node_samples;
+  SampleCounts group_samples;
+  if (!in->get(&more.domains_j) || !in->get(&more.first_ns) || !in->get(&more.last_ns) ||
+      !in->get(&bytes) || !in->get(&node_samples) || !in->get(&group_samples))
+    return in->status();
+  const Group& group = model_->groups[*id];
+  NodeEnergy& energy = totals_.energy[group.node];
+  if (more.is_known()) {
+    if (!energy.is_known()) energy.first_ns = more.first_ns;
+    energy.last_ns = more.last_ns;
+  }
+  for (const auto& [name, value_j] : more.domains_j) energy.domains_j[name] = value_j;
+  for (const auto& [name, value] : bytes) totals_.bytes[group.id][name] = value;
+  for (const auto& [name, count] : node_samples) totals_.node_samples[group.node][name] += count;
+  for (const auto& [name, count] : group_samples) totals_.group_samples[group.id][name] += count;
+  return {};
+}
 
 }  // namespace aon::writers

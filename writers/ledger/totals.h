@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ class TotalsCollector final : public Writer {
   Status events(std::span<const Event> events) override;
   Status end_location() override;
   Status finish(const Outcome& outcome) override;
+  Status save(StateOut* out) override;
+  Status load(StateIn* in) override;
 
   /// Valid after finish().
   const MetricTotals& totals() const { return totals_; }
@@ -63,6 +66,7 @@ class TotalsCollector final : public Writer {
 
   const Model* model_ = nullptr;
   const Location* location_ = nullptr;
+  std::optional<uint32_t> unsaved_;      ///< the last group that began since save()
   std::vector<Metric> metrics_;          ///< by global id
   std::vector<uint64_t> sample_counts_;  ///< of the location, by global id
   MetricTotals totals_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "writers/nccl/operations.h"
 
@@ -13,7 +14,8 @@ constexpr size_t kMemoryBytes = size_t{64} << 20;
 constexpr uint64_t kTransfer = uint64_t{1} << 63;  ///< in Part::key
 constexpr uint64_t kNotTold = UINT64_MAX;
 constexpr uint32_t kUnknown = profile::LocalIds::kNone;
-constexpr size_t kLeastLinks = 4;  ///< of one size, to say what is usual
+constexpr size_t kPieceParts = 1u << 14;  ///< that are handed over at a time
+constexpr size_t kLeastLinks = 4;         ///< of one size, to say what is usual
 
 uint64_t median_of(std::vector<uint64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -24,7 +26,7 @@ uint64_t median_of(std::vector<uint64_t> values) {
 }  // namespace
 
 LatenessAnalysis::LatenessAnalysis(std::filesystem::path folder)
-    : store_(std::move(folder), kMemoryBytes) {}
+    : folder_(std::move(folder)), store_(folder_, kMemoryBytes) {}
 
 Status LatenessAnalysis::begin(const Model& model) {
   model_ = &model;
@@ -124,6 +126,67 @@ Status LatenessAnalysis::finish(const Outcome&) {
   summary_.times = times_.take();
   judge_links();
   is_done_ = true;
+  return {};
+}
+
+Status LatenessAnalysis::save(StateOut* out) {
+  out->put(std::exchange(summary_.untimed_count, 0));
+  out->put(std::exchange(summary_.unmatched_count, 0));
+  out->put(std::exchange(summary_.members, {}));
+  if (Status status = save_parts(out); !status) return status;
+  member_ids_.clear();
+  store_ = SortedStore<Part>(folder_, kMemoryBytes);
+  group_ = UINT32_MAX;
+  return {};
+}
+
+/// In pieces, of which the last one is empty.
+Status LatenessAnalysis::save_parts(StateOut* out) {
+  Result<SortedStore<Part>::Reader> reader = store_.read();
+  if (!reader) return reader.error();
+  std::vector<Part> piece;
+  for (;;) {
+    Result<const Part*> next = reader->next();
+    if (!next) return next.error();
+    if (*next != nullptr) piece.push_back(**next);
+    if (*next != nullptr && piece.size() < kPieceParts) continue;
+    if (!piece.empty()) out->put(piece);
+    piece.clear();
+    if (*next == nullptr) break;
+  }
+  out->put(piece);
+  return {};
+}
+
+/// Members have the numbers here that they would have had with their events.
+Status LatenessAnalysis::load(StateIn* in) {
+  uint64_t untimed_count = 0;
+  uint64_t unmatched_count = 0;
+  std::vector<LateMember> told;
+  if (!in->get(&untimed_count) || !in->get(&unmatched_count) || !in->get(&told))
+    return in->status();
+  summary_.untimed_count += untimed_count;
+  summary_.unmatched_count += unmatched_count;
+  std::vector<uint32_t> members;
+  for (const LateMember& member : told) {
+    if (!in->check(member.group < model_->groups.size())) return in->status();
+    members.push_back(member_of(member.group, member.device));
+  }
+  return load_parts(in, members);
+}
+
+Status LatenessAnalysis::load_parts(StateIn* in, std::span<const uint32_t> members) {
+  std::vector<Part> piece;
+  do {
+    if (!in->get(&piece)) return in->status();
+    for (Part& part : piece) {
+      if (!in->check(part.member < members.size() && part.region < model_->regions.size() &&
+                     part.communicator < model_->communicators.size()))
+        return in->status();
+      part.member = members[part.member];
+      if (Status status = store_.add(part); !status) return status;
+    }
+  } while (!piece.empty());
   return {};
 }
 

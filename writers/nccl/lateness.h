@@ -32,6 +32,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -106,6 +107,10 @@ class LatenessAnalysis final : public Writer {
   Status events(std::span<const Event> events) override;
   Status end_location() override { return {}; }
   Status finish(const Outcome& outcome) override;
+  /// Hands over the parts themselves, for only all ranks' are an operation: sizeof(Part) bytes for
+  /// each operation of NCCL of the group.
+  Status save(StateOut* out) override;
+  Status load(StateIn* in) override;
 
   /// Null before finish(), and when something failed.
   const LatenessSummary* summary() const { return is_done_ ? &summary_ : nullptr; }
@@ -136,6 +141,8 @@ class LatenessAnalysis final : public Writer {
   };
 
   Status add(const NcclOperation& operation);
+  Status save_parts(StateOut* out);
+  Status load_parts(StateIn* in, std::span<const uint32_t> members);
   uint32_t member_of(uint32_t group, uint32_t device);
   size_t wanted_count(const Part& part) const;
   bool is_whole(std::span<const Part> parts) const;
@@ -144,6 +151,7 @@ class LatenessAnalysis final : public Writer {
   void add_link(std::span<const Part> ends, uint64_t time_ns);
   void judge_links();
 
+  std::filesystem::path folder_;
   const Model* model_ = nullptr;
   SortedStore<Part> store_;
   LatenessSummary summary_;

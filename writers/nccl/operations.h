@@ -2,7 +2,8 @@
 ///
 /// Histograms, by communicator, function and size, count every operation. Rows of single ones are
 /// kept up to kMaxOperationRows, in the order of locations; the others are counted. Those that
-/// never ended (in flight) stand behind the others of their process.
+/// never ended (in flight) stand behind the others of their process. The limit holds for all that a
+/// share saves, too: its later rows would not be among the first ones of the job.
 ///
 /// Thread: one.   Cost: a hash per operation; memory at most 128 MiB of rows, and a histogram per
 /// communicator, function and power of two.
@@ -57,15 +58,20 @@ class OperationTable {
   uint64_t left_out_count() const { return left_out_count_; }
   bool is_empty() const { return histograms_.empty(); }
 
+  void save(StateOut* out);
+  Status load(const Model& model, StateIn* in);
+
  private:
   void end_group();
   void append(const NcclOperation& operation);
+  void keep(const OperationRow& row);
 
   const Group* group_ = nullptr;
   InFlight in_flight_;
   profile::LocalIds communicators_;
   profile::LocalIds regions_;
   std::vector<OperationRow> rows_;
+  size_t kept_count_ = 0;  ///< rows, saved ones as well
   std::map<HistogramKey, Histogram> histograms_;
   uint64_t left_out_count_ = 0;
 };

@@ -3,6 +3,7 @@
 ///
 /// Waits are those of steps, of which several of an operation are under way at a time: they may add
 /// up to more than the time. Without steps (level net) only bytes that are planned are known.
+/// The limit of rows holds for all that a share saves, as in operations.h.
 /// Thread: one.   Cost: a look-up per record; memory for kMaxRows rows.
 #pragma once
 
@@ -27,6 +28,7 @@ struct ProxyRow {
   uint64_t flush_ns = 0;
   uint64_t longest_step_ns = 0;
   uint64_t network_event_count = 0;
+  uint64_t record_count = 0;
 };
 
 /// Communicator (global), group, peer, whether it sends.
@@ -43,10 +45,17 @@ class ProxyTable {
   const std::map<ProxyKey, ProxyRow>& rows() const { return rows_; }
   uint64_t left_out_count() const { return left_out_count_; }
 
+  void save(StateOut* out);
+  Status load(const Model& model, StateIn* in);
+
  private:
+  /// The row of `key`; null, and its records are left out, where there is no room for another.
+  ProxyRow* row_of(const ProxyKey& key, uint64_t record_count);
+
   const Group* group_ = nullptr;
   profile::LocalIds communicators_;
   std::map<ProxyKey, ProxyRow> rows_;
+  size_t kept_count_ = 0;  ///< rows, saved ones as well
   uint64_t left_out_count_ = 0;
 };
 

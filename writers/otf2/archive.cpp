@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdarg>
 #include <cstdlib>
+#include <system_error>
 
 namespace aon::writers::otf2 {
 namespace {
@@ -13,6 +14,7 @@ constexpr uint64_t kEventChunkBytes = OTF2_CHUNK_SIZE_MIN;
 constexpr size_t kEventChunks = 2;
 constexpr size_t kMaxChunks = 64;
 constexpr size_t kMaxPooledChunks = 8;
+constexpr const char* kArchiveName = "traces";
 
 /// Chunks of one OTF2 buffer. When no further chunk is given OTF2 writes the buffer out and frees
 /// all of them.
@@ -96,7 +98,7 @@ Result<ArchiveHandle> create_archive(const std::filesystem::path& folder,
   const uint64_t definition_chunk_bytes = std::clamp<uint64_t>(
       std::bit_ceil(2 * largest_definition_bytes), OTF2_CHUNK_SIZE_MIN, OTF2_CHUNK_SIZE_MAX);
   ArchiveHandle archive(
-      OTF2_Archive_Open(folder.c_str(), "traces", OTF2_FILEMODE_WRITE, kEventChunkBytes,
+      OTF2_Archive_Open(folder.c_str(), kArchiveName, OTF2_FILEMODE_WRITE, kEventChunkBytes,
                         definition_chunk_bytes, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE),
       ArchiveCloser{std::make_unique<ChunkPool>()});
   if (!archive) {
@@ -112,6 +114,35 @@ Result<ArchiveHandle> create_archive(const std::filesystem::path& folder,
   Status status = check(code, "create " + (folder / "traces.otf2").string());
   if (!status) return status.error();
   return archive;
+}
+
+Status take_event_files(const std::filesystem::path& from_folder,
+                        const std::filesystem::path& to_folder) {
+  namespace fs = std::filesystem;
+  const fs::path from = from_folder / kArchiveName;
+  const fs::path to = to_folder / kArchiveName;
+  const auto failure = [](const std::error_code& error, const fs::path& path) {
+    return Error{Code::kIo, "OTF2 archive: cannot move " + path.string() + ": " + error.message()};
+  };
+  std::error_code error;
+  if (!fs::is_directory(from, error)) return {};
+  fs::create_directories(to, error);
+  if (error) return failure(error, to);
+  std::vector<fs::path> files;  // first all names: the folder changes
+  fs::directory_iterator entries(from, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    if (entries->path().extension() == ".evt") files.push_back(entries->path());
+  }
+  if (error) return failure(error, from);
+  for (const fs::path& path : files) {
+    const fs::path target = to / path.filename();
+    std::error_code ignored;
+    if (fs::exists(fs::symlink_status(target, ignored)))
+      return Error{Code::kDamaged, "OTF2 archive: two files of one location: " + target.string()};
+    fs::rename(path, target, error);
+    if (error) return failure(error, path);
+  }
+  return {};
 }
 
 }  // namespace aon::writers::otf2

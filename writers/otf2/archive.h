@@ -46,4 +46,11 @@ using ArchiveHandle = std::unique_ptr<OTF2_Archive, ArchiveCloser>;
 Result<ArchiveHandle> create_archive(const std::filesystem::path& folder,
                                      uint64_t largest_definition_bytes);
 
+/// Moves the event files of locations that another process has written, of the archive
+/// `from_folder`/traces into `to_folder`/traces, on one file system. Nothing when there are none.
+/// The archive in `to_folder` is open or finished: OTF2 makes none where files are.
+/// Errors: kIo; kDamaged, when a file of the same location is there already.
+Status take_event_files(const std::filesystem::path& from_folder,
+                        const std::filesystem::path& to_folder);
+
 }  // namespace aon::writers::otf2

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "writers/writer.h"
@@ -29,6 +30,29 @@ class DeviceWindows {
     return static_cast<uint32_t>(streams.size());
   }
   void note_copies(uint32_t group) { by_group_[group].has_copies = true; }
+
+  /// What is known since the last save(), which is forgotten.
+  void save(StateOut* out) {
+    out->put(uint64_t{by_group_.size()});
+    for (const auto& [group, one] : by_group_) {
+      out->put(group);
+      out->put(one.streams);
+      out->put(one.has_copies);
+    }
+    by_group_.clear();
+  }
+  Status load(StateIn* in) {
+    uint64_t count = 0;
+    if (!in->get(&count)) return in->status();
+    for (uint64_t i = 0; i < count; ++i) {
+      uint32_t group = 0;
+      Streams one;
+      if (!in->get(&group) || !in->get(&one.streams) || !in->get(&one.has_copies))
+        return in->status();
+      by_group_[group] = std::move(one);
+    }
+    return {};
+  }
 
   /// A process that has copies.
   struct Window {

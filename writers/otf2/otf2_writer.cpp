@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -34,8 +35,12 @@ class Otf2Writer final : public Writer {
   Status events(std::span<const Event> events) override;
   Status end_location() override;
   Status finish(const Outcome& outcome) override;
+  Status save(StateOut* out) override;
+  Status load(StateIn* in) override;
 
  private:
+  void save_written(const otf2::WrittenLocation& written, StateOut* out) const;
+  Status load_written(StateIn* in);
   Status open_file();
   Status take_device_series(std::span<const Event>* events);
   Status write_timeline(std::span<const Event> events);
@@ -329,6 +334,79 @@ Status Otf2Writer::write_properties(const Outcome& outcome) {
   const std::string text = error_ns == kUnknownClockError ? "unknown" : std::to_string(error_ns);
   return check(OTF2_Archive_SetProperty(archive_.get(), "AON::CLOCK_ERROR_NS", text.c_str(), true),
                "set a property");
+}
+
+/// A location of the model by its index, one that was added beside it with all its fields.
+void Otf2Writer::save_written(const otf2::WrittenLocation& written, StateOut* out) const {
+  const std::vector<Location>& locations = model_->locations;
+  const Location& one = *written.location;
+  const bool is_of_model = std::less_equal<>()(locations.data(), &one) &&
+                           std::less<>()(&one, locations.data() + locations.size());
+  out->put(written.event_count);
+  out->put(is_of_model);
+  if (is_of_model) {
+    out->put(static_cast<uint32_t>(&one - locations.data()));
+    return;
+  }
+  out->put(one.id);
+  out->put(one.group);
+  out->put(one.type);
+  out->put(one.name);
+  out->put(one.process);
+  out->put(one.slot);
+  out->put(one.device_stream);
+  out->put(one.device);
+}
+
+Status Otf2Writer::load_written(StateIn* in) {
+  uint64_t event_count = 0;
+  bool is_of_model = false;
+  uint32_t index = 0;
+  if (!in->get(&event_count) || !in->get(&is_of_model)) return in->status();
+  if (is_of_model) {
+    if (!in->get(&index)) return in->status();
+    if (index >= model_->locations.size())
+      return Error{Code::kDamaged, "OTF2 archive: a share of another job"};
+    written_.push_back({&model_->locations[index], event_count});
+    return {};
+  }
+  Location one{};
+  const bool is_good = in->get(&one.id) && in->get(&one.group) && in->get(&one.type) &&
+                       in->get(&one.name) && in->get(&one.process) && in->get(&one.slot) &&
+                       in->get(&one.device_stream) && in->get(&one.device);
+  if (!is_good) return in->status();
+  if (one.group >= model_->groups.size())
+    return Error{Code::kDamaged, "OTF2 archive: a share of another job"};
+  one.in_archive = true;
+  beside_.push_back(std::move(one));
+  written_.push_back({&beside_.back(), event_count});
+  return {};
+}
+
+/// The event files stay where they are: whoever combines the shares moves them.
+Status Otf2Writer::save(StateOut* out) {
+  out->put(uint64_t{written_.size()});
+  for (const otf2::WrittenLocation& written : written_) save_written(written, out);
+  out->put(range_);
+  out->put(has_waiting_);
+  device_windows_.save(out);
+  written_.clear();
+  return {};
+}
+
+Status Otf2Writer::load(StateIn* in) {
+  uint64_t count = 0;
+  if (!in->get(&count)) return in->status();
+  for (uint64_t i = 0; i < count; ++i) {
+    if (Status status = load_written(in); !status) return status;
+  }
+  otf2::TimeRange range{};
+  bool has_waiting = false;
+  if (!in->get(&range) || !in->get(&has_waiting)) return in->status();
+  range_.start_ns = std::min(range_.start_ns, range.start_ns);
+  range_.end_ns = std::max(range_.end_ns, range.end_ns);
+  has_waiting_ = has_waiting_ || has_waiting;
+  return device_windows_.load(in);
 }
 
 Status Otf2Writer::finish(const Outcome& outcome) {

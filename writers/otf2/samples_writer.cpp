@@ -37,6 +37,8 @@ class SamplesWriter final : public Writer {
   Status events(std::span<const Event> events) override;
   Status end_location() override;
   Status finish(const Outcome& outcome) override;
+  Status save(StateOut* out) override;
+  Status load(StateIn* in) override;
 
  private:
   struct OpenThread {
@@ -324,6 +326,40 @@ Status SamplesWriter::write_definitions() {
 }
 
 Status SamplesWriter::finish(const Outcome&) { return archive_ ? write_definitions() : Status(); }
+
+Status SamplesWriter::save(StateOut* out) {
+  out->put(uint64_t{threads_.size()});
+  for (const SampledThread& thread : threads_) {
+    out->put(thread.id);
+    out->put(thread.group);
+    out->put(thread.name);
+    out->put(thread.count);
+  }
+  out->put(range_);
+  threads_.clear();
+  range_ = {UINT64_MAX, 0};
+  return {};
+}
+
+Status SamplesWriter::load(StateIn* in) {
+  uint64_t count = 0;
+  in->get(&count);
+  if (count != 0 && !archive_) {
+    if (Status status = open_archive(); !status) return status;
+  }
+  for (uint64_t i = 0; i < count; ++i) {
+    SampledThread thread{};
+    if (!in->get(&thread.id) || !in->get(&thread.group) || !in->get(&thread.name) ||
+        !in->get(&thread.count) || !in->check(thread.group < model_->groups.size()))
+      return in->status();
+    threads_.push_back(std::move(thread));
+  }
+  otf2::TimeRange range{};
+  if (!in->get(&range)) return in->status();
+  range_.start_ns = std::min(range_.start_ns, range.start_ns);
+  range_.end_ns = std::max(range_.end_ns, range.end_ns);
+  return {};
+}
 
 }  // namespace
 

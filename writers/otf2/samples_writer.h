@@ -20,7 +20,9 @@ namespace aon::writers {
 constexpr uint64_t kFirstOtherThread = 0x10000;
 constexpr size_t kMaxThreadLocations = 256;
 
-/// A writer that makes the archive in `folder`/samples; nothing when there are no samples.
+/// A writer that makes the archive in `folder`/samples; nothing when there are no samples. Of an
+/// assembly in shares each has a folder of its own, and who combines them moves the event files
+/// (take_event_files of writers/otf2/archive.h) behind the last load().
 std::unique_ptr<Writer> make_samples_writer(const std::filesystem::path& folder);
 
 }  // namespace aon::writers

@@ -36,4 +36,27 @@ std::vector<CallPathCount> CallSamples::counts() const {
   return counts;
 }
 
+void CallSamples::save(StateOut* out) {
+  out->put(rows());
+  out->put(unknown_count_);
+  sums_.clear();
+  unknown_count_ = 0;
+}
+
+Status CallSamples::load(StateIn* in) {
+  std::vector<CallSampleRow> rows;
+  uint64_t unknown_count = 0;
+  if (!in->get(&rows) || !in->get(&unknown_count)) return in->status();
+  for (const CallSampleRow& row : rows) {
+    if (row.group >= model_->groups.size() || model_->groups[row.group].process == nullptr)
+      return unknown_id("process");
+    if (row.call_path >= model_->call_paths.size()) return unknown_id("call path");
+    Sum& sum = sums_[{row.group, row.tid, row.call_path}];
+    sum.count += row.count;
+    sum.period += row.period;
+  }
+  unknown_count_ += unknown_count;
+  return {};
+}
+
 }  // namespace aon::writers::profile

@@ -39,6 +39,9 @@ class CallSamples {
   std::vector<CallPathCount> counts() const;
   uint64_t unknown_count() const { return unknown_count_; }
 
+  void save(StateOut* out);
+  Status load(StateIn* in);
+
  private:
   struct Sum {
     uint64_t count = 0;

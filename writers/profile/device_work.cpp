@@ -43,4 +43,32 @@ std::vector<DeviceRow> DeviceWorkTable::rows(DeviceOperation operation) const {
   return rows;
 }
 
+void DeviceWorkTable::save(StateOut* out) {
+  std::vector<DeviceRow> rows;
+  rows.reserve(rows_.size());
+  for (const auto& [key, row] : rows_) rows.push_back(row);
+  out->put(rows);
+  rows_.clear();
+  last_row_ = nullptr;
+}
+
+Status DeviceWorkTable::load(StateIn* in) {
+  std::vector<DeviceRow> rows;
+  if (!in->get(&rows)) return in->status();
+  for (const DeviceRow& row : rows) {
+    if (row.group >= model_->groups.size()) return unknown_id("process");
+    if (row.region >= model_->regions.size()) return unknown_id("region");
+    const auto [found, is_new] =
+        rows_.try_emplace({row.operation, row.group, row.device, row.region}, row);
+    if (is_new) continue;
+    DeviceRow& sum = found->second;
+    sum.count += row.count;
+    sum.bytes += row.bytes;
+    sum.total_ns += row.total_ns;
+    sum.min_ns = std::min(sum.min_ns, row.min_ns);
+    sum.max_ns = std::max(sum.max_ns, row.max_ns);
+  }
+  return {};
+}
+
 }  // namespace aon::writers::profile

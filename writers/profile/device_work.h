@@ -37,6 +37,9 @@ class DeviceWorkTable {
   /// By process, device and region.
   std::vector<DeviceRow> rows(DeviceOperation operation) const;
 
+  void save(StateOut* out);
+  Status load(StateIn* in);
+
  private:
   using Key = std::tuple<DeviceOperation, uint32_t, uint32_t, uint32_t>;
 

@@ -8,6 +8,7 @@ void IoTable::begin(const Group& group) {
   calls_.clear();
   if (group_ == &group) return;
   group_ = &group;
+  current_ = &groups_[group.id];
   files_ = LocalIds(group.file_map);
 }
 
@@ -32,26 +33,24 @@ void IoTable::add(const Event& event) {
   }
 }
 
-uint32_t IoTable::row_of(const Event& event) {
-  Files& files = groups_[group_->id];
-  if (files.rows.empty()) {
-    files.rows.emplace_back().group = group_->id;
+uint32_t IoTable::Files::row_of(uint32_t file, uint32_t group) {
+  if (rows.empty()) {
+    rows.emplace_back().group = group;
   }
-  const uint32_t file = files_.global(event.file());
   if (file == LocalIds::kNone) return 0;
-  const auto found = files.row_of_file.find(file);
-  if (found != files.row_of_file.end()) return found->second;
-  if (files.rows.size() > kMaxFiles) return 0;
-  const auto row = static_cast<uint32_t>(files.rows.size());
-  files.rows.emplace_back().group = group_->id;
-  files.rows.back().file = file;
-  files.row_of_file[file] = row;
+  const auto found = row_of_file.find(file);
+  if (found != row_of_file.end()) return found->second;
+  if (rows.size() > kMaxFiles) return 0;
+  const auto row = static_cast<uint32_t>(rows.size());
+  rows.emplace_back().group = group;
+  rows.back().file = file;
+  row_of_file[file] = row;
   return row;
 }
 
 void IoTable::add_io(const Event& event) {
-  const uint32_t index = row_of(event);
-  IoRow& row = groups_[group_->id].rows[index];
+  const uint32_t index = current_->row_of(files_.global(event.file()), group_->id);
+  IoRow& row = current_->rows[index];
   const bool is_read = event.io_operation() == IoOperation::kRead;
   const bool is_write = event.io_operation() == IoOperation::kWrite;
   const bool is_collective = (event.io_flags() & kIoCollective) != 0;
@@ -75,7 +74,7 @@ void IoTable::leave(uint64_t time_ns) {
   const Call call = calls_.back();
   calls_.pop_back();
   if (call.part == Part::kNone) return;
-  IoRow& row = groups_[group_->id].rows[call.row];
+  IoRow& row = current_->rows[call.row];
   uint64_t& sum = call.part == Part::kRead    ? row.read_ns
                   : call.part == Part::kWrite ? row.write_ns
                                               : row.other_ns;
@@ -84,7 +83,7 @@ void IoTable::leave(uint64_t time_ns) {
 
 std::vector<IoRow> IoTable::rows() const {
   std::vector<IoRow> rows;
-  for (const Files& files : groups_) {
+  for (const auto& [group, files] : groups_) {
     for (const IoRow& row : files.rows) {
       const bool is_used = row.reads + row.writes + row.read_ns + row.write_ns + row.other_ns != 0;
       if (row.file != kOtherFile || is_used) rows.push_back(row);
@@ -94,6 +93,34 @@ std::vector<IoRow> IoTable::rows() const {
     return a.group != b.group ? a.group < b.group : a.file < b.file;
   });
   return rows;
+}
+
+void IoTable::save(StateOut* out) {
+  out->put(rows());
+  groups_.clear();
+  calls_.clear();
+  group_ = nullptr;
+}
+
+Status IoTable::load(StateIn* in) {
+  std::vector<IoRow> rows;
+  if (!in->get(&rows)) return in->status();
+  for (const IoRow& row : rows) {
+    if (row.group >= group_count_) return unknown_id("process");
+    const uint32_t file = row.file < 0 ? LocalIds::kNone : static_cast<uint32_t>(row.file);
+    Files& files = groups_[row.group];
+    IoRow& sum = files.rows[files.row_of(file, row.group)];
+    sum.reads += row.reads;
+    sum.writes += row.writes;
+    sum.bytes_read += row.bytes_read;
+    sum.bytes_written += row.bytes_written;
+    sum.read_ns += row.read_ns;
+    sum.write_ns += row.write_ns;
+    sum.other_ns += row.other_ns;
+    sum.collective_count += row.collective_count;
+    sum.collective_bytes += row.collective_bytes;
+  }
+  return {};
 }
 
 }  // namespace aon::writers::profile

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -43,7 +44,7 @@ struct IoRow {
 
 class IoTable {
  public:
-  explicit IoTable(const Model& model) : groups_(model.groups.size()) {}
+  explicit IoTable(const Model& model) : group_count_(model.groups.size()) {}
 
   /// The events that follow are those of a location of `group`.
   void begin(const Group& group);
@@ -51,6 +52,9 @@ class IoTable {
 
   /// By group and file, "other" first.
   std::vector<IoRow> rows() const;
+
+  void save(StateOut* out);
+  Status load(StateIn* in);
 
  private:
   enum class Part : uint8_t { kNone, kRead, kWrite, kOther };
@@ -62,16 +66,19 @@ class IoTable {
   struct Files {
     std::vector<IoRow> rows;  ///< the first is "other"
     std::unordered_map<uint32_t, uint32_t> row_of_file;
+    /// Index of the row of `file` (global id, kNone); makes one.
+    uint32_t row_of(uint32_t file, uint32_t group);
   };
 
-  uint32_t row_of(const Event& event);
   void add_io(const Event& event);
   void leave(uint64_t time_ns);
 
-  std::vector<Files> groups_;
+  size_t group_count_;
+  std::map<uint32_t, Files> groups_;
   std::vector<Call> calls_;  ///< open ones
   LocalIds files_;
   const Group* group_ = nullptr;
+  Files* current_ = nullptr;  ///< of `group_`
 };
 
 }  // namespace aon::writers::profile

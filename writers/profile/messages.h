@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "writers/profile/local_ids.h"
@@ -32,12 +33,15 @@ class MessageTable {
   /// By source and destination, "other" first.
   std::vector<MessageRow> rows() const;
 
+  void save(StateOut* out);
+  Status load(StateIn* in);
+
  private:
   struct Sum {
     uint64_t count = 0;
     uint64_t bytes = 0;
-    void add(uint64_t message_bytes) {
-      ++count;
+    void add(uint64_t message_count, uint64_t message_bytes) {
+      count += message_count;
       bytes += message_bytes;
     }
   };
@@ -52,12 +56,15 @@ class MessageTable {
   static constexpr uint8_t kNoPartner = 0xff;
 
   int64_t world_rank(uint32_t communicator, int32_t peer) const;
+  void add(int64_t destination, uint64_t count, uint64_t bytes);
+  void end_group();
 
   const Model* model_;
-  std::vector<Sender> senders_;         ///< by group
+  std::map<uint32_t, Sender> senders_;  ///< by group
   std::vector<uint8_t> partner_index_;  ///< by destination, of the current group
   LocalIds communicators_;
   const Group* group_ = nullptr;
+  Sender* sender_ = nullptr;  ///< of `group_`
 };
 
 }  // namespace aon::writers::profile

@@ -32,7 +32,7 @@ struct TransferRow {
 
 class TransferTable {
  public:
-  explicit TransferTable(const Model& model) : model_(&model), origins_(model.groups.size()) {}
+  explicit TransferTable(const Model& model) : model_(&model) {}
 
   /// The transfers that follow are those of `group`.
   void begin(const Group& group);
@@ -41,6 +41,9 @@ class TransferTable {
   /// By origin, window and target, "other" first.
   std::vector<TransferRow> rows() const;
 
+  void save(StateOut* out);
+  Status load(StateIn* in);
+
  private:
   struct Origin {
     std::map<std::pair<uint32_t, int64_t>, TransferSum> sums;  ///< by window and target
@@ -48,11 +51,14 @@ class TransferTable {
   };
 
   int64_t target_of(uint32_t window, int32_t peer) const;
+  /// Where transfers to `target` are summed up.
+  static TransferSum* sum_of(Origin* origin, uint32_t window, int64_t target);
 
   const Model* model_;
-  std::vector<Origin> origins_;  ///< by group
+  std::map<uint32_t, Origin> origins_;  ///< by group
   LocalIds windows_;
   const Group* group_ = nullptr;
+  Origin* origin_ = nullptr;  ///< of `group_`
 };
 
 }  // namespace aon::writers::profile

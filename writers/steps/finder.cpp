@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "writers/steps/calls.h"
+#include "writers/steps/plan.h"
 #include "writers/steps/steps.h"
 
 namespace aon::writers {
@@ -40,6 +41,7 @@ class Finder : public StepFinder {
     is_wanted_ = location.type == LocationType::kThread && location.id == location.group;
     if (!is_wanted_) return {};
     group_ = location.group;
+    unsaved_ = group_;
     scanner_->begin(model_->groups[location.group]);
     sample_.clear();
     return {};
@@ -70,8 +72,47 @@ class Finder : public StepFinder {
   }
 
   Status finish(const Outcome&) override {
-    if (!plan_.is_annotated) vote();
+    if (plan_.is_annotated) {
+      plan_.is_sampled = false;  // says something of loops that are found
+    } else {
+      vote();
+    }
     candidates_.clear();
+    return {};
+  }
+
+  /// Of annotations one is enough for all: later groups need no candidates.
+  Status save(StateOut* out) override {
+    out->put(plan_.is_annotated);
+    out->put(plan_.is_sampled);
+    out->put(unsaved_);
+    if (unsaved_) {
+      out->put(uint64_t{candidates_[*unsaved_].size()});
+      for (const Candidate& one : candidates_[*unsaved_]) steps::save_candidate(out, one);
+      candidates_[*unsaved_].clear();
+    }
+    plan_.is_sampled = false;
+    unsaved_.reset();
+    return {};
+  }
+
+  Status load(StateIn* in) override {
+    bool is_annotated = false;
+    bool is_sampled = false;
+    std::optional<uint32_t> group;
+    if (!in->get(&is_annotated) || !in->get(&is_sampled) || !in->get(&group)) return in->status();
+    plan_.is_annotated |= is_annotated;
+    plan_.is_sampled |= is_sampled;
+    if (!group) return {};
+    uint64_t count = 0;
+    if (!in->get(&count) ||
+        !in->check(*group < candidates_.size() && count <= steps::kMaxCandidates))
+      return in->status();
+    for (uint64_t i = 0; i < count; ++i) {
+      Candidate one;
+      if (!steps::load_candidate(in, *model_, &one)) return in->status();
+      candidates_[*group].push_back(std::move(one));
+    }
     return {};
   }
 
@@ -134,6 +175,7 @@ class Finder : public StepFinder {
   steps::SequenceSample sample_;
   bool is_wanted_ = false;
   uint32_t group_ = 0;
+  std::optional<uint32_t> unsaved_;                 ///< the last group that began since save()
   std::vector<std::vector<Candidate>> candidates_;  ///< by group
   StepPlan plan_;
 };

@@ -33,6 +33,8 @@ class Meter : public StepMeter {
   Status events(std::span<const Event> events) override;
   Status end_location() override;
   Status finish(const Outcome& outcome) override;
+  Status save(StateOut* out) override;
+  Status load(StateIn* in) override;
   const StepSummary* summary() const override { return is_finished_ ? &summary_ : nullptr; }
   const std::vector<StepRow>& rows_so_far() const override { return summary_.rows; }
 
@@ -44,12 +46,13 @@ class Meter : public StepMeter {
   };
 
   steps::LoopTime time_of(const StepPlan::Loop& loop) const;
+  Status open_waits();
   Status add_call(const steps::Call& call);
   Status add_waits(const steps::Call& call);
   void enter(const Event& event);
   void leave(const Event& event);
   void keep(uint32_t loop, int64_t number, const Cut& begin, const Cut& end, bool is_matched);
-  uint32_t annotated_loop(uint32_t region);
+  void drop_saved();
 
   StepPlan plan_;
   WaitAnalysis* waits_;
@@ -59,8 +62,9 @@ class Meter : public StepMeter {
   std::unique_ptr<CallWaits> call_waits_;
   StepSummary summary_;
   bool is_finished_ = false;
-  std::map<uint32_t, uint32_t> annotated_;  ///< global region -> loop
+  std::map<uint32_t, uint32_t> annotated_;  ///< global region -> loop; the same in all shares
   double run_ns_ = 0;                       ///< of all ranks, start to end of MPI
+  bool is_saved_ = false;                   ///< all of summary_.rows
 
   // Of the location.
   bool is_wanted_ = false;
@@ -90,8 +94,18 @@ Status Meter::begin(const Model& model) {
       summary_.loops[loop.number].name = model.regions[loop.pattern.region].name;
     }
   }
+  for (uint32_t i = 0; plan_.is_annotated && i < model.regions.size(); ++i) {
+    if (model.regions[i].role != RegionRole::kStep) continue;
+    annotated_[i] = static_cast<uint32_t>(summary_.loops.size());
+    summary_.loops.emplace_back().name = model.regions[i].name;
+  }
   rows_each_ = std::max(kLeastRows, max_rows_ / std::max<uint64_t>(sharers, 1));
-  if (waits_ == nullptr || waits_->summary() == nullptr) return {};
+  return {};
+}
+
+/// With the first events: who has none, for shares had them, has no calls that waited either.
+Status Meter::open_waits() {
+  if (call_waits_ != nullptr || waits_ == nullptr || waits_->summary() == nullptr) return {};
   Result<std::unique_ptr<CallWaits>> reader = waits_->read_calls();
   if (!reader) return reader.error();
   call_waits_ = std::move(*reader);
@@ -125,6 +139,7 @@ steps::LoopTime Meter::time_of(const StepPlan::Loop& loop) const {
 }
 
 Status Meter::begin_location(const Location& location) {
+  drop_saved();
   is_wanted_ = location.type == LocationType::kThread && location.id == location.group;
   if (!is_wanted_) return {};
   location_ = static_cast<uint32_t>(&location - model_->locations.data());
@@ -142,7 +157,7 @@ Status Meter::begin_location(const Location& location) {
         });
     loops_.try_emplace(loop.number, Loop{{}, steps::RowKeeper(rows_each_)});
   }
-  if (call_waits_ == nullptr) return {};
+  if (Status status = open_waits(); !status || call_waits_ == nullptr) return status;
   Result<std::optional<CallWait>> wait = call_waits_->next(location_);
   if (!wait) return wait.error();
   wait_ahead_ = *wait;
@@ -188,16 +203,6 @@ Status Meter::add_call(const steps::Call& call) {
   return add_waits(call);
 }
 
-uint32_t Meter::annotated_loop(uint32_t region) {
-  const auto [found, is_new] =
-      annotated_.try_emplace(region, static_cast<uint32_t>(annotated_.size()));
-  if (is_new) {
-    summary_.loops.emplace_back();
-    summary_.loops.back().name = model_->regions[region].name;
-  }
-  return found->second;
-}
-
 /// Of nested steps the outermost is one.
 void Meter::enter(const Event& event) {
   const uint32_t region = scanner_->global_region(event);
@@ -213,7 +218,7 @@ void Meter::leave(const Event& event) {
   if (depth_ == 0 || region >= model_->regions.size()) return;
   if (model_->regions[region].role != RegionRole::kStep || --depth_ != 0) return;
   if (is_open_at_end_) return;
-  const uint32_t loop = annotated_loop(region);
+  const uint32_t loop = annotated_.at(region);
   loops_.try_emplace(loop, Loop{{}, steps::RowKeeper(rows_each_)});
   keep(loop, step_number_, step_begin_, {event.time_ns, now_.mpi_ns, now_.wait_ns}, true);
 }
@@ -258,6 +263,42 @@ Status Meter::finish(const Outcome&) {
   call_waits_.reset();
   is_finished_ = true;
   return {};
+}
+
+Status Meter::save(StateOut* out) {
+  drop_saved();
+  out->put(summary_.statistics);
+  out->put(summary_.rows);
+  out->put(std::exchange(summary_.step_count, 0));
+  out->put(std::exchange(run_ns_, 0));
+  summary_.statistics.clear();
+  is_saved_ = true;  // the rows stay for those that look at them in their save()
+  return {};
+}
+
+void Meter::drop_saved() {
+  if (std::exchange(is_saved_, false)) summary_.rows.clear();
+}
+
+Status Meter::load(StateIn* in) {
+  const size_t statistics_before = summary_.statistics.size();
+  const size_t rows_before = summary_.rows.size();
+  uint64_t step_count = 0;
+  double run_ns = 0;
+  if (!in->append(&summary_.statistics) || !in->append(&summary_.rows) || !in->get(&step_count) ||
+      !in->get(&run_ns))
+    return in->status();
+  const auto is_known = [&](const auto& row) {
+    return row.group < model_->groups.size() && row.loop < summary_.loops.size();
+  };
+  const auto are_known = [&](const auto& rows, size_t before) {
+    return std::all_of(rows.begin() + static_cast<std::ptrdiff_t>(before), rows.end(), is_known);
+  };
+  in->check(are_known(summary_.statistics, statistics_before) &&
+            are_known(summary_.rows, rows_before));
+  summary_.step_count += step_count;
+  run_ns_ += run_ns;
+  return in->status();
 }
 
 }  // namespace

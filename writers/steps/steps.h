@@ -79,6 +79,8 @@ struct StepSummary {
   std::vector<StepStatistics> statistics;
   std::vector<StepRow> rows;  ///< by group, loop and time
   uint64_t step_count = 0;    ///< more than rows: only some are kept (RowKeeper)
+  /// In `loops`, by the number that a loop had in StepMeter::rows_so_far() before finish().
+  std::vector<uint32_t> final_loops;
 };
 
 /// What the first pass decided.
@@ -91,6 +93,8 @@ struct StepPlan {
   std::vector<std::vector<Loop>> loops;  ///< by group
   bool is_sampled = false;  ///< loops may begin and end a little outside of the times found
 };
+void save_plan(StateOut* out, const StepPlan& plan);
+Status load_plan(StateIn* in, const Model& model, StepPlan* plan);
 
 class StepFinder : public Writer {
  public:
@@ -103,10 +107,13 @@ class StepMeter : public Writer {
  public:
   /// Null before finish(), and when something failed.
   virtual const StepSummary* summary() const = 0;
-  /// Of the processes whose master thread has passed.
+  /// Of the processes whose master thread has passed; in a share of the last one, up to the next
+  /// location.
   virtual const std::vector<StepRow>& rows_so_far() const = 0;
 };
-/// `waits` (null: not analysed) must have finished and outlive the meter.
+/// `waits` (null: not analysed) must have finished and outlive the meter. All shares of an assembly
+/// and who combines them have the same plan and `max_rows`: what is kept of a process depends on
+/// these and its own steps only.
 std::unique_ptr<StepMeter> make_step_meter(StepPlan plan, WaitAnalysis* waits,
                                            uint64_t max_rows = kMaxStepRows);
 

@@ -90,6 +90,7 @@ void order_loops(StepSummary* summary) {
   summary->loops = std::move(loops);
   for (StepStatistics& row : summary->statistics) row.loop = numbers[row.loop];
   for (StepRow& row : summary->rows) row.loop = numbers[row.loop];
+  summary->final_loops = std::move(numbers);
 }
 
 }  // namespace

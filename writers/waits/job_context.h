@@ -25,6 +25,25 @@ class JobContext : public WaitContext {
   void cut(uint32_t group, uint64_t time_ns) { cut_ns_[group] = std::min(cut_ns_[group], time_ns); }
   void exclude(uint32_t communicator) { is_ambiguous_[communicator] = true; }
 
+  /// The cuts and exclusions, for another share of the assembly.
+  void save(StateOut* out) const {
+    out->put(cut_ns_);
+    out->put(is_ambiguous_);
+  }
+  /// Adds those of another share.
+  Status load(StateIn* in) {
+    std::vector<uint64_t> cut_ns;
+    std::vector<bool> is_ambiguous;
+    if (!in->get(&cut_ns) || !in->get(&is_ambiguous)) return in->status();
+    if (cut_ns.size() != cut_ns_.size() || is_ambiguous.size() != is_ambiguous_.size())
+      return Error{Code::kDamaged, "a share of another job"};
+    for (size_t i = 0; i < cut_ns.size(); ++i) cut_ns_[i] = std::min(cut_ns_[i], cut_ns[i]);
+    for (size_t i = 0; i < is_ambiguous.size(); ++i) {
+      if (is_ambiguous[i]) is_ambiguous_[i] = true;
+    }
+    return {};
+  }
+
   uint64_t cut_ns(uint32_t location) const override {
     return cut_ns_[model_.locations[location].group];
   }

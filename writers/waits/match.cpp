@@ -278,11 +278,10 @@ Status match_messages(SortedStore<MessageEnd>* sends, SortedStore<MessageEnd>* r
 }
 
 Status match_collectives(SortedStore<Member>* members, const WaitContext& context,
-                         WaitSummary* summary, const WaitSink& sink) {
+                         WaitSummary* summary, TrueTimeTable* times, const WaitSink& sink) {
   Result<SortedStore<Member>::Reader> reader = members->read();
   if (!reader) return reader.error();
   std::vector<Member> instance;
-  TrueTimeTable times;
   for (;;) {
     context.beat();
     Result<const Member*> next = reader->next();
@@ -291,7 +290,7 @@ Status match_collectives(SortedStore<Member>* members, const WaitContext& contex
     const bool is_over = !instance.empty() &&
                          (member == nullptr || member->instance() != instance.front().instance());
     if (is_over) {
-      Status status = match_one_collective(instance, context, summary, &times, sink);
+      Status status = match_one_collective(instance, context, summary, times, sink);
       if (!status) return status;
       instance.clear();
     }
@@ -299,7 +298,6 @@ Status match_collectives(SortedStore<Member>* members, const WaitContext& contex
     // More than there are members is damage: enough of it to be told, and no more memory.
     if (instance.size() <= context.member_count(member->communicator)) instance.push_back(*member);
   }
-  summary->times = times.take();
   return {};
 }
 

@@ -28,6 +28,7 @@ struct MessageEnd {
     return std::tie(space, pair, posted_ns) < std::tie(other.space, other.pair, other.posted_ns);
   }
 };
+constexpr size_t kStoreBytes = 24u << 20;  ///< in memory, of each of four stores
 constexpr uint64_t pack(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
 
 /// One process in a collective. It matches by communicator and number.
@@ -89,8 +90,8 @@ using WaitSink = std::function<Status(const Wait&)>;
 Status match_messages(SortedStore<MessageEnd>* sends, SortedStore<MessageEnd>* receives,
                       const WaitContext& context, WaitSummary* summary, const WaitSink& sink);
 
-/// Matches all collectives.
+/// Matches all collectives. What they took goes to `times`, not to `summary`.
 Status match_collectives(SortedStore<Member>* members, const WaitContext& context,
-                         WaitSummary* summary, const WaitSink& sink);
+                         WaitSummary* summary, TrueTimeTable* times, const WaitSink& sink);
 
 }  // namespace aon::writers

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/profile/one_rank.h"
+#include "tests/unit/writers/shares.h"
 
 namespace aon::writers {
 namespace {
@@ -119,6 +120,23 @@ class Job {
   }
   std::string finding() { return hang_finding(model_, finder_.report()); }
 
+  /// What a combiner says to whom two shares have told.
+  std::vector<std::string> combined_lines() {
+    HangFinder combiner;
+    test::combine({&combiner}, model_, states());
+    std::vector<std::string> lines = hang_lines(model_, combiner.report(), 100 * kSecond);
+    lines.push_back(hang_finding(model_, combiner.report()));
+    return lines;
+  }
+  std::vector<std::string> states() {
+    HangFinder even;
+    HangFinder odd;
+    return test::run_shares({&even}, {&odd}, model_, [this](const Location& location) {
+      return events_[static_cast<size_t>(&location - model_.locations.data())];
+    });
+  }
+  const Model& model() const { return model_; }
+
  private:
   spool::Job job_;
   std::vector<spool::Process> processes_;
@@ -141,6 +159,26 @@ TEST(Hang, rank_that_does_not_come_is_named) {
       job.finding(),
       "MPI_Allreduce of MPI_COMM_WORLD never ended: rank 0-1, 3 waited, rank 2 on n1 (pid 102) "
       "did not arrive");
+}
+
+TEST(Hang, two_shares_say_what_one_process_says) {
+  Job job(5);
+  for (uint32_t rank = 0; rank < 5; ++rank) job.finish(rank, 20 * kSecond);
+  job.finish(3, 21 * kSecond);
+  for (const uint32_t rank : {0u, 1u, 3u}) job.open(rank, 30 * kSecond, kAllreduce);
+  job.finish(1, 40 * kSecond, kAllreduce);  // has returned
+  job.add(4, test::event(EventKind::kLostBegin, 50 * kSecond, 0));
+  std::vector<std::string> whole = job.lines();
+  whole.push_back(job.finding());
+  EXPECT_GT(whole.size(), 4u);
+  EXPECT_EQ(job.combined_lines(), whole);
+}
+
+TEST(Hang, damage_of_what_a_share_tells_is_harmless) {
+  Job job(2);
+  job.finish(0, 20 * kSecond).finish(1, 20 * kSecond).open(0, 30 * kSecond, kBarrier);
+  const auto make = [] { return std::make_unique<HangFinder>(); };
+  test::expect_damage_is_harmless(make, job.model(), job.states()[0]);
 }
 
 TEST(Hang, call_that_returned_is_none) {

@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "tests/unit/profile/one_rank.h"
+#include "tests/unit/writers/shares.h"
 #include "writers/hang/hang.h"
 
 namespace aon::writers {
@@ -98,6 +99,22 @@ class NcclHangs : public testing::Test {
   std::vector<std::string> lines() { return hang_lines(model_, finder_.report(), kEnd); }
   std::string finding() { return hang_finding(model_, finder_.report()); }
 
+  std::vector<std::string> states() {
+    HangFinder even;
+    HangFinder odd;
+    return test::run_shares({&even}, {&odd}, model_,
+                            [this](const Location& location) { return events_[location.group]; });
+  }
+  /// Runs one process and two shares with a combiner, and expects that they say the same.
+  void expect_same_of_shares() {
+    run();
+    HangFinder combiner;
+    test::combine({&combiner}, model_, states());
+    EXPECT_THAT(lines(), testing::Not(IsEmpty()));
+    EXPECT_EQ(hang_lines(model_, combiner.report(), kEnd), lines());
+    EXPECT_EQ(hang_finding(model_, combiner.report()), finding());
+  }
+
   Model model_;
   spool::Job job_;
   std::deque<spool::Process> processes_;
@@ -120,6 +137,41 @@ TEST_F(NcclHangs, who_did_not_arrive_is_named_with_where_it_stands) {
   EXPECT_EQ(finding(),
             "ncclAllReduce 2 of world never ended: rank 0, 2 is in it, rank 1 on n1 (pid 101) did "
             "not arrive");
+}
+
+TEST_F(NcclHangs, two_shares_say_what_one_process_says) {
+  for (uint32_t rank : {0, 1, 2}) finished(rank, {});
+  for (uint32_t rank : {0, 2}) in_flight(rank, {.sequence = 1, .call = 1});
+  in_flight(1, {.region = kAllGather, .sequence = 1, .call = 1});
+  lose(2, kEnd - 100 * kSecond);
+  quiet(0);
+  quiet(1);
+  expect_same_of_shares();
+}
+
+TEST_F(NcclHangs, shares_know_of_holes_and_levels) {
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {});
+  for (uint32_t rank : {0, 2}) {
+    enqueued(rank, {.sequence = 1, .call = 1});
+    enqueued(rank, {.sequence = 2, .call = 2});
+  }
+  lose(1, kEnd - kSecond);
+  quiet(2);
+  EXPECT_THAT(run(), IsEmpty()) << "rank 1 may have come in its hole";
+  HangFinder combiner;
+  test::combine({&combiner}, model_, states());
+  EXPECT_THAT(combiner.report().nccl, IsEmpty());
+  finder_ = HangFinder();
+  enqueued(1, {.sequence = 1, .call = 1, .time_ns = kEnd});
+  expect_same_of_shares();
+}
+
+TEST_F(NcclHangs, damage_of_what_a_share_tells_is_harmless) {
+  finished(0, {});
+  in_flight(0, {.sequence = 1, .call = 1, .time_ns = kEnd - 61 * kSecond});
+  in_flight(0, {.region = kSend, .sequence = 1, .call = 2, .peer = 1});
+  const auto make = [] { return std::make_unique<HangFinder>(); };
+  test::expect_damage_is_harmless(make, model_, states()[0]);
 }
 
 TEST_F(NcclHangs, what_is_in_flight_for_a_moment_does_not_hang) {

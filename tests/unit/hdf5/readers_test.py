@@ -1,5 +1,7 @@
-"""Reads the sample's profile.h5 with h5py, xarray (netcdf4 and h5netcdf) and ncdump."""
+"""Reads the sample's profile.h5 with h5py, xarray (netcdf4 and h5netcdf) and ncdump: written in one
+piece, and by two shares, whose series are in files of their own."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,12 +18,14 @@ ENGINES = ["netcdf4", "h5netcdf"]
 
 
 class Readers(unittest.TestCase):
+    OPTIONS = []
+
     @classmethod
     def setUpClass(cls):
         warnings.simplefilter("ignore")
         cls.folder = tempfile.TemporaryDirectory(prefix="aon-hdf5-")
         cls.path = os.path.join(cls.folder.name, "profile.h5")
-        subprocess.run([SAMPLE, cls.path], check=True, timeout=60)
+        subprocess.run([SAMPLE, *cls.OPTIONS, cls.path], check=True, timeout=60)
         cls.file = h5py.File(cls.path)
 
     @classmethod
@@ -35,9 +39,13 @@ class Readers(unittest.TestCase):
             return list(dataset.asstr()[:])
         return dataset[:].tolist()
 
+    def path_of_series(self, _engine):
+        return self.path
+
     def test_groups_are_all_there(self):
         expected = {"nodes", "ranks", "topology", "regions", "profile", "messages", "communicators",
-                    "windows", "rma", "files", "io", "series", "clock_pings"}
+                    "windows", "rma", "files", "io", "series", "clock_pings", "functions",
+                    "callpaths", "samples", "gpu", "nccl", "counters"}
         self.assertEqual(set(self.file), expected)
         self.assertEqual(self.file.attrs["NX_class"], "NXroot")
         self.assertEqual(self.file.attrs["aon_format_version"], 1)
@@ -107,7 +115,9 @@ class Readers(unittest.TestCase):
         self.assertIn("<topology", self.column("topology/xml/document")[0])
 
     def test_series_are_nxdata(self):
-        self.assertEqual(sorted(self.file["series"]), ["node_1", "rank_0", "rank_1", "rank_2"])
+        self.assertEqual(sorted(self.file["series"]),
+                         ["gpu_GPU-5d2c", "node_1", "rank_0", "rank_1", "rank_2"])
+        self.assertEqual(self.file["series"].attrs["default"], "rank_0/perf")
         group = self.file[SERIES]
         self.assertEqual(group.attrs["NX_class"], "NXdata")
         self.assertEqual(group.attrs["signal"], "task-clock")
@@ -128,9 +138,31 @@ class Readers(unittest.TestCase):
         self.assertEqual((of_node["node"], of_node["ranks"]), ("node1", "2"))
         self.assertEqual(of_node["covers"], "node node1, also what others do on it")
 
+    def test_series_of_a_device_that_two_nodes_saw_are_two(self):
+        gpu = self.file["series/gpu_GPU-5d2c"]
+        self.assertEqual(sorted(gpu), ["nvml", "nvml_1"])
+        self.assertEqual(gpu["nvml/power"][:2].tolist(), [100.0, 101.0])
+        self.assertEqual(gpu["nvml_1/power"][:2].tolist(), [200.0, 201.0])
+        self.assertEqual(gpu["nvml"].attrs["node"], "node0")
+        self.assertEqual(gpu["nvml_1"].attrs["node"], "node1")
+
+    def test_sums_of_all_other_events(self):
+        self.assertEqual(self.column("io/writes"), [1] * 4)
+        self.assertEqual(self.column("samples/count"), [1, 1, 2, 1, 1, 2])
+        self.assertEqual(self.column("callpaths/total_count"), [8, 6])
+        self.assertEqual(self.column("gpu/kernels/count"), [1, 2, 3, 4])
+        self.assertEqual(self.column("gpu/copies/bytes"), [256] * 4)
+        self.assertEqual(self.column("nccl/operations/process"), [0, 1, 2, 3])
+        self.assertEqual(self.column("nccl/histograms/count"), [4])
+        self.assertEqual(self.column("nccl/proxy/process"), [0, 1, 2, 3])
+        inclusive = [i for i, region in zip(self.column("counters/inclusive"),
+                                            self.column("counters/region")) if region == 9]
+        self.assertEqual(inclusive, [100, 200, 300, 400])
+
     def test_xarray_opens_series_with_times(self):
         for engine in ENGINES:
-            with xr.open_dataset(self.path, group=SERIES, engine=engine) as data:
+            with xr.open_dataset(self.path_of_series(engine), group=SERIES,
+                                 engine=engine) as data:
                 self.assertEqual(data.sizes["time"], 50, engine)
                 self.assertEqual(str(data.time.values[0]), "2025-11-21T04:40:00.000000000")
                 self.assertEqual(data["cycles"].dims, ("time",))
@@ -151,6 +183,56 @@ class Readers(unittest.TestCase):
         self.assertEqual(out.returncode, 0, out.stderr)
         self.assertIn("group: rank_1", out.stdout)
 
+
+def content(item):
+    """All that can be read below `item`, in the order of its making, but for HDF5's own notes."""
+    notes = ("DIMENSION_LIST", "REFERENCE_LIST")
+    attributes = {k: np.asarray(v).tolist() for k, v in item.attrs.items() if k not in notes}
+    if isinstance(item, h5py.Dataset):
+        values = item.asstr()[:] if h5py.check_string_dtype(item.dtype) else item[:]
+        return attributes, str(item.dtype), [repr(v) for v in values.ravel().tolist()]
+    names = []
+    if item.id.get_create_plist().get_link_creation_order():
+        item.id.links.iterate(names.append, idx_type=h5py.h5.INDEX_CRT_ORDER)
+    else:
+        names = [name.encode() for name in sorted(item)]
+    return attributes, [(name, content(item[name])) for name in names]
+
+
+class ReadersOfShares(Readers):
+    OPTIONS = ["--shares"]
+
+    def path_of_series(self, engine):
+        """h5netcdf takes references between datasets of a linked file for those of profile.h5."""
+        own = os.path.join(self.folder.name, "series/node1.h5")
+        return own if engine == "h5netcdf" else self.path
+
+    def test_it_is_the_file_of_the_whole(self):
+        whole = os.path.join(self.folder.name, "whole.h5")
+        subprocess.run([SAMPLE, whole], check=True, timeout=60)
+        with h5py.File(whole) as file:
+            self.assertEqual(content(self.file), content(file))
+
+    def test_series_are_links_that_move_with_the_folder(self):
+        link = self.file.get(SERIES, getlink=True)
+        self.assertIsInstance(link, h5py.ExternalLink)
+        self.assertEqual((link.filename, link.path), ("series/node1.h5", "/" + SERIES))
+        with tempfile.TemporaryDirectory(prefix="aon-hdf5-") as moved:
+            folder = os.path.join(moved, "job")
+            shutil.copytree(self.folder.name, folder)
+            self.assertTrue(os.path.exists(os.path.join(folder, "series/node1.h5")))
+            with h5py.File(os.path.join(folder, "profile.h5")) as file:
+                self.assertTrue(file[SERIES].file.filename.startswith(folder))
+                self.assertEqual(len(file[SERIES]["time"]), 50)
+
+    def test_the_file_of_a_share_opens_by_itself(self):
+        with h5py.File(os.path.join(self.folder.name, "series/node0.h5")) as file:
+            self.assertEqual(file.attrs["NX_class"], "NXroot")
+            self.assertEqual(file["series"].attrs["default"], "rank_0/perf")
+            self.assertEqual(sorted(file["series"]), ["gpu_GPU-5d2c", "node_1", "rank_0", "rank_2"])
+
+
+class FullDisk(unittest.TestCase):
     def test_a_full_disk_is_one_clear_error(self):
         out = subprocess.run([SAMPLE, "/dev/full"], capture_output=True, text=True, timeout=60)
         self.assertEqual(out.returncode, 1)

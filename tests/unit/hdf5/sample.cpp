@@ -1,13 +1,19 @@
-// hdf5_sample FILE | --slurm DIR FILE: writes a profile.h5 of a small job whose figures the tests
-// beside it know, or exports DIR/profile.h5. The job: two nodes, three ranks and a process without
-// a rank, two communicators, samples of two providers.
+// hdf5_sample FILE | --shares FILE | --slurm DIR FILE: writes a profile.h5 of a small job whose
+// figures the tests beside it know, in one piece or in two shares that are combined, or exports
+// DIR/profile.h5. The job: two nodes, three ranks and a process without a rank, two communicators,
+// samples of three providers, and something of all else that comes from events.
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "core/spool/format.h"
 #include "core/topology/topology.h"
 #include "tests/unit/profile/one_rank.h"
+#include "tests/unit/writers/feed_group.h"
+#include "writers/hdf5/hdf5_share.h"
 #include "writers/hdf5/hdf5_writer.h"
 #include "writers/hdf5/slurm_export.h"
 
@@ -36,6 +42,8 @@ spool::Job make_job() {
       process.binding = "0-1";
       process.exit = ProcessExitDefinition{p, 0, n == 1 ? 9 : 0, 0, 0, 4096, 77};
       process.counts[{1, 3}] = 1000 + p;
+      process.devices[0] = {{}, "GPU", "0000:17:00.0"};
+      process.sampled_event = "cpu-clock";
     }
   }
   job.nodes[0].folder = "spool/node0";
@@ -57,7 +65,18 @@ Model make_job_model(const spool::Job& job) {
   model.regions[9].name = "solve \xc3\xbc \xff";  // one byte is no UTF-8
   model.communicators.push_back({"pair", CommunicatorKind::kIntra, 0u, {2, -1}});
   model.windows.push_back({"halo", 0, WindowFlavour::kShared});
-  for (Group& group : model.groups) group.window_map[5] = 0;
+  model.file_names.push_back("out.dat");
+  model.files.push_back({0, 0, 0});
+  model.functions.push_back({"main", "main.c", "/bin/demo"});
+  model.functions.push_back({"solve", "main.c", "/bin/demo"});
+  model.call_paths.push_back({{}, 0, 1, 0});
+  model.call_paths.push_back({0, 1, 2, 1});
+  for (Group& group : model.groups) {
+    group.window_map[5] = 0;
+    group.file_map[4] = 0;
+    group.call_path_map = {{20, 0}, {21, 1}};
+    group.metric_map[kFirstCounterMetric] = 3;
+  }
   model.groups[3].rank.reset();
   model.communicators[0].members.pop_back();
   for (uint32_t g = 0; g < 4; ++g) {
@@ -69,12 +88,26 @@ Model make_job_model(const spool::Job& job) {
   model.metrics.push_back(
       {"perf::cycles", "1", "CPU cycles", "perf", MetricMode::kAccumulated, false});
   model.metrics.push_back({"load", "1", "runnable tasks", "example", MetricMode::kAbsolute, true});
+  model.metrics.push_back(
+      {"counters::cycles", "1", "CPU cycles", "counters", MetricMode::kAccumulated, false});
+  model.metrics.push_back(
+      {"nvml::gpu_GPU-5d2c/nvml/power", "W", "power", "nvml", MetricMode::kAbsolute, true});
+  model.counter_count = 1;
   for (uint32_t g = 0; g < 3; ++g) {
     model.locations.push_back({(uint64_t{100} << 32) | g, g, LocationType::kMetric, "perf", g % 2,
                                spool::kSeriesSlot, true});
   }
-  model.locations.push_back({(uint64_t{101} << 32) | 2, 2, LocationType::kMetric, "node",
-                             spool::kNodeProcess, spool::kSeriesSlot, true});
+  for (uint32_t g = 0; g < 4; ++g) {
+    model.locations.push_back({(uint64_t{102} << 32) | g, g, LocationType::kAcceleratorStream,
+                               "stream", g % 2, spool::kSeriesSlot, true, 1, 0});
+  }
+  // Both nodes see the GPU, and so do both shares.
+  for (const uint32_t g : {1u, 2u}) {
+    model.locations.push_back({(uint64_t{101} << 32) | g, g, LocationType::kMetric, "node",
+                               spool::kNodeProcess, spool::kSeriesSlot, true});
+  }
+  std::stable_sort(model.locations.begin(), model.locations.end(),
+                   [](const Location& a, const Location& b) { return a.group < b.group; });
   return model;
 }
 
@@ -100,10 +133,72 @@ Event fetch(uint64_t time_ns) {
   return e;
 }
 
+/// A write of 64 bytes, of the call that is open.
+void add_write(uint64_t time_ns, std::vector<Event>* events) {
+  for (const EventKind kind : {EventKind::kIoBegin, EventKind::kIoComplete}) {
+    Event e = test::event(kind, time_ns, 0);
+    e.communicator = 4;
+    e.peer = static_cast<int32_t>(IoOperation::kWrite);
+    e.tag = 0;
+    events->push_back(e);
+  }
+}
+
+Event call_sample(uint64_t time_ns, uint32_t path) {
+  Event e = test::event(EventKind::kCallSample, time_ns, path);
+  e.peer = 77;
+  e.bytes = 1'000'000;
+  return e;
+}
+
+Event counted(uint64_t time_ns, uint64_t cycles) {
+  Event e = test::event(EventKind::kCounters, time_ns, 0);
+  const uint64_t values[kMaxRegionCounters] = {cycles};
+  e.set_counters(values, 1, true);
+  return e;
+}
+
+/// The operation lives as long as the program.
+void add_nccl(uint64_t time_ns, std::vector<Event>* events) {
+  static NcclOperation operation;
+  operation.start_ns = kStartNs;
+  operation.end_ns = kStartNs + 500;
+  operation.bytes = 4096;
+  operation.gpu_ns = 300;
+  operation.flags = kNcclGpuTimed;
+  operation.communicator = 7;
+  static NcclProxyWork work;
+  work.communicator = 7;
+  work.bytes = 4096;
+  work.end_ns = 100;
+  work.peer = 1;
+  Event e = test::event(EventKind::kNcclCall, time_ns, 0);
+  e.request = reinterpret_cast<uint64_t>(&operation);
+  events->push_back(e);
+  e.kind = EventKind::kNcclProxy;
+  e.request = reinterpret_cast<uint64_t>(&work);
+  events->push_back(e);
+}
+
+/// Rank r: r + 1 kernels of region 2 and a copy.
+std::vector<Event> device_work(uint32_t rank) {
+  std::vector<Event> events;
+  for (uint32_t i = 0; i <= rank + 1; ++i) {
+    const bool is_copy = i > rank;
+    Event e = test::event(EventKind::kDeviceWork, kStartNs + i, 2);
+    e.peer = static_cast<int32_t>(is_copy ? DeviceOperation::kCopy : DeviceOperation::kKernel);
+    e.bytes = is_copy ? 256 : 0;
+    e.bytes_received = 100 + i;
+    events.push_back(e);
+  }
+  return events;
+}
+
 /// Rank r: r + 1 sends of 10 bytes and 100 ns each to rank 0 and a fetch, inside one call of region
-/// 1.
+/// 1, which writes, is sampled and counts cycles, and something of NCCL.
 std::vector<Event> calls(uint32_t rank) {
-  std::vector<Event> events = {test::enter(kStartNs, 1)};
+  std::vector<Event> events = {counted(kStartNs, 10), test::enter(kStartNs, 1)};
+  add_write(kStartNs, &events);
   for (uint32_t i = 0; i <= rank; ++i) {
     const uint64_t start_ns = kStartNs + 1000 * (i + 1);
     events.push_back(test::enter(start_ns, 0));
@@ -111,6 +206,10 @@ std::vector<Event> calls(uint32_t rank) {
     events.push_back(test::leave(start_ns + 100, 0));
   }
   events.push_back(fetch(kStartNs + 90'000));
+  events.push_back(call_sample(kStartNs + 91'000, 20 + rank % 2));
+  events.push_back(call_sample(kStartNs + 92'000, 21));
+  add_nccl(kStartNs + 93'000, &events);
+  events.push_back(counted(kStartNs + 100'000, 10 + 100 * (rank + 1)));
   events.push_back(test::leave(kStartNs + 100'000, 1));
   return events;
 }
@@ -119,7 +218,8 @@ std::vector<Event> samples(const Location& location) {
   std::vector<Event> events;
   for (int tick = 0; tick < kTicks; ++tick) {
     if (location.process == spool::kNodeProcess) {
-      events.push_back(sample(tick, 2, 0.5 * tick, 0, 0));
+      if (location.group == 2) events.push_back(sample(tick, 2, 0.5 * tick, 0, 0));
+      events.push_back(sample(tick, 4, 100.0 * location.group + tick, 0, 0));
       continue;
     }
     const double cpu_ns = 0.9 * tick * static_cast<double>(kTickNs);
@@ -138,22 +238,57 @@ std::vector<Event> samples(const Location& location) {
     }                                                                            \
   } while (false)
 
+std::vector<Event> events_of(const Location& location) {
+  if (location.type == LocationType::kMetric) return samples(location);
+  if (location.type == LocationType::kAcceleratorStream) return device_work(location.group);
+  return calls(location.group);
+}
+
+Outcome outcome_of(const Model& model) {
+  Outcome outcome;
+  for (const Location& location : model.locations)
+    outcome.event_count += events_of(location).size();
+  outcome.communication_complete = true;
+  return outcome;
+}
+
 int write_sample(const char* path) {
   const spool::Job job = make_job();
   const Model model = make_job_model(job);
   const std::unique_ptr<Writer> writer = make_hdf5_writer(path);
   CHECK(writer->begin(model));
-  Outcome outcome;
-  for (const Location& location : model.locations) {
-    const std::vector<Event> events =
-        location.type == LocationType::kMetric ? samples(location) : calls(location.group);
-    outcome.event_count += events.size();
-    CHECK(writer->begin_location(location));
-    CHECK(writer->events(events));
-    CHECK(writer->end_location());
+  for (const Group& group : model.groups)
+    CHECK(test::feed_group(writer.get(), model, group, events_of));
+  CHECK(writer->finish(outcome_of(model)));
+  return 0;
+}
+
+/// Ranks 0 and 2, and 1 and the other process.
+int write_shares(const std::filesystem::path& path) {
+  const spool::Job job = make_job();
+  const Model model = make_job_model(job);
+  const std::filesystem::path folder = path.parent_path() / "series";
+  std::unique_ptr<Writer> shares[2];
+  for (int i = 0; i < 2; ++i) {
+    const std::string name = "node" + std::to_string(i) + ".h5";
+    shares[i] = make_hdf5_share(folder / name, "series/" + name);
+    CHECK(shares[i]->begin(model));
   }
-  outcome.communication_complete = true;
-  CHECK(writer->finish(outcome));
+  std::vector<std::string> saved;
+  for (const Group& group : model.groups) {
+    Writer* share = shares[group.id % 2].get();
+    CHECK(test::feed_group(share, model, group, events_of));
+    StateOut out;
+    CHECK(share->save(&out));
+    saved.push_back(out.bytes());
+  }
+  const std::unique_ptr<Writer> writer = make_hdf5_writer(path);
+  CHECK(writer->begin(model));
+  for (const std::string& bytes : saved) {
+    StateIn in(bytes);
+    CHECK(writer->load(&in));
+  }
+  CHECK(writer->finish(outcome_of(model)));
   return 0;
 }
 
@@ -162,6 +297,7 @@ int write_sample(const char* path) {
 
 int main(int argc, char** argv) {
   if (argc == 2) return aon::writers::write_sample(argv[1]);
+  if (argc == 3 && strcmp(argv[1], "--shares") == 0) return aon::writers::write_shares(argv[2]);
   if (argc != 4 || strcmp(argv[1], "--slurm") != 0) return 2;
   const aon::Status status = aon::writers::export_slurm_hdf5(argv[2], argv[3]);
   if (!status) std::fprintf(stderr, "hdf5_sample: %s\n", status.error().message.c_str());

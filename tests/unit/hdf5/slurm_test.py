@@ -1,4 +1,4 @@
-"""Exports the sample for Slurm and reads it with sh5util."""
+"""Exports the sample for Slurm, also that of two shares, and reads it with sh5util."""
 import csv
 import os
 import subprocess
@@ -19,6 +19,8 @@ PartitionName=p Nodes=localhost
 
 
 class Slurm(unittest.TestCase):
+    OPTIONS = []
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="aon-slurm-")
         self.addCleanup(folder.cleanup)
@@ -32,7 +34,7 @@ class Slurm(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def export(self):
-        subprocess.run([SAMPLE, self.path("profile.h5")], check=True, timeout=60)
+        subprocess.run([SAMPLE, *self.OPTIONS, self.path("profile.h5")], check=True, timeout=60)
         subprocess.run([SAMPLE, "--slurm", self.folder, self.path("slurm.h5")], check=True,
                        timeout=60)
 
@@ -74,6 +76,19 @@ class Slurm(unittest.TestCase):
         self.assertEqual(out.returncode, 1)
         self.assertIn("profile.h5", out.stderr)
         self.assertFalse(os.path.exists(self.path("slurm.h5")))
+
+
+class SlurmOfShares(Slurm):
+    OPTIONS = ["--shares"]
+
+    def test_says_which_file_of_a_share_is_missing(self):
+        subprocess.run([SAMPLE, "--shares", self.path("profile.h5")], check=True, timeout=60)
+        os.remove(self.path("series/node1.h5"))
+        out = subprocess.run([SAMPLE, "--slurm", self.folder, self.path("slurm.h5")],
+                             capture_output=True, text=True, timeout=60)
+        self.assertEqual(out.returncode, 1)
+        self.assertIn("series/node1.h5", out.stderr)
+        self.assertEqual(len(out.stderr.splitlines()), 1, out.stderr)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "tests/unit/profile/one_rank.h"
+#include "tests/unit/writers/shares.h"
 
 namespace aon::writers::nccl {
 namespace {
@@ -15,6 +16,13 @@ constexpr uint32_t kAllReduce = 6;  // global; local 10 - that
 constexpr uint32_t kSend = 7;
 constexpr uint32_t kReceive = 8;
 constexpr uint32_t kBroadcast = 9;
+
+template <class T>
+std::string bytes_of(const std::vector<T>& rows) {
+  StateOut out;
+  out.put(rows);
+  return out.bytes();
+}
 
 /// Ranks with one communicator of NCCL each (local 7), on one node.
 class NcclLateness : public testing::Test {
@@ -77,6 +85,19 @@ class NcclLateness : public testing::Test {
     EXPECT_EQ(analysis_.summary(), nullptr);
     EXPECT_TRUE(analysis_.finish({}));
     return *analysis_.summary();
+  }
+
+  std::vector<std::string> states() {
+    LatenessAnalysis even("/tmp");
+    LatenessAnalysis odd("/tmp");
+    return test::run_shares({&even}, {&odd}, model_, [this](const Location& location) {
+      std::vector<Event> events;
+      for (const NcclOperation& operation : told_[location.group]) {
+        events.push_back(test::event(EventKind::kNcclCall, 1, operation.region));
+        events.back().request = reinterpret_cast<uint64_t>(&operation);
+      }
+      return events;
+    });
   }
 
   Model model_;
@@ -215,6 +236,58 @@ TEST_F(NcclLateness, what_a_rank_sends_to_itself_has_no_partner) {
   tell(0, 0, {.gpu_ns = 100, .region = kReceive, .peer = 0});
   const LatenessSummary& summary = run();
   EXPECT_EQ(summary.table.operation_count() + summary.unmatched_count, 0u);
+}
+
+TEST_F(NcclLateness, two_shares_find_what_one_process_finds) {
+  // More than are handed over in one piece, and what cannot be matched.
+  for (uint64_t sequence = 0; sequence < 20'000; ++sequence) {
+    for (uint32_t rank = 0; rank < 4; ++rank)
+      tell(rank, sequence, {.gpu_ns = (sequence % 4 == rank ? 100u : 130u) + sequence % 7});
+  }
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    const auto next = static_cast<int32_t>((rank + 1) % 4);
+    const auto previous = static_cast<int32_t>((rank + 3) % 4);
+    tell(rank, 1, {.gpu_ns = 1000 + rank, .region = kSend, .peer = next});
+    tell(rank, 1, {.gpu_ns = 5000, .region = kReceive, .peer = previous});
+    tell(rank, 20'000, {.flags = 0});
+  }
+  tell(3, 20'001, {.gpu_ns = 5, .queued_ns = 8});
+  const LatenessSummary& whole = run();
+  LatenessAnalysis combiner("/tmp");
+  test::combine({&combiner}, model_, states());
+  const LatenessSummary& combined = *combiner.summary();
+  EXPECT_EQ(combined.untimed_count, 4u);
+  EXPECT_EQ(combined.untimed_count, whole.untimed_count);
+  EXPECT_EQ(combined.unmatched_count, whole.unmatched_count);
+  EXPECT_EQ(bytes_of(combined.members), bytes_of(whole.members));
+  EXPECT_EQ(bytes_of(combined.table.rows()), bytes_of(whole.table.rows()));
+  EXPECT_EQ(combined.table.operation_count(), 20'004u);
+  ASSERT_EQ(combined.causes.size(), whole.causes.size());
+  for (const auto& [key, causes] : whole.causes) {
+    EXPECT_EQ(combined.causes.at(key).host_ns, causes.host_ns);
+    EXPECT_EQ(combined.causes.at(key).gpu_ns, causes.gpu_ns);
+    EXPECT_EQ(combined.causes.at(key).untold_ns, causes.untold_ns);
+  }
+  ASSERT_EQ(combined.times.size(), whole.times.size());
+  for (size_t i = 0; i < whole.times.size(); ++i) {
+    EXPECT_EQ(combined.times[i].usual_ns, whole.times[i].usual_ns);
+    EXPECT_EQ(combined.times[i].slow_count, whole.times[i].slow_count);
+  }
+  ASSERT_EQ(combined.links.size(), whole.links.size());
+  for (size_t i = 0; i < whole.links.size(); ++i) {
+    EXPECT_EQ(combined.links[i].source, whole.links[i].source);
+    EXPECT_EQ(combined.links[i].time_ns, whole.links[i].time_ns);
+    EXPECT_EQ(combined.links[i].ratio, whole.links[i].ratio);
+  }
+}
+
+TEST_F(NcclLateness, damage_of_what_a_share_tells_is_harmless) {
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    tell(rank, 0, {.gpu_ns = 100});
+    tell(rank, 1, {.gpu_ns = 100, .region = kSend, .peer = 1});
+  }
+  const auto make = [] { return std::make_unique<LatenessAnalysis>("/tmp"); };
+  test::expect_damage_is_harmless(make, model_, states()[2]);
 }
 
 TEST_F(NcclLateness, members_are_named_with_node_and_gpu) {

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "tests/unit/profile/one_rank.h"
+#include "tests/unit/writers/two_shares.h"
 
 namespace aon::writers::nccl {
 namespace {
@@ -79,6 +82,70 @@ TEST(NcclOperations, sizes_are_powers_of_two) {
   EXPECT_EQ(log2_of(1023), 9u);
   EXPECT_EQ(log2_of(1024), 10u);
   EXPECT_EQ(log2_of(UINT64_MAX), 63u);
+}
+
+/// Some operations of each size, one of them in flight; as many as the rank's number.
+void feed(OperationTable* table, const Group& group) {
+  table->begin(group);
+  for (uint32_t call = 0; call <= group.id; ++call) {
+    NcclOperation one = operation(uint64_t{1} << call % 20, call % 3 == 0 ? 0 : 100 + call);
+    one.call = call;
+    if (call == group.id) one.flags = kNcclInFlight;
+    table->add(one);
+  }
+}
+
+std::string text(const OperationTable& table) {
+  std::ostringstream out;
+  for (const OperationRow& row : table.rows())
+    out << row.group << ' ' << row.operation.call << ' ' << row.operation.bytes << ' '
+        << row.operation.communicator << ' ' << row.operation.region << '\n';
+  for (const auto& [key, h] : table.histograms()) {
+    out << std::get<0>(key) << ' ' << std::get<1>(key) << ' ' << std::get<2>(key) << ' ' << h.count
+        << ' ' << h.bytes << ' ' << h.host_ns << ' ' << h.timed_count << ' ' << h.timed_bytes << ' '
+        << h.gpu_ns << ' ' << h.min_ns << ' ' << h.max_ns << ' ' << h.by_duration[6] << '\n';
+  }
+  out << table.left_out_count() << '\n';
+  return out.str();
+}
+
+TEST(NcclOperations, of_shares_are_those_of_the_whole) {
+  const Model model = test::make_model(40);
+  OperationTable whole;
+  for (const Group& group : model.groups) feed(&whole, group);
+  whole.finish();
+  OperationTable first;
+  OperationTable second;
+  const auto saved = test::saved_by_two(model, &first, &second, feed);
+  OperationTable combined;
+  test::load_all(saved, [&](StateIn* in) { return combined.load(model, in); });
+  combined.finish();
+  EXPECT_EQ(text(combined), text(whole));
+  EXPECT_EQ(whole.rows().size(), 40u * 41 / 2);
+  test::expect_beginnings_to_fail(saved[3], [&](StateIn* in) {
+    OperationTable table;
+    return table.load(model, in);
+  });
+  const Model small = test::make_model(3);
+  StateIn in(saved[3]);
+  EXPECT_FALSE(OperationTable().load(small, &in));
+}
+
+TEST(NcclOperations, of_shares_are_kept_up_to_the_same_limit) {
+  const Model model = test::make_model(3);
+  const auto feed_many = [](OperationTable* table, const Group& group) {
+    table->begin(group);
+    for (size_t i = 0; i < kMaxOperationRows / 2 + 10; ++i) table->add(operation(group.id + 1));
+  };
+  OperationTable first;
+  OperationTable second;
+  const auto saved = test::saved_by_two(model, &first, &second, feed_many);
+  EXPECT_LT(saved[2].size(), saved[0].size());  // the share has no more than the job
+  OperationTable combined;
+  test::load_all(saved, [&](StateIn* in) { return combined.load(model, in); });
+  EXPECT_EQ(combined.rows().size(), kMaxOperationRows);
+  EXPECT_EQ(combined.rows().back().group, 1u);
+  EXPECT_EQ(combined.left_out_count(), kMaxOperationRows / 2 + 30);
 }
 
 }  // namespace

@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "tests/unit/profile/one_rank.h"
+#include "tests/unit/writers/two_shares.h"
+
 namespace aon::writers::nccl {
 namespace {
 
@@ -62,6 +67,65 @@ TEST_F(NcclProxy, of_communicators_that_nobody_defined_is_counted) {
   table_.add(work(3, true, 8));
   EXPECT_TRUE(table_.rows().empty());
   EXPECT_EQ(table_.left_out_count(), 1u);
+}
+
+std::string text(const ProxyTable& table) {
+  std::ostringstream out;
+  for (const auto& [key, row] : table.rows()) {
+    const auto [communicator, group, peer, is_send] = key;
+    out << communicator << ' ' << group << ' ' << peer << ' ' << is_send << ' '
+        << row.operation_count << ' ' << row.step_count << ' ' << row.planned_step_count << ' '
+        << row.bytes << ' ' << row.time_ns << ' ' << row.network_ns << ' ' << row.longest_step_ns
+        << '\n';
+  }
+  out << table.left_out_count() << '\n';
+  return out.str();
+}
+
+TEST(NcclProxyOfShares, is_that_of_the_whole) {
+  const Model model = test::make_model(5);
+  const auto feed = [](ProxyTable* table, const Group& group) {
+    table->begin(group);
+    for (int32_t peer = 0; peer < 6; ++peer) {
+      table->add(work(peer, peer % 2 == 0));
+      table->add(work(0, true));
+      table->add(work(peer, false, 99));  // of no communicator
+    }
+  };
+  ProxyTable whole;
+  for (const Group& group : model.groups) feed(&whole, group);
+  ProxyTable first;
+  ProxyTable second;
+  const auto saved = test::saved_by_two(model, &first, &second, feed);
+  ProxyTable combined;
+  test::load_all(saved, [&](StateIn* in) { return combined.load(model, in); });
+  EXPECT_EQ(text(combined), text(whole));
+  EXPECT_EQ(combined.rows().size(), 30u);
+  test::expect_beginnings_to_fail(saved[1], [&](StateIn* in) {
+    ProxyTable table;
+    return table.load(model, in);
+  });
+  const Model small = test::make_model(2);
+  StateIn in(saved[4]);
+  EXPECT_FALSE(ProxyTable().load(small, &in));
+}
+
+TEST(NcclProxyOfShares, beyond_the_limit_is_counted_by_records) {
+  const Model model = test::make_model(2);
+  const auto feed = [](ProxyTable* table, const Group& group) {
+    table->begin(group);
+    for (size_t peer = 0; peer < ProxyTable::kMaxRows / 2 + 5; ++peer) {
+      table->add(work(static_cast<int32_t>(peer), true));
+      table->add(work(static_cast<int32_t>(peer), true));
+    }
+  };
+  ProxyTable first;
+  ProxyTable second;
+  const auto saved = test::saved_by_two(model, &first, &second, feed);
+  ProxyTable combined;
+  test::load_all(saved, [&](StateIn* in) { return combined.load(model, in); });
+  EXPECT_EQ(combined.rows().size(), ProxyTable::kMaxRows);
+  EXPECT_EQ(combined.left_out_count(), 20u);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/unit/profile/one_rank.h"
+#include "tests/unit/waits/in_shares.h"
 #include "writers/waits/waits.h"
 
 namespace aon::writers {
@@ -93,6 +94,7 @@ inline Model make_model(uint32_t ranks, const std::string& name = "MPI_Call") {
   return model;
 }
 
+/// By one process; two shares say the same.
 inline WaitSummary analyse(const Model& model, const std::vector<Rank>& ranks) {
   const auto analysis = make_wait_analysis(testing::TempDir());
   EXPECT_TRUE(analysis->begin(model));
@@ -103,6 +105,10 @@ inline WaitSummary analyse(const Model& model, const std::vector<Rank>& ranks) {
   }
   EXPECT_EQ(analysis->summary(), nullptr);
   EXPECT_TRUE(analysis->finish({}));
+  std::vector<std::vector<Event>> events;
+  for (const Rank& rank : ranks) events.push_back(rank.events());
+  EXPECT_EQ(test::figures(test::analyse_in_shares(model, events)),
+            test::figures(*analysis->summary()));
   return *analysis->summary();
 }
 inline WaitSummary analyse(const std::vector<Rank>& ranks) {

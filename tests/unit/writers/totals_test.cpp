@@ -5,6 +5,8 @@
 #include <bit>
 
 #include "core/spool/format.h"
+#include "tests/unit/writers/shares.h"
+#include "writers/ledger/tally.h"
 
 namespace aon::writers {
 namespace {
@@ -92,6 +94,93 @@ TEST_F(Totals, samples_are_counted_by_provider) {
   EXPECT_EQ(collector_.totals().node_samples[0], (SampleCounts{{"energy", 2}, {"other", 1}}));
   EXPECT_EQ(collector_.totals().group_samples[0], (SampleCounts{{"process", 2}}));
   EXPECT_TRUE(collector_.totals().node_samples[1].empty());
+}
+
+/// Two nodes with two processes each, of which the first has the metrics of its node.
+class TotalsOfShares : public Totals {
+ protected:
+  TotalsOfShares() {
+    model_.groups.resize(4);
+    for (uint32_t g = 0; g < 4; ++g) {
+      model_.groups[g].id = g;
+      model_.groups[g].node = g / 2;
+      model_.locations.push_back({g, g, LocationType::kThread, "", g, 1, true});
+      model_.locations.push_back({uint64_t{1} << 32 | g, g, LocationType::kMetric, "",
+                                  g % 2 == 0 ? spool::kNodeProcess : g, spool::kSeriesSlot, true});
+    }
+  }
+  static std::vector<Event> events_of(const Location& location) {
+    const auto more = static_cast<double>(location.group);
+    if (location.process == spool::kNodeProcess)
+      return {sample(1 + location.group, kPackage, more), sample(9, kDram, 7 + more)};
+    return {sample(5, kWritten, 10 * more), sample(6, kMemory, 1)};
+  }
+  std::vector<std::string> states() {
+    TotalsCollector even;
+    TotalsCollector odd;
+    return test::run_shares({&even}, {&odd}, model_, events_of);
+  }
+};
+
+TEST_F(TotalsOfShares, are_those_of_one_process) {
+  TotalsCollector whole;
+  test::run_whole({&whole}, model_, events_of);
+  TotalsCollector combiner;
+  test::combine({&combiner}, model_, states());
+  const MetricTotals& a = combiner.totals();
+  const MetricTotals& b = whole.totals();
+  EXPECT_TRUE(b.energy[1].is_known());
+  for (size_t node = 0; node < 2; ++node) {
+    EXPECT_EQ(a.energy[node].domains_j, b.energy[node].domains_j);
+    EXPECT_EQ(a.energy[node].first_ns, b.energy[node].first_ns);
+    EXPECT_EQ(a.energy[node].last_ns, b.energy[node].last_ns);
+  }
+  EXPECT_EQ(a.bytes, b.bytes);
+  EXPECT_EQ(a.node_samples, b.node_samples);
+  EXPECT_EQ(a.group_samples, b.group_samples);
+}
+
+TEST_F(TotalsOfShares, damage_is_harmless) {
+  const auto make = [] { return std::make_unique<TotalsCollector>(); };
+  test::expect_damage_is_harmless(make, model_, states()[2]);
+  test::expect_damage_is_harmless(make, model_, states()[3]);
+}
+
+TEST_F(TotalsOfShares, tallies_find_their_location_again) {
+  LocationTally tally;
+  tally.location = &model_.locations[5];
+  tally.decoded = 12;
+  tally.lost[2] = {3, 100, 200};
+  tally.agents_count = 15;
+  StateOut out;
+  save_tally(&out, tally, 5);
+  LocationTally loaded;
+  StateIn in(out.bytes());
+  ASSERT_TRUE(load_tally(&in, model_, &loaded));
+  EXPECT_EQ(loaded.location, tally.location);
+  EXPECT_EQ(loaded.decoded, 12u);
+  EXPECT_EQ(loaded.lost[2].end_ns, 200u);
+  EXPECT_TRUE(loaded.adds_up());
+  model_.locations.resize(5);
+  for (size_t size = 0; size <= out.bytes().size(); ++size) {
+    const std::vector<char> part(out.bytes().begin(),
+                                 out.bytes().begin() + static_cast<ptrdiff_t>(size));
+    StateIn damaged(part);
+    EXPECT_FALSE(load_tally(&damaged, model_, &loaded)) << "a location that is not there";
+  }
+}
+
+TEST_F(TotalsOfShares, outcomes_add_up) {
+  Outcome a;
+  a.event_count = 5;
+  a.unplaced_device_count = 2;
+  a.communication_complete = true;
+  Outcome b = a;
+  EXPECT_EQ((a + b).event_count, 10u);
+  EXPECT_EQ((a + b).unplaced_device_count, 4u);
+  EXPECT_TRUE((a + b).communication_complete);
+  b.communication_complete = false;
+  EXPECT_FALSE((a + b).communication_complete);
 }
 
 }  // namespace

@@ -1,0 +1,88 @@
+// What stands out in a job whose events are gone through by two processes.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/profile/one_rank.h"
+#include "tests/unit/writers/shares.h"
+#include "writers/ledger/findings.h"
+
+namespace aon::writers {
+namespace {
+
+constexpr uint32_t kSend = 10;  // global; local 0
+constexpr uint64_t kSecond = 1'000'000'000;
+
+/// Four ranks: rank 2 computes longest, rank 1 sends most, and most samples hit one function.
+class FindingsOfShares : public testing::Test {
+ protected:
+  FindingsOfShares() : model_(test::make_model(4)) {
+    model_.regions[kSend] = {"MPI_Send", RegionRole::kPointToPoint, Paradigm::kMpi};
+    model_.functions = {{"main", "", "/bin/solver"}, {"solve", "", "/bin/solver"}};
+    model_.call_paths = {{std::nullopt, 0, 0, 0}, {0, 1, 0, 1}};
+    job_.nodes.resize(1);
+    model_.job = &job_;
+    for (Group& group : model_.groups) {
+      group.call_path_map = {{5, 0}, {6, 1}};
+      group.process = &process_;
+    }
+  }
+
+  static uint64_t end_ns(uint32_t rank) { return (rank == 2 ? 8 : 5) * kSecond; }
+  static std::vector<Event> events_of(const Location& location) {
+    const uint32_t rank = location.group;
+    std::vector<Event> events{test::enter(1 + rank, 0)};
+    for (int32_t peer = 0; peer < 4; ++peer)
+      events.push_back(test::send(kSecond, peer, rank == 1 && peer == 3 ? 1u << 30 : 64));
+    for (uint32_t i = 0; i < 50; ++i) {
+      events.push_back(test::event(EventKind::kCallSample, kSecond, i % 5 == 0 ? 5 : 6));
+      events.back().bytes = 1;
+    }
+    events.push_back(test::leave(end_ns(rank), 0));
+    return events;
+  }
+  /// As the writer of profile.h5 does.
+  void add_profiles(Findings* findings) const {
+    for (const Location& location : model_.locations) {
+      profile::RegionStatistics row;
+      row.region = kSend;
+      row.count = 4;
+      row.exclusive_ns = kSecond + location.group;
+      findings->add_profile(model_.groups[location.group], &location, {&row, 1});
+    }
+  }
+  std::vector<std::string> states() const {
+    Findings even(nullptr);
+    Findings odd(nullptr);
+    return test::run_shares({&even}, {&odd}, model_, events_of);
+  }
+
+  Model model_;
+  spool::Job job_;
+  spool::Process process_;
+};
+
+TEST_F(FindingsOfShares, are_those_of_one_process) {
+  Findings whole(nullptr);
+  test::run_whole({&whole}, model_, events_of);
+  add_profiles(&whole);
+  Findings combiner(nullptr);
+  test::combine({&combiner}, model_, states());
+  add_profiles(&combiner);
+  const std::vector<std::string> lines = whole.lines({});
+  EXPECT_EQ(lines.size(), kMaxFindings);
+  EXPECT_EQ(combiner.lines({}), lines);
+  ASSERT_EQ(whole.functions().size(), 2u);
+  ASSERT_EQ(combiner.functions().size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(combiner.functions()[i].function, whole.functions()[i].function);
+    EXPECT_EQ(combiner.functions()[i].self, whole.functions()[i].self);
+  }
+}
+
+TEST_F(FindingsOfShares, damage_is_harmless) {
+  const auto make = [] { return std::make_unique<Findings>(nullptr); };
+  test::expect_damage_is_harmless(make, model_, states()[1]);
+}
+
+}  // namespace
+}  // namespace aon::writers

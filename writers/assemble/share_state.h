@@ -1,0 +1,35 @@
+/// What a share's second file and the file of the steps hold. Internal to writers/assemble.
+/// Thread: one.   Errors: kDamaged.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "writers/assemble/shares.h"
+
+namespace aon::writers {
+
+/// Of a whole share, beside what its writers know of each group.
+struct ShareResult {
+  std::string folder;              ///< in the folder of the shares: event files and series
+  std::vector<WaitRow> wait_rows;  ///< of its locations
+  Outcome outcome;
+  std::vector<LocationTally> tallies;
+  uint64_t left_out_device_count = 0;
+  std::vector<std::string> failures;  ///< by writer; "" none
+};
+
+void save_result(StateOut* out, const Model& model, const ShareResult& result);
+Status load_result(StateIn* in, const Model& model, ShareResult* result);
+
+/// What the writers know of the group that has passed; a failed one nothing.
+void save_writers(std::vector<WriterSlot>* writers, StateOut* out);
+/// Given to the same writers of the combiner.
+Status load_writers(StateIn* in, std::vector<WriterSlot>* writers);
+
+Status write_steps(const std::filesystem::path& work, const StepPlan& steps);
+Status read_steps(const std::filesystem::path& work, const Model& model, StepPlan* steps);
+
+}  // namespace aon::writers

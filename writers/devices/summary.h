@@ -1,0 +1,16 @@
+/// What is known of the devices of one process, on its way to who combines them.
+/// Thread: one.   Cost: a copy.
+#pragma once
+
+#include "writers/devices/devices.h"
+#include "writers/state.h"
+
+namespace aon::writers::devices {
+
+void save_summary(StateOut* out, const DeviceSummary& summary);
+
+/// Adds rows up to the limits of DeviceAnalysis and counts the others.
+/// Errors: kDamaged.
+Status add_saved(StateIn* in, const Model& model, DeviceSummary* summary);
+
+}  // namespace aon::writers::devices

@@ -1,0 +1,287 @@
+#include "writers/waits/collector.h"
+
+#include <algorithm>
+#include <span>
+
+#include "writers/profile/mpi_calls.h"
+
+namespace aon::writers {
+namespace {
+
+constexpr size_t kMaxLive = 1u << 17;    ///< requests of one location
+constexpr size_t kMaxInCall = 1u << 19;  ///< messages that one call completes
+constexpr uint32_t kNone = 0xffffffffu;
+
+}  // namespace
+
+Collector::Call Collector::call_of(const GlobalRegion& region) {
+  if (region.paradigm != Paradigm::kMpi) return Call::kOther;
+  if (region.name == "MPI_Pcontrol") return Call::kPause;
+  if (region.name == "MPI_Request_free") return Call::kFree;
+  if (region.name == "MPI_Bsend") return Call::kBufferedSend;
+  if (region.name == "MPI_Mprobe" || region.name == "MPI_Improbe") return Call::kMatchedProbe;
+  if (region.name == "MPI_Mrecv" || region.name == "MPI_Imrecv") return Call::kMatchedReceive;
+  return profile::is_exchange(region.role) ? Call::kExchange : Call::kMpi;
+}
+
+Collector::Collector(const Model& model, JobContext* context, EndSink* sink)
+    : model_(&model), context_(context), sink_(sink) {
+  for (const GlobalRegion& region : model.regions) region_calls_.push_back(call_of(region));
+}
+
+void Collector::begin_location(const Location& location) {
+  const Group& group = model_->groups[location.group];
+  if (group_ != &group) {
+    group_ = &group;
+    regions_ = profile::LocalIds(group.region_map);
+    communicators_ = profile::LocalIds(group.communicator_map);
+    own_ranks_.clear();
+    collective_counts_.clear();
+  }
+  location_ = static_cast<uint32_t>(&location - model_->locations.data());
+  type_ = location.type;
+  last_ns_ = 0;
+  taken_out_count_ = 0;
+  frames_.clear();
+}
+
+/// Whether the event is of a communicator without anybody to wait for.
+bool Collector::is_alone(const Event& event) const {
+  const uint32_t communicator = communicators_.global(event.communicator);
+  return communicator < model_->communicators.size() &&
+         model_->communicators[communicator].kind == CommunicatorKind::kSelf;
+}
+
+void Collector::add(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kEnter:
+      enter(event);
+      break;
+    case EventKind::kLeave:
+      leave(event.time_ns);
+      break;
+    case EventKind::kSend:
+      add_end(event, true, call_start(event));
+      break;
+    case EventKind::kReceive:
+      post_receive();
+      add_end(event, false, call_start(event));
+      break;
+    case EventKind::kSendRequest:
+      start_send(event);
+      break;
+    case EventKind::kSendComplete:
+      complete_send(event);
+      break;
+    case EventKind::kReceiveRequest:
+      post_receive();
+      if (live_receives_.size() < kMaxLive) {
+        live_receives_[event.request] = call_start(event);
+      } else {
+        cut(call_start(event));
+      }
+      break;
+    case EventKind::kReceiveComplete:
+      complete_receive(event);
+      break;
+    case EventKind::kRequestCancelled:
+      cancel(event);
+      break;
+    case EventKind::kCollectiveEnd:
+      add_member(event);
+      break;
+    case EventKind::kCollectiveRequest:
+      count_collective(event);
+      break;
+    case EventKind::kLostBegin:
+      lose(event);
+      break;
+    default:
+      break;
+  }
+}
+
+void Collector::enter(const Event& event) {
+  const uint32_t region = regions_.global(event.region);
+  const Call call = region < region_calls_.size() ? region_calls_[region] : Call::kOther;
+  if (call == Call::kPause && profile::pauses(event)) cut(event.time_ns);
+  // It may have taken a message, or a number of the communicator, or not.
+  if (call >= Call::kExchange && (event.flags & kFailed) != 0) cut(event.time_ns);
+  frames_.push_back({region, call, event.time_ns, open_ends_.size(), open_members_.size()});
+  if (call != Call::kMatchedProbe) return;
+  if (taken_out_count_++ == 0) taken_out_ns_ = event.time_ns;
+  if (taken_out_count_ > 1) cut(taken_out_ns_);
+}
+
+/// A receive is posted. One by MPI_Mrecv was, in truth, at its probe: that is the same place in the
+/// order as long as no other receive is in between.
+void Collector::post_receive() {
+  if (taken_out_count_ == 0) return;
+  const Frame* call = mpi_call();
+  if (call != nullptr && call->call == Call::kMatchedReceive) {
+    --taken_out_count_;
+  } else {
+    cut(taken_out_ns_);
+  }
+}
+
+/// Not of samples. A stream that was cut off lost all behind its last event.
+void Collector::lose(const Event& event) {
+  if (type_ != LocationType::kThread) return;
+  cut(event.region == static_cast<uint32_t>(LossReason::kStreamCut) ? last_ns_ : event.time_ns);
+}
+
+/// A freed receive still takes a message, and so did one from nobody knows whom; a cancelled one
+/// does not.
+void Collector::cancel(const Event& event) {
+  live_sends_.erase(event.request);
+  const auto found = live_receives_.find(event.request);
+  if (found == live_receives_.end()) return;
+  const Frame* call = mpi_call();
+  const bool is_unknown = (event.flags & kCancelled) == 0 && event.peer == kAnyPeer;
+  if (call == nullptr || call->call == Call::kFree || is_unknown) cut(found->second);
+  live_receives_.erase(found);
+}
+
+void Collector::leave(uint64_t time_ns) {
+  if (frames_.empty()) return;
+  const Frame frame = frames_.back();
+  frames_.pop_back();
+  const auto ends = std::span(open_ends_).subspan(frame.first_end);
+  const bool has_receive =
+      std::any_of(ends.begin(), ends.end(), [](const OpenEnd& open) { return !open.is_send; });
+  for (auto& [end, is_send] : ends) {
+    // Of an exchange only the receive tells what it waited for.
+    const bool is_exchange = has_receive && is_send && end.posted_ns == frame.enter_ns;
+    const bool can_wait = !is_exchange && frame.call != Call::kBufferedSend;
+    end.enter_ns = can_wait ? frame.enter_ns : 0;
+    end.leave_ns = can_wait ? time_ns : 0;
+    end.region = frame.region;
+    put(end, is_send);
+  }
+  open_ends_.resize(frame.first_end);
+  for (Member& member : std::span(open_members_).subspan(frame.first_member)) {
+    member.enter_ns = frame.enter_ns;
+    member.leave_ns = time_ns;
+    member.region = frame.region;
+    keep(sink_->add_member(member));
+  }
+  open_members_.resize(frame.first_member);
+}
+
+/// False where the other end cannot be named.
+bool Collector::fill_envelope(const Event& event, bool is_send, MessageEnd* end) {
+  const uint32_t communicator = communicators_.global(event.communicator);
+  if (communicator >= model_->communicators.size()) return false;
+  const int64_t own = own_rank(communicator);
+  if (own < 0 || event.peer < 0) return false;
+  const auto peer = static_cast<uint32_t>(event.peer);
+  const auto self = static_cast<uint32_t>(own);
+  *end = {pack(communicator, static_cast<uint32_t>(event.tag)),
+          is_send ? pack(self, peer) : pack(peer, self),
+          0,
+          0,
+          0,
+          location_,
+          kNone};
+  return true;
+}
+
+void Collector::add_end(const Event& event, bool is_send, uint64_t posted_ns) {
+  MessageEnd end;
+  if (is_alone(event)) return;
+  if (!fill_envelope(event, is_send, &end)) {
+    ++unmatched_count_;
+    return;
+  }
+  end.posted_ns = posted_ns;
+  keep_open(end, is_send);
+}
+
+void Collector::start_send(const Event& event) {
+  MessageEnd end;
+  if (is_alone(event)) return;
+  if (!fill_envelope(event, true, &end)) {
+    ++unmatched_count_;
+    return;
+  }
+  end.posted_ns = call_start(event);
+  if (live_sends_.size() < kMaxLive) {
+    live_sends_[event.request] = end;
+  } else {
+    put(end, true);
+  }
+}
+
+void Collector::complete_send(const Event& event) {
+  const auto found = live_sends_.find(event.request);
+  if (found == live_sends_.end()) return;
+  keep_open(found->second, true);
+  live_sends_.erase(found);
+}
+
+/// Until its call ends; without one it has not waited.
+void Collector::keep_open(const MessageEnd& end, bool is_send) {
+  if (mpi_call() != nullptr && open_ends_.size() < kMaxInCall) {
+    open_ends_.push_back({end, is_send});
+  } else {
+    put(end, is_send);
+  }
+}
+
+void Collector::complete_receive(const Event& event) {
+  uint64_t posted_ns = call_start(event);
+  const auto found = live_receives_.find(event.request);
+  if (found != live_receives_.end()) {
+    posted_ns = found->second;
+    live_receives_.erase(found);
+  }
+  add_end(event, false, posted_ns);
+}
+
+void Collector::add_member(const Event& event) {
+  const std::optional<uint64_t> number = count_collective(event);
+  if (!number || mpi_call() == nullptr || is_alone(event)) return;
+  const uint32_t communicator = communicators_.global(event.communicator);
+  // Of another world with the same name.
+  if (own_rank(communicator) < 0) context_->exclude(communicator);
+  const bool is_root = event.peer >= 0 && event.peer == own_rank(communicator);
+  open_members_.push_back({communicator, location_, *number, 0, 0, kNone, event.operation, is_root,
+                           event.bytes != 0 && event.bytes_received != 0,
+                           std::max(event.bytes, event.bytes_received)});
+}
+
+/// The number of a collective on its communicator. Creating and freeing communicators has none:
+/// not every such call is one of all members.
+std::optional<uint64_t> Collector::count_collective(const Event& event) {
+  const uint32_t communicator = communicators_.global(event.communicator);
+  if (communicator >= model_->communicators.size()) return std::nullopt;
+  if (event.operation >= CollectiveOperation::kCreateHandle) return std::nullopt;
+  CollectiveCount& own =
+      collective_counts_.try_emplace(communicator, CollectiveCount{location_, 0}).first->second;
+  if (own.location != location_) context_->exclude(communicator);
+  return own.count++;
+}
+
+int64_t Collector::own_rank(uint32_t communicator) {
+  const auto [known, is_new] = own_ranks_.try_emplace(communicator, -1);
+  if (!is_new) return known->second;
+  const std::vector<int64_t>& members = model_->communicators[communicator].members;
+  const auto found = std::find(members.begin(), members.end(), int64_t{group_->id});
+  if (found != members.end()) known->second = found - members.begin();
+  return known->second;
+}
+
+/// A send whose completion was not seen is a message all the same.
+Status Collector::end_location() {
+  while (!frames_.empty()) leave(frames_.back().enter_ns);
+  for (const auto& [request, end] : live_sends_) put(end, true);
+  // These may have taken a message that we were not told of.
+  for (const auto& [request, posted_ns] : live_receives_) cut(posted_ns);
+  if (taken_out_count_ != 0) cut(taken_out_ns_);
+  live_sends_.clear();
+  live_receives_.clear();
+  return std::exchange(status_, Status());
+}
+
+}  // namespace aon::writers

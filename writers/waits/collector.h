@@ -1,0 +1,130 @@
+/// Events -> the ends of messages and the members of collectives (match.h), with what nobody can
+/// match cut out of the order (waits.h has the rules).
+/// Thread: one.   Cost: about 15 ns per event; memory for the requests of one location.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "writers/profile/local_ids.h"
+#include "writers/waits/job_context.h"
+#include "writers/waits/match.h"
+#include "writers/writer.h"
+
+namespace aon::writers {
+
+/// Takes what a Collector finds.
+class EndSink {
+ public:
+  virtual ~EndSink() = default;
+  virtual Status add_end(const MessageEnd& end, bool is_send) = 0;
+  virtual Status add_member(const Member& member) = 0;
+};
+
+class Collector {
+ public:
+  /// `context` learns of cuts and exclusions. All outlive it.
+  Collector(const Model& model, JobContext* context, EndSink* sink);
+
+  void begin_location(const Location& location);
+  /// Errors: those of the sink.
+  Status add(std::span<const Event> events) {
+    for (const Event& event : events) {
+      add(event);
+      last_ns_ = event.time_ns;
+    }
+    return std::exchange(status_, Status());
+  }
+  Status end_location();
+
+  /// Ends whose other one cannot be named.
+  uint64_t unmatched_count() const { return unmatched_count_; }
+
+ private:
+  /// What a region does to the order of messages.
+  enum class Call : uint8_t {
+    kOther,          ///< no MPI
+    kMpi,            ///< exchanges nothing between processes that is matched here
+    kPause,          ///< MPI_Pcontrol
+    kExchange,       ///< messages and collectives, and what completes them; these as well:
+    kFree,           ///< MPI_Request_free
+    kBufferedSend,   ///< never waits for its receiver
+    kMatchedProbe,   ///< takes a message out of the order
+    kMatchedReceive  ///< and receives it
+  };
+
+  /// A region that is open. What it completes is kept until it ends.
+  struct Frame {
+    uint32_t region;  ///< global id
+    Call call;
+    uint64_t enter_ns;
+    size_t first_end;
+    size_t first_member;
+  };
+  struct OpenEnd {
+    MessageEnd end;
+    bool is_send;
+  };
+  struct CollectiveCount {
+    uint32_t location;
+    uint64_t count;
+  };
+
+  bool is_alone(const Event& event) const;
+  void add(const Event& event);
+  void enter(const Event& event);
+  void leave(uint64_t time_ns);
+  void add_end(const Event& event, bool is_send, uint64_t posted_ns);
+  void keep_open(const MessageEnd& end, bool is_send);
+  void start_send(const Event& event);
+  void complete_send(const Event& event);
+  void cancel(const Event& event);
+  void complete_receive(const Event& event);
+  void add_member(const Event& event);
+  bool fill_envelope(const Event& event, bool is_send, MessageEnd* end);
+  std::optional<uint64_t> count_collective(const Event& event);
+  int64_t own_rank(uint32_t communicator);
+  void put(const MessageEnd& end, bool is_send) { keep(sink_->add_end(end, is_send)); }
+  static Call call_of(const GlobalRegion& region);
+  /// The MPI call that runs; null outside of one.
+  const Frame* mpi_call() const {
+    return frames_.empty() || frames_.back().call == Call::kOther ? nullptr : &frames_.back();
+  }
+  uint64_t call_start(const Event& event) const {
+    const Frame* call = mpi_call();
+    return call == nullptr ? event.time_ns : call->enter_ns;
+  }
+  void post_receive();
+  void cut(uint64_t time_ns) { context_->cut(group_->id, time_ns); }
+  void lose(const Event& event);
+  void keep(Status status) {
+    if (status_ && !status) status_ = std::move(status);
+  }
+
+  const Model* model_;
+  JobContext* context_;
+  EndSink* sink_;
+  std::vector<Call> region_calls_;  ///< by global region
+  uint64_t unmatched_count_ = 0;
+  Status status_;
+
+  const Group* group_ = nullptr;
+  uint32_t location_ = 0;
+  LocationType type_ = LocationType::kThread;
+  uint64_t last_ns_ = 0;          ///< of the event before
+  uint64_t taken_out_ns_ = 0;     ///< when the first message not yet received was taken out
+  uint32_t taken_out_count_ = 0;  ///< by MPI_Mprobe
+  profile::LocalIds regions_;
+  profile::LocalIds communicators_;
+  std::unordered_map<uint32_t, int64_t> own_ranks_;                  ///< by communicator
+  std::unordered_map<uint32_t, CollectiveCount> collective_counts_;  ///< the same, of the group
+  std::unordered_map<uint64_t, MessageEnd> live_sends_;              ///< by request
+  std::unordered_map<uint64_t, uint64_t> live_receives_;             ///< when they were posted
+  std::vector<Frame> frames_;
+  std::vector<OpenEnd> open_ends_;
+  std::vector<Member> open_members_;
+};
+
+}  // namespace aon::writers
