@@ -1,7 +1,8 @@
-// bench_assemble RECORDS LOCATIONS [OTF2_LOCATIONS]: writes a spool of RECORDS MPI calls on
-// LOCATIONS threads (at most 1000 per rank), assembles it and prints events per second and the peak
-// resident size of that. Each is done by a child, so that the one's memory does not count for the
-// other. Everything lies in a temporary folder and goes at the end.
+// bench_assemble RECORDS LOCATIONS [OTF2_LOCATIONS [SHARES]]: writes a spool of RECORDS MPI calls on
+// LOCATIONS threads (at most 1000 per rank; with SHARES one, and these in a ring), assembles it and
+// prints events per second and the peak resident size of that; with SHARES of the combiner alone.
+// Each is done by a child, so that the one's memory does not count for the other. Everything lies
+// in a temporary folder and goes at the end.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ constexpr uint32_t kThreadsPerRank = 1000;
 constexpr uint64_t kRecordsPerCall = 65536;
 
 /// Sends and receives in turns, every eighth call an Allreduce, as an iterative solver would.
-std::vector<Record> calls(uint64_t count, uint64_t* now, int32_t peer) {
+std::vector<Record> calls(uint64_t count, uint64_t* now, int32_t to, int32_t from) {
   std::vector<Record> records;
   records.reserve(count);
   for (uint64_t i = 0; i < count; ++i, *now += 1000 + i % 97) {
@@ -30,15 +31,16 @@ std::vector<Record> calls(uint64_t count, uint64_t* now, int32_t peer) {
     } else {
       const bool is_send = i % 2 == 0;
       records.push_back(test::message_record(is_send ? 1 : 2, *now, *now + 300 + i % 53,
-                                             is_send ? kOutgoing : kIncoming, peer, 7,
-                                             1024 * (i % 3)));
+                                             is_send ? kOutgoing : kIncoming,
+                                             is_send ? to : from, 7, 1024 * (i % 3)));
     }
   }
   return records;
 }
 
-void write_spool(const std::filesystem::path& job, uint64_t record_count, uint32_t locations) {
-  const uint32_t rank_count = (locations + kThreadsPerRank - 1) / kThreadsPerRank;
+void write_spool(const std::filesystem::path& job, uint64_t record_count, uint32_t locations,
+                 uint32_t threads_per_rank) {
+  const uint32_t rank_count = (locations + threads_per_rank - 1) / threads_per_rank;
   test::NodeSpool node(job, "bench", 60);
   for (uint32_t rank = 0; rank < rank_count; ++rank) {
     node.add_process(rank, static_cast<int32_t>(rank), rank_count,
@@ -48,21 +50,25 @@ void write_spool(const std::filesystem::path& job, uint64_t record_count, uint32
   }
   for (uint32_t location = 0; location < locations; ++location) {
     uint64_t now = 1000;
-    const uint32_t rank = location / kThreadsPerRank;
-    const auto slot = static_cast<uint16_t>(1 + location % kThreadsPerRank);
+    const uint32_t rank = location / threads_per_rank;
+    const auto slot = static_cast<uint16_t>(1 + location % threads_per_rank);
+    const auto to = static_cast<int32_t>((rank + 1) % rank_count);
+    const auto from = static_cast<int32_t>((rank + rank_count - 1) % rank_count);
     for (uint64_t left = record_count / locations; left != 0;) {
       const uint64_t part = std::min(left, kRecordsPerCall);
-      node.add_records(rank, slot, calls(part, &now, static_cast<int32_t>(rank)));
+      node.add_records(rank, slot, calls(part, &now, to, from));
       left -= part;
     }
   }
   node.finish();
 }
 
-int assemble_and_report(const std::filesystem::path& job, uint32_t otf2_locations) {
+int assemble_and_report(const std::filesystem::path& job, uint32_t otf2_locations,
+                        uint32_t share_count) {
   writers::AssembleOptions options;
   options.otf2_locations = otf2_locations;
   options.disk_cap_bytes = uint64_t{1} << 40;
+  options.share_count = share_count;
   const Result<writers::AssembleReport> report = writers::assemble(job, options);
   if (!report) {
     std::fprintf(stderr, "bench_assemble: %s\n", report.error().message.c_str());
@@ -100,17 +106,20 @@ int in_child(Work work) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: bench_assemble RECORDS LOCATIONS [OTF2_LOCATIONS]\n");
+    std::fprintf(stderr, "usage: bench_assemble RECORDS LOCATIONS [OTF2_LOCATIONS [SHARES]]\n");
     return 2;
   }
   const uint64_t records = std::strtoull(argv[1], nullptr, 10);
   const auto locations = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
   const uint32_t limit = argc > 3 ? static_cast<uint32_t>(std::strtoul(argv[3], nullptr, 10))
                                   : writers::kDefaultOtf2Locations;
+  const uint32_t shares =
+      argc > 4 ? static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)) : 1;
   const test::TemporaryFolder job;
   const int written = in_child([&] {
-    write_spool(job.path(), records, locations);
+    write_spool(job.path(), records, locations, shares > 1 ? 1 : kThreadsPerRank);
     return 0;
   });
-  return written != 0 ? written : in_child([&] { return assemble_and_report(job.path(), limit); });
+  if (written != 0) return written;
+  return in_child([&] { return assemble_and_report(job.path(), limit, shares); });
 }

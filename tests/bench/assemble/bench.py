@@ -1,5 +1,6 @@
 """Assembly: CPU time per OTF2 event record, decoding and HDF5 included, and the memory it takes, at
-two lengths: neither may grow with the trace."""
+two lengths: neither may grow with the trace. In shares the combiner's time may not either: how much
+longer it takes for four times as many events."""
 import pathlib
 import re
 import sys
@@ -13,12 +14,14 @@ LOCATIONS = 4
 RUNS = 8
 GOAL_NS = 200  # 5 million events a second on one core
 GOAL_MIB = 256
+MOST_GROWTH = 1.3
 LINE = re.compile(r"(\d+) events, [\d.]+ s, ([\d.]+) s CPU, .* peak (\d+) MiB")
 
 
-def assembled(records):
-    """(ns of CPU per event, peak MiB) of one run."""
-    _, _, done = timed_run([BUILD / "bin" / "bench_assemble", records, LOCATIONS], timeout_s=300)
+def assembled(records, *more):
+    """(ns of CPU per event, peak MiB) of one run; in shares of the combiner."""
+    command = [BUILD / "bin" / "bench_assemble", records, LOCATIONS, *more]
+    _, _, done = timed_run(command, timeout_s=300)
     found = LINE.search(done.stdout)
     if found is None:
         sys.exit(f"bench: no figures in: {done.stdout}")
@@ -32,6 +35,11 @@ def main():
         name = f"assembly of {records // 1_000_000} M calls"
         value_gate(f"{name}, CPU per event", [cpu_ns for cpu_ns, _ in runs], "ns", GOAL_NS)
         value_gate(f"{name}, peak memory", [peak for _, peak in runs], "MiB", GOAL_MIB)
+    growth = []
+    for _ in range(RUNS):
+        short, long = (records * assembled(records, 4096, 2)[0] for records in LENGTHS)
+        growth.append(long / short)
+    value_gate("combiner, four times the events", growth, "times the CPU", MOST_GROWTH)
 
 
 if __name__ == "__main__":
