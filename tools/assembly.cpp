@@ -47,6 +47,8 @@ std::vector<std::string> waiting_nodes(const std::vector<NodePresence>& nodes,
   return waiting;
 }
 
+constexpr uint32_t kMostJobs = 256;
+
 /// Of which this process may use one each.
 uint32_t core_count() {
   cpu_set_t set;
@@ -71,7 +73,7 @@ Status assemble_job(const FinalizeOptions& options) {
   wanted.disk_cap_bytes = options.disk_bytes;
   const std::vector<NodePresence> nodes = cluster::read_presence(options.dirs.front());
   wanted.lost_nodes = lost_nodes(nodes);
-  wanted.share_count = options.jobs == 0 ? core_count() : options.jobs;
+  wanted.share_count = std::min(options.jobs == 0 ? core_count() : options.jobs, kMostJobs);
   if (options.from_agent) wanted.waiting_nodes = waiting_nodes(nodes, options.node);
   if (options.least_shared_records != 0) wanted.least_shared_records = options.least_shared_records;
   wanted.may_drop_spool = [&] {

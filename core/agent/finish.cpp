@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/agent/server.h"
 #include "core/base/log.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr uint64_t kSecondNs = 1'000'000'000;
 /// Until a node that died counts as lost, and some more.
 constexpr uint64_t kLeastWaitNs = (kLeaseDeadSeconds + 5) * kSecondNs;
+constexpr uint64_t kLongestWaitNs = 3600 * kSecondNs;  ///< while somebody makes the archive
 constexpr uint64_t kFirstPauseNs = 20'000'000;
 constexpr uint64_t kLongestPauseNs = 4 * kSecondNs;
 
@@ -46,6 +48,12 @@ std::string some_of(const std::vector<std::string>& names) {
 }
 
 /// The folder goes when another node's archive is complete, which may be just now.
+/// Whether somebody makes the archive now.
+bool is_assembling(const Config& config) {
+  const std::optional<LeaseOwner> owner = read_lease(config.job_folder + "/assemble.lease");
+  return owner && owner->is_alive;
+}
+
 Status leave_mark(const Config& config, const std::string& token) {
   Status status = cluster::mark_done(config.job_folder, config.node, token);
   if (status || status.error().code != Code::kNotFound) return status;
@@ -82,7 +90,9 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
       if (!outcome.is_busy) return outcome;
     }
     const uint64_t waited_ns = monotonic_ns() - start_ns;
-    if (waited_ns > wait_ns) {
+    if (waited_ns > wait_ns && (waited_ns > kLongestWaitNs || !is_assembling(config))) {
+      // Nobody is to count on this node's share any more.
+      static_cast<void>(leave_mark(config, token.substr(0, token.rfind(cluster::kTakesShares))));
       const std::string who = others.empty() ? "" : " when " + some_of(others) + " ended";
       return {false, "the files will be in " + config.job_folder + who +
                          "; if not, run: aon finalize " + config.job_folder};

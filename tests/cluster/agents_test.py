@@ -4,6 +4,9 @@ host delays it by a bounded time and is named; nothing is open to other users.
 
     agents_test.py [unittest arguments]
 """
+import os
+import pathlib
+import signal
 import stat
 import subprocess
 import unittest
@@ -18,6 +21,19 @@ HOSTS = 3
 FOREVER = [HEAT2D, "--size", 64, "--steps", 100_000_000]
 
 
+def share_of(node):
+    """Process id of who does the share of a node."""
+    words = [b"finalize", b"--share", f"--node={node}".encode()]
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if all(word in line for word in words):
+            return int(folder.name)
+    return None
+
+
 class Agents(TestCase):
     def setUp(self):
         super().setUp()
@@ -30,7 +46,8 @@ class Agents(TestCase):
         """mpirun in the background, ended with the test."""
         names = ",".join(f"n{i + 1}:1" for i in range(HOSTS))
         words = ["mpirun", "--mca", "plm_rsh_agent", cluster.RSH, "--host", names, "-x", "PATH",
-                 "-x", "AON_ATTACH_MS", AON_RUN, "-o", self.output, *command]
+                 "-x", "AON_ATTACH_MS", "env", "AON_SHARE_RECORDS=1", AON_RUN, "-o", self.output,
+                 *command]
         env = dict(environment(), AON_HOSTS=str(self.hosts.folder))
         process = subprocess.Popen(
             [str(w) for w in [cluster.HERE / "hosts.sh", "exec", self.hosts.folder, "n1", *words]],
@@ -69,6 +86,19 @@ class Agents(TestCase):
         by_all = shares_test.contents(self.output)
         self.assert_exit(run([AON, "finalize", self.output]))
         shares_test.assert_same(self, shares_test.contents(self.output), by_all)
+
+    def test_a_share_that_hangs_is_done_by_another(self):
+        """After 20 s of silence; the one that hung ends when it comes back."""
+        process = self.start(HEAT2D, "--size", 64, "--steps", 5000)
+        share = wait_until(lambda: share_of("n3"), seconds=60, what="the share of n3")
+        os.kill(share, signal.SIGSTOP)
+        self.assertEqual(process.wait(90), 0)
+        assembly = ledger(self.output)["assembly"]
+        self.assertEqual((assembly["shares"], assembly["shares_replaced"]), (HOSTS, 1))
+        self.assertEqual(assembly["warnings"], [])
+        readers.many_nodes(self, self.output, ledger(self.output))
+        os.kill(share, signal.SIGCONT)
+        wait_until(lambda: not shares_test.is_alive(share), what="end of who is not needed")
 
     def test_archive_is_there_when_mpirun_returns_and_told_once(self):
         done = self.hosts.mpirun(2, AON_RUN, "-o", self.output, HEAT2D, "--size", 64, "--steps", 50)

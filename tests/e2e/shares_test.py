@@ -141,7 +141,7 @@ class Shares(TestCase):
         with subprocess.Popen([str(w) for w in words], stdout=subprocess.DEVNULL,
                               env=environment()) as finalize:
             folders = self.output / ".assemble-shares"
-            share = wait_until(lambda: list(folders.glob("share.2.*")), what="a share")[0]
+            share = wait_until(lambda: list(folders.glob("*/share.2.*")), what="a share")[0]
             os.kill(int(share.name.rsplit(".", 1)[1]), signal.SIGKILL)
             self.assertEqual(finalize.wait(60), 0)
         self.assert_one_did_all("the process of share 2 failed")
@@ -164,7 +164,7 @@ class Shares(TestCase):
         with subprocess.Popen([str(w) for w in words], stdout=subprocess.DEVNULL,
                               env=environment()) as finalize:
             folders = self.output / ".assemble-shares"
-            shares = wait_until(lambda: len(found := list(folders.glob("share.*"))) == 3 and found,
+            shares = wait_until(lambda: len(found := list(folders.glob("*/share.*"))) == 3 and found,
                                 what="shares")
             finalize.kill()
             finalize.wait()

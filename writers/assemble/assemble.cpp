@@ -47,12 +47,15 @@ class Heartbeat {
     const auto now = SteadyClock::now();
     if (now - last_ < std::chrono::seconds(kLeaseBeatSeconds)) return;
     last_ = now;
-    lease_->beat();
+    is_lost_ = !lease_->beat() || is_lost_;
   }
+  /// Somebody took it over, who has removed what we were making.
+  bool is_lost() const { return is_lost_; }
 
  private:
   Lease* lease_;
   SteadyClock::time_point last_;
+  bool is_lost_ = false;
 };
 
 /// The law of the ledger does not hold: an error of ours, which the reader has to know of.
@@ -120,8 +123,11 @@ Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& 
 /// One assembly, under the lease.
 class Assembly {
  public:
-  Assembly(const fs::path& folder, const AssembleOptions& options, std::function<void()> beat)
-      : folder_(folder), options_(options), beat_(std::move(beat)) {}
+  Assembly(const fs::path& folder, const AssembleOptions& options, Heartbeat* heartbeat)
+      : folder_(folder),
+        options_(options),
+        heartbeat_(heartbeat),
+        beat_([heartbeat] { (*heartbeat)(); }) {}
 
   Result<AssembleReport> run();
 
@@ -148,6 +154,7 @@ class Assembly {
 
   const fs::path& folder_;
   const AssembleOptions& options_;
+  Heartbeat* heartbeat_;
   std::function<void()> beat_;
   SteadyClock::time_point start_ = SteadyClock::now();
   std::unique_ptr<JobModel> parts_;
@@ -167,6 +174,9 @@ Result<AssembleReport> Assembly::run() {
   Result<uint64_t> bytes = staging->sync();
   if (!bytes) return bytes.error();
   report_.archive_bytes = *bytes;
+  beat_();
+  if (heartbeat_->is_lost())
+    return Error{Code::kBusy, "another process has taken over the assembly of " + folder_.string()};
   status = staging->publish();
   if (!status) return status.error();
   const bool wants_drop = options_.drops_spool && !options_.is_snapshot && report_.warnings.empty();
@@ -423,7 +433,7 @@ Result<AssembleReport> assemble(const fs::path& folder, const AssembleOptions& o
   Result<Lease> lease = Lease::take((folder / "assemble.lease").string());
   if (!lease) return lease.error();
   Heartbeat heartbeat(&*lease);
-  return Assembly(folder, options, [&] { heartbeat(); }).run();
+  return Assembly(folder, options, &heartbeat).run();
 }
 
 Status remove_leftovers(const fs::path& folder) {

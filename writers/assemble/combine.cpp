@@ -1,6 +1,8 @@
 #include "writers/assemble/combine.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,35 +24,61 @@ namespace {
 namespace fs = std::filesystem;
 using share::FileReader;
 
-/// DIR/.assemble-shares, as long as it lives.
+/// DIR/.assemble-shares with the folder of one assembly, as long as it lives.
 class WorkFolder {
  public:
-  static Result<WorkFolder> create(const fs::path& job) {
-    fs::path path = job / spool::kSharesFolder;
-    if (mkdir(path.c_str(), 0700) == 0) return WorkFolder(std::move(path));
-    return errno_error("create folder", path.string(), errno);
+  static Result<WorkFolder> create(const fs::path& job, const std::string& name) {
+    WorkFolder folder(job / spool::kSharesFolder, name);
+    for (const fs::path& path : {folder.shares_, folder.work_}) {
+      if (mkdir(path.c_str(), 0700) == 0) continue;
+      const int error_number = errno;
+      if (path == folder.shares_) folder.shares_.clear();  // somebody else's
+      return errno_error("create folder", path.string(), error_number);
+    }
+    return folder;
   }
-  WorkFolder(WorkFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  WorkFolder(WorkFolder&& other) noexcept
+      : shares_(std::exchange(other.shares_, {})), work_(std::move(other.work_)) {}
   WorkFolder& operator=(WorkFolder&&) = delete;
+  /// Twice: others may write into it until they see that it goes.
   ~WorkFolder() {
     std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
+    if (shares_.empty()) return;
+    fs::remove_all(shares_, ignored);
+    if (ignored) fs::remove_all(shares_, ignored);
   }
-  const fs::path& path() const { return path_; }
+  const fs::path& shares() const { return shares_; }
+  const fs::path& work() const { return work_; }
 
  private:
-  explicit WorkFolder(fs::path path) : path_(std::move(path)) {}
-  fs::path path_;
+  WorkFolder(fs::path shares, const std::string& name)
+      : shares_(std::move(shares)), work_(shares_ / name) {}
+  fs::path shares_;  ///< empty: not ours
+  fs::path work_;
 };
+
+/// A file of each share is open while the result is made.
+void allow_files(uint64_t count) {
+  constexpr uint64_t kOthers = 256;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count + kOthers) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, count + kOthers);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 class Combiner {
  public:
   Combiner(JobModel* parts, const SharePlan& plan, const CombineOptions& options,
-           const fs::path& work, Passed* passed)
-      : parts_(parts), plan_(plan), options_(options), work_(work), passed_(passed) {}
+           const WorkFolder& folder, Passed* passed)
+      : parts_(parts),
+        plan_(plan),
+        options_(options),
+        shares_(folder.shares()),
+        work_(folder.work()),
+        passed_(passed) {}
 
   Status run() {
-    Status status = write_plan(work_, plan_, parts_->model);
+    Status status = write_plan(shares_, plan_, parts_->model);
     if (!status) return status;
     ShareCrew crew(
         work_, [this](uint32_t share) { return work_on(share); }, options_.beat);
@@ -58,7 +86,7 @@ class Combiner {
       const bool is_elsewhere =
           share < options_.is_elsewhere.size() && options_.is_elsewhere[share];
       if (is_elsewhere) {
-        crew.expect(share);
+        crew.expect(share, second_file(work_, share));
       } else if (status) {
         status = crew.start(share);
       }
@@ -127,12 +155,12 @@ class Combiner {
     Result<WaitSummary> summary = load_wait_summary(plan_.map, work_);
     if (!summary) return summary.error();
     waits_ = std::move(*summary);
-    passed_->remarks = cover_violations(waits_.clock_violations, &parts_->model);
     return {};
   }
 
-  /// What is about whole shares.
+  /// What is about whole shares. Their writers have failed here alone: one process may do better.
   Status open_results() {
+    passed_->remarks = cover_violations(waits_.clock_violations, &parts_->model);
     Result<std::vector<FileReader>> files = open_all(second_file);
     if (!files) return files.error();
     files_ = std::move(*files);
@@ -142,6 +170,7 @@ class Combiner {
         StateIn in(bytes);
         return load_result(&in, parts_->model, &result);
       });
+      if (status) status = check_writers(result, plan_.names[results_.size()]);
       if (!status) return status;
       passed_->left_out_device_count += result.left_out_device_count;
       waits_.rows.insert(waits_.rows.end(), result.wait_rows.begin(), result.wait_rows.end());
@@ -157,8 +186,8 @@ class Combiner {
     passed_->waits = make_loaded_waits(std::move(waits_));
     passed_->writers = make_writers(options_.staging, plan_.writers, passed_->waits.get(),
                                     std::move(steps_), &passed_->collectors);
-    note_failures();
     for_each_writer([&](Writer* writer) { return writer->begin(parts_->model); });
+    // A writer fails in the end, or here: then one process tries again.
     for (size_t group = 0; group < plan_.map.of_group.size(); ++group) {
       options_.beat();
       Status status =
@@ -173,20 +202,18 @@ class Combiner {
     if (!status) return status;
     passed_->outcome.communication_complete =
         is_complete(parts_->model, passed_->outcome, passed_->tallies);
-    for_each_writer([&](Writer* writer) { return writer->finish(passed_->outcome); });
+    for_each_writer([&](Writer* writer) {
+      options_.beat();
+      return writer->finish(passed_->outcome);
+    });
     return {};
   }
 
-  /// What a writer of one share could not write is missing in the whole.
-  void note_failures() {
-    for (size_t share = 0; share < results_.size(); ++share) {
-      const std::vector<std::string>& failures = results_[share].failures;
-      for (size_t i = 0; i < std::min(failures.size(), passed_->writers.size()); ++i) {
-        Status& status = passed_->writers[i].status;
-        if (status && !failures[i].empty())
-          status = Error{Code::kIo, plan_.names[share] + ": " + failures[i]};
-      }
+  static Status check_writers(const ShareResult& result, const std::string& name) {
+    for (const std::string& failure : result.failures) {
+      if (!failure.empty()) return Error{Code::kIo, name + ": " + failure};
     }
+    return {};
   }
 
   void for_each_writer(const std::function<Status(Writer*)>& action) {
@@ -209,15 +236,18 @@ class Combiner {
   }
 
   Status take_series(const fs::path& from) const {
-    std::error_code error;
-    if (!fs::exists(from, error)) return {};
     const fs::path to = options_.staging / "series";
-    fs::create_directory(to, error);
-    for (const fs::directory_entry& entry : fs::directory_iterator(from, error)) {
-      fs::rename(entry.path(), to / entry.path().filename(), error);
-      if (error) return errno_error("rename", entry.path().string(), error.value());
+    std::error_code error;
+    fs::directory_iterator entries(from, error);
+    if (error == std::errc::no_such_file_or_directory) return {};
+    std::vector<fs::path> files;  // first all names: the folder changes
+    for (; !error && entries != fs::directory_iterator(); entries.increment(error))
+      files.push_back(entries->path());
+    if (!error) fs::create_directories(to, error);
+    for (const fs::path& file : files) {
+      if (!error) fs::rename(file, to / file.filename(), error);
     }
-    return {};
+    return error ? Status(errno_error("move files of", from.string(), error.value())) : Status();
   }
 
   /// Each location was gone through once.
@@ -238,6 +268,7 @@ class Combiner {
   JobModel* parts_;
   const SharePlan& plan_;
   const CombineOptions& options_;
+  fs::path shares_;
   fs::path work_;
   Passed* passed_;
   StepPlan steps_;
@@ -250,9 +281,17 @@ class Combiner {
 
 Status combine_shares(JobModel* parts, const SharePlan& plan, const CombineOptions& options,
                       Passed* passed) {
-  Result<WorkFolder> work = WorkFolder::create(parts->job.folder);
-  if (!work) return work.error();
-  return Combiner(parts, plan, options, work->path(), passed).run();
+  Result<WorkFolder> folder = WorkFolder::create(parts->job.folder, plan.folder);
+  if (!folder) return folder.error();
+  allow_files(plan.map.count);
+  const std::vector<uint64_t> clock_error_ns = parts->model.clock_error_ns;
+  const clock::ClusterClocks cluster = parts->model.cluster;
+  Status status = Combiner(parts, plan, options, *folder, passed).run();
+  if (!status) {  // as if nothing had been tried
+    parts->model.clock_error_ns = clock_error_ns;
+    parts->model.cluster = cluster;
+  }
+  return status;
 }
 
 }  // namespace aon::writers

@@ -10,21 +10,41 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
 
 #include "core/base/file.h"
 #include "core/base/lease.h"
 #include "core/base/log.h"
+#include "core/base/unique_fd.h"
 
 namespace aon::writers {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr std::chrono::milliseconds kListenEvery{500};
+constexpr size_t kRemotesPerListen = 250;  ///< of more, each is looked at less often
 constexpr long kFirstPauseNs = 1'000'000;
 constexpr long kLongestPauseNs = 50'000'000;
 
 fs::path alive_file(const fs::path& folder, uint32_t share) {
   return folder / ("alive." + std::to_string(share));
+}
+
+bool can_open(const fs::path& path, int flags) {
+  return UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | flags)).get() >= 0;
+}
+
+/// Nothing of the combiner's is undone by an exception here: it is still at work.
+int exit_code_of(const ShareCrew::Work& work, uint32_t share) noexcept {
+  try {
+    const Status status = work(share);
+    if (!status) AON_LOG_WARNING("share %u: %s", share, status.error().message.c_str());
+    return status ? EXIT_SUCCESS : EXIT_FAILURE;
+  } catch (...) {
+    return EXIT_FAILURE;
+  }
 }
 
 void pause(long ns) {
@@ -35,10 +55,8 @@ void pause(long ns) {
 }  // namespace
 
 bool is_there(const fs::path& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return false;
-  close(fd);
-  return true;
+  if (can_open(path, O_NOFOLLOW)) return true;
+  return can_open(path.parent_path(), O_DIRECTORY) && can_open(path, O_NOFOLLOW);
 }
 
 ShareCrew::~ShareCrew() {
@@ -59,12 +77,12 @@ Status ShareCrew::start(uint32_t share) {
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(EXIT_FAILURE);
-  const Status status = work_(share);
-  if (!status) AON_LOG_WARNING("share %u: %s", share, status.error().message.c_str());
-  _exit(status ? EXIT_SUCCESS : EXIT_FAILURE);
+  _exit(exit_code_of(work_, share));
 }
 
-void ShareCrew::expect(uint32_t share) { remotes_[share] = {Clock::now(), ""}; }
+void ShareCrew::expect(uint32_t share, fs::path last_file) {
+  remotes_[share] = {Clock::now(), "", std::move(last_file)};
+}
 
 Status ShareCrew::reap() {
   for (auto child = children_.begin(); child != children_.end();) {
@@ -83,15 +101,25 @@ Status ShareCrew::reap() {
 
 Status ShareCrew::listen() {
   const Clock::time_point now = Clock::now();
-  if (now - listened_ < kListenEvery) return {};
+  if (now - listened_ < kListenEvery * (1 + remotes_.size() / kRemotesPerListen)) return {};
   listened_ = now;
+  static_cast<void>(can_open(folder_, O_DIRECTORY));
   std::vector<uint32_t> silent;
   for (auto& [share, remote] : remotes_) {
     const Result<std::string> words = read_text_file(alive_file(folder_, share).string());
-    if (words && *words != remote.last_words) remote = {now, *words};
+    if (words && *words != remote.last_words) {
+      remote.heard = now;
+      remote.last_words = *words;
+    }
     const int patience_s = remote.last_words.empty() ? begin_s_ : kLeaseDeadSeconds;
     if (now - remote.heard > std::chrono::seconds(patience_s)) silent.push_back(share);
   }
+  // Who is done says nothing any more.
+  std::erase_if(silent, [this](uint32_t share) {
+    const bool is_done = is_there(remotes_[share].last_file);
+    if (is_done) remotes_.erase(share);
+    return is_done;
+  });
   replaced_count_ += silent.size();
   if (replaced_count_ > kMostReplaced)
     return Error{Code::kUnavailable, std::to_string(replaced_count_) + " nodes are silent"};
@@ -115,17 +143,27 @@ Status ShareCrew::wait_for(const fs::path& path) {
   return {};
 }
 
-ShareBeat::ShareBeat(const fs::path& folder, uint32_t share) : path_(alive_file(folder, share)) {}
+ShareBeat::ShareBeat(fs::path folder, uint32_t share, std::function<bool()> is_over)
+    : path_(alive_file(folder, share)), is_over_(std::move(is_over)) {
+  tell();
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::unique_lock lock(mutex);
+    while (!changed.wait_for(lock, stop, std::chrono::seconds(kLeaseBeatSeconds),
+                             [&stop] { return stop.stop_requested(); })) {
+      if (is_over_()) _exit(EXIT_FAILURE);
+      tell();
+    }
+  });
+}
 
-void ShareBeat::operator()() {
-  const auto now = std::chrono::steady_clock::now();
-  if (count_ != 0 && now - last_ < std::chrono::seconds(kLeaseBeatSeconds)) return;
-  last_ = now;
+void ShareBeat::tell() {
   const std::string words =
       local_host_name() + " " + std::to_string(getpid()) + " " + std::to_string(++count_) + "\n";
   Result<UniqueFd> file =
       open_file(path_.string(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
-  if (file) (void)write_all(file->get(), words.data(), words.size());
+  if (file) static_cast<void>(write_all(file->get(), words.data(), words.size()));
 }
 
 }  // namespace aon::writers

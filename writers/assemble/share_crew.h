@@ -13,13 +13,16 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/base/result.h"
 
 namespace aon::writers {
 
-constexpr int kBeginSeconds = 15;  ///< agents that wait look every 4 s at least (core/agent/finish)
+/// Agents that wait look every 4 s at least (core/agent/finish.cpp); what they see of a folder may
+/// be 30 s old on network file systems.
+constexpr int kBeginSeconds = 40;
 constexpr size_t kMostReplaced = 8;
 
 class ShareCrew {
@@ -40,8 +43,8 @@ class ShareCrew {
 
   /// A child begins with `share`.   Errors: kIo.
   Status start(uint32_t share);
-  /// Somebody elsewhere is to do it.
-  void expect(uint32_t share);
+  /// Somebody elsewhere is to do it, and is done when `last_file` is there.
+  void expect(uint32_t share, std::filesystem::path last_file);
 
   /// Until `path`, a file of somebody's share, is there.
   /// Errors: kIo, when a child failed; kUnavailable, when too many are silent.
@@ -54,6 +57,7 @@ class ShareCrew {
   struct Remote {
     Clock::time_point heard;
     std::string last_words;
+    std::filesystem::path last_file;
   };
 
   Status reap();
@@ -69,19 +73,24 @@ class ShareCrew {
   size_t replaced_count_ = 0;
 };
 
-/// Writes alive.I when its last time is kLeaseBeatSeconds ago.
+/// Writes alive.I every kLeaseBeatSeconds, whatever else the process does. When `is_over` the
+/// process ends: nobody waits for its share any more.
+/// Owner: who works on a share elsewhere.   Thread: one of its own.
 class ShareBeat {
  public:
-  ShareBeat(const std::filesystem::path& folder, uint32_t share);
-  void operator()();
+  ShareBeat(std::filesystem::path folder, uint32_t share, std::function<bool()> is_over);
 
  private:
+  void tell();
+
   std::filesystem::path path_;
-  std::chrono::steady_clock::time_point last_;
+  std::function<bool()> is_over_;
   uint64_t count_ = 0;
+  std::jthread thread_;
 };
 
-/// Whether a file is there, also where a file system keeps in mind that it was not.
+/// Whether a file is there. Network file systems keep in mind that it was not, until its folder is
+/// opened again.
 bool is_there(const std::filesystem::path& path);
 
 }  // namespace aon::writers

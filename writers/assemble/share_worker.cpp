@@ -1,5 +1,6 @@
 // One share of an assembly, step by step (shares.h).
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +26,9 @@ namespace {
 namespace fs = std::filesystem;
 using share::FileWriter;
 
-constexpr uint64_t kLooksPerLease = 40;  ///< at files, for one at the combiner's lease
+constexpr uint64_t kLooksPerLease = 5;  ///< at the folder, for one at the combiner's lease
+constexpr long kFirstPauseNs = 10'000'000;
+constexpr long kLongestPauseNs = 900'000'000;  ///< of a thousand nodes, on one file system
 
 class ShareWorker {
  public:
@@ -120,10 +123,18 @@ class ShareWorker {
     for (const WriterSlot& slot : writers)
       result.failures.push_back(slot.status ? "" : slot.status.error().message);
     writers.clear();  // closes their files
+    // The combiner's node cannot sync what this one has written.
+    if (status = sync_folder(); !status) return status;
     StateOut out;
     save_result(&out, parts_.model, result);
     status = file->add(kWholeShare, out.bytes());
     return status ? file->finish() : status;
+  }
+
+  Status sync_folder() const {
+    const Result<UniqueFd> folder = open_file(folder_.string(), O_RDONLY | O_DIRECTORY);
+    if (!folder) return folder.error();
+    return syncfs(folder->get()) == 0 ? Status() : errno_error("sync", folder_.string(), errno);
   }
 
   const JobModel& parts_;
@@ -146,15 +157,22 @@ Status work_on_share(const JobModel& parts, const SharePlan& plan, uint32_t shar
 }
 
 Status join_assembly(const fs::path& folder, const std::string& node) {
-  const fs::path work = folder / spool::kSharesFolder;
-  if (!is_own_folder(work)) return {};
-  Result<SharePlan> plan = read_plan(work);
+  const fs::path shares = folder / spool::kSharesFolder;
+  if (!is_own_folder(shares.string())) return {};
+  Result<SharePlan> plan = read_plan(shares);
   if (!plan) return plan.error();
   const auto own = std::find(plan->names.begin(), plan->names.end(), node);
   if (own == plan->names.end()) return {};
   const auto share = static_cast<uint32_t>(own - plan->names.begin());
-  ShareBeat beat(work, share);
-  beat();
+  const fs::path work = shares / plan->folder;
+  const std::string lease = (folder / "assemble.lease").string();
+  uint64_t looks = 0;
+  const ShareBeat beat(work, share, [&] {
+    if (!is_own_folder(work.string())) return true;
+    if (++looks % kLooksPerLease != 0) return false;
+    const std::optional<LeaseOwner> owner = read_lease(lease);
+    return !owner || !owner->is_alive;
+  });
   Result<std::unique_ptr<JobModel>> parts =
       build_model(folder, plan->otf2_locations, false, /*has_call_paths=*/false);
   if (!parts) return parts.error();
@@ -162,23 +180,18 @@ Status join_assembly(const fs::path& folder, const std::string& node) {
   if (model_fingerprint(**parts) != plan->fingerprint)
     return Error{Code::kInvalid, "the job's definitions look different on this node"};
   model.archive_start_ns = plan->archive_start_ns;
-  Status status = read_call_paths(work, &model);
+  Status status = read_call_paths(shares, &model);
   if (!status) return status;
-  const auto beats = [&beat] { beat(); };
-  const std::string lease = (folder / "assemble.lease").string();
-  const FileWaiter wait = [&](const fs::path& path) {
-    for (uint64_t looks = 0; !is_there(path); ++looks) {
-      const bool asks_for_owner = looks % kLooksPerLease == kLooksPerLease - 1;
-      const auto owner = asks_for_owner ? read_lease(lease) : std::nullopt;
-      if (!is_there(work / "plan") || (asks_for_owner && (!owner || !owner->is_alive)))
-        return Status(Error{Code::kUnavailable, "the assembly is over"});
-      beat();
-      const timespec time{0, 50'000'000};
+  const FileWaiter wait = [](const fs::path& path) {
+    long pause_ns = kFirstPauseNs;
+    while (!is_there(path)) {
+      const timespec time{0, pause_ns};
       nanosleep(&time, nullptr);
+      pause_ns = std::min(pause_ns * 2, kLongestPauseNs);
     }
     return Status();
   };
-  return work_on_share(**parts, *plan, share, work, wait, beats);
+  return work_on_share(**parts, *plan, share, work, wait, [] {});
 }
 
 }  // namespace aon::writers

@@ -1,7 +1,10 @@
 #include "writers/assemble/shares.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <random>
 #include <utility>
 
 #include "writers/share/files.h"
@@ -91,12 +94,21 @@ SharePlan new_plan(const JobModel& parts) {
   SharePlan plan;
   plan.archive_start_ns = parts.model.archive_start_ns;
   plan.fingerprint = model_fingerprint(parts);
+  std::random_device random;
+  plan.folder = fmt::format("{:08x}{:08x}", random(), random());
   return plan;
+}
+
+/// It becomes part of a path.
+bool is_name(const std::string& text) {
+  return !text.empty() && text.front() != '.' && text.find('/') == std::string::npos;
 }
 
 /// A group whose numbers mean nothing in the map is damage.
 bool is_usable(const SharePlan& plan) {
-  const bool has_names = plan.names.size() == plan.map.count && plan.map.count <= kMaxShares;
+  const bool has_names = plan.names.size() == plan.map.count && plan.map.count <= kMaxShares &&
+                         is_name(plan.folder) &&
+                         std::all_of(plan.names.begin(), plan.names.end(), is_name);
   return has_names && std::all_of(plan.map.of_group.begin(), plan.map.of_group.end(),
                                   [&](uint32_t share) { return share < plan.map.count; });
 }
@@ -146,7 +158,7 @@ SharePlan plan_evenly(const JobModel& parts, uint32_t count) {
   return plan;
 }
 
-Status write_plan(const fs::path& work, const SharePlan& plan, const Model& model) {
+Status write_plan(const fs::path& shares, const SharePlan& plan, const Model& model) {
   StateOut out;
   out.put(plan.map.count);
   out.put(plan.map.of_group);
@@ -154,18 +166,19 @@ Status write_plan(const fs::path& work, const SharePlan& plan, const Model& mode
   out.put(plan.otf2_locations);
   out.put(plan.archive_start_ns);
   out.put(plan.fingerprint);
+  out.put(plan.folder);
   out.put(plan.writers);
   StateOut paths;
   put_paths(model, &paths);
-  Result<FileWriter> file = FileWriter::create(work / "plan");
+  Result<FileWriter> file = FileWriter::create(shares / "plan");
   if (!file) return file.error();
   Status status = file->add(kPlanKey, out.bytes());
   if (status) status = file->add(kPathsKey, paths.bytes());
   return status ? file->finish() : status;
 }
 
-Result<SharePlan> read_plan(const fs::path& work) {
-  Result<FileReader> file = FileReader::open(work / "plan");
+Result<SharePlan> read_plan(const fs::path& shares) {
+  Result<FileReader> file = FileReader::open(shares / "plan");
   if (!file) return file.error();
   SharePlan plan;
   Status status = file->read(kPlanKey, [&](std::span<const char> bytes) {
@@ -173,7 +186,7 @@ Result<SharePlan> read_plan(const fs::path& work) {
     const bool is_good = in.get(&plan.map.count) && in.get(&plan.map.of_group) &&
                          in.get(&plan.names) && in.get(&plan.otf2_locations) &&
                          in.get(&plan.archive_start_ns) && in.get(&plan.fingerprint) &&
-                         in.get(&plan.writers);
+                         in.get(&plan.folder) && in.get(&plan.writers);
     if (is_good && !is_usable(plan)) return Status(Error{Code::kDamaged, "the plan is damaged"});
     return in.status();
   });
@@ -181,8 +194,8 @@ Result<SharePlan> read_plan(const fs::path& work) {
   return plan;
 }
 
-Status read_call_paths(const fs::path& work, Model* model) {
-  Result<FileReader> file = FileReader::open(work / "plan");
+Status read_call_paths(const fs::path& shares, Model* model) {
+  Result<FileReader> file = FileReader::open(shares / "plan");
   if (!file) return file.error();
   return file->read(kPathsKey, [&](std::span<const char> bytes) {
     StateIn in(bytes);

@@ -10,8 +10,8 @@
 ///     share I    second.I, I's folder        what its writers know; event files, series
 ///     combiner   traces.otf2, profile.h5, aon.json ...
 ///
-/// They lie in DIR/.assemble-shares (core/spool/files.h). A file appears whole
-/// (writers/share/files.h) and holds the same whoever made it, so the combiner may do a share again
+/// They lie in DIR/.assemble-shares (core/spool/files.h), all but the plan in a folder of this
+/// assembly alone. A file appears whole (writers/share/files.h) and holds the same whoever made it, so the combiner may do a share again
 /// of which nothing is heard any more.
 /// The result is the same as that of one process, but for the series, which lie in files of the
 /// shares behind links.
@@ -40,6 +40,7 @@ struct SharePlan {
   uint32_t otf2_locations = kDefaultOtf2Locations;
   uint64_t archive_start_ns = 0;
   uint64_t fingerprint = 0;  ///< of the model
+  std::string folder;        ///< of this assembly, beside the plan
   WriterPlan writers;
 };
 
@@ -51,11 +52,11 @@ SharePlan plan_by_node(const JobModel& parts);
 /// Groups evenly over `count` shares.
 SharePlan plan_evenly(const JobModel& parts, uint32_t count);
 
-/// With the model's call paths: these are looked up once.
-Status write_plan(const std::filesystem::path& work, const SharePlan& plan, const Model& model);
+/// In the folder `shares`. With the model's call paths: these are looked up once.
+Status write_plan(const std::filesystem::path& shares, const SharePlan& plan, const Model& model);
 /// Reads the plan alone; then, with the model that was made without call paths, the rest of it.
-Result<SharePlan> read_plan(const std::filesystem::path& work);
-Status read_call_paths(const std::filesystem::path& work, Model* model);
+Result<SharePlan> read_plan(const std::filesystem::path& shares);
+Status read_call_paths(const std::filesystem::path& shares, Model* model);
 
 inline std::filesystem::path share_file(const std::filesystem::path& work, const char* name,
                                         uint32_t share) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "core/base/file.h"
+#include "core/base/lease.h"
 #include "core/spool/crc32c.h"
 
 namespace aon::writers::share {
@@ -25,13 +26,15 @@ std::string_view bytes_of(const BlockHead& head) {
   return {reinterpret_cast<const char*>(&head), sizeof(head)};
 }
 
-std::filesystem::path unfinished(std::filesystem::path path) { return path += ".new"; }
+/// Of this process alone: another one may make the same file.
+std::filesystem::path unfinished(std::filesystem::path path) {
+  return path += ".new." + local_host_name() + "." + std::to_string(getpid());
+}
 
 }  // namespace
 
 Result<FileWriter> FileWriter::create(const std::filesystem::path& path) {
   const std::string name = unfinished(path).string();
-  unlink(name.c_str());  // of one that was killed
   Result<UniqueFd> file = open_file(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!file) return file.error();
   FileWriter writer(path, std::move(*file));
@@ -52,6 +55,8 @@ Status FileWriter::flush() {
 }
 
 Status FileWriter::add(uint64_t key, std::string_view bytes) {
+  if (bytes.size() > kMaxBlockBytes)
+    return Error{Code::kUnavailable, "a share knows more of one process than can be handed over"};
   index_.push_back({key, flushed_bytes_ + buffer_.size()});
   Status status = put(bytes_of({bytes.size(), spool::crc32c(bytes.data(), bytes.size())}));
   return status ? put(bytes) : status;
@@ -69,8 +74,10 @@ Status FileWriter::finish() {
   if (status) status = put({reinterpret_cast<const char*>(&offset), sizeof(offset)});
   if (status) status = flush();
   if (!status) return status;
-  file_.reset();
   const std::string name = unfinished(path_).string();
+  // Network file systems write, and fail to, when a file is closed.
+  const int fd = file_.release();
+  if (close(fd) != 0) return errno_error("write", name, errno);
   if (rename(name.c_str(), path_.c_str()) != 0) return errno_error("rename", name, errno);
   return {};
 }

@@ -35,7 +35,7 @@ class FileWriter {
  public:
   static constexpr size_t kBufferBytes = 256u << 10;
 
-  /// Makes PATH.new; finish() gives it its name.
+  /// Makes PATH.new.HOST.PID; finish() gives it its name.
   static Result<FileWriter> create(const std::filesystem::path& path);
 
   Status add(uint64_t key, std::string_view bytes);
