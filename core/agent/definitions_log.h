@@ -34,8 +34,9 @@ class DefinitionsLog {
 
   /// The writer that collects for `process` (spool::kNodeProcess: the node).
   spool::DefinitionBlockWriter& of(uint32_t process);
-  /// True at the limit: definitions of processes are refused then, those of the agent are not.
-  bool is_full() const noexcept { return file_bytes_ >= limit_bytes_; }
+  /// True at the limit, also of what is collected and may not shrink: definitions of processes are
+  /// refused then, those of the agent are not.
+  bool is_full() const noexcept { return file_bytes_ + collected_bytes() >= limit_bytes_; }
 
   /// Writes what was collected. 0, or the errno; then everything is kept for the next time.
   int flush();
@@ -66,6 +67,11 @@ class DefinitionsLog {
   static constexpr uint64_t kReserveBytes = 256u << 10;
 
   void seal(uint32_t process, spool::DefinitionBlockWriter* writer);
+  uint64_t collected_bytes() const noexcept {
+    uint64_t bytes = buffer_.size();
+    for (const auto& [process, writer] : writers_) bytes += writer.payload_bytes();
+    return bytes;
+  }
   int open_file(const std::string& name);
   void keep_reserve();
 

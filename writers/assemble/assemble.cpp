@@ -139,6 +139,7 @@ class Assembly {
   Status convert(const fs::path& staging);
   bool has_room_for_waits() const;
   bool has_devices() const;
+  bool has_nccl() const;
   void add_warnings(std::vector<std::string> lines) {
     std::move(lines.begin(), lines.end(), std::back_inserter(report_.warnings));
   }
@@ -245,10 +246,11 @@ void Assembly::fit_archive() {
   const uint64_t step_count = std::min(kMaxStepRows, parts_->load.record_count());
   max_step_rows_ = std::min(step_count, room_bytes / kStepShare / kStepRowBytes);
   room_bytes -= max_step_rows_ * kStepRowBytes;
-  // Sorting the work of devices needs two temporary files beside the archive.
+  // Sorting the work of devices needs two temporary files beside the archive, NCCL's operations two.
   uint64_t record_bytes = kArchiveBytesPerRecord;
   if (has_devices()) {
     record_bytes += DeviceSpans::kSpanBytes + DeviceAnalysis::kItemBytes;
+    if (has_nccl()) record_bytes += sizeof(NcclSpan) + nccl::LatenessAnalysis::kPartBytes;
     device_bytes_ = room_bytes / record_bytes * DeviceSpans::kSpanBytes;
   }
   const uint64_t start_ns = parts_->load.window_start_ns(room_bytes / record_bytes);
@@ -263,6 +265,13 @@ bool Assembly::has_devices() const {
   return std::any_of(locations.begin(), locations.end(), [](const Location& location) {
     return location.type == LocationType::kAcceleratorStream;
   });
+}
+
+bool Assembly::has_nccl() const {
+  const Model& model = parts_->model;
+  return std::any_of(
+      model.locations.begin(), model.locations.end(),
+      [&model](const Location& location) { return is_nccl_timeline(model, location); });
 }
 
 bool Assembly::has_room_for_waits() const {

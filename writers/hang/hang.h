@@ -75,7 +75,7 @@ class HangFinder final : public Writer {
   struct Count {
     uint64_t location;
     uint64_t finished = 0;
-    bool is_ambiguous = false;  ///< two threads call them
+    uint8_t is_ambiguous = 0;  ///< two threads call them; any byte, for it may come from a file
   };
   struct Progress {
     std::unordered_map<uint32_t, Count> counts;  ///< by communicator

@@ -99,6 +99,8 @@ SlowLink find_slow_link(const LatenessSummary& summary);
 /// A writer that makes no files.
 class LatenessAnalysis final : public Writer {
  public:
+  static constexpr size_t kPartBytes = 56;  ///< of the temporary file, for each end of an operation
+
   /// The temporary file goes to `folder`.
   explicit LatenessAnalysis(std::filesystem::path folder);
 
@@ -135,6 +137,7 @@ class LatenessAnalysis final : public Writer {
              std::tie(other.communicator, other.key, other.sequence, other.place, other.member);
     }
   };
+  static_assert(sizeof(Part) == kPartBytes);
   struct Place {
     uint32_t rank;
     uint32_t member;
