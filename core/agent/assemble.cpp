@@ -100,10 +100,18 @@ bool is_share_wanted(const Config& config, uint64_t* last_plan) {
   return true;
 }
 
-void do_share(const Config& config, const std::function<void()>& beat) {
+void do_share(const Config& config, const std::function<void()>& beat,
+              const std::function<bool()>& is_over) {
   const pid_t pid = start(config, {"--share", "--node=" + config.node});
   if (pid < 0) return;
-  const int status = finish(pid, beat);
+  bool is_ended = false;
+  const int status = finish(pid, [&] {
+    beat();
+    if (is_ended || !is_over()) return;
+    is_ended = true;
+    ::kill(pid, SIGKILL);  // also one that does not come back by itself
+  });
+  if (is_ended) return;
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     AON_LOG_WARNING("this node's share of the archive failed; another one does it");
 }

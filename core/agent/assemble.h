@@ -22,7 +22,8 @@ AssembleOutcome assemble(const Config& config, const std::function<void()>& beat
 
 /// Whether another node has called for shares of its assembly, by a plan other than `*last_plan`.
 bool is_share_wanted(const Config& config, uint64_t* last_plan);
-/// Does the share of this node. What fails, the other one does itself.
-void do_share(const Config& config, const std::function<void()>& beat);
+/// Does the share of this node, until `is_over`. What fails, the other one does itself.
+void do_share(const Config& config, const std::function<void()>& beat,
+              const std::function<bool()>& is_over);
 
 }  // namespace aon::agent

@@ -83,7 +83,11 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
       std::max<uint64_t>(config.arguments.options.wait_s * kSecondNs, kLeastWaitNs);
   for (;;) {
     if (!cluster::is_done(config.job_folder, config.node, token)) return {true, ""};
-    if (is_share_wanted(config, &last_plan)) do_share(config, beat);
+    if (is_share_wanted(config, &last_plan)) {
+      do_share(config, beat,
+               [&] { return !cluster::is_done(config.job_folder, config.node, token); });
+      continue;  // the archive may be complete now
+    }
     const std::vector<std::string> others = live_others(config);
     if (others.empty()) {
       const AssembleOutcome outcome = assemble(config, beat);
