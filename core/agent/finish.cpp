@@ -90,7 +90,7 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
     }
     const std::vector<std::string> others = live_others(config);
     if (others.empty()) {
-      const AssembleOutcome outcome = assemble(config, beat);
+      AssembleOutcome outcome = assemble(config, beat);
       if (!outcome.is_busy) return outcome;
     }
     const uint64_t waited_ns = monotonic_ns() - start_ns;

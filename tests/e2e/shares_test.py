@@ -164,8 +164,8 @@ class Shares(TestCase):
         with subprocess.Popen([str(w) for w in words], stdout=subprocess.DEVNULL,
                               env=environment()) as finalize:
             folders = self.output / ".assemble-shares"
-            shares = wait_until(lambda: len(found := list(folders.glob("*/share.*"))) == 3 and found,
-                                what="shares")
+            shares = wait_until(
+                lambda: len(found := list(folders.glob("*/share.*"))) == 3 and found, what="shares")
             finalize.kill()
             finalize.wait()
         for share in shares:  # they do not outlive it

@@ -246,7 +246,8 @@ void Assembly::fit_archive() {
   const uint64_t step_count = std::min(kMaxStepRows, parts_->load.record_count());
   max_step_rows_ = std::min(step_count, room_bytes / kStepShare / kStepRowBytes);
   room_bytes -= max_step_rows_ * kStepRowBytes;
-  // Sorting the work of devices needs two temporary files beside the archive, NCCL's operations two.
+  // Sorting the work of devices needs two temporary files beside the archive, as do operations of
+  // NCCL.
   uint64_t record_bytes = kArchiveBytesPerRecord;
   if (has_devices()) {
     record_bytes += DeviceSpans::kSpanBytes + DeviceAnalysis::kItemBytes;

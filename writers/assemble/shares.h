@@ -11,8 +11,8 @@
 ///     combiner   traces.otf2, profile.h5, aon.json ...
 ///
 /// They lie in DIR/.assemble-shares (core/spool/files.h), all but the plan in a folder of this
-/// assembly alone. A file appears whole (writers/share/files.h) and holds the same whoever made it, so the combiner may do a share again
-/// of which nothing is heard any more.
+/// assembly alone. A file appears whole (writers/share/files.h) and holds the same whoever made it,
+/// so the combiner may do a share again of which nothing is heard any more.
 /// The result is the same as that of one process, but for the series, which lie in files of the
 /// shares behind links.
 /// Thread: one each.   Cost: docs/overhead.md.   Errors: kIo, kDamaged: then one process does all.

@@ -1,8 +1,8 @@
-// bench_assemble RECORDS LOCATIONS [OTF2_LOCATIONS [SHARES]]: writes a spool of RECORDS MPI calls on
-// LOCATIONS threads (at most 1000 per rank; with SHARES one, and these in a ring), assembles it and
-// prints events per second and the peak resident size of that; with SHARES of the combiner alone.
-// Each is done by a child, so that the one's memory does not count for the other. Everything lies
-// in a temporary folder and goes at the end.
+// bench_assemble RECORDS LOCATIONS [OTF2_LOCATIONS [SHARES]]: writes a spool of RECORDS MPI calls
+// on LOCATIONS threads (at most 1000 per rank; with SHARES one, and these in a ring), assembles it
+// and prints events per second and the peak resident size of that; with SHARES of the combiner
+// alone. Each is done by a child, so that the one's memory does not count for the other. Everything
+// lies in a temporary folder and goes at the end.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,8 +31,8 @@ std::vector<Record> calls(uint64_t count, uint64_t* now, int32_t to, int32_t fro
     } else {
       const bool is_send = i % 2 == 0;
       records.push_back(test::message_record(is_send ? 1 : 2, *now, *now + 300 + i % 53,
-                                             is_send ? kOutgoing : kIncoming,
-                                             is_send ? to : from, 7, 1024 * (i % 3)));
+                                             is_send ? kOutgoing : kIncoming, is_send ? to : from,
+                                             7, 1024 * (i % 3)));
     }
   }
   return records;
@@ -113,8 +113,7 @@ int main(int argc, char** argv) {
   const auto locations = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
   const uint32_t limit = argc > 3 ? static_cast<uint32_t>(std::strtoul(argv[3], nullptr, 10))
                                   : writers::kDefaultOtf2Locations;
-  const uint32_t shares =
-      argc > 4 ? static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)) : 1;
+  const uint32_t shares = argc > 4 ? static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)) : 1;
   const test::TemporaryFolder job;
   const int written = in_child([&] {
     write_spool(job.path(), records, locations, shares > 1 ? 1 : kThreadsPerRank);
