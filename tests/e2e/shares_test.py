@@ -146,8 +146,8 @@ class Shares(TestCase):
             self.assertEqual(finalize.wait(60), 0)
         self.assert_one_did_all("the process of share 2 failed")
 
-    def test_a_share_without_room(self):
-        """What a share cannot write is no reason to lose the archive."""
+    def test_their_folder_is_taken(self):
+        """Shares that cannot begin are no reason to lose the archive."""
         self.profile(4, BUILD / "bin" / "heat2d", "--steps", 20, "--size", 64)
         planted = self.output / ".assemble-shares"
         planted.mkdir()

@@ -187,7 +187,7 @@ class Combiner {
     passed_->writers = make_writers(options_.staging, plan_.writers, passed_->waits.get(),
                                     std::move(steps_), &passed_->collectors);
     for_each_writer([&](Writer* writer) { return writer->begin(parts_->model); });
-    // A writer fails in the end, or here: then one process tries again.
+    // What a writer cannot take in is the share's error: then one process tries.
     for (size_t group = 0; group < plan_.map.of_group.size(); ++group) {
       options_.beat();
       Status status =

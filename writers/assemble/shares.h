@@ -15,7 +15,8 @@
 /// so the combiner may do a share again of which nothing is heard any more.
 /// The result is the same as that of one process, but for the series, which lie in files of the
 /// shares behind links.
-/// Thread: one each.   Cost: docs/overhead.md.   Errors: kIo, kDamaged: then one process does all.
+/// Thread: one each.   Cost: tests/bench/assemble.
+/// Errors: kIo, kDamaged: then one process does all.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +76,7 @@ inline std::filesystem::path steps_file(const std::filesystem::path& work) {
 /// Key of what is about a whole share in its second file; groups have their index.
 constexpr uint64_t kWholeShare = UINT64_MAX;
 
-/// Waits for a file.   Errors: kUnavailable, when nobody will make it any more.
+/// Waits until a file is there. Who waits in vain is ended from outside (share_crew.h).
 using FileWaiter = std::function<Status(const std::filesystem::path& path)>;
 
 /// Does one share, from its first file to its second.

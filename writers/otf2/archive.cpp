@@ -125,7 +125,9 @@ Status take_event_files(const std::filesystem::path& from_folder,
     return Error{Code::kIo, "OTF2 archive: cannot move " + path.string() + ": " + error.message()};
   };
   std::error_code error;
-  if (!fs::is_directory(from, error)) return {};
+  if (!fs::exists(from, error))
+    return error && error != std::errc::no_such_file_or_directory ? Status(failure(error, from))
+                                                                  : Status();
   fs::create_directories(to, error);
   if (error) return failure(error, to);
   std::vector<fs::path> files;  // first all names: the folder changes

@@ -76,6 +76,7 @@ class Otf2Writer final : public Writer {
   otf2::DeviceSeries device_series_;
   std::vector<Event> own_events_;  ///< of a batch that has series of devices, too
   bool has_waiting_ = false;
+  bool is_combined_ = false;  ///< the event files are those of shares
   otf2::TimeRange range_{std::numeric_limits<uint64_t>::max(), 0};
 };
 
@@ -300,6 +301,10 @@ Status Otf2Writer::write_local_files() {
   const otf2::GroupIds groups(*model_, *timelines_);
   for (const otf2::WrittenLocation& written : written_) {
     if (!status) return status;
+    const std::string name = std::to_string(written.location->id) + ".evt";
+    std::error_code ignored;
+    if (is_combined_ && !std::filesystem::exists(folder_ / "traces" / name, ignored))
+      return Error{Code::kIo, "OTF2 archive: no share has left " + name};
     OTF2_DefWriter* file = OTF2_Archive_GetDefWriter(archive_.get(), written.location->id);
     if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create a definition file"};
     const Group& group = model_->groups[written.location->group];
@@ -400,6 +405,7 @@ Status Otf2Writer::load(StateIn* in) {
   for (uint64_t i = 0; i < count; ++i) {
     if (Status status = load_written(in); !status) return status;
   }
+  is_combined_ = true;
   otf2::TimeRange range{};
   bool has_waiting = false;
   if (!in->get(&range) || !in->get(&has_waiting)) return in->status();
