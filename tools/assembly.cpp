@@ -47,6 +47,14 @@ std::vector<std::string> waiting_nodes(const std::vector<NodePresence>& nodes,
   return waiting;
 }
 
+/// Another node has made the archive since this one's agent has looked.
+bool is_in_archive(const FinalizeOptions& options, const std::vector<NodePresence>& nodes) {
+  if (options.node.empty()) return false;  // its agent could leave no mark
+  return std::none_of(nodes.begin(), nodes.end(), [&](const NodePresence& one) {
+    return one.node == options.node && one.presence == Presence::kDone;
+  });
+}
+
 constexpr uint32_t kMostJobs = 256;
 
 /// Of which this process may use one each.
@@ -64,6 +72,11 @@ void forget_done_nodes(const std::string& dir) {
 
 Status assemble_job(const FinalizeOptions& options) {
   if (Status status = join_directories(options.dirs); !status) return status;
+  // Marks of nodes are read, and go, while nobody else assembles: who comes next sees all or none.
+  Result<Lease> lease = writers::take_assembly(options.dirs.front());
+  if (!lease) return lease.error();
+  const std::vector<NodePresence> nodes = cluster::read_presence(options.dirs.front());
+  if (options.from_agent && is_in_archive(options, nodes)) return {};
   writers::AssembleOptions wanted;
   wanted.otf2_locations = static_cast<uint32_t>(options.otf2_location_count);
   wanted.nccl_as_mpi = options.nccl_as_mpi;
@@ -71,7 +84,6 @@ Status assemble_job(const FinalizeOptions& options) {
   wanted.drops_spool = options.drop_spool;
   wanted.is_snapshot = options.snapshot;
   wanted.disk_cap_bytes = options.disk_bytes;
-  const std::vector<NodePresence> nodes = cluster::read_presence(options.dirs.front());
   wanted.lost_nodes = lost_nodes(nodes);
   wanted.share_count = std::min(options.jobs == 0 ? core_count() : options.jobs, kMostJobs);
   if (options.from_agent) wanted.waiting_nodes = waiting_nodes(nodes, options.node);
@@ -81,7 +93,8 @@ Status assemble_job(const FinalizeOptions& options) {
     if (!options.from_agent) return true;
     return is_nobody_left(options.dirs.front(), nodes);
   };
-  const Result<writers::AssembleReport> report = writers::assemble(options.dirs.front(), wanted);
+  const Result<writers::AssembleReport> report =
+      writers::assemble(options.dirs.front(), wanted, &*lease);
   if (!report) return report.error();
   for (const std::string& warning : report->warnings)
     fmt::print(stderr, "aon finalize: {}\n", warning);

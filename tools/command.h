@@ -41,7 +41,7 @@ struct FinalizeOptions {
   uint64_t disk_bytes = 0;  ///< of spool and archive together; 0: no limit
   uint32_t jobs = 1;        ///< processes; 0: one per core
   bool is_share = false;    ///< only the share of `node` in an assembly that another one makes
-  std::string node;         ///< of the agent that started this
+  std::string node;         ///< of the agent that started this, and has marked it as done
   uint64_t least_shared_records = 0;  ///< 0: the default
 };
 /// Writes the archive of a job from its spool.

@@ -24,8 +24,9 @@ constexpr int kTimeoutSeconds = 3600;
 constexpr int kKillSeconds = 5;
 constexpr int kExitBusy = 3;  ///< of aon finalize: the job is live, or another one assembles
 
-std::vector<std::string> assemble_words(const Config& config) {
-  std::vector<std::string> words{"--from-agent", "--node=" + config.node};
+std::vector<std::string> assemble_words(const Config& config, bool is_marked) {
+  std::vector<std::string> words{"--from-agent"};
+  if (is_marked) words.push_back("--node=" + config.node);
   if (config.arguments.options.drop_spool) words.push_back("--drop-spool");
   words.push_back("--otf2-locations=" +
                   std::to_string(config.arguments.options.otf2_location_count));
@@ -76,12 +77,13 @@ int finish(pid_t pid, const std::function<void()>& beat) {
 
 }  // namespace
 
-AssembleOutcome assemble(const Config& config, const std::function<void()>& beat) {
+AssembleOutcome assemble(const Config& config, const std::function<void()>& beat,
+                         bool is_marked) {
   if (config.arguments.options.no_assemble)
     return {false, "not assembled, as told; run: aon finalize " + config.job_folder};
   if (config.finalize_program.empty() || ::access(config.finalize_program.c_str(), X_OK) != 0)
     return {false, "no " + config.finalize_program + "; run: aon finalize " + config.job_folder};
-  const pid_t pid = start(config, assemble_words(config));
+  const pid_t pid = start(config, assemble_words(config, is_marked));
   if (pid < 0) return {false, std::string("cannot start aon finalize: ") + strerror(errno)};
   const int status = finish(pid, beat);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {true, ""};

@@ -17,8 +17,9 @@ struct AssembleOutcome {
   bool is_busy = false;  ///< somebody else works on the directory
 };
 
-/// `beat` is called every two seconds meanwhile.
-AssembleOutcome assemble(const Config& config, const std::function<void()>& beat);
+/// `beat` is called every two seconds meanwhile. `is_marked`: this node is marked as done; when the
+/// mark goes before the assembly begins, another node has made the archive.
+AssembleOutcome assemble(const Config& config, const std::function<void()>& beat, bool is_marked);
 
 /// Whether another node has called for shares of its assembly, by a plan other than `*last_plan`.
 bool is_share_wanted(const Config& config, uint64_t* last_plan);

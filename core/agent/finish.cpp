@@ -47,13 +47,13 @@ std::string some_of(const std::vector<std::string>& names) {
   return text;
 }
 
-/// The folder goes when another node's archive is complete, which may be just now.
 /// Whether somebody makes the archive now.
 bool is_assembling(const Config& config) {
   const std::optional<LeaseOwner> owner = read_lease(config.job_folder + "/assemble.lease");
   return owner && owner->is_alive;
 }
 
+/// The folder goes when another node's archive is complete, which may be just now.
 Status leave_mark(const Config& config, const std::string& token) {
   Status status = cluster::mark_done(config.job_folder, config.node, token);
   if (status || status.error().code != Code::kNotFound) return status;
@@ -70,11 +70,11 @@ void pause(uint64_t ns) {
 
 AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lease,
                               const std::function<void()>& beat) {
-  if (config.arguments.options.no_assemble) return assemble(config, beat);
+  if (config.arguments.options.no_assemble) return assemble(config, beat, false);
   const std::string token = own_token();
   if (Status status = leave_mark(config, token); !status) {
     AON_LOG_WARNING("%s", status.error().message.c_str());
-    return assemble(config, beat);
+    return assemble(config, beat, false);
   }
   if (spans_nodes) lease->release();
   uint64_t last_plan = 0;
@@ -90,7 +90,7 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
     }
     const std::vector<std::string> others = live_others(config);
     if (others.empty()) {
-      AssembleOutcome outcome = assemble(config, beat);
+      AssembleOutcome outcome = assemble(config, beat, true);
       if (!outcome.is_busy) return outcome;
     }
     const uint64_t waited_ns = monotonic_ns() - start_ns;

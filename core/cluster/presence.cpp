@@ -48,7 +48,11 @@ std::vector<NodePresence> read_presence(const std::string& job_folder) {
       nodes[node] = {node, Presence::kDone, read_token(at->path().string()), "", 0};
     if (name.extension() != kLease || nodes.count(node) != 0) continue;
     const std::optional<LeaseOwner> owner = read_lease(at->path().string());
-    if (!owner) continue;
+    if (!owner) {  // it became done while its name was read
+      const std::string token = read_token(mark(job_folder, node, kDone));
+      if (!token.empty()) nodes[node] = {node, Presence::kDone, token, "", 0};
+      continue;
+    }
     const Presence presence = owner->is_alive ? Presence::kLive : Presence::kLost;
     nodes[node] = {node, presence, "", owner->host, owner->pid};
   }

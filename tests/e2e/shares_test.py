@@ -183,6 +183,19 @@ class Shares(TestCase):
         self.assertEqual(tables(moved / "profile.h5"), before)
         self.assertTrue(any(t.startswith("/series/") for t in before), "no provider has series")
 
+    def test_what_another_node_has_put_in_the_archive_stays(self):
+        """Its mark went when the archive was complete; its agent may have looked just before."""
+        self.profile(2, BUILD / "bin" / "heat2d", "--steps", 20, "--size", 64)
+        document = self.output / "aon.json"
+        before = document.stat().st_ino
+        self.finalize("--from-agent", "--node", "here")
+        self.assertEqual(document.stat().st_ino, before)
+        (self.output / "agents").mkdir()
+        (self.output / "agents" / "here.done").write_text("a token\n")
+        self.finalize("--from-agent", "--node", "here")
+        self.assertNotEqual(document.stat().st_ino, before)
+        self.assertFalse((self.output / "agents").exists(), "the mark has gone with it")
+
     def test_messages_and_collectives(self):
         shutil.copy(PROGRAMS / "hpccinf.txt", self.folder)
         self.profile(4, "hpcc")

@@ -439,15 +439,23 @@ Status Assembly::write_the_ledger(const fs::path& staging, const Passed& passed)
 
 }  // namespace
 
-Result<AssembleReport> assemble(const fs::path& folder, const AssembleOptions& options) {
-  Result<Lease> lease = Lease::take((folder / "assemble.lease").string());
-  if (!lease) return lease.error();
-  Heartbeat heartbeat(&*lease);
+Result<Lease> take_assembly(const fs::path& folder) {
+  return Lease::take((folder / "assemble.lease").string());
+}
+
+Result<AssembleReport> assemble(const fs::path& folder, const AssembleOptions& options,
+                                Lease* lease) {
+  Heartbeat heartbeat(lease);
   return Assembly(folder, options, &heartbeat).run();
 }
 
+Result<AssembleReport> assemble(const fs::path& folder, const AssembleOptions& options) {
+  Result<Lease> lease = take_assembly(folder);
+  return lease ? assemble(folder, options, &*lease) : lease.error();
+}
+
 Status remove_leftovers(const fs::path& folder) {
-  Result<Lease> lease = Lease::take((folder / "assemble.lease").string());
+  Result<Lease> lease = take_assembly(folder);
   if (!lease) return lease.error();
   return remove_stale_staging(folder);
 }

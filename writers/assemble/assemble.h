@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/lease.h"
 #include "core/base/result.h"
 #include "writers/assemble/model.h"
 #include "writers/writer.h"
@@ -56,6 +57,12 @@ struct AssembleReport {
 /// so; when all fail that is an error and the older result stays.
 Result<AssembleReport> assemble(const std::filesystem::path& folder,
                                 const AssembleOptions& options = {});
+
+/// The same in two parts, for who has something to look up or to note while nobody else assembles:
+/// kBusy comes from the first one.
+Result<Lease> take_assembly(const std::filesystem::path& folder);
+Result<AssembleReport> assemble(const std::filesystem::path& folder,
+                                const AssembleOptions& options, Lease* lease);
 
 /// Does the share of `node` in the assembly of `folder` that another process has planned
 /// (shares.h). Nothing when there is none, or none of `node`.

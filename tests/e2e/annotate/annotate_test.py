@@ -145,7 +145,7 @@ class Archives(RingTestCase):
         self.assertEqual(sorted(readers.region_counts(output).values()), [1, 1])
 
     def test_a_timer_may_annotate_in_the_middle_of_a_record(self):
-        output, document = self.job("timer", AON_MEMORY="64MiB", AON_ATTACH_MS=10000)
+        output, document = self.job("timer", AON_MEMORY="256MiB", AON_ATTACH_MS=10000)
         handled, count = map(int, re.match(r"handled (\d+) of (\d+)", self.done.stdout).groups())
         self.assertGreaterEqual(handled, 800)
         self.assertEqual(sum(rank["lost"] for rank in document["ranks"]), 0)

@@ -10,9 +10,10 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { kCalls = 100, kLongName = 1 << 20 };
+enum { kCalls = 100, kLongName = 1 << 20, kBurst = 500, kBreathNs = 300000 };
 
 static aon_region_t g_in_handler;
 
@@ -84,6 +85,10 @@ static void from_timer(void) {
     AON_REGION_BEGIN("main");
     AON_REGION_END("main");
     for (volatile int i = 0; i < 500; ++i) {
+    }
+    // Breathes now and then: what fills the memory before the agent gets a core would be lost.
+    struct timespec left = {0, kBreathNs};
+    while (count % kBurst == 0 && nanosleep(&left, &left) != 0) {
     }
   }
   setitimer(ITIMER_REAL, &never, NULL);
