@@ -32,8 +32,6 @@ constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 /// Fields of /proc/PID/stat behind the name, the first one being field 3.
 struct StatFields {
   char state = 0;
-  uint64_t user_ticks = 0;
-  uint64_t system_ticks = 0;
   uint64_t start_time = 0;
   int exit_code = 0;
 };
@@ -61,8 +59,6 @@ std::optional<StatFields> read_stat(pid_t pid) noexcept {
        word = ::strtok_r(nullptr, " ", &save)) {
     ++field;
     if (field == 3) fields.state = *word;
-    if (field == 14) fields.user_ticks = std::strtoull(word, nullptr, 10);
-    if (field == 15) fields.system_ticks = std::strtoull(word, nullptr, 10);
     if (field == 22) fields.start_time = std::strtoull(word, nullptr, 10);
     if (field == 52) fields.exit_code = std::atoi(word);
   }
@@ -96,10 +92,10 @@ std::optional<ExitStatus> exit_status(int pidfd, pid_t pid, uint64_t start_time)
 }
 
 uint64_t cpu_time_ns(pid_t pid) noexcept {
-  const auto stat = read_stat(pid);
-  if (!stat) return 0;
-  const auto hz = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
-  return (stat->user_ticks + stat->system_ticks) * (1'000'000'000u / hz);
+  clockid_t clock{};
+  timespec now{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &now) != 0) return 0;
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
 uint64_t start_time_ticks(pid_t pid) noexcept {
