@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Hosts whose clocks stand wrong and run at other rates (skewed.py): the corrected times are true
-within the bound that is stated, alone and beside another MPI job.
+within the bound that is stated at every instant, alone and beside another MPI job. How narrow that
+bound is depends on who else uses the cores: tests/bench/cluster.
 
     clocks_test.py [unittest arguments]        AON_RUNS=N repeats it N times (default 1)
 """
@@ -9,7 +10,7 @@ import unittest
 
 import cluster
 from aon_test import TestCase
-from skewed import UNKNOWN_NS, SkewedHosts
+from skewed import SkewedHosts
 
 RUNS = int(os.environ.get("AON_RUNS", "1"))
 SECONDS = os.environ.get("AON_SECONDS", "3")
@@ -42,7 +43,7 @@ class Clocks(TestCase):
         widest = worst = 0
         for number in range(RUNS):
             for node, bound_ns, error_ns in self.hosts.measure(f"{name}{number}", SECONDS):
-                self.assertLessEqual(error_ns, bound_ns + UNKNOWN_NS, node)
+                self.assertLessEqual(error_ns, bound_ns, node)
                 widest, worst = max(widest, bound_ns), max(worst, error_ns)
         print(f"{name}, {RUNS} runs: bound at most {widest} ns, error at most {worst:.0f} ns")
 

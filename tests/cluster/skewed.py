@@ -22,9 +22,6 @@ SKEWS = {
     "n3": (-2_500_000, -30_000),
     "n4": (700_000, 8_000),
 }
-MOST_APART_NS = 3_000  # of the two readings around an instant
-# Where the stamp lies between the readings is not known.
-UNKNOWN_NS = MOST_APART_NS / 2
 
 
 class SkewedHosts(cluster.Hosts):
@@ -78,7 +75,11 @@ class SkewedHosts(cluster.Hosts):
                 job.terminate()
 
     def measure(self, name, seconds):
-        """[(node, stated bound, true error)] of a job of so many seconds, in ns."""
+        """[(node, stated bound, true error)] of a job of so many seconds, in ns.
+
+        True time is read before and after each instant, which tells its error up to the time in
+        between. The true error is that of the worst instant, and the least that it can have been.
+        """
         output = self.folder / name
         program = [BUILD / "bin" / "cluster_clock_truth", seconds]
         done = self.mpirun(1, AON_RUN, "-o", output, "--sampling", "0", *program,
@@ -90,27 +91,35 @@ class SkewedHosts(cluster.Hosts):
         errors = _errors_of(output, document)
         if set(errors) != set(SKEWS) or None in bounds.values():
             raise AssertionError(f"not all hosts are there: {bounds}, {list(errors)}")
-        origin = numpy.median(errors["n1"])
-        return [(node, bounds[node], float(numpy.median(numpy.abs(error - origin))))
-                for node, error in errors.items()]
+        # The archive counts from another origin: where all instants of the first host agree.
+        least, most = errors["n1"]
+        origin = (numpy.max(least) - bounds["n1"], numpy.min(most) + bounds["n1"])
+        if origin[0] > origin[1]:
+            raise AssertionError(f"the clock of n1 is off by {origin[0] - origin[1]} ns in itself")
+        return [(node, bounds[node], _least_error(*errors[node], *origin)) for node in errors]
+
+
+def _least_error(least, most, origin_from, origin_to):
+    """Of intervals of errors up to an origin in an interval: what the worst is off for certain."""
+    late, early = numpy.max(least) - origin_to, origin_from - numpy.min(most)
+    return float(max(0, late, early))
 
 
 def _errors_of(output, document):
-    """{node: corrected less true time of instants, ns, up to a constant}."""
+    """{node: (least, most) corrected less true time of each instant, ns, up to a constant}."""
     result = {}
     with h5py.File(output / "profile.h5") as file:
         for rank in document["ranks"]:
             series = file[f"series/rank_{rank['rank']}/user"]
             stamps = series["time"][()]
             before, after = series["true_before"][()], series["true_after"][()]
-            known = ~numpy.isnan(before)
             # The stamp of "before" lies between both readings.
-            times, first = stamps[known], before[known]
-            last = after[~numpy.isnan(after)]
+            known = ~numpy.isnan(before)
+            times = stamps[known].astype(numpy.int64)
+            first = before[known].astype(numpy.int64)  # both exact: a double holds 2^53 ns
+            last = after[~numpy.isnan(after)].astype(numpy.int64)
             count = min(len(first), len(last))
-            near = last[:count] - first[:count] < MOST_APART_NS
-            error = times[:count][near] - first[:count][near]
-            if len(error) <= 50:
-                raise AssertionError(f"{rank['node']} has only {len(error)} instants")
-            result[rank["node"]] = error
+            if count <= 50 or (first[:count] > last[:count]).any():
+                raise AssertionError(f"{rank['node']} has {count} instants, or not in order")
+            result[rank["node"]] = (times[:count] - last[:count], times[:count] - first[:count])
     return result
