@@ -13,7 +13,7 @@ import unittest
 
 import cluster
 import readers
-from aon_test import PYTHON, ledger, run, wait_until
+from aon_test import PYTHON, environment, ledger, run, wait_until
 from slurm_case import TEXT, WORDS, OnSlurm
 
 # The second rank takes more memory than it may have, when both have recorded something.
@@ -44,10 +44,10 @@ def removed(folder):
 class Broken(OnSlurm):
     """Installations that miss something. The job sees nothing of it."""
 
-    def assert_as_without(self):
-        plain = self.srun("--mpi=pmix", "-n2", *WORDS, AON_DISABLE="1")
+    def assert_as_without(self, *options):
+        plain = self.srun("--mpi=pmix", "-n2", *options, *WORDS, AON_DISABLE="1")
         self.assert_exit(plain)
-        done = self.srun("--mpi=pmix", "-n2", *WORDS)
+        done = self.srun("--mpi=pmix", "-n2", *options, *WORDS)
         self.assertEqual(
             (done.returncode, done.stdout, done.stderr), (0, plain.stdout, plain.stderr)
         )
@@ -87,8 +87,10 @@ class Broken(OnSlurm):
         (prefix / "lib" / "libaon-mpi.so").chmod(0o600)
         done = self.srun("--uid=nobody", "-n1", "printenv", "LD_PRELOAD", HOME="/")
         self.assertEqual(done.stdout, "", done.stderr)
+        self.assert_as_without("--uid=nobody")
 
     def test_a_full_disk(self):
+        plain = self.srun("--mpi=pmix", "-n2", *WORDS, AON_DISABLE="1")
         for path in (self.place / "full", "/tmp/aon-0"):
             self.slurm.on_host("n1", "mkdir", "-p", "-m", "700", path)
             options = "size=4k,nr_inodes=1,mode=0700"
@@ -98,8 +100,32 @@ class Broken(OnSlurm):
             folder = self.place / "full"
             folder.mkdir(exist_ok=True)
             done = self.slurm.run("srun", *command, cwd=folder)
+            left = self.slurm.on_host("n1", "find", path, "-mindepth", "1").stdout
             self.slurm.on_host("n1", "umount", path)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, plain.stdout, ""))
+            self.assertEqual(left, "", "nothing half made")
+
+    def test_a_disk_that_fills_up_while_it_records(self):
+        folder = self.place / "small"
+        folder.mkdir()
+        mounted = self.slurm.on_host("n1", "mount", "-t", "tmpfs", "-o", "size=192k", "s", folder)
+        self.assert_exit(mounted)
+        self.addCleanup(self.slurm.on_host, "n1", "umount", "-l", folder)
+        words = ["-w", "n1", "--mpi=pmix", "-n2", WORDS[0], "--size", 64, "--steps", 20000]
+        words += ["--tolerance", 0]
+        ends = {}
+        for disabled in ("1", "0"):
+            done = self.slurm.run("srun", *words, cwd=folder, env=environment(AON_DISABLE=disabled))
+            ends[disabled] = (done.returncode, done.stdout, done.stderr)
+        self.assertEqual(ends["0"], ends["1"])
+        self.assertEqual(ends["0"][0], 0)
+        # There is no room for an archive; what is there can be read elsewhere.
+        self.assert_exit(self.slurm.on_host("n1", "sh", "-c", f"cp -a {folder}/aon-* {self.place}"))
+        (output,) = self.place.glob("aon-*")
+        self.assert_exit(run([cluster.AON, "finalize", "--quiet", output]))
+        document = self.assert_ranks(output, range(2))
+        self.assertGreater(sum(r["lost"] for r in document["ranks"]), 0)
+        self.assertGreater(sum(r["spooled"] for r in document["ranks"]), 1000)
 
 
 class Killed(OnSlurm):
@@ -245,7 +271,7 @@ class PowerOff(OnSlurm):
         program = folder / "endless.py"
         program.write_text(cluster.ENDLESS, encoding="utf-8")
         words = ["-N2", "-n2", "--ntasks-per-node=1", "--no-requeue", "-o", folder / "out"]
-        env = cluster.environment(**changes)
+        env = environment(**changes)
         return self.slurm.submit(f"srun --mpi=pmix {PYTHON} {program}", *words, cwd=folder, env=env)
 
     def test_a_node_that_is_powered_off_costs_its_own_records_only(self):
@@ -321,7 +347,7 @@ class Canary(OnSlurm):
         self.assertFalse((prefix / "node" / "off").exists())
 
     def of_node(self, prefix):
-        return cluster.environment(AON_NODE_DIR=prefix / "node")
+        return environment(AON_NODE_DIR=prefix / "node")
 
     def test_a_canary_or_prolog_that_hangs_or_is_killed_drains_no_node(self):
         canary = self.copy_of_installation() / "bin" / "aon-canary"
@@ -382,7 +408,7 @@ class Users(OnSlurm):
             folder.mkdir()
             os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
             words = ["-w", "n1", "-n", 2, "-o", folder / "out", f"--uid={user}", "-D", folder]
-            env = cluster.environment(HOME=folder)
+            env = environment(HOME=folder)
             script = f"srun --mpi=pmix {TEXT}"
             jobs[user] = self.slurm.submit(script, *words, cwd=folder, env=env)
         for user, job in jobs.items():
