@@ -13,9 +13,11 @@ import unittest
 
 import cluster
 import readers
-from aon_test import PYTHON, environment, ledger, run, wait_until
-from slurm_case import TEXT, WORDS, OnSlurm
+from aon_test import BUILD, PYTHON, environment, ledger, run, wait_until
+from slurm_case import SPANK, TEXT, WORDS, OnSlurm
 
+FAULT = BUILD / "bin" / "fault_in_aon"
+NOBODY = pwd.getpwnam("nobody").pw_uid
 # The second rank takes more memory than it may have, when both have recorded something.
 HUNGRY = """
 import time
@@ -128,6 +130,84 @@ class Broken(OnSlurm):
         self.assertGreater(sum(r["spooled"] for r in document["ranks"]), 1000)
 
 
+class Places(OnSlurm):
+    """What others have put where AON puts its own."""
+
+    def test_a_folder_for_sockets_that_is_somebody_elses(self):
+        """The job runs as without AON, and nothing is put into what is there."""
+        place = f"/tmp/aon-{NOBODY}"
+        theirs = "/tmp/theirs"
+        made = self.slurm.on_host("n1", "install", "-d", "-o", "daemon", "-m", "777", theirs)
+        self.assert_exit(made)
+        makes = (f"install -d -o daemon -m 777 {place}", f"ln -s {theirs} {place}",
+                 f"touch {place}; chown daemon {place}", f"install -d -o nobody -m 777 {place}",
+                 f"ln -s /nowhere {place}")
+        words = ["-w", "n1", "--uid=nobody", "--mpi=pmix", "-n2", *WORDS]
+        plain = self.srun(*words, AON_DISABLE="1")
+        self.assert_exit(plain)
+        for make in makes:
+            made = self.slurm.on_host("n1", "sh", "-ec", f"rm -rf {place}; {make}")
+            self.assert_exit(made)
+            before = self.slurm.on_host("n1", "stat", "-c", "%U %a %F", place).stdout
+            done = self.srun(*words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, plain.stdout, ""))
+            after = self.slurm.on_host("n1", "stat", "-c", "%U %a %F", place).stdout
+            self.assertEqual(after, before, make)
+            found = self.slurm.on_host("n1", "find", f"{place}/", theirs, "-mindepth", "1").stdout
+            self.assertEqual(found, "", make)
+
+
+class Plugins(OnSlurm):
+    """Lines of plugstack.conf, which are optional as the site's README says, that cannot be loaded."""
+
+    lines = ("plugin optional FOLDER/missing.so", "plugin optional FOLDER/foreign.so",
+             "plugin optional FOLDER/other_version.so")
+
+    @classmethod
+    def prepare(cls, folder):
+        (folder / "foreign.so").write_bytes(b"no library")
+        if not SPANK.exists():
+            return
+        said = run(["nm", "-D", SPANK]).stdout.splitlines()
+        (at,) = [int(line.split()[0], 16) for line in said if line.endswith(" plugin_version")]
+        text = bytearray(SPANK.read_bytes())
+        version = int.from_bytes(text[at:at + 4], "little")
+        assert version >> 16 in range(20, 40), "it is the version, in a segment without an offset"
+        text[at:at + 4] = (version - (1 << 16)).to_bytes(4, "little")
+        (folder / "other_version.so").write_bytes(text)
+
+    def test_jobs_run_and_are_recorded_without_them(self):
+        done = self.srun("--mpi=pmix", "-n2", *WORDS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("other_version.so", done.stderr)
+        (output,) = self.outputs(1)
+        self.assert_ranks(output, range(2))
+
+
+class Crashes(OnSlurm):
+    """A program that dies in AON's own code does so once."""
+
+    def test_it_is_left_alone_from_then_on(self):
+        home = self.place / "home"
+        home.mkdir()
+        words = ["-w", "n1", "--mpi=pmix", "-n1", FAULT]
+        died = self.srun(*words, "die", HOME=home)
+        self.assertNotEqual(died.returncode, 0)
+        avoided = home / ".config" / "aon" / "avoid"
+        wait_until(avoided.exists, 30, "the list of programs to be left alone")
+        before = sorted(self.place.glob("aon-*"))
+        plain = self.srun(*words, HOME=home, AON_DISABLE="1")
+        done = self.srun(*words, HOME=home)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, plain.stdout, ""))
+        (output,) = set(self.place.glob("aon-*")) - set(before)
+        self.assert_exit(self.finalize(output))
+        said = (output / "summary.txt").read_text()
+        self.assertRegex(said, f"nothing was recorded: left alone.*{FAULT}.*aon avoid --remove")
+        self.assert_exit(self.srun("-w", "n1", "--mpi=pmix", "-n2", *WORDS, HOME=home))
+        (other,) = set(self.place.glob("aon-*")) - {*before, output}
+        self.assert_ranks(other, range(2))
+
+
 class Killed(OnSlurm):
     """Jobs and agents that end before their time."""
 
@@ -238,7 +318,22 @@ class Killed(OnSlurm):
         for rank in document["ranks"]:
             self.assertGreaterEqual(rank["spooled"], 100)
 
-    def memory_group(self):
+    def test_all_of_a_job_share_what_runs_out_of_memory(self):
+        """The agent, too, is in the control group whose limit is reached."""
+        group = self.memory_group(320 << 20)
+        program = self.place / "hungry.py"
+        program.write_text(HUNGRY.format(group=group), encoding="utf-8")
+        ends = {}
+        for disabled in ("1", "0"):
+            script = f"echo 0 >{group}; mpirun -n 2 {cluster.AON_RUN} {PYTHON} {program}"
+            ends[disabled], text, _ = self.batch(script, "-w", "n1", AON_DISABLE=disabled)
+            self.assertNotEqual(ends[disabled][0], "COMPLETED", text)
+        self.assertEqual(ends["0"], ends["1"])
+        document = self.assert_readable()
+        for rank in document["ranks"]:
+            self.assertGreaterEqual(rank["spooled"], 100)
+
+    def memory_group(self, limit_bytes=128 << 20):
         """The file that puts a process into a control group with room for an interpreter."""
         for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
                             ("/sys/fs/cgroup", "memory.max")):
@@ -249,7 +344,7 @@ class Killed(OnSlurm):
                 continue
             self.addCleanup(lambda: wait_until(lambda: removed(folder), 20, "an empty group"))
             if (folder / limit).exists():
-                (folder / limit).write_text(str(128 << 20))
+                (folder / limit).write_text(str(limit_bytes))
                 return folder / "cgroup.procs"
         self.skipTest("no control group for memory can be made here")
         return None

@@ -82,6 +82,11 @@ class Enabled(OnSlurm):
         self.assert_exit(done)
         (output,) = self.outputs(1)
         self.assert_ranks(output, range(2))
+        script = f"printenv HOME; srun --mpi=pmix --export=NONE {TEXT}"
+        end, text, _ = self.batch(script, "--export=NONE")
+        self.assertEqual(end, ("COMPLETED", "0:0"), text)
+        for output in self.outputs(2):
+            self.assert_ranks(output, range(2))
 
     def test_the_users_own_preload_stays_first_and_ours_comes_once(self):
         mine = "/usr/lib/x86_64-linux-gnu/libm.so.6"
