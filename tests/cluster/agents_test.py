@@ -127,6 +127,53 @@ class Agents(TestCase):
         nodes = {r["node"] for r in ledger(self.output)["ranks"]}
         self.assertEqual(nodes, {"n1", "n2", "n3"})
 
+    def test_a_host_whose_agent_hangs_is_named_and_whole_when_it_goes_on(self):
+        """Its ranks end as ever; the others wait for it for a bounded time only."""
+        process = self.start("--wait", 30, HEAT2D, "--size", 64, "--steps", 3000, "--tolerance", 0)
+        wait_until(lambda: self.pings_of("n3") > 0, 60, "exchanges of n3")
+        agent = self.lease("n3")
+        hung = [agent, *map(int, self.hosts.run("n3", "pgrep", "-P", agent).stdout.split())]
+        self.hosts.run("n3", "kill", "-STOP", *hung)
+        self.assertEqual(process.wait(180), 0, "it hangs, and nothing else")
+        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the archive of the others")
+        job = ledger(self.output)["job"]
+        self.assertEqual((job["complete"], job["lost_nodes"]), (False, ["n3"]), job)
+        self.assertIn("node n3 was lost", job["reason"])
+        readers.otf2_print(self, self.output)
+        self.hosts.run("n3", "kill", "-CONT", *hung)
+
+        def whole():
+            """By itself: what had been lost is back."""
+            document = ledger(self.output)
+            return document if document["job"]["complete"] else None
+
+        document = wait_until(whole, 120, "the archive with n3")
+        self.assertEqual([r["rank"] for r in document["ranks"]], list(range(HOSTS)))
+        self.assertEqual(sum(r["lost"] for r in document["ranks"]), 0)
+        self.assert_law(document)
+
+    def test_a_host_without_an_agent_is_named(self):
+        """Where none can start, its ranks run alone; one that comes late belongs to the rest."""
+        script = self.hosts.folder / "start.sh"
+        script.write_text(f"""case $(hostname) in
+            n2) exec {HEAT2D} "$@" ;;
+            n3) sleep 3 ;;
+        esac
+        exec {AON_RUN} -o {self.output} {HEAT2D} "$@"
+        """, encoding="utf-8")
+        words = ["--size", 64, "--steps", 200, "--tolerance", 0]
+        done = self.hosts.mpirun(1, "sh", script, *words)
+        self.assert_exit(done)
+        document = ledger(self.output)
+        known = [r["rank"] for r in document["ranks"] if r.get("state") != "no records"]
+        self.assertEqual(known, [0, 2])
+        self.assertEqual({r["node"] for r in document["ranks"]}, {"n1", None, "n3"})
+        self.assertFalse(document["job"]["complete"], document["job"])
+        self.assertEqual(document["job"]["incomplete_ranks"], [1])
+        self.assertEqual(document["job"]["reason"], "rank 1: nothing was recorded")
+        self.assertNotRegex(" ".join(document["findings"]), "rank 1 ", "nobody knows of it")
+        self.assert_law(document)
+
     def test_nothing_is_open_to_others(self):
         self.start(*FOREVER)
         address = self.output / "agents" / "n1.address"

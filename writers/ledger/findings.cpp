@@ -182,6 +182,23 @@ void Findings::add_slow_rank(std::vector<Finding>* findings) const {
            seconds_text(middle_s))});
 }
 
+/// ": rank A waits longest (T), rank B least (U)"; nothing is known of a rank without events.
+std::string Findings::extremes_text(const std::function<uint64_t(size_t rank)>& time_of) const {
+  std::vector<size_t> known;
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    if (ranks_[r].last_ns != 0) known.push_back(r);
+  }
+  if (known.size() < 2) return "";
+  const auto [least, most] =
+      std::minmax_element(known.begin(), known.end(),
+                          [&](size_t a, size_t b) { return time_of(a) < time_of(b); });
+  const auto text = [&](size_t rank) {
+    return seconds_text(static_cast<double>(time_of(rank)) / kNsPerSecond);
+  };
+  return fmt::format(": rank {} waits longest ({}), rank {} least ({})", *most, text(*most), *least,
+                     text(*least));
+}
+
 void Findings::add_expensive_call(std::vector<Finding>* findings) const {
   std::unordered_map<uint32_t, uint64_t> sums;
   for (const RankTime& rank : ranks_) {
@@ -192,24 +209,16 @@ void Findings::add_expensive_call(std::vector<Finding>* findings) const {
     return a.second != b.second ? a.second < b.second : a.first > b.first;
   });
   const uint32_t region = top->first;
-  auto time_of = [&](const RankTime& rank) {
-    const auto found = rank.by_region.find(region);
-    return found == rank.by_region.end() ? uint64_t{0} : found->second;
+  const auto time_of = [&](size_t rank) {
+    const auto found = ranks_[rank].by_region.find(region);
+    return found == ranks_[rank].by_region.end() ? uint64_t{0} : found->second;
   };
-  const auto [least, most] = std::minmax_element(
-      ranks_.begin(), ranks_.end(),
-      [&](const RankTime& a, const RankTime& b) { return time_of(a) < time_of(b); });
   const double sum_s = static_cast<double>(top->second) / kNsPerSecond;
   const double share = 100.0 * static_cast<double>(top->second) / static_cast<double>(total_ns());
   std::string text = fmt::format("{} takes {:.1f} % of the ranks' time ({} in {} calls)",
                                  model_->regions[region].name, share, seconds_text(sum_s),
                                  grouped(calls_[region]));
-  if (ranks_.size() > 1) {
-    text += fmt::format(": rank {} waits longest ({}), rank {} least ({})", most - ranks_.begin(),
-                        seconds_text(static_cast<double>(time_of(*most)) / kNsPerSecond),
-                        least - ranks_.begin(),
-                        seconds_text(static_cast<double>(time_of(*least)) / kNsPerSecond));
-  }
+  text += extremes_text(time_of);
   findings->push_back({sum_s, text});
 }
 
@@ -233,14 +242,11 @@ void Findings::add_waiting(std::vector<Finding>* findings) const {
   };
   const auto top_kind = std::max_element(std::begin(by_kind_ns), std::end(by_kind_ns));
   const auto kind = static_cast<WaitKind>(top_kind - std::begin(by_kind_ns));
-  const auto [least, most] = std::minmax_element(by_rank_ns.begin(), by_rank_ns.end());
   findings->push_back(
       {static_cast<double>(sum_ns) / kNsPerSecond,
-       fmt::format("waiting for late partners takes {:.1f} % of the ranks' time ({}, of it {} {}): "
-                   "rank {} waits longest ({}), rank {} least ({})",
+       fmt::format("waiting for late partners takes {:.1f} % of the ranks' time ({}, of it {} {}){}",
                    share * 100, text(sum_ns), text(*top_kind), wait_kind_name(kind),
-                   most - by_rank_ns.begin(), text(*most), least - by_rank_ns.begin(),
-                   text(*least))});
+                   extremes_text([&](size_t rank) { return by_rank_ns[rank]; }))});
 }
 
 void Findings::add_hot_spot(std::vector<Finding>* findings) const {

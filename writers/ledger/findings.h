@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -111,6 +112,7 @@ class Findings final : public Writer {
   void add_hot_spot(std::vector<Finding>* findings) const;
   void add_hot_function(std::vector<Finding>* findings) const;
   static void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings);
+  std::string extremes_text(const std::function<uint64_t(size_t rank)>& time_of) const;
   uint64_t total_ns() const;
 
   const WaitSummary* waits_;
