@@ -28,6 +28,7 @@ struct Options {
   std::string folder;  ///< of providers
   std::vector<std::string> providers = {"energy", "membw", "network"};
   bool in_background = false;
+  bool is_end = false;
 };
 
 int fail(const std::string& text) {
@@ -96,6 +97,7 @@ int serve(const Options& options) {
     return listener.error().code == Code::kBusy ? kExitBusy : 1;
   }
   if (options.in_background) leave_the_parent();
+  note_owner(*listener);
   raise_descriptors();
   if (Status status = drop_privileges(); !status) return fail(status.error().message);
   auto publisher = Publisher::create();
@@ -127,13 +129,16 @@ int run(int argc, char** argv) {
   app.add_option("--provider-folder", options.folder, "installed providers")->type_name("DIR");
   app.add_flag("--background", options.in_background,
                "return when it listens, or when another one does already");
+  app.add_flag("--end", options.is_end, "end the service, if one serves");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   set_log_name("aon-node");
-  return serve(options);
+  if (!options.is_end) return serve(options);
+  const Status status = end_service(options.socket);
+  return status ? 0 : fail(status.error().message);
 }
 
 }  // namespace

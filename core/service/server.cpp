@@ -1,16 +1,20 @@
 #include "core/service/server.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/base/file.h"
@@ -20,6 +24,8 @@ namespace aon::service {
 namespace {
 
 constexpr int kBacklog = 128;
+constexpr int kEndMs = 1500;
+constexpr int kEndStepMs = 10;
 
 uint64_t monotonic_ns() {
   timespec now{};
@@ -57,6 +63,7 @@ Result<Listener> listen_at(const std::string& path) {
   if (!lock) return lock.error();
   if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0)
     return Error{Code::kBusy, "a service answers at " + path};
+  static_cast<void>(!::ftruncate(lock->get(), 0));  // who served before is nobody's business now
   ::unlink(path.c_str());
   UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener ||
@@ -65,6 +72,34 @@ Result<Listener> listen_at(const std::string& path) {
   if (::chmod(path.c_str(), 0666) != 0 || ::listen(listener.get(), kBacklog) != 0)
     return errno_error("cannot listen at", path, errno);
   return Listener{std::move(listener), std::move(*lock)};
+}
+
+void note_owner(const Listener& listener) {
+  const std::string text = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(listener.lock.get(), 0) == 0)
+    static_cast<void>(write_all(listener.lock.get(), text.data(), text.size()));
+}
+
+Status end_service(const std::string& path) {
+  const std::string lock_path = path + ".lock";
+  const auto lock = open_file(lock_path, O_RDONLY | O_NOFOLLOW);
+  if (!lock) return lock.error().code == Code::kNotFound ? Status() : lock.error();
+  const Result<std::string> text = read_text_file(lock_path);
+  const pid_t pid = text ? std::atoi(text->c_str()) : 0;
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (::flock(lock->get(), LOCK_SH | LOCK_NB) == 0) return {};
+  // The lock is empty from when it is taken until its owner has signed, so whose number still
+  // stands there held it before that process was opened, and holds it now.
+  const Result<std::string> again = read_text_file(lock_path);
+  if (pid <= 0 || !again || *again != *text)
+    return Error{Code::kUnavailable, lock_path + " does not say who serves"};
+  if (::syscall(SYS_pidfd_send_signal, process.get(), SIGTERM, nullptr, 0) != 0)
+    return errno_error("cannot end", "process " + std::to_string(pid), errno);
+  for (int waited_ms = 0; waited_ms < kEndMs; waited_ms += kEndStepMs) {
+    ::poll(nullptr, 0, kEndStepMs);
+    if (::flock(lock->get(), LOCK_SH | LOCK_NB) == 0) return {};
+  }
+  return Error{Code::kUnavailable, "process " + std::to_string(pid) + " has not ended"};
 }
 
 Server::Server(Listener listener, Publisher* publisher, std::optional<CrashLog> log)

@@ -64,8 +64,8 @@ class Epilog(OnSlurm):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
             log.bind(str(self.slurm.folder / "log.sock"))
             (self.slurm.folder / "log.sock").chmod(0o666)
-            link = self.slurm.on_host(
-                "n1", "sh", "-c", f"test ! -e /dev/log && ln -s {self.slurm.folder}/log.sock /dev/log")
+            make = f"test ! -e /dev/log && ln -s {self.slurm.folder}/log.sock /dev/log"
+            link = self.slurm.on_host("n1", "sh", "-c", make)
             if link.returncode != 0:
                 self.skipTest("this machine has a log of its own")
             self.addCleanup(self.slurm.on_host, "n1", "rm", "-f", "/dev/log")

@@ -158,7 +158,7 @@ class Places(OnSlurm):
 
 
 class Plugins(OnSlurm):
-    """Lines of plugstack.conf, which are optional as the site's README says, that cannot be loaded."""
+    """Lines of plugstack.conf that cannot be loaded; optional ones, as the README for sites says."""
 
     lines = ("plugin optional FOLDER/missing.so", "plugin optional FOLDER/foreign.so",
              "plugin optional FOLDER/other_version.so")
@@ -491,6 +491,18 @@ class Service(OnSlurm):
         (output,) = self.outputs(1)
         providers = ledger(output)["nodes"][0]["providers"]
         self.assertIn("the node's service has ended", providers["network"]["reason"])
+
+    def test_the_site_says_when_it_ends(self):
+        wanted = self.slurm.folder / "site" / "node-service"
+        self.assert_exit(self.srun("-w", "n1", "-n1", "true"))
+        self.assertEqual(len(self.services()), 1)
+        wanted.write_text("off\n")
+        self.assert_exit(self.srun("-w", "n1", "-n1", "true"))
+        self.assertEqual(self.services(), [])
+        self.assert_exit(self.srun("-w", "n1", "-n1", "true"))
+        wanted.write_text("")
+        self.assert_exit(self.srun("-w", "n1", "-n1", "true"))
+        self.assertEqual(len(self.services()), 1)
 
 
 class Users(OnSlurm):

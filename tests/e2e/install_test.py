@@ -1,6 +1,7 @@
 """`cmake --install` lays out a tree that works wherever it is moved to, and cpack makes packages of
 it: a tarball that needs no library of the machine but the C library, and a Debian package."""
 import os
+import pathlib
 import re
 import shutil
 import unittest
@@ -206,6 +207,39 @@ class Packages(TestCase):
         unit = "./usr/share/aon/systemd/aon-node.service"
         done = run(["sh", "-c", f"dpkg-deb --fsys-tarfile '{package}' | tar -xO {unit}"])
         self.assertIn("\nExecStart=/usr/bin/aon-node\n", done.stdout)
+        # Unpacked elsewhere it works as well: an admin may look at it before it is installed.
+        tree = self.folder / "unpacked"
+        self.assert_exit(run(["dpkg-deb", "--extract", package, tree]))
+        output = self.folder / "job"
+        words = ["mpirun", "-n", 2, tree / "usr" / "bin" / "aon-run", "-o", output]
+        self.assert_exit(run([*words, BUILD / "bin" / "heat2d", "--size", 32, "--steps", 20]))
+        document = ledger(output)
+        self.assertEqual(sorted(r["rank"] for r in document["ranks"]), [0, 1])
+        self.assertTrue((output / "traces.otf2").exists())
+
+    @unittest.skipUnless(shutil.which("tclsh"), "tclsh is missing: run scripts/setup")
+    def test_the_module_leads_to_the_installation(self):
+        """The modulefile, read by Tcl with the commands that environment modules give it."""
+        prefix = self.folder / "site" / "aon"
+        self.assert_exit(run(["cmake", "--install", BUILD, "--prefix", prefix]))
+        (module,) = (prefix / "share" / "modulefiles" / "aon").iterdir()
+        commands = """
+            proc module-whatis {text} {}
+            proc conflict {name} {}
+            proc prepend-path {name value} { puts "$name=$value" }
+            proc setenv {name value} { puts "$name=$value" }
+            set ModulesCurrentModulefile [lindex $argv 0]
+            source [lindex $argv 0]
+            ModulesHelp"""
+        script = self.folder / "load.tcl"
+        script.write_text(commands)
+        done = run(["tclsh", script, module])
+        self.assert_exit(done)
+        loaded = dict(line.split("=", 1) for line in done.stdout.splitlines())
+        self.assertEqual(loaded["AON_ROOT"], str(prefix))
+        self.assertTrue((pathlib.Path(loaded["PATH"]) / "aon-run").exists())
+        self.assertTrue((pathlib.Path(loaded["MANPATH"]) / "man1" / "aon-run.1").exists())
+        self.assertEqual(loaded["CMAKE_PREFIX_PATH"], str(prefix))
 
 
 if __name__ == "__main__":

@@ -151,10 +151,25 @@ class Service(TestCase):
 
     def test_in_the_background(self):
         self.assert_exit(run(["aon-node", "--background", "--socket", self.socket]))
-        pids = [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit()
+        (service,) = self.services()
+        os.kill(int(service.name), signal.SIGTERM)
+
+    def test_it_is_ended_by_its_user_only(self):
+        end = ["aon-node", "--end", "--socket", self.socket]
+        self.assert_exit(run(end), 0)  # none serves
+        self.assert_exit(run(["aon-node", "--background", "--socket", self.socket]))
+        if os.geteuid() == 0:
+            nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+            self.assertNotEqual(run([*nobody, *end]).returncode, 0)
+        self.assertEqual(len(self.services()), 1)
+        self.assert_exit(run(end))
+        self.assertEqual(self.services(), [])
+        self.assert_exit(run(["aon-node", "--background", "--socket", self.socket]))
+        self.assert_exit(run(end))
+
+    def services(self):
+        return [p for p in pathlib.Path("/proc").iterdir() if p.name.isdigit()
                 and self.is_service(p)]
-        self.assertEqual(len(pids), 1)
-        os.kill(pids[0], signal.SIGTERM)
 
     def is_service(self, folder):
         with contextlib.suppress(OSError):
