@@ -60,7 +60,7 @@ def task_prolog_ms():
                 samples.append((time.monotonic_ns() - begin_ns) / 1e6)
                 assert b"LD_PRELOAD" in done.stdout, "it has switched AON on"
             task.kill()
-    return samples[1:]  # the first one starts the doorman of the step
+    return samples
 
 
 def worst(name, values, unit, goal):
@@ -123,7 +123,9 @@ def ranks_on_hosts():
 
 
 def main():
-    value_gate("TaskProlog", task_prolog_ms(), "ms a task", 20)
+    first, *others = task_prolog_ms()
+    value_gate("TaskProlog", others, "ms a task", 20)
+    worst("TaskProlog, first task of a step, which starts the doorman", [first], "ms", 20)
     idle_service()
     clocks()
     ranks_on_hosts()

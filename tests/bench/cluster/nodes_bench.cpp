@@ -1,11 +1,15 @@
 // bench_nodes RANKS RANKS_PER_NODE [CALLS_PER_RANK]: writes the spools of a made-up launch and
 // assembles it in a child process; prints seconds, CPU, the child's peak resident size, and bytes
 // and files of spool and archive. Everything lies in a temporary folder and goes at the end.
+//
+// A rank defines what one of a real solver does: 40 regions, MPI_COMM_WORLD, a duplicate of it, its
+// row and its column of a process grid, four metrics, and 60 call paths of its samples.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -22,6 +26,72 @@ struct Shape {
   uint32_t ranks_per_node;
   uint32_t calls;
 };
+
+constexpr uint32_t kRowLength = 100;  ///< ranks in a row of the process grid
+constexpr uint32_t kMetrics = 4;
+constexpr uint32_t kCallPaths = 60;
+constexpr uint32_t kMapping = 3;
+
+struct CallPaths {
+  CallPathsDefinition head;
+  CallPathNode nodes[kCallPaths];
+};
+
+std::vector<std::pair<std::string, RegionRole>> regions() {
+  std::vector<std::pair<std::string, RegionRole>> all{{"MPI_Send", RegionRole::kPointToPoint},
+                                                      {"MPI_Recv", RegionRole::kPointToPoint},
+                                                      {"MPI_Allreduce", RegionRole::kAllToAll}};
+  for (int i = 0; all.size() < 40; ++i)
+    all.emplace_back(fmt::format("solver_phase_{}", i), RegionRole::kFunction);
+  return all;
+}
+
+/// Local ids 2, 3 and 4.
+void define_communicators(const Shape& shape, uint32_t rank, uint32_t process,
+                          test::NodeSpool* node) {
+  const uint32_t row = rank / kRowLength;
+  const uint32_t column = rank % kRowLength;
+  const uint32_t rest = shape.ranks - row * kRowLength;
+  const CommunicatorDefinition all[] = {
+      {1'000'000, 2, 0, shape.ranks, rank, CommunicatorKind::kIntra, {}},
+      {2'000'000 + row, 3, 2, std::min(rest, kRowLength), column, CommunicatorKind::kIntra, {}},
+      {3'000'000 + column,
+       4,
+       2,
+       (shape.ranks - column - 1) / kRowLength + 1,
+       row,
+       CommunicatorKind::kIntra,
+       {}}};
+  const char* names[] = {"solver", "row", "column"};
+  for (int i = 0; i < 3; ++i)
+    node->define(process, DefinitionType::kCommunicator, all[i], {names[i]});
+}
+
+void define_metrics(uint32_t process, test::NodeSpool* node) {
+  for (uint32_t i = 0; i < kMetrics; ++i) {
+    MetricDefinition metric{};
+    metric.id = i;
+    node->define(process, DefinitionType::kMetric, metric,
+                 {fmt::format("counter {}", i), "#", "of the processor"});
+  }
+}
+
+/// Every rank has most of its paths in common with the others, and some of its own.
+void define_call_paths(uint32_t rank, uint32_t process, test::NodeSpool* node) {
+  MappingDefinition mapping{};
+  mapping.process = process;
+  mapping.id = kMapping;
+  mapping.start = 0x400000;
+  mapping.end = 0x800000;
+  node->define(process, DefinitionType::kMapping, mapping, {"/opt/app/solver"});
+  CallPaths paths{};
+  paths.head = {process, 0, kCallPaths, 0};
+  for (uint32_t i = 0; i < kCallPaths; ++i) {
+    const uint32_t code = i < kCallPaths - 5 ? i : i + 16 * (rank % 64);
+    paths.nodes[i] = {i == 0 ? kNoCallPath : (i - 1) / 2, kMapping, 0x1000 + 64 * uint64_t{code}};
+  }
+  node->define(process, DefinitionType::kCallPaths, paths);
+}
 
 /// Ring exchange and an Allreduce in every eighth call.
 std::vector<Record> calls_of(const Shape& shape, uint32_t rank) {
@@ -46,10 +116,10 @@ void write_spools(const fs::path& job, const Shape& shape) {
   for (uint32_t first = 0; first < shape.ranks; first += shape.ranks_per_node) {
     test::NodeSpool node(job, fmt::format("n{:05}", first / shape.ranks_per_node), 60);
     for (uint32_t i = 0; i < shape.ranks_per_node && first + i < shape.ranks; ++i) {
-      node.add_process(i, static_cast<int32_t>(first + i), shape.ranks,
-                       {{"MPI_Send", RegionRole::kPointToPoint},
-                        {"MPI_Recv", RegionRole::kPointToPoint},
-                        {"MPI_Allreduce", RegionRole::kAllToAll}});
+      node.add_process(i, static_cast<int32_t>(first + i), shape.ranks, regions());
+      define_communicators(shape, first + i, i, &node);
+      define_metrics(i, &node);
+      define_call_paths(first + i, i, &node);
       node.add_records(i, 1, calls_of(shape, first + i));
     }
     node.finish();
