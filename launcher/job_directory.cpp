@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/base/lease.h"
@@ -101,6 +103,18 @@ Result<UniqueFd> open_if_own(const std::string& dir) {
   return fd;
 }
 
+/// Of one launch start within this time; clocks of nodes differ by less.
+constexpr time_t kStartSeconds = 120;
+
+/// Whether a launch with the same id and evidence is the same one.
+bool is_same_launch(int folder, const Launch& launch) {
+  if (!launch.may_come_again) return true;
+  struct stat status {};
+  if (fstatat(folder, "aon.json", &status, AT_SYMLINK_NOFOLLOW) == 0) return false;
+  return fstatat(folder, kIdentityFile + 1, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         std::abs(time(nullptr) - status.st_mtime) <= kStartSeconds;
+}
+
 enum class Owner { kOurs, kForeign };
 
 /// Takes a folder that has no launch yet. What others may have put into it is looked for when they
@@ -119,7 +133,8 @@ Result<Owner> take_directory(const std::string& dir, int folder, bool is_new,
 }
 
 /// Creates or judges one candidate.
-Result<Owner> try_directory(const std::string& dir, const std::string& text) {
+Result<Owner> try_directory(const std::string& dir, const Launch& launch) {
+  const std::string text = identity_text(launch);
   const bool is_new = mkdir(dir.c_str(), 0700) == 0;
   if (!is_new && errno != EEXIST) return path_error(dir, errno);
   Result<UniqueFd> folder = open_if_own(dir);
@@ -127,7 +142,7 @@ Result<Owner> try_directory(const std::string& dir, const std::string& text) {
   if (!*folder) return Owner::kForeign;
   const std::string held = read_identity(folder->get());
   if (held.empty()) return take_directory(dir, folder->get(), is_new, text);
-  if (held != text) return Owner::kForeign;
+  if (held != text || !is_same_launch(folder->get(), launch)) return Owner::kForeign;
   struct stat status {};
   const bool is_open_to_others =
       fstat(folder->get(), &status) == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
@@ -161,10 +176,9 @@ Result<std::string> open_job_directory(const std::string& wanted, const Launch& 
   const Result<std::string> base = absolute_path(wanted);
   if (!base) return base.error();
   if (Status status = make_parents(*base); !status) return status.error();
-  const std::string text = identity_text(launch);
   for (int suffix = 0; suffix <= kMaxSuffix; ++suffix) {
     const std::string dir = suffix == 0 ? *base : *base + "." + std::to_string(suffix);
-    const Result<Owner> owner = try_directory(dir, text);
+    const Result<Owner> owner = try_directory(dir, launch);
     if (!owner && suffix > 0)
       return Error{owner.error().code,
                    *base + " is another launch's or another user's; " + owner.error().message};

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "core/base/file.h"
 #include "core/base/lease.h"
 
 namespace aon::launcher {
@@ -68,10 +69,43 @@ std::string torchrun_id(const Environment& environment) {
   return file_name_part(std::string(run) + "." + (restart == nullptr ? "0" : restart));
 }
 
+/// Word after `name` in a command line as /proc has it: words that end with a zero byte.
+std::string word_after(const std::string& command_line, const std::string& name) {
+  const size_t at = command_line.find('\0' + name + '\0');
+  if (at == std::string::npos) return {};
+  const size_t begin = at + name.size() + 2;
+  return command_line.substr(begin, command_line.find('\0', begin) - begin);
+}
+
+/// Id of a launch by hydra whose proxy is our parent: all proxies are told the same port.
+std::string hydra_launch(const Environment& environment, int32_t parent_pid) {
+  if (!has_any(environment, {"PMI_RANK", "PMI_ID", "PMI_FD"})) return {};
+  const auto command_line = read_text_file("/proc/" + std::to_string(parent_pid) + "/cmdline");
+  if (!command_line || command_line->find("proxy") == std::string::npos) return {};
+  const std::string port = word_after(*command_line, "--control-port");
+  const std::string group = word_after(*command_line, "--pgid");
+  if (port.empty() || group.empty()) return {};
+  std::string id = "hydra-" + port + "." + group;
+  std::replace(id.begin(), id.end(), ':', '.');
+  return file_name_part(id);
+}
+
 bool is_a_rank(const Environment& environment) {
   return has_any(environment,
                  {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_ID", "PMI_FD",
                   "MV2_COMM_WORLD_RANK", "PALS_RANKID", "FLUX_TASK_RANK", "TORCHELASTIC_RUN_ID"});
+}
+
+/// What Open MPI, Slurm or torchrun call the launch on all nodes.
+void find_common_id(const Environment& environment, Launch* launch) {
+  if (const char* space = value(environment, "PMIX_NAMESPACE")) {
+    launch->id = file_name_part(space);
+    const char* uri = value(environment, "OMPI_MCA_orte_hnp_uri");
+    launch->evidence = uri != nullptr ? uri : "";
+    return;
+  }
+  launch->id = slurm_step(environment);
+  if (launch->id.empty()) launch->id = torchrun_id(environment);
 }
 
 }  // namespace
@@ -109,18 +143,14 @@ Launch find_launch(const Environment& environment, int32_t pid, int32_t parent_p
   launch.world_size =
       first_number(environment, {"OMPI_COMM_WORLD_SIZE", "PALS_SIZE", "FLUX_JOB_SIZE",
                                  "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE"});
-  if (const char* space = value(environment, "PMIX_NAMESPACE")) {
-    launch.id = file_name_part(space);
-    const char* uri = value(environment, "OMPI_MCA_orte_hnp_uri");
-    launch.evidence = uri != nullptr ? uri : "";
-  } else {
-    launch.id = slurm_step(environment);
-    if (launch.id.empty()) launch.id = torchrun_id(environment);
-  }
+  // First: srun may have started hydra's proxies, with an environment of its own.
+  launch.id = hydra_launch(environment, parent_pid);
+  launch.may_come_again = !launch.id.empty();
+  if (!launch.may_come_again) find_common_id(environment, &launch);
   // A requeued job has the numbers of its first run.
   if (const char* restart = value(environment, "SLURM_RESTART_COUNT"))
     launch.evidence += std::string(launch.evidence.empty() ? "" : " ") + "restart " + restart;
-  launch.is_of_all_nodes = !launch.id.empty();
+  launch.is_of_all_nodes = !launch.id.empty() && !launch.may_come_again;
   launch.has_launcher = launch.is_of_all_nodes || is_a_rank(environment);
   if (launch.id.empty()) launch.id = process_identity(launch.has_launcher ? parent_pid : pid);
   if (!slurm_step(environment).empty() && launch.local_rank_count == 0) {

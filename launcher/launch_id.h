@@ -7,9 +7,11 @@
 /// | Open MPI, PMIx    | PMIX_NAMESPACE                                           | all nodes   |
 /// | srun              | SLURM_JOB_ID.SLURM_STEP_ID                               | all nodes   |
 /// | torchrun          | TORCHELASTIC_RUN_ID.TORCHELASTIC_RESTART_COUNT           | all nodes   |
-/// | another, as hydra | HOST-PID-START of the launcher's process that started us | one node    |
+/// | MPICH's hydra     | hydra-HOST.PORT.GROUP, where its proxies find mpiexec    | all nodes   |
+/// | another           | HOST-PID-START of the launcher's process that started us | one node    |
 /// | none              | HOST-PID-START of aon-run itself                         | one process |
 ///
+/// Hydra's ports come again: who has such an id must look how old what he finds is.
 /// Thread: any.   Cost: a few getenv, one small file of /proc.
 #pragma once
 
@@ -26,7 +28,8 @@ struct Launch {
   std::string id;        ///< usable as part of a file name
   std::string evidence;  ///< tells two launches with the same id apart; may be empty
   bool has_launcher = false;
-  bool is_of_all_nodes = false;   ///< the id is the same on all of them
+  bool is_of_all_nodes = false;   ///< the id is the same on all of them, and of no other launch
+  bool may_come_again = false;    ///< another launch may have the id, some time later
   uint32_t local_rank_count = 0;  ///< on this node, 0 unknown
   uint32_t world_size = 0;        ///< 0 unknown
 };

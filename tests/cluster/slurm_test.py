@@ -9,10 +9,11 @@ import unittest
 import cluster
 import readers
 from aon_test import environment, ledger
-from cluster import AON_RUN
+from cluster import AON_RUN, HEAT2D
 from slurm_case import NODES, SPANK, TEXT, WORDS, OnSlurm
 
 SHORT_COMMANDS = 1000
+HYDRA = HEAT2D.with_name("heat2d_mpich")
 
 
 class Enabled(OnSlurm):
@@ -42,6 +43,16 @@ class Enabled(OnSlurm):
         readers.many_nodes(self, sizes[4], document)
         self.assert_ranks(sizes[2], range(2), len({r["node"] for r in
                                                    documents[sizes[2]]["ranks"]}))
+
+    @unittest.skipUnless(HYDRA.exists(), "MPICH is missing: run scripts/setup")
+    def test_hydra_of_a_batch_script_is_a_directory(self):
+        """It starts the proxy of the first node by itself, and those of the others by srun."""
+        words = ["mpiexec.hydra -n 2 -ppn 1", AON_RUN, "-o mine", HYDRA, *WORDS[1:]]
+        end, text, _ = self.batch(" ".join(map(str, words)), "-N2", "--ntasks-per-node=1")
+        self.assertEqual(end, ("COMPLETED", "0:0"), text)
+        self.assertEqual([p.name for p in self.place.glob("mine*")], ["mine"])
+        self.assert_ranks(self.place / "mine", range(2), nodes=2)
+        self.assert_nothing_recorded()  # elsewhere
 
     def test_mpirun_in_salloc_is_a_directory(self):
         words = ["-N", NODES, "-n", 4, "mpirun", *WORDS]

@@ -54,6 +54,21 @@ TEST_F(JobDirectory, tells_launches_with_the_same_id_apart) {
   EXPECT_EQ(*open_job_directory(path("out"), launch("1", "tcp://a:2")), path("out.1"));
 }
 
+TEST_F(JobDirectory, of_an_id_that_may_come_again_is_joined_while_it_is_young_and_without_archive) {
+  Launch one = launch("hydra-n1.4711.0");
+  one.may_come_again = true;
+  ASSERT_EQ(*open_job_directory(path("out"), one), path("out"));
+  EXPECT_EQ(*open_job_directory(path("out"), one), path("out"));
+  std::ofstream(path("out/aon.json")) << "{}";
+  EXPECT_EQ(*open_job_directory(path("out"), one), path("out.1"));
+  EXPECT_EQ(*open_job_directory(path("out"), one), path("out.1"));
+  const timespec old[2] = {{1'000'000, 0}, {1'000'000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, path("out.1/.launch").c_str(), old, 0), 0);
+  EXPECT_EQ(*open_job_directory(path("out"), one), path("out.2"));
+  one.may_come_again = false;  // an id for ever
+  EXPECT_EQ(*open_job_directory(path("out"), one), path("out"));
+}
+
 TEST_F(JobDirectory, takes_an_empty_folder_and_leaves_a_used_one) {
   ASSERT_EQ(mkdir(path("empty").c_str(), 0755), 0);
   EXPECT_EQ(*open_job_directory(path("empty"), launch("one")), path("empty"));

@@ -1,10 +1,13 @@
 #include "launcher/launch_id.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <map>
 
+#include "core/base/file.h"
 #include "core/base/lease.h"
 
 namespace aon::launcher {
@@ -50,6 +53,56 @@ TEST(LaunchId, is_the_step_of_slurm) {
   EXPECT_EQ(launch.id, "7.3");
   EXPECT_EQ(launch.local_rank_count, 3u);
   EXPECT_EQ(launch.world_size, 11u);
+}
+
+/// A process with hydra's command line.
+class Proxy {
+ public:
+  explicit Proxy(const char* port) : pid_(fork()) {
+    if (pid_ != 0) return;
+    execl("/bin/sh", "hydra_pmi_proxy", "-c", "while :; do sleep 9; done", "sh", "--control-port",
+          port, "--pgid", "2", nullptr);
+    _exit(127);
+  }
+  ~Proxy() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+  /// Once it has that command line.
+  pid_t pid() const {
+    const std::string path = "/proc/" + std::to_string(pid_) + "/cmdline";
+    for (int i = 0; i < 10'000; ++i, usleep(1000)) {
+      const auto text = read_text_file(path);
+      if (text && text->find("--pgid") != std::string::npos) break;
+    }
+    return pid_;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(LaunchId, under_hydra_is_where_its_proxies_find_it_and_may_come_again) {
+  const Variables variables{
+      {"HYDI_CONTROL_FD", "7"}, {"PMI_RANK", "1"},     {"PMI_SIZE", "4"},
+      {"MPI_LOCALNRANKS", "2"}, {"SLURM_JOB_ID", "7"},  // of the srun that started the proxy
+      {"SLURM_STEP_ID", "3"}};
+  const auto get = [&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+  const Proxy proxy("n1:46751");
+  const Launch launch = find_launch(get, getpid(), proxy.pid());
+  EXPECT_EQ(launch.id, "hydra-n1.46751.2");
+  EXPECT_TRUE(launch.has_launcher);
+  EXPECT_TRUE(launch.may_come_again);
+  EXPECT_FALSE(launch.is_of_all_nodes) << "nodes do not meet under a name that comes again";
+  EXPECT_EQ(launch.local_rank_count, 2u);
+  EXPECT_EQ(launch.world_size, 4u);
+  // A shell between the two is a launch of its own.
+  EXPECT_FALSE(find_launch(get, getpid(), getppid()).may_come_again);
 }
 
 TEST(LaunchId, is_its_own_in_a_batch_script) {
