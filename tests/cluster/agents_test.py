@@ -34,7 +34,9 @@ def share_elsewhere():
     return None
 
 
-class Agents(TestCase):
+class OnHosts(TestCase):
+    """Hosts of the test, and a launch over them."""
+
     def setUp(self):
         super().setUp()
         self.hosts = cluster.Hosts(HOSTS)
@@ -69,6 +71,8 @@ class Agents(TestCase):
         text = subprocess.run(["zstd", "-dc", path], capture_output=True, check=False).stdout
         return text.count(b"\0n1\0")
 
+
+class Agents(OnHosts):
     def test_every_node_writes_its_own_share(self):
         """And the result says what one process says of the same spool."""
         words = [AON_RUN, "-o", self.output, HEAT2D, "--size", 400, "--steps", 200]
@@ -87,6 +91,43 @@ class Agents(TestCase):
         self.assert_exit(run([AON, "finalize", self.output]))
         shares_test.assert_same(self, shares_test.contents(self.output), by_all)
 
+    def test_archive_is_there_when_mpirun_returns_and_told_once(self):
+        done = self.hosts.mpirun(2, AON_RUN, "-o", self.output, HEAT2D, "--size", 64, "--steps", 50)
+        self.assert_exit(done)
+        document = ledger(self.output)
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertEqual([r["rank"] for r in document["ranks"]], list(range(2 * HOSTS)))
+        self.assertEqual(done.stderr.count("ranks on 3 nodes"), 1, done.stderr)
+        self.assertFalse((self.output / "agents").exists(), "all nodes are in the archive")
+        self.assert_law(document)
+
+    def test_nothing_is_open_to_others(self):
+        self.start(*FOREVER)
+        address = self.output / "agents" / "n1.address"
+        wait_until(lambda: self.pings_of("n2") > 0, what="exchanges of n2")
+        self.assertEqual(stat.S_IMODE(address.stat().st_mode), 0o600)
+        self.assertEqual(stat.S_IMODE(address.parent.stat().st_mode), 0o700)
+        places = [line.split()[1:] for line in address.read_text().splitlines()[2:]]
+        self.assertEqual([host for host, _ in places], ["10.77.0.1"], "nowhere but there")
+        # Somebody without the token gets a challenge, and then nothing.
+        said = self.hosts.run(
+            "n2", "/usr/bin/python3", "-c",
+            "import socket; s = socket.create_connection(('10.77.0.1', "
+            f"{places[0][1]}), 5); s.sendall(b'x' * 400); s.settimeout(20)\n"
+            "data = b''\n"
+            "while True:\n"
+            "    try: more = s.recv(4096)\n"
+            "    except ConnectionResetError: break\n"
+            "    if not more: break\n"
+            "    data += more\n"
+            "print(len(data))")
+        self.assert_exit(said)
+        self.assertLessEqual(int(said.stdout), 48)
+
+
+class Faults(OnHosts):
+    """A host or an agent that is lost, hangs, comes late or not at all."""
+
     def test_a_share_that_hangs_is_done_by_another(self):
         """After 20 s of silence; nobody waits for the one that hangs when the archive is there."""
         process = self.start(HEAT2D, "--size", 64, "--steps", 3000, "--tolerance", 0)
@@ -99,16 +140,6 @@ class Agents(TestCase):
         self.assertEqual(assembly["warnings"], [])
         readers.many_nodes(self, self.output, ledger(self.output))
         wait_until(lambda: not shares_test.is_alive(share), what="end of who is not needed")
-
-    def test_archive_is_there_when_mpirun_returns_and_told_once(self):
-        done = self.hosts.mpirun(2, AON_RUN, "-o", self.output, HEAT2D, "--size", 64, "--steps", 50)
-        self.assert_exit(done)
-        document = ledger(self.output)
-        self.assertTrue(document["job"]["complete"], document["job"])
-        self.assertEqual([r["rank"] for r in document["ranks"]], list(range(2 * HOSTS)))
-        self.assertEqual(done.stderr.count("ranks on 3 nodes"), 1, done.stderr)
-        self.assertFalse((self.output / "agents").exists(), "all nodes are in the archive")
-        self.assert_law(document)
 
     def test_lost_host_is_named_and_the_rest_is_whole(self):
         self.start(*FOREVER)
@@ -173,29 +204,6 @@ class Agents(TestCase):
         self.assertEqual(document["job"]["reason"], "rank 1: nothing was recorded")
         self.assertNotRegex(" ".join(document["findings"]), "rank 1 ", "nobody knows of it")
         self.assert_law(document)
-
-    def test_nothing_is_open_to_others(self):
-        self.start(*FOREVER)
-        address = self.output / "agents" / "n1.address"
-        wait_until(lambda: self.pings_of("n2") > 0, what="exchanges of n2")
-        self.assertEqual(stat.S_IMODE(address.stat().st_mode), 0o600)
-        self.assertEqual(stat.S_IMODE(address.parent.stat().st_mode), 0o700)
-        places = [line.split()[1:] for line in address.read_text().splitlines()[2:]]
-        self.assertEqual([host for host, _ in places], ["10.77.0.1"], "nowhere but there")
-        # Somebody without the token gets a challenge, and then nothing.
-        said = self.hosts.run(
-            "n2", "/usr/bin/python3", "-c",
-            "import socket; s = socket.create_connection(('10.77.0.1', "
-            f"{places[0][1]}), 5); s.sendall(b'x' * 400); s.settimeout(20)\n"
-            "data = b''\n"
-            "while True:\n"
-            "    try: more = s.recv(4096)\n"
-            "    except ConnectionResetError: break\n"
-            "    if not more: break\n"
-            "    data += more\n"
-            "print(len(data))")
-        self.assert_exit(said)
-        self.assertLessEqual(int(said.stdout), 48)
 
 
 if __name__ == "__main__":
