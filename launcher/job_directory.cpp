@@ -106,9 +106,25 @@ Result<UniqueFd> open_if_own(const std::string& dir) {
 /// Of one launch start within this time; clocks of nodes differ by less.
 constexpr time_t kStartSeconds = 120;
 
+/// Whether an agent of this directory lives (core/cluster/presence.h).
+bool has_live_agent(int folder) {
+  const std::string agents = "/proc/self/fd/" + std::to_string(folder) + "/agents";
+  DIR* entries = opendir(agents.c_str());
+  if (entries == nullptr) return false;
+  bool is_alive = false;
+  while (const dirent* entry = readdir(entries)) {
+    const std::string_view name = entry->d_name;
+    if (!name.ends_with(".lease")) continue;
+    const auto owner = read_lease(agents + "/" + entry->d_name);
+    is_alive = is_alive || (owner && owner->is_alive);
+  }
+  closedir(entries);
+  return is_alive;
+}
+
 /// Whether a launch with the same id and evidence is the same one.
 bool is_same_launch(int folder, const Launch& launch) {
-  if (!launch.may_come_again) return true;
+  if (!launch.may_come_again || has_live_agent(folder)) return true;
   struct stat status {};
   if (fstatat(folder, "aon.json", &status, AT_SYMLINK_NOFOLLOW) == 0) return false;
   return fstatat(folder, kIdentityFile + 1, &status, AT_SYMLINK_NOFOLLOW) == 0 &&

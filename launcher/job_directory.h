@@ -8,8 +8,8 @@
 ///         '--holds something else--> try DIR.1
 ///         '--another user's, or a link that another user made--> try DIR.1
 ///
-/// Where the id may come again, a directory is of the same launch only when that has claimed it in
-/// the last two minutes and there is no archive.
+/// Where the id may come again, a directory is of the same launch only while an agent of it lives,
+/// or when it was claimed in the last two minutes and there is no archive.
 /// Nobody else may write a job directory: an own one that is empty, or of this launch, becomes
 /// 0700. A link of the user's to a folder of the user's is as good as the folder.
 ///

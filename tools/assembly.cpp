@@ -4,10 +4,13 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <filesystem>
 
 #include "core/cluster/presence.h"
 #include "tools/joining.h"
+#include "tools/ledger_summary.h"
 #include "writers/assemble/assemble.h"
 
 namespace aon::tools {
@@ -29,7 +32,7 @@ std::vector<std::string> lost_nodes(const std::vector<NodePresence>& nodes) {
 bool is_nobody_left(const std::string& dir, const std::vector<NodePresence>& before) {
   for (const NodePresence& now : cluster::read_presence(dir)) {
     const bool was_there = std::any_of(before.begin(), before.end(), [&](const NodePresence& one) {
-      return one.node == now.node && one.token == now.token;
+      return one.node == now.node && cluster::is_same_agent(one.token, now.token);
     });
     if (now.presence != Presence::kDone || !was_there) return false;
   }
@@ -55,6 +58,27 @@ bool is_in_archive(const FinalizeOptions& options, const std::vector<NodePresenc
   });
 }
 
+constexpr int64_t kClockStepMs = 2000;  ///< of time stamps of a file system, and some more
+
+/// Whether the assembly of the archive began after the last change of the spool. All times are the
+/// file system's; a ledger is written at the end of what it tells the duration of.
+bool is_up_to_date(const std::string& dir) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_time_type end = fs::last_write_time(dir + "/aon.json", error);
+  const Result<nlohmann::json> ledger = read_ledger(dir);
+  if (error || !ledger || ledger->value("/job/snapshot"_json_pointer, false)) return false;
+  const auto seconds = ledger->value("/assembly/seconds"_json_pointer, -1.0);
+  if (seconds < 0) return false;
+  const auto begin =
+      end - std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000) + kClockStepMs);
+  for (fs::recursive_directory_iterator at(dir + "/spool", error);
+       !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    if (at->is_regular_file(error) && (at->last_write_time(error) > begin || error)) return false;
+  }
+  return !error;
+}
+
 constexpr uint32_t kMostJobs = 256;
 
 /// Of which this process may use one each.
@@ -77,6 +101,7 @@ Status assemble_job(const FinalizeOptions& options) {
   if (!lease) return lease.error();
   const std::vector<NodePresence> nodes = cluster::read_presence(options.dirs.front());
   if (options.from_agent && is_in_archive(options, nodes)) return {};
+  if (options.if_needed && is_up_to_date(options.dirs.front())) return {};
   writers::AssembleOptions wanted;
   wanted.otf2_locations = static_cast<uint32_t>(options.otf2_location_count);
   wanted.nccl_as_mpi = options.nccl_as_mpi;

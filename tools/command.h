@@ -39,6 +39,7 @@ struct FinalizeOptions {
   uint64_t otf2_location_count = 4096;
   bool nccl_as_mpi = false;
   uint64_t disk_bytes = 0;  ///< of spool and archive together; 0: no limit
+  bool if_needed = false;   ///< not where the archive was begun after the last byte of the spool
   uint32_t jobs = 1;        ///< processes; 0: one per core
   bool is_share = false;    ///< only the share of `node` in an assembly that another one makes
   std::string node;         ///< of the agent that started this, and has marked it as done

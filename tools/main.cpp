@@ -58,6 +58,8 @@ void add_finalize(CLI::App& app, Request& request) {
                     "a job that still runs: write what is there now");
   command->add_flag("--drop-spool", options.drop_spool, "remove the spool afterwards");
   command->add_flag("-q,--quiet", options.is_quiet, "print no summary");
+  command->add_flag("--if-needed", options.if_needed,
+                    "do nothing where an archive was begun after the last change of the spool");
   command->add_option(
       "--otf2-locations", options.otf2_location_count,
       "above so many locations only master threads and streams go in (default 4096)");

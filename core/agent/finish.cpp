@@ -96,6 +96,7 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
     const uint64_t waited_ns = monotonic_ns() - start_ns;
     if (waited_ns > wait_ns && (waited_ns > kLongestWaitNs || !is_assembling(config))) {
       // Nobody is to count on this node's share any more.
+      if (!cluster::is_done(config.job_folder, config.node, token)) return {true, ""};
       static_cast<void>(leave_mark(config, token.substr(0, token.rfind(cluster::kTakesShares))));
       const std::string who = others.empty() ? "" : " when " + some_of(others) + " ended";
       return {false, "the files will be in " + config.job_folder + who +

@@ -18,6 +18,7 @@
 #include "core/agent/handover.h"
 #include "core/agent/proc.h"
 #include "core/agent/protocol.h"
+#include "core/agent/server.h"
 #include "core/agent/transfer.h"
 #include "core/agent/worker.h"
 #include "core/base/lease.h"
@@ -31,6 +32,7 @@ namespace {
 constexpr int kMaxFruitlessStarts = 100;  ///< workers in a row that died without doing anything
 constexpr int kFirstPauseAfter = 8;       ///< such workers
 constexpr int kPauseMs = 50;
+constexpr uint64_t kWorkerSilentNs = 30'000'000'000;
 constexpr int kUnsettledMs = 200;  ///< until it is known where the spool goes
 constexpr int kGuestStepMs = 500;
 constexpr int kGuestPatience = 4;   ///< such steps
@@ -53,6 +55,7 @@ class Keeper {
   void drop(KeepKind kind, uint32_t number);
   bool take_signals(pid_t worker);
   bool is_beat_due() const;
+  bool is_worker_silent() const;
   void keep_lease();
   void account_dead_worker(pid_t worker);
   AssembleOutcome finish();
@@ -111,10 +114,17 @@ bool Keeper::is_beat_due() const {
   return std::chrono::steady_clock::now() - last_beat_ > std::chrono::seconds(kLeaseBeatSeconds);
 }
 
+bool Keeper::is_worker_silent() const {
+  const uint64_t turn_ns = state_.header().worker_turn_ns.load(std::memory_order_relaxed);
+  const uint64_t now_ns = monotonic_ns();
+  return turn_ns != 0 && now_ns > turn_ns && now_ns - turn_ns > kWorkerSilentNs;
+}
+
 void Keeper::keep_lease() {
   last_beat_ = std::chrono::steady_clock::now();
   if (has_lease_) {
-    lease_.beat();
+    // A node whose records nobody takes any more is as good as lost, until its worker goes on.
+    if (!is_worker_silent()) lease_.beat();
     return;
   }
   auto lease = Lease::take(cluster::agent_lease(config_.job_folder, config_.node));
@@ -135,6 +145,7 @@ pid_t Keeper::start_worker() {
   UniqueFd ours(pair[0]);
   UniqueFd theirs(pair[1]);
   ++state_.header().worker_count;
+  state_.header().worker_turn_ns.store(0, std::memory_order_relaxed);
   const pid_t pid = ::fork();
   if (pid != 0) {
     link_ = std::move(ours);

@@ -266,6 +266,8 @@ struct StateHeader {
   std::atomic<uint32_t> expected_ranks;
   std::atomic<uint32_t> spans_nodes;  ///< drain thread; 1: the launch has ranks elsewhere
   std::atomic<uint32_t> connection_count;
+  /// Worker: CLOCK_MONOTONIC of its last turn; 0 where it makes none (start and end).
+  std::atomic<uint64_t> worker_turn_ns;
   uint32_t worker_count;         ///< workers started so far
   uint64_t application_cost_ns;  ///< housekeeping thread
   uint64_t dead_workers_cpu_ns;  ///< keeper

@@ -30,6 +30,7 @@ class Worker {
  private:
   Worker(WorkerInputs inputs, State state, Staging staging);
   void serve();
+  void serve_turns();
   void remove_socket_files();
 
   WorkerInputs inputs_;
@@ -89,7 +90,7 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
 }
 
 /// One stretch of service: until the launch is over.
-void Worker::serve() {
+void Worker::serve_turns() {
   uint64_t last_bytes_ns = monotonic_ns();
   uint64_t next_second_ns = last_bytes_ns + kSecondNs;
   int period_ms = 0;
@@ -97,6 +98,7 @@ void Worker::serve() {
     server_.poll(period_ms);
     if (state_.header().spans_nodes.load(std::memory_order_relaxed) != 0) peers_.start();
     const uint64_t now_ns = monotonic_ns();
+    state_.header().worker_turn_ns.store(now_ns, std::memory_order_relaxed);
     const DrainPass pass = drainer_.drain(now_ns);
     if (pass.bytes != 0) last_bytes_ns = now_ns;
     if (pass.bytes != 0 && drainer_.is_staging_filling()) encode_thread_.nudge();
@@ -114,6 +116,11 @@ void Worker::serve() {
     if (is_terminating_ && !server_.has_live_processes()) return;
     if (server_.is_over(now_ns) || encode_thread_.has_failed()) return;
   }
+}
+
+void Worker::serve() {
+  serve_turns();
+  state_.header().worker_turn_ns.store(0, std::memory_order_relaxed);
 }
 
 /// From here on the next rank of this launch starts an agent of its own.

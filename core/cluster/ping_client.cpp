@@ -26,6 +26,7 @@ constexpr size_t kMaxTries = 4;  ///< nodes asked in one look
 // A burst that met a busy processor is sent again after it may have become free.
 constexpr int kMostGroups = 5;
 constexpr int kGroupPauseMs = 4;
+constexpr int64_t kLongestEndMs = 1000;
 constexpr ptrdiff_t kEnoughShort = 3;  ///< round trips about as short as any was
 
 }  // namespace
@@ -37,6 +38,7 @@ void PingClient::start(std::function<void()> prepare) {
 
 void PingClient::stop() {
   if (!thread_.joinable()) return;
+  stop_ms_.store(now_ms(), std::memory_order_relaxed);
   is_stopping_.store(true, std::memory_order_relaxed);
   const uint64_t one = 1;
   (void)!write(wake_.get(), &one, sizeof(one));
@@ -125,13 +127,19 @@ void PingClient::look_soon() {
   next_look_ms_ = now_ms();
 }
 
+/// Beside a slow parent a last burst takes no longer than this: somebody waits in stop().
+bool PingClient::is_late_to_end() const {
+  const int64_t stop_ms = stop_ms_.load(std::memory_order_relaxed);
+  return stop_ms != 0 && now_ms() - stop_ms > kLongestEndMs;
+}
+
 bool PingClient::burst(int count) {
   std::vector<uint64_t> round_trips;
   for (int group = 0; group < kMostGroups; ++group) {
     if (group != 0) poll(nullptr, 0, kGroupPauseMs);
     for (int i = 0; i < count; ++i) {
       const uint64_t ticks = exchange();
-      if (ticks == 0) return false;
+      if (ticks == 0 || is_late_to_end()) return false;
       round_trips.push_back(ticks);
       shortest_ticks_ = std::min(shortest_ticks_, ticks);
     }

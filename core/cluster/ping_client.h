@@ -62,6 +62,7 @@ class PingClient {
   void leave_parent(bool with_burst);
   void look_soon();
   bool burst(int count);
+  bool is_late_to_end() const;
   uint64_t exchange();
   void wait_for_work();
   bool take_notice();
@@ -83,6 +84,7 @@ class PingClient {
   int64_t look_pause_ms_ = 0;
   bool is_leaving_ = false;  ///< the parent
   std::atomic<bool> is_stopping_{false};
+  std::atomic<int64_t> stop_ms_{0};  ///< when stop() was called; 0: not yet
   std::atomic<bool> has_parent_{false};
   std::thread thread_;
 };

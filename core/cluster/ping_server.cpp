@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kIdleMs = 1000;
 constexpr int kNoDescriptorMs = 100;
+constexpr int kMostAccepted = 128;
 
 }  // namespace
 
@@ -79,8 +80,9 @@ void PingServer::run() {
   ready_count_.store(0, std::memory_order_relaxed);
 }
 
+/// Not all at once: who connects as fast as we accept must not keep us from the others.
 void PingServer::accept_all(int listener) {
-  for (;;) {
+  for (int i = 0; i < kMostAccepted; ++i) {
     UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
       // The one that waits stays there: without a pause poll() would return for it at once.

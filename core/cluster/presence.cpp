@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -30,6 +31,14 @@ std::string read_token(const std::string& path) {
 }  // namespace
 
 bool takes_shares(const NodePresence& node) { return node.token.ends_with(kTakesShares); }
+
+bool is_same_agent(const std::string& one, const std::string& other) {
+  const auto name = [](const std::string& token) {
+    return token.ends_with(kTakesShares) ? token.substr(0, token.size() - strlen(kTakesShares))
+                                         : token;
+  };
+  return name(one) == name(other);
+}
 
 std::string agent_lease(const std::string& job_folder, const std::string& node) {
   return mark(job_folder, node, kLease);
@@ -82,7 +91,7 @@ bool is_done(const std::string& job_folder, const std::string& node, const std::
   const std::string path = mark(job_folder, node, kDone);
   const Result<UniqueFd> file = open_file(path, O_RDONLY | O_NOFOLLOW);
   if (!file) return file.error().code != Code::kNotFound;
-  return read_token(path) == token;
+  return is_same_agent(read_token(path), token);
 }
 
 void mark_assembled(const std::string& job_folder, const std::vector<NodePresence>& nodes) {

@@ -31,6 +31,8 @@ struct NodePresence {
 /// Ends the token of an agent that waits for the archive and, when told to, does a share of it.
 constexpr char kTakesShares[] = " shares";
 bool takes_shares(const NodePresence& node);
+/// Whether both tokens are one agent's, which may have changed its mind about shares.
+bool is_same_agent(const std::string& one, const std::string& other);
 
 std::string agent_lease(const std::string& job_folder, const std::string& node);
 /// All nodes with a mark, sorted.

@@ -40,6 +40,8 @@ constexpr int64_t kFarewellMs = 2000;  ///< for a courier to read why it is refu
 constexpr int64_t kLookMs = 500;
 constexpr int64_t kBeatMs = kLeaseBeatSeconds * 1000;
 constexpr size_t kBufferBytes = 65536;
+constexpr int kMostAccepted = 128;  ///< in a turn
+constexpr int kNoDescriptorMs = 100;
 constexpr int kReadsPerTurn = 8;       ///< of one guest, before the others have theirs
 constexpr uint64_t kSparedShare = 10;  ///< a tenth of the file system stays free
 constexpr int kMaxPlaces = 100;        ///< agents of one node, one after the other
@@ -165,11 +167,15 @@ void Receiver::step(int timeout_ms, int wake_fd) {
   }
 }
 
+/// Not all at once: who connects as fast as we accept must not keep us from the others.
 void Receiver::accept_all(int listener) {
-  for (;;) {
+  for (int i = 0; i < kMostAccepted; ++i) {
     UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
-      if (errno == EMFILE || errno == ENFILE) make_room_for_newcomer();
+      if (errno == EMFILE || errno == ENFILE) {
+        make_room_for_newcomer();
+        poll(nullptr, 0, kNoDescriptorMs);  // the one that waits stays there
+      }
       return;
     }
     make_room_for_newcomer();

@@ -10,11 +10,17 @@ noted=/tmp/aon-$(id -u)/slurm-$job
 echo started
 exec >/dev/null
 
+is_own() { # what is noted, and the folder where it lies
+  for path in "${noted%/*}" "$noted"; do
+    [ -e "$path" ] && [ ! -h "$path" ] && [ -O "$path" ] || return 1
+  done
+}
+
 directories() { # of this user; a link beside them is nobody's output, a noted one may be
   for dir in "$folder/aon-$job".* "$folder/aon-$job"-*; do
     [ ! -d "$dir" ] || [ -h "$dir" ] || printf '%s\n' "$dir"
   done
-  [ ! -f "$noted" ] || [ -h "$noted" ] || [ ! -O "$noted" ] || cat "$noted"
+  ! is_own || cat "$noted"
 }
 
 found=$(directories | sort -u | while IFS= read -r dir; do
@@ -29,10 +35,11 @@ printf '%s\n' "$found" | while IFS= read -r dir; do
   # Done already, unless an agent has left its mark or no archive is there.
   [ ! -e "$dir/aon.json" ] || [ -d "$dir/agents" ] || continue
   for pause in 2 4 8 16 30 60 0; do
-    nice -n 19 "$prefix/bin/aon" finalize "$dir" </dev/null >/dev/null 2>&1
+    # Another node may have done it meanwhile.
+    nice -n 19 "$prefix/bin/aon" finalize --if-needed "$dir" </dev/null >/dev/null 2>&1
     [ $? = 3 ] || break
     sleep "$pause"
   done
 done
-[ -h "$noted" ] || [ ! -O "$noted" ] || rm -f "$noted"
+! is_own || rm -f "$noted"
 exit 0

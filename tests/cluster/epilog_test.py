@@ -77,7 +77,8 @@ class Finish(TestCase):
         self.make("aon-4711.0", "aon.json")
         late = self.make("aon-4711.1", "aon.json", "agents")
         none = self.make("aon-4711.2")
-        self.assertEqual(self.finish(), [f"finalize {late}", f"finalize {none}"])
+        asked = [f"finalize --if-needed {late}", f"finalize --if-needed {none}"]
+        self.assertEqual(self.finish(), asked)
         self.assertIn("directories=3", self.logged.read_text())
 
     def test_links_and_directories_of_others_are_left_alone(self):

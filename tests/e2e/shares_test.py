@@ -196,6 +196,19 @@ class Shares(TestCase):
         self.assertNotEqual(document.stat().st_ino, before)
         self.assertFalse((self.output / "agents").exists(), "the mark has gone with it")
 
+    def test_only_what_has_changed_is_made_again_where_that_is_asked_for(self):
+        self.profile(2, BUILD / "bin" / "heat2d", "--steps", 20, "--size", 64)
+        document = self.output / "aon.json"
+        files = [p for p in (self.output / "spool").rglob("*") if p.is_file()]
+        for path in files:
+            os.utime(path, (1e9, 1e9))
+        before = document.stat().st_ino
+        self.finalize("--if-needed")
+        self.assertEqual(document.stat().st_ino, before)
+        files[0].touch()
+        self.finalize("--if-needed")
+        self.assertNotEqual(document.stat().st_ino, before)
+
     def test_messages_and_collectives(self):
         shutil.copy(PROGRAMS / "hpccinf.txt", self.folder)
         self.profile(4, "hpcc")

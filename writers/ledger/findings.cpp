@@ -189,9 +189,8 @@ std::string Findings::extremes_text(const std::function<uint64_t(size_t rank)>& 
     if (ranks_[r].last_ns != 0) known.push_back(r);
   }
   if (known.size() < 2) return "";
-  const auto [least, most] =
-      std::minmax_element(known.begin(), known.end(),
-                          [&](size_t a, size_t b) { return time_of(a) < time_of(b); });
+  const auto [least, most] = std::minmax_element(
+      known.begin(), known.end(), [&](size_t a, size_t b) { return time_of(a) < time_of(b); });
   const auto text = [&](size_t rank) {
     return seconds_text(static_cast<double>(time_of(rank)) / kNsPerSecond);
   };
@@ -244,7 +243,8 @@ void Findings::add_waiting(std::vector<Finding>* findings) const {
   const auto kind = static_cast<WaitKind>(top_kind - std::begin(by_kind_ns));
   findings->push_back(
       {static_cast<double>(sum_ns) / kNsPerSecond,
-       fmt::format("waiting for late partners takes {:.1f} % of the ranks' time ({}, of it {} {}){}",
+       fmt::format("waiting for late partners takes {:.1f} % of the ranks' time ({}, of it {} {})"
+                   "{}",
                    share * 100, text(sum_ns), text(*top_kind), wait_kind_name(kind),
                    extremes_text([&](size_t rank) { return by_rank_ns[rank]; }))});
 }
