@@ -65,6 +65,7 @@ if os.fork() == 0:
     print(answer(program)[0])
     sys.exit()
 program, _ = listener.accept()
+program.recv(1, socket.MSG_PEEK)  # its Hello waits there
 agent = connect(sys.argv[1])
 socket.send_fds(agent, [message(HAND_OVER)], [program.fileno()])
 program.close()
@@ -141,13 +142,16 @@ class Strangers(StrangersCase):
         self.assertEqual(process.wait(30), 0)
 
     def test_by_the_agent_whoever_hands_him_over(self):
-        process = self.start("aon-run", "-o", self.output, "sleep", "5", env=self.env)
+        words = ["aon-run", "-o", self.output, "sleep", "1000"]
+        process = self.start(*words, env=self.env)
         path = self.socket()
         self.assertEqual(self.say(HAND_OVER, path, NOBODY), ["ended"])
         self.assertEqual(self.say(HAND_OVER, path, 0), ["welcome"])
         log = next(self.output.glob("agent.*.log"))
         self.assertIn(f"refused a connection of uid {NOBODY}", log.read_text())
-        self.assertEqual(process.wait(30), 0)
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(30)
+        self.finish()
 
     def test_by_the_doorman(self):
         with subprocess.Popen(["sleep", "1000"]) as task:
