@@ -1,11 +1,17 @@
 """Another user of the same node: hung up on by the agent and by the doorman, and without any part
-in a job's files. Each test first gives him the folder, which he would not get past otherwise."""
+in a job's files. Each test first gives him the folder, which he would not get past otherwise.
+And a process of the same user that lies: about who it is, or with descriptors that nobody asked
+for."""
+import contextlib
 import os
+import pathlib
 import signal
 import subprocess
 import unittest
 
-from fault_test import BUILD, FaultCase, environment, run, wait_until
+from fault_test import (
+    BUILD, FaultCase, agent_pids, environment, run, wait_until, worker_pids,
+)  # fmt: skip
 
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -23,9 +29,73 @@ except TimeoutError:
     print("open")
 """
 
+# core/agent/protocol.h
+MESSAGES = """
+import os, socket, struct, sys
+HELLO, WELCOME, HAND_OVER = 1, 2, 7
+def message(kind, content=b""):
+    return struct.pack("<4I", 0x414F4E31, 1, kind, 16 + len(content)) + content
+def hello(pid):
+    return message(HELLO, struct.pack("<iiIIQ256s", pid, -1, 0, 0, 0, b"liar"))
+def connect(path):
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.connect(path)
+    connection.settimeout(20)
+    return connection
+def answer(connection):
+    try:
+        words, descriptors, _, _ = socket.recv_fds(connection, 1024, 4)
+    except ConnectionResetError:
+        return "ended", []
+    is_welcome = len(words) >= 16 and struct.unpack_from("<4I", words)[2] == WELCOME
+    return "welcome" if is_welcome else "told no" if words else "ended", descriptors
+"""
+# A program of user argv[2] calls somebody else, who hands its connection over to the agent; says
+# what the program got.
+HAND_OVER = MESSAGES + """
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind("")  # an abstract name, which any user may call
+listener.listen()
+if os.fork() == 0:
+    os.setgroups([])
+    os.setresgid(*[int(sys.argv[2])] * 3)
+    os.setresuid(*[int(sys.argv[2])] * 3)
+    program = connect(listener.getsockname())
+    program.send(hello(os.getpid()))
+    print(answer(program)[0])
+    sys.exit()
+program, _ = listener.accept()
+program.recv(1, socket.MSG_PEEK)  # its Hello waits there
+agent = connect(sys.argv[1])
+socket.send_fds(agent, [message(HAND_OVER)], [program.fileno()])
+program.close()
+os.wait()
+"""
+# Says Hello as process argv[2], with a memory file as if that were a ring, then hands over and
+# sends what is no connection. Says whether the ring that comes back is another, its own pid, and
+# whether what it sent is unchanged.
+LIE = MESSAGES + """
+mine = os.memfd_create("of-a-liar")
+os.write(mine, b"x" * 65536)
+agent = connect(sys.argv[1])
+socket.send_fds(agent, [hello(int(sys.argv[2]))], [mine])
+said, (ring, *_) = answer(agent)
+is_another = os.fstat(ring).st_ino != os.fstat(mine).st_ino
+for content, descriptors in (
+    (message(HAND_OVER), [mine]), (message(HAND_OVER), [mine, mine]), (message(HAND_OVER), []),
+    (hello(1)[:-1], [mine]), (message(99), [mine] * 8), (message(HAND_OVER), [mine] * 100),
+):
+    other = connect(sys.argv[1])
+    socket.send_fds(other, [content], descriptors)
+    other.shutdown(socket.SHUT_WR)
+    if answer(other)[0] != "ended":
+        sys.exit("spoken to")
+is_unchanged = os.pread(mine, 1 << 20, 0) == b"x" * 65536
+print(said, is_another, is_unchanged, os.getpid())
+"""
 
-@unittest.skipUnless(os.geteuid() == 0, "a second user needs root")
-class Strangers(FaultCase):
+
+class StrangersCase(FaultCase):
     def setUp(self):
         super().setUp()
         self.folder.chmod(0o755)
@@ -41,6 +111,14 @@ class Strangers(FaultCase):
 
         return wait_until(sockets, what="a socket")[0]
 
+    def say(self, script, *arguments):
+        done = run(["/usr/bin/python3", "-c", script, *arguments])
+        self.assert_exit(done)
+        return done.stdout.split()
+
+
+@unittest.skipUnless(os.geteuid() == 0, "a second user needs root")
+class Strangers(StrangersCase):
     def let_in(self, path):
         path.chmod(0o777)
         for folder in (path.parent, self.session):
@@ -62,6 +140,18 @@ class Strangers(FaultCase):
         log = next(self.output.glob("agent.*.log"))
         wait_until(lambda: f"refused a connection of uid {NOBODY}" in log.read_text(), what="log")
         self.assertEqual(process.wait(30), 0)
+
+    def test_by_the_agent_whoever_hands_him_over(self):
+        words = ["aon-run", "-o", self.output, "sleep", "1000"]
+        process = self.start(*words, env=self.env)
+        path = self.socket()
+        self.assertEqual(self.say(HAND_OVER, path, NOBODY), ["ended"])
+        self.assertEqual(self.say(HAND_OVER, path, 0), ["welcome"])
+        log = next(self.output.glob("agent.*.log"))
+        self.assertIn(f"refused a connection of uid {NOBODY}", log.read_text())
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(30)
+        self.finish()
 
     def test_by_the_doorman(self):
         with subprocess.Popen(["sleep", "1000"]) as task:
@@ -87,6 +177,33 @@ class Strangers(FaultCase):
             self.assertEqual(path.stat().st_mode & 0o077, 0, path)
         listed = run([*AS_NOBODY, "find", self.output, place, "-type", "f", "-readable"])
         self.assertEqual(listed.stdout, "")
+
+
+class Liars(StrangersCase):
+    def descriptors(self):
+        """What the agent, keeper and worker, has open."""
+        for pid in agent_pids(self.output):
+            for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    yield os.readlink(link)
+
+    def test_get_what_is_theirs_and_leave_nothing(self):
+        run_of_victim = self.start("aon-run", "-o", self.output, *self.worker("pace", 100),
+                                   env=self.env)
+        self.wait_for_calls(0)
+        (victim,) = worker_pids(self.counts)
+        said, is_another, is_unchanged, liar = self.say(LIE, self.socket(), victim)
+        self.assertEqual((said, is_another, is_unchanged), ("welcome", "True", "True"))
+        self.assertTrue(any("aon-ring" in name for name in self.descriptors()))
+        self.assertFalse([name for name in self.descriptors() if "of-a-liar" in name])
+        known = self.own_count(0)
+        self.wait_for_calls(0, known + 1000)
+        os.kill(victim, signal.SIGTERM)
+        run_of_victim.wait(30)
+        document = self.finish()
+        self.assertCountEqual([r["pid"] for r in document["ranks"]], [victim, int(liar)])
+        # The victim's calls after the lie are recorded, too.
+        self.assertGreaterEqual(self.profile_count(0), known + 1000)
 
 
 if __name__ == "__main__":

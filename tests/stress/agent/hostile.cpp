@@ -54,7 +54,7 @@ int attach(int fd, Welcome* welcome) {
   return ring;
 }
 
-/// Messages that are too short, too long, of no type, of a wrong version, or carry descriptors.
+/// Messages that are no protocol at all, of no type, or of a size that is not their type's.
 void send_nonsense(std::mt19937_64& random) {
   for (int i = 0; i < 50; ++i) {
     const int fd = connect_agent();

@@ -224,6 +224,22 @@ TEST_F(PageTest, NobodyElseCanWrite) {
   EXPECT_NE(::ftruncate(publisher_->page_fd(), 0), 0);
 }
 
+/// A memory file has all permissions of a file: whoever has it can open it again to write.
+TEST_F(PageTest, NobodyElseCanWriteWhoOpensItAgain) {
+  const std::string name = "/proc/self/fd/" + std::to_string(publisher_->page_fd());
+  const UniqueFd again(::open(name.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(::pwrite(again.get(), "x", 1, 0), -1);
+  EXPECT_NE(::ftruncate(again.get(), 2 * sizeof(Page)), 0);
+  EXPECT_NE(::fallocate(again.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+  EXPECT_NE(::fcntl(again.get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  EXPECT_EQ(::mmap(nullptr, sizeof(Page), PROT_WRITE, MAP_SHARED, again.get(), 0), MAP_FAILED);
+  void* memory = ::mmap(nullptr, sizeof(Page), PROT_READ, MAP_SHARED, again.get(), 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  EXPECT_NE(::mprotect(memory, sizeof(Page), PROT_READ | PROT_WRITE), 0);
+  ::munmap(memory, sizeof(Page));
+}
+
 TEST_F(PageTest, SecondServiceIsRefused) {
   serve();
   const auto second = listen_at(path_);
