@@ -77,8 +77,7 @@ int finish(pid_t pid, const std::function<void()>& beat) {
 
 }  // namespace
 
-AssembleOutcome assemble(const Config& config, const std::function<void()>& beat,
-                         bool is_marked) {
+AssembleOutcome assemble(const Config& config, const std::function<void()>& beat, bool is_marked) {
   if (config.arguments.options.no_assemble)
     return {false, "not assembled, as told; run: aon finalize " + config.job_folder};
   if (config.finalize_program.empty() || ::access(config.finalize_program.c_str(), X_OK) != 0)

@@ -61,8 +61,8 @@ Result<AssembleReport> assemble(const std::filesystem::path& folder,
 /// The same in two parts, for who has something to look up or to note while nobody else assembles:
 /// kBusy comes from the first one.
 Result<Lease> take_assembly(const std::filesystem::path& folder);
-Result<AssembleReport> assemble(const std::filesystem::path& folder,
-                                const AssembleOptions& options, Lease* lease);
+Result<AssembleReport> assemble(const std::filesystem::path& folder, const AssembleOptions& options,
+                                Lease* lease);
 
 /// Does the share of `node` in the assembly of `folder` that another process has planned
 /// (shares.h). Nothing when there is none, or none of `node`.
