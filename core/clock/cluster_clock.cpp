@@ -36,7 +36,7 @@ struct FittedEdge {
   /// What unequal ways may do.
   double asymmetry_ns() const {
     const auto count = static_cast<double>(std::max<uint64_t>(pings.ping_count, 1));
-    return pings.floor_ns * (kAsymmetry + 0.5 / count);
+    return pings.floor_ns * (kAsymmetry + kBusyAsymmetry * pings.delayed_share + 0.5 / count);
   }
   /// How good it is, to choose among edges.
   double cost_ns() const {

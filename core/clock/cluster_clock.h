@@ -19,6 +19,8 @@
 ///               floor) and half of how dense that floor is (the third best): delays, hard limits
 ///   asymmetry   kAsymmetry of the floor, more with few pings: the two ways of a path that nothing
 ///               delays are assumed to differ by no more than twice that. Pings cannot see it.
+///               kBusyAsymmetry more where many of them are delayed: on busy processors the one end
+///               wakes up later than the other even at its best (tests/cluster/clocks_test.py)
 ///   bend        a quarter of how far a knot is from the line of its neighbours (the remainder of a
 ///               linear interpolation), and twice what their spreads do not explain of it
 ///   wander      before the first and behind the last knot: the doubt of the slope, and kWander
@@ -51,6 +53,7 @@
 namespace aon::clock {
 
 constexpr double kAsymmetry = 1.0 / 32;
+constexpr double kBusyAsymmetry = 1.0 / 6;  ///< times the share of delayed exchanges
 constexpr double kWander = 50e-9;      ///< ns per ns: of the drift between two knots
 constexpr double kStepDrift = 200e-6;  ///< no crystal is so wrong
 constexpr uint64_t kMaxRoundTripNs = 10'000'000'000;

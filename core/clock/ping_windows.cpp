@@ -12,7 +12,8 @@ constexpr int64_t kWindowGapNs = 200'000'000;
 constexpr int64_t kWindowNs = 500'000'000;
 constexpr double kReadNs = 50;            ///< error of reading a clock
 constexpr double kUnknownDrift = 100e-6;  ///< two crystals of 50 ppm each
-constexpr double kGoodWidth = 1.5;        ///< of the median: narrow enough to tell the drift
+constexpr double kDelayed = 1.5;
+constexpr double kGoodWidth = 1.5;  ///< of the median: narrow enough to tell the drift
 
 /// One end of an exchange's interval.
 struct Limit {
@@ -205,6 +206,10 @@ PingWindows find_windows(std::vector<Exchange>* exchanges) {
   find_drift(&result);
   fit_all(parts, result.drift, &result);
   result.dropped_count = exchanges->size() - result.ping_count;
+  const auto delayed = std::count_if(exchanges->begin(), exchanges->end(), [&](const Exchange& e) {
+    return static_cast<double>(e.high_ns - e.low_ns) > kDelayed * result.floor_ns;
+  });
+  result.delayed_share = static_cast<double>(delayed) / static_cast<double>(exchanges->size());
   return result;
 }
 

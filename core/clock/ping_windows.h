@@ -50,6 +50,7 @@ struct PingWindows {
   double floor_doubt_ns = 0;  ///< how much lower it may be: it was met only so closely
   double drift = 0;           ///< of d, ns per ns, over all windows
   double drift_doubt = 0;     ///< bound of the error of `drift`
+  double delayed_share = 0;   ///< of all exchanges, that took half as long again as the floor
   uint64_t ping_count = 0;    ///< used ones
   uint64_t dropped_count = 0;
 

@@ -32,7 +32,7 @@ class Epilog(OnSlurm):
         aon = self.copy_of_installation() / "bin" / "aon"
         epilog = "pkill -TERM -f aon-epilog.sh"
         for script in ("sleep 100 & sleep 100", "kill -KILL 0", "kill -KILL $PPID", epilog,
-                       "yes; exit 1"):
+                       "exit 1"):
             asked = self.place / "asked"
             aon.write_text(f"#!/bin/sh\ntouch {asked}\n{script}\n", encoding="utf-8")
             self.assert_as_ever()
