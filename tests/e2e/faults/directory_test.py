@@ -81,7 +81,7 @@ class Finalize(OneRankCase):
         self.assertEqual(self.profile_count(0), 100)
 
     def test_live_job_is_refused_and_shown_on_demand(self):
-        process = self.start_job(2, *self.worker("pace", 60), options=["--flush-ms", 50])
+        process = self.start_job(2, *self.worker("pace", 300), options=["--flush-ms", 50])
         self.wait_for_calls(0)
         refused = run(["aon", "finalize", self.output])
         self.assert_exit(refused, 3)

@@ -32,9 +32,14 @@ class Hang(PluginTestCase):
 
     @staticmethod
     def end(job):
+        """By SIGTERM, upon which mpirun ends its ranks: they have process groups of their own."""
         if job.poll() is None:
+            job.terminate()
+        try:
+            job.wait(30)
+        except subprocess.TimeoutExpired:
             os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
+            job.wait()
 
     def hanging(self, *wanted):
         """The text of `aon hang`, once all of `wanted` is in it."""
