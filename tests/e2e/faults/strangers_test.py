@@ -174,7 +174,8 @@ class Strangers(StrangersCase):
         names = {p.name for p in found}
         self.assertLessEqual({"aon.json", "traces.otf2", "profile.h5", "definitions.aon"}, names)
         for path in found:
-            self.assertEqual(path.stat().st_mode & 0o077, 0, path)
+            with contextlib.suppress(FileNotFoundError):  # the agent is still at its end
+                self.assertEqual(path.stat().st_mode & 0o077, 0, path)
         listed = run([*AS_NOBODY, "find", self.output, place, "-type", "f", "-readable"])
         self.assertEqual(listed.stdout, "")
 
