@@ -58,7 +58,8 @@ TEST(ClusterClock, true_error_is_within_the_bound_in_every_run) {
   std::sort(bounds.begin(), bounds.end());
   std::printf("bound over two edges: median %lu ns, 95 %% %lu, largest %lu\n", bounds[500],
               bounds[950], bounds.back());
-  EXPECT_LE(bounds[950], 5000u);
+  // Up to 60 % of the messages are delayed: most of it is kBusyAsymmetry of two edges.
+  EXPECT_LE(bounds[950], 10'000u);
 }
 
 TEST(ClusterClock, drift_that_changes_much_only_widens_the_bound) {
