@@ -54,8 +54,8 @@ namespace aon::clock {
 
 constexpr double kAsymmetry = 1.0 / 32;
 constexpr double kBusyAsymmetry = 1.0 / 6;  ///< times the share of delayed exchanges
-constexpr double kWander = 50e-9;      ///< ns per ns: of the drift between two knots
-constexpr double kStepDrift = 200e-6;  ///< no crystal is so wrong
+constexpr double kWander = 50e-9;           ///< ns per ns: of the drift between two knots
+constexpr double kStepDrift = 200e-6;       ///< no crystal is so wrong
 constexpr uint64_t kMaxRoundTripNs = 10'000'000'000;
 
 struct ClockEdge {
