@@ -72,9 +72,11 @@ bool is_up_to_date(const std::string& dir) {
   if (seconds < 0) return false;
   const auto begin =
       end - std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000) + kClockStepMs);
+  // Folders, too: what was joined or moved there has times of its own.
+  if (fs::last_write_time(dir + "/spool", error) > begin || error) return false;
   for (fs::recursive_directory_iterator at(dir + "/spool", error);
        !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-    if (at->is_regular_file(error) && (at->last_write_time(error) > begin || error)) return false;
+    if (at->last_write_time(error) > begin || error) return false;
   }
   return !error;
 }

@@ -224,34 +224,29 @@ class Killed(OnSlurm):
         self.assertEqual({r["exit"]["signal"] for r in document["ranks"]}, {signal.SIGKILL})
 
     def test_a_rank_runs_out_of_memory(self):
-        group = self.memory_group()
-        program = self.place / "hungry.py"
-        program.write_text(HUNGRY.format(group=group), encoding="utf-8")
-        ends = {}
-        for disabled in ("1", "0"):
-            script = f"srun --mpi=pmix {PYTHON} {program}"
-            ends[disabled], text, _ = self.batch(script, "-w", "n1", AON_DISABLE=disabled)
-            self.assertNotEqual(ends[disabled][0], "COMPLETED", text)
-        self.assertEqual(ends["0"], ends["1"])
-        document = self.assert_readable()
+        document = self.out_of_memory(self.memory_group(), "srun --mpi=pmix {python} {program}")
         self.assertEqual(document["ranks"][1]["exit"]["signal"], signal.SIGKILL)
-        for rank in document["ranks"]:
-            self.assertGreaterEqual(rank["spooled"], 100)
 
     def test_all_of_a_job_share_what_runs_out_of_memory(self):
         """The agent, too, is in the control group whose limit is reached."""
         group = self.memory_group(320 << 20)
+        words = f"echo 0 >{group}; mpirun -n 2 {cluster.AON_RUN} {{python}} {{program}}"
+        self.out_of_memory(group, words)
+
+    def out_of_memory(self, group, words):
+        """The ledger of a job whose end is as without AON, with what it recorded before."""
         program = self.place / "hungry.py"
         program.write_text(HUNGRY.format(group=group), encoding="utf-8")
+        script = words.format(python=PYTHON, program=program)
         ends = {}
         for disabled in ("1", "0"):
-            script = f"echo 0 >{group}; mpirun -n 2 {cluster.AON_RUN} {PYTHON} {program}"
             ends[disabled], text, _ = self.batch(script, "-w", "n1", AON_DISABLE=disabled)
             self.assertNotEqual(ends[disabled][0], "COMPLETED", text)
         self.assertEqual(ends["0"], ends["1"])
         document = self.assert_readable()
         for rank in document["ranks"]:
             self.assertGreaterEqual(rank["spooled"], 100)
+        return document
 
     def memory_group(self, limit_bytes=128 << 20):
         """The file that puts a process into a control group with room for an interpreter."""

@@ -199,13 +199,27 @@ class Shares(TestCase):
     def test_only_what_has_changed_is_made_again_where_that_is_asked_for(self):
         self.profile(2, BUILD / "bin" / "heat2d", "--steps", 20, "--size", 64)
         document = self.output / "aon.json"
-        files = [p for p in (self.output / "spool").rglob("*") if p.is_file()]
-        for path in files:
-            os.utime(path, (1e9, 1e9))
+        spool = self.output / "spool"
+        files = [p for p in spool.rglob("*") if p.is_file()]
+
+        def all_is_old():
+            for path in (spool, *spool.rglob("*")):
+                os.utime(path, (1e9, 1e9))
+
+        all_is_old()
         before = document.stat().st_ino
         self.finalize("--if-needed")
         self.assertEqual(document.stat().st_ino, before)
         files[0].touch()
+        self.finalize("--if-needed")
+        self.assertNotEqual(document.stat().st_ino, before)
+        # What was moved there is new, however old it is.
+        moved = files[0].rename(self.folder / "moved")
+        self.finalize()
+        before = document.stat().st_ino
+        all_is_old()
+        os.utime(moved, (1e9, 1e9))
+        moved.rename(files[0])
         self.finalize("--if-needed")
         self.assertNotEqual(document.stat().st_ino, before)
 
