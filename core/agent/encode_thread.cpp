@@ -9,6 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLeasePeriod(50);
+constexpr std::chrono::seconds kWholePeriod(1);
 
 }  // namespace
 
@@ -39,6 +40,7 @@ void EncodeThread::run() {
     return;
   }
   Clock::time_point next_flush = Clock::now();
+  Clock::time_point next_whole = next_flush;
   std::unique_lock lock(m_);
   for (;;) {
     if (!is_stopping_ && wanted_flushes_ == done_flushes_) wake_.wait_until(lock, next_flush);
@@ -47,9 +49,14 @@ void EncodeThread::run() {
     lock.unlock();
     encoder_->consume();
     const Clock::time_point now = Clock::now();
-    if (now >= next_flush || encoder_->wants_flush() || wanted != done_flushes_ || is_last) {
-      encoder_->flush(is_last);
+    const bool is_asked = wanted != done_flushes_;
+    if (now >= next_flush || encoder_->wants_flush() || is_asked || is_last) {
+      const bool is_whole = is_asked || now >= next_whole;
+      encoder_->flush(is_last    ? FlushExtent::kLast
+                      : is_whole ? FlushExtent::kAll
+                                 : FlushExtent::kEvents);
       next_flush = now + std::chrono::milliseconds(flush_ms_);
+      if (is_whole) next_whole = now + kWholePeriod;
     }
     lock.lock();
     done_flushes_ = wanted;

@@ -1,5 +1,5 @@
-/// The thread that drives the encoder: flushes every `flush_ms`, and earlier when staging fills up;
-/// in between it sleeps.
+/// The thread that drives the encoder: flushes events every `flush_ms` and everything each second,
+/// and earlier when staging fills up; in between it sleeps.
 /// Thread: start, flush_all and stop from the drain thread.   Cost: a condition variable.
 #pragma once
 

@@ -59,7 +59,6 @@ StreamLog& Encoder::stream(uint32_t cell_index) {
 void Encoder::consume() {
   take_staging();
   take_inbox();
-  take_samples();
 }
 
 void Encoder::take_staging() {
@@ -91,6 +90,12 @@ void Encoder::take_inbox() {
   inbox_->take(&inbox_definitions_);
   for (const InboxDefinition& definition : inbox_definitions_)
     log_.of(definition.process).add(static_cast<uint32_t>(definition.type), definition.payload);
+}
+
+bool Encoder::are_samples_many() const noexcept {
+  const uint64_t head =
+      state_->header().sample_head.load(std::memory_order_acquire);  // pairs with agent:samples
+  return head - samples_read_ > kMaxSamples / 8;
 }
 
 /// A cell stays as it is until the commit moves the tail behind it: runs point into it.
@@ -127,7 +132,7 @@ void Encoder::encode(StreamLog* log) {
   }
 }
 
-void Encoder::flush(bool is_last) {
+void Encoder::flush(FlushExtent extent) {
   std::vector<uint32_t> ending;
   const uint32_t process_count =
       state_->header().process_count.load(std::memory_order_acquire);  // pairs with agent:cells
@@ -137,14 +142,16 @@ void Encoder::flush(bool is_last) {
     if (phase == static_cast<uint32_t>(ProcessPhase::kDrained)) ending.push_back(i);
   }
   consume();
+  const bool are_all = extent != FlushExtent::kEvents || !ending.empty() || are_samples_many();
+  if (are_all) take_samples();
   for (auto& [cell, log] : streams_) {
     if (log.is_pending()) encode(&log);
   }
   std::vector<spool::BlockHeader> lost;
-  const int error = segments_.flush(is_last, &lost);
+  const int error = segments_.flush(extent == FlushExtent::kLast, &lost);
   write_losses(lost);
   write_processes();
-  write_streams();
+  write_streams(are_all);
   write_refused_definitions();
   for (uint32_t index : ending) finish_process(index);
   const int definitions_error = log_.flush();
@@ -221,7 +228,8 @@ void Encoder::write_process_start(const ProcessCell& cell) {
     writer.add_text(DefinitionType::kBinding, *binding);
 }
 
-void Encoder::write_streams() {
+/// What a stream has lost is written at once, how far it is with everything.
+void Encoder::write_streams(bool are_all) {
   const uint32_t count =
       state_->header().stream_count.load(std::memory_order_acquire);  // pairs with agent:cells
   for (uint32_t i = 0; i < count; ++i) {
@@ -240,7 +248,8 @@ void Encoder::write_streams() {
     const uint64_t cut_count = cell.cut_count.load(std::memory_order_relaxed);
     if (it == streams_.end() && refused == 0 && cut_count == 0) continue;
     StreamLog& log = stream(i);
-    if (refused > log.progress().refused || cut_count > log.progress().ring_cut) {
+    const bool has_lost = refused > log.progress().refused || cut_count > log.progress().ring_cut;
+    if (has_lost) {
       log.progress().refused = std::max(log.progress().refused, refused);
       if (is_agents) {
         log.progress().first_refused_ticks = samples.first_ticks.load(std::memory_order_relaxed);
@@ -249,7 +258,10 @@ void Encoder::write_streams() {
       log.progress().ring_cut = std::max(log.progress().ring_cut, cut_count);
       log.is_changed = true;
     }
-    if (log.is_changed) log_.of(log.process()).add(DefinitionType::kStream, log.definition());
+    log.is_untold |= log.is_changed;
+    if (!log.is_untold || !(are_all || has_lost)) continue;
+    log_.of(log.process()).add(DefinitionType::kStream, log.definition());
+    log.is_untold = false;
   }
 }
 

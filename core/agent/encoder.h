@@ -5,6 +5,9 @@
 ///     consume: staging entries are handed to their streams; slot 0's become definitions
 ///     flush:   streams -> segments -> definitions -> commit -> staging tail -> evictions
 ///
+/// The agent's own samples are few: they wait in their cells for a flush of everything, because a
+/// block has a header, and one of two dozen records compresses badly.
+///
 /// Thread: one, the encode thread; needs_flush(), tail() and activity() are for the others too.
 /// Cost: about 30 ns per record.   Errors: a full disk is counted per stream, and tried again.
 #pragma once
@@ -37,6 +40,12 @@ class ActivityTable {
   std::map<uint32_t, std::shared_ptr<Activity>> table_;  ///< guarded by m_
 };
 
+enum class FlushExtent {
+  kEvents,  ///< what ranks have recorded; samples and streams' states where they cannot wait
+  kAll,
+  kLast,  ///< the same; what cannot be written now is counted as lost
+};
+
 struct EncoderSettings {
   std::string folder;  ///< DIR/spool/NODE
   std::string host;
@@ -58,9 +67,8 @@ class Encoder {
 
   /// Hands everything in staging and inbox to its streams; encodes streams that fill a block.
   void consume();
-  /// Writes everything that was consumed and commits it. `is_last`: what cannot be written now is
-  /// counted as lost.
-  void flush(bool is_last = false);
+  /// Writes everything that was consumed and commits it.
+  void flush(FlushExtent extent = FlushExtent::kAll);
 
   /// True when so much was consumed since the last commit that staging would fill up.
   bool wants_flush() const noexcept;
@@ -86,6 +94,7 @@ class Encoder {
   StreamLog& stream(uint32_t cell);
   void take_staging();
   void take_inbox();
+  bool are_samples_many() const noexcept;
   void take_samples();
   void take_definitions(uint32_t process, const StagingEntry& entry);
   /// False: the definition is whole, but the file has no room for it.
@@ -96,7 +105,7 @@ class Encoder {
   void write_process_start(const ProcessCell& cell);
   void finish_process(uint32_t index);
   void forget(const std::vector<uint32_t>& ended);
-  void write_streams();
+  void write_streams(bool are_all);
   void write_refused_definitions();
   void count_refused_definitions(uint32_t cell);
   void retry_failed();
@@ -104,6 +113,7 @@ class Encoder {
   void evict();
   void report_disk(int error);
   void save_assemblies(uint64_t commit);
+  bool is_finished(uint32_t process) const noexcept;
   void restore_streams();
   void restore_open_regions(uint32_t cell_index, const SegmentList& listed);
   uint32_t agent_cell(uint32_t process, uint16_t slot);

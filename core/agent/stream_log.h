@@ -76,6 +76,7 @@ class StreamLog {
   spool::OpenStack& open() noexcept { return open_; }
 
   bool is_changed = false;  ///< since the last commit
+  bool is_untold = false;   ///< since its state stands among the definitions
 
  private:
   /// Looks at the core's own records among these.

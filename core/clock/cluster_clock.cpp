@@ -88,6 +88,15 @@ class TreeFit {
   void fit(uint32_t node);
 
  private:
+  /// What some edges say of a node.
+  struct Attempt {
+    std::vector<uint32_t> edges;
+    NodeClock clock;  ///< against the reference; not known where they do not tell
+    uint64_t edge_error_ns = 0;
+    uint64_t edge_worst_ns = 0;
+  };
+
+  Attempt attempt(uint32_t node, std::vector<uint32_t> edges) const;
   void add_marks(uint32_t node, const FittedEdge& edge, std::vector<Mark>* marks) const;
 
   const std::vector<ClusterNode>& nodes_;
@@ -111,35 +120,34 @@ void TreeFit::add_marks(uint32_t node, const FittedEdge& edge, std::vector<Mark>
   }
 }
 
-void TreeFit::fit(uint32_t node) {
+TreeFit::Attempt TreeFit::attempt(uint32_t node, std::vector<uint32_t> edges) const {
   const ClockMap& map = *nodes_[node].map;
   std::vector<Mark> marks;
-  std::vector<uint32_t> used;
   double asymmetry_ns = 0;
   double clocks_ns = 0;
   uint64_t path_ns = 0;
   uint64_t worst_path_ns = 0;
-  for (const uint32_t e : edges_of_[node]) {
-    const uint32_t other = edges_[e].other(node);
-    if (!result_.nodes[other].is_known) continue;
+  for (const uint32_t e : edges) {
+    const NodeClock& other = result_.nodes[edges_[e].other(node)];
+    const uint64_t others_error_ns = nodes_[edges_[e].other(node)].map->max_error_ns();
     add_marks(node, edges_[e], &marks);
-    used.push_back(e);
     asymmetry_ns = std::max(asymmetry_ns, edges_[e].asymmetry_ns());
-    clocks_ns = std::max(
-        clocks_ns, static_cast<double>(map.max_error_ns() + nodes_[other].map->max_error_ns()));
-    path_ns = std::max(path_ns, result_.nodes[other].error_ns);
-    worst_path_ns = std::max(worst_path_ns, result_.nodes[other].worst_case_ns);
+    clocks_ns = std::max(clocks_ns, static_cast<double>(map.max_error_ns() + others_error_ns));
+    path_ns = std::max(path_ns, other.error_ns);
+    worst_path_ns = std::max(worst_path_ns, other.worst_case_ns);
   }
-  if (marks.empty()) return;
+  Attempt result{std::move(edges), {}};
+  if (marks.empty()) return result;
   const KnotFit fit(std::move(marks), map.to_ns(nodes_[node].first_ticks),
                     map.to_ns(nodes_[node].last_ticks));
-  if (fit.knots().size() < 2) return;
-  const uint64_t worst_ns = whole_ns(fit.worst_ns() + clocks_ns);
-  const uint64_t error_ns = std::min(whole_ns(fit.error_ns() + asymmetry_ns + clocks_ns), worst_ns);
-  NodeClock& clock = result_.nodes[node];
+  if (fit.knots().size() < 2) return result;
+  result.edge_worst_ns = whole_ns(fit.worst_ns() + clocks_ns);
+  result.edge_error_ns =
+      std::min(whole_ns(fit.error_ns() + asymmetry_ns + clocks_ns), result.edge_worst_ns);
+  NodeClock& clock = result.clock;
   clock.is_known = true;
-  clock.error_ns = error_ns + path_ns;
-  clock.worst_case_ns = worst_ns + worst_path_ns;
+  clock.error_ns = result.edge_error_ns + path_ns;
+  clock.worst_case_ns = result.edge_worst_ns + worst_path_ns;
   clock.knots = fit.knots();
   clock.step_count = fit.step_count();
   const ClockKnot& first = clock.knots.front();
@@ -148,15 +156,39 @@ void TreeFit::fit(uint32_t node) {
   const auto run_ns = static_cast<double>(last.own_ns - first.own_ns);
   const auto rise_ns = static_cast<double>(last.reference_ns - first.reference_ns);
   clock.drift_ppb = std::llround((rise_ns - run_ns) / run_ns * 1e9);
-  for (const uint32_t e : used) {
+  return result;
+}
+
+/// By the one edge that tells it best, or by all: one that was there for a part of the run only
+/// fills a gap or adds its own doubt.
+void TreeFit::fit(uint32_t node) {
+  std::vector<uint32_t> known;
+  for (const uint32_t e : edges_of_[node]) {
+    if (result_.nodes[edges_[e].other(node)].is_known) known.push_back(e);
+  }
+  if (known.empty()) return;
+  const auto cost_ns = [&](uint32_t e) {
+    return static_cast<double>(result_.nodes[edges_[e].other(node)].error_ns) + edges_[e].cost_ns();
+  };
+  const uint32_t nearest = *std::min_element(
+      known.begin(), known.end(), [&](uint32_t a, uint32_t b) { return cost_ns(a) < cost_ns(b); });
+  Attempt best = attempt(node, {nearest});
+  if (known.size() > 1) {
+    Attempt all = attempt(node, std::move(known));
+    const bool is_better = !best.clock.is_known || all.clock.error_ns < best.clock.error_ns;
+    if (all.clock.is_known && is_better) best = std::move(all);
+  }
+  if (!best.clock.is_known) return;
+  result_.nodes[node] = std::move(best.clock);
+  for (const uint32_t e : best.edges) {
     ClockEdge& edge = result_.edges[e];
     if (edge.node != node) {
       std::swap(edge.node, edge.peer);
       edge.drift_ppb = -edge.drift_ppb;
     }
     edge.is_in_tree = true;
-    edge.error_ns = error_ns;
-    edge.worst_case_ns = worst_ns;
+    edge.error_ns = best.edge_error_ns;
+    edge.worst_case_ns = best.edge_worst_ns;
   }
 }
 

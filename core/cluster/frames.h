@@ -22,7 +22,7 @@
 namespace aon::cluster {
 
 constexpr uint32_t kFrameMagic = 0x314e4f41;  ///< "AON1"
-constexpr uint16_t kFrameVersion = 1;
+constexpr uint16_t kFrameVersion = 2;
 constexpr size_t kMaxNodeName = 256;
 
 using Nonce = std::array<uint8_t, 32>;
@@ -83,6 +83,7 @@ struct Pong {
   uint64_t number;
   uint64_t received_ticks;  ///< of the parent
   uint64_t sent_ticks;
+  uint64_t held_ns;  ///< between both
 };
 struct Leaving {
   static constexpr FrameType kType = FrameType::kLeaving;

@@ -134,6 +134,13 @@ bool PingClient::is_late_to_end() const {
 }
 
 bool PingClient::burst(int count) {
+  ArrivalClock::set_stamps(parent_fd_.get(), true);
+  const bool is_there = exchange_groups(count);
+  ArrivalClock::set_stamps(parent_fd_.get(), false);
+  return is_there;
+}
+
+bool PingClient::exchange_groups(int count) {
   std::vector<uint64_t> round_trips;
   for (int group = 0; group < kMostGroups; ++group) {
     if (group != 0) poll(nullptr, 0, kGroupPauseMs);
@@ -150,19 +157,21 @@ bool PingClient::burst(int count) {
   return true;
 }
 
-/// One ping and its pong: ticks of the round trip. 0: the parent is lost.
+/// One ping and its pong: ticks of both ways together. 0: the parent is lost.
 uint64_t PingClient::exchange() {
   auto ping = make_frame<Ping>();
   ping.number = ++ping_number_;
   const int fd = parent_fd_.get();
   const int64_t deadline_ms = now_ms() + kPongMs;
   ClockPingDefinition times{};
-  times.sent_ticks = clock::now_ticks(source_);
+  times.sent_ticks = clock_.now_ticks();
   if (!send_frame(fd, ping)) return 0;
   FrameBuffer frame;
   for (;;) {
-    if (!receive_frame(fd, deadline_ms, &frame)) return 0;
-    times.received_ticks = clock::now_ticks(source_);
+    const bool is_there = receive_frame(fd, deadline_ms, &frame, [&](void* space, size_t bytes) {
+      return clock_.receive(fd, space, bytes, &times.received_ticks);
+    });
+    if (!is_there) return 0;
     if (frame.type() == FrameType::kLeaving) {
       static_cast<void>(frame.take<Leaving>());
       is_leaving_ = true;
@@ -173,8 +182,11 @@ uint64_t PingClient::exchange() {
     if (pong.number != ping.number) return 0;
     times.peer_received_ticks = pong.received_ticks;
     times.peer_sent_ticks = pong.sent_ticks;
+    times.received_ticks = std::max(times.received_ticks, times.sent_ticks);
     sink_(times, parent_);
-    return std::max<uint64_t>(times.received_ticks - times.sent_ticks, 1);
+    const uint64_t round_trip_ticks = times.received_ticks - times.sent_ticks;
+    const uint64_t held_ticks = clock_.to_ticks(pong.held_ns);
+    return round_trip_ticks > held_ticks ? round_trip_ticks - held_ticks : 1;
   }
 }
 

@@ -24,6 +24,7 @@
 #include "core/base/unique_fd.h"
 #include "core/clock/snapshot.h"
 #include "core/cluster/address.h"
+#include "core/cluster/arrival.h"
 #include "core/cluster/frames.h"
 
 namespace aon::cluster {
@@ -43,7 +44,7 @@ class PingClient {
   PingClient(std::string agents, std::string node, clock::TickSource source, Sink sink)
       : agents_(std::move(agents)),
         node_(std::move(node)),
-        source_(source),
+        clock_(source),
         sink_(std::move(sink)) {}
   ~PingClient() { stop(); }
 
@@ -62,6 +63,7 @@ class PingClient {
   void leave_parent(bool with_burst);
   void look_soon();
   bool burst(int count);
+  bool exchange_groups(int count);
   bool is_late_to_end() const;
   uint64_t exchange();
   void wait_for_work();
@@ -69,14 +71,14 @@ class PingClient {
 
   std::string agents_;
   std::string node_;
-  clock::TickSource source_;
+  ArrivalClock clock_;
   Sink sink_;
   UniqueFd wake_;
   UniqueFd parent_fd_;
   std::string parent_;
   std::set<std::string> left_;  ///< parents that said Leaving
   uint64_t ping_number_ = 0;
-  uint64_t shortest_ticks_ = UINT64_MAX;  ///< round trip to this parent
+  uint64_t shortest_ticks_ = UINT64_MAX;  ///< there and back to this parent
   int64_t start_ms_ = 0;
   int64_t next_burst_ms_ = 0;
   int64_t burst_pause_ms_ = 0;

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kIdleMs = 1000;
 constexpr int kNoDescriptorMs = 100;
+constexpr int kBurstOverMs = 200;  ///< without a ping
 constexpr int kMostAccepted = 128;
 
 }  // namespace
@@ -57,6 +58,7 @@ void PingServer::run() {
     has_told = leave_at_ms != 0;
     if (has_told && (children_.empty() || now >= leave_at_ms)) break;
     drop_slow_newcomers(now);
+    end_bursts(now);
     std::vector<pollfd> fds{{wake_.get(), POLLIN, 0}};
     for (const UniqueFd& listener : listeners_) fds.push_back({listener.get(), POLLIN, 0});
     for (const auto& [fd, child] : children_) fds.push_back({fd, POLLIN, 0});
@@ -113,8 +115,9 @@ void PingServer::make_room_for_newcomer() {
 /// Takes what has come. False: the connection is over.
 bool PingServer::receive(Child& child) {
   for (;;) {
-    const ssize_t got = recv(child.fd.get(), child.frame.space(), child.frame.wanted(), 0);
-    const uint64_t received_ticks = clock::now_ticks(source_);
+    uint64_t received_ticks = 0;
+    const ssize_t got =
+        clock_.receive(child.fd.get(), child.frame.space(), child.frame.wanted(), &received_ticks);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0 || !child.frame.add(static_cast<size_t>(got))) return false;
     if (child.frame.is_complete() && !handle(child, received_ticks)) return false;
@@ -127,8 +130,12 @@ bool PingServer::handle(Child& child, uint64_t received_ticks) {
   auto pong = make_frame<Pong>();
   pong.number = child.frame.take<Ping>().number;
   pong.received_ticks = received_ticks;
-  pong.sent_ticks = clock::now_ticks(source_);
-  return send_frame(child.fd.get(), pong);
+  pong.sent_ticks = clock_.now_ticks();
+  pong.held_ns = clock_.to_ns(pong.sent_ticks - received_ticks);
+  if (!send_frame(child.fd.get(), pong)) return false;
+  if (child.burst_ms == 0) ArrivalClock::set_stamps(child.fd.get(), true);
+  child.burst_ms = now_ms();
+  return true;
 }
 
 bool PingServer::check_answer(Child& child) {
@@ -143,6 +150,15 @@ void PingServer::drop_slow_newcomers(int64_t now_ms) {
   std::erase_if(children_, [&](const auto& entry) {
     return !entry.second.is_ready && now_ms - entry.second.since_ms > kHandshakeMs;
   });
+}
+
+/// Stamps are for bursts: they cost every packet of the node some time.
+void PingServer::end_bursts(int64_t now_ms) {
+  for (auto& [fd, child] : children_) {
+    if (child.burst_ms == 0 || now_ms - child.burst_ms < kBurstOverMs) continue;
+    ArrivalClock::set_stamps(fd, false);
+    child.burst_ms = 0;
+  }
 }
 
 void PingServer::tell_leaving() {

@@ -19,6 +19,7 @@
 #include "core/base/unique_fd.h"
 #include "core/clock/snapshot.h"
 #include "core/cluster/address.h"
+#include "core/cluster/arrival.h"
 #include "core/cluster/frames.h"
 
 namespace aon::cluster {
@@ -28,7 +29,7 @@ constexpr size_t kMaxChildren = 256;  ///< connections at one time
 
 class PingServer {
  public:
-  PingServer(const Token& token, clock::TickSource source) : token_(token), source_(source) {}
+  PingServer(const Token& token, clock::TickSource source) : token_(token), clock_(source) {}
   ~PingServer() { stop(0); }
 
   /// Listens; the addresses it can be reached at, none when it cannot listen anywhere.
@@ -45,6 +46,7 @@ class PingServer {
     FrameBuffer frame;
     bool is_ready = false;
     int64_t since_ms = 0;
+    int64_t burst_ms = 0;  ///< last ping of a burst; 0: none in progress
   };
 
   void run();
@@ -54,10 +56,11 @@ class PingServer {
   bool handle(Child& child, uint64_t received_ticks);
   bool check_answer(Child& child);
   void drop_slow_newcomers(int64_t now_ms);
+  void end_bursts(int64_t now_ms);
   void tell_leaving();
 
   Token token_;
-  clock::TickSource source_;
+  ArrivalClock clock_;
   std::vector<UniqueFd> listeners_;
   UniqueFd wake_;
   std::map<int, Child> children_;  ///< by descriptor; of the thread

@@ -30,17 +30,25 @@ bool send_frame(int fd, const T& frame) {
          static_cast<ssize_t>(sizeof(frame));
 }
 
-/// Receives one frame before `deadline_ms`. False: it did not come, or is none of ours.
-inline bool receive_frame(int fd, int64_t deadline_ms, FrameBuffer* frame) {
+/// Receives one frame before `deadline_ms` by `receive` (space, bytes), which is recv() without
+/// waiting. False: it did not come, or is none of ours.
+template <class Receive>
+bool receive_frame(int fd, int64_t deadline_ms, FrameBuffer* frame, Receive receive) {
   while (!frame->is_complete()) {
     pollfd readable{fd, POLLIN, 0};
     const auto left_ms = static_cast<int>(std::max<int64_t>(0, deadline_ms - now_ms()));
     if (poll(&readable, 1, left_ms) <= 0) return false;
-    const ssize_t got = recv(fd, frame->space(), frame->wanted(), MSG_DONTWAIT);
+    const ssize_t got = receive(frame->space(), frame->wanted());
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (got <= 0 || !frame->add(static_cast<size_t>(got))) return false;
   }
   return true;
+}
+
+inline bool receive_frame(int fd, int64_t deadline_ms, FrameBuffer* frame) {
+  return receive_frame(fd, deadline_ms, frame, [fd](void* space, size_t bytes) {
+    return recv(fd, space, bytes, MSG_DONTWAIT);
+  });
 }
 
 /// Signals are for the agent's own threads.

@@ -59,7 +59,7 @@ class SkewedHosts(cluster.Hosts):
         """Another MPI job on all hosts meanwhile, which keeps the cores busy."""
         names = ",".join(f"{name}:1" for name in SKEWS)
         words = ["mpirun", "--mca", "plm_rsh_agent", cluster.RSH, "--host", names]
-        words += ["-x", "PATH", HEAT2D, "--size", 256, "--steps", 100_000_000, "--tolerance", 0]
+        words += ["-x", "PATH", HEAT2D, "--size", 512, "--steps", 100_000_000, "--tolerance", 0]
         command = [cluster.HERE / self.script, "exec", self.folder, "n1", *words]
         env = environment(AON_HOSTS=self.folder, HOME=self.home, OMPI_MCA_mpi_yield_when_idle=1)
         with subprocess.Popen([str(word) for word in command], env=env, stdin=subprocess.DEVNULL,

@@ -233,8 +233,13 @@ class Packages(TestCase):
             ModulesHelp"""
         script = self.folder / "load.tcl"
         script.write_text(commands)
-        done = run(["tclsh", script, module])
+        # A site links it into the folder of its own modules.
+        linked = self.folder / "modules" / "aon" / "new"
+        linked.parent.mkdir(parents=True)
+        linked.symlink_to(module)
+        done = run(["tclsh", script, linked])
         self.assert_exit(done)
+        self.assertEqual(done.stdout, run(["tclsh", script, module]).stdout)
         loaded = dict(line.split("=", 1) for line in done.stdout.splitlines())
         self.assertEqual(loaded["AON_ROOT"], str(prefix))
         self.assertTrue((pathlib.Path(loaded["PATH"]) / "aon-run").exists())

@@ -223,6 +223,31 @@ class Shares(TestCase):
         self.finalize("--if-needed")
         self.assertNotEqual(document.stat().st_ino, before)
 
+    def test_of_many_that_ask_at_once_one_makes_it(self):
+        """The Epilogs of all nodes of a job, which end together."""
+        self.profile(2, BUILD / "bin" / "heat2d", "--steps", 20, "--size", 64)
+        document = self.output / "aon.json"
+        next((self.output / "spool").rglob("*.aon")).touch()
+        made = []
+
+        def look():
+            status = document.stat()  # it is replaced, never absent
+            if (status.st_ino, status.st_mtime_ns) not in made:
+                made.append((status.st_ino, status.st_mtime_ns))
+
+        look()
+        command = [BUILD / "bin" / "aon", "finalize", "--if-needed", self.output]
+        askers = [subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True) for _ in range(6)]
+        while any(asker.poll() is None for asker in askers):
+            look()
+        look()
+        for asker in askers:
+            errors = asker.communicate()[1]
+            self.assertEqual(asker.returncode, 0, errors)
+        self.assertEqual(len(made), 2, "the one before and one more")
+        self.assert_same()
+
     def test_messages_and_collectives(self):
         shutil.copy(PROGRAMS / "hpccinf.txt", self.folder)
         self.profile(4, "hpcc")

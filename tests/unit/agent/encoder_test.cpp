@@ -189,6 +189,44 @@ TEST_F(EncoderTest, keeps_the_newest_while_the_disk_is_full) {
   }
 }
 
+TEST_F(EncoderTest, samples_and_states_of_streams_wait_for_a_flush_of_everything) {
+  restart();
+  add_process(0);
+  Series series(&state_);
+  const auto committed = [&](uint16_t slot) {
+    const spool::Job job = read_job();
+    const auto& streams = job.nodes[0].processes.at(0).streams;
+    const auto stream = streams.find({slot, 0});
+    return stream == streams.end() ? 0 : stream->second.committed;
+  };
+  for (uint64_t round = 1; round <= 4; ++round) {
+    ASSERT_TRUE(push_marks(0, 1, 100));
+    ASSERT_TRUE(series.put(0, 8, round, 1.5, 0, 0));
+    encoder_->flush(FlushExtent::kEvents);
+    EXPECT_EQ(count(read_job(), 0, 1).decoded, 100 * round);
+    EXPECT_EQ(count(read_job(), 0, spool::kSeriesSlot).decoded, round - 1);
+    EXPECT_EQ(committed(1), 100 * (round - 1));
+    if (round % 2 == 0) restart();  // in between: nothing of it is forgotten
+    if (round == 4) end_process(0);
+    encoder_->flush(round == 4 ? FlushExtent::kEvents : FlushExtent::kAll);
+    EXPECT_EQ(count(read_job(), 0, spool::kSeriesSlot).decoded, round);
+    EXPECT_EQ(committed(1), 100 * round);
+  }
+}
+
+TEST_F(EncoderTest, samples_do_not_wait_until_there_is_no_room_for_more) {
+  restart();
+  add_process(0);
+  Series series(&state_);
+  uint64_t count_put = 0;
+  for (uint32_t i = 0; i < 3 * kMaxSamples / 1000; ++i) {
+    for (int k = 0; k < 1000; ++k) ASSERT_TRUE(series.put(0, 8, ++count_put, 1.5, 0, 0));
+    encoder_->flush(FlushExtent::kEvents);
+  }
+  encoder_->flush();
+  EXPECT_EQ(count(read_job(), 0, spool::kSeriesSlot).decoded, count_put);
+}
+
 TEST_F(EncoderTest, counts_what_it_has_kept_when_the_disk_is_full_to_the_end) {
   settings_.limits.kept_bytes = 1u << 20;
   restart();
@@ -197,11 +235,11 @@ TEST_F(EncoderTest, counts_what_it_has_kept_when_the_disk_is_full_to_the_end) {
   encoder_->flush();
   ASSERT_TRUE(push_marks(0, 1, 100));
   end_process(0);
-  for (const bool is_last : {false, true}) {
+  for (const FlushExtent extent : {FlushExtent::kAll, FlushExtent::kLast}) {
     // The segment's write comes first; definitions have what was set aside for them.
     int writes = 0;
     sink_->before_write = [&] { sink_->error = ++writes == 1 ? ENOSPC : 0; };
-    encoder_->flush(is_last);
+    encoder_->flush(extent);
   }
   sink_->before_write = nullptr;
   encoder_.reset();
