@@ -11,10 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "core/base/avoid_list.h"
 #include "core/base/disable.h"
@@ -36,8 +38,22 @@ namespace aon::launcher {
 namespace {
 
 constexpr int kSummaryLines = 10;
+constexpr int kReaderMs = 1000;
 
-void say(const std::string& text) { fprintf(stderr, "aon-run: %s\n", text.c_str()); }
+/// To stderr, as far as somebody reads it: the program has ended, and its end may not hang at us.
+void write_bounded(std::string_view text, int timeout_ms) {
+  while (!text.empty()) {
+    pollfd reader{STDERR_FILENO, POLLOUT, 0};
+    if (poll(&reader, 1, timeout_ms) != 1 || (reader.revents & POLLOUT) == 0) return;
+    // A pipe that is ready takes so much without waiting.
+    const ssize_t taken =
+        write(STDERR_FILENO, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+    if (taken <= 0) return;
+    text.remove_prefix(static_cast<size_t>(taken));
+  }
+}
+
+void say(const std::string& text) { write_bounded("aon-run: " + text + "\n", kReaderMs); }
 
 /// Everything decided before something is started.
 struct Plan {
@@ -116,7 +132,7 @@ void print_summary(const Plan& plan) {
     const size_t newline = text->find('\n', end);
     end = newline == std::string::npos ? text->size() : newline + 1;
   }
-  fwrite(text->data(), 1, end, stderr);
+  write_bounded(std::string_view(*text).substr(0, end), kReaderMs);
 }
 
 /// After a failure the launcher has to learn of it at once: other ranks may be waiting for it to
@@ -135,9 +151,7 @@ void say_where(const Plan& plan) {
           ? "aon-run: the spool will be in " + dir + "; run: aon finalize " + dir + "\n"
           : "aon-run: the files will be in " + dir + " soon; if not, run: aon finalize " + dir +
                 "\n";
-  pollfd reader{STDERR_FILENO, POLLOUT, 0};
-  if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLOUT) != 0)
-    (void)!write(STDERR_FILENO, text.data(), text.size());
+  write_bounded(text, 0);
 }
 
 int timeout_ms_of(const Plan& plan) {

@@ -49,6 +49,8 @@ class DefinitionsLog {
 
   /// Definitions of `process` that were given up for want of room, since the last call.
   uint64_t take_dropped(uint32_t process);
+  /// Definitions of it that were lost on their way here.
+  void count_dropped(uint32_t process, uint64_t count) { dropped_[process] += count; }
 
   /// True when the file should be rewritten without superseded definitions: it has grown much, or
   /// it nears its limit and has grown by an eighth of that since the last time.

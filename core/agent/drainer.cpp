@@ -10,7 +10,7 @@ namespace aon::agent {
 namespace {
 
 constexpr uint64_t kRateWindowNs = 50'000'000;
-constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: what every ring gets, soon after its Welcome
+constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: most of first_growth()
 constexpr uint32_t kGrowChunks = 64;
 constexpr uint64_t kBusyBytes = 256 << 10;  ///< of one pass
 constexpr int kBusyPeriodMs = 5;
@@ -23,6 +23,11 @@ bool is_ahead(const ring::StreamPosition& next, const ring::StreamPosition& posi
   if (next.chunk_sequence != position.chunk_sequence)
     return next.chunk_sequence > position.chunk_sequence;
   return committed_bytes(next.committed) > committed_bytes(position.committed);
+}
+
+/// Of a new ring: header, slots and the first chunks.
+uint64_t first_bytes() {
+  return ring_geometry(kRingSlots, 0).total_bytes + uint64_t{kFirstChunks} * kChunkBytes;
 }
 
 }  // namespace
@@ -58,7 +63,7 @@ Result<int> Drainer::create(uint32_t cell_index) {
   ProcessCell& cell = state_->process(cell_index);
   const uint64_t chunk_count = std::max<uint64_t>(settings_.ring_bytes / kChunkBytes, kFirstChunks);
   const uint64_t used = node_bytes_.load(std::memory_order_relaxed);
-  if (used + uint64_t{kFirstChunks} * kChunkBytes > settings_.node_bytes)
+  if (used + first_bytes() > settings_.node_bytes)
     return Error{Code::kUnavailable, "the node's memory for rings is used up; see --node-memory"};
   cell.ring_chunks = kFirstChunks;
   auto memory =
@@ -143,10 +148,24 @@ bool Drainer::append(uint32_t stream, std::span<const uint8_t> bytes, uint32_t c
 
 bool Drainer::take(const ring::Piece& piece) {
   const uint32_t stream = stream_cell(piece.slot, piece.context);
-  if (stream == kNoCell) return false;
+  if (stream == kNoCell || is_giving_up_) {
+    drop(piece.slot, piece.context, piece.counted);
+    if (stream != kNoCell) state_->stream(stream).position.set(piece.after);
+    return true;
+  }
   if (!append(stream, piece.bytes, piece.counted, &piece.after)) return false;
   state_->stream(stream).position.set(piece.after);
   return true;
+}
+
+/// A stream for which the state has no cell has no place to be counted but the main thread's.
+void Drainer::drop(uint32_t slot, uint32_t context, uint64_t count) {
+  const bool has_cell = stream_cell(slot, context) != kNoCell;
+  const uint32_t stream = has_cell ? slot * kContexts + context : kMainThreadSlot * kContexts;
+  if (count != 0 && current_->dropped.empty())
+    AON_LOG_WARNING("process %u: records are dropped, %s", current_->process,
+                    has_cell ? "the disk takes nothing" : "too many threads on this node");
+  current_->dropped[stream] += count;
 }
 
 void Drainer::moved(uint32_t slot, uint32_t context, const ring::StreamPosition& position) {
@@ -165,7 +184,9 @@ DrainPass Drainer::drain(uint64_t now_ns) {
     const ring::DrainResult result = ring.reader->drain(*this);
     pass.bytes += result.bytes;
     pass.is_complete = pass.is_complete && result.is_complete;
-    grow(ring, now_ns, result.bytes);
+    const uint32_t phase =
+        state_->process(cell).phase.load(std::memory_order_relaxed);  // of this thread
+    if (phase < static_cast<uint32_t>(ProcessPhase::kEnded)) grow(ring, now_ns, result.bytes);
     if (result.bytes != 0 || ring.last_record_ns == 0) note_records(&ring, now_ns);
     pass.period_ms = std::min(pass.period_ms, period_ms(ring));
     // The lowest free chunk is taken first: drained often, a busy process stays in memory that it
@@ -205,6 +226,8 @@ void Drainer::read_refused(Ring& ring) {
       uint64_t refused = ring.reader->refused(slot, context);
       // Threads without a slot have no location; the main thread's bears their losses.
       if (slot == kMainThreadSlot && context == 0) refused += ring.reader->refused_no_slot();
+      const auto dropped = ring.dropped.find(slot * kContexts + context);
+      if (dropped != ring.dropped.end()) refused += dropped->second;
       const bool is_cut = ring.reader->position(slot, context).cut != ring::Cut::kNone;
       // Definitions that were refused may find room later.
       const bool may_fall = slot == kDefinitionSlot && context == 0;
@@ -219,6 +242,22 @@ void Drainer::read_refused(Ring& ring) {
   }
 }
 
+/// For the first chunks of ranks that are still to come.
+uint64_t Drainer::reserved_bytes() const noexcept {
+  const uint32_t expected = state_->header().expected_ranks.load(std::memory_order_relaxed);
+  const size_t missing = expected > rings_.size() ? expected - rings_.size() : 0;
+  return missing * first_bytes();
+}
+
+/// What a ring gets before anything is known of its process: of many ranks each its part of a half
+/// of the node's memory.
+uint32_t Drainer::first_growth() const noexcept {
+  const uint32_t expected = state_->header().expected_ranks.load(std::memory_order_relaxed);
+  const uint64_t ranks = std::max<uint64_t>(std::max<uint64_t>(expected, rings_.size()), 1);
+  const uint64_t part = settings_.node_bytes / 2 / ranks / kChunkBytes;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(part, kFirstChunks, kActiveChunks));
+}
+
 void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
   ring.bytes_in_window += bytes;
   const uint64_t window_ns = now_ns - ring.window_start_ns;
@@ -231,7 +270,7 @@ void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
   const uint32_t offered = ring.memory->offered_chunk_count();
   // Not only when something came: a tight loop behind MPI_Init would fill the first chunks between
   // two passes, and small rings have to be looked at more often.
-  if (bytes == 0 && offered >= kActiveChunks) return;
+  if (bytes == 0 && offered >= first_growth()) return;
   const uint32_t limit = ring.memory->geometry().chunk_count;
   if (offered >= limit) return;
   const uint64_t gap_bytes = ring.peak_bytes_per_s * (kDrainGapNs / 1'000'000u) / 1000u;
@@ -239,10 +278,11 @@ void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
   const uint64_t wanted = std::max(gap_bytes, 2 * bytes) / kChunkCapacityBytes + 1;
   const uint32_t free_count = ring.memory->free_chunk_count();
   uint64_t more = wanted > free_count ? wanted - free_count : 0;
-  if (offered < kActiveChunks) more = std::max<uint64_t>(more, kActiveChunks - offered);
+  const uint32_t first = first_growth();
+  if (offered < first) more = std::max<uint64_t>(more, first - offered);
   if (more == 0) return;
   more = std::min<uint64_t>(round_up(more, kGrowChunks), limit - offered);
-  const uint64_t used = node_bytes_.load(std::memory_order_relaxed);
+  const uint64_t used = node_bytes_.load(std::memory_order_relaxed) + reserved_bytes();
   const uint64_t room = settings_.node_bytes > used ? settings_.node_bytes - used : 0;
   more = std::min(more, room / kChunkBytes);
   if (more == 0) return;
@@ -264,6 +304,25 @@ bool Drainer::drain_to_end(uint32_t cell, uint64_t end_ticks) {
   if (is_done) report_counts(ring);
   current_ = nullptr;
   return is_done;
+}
+
+void Drainer::give_up(uint32_t cell, uint64_t end_ticks) {
+  const auto it = rings_.find(cell);
+  if (it == rings_.end()) return;
+  Ring& ring = it->second;
+  current_ = &ring;
+  is_giving_up_ = true;
+  ring.reader->drain(*this);
+  for (uint32_t slot = kMainThreadSlot; slot < ring.reader->slots_used(); ++slot) {
+    const uint32_t stream = stream_cell(slot, 0);
+    if (stream != kNoCell && state_->stream(stream).open_calls_written != 0) continue;
+    const size_t count = ring.reader->open_calls(slot, end_ticks).size();
+    if (count != 0) drop(slot, 0, count);
+  }
+  is_giving_up_ = false;
+  read_refused(ring);
+  report_counts(ring);
+  current_ = nullptr;
 }
 
 bool Drainer::write_open_calls(Ring& ring, uint64_t end_ticks) {
@@ -306,6 +365,11 @@ uint32_t Drainer::crash_place(uint32_t cell) const {
   return header->crash_place.load(std::memory_order_relaxed);
 }
 
+bool Drainer::has_counts(uint32_t cell) const {
+  const auto it = rings_.find(cell);
+  return it != rings_.end() && it->second.has_counts;
+}
+
 void Drainer::remove(uint32_t cell) {
   const auto it = rings_.find(cell);
   if (it == rings_.end()) return;
@@ -339,9 +403,10 @@ void Drainer::report_counts(Ring& ring) {
       counts.slot = slot;
       counts.region = site;
       counts.call_count = now[site];
-      inbox_->define(ring.process, DefinitionType::kCounts, counts);
+      inbox_->define_counts(counts);
     }
   }
+  ring.has_counts = counted_calls != 0;
   state_->process(ring.cell).counted_calls.store(counted_calls, std::memory_order_relaxed);
 }
 

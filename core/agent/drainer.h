@@ -85,10 +85,15 @@ class Drainer : private ring::Sink {
   DrainPass drain(uint64_t now_ns);
   /// Takes everything of one process that has ended. False: staging is full, call again.
   bool drain_to_end(uint32_t cell, uint64_t end_ticks);
+  /// Counts what is left of it as refused: there was no room for too long.
+  void give_up(uint32_t cell, uint64_t end_ticks);
   /// Of its threads, so far as they have slots; untrusted.
   std::vector<int32_t> thread_ids(uint32_t cell) const;
   /// What the process noted about its crash (aon/crash.h); untrusted.
   uint32_t crash_place(uint32_t cell) const;
+  /// Whether calls of it were counted: they are sent again by a new worker as long as the ring is
+  /// there.
+  bool has_counts(uint32_t cell) const;
   /// Unmaps the ring of a process.
   void remove(uint32_t cell);
 
@@ -120,13 +125,14 @@ class Drainer : private ring::Sink {
     std::vector<uint32_t> streams;  ///< StreamCell by slot and context, kNoCell
     std::map<uint32_t, std::array<uint64_t, kMaxCounters>> counts;  ///< by slot, as last sent
     std::map<uint32_t, OpenSince> open_since;                       ///< by slot
+    std::map<uint32_t, uint64_t> dropped;  ///< records for which there was no place, by stream
     uint64_t bytes_in_window = 0;
     uint64_t window_start_ns = 0;
     uint64_t peak_bytes_per_s = 0;
     uint64_t last_record_ns = 0;     ///< when the last drain brought something
     uint64_t last_record_ticks = 0;  ///< the same
     bool is_quiet = false;           ///< and that was told
-    bool has_open_calls_written = false;
+    bool has_counts = false;
   };
 
   bool take(const ring::Piece& piece) override;
@@ -137,6 +143,9 @@ class Drainer : private ring::Sink {
               const ring::StreamPosition* position);
   void adopt(Ring ring);
   void add_node_bytes(uint64_t bytes) noexcept;
+  void drop(uint32_t slot, uint32_t context, uint64_t count);
+  uint64_t reserved_bytes() const noexcept;
+  uint32_t first_growth() const noexcept;
   void grow(Ring& ring, uint64_t now_ns, uint64_t bytes);
   static int period_ms(const Ring& ring);
   void read_refused(Ring& ring);
@@ -158,6 +167,7 @@ class Drainer : private ring::Sink {
   StuckThreads* stuck_ = nullptr;
   std::map<uint32_t, Ring> rings_;  ///< by cell
   Ring* current_ = nullptr;         ///< whose pieces take() gets
+  bool is_giving_up_ = false;       ///< take() only counts
   std::atomic<uint64_t> node_bytes_{0};
   std::atomic<uint64_t> peak_node_bytes_{0};
 };

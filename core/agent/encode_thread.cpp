@@ -72,6 +72,12 @@ void EncodeThread::flush_all() {
   flushed_.wait(lock, [&] { return done_flushes_ >= wanted; });
 }
 
+void EncodeThread::flush_soon() {
+  const std::lock_guard lock(m_);
+  ++wanted_flushes_;
+  wake_.notify_one();
+}
+
 void EncodeThread::stop() {
   if (!thread_.joinable()) return;
   {

@@ -23,6 +23,8 @@ class EncodeThread {
   void nudge() { wake_.notify_one(); }
   /// Waits until everything that is in staging and inbox now is written.
   void flush_all();
+  /// The same without waiting.
+  void flush_soon();
   void stop();
   /// True when the encoder could not take over its folder.
   bool has_failed() const noexcept {

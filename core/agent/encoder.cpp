@@ -87,7 +87,9 @@ uint32_t Encoder::agent_cell(uint32_t process, uint16_t slot) {
 }
 
 void Encoder::take_inbox() {
-  inbox_->take(&inbox_definitions_);
+  std::map<uint32_t, uint64_t> refused;
+  inbox_->take(&inbox_definitions_, &refused);
+  for (const auto& [process, count] : refused) log_.count_dropped(process, count);
   for (const InboxDefinition& definition : inbox_definitions_)
     log_.of(definition.process).add(static_cast<uint32_t>(definition.type), definition.payload);
 }
@@ -142,8 +144,7 @@ void Encoder::flush(FlushExtent extent) {
     if (phase == static_cast<uint32_t>(ProcessPhase::kDrained)) ending.push_back(i);
   }
   consume();
-  const bool are_all = extent != FlushExtent::kEvents || !ending.empty() || are_samples_many();
-  if (are_all) take_samples();
+  if (extent != FlushExtent::kEvents || !ending.empty() || are_samples_many()) take_samples();
   for (auto& [cell, log] : streams_) {
     if (log.is_pending()) encode(&log);
   }
@@ -151,7 +152,7 @@ void Encoder::flush(FlushExtent extent) {
   const int error = segments_.flush(extent == FlushExtent::kLast, &lost);
   write_losses(lost);
   write_processes();
-  write_streams(are_all);
+  write_streams();
   write_refused_definitions();
   for (uint32_t index : ending) finish_process(index);
   const int definitions_error = log_.flush();
@@ -228,8 +229,7 @@ void Encoder::write_process_start(const ProcessCell& cell) {
     writer.add_text(DefinitionType::kBinding, *binding);
 }
 
-/// What a stream has lost is written at once, how far it is with everything.
-void Encoder::write_streams(bool are_all) {
+void Encoder::write_streams() {
   const uint32_t count =
       state_->header().stream_count.load(std::memory_order_acquire);  // pairs with agent:cells
   for (uint32_t i = 0; i < count; ++i) {
@@ -248,8 +248,7 @@ void Encoder::write_streams(bool are_all) {
     const uint64_t cut_count = cell.cut_count.load(std::memory_order_relaxed);
     if (it == streams_.end() && refused == 0 && cut_count == 0) continue;
     StreamLog& log = stream(i);
-    const bool has_lost = refused > log.progress().refused || cut_count > log.progress().ring_cut;
-    if (has_lost) {
+    if (refused > log.progress().refused || cut_count > log.progress().ring_cut) {
       log.progress().refused = std::max(log.progress().refused, refused);
       if (is_agents) {
         log.progress().first_refused_ticks = samples.first_ticks.load(std::memory_order_relaxed);
@@ -258,10 +257,7 @@ void Encoder::write_streams(bool are_all) {
       log.progress().ring_cut = std::max(log.progress().ring_cut, cut_count);
       log.is_changed = true;
     }
-    log.is_untold |= log.is_changed;
-    if (!log.is_untold || !(are_all || has_lost)) continue;
-    log_.of(log.process()).add(DefinitionType::kStream, log.definition());
-    log.is_untold = false;
+    if (log.is_changed) log_.of(log.process()).add(DefinitionType::kStream, log.definition());
   }
 }
 

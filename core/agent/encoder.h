@@ -41,7 +41,7 @@ class ActivityTable {
 };
 
 enum class FlushExtent {
-  kEvents,  ///< what ranks have recorded; samples and streams' states where they cannot wait
+  kEvents,  ///< what ranks have recorded; samples only where they cannot wait
   kAll,
   kLast,  ///< the same; what cannot be written now is counted as lost
 };
@@ -105,7 +105,7 @@ class Encoder {
   void write_process_start(const ProcessCell& cell);
   void finish_process(uint32_t index);
   void forget(const std::vector<uint32_t>& ended);
-  void write_streams(bool are_all);
+  void write_streams();
   void write_refused_definitions();
   void count_refused_definitions(uint32_t cell);
   void retry_failed();
@@ -113,7 +113,6 @@ class Encoder {
   void evict();
   void report_disk(int error);
   void save_assemblies(uint64_t commit);
-  bool is_finished(uint32_t process) const noexcept;
   void restore_streams();
   void restore_open_regions(uint32_t cell_index, const SegmentList& listed);
   uint32_t agent_cell(uint32_t process, uint16_t slot);

@@ -131,12 +131,6 @@ Status Encoder::restore() {
   return {};
 }
 
-bool Encoder::is_finished(uint32_t process) const noexcept {
-  const uint32_t index = process - state_->header().first_process;
-  return index < kMaxProcesses && state_->process(index).phase.load(std::memory_order_relaxed) ==
-                                      static_cast<uint32_t>(ProcessPhase::kFinished);
-}
-
 void Encoder::restore_streams() {
   const uint32_t count = state_->header().stream_count.load(std::memory_order_relaxed);
   std::vector<uint32_t> with_open_regions;
@@ -145,8 +139,6 @@ void Encoder::restore_streams() {
     if (cell.in_use.load(std::memory_order_relaxed) == 0) continue;
     const StreamProgress& progress = cell.progress.at(state_->commit());
     if (progress.failed_range_count != 0) stream(i);
-    // The last worker may have had no time to tell it.
-    if (progress.committed != 0 && !is_finished(cell.process)) stream(i).is_untold = true;
     if (progress.open_count != 0) with_open_regions.push_back(i);
   }
   auto listed = spool::list_segments(settings_.folder);

@@ -1,6 +1,8 @@
 /// What the other threads of the worker hand to the encode thread besides staging: definitions
 /// (clock, usage, counts, budget, providers). It dies with the worker: a new one sends the latest
 /// state again. Samples have their own way, which outlives it (series.h).
+/// Of what supersedes itself only the latest waits. While the encode thread is held up (a disk that
+/// hangs) at most kMaxDefinitions wait; those beyond are counted.
 /// Thread: any puts, the encode thread takes.   Cost: a short lock.
 #pragma once
 
@@ -9,8 +11,10 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <map>
 #include <mutex>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,15 +45,32 @@ class Inbox {
     append(&payload, {text});
     put({process, type, std::move(payload)});
   }
-  void take(std::vector<InboxDefinition>* definitions) {
+  /// How many calls of a region a thread's slot has counted by now.
+  void define_counts(const CountsDefinition& counts) {
+    std::vector<uint8_t> payload(sizeof(counts));
+    std::memcpy(payload.data(), &counts, sizeof(counts));
+    const std::lock_guard lock(m_);
+    const std::tuple key(counts.process, counts.slot, counts.region);
+    const auto [found, is_new] = counts_.try_emplace(key, definitions_.size());
+    if (!is_new) {
+      definitions_[found->second].payload = std::move(payload);
+    } else if (!push({counts.process, DefinitionType::kCounts, std::move(payload)})) {
+      counts_.erase(found);
+    }
+  }
+  /// `refused`: how many of each process there was no room for.
+  void take(std::vector<InboxDefinition>* definitions, std::map<uint32_t, uint64_t>* refused) {
     definitions->clear();
+    refused->clear();
     const std::lock_guard lock(m_);
     definitions->swap(definitions_);
+    refused->swap(refused_);
+    counts_.clear();
   }
 
- private:
   static constexpr size_t kMaxDefinitions = 65536;
 
+ private:
   static void append(std::vector<uint8_t>* payload,
                      std::initializer_list<std::string_view> strings) {
     for (std::string_view text : strings) {
@@ -59,11 +80,23 @@ class Inbox {
   }
   void put(InboxDefinition definition) {
     const std::lock_guard lock(m_);
-    if (definitions_.size() < kMaxDefinitions) definitions_.push_back(std::move(definition));
+    push(std::move(definition));
+  }
+  /// Under the lock. False: there is no room.
+  bool push(InboxDefinition definition) {
+    if (definitions_.size() >= kMaxDefinitions) {
+      ++refused_[definition.process];
+      return false;
+    }
+    definitions_.push_back(std::move(definition));
+    return true;
   }
 
   std::mutex m_;
   std::vector<InboxDefinition> definitions_;  ///< guarded by m_
+  std::map<uint32_t, uint64_t> refused_;      ///< guarded by m_; by process
+  /// Guarded by m_; where in definitions_ the counts of process, slot and region stand.
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, size_t> counts_;
 };
 
 }  // namespace aon::agent

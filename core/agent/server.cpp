@@ -72,7 +72,7 @@ void Server::adopt(const std::vector<Kept>& kept) {
     const uint32_t cell = number - state_->header().first_process;
     const uint32_t phase =
         state_->process(cell).phase.load(std::memory_order_acquire);  // pairs with agent:phase
-    if (phase == 0 || phase >= static_cast<uint32_t>(ProcessPhase::kDrained) ||
+    if (phase == 0 || phase >= static_cast<uint32_t>(ProcessPhase::kFinished) ||
         copies.size() != 3) {
       keeper_->drop(KeepKind::kProcess, number);
       continue;
@@ -82,10 +82,17 @@ void Server::adopt(const std::vector<Kept>& kept) {
       continue;
     }
     Process& process = processes_[cell];
-    process = {cell, std::move(copies[0]), std::move(copies[2]), 0, false, false};
+    process.cell = cell;
+    process.connection = std::move(copies[0]);
+    process.pidfd = std::move(copies[2]);
     watch(process.connection.get(), kProcess, cell, EPOLLIN | EPOLLRDHUP);
     if (process.pidfd) watch(process.pidfd.get(), kPidfd, cell, EPOLLIN);
-    if (phase == static_cast<uint32_t>(ProcessPhase::kEnded)) process.ended_ns = monotonic_ns();
+    if (phase >= static_cast<uint32_t>(ProcessPhase::kEnded)) {
+      // What the last worker had said of its end may not have been written.
+      state_->process(cell).phase.store(static_cast<uint32_t>(ProcessPhase::kEnded),
+                                        std::memory_order_relaxed);
+      process.ended_ns = monotonic_ns();
+    }
     avoid_cores_of(state_->process(cell).pid);
     listener_->process_started(number, state_->process(cell).pid, state_->process(cell).rank);
   }
@@ -413,27 +420,42 @@ bool Server::find_status(Process& process, uint64_t now_ns) {
   return now_ns - process.ended_ns > kStatusWaitNs;  // exec(), or nobody knows
 }
 
-void Server::advance(uint64_t now_ns) {
+/// True when it is kDrained since now.
+bool Server::move_on(Process& process, uint64_t now_ns) {
+  ProcessCell& cell = state_->process(process.cell);
+  if (!process.has_status) process.has_status = find_status(process, now_ns);
+  if (process.has_status && !process.is_drained)
+    process.is_drained = drainer_->drain_to_end(process.cell, cell.end_ticks);
+  if (!process.is_drained) {
+    if (now_ns - process.ended_ns < kDrainWaitNs) return false;
+    drainer_->give_up(process.cell, cell.end_ticks);
+  }
+  cell.crash_place = drainer_->crash_place(process.cell);
+  const bool is_fine = cell.exit_signal == 0 && cell.exit_code >= 0;
+  listener_->process_ended(cell.process,
+                           is_fine ? std::vector<int32_t>() : drainer_->thread_ids(process.cell));
+  cell.phase.store(static_cast<uint32_t>(ProcessPhase::kDrained),
+                   std::memory_order_release);  // pairs with agent:phase
+  process.is_told = true;
+  return true;
+}
+
+bool Server::advance(uint64_t now_ns) {
+  bool is_news = false;
+  bool are_all_told = true;
   for (auto it = processes_.begin(); it != processes_.end();) {
     Process& process = it->second;
-    if (process.ended_ns == 0) {
+    if (process.ended_ns != 0 && !process.is_told) is_news |= move_on(process, now_ns);
+    const ProcessCell& cell = state_->process(process.cell);
+    const bool is_finished =
+        cell.phase.load(std::memory_order_acquire) ==  // pairs with agent:phase
+        static_cast<uint32_t>(ProcessPhase::kFinished);
+    // Short programs without counted calls come by the thousand.
+    if (!process.is_told || (drainer_->has_counts(process.cell) && !is_finished)) {
+      are_all_told &= process.is_told;
       ++it;
       continue;
     }
-    ProcessCell& cell = state_->process(process.cell);
-    if (!process.has_status) process.has_status = find_status(process, now_ns);
-    if (process.has_status && !process.is_drained)
-      process.is_drained = drainer_->drain_to_end(process.cell, cell.end_ticks);
-    if (!process.is_drained && now_ns - process.ended_ns < kDrainWaitNs) {
-      ++it;
-      continue;
-    }
-    cell.crash_place = drainer_->crash_place(process.cell);
-    const bool is_fine = cell.exit_signal == 0 && cell.exit_code >= 0;
-    listener_->process_ended(cell.process,
-                             is_fine ? std::vector<int32_t>() : drainer_->thread_ids(process.cell));
-    cell.phase.store(static_cast<uint32_t>(ProcessPhase::kDrained),
-                     std::memory_order_release);  // pairs with agent:phase
     drainer_->remove(process.cell);
     keeper_->drop(KeepKind::kProcess, cell.process);
     it = processes_.erase(it);
@@ -443,6 +465,7 @@ void Server::advance(uint64_t now_ns) {
     const bool is_silent = !it->second.is_waiter && now_ns - it->second.since_ns > kSilentWaitNs;
     it = is_silent ? connections_.erase(it) : std::next(it);
   }
+  return is_news && are_all_told && !processes_.empty();
 }
 
 void Server::end_all() {

@@ -2,6 +2,8 @@
 /// registered pids, sees the end of each process and of the launch.
 ///
 ///     process:  connection --Hello--> kAttached --pidfd, exec()--> kEnded --drained--> kDrained
+///               --its end is in the spool--> kFinished: only now a ring with counted calls goes;
+///               until then a new worker would begin with it at kEnded
 ///     aon-run:  connection --Register(pid)--> pid watched until it is gone
 ///               where its programs say no Hello (MPI calls are not wanted), the pid is a process
 ///               at once, kAttached and followed; a Hello that comes all the same takes it over
@@ -57,8 +59,9 @@ class Server {
 
   /// Handles what happened; waits at most `timeout_ms` for it.
   void poll(int timeout_ms);
-  /// Moves ended processes on: drains them, finds their exit status.
-  void advance(uint64_t now_ns);
+  /// Moves ended processes on: drains them, finds their exit status. True when all that are left
+  /// wait for the spool, and one of them since now.
+  bool advance(uint64_t now_ns);
   /// Treats all processes as ended (SIGTERM).
   void end_all();
 
@@ -73,6 +76,7 @@ class Server {
     uint64_t ended_ns = 0;  ///< 0: it lives
     bool is_drained = false;
     bool has_status = false;
+    bool is_told = false;  ///< kDrained
   };
   /// Who a process is, from its Hello or from aon-run.
   struct Newcomer {
@@ -111,6 +115,7 @@ class Server {
   void end_earlier_images(int32_t pid);
   void end_process(uint32_t cell);
   bool find_status(Process& process, uint64_t now_ns);
+  bool move_on(Process& process, uint64_t now_ns);
   void avoid_cores_of(int32_t pid);
 
   int listen_fd_;

@@ -76,7 +76,6 @@ class StreamLog {
   spool::OpenStack& open() noexcept { return open_; }
 
   bool is_changed = false;  ///< since the last commit
-  bool is_untold = false;   ///< since its state stands among the definitions
 
  private:
   /// Looks at the core's own records among these.

@@ -103,7 +103,7 @@ void Worker::serve_turns() {
     if (pass.bytes != 0) last_bytes_ns = now_ns;
     if (pass.bytes != 0 && drainer_.is_staging_filling()) encode_thread_.nudge();
     period_ms = now_ns - last_bytes_ns > kIdleAfterNs ? kIdlePeriodMs : pass.period_ms;
-    server_.advance(now_ns);
+    if (server_.advance(now_ns)) encode_thread_.flush_soon();
     if (now_ns >= next_second_ns) {
       drainer_.report_counts();
       drainer_.report_open_calls(now_ns);

@@ -37,7 +37,7 @@ const std::array<OptionSpec, 26> kTable{{
      "a folder that all nodes see, for agents to meet where the job directory is on a disk of each "
      "node (default ~/.aon/launches); off: none"},
     {"flush-ms", 0, "N", "250", OptionUnit::kNone, 10, 60000, &Options::flush_ms,
-     "write what was recorded at least this often"},
+     "write events at least this often; samples and metrics each second"},
     {"attach-ms", 0, "N", "20", OptionUnit::kNone, 1, 60000, &Options::attach_ms,
      "a process waits for the agent at most so long, once; without one it records into a file"},
     {"budget", 0, "PCT", "1", OptionUnit::kNone, 0.01, 100, &Options::budget_percent,

@@ -12,6 +12,7 @@
 namespace aon::cluster {
 namespace {
 
+constexpr uint64_t kLongestNs = 1'000'000'000'000;
 constexpr int64_t kLeastRateNs = 1'000'000;  ///< of time for a rate of 100 ppm and better
 
 int64_t to_ns(const timespec& time) {
@@ -102,7 +103,8 @@ uint64_t ArrivalClock::to_ns(uint64_t ticks) const noexcept {
 }
 
 uint64_t ArrivalClock::to_ticks(uint64_t ns) const noexcept {
-  return static_cast<uint64_t>(static_cast<double>(ns) * ticks_per_ns_);
+  const auto within_ns = static_cast<double>(std::min(ns, kLongestNs));
+  return static_cast<uint64_t>(within_ns * ticks_per_ns_);
 }
 
 }  // namespace aon::cluster

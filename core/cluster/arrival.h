@@ -47,7 +47,7 @@ class ArrivalClock {
   /// recv() without waiting; `*arrived_ticks` is when the last byte of it came.
   ssize_t receive(int fd, void* space, size_t bytes, uint64_t* arrived_ticks) noexcept;
 
-  /// How long so many ticks are; 0 while the rate is not known.
+  /// How long so many ticks are and back, up to a thousand seconds; 0 while the rate is not known.
   uint64_t to_ns(uint64_t ticks) const noexcept;
   uint64_t to_ticks(uint64_t ns) const noexcept;
   uint64_t now_ticks() const noexcept { return clock::now_ticks(source_); }

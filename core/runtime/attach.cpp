@@ -179,7 +179,7 @@ __thread Writer* aon_thread_writer = &runtime::g_unattached_writer;
 Writer* aon_attach() noexcept {
   using namespace runtime;
   if (aon_thread_writer->slot != nullptr) return aon_thread_writer;
-  if (aon_thread_writer == &g_off_writer) return nullptr;
+  if (aon_thread_writer == &g_off_writer || refuse_without_slot()) return nullptr;
   const int saved_errno = errno;
   SignalBlock block;
   Process* p = process();

@@ -1,5 +1,6 @@
 // Ring of a process that found no agent: a file in the job directory that `aon finalize` reads.
 // Nobody drains it: when it is full, records are refused and counted.
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@ constexpr uint64_t kDefaultBytes = 8u << 20;
 constexpr uint64_t kLeastBytes = 1u << 20;
 constexpr uint64_t kMostBytes = 1u << 30;
 constexpr uint32_t kFallbackSlots = kMaxThreadSlots;
+constexpr int kMostPrograms = 64;  ///< of one process, one after the other
 
 /// AON_MEMORY: a number with K, M or G behind it.
 uint64_t ring_bytes() {
@@ -34,7 +36,8 @@ uint64_t ring_bytes() {
   return bytes < kMostBytes ? bytes : kMostBytes;
 }
 
-/// Opens DIR/spool/HOST/fallback-PID-START.ring for writing, making its folders. -1: not possible.
+/// Opens DIR/spool/HOST/fallback-PID-START.ring for writing, making its folders; of a process that
+/// has called exec(), fallback-PID-START-N.ring of its N-th program. -1: not possible.
 int create_file(const char* folder, const ProcessIdentity& identity) {
   char host[HOST_NAME_MAX + 1] = {};
   if (gethostname(host, sizeof host - 1) != 0 || strchr(host, '/') != nullptr) return -1;
@@ -44,11 +47,17 @@ int create_file(const char* folder, const ProcessIdentity& identity) {
     if (snprintf(path, sizeof path, part, folder, host) >= PATH_MAX) return -1;
     mkdir(path, 0700);  // mostly there already; open() tells
   }
-  const int length =
-      snprintf(path, sizeof path, "%s/spool/%s/fallback-%d-%llu.ring", folder, host, identity.pid,
-               static_cast<unsigned long long>(identity.start_time_ticks));
-  if (length >= PATH_MAX) return -1;
-  return open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const auto start = static_cast<unsigned long long>(identity.start_time_ticks);
+  for (int program = 1; program <= kMostPrograms; ++program) {
+    char number[16] = "";
+    if (program > 1) snprintf(number, sizeof number, "-%d", program);
+    const int length = snprintf(path, sizeof path, "%s/spool/%s/fallback-%d-%llu%s.ring", folder,
+                                host, identity.pid, start, number);
+    if (length >= PATH_MAX) return -1;
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
 }
 
 void fill_header(Process& p, const ProcessIdentity& identity) {

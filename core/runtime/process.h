@@ -94,6 +94,9 @@ void repair_context(Process& p, Writer* w, uint32_t depth);
 /// Gives the calling thread a slot and its writer. Null: no slot is free (counted). Signals are
 /// blocked.
 Writer* attach_thread(Process& p);
+/// Counts an event of a thread for which there was no slot. False: it may look for one (again).
+/// Signal: safe.   Cost: one shared add.
+bool refuse_without_slot();
 
 /// Sets the thread's end as pthread key destructor; once per process and its children.
 bool prepare_thread_exit();

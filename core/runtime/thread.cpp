@@ -18,6 +18,11 @@ std::atomic<uint32_t> g_thread_key_made{0};
 /// Writer of a thread that has ended as far as we are concerned; its slot is null.
 Writer g_ended_writer;
 
+/// Of threads for which there was no slot: they look for one now and then, not at each event.
+Writer g_slotless_writer;
+constexpr uint32_t kEventsPerLook = 1024;
+__thread uint32_t g_slotless_events;
+
 bool claim(ThreadSlot& slot) {
   uint32_t idle = static_cast<uint32_t>(SlotState::kIdle);
   return slot.state.load(std::memory_order_relaxed) == idle &&
@@ -105,12 +110,24 @@ bool prepare_thread_exit() {
   return true;
 }
 
+bool refuse_without_slot() {
+  if (aon_thread_writer != &g_slotless_writer) return false;
+  Process* p = process();
+  if (p == nullptr) return false;
+  const uint32_t state = p->state.load(std::memory_order_acquire);  // pairs with runtime:state
+  const bool is_ready = state == static_cast<uint32_t>(AttachState::kReady);
+  if (!is_ready || ++g_slotless_events % kEventsPerLook == 0) return false;
+  p->ring->refused_no_slot.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
 Writer* attach_thread(Process& p) {
   const uint32_t tid = static_cast<uint32_t>(syscall(SYS_gettid));
   const bool has_ended = aon_thread_writer == &g_ended_writer;
   const uint32_t index = has_ended ? 0 : claim_slot(p, tid == static_cast<uint32_t>(getpid()));
   if (index == 0) {
     p.ring->refused_no_slot.fetch_add(1, std::memory_order_relaxed);
+    if (!has_ended) aon_thread_writer = &g_slotless_writer;
     return nullptr;
   }
   Writer* w = &p.writers[index];

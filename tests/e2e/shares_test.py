@@ -1,5 +1,6 @@
 """`aon finalize --jobs`: an archive made in shares says what that of one process says, to the last
 event, row and sentence; whatever goes wrong with shares, one process does all."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -228,14 +229,16 @@ class Shares(TestCase):
         self.profile(2, BUILD / "bin" / "heat2d", "--steps", 20, "--size", 64)
         document = self.output / "aon.json"
         next((self.output / "spool").rglob("*.aon")).touch()
-        made = []
+        status = document.stat()
+        made = [(status.st_ino, status.st_mtime_ns)]
 
         def look():
-            status = document.stat()  # it is replaced, never absent
+            nonlocal status
+            with contextlib.suppress(FileNotFoundError):  # the moment between two of them
+                status = document.stat()
             if (status.st_ino, status.st_mtime_ns) not in made:
                 made.append((status.st_ino, status.st_mtime_ns))
 
-        look()
         command = [BUILD / "bin" / "aon", "finalize", "--if-needed", self.output]
         askers = [subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True) for _ in range(6)]
@@ -244,7 +247,10 @@ class Shares(TestCase):
         look()
         for asker in askers:
             errors = asker.communicate()[1]
-            self.assertEqual(asker.returncode, 0, errors)
+            # Who comes meanwhile is told who does it.
+            is_told = asker.returncode == 3 and "is writing the archive" in errors
+            self.assertTrue(asker.returncode == 0 or is_told, errors)
+        self.assertIn(0, [asker.returncode for asker in askers])
         self.assertEqual(len(made), 2, "the one before and one more")
         self.assert_same()
 

@@ -188,7 +188,8 @@ TEST(StuckThreads, tell_functions_of_the_file_from_the_innermost_on) {
   stuck.ask({3, child.pid(), child.pid(), 77, true});
   stuck.work(clock::TickSource::kMonotonicRaw, 1);
   std::vector<InboxDefinition> told;
-  inbox.take(&told);
+  std::map<uint32_t, uint64_t> refused;
+  inbox.take(&told, &refused);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].type, DefinitionType::kStack);
   StackDefinition definition;
@@ -202,7 +203,7 @@ TEST(StuckThreads, tell_functions_of_the_file_from_the_innermost_on) {
   EXPECT_THAT(frames, HasSubstr("libc"));
   EXPECT_THAT(frames, HasSubstr("/test_agent+0x"));
   stuck.work(clock::TickSource::kMonotonicRaw, 2);
-  inbox.take(&told);
+  inbox.take(&told, &refused);
   EXPECT_TRUE(told.empty());
 }
 

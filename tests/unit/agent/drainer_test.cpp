@@ -1,0 +1,169 @@
+// What the drain thread does with rings where memory or the disk is short. The rings are written by
+// hand, as a process would.
+#include "core/agent/drainer.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <optional>
+
+#include "core/agent/staging.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr uint64_t kStagingBytes = 16 * 4096;
+constexpr uint32_t kRecordsPerChunk = kChunkCapacityBytes / kSlotBytes;
+
+class DrainerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    state_fd_ = State::create().value();
+    state_ = State::map(state_fd_.get()).value();
+    staging_fd_ = Staging::create(kStagingBytes).value();
+    staging_ = Staging::map(staging_fd_.get(), kStagingBytes).value();
+  }
+
+  void start(uint64_t node_bytes) {
+    const DrainSettings settings{8u << 20, node_bytes, false};
+    drainer_.emplace(settings, &state_, &staging_, &tail_, &inbox_, &modes_);
+  }
+  bool add_process(uint32_t process) {
+    ProcessCell& cell = state_.process(process);
+    cell.process = process;
+    cell.phase.store(static_cast<uint32_t>(ProcessPhase::kAttached));
+    return drainer_->create(process).has_value();
+  }
+
+  char* base(uint32_t process) {
+    const RingGeometry geometry = drainer_->geometry(process);
+    mapped_.push_back(ring::RingMemory::attach(UniqueFd(dup(drainer_->ring_fd(process))),
+                                               kRingSlots, geometry.chunk_count, kFirstChunks)
+                          .value());
+    return static_cast<char*>(mapped_.back().base());
+  }
+  /// `count` full chunks of marks of the main thread. Returns the number of records.
+  uint64_t record(uint32_t process, uint32_t count) {
+    char* ring = base(process);
+    const RingGeometry geometry = drainer_->geometry(process);
+    reinterpret_cast<RingHeader*>(ring)->slots_used.store(kMainThreadSlot + 1);
+    auto& slot = reinterpret_cast<ThreadSlot*>(ring + geometry.slots_offset)[kMainThreadSlot];
+    for (uint32_t i = 0; i < count; ++i) {
+      auto& chunk = *reinterpret_cast<ChunkHeader*>(ring + geometry.chunks_offset +
+                                                    uint64_t{i} * kChunkBytes);
+      chunk.owner = stream_owner(kMainThreadSlot, 0);
+      chunk.next = i + 1 < count ? i + 1 : kNoChunk;
+      chunk.chunk_sequence = i;
+      chunk.first_sequence = uint64_t{i} * kRecordsPerChunk;
+      for (uint32_t k = 0; k < kRecordsPerChunk; ++k) {
+        const RecordHead head = {100 + k, 0, RecordKind::kMark, 1, 0, 9, 0, k};
+        std::memcpy(reinterpret_cast<char*>(&chunk + 1) + size_t{k} * kSlotBytes, &head,
+                    sizeof(head));
+      }
+      chunk.committed = uint64_t{kRecordsPerChunk} << 32 | kRecordsPerChunk * kSlotBytes;
+    }
+    slot.stream[0].first_chunk.store(0);
+    return uint64_t{count} * kRecordsPerChunk;
+  }
+  StreamCell& stream(uint32_t process, uint16_t slot) {
+    return state_.stream(state_.find_or_add_stream(process, slot, 0));
+  }
+  uint64_t staged_count() {
+    uint64_t count = 0;
+    const uint64_t head = state_.header().staging_head.load();
+    for (uint64_t at = 0; at < head; at += staging_.entry(at)->entry_bytes)
+      count += staging_.entry(at)->counted;
+    return count;
+  }
+
+  UniqueFd state_fd_;
+  UniqueFd staging_fd_;
+  State state_;
+  Staging staging_;
+  std::atomic<uint64_t> tail_{0};
+  Inbox inbox_;
+  ModeTable modes_;
+  std::optional<Drainer> drainer_;
+  std::vector<ring::RingMemory> mapped_;
+};
+
+TEST_F(DrainerTest, counts_what_it_gives_up) {
+  start(64u << 20);
+  ASSERT_TRUE(add_process(0));
+  const uint64_t recorded = record(0, 40);
+  EXPECT_FALSE(drainer_->drain_to_end(0, 1000)) << "staging is smaller";
+  EXPECT_EQ(stream(0, kMainThreadSlot).refused.load(), 0u);
+  const uint64_t staged = staged_count();
+  EXPECT_GT(staged, 0u);
+  EXPECT_LT(staged, recorded);
+  drainer_->give_up(0, 1000);
+  EXPECT_EQ(staged_count(), staged);
+  EXPECT_EQ(stream(0, kMainThreadSlot).refused.load(), recorded - staged);
+  EXPECT_TRUE(drainer_->drain_to_end(0, 1000)) << "nothing is left";
+}
+
+TEST_F(DrainerTest, leaves_room_for_ranks_that_are_still_to_come) {
+  constexpr uint32_t kRanks = 24;
+  const uint64_t node_bytes = kRanks * (2u << 20);
+  start(node_bytes);
+  state_.header().expected_ranks.store(kRanks);
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    EXPECT_TRUE(add_process(rank)) << rank;
+    for (uint64_t pass = 1; pass <= 5; ++pass) drainer_->drain(pass * 60'000'000);
+  }
+  EXPECT_LE(drainer_->peak_ring_bytes(), node_bytes);
+}
+
+TEST_F(DrainerTest, stream_without_a_cell_is_counted_with_the_main_thread) {
+  start(64u << 20);
+  stream(0, kMainThreadSlot);
+  ASSERT_TRUE(add_process(0));
+  for (uint32_t i = 0; i < kMaxStreams; ++i) {
+    if (state_.add_stream(1 + i / 400, static_cast<uint16_t>(1 + i % 400), 0) == kNoCell) break;
+  }
+  const uint64_t recorded = record(0, 2);
+  char* ring = base(0);
+  auto* slots = reinterpret_cast<ThreadSlot*>(ring + drainer_->geometry(0).slots_offset);
+  auto* header = reinterpret_cast<RingHeader*>(ring);
+  // The same chunks belong to another thread.
+  slots[kMainThreadSlot].stream[0].first_chunk.store(kNoChunk);
+  header->slots_used.store(kMainThreadSlot + 2);
+  for (uint32_t i = 0; i < 2; ++i) {
+    reinterpret_cast<ChunkHeader*>(ring + drainer_->geometry(0).chunks_offset +
+                                   uint64_t{i} * kChunkBytes)
+        ->owner = stream_owner(kMainThreadSlot + 1, 0);
+  }
+  slots[kMainThreadSlot + 1].stream[0].first_chunk.store(0);
+  EXPECT_TRUE(drainer_->drain_to_end(0, 1000)) << "it is not staging that is full";
+  EXPECT_EQ(stream(0, kMainThreadSlot).refused.load(), recorded);
+}
+
+TEST(InboxTest, keeps_the_latest_counts_and_counts_what_it_refuses) {
+  Inbox inbox;
+  std::vector<InboxDefinition> taken;
+  std::map<uint32_t, uint64_t> refused;
+  for (uint64_t call_count = 1; call_count <= 3 * Inbox::kMaxDefinitions; ++call_count) {
+    inbox.define_counts({7, 1, 2, 0, call_count});
+    inbox.define_counts({7, 2, 2, 0, 2 * call_count});
+  }
+  inbox.take(&taken, &refused);
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_TRUE(refused.empty());
+  CountsDefinition counts{};
+  std::memcpy(&counts, taken[1].payload.data(), sizeof(counts));
+  EXPECT_EQ(counts.slot, 2u);
+  EXPECT_EQ(counts.call_count, 6 * Inbox::kMaxDefinitions);
+  for (size_t i = 0; i < Inbox::kMaxDefinitions + 5; ++i)
+    inbox.define(3, DefinitionType::kClock, ClockDefinition{});
+  inbox.define_counts({7, 1, 2, 0, 9});
+  inbox.take(&taken, &refused);
+  EXPECT_EQ(taken.size(), Inbox::kMaxDefinitions);
+  EXPECT_EQ(refused, (std::map<uint32_t, uint64_t>{{3, 5}, {7, 1}}));
+  inbox.define_counts({7, 1, 2, 0, 10});
+  inbox.take(&taken, &refused);
+  EXPECT_EQ(taken.size(), 1u);
+}
+
+}  // namespace
+}  // namespace aon::agent
