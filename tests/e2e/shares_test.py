@@ -226,7 +226,7 @@ class Shares(TestCase):
 
     def test_of_many_that_ask_at_once_one_makes_it(self):
         """The Epilogs of all nodes of a job, which end together."""
-        self.profile(2, BUILD / "bin" / "heat2d", "--steps", 20, "--size", 64)
+        self.profile(4, BUILD / "bin" / "heat2d", "--steps", 20, "--size", 64)
         document = self.output / "aon.json"
         next((self.output / "spool").rglob("*.aon")).touch()
         status = document.stat()
