@@ -216,6 +216,10 @@ uint32_t count_creation(Communicator* parent) {
   return parent->creation_count.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+void uncount_creation(Communicator* parent) {
+  parent->creation_count.fetch_sub(1, std::memory_order_relaxed);
+}
+
 void add_communicator(Communicator* parent, uint32_t creation, Handle handle) {
   if (handle == abi.comm_null || !mpi_is_usable()) return;
   Guard guard(&g_lock);

@@ -87,6 +87,8 @@ void define_world(uint32_t rank, uint32_t process_count);
 /// How often a communicator was made on `parent`, this one included: the second input of the
 /// identity. Must be called for every collective creation, also where this process gets none.
 uint32_t count_creation(Communicator* parent);
+/// MPI refused it on this rank, whose arguments were wrong: the others have not begun.
+void uncount_creation(Communicator* parent);
 
 /// The parent after a creation that MPI took. One that was not known before it is counted now.
 Communicator* settled_parent(Communicator* before, Handle handle, uint32_t* creation);

@@ -26,7 +26,7 @@ class SharedHandleMap {
   /// The value of `key`, or null.
   void* find(Handle key) const {
     const Table* table = table_.load(std::memory_order_acquire);  // pairs with mpi:table
-    if (table == nullptr) return nullptr;
+    if (table == nullptr || key <= kRemoved) return nullptr;
     for (uint64_t at = hash_handle(key);; ++at) {
       const Entry& entry = table->entries[at & table->mask];
       const Handle there = entry.key.load(std::memory_order_acquire);  // pairs with mpi:entry
@@ -37,6 +37,7 @@ class SharedHandleMap {
 
   /// Adds or replaces. False: no memory.
   bool put(Handle key, void* value) {
+    if (key <= kRemoved) return true;  // what a program has not set: never found
     Table* table = table_.load(std::memory_order_relaxed);
     if (table == nullptr || (used_ + 1) * 4 > (table->mask + 1) * 3) {
       if (!grow()) return false;
@@ -52,7 +53,7 @@ class SharedHandleMap {
   /// Removes `key` and returns its value, or null.
   void* take(Handle key) {
     Table* table = table_.load(std::memory_order_relaxed);
-    if (table == nullptr) return nullptr;
+    if (table == nullptr || key <= kRemoved) return nullptr;
     Entry* entry = at_key(table, key);
     if (entry->key.load(std::memory_order_relaxed) != key) return nullptr;
     void* value = entry->value.load(std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 
 #include "mpi/call.h"
 #include "mpi/fortran.h"
+#include "mpi/requests.h"
 #include "mpi/state.h"
 
 namespace aon::mpi {
@@ -133,7 +134,10 @@ int control(int level, Call real) {
   if (weight != 0) call = begin_call(w, kSitePcontrol.id);
   const int result = real();
   if (weight != 0) finish_control(call, level, result);
-  if (level == 0) aon_set_paused(true);
+  if (level == 0) {
+    aon_set_paused(true);
+    forget_new_communicators();
+  }
   return result;
 }
 

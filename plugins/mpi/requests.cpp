@@ -40,7 +40,7 @@ Request* map_requests(Allowance* allowance, uint64_t old_count, uint64_t count) 
 class Table {
  public:
   Request* find(Handle handle) {
-    if (entries_ == nullptr) return nullptr;
+    if (entries_ == nullptr || handle == 0) return nullptr;  // 0 marks a free entry
     for (uint64_t at = hash_handle(handle);; ++at) {
       Request& entry = entries_[at & mask_];
       if (entry.handle == handle) return &entry;
@@ -50,6 +50,7 @@ class Table {
 
   /// False: it does not fit.
   bool put(const Request& request) {
+    if (request.handle == 0) return true;  // no library has it; nobody can complete it
     if ((count_ + 1) * 2 > capacity() && !grow()) return false;
     Request& entry = slot_of(request.handle);
     if (entry.handle == 0) ++count_;
@@ -88,7 +89,7 @@ class Table {
     for (uint64_t i = 0; i < capacity(); ++i) {
       if (entries_[i].handle != 0) visit(entries_[i]);
     }
-    for (const Request& request : displaced_) {
+    for (Request& request : displaced_) {
       if (request.number != 0) visit(request);
     }
   }
@@ -275,6 +276,20 @@ void mark_communicators_in_use() noexcept {
     }
     Guard guard(&g_stacks[i].lock);
     g_stacks[i].visit(mark);
+  }
+}
+
+void forget_new_communicators() noexcept {
+  const auto forget = [](Request& request) {
+    if (request.kind == RequestKind::kNewCommunicator) request.kind = RequestKind::kCollective;
+  };
+  for (uint32_t i = 0; i < kStripes; ++i) {
+    {
+      Guard guard(&g_tables[i].lock);
+      g_tables[i].visit(forget);
+    }
+    Guard guard(&g_stacks[i].lock);
+    g_stacks[i].visit(forget);
   }
 }
 

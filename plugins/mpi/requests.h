@@ -62,7 +62,7 @@ struct Request {
 };
 
 /// Live requests that surely fit where one thread at a time calls MPI; with MPI_THREAD_MULTIPLE
-/// their places are shared by 64 tables. 16 MiB when they are all taken.
+/// their places are shared by 64 tables. Tables and stacks take at most 18 MiB each.
 constexpr uint64_t kMaxLiveRequests = 1u << 17;
 
 /// The first of the next `count` numbers.
@@ -85,6 +85,10 @@ bool take_request(const Writer* w, Handle handle, uint64_t number, Request* out)
 
 /// MPI_Cancel of the live request `handle`.
 void cancel_request(Handle handle) noexcept;
+
+/// What MPI_Comm_idup has begun is not looked for any more: while nothing is recorded its memory
+/// may go.
+void forget_new_communicators() noexcept;
 
 /// Marks the communicators of all requests, live or not, as in use.
 void mark_communicators_in_use() noexcept;

@@ -311,6 +311,7 @@ _CREATE = """\
       parent = settled_parent(parent, {parent_handle}, {creation});
       {add};
     }}
+{uncount_it}\
     return result;
   }}
   const OpenCall call = begin_call(w, kSite{name}.id, parent->id);
@@ -319,6 +320,7 @@ _CREATE = """\
   finish_blocking_collective(call, CollectiveOperation::kCreateHandle, *parent, kNoRoot, {{0, 0}},
                              result);
   if (result == kSuccess) {add};
+{uncount_it}\
   return result;
 """
 
@@ -328,9 +330,11 @@ _START_CREATE = """\
   if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* parent = find_communicator({comm});
   uint32_t creation = count_creation(parent);
-  if (weight == 0) return real({all});
-  const OpenCall call = begin_call(w, kSite{name}.id, parent->id);
+  OpenCall call;
+  if (weight != 0) call = begin_call(w, kSite{name}.id, parent->id);
   const int result = real({all});
+  if (AON_UNLIKELY(result != kSuccess)) uncount_creation(parent);
+  if (weight == 0) return result;
   if (result == kSuccess) parent = settled_parent(parent, {comm}, &creation);
   finish_start_create(call, parent, creation, {newcomm}, {request}, result);
   return result;
@@ -406,6 +410,7 @@ _ADD_BY_MEMBERS = (
     "add_communicator_of_members(parent, load_handle({newcomm}), {creation_tag}, %s)"
 )
 _COUNT_IT = "  uint32_t creation = count_creation(parent);\n"
+_UNCOUNT_IT = "  if (AON_UNLIKELY(result != kSuccess)) uncount_creation(parent);\n"
 _CREATES = {
     "create": (_ADD_COUNTED, _COUNT_IT),
     "create_group": (_ADD_BY_MEMBERS % "false", ""),
@@ -465,6 +470,7 @@ def _create_body(function):
     has_parent = any(a.name == function.fields.get("comm", "comm") for a in function.arguments)
     parent = "{comm}" if has_parent else "abi.comm_self"
     template = _CREATE.replace("{add}", add).replace("{count_it}", count_it)
+    template = template.replace("{uncount_it}", _UNCOUNT_IT if count_it else "")
     template = template.replace("{creation}", "&creation" if count_it else "nullptr")
     return template.replace("{parent_handle}", parent)
 

@@ -88,7 +88,9 @@ _CREATE_WINDOW = """\
   OpenCall call;
   if (weight != 0) call = begin_call(w, kSite{name}.id);
   const int result = real({all});
-  if (AON_UNLIKELY(c->id == 0)) {{
+  if (AON_UNLIKELY(result != kSuccess)) {{
+    c->window_count.fetch_sub(1, std::memory_order_relaxed);
+  }} else if (AON_UNLIKELY(c->id == 0)) {{
     c = settled(c, {comm}, result);
     number = count_window(c);
   }}

@@ -23,6 +23,25 @@ class Refused(MpiTest):
             if record.kind == rf.RMA:
                 self.assertEqual(record.a32, window.id)
 
+    def test_handles_that_were_never_set(self):
+        ranks = self.launch(1, "refused", "zero")
+        self.assert_counts(ranks)
+        records = ranks[0].records
+        started = [r for r in records if r.kind == rf.MESSAGE and r.request != 0]
+        completed = {r.request for r in records if r.kind == rf.COMPLETION}
+        self.assertEqual(len(started), 3002)
+        self.assertEqual({r.request for r in started}, completed)
+
+    def test_creation_that_one_rank_was_refused_counts_nowhere(self):
+        ranks = self.launch(2, "refused", "creations")
+        made = [{c.identity for c in file.communicators.values() if c.name == "second try"}
+                for file in ranks.values()]
+        self.assertEqual(len(made[0]), 1)
+        self.assertEqual(made[0], made[1])
+
+    def test_result_that_is_gone_when_recording_goes_on(self):
+        self.launch(2, "refused", "result", is_whole=False)
+
 
 if __name__ == "__main__":
     unittest.main()

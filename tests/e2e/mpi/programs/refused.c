@@ -1,5 +1,8 @@
 // Calls that MPI refuses and whose error the program takes: the library's own answer comes, and
 // what goes on afterwards is followed. One rank.
+#include <stdlib.h>
+#include <string.h>
+
 #include "tests/e2e/mpi/programs/check.h"
 
 /// Null pointers where a call would write what it found. MPI looks at them after our wrapper.
@@ -59,9 +62,76 @@ static void refuse_end(void) {
   MPI_Sendrecv_replace(&value, 1, MPI_INT, 0, 0, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
 }
 
+/// Handles that the program has not set; then more requests than the first table holds.
+static void refuse_zero_handles(void) {
+  enum { kFrees = 2000, kRequests = 1500 };
+  static MPI_Request requests[2 * kRequests];
+  static int values[2 * kRequests];
+  // A table that was never used has nothing to confuse.
+  MPI_Irecv(&values[0], 1, MPI_INT, 0, 0, MPI_COMM_SELF, &requests[0]);
+  MPI_Isend(&values[1], 1, MPI_INT, 0, 0, MPI_COMM_SELF, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < kFrees; ++i) {
+    MPI_Request request;
+    MPI_Comm comm;
+    MPI_Win window;
+    memset(&request, 0, sizeof request);
+    memset(&comm, 0, sizeof comm);
+    memset(&window, 0, sizeof window);
+    CHECK(MPI_Request_free(&request) != MPI_SUCCESS);
+    CHECK(MPI_Comm_free(&comm) != MPI_SUCCESS);
+    CHECK(MPI_Win_free(&window) != MPI_SUCCESS);
+  }
+  for (int i = 0; i < kRequests; ++i) {
+    MPI_Irecv(&values[i], 1, MPI_INT, 0, i, MPI_COMM_SELF, &requests[i]);
+    MPI_Isend(&values[kRequests + i], 1, MPI_INT, 0, i, MPI_COMM_SELF, &requests[kRequests + i]);
+  }
+  MPI_Waitall(2 * kRequests, requests, MPI_STATUSES_IGNORE);
+}
+
+/// A creation that one rank's library refuses is none: the next one is the same on all ranks.
+static void refuse_creations(int rank) {
+  MPI_Comm comm;
+  if (rank == 0) {
+    CHECK(MPI_Comm_split(MPI_COMM_WORLD, 0, 0, NULL) != MPI_SUCCESS);
+    CHECK(MPI_Comm_split(MPI_COMM_WORLD, 0, 0, NULL) != MPI_SUCCESS);
+  }
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_name(comm, "second try");
+  MPI_Comm_free(&comm);
+}
+
+/// Where the result of MPI_Comm_idup stands may be gone when recording goes on.
+static void forget_result(void) {
+  MPI_Comm* result = malloc(sizeof *result);
+  MPI_Request request;
+  MPI_Comm_idup(MPI_COMM_WORLD, result, &request);
+  MPI_Pcontrol(0);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_free(result);
+  memset(result, 0x55, sizeof *result);
+  // Its handle may come again.
+  MPI_Request others[64];
+  int values[64];
+  for (int i = 0; i < 64; ++i)
+    MPI_Iallreduce(&i, &values[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &others[i]);
+  MPI_Pcontrol(1);
+  MPI_Waitall(64, others, MPI_STATUSES_IGNORE);
+  free(result);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (argc > 1) {
+    if (strcmp(argv[1], "zero") == 0) refuse_zero_handles();
+    if (strcmp(argv[1], "creations") == 0) refuse_creations(rank);
+    if (strcmp(argv[1], "result") == 0) forget_result();
+    MPI_Finalize();
+    return 0;
+  }
   refuse_results();
   refuse_counts();
   refuse_end();
