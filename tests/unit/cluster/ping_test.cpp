@@ -1,18 +1,22 @@
 // The two ends of the pings, over loopback.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "core/cluster/handshake.h"
 #include "core/cluster/newcomers.h"
 #include "core/cluster/ping_client.h"
 #include "core/cluster/ping_server.h"
+#include "core/cluster/wire.h"
 
 namespace aon::cluster {
 namespace {
@@ -121,6 +125,61 @@ TEST_F(Pings, parent_that_leaves_gets_a_last_burst_and_another_takes_its_place) 
   EXPECT_GE(exchanges_.count("n1"), static_cast<size_t>(kFirstBurst + kLastBurst));
   ASSERT_TRUE(exchanges_.wait_for("n2", kFirstBurst));
   client.stop();
+}
+
+/// A parent that takes its time for an answer when it is told to.
+class SlowParent {
+ public:
+  explicit SlowParent(const Token& token) : token_(token) {
+    Result<UniqueFd> listener = listen_on("127.0.0.1", &port_);
+    EXPECT_TRUE(listener);
+    listener_ = std::move(*listener);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~SlowParent() { thread_.join(); }
+
+  Endpoint endpoint() const { return {"127.0.0.1", port_}; }
+  void become_slow() { is_slow_ = true; }
+  int slow_count() const { return slow_count_; }
+
+ private:
+  void serve() {
+    pollfd comes{listener_.get(), POLLIN, 0};
+    if (poll(&comes, 1, 20'000) != 1) return;
+    const UniqueFd child(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const std::optional<Nonce> nonce = send_challenge(child.get());
+    FrameBuffer frame;
+    if (!nonce || !receive_frame(child.get(), now_ms() + 20'000, &frame)) return;
+    if (!welcome_child(child.get(), token_, *nonce, frame.take<Answer>())) return;
+    while (receive_frame(child.get(), now_ms() + 20'000, &frame)) {
+      if (frame.type() != FrameType::kPing) return;
+      auto pong = make_frame<Pong>();
+      pong.number = frame.take<Ping>().number;
+      if (is_slow_) {
+        ++slow_count_;
+        poll(nullptr, 0, 200);
+      }
+      if (!send_frame(child.get(), pong)) return;
+    }
+  }
+
+  Token token_;
+  uint16_t port_ = 0;
+  UniqueFd listener_;
+  std::atomic<bool> is_slow_{false};
+  std::atomic<int> slow_count_{0};
+  std::thread thread_;
+};
+
+TEST_F(Pings, last_burst_beside_a_slow_parent_is_cut_short) {
+  SlowParent parent(token_);
+  ASSERT_TRUE(write_address(folder_, "n1", {token_, {parent.endpoint()}}));
+  PingClient client(folder_, "n2", kSource, exchanges_.sink());
+  client.start();
+  ASSERT_TRUE(exchanges_.wait_for("n1", kFirstBurst));
+  parent.become_slow();
+  client.stop();
+  EXPECT_LT(parent.slow_count(), kLastBurst / 2);
 }
 
 TEST_F(Pings, node_without_anybody_above_it_waits_in_peace) {

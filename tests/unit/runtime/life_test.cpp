@@ -412,5 +412,24 @@ TEST(Life, without_an_agent_the_events_go_to_a_file_that_can_be_read) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Life, without_an_agent_each_program_of_a_process_has_a_file) {
+  char folder[] = "/tmp/aon-output-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const Environment variables = {
+      {"AON_OUTPUT", folder}, {"AON_SOCKET", "/nonexistent"}, {"AON_MEMORY", "2M"}};
+  Child child({LIFE_CHILD, "exec"}, variables);
+  EXPECT_EQ(child.wait(), 0);
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    ++count;
+    auto image = ring::read_ring_file(entry.path());
+    ASSERT_TRUE(image) << image.error().message;
+    EXPECT_EQ(image->identity.pid, child.pid());
+  }
+  EXPECT_EQ(count, 2u);
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace aon::test
