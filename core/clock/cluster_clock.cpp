@@ -47,7 +47,7 @@ struct FittedEdge {
     return 1 + *middle + asymmetry_ns();
   }
   double worst_ns(const PingWindow& window) const {
-    return window.width_ns / 2 + pings.drift_doubt * window.length_ns / 2;
+    return kReadNs + window.width_ns / 2 + pings.drift_doubt * window.length_ns / 2;
   }
 };
 
@@ -97,6 +97,8 @@ class TreeFit {
   };
 
   Attempt attempt(uint32_t node, std::vector<uint32_t> edges) const;
+  bool is_contradicted(uint32_t node, const Attempt& attempt,
+                       const std::vector<uint32_t>& edges) const;
   void add_marks(uint32_t node, const FittedEdge& edge, std::vector<Mark>* marks) const;
 
   const std::vector<ClusterNode>& nodes_;
@@ -159,6 +161,26 @@ TreeFit::Attempt TreeFit::attempt(uint32_t node, std::vector<uint32_t> edges) co
   return result;
 }
 
+/// Whether a window of `edges` cannot be as the attempt has it: what it does not know of (a step,
+/// another drift before it began) must not be left out for a smaller bound.
+bool TreeFit::is_contradicted(uint32_t node, const Attempt& attempt,
+                              const std::vector<uint32_t>& edges) const {
+  const Correction correction(attempt.clock.knots);
+  for (const uint32_t e : edges) {
+    std::vector<Mark> marks;
+    add_marks(node, edges_[e], &marks);
+    const auto others_ns = static_cast<double>(result_.nodes[edges_[e].other(node)].error_ns);
+    const double told_ns =
+        static_cast<double>(attempt.clock.error_ns) + others_ns + edges_[e].asymmetry_ns();
+    for (const Mark& mark : marks) {
+      const auto at_ns = static_cast<uint64_t>(mark.own_ns);
+      const auto off_ns = static_cast<double>(correction.at(at_ns) - mark.reference_ns);
+      if (std::abs(off_ns) > told_ns + mark.spread_ns) return true;
+    }
+  }
+  return false;
+}
+
 /// By the one edge that tells it best, or by all: one that was there for a part of the run only
 /// fills a gap or adds its own doubt.
 void TreeFit::fit(uint32_t node) {
@@ -176,7 +198,8 @@ void TreeFit::fit(uint32_t node) {
   if (known.size() > 1) {
     Attempt all = attempt(node, std::move(known));
     const bool is_better = !best.clock.is_known || all.clock.error_ns < best.clock.error_ns;
-    if (all.clock.is_known && is_better) best = std::move(all);
+    if (all.clock.is_known && (is_better || is_contradicted(node, best, all.edges)))
+      best = std::move(all);
   }
   if (!best.clock.is_known) return;
   result_.nodes[node] = std::move(best.clock);

@@ -6,7 +6,7 @@
 ///
 /// The tree. Nodes are joined to the reference over the edges with the smallest errors (Dijkstra).
 /// A node's knots come from its windows (ping_windows.h) with the node next to it, or with all that
-/// stand before it where the bound is smaller so: a node whose parent changed has knots from both.
+/// stand before it where the bound is smaller so or they contradict: a node whose parent changed has knots from both.
 ///
 /// The knots. A window stands for a knot unless a better one near by says more: clocks may wander
 /// by kWander between them. Between knots the offset is a straight line; before the first and
@@ -23,7 +23,8 @@
 ///               wakes up later than the other even at its best (tests/cluster/clocks_test.py)
 ///   bend        a quarter of how far a knot is from the line of its neighbours (the remainder of a
 ///               linear interpolation), and twice what their spreads do not explain of it
-///   wander      before the first and behind the last knot: the doubt of the slope, and kWander
+///   wander      before the first and behind the last knot: the doubt of the slope, and of its
+///               change as the knots show it (at least 1 ppb in a second)
 ///   clocks      the error of both nodes' own clocks (ClockMap::max_error_ns)
 /// Of a node: that, and the bound of the node that its knots come from: errors add up along
 /// the path. Steps are no part of it: while a clock steps its times are not known better than the

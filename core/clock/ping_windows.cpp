@@ -10,7 +10,6 @@ namespace {
 
 constexpr int64_t kWindowGapNs = 200'000'000;
 constexpr int64_t kWindowNs = 500'000'000;
-constexpr double kReadNs = 100;           ///< error of reading a clock (core/cluster/arrival.h)
 constexpr double kUnknownDrift = 100e-6;  ///< two crystals of 50 ppm each
 constexpr double kDelayed = 1.5;
 constexpr double kGoodWidth = 1.5;  ///< of the median: narrow enough to tell the drift

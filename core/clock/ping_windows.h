@@ -25,6 +25,8 @@
 
 namespace aon::clock {
 
+constexpr double kReadNs = 100;  ///< error of a reading, of a stamp too (core/cluster/arrival.h)
+
 /// Two limits of d and the own times at which they hold, ns.
 struct Exchange {
   int64_t low_at_ns;

@@ -13,7 +13,8 @@ namespace aon::cluster {
 namespace {
 
 constexpr uint64_t kLongestNs = 1'000'000'000'000;
-constexpr int64_t kLeastRateNs = 1'000'000;  ///< of time for a rate of 100 ppm and better
+constexpr uint64_t kLeastRateNs = 1'000'000;  ///< of time for a rate of 100 ppm and better
+constexpr int kBrackets = 10;
 
 int64_t to_ns(const timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + int64_t{time.tv_nsec};
@@ -39,31 +40,30 @@ std::optional<int64_t> stamp_of(msghdr* message) {
 
 }  // namespace
 
-uint64_t arrival_ticks(int64_t stamp_ns, const Reading& last, const Reading& now,
+uint64_t arrival_ticks(int64_t stamp_ns, const Reading& before, const Reading& now,
                        double ticks_per_ns) noexcept {
-  if (ticks_per_ns <= 0 || last.ticks == 0 || now.ticks <= last.ticks) return now.ticks;
+  if (ticks_per_ns <= 0 || before.ticks == 0 || now.ticks <= before.ticks) return 0;
   const auto waited_ns = static_cast<double>(now.real_ns - stamp_ns);
-  const double passed_ns = static_cast<double>(now.ticks - last.ticks) / ticks_per_ns;
-  const double uneven_ns = static_cast<double>(now.real_ns - last.real_ns) - passed_ns;
-  const double doubt_ns = (std::abs(uneven_ns) + kReadNs) * waited_ns / passed_ns;
-  const double waited_ticks = waited_ns * ticks_per_ns;
-  const bool is_trusted =
-      waited_ns >= 0 && doubt_ns <= kMostDoubtNs && waited_ticks < static_cast<double>(now.ticks);
-  return is_trusted ? now.ticks - static_cast<uint64_t>(waited_ticks) : now.ticks;
+  const double passed_ns = static_cast<double>(now.ticks - before.ticks) / ticks_per_ns;
+  const double uneven_ns = std::abs(static_cast<double>(now.real_ns - before.real_ns) - passed_ns);
+  const double doubt_ns = (uneven_ns + kReadNs) * waited_ns / passed_ns;
+  const bool is_trusted = waited_ns >= 0 && waited_ns <= passed_ns && passed_ns <= kMostPassedNs &&
+                          uneven_ns <= kMostSlew * passed_ns + kMostDoubtNs &&
+                          doubt_ns <= kMostDoubtNs;
+  return is_trusted ? now.ticks - static_cast<uint64_t>(waited_ns * ticks_per_ns) : 0;
 }
 
 ArrivalClock::ArrivalClock(clock::TickSource source) noexcept
     : source_(source),
       ticks_per_ns_(source == clock::TickSource::kMonotonicRaw ? 1 : 0),
-      start_ticks_(clock::now_ticks(source)),
-      start_raw_ns_(read_clock(CLOCK_MONOTONIC_RAW)) {}
+      start_(clock::take_snapshot(source, kBrackets)) {}
 
 void ArrivalClock::set_stamps(int fd, bool are_wanted) noexcept {
   const unsigned flags = are_wanted ? SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE : 0u;
   setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags));
 }
 
-ssize_t ArrivalClock::receive(int fd, void* space, size_t bytes, uint64_t* arrived_ticks) noexcept {
+ssize_t ArrivalClock::receive(int fd, void* space, size_t bytes, Arrival* arrival) noexcept {
   alignas(cmsghdr) char control[256];
   iovec part{space, bytes};
   msghdr message{};
@@ -75,27 +75,44 @@ ssize_t ArrivalClock::receive(int fd, void* space, size_t bytes, uint64_t* arriv
   if (got <= 0) return got;
   const uint64_t read_ticks = now_ticks();
   const int64_t real_ns = read_clock(CLOCK_REALTIME);
-  const uint64_t ticks = now_ticks();
-  learn_rate(ticks);
+  const Reading now{now_ticks(), real_ns};
+  learn_rate(now.ticks);
+  *arrival = {read_ticks, 0};
   const std::optional<int64_t> stamp_ns = stamp_of(&message);
   if (stamp_ns && *stamp_ns == stamp_.ns) {  // the rest of a packet
-    *arrived_ticks = stamp_.arrived_ticks;
-    return got;
+    *arrival = stamp_.arrival;
+  } else if (stamp_ns) {
+    *arrival = date(*stamp_ns, now, read_ticks);
+    stamp_ = {*stamp_ns, *arrival};
   }
-  *arrived_ticks = read_ticks;
-  const Reading now{ticks, real_ns};
-  if (stamp_ns)
-    *arrived_ticks = std::min(read_ticks, arrival_ticks(*stamp_ns, last_, now, ticks_per_ns_));
-  if (stamp_ns || last_.ticks == 0) last_ = now;
-  if (stamp_ns) stamp_ = {*stamp_ns, *arrived_ticks};
+  keep(now);
   return got;
 }
 
-void ArrivalClock::learn_rate(uint64_t now_ticks) noexcept {
-  if (ticks_per_ns_ > 0) return;
-  const int64_t passed_ns = read_clock(CLOCK_MONOTONIC_RAW) - start_raw_ns_;
+/// By the newest reading before it came.
+Arrival ArrivalClock::date(int64_t stamp_ns, const Reading& now,
+                           uint64_t read_ticks) const noexcept {
+  for (uint32_t i = 1; i <= std::min(reading_count_, kKept); ++i) {
+    const Reading& before = readings_[(reading_count_ - i) % kKept];
+    if (before.real_ns >= stamp_ns) continue;
+    const uint64_t came_ticks = arrival_ticks(stamp_ns, before, now, ticks_per_ns_);
+    if (came_ticks == 0) break;
+    return {read_ticks, came_ticks < read_ticks ? read_ticks - came_ticks : 1};
+  }
+  return {read_ticks, 0};
+}
+
+void ArrivalClock::keep(const Reading& now) noexcept { readings_[reading_count_++ % kKept] = now; }
+
+/// Again whenever twice as much time has passed: it becomes ever better.
+void ArrivalClock::learn_rate(uint64_t ticks) noexcept {
+  if (source_ == clock::TickSource::kMonotonicRaw) return;
+  if (ticks - start_.ticks < 2 * rate_ticks_) return;
+  const ClockDefinition now = clock::take_snapshot(source_, kBrackets);
+  const uint64_t passed_ns = now.monotonic_raw_ns - start_.monotonic_raw_ns;
   if (passed_ns < kLeastRateNs) return;
-  ticks_per_ns_ = static_cast<double>(now_ticks - start_ticks_) / static_cast<double>(passed_ns);
+  rate_ticks_ = now.ticks - start_.ticks;
+  ticks_per_ns_ = static_cast<double>(rate_ticks_) / static_cast<double>(passed_ns);
 }
 
 uint64_t ArrivalClock::to_ns(uint64_t ticks) const noexcept {

@@ -83,7 +83,8 @@ struct Pong {
   uint64_t number;
   uint64_t received_ticks;  ///< of the parent
   uint64_t sent_ticks;
-  uint64_t held_ns;  ///< between both
+  uint64_t held_ns;       ///< between both
+  uint64_t waited_ticks;  ///< before it was received; 0: not known (arrival.h)
 };
 struct Leaving {
   static constexpr FrameType kType = FrameType::kLeaving;

@@ -164,12 +164,13 @@ uint64_t PingClient::exchange() {
   const int fd = parent_fd_.get();
   const int64_t deadline_ms = now_ms() + kPongMs;
   ClockPingDefinition times{};
+  Arrival arrival;
   times.sent_ticks = clock_.now_ticks();
   if (!send_frame(fd, ping)) return 0;
   FrameBuffer frame;
   for (;;) {
     const bool is_there = receive_frame(fd, deadline_ms, &frame, [&](void* space, size_t bytes) {
-      return clock_.receive(fd, space, bytes, &times.received_ticks);
+      return clock_.receive(fd, space, bytes, &arrival);
     });
     if (!is_there) return 0;
     if (frame.type() == FrameType::kLeaving) {
@@ -180,9 +181,15 @@ uint64_t PingClient::exchange() {
     if (frame.type() != FrameType::kPong) return 0;
     const auto pong = frame.take<Pong>();
     if (pong.number != ping.number) return 0;
+    times.received_ticks = arrival.read_ticks;
     times.peer_received_ticks = pong.received_ticks;
     times.peer_sent_ticks = pong.sent_ticks;
-    times.received_ticks = std::max(times.received_ticks, times.sent_ticks);
+    // Of both ends or of none: one alone would make the ways differ by a wake-up.
+    const uint64_t round_trip = arrival.read_ticks - times.sent_ticks;
+    if (arrival.waited_ticks != 0 && arrival.waited_ticks <= round_trip && pong.waited_ticks != 0) {
+      times.received_ticks -= arrival.waited_ticks;
+      times.peer_received_ticks -= std::min(pong.waited_ticks, pong.received_ticks);
+    }
     sink_(times, parent_);
     const uint64_t round_trip_ticks = times.received_ticks - times.sent_ticks;
     const uint64_t held_ticks = clock_.to_ticks(pong.held_ns);

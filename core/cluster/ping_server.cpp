@@ -115,23 +115,24 @@ void PingServer::make_room_for_newcomer() {
 /// Takes what has come. False: the connection is over.
 bool PingServer::receive(Child& child) {
   for (;;) {
-    uint64_t received_ticks = 0;
+    Arrival arrival;
     const ssize_t got =
-        clock_.receive(child.fd.get(), child.frame.space(), child.frame.wanted(), &received_ticks);
+        clock_.receive(child.fd.get(), child.frame.space(), child.frame.wanted(), &arrival);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0 || !child.frame.add(static_cast<size_t>(got))) return false;
-    if (child.frame.is_complete() && !handle(child, received_ticks)) return false;
+    if (child.frame.is_complete() && !handle(child, arrival)) return false;
   }
 }
 
-bool PingServer::handle(Child& child, uint64_t received_ticks) {
+bool PingServer::handle(Child& child, const Arrival& arrival) {
   if (!child.is_ready) return check_answer(child);
   if (child.frame.type() != FrameType::kPing) return false;  // Bye, or nonsense
   auto pong = make_frame<Pong>();
   pong.number = child.frame.take<Ping>().number;
-  pong.received_ticks = received_ticks;
+  pong.received_ticks = arrival.read_ticks;
+  pong.waited_ticks = arrival.waited_ticks;
   pong.sent_ticks = clock_.now_ticks();
-  pong.held_ns = clock_.to_ns(pong.sent_ticks - received_ticks);
+  pong.held_ns = clock_.to_ns(pong.sent_ticks - arrival.read_ticks + arrival.waited_ticks);
   if (!send_frame(child.fd.get(), pong)) return false;
   if (child.burst_ms == 0) ArrivalClock::set_stamps(child.fd.get(), true);
   child.burst_ms = now_ms();

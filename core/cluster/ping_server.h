@@ -53,7 +53,7 @@ class PingServer {
   void accept_all(int listener);
   void make_room_for_newcomer();
   bool receive(Child& child);
-  bool handle(Child& child, uint64_t received_ticks);
+  bool handle(Child& child, const Arrival& arrival);
   bool check_answer(Child& child);
   void drop_slow_newcomers(int64_t now_ms);
   void end_bursts(int64_t now_ms);

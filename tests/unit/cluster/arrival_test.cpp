@@ -47,17 +47,24 @@ class Arrivals : public testing::Test {
     std::this_thread::sleep_for(wait);
     return sent_ticks;
   }
+  /// When it came, or else was read.
   uint64_t receive(size_t bytes) {
     char space[16];
-    uint64_t arrived_ticks = 0;
-    EXPECT_EQ(clock_.receive(receiver_.get(), space, bytes, &arrived_ticks),
+    EXPECT_EQ(clock_.receive(receiver_.get(), space, bytes, &arrival_),
               static_cast<ssize_t>(bytes));
-    return arrived_ticks;
+    return arrival_.read_ticks - arrival_.waited_ticks;
+  }
+  /// A reading of both clocks just before.
+  void look() {
+    EXPECT_EQ(send(sender_.get(), "x", 1, 0), 1);
+    std::this_thread::sleep_for(milliseconds(1));
+    receive(1);
   }
   /// The kernel begins with stamps when it finds the time. False: it never does.
   bool wait_for_stamps() {
     ArrivalClock::set_stamps(receiver_.get(), true);
     for (int i = 0; i < 200; ++i) {
+      look();
       const uint64_t sent_ticks = send_and_wait(milliseconds(10));
       if (receive(8) < sent_ticks + 5'000'000) return true;
     }
@@ -67,40 +74,44 @@ class Arrivals : public testing::Test {
   UniqueFd sender_;
   UniqueFd receiver_;
   ArrivalClock clock_{kSource};
+  Arrival arrival_;
 };
 
 TEST_F(Arrivals, message_that_waited_came_when_it_was_sent) {
   if (!wait_for_stamps()) GTEST_SKIP() << "this kernel has no receive stamps for TCP";
   int early_count = 0;
   for (int i = 0; i < 20; ++i) {
-    const uint64_t sent_ticks = send_and_wait(milliseconds(20));
+    look();
+    const uint64_t sent_ticks = send_and_wait(milliseconds(10));
     const uint64_t arrived_ticks = receive(8);
     EXPECT_GT(arrived_ticks, sent_ticks);
-    if (arrived_ticks < sent_ticks + 10'000'000) ++early_count;
+    if (arrived_ticks < sent_ticks + 5'000'000) ++early_count;
   }
   EXPECT_GT(early_count, 10);
 }
 
 TEST_F(Arrivals, message_read_in_two_parts_came_once) {
   if (!wait_for_stamps()) GTEST_SKIP() << "this kernel has no receive stamps for TCP";
-  send_and_wait(milliseconds(20));
+  look();
+  send_and_wait(milliseconds(2));
   const uint64_t first_ticks = receive(3);
   EXPECT_EQ(receive(5), first_ticks);
 }
 
 TEST_F(Arrivals, without_stamps_the_time_of_reading_counts) {
-  const uint64_t sent_ticks = send_and_wait(milliseconds(20));
-  EXPECT_GE(receive(8), sent_ticks + 20'000'000);
+  look();
+  const uint64_t sent_ticks = send_and_wait(milliseconds(10));
+  EXPECT_GE(receive(8), sent_ticks + 10'000'000);
+  EXPECT_EQ(arrival_.waited_ticks, 0u);
 }
 
 TEST_F(Arrivals, nothing_there_and_the_end_are_told_as_by_recv) {
   char space[8];
-  uint64_t arrived_ticks = 0;
-  EXPECT_EQ(clock_.receive(receiver_.get(), space, sizeof(space), &arrived_ticks), -1);
+  EXPECT_EQ(clock_.receive(receiver_.get(), space, sizeof(space), &arrival_), -1);
   EXPECT_EQ(errno, EAGAIN);
   sender_.reset();
   std::this_thread::sleep_for(milliseconds(20));
-  EXPECT_EQ(clock_.receive(receiver_.get(), space, sizeof(space), &arrived_ticks), 0);
+  EXPECT_EQ(clock_.receive(receiver_.get(), space, sizeof(space), &arrival_), 0);
 }
 
 /// Both clocks as they stand `ns` after a moment; two ticks are 1 ns.
@@ -114,26 +125,60 @@ TEST(Arrival, is_as_long_ago_as_the_stamp_says) {
 }
 
 TEST(Arrival, is_trusted_while_realtime_is_slewed_as_ntp_does) {
-  const int64_t slewed_ns = 10'000'000'000 / 2000;  // 500 ppm
-  const Reading now = reading(10'000'000'000, slewed_ns);
+  const int64_t slewed_ns = 10'000'000 / 2000;  // 500 ppm
+  const Reading now = reading(10'000'000, slewed_ns);
   EXPECT_EQ(arrival_ticks(now.real_ns - 30'000, reading(0), now, 2), now.ticks - 60'000);
 }
 
 TEST(Arrival, is_not_trusted_where_realtime_was_set_meanwhile) {
-  for (const int64_t step_ns : {int64_t{1'000}, int64_t{1'000'000}, int64_t{-1'000}}) {
-    const Reading now = reading(60'000, step_ns);
-    EXPECT_EQ(arrival_ticks(now.real_ns - 30'000, reading(0), now, 2), now.ticks) << step_ns;
+  for (const int64_t passed_ns : {60'000, 1'000'000, 19'000'000}) {
+    for (const int64_t step_ns : {25'000, 1'000'000, -25'000}) {
+      const Reading now = reading(passed_ns, step_ns);
+      EXPECT_EQ(arrival_ticks(now.real_ns - 30'000, reading(0), now, 2), 0u)
+          << passed_ns << " " << step_ns;
+    }
   }
 }
 
-TEST(Arrival, is_not_trusted_in_the_future_nor_longer_ago_than_anything_is_known) {
+TEST(Arrival, is_not_trusted_where_nothing_is_known_of_the_time_before) {
   const Reading now = reading(100'000);
-  EXPECT_EQ(arrival_ticks(now.real_ns + 1, reading(0), now, 2), now.ticks);
-  EXPECT_EQ(arrival_ticks(now.real_ns - 300'000, reading(0), now, 2), now.ticks);
-  EXPECT_EQ(arrival_ticks(now.real_ns - 30'000, Reading{}, now, 2), now.ticks);
-  EXPECT_EQ(arrival_ticks(now.real_ns - 30'000, reading(0), now, 0), now.ticks);
-  EXPECT_EQ(arrival_ticks(now.real_ns - 30'000, now, now, 2), now.ticks);
+  EXPECT_EQ(arrival_ticks(now.real_ns + 1, reading(0), now, 2), 0u) << "in the future";
+  EXPECT_EQ(arrival_ticks(now.real_ns - 100'001, reading(0), now, 2), 0u) << "before the reading";
+  EXPECT_EQ(arrival_ticks(now.real_ns - 30'000, Reading{}, now, 2), 0u) << "no reading";
+  EXPECT_EQ(arrival_ticks(now.real_ns - 30'000, reading(0), now, 0), 0u) << "no rate";
+  EXPECT_EQ(arrival_ticks(now.real_ns - 30'000, now, now, 2), 0u);
+  const Reading later = reading(21'000'000);
+  EXPECT_EQ(arrival_ticks(later.real_ns - 30'000, reading(0), later, 2), 0u) << "too long ago";
 }
+
+#if defined(__x86_64__)
+/// Ticks that are no ns.
+TEST(Arrival, rate_of_the_tsc_becomes_known) {
+  ArrivalClock clock(clock::TickSource::kTsc);
+  EXPECT_EQ(clock.to_ns(1'000'000), 0u);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd one(ends[0]);
+  const UniqueFd other(ends[1]);
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+    char byte = 0;
+    Arrival arrival;
+    ASSERT_EQ(send(one.get(), "x", 1, 0), 1);
+    ASSERT_EQ(clock.receive(other.get(), &byte, 1, &arrival), 1);
+    EXPECT_EQ(arrival.waited_ticks, 0u);
+  }
+  const uint64_t begin_ticks = clock.now_ticks();
+  const auto begin = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(milliseconds(50));
+  const uint64_t ticks = clock.now_ticks() - begin_ticks;
+  const std::chrono::nanoseconds passed = std::chrono::steady_clock::now() - begin;
+  EXPECT_NEAR(static_cast<double>(clock.to_ns(ticks)), static_cast<double>(passed.count()),
+              0.01 * static_cast<double>(passed.count()) + 1e6);
+  EXPECT_NEAR(static_cast<double>(clock.to_ticks(clock.to_ns(ticks))), static_cast<double>(ticks),
+              0.001 * static_cast<double>(ticks));
+}
+#endif
 
 }  // namespace
 }  // namespace aon::cluster
