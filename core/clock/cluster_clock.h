@@ -5,8 +5,8 @@
 ///     ticks --ClockMap--> own ns --correction (ClockKnot)--> reference ns
 ///
 /// The tree. Nodes are joined to the reference over the edges with the smallest errors (Dijkstra).
-/// A node's knots come from its windows (ping_windows.h) with the node next to it, or with all that
-/// stand before it where the bound is smaller so or they contradict: a node whose parent changed has knots from both.
+/// A node's knots come from its windows (ping_windows.h) with the node next to it, or with all nodes
+/// before it where that narrows the bound or they contradict (its parent may change in mid-run).
 ///
 /// The knots. A window stands for a knot unless a better one near by says more: clocks may wander
 /// by kWander between them. Between knots the offset is a straight line; before the first and

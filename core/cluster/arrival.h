@@ -1,13 +1,13 @@
-/// When a message came, by the kernel's receive stamp: that is when the network handed it over, not
-/// when a thread that slept or had lost its core got to read it (tens of us on an idle core, ms on a
-/// busy one). Only the ways of a message are then in an exchange of times, no waking up.
+/// When a message came, by the kernel's receive stamp: when the network handed it over, not when a
+/// thread that slept or had lost its core got to read it (tens of us on an idle core, ms on a busy
+/// one). Only the ways of a message are then in an exchange of times, no waking up.
 ///
 ///     arrival = now - (REALTIME now - REALTIME of the stamp)
 ///
 /// There is no stamp on Linux before 4.14 and on the first packets after set_stamps(), and it may
 /// not be trusted (arrival_ticks). An exchange uses stamps of both ends or of none: the ways would
 /// differ by a wake-up.
-/// Thread: one.   Cost: two clock reads a message. While any socket asks for stamps the kernel reads
+/// Thread: one.   Cost: two clock reads a message. While a socket asks for stamps the kernel reads
 /// its clock for every packet of the node, and the first and last one that asks make it patch its
 /// text, which interrupts all cores for some microseconds: so they are for bursts only.
 #pragma once

@@ -6,7 +6,8 @@
 # instead).
 #
 # Slurm drains the node where a Prolog fails or takes too long: exit status 0 always, and 9 s at
-# most: the canary once per boot (three times where it is late), the service's start at each job. Slurm gives it no search path.
+# most: the canary once per boot (three times where it is late), the service's start at each job.
+# Slurm gives it no search path.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 trap 'exit 0' TERM INT HUP # only SIGKILL is an error for Slurm, and nothing can be done about it

@@ -35,9 +35,7 @@ static int true_time(clockid_t clock, struct timespec* time) {
   return next != NULL ? next(clock, time) : (int)syscall(SYS_clock_gettime, clock, time);
 }
 
-static long long ns_of(struct timespec time) {
-  return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
+static long long ns_of(struct timespec time) { return time.tv_sec * 1000000000LL + time.tv_nsec; }
 
 /// `time` as this host's clock shows it `age_ns` after that.
 static void skew(struct timespec* time, long long age_ns) {
