@@ -5,7 +5,7 @@
 ///     ticks --ClockMap--> own ns --correction (ClockKnot)--> reference ns
 ///
 /// The tree. Nodes are joined to the reference over the edges with the smallest errors (Dijkstra).
-/// A node's knots come from its windows (ping_windows.h) with the node next to it, or with all nodes
+/// A node's knots come from its windows (ping_windows.h) with the node next to it, or all nodes
 /// before it where that narrows the bound or they contradict (its parent may change in mid-run).
 ///
 /// The knots. A window stands for a knot unless a better one near by says more: clocks may wander
