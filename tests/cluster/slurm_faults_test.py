@@ -119,7 +119,10 @@ class Broken(OnSlurm):
             ends[disabled] = (done.returncode, done.stdout, done.stderr)
         self.assertEqual(ends["0"], ends["1"])
         self.assertEqual(ends["0"][0], 0)
-        # There is no room for an archive; what is there can be read elsewhere.
+        # There is no room for an archive, which the agent finds out; what is there can be read
+        # elsewhere.
+        wait_until(lambda: self.slurm.on_host("n1", "pgrep", "-x", "aon-agent").returncode == 1,
+                   what="the agent's end")
         self.assert_exit(self.slurm.on_host("n1", "sh", "-c", f"cp -a {folder}/aon-* {self.place}"))
         (output,) = self.place.glob("aon-*")
         self.assert_exit(run([cluster.AON, "finalize", "--quiet", output]))
@@ -425,13 +428,20 @@ class Users(OnSlurm):
 
     def test_jobs_of_two_users_on_one_node(self):
         jobs = {}
+        meeting = self.place / "meeting"
+        meeting.mkdir()
+        meeting.chmod(0o777)
+        # Neither goes on before the other is there.
+        meet = f"""touch {meeting}/$SLURM_JOB_ID
+            for i in $(seq 600); do [ "$(ls {meeting} | wc -l)" = 2 ] && break; sleep 0.1; done
+            [ "$(ls {meeting} | wc -l)" = 2 ] || exit 9"""
         for user in ("nobody", "daemon"):
             folder = self.place / user
             folder.mkdir()
             os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
             words = ["-w", "n1", "-n", 2, "-o", folder / "out", f"--uid={user}", "-D", folder]
             env = environment(HOME=folder)
-            script = f"srun --mpi=pmix {TEXT}"
+            script = f"{meet}\nsrun --mpi=pmix {TEXT}"
             jobs[user] = self.slurm.submit(script, *words, cwd=folder, env=env)
         for user, job in jobs.items():
             text = (self.place / user / "out").read_text
