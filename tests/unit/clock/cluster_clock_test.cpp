@@ -184,6 +184,44 @@ TEST(ClusterClock, a_new_parent_goes_on_where_the_old_one_stopped) {
   EXPECT_LE(cluster.clocks.nodes[1].error_ns, 10'000u);
 }
 
+TEST(ClusterClock, a_step_that_only_an_earlier_parent_saw_is_not_left_out_for_a_smaller_bound) {
+  SimulatedPath quiet{};
+  quiet.busy = 0;
+  quiet.jitter_ns = 100;
+  SimulatedCluster cluster(11, 60 * kSecond);
+  for (int n = 0; n < 3; ++n) cluster.add_node(kFastestDrift);
+  cluster.nodes[1].step_at_ns = 10 * kSecond;
+  cluster.nodes[1].step_ns = 700'000'000;
+  cluster.whole_run(2, 0, quiet);
+  for (const double at : {0.001, 4.0, 8.0, 12.0, 16.0})
+    cluster.burst(1, 2, quiet, at * kSecond, 50);
+  for (const double at : {20.0, 30.0, 40.0, 50.0, 59.9})
+    cluster.burst(1, 0, quiet, at * kSecond, 50);
+  cluster.fit();
+  const NodeClock& clock = cluster.clocks.nodes[1];
+  EXPECT_EQ(clock.step_count, 1u);
+  for (const double at : {1.0, 5.0, 14.0, 30.0, 55.0}) {
+    EXPECT_LE(cluster.error_ns(1, at * kSecond), static_cast<double>(clock.error_ns)) << at;
+  }
+}
+
+TEST(ClusterClock, an_edge_of_a_moment_adds_nothing_to_the_bound_of_a_whole_run) {
+  SimulatedPath slow{};
+  slow.there_ns = slow.back_ns = 100'000;
+  uint64_t bounds_ns[2];
+  for (const bool has_moment : {false, true}) {
+    SimulatedCluster cluster(12, 60 * kSecond);
+    for (int n = 0; n < 3; ++n) cluster.add_node(kFastestDrift);
+    cluster.whole_run(1, 0, SimulatedPath{});
+    cluster.whole_run(2, 0, slow);
+    if (has_moment) cluster.burst(1, 2, slow, 0.1 * kSecond, 3);
+    cluster.fit();
+    bounds_ns[has_moment] = cluster.clocks.nodes[1].error_ns;
+    EXPECT_LE(cluster.largest_error_ns(1), static_cast<double>(bounds_ns[has_moment]));
+  }
+  EXPECT_LE(bounds_ns[1], bounds_ns[0] + 100);
+}
+
 TEST(ClusterClock, it_does_not_matter_who_pings_whom) {
   SimulatedCluster cluster = made_pair(9, 30 * kSecond);
   cluster.whole_run(0, 1, SimulatedPath{});
