@@ -46,7 +46,7 @@ uint64_t arrival_ticks(int64_t stamp_ns, const Reading& before, const Reading& n
   const auto waited_ns = static_cast<double>(now.real_ns - stamp_ns);
   const double passed_ns = static_cast<double>(now.ticks - before.ticks) / ticks_per_ns;
   const double uneven_ns = std::abs(static_cast<double>(now.real_ns - before.real_ns) - passed_ns);
-  const double doubt_ns = (uneven_ns + kReadNs) * waited_ns / passed_ns;
+  const double doubt_ns = (uneven_ns + kPairingNs) * waited_ns / passed_ns;
   const bool is_trusted = waited_ns >= 0 && waited_ns <= passed_ns && passed_ns <= kMostPassedNs &&
                           uneven_ns <= kMostSlew * passed_ns + kMostDoubtNs &&
                           doubt_ns <= kMostDoubtNs;

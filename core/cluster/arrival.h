@@ -22,7 +22,7 @@
 
 namespace aon::cluster {
 
-constexpr double kReadNs = 50;  ///< error of pairing two clocks
+constexpr double kPairingNs = 50;  ///< error of pairing two clocks
 constexpr double kMostDoubtNs = 100;
 constexpr double kMostSlew = 1e-3;  ///< twice what the kernel's own discipline does
 constexpr double kMostPassedNs = 20e6;
@@ -37,7 +37,7 @@ struct Reading {
 /// REALTIME may be slewed or set, which shows since a reading `before` the message came: not longer
 /// than kMostPassedNs ago, with no more than kMostSlew between both clocks, and the doubt
 ///
-///     (what REALTIME and ticks differ by since then + kReadNs) * time waited / time since then
+///     (what REALTIME and ticks differ by since then + kPairingNs) * time waited / time since then
 ///
 /// at most kMostDoubtNs. Nor where no rate is known (0).
 uint64_t arrival_ticks(int64_t stamp_ns, const Reading& before, const Reading& now,
@@ -65,6 +65,8 @@ class ArrivalClock {
   uint64_t now_ticks() const noexcept { return clock::now_ticks(source_); }
 
  private:
+  static constexpr uint32_t kKept = 8;
+
   struct Stamp {
     int64_t ns;
     Arrival arrival;
@@ -76,8 +78,6 @@ class ArrivalClock {
 
   clock::TickSource source_;
   double ticks_per_ns_;  ///< 0: not known yet
-  static constexpr uint32_t kKept = 8;
-
   ClockDefinition start_;
   uint64_t rate_ticks_ = 0;       ///< the rate is that of so many ticks from the start
   Reading readings_[kKept] = {};  ///< the last ones

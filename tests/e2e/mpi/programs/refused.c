@@ -112,9 +112,11 @@ static void forget_result(void) {
   memset(result, 0x55, sizeof *result);
   // Its handle may come again.
   MPI_Request others[64];
+  int ones[64];
   int values[64];
+  for (int i = 0; i < 64; ++i) ones[i] = 1;
   for (int i = 0; i < 64; ++i)
-    MPI_Iallreduce(&i, &values[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &others[i]);
+    MPI_Iallreduce(&ones[i], &values[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &others[i]);
   MPI_Pcontrol(1);
   MPI_Waitall(64, others, MPI_STATUSES_IGNORE);
   free(result);
