@@ -56,6 +56,8 @@ struct GlobalCommunicator {
   uint32_t rank_count = 0;  ///< as its members told; 0 unknown
   bool is_of_worlds = false;
   std::vector<uint32_t> ranks = {};  ///< ascending; empty where `is_of_worlds` is false
+  /// Its extents give as many places as there are members.
+  std::optional<spool::Cartesian> cartesian = std::nullopt;
 
   /// Some of its processes are in no place of `members`, and never will be.
   bool is_partial() const { return is_of_worlds && members.size() < rank_count; }

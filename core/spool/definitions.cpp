@@ -50,6 +50,12 @@ std::vector<uint32_t> definition_ranks(std::span<const uint8_t> payload,
   return values_behind<uint32_t>(payload, sizeof(GroupDefinition), most);
 }
 
+std::vector<uint32_t> definition_extents(std::span<const uint8_t> payload,
+                                         const CartesianDefinition& cartesian) {
+  const size_t most = std::min(cartesian.dimension_count, kMaxCartesianDimensions);
+  return values_behind<uint32_t>(payload, sizeof(CartesianDefinition), most);
+}
+
 std::vector<CallPathNode> definition_call_paths(std::span<const uint8_t> payload,
                                                 const CallPathsDefinition& paths) {
   return values_behind<CallPathNode>(payload, sizeof(CallPathsDefinition), paths.count);

@@ -44,6 +44,10 @@ std::optional<T> definition_struct(std::span<const uint8_t> payload) noexcept {
 std::vector<uint32_t> definition_ranks(std::span<const uint8_t> payload,
                                        const GroupDefinition& group);
 
+/// The extents of a CartesianDefinition: as many of those it announces as are there.
+std::vector<uint32_t> definition_extents(std::span<const uint8_t> payload,
+                                         const CartesianDefinition& cartesian);
+
 /// The nodes of a CallPathsDefinition: as many of those it announces as are there.
 std::vector<CallPathNode> definition_call_paths(std::span<const uint8_t> payload,
                                                 const CallPathsDefinition& paths);

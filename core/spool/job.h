@@ -24,9 +24,15 @@ struct Region {
   RegionRole role;
   Paradigm paradigm;
 };
+/// Cartesian topology of a communicator.
+struct Cartesian {
+  std::vector<uint32_t> extents;  ///< by dimension
+  uint32_t periodic = 0;          ///< bit i: dimension i is a ring
+};
 struct Communicator {
   CommunicatorDefinition definition;
   std::string name;
+  std::optional<Cartesian> cartesian = std::nullopt;
 };
 struct Window {
   WindowDefinition definition;

@@ -93,6 +93,26 @@ void define(const Communicator& c, uint32_t parent_id, const char* name) {
              name, static_cast<uint32_t>(strlen(name)) + 1);
 }
 
+/// The Cartesian topology of `c`, where it has one.
+void define_cartesian(const Communicator& c) {
+  int kind = 0;
+  int count = 0;
+  if (c.kind != CommunicatorKind::kIntra || queries.topo_test == nullptr ||
+      queries.cartdim_get == nullptr || queries.cart_get == nullptr)
+    return;
+  if (queries.topo_test(c.handle, &kind) != kSuccess || kind != abi.topology_cartesian) return;
+  constexpr auto kMost = static_cast<int>(kMaxCartesianDimensions);
+  if (queries.cartdim_get(c.handle, &count) != kSuccess || count <= 0 || count > kMost) return;
+  int extents[kMost];
+  int are_periodic[kMost];
+  int coordinates[kMost];
+  if (queries.cart_get(c.handle, count, extents, are_periodic, coordinates) != kSuccess) return;
+  CartesianDefinition definition = {c.id, static_cast<uint32_t>(count), 0};
+  for (int i = 0; i < count; ++i) definition.periodic |= (are_periodic[i] != 0 ? 1u : 0u) << i;
+  aon_define(static_cast<uint32_t>(DefinitionType::kCartesian), &definition, sizeof definition,
+             reinterpret_cast<const char*>(extents), definition.dimension_count * sizeof(uint32_t));
+}
+
 /// Reads what MPI says of `handle` into a new entry. Null: no memory, or MPI refuses.
 Communicator* describe(Handle handle) {
   int is_inter = 0;
@@ -127,6 +147,7 @@ Communicator* describe(Handle handle) {
 void publish(Communicator* c, uint32_t parent_id) {
   c->id = g_next_id++;
   define(*c, parent_id, "");
+  define_cartesian(*c);
   g_table.put(c->handle, c);
 }
 

@@ -110,6 +110,7 @@ void find_queries() {
   query(&queries.type_size_x, "PMPI_Type_size_x");
   query(&queries.topo_test, "PMPI_Topo_test");
   query(&queries.cartdim_get, "PMPI_Cartdim_get");
+  query(&queries.cart_get, "PMPI_Cart_get");
   query(&queries.cart_shift, "PMPI_Cart_shift");
   query(&queries.graph_neighbors_count, "PMPI_Graph_neighbors_count");
   query(&queries.dist_graph_neighbors_count, "PMPI_Dist_graph_neighbors_count");

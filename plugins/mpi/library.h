@@ -65,6 +65,7 @@ struct Queries {
   int (*type_size_x)(Handle datatype, int64_t* byte_count);
   int (*topo_test)(Handle comm, int* status);
   int (*cartdim_get)(Handle comm, int* dimension_count);
+  int (*cart_get)(Handle comm, int most, int* extents, int* are_periodic, int* coordinates);
   int (*cart_shift)(Handle comm, int direction, int distance, int* source, int* destination);
   int (*graph_neighbors_count)(Handle comm, int rank, int* neighbor_count);
   int (*dist_graph_neighbors_count)(Handle comm, int* in, int* out, int* is_weighted);

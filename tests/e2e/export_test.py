@@ -2,7 +2,7 @@
 import subprocess
 import unittest
 
-from aon_test import TestCase, run
+from aon_test import TestCase, ledger, run
 
 SLURM_CONF = """ClusterName=aon
 SlurmctldHost=localhost
@@ -19,7 +19,7 @@ RANKS = 2
 SCRIPT = """
 import time
 from mpi4py import MPI
-end = time.time() + 3
+end = time.time() + 5
 while time.time() < end:
     pass
 """
@@ -32,6 +32,7 @@ class Export(TestCase):
         process = run(["mpirun", "-n", RANKS, "aon-run", "-o", self.output,
                        "/usr/bin/python3", "-c", SCRIPT])
         self.assert_exit(process)
+        self.assertTrue((self.output / "profile.h5").exists(), process.stderr)
         self.target = self.folder / "slurm.h5"
 
     def test_slurm_hdf5_has_the_ranks_seconds(self):
@@ -41,11 +42,12 @@ class Export(TestCase):
         with h5py.File(self.target) as file:
             (host,) = file["Steps/0/Nodes"]
             tasks = file[f"Steps/0/Nodes/{host}/Tasks"]
-            self.assertEqual(sorted(tasks), [str(rank) for rank in range(RANKS)])
+            said = [(r["rank"], r["providers"]) for r in ledger(self.output)["ranks"]]
+            self.assertEqual(sorted(tasks), [str(rank) for rank in range(RANKS)], said)
             for rank in range(RANKS):
                 rows = tasks[str(rank)][:]
-                self.assertGreaterEqual(len(rows), 3)
-                self.assertGreater(float(rows["CPUTime"].sum()), 0.1)
+                self.assertGreaterEqual(len(rows), 3, said)
+                self.assertGreater(float(rows["CPUTime"].sum()), 0.1, f"{rows} {said}")
 
     def test_sh5util_reads_it(self):
         self.assert_exit(run(["aon", "export", self.output, "--slurm-hdf5", self.target]))
@@ -57,7 +59,7 @@ class Export(TestCase):
                              capture_output=True, text=True, timeout=60)
         self.assertEqual(out.returncode, 0, out.stderr)
         self.assertEqual(out.stdout.split()[:4],
-                         ["ElapsedTime", "EpochTime", "CPUUtilization", "CPUTime"])
+                         ["ElapsedTime", "EpochTime", "CPUUtilization", "CPUTime"], out.stderr)
 
     def test_job_without_a_profile_is_refused(self):
         (self.output / "profile.h5").unlink()

@@ -24,6 +24,7 @@ std::vector<Bytes> seeds() {
                                                  {11, sizeof(GroupDefinition)},
                                                  {12, sizeof(FileDefinition)},
                                                  {13, sizeof(IdDefinition)},
+                                                 {17, sizeof(CartesianDefinition)},
                                                  {32, sizeof(NodeDefinition)},
                                                  {33, sizeof(ProcessStartDefinition)},
                                                  {34, sizeof(ProcessExitDefinition)},

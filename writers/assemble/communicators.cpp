@@ -13,6 +13,16 @@ namespace {
 
 constexpr uint32_t kNoCommunicator = 0xffffffffu;
 
+/// Places of a topology; 0 where it has none or the extents, which are untrusted, give too many.
+size_t place_count(const spool::Cartesian& cartesian) {
+  size_t count = cartesian.extents.empty() ? 0 : 1;
+  for (const uint32_t extent : cartesian.extents) {
+    count *= extent;
+    if (count > kMaxWorld) return 0;
+  }
+  return count;
+}
+
 class CommunicatorUnifier {
  public:
   explicit CommunicatorUnifier(Model* model) : model_(model) {}
@@ -90,6 +100,8 @@ class CommunicatorUnifier {
     if (global->members.size() < size) global->members.resize(size, -1);
     const size_t rank = local.definition.rank;
     if (rank < global->members.size()) global->members[rank] = group;
+    if (local.cartesian && place_count(*local.cartesian) == global->members.size())
+      global->cartesian = local.cartesian;
   }
 
   bool is_the_world(const GlobalCommunicator& communicator) const {

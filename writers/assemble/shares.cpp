@@ -131,6 +131,7 @@ uint64_t model_fingerprint(const JobModel& parts) {
     out.put(communicator.kind);
     out.put(communicator.members);
     out.put(communicator.rank_count);
+    if (communicator.cartesian) out.put(communicator.cartesian->extents);
   }
   for (const GlobalMetric& metric : model.metrics) out.put(metric.name);
   for (const GlobalFile& file : model.files) out.put(file.name);

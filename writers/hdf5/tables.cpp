@@ -193,6 +193,18 @@ void write_regions(hid_t file, const Model& model) {
 
 constexpr const char* kOfWorlds = " of several worlds";
 
+/// "4 x 2p": its extents, p behind a dimension that is a ring.
+std::string cartesian_text(const std::optional<spool::Cartesian>& cartesian) {
+  std::string text;
+  if (!cartesian) return text;
+  for (size_t i = 0; i < cartesian->extents.size(); ++i) {
+    if (i != 0) text += " x ";
+    text += std::to_string(cartesian->extents[i]);
+    if ((cartesian->periodic >> i & 1) != 0) text += 'p';
+  }
+  return text;
+}
+
 void write_communicators(hid_t file, const Model& model) {
   Table table(file, "communicators", "one row per communicator; the row is its id");
   auto& name = table.add_text("name", {"", "name"});
@@ -202,6 +214,8 @@ void write_communicators(hid_t file, const Model& model) {
                               "connected): with its members in this job only"});
   auto& parent = table.add<int64_t>("parent", {"1", "row of the parent, -1 none"});
   auto& size = table.add<uint64_t>("size", {"1", "members"});
+  auto& cartesian = table.add_text(
+      "cartesian", {"", "extents of its Cartesian topology, row-major; p: periodic; empty: none"});
   auto& first = table.add<uint64_t>("first_member", {"1", "first row in members/world_rank"});
   Table member_table(table.group(), "members", "world ranks by communicator rank, -1 unknown");
   auto& world_rank = member_table.add<int64_t>("world_rank", {"1", "rank in MPI_COMM_WORLD"});
@@ -211,6 +225,7 @@ void write_communicators(hid_t file, const Model& model) {
                 (communicator.is_of_worlds ? kOfWorlds : ""));
     parent.append(communicator.parent ? int64_t{*communicator.parent} : -1);
     size.append(communicator.members.size());
+    cartesian.append(cartesian_text(communicator.cartesian));
     first.append(world_rank.rows());
     for (const int64_t member : communicator.members) world_rank.append(member);
   }

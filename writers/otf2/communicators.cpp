@@ -73,6 +73,38 @@ void GlobalDefinitions::write_communicator(uint32_t id, const GlobalCommunicator
                                       OTF2_COMM_FLAG_NONE));
 }
 
+/// Of each communicator that has one: the topology, its dimensions, and where each rank is.
+void GlobalDefinitions::write_cartesian_topologies() {
+  uint32_t topology = 0;
+  uint32_t next_dimension = 0;
+  for (uint32_t id = 0; id < model_.communicators.size(); ++id) {
+    const GlobalCommunicator& communicator = model_.communicators[id];
+    if (!communicator.cartesian) continue;
+    const std::vector<uint32_t>& extents = communicator.cartesian->extents;
+    const auto count = static_cast<uint8_t>(extents.size());
+    std::vector<uint32_t> dimensions(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      const bool is_ring = (communicator.cartesian->periodic >> i & 1) != 0;
+      dimensions[i] = next_dimension++;
+      note(OTF2_GlobalDefWriter_WriteCartDimension(
+          file_, dimensions[i], string_id("dimension " + std::to_string(i)), extents[i],
+          is_ring ? OTF2_CART_PERIODIC_TRUE : OTF2_CART_PERIODIC_FALSE));
+    }
+    const std::string name = communicator.name.empty()
+                                 ? "Cartesian topology " + std::to_string(topology)
+                                 : communicator.name;
+    note(OTF2_GlobalDefWriter_WriteCartTopology(file_, topology, string_id(name), id, count,
+                                                dimensions.data()));
+    std::vector<uint32_t> at(count);
+    for (uint32_t rank = 0; rank < communicator.members.size(); ++rank) {
+      uint32_t rest = rank;
+      for (size_t i = count; i-- > 0; rest /= extents[i]) at[i] = rest % extents[i];
+      note(OTF2_GlobalDefWriter_WriteCartCoordinate(file_, topology, rank, count, at.data()));
+    }
+    ++topology;
+  }
+}
+
 /// The groups of epochs (MPI_Win_start, MPI_Win_post), then the windows.
 void GlobalDefinitions::write_windows() {
   uint32_t group_id = groups_.first_rank_group;

@@ -169,6 +169,7 @@ Status GlobalDefinitions::write(const std::vector<WrittenLocation>& locations,
   write_regions();
   write_region_groups();
   write_communicators();
+  write_cartesian_topologies();
   write_windows();
   write_device_windows();
   write_files();

@@ -101,6 +101,7 @@ class GlobalDefinitions {
   void write_region_groups();
   void write_communicators();
   void write_communicator(uint32_t id, const GlobalCommunicator& communicator);
+  void write_cartesian_topologies();
   void write_nccl_group(uint32_t id, const GlobalCommunicator& communicator);
   std::vector<uint64_t> member_indices(const GlobalCommunicator& communicator);
   void write_windows();

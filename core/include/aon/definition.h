@@ -33,6 +33,7 @@ enum class DefinitionType : uint32_t {
   kThreadName = 14,       ///< IdDefinition with a thread id of the system, name
   kDevice = 15,           ///< DeviceDefinition, name, address on its bus ("" unknown)
   kDeviceStream = 16,     ///< DeviceStreamDefinition, name (may be empty)
+  kCartesian = 17,        ///< CartesianDefinition, then its extents: u32 for each dimension
   // written by the agent
   kNode = 32,          ///< NodeDefinition, host name, launch id
   kProcessStart = 33,  ///< ProcessStartDefinition, program, host name
@@ -94,6 +95,16 @@ struct CommunicatorDefinition {
   CommunicatorKind kind;
   uint8_t reserved[7];
 };
+
+/// Cartesian topology of a communicator. Ranks lie in it in row-major order, the last dimension
+/// fastest (MPI-4.1, 8.2), so a rank's coordinates follow from the extents.
+struct CartesianDefinition {
+  uint32_t communicator_id;
+  uint32_t dimension_count;
+  uint32_t periodic;  ///< bit i: dimension i is a ring
+};
+constexpr uint32_t kMaxCartesianDimensions = 32;
+
 enum class WindowFlavour : uint8_t { kCreate = 0, kAllocate, kShared, kDynamic };
 
 /// One window of one-sided communication as one member sees it. Its members are those of the

@@ -16,11 +16,14 @@ class AgentDeath(FaultCase):
         pids = agent_pids(self.output)
         return pids if len(pids) == 2 else None
 
-    def run_loop(self, disturb, seconds=3):
-        process = self.start_job(2, *self.worker("loop", seconds))
+    def run_loop(self, disturb):
+        """Disturbs a program that goes on for a second after it."""
+        process = self.start_job(2, *self.worker("until", 90))
         self.wait_for_calls(0)
         self.wait_for_calls(1)
         disturb()
+        time.sleep(1)
+        (self.counts / "end").touch()
         out, err = process.communicate(timeout=90)
         self.assertEqual(process.returncode, 0, err)
         self.assertEqual(out.count("calls"), 2, out)
@@ -169,11 +172,17 @@ class LastWord(FaultCase):
 
     def test_when_the_user_ends_the_wait(self):
         """The program is over, the files are not: SIGTERM ends the wait, not the exit code."""
-        process = self.start("aon-run", "-o", self.output, "sleep", "1")
+        started, end = self.folder / "started", self.folder / "end"
+        script = f"echo $$ > {started}; until [ -e {end} ]; do sleep 0.05; done"
+        process = self.start("aon-run", "-o", self.output, "bash", "-c", script)
+        program = wait_until(lambda: started.exists() and started.read_text().strip(),
+                             what="the program's start")
         pids = wait_until(lambda: len(p := agent_pids(self.output)) == 2 and p, what="agent")
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        time.sleep(1.5)
+        end.touch()
+        wait_until(lambda: not pathlib.Path(f"/proc/{program}").exists(), what="its end")
+        time.sleep(0.5)
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=20)
         for pid in pids:

@@ -2,6 +2,7 @@
 // outlives it however it ends: `DIR/count.RANK` holds one u64, stored after each call returned.
 //
 //   worker loop DIR SECONDS     MPI_Sendrecv with itself until the time is over
+//   worker until DIR SECONDS    the same, at most so long, until there is DIR/end
 //   worker calls DIR N          N times MPI_Sendrecv with itself
 //   worker recv DIR SECONDS     two ranks: a received message, then rank 0 waits in MPI_Recv for a
 //                               message that rank 1 sends after SECONDS
@@ -50,6 +51,14 @@ static void loop(double seconds) {
   const double end = MPI_Wtime() + seconds;
   while (MPI_Wtime() < end)
     for (int i = 0; i < 100; ++i) call();
+}
+
+static void until_told(const char* folder, double seconds) {
+  char path[4096];
+  snprintf(path, sizeof(path), "%s/end", folder);
+  const double end = MPI_Wtime() + seconds;
+  while (access(path, F_OK) != 0 && MPI_Wtime() < end)
+    for (int i = 0; i < 1000; ++i) call();
 }
 
 static void pace(double seconds) {
@@ -137,6 +146,7 @@ int main(int argc, char** argv) {
   map_count(argv[2]);
   const double number = atof(argv[3]);
   if (strcmp(mode, "loop") == 0) loop(number);
+  if (strcmp(mode, "until") == 0) until_told(argv[2], number);
   if (strcmp(mode, "calls") == 0)
     for (int i = 0; i < (int)number; ++i) call();
   if (strcmp(mode, "recv") == 0) receive(number);

@@ -67,7 +67,7 @@ class Recorded(GpuCase):
             first = min(launch[rank, name] for name in KERNELS)
             delay = first - launch[rank, "cuLaunchKernel"]
             self.assertGreater(delay, 0)
-            self.assertLess(delay, 5_000_000)
+            self.assertLess(delay, 200_000_000)  # of a thread that has to wait for a core
 
     def test_devices_are_named(self):
         self.run_program(5, 1)

@@ -109,10 +109,11 @@ class Lammps(StepsTestCase):
         computing between them too: on a busy machine they may be missed, which it must know."""
         _, document = self.job(2, "lmp", "-in", "in.lj", "-log", "none", inputs=["in.lj"])
         steps = document["steps"]
-        self.assertEqual(steps["source"], "detected")
-        self.assertEqual(steps["ranks"], 2)
-        # Quiet machines give 0.88; where it is not sure, it may have taken an inner loop.
+        self.assertIn(steps["source"], ("detected", "none found"))
+        # Quiet machines give 0.88; where it is not sure, it may have taken an inner loop, or have
+        # found none in a rank.
         if steps["confidence"] > 0.6:
+            self.assertEqual(steps["ranks"], 2)
             self.assertAlmostEqual(steps["count"], 100, delta=5)
 
 

@@ -88,6 +88,40 @@ TEST_F(JobFolder, gives_back_what_a_process_defined) {
   EXPECT_EQ(job.damaged_blocks, 0u);
 }
 
+TEST_F(JobFolder, gives_back_cartesian_topologies) {
+  CommunicatorDefinition plate{};
+  plate.id = 5;
+  writer_.add(DefinitionType::kCommunicator, plate, {"plate"});
+  struct {
+    CartesianDefinition cartesian;
+    uint32_t extents[2];
+  } grid = {{5, 2, 0b10}, {3, 4}};
+  writer_.add(DefinitionType::kCartesian, grid);
+  grid.cartesian.communicator_id = 6;
+  writer_.add(DefinitionType::kCartesian, grid);  // of no communicator
+  seal(3);
+  const Job job = read();
+  const Process& process = job.nodes.at(0).processes.at(3);
+  ASSERT_EQ(process.communicators.size(), 1u);
+  const std::optional<Cartesian>& found = process.communicators.at(5).cartesian;
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->extents, (std::vector<uint32_t>{3, 4}));
+  EXPECT_EQ(found->periodic, 0b10u);
+}
+
+TEST_F(JobFolder, takes_of_a_topology_what_is_there) {
+  writer_.add(DefinitionType::kCommunicator, CommunicatorDefinition{}, {""});
+  struct {
+    CartesianDefinition cartesian;
+    uint32_t extent;
+  } claims = {{0, 0xffffffff, 0}, 3};
+  writer_.add(DefinitionType::kCartesian, claims);
+  seal(3);
+  const Job job = read();
+  const Process& process = job.nodes.at(0).processes.at(3);
+  EXPECT_EQ(process.communicators.at(0).cartesian->extents, std::vector<uint32_t>{3});
+}
+
 TEST_F(JobFolder, gives_back_windows_and_groups) {
   writer_.add(DefinitionType::kWindow, WindowDefinition{77, 5, 1, WindowFlavour::kShared, {}},
               {""});

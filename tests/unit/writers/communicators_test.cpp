@@ -85,5 +85,47 @@ TEST(Communicators, communicators_of_several_worlds_have_the_members_of_this_job
   EXPECT_TRUE(model.groups[0].window_map.empty());
 }
 
+/// The extents of one Cartesian topology of a communicator of four.
+std::optional<spool::Cartesian> joined(const std::vector<uint32_t>& told, uint32_t count) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  struct {
+    CartesianDefinition cartesian;
+    uint32_t extents[4] = {};
+  } grid = {{7, count, 1}};
+  std::copy(told.begin(), told.end(), grid.extents);
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    node.add_process(rank, static_cast<int32_t>(rank), 4, kRegions);
+    CommunicatorDefinition plate{};
+    plate.identity = 1000;
+    plate.id = 7;
+    plate.size = 4;
+    plate.rank = rank;
+    plate.kind = CommunicatorKind::kIntra;
+    node.define(rank, DefinitionType::kCommunicator, plate, {"plate"});
+    node.define(rank, DefinitionType::kCartesian, grid);
+    node.add_records(rank, 1, kOneSpan);
+  }
+  node.finish();
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  if (!parts.has_value() || (*parts)->model.communicators.size() != 3) return {};
+  return (*parts)->model.communicators[2].cartesian;
+}
+
+TEST(Communicators, have_the_cartesian_topology_that_members_told) {
+  const std::optional<spool::Cartesian> found = joined({2, 1, 2}, 3);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_THAT(found->extents, testing::ElementsAre(2, 1, 2));
+  EXPECT_EQ(found->periodic, 1u);
+}
+
+TEST(Communicators, have_no_topology_that_does_not_hold_them) {
+  EXPECT_FALSE(joined({2, 3}, 2).has_value());
+  EXPECT_FALSE(joined({2, 0}, 2).has_value());
+  EXPECT_FALSE(joined({}, 0).has_value());
+  // Its places are four modulo 2^32.
+  EXPECT_FALSE(joined({0x80000001, 2, 2, 1}, 4).has_value());
+}
+
 }  // namespace
 }  // namespace aon::writers

@@ -65,6 +65,9 @@ static void refuse_end(void) {
 /// Handles that the program has not set; then more requests than the first table holds.
 static void refuse_zero_handles(void) {
   enum { kFrees = 2000, kRequests = 1500 };
+  static MPI_Request unset_request;  // static: all bits are 0
+  static MPI_Comm unset_comm;
+  static MPI_Win unset_window;
   static MPI_Request requests[2 * kRequests];
   static int values[2 * kRequests];
   // A table that was never used has nothing to confuse.
@@ -72,12 +75,9 @@ static void refuse_zero_handles(void) {
   MPI_Isend(&values[1], 1, MPI_INT, 0, 0, MPI_COMM_SELF, &requests[1]);
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
   for (int i = 0; i < kFrees; ++i) {
-    MPI_Request request;
-    MPI_Comm comm;
-    MPI_Win window;
-    memset(&request, 0, sizeof request);
-    memset(&comm, 0, sizeof comm);
-    memset(&window, 0, sizeof window);
+    MPI_Request request = unset_request;
+    MPI_Comm comm = unset_comm;
+    MPI_Win window = unset_window;
     CHECK(MPI_Request_free(&request) != MPI_SUCCESS);
     CHECK(MPI_Comm_free(&comm) != MPI_SUCCESS);
     CHECK(MPI_Win_free(&window) != MPI_SUCCESS);
@@ -103,13 +103,14 @@ static void refuse_creations(int rank) {
 
 /// Where the result of MPI_Comm_idup stands may be gone when recording goes on.
 static void forget_result(void) {
-  MPI_Comm* result = malloc(sizeof *result);
+  enum { kRoom = 64 };  // a handle is a pointer or an int
+  MPI_Comm* result = malloc(kRoom);
   MPI_Request request;
   MPI_Comm_idup(MPI_COMM_WORLD, result, &request);
   MPI_Pcontrol(0);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Comm_free(result);
-  memset(result, 0x55, sizeof *result);
+  memset(result, 0x55, kRoom);
   // Its handle may come again.
   MPI_Request others[64];
   int ones[64];
