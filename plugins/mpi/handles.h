@@ -1,12 +1,14 @@
 /// The seam between the wrappers and one MPI library: what handles, statuses and constants look
 /// like. The wrappers are compiled without any <mpi.h>; they see handles as machine words and
-/// everything else through `abi`, which a backend (open_mpi.cpp, mpich.cpp) fills in before the
-/// first real call.
+/// everything else through `abi`, which a backend (open_mpi.cpp, mpich.cpp, standard_abi.cpp) fills
+/// in before the first real call.
 ///
-///     Handle by value      one register: a pointer (Open MPI) or an int in its low half (MPICH)
+///     Handle by value      one register: a pointer (Open MPI, MPI 5) or an int in its low half
+///                          (MPICH)
 ///     MPI_File             a pointer in every library: load_file()
 ///     array of handles     8 or 4 bytes each: load_handle(), store nothing
-///     Status               opaque; its fields lie at offsets that the backend names
+///     Status               opaque; its fields lie at offsets that the backend names, or the
+///                          library is asked for them
 ///
 /// Thread: `abi` is written once, before the first real MPI call returns; then only read.
 /// Cost: one load per constant.
@@ -21,7 +23,7 @@ namespace aon::mpi {
 using Handle = uint64_t;
 struct Status;  ///< the library's MPI_Status, never looked into but by offset
 
-constexpr uint32_t kMaxStatusBytes = 32;  ///< of every library we know: 24 Open MPI, 20 MPICH
+constexpr uint32_t kMaxStatusBytes = 32;  ///< Open MPI has 24, MPICH 20, MPI 5 has 32
 constexpr int kSuccess = 0;               ///< MPI_SUCCESS, fixed by the standard
 
 /// What Fortran programs see of a library. A Fortran handle is an INTEGER; where C's are integers
@@ -53,6 +55,9 @@ struct FileAbi {
   int32_t seek_end;      ///< MPI_SEEK_END
 };
 
+/// Levels of thread support; their numbers differ, their order does not.
+constexpr int kThreadLevels = 4;
+
 struct Abi {
   uint64_t handle_mask;  ///< bits of a register that are the handle
   uint32_t handle_bytes;
@@ -60,6 +65,10 @@ struct Abi {
   uint32_t source_offset;  ///< in a status, each an int
   uint32_t tag_offset;
   uint32_t error_offset;
+  /// MPI_Test_cancelled and MPI_Get_count_c, where nobody else knows where a status has that; or
+  /// null
+  int (*test_cancelled)(const Status* status, int* flag);
+  int (*get_count)(const Status* status, Handle datatype, int64_t* count);
   uint32_t cancelled_offset;
   uint32_t cancelled_mask;
   uint32_t bytes_offset;     ///< in a status, u64: bytes received
@@ -71,9 +80,10 @@ struct Abi {
   int32_t proc_null;
   int32_t root;  ///< MPI_ROOT
   int32_t undefined;
-  int32_t error_other;         ///< MPI_ERR_OTHER
-  int32_t error_in_status;     ///< MPI_ERR_IN_STATUS, a class
-  int32_t error_pending;       ///< MPI_ERR_PENDING, a class
+  int32_t thread_levels[kThreadLevels];  ///< MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE
+  int32_t error_other;                   ///< MPI_ERR_OTHER
+  int32_t error_in_status;               ///< MPI_ERR_IN_STATUS, a class
+  int32_t error_pending;                 ///< MPI_ERR_PENDING, a class
   int32_t topology_cartesian;  ///< what MPI_Topo_test says: MPI_CART, MPI_GRAPH, MPI_DIST_GRAPH
   int32_t topology_graph;
   int32_t topology_dist_graph;
@@ -117,9 +127,12 @@ struct Backend {
   bool (*detect)(Abi* out, const LoadedLibrary& library);
   /// Visits the basic datatypes, the most used first, for the cache of their sizes.
   void (*visit_datatypes)(FindSymbol find, VisitDatatype visit);
+  /// What is to be said of it in the ledger, then what to do: two strings. Null: nothing.
+  const char* caveat;
 };
 extern const Backend kOpenMpi;
 extern const Backend kMpich;
+extern const Backend kStandardAbi;
 
 inline Handle canonical(Handle handle) { return handle & abi.handle_mask; }
 
@@ -179,12 +192,28 @@ inline int32_t status_source(const Status* s) { return status_int(s, abi.source_
 inline int32_t status_tag(const Status* s) { return status_int(s, abi.tag_offset); }
 inline int32_t status_error(const Status* s) { return status_int(s, abi.error_offset); }
 inline bool status_cancelled(const Status* s) {
+  if (abi.test_cancelled != nullptr) {
+    int flag = 0;
+    return abi.test_cancelled(s, &flag) == kSuccess && flag != 0;
+  }
   return (static_cast<uint32_t>(status_int(s, abi.cancelled_offset)) & abi.cancelled_mask) != 0;
 }
 inline uint64_t status_bytes(const Status* status) {
+  if (abi.get_count != nullptr) {
+    int64_t count = 0;
+    const int result = abi.get_count(status, abi.fortran.byte, &count);
+    return result == kSuccess && count > 0 ? static_cast<uint64_t>(count) : 0;
+  }
   uint64_t value;
   memcpy(&value, reinterpret_cast<const char*>(status) + abi.bytes_offset, sizeof value);
   return (value & abi.bytes_low_mask) | (value >> 1 & ~abi.bytes_low_mask);
+}
+/// 0 to 3, MPI_THREAD_MULTIPLE; 0 where the library says something else.
+inline int thread_level(int32_t number) {
+  for (int level = 0; level < kThreadLevels; ++level) {
+    if (abi.thread_levels[level] == number) return level;
+  }
+  return 0;
 }
 inline bool is_error_class(int32_t code, int32_t error_class) {
   return (code & abi.error_class_mask) == error_class;

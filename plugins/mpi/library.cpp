@@ -17,7 +17,8 @@ Queries queries;
 namespace {
 
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
-constexpr const Backend* kBackends[] = {&kOpenMpi, &kMpich};  // the first that knows it wins
+// The first that knows it wins. Open MPI's libmpi_abi.so needs a library with Open MPI's handles.
+constexpr const Backend* kBackends[] = {&kStandardAbi, &kOpenMpi, &kMpich};
 
 bool g_is_detected;            // guarded by g_mutex
 const Backend* g_backend;      // guarded by g_mutex until g_is_known, then constant

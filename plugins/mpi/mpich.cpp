@@ -75,6 +75,7 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.proc_null = -1;
   a.root = -3;
   a.undefined = -32766;
+  for (int level = 0; level < kThreadLevels; ++level) a.thread_levels[level] = level;
   a.error_other = 15;
   a.error_in_status = 17;
   a.error_pending = 18;
@@ -119,6 +120,6 @@ void visit_datatypes(FindSymbol, VisitDatatype visit) {
 
 }  // namespace
 
-const Backend kMpich = {detect, visit_datatypes};
+const Backend kMpich = {detect, visit_datatypes, nullptr};
 
 }  // namespace aon::mpi

@@ -121,6 +121,7 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.proc_null = -2;
   a.root = -4;
   a.undefined = -32766;
+  for (int level = 0; level < kThreadLevels; ++level) a.thread_levels[level] = level;
   a.error_other = 16;
   a.error_in_status = 18;
   a.error_pending = 19;
@@ -167,6 +168,6 @@ void visit_datatypes(FindSymbol find, VisitDatatype visit) {
 
 }  // namespace
 
-const Backend kOpenMpi = {detect, visit_datatypes};
+const Backend kOpenMpi = {detect, visit_datatypes, nullptr};
 
 }  // namespace aon::mpi

@@ -22,7 +22,7 @@ namespace aon::mpi {
 namespace {
 
 enum class Life : uint32_t { kUnknown = 0, kReady = 1, kOver = 2 };
-constexpr int kThreadMultiple = 3;  ///< position of MPI_THREAD_MULTIPLE among the levels
+constexpr int kThreadMultiple = kThreadLevels - 1;
 
 std::atomic<Life> g_life{Life::kUnknown};
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -55,13 +55,26 @@ void tell_unknown_library() {
   const int size =
       snprintf(text, sizeof text, "mpi%cthe MPI library in use, %.96s, %s%c%s", '\0',
                soname[0] != '\0' ? soname : "of no name",
-               is_standard ? "has the ABI of MPI 5, which is not read yet: its calls "
-                             "are not recorded"
+               is_standard ? "lacks functions of MPI 5's ABI: its calls are not recorded"
                            : "is not known: its calls are not recorded",
                '\0',
                "use Open MPI 2 to 5 (tested: 4), MPICH 3.1 or later (tested: 4), or one of "
                "its ABI");
   define_provider(ProviderState::kOff, text, static_cast<uint32_t>(size) + 1);
+}
+
+/// Its calls are recorded; what is to be said of it all the same.
+void tell_known_library() {
+  static const char kText[] = "mpi\0\0";
+  const char* caveat = library_backend()->caveat;
+  if (caveat == nullptr) {
+    define_provider(ProviderState::kOn, kText, sizeof kText);
+    return;
+  }
+  const char* remedy = caveat + strlen(caveat) + 1;
+  char text[320];
+  const int size = snprintf(text, sizeof text, "mpi%c%s%c%s", '\0', caveat, '\0', remedy);
+  define_provider(ProviderState::kDegraded, text, static_cast<uint32_t>(size) + 1);
 }
 
 void tell_unfollowed(uint64_t count) {
@@ -77,20 +90,19 @@ void tell_unfollowed(uint64_t count) {
 }
 
 /// Says who we are, once. The mutex is held.
-void become(int rank, int process_count, int thread_level) {
+void become(int rank, int process_count, int level) {
   const bool is_first = g_identity.world_size == 0;
   g_identity = IdentityDefinition{rank, static_cast<uint32_t>(process_count), 0,
-                                  static_cast<uint32_t>(thread_level)};
+                                  static_cast<uint32_t>(level)};
   define_identity(false);
   if (is_first) {
-    static const char kText[] = "mpi\0\0";
     static const char kNoFortran[] =
         "mpi\0the library is made for a Fortran INTEGER of more than 4 bytes: calls from Fortran "
         "are "
         "not recorded\0use the library for 4 bytes";
     learn_datatypes();
     if (learn_fortran()) {
-      define_provider(ProviderState::kOn, kText, sizeof kText);
+      tell_known_library();
     } else {
       define_provider(ProviderState::kDegraded, kNoFortran, sizeof kNoFortran);
     }
@@ -103,12 +115,13 @@ void become(int rank, int process_count, int thread_level) {
 void become_ready() {
   int rank = 0;
   int process_count = 0;
-  int thread_level = 0;
-  if (queries.query_thread != nullptr) queries.query_thread(&thread_level);
+  int thread_support = abi.thread_levels[0];
+  if (queries.query_thread != nullptr) queries.query_thread(&thread_support);
   if (queries.comm_rank(abi.comm_world, &rank) != kSuccess) return;
   if (queries.comm_size(abi.comm_world, &process_count) != kSuccess) return;
-  threads_are_concurrent = thread_level >= kThreadMultiple;
-  become(rank, process_count, thread_level);
+  const int level = thread_level(thread_support);
+  threads_are_concurrent = level == kThreadMultiple;
+  become(rank, process_count, level);
 }
 
 /// What a session says of threads: 0 to 3; 0 where it says nothing.

@@ -31,10 +31,10 @@ class Unknown(TestCase):
         self.assertEqual(rank["emitted"], 0)
         return rank["providers"]["mpi"]
 
-    def test_the_standard_abi(self):
+    def test_one_that_only_has_the_name_of_the_standard_abi(self):
         provider = self.provider_of("unknown_abi")
         self.assertEqual(provider["state"], "off")
-        self.assertIn("libmpi_abi.so.0, has the ABI of MPI 5", provider["reason"])
+        self.assertIn("libmpi_abi.so.0, lacks functions of MPI 5's ABI", provider["reason"])
         self.assertIn("MPICH 3.1 or later (tested: 4)", provider["remedy"])
 
     def test_any_other(self):

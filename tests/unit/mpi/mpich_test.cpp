@@ -73,7 +73,8 @@ TEST(Mpich, has_the_constants_of_its_header) {
   EXPECT_EQ(abi.statuses_ignore, reinterpret_cast<Status*>(MPI_STATUSES_IGNORE));
   EXPECT_EQ(abi.lock_exclusive, MPI_LOCK_EXCLUSIVE);
   EXPECT_EQ(kSuccess, MPI_SUCCESS);
-  EXPECT_EQ(3, MPI_THREAD_MULTIPLE);
+  EXPECT_EQ(thread_level(MPI_THREAD_SINGLE), 0);
+  EXPECT_EQ(thread_level(MPI_THREAD_MULTIPLE), 3);
   EXPECT_EQ(sizeof(Handle), sizeof(MPI_File));
   EXPECT_EQ(abi.file.read_only, MPI_MODE_RDONLY);
   EXPECT_EQ(abi.file.write_only, MPI_MODE_WRONLY);
