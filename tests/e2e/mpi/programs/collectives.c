@@ -81,7 +81,16 @@ static void neighbors(void) {
   MPI_Neighbor_alltoallv(g_out, g_same, g_places, D, g_in, g_same, g_same, D, ring);
   MPI_Neighbor_alltoallw(g_out, g_same, g_same_far, g_types, g_in, g_same, g_same_far, g_types,
                          ring);
+  MPI_Ineighbor_allgather(g_out, kCount, D, g_in, kCount, D, ring, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Ineighbor_allgatherv(g_out, 2, D, g_in, g_same, g_places, D, ring, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Ineighbor_alltoall(g_out, kCount, D, g_in, kCount, D, ring, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Ineighbor_alltoallv(g_out, g_same, g_places, D, g_in, g_same, g_same, D, ring, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Ineighbor_alltoallw(g_out, g_same, g_same_far, g_types, g_in, g_same, g_same_far, g_types,
+                          ring, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Comm_free(&ring);
 }
