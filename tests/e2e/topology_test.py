@@ -1,4 +1,5 @@
-"""The topology in the files is the one that hwloc's HWLOC_XMLFILE names, or the machine's own."""
+"""The topology in the files is the one that hwloc's variables name, or the machine's own."""
+import collections
 import unittest
 
 import h5py
@@ -11,15 +12,59 @@ FIXTURE = SOURCE / "tests" / "replay" / "topology" / "epyc-vm-2cpu.xml"
 OTHER_CPU = "A recorded CPU of another machine"
 
 
-class XmlFile(TestCase):
-    def record(self, xml_file, **more):
+class Machine(TestCase):
+    def record_with(self, **variables):
         self.output = self.folder / "job"
         worker = [BUILD / "bin" / "fault_worker", "calls", self.folder, 10]
         process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output, *worker],
-                      env=environment(HWLOC_XMLFILE=xml_file), cwd=self.folder, **more)
+                      env=environment(**variables), cwd=self.folder)
         self.assert_exit(process)
         readers.otf2_print(self, self.output)
-        return process
+
+
+class SystemTree(Machine):
+    """What hwloc sees in a node is below it in the archive."""
+
+    def tree(self):
+        """{number: (class, name, number of its parent, domains, properties)} below the node."""
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            known = trace.definitions
+            nodes = {n._ref: [n.class_name, n.name, n.parent and n.parent._ref, [], {}]
+                     for n in known.system_tree_nodes}
+            for domain in known.system_tree_node_domains:
+                kind = str(domain.system_tree_node_domain).rpartition(".")[2]
+                nodes[domain.system_tree_node._ref][3].append(kind)
+            for one in known.system_tree_node_properties:
+                nodes[one.system_tree_node._ref][4][one.name] = one.value
+            (group,) = [g for g in known.location_groups if g.name == "MPI Rank 0"]
+            self.assertEqual(nodes[group.system_tree_parent._ref][0], "node")
+        return nodes
+
+    def test_hardware_of_a_described_machine(self):
+        self.record_with(HWLOC_SYNTHETIC="package:2 [numa] l3:2 l2:4 core:1 pu:2")
+        nodes = self.tree()
+        found = collections.Counter((row[0], *row[3]) for row in nodes.values())
+        # An L2 cache has one core here and is left out.
+        self.assertEqual(found, {("machine", "MACHINE"): 1, ("node", "SHARED_MEMORY"): 1,
+                                 ("package", "SOCKET"): 2, ("NUMA node", "NUMA"): 2,
+                                 ("cache", "CACHE"): 4, ("core", "CORE"): 16})
+        for kind, parent in (("node", "machine"), ("package", "node"), ("NUMA node", "package"),
+                             ("cache", "package"), ("core", "cache")):
+            parents = {nodes[row[2]][0] for row in nodes.values() if row[0] == kind}
+            self.assertEqual(parents, {parent}, kind)
+        (last,) = [row for row in nodes.values() if row[1] == "Core 15"]
+        self.assertEqual(last[4]["hardware threads"], "30-31")
+        self.assertEqual(nodes[last[2]][1], "L3 cache 3")
+
+    def test_own_machine(self):
+        self.record_with()
+        kinds = {row[0] for row in self.tree().values()}
+        self.assertLessEqual({"machine", "node", "package", "core"}, kinds)
+
+
+class XmlFile(Machine):
+    def record(self, xml_file):
+        self.record_with(HWLOC_XMLFILE=xml_file)
 
     def other_machine(self):
         """A recorded machine that is not this one, whichever this is."""
@@ -40,9 +85,10 @@ class XmlFile(TestCase):
             return models, bytes_of, types
 
     def node_properties(self):
-        """Properties of the nodes in the archive."""
+        """Properties of the node in the archive."""
         with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
-            return {p.name: p.value for p in trace.definitions.system_tree_node_properties}
+            return {p.name: p.value for p in trace.definitions.system_tree_node_properties
+                    if p.system_tree_node.class_name == "node"}
 
     def problem(self):
         return ledger(self.output)["nodes"][0]["providers"].get("topology")

@@ -245,26 +245,6 @@ void GlobalDefinitions::write_attributes() {
   }
 }
 
-/// machine -> nodes. Nothing below a node: ViTE stops at levels it does not know, so what is
-/// further down stands in properties.
-void GlobalDefinitions::write_system_tree() {
-  note(OTF2_GlobalDefWriter_WriteSystemTreeNode(
-      file_, 0, string_id("machine"), string_id("machine"), OTF2_UNDEFINED_SYSTEM_TREE_NODE));
-  note(OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(file_, 0, OTF2_SYSTEM_TREE_DOMAIN_MACHINE));
-  std::unordered_map<std::string, uint32_t> by_host;
-  for (const spool::Node& node : model_.job->nodes) {
-    const uint32_t tree_node = 1 + static_cast<uint32_t>(by_host.size());
-    const auto [entry, is_new] = by_host.try_emplace(node.host, tree_node);
-    tree_nodes_.push_back(entry->second);
-    if (!is_new) continue;
-    note(OTF2_GlobalDefWriter_WriteSystemTreeNode(file_, tree_node, string_id(node.host),
-                                                  string_id("node"), 0));
-    note(OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(file_, tree_node,
-                                                        OTF2_SYSTEM_TREE_DOMAIN_SHARED_MEMORY));
-    write_node_properties(tree_node, node);
-  }
-}
-
 void GlobalDefinitions::write_groups_of_locations(const std::vector<WrittenLocation>& locations) {
   for (const Group& group : model_.groups) {
     note(OTF2_GlobalDefWriter_WriteLocationGroup(

@@ -90,6 +90,7 @@ class GlobalDefinitions {
   void write_paradigms();
   void write_attributes();
   void write_system_tree();
+  void write_hardware(uint32_t node_id, const spool::Node& node);
   void write_node_properties(uint32_t tree_node, const spool::Node& node);
   void write_groups_of_locations(const std::vector<WrittenLocation>& locations);
   void write_group_properties(const Group& group);
@@ -129,6 +130,8 @@ class GlobalDefinitions {
   /// Location groups of the devices that have streams, by process and device (kNoDevice: NCCL's).
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_groups_;
   std::vector<uint32_t> tree_nodes_;  ///< by index in Job::nodes; folders of one host share one
+  uint32_t next_tree_node_ = 0;
+  size_t hardware_count_ = 0;
   uint32_t own_regions_written_ = 0;
 };
 

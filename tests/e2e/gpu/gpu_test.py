@@ -89,6 +89,11 @@ class Recorded(GpuCase):
         rows = {r["rank"]: r for r in self.table("devices")}
         self.assertEqual((rows[0]["cpus"], rows[0]["numa_nodes"]), ("0-1", "0"))
         self.assertEqual((rows[1]["cpus"], rows[1]["numa_nodes"]), ("", ""))
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            known = trace.definitions.system_tree_node_properties
+            placed = [(p.system_tree_node.class_name, p.system_tree_node.name, p.value)
+                      for p in known if p.name == "bus address"]
+        self.assertIn(("GPU", "GPU 0000:01:00.0", "0000:01:00.0"), placed)
 
     def test_threads_have_buffers_of_their_own(self):
         self.run_program(20_000, 4, 1, ranks=1, AON_MEMORY="64MiB")

@@ -5,8 +5,12 @@
 #include <array>
 #include <bit>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <string>
 
+#include "core/spool/files.h"
+#include "core/topology/topology.h"
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/assemble.h"
 
@@ -240,6 +244,25 @@ TEST(Otf2Writer, above_the_limit_only_master_threads_are_in_the_archive) {
   EXPECT_EQ(count_of(checked_archive(job.path(), options), "ENTER "), 1u);
   options.otf2_locations = 8;
   EXPECT_EQ(count_of(checked_archive(job.path(), options), "ENTER "), 8u);
+}
+
+TEST(Otf2Writer, hardware_of_further_nodes_stands_in_hdf5_alone) {
+  setenv("HWLOC_SYNTHETIC", "package:8 l3:32 core:33 pu:1", 1);
+  const auto machine = topology::Topology::load();
+  unsetenv("HWLOC_SYNTHETIC");
+  ASSERT_TRUE(machine.has_value());
+  const Result<std::string> xml = machine.value().xml();
+  ASSERT_TRUE(xml.has_value());
+  TemporaryFolder job;
+  for (const char* host : {"n1", "n2"}) {
+    NodeSpool node(job.path(), host);
+    write_pair(&node, host[1] == '1' ? 0 : 1, 1);
+    node.finish();
+    std::ofstream(node.folder() / spool::kTopologyFile) << xml.value();
+  }
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "Class: \"core\""), 8448u);
+  EXPECT_EQ(count_of(text, "/topology of profile.h5"), 2u);  // the text, and its one use
 }
 
 /// Leaves about 200 KiB for the events of one rank.

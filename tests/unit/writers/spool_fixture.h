@@ -96,6 +96,8 @@ class NodeSpool {
   void add_records(uint32_t process, uint16_t slot, const std::vector<Record>& records,
                    uint16_t context = 0, uint64_t skipped = 0);
 
+  const std::filesystem::path& folder() const { return folder_; }
+
   /// Writes a kStream definition for every stream (`committed` as written) and all definitions.
   void finish();
 
