@@ -1,5 +1,5 @@
-// The machine, its nodes and their hardware; properties of nodes and processes: what the topology of
-// the node says, and where each process is bound.
+// The machine, its nodes and their hardware; properties of nodes and processes: what the topology
+// of the node says, and where each process is bound.
 
 #include <optional>
 #include <set>
