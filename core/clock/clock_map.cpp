@@ -12,6 +12,9 @@ constexpr double kMaxNsPerTick = 1e3;   ///< 1 MHz
 constexpr double kRateTolerance = 1e-3;
 constexpr uint64_t kAssumedRateErrorNs = 100'000;  ///< 100 ppm over one second
 constexpr int64_t kMeasureNs = 10'000'000;
+/// Of a snapshot, 2116 for REALTIME; of the map, twice as much. Sums of two fit into 64 bits.
+constexpr uint64_t kMaxSnapshotNs = uint64_t{1} << 62;
+constexpr uint64_t kMaxMapNs = uint64_t{1} << 63;
 
 double ns_per_tick(const ClockDefinition& a, const ClockDefinition& b) {
   return static_cast<double>(b.monotonic_raw_ns - a.monotonic_raw_ns) /
@@ -28,7 +31,10 @@ uint64_t scaled(uint64_t ticks, uint64_t mult) {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(ticks) * mult) >> 32);
 }
 
-/// By time, without those whose clocks run against each other.
+/// `ns` later than `from_ns`, which may be as late as the map goes.
+uint64_t later(uint64_t from_ns, uint64_t ns) { return std::min(from_ns + ns, kMaxMapNs); }
+
+/// By time, without those whose clocks run against each other, or far beyond any clock.
 std::vector<ClockDefinition> in_order(std::span<const ClockDefinition> snapshots,
                                       uint32_t* dropped_count) {
   std::vector<ClockDefinition> sorted(snapshots.begin(), snapshots.end());
@@ -36,8 +42,9 @@ std::vector<ClockDefinition> in_order(std::span<const ClockDefinition> snapshots
                    [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
   std::vector<ClockDefinition> kept;
   for (const ClockDefinition& snapshot : sorted) {
-    bool fits = true;
-    if (!kept.empty()) {
+    bool fits =
+        snapshot.monotonic_raw_ns <= kMaxSnapshotNs && snapshot.realtime_ns <= kMaxSnapshotNs;
+    if (fits && !kept.empty()) {
       const ClockDefinition& last = kept.back();
       fits = snapshot.ticks > last.ticks && snapshot.monotonic_raw_ns > last.monotonic_raw_ns;
       if (fits) {
@@ -162,14 +169,14 @@ ClockMap ClockMap::fit(std::span<const ClockDefinition> snapshots, TickSource so
     const bool is_suspend = !rates.is_regular(a, b) && real_ns > 0;
     const uint64_t elapsed_ns = is_suspend ? static_cast<uint64_t>(real_ns) : raw_ns;
     map.pieces_.push_back({a.ticks, ns, fixed_point(elapsed_ns, b.ticks - a.ticks)});
-    ns += elapsed_ns;
+    ns = later(ns, elapsed_ns);
     const auto jump_ns =
         is_suspend ? 0 : static_cast<int64_t>(b.realtime_ns - a.realtime_ns - raw_ns);
     const int64_t limit_ns = kStepNs + static_cast<int64_t>(raw_ns / 1000);
     const bool is_step = jump_ns > limit_ns || jump_ns < -limit_ns;
     if (is_step || is_suspend) ++map.step_count_;
     if (is_step && jump_ns > 0 && realtime == Realtime::kFollow)
-      ns += static_cast<uint64_t>(jump_ns);
+      ns = later(ns, static_cast<uint64_t>(jump_ns));
   }
   map.pieces_.push_back(
       {s.back().ticks, ns, static_cast<uint64_t>(rates.overall() * 4294967296.0)});

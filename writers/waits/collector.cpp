@@ -244,9 +244,11 @@ void Collector::add_member(const Event& event) {
   if (!number || mpi_call() == nullptr || is_alone(event)) return;
   const uint32_t communicator = communicators_.global(event.communicator);
   // Of another world with the same name.
-  if (own_rank(communicator) < 0) context_->exclude(communicator);
-  const bool is_root = event.peer >= 0 && event.peer == own_rank(communicator);
-  open_members_.push_back({communicator, location_, *number, 0, 0, kNone, event.operation, is_root,
+  const int64_t rank = own_rank(communicator);
+  if (rank < 0) context_->exclude(communicator);
+  const bool is_root = event.peer >= 0 && event.peer == rank;
+  open_members_.push_back({communicator, location_, *number, 0, 0, kNone,
+                           static_cast<uint32_t>(rank), event.operation, is_root,
                            event.bytes != 0 && event.bytes_received != 0,
                            std::max(event.bytes, event.bytes_received)});
 }

@@ -112,6 +112,9 @@ std::optional<WaitKind> kind_of(CollectiveOperation operation) {
     case CollectiveOperation::kGather:
     case CollectiveOperation::kGatherv:
       return WaitKind::kEarlyReduce;
+    case CollectiveOperation::kScan:
+    case CollectiveOperation::kExscan:
+      return WaitKind::kEarlyScan;
     default:
       return std::nullopt;
   }
@@ -151,6 +154,26 @@ Status wait_for_members(std::span<const Member> members, WaitKind kind, const Wa
     if (wait_ns == 0) continue;
     Status status = sink({member.location, member.region, member.enter_ns, member.leave_ns, wait_ns,
                           context.clock_error_ns(member.location, awaited->location), kind});
+    if (!status) return status;
+  }
+  return {};
+}
+
+/// One scan, all of its members: each needs what those of lower rank have.
+Status wait_for_lower(std::span<const Member> members, const WaitContext& context,
+                      const WaitSink& sink) {
+  std::vector<const Member*> by_rank;
+  for (const Member& member : members) by_rank.push_back(&member);
+  std::sort(by_rank.begin(), by_rank.end(),
+            [](const Member* a, const Member* b) { return a->rank < b->rank; });
+  const Member* latest = by_rank.front();
+  for (const Member* member : by_rank) {
+    const uint64_t wait_ns = wait_in(member->enter_ns, member->leave_ns, latest->enter_ns);
+    if (member->enter_ns > latest->enter_ns) latest = member;
+    if (wait_ns == 0) continue;
+    Status status =
+        sink({member->location, member->region, member->enter_ns, member->leave_ns, wait_ns,
+              context.clock_error_ns(member->location, latest->location), WaitKind::kEarlyScan});
     if (!status) return status;
   }
   return {};
@@ -237,7 +260,8 @@ Status match_one_collective(std::span<const Member> members, const WaitContext& 
     summary->lateness.add(first.communicator, first.region, attendances);
     if (!add_true_time(members, attendances, times)) ++summary->times_left_out_count;
   }
-  return wait_for_members(members, *kind, context, sink);
+  return *kind == WaitKind::kEarlyScan ? wait_for_lower(members, context, sink)
+                                       : wait_for_members(members, *kind, context, sink);
 }
 
 }  // namespace

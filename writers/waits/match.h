@@ -39,6 +39,7 @@ struct Member {
   uint64_t enter_ns;
   uint64_t leave_ns;
   uint32_t region;
+  uint32_t rank;  ///< in the communicator
   CollectiveOperation operation;
   bool is_root;
   bool has_data;   ///< it sent and received something

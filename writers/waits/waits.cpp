@@ -104,6 +104,8 @@ const char* wait_kind_name(WaitKind kind) {
       return "late broadcast";
     case WaitKind::kEarlyReduce:
       return "early reduce";
+    case WaitKind::kEarlyScan:
+      return "early scan";
   }
   return "unknown";
 }

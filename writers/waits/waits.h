@@ -10,6 +10,7 @@
 /// | wait at N x N   | the same in an all-to-all operation (Allreduce, Allgather, Alltoall, ...)  |
 /// | late broadcast  | a member of a one-to-all operation until the root has entered             |
 /// | early reduce    | the root of an all-to-one operation until the first other has entered     |
+/// | early scan      | a member of a scan until all of lower rank have entered                   |
 ///
 /// None is longer than the call in which it was waited. The definitions are those of
 /// Scalasca's wait states (M. Geimer et al., "The Scalasca performance toolset architecture",
@@ -24,13 +25,13 @@
 /// that was freed or not seen completed by its thread, a message taken out by MPI_Mprobe while
 /// others were received. So are an envelope from its second thread on, communicators on which
 /// several threads of a process call collectives, and collectives of which a member is not there.
-/// Scans, neighbourhood and non-blocking collectives have no waiting time.
+/// Neighbourhood and non-blocking collectives have no waiting time.
 ///
 /// `uncertain_ns` is the part of the waiting that the error of two nodes' clocks could explain.
 ///
 /// Thread: one.   Cost: about 15 ns per event, 100 ns per message end and collective; memory at
-/// most 120 MiB, and 64 MiB for half a million rows of lateness; the rest (48 bytes each) in a file
-/// in the output's folder.
+/// most 120 MiB, and 64 MiB for half a million rows of lateness; the rest (48 or 56 bytes each) in a
+/// file in the output's folder.
 /// Errors: kIo, when that has no room.
 #pragma once
 
@@ -56,8 +57,9 @@ enum class WaitKind : uint8_t {
   kNxN,
   kLateBroadcast,
   kEarlyReduce,
+  kEarlyScan,
 };
-constexpr size_t kWaitKindCount = 6;
+constexpr size_t kWaitKindCount = 7;
 const char* wait_kind_name(WaitKind kind);
 
 /// The waiting of one kind in one region (global id) of one location.

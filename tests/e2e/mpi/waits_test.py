@@ -54,7 +54,7 @@ class Waits(TestCase):
         told = document["waits"]
         counts = [told[name] for name in ("messages", "message_ends_left_out")]
         counts += [told[name] for name in ("collectives", "collectives_left_out")]
-        self.assertEqual(counts, [4, 0, 5, 0])
+        self.assertEqual(counts, [4, 0, 6, 0])
         with h5py.File(output / "profile.h5") as file:
             kinds = file["waits/kind"].asstr()[()]
             for kind, value_s in told["seconds"].items():
@@ -112,7 +112,7 @@ class Waits(TestCase):
             }  # fmt: skip
             self.assertEqual(waits.attrs["messages"], 4)
             self.assertEqual(waits.attrs["unmatched_ends"], 0)
-            self.assertEqual(waits.attrs["collectives"], 5)
+            self.assertEqual(waits.attrs["collectives"], 6)
             self.assertEqual(waits.attrs["collectives_left_out"], 0)
             self.assertEqual(int(waits["uncertain_ns"][()].sum()), 0, "one node has one clock")
             for name in ("wait_ns", "max_ns"):
@@ -127,6 +127,7 @@ class Waits(TestCase):
         expected += [(rank, "MPI_Barrier", "wait at barrier") for rank in (0, 1, 3)]
         expected += [(rank, "MPI_Allreduce", "wait at N x N") for rank in (0, 1, 2)]
         expected += [(rank, "MPI_Bcast", "late broadcast") for rank in (1, 2, 3)]
+        expected += [(rank, "MPI_Scan", "early scan") for rank in (2, 3)]
         for key in expected:
             count, wait_s = rows.pop(key, (0, 0))
             self.assertEqual(count, 1, key)

@@ -197,6 +197,32 @@ TEST(ClockMap, hostile_snapshots_still_give_a_map_that_never_decreases) {
   }
 }
 
+TEST(ClockMap, times_beyond_any_clock_are_dropped) {
+  const Clocks clocks;
+  ClockDefinition late = clocks.at(1);
+  late.realtime_ns = UINT64_MAX - 5;
+  ClockDefinition later = clocks.at(2);
+  later.monotonic_raw_ns = UINT64_MAX - 5;
+  const ClockMap map =
+      ClockMap::fit(std::vector{clocks.at(0), late, later, clocks.at(3)}, TickSource::kTsc);
+  EXPECT_EQ(map.dropped_count(), 2u);
+  expect_near(map.to_ns(clocks.ticks_at(3)), clocks.at(3).realtime_ns, 2);
+}
+
+TEST(ClockMap, realtime_that_goes_forward_and_back_again_and_again_does_not_overflow) {
+  std::vector<ClockDefinition> snapshots;
+  for (int i = 0; i < 20; ++i) {
+    snapshots.push_back(Clocks().at(i));
+    snapshots.back().realtime_ns = i % 2 == 0 ? 0 : uint64_t{1} << 62;
+  }
+  const ClockMap map = ClockMap::fit(snapshots, TickSource::kTsc);
+  uint64_t last_ns = 0;
+  for (const ClockMap::Piece& piece : map.pieces()) {
+    EXPECT_GE(piece.first_ns, last_ns);
+    last_ns = piece.first_ns;
+  }
+}
+
 TEST(ClockMap, agrees_with_this_machines_clock) {
   const TickSource source = choose_tick_source();
   std::vector<ClockDefinition> snapshots = {take_snapshot(source)};

@@ -124,6 +124,21 @@ TEST(Waits, root_and_others_wait_for_each_other) {
                                  Row{0, kCollective, WaitKind::kEarlyReduce, 1, 20, 20}));
 }
 
+TEST(Waits, a_scan_waits_for_all_of_lower_rank) {
+  const std::vector<Event> scan = {collective(CollectiveOperation::kScan)};
+  const std::vector<Event> exclusive = {collective(CollectiveOperation::kExscan)};
+  const WaitSummary summary =
+      analyse({Rank().call(kCollective, 30, 31, scan).call(kCollective, 100, 150, exclusive),
+               Rank().call(kCollective, 10, 60, scan).call(kCollective, 120, 160, exclusive),
+               Rank().call(kCollective, 50, 70, scan).call(kCollective, 130, 170, exclusive),
+               Rank().call(kCollective, 20, 80, scan).call(kCollective, 110, 125, exclusive)});
+  // The last one left its second scan before rank 2 came: it cannot have waited longer.
+  EXPECT_THAT(rows(summary),
+              testing::UnorderedElementsAre(Row{1, kCollective, WaitKind::kEarlyScan, 1, 20, 20},
+                                            Row{3, kCollective, WaitKind::kEarlyScan, 2, 45, 30}));
+  EXPECT_EQ(summary.collective_count, 2u);
+}
+
 TEST(Waits, non_blocking_collectives_keep_their_number) {
   Event start = message(EventKind::kCollectiveRequest, -1, 0, 9);
   start.operation = CollectiveOperation::kAllreduce;

@@ -76,6 +76,8 @@ int main(int argc, char** argv) {
   MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD);
   begin(rank != 1);
   MPI_Reduce(&rank, &sum, 1, MPI_INT, MPI_SUM, 1, MPI_COMM_WORLD);
+  begin(rank == 1);
+  MPI_Scan(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   begin(0);
   printf("overslept %f\n", g_overslept_s);
   MPI_Finalize();
