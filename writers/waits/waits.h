@@ -30,8 +30,8 @@
 /// `uncertain_ns` is the part of the waiting that the error of two nodes' clocks could explain.
 ///
 /// Thread: one.   Cost: about 15 ns per event, 100 ns per message end and collective; memory at
-/// most 120 MiB, and 64 MiB for half a million rows of lateness; the rest (48 or 56 bytes each) in a
-/// file in the output's folder.
+/// most 120 MiB, and 64 MiB for half a million rows of lateness; the rest (48 or 56 bytes each) in
+/// a file in the output's folder.
 /// Errors: kIo, when that has no room.
 #pragma once
 
