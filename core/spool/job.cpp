@@ -138,16 +138,19 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
 }
 
 void NodeBuilder::apply_communicator(uint32_t number, const DefinitionView& view) {
-  auto& communicators = process(number).communicators;
   if (view.type == DefinitionType::kCommunicatorName) {
     const auto d = take<IdDefinition>(view);
-    const auto found = d ? communicators.find(d->id) : communicators.end();
+    if (!d) return;
+    auto& communicators = process(number).communicators;
+    const auto found = communicators.find(d->id);
     if (found != communicators.end()) found->second.name = text(0);
     return;
   }
   if (view.type == DefinitionType::kCartesian) {
     const auto d = take<CartesianDefinition>(view);
-    const auto found = d ? communicators.find(d->communicator_id) : communicators.end();
+    if (!d) return;
+    auto& communicators = process(number).communicators;
+    const auto found = communicators.find(d->communicator_id);
     if (found != communicators.end())
       found->second.cartesian = Cartesian{definition_extents(view.payload, *d), d->periodic};
     return;
@@ -155,7 +158,7 @@ void NodeBuilder::apply_communicator(uint32_t number, const DefinitionView& view
   auto d = take<CommunicatorDefinition>(view);
   if (!d) return;
   d->kind = bounded(d->kind, CommunicatorKind::kNccl, CommunicatorKind::kIntra);
-  communicators[d->id] = {*d, text(0)};
+  process(number).communicators[d->id] = {*d, text(0)};
 }
 
 void NodeBuilder::apply_window(uint32_t number, const DefinitionView& view) {

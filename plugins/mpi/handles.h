@@ -71,10 +71,11 @@ struct Abi {
   int (*get_count)(const Status* status, Handle datatype, int64_t* count);
   uint32_t cancelled_offset;
   uint32_t cancelled_mask;
-  uint32_t bytes_offset;     ///< in a status, u64: bytes received
-  uint64_t bytes_low_mask;   ///< bits of it that count; the others count half: MPICH keeps a flag
-                             ///< between
-  int32_t error_class_mask;  ///< bits of an error code that are its class
+  uint32_t bytes_offset;    ///< in a status, u64: bytes received
+  uint64_t bytes_low_mask;  ///< bits of it that count; the others count half: MPICH keeps a flag
+                            ///< between
+  int (*error_class)(int32_t code, int* out);  ///< MPI_Error_class, where no bits tell; else null
+  int32_t error_class_mask;                    ///< bits of an error code that are its class
   int32_t any_source;
   int32_t any_tag;
   int32_t proc_null;
@@ -208,14 +209,19 @@ inline uint64_t status_bytes(const Status* status) {
   memcpy(&value, reinterpret_cast<const char*>(status) + abi.bytes_offset, sizeof value);
   return (value & abi.bytes_low_mask) | (value >> 1 & ~abi.bytes_low_mask);
 }
-/// 0 to 3, MPI_THREAD_MULTIPLE; 0 where the library says something else.
+/// 0 to 3, MPI_THREAD_MULTIPLE; this, too, where the library says what is none: threads are then
+/// reckoned with.
 inline int thread_level(int32_t number) {
   for (int level = 0; level < kThreadLevels; ++level) {
     if (abi.thread_levels[level] == number) return level;
   }
-  return 0;
+  return kThreadLevels - 1;
 }
 inline bool is_error_class(int32_t code, int32_t error_class) {
+  if (abi.error_class != nullptr) {
+    int found = kSuccess;
+    return code != kSuccess && abi.error_class(code, &found) == kSuccess && found == error_class;
+  }
   return (code & abi.error_class_mask) == error_class;
 }
 

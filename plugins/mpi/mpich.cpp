@@ -58,6 +58,8 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   if (!starts_with(library.soname, "libmpi") || strstr(library.soname, ".so.12") == nullptr) {
     return false;
   }
+  // MPICH 4.3 has one of that name, with an early form of MPI 5's handles.
+  if (starts_with(library.soname, "libmpi_abi")) return false;
   Abi a = {};
   a.handle_mask = 0xffffffffu;
   a.handle_bytes = 4;

@@ -1,7 +1,8 @@
 // The ABI of MPI 5 (MPI-5.0, chapter 20, appendix A; https://github.com/mpi-forum/mpi-abi-stubs),
-// told by the name that it fixes for the loader, libmpi_abi. Handles are pointers, predefined ones
-// small numbers that the header states. Where a status has its bytes, and whether it was cancelled,
-// is each library's own matter, so the library is asked.
+// told by the name that it fixes for the loader, libmpi_abi, and by the version of the ABI, which
+// the library tells: MPICH 4.3 has the name, but not the numbers. Handles are pointers, predefined
+// ones small numbers that the header states. Where a status has its bytes, whether it was cancelled
+// and which class an error code has is each library's own matter, so the library is asked.
 //
 // No library of this ABI was there to try it with: the tests have a made-up one. What a library
 // does in Fortran is not known, so calls from Fortran are only forwarded; those that end in an MPI_
@@ -34,9 +35,27 @@ constexpr uint16_t kDatatypes[] = {
 };
 
 constexpr char kCaveat[] =
-    "MPI 5's ABI is tested with a made-up library only; of Fortran those calls are recorded that "
-    "call C's\0compare the counts in /profile with the program's own, or use Open MPI's or MPICH's "
-    "own ABI";
+    "MPI 5's ABI is tested with a made-up library only: of Fortran those calls are recorded that "
+    "call C's, and of requests that share a handle the last one's completion"
+    "\0compare the counts in /profile with the program's own, or use Open MPI's or MPICH's own ABI";
+
+constexpr int kAbiVersion = 1;  ///< the major one, of MPI 5
+
+/// The function `name` of the library itself.
+template <class Function>
+bool find(Function** out, const LoadedLibrary& library, const char* name) {
+  *out = reinterpret_cast<Function*>(library.find_own(name));
+  return *out != nullptr;
+}
+
+/// May be asked before MPI_Init.
+bool has_version(const LoadedLibrary& library) {
+  int (*get_version)(int* major, int* minor);
+  int major = -1;
+  int minor = -1;
+  return find(&get_version, library, "PMPI_Abi_get_version") &&
+         get_version(&major, &minor) == kSuccess && major == kAbiVersion;
+}
 
 bool detect(Abi* out, const LoadedLibrary& library) {
   constexpr char kName[] = "libmpi_abi.so";
@@ -48,12 +67,11 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.source_offset = offsetof(StandardStatus, source);
   a.tag_offset = offsetof(StandardStatus, tag);
   a.error_offset = offsetof(StandardStatus, error);
-  a.test_cancelled =
-      reinterpret_cast<int (*)(const Status*, int*)>(library.find_own("PMPI_Test_cancelled"));
-  a.get_count = reinterpret_cast<int (*)(const Status*, Handle, int64_t*)>(
-      library.find_own("PMPI_Get_count_c"));
-  if (a.test_cancelled == nullptr || a.get_count == nullptr) return false;
-  a.error_class_mask = ~0;
+  if (!find(&a.test_cancelled, library, "PMPI_Test_cancelled") ||
+      !find(&a.get_count, library, "PMPI_Get_count_c") ||
+      !find(&a.error_class, library, "PMPI_Error_class") || !has_version(library)) {
+    return false;
+  }
   a.any_source = -1;
   a.any_tag = -2;
   a.proc_null = -3;

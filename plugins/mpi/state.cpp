@@ -55,7 +55,7 @@ void tell_unknown_library() {
   const int size =
       snprintf(text, sizeof text, "mpi%cthe MPI library in use, %.96s, %s%c%s", '\0',
                soname[0] != '\0' ? soname : "of no name",
-               is_standard ? "lacks functions of MPI 5's ABI: its calls are not recorded"
+               is_standard ? "does not have version 1 of MPI's ABI: its calls are not recorded"
                            : "is not known: its calls are not recorded",
                '\0',
                "use Open MPI 2 to 5 (tested: 4), MPICH 3.1 or later (tested: 4), or one of "
@@ -72,9 +72,11 @@ void tell_known_library() {
     return;
   }
   const char* remedy = caveat + strlen(caveat) + 1;
-  char text[320];
+  char text[512];
   const int size = snprintf(text, sizeof text, "mpi%c%s%c%s", '\0', caveat, '\0', remedy);
-  define_provider(ProviderState::kDegraded, text, static_cast<uint32_t>(size) + 1);
+  const int most = static_cast<int>(sizeof text) - 1;
+  define_provider(ProviderState::kDegraded, text,
+                  static_cast<uint32_t>(size < most ? size : most) + 1);
 }
 
 void tell_unfollowed(uint64_t count) {

@@ -13,7 +13,8 @@ namespace {
 
 constexpr uint32_t kNoCommunicator = 0xffffffffu;
 
-/// Places of a topology; 0 where it has none or the extents, which are untrusted, give too many.
+/// Places of a topology; 0 where it has none, or more than any job has processes: the extents are
+/// untrusted.
 size_t place_count(const spool::Cartesian& cartesian) {
   size_t count = cartesian.extents.empty() ? 0 : 1;
   for (const uint32_t extent : cartesian.extents) {
@@ -43,6 +44,17 @@ class CommunicatorUnifier {
         communicator.ranks.push_back(rank);
         communicator.members.push_back(group);
       }
+    }
+  }
+
+  /// What members told of a topology is taken where it has a place for each of them.
+  void check_cartesian() {
+    for (GlobalCommunicator& communicator : model_->communicators) {
+      if (!communicator.cartesian) continue;
+      const size_t places = place_count(*communicator.cartesian);
+      if (communicator.kind != CommunicatorKind::kIntra || communicator.is_of_worlds ||
+          places == 0 || places != communicator.members.size())
+        communicator.cartesian.reset();
     }
   }
 
@@ -100,8 +112,7 @@ class CommunicatorUnifier {
     if (global->members.size() < size) global->members.resize(size, -1);
     const size_t rank = local.definition.rank;
     if (rank < global->members.size()) global->members[rank] = group;
-    if (local.cartesian && place_count(*local.cartesian) == global->members.size())
-      global->cartesian = local.cartesian;
+    if (local.cartesian) global->cartesian = local.cartesian;
   }
 
   bool is_the_world(const GlobalCommunicator& communicator) const {
@@ -127,6 +138,7 @@ void build_communicators(JobModel* parts) {
   }
   unifier.complete_partial();
   unifier.complete_worlds();
+  unifier.check_cartesian();
 }
 
 }  // namespace aon::writers

@@ -131,7 +131,9 @@ uint64_t model_fingerprint(const JobModel& parts) {
     out.put(communicator.kind);
     out.put(communicator.members);
     out.put(communicator.rank_count);
-    if (communicator.cartesian) out.put(communicator.cartesian->extents);
+    if (!communicator.cartesian) continue;
+    out.put(communicator.cartesian->extents);
+    out.put(communicator.cartesian->periodic);
   }
   for (const GlobalMetric& metric : model.metrics) out.put(metric.name);
   for (const GlobalFile& file : model.files) out.put(file.name);

@@ -73,13 +73,18 @@ void GlobalDefinitions::write_communicator(uint32_t id, const GlobalCommunicator
                                       OTF2_COMM_FLAG_NONE));
 }
 
-/// Of each communicator that has one: the topology, its dimensions, and where each rank is.
+/// Of each communicator that has one: the topology, its dimensions, and where each rank is. A
+/// program may make one in every step: what is beyond the limit stands in /communicators alone.
 void GlobalDefinitions::write_cartesian_topologies() {
+  constexpr size_t kMaxCoordinates = size_t{1} << 20;
   uint32_t topology = 0;
   uint32_t next_dimension = 0;
+  size_t coordinate_count = 0;
   for (uint32_t id = 0; id < model_.communicators.size(); ++id) {
     const GlobalCommunicator& communicator = model_.communicators[id];
     if (!communicator.cartesian) continue;
+    coordinate_count += communicator.members.size();
+    if (coordinate_count > kMaxCoordinates) break;
     const std::vector<uint32_t>& extents = communicator.cartesian->extents;
     const auto count = static_cast<uint8_t>(extents.size());
     std::vector<uint32_t> dimensions(count);

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "core/spool/text.h"
 #include "core/topology/topology.h"
 #include "writers/otf2/definitions.h"
 
@@ -71,29 +72,35 @@ void GlobalDefinitions::write_system_tree() {
       file_, 0, string_id("machine"), string_id("machine"), OTF2_UNDEFINED_SYSTEM_TREE_NODE));
   note(OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(file_, 0, OTF2_SYSTEM_TREE_DOMAIN_MACHINE));
   std::unordered_map<std::string, uint32_t> by_host;
-  std::vector<const spool::Node*> nodes;
+  std::vector<const spool::Node*> nodes;  // by number in the tree, from 1
   for (const spool::Node& node : model_.job->nodes) {
     const uint32_t tree_node = 1 + static_cast<uint32_t>(by_host.size());
     const auto [entry, is_new] = by_host.try_emplace(node.host, tree_node);
     tree_nodes_.push_back(entry->second);
-    if (!is_new) continue;
+    if (!is_new) {
+      const spool::Node*& known = nodes[entry->second - 1];
+      if (known->topology_xml.empty()) known = &node;
+      continue;
+    }
     nodes.push_back(&node);
     note(OTF2_GlobalDefWriter_WriteSystemTreeNode(file_, tree_node, string_id(node.host),
                                                   string_id("node"), 0));
     note(OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(file_, tree_node,
                                                         OTF2_SYSTEM_TREE_DOMAIN_SHARED_MEMORY));
-    write_node_properties(tree_node, node);
   }
   next_tree_node_ = 1 + static_cast<uint32_t>(nodes.size());
-  for (uint32_t i = 0; i < nodes.size(); ++i) write_hardware(1 + i, *nodes[i]);
+  for (uint32_t i = 0; i < nodes.size(); ++i) {
+    write_node_properties(1 + i, *nodes[i]);
+    write_hardware(1 + i, *nodes[i]);
+  }
 }
 
 /// What hwloc saw in a node, but for what says nothing new: caches of a single core, and hardware
 /// threads, which are a property of their core.
 void GlobalDefinitions::write_hardware(uint32_t node_id, const spool::Node& node) {
   if (node.topology_xml.empty()) return;
-  if (hardware_count_ >= kMaxHardware) {
-    add_property(node_id, "hardware", "/topology of profile.h5");
+  if (hardware_count_ == kMaxHardware) {
+    add_property(node_id, "hardware", "in /topology of profile.h5");
     return;
   }
   const Result<topology::Topology> machine = topology::Topology::from_xml(node.topology_xml);
@@ -111,14 +118,19 @@ void GlobalDefinitions::write_hardware(uint32_t node_id, const spool::Node& node
         object.type == topology::ObjectType::kCache && cores.count(object.cpus) != 0;
     ids[i] = parent;
     if (!words || is_private) continue;
+    if (hardware_count_ == kMaxHardware) {
+      add_property(node_id, "hardware", "all of it in /topology of profile.h5");
+      return;
+    }
     ids[i] = next_tree_node_++;
     ++hardware_count_;
-    note(OTF2_GlobalDefWriter_WriteSystemTreeNode(file_, ids[i], string_id(object.name),
+    note(OTF2_GlobalDefWriter_WriteSystemTreeNode(file_, ids[i],
+                                                  string_id(spool::clean_text(object.name)),
                                                   string_id(words->class_name), parent));
     note(OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(file_, ids[i], words->domain));
     add_property(ids[i], "hardware threads", object.cpus);
     add_property(ids[i], "bus address", object.pci_address);
-    add_property(ids[i], "model", object.model);
+    add_property(ids[i], "model", spool::clean_text(object.model));
     if (object.size_bytes != 0) add_property(ids[i], "bytes", std::to_string(object.size_bytes));
   }
 }
@@ -145,7 +157,7 @@ void GlobalDefinitions::write_node_properties(uint32_t tree_node, const spool::N
     const size_t count = count_objects(xml, words.type);
     if (count != 0) add_property(tree_node, words.name, std::to_string(count));
   }
-  add_property(tree_node, "CPU", info_value(xml, "CPUModel"));
+  add_property(tree_node, "CPU", spool::clean_text(info_value(xml, "CPUModel")));
 }
 
 void GlobalDefinitions::write_device_properties(uint32_t id, const Group& group, uint32_t device) {

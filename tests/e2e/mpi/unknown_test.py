@@ -31,11 +31,18 @@ class Unknown(TestCase):
         self.assertEqual(rank["emitted"], 0)
         return rank["providers"]["mpi"]
 
-    def test_one_that_only_has_the_name_of_the_standard_abi(self):
-        provider = self.provider_of("unknown_abi")
+    def assert_not_standard(self, program, soname):
+        provider = self.provider_of(program)
         self.assertEqual(provider["state"], "off")
-        self.assertIn("libmpi_abi.so.0, lacks functions of MPI 5's ABI", provider["reason"])
+        self.assertIn(f"{soname}, does not have version 1 of MPI's ABI", provider["reason"])
         self.assertIn("MPICH 3.1 or later (tested: 4)", provider["remedy"])
+
+    def test_one_that_only_has_the_name_of_the_standard_abi(self):
+        self.assert_not_standard("unknown_abi", "libmpi_abi.so.0")
+
+    def test_one_of_that_name_that_ends_like_mpich(self):
+        """As in MPICH 4.3."""
+        self.assert_not_standard("unknown_abi_12", "libmpi_abi.so.12")
 
     def test_any_other(self):
         provider = self.provider_of("unknown_other")

@@ -104,17 +104,22 @@ class Heat(StepsTestCase):
 
 
 class Lammps(StepsTestCase):
+    SURE = 0.6  # quiet machines give 0.88
+
     def test_its_steps_are_its_timesteps(self):
         """The calls within a step of LAMMPS look alike, so its steps are told apart by the
-        computing between them too: on a busy machine they may be missed, which it must know."""
-        _, document = self.job(2, "lmp", "-in", "in.lj", "-log", "none", inputs=["in.lj"])
-        steps = document["steps"]
-        self.assertIn(steps["source"], ("detected", "none found"))
-        # Quiet machines give 0.88; where it is not sure, it may have taken an inner loop, or have
-        # found none in a rank.
-        if steps["confidence"] > 0.6:
-            self.assertEqual(steps["ranks"], 2)
-            self.assertAlmostEqual(steps["count"], 100, delta=5)
+        computing between them too: on a busy machine they may be missed, which it must know.
+        That it never is sure, it is no machine's fault."""
+        for _ in range(5):
+            shutil.rmtree(self.folder / "job", ignore_errors=True)
+            _, document = self.job(2, "lmp", "-in", "in.lj", "-log", "none", inputs=["in.lj"])
+            steps = document["steps"]
+            self.assertIn(steps["source"], ("detected", "none found"))
+            if steps["confidence"] > self.SURE:
+                break
+        self.assertGreater(steps["confidence"], self.SURE)
+        self.assertEqual(steps["ranks"], 2)
+        self.assertAlmostEqual(steps["count"], 100, delta=5)
 
 
 class Hpcc(StepsTestCase):

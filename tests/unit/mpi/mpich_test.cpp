@@ -45,7 +45,7 @@ TEST(Mpich, is_told_by_the_name_that_its_abi_fixes) {
     EXPECT_TRUE(detect(soname)) << soname;
   }
   for (const char* soname :
-       {"libmpi.so.40", "libmpi_abi.so.0", "libmpich.so.10", "libc.so.6", ""}) {
+       {"libmpi.so.40", "libmpi_abi.so.0", "libmpi_abi.so.12", "libmpich.so.10", "libc.so.6", ""}) {
     EXPECT_FALSE(detect(soname)) << soname;
   }
 }
@@ -75,6 +75,7 @@ TEST(Mpich, has_the_constants_of_its_header) {
   EXPECT_EQ(kSuccess, MPI_SUCCESS);
   EXPECT_EQ(thread_level(MPI_THREAD_SINGLE), 0);
   EXPECT_EQ(thread_level(MPI_THREAD_MULTIPLE), 3);
+  EXPECT_EQ(thread_level(1000), 3);
   EXPECT_EQ(sizeof(Handle), sizeof(MPI_File));
   EXPECT_EQ(abi.file.read_only, MPI_MODE_RDONLY);
   EXPECT_EQ(abi.file.write_only, MPI_MODE_WRONLY);

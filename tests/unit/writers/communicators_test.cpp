@@ -85,14 +85,17 @@ TEST(Communicators, communicators_of_several_worlds_have_the_members_of_this_job
   EXPECT_TRUE(model.groups[0].window_map.empty());
 }
 
+struct Grid {
+  CartesianDefinition cartesian;
+  uint32_t extents[4] = {};
+};
+
 /// The extents of one Cartesian topology of a communicator of four.
-std::optional<spool::Cartesian> joined(const std::vector<uint32_t>& told, uint32_t count) {
+std::optional<spool::Cartesian> joined(const std::vector<uint32_t>& told, uint32_t count,
+                                       CommunicatorKind kind = CommunicatorKind::kIntra) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");
-  struct {
-    CartesianDefinition cartesian;
-    uint32_t extents[4] = {};
-  } grid = {{7, count, 1}};
+  Grid grid = {{7, count, 1}};
   std::copy(told.begin(), told.end(), grid.extents);
   for (uint32_t rank = 0; rank < 4; ++rank) {
     node.add_process(rank, static_cast<int32_t>(rank), 4, kRegions);
@@ -101,7 +104,7 @@ std::optional<spool::Cartesian> joined(const std::vector<uint32_t>& told, uint32
     plate.id = 7;
     plate.size = 4;
     plate.rank = rank;
-    plate.kind = CommunicatorKind::kIntra;
+    plate.kind = kind;
     node.define(rank, DefinitionType::kCommunicator, plate, {"plate"});
     node.define(rank, DefinitionType::kCartesian, grid);
     node.add_records(rank, 1, kOneSpan);
@@ -125,6 +128,35 @@ TEST(Communicators, have_no_topology_that_does_not_hold_them) {
   EXPECT_FALSE(joined({}, 0).has_value());
   // Its places are four modulo 2^32.
   EXPECT_FALSE(joined({0x80000001, 2, 2, 1}, 4).has_value());
+  EXPECT_FALSE(joined({2, 2}, 2, CommunicatorKind::kInter).has_value());
+  EXPECT_FALSE(joined({2, 2}, 2, CommunicatorKind::kNccl).has_value());
+}
+
+/// Of two that are one, the first told a topology that fits what was known by then.
+TEST(Communicators, that_grow_have_no_topology_of_before) {
+  for (const uint32_t told : {0u, 1u}) {
+    TemporaryFolder job;
+    NodeSpool node(job.path(), "n1");
+    for (uint32_t rank = 0; rank < 2; ++rank)
+      node.add_process(rank, static_cast<int32_t>(rank), 2, kRegions);
+    CommunicatorDefinition plate{};
+    plate.identity = 1000;
+    plate.kind = CommunicatorKind::kIntra;
+    plate.id = 7;
+    plate.size = told;
+    node.define(0, DefinitionType::kCommunicator, plate, {"plate"});
+    node.define(0, DefinitionType::kCartesian, Grid{{7, 1, 0}, {told}});
+    plate.id = 8;
+    plate.size = 2;
+    node.define(0, DefinitionType::kCommunicator, plate, {"plate"});
+    node.add_records(0, 1, kOneSpan);
+    node.finish();
+    const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+    ASSERT_TRUE(parts.has_value());
+    const GlobalCommunicator& joined = (*parts)->model.communicators.back();
+    EXPECT_EQ(joined.members.size(), 2u);
+    EXPECT_FALSE(joined.cartesian.has_value());
+  }
 }
 
 }  // namespace

@@ -246,7 +246,7 @@ TEST(Otf2Writer, above_the_limit_only_master_threads_are_in_the_archive) {
   EXPECT_EQ(count_of(checked_archive(job.path(), options), "ENTER "), 8u);
 }
 
-TEST(Otf2Writer, hardware_of_further_nodes_stands_in_hdf5_alone) {
+TEST(Otf2Writer, hardware_beyond_the_limit_stands_in_hdf5_alone) {
   setenv("HWLOC_SYNTHETIC", "package:8 l3:32 core:33 pu:1", 1);
   const auto machine = topology::Topology::load();
   unsetenv("HWLOC_SYNTHETIC");
@@ -261,8 +261,9 @@ TEST(Otf2Writer, hardware_of_further_nodes_stands_in_hdf5_alone) {
     std::ofstream(node.folder() / spool::kTopologyFile) << xml.value();
   }
   const std::string text = checked_archive(job.path());
-  EXPECT_EQ(count_of(text, "Class: \"core\""), 8448u);
-  EXPECT_EQ(count_of(text, "/topology of profile.h5"), 2u);  // the text, and its one use
+  EXPECT_EQ(count_of(text, "SYSTEM_TREE_NODE "), 1u + 2 + 8192);
+  EXPECT_EQ(count_of(text, "\"all of it in /topology of profile.h5\" <"), 1u);
+  EXPECT_EQ(count_of(text, "\"in /topology of profile.h5\" <"), 1u);
 }
 
 /// Leaves about 200 KiB for the events of one rank.

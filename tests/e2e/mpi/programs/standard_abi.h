@@ -38,6 +38,8 @@ enum {
   MPI_THREAD_MULTIPLE = 4096
 };
 
+int MPI_Abi_get_version(int* major, int* minor);
+int MPI_Error_class(int code, int* error_class);
 int MPI_Init(int* argc, char*** argv);
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided);
 int MPI_Query_thread(int* provided);

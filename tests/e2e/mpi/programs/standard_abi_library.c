@@ -128,6 +128,15 @@ FUNCTION(Init_thread, int* argc, char*** argv, int required, int* provided) {
   *provided = required;
   return MPI_SUCCESS;
 }
+FUNCTION(Abi_get_version, int* major, int* minor) {
+  *major = 1;
+  *minor = 0;
+  return MPI_SUCCESS;
+}
+FUNCTION(Error_class, int code, int* error_class) {
+  *error_class = code & 0xff;
+  return MPI_SUCCESS;
+}
 FUNCTION(Init, int* argc, char*** argv) {
   int provided;
   return PMPI_Init_thread(argc, argv, 0, &provided);
