@@ -40,6 +40,12 @@ bool starts_with(const char* text, const char* start) {
   return strncmp(text, start, strlen(start)) == 0;
 }
 
+/// MPICH 4.3 has a libmpi_abi.so.12, with an early form of MPI 5's handles.
+bool is_of_this_abi(const char* soname) {
+  return starts_with(soname, "libmpi") && strstr(soname, ".so.12") != nullptr &&
+         !starts_with(soname, "libmpi_abi");
+}
+
 /// Its mpi_send_ and mpi_send_f08ts_ call MPI_Send, so C's wrappers see them; what is left are
 /// functions of mpi_f08 without buffers.
 FortranAbi describe_fortran(FindSymbol find) {
@@ -55,11 +61,7 @@ FortranAbi describe_fortran(FindSymbol find) {
 }
 
 bool detect(Abi* out, const LoadedLibrary& library) {
-  if (!starts_with(library.soname, "libmpi") || strstr(library.soname, ".so.12") == nullptr) {
-    return false;
-  }
-  // MPICH 4.3 has one of that name, with an early form of MPI 5's handles.
-  if (starts_with(library.soname, "libmpi_abi")) return false;
+  if (!is_of_this_abi(library.soname)) return false;
   Abi a = {};
   a.handle_mask = 0xffffffffu;
   a.handle_bytes = 4;

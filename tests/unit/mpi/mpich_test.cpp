@@ -8,10 +8,12 @@
 #include <set>
 
 /// MPI is never finalized here, and its network libraries keep what they have.
-extern "C" const char* __lsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier)
-const char* __lsan_default_suppressions() {            // NOLINT(bugprone-reserved-identifier)
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" const char* __lsan_default_suppressions();
+const char* __lsan_default_suppressions() {
   return "leak:libmpi\nleak:libuc\nleak:libfabric\nleak:libhwloc\nleak:libpmi\n";
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace aon::mpi {
 

@@ -319,6 +319,6 @@ FUNCTION(Allreduce, const void* in, void* out, int count, MPI_Datatype type, MPI
          MPI_Comm comm) {
   must_know(comm);
   must(op == MPI_SUM);
-  if (in != MPI_IN_PLACE) memcpy(out, in, (size_t)(count * size_of(type)));
+  if (in != MPI_IN_PLACE) memcpy(out, in, (size_t)count * (size_t)size_of(type));
   return MPI_SUCCESS;
 }
