@@ -14,7 +14,7 @@ import h5py
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import readers  # noqa: E402
-from aon_test import PYTHON, TestCase, ledger, run  # noqa: E402
+from aon_test import PYTHON, TestCase, ledger, profile, run  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 SCENE_S = 0.4
@@ -95,8 +95,7 @@ class Waits(TestCase):
 
     def test_planted_lateness_is_found(self):
         output = self.folder / "job"
-        command = ["mpirun", "-n", 4, "aon-run", "-o", output]
-        process = run([*command, PROGRAMS / "late", int(SCENE_S * 1000)], timeout_s=60)
+        process = profile(4, output, PROGRAMS / "late", int(SCENE_S * 1000), timeout_s=60)
         self.assert_exit(process)
         overslept_s = max(map(float, re.findall(r"overslept (\S+)", process.stdout)))
         self.assert_law(ledger(output))
