@@ -67,8 +67,8 @@ class Launches(OnHosts):
         readers.many_nodes(self, self.output, document)
 
     def test_a_bad_end_is_the_same(self):
-        # The pause is for hydra: it hangs, also without AON, in one of thirty launches when a host's
-        # program ends badly while another rank is still in MPI_Finalize.
+        # The pause is for hydra: it hangs, also without AON, in one of thirty launches when the
+        # program of a host ends badly while another rank is still in MPI_Finalize.
         command = ["sh", "-c", f"{' '.join(map(str, WORDS))}; sleep 1; exit 3"]
         plain = self.launch(1, *command)
         done = self.launch(1, AON_RUN, "-o", self.output, *command)

@@ -1,0 +1,117 @@
+// What the summary says of steps, and of which of them.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/profile/one_rank.h"
+#include "tests/unit/writers/shares.h"
+#include "writers/ledger/findings.h"
+
+namespace aon::writers {
+namespace {
+
+constexpr uint32_t kSend = 10;  // global; local 0
+constexpr uint64_t kSecond = 1'000'000'000;
+
+/// Tells the summary that a test wants.
+class FakeMeter final : public StepMeter {
+ public:
+  explicit FakeMeter(StepSummary summary) : summary_(std::move(summary)) {}
+  const StepSummary* summary() const override { return &summary_; }
+  const std::vector<StepRow>& rows_so_far() const override { return summary_.rows; }
+  Status begin(const Model&) override { return {}; }
+  Status begin_location(const Location&) override { return {}; }
+  Status events(std::span<const Event>) override { return {}; }
+  Status end_location() override { return {}; }
+  Status finish(const Outcome&) override { return {}; }
+
+ private:
+  StepSummary summary_;
+};
+
+/// 1000 steps of 5 ms in which rank 1 computes 4 ms and the other one 1 ms.
+StepLoop uneven_loop() {
+  StepLoop loop;
+  loop.name = "MPI_Allreduce";
+  loop.count = 1000;
+  loop.rank_count = 2;
+  loop.median_ns = 5'000'000;
+  loop.compute_ns = 1'000'000;
+  loop.slowest = 1;
+  loop.slowest_ns = 4'000'000;
+  return loop;
+}
+
+/// Two ranks for five seconds.
+class FindingsOfSteps : public testing::Test {
+ protected:
+  FindingsOfSteps() : model_(test::make_model(2)) {
+    model_.regions[kSend] = {"MPI_Send", RegionRole::kPointToPoint, Paradigm::kMpi};
+    job_.nodes.resize(1);
+    model_.job = &job_;
+    for (Group& group : model_.groups) group.process = &process_;
+  }
+
+  /// The findings that speak of steps.
+  std::vector<std::string> lines_of(std::vector<StepLoop> loops) const {
+    StepSummary steps;
+    steps.confidence = 0.6;
+    steps.loops = std::move(loops);
+    const FakeMeter meter(std::move(steps));
+    Findings findings(nullptr);
+    findings.use_steps(&meter);
+    test::run_whole({&findings}, model_, [](const Location&) {
+      return std::vector<Event>{test::enter(1, 0), test::leave(5 * kSecond, 0)};
+    });
+    for (const Location& location : model_.locations) {
+      profile::RegionStatistics row;
+      row.region = kSend;
+      row.count = 1;
+      row.exclusive_ns = kSecond;
+      findings.add_profile(model_.groups[location.group], &location, {&row, 1});
+    }
+    std::vector<std::string> lines = findings.lines({});
+    std::erase_if(lines,
+                  [](const std::string& line) { return line.find("steps") == std::string::npos; });
+    return lines;
+  }
+
+  Model model_;
+  spool::Job job_;
+  spool::Process process_;
+};
+
+TEST_F(FindingsOfSteps, a_slow_rank_is_told) {
+  const std::vector<std::string> lines = lines_of({uneven_loop()});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].find("rank 1 computes 4.0 times as long as the median in each step"), 0u)
+      << lines[0];
+}
+
+TEST_F(FindingsOfSteps, one_that_costs_nobody_a_hundredth_is_not) {
+  StepLoop loop = uneven_loop();
+  loop.median_ns = 5'000;
+  loop.compute_ns = 1'000;
+  loop.slowest_ns = 4'000;  // 3 ms of ten seconds
+  EXPECT_TRUE(lines_of({loop}).empty());
+}
+
+TEST_F(FindingsOfSteps, steps_that_are_seldom_like_the_pattern_say_nothing) {
+  StepLoop loop = uneven_loop();
+  loop.matched = 0.1;
+  EXPECT_TRUE(lines_of({loop}).empty());
+}
+
+TEST_F(FindingsOfSteps, the_next_loop_that_is_sure_is_told) {
+  StepLoop unsure = uneven_loop();
+  unsure.matched = 0.1;
+  StepLoop sure = uneven_loop();
+  sure.name = "MPI_Bcast";
+  sure.slowest_ns = 3'000'000;
+  const std::vector<std::string> lines = lines_of({unsure, sure});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("3.0 times"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("detected at MPI_Bcast"), std::string::npos) << lines[0];
+}
+
+}  // namespace
+}  // namespace aon::writers
