@@ -87,9 +87,9 @@ Result<std::string> encode(const std::string& name) {
   if (code != PFM_SUCCESS) return unknown_event(name, code);
   if (name.find_first_of(",/\n") != std::string::npos)
     return Error{Code::kInvalid, fmt::format("--events: '{}' is no name of an event", name)};
+  // libpfm4 excludes the hypervisor only where it knows that the CPU can tell it apart.
   const uint32_t exclude = (attr.exclude_user != 0 ? kExcludeUser : 0) |
-                           (attr.exclude_kernel != 0 ? kExcludeKernel : 0) |
-                           (attr.exclude_hv != 0 ? kExcludeHypervisor : 0);
+                           (attr.exclude_kernel != 0 ? kExcludeKernel : 0) | kExcludeHypervisor;
   return fmt::format("{}/{:#x}/{:#x}/{:#x}/{}/{}", static_cast<uint32_t>(attr.type),
                      static_cast<uint64_t>(attr.config), static_cast<uint64_t>(attr.config1),
                      static_cast<uint64_t>(attr.config2), exclude, name);

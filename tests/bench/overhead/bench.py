@@ -6,6 +6,7 @@
 On and off runs are interleaved (aon_bench.py). The program's own time is compared, not mpirun's:
 the launch has a row of its own.
 """
+import functools
 import os
 import pathlib
 import re
@@ -120,17 +121,21 @@ def probe_lines(done):
 def start():
     for rank_count, goal_ms, pairs in ((2, 10.0, 20), (64, 50.0, 10)):
 
-        def start_ms(output, ranks=rank_count):
+        def start_ms(output, ranks=rank_count, before=()):
             begin_ns = time.time_ns()
-            lines = probe_lines(mpirun(ranks, [PROBE, 0], output)[2])
+            lines = probe_lines(mpirun(ranks, [*before, PROBE, 0], output)[2])
             return numpy.median(lines[:, 1:3] - begin_ns, axis=0) / 1e6
 
+        def added_ms(on, plain=start_ms, pair_count=pairs):
+            samples = bench.interleaved(on, lambda: plain(None), lambda _: False, pair_count)
+            return numpy.array([with_it - without for with_it, without in samples])
+
         output = SCRATCH / "start-job"
-        samples = bench.interleaved(
-            lambda: start_ms(output), lambda: start_ms(None), lambda _: False, pairs
-        )
-        added = numpy.array([on - off for on, off in samples])
         name = f"start of {rank_count} ranks"
+        # The least that any launcher in between adds: one more program is executed.
+        bare = added_ms(functools.partial(start_ms, None, before=["env"]))
+        bench.value_gate(f"{name}: env alone, to main()", bare[:, 0], "ms", None)
+        added = added_ms(functools.partial(start_ms, output))
         bench.value_gate(f"{name}: to main()", added[:, 0], "ms", goal_ms)
         bench.value_gate(f"{name}: to the end of MPI_Init", added[:, 1], "ms", None)
 
