@@ -24,7 +24,7 @@ std::string confidence_text(const StepSummary& steps, const StepLoop& loop) {
 }
 
 /// The loop of most time that is sure by itself; null: none is.
-const StepLoop* surest_loop(const StepSummary& steps) {
+const StepLoop* first_sure_loop(const StepSummary& steps) {
   const auto is_sure = [&](const StepLoop& loop) {
     return steps.is_annotated || loop.matched * loop.agreement >= kLeastConfidence;
   };
@@ -38,9 +38,9 @@ bool Findings::add_steps(std::vector<Finding>* findings) const {
   const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
   if (steps == nullptr || steps->loops.empty()) return false;
   if (!steps->is_annotated && steps->confidence < kLeastConfidence) return false;
-  const StepLoop* surest = surest_loop(*steps);
-  if (surest == nullptr) return false;
-  const StepLoop& loop = *surest;
+  const StepLoop* told = first_sure_loop(*steps);
+  if (told == nullptr) return false;
+  const StepLoop& loop = *told;
   const std::string sure = confidence_text(*steps, loop);
   const auto count = static_cast<double>(loop.count);
   const auto slowest_ns = static_cast<double>(loop.slowest_ns);
