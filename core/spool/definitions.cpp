@@ -56,6 +56,15 @@ std::vector<uint32_t> definition_extents(std::span<const uint8_t> payload,
   return values_behind<uint32_t>(payload, sizeof(CartesianDefinition), most);
 }
 
+std::optional<std::vector<uint32_t>> definition_sources(std::span<const uint8_t> payload,
+                                                        const NeighborsDefinition& neighbors) {
+  const size_t most = std::min(neighbors.source_count, kMaxNeighbors);
+  std::vector<uint32_t> sources =
+      values_behind<uint32_t>(payload, sizeof(NeighborsDefinition), most);
+  if (sources.size() != neighbors.source_count) return std::nullopt;
+  return sources;
+}
+
 std::vector<CallPathNode> definition_call_paths(std::span<const uint8_t> payload,
                                                 const CallPathsDefinition& paths) {
   return values_behind<CallPathNode>(payload, sizeof(CallPathsDefinition), paths.count);

@@ -48,6 +48,10 @@ std::vector<uint32_t> definition_ranks(std::span<const uint8_t> payload,
 std::vector<uint32_t> definition_extents(std::span<const uint8_t> payload,
                                          const CartesianDefinition& cartesian);
 
+/// The sources of a NeighborsDefinition; nothing where it announces more than are there.
+std::optional<std::vector<uint32_t>> definition_sources(std::span<const uint8_t> payload,
+                                                        const NeighborsDefinition& neighbors);
+
 /// The nodes of a CallPathsDefinition: as many of those it announces as are there.
 std::vector<CallPathNode> definition_call_paths(std::span<const uint8_t> payload,
                                                 const CallPathsDefinition& paths);

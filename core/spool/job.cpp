@@ -89,6 +89,7 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
     case DefinitionType::kCommunicator:
     case DefinitionType::kCommunicatorName:
     case DefinitionType::kCartesian:
+    case DefinitionType::kNeighbors:
       if (number != kNodeProcess) apply_communicator(number, view);
       break;
     case DefinitionType::kWindow:
@@ -138,27 +139,30 @@ void NodeBuilder::apply_of_process(uint32_t number, const DefinitionView& view) 
 }
 
 void NodeBuilder::apply_communicator(uint32_t number, const DefinitionView& view) {
+  auto& communicators = process(number).communicators;
   if (view.type == DefinitionType::kCommunicatorName) {
     const auto d = take<IdDefinition>(view);
-    if (!d) return;
-    auto& communicators = process(number).communicators;
-    const auto found = communicators.find(d->id);
+    const auto found = d ? communicators.find(d->id) : communicators.end();
     if (found != communicators.end()) found->second.name = text(0);
     return;
   }
   if (view.type == DefinitionType::kCartesian) {
     const auto d = take<CartesianDefinition>(view);
-    if (!d) return;
-    auto& communicators = process(number).communicators;
-    const auto found = communicators.find(d->communicator_id);
+    const auto found = d ? communicators.find(d->communicator_id) : communicators.end();
     if (found != communicators.end())
       found->second.cartesian = Cartesian{definition_extents(view.payload, *d), d->periodic};
+    return;
+  }
+  if (view.type == DefinitionType::kNeighbors) {
+    const auto d = take<NeighborsDefinition>(view);
+    const auto found = d ? communicators.find(d->communicator_id) : communicators.end();
+    if (found != communicators.end()) found->second.sources = definition_sources(view.payload, *d);
     return;
   }
   auto d = take<CommunicatorDefinition>(view);
   if (!d) return;
   d->kind = bounded(d->kind, CommunicatorKind::kNccl, CommunicatorKind::kIntra);
-  process(number).communicators[d->id] = {*d, text(0)};
+  communicators[d->id] = {*d, text(0)};
 }
 
 void NodeBuilder::apply_window(uint32_t number, const DefinitionView& view) {

@@ -33,6 +33,8 @@ struct Communicator {
   CommunicatorDefinition definition;
   std::string name;
   std::optional<Cartesian> cartesian = std::nullopt;
+  /// Ranks whose data this process gets in neighbourhood collectives; nothing: not told.
+  std::optional<std::vector<uint32_t>> sources = std::nullopt;
 };
 struct Window {
   WindowDefinition definition;

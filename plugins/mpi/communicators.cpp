@@ -4,6 +4,7 @@
 #include <aon/writer.h>
 #include <string.h>
 
+#include <algorithm>
 #include <new>
 
 #include "mpi/groups.h"
@@ -53,6 +54,17 @@ struct Queue {
     return c;
   }
 };
+/// Whose data this process gets from its neighbours.
+struct Sources {
+  int ranks[kMaxNeighbors];
+  int count;
+
+  void add(int rank) {
+    if (rank != abi.proc_null) ranks[count++] = rank;
+  }
+};
+Sources g_sources;  // under the lock: too much for a thread's stack
+
 Queue g_freed;   // a request may still have them
 Queue g_unused;  // nobody has them
 uint32_t g_seek_at = kRest;
@@ -183,17 +195,53 @@ void define_predefined(Communicator* c, uint32_t id, uint32_t rank, uint32_t pro
 }
 
 /// Both neighbours of each dimension have their place, whether or not they are there. Beyond 32
-/// dimensions they all count.
-void learn_grid(Communicator* c, int dimension_count) {
+/// dimensions they all count, and who they are is not asked. Returns whether all are known.
+bool learn_grid(Communicator* c, int dimension_count, Sources* sources) {
+  constexpr auto kMost = static_cast<int>(kMaxCartesianDimensions);
   uint64_t absent = 0;
-  for (int i = 0; i < dimension_count && i < 32 && queries.cart_shift != nullptr; ++i) {
+  bool are_known = dimension_count <= kMost && queries.cart_shift != nullptr;
+  for (int i = 0; i < dimension_count && i < kMost && queries.cart_shift != nullptr; ++i) {
     int before = 0;
     int behind = 0;
-    if (queries.cart_shift(c->handle, i, 1, &before, &behind) != kSuccess) continue;
+    if (queries.cart_shift(c->handle, i, 1, &before, &behind) != kSuccess) {
+      are_known = false;
+      continue;
+    }
     if (before == abi.proc_null) absent |= uint64_t{1} << (2 * i);
     if (behind == abi.proc_null) absent |= uint64_t{2} << (2 * i);
+    sources->add(before);
+    sources->add(behind);
   }
   c->absent_neighbors = absent;
+  return are_known;
+}
+
+/// The sources of a graph's node. False: unknown, or too many for a definition.
+bool learn_graph(const Communicator& c, int degree, Sources* sources) {
+  const bool is_small = degree <= static_cast<int>(kMaxNeighbors);
+  if (!is_small || queries.graph_neighbors == nullptr) return false;
+  sources->count = degree;
+  return queries.graph_neighbors(c.handle, static_cast<int>(c.rank), degree, sources->ranks) ==
+         kSuccess;
+}
+
+/// The same of a distributed graph. All of it is asked for: MPICH ends a program that has no room
+/// for the destinations, and a null is no MPI_UNWEIGHTED.
+bool learn_dist_graph(const Communicator& c, int in_degree, int out_degree, Sources* sources) {
+  static int g_destinations[kMaxNeighbors];  // under the lock, as the next two
+  static int g_in_weights[kMaxNeighbors];
+  static int g_out_weights[kMaxNeighbors];
+  const bool is_small = std::max(in_degree, out_degree) <= static_cast<int>(kMaxNeighbors);
+  if (!is_small || queries.dist_graph_neighbors == nullptr) return false;
+  sources->count = in_degree;
+  return queries.dist_graph_neighbors(c.handle, in_degree, sources->ranks, g_in_weights, out_degree,
+                                      g_destinations, g_out_weights) == kSuccess;
+}
+
+void define_sources(const Communicator& c, const Sources& sources) {
+  const NeighborsDefinition definition = {c.id, static_cast<uint32_t>(sources.count)};
+  aon_define(static_cast<uint32_t>(DefinitionType::kNeighbors), &definition, sizeof definition,
+             reinterpret_cast<const char*>(sources.ranks), definition.source_count * sizeof(int));
 }
 
 }  // namespace
@@ -289,18 +337,24 @@ void learn_degrees(Communicator* c) {
   int out = 0;
   int is_weighted = 0;
   int status = 0;
+  bool has_sources = false;
+  Guard guard(&g_lock);
+  g_sources.count = 0;
   if (queries.topo_test != nullptr && queries.topo_test(c->handle, &status) == kSuccess) {
     if (status == abi.topology_cartesian && queries.cartdim_get != nullptr) {
       queries.cartdim_get(c->handle, &in);
-      learn_grid(c, in);
+      has_sources = learn_grid(c, in, &g_sources);
       in = out = 2 * in;
     } else if (status == abi.topology_graph && queries.graph_neighbors_count != nullptr) {
       queries.graph_neighbors_count(c->handle, static_cast<int>(c->rank), &in);
+      has_sources = learn_graph(*c, in, &g_sources);
       out = in;
     } else if (status == abi.topology_dist_graph && queries.dist_graph_neighbors_count != nullptr) {
       queries.dist_graph_neighbors_count(c->handle, &in, &out, &is_weighted);
+      has_sources = learn_dist_graph(*c, in, out, &g_sources);
     }
   }
+  if (has_sources && c->id != 0) define_sources(*c, g_sources);
   c->in_degree = static_cast<uint32_t>(in);
   c->out_degree = static_cast<uint32_t>(out);
 }

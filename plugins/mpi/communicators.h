@@ -112,7 +112,8 @@ Communicator* take_communicator(Handle handle);
 /// The communicator is freed, which the trace is told, or, when MPI refused, still there.
 void end_communicator(Communicator* taken, int result);
 
-/// Neighbours of this process in the topology of `communicator`, which MPI has just used.
+/// Neighbours of this process in the topology of `communicator`, which MPI has just used. The trace
+/// is told whose data they bring.
 void learn_degrees(Communicator* communicator);
 
 }  // namespace aon::mpi

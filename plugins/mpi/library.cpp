@@ -114,7 +114,9 @@ void find_queries() {
   query(&queries.cart_get, "PMPI_Cart_get");
   query(&queries.cart_shift, "PMPI_Cart_shift");
   query(&queries.graph_neighbors_count, "PMPI_Graph_neighbors_count");
+  query(&queries.graph_neighbors, "PMPI_Graph_neighbors");
   query(&queries.dist_graph_neighbors_count, "PMPI_Dist_graph_neighbors_count");
+  query(&queries.dist_graph_neighbors, "PMPI_Dist_graph_neighbors");
   query(&queries.irecv, "PMPI_Irecv");
   query(&queries.isendrecv, "PMPI_Isendrecv");
   query(&queries.wait, "PMPI_Wait");

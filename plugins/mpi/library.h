@@ -68,7 +68,10 @@ struct Queries {
   int (*cart_get)(Handle comm, int most, int* extents, int* are_periodic, int* coordinates);
   int (*cart_shift)(Handle comm, int direction, int distance, int* source, int* destination);
   int (*graph_neighbors_count)(Handle comm, int rank, int* neighbor_count);
+  int (*graph_neighbors)(Handle comm, int rank, int most, int* neighbors);
   int (*dist_graph_neighbors_count)(Handle comm, int* in, int* out, int* is_weighted);
+  int (*dist_graph_neighbors)(Handle comm, int most_in, int* sources, int* in_weights, int most_out,
+                              int* destinations, int* out_weights);
   int (*irecv)(void* buffer, int count, Handle datatype, int source, int tag, Handle comm,
                void* request);
   int (*isendrecv)(const void* out, int out_count, Handle out_type, int to, int out_tag, void* in,

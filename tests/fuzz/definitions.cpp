@@ -25,6 +25,7 @@ std::vector<Bytes> seeds() {
                                                  {12, sizeof(FileDefinition)},
                                                  {13, sizeof(IdDefinition)},
                                                  {17, sizeof(CartesianDefinition)},
+                                                 {18, sizeof(NeighborsDefinition)},
                                                  {32, sizeof(NodeDefinition)},
                                                  {33, sizeof(ProcessStartDefinition)},
                                                  {34, sizeof(ProcessExitDefinition)},

@@ -58,6 +58,16 @@ class CommunicatorUnifier {
     }
   }
 
+  /// Sources that no place of the communicator has are none.
+  void check_sources() {
+    for (GlobalCommunicator& communicator : model_->communicators) {
+      for (auto& sources : communicator.sources) {
+        const auto is_strange = [&](uint32_t rank) { return rank >= communicator.members.size(); };
+        if (sources && std::any_of(sources->begin(), sources->end(), is_strange)) sources.reset();
+      }
+    }
+  }
+
   /// Ranks that never told their place in the world have it all the same.
   void complete_worlds() {
     for (GlobalCommunicator& communicator : model_->communicators) {
@@ -111,8 +121,12 @@ class CommunicatorUnifier {
     global->rank_count = std::max(global->rank_count, static_cast<uint32_t>(size));
     if (global->members.size() < size) global->members.resize(size, -1);
     const size_t rank = local.definition.rank;
-    if (rank < global->members.size()) global->members[rank] = group;
     if (local.cartesian) global->cartesian = local.cartesian;
+    if (rank >= global->members.size()) return;
+    global->members[rank] = group;
+    if (!local.sources || global->kind != CommunicatorKind::kIntra) return;
+    if (global->sources.size() <= rank) global->sources.resize(rank + 1);
+    global->sources[rank] = local.sources;
   }
 
   bool is_the_world(const GlobalCommunicator& communicator) const {
@@ -139,6 +153,7 @@ void build_communicators(JobModel* parts) {
   unifier.complete_partial();
   unifier.complete_worlds();
   unifier.check_cartesian();
+  unifier.check_sources();
 }
 
 }  // namespace aon::writers

@@ -131,6 +131,9 @@ uint64_t model_fingerprint(const JobModel& parts) {
     out.put(communicator.kind);
     out.put(communicator.members);
     out.put(communicator.rank_count);
+    for (const auto& sources : communicator.sources) {
+      if (sources) out.put(*sources);
+    }
     if (!communicator.cartesian) continue;
     out.put(communicator.cartesian->extents);
     out.put(communicator.cartesian->periodic);

@@ -21,6 +21,7 @@ Collector::Call Collector::call_of(const GlobalRegion& region) {
   if (region.name == "MPI_Bsend") return Call::kBufferedSend;
   if (region.name == "MPI_Mprobe" || region.name == "MPI_Improbe") return Call::kMatchedProbe;
   if (region.name == "MPI_Mrecv" || region.name == "MPI_Imrecv") return Call::kMatchedReceive;
+  if (region.name == "MPI_Start" || region.name == "MPI_Startall") return Call::kStart;
   return profile::is_exchange(region.role) ? Call::kExchange : Call::kMpi;
 }
 
@@ -91,7 +92,10 @@ void Collector::add(const Event& event) {
       add_member(event);
       break;
     case EventKind::kCollectiveRequest:
-      count_collective(event);
+      start_collective(event);
+      break;
+    case EventKind::kCollectiveComplete:
+      complete_collective(event);
       break;
     case EventKind::kLostBegin:
       lose(event);
@@ -135,6 +139,7 @@ void Collector::lose(const Event& event) {
 /// does not.
 void Collector::cancel(const Event& event) {
   live_sends_.erase(event.request);
+  live_collectives_.erase(event.request);
   const auto found = live_receives_.find(event.request);
   if (found == live_receives_.end()) return;
   const Frame* call = mpi_call();
@@ -239,15 +244,36 @@ void Collector::complete_receive(const Event& event) {
   add_end(event, false, posted_ns);
 }
 
+/// A persistent one matches by when it was made, which nobody counts.
+void Collector::start_collective(const Event& event) {
+  const Frame* call = mpi_call();
+  if (call != nullptr && call->call == Call::kStart) return;
+  const std::optional<uint64_t> number = count_collective(event);
+  if (number && live_collectives_.size() < kMaxLive)
+    live_collectives_[event.request] = {*number, call_start(event)};
+}
+
+void Collector::complete_collective(const Event& event) {
+  const auto found = live_collectives_.find(event.request);
+  if (found == live_collectives_.end()) return;
+  keep_member(event, found->second.number, found->second.start_ns);
+  live_collectives_.erase(found);
+}
+
 void Collector::add_member(const Event& event) {
   const std::optional<uint64_t> number = count_collective(event);
-  if (!number || mpi_call() == nullptr || is_alone(event)) return;
+  if (number) keep_member(event, *number, call_start(event));
+}
+
+/// Until its call ends; what was completed outside of one is nobody's.
+void Collector::keep_member(const Event& event, uint64_t number, uint64_t start_ns) {
+  if (mpi_call() == nullptr || open_members_.size() >= kMaxInCall || is_alone(event)) return;
   const uint32_t communicator = communicators_.global(event.communicator);
   // Of another world with the same name.
   const int64_t rank = own_rank(communicator);
   if (rank < 0) context_->exclude(communicator);
   const bool is_root = event.peer >= 0 && event.peer == rank;
-  open_members_.push_back({communicator, location_, *number, 0, 0, kNone,
+  open_members_.push_back({communicator, location_, number, start_ns, 0, 0, kNone,
                            static_cast<uint32_t>(rank), event.operation, is_root,
                            event.bytes != 0 && event.bytes_received != 0,
                            std::max(event.bytes, event.bytes_received)});
@@ -258,11 +284,13 @@ void Collector::add_member(const Event& event) {
 std::optional<uint64_t> Collector::count_collective(const Event& event) {
   const uint32_t communicator = communicators_.global(event.communicator);
   if (communicator >= model_->communicators.size()) return std::nullopt;
-  if (event.operation >= CollectiveOperation::kCreateHandle) return std::nullopt;
+  const bool is_neighborhood = event.operation == CollectiveOperation::kOther;
+  if (event.operation >= CollectiveOperation::kCreateHandle && !is_neighborhood)
+    return std::nullopt;
   CollectiveCount& own =
-      collective_counts_.try_emplace(communicator, CollectiveCount{location_, 0}).first->second;
+      collective_counts_.try_emplace(communicator, CollectiveCount{location_, 0, 0}).first->second;
   if (own.location != location_) context_->exclude(communicator);
-  return own.count++;
+  return is_neighborhood ? own.neighborhood_count++ | kNeighborhood : own.count++;
 }
 
 int64_t Collector::own_rank(uint32_t communicator) {
@@ -283,6 +311,7 @@ Status Collector::end_location() {
   if (taken_out_count_ != 0) cut(taken_out_ns_);
   live_sends_.clear();
   live_receives_.clear();
+  live_collectives_.clear();
   return std::exchange(status_, Status());
 }
 

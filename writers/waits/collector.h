@@ -45,14 +45,15 @@ class Collector {
  private:
   /// What a region does to the order of messages.
   enum class Call : uint8_t {
-    kOther,          ///< no MPI
-    kMpi,            ///< exchanges nothing between processes that is matched here
-    kPause,          ///< MPI_Pcontrol
-    kExchange,       ///< messages and collectives, and what completes them; these as well:
-    kFree,           ///< MPI_Request_free
-    kBufferedSend,   ///< never waits for its receiver
-    kMatchedProbe,   ///< takes a message out of the order
-    kMatchedReceive  ///< and receives it
+    kOther,           ///< no MPI
+    kMpi,             ///< exchanges nothing between processes that is matched here
+    kPause,           ///< MPI_Pcontrol
+    kExchange,        ///< messages and collectives, and what completes them; these as well:
+    kFree,            ///< MPI_Request_free
+    kBufferedSend,    ///< never waits for its receiver
+    kMatchedProbe,    ///< takes a message out of the order
+    kMatchedReceive,  ///< and receives it
+    kStart            ///< MPI_Start, MPI_Startall
   };
 
   /// A region that is open. What it completes is kept until it ends.
@@ -70,6 +71,12 @@ class Collector {
   struct CollectiveCount {
     uint32_t location;
     uint64_t count;
+    uint64_t neighborhood_count;
+  };
+  /// A non-blocking one.
+  struct StartedCollective {
+    uint64_t number;
+    uint64_t start_ns;
   };
 
   bool is_alone(const Event& event) const;
@@ -82,7 +89,10 @@ class Collector {
   void complete_send(const Event& event);
   void cancel(const Event& event);
   void complete_receive(const Event& event);
+  void start_collective(const Event& event);
+  void complete_collective(const Event& event);
   void add_member(const Event& event);
+  void keep_member(const Event& event, uint64_t number, uint64_t start_ns);
   bool fill_envelope(const Event& event, bool is_send, MessageEnd* end);
   std::optional<uint64_t> count_collective(const Event& event);
   int64_t own_rank(uint32_t communicator);
@@ -118,10 +128,11 @@ class Collector {
   uint32_t taken_out_count_ = 0;  ///< by MPI_Mprobe
   profile::LocalIds regions_;
   profile::LocalIds communicators_;
-  std::unordered_map<uint32_t, int64_t> own_ranks_;                  ///< by communicator
-  std::unordered_map<uint32_t, CollectiveCount> collective_counts_;  ///< the same, of the group
-  std::unordered_map<uint64_t, MessageEnd> live_sends_;              ///< by request
-  std::unordered_map<uint64_t, uint64_t> live_receives_;             ///< when they were posted
+  std::unordered_map<uint32_t, int64_t> own_ranks_;                   ///< by communicator
+  std::unordered_map<uint32_t, CollectiveCount> collective_counts_;   ///< the same, of the group
+  std::unordered_map<uint64_t, MessageEnd> live_sends_;               ///< by request
+  std::unordered_map<uint64_t, uint64_t> live_receives_;              ///< when they were posted
+  std::unordered_map<uint64_t, StartedCollective> live_collectives_;  ///< by request
   std::vector<Frame> frames_;
   std::vector<OpenEnd> open_ends_;
   std::vector<Member> open_members_;

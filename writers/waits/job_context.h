@@ -62,6 +62,10 @@ class JobContext : public WaitContext {
         c.kind != CommunicatorKind::kInter && !c.is_partial() && !is_ambiguous_[communicator];
     return is_known ? c.members.size() : 0;
   }
+  const std::vector<uint32_t>* sources(uint32_t communicator, uint32_t rank) const override {
+    const auto& all = model_.communicators[communicator].sources;
+    return rank < all.size() && all[rank] ? &*all[rank] : nullptr;
+  }
 
  private:
   static constexpr uint32_t kStepsPerBeat = 4096;

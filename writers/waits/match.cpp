@@ -84,8 +84,8 @@ void check_collective(std::span<const Member> members, const WaitContext& contex
                        [](const Member& a, const Member& b) { return a.leave_ns < b.leave_ns; });
   const auto last =
       std::max_element(members.begin(), members.end(),
-                       [](const Member& a, const Member& b) { return a.enter_ns < b.enter_ns; });
-  if (check_clocks(context, first->location, first->leave_ns, last->location, last->enter_ns,
+                       [](const Member& a, const Member& b) { return a.start_ns < b.start_ns; });
+  if (check_clocks(context, first->location, first->leave_ns, last->location, last->start_ns,
                    violations)) {
     ++violations->collective_count;
   }
@@ -115,6 +115,8 @@ std::optional<WaitKind> kind_of(CollectiveOperation operation) {
     case CollectiveOperation::kScan:
     case CollectiveOperation::kExscan:
       return WaitKind::kEarlyScan;
+    case CollectiveOperation::kOther:
+      return WaitKind::kNeighbors;
     default:
       return std::nullopt;
   }
@@ -127,11 +129,20 @@ const Member* extreme_member(std::span<const Member> members, MemberTest passes,
   const Member* found = nullptr;
   for (const Member& member : members) {
     if (!passes(member)) continue;
-    const bool is_better = found == nullptr || (is_first ? member.enter_ns < found->enter_ns
-                                                         : member.enter_ns > found->enter_ns);
+    const bool is_better = found == nullptr || (is_first ? member.start_ns < found->start_ns
+                                                         : member.start_ns > found->start_ns);
     if (is_better) found = &member;
   }
   return found;
+}
+
+/// What `member` waited for `awaited`, in the call that completed the collective.
+Status wait_for(const Member& member, const Member& awaited, WaitKind kind,
+                const WaitContext& context, const WaitSink& sink) {
+  const uint64_t wait_ns = wait_in(member.enter_ns, member.leave_ns, awaited.start_ns);
+  if (wait_ns == 0) return {};
+  return sink({member.location, member.region, member.enter_ns, member.leave_ns, wait_ns,
+               context.clock_error_ns(member.location, awaited.location), kind});
 }
 
 /// One collective, all of its members.
@@ -150,30 +161,43 @@ Status wait_for_members(std::span<const Member> members, WaitKind kind, const Wa
   if (awaited == nullptr) return {};
   for (const Member& member : members) {
     if ((is_reduce && !member.is_root) || (is_broadcast && member.is_root)) continue;
-    const uint64_t wait_ns = wait_in(member.enter_ns, member.leave_ns, awaited->enter_ns);
-    if (wait_ns == 0) continue;
-    Status status = sink({member.location, member.region, member.enter_ns, member.leave_ns, wait_ns,
-                          context.clock_error_ns(member.location, awaited->location), kind});
+    Status status = wait_for(member, *awaited, kind, context, sink);
     if (!status) return status;
   }
   return {};
 }
 
+std::vector<const Member*> by_rank(std::span<const Member> members) {
+  std::vector<const Member*> sorted;
+  for (const Member& member : members) sorted.push_back(&member);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Member* a, const Member* b) { return a->rank < b->rank; });
+  return sorted;
+}
+
 /// One scan, all of its members: each needs what those of lower rank have.
 Status wait_for_lower(std::span<const Member> members, const WaitContext& context,
                       const WaitSink& sink) {
-  std::vector<const Member*> by_rank;
-  for (const Member& member : members) by_rank.push_back(&member);
-  std::sort(by_rank.begin(), by_rank.end(),
-            [](const Member* a, const Member* b) { return a->rank < b->rank; });
-  const Member* latest = by_rank.front();
-  for (const Member* member : by_rank) {
-    const uint64_t wait_ns = wait_in(member->enter_ns, member->leave_ns, latest->enter_ns);
-    if (member->enter_ns > latest->enter_ns) latest = member;
-    if (wait_ns == 0) continue;
-    Status status =
-        sink({member->location, member->region, member->enter_ns, member->leave_ns, wait_ns,
-              context.clock_error_ns(member->location, latest->location), WaitKind::kEarlyScan});
+  const std::vector<const Member*> sorted = by_rank(members);
+  const Member* latest = sorted.front();
+  for (const Member* member : sorted) {
+    Status status = wait_for(*member, *latest, WaitKind::kEarlyScan, context, sink);
+    if (!status) return status;
+    if (member->start_ns > latest->start_ns) latest = member;
+  }
+  return {};
+}
+
+/// One neighbourhood collective, all of its members: each needs what its sources have.
+Status wait_for_sources(std::span<const Member> members, const WaitContext& context,
+                        const WaitSink& sink) {
+  const std::vector<const Member*> sorted = by_rank(members);
+  for (const Member* member : sorted) {
+    const Member* latest = member;
+    for (const uint32_t source : *context.sources(member->communicator, member->rank)) {
+      if (sorted[source]->start_ns > latest->start_ns) latest = sorted[source];
+    }
+    Status status = wait_for(*member, *latest, WaitKind::kNeighbors, context, sink);
     if (!status) return status;
   }
   return {};
@@ -237,11 +261,18 @@ bool add_true_time(std::span<const Member> members, std::span<const Attendance> 
   return times->add(first.communicator, first.region, first.bytes / members.size(), least_ns);
 }
 
+/// Whether it can be said whom the member waits for.
+bool is_known(const Member& member, const WaitContext& context) {
+  if (member.enter_ns >= context.cut_ns(member.location)) return false;
+  const bool is_neighborhood = member.operation == CollectiveOperation::kOther;
+  return !is_neighborhood || context.sources(member.communicator, member.rank) != nullptr;
+}
+
 Status match_one_collective(std::span<const Member> members, const WaitContext& context,
                             WaitSummary* summary, TrueTimeTable* times, const WaitSink& sink) {
   const Member& first = members.front();
   const bool is_whole = std::all_of(members.begin(), members.end(), [&](const Member& m) {
-    return m.operation == first.operation && m.enter_ns < context.cut_ns(m.location);
+    return m.operation == first.operation && is_known(m, context);
   });
   if (!is_whole || members.size() != context.member_count(first.communicator)) {
     ++summary->incomplete_count;
@@ -252,7 +283,8 @@ Status match_one_collective(std::span<const Member> members, const WaitContext& 
   ++summary->collective_count;
   check_collective(members, context, &summary->clock_violations);
   const bool is_all_to_all = *kind == WaitKind::kBarrier || *kind == WaitKind::kNxN;
-  if (is_all_to_all && std::all_of(members.begin(), members.end(), joins_all)) {
+  const auto tells_lateness = [](const Member& m) { return joins_all(m) && m.is_blocking(); };
+  if (is_all_to_all && std::all_of(members.begin(), members.end(), tells_lateness)) {
     std::vector<Attendance> attendances;
     for (const Member& member : members) {
       attendances.push_back({context.group(member.location), member.leave_ns - member.enter_ns});
@@ -260,8 +292,9 @@ Status match_one_collective(std::span<const Member> members, const WaitContext& 
     summary->lateness.add(first.communicator, first.region, attendances);
     if (!add_true_time(members, attendances, times)) ++summary->times_left_out_count;
   }
-  return *kind == WaitKind::kEarlyScan ? wait_for_lower(members, context, sink)
-                                       : wait_for_members(members, *kind, context, sink);
+  if (*kind == WaitKind::kEarlyScan) return wait_for_lower(members, context, sink);
+  if (*kind == WaitKind::kNeighbors) return wait_for_sources(members, context, sink);
+  return wait_for_members(members, *kind, context, sink);
 }
 
 }  // namespace

@@ -35,8 +35,9 @@ constexpr uint64_t pack(uint32_t high, uint32_t low) { return uint64_t{high} << 
 struct Member {
   uint32_t communicator;
   uint32_t location;
-  uint64_t number;  ///< of the process's collectives on the communicator
-  uint64_t enter_ns;
+  uint64_t number;    ///< of the process's collectives on the communicator; kNeighborhood
+  uint64_t start_ns;  ///< the call that takes part in it
+  uint64_t enter_ns;  ///< the call that completed it; the same of a blocking one
   uint64_t leave_ns;
   uint32_t region;
   uint32_t rank;  ///< in the communicator
@@ -45,12 +46,16 @@ struct Member {
   bool has_data;   ///< it sent and received something
   uint64_t bytes;  ///< that it sent or received, the larger: as many parts as there are members
 
+  bool is_blocking() const { return start_ns == enter_ns; }
   auto instance() const { return std::tie(communicator, number); }
   bool operator<(const Member& other) const {
     return std::tie(communicator, number, location) <
            std::tie(other.communicator, other.number, other.location);
   }
 };
+
+/// In the numbers of neighbourhood collectives, which are counted apart.
+constexpr uint64_t kNeighborhood = uint64_t{1} << 63;
 
 /// A call's waiting for one partner. Of those of one call the last in order is the longest.
 struct Wait {
@@ -81,6 +86,8 @@ class WaitContext {
   virtual uint32_t group(uint32_t location) const = 0;  ///< index in Model::groups
   /// Members of a communicator; 0 where its collectives cannot be matched.
   virtual size_t member_count(uint32_t communicator) const = 0;
+  /// Whose data the member of that rank gets in neighbourhood collectives; null: not known.
+  virtual const std::vector<uint32_t>* sources(uint32_t communicator, uint32_t rank) const = 0;
   /// Called often while the matching goes on.
   virtual void beat() const = 0;
 };

@@ -106,6 +106,8 @@ const char* wait_kind_name(WaitKind kind) {
       return "early reduce";
     case WaitKind::kEarlyScan:
       return "early scan";
+    case WaitKind::kNeighbors:
+      return "wait for neighbours";
   }
   return "unknown";
 }

@@ -2,21 +2,25 @@
 /// came late. Both ends of every message, and all members of every collective, are brought together
 /// after the last event; times are those of the corrected clocks.
 ///
-/// | kind            | who waits, and how long                                                   |
-/// |-----------------|---------------------------------------------------------------------------|
-/// | late sender     | a receive (MPI_Recv, MPI_Wait...) until its send was called               |
-/// | late receiver   | a send that does not return before its receive was posted, until then     |
-/// | wait at barrier | until the last member has entered                                         |
-/// | wait at N x N   | the same in an all-to-all operation (Allreduce, Allgather, Alltoall, ...)  |
-/// | late broadcast  | a member of a one-to-all operation until the root has entered             |
-/// | early reduce    | the root of an all-to-one operation until the first other has entered     |
-/// | early scan      | a member of a scan until all of lower rank have entered                   |
+/// | kind                | who waits, and how long                                                |
+/// |---------------------|------------------------------------------------------------------------|
+/// | late sender         | a receive (MPI_Recv, MPI_Wait...) until its send was called            |
+/// | late receiver       | a send that does not return before its receive was posted, until then  |
+/// | wait at barrier     | until the last member has entered                                      |
+/// | wait at N x N       | the same in an all-to-all operation (Allreduce, Allgather, ...)        |
+/// | late broadcast      | a member of a one-to-all operation until the root has entered          |
+/// | early reduce        | the root of an all-to-one operation until the first other has entered  |
+/// | early scan          | a member of a scan until all of lower rank have entered                |
+/// | wait for neighbours | a member of a neighbourhood collective until the last of those whose   |
+/// |                     | data it gets has entered                                               |
 ///
-/// None is longer than the call in which it was waited. The definitions are those of
+/// A non-blocking collective is entered by the call that starts it, and waited for in the one that
+/// completes it: who came late only in completing it (and perhaps moved nothing until then) is not
+/// seen. None is longer than the call in which it was waited. The definitions are those of
 /// Scalasca's wait states (M. Geimer et al., "The Scalasca performance toolset architecture",
-/// 2010). A call that completes several requests waits as long as for the
-/// latest of them, and the kind is that of this one: no time counts twice. Whether a send in it
-/// was copied at once (eager) cannot be known, so late receivers are an upper bound.
+/// 2010), which has none for neighbourhoods. A call that completes several requests waits as long
+/// as for the latest of them, and the kind is that of this one: no time counts twice. Whether a
+/// send in it was copied at once (eager) cannot be known, so late receivers are an upper bound.
 ///
 /// Messages of one source, destination, tag and communicator match in the order in which they were
 /// posted (MPI-3.1, 3.5: non-overtaking); collectives of a communicator in the order of their
@@ -24,13 +28,14 @@
 /// left out, and counted: from a loss, a failed MPI call, MPI_Pcontrol, the post of a receive
 /// that was freed or not seen completed by its thread, a message taken out by MPI_Mprobe while
 /// others were received. So are an envelope from its second thread on, communicators on which
-/// several threads of a process call collectives, and collectives of which a member is not there.
-/// Neighbourhood and non-blocking collectives have no waiting time.
+/// several threads of a process call collectives, and collectives of which a member is not there,
+/// or has more sources than a definition holds. Persistent collectives have no waiting time: they
+/// match in the order in which they were made, and are started in any.
 ///
 /// `uncertain_ns` is the part of the waiting that the error of two nodes' clocks could explain.
 ///
 /// Thread: one.   Cost: about 15 ns per event, 100 ns per message end and collective; memory at
-/// most 120 MiB, and 64 MiB for half a million rows of lateness; the rest (48 or 56 bytes each) in
+/// most 120 MiB, and 64 MiB for half a million rows of lateness; the rest (48 to 64 bytes each) in
 /// a file in the output's folder.
 /// Errors: kIo, when that has no room.
 #pragma once
@@ -58,8 +63,9 @@ enum class WaitKind : uint8_t {
   kLateBroadcast,
   kEarlyReduce,
   kEarlyScan,
+  kNeighbors,
 };
-constexpr size_t kWaitKindCount = 7;
+constexpr size_t kWaitKindCount = 8;
 const char* wait_kind_name(WaitKind kind);
 
 /// The waiting of one kind in one region (global id) of one location.

@@ -34,6 +34,7 @@ enum class DefinitionType : uint32_t {
   kDevice = 15,           ///< DeviceDefinition, name, address on its bus ("" unknown)
   kDeviceStream = 16,     ///< DeviceStreamDefinition, name (may be empty)
   kCartesian = 17,        ///< CartesianDefinition, then its extents: u32 for each dimension
+  kNeighbors = 18,        ///< NeighborsDefinition, then the sources: ranks in it, u32 each
   // written by the agent
   kNode = 32,          ///< NodeDefinition, host name, launch id
   kProcessStart = 33,  ///< ProcessStartDefinition, program, host name
@@ -104,6 +105,16 @@ struct CartesianDefinition {
   uint32_t periodic;  ///< bit i: dimension i is a ring
 };
 constexpr uint32_t kMaxCartesianDimensions = 32;
+
+/// Whose data this process gets in neighbourhood collectives of a communicator (MPI-4.1, 8.6), told
+/// with the first of them; without processes that are none (MPI_PROC_NULL). One with more
+/// neighbours than have room tells nothing.
+struct NeighborsDefinition {
+  uint32_t communicator_id;
+  uint32_t source_count;
+};
+constexpr uint32_t kMaxNeighbors =
+    (kMaxDefinitionBytes - sizeof(NeighborsDefinition)) / sizeof(uint32_t);
 
 enum class WindowFlavour : uint8_t { kCreate = 0, kAllocate, kShared, kDynamic };
 

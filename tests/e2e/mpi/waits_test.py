@@ -19,6 +19,7 @@ from aon_test import PYTHON, TestCase, ledger, profile, run  # noqa: E402
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 SCENE_S = 0.4
 LATE_S = SCENE_S / 2
+NEIGHBOURS = "wait for neighbours"
 
 
 _LAST_VALUES = """
@@ -54,7 +55,7 @@ class Waits(TestCase):
         told = document["waits"]
         counts = [told[name] for name in ("messages", "message_ends_left_out")]
         counts += [told[name] for name in ("collectives", "collectives_left_out")]
-        self.assertEqual(counts, [4, 0, 6, 0])
+        self.assertEqual(counts, [4, 0, 10, 0])
         with h5py.File(output / "profile.h5") as file:
             kinds = file["waits/kind"].asstr()[()]
             for kind, value_s in told["seconds"].items():
@@ -111,7 +112,7 @@ class Waits(TestCase):
             }  # fmt: skip
             self.assertEqual(waits.attrs["messages"], 4)
             self.assertEqual(waits.attrs["unmatched_ends"], 0)
-            self.assertEqual(waits.attrs["collectives"], 6)
+            self.assertEqual(waits.attrs["collectives"], 10)
             self.assertEqual(waits.attrs["collectives_left_out"], 0)
             self.assertEqual(int(waits["uncertain_ns"][()].sum()), 0, "one node has one clock")
             for name in ("wait_ns", "max_ns"):
@@ -127,6 +128,9 @@ class Waits(TestCase):
         expected += [(rank, "MPI_Allreduce", "wait at N x N") for rank in (0, 1, 2)]
         expected += [(rank, "MPI_Bcast", "late broadcast") for rank in (1, 2, 3)]
         expected += [(rank, "MPI_Scan", "early scan") for rank in (2, 3)]
+        expected += [(rank, "MPI_Wait", "wait at N x N") for rank in (0, 1, 3)]
+        expected += [(rank, "MPI_Neighbor_allgather", NEIGHBOURS) for rank in (1, 3)]
+        expected += [(2, "MPI_Wait", NEIGHBOURS), (3, "MPI_Neighbor_alltoall", NEIGHBOURS)]
         for key in expected:
             count, wait_s = rows.pop(key, (0, 0))
             self.assertEqual(count, 1, key)

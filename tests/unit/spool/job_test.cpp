@@ -122,6 +122,29 @@ TEST_F(JobFolder, takes_of_a_topology_what_is_there) {
   EXPECT_EQ(process.communicators.at(0).cartesian->extents, std::vector<uint32_t>{3});
 }
 
+TEST_F(JobFolder, gives_back_neighbours) {
+  CommunicatorDefinition ring{};
+  ring.id = 5;
+  writer_.add(DefinitionType::kCommunicator, ring, {"ring"});
+  ring.id = 6;
+  writer_.add(DefinitionType::kCommunicator, ring, {"another"});
+  struct {
+    NeighborsDefinition neighbors;
+    uint32_t sources[2];
+  } told = {{5, 2}, {7, 1}};
+  writer_.add(DefinitionType::kNeighbors, told);
+  told.neighbors = {6, 3};  // more than are there
+  writer_.add(DefinitionType::kNeighbors, told);
+  told.neighbors = {7, 2};  // of no communicator
+  writer_.add(DefinitionType::kNeighbors, told);
+  seal(3);
+  const Job job = read();
+  const Process& process = job.nodes.at(0).processes.at(3);
+  ASSERT_EQ(process.communicators.size(), 2u);
+  EXPECT_EQ(process.communicators.at(5).sources, (std::vector<uint32_t>{7, 1}));
+  EXPECT_FALSE(process.communicators.at(6).sources.has_value());
+}
+
 TEST_F(JobFolder, gives_back_windows_and_groups) {
   writer_.add(DefinitionType::kWindow, WindowDefinition{77, 5, 1, WindowFlavour::kShared, {}},
               {""});

@@ -139,21 +139,6 @@ TEST(Waits, a_scan_waits_for_all_of_lower_rank) {
   EXPECT_EQ(summary.collective_count, 2u);
 }
 
-TEST(Waits, non_blocking_collectives_keep_their_number) {
-  Event start = message(EventKind::kCollectiveRequest, -1, 0, 9);
-  start.operation = CollectiveOperation::kAllreduce;
-  const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
-  Event creation = collective(CollectiveOperation::kCreateHandle);
-  const WaitSummary summary =
-      analyse({Rank().call(kCollective, 1, 2, {start}).call(kCollective, 10, 41, barrier),
-               Rank()
-                   .call(kCollective, 1, 2, {start})
-                   .call(kCollective, 3, 4, {creation})  // of some members only
-                   .call(kCollective, 40, 42, barrier)});
-  EXPECT_THAT(rows(summary),
-              testing::ElementsAre(Row{0, kCollective, WaitKind::kBarrier, 1, 30, 30}));
-}
-
 TEST(Waits, nobody_knows_who_is_late_in_another_world) {
   Model model = make_model(2);
   model.communicators[0].is_of_worlds = true;

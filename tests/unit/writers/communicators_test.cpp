@@ -132,6 +132,34 @@ TEST(Communicators, have_no_topology_that_does_not_hold_them) {
   EXPECT_FALSE(joined({2, 2}, 2, CommunicatorKind::kNccl).has_value());
 }
 
+TEST(Communicators, have_the_neighbours_that_members_told) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    node.add_process(rank, static_cast<int32_t>(rank), 3, kRegions);
+    CommunicatorDefinition ring{};
+    ring.identity = 1000;
+    ring.kind = CommunicatorKind::kIntra;
+    ring.id = 7;
+    ring.size = 3;
+    ring.rank = 2 - rank;
+    node.define(rank, DefinitionType::kCommunicator, ring, {"ring"});
+    struct {
+      NeighborsDefinition neighbors;
+      uint32_t sources[2];
+    } told = {{7, 2}, {ring.rank, rank == 1 ? 3u : 0u}};  // the rank in the middle has a stranger
+    if (rank != 0) node.define(rank, DefinitionType::kNeighbors, told);
+    node.add_records(rank, 1, kOneSpan);
+  }
+  node.finish();
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  ASSERT_TRUE(parts.has_value());
+  const auto& sources = (*parts)->model.communicators.at(2).sources;
+  ASSERT_EQ(sources.size(), 2u);
+  EXPECT_EQ(sources[0], (std::vector<uint32_t>{0, 0}));
+  EXPECT_FALSE(sources[1].has_value());
+}
+
 /// Of two that are one, the first told a topology that fits what was known by then.
 TEST(Communicators, that_grow_have_no_topology_of_before) {
   for (const uint32_t told : {0u, 1u}) {

@@ -36,6 +36,36 @@ static void begin(int is_late) {
   if (over_s > g_overslept_s) g_overslept_s = over_s;
 }
 
+/// Neighbours in three kinds of topologies. Whose data nobody late has to give goes on at once.
+static void meet_neighbors(int rank) {
+  const int one = 1;
+  int values[2];
+  MPI_Comm ring;
+  MPI_Comm pairs;
+  MPI_Comm arrow;
+  MPI_Request request;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, (int[]){4}, &one, 0, &ring);
+  MPI_Graph_create(MPI_COMM_WORLD, 4, (int[]){1, 2, 3, 4}, (int[]){1, 0, 3, 2}, 0, &pairs);
+  // Rank 3 gets from rank 1, and nobody else gets anything.
+  const int source = 1;
+  const int target = 3;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank == 3, &source, MPI_UNWEIGHTED, rank == 1,
+                                 &target, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &arrow);
+  begin(rank == 0);  // ranks 1 and 3 wait
+  MPI_Neighbor_allgather(&rank, 1, MPI_INT, values, 1, MPI_INT, ring);
+  CHECK(values[0] == (rank + 3) % 4 && values[1] == (rank + 1) % 4);
+  begin(rank == 3);  // rank 2 waits
+  MPI_Ineighbor_allgather(&rank, 1, MPI_INT, values, 1, MPI_INT, pairs, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(values[0] == (rank ^ 1));
+  begin(rank == 1);  // rank 3 waits
+  MPI_Neighbor_alltoall(&rank, 1, MPI_INT, values, 1, MPI_INT, arrow);
+  CHECK(rank != 3 || values[0] == 1);
+  MPI_Comm_free(&arrow);
+  MPI_Comm_free(&pairs);
+  MPI_Comm_free(&ring);
+}
+
 int main(int argc, char** argv) {
   g_scene_ms = argc > 1 ? atol(argv[1]) : 400;
   MPI_Init(&argc, &argv);
@@ -49,6 +79,7 @@ int main(int argc, char** argv) {
 
   int value = 0;
   int sum = 0;
+  int ranks[4];
   begin(rank == 0);  // late sender
   if (rank == 0) MPI_Send(&value, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
   if (rank == 1) MPI_Recv(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -78,6 +109,12 @@ int main(int argc, char** argv) {
   MPI_Reduce(&rank, &sum, 1, MPI_INT, MPI_SUM, 1, MPI_COMM_WORLD);
   begin(rank == 1);
   MPI_Scan(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Request request;
+  begin(rank == 2);  // seen in the wait for a collective that was started
+  MPI_Iallgather(&rank, 1, MPI_INT, ranks, 1, MPI_INT, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(ranks[3] == 3);
+  meet_neighbors(rank);
   begin(0);
   printf("overslept %f\n", g_overslept_s);
   MPI_Finalize();

@@ -1,0 +1,183 @@
+// Who waits in collectives that are started by one call and completed by another, and in those
+// among neighbours.
+
+#include "tests/unit/waits/ranks.h"
+
+namespace aon::writers {
+namespace {
+
+Event started(CollectiveOperation operation, uint64_t request) {
+  Event e = message(EventKind::kCollectiveRequest, -1, 0, request);
+  e.operation = operation;
+  return e;
+}
+
+Event completed(CollectiveOperation operation, uint64_t request, int32_t root = -1) {
+  Event e = collective(operation, root);
+  e.kind = EventKind::kCollectiveComplete;
+  e.request = request;
+  return e;
+}
+
+/// Starts one at `start_ns` and completes it in a call from `enter_ns` to `leave_ns`.
+Rank split_collective(CollectiveOperation operation, uint64_t start_ns, uint64_t enter_ns,
+                      uint64_t leave_ns, int32_t root = -1) {
+  return Rank()
+      .call(kCollective, start_ns, start_ns + 1, {started(operation, 9)})
+      .call(kWaitall, enter_ns, leave_ns, {completed(operation, 9, root)});
+}
+
+TEST(SplitCollectives, keep_their_number) {
+  const Event start = started(CollectiveOperation::kAllreduce, 9);
+  const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
+  Event creation = collective(CollectiveOperation::kCreateHandle);
+  const WaitSummary summary =
+      analyse({Rank().call(kCollective, 1, 2, {start}).call(kCollective, 10, 41, barrier),
+               Rank()
+                   .call(kCollective, 1, 2, {start})
+                   .call(kCollective, 3, 4, {creation})  // of some members only
+                   .call(kCollective, 40, 42, barrier)});
+  EXPECT_THAT(rows(summary),
+              testing::ElementsAre(Row{0, kCollective, WaitKind::kBarrier, 1, 30, 30}));
+}
+
+TEST(SplitCollectives, wait_where_they_are_completed_until_the_last_was_started) {
+  const auto all = CollectiveOperation::kAllreduce;
+  const WaitSummary summary = analyse({split_collective(all, 10, 50, 90),    // waits for rank 2
+                                       split_collective(all, 20, 75, 91),    // came after it
+                                       split_collective(all, 70, 80, 92)});  // is the last
+  EXPECT_THAT(rows(summary), testing::ElementsAre(Row{0, kWaitall, WaitKind::kNxN, 1, 20, 20}));
+  EXPECT_EQ(summary.collective_count, 1u);
+  EXPECT_EQ(summary.incomplete_count, 0u);
+  // Who works between start and completion is not late, and how long that took is no one's matter.
+  EXPECT_TRUE(summary.lateness.rows().empty());
+  EXPECT_TRUE(summary.times.empty());
+}
+
+TEST(SplitCollectives, are_matched_in_the_order_of_their_starts) {
+  // Rank 0 completes the second first.
+  const auto barrier = CollectiveOperation::kBarrier;
+  const auto sum = CollectiveOperation::kAllreduce;
+  const WaitSummary summary =
+      analyse({Rank()
+                   .call(kCollective, 10, 11, {started(barrier, 1)})
+                   .call(kCollective, 12, 13, {started(sum, 2)})
+                   .call(kWaitall, 20, 95, {completed(sum, 2)})
+                   .call(kWaitall, 96, 97, {completed(barrier, 1)}),
+               Rank()
+                   .call(kCollective, 30, 31, {started(barrier, 1)})
+                   .call(kCollective, 90, 91, {started(sum, 2)})
+                   .call(kWaitall, 92, 98, {completed(barrier, 1), completed(sum, 2)})});
+  EXPECT_THAT(rows(summary), testing::ElementsAre(Row{0, kWaitall, WaitKind::kNxN, 1, 70, 70}));
+  EXPECT_EQ(summary.collective_count, 2u);
+}
+
+TEST(SplitCollectives, wait_for_a_root_that_has_not_started) {
+  const auto broadcast = CollectiveOperation::kBroadcast;
+  const WaitSummary summary = analyse({split_collective(broadcast, 10, 20, 60, 1),
+                                       split_collective(broadcast, 50, 51, 52, 1),
+                                       split_collective(broadcast, 55, 56, 61, 1)});
+  EXPECT_THAT(rows(summary),
+              testing::ElementsAre(Row{0, kWaitall, WaitKind::kLateBroadcast, 1, 30, 30}));
+}
+
+TEST(SplitCollectives, that_end_on_one_node_before_they_began_on_another_are_the_clocks) {
+  Model model = make_model(2);
+  model.groups[1].node = 1;
+  model.clock_error_ns = {10, 20};
+  const auto barrier = CollectiveOperation::kBarrier;
+  const ClockViolations found =
+      analyse(model, {split_collective(barrier, 10, 20, 40), split_collective(barrier, 50, 51, 60)})
+          .clock_violations;
+  EXPECT_EQ(found.collective_count, 1u);
+  EXPECT_EQ(found.max_ns, 10u);
+}
+
+TEST(SplitCollectives, that_were_not_seen_to_end_are_left_out) {
+  const auto barrier = CollectiveOperation::kBarrier;
+  const WaitSummary summary = analyse({split_collective(barrier, 10, 20, 60),
+                                       Rank().call(kCollective, 50, 51, {started(barrier, 9)})});
+  EXPECT_TRUE(summary.rows.empty());
+  EXPECT_EQ(summary.incomplete_count, 1u);
+}
+
+TEST(SplitCollectives, that_are_persistent_have_no_order) {
+  // Started in the other order by rank 1, around a barrier that must find its partner all the same.
+  Model model = make_model(2, "MPI_Start");
+  const auto sum = CollectiveOperation::kAllreduce;
+  const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
+  const std::vector<Event> start = {started(sum, 1)};
+  const std::vector<Event> end = {completed(sum, 1)};
+  const WaitSummary summary = analyse(model, {Rank()
+                                                  .call(kOther, 10, 11, start)
+                                                  .call(kCollective, 20, 51, barrier)
+                                                  .call(kWaitall, 60, 95, end),
+                                              Rank()
+                                                  .call(kCollective, 50, 52, barrier)
+                                                  .call(kOther, 90, 91, start)
+                                                  .call(kWaitall, 92, 96, end)});
+  EXPECT_THAT(rows(summary),
+              testing::ElementsAre(Row{0, kCollective, WaitKind::kBarrier, 1, 30, 30}));
+  EXPECT_EQ(summary.collective_count, 1u);
+}
+
+/// A line of ranks: each gets data of the one before it and the one behind it.
+Model line_of(uint32_t ranks) {
+  Model model = make_model(ranks);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    std::vector<uint32_t> sources;
+    if (rank > 0) sources.push_back(rank - 1);
+    if (rank + 1 < ranks) sources.push_back(rank + 1);
+    model.communicators[0].sources.push_back(sources);
+  }
+  return model;
+}
+
+TEST(Neighborhoods, wait_for_those_whose_data_they_get) {
+  const std::vector<Event> exchange = {collective(CollectiveOperation::kOther)};
+  const WaitSummary summary = analyse(
+      line_of(4),
+      {Rank().call(kCollective, 10, 42, exchange), Rank().call(kCollective, 40, 43, exchange),
+       Rank().call(kCollective, 20, 44, exchange), Rank().call(kCollective, 15, 25, exchange)});
+  EXPECT_THAT(rows(summary),
+              testing::ElementsAre(Row{0, kCollective, WaitKind::kNeighbors, 1, 30, 30},
+                                   Row{2, kCollective, WaitKind::kNeighbors, 1, 20, 20},
+                                   Row{3, kCollective, WaitKind::kNeighbors, 1, 5, 5}));
+  EXPECT_EQ(summary.collective_count, 1u);
+  EXPECT_TRUE(summary.lateness.rows().empty());
+}
+
+TEST(Neighborhoods, are_counted_apart_from_other_collectives) {
+  const std::vector<Event> exchange = {collective(CollectiveOperation::kOther)};
+  const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
+  // Rank 1 did not call: wrong, and no reason to match another's barrier.
+  const WaitSummary summary = analyse(
+      line_of(2), {Rank().call(kCollective, 5, 6, exchange).call(kCollective, 10, 41, barrier),
+                   Rank().call(kCollective, 40, 42, barrier)});
+  EXPECT_THAT(rows(summary),
+              testing::ElementsAre(Row{0, kCollective, WaitKind::kBarrier, 1, 30, 30}));
+  EXPECT_EQ(summary.incomplete_count, 1u);
+}
+
+TEST(Neighborhoods, of_unknown_sources_are_left_out) {
+  const std::vector<Event> exchange = {collective(CollectiveOperation::kOther)};
+  const std::vector<Rank> ranks = {Rank().call(kCollective, 10, 42, exchange),
+                                   Rank().call(kCollective, 40, 43, exchange)};
+  Model model = line_of(2);
+  EXPECT_EQ(analyse(model, ranks).incomplete_count, 0u);
+  model.communicators[0].sources.pop_back();
+  EXPECT_TRUE(analyse(model, ranks).rows.empty());
+  EXPECT_EQ(analyse(model, ranks).incomplete_count, 1u);
+}
+
+TEST(Neighborhoods, that_do_not_block_wait_where_they_are_completed) {
+  const auto exchange = CollectiveOperation::kOther;
+  const WaitSummary summary = analyse(
+      line_of(3), {split_collective(exchange, 10, 20, 60), split_collective(exchange, 11, 12, 61),
+                   split_collective(exchange, 50, 51, 62)});
+  EXPECT_THAT(rows(summary),
+              testing::ElementsAre(Row{1, kWaitall, WaitKind::kNeighbors, 1, 38, 38}));
+}
+
+}  // namespace
+}  // namespace aon::writers
