@@ -6,6 +6,8 @@ import subprocess
 import time
 import unittest
 
+import otf2
+
 from fault_test import IS_SANITIZED, FaultCase, agent_pids, environment, main, run, wait_until
 
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
@@ -148,6 +150,23 @@ class Cap(FaultCase):
                 self.assertGreater(events, mib << 14, "the archive gets its part")
                 used = sum(p.lstat().st_blocks * 512 for p in self.output.rglob("*"))
                 self.assertLessEqual(used, mib << 20)
+                if mib == 3:  # the other has a million events
+                    self.assert_newest_kept(document)
+
+    def assert_newest_kept(self, document):
+        """What was evicted is older than all that the archive has, which goes on to the end."""
+        evicted_ns = {loss["rank"]: loss["end_ns"] for loss in document["losses"]
+                      if loss["reason"] == "evicted by cap"}
+        first_ns, last = {}, {}
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            for location, event in trace.events:
+                if isinstance(event, otf2.events.Enter) and not event.region.name.startswith("["):
+                    rank = location.group._ref
+                    first_ns.setdefault(rank, event.time)
+                    last[rank] = event.region.name
+        self.assertEqual(last, {0: "MPI_Finalize", 1: "MPI_Finalize"})
+        for rank in (0, 1):
+            self.assertLessEqual(evicted_ns[rank], first_ns[rank])
 
 
 class SmallLimits(FaultCase):
@@ -174,7 +193,9 @@ class SmallLimits(FaultCase):
 
     @unittest.skipIf(IS_SANITIZED, "the sanitizer needs terabytes of address space")
     def test_little_address_space(self):
-        self.limited("ulimit -v 400000")
+        document = self.limited("ulimit -v 400000")
+        for rank in (0, 1):
+            self.assert_every_call(document, rank)
 
     def test_small_file_limit(self):
         """Too small for the agent's memory, which counts as a file: each rank writes its own."""
