@@ -58,9 +58,9 @@ struct GlobalCommunicator {
   std::vector<uint32_t> ranks = {};  ///< ascending; empty where `is_of_worlds` is false
   /// Its extents give as many places as there are members.
   std::optional<spool::Cartesian> cartesian = std::nullopt;
-  /// By rank: whose data it gets in neighbourhood collectives, ranks below members.size(); nothing
-  /// where it did not tell. Ends with the last rank that told.
-  std::vector<std::optional<std::vector<uint32_t>>> sources = {};
+  /// By rank: whose data it gets in neighbourhood collectives, ranks below members.size(), which
+  /// the spool's job owns; null where it did not tell. Ends with the last rank that told.
+  std::vector<const std::vector<uint32_t>*> sources = {};
 
   /// Some of its processes are in no place of `members`, and never will be.
   bool is_partial() const { return is_of_worlds && members.size() < rank_count; }

@@ -61,9 +61,10 @@ class CommunicatorUnifier {
   /// Sources that no place of the communicator has are none.
   void check_sources() {
     for (GlobalCommunicator& communicator : model_->communicators) {
-      for (auto& sources : communicator.sources) {
+      for (const std::vector<uint32_t>*& sources : communicator.sources) {
         const auto is_strange = [&](uint32_t rank) { return rank >= communicator.members.size(); };
-        if (sources && std::any_of(sources->begin(), sources->end(), is_strange)) sources.reset();
+        if (sources != nullptr && std::any_of(sources->begin(), sources->end(), is_strange))
+          sources = nullptr;
       }
     }
   }
@@ -126,7 +127,7 @@ class CommunicatorUnifier {
     global->members[rank] = group;
     if (!local.sources || global->kind != CommunicatorKind::kIntra) return;
     if (global->sources.size() <= rank) global->sources.resize(rank + 1);
-    global->sources[rank] = local.sources;
+    global->sources[rank] = &*local.sources;
   }
 
   bool is_the_world(const GlobalCommunicator& communicator) const {

@@ -131,8 +131,8 @@ uint64_t model_fingerprint(const JobModel& parts) {
     out.put(communicator.kind);
     out.put(communicator.members);
     out.put(communicator.rank_count);
-    for (const auto& sources : communicator.sources) {
-      if (sources) out.put(*sources);
+    for (const std::vector<uint32_t>* sources : communicator.sources) {
+      if (sources != nullptr) out.put(*sources);
     }
     if (!communicator.cartesian) continue;
     out.put(communicator.cartesian->extents);

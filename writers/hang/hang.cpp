@@ -95,8 +95,12 @@ void HangFinder::add(const Event& event) {
       if (own_depth_ != 0 && depth_ == own_depth_) has_returned_ = false;
       break;
     case EventKind::kCollectiveEnd:
-    case EventKind::kCollectiveRequest:
       count(event);
+      break;
+    case EventKind::kCollectiveRequest:
+      if (const uint32_t region = regions_.global(event.region);
+          region >= model_->regions.size() || !profile::is_start(model_->regions[region]))
+        count(event);
       break;
     case EventKind::kLostBegin:
       progress_[group_].has_hole = true;

@@ -15,7 +15,7 @@
 namespace aon::writers::share {
 namespace {
 
-constexpr std::string_view kHeader = "AON share 1 " AON_VERSION "\n";
+constexpr std::string_view kHeader = "AON share 2 " AON_VERSION "\n";
 
 struct BlockHead {
   uint64_t byte_count;

@@ -115,7 +115,9 @@ Status read_items(const FileReader& file, uint64_t key,
                   const std::function<Status(const Item&)>& sink) {
   return file.for_each(key, [&](std::span<const char> bytes) {
     Item item;
-    for (size_t at = 0; at + sizeof(Item) <= bytes.size(); at += sizeof(Item)) {
+    if (bytes.size() % sizeof(Item) != 0)
+      return Status(Error{Code::kDamaged, "a share of another build"});
+    for (size_t at = 0; at < bytes.size(); at += sizeof(Item)) {
       std::memcpy(&item, bytes.data() + at, sizeof(Item));
       if (Status status = sink(item); !status) return status;
     }

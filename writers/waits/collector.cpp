@@ -21,7 +21,7 @@ Collector::Call Collector::call_of(const GlobalRegion& region) {
   if (region.name == "MPI_Bsend") return Call::kBufferedSend;
   if (region.name == "MPI_Mprobe" || region.name == "MPI_Improbe") return Call::kMatchedProbe;
   if (region.name == "MPI_Mrecv" || region.name == "MPI_Imrecv") return Call::kMatchedReceive;
-  if (region.name == "MPI_Start" || region.name == "MPI_Startall") return Call::kStart;
+  if (profile::is_start(region)) return Call::kStart;
   return profile::is_exchange(region.role) ? Call::kExchange : Call::kMpi;
 }
 
@@ -244,39 +244,53 @@ void Collector::complete_receive(const Event& event) {
   add_end(event, false, posted_ns);
 }
 
-/// A persistent one matches by when it was made, which nobody counts.
 void Collector::start_collective(const Event& event) {
-  const Frame* call = mpi_call();
-  if (call != nullptr && call->call == Call::kStart) return;
-  const std::optional<uint64_t> number = count_collective(event);
-  if (number && live_collectives_.size() < kMaxLive)
-    live_collectives_[event.request] = {*number, call_start(event)};
+  const uint32_t region = regions_.global(event.region);
+  if (region < region_calls_.size() && region_calls_[region] == Call::kStart) return;
+  const std::optional<Member> member = begin_member(event);
+  if (!member) return;
+  if (live_collectives_.size() < kMaxLive) {
+    live_collectives_[event.request] = *member;
+  } else {
+    put_unseen(*member);
+  }
 }
 
 void Collector::complete_collective(const Event& event) {
   const auto found = live_collectives_.find(event.request);
   if (found == live_collectives_.end()) return;
-  keep_member(event, found->second.number, found->second.start_ns);
+  keep_member(event, found->second);
   live_collectives_.erase(found);
 }
 
 void Collector::add_member(const Event& event) {
-  const std::optional<uint64_t> number = count_collective(event);
-  if (number) keep_member(event, *number, call_start(event));
+  const std::optional<Member> member = begin_member(event);
+  if (member) keep_member(event, *member);
 }
 
-/// Until its call ends; what was completed outside of one is nobody's.
-void Collector::keep_member(const Event& event, uint64_t number, uint64_t start_ns) {
-  if (mpi_call() == nullptr || open_members_.size() >= kMaxInCall || is_alone(event)) return;
+/// A member that takes part from this call on; nothing where it has nobody to meet.
+std::optional<Member> Collector::begin_member(const Event& event) {
+  const std::optional<uint64_t> number = count_collective(event);
+  if (!number || is_alone(event)) return std::nullopt;
   const uint32_t communicator = communicators_.global(event.communicator);
   // Of another world with the same name.
   const int64_t rank = own_rank(communicator);
   if (rank < 0) context_->exclude(communicator);
-  const bool is_root = event.peer >= 0 && event.peer == rank;
-  open_members_.push_back({communicator, location_, number, start_ns, 0, 0, kNone,
-                           static_cast<uint32_t>(rank), event.operation, is_root,
-                           event.bytes != 0 && event.bytes_received != 0,
-                           std::max(event.bytes, event.bytes_received)});
+  return Member{communicator,    location_, *number, call_start(event),
+                kUnseenNs,       kUnseenNs, kNone,   static_cast<uint32_t>(rank),
+                event.operation, false,     false,   0};
+}
+
+/// Until the call that completed it ends.
+void Collector::keep_member(const Event& event, Member member) {
+  member.is_root = event.peer >= 0 && event.peer == int64_t{member.rank};
+  member.has_data = event.bytes != 0 && event.bytes_received != 0;
+  member.bytes = std::max(event.bytes, event.bytes_received);
+  if (mpi_call() != nullptr && open_members_.size() < kMaxInCall) {
+    open_members_.push_back(member);
+  } else {
+    put_unseen(member);
+  }
 }
 
 /// The number of a collective on its communicator. Creating and freeing communicators has none:
@@ -302,7 +316,8 @@ int64_t Collector::own_rank(uint32_t communicator) {
   return known->second;
 }
 
-/// A send whose completion was not seen is a message all the same.
+/// A send whose completion was not seen is a message all the same; of a collective nobody knows how
+/// long it was waited for.
 Status Collector::end_location() {
   while (!frames_.empty()) leave(frames_.back().enter_ns);
   for (const auto& [request, end] : live_sends_) put(end, true);
@@ -311,6 +326,7 @@ Status Collector::end_location() {
   if (taken_out_count_ != 0) cut(taken_out_ns_);
   live_sends_.clear();
   live_receives_.clear();
+  for (const auto& [request, member] : live_collectives_) put_unseen(member);
   live_collectives_.clear();
   return std::exchange(status_, Status());
 }

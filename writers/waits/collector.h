@@ -53,7 +53,7 @@ class Collector {
     kBufferedSend,    ///< never waits for its receiver
     kMatchedProbe,    ///< takes a message out of the order
     kMatchedReceive,  ///< and receives it
-    kStart            ///< MPI_Start, MPI_Startall
+    kStart            ///< of persistent requests
   };
 
   /// A region that is open. What it completes is kept until it ends.
@@ -73,11 +73,6 @@ class Collector {
     uint64_t count;
     uint64_t neighborhood_count;
   };
-  /// A non-blocking one.
-  struct StartedCollective {
-    uint64_t number;
-    uint64_t start_ns;
-  };
 
   bool is_alone(const Event& event) const;
   void add(const Event& event);
@@ -92,7 +87,9 @@ class Collector {
   void start_collective(const Event& event);
   void complete_collective(const Event& event);
   void add_member(const Event& event);
-  void keep_member(const Event& event, uint64_t number, uint64_t start_ns);
+  std::optional<Member> begin_member(const Event& event);
+  void keep_member(const Event& event, Member member);
+  void put_unseen(const Member& member) { keep(sink_->add_member(member)); }
   bool fill_envelope(const Event& event, bool is_send, MessageEnd* end);
   std::optional<uint64_t> count_collective(const Event& event);
   int64_t own_rank(uint32_t communicator);
@@ -128,11 +125,11 @@ class Collector {
   uint32_t taken_out_count_ = 0;  ///< by MPI_Mprobe
   profile::LocalIds regions_;
   profile::LocalIds communicators_;
-  std::unordered_map<uint32_t, int64_t> own_ranks_;                   ///< by communicator
-  std::unordered_map<uint32_t, CollectiveCount> collective_counts_;   ///< the same, of the group
-  std::unordered_map<uint64_t, MessageEnd> live_sends_;               ///< by request
-  std::unordered_map<uint64_t, uint64_t> live_receives_;              ///< when they were posted
-  std::unordered_map<uint64_t, StartedCollective> live_collectives_;  ///< by request
+  std::unordered_map<uint32_t, int64_t> own_ranks_;                  ///< by communicator
+  std::unordered_map<uint32_t, CollectiveCount> collective_counts_;  ///< the same, of the group
+  std::unordered_map<uint64_t, MessageEnd> live_sends_;              ///< by request
+  std::unordered_map<uint64_t, uint64_t> live_receives_;             ///< when they were posted
+  std::unordered_map<uint64_t, Member> live_collectives_;            ///< by request
   std::vector<Frame> frames_;
   std::vector<OpenEnd> open_ends_;
   std::vector<Member> open_members_;

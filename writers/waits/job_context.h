@@ -64,7 +64,7 @@ class JobContext : public WaitContext {
   }
   const std::vector<uint32_t>* sources(uint32_t communicator, uint32_t rank) const override {
     const auto& all = model_.communicators[communicator].sources;
-    return rank < all.size() && all[rank] ? &*all[rank] : nullptr;
+    return rank < all.size() ? all[rank] : nullptr;
   }
 
  private:

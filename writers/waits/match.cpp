@@ -263,6 +263,7 @@ bool add_true_time(std::span<const Member> members, std::span<const Attendance> 
 
 /// Whether it can be said whom the member waits for.
 bool is_known(const Member& member, const WaitContext& context) {
+  if (member.enter_ns == kUnseenNs) return false;
   if (member.enter_ns >= context.cut_ns(member.location)) return false;
   const bool is_neighborhood = member.operation == CollectiveOperation::kOther;
   return !is_neighborhood || context.sources(member.communicator, member.rank) != nullptr;

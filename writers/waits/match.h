@@ -54,6 +54,8 @@ struct Member {
   }
 };
 
+/// `enter_ns` of a member that was not seen to complete it.
+constexpr uint64_t kUnseenNs = UINT64_MAX;
 /// In the numbers of neighbourhood collectives, which are counted apart.
 constexpr uint64_t kNeighborhood = uint64_t{1} << 63;
 

@@ -47,11 +47,22 @@ Status write_items(SortedStore<Sent<Item>>* store, Content content, FileWriter* 
   }
 }
 
+bool fits(const MessageEnd& end, const Model& model) {
+  return end.location < model.locations.size();
+}
+bool fits(const Member& member, const Model& model) {
+  return member.location < model.locations.size() &&
+         member.communicator < model.communicators.size();
+}
+
+/// What was told by a process that knows the same job.
 template <class Item>
-Status read_into(const FileReader& file, Content content, uint32_t share,
+Status read_into(const FileReader& file, Content content, uint32_t share, const Model& model,
                  SortedStore<Item>* store) {
-  return share::read_items<Item>(file, key_of(content, share),
-                                 [store](const Item& item) { return store->add(item); });
+  return share::read_items<Item>(file, key_of(content, share), [&](const Item& item) {
+    if (!fits(item, model)) return Status(Error{Code::kDamaged, "a share of another job"});
+    return store->add(item);
+  });
 }
 
 class Share final : public WaitShare, private EndSink {
@@ -220,9 +231,9 @@ class Match {
       if (from == share_) summary_.unmatched_count += unmatched_count;  // each share tells its own
       return loaded;
     });
-    if (status) status = read_into(*file, Content::kSends, share_, &sends_);
-    if (status) status = read_into(*file, Content::kReceives, share_, &receives_);
-    return status ? read_into(*file, Content::kMembers, share_, &members_) : status;
+    if (status) status = read_into(*file, Content::kSends, share_, model_, &sends_);
+    if (status) status = read_into(*file, Content::kReceives, share_, model_, &receives_);
+    return status ? read_into(*file, Content::kMembers, share_, model_, &members_) : status;
   }
 
   Status run(const fs::path& folder) {

@@ -29,8 +29,9 @@
 /// that was freed or not seen completed by its thread, a message taken out by MPI_Mprobe while
 /// others were received. So are an envelope from its second thread on, communicators on which
 /// several threads of a process call collectives, and collectives of which a member is not there,
-/// or has more sources than a definition holds. Persistent collectives have no waiting time: they
-/// match in the order in which they were made, and are started in any.
+/// or has more sources than a definition holds, or was not seen to complete it. Persistent
+/// collectives match in the order in which they were made and are started in any: they are not
+/// counted at all. Time in calls that only poll or are not timed is no waiting.
 ///
 /// `uncertain_ns` is the part of the waiting that the error of two nodes' clocks could explain.
 ///

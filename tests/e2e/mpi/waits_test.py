@@ -55,7 +55,7 @@ class Waits(TestCase):
         told = document["waits"]
         counts = [told[name] for name in ("messages", "message_ends_left_out")]
         counts += [told[name] for name in ("collectives", "collectives_left_out")]
-        self.assertEqual(counts, [4, 0, 10, 0])
+        self.assertEqual(counts, [4, 0, 11, 0])
         with h5py.File(output / "profile.h5") as file:
             kinds = file["waits/kind"].asstr()[()]
             for kind, value_s in told["seconds"].items():
@@ -112,7 +112,7 @@ class Waits(TestCase):
             }  # fmt: skip
             self.assertEqual(waits.attrs["messages"], 4)
             self.assertEqual(waits.attrs["unmatched_ends"], 0)
-            self.assertEqual(waits.attrs["collectives"], 10)
+            self.assertEqual(waits.attrs["collectives"], 11)
             self.assertEqual(waits.attrs["collectives_left_out"], 0)
             self.assertEqual(int(waits["uncertain_ns"][()].sum()), 0, "one node has one clock")
             for name in ("wait_ns", "max_ns"):
@@ -130,14 +130,16 @@ class Waits(TestCase):
         expected += [(rank, "MPI_Scan", "early scan") for rank in (2, 3)]
         expected += [(rank, "MPI_Wait", "wait at N x N") for rank in (0, 1, 3)]
         expected += [(rank, "MPI_Neighbor_allgather", NEIGHBOURS) for rank in (1, 3)]
+        twice = {(rank, "MPI_Neighbor_allgather", NEIGHBOURS) for rank in (1, 3)}
         expected += [(2, "MPI_Wait", NEIGHBOURS), (3, "MPI_Neighbor_alltoall", NEIGHBOURS)]
         for key in expected:
             count, wait_s = rows.pop(key, (0, 0))
-            self.assertEqual(count, 1, key)
+            times = 2 if key in twice else 1
+            self.assertEqual(count, times, key)
             # A rank that itself begins late, on a loaded machine, waits less.
-            self.assertGreater(wait_s, 0.25 * LATE_S, key)
+            self.assertGreater(wait_s, times * 0.25 * LATE_S, key)
             # Nor does anybody wait longer than the latest came late.
-            self.assertLess(wait_s, LATE_S + overslept_s + 0.1, key)
+            self.assertLess(wait_s, times * (LATE_S + overslept_s + 0.1), key)
         # Whatever else the machine made them wait is less than what was planted in all.
         self.assertLess(sum(wait_s for _, wait_s in rows.values()), len(expected) * LATE_S, rows)
 

@@ -230,6 +230,20 @@ TEST(Hang, rank_that_skipped_one_is_seen_by_its_number) {
   EXPECT_THAT(report.hangs[1].absent, ElementsAre(2u));
 }
 
+/// They are started in any order, so they have no number: rank 1 has not come later than rank 0.
+TEST(Hang, persistent_collectives_are_not_counted) {
+  Job job(2);
+  job.name(kRecv, "MPI_Startall: one request");
+  Event start = test::event(EventKind::kCollectiveRequest, 10 * kSecond, kRecv);
+  start.communicator = 7;
+  start.operation = CollectiveOperation::kAllreduce;
+  job.add(0, start);
+  for (uint32_t rank = 0; rank < 2; ++rank) job.open(rank, 30 * kSecond, kBarrier);
+  const HangReport& report = job.report();
+  ASSERT_EQ(report.hangs.size(), 1u);
+  EXPECT_THAT(report.hangs[0].arrived, ElementsAre(0u, 1u));
+}
+
 TEST(Hang, what_the_missing_one_does_instead_is_told) {
   Job job(2);
   job.open(0, 30 * kSecond, kBarrier).open(1, 25 * kSecond, kRecv, 0);

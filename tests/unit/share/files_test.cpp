@@ -89,7 +89,7 @@ TEST_F(ShareFile, that_is_cut_or_changed_is_damaged) {
 
 TEST_F(ShareFile, of_another_version_is_refused) {
   std::string bytes = made();
-  bytes[4 + 6] = '2';  // "AON share 1"
+  bytes[4 + 6] = '1';  // "AON share 2"
   write(bytes);
   EXPECT_FALSE(FileReader::open(path_));
 }
@@ -126,6 +126,10 @@ TEST_F(ShareFile, items_come_back_in_order) {
     return Status();
   }));
   EXPECT_EQ(next, 80000u);
+  struct AnotherItem {
+    uint64_t numbers[3];
+  };
+  EXPECT_FALSE(read_items<AnotherItem>(*reader, 1, [](const AnotherItem&) { return Status(); }));
 }
 
 TEST(State, comes_back_as_it_was) {

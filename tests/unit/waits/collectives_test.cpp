@@ -27,18 +27,24 @@ Rank split_collective(CollectiveOperation operation, uint64_t start_ns, uint64_t
       .call(kWaitall, enter_ns, leave_ns, {completed(operation, 9, root)});
 }
 
-TEST(SplitCollectives, keep_their_number) {
-  const Event start = started(CollectiveOperation::kAllreduce, 9);
+TEST(SplitCollectives, have_numbers_among_the_others) {
   const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
+  const std::vector<Event> start = {started(CollectiveOperation::kBarrier, 9)};
+  const std::vector<Event> end = {completed(CollectiveOperation::kBarrier, 9)};
   Event creation = collective(CollectiveOperation::kCreateHandle);
-  const WaitSummary summary =
-      analyse({Rank().call(kCollective, 1, 2, {start}).call(kCollective, 10, 41, barrier),
-               Rank()
-                   .call(kCollective, 1, 2, {start})
-                   .call(kCollective, 3, 4, {creation})  // of some members only
-                   .call(kCollective, 40, 42, barrier)});
+  const WaitSummary summary = analyse({Rank()
+                                           .call(kCollective, 1, 2, start)
+                                           .call(kWaitall, 5, 6, end)
+                                           .call(kCollective, 10, 41, barrier),
+                                       Rank()
+                                           .call(kCollective, 1, 2, start)
+                                           .call(kCollective, 3, 4, {creation})  // of some members
+                                           .call(kCollective, 40, 42, barrier)
+                                           .call(kWaitall, 43, 44, end)});
   EXPECT_THAT(rows(summary),
               testing::ElementsAre(Row{0, kCollective, WaitKind::kBarrier, 1, 30, 30}));
+  EXPECT_EQ(summary.collective_count, 2u);
+  EXPECT_EQ(summary.incomplete_count, 0u);
 }
 
 TEST(SplitCollectives, wait_where_they_are_completed_until_the_last_was_started) {
@@ -95,41 +101,49 @@ TEST(SplitCollectives, that_end_on_one_node_before_they_began_on_another_are_the
 
 TEST(SplitCollectives, that_were_not_seen_to_end_are_left_out) {
   const auto barrier = CollectiveOperation::kBarrier;
-  const WaitSummary summary = analyse({split_collective(barrier, 10, 20, 60),
-                                       Rank().call(kCollective, 50, 51, {started(barrier, 9)})});
-  EXPECT_TRUE(summary.rows.empty());
-  EXPECT_EQ(summary.incomplete_count, 1u);
+  const Rank only_started = Rank().call(kCollective, 50, 51, {started(barrier, 9)});
+  for (const Rank& other : {split_collective(barrier, 10, 20, 60), only_started}) {
+    const WaitSummary summary = analyse({other, only_started});
+    EXPECT_TRUE(summary.rows.empty());
+    EXPECT_EQ(summary.collective_count, 0u);
+    EXPECT_EQ(summary.incomplete_count, 1u);
+  }
 }
 
-TEST(SplitCollectives, that_are_persistent_have_no_order) {
-  // Started in the other order by rank 1, around a barrier that must find its partner all the same.
-  Model model = make_model(2, "MPI_Start");
-  const auto sum = CollectiveOperation::kAllreduce;
+/// Regions as of MPI_Start, and of one request of an MPI_Startall within it.
+class PersistentCollectives : public testing::TestWithParam<const char*> {};
+
+TEST_P(PersistentCollectives, have_no_number) {
+  // Rank 1 starts its own behind a barrier that must find its partner all the same.
+  const Model model = make_model(2, GetParam());
+  Event start = started(CollectiveOperation::kAllreduce, 1);
+  start.region = kOther;
   const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
-  const std::vector<Event> start = {started(sum, 1)};
-  const std::vector<Event> end = {completed(sum, 1)};
+  const std::vector<Event> end = {completed(CollectiveOperation::kAllreduce, 1)};
   const WaitSummary summary = analyse(model, {Rank()
-                                                  .call(kOther, 10, 11, start)
+                                                  .call(kOther, 10, 11, {start})
                                                   .call(kCollective, 20, 51, barrier)
                                                   .call(kWaitall, 60, 95, end),
                                               Rank()
                                                   .call(kCollective, 50, 52, barrier)
-                                                  .call(kOther, 90, 91, start)
+                                                  .call(kOther, 90, 91, {start})
                                                   .call(kWaitall, 92, 96, end)});
   EXPECT_THAT(rows(summary),
               testing::ElementsAre(Row{0, kCollective, WaitKind::kBarrier, 1, 30, 30}));
   EXPECT_EQ(summary.collective_count, 1u);
+  EXPECT_EQ(summary.incomplete_count, 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Each, PersistentCollectives,
+                         testing::Values("MPI_Start", "MPI_Startall", "MPI_Startall: one request"));
 
 /// A line of ranks: each gets data of the one before it and the one behind it.
 Model line_of(uint32_t ranks) {
   Model model = make_model(ranks);
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    std::vector<uint32_t> sources;
-    if (rank > 0) sources.push_back(rank - 1);
-    if (rank + 1 < ranks) sources.push_back(rank + 1);
-    model.communicators[0].sources.push_back(sources);
-  }
+  static const std::vector<uint32_t> kSources[] = {{1}, {0, 2}, {1, 3}, {2}};
+  static const std::vector<uint32_t> kLast[] = {{}, {}, {0}, {1}, {2}};  // by the number of ranks
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    model.communicators[0].sources.push_back(rank + 1 < ranks ? &kSources[rank] : &kLast[ranks]);
   return model;
 }
 

@@ -36,15 +36,18 @@ static void begin(int is_late) {
   if (over_s > g_overslept_s) g_overslept_s = over_s;
 }
 
-/// Neighbours in three kinds of topologies. Whose data nobody late has to give goes on at once.
+/// Neighbours in all kinds of topologies. Who needs no data of the one who is late goes on at once.
 static void meet_neighbors(int rank) {
   const int one = 1;
+  const int zero = 0;
   int values[2];
   MPI_Comm ring;
+  MPI_Comm line;
   MPI_Comm pairs;
   MPI_Comm arrow;
   MPI_Request request;
   MPI_Cart_create(MPI_COMM_WORLD, 1, (int[]){4}, &one, 0, &ring);
+  MPI_Cart_create(MPI_COMM_WORLD, 1, (int[]){4}, &zero, 0, &line);
   MPI_Graph_create(MPI_COMM_WORLD, 4, (int[]){1, 2, 3, 4}, (int[]){1, 0, 3, 2}, 0, &pairs);
   // Rank 3 gets from rank 1, and nobody else gets anything.
   const int source = 1;
@@ -61,9 +64,40 @@ static void meet_neighbors(int rank) {
   begin(rank == 1);  // rank 3 waits
   MPI_Neighbor_alltoall(&rank, 1, MPI_INT, values, 1, MPI_INT, arrow);
   CHECK(rank != 3 || values[0] == 1);
+  begin(rank == 2);  // ranks 1 and 3 wait; it has rank 3 at the end of the line
+  MPI_Neighbor_allgather(&rank, 1, MPI_INT, values, 1, MPI_INT, line);
+  CHECK(rank == 3 || values[1] == rank + 1);
+  MPI_Comm_free(&line);
   MPI_Comm_free(&arrow);
   MPI_Comm_free(&pairs);
   MPI_Comm_free(&ring);
+}
+
+/// Persistent collectives, started in any order: others find their partners all the same.
+static void start_persistent(int rank) {
+#if MPI_VERSION >= 4
+  int first = 0;
+  int second = 0;
+  MPI_Request requests[2];
+  MPI_Allreduce_init(&rank, &first, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &requests[0]);
+  MPI_Allreduce_init(&rank, &second, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &requests[1]);
+  if (rank == 0) {
+    MPI_Startall(2, requests);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  } else {
+    MPI_Start(&requests[1]);
+    MPI_Start(&requests[0]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+  }
+  CHECK(first == 6 && second == 3);
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
+#else
+  (void)rank;
+#endif
 }
 
 int main(int argc, char** argv) {
@@ -99,6 +133,7 @@ int main(int argc, char** argv) {
     MPI_Send(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);
   }
 
+  start_persistent(rank);
   begin(rank == 2);
   MPI_Barrier(MPI_COMM_WORLD);
   begin(rank == 3);
