@@ -156,12 +156,13 @@ def memory():
 
 
 def barrier():
-    """As many ranks as cores, spinning: all cores are busy. Long enough that the first use of the
-    ring's pages, one in 64 barriers until it has gone round, is no part of one in a thousand."""
+    """As many ranks as cores, spinning: all cores are busy. Some five seconds, so that the first
+    one, in which the rings grow and their pages are used for the first time, is no part of one in
+    a thousand."""
     ranks = os.cpu_count()
 
     def tail_ns(output):
-        return numpy.max(probe_lines(mpirun(ranks, [PROBE, 2_000_000], output)[2])[:, 5])
+        return numpy.max(probe_lines(mpirun(ranks, [PROBE, 12_000_000], output)[2])[:, 5])
 
     output = SCRATCH / "barrier-job"
     bench.percent_gate(
