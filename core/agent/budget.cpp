@@ -23,15 +23,19 @@ uint32_t thinner_mode(uint32_t mode, uint32_t last_period) noexcept {
 }
 
 std::vector<ModeChange> Budget::step(const IntervalCost& cost, std::span<const SiteLoad> sites) {
+  spent_ns_ += cost.application_ns + cost.agent_ns;
   if (cost.seconds <= 0 || cost.ranks_ns <= 0) return {};
+  ranks_ns_ += cost.ranks_ns;
   const double now = (cost.application_ns + cost.agent_ns) / cost.ranks_ns * 100;
   const double weight = 1 - std::exp(-cost.seconds);  // time constant 1 s
   average_ += (now - average_) * weight;
-  if (average_ > kDegradeFactor * percent_) {
+  const bool is_overspent = spent_ns_ / ranks_ns_ * 100 > percent_;
+  if (average_ > (is_overspent ? kPayBackFactor : kDegradeFactor) * percent_) {
     quiet_seconds_ = 0;
     return degrade(sites);
   }
-  quiet_seconds_ = average_ < kRecoverFactor * percent_ ? quiet_seconds_ + cost.seconds : 0;
+  const bool is_quiet = average_ < kRecoverFactor * percent_ && !is_overspent;
+  quiet_seconds_ = is_quiet ? quiet_seconds_ + cost.seconds : 0;
   if (quiet_seconds_ < wait_seconds_) return {};
   quiet_seconds_ = 0;
   return recover(sites);

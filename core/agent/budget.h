@@ -1,11 +1,13 @@
 /// Holds the measured cost of profiling to the budget, by sampling polling calls more thinly.
 ///
-///     cost > 1.2 x budget                --> the dearest sampled site: N doubles, after
-///                                            kMaxPeriod it is counted only
-///     cost < 0.5 x budget for `wait`     --> the last change is taken back; if the cost then
-///                                            passes the budget again, `wait` doubles
+///     cost > 1.2 x budget, or            --> the dearest sampled site: N doubles, after
+///     spent > budget and                     kMaxPeriod it is counted only
+///     cost > 0.8 x budget
+///     cost < 0.5 x budget for `wait`,    --> the last change is taken back; if the cost then
+///     and spent < budget                     passes the budget again, `wait` doubles
 ///
-/// Cost is averaged over about a second, so one step is judged before the next. Only sites whose
+/// Cost is averaged over about a second, so one step is judged before the next. `spent` is the cost
+/// of the whole job so far: what a start cost too much is paid back. Only sites whose
 /// own mode is sampling are touched: a call that moves a message keeps its identity.
 /// Thread: a value, one owner; no clock, no I/O.   Cost: proportional to sampled sites.
 #pragma once
@@ -20,6 +22,7 @@ namespace aon::agent {
 
 constexpr uint32_t kMaxPeriod = 4096;  ///< one in so many calls is timed at least, else none
 constexpr double kDegradeFactor = 1.2;
+constexpr double kPayBackFactor = 0.8;
 constexpr double kRecoverFactor = 0.5;
 constexpr uint64_t kFirstWaitSeconds = 30;
 constexpr uint64_t kMaxWaitSeconds = 600;
@@ -81,6 +84,8 @@ class Budget {
 
   double percent_;
   double average_ = 0;
+  double spent_ns_ = 0;  ///< since the beginning
+  double ranks_ns_ = 0;
   double quiet_seconds_ = 0;
   double wait_seconds_ = kFirstWaitSeconds;
   bool has_recovered_ = false;  ///< since the last degradation

@@ -64,8 +64,43 @@ TEST(Budget, ends_earlier_where_a_mode_says_a_level) {
 TEST(Budget, leaves_a_cost_within_the_budget_alone) {
   Budget budget(1);
   std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
-  EXPECT_TRUE(run(budget, 1.1, 200, sites).empty());
-  EXPECT_NEAR(budget.percent(), 1.1, 0.01);
+  EXPECT_TRUE(run(budget, 0.99, 200, sites).empty());
+  EXPECT_NEAR(budget.percent(), 0.99, 0.01);
+}
+
+TEST(Budget, leaves_a_second_above_it_alone_where_little_was_spent) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
+  EXPECT_TRUE(run(budget, 0.5, 60, sites).empty());
+  EXPECT_TRUE(run(budget, 1.15, 5, sites).empty());
+}
+
+TEST(Budget, is_not_passed_by_little_for_long) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
+  EXPECT_FALSE(run(budget, 1.05, 5, sites).empty());
+}
+
+TEST(Budget, what_the_start_cost_too_much_is_paid_back) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
+  run(budget, 5, 1, sites);
+  const uint32_t thinned = sites[0].mode;
+  run(budget, 0.9, 4, sites);
+  EXPECT_GT(sites[0].mode, thinned) << "9 % of a second's CPU time in 5 s";
+  const uint32_t paying = sites[0].mode;
+  run(budget, 0.7, 15, sites);
+  EXPECT_EQ(sites[0].mode, paying) << "it goes down by itself";
+  EXPECT_TRUE(run(budget, 0.95, 20, sites).empty()) << "it is paid back";
+}
+
+TEST(Budget, takes_nothing_back_before_it_is_paid_back) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 1, kModeSample, 9e6}};
+  run(budget, 60, 1, sites);
+  run(budget, 0.1, 10, sites);  // until the average has gone down
+  EXPECT_TRUE(run(budget, 0.1, 45, sites).empty()) << "more than thirty seconds";
+  EXPECT_FALSE(run(budget, 0.1, 60, sites).empty());
 }
 
 TEST(Budget, takes_the_last_change_back_after_thirty_quiet_seconds) {
