@@ -143,6 +143,7 @@ class KilledFinalize(FaultCase):
         self.pristine = self.folder / "pristine"
         self.assert_exit(run(["mpirun", "-n", 2, "aon-run", "--no-assemble", "-o", self.pristine,
                               *self.worker("calls", self.CALLS)]))
+        wait_until(lambda: not agent_pids(self.pristine), what="the agent's end")
         self.renew()
         self.assert_exit(run(["aon", "finalize", "--quiet", self.output]))
         self.expected = self.names()
