@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "core/cluster/presence.h"
 #include "tools/joining.h"
@@ -96,6 +99,28 @@ void forget_done_nodes(const std::string& dir) {
   cluster::mark_assembled(dir, cluster::read_presence(dir));
 }
 
+std::string summary_of(const std::string& dir) {
+  std::string text;
+  if (const Result<nlohmann::json> ledger = read_ledger(dir)) {
+    for (const std::string& line : summary_lines(*ledger, dir)) text += "aon: " + line + "\n";
+  }
+  return text;
+}
+
+void leave_summary(const std::string& dir) {
+  const std::string text = summary_of(dir);
+  if (text.empty()) return;
+  const std::string path = dir + "/summary.txt";
+  const std::string fresh = dir + "/.assemble-summary";  // the next assembly removes it
+  const mode_t old_mask = umask(0077);
+  {
+    std::ofstream file(fresh);
+    file << text;
+  }
+  umask(old_mask);
+  if (rename(fresh.c_str(), path.c_str()) != 0) unlink(fresh.c_str());
+}
+
 Status assemble_job(const FinalizeOptions& options) {
   if (Status status = join_directories(options.dirs); !status) return status;
   // Marks of nodes are read, and go, while nobody else assembles: who comes next sees all or none.
@@ -103,7 +128,10 @@ Status assemble_job(const FinalizeOptions& options) {
   if (!lease) return lease.error();
   const std::vector<NodePresence> nodes = cluster::read_presence(options.dirs.front());
   if (options.from_agent && is_in_archive(options, nodes)) return {};
-  if (options.if_needed && is_up_to_date(options.dirs.front())) return {};
+  if (options.if_needed && is_up_to_date(options.dirs.front())) {
+    leave_summary(options.dirs.front());  // whoever made the archive may have died before it
+    return {};
+  }
   writers::AssembleOptions wanted;
   wanted.otf2_locations = static_cast<uint32_t>(options.otf2_location_count);
   wanted.nccl_as_mpi = options.nccl_as_mpi;
@@ -125,6 +153,7 @@ Status assemble_job(const FinalizeOptions& options) {
   if (!report) return report.error();
   for (const std::string& warning : report->warnings)
     fmt::print(stderr, "aon finalize: {}\n", warning);
+  leave_summary(options.dirs.front());
   if (!options.snapshot) cluster::mark_assembled(options.dirs.front(), nodes);
   return {};
 }

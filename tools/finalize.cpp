@@ -1,11 +1,9 @@
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "tools/assembly.h"
 #include "tools/command.h"
@@ -41,23 +39,9 @@ int check_directories(const FinalizeOptions& options) {
   return kExitDone;
 }
 
-/// Leaves the summary for aon-run and prints it.
-void write_summary(const FinalizeOptions& options) {
-  const std::string& dir = options.dirs.front();
-  const Result<nlohmann::json> ledger = read_ledger(dir);
-  if (!ledger) return;
-  std::string text;
-  for (const std::string& line : summary_lines(*ledger, dir)) text += "aon: " + line + "\n";
-  const std::string path = dir + "/summary.txt";
-  const std::string fresh = dir + "/.assemble-summary";  // the next assembly removes it
-  const mode_t old_mask = umask(0077);
-  {
-    std::ofstream file(fresh);
-    file << text;
-  }
-  umask(old_mask);
-  if (rename(fresh.c_str(), path.c_str()) != 0) unlink(fresh.c_str());
-  if (!options.is_quiet && !options.from_agent) fputs(text.c_str(), stdout);
+void print_summary(const FinalizeOptions& options) {
+  if (options.is_quiet || options.from_agent) return;
+  fputs(summary_of(options.dirs.front()).c_str(), stdout);
 }
 
 /// A job that nobody works on any more is whole: a snapshot of it would only claim less.
@@ -85,15 +69,16 @@ int finalize(const FinalizeOptions& wanted) {
   if (!std::filesystem::is_directory(dir + "/spool", ignored)) {
     // Of one that was killed after it dropped the spool.
     (void)writers::remove_leftovers(dir);
+    leave_summary(dir);
     forget_done_nodes(dir);
-    write_summary(options);
+    print_summary(options);
     return kExitDone;
   }
   if (Status status = assemble_job(options); !status) {
     const bool is_busy = status.error().code == Code::kBusy;
     return fail("finalize", status.error().message, is_busy ? kExitLive : kExitFailed);
   }
-  write_summary(options);
+  print_summary(options);
   return kExitDone;
 }
 

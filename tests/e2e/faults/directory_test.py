@@ -191,6 +191,27 @@ class KilledFinalize(FaultCase):
         self.expected = [name for name in self.expected if not name.startswith("spool")]
         self.kill_at_every_step(1, "--drop-spool")
 
+    @unittest.skipIf(IS_SANITIZED, "the sanitizer's runtime must come first in LD_PRELOAD")
+    def test_who_waits_is_told_of_an_archive_with_its_summary(self):
+        """An agent takes the archive for complete when its node's mark has gone."""
+        mark = self.output / "agents" / "n9.done"
+        told = 0
+        for step in range(1, 1000):
+            self.renew()
+            mark.parent.mkdir(exist_ok=True)
+            mark.write_text("n9 1 1\n", encoding="utf-8")
+            variables = environment(LD_PRELOAD=BUILD / "lib" / "libfault_die_at.so",
+                                    AON_TEST_DIE_AT=step)
+            process = run(["aon", "finalize", "--quiet", self.output], env=variables)
+            if not mark.exists():
+                told += 1
+                self.assertTrue((self.output / "summary.txt").exists(), f"step {step}")
+            if process.returncode == 0:
+                break
+            self.assertEqual(process.returncode, -signal.SIGKILL, process.stderr)
+        self.assertGreater(step, 20, "a finalize has more steps than that")
+        self.assertGreater(told, 0)
+
     def test_at_random_moments(self):
         self.renew()
         begin = time.monotonic()
