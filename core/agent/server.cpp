@@ -24,6 +24,7 @@ constexpr uint64_t kDrainWaitNs = 60'000 * kMs;   ///< for room in staging: the 
 constexpr uint64_t kGraceNs = 50 * kMs;           ///< after the last process
 constexpr uint64_t kExpectedWaitNs = 2000 * kMs;  ///< for ranks that were announced
 constexpr uint64_t kOrphanWaitNs = 30'000 * kMs;  ///< for the first one
+constexpr uint64_t kRegisterWaitNs = 5000 * kMs;  ///< for the first aon-run to tell of its node
 constexpr uint64_t kSilentWaitNs = 1000 * kMs;    ///< for the first word on a connection
 
 }  // namespace
@@ -332,10 +333,9 @@ void Server::register_pid(const Register& message) {
   StateHeader& header = state_->header();
   if (message.expected_local_ranks != 0)
     header.expected_ranks.store(message.expected_local_ranks, std::memory_order_relaxed);
-  note_world(message.world_size);
   const uint32_t index = header.registered_count.load(std::memory_order_relaxed);
   UniqueFd pidfd(proc::open_pidfd(message.pid));
-  if (index >= kMaxRegistered) return;
+  if (index >= kMaxRegistered) return note_world(message.world_size);
   RegisteredPid& registered = header.registered[index];
   registered.pid = message.pid;
   registered.is_gone = pidfd ? 0 : 1;
@@ -344,15 +344,20 @@ void Server::register_pid(const Register& message) {
   const int fd = pidfd.get();
   if (pidfd) keeper_->keep(KeepKind::kRegistered, index, message.pid, {&fd, 1});
   header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
+  note_world(message.world_size);
   if (pidfd) add_registered(index, std::move(pidfd));
   if (follows_registered_) follow(message);
 }
 
-/// More ranks than are expected here: the others are on other nodes.
+/// More ranks than are expected here: the others are on other nodes. How many are expected is not
+/// known before the first aon-run has registered, which a program that starts fast may precede.
 void Server::note_world(uint32_t world_size) {
   StateHeader& header = state_->header();
+  world_size_ = std::max(world_size_, world_size);
+  const bool is_told = header.registered_count.load(std::memory_order_relaxed) != 0;
+  if (!is_told && monotonic_ns() - first_ns_ <= kRegisterWaitNs) return;
   const uint32_t here = std::max(header.expected_ranks.load(std::memory_order_relaxed), 1u);
-  if (world_size > here) header.spans_nodes.store(1, std::memory_order_relaxed);
+  if (world_size_ > here) header.spans_nodes.store(1, std::memory_order_relaxed);
 }
 
 void Server::add_registered(uint32_t index, UniqueFd pidfd) {
@@ -461,6 +466,7 @@ bool Server::advance(uint64_t now_ns) {
     it = processes_.erase(it);
     last_event_ns_ = now_ns;
   }
+  if (now_ns - first_ns_ > kRegisterWaitNs) note_world(0);
   for (auto it = connections_.begin(); it != connections_.end();) {
     const bool is_silent = !it->second.is_waiter && now_ns - it->second.since_ns > kSilentWaitNs;
     it = is_silent ? connections_.erase(it) : std::next(it);

@@ -1,7 +1,12 @@
 """Faults around a running agent: the worker stopped for 3 s, the agent killed as a whole, an early
 end by SIGTERM, a second agent in the same folder, a small cap, a full disk."""
 
+import atexit
 import os
+import pathlib
+import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -141,8 +146,38 @@ def full_disk():
             subprocess.run(["umount", "-l", folder])
 
 
+def register(agent, pid, local_ranks, world_size):
+    """What aon-run says of its program."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.connect(agent.socket)
+        body = struct.pack("=iIiI256s", pid, local_ranks, 0, world_size, b"emitter")
+        connection.send(struct.pack("=4I", 0x414F4E31, 1, 3, 16 + len(body)) + body)
+
+
+def registered_late():
+    """A rank may say Hello before its aon-run says how many of its world are on this node: only
+    then it is known whether there are others to look for."""
+    os.environ.update(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
+    for local_ranks in (2, 1):
+        with Agent() as agent:
+            run = agent.emitter(1, 0, 100, 1000)
+            atexit.register(run.kill)
+            address = pathlib.Path(agent.folder, "agents", "n1.address")
+            register(agent, run.pid, local_ranks, 2)
+            if local_ranks == 1:
+                wait_until(address.exists)
+            end = time.monotonic() + 0.5
+            while local_ranks == 2 and time.monotonic() < end:
+                if address.exists():
+                    fail("looks for other nodes, and all ranks are here")
+                time.sleep(0.01)
+            run.send_signal(signal.SIGUSR1)
+            emitted(run)
+
+
 CASES = {case.__name__: case
-         for case in (stopped, killed_whole, terminated, continued, capped, full_disk)}
+         for case in (stopped, killed_whole, terminated, continued, capped, full_disk,
+                      registered_late)}
 for name in sys.argv[1:] or CASES:
     print("==", name)
     CASES[name]()
