@@ -1,5 +1,8 @@
 # aon_unit_test(part SOURCES ... LIBRARIES ... [LABELS ...]): GoogleTest program; ctest names are `part.Suite.name`.
 # aon_script_test(name COMMAND ... [LABELS ...] [TIMEOUT s]): any command; `name` begins with the part it tests.
+#
+# ctest schedules in halves of a core (PROCESSORS; scripts/test runs as many at a time as there are): a unit test computes and
+# takes two, a script mostly waits for its programs and takes one. RUN_SERIAL is for what weighs times: beside no other test.
 enable_testing()
 find_package(GTest REQUIRED)
 include(GoogleTest)
@@ -15,7 +18,7 @@ function(aon_unit_test part)
     set(arg_LABELS unit)
   endif()
   gtest_discover_tests(${target} TEST_PREFIX "${part}." DISCOVERY_MODE PRE_TEST
-                       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120)
+                       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120 PROCESSORS 2)
 endfunction()
 
 function(aon_script_test name)

@@ -220,7 +220,7 @@ class Killed(OnSlurm):
         program = self.place / "stubborn.py"
         program.write_text(stubborn + cluster.ENDLESS, encoding="utf-8")
         job, out = self.submit(f"srun --mpi=pmix {PYTHON} {program}", "-w", "n1")
-        wait_until(lambda: self.spool_bytes() > 4096, 30, f"records of {job}, see {out}")
+        wait_until(lambda: self.spool_bytes() > 4096, 60, f"records of {job}, see {out}")
         self.slurm.run("scancel", job)
         self.assertEqual(self.slurm.wait(job)[0], "CANCELLED")
         document = self.assert_readable()

@@ -21,7 +21,9 @@ class Containers(TestCase):
     def setUp(self):
         super().setUp()
         self.output = self.folder / "job"
-        self.own_tmp = ["--tmpfs", "/tmp", "--bind", self.folder, self.folder]
+        # What was built may be below /tmp, too.
+        self.own_tmp = ["--tmpfs", "/tmp", "--bind", self.folder, self.folder,
+                        "--ro-bind", BUILD, BUILD]  # fmt: skip
 
     def assert_whole(self, done):
         self.assert_exit(done)

@@ -57,7 +57,7 @@ class Hang(PluginTestCase):
 
     def test_who_skipped_an_operation_is_named_with_where_it_stands(self):
         job = self.start("1:1:skip")
-        text = self.hanging("rank 1 on", "in it: 0, 2", "wait_for_the_gpu_for_ever", "compute_for")
+        text = self.hanging("rank 1 on", "in it: 0, 2", "    0, 2 stand in", "compute_for_ever")
         self.assertRegex(text, r"ncclAllReduce 2 of world \(3 members, 4 194 304 bytes\) does not "
                                r"end, for \d+ s\n  in it: 0, 2\n")  # fmt: skip
         self.assertRegex(text, r"\n    0, 2 stand in .*wait_for_the_gpu_for_ever.* < main")
