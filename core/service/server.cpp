@@ -24,8 +24,7 @@ namespace aon::service {
 namespace {
 
 constexpr int kBacklog = 128;
-constexpr int kEndMs = 1500;
-constexpr int kEndStepMs = 10;
+constexpr int kEndMs = 3000;
 
 uint64_t monotonic_ns() {
   timespec now{};
@@ -95,10 +94,8 @@ Status end_service(const std::string& path) {
     return Error{Code::kUnavailable, lock_path + " does not say who serves"};
   if (::syscall(SYS_pidfd_send_signal, process.get(), SIGTERM, nullptr, 0) != 0)
     return errno_error("cannot end", "process " + std::to_string(pid), errno);
-  for (int waited_ms = 0; waited_ms < kEndMs; waited_ms += kEndStepMs) {
-    ::poll(nullptr, 0, kEndStepMs);
-    if (::flock(lock->get(), LOCK_SH | LOCK_NB) == 0) return {};
-  }
+  pollfd end{process.get(), POLLIN, 0};
+  if (::poll(&end, 1, kEndMs) > 0) return {};
   return Error{Code::kUnavailable, "process " + std::to_string(pid) + " has not ended"};
 }
 

@@ -38,7 +38,7 @@ Result<Listener> listen_at(const std::string& path);
 /// Writes into the lock which process serves: the one that calls this.
 void note_owner(const Listener& listener);
 
-/// Ends the service at `path` and waits until it has left its place. Nothing to do where none
+/// Ends the service at `path` and waits until its process has ended. Nothing to do where none
 /// serves.   Errors: kUnavailable: it is not ours to end, or has not ended in time; kIo.
 Status end_service(const std::string& path);
 
