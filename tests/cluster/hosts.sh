@@ -146,12 +146,20 @@ on_host() { # DIR HOST CMD...: in the fabric
   exec nsenter -t "$(cat "$dir/$host/pid")" --net --uts --ipc --mount --wd="$PWD" -- "$@"
 }
 
+# As a power cut: its network first, then all processes with one command, so that none of them sees
+# another one die and acts upon it.
 kill_host() { # DIR HOST: in the fabric
-  local wanted entry
+  local wanted entry pids
   wanted=$(namespace_of "$(cat "$1/$2/pid")" net)
-  for entry in /proc/[0-9]*; do
-    [[ $(readlink "$entry/ns/net" 2>/dev/null) != "$wanted" ]] ||
-      kill -KILL "${entry#/proc/}" 2>/dev/null || true
+  ip link set "v${2#n}" down
+  while :; do
+    pids=()
+    for entry in /proc/[0-9]*; do
+      [[ $(namespace_of "${entry#/proc/}" net 2>/dev/null) != "$wanted" ]] ||
+        pids+=("${entry#/proc/}")
+    done
+    ((${#pids[@]} != 0)) || break
+    kill -KILL "${pids[@]}" 2>/dev/null || true
   done
 }
 
