@@ -24,13 +24,19 @@ constexpr uint32_t kMaxWorld = 1u << 18;  ///< larger ranks are damage and get n
 /// When how many records were written, by the blocks' headers: what a part of the time would cost.
 class RecordLoad {
  public:
-  void add(uint64_t end_ns, uint64_t record_count) { blocks_.push_back({end_ns, record_count}); }
+  /// The records of a block count as evenly spread between the two times.
+  void add(uint64_t begin_ns, uint64_t end_ns, uint64_t record_count) {
+    blocks_.push_back({begin_ns, end_ns, record_count});
+  }
   uint64_t record_count() const noexcept;
-  /// Start of the newest window that has at most `record_count` records; 0 when all do.
+  /// Start of the newest window that has at most `record_count` records; 0 when all do. A block
+  /// may be in it in part: where many streams write fast, their newest blocks are all there is
+  /// room for.
   uint64_t window_start_ns(uint64_t record_count) const;
 
  private:
   struct Block {
+    uint64_t begin_ns;
     uint64_t end_ns;
     uint64_t record_count;
   };

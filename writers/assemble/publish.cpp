@@ -116,8 +116,9 @@ Result<uint64_t> Staging::sync() {
   std::error_code error;
   fs::recursive_directory_iterator entries(staging_, error);
   for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
-    const bool is_folder = entries->is_directory();
-    if (!is_folder) bytes += entries->file_size();
+    const bool is_folder = entries->is_directory(error);
+    if (!is_folder && !error) bytes += entries->file_size(error);
+    if (error) break;
     Status status = set_mode(entries->path(), is_folder);
     if (!status) return status.error();
     (is_folder ? folders : files).push_back(entries->path());
