@@ -42,7 +42,8 @@ Result<Provider> Provider::load(const std::filesystem::path& path, aon_host host
                                 const std::filesystem::path& own_folder) {
   Message message;
   if (!check_file(path.c_str(), own_folder.c_str(), &message)) {
-    const bool exists = std::filesystem::exists(path);
+    std::error_code ignored;  // a folder that its user may not enter, as below /root
+    const bool exists = std::filesystem::exists(path, ignored);
     return Error{exists ? Code::kInvalid : Code::kNotFound,
                  std::string("provider not loaded: ") + message.text};
   }
