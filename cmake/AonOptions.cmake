@@ -8,6 +8,9 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/../lib")
+# The build tree is laid out as the installed one. CMake would fill up what it later replaces with colons, and for the
+# loader an empty word of a path is the working directory.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 
 set(AON_SANITIZE "" CACHE STRING "sanitizers of agent, writers and tools, e.g. address,undefined")
 option(AON_WARNINGS_AS_ERRORS "stop at warnings" ON)

@@ -103,6 +103,19 @@ class Install(TestCase):
         done = run([odd / "share/aon/systemd/install", "--print"])
         self.assertEqual((done.returncode, done.stdout), (1, ""))
 
+    def test_no_library_is_looked_for_in_the_working_directory(self):
+        """Also of what stands in the build tree: an empty word of a RUNPATH is that directory."""
+        files = [path for name in ("bin", "lib") for path in (self.prefix / name).rglob("*")]
+        paths = 0
+        for path in files:
+            for folder in (self.prefix, BUILD):
+                dynamic = run(["readelf", "-d", folder / path.relative_to(self.prefix)]).stdout
+                for words in re.findall(r"Library r(?:un)?path: \[(.*)\]", dynamic):
+                    paths += 1
+                    self.assertTrue(all(word.startswith(("/", "$ORIGIN")) for word in
+                                        words.split(":")), (folder, path, words))
+        self.assertGreater(paths, 20)
+
     def test_nothing_points_back_to_the_build_tree(self):
         for path in (self.prefix / "lib").rglob("*.so"):
             dynamic = run(["readelf", "-d", path]).stdout
