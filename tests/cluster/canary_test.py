@@ -6,8 +6,8 @@
 import os
 import unittest
 
-from slurm_case import copy_installation
-from aon_test import BUILD, TestCase, environment, run
+import cluster  # noqa: F401  finds aon_test
+from aon_test import BUILD, TestCase, copy_installation, environment, run
 
 PROGRAM = BUILD / "bin" / "aon-canary-program"
 MOST_LATE = 3

@@ -1,31 +1,17 @@
 """What the tests of AON under Slurm share: a cluster with two nodes that has AON switched on by its
 TaskProlog, from an installation that a test may exchange for a broken one."""
-import shutil
-
 import cluster
-from aon_test import BUILD, PYTHON, TestCase, environment, ledger, run, wait_until
-from cluster import AON, ENDLESS, HEAT2D
+from aon_test import (
+    BUILD, PYTHON, TestCase, build_for_others, copy_installation, environment, ledger, run,
+    wait_until,
+)  # fmt: skip
+from cluster import AON, ENDLESS
 
 NODES = 2
 SPANK = BUILD / "lib" / "aon" / "slurm" / "spank_aon.so"
-WORDS = [str(HEAT2D), "--size", "64", "--steps", "50"]
+INSTALLED = build_for_others(more=["bin/heat2d"])
+WORDS = [str(INSTALLED / "bin" / "heat2d"), "--size", "64", "--steps", "50"]
 TEXT = " ".join(WORDS)
-# What aon-task looks for beside itself.
-PROGRAMS = ("aon-task", "aon-agent", "aon", "aon-run", "aon-canary", "aon-canary-program")
-PARTS = [f"bin/{name}" for name in PROGRAMS]
-PARTS += ["lib/libaon.so", "lib/libaon-mpi.so", "share/aon/slurm"]
-
-
-def copy_installation(prefix):
-    """What a node needs of AON, to be broken by a test; returns `prefix`."""
-    for part in PARTS:
-        target = prefix / part
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (BUILD / part).is_dir():
-            shutil.copytree(BUILD / part, target)
-        else:
-            shutil.copy2(BUILD / part, target)
-    return prefix
 
 
 class OnSlurm(TestCase):
@@ -35,10 +21,10 @@ class OnSlurm(TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.slurm = cluster.SlurmCluster(NODES)
+        cls.slurm = cluster.SlurmCluster(NODES, shared=[INSTALLED])
         folder = str(cls.slurm.folder)
         cls.installed = cls.slurm.folder / "aon"
-        cls.installed.symlink_to(BUILD)
+        cls.installed.symlink_to(INSTALLED)
         lines = ["TaskProlog=FOLDER/aon/share/aon/slurm/aon-taskprolog.sh", *cls.lines]
         if SPANK.exists():
             lines.append(f"plugin optional {SPANK}")
@@ -64,7 +50,7 @@ class OnSlurm(TestCase):
     def use(self, prefix):
         """Lets the TaskProlog be that of another installation until the test's end."""
         self._point_to(prefix)
-        self.addCleanup(self._point_to, BUILD)
+        self.addCleanup(self._point_to, INSTALLED)
 
     def _point_to(self, prefix):
         fresh = self.slurm.folder / "fresh"

@@ -4,6 +4,7 @@ limit and a file size limit, and reading the ledger.
 A test takes the build from AON_BUILD and the source tree from AON_SOURCE, as ctest sets them; by
 hand the defaults below do. Folders of failed tests are kept when AON_KEEP is set.
 """
+import atexit
 import json
 import os
 import pathlib
@@ -32,6 +33,10 @@ IS_SANITIZED = _is_sanitized()
 MPI = os.environ.get("AON_TEST_MPI", "openmpi")  # the MPI library of the programs
 MPI_LAUNCHER = {"openmpi": "mpirun", "mpich": "mpiexec.hydra"}[MPI]
 MPI_COMPILER = {"openmpi": "mpicc", "mpich": "mpicc.mpich"}[MPI]
+# What a node needs of AON, and a program for it.
+PARTS = ["bin/aon", "bin/aon-agent", "bin/aon-canary", "bin/aon-canary-program", "bin/aon-node",
+         "bin/aon-run", "bin/aon-task", "lib/libaon.so", "lib/libaon-mpi.so", "lib/aon/providers",
+         "share/aon/slurm"]
 SKIPPED = 77  # exit code that ctest counts as skipped (aon_script_test)
 
 
@@ -42,6 +47,28 @@ def main():
     if not result.wasSuccessful():
         sys.exit(1)
     sys.exit(SKIPPED if result.skipped else 0)
+
+
+def copy_installation(prefix, more=()):
+    """Copies what a node needs of AON, and `more` parts of the build; returns `prefix`."""
+    for part in [*PARTS, *more]:
+        target = prefix / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (BUILD / part).is_dir():
+            shutil.copytree(BUILD / part, target)
+        else:
+            shutil.copy2(BUILD / part, target)
+    return prefix
+
+
+def build_for_others(more=()):
+    """BUILD, or where other users may not enter it, as below /root, a copy that they may read."""
+    if all(folder.stat().st_mode & 1 for folder in [BUILD, *BUILD.parents]):
+        return BUILD
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="aon-build-"))
+    folder.chmod(0o755)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return copy_installation(folder, more)
 
 
 def environment(**changes):

@@ -9,9 +9,13 @@ import threading
 import time
 import unittest
 
-from aon_test import IS_SANITIZED, TestCase, environment, ledger, profile, run, wait_until
+from aon_test import (
+    IS_SANITIZED, TestCase, build_for_others, copy_installation, environment, ledger, profile, run,
+    wait_until,
+)  # fmt: skip
 
 NOBODY = 65534
+NODE = build_for_others() / "bin" / "aon-node"
 PERFMON_AND_SYSLOG = 1 << 38 | 1 << 34
 
 HAS_LOG = 24  # core/service/page.h
@@ -32,7 +36,7 @@ class Service(TestCase):
         self.folder.chmod(0o755)
 
     def start(self, *options, before=()):
-        process = subprocess.Popen([*before, "aon-node", "--socket", self.socket, *options],
+        process = subprocess.Popen([*before, NODE, "--socket", self.socket, *options],
                                    env=environment(), stderr=subprocess.PIPE, text=True)
 
         def end():
@@ -146,27 +150,39 @@ class Service(TestCase):
 
     def test_one_per_node(self):
         self.start()
-        second = run(["aon-node", "--socket", self.socket])
+        second = run([NODE, "--socket", self.socket])
         self.assertEqual(second.returncode, 3)
         self.assertIn("a service answers at", second.stderr)
-        self.assert_exit(run(["aon-node", "--background", "--socket", self.socket]))
+        self.assert_exit(run([NODE, "--background", "--socket", self.socket]))
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root becomes another user")
+    def test_providers_that_its_user_may_not_read_are_left_out(self):
+        prefix = copy_installation(self.folder / "closed" / "prefix")
+        (self.folder / "closed").chmod(0o700)
+        service = self.start("--provider-folder", prefix / "lib/aon/providers")
+        providers = self.job(self.folder / "job")
+        self.assertEqual(providers["network"]["state"], "on", "the agent reads for itself")
+        service.terminate()
+        _, said = service.communicate(timeout=20)
+        self.assertEqual(service.returncode, 0)
+        self.assertIn("Permission denied", said)
 
     def test_in_the_background(self):
-        self.assert_exit(run(["aon-node", "--background", "--socket", self.socket]))
+        self.assert_exit(run([NODE, "--background", "--socket", self.socket]))
         (service,) = self.services()
         os.kill(int(service.name), signal.SIGTERM)
 
     def test_it_is_ended_by_its_user_only(self):
-        end = ["aon-node", "--end", "--socket", self.socket]
+        end = [NODE, "--end", "--socket", self.socket]
         self.assert_exit(run(end), 0)  # none serves
-        self.assert_exit(run(["aon-node", "--background", "--socket", self.socket]))
+        self.assert_exit(run([NODE, "--background", "--socket", self.socket]))
         if os.geteuid() == 0:
             nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
             self.assertNotEqual(run([*nobody, *end]).returncode, 0)
         self.assertEqual(len(self.services()), 1)
         self.assert_exit(run(end))
         self.assertEqual(self.services(), [])
-        self.assert_exit(run(["aon-node", "--background", "--socket", self.socket]))
+        self.assert_exit(run([NODE, "--background", "--socket", self.socket]))
         self.assert_exit(run(end))
 
     def services(self):
