@@ -126,7 +126,7 @@ int print_plan(Plan& plan) {
 /// Copies at most ten lines of what the agent's conversion left for the user.
 void print_summary(const Plan& plan) {
   const Result<std::string> text = read_text_file(plan.output + "/summary.txt", 8192);
-  if (!text) return;
+  if (!text || text->empty()) return say("the files are in " + plan.output);
   size_t end = 0;
   for (int line = 0; line < kSummaryLines && end < text->size(); ++line) {
     const size_t newline = text->find('\n', end);

@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "core/cluster/presence.h"
 #include "tools/joining.h"
@@ -95,30 +93,19 @@ uint32_t core_count() {
 
 }  // namespace
 
-void forget_done_nodes(const std::string& dir) {
+namespace {
+
+/// The archive is whole without it.
+void try_leave_summary(const std::string& dir) {
+  if (Status status = leave_summary(dir, summary_of(dir)); !status)
+    fmt::print(stderr, "aon finalize: no summary.txt: {}\n", status.error().message);
+}
+
+}  // namespace
+
+void complete_dropped(const std::string& dir) {
+  try_leave_summary(dir);
   cluster::mark_assembled(dir, cluster::read_presence(dir));
-}
-
-std::string summary_of(const std::string& dir) {
-  std::string text;
-  if (const Result<nlohmann::json> ledger = read_ledger(dir)) {
-    for (const std::string& line : summary_lines(*ledger, dir)) text += "aon: " + line + "\n";
-  }
-  return text;
-}
-
-void leave_summary(const std::string& dir) {
-  const std::string text = summary_of(dir);
-  if (text.empty()) return;
-  const std::string path = dir + "/summary.txt";
-  const std::string fresh = dir + "/.assemble-summary";  // the next assembly removes it
-  const mode_t old_mask = umask(0077);
-  {
-    std::ofstream file(fresh);
-    file << text;
-  }
-  umask(old_mask);
-  if (rename(fresh.c_str(), path.c_str()) != 0) unlink(fresh.c_str());
 }
 
 Status assemble_job(const FinalizeOptions& options) {
@@ -129,7 +116,9 @@ Status assemble_job(const FinalizeOptions& options) {
   const std::vector<NodePresence> nodes = cluster::read_presence(options.dirs.front());
   if (options.from_agent && is_in_archive(options, nodes)) return {};
   if (options.if_needed && is_up_to_date(options.dirs.front())) {
-    leave_summary(options.dirs.front());  // whoever made the archive may have died before it
+    // Whoever made the archive may have died before these.
+    try_leave_summary(options.dirs.front());
+    if (!options.snapshot) cluster::mark_assembled(options.dirs.front(), nodes);
     return {};
   }
   writers::AssembleOptions wanted;
@@ -153,7 +142,7 @@ Status assemble_job(const FinalizeOptions& options) {
   if (!report) return report.error();
   for (const std::string& warning : report->warnings)
     fmt::print(stderr, "aon finalize: {}\n", warning);
-  leave_summary(options.dirs.front());
+  try_leave_summary(options.dirs.front());
   if (!options.snapshot) cluster::mark_assembled(options.dirs.front(), nodes);
   return {};
 }

@@ -8,13 +8,8 @@
 
 namespace aon::tools {
 
-/// The archive of `dir` is complete: the marks of the nodes in it go.
-void forget_done_nodes(const std::string& dir);
-
-/// What the ledger of `dir` says in short, for a terminal; empty without a ledger.
-std::string summary_of(const std::string& dir);
-/// Writes it to summary.txt: an aon-run that waits reads it there once its node's mark has gone.
-void leave_summary(const std::string& dir);
+/// What is left to do for an archive whose spool was dropped before its maker was killed.
+void complete_dropped(const std::string& dir);
 
 Status assemble_job(const FinalizeOptions& options);
 

@@ -68,9 +68,10 @@ int finalize(const FinalizeOptions& wanted) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(dir + "/spool", ignored)) {
     // Of one that was killed after it dropped the spool.
-    (void)writers::remove_leftovers(dir);
-    leave_summary(dir);
-    forget_done_nodes(dir);
+    const Status status = writers::remove_leftovers(dir);
+    if (!status && status.error().code == Code::kBusy)  // its maker is at the last step
+      return fail("finalize", status.error().message, kExitLive);
+    complete_dropped(dir);
     print_summary(options);
     return kExitDone;
   }

@@ -1,7 +1,10 @@
 #include "tools/ledger_summary.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -9,6 +12,8 @@
 #include <map>
 #include <set>
 #include <tuple>
+
+#include "core/base/file.h"
 
 namespace aon::tools {
 namespace {
@@ -296,6 +301,36 @@ std::vector<std::string> summary_lines(const Json& ledger, const std::string& di
   }
   if (lines.size() > kMaxSummaryLines) lines.resize(kMaxSummaryLines);
   return lines;
+}
+
+std::string summary_of(const std::string& dir) {
+  std::string text;
+  if (const Result<nlohmann::json> ledger = read_ledger(dir)) {
+    for (const std::string& line : summary_lines(*ledger, dir)) text += "aon: " + line + "\n";
+  }
+  return text;
+}
+
+Status leave_summary(const std::string& dir, const std::string& text) {
+  const std::string path = dir + "/summary.txt";
+  // Of a killed one, the next assembly removes it.
+  const std::string fresh = fmt::format("{}/.assemble-summary-{}", dir, getpid());
+  unlink(fresh.c_str());
+  const auto left = [&]() -> Status {
+    if (text.empty()) return Error{Code::kNotFound, "the ledger of " + dir + " cannot be read"};
+    auto file = open_file(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+    if (!file) return file.error();
+    if (Status status = write_all(file->get(), text.data(), text.size()); !status) return status;
+    // A file system of a network may say only here that there is no room.
+    if (close(file->release()) != 0) return errno_error("cannot write", fresh, errno);
+    if (rename(fresh.c_str(), path.c_str()) != 0) return errno_error("cannot write", path, errno);
+    return {};
+  };
+  Status status = left();
+  if (status) return status;
+  unlink(fresh.c_str());
+  unlink(path.c_str());  // it is of another archive
+  return status;
 }
 
 }  // namespace aon::tools

@@ -28,4 +28,11 @@ std::vector<std::string> summary_lines(const nlohmann::json& ledger, const std::
 /// at kMaxProviderLineBytes; then "... on node NAME: ..." for what only the node says.
 std::vector<std::string> provider_lines(const nlohmann::json& ledger);
 
+/// What the ledger of `dir` says in short, for a terminal; empty without a ledger.
+std::string summary_of(const std::string& dir);
+/// Writes `text` to summary.txt: an aon-run that waits reads it there once its node's mark has
+/// gone. Where that fails none is left, for it would be of another archive.
+/// Errors: kNotFound without a text; kIo, kUnavailable, kNotFound as the file system has them.
+Status leave_summary(const std::string& dir, const std::string& text);
+
 }  // namespace aon::tools

@@ -61,6 +61,14 @@ Status leave_mark(const Config& config, const std::string& token) {
   return status ? cluster::mark_done(config.job_folder, config.node, token) : status;
 }
 
+/// Its mark has gone.
+AssembleOutcome outcome_of_others(const Config& config) {
+  if (!cluster::is_superseded(config.job_folder, config.node)) return {true, ""};
+  return {false, "the files will be in " + config.job_folder +
+                     " when what runs now on this node has ended; if not, run: aon finalize " +
+                     config.job_folder};
+}
+
 void pause(uint64_t ns) {
   const timespec time{static_cast<time_t>(ns / kSecondNs), static_cast<long>(ns % kSecondNs)};
   nanosleep(&time, nullptr);
@@ -82,7 +90,7 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
   const uint64_t wait_ns =
       std::max<uint64_t>(config.arguments.options.wait_s * kSecondNs, kLeastWaitNs);
   for (;;) {
-    if (!cluster::is_done(config.job_folder, config.node, token)) return {true, ""};
+    if (!cluster::is_done(config.job_folder, config.node, token)) return outcome_of_others(config);
     if (is_share_wanted(config, &last_plan)) {
       do_share(config, beat,
                [&] { return !cluster::is_done(config.job_folder, config.node, token); });
@@ -96,7 +104,8 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
     const uint64_t waited_ns = monotonic_ns() - start_ns;
     if (waited_ns > wait_ns && (waited_ns > kLongestWaitNs || !is_assembling(config))) {
       // Nobody is to count on this node's share any more.
-      if (!cluster::is_done(config.job_folder, config.node, token)) return {true, ""};
+      if (!cluster::is_done(config.job_folder, config.node, token))
+        return outcome_of_others(config);
       static_cast<void>(leave_mark(config, token.substr(0, token.rfind(cluster::kTakesShares))));
       const std::string who = others.empty() ? "" : " when " + some_of(others) + " ended";
       return {false, "the files will be in " + config.job_folder + who +

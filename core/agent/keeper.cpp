@@ -19,6 +19,7 @@
 #include "core/agent/proc.h"
 #include "core/agent/protocol.h"
 #include "core/agent/server.h"
+#include "core/agent/span.h"
 #include "core/agent/transfer.h"
 #include "core/agent/worker.h"
 #include "core/base/lease.h"
@@ -246,6 +247,7 @@ int Keeper::run() {
   }
   listener_.reset();
   lock_.reset();
+  decide_span(&state_, true);
   const AssembleOutcome outcome =
       exit_code == 0 ? finish() : AssembleOutcome{false, "the agent could not write its spool"};
   answer_waiters(outcome);

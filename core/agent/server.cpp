@@ -11,6 +11,7 @@
 
 #include "core/agent/affinity.h"
 #include "core/agent/message_check.h"
+#include "core/agent/span.h"
 #include "core/base/log.h"
 
 namespace aon::agent {
@@ -349,15 +350,9 @@ void Server::register_pid(const Register& message) {
   if (follows_registered_) follow(message);
 }
 
-/// More ranks than are expected here: the others are on other nodes. How many are expected is not
-/// known before the first aon-run has registered, which a program that starts fast may precede.
 void Server::note_world(uint32_t world_size) {
-  StateHeader& header = state_->header();
-  world_size_ = std::max(world_size_, world_size);
-  const bool is_told = header.registered_count.load(std::memory_order_relaxed) != 0;
-  if (!is_told && monotonic_ns() - first_ns_ <= kRegisterWaitNs) return;
-  const uint32_t here = std::max(header.expected_ranks.load(std::memory_order_relaxed), 1u);
-  if (world_size_ > here) header.spans_nodes.store(1, std::memory_order_relaxed);
+  agent::note_world(state_, world_size);
+  decide_span(state_, monotonic_ns() - first_ns_ > kRegisterWaitNs);
 }
 
 void Server::add_registered(uint32_t index, UniqueFd pidfd) {

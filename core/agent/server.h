@@ -130,7 +130,6 @@ class Server {
   std::map<uint32_t, UniqueFd> registered_;     ///< live ones, by index in the state
   uint64_t last_event_ns_ = 0;
   uint64_t first_ns_ = 0;
-  uint32_t world_size_ = 0;  ///< the largest that was told
   bool has_signal_ = false;
   bool follows_registered_;
   std::vector<std::string> left_alone_;

@@ -264,7 +264,9 @@ struct StateHeader {
   std::atomic<uint32_t> file_count;
   std::atomic<uint32_t> registered_count;
   std::atomic<uint32_t> expected_ranks;
-  std::atomic<uint32_t> spans_nodes;  ///< drain thread; 1: the launch has ranks elsewhere
+  std::atomic<uint32_t> world_size;   ///< drain thread: the largest that was told (span.h)
+  std::atomic<uint32_t> spans_nodes;  ///< drain thread, at the end the keeper; 1: it has ranks
+                                      ///< elsewhere
   std::atomic<uint32_t> connection_count;
   /// Worker: CLOCK_MONOTONIC of its last turn; 0 where it makes none (start and end).
   std::atomic<uint64_t> worker_turn_ns;

@@ -94,6 +94,12 @@ bool is_done(const std::string& job_folder, const std::string& node, const std::
   return is_same_agent(read_token(path), token);
 }
 
+bool is_superseded(const std::string& job_folder, const std::string& node) {
+  if (access(mark(job_folder, node, kDone).c_str(), F_OK) == 0) return true;
+  const std::optional<LeaseOwner> owner = read_lease(agent_lease(job_folder, node));
+  return owner && owner->is_alive && owner->pid != getpid();
+}
+
 void mark_assembled(const std::string& job_folder, const std::vector<NodePresence>& nodes) {
   for (const NodePresence& node : nodes) {
     if (node.presence == Presence::kDone && is_done(job_folder, node.node, node.token))

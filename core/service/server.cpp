@@ -24,7 +24,7 @@ namespace aon::service {
 namespace {
 
 constexpr int kBacklog = 128;
-constexpr int kEndMs = 3000;
+constexpr int kEndMs = 1800;  ///< below what a Prolog gives it
 
 uint64_t monotonic_ns() {
   timespec now{};
@@ -86,7 +86,7 @@ Status end_service(const std::string& path) {
   const Result<std::string> text = read_text_file(lock_path);
   const pid_t pid = text ? std::atoi(text->c_str()) : 0;
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (::flock(lock->get(), LOCK_SH | LOCK_NB) == 0) return {};
+  if (::flock(lock->get(), LOCK_SH | LOCK_NB) == 0) return {};  // none serves, or it leaves
   // The lock is empty from when it is taken until its owner has signed, so whose number still
   // stands there held it before that process was opened, and holds it now.
   const Result<std::string> again = read_text_file(lock_path);

@@ -152,15 +152,17 @@ kill_host() { # DIR HOST: in the fabric
   local wanted entry pids
   wanted=$(namespace_of "$(cat "$1/$2/pid")" net)
   ip link set "v${2#n}" down
-  while :; do
+  for ((i = 0; i < 200; i++)); do  # what it waits for may be a disk
     pids=()
     for entry in /proc/[0-9]*; do
       [[ $(namespace_of "${entry#/proc/}" net 2>/dev/null) != "$wanted" ]] ||
         pids+=("${entry#/proc/}")
     done
-    ((${#pids[@]} != 0)) || break
+    ((${#pids[@]} != 0)) || return 0
     kill -KILL "${pids[@]}" 2>/dev/null || true
+    sleep 0.02
   done
+  die "processes of $2 do not end"
 }
 
 down() { # DIR: the death of the fabric's first process is that of all others

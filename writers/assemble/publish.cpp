@@ -85,9 +85,11 @@ Status remove_stale_staging(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().filename().string().rfind(kPrefix, 0) != 0) continue;
+    std::error_code ignored;
+    if (!entry.is_symlink(ignored) && entry.is_regular_file(ignored))  // a summary
+      fs::remove(entry.path(), ignored);
     if (!is_own_folder(entry.path())) continue;  // planted: its links may lead anywhere
     remove_spool(entry.path());  // a spool that was to be dropped, with what its links point to
-    std::error_code ignored;
     fs::remove_all(entry.path(), ignored);
   }
   if (error) return errno_error("read folder", folder.string(), error.value());

@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "tools/ledger_summary.h"
+
+namespace aon::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Summary : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "aon-summary-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    dir_ = name;
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  std::string text() const {
+    std::ifstream file(dir_ / "summary.txt");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  size_t file_count() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(dir_), fs::directory_iterator()));
+  }
+
+  fs::path dir_;
+};
+
+TEST_F(Summary, is_the_text_and_nobody_elses_to_read) {
+  ASSERT_TRUE(leave_summary(dir_, "aon: 2 ranks\n"));
+  ASSERT_TRUE(leave_summary(dir_, "aon: 3 ranks\n"));
+  EXPECT_EQ(text(), "aon: 3 ranks\n");
+  EXPECT_EQ(file_count(), 1u);
+  const fs::perms mode = fs::status(dir_ / "summary.txt").permissions();
+  EXPECT_EQ(mode & (fs::perms::group_all | fs::perms::others_all), fs::perms::none);
+}
+
+/// An aon-run that waits would show it for the archive that is there now.
+TEST_F(Summary, of_an_earlier_archive_goes_when_there_is_no_room_for_the_new_one) {
+  ASSERT_TRUE(leave_summary(dir_, "aon: 2 ranks\n"));
+  rlimit old_limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const auto old_handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{4, old_limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const Status status = leave_summary(dir_, "aon: 3 ranks\n");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  signal(SIGXFSZ, old_handler);
+  EXPECT_FALSE(status);
+  EXPECT_EQ(file_count(), 0u);
+}
+
+TEST_F(Summary, of_an_earlier_archive_goes_without_a_ledger) {
+  ASSERT_TRUE(leave_summary(dir_, "aon: 2 ranks\n"));
+  EXPECT_FALSE(leave_summary(dir_, summary_of(dir_)));
+  EXPECT_EQ(file_count(), 0u);
+}
+
+}  // namespace
+}  // namespace aon::tools
