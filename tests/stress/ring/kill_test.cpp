@@ -35,6 +35,7 @@ pid_t start(const std::string& name, const FakeAgent& agent, const OracleFile& o
   if (pid != 0) return pid;
   setenv("AON_SOCKET", agent.socket_path().c_str(), 1);
   setenv("AON_OUTPUT", "", 1);
+  setenv("AON_ATTACH_MS", "1000", 1);  // the machine may be busy
   execl(KILL_CHILD, KILL_CHILD, name.c_str(), oracle.path().c_str(), nullptr);
   _exit(127);
 }
