@@ -164,9 +164,11 @@ class Cap(FaultCase):
                     rank = location.group._ref
                     first_ns.setdefault(rank, event.time)
                     last[rank] = event.region.name
-        self.assertEqual(last, {0: "MPI_Finalize", 1: "MPI_Finalize"})
-        for rank in (0, 1):
-            self.assertLessEqual(evicted_ns[rank], first_ns[rank])
+        # A rank may have called MPI_Finalize before the last that there is room for.
+        self.assertTrue(last, "some rank has the end of the job")
+        self.assertEqual(set(last.values()), {"MPI_Finalize"})
+        for rank, begin_ns in first_ns.items():
+            self.assertLessEqual(evicted_ns[rank], begin_ns)
 
 
 class SmallLimits(FaultCase):
