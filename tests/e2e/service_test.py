@@ -10,8 +10,8 @@ import time
 import unittest
 
 from aon_test import (
-    IS_SANITIZED, TestCase, build_for_others, copy_installation, environment, ledger, profile, run,
-    wait_until,
+    IS_SANITIZED, TestCase, build_for_others, copy_installation, environment, ledger, main, profile,
+    run, wait_until,
 )  # fmt: skip
 
 NOBODY = 65534
@@ -204,4 +204,4 @@ class Service(TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -17,6 +17,7 @@ from fault_test import (
     agent_pids,
     environment,
     ledger,
+    main,
     run,
     wait_until,
 )
@@ -413,4 +414,4 @@ class Joining(FaultCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

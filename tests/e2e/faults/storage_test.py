@@ -135,7 +135,7 @@ class BlockedDisk(FaultCase):
 class Cap(FaultCase):
     def test_everything_of_a_chatty_job_stays_below_it(self):
         """Spool, archive, profile and ledger, as du counts them."""
-        for mib in (3, 16):
+        for mib in (6, 16):
             with self.subTest(mib=mib):
                 self.output = self.folder / f"job-{mib}"
                 process = run(["mpirun", "-n", 2, "aon-run", "-o", self.output,
@@ -150,7 +150,7 @@ class Cap(FaultCase):
                 self.assertGreater(events, mib << 14, "the archive gets its part")
                 used = sum(p.lstat().st_blocks * 512 for p in self.output.rglob("*"))
                 self.assertLessEqual(used, mib << 20)
-                if mib == 3:  # the other has a million events
+                if mib == 6:  # the other has a million events
                     self.assert_newest_kept(document)
 
     def assert_newest_kept(self, document):

@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 from fault_test import (
-    BUILD, FaultCase, agent_pids, environment, run, wait_until, worker_pids,
+    BUILD, FaultCase, agent_pids, environment, main, run, wait_until, worker_pids,
 )  # fmt: skip
 
 NOBODY = 65534
@@ -208,4 +208,4 @@ class Liars(StrangersCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()
