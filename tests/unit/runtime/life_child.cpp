@@ -172,8 +172,9 @@ void run_jumps(int flags) {
          aon::writer()->depth);
 }
 
+/// On a busy machine alarms come faster than a handler jumps, and each has a frame of up to 11 KiB.
 void use_signal_stack() {
-  constexpr size_t kBytes = 1 << 16;
+  constexpr size_t kBytes = 4 << 20;
   stack_t stack = {};
   stack.ss_sp = malloc(kBytes);
   stack.ss_size = kBytes;
