@@ -1,13 +1,8 @@
 #include "core/spool/stream_reader.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <optional>
 
-#include "core/base/file.h"
-#include "core/spool/block_codec.h"
-#include "core/spool/block_reader.h"
+#include "core/spool/indexed_block.h"
 
 namespace aon::spool {
 namespace {
@@ -48,12 +43,10 @@ class ContextReader {
  private:
   Result<bool> open_block();
   bool is_duplicate(const BlockEntry& block) const;
-  Result<bool> read_block(const BlockEntry& block);
   void decode_batch();
   void note_gap(uint64_t end_sequence, uint64_t next_ticks);
   void add_loss(LossReason reason, uint64_t count, uint64_t start_ticks, uint64_t end_ticks);
 
-  const ProcessIndex& index_;
   std::span<const BlockEntry> blocks_;
   std::vector<LossDefinition> known_;  ///< by first_sequence
   uint64_t committed_ = 0;             ///< counted records of the stream, as the agent knows them
@@ -69,10 +62,7 @@ class ContextReader {
   bool resync_next_ = true;
   bool tail_done_ = false;
 
-  UniqueFd fd_;
-  std::optional<uint32_t> file_;
-  PayloadReader payload_reader_;
-  BlockDecoder decoder_;
+  IndexedBlockReader reader_;
   std::vector<OpenRegion> open_;
   std::vector<Record> batch_;
   size_t at_ = 0;
@@ -83,7 +73,7 @@ class ContextReader {
 
 ContextReader::ContextReader(const ProcessIndex& index, const Process* process, uint16_t slot,
                              uint16_t context)
-    : index_(index), blocks_(index.blocks(slot, context)), batch_(kBatchRecords) {
+    : blocks_(index.blocks(slot, context)), reader_(index), batch_(kBatchRecords) {
   if (process == nullptr) return;
   attach_ticks_ = process->start.attach_ticks;
   exit_ticks_ = process->exit ? process->exit->end_ticks : 0;
@@ -142,36 +132,16 @@ void ContextReader::note_gap(uint64_t end_sequence, uint64_t next_ticks) {
   resync_next_ = true;
 }
 
-/// Reads the payload. False when it is damaged or its file is gone.
-Result<bool> ContextReader::read_block(const BlockEntry& block) {
-  if (file_ != block.file) {
-    Result<UniqueFd> fd = open_file(index_.file(block.file), O_RDONLY | O_NOFOLLOW);
-    if (!fd && fd.error().code == Code::kNotFound) return false;
-    if (!fd) return fd.error();
-    fd_ = std::move(*fd);
-    file_ = block.file;
-  }
-  BlockPosition position{block.offset, {}};
-  position.header.raw_bytes = block.raw_bytes;
-  position.header.compressed_bytes = block.compressed_bytes;
-  const Result<std::span<const uint8_t>> payload = payload_reader_.read(fd_.get(), position);
-  if (!payload && payload.error().code != Code::kDamaged) return payload.error();
-  if (!payload || !decoder_.begin(*payload, block.record_count)) {
-    ++losses_.damaged_blocks;
-    return false;
-  }
-  return true;
-}
-
 /// Opens the next block that brings something new; reports what is missing before it. False when
 /// no block is left.
 Result<bool> ContextReader::open_block() {
   for (; next_block_ < blocks_.size(); ++next_block_) {
     const BlockEntry& block = blocks_[next_block_];
     if (is_duplicate(block)) continue;
-    const Result<bool> is_read = read_block(block);
-    if (!is_read) return is_read.error();
-    if (!*is_read) {
+    const Result<IndexedBlockReader::Opened> opened = reader_.open(block);
+    if (!opened) return opened.error();
+    if (*opened != IndexedBlockReader::Opened::kYes) {
+      losses_.damaged_blocks += *opened == IndexedBlockReader::Opened::kDamaged ? 1 : 0;
       resync_next_ = true;
       continue;
     }
@@ -187,7 +157,7 @@ Result<bool> ContextReader::open_block() {
 
 /// Decodes the next records of the open block behind the ones in the batch.
 void ContextReader::decode_batch() {
-  Result<size_t> got = decoder_.next({batch_.data() + count_, batch_.size() - count_});
+  Result<size_t> got = reader_.next({batch_.data() + count_, batch_.size() - count_});
   if (!got || *got == 0) {
     has_block_ = false;
     if (got) return;
@@ -228,7 +198,7 @@ Result<bool> ContextReader::fill() {
     if (resync_next_ && *opened) {
       resync_ = true;
       resync_next_ = false;
-      const auto regions = decoder_.open_regions();
+      const auto regions = reader_.open_regions();
       open_.assign(regions.begin(), regions.end());
     }
   }

@@ -134,7 +134,7 @@ class Assembly {
  private:
   Status prepare(const fs::path& staging);
   Status note_missing_links();
-  void fit_archive();
+  Status fit_archive();
   uint64_t bytes_beside_events() const;
   Status convert(const fs::path& staging);
   bool has_room_for_waits() const;
@@ -216,8 +216,7 @@ Status Assembly::prepare(const fs::path& staging) {
   if (!parts) return parts.error();
   parts_ = std::move(*parts);
   add_warnings(clock_remarks(parts_->model));
-  fit_archive();
-  return {};
+  return fit_archive();
 }
 
 /// Of all that does not grow with the records of calls.
@@ -232,12 +231,12 @@ uint64_t Assembly::bytes_beside_events() const {
 }
 
 /// Leaves the oldest events out of the archive when all of them would not fit on the disk.
-void Assembly::fit_archive() {
+Status Assembly::fit_archive() {
   uint64_t cap_bytes = options_.disk_cap_bytes * parts_->job.nodes.size();
   if (cap_bytes == 0) {
     for (const spool::Node& node : parts_->job.nodes) cap_bytes += node.definition.disk_cap_bytes;
   }
-  if (cap_bytes == 0) return;
+  if (cap_bytes == 0) return {};
   const uint64_t used_bytes = folder_bytes(folder_ / "spool");
   const uint64_t other_bytes = used_bytes + bytes_beside_events();
   uint64_t room_bytes =
@@ -254,11 +253,16 @@ void Assembly::fit_archive() {
     if (has_nccl()) record_bytes += sizeof(NcclSpan) + nccl::LatenessAnalysis::kPartBytes;
     device_bytes_ = room_bytes / record_bytes * DeviceSpans::kSpanBytes;
   }
-  const uint64_t start_ns = parts_->load.window_start_ns(room_bytes / record_bytes);
-  parts_->model.archive_start_ns = start_ns;
-  if (start_ns == 0) return;
-  report_.warnings.push_back("the OTF2 archive begins at " + iso_time(start_ns) +
+  // One record per location, its last call, has a place in what each costs anyway.
+  const uint64_t record_room =
+      std::max<uint64_t>(room_bytes / record_bytes, parts_->model.locations.size());
+  const Result<uint64_t> start_ns = window_start_ns(*parts_, record_room, beat_);
+  if (!start_ns) return start_ns.error();
+  parts_->model.archive_start_ns = *start_ns;
+  if (*start_ns == 0) return {};
+  report_.warnings.push_back("the OTF2 archive begins at " + iso_time(*start_ns) +
                              ": earlier events would not fit below --disk; they are in the spool");
+  return {};
 }
 
 bool Assembly::has_devices() const {

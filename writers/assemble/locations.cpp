@@ -150,14 +150,13 @@ class LocationBuilder {
                                        .device = kNoDevice});
   }
 
-  /// A block counts as if all in it were in its newer half, for calls come in bursts: a window that
-  /// begins there has rather fewer records than it may.
   void note_load(uint32_t node, const spool::ProcessIndex& index, uint16_t slot) {
     const clock::ClockMap& clock = parts_->clocks[node];
-    for (const spool::BlockEntry& block : index.blocks(slot, 0)) {
-      const uint64_t ticks = block.last_ticks - std::min(block.first_ticks, block.last_ticks);
-      const uint64_t middle = block.last_ticks - ticks / 2;
-      parts_->load.add(clock.to_ns(middle), clock.to_ns(block.last_ticks), block.record_count);
+    for (const uint16_t context : {0, 1}) {
+      for (const spool::BlockEntry& block : index.blocks(slot, context)) {
+        parts_->load.add(clock.to_ns(block.first_ticks), clock.to_ns(block.last_ticks),
+                         block.record_count);
+      }
     }
   }
 

@@ -14,34 +14,13 @@
 #include "core/clock/clock_map.h"
 #include "core/spool/files.h"
 #include "core/spool/job.h"
+#include "writers/assemble/record_load.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
 
 constexpr uint32_t kDefaultOtf2Locations = 4096;
 constexpr uint32_t kMaxWorld = 1u << 18;  ///< larger ranks are damage and get no rank
-
-/// When how many records were written, by the blocks' headers: what a part of the time would cost.
-class RecordLoad {
- public:
-  /// The records of a block count as evenly spread between the two times.
-  void add(uint64_t begin_ns, uint64_t end_ns, uint64_t record_count) {
-    blocks_.push_back({begin_ns, end_ns, record_count});
-  }
-  uint64_t record_count() const noexcept;
-  /// Start of the newest window that has at most `record_count` records; 0 when all do. A block
-  /// may be in it in part: where many streams write fast, their newest blocks are all there is
-  /// room for.
-  uint64_t window_start_ns(uint64_t record_count) const;
-
- private:
-  struct Block {
-    uint64_t begin_ns;
-    uint64_t end_ns;
-    uint64_t record_count;
-  };
-  std::vector<Block> blocks_;
-};
 
 /// A Model with all it points to. Not copied: the model holds pointers into it.
 struct JobModel {
@@ -51,7 +30,7 @@ struct JobModel {
   /// Segments per node and process.
   std::vector<std::map<uint32_t, std::vector<spool::SegmentName>>> segments;
   std::vector<std::unordered_map<uint32_t, uint32_t>> node_metric_maps;  ///< local -> global
-  RecordLoad load;
+  RecordLoad load;  ///< by the headers of blocks
   uint64_t series_record_count = 0;
 };
 

@@ -277,7 +277,7 @@ TEST(Otf2Writer, window_of_one_instant_can_be_read) {
   for (uint64_t i = 0; i < 1000; ++i)
     records.push_back(test::span_record(kAllreduce, 1000 + i * 1000, 1100 + i * 1000));
   node.add_records(0, 1, records);
-  node.add_records(0, 1, {test::span_record(kAllreduce, 2'000'000, 2'000'100)});
+  node.add_records(0, 1, {test::span_record(kAllreduce, 2'000'000, 2'000'000)});
   node.finish();
   AssembleOptions options;
   options.disk_cap_bytes = 1;
@@ -307,6 +307,32 @@ TEST(Otf2Writer, window_below_the_disk_cap_is_whole_in_itself) {
   EXPECT_GT(count, 1000u);
   EXPECT_LT(count, 12'000u);
   EXPECT_EQ(count_of(text, "Region: \"solve\""), 2u);
+}
+
+/// Four ranks wait, then each has a block of calls within a hundredth of its time. The window
+/// begins in the burst; what is there is not the whole block.
+TEST(Otf2Writer, window_within_a_burst_stays_below_the_disk_cap) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    node.add_process(rank, static_cast<int32_t>(rank), 4, kRegions);
+    std::vector<Record> records = {test::span_record(kAllreduce, 1000, 2'000'000'000)};
+    for (uint64_t i = 0; i < 7500; ++i) {
+      const uint64_t at = 2'000'000'100 + i * 1000 + rank;
+      records.push_back(test::span_record(kAllreduce, at, at + 100));
+    }
+    node.add_records(rank, 1, records);
+  }
+  node.finish();
+  AssembleOptions options;
+  options.disk_cap_bytes = kSmallCapBytes;
+  const std::string text = checked_archive(job.path(), options);
+  const size_t count = count_of(text, "Region: \"MPI_Allreduce\"");
+  EXPECT_GT(count, 1000u);
+  uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(job.path()))
+    bytes += entry.is_regular_file() ? entry.file_size() : 0;
+  EXPECT_LE(bytes, options.disk_cap_bytes);
 }
 
 /// Two ranks with one window: every kind of call on rank 0, the collective ones on rank 1 as well.
