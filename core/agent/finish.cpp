@@ -63,10 +63,17 @@ Status leave_mark(const Config& config, const std::string& token) {
 
 /// Its mark has gone.
 AssembleOutcome outcome_of_others(const Config& config) {
-  if (!cluster::is_superseded(config.job_folder, config.node)) return {true, ""};
-  return {false, "the files will be in " + config.job_folder +
-                     " when what runs now on this node has ended; if not, run: aon finalize " +
-                     config.job_folder};
+  const std::string remedy = "run: aon finalize " + config.job_folder;
+  switch (cluster::successor(config.job_folder, config.node)) {
+    case cluster::Successor::kNone:
+      return {true, ""};
+    case cluster::Successor::kWorks:
+      return {false, "the files will be in " + config.job_folder +
+                         " when what runs now on this node has ended; if not, " + remedy};
+    case cluster::Successor::kLost:
+      break;
+  }
+  return {false, "what ran on this node after it has lost its agent: " + remedy};
 }
 
 void pause(uint64_t ns) {

@@ -247,7 +247,7 @@ int Keeper::run() {
   }
   listener_.reset();
   lock_.reset();
-  decide_span(&state_, true);
+  decide_span(&state_, kAtTheEnd);
   const AssembleOutcome outcome =
       exit_code == 0 ? finish() : AssembleOutcome{false, "the agent could not write its spool"};
   answer_waiters(outcome);

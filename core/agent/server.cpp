@@ -25,7 +25,6 @@ constexpr uint64_t kDrainWaitNs = 60'000 * kMs;   ///< for room in staging: the 
 constexpr uint64_t kGraceNs = 50 * kMs;           ///< after the last process
 constexpr uint64_t kExpectedWaitNs = 2000 * kMs;  ///< for ranks that were announced
 constexpr uint64_t kOrphanWaitNs = 30'000 * kMs;  ///< for the first one
-constexpr uint64_t kRegisterWaitNs = 5000 * kMs;  ///< for the first aon-run to tell of its node
 constexpr uint64_t kSilentWaitNs = 1000 * kMs;    ///< for the first word on a connection
 
 }  // namespace
@@ -221,7 +220,6 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   StateHeader& header = state_->header();
   const uint32_t index = header.process_count.load(std::memory_order_relaxed);
   if (index >= kMaxProcesses) return false;
-  note_world(newcomer.world_size);
   ProcessCell& cell = state_->process(index);
   cell.process = header.first_process + index;
   cell.pid = newcomer.pid;
@@ -249,6 +247,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   cell.phase.store(static_cast<uint32_t>(ProcessPhase::kAttached),
                    std::memory_order_release);                       // pairs with agent:phase
   header.process_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
+  note_world(newcomer.world_size);
   Process& process = processes_[index];
   process = {index, std::move(connection), std::move(pidfd), 0, false, false};
   watch_connection(process);
@@ -351,8 +350,9 @@ void Server::register_pid(const Register& message) {
 }
 
 void Server::note_world(uint32_t world_size) {
-  agent::note_world(state_, world_size);
-  decide_span(state_, monotonic_ns() - first_ns_ > kRegisterWaitNs);
+  const uint64_t now_ns = monotonic_ns();
+  agent::note_world(state_, world_size, now_ns);
+  decide_span(state_, now_ns);
 }
 
 void Server::add_registered(uint32_t index, UniqueFd pidfd) {
@@ -461,7 +461,7 @@ bool Server::advance(uint64_t now_ns) {
     it = processes_.erase(it);
     last_event_ns_ = now_ns;
   }
-  if (now_ns - first_ns_ > kRegisterWaitNs) note_world(0);
+  decide_span(state_, now_ns);
   for (auto it = connections_.begin(); it != connections_.end();) {
     const bool is_silent = !it->second.is_waiter && now_ns - it->second.since_ns > kSilentWaitNs;
     it = is_silent ? connections_.erase(it) : std::next(it);

@@ -18,18 +18,28 @@ uint32_t ranks_that_came(const State& state, uint32_t world_size) {
 
 }  // namespace
 
-void note_world(State* state, uint32_t world_size) noexcept {
-  std::atomic<uint32_t>& told = state->header().world_size;
-  if (world_size > told.load(std::memory_order_relaxed))
-    told.store(world_size, std::memory_order_relaxed);
+void note_world(State* state, uint32_t world_size, uint64_t now_ns) noexcept {
+  StateHeader& header = state->header();
+  if (world_size <= header.world_size.load(std::memory_order_relaxed)) return;
+  header.world_told_ns.store(now_ns, std::memory_order_relaxed);
+  header.world_size.store(world_size, std::memory_order_relaxed);
 }
 
-void decide_span(State* state, bool is_late) {
+void decide_span(State* state, uint64_t now_ns) {
   StateHeader& header = state->header();
+  if (header.spans_nodes.load(std::memory_order_relaxed) != 0) return;
   const uint32_t world_size = header.world_size.load(std::memory_order_relaxed);
   const uint32_t expected = header.expected_ranks.load(std::memory_order_relaxed);
-  if (world_size <= std::max(expected, 1u) || (expected == 0 && !is_late)) return;
-  if (expected == 0 && world_size <= ranks_that_came(*state, world_size)) return;
+  if (world_size <= std::max(expected, 1u)) return;
+  if (expected == 0) {
+    if (now_ns - header.world_told_ns.load(std::memory_order_relaxed) <= kRegisterWaitNs) return;
+    // Who has come does not go: a world that is here stays here.
+    if (header.world_that_came.load(std::memory_order_relaxed) == world_size) return;
+    if (ranks_that_came(*state, world_size) >= world_size) {
+      header.world_that_came.store(world_size, std::memory_order_relaxed);
+      return;
+    }
+  }
   header.spans_nodes.store(1, std::memory_order_relaxed);
 }
 

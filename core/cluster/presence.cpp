@@ -94,10 +94,14 @@ bool is_done(const std::string& job_folder, const std::string& node, const std::
   return is_same_agent(read_token(path), token);
 }
 
-bool is_superseded(const std::string& job_folder, const std::string& node) {
-  if (access(mark(job_folder, node, kDone).c_str(), F_OK) == 0) return true;
+Successor successor(const std::string& job_folder, const std::string& node) {
+  if (access(mark(job_folder, node, kDone).c_str(), F_OK) == 0) return Successor::kWorks;
   const std::optional<LeaseOwner> owner = read_lease(agent_lease(job_folder, node));
-  return owner && owner->is_alive && owner->pid != getpid();
+  if (!owner) return Successor::kNone;
+  const bool is_own = owner->pid == getpid() && owner->host == local_host_name() &&
+                      owner->start_time_ticks == process_start_time_ticks(owner->pid);
+  if (is_own) return Successor::kNone;
+  return owner->is_alive ? Successor::kWorks : Successor::kLost;
 }
 
 void mark_assembled(const std::string& job_folder, const std::vector<NodePresence>& nodes) {

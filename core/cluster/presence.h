@@ -46,9 +46,10 @@ Status mark_done(const std::string& job_folder, const std::string& node, const s
 /// this one's spool, or will have it by the other's doing.
 bool is_done(const std::string& job_folder, const std::string& node, const std::string& token);
 
-/// Of one whose mark is not there (is_done): another agent of its node works, or has one there.
-/// False: the archive has its spool.
-bool is_superseded(const std::string& job_folder, const std::string& node);
+/// Of this process, whose mark is not there (is_done): what became of a later agent of its node,
+/// which sees to its spool as well. kNone: the archive has it.
+enum class Successor { kNone, kWorks, kLost };
+Successor successor(const std::string& job_folder, const std::string& node);
 
 /// The archive has what `nodes` had when they were read: their marks go, unless a later agent has
 /// made a new one, and the folder with the last one. The leases of lost nodes stay, so that the

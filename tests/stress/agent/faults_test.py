@@ -195,9 +195,9 @@ def never_registered():
             emitted(run)
 
 
-def superseded():
+def superseded_by(fate):
     """An agent that waits for another node's archive does not take it for complete when a later
-    agent of its own node has begun."""
+    agent of its own node has begun, whatever became of that one."""
     os.environ.update(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
     with Agent() as first:
         agents = pathlib.Path(first.folder, "agents")
@@ -215,18 +215,36 @@ def superseded():
         with Agent(folder=first.folder) as second:
             later = second.emitter(1, 0, 100, 1000)
             atexit.register(later.kill)
+            if not wait_until(lambda: not (agents / "n1.done").exists()):
+                fail("the later agent leaves the mark")
+            fate(second)
             waiter.settimeout(20)
             done = waiter.recv(1000)
             complete, text = struct.unpack("=I", done[16:20])[0], done[20:].rstrip(b"\0")
-            if complete or b"when what runs now on this node has ended" not in text:
+            texts = (b"when what runs now on this node has ended", b"has lost its agent")
+            if complete or not any(one in text for one in texts) or b"aon finalize" not in text:
                 fail(f"says {complete}, {text}")
             later.send_signal(signal.SIGUSR1)
-            emitted(later)
+            later.communicate()
+
+
+def superseded():
+    superseded_by(lambda agent: None)
+
+
+def superseded_by_a_killed_one():
+    superseded_by(killed)
+
+
+def killed(agent):
+    worker = agent.worker()
+    agent.process.kill()
+    os.kill(worker, SIGKILL)
 
 
 CASES = {case.__name__: case
          for case in (stopped, killed_whole, terminated, continued, capped, full_disk,
-                      registered_late, never_registered, superseded)}
+                      registered_late, never_registered, superseded, superseded_by_a_killed_one)}
 for name in sys.argv[1:] or CASES:
     print("==", name)
     CASES[name]()

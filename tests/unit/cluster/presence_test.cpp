@@ -72,6 +72,26 @@ TEST_F(PresenceMarks, go_with_the_archive) {
   EXPECT_FALSE(fs::exists(agents_folder(folder_)));
 }
 
+/// Whose mark has gone is in the archive, unless a later agent of its node took it away: whether
+/// that one works, waits or was killed.
+TEST_F(PresenceMarks, that_a_later_agent_took_away_are_not_in_the_archive) {
+  ASSERT_TRUE(mark_done(folder_, "n1", "a 1 2"));
+  clear_done(folder_, "n1");
+  EXPECT_EQ(successor(folder_, "n1"), Successor::kNone);
+  {
+    const auto own = Lease::take(agent_lease(folder_, "n1"));
+    ASSERT_TRUE(own);
+    EXPECT_EQ(successor(folder_, "n1"), Successor::kNone);
+  }
+  lose("n1");
+  EXPECT_EQ(successor(folder_, "n1"), Successor::kLost);
+  std::ofstream(agent_lease(folder_, "n1")) << "other 1 1 token\n";  // just written: alive
+  EXPECT_EQ(successor(folder_, "n1"), Successor::kWorks);
+  fs::remove(agent_lease(folder_, "n1"));
+  ASSERT_TRUE(mark_done(folder_, "n1", "a 3 4"));
+  EXPECT_EQ(successor(folder_, "n1"), Successor::kWorks);
+}
+
 TEST_F(PresenceMarks, of_no_folder_are_none) {
   fs::remove_all(agents_folder(folder_));
   EXPECT_EQ(summary(), "");
