@@ -13,6 +13,7 @@
 #include "tools/joining.h"
 #include "tools/ledger_summary.h"
 #include "writers/assemble/assemble.h"
+#include "writers/assemble/publish.h"
 
 namespace aon::tools {
 namespace {
@@ -103,9 +104,13 @@ void try_leave_summary(const std::string& dir) {
 
 }  // namespace
 
-void complete_dropped(const std::string& dir) {
+Status complete_dropped(const std::string& dir) {
+  Result<Lease> lease = writers::take_assembly(dir);
+  if (!lease) return lease.error();
+  Status status = writers::remove_stale_staging(dir);
   try_leave_summary(dir);
   cluster::mark_assembled(dir, cluster::read_presence(dir));
+  return status;
 }
 
 Status assemble_job(const FinalizeOptions& options) {

@@ -9,7 +9,8 @@
 namespace aon::tools {
 
 /// What is left to do for an archive whose spool was dropped before its maker was killed.
-void complete_dropped(const std::string& dir);
+/// Errors: kBusy; kIo where the folder cannot be written to.
+Status complete_dropped(const std::string& dir);
 
 Status assemble_job(const FinalizeOptions& options);
 

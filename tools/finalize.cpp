@@ -68,10 +68,9 @@ int finalize(const FinalizeOptions& wanted) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(dir + "/spool", ignored)) {
     // Of one that was killed after it dropped the spool.
-    const Status status = writers::remove_leftovers(dir);
+    const Status status = complete_dropped(dir);
     if (!status && status.error().code == Code::kBusy)  // its maker is at the last step
       return fail("finalize", status.error().message, kExitLive);
-    complete_dropped(dir);
     print_summary(options);
     return kExitDone;
   }

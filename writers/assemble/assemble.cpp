@@ -458,10 +458,4 @@ Result<AssembleReport> assemble(const fs::path& folder, const AssembleOptions& o
   return lease ? assemble(folder, options, &*lease) : lease.error();
 }
 
-Status remove_leftovers(const fs::path& folder) {
-  Result<Lease> lease = take_assembly(folder);
-  if (!lease) return lease.error();
-  return remove_stale_staging(folder);
-}
-
 }  // namespace aon::writers

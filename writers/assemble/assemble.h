@@ -69,8 +69,4 @@ Result<AssembleReport> assemble(const std::filesystem::path& folder, const Assem
 /// Errors: kUnavailable when it is over already, kInvalid where the job looks another here; kIo.
 Status join_assembly(const std::filesystem::path& folder, const std::string& node);
 
-/// Removes what a killed assembler left in a job directory whose spool is gone already.
-/// Errors: kBusy (another one is at work), kIo.
-Status remove_leftovers(const std::filesystem::path& folder);
-
 }  // namespace aon::writers

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <string>
 
 #include "tests/unit/launcher/temporary_folder.h"
 
@@ -128,6 +131,26 @@ TEST_F(LedgerFile, says_what_to_do_where_there_is_none) {
   const auto damaged = read_ledger(folder_);
   ASSERT_FALSE(damaged.has_value());
   EXPECT_EQ(damaged.error().code, Code::kDamaged);
+}
+
+std::string content(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class SummaryFile : public launcher::TemporaryFolder {};
+
+/// One that says the same is not at stake where the disk is full.
+TEST_F(SummaryFile, goes_only_where_it_is_of_another_archive) {
+  ASSERT_TRUE(leave_summary(folder_, "good\n"));
+  EXPECT_EQ(content(path("summary.txt")), "good\n");
+  const std::string in_the_way = path(".assemble-summary-" + std::to_string(getpid()));
+  std::filesystem::create_directories(in_the_way + "/a");
+  EXPECT_TRUE(leave_summary(folder_, "good\n"));
+  EXPECT_EQ(content(path("summary.txt")), "good\n");
+  EXPECT_FALSE(leave_summary(folder_, "other\n"));
+  EXPECT_FALSE(std::filesystem::exists(path("summary.txt")));
+  EXPECT_FALSE(leave_summary(folder_, ""));
 }
 
 }  // namespace
