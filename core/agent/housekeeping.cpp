@@ -3,7 +3,6 @@
 #include <aon/nccl.h>
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -206,8 +205,9 @@ void Housekeeping::write_topology() {
   is_topology_written_ = true;  // or cannot be
   report_topology_problem(config_.topology_problem);
   const std::string path = config_.folder + "/" + spool::kTopologyFile;
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && status.st_size != 0) return;
+  // An earlier agent of this node may have been killed while it wrote.
+  const auto there = read_text_file(path, spool::kMaxTopologyBytes);
+  if (there && spool::topology_xml(*there)) return;
   auto topology = topology::Topology::load();
   if (!topology) {
     report_topology_problem(topology.error().message);
@@ -215,8 +215,9 @@ void Housekeeping::write_topology() {
   }
   const auto xml = topology->xml();
   if (!xml) return;
+  const std::string text = spool::topology_file(*xml);
   auto file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-  if (!file || !write_all(file->get(), xml->data(), xml->size()))
+  if (!file || !write_all(file->get(), text.data(), text.size()))
     AON_LOG_WARNING("cannot write %s", path.c_str());
 }
 

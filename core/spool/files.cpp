@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <system_error>
 
+#include "core/spool/crc32c.h"
 #include "core/spool/format.h"
 
 namespace aon::spool {
@@ -29,7 +31,23 @@ bool take_text(std::string_view* text, std::string_view expected) {
   return true;
 }
 
+std::string checksum_line(std::string_view text) {
+  char line[40];
+  std::snprintf(line, sizeof(line), "<!-- crc32c %08x -->\n", crc32c(text.data(), text.size()));
+  return line;
+}
+
 }  // namespace
+
+std::string topology_file(const std::string& xml) { return xml + checksum_line(xml); }
+
+Result<std::string> topology_xml(std::string_view text) {
+  const size_t line_bytes = checksum_line({}).size();
+  const std::string_view xml = text.substr(0, text.size() - std::min(line_bytes, text.size()));
+  if (text.substr(xml.size()) != checksum_line(xml))
+    return Error{Code::kDamaged, std::string(kTopologyFile) + " of the spool is damaged"};
+  return std::string(xml);
+}
 
 std::string segment_file_name(const SegmentName& name) {
   std::string text =

@@ -2,6 +2,7 @@
 /// and the links that stand for such folders.   Thread: any.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -15,7 +16,13 @@
 namespace aon::spool {
 
 constexpr const char* kDefinitionsFile = "definitions.aon";
+/// hwloc's XML and, as a last line, a comment with its checksum: parsers of XML do not see it, and
+/// hwloc may crash on a document that is damaged.
 constexpr const char* kTopologyFile = "topology.xml";
+constexpr size_t kMaxTopologyBytes = 64u << 20;
+std::string topology_file(const std::string& xml);
+/// The XML of such a file's text.   Errors: kDamaged.
+Result<std::string> topology_xml(std::string_view text);
 
 /// In the job directory while several processes make its archive (writers/assemble/shares.h).
 constexpr const char* kSharesFolder = ".assemble-shares";

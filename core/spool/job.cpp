@@ -15,7 +15,6 @@
 namespace aon::spool {
 namespace {
 
-constexpr size_t kMaxTopologyBytes = 64u << 20;
 
 template <class Enum>
 Enum bounded(Enum value, Enum largest, Enum otherwise) {
@@ -380,6 +379,19 @@ Status add_processes_of_segments(Node* node) {
   return {};
 }
 
+/// What is damaged is said as the agent says what it could not find out.
+void read_topology(Node* node) {
+  const auto text = read_text_file((node->folder / kTopologyFile).string(), kMaxTopologyBytes);
+  if (!text) return;
+  Result<std::string> xml = topology_xml(*text);
+  if (xml) {
+    node->topology_xml = std::move(*xml);
+    return;
+  }
+  node->providers["topology"] = {"topology", ProviderState::kDegraded, xml.error().message,
+                                 "lstopo shows what the node has"};
+}
+
 }  // namespace
 
 Result<Job> read_job(const std::filesystem::path& folder) {
@@ -407,9 +419,7 @@ Result<Job> read_job(const std::filesystem::path& folder) {
     std::sort(node.clock_pings.begin(), node.clock_pings.end(), [](const auto& a, const auto& b) {
       return a.definition.sent_ticks < b.definition.sent_ticks;
     });
-    if (auto xml = read_text_file((path / kTopologyFile).string(), kMaxTopologyBytes)) {
-      node.topology_xml = std::move(*xml);
-    }
+    read_topology(&node);
     job.nodes.push_back(std::move(node));
   }
   return job;

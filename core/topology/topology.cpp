@@ -1,6 +1,9 @@
 #include "core/topology/topology.h"
 
 #include <hwloc.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -42,6 +45,23 @@ int load_topology(hwloc_topology* topology) {
   const __lsan::ScopedDisabler not_ours;
 #endif
   return hwloc_topology_load(topology);
+}
+
+/// In a process of its own: hwloc may crash on a document that is damaged.
+bool is_loadable(const std::string& path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    const Result<hwloc_topology*> made = make();
+    const bool is_read = made && hwloc_topology_set_xml(*made, path.c_str()) == 0;
+    // Where the file cannot be read, hwloc loads the machine itself and says nothing.
+    _exit(is_read && load_topology(*made) == 0 ? 0 : 1);
+  }
+  int status = -1;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 Status discover(hwloc_topology* topology, Code code, const char* what) {
@@ -129,13 +149,7 @@ Status settle_xml_file() {
   const std::string name = variable;
   std::error_code error;
   const std::string path = std::filesystem::absolute(name, error).string();
-  Result<hwloc_topology*> made = make();
-  if (!made) return made.error();
-  const bool is_read = !error && hwloc_topology_set_xml(*made, path.c_str()) == 0;
-  // Where the file cannot be read, hwloc loads the machine itself and says nothing.
-  const bool is_loaded = is_read && load_topology(*made) == 0;
-  hwloc_topology_destroy(*made);
-  if (is_loaded) {
+  if (!error && is_loadable(path)) {
     setenv(kXmlVariable, path.c_str(), 1);
     return {};
   }

@@ -79,7 +79,8 @@ class Topology {
 
 /// Makes sure of what HWLOC_XMLFILE asks for: a relative name becomes absolute; a file that hwloc
 /// cannot use leaves the environment, so that load() finds this machine.
-/// Thread: before any other starts (changes the environment).   Cost: none without the variable.
+/// Thread: before any other starts (changes the environment, forks).   Cost: none without the
+/// variable, else that of load().
 /// Errors: kDamaged, with the file: it was taken out.
 Status settle_xml_file();
 

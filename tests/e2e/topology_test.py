@@ -13,10 +13,11 @@ OTHER_CPU = "A recorded CPU of another machine"
 
 
 class Machine(TestCase):
-    def record_with(self, **variables):
+    def record_with(self, *command, **variables):
+        """`command` starts aon-run."""
         self.output = self.folder / "job"
         worker = [BUILD / "bin" / "fault_worker", "calls", self.folder, 10]
-        process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output, *worker],
+        process = run(["mpirun", "-n", 1, *command, "aon-run", "-o", self.output, *worker],
                       env=environment(**variables), cwd=self.folder)
         self.assert_exit(process)
         readers.otf2_print(self, self.output)
@@ -130,6 +131,25 @@ class XmlFile(Machine):
         path.write_text(path.read_text()[:3000])
         self.record(path)
         self.assert_own_machine(path)
+
+    def test_file_that_hwloc_dies_of(self):
+        """As libhwloc 2.9 does where the machine has no complete_cpuset."""
+        path = self.other_machine()
+        text = path.read_text()
+        self.assertIn(" complete_cpuset=", text)
+        path.write_text(text.replace(" complete_cpuset=", " compdete_cpuset=", 1))
+        self.record_with("env", f"HWLOC_XMLFILE={path}")  # mpirun would die of it
+        if self.problem() is None:
+            self.skipTest("this hwloc can read it")
+        self.assert_own_machine(path)
+
+    def test_damaged_in_the_spool(self):
+        self.record_with()
+        path, = self.output.glob("spool/*/topology.xml")
+        path.write_text(path.read_text().replace(" complete_cpuset=", " compdete_cpuset=", 1))
+        process = run(["aon", "finalize", self.output])
+        self.assertEqual(process.returncode, 0, process.stderr)
+        self.assertEqual(self.problem()["reason"], "topology.xml of the spool is damaged")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 #include "core/spool/definitions.h"
+#include "core/spool/files.h"
 #include "core/spool/text.h"
 #include "tests/unit/spool/sample_records.h"
 
@@ -267,10 +271,27 @@ TEST_F(JobFolder, values_out_of_range_and_short_payloads_do_no_harm) {
 
 TEST_F(JobFolder, processes_without_definitions_are_seen_by_their_segments) {
   test::write_file(node_ / "p6.0.aon", {});
-  test::write_file(node_ / "topology.xml", {'<', 'x', '>'});
   const Job job = read();
   EXPECT_EQ(job.nodes.at(0).processes.at(6).start.rank, -1);
-  EXPECT_EQ(job.nodes.at(0).topology_xml, "<x>");
+}
+
+/// hwloc may crash on XML that is damaged: it never gets to see it.
+TEST_F(JobFolder, takes_topologies_as_they_were_written_or_says_so) {
+  const std::string text = topology_file("<topology>\n</topology>\n");
+  EXPECT_TRUE(text.starts_with("<topology>\n</topology>\n<!-- crc32c "));
+  std::ofstream(node_ / "topology.xml") << text;
+  EXPECT_EQ(read().nodes.at(0).topology_xml, "<topology>\n</topology>\n");
+  EXPECT_EQ(read().nodes.at(0).providers.count("topology"), 0u);
+  for (size_t at = 0; at < text.size(); ++at) {
+    std::string damaged = text;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    EXPECT_FALSE(topology_xml(damaged).has_value()) << damaged;
+    EXPECT_FALSE(topology_xml(text.substr(0, at)).has_value()) << at;
+  }
+  std::ofstream(node_ / "topology.xml") << text.substr(3);
+  const Node node = read().nodes.at(0);
+  EXPECT_EQ(node.topology_xml, "");
+  EXPECT_EQ(node.providers.at("topology").reason, "topology.xml of the spool is damaged");
 }
 
 TEST_F(JobFolder, nodes_are_read_in_order_and_none_is_an_error) {

@@ -258,7 +258,7 @@ TEST(Otf2Writer, hardware_beyond_the_limit_stands_in_hdf5_alone) {
     NodeSpool node(job.path(), host);
     write_pair(&node, host[1] == '1' ? 0 : 1, 1);
     node.finish();
-    std::ofstream(node.folder() / spool::kTopologyFile) << xml.value();
+    std::ofstream(node.folder() / spool::kTopologyFile) << spool::topology_file(xml.value());
   }
   const std::string text = checked_archive(job.path());
   EXPECT_EQ(count_of(text, "SYSTEM_TREE_NODE "), 1u + 2 + 8192);
