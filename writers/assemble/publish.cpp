@@ -29,11 +29,19 @@ Result<UniqueFd> open_entry(const fs::path& path, bool is_folder) {
   return open_file(path.string(), O_RDONLY | O_NOFOLLOW | (is_folder ? O_DIRECTORY : 0));
 }
 
-Status sync_path(const fs::path& path, bool is_folder) {
-  Result<UniqueFd> fd = open_entry(path, is_folder);
+Status sync_opened(const Result<UniqueFd>& fd, const fs::path& path) {
   if (!fd) return fd.error();
   if (fsync(fd->get()) != 0 && errno != EINVAL) return errno_error("sync", path.string(), errno);
   return {};
+}
+
+Status sync_path(const fs::path& path, bool is_folder) {
+  return sync_opened(open_entry(path, is_folder), path);
+}
+
+/// The user may name it by a link.
+Status sync_job_folder(const fs::path& folder) {
+  return sync_opened(open_file(folder.string(), O_RDONLY | O_DIRECTORY), folder);
 }
 
 Status set_mode(const fs::path& path, bool is_folder) {
@@ -145,11 +153,11 @@ Status Staging::publish() {
     Status status = move_entry(staging_ / entry, folder_ / entry);
     if (!status) return status;
   }
-  return sync_path(folder_, true);
+  return sync_job_folder(folder_);
 }
 
 void Staging::discard(const char* entry) {
-  if (move_entry(folder_ / entry, staging_ / entry)) (void)sync_path(folder_, true);
+  if (move_entry(folder_ / entry, staging_ / entry)) (void)sync_job_folder(folder_);
 }
 
 }  // namespace aon::writers

@@ -81,5 +81,19 @@ TEST_F(StaleStaging, follows_no_links_of_a_spool_that_is_a_link) {
   EXPECT_TRUE(fs::exists(folder_.path() / "planted" / "n1"));
 }
 
+/// As users have them: -o to a link into a larger disk.
+TEST(Publish, into_a_folder_that_is_named_by_a_link) {
+  test::TemporaryFolder folder;
+  fs::create_directory(folder.path() / "disk");
+  fs::create_directory_symlink("disk", folder.path() / "job");
+  Result<Staging> staging = Staging::create(folder.path() / "job");
+  ASSERT_TRUE(staging.has_value());
+  std::ofstream(staging->path() / "aon.json") << "{}";
+  ASSERT_TRUE(staging->sync().has_value());
+  const Status status = staging->publish();
+  EXPECT_TRUE(status) << status.error().message;
+  EXPECT_TRUE(fs::exists(folder.path() / "disk" / "aon.json"));
+}
+
 }  // namespace
 }  // namespace aon::writers
