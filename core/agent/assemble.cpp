@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,11 +11,14 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "core/agent/proc.h"
+#include "core/base/file.h"
 #include "core/base/lease.h"
 #include "core/base/log.h"
+#include "core/base/unique_fd.h"
 #include "core/spool/files.h"
 
 namespace aon::agent {
@@ -34,8 +38,8 @@ std::vector<std::string> assemble_words(const Config& config, bool is_marked) {
   return words;
 }
 
-/// aon finalize OPTIONS DIR
-pid_t start(const Config& config, std::vector<std::string> options) {
+/// aon finalize OPTIONS DIR, which says on `errors` what is wrong; -1: nobody wants to know.
+pid_t start(const Config& config, std::vector<std::string> options, int errors = -1) {
   const std::string& program = config.finalize_program;
   std::vector<std::string> words{program, "finalize"};
   std::move(options.begin(), options.end(), std::back_inserter(words));
@@ -48,6 +52,7 @@ pid_t start(const Config& config, std::vector<std::string> options) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (errors >= 0) ::dup2(errors, STDERR_FILENO);
   ::execv(program.c_str(), argv.data());
   ::_exit(127);
 }
@@ -75,6 +80,23 @@ int finish(pid_t pid, const std::function<void()>& beat) {
   return status;
 }
 
+constexpr size_t kReasonBytes = 600;
+
+/// The last line in `errors`, which is what it ended with.
+std::string reason(int status, int errors) {
+  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
+  const off_t end = ::lseek(errors, 0, SEEK_END);
+  std::string text(std::clamp<off_t>(end, 0, kReasonBytes), '\0');
+  const Result<size_t> got =
+      read_at(errors, text.data(), text.size(), static_cast<uint64_t>(end) - text.size());
+  text.resize(got ? *got : 0);
+  while (text.ends_with('\n')) text.pop_back();
+  text.erase(0, text.rfind('\n') + 1);
+  constexpr std::string_view kName = "aon finalize: ";
+  if (text.starts_with(kName)) text.erase(0, kName.size());
+  return text.empty() ? "exit code " + std::to_string(WEXITSTATUS(status)) : text;
+}
+
 }  // namespace
 
 AssembleOutcome assemble(const Config& config, const std::function<void()>& beat, bool is_marked) {
@@ -82,13 +104,16 @@ AssembleOutcome assemble(const Config& config, const std::function<void()>& beat
     return {false, "not assembled, as told; run: aon finalize " + config.job_folder};
   if (config.finalize_program.empty() || ::access(config.finalize_program.c_str(), X_OK) != 0)
     return {false, "no " + config.finalize_program + "; run: aon finalize " + config.job_folder};
-  const pid_t pid = start(config, assemble_words(config, is_marked));
+  const UniqueFd errors(::memfd_create("aon-finalize", MFD_CLOEXEC));
+  const pid_t pid = start(config, assemble_words(config, is_marked), errors.get());
   if (pid < 0) return {false, std::string("cannot start aon finalize: ") + strerror(errno)};
   const int status = finish(pid, beat);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {true, ""};
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitBusy)
     return {false, "another process works on " + config.job_folder, true};
-  return {false, "aon finalize failed; run: aon finalize " + config.job_folder};
+  const std::string text = reason(status, errors.get());
+  AON_LOG_WARNING("aon finalize: %s", text.c_str());
+  return {false, "aon finalize failed: " + text + "; run: aon finalize " + config.job_folder};
 }
 
 bool is_share_wanted(const Config& config, uint64_t* last_plan) {

@@ -1,7 +1,9 @@
 #include "writers/assemble/assemble.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -105,6 +107,18 @@ void remove_failed(const fs::path& staging, const WriterSlot& slot) {
   }
 }
 
+constexpr uintmax_t kNoSpaceBytes = 64u << 10;
+
+/// Libraries do not say why they could not write.
+std::string with_cause(const std::string& message, const fs::path& folder) {
+  const std::string cause = strerror(ENOSPC);
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  if (error || space.available > kNoSpaceBytes || message.find(cause) != std::string::npos)
+    return message;
+  return message + ": " + cause;
+}
+
 Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& writers,
                         AssembleReport* report) {
   bool has_result = false;
@@ -113,7 +127,8 @@ Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& 
     has_result = has_result || (slot.status && slot.makes_files);
     if (slot.status) continue;
     has_failure = true;
-    report->warnings.push_back(slot.name + ": " + slot.status.error().message);
+    report->warnings.push_back(slot.name + ": " +
+                               with_cause(slot.status.error().message, staging));
     if (slot.makes_files) remove_failed(staging, slot);
   }
   if (has_result || !has_failure) return {};

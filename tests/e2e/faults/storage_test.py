@@ -59,6 +59,21 @@ class SmallDisk(FaultCase):
         self.assertEqual(process.stdout, "ran\n")
 
     @needs_root
+    def test_disk_without_room_for_the_archive(self):
+        """What is missing, why, and how to get it."""
+        place = self.mount("300k")
+        self.output = place / "job"
+        worker = self.worker("calls", 1000)
+        process = run(["mpirun", "-n", 2, "aon-run", "-o", self.output, *worker])
+        self.assert_exit(process)
+        self.assertRegex(process.stderr, "aon finalize failed: .*No space left on device; "
+                                         f"run: aon finalize {self.output}")
+        subprocess.run(["mount", "-o", "remount,size=64m", place], check=True)
+        document = self.finish()
+        for rank in (0, 1):
+            self.assert_every_call(document, rank)
+
+    @needs_root
     def test_full_shared_memory(self):
         script = ('mount -t tmpfs -o size=64k tmpfs /dev/shm && '
                   '{ head -c 65536 /dev/zero >/dev/shm/ballast; exec "$@"; }')
