@@ -1,5 +1,7 @@
 #include "writers/otf2/window.h"
 
+#include <algorithm>
+
 namespace aon::writers::otf2 {
 
 void Window::begin_location(uint64_t start_ns) {
@@ -10,6 +12,9 @@ void Window::begin_location(uint64_t start_ns) {
   has_old_request_ = false;
   files_.clear();
   last_old_io_ = 0;
+  last_old_transfer_ = 0;
+  used_again_.clear();
+  old_locks_.clear();
 }
 
 std::span<const Event> Window::filter(std::span<const Event> events) {
@@ -50,10 +55,36 @@ void Window::follow(const Event& event) {
     case EventKind::kCounters:
       counters_ = event;
       break;
+    case EventKind::kRmaTransfer:
+    case EventKind::kRmaLock:
+    case EventKind::kRmaUnlock:
+      follow_rma(event);
+      break;
     default:
       follow_io(event);
       break;
   }
+}
+
+void Window::follow_rma(const Event& event) {
+  if (event.kind == EventKind::kRmaTransfer) {
+    last_old_transfer_ = std::max(last_old_transfer_, event.request);
+  } else if (event.kind == EventKind::kRmaLock) {
+    old_locks_.insert({event.communicator, event.peer});
+  } else {
+    old_locks_.erase({event.communicator, event.peer});
+  }
+}
+
+void Window::add_rma(const Event& event) {
+  const bool is_release = event.kind == EventKind::kRmaUnlock;
+  if (is_release && old_locks_.erase({event.communicator, event.peer}) != 0) return;
+  if (event.kind == EventKind::kRmaTransfer) {
+    if (event.request <= last_old_transfer_) used_again_.insert(event.request);
+  } else if (!is_release && is_old_transfer(event)) {
+    return;
+  }
+  out_.push_back(event);
 }
 
 void Window::follow_io(const Event& event) {
@@ -108,6 +139,13 @@ void Window::add(const Event& event) {
     case EventKind::kIoComplete:
     case EventKind::kIoCancelled:
       if (!is_old_io(event)) out_.push_back(event);
+      break;
+    case EventKind::kRmaTransfer:
+    case EventKind::kRmaLocalComplete:
+    case EventKind::kRmaRequestComplete:
+    case EventKind::kRmaRemoteComplete:
+    case EventKind::kRmaUnlock:
+      add_rma(event);
       break;
     case EventKind::kNcclEnd:  // it began at `bytes`
       if (event.bytes >= start_ns_) out_.push_back(event);

@@ -1,12 +1,15 @@
 /// The newest part of a location's events, as a whole of its own: regions, collectives and losses
 /// that are open when the window begins are entered there, files that are open are opened there,
-/// completions of requests that started before it are made to stand alone.
+/// completions of requests that started before it are made to stand alone. What completes one-sided
+/// transfers from before it, or releases such locks, is left out.
 /// Owner: Otf2Writer.   Thread: one.   Cost: nothing without a window, else a copy of each event.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "writers/writer.h"
@@ -24,6 +27,7 @@ class Window {
  private:
   void follow(const Event& event);
   void follow_io(const Event& event);
+  void follow_rma(const Event& event);
   void enter_open();
   void add(const Event& event);
   bool is_old_io(const Event& event) const {
@@ -31,6 +35,11 @@ class Window {
         (event.io_flags() & (kIoNonblocking | kIoSplitBegin | kIoSplitEnd)) != 0;
     return has_begun_apart && event.request <= last_old_io_;
   }
+  /// Transfers to one target share an id, so one from before the window may be used again in it.
+  bool is_old_transfer(const Event& event) const {
+    return event.request <= last_old_transfer_ && used_again_.count(event.request) == 0;
+  }
+  void add_rma(const Event& event);
   bool is_old(const Event& event) const {
     return has_old_request_ && event.request <= last_old_request_;
   }
@@ -39,10 +48,13 @@ class Window {
   bool is_inside_ = true;
   std::vector<Event> open_;  ///< events that opened what is open, in order
   bool has_old_request_ = false;
-  uint64_t last_old_request_ = 0;  ///< request ids grow
-  std::vector<Event> files_;       ///< the events that opened the files that are open
-  uint64_t last_old_io_ = 0;       ///< so do those of transfers; 0: there was none
-  std::optional<Event> counters_;  ///< the last ones before the window
+  uint64_t last_old_request_ = 0;   ///< request ids grow
+  std::vector<Event> files_;        ///< the events that opened the files that are open
+  uint64_t last_old_io_ = 0;        ///< so do those of transfers; 0: there was none
+  uint64_t last_old_transfer_ = 0;  ///< the same of one-sided ones
+  std::set<uint64_t> used_again_;
+  std::set<std::pair<uint32_t, int32_t>> old_locks_;  ///< window and target; held as it begins
+  std::optional<Event> counters_;                     ///< the last ones before the window
   std::vector<Event> out_;
 };
 
