@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "core/base/avoid_list.h"
+#include "core/base/descriptors.h"
 #include "core/base/disable.h"
 #include "core/base/file.h"
 #include "core/provider/names.h"
@@ -341,6 +342,7 @@ std::string resolved(const std::string& path) {
 }
 
 int main_of(int argc, char** argv) {
+  hold_standard_descriptors();
   size_t variable_count = 0;
   while (environ[variable_count] != nullptr) ++variable_count;
   Result<CommandLine> line =

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <functional>
 
+#include "core/base/descriptors.h"
 #include "core/base/options.h"
 #include "launcher/installation.h"
 #include "tools/command.h"
@@ -175,6 +176,7 @@ int run(int argc, char** argv) {
 }  // namespace aon::tools
 
 int main(int argc, char** argv) {
+  aon::hold_standard_descriptors();
   try {
     return aon::tools::run(argc, argv);
   } catch (const std::exception& error) {

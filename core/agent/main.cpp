@@ -13,6 +13,7 @@
 #include "core/agent/affinity.h"
 #include "core/agent/config.h"
 #include "core/agent/keeper.h"
+#include "core/base/descriptors.h"
 #include "core/base/log.h"
 #include "core/topology/topology.h"
 
@@ -105,4 +106,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace aon::agent
 
-int main(int argc, char** argv) { return aon::agent::run(argc, argv); }
+int main(int argc, char** argv) {
+  aon::hold_standard_descriptors();
+  return aon::agent::run(argc, argv);
+}

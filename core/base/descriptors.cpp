@@ -1,5 +1,6 @@
 #include "core/base/descriptors.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,6 +21,13 @@ void close_range_of(unsigned first, unsigned last) {
 }
 
 }  // namespace
+
+void hold_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    // open() takes the lowest number that is free.
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0) return;
+  }
+}
 
 void close_descriptors_but(std::vector<int> kept) {
   std::sort(kept.begin(), kept.end());

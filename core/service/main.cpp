@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "core/base/descriptors.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/provider/names.h"
@@ -144,4 +145,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace aon::service
 
-int main(int argc, char** argv) { return aon::service::run(argc, argv); }
+int main(int argc, char** argv) {
+  aon::hold_standard_descriptors();
+  return aon::service::run(argc, argv);
+}

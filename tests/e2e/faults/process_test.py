@@ -42,6 +42,22 @@ class NoMpi(FaultCase):
         process = run(["bash", "-c", line])
         self.assertEqual(process.stdout, "b\n")
 
+    def test_standard_streams_that_are_closed(self):
+        """They are closed for the program, too, and nobody else's descriptor takes their place."""
+        script = ('exec 9> "$0"; for fd in 0 1 2; do '
+                  'if [ -e /proc/$$/fd/$fd ]; then echo $fd >&9; fi; done; exit 5')
+        for closed, left in (("<&-", "1 2"), (">&-", "0 2"), ("2>&-", "0 1"), ("<&- >&-", "2"),
+                             ("<&- >&- 2>&-", "")):
+            with self.subTest(closed=closed):
+                self.output = self.folder / f"job-{closed.replace('&-', '-')}"
+                seen = self.folder / "seen"
+                process = run(["bash", "-c", f'"$@" {closed}', "bash", "aon-run", "-o", self.output,
+                               "bash", "-c", script, seen], timeout_s=30)
+                self.assert_exit(process, 5)
+                self.assertEqual(seen.read_text().split(), left.split())
+                self.assertEqual(self.finish()["ranks"], [])
+                self.assert_exit(run(["bash", "-c", f'aon finalize "$0" {closed}', self.output]))
+
 
 class Storms(FaultCase):
     def check(self, mode, number, calls):
