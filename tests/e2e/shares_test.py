@@ -15,6 +15,7 @@ import numpy
 from aon_test import BUILD, SOURCE, TestCase, environment, ledger, main, profile, run, wait_until
 
 PROGRAMS = SOURCE / "tests" / "e2e" / "programs"
+NEIGHBOURS = BUILD / "tests" / "e2e" / "mpi" / "openmpi" / "many_neighbours"
 JOBS = ("--jobs", 3)
 # What is about the assembly and not about the job.
 OWN_KEYS = (("assembly", "seconds"), ("assembly", "shares"), ("budget", "disk_used_bytes"))
@@ -130,6 +131,13 @@ class Shares(TestCase):
         self.profile(4, BUILD / "bin" / "heat2d", "--steps", 300, "--size", 1200, "--slow-rank", 2,
                      "--slow-factor", 3)
         self.assert_same()
+
+    def test_collectives_among_neighbours(self):
+        """Who waited for whom spans the shares."""
+        self.profile(4, NEIGHBOURS, 5)
+        self.assert_same()
+        with h5py.File(self.output / "profile.h5") as file:
+            self.assertEqual(file["waits"].attrs["collectives"], 2)
 
     def test_more_shares_than_processes(self):
         self.profile(2, BUILD / "bin" / "heat2d", "--steps", 20, "--size", 64)

@@ -143,6 +143,24 @@ class Waits(TestCase):
         # Whatever else the machine made them wait is less than what was planted in all.
         self.assertLess(sum(wait_s for _, wait_s in rows.values()), len(expected) * LATE_S, rows)
 
+    def test_as_many_neighbours_as_have_room_are_told(self):
+        """1022 of them; one more, and the collective is left out and counted."""
+        output = self.folder / "job"
+        late_s = 0.2
+        process = profile(3, output, PROGRAMS / "many_neighbours", int(late_s * 1000), timeout_s=60)
+        self.assert_exit(process)
+        with h5py.File(output / "profile.h5") as file:
+            waits = file["waits"]
+            self.assertEqual(waits.attrs["collectives"], 2, "with the barrier")
+            self.assertEqual(waits.attrs["collectives_left_out"], 1)
+            told = {int(rank): (int(count), wait_ns / 1e9) for rank, kind, count, wait_ns in zip(
+                waits["rank"][()], waits["kind"].asstr()[()], waits["count"][()],
+                waits["wait_ns"][()]) if kind == NEIGHBOURS}  # fmt: skip
+        for rank in (0, 2):
+            self.assertEqual(told[rank][0], 1)
+            self.assertGreater(told[rank][1], late_s / 4)
+        readers.otf2_print(self, output)
+
 
 if __name__ == "__main__":
     unittest.main()
