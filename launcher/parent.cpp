@@ -19,11 +19,35 @@
 namespace aon::launcher {
 namespace {
 
+/// What aon-run was started with.
+struct InheritedSignals {
+  sigset_t mask;
+  struct sigaction child_end;
+
+  void restore() const {
+    sigaction(SIGCHLD, &child_end, nullptr);
+    sigprocmask(SIG_SETMASK, &mask, nullptr);
+  }
+};
+
+/// Blocks all. Where the end of a child is ignored, as some daemons start their jobs, nobody would
+/// be told of it.
+InheritedSignals take_signals() {
+  InheritedSignals before{};
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before.mask);
+  struct sigaction told {};
+  told.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &told, &before.child_end);
+  return before;
+}
+
 [[noreturn]] void run_child(const std::vector<std::string>& words, pid_t parent,
-                            const sigset_t& mask) {
+                            const InheritedSignals& signals) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(128 + SIGKILL);  // it died before the line above
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  signals.restore();
   _exit(execute(words));
 }
 
@@ -45,22 +69,21 @@ bool asks_to_end(uint32_t number) {
 }  // namespace
 
 Result<Parent> Parent::start(const std::vector<std::string>& words) {
+  const InheritedSignals before = take_signals();
   sigset_t all;
-  sigset_t old_mask;
   sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &old_mask);
   Parent parent;
   parent.signal_fd_ = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
   const pid_t self = getpid();
   if (parent.signal_fd_ >= 0) parent.child_ = fork();
-  if (parent.child_ == 0) run_child(words, self, old_mask);
+  if (parent.child_ == 0) run_child(words, self, before);
   if (parent.child_ > 0) {
     parent.witness_.start();
     return parent;
   }
   const int error_number = errno;
   if (parent.signal_fd_ >= 0) close(parent.signal_fd_);
-  sigprocmask(SIG_SETMASK, &old_mask, nullptr);
+  before.restore();
   return Error{Code::kUnavailable, std::string("cannot fork: ") + strerror(error_number)};
 }
 

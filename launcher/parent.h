@@ -34,7 +34,8 @@ struct ProgramEnd {
 
 class Parent {
  public:
-  /// Starts `words` as a child, with the signal mask that aon-run was started with.
+  /// Starts `words` as a child, with the signal mask that aon-run was started with, and SIGCHLD
+  /// ignored where it was.
   /// Errors: kUnavailable when fork fails; nothing has happened then.
   static Result<Parent> start(const std::vector<std::string>& words);
 

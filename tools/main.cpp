@@ -1,5 +1,6 @@
 /// aon COMMAND: looks at job directories and at the machine. `aon --help` lists the commands.
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -177,6 +178,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   aon::hold_standard_descriptors();
+  signal(SIGCHLD, SIG_DFL);  // whoever starts it may ignore it, and some commands have children
   try {
     return aon::tools::run(argc, argv);
   } catch (const std::exception& error) {

@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import socket
+import sys
 import time
 import unittest
 
@@ -57,6 +58,22 @@ class NoMpi(FaultCase):
                 self.assertEqual(seen.read_text().split(), left.split())
                 self.assertEqual(self.finish()["ranks"], [])
                 self.assert_exit(run(["bash", "-c", f'aon finalize "$0" {closed}', self.output]))
+
+    def test_signals_that_were_ignored_or_blocked(self):
+        """As daemons leave them to their jobs: the end of the program is seen all the same."""
+        start = ("import os, sys; from signal import *; {}; "
+                 "os.execvp(sys.argv[1], sys.argv[1:])")
+        program = ["bash", "-c", "grep -E 'Sig(Blk|Ign)' /proc/self/status; exit 5"]
+        for number, before in enumerate(("signal(SIGCHLD, SIG_IGN)", "signal(SIGTERM, SIG_IGN)",
+                                         "pthread_sigmask(SIG_BLOCK, range(1, 65))")):
+            with self.subTest(before=before):
+                self.output = self.folder / f"job-{number}"
+                with_it = [sys.executable, "-c", start.format(before)]
+                plain = run([*with_it, *program])
+                process = run([*with_it, "aon-run", "-o", self.output, *program], timeout_s=30)
+                self.assert_exit(process, 5)
+                self.assertEqual(process.stdout, plain.stdout)
+                self.assert_exit(run([*with_it, "aon", "finalize", self.output], timeout_s=30))
 
 
 class Storms(FaultCase):
