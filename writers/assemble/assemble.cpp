@@ -228,7 +228,11 @@ Status Assembly::prepare(const fs::path& staging) {
   }
   Result<std::unique_ptr<JobModel>> parts =
       build_model(folder_, options_.otf2_locations, options_.uses_debuginfod);
-  if (!parts) return parts.error();
+  if (!parts) {
+    Error error = parts.error();  // what could not be read of the rings may be all there was
+    for (const std::string& warning : report_.warnings) error.message += "; " + warning;
+    return error;
+  }
   parts_ = std::move(*parts);
   add_warnings(clock_remarks(parts_->model));
   return fit_archive();

@@ -347,6 +347,17 @@ void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t
   file.write(base, static_cast<std::streamsize>(geometry.total_bytes));
 }
 
+TEST(Assemble, tells_of_the_rings_that_cannot_be_read_where_there_is_nothing_else) {
+  TemporaryFolder job;
+  const std::filesystem::path node = job.path() / "spool" / local_host_name();
+  std::filesystem::create_directories(node);
+  std::ofstream(node / "fallback-4242-1.ring") << "cut off";
+  const Result<AssembleReport> report = assemble(job.path());
+  ASSERT_FALSE(report.has_value());
+  EXPECT_NE(report.error().message.find("fallback-4242-1.ring is no ring"), std::string::npos)
+      << report.error().message;
+}
+
 TEST(Assemble, leftover_ring_becomes_part_of_the_spool) {
   TemporaryFolder job;
   const std::filesystem::path node = job.path() / "spool" / "n1";
