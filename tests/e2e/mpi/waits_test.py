@@ -90,6 +90,9 @@ class Waits(TestCase):
             caused_s[late] = int(table["caused_ns"][rows].sum()) / 1e9
             # Three ranks waited for it; see below for the quarter.
             self.assertGreater(caused_s[late], 3 * 0.25 * LATE_S, name)
+        every = {rank: int(table["caused_ns"][table["rank"] == rank].sum()) for rank in range(4)}
+        if max(every.values()) < 1.6 * sum(every.values()) / 4:
+            return  # a loaded machine made others as late; the ledger blames nobody below 1.5
         (finding,) = [f for f in ledger(output)["findings"] if "came last" in f]
         self.assertRegex(finding, r"^rank [23] on \S+ came last to [123] of 3 collectives: ")
         self.assertRegex(finding, "the others waited .* of it in MPI_(Barrier|Allreduce)$")
