@@ -264,9 +264,9 @@ struct StateHeader {
   std::atomic<uint32_t> file_count;
   std::atomic<uint32_t> registered_count;
   std::atomic<uint32_t> expected_ranks;
-  std::atomic<uint32_t> world_size;   ///< drain thread: the largest that was told (span.h)
-  std::atomic<uint32_t> spans_nodes;  ///< drain thread, at the end the keeper; 1: it has ranks
-                                      ///< elsewhere
+  std::atomic<uint32_t> world_size;       ///< drain thread: the largest that was told (span.h)
+  std::atomic<uint32_t> spans_nodes;      ///< drain thread, at the end the keeper; 1: it has ranks
+                                          ///< elsewhere
   std::atomic<uint64_t> world_told_ns;    ///< drain thread: CLOCK_MONOTONIC when world_size grew
   std::atomic<uint32_t> world_that_came;  ///< as spans_nodes: the largest that is here as a whole
   std::atomic<uint32_t> connection_count;

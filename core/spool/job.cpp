@@ -15,7 +15,6 @@
 namespace aon::spool {
 namespace {
 
-
 template <class Enum>
 Enum bounded(Enum value, Enum largest, Enum otherwise) {
   return value > largest ? otherwise : value;

@@ -127,8 +127,7 @@ Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& 
     has_result = has_result || (slot.status && slot.makes_files);
     if (slot.status) continue;
     has_failure = true;
-    report->warnings.push_back(slot.name + ": " +
-                               with_cause(slot.status.error().message, staging));
+    report->warnings.push_back(slot.name + ": " + with_cause(slot.status.error().message, staging));
     if (slot.makes_files) remove_failed(staging, slot);
   }
   if (has_result || !has_failure) return {};
