@@ -352,7 +352,7 @@ Status Assembly::pass_in_shares(const fs::path& staging, Passed* passed) {
   if (!plan) return pass_alone(staging, passed);
   options.staging = staging;
   options.beat = beat_;
-  const Status status = combine_shares(parts_.get(), *plan, options, passed);
+  Status status = combine_shares(parts_.get(), *plan, options, passed);
   if (status) return status;
   const std::string why = "assembled by one process, not in shares: " + status.error().message;
   report_.warnings.push_back(why);
