@@ -22,6 +22,7 @@
 #include "core/base/account.h"
 #include "core/base/avoid_list.h"
 #include "core/base/lease.h"
+#include "core/base/name_hash.h"
 #include "core/runtime/rank.h"
 #include "launcher/runtime_folder.h"
 

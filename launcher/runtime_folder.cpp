@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "core/base/file.h"
+#include "core/base/name_hash.h"
 
 namespace aon::launcher {
 namespace {
@@ -64,15 +65,6 @@ void note_for_epilog(const char* job, const std::string& directory) {
   const auto file = open_file(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW);
   const std::string line = directory + "\n";
   if (file) (void)write_all(file->get(), line.data(), line.size());
-}
-
-std::string name_hash(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a, 64 bit: names need no more
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string name(16, '0');
-  for (size_t place = name.size(); place-- > 0; hash >>= 4) name[place] = kDigits[hash & 15];
-  return name;
 }
 
 }  // namespace aon::launcher

@@ -25,7 +25,4 @@ Result<std::string> preloadable_folder(const std::string& library_dir);
 /// for each. What cannot be noted is not finished by the Epilog if all agents are killed, no more.
 void note_for_epilog(const char* job, const std::string& directory);
 
-/// 16 hex digits that depend on `text`.
-std::string name_hash(const std::string& text);
-
 }  // namespace aon::launcher

@@ -69,6 +69,7 @@ void fill_paths(Config* config, const std::filesystem::path& program_folder) {
   // Where nodes share the job directory they meet there.
   if (cluster::is_on_disk_of_node(config->job_folder)) config->meeting = options.rendezvous;
   config->socket_path = path_of_socket(config->arguments.listen_fd);
+  config->runtime_folder = std::filesystem::path(config->socket_path).parent_path();
   if (config->provider_folder.empty()) {
     config->provider_folder =
         provider::provider_folder((program_folder / "../lib").lexically_normal().string());

@@ -20,6 +20,8 @@ struct Config {
   std::string folder;            ///< DIR/spool/NODE
   std::string meeting;           ///< cluster/meeting.h; empty: DIR is where agents meet
   std::string socket_path;       ///< of the listener; empty unknown
+  std::string runtime_folder;    ///< where that is: 0700, the user's; empty unknown
+  std::string allowed_cpus;      ///< by the control group, as in /proc
   std::string finalize_program;  ///< `aon`; empty: none
   std::string provider_folder;   ///< installed providers
   std::string topology_problem;  ///< why it is not the one that was asked for; empty: it is

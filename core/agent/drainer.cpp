@@ -14,6 +14,12 @@ constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: most of first_growth()
 constexpr uint32_t kGrowChunks = 64;
 constexpr uint64_t kBusyBytes = 256 << 10;  ///< of one pass
 constexpr int kBusyPeriodMs = 5;
+constexpr int kPeriodMs = 20;
+/// Each turn interrupts a rank where all cores are busy. A process that has been calm for a while
+/// is looked at less often; what it then writes at once has 4 MiB of room, 80 MB/s.
+constexpr int kCalmPeriodMs = 50;
+constexpr uint64_t kCalmAfterNs = 2'000'000'000;
+constexpr uint64_t kCalmBytesPerSecond = 2u << 20;
 constexpr uint32_t kMaxQuietThreads = 8;              ///< of a process whose stacks are taken
 constexpr uint64_t kBurstBytesPerSecond = 16u << 20;  ///< that any process may start at any time
 
@@ -179,8 +185,10 @@ void Drainer::moved(uint32_t slot, uint32_t context, const ring::StreamPosition&
 
 DrainPass Drainer::drain(uint64_t now_ns) {
   DrainPass pass;
+  if (!rings_.empty()) pass.period_ms = kCalmPeriodMs;
   for (auto& [cell, ring] : rings_) {
     current_ = &ring;
+    if (ring.first_drain_ns == 0) ring.first_drain_ns = now_ns;
     const ring::DrainResult result = ring.reader->drain(*this);
     pass.bytes += result.bytes;
     pass.is_complete = pass.is_complete && result.is_complete;
@@ -188,7 +196,10 @@ DrainPass Drainer::drain(uint64_t now_ns) {
         state_->process(cell).phase.load(std::memory_order_relaxed);  // of this thread
     if (phase < static_cast<uint32_t>(ProcessPhase::kEnded)) grow(ring, now_ns, result.bytes);
     if (result.bytes != 0 || ring.last_record_ns == 0) note_records(&ring, now_ns);
-    pass.period_ms = std::min(pass.period_ms, period_ms(ring));
+    const bool is_calm = phase < static_cast<uint32_t>(ProcessPhase::kEnded) &&
+                         ring.peak_bytes_per_s < kCalmBytesPerSecond &&
+                         now_ns - ring.first_drain_ns > kCalmAfterNs;
+    pass.period_ms = std::min(pass.period_ms, period_ms(ring, is_calm));
     // The lowest free chunk is taken first: drained often, a busy process stays in memory that it
     // has touched before, and in its cache.
     if (result.bytes > kBusyBytes) pass.period_ms = std::min(pass.period_ms, kBusyPeriodMs);
@@ -207,10 +218,11 @@ void Drainer::note_records(Ring* ring, uint64_t now_ns) const {
 }
 
 /// A third of the time in which a burst fills what is free now.
-int Drainer::period_ms(const Ring& ring) {
+int Drainer::period_ms(const Ring& ring, bool is_calm) {
   const uint64_t free_bytes = uint64_t{ring.memory->free_chunk_count()} * kChunkCapacityBytes;
   const uint64_t rate = std::max(ring.peak_bytes_per_s, kBurstBytesPerSecond);
-  return static_cast<int>(std::clamp<uint64_t>(free_bytes * 1000 / rate / 3, 5, 20));
+  const uint64_t most_ms = is_calm ? kCalmPeriodMs : kPeriodMs;
+  return static_cast<int>(std::clamp<uint64_t>(free_bytes * 1000 / rate / 3, 5, most_ms));
 }
 
 bool Drainer::is_staging_filling() const noexcept {

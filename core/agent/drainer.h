@@ -129,6 +129,7 @@ class Drainer : private ring::Sink {
     uint64_t bytes_in_window = 0;
     uint64_t window_start_ns = 0;
     uint64_t peak_bytes_per_s = 0;
+    uint64_t first_drain_ns = 0;
     uint64_t last_record_ns = 0;     ///< when the last drain brought something
     uint64_t last_record_ticks = 0;  ///< the same
     bool is_quiet = false;           ///< and that was told
@@ -147,7 +148,7 @@ class Drainer : private ring::Sink {
   uint64_t reserved_bytes() const noexcept;
   uint32_t first_growth() const noexcept;
   void grow(Ring& ring, uint64_t now_ns, uint64_t bytes);
-  static int period_ms(const Ring& ring);
+  static int period_ms(const Ring& ring, bool is_calm);
   void read_refused(Ring& ring);
   void report_counts(Ring& ring);
   void report_open_calls(Ring& ring, uint64_t now_ns);

@@ -12,7 +12,7 @@
 #include "core/agent/unseen.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
-#include "core/topology/topology.h"
+#include "core/topology/machine.h"
 
 namespace aon::agent {
 namespace {
@@ -208,13 +208,11 @@ void Housekeeping::write_topology() {
   // An earlier agent of this node may have been killed while it wrote.
   const auto there = read_text_file(path, spool::kMaxTopologyBytes);
   if (there && spool::topology_xml(*there)) return;
-  auto topology = topology::Topology::load();
-  if (!topology) {
-    report_topology_problem(topology.error().message);
+  const auto xml = topology::machine_xml(config_.runtime_folder, config_.allowed_cpus);
+  if (!xml) {
+    report_topology_problem(xml.error().message);
     return;
   }
-  const auto xml = topology->xml();
-  if (!xml) return;
   const std::string text = spool::topology_file(*xml);
   auto file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   if (!file || !write_all(file->get(), text.data(), text.size()))

@@ -72,7 +72,7 @@ void raise_limits() {
 }
 
 /// Everything that a child of a rank inherits and an agent must not keep.
-void leave_the_rank(const Config& config) {
+void leave_the_rank(Config* config) {
   ::setsid();
   reset_signals();
   ::umask(077);
@@ -80,8 +80,9 @@ void leave_the_rank(const Config& config) {
   sched_param parameters{};
   ::sched_setscheduler(0, SCHED_OTHER, &parameters);
   affinity::reset();
+  if (const auto cpus = topology::binding_of(::getpid())) config->allowed_cpus = *cpus;
   raise_limits();
-  close_inherited(config.arguments);
+  close_inherited(config->arguments);
   if (::chdir("/") != 0) AON_LOG_DEBUG("cannot change to /");
 }
 
@@ -93,7 +94,7 @@ int run(int argc, char** argv) {
   }
   if (const Status status = topology::settle_xml_file(); !status)
     config->topology_problem = status.error().message;
-  leave_the_rank(*config);
+  leave_the_rank(&*config);
   const std::string log = config->job_folder + "/agent." + config->node + ".log";
   set_log_name("aon-agent");
   if (Status status = set_log_file(log.c_str()); !status) return 1;

@@ -41,6 +41,10 @@ class SystemTree(Machine):
             self.assertEqual(nodes[group.system_tree_parent._ref][0], "node")
         return nodes
 
+    def hardware(self):
+        """Without the node's own properties, of which some are this run's."""
+        return [row[:4] + [row[4] if row[0] != "node" else {}] for row in self.tree().values()]
+
     def test_hardware_of_a_described_machine(self):
         self.record_with(HWLOC_SYNTHETIC="package:2 [numa] l3:2 l2:4 core:1 pu:2")
         nodes = self.tree()
@@ -61,6 +65,19 @@ class SystemTree(Machine):
         self.record_with()
         kinds = {row[0] for row in self.tree().values()}
         self.assertLessEqual({"machine", "node", "package", "core"}, kinds)
+
+    def test_own_machine_is_kept_for_the_next_job(self):
+        session = self.folder / "session"
+        session.mkdir(mode=0o700)
+        self.record_with(XDG_RUNTIME_DIR=session)
+        (kept,) = session.glob("aon/topology-*")
+        first, written = self.hardware(), kept.stat().st_mtime_ns
+        self.output.rename(self.folder / "first")
+        self.record_with(XDG_RUNTIME_DIR=session)
+        self.assertEqual(self.hardware(), first)
+        self.assertEqual(kept.stat().st_mtime_ns, written)
+        (name,) = (path.name for path in session.glob("aon/*"))
+        self.assertEqual(name, kept.name)
 
 
 class XmlFile(Machine):

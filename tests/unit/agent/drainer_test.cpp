@@ -13,7 +13,7 @@
 namespace aon::agent {
 namespace {
 
-constexpr uint64_t kStagingBytes = 16 * 4096;
+constexpr uint64_t kStagingBytes = 32 * 4096;
 constexpr uint32_t kRecordsPerChunk = kChunkCapacityBytes / kSlotBytes;
 
 class DrainerTest : public testing::Test {
@@ -113,6 +113,33 @@ TEST_F(DrainerTest, leaves_room_for_ranks_that_are_still_to_come) {
     for (uint64_t pass = 1; pass <= 5; ++pass) drainer_->drain(pass * 60'000'000);
   }
   EXPECT_LE(drainer_->peak_ring_bytes(), node_bytes);
+}
+
+TEST_F(DrainerTest, looks_less_often_at_processes_that_are_calm) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  start(64u << 20);
+  EXPECT_EQ(drainer_->drain(kSecond).period_ms, 20) << "nobody is there";
+  ASSERT_TRUE(add_process(0));
+  drainer_->drain(2 * kSecond);  // lets the ring grow
+  EXPECT_EQ(drainer_->drain(3 * kSecond).period_ms, 20) << "it may have just begun";
+  EXPECT_EQ(drainer_->drain(5 * kSecond).period_ms, 50);
+  ASSERT_TRUE(add_process(1));
+  drainer_->drain(6 * kSecond);
+  EXPECT_EQ(drainer_->drain(7 * kSecond).period_ms, 20) << "one of two";
+  EXPECT_EQ(drainer_->drain(9 * kSecond).period_ms, 50);
+  state_.process(0).phase.store(static_cast<uint32_t>(ProcessPhase::kEnded));
+  EXPECT_EQ(drainer_->drain(10 * kSecond).period_ms, 20) << "whose end is to be seen to";
+}
+
+TEST_F(DrainerTest, looks_as_often_as_ever_at_a_process_that_was_busy_once) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  start(64u << 20);
+  ASSERT_TRUE(add_process(0));
+  drainer_->drain(kSecond);
+  record(0, 30);
+  drainer_->drain(kSecond + 1'000'000);
+  drainer_->drain(kSecond + 51'000'000);  // 119 KiB in 50 ms
+  EXPECT_EQ(drainer_->drain(9 * kSecond).period_ms, 20);
 }
 
 TEST_F(DrainerTest, stream_without_a_cell_is_counted_with_the_main_thread) {
