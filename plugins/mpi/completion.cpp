@@ -149,7 +149,7 @@ void WaitMany::prepare(Handles requests, Status* statuses, bool is_ignored) noex
     numbers = block_->numbers();
     if (is_ignored) statuses_ = block_->statuses();
   }
-  for (int i = 0; i < count_; ++i) handles_[i] = requests[i];
+  requests.copy(count_, handles_);
   if (!threads_are_concurrent) return;
   numbers_ = numbers;
   for (int i = 0; i < count_; ++i) numbers_[i] = request_number(handles_[i]);

@@ -63,7 +63,7 @@ class WaitMany {
       prepare(requests, statuses, statuses == ignore);
       return;
     }
-    for (int i = 0; i < count_; ++i) inline_handles_[i] = requests[i];
+    requests.copy(count_, inline_handles_);
   }
   ~WaitMany() {
     if (AON_UNLIKELY(block_ != nullptr)) release_block();

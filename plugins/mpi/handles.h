@@ -159,6 +159,20 @@ struct Handles {
     return load_handle(data, index);
   }
   bool is_null() const { return data == nullptr; }
+  /// The first `count` of them. Looks once at what they are, not for each.
+  [[gnu::always_inline]] void copy(int count, Handle* to) const {
+    if (convert == nullptr && abi.handle_bytes == 8) {
+      for (int i = 0; i < count; ++i) {
+        Handle handle = static_cast<const uint64_t*>(data)[i];
+        asm("" : "+r"(handle));  // no call of memcpy(): most often there are two or three
+        to[i] = handle;
+      }
+    } else if (convert == nullptr) {
+      for (int i = 0; i < count; ++i) to[i] = static_cast<const uint32_t*>(data)[i];
+    } else {
+      for (int i = 0; i < count; ++i) to[i] = (*this)[i];
+    }
+  }
 
   const void* data;
   Convert convert;

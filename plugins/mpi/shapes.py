@@ -31,6 +31,10 @@ _TO_REAL = """\
 _REAL = """\
   const auto real = reinterpret_cast<Real{name}>(real_function(kFunction{name}));
 """
+# Where a call is counted, the site's first one has found the function.
+_KNOWN = """\
+  const auto real = reinterpret_cast<Real{name}>(known_function(kFunction{name}));
+"""
 # A site's first call comes here, so none of a library that is not known gets any further.
 _START = """\
   if (AON_UNLIKELY(!library_is_known())) return real({all});
@@ -79,7 +83,7 @@ def _helpers_and_wrapper(function):
         record = Piece("record_", recorded)
         start = Piece("start_", _REAL + _START, "plan")
         return [record, start], _PLAN + _TO_RECORD + _TO_REAL
-    look = Piece("look_", _REAL + templates.look_body(function))
+    look = Piece("look_", _KNOWN + templates.look_body(function))
     start = Piece("start_", _REAL + _START_LOOKING, "plan")
     if function.kind in templates.POLLS:
         weigh = Piece("weigh_", recorded, "weight")

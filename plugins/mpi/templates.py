@@ -1,6 +1,7 @@
 """What is recorded of a call, by kind of row (functions.table says what a kind is). A body begins
 where `real` is the real function; shapes.py says from where it is entered."""
 
+import completion_templates
 import file_templates
 import window_templates
 
@@ -10,6 +11,9 @@ LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "creation", "handle",
 LOCAL_NAMES |= {"first", "number", "transfer", "file", "opened", "now"}
 
 _ENTER = file_templates.ENTER
+
+FINDS = {*completion_templates.KINDS, "poll_window"}
+POLLS = {"poll_window", *completion_templates.POLLS}
 
 _SPAN = (
     _ENTER
@@ -145,80 +149,6 @@ _MATCHED_PROBE = (
   return result;
 """
 )
-
-# Calls that look for something: `prepare`, then whether it was `found`, then what to do `then`.
-_FIND = (
-    _ENTER
-    + """\
-{prepare}\
-  const OpenCall call = begin_call(w, kSite{name}.id);
-  const int result = real({real_arguments});
-  [[maybe_unused]] const uint64_t now = ticks(w);
-  if (result != kSuccess || ({found})) {{{then}}}
-  finish_span_at(call, now, failed(result), weight);
-  return result;
-"""
-)
-
-_LOOK = """\
-{prepare}\
-  const int result = real({real_arguments});
-  if (AON_LIKELY(result == kSuccess && !({found}))) return result;
-  record_found(kSite{name}, result,
-               [={captured}]([[maybe_unused]] Writer* w, [[maybe_unused]] uint64_t now) {{{then}}});
-  return result;
-"""
-
-_ONE = "  WaitOne waiting({request}, {status});\n"
-_ANY = "  WaitMany waiting({count}, {requests}, 1, {status});\n"
-_ALL = "  WaitMany waiting({count}, {requests}, {count} > 1 ? {count} : 2, {statuses});\n"
-
-_FINDS = {
-    "poll": ("", "", "*{flag} != 0", ""),
-    "matched_poll": (
-        "",
-        "",
-        "*{flag} != 0",
-        " if (result == kSuccess) remember_message(w, {message}, {comm}); ",
-    ),
-    "wait": (_ONE, "status", "true", " waiting.complete(w, now, result); "),
-    "test": (
-        _ONE,
-        "status",
-        "*{flag} != 0 && waiting.is_request()",
-        " waiting.complete(w, now, result); ",
-    ),
-    "wait_any": (
-        _ANY,
-        "statuses",
-        "*{index} != abi.undefined",
-        " waiting.complete_one(w, now, value_or({index}, -1), 0, result); ",
-    ),
-    "test_any": (
-        _ANY,
-        "statuses",
-        "*{flag} != 0 && *{index} != abi.undefined",
-        " waiting.complete_one(w, now, value_or({index}, -1), 0, result); ",
-    ),
-    "wait_all": (_ALL, "statuses", "true", " waiting.complete_all(w, now, result); "),
-    "test_all": (_ALL, "statuses", "*{flag} != 0", " waiting.complete_all(w, now, result); "),
-    "wait_some": (
-        _ALL,
-        "statuses",
-        "true",
-        " waiting.complete_some(w, now, value_or({outcount}, 0), {indices}, {first_index},"
-        " result); ",
-    ),
-    "test_some": (
-        _ALL,
-        "statuses",
-        "*{outcount} != 0 && *{outcount} != abi.undefined",
-        " waiting.complete_some(w, now, value_or({outcount}, 0), {indices}, {first_index},"
-        " result); ",
-    ),
-}
-FINDS = {*_FINDS, "poll_window"}
-POLLS = {"poll", "matched_poll", "poll_window", "test", "test_any", "test_all", "test_some"}
 
 _CANCEL = (
     _ENTER
@@ -457,14 +387,6 @@ class Parts(dict):
         return self.function.part(name)
 
 
-def _find(template, function):
-    prepare, replaced, found, then = _FINDS[function.kind]
-    real_arguments = "{with_waiting_%s}" % replaced if replaced else "{all}"
-    template = template.replace("{prepare}", prepare).replace("{found}", found)
-    template = template.replace("{then}", then).replace("{real_arguments}", real_arguments)
-    return template.replace("{captured}", ", &waiting" if prepare else "")
-
-
 def _create_body(function):
     add, count_it = _CREATES[function.kind]
     has_parent = any(a.name == function.fields.get("comm", "comm") for a in function.arguments)
@@ -475,17 +397,17 @@ def _create_body(function):
     return template.replace("{parent_handle}", parent)
 
 
+def body(function):
+    """Template for a call that is recorded."""
+    if function.kind in completion_templates.KINDS:
+        return completion_templates.body(function)
+    if function.kind in _CREATES:
+        return _create_body(function)
+    return _SIMPLE[function.kind]
+
+
 def look_body(function):
     """Template for a call that is not timed: it is recorded if it found something."""
     if function.kind == "poll_window":
         return window_templates.LOOK
-    return _find(_LOOK, function)
-
-
-def body(function):
-    """Template for a call that is recorded."""
-    if function.kind in _FINDS:
-        return _find(_FIND, function)
-    if function.kind in _CREATES:
-        return _create_body(function)
-    return _SIMPLE[function.kind]
+    return completion_templates.look_body(function)

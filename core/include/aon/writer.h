@@ -246,12 +246,23 @@ constexpr uint32_t kFirstPlan = 0xffffffffu;
   return weight == kForward ? untimed : weight;
 }
 
+/// Whether `mode` has calls counted and one in some timed.
+[[gnu::always_inline]] inline bool is_sampled(uint32_t mode) {
+  return mode - (kModeSample + 1) < kModeOff - (kModeSample + 1);
+}
+
 /// Decides about a call without leaving the fast path; kFirstPlan where that cannot be: the first
 /// call, or one inside another one. The order of the tests is by what each mode may cost.
 [[gnu::always_inline]] inline uint32_t plan_call(const Site& site, uint32_t untimed = kForward) {
   const Writer* w = writer();
   if (AON_UNLIKELY(w->modes == nullptr)) return kFirstPlan;
   const uint32_t mode = w->modes[site.id].load(std::memory_order_relaxed);
+  // A poll is: it is asked for first, by one comparison.
+  if (untimed != kForward && AON_LIKELY(is_sampled(mode) && w->counters != nullptr &&
+                                        w->span_depth == 0 && site.id < kMaxCounters)) {
+    const uint32_t weight = sample_call(count_one(w->counters, site.id), mode);
+    return weight == kForward ? untimed : weight;
+  }
   if (AON_UNLIKELY(mode == kModeFull)) return 1;
   if (mode >= kModeOff) return kForward;
   if (AON_UNLIKELY(w->counters == nullptr || w->span_depth != 0 || mode == kModeUndefined ||

@@ -185,6 +185,7 @@ contains
         if (left > 0) left = left - found
       case (10)
         call MPI_Test(requests(left), flag, MPI_STATUS_IGNORE ERROR)
+        if (.not. flag) call MPI_Testany(1, requests(left:left), position, flag, status ERROR)
         if (flag) left = left - 1
         if (left == 5) then
           flag = .false.

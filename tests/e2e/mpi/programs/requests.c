@@ -42,6 +42,10 @@ static void complete(int form, int count, MPI_Request* requests) {
       case 7:
         MPI_Wait(&requests[--left], MPI_STATUS_IGNORE);
         break;
+      case 8:
+        MPI_Testany(1, &requests[left - 1], &index, &flag, statuses);
+        found = flag && index == 0;
+        break;
       default:
         MPI_Test(&requests[left - 1], &found, statuses);
         break;
@@ -66,7 +70,7 @@ int main(int argc, char** argv) {
       MPI_Isend(g_out[i], i % 64, MPI_CHAR, (rank + 1) % ranks, i, MPI_COMM_WORLD,
                 &requests[count + i]);
     }
-    complete(round % 9, 2 * count, requests);
+    complete(round % 10, 2 * count, requests);
     MPI_Barrier(MPI_COMM_WORLD);
   }
   MPI_Finalize();

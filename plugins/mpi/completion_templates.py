@@ -1,0 +1,112 @@
+"""What is recorded of calls that look whether something has come or is complete: probes, waits and
+tests. All other kinds are in templates.py."""
+import file_templates
+
+# Calls that look for something: `prepare`, then whether it was `found`, then what to do `then`.
+_FIND = (
+    file_templates.ENTER
+    + """\
+{prepare}\
+  const OpenCall call = begin_call(w, kSite{name}.id);
+  const int result = real({real_arguments});
+  [[maybe_unused]] const uint64_t now = ticks(w);
+  if (result != kSuccess || ({found})) {{{then}}}
+  finish_span_at(call, now, failed(result), weight);
+  return result;
+"""
+)
+
+_LOOK = """\
+{prepare}\
+  const int result = real({real_arguments});
+  if (AON_LIKELY(result == kSuccess && !({found}))) return result;
+  record_found(kSite{name}, result,
+               [={captured}]([[maybe_unused]] Writer* w, [[maybe_unused]] uint64_t now) {{{then}}});
+  return result;
+"""
+
+# Of one request, which is what programs poll most, less has to be kept.
+_LOOK_ANY = (
+    """\
+  if ({count} == 1) {{
+    WaitOne waiting({requests}, {status});
+    const int result = real({with_waiting_status});
+    if (AON_LIKELY(result == kSuccess && !(*{flag} != 0 && *{index} != abi.undefined)))
+      return result;
+    record_found(kSite{name}, result, [=, &waiting](Writer* w, uint64_t now) {{
+      if (value_or({index}, -1) == 0) waiting.complete(w, now, result);
+    }});
+    return result;
+  }}
+"""
+    + _LOOK
+)
+
+_ONE = "  WaitOne waiting({request}, {status});\n"
+_ANY = "  WaitMany waiting({count}, {requests}, 1, {status});\n"
+_ALL = "  WaitMany waiting({count}, {requests}, {count} > 1 ? {count} : 2, {statuses});\n"
+
+_FINDS = {
+    "poll": ("", "", "*{flag} != 0", ""),
+    "matched_poll": (
+        "",
+        "",
+        "*{flag} != 0",
+        " if (result == kSuccess) remember_message(w, {message}, {comm}); ",
+    ),
+    "wait": (_ONE, "status", "true", " waiting.complete(w, now, result); "),
+    "test": (
+        _ONE,
+        "status",
+        "*{flag} != 0 && waiting.is_request()",
+        " waiting.complete(w, now, result); ",
+    ),
+    "wait_any": (
+        _ANY,
+        "statuses",
+        "*{index} != abi.undefined",
+        " waiting.complete_one(w, now, value_or({index}, -1), 0, result); ",
+    ),
+    "test_any": (
+        _ANY,
+        "statuses",
+        "*{flag} != 0 && *{index} != abi.undefined",
+        " waiting.complete_one(w, now, value_or({index}, -1), 0, result); ",
+    ),
+    "wait_all": (_ALL, "statuses", "true", " waiting.complete_all(w, now, result); "),
+    "test_all": (_ALL, "statuses", "*{flag} != 0", " waiting.complete_all(w, now, result); "),
+    "wait_some": (
+        _ALL,
+        "statuses",
+        "true",
+        " waiting.complete_some(w, now, value_or({outcount}, 0), {indices}, {first_index},"
+        " result); ",
+    ),
+    "test_some": (
+        _ALL,
+        "statuses",
+        "*{outcount} != 0 && *{outcount} != abi.undefined",
+        " waiting.complete_some(w, now, value_or({outcount}, 0), {indices}, {first_index},"
+        " result); ",
+    ),
+}
+KINDS = set(_FINDS)
+POLLS = {"poll", "matched_poll", "test", "test_any", "test_all", "test_some"}
+
+
+def _find(template, function):
+    prepare, replaced, found, then = _FINDS[function.kind]
+    real_arguments = "{with_waiting_%s}" % replaced if replaced else "{all}"
+    template = template.replace("{prepare}", prepare).replace("{found}", found)
+    template = template.replace("{then}", then).replace("{real_arguments}", real_arguments)
+    return template.replace("{captured}", ", &waiting" if prepare else "")
+
+
+def body(function):
+    """Template for a call that is recorded."""
+    return _find(_FIND, function)
+
+
+def look_body(function):
+    """Template for a call that is not timed: it is recorded if it found something."""
+    return _find(_LOOK_ANY if function.kind == "test_any" else _LOOK, function)
