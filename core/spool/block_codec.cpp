@@ -38,6 +38,7 @@ struct Shape {
   uint32_t pairs;  ///< bit per field
   uint32_t slot_count;
   uint32_t record_count;
+  Shape* successor;  ///< of the record that stood behind the last one of this shape
   bool is_counted;
   bool has_wide_duration;
   bool is_region;  ///< kBegin or kEnd
@@ -50,9 +51,26 @@ struct Operation {
 };
 constexpr uint32_t kNoEntry = ~0u;
 
-/// Where the next byte of each column goes. Kept in registers while records are added.
-struct ColumnEnds {
-  uint8_t* at[kColumnCount];
+/// What changes with each record. A value of add(), so that it stays in registers: bytes that are
+/// stored might otherwise be any member of the state.
+struct RecordCursor {
+  uint8_t* codes;   ///< where the next byte goes
+  uint8_t* values;  ///< where the next byte goes
+  uint64_t* starts;
+  uint32_t* durations;
+  uint64_t previous_end_ticks;
+  uint64_t first_ticks;
+  uint64_t last_ticks;
+  uint32_t counted_count;
+};
+
+/// The same of the columns of times, which are written when the block is complete.
+struct TimeEnds {
+  uint8_t* lengths;
+  uint8_t* starts_low;
+  uint8_t* starts_high;
+  uint8_t* durations_low;
+  uint8_t* durations_high;
 };
 
 uint64_t load_u64(const uint8_t* at) {
@@ -77,77 +95,82 @@ bool is_valid_record(const uint8_t* record) {
   return is_valid(head);
 }
 
-/// Bits of the fields from 1 to `count` - 1 of `record` that differ from `fields`.
+uint64_t field_of(const uint8_t* record, uint32_t field) {
+  return load_u64(record + offsetof(RecordHead, a64) + size_t{8} * (field - 1));
+}
+
+/// Bits of the first `count` fields of a record that differ from `fields`. Most often there are
+/// none.
 template <uint32_t count>
 [[gnu::always_inline]] inline uint32_t changed_fields(const uint8_t* record,
                                                       const uint64_t* fields) {
-  uint32_t mask = 0;
+  const uint64_t a32 = load_u32(record + offsetof(RecordHead, a32));
+  uint64_t any = a32 ^ fields[0];
 #pragma GCC unroll 16
-  for (uint32_t field = 1; field < count; ++field) {
-    const uint64_t value = load_u64(record + offsetof(RecordHead, a64) + 8 * (field - 1));
-    mask |= static_cast<uint32_t>(value != fields[field]) << field;
-  }
+  for (uint32_t field = 1; field < count; ++field) any |= field_of(record, field) ^ fields[field];
+  if (any == 0) return 0;
+  uint32_t mask = a32 != fields[0] ? 1 : 0;
+#pragma GCC unroll 16
+  for (uint32_t field = 1; field < count; ++field)
+    mask |= static_cast<uint32_t>(field_of(record, field) != fields[field]) << field;
   return mask;
 }
 
-[[gnu::always_inline]] inline uint32_t changed_fields(const uint8_t* record, uint32_t slot_count,
-                                                      const uint64_t* fields) {
-  switch (slot_count) {
-    case 1:
-      return changed_fields<field_count(1)>(record, fields);
-    case 2:
-      return changed_fields<field_count(2)>(record, fields);
-    case 3:
-      return changed_fields<field_count(3)>(record, fields);
-    default:
-      return changed_fields<field_count(4)>(record, fields);
-  }
+[[gnu::always_inline]] inline uint32_t changed_fields(const Shape& shape, const uint8_t* record) {
+  if (__builtin_expect(shape.slot_count == 2, 1))
+    return changed_fields<field_count(2)>(record, shape.fields);
+  if (shape.slot_count == 1) return changed_fields<field_count(1)>(record, shape.fields);
+  if (shape.slot_count == 3) return changed_fields<field_count(3)>(record, shape.fields);
+  return changed_fields<field_count(4)>(record, shape.fields);
 }
 
-/// Writes the deltas of the fields that differ from the shape's last record; returns their mask.
-[[gnu::always_inline]] inline uint32_t put_changes(Shape* shape, const uint8_t* record,
-                                                   ColumnEnds* ends) {
-  uint8_t* at = ends->at[kColumnValues];
-  uint32_t mask = changed_fields(record, shape->slot_count, shape->fields);
-  const uint32_t a32 = load_u32(record + offsetof(RecordHead, a32));
-  if (a32 != shape->fields[0]) {
+/// Writes the deltas of the fields of `mask` to the shape's last record.
+[[gnu::always_inline]] inline uint8_t* put_changes(Shape* shape, const uint8_t* record,
+                                                   uint32_t mask, uint8_t* at) {
+  if ((mask & 1) != 0) {
+    const uint32_t a32 = load_u32(record + offsetof(RecordHead, a32));
     at = put_varint(at, zigzag32(a32 - static_cast<uint32_t>(shape->fields[0])));
     shape->fields[0] = a32;
-    mask |= 1;
   }
   for (uint32_t left = mask & ~1u; left != 0; left &= left - 1) {
     const auto field = static_cast<uint32_t>(__builtin_ctz(left));
-    const uint64_t value = load_u64(record + offsetof(RecordHead, a64) + size_t{8} * (field - 1));
+    const uint64_t value = field_of(record, field);
     const uint64_t last = shape->fields[field];
-    if ((shape->pairs >> field & 1) != 0) {
-      at = put_varint(at, zigzag32(static_cast<uint32_t>(value) - static_cast<uint32_t>(last)));
-      at = put_varint(
-          at, zigzag32(static_cast<uint32_t>(value >> 32) - static_cast<uint32_t>(last >> 32)));
-    } else {
-      at = put_varint(at, zigzag(value - last));
-    }
     shape->fields[field] = value;
+    if ((shape->pairs >> field & 1) == 0) {
+      at = put_varint(at, zigzag(value - last));
+      continue;
+    }
+    at = put_varint(at, zigzag32(static_cast<uint32_t>(value) - static_cast<uint32_t>(last)));
+    at = put_varint(
+        at, zigzag32(static_cast<uint32_t>(value >> 32) - static_cast<uint32_t>(last >> 32)));
   }
-  ends->at[kColumnValues] = at;
-  return mask;
+  return at;
+}
+
+/// As significant_bytes(), without the search for the highest bit, which some processors are slow
+/// at; nearly all times are short.
+[[gnu::always_inline]] inline uint32_t time_bytes(uint64_t value) {
+  if (__builtin_expect(value >> 24 != 0, 0)) return significant_bytes(value);
+  return uint32_t{value != 0} + uint32_t{value > 0xff} + uint32_t{value > 0xffff};
 }
 
 [[gnu::always_inline]] inline void put_times(uint64_t start_delta, uint32_t duration,
-                                             ColumnEnds* ends) {
+                                             TimeEnds* ends) {
   const uint64_t start = zigzag(start_delta);
-  const uint32_t start_bytes = significant_bytes(start);
-  const uint32_t duration_bytes = significant_bytes(duration);
-  *ends->at[kColumnLengths]++ = static_cast<uint8_t>(start_bytes | duration_bytes << 4);
-  const uint32_t has_start = start_bytes != 0;
-  const uint32_t has_duration = duration_bytes != 0;
-  *ends->at[kColumnStartsLow] = static_cast<uint8_t>(start);
-  ends->at[kColumnStartsLow] += has_start;
-  store_u64(ends->at[kColumnStartsHigh], start >> 8);
-  ends->at[kColumnStartsHigh] += start_bytes - has_start;
-  *ends->at[kColumnDurationsLow] = static_cast<uint8_t>(duration);
-  ends->at[kColumnDurationsLow] += has_duration;
-  store_u64(ends->at[kColumnDurationsHigh], duration >> 8);
-  ends->at[kColumnDurationsHigh] += duration_bytes - has_duration;
+  const uint32_t start_bytes = time_bytes(start);
+  const uint32_t duration_bytes = time_bytes(duration);
+  *ends->lengths++ = static_cast<uint8_t>(start_bytes | duration_bytes << 4);
+  const uint32_t has_start = start != 0;
+  const uint32_t has_duration = duration != 0;
+  *ends->starts_low = static_cast<uint8_t>(start);
+  ends->starts_low += has_start;
+  store_u64(ends->starts_high, start >> 8);
+  ends->starts_high += start_bytes - has_start;
+  *ends->durations_low = static_cast<uint8_t>(duration);
+  ends->durations_low += has_duration;
+  store_u64(ends->durations_high, duration >> 8);
+  ends->durations_high += duration_bytes - has_duration;
 }
 
 }  // namespace
@@ -156,6 +179,7 @@ template <uint32_t count>
 struct BlockEncoder::State {
   RunSummary summary;
   OpenStack* stack = nullptr;
+  Shape* previous = nullptr;  ///< of the last record
   uint64_t previous_end_ticks = 0;
   std::vector<OpenRegion> open_at_start;
   uint32_t shape_count = 0;
@@ -166,7 +190,10 @@ struct BlockEncoder::State {
   std::vector<uint16_t> operation_table = std::vector<uint16_t>(kTableEntries, kNoIndex);
   std::unique_ptr<uint8_t[]> storage;
   uint8_t* column_start[kColumnCount];
-  ColumnEnds ends;
+  uint8_t* column_end[kColumnCount];
+  /// Of each record: start, from the end of the record before it, and duration, as they are.
+  std::unique_ptr<uint64_t[]> starts{new uint64_t[kMaxBlockRecords]};
+  std::unique_ptr<uint32_t[]> durations{new uint32_t[kMaxBlockRecords]};
 
   State() {
     size_t total_bytes = 0;
@@ -174,7 +201,7 @@ struct BlockEncoder::State {
     storage.reset(new uint8_t[total_bytes]);
     uint8_t* at = storage.get();
     for (uint32_t i = 0; i < kColumnCount; ++i) {
-      column_start[i] = ends.at[i] = at;
+      column_start[i] = column_end[i] = at;
       at += kColumnCapacity[i] + kStoreMarginBytes;
     }
   }
@@ -186,12 +213,15 @@ struct BlockEncoder::State {
     std::memcpy(&head, record, sizeof(head));
     stack->follow(head);
   }
-  Shape* shape_of(const uint8_t* record);
+  Shape* shape_of(const uint8_t* record, uint64_t key);
   Shape* add_shape(const uint8_t* record, uint32_t entry);
   uint32_t operation_of(Shape* shape, uint32_t mask);
   uint16_t add_operation(const Shape& shape, uint32_t mask, uint32_t entry);
   uint16_t hashed_operation(const Shape& shape, uint32_t mask);
-  void put_record(const uint8_t* record, Shape* shape, ColumnEnds* local);
+  void put_record(const uint8_t* record, Shape* shape, RecordCursor* cursor);
+  void put_all_times();
+  RecordCursor cursor() const;
+  void keep(const RecordCursor& cursor);
 };
 
 void BlockEncoder::State::reset() {
@@ -202,8 +232,9 @@ void BlockEncoder::State::reset() {
   }
   shape_count = 0;
   operation_count = 0;
-  for (uint32_t i = 0; i < kColumnCount; ++i) ends.at[i] = column_start[i];
+  for (uint32_t i = 0; i < kColumnCount; ++i) column_end[i] = column_start[i];
   summary = {};
+  previous = nullptr;
   previous_end_ticks = 0;
 }
 
@@ -221,19 +252,21 @@ void BlockEncoder::State::reset() {
   shape.pairs = pair_words(head.kind) << 2;
   shape.slot_count = head.slot_count;
   shape.record_count = 0;
+  shape.successor = &shape;
   shape.is_counted = is_counted(head.kind);
   shape.has_wide_duration = (head.flags & kWideDuration) != 0;
   shape.is_region = head.kind == RecordKind::kBegin || head.kind == RecordKind::kEnd;
-  uint8_t* at = ends.at[kColumnShapes];
+  uint8_t* at = column_end[kColumnShapes];
   *at++ = static_cast<uint8_t>(head.kind);
   *at++ = head.slot_count;
   at = put_varint(at, head.flags);
-  ends.at[kColumnShapes] = put_varint(at, head.id);
+  column_end[kColumnShapes] = put_varint(at, head.id);
   return &shape;
 }
 
-[[gnu::always_inline]] inline Shape* BlockEncoder::State::shape_of(const uint8_t* record) {
-  const uint64_t key = load_u64(record + offsetof(RecordHead, kind));
+/// Finds or adds it. Programs repeat themselves: the successor of the last record's shape is nearly
+/// always right, so this is called seldom. Null when the record is not valid.
+[[gnu::noinline]] Shape* BlockEncoder::State::shape_of(const uint8_t* record, uint64_t key) {
   uint32_t entry = hash_entry(key);
   for (;; entry = (entry + 1) % kTableEntries) {
     const uint16_t index = shape_table[entry];
@@ -246,8 +279,8 @@ void BlockEncoder::State::reset() {
                                                               uint32_t entry) {
   const auto shape_index = static_cast<uint32_t>(&shape - shapes.get());
   operations[operation_count] = {shape_index << 16 | mask, entry};
-  uint8_t* at = put_varint(ends.at[kColumnOperations], shape_index);
-  ends.at[kColumnOperations] = put_varint(at, mask);
+  uint8_t* at = put_varint(column_end[kColumnOperations], shape_index);
+  column_end[kColumnOperations] = put_varint(at, mask);
   return static_cast<uint16_t>(operation_count++);
 }
 
@@ -273,22 +306,55 @@ void BlockEncoder::State::reset() {
 
 [[gnu::always_inline]] inline void BlockEncoder::State::put_record(const uint8_t* record,
                                                                    Shape* shape,
-                                                                   ColumnEnds* local) {
-  const uint32_t mask = put_changes(shape, record, local);
-  local->at[kColumnCodes] = put_varint(local->at[kColumnCodes], operation_of(shape, mask));
+                                                                   RecordCursor* cursor) {
+  const uint32_t mask = changed_fields(*shape, record);
+  if (mask != 0) cursor->values = put_changes(shape, record, mask, cursor->values);
+  cursor->codes = put_varint(cursor->codes, operation_of(shape, mask));
   const uint64_t start_ticks = load_u64(record);
   const uint32_t duration = load_u32(record + offsetof(RecordHead, duration_ticks));
-  put_times(start_ticks - previous_end_ticks, duration, local);
+  *cursor->starts++ = start_ticks - cursor->previous_end_ticks;
+  *cursor->durations++ = duration;
   uint64_t end_ticks = start_ticks + duration;
   if (__builtin_expect(shape->has_wide_duration, 0)) {
     end_ticks = start_ticks + load_u64(record + size_t{shape->slot_count} * kSlotBytes - 8);
   }
-  previous_end_ticks = end_ticks;
-  summary.first_ticks = std::min(summary.first_ticks, start_ticks);
-  summary.last_ticks = std::max(summary.last_ticks, end_ticks);
+  cursor->previous_end_ticks = end_ticks;
+  cursor->first_ticks = std::min(cursor->first_ticks, start_ticks);
+  cursor->last_ticks = std::max(cursor->last_ticks, end_ticks);
+  cursor->counted_count += shape->is_counted ? 1 : 0;
   ++shape->record_count;
-  ++summary.record_count;
-  summary.counted_count += shape->is_counted ? 1 : 0;
+}
+
+RecordCursor BlockEncoder::State::cursor() const {
+  const uint32_t count = summary.record_count;
+  return {column_end[kColumnCodes], column_end[kColumnValues],
+          starts.get() + count,     durations.get() + count,
+          previous_end_ticks,       count == 0 ? UINT64_MAX : summary.first_ticks,
+          summary.last_ticks,       summary.counted_count};
+}
+
+void BlockEncoder::State::keep(const RecordCursor& cursor) {
+  const auto count = static_cast<uint32_t>(cursor.durations - durations.get());
+  column_end[kColumnCodes] = cursor.codes;
+  column_end[kColumnValues] = cursor.values;
+  previous_end_ticks = cursor.previous_end_ticks;
+  summary = {count, cursor.counted_count, count == 0 ? 0 : cursor.first_ticks, cursor.last_ticks};
+}
+
+/// A loop of its own, so that the ends of its columns stay in registers.
+void BlockEncoder::State::put_all_times() {
+  TimeEnds ends{column_end[kColumnLengths], column_end[kColumnStartsLow],
+                column_end[kColumnStartsHigh], column_end[kColumnDurationsLow],
+                column_end[kColumnDurationsHigh]};
+  const uint32_t count = summary.record_count;
+  const uint64_t* const start = starts.get();
+  const uint32_t* const duration = durations.get();
+  for (uint32_t i = 0; i < count; ++i) put_times(start[i], duration[i], &ends);
+  column_end[kColumnLengths] = ends.lengths;
+  column_end[kColumnStartsLow] = ends.starts_low;
+  column_end[kColumnStartsHigh] = ends.starts_high;
+  column_end[kColumnDurationsLow] = ends.durations_low;
+  column_end[kColumnDurationsHigh] = ends.durations_high;
 }
 
 BlockEncoder::BlockEncoder() : state_(std::make_unique<State>()) {}
@@ -303,30 +369,36 @@ void BlockEncoder::begin(OpenStack* stack) {
 
 size_t BlockEncoder::add(std::span<const uint8_t> bytes, bool* refused) {
   State& s = *state_;
-  size_t taken = 0;
+  RecordCursor cursor = s.cursor();
+  const uint32_t* const last_place = s.durations.get() + kMaxBlockRecords;
+  const uint8_t* record = bytes.data();
+  const uint8_t* const end = record + bytes.size();
+  Shape* previous = s.previous;
   *refused = false;
-  if (s.summary.record_count == 0) s.summary.first_ticks = UINT64_MAX;
-  // Shapes and operations are written by functions that are not inlined; the rest only here.
-  ColumnEnds local = s.ends;
-  while (s.summary.record_count < kMaxBlockRecords && bytes.size() - taken >= kSlotBytes) {
-    const uint8_t* record = bytes.data() + taken;
-    const size_t left_bytes = bytes.size() - taken;
-    if (left_bytes < size_t{record[offsetof(RecordHead, slot_count)]} * kSlotBytes) {
+  while (cursor.durations != last_place && end - record >= kSlotBytes) {
+    const ptrdiff_t record_bytes = ptrdiff_t{record[offsetof(RecordHead, slot_count)]} * kSlotBytes;
+    if (end - record < record_bytes) {
       *refused = !is_valid_record(record);
       break;
     }
-    Shape* shape = s.shape_of(record);
-    if (shape == nullptr) {
-      *refused = true;
-      break;
+    const uint64_t key = load_u64(record + offsetof(RecordHead, kind));
+    Shape* shape = previous != nullptr ? previous->successor : nullptr;
+    if (__builtin_expect(shape == nullptr || shape->key != key, 0)) {
+      shape = s.shape_of(record, key);
+      if (shape == nullptr) {
+        *refused = true;
+        break;
+      }
+      if (previous != nullptr) previous->successor = shape;
     }
-    s.put_record(record, shape, &local);
+    previous = shape;
+    s.put_record(record, shape, &cursor);
     if (__builtin_expect(shape->is_region, 0)) s.follow_region(record);
-    taken += size_t{shape->slot_count} * kSlotBytes;
+    record += record_bytes;
   }
-  for (uint32_t i = kColumnCodes; i < kColumnCount; ++i) s.ends.at[i] = local.at[i];
-  if (s.summary.record_count == 0) s.summary.first_ticks = 0;
-  return taken;
+  s.previous = previous;
+  s.keep(cursor);
+  return static_cast<size_t>(record - bytes.data());
 }
 
 const RunSummary& BlockEncoder::summary() const { return state_->summary; }
@@ -342,8 +414,10 @@ void BlockEncoder::visit_shapes(const std::function<void(const ShapeCount&)>& vi
   }
 }
 
-RunSummary BlockEncoder::finish(std::vector<uint8_t>* out) {
+RunSummary BlockEncoder::finish(std::vector<uint8_t>* out, PayloadPart (*parts)[kPayloadParts]) {
   State& s = *state_;
+  const size_t start = out->size();
+  s.put_all_times();
   ColumnHeader header{s.shape_count, s.operation_count, {}};
   const auto append = [out](const void* data, size_t bytes) {
     const auto* from = static_cast<const uint8_t*>(data);
@@ -356,13 +430,23 @@ RunSummary BlockEncoder::finish(std::vector<uint8_t>* out) {
                                 static_cast<uint32_t>(open.start_ticks >> 32)};
     append(&entry, sizeof(entry));
   }
-  store_u64(s.ends.at[kColumnValues], 0);
-  s.ends.at[kColumnValues] += kPaddingBytes;
+  store_u64(s.column_end[kColumnValues], 0);
+  s.column_end[kColumnValues] += kPaddingBytes;
   for (uint32_t i = 0; i < kColumnCount; ++i) {
-    header.bytes[i] = static_cast<uint32_t>(s.ends.at[i] - s.column_start[i]);
+    header.bytes[i] = static_cast<uint32_t>(s.column_end[i] - s.column_start[i]);
   }
   append(&header, sizeof(header));
-  for (uint32_t i = 0; i < kColumnCount; ++i) append(s.column_start[i], header.bytes[i]);
+  for (uint32_t i = 0; i < kColumnCount; ++i) {
+    if (i == kColumnStartsLow && parts != nullptr)
+      (*parts)[0] = {static_cast<uint32_t>(out->size() - start), false};
+    append(s.column_start[i], header.bytes[i]);
+  }
+  if (parts != nullptr) {
+    for (uint32_t i = 1; i < kPayloadParts; ++i) {
+      const uint32_t column = kColumnStartsLow + i - 1;
+      (*parts)[i] = {header.bytes[column], column != kColumnValues};
+    }
+  }
   const RunSummary summary = s.summary;
   s.reset();
   return summary;

@@ -6,10 +6,11 @@
 ///     DIR/spool/NODE/topology.xml      hwloc's export
 ///
 /// A file is a sequence of blocks. A block is a zstd skippable frame that holds a BlockHeader, then
-/// one zstd frame with content size and checksum. So a file is a legal .zst stream, and damage
-/// costs the blocks it hits: the reader searches the next magic and goes on.
+/// one or more zstd frames with content size and checksum, whose contents in a row are the payload.
+/// So a file is a legal .zst stream, and damage costs the blocks it hits: the reader searches the
+/// next magic and goes on.
 ///
-///     | 0x184D2A5A u32 | 96 u32 | BlockHeader 96 B, crc32c last | zstd frame, compressed_bytes |
+///     | 0x184D2A5A u32 | 96 u32 | BlockHeader 96 B, crc32c last | zstd frames, compressed_bytes |
 ///
 /// Payload of a record block: the regions open at its start (u32 count, then count times
 /// {u32 region, u64 start_ticks}) and the columns of block_codec.h. Payload of a definition block:
