@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 
 #include "core/base/account.h"
@@ -113,6 +115,36 @@ void prepare_spawn(posix_spawn_file_actions_t& actions, posix_spawnattr_t& attri
   sigfillset(&all);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
+}
+
+struct Spawned {
+  int error_number;
+  pid_t pid;
+};
+
+/// Calls `spawn` in a process in between, which then ends: what it starts is no child of ours, nor
+/// of the program that takes our place and may wait for all its children.
+Spawned spawn_orphan(const std::function<int(pid_t*)>& spawn) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {errno, -1};
+  const UniqueFd from(ends[0]);
+  UniqueFd to(ends[1]);
+  Spawned spawned{ECHILD, -1};
+  const pid_t between = fork();
+  if (between < 0) return {errno, -1};
+  if (between == 0) {
+    spawned.error_number = spawn(&spawned.pid);
+    const bool is_told = write(to.get(), &spawned, sizeof(spawned)) == sizeof(spawned);
+    _exit(is_told ? 0 : 1);
+  }
+  to.reset();
+  ssize_t count = -1;
+  do {
+    count = read(from.get(), &spawned, sizeof(spawned));
+  } while (count < 0 && errno == EINTR);
+  while (waitpid(between, nullptr, 0) < 0 && errno == EINTR) continue;
+  if (count != sizeof(spawned)) return {ECHILD, -1};
+  return spawned;
 }
 
 /// The agent must not profile itself: environ without LD_PRELOAD.
@@ -244,17 +276,17 @@ Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArgume
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   prepare_spawn(actions, attributes, link);
-  pid_t pid = -1;
-  const int error_number =
-      posix_spawn(&pid, agent.c_str(), &actions, &attributes, words.data(), variables.data());
+  const Spawned spawned = spawn_orphan([&](pid_t* pid) {
+    return posix_spawn(pid, agent.c_str(), &actions, &attributes, words.data(), variables.data());
+  });
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  if (error_number == 0) {
+  if (spawned.error_number == 0) {
     note_for_epilog(getenv("SLURM_JOB_ID"), arguments.options.output_dir);
-    return pid;
+    return spawned.pid;
   }
   unlink(link.socket.c_str());
-  return Error{Code::kUnavailable, "cannot start " + agent + ": " + strerror(error_number)};
+  return Error{Code::kUnavailable, "cannot start " + agent + ": " + strerror(spawned.error_number)};
 }
 
 Status send_register(int connection, const Registration& registration) {

@@ -113,6 +113,7 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   result.variables.push_back({"LD_PRELOAD", with_preload(environment("LD_PRELOAD"), library)});
   if (!socket.empty()) result.variables.push_back({"AON_SOCKET", socket});
   result.variables.push_back({"AON_OUTPUT", output_dir});
+  result.variables.push_back({"AON_OUTPUT_GAVE", output_dir});  // another value is the user's
   add_settings(options, environment, result);
   const std::string counters = border_events(options.events);
   if (!counters.empty()) result.variables.push_back({"AON_COUNTERS", counters});

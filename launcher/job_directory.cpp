@@ -32,10 +32,11 @@ std::string identity_text(const Launch& launch) {
   return "launch " + launch.id + "\nevidence " + launch.evidence + "\n";
 }
 
-/// What DIR/.launch says; nothing where another user than the folder's wrote it.
-std::string read_identity(int folder) {
+/// What DIR/.launch, or another file like it, says; nothing where another user than the folder's
+/// wrote it.
+std::string read_identity(int folder, const char* name = kIdentityFile + 1) {
   const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  const UniqueFd fd(openat(folder, kIdentityFile + 1, flags));
+  const UniqueFd fd(openat(folder, name, flags));
   struct stat of_folder {};
   struct stat of_file {};
   if (!fd || fstat(folder, &of_folder) != 0 || fstat(fd.get(), &of_file) != 0 ||
@@ -60,8 +61,9 @@ bool is_unused(const std::string& dir) {
   return is_empty;
 }
 
-/// Puts `text` into DIR/.launch unless another rank was first.
-Status claim(const std::string& dir, const std::string& text) {
+/// Puts `text` into DIR/.launch, or `file`, unless another rank was first.
+Status claim(const std::string& dir, const std::string& text,
+             const std::string& file = kIdentityFile) {
   const std::string fresh =
       dir + kIdentityFile + "-" + local_host_name() + "-" + std::to_string(getpid());
   const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -69,8 +71,7 @@ Status claim(const std::string& dir, const std::string& text) {
   const bool is_written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   int error_number = is_written ? 0 : errno;
   close(fd);
-  if (error_number == 0 && link(fresh.c_str(), (dir + kIdentityFile).c_str()) != 0 &&
-      errno != EEXIST) {
+  if (error_number == 0 && link(fresh.c_str(), (dir + file).c_str()) != 0 && errno != EEXIST) {
     error_number = errno;
   }
   unlink(fresh.c_str());
@@ -148,6 +149,17 @@ Result<Owner> take_directory(const std::string& dir, int folder, bool is_new,
   return read_identity(folder) == text ? Owner::kOurs : Owner::kForeign;
 }
 
+/// Whether the ranks of this node that have been here are of this launch; this one may be the first.
+Result<Owner> take_node(const std::string& dir, int folder, const Launch& launch) {
+  if (launch.node_evidence.empty()) return Owner::kOurs;
+  const std::string file = std::string(kIdentityFile) + "." + local_host_name();
+  const std::string text = "node " + launch.node_evidence + "\n";
+  if (read_identity(folder, file.c_str() + 1).empty()) {
+    if (Status status = claim(dir, text, file); !status) return status.error();
+  }
+  return read_identity(folder, file.c_str() + 1) == text ? Owner::kOurs : Owner::kForeign;
+}
+
 /// Creates or judges one candidate.
 Result<Owner> try_directory(const std::string& dir, const Launch& launch) {
   const std::string text = identity_text(launch);
@@ -157,8 +169,14 @@ Result<Owner> try_directory(const std::string& dir, const Launch& launch) {
   if (!folder) return folder.error();
   if (!*folder) return Owner::kForeign;
   const std::string held = read_identity(folder->get());
-  if (held.empty()) return take_directory(dir, folder->get(), is_new, text);
+  if (held.empty()) {
+    const Result<Owner> owner = take_directory(dir, folder->get(), is_new, text);
+    if (!owner || *owner == Owner::kForeign) return owner;
+    return take_node(dir, folder->get(), launch);
+  }
   if (held != text || !is_same_launch(folder->get(), launch)) return Owner::kForeign;
+  const Result<Owner> owner = take_node(dir, folder->get(), launch);
+  if (!owner || *owner == Owner::kForeign) return owner;
   struct stat status {};
   const bool is_open_to_others =
       fstat(folder->get(), &status) == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;

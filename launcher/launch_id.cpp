@@ -146,6 +146,7 @@ Launch find_launch(const Environment& environment, int32_t pid, int32_t parent_p
   // First: srun may have started hydra's proxies, with an environment of its own.
   launch.id = hydra_launch(environment, parent_pid);
   launch.may_come_again = !launch.id.empty();
+  if (launch.may_come_again) launch.node_evidence = process_identity(parent_pid);
   if (!launch.may_come_again) find_common_id(environment, &launch);
   // A requeued job has the numbers of its first run.
   if (const char* restart = value(environment, "SLURM_RESTART_COUNT"))

@@ -209,9 +209,17 @@ Status store_file(const std::string& path, Options& options) {
   return {};
 }
 
-/// True when an outer aon-run set AON_OUTPUT for its program, so it is no option of the user's.
-bool output_is_inherited(std::span<const char* const> environment) {
-  return find_variable(environment, "AON_SOCKET") != nullptr;
+/// True when an outer aon-run, or a TaskProlog, set AON_OUTPUT for its program, so it is no option
+/// of the user's. Both leave what they set in another variable, too.
+bool output_is_inherited(std::span<const char* const> environment, std::string_view output) {
+  if (find_variable(environment, "AON_SOCKET") == nullptr) return false;
+  bool is_told = false;
+  for (const char* name : {"AON_OUTPUT_GAVE", "AON_DOOR_GAVE"}) {
+    const char* gave = find_variable(environment, name);
+    if (gave != nullptr && output == gave) return true;
+    is_told = is_told || gave != nullptr;
+  }
+  return !is_told;
 }
 
 Status store_environment(std::span<const char* const> environment, Options& options) {
@@ -219,7 +227,7 @@ Status store_environment(std::span<const char* const> environment, Options& opti
     const std::string name = environment_name(spec);
     const char* text = find_variable(environment, name);
     if (text == nullptr || *text == '\0') continue;
-    if (name == "AON_OUTPUT" && output_is_inherited(environment)) continue;
+    if (name == "AON_OUTPUT" && output_is_inherited(environment, text)) continue;
     if (Status status = store(spec, name, text, options); !status) return status;
   }
   return {};
@@ -236,7 +244,6 @@ struct RawCommandLine {
 struct RawOption {
   const OptionSpec* spec;
   std::string text;
-  bool is_set = false;
 };
 
 void add_table(CLI::App& app, std::span<RawOption> slots) {
@@ -244,8 +251,7 @@ void add_table(CLI::App& app, std::span<RawOption> slots) {
     std::string names = fmt::format("--{}", slot.spec->name);
     if (slot.spec->short_name != 0) names = fmt::format("-{},{}", slot.spec->short_name, names);
     if (std::holds_alternative<bool Options::*>(slot.spec->field)) {
-      app.add_flag(names, slot.is_set);
-      slot.text = "1";
+      app.add_flag(names, slot.text);
     } else {
       app.add_option(names, slot.text)->take_last();
     }
@@ -284,7 +290,7 @@ Result<RawCommandLine> split_command_line(std::span<const char* const> arguments
   if (Status status = check_values(arguments); !status) return status.error();
   RawCommandLine raw;
   std::vector<RawOption> slots;
-  for (const OptionSpec& spec : kTable) slots.push_back({&spec, "", false});
+  for (const OptionSpec& spec : kTable) slots.push_back({&spec, ""});
   CLI::App app;
   app.set_help_flag();
   app.prefix_command();
@@ -298,9 +304,7 @@ Result<RawCommandLine> split_command_line(std::span<const char* const> arguments
     return Error{Code::kInvalid, error.what()};
   }
   for (RawOption& slot : slots) {
-    const bool is_flag = std::holds_alternative<bool Options::*>(slot.spec->field);
-    const bool is_given =
-        is_flag ? slot.is_set : app.count(fmt::format("--{}", slot.spec->name)) > 0;
+    const bool is_given = app.count(fmt::format("--{}", slot.spec->name)) > 0;
     if (is_given) raw.values.emplace_back(slot.spec, slot.text);
   }
   raw.rest = app.remaining();

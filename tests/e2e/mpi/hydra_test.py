@@ -14,7 +14,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import readers  # noqa: E402
-from aon_test import MPI_LAUNCHER, TestCase, ledger, run  # noqa: E402
+from aon_test import MPI_LAUNCHER, TestCase, environment, ledger, run  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 
@@ -55,6 +55,35 @@ class Hydra(TestCase):
         self.assert_ranks(four, 4)
         readers.otf2_print(self, four)
         readers.otf2_structure(self, four)
+
+    def test_a_port_that_comes_again_is_another_launch(self):
+        """As behind firewalls: one port for all launches, one after the other."""
+        env = environment(MPIEXEC_PORT_RANGE="41213:41213")
+        for _ in range(2):
+            words = ["-n", 2, "aon-run", "--no-assemble", PROGRAMS / "requests", 20]
+            self.assert_exit(self.launch(*words, env=env))
+        first, second = self.outputs(2)
+        self.assertEqual(second.name, first.name + ".1")
+        for output in (first, second):
+            self.assert_exit(run(["aon", "finalize", output]))
+            self.assert_ranks(output, 2)
+
+    def test_a_program_has_no_children_but_its_own(self):
+        """One that waits for all its children would wait for the agent, and the agent for it."""
+        wait_for_all = (
+            "import os, sys\n"
+            "for _ in range(3):\n"
+            "    if os.fork() == 0: os._exit(0)\n"
+            "count = 0\n"
+            "while True:\n"
+            "    try: os.wait()\n"
+            "    except ChildProcessError: break\n"
+            "    count += 1\n"
+            "sys.exit(40 + count)\n"
+        )
+        for words in (["aon-run", "-o", "waits"], ["aon-run", "-o", "no_wait", "--wait", 0]):
+            process = self.launch("-n", 1, *words, sys.executable, "-c", wait_for_all)
+            self.assertEqual(process.returncode, 43, process.stderr)
 
     def test_several_programs_are_one_launch(self):
         first = ["-n", 2, "aon-run", PROGRAMS / "requests", 20]

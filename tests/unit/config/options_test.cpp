@@ -138,6 +138,36 @@ TEST(Options, ignore_the_output_that_an_outer_run_exported) {
   EXPECT_EQ(line->options.output_dir, "");
 }
 
+TEST(Options, take_another_output_than_the_outer_run_exported_for_the_users) {
+  for (const char* gave : {"AON_OUTPUT_GAVE=/outer", "AON_DOOR_GAVE=/outer"}) {
+    auto line = read({"a"}, {"AON_OUTPUT=/outer", "AON_SOCKET=/run/s", gave});
+    ASSERT_TRUE(line.has_value());
+    EXPECT_EQ(line->options.output_dir, "") << gave;
+    line = read({"a"}, {"AON_OUTPUT=inner", "AON_SOCKET=/run/s", gave});
+    ASSERT_TRUE(line.has_value());
+    EXPECT_EQ(line->options.output_dir, "inner") << gave;
+  }
+}
+
+TEST(Options, a_flag_of_the_command_line_counts_whether_it_says_on_or_off) {
+  const auto off = read({"--drop-spool=0", "--no-assemble=false", "a"},
+                        {"AON_DROP_SPOOL=1", "AON_NO_ASSEMBLE=1"});
+  ASSERT_TRUE(off.has_value()) << off.error().message;
+  EXPECT_FALSE(off->options.drop_spool);
+  EXPECT_FALSE(off->options.no_assemble);
+  const auto on = read({"--drop-spool", "--no-assemble=yes", "a"}, {"AON_DROP_SPOOL=0"});
+  ASSERT_TRUE(on.has_value()) << on.error().message;
+  EXPECT_TRUE(on->options.drop_spool);
+  EXPECT_TRUE(on->options.no_assemble);
+  EXPECT_THAT(on->program, ElementsAre("a"));
+  const auto last = read({"--drop-spool", "--drop-spool=0", "a"}, {});
+  ASSERT_TRUE(last.has_value()) << last.error().message;
+  EXPECT_FALSE(last->options.drop_spool);
+  const auto bad = read({"--drop-spool=maybe", "a"}, {});
+  ASSERT_FALSE(bad.has_value());
+  EXPECT_THAT(bad.error().message, HasSubstr("expected 1 or 0"));
+}
+
 TEST(Options, leave_everything_unread_when_disabled) {
   const auto line = read({"a"}, {"AON_DISABLE=1", "AON_MEMORY=nonsense", "AON_CONFIG=/none"});
   ASSERT_TRUE(line.has_value());

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -110,12 +111,24 @@ TEST_F(AgentLinkTest, hands_listener_and_lock_to_the_agent) {
   fputs("#!/bin/sh\ntest -S /dev/fd/3 && test -f /dev/fd/4 && test \"$LD_PRELOAD\" = ''\n", file);
   fclose(file);
   ASSERT_EQ(chmod(script.c_str(), 0755), 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // it is nobody's child, so it becomes ours
   const auto pid = spawn_agent(script, *link, arguments);
   ASSERT_TRUE(pid.has_value()) << pid.error().message;
   int status = -1;
   waitpid(*pid, &status, 0);
   EXPECT_EQ(status, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
   EXPECT_FALSE(spawn_agent(path("none"), *link, arguments).has_value());
+}
+
+TEST_F(AgentLinkTest, the_agent_is_no_child_of_a_program_that_waits_for_all_of_its) {
+  auto link = join_or_listen(socket_path("launch", "/out"));
+  ASSERT_TRUE(link.has_value());
+  AgentArguments arguments;
+  arguments.options.output_dir = folder_;
+  ASSERT_TRUE(spawn_agent("/bin/true", *link, arguments).has_value());
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
 }
 
 }  // namespace
