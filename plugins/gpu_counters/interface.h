@@ -24,6 +24,10 @@ enum Code : int {
   kUnknown = 999
 };
 
+/// CUPTI of CUDA 12.8. Before it samples may be those of another GPU, where there are several, and
+/// SetConfig has no `append` (NVIDIA's release notes).
+constexpr uint32_t kFirstVersion = 26;
+
 enum ProfilerType : int { kRangeProfiler = 0, kPmSampling = 1 };
 enum TriggerMode : int { kSysclkInterval = 0, kTimeInterval = 1 };
 enum AppendMode : int { kKeepOldest = 0, kKeepLatest = 1 };
@@ -187,6 +191,7 @@ T sized() {
 
 /// X(member, symbol, structure)
 #define AON_PM_FUNCTIONS(X)                                                     \
+  X(version, cuptiGetVersion, uint32_t)                                         \
   X(supported_chips, cuptiProfilerHostGetSupportedChips, SupportedChips)        \
   X(host_initialize, cuptiProfilerHostInitialize, HostInitialize)               \
   X(host_deinitialize, cuptiProfilerHostDeinitialize, HostDeinitialize)         \

@@ -11,6 +11,8 @@ constexpr const char* kAddFolder =
     "add the folder with libcupti.so and libnvperf_host.so (CUDA's extras/CUPTI/lib64 or lib64, or "
     "the package nvidia-cuda-cupti) to LD_LIBRARY_PATH";
 
+constexpr const char* kNewer = "CUPTI of CUDA 12.8 or later, in LD_LIBRARY_PATH";
+
 struct CodeWords {
   int code;
   const char* text;
@@ -56,8 +58,12 @@ Problem Library::open() {
   if (functions_.member_ == nullptr) missing = #symbol_;
   AON_PM_FUNCTIONS(AON_PM_FIND)
 #undef AON_PM_FIND
-  if (missing == nullptr) return {};
-  return {std::string("libcupti has no ") + missing, "CUPTI of CUDA 12.6 or later"};
+  if (missing != nullptr) return {std::string("libcupti has no ") + missing, kNewer};
+  uint32_t version = 0;
+  if (functions_.version(&version) == kSuccess && version >= kFirstVersion) return {};
+  return {"this libcupti (version " + std::to_string(version) +
+              ") may read the counters of another GPU than it is asked for",
+          kNewer};
 }
 
 }  // namespace aon::gpu_counters

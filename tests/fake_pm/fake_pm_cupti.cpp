@@ -2,6 +2,7 @@
 /// samples come at the interval that was asked for. Knobs:
 ///
 /// | FAKE_PM_CHIP=NAME              | GH100                                                  |
+/// | FAKE_PM_VERSION=N              | what cuptiGetVersion says; 130001                      |
 /// | FAKE_PM_LACKS=TEXT             | metrics with TEXT in their name do not exist           |
 /// | FAKE_PM_PASS=N                 | so many metrics fit into one pass; 100                 |
 /// | FAKE_PM_ERROR=F:CODE:N[:M],... | function F fails in its Nth call (to its Mth)          |
@@ -86,6 +87,11 @@ int enter(const char* function, size_t size, size_t expected) {
     if (code_ != kSuccess) return code_;                                                   \
   } while (false)
 
+FAKE cuptiGetVersion(uint32_t* version) {
+  const char* text = knob("FAKE_PM_VERSION");
+  *version = *text != '\0' ? static_cast<uint32_t>(strtoul(text, nullptr, 10)) : 130001;
+  return kSuccess;
+}
 FAKE cuptiProfilerHostGetSupportedChips(SupportedChips* p) {
   static const char* const kChips[] = {"GH100"};
   ENTER(p);

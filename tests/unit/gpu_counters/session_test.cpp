@@ -110,6 +110,16 @@ TEST_F(GpuCountersSession, a_full_buffer_is_counted) {
   EXPECT_EQ(session_->overflow_count(), 1u);
 }
 
+TEST(GpuCountersLibrary, that_may_sample_another_gpu_is_not_used) {
+  setenv("AON_CUPTI_LIB", FAKE_CUPTI, 1);
+  setenv("FAKE_PM_VERSION", "24", 1);
+  const Problem problem = Library().open();
+  EXPECT_NE(problem.reason.find("version 24"), std::string::npos) << problem.reason;
+  EXPECT_NE(problem.remedy.find("12.8"), std::string::npos);
+  setenv("FAKE_PM_VERSION", "26", 1);
+  EXPECT_FALSE(Library().open());
+}
+
 TEST(GpuCountersLibrary, that_is_not_there_has_a_remedy) {
   unsetenv("AON_CUPTI_LIB");
   Library library;
