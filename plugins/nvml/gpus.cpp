@@ -113,7 +113,9 @@ std::vector<GpuValue> Gpus::read(uint64_t now_ns) {
     const uint64_t period_ns = kPeriodMs[pace] * kNsPerMs;
     // One answer that came late is an accident, two are how this driver is.
     const uint64_t usual_ns = std::min(cost_ns, std::exchange(cost_ns_[pace], cost_ns));
-    due_ns_[pace] = now_ns + std::max(period_ns, usual_ns * kRestPerCost);
+    // GPM's looks have to be apart, also those of a GPU that was slow to answer and is no more.
+    const uint64_t from_ns = now_ns + (static_cast<Pace>(pace) == Pace::kGpm ? cost_ns : 0);
+    due_ns_[pace] = from_ns + std::max(period_ns, usual_ns * kRestPerCost);
     const bool is_slow = cost_ns * kRestPerCost > period_ns;
     if (is_slow && slow_.find(kPaceNames[pace]) == std::string::npos) {
       slow_ += (slow_.empty() ? "" : "; ") + std::string(kPaceNames[pace]) +

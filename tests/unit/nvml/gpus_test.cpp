@@ -91,6 +91,15 @@ TEST_F(NvmlGpus, gpm_tells_what_happened_between_two_looks) {
   EXPECT_EQ(values.count("nvml/power"), 0u) << "only GPM is due after 100 ms";
 }
 
+TEST_F(NvmlGpus, looks_of_gpm_are_apart_also_after_one_that_was_late) {
+  open();
+  cost_ns_ = 30 * kMs;
+  read(0);
+  cost_ns_ = 0;
+  EXPECT_EQ(read(129 * kMs).count("gpm/sm-active"), 0u) << "99 ms behind a look at 30 ms";
+  EXPECT_EQ(read(130 * kMs).count("gpm/sm-active"), 1u);
+}
+
 TEST_F(NvmlGpus, pcie_is_asked_where_gpm_does_not_tell_it) {
   knob("FAKE_NVML_GPM", "0");
   open();
@@ -116,8 +125,8 @@ TEST_F(NvmlGpus, a_slow_driver_is_asked_less_often_and_that_is_said) {
   open();
   cost_ns_ = 40 * kMs;
   read(0);
-  EXPECT_EQ(gpus_->next_ns(), 100 * kMs) << "once is an accident";
-  read(100 * kMs);
+  EXPECT_EQ(gpus_->next_ns(), 140 * kMs) << "once is an accident";
+  read(140 * kMs);
   EXPECT_EQ(gpus_->next_ns(), 1000 * kMs) << "of another kind";
   read(1000 * kMs);
   EXPECT_EQ(read(2099 * kMs).count("gpm/sm-active"), 0u);
