@@ -6,6 +6,8 @@
 
 #include <span>
 
+#include "cupti/calls.h"
+
 namespace aon::cupti {
 namespace {
 
@@ -13,50 +15,11 @@ struct NamedKind {
   Kind kind;
   const char* name;
 };
-constexpr NamedKind kKinds[] = {
-    {Kind::kMemcpy, "copies"},         {Kind::kMemcpy2, "copies between devices"},
-    {Kind::kMemset, "sets of memory"}, {Kind::kSynchronization, "waiting"},
-    {Kind::kOverhead, "overhead"},     {Kind::kExternalCorrelation, "external correlation"}};
-
-// Ids of cupti_driver_cbid.h and cupti_runtime_cbid.h, which never change. What starts work or
-// waits for it, and nothing that programs call in passing.
-// The second number is the same function for streams of one thread each (_ptsz), 0: it has none.
-struct Call {
-  uint32_t id;
-  uint32_t per_thread_id;
-};
-constexpr Call kDriverCalls[] = {
-    {307, 442},  // cuLaunchKernel
-    {652, 653},  // cuLaunchKernelEx
-    {477, 478},  // cuLaunchCooperativeKernel
-    {514, 515},  // cuGraphLaunch
-    {276, 0},    // cuMemcpyHtoD
-    {277, 421},  // cuMemcpyHtoDAsync
-    {278, 0},    // cuMemcpyDtoH
-    {279, 422},  // cuMemcpyDtoHAsync
-    {281, 423},  // cuMemcpyDtoDAsync
-    {305, 0},    // cuMemcpy
-    {306, 418},  // cuMemcpyAsync
-    {216, 428},  // cuMemsetD8Async
-    {220, 430},  // cuMemsetD32Async
-    {126, 440},  // cuStreamSynchronize
-    {17, 0},     // cuCtxSynchronize
-    {121, 0},    // cuEventSynchronize
-};
-constexpr Call kRuntimeCalls[] = {
-    {211, 214},  // cudaLaunchKernel
-    {505, 506},  // __cudaLaunchKernel: what <<<>>> is since CUDA 13
-    {430, 431},  // cudaLaunchKernelExC
-    {269, 270},  // cudaLaunchCooperativeKernel
-    {311, 312},  // cudaGraphLaunch
-    {31, 0},     // cudaMemcpy
-    {41, 225},   // cudaMemcpyAsync
-    {49, 0},     // cudaMemset
-    {51, 235},   // cudaMemsetAsync
-    {131, 239},  // cudaStreamSynchronize
-    {165, 0},    // cudaDeviceSynchronize
-    {137, 0},    // cudaEventSynchronize
-};
+constexpr NamedKind kKinds[] = {{Kind::kMemcpy, "copies"},
+                                {Kind::kMemcpy2, "copies between devices"},
+                                {Kind::kMemset, "sets of memory"},
+                                {Kind::kSynchronization, "waiting"},
+                                {Kind::kOverhead, "overhead"}};
 
 using SetCall = Code (*)(const Client& client, uint32_t function, uint8_t enable);
 

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <set>
+#include <span>
 #include <string>
 
+#include "plugins/cupti/calls.h"
 #include "plugins/cupti/kinds.h"
 #include "plugins/cupti/library.h"
 #include "plugins/cupti/quirks.h"
@@ -69,6 +72,65 @@ TEST_F(Contract, our_numbers_of_calls_are_its_own) {
   EXPECT_EQ(name_of(kRuntimeDomain, 505), "__cudaLaunchKernel_v13000");
   EXPECT_EQ(name_of(kRuntimeDomain, 506), "__cudaLaunchKernel_ptsz_v13000");
   EXPECT_EQ(name_of(kRuntimeDomain, 311), "cudaGraphLaunch_v10000");
+}
+
+/// "cuMemcpy3D_v2" and "cuMemcpy3D_v2_ptds" are one function, as are "cudaMemset_v3020" and
+/// "cudaMemset_ptds_v7000".
+std::string without_version_and_streams(std::string name, bool is_runtime) {
+  const auto cut = [&name](size_t at) {
+    if (at != std::string::npos) name.resize(at);
+  };
+  if (is_runtime) cut(name.rfind("_v"));
+  cut(name.rfind("_pt"));
+  return name;
+}
+
+TEST_F(Contract, has_all_calls_that_are_recorded_under_their_numbers) {
+  const auto check = [this](int32_t domain, std::span<const Call> calls) {
+    std::set<uint32_t> seen;
+    for (const Call& call : calls) {
+      const std::string name = name_of(domain, call.id);
+      EXPECT_NE(name, "") << call.id;
+      EXPECT_TRUE(seen.insert(call.id).second) << name << " twice";
+      EXPECT_EQ(name.find("_pt"), std::string::npos) << name;
+      if (call.per_thread_id == 0) continue;
+      const std::string other = name_of(domain, call.per_thread_id);
+      EXPECT_NE(other.find("_pt"), std::string::npos) << other;
+      EXPECT_TRUE(seen.insert(call.per_thread_id).second) << other << " twice";
+      EXPECT_EQ(without_version_and_streams(name, domain == kRuntimeDomain),
+                without_version_and_streams(other, domain == kRuntimeDomain));
+    }
+  };
+  check(kDriverDomain, kDriverCalls);
+  check(kRuntimeDomain, kRuntimeCalls);
+}
+
+/// Of CUDA 13.0, by their names: none that copies, sets, launches or waits is forgotten.
+TEST_F(Contract, has_no_other_calls_that_start_work_or_wait) {
+  const auto check = [this](int32_t domain, std::span<const Call> calls, const char* prefix) {
+    std::set<uint32_t> ours;
+    for (const Call& call : calls) ours.insert({call.id, call.per_thread_id});
+    std::set<std::string> known;
+    for (const uint32_t id : ours)
+      known.insert(without_version_and_streams(name_of(domain, id), domain == kRuntimeDomain));
+    // Those of CUDA 3, which no library of today calls, and what is no work of a device.
+    static const std::set<std::string> kOthers = {"cudaLaunch", "cudaLaunchHostFunc",
+                                                  "cuLaunchHostFunc"};
+    constexpr uint32_t kFirst = 200;  // of the driver: before it are functions without _v2
+    for (uint32_t id = domain == kDriverDomain ? kFirst : 1; id < 1000; ++id) {
+      const std::string name = name_of(domain, id);
+      const auto begins_with = [&](const char* word) {
+        return name.rfind(std::string(prefix) + word, 0) == 0;
+      };
+      if (!begins_with("Memcpy") && !begins_with("Memset") && !begins_with("Launch") &&
+          !begins_with("GraphLaunch"))
+        continue;
+      const std::string plain = without_version_and_streams(name, domain == kRuntimeDomain);
+      EXPECT_TRUE(known.count(plain) + kOthers.count(plain) != 0) << id << ' ' << name;
+    }
+  };
+  check(kDriverDomain, kDriverCalls, "cu");
+  check(kRuntimeDomain, kRuntimeCalls, "cuda");
 }
 
 TEST_F(Contract, does_not_know_numbers_that_do_not_exist) {

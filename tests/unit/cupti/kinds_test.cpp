@@ -82,6 +82,19 @@ TEST_F(Kinds, have_the_launches_of_cuda_13_and_those_of_streams_per_thread) {
   }
 }
 
+TEST_F(Kinds, have_waits_of_cuda_13_and_copies_of_every_shape) {
+  ASSERT_EQ(enable(client()), kSuccess);
+  // cuCtxSynchronize_v2, cuMemcpyDtoD, cuMemcpy2DAsync, cuMemcpyPeerAsync, cuMemcpyBatchAsync,
+  // cuMemsetD8.
+  for (const uint32_t call : {800u, 280u, 289u, 319u, 776u, 249u}) {
+    EXPECT_EQ(g_told.calls.count({kDriverDomain, call}), 1u) << call;
+  }
+  // cudaMemcpyPeerAsync, cudaMemcpy2DAsync, cudaMemcpyBatchAsync, cudaMemset_ptds.
+  for (const uint32_t call : {161u, 44u, 509u, 233u}) {
+    EXPECT_EQ(g_told.calls.count({kRuntimeDomain, call}), 1u) << call;
+  }
+}
+
 TEST_F(Kinds, a_function_that_the_version_does_not_have_is_not_missing) {
   g_told.unknown_calls = {{kRuntimeDomain, 505}, {kRuntimeDomain, 506}};
   ASSERT_EQ(enable(client()), kSuccess);
@@ -106,10 +119,15 @@ TEST_F(Kinds, a_version_that_cannot_choose_calls_is_told) {
 
 TEST_F(Kinds, all_is_off_again_at_the_end) {
   ASSERT_EQ(enable(client()), kSuccess);
-  EXPECT_EQ(g_told.kinds.size(), 8u);
+  EXPECT_EQ(g_told.kinds.size(), 7u);
   disable_kinds(client(), {true, false});
   EXPECT_TRUE(g_told.kinds.empty());
   EXPECT_TRUE(g_told.calls.empty());
+}
+
+TEST_F(Kinds, records_that_nobody_reads_are_not_asked_for) {
+  ASSERT_EQ(enable(client()), kSuccess);
+  EXPECT_EQ(g_told.kinds.count(Kind::kExternalCorrelation), 0u);
 }
 
 TEST_F(Kinds, without_kernels_there_is_nothing) {
