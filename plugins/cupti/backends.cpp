@@ -20,13 +20,16 @@ Code subscribe_v1(Client* client, Callback callback, char* owner, size_t owner_b
   return cupti.subscribe(&client->subscriber, callback, nullptr);
 }
 
+void switch_on_v1(const Functions& cupti, Attribute attribute) {
+  uint8_t is_on = 1;
+  size_t bytes = sizeof is_on;
+  if (cupti.set_attribute != nullptr) cupti.set_attribute(attribute, &bytes, &is_on);
+}
+
 void set_up_v1(const Client& client, const Setup& setup) {
   const Functions& cupti = client.cupti;
-  if (cupti.set_attribute != nullptr && setup.has_zeroed_buffers) {
-    uint8_t is_zeroed = 1;
-    size_t bytes = sizeof is_zeroed;
-    cupti.set_attribute(Attribute::kZeroedBuffers, &bytes, &is_zeroed);
-  }
+  if (setup.has_zeroed_buffers) switch_on_v1(cupti, Attribute::kZeroedBuffers);
+  if (setup.has_pinned_buffers) switch_on_v1(cupti, Attribute::kPinnedBuffers);
   if (cupti.set_thread_id_type != nullptr) cupti.set_thread_id_type(kSystemThreadIds);
   if (cupti.enable_all_sync_records != nullptr) cupti.enable_all_sync_records(0);
 }

@@ -16,7 +16,7 @@ class CallThreads {
   /// 0: not known, or not any more.
   uint32_t thread_of(uint32_t correlation) const {
     const Entry& entry = entries_[correlation % kEntries];
-    return entry.correlation == correlation ? entry.thread : 0;
+    return entry.correlation == correlation && correlation != 0 ? entry.thread : 0;
   }
 
  private:

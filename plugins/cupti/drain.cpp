@@ -1,6 +1,9 @@
 #include "cupti/drain.h"
 
 #include <aon/writer.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +16,7 @@ constexpr uint64_t kLeastPairDistanceNs = 10'000'000;
 constexpr int kPairAttempts = 5;
 constexpr uint32_t kCalibrateUs = 20'000;
 constexpr size_t kCacheLineBytes = 64;
+constexpr uint64_t kSilentLaunches = 16;
 
 }  // namespace
 
@@ -56,7 +60,7 @@ void Drain::follow_clock() {
   const Writer* w = attached_writer();
   if (w == nullptr) return;
   note_clock(w);
-  if (emitter_.clock().pair_count() >= 2) return;
+  if (has_clock()) return;
   usleep(kCalibrateUs);
   note_clock(w);
 }
@@ -151,6 +155,31 @@ void Drain::rest() {
   usleep(pace_.rest_us(has_slot ? w->slot->stream[0].refused.load(std::memory_order_relaxed) : 0));
 }
 
+void Drain::look_for_work(const Work& work, const uint8_t* record) {
+  has_seen_work_ = work.row == Row::kStream;
+  int32_t result = 0;
+  memcpy(&result, record + api::kResult, sizeof result);
+  if (is_launch(work) && result == 0) ++launch_count_;
+}
+
+/// A CUPTI that is older than the GPU reports no error and no work.
+void Drain::tell_silence() const {
+  const Missing& missing = shared().missing;
+  const bool is_told = missing.dropped.load(std::memory_order_relaxed) != 0 ||
+                       missing.without_times.load(std::memory_order_relaxed) != 0 ||
+                       missing.discarded_bytes.load(std::memory_order_relaxed) != 0;
+  if (has_seen_work_ || is_told || launch_count_ < kSilentLaunches) return;
+  uint32_t version = 0;
+  client_->cupti.get_version(&version);
+  char reason[200];
+  snprintf(reason, sizeof reason,
+           "the program launched work %" PRIu64 " times and CUPTI (version %" PRIu32
+           ") told of none: it may be older than the GPU",
+           launch_count_, version);
+  tell(Remark::kSilence, ProviderState::kDegraded, reason,
+       "the CUPTI of a CUDA that knows the GPU, in LD_LIBRARY_PATH");
+}
+
 void Drain::take(const uint8_t* record) {
   Missing& missing = shared().missing;
   Work work;
@@ -163,6 +192,8 @@ void Drain::take(const uint8_t* record) {
   } else if (parsed == Parsed::kDamaged) {
     missing.damaged.fetch_add(1, std::memory_order_relaxed);
   } else if (parsed == Parsed::kWork) {
+    if (!has_seen_work_) look_for_work(work, record);
+    if (shared().are_graphs_confused && is_of_graph(work)) work.correlation = 0;
     if (work.is_cost_of_records) overhead_ns_ += work.end_ns - work.start_ns;
     if (work.row == Row::kCalls) call_threads_.note(work.correlation, work.stream);
     if (work.row == Row::kSynchronization) work.stream = call_threads_.thread_of(work.correlation);

@@ -32,6 +32,10 @@ class Drain {
   Emitter& emitter() { return emitter_; }
   uint64_t record_count() const { return record_count_; }
   uint64_t overhead_ns() const { return overhead_ns_; }
+  /// False: ask_cupti() is needed before times can be told.
+  bool has_clock() const { return emitter_.has_clock(); }
+  /// At the end: says when the program launched work and CUPTI told of none.
+  void tell_silence() const;
 
   /// Reads buffers that were handed over, at most kBuffersPerPass. False: there may be more.
   bool take_buffers();
@@ -48,6 +52,7 @@ class Drain {
   template <class Action>
   bool for_each_record(const FilledBuffer& buffer, Action action) const;
   void take(const uint8_t* record);
+  void look_for_work(const Work& work, const uint8_t* record);
   void rest();
 
   const Client* client_ = nullptr;
@@ -58,6 +63,8 @@ class Drain {
   Pace pace_;
   uint64_t record_count_ = 0;
   uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself, by record
+  bool has_seen_work_ = false;
+  uint64_t launch_count_ = 0;  ///< that worked, while no work was seen
 };
 
 }  // namespace aon::cupti

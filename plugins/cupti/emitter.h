@@ -18,6 +18,7 @@ class Emitter {
  public:
   void use(const Functions* cupti) { cupti_ = cupti; }
   DeviceClock& clock() { return clock_; }
+  bool has_clock() const { return clock_.pair_count() >= 2; }
 
   /// Before the records of a buffer.
   void begin_buffer() { names_.begin_pass(); }

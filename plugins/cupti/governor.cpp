@@ -48,10 +48,12 @@ void Governor::begin() {
   if (const Writer* w = attached_writer(); w != nullptr) interval_ticks_ = ticks(w);
 }
 
-/// In v2 what graphs are is decided before the first kind is switched on.
+/// In v2 what graphs are is decided before the first kind is switched on, and a version that may
+/// crash on graphs as one never has them.
 Wanted Governor::wanted_now() const {
   if (watchdog_.detail() == Detail::kFull) return wanted_;
-  return {false, client_->backend == &kBackendV2 && wanted_.has_graph_nodes};
+  const bool keeps_nodes = client_->backend == &kBackendV2 || shared().quirks.crashes_on_graphs;
+  return {false, keeps_nodes && wanted_.has_graph_nodes};
 }
 
 Code Governor::switch_on(MissingKinds* missing) {
@@ -63,6 +65,8 @@ Code Governor::switch_on(MissingKinds* missing) {
   if (!watchdog_.is_recording()) return kSuccess;
   const Code code = enable_kinds(*client_, wanted, missing);
   if (code != kSuccess) return code;
+  shared().are_graphs_confused = has_been_on_ && shared().quirks.confuses_graph_calls;
+  has_been_on_ = true;
   is_on_ = true;
   on_wanted_ = wanted;
   return kSuccess;

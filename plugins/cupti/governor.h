@@ -39,6 +39,7 @@ class Governor {
   void tell_step();
 
   const Client* client_ = nullptr;
+  bool has_been_on_ = false;
   Wanted wanted_ = {};
   Wanted on_wanted_ = {};
   bool is_on_ = false;

@@ -54,6 +54,7 @@ constexpr size_t kCorrelation = 44, kMemory = 50, kGraphNode = 64, kGraph = 72; 
 }  // namespace set
 namespace api {
 constexpr size_t kFunction = 4, kStart = 8, kEnd = 16, kThread = 28, kCorrelation = 32;
+constexpr size_t kResult = 36;  // i32, 0: it worked
 }  // namespace api
 namespace graph {
 constexpr size_t kCorrelation = 4, kStart = 8, kEnd = 16, kDevice = 24, kGraph = 28;
@@ -70,6 +71,7 @@ constexpr uint32_t kThreadObject = 2;  ///< CUPTI_ACTIVITY_OBJECT_THREAD
 /// CUpti_ActivityAttribute. Those from 12 on came with 13.2 and 13.3, in this order.
 enum class Attribute : int32_t {
   kZeroedBuffers = 5,
+  kPinnedBuffers = 8,
   kAllSyncRecords = 16,
   kGraphsAsOne = 20,  ///< of all subscribers: decided before the first kind is enabled
   kThreadIdType = 21,

@@ -70,6 +70,7 @@ struct BufferCallbacks {
 struct Setup {
   bool has_zeroed_buffers;  ///< ours are zero: CUPTI need not clear them
   bool has_graph_nodes;     ///< each kernel of a graph, not the graph as one
+  bool has_pinned_buffers;  ///< CUPTI's own, that the device writes: memory of the host
 };
 
 struct Backend;

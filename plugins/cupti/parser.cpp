@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include <span>
+
+#include "cupti/calls.h"
+
 namespace aon::cupti {
 namespace {
 
@@ -158,13 +162,14 @@ void parse_synchronization(const uint8_t* record, Work* work) {
   work->correlation = field<uint32_t>(record, synchronization::kCorrelation);
 }
 
-void parse_overhead(const uint8_t* record, Work* work) {
+void parse_overhead(const uint8_t* record, const Quirks& quirks, Work* work) {
   work->operation = DeviceOperation::kOther;
   work->row = Row::kOverhead;
   const auto type = field<uint32_t>(record, overhead::kType);
   work->label = overhead_label(type);
   work->is_cost_of_records = is_cost_of_records(type);
-  if (field<uint32_t>(record, overhead::kObject) == overhead::kThreadObject)
+  if (quirks.has_overhead_threads &&
+      field<uint32_t>(record, overhead::kObject) == overhead::kThreadObject)
     work->stream = field<uint32_t>(record, overhead::kThread);
   parse_times(record, overhead::kStart, overhead::kEnd, work);
 }
@@ -197,12 +202,20 @@ bool parse_kind(const uint8_t* record, const Quirks& quirks, Work* work) {
       parse_synchronization(record, work);
       return true;
     case Kind::kOverhead:
-      parse_overhead(record, work);
+      parse_overhead(record, quirks, work);
       return true;
     case Kind::kExternalCorrelation:
       break;
   }
   return false;
+}
+
+Does does_of(const Work& work) {
+  const auto calls = work.is_driver_call ? std::span<const Call>(kDriverCalls) : kRuntimeCalls;
+  for (const Call& call : calls) {
+    if (call.id == work.function || call.per_thread_id == work.function) return call.does;
+  }
+  return Does::kOther;
 }
 
 /// As `*work = {}`, which compilers make of `rep stos`: that takes longer than the rest of parse().
@@ -214,6 +227,15 @@ void clear(Work* work) {
 }
 
 }  // namespace
+
+bool is_of_graph(const Work& work) {
+  if (work.row == Row::kCalls) return does_of(work) == Does::kLaunchGraph;
+  return work.operation == DeviceOperation::kGraph || work.graph != 0;
+}
+
+bool is_launch(const Work& work) {
+  return work.row == Row::kCalls && does_of(work) != Does::kOther;
+}
 
 Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work) {
   clear(work);

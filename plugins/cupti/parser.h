@@ -56,6 +56,11 @@ inline Kind kind_of(const uint8_t* record) {
   return kind;
 }
 
+/// A graph, a node of one, or the call that launched it.
+bool is_of_graph(const Work& work);
+/// A call that starts work of a device.
+bool is_launch(const Work& work);
+
 /// Reads the record at `record`, which cuptiActivityGetNextRecord() gave.
 Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work);
 

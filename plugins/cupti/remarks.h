@@ -1,5 +1,5 @@
 /// What the ledger has to say of the provider, composed of remarks that do not hide each other.
-/// Thread: one at a time.   Cost: 4 KiB; no allocation.
+/// Thread: one at a time.   Cost: 5 KiB; no allocation.
 #pragma once
 
 #include <aon/definition.h>
@@ -11,12 +11,14 @@ namespace aon::cupti {
 /// In the order in which they are told.
 enum class Remark : uint8_t {
   kStart = 0,  ///< why it is off, or what cannot be recorded
+  kVersion,    ///< what this version of CUPTI does not do
+  kSilence,    ///< CUPTI told of no work though there was some
   kEnd,        ///< a fatal error, or a program that did not wait
   kPause,
   kDetail,  ///< less was recorded, for the cost
   kMissing,
 };
-constexpr uint32_t kRemarkCount = 5;
+constexpr uint32_t kRemarkCount = 7;
 
 class Remarks {
  public:

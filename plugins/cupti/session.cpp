@@ -22,6 +22,7 @@ namespace {
 constexpr uint32_t kDefaultMemoryMiB = 32;
 constexpr uint32_t kLeastMemoryMiB = 2;
 constexpr uint32_t kStopMs = 2000;
+constexpr uint32_t kQuestionMs = 100;     ///< between two: version 13.2 gets slower by many calls
 constexpr size_t kStackBytes = 2u << 20;  ///< libcupti and the driver run on it, too
 constexpr size_t kOwnerBytes = 128;
 constexpr size_t kMaxFolderBytes = 1024;
@@ -57,6 +58,7 @@ void read_environment() {
   const char* api = getenv("AON_CUPTI_API");
   g_refuses_v2 = api != nullptr && strcmp(api, "v1") == 0;
   g_wanted = wanted_kinds();
+  g_wanted.has_graph_nodes |= shared().quirks.crashes_on_graphs;
   const char* folder = getenv("AON_RECORD_FIXTURE");
   if (folder != nullptr && strlen(folder) < kMaxFolderBytes) strcpy(g_fixture_folder, folder);
 }
@@ -98,6 +100,18 @@ void tell_start(const MissingKinds& missing) {
   tell(Remark::kStart, ProviderState::kDegraded, reason, "a CUPTI of the driver's version");
 }
 
+void tell_version() {
+  const Quirks& quirks = shared().quirks;
+  if (quirks.crashes_on_graphs) {
+    tell(Remark::kVersion, ProviderState::kOn,
+         "graphs are recorded node by node: as one they may crash this version of CUPTI",
+         "CUPTI of CUDA 12.6 or later");
+  } else if (quirks.lacks_device_waits) {
+    tell(Remark::kVersion, ProviderState::kDegraded,
+         "this version of CUPTI does not tell of waiting for a device", "CUDA 13.0.1");
+  }
+}
+
 bool wants_v2() {
   return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !g_refuses_v2;
 }
@@ -126,8 +140,10 @@ bool collect(bool is_resumed) {
     return false;
   }
   // The buffer to throw away, which versions need that may not refuse, is never zero.
-  g_client.backend->set_up(g_client, {.has_zeroed_buffers = shared().quirks.may_refuse_buffers,
-                                      .has_graph_nodes = g_wanted.has_graph_nodes});
+  g_client.backend->set_up(g_client,
+                           {.has_zeroed_buffers = shared().quirks.may_refuse_buffers,
+                            .has_graph_nodes = g_wanted.has_graph_nodes,
+                            .has_pinned_buffers = shared().quirks.crashes_on_device_buffers});
   MissingKinds missing = {};
   static constexpr BufferCallbacks kCallbacks = {request_buffer, complete_buffer, request_buffer_v2,
                                                  complete_buffer_v2};
@@ -144,7 +160,9 @@ bool collect(bool is_resumed) {
   }
   g_client.cupti.enable_callback(1, g_client.subscriber, kStateDomain, kFatalError);
   g_collects = true;
-  if (!is_resumed) tell_start(missing);
+  if (is_resumed) return true;
+  tell_start(missing);
+  tell_version();
   return true;
 }
 
@@ -198,6 +216,7 @@ bool serve(Drain* drain) {
     take_rest(drain);
     // Before the answer: the process may end right behind it.
     g_governor.finish(drain);
+    if (!is_dead()) drain->tell_silence();
     tell_missing(true);
   }
   g_is_done_well.store(is_well, std::memory_order_relaxed);
@@ -227,6 +246,7 @@ void* run(void*) {
   g_governor.begin();
   bool was_dead = false;
   uint64_t last_flush_ms = 0;
+  uint64_t last_question_ms = 0;
   for (;;) {
     const uint32_t seen = shared().wake.load(std::memory_order_acquire);  // pairs with cupti:wake
     const bool may_ask = !is_dead() && g_collects;
@@ -236,7 +256,10 @@ void* run(void*) {
       last_flush_ms = start_ms;
       drain.flush(kFlushComplete);
     }
-    if (may_ask) drain.ask_cupti();
+    if (may_ask && (!drain.has_clock() || start_ms - last_question_ms >= kQuestionMs)) {
+      last_question_ms = start_ms;
+      drain.ask_cupti();
+    }
     const bool may_read = g_collects || g_client.backend != &kBackendV2;
     if (!may_read) drain.discard_buffers();
     const bool is_all = !may_read || drain.take_buffers();

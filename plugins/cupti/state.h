@@ -24,6 +24,8 @@ struct Shared {
   BufferPool pool;
   Quirks quirks;
   int pid;
+  bool are_graphs_confused;  ///< correlation ids of graphs are others' now: written in cuInit, then
+                             ///< by our thread
   Missing missing;
   std::atomic<bool> is_dead;        ///< CUPTI reported a fatal error
   std::atomic<bool> has_requested;  ///< a buffer was asked for: flushing is allowed

@@ -5,6 +5,7 @@
 //   FAKE_CUPTI_BUSY=NAME      another client holds the subscription
 //   FAKE_CUPTI_ZERO=N         every Nth piece of work has no times
 //   FAKE_CUPTI_DROP=N         every Nth is dropped, and counted
+//   FAKE_CUPTI_BLIND=1        a GPU that it does not know: of work there is no record, and no error
 //   FAKE_CUPTI_REORDER=1      buffers are handed over last first
 //   FAKE_CUPTI_HOLD=1         no buffer is handed over before a forced flush
 //   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999
@@ -201,9 +202,14 @@ bool wants(Kind kind) {
   return state().kinds.count(kind) != 0;
 }
 
-/// Where subscribers have graphs node by node, a graph is one of one kernel.
+/// Whether graphs are recorded as one, and not node by node.
+bool has_graphs_as_one() {
+  return state().api == 2 ? state().has_graphs_as_one : wants(Kind::kGraphTrace);
+}
+
+/// A graph that is recorded node by node is one of one kernel.
 Record graph_or_node_record(const Work& work) {
-  if (state().api != 2 || state().has_graphs_as_one) return graph_record(work);
+  if (has_graphs_as_one()) return graph_record(work);
   Work node = work;
   node.name = "graph_node";
   return kernel_record(node);
@@ -254,7 +260,9 @@ void on_work(const Work& told) {
   Work work = told;
   if (is_nth("ZERO", number)) work.start_ns = work.end_ns = 0;
   for (const KindOfWork& one : kKinds) {
-    if (one.work == work.kind && wants(one.kind)) put(one.make(work));
+    if (one.work != work.kind || knob("BLIND") != 0) continue;
+    const bool is_node = one.kind == Kind::kGraphTrace && !has_graphs_as_one();
+    if (wants(is_node ? Kind::kConcurrentKernel : one.kind)) put(one.make(work));
   }
   if (told.kind == WorkKind::kSynchronize) put_call(told);  // over after what it waited for
 }

@@ -2,6 +2,7 @@
 (tests/fake_cuda): what the program counted is what the archive and profile.h5 have."""
 import collections
 import re
+import shutil
 import subprocess
 import time
 
@@ -245,6 +246,33 @@ class Knobs(GpuCase):
     def test_a_version_that_hangs_when_kinds_are_disabled_ends_all_the_same(self):
         self.run_program(100, 1, ranks=1, FAKE_CUPTI_VERSION=130000)
         self.assert_all_kernels()
+
+    def test_a_version_that_crashes_on_graphs_records_them_node_by_node(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_VERSION=23)
+        recorded = {row["name"]: row["count"] for row in self.table("kernels")}
+        self.assertEqual(recorded.pop("graph_node"), 1)
+        self.assertEqual(sum(recorded.values()), 100)
+        self.assertEqual(self.provider()["state"], "on", self.provider())
+        self.assertIn("node by node", self.provider()["reason"])
+
+    def test_what_a_version_does_not_tell_is_said(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_VERSION=130000)
+        self.assertEqual(self.provider()["state"], "degraded")
+        self.assertIn("does not tell of waiting", self.provider()["reason"])
+        self.assertEqual(self.provider()["remedy"], "CUDA 13.0.1")
+
+    def test_graphs_have_no_call_where_the_version_confuses_them(self):
+        for version, unknown in ((130100, 1), (130101, 0)):
+            self.run_program(100, 1, ranks=1, GPU_PROGRAM_PAUSE=30, AON_CUPTI_MODE="yield",
+                             FAKE_CUPTI_VERSION=version)
+            self.assertEqual(self.table("use")[0]["unknown_launches"], unknown, version)
+            shutil.rmtree(self.output)
+
+    def test_a_cupti_that_tells_of_no_work_is_told(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_BLIND=1)
+        self.assertEqual(self.provider()["state"], "degraded")
+        self.assertRegex(self.provider()["reason"], r"launched work 101 times .* told of none")
+        self.assertIn("LD_LIBRARY_PATH", self.provider()["remedy"])
 
     def test_a_child_leaves_the_recording_alone(self):
         self.run_program(100, 1, ranks=1, GPU_PROGRAM_FORK=1)

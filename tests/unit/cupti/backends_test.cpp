@@ -90,7 +90,7 @@ class Backends : public testing::Test {
   /// Everything that is done in a session.
   void use_all() {
     const Backend& b = *client_.backend;
-    b.set_up(client_, {true, false});
+    b.set_up(client_, {true, false, false});
     b.register_buffers(client_, {});
     b.enable(client_, Kind::kMemcpy);
     b.set_driver_call(client_, 307, 1);
@@ -148,13 +148,28 @@ TEST_F(Backends, none_calls_what_is_of_the_other) {
 
 TEST_F(Backends, attributes_take_the_place_of_functions) {
   ASSERT_EQ(subscribe(kBackendV2), kSuccess);
-  client_.backend->set_up(client_, {true, false});
+  client_.backend->set_up(client_, {true, false, false});
   EXPECT_EQ(g_attributes.at(Attribute::kZeroedBuffers), 1);
   EXPECT_EQ(g_attributes.at(Attribute::kThreadIdType), kSystemThreadIds);
   EXPECT_EQ(g_attributes.at(Attribute::kAllSyncRecords), 0);
   EXPECT_EQ(g_attributes.at(Attribute::kGraphsAsOne), 1);
-  client_.backend->set_up(client_, {true, true});
+  client_.backend->set_up(client_, {true, true, false});
   EXPECT_EQ(g_attributes.at(Attribute::kGraphsAsOne), 0);
+}
+
+TEST_F(Backends, a_version_that_crashes_on_buffers_of_the_device_gets_pinned_ones) {
+  static std::vector<Attribute> told;
+  client_.cupti.set_attribute = [](Attribute attribute, size_t* bytes, void* value) {
+    EXPECT_EQ(*bytes, 1u);
+    EXPECT_EQ(*static_cast<uint8_t*>(value), 1);
+    told.push_back(attribute);
+    return kSuccess;
+  };
+  ASSERT_EQ(subscribe(kBackendV1), kSuccess);
+  client_.backend->set_up(client_, {false, false, true});
+  EXPECT_EQ(told, std::vector<Attribute>{Attribute::kPinnedBuffers});
+  EXPECT_TRUE(quirks_of(130000).crashes_on_device_buffers);
+  EXPECT_FALSE(quirks_of(130001).crashes_on_device_buffers);
 }
 
 TEST_F(Backends, a_driver_that_cannot_do_it_gets_its_subscription_back) {

@@ -12,6 +12,12 @@ TEST(CallThreads, knows_the_thread_of_a_call) {
   EXPECT_EQ(threads.thread_of(8), 0u);
 }
 
+TEST(CallThreads, a_call_without_a_number_is_of_no_wait) {
+  CallThreads threads;
+  threads.note(0, 1234);
+  EXPECT_EQ(threads.thread_of(0), 0u);
+}
+
 TEST(CallThreads, a_younger_call_takes_the_place_and_is_not_mistaken) {
   CallThreads threads;
   threads.note(7, 1);

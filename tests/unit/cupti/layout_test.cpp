@@ -57,6 +57,7 @@ TEST(Layout, of_the_other_records_is_nvidias) {
   EXPECT_OFFSET(CUpti_ActivityAPI, end, api::kEnd);
   EXPECT_OFFSET(CUpti_ActivityAPI, threadId, api::kThread);
   EXPECT_OFFSET(CUpti_ActivityAPI, correlationId, api::kCorrelation);
+  EXPECT_OFFSET(CUpti_ActivityAPI, returnValue, api::kResult);
   EXPECT_OFFSET(CUpti_ActivityGraphTrace2, correlationId, graph::kCorrelation);
   EXPECT_OFFSET(CUpti_ActivityGraphTrace2, start, graph::kStart);
   EXPECT_OFFSET(CUpti_ActivityGraphTrace2, deviceId, graph::kDevice);
@@ -109,6 +110,8 @@ TEST(Layout, of_subscriptions_is_nvidias) {
   EXPECT_EQ(int{CUPTI_ACTIVITY_ATTR_THREAD_ID_TYPE}, int(Attribute::kThreadIdType));
 #endif
   EXPECT_EQ(int{CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER}, int(Attribute::kZeroedBuffers));
+  EXPECT_EQ(int{CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED},
+            int(Attribute::kPinnedBuffers));
 }
 
 }  // namespace

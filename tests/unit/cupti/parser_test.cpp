@@ -171,6 +171,48 @@ TEST(Quirks, go_by_version) {
   EXPECT_FALSE(quirks_of(130001).hangs_on_disable);
 }
 
+TEST(Quirks, graphs_as_one_are_not_asked_of_a_version_that_may_crash) {
+  EXPECT_TRUE(quirks_of(23).crashes_on_graphs);
+  EXPECT_FALSE(quirks_of(24).crashes_on_graphs);
+  EXPECT_TRUE(quirks_of(130000).lacks_device_waits);
+  EXPECT_FALSE(quirks_of(130001).lacks_device_waits);
+  EXPECT_FALSE(quirks_of(28).lacks_device_waits);
+}
+
+TEST(Parser, knows_graphs_their_nodes_and_the_calls_that_launch_them) {
+  EXPECT_TRUE(quirks_of(130100).confuses_graph_calls);
+  EXPECT_FALSE(quirks_of(130101).confuses_graph_calls);
+  Work work;
+  MadeRecord kernel = made_kernel("gemm", 1, 2);
+  ASSERT_EQ(parse(kernel.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_FALSE(is_of_graph(work));
+  kernel.set(kernel::kGraph, uint32_t{5});
+  ASSERT_EQ(parse(kernel.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_TRUE(is_of_graph(work));
+  MadeRecord call(Kind::kRuntime, test::kCallBytes);
+  call.set(api::kFunction, uint32_t{311}).set(api::kStart, uint64_t{1}).set(api::kEnd, uint64_t{2});
+  ASSERT_EQ(parse(call.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_TRUE(is_of_graph(work)) << "cudaGraphLaunch";
+  EXPECT_TRUE(is_launch(work));
+  call.set(api::kFunction, uint32_t{211});
+  ASSERT_EQ(parse(call.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_FALSE(is_of_graph(work)) << "cudaLaunchKernel";
+  EXPECT_TRUE(is_launch(work));
+  call.set(api::kFunction, uint32_t{31});
+  ASSERT_EQ(parse(call.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_FALSE(is_launch(work)) << "cudaMemcpy";
+}
+
+TEST(Parser, overhead_of_an_old_version_has_no_thread) {
+  MadeRecord record(Kind::kOverhead, test::kOtherBytes);
+  record.set(overhead::kType, uint32_t{1 << 16}).set(overhead::kObject, overhead::kThreadObject);
+  record.set(overhead::kThread, uint32_t{4711});
+  record.set(overhead::kStart, uint64_t{1}).set(overhead::kEnd, uint64_t{2});
+  Work work;
+  ASSERT_EQ(parse(record.data(), quirks_of(21), &work), Parsed::kWork);
+  EXPECT_EQ(work.stream, 0u);
+}
+
 TEST(Parser, overhead_stands_with_the_thread_that_had_it) {
   MadeRecord record(Kind::kOverhead, test::kOtherBytes);
   record.set(overhead::kType, uint32_t{1 << 16}).set(overhead::kObject, overhead::kThreadObject);
