@@ -113,6 +113,7 @@ Code read_time_v2(const Client& client, uint64_t* ns) {
 }  // namespace
 
 const Backend kBackendV1 = {.name = "v1",
+                            .looks_at_one_record = true,
                             .subscribe = subscribe_v1,
                             .set_up = set_up_v1,
                             .register_buffers = register_v1,
@@ -125,6 +126,7 @@ const Backend kBackendV1 = {.name = "v1",
                             .read_time = read_time_v1};
 
 const Backend kBackendV2 = {.name = "v2",
+                            .looks_at_one_record = false,
                             .subscribe = subscribe_v2,
                             .set_up = set_up_v2,
                             .register_buffers = register_v2,

@@ -1,5 +1,7 @@
 #include "cupti/clock.h"
 
+#include <algorithm>
+
 namespace aon::cupti {
 namespace {
 
@@ -17,8 +19,14 @@ uint64_t moved(uint64_t ticks, uint64_t from_ns, uint64_t to_ns, double ticks_pe
 
 }  // namespace
 
+/// Beyond what near_at() may be asked for: far away, or before the zero of the ticks.
 uint64_t DeviceClock::Line::far_at(uint64_t ns) const {
   return moved(pair.ticks, pair.ns, ns, ticks_per_ns);
+}
+
+uint64_t DeviceClock::far_to_ticks(uint64_t ns) {
+  if (ns < line_.from_ns || ns > line_.to_ns) find_line(ns);
+  return ns - line_.near_from_ns < line_.near_count ? line_.near_at(ns) : line_.far_at(ns);
 }
 
 double DeviceClock::rate(const ClockPair& a, const ClockPair& b) const {
@@ -59,9 +67,19 @@ void DeviceClock::add(const ClockPair& pair) {
 void DeviceClock::set_line(const Line& line) {
   constexpr double kMaxRate = 1 << 20;
   line_ = line;
+  line_.near_count = 0;
   const bool is_usual = line.ticks_per_ns > 0 && line.ticks_per_ns < kMaxRate;
+  if (!is_usual) return;
   const double fixed = line.ticks_per_ns * static_cast<double>(int64_t{1} << kFixedBits);
-  line_.fixed_rate = is_usual ? static_cast<int64_t>(fixed) : 0;
+  line_.fixed_rate = static_cast<int64_t>(fixed);
+  // A little less than what is left to the zero of the ticks.
+  const double left_ns = 0.999999 * static_cast<double>(line.pair.ticks) / line.ticks_per_ns;
+  const uint64_t back_ns =
+      left_ns < static_cast<double>(kNearNs) ? static_cast<uint64_t>(left_ns) : kNearNs;
+  const uint64_t first_ns = line.pair.ns > back_ns ? line.pair.ns - back_ns : 0;
+  const uint64_t last_ns = std::min(line.to_ns, line.pair.ns + kNearNs);
+  line_.near_from_ns = std::max(line.from_ns, first_ns);
+  line_.near_count = last_ns >= line_.near_from_ns ? last_ns - line_.near_from_ns + 1 : 0;
 }
 
 /// The stretch of the time; of one with a step in it, a half: the end that is nearer is right for
@@ -87,12 +105,10 @@ void DeviceClock::find_line(uint64_t ns) {
   const bool has_step = wrong > kMaxDeviation * ticks || wrong < -kMaxDeviation * ticks;
   const uint64_t middle_ns = a.ns + (b.ns - a.ns) / 2;
   const bool is_last = later == count_ - 1;
-  set_line({a.ns + 1, is_last ? UINT64_MAX : b.ns, b, stretch});
-  if (!has_step) return;
-  if (ns <= middle_ns && ns < b.ns) {
+  if (has_step && ns <= middle_ns && ns < b.ns) {
     set_line({a.ns + 1, middle_ns, a, stretch});
   } else {
-    line_.from_ns = middle_ns + 1;
+    set_line({has_step ? middle_ns + 1 : a.ns + 1, is_last ? UINT64_MAX : b.ns, b, stretch});
   }
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cupti/fields.h"
 #include "cupti/state.h"
 
 namespace aon::cupti {
@@ -16,6 +17,7 @@ constexpr uint64_t kLeastPairDistanceNs = 10'000'000;
 constexpr int kPairAttempts = 5;
 constexpr uint32_t kCalibrateUs = 20'000;
 constexpr size_t kCacheLineBytes = 64;
+constexpr size_t kClearBytes = 2048;
 constexpr uint64_t kSilentLaunches = 16;
 
 }  // namespace
@@ -83,12 +85,12 @@ void Drain::ask_cupti() {
 bool Drain::take_buffers() {
   if (!shared().has_requested.load(std::memory_order_relaxed)) return true;
   for (uint32_t count = 0; count < kBuffersPerPass; ++count) {
-    const FilledBuffer buffer = shared().pool.next();
+    FilledBuffer buffer = shared().pool.next();
     if (buffer.bytes == nullptr) {
       emitter_.tell_pause();
       return true;
     }
-    read(buffer);
+    read(&buffer);
     shared().pool.give_back(buffer);
   }
   return false;
@@ -113,23 +115,41 @@ void Drain::keep(const FilledBuffer& buffer) {
   fixture_.add_buffer(buffer.bytes, buffer.valid_bytes);
 }
 
-void Drain::read(const FilledBuffer& buffer) {
-  if (fixture_.is_open()) keep(buffer);
+/// Clears behind itself, while the records are in the cache, but not beyond the first record of
+/// waiting: those are read once more.
+void Drain::read(FilledBuffer* buffer) {
+  if (fixture_.is_open()) keep(*buffer);
   emitter_.begin_buffer();
-  bool has_waits = false;
-  const bool is_whole = for_each_record(buffer, [&](const uint8_t* record) {
-    if (kind_of(record) == Kind::kSynchronization) {
-      has_waits = true;
-    } else {
+  const bool is_usual =
+      has_seen_work_ && emitter_.clock().pair_count() != 0 && !shared().are_graphs_confused;
+  const size_t clear_bytes = client_->backend->looks_at_one_record ? kClearBytes : SIZE_MAX;
+  uint8_t* first_wait = nullptr;
+  uint8_t* cleared = buffer->bytes;
+  const bool is_whole = for_each_record(*buffer, [&](uint8_t* record) {
+    if (AON_UNLIKELY(static_cast<size_t>(record - cleared) >= clear_bytes) &&
+        first_wait == nullptr) {
+      memset(cleared, 0, static_cast<size_t>(record - cleared));
+      cleared = record;
+    }
+    if (AON_LIKELY(is_usual) && AON_LIKELY(take_frequent(record))) return;
+    if (kind_of(record) != Kind::kSynchronization) {
       take(record);
+    } else if (first_wait == nullptr) {
+      first_wait = record;
     }
   });
   if (!is_whole) shared().missing.damaged.fetch_add(1, std::memory_order_relaxed);
-  if (!has_waits) return;
-  // Who waited stands in the record of the call, which may come behind that of the waiting.
-  for_each_record(buffer, [&](const uint8_t* record) {
+  if (first_wait != nullptr) read_waits(*buffer, first_wait);
+  buffer->cleared_bytes = static_cast<size_t>(cleared - buffer->bytes);
+}
+
+/// Who waited stands in the record of the call, which may come behind that of the waiting.
+void Drain::read_waits(const FilledBuffer& buffer, uint8_t* first) {
+  uint8_t* record = first;
+  do {
     if (kind_of(record) == Kind::kSynchronization) take(record);
-  });
+  } while (client_->backend->next_record(*client_, buffer.bytes, buffer.valid_bytes, &record) ==
+           kSuccess);
 }
 
 /// False: the buffer ends in what is no record.
@@ -142,9 +162,9 @@ bool Drain::for_each_record(const FilledBuffer& buffer, Action action) const {
   for (;;) {
     const Code code = next(*client_, buffer.bytes, buffer.valid_bytes, &record);
     if (code != kSuccess) return code == kEnd;
-    // Written by another core a moment ago.
-    __builtin_prefetch(record + kAheadBytes);
-    __builtin_prefetch(record + kAheadBytes + kCacheLineBytes);
+    // Written by another core a moment ago, and cleared by this one in a moment.
+    __builtin_prefetch(record + kAheadBytes, 1);
+    __builtin_prefetch(record + kAheadBytes + kCacheLineBytes, 1);
     action(record);
   }
 }
@@ -153,6 +173,28 @@ void Drain::rest() {
   const Writer* w = attached_writer();
   const bool has_slot = w != nullptr && w->slot != nullptr;
   usleep(pace_.rest_us(has_slot ? w->slot->stream[0].refused.load(std::memory_order_relaxed) : 0));
+}
+
+/// Most records are kernels and calls with good times. False: take() is for this one.
+inline bool Drain::take_frequent(const uint8_t* record) {
+  const Kind kind = kind_of(record);
+  if (kind == Kind::kConcurrentKernel) {
+    Work work = {};
+    parse_kernel(record, shared().quirks, &work);
+    if (AON_UNLIKELY(!has_times(work))) return false;
+    emitter_.put(work);
+  } else if (kind == Kind::kRuntime || kind == Kind::kDriver) {
+    Work work = {};
+    parse_call(record, kind == Kind::kDriver, &work);
+    if (AON_UNLIKELY(!has_times(work))) return false;
+    call_threads_.note(work.correlation, work.stream);
+    emitter_.put(work);
+  } else {
+    return false;
+  }
+  ++record_count_;
+  if (AON_UNLIKELY(pace_.is_due())) rest();
+  return true;
 }
 
 void Drain::look_for_work(const Work& work, const uint8_t* record) {

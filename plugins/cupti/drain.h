@@ -48,9 +48,11 @@ class Drain {
   void note_clock(const Writer* w);
   void follow_clock();
   void keep(const FilledBuffer& buffer);
-  void read(const FilledBuffer& buffer);
+  void read(FilledBuffer* buffer);
+  void read_waits(const FilledBuffer& buffer, uint8_t* first);
   template <class Action>
   bool for_each_record(const FilledBuffer& buffer, Action action) const;
+  bool take_frequent(const uint8_t* record);
   void take(const uint8_t* record);
   void look_for_work(const Work& work, const uint8_t* record);
   void rest();

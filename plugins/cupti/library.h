@@ -85,6 +85,9 @@ struct Client {
 /// How to be a subscriber. All but subscribe() only while one.
 struct Backend {
   const char* name;
+  /// next_record() reads nothing but the record that it steps from: what is before it may be
+  /// cleared. Of v1 that is tested with NVIDIA's library, of v2 it is not known.
+  bool looks_at_one_record;
   /// `owner` gets the name of who is one already, where CUPTI tells.
   Code (*subscribe)(Client* client, Callback callback, char* owner, size_t owner_bytes);
   void (*set_up)(const Client& client, const Setup& setup);

@@ -15,18 +15,27 @@ class RegionNames {
   /// From here on texts may have changed.
   void begin_pass() { ++pass_; }
   /// Id of the region; 0 when nothing is recorded. Names beyond the runtime's limit share one.
-  uint32_t id_of(const char* name);
+  [[gnu::always_inline]] uint32_t id_of(const char* name) {
+    Entry& entry = entries_[place_of(name)];
+    if (__builtin_expect(entry.name == name && entry.pass == pass_, 1)) return entry.region;
+    return look_up(name, &entry);
+  }
 
  private:
+  static constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15ull;
   static constexpr uint32_t kEntries = 4096;  ///< a power of two; a newer name takes the place
 
   struct Entry {
     const char* name;
     uint32_t hash;
     uint32_t region;
-    uint64_t pass;  ///< in which the text was looked at
+    uint64_t pass;  ///< in which the text was looked at; 0: it has no region
   };
-  uint32_t look_up(const char* name, Entry* entry);
+  static uint32_t place_of(const char* name) {
+    static_assert(kEntries == 1u << (64 - 52));
+    return static_cast<uint32_t>((reinterpret_cast<uintptr_t>(name) * kMultiplier) >> 52);
+  }
+  [[gnu::noinline]] uint32_t look_up(const char* name, Entry* entry);
 
   uint64_t pass_ = 1;
   Entry entries_[kEntries] = {};

@@ -1,20 +1,12 @@
 #include "cupti/parser.h"
 
-#include <string.h>
-
 #include <span>
 
 #include "cupti/calls.h"
+#include "cupti/fields.h"
 
 namespace aon::cupti {
 namespace {
-
-template <class T>
-T field(const uint8_t* record, size_t offset) {
-  T value;
-  memcpy(&value, record + offset, sizeof value);
-  return value;
-}
 
 /// CUpti_ActivityMemoryKind; its static kinds (6, 7) are where they lie.
 DeviceMemory memory_of(uint32_t kind) {
@@ -59,51 +51,6 @@ bool is_cost_of_records(uint32_t type) {
   return index == kFlush || index == kResource || index == kBufferRequest;
 }
 
-uint32_t clamp32(uint64_t value) {
-  return value > 0xffffffffu ? 0xffffffffu : static_cast<uint32_t>(value);
-}
-
-uint32_t volume(const uint8_t* record, size_t offset) {
-  uint64_t product = 1;
-  for (size_t i = 0; i < 3; ++i) {
-    product = clamp32(product * clamp32(field<uint32_t>(record, offset + 4 * i)));
-  }
-  return static_cast<uint32_t>(product);
-}
-
-void parse_times(const uint8_t* record, size_t start, size_t end, Work* work) {
-  work->start_ns = field<uint64_t>(record, start);
-  work->end_ns = field<uint64_t>(record, end);
-}
-
-/// Device, context and stream stand together in all records of work.
-void parse_place(const uint8_t* record, size_t device, Work* work) {
-  work->device = field<uint32_t>(record, device);
-  work->context = field<uint32_t>(record, device + 4);
-  work->stream = field<uint32_t>(record, device + 8);
-}
-
-void parse_graph(const uint8_t* record, size_t node, size_t graph, const Quirks& quirks,
-                 Work* work) {
-  if (!quirks.has_graph_fields) return;
-  work->graph_node = static_cast<uint32_t>(field<uint64_t>(record, node));
-  work->graph = field<uint32_t>(record, graph);
-}
-
-void parse_kernel(const uint8_t* record, const Quirks& quirks, Work* work) {
-  work->operation = DeviceOperation::kKernel;
-  parse_times(record, kernel::kStart, kernel::kEnd, work);
-  parse_place(record, kernel::kDevice, work);
-  parse_graph(record, kernel::kGraphNode, kernel::kGraph, quirks, work);
-  work->name = field<const char*>(record, kernel::kName);
-  if (work->name == nullptr) work->label = "[CUDA kernel]";
-  work->correlation = field<uint32_t>(record, kernel::kCorrelation);
-  work->blocks = volume(record, kernel::kGrid);
-  work->threads = volume(record, kernel::kBlock);
-  work->shared_bytes = field<uint32_t>(record, kernel::kStaticShared) +
-                       field<uint32_t>(record, kernel::kDynamicShared);
-}
-
 void parse_copy(const uint8_t* record, bool is_between_devices, const Quirks& quirks, Work* work) {
   work->operation = DeviceOperation::kCopy;
   work->label = copy_label(record[memcpy1::kCopyKind]);
@@ -141,16 +88,6 @@ void parse_graph_trace(const uint8_t* record, Work* work) {
   work->stream = field<uint32_t>(record, graph::kStream);
   work->correlation = field<uint32_t>(record, graph::kCorrelation);
   work->graph = field<uint32_t>(record, graph::kGraph);
-}
-
-void parse_call(const uint8_t* record, bool is_driver, Work* work) {
-  work->operation = DeviceOperation::kOther;
-  work->row = Row::kCalls;
-  work->is_driver_call = is_driver;
-  work->function = field<uint32_t>(record, api::kFunction);
-  parse_times(record, api::kStart, api::kEnd, work);
-  work->stream = field<uint32_t>(record, api::kThread);
-  work->correlation = field<uint32_t>(record, api::kCorrelation);
 }
 
 void parse_synchronization(const uint8_t* record, Work* work) {

@@ -18,6 +18,7 @@ enum class Row : uint8_t {
   kOverhead,         ///< what CUPTI itself cost; `stream` is the thread, 0 unknown
   kGaps,             ///< when less was recorded
 };
+constexpr uint32_t kRowCount = 5;
 
 struct alignas(16) Work {
   uint64_t start_ns;

@@ -55,15 +55,15 @@ FilledBuffer BufferPool::next() {
       entry = before;
     }
   }
-  if (first_ == kNone) return {nullptr, 0};
+  if (first_ == kNone) return {.bytes = nullptr, .valid_bytes = 0};
   const uint32_t index = first_ - 1;
   first_ = before_[index];
   queued_count_.fetch_sub(1, std::memory_order_relaxed);
-  return {at(index), valid_bytes_[index]};
+  return {.bytes = at(index), .valid_bytes = valid_bytes_[index]};
 }
 
 void BufferPool::give_back(const FilledBuffer& buffer) {
-  memset(buffer.bytes, 0, buffer.valid_bytes);
+  memset(buffer.bytes + buffer.cleared_bytes, 0, buffer.valid_bytes - buffer.cleared_bytes);
   const auto index =
       static_cast<uint32_t>(static_cast<size_t>(buffer.bytes - at(0)) / kBufferBytes);
   free_[index / 64].fetch_or(uint64_t{1} << (index % 64),

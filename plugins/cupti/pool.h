@@ -2,7 +2,7 @@
 /// are handed out, so that CUPTI need not clear them inside the program's calls.
 ///
 ///     free --take(): CUPTI, in a call of the program--> filling --complete(): CUPTI's thread-->
-///     queued --next(): our thread--> read --give_back(): our thread, which clears it--> free
+///     queued --next(): our thread--> read --give_back(): our thread, which clears the rest--> free
 ///
 /// Thread: as drawn.   Cost: a few atomic operations; memory is touched only when it is filled.
 #pragma once
@@ -19,6 +19,7 @@ constexpr uint32_t kMaxBuffers = 1024;
 struct FilledBuffer {
   uint8_t* bytes;  ///< null: none
   size_t valid_bytes;
+  size_t cleared_bytes = 0;  ///< at its begin, by the reader
 };
 
 class BufferPool {

@@ -13,15 +13,14 @@
 #include "cupti/interface.h"
 
 namespace aon::cupti {
-namespace {
 
 Shared g_shared;
+
+namespace {
 
 constexpr uint32_t kLeastRecordBytes = 24;
 
 }  // namespace
-
-Shared& shared() { return g_shared; }
 
 bool is_our_process() { return g_shared.pid != 0 && getpid() == g_shared.pid; }
 

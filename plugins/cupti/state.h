@@ -34,8 +34,9 @@ struct Shared {
   std::atomic<uint32_t> wake;       ///< futex: changes when there is something to do
 };
 
+extern Shared g_shared;
 /// One process's; all zero before the start.
-Shared& shared();
+inline Shared& shared() { return g_shared; }
 
 /// True in the process that started the recording, not in its fork()ed children.
 bool is_our_process();

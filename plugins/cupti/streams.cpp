@@ -41,27 +41,30 @@ void ask_driver(uint32_t device, uint8_t (&uuid)[16], char* name, char* address)
     get_address(address, kAddressBytes, handle);
 }
 
-uint32_t place_of(const Work& work) {
-  uint64_t key = (uint64_t{work.device} << 48) ^ (uint64_t{work.context} << 32) ^ work.stream ^
-                 (static_cast<uint64_t>(work.row) << 60);
+uint32_t place_of(Row row, uint32_t device, uint32_t context, uint32_t stream) {
+  uint64_t key = (uint64_t{device} << 48) ^ (uint64_t{context} << 32) ^ stream ^
+                 (static_cast<uint64_t>(row) << 60);
   key *= 0x9e3779b97f4a7c15ull;
   return static_cast<uint32_t>(key >> 52);
 }
 
 }  // namespace
 
-uint32_t Streams::id_of(const Work& work) {
+uint32_t Streams::find(Row row, uint32_t device, uint32_t context, uint32_t stream) {
   static_assert(kEntries == 1u << (64 - 52));
-  for (uint32_t at = place_of(work);; at = (at + 1) % kEntries) {
+  Entry& last = last_[static_cast<uint32_t>(row)];
+  for (uint32_t at = place_of(row, device, context, stream);; at = (at + 1) % kEntries) {
     Entry& entry = entries_[at];
     if (entry.id == 0) {
       if (count_ == kMaxStreams) return kMaxStreams;
-      entry = {work.device, work.context, work.stream, static_cast<uint16_t>(++count_), work.row};
+      entry = {device, context, stream, static_cast<uint16_t>(++count_), row};
       define(entry);
+      last = entry;
       return entry.id;
     }
-    if (entry.stream == work.stream && entry.context == work.context &&
-        entry.device == work.device && entry.row == work.row) {
+    if (entry.stream == stream && entry.context == context && entry.device == device &&
+        entry.row == row) {
+      last = entry;
       return entry.id;
     }
   }

@@ -1,5 +1,5 @@
 /// The timelines that work belongs to, each defined at its first use, and the devices they are of.
-/// Thread: one.   Cost: about 5 ns for one that is known; 48 KiB.
+/// Thread: one.   Cost: about 1 ns for the last one of its row, 5 ns for one that is known; 64 KiB.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,13 @@ class Streams {
   static constexpr uint32_t kMaxStreams = 2048;  ///< more share the last one
 
   /// Id of the work's stream in records, from 1 on.
-  uint32_t id_of(const Work& work);
+  [[gnu::always_inline]] uint32_t id_of(const Work& work) {
+    const Entry& last = last_[static_cast<uint32_t>(work.row)];
+    const bool is_same = last.stream == work.stream && last.context == work.context &&
+                         last.device == work.device && last.id != 0;
+    if (__builtin_expect(is_same, 1)) return last.id;
+    return find(work.row, work.device, work.context, work.stream);
+  }
 
  private:
   static constexpr uint32_t kEntries = 2 * kMaxStreams;  ///< a power of two, at most half full
@@ -27,9 +33,11 @@ class Streams {
     Row row;
   };
 
+  [[gnu::noinline]] uint32_t find(Row row, uint32_t device, uint32_t context, uint32_t stream);
   void define(const Entry& entry);
   void define_device(uint32_t device);
 
+  Entry last_[kRowCount] = {};  ///< of each row the one that was asked for last
   Entry entries_[kEntries] = {};
   uint32_t count_ = 0;
   uint64_t known_devices_ = 0;  ///< bits

@@ -59,6 +59,25 @@ TEST(DeviceClock, keeps_the_latest_pairs) {
   EXPECT_EQ(clock.to_ticks(kEpochNs + last * 1'000'000), (last + 1) * 2'000'000);
 }
 
+TEST(DeviceClock, times_before_the_zero_of_the_ticks_are_zero) {
+  DeviceClock clock;
+  clock.add({2'000, kEpochNs});
+  clock.add({2'002'000, kEpochNs + 1'000'000});
+  EXPECT_EQ(clock.to_ticks(kEpochNs - 999), 2u);
+  EXPECT_EQ(clock.to_ticks(kEpochNs - 1'000), 0u);
+  EXPECT_EQ(clock.to_ticks(kEpochNs - 1'001), 0u);
+  EXPECT_EQ(clock.to_ticks(0), 0u);
+}
+
+TEST(DeviceClock, times_far_away_are_on_the_line) {
+  DeviceClock clock;
+  clock.add({1'000'000, kEpochNs});
+  clock.add({3'000'000, kEpochNs + 1'000'000});
+  constexpr uint64_t kFarNs = uint64_t{1} << 51;
+  EXPECT_EQ(clock.to_ticks(kEpochNs + kFarNs), 1'000'000 + 2 * kFarNs);
+  EXPECT_EQ(clock.to_ticks(kEpochNs + 1), 1'000'002u) << "and near again";
+}
+
 TEST(DeviceClock, without_pairs_knows_nothing) { EXPECT_EQ(DeviceClock().to_ticks(5), 0u); }
 
 }  // namespace

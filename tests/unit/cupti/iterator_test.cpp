@@ -22,6 +22,39 @@ NextRecord real_iterator() {
   return reinterpret_cast<NextRecord>(dlsym(library, "cuptiActivityGetNextRecord"));
 }
 
+/// Two kernels with two calls between them.
+std::vector<uint64_t> four_records(size_t* byte_count) {
+  std::vector<uint8_t> records;
+  for (const auto& [kind, bytes] :
+       {std::pair(Kind::kConcurrentKernel, test::kKernelBytes),
+        std::pair(Kind::kDriver, test::kCallBytes), std::pair(Kind::kRuntime, test::kCallBytes),
+        std::pair(Kind::kConcurrentKernel, test::kKernelBytes)}) {
+    const test::MadeRecord record(kind, bytes);
+    records.insert(records.end(), record.bytes().begin(), record.bytes().end());
+  }
+  *byte_count = records.size();
+  std::vector<uint64_t> aligned(records.size() / 8 + 1);
+  memcpy(aligned.data(), records.data(), records.size());
+  return aligned;
+}
+
+/// What was read may be cleared before the rest is (Backend::looks_at_one_record).
+TEST(Iterator, looks_at_no_other_record_than_the_one_it_steps_from) {
+  const NextRecord next = real_iterator();
+  if (next == nullptr) GTEST_SKIP() << "no libcupti.so.13: install CUDA's CUPTI";
+  size_t byte_count = 0;
+  std::vector<uint64_t> records = four_records(&byte_count);
+  auto* buffer = reinterpret_cast<uint8_t*>(records.data());
+  uint8_t* record = nullptr;
+  for (const size_t offset : {size_t{0}, test::kKernelBytes, test::kKernelBytes + test::kCallBytes,
+                              test::kKernelBytes + 2 * test::kCallBytes}) {
+    ASSERT_EQ(next(buffer, byte_count, &record), kSuccess);
+    EXPECT_EQ(record, buffer + offset);
+    memset(buffer, 0, offset);
+  }
+  EXPECT_EQ(next(buffer, byte_count, &record), 12) << "CUPTI_ERROR_MAX_LIMIT_REACHED";
+}
+
 TEST(Iterator, steps_over_records_of_all_kinds) {
   const NextRecord next = real_iterator();
   if (next == nullptr) GTEST_SKIP() << "no libcupti.so.13: install CUDA's CUPTI";
