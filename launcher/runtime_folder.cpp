@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,6 +30,9 @@ bool is_link_to(const std::string& path, const std::string& target) {
   return length > 0 && target == std::string(buffer, static_cast<size_t>(length));
 }
 
+/// With more there is no room for the name of a socket behind it (sun_path of sockaddr_un).
+constexpr size_t kLongestSession = sizeof(sockaddr_un::sun_path) - sizeof("/aon/") - 32;
+
 /// Not below XDG_RUNTIME_DIR: the Epilog has none, and it goes with the session.
 std::string folder_in_tmp() { return "/tmp/aon-" + std::to_string(geteuid()); }
 
@@ -35,7 +40,8 @@ std::string folder_in_tmp() { return "/tmp/aon-" + std::to_string(geteuid()); }
 
 std::string runtime_folder() {
   const char* session = getenv("XDG_RUNTIME_DIR");
-  if (session != nullptr && *session == '/' && is_private_folder(session))
+  if (session != nullptr && *session == '/' && strlen(session) <= kLongestSession &&
+      is_private_folder(session))
     return std::string(session) + "/aon";
   return folder_in_tmp();
 }

@@ -188,6 +188,11 @@ void RingConverter::add_process() {
   start.world_size = identity.world_size;
   start.fallback = 1;
   definitions_.add(DefinitionType::kProcessStart, start, {identity.program, host_});
+  // What an agent collects of a process beside what it writes itself.
+  for (const char* name : {"perf", "process", "sampling"}) {
+    definitions_.add(DefinitionType::kProvider, ProviderDefinition{ProviderState::kOff, {}},
+                     {name, "no agent took this process", "see what aon-run said at the start"});
+  }
   ProcessExitDefinition exit{};
   exit.process = kProcess;
   exit.exit_code = -1;

@@ -321,7 +321,9 @@ Status Otf2Writer::write_local_files() {
 Status Otf2Writer::write_properties(const Outcome& outcome) {
   const bool all_in_archive =
       std::all_of(model_->locations.begin(), model_->locations.end(), [](const Location& location) {
-        return location.in_archive || location.type == LocationType::kSamples;
+        const bool has_messages =
+            location.type != LocationType::kSamples && location.type != LocationType::kMetric;
+        return location.in_archive || !has_messages;
       });
   // Of NCCL nobody has looked whether each operation has all of its parts.
   const bool has_nccl_as_mpi = nccl_as_mpi_ && !timelines_->is_empty();

@@ -29,6 +29,7 @@ int64_t MessageTable::world_rank(uint32_t communicator, int32_t peer) const {
   const uint32_t global = communicators_.global(communicator);
   if (global >= model_->communicators.size() || peer < 0) return kOtherDestination;
   const GlobalCommunicator& c = model_->communicators[global];
+  if (c.kind == CommunicatorKind::kSelf) return group_->id;
   if (static_cast<size_t>(peer) >= c.members.size()) return kOtherDestination;
   const int64_t rank = c.members[static_cast<size_t>(peer)];
   return rank < static_cast<int64_t>(partner_index_.size()) ? rank : kOtherDestination;

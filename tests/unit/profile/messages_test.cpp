@@ -71,5 +71,20 @@ TEST(Messages, translates_communicator_ranks) {
   EXPECT_EQ(rows[2].destination, 3);
 }
 
+TEST(Messages, to_oneself_are_ones_own) {
+  Model model = test::make_model(2);
+  model.communicators.push_back({"MPI_COMM_SELF", CommunicatorKind::kSelf, std::nullopt, {}});
+  model.groups[1].communicator_map[8] = 1;
+  MessageTable table(model);
+  table.begin(model.groups[1]);
+  Event e = send(0, 0, 10);
+  e.communicator = 8;
+  table.add(e);
+  const auto rows = table.rows();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].source, 1u);
+  EXPECT_EQ(rows[0].destination, 1);
+}
+
 }  // namespace
 }  // namespace aon::writers::profile

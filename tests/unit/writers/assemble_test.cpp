@@ -376,6 +376,8 @@ TEST(Assemble, leftover_ring_becomes_part_of_the_spool) {
     EXPECT_EQ(ledger["ranks"][0]["program"], "/opt/app/alone");
     EXPECT_EQ(ledger["ranks"][0]["node"], "n1");
     EXPECT_EQ(ledger["ranks"][0]["fallback"], true);
+    for (const char* name : {"perf", "process", "sampling"})
+      EXPECT_EQ(ledger["ranks"][0]["providers"][name]["state"], "off") << name;
   }
   // Killed between the rename and the removal: the file is there again, the records are not twice.
   write_ring_file(ring, 100, 7);
