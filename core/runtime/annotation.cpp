@@ -23,7 +23,7 @@ struct Names {
   Annotation entries[kMaxAnnotations];
   char text[kTextBytes];
 };
-Names g_names;
+constinit Names g_names{};  // no code of ours runs when a program starts
 
 constexpr Annotation kMoreRegions = {kFirstAnnotationRegion,
                                      0,

@@ -17,8 +17,8 @@
 
 namespace aon::mpi {
 
-Communicator world;
-Communicator self;
+constinit Communicator world{};
+constinit Communicator self{};
 bool threads_are_concurrent;
 
 namespace {
@@ -33,7 +33,7 @@ SharedHandleMap g_table;  // handle -> Communicator*; read without the lock
 uint32_t g_next_id = kSelfId + 1;
 Communicator* g_arena;
 uint32_t g_arena_left;
-Communicator g_none;  // id 0
+constinit Communicator g_none{};  // id 0
 
 /// Entries in the order in which they came.
 struct Queue {

@@ -21,8 +21,8 @@ SharedHandleMap g_table;  // handle -> File*; read without the lock
 uint32_t g_next_id = 1;
 File* g_arena;
 uint32_t g_arena_left;
-File* g_free;  // closed ones
-File g_none;   // id 0
+File* g_free;             // closed ones
+constinit File g_none{};  // id 0
 
 /// The lock is held. Null: no memory.
 File* new_file() {

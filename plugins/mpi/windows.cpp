@@ -24,7 +24,7 @@ uint32_t g_last_group;
 Window* g_arena;
 uint32_t g_arena_left;
 Window* g_free;
-Window g_none;  // id 0
+constinit Window g_none{};  // id 0
 
 Window* new_window() {
   if (Window* window = g_free; window != nullptr) {

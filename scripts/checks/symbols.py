@@ -1,12 +1,15 @@
 """What the built libraries promise to the program they are preloaded into: they need libc alone
-(and each other), call no __tls_get_addr, take little static TLS, export only their own names, and
-are never unloaded."""
+(and each other), call no __tls_get_addr, take little static TLS, export only their own names, are
+never unloaded, and run no code of theirs before they are asked to."""
 import re
 import subprocess
 
 from common import Finding
 
 _MAX_TLS_BYTES = 256
+# Of gcc's own start file; its only constructor in a library of ours.
+_MAX_INIT_BYTES = 8
+_PRELOADED = ("libaon.so", "libaon-mpi.so")
 _MAY_NEED = re.compile(r"^(libc\.so\.6|ld-linux-x86-64\.so\.2|libaon\.so(\.\d+)?)$")
 _EXPORTS = {
     "libaon.so": re.compile(r"^aon_\w+$"),
@@ -28,6 +31,9 @@ def _check_library(path, exports):
             yield Finding(path, 1, f"needs {needed}; application code links libc alone")
     if "NODELETE" not in dynamic:
         yield Finding(path, 1, "not linked with -z nodelete")
+    initial = re.search(r"\(INIT_ARRAYSZ\)\s+(\d+)", dynamic)
+    if path.endswith(_PRELOADED) and initial and int(initial.group(1)) > _MAX_INIT_BYTES:
+        yield Finding(path, 1, "has static constructors, for every program that starts: constinit")
     undefined = re.findall(r" U (\S+)", _tool("nm", "-D", path))
     for name in undefined:
         if name.startswith(
