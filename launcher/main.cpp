@@ -277,6 +277,7 @@ int run_unprofiled(const Plan& plan, const std::string& reason) {
 }
 
 Status check_providers(const Plan& plan) {
+  if (plan.options.providers.empty() && plan.options.without.empty()) return {};
   const std::string& libraries = plan.files.library_dir;
   return provider::check_names(
       {plan.options.providers, plan.options.without},

@@ -286,11 +286,22 @@ Status check_values(std::span<const char* const> arguments) {
   return {};
 }
 
+/// Whether the option's name stands somewhere on the command line; short ones may stand together.
+/// CLI11 takes half of a start for a table of all.
+bool may_be_given(const OptionSpec& spec, std::span<const char* const> arguments) {
+  return spec.short_name != 0 ||
+         std::any_of(arguments.begin(), arguments.end(), [&](std::string_view word) {
+           return word.starts_with("--") && word.substr(2).starts_with(spec.name);
+         });
+}
+
 Result<RawCommandLine> split_command_line(std::span<const char* const> arguments) {
   if (Status status = check_values(arguments); !status) return status.error();
   RawCommandLine raw;
   std::vector<RawOption> slots;
-  for (const OptionSpec& spec : kTable) slots.push_back({&spec, ""});
+  for (const OptionSpec& spec : kTable) {
+    if (may_be_given(spec, arguments)) slots.push_back({&spec, ""});
+  }
   CLI::App app;
   app.set_help_flag();
   app.prefix_command();
