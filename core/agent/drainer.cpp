@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kRateWindowNs = 50'000'000;
 constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: most of first_growth()
 constexpr uint32_t kGrowChunks = 64;
+constexpr uint32_t kAdvanceChunks = 4096;   ///< room made in advance by one pass: 16 MiB, some 5 ms
 constexpr uint64_t kBusyBytes = 256 << 10;  ///< of one pass
 constexpr int kBusyPeriodMs = 5;
 constexpr int kPeriodMs = 20;
@@ -186,6 +187,7 @@ void Drainer::moved(uint32_t slot, uint32_t context, const ring::StreamPosition&
 DrainPass Drainer::drain(uint64_t now_ns) {
   DrainPass pass;
   if (!rings_.empty()) pass.period_ms = kCalmPeriodMs;
+  advance_chunks_ = kAdvanceChunks;
   for (auto& [cell, ring] : rings_) {
     current_ = &ring;
     if (ring.first_drain_ns == 0) ring.first_drain_ns = now_ns;
@@ -262,8 +264,10 @@ uint64_t Drainer::reserved_bytes() const noexcept {
 }
 
 /// What a ring gets before anything is known of its process: of many ranks each its part of a half
-/// of the node's memory.
-uint32_t Drainer::first_growth() const noexcept {
+/// of the node's memory. Its pages take a core a third of a millisecond for each MiB.
+uint32_t Drainer::first_growth(const Ring& ring, uint64_t now_ns) const noexcept {
+  if (now_ns - ring.first_drain_ns < kStartNs && ranks_are_coming(state_->header()))
+    return kFirstChunks;
   const uint32_t expected = state_->header().expected_ranks.load(std::memory_order_relaxed);
   const uint64_t ranks = std::max<uint64_t>(std::max<uint64_t>(expected, rings_.size()), 1);
   const uint64_t part = settings_.node_bytes / 2 / ranks / kChunkBytes;
@@ -282,7 +286,8 @@ void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
   const uint32_t offered = ring.memory->offered_chunk_count();
   // Not only when something came: a tight loop behind MPI_Init would fill the first chunks between
   // two passes, and small rings have to be looked at more often.
-  if (bytes == 0 && offered >= first_growth()) return;
+  const uint32_t first = first_growth(ring, now_ns);
+  if (bytes == 0 && offered >= first) return;
   const uint32_t limit = ring.memory->geometry().chunk_count;
   if (offered >= limit) return;
   const uint64_t gap_bytes = ring.peak_bytes_per_s * (kDrainGapNs / 1'000'000u) / 1000u;
@@ -290,8 +295,11 @@ void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
   const uint64_t wanted = std::max(gap_bytes, 2 * bytes) / kChunkCapacityBytes + 1;
   const uint32_t free_count = ring.memory->free_chunk_count();
   uint64_t more = wanted > free_count ? wanted - free_count : 0;
-  const uint32_t first = first_growth();
-  if (offered < first) more = std::max<uint64_t>(more, first - offered);
+  if (offered < first) {
+    const uint32_t in_advance = std::min(first - offered, advance_chunks_);
+    advance_chunks_ -= in_advance;
+    more = std::max<uint64_t>(more, in_advance);
+  }
   if (more == 0) return;
   more = std::min<uint64_t>(round_up(more, kGrowChunks), limit - offered);
   const uint64_t used = node_bytes_.load(std::memory_order_relaxed) + reserved_bytes();

@@ -146,7 +146,7 @@ class Drainer : private ring::Sink {
   void add_node_bytes(uint64_t bytes) noexcept;
   void drop(uint32_t slot, uint32_t context, uint64_t count);
   uint64_t reserved_bytes() const noexcept;
-  uint32_t first_growth() const noexcept;
+  uint32_t first_growth(const Ring& ring, uint64_t now_ns) const noexcept;
   void grow(Ring& ring, uint64_t now_ns, uint64_t bytes);
   static int period_ms(const Ring& ring, bool is_calm);
   void read_refused(Ring& ring);
@@ -169,6 +169,7 @@ class Drainer : private ring::Sink {
   std::map<uint32_t, Ring> rings_;  ///< by cell
   Ring* current_ = nullptr;         ///< whose pieces take() gets
   bool is_giving_up_ = false;       ///< take() only counts
+  uint32_t advance_chunks_ = 0;     ///< that this pass may still offer before they are needed
   std::atomic<uint64_t> node_bytes_{0};
   std::atomic<uint64_t> peak_node_bytes_{0};
 };

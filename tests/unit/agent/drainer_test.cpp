@@ -115,6 +115,48 @@ TEST_F(DrainerTest, leaves_room_for_ranks_that_are_still_to_come) {
   EXPECT_LE(drainer_->peak_ring_bytes(), node_bytes);
 }
 
+TEST_F(DrainerTest, makes_no_room_in_advance_while_ranks_are_coming) {
+  constexpr uint64_t kMs = 1'000'000;
+  start(64u << 20);
+  state_.header().expected_ranks.store(2);
+  const auto attach = [&](uint32_t rank) {
+    ASSERT_TRUE(add_process(rank));
+    state_.header().process_count.store(rank + 1);
+  };
+  attach(0);
+  drainer_->drain(1000 * kMs);
+  const uint64_t first_bytes = drainer_->peak_ring_bytes();
+  drainer_->drain(1400 * kMs);
+  EXPECT_EQ(drainer_->peak_ring_bytes(), first_bytes);
+  attach(1);
+  drainer_->drain(1401 * kMs);
+  EXPECT_GT(drainer_->peak_ring_bytes(), 2 * first_bytes) << "all came";
+}
+
+TEST_F(DrainerTest, makes_room_for_what_comes_while_ranks_are_coming) {
+  constexpr uint64_t kMs = 1'000'000;
+  start(64u << 20);
+  state_.header().expected_ranks.store(2);
+  ASSERT_TRUE(add_process(0));
+  state_.header().process_count.store(1);
+  drainer_->drain(1000 * kMs);
+  record(0, 30);
+  const uint64_t first_bytes = drainer_->peak_ring_bytes();
+  drainer_->drain(1051 * kMs);  // 119 KiB in 51 ms
+  EXPECT_GT(drainer_->peak_ring_bytes(), first_bytes);
+}
+
+TEST_F(DrainerTest, waits_half_a_second_for_ranks_that_do_not_come) {
+  start(64u << 20);
+  state_.header().expected_ranks.store(2);
+  ASSERT_TRUE(add_process(0));
+  state_.header().process_count.store(1);
+  drainer_->drain(1);
+  const uint64_t first_bytes = drainer_->peak_ring_bytes();
+  drainer_->drain(1 + kStartNs);
+  EXPECT_GT(drainer_->peak_ring_bytes(), first_bytes);
+}
+
 TEST_F(DrainerTest, looks_less_often_at_processes_that_are_calm) {
   constexpr uint64_t kSecond = 1'000'000'000;
   start(64u << 20);
