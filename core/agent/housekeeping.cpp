@@ -77,7 +77,8 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
                  inbox, state),
       crash_watch_(config, inbox),
       budget_(config.arguments.options.budget_percent),
-      tick_read_ns_(0) {}
+      tick_read_ns_(0),
+      events_(state) {}
 
 Housekeeping::~Housekeeping() { stop(); }
 
@@ -89,8 +90,10 @@ void Housekeeping::start() {
 
 void Housekeeping::settle() {
   std::unique_lock lock(m_);
+  is_hurried_ = true;
   wake_.notify_one();
-  settled_.wait(lock, [&] { return events_.empty() && left_alone_.empty() && !is_busy_; });
+  settled_.wait(lock, [&] { return events_.is_empty() && left_alone_.empty() && !is_busy_; });
+  is_hurried_ = false;
 }
 
 void Housekeeping::stop() {
@@ -109,13 +112,13 @@ void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) 
   // Of a process that an earlier worker followed, those have been accounted; a new one has none.
   const uint64_t counted_calls =
       process_cell(process).counted_calls.load(std::memory_order_relaxed);
-  events_.push_back({true, process, pid, rank, counted_calls, {}});
-  wake_.notify_one();
+  events_.put({true, process, pid, rank, counted_calls, {}}, monotonic_ns());
+  if (has_work()) wake_.notify_one();
 }
 
 void Housekeeping::process_ended(uint32_t process, std::vector<int32_t> tids) {
   const std::lock_guard lock(m_);
-  events_.push_back({false, process, 0, 0, 0, std::move(tids)});
+  events_.put({false, process, 0, 0, 0, std::move(tids)}, monotonic_ns());
   wake_.notify_one();
 }
 
@@ -134,7 +137,7 @@ void Housekeeping::run() {
   last_second_ns_ = monotonic_ns();
   std::unique_lock lock(m_);
   for (;;) {
-    if (!is_stopping_ && events_.empty()) wake_.wait_for(lock, kPeriod);
+    if (!is_stopping_ && !has_work()) wake_.wait_for(lock, kPeriod);
     const bool is_last = is_stopping_;
     is_busy_ = true;
     lock.unlock();
@@ -167,16 +170,22 @@ void Housekeeping::connect_to_service() {
   crash_watch_.use_service(service_.get());
 }
 
+/// m_ is held.
+bool Housekeeping::has_work() const {
+  const bool is_hurried = (is_hurried_ || is_stopping_) && !events_.is_empty();
+  return is_hurried || events_.is_due(monotonic_ns());
+}
+
 void Housekeeping::take_events() {
-  std::vector<Event> events;
+  std::vector<ProcessEvent> events;
   std::vector<std::string> left_alone;
   {
     const std::lock_guard lock(m_);
-    events.swap(events_);
+    if (has_work()) events = events_.take();
     left_alone.swap(left_alone_);
   }
   for (const std::string& program : left_alone) crash_watch_.tell_left_alone(program);
-  for (const Event& event : events) {
+  for (const ProcessEvent& event : events) {
     if (event.is_start) {
       Load& load = loads_[event.process];
       load.pid = event.pid;

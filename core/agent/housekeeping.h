@@ -19,6 +19,7 @@
 #include "core/agent/encoder.h"
 #include "core/agent/inbox.h"
 #include "core/agent/node_host.h"
+#include "core/agent/process_events.h"
 #include "core/agent/server.h"
 #include "core/agent/state.h"
 #include "core/agent/stuck.h"
@@ -44,14 +45,6 @@ class Housekeeping : public ProcessListener {
   void program_left_alone(const std::string& program) override;
 
  private:
-  struct Event {
-    bool is_start;
-    uint32_t process;
-    int32_t pid;
-    int32_t rank;
-    uint64_t counted_calls;     ///< accounted already
-    std::vector<int32_t> tids;  ///< of one that has ended by a fault
-  };
   /// Sums of a process at the last second.
   struct Load {
     int32_t pid = 0;
@@ -66,6 +59,7 @@ class Housekeeping : public ProcessListener {
 
   void run();
   void connect_to_service();
+  bool has_work() const;
   void take_events();
   void second();
   void write_topology();
@@ -109,9 +103,10 @@ class Housekeeping : public ProcessListener {
   std::mutex m_;
   std::condition_variable wake_;
   std::condition_variable settled_;
-  std::vector<Event> events_;            ///< guarded by m_
+  ProcessEvents events_;                 ///< guarded by m_
   std::vector<std::string> left_alone_;  ///< guarded by m_: programs
   bool is_busy_ = false;                 ///< guarded by m_: events were taken and are being handled
+  bool is_hurried_ = false;              ///< guarded by m_: somebody waits for events to be handled
   bool is_stopping_ = false;             ///< guarded by m_
   std::thread thread_;
 };

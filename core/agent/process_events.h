@@ -1,0 +1,56 @@
+/// Starts and ends of processes on their way to the housekeeping thread. What it does about a start
+/// (files below /proc, counters, samples: a millisecond of CPU) is not waited for, and while
+/// ranks of the node are still to come these need the cores: starts are kept back until all have
+/// attached, half a second at most.
+///
+///     start ---> kept back ---> due: all came | it is old | an end came | somebody waits for it
+///
+/// Thread: whoever holds the lock of its owner.   Cost: a vector.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/agent/state.h"
+
+namespace aon::agent {
+
+struct ProcessEvent {
+  bool is_start;
+  uint32_t process;
+  int32_t pid;
+  int32_t rank;
+  uint64_t counted_calls;     ///< accounted already
+  std::vector<int32_t> tids;  ///< of one that has ended by a fault
+};
+
+class ProcessEvents {
+ public:
+  explicit ProcessEvents(const State* state) : state_(state) {}
+
+  void put(ProcessEvent event, uint64_t now_ns) {
+    if (events_.empty()) first_ns_ = now_ns;
+    has_end_ = has_end_ || !event.is_start;
+    events_.push_back(std::move(event));
+  }
+  /// Whether take() should be called now.
+  bool is_due(uint64_t now_ns) const noexcept {
+    if (events_.empty()) return false;
+    return has_end_ || now_ns - first_ns_ >= kStartNs || !ranks_are_coming(state_->header());
+  }
+  /// All of them, due or not.
+  std::vector<ProcessEvent> take() {
+    has_end_ = false;
+    return std::exchange(events_, {});
+  }
+  bool is_empty() const noexcept { return events_.empty(); }
+
+ private:
+  const State* state_;
+  std::vector<ProcessEvent> events_;
+  uint64_t first_ns_ = 0;  ///< when the oldest was put
+  bool has_end_ = false;
+};
+
+}  // namespace aon::agent
