@@ -41,15 +41,18 @@ int64_t last_number(const std::string& status, const char* key, int64_t otherwis
   return last == std::string::npos || last < line ? otherwise : atoll(status.c_str() + last + 1);
 }
 
-/// When a process began, in seconds since the epoch, by field 22 of its /proc/PID/stat; 0 unknown.
-int64_t start_time_s(const std::string& process_stat, const std::string& system_stat) {
-  const size_t boot = system_stat.find("btime ");
+/// When a process began, in clock ticks since boot: field 22 of its /proc/PID/stat; 0 unknown.
+int64_t start_ticks(const std::string& process_stat) {
   size_t at = process_stat.rfind(')');
-  if (boot == std::string::npos || at == std::string::npos) return 0;
   for (int field = 2; field < 22 && at != std::string::npos; ++field)
     at = process_stat.find(' ', at + 1);
-  if (at == std::string::npos) return 0;
-  const int64_t ticks = atoll(process_stat.c_str() + at + 1);
+  return at == std::string::npos ? 0 : atoll(process_stat.c_str() + at + 1);
+}
+
+/// The same in seconds since the epoch, by /proc/stat; 0 unknown.
+int64_t start_time_s(int64_t ticks, const std::string& system_stat) {
+  const size_t boot = system_stat.find("btime ");
+  if (boot == std::string::npos || ticks == 0) return 0;
   return atoll(system_stat.c_str() + boot + 6) + ticks / sysconf(_SC_CLK_TCK);
 }
 
@@ -66,8 +69,7 @@ SampledProcess::SampledProcess(const SamplingHost& host, uint32_t process, pid_t
   const std::string status = host.kernel->read_file(proc_path(pid, "status"));
   own_pid_ = static_cast<pid_t>(last_number(status, "NSpid:", pid));
   owner_ = static_cast<uid_t>(last_number(status, "Uid:", static_cast<int64_t>(geteuid())));
-  start_s_ = start_time_s(host.kernel->read_file(proc_path(pid, "stat")),
-                          host.kernel->read_file("/proc/stat"));
+  start_ticks_ = start_ticks(host.kernel->read_file(proc_path(pid, "stat")));
   temporary_folder_ = host.kernel->open_folder(proc_path(pid, "root/tmp"));
 }
 
@@ -358,8 +360,9 @@ void SampledProcess::define_paths() {
 void SampledProcess::define_jit_symbols() {
   if (jit_addresses_.empty() || temporary_folder_ < 0) return;
   const std::string name = "perf-" + std::to_string(own_pid_) + ".map";
+  const int64_t start_s = start_time_s(start_ticks_, host_.kernel->read_file("/proc/stat"));
   const PerfMap map =
-      PerfMap::parse(host_.kernel->read_owned(temporary_folder_, name, owner_, start_s_));
+      PerfMap::parse(host_.kernel->read_owned(temporary_folder_, name, owner_, start_s));
   for (const PerfMap::Symbol& symbol : map.find_all(jit_addresses_)) {
     const JitSymbolDefinition definition{process_, 0, symbol.start, symbol.end};
     const auto payload = payload_of(definition, symbol.name);

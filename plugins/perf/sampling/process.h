@@ -100,7 +100,7 @@ class SampledProcess {
   int32_t own_pid_;                      ///< in the process's pid namespace
   int temporary_folder_;                 ///< its /tmp; outlives it
   uid_t owner_;
-  int64_t start_s_;                         ///< since the epoch
+  int64_t start_ticks_ = 0;                 ///< of the clock, since boot
   std::vector<RawMapping> fresh_mappings_;  ///< told by records, not yet applied
   std::vector<Sample> samples_;             ///< taken, not yet put
   uint64_t rate_hz_ = 0;
