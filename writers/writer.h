@@ -218,7 +218,8 @@ enum class EventKind : uint8_t {
   kRequestCancelled,  ///< peer: kAnyPeer without kCancelled: a message of unknown origin
   kCollectiveBegin,
   kCollectiveEnd,       ///< communicator, operation, root, bytes sent, bytes received
-  kCollectiveRequest,   ///< of a non-blocking collective: communicator, operation, request
+  kCollectiveRequest,   ///< of a non-blocking collective: communicator, operation, request; of a
+                        ///< persistent one, which it is (pack_instance) in `bytes`
   kCollectiveComplete,  ///< as kCollectiveEnd, + request
   kSample,              ///< region = global metric, value, enabled_ns, running_ns
   kLostBegin,           ///< count, reason in region; as it was told, before it was fitted between

@@ -47,6 +47,7 @@ struct Communicator {
   std::atomic<uint32_t> creation_count;  ///< on this one as parent
   std::atomic<uint32_t> window_count;    ///< windows made on it
   std::atomic<uint32_t> opening_count;   ///< files opened by its members
+  std::atomic<uint32_t> preparation_count;  ///< persistent collectives made on it
   bool is_in_use;      ///< some request has it; only read while entries are sought
   Communicator* next;  ///< in a list of freed ones
 };

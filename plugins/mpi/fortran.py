@@ -166,7 +166,7 @@ def _call_type(function):
 
 def _body(function, prefix, template, call):
     text = template.format_map(FortranParts(function))
-    name = function.name[len("MPI_") :]
+    name = function.stem
     parameters = "const Word* words, void* function, [[maybe_unused]] uint32_t weight"
     if "const uint32_t weight" in text:
         parameters = "const Word* words, void* function, uint32_t"
@@ -189,14 +189,14 @@ def bodies(function):
 
 
 def _clock(function, family, entry):
-    body = f"return start_fortran_clock(kSite{function.name[4:]}, Family::{family});"
+    body = f"return start_fortran_clock(kSite{function.stem}, Family::{family});"
     return f"AON_EXPORT double {entry}() {{ {body} }}"
 
 
 def _entry(function, family, entry):
     if function.result == "double":
         return _clock(function, family, entry)
-    name = function.name[len("MPI_") :]
+    name = function.stem
     words = [f"w{i}" for i in range(_word_count(function))]
     parameters = ", ".join(f"Word {w}" for w in words)
     site, all_words = f"kSite{name}", ", ".join(words)

@@ -50,7 +50,7 @@ class Argument:
 @dataclasses.dataclass
 class Function:
     """One row. `site` is its call site's id, `index` its number among all functions; they differ
-    for large-count forms, which have the call site of `plain`."""
+    for large-count forms and drafts, which have the call site of `plain`."""
 
     index: int
     site: int
@@ -67,6 +67,11 @@ class Function:
     def region(self):
         """The name of the call site."""
         return self.plain.name if self.plain else self.name
+
+    @property
+    def stem(self):
+        """What the names of its parts have of its own."""
+        return self.name.removeprefix("MPI_")
 
     @property
     def role(self):
@@ -190,6 +195,22 @@ def read_table(path):
     return functions
 
 
+def drafts(functions):
+    """The persistent collectives as Open MPI 4 has them, MPIX_x_init for MPI_x_init: the same in
+    all but the name. Fortran's are the library's own."""
+    plain = [f for f in functions if f.kind == "prepare_collective" and not f.plain]
+    return [
+        dataclasses.replace(
+            function,
+            index=len(functions) + i,
+            name=function.name.replace("MPI_", "MPIX_"),
+            prototype=function.prototype.replace(" MPI_", " MPIX_", 1),
+            plain=function,
+        )
+        for i, function in enumerate(plain)
+    ]
+
+
 def declare(argument):
     """`int (*ranges)[3]` and everything simpler."""
     if "(*)" in argument.type:
@@ -210,7 +231,7 @@ def definition(function, piece):
     parameters = [declare(a) for a in function.arguments]
     if piece.extra:
         parameters.append(f"uint32_t {piece.extra}")
-    name = piece.prefix + function.name[len("MPI_") :]
+    name = piece.prefix + function.stem if piece.prefix else function.name
     return (
         f"{piece.attributes} {function.result} {name}({', '.join(parameters)}) {{\n{piece.body}}}\n"
     )
@@ -218,7 +239,7 @@ def definition(function, piece):
 
 def constants(function):
     """The type of the real function."""
-    name = function.name[len("MPI_") :]
+    name = function.stem
     types = ", ".join(a.type for a in function.arguments)
     return (
         f"constexpr uint32_t kFunction{name} = {function.index};\n"
@@ -229,7 +250,8 @@ def constants(function):
 def sites_header(functions):
     lines = [
         "/// Call sites of the wrappers and their functions, made from functions.table. The number",
-        "/// of a function is the id of its call site, but for large-count forms: they share one.",
+        "/// of a function is the id of its call site, but for large-count forms and drafts: they",
+        "/// share one.",
         "#pragma once",
         "",
         "#include <aon/definition.h>",
@@ -242,7 +264,7 @@ def sites_header(functions):
         "",
     ]
     for function in functions:
-        lines.append(f"inline constexpr Site kSite{function.name[4:]} = {site_of(function)};")
+        lines.append(f"inline constexpr Site kSite{function.stem} = {site_of(function)};")
     return "\n".join(lines + ["", "}  // namespace aon::mpi", ""])
 
 
@@ -275,6 +297,7 @@ def main():
     table, folder, file_count = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
     try:
         functions = read_table(table)
+        functions += drafts(functions)
         folder.mkdir(parents=True, exist_ok=True)
         write_if_changed(folder / "sites.h", sites_header(functions))
         for i in range(file_count):

@@ -1,5 +1,7 @@
 #include "mpi/messages.h"
 
+#include <aon/mpi.h>
+
 #include "mpi/completion.h"
 
 namespace aon::mpi {
@@ -11,8 +13,11 @@ uint16_t direction_of(RequestKind kind) {
 
 void finish_started(const OpenCall& call, const Request& request) {
   if (request.kind == RequestKind::kCollective) {
-    finish_collective(call, kNonblocking, request.communicator->id, request.bytes,
-                      request.bytes_received, pack_pair(request.peer, request.tag), request.number);
+    const uint64_t words[] = {request.bytes_received, pack_pair(request.peer, request.tag),
+                              request.number,
+                              pack_instance(request.preparation, request.start_count)};
+    finish_call<4>(call, RecordKind::kCollective, kNonblocking, request.communicator->id,
+                   request.bytes, words);
     return;
   }
   finish_message(call, static_cast<uint16_t>(direction_of(request.kind) | kNonblocking),

@@ -300,6 +300,7 @@ bool activate_request(Handle handle, Request* out) noexcept {
   if (entry == nullptr || !entry->is_persistent) return false;
   entry->number = next_request_number();
   entry->is_cancelled = false;
+  if (entry->kind == RequestKind::kCollective) ++entry->start_count;
   *out = *entry;
   return true;
 }

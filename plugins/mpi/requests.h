@@ -44,16 +44,20 @@ enum class RequestKind : uint8_t {
 
 struct Request {
   Handle handle;
-  uint64_t number;           ///< in records; 0: an inactive persistent request
-  uint64_t bytes;            ///< sent
-  Handles new_communicator;  ///< where MPI_Comm_idup's result will stand
+  uint64_t number;  ///< in records; 0: an inactive persistent request
+  uint64_t bytes;   ///< sent
+  union {
+    Handles new_communicator;  ///< where MPI_Comm_idup's result will stand
+    uint32_t start_count;      ///< kCollective, persistent: how often it was started
+  };
   Communicator* communicator;
   int32_t peer;  ///< kCollective: the root; kRma: the target
   int32_t tag;   ///< kCollective, kRma: the operation
   union {
-    uint32_t creation;  ///< kNewCommunicator: count on the parent
-    int32_t source;     ///< kExchange: the peer of the receive
-    uint32_t window;    ///< kRma: id of the window; `communicator` is null
+    uint32_t creation;     ///< kNewCommunicator: count on the parent
+    uint32_t preparation;  ///< kCollective, persistent: count on the communicator
+    int32_t source;        ///< kExchange: the peer of the receive
+    uint32_t window;       ///< kRma: id of the window; `communicator` is null
   };
   RequestKind kind;
   bool is_persistent;

@@ -59,8 +59,9 @@ _RECORD_WEIGHED = """\
 
 @dataclasses.dataclass
 class Piece:
-    """One function: what stands before the MPI function's name, the body behind `real` (or of the
-    wrapper, whole), and a last parameter behind the MPI function's own."""
+    """One function: what stands before the MPI function's name ("": it has that name itself), the
+    body behind `real` (or of the wrapper, whole), and a last parameter behind the MPI function's
+    own."""
 
     prefix: str
     body: str
@@ -69,7 +70,7 @@ class Piece:
 
 
 def _wrapper(body):
-    return Piece("MPI_", body, attributes="AON_EXPORT")
+    return Piece("", body, attributes="AON_EXPORT")
 
 
 def _helpers_and_wrapper(function):

@@ -356,7 +356,7 @@ class Parts(dict):
         super().__init__()
         self.function = function
         names = [a.name for a in function.arguments]
-        self["name"] = function.name[len("MPI_") :]
+        self["name"] = function.stem
         self["all"] = function.call()
         self["all_and"] = function.call() + ", " if names else ""
         self["failed"] = "failed(result)" if function.result == "int" else "0"

@@ -13,7 +13,7 @@ _PRELOADED = ("libaon.so", "libaon-mpi.so")
 _MAY_NEED = re.compile(r"^(libc\.so\.6|ld-linux-x86-64\.so\.2|libaon\.so(\.\d+)?)$")
 _EXPORTS = {
     "libaon.so": re.compile(r"^aon_\w+$"),
-    "libaon-mpi.so": re.compile(r"^(aon_|MPI_|mpi_)\w+$"),
+    "libaon-mpi.so": re.compile(r"^(aon_|MPIX?_|mpi_)\w+$"),
     "libaon-nvtx.so": re.compile(r"^InitializeInjectionNvtx2$"),
     "libaon-cupti.so": re.compile(r"^(InitializeInjection|aon_gpu_\w+)$"),
     "libnccl-profiler-aon.so": re.compile(r"^ncclProfiler_v[1-7]$"),

@@ -1,6 +1,8 @@
 // One record of EventOrder -> its events. Which events a call makes, and at which of its two ends,
 // follows Score-P: a send stands at entry, a receive and the end of a collective at exit.
 
+#include <aon/mpi.h>
+
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -264,6 +266,7 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
   Event& event = append(EventKind::kCollectiveRequest, time_ns, head.id);
   event.operation = collective.operation;
   event.communicator = collective.communicator;
+  event.bytes = collective_instance(record);
   event.request = id;
 }
 

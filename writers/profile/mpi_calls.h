@@ -24,7 +24,8 @@ inline bool is_exchange(RegionRole role) {
 
 /// Starts persistent requests: MPI_Start, MPI_Startall, and what is recorded of each request of the
 /// latter. A collective that is started so matches by when it was made, so it is started in any
-/// order (MPI-4.1, 6.13) and has no number among the others of its communicator.
+/// order (MPI-4.1, 6.13) and has no number among the others of its communicator: it has its own
+/// (pack_instance).
 inline bool is_start(const GlobalRegion& region) {
   return region.paradigm == Paradigm::kMpi && region.name.starts_with("MPI_Start");
 }

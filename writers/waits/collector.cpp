@@ -246,8 +246,9 @@ void Collector::complete_receive(const Event& event) {
 
 void Collector::start_collective(const Event& event) {
   const uint32_t region = regions_.global(event.region);
-  if (region < region_calls_.size() && region_calls_[region] == Call::kStart) return;
-  const std::optional<Member> member = begin_member(event);
+  const bool is_persistent = region < region_calls_.size() && region_calls_[region] == Call::kStart;
+  const std::optional<Member> member =
+      begin_member(event, is_persistent ? instance_of(event) : count_collective(event));
   if (!member) return;
   if (live_collectives_.size() < kMaxLive) {
     live_collectives_[event.request] = *member;
@@ -264,21 +265,28 @@ void Collector::complete_collective(const Event& event) {
 }
 
 void Collector::add_member(const Event& event) {
-  const std::optional<Member> member = begin_member(event);
+  const std::optional<Member> member = begin_member(event, count_collective(event));
   if (member) keep_member(event, *member);
 }
 
 /// A member that takes part from this call on; nothing where it has nobody to meet.
-std::optional<Member> Collector::begin_member(const Event& event) {
-  const std::optional<uint64_t> number = count_collective(event);
-  if (!number || is_alone(event)) return std::nullopt;
+std::optional<Member> Collector::begin_member(const Event& event, std::optional<Turn> turn) {
+  if (!turn || is_alone(event)) return std::nullopt;
   const uint32_t communicator = communicators_.global(event.communicator);
   // Of another world with the same name.
   const int64_t rank = own_rank(communicator);
   if (rank < 0) context_->exclude(communicator);
-  return Member{communicator,    location_, *number, call_start(event),
-                kUnseenNs,       kUnseenNs, kNone,   static_cast<uint32_t>(rank),
-                event.operation, false,     false,   0};
+  Member member{};
+  member.communicator = communicator;
+  member.location = location_;
+  member.number = turn->number;
+  member.start_ns = call_start(event);
+  member.enter_ns = member.leave_ns = kUnseenNs;
+  member.region = kNone;
+  member.rank = static_cast<uint32_t>(rank);
+  member.preparation = turn->preparation;
+  member.operation = event.operation;
+  return member;
 }
 
 /// Until the call that completed it ends.
@@ -295,7 +303,7 @@ void Collector::keep_member(const Event& event, Member member) {
 
 /// The number of a collective on its communicator. Creating and freeing communicators has none:
 /// not every such call is one of all members.
-std::optional<uint64_t> Collector::count_collective(const Event& event) {
+std::optional<Collector::Turn> Collector::count_collective(const Event& event) {
   const uint32_t communicator = communicators_.global(event.communicator);
   if (communicator >= model_->communicators.size()) return std::nullopt;
   const bool is_neighborhood = event.operation == CollectiveOperation::kOther;
@@ -304,7 +312,15 @@ std::optional<uint64_t> Collector::count_collective(const Event& event) {
   CollectiveCount& own =
       collective_counts_.try_emplace(communicator, CollectiveCount{location_, 0, 0}).first->second;
   if (own.location != location_) context_->exclude(communicator);
-  return is_neighborhood ? own.neighborhood_count++ | kNeighborhood : own.count++;
+  return Turn{0, is_neighborhood ? own.neighborhood_count++ | kNeighborhood : own.count++};
+}
+
+/// Of a persistent collective: they are started in any order, so it must have told which it is.
+std::optional<Collector::Turn> Collector::instance_of(const Event& event) const {
+  const bool is_known =
+      communicators_.global(event.communicator) < model_->communicators.size() && event.bytes != 0;
+  if (!is_known) return std::nullopt;
+  return Turn{static_cast<uint32_t>(event.bytes >> 32), event.bytes & UINT32_MAX};
 }
 
 int64_t Collector::own_rank(uint32_t communicator) {

@@ -68,6 +68,11 @@ class Collector {
     MessageEnd end;
     bool is_send;
   };
+  /// Which collective of its communicator it is, as Member has it.
+  struct Turn {
+    uint32_t preparation;
+    uint64_t number;
+  };
   struct CollectiveCount {
     uint32_t location;
     uint64_t count;
@@ -87,11 +92,12 @@ class Collector {
   void start_collective(const Event& event);
   void complete_collective(const Event& event);
   void add_member(const Event& event);
-  std::optional<Member> begin_member(const Event& event);
+  std::optional<Member> begin_member(const Event& event, std::optional<Turn> turn);
   void keep_member(const Event& event, Member member);
   void put_unseen(const Member& member) { keep(sink_->add_member(member)); }
   bool fill_envelope(const Event& event, bool is_send, MessageEnd* end);
-  std::optional<uint64_t> count_collective(const Event& event);
+  std::optional<Turn> count_collective(const Event& event);
+  std::optional<Turn> instance_of(const Event& event) const;
   int64_t own_rank(uint32_t communicator);
   void put(const MessageEnd& end, bool is_send) { keep(sink_->add_end(end, is_send)); }
   static Call call_of(const GlobalRegion& region);

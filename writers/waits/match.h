@@ -31,26 +31,28 @@ struct MessageEnd {
 constexpr size_t kStoreBytes = 24u << 20;  ///< in memory, of each of four stores
 constexpr uint64_t pack(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
 
-/// One process in a collective. It matches by communicator and number.
+/// One process in a collective. It matches by communicator, preparation and number.
 struct Member {
   uint32_t communicator;
   uint32_t location;
-  uint64_t number;    ///< of the process's collectives on the communicator; kNeighborhood
+  uint64_t number;    ///< of the process's collectives on the communicator, kNeighborhood; of the
+                      ///< starts of a persistent one
   uint64_t start_ns;  ///< the call that takes part in it
   uint64_t enter_ns;  ///< the call that completed it; the same of a blocking one
   uint64_t leave_ns;
   uint32_t region;
-  uint32_t rank;  ///< in the communicator
+  uint32_t rank;         ///< in the communicator
+  uint32_t preparation;  ///< of a persistent one: number among those of the communicator; else 0
   CollectiveOperation operation;
   bool is_root;
   bool has_data;   ///< it sent and received something
   uint64_t bytes;  ///< that it sent or received, the larger: as many parts as there are members
 
   bool is_blocking() const { return start_ns == enter_ns; }
-  auto instance() const { return std::tie(communicator, number); }
+  auto instance() const { return std::tie(communicator, preparation, number); }
   bool operator<(const Member& other) const {
-    return std::tie(communicator, number, location) <
-           std::tie(other.communicator, other.number, other.location);
+    return std::tie(communicator, preparation, number, location) <
+           std::tie(other.communicator, other.preparation, other.number, other.location);
   }
 };
 

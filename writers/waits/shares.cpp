@@ -113,7 +113,8 @@ class Share final : public WaitShare, private EndSink {
     return (is_send ? sends_ : receives_).add({share, end});
   }
   Status add_member(const Member& member) override {
-    const uint64_t mixed = (member.number * 0x9e3779b97f4a7c15u + member.communicator) >> 16;
+    const uint64_t number = member.number + (uint64_t{member.preparation} << 32);
+    const uint64_t mixed = (number * 0x9e3779b97f4a7c15u + member.communicator) >> 16;
     return members_.add({static_cast<uint32_t>(mixed % shares_.count), member});
   }
 

@@ -30,8 +30,9 @@
 /// others were received. So are an envelope from its second thread on, communicators on which
 /// several threads of a process call collectives, and collectives of which a member is not there,
 /// or has more sources than a definition holds, or was not seen to complete it. Persistent
-/// collectives match in the order in which they were made and are started in any: they are not
-/// counted at all. Time in calls that only poll or are not timed is no waiting.
+/// collectives match in the order in which they were made, and start by start; where a record does
+/// not say which it is, they are not counted at all. Time in calls that only poll or are not timed
+/// is no waiting.
 ///
 /// `uncertain_ns` is the part of the waiting that the error of two nodes' clocks could explain.
 ///

@@ -1,6 +1,9 @@
-/// What the definitions of MPI have beyond what all kinds share (aon/definition.h).
-/// Owner: nobody; this header is layout. Thread, cost: none. Depends on nothing.
+/// What the definitions and records of MPI have beyond what all kinds share (aon/definition.h,
+/// aon/record.h).
+/// Owner: nobody; this header is layout. Thread, cost: none. Depends on nothing but records.
 #pragma once
+
+#include <aon/record.h>
 
 #include <cstdint>
 
@@ -10,5 +13,19 @@ namespace aon {
 /// (spawned, connected), or it was made from one that has such. Members of another world are in
 /// another job, or in none: nobody here tells their places. Who does not know the byte ignores it.
 constexpr uint32_t kOfWorldsByte = 0;
+
+/// The last word of a kCollective says which persistent collective of the communicator is started:
+/// the how manieth that was made on it (MPI_Barrier_init and its like; all members make them in one
+/// order), and the how manieth start of that one. Both count from 1.
+constexpr uint64_t pack_instance(uint32_t preparation, uint32_t start) {
+  return uint64_t{preparation} << 32 | start;
+}
+
+/// That word; 0: no persistent one, or recorded before there was such a word. Where the third slot
+/// is missing, the place may have the duration.
+constexpr uint64_t collective_instance(const Record& record) {
+  const bool has_word = record.head.slot_count > 2 || (record.head.flags & kWideDuration) == 0;
+  return has_word ? record.words[3] : 0;
+}
 
 }  // namespace aon

@@ -30,7 +30,7 @@
 /// |             |       |          |            |           |            | source+tag          |
 /// | kCollective | entry | yes      | region     | comm      | bytes sent | bytes received,     |
 /// |             |       |          |            |           |            | root+operation,     |
-/// |             |       |          |            |           |            | request             |
+/// |             |       |          |            |           |            | request, instance   |
 /// | kIo         | entry | yes      | region     | file      | bytes      | operation+flags,    |
 /// |             |       |          |            |           | moved      | offset, request,    |
 /// |             |       |          |            |           |            | bytes asked for     |
@@ -65,7 +65,7 @@
 /// "target+operation" is the same with a rank of the window and an RmaOperation; the completion of
 /// an RMA request has them, and the window, in the places of peer, tag and communicator.
 /// "operation+flags" packs an IoOperation and IoFlags. The request of a kIo is a number that no
-/// other has in its process, whether or not a request of MPI belongs to it.
+/// other has in its process, whether or not a request of MPI belongs to it. "instance": aon/mpi.h.
 /// A kCallSample is written by the agent, into a stream of its own per process; its period is in
 /// units of the event that was sampled (SamplingDefinition).
 /// A kCounters stands before the record of its call, with the same start, duration and region

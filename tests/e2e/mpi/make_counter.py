@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Writes the source of a PMPI tool that counts the calls of every function of <mpi.h>, and the
-bytes that sends hand over: `make_counter.py MPICC OUTPUT.c`. It knows nothing of the project.
+"""Writes the source of a PMPI tool that counts the calls of every function of <mpi.h>, and of Open
+MPI 4's persistent collectives, and the bytes that sends hand over: `make_counter.py MPICC
+OUTPUT.c`. It knows nothing of the project.
 
 Preloaded behind libaon-mpi.so it sees what the program called, and writes
 $PMPI_COUNT/rank-N.txt at the end, if MPI_Finalize or MPI_Abort was called or the launcher names
@@ -13,6 +14,7 @@ import sys
 
 # Functions that the standard has removed are in libraries still.
 HEADER = "#define OMPI_OMIT_MPI1_COMPAT_DECLS 0\n#include <mpi.h>\n"
+HEADER += "#if defined(OPEN_MPI) && MPI_VERSION < 4\n#include <mpi-ext.h>\n#endif\n"
 HEAD = (
     HEADER
     + """\
@@ -101,7 +103,10 @@ def prototypes(mpicc):
         capture_output=True,
         text=True,
     ).stdout
-    pattern = r"\b((?:int|double|MPI_\w+)) +(MPI_\w+) ?\(([^;{}]*?)\)\s*(?:__attribute__[^;]*)?;"
+    wanted = r"MPI_\w+|MPIX_\w+_init"
+    pattern = (
+        rf"\b((?:int|double|MPI_\w+)) +({wanted}) ?\(([^;{{}}]*?)\)\s*(?:__attribute__[^;]*)?;"
+    )
     for result, name, arguments in re.findall(pattern, source, re.S):
         if name not in SKIPPED and not name.isupper():
             yield result, name, " ".join(arguments.split())

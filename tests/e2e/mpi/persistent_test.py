@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Every persistent collective of MPI-4 (programs/persistent.c): at each start it is the operation
-that its blocking form is, with the same root and bytes.
+"""Every persistent collective of MPI-4, or of Open MPI 4 (programs/persistent.c): at each start it
+is the operation that its blocking form is, with the same root and bytes.
 
     persistent_test.py PROGRAMS_FOLDER [unittest arguments]
 """

@@ -77,6 +77,22 @@ TEST_F(Requests, a_persistent_one_is_live_from_start_to_completion) {
   EXPECT_FALSE(activate_request(0x500, &out));
 }
 
+TEST_F(Requests, a_persistent_collective_counts_its_starts) {
+  Request request = made(0x700, RequestKind::kCollective);
+  request.number = 0;
+  request.is_persistent = true;
+  request.preparation = 5;
+  put_request(g_writers, request);
+  Request out;
+  for (uint32_t round = 1; round <= 3; ++round) {
+    ASSERT_TRUE(activate_request(0x700, &out));
+    EXPECT_EQ(out.start_count, round);
+    EXPECT_EQ(out.preparation, 5u);
+    ASSERT_TRUE(take_request(g_writers, 0x700, 0, &out));
+  }
+  EXPECT_TRUE(forget_request(g_writers, 0x700, &out));
+}
+
 TEST_F(Requests, a_cancelled_one_says_so_until_it_is_started_again) {
   Request request = made(0x600);
   request.is_persistent = true;

@@ -114,6 +114,20 @@ class Table(unittest.TestCase):
         for function in large:
             self.assertEqual(function.site, sites[function.name.removesuffix("_c")])
 
+    @unittest.skipUnless(MPI == "openmpi", "the library that has them")
+    def test_drafts_are_those_of_open_mpi_4(self):
+        """MPIX_x_init does what MPI_x_init does; its header has no others."""
+        drafts = generate.drafts(self.functions)
+        header = preprocess("-P", "-include", "mpi-ext.h")
+        self.assertEqual({f.name for f in drafts}, set(re.findall(r"\b(MPIX_\w+_init)\(", header)))
+        text = "#include <mpi.h>\n#include <mpi-ext.h>\n"
+        text += "".join(f"{function.prototype};\n" for function in drafts)
+        self.assertEqual(compile_text(text), "")
+        sites = {f.name: f.site for f in self.functions}
+        for function in drafts:
+            self.assertEqual(function.site, sites[function.name.replace("MPIX_", "MPI_")])
+            self.assertTrue(generate.shapes.pieces(function))
+
     def test_a_wrong_row_is_refused(self):
         for row in (
             "span int MPI_X(void)",

@@ -1,6 +1,8 @@
 // Who waits in collectives that are started by one call and completed by another, and in those
 // among neighbours.
 
+#include <aon/mpi.h>
+
 #include "tests/unit/waits/ranks.h"
 
 namespace aon::writers {
@@ -113,11 +115,65 @@ TEST(SplitCollectives, that_were_not_seen_to_end_are_left_out) {
 /// Regions as of MPI_Start, and of one request of an MPI_Startall within it.
 class PersistentCollectives : public testing::TestWithParam<const char*> {};
 
-TEST_P(PersistentCollectives, have_no_number) {
+/// A start of the persistent collective that was made as the `preparation`th.
+Event started_again(CollectiveOperation operation, uint64_t request, uint32_t preparation,
+                    uint32_t start) {
+  Event e = started(operation, request);
+  e.region = kOther;
+  e.bytes = pack_instance(preparation, start);
+  return e;
+}
+
+TEST_P(PersistentCollectives, find_their_partners_in_whatever_order_they_are_started) {
+  const auto sum = CollectiveOperation::kAllreduce;
+  const auto barrier = CollectiveOperation::kBarrier;
+  const WaitSummary summary =
+      analyse(make_model(2, GetParam()),
+              {Rank()
+                   .call(kOther, 10, 11, {started_again(sum, 1, 1, 1)})
+                   .call(kOther, 12, 13, {started_again(barrier, 2, 2, 1)})
+                   .call(kWaitall, 20, 95, {completed(sum, 1)})       // rank 1 starts it at 70
+                   .call(kWaitall, 96, 97, {completed(barrier, 2)}),  // and this at 30
+               Rank()
+                   .call(kOther, 30, 31, {started_again(barrier, 5, 2, 1)})
+                   .call(kOther, 70, 71, {started_again(sum, 6, 1, 1)})
+                   .call(kWaitall, 80, 98, {completed(barrier, 5), completed(sum, 6)})});
+  EXPECT_THAT(rows(summary), testing::ElementsAre(Row{0, kWaitall, WaitKind::kNxN, 1, 50, 50}));
+  EXPECT_EQ(summary.collective_count, 2u);
+  EXPECT_EQ(summary.incomplete_count, 0u);
+  EXPECT_TRUE(summary.lateness.rows().empty());
+}
+
+TEST_P(PersistentCollectives, are_matched_start_by_start) {
+  const auto barrier = CollectiveOperation::kBarrier;
+  const auto rank = [&](uint64_t first_ns, uint64_t second_ns) {
+    return Rank()
+        .call(kOther, first_ns, first_ns + 1, {started_again(barrier, 1, 1, 1)})
+        .call(kWaitall, first_ns + 2, 30, {completed(barrier, 1)})
+        .call(kOther, second_ns, second_ns + 1, {started_again(barrier, 2, 1, 2)})
+        .call(kWaitall, second_ns + 2, 90, {completed(barrier, 2)});
+  };
+  const WaitSummary summary = analyse(make_model(2, GetParam()), {rank(10, 40), rank(20, 70)});
+  EXPECT_THAT(rows(summary), testing::ElementsAre(Row{0, kWaitall, WaitKind::kBarrier, 2, 36, 28}));
+  EXPECT_EQ(summary.collective_count, 2u);
+}
+
+TEST_P(PersistentCollectives, without_a_member_are_left_out) {
+  const auto barrier = CollectiveOperation::kBarrier;
+  const auto rank = [&](uint32_t preparation) {
+    return Rank()
+        .call(kOther, 10, 11, {started_again(barrier, 1, preparation, 1)})
+        .call(kWaitall, 20, 30, {completed(barrier, 1)});
+  };
+  const WaitSummary summary = analyse(make_model(2, GetParam()), {rank(1), rank(2)});
+  EXPECT_EQ(summary.collective_count, 0u);
+  EXPECT_EQ(summary.incomplete_count, 2u);
+}
+
+TEST_P(PersistentCollectives, that_do_not_say_which_they_are_have_no_number) {
   // Rank 1 starts its own behind a barrier that must find its partner all the same.
   const Model model = make_model(2, GetParam());
-  Event start = started(CollectiveOperation::kAllreduce, 1);
-  start.region = kOther;
+  const Event start = started_again(CollectiveOperation::kAllreduce, 1, 0, 0);
   const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
   const std::vector<Event> end = {completed(CollectiveOperation::kAllreduce, 1)};
   const WaitSummary summary = analyse(model, {Rank()

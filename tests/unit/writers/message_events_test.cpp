@@ -1,5 +1,7 @@
 // Messages and collectives: which events a record makes, and what is counted as unmatched.
 
+#include <aon/mpi.h>
+
 #include "tests/unit/writers/event_order_fixture.h"
 
 namespace aon::writers {
@@ -102,6 +104,31 @@ TEST_F(MessageEvents, non_blocking_collective_keeps_its_operation) {
     EXPECT_EQ(event.operation, CollectiveOperation::kAllreduce);
     EXPECT_EQ(event.bytes, 64u);
   }
+}
+
+/// The instance of the one collective that a record starts.
+uint64_t instance_of(const std::vector<Event>& events) {
+  for (const Event& event : events) {
+    if (event.kind == EventKind::kCollectiveRequest) return event.bytes;
+  }
+  return UINT64_MAX;
+}
+
+TEST_F(MessageEvents, persistent_collective_says_which_it_is) {
+  Record start =
+      test::collective_record(1, 10, 11, CollectiveOperation::kAllreduce, -1, 64, kNonblocking, 9);
+  start.words[3] = pack_instance(3, 2);
+  run({start});
+  EXPECT_EQ(instance_of(events_), pack_instance(3, 2));
+}
+
+TEST_F(MessageEvents, a_long_duration_is_no_instance) {
+  Record start =
+      test::collective_record(1, 10, 11, CollectiveOperation::kAllreduce, -1, 64, kNonblocking, 9);
+  start.head.flags |= kWideDuration;
+  start.words[3] = 5'000'000'000;  // two slots: as recorded before there were instances
+  run({start});
+  EXPECT_EQ(instance_of(events_), 0u);
 }
 
 }  // namespace
