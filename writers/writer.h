@@ -54,6 +54,9 @@ struct GlobalCommunicator {
   std::optional<uint32_t> parent;
   std::vector<int64_t> members;
   uint32_t rank_count = 0;  ///< as its members told; 0 unknown
+  /// Of an inter-communicator: the ranks below are one of its groups, the others the other; 0: not
+  /// told.
+  uint32_t first_group_count = 0;
   bool is_of_worlds = false;
   std::vector<uint32_t> ranks = {};  ///< ascending; empty where `is_of_worlds` is false
   /// Its extents give as many places as there are members.

@@ -101,6 +101,10 @@ void define(const Communicator& c, uint32_t parent_id, const char* name) {
   definition.rank = c.rank;
   definition.kind = c.kind;
   definition.reserved[kOfWorldsByte] = c.is_made_of_worlds ? 1 : 0;
+  if (c.kind == CommunicatorKind::kInter && !c.is_made_of_worlds) {
+    const uint32_t first_group_count = c.own_offset == 0 ? c.local_size : c.peer_count;
+    memcpy(&definition.reserved[kFirstGroupByte], &first_group_count, sizeof first_group_count);
+  }
   aon_define(static_cast<uint32_t>(DefinitionType::kCommunicator), &definition, sizeof definition,
              name, static_cast<uint32_t>(strlen(name)) + 1);
 }

@@ -1,6 +1,7 @@
 // Communicators of the model: each member told its own place; the identity joins them.
 
 #include <aon/mpi.h>
+#include <string.h>
 
 #include <algorithm>
 #include <map>
@@ -21,6 +22,12 @@ size_t place_count(const spool::Cartesian& cartesian) {
     count *= extent;
     if (count > kMaxWorld) return 0;
   }
+  return count;
+}
+
+uint32_t first_group_count(const CommunicatorDefinition& definition) {
+  uint32_t count = 0;
+  memcpy(&count, &definition.reserved[kFirstGroupByte], sizeof count);
   return count;
 }
 
@@ -55,6 +62,14 @@ class CommunicatorUnifier {
       if (communicator.kind != CommunicatorKind::kIntra || communicator.is_of_worlds ||
           places == 0 || places != communicator.members.size())
         communicator.cartesian.reset();
+    }
+  }
+
+  /// A group has a member, and so has the other.
+  void check_groups() {
+    for (GlobalCommunicator& communicator : model_->communicators) {
+      if (communicator.first_group_count >= communicator.members.size())
+        communicator.first_group_count = 0;
     }
   }
 
@@ -123,6 +138,8 @@ class CommunicatorUnifier {
     if (global->members.size() < size) global->members.resize(size, -1);
     const size_t rank = local.definition.rank;
     if (local.cartesian) global->cartesian = local.cartesian;
+    if (global->kind == CommunicatorKind::kInter)
+      global->first_group_count = first_group_count(local.definition);
     if (rank >= global->members.size()) return;
     global->members[rank] = group;
     if (!local.sources || global->kind != CommunicatorKind::kIntra) return;
@@ -153,6 +170,7 @@ void build_communicators(JobModel* parts) {
   }
   unifier.complete_partial();
   unifier.complete_worlds();
+  unifier.check_groups();
   unifier.check_cartesian();
   unifier.check_sources();
 }

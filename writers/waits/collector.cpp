@@ -293,6 +293,7 @@ std::optional<Member> Collector::begin_member(const Event& event, std::optional<
 void Collector::keep_member(const Event& event, Member member) {
   member.is_root = event.peer >= 0 && event.peer == int64_t{member.rank};
   member.has_data = event.bytes != 0 && event.bytes_received != 0;
+  member.receives = event.bytes_received != 0;
   member.bytes = std::max(event.bytes, event.bytes_received);
   if (mpi_call() != nullptr && open_members_.size() < kMaxInCall) {
     open_members_.push_back(member);

@@ -57,10 +57,12 @@ class JobContext : public WaitContext {
   }
   size_t member_count(uint32_t communicator) const override {
     const GlobalCommunicator& c = model_.communicators[communicator];
-    // The members of an inter-communicator are two groups, and a root is in one of them.
-    const bool is_known =
-        c.kind != CommunicatorKind::kInter && !c.is_partial() && !is_ambiguous_[communicator];
+    const bool has_groups = c.kind != CommunicatorKind::kInter || c.first_group_count != 0;
+    const bool is_known = has_groups && !c.is_partial() && !is_ambiguous_[communicator];
     return is_known ? c.members.size() : 0;
+  }
+  uint32_t first_group_count(uint32_t communicator) const override {
+    return model_.communicators[communicator].first_group_count;
   }
   const std::vector<uint32_t>* sources(uint32_t communicator, uint32_t rank) const override {
     const auto& all = model_.communicators[communicator].sources;

@@ -76,19 +76,44 @@ bool joins_all(const Member& member) {
   }
 }
 
-void check_collective(std::span<const Member> members, const WaitContext& context,
-                      ClockViolations* violations) {
-  if (!std::all_of(members.begin(), members.end(), joins_all)) return;
+/// The members of one collective: the groups of an inter-communicator, of which each waits for the
+/// other (MPI-4.1, 6.2.3), else all of them twice.
+struct Groups {
+  std::span<const Member> first;
+  std::span<const Member> second;
+  bool are_two;
+};
+
+Groups divide(std::span<Member> members, uint32_t first_group_count) {
+  if (first_group_count == 0) return {members, members, false};
+  const auto second = std::partition(members.begin(), members.end(),
+                                     [&](const Member& m) { return m.rank < first_group_count; });
+  const auto count = static_cast<size_t>(second - members.begin());
+  return {members.first(count), members.subspan(count), true};
+}
+
+/// Whether one of `leaving` was seen to leave before one of `entering` entered.
+bool leave_too_early(std::span<const Member> leaving, std::span<const Member> entering,
+                     const WaitContext& context, ClockViolations* violations) {
   const auto first =
-      std::min_element(members.begin(), members.end(),
+      std::min_element(leaving.begin(), leaving.end(),
                        [](const Member& a, const Member& b) { return a.leave_ns < b.leave_ns; });
   const auto last =
-      std::max_element(members.begin(), members.end(),
+      std::max_element(entering.begin(), entering.end(),
                        [](const Member& a, const Member& b) { return a.start_ns < b.start_ns; });
-  if (check_clocks(context, first->location, first->leave_ns, last->location, last->start_ns,
-                   violations)) {
-    ++violations->collective_count;
+  return check_clocks(context, first->location, first->leave_ns, last->location, last->start_ns,
+                      violations);
+}
+
+void check_collective(const Groups& groups, const WaitContext& context,
+                      ClockViolations* violations) {
+  for (const auto& group : {groups.first, groups.second}) {
+    if (!std::all_of(group.begin(), group.end(), joins_all)) return;
   }
+  bool is_violation = leave_too_early(groups.first, groups.second, context, violations);
+  if (groups.are_two)
+    is_violation |= leave_too_early(groups.second, groups.first, context, violations);
+  if (is_violation) ++violations->collective_count;
 }
 
 std::optional<WaitKind> kind_of(CollectiveOperation operation) {
@@ -145,15 +170,15 @@ Status wait_for(const Member& member, const Member& awaited, WaitKind kind,
                context.clock_error_ns(member.location, awaited.location), kind});
 }
 
-/// One collective, all of its members.
-Status wait_for_members(std::span<const Member> members, WaitKind kind, const WaitContext& context,
-                        const WaitSink& sink) {
+/// One collective: `members` wait for what `others` have, the same group or the other one.
+Status wait_for_members(std::span<const Member> members, std::span<const Member> others,
+                        WaitKind kind, const WaitContext& context, const WaitSink& sink) {
   const MemberTest is_any = [](const Member&) { return true; };
   const MemberTest is_root = [](const Member& member) { return member.is_root; };
   const MemberTest is_other = [](const Member& member) { return !member.is_root; };
   const bool is_reduce = kind == WaitKind::kEarlyReduce;
   const bool is_broadcast = kind == WaitKind::kLateBroadcast;
-  const Member* awaited = extreme_member(members,
+  const Member* awaited = extreme_member(others,
                                          is_reduce      ? is_other
                                          : is_broadcast ? is_root
                                                         : is_any,
@@ -165,6 +190,22 @@ Status wait_for_members(std::span<const Member> members, WaitKind kind, const Wa
     if (!status) return status;
   }
   return {};
+}
+
+/// One collective between two groups. One that moves data in one direction alone is nothing to wait
+/// for in the group that gets none.
+Status wait_for_other_group(const Groups& groups, WaitKind kind, const WaitContext& context,
+                            const WaitSink& sink) {
+  const auto gets_something = [&](std::span<const Member> members) {
+    return kind != WaitKind::kNxN ||
+           std::any_of(members.begin(), members.end(), [](const Member& m) { return m.receives; });
+  };
+  Status status;
+  if (gets_something(groups.first))
+    status = wait_for_members(groups.first, groups.second, kind, context, sink);
+  if (status && gets_something(groups.second))
+    status = wait_for_members(groups.second, groups.first, kind, context, sink);
+  return status;
 }
 
 std::vector<const Member*> by_rank(std::span<const Member> members) {
@@ -269,33 +310,50 @@ bool is_known(const Member& member, const WaitContext& context) {
   return !is_neighborhood || context.sources(member.communicator, member.rank) != nullptr;
 }
 
-Status match_one_collective(std::span<const Member> members, const WaitContext& context,
-                            WaitSummary* summary, TrueTimeTable* times, const WaitSink& sink) {
+/// Whether all is known of the operation, and it is one of the communicator's kind.
+bool is_whole(std::span<const Member> members, const Groups& groups, const WaitContext& context) {
   const Member& first = members.front();
-  const bool is_whole = std::all_of(members.begin(), members.end(), [&](const Member& m) {
-    return m.operation == first.operation && is_known(m, context);
-  });
-  if (!is_whole || members.size() != context.member_count(first.communicator)) {
+  const size_t first_group_count = context.first_group_count(first.communicator);
+  const std::optional<WaitKind> kind = kind_of(first.operation);
+  const bool has_order = kind == WaitKind::kEarlyScan || kind == WaitKind::kNeighbors;
+  if (groups.are_two && (has_order || groups.first.size() != first_group_count)) return false;
+  return members.size() == context.member_count(first.communicator) &&
+         std::all_of(members.begin(), members.end(), [&](const Member& m) {
+           return m.operation == first.operation && is_known(m, context);
+         });
+}
+
+/// What operations of all to all say beside waiting: who comes late, and what they take.
+void note_attendance(std::span<const Member> members, const WaitContext& context,
+                     WaitSummary* summary, TrueTimeTable* times) {
+  const auto tells_lateness = [](const Member& m) { return joins_all(m) && m.is_blocking(); };
+  if (!std::all_of(members.begin(), members.end(), tells_lateness)) return;
+  const Member& first = members.front();
+  std::vector<Attendance> attendances;
+  for (const Member& member : members) {
+    attendances.push_back({context.group(member.location), member.leave_ns - member.enter_ns});
+  }
+  summary->lateness.add(first.communicator, first.region, attendances);
+  if (!add_true_time(members, attendances, times)) ++summary->times_left_out_count;
+}
+
+Status match_one_collective(std::span<Member> members, const WaitContext& context,
+                            WaitSummary* summary, TrueTimeTable* times, const WaitSink& sink) {
+  const Groups groups = divide(members, context.first_group_count(members.front().communicator));
+  if (!is_whole(members, groups, context)) {
     ++summary->incomplete_count;
     return {};
   }
-  const std::optional<WaitKind> kind = kind_of(first.operation);
+  const std::optional<WaitKind> kind = kind_of(members.front().operation);
   if (!kind) return {};
   ++summary->collective_count;
-  check_collective(members, context, &summary->clock_violations);
-  const bool is_all_to_all = *kind == WaitKind::kBarrier || *kind == WaitKind::kNxN;
-  const auto tells_lateness = [](const Member& m) { return joins_all(m) && m.is_blocking(); };
-  if (is_all_to_all && std::all_of(members.begin(), members.end(), tells_lateness)) {
-    std::vector<Attendance> attendances;
-    for (const Member& member : members) {
-      attendances.push_back({context.group(member.location), member.leave_ns - member.enter_ns});
-    }
-    summary->lateness.add(first.communicator, first.region, attendances);
-    if (!add_true_time(members, attendances, times)) ++summary->times_left_out_count;
-  }
+  check_collective(groups, context, &summary->clock_violations);
+  if (groups.are_two) return wait_for_other_group(groups, *kind, context, sink);
+  if (*kind == WaitKind::kBarrier || *kind == WaitKind::kNxN)
+    note_attendance(members, context, summary, times);
   if (*kind == WaitKind::kEarlyScan) return wait_for_lower(members, context, sink);
   if (*kind == WaitKind::kNeighbors) return wait_for_sources(members, context, sink);
-  return wait_for_members(members, *kind, context, sink);
+  return wait_for_members(members, members, *kind, context, sink);
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ struct Member {
   CollectiveOperation operation;
   bool is_root;
   bool has_data;   ///< it sent and received something
+  bool receives;   ///< something
   uint64_t bytes;  ///< that it sent or received, the larger: as many parts as there are members
 
   bool is_blocking() const { return start_ns == enter_ns; }
@@ -90,6 +91,8 @@ class WaitContext {
   virtual uint32_t group(uint32_t location) const = 0;  ///< index in Model::groups
   /// Members of a communicator; 0 where its collectives cannot be matched.
   virtual size_t member_count(uint32_t communicator) const = 0;
+  /// Of an inter-communicator: the ranks of its first group; 0: it is none.
+  virtual uint32_t first_group_count(uint32_t communicator) const = 0;
   /// Whose data the member of that rank gets in neighbourhood collectives; null: not known.
   virtual const std::vector<uint32_t>* sources(uint32_t communicator, uint32_t rank) const = 0;
   /// Called often while the matching goes on.

@@ -14,6 +14,9 @@
 /// | wait for neighbours | a member of a neighbourhood collective until the last of those whose   |
 /// |                     | data it gets has entered                                               |
 ///
+/// On an inter-communicator each group waits for the other one alone (MPI-4.1, 6.2.3), and where
+/// data moves in one direction only, the group that gets none does not wait in N x N operations.
+///
 /// A non-blocking collective is entered by the call that starts it, and waited for in the one that
 /// completes it: who came late only in completing it (and perhaps moved nothing until then) is not
 /// seen. None is longer than the call in which it was waited. The definitions are those of

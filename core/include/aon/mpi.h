@@ -14,6 +14,11 @@ namespace aon {
 /// another job, or in none: nobody here tells their places. Who does not know the byte ignores it.
 constexpr uint32_t kOfWorldsByte = 0;
 
+/// Four bytes of CommunicatorDefinition::reserved from this one on, of an inter-communicator: how
+/// many of its ranks, the lowest ones, are its first group (u32); the others are its second. 0: not
+/// told.
+constexpr uint32_t kFirstGroupByte = 3;
+
 /// The last word of a kCollective says which persistent collective of the communicator is started:
 /// the how manieth that was made on it (MPI_Barrier_init and its like; all members make them in one
 /// order), and the how manieth start of that one. Both count from 1.

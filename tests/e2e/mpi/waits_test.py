@@ -21,7 +21,7 @@ PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(
 SCENE_S = 0.4
 LATE_S = SCENE_S / 2
 NEIGHBOURS = "wait for neighbours"
-COLLECTIVES = 14  # of programs/late.c
+COLLECTIVES = 19  # of programs/late.c
 
 
 _LAST_VALUES = """
@@ -138,6 +138,12 @@ class Waits(TestCase):
         expected += [(2, "MPI_Wait", NEIGHBOURS), (3, "MPI_Neighbor_alltoall", NEIGHBOURS)]
         expected += [(rank, "MPI_Wait", "wait at N x N") for rank in (0, 1, 2)]  # persistent
         expected += [(rank, "MPI_Wait", "wait at barrier") for rank in (0, 2, 3)]
+        # Between two groups.
+        expected += [(rank, "MPI_Barrier", "wait at barrier") for rank in (0, 1)]
+        expected += [(rank, "MPI_Allgather", "wait at N x N") for rank in (2, 3)]
+        expected += [(rank, "MPI_Bcast", "late broadcast") for rank in (2, 3)]
+        expected += [(2, "MPI_Gather", "early reduce")]
+        expected += [(rank, "MPI_Wait", "wait at barrier") for rank in (0, 1)]
         for key, times in collections.Counter(expected).items():
             count, wait_s = rows.pop(key, (0, 0))
             self.assertEqual(count, times, key)

@@ -3,6 +3,7 @@
 #include <aon/mpi.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <string.h>
 
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/model.h"
@@ -43,6 +44,32 @@ TEST(Communicators, members_of_communicators_are_joined_by_identity) {
   EXPECT_THAT(model.communicators[3].members, testing::ElementsAre(1, 3));
   EXPECT_EQ(model.groups[3].communicator_map.at(10), 3u);
   EXPECT_EQ(model.communicators[3].parent, 0u);
+}
+
+/// Ranks 0 to 2: one group of one, and one of two.
+TEST(Communicators, inter_communicators_tell_their_groups) {
+  for (const uint32_t told : {1u, 0u, 3u}) {
+    TemporaryFolder job;
+    NodeSpool node(job.path(), "n1");
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      node.add_process(rank, static_cast<int32_t>(rank), 3, kRegions);
+      CommunicatorDefinition inter{};
+      inter.identity = 1000;
+      inter.id = 7;
+      inter.size = 3;
+      inter.rank = rank;
+      inter.kind = CommunicatorKind::kInter;
+      memcpy(&inter.reserved[kFirstGroupByte], &told, sizeof told);
+      node.define(rank, DefinitionType::kCommunicator, inter, {""});
+      node.add_records(rank, 1, kOneSpan);
+    }
+    node.finish();
+    const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+    ASSERT_TRUE(parts.has_value());
+    const GlobalCommunicator& inter = (*parts)->model.communicators.back();
+    EXPECT_EQ(inter.kind, CommunicatorKind::kInter);
+    EXPECT_EQ(inter.first_group_count, told == 1 ? 1u : 0u) << told;
+  }
 }
 
 /// Three processes that have spawned others; who is where among those is not told to this job.

@@ -105,6 +105,38 @@ static void start_persistent(int rank) {
   MPI_Request_free(&requests[1]);
 }
 
+/// Two groups, ranks 0 and 1, 2 and 3. Nobody waits for its own group.
+static void meet_other_group(int rank) {
+  const int is_first = rank < 2;
+  int value = rank;
+  int values[2] = {0, 0};
+  MPI_Comm own;
+  MPI_Comm both;
+  MPI_Request request;
+  MPI_Comm_split(MPI_COMM_WORLD, is_first, rank, &own);
+  MPI_Intercomm_create(own, 0, MPI_COMM_WORLD, is_first ? 2 : 0, 7, &both);
+  begin(rank == 3);  // ranks 0 and 1 wait
+  MPI_Barrier(both);
+  begin(rank == 0);  // ranks 2 and 3 wait
+  MPI_Allgather(&rank, 1, MPI_INT, values, 1, MPI_INT, both);
+  CHECK(values[0] == (is_first ? 2 : 0) && values[1] == values[0] + 1);
+  begin(rank == 1);  // the same, for the root
+  MPI_Bcast(&value, 1, MPI_INT, !is_first ? 1 : rank == 1 ? MPI_ROOT : MPI_PROC_NULL, both);
+  CHECK(is_first || value == 1);
+  begin(is_first);  // rank 2 waits for the first of the others
+  MPI_Gather(&rank, 1, MPI_INT, values, 1, MPI_INT,
+             is_first    ? 0
+             : rank == 2 ? MPI_ROOT
+                         : MPI_PROC_NULL,
+             both);
+  CHECK(rank != 2 || (values[0] == 0 && values[1] == 1));
+  begin(rank == 2);  // ranks 0 and 1 wait
+  MPI_Ibarrier(both, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&both);
+  MPI_Comm_free(&own);
+}
+
 int main(int argc, char** argv) {
   g_scene_ms = argc > 1 ? atol(argv[1]) : 400;
   MPI_Init(&argc, &argv);
@@ -155,6 +187,7 @@ int main(int argc, char** argv) {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   CHECK(ranks[3] == 3);
   meet_neighbors(rank);
+  meet_other_group(rank);
   begin(0);
   printf("overslept %f\n", g_overslept_s);
   MPI_Finalize();
