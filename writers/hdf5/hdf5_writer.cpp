@@ -151,19 +151,22 @@ void write_io(hid_t file, const Model& model, const std::vector<profile::IoRow>&
   table.finish();
 }
 
-void write_waits(hid_t file, const Model& model, const WaitSummary& summary) {
-  hdf5::Table table(file, "waits", "time that calls waited for a partner who came late");
+/// The rows that are polled, or those that are not.
+void write_wait_rows(hdf5::Table* to, const char* wait_name, const Model& model,
+                     const WaitSummary& summary, bool is_polled) {
+  hdf5::Table& table = *to;
   auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
   auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
   auto& location = table.add<uint64_t>("location", {"1", "location id, as in the OTF2 archive"});
   auto& region = table.add<uint32_t>("region", {"1", "row of /regions"});
   auto& kind = table.add_text("kind", {"", "late sender, late receiver, wait at barrier, ..."});
   auto& count = table.add<uint64_t>("count", {"1", "calls that waited"});
-  auto& wait = table.add<uint64_t>("wait_ns", {"ns", "waited by all of them"});
+  auto& wait = table.add<uint64_t>(wait_name, {"ns", "waited by all of them"});
   auto& longest = table.add<uint64_t>("max_ns", {"ns", "waited by one of them"});
   auto& uncertain =
       table.add<uint64_t>("uncertain_ns", {"ns", "of it within the error of the clocks"});
   for (const WaitRow& row : summary.rows) {
+    if (row.is_polled != is_polled) continue;
     const Location& waiting = model.locations[row.location];
     const Group& group = model.groups[waiting.group];
     rank.append(group.rank ? int64_t{*group.rank} : -1);
@@ -177,6 +180,13 @@ void write_waits(hid_t file, const Model& model, const WaitSummary& summary) {
     uncertain.append(row.uncertain_ns);
   }
   table.finish();
+}
+
+void write_waits(hid_t file, const Model& model, const WaitSummary& summary) {
+  hdf5::Table polled(file, "polled", "how long polls waited at most for a partner who came late");
+  write_wait_rows(&polled, "at_most_ns", model, summary, true);
+  hdf5::Table table(file, "waits", "time that calls waited for a partner who came late");
+  write_wait_rows(&table, "wait_ns", model, summary, false);
   const hid_t group = table.group();
   hdf5::set_attribute(group, "messages", static_cast<int64_t>(summary.message_count));
   hdf5::set_attribute(group, "unmatched_ends", static_cast<int64_t>(summary.unmatched_count));

@@ -229,7 +229,7 @@ void Findings::add_waiting(std::vector<Finding>* findings) const {
   for (const WaitRow& row : waits_->rows) {
     const Location& location = model_->locations[row.location];
     const Group& group = model_->groups[location.group];
-    if (location.id != location.group || !group.rank) continue;
+    if (location.id != location.group || !group.rank || row.is_polled) continue;
     by_kind_ns[static_cast<size_t>(row.kind)] += row.wait_ns;
     by_rank_ns[*group.rank] += row.wait_ns;
     sum_ns += row.wait_ns;

@@ -232,14 +232,17 @@ Json energy_json(const LedgerFacts& facts) {
 Json waits_json(const WaitSummary* waits) {
   if (waits == nullptr) return nullptr;
   double by_kind_s[kWaitKindCount] = {};
+  double polled_s = 0;
   for (const WaitRow& row : waits->rows) {
-    by_kind_s[static_cast<size_t>(row.kind)] += static_cast<double>(row.wait_ns) * 1e-9;
+    double& sum_s = row.is_polled ? polled_s : by_kind_s[static_cast<size_t>(row.kind)];
+    sum_s += static_cast<double>(row.wait_ns) * 1e-9;
   }
   Json by_kind = Json::object();
   for (size_t kind = 0; kind < kWaitKindCount; ++kind) {
     by_kind[wait_kind_name(static_cast<WaitKind>(kind))] = by_kind_s[kind];
   }
   return {{"seconds", by_kind},
+          {"polled_seconds_at_most", polled_s},
           {"messages", waits->message_count},
           {"message_ends_left_out", waits->unmatched_count},
           {"collectives", waits->collective_count},

@@ -30,6 +30,13 @@ inline bool is_start(const GlobalRegion& region) {
   return region.paradigm == Paradigm::kMpi && region.name.starts_with("MPI_Start");
 }
 
+/// Completes requests only where that needs no waiting: programs poll by it. Of those calls that
+/// found nothing there is at most one in N.
+inline bool is_test(const GlobalRegion& region) {
+  return region.paradigm == Paradigm::kMpi && region.name.starts_with("MPI_Test") &&
+         region.name != "MPI_Test_cancelled";
+}
+
 /// Of the kEnter of an MPI_Pcontrol: whether nothing is recorded behind it. Level 0 pauses, and the
 /// call that resumes is not recorded; one without a level may have been either.
 inline bool pauses(const Event& event) {

@@ -22,6 +22,7 @@ Collector::Call Collector::call_of(const GlobalRegion& region) {
   if (region.name == "MPI_Mprobe" || region.name == "MPI_Improbe") return Call::kMatchedProbe;
   if (region.name == "MPI_Mrecv" || region.name == "MPI_Imrecv") return Call::kMatchedReceive;
   if (profile::is_start(region)) return Call::kStart;
+  if (profile::is_test(region)) return Call::kTest;
   return profile::is_exchange(region.role) ? Call::kExchange : Call::kMpi;
 }
 
@@ -42,6 +43,7 @@ void Collector::begin_location(const Location& location) {
   location_ = static_cast<uint32_t>(&location - model_->locations.data());
   type_ = location.type;
   last_ns_ = 0;
+  call_end_ns_ = 0;
   taken_out_count_ = 0;
   frames_.clear();
 }
@@ -53,7 +55,24 @@ bool Collector::is_alone(const Event& event) const {
          model_->communicators[communicator].kind == CommunicatorKind::kSelf;
 }
 
+/// Of requests.
+bool Collector::completes(EventKind kind) {
+  switch (kind) {
+    case EventKind::kSendComplete:
+    case EventKind::kReceiveComplete:
+    case EventKind::kRequestCancelled:
+    case EventKind::kCollectiveComplete:
+    case EventKind::kRmaRequestComplete:
+    case EventKind::kIoComplete:
+    case EventKind::kIoCancelled:
+      return true;
+    default:
+      return false;
+  }
+}
+
 void Collector::add(const Event& event) {
+  if (!frames_.empty() && completes(event.kind)) frames_.back().is_poll = false;
   switch (event.kind) {
     case EventKind::kEnter:
       enter(event);
@@ -111,7 +130,9 @@ void Collector::enter(const Event& event) {
   if (call == Call::kPause && profile::pauses(event)) cut(event.time_ns);
   // It may have taken a message, or a number of the communicator, or not.
   if (call >= Call::kExchange && (event.flags & kFailed) != 0) cut(event.time_ns);
-  frames_.push_back({region, call, event.time_ns, open_ends_.size(), open_members_.size()});
+  const bool is_poll = call == Call::kTest || event.weight > 1;
+  frames_.push_back(
+      {region, call, event.time_ns, open_ends_.size(), open_members_.size(), is_poll});
   if (call != Call::kMatchedProbe) return;
   if (taken_out_count_++ == 0) taken_out_ns_ = event.time_ns;
   if (taken_out_count_ > 1) cut(taken_out_ns_);
@@ -159,19 +180,25 @@ void Collector::leave(uint64_t time_ns) {
     // Of an exchange only the receive tells what it waited for.
     const bool is_exchange = has_receive && is_send && end.posted_ns == frame.enter_ns;
     const bool can_wait = !is_exchange && frame.call != Call::kBufferedSend;
-    end.enter_ns = can_wait ? frame.enter_ns : 0;
+    end.enter_ns = can_wait ? wait_begin(frame, end.posted_ns) : 0;
     end.leave_ns = can_wait ? time_ns : 0;
     end.region = frame.region;
     put(end, is_send);
   }
   open_ends_.resize(frame.first_end);
   for (Member& member : std::span(open_members_).subspan(frame.first_member)) {
-    member.enter_ns = frame.enter_ns;
+    member.enter_ns = wait_begin(frame, member.start_ns);
     member.leave_ns = time_ns;
     member.region = frame.region;
     keep(sink_->add_member(member));
   }
   open_members_.resize(frame.first_member);
+  if (frame.call != Call::kOther && !frame.is_poll) call_end_ns_ = time_ns;
+}
+
+/// Since when the call that `frame` was may have waited for what was started at `start_ns`.
+uint64_t Collector::wait_begin(const Frame& frame, uint64_t start_ns) const {
+  return frame.call == Call::kTest ? std::max(call_end_ns_, start_ns) : frame.enter_ns;
 }
 
 /// False where the other end cannot be named.

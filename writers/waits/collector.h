@@ -49,6 +49,7 @@ class Collector {
     kMpi,             ///< exchanges nothing between processes that is matched here
     kPause,           ///< MPI_Pcontrol
     kExchange,        ///< messages and collectives, and what completes them; these as well:
+    kTest,            ///< MPI_Test and its like
     kFree,            ///< MPI_Request_free
     kBufferedSend,    ///< never waits for its receiver
     kMatchedProbe,    ///< takes a message out of the order
@@ -63,6 +64,7 @@ class Collector {
     uint64_t enter_ns;
     size_t first_end;
     size_t first_member;
+    bool is_poll;  ///< a kTest or one of N calls, and nothing was found so far
   };
   struct OpenEnd {
     MessageEnd end;
@@ -80,9 +82,11 @@ class Collector {
   };
 
   bool is_alone(const Event& event) const;
+  static bool completes(EventKind kind);
   void add(const Event& event);
   void enter(const Event& event);
   void leave(uint64_t time_ns);
+  uint64_t wait_begin(const Frame& frame, uint64_t start_ns) const;
   void add_end(const Event& event, bool is_send, uint64_t posted_ns);
   void keep_open(const MessageEnd& end, bool is_send);
   void start_send(const Event& event);
@@ -127,6 +131,7 @@ class Collector {
   uint32_t location_ = 0;
   LocationType type_ = LocationType::kThread;
   uint64_t last_ns_ = 0;          ///< of the event before
+  uint64_t call_end_ns_ = 0;      ///< of the last call of MPI that was more than a poll in vain
   uint64_t taken_out_ns_ = 0;     ///< when the first message not yet received was taken out
   uint32_t taken_out_count_ = 0;  ///< by MPI_Mprobe
   profile::LocalIds regions_;

@@ -21,6 +21,7 @@ Result<std::vector<WaitRow>> FoundWaits::sum_up(const std::function<void()>& bea
     WaitRow& row = rows.try_emplace({wait.location, wait.region, wait.kind},
                                     WaitRow{wait.location, wait.region, wait.kind})
                        .first->second;
+    row.is_polled = wait.is_polled;
     ++row.count;
     row.wait_ns += wait.wait_ns;
     row.max_ns = std::max(row.max_ns, wait.wait_ns);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "writers/profile/mpi_calls.h"
 #include "writers/waits/clock_bounds.h"
 #include "writers/waits/match.h"
 
@@ -20,7 +21,9 @@ class JobContext : public WaitContext {
         bounds_(model),
         beat_(std::move(beat)),
         cut_ns_(model.groups.size(), UINT64_MAX),
-        is_ambiguous_(model.communicators.size(), false) {}
+        is_ambiguous_(model.communicators.size(), false) {
+    for (const GlobalRegion& region : model.regions) is_test_.push_back(profile::is_test(region));
+  }
 
   void cut(uint32_t group, uint64_t time_ns) { cut_ns_[group] = std::min(cut_ns_[group], time_ns); }
   void exclude(uint32_t communicator) { is_ambiguous_[communicator] = true; }
@@ -52,6 +55,9 @@ class JobContext : public WaitContext {
   }
   uint32_t node(uint32_t location) const override { return model_.groups[group(location)].node; }
   uint32_t group(uint32_t location) const override { return model_.locations[location].group; }
+  bool is_test(uint32_t region) const override {
+    return region < is_test_.size() && is_test_[region];
+  }
   void beat() const override {
     if (beat_ && ++steps_ % kStepsPerBeat == 0) beat_();
   }
@@ -78,6 +84,7 @@ class JobContext : public WaitContext {
   mutable uint32_t steps_ = 0;
   std::vector<uint64_t> cut_ns_;  ///< by group
   std::vector<bool> is_ambiguous_;
+  std::vector<bool> is_test_;  ///< by global region
 };
 
 }  // namespace aon::writers

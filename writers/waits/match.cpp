@@ -53,7 +53,8 @@ class MessageMatch {
  private:
   Status tell(const MessageEnd& end, uint32_t partner, WaitKind kind, uint64_t wait_ns) {
     return sink_({end.location, end.region, end.enter_ns, end.leave_ns, wait_ns,
-                  context_.clock_error_ns(end.location, partner), kind});
+                  context_.clock_error_ns(end.location, partner), kind,
+                  context_.is_test(end.region)});
   }
 
   const WaitContext& context_;
@@ -167,7 +168,8 @@ Status wait_for(const Member& member, const Member& awaited, WaitKind kind,
   const uint64_t wait_ns = wait_in(member.enter_ns, member.leave_ns, awaited.start_ns);
   if (wait_ns == 0) return {};
   return sink({member.location, member.region, member.enter_ns, member.leave_ns, wait_ns,
-               context.clock_error_ns(member.location, awaited.location), kind});
+               context.clock_error_ns(member.location, awaited.location), kind,
+               context.is_test(member.region)});
 }
 
 /// One collective: `members` wait for what `others` have, the same group or the other one.

@@ -18,7 +18,8 @@ struct MessageEnd {
   uint64_t space;      ///< pack: communicator (global id), tag
   uint64_t pair;       ///< pack: source, destination, ranks in the communicator
   uint64_t posted_ns;  ///< the call that started the transfer
-  uint64_t enter_ns;   ///< the call that completed it; 0 and 0: none that could wait
+  uint64_t enter_ns;   ///< the call that completed it; 0 and 0: none that could wait; of a poll
+                       ///< the end of the last other call
   uint64_t leave_ns;
   uint32_t location;  ///< index in Model::locations
   uint32_t region;    ///< of the completing call
@@ -38,7 +39,8 @@ struct Member {
   uint64_t number;    ///< of the process's collectives on the communicator, kNeighborhood; of the
                       ///< starts of a persistent one
   uint64_t start_ns;  ///< the call that takes part in it
-  uint64_t enter_ns;  ///< the call that completed it; the same of a blocking one
+  uint64_t
+      enter_ns;  ///< the call that completed it; the same of a blocking one; of a poll as above
   uint64_t leave_ns;
   uint32_t region;
   uint32_t rank;         ///< in the communicator
@@ -71,11 +73,12 @@ struct Wait {
   uint64_t wait_ns;
   uint64_t clock_error_ns;  ///< of the two locations' clocks together
   WaitKind kind;
+  bool is_polled;  ///< at most that long, in polls and between them; enter_ns is their beginning
 
-  auto call() const { return std::tie(location, enter_ns); }
+  auto call() const { return std::tie(location, enter_ns, is_polled); }
   bool operator<(const Wait& other) const {
-    return std::tie(location, enter_ns, wait_ns, other.kind) <
-           std::tie(other.location, other.enter_ns, other.wait_ns, kind);
+    return std::tie(location, enter_ns, is_polled, wait_ns, other.kind) <
+           std::tie(other.location, other.enter_ns, other.is_polled, other.wait_ns, kind);
   }
 };
 
@@ -95,6 +98,8 @@ class WaitContext {
   virtual uint32_t first_group_count(uint32_t communicator) const = 0;
   /// Whose data the member of that rank gets in neighbourhood collectives; null: not known.
   virtual const std::vector<uint32_t>* sources(uint32_t communicator, uint32_t rank) const = 0;
+  /// Whether programs poll by calls of the region.
+  virtual bool is_test(uint32_t region) const = 0;
   /// Called often while the matching goes on.
   virtual void beat() const = 0;
 };

@@ -53,7 +53,7 @@ class CallWaitReader : public CallWaits {
 
   Result<std::optional<CallWait>> next(uint32_t location) override {
     const auto is_wanted = [&](const Wait& wait) {
-      return wait.location >= location && wait.wait_ns >= kLeastCallWaitNs;
+      return wait.location >= location && wait.wait_ns >= kLeastCallWaitNs && !wait.is_polled;
     };
     while (ahead_ && !is_wanted(*ahead_)) {
       Result<std::optional<Wait>> next = calls_.next();

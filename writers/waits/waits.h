@@ -34,8 +34,13 @@
 /// several threads of a process call collectives, and collectives of which a member is not there,
 /// or has more sources than a definition holds, or was not seen to complete it. Persistent
 /// collectives match in the order in which they were made, and start by start; where a record does
-/// not say which it is, they are not counted at all. Time in calls that only poll or are not timed
-/// is no waiting.
+/// not say which it is, they are not counted at all.
+///
+/// Of polls (MPI_Test and its like) only those are recorded that complete something. How long a
+/// program has polled for it, and what it did in between, nobody knows; what is known is how long
+/// that was at most: from the end of the thread's last other call of MPI until the partner came, or
+/// the poll that completed it. Such rows are marked, and no part of any sum of waiting. No time is
+/// in two of them. Time in calls that are not timed is no waiting.
 ///
 /// `uncertain_ns` is the part of the waiting that the error of two nodes' clocks could explain.
 ///
@@ -82,6 +87,7 @@ struct WaitRow {
   uint64_t wait_ns = 0;
   uint64_t max_ns = 0;
   uint64_t uncertain_ns = 0;
+  bool is_polled = false;  ///< no waiting that is known: what polls waited at most
 };
 
 /// What seems to end on one node before it began on another: by how much the clocks are wrong at

@@ -21,7 +21,7 @@ PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(
 SCENE_S = 0.4
 LATE_S = SCENE_S / 2
 NEIGHBOURS = "wait for neighbours"
-COLLECTIVES = 19  # of programs/late.c
+COLLECTIVES = 20  # of programs/late.c
 
 
 _LAST_VALUES = """
@@ -57,7 +57,7 @@ class Waits(TestCase):
         told = document["waits"]
         counts = [told[name] for name in ("messages", "message_ends_left_out")]
         counts += [told[name] for name in ("collectives", "collectives_left_out")]
-        self.assertEqual(counts, [4, 0, COLLECTIVES, 0])
+        self.assertEqual(counts, [5, 0, COLLECTIVES, 0])
         with h5py.File(output / "profile.h5") as file:
             kinds = file["waits/kind"].asstr()[()]
             for kind, value_s in told["seconds"].items():
@@ -99,6 +99,25 @@ class Waits(TestCase):
         self.assertRegex(finding, r"^rank [23] on \S+ came last to [123] of 3 collectives: ")
         self.assertRegex(finding, "the others waited .* of it in MPI_(Barrier|Allreduce)$")
 
+    def assert_polled(self, output, overslept_s):
+        """What was polled for is told apart, and by how much at most."""
+        expected = {(1, "late sender")} | {(rank, "wait at barrier") for rank in (0, 1, 3)}
+        with h5py.File(output / "profile.h5") as file:
+            regions = file["regions/name"].asstr()[()]
+            polled = {name: column[()] for name, column in file["polled"].items()}
+            kinds = file["polled/kind"].asstr()[()]
+        self.assertEqual({regions[region] for region in polled["region"]}, {"MPI_Test"})
+        told = {(int(rank), kind): (int(count), at_most_ns / 1e9) for rank, kind, count, at_most_ns
+                in zip(polled["rank"], kinds, polled["count"], polled["at_most_ns"])}  # fmt: skip
+        for key in expected:
+            count, at_most_s = told.pop(key)
+            self.assertEqual(count, 1, key)
+            self.assertGreater(at_most_s, 0.25 * LATE_S, key)
+            self.assertLess(at_most_s, LATE_S + overslept_s + 0.1, key)
+        self.assertLess(sum(at_most_s for _, at_most_s in told.values()), LATE_S, told)
+        at_most_s = int(polled["at_most_ns"].sum()) / 1e9
+        self.assertAlmostEqual(ledger(output)["waits"]["polled_seconds_at_most"], at_most_s, 6)
+
     def test_planted_lateness_is_found(self):
         output = self.folder / "job"
         process = profile(4, output, PROGRAMS / "late", int(SCENE_S * 1000), timeout_s=60)
@@ -115,7 +134,7 @@ class Waits(TestCase):
                     waits["count"][()], waits["wait_ns"][()]
                 )
             }  # fmt: skip
-            self.assertEqual(waits.attrs["messages"], 4)
+            self.assertEqual(waits.attrs["messages"], 5)
             self.assertEqual(waits.attrs["unmatched_ends"], 0)
             self.assertEqual(waits.attrs["collectives"], COLLECTIVES)
             self.assertEqual(waits.attrs["collectives_left_out"], 0)
@@ -125,6 +144,7 @@ class Waits(TestCase):
         self.assert_same_in_ledger(output)
         self.assert_same_in_archive(output)
         self.assert_latecomers(output)
+        self.assert_polled(output, overslept_s)
         readers.otf2_print(self, output)
         readers.otf2_structure(self, output)
         expected = [(1, "MPI_Recv", "late sender"), (2, "MPI_Ssend", "late receiver")]

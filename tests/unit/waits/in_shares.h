@@ -26,7 +26,7 @@ inline std::vector<std::string> figures(const WaitSummary& summary) {
   };
   for (const WaitRow& row : summary.rows) {
     add(row.location, row.region, static_cast<int>(row.kind), row.count, row.wait_ns, row.max_ns,
-        row.uncertain_ns);
+        row.uncertain_ns, row.is_polled);
   }
   const ClockViolations& violations = summary.clock_violations;
   add(violations.message_count, violations.collective_count, violations.max_ns);

@@ -137,6 +137,31 @@ static void meet_other_group(int rank) {
   MPI_Comm_free(&own);
 }
 
+/// Looks for it until it is there.
+static void poll(MPI_Request* request) {
+  int is_complete = 0;
+  const struct timespec pause = {0, 200000};
+  while (is_complete == 0) {
+    MPI_Test(request, &is_complete, MPI_STATUS_IGNORE);
+    if (is_complete == 0) nanosleep(&pause, NULL);
+  }
+}
+
+/// Who polls waits as well, but it is not known for how long.
+static void poll_for_late_partners(int rank) {
+  int value = 0;
+  MPI_Request request;
+  begin(rank == 0);  // rank 1 polls for its message
+  if (rank == 0) MPI_Send(&value, 1, MPI_INT, 1, 4, MPI_COMM_WORLD);
+  if (rank == 1) {
+    MPI_Irecv(&value, 1, MPI_INT, 0, 4, MPI_COMM_WORLD, &request);
+    poll(&request);
+  }
+  begin(rank == 2);  // all others poll for it
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  poll(&request);
+}
+
 int main(int argc, char** argv) {
   g_scene_ms = argc > 1 ? atol(argv[1]) : 400;
   MPI_Init(&argc, &argv);
@@ -188,6 +213,7 @@ int main(int argc, char** argv) {
   CHECK(ranks[3] == 3);
   meet_neighbors(rank);
   meet_other_group(rank);
+  poll_for_late_partners(rank);
   begin(0);
   printf("overslept %f\n", g_overslept_s);
   MPI_Finalize();
