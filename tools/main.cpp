@@ -40,10 +40,17 @@ void add_info(CLI::App& app, Request& request) {
   command->callback([&request] { request.run = [&request] { return info(request.info); }; });
 }
 
+/// As aon-run's.
+constexpr uint64_t kLeastDiskBytes = 1u << 20;
+
 int run_finalize(Request& request) {
   const Result<uint64_t> disk_bytes = parse_bytes(request.disk);
   if (!disk_bytes)
     return fail("finalize", fmt::format("--disk: '{}' is no size like 8MiB", request.disk),
+                kExitUse);
+  if (*disk_bytes != 0 && *disk_bytes < kLeastDiskBytes && !request.finalize.from_agent)
+    return fail("finalize",
+                fmt::format("--disk: '{}' leaves nothing of the job; at least 1MiB", request.disk),
                 kExitUse);
   request.finalize.disk_bytes = *disk_bytes;
   return finalize(request.finalize);
@@ -62,9 +69,10 @@ void add_finalize(CLI::App& app, Request& request) {
   command->add_flag("-q,--quiet", options.is_quiet, "print no summary");
   command->add_flag("--if-needed", options.if_needed,
                     "do nothing where an archive was begun after the last change of the spool");
-  command->add_option(
-      "--otf2-locations", options.otf2_location_count,
-      "above so many locations only master threads and streams go in (default 4096)");
+  command
+      ->add_option("--otf2-locations", options.otf2_location_count,
+                   "above so many locations only master threads and streams go in (default 4096)")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000'000}));
   command->add_flag("--nccl-as-mpi", options.nccl_as_mpi,
                     "operations of NCCL are MPI's in the archive, for tools that know only those");
   command->add_flag("--debuginfod", options.uses_debuginfod,

@@ -63,8 +63,7 @@ const std::array<OptionSpec, 26> kTable{{
      "note calls that do not return for so many seconds, for `aon hang DIR`; 0: never"},
     {"nccl-level", 0, "LEVEL", "api", OptionUnit::kNone, 0, 0, &Options::nccl_level,
      "how much NCCL is asked to tell: api (operations), gpu (and their times on the GPU: "
-     "bandwidths, "
-     "late ranks, hangs) or off",
+     "bandwidths, late ranks, hangs), net (and the network's part), step (and its steps) or off",
      "api|gpu|net|step|off"},
     {"record-fixture", 0, "DIR", "", OptionUnit::kNone, 0, 0, &Options::record_fixture,
      "keep what CUPTI delivers in DIR, at most 64MiB of each process, to make a test of it"},
@@ -84,13 +83,16 @@ const std::array<OptionSpec, 26> kTable{{
      "say on stderr what is done"},
 }};
 
+/// Items between commas, spaces around them left out.
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> items;
   while (!text.empty()) {
-    const size_t comma = text.find(',');
-    if (comma != 0) items.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
+    const size_t comma = std::min(text.find(','), text.size());
+    std::string_view item = text.substr(0, comma);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    if (!item.empty()) items.emplace_back(item);
+    text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return items;
 }

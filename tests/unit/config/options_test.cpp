@@ -138,6 +138,12 @@ TEST(Options, ignore_the_output_that_an_outer_run_exported) {
   EXPECT_EQ(line->options.output_dir, "");
 }
 
+TEST(Options, lists_may_have_spaces) {
+  const auto line = read({"--without= perf, mpi ,,", "a"}, {});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_THAT(line->options.without, ElementsAre("perf", "mpi"));
+}
+
 TEST(Options, take_another_output_than_the_outer_run_exported_for_the_users) {
   for (const char* gave : {"AON_OUTPUT_GAVE=/outer", "AON_DOOR_GAVE=/outer"}) {
     auto line = read({"a"}, {"AON_OUTPUT=/outer", "AON_SOCKET=/run/s", gave});

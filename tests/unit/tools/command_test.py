@@ -19,7 +19,9 @@ class Command(TestCase):
 
     def test_wrong_use_is_2(self):
         for words in ([], ["bogus"], ["info"], ["info", "--bogus", "x"], ["info", "/none"],
-                      ["finalize"], ["finalize", "--disk", "much", "/none"], ["export", "/none"]):
+                      ["finalize"], ["finalize", "--disk", "much", "/none"],
+                      ["finalize", "--disk", "1", "/none"], ["finalize", "--otf2-locations", "0", "/none"],
+                      ["export", "/none"]):
             self.assert_exit(run(["aon", *words]), 2)
 
     def test_unknown_command_is_named_with_those_there_are(self):
