@@ -149,7 +149,7 @@ Result<Owner> take_directory(const std::string& dir, int folder, bool is_new,
   return read_identity(folder) == text ? Owner::kOurs : Owner::kForeign;
 }
 
-/// Whether the ranks of this node that have been here are of this launch; this one may be the first.
+/// Whether the ranks of this node that have been here are of this launch. This may be the first.
 Result<Owner> take_node(const std::string& dir, int folder, const Launch& launch) {
   if (launch.node_evidence.empty()) return Owner::kOurs;
   const std::string file = std::string(kIdentityFile) + "." + local_host_name();

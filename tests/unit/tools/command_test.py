@@ -20,7 +20,8 @@ class Command(TestCase):
     def test_wrong_use_is_2(self):
         for words in ([], ["bogus"], ["info"], ["info", "--bogus", "x"], ["info", "/none"],
                       ["finalize"], ["finalize", "--disk", "much", "/none"],
-                      ["finalize", "--disk", "1", "/none"], ["finalize", "--otf2-locations", "0", "/none"],
+                      ["finalize", "--disk", "1", "/none"],
+                      ["finalize", "--otf2-locations", "0", "/none"],
                       ["export", "/none"]):
             self.assert_exit(run(["aon", *words]), 2)
 
