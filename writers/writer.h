@@ -45,9 +45,9 @@ struct GlobalRegion {
 };
 
 /// `members[r]` is the world rank (location group id) of communicator rank r, or -1 where no member
-/// told. Of a communicator of several worlds (spawned, connected) only members of this job are
-/// there, one after the other: `members[i]` has the communicator rank `ranks[i]`, and ranks in
-/// events are indices of these.
+/// told. Of a communicator of several worlds (spawned, connected), or that nobody can tell from
+/// another (kUnseenByte: each member has its own), only members that are known are there, one after
+/// the other: `members[i]` has the rank `ranks[i]`, and ranks in events are indices of these.
 struct GlobalCommunicator {
   std::string name;
   CommunicatorKind kind;

@@ -257,16 +257,9 @@ constexpr int kNoRoot = -1;
   const uint64_t number = next_request_number();
   finish_collective(call, kNonblocking, c->id, bytes.sent, bytes.received,
                     pack_pair(root_in(*c, root), static_cast<int32_t>(operation)), number);
-  put_request(call.w, {load_handle(request),
-                       number,
-                       bytes.sent,
-                       nullptr,
-                       c,
-                       -1,
-                       -1,
-                       {0},
-                       RequestKind::kCollective,
-                       false});
+  put_request(
+      call.w,
+      {load_handle(request), number, bytes.sent, c, -1, -1, {0}, RequestKind::kCollective, false});
 }
 
 /// MPI_Bcast_init and its like: a span; the request waits for MPI_Start. All members make those of
@@ -280,7 +273,6 @@ constexpr int kNoRoot = -1;
   Request prepared = {load_handle(request),
                       0,
                       bytes.sent,
-                      nullptr,
                       c,
                       root_in(*c, root),
                       static_cast<int32_t>(operation),
@@ -294,28 +286,11 @@ constexpr int kNoRoot = -1;
   put_request(call.w, prepared);
 }
 
-/// MPI_Comm_idup: the new communicator is looked at when the request is complete.
+/// MPI_Comm_idup: what it makes is known already (add_copy()), its request is a collective's.
 [[gnu::always_inline]] inline void finish_start_create(const OpenCall& call, Communicator* parent,
-                                                       uint32_t creation, Handles new_handle,
                                                        Handles request, int result) {
-  if (AON_UNLIKELY(result != kSuccess)) {
-    finish_span(call, kFailed);
-    return;
-  }
-  const uint64_t number = next_request_number();
-  finish_collective(call, kNonblocking, parent->id, 0, 0,
-                    pack_pair(kNoRoot, static_cast<int32_t>(CollectiveOperation::kCreateHandle)),
-                    number);
-  put_request(call.w, {load_handle(request),
-                       number,
-                       0,
-                       new_handle,
-                       parent,
-                       -1,
-                       -1,
-                       {creation},
-                       RequestKind::kNewCommunicator,
-                       false});
+  finish_start_collective(call, CollectiveOperation::kCreateHandle, parent, kNoRoot, Bytes{0, 0},
+                          request, result);
 }
 
 }  // namespace aon::mpi

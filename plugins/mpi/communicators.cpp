@@ -27,6 +27,7 @@ constexpr uint32_t kWorldId = 1;
 constexpr uint32_t kSelfId = 2;
 constexpr uint32_t kArenaCount = 64;
 constexpr uint32_t kRest = 1024;  ///< entries are freed before unused ones among them are sought
+constexpr uint64_t kUnseenMark = 0x756e7365656e;  ///< in identities of what was not seen made
 
 SpinLock g_lock;          // around all below and every creation
 SharedHandleMap g_table;  // handle -> Communicator*; read without the lock
@@ -68,6 +69,7 @@ Sources g_sources;  // under the lock: too much for a thread's stack
 Queue g_freed;   // a request may still have them
 Queue g_unused;  // nobody has them
 uint32_t g_seek_at = kRest;
+std::atomic<uint64_t> g_ambiguous_count;
 
 /// Requests outlive the communicator they were made on. One that is told of just now has left the
 /// requests and may still be read, so the entries rest in a queue.
@@ -101,6 +103,7 @@ void define(const Communicator& c, uint32_t parent_id, const char* name) {
   definition.rank = c.rank;
   definition.kind = c.kind;
   definition.reserved[kOfWorldsByte] = c.is_made_of_worlds ? 1 : 0;
+  definition.reserved[kUnseenByte] = c.unseen_count;
   if (c.kind == CommunicatorKind::kInter && !c.is_made_of_worlds) {
     const uint32_t first_group_count = c.own_offset == 0 ? c.local_size : c.peer_count;
     memcpy(&definition.reserved[kFirstGroupByte], &first_group_count, sizeof first_group_count);
@@ -109,20 +112,20 @@ void define(const Communicator& c, uint32_t parent_id, const char* name) {
              name, static_cast<uint32_t>(strlen(name)) + 1);
 }
 
-/// The Cartesian topology of `c`, where it has one.
-void define_cartesian(const Communicator& c) {
+/// The Cartesian topology of `c`, where it has one; `asked` has the same.
+void define_cartesian(const Communicator& c, Handle asked) {
   int kind = 0;
   int count = 0;
   if (c.kind != CommunicatorKind::kIntra || queries.topo_test == nullptr ||
       queries.cartdim_get == nullptr || queries.cart_get == nullptr)
     return;
-  if (queries.topo_test(c.handle, &kind) != kSuccess || kind != abi.topology_cartesian) return;
+  if (queries.topo_test(asked, &kind) != kSuccess || kind != abi.topology_cartesian) return;
   constexpr auto kMost = static_cast<int>(kMaxCartesianDimensions);
-  if (queries.cartdim_get(c.handle, &count) != kSuccess || count <= 0 || count > kMost) return;
+  if (queries.cartdim_get(asked, &count) != kSuccess || count <= 0 || count > kMost) return;
   int extents[kMost];
   int are_periodic[kMost];
   int coordinates[kMost];
-  if (queries.cart_get(c.handle, count, extents, are_periodic, coordinates) != kSuccess) return;
+  if (queries.cart_get(asked, count, extents, are_periodic, coordinates) != kSuccess) return;
   CartesianDefinition definition = {c.id, static_cast<uint32_t>(count), 0};
   for (int i = 0; i < count; ++i) definition.periodic |= (are_periodic[i] != 0 ? 1u : 0u) << i;
   aon_define(static_cast<uint32_t>(DefinitionType::kCartesian), &definition, sizeof definition,
@@ -159,12 +162,33 @@ Communicator* describe(Handle handle) {
   return c;
 }
 
-/// Gives `c` its id, makes it known, and puts it into the table.
-void publish(Communicator* c, uint32_t parent_id) {
+/// Gives `c` its id, makes it known, and puts it into the table. MPI is asked about `asked`.
+void publish(Communicator* c, uint32_t parent_id, Handle asked) {
   c->id = g_next_id++;
   define(*c, parent_id, "");
-  define_cartesian(*c);
+  define_cartesian(*c, asked);
   g_table.put(c->handle, c);
+}
+
+/// `c` is the `count`th with its identity that was not seen to be made, or whose parent was not. Of
+/// one that there was no room to count (0) nobody knows that it is the only one.
+void mark_unseen(Communicator* c, uint32_t count) {
+  constexpr uint32_t kMost = 255;
+  c->unseen_count = static_cast<uint8_t>(count == 0 ? 2 : std::min(count, kMost));
+  if (c->unseen_count == 1) return;
+  if (g_ambiguous_count.fetch_add(1, std::memory_order_relaxed) == 0) communicator_is_ambiguous();
+}
+
+/// How often a communicator was made on `parent`, the one that MPI has just made included.
+uint32_t count_creation(Communicator* parent) {
+  return parent->creation_count.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+/// The identity of the `creation`th that was made on `parent`.
+void identify(Communicator* c, const Communicator& parent, uint32_t creation) {
+  c->is_made_of_worlds |= parent.is_made_of_worlds;
+  c->identity = mix(mix(parent.identity, creation), static_cast<uint32_t>(c->first_world_rank));
+  if (AON_UNLIKELY(parent.unseen_count != 0)) mark_unseen(c, count_members(c->identity));
 }
 
 uint64_t identity_of_members(Handle handle, bool is_inter) {
@@ -174,16 +198,13 @@ uint64_t identity_of_members(Handle handle, bool is_inter) {
   return own < remote ? mix(own, remote) : mix(remote, own);
 }
 
-/// Defines `handle` by its members. The lock is held.
-Communicator* add_by_members(uint32_t parent_id, Handle handle, uint64_t tag,
-                             bool is_made_of_worlds) {
+/// Defines `handle`, of which only its members are known. The lock is held.
+Communicator* add_unseen(Handle handle) {
   Communicator* c = describe(handle);
   if (c == nullptr) return nullptr;
-  c->is_made_of_worlds |= is_made_of_worlds;
-  const uint64_t members =
-      mix(identity_of_members(handle, c->kind == CommunicatorKind::kInter), tag);
-  c->identity = mix(members, count_members(members));
-  publish(c, parent_id);
+  c->identity = mix(identity_of_members(handle, c->kind == CommunicatorKind::kInter), kUnseenMark);
+  mark_unseen(c, count_members(c->identity));
+  publish(c, 0, handle);
   return c;
 }
 
@@ -264,14 +285,8 @@ Communicator* learn_communicator(Handle given) noexcept {
   if (known->id != 0 || handle == abi.comm_null || !mpi_is_usable()) return known;
   Guard guard(&g_lock);
   if (void* found = g_table.find(handle)) return static_cast<Communicator*>(found);
-  Communicator* learned = add_by_members(0, handle, 0, false);
+  Communicator* learned = add_unseen(handle);
   return learned != nullptr ? learned : &g_none;
-}
-
-Communicator* settled_parent(Communicator* before, Handle handle, uint32_t* creation) {
-  Communicator* parent = settled(before, handle, kSuccess);
-  if (parent != before && creation != nullptr) *creation = count_creation(parent);
-  return parent;
 }
 
 void define_world(uint32_t rank, uint32_t process_count) {
@@ -285,29 +300,53 @@ void define_world(uint32_t rank, uint32_t process_count) {
   world.handle = abi.comm_world;
 }
 
-uint32_t count_creation(Communicator* parent) {
-  return parent->creation_count.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
-void uncount_creation(Communicator* parent) {
-  parent->creation_count.fetch_sub(1, std::memory_order_relaxed);
-}
-
-void add_communicator(Communicator* parent, uint32_t creation, Handle handle) {
+void add_communicator(Communicator* parent, Handle handle) {
+  const uint32_t creation = count_creation(parent);
   if (handle == abi.comm_null || !mpi_is_usable()) return;
   Guard guard(&g_lock);
   Communicator* c = describe(handle);
   if (c == nullptr) return;
-  c->is_made_of_worlds |= parent->is_made_of_worlds;
-  c->identity = mix(mix(parent->identity, creation), static_cast<uint32_t>(c->first_world_rank));
-  publish(c, parent->id);
+  identify(c, *parent, creation);
+  publish(c, parent->id, handle);
+}
+
+void add_copy(Communicator* parent, Handle handle) {
+  const uint32_t creation = count_creation(parent);
+  if (handle == abi.comm_null || parent->id == 0 || !mpi_is_usable()) return;
+  Guard guard(&g_lock);
+  Communicator* c = new_communicator();
+  if (c == nullptr) return;
+  c->handle = handle;
+  c->rank = parent->rank;
+  c->local_size = parent->local_size;
+  c->peer_count = parent->peer_count;
+  c->peer_offset = parent->peer_offset;
+  c->own_offset = parent->own_offset;
+  c->first_world_rank = parent->first_world_rank;
+  c->in_degree = c->out_degree = kUnknownDegree;
+  const bool is_inter = parent->kind == CommunicatorKind::kInter;
+  c->kind = is_inter ? CommunicatorKind::kInter : CommunicatorKind::kIntra;
+  identify(c, *parent, creation);
+  publish(c, parent->id, parent->handle);
+}
+
+uint64_t ambiguous_communicators() noexcept {
+  return g_ambiguous_count.load(std::memory_order_relaxed);
 }
 
 void add_communicator_of_members(Communicator* parent, Handle handle, uint64_t tag,
                                  bool is_made_of_worlds) {
   if (handle == abi.comm_null || !mpi_is_usable()) return;
   Guard guard(&g_lock);
-  add_by_members(parent->id, handle, tag, is_made_of_worlds);
+  Communicator* c = describe(handle);
+  if (c == nullptr) return;
+  c->is_made_of_worlds |= is_made_of_worlds;
+  const uint64_t members =
+      mix(identity_of_members(handle, c->kind == CommunicatorKind::kInter), tag);
+  const uint32_t count = count_members(members);
+  c->identity = mix(members, count);
+  if (count == 0) mark_unseen(c, 0);
+  publish(c, parent->id, handle);
 }
 
 void name_communicator(const Communicator& communicator, const char* name) {

@@ -6,8 +6,13 @@
 ///
 /// Communicators that only a part of the parent makes (create_group, intercomm_create) cannot count
 /// on the parent: their hash has the world ranks of all members and the tag, and counts creations
-/// with the same ones. A communicator that was made where we do not look (by the
-/// library itself) is learned at its first use that MPI takes, from its members.
+/// with the same ones.
+///
+/// A communicator that was made where we do not look (by PMPI names, or by the library itself) is
+/// learned at its first use that MPI takes. Its identity is that of its members. Which of several
+/// such ones with the same members it is nobody can say, for members may meet them in different
+/// orders: `unseen_count` tells the reader how many there are, who then joins none of them. What is
+/// made from one of them has a count as well, since its identity is made of the parent's.
 ///
 /// An inter-communicator is described as the union of its two groups, the group whose rank 0 has
 /// the lower world rank first: `rank` and all peers are indices in that union, so a message has
@@ -43,10 +48,11 @@ struct Communicator {
   uint32_t out_degree;
   uint64_t absent_neighbors;  ///< bit i: place i of the degree is MPI_PROC_NULL, at a grid's edge
   CommunicatorKind kind;
-  bool is_made_of_worlds;                ///< spawned, connected: its processes have no common world
-  std::atomic<uint32_t> creation_count;  ///< on this one as parent
-  std::atomic<uint32_t> window_count;    ///< windows made on it
-  std::atomic<uint32_t> opening_count;   ///< files opened by its members
+  bool is_made_of_worlds;  ///< spawned, connected: its processes have no common world
+  uint8_t unseen_count;    ///< 0: its identity is sure; else how many had it so far, at most 255
+  std::atomic<uint32_t> creation_count;     ///< on this one as parent
+  std::atomic<uint32_t> window_count;       ///< windows made on it
+  std::atomic<uint32_t> opening_count;      ///< files opened by its members
   std::atomic<uint32_t> preparation_count;  ///< persistent collectives made on it
   bool is_in_use;      ///< some request has it; only read while entries are sought
   Communicator* next;  ///< in a list of freed ones
@@ -85,17 +91,17 @@ Communicator* learn_communicator(Handle handle) noexcept;
 /// Defines MPI_COMM_WORLD and MPI_COMM_SELF. Once, when MPI is initialised.
 void define_world(uint32_t rank, uint32_t process_count);
 
-/// How often a communicator was made on `parent`, this one included: the second input of the
-/// identity. Must be called for every collective creation, also where this process gets none.
-uint32_t count_creation(Communicator* parent);
-/// MPI refused it on this rank, whose arguments were wrong: the others have not begun.
-void uncount_creation(Communicator* parent);
+/// Defines what a collective creation on `parent` has made, and counts it: the second input of the
+/// identity. To be called after each one that MPI took, also where this process gets MPI_COMM_NULL;
+/// one that MPI refused on this rank, whose arguments were wrong, the others have not begun.
+void add_communicator(Communicator* parent, Handle handle);
 
-/// The parent after a creation that MPI took. One that was not known before it is counted now.
-Communicator* settled_parent(Communicator* before, Handle handle, uint32_t* creation);
+/// The same of the copy that MPI_Comm_idup has begun to make. It is told before it is complete, for
+/// nobody may see that: it has its parent's members and topology, so MPI need not be asked.
+void add_copy(Communicator* parent, Handle handle);
 
-/// Defines the communicator that was made as the `creation`th on `parent`. MPI_COMM_NULL: nothing.
-void add_communicator(Communicator* parent, uint32_t creation, Handle handle);
+/// Communicators so far that cannot be told from others with the same members.
+uint64_t ambiguous_communicators() noexcept;
 
 /// Defines a communicator that is known by its members alone (create_group, intercomm_create) or
 /// by nothing (`is_made_of_worlds`: spawn, accept, connect, join).

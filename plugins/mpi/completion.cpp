@@ -78,12 +78,6 @@ void put_completed(Writer* w, uint64_t now, const Request& request, const Status
       complete_receive(w, now, request, {request.source, abi.any_tag, request.number + 1}, status,
                        flags);
       break;
-    case RequestKind::kNewCommunicator:
-      if (result == kSuccess) {
-        add_communicator(request.communicator, request.creation,
-                         load_handle(request.new_communicator));
-      }
-      [[fallthrough]];
     case RequestKind::kCollective:
       put_completion(w, now, flags, request.communicator->id, request.bytes, pack_pair(-1, -1),
                      request.number);

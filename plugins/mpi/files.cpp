@@ -224,7 +224,6 @@ void finish_start_transfer(const OpenCall& call, const Transfer& transfer, Handl
                        number,
                        transfer.bytes,
                        nullptr,
-                       nullptr,
                        static_cast<int32_t>(transfer.file->id),
                        static_cast<int32_t>(packed),
                        {0},

@@ -170,6 +170,13 @@ Handle file_from_fortran(const void* fortran_handle) noexcept {
   return queries.file_f2c(integer_at(fortran_handle));
 }
 
+/// A session is there before MPI is usable.
+Handle session_from_fortran(const void* fortran_handle) noexcept {
+  const int number = integer_at(fortran_handle);
+  if (abi.handle_bytes == sizeof number) return static_cast<uint32_t>(number);
+  return queries.session_f2c != nullptr ? queries.session_f2c(number) : 0;
+}
+
 FortranText::FortranText(const void* word, Word length) noexcept {
   const uint32_t given = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(length));
   uint32_t byte_count = given < kMaxBytes ? given : kMaxBytes - 1;

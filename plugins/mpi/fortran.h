@@ -86,6 +86,7 @@ Handle window_from_fortran(const void* fortran_handle) noexcept;
 Handle group_from_fortran(const void* fortran_handle) noexcept;
 Handle operation_from_fortran(const void* fortran_handle) noexcept;
 Handle file_from_fortran(const void* fortran_handle) noexcept;
+Handle session_from_fortran(const void* fortran_handle) noexcept;
 
 [[gnu::always_inline]] inline Handle file_at(const void* word) { return file_from_fortran(word); }
 

@@ -130,7 +130,7 @@ uint32_t count_members(uint64_t members) {
     g_counts[at].members = members;
     return ++g_counts[at].count;
   }
-  return 1;
+  return 0;
 }
 
 }  // namespace aon::mpi

@@ -23,8 +23,8 @@ int32_t first_world_rank(Handle communicator, Side side);
 /// Hash of the world ranks of all members of one side, in order.
 uint64_t hash_members(Handle communicator, Side side);
 
-/// How often count_members() was called with this hash, this call included. Where there is no room
-/// to count it, 1: the table holds so many others that it was most probably not seen before.
+/// How often count_members() was called with this hash, this call included. 0: there is no room to
+/// count it, for so many others were.
 uint32_t count_members(uint64_t members);
 
 /// World ranks of a group's members, in their order. `visit` is called for parts of the list.

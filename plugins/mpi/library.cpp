@@ -104,6 +104,7 @@ void find_queries() {
   query(&queries.group_translate_ranks, "PMPI_Group_translate_ranks");
   query(&queries.group_free, "PMPI_Group_free");
   query(&queries.group_from_session_pset, "PMPI_Group_from_session_pset");
+  query(&queries.session_f2c, "PMPI_Session_f2c");
   query(&queries.session_get_info, "PMPI_Session_get_info");
   query(&queries.info_get_string, "PMPI_Info_get_string");
   query(&queries.info_free, "PMPI_Info_free");
@@ -142,6 +143,42 @@ const link_map* object_of(const void* address) {
   link_map* map = nullptr;
   const int is_known = dladdr1(address, &file, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP);
   return is_known != 0 ? map : nullptr;
+}
+
+/// The addresses of the object that `inside` lies in.
+struct Range {
+  ElfW(Addr) inside;
+  ElfW(Addr) start;
+  ElfW(Addr) end;
+
+  bool has(const void* address) const {
+    const auto at = reinterpret_cast<ElfW(Addr)>(address);
+    return at >= start && at < end;
+  }
+};
+
+int note_range(dl_phdr_info* info, size_t, void* out) {
+  Range& range = *static_cast<Range*>(out);
+  range.start = ~ElfW(Addr){0};
+  range.end = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = info->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD) continue;
+    const ElfW(Addr) at = info->dlpi_addr + part.p_vaddr;
+    if (at < range.start) range.start = at;
+    if (at + part.p_memsz > range.end) range.end = at + part.p_memsz;
+  }
+  return range.inside >= range.start && range.inside < range.end ? 1 : 0;
+}
+
+/// True for the place in a program of fixed address that stands for a function of a library whose
+/// address the program takes.
+bool is_stub(const void* address) {
+  Dl_info file;
+  const ElfW(Sym)* symbol = nullptr;
+  return dladdr1(address, &file, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)),
+                 RTLD_DL_SYMENT) != 0 &&
+         symbol != nullptr && symbol->st_shndx == SHN_UNDEF;
 }
 
 /// What programs are linked to the library by; its file's name where it says nothing. Lives as long
@@ -223,6 +260,18 @@ void detect_library() noexcept {
   pthread_mutex_lock(&g_mutex);
   detect_locked();
   pthread_mutex_unlock(&g_mutex);
+}
+
+uint32_t functions_in_front(const char** name) noexcept {
+  Range own = {reinterpret_cast<ElfW(Addr)>(&abi), 0, 0};
+  if (dl_iterate_phdr(note_range, &own) == 0) return 0;
+  uint32_t count = 0;
+  for (const char* wanted : kFunctionNames) {
+    const void* found = dlsym(RTLD_DEFAULT, wanted);
+    if (found == nullptr || own.has(found) || is_stub(found)) continue;
+    if (count++ == 0) *name = wanted;
+  }
+  return count;
 }
 
 bool library_is_known() noexcept {

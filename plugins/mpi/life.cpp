@@ -6,7 +6,6 @@
 
 #include "mpi/call.h"
 #include "mpi/fortran.h"
-#include "mpi/requests.h"
 #include "mpi/state.h"
 
 namespace aon::mpi {
@@ -134,10 +133,7 @@ int control(int level, Call real) {
   if (weight != 0) call = begin_call(w, kSitePcontrol.id);
   const int result = real();
   if (weight != 0) finish_control(call, level, result);
-  if (level == 0) {
-    aon_set_paused(true);
-    forget_new_communicators();
-  }
+  if (level == 0) aon_set_paused(true);
   return result;
 }
 
@@ -173,14 +169,15 @@ int fortran_abort(Family family, Word comm, Word code, Word error) {
   return from_fortran(kSiteAbort, family, {comm, code, error},
                       [](auto real) { return abort_job(real); });
 }
-/// Libraries that have sessions have numbers for handles, the same in both languages.
 int fortran_session_init(Family family, Word info, Word handler, Word session, Word error) {
+  const Handles begun(session, session_from_fortran);
   return from_fortran(kSiteSession_init, family, {info, handler, session, error},
-                      [=](auto real) { return begin_session(session, real); });
+                      [=](auto real) { return begin_session(begun, real); });
 }
 int fortran_session_finalize(Family family, Word session, Word error) {
+  const Handles ending(session, session_from_fortran);
   return from_fortran(kSiteSession_finalize, family, {session, error},
-                      [=](auto real) { return end_session(session, real); });
+                      [=](auto real) { return end_session(ending, real); });
 }
 int fortran_pcontrol(Family family, Word level) {
   void* function = real_fortran(family, kSitePcontrol.id);

@@ -76,9 +76,9 @@ void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Env
                  asked.communicator->id, 0, asked.peer_tag(), number + 1);
   finish_message(call, kOutgoing | kNonblocking, sent.communicator->id, sent.bytes, sent.peer_tag(),
                  number);
-  Request both = {load_handle(request),   number,    sent.bytes, nullptr,
-                  sent.communicator,      sent.peer, sent.tag,   {0},
-                  RequestKind::kExchange, false};
+  Request both = {
+      load_handle(request),   number, sent.bytes, sent.communicator, sent.peer, sent.tag, {0},
+      RequestKind::kExchange, false};
   both.source = asked.peer;
   put_request(call.w, both);
 }
@@ -87,9 +87,8 @@ void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, H
                     int result) noexcept {
   finish_span(call, failed(result));
   if (result != kSuccess) return;
-  put_request(
-      call.w,
-      {load_handle(request), 0, e.bytes, nullptr, e.communicator, e.peer, e.tag, {0}, kind, true});
+  put_request(call.w,
+              {load_handle(request), 0, e.bytes, e.communicator, e.peer, e.tag, {0}, kind, true});
 }
 
 void finish_start_one(const OpenCall& call, Handles request, int result) noexcept {
@@ -128,7 +127,6 @@ void remember_message(Writer* w, Handles message, Handle comm) noexcept {
   put_request(w, {handle,
                   next_request_number(),
                   0,
-                  nullptr,
                   learn_communicator(comm),
                   -1,
                   -1,

@@ -279,20 +279,6 @@ void mark_communicators_in_use() noexcept {
   }
 }
 
-void forget_new_communicators() noexcept {
-  const auto forget = [](Request& request) {
-    if (request.kind == RequestKind::kNewCommunicator) request.kind = RequestKind::kCollective;
-  };
-  for (uint32_t i = 0; i < kStripes; ++i) {
-    {
-      Guard guard(&g_tables[i].lock);
-      g_tables[i].visit(forget);
-    }
-    Guard guard(&g_stacks[i].lock);
-    g_stacks[i].visit(forget);
-  }
-}
-
 bool activate_request(Handle handle, Request* out) noexcept {
   Table& table = table_of(handle);
   Guard guard(&table.lock);

@@ -35,26 +35,20 @@ enum class RequestKind : uint8_t {
   kSend,
   kReceive,
   kCollective,
-  kNewCommunicator,  ///< MPI_Comm_idup
-  kExchange,         ///< MPI_Isendrecv: the send has `number`, the receive the next one
-  kRma,              ///< MPI_Rput and its like
-  kFile,             ///< a read or write; peer: the file's id, tag: IoOperation + 256 * IoFlags
-  kMessage,          ///< not a request: a matched probe's message, received by Mrecv or Imrecv
+  kExchange,  ///< MPI_Isendrecv: the send has `number`, the receive the next one
+  kRma,       ///< MPI_Rput and its like
+  kFile,      ///< a read or write; peer: the file's id, tag: IoOperation + 256 * IoFlags
+  kMessage,   ///< not a request: a matched probe's message, received by Mrecv or Imrecv
 };
 
 struct Request {
   Handle handle;
   uint64_t number;  ///< in records; 0: an inactive persistent request
   uint64_t bytes;   ///< sent
-  union {
-    Handles new_communicator;  ///< where MPI_Comm_idup's result will stand
-    uint32_t start_count;      ///< kCollective, persistent: how often it was started
-  };
   Communicator* communicator;
   int32_t peer;  ///< kCollective: the root; kRma: the target
   int32_t tag;   ///< kCollective, kRma: the operation
   union {
-    uint32_t creation;     ///< kNewCommunicator: count on the parent
     uint32_t preparation;  ///< kCollective, persistent: count on the communicator
     int32_t source;        ///< kExchange: the peer of the receive
     uint32_t window;       ///< kRma: id of the window; `communicator` is null
@@ -63,10 +57,11 @@ struct Request {
   bool is_persistent;
   bool is_cancelled = false;    ///< MPI_Cancel was called: whether it was in time, its end says
   uint64_t bytes_received = 0;  ///< kCollective
+  uint32_t start_count = 0;     ///< kCollective, persistent: how often it was started
 };
 
 /// Live requests that surely fit where one thread at a time calls MPI; with MPI_THREAD_MULTIPLE
-/// their places are shared by 64 tables. Tables and stacks take at most 18 MiB each.
+/// their places are shared by 64 tables. Tables and stacks take at most 16 MiB each.
 constexpr uint64_t kMaxLiveRequests = 1u << 17;
 
 /// The first of the next `count` numbers.
@@ -89,10 +84,6 @@ bool take_request(const Writer* w, Handle handle, uint64_t number, Request* out)
 
 /// MPI_Cancel of the live request `handle`.
 void cancel_request(Handle handle) noexcept;
-
-/// What MPI_Comm_idup has begun is not looked for any more: while nothing is recorded its memory
-/// may go.
-void forget_new_communicators() noexcept;
 
 /// Marks the communicators of all requests, live or not, as in use.
 void mark_communicators_in_use() noexcept;

@@ -4,7 +4,6 @@
 #include <aon/definition.h>
 #include <aon/writer.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <atomic>
@@ -16,6 +15,8 @@
 #include "mpi/groups.h"
 #include "mpi/library.h"
 #include "mpi/lock.h"
+#include "mpi/memory.h"
+#include "mpi/provider.h"
 #include "mpi/requests.h"
 
 namespace aon::mpi {
@@ -27,68 +28,16 @@ constexpr int kThreadMultiple = kThreadLevels - 1;
 std::atomic<Life> g_life{Life::kUnknown};
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 IdentityDefinition g_identity;  // guarded by g_mutex, constant when ready
-constexpr int kMaxSessions = 16;
-Handle g_sessions[kMaxSessions];  // guarded by g_mutex: the live ones; the world is the first one's
-int g_session_count;              // guarded by g_mutex
-bool g_session_made_us_ready;     // guarded by g_mutex; false: MPI_Init did
+Handle* g_sessions;             // guarded by g_mutex: the live ones; the world is the first one's
+uint32_t g_session_count;       // guarded by g_mutex
+uint32_t g_unlisted_count;      // guarded by g_mutex: live ones beside those
+bool g_session_made_us_ready;   // guarded by g_mutex; false: MPI_Init did
 
 void define_identity(bool is_complete) {
   IdentityDefinition identity = g_identity;
   identity.complete = is_complete ? 1 : 0;
   aon_define(static_cast<uint32_t>(DefinitionType::kIdentity), &identity, sizeof identity, nullptr,
              0);
-}
-
-void define_provider(ProviderState provider_state, const char* text, uint32_t text_bytes) {
-  ProviderDefinition provider = {};
-  provider.state = provider_state;
-  aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &provider, sizeof provider, text,
-             text_bytes);
-}
-
-/// The library is not one of ours: calls are only forwarded.
-void tell_unknown_library() {
-  const char* soname = library_soname();
-  const bool is_standard = strncmp(soname, "libmpi_abi.so", 13) == 0;
-  char text[320];
-  // Three strings: name, reason, remedy.
-  const int size =
-      snprintf(text, sizeof text, "mpi%cthe MPI library in use, %.96s, %s%c%s", '\0',
-               soname[0] != '\0' ? soname : "of no name",
-               is_standard ? "does not have version 1 of MPI's ABI: its calls are not recorded"
-                           : "is not known: its calls are not recorded",
-               '\0',
-               "use Open MPI 2 to 5 (tested: 4), MPICH 3.1 or later (tested: 4), or one of "
-               "its ABI");
-  define_provider(ProviderState::kOff, text, static_cast<uint32_t>(size) + 1);
-}
-
-/// Its calls are recorded; what is to be said of it all the same.
-void tell_known_library() {
-  static const char kText[] = "mpi\0\0";
-  const char* caveat = library_backend()->caveat;
-  if (caveat == nullptr) {
-    define_provider(ProviderState::kOn, kText, sizeof kText);
-    return;
-  }
-  const char* remedy = caveat + strlen(caveat) + 1;
-  char text[512];
-  const int size = snprintf(text, sizeof text, "mpi%c%s%c%s", '\0', caveat, '\0', remedy);
-  const int most = static_cast<int>(sizeof text) - 1;
-  define_provider(ProviderState::kDegraded, text,
-                  static_cast<uint32_t>(size < most ? size : most) + 1);
-}
-
-void tell_unfollowed(uint64_t count) {
-  char text[256];
-  // Three strings: name, reason, remedy.
-  const int size =
-      snprintf(text, sizeof text,
-               "mpi%c%s%llu requests are not followed: %llu were live at once; their "
-               "completions are missing%ccomplete or free requests earlier",
-               '\0', count == 1 ? "at least " : "", static_cast<unsigned long long>(count),
-               static_cast<unsigned long long>(kMaxLiveRequests), '\0');
-  define_provider(ProviderState::kDegraded, text, static_cast<uint32_t>(size) + 1);
 }
 
 /// Says who we are, once. The mutex is held.
@@ -98,16 +47,10 @@ void become(int rank, int process_count, int level) {
                                   static_cast<uint32_t>(level)};
   define_identity(false);
   if (is_first) {
-    static const char kNoFortran[] =
-        "mpi\0the library is made for a Fortran INTEGER of more than 4 bytes: calls from Fortran "
-        "are "
-        "not recorded\0use the library for 4 bytes";
     learn_datatypes();
-    if (learn_fortran()) {
-      tell_known_library();
-    } else {
-      define_provider(ProviderState::kDegraded, kNoFortran, sizeof kNoFortran);
-    }
+    provider_notes.has_no_fortran = !learn_fortran();
+    provider_notes.front_count = functions_in_front(&provider_notes.front_name);
+    tell_provider(false);
     define_world(static_cast<uint32_t>(rank), static_cast<uint32_t>(process_count));
   }
   g_life.store(Life::kReady, std::memory_order_release);  // pairs with mpi:life
@@ -152,10 +95,8 @@ void become_ready_by(Handle session) {
   int rank = 0;
   int process_count = 0;
   if (!use_session_world(session, &rank, &process_count)) {
-    static const char kText[] =
-        "mpi\0the library does not name the processes of a session: no peers, bytes and "
-        "communicators\0call MPI_Init";
-    define_provider(ProviderState::kDegraded, kText, sizeof kText);
+    provider_notes.has_unnamed_world = true;
+    tell_provider(false);
     return;
   }
   threads_are_concurrent = true;
@@ -172,14 +113,37 @@ bool mpi_says_it_runs() {
   return is_initialized != 0 && is_finalized == 0;
 }
 
+/// Puts `session` on the list. The mutex is held.
+void remember_session(Handle session) {
+  if (g_sessions == nullptr) {
+    g_sessions = static_cast<Handle*>(map_bytes(kMaxSessions * sizeof(Handle)));
+  }
+  if (g_sessions != nullptr && g_session_count < kMaxSessions) {
+    g_sessions[g_session_count++] = session;
+    return;
+  }
+  ++g_unlisted_count;
+  if (provider_notes.sessions_count++ == 0) tell_provider(false);
+}
+
 /// Takes `session` off the list. True: it was the first. The mutex is held.
 bool forget_session(Handle session) {
-  int at = 0;
+  uint32_t at = 0;
   while (at < g_session_count && g_sessions[at] != session) ++at;
-  if (at == g_session_count) return false;
-  for (int i = at + 1; i < g_session_count; ++i) g_sessions[i - 1] = g_sessions[i];
-  --g_session_count;
+  if (at == g_session_count) {
+    if (g_unlisted_count != 0) --g_unlisted_count;
+    return false;
+  }
+  g_sessions[at] = g_sessions[--g_session_count];
   return at == 0;
+}
+
+/// The world is that of the first session that lives. False: there is none. The mutex is held.
+bool world_of_first_session() {
+  int rank = 0;
+  int process_count = 0;
+  leave_session_world();
+  return g_session_count != 0 && use_session_world(g_sessions[0], &rank, &process_count);
 }
 
 bool look_again() {
@@ -209,13 +173,20 @@ void mpi_is_initialized() noexcept {
 }
 
 void mpi_is_ending() noexcept {
-  g_life.store(Life::kOver, std::memory_order_release);  // pairs with mpi:life
+  pthread_mutex_lock(&g_mutex);
+  g_session_made_us_ready = world_of_first_session();
+  if (!g_session_made_us_ready) {
+    g_life.store(Life::kOver, std::memory_order_release);  // pairs with mpi:life
+  }
+  pthread_mutex_unlock(&g_mutex);
 }
 
-void requests_overflow() noexcept { tell_unfollowed(1); }
+void requests_overflow() noexcept { tell_provider(false); }
+void communicator_is_ambiguous() noexcept { tell_provider(false); }
 
 void mpi_is_finalized() noexcept {
-  if (const uint64_t count = unfollowed_requests(); count != 0) tell_unfollowed(count);
+  if (g_life.load(std::memory_order_relaxed) == Life::kReady) return;  // sessions go on
+  tell_provider(true);
   if (g_identity.world_size != 0) define_identity(true);
 }
 
@@ -227,21 +198,20 @@ void mpi_session_has_begun(Handle session) noexcept {
   }
   mpi_is_usable();
   pthread_mutex_lock(&g_mutex);
-  if (g_session_count < kMaxSessions) g_sessions[g_session_count++] = session;
-  if (g_life.load(std::memory_order_relaxed) == Life::kUnknown) become_ready_by(session);
+  remember_session(session);
+  if (g_life.load(std::memory_order_relaxed) != Life::kReady) become_ready_by(session);
   pthread_mutex_unlock(&g_mutex);
 }
 
 bool mpi_session_is_ending(Handle session) noexcept {
   bool is_end = false;
   pthread_mutex_lock(&g_mutex);
-  if (forget_session(session) && g_session_made_us_ready) {
-    int rank = 0;
-    int process_count = 0;
-    leave_session_world();
-    is_end = g_session_count == 0 || !use_session_world(g_sessions[0], &rank, &process_count);
-    is_end = is_end && !mpi_says_it_runs();
-    if (is_end) g_life.store(Life::kUnknown, std::memory_order_release);  // pairs with mpi:life
+  const bool was_first = forget_session(session);
+  if (g_session_made_us_ready) {
+    if (was_first && !world_of_first_session() && !mpi_says_it_runs()) {
+      g_life.store(Life::kUnknown, std::memory_order_release);  // pairs with mpi:life
+    }
+    is_end = g_session_count + g_unlisted_count == 0 && !mpi_says_it_runs();
   }
   pthread_mutex_unlock(&g_mutex);
   return is_end;

@@ -2,8 +2,9 @@
 /// we did not (a library that calls PMPI_Init), to MPI_Finalize.
 ///
 ///     unknown --MPI_Init, or the first call that needs it--> ready --MPI_Finalize--> over
-///     unknown --MPI_Session_init, of a program that has not called MPI_Init--> ready
-///     ready ----MPI_Session_finalize of the last session--> unknown
+///     unknown, over --MPI_Session_init--> ready
+///     ready ----MPI_Session_finalize of the last session, without MPI_Init--> unknown
+///     ready ----MPI_Finalize while a session lives--> ready, as that session's
 ///
 /// Thread: any.   Cost: one load when ready.
 #pragma once
@@ -27,6 +28,13 @@ void mpi_is_finalized() noexcept;
 
 /// After the first request that did not fit (requests.h), so that a killed job says it as well.
 void requests_overflow() noexcept;
+
+/// After the first communicator that cannot be told from another one (communicators.h).
+void communicator_is_ambiguous() noexcept;
+
+/// Sessions that are followed at a time. Of more it is said that they are not; the world is asked
+/// of one that is.
+constexpr uint32_t kMaxSessions = 4096;
 
 /// After a successful MPI_Session_init.
 void mpi_session_has_begun(Handle session) noexcept;

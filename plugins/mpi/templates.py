@@ -7,7 +7,7 @@ import window_templates
 
 # Names that the bodies use; an argument of that name is called `name_`.
 LOCAL_NAMES = {"w", "weight", "real", "result", "call", "sent", "asked", "got", "own", "told"}
-LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "creation", "handle", "window"}
+LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "handle", "window"}
 LOCAL_NAMES |= {"first", "number", "transfer", "file", "opened", "now"}
 
 _ENTER = file_templates.ENTER
@@ -234,23 +234,20 @@ _CREATE = """\
   const uint32_t weight = enter(kSite{name}, w);
   if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* parent = find_communicator({parent_handle});
-{count_it}\
   if (weight == 0) {{
     const int result = real({all});
     if (result == kSuccess) {{
-      parent = settled_parent(parent, {parent_handle}, {creation});
+      parent = settled(parent, {parent_handle}, result);
       {add};
     }}
-{uncount_it}\
     return result;
   }}
   const OpenCall call = begin_call(w, kSite{name}.id, parent->id);
   const int result = real({all});
-  if (result == kSuccess) parent = settled_parent(parent, {parent_handle}, {creation});
+  parent = settled(parent, {parent_handle}, result);
   finish_blocking_collective(call, CollectiveOperation::kCreateHandle, *parent, kNoRoot, {{0, 0}},
                              result);
   if (result == kSuccess) {add};
-{uncount_it}\
   return result;
 """
 
@@ -259,14 +256,14 @@ _START_CREATE = """\
   const uint32_t weight = enter(kSite{name}, w);
   if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* parent = find_communicator({comm});
-  uint32_t creation = count_creation(parent);
   OpenCall call;
   if (weight != 0) call = begin_call(w, kSite{name}.id, parent->id);
   const int result = real({all});
-  if (AON_UNLIKELY(result != kSuccess)) uncount_creation(parent);
-  if (weight == 0) return result;
-  if (result == kSuccess) parent = settled_parent(parent, {comm}, &creation);
-  finish_start_create(call, parent, creation, {newcomm}, {request}, result);
+  if (result == kSuccess) {{
+    parent = settled(parent, {comm}, result);
+    add_copy(parent, load_handle({newcomm}));
+  }}
+  if (weight != 0) finish_start_create(call, parent, {request}, result);
   return result;
 """
 
@@ -335,17 +332,15 @@ _SIMPLE = {
 _SIMPLE |= {kind: _ENTER + body for kind, body in window_templates.BODIES.items()}
 _SIMPLE |= window_templates.WHOLE
 
-_ADD_COUNTED = "add_communicator(parent, creation, load_handle({newcomm}))"
+_ADD_COUNTED = "add_communicator(parent, load_handle({newcomm}))"
 _ADD_BY_MEMBERS = (
     "add_communicator_of_members(parent, load_handle({newcomm}), {creation_tag}, %s)"
 )
-_COUNT_IT = "  uint32_t creation = count_creation(parent);\n"
-_UNCOUNT_IT = "  if (AON_UNLIKELY(result != kSuccess)) uncount_creation(parent);\n"
 _CREATES = {
-    "create": (_ADD_COUNTED, _COUNT_IT),
-    "create_group": (_ADD_BY_MEMBERS % "false", ""),
-    "create_inter": (_ADD_BY_MEMBERS % "false", ""),
-    "create_world": (_ADD_BY_MEMBERS % "true", ""),
+    "create": _ADD_COUNTED,
+    "create_group": _ADD_BY_MEMBERS % "false",
+    "create_inter": _ADD_BY_MEMBERS % "false",
+    "create_world": _ADD_BY_MEMBERS % "true",
 }
 
 
@@ -388,12 +383,9 @@ class Parts(dict):
 
 
 def _create_body(function):
-    add, count_it = _CREATES[function.kind]
     has_parent = any(a.name == function.fields.get("comm", "comm") for a in function.arguments)
     parent = "{comm}" if has_parent else "abi.comm_self"
-    template = _CREATE.replace("{add}", add).replace("{count_it}", count_it)
-    template = template.replace("{uncount_it}", _UNCOUNT_IT if count_it else "")
-    template = template.replace("{creation}", "&creation" if count_it else "nullptr")
+    template = _CREATE.replace("{add}", _CREATES[function.kind])
     return template.replace("{parent_handle}", parent)
 
 

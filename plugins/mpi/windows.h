@@ -125,16 +125,9 @@ uint32_t group_id(Handle group) noexcept;
   const uint64_t number = next_request_number();
   finish_rma(call, kNonblocking, window.id, bytes.sent, bytes.received,
              pack_pair(to, static_cast<int32_t>(operation)), number);
-  Request started = {load_handle(request),
-                     number,
-                     bytes.sent,
-                     nullptr,
-                     nullptr,
-                     to,
-                     static_cast<int32_t>(operation),
-                     {0},
-                     RequestKind::kRma,
-                     false};
+  Request started = {
+      load_handle(request), number, bytes.sent, nullptr, to, static_cast<int32_t>(operation), {0},
+      RequestKind::kRma,    false};
   started.window = window.id;
   put_request(call.w, started);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "writers/assemble/model_parts.h"
@@ -35,6 +36,14 @@ class CommunicatorUnifier {
  public:
   explicit CommunicatorUnifier(Model* model) : model_(model) {}
 
+  /// Identities that some process has seen twice, of communicators that nobody saw made.
+  void note_ambiguous(const Group& group) {
+    for (const auto& [local, communicator] : group.process->communicators) {
+      const CommunicatorDefinition& told = communicator.definition;
+      if (unseen_count(told) > 1) ambiguous_.insert(told.identity);
+    }
+  }
+
   void add_members(Group* group) {
     for (const auto& [local, communicator] : group->process->communicators) {
       const uint32_t global = id_of(communicator, *group);
@@ -43,9 +52,9 @@ class CommunicatorUnifier {
     }
   }
 
-  /// Of those of several worlds: who told a place, in the order of places.
+  /// Of those of several worlds, or not to be told apart: who told a place, in order of places.
   void complete_partial() {
-    for (const auto& [global, members] : members_of_worlds_) {
+    for (const auto& [global, members] : told_places_) {
       GlobalCommunicator& communicator = model_->communicators[global];
       for (const auto& [rank, group] : members) {
         communicator.ranks.push_back(rank);
@@ -96,13 +105,32 @@ class CommunicatorUnifier {
   }
 
  private:
+  static bool is_made(CommunicatorKind kind) {
+    return kind == CommunicatorKind::kIntra || kind == CommunicatorKind::kInter;
+  }
+  static uint8_t unseen_count(const CommunicatorDefinition& told) {
+    return is_made(told.kind) ? told.reserved[kUnseenByte] : 0;
+  }
+
+  /// The identity of one that nobody saw made is that of all such ones with its members; one that
+  /// was made from it is no surer.
+  bool is_ambiguous(const CommunicatorDefinition& told, const Group& group) const {
+    if (unseen_count(told) == 0) return false;
+    if (ambiguous_.count(told.identity) != 0) return true;
+    const auto parent = group.communicator_map.find(told.parent_id);
+    return parent != group.communicator_map.end() && alone_.count(parent->second) != 0;
+  }
+
   /// Parents have smaller local ids than their children, so they are numbered first.
   uint32_t id_of(const spool::Communicator& communicator, const Group& group) {
     const CommunicatorKind kind = communicator.definition.kind;
     const bool is_self = kind == CommunicatorKind::kSelf;
     const uint32_t next = static_cast<uint32_t>(model_->communicators.size());
     if (is_self && self_ != kNoCommunicator) return self_;
-    if (!is_self) {
+    const bool is_alone = is_ambiguous(communicator.definition, group);
+    if (is_alone) {
+      alone_.insert(next);  // each member has one of its own
+    } else if (!is_self) {
       const auto [entry, is_new] = ids_.try_emplace(communicator.definition.identity, next);
       if (!is_new) return entry->second;
     } else {
@@ -110,8 +138,8 @@ class CommunicatorUnifier {
     }
     GlobalCommunicator& made = model_->communicators.emplace_back();
     made.kind = kind;
-    made.is_of_worlds = (kind == CommunicatorKind::kIntra || kind == CommunicatorKind::kInter) &&
-                        communicator.definition.reserved[kOfWorldsByte] != 0;
+    made.is_of_worlds =
+        is_alone || (is_made(kind) && communicator.definition.reserved[kOfWorldsByte] != 0);
     if (kind == CommunicatorKind::kWorld) made.name = "MPI_COMM_WORLD";
     if (is_self) made.name = "MPI_COMM_SELF";
     const auto parent = group.communicator_map.find(communicator.definition.parent_id);
@@ -127,7 +155,7 @@ class CommunicatorUnifier {
     if (global->is_of_worlds) {
       global->rank_count = std::max(global->rank_count, local.definition.size);
       if (local.definition.rank < local.definition.size) {
-        members_of_worlds_[id].try_emplace(local.definition.rank, group);
+        told_places_[id].try_emplace(local.definition.rank, group);
       }
       return;
     }
@@ -157,7 +185,9 @@ class CommunicatorUnifier {
 
   Model* model_;
   std::map<uint64_t, uint32_t> ids_;
-  std::map<uint32_t, std::map<uint32_t, uint32_t>> members_of_worlds_;  ///< group by rank
+  std::set<uint64_t> ambiguous_;  ///< identities
+  std::set<uint32_t> alone_;
+  std::map<uint32_t, std::map<uint32_t, uint32_t>> told_places_;  ///< group by rank
   uint32_t self_ = kNoCommunicator;
 };
 
@@ -165,6 +195,9 @@ class CommunicatorUnifier {
 
 void build_communicators(JobModel* parts) {
   CommunicatorUnifier unifier(&parts->model);
+  for (const Group& group : parts->model.groups) {
+    if (group.process != nullptr) unifier.note_ambiguous(group);
+  }
   for (Group& group : parts->model.groups) {
     if (group.process != nullptr) unifier.add_members(&group);
   }

@@ -2,7 +2,7 @@
 
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "writers/assemble/model_parts.h"
 
@@ -36,7 +36,8 @@ class FileUnifier {
     const auto communicator = group.communicator_map.find(file.communicator_id);
     const bool is_shared = communicator != group.communicator_map.end();
     if (is_shared) {
-      const auto [entry, is_new] = ids_.try_emplace({file.identity, name}, next);
+      const auto [entry, is_new] =
+          ids_.try_emplace({file.identity, name, communicator->second}, next);
       if (!is_new) {
         model_->files[entry->second].mode |= file.mode;
         return entry->second;
@@ -51,7 +52,7 @@ class FileUnifier {
 
   Model* model_;
   std::map<std::string, uint32_t> names_;
-  std::map<std::pair<uint64_t, uint32_t>, uint32_t> ids_;
+  std::map<std::tuple<uint64_t, uint32_t, uint32_t>, uint32_t> ids_;  ///< by communicator
 };
 
 }  // namespace

@@ -211,7 +211,8 @@ void write_communicators(hid_t file, const Model& model) {
   auto& kind =
       table.add_text("kind", {"",
                               "world, self, intra, inter or nccl; \"of several worlds\" (spawned, "
-                              "connected): with its members in this job only"});
+                              "connected): with its members in this job only; so is one that was "
+                              "made unseen and cannot be told from another: one row per member"});
   auto& parent = table.add<int64_t>("parent", {"1", "row of the parent, -1 none"});
   auto& size = table.add<uint64_t>("size", {"1", "members"});
   auto& cartesian = table.add_text(

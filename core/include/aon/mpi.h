@@ -14,6 +14,12 @@ namespace aon {
 /// another job, or in none: nobody here tells their places. Who does not know the byte ignores it.
 constexpr uint32_t kOfWorldsByte = 0;
 
+/// Another one: 0 where the identity is sure. It was made where nobody looked (by PMPI names), or
+/// from one that was, and its identity is made of its members (and its parent's identity): how many
+/// such ones this process has seen so far, itself included, at most 255. Where any member has seen
+/// two, which of them is which nobody can say.
+constexpr uint32_t kUnseenByte = 1;
+
 /// Four bytes of CommunicatorDefinition::reserved from this one on, of an inter-communicator: how
 /// many of its ranks, the lowest ones, are its first group (u32); the others are its second. 0: not
 /// told.

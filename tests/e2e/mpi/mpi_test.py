@@ -389,6 +389,40 @@ class Mpi4(MpiTest):
         self.assertEqual(len(identities), 4, "world, self, and one of each session")
 
 
+    def test_many_sessions(self):
+        """Ends of the first ones take the world from none of the others."""
+        ranks = self.launch(2, "mpi4", "many_sessions", 40)
+        self.assertEqual(sum(self.assert_messages_match(ranks).values()), 2)
+        self.assert_late_session(ranks, [(1, "mpi", "", "")])
+
+    def test_sessions_that_are_too_many_are_said(self):
+        ranks = self.launch(2, "mpi4", "many_sessions", 4200)
+        reason = "{}104 sessions are not followed: 4096 were live at once"
+        told = (2, "mpi", reason, "finalize sessions earlier")
+        self.assertEqual(sum(self.assert_messages_match(ranks).values()), 2)
+        self.assert_late_session(ranks, [
+            (1, "mpi", "", ""),
+            (2, "mpi", "at least 1 sessions are not followed: 4096 were live at once", told[3]),
+            (2, "mpi", reason.format(""), told[3])])
+
+    def assert_late_session(self, ranks, providers):
+        for rank, file in ranks.items():
+            self.assertEqual(file.providers, providers)
+            self.assertEqual([i[:3] for i in file.identities], [(rank, 2, 0), (rank, 2, 1)])
+            late = file.communicator("late")
+            self.assertEqual((late.size, late.rank, late.unseen_count), (2, rank, 0))
+            last = max(r.end for r in file.calls("MPI_Session_finalize"))
+            self.assertGreater(last, file.calls("MPI_Sendrecv")[0].end)
+
+    def test_a_session_outlives_mpi_finalize(self):
+        ranks = self.launch(2, "mpi4", "session_beyond")
+        self.assertEqual(sum(self.assert_messages_match(ranks).values()), 2 * 2)
+        for rank, file in ranks.items():
+            self.assertEqual([i[:3] for i in file.identities], [(rank, 2, 0), (rank, 2, 1)])
+            beyond = file.communicator("beyond")
+            self.assertEqual((beyond.size, beyond.rank), (2, rank))
+
+
 class Silence(MpiTest):
     """Preloaded where there is no MPI, the library does and says nothing."""
 

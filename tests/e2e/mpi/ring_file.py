@@ -105,6 +105,7 @@ class Communicator:
     size: int
     rank: int
     kind: int
+    unseen_count: int
     name: str
     is_freed: bool = False
 
@@ -205,7 +206,7 @@ class RingFile:
             identity, number, parent, size, rank, form = struct.unpack_from("<QIIIIB", payload)
             name = payload[32:].split(b"\0")[0].decode()
             self.communicators[number] = Communicator(
-                identity, number, parent, size, rank, form, name
+                identity, number, parent, size, rank, form, payload[26], name
             )
         elif kind == 3:
             self.communicators[struct.unpack_from("<I", payload)[0]].name = (

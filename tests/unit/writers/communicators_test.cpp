@@ -112,6 +112,66 @@ TEST(Communicators, communicators_of_several_worlds_have_the_members_of_this_job
   EXPECT_TRUE(model.groups[0].window_map.empty());
 }
 
+/// Process 0 has met two of the same members that nobody saw made. Which of them process 1 has met
+/// nobody can say, nor from which its copy was made.
+TEST(Communicators, those_that_nobody_can_tell_apart_are_not_joined) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  const auto define = [&](uint32_t rank, uint32_t id, uint64_t identity, uint32_t parent,
+                          uint8_t unseen_count) {
+    CommunicatorDefinition told{};
+    told.identity = identity;
+    told.id = id;
+    told.parent_id = parent;
+    told.size = 2;
+    told.rank = rank;
+    told.kind = CommunicatorKind::kIntra;
+    told.reserved[kUnseenByte] = unseen_count;
+    node.define(rank, DefinitionType::kCommunicator, told, {""});
+    WindowDefinition window{};
+    window.identity = identity;
+    window.id = id;
+    window.communicator_id = id;
+    node.define(rank, DefinitionType::kWindow, window, {""});
+    FileDefinition file{};
+    file.identity = identity;
+    file.id = id;
+    file.communicator_id = id;
+    file.mode = kFileReads;
+    node.define(rank, DefinitionType::kFile, file, {"name"});
+  };
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    node.add_process(rank, static_cast<int32_t>(rank), 2, kRegions);
+    define(rank, 7, 1000, 0, 1);
+    if (rank == 0) define(rank, 8, 1000, 0, 2);
+    define(rank, 9, 1001, 7, 1);   // made from one of them
+    define(rank, 10, 1002, 0, 1);  // the only one of its members
+    node.add_records(rank, 1, kOneSpan);
+  }
+  node.finish();
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  ASSERT_TRUE(parts.has_value());
+  const Model& model = (*parts)->model;
+  ASSERT_EQ(model.communicators.size(), 2u + 5 + 1);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    const Group& group = model.groups[rank];
+    for (const auto& [local, global] : group.communicator_map) {
+      const GlobalCommunicator& made = model.communicators[global];
+      if (local < 7) continue;
+      EXPECT_EQ(made.is_partial(), local != 10) << local;
+      if (local == 10) continue;
+      EXPECT_THAT(made.members, testing::ElementsAre(rank));
+      EXPECT_THAT(made.ranks, testing::ElementsAre(rank));
+    }
+    EXPECT_EQ(group.window_map.size(), 1u);
+    EXPECT_EQ(group.file_map.size(), rank == 0 ? 4u : 3u);
+  }
+  EXPECT_THAT(model.communicators[model.groups[1].communicator_map.at(10)].members,
+              testing::ElementsAre(0, 1));
+  EXPECT_EQ(model.windows.size(), 1u);
+  EXPECT_EQ(model.files.size(), 5u + 1) << "no file is opened by both but the last";
+}
+
 struct Grid {
   CartesianDefinition cartesian;
   uint32_t extents[4] = {};

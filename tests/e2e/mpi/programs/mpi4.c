@@ -144,9 +144,36 @@ static int sessions(void) {
   return 0;
 }
 
+/// So many live at once; half of them end, then the last one is used.
+static int many_sessions(int count) {
+  MPI_Session* all = malloc((size_t)count * sizeof *all);
+  for (int i = 0; i < count; ++i) {
+    CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &all[i]) == MPI_SUCCESS);
+  }
+  for (int i = 0; i < count / 2; ++i) MPI_Session_finalize(&all[i]);
+  use(all[count - 1], "late");
+  for (int i = count / 2; i < count; ++i) MPI_Session_finalize(&all[i]);
+  free(all);
+  return 0;
+}
+
+/// One that lives on behind MPI_Finalize.
+static int session_beyond(void) {
+  MPI_Session session;
+  MPI_Init(NULL, NULL);
+  CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session) == MPI_SUCCESS);
+  use(session, "within");
+  MPI_Finalize();
+  use(session, "beyond");
+  CHECK(MPI_Session_finalize(&session) == MPI_SUCCESS);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   const char* wanted = argc > 1 ? argv[1] : "";
   if (strcmp(wanted, "sessions") == 0) return sessions();
+  if (strcmp(wanted, "many_sessions") == 0) return many_sessions(atoi(argv[2]));
+  if (strcmp(wanted, "session_beyond") == 0) return session_beyond();
   MPI_Init(&argc, &argv);
   const int rank = world_rank();
   if (strcmp(wanted, "large") == 0) large_counts(rank);
