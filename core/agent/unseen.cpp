@@ -62,9 +62,12 @@ bool has_said_hello(const State& state, int32_t pid) {
 }
 
 std::string reason_of(const std::string& program, Linkage linkage) {
-  return linkage == Linkage::kStatic
-             ? program + " is linked statically: no library can be loaded into it"
-             : program + " is linked with a static MPI library: its calls stay inside it";
+  if (linkage == Linkage::kStatic)
+    return program + " is linked statically: no library can be loaded into it";
+  if (linkage == Linkage::kOwnMpi)
+    return program + " is linked with a static MPI library: its calls stay inside it";
+  return program + " has MPI_Init of its own, as of a tool that is linked into it: its calls go " +
+         "on by PMPI names";
 }
 
 }  // namespace
@@ -77,7 +80,11 @@ Linkage linkage_of(const std::string& path) {
                                                 elf_end);
   if (!elf || elf_kind(elf.get()) != ELF_K_ELF) return Linkage::kUnknown;
   if (!has_interpreter(elf.get())) return Linkage::kStatic;
-  return defines(elf.get(), "PMPI_Init") ? Linkage::kOwnMpi : Linkage::kDynamic;
+  if (defines(elf.get(), "PMPI_Init")) return Linkage::kOwnMpi;
+  for (const char* name : {"MPI_Init", "MPI_Init_thread"}) {
+    if (defines(elf.get(), name)) return Linkage::kOwnWrappers;
+  }
+  return Linkage::kDynamic;
 }
 
 void report_unseen_programs(const State& state, Inbox* inbox) {
@@ -92,20 +99,25 @@ void report_unseen_programs(const State& state, Inbox* inbox) {
   }
   std::string reason;
   size_t named_count = 0;
+  bool has_inside = false;
+  bool has_wrappers = false;
   for (const std::string& program : programs) {
     const Linkage linkage = linkage_of(program);
-    if (linkage != Linkage::kStatic && linkage != Linkage::kOwnMpi) continue;
+    if (linkage == Linkage::kUnknown || linkage == Linkage::kDynamic) continue;
+    (linkage == Linkage::kOwnWrappers ? has_wrappers : has_inside) = true;
     if (++named_count > kMaxNamedPrograms) continue;
     reason += (reason.empty() ? "" : "; ") + reason_of(program, linkage);
   }
   if (named_count == 0) return;
   if (named_count > kMaxNamedPrograms)
     reason += "; and " + std::to_string(named_count - kMaxNamedPrograms) + " more";
+  std::string remedy = has_inside ? "link it with the shared MPI library" : "";
+  if (has_wrappers) remedy += std::string(has_inside ? "; " : "") + "load the tool by LD_PRELOAD";
   ProviderDefinition definition{};
   const bool is_empty = header.process_count.load(std::memory_order_relaxed) == 0;
   definition.state = is_empty ? ProviderState::kOff : ProviderState::kDegraded;
   inbox->define(spool::kNodeProcess, DefinitionType::kProvider, definition,
-                {"mpi", reason, "link it with the shared MPI library"});
+                {"mpi", reason, remedy});
 }
 
 }  // namespace aon::agent

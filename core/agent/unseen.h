@@ -1,5 +1,6 @@
 /// Programs of the launch that nothing can be seen of: linked statically, so that no library is
-/// loaded into them, or with MPI inside, so that its calls never leave the program. The ledger says
+/// loaded into them, or with MPI inside, so that its calls never leave the program, or with an MPI
+/// tool inside, which takes the calls before any library can. The ledger says
 /// so (provider "mpi" of the node): an empty profile must not read as a program without MPI.
 ///
 /// Thread: any.   Cost: a few ms per distinct program that never said Hello; none for the others.
@@ -18,6 +19,7 @@ enum class Linkage : uint32_t {
   kDynamic,      ///< preloaded libraries see its MPI calls
   kStatic,       ///< no program interpreter: nothing is preloaded
   kOwnMpi,       ///< defines PMPI_Init itself: it was linked with a static MPI library
+  kOwnWrappers,  ///< defines MPI_Init alone: a tool that calls PMPI_Init
 };
 
 /// What the symbol table and the program headers of `path` say; a stripped program with MPI inside

@@ -243,8 +243,11 @@ bool is_complete(const Model& model, const Outcome& outcome,
     if (tally.location->type == LocationType::kSamples) continue;
     if (tally.lost_count() != 0) return false;
   }
-  return std::none_of(model.groups.begin(), model.groups.end(),
-                      [](const Group& group) { return group.process == nullptr; });
+  return std::all_of(model.groups.begin(), model.groups.end(), [](const Group& group) {
+    if (group.process == nullptr) return false;
+    const auto mpi = group.process->providers.find("mpi");
+    return mpi == group.process->providers.end() || mpi->second.state == ProviderState::kOn;
+  });
 }
 
 }  // namespace aon::writers
