@@ -25,8 +25,8 @@ namespace aon::launcher {
 using Environment = std::function<const char*(const char*)>;
 
 struct Launch {
-  std::string id;        ///< usable as part of a file name
-  std::string evidence;  ///< tells two launches with the same id apart; may be empty
+  std::string id;             ///< usable as part of a file name
+  std::string evidence;       ///< tells two launches with the same id apart; may be empty
   std::string node_evidence;  ///< the same, but for the ranks of one node only; may be empty
   bool has_launcher = false;
   bool is_of_all_nodes = false;   ///< the id is the same on all of them, and of no other launch

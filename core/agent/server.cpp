@@ -157,6 +157,7 @@ void Server::receive(uint32_t id) {
     if (got > 0 && handle(id, it->second, bytes, byte_count)) continue;
     // A hang-up, or not our protocol. An aon-run that exec()s its program hangs up here.
     if (connections_.count(id) != 0 && it->second.is_waiter) keeper_->drop(KeepKind::kWaiter, id);
+    early_waiters_.remove(id);
     connections_.erase(id);
     return;
   }
@@ -175,8 +176,11 @@ bool Server::handle(uint32_t id, Connection& connection, const uint8_t* bytes, s
     return true;
   }
   if (type == MessageType::kWait) {
+    Wait message{};
+    if (!read_message(bytes, byte_count, &message)) return false;
     connection.is_waiter = true;
     const int fd = connection.fd.get();
+    if (message.ends_early != 0) early_waiters_.add(id, fd);
     return keeper_->keep(KeepKind::kWaiter, id, 0, {&fd, 1});
   }
   return false;
@@ -432,6 +436,8 @@ bool Server::move_on(Process& process, uint64_t now_ns) {
   }
   cell.crash_place = drainer_->crash_place(process.cell);
   const bool is_fine = cell.exit_signal == 0 && cell.exit_code >= 0;
+  if (cell.rank >= 0 && (cell.exit_signal != 0 || cell.exit_code > 0))
+    early_waiters_.release(keeper_);
   listener_->process_ended(cell.process,
                            is_fine ? std::vector<int32_t>() : drainer_->thread_ids(process.cell));
   cell.phase.store(static_cast<uint32_t>(ProcessPhase::kDrained),
