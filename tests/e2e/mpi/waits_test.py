@@ -160,10 +160,10 @@ class Waits(TestCase):
         expected += [(rank, "MPI_Wait", "wait at barrier") for rank in (0, 2, 3)]
         # Between two groups.
         expected += [(rank, "MPI_Barrier", "wait at barrier") for rank in (0, 1)]
-        expected += [(rank, "MPI_Allgather", "wait at N x N") for rank in (2, 3)]
+        expected += [(rank, "MPI_Alltoall", "wait at N x N") for rank in (2, 3)]
         expected += [(rank, "MPI_Bcast", "late broadcast") for rank in (2, 3)]
         expected += [(2, "MPI_Gather", "early reduce")]
-        expected += [(rank, "MPI_Wait", "wait at barrier") for rank in (0, 1)]
+        expected += [(rank, "MPI_Waitall", "wait at barrier") for rank in (0, 1)]
         for key, times in collections.Counter(expected).items():
             count, wait_s = rows.pop(key, (0, 0))
             self.assertEqual(count, times, key)

@@ -108,6 +108,7 @@ static void start_persistent(int rank) {
 /// Two groups, ranks 0 and 1, 2 and 3. Nobody waits for its own group.
 static void meet_other_group(int rank) {
   const int is_first = rank < 2;
+  const int mine[2] = {rank, rank};
   int value = rank;
   int values[2] = {0, 0};
   MPI_Comm own;
@@ -118,7 +119,7 @@ static void meet_other_group(int rank) {
   begin(rank == 3);  // ranks 0 and 1 wait
   MPI_Barrier(both);
   begin(rank == 0);  // ranks 2 and 3 wait
-  MPI_Allgather(&rank, 1, MPI_INT, values, 1, MPI_INT, both);
+  MPI_Alltoall(mine, 1, MPI_INT, values, 1, MPI_INT, both);
   CHECK(values[0] == (is_first ? 2 : 0) && values[1] == values[0] + 1);
   begin(rank == 1);  // the same, for the root
   MPI_Bcast(&value, 1, MPI_INT, !is_first ? 1 : rank == 1 ? MPI_ROOT : MPI_PROC_NULL, both);
@@ -132,7 +133,7 @@ static void meet_other_group(int rank) {
   CHECK(rank != 2 || (values[0] == 0 && values[1] == 1));
   begin(rank == 2);  // ranks 0 and 1 wait
   MPI_Ibarrier(both, &request);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Waitall(1, &request, MPI_STATUSES_IGNORE);
   MPI_Comm_free(&both);
   MPI_Comm_free(&own);
 }
