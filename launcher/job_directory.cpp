@@ -149,11 +149,11 @@ Result<Owner> take_directory(const std::string& dir, int folder, bool is_new,
   return read_identity(folder) == text ? Owner::kOurs : Owner::kForeign;
 }
 
-/// Whether the ranks of this node that have been here are of this launch. This may be the first.
-Result<Owner> take_node(const std::string& dir, int folder, const Launch& launch) {
-  if (launch.node_evidence.empty()) return Owner::kOurs;
-  const std::string file = std::string(kIdentityFile) + "." + local_host_name();
-  const std::string text = "node " + launch.node_evidence + "\n";
+/// Whether the ranks of this part that have been here are of this launch. This may be the first.
+Result<Owner> take_part(const std::string& dir, int folder, const Launch& launch) {
+  if (launch.part.empty()) return Owner::kOurs;
+  const std::string file = std::string(kIdentityFile) + "." + launch.part;
+  const std::string text = "part " + launch.part_evidence + "\n";
   if (read_identity(folder, file.c_str() + 1).empty()) {
     if (Status status = claim(dir, text, file); !status) return status.error();
   }
@@ -172,10 +172,10 @@ Result<Owner> try_directory(const std::string& dir, const Launch& launch) {
   if (held.empty()) {
     const Result<Owner> owner = take_directory(dir, folder->get(), is_new, text);
     if (!owner || *owner == Owner::kForeign) return owner;
-    return take_node(dir, folder->get(), launch);
+    return take_part(dir, folder->get(), launch);
   }
   if (held != text || !is_same_launch(folder->get(), launch)) return Owner::kForeign;
-  const Result<Owner> owner = take_node(dir, folder->get(), launch);
+  const Result<Owner> owner = take_part(dir, folder->get(), launch);
   if (!owner || *owner == Owner::kForeign) return owner;
   struct stat status {};
   const bool is_open_to_others =

@@ -10,7 +10,7 @@
 ///
 /// Where the id may come again, a directory is of the same launch only while an agent of it lives,
 /// or when it was claimed in the last two minutes and there is no archive; and only if no other
-/// launch has been there on this node: DIR/.launch.HOST says which, put in place like .launch.
+/// launch has been there from this node: DIR/.launch.PART says which, put in place like .launch.
 /// Nobody else may write a job directory: an own one that is empty, or of this launch, becomes
 /// 0700. A link of the user's to a folder of the user's is as good as the folder.
 ///

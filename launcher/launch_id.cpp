@@ -77,17 +77,22 @@ std::string word_after(const std::string& command_line, const std::string& name)
   return command_line.substr(begin, command_line.find('\0', begin) - begin);
 }
 
-/// Id of a launch by hydra whose proxy is our parent: all proxies are told the same port.
-std::string hydra_launch(const Environment& environment, int32_t parent_pid) {
-  if (!has_any(environment, {"PMI_RANK", "PMI_ID", "PMI_FD"})) return {};
+/// A launch by hydra whose proxy is our parent: all proxies are told the same port.
+void find_hydra_launch(const Environment& environment, int32_t parent_pid, Launch* launch) {
+  if (!has_any(environment, {"PMI_RANK", "PMI_ID", "PMI_FD"})) return;
   const auto command_line = read_text_file("/proc/" + std::to_string(parent_pid) + "/cmdline");
-  if (!command_line || command_line->find("proxy") == std::string::npos) return {};
+  if (!command_line || command_line->find("proxy") == std::string::npos) return;
   const std::string port = word_after(*command_line, "--control-port");
   const std::string group = word_after(*command_line, "--pgid");
-  if (port.empty() || group.empty()) return {};
+  if (port.empty() || group.empty()) return;
   std::string id = "hydra-" + port + "." + group;
   std::replace(id.begin(), id.end(), ':', '.');
-  return file_name_part(id);
+  launch->id = file_name_part(id);
+  launch->may_come_again = true;
+  // Hosts that are one machine have a proxy each.
+  launch->part = file_name_part(local_host_name()) + "." +
+                 file_name_part(word_after(*command_line, "--proxy-id"));
+  launch->part_evidence = process_identity(parent_pid);
 }
 
 bool is_a_rank(const Environment& environment) {
@@ -144,9 +149,7 @@ Launch find_launch(const Environment& environment, int32_t pid, int32_t parent_p
       first_number(environment, {"OMPI_COMM_WORLD_SIZE", "PALS_SIZE", "FLUX_JOB_SIZE",
                                  "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE"});
   // First: srun may have started hydra's proxies, with an environment of its own.
-  launch.id = hydra_launch(environment, parent_pid);
-  launch.may_come_again = !launch.id.empty();
-  if (launch.may_come_again) launch.node_evidence = process_identity(parent_pid);
+  find_hydra_launch(environment, parent_pid, &launch);
   if (!launch.may_come_again) find_common_id(environment, &launch);
   // A requeued job has the numbers of its first run.
   if (const char* restart = value(environment, "SLURM_RESTART_COUNT"))

@@ -27,7 +27,8 @@ using Environment = std::function<const char*(const char*)>;
 struct Launch {
   std::string id;             ///< usable as part of a file name
   std::string evidence;       ///< tells two launches with the same id apart; may be empty
-  std::string node_evidence;  ///< the same, but for the ranks of one node only; may be empty
+  std::string part;           ///< of the launch, usable as part of a file name; may be empty
+  std::string part_evidence;  ///< tells parts of the same name of two launches apart
   bool has_launcher = false;
   bool is_of_all_nodes = false;   ///< the id is the same on all of them, and of no other launch
   bool may_come_again = false;    ///< another launch may have the id, some time later

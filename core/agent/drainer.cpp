@@ -13,6 +13,7 @@ constexpr uint64_t kRateWindowNs = 50'000'000;
 constexpr uint32_t kActiveChunks = 1024;  ///< 4 MiB: most of first_growth()
 constexpr uint32_t kGrowChunks = 64;
 constexpr uint32_t kAdvanceChunks = 4096;   ///< room made in advance by one pass: 16 MiB, some 5 ms
+constexpr uint64_t kStartBytes = 16 << 10;  ///< of kRateWindowNs: a start is told in less
 constexpr uint64_t kBusyBytes = 256 << 10;  ///< of one pass
 constexpr int kBusyPeriodMs = 5;
 constexpr int kPeriodMs = 20;
@@ -266,7 +267,9 @@ uint64_t Drainer::reserved_bytes() const noexcept {
 /// What a ring gets before anything is known of its process: of many ranks each its part of a half
 /// of the node's memory. Its pages take a core a third of a millisecond for each MiB.
 uint32_t Drainer::first_growth(const Ring& ring, uint64_t now_ns) const noexcept {
-  if (now_ns - ring.first_drain_ns < kStartNs && ranks_are_coming(state_->header()))
+  const bool is_starting = ring.bytes_in_window < kStartBytes &&
+                           ring.peak_bytes_per_s < kStartBytes * (1'000'000'000 / kRateWindowNs);
+  if (is_starting && now_ns - ring.first_drain_ns < kStartNs && ranks_are_coming(state_->header()))
     return kFirstChunks;
   const uint32_t expected = state_->header().expected_ranks.load(std::memory_order_relaxed);
   const uint64_t ranks = std::max<uint64_t>(std::max<uint64_t>(expected, rings_.size()), 1);
@@ -296,8 +299,9 @@ void Drainer::grow(Ring& ring, uint64_t now_ns, uint64_t bytes) {
   const uint32_t free_count = ring.memory->free_chunk_count();
   uint64_t more = wanted > free_count ? wanted - free_count : 0;
   if (offered < first) {
-    const uint32_t in_advance = std::min(first - offered, advance_chunks_);
-    advance_chunks_ -= in_advance;
+    const uint32_t part = std::min(first - offered, advance_chunks_);
+    const uint32_t in_advance = bytes >= kStartBytes ? first - offered : part;
+    advance_chunks_ -= std::min(in_advance, advance_chunks_);
     more = std::max<uint64_t>(more, in_advance);
   }
   if (more == 0) return;

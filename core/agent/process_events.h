@@ -1,9 +1,10 @@
 /// Starts and ends of processes on their way to the housekeeping thread. What it does about a start
 /// (files below /proc, counters, samples: a millisecond of CPU) is not waited for, and while
 /// ranks of the node are still to come these need the cores: starts are kept back until all have
-/// attached, half a second at most.
+/// attached or none comes any more, half a second at most.
 ///
-///     start ---> kept back ---> due: all came | it is old | an end came | somebody waits for it
+///     start ---> kept back ---> due: all came | none came of late | it is old | an end came |
+///                                    somebody waits for it
 ///
 /// Thread: whoever holds the lock of its owner.   Cost: a vector.
 #pragma once
@@ -31,13 +32,15 @@ class ProcessEvents {
 
   void put(ProcessEvent event, uint64_t now_ns) {
     if (events_.empty()) first_ns_ = now_ns;
+    last_ns_ = now_ns;
     has_end_ = has_end_ || !event.is_start;
     events_.push_back(std::move(event));
   }
   /// Whether take() should be called now.
   bool is_due(uint64_t now_ns) const noexcept {
     if (events_.empty()) return false;
-    return has_end_ || now_ns - first_ns_ >= kStartNs || !ranks_are_coming(state_->header());
+    return has_end_ || now_ns - first_ns_ >= kStartNs || now_ns - last_ns_ >= kPauseNs ||
+           !ranks_are_coming(state_->header());
   }
   /// All of them, due or not.
   std::vector<ProcessEvent> take() {
@@ -47,9 +50,13 @@ class ProcessEvents {
   bool is_empty() const noexcept { return events_.empty(); }
 
  private:
+  /// Ranks that start together are not further apart.
+  static constexpr uint64_t kPauseNs = 100'000'000;
+
   const State* state_;
   std::vector<ProcessEvent> events_;
   uint64_t first_ns_ = 0;  ///< when the oldest was put
+  uint64_t last_ns_ = 0;   ///< the same of the newest
   bool has_end_ = false;
 };
 

@@ -188,7 +188,8 @@ uint32_t count_creation(Communicator* parent) {
 void identify(Communicator* c, const Communicator& parent, uint32_t creation) {
   c->is_made_of_worlds |= parent.is_made_of_worlds;
   c->identity = mix(mix(parent.identity, creation), static_cast<uint32_t>(c->first_world_rank));
-  if (AON_UNLIKELY(parent.unseen_count != 0)) mark_unseen(c, count_members(c->identity));
+  // Assembly asks the parents, too: a child needs no count of its own.
+  if (AON_UNLIKELY(parent.unseen_count != 0)) mark_unseen(c, parent.unseen_count);
 }
 
 uint64_t identity_of_members(Handle handle, bool is_inter) {

@@ -1,6 +1,9 @@
 #include "mpi/groups.h"
 
+#include <utility>
+
 #include "mpi/library.h"
+#include "mpi/lock.h"
 
 namespace aon::mpi {
 namespace {
@@ -33,9 +36,20 @@ class Group {
   bool is_own_ = true;
 };
 
-Handle g_session_world;  // changed under the lock of state.cpp, while no communicator is made
+SpinLock g_world_lock;
+Handle g_session_world;  // guarded by g_world_lock: other sessions' threads go on
 
-/// The group that world ranks count in.
+/// While one lives, the group of the world is not given back. Always a lock: a session has a thread
+/// level of its own.
+class HeldWorld {
+ public:
+  HeldWorld() { g_world_lock.lock(); }
+  ~HeldWorld() { g_world_lock.unlock(); }
+  HeldWorld(const HeldWorld&) = delete;
+  HeldWorld& operator=(const HeldWorld&) = delete;
+};
+
+/// The group that world ranks count in. The caller holds the world.
 Group group_of_world() {
   return g_session_world != 0 ? Group(g_session_world) : Group(abi.comm_world, Side::kOwn);
 }
@@ -50,25 +64,24 @@ MembersCount g_counts[kCountSlots];
 
 }  // namespace
 
-bool use_session_world(Handle session, int* rank, int* process_count) {
+bool change_session_world(Handle session, int* rank, int* process_count) {
   uint64_t group = 0;
-  if (queries.group_from_session_pset == nullptr ||
-      queries.group_from_session_pset(session, "mpi://WORLD", &group) != kSuccess) {
-    return false;
+  bool is_told = session != 0 && queries.group_from_session_pset != nullptr &&
+                 queries.group_from_session_pset(session, "mpi://WORLD", &group) == kSuccess;
+  uint64_t world = is_told ? load_handle(&group) : 0;
+  is_told = is_told && queries.group_rank(world, rank) == kSuccess &&
+            queries.group_size(world, process_count) == kSuccess;
+  {
+    const HeldWorld held;
+    std::swap(world, g_session_world);
   }
-  g_session_world = load_handle(&group);
-  return queries.group_rank(g_session_world, rank) == kSuccess &&
-         queries.group_size(g_session_world, process_count) == kSuccess;
-}
-
-void leave_session_world() {
-  uint64_t group = g_session_world;
-  if (group != 0) queries.group_free(&group);
-  g_session_world = 0;
+  if (world != 0) queries.group_free(&world);
+  return is_told;
 }
 
 int32_t first_world_rank(Handle communicator, Side side) {
   const Group group(communicator, side);
+  const HeldWorld held;
   const Group world_group = group_of_world();
   if (!group.is_valid() || !world_group.is_valid()) return -1;
   const int zero = 0;
@@ -82,6 +95,7 @@ int32_t first_world_rank(Handle communicator, Side side) {
 
 uint64_t hash_members(Handle communicator, Side side) {
   const Group group(communicator, side);
+  const HeldWorld held;
   const Group world_group = group_of_world();
   int member_count = 0;
   if (!group.is_valid() || !world_group.is_valid()) return 0;
@@ -103,6 +117,7 @@ uint64_t hash_members(Handle communicator, Side side) {
 
 bool visit_world_ranks(Handle group, void (*visit)(void* data, const int* ranks, int count),
                        void* data) {
+  const HeldWorld held;
   const Group world_group = group_of_world();
   int member_count = 0;
   if (!world_group.is_valid() || queries.group_size(group, &member_count) != kSuccess) return false;

@@ -11,11 +11,9 @@ namespace aon::mpi {
 enum class Side { kOwn, kRemote };
 
 /// Of a program without MPI_COMM_WORLD: takes the world's group from `session` and says who we are
-/// in it. False: the library does not tell.
-bool use_session_world(Handle session, int* rank, int* process_count);
-
-/// Gives that group back, before its session ends.
-void leave_session_world();
+/// in it, then gives the one before back, before its session ends. Null: only the latter. False:
+/// the library does not tell, or null.
+bool change_session_world(Handle session, int* rank, int* process_count);
 
 /// World rank of rank 0 of one side; -1 when it is not in our world.
 int32_t first_world_rank(Handle communicator, Side side);

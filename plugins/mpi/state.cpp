@@ -94,7 +94,7 @@ int thread_level_of(Handle session) {
 void become_ready_by(Handle session) {
   int rank = 0;
   int process_count = 0;
-  if (!use_session_world(session, &rank, &process_count)) {
+  if (!change_session_world(session, &rank, &process_count)) {
     provider_notes.has_unnamed_world = true;
     tell_provider(false);
     return;
@@ -142,8 +142,8 @@ bool forget_session(Handle session) {
 bool world_of_first_session() {
   int rank = 0;
   int process_count = 0;
-  leave_session_world();
-  return g_session_count != 0 && use_session_world(g_sessions[0], &rank, &process_count);
+  const Handle first = g_session_count != 0 ? g_sessions[0] : 0;
+  return change_session_world(first, &rank, &process_count);
 }
 
 bool look_again() {
@@ -185,6 +185,7 @@ void requests_overflow() noexcept { tell_provider(false); }
 void communicator_is_ambiguous() noexcept { tell_provider(false); }
 
 void mpi_is_finalized() noexcept {
+  if (!library_is_known()) return;
   if (g_life.load(std::memory_order_relaxed) == Life::kReady) return;  // sessions go on
   tell_provider(true);
   if (g_identity.world_size != 0) define_identity(true);

@@ -75,9 +75,12 @@ const Call* CallScanner::add(const Event& event) {
     case EventKind::kCollectiveEnd:
       mix_in(event, uint64_t{2} << 40 | static_cast<uint32_t>(event.peer));
       break;
-    case EventKind::kCollectiveRequest:
-      mix_in(event, uint64_t{3} << 40);
+    case EventKind::kCollectiveRequest: {
+      Event start = event;
+      start.bytes = 0;  // which preparation and start of a persistent one
+      mix_in(start, uint64_t{3} << 40);
       break;
+    }
     default:
       break;
   }

@@ -86,7 +86,7 @@ class Hydra(TestCase):
             self.assertEqual(process.returncode, 43, process.stderr)
 
     def test_a_rank_that_fails_is_told_as_without_us(self):
-        """hydra mixes into the exit code what became of the ranks that it killed while it waited."""
+        """hydra mixes into the exit code what became of ranks that it killed while it waited."""
         for case in ("dies", "fails"):
             words = ["-n", 2, PROGRAMS / "life", case]
             plain = self.launch(*words)

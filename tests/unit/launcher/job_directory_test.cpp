@@ -73,14 +73,19 @@ TEST_F(JobDirectory,
        of_an_id_that_may_come_again_is_not_joined_where_this_node_was_in_another_launch) {
   Launch one = launch("hydra-n1.4711.0");
   one.may_come_again = true;
-  one.node_evidence = "n1-100-7";
+  one.part = "n1.0";
+  one.part_evidence = "n1-100-7";
   ASSERT_EQ(*open_job_directory(path("out"), one), path("out"));
   EXPECT_EQ(*open_job_directory(path("out"), one), path("out"));
   Launch two = one;
-  two.node_evidence = "n1-200-9";
+  two.part_evidence = "n1-200-9";
   EXPECT_EQ(*open_job_directory(path("out"), two), path("out.1"));
   EXPECT_EQ(*open_job_directory(path("out"), two), path("out.1"));
   EXPECT_EQ(*open_job_directory(path("out"), one), path("out"));
+  Launch other_part = one;
+  other_part.part = "n1.1";
+  other_part.part_evidence = "n1-101-7";
+  EXPECT_EQ(*open_job_directory(path("out"), other_part), path("out"));
 }
 
 TEST_F(JobDirectory, takes_an_empty_folder_and_leaves_a_used_one) {

@@ -40,6 +40,17 @@ TEST(FindLoops, regular_loop_is_counted_to_the_step) {
   }
 }
 
+TEST(FindLoops, persistent_collective_that_each_iteration_prepares_is_the_same_call) {
+  Program program;
+  program.prologue();
+  for (uint32_t i = 1; i <= 300; ++i)
+    program.compute(100'000).start_prepared(i).call(kWaitall, 1000);
+  program.prologue();
+  const StepSummary summary = find_steps({program});
+  ASSERT_EQ(summary.loops.size(), 1u);
+  EXPECT_EQ(summary.loops[0].count, 300u);
+}
+
 TEST(FindLoops, four_iterations_are_no_loop) {
   Program program;
   stencil(&program.prologue(), 4).prologue();

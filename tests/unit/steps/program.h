@@ -2,6 +2,8 @@
 /// what is given, so nothing depends on the machine.
 #pragma once
 
+#include <aon/mpi.h>
+
 #include <cstdint>
 #include <random>
 #include <string>
@@ -61,6 +63,17 @@ class Program {
     end.bytes = bytes;
     events.push_back(end);
     events.push_back(leave(now_ns_, kAllreduce));
+    return *this;
+  }
+  /// Starts a persistent collective, the only time after its preparation.
+  Program& start_prepared(uint32_t preparation) {
+    events.push_back(enter(now_ns_, kIsend));
+    Event start = event(EventKind::kCollectiveRequest, now_ns_, kIsend);
+    start.communicator = 7;
+    start.bytes = pack_instance(preparation, 1);
+    events.push_back(start);
+    now_ns_ += 100;
+    events.push_back(leave(now_ns_, kIsend));
     return *this;
   }
   /// Exchange with `left` and `right` (-1: nobody), as heat2d does.
