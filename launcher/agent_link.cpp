@@ -302,9 +302,8 @@ Status send_register(int connection, const Registration& registration) {
   return send_packet(connection, &packet, sizeof(packet));
 }
 
-Status send_wait(int connection, bool ends_early) {
+Status send_wait(int connection) {
   agent::Wait packet{};
-  packet.ends_early = ends_early ? 1 : 0;
   packet.header = header_of(agent::MessageType::kWait, sizeof(packet));
   return send_packet(connection, &packet, sizeof(packet));
 }

@@ -62,8 +62,7 @@ struct Registration {
 /// reply.
 Status send_register(int connection, const Registration& registration);
 
-/// Asks for a Done once the files are complete, or, with `ends_early`, once a rank of this node has
-/// failed.
-Status send_wait(int connection, bool ends_early = false);
+/// Asks for a Done once the files are complete.
+Status send_wait(int connection);
 
 }  // namespace aon::launcher

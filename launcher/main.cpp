@@ -136,15 +136,11 @@ void print_summary(const Plan& plan) {
   write_bounded(std::string_view(*text).substr(0, end), kReaderMs);
 }
 
-bool has_other_ranks(const Plan& plan) {
-  return plan.launch.local_rank_count > 1 || plan.launch.world_size > 1;
-}
-
 /// After a failure the launcher has to learn of it at once: other ranks may be waiting for it to
 /// act.
 bool may_wait(const Plan& plan, const ProgramEnd& end) {
   if (plan.options.wait_s == 0) return false;
-  return end.is_success() || !has_other_ranks(plan);
+  return end.is_success() || (plan.launch.local_rank_count <= 1 && plan.launch.world_size <= 1);
 }
 
 /// The last word of an aon-run that does not wait, or no longer: its launcher may kill it at any
@@ -173,8 +169,6 @@ void print_outcome(const Plan& plan, int connection) {
   } else if (done.complete == 0) {
     done.text[sizeof(done.text) - 1] = '\0';
     say(done.text);
-  } else if (done.complete == agent::kDoneLater) {
-    say_where(plan);
   } else if (done.complete == agent::kDoneReport) {
     print_summary(plan);
   }
@@ -226,7 +220,7 @@ void leave_waiter(const Plan& plan) {
   if (!connection) return;
   const int fd = connection->get();
   register_rank(plan, fd, getpid());
-  if (plan.options.wait_s == 0 || !send_wait(fd, has_other_ranks(plan))) return;
+  if (plan.options.wait_s == 0 || !send_wait(fd)) return;
   const Status status = start_waiter(fd, [&] {
     if (wait_for_descriptor(fd, timeout_ms_of(plan))) {
       print_outcome(plan, fd);

@@ -12,8 +12,7 @@
 ///     aon-run                              agent
 ///     Register(pid of the rank) ---------> watches it with a pidfd; the launch is over when no
 ///                                          registered pid and no connection is left
-///     Wait (only the one that stays) ----> ... <-- Done when the files are complete, or when a
-///                                          rank has failed and it asked for that
+///     Wait (only the one that stays) ----> ... <-- Done when the files are complete
 ///
 ///     doorman (launcher/doorman.h)         agent
 ///     Register(pid of the rank) ---------> as above
@@ -90,15 +89,12 @@ struct Register {
 };
 struct Wait {
   MessageHeader header;
-  uint32_t ends_early;  ///< 1: only as long as no rank of the node fails
-  uint32_t reserved;
 };
 struct HandOver {
   MessageHeader header;
 };
 constexpr uint32_t kDoneReport = 1;     ///< of Done: the archive is written
 constexpr uint32_t kDoneElsewhere = 2;  ///< and the aon-run of another node tells the user
-constexpr uint32_t kDoneLater = 3;      ///< a rank has failed: it is written, and nobody waits
 struct Done {
   MessageHeader header;
   uint32_t complete;  ///< 0: the agent gave up, text says why

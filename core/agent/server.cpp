@@ -157,7 +157,6 @@ void Server::receive(uint32_t id) {
     if (got > 0 && handle(id, it->second, bytes, byte_count)) continue;
     // A hang-up, or not our protocol. An aon-run that exec()s its program hangs up here.
     if (connections_.count(id) != 0 && it->second.is_waiter) keeper_->drop(KeepKind::kWaiter, id);
-    early_waiters_.remove(id);
     connections_.erase(id);
     return;
   }
@@ -176,13 +175,9 @@ bool Server::handle(uint32_t id, Connection& connection, const uint8_t* bytes, s
     return true;
   }
   if (type == MessageType::kWait) {
-    Wait message{};
-    if (!read_message(bytes, byte_count, &message)) return false;
     connection.is_waiter = true;
     const int fd = connection.fd.get();
-    const bool is_kept = keeper_->keep(KeepKind::kWaiter, id, 0, {&fd, 1});
-    if (is_kept && message.ends_early != 0) early_waiters_.add(id, fd, keeper_);
-    return is_kept;
+    return keeper_->keep(KeepKind::kWaiter, id, 0, {&fd, 1});
   }
   return false;
 }
@@ -334,9 +329,42 @@ void Server::avoid_cores_of(int32_t pid) {
   if (::sched_getaffinity(pid, sizeof(bound), &bound) == 0) affinity::leave_cores(bound);
 }
 
+void Server::register_pid(const Register& message) {
+  StateHeader& header = state_->header();
+  if (message.expected_local_ranks != 0)
+    header.expected_ranks.store(message.expected_local_ranks, std::memory_order_relaxed);
+  const uint32_t index = header.registered_count.load(std::memory_order_relaxed);
+  UniqueFd pidfd(proc::open_pidfd(message.pid));
+  if (index >= kMaxRegistered) return note_world(message.world_size);
+  RegisteredPid& registered = header.registered[index];
+  registered.pid = message.pid;
+  registered.is_gone = pidfd ? 0 : 1;
+  std::memcpy(registered.program, message.program, sizeof(registered.program));
+  registered.program[sizeof(registered.program) - 1] = '\0';
+  const int fd = pidfd.get();
+  if (pidfd) keeper_->keep(KeepKind::kRegistered, index, message.pid, {&fd, 1});
+  header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
+  note_world(message.world_size);
+  if (pidfd) add_registered(index, std::move(pidfd));
+  if (follows_registered_) follow(message);
+}
+
+void Server::note_world(uint32_t world_size) {
+  const uint64_t now_ns = monotonic_ns();
+  agent::note_world(state_, world_size, now_ns);
+  decide_span(state_, now_ns);
+}
+
 void Server::add_registered(uint32_t index, UniqueFd pidfd) {
   watch(pidfd.get(), kRegistered, index, EPOLLIN);
   registered_[index] = std::move(pidfd);
+}
+
+void Server::registered_gone(uint32_t index) {
+  if (registered_.erase(index) == 0) return;
+  state_->header().registered[index].is_gone = 1;
+  keeper_->drop(KeepKind::kRegistered, index);
+  last_event_ns_ = monotonic_ns();
 }
 
 /// A hang-up is the end of a process only where no pidfd tells it: a program may close descriptors

@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "core/agent/drainer.h"
-#include "core/agent/early_waiters.h"
 #include "core/agent/handover.h"
 #include "core/agent/proc.h"
 #include "core/agent/protocol.h"
@@ -128,7 +127,6 @@ class Server {
   UniqueFd epoll_;
   std::map<uint32_t, Process> processes_;       ///< by cell
   std::map<uint32_t, Connection> connections_;  ///< not (yet) of a process
-  EarlyWaiters early_waiters_;                  ///< among the connections
   std::map<uint32_t, UniqueFd> registered_;     ///< live ones, by index in the state
   uint64_t last_event_ns_ = 0;
   uint64_t first_ns_ = 0;

@@ -85,17 +85,6 @@ class Hydra(TestCase):
             process = self.launch("-n", 1, *words, sys.executable, "-c", wait_for_all)
             self.assertEqual(process.returncode, 43, process.stderr)
 
-    def test_a_rank_that_fails_is_told_as_without_us(self):
-        """hydra mixes into the exit code what became of ranks that it killed while it waited."""
-        for case in ("dies", "fails"):
-            words = ["-n", 2, PROGRAMS / "life", case]
-            plain = self.launch(*words)
-            self.assertNotEqual(plain.returncode, 0)
-            ours = self.launch(*words[:2], "aon-run", "-o", case, "--", *words[2:])
-            self.assertEqual(ours.returncode, plain.returncode, ours.stderr)
-            self.assertIn(f"the files will be in {self.folder / case}", ours.stderr)
-            self.assert_law(self.finished(self.folder / case))
-
     def test_several_programs_are_one_launch(self):
         first = ["-n", 2, "aon-run", PROGRAMS / "requests", 20]
         second = ["-n", 1, "env", "AS=another", "aon-run", PROGRAMS / "requests", 20]

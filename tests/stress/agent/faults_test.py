@@ -204,7 +204,7 @@ def superseded_by(fate):
         run = first.emitter(1, 0, 100, 1000)
         atexit.register(run.kill)
         waiter = register(first, run.pid, 1, 2)
-        waiter.send(struct.pack("=6I", 0x414F4E31, 1, 4, 24, 0, 0))
+        waiter.send(struct.pack("=4I", 0x414F4E31, 1, 4, 16))
         if not wait_until((agents / "n1.address").exists):
             fail("does not look for other nodes")
         (agents / "n2.lease").write_text("otherhost 4711 1 token\n")

@@ -27,9 +27,9 @@ TEST_F(ProcessEventsTest, starts_wait_until_all_ranks_have_come) {
   EXPECT_FALSE(events_.is_due(0)) << "nothing is there";
   attach(0, 10 * kMs);
   attach(1, 20 * kMs);
-  EXPECT_FALSE(events_.is_due(400 * kMs));
-  attach(2, 400 * kMs);
-  EXPECT_TRUE(events_.is_due(400 * kMs));
+  EXPECT_FALSE(events_.is_due(119 * kMs));
+  attach(2, 119 * kMs);
+  EXPECT_TRUE(events_.is_due(119 * kMs));
   EXPECT_EQ(events_.take().size(), 3u);
   EXPECT_TRUE(events_.is_empty());
   EXPECT_FALSE(events_.is_due(2000 * kMs));
@@ -37,11 +37,18 @@ TEST_F(ProcessEventsTest, starts_wait_until_all_ranks_have_come) {
 
 TEST_F(ProcessEventsTest, starts_wait_half_a_second_at_most) {
   state_.header().expected_ranks.store(3);
-  attach(0, 100 * kMs);
-  attach(1, 500 * kMs);
+  state_.header().expected_ranks.store(9);
+  for (uint32_t cell = 0; cell < 6; ++cell) attach(cell, (100 + 90 * cell) * kMs);
   EXPECT_FALSE(events_.is_due(599 * kMs));
   EXPECT_TRUE(events_.is_due(600 * kMs)) << "the first is half a second old";
-  EXPECT_EQ(events_.take().size(), 2u);
+  EXPECT_EQ(events_.take().size(), 6u);
+}
+
+TEST_F(ProcessEventsTest, starts_do_not_wait_for_ranks_of_which_none_comes) {
+  state_.header().expected_ranks.store(3);
+  attach(0, 10 * kMs);
+  EXPECT_FALSE(events_.is_due(109 * kMs));
+  EXPECT_TRUE(events_.is_due(110 * kMs));
 }
 
 TEST_F(ProcessEventsTest, starts_do_not_wait_where_no_ranks_are_expected) {

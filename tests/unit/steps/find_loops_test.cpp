@@ -44,7 +44,7 @@ TEST(FindLoops, persistent_collective_that_each_iteration_prepares_is_the_same_c
   Program program;
   program.prologue();
   for (uint32_t i = 1; i <= 300; ++i)
-    program.compute(100'000).start_prepared(i).call(kWaitall, 1000);
+    program.compute(100'000).start_prepared(i).call(test::kWaitall, 1000);
   program.prologue();
   const StepSummary summary = find_steps({program});
   ASSERT_EQ(summary.loops.size(), 1u);
