@@ -6,7 +6,8 @@
 /// waiter's stderr does.
 ///
 /// Known limit: where a rank of several fails, hydra collects the status of those it kills while
-/// that stderr is open, and ors them all: 15 in place of 6 for an abort. `--wait 0` leaves no waiter.
+/// that stderr is open, and ors them all: 15 in place of 6 for an abort. With `--wait 0` there is
+/// no waiter.
 ///
 ///     aon-run --fork--> (in between) --fork--> waiter, in a session of its own
 ///        '--execvp--> program
