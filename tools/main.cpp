@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <string_view>
 
 #include "core/base/descriptors.h"
 #include "core/base/options.h"
@@ -40,17 +41,25 @@ void add_info(CLI::App& app, Request& request) {
   command->callback([&request] { request.run = [&request] { return info(request.info); }; });
 }
 
-/// As aon-run's.
-constexpr uint64_t kLeastDiskBytes = 1u << 20;
+/// The option of aon-run with the same name: its limits are ours.
+const OptionSpec& as_of_aon_run(std::string_view name) {
+  const auto table = option_table();
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [&](const OptionSpec& spec) { return name == spec.name; });
+  return found != table.end() ? *found : table.front();
+}
 
 int run_finalize(Request& request) {
   const Result<uint64_t> disk_bytes = parse_bytes(request.disk);
   if (!disk_bytes)
     return fail("finalize", fmt::format("--disk: '{}' is no size like 8MiB", request.disk),
                 kExitUse);
-  if (*disk_bytes != 0 && *disk_bytes < kLeastDiskBytes && !request.finalize.from_agent)
+  const double least_bytes = as_of_aon_run("disk").minimum;
+  if (*disk_bytes != 0 && static_cast<double>(*disk_bytes) < least_bytes &&
+      !request.finalize.from_agent)
     return fail("finalize",
-                fmt::format("--disk: '{}' leaves nothing of the job; at least 1MiB", request.disk),
+                fmt::format("--disk: '{}' leaves nothing of the job; at least {} bytes",
+                            request.disk, least_bytes),
                 kExitUse);
   request.finalize.disk_bytes = *disk_bytes;
   return finalize(request.finalize);
@@ -58,6 +67,7 @@ int run_finalize(Request& request) {
 
 void add_finalize(CLI::App& app, Request& request) {
   FinalizeOptions& options = request.finalize;
+  const OptionSpec& locations = as_of_aon_run("otf2-locations");
   CLI::App* command =
       app.add_subcommand("finalize", "write the archive of a job from its spool; may be repeated");
   command
@@ -72,7 +82,7 @@ void add_finalize(CLI::App& app, Request& request) {
   command
       ->add_option("--otf2-locations", options.otf2_location_count,
                    "above so many locations only master threads and streams go in (default 4096)")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000'000}));
+      ->check(CLI::Range(locations.minimum, locations.maximum));
   command->add_flag("--nccl-as-mpi", options.nccl_as_mpi,
                     "operations of NCCL are MPI's in the archive, for tools that know only those");
   command->add_flag("--debuginfod", options.uses_debuginfod,

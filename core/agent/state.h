@@ -282,7 +282,8 @@ struct StateHeader {
 constexpr uint64_t kStartNs = 500'000'000;  ///< work that can wait waits at most so long
 
 /// Ranks of this node that aon-run announced have not attached yet. They need the cores: work that
-/// nobody waits for is put off, for kStartNs at most. No rank leaves MPI_Init before all came.
+/// nobody waits for is put off, for kStartNs at most. Those of one MPI program leave MPI_Init when
+/// all have come; others never come (they record nothing), or record much meanwhile.
 inline bool ranks_are_coming(const StateHeader& header) noexcept {
   return header.expected_ranks.load(std::memory_order_relaxed) >
          header.process_count.load(std::memory_order_relaxed);

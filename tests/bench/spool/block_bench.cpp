@@ -118,12 +118,16 @@ void read_and_decode(benchmark::State& state) {
   report(state, record_count, 0);
 }
 
+BENCHMARK(encode_columns<test::BarrierStream>);
 BENCHMARK(encode_columns<test::HaloStream>);
 BENCHMARK(encode_columns<test::ExchangeStream>);
+BENCHMARK(encode_and_seal<test::BarrierStream>);
 BENCHMARK(encode_and_seal<test::HaloStream>);
 BENCHMARK(encode_and_seal<test::ExchangeStream>);
+BENCHMARK(decode_columns<test::BarrierStream>);
 BENCHMARK(decode_columns<test::HaloStream>);
 BENCHMARK(decode_columns<test::ExchangeStream>);
+BENCHMARK(read_and_decode<test::BarrierStream>);
 BENCHMARK(read_and_decode<test::HaloStream>);
 BENCHMARK(read_and_decode<test::ExchangeStream>);
 

@@ -5,6 +5,7 @@ the program ends as it does without us.
 
     hydra_test.py PROGRAMS_FOLDER [unittest arguments]
 """
+import os
 import pathlib
 import re
 import sys
@@ -58,7 +59,8 @@ class Hydra(TestCase):
 
     def test_a_port_that_comes_again_is_another_launch(self):
         """As behind firewalls: one port for all launches, one after the other."""
-        env = environment(MPIEXEC_PORT_RANGE="41213:41213")
+        port = 20000 + os.getpid() % 10000  # below those that the system hands out
+        env = environment(MPIEXEC_PORT_RANGE=f"{port}:{port}")
         for _ in range(2):
             words = ["-n", 2, "aon-run", "--no-assemble", PROGRAMS / "requests", 20]
             self.assert_exit(self.launch(*words, env=env))

@@ -143,7 +143,7 @@ TEST_F(DrainerTest, makes_room_for_what_comes_while_ranks_are_coming) {
   record(0, 30);
   const uint64_t first_bytes = drainer_->peak_ring_bytes();
   drainer_->drain(1051 * kMs);  // 119 KiB in 51 ms
-  EXPECT_GT(drainer_->peak_ring_bytes(), first_bytes);
+  EXPECT_GT(drainer_->peak_ring_bytes(), first_bytes + (1u << 20)) << "all that others get";
 }
 
 TEST_F(DrainerTest, waits_half_a_second_for_ranks_that_do_not_come) {

@@ -152,6 +152,32 @@ class ExchangeStream {
   uint64_t sizes_[6] = {};
 };
 
+/// A loop of barriers alone, as of two ranks that share memory: the clock goes on in steps of some
+/// 24.45 ticks, of which there lie one to five between two calls and 13 to 30 within one.
+class BarrierStream {
+ public:
+  explicit BarrierStream(uint32_t seed) : random_(seed) {}
+
+  /// One record.
+  void append_step(Bytes* bytes) {
+    const uint64_t start = advance(1 + (random_() % 4 == 0 ? 1 + random_() % 4 : 0));
+    Record record = make_record(RecordKind::kCollective, 2, 14, start, 0);
+    const uint64_t steps = 13 + random_() % 6 + random_() % 6 + random_() % 8;
+    record.head.duration_ticks = static_cast<uint32_t>(advance(steps) - start);
+    record.words[1] = pack_pair(-1, static_cast<int32_t>(CollectiveOperation::kBarrier));
+    append_record(bytes, record);
+  }
+
+ private:
+  uint64_t advance(uint64_t steps) {
+    hundredths_ += steps * 2445;
+    return hundredths_ / 100;
+  }
+
+  std::mt19937_64 random_;
+  uint64_t hundredths_ = 100'000'000'000'000;
+};
+
 /// Records of every kind and size with fields of any value, in order of end time.
 inline Bytes random_records(uint32_t seed, size_t count) {
   std::mt19937_64 random(seed);
