@@ -1,5 +1,6 @@
-"""Blocks of the spool: CPU time and bytes per record of a loop of barriers, of an exchange of halos,
-and of one with many requests. Encoding and compressing is the agent's, reading and decoding the assembly's."""
+"""Blocks of the spool: CPU time and bytes per record of a loop of barriers, of an exchange of
+halos, and of one with many requests. Encoding and compressing is the agent's, reading and decoding
+the assembly's."""
 import json
 import pathlib
 import sys
