@@ -70,17 +70,9 @@ Result<UniqueFd> try_lock(const std::string& path) {
 }
 
 Result<UniqueFd> listen_on(const std::string& path) {
-  sockaddr_un address{};
-  if (!fill_address(path, address))
-    return Error{Code::kUnavailable, path + " is too long for a socket"};
-  UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!listener) return system_error("cannot create a socket");
-  unlink(path.c_str());
-  const mode_t old_mask = umask(0077);
-  const int bound = bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
-  umask(old_mask);
-  if (bound != 0 || listen(listener.get(), kBacklog) != 0)
-    return system_error("cannot listen on " + path);
+  Result<UniqueFd> listener = bind_socket(SOCK_SEQPACKET, path);
+  if (!listener) return listener.error();
+  if (listen(listener->get(), kBacklog) != 0) return system_error("cannot listen on " + path);
   return listener;
 }
 
@@ -161,6 +153,22 @@ std::vector<char*> environment_without_preload() {
 
 std::string socket_path(const std::string& launch_id, const std::string& output) {
   return runtime_folder() + "/" + name_hash(local_host_name() + "\n" + launch_id + "\n" + output);
+}
+
+Result<UniqueFd> bind_socket(int type, const std::string& path) {
+  sockaddr_un address{};
+  if (!fill_address(path, address))
+    return Error{Code::kUnavailable, path + " is too long for a socket"};
+  UniqueFd bound(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!bound) return system_error("cannot create a socket");
+  unlink(path.c_str());
+  const mode_t old_mask = umask(0077);
+  const int result = bind(bound.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  const int error_number = errno;
+  umask(old_mask);
+  errno = error_number;
+  if (result != 0) return system_error("cannot bind " + path);
+  return bound;
 }
 
 Result<UniqueFd> connect_agent(const std::string& path) {

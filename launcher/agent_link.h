@@ -48,6 +48,10 @@ Status check_descriptor_limit(uint32_t local_rank_count);
 /// Returns its pid.
 Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArguments arguments);
 
+/// A socket of `type` with this path, for the user alone; what had the path before is gone.
+/// Errors: kUnavailable.
+Result<UniqueFd> bind_socket(int type, const std::string& path);
+
 /// One connection attempt, without waiting.
 Result<UniqueFd> connect_agent(const std::string& socket);
 

@@ -221,12 +221,15 @@ void leave_waiter(const Plan& plan) {
   const int fd = connection->get();
   register_rank(plan, fd, getpid());
   if (plan.options.wait_s == 0 || !send_wait(fd)) return;
-  const Status status = start_waiter(fd, [&] {
-    if (wait_for_descriptor(fd, timeout_ms_of(plan))) {
+  const Result<UniqueFd> notices = open_notices(plan.socket);
+  const int notices_fd = notices ? notices->get() : -1;
+  const Status status = start_waiter({fd, notices_fd}, [&] {
+    if (wait_for_descriptor(fd, notices_fd, timeout_ms_of(plan))) {
       print_outcome(plan, fd);
     } else {
       say_where(plan);
     }
+    if (notices_fd >= 0) unlink((plan.socket + agent::kWaiterSuffix).c_str());
   });
   if (!status) say(status.error().message + "; the files will be in " + plan.output);
 }

@@ -1,6 +1,8 @@
 #include "launcher/waiter.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -12,9 +14,33 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/agent/protocol.h"
+#include "core/base/packet.h"
+#include "launcher/agent_link.h"
 #include "launcher/descriptors.h"
 
 namespace aon::launcher {
+namespace {
+
+/// Stderr becomes `fd`, or nothing. Nobody waits for a rank by the descriptor that it was.
+void change_stderr(int fd) {
+  const UniqueFd null(fd < 0 ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1);
+  dup2(fd < 0 ? null.get() : fd, STDERR_FILENO);
+}
+
+/// False: none was there.
+bool follow_notice(int notices) {
+  uint8_t byte = 0;
+  std::vector<UniqueFd> lent;
+  const ssize_t got = receive_packet(notices, {&byte, 1}, &lent, MSG_DONTWAIT);
+  if (got < 0 && errno != EMSGSIZE) return false;
+  const auto notice = static_cast<agent::WaiterNotice>(got == 1 ? byte : 0);
+  if (notice == agent::WaiterNotice::kTakenBack) change_stderr(-1);
+  if (notice == agent::WaiterNotice::kLent && lent.size() == 1) change_stderr(lent[0].get());
+  return true;
+}
+
+}  // namespace
 
 bool launcher_watches_socket(const std::function<const char*(const char*)>& environment) {
   const char* text = environment("PMI_FD");
@@ -27,7 +53,11 @@ bool launcher_watches_socket(const std::function<const char*(const char*)>& envi
   return environment("SLURM_PROCID") == nullptr || environment("HYDI_CONTROL_FD") != nullptr;
 }
 
-Status start_waiter(int kept, const std::function<void()>& wait) {
+Result<UniqueFd> open_notices(const std::string& agent_socket) {
+  return bind_socket(SOCK_DGRAM, agent_socket + agent::kWaiterSuffix);
+}
+
+Status start_waiter(const std::vector<int>& kept, const std::function<void()>& wait) {
   const pid_t between = fork();
   if (between < 0) return Error{Code::kUnavailable, std::string("cannot fork: ") + strerror(errno)};
   if (between > 0) {
@@ -36,18 +66,23 @@ Status start_waiter(int kept, const std::function<void()>& wait) {
   }
   setsid();
   if (fork() != 0) _exit(0);
-  keep_descriptors({kept});
+  keep_descriptors(kept);
   wait();
   _exit(0);
 }
 
-bool wait_for_descriptor(int fd, int timeout_ms) {
+bool wait_for_descriptor(int fd, int notices, int timeout_ms) {
   const int64_t deadline_ms = now_ms() + timeout_ms;
   for (;;) {
-    pollfd waiting{fd, POLLIN, 0};
+    pollfd waiting[2] = {{fd, POLLIN, 0}, {notices, POLLIN, 0}};
     const int64_t left_ms = deadline_ms - now_ms();
     if (left_ms <= 0) return false;
-    if (poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left_ms, 60'000))) > 0) return true;
+    if (poll(waiting, 2, static_cast<int>(std::min<int64_t>(left_ms, 60'000))) <= 0) continue;
+    // What ranks have said comes first: the last of them may just have lent its stderr.
+    if (waiting[1].revents != 0) {
+      while (follow_notice(notices)) continue;
+    }
+    if (waiting[0].revents != 0) return true;
   }
 }
 

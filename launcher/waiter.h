@@ -5,9 +5,10 @@
 /// of aon-run, as everywhere but on the first rank of a node, and the launcher ends when the
 /// waiter's stderr does.
 ///
-/// Known limit: where a rank of several fails, hydra collects the status of those it kills while
-/// that stderr is open, and ors them all: 15 in place of 6 for an abort. With `--wait 0` there is
-/// no waiter.
+/// Where a rank of several fails, hydra collects the status of those it kills while that stderr is
+/// open, and ors them all: 15 in place of 6 for an abort. So the waiter lets go of it when a rank
+/// enters MPI_Init, and gets one again from the first rank that has left MPI_Finalize
+/// (aon/standing.h). A launch that fails in between ends without a word of the waiter's.
 ///
 ///     aon-run --fork--> (in between) --fork--> waiter, in a session of its own
 ///        '--execvp--> program
@@ -17,8 +18,10 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/base/result.h"
+#include "core/base/unique_fd.h"
 
 namespace aon::launcher {
 
@@ -26,11 +29,16 @@ namespace aon::launcher {
 /// kills what outlives a task.
 bool launcher_watches_socket(const std::function<const char*(const char*)>& environment);
 
-/// Runs `wait` in the new process, with stderr and the descriptor `kept` only, and returns here.
-/// Errors: kUnavailable when fork fails; nothing waits then.
-Status start_waiter(int kept, const std::function<void()>& wait);
+/// Where ranks tell the waiter about stderr. Without it the waiter holds its own all the time.
+/// Errors: kUnavailable.
+Result<UniqueFd> open_notices(const std::string& agent_socket);
 
-/// True when `fd` is readable or hung up within `timeout_ms`.
-bool wait_for_descriptor(int fd, int timeout_ms);
+/// Runs `wait` in the new process, with stderr and the descriptors `kept` only, and returns here.
+/// Errors: kUnavailable when fork fails; nothing waits then.
+Status start_waiter(const std::vector<int>& kept, const std::function<void()>& wait);
+
+/// True when `fd` is readable or hung up within `timeout_ms`. Does what is said on `notices`, where
+/// that is no -1.
+bool wait_for_descriptor(int fd, int notices, int timeout_ms);
 
 }  // namespace aon::launcher

@@ -93,6 +93,14 @@ struct Wait {
 struct HandOver {
   MessageHeader header;
 };
+
+/// Under hydra ranks say to the process that waits for the files (launcher/waiter.h), on a datagram
+/// socket of the agent's path and this suffix, whether it may hold standard error.
+constexpr char kWaiterSuffix[] = ".waiter";
+enum class WaiterNotice : uint8_t {
+  kTakenBack = 1,  ///< let go of it
+  kLent = 2        ///< with a descriptor: hold this
+};
 constexpr uint32_t kDoneReport = 1;     ///< of Done: the archive is written
 constexpr uint32_t kDoneElsewhere = 2;  ///< and the aon-run of another node tells the user
 struct Done {

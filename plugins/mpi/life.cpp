@@ -1,4 +1,5 @@
 // The wrappers that functions.table leaves to us: start, end, abort, pause.
+#include <aon/standing.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ int initialize_unattached(const Site& site, Call real) {
 /// agent that is still starting gets the time of MPI_Init to answer.
 template <class Call>
 int initialize(const Site& site, Call real) {
+  aon_take_back_stderr();
   if (!aon_attach_begin()) return initialize_unattached(site, real);
   Writer* w;
   const uint32_t weight = enter(site, w);
@@ -76,12 +78,16 @@ int finalize(Call real) {
   mpi_is_ending();
   const int result = real();
   if (weight != 0) finish_span(call, failed(result));
-  if (result == kSuccess) mpi_is_finalized();
+  if (result == kSuccess) {
+    mpi_is_finalized();
+    aon_lend_stderr();
+  }
   return result;
 }
 
 template <class Call>
 int begin_session(Handles session, Call real) {
+  aon_take_back_stderr();
   aon_attach_begin();
   Writer* w;
   OpenCall call;
@@ -102,7 +108,10 @@ int end_session(Handles session, Call real) {
   const bool is_last = !session.is_null() && mpi_session_is_ending(load_handle(session));
   const int result = real();
   if (weight != 0) finish_span(call, failed(result));
-  if (result == kSuccess && is_last) mpi_is_finalized();
+  if (result == kSuccess && is_last) {
+    mpi_is_finalized();
+    aon_lend_stderr();
+  }
   return result;
 }
 

@@ -131,6 +131,30 @@ class Hydra(TestCase):
             self.assertEqual({r["rank"] for r in document["ranks"]}, set(range(count)))
             self.assert_law(document)
 
+    def test_a_rank_of_several_that_fails_ends_the_launch_as_without_us(self):
+        """Hydra's code is a matter of time with some programs: ours is one that it gives anyhow."""
+        for case in ("dies", "leaves"):
+            ours = self.launch("-n", 2, "aon-run", "-o", case, "--", PROGRAMS / "life", case)
+            codes = set()
+            for _ in range(20):
+                codes.add(self.launch("-n", 2, PROGRAMS / "life", case).returncode)
+                if ours.returncode in codes:
+                    break
+            self.assertIn(ours.returncode, codes, ours.stderr)
+            document = self.finished(self.folder / case)
+            self.assertEqual({r["rank"] for r in document["ranks"]}, {0, 1})
+            self.assert_law(document)
+
+    def test_the_launch_ends_when_the_files_are_there(self):
+        """Also with a code of the program's own, and of a program that is none of MPI's."""
+        for name, code, words in (("mpi", 0, [PROGRAMS / "requests", 20]),
+                                  ("code", 5, [PROGRAMS / "life", "code"]),
+                                  ("other", 0, ["sleep", 0.1])):
+            process = self.launch("-n", 2, "aon-run", "-o", name, *words)
+            self.assertEqual(process.returncode, code, process.stderr)
+            self.assertTrue((self.folder / name / "aon.json").exists(), name)
+            self.assertIn(f"aon: {self.folder / name}: ", process.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

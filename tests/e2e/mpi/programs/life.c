@@ -152,10 +152,13 @@ int main(int argc, char** argv) {
   if (strcmp(wanted, "abort") == 0 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
   if (strcmp(wanted, "abort") == 0) pause();
   if (strcmp(wanted, "no_finalize") == 0) _exit(3);
+  if (strcmp(wanted, "dies") == 0 && rank == 1) abort();
+  if (strcmp(wanted, "leaves") == 0 && rank == 1) exit(0);
+  if (strcmp(wanted, "dies") == 0 || strcmp(wanted, "leaves") == 0) MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();
   MPI_Finalized(&flag);
   CHECK(flag);
   MPI_Initialized(&flag);
   CHECK(flag);
-  return 0;
+  return strcmp(wanted, "code") == 0 ? 5 : 0;
 }
