@@ -237,7 +237,7 @@ Status EventPass::add_tail(const spool::Process& process, uint16_t slot, Locatio
 bool is_complete(const Model& model, const Outcome& outcome,
                  std::span<const LocationTally> tallies) {
   if (outcome.open_call_count != 0 || outcome.unmatched_count != 0) return false;
-  if (outcome.open_transfer_count != 0) return false;
+  if (outcome.open_transfer_count != 0 || outcome.pause_count != 0) return false;
   if (outcome.open_io_count != 0 || outcome.unmatched_io_count != 0) return false;
   for (const LocationTally& tally : tallies) {
     if (tally.location->type == LocationType::kSamples) continue;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "writers/assemble/event_order.h"
+#include "writers/profile/mpi_calls.h"
 
 namespace aon::writers {
 namespace {
@@ -174,6 +175,7 @@ void EventOrder::emit_span(const Record& record, uint32_t children, const Record
   } else if (head.kind == RecordKind::kSpan &&
              head.a32 == static_cast<uint32_t>(ValueType::kSigned)) {
     enter.set_value(head.a32, head.a64);  // of MPI_Pcontrol
+    if (profile::pauses(enter)) ++outcome_->pause_count;
   }
   if (may_have_received(head)) ++outcome_->unmatched_count;
   if (has_transfer(head)) begin_transfer(record, start_ns);

@@ -103,6 +103,13 @@ class Rules(TestCase):
             self.assertEqual(assembly["unmatched"], 1, case)
             readers.otf2_print(self, self.folder / case)
 
+    def test_what_a_pause_hides_is_not_claimed(self):
+        output = self.folder / "pauses"
+        self.assert_exit(profile(2, output, PROGRAMS / "life", "pauses"))
+        assembly = ledger(output)["assembly"]
+        self.assertGreater(assembly["pauses"], 0)
+        self.assertFalse(assembly["communication_complete"])
+
     def test_what_was_refused_did_not_start(self):
         assembly = self.compare("start_all_but_one")["assembly"]
         self.assertTrue(assembly["communication_complete"])

@@ -106,6 +106,24 @@ TEST(Assemble, ledger_law_holds_with_every_kind_of_loss) {
   EXPECT_FALSE(ledger["assembly"]["communication_complete"]);
 }
 
+TEST(Assemble, claims_no_complete_communication_behind_a_pause) {
+  for (const uint64_t level : {uint64_t{1}, uint64_t{0}}) {
+    TemporaryFolder job;
+    NodeSpool node(job.path(), "n1");
+    node.add_process(0, 0, 1, kRegions);
+    std::vector<Record> records = spans(1);
+    records[0].head.a32 = static_cast<uint32_t>(ValueType::kSigned);  // an MPI_Pcontrol
+    records[0].head.a64 = level;
+    node.add_records(0, 1, records);
+    node.add_exit(0, 80'000, 0, 0);
+    node.finish();
+    ASSERT_TRUE(assemble(job.path()).has_value());
+    const json assembly = read_ledger(job.path())["assembly"];
+    EXPECT_EQ(assembly["pauses"], level == 0 ? 1 : 0);
+    EXPECT_EQ(assembly["communication_complete"], level != 0);
+  }
+}
+
 TEST(Assemble, says_so_where_the_counts_of_the_agent_do_not_add_up) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");

@@ -174,10 +174,12 @@ TEST_F(TotalsOfShares, outcomes_add_up) {
   Outcome a;
   a.event_count = 5;
   a.unplaced_device_count = 2;
+  a.pause_count = 3;
   a.communication_complete = true;
   Outcome b = a;
   EXPECT_EQ((a + b).event_count, 10u);
   EXPECT_EQ((a + b).unplaced_device_count, 4u);
+  EXPECT_EQ((a + b).pause_count, 6u);
   EXPECT_TRUE((a + b).communication_complete);
   b.communication_complete = false;
   EXPECT_FALSE((a + b).communication_complete);
