@@ -4,7 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <string_view>
 
@@ -16,7 +18,7 @@
 namespace aon::tools {
 
 int fail(const std::string& command, const std::string& text, int exit_code) {
-  fmt::print(stderr, "aon {}: {}\n", command, text);
+  fmt::print(stderr, "aon{}{}: {}\n", command.empty() ? "" : " ", command, text);
   return exit_code;
 }
 
@@ -191,6 +193,16 @@ int run(int argc, char** argv) {
   return request.run();
 }
 
+/// Who reads what was printed has to have it: a full disk behind a redirection is a failure.
+int run_and_print(int argc, char** argv) {
+  const int exit_code = run(argc, argv);
+  errno = 0;
+  if (fflush(stdout) == 0 && ferror(stdout) == 0) return exit_code;
+  const char* reason = errno != 0 ? strerror(errno) : "not all of it was written";
+  const int failed = fail("", fmt::format("standard output: {}", reason), kExitFailed);
+  return exit_code == kExitDone ? failed : exit_code;
+}
+
 }  // namespace
 }  // namespace aon::tools
 
@@ -198,7 +210,7 @@ int main(int argc, char** argv) {
   aon::hold_standard_descriptors();
   signal(SIGCHLD, SIG_DFL);  // whoever starts it may ignore it, and some commands have children
   try {
-    return aon::tools::run(argc, argv);
+    return aon::tools::run_and_print(argc, argv);
   } catch (const std::exception& error) {
     return aon::tools::fail("", error.what());
   }

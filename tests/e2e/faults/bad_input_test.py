@@ -92,6 +92,13 @@ class Untouched(FaultCase):
         self.assertNotIn("AON_SOCKET", process.stdout)
         self.assertFalse(self.output.exists())
 
+    def test_what_cannot_be_printed_is_a_failure(self):
+        for command in ("doctor", "--python-path", "avoid"):
+            self.assertEqual(run(["sh", "-c", f"aon {command} > /dev/null"]).returncode, 0)
+            process = run(["sh", "-c", f"aon {command} > /dev/full"])
+            self.assertEqual(process.returncode, 1, process.stderr)
+            self.assertIn("aon: standard output: No space left", process.stderr)
+
     def test_unwritable_default_directory_does_not_stop_the_job(self):
         process = run(["aon-run", "echo", "ran"], cwd="/proc/self")
         self.assert_exit(process)
