@@ -1,7 +1,9 @@
 // With FAKE_NCCL_CUDA=1 each launch is a kernel of the driver, which tests have made up
-// (tests/fake_cuda): CUPTI sees NCCL's kernels, as it does on a device.
+// (tests/fake_cuda): CUPTI sees NCCL's kernels, as it does on a device. FAKE_NCCL_KERNEL_NS is what
+// one takes.
 #include <dlfcn.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -21,6 +23,10 @@ Launch start_device() {
     std::abort();
   }
   reinterpret_cast<Init>(dlsym(driver, "cuInit"))(0);
+  if (const char* ns = std::getenv("FAKE_NCCL_KERNEL_NS")) {
+    const auto set = reinterpret_cast<void (*)(uint64_t)>(dlsym(driver, "fake_cuda_set_duration"));
+    set(std::strtoull(ns, nullptr, 10));
+  }
   return reinterpret_cast<Launch>(dlsym(driver, "cuLaunchKernel"));
 }
 

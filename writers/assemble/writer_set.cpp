@@ -32,6 +32,11 @@ std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& pl
   writers.push_back({"findings", std::move(findings), {}, false});
   auto lateness = std::make_unique<nccl::LatenessAnalysis>(folder);
   collectors->lateness = lateness.get();
+  if (collectors->devices != nullptr) {
+    collectors->devices->tell_nccl_times([to = lateness.get()](const devices::TimedOperation& one) {
+      return to->add_kernel_times(one);
+    });
+  }
   collectors->findings->use_nccl(lateness.get());
   collectors->findings->use_steps(collectors->steps);
   collectors->findings->use_devices(collectors->devices);

@@ -79,6 +79,7 @@ class Analysis : public DeviceAnalysis {
   Status finish(const Outcome& outcome) override;
   Status save(StateOut* out) override;
   Status load(StateIn* in) override { return devices::add_saved(in, *model_, &summary_); }
+  void tell_nccl_times(NcclListener listener) override { nccl_listener_ = std::move(listener); }
   const DeviceSummary& summary() const override { return summary_; }
 
  private:
@@ -92,7 +93,7 @@ class Analysis : public DeviceAnalysis {
   void add_border(const Event& event);
   Status add_work(const Event& event);
   Status finish_group();
-  void finish_nccl();
+  Status finish_nccl();
   void number_loops();
   std::vector<const StepRow*> steps_of_group() const;
   void add_item(const Item& item, DevicePass* pass);
@@ -106,6 +107,7 @@ class Analysis : public DeviceAnalysis {
   std::vector<bool> is_communication_;  ///< by global region
   uint32_t blind_region_ = kUnknownRegion;
   DeviceSummary summary_;
+  NcclListener nccl_listener_;
 
   // Of the process.
   const Group* group_ = nullptr;
@@ -370,7 +372,7 @@ Status Analysis::finish_group() {
       add_item(**item, &*pass);
     }
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
-    finish_nccl();
+    if (Status status = finish_nccl(); !status) return status;
   }
   store_.reset();
   calls_.clear();
@@ -382,9 +384,12 @@ Status Analysis::finish_group() {
   return {};
 }
 
-void Analysis::finish_nccl() {
+Status Analysis::finish_nccl() {
   const auto& communicators = group_->communicator_map;
   for (const devices::TimedOperation& one : nccl_.join()) {
+    if (nccl_listener_) {
+      if (Status status = nccl_listener_(one); !status) return status;
+    }
     if (summary_.nccl.size() == kMaxNcclRows) {
       ++summary_.left_out_nccl_count;
       continue;
@@ -403,6 +408,7 @@ void Analysis::finish_nccl() {
     row.gpu_ns = one.gpu_ns;
   }
   summary_.unmatched_nccl_count += nccl_.unmatched_count();
+  return {};
 }
 
 /// Loops have other numbers than while the steps passed.

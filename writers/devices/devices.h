@@ -11,9 +11,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include "writers/devices/nccl_kernels.h"
 #include "writers/steps/steps.h"
 #include "writers/writer.h"
 
@@ -119,6 +121,11 @@ class DeviceAnalysis : public Writer {
   static constexpr size_t kMaxBorders = 1u << 20;
   static constexpr size_t kMaxNcclRows = 1u << 19;
   static constexpr size_t kMaxSteps = 1u << 18;  ///< of all devices
+
+  /// Told of each operation of NCCL whose kernel is known, with the local ids of its process: when
+  /// that is over, before the next one begins, and within save() and finish().
+  using NcclListener = std::function<Status(const devices::TimedOperation&)>;
+  virtual void tell_nccl_times(NcclListener listener) = 0;
 
   /// Valid after finish().
   virtual const DeviceSummary& summary() const = 0;

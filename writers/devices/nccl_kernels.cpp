@@ -36,7 +36,8 @@ void NcclKernels::add_operation(const NcclOperation& operation) {
       operation.launch_ns != 0 && (operation.flags & (kNcclInFlight | kNcclCopyEngines)) == 0;
   if (!is_of_kernel || operations_.size() == kMaxOperations) return;
   operations_.push_back({operation.launch_ns, operation.sequence, operation.bytes,
-                         operation.communicator, operation.region, operation.call});
+                         operation.communicator, operation.region, operation.call, operation.peer,
+                         (operation.flags & kNcclGpuTimed) != 0});
 }
 
 void NcclKernels::add_kernel(const NcclKernel& kernel) {
@@ -65,8 +66,18 @@ std::vector<TimedOperation> NcclKernels::join() {
     if (is_its) {
       const auto count = static_cast<uint32_t>(last - first);
       for (auto one = first; one != last; ++one) {
-        joined.push_back({one->communicator, one->region, one->call, kernel->device, one->sequence,
-                          one->bytes, kernel->start_ns, kernel->end_ns - kernel->start_ns, count});
+        joined.push_back({.communicator = one->communicator,
+                          .region = one->region,
+                          .call = one->call,
+                          .device = kernel->device,
+                          .sequence = one->sequence,
+                          .bytes = one->bytes,
+                          .launch_ns = launch_ns,
+                          .start_ns = kernel->start_ns,
+                          .gpu_ns = kernel->end_ns - kernel->start_ns,
+                          .shared_by = count,
+                          .peer = one->peer,
+                          .is_told = one->is_told});
       }
       ++kernel;
     } else {

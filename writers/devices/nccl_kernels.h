@@ -32,9 +32,12 @@ struct TimedOperation {
   uint32_t device;
   uint64_t sequence;
   uint64_t bytes;
+  uint64_t launch_ns;
   uint64_t start_ns;
   uint64_t gpu_ns;
   uint32_t shared_by;  ///< operations of the same kernel
+  int32_t peer;        ///< of a transfer, else kNoPeer
+  bool is_told;        ///< NCCL's own timers told what it took
 };
 
 class NcclKernels {
@@ -61,6 +64,8 @@ class NcclKernels {
     uint32_t communicator;
     uint32_t region;
     uint32_t call;
+    int32_t peer;
+    bool is_told;
   };
 
   std::vector<Operation> operations_;

@@ -65,16 +65,19 @@ Status LatenessAnalysis::events(std::span<const Event> events) {
   return {};
 }
 
-Status LatenessAnalysis::add(const NcclOperation& operation) {
-  if ((operation.flags & kNcclInFlight) != 0) return {};
+/// Somebody else takes part in it, as far as is known.
+bool LatenessAnalysis::has_partners(const NcclOperation& operation) const {
   const uint32_t communicator = communicators_.global(operation.communicator);
   const uint32_t region = regions_.global(operation.region);
   const auto place = places_.find(operation.communicator);
-  if (communicator == kUnknown || region == kUnknown || place == places_.end()) return {};
-  const bool is_transfer = model_->regions[region].role == RegionRole::kPointToPoint;
-  const uint32_t own = place->second.rank;
-  const auto peer = static_cast<uint32_t>(operation.peer);
-  if (model_->communicators[communicator].rank_count < 2 || (is_transfer && peer == own)) return {};
+  if (communicator == kUnknown || region == kUnknown || place == places_.end()) return false;
+  if (model_->communicators[communicator].rank_count < 2) return false;
+  return model_->regions[region].role != RegionRole::kPointToPoint ||
+         static_cast<uint32_t>(operation.peer) != place->second.rank;
+}
+
+Status LatenessAnalysis::add(const NcclOperation& operation) {
+  if ((operation.flags & kNcclInFlight) != 0 || !has_partners(operation)) return {};
   if ((operation.flags & kNcclGpuTimed) == 0) {
     if ((operation.flags & kNcclNoWork) == 0) ++summary_.untimed_count;
     return {};
@@ -83,21 +86,38 @@ Status LatenessAnalysis::add(const NcclOperation& operation) {
     ++summary_.unmatched_count;
     return {};
   }
-  Part part{region,
-            operation.sequence,
-            operation.gpu_ns,
-            kNotTold,
-            operation.bytes,
-            communicator,
-            region,
-            own,
-            place->second.member};
+  return add_part(operation);
+}
+
+/// It has been counted as one without times.
+Status LatenessAnalysis::add_kernel_times(const devices::TimedOperation& operation) {
+  if (operation.is_told || operation.shared_by != 1) return {};
+  const NcclOperation timed{.launch_ns = operation.launch_ns,
+                            .gpu_begin_ns = operation.start_ns,
+                            .gpu_ns = operation.gpu_ns,
+                            .bytes = operation.bytes,
+                            .sequence = operation.sequence,
+                            .communicator = operation.communicator,
+                            .region = operation.region,
+                            .peer = operation.peer};
+  if (!has_partners(timed) || summary_.untimed_count == 0) return {};
+  --summary_.untimed_count;
+  return add_part(timed);
+}
+
+Status LatenessAnalysis::add_part(const NcclOperation& operation) {
+  const uint32_t region = regions_.global(operation.region);
+  const Place& place = places_.at(operation.communicator);
+  Part part{region,   operation.sequence, operation.gpu_ns,
+            kNotTold, operation.bytes,    communicators_.global(operation.communicator),
+            region,   place.rank,         place.member};
   if (operation.launch_ns != 0 && operation.gpu_begin_ns >= operation.launch_ns)
     part.queued_ns = operation.gpu_begin_ns - operation.launch_ns;
-  if (is_transfer) {
+  if (model_->regions[region].role == RegionRole::kPointToPoint) {
+    const auto peer = static_cast<uint32_t>(operation.peer);
     const bool is_send = model_->regions[region].name == "ncclSend";
-    const uint64_t source = is_send ? own : peer;
-    const uint64_t destination = is_send ? peer : own;
+    const uint64_t source = is_send ? place.rank : peer;
+    const uint64_t destination = is_send ? peer : place.rank;
     part.key = kTransfer | (source & 0x7fffffff) << 32 | destination;
     part.place = is_send ? 0 : 1;
   }

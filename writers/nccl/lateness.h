@@ -20,8 +20,9 @@
 /// A transfer's is that of its link. Buffered sends (a few MiB) may end before their link has moved
 /// the bytes: it looks faster then, never slower.
 ///
-/// Operations without times on the GPU (level api), those of which a member is missing and those
-/// with missed channels tell nothing; they are counted.
+/// Times on the GPU are NCCL's own (level gpu), or those of the operation's kernel where CUPTI told
+/// them and no other operation shares it (devices/nccl_kernels.h). Operations without, those of
+/// which a member is missing and those with missed channels tell nothing; they are counted.
 /// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 64 MiB, the rest
 /// in a file in the output's folder, and a row per member, function, size and link, bounded.
 /// Errors: kIo, when that has no room.
@@ -38,6 +39,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "writers/devices/nccl_kernels.h"
 #include "writers/lateness/lateness.h"
 #include "writers/lateness/true_times.h"
 #include "writers/profile/local_ids.h"
@@ -107,6 +109,8 @@ class LatenessAnalysis final : public Writer {
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
   Status events(std::span<const Event> events) override;
+  /// Of the current group, whose events have passed: what the operation's kernel took.
+  Status add_kernel_times(const devices::TimedOperation& operation);
   Status end_location() override { return {}; }
   Status finish(const Outcome& outcome) override;
   /// Hands over the parts themselves, for only all ranks' are an operation: sizeof(Part) bytes for
@@ -143,7 +147,9 @@ class LatenessAnalysis final : public Writer {
     uint32_t member;
   };
 
+  bool has_partners(const NcclOperation& operation) const;
   Status add(const NcclOperation& operation);
+  Status add_part(const NcclOperation& operation);
   Status save_parts(StateOut* out);
   Status load_parts(StateIn* in, std::span<const uint32_t> members);
   uint32_t member_of(uint32_t group, uint32_t device);

@@ -9,9 +9,10 @@ PROGRAM = BUILD / "bin" / "fake_nccl"
 
 
 class Kernels(GpuCase):
-    def run_nccl(self, case, *arguments, **knobs):
+    def run_nccl(self, case, *arguments, kernel_ns="10000", **knobs):
         self.output = self.folder / "job"
-        process = profile(2, self.output, PROGRAM, case, *arguments,
+        script = f'FAKE_NCCL_KERNEL_NS=$(({kernel_ns})) exec "$@"'
+        process = profile(2, self.output, "sh", "-c", script, "sh", PROGRAM, case, *arguments,
                           env=gpu_environment(FAKE_NCCL_CUDA=1, **knobs))
         self.assert_exit(process)
         self.assertEqual(ledger(self.output)["ranks"][0]["providers"]["nccl"]["state"], "on")
@@ -36,11 +37,28 @@ class Kernels(GpuCase):
             ends[row["process"]] = row["gpu_start_ns"] + row["gpu_ns"]
         self.assert_archive_is_clean()
 
+    def test_they_tell_who_came_late(self):
+        """The others wait on their GPUs: their kernels take as much longer."""
+        self.run_nccl("allreduce", 6, 50, kernel_ns="OMPI_COMM_WORLD_RANK == 1 ? 10000 : 30000")
+        with h5py.File(self.output / "profile.h5") as file:
+            lateness = file["nccl/lateness"]
+            self.assertEqual(lateness.attrs["parts_without_gpu_time"], 0)
+            told = {int(rank): (int(last), int(wait)) for rank, last, wait in zip(
+                lateness["rank"], lateness["last_count"], lateness["wait_ns"])}
+            caused = dict(zip(lateness["rank"][()].tolist(), lateness["caused_ns"][()].tolist()))
+            (usual_ns,) = file["nccl/true_times/usual_ns"]
+        self.assertEqual({rank: last for rank, (last, _) in told.items()}, {0: 0, 1: 50})
+        self.assertAlmostEqual(told[0][1], 50 * 20_000, delta=50 * 200)
+        self.assertEqual((told[1][1], caused), (0, {0: 0, 1: told[0][1]}))
+        self.assertAlmostEqual(usual_ns, 10_000, delta=1_000)
+
     def test_operations_of_a_group_share_it(self):
         self.run_nccl("every", 6)
         shared = {r["name"]: r["shared_by"] for r in self.table("nccl")}
         self.assertEqual(shared["ncclAllGather"], 1)
         self.assertEqual((shared["ncclSend"], shared["ncclRecv"]), (2, 2))
+        with h5py.File(self.output / "profile.h5") as file:
+            self.assertEqual(file["nccl/lateness"].attrs["parts_without_gpu_time"], 2 * 2)
 
     def test_without_calls_of_cuda_nothing_is_made_up(self):
         self.run_nccl("allreduce", 6, 20, AON_CUPTI_CALLS=0)

@@ -120,6 +120,54 @@ TEST_F(NcclLateness, shortest_on_the_gpu_came_last) {
   EXPECT_EQ(summary.unmatched_count + summary.untimed_count, 0u);
 }
 
+/// As of level api: what its kernel took, where CUPTI has seen it.
+devices::TimedOperation kernel_of(uint64_t sequence, uint64_t gpu_ns) {
+  return {.communicator = 7,
+          .region = 10 - kAllReduce,
+          .call = 0,
+          .device = 0,
+          .sequence = sequence,
+          .bytes = 4096,
+          .launch_ns = 1000,
+          .start_ns = 1000,
+          .gpu_ns = gpu_ns,
+          .shared_by = 1,
+          .peer = kNoPeer,
+          .is_told = false};
+}
+
+TEST_F(NcclLateness, kernels_tell_it_where_nccl_does_not) {
+  constexpr uint64_t kBoth = 0;
+  constexpr uint64_t kInGroup = 1;
+  constexpr uint64_t kToldByNccl = 2;
+  ASSERT_TRUE(analysis_.begin(model_));
+  for (const Location& location : model_.locations) {
+    const uint32_t rank = location.group;
+    tell(rank, kBoth, {.flags = 0});
+    tell(rank, kInGroup, {.flags = 0});
+    tell(rank, kToldByNccl, {.gpu_ns = 100});
+    ASSERT_TRUE(analysis_.begin_location(location));
+    for (const NcclOperation& operation : told_[rank]) {
+      Event event = test::event(EventKind::kNcclCall, 1, operation.region);
+      event.request = reinterpret_cast<uint64_t>(&operation);
+      ASSERT_TRUE(analysis_.events({&event, 1}));
+    }
+    ASSERT_TRUE(analysis_.end_location());
+    devices::TimedOperation shared = kernel_of(kInGroup, 500);
+    shared.shared_by = 2;
+    devices::TimedOperation told = kernel_of(kToldByNccl, 900);
+    told.is_told = true;
+    for (const auto& one : {kernel_of(kBoth, rank == 2 ? 100 : 130), shared, told})
+      ASSERT_TRUE(analysis_.add_kernel_times(one));
+  }
+  ASSERT_TRUE(analysis_.finish({}));
+  const LatenessSummary& summary = *analysis_.summary();
+  EXPECT_EQ(summary.table.operation_count(), 2u);
+  EXPECT_EQ(summary.untimed_count, 4u) << "those whose kernel is of others, too";
+  for (const LatenessRow& row : summary.table.rows())
+    EXPECT_EQ(row.wait_ns, summary.members[row.group].group == 2 ? 0u : 30u);
+}
+
 TEST_F(NcclLateness, operations_are_matched_by_sequence_not_by_order) {
   for (uint64_t sequence : {1, 0}) tell(0, sequence, {.gpu_ns = 100 + sequence});
   for (uint64_t sequence : {0, 1}) {
