@@ -11,6 +11,7 @@
 #include "tools/command.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
+#include "writers/assemble/fallback.h"
 
 namespace aon::tools {
 namespace {
@@ -66,6 +67,16 @@ std::string delivered_note(const std::string& folder) {
   return text ? text->substr(0, text->find('\n')) : std::string();
 }
 
+/// Of processes that found no agent, and have begun or ended since the archive was made; "" when
+/// all are in it.
+std::string leftover_note(const std::string& dir) {
+  const size_t count = writers::find_leftover_rings(dir).size();
+  if (count == 0) return "";
+  return fmt::format("not in it: {} of {} that found no agent; run: aon finalize {}",
+                     count == 1 ? "the file" : fmt::format("{} files", count),
+                     count == 1 ? "a process" : "processes", dir);
+}
+
 }  // namespace
 
 int info(const InfoOptions& options) {
@@ -91,6 +102,8 @@ int info(const InfoOptions& options) {
   }
   if (live) fmt::print("{}\n", describe(*live));
   for (const std::string& line : summary_lines(*ledger, options.dir)) fmt::print("{}\n", line);
+  if (const std::string note = leftover_note(options.dir); !note.empty() && !live)
+    fmt::print("{}\n", note);
   print_ranks(*ledger);
   return kExitDone;
 }

@@ -302,10 +302,12 @@ Result<std::optional<std::string>> convert(const fs::path& ring_file, const fs::
   return std::optional<std::string>();
 }
 
-std::vector<fs::path> find_rings(const fs::path& spool) {
+}  // namespace
+
+std::vector<fs::path> find_leftover_rings(const fs::path& folder) {
   std::vector<fs::path> rings;
   std::error_code error;
-  for (const fs::directory_entry& node : fs::directory_iterator(spool, error)) {
+  for (const fs::directory_entry& node : fs::directory_iterator(folder / "spool", error)) {
     std::error_code ignored;
     for (const fs::directory_entry& file : fs::directory_iterator(node.path(), ignored)) {
       const std::string name = file.path().filename().string();
@@ -317,12 +319,10 @@ std::vector<fs::path> find_rings(const fs::path& spool) {
   return rings;
 }
 
-}  // namespace
-
 Result<std::vector<std::string>> convert_leftover_rings(const fs::path& folder,
                                                         const fs::path& scratch) {
   std::vector<std::string> lines;
-  for (const fs::path& ring_file : find_rings(folder / "spool")) {
+  for (const fs::path& ring_file : find_leftover_rings(folder)) {
     Result<std::optional<std::string>> line = convert(ring_file, folder / "spool", scratch);
     if (!line) return line.error();
     if (*line) lines.push_back(**line);

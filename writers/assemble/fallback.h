@@ -17,6 +17,9 @@
 
 namespace aon::writers {
 
+/// The ring files of the job `folder` that are not converted.
+std::vector<std::filesystem::path> find_leftover_rings(const std::filesystem::path& folder);
+
 /// Converts all leftover rings of the job `folder`; `scratch` is a folder on the same file system.
 /// Returns one line for each ring that could not be read.   Errors: kIo.
 Result<std::vector<std::string>> convert_leftover_rings(const std::filesystem::path& folder,

@@ -162,6 +162,19 @@ class Ends(FaultCase):
         self.assertEqual([p["reason"] for p in job["incomplete_processes"]],
                          ["its end was not seen"])
 
+    def test_process_that_came_when_the_job_was_over(self):
+        """It records into a file, of which those who ask are told."""
+        self.assert_exit(self.emitter())
+        self.assertEqual(len(self.finish()["ranks"]), 1)
+        self.assertNotIn("not in it", run(["aon", "info", self.output]).stdout)
+        self.assert_exit(run([EMITTER, 1, 100, 100, 100], env=environment(AON_OUTPUT=self.output)))
+        said = run(["aon", "info", self.output]).stdout
+        self.assertIn("not in it: the file of a process that found no agent; run: aon finalize "
+                      f"{self.output}", said)
+        self.assert_exit(run(["aon", "finalize", "-q", self.output]))
+        self.assertNotIn("not in it", run(["aon", "info", self.output]).stdout)
+        self.assertEqual(len(self.finish()["ranks"]), 2)
+
     def test_killed_rank_has_a_reason(self):
         run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "bash", "-c",
              f"sleep 1; exec {EMITTER} 1 100 100 100 kill"])
