@@ -42,7 +42,10 @@ bool g_was_tried;  ///< guarded by g_load_mutex
 Pair* g_pairs;
 std::atomic<uint64_t> g_next;
 void* g_contexts[kMaxCommunicators];
-int g_masks[kMaxCommunicators];
+bool g_is_told[kMaxCommunicators];
+int g_their_mask;  ///< theirs writes it whenever it likes
+std::atomic<int> g_heeded_mask;
+std::atomic<int*> g_mask;  ///< NCCL's
 
 void tell(const char* reason, const char* remedy) {
   char text[512];
@@ -124,6 +127,18 @@ int place_of(const void* context) {
   return communicator == nullptr ? -1 : static_cast<int>(communicator - g_state->communicators);
 }
 
+/// Bits that ours asks for, too, stay in NCCL's mask; so do those of nobody here.
+void heed_mask() {
+  const int wanted = __atomic_load_n(&g_their_mask, __ATOMIC_RELAXED);
+  int heeded = g_heeded_mask.load(std::memory_order_relaxed);
+  int* mask = g_mask.load(std::memory_order_relaxed);
+  if (AON_LIKELY(wanted == heeded) || mask == nullptr) return;
+  if (!g_heeded_mask.compare_exchange_strong(heeded, wanted, std::memory_order_relaxed)) return;
+  const int gone = heeded & ~wanted & ~own_mask();
+  __atomic_fetch_and(mask, ~gone, __ATOMIC_RELAXED);
+  __atomic_fetch_or(mask, wanted | (gone & own_mask()), __ATOMIC_RELAXED);  // the level has risen
+}
+
 }  // namespace
 
 bool has_chain() {
@@ -141,11 +156,20 @@ const ChainedPlugin* chained_plugin(int version) {
   return g_plugin.load(std::memory_order_relaxed);
 }
 
-void set_chained(const void* context, void* their_context, int their_mask) {
+int* chained_mask() { return &g_their_mask; }
+
+int heeded_chained_mask() { return g_heeded_mask.load(std::memory_order_relaxed); }
+
+void heed_chained_mask(int* mask) {
+  g_mask.store(mask, std::memory_order_relaxed);
+  heed_mask();
+}
+
+void set_chained(const void* context, void* their_context, bool is_told) {
   const int place = place_of(context);
   if (place < 0) return;
   g_contexts[place] = their_context;
-  g_masks[place] = their_mask;
+  g_is_told[place] = is_told;
 }
 
 void* take_chained(const void* context) {
@@ -153,7 +177,7 @@ void* take_chained(const void* context) {
   if (place < 0) return nullptr;
   void* theirs = g_contexts[place];
   g_contexts[place] = nullptr;
-  g_masks[place] = 0;
+  g_is_told[place] = false;
   return theirs;
 }
 
@@ -192,7 +216,8 @@ void* start_both(int version, void* context, const Descriptor* descriptor, uint6
   own->parent = parent.ours;
   started.ours = start_event(version, context, own, type);
   const int place = place_of(context);
-  if (place >= 0 && is_told(type, static_cast<uint64_t>(g_masks[place]))) {
+  const auto their_mask = static_cast<uint64_t>(__atomic_load_n(&g_their_mask, __ATOMIC_RELAXED));
+  if (place >= 0 && g_is_told[place] && is_told(type, their_mask)) {
     own->parent = parent.theirs;
     if (version >= 5 && (type == kColl || type == kP2p)) {
       char* at = copy + (type == kColl ? kCollGroup : kP2pGroup);
@@ -203,6 +228,7 @@ void* start_both(int version, void* context, const Descriptor* descriptor, uint6
     }
     const ChainedPlugin& plugin = *g_plugin.load(std::memory_order_relaxed);
     plugin.start(g_contexts[place], &started.theirs, copy);
+    heed_mask();
   }
   return keep(started);
 }

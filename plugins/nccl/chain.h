@@ -6,9 +6,10 @@
 ///        theirs: start(their context, their parent) -> their handle /  kPairs: the oldest goes
 ///
 /// Theirs has to have the version of the interface that NCCL chose; it gets the events that its own
-/// activation mask asks for, with the ancestors that NCCL would tell it for those. NCCL's mask is
-/// both plugins'; what theirs changes in it later is not seen. Handles and contexts of other
-/// processes (PXN) reach it as null.
+/// activation mask asks for, with the ancestors that NCCL would tell it for those. As NCCL has one
+/// mask for all communicators, so there is one for theirs: every init gets its address, it may be
+/// written at the first init alone or at any later time, which is seen at theirs' next event.
+/// NCCL's mask is both plugins'. Handles and contexts of other processes (PXN) reach it as null.
 ///
 /// Thread: any; init and finalize as of state.h.   Signal: no.
 /// Cost: without a chain one load per callback. With it a copy of the descriptor, 24 bytes in the
@@ -41,8 +42,17 @@ const ChainedPlugin* chained_plugin(int version);
 /// True once a plugin is there.
 bool has_chain();
 
-/// Of the communicator of `context`.   Thread: init, finalize.
-void set_chained(const void* context, void* their_context, int their_mask);
+/// Theirs of all communicators, as the address that it gets.
+int* chained_mask();
+
+/// Bits of it that stand in NCCL's mask.
+int heeded_chained_mask();
+
+/// Brings what theirs has changed into NCCL's `mask`, which is remembered.   Thread: init.
+void heed_chained_mask(int* mask);
+
+/// Of the communicator of `context`; `is_told`: its init succeeded.   Thread: init, finalize.
+void set_chained(const void* context, void* their_context, bool is_told);
 void* take_chained(const void* context);
 
 /// The same as the functions of operations.h, for both.

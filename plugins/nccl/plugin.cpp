@@ -21,11 +21,9 @@ int init(const CommunicatorFacts& facts, void** context, int* mask, InitTheirs i
   const ChainedPlugin* theirs = *context == nullptr ? nullptr : chained_plugin(facts.version);
   if (theirs == nullptr) return kSuccess;
   void* their_context = nullptr;
-  int their_mask = 0;
-  if (init_theirs(theirs->init, &their_context, &their_mask) != kSuccess) their_mask = 0;
-  set_chained(*context, their_context, their_mask);
-  g_state->chained_mask.fetch_or(their_mask, std::memory_order_relaxed);
-  __atomic_fetch_or(mask, their_mask, __ATOMIC_RELAXED);
+  const int result = init_theirs(theirs->init, &their_context, chained_mask());
+  set_chained(*context, their_context, result == kSuccess);
+  heed_chained_mask(mask);
   return kSuccess;
 }
 

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 
+#include "nccl/chain.h"
 #include "nccl/gpu_clock.h"
 #include "nccl/operations.h"
 
@@ -338,8 +339,8 @@ void* add(const CommunicatorFacts& facts, int* mask) {
   const uint32_t generation = communicator->generation.load(std::memory_order_relaxed) + 1;
   communicator->generation.store(generation,
                                  std::memory_order_release);  // pairs with nccl:communicator
-  __atomic_store_n(mask, mask_of(state->level.load(std::memory_order_relaxed), facts.version),
-                   __ATOMIC_RELAXED);
+  // It is one of all communicators, in which others have bits, too.
+  __atomic_fetch_or(mask, own_mask(), __ATOMIC_RELAXED);
   const uint32_t place = static_cast<uint32_t>(communicator - state->communicators);
   return Handle{state->process.load(std::memory_order_relaxed),
                 Role::kCommunicator,
@@ -357,12 +358,18 @@ void switch_level(State& state, Level level) {
   if (!state.level.compare_exchange_strong(old, level, std::memory_order_relaxed)) return;
   int* mask = state.mask.load(std::memory_order_relaxed);
   if (mask == nullptr) return;
-  const int kept = state.chained_mask.load(std::memory_order_relaxed);
+  const int kept = heeded_chained_mask();
   const int was = mask_of(old, state.version);
   const int is = mask_of(level, state.version);
   // Bits that somebody else has set or cleared meanwhile stay as they are.
   __atomic_fetch_and(mask, ~(was & ~is & ~kept), __ATOMIC_RELAXED);
-  __atomic_fetch_or(mask, is & ~was, __ATOMIC_RELAXED);
+  __atomic_fetch_or(mask, (is & ~was) | heeded_chained_mask(), __ATOMIC_RELAXED);
+}
+
+int own_mask() {
+  const State* state = g_state;
+  if (state == nullptr) return 0;
+  return mask_of(state->level.load(std::memory_order_relaxed), state->version);
 }
 
 void* add_communicator(const CommunicatorFacts& facts, int* mask) {

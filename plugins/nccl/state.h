@@ -35,7 +35,8 @@ constexpr uint64_t kHasWork = uint64_t{1} << 34;      ///< Coll or P2p began
 constexpr uint64_t kWorkDone = uint64_t{1} << 35;     ///< and ended
 constexpr uint64_t kWaitsForGpu = uint64_t{1} << 36;  ///< channels will tell their times
 constexpr uint64_t kChannelsDone = uint64_t{1} << 37;
-constexpr uint64_t kClaimed = uint64_t{1} << 38;    ///< taken and not yet live: its fields change
+constexpr uint64_t kClaimed = uint64_t{1}
+                              << 38;  ///< taken and not yet live: its fields change
 constexpr uint64_t kAbandoned = uint64_t{1} << 40;  ///< is_abandoned() when nothing more is told
 constexpr uint64_t kAsksGpu = uint64_t{1} << 39;    ///< called while channels were asked for
 
@@ -158,7 +159,6 @@ struct State {
   std::atomic<Level> wanted_level;
   std::atomic<Level> level;
   std::atomic<int*> mask;  ///< NCCL's
-  std::atomic<int> chained_mask;
   int version;
   int32_t pid;
   uint64_t base_ticks;  ///< a pair of clocks, from the first init on
@@ -202,6 +202,9 @@ inline void heed_budget(State& state, const Writer* w) {
   if (AON_UNLIKELY(level != state.level.load(std::memory_order_relaxed)))
     switch_level(state, level);
 }
+
+/// What the level asks for: bits of NCCL's mask.
+int own_mask();
 
 /// Commits what is in flight and gives the place free. Handles of others do nothing.
 void remove_communicator(void* context);

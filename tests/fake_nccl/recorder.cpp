@@ -1,5 +1,11 @@
 // Another profiler plugin, for tests of AON_NCCL_CHAIN: prints what it is told on stdout, and "BAD"
 // where it is given a context or parent that it did not make.
+//
+//     RECORDER_MASK=MASK    what it asks for; 2 if unset
+//     RECORDER_ONCE=1       written at the first init alone, as NVIDIA's example does; the address
+//                           is kept at each
+//     RECORDER_LATER=MASK   written through that address at the first event
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +16,13 @@ namespace {
 struct Made {
   uint64_t magic = 0x4143524d41474943;
   uint64_t type = 0;
+  std::atomic<int> told{0};  ///< of a context: its events
 };
+
+int* kept_mask;
+std::atomic<int> init_count;
+std::atomic<int> event_count;
+
 bool is_mine(const void* pointer) {
   return pointer == nullptr || static_cast<const Made*>(pointer)->magic == Made().magic;
 }
@@ -18,7 +30,9 @@ bool is_mine(const void* pointer) {
 int init(void** context, uint64_t id, int* mask, const char* name, int, int rank_count, int rank,
          void*) {
   const char* text = std::getenv("RECORDER_MASK");
-  *mask = text == nullptr ? 2 : std::atoi(text);
+  const bool writes_once = std::getenv("RECORDER_ONCE") != nullptr;
+  if (!writes_once || init_count++ == 0) *mask = text == nullptr ? 2 : std::atoi(text);
+  kept_mask = mask;
   *context = new Made;
   std::printf("init %s %d of %d %d\n", name, rank, rank_count, id != 0);
   return 0;
@@ -33,6 +47,9 @@ int start(void* context, void** handle, void* event) {
   const uint64_t parents = parent == nullptr ? 0 : static_cast<Made*>(parent)->type;
   std::printf("%s %llu in %llu\n", is_good ? "start" : "BAD", static_cast<unsigned long long>(type),
               static_cast<unsigned long long>(parents));
+  if (is_good) ++static_cast<Made*>(context)->told;
+  const char* later = std::getenv("RECORDER_LATER");
+  if (later != nullptr && event_count++ == 0) *kept_mask = std::atoi(later);
   auto* made = new Made;
   made->type = type;
   *handle = made;
@@ -52,7 +69,11 @@ int state(void* handle, int state, void*) {
 }
 
 int finalize(void* context) {
-  std::printf("%s\n", is_mine(context) ? "finalize" : "BAD");
+  if (context == nullptr || !is_mine(context)) {
+    std::puts("BAD");
+  } else {
+    std::printf("finalize %d\n", static_cast<Made*>(context)->told.load());
+  }
   return 0;
 }
 

@@ -20,13 +20,26 @@ class Chain(PluginTestCase):
                 "start 1 in 0", "start 2 in 512", "stop 2", "stop 1", "stop 256"]  # fmt: skip
         for version in (5, 7):
             lines, ring = self.chained(version=version)
-            self.assertEqual(lines, ["init world 0 of 2 1", *once, *once, "finalize"])
+            self.assertEqual(lines, ["init world 0 of 2 1", *once, *once, "finalize 8"])
             alone = self.ring_of("allreduce", version, 2)
             self.assertEqual(nesting(ring), nesting(alone))
             told = [(o.name, o.sequence, o.flags, o.bytes) for o in operations(ring)]
             self.assertEqual(told, [(o.name, o.sequence, o.flags, o.bytes)
                                     for o in operations(alone)])  # fmt: skip
             self.assertEqual(ring.providers, [(ON, "nccl", "", "")])
+
+    def test_a_mask_written_at_the_first_init_alone_holds_for_all_communicators(self):
+        lines, ring = self.chained("two_ranks", RECORDER_ONCE=1, RECORDER_MASK="66")
+        # Of each operation GroupApi, CollApi, Group, Coll and two channels.
+        self.assertEqual([line for line in lines if "finalize" in line], ["finalize 12"] * 2)
+        self.assertEqual(len(operations(ring)), 4)
+
+    def test_one_written_later_holds_from_the_next_group_on(self):
+        lines, _ = self.chained(count=3, RECORDER_ONCE=1, RECORDER_LATER="66")
+        self.assertEqual((lines.count("start 2 in 512"), lines.count("start 64 in 2")), (3, 2 * 2))
+        lines, ring = self.chained(count=3, RECORDER_MASK="66", RECORDER_LATER="0")
+        self.assertEqual([line for line in lines if "start" in line], ["start 256 in 0"])
+        self.assertEqual([o.flags for o in operations(ring)], [0] * 3)
 
     def test_channels_that_only_theirs_wants_do_not_change_ours(self):
         lines, ring = self.chained(RECORDER_MASK="64")
