@@ -112,7 +112,7 @@ Operation& take_slot(Communicator& communicator, uint32_t* slot, uint64_t* gener
     Operation& operation = communicator.operations[*slot];
     if (AON_LIKELY(claim(operation, generation))) return operation;
     const uint64_t control = operation.control.load(kRelaxed);
-    if ((control & kLive) == 0) continue;  // somebody else has just taken it
+    if ((control & kLive) == 0) continue;  // somebody else is taking it, or writing its record
     if (!is_overdue(communicator, operation, control)) {
       grow(communicator);
     } else if (commit(communicator, operation, control & kGenerationMask)) {
@@ -164,9 +164,12 @@ bool commit(Communicator& communicator, Operation& operation, uint32_t generatio
   do {
     if (!is_of(control, generation)) return false;
   } while (!operation.control.compare_exchange_weak(
-      control, (control + 1) & 0xffffffffu, std::memory_order_acq_rel,  // pairs with nccl:control
+      control, (control & 0xffffffffu) | kClaimed,
+      std::memory_order_acq_rel,  // pairs with nccl:control
       std::memory_order_acquire));
   put_record(communicator, operation, control);
+  operation.control.store((control + 1) & 0xffffffffu,
+                          std::memory_order_release);  // pairs with nccl:control
   return true;
 }
 

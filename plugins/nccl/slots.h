@@ -2,6 +2,8 @@
 ///
 ///     free --claim, fields, publish--> live --set_bits()...--> commit() --> free, next generation
 ///
+/// A claimed slot is its claimer's alone: while its fields are filled, and while its record is
+/// written from them.
 /// Thread: any; a slot's control decides every race.   Signal: no.   Cost: one locked instruction
 /// per change, no lock.
 #pragma once

@@ -36,7 +36,7 @@ constexpr uint64_t kWorkDone = uint64_t{1} << 35;     ///< and ended
 constexpr uint64_t kWaitsForGpu = uint64_t{1} << 36;  ///< channels will tell their times
 constexpr uint64_t kChannelsDone = uint64_t{1} << 37;
 constexpr uint64_t kClaimed = uint64_t{1}
-                              << 38;  ///< taken and not yet live: its fields change
+                              << 38;  ///< one thread's: it fills the fields, or writes their record
 constexpr uint64_t kAbandoned = uint64_t{1} << 40;  ///< is_abandoned() when nothing more is told
 constexpr uint64_t kAsksGpu = uint64_t{1} << 39;    ///< called while channels were asked for
 
