@@ -13,9 +13,13 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-/// Whether channels are asked for now.
+/// Whether channels are asked for now: by our level, and by NCCL's mask, from which somebody else
+/// may take them (RAS, from NCCL 2.31 on).
 bool asks_gpu(const Communicator& communicator) {
-  return communicator.waits_for_gpu && g_state->level.load(kRelaxed) >= Level::kGpu;
+  const State& state = *g_state;
+  if (!communicator.waits_for_gpu || state.level.load(kRelaxed) < Level::kGpu) return false;
+  const int mask = __atomic_load_n(state.mask.load(kRelaxed), __ATOMIC_RELAXED);
+  return (static_cast<uint64_t>(mask) & kKernelChannel) != 0;
 }
 
 /// Whether they were asked for when the group began, which is when NCCL reads its mask: of one that
@@ -30,9 +34,9 @@ void* start_api(Communicator& communicator, const void* group, const Facts& fact
   if (w == nullptr) return nullptr;
   const uint64_t now = ticks(w);
   begin_call_region(w, region_of(facts.function), now);
-  const bool asks = asks_gpu(communicator) && did_ask_gpu(group);
-  const uint64_t bits = kApiOpen | (asks ? kAsksGpu : 0);
-  return open_operation(communicator, facts, now, bits, Role::kApi).pointer();
+  Handle handle = open_operation(communicator, facts, now, kApiOpen, Role::kApi);
+  handle.channel = asks_gpu(communicator) && did_ask_gpu(group) ? kCallAsksGpu : 0;
+  return handle.pointer();
 }
 
 void stop_api(const Handle& handle, Operation& operation) {
@@ -67,18 +71,20 @@ uint64_t transfer_number(Communicator& communicator, const Facts& facts) {
   return counts[peer].fetch_add(1, kRelaxed);
 }
 
+/// Also of one that is over. What another process has made is none.
+bool is_call(const Handle& handle) {
+  return handle.role == Role::kApi && handle.process == g_state->process.load(kRelaxed);
+}
+
 /// Adds what is known at the launch to the operation that its call opened. False: that is over, as
 /// it is with a graph that is launched again.
-bool join_call(Communicator& communicator, const Handle& call, const Facts& facts) {
-  if (call.role != Role::kApi) return false;
+bool join_call(Communicator& communicator, const Handle& call, const Facts& facts, bool waits) {
   Operation* operation = operation_at(call);
   if (operation == nullptr || &g_state->communicators[call.communicator] != &communicator)
     return false;
-  // NCCL reads its mask when the program calls: that counts for all of the operation.
-  const bool waits = facts.channels != 0 && (operation->control.load(kRelaxed) & kAsksGpu) != 0;
+  const uint64_t bits = kHasWork | (waits ? kWaitsForGpu : 0);
   uint64_t control;
-  if (!set_bits(*operation, call.generation, kHasWork | (waits ? kWaitsForGpu : 0), &control))
-    return false;
+  if (!set_bits(*operation, call.generation, bits, &control)) return false;
   const uint64_t shape = operation->shape.load(kRelaxed);
   const uint64_t kept = shape & (uint64_t{0xff} << kTypeShift | 0xffffffffu);
   Facts added = facts;
@@ -99,16 +105,24 @@ bool join_call(Communicator& communicator, const Handle& call, const Facts& fact
   return true;
 }
 
+/// Whether NCCL will tell of channels. It reads its mask when the program calls: that counts for all
+/// of the operation, and, of a call that a graph has captured, each time the graph is launched.
+bool has_channels(const Communicator& communicator, const Handle& call, const Facts& facts) {
+  if (facts.channels == 0) return false;
+  return is_call(call) ? call.channel == kCallAsksGpu : asks_gpu(communicator);
+}
+
 void* start_work(Communicator& communicator, const void* parent, Facts facts) {
   Writer* w = attached_writer();
   if (w == nullptr) return nullptr;
   if (facts.is_p2p) facts.sequence = transfer_number(communicator, facts);
   Handle handle = Handle::of(parent);
-  if (join_call(communicator, handle, facts)) {
+  const bool waits = has_channels(communicator, handle, facts);
+  if (is_call(handle) && join_call(communicator, handle, facts, waits)) {
     handle.role = Role::kWork;
+    handle.channel = 0;
     return handle.pointer();
   }
-  const bool waits = facts.channels != 0 && asks_gpu(communicator);
   const uint64_t bits = kHasWork | (waits ? kWaitsForGpu : 0);
   if (communicator.version >= 5) {
     facts.flags |= kNcclReplayed;

@@ -38,7 +38,6 @@ constexpr uint64_t kChannelsDone = uint64_t{1} << 37;
 constexpr uint64_t kClaimed = uint64_t{1}
                               << 38;  ///< one thread's: it fills the fields, or writes their record
 constexpr uint64_t kAbandoned = uint64_t{1} << 40;  ///< is_abandoned() when nothing more is told
-constexpr uint64_t kAsksGpu = uint64_t{1} << 39;    ///< called while channels were asked for
 
 /// An operation in flight: 96 bytes, the record in the making. Shared: whoever gets the events of
 /// its parts; all fields are atomic, `control` publishes the others.

@@ -320,11 +320,18 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
   return parents.back();
 }
 
-void Communicator::replay(const Call& call, void* stale) {
-  mask_ = plugin_->mask();
+Graph Communicator::capture(const Call& call) {
+  void* const stale = launch(call, {.graph_captured = true});
+  return {call, stale, mask_};
+}
+
+void Communicator::replay(const Graph& graph) {
+  mask_ = graph.mask;
   std::thread([&] {
-    void* group = plugin_->start(context_, Event(plugin_->version(), kGroup, nullptr, 0));
-    work(call, stale, {});
+    void* group = nullptr;
+    if (wants_children())
+      group = plugin_->start(context_, Event(plugin_->version(), kGroup, nullptr, 0));
+    work(graph.call, graph.stale, {});
     plugin_->stop(group);
   }).join();
 }

@@ -115,6 +115,13 @@ struct Oddities {
   bool loses_stops = false;  ///< of every second step, and of the operation
 };
 
+/// A captured call. What it will tell of was settled then.
+struct Graph {
+  Call call;
+  void* stale;  ///< the call's handle
+  int mask;
+};
+
 class Communicator {
  public:
   Communicator(Plugin* plugin, Worker* proxy, uint64_t id, int rank_count, int rank,
@@ -128,8 +135,9 @@ class Communicator {
   void* launch(const Call& call, const Oddities& odd = {}) {
     return launch(std::vector<Call>{call}, odd);
   }
-  /// What a graph that was captured with `stale` as its call does when it is launched.
-  void replay(const Call& call, void* stale);
+  /// The call goes into a graph, and what the graph does each time it is launched.
+  Graph capture(const Call& call);
+  void replay(const Graph& graph);
 
   void* context() const { return context_; }
   int rank() const { return rank_; }
@@ -142,7 +150,7 @@ class Communicator {
   void proxy_work(void* work, int channel, bool is_send, int peer, const Oddities& odd);
   void proxy_step(void* op, int step, bool is_send, const Oddities& odd);
   void channel(void* work, int channel, uint64_t begin_ns, const Oddities& odd);
-  /// By the mask as it was when the group began.
+  /// By the mask as it was when the group began, or the graph was captured.
   bool wants(uint64_t events) const { return (static_cast<uint64_t>(mask_) & events) != 0; }
   bool wants_children() const { return wants(kColl | kP2p | 8 | 16 | kKernelCh | 128); }
 

@@ -74,8 +74,8 @@ void no_timer(Run& run) { with(run, {.no_timer = true}); }
 
 void graph(Run& run) {
   Communicator world = run.world();
-  void* stale = world.launch(Call{}, {.graph_captured = true});
-  for (int i = 0; i < run.count; ++i) world.replay(Call{}, stale);
+  const Graph captured = world.capture(Call{});
+  for (int i = 0; i < run.count; ++i) world.replay(captured);
   world.finalize();
 }
 
@@ -225,16 +225,53 @@ void toggled(Run& run) {
   world.finalize();
 }
 
+/// The word by which the budget sets the level.
+std::atomic<uint32_t>& level_word() {
+  auto* attach = reinterpret_cast<aon::Writer* (*)()>(dlsym(RTLD_DEFAULT, "aon_attach"));
+  return const_cast<std::atomic<uint32_t>&>(attach()->modes[aon::kNcclProxySite]);
+}
+
 /// The budget lowers the level to api, and raises it again: each change is between two groups.
 void relevelled(Run& run) {
-  auto* attach = reinterpret_cast<aon::Writer* (*)()>(dlsym(RTLD_DEFAULT, "aon_attach"));
   Communicator world = run.world();
-  auto& mode = const_cast<std::atomic<uint32_t>&>(attach()->modes[aon::kNcclProxySite]);
+  std::atomic<uint32_t>& mode = level_word();
   const uint32_t asked = mode;
   for (const uint32_t told :
        {asked, uint32_t{aon::kModeCount}, uint32_t{aon::kModeCount}, asked, asked}) {
     mode = told;
     world.launch({Call{}, Call{}});
+    run.proxy.wait();
+  }
+  world.finalize();
+}
+
+/// A graph is captured at level api and launched again at level gpu, and the other way round.
+void graph_relevelled(Run& run) {
+  Communicator world = run.world();
+  std::atomic<uint32_t>& mode = level_word();
+  const uint32_t asked = mode;
+  const auto at_level = [&](uint32_t told) {
+    mode = told;
+    world.launch(Call{});  // from the next group on
+    run.proxy.wait();
+  };
+  at_level(aon::kModeCount);
+  const Graph low = world.capture(Call{});
+  at_level(asked);
+  const Graph high = world.capture(Call{});
+  for (int i = 0; i < run.count; ++i) world.replay(low);
+  at_level(aon::kModeCount);
+  for (int i = 0; i < run.count; ++i) world.replay(high);
+  world.finalize();
+}
+
+/// Channels are taken from the mask and put back, as NCCL's RAS can, behind the plugin's back.
+void unmasked(Run& run) {
+  Communicator world = run.world();
+  const int mask = run.plugin.mask();
+  for (const int now : {mask, mask & ~static_cast<int>(kKernelCh), mask}) {
+    run.plugin.set_mask(now);
+    for (int i = 0; i < run.count; ++i) world.launch(Call{});
     run.proxy.wait();
   }
   world.finalize();
@@ -401,6 +438,8 @@ constexpr Case kCases[] = {
     {"aborted", aborted},
     {"left", left},
     {"relevelled", relevelled},
+    {"graph_relevelled", graph_relevelled},
+    {"unmasked", unmasked},
     {"bench", measure},
     {"bench_steps", measure_steps},
 };

@@ -221,6 +221,20 @@ class GivenUp(PluginTestCase):
         # others would be in any case, if they were waited for.
         self.assertLessEqual({call for _, call in in_flight(ring)}, {0, 1, 8, 9})
 
+    def test_a_graph_keeps_the_level_at_which_it_was_captured(self):
+        ring = self.ring_of("graph_relevelled", 5, 3, AON_NCCL_LEVEL="gpu")
+        flags = [o.flags for o in sorted(operations(ring), key=lambda o: o.call)]
+        captured = CAPTURED | NO_WORK
+        self.assertEqual(flags, [0, captured, 0, captured, *[REPLAYED] * 3, 0,
+                                 *[REPLAYED | TIMED] * 3])  # fmt: skip
+        self.assertLessEqual({call for _, call in in_flight(ring)}, {8, 9, 10})
+
+    def test_nobody_waits_for_channels_that_somebody_took_from_the_mask(self):
+        ring = self.ring_of("unmasked", 7, 2, AON_NCCL_LEVEL="gpu")
+        flags = [o.flags for o in sorted(operations(ring), key=lambda o: o.call)]
+        self.assertEqual(flags, [TIMED] * 2 + [0] * 2 + [TIMED] * 2)
+        self.assertLessEqual({call for _, call in in_flight(ring)}, {0, 1, 4, 5})
+
 
 class Proxy(PluginTestCase):
     def work(self, case, level, version=7, count=1):
