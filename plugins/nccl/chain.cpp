@@ -7,10 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <atomic>
+#include <utility>
 
+#include "nccl/gpu_clock.h"
 #include "nccl/operations.h"
 
 namespace aon::nccl {
@@ -18,7 +19,9 @@ namespace {
 
 constexpr uint64_t kPairs = uint64_t{1} << 18;
 constexpr uint64_t kChainedRole = uint64_t{7} << 45;  ///< no Role has it
-constexpr uint64_t kNumberMask = (uint64_t{1} << 45) - 1;
+constexpr uint64_t kContext = uint64_t{1} << 44;      ///< or else it is a handle
+constexpr uint64_t kNumberMask = (uint64_t{1} << 44) - 1;
+constexpr uint32_t kGenerationShift = 16;  ///< in a context's number, above its place
 constexpr size_t kMaxDescriptorBytes = 136;
 constexpr size_t kDescriptorBytes[8] = {0, 120, 128, 120, 104, 112, 112, 136};
 constexpr size_t kCollGroup = 104;  ///< offsets of parentGroup, from version 5 on
@@ -35,17 +38,36 @@ struct BothHandles {
   void* theirs = nullptr;
 };
 
+/// Of a communicator. What its number publishes is constant while NCCL has it.
+struct Contexts {
+  std::atomic<uint64_t> number;  ///< one more than the context's; 0: nobody's
+  void* ours;                    ///< null: declined
+  void* theirs;
+  bool is_told;  ///< theirs
+};
+
+/// Empty in a child of fork(), to which nothing of its parent's is its own.
+struct Tables {
+  std::atomic<uint32_t> process;  ///< tag; 0: no init yet
+  std::atomic<uint64_t> next_pair;
+  uint64_t context_count;  ///< so far; both under g_mutex
+  uint32_t place_count;    ///< of `contexts`
+  Contexts contexts[kMaxContexts];
+  Pair pairs[kPairs];
+};
+
 // Written before the first event, then constant.
 std::atomic<const ChainedPlugin*> g_plugin;
-pthread_mutex_t g_load_mutex = PTHREAD_MUTEX_INITIALIZER;
-bool g_was_tried;  ///< guarded by g_load_mutex
-Pair* g_pairs;
-std::atomic<uint64_t> g_next;
-void* g_contexts[kMaxCommunicators];
-bool g_is_told[kMaxCommunicators];
+Tables* g_tables;
+pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+bool g_was_tried;  ///< under g_mutex
 int g_their_mask;  ///< theirs writes it whenever it likes
 std::atomic<int> g_heeded_mask;
 std::atomic<int*> g_mask;  ///< NCCL's
+
+[[gnu::constructor]] void watch_forks() {
+  pthread_atfork(nullptr, nullptr, [] { g_mutex = PTHREAD_MUTEX_INITIALIZER; });
+}
 
 void tell(const char* reason, const char* remedy) {
   char text[512];
@@ -82,37 +104,34 @@ const ChainedPlugin* load(const char* name, int version) {
     tell(text, "a version of that plugin for this NCCL");
     return nullptr;
   }
-  void* memory = mmap(nullptr, kPairs * sizeof(Pair), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  g_pairs = static_cast<Pair*>(memory);
-  return found;
+  g_tables = static_cast<Tables*>(map_wiped(sizeof(Tables)));
+  if (g_tables == nullptr) tell("AON_NCCL_CHAIN: no memory for the tables of handles", "");
+  return g_tables == nullptr ? nullptr : found;
 }
 
-/// Bits of handles of this process.
+/// Bits of handles and contexts of this process; 0: it has none.
 uint64_t process_bits() {
-  const State* state = g_state;
-  const uint64_t process = state == nullptr ? 0 : state->process.load(std::memory_order_relaxed);
-  return process << 48;
+  const uint64_t process = g_tables->process.load(std::memory_order_relaxed);
+  return process == 0 ? 0 : process << 48 | kChainedRole;
 }
 
 void* keep(const BothHandles& both) {
   if (both.ours == nullptr && both.theirs == nullptr) return nullptr;
-  const uint64_t number = g_next.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
-  Pair& pair = g_pairs[number % kPairs];
+  const uint64_t number = g_tables->next_pair.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
+  Pair& pair = g_tables->pairs[number % kPairs];
   pair.number.store(0, std::memory_order_relaxed);
   pair.ours.store(both.ours, std::memory_order_release);      // pairs with nccl:pair
   pair.theirs.store(both.theirs, std::memory_order_release);  // pairs with nccl:pair
   pair.number.store(number + 1, std::memory_order_release);   // pairs with nccl:pair
-  return reinterpret_cast<void*>(process_bits() | kChainedRole | number);
+  return reinterpret_cast<void*>(process_bits() | number);
 }
 
 /// Both null: of another process, none of ours, or too old.
 BothHandles find(const void* handle) {
   const uint64_t bits = reinterpret_cast<uint64_t>(handle);
-  if (process_bits() == 0 || (bits & ~kNumberMask) != (process_bits() | kChainedRole)) return {};
+  if (process_bits() == 0 || (bits & ~kNumberMask) != process_bits()) return {};
   const uint64_t number = bits & kNumberMask;
-  const Pair& pair = g_pairs[number % kPairs];
+  const Pair& pair = g_tables->pairs[number % kPairs];
   if (pair.number.load(std::memory_order_acquire) != number + 1) return {};  // pairs with nccl:pair
   BothHandles both;
   both.ours = pair.ours.load(std::memory_order_acquire);      // pairs with nccl:pair
@@ -121,10 +140,34 @@ BothHandles find(const void* handle) {
   return both;
 }
 
-/// -1: no communicator of ours.
-int place_of(const void* context) {
-  const Communicator* communicator = communicator_of(context);
-  return communicator == nullptr ? -1 : static_cast<int>(communicator - g_state->communicators);
+bool is_of_process(const void* context) {
+  const uint64_t bits = reinterpret_cast<uint64_t>(context);
+  return (bits & ~kNumberMask) == (process_bits() | kContext);
+}
+
+/// Null: of another process, none of ours, or finalized.
+Contexts* contexts_of(const void* context) {
+  if (process_bits() == 0 || !is_of_process(context)) return nullptr;
+  const uint64_t number = reinterpret_cast<uint64_t>(context) & kNumberMask;
+  Contexts& found = g_tables->contexts[number % kMaxContexts];
+  const uint64_t known = found.number.load(std::memory_order_acquire);  // pairs with nccl:contexts
+  return known == number + 1 ? &found : nullptr;
+}
+
+/// A place that no communicator has, or null.
+Contexts* free_contexts() {
+  for (uint32_t i = 0; i < g_tables->place_count; ++i) {
+    Contexts& place = g_tables->contexts[i];
+    if (place.number.load(std::memory_order_relaxed) == 0) return &place;
+  }
+  if (g_tables->place_count == kMaxContexts) return nullptr;
+  return &g_tables->contexts[g_tables->place_count++];
+}
+
+/// Work of a proxy for another process: its contexts and parents are pointers there.
+bool is_foreign(const void* context, uint64_t type) {
+  const bool is_proxys = (type & (kProxyOp | kProxyStep | kNetPlugin)) != 0;
+  return is_proxys && context != nullptr && process_bits() != 0 && !is_of_process(context);
 }
 
 /// Bits that ours asks for, too, stay in NCCL's mask; so do those of nobody here.
@@ -147,13 +190,16 @@ bool has_chain() {
 
 const ChainedPlugin* chained_plugin(int version) {
   const char* name = getenv(kChainVariable);
-  pthread_mutex_lock(&g_load_mutex);  // of several that come first, all wait for the plugin
-  if (!g_was_tried && name != nullptr && name[0] != '\0') {
-    g_was_tried = true;
+  pthread_mutex_lock(&g_mutex);  // of several that come first, all wait for the plugin
+  // Later it would find contexts that are not pairs.
+  if (!std::exchange(g_was_tried, true) && name != nullptr && name[0] != '\0') {
     g_plugin.store(load(name, version), std::memory_order_release);  // pairs with nccl:chain
   }
-  pthread_mutex_unlock(&g_load_mutex);
-  return g_plugin.load(std::memory_order_relaxed);
+  const ChainedPlugin* plugin = g_plugin.load(std::memory_order_relaxed);
+  if (plugin != nullptr && g_tables->process.load(std::memory_order_relaxed) == 0)
+    g_tables->process.store(make_tag(raw_ns()), std::memory_order_relaxed);
+  pthread_mutex_unlock(&g_mutex);
+  return plugin;
 }
 
 int* chained_mask() { return &g_their_mask; }
@@ -165,20 +211,36 @@ void heed_chained_mask(int* mask) {
   heed_mask();
 }
 
-void set_chained(const void* context, void* their_context, bool is_told) {
-  const int place = place_of(context);
-  if (place < 0) return;
-  g_contexts[place] = their_context;
-  g_is_told[place] = is_told;
+void* keep_contexts(void* ours, void* theirs, bool is_told) {
+  if (ours == nullptr && !is_told) return nullptr;
+  pthread_mutex_lock(&g_mutex);
+  Contexts* kept = free_contexts();
+  uint64_t number = 0;
+  if (kept != nullptr) {
+    const auto place = static_cast<uint64_t>(kept - g_tables->contexts);
+    number = (g_tables->context_count++ << kGenerationShift | place) & kNumberMask;
+    kept->ours = ours;
+    kept->theirs = theirs;
+    kept->is_told = is_told;
+    kept->number.store(number + 1, std::memory_order_release);  // pairs with nccl:contexts
+  }
+  pthread_mutex_unlock(&g_mutex);
+  if (kept != nullptr) return reinterpret_cast<void*>(process_bits() | kContext | number);
+  tell("AON_NCCL_CHAIN: communicators beyond 65536 at a time are told nobody",
+       "destroy communicators that are not used any more");
+  remove_communicator(ours);
+  if (is_told && theirs != nullptr) g_plugin.load(std::memory_order_relaxed)->finalize(theirs);
+  return nullptr;
 }
 
-void* take_chained(const void* context) {
-  const int place = place_of(context);
-  if (place < 0) return nullptr;
-  void* theirs = g_contexts[place];
-  g_contexts[place] = nullptr;
-  g_is_told[place] = false;
-  return theirs;
+void finalize_both(void* context) {
+  Contexts* found = contexts_of(context);
+  if (found == nullptr) return;
+  void* ours = found->ours;
+  void* theirs = found->is_told ? found->theirs : nullptr;
+  found->number.store(0, std::memory_order_release);  // pairs with nccl:contexts
+  remove_communicator(ours);
+  if (theirs != nullptr) g_plugin.load(std::memory_order_relaxed)->finalize(theirs);
 }
 
 bool is_told(uint64_t type, uint64_t mask) {
@@ -214,10 +276,11 @@ void* start_both(int version, void* context, const Descriptor* descriptor, uint6
   const BothHandles parent = find(descriptor->parent);
   BothHandles started;
   own->parent = parent.ours;
-  started.ours = start_event(version, context, own, type);
-  const int place = place_of(context);
-  const auto their_mask = static_cast<uint64_t>(__atomic_load_n(&g_their_mask, __ATOMIC_RELAXED));
-  if (place >= 0 && g_is_told[place] && is_told(type, their_mask)) {
+  const Contexts* contexts = contexts_of(context);
+  started.ours = start_event(version, contexts != nullptr ? contexts->ours : context, own, type);
+  heed_mask();
+  const bool is_theirs = contexts != nullptr ? contexts->is_told : is_foreign(context, type);
+  if (is_theirs && is_told(type, static_cast<uint64_t>(heeded_chained_mask()))) {
     own->parent = parent.theirs;
     if (version >= 5 && (type == kColl || type == kP2p)) {
       char* at = copy + (type == kColl ? kCollGroup : kP2pGroup);
@@ -227,7 +290,7 @@ void* start_both(int version, void* context, const Descriptor* descriptor, uint6
       memcpy(at, &group, sizeof group);
     }
     const ChainedPlugin& plugin = *g_plugin.load(std::memory_order_relaxed);
-    plugin.start(g_contexts[place], &started.theirs, copy);
+    plugin.start(contexts != nullptr ? contexts->theirs : nullptr, &started.theirs, copy);
     heed_mask();
   }
   return keep(started);

@@ -232,6 +232,11 @@ bool is_operation(int version, uint64_t type) {
   return (type & (version >= 5 ? kCollApi | kP2pApi : kColl | kP2p)) != 0;
 }
 
+/// Nothing is to be recorded: events are a chained plugin's.
+bool is_off(const State& state) {
+  return state.process.load(kRelaxed) != 0 && state.wanted_level.load(kRelaxed) == Level::kOff;
+}
+
 /// What no event will come for any more. An operation that is under way does not end with that: in
 /// a program that gives up (ncclCommAbort, exit) it is what it waited for.
 void commit_last(Communicator& communicator, Operation& operation, const Writer* w) {
@@ -254,7 +259,8 @@ void* start_event(int version, void* context, const Descriptor* descriptor, uint
   if (type == kNetPlugin) return note_network_event(descriptor);
   Communicator* communicator = communicator_of(context);
   if (AON_UNLIKELY(communicator == nullptr)) {
-    if (g_state != nullptr && is_operation(version, type)) g_state->unplaced.fetch_add(1, kRelaxed);
+    if (g_state != nullptr && is_operation(version, type) && !is_off(*g_state))
+      g_state->unplaced.fetch_add(1, kRelaxed);
     return nullptr;
   }
   WordCache& words = communicator->words;

@@ -16,14 +16,17 @@ template <class InitTheirs>
 int init(const CommunicatorFacts& facts, void** context, int* mask, InitTheirs init_theirs) {
   if (context != nullptr) *context = nullptr;
   if (context == nullptr || mask == nullptr) return kSuccess;
-  *context = add_communicator(facts, mask);
+  void* ours = add_communicator(facts, mask);
   aon_follow_crashes();
-  const ChainedPlugin* theirs = *context == nullptr ? nullptr : chained_plugin(facts.version);
-  if (theirs == nullptr) return kSuccess;
+  const ChainedPlugin* theirs = chained_plugin(facts.version);
+  if (theirs == nullptr) {
+    *context = ours;
+    return kSuccess;
+  }
   void* their_context = nullptr;
   const int result = init_theirs(theirs->init, &their_context, chained_mask());
-  set_chained(*context, their_context, result == kSuccess);
-  heed_chained_mask(mask);
+  *context = keep_contexts(ours, their_context, result == kSuccess);
+  if (result == kSuccess) heed_chained_mask(mask);
   return kSuccess;
 }
 
@@ -86,9 +89,11 @@ int note_state(void* handle, int state, void* arguments) {
 }
 
 int finalize(void* context) {
-  void* theirs = has_chain() ? take_chained(context) : nullptr;
-  remove_communicator(context);
-  if (theirs != nullptr) chained_plugin(0)->finalize(theirs);
+  if (AON_LIKELY(!has_chain())) {
+    remove_communicator(context);
+  } else {
+    finalize_both(context);
+  }
   return kSuccess;
 }
 

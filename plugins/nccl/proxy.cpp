@@ -151,7 +151,7 @@ void finish(Proxy& proxy, uint32_t generation, uint64_t now, bool is_last) {
 
 void* start_proxy(const void* context, const Descriptor* descriptor) {
   State* state = g_state;
-  if (state == nullptr) return nullptr;
+  if (state == nullptr || context == nullptr) return nullptr;  // or nobody follows the communicator
   const ProxyOpEvent& event = as<ProxyOpEvent>(descriptor);
   const Communicator* communicator = communicator_of(context);
   if (communicator == nullptr || event.process != state->pid) {

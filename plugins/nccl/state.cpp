@@ -38,7 +38,14 @@ void begin_child() {
 }
 [[gnu::constructor]] void watch_forks() { pthread_atfork(nullptr, nullptr, begin_child); }
 
-/// Memory of its own that a child of fork() finds empty; null without room.
+uint64_t mix(uint64_t value) {
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+  return value ^ value >> 31;
+}
+
+}  // namespace
+
 void* map_wiped(size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
@@ -47,11 +54,13 @@ void* map_wiped(size_t bytes) {
   return nullptr;
 }
 
-uint64_t mix(uint64_t value) {
-  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
-  value = (value ^ value >> 27) * 0x94d049bb133111ebu;
-  return value ^ value >> 31;
+uint32_t make_tag(uint64_t now_ns) {
+  const uint64_t seed = mix(now_ns ^ static_cast<uint64_t>(getpid()) << 40);
+  const uint32_t tag = static_cast<uint32_t>(seed & 0xffff);
+  return tag != 0 ? tag : 1;
 }
+
+namespace {
 
 void tell(ProviderState state, const char* reason, const char* remedy) {
   char text[kMaxReasonBytes + 256];
@@ -73,11 +82,10 @@ State* begin_state(const Writer* w) {
   State& state = *g_state;
   if (state.process.load(std::memory_order_relaxed) != 0) return &state;
   read_pair(w, &state.base_ticks, &state.base_raw_ns);
-  const uint64_t seed = mix(state.base_raw_ns ^ static_cast<uint64_t>(getpid()) << 40);
-  const uint32_t tag = static_cast<uint32_t>(seed & 0xffff);
   define_regions();
   state.pid = getpid();
-  state.process.store(tag != 0 ? tag : 1, std::memory_order_release);  // pairs with nccl:state
+  state.process.store(make_tag(state.base_raw_ns),
+                      std::memory_order_release);  // pairs with nccl:state
   return &state;
 }
 

@@ -35,8 +35,7 @@ constexpr uint64_t kHasWork = uint64_t{1} << 34;      ///< Coll or P2p began
 constexpr uint64_t kWorkDone = uint64_t{1} << 35;     ///< and ended
 constexpr uint64_t kWaitsForGpu = uint64_t{1} << 36;  ///< channels will tell their times
 constexpr uint64_t kChannelsDone = uint64_t{1} << 37;
-constexpr uint64_t kClaimed = uint64_t{1}
-                              << 38;  ///< one thread's: it fills the fields, or writes their record
+constexpr uint64_t kClaimed = uint64_t{1} << 38;    ///< one thread's alone (slots.h)
 constexpr uint64_t kAbandoned = uint64_t{1} << 40;  ///< is_abandoned() when nothing more is told
 
 /// An operation in flight: 96 bytes, the record in the making. Shared: whoever gets the events of
@@ -172,6 +171,12 @@ struct State {
   Proxy proxies[kMaxProxies];
   Communicator communicators[kMaxCommunicators];
 };
+
+/// Memory of its own that a child of fork() finds empty; null without room.
+void* map_wiped(size_t bytes);
+
+/// A number other than 0 for this process, of 16 bits: another in each.
+uint32_t make_tag(uint64_t now_ns);
 
 /// The state, or null before the first init of the first process.
 extern State* g_state;

@@ -14,6 +14,9 @@ namespace {
 
 constexpr const char* kFunctions[] = {"Broadcast", "Reduce",   "AllGather", "ReduceScatter",
                                       "AllReduce", "SendRecv", "Send",      "Recv"};
+// Pointers of another process.
+void* const kForeignContext = reinterpret_cast<void*>(0x7f00c0de1000);
+void* const kForeignHandle = reinterpret_cast<void*>(0x7f00c0de2000);
 constexpr int kTimerOffset = 1000;  ///< the GPU's timer is that many ns ahead of the clock
 
 uint8_t function_number(const std::string& name) {
@@ -214,7 +217,8 @@ void Communicator::channel(void* work, int channel, uint64_t begin_ns, const Odd
 /// Every step waits 1 ms for the network, and a tenth of that for anything else.
 void Communicator::proxy_step(void* op, int step, bool is_send, const Oddities& odd) {
   const int version = plugin_->version();
-  void* handle = plugin_->start(context_, Event(version, kProxyStep, op, rank_).put(24, step));
+  void* context = odd.is_foreign ? kForeignContext : context_;
+  void* handle = plugin_->start(context, Event(version, kProxyStep, op, rank_).put(24, step));
   const auto pass = [](int us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); };
   const auto tell = [&](int state, uint64_t bytes) {
     uint64_t arguments[2] = {bytes, 0};
@@ -223,7 +227,7 @@ void Communicator::proxy_step(void* op, int step, bool is_send, const Oddities& 
   const auto use_network = [&] {
     if (plugin_->wants(kNetPlugin)) {
       Event event(version, kNetPlugin, handle, rank_);
-      plugin_->stop(plugin_->start(context_, event.put(24, int64_t{1} << 16 | 1)));
+      plugin_->stop(plugin_->start(context, event.put(24, int64_t{1} << 16 | 1)));
     }
     pass(1000);
   };
@@ -247,11 +251,11 @@ void Communicator::proxy_step(void* op, int step, bool is_send, const Oddities& 
 
 void Communicator::proxy_work(void* work, int channel, bool is_send, int peer,
                               const Oddities& odd) {
-  Event event(plugin_->version(), kProxyOp, work, rank_);
+  Event event(plugin_->version(), kProxyOp, odd.is_foreign ? kForeignHandle : work, rank_);
   event.put(24, static_cast<int32_t>(getpid() + (odd.is_foreign ? 1 : 0)));
   event.put(28, static_cast<uint8_t>(channel)).put(32, peer).put(36, odd.steps).put(40, 4096);
   event.put(44, is_send ? 1 : 0);
-  void* op = plugin_->start(context_, event);
+  void* op = plugin_->start(odd.is_foreign ? kForeignContext : context_, event);
   plugin_->state(op, 19, nullptr);
   if (plugin_->wants(kProxyStep | kNetPlugin)) {
     for (int step = 0; step < odd.steps; ++step) proxy_step(op, step, is_send, odd);

@@ -1,5 +1,6 @@
 // Another profiler plugin, for tests of AON_NCCL_CHAIN: prints what it is told on stdout, and "BAD"
-// where it is given a context or parent that it did not make.
+// where it is given a context or parent that it did not make. Work of a proxy without a context is
+// "foreign".
 //
 //     RECORDER_MASK=MASK    what it asks for; 2 if unset
 //     RECORDER_ONCE=1       written at the first init alone, as NVIDIA's example does; the address
@@ -43,11 +44,13 @@ int start(void* context, void** handle, void* event) {
   void* parent;
   std::memcpy(&type, event, 8);
   std::memcpy(&parent, static_cast<char*>(event) + 8, 8);
-  const bool is_good = context != nullptr && is_mine(context) && is_mine(parent);
+  const bool is_foreign = context == nullptr && (type == 8 || type == 16 || type == 128);
+  const bool is_good = (is_foreign || context != nullptr) && is_mine(context) && is_mine(parent);
   const uint64_t parents = parent == nullptr ? 0 : static_cast<Made*>(parent)->type;
-  std::printf("%s %llu in %llu\n", is_good ? "start" : "BAD", static_cast<unsigned long long>(type),
+  const char* word = is_foreign ? "foreign" : "start";
+  std::printf("%s %llu in %llu\n", is_good ? word : "BAD", static_cast<unsigned long long>(type),
               static_cast<unsigned long long>(parents));
-  if (is_good) ++static_cast<Made*>(context)->told;
+  if (is_good && !is_foreign) ++static_cast<Made*>(context)->told;
   const char* later = std::getenv("RECORDER_LATER");
   if (later != nullptr && event_count++ == 0) *kept_mask = std::atoi(later);
   auto* made = new Made;

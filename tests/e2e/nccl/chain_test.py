@@ -63,6 +63,31 @@ class Chain(PluginTestCase):
                 self.assertIn("start 2 in 512" if case != "exchange" else "start 4 in 1024",
                               done.stdout)  # fmt: skip
 
+    def test_it_is_told_where_ours_records_nothing(self):
+        alone, _ = self.chained()
+        lines, ring = self.chained(AON_NCCL_LEVEL="off")
+        self.assertEqual(lines, alone)
+        self.assertEqual((operations(ring), len(ring.providers)), ([], 1))
+        # Without a place for a ring.
+        done, rings = self.rings_of("allreduce", 7, 2, AON_NCCL_CHAIN=RECORDER, AON_OUTPUT="/proc")
+        self.assert_exit(done)
+        self.assertEqual((done.stdout.splitlines(), rings), (alone, []))
+
+    def test_it_is_told_of_more_communicators_than_ours_has_places_for(self):
+        lines, ring = self.chained("crowd")
+        self.assertEqual(lines.count("finalize 4"), 1030)
+        self.assertEqual(len(operations(ring)), 1024)
+        self.assertIn("6 operations are not recorded", ring.providers[-1][2])
+
+    def test_work_for_other_processes_reaches_it_without_context_and_parent(self):
+        for level in ("api", "off", "step"):
+            lines, ring = self.chained("foreign_proxy", RECORDER_MASK="154", AON_NCCL_LEVEL=level)
+            # Of each operation two channels and directions, with four steps.
+            self.assertEqual(lines.count("foreign 8 in 0"), 2 * 4)
+            self.assertEqual(lines.count("foreign 16 in 8"), 2 * 4 * 4)
+            self.assertEqual(lines.count("foreign 128 in 16"), 2 * 4 * 4)
+            self.assertFalse([line for line in lines if "BAD" in line])
+
     def test_it_is_found_by_its_name(self):
         lines, _ = self.chained(AON_NCCL_CHAIN="recorder", LD_LIBRARY_PATH=FOLDER)
         self.assertEqual(lines[0], "init world 0 of 2 1")
