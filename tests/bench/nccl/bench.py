@@ -4,8 +4,9 @@ that of calling functions that do nothing between the same reads of the clock (f
 
     bench.py [RUNS]
 
-Under it stands an agent that only drains and drops (hotpath_run). The 99.9th percentile holds what
-the machine does to anybody, which the one of the empty functions tells.
+Under it stands an agent that only drains and drops (hotpath_run). The 99.9th percentile is judged
+as it is, with the clock's reads and what the machine does to anybody, and above that of the empty
+functions: a noisy machine makes the one undecided or fail, and can make the other pass.
 """
 import pathlib
 import sys
@@ -44,7 +45,8 @@ def main():
 
     value_gate("NCCL callback, median", own("all", 0), "ns", MEDIAN_GOAL_NS)
     value_gate("NCCL callback, 99.9 %, above empty", own("all", 1), "ns", TAIL_GOAL_NS)
-    value_gate("NCCL callback, 99.9 %", [run["all"][1] for run in runs], "ns", None)
+    # As it is, too: where the machine disturbs the empty ones, the difference tells nothing.
+    value_gate("NCCL callback, 99.9 %", [run["all"][1] for run in runs], "ns", TAIL_GOAL_NS)
     value_gate("the same, empty", [run["nothing.all"][1] for run in runs], "ns", None)
     for kind in ("CollApi", "CollApiStop", "KernelLaunch", "Coll", "CollStop", "GroupApiStop"):
         value_gate(f"{kind}, median", own(kind, 0), "ns", None)
