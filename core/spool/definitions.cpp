@@ -65,6 +65,11 @@ std::optional<std::vector<uint32_t>> definition_sources(std::span<const uint8_t>
   return sources;
 }
 
+std::vector<uint64_t> definition_counts(std::span<const uint8_t> payload,
+                                        const NcclSumsDefinition& sums) {
+  return values_behind<uint64_t>(payload, sizeof(NcclSumsDefinition), sums.bucket_count);
+}
+
 std::vector<CallPathNode> definition_call_paths(std::span<const uint8_t> payload,
                                                 const CallPathsDefinition& paths) {
   return values_behind<CallPathNode>(payload, sizeof(CallPathsDefinition), paths.count);

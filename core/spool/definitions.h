@@ -52,6 +52,10 @@ std::vector<uint32_t> definition_extents(std::span<const uint8_t> payload,
 std::optional<std::vector<uint32_t>> definition_sources(std::span<const uint8_t> payload,
                                                         const NeighborsDefinition& neighbors);
 
+/// The counts of a NcclSumsDefinition: as many of those it announces as are there.
+std::vector<uint64_t> definition_counts(std::span<const uint8_t> payload,
+                                        const NcclSumsDefinition& sums);
+
 /// The nodes of a CallPathsDefinition: as many of those it announces as are there.
 std::vector<CallPathNode> definition_call_paths(std::span<const uint8_t> payload,
                                                 const CallPathsDefinition& paths);

@@ -42,6 +42,7 @@ class NodeBuilder {
   void apply_of_process(uint32_t number, const DefinitionView& view);
   void apply_communicator(uint32_t number, const DefinitionView& view);
   void apply_window(uint32_t number, const DefinitionView& view);
+  void apply_nccl_sums(uint32_t number, const DefinitionView& view);
   void apply_provider(uint32_t number, const DefinitionView& view);
   void apply_metric(uint32_t number, const DefinitionView& view);
   void apply_of_agent(uint32_t number, const DefinitionView& view);
@@ -68,7 +69,9 @@ Process& NodeBuilder::process(uint32_t number) {
 }
 
 void NodeBuilder::apply(uint32_t number, const DefinitionView& view) {
-  if (static_cast<uint32_t>(view.type) < static_cast<uint32_t>(DefinitionType::kNode)) {
+  if (view.type == DefinitionType::kNcclSums) {
+    if (number != kNodeProcess) apply_nccl_sums(number, view);
+  } else if (static_cast<uint32_t>(view.type) < static_cast<uint32_t>(DefinitionType::kNode)) {
     apply_of_process(number, view);
   } else {
     apply_of_agent(number, view);
@@ -175,6 +178,13 @@ void NodeBuilder::apply_window(uint32_t number, const DefinitionView& view) {
   if (!d) return;
   d->flavour = bounded(d->flavour, WindowFlavour::kDynamic, WindowFlavour::kCreate);
   windows[d->id] = {*d, text(0)};
+}
+
+void NodeBuilder::apply_nccl_sums(uint32_t number, const DefinitionView& view) {
+  const auto d = take<NcclSumsDefinition>(view);
+  if (!d) return;
+  process(number).nccl_sums[{d->communicator_id, d->region_id, d->log2_bytes}] = {
+      *d, definition_counts(view.payload, *d)};
 }
 
 void NodeBuilder::apply_provider(uint32_t number, const DefinitionView& view) {

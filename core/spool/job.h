@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -35,6 +36,11 @@ struct Communicator {
   std::optional<Cartesian> cartesian = std::nullopt;
   /// Ranks whose data this process gets in neighbourhood collectives; nothing: not told.
   std::optional<std::vector<uint32_t>> sources = std::nullopt;
+};
+/// Operations of NCCL whose records were refused. Its ids are of the process.
+struct NcclSums {
+  NcclSumsDefinition sums;
+  std::vector<uint64_t> by_duration;  ///< from bucket sums.first_bucket on
 };
 struct Window {
   WindowDefinition definition;
@@ -105,6 +111,8 @@ struct Process {
   std::unordered_map<uint32_t, Region> regions;
   std::map<uint32_t, Communicator> communicators;
   std::map<uint32_t, Window> windows;
+  /// By communicator, region and log2 of the bytes.
+  std::map<std::tuple<uint32_t, uint32_t, uint8_t>, NcclSums> nccl_sums;
   std::map<uint32_t, std::vector<uint32_t>> rank_groups;  ///< of PSCW epochs: world ranks
   std::map<uint32_t, File> files;
   std::map<std::string, Provider> providers;

@@ -105,7 +105,7 @@ bool join_call(Communicator& communicator, const Handle& call, const Facts& fact
   return true;
 }
 
-/// Whether NCCL will tell of channels. It reads its mask when the program calls: that counts for all
+/// Whether NCCL tells of channels. It reads its mask when the program calls: that counts for all
 /// of the operation, and, of a call that a graph has captured, each time the graph is launched.
 bool has_channels(const Communicator& communicator, const Handle& call, const Facts& facts) {
   if (facts.channels == 0) return false;

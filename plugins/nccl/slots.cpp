@@ -52,7 +52,7 @@ void put_record(Communicator& communicator, const Operation& from, uint64_t cont
   if ((control & kHasWork) == 0) words[5] |= uint64_t{kNcclNoWork} << 32;
   store_gpu_words(communicator, from, control, words);
   const bool is_wide = duration >> 32 != 0;
-  emit(w, kNcclSlots, true, end, [&](char* at) {
+  const bool is_told = emit(w, kNcclSlots, true, end, [&](char* at) {
     auto* head = reinterpret_cast<RecordHead*>(at);
     *head = RecordHead{start,
                        static_cast<uint32_t>(duration),
@@ -66,6 +66,11 @@ void put_record(Communicator& communicator, const Operation& from, uint64_t cont
     for (uint32_t i = 0; i < 7; ++i) out[i] = words[i];
     out[7] = is_wide ? duration : 0;
   });
+  if (AON_LIKELY(is_told)) return;
+  const bool is_timed = (words[5] >> 32 & kNcclGpuTimed) != 0;
+  const uint64_t gpu_ns = from.gpu_end_ns.load(kRelaxed) - from.gpu_first_ns.load(kRelaxed);
+  add_refused(*g_state, {communicator.id, function, from.bytes.load(kRelaxed), duration,
+                         is_timed ? gpu_ns : kNoGpuTime});
 }
 
 constexpr uint32_t kGroupShift = 8;  ///< in function_group

@@ -393,6 +393,7 @@ void remove_communicator(void* context) {
   if (communicator != nullptr) {
     communicator->generation.fetch_add(1, std::memory_order_relaxed);
     commit_all(static_cast<uint32_t>(communicator - g_state->communicators));
+    tell_refused(*g_state, communicator->id);
     const IdDefinition gone = {communicator->id};
     aon_define(static_cast<uint32_t>(DefinitionType::kCommunicatorFree), &gone, sizeof gone,
                nullptr, 0);
@@ -406,6 +407,7 @@ void remove_communicator(void* context) {
   State* state = g_state;
   if (state == nullptr || state->process.load(std::memory_order_relaxed) == 0) return;
   for (uint32_t i = 0; i < state->place_count; ++i) commit_all(i);
+  tell_refused(*state, 0);
   tell_losses(*state);
 }
 

@@ -24,6 +24,7 @@
 #include "nccl/handle.h"
 #include "nccl/interface.h"
 #include "nccl/level.h"
+#include "nccl/refused.h"
 #include "nccl/words.h"
 
 namespace aon::nccl {
@@ -169,6 +170,8 @@ struct State {
   ThreadState threads[kMaxThreadSlots];
   std::atomic<uint32_t> next_proxy;
   Proxy proxies[kMaxProxies];
+  std::atomic<bool> has_refused;
+  RefusedSums refused_sums[kMaxRefusedSums];
   Communicator communicators[kMaxCommunicators];
 };
 

@@ -210,6 +210,8 @@ void write_histograms(hid_t file, const Model& model, const OperationTable& oper
   }
   table.finish();
   add_duration_buckets(table.group(), buckets.id());
+  set_attribute(table.group(), "operations_missing",
+                static_cast<int64_t>(operations.missing_count()));
 }
 
 struct MemberColumns {

@@ -12,6 +12,19 @@ struct SavedHistogram {
   Histogram sums;
 };
 
+static_assert(profile::kHistogramBuckets == kNcclDurationBuckets);
+
+Histogram histogram_of(const spool::NcclSums& told) {
+  const NcclSumsDefinition& sums = told.sums;
+  Histogram made = {sums.count,       sums.bytes,  sums.host_ns, sums.timed_count,
+                    sums.timed_bytes, sums.gpu_ns, sums.min_ns,  sums.max_ns};
+  for (size_t i = 0; i < told.by_duration.size(); ++i) {
+    const size_t bucket = std::min(sums.first_bucket + i, profile::kHistogramBuckets - 1);
+    made.by_duration[bucket] += told.by_duration[i];
+  }
+  return made;
+}
+
 void add(const Histogram& from, Histogram* to) {
   if (from.timed_count != 0) {
     to->min_ns = to->timed_count == 0 ? from.min_ns : std::min(to->min_ns, from.min_ns);
@@ -34,10 +47,26 @@ void OperationTable::begin(const Group& group) {
   group_ = &group;
   communicators_ = profile::LocalIds(group.communicator_map);
   regions_ = profile::LocalIds(group.region_map);
+  add_refused();
+}
+
+void OperationTable::add_refused() {
+  if (group_->process == nullptr) return;
+  for (const auto& [key, told] : group_->process->nccl_sums) {
+    const auto [communicator, region, log2_bytes] = key;
+    const uint32_t bounded = std::min<uint32_t>(log2_bytes, 63);
+    nccl::add(
+        histogram_of(told),
+        &histograms_[{communicators_.global(communicator), regions_.global(region), bounded}]);
+    calls_[communicator].told_count += told.sums.count;
+  }
 }
 
 void OperationTable::end_group() {
   for (const NcclOperation& operation : in_flight_.take()) append(operation);
+  for (const auto& [communicator, calls] : calls_)
+    missing_count_ += calls.known_count - std::min(calls.told_count, calls.known_count);
+  calls_.clear();
 }
 
 void OperationTable::add(const NcclOperation& operation) {
@@ -46,6 +75,10 @@ void OperationTable::add(const NcclOperation& operation) {
 }
 
 void OperationTable::append(const NcclOperation& operation) {
+  Calls& calls = calls_[operation.communicator];
+  ++calls.told_count;
+  if (operation.call < InFlight::kMaxCalls)
+    calls.known_count = std::max(calls.known_count, uint64_t{operation.call} + 1);
   NcclOperation global = operation;
   global.communicator = communicators_.global(operation.communicator);
   global.region = regions_.global(operation.region);
@@ -85,16 +118,21 @@ void OperationTable::save(StateOut* out) {
   out->put(histograms);
   out->put(rows_);
   out->put(left_out_count_);
+  out->put(missing_count_);
   histograms_.clear();
   rows_ = {};
   left_out_count_ = 0;
+  missing_count_ = 0;
 }
 
 Status OperationTable::load(const Model& model, StateIn* in) {
   std::vector<SavedHistogram> histograms;
   std::vector<OperationRow> rows;
   uint64_t left_out_count = 0;
-  if (!in->get(&histograms) || !in->get(&rows) || !in->get(&left_out_count)) return in->status();
+  uint64_t missing_count = 0;
+  if (!in->get(&histograms) || !in->get(&rows) || !in->get(&left_out_count) ||
+      !in->get(&missing_count))
+    return in->status();
   for (const SavedHistogram& saved : histograms) {
     nccl::add(saved.sums, &histograms_[{saved.communicator, saved.region, saved.log2_bytes}]);
   }
@@ -103,6 +141,7 @@ Status OperationTable::load(const Model& model, StateIn* in) {
     keep(row);
   }
   left_out_count_ += left_out_count;
+  missing_count_ += missing_count;
   return {};
 }
 

@@ -1,6 +1,8 @@
 /// Operations of NCCL over all locations: the rows of /nccl in profile.h5.
 ///
-/// Histograms, by communicator, function and size, count every operation. Rows of single ones are
+/// Histograms, by communicator, function and size, count every operation, also those whose records
+/// were refused: the process tells their sums. Of others without a record only the number is known,
+/// from the gaps in the numbers of their calls. Rows of single ones are
 /// kept up to kMaxOperationRows, in the order of locations; the others are counted. Those that
 /// never ended (in flight) stand behind the others of their process. The limit holds for all that a
 /// share saves, too: its later rows would not be among the first ones of the job.
@@ -13,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "writers/nccl/in_flight.h"
@@ -56,12 +59,21 @@ class OperationTable {
   const std::vector<OperationRow>& rows() const { return rows_; }
   const std::map<HistogramKey, Histogram>& histograms() const { return histograms_; }
   uint64_t left_out_count() const { return left_out_count_; }
+  /// Operations of which nothing is known: their records were lost behind the ring, or a pause had
+  /// none made. Those after a member's last known one are not seen to miss.
+  uint64_t missing_count() const { return missing_count_; }
   bool is_empty() const { return histograms_.empty(); }
 
   void save(StateOut* out);
   Status load(const Model& model, StateIn* in);
 
  private:
+  /// Of a communicator (local) of the group.
+  struct Calls {
+    uint64_t told_count = 0;   ///< by records and sums
+    uint64_t known_count = 0;  ///< by the highest number
+  };
+  void add_refused();
   void end_group();
   void append(const NcclOperation& operation);
   void keep(const OperationRow& row);
@@ -74,6 +86,8 @@ class OperationTable {
   size_t kept_count_ = 0;  ///< rows, saved ones as well
   std::map<HistogramKey, Histogram> histograms_;
   uint64_t left_out_count_ = 0;
+  std::unordered_map<uint32_t, Calls> calls_;
+  uint64_t missing_count_ = 0;
 };
 
 /// floor(log2), 0 for 0 and 1.

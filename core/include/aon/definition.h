@@ -35,6 +35,7 @@ enum class DefinitionType : uint32_t {
   kDeviceStream = 16,     ///< DeviceStreamDefinition, name (may be empty)
   kCartesian = 17,        ///< CartesianDefinition, then its extents: u32 for each dimension
   kNeighbors = 18,        ///< NeighborsDefinition, then the sources: ranks in it, u32 each
+  kNcclSums = 19,         ///< NcclSumsDefinition, then counts: u64 each; the latest one counts
   // written by the agent
   kNode = 32,          ///< NodeDefinition, host name, launch id
   kProcessStart = 33,  ///< ProcessStartDefinition, program, host name
@@ -115,6 +116,28 @@ struct NeighborsDefinition {
 };
 constexpr uint32_t kMaxNeighbors =
     (kMaxDefinitionBytes - sizeof(NeighborsDefinition)) / sizeof(uint32_t);
+
+/// Operations of NCCL whose records were refused so far, of one communicator, function and size.
+/// Behind it the numbers of those whose time on the GPU is known and lies in bucket `first_bucket`
+/// (of 2^b ns) and those that follow.
+struct NcclSumsDefinition {
+  uint32_t communicator_id;
+  uint32_t region_id;
+  uint8_t log2_bytes;
+  uint8_t first_bucket;
+  uint8_t bucket_count;
+  uint8_t reserved[5];
+  uint64_t count;
+  uint64_t bytes;
+  uint64_t host_ns;      ///< from the calls to the last events
+  uint64_t timed_count;  ///< whose time on the GPU is known; below, of these
+  uint64_t timed_bytes;
+  uint64_t gpu_ns;
+  uint64_t min_ns;
+  uint64_t max_ns;
+};
+static_assert(sizeof(NcclSumsDefinition) == 80);
+constexpr uint32_t kNcclDurationBuckets = 40;  ///< the last one has all that are longer
 
 enum class WindowFlavour : uint8_t { kCreate = 0, kAllocate, kShared, kDynamic };
 

@@ -153,6 +153,7 @@ class RingFile:
         self.providers = []
         self.metrics = {}
         self.thread_names = {}
+        self.nccl_sums = {}
         self._read_definitions()
         self.records = []
         for slot in range(1, self.slot_count):
@@ -242,6 +243,10 @@ class RingFile:
             )
         elif kind == 10:
             self.windows[struct.unpack_from("<I", payload)[0]].is_freed = True
+        elif kind == 19:
+            communicator, region, log2, _, _ = struct.unpack_from("<IIBBB", payload)
+            key = (communicator, self.regions[region], log2)
+            self.nccl_sums[key] = struct.unpack_from("<8Q", payload, 16)
         elif kind == 11:
             number, count = struct.unpack_from("<II", payload)
             self.groups[number] = struct.unpack_from(f"<{count}I", payload, 8)

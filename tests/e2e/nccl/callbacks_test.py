@@ -138,6 +138,20 @@ class Operations(PluginTestCase):
         self.assertEqual(set(counts.values()), {3})
 
 
+class Refused(PluginTestCase):
+    def test_operations_without_room_in_the_ring_are_summed_up(self):
+        count = 20000  # of 96 bytes and four regions' ends each, in a MiB
+        ring = self.ring_of("allreduce", 7, count, AON_MEMORY="1M")
+        told = len(operations(ring))
+        self.assertLess(0, told)
+        self.assertLess(told, count)
+        (communicator,) = ring.communicators
+        sums = ring.nccl_sums[communicator, "ncclAllReduce", 22]
+        self.assertEqual(sums[:2], (count - told, (count - told) << 22))
+        self.assertGreater(sums[2], 0)
+        self.assertEqual(sums[3:], (0,) * 5)
+
+
 class GpuTimes(PluginTestCase):
     def gpu(self, case, count=3, version=7):
         return self.operations_of(case, version, count, AON_NCCL_LEVEL="gpu")

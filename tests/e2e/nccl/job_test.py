@@ -6,7 +6,7 @@ import unittest
 
 import h5py
 import xarray
-from nccl_records import FAKE, TIMED, PluginTestCase, ledger, profile, readers, run
+from nccl_records import FAKE, PLUGIN, TIMED, PluginTestCase, ledger, profile, readers, run
 
 from aon_test import PYTHON
 
@@ -115,6 +115,20 @@ class Job(PluginTestCase):
             self.assertGreater(row["launch_ns"], row["start_ns"])
         self.assertEqual([h["count"] for h in histograms], [4])
         self.assertTrue(math.isnan(histograms[0]["busbw"]))
+
+    def test_histograms_have_what_found_no_room_in_the_ring(self):
+        output = self.folder / "small"
+        output.mkdir()
+        count = 20000
+        self.assert_exit(self.rings("env", f"AON_OUTPUT={output}", FAKE, "allreduce", 7, count,
+                                    NCCL_PROFILER_PLUGIN=PLUGIN, AON_MEMORY="1M")[0])  # fmt: skip
+        self.assert_exit(run(["aon", "finalize", "--quiet", output]))
+        _, communicators, operations, histograms = self.tables(output)
+        self.assertLess(len(operations), count)
+        self.assertEqual([h["count"] for h in histograms], [count])
+        self.assertEqual([c["operations"] for c in communicators], [count])
+        with h5py.File(output / "profile.h5") as file:
+            self.assertEqual(file["nccl/histograms"].attrs["operations_missing"], 0)
 
     def test_old_versions_do_not_join_ranks(self):
         _, communicators, operations, _ = self.tables(self.job("allreduce", 3, 2, level="api"))

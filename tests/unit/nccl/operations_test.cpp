@@ -75,6 +75,72 @@ TEST(NcclOperations, beyond_the_limit_are_counted_and_in_the_histograms) {
   EXPECT_EQ(table.histograms().at({0, 8, 3}).count, kMaxOperationRows + 5);
 }
 
+spool::NcclSums refused(uint64_t count, uint8_t log2_bytes) {
+  spool::NcclSums made{};
+  made.sums.log2_bytes = log2_bytes;
+  made.sums.count = count;
+  made.sums.bytes = 64 * count;
+  made.sums.host_ns = 30 * count;
+  made.sums.timed_count = 2;
+  made.sums.timed_bytes = 128;
+  made.sums.gpu_ns = 400;
+  made.sums.min_ns = 100;
+  made.sums.max_ns = 300;
+  made.sums.first_bucket = 6;
+  made.by_duration = {1, 0, 1};
+  return made;
+}
+
+TEST(NcclOperations, without_a_record_are_in_the_histograms_where_they_were_summed_up) {
+  Model model = test::make_model(2);
+  spool::Process process;
+  process.nccl_sums[{7, 2, 6}] = refused(5, 6);
+  process.nccl_sums[{7, 2, 200}] = refused(1, 200);  // what a spool may say
+  model.groups[1].process = &process;
+  OperationTable table;
+  for (const Group& group : model.groups) {
+    table.begin(group);
+    NcclOperation last = operation(64, 1000);
+    last.call = 9 * group.id;
+    table.add(last);
+  }
+  table.finish();
+  const Histogram& sums = table.histograms().at({0, 8, 6});
+  EXPECT_EQ(sums.count, 2u + 5);
+  EXPECT_EQ(sums.bytes, 64u * 7);
+  EXPECT_EQ(sums.host_ns, 30u * 7);
+  EXPECT_EQ(sums.timed_count, 2u + 2);
+  EXPECT_EQ(sums.gpu_ns, 2000u + 400);
+  EXPECT_EQ(sums.min_ns, 100u);
+  EXPECT_EQ(sums.max_ns, 1000u);
+  EXPECT_EQ(sums.by_duration[6], 1u);
+  EXPECT_EQ(sums.by_duration[8], 1u);
+  EXPECT_EQ(sums.by_duration[9], 2u);
+  EXPECT_EQ(table.histograms().at({0, 8, 63}).count, 1u);
+  EXPECT_EQ(table.missing_count(), 10u - 1 - 5 - 1);  // of ten calls
+}
+
+TEST(NcclOperations, of_which_nothing_is_known_are_counted) {
+  const Model model = test::make_model(2);
+  OperationTable table;
+  for (const Group& group : model.groups) {
+    table.begin(group);
+    for (const uint32_t call : {7u, 2u, 3u}) {
+      NcclOperation one = operation(8);
+      one.call = call;
+      if (call != 3) table.add(one);
+      if (call == 7) continue;
+      one.flags = kNcclInFlight;  // of one that ended, and of one that did not
+      table.add(one);
+    }
+    NcclOperation damaged = operation(8);
+    damaged.call = UINT32_MAX;
+    table.add(damaged);
+  }
+  table.finish();
+  EXPECT_EQ(table.missing_count(), 2u * (8 - 3 - 1));
+}
+
 TEST(NcclOperations, sizes_are_powers_of_two) {
   EXPECT_EQ(log2_of(0), 0u);
   EXPECT_EQ(log2_of(1), 0u);
@@ -89,7 +155,7 @@ void feed(OperationTable* table, const Group& group) {
   table->begin(group);
   for (uint32_t call = 0; call <= group.id; ++call) {
     NcclOperation one = operation(uint64_t{1} << call % 20, call % 3 == 0 ? 0 : 100 + call);
-    one.call = call;
+    one.call = 2 * call;  // of each second one nothing is known
     if (call == group.id) one.flags = kNcclInFlight;
     table->add(one);
   }
@@ -105,7 +171,7 @@ std::string text(const OperationTable& table) {
         << ' ' << h.bytes << ' ' << h.host_ns << ' ' << h.timed_count << ' ' << h.timed_bytes << ' '
         << h.gpu_ns << ' ' << h.min_ns << ' ' << h.max_ns << ' ' << h.by_duration[6] << '\n';
   }
-  out << table.left_out_count() << '\n';
+  out << table.left_out_count() << ' ' << table.missing_count() << '\n';
   return out.str();
 }
 

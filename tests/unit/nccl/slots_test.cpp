@@ -27,6 +27,20 @@ Writer* aon_annotation_writer(const Annotation*, RecordKind) noexcept {
 }
 bool aon_writer_extend(Writer*, WriterContext*, uint32_t, bool, uint64_t) noexcept { return false; }
 bool aon_writer_put_nested(Writer*, const char*, const Record*) noexcept { return false; }
+Writer* aon_attach() noexcept { return &g_writer; }
+
+/// What was defined last.
+struct Told {
+  NcclSumsDefinition sums;
+  uint64_t counts[kNcclDurationBuckets];
+};
+static std::vector<Told> g_told;
+bool aon_define(uint32_t type, const void* payload, uint32_t payload_bytes, const char*,
+                uint32_t) noexcept {
+  EXPECT_EQ(type, static_cast<uint32_t>(DefinitionType::kNcclSums));
+  std::memcpy(&g_told.emplace_back(), payload, payload_bytes);
+  return true;
+}
 
 }  // namespace aon
 
@@ -46,6 +60,8 @@ class NcclSlots : public testing::Test {
     communicator().operations = operations_.data();
     communicator().slot_count.store(64);
     g_writer = {};
+    g_told.clear();
+    communicator().id = 5;
     g_writer.context[0].cursor = g_records;
     g_writer.context[0].end = g_records + sizeof g_records;
     g_writer.context[0].chunk = &g_chunk;
@@ -53,9 +69,19 @@ class NcclSlots : public testing::Test {
   ~NcclSlots() override { g_state = nullptr; }
 
   Communicator& communicator() { return g_state->communicators[0]; }
-  Handle open(uint64_t number) {
+  Handle open(uint64_t number, uint64_t bits = kHasWork) {
     const Facts facts = {.sequence = number, .count = number};  // of 4 bytes each
-    return open_operation(communicator(), facts, number, kHasWork, Role::kWork);
+    return open_operation(communicator(), facts, number, bits, Role::kWork);
+  }
+  /// One that took 10 ticks, and that time on the GPU; 0: not known.
+  void run(uint64_t number, uint64_t gpu_ns = 0) {
+    const uint64_t waits = gpu_ns == 0 ? 0 : kWaitsForGpu | kChannelsDone;
+    const Handle handle = open(number, kHasWork | waits);
+    Operation& operation = *operation_at(handle);
+    operation.end_ticks.store(number + 10);
+    operation.gpu_first_ns.store(1000);
+    operation.gpu_end_ns.store(1000 + gpu_ns);
+    ASSERT_TRUE(commit(communicator(), operation, handle.generation));
   }
 
  private:
@@ -89,6 +115,49 @@ TEST_F(NcclSlots, are_free_again_for_another_generation) {
   EXPECT_EQ(next.slot, first.slot);
   EXPECT_EQ(next.generation, first.generation + 1);
   EXPECT_EQ(operation.control.load(), next.generation | kLive | kHasWork);
+}
+
+TEST_F(NcclSlots, whose_records_are_refused_are_summed_up) {
+  run(64, 100);  // there is room for this one
+  g_writer.context[0].end = g_writer.context[0].cursor;
+  run(64, 100);
+  run(96, 300);
+  run(127);
+  run(1);
+  tell_refused(*g_state, 6);
+  EXPECT_EQ(g_told.size(), 0u);  // of another communicator
+  tell_refused(*g_state, 5);
+  ASSERT_EQ(g_told.size(), 2u);
+  const Told& small = g_told[g_told[0].sums.log2_bytes == 2 ? 0 : 1];
+  const Told& large = g_told[g_told[0].sums.log2_bytes == 2 ? 1 : 0];
+  EXPECT_EQ(small.sums.count, 1u);
+  EXPECT_EQ(small.sums.timed_count + small.sums.bucket_count + small.sums.min_ns, 0u);
+  EXPECT_EQ(large.sums.communicator_id, 5u);
+  EXPECT_EQ(large.sums.log2_bytes, 8u);
+  EXPECT_EQ(large.sums.count, 3u);
+  EXPECT_EQ(large.sums.bytes, 4u * (64 + 96 + 127));
+  EXPECT_EQ(large.sums.host_ns, 30u);
+  EXPECT_EQ(large.sums.timed_count, 2u);
+  EXPECT_EQ(large.sums.timed_bytes, 4u * (64 + 96));
+  EXPECT_EQ(large.sums.gpu_ns, 400u);
+  EXPECT_EQ(large.sums.min_ns, 100u);
+  EXPECT_EQ(large.sums.max_ns, 300u);
+  EXPECT_EQ(large.sums.first_bucket, 6u);
+  EXPECT_EQ(large.sums.bucket_count, 3u);
+  EXPECT_EQ(std::vector<uint64_t>(large.counts, large.counts + 4),
+            (std::vector<uint64_t>{1, 0, 1, 0}));
+}
+
+TEST_F(NcclSlots, sums_of_the_refused_are_told_when_they_have_grown) {
+  g_writer.context[0].end = g_writer.context[0].cursor;
+  run(64);
+  tell_refused(*g_state, 0);
+  tell_refused(*g_state, 0);
+  EXPECT_EQ(g_told.size(), 1u);
+  run(64);
+  tell_refused(*g_state, 0);
+  ASSERT_EQ(g_told.size(), 2u);
+  EXPECT_EQ(g_told[1].sums.count, 2u);
 }
 
 }  // namespace

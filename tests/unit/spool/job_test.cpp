@@ -126,6 +126,32 @@ TEST_F(JobFolder, takes_of_a_topology_what_is_there) {
   EXPECT_EQ(process.communicators.at(0).cartesian->extents, std::vector<uint32_t>{3});
 }
 
+TEST_F(JobFolder, gives_back_the_latest_sums_of_nccl) {
+  struct {
+    NcclSumsDefinition sums;
+    uint64_t counts[2];
+  } told = {};
+  told.sums.communicator_id = 5;
+  told.sums.region_id = 1000;
+  told.sums.log2_bytes = 20;
+  told.sums.bucket_count = 2;
+  for (const uint64_t count : {uint64_t{3}, uint64_t{7}}) {
+    told.sums.count = count;
+    told.counts[1] = count;
+    writer_.add(DefinitionType::kNcclSums, told);
+  }
+  told.sums.log2_bytes = 21;
+  told.sums.bucket_count = 255;  // more than are there
+  writer_.add(DefinitionType::kNcclSums, told);
+  seal(3);
+  const Job job = read();
+  const Process& process = job.nodes.at(0).processes.at(3);
+  ASSERT_EQ(process.nccl_sums.size(), 2u);
+  EXPECT_EQ(process.nccl_sums.at({5, 1000, 20}).sums.count, 7u);
+  EXPECT_EQ(process.nccl_sums.at({5, 1000, 20}).by_duration, (std::vector<uint64_t>{0, 7}));
+  EXPECT_EQ(process.nccl_sums.at({5, 1000, 21}).by_duration, (std::vector<uint64_t>{0, 7}));
+}
+
 TEST_F(JobFolder, gives_back_neighbours) {
   CommunicatorDefinition ring{};
   ring.id = 5;
