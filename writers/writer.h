@@ -367,6 +367,17 @@ struct Event {
   void set_device_memory(DeviceMemory from, DeviceMemory to) {
     tag = static_cast<int32_t>(from) | static_cast<int32_t>(to) << 8;
   }
+  // Of a kernel instead of memory and bytes, where the process told it.
+  std::optional<KernelShape> kernel_shape() const {
+    if (communicator == 0 || device_operation() != DeviceOperation::kKernel) return std::nullopt;
+    return unpack_shape(bytes, communicator, flags, static_cast<uint32_t>(tag));
+  }
+  void set_kernel_shape(uint64_t grid, uint32_t block, uint8_t registers, uint32_t shared_bytes) {
+    bytes = grid;
+    communicator = block;
+    flags = registers;
+    tag = static_cast<int32_t>(shared_bytes);
+  }
   uint32_t device_correlation() const { return static_cast<uint32_t>(request); }
   uint64_t device_start_ns() const { return time_ns - (request >> 32); }
   void set_device_correlation(uint32_t correlation, uint64_t delay_ns) {

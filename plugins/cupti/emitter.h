@@ -86,10 +86,12 @@ inline void Emitter::put_at(const Work& work, uint64_t start, uint64_t end) {
                        stream,
                        work.bytes};
     auto* out = reinterpret_cast<uint64_t*>(head + 1);
-    out[0] = uint64_t{work.correlation} | static_cast<uint64_t>(work.operation) << 32;
+    out[0] = uint64_t{work.correlation} | static_cast<uint64_t>(work.operation) << 32 |
+             uint64_t{work.block} << 40;
     out[1] = uint64_t{work.graph} | uint64_t{work.graph_node} << 32;
-    out[2] = uint64_t{work.blocks} | uint64_t{work.threads} << 32;
+    out[2] = work.grid;
     out[3] = static_cast<uint64_t>(work.from) | static_cast<uint64_t>(work.to) << 8 |
+             uint64_t{work.registers} << 16 | uint64_t{work.block >> 24} << 24 |
              uint64_t{work.shared_bytes} << 32;
     if (AON_LIKELY(!is_wide)) return;
     for (uint32_t i = 4; i < 7; ++i) out[i] = 0;

@@ -15,16 +15,13 @@ template <class T>
   return value;
 }
 
-inline uint32_t clamp32(uint64_t value) {
-  return value > 0xffffffffu ? 0xffffffffu : static_cast<uint32_t>(value);
-}
-
-inline uint32_t volume(const uint8_t* record, size_t offset) {
-  uint64_t product = 1;
-  for (size_t i = 0; i < 3; ++i) {
-    product = clamp32(product * clamp32(field<uint32_t>(record, offset + 4 * i)));
-  }
-  return static_cast<uint32_t>(product);
+inline void parse_shape(const uint8_t* record, Work* work) {
+  const auto at = [&](size_t offset) { return field<uint32_t>(record, offset); };
+  work->grid = pack_grid(at(kernel::kGrid), at(kernel::kGrid + 4), at(kernel::kGrid + 8));
+  work->block = pack_block(at(kernel::kBlock), at(kernel::kBlock + 4), at(kernel::kBlock + 8));
+  work->registers =
+      static_cast<uint8_t>(at_most_bits(field<uint16_t>(record, kernel::kRegisters), 8));
+  work->shared_bytes = at(kernel::kStaticShared) + at(kernel::kDynamicShared);
 }
 
 inline void parse_times(const uint8_t* record, size_t start, size_t end, Work* work) {
@@ -56,10 +53,7 @@ inline void parse_graph(const uint8_t* record, size_t node, size_t graph, const 
   work->name = field<const char*>(record, kernel::kName);
   if (work->name == nullptr) work->label = "[CUDA kernel]";
   work->correlation = field<uint32_t>(record, kernel::kCorrelation);
-  work->blocks = volume(record, kernel::kGrid);
-  work->threads = volume(record, kernel::kBlock);
-  work->shared_bytes = field<uint32_t>(record, kernel::kStaticShared) +
-                       field<uint32_t>(record, kernel::kDynamicShared);
+  parse_shape(record, work);
 }
 
 [[gnu::always_inline]] inline void parse_call(const uint8_t* record, bool is_driver, Work* work) {

@@ -35,6 +35,7 @@ enum class Kind : uint32_t {
 
 /// Offsets of the fields of a record; the kind is at 0.
 namespace kernel {
+constexpr size_t kRegisters = 6;  // u16, per thread
 constexpr size_t kStart = 16, kEnd = 24, kDevice = 40, kContext = 44, kStream = 48;
 constexpr size_t kGrid = 52, kBlock = 64, kStaticShared = 76, kDynamicShared = 80;  // 3, 3, i32
 constexpr size_t kCorrelation = 92, kName = 104;

@@ -33,14 +33,15 @@ struct alignas(16) Work {
   DeviceOperation operation;
   DeviceMemory from;
   DeviceMemory to;
+  uint8_t registers;  ///< of a kernel's thread; 255: so many or more
   uint32_t device;
   uint32_t context;
   uint32_t stream;
   uint32_t correlation;
   uint32_t graph;
   uint32_t graph_node;
-  uint32_t blocks;
-  uint32_t threads;  ///< per block
+  uint32_t block;  ///< pack_block(); 0: no kernel
+  uint64_t grid;   ///< pack_grid()
   uint32_t shared_bytes;
 };
 

@@ -67,6 +67,7 @@ Record kernel_record(const Work& work) {
   record.set(kGrid, work.blocks);
   record.set(kBlock, work.threads);
   record.set(kDynamicShared, work.shared_bytes);
+  record.set(kRegisters, work.registers);
   record.set(kCorrelation, work.correlation);
   record.set(kName, work.name);
   return record.bytes();

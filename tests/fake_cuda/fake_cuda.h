@@ -21,6 +21,7 @@ struct Work {
   uint32_t blocks[3];
   uint32_t threads[3];
   uint32_t shared_bytes;
+  uint16_t registers;  ///< per thread
   uint8_t copy_kind;  ///< CUpti_ActivityMemcpyKind
   uint8_t from;       ///< CUpti_ActivityMemoryKind
   uint8_t to;

@@ -27,7 +27,11 @@ class DeviceTimeline final : public StreamEvents {
     work.peer = static_cast<int32_t>(span.operation);
     work.bytes = span.bytes;
     work.bytes_received = end_ns - start_ns;
-    work.set_device_memory(span.from, span.to);
+    if (span.block != 0) {
+      work.set_kernel_shape(span.grid, span.block, span.registers, span.shared_bytes);
+    } else {
+      work.set_device_memory(span.from, span.to);
+    }
     work.set_device_correlation(span.correlation, shown_ns - start_ns);
     Event& enter = append(EventKind::kEnter, shown_ns, region);
     if (span.bytes != 0) enter.set_value(static_cast<uint32_t>(ValueType::kUnsigned), span.bytes);
@@ -55,6 +59,12 @@ DeviceOperation operation_of(const Record& record) {
 DeviceMemory memory_of(uint64_t word) {
   const auto value = static_cast<uint8_t>(word);
   return value < kDeviceMemoryCount ? static_cast<DeviceMemory>(value) : DeviceMemory::kUnknown;
+}
+
+uint32_t block_of(const Record& record) {
+  const auto x_and_y = static_cast<uint32_t>(record.words[0] >> 40);
+  if (operation_of(record) != DeviceOperation::kKernel || (x_and_y & 0xfff) == 0) return 0;
+  return x_and_y | static_cast<uint32_t>(record.words[3] >> 24 & 0xff) << 24;
 }
 
 }  // namespace
@@ -104,10 +114,14 @@ Status DeviceSpans::add(const Record& record) {
               .start_ticks = head.start_ticks,
               .duration_ticks = duration_ticks(record),
               .bytes = head.a64,
+              .grid = record.words[2],
+              .block = block_of(record),
+              .shared_bytes = static_cast<uint32_t>(record.words[3] >> 32),
               .correlation = static_cast<uint32_t>(record.words[0]),
               .operation = operation_of(record),
               .from = memory_of(record.words[3]),
-              .to = memory_of(record.words[3] >> 8)});
+              .to = memory_of(record.words[3] >> 8),
+              .registers = static_cast<uint8_t>(record.words[3] >> 16)});
 }
 
 void DeviceSpans::drop() {

@@ -31,10 +31,14 @@ struct DeviceSpan {
   uint64_t start_ticks;
   uint64_t duration_ticks;
   uint64_t bytes;
+  uint64_t grid;   ///< pack_grid() of a kernel
+  uint32_t block;  ///< pack_block() of a kernel; 0: not told
+  uint32_t shared_bytes;
   uint32_t correlation;
   DeviceOperation operation;
   DeviceMemory from;
   DeviceMemory to;
+  uint8_t registers;
 
   /// The longer of two that begin together encloses the other.
   bool operator<(const DeviceSpan& other) const {

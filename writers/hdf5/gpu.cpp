@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <optional>
 
 #include "core/topology/topology.h"
 #include "writers/hdf5/column.h"
 #include "writers/hdf5/gpu_use.h"
+#include "writers/hdf5/tables.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -117,20 +119,62 @@ void write_devices(hid_t parent, const Model& model) {
   table.finish();
 }
 
+/// How kernels of one name were launched: most of them.
+struct ShapeColumns {
+  explicit ShapeColumns(Table* table)
+      : grid(table->add<uint32_t, 3>("grid",
+                                     {"1", "blocks in x, y and z of most launches, 0 not told"})),
+        block(
+            table->add<uint32_t, 3>("block", {"1", "threads of a block in x, y and z, of those"})),
+        registers(table->add<uint32_t>(
+            "registers", {"1", "of a thread, of those; 255 or more are 255, 0 not told"})),
+        shared(table->add<uint64_t>("shared_bytes", {"bytes", "of a block, of those"})),
+        count(table->add<uint64_t>("shape_count", {"1", "how many launches these are"})),
+        smallest(table->add<uint64_t>("min_blocks", {"1", "in the smallest grid of all"})),
+        largest(table->add<uint64_t>("max_blocks", {"1", "in the largest grid of all"})) {}
+
+  void append(const profile::LaunchShapes& shapes) {
+    const auto* most = shapes.most_frequent();
+    const KernelShape shape = most != nullptr ? most->shape : KernelShape{};
+    grid.append({shape.grid[0], shape.grid[1], shape.grid[2]});
+    block.append({shape.block[0], shape.block[1], shape.block[2]});
+    registers.append(shape.registers);
+    shared.append(shape.shared_bytes);
+    count.append(most != nullptr ? most->count : 0);
+    smallest.append(shapes.min_blocks());
+    largest.append(shapes.max_blocks());
+  }
+
+  Column<uint32_t, 3>& grid;
+  Column<uint32_t, 3>& block;
+  Column<uint32_t>& registers;
+  Column<uint64_t>& shared;
+  Column<uint64_t>& count;
+  Column<uint64_t>& smallest;
+  Column<uint64_t>& largest;
+};
+
 void write_times(hid_t parent, const char* path, const char* description, const Model& model,
-                 const std::vector<DeviceRow>& rows) {
+                 const profile::DeviceWorkTable& work, DeviceOperation operation) {
   Table table(parent, path, description);
   OwnerColumns owner(&table);
   auto& region = table.add<uint32_t>("region", {"1", "row of /regions"});
   auto& name = table.add_text("name", {"", "as its author wrote it"});
   TimeColumns times(&table);
-  for (const DeviceRow& row : rows) {
+  auto& histogram = table.add<uint64_t, profile::kHistogramBuckets>(
+      "histogram", {"1", "of these by time: bucket b is 2^b to 2^(b+1) ns"});
+  std::optional<ShapeColumns> shapes;
+  if (operation == DeviceOperation::kKernel) shapes.emplace(&table);
+  for (const DeviceRow& row : work.rows(operation)) {
     owner.append(model.groups[row.group], row.device);
     region.append(row.region);
     name.append(model.regions[row.region].name);
     times.append(row);
+    histogram.append(row.histogram);
+    if (shapes) shapes->append(row.shapes);
   }
   table.finish();
+  add_duration_buckets(table.group(), histogram.id());
 }
 
 void write_copies(hid_t parent, const Model& model, std::vector<DeviceRow> rows,
@@ -163,10 +207,10 @@ void write_gpu(hid_t file, const Model& model, const profile::DeviceWorkTable& w
   if (!has_device(model)) return;
   const Handle gpu = create_group(file, "gpu");
   write_devices(gpu.get(), model);
-  write_times(gpu.get(), "kernels", "kernels by process, device and name", model,
-              work.rows(DeviceOperation::kKernel));
-  write_times(gpu.get(), "graphs", "graphs that were recorded as one", model,
-              work.rows(DeviceOperation::kGraph));
+  write_times(gpu.get(), "kernels", "kernels by process, device and name", model, work,
+              DeviceOperation::kKernel);
+  write_times(gpu.get(), "graphs", "graphs that were recorded as one", model, work,
+              DeviceOperation::kGraph);
   write_copies(gpu.get(), model, work.rows(DeviceOperation::kCopy),
                work.rows(DeviceOperation::kSet));
   if (devices != nullptr) write_gpu_use(gpu.get(), model, *devices);

@@ -31,8 +31,13 @@ void DeviceWorkTable::add(const Event& event) {
   row.min_ns = row.count == 0 ? duration_ns : std::min(row.min_ns, duration_ns);
   row.max_ns = std::max(row.max_ns, duration_ns);
   row.count += 1;
-  row.bytes += event.bytes;
   row.total_ns += duration_ns;
+  row.histogram[histogram_bucket(duration_ns)] += 1;
+  if (operation != DeviceOperation::kKernel) {
+    row.bytes += event.bytes;
+  } else if (const auto shape = event.kernel_shape()) {
+    row.shapes.add(*shape, 1);
+  }
 }
 
 std::vector<DeviceRow> DeviceWorkTable::rows(DeviceOperation operation) const {
@@ -58,6 +63,7 @@ Status DeviceWorkTable::load(StateIn* in) {
   for (const DeviceRow& row : rows) {
     if (row.group >= model_->groups.size()) return unknown_id("process");
     if (row.region >= model_->regions.size()) return unknown_id("region");
+    if (!row.shapes.is_sound()) return unknown_id("launch shape");
     const auto [found, is_new] =
         rows_.try_emplace({row.operation, row.group, row.device, row.region}, row);
     if (is_new) continue;
@@ -67,6 +73,8 @@ Status DeviceWorkTable::load(StateIn* in) {
     sum.total_ns += row.total_ns;
     sum.min_ns = std::min(sum.min_ns, row.min_ns);
     sum.max_ns = std::max(sum.max_ns, row.max_ns);
+    for (size_t b = 0; b < kHistogramBuckets; ++b) sum.histogram[b] += row.histogram[b];
+    sum.shapes.add(row.shapes);
   }
   return {};
 }

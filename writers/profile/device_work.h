@@ -1,6 +1,7 @@
 /// What each process had its devices do: kernels and graphs by name, copies and sets by kind. Times
 /// are the device's own, also where work overlapped.
-/// Thread: one.   Cost: O(1) per piece of work; memory a row per process, device and region.
+/// Thread: one.   Cost: O(1) per piece of work; memory a row of 1 KiB per process, device and
+/// region.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,9 @@
 #include <tuple>
 #include <vector>
 
+#include "writers/profile/launch_shapes.h"
 #include "writers/profile/local_ids.h"
+#include "writers/profile/profile.h"
 #include "writers/writer.h"
 
 namespace aon::writers::profile {
@@ -23,6 +26,8 @@ struct DeviceRow {
   uint64_t total_ns = 0;
   uint64_t min_ns = 0;
   uint64_t max_ns = 0;
+  std::array<uint64_t, kHistogramBuckets> histogram{};
+  LaunchShapes shapes;  ///< of kernels
 };
 
 class DeviceWorkTable {

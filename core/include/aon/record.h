@@ -54,7 +54,7 @@
 /// |             |       |          |            |           |            | up to the exit      |
 /// | kDeviceSpan | begin | yes      | region     | stream of | bytes      | correlation+        |
 /// |             |       |          |            | a device  |            | operation, graph,   |
-/// |             |       |          |            |           |            | blocks+threads,     |
+/// |             |       |          |            |           |            | launch shape,       |
 /// |             |       |          |            |           |            | memory kinds        |
 /// | kNcclCall   | begin | yes      | region     | comm      | bytes      | see aon/nccl.h      |
 /// | kDefinition | time  |          | Definition-| bytes of  | offset of  | the bytes, from     |

@@ -52,7 +52,8 @@ class GpuCase(TestCase):
     def table(self, name):
         with h5py.File(self.output / "profile.h5") as file:
             group = file["gpu"][name]
-            columns = {c: [text(v) for v in group[c][()]] for c in group if c != "row"}
+            columns = {c: [text(v) for v in group[c][()]] for c in group
+                       if c not in ("row", "bucket")}
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def kernel_counts(self):

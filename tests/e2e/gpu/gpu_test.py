@@ -72,6 +72,17 @@ class Recorded(GpuCase):
             self.assertGreater(first, enter[rank, "cuLaunchKernel"])
             self.assertAlmostEqual(first, leave[rank, "cuLaunchKernel"] + 2000, delta=1000)
 
+    def test_kernels_tell_how_they_were_launched_and_how_long_they_took(self):
+        self.run_program(30, 1, ranks=1)
+        for row in self.table("kernels"):
+            self.assertEqual([tuple(row[c]) for c in ("grid", "block")], [(8, 4, 1), (128, 1, 1)])
+            self.assertEqual((row["registers"], row["shared_bytes"]), (32, 256))
+            self.assertEqual(row["shape_count"], row["count"])
+            self.assertEqual((row["min_blocks"], row["max_blocks"]), (32, 32))
+            self.assertEqual(row["histogram"][13], row["count"], "8 to 16 us")
+            self.assertEqual(sum(row["histogram"]), row["count"])
+        self.assertEqual(sum(self.table("graphs")[0]["histogram"]), 1)
+
     def test_devices_are_named(self):
         self.run_program(5, 1)
         rows = {r["rank"]: r for r in self.table("devices")}

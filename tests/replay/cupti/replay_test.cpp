@@ -44,6 +44,16 @@ NextRecord known_steps(uint32_t version) {
   return version / 100 == 1300 ? fake::next_record : nullptr;
 }
 
+void write_shape(const Work& work, std::ostringstream* text) {
+  const KernelShape shape = unpack_shape(work.grid, work.block, work.registers, work.shared_bytes);
+  const auto write = [&](const char* what, const uint32_t(&count)[3]) {
+    *text << ' ' << what << ' ' << count[0] << 'x' << count[1] << 'x' << count[2];
+  };
+  write("grid", shape.grid);
+  write("block", shape.block);
+  *text << " registers " << shape.registers << " shared " << shape.shared_bytes;
+}
+
 void write_work(const Work& work, uint64_t first_ns, const KeptFixture& kept,
                 std::ostringstream* text) {
   static constexpr const char* kRows[] = {"stream", "calls", "synchronization", "overhead", "gaps"};
@@ -56,7 +66,7 @@ void write_work(const Work& work, uint64_t first_ns, const KeptFixture& kept,
         << work.correlation;
   if (work.bytes != 0) *text << " bytes " << work.bytes;
   if (work.graph != 0) *text << " graph " << work.graph << '/' << work.graph_node;
-  if (work.blocks != 0) *text << " grid " << work.blocks << 'x' << work.threads;
+  if (work.block != 0) write_shape(work, text);
   if (work.function != 0) *text << " function " << work.function;
   const auto name = kept.names.find(reinterpret_cast<uintptr_t>(work.name));
   if (work.name != nullptr) *text << ' ' << (name != kept.names.end() ? name->second : "(no name)");

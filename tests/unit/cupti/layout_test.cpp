@@ -10,6 +10,7 @@ namespace {
 #define EXPECT_OFFSET(Type, field, ours) EXPECT_EQ(offsetof(Type, field), ours) << #field
 
 TEST(Layout, of_kernels_is_nvidias) {
+  EXPECT_OFFSET(CUpti_ActivityKernel10, registersPerThread, kernel::kRegisters);
   EXPECT_OFFSET(CUpti_ActivityKernel10, start, kernel::kStart);
   EXPECT_OFFSET(CUpti_ActivityKernel10, end, kernel::kEnd);
   EXPECT_OFFSET(CUpti_ActivityKernel10, deviceId, kernel::kDevice);

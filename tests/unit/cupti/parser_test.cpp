@@ -16,6 +16,7 @@ TEST(Parser, reads_a_kernel) {
   MadeRecord record = made_kernel("gemm", 1000, 3000);
   record.set(kernel::kStaticShared, int32_t{48}).set(kernel::kDynamicShared, int32_t{1024});
   record.set(kernel::kGraph, uint32_t{5}).set(kernel::kGraphNode, uint64_t{6});
+  record.set(kernel::kRegisters, uint16_t{40});
   Work work;
   ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
   EXPECT_EQ(work.operation, DeviceOperation::kKernel);
@@ -27,9 +28,8 @@ TEST(Parser, reads_a_kernel) {
   EXPECT_EQ(work.context, 2u);
   EXPECT_EQ(work.stream, 7u);
   EXPECT_EQ(work.correlation, 99u);
-  EXPECT_EQ(work.blocks, 64u);
-  EXPECT_EQ(work.threads, 256u);
-  EXPECT_EQ(work.shared_bytes, 1072u);
+  EXPECT_EQ(unpack_shape(work.grid, work.block, work.registers, work.shared_bytes),
+            (KernelShape{{8, 4, 2}, {128, 2, 1}, 40, 1072}));
   EXPECT_EQ(work.graph, 5u);
   EXPECT_EQ(work.graph_node, 6u);
 }
@@ -42,13 +42,22 @@ TEST(Parser, a_kernel_without_name_has_a_label) {
   EXPECT_STREQ(work.label, "[CUDA kernel]");
 }
 
-TEST(Parser, blocks_beyond_32_bits_are_the_largest_number) {
+TEST(Parser, the_largest_launch_of_a_device_is_told_exactly_and_what_is_larger_as_the_largest) {
   MadeRecord record = made_kernel("huge", 1, 2);
   const uint32_t grid[] = {0x7fffffff, 65535, 65535};
-  record.set(kernel::kGrid, grid);
+  const uint32_t block[] = {1024, 1024, 64};
+  record.set(kernel::kGrid, grid).set(kernel::kBlock, block);
   Work work;
   ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
-  EXPECT_EQ(work.blocks, 0xffffffffu);
+  EXPECT_EQ(unpack_shape(work.grid, work.block, 0, 0),
+            (KernelShape{{0x7fffffff, 65535, 65535}, {1024, 1024, 64}, 0, 0}));
+  const uint32_t no_grid[] = {0xffffffff, 65536, 70000};
+  const uint32_t no_block[] = {5000, 4096, 256};
+  record.set(kernel::kGrid, no_grid).set(kernel::kBlock, no_block);
+  record.set(kernel::kRegisters, uint16_t{300});
+  ASSERT_EQ(parse(record.data(), kQuirks, &work), Parsed::kWork);
+  EXPECT_EQ(unpack_shape(work.grid, work.block, work.registers, 0),
+            (KernelShape{{0xffffffff, 65535, 65535}, {4095, 4095, 255}, 255, 0}));
 }
 
 TEST(Parser, an_old_version_has_no_graph_fields) {

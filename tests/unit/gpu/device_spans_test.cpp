@@ -98,6 +98,33 @@ TEST_F(DeviceSpansTest, tells_the_devices_own_times_bytes_and_correlation) {
   EXPECT_EQ(copy->device_operation(), DeviceOperation::kCopy);
 }
 
+TEST_F(DeviceSpansTest, tells_how_a_kernel_was_launched) {
+  Record kernel = span(kStream, 1, 100, 200);
+  const uint32_t block = pack_block(128, 2, 4);
+  kernel.words[0] = 17 | uint64_t{block} << 40;
+  kernel.words[2] = pack_grid(100'000, 65535, 3);
+  kernel.words[3] = uint64_t{40} << 16 | uint64_t{block >> 24} << 24 | uint64_t{1072} << 32;
+  ASSERT_TRUE(spans_.add(kernel));
+  replay(kStream);
+  EXPECT_EQ(all_[0].kernel_shape(), (KernelShape{{100'000, 65535, 3}, {128, 2, 4}, 40, 1072}));
+  EXPECT_EQ(all_[0].device_correlation(), 17u);
+  EXPECT_EQ(all_[0].device_duration_ns(), 100u);
+}
+
+TEST_F(DeviceSpansTest, a_kernel_of_an_older_spool_has_no_shape) {
+  Record kernel = span(kStream, 1, 100, 200);
+  kernel.words[0] = 17;
+  kernel.words[2] = 32 | uint64_t{128} << 32;  // blocks, and threads of one
+  kernel.words[3] = uint64_t{256} << 32;
+  ASSERT_TRUE(spans_.add(kernel));
+  ASSERT_TRUE(spans_.add(span(kStream, 2, 300, 400, 64)));
+  replay(kStream);
+  EXPECT_EQ(all_[0].kernel_shape(), std::nullopt);
+  EXPECT_EQ(all_[0].bytes, 0u);
+  EXPECT_EQ(all_[3].kernel_shape(), std::nullopt) << "a copy has none";
+  EXPECT_EQ(all_[3].bytes, 64u);
+}
+
 TEST_F(DeviceSpansTest, unknown_regions_have_one_name_and_unknown_streams_are_counted) {
   ASSERT_TRUE(spans_.add(span(kStream, 77, 100, 200)));
   ASSERT_TRUE(spans_.add(span(kStream + 1, 1, 100, 200)));
