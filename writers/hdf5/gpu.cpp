@@ -1,5 +1,7 @@
 #include "writers/hdf5/gpu.h"
 
+#include <hdf5_hl.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -133,6 +135,16 @@ struct ShapeColumns {
         smallest(table->add<uint64_t>("min_blocks", {"1", "in the smallest grid of all"})),
         largest(table->add<uint64_t>("max_blocks", {"1", "in the largest grid of all"})) {}
 
+  /// What the three values of grid and block are: a dimension of its own, as netCDF wants it.
+  void add_axes(hid_t group) {
+    Column<uint32_t> axis(group, "axis", {"1", "x, y and z"});
+    for (uint32_t i = 0; i < 3; ++i) axis.append(i);
+    axis.flush();
+    checked(H5DSset_scale(axis.id(), "axis"), "dimension");
+    checked(H5DSattach_scale(grid.id(), axis.id(), 1), "dimension");
+    checked(H5DSattach_scale(block.id(), axis.id(), 1), "dimension");
+  }
+
   void append(const profile::LaunchShapes& shapes) {
     const auto* most = shapes.most_frequent();
     const KernelShape shape = most != nullptr ? most->shape : KernelShape{};
@@ -175,6 +187,7 @@ void write_times(hid_t parent, const char* path, const char* description, const 
   }
   table.finish();
   add_duration_buckets(table.group(), histogram.id());
+  if (shapes) shapes->add_axes(table.group());
 }
 
 void write_copies(hid_t parent, const Model& model, std::vector<DeviceRow> rows,

@@ -53,7 +53,7 @@ class GpuCase(TestCase):
         with h5py.File(self.output / "profile.h5") as file:
             group = file["gpu"][name]
             columns = {c: [text(v) for v in group[c][()]] for c in group
-                       if c not in ("row", "bucket")}
+                       if c not in ("row", "bucket", "axis")}
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     def kernel_counts(self):
