@@ -13,12 +13,18 @@
 namespace aon::cupti {
 namespace {
 
-constexpr uint64_t kLeastPairDistanceNs = 10'000'000;
+constexpr uint64_t kLeastPairDistanceNs = 10'000'000;  ///< of the host's clock
 constexpr int kPairAttempts = 5;
 constexpr uint32_t kCalibrateUs = 20'000;
 constexpr size_t kCacheLineBytes = 64;
 constexpr size_t kClearBytes = 2048;
 constexpr uint64_t kSilentLaunches = 16;
+
+uint64_t steady_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
 
 }  // namespace
 
@@ -40,9 +46,13 @@ void Drain::read_time(uint64_t* ns) const {
 
 /// Reads both clocks together: the attempt with the narrowest bracket counts.
 void Drain::note_clock(const Writer* w) {
+  const uint64_t now_ns = steady_ns();
+  if (last_pair_ns_ != 0 && now_ns - last_pair_ns_ < kLeastPairDistanceNs) return;
+  last_pair_ns_ = now_ns;
+  const int attempts = shared().quirks.slows_with_calls ? 1 : kPairAttempts;
   ClockPair best = {};
   uint64_t narrowest = UINT64_MAX;
-  for (int attempt = 0; attempt < kPairAttempts; ++attempt) {
+  for (int attempt = 0; attempt < attempts; ++attempt) {
     uint64_t ns = 0;
     const uint64_t before = ticks(w);
     read_time(&ns);
@@ -51,9 +61,6 @@ void Drain::note_clock(const Writer* w) {
     narrowest = after - before;
     best = {before + (after - before) / 2, ns};
   }
-  const bool is_near = best.ns > last_pair_ns_ && best.ns - last_pair_ns_ < kLeastPairDistanceNs;
-  if (is_near && last_pair_ns_ != 0) return;
-  last_pair_ns_ = best.ns;
   emitter_.clock().add(best);
 }
 

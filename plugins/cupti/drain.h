@@ -32,6 +32,8 @@ class Drain {
   Emitter& emitter() { return emitter_; }
   uint64_t record_count() const { return record_count_; }
   uint64_t overhead_ns() const { return overhead_ns_; }
+  /// CallThreads::take_width() since the last time.
+  double take_launch_threads() { return call_threads_.take_width(); }
   /// False: ask_cupti() is needed before times can be told.
   bool has_clock() const { return emitter_.has_clock(); }
   /// At the end: says when the program launched work and CUPTI told of none.

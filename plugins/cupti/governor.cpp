@@ -41,7 +41,8 @@ uint64_t difference(uint64_t now, uint64_t before) { return now > before ? now -
 void Governor::use(const Client* client, const Wanted& wanted) {
   client_ = client;
   wanted_ = wanted;
-  watchdog_ = Watchdog(budget_percent());
+  watchdog_ = Watchdog(budget_percent(),
+                       shared().quirks.hangs_on_disable ? Detail::kNoCalls : Detail::kOff);
 }
 
 void Governor::begin() {
@@ -52,6 +53,7 @@ void Governor::begin() {
 /// crash on graphs as one never has them.
 Wanted Governor::wanted_now() const {
   if (watchdog_.detail() == Detail::kFull) return wanted_;
+  if (shared().quirks.hangs_on_disable) return {false, wanted_.has_graph_nodes};
   const bool keeps_nodes = client_->backend == &kBackendV2 || shared().quirks.crashes_on_graphs;
   return {false, keeps_nodes && wanted_.has_graph_nodes};
 }
@@ -61,6 +63,11 @@ Code Governor::switch_on(MissingKinds* missing) {
   const bool is_same = on_wanted_.has_calls == wanted.has_calls &&
                        on_wanted_.has_graph_nodes == wanted.has_graph_nodes;
   if (is_on_ && watchdog_.is_recording() && is_same) return kSuccess;
+  if (is_on_ && shared().quirks.hangs_on_disable) {
+    switch_calls(*client_, wanted.has_calls);
+    on_wanted_ = wanted;
+    return kSuccess;
+  }
   switch_off();
   if (!watchdog_.is_recording()) return kSuccess;
   const Code code = enable_kinds(*client_, wanted, missing);
@@ -78,16 +85,16 @@ void Governor::switch_off() {
   is_on_ = false;
 }
 
-Usage Governor::take_usage(const Drain& drain) {
+Usage Governor::take_usage(Drain* drain) {
   const Shared& all = shared();
   const int worker = all.worker_thread.load(std::memory_order_relaxed);
   const uint64_t lost =
       all.missing.dropped.load(std::memory_order_relaxed) +
       all.missing.discarded_bytes.load(std::memory_order_relaxed) / kBytesPerRecord;
   const Usage now = {.elapsed_ns = read_clock(CLOCK_MONOTONIC),
-                     .process_cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID),
-                     .record_count = drain.record_count() + lost,
-                     .overhead_ns = drain.overhead_ns(),
+                     .launch_threads = drain->take_launch_threads(),
+                     .record_count = drain->record_count() + lost,
+                     .overhead_ns = drain->overhead_ns(),
                      .worker_cpu_ns = worker != 0 ? read_clock(clock_of_thread(worker)) : 0,
                      .drain_cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID)};
   // Another thread that handed a buffer over has used its time for other things.
@@ -97,7 +104,7 @@ Usage Governor::take_usage(const Drain& drain) {
   sums_ = now;
   if (before.elapsed_ns == 0) return {};
   return {.elapsed_ns = difference(now.elapsed_ns, before.elapsed_ns),
-          .process_cpu_ns = difference(now.process_cpu_ns, before.process_cpu_ns),
+          .launch_threads = now.launch_threads,
           .record_count = difference(now.record_count, before.record_count),
           .overhead_ns = difference(now.overhead_ns, before.overhead_ns),
           .worker_cpu_ns = difference(now.worker_cpu_ns, before.worker_cpu_ns),
@@ -106,17 +113,9 @@ Usage Governor::take_usage(const Drain& drain) {
 
 void Governor::end_interval(Drain* drain) {
   tell_dropped(drain);
-  const Usage usage = take_usage(*drain);
+  const Usage usage = take_usage(drain);
   if (usage.elapsed_ns == 0) return;
   const bool has_stepped = watchdog_.step(usage);
-  if (shared().quirks.hangs_on_disable) {
-    if (!has_stepped || has_stepped_) return;
-    has_stepped_ = true;
-    tell(Remark::kDetail, ProviderState::kDegraded,
-         "the cost is above --budget, and this version of CUPTI cannot record less", "CUDA 13.0.1");
-    return;
-  }
-  has_stepped_ |= has_stepped;
   MissingKinds missing = {};
   const bool has_failed = switch_on(&missing) != kSuccess;
   if (has_failed && !has_failed_) {
@@ -159,8 +158,11 @@ void Governor::tell_step() {
   put_event<0>(w, RecordKind::kMark, ticks(w), 0, region,
                static_cast<uint32_t>(ValueType::kUnsigned), level, nullptr);
   char reason[256];
-  snprintf(reason, sizeof reason, "above --budget (%.2g %% of the time last), less is recorded: %s",
-           watchdog_.percent(), detail_text(watchdog_.detail()));
+  const bool is_least = shared().quirks.hangs_on_disable;
+  snprintf(reason, sizeof reason,
+           "above --budget (%.2g %% of the time last), less is recorded: %s%s", watchdog_.percent(),
+           detail_text(watchdog_.detail()),
+           is_least ? "; this version of CUPTI cannot record less (CUDA 13.0.1 can)" : "");
   tell(Remark::kDetail, ProviderState::kDegraded, reason,
        "a larger --budget; \"GPU work not recorded\" in the archive shows when");
 }

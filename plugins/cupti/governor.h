@@ -33,7 +33,7 @@ class Governor {
   enum class Gap : uint8_t { kNone = 0, kCalls, kWork };
 
   Wanted wanted_now() const;
-  Usage take_usage(const Drain& drain);
+  Usage take_usage(Drain* drain);
   void tell_gap(Drain* drain, bool is_end);
   void tell_dropped(Drain* drain);
   void tell_step();
@@ -44,7 +44,6 @@ class Governor {
   Wanted on_wanted_ = {};
   bool is_on_ = false;
   bool is_blind_ = false;
-  bool has_stepped_ = false;
   bool has_failed_ = false;  ///< kinds could not be switched on again
   Watchdog watchdog_;
   Usage sums_ = {};              ///< at the end of the last interval; elapsed_ns: when that was

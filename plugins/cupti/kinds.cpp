@@ -98,6 +98,8 @@ Code enable_kinds(const Client& client, const Wanted& wanted, MissingKinds* miss
   return kSuccess;
 }
 
+void switch_calls(const Client& client, bool is_on) { set_all_calls(client, is_on ? 1 : 0); }
+
 void disable_kinds(const Client& client, const Wanted& wanted) {
   if (wanted.has_calls) set_all_calls(client, 0);
   for (const NamedKind& kind : kKinds) client.backend->disable(client, kind.kind);

@@ -22,6 +22,8 @@ struct MissingKinds {
 
 /// Switches everything on. The code of the kernels' kind; of others the names are in `missing`.
 Code enable_kinds(const Client& client, const Wanted& wanted, MissingKinds* missing);
+/// Calls of CUDA alone, on or off.
+void switch_calls(const Client& client, bool is_on);
 void disable_kinds(const Client& client, const Wanted& wanted);
 
 }  // namespace aon::cupti

@@ -19,6 +19,8 @@ struct Quirks {
   bool has_overhead_threads;       ///< overhead has thread ids of the kind that was asked for
   bool lacks_device_waits;         ///< no record of waiting for a device or a context
   bool hangs_on_disable;           ///< disabling kernels may never return: kinds stay on
+  bool crashes_on_flush;           ///< cuptiActivityFlushAll may: nothing can be done
+  bool slows_with_calls;           ///< by each call of CUPTI: it is asked for less
   bool has_subscribers;  ///< each client has buffers and kinds of its own (the _v2 functions);
                          ///< 13.2 has some of them as a preview
 };
@@ -31,8 +33,12 @@ constexpr Quirks quirks_of(uint32_t version) {
       .crashes_on_device_buffers = version < 130001,
       .confuses_graph_calls = version < 130101,
       .has_overhead_threads = version >= 22,
+      // Of cudaDeviceSynchronize() and cuCtxSynchronize_v2(), which came with 13.0.
       .lacks_device_waits = version == 130000,
-      .hangs_on_disable = version == 130000,
+      // Both: "fixed a potential ..." in 13.0 update 1, without a first version.
+      .hangs_on_disable = version < 130001,
+      .crashes_on_flush = version < 130001,
+      .slows_with_calls = version >= 130200 && version < 130300,
       .has_subscribers = version >= 130300,
   };
 }

@@ -15,10 +15,11 @@ enum class Remark : uint8_t {
   kSilence,    ///< CUPTI told of no work though there was some
   kEnd,        ///< a fatal error, or a program that did not wait
   kPause,
-  kDetail,  ///< less was recorded, for the cost
+  kStreams,  ///< some share a timeline
+  kDetail,   ///< less was recorded, for the cost
   kMissing,
 };
-constexpr uint32_t kRemarkCount = 7;
+constexpr uint32_t kRemarkCount = 8;
 
 class Remarks {
  public:

@@ -14,6 +14,7 @@
 #include "cupti/drain.h"
 #include "cupti/governor.h"
 #include "cupti/library.h"
+#include "cupti/requests.h"
 #include "cupti/state.h"
 
 namespace aon::cupti {
@@ -22,7 +23,7 @@ namespace {
 constexpr uint32_t kDefaultMemoryMiB = 32;
 constexpr uint32_t kLeastMemoryMiB = 2;
 constexpr uint32_t kStopMs = 2000;
-constexpr uint32_t kQuestionMs = 100;     ///< between two: version 13.2 gets slower by many calls
+constexpr uint32_t kQuestionMs = 100;     ///< between two
 constexpr size_t kStackBytes = 2u << 20;  ///< libcupti and the driver run on it, too
 constexpr size_t kOwnerBytes = 128;
 constexpr size_t kMaxFolderBytes = 1024;
@@ -39,12 +40,7 @@ bool g_refuses_v2;
 Wanted g_wanted;
 char g_fixture_folder[kMaxFolderBytes];
 
-/// What our thread is asked for: the first that asks waits until it is done.
-enum class Request : uint32_t { kNone = 0, kStop, kPause, kResume };
-std::atomic<Request> g_request{Request::kNone};
-std::atomic<bool> g_is_asking{false};     ///< somebody waits for an answer
-std::atomic<uint32_t> g_done{0};          ///< requests
-std::atomic<bool> g_is_done_well{false};  ///< the last one did what it was asked for
+Requests g_requests;  ///< of the program's threads, to ours
 std::atomic<bool> g_has_thread{false};
 
 Mode mode_of_environment() {
@@ -102,14 +98,16 @@ void tell_start(const MissingKinds& missing) {
 
 void tell_version() {
   const Quirks& quirks = shared().quirks;
-  if (quirks.crashes_on_graphs) {
-    tell(Remark::kVersion, ProviderState::kOn,
-         "graphs are recorded node by node: as one they may crash this version of CUPTI",
-         "CUPTI of CUDA 12.6 or later");
-  } else if (quirks.lacks_device_waits) {
-    tell(Remark::kVersion, ProviderState::kDegraded,
-         "this version of CUPTI does not tell of waiting for a device", "CUDA 13.0.1");
-  }
+  if (!quirks.crashes_on_flush) return;
+  const char* more =
+      quirks.crashes_on_graphs
+          ? ", and graphs are recorded node by node: as one they may crash it"
+          : (quirks.lacks_device_waits ? ", and it does not tell of waiting for a device" : "");
+  char reason[256];
+  snprintf(reason, sizeof reason,
+           "this version of CUPTI may crash when records are flushed (NVIDIA's notes)%s", more);
+  tell(Remark::kVersion, quirks.lacks_device_waits ? ProviderState::kDegraded : ProviderState::kOn,
+       reason, "CUDA 13.0.1");
 }
 
 bool wants_v2() {
@@ -198,7 +196,7 @@ bool is_dead() { return shared().is_dead.load(std::memory_order_relaxed); }
 
 /// Answers the request, if there is one. False: the thread's work is done.
 bool serve(Drain* drain) {
-  const Request request = g_request.load(std::memory_order_acquire);  // pairs with cupti:request
+  const Request request = g_requests.take();
   if (request == Request::kNone) return true;
   bool is_well = false;
   if (!is_dead()) {
@@ -219,9 +217,12 @@ bool serve(Drain* drain) {
     if (!is_dead()) drain->tell_silence();
     tell_missing(true);
   }
-  g_is_done_well.store(is_well, std::memory_order_relaxed);
-  g_request.store(Request::kNone, std::memory_order_release);  // pairs with cupti:request
-  g_done.fetch_add(1, std::memory_order_release);              // pairs with cupti:done
+  const bool is_awaited = g_requests.answer(is_well);
+  // Who was refused believes that CUPTI is still ours.
+  if (!is_awaited && request == Request::kPause && is_well) {
+    collect(true);
+    g_governor.set_blind(drain, !g_collects);
+  }
   return request != Request::kStop;
 }
 
@@ -247,6 +248,7 @@ void* run(void*) {
   bool was_dead = false;
   uint64_t last_flush_ms = 0;
   uint64_t last_question_ms = 0;
+  const uint32_t question_ms = shared().quirks.slows_with_calls ? kDrainMs : kQuestionMs;
   for (;;) {
     const uint32_t seen = shared().wake.load(std::memory_order_acquire);  // pairs with cupti:wake
     const bool may_ask = !is_dead() && g_collects;
@@ -256,7 +258,7 @@ void* run(void*) {
       last_flush_ms = start_ms;
       drain.flush(kFlushComplete);
     }
-    if (may_ask && (!drain.has_clock() || start_ms - last_question_ms >= kQuestionMs)) {
+    if (may_ask && (!drain.has_clock() || start_ms - last_question_ms >= question_ms)) {
       last_question_ms = start_ms;
       drain.ask_cupti();
     }
@@ -280,32 +282,13 @@ void* run(void*) {
   return nullptr;
 }
 
-enum class Answer : uint8_t { kNone = 0, kDone, kRefused };
-
 /// Asks our thread, behind others who ask, and waits for the answer, at most kStopMs in all.
 Answer ask(Request request) {
   if (!is_our_process() || !g_has_thread.load(std::memory_order_relaxed)) return Answer::kRefused;
-  uint32_t waited_ms = 0;
-  bool is_asking = false;
-  // pairs with cupti:asking
-  while (!g_is_asking.compare_exchange_weak(is_asking, true, std::memory_order_acquire)) {
-    is_asking = false;
-    if (++waited_ms >= kStopMs) return Answer::kNone;
-    usleep(1000);
-  }
-  const uint32_t done = g_done.load(std::memory_order_acquire);  // pairs with cupti:done
-  g_request.store(request, std::memory_order_release);           // pairs with cupti:request
-  wake_drain();
-  for (; waited_ms < kStopMs; ++waited_ms) {
-    if (g_done.load(std::memory_order_acquire) != done) {  // pairs with cupti:done
-      const bool is_well = g_is_done_well.load(std::memory_order_relaxed);
-      if (request == Request::kStop) g_has_thread.store(false, std::memory_order_relaxed);
-      g_is_asking.store(false, std::memory_order_release);  // pairs with cupti:asking
-      return is_well ? Answer::kDone : Answer::kRefused;
-    }
-    usleep(1000);
-  }
-  return Answer::kNone;  // and nobody else need ask: it does not answer
+  const Answer answer = g_requests.ask(request, kStopMs, wake_drain);
+  if (request == Request::kStop && answer != Answer::kNone)
+    g_has_thread.store(false, std::memory_order_relaxed);
+  return answer;
 }
 
 bool start_thread() {

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cupti/state.h"
+
 namespace aon::cupti {
 namespace {
 
@@ -41,48 +43,41 @@ void ask_driver(uint32_t device, uint8_t (&uuid)[16], char* name, char* address)
     get_address(address, kAddressBytes, handle);
 }
 
-uint32_t place_of(Row row, uint32_t device, uint32_t context, uint32_t stream) {
-  uint64_t key = (uint64_t{device} << 48) ^ (uint64_t{context} << 32) ^ stream ^
-                 (static_cast<uint64_t>(row) << 60);
-  key *= 0x9e3779b97f4a7c15ull;
-  return static_cast<uint32_t>(key >> 52);
-}
-
 }  // namespace
 
 uint32_t Streams::find(Row row, uint32_t device, uint32_t context, uint32_t stream) {
-  static_assert(kEntries == 1u << (64 - 52));
-  Entry& last = last_[static_cast<uint32_t>(row)];
-  for (uint32_t at = place_of(row, device, context, stream);; at = (at + 1) % kEntries) {
-    Entry& entry = entries_[at];
-    if (entry.id == 0) {
-      if (count_ == kMaxStreams) return kMaxStreams;
-      entry = {device, context, stream, static_cast<uint16_t>(++count_), row};
-      define(entry);
-      last = entry;
-      return entry.id;
-    }
-    if (entry.stream == stream && entry.context == context && entry.device == device &&
-        entry.row == row) {
-      last = entry;
-      return entry.id;
-    }
-  }
+  const StreamIds::Found found = ids_.find(row, device, context, stream);
+  if (found.is_new) define(*found.entry);
+  if (found.entry->stream != StreamIds::kShared) last_[static_cast<uint32_t>(row)] = *found.entry;
+  return found.entry->id;
 }
 
 void Streams::define(const Entry& entry) {
-  const bool is_of_device = entry.row == Row::kStream && entry.id != kMaxStreams;
+  const bool is_of_device = entry.row == Row::kStream;
+  const bool is_shared = entry.stream == StreamIds::kShared;
   if (is_of_device) define_device(entry.device);
   const DeviceStreamDefinition stream = {entry.id, is_of_device ? entry.device : kNoDevice,
-                                         entry.context, entry.stream};
-  const char* name =
-      entry.id == kMaxStreams ? kMoreStreams : kRowNames[static_cast<uint32_t>(entry.row)];
+                                         entry.context, is_shared ? 0 : entry.stream};
+  char name[kNameBytes];
+  const char* row = kRowNames[static_cast<uint32_t>(entry.row)];
+  if (is_of_device) {
+    snprintf(name, sizeof name, "%s", is_shared ? kMoreStreams : "");
+  } else {
+    snprintf(name, sizeof name, "%s%s", row, is_shared ? " of other threads" : "");
+  }
   aon_define(static_cast<uint32_t>(DefinitionType::kDeviceStream), &stream, sizeof stream, name,
              static_cast<uint32_t>(strlen(name)) + 1);
+  if (!is_shared) return;
+  char reason[160];
+  snprintf(
+      reason, sizeof reason,
+      "more than %u streams or %u threads: the others share a timeline of their device or kind",
+      StreamIds::kMaxStreams, StreamIds::kMaxThreads);
+  tell(Remark::kStreams, ProviderState::kOn, reason, "");
 }
 
 void Streams::define_device(uint32_t device) {
-  if (device >= kMaxDevices || (known_devices_ >> device & 1) != 0) return;
+  if (device >= StreamIds::kMaxDevices || (known_devices_ >> device & 1) != 0) return;
   known_devices_ |= uint64_t{1} << device;
   DeviceDefinition definition = {};
   definition.id = device;

@@ -1,17 +1,16 @@
 /// The timelines that work belongs to, each defined at its first use, and the devices they are of.
-/// Thread: one.   Cost: about 1 ns for the last one of its row, 5 ns for one that is known; 64 KiB.
+/// Thread: one.   Cost: about 1 ns for the last one of its row, 5 ns for one that is known; 128 KiB.
 #pragma once
 
 #include <cstdint>
 
 #include "cupti/parser.h"
+#include "cupti/stream_ids.h"
 
 namespace aon::cupti {
 
 class Streams {
  public:
-  static constexpr uint32_t kMaxStreams = 2048;  ///< more share the last one
-
   /// Id of the work's stream in records, from 1 on.
   [[gnu::always_inline]] uint32_t id_of(const Work& work) {
     const Entry& last = last_[static_cast<uint32_t>(work.row)];
@@ -22,24 +21,14 @@ class Streams {
   }
 
  private:
-  static constexpr uint32_t kEntries = 2 * kMaxStreams;  ///< a power of two, at most half full
-  static constexpr uint32_t kMaxDevices = 64;
-
-  struct Entry {
-    uint32_t device;
-    uint32_t context;
-    uint32_t stream;
-    uint16_t id;  ///< 0: free
-    Row row;
-  };
+  using Entry = StreamIds::Entry;
 
   [[gnu::noinline]] uint32_t find(Row row, uint32_t device, uint32_t context, uint32_t stream);
   void define(const Entry& entry);
   void define_device(uint32_t device);
 
-  Entry last_[kRowCount] = {};  ///< of each row the one that was asked for last
-  Entry entries_[kEntries] = {};
-  uint32_t count_ = 0;
+  Entry last_[kRowCount] = {};  ///< of each row the one that was asked for last, if not shared
+  StreamIds ids_;
   uint64_t known_devices_ = 0;  ///< bits
 };
 

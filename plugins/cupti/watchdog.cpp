@@ -7,13 +7,13 @@ constexpr double kDegradeFactor = 1.2;
 constexpr double kRecoverFactor = 0.5;
 
 double percent_of(const Usage& usage) {
-  const uint64_t base_ns =
-      usage.process_cpu_ns > usage.elapsed_ns ? usage.process_cpu_ns : usage.elapsed_ns;
-  if (base_ns == 0) return 0;
+  if (usage.elapsed_ns == 0) return 0;
+  const double base_ns =
+      static_cast<double>(usage.elapsed_ns) * (usage.launch_threads > 1 ? usage.launch_threads : 1);
   const double cost_ns =
       static_cast<double>(usage.record_count) * kRecordNs +
       static_cast<double>(usage.overhead_ns + usage.worker_cpu_ns + usage.drain_cpu_ns);
-  return 100 * cost_ns / static_cast<double>(base_ns);
+  return 100 * cost_ns / base_ns;
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ bool Watchdog::note_quiet(bool is_quiet, uint64_t elapsed_ns) {
 /// Everything is recorded all the time: one interval that is dear may be chance.
 bool Watchdog::judge_full() {
   const bool is_dear = percent_ > kDegradeFactor * budget_;
-  if (is_dear && was_dear_) return change(1);
+  if (is_dear && was_dear_ && detail_ < least_) return change(1);
   was_dear_ = is_dear;
   return false;
 }

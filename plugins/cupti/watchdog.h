@@ -10,8 +10,8 @@
 /// These are the rules of the agent's budget (core/agent/budget.h), which cannot do it: what CUPTI
 /// costs is known only in the process. Cost is measured (CPU of CUPTI's thread and of ours, CUPTI's
 /// own records of its overhead) but for what a record costs inside of the program's calls, which
-/// is estimated (kRecordNs). It is held against the time that passed, or the CPU time of the
-/// process where that is more.
+/// is estimated (kRecordNs). It is held against the time that passed, once for each thread that
+/// launches (launch_threads): these pay for it, whatever other threads of the process use.
 /// Thread: a value, one owner; no clock, no I/O.
 #pragma once
 
@@ -34,7 +34,7 @@ constexpr uint64_t kMaxWaitNs = 600'000'000'000;
 /// What was used in one interval.
 struct Usage {
   uint64_t elapsed_ns;
-  uint64_t process_cpu_ns;
+  double launch_threads;  ///< calls of CUDA over those of the busiest thread; at least 1
   uint64_t record_count;  ///< read, and dropped
   uint64_t overhead_ns;   ///< as CUPTI tells
   uint64_t worker_cpu_ns;
@@ -43,7 +43,9 @@ struct Usage {
 
 class Watchdog {
  public:
-  explicit Watchdog(double budget_percent = 1) : budget_(budget_percent) {}
+  /// `least`: no less can be recorded.
+  explicit Watchdog(double budget_percent = 1, Detail least = Detail::kOff)
+      : budget_(budget_percent), least_(least) {}
 
   /// Judges the interval that has ended. True: detail() has changed.
   bool step(const Usage& usage);
@@ -63,6 +65,7 @@ class Watchdog {
   bool note_quiet(bool is_quiet, uint64_t elapsed_ns);
 
   double budget_;
+  Detail least_;
   double percent_ = 0;
   Detail detail_ = Detail::kFull;
   bool has_recovered_ = false;

@@ -227,6 +227,14 @@ class Knobs(GpuCase):
         # And a few at the end. Without a clock of its own each flush would bring about the next.
         self.assertLess(flushes.stat().st_size, 2 * seconds + 6)
 
+    def test_a_version_that_gets_slow_by_calls_is_asked_for_less(self):
+        times = self.folder / "times"
+        start = time.monotonic()
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, FAKE_CUPTI_TIMES=times,
+                         FAKE_CUPTI_VERSION=130200)
+        self.assert_all_kernels()
+        self.assertLess(times.stat().st_size, 2 * (time.monotonic() - start) + 6)
+
     def test_a_failed_flush_costs_nothing_for_ever(self):
         self.run_program(100, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityFlushAll:1")
         self.assert_all_kernels()
@@ -270,6 +278,7 @@ class Knobs(GpuCase):
         self.run_program(100, 1, ranks=1, FAKE_CUPTI_VERSION=130000)
         self.assertEqual(self.provider()["state"], "degraded")
         self.assertIn("does not tell of waiting", self.provider()["reason"])
+        self.assertIn("may crash when records are flushed", self.provider()["reason"])
         self.assertEqual(self.provider()["remedy"], "CUDA 13.0.1")
 
     def test_graphs_have_no_call_where_the_version_confuses_them(self):
@@ -441,10 +450,14 @@ class Budget(GpuCase):
                          AON_BUDGET=1, FAKE_CUPTI_OVERHEAD=100_000)
         self.assertEqual(self.provider()["state"], "on", self.provider())
 
-    def test_a_version_that_hangs_when_kinds_are_disabled_says_that_it_cannot(self):
-        self.run_dear_program(FAKE_CUPTI_VERSION=130000)
+    def test_a_version_that_hangs_when_kinds_are_disabled_leaves_out_calls_only(self):
+        self.run_dear_program(FAKE_CUPTI_VERSION=28)
+        self.assertIn("calls of CUDA are left out", self.provider()["reason"])
         self.assertIn("cannot record less", self.provider()["reason"])
         self.assert_all_kernels()
+        found = readers.region_counts(self.output)
+        self.assertLess(found["cuLaunchKernel"], self.counted[0]["kernels"])
+        self.assertNotIn("[GPU work not recorded]", found)
 
 
 if __name__ == "__main__":

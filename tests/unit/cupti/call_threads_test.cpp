@@ -26,5 +26,16 @@ TEST(CallThreads, a_younger_call_takes_the_place_and_is_not_mistaken) {
   EXPECT_EQ(threads.thread_of(7 + CallThreads::kEntries), 2u);
 }
 
+TEST(CallThreads, tell_how_many_threads_share_the_calls) {
+  CallThreads threads;
+  EXPECT_DOUBLE_EQ(threads.take_width(), 1);
+  for (uint32_t i = 0; i < 800; ++i) threads.note(i, 1000 + i % 8);
+  EXPECT_DOUBLE_EQ(threads.take_width(), 8);
+  EXPECT_DOUBLE_EQ(threads.take_width(), 8) << "nothing new";
+  for (uint32_t i = 0; i < 1000; ++i) threads.note(i, 7);
+  for (uint32_t thread = 100; thread < 132; ++thread) threads.note(1, thread);
+  EXPECT_NEAR(threads.take_width(), 1, 0.04) << "one launches, 32 hardly do";
+}
+
 }  // namespace
 }  // namespace aon::cupti

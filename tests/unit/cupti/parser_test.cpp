@@ -177,6 +177,12 @@ TEST(Quirks, go_by_version) {
   EXPECT_FALSE(quirks_of(26).may_refuse_buffers);
   EXPECT_TRUE(quirks_of(27).may_refuse_buffers);
   EXPECT_TRUE(quirks_of(130000).hangs_on_disable);
+  EXPECT_TRUE(quirks_of(28).hangs_on_disable) << "the note tells no first version";
+  EXPECT_TRUE(quirks_of(28).crashes_on_flush);
+  EXPECT_FALSE(quirks_of(130001).crashes_on_flush);
+  EXPECT_FALSE(quirks_of(130101).slows_with_calls);
+  EXPECT_TRUE(quirks_of(130200).slows_with_calls);
+  EXPECT_FALSE(quirks_of(130300).slows_with_calls);
   EXPECT_FALSE(quirks_of(130001).hangs_on_disable);
 }
 

@@ -8,7 +8,7 @@ namespace {
 constexpr uint64_t kHalfNs = 500'000'000;
 
 /// Half a second with so many records: 20000 are 1 %.
-Usage records(uint64_t count) { return {kHalfNs, 0, count, 0, 0, 0}; }
+Usage records(uint64_t count) { return {kHalfNs, 1, count, 0, 0, 0}; }
 constexpr uint64_t kFew = 1'000;
 constexpr uint64_t kMany = 100'000;
 
@@ -47,14 +47,29 @@ TEST(Watchdog, two_in_a_row_lower_the_detail_step_by_step) {
 TEST(Watchdog, all_that_cupti_uses_counts) {
   constexpr uint64_t kCostNs = 10'000'000;  // 2 %
   for (const Usage& usage :
-       {Usage{kHalfNs, 0, 0, kCostNs, 0, 0}, Usage{kHalfNs, 0, 0, 0, kCostNs, 0},
-        Usage{kHalfNs, 0, 0, 0, 0, kCostNs}}) {
+       {Usage{kHalfNs, 1, 0, kCostNs, 0, 0}, Usage{kHalfNs, 1, 0, 0, kCostNs, 0},
+        Usage{kHalfNs, 1, 0, 0, 0, kCostNs}}) {
     Watchdog dog(1);
     EXPECT_EQ(steps_to_change(&dog, usage), 2);
     EXPECT_DOUBLE_EQ(dog.percent(), 2);
   }
+}
+
+TEST(Watchdog, each_thread_that_launches_has_the_budget) {
+  constexpr uint64_t kCostNs = 10'000'000;  // 2 % of one
   Watchdog of_many_threads(1);
-  EXPECT_EQ(steps_to_change(&of_many_threads, {kHalfNs, 8 * kHalfNs, 0, kCostNs, 0, 0}, 100), 0);
+  EXPECT_EQ(steps_to_change(&of_many_threads, {kHalfNs, 8, 0, kCostNs, 0, 0}, 100), 0);
+  EXPECT_DOUBLE_EQ(of_many_threads.percent(), 0.25);
+}
+
+TEST(Watchdog, goes_no_further_than_a_version_can) {
+  Watchdog dog(1, Detail::kNoCalls);
+  EXPECT_EQ(steps_to_change(&dog, records(kMany)), 2);
+  EXPECT_EQ(steps_to_change(&dog, records(kMany), 1000), 0);
+  EXPECT_EQ(dog.detail(), Detail::kNoCalls);
+  EXPECT_TRUE(dog.is_recording());
+  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 60);
+  EXPECT_EQ(dog.detail(), Detail::kFull);
 }
 
 TEST(Watchdog, a_larger_budget_bites_later) {
