@@ -95,6 +95,7 @@ class Analysis : public DeviceAnalysis {
   Status finish_group();
   Status finish_nccl();
   void number_loops();
+  uint32_t device_of(uint32_t communicator) const;
   std::vector<const StepRow*> steps_of_group() const;
   void add_item(const Item& item, DevicePass* pass);
   DeviceStep step_of(const StepRow& row, const DevicePass& pass, const DeviceTimes& times) const;
@@ -241,7 +242,8 @@ Status Analysis::events(std::span<const Event> events) {
     if (row_ == Row::kThread) {
       add_border(event);
       if (writes_device_records_) note_loss(event);
-      if (event.kind == EventKind::kNcclCall) nccl_.add_operation(event.nccl());
+      if (event.kind == EventKind::kNcclCall)
+        nccl_.add_operation(event.nccl(), device_of(event.nccl().communicator));
     } else if (event.kind == EventKind::kDeviceGap) {
       blind_.add(event.time_ns, event.request);
     } else if (event.kind == EventKind::kDeviceWork && !has_no_room_) {
@@ -249,6 +251,13 @@ Status Analysis::events(std::span<const Event> events) {
     }
   }
   return {};
+}
+
+uint32_t Analysis::device_of(uint32_t communicator) const {
+  const auto& all = group_->process->communicators;
+  const auto found = all.find(communicator);
+  const uint8_t told = found != all.end() ? found->second.definition.reserved[kNcclDevice] : 0;
+  return told != 0 ? told - 1u : kNoDevice;
 }
 
 std::vector<const StepRow*> Analysis::steps_of_group() const {
@@ -408,6 +417,7 @@ Status Analysis::finish_nccl() {
     row.gpu_ns = one.gpu_ns;
   }
   summary_.unmatched_nccl_count += nccl_.unmatched_count();
+  summary_.left_out_nccl_count += nccl_.left_out_count();
   return {};
 }
 

@@ -108,7 +108,7 @@ struct DeviceSummary {
   std::vector<LaunchRow> launches;
   std::vector<NcclTime> nccl;
   uint64_t unmatched_nccl_count = 0;  ///< operations that NCCL launched, and no kernel fits
-  uint64_t left_out_nccl_count = 0;   ///< rows beyond DeviceAnalysis::kMaxNcclRows
+  uint64_t left_out_nccl_count = 0;   ///< operations beyond DeviceAnalysis::kMaxNcclRows
   uint64_t left_out_count = 0;        ///< processes for whose work there was no room to sort it
   uint64_t left_out_step_count = 0;   ///< rows beyond DeviceAnalysis::kMaxSteps
 };

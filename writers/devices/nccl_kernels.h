@@ -6,11 +6,14 @@
 ///     CUDA        |cuLaunchKernelEx 17|       |cuLaunchKernelEx 18|
 ///     GPU                    |== kernel 17 ====|      |== kernel 18 ==|
 ///
-/// Operations of one group share a plan, so a kernel, and its times.
+/// Operations of one group share a plan, so a kernel, and its times. Threads of one process that
+/// launch for several devices do so at the same time: each device is joined by itself, and then
+/// communicators whose device is not known with the kernels that are left.
 /// Thread: one.   Cost: 48 bytes per operation of a process, at most kMaxOperations; a sort.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "writers/writer.h"
@@ -48,13 +51,16 @@ class NcclKernels {
 
   void clear();
   bool is_empty() const { return operations_.empty(); }
-  void add_operation(const NcclOperation& operation);
+  /// `device`: of its communicator; kNoDevice unknown.
+  void add_operation(const NcclOperation& operation, uint32_t device = kNoDevice);
   void add_kernel(const NcclKernel& kernel);
 
-  /// All that could be joined, in order of their launch.
+  /// All that could be joined, by device in order of their launch.
   std::vector<TimedOperation> join();
   /// Operations with a launch that got no kernel; valid after join().
   uint64_t unmatched_count() const { return unmatched_count_; }
+  /// Operations beyond kMaxOperations.
+  uint64_t left_out_count() const { return left_out_count_; }
 
  private:
   struct Operation {
@@ -64,13 +70,19 @@ class NcclKernels {
     uint32_t communicator;
     uint32_t region;
     uint32_t call;
+    uint32_t device;
     int32_t peer;
     bool is_told;
   };
+  using Operations = std::span<const Operation>;
+
+  void join_device(Operations operations, std::vector<NcclKernel>* kernels,
+                   std::vector<NcclKernel>* left, std::vector<TimedOperation>* joined);
 
   std::vector<Operation> operations_;
   std::vector<NcclKernel> kernels_;
   uint64_t unmatched_count_ = 0;
+  uint64_t left_out_count_ = 0;
 };
 
 }  // namespace aon::writers::devices

@@ -197,6 +197,33 @@ TEST(NcclKernelsTest, a_kernel_that_is_not_recorded_leaves_its_operation_alone) 
   EXPECT_EQ(kernels.unmatched_count(), 1u);
 }
 
+TEST(NcclKernelsTest, devices_that_are_launched_for_at_the_same_time_are_told_apart) {
+  NcclKernels kernels;
+  kernels.add_operation(launched(10'000, 1, 1), 0);  // A
+  kernels.add_operation(launched(11'000, 2, 2), 1);  // B, 1 us later, by another thread
+  kernels.add_operation(launched(40'000, 3, 3));     // of a device that is not known
+  kernels.add_kernel({18'000, 100'000, 101'000, 0});
+  kernels.add_kernel({19'000, 200'000, 202'000, 1});
+  kernels.add_kernel({42'000, 300'000, 303'000, 2});
+  const std::vector<TimedOperation> joined = kernels.join();
+  ASSERT_EQ(joined.size(), 3u);
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(joined[i].call, i + 1);
+    EXPECT_EQ(joined[i].device, i);
+    EXPECT_EQ(joined[i].start_ns, (i + 1) * 100'000u);
+  }
+  EXPECT_EQ(kernels.unmatched_count(), 0u);
+}
+
+TEST(NcclKernelsTest, what_is_too_much_is_counted) {
+  NcclKernels kernels;
+  for (size_t i = 0; i < NcclKernels::kMaxOperations + 5; ++i)
+    kernels.add_operation(launched(1000 + i, 1));
+  EXPECT_EQ(kernels.left_out_count(), 5u);
+  kernels.clear();
+  EXPECT_EQ(kernels.left_out_count(), 0u);
+}
+
 TEST(NcclKernelsTest, what_runs_on_copy_engines_or_is_in_flight_has_no_kernel) {
   NcclKernels kernels;
   NcclOperation operation = launched(1000, 1);
@@ -217,25 +244,35 @@ TEST(NcclKernelsTest, times_of_any_size_are_harmless) {
   EXPECT_LE(kernels.join().size(), 4u);
 }
 
-TEST_F(Analysis, operations_of_nccl_have_the_times_of_their_kernel) {
-  NcclOperation operation = launched(1500, 7);
-  operation.sequence = 12;
-  operation.bytes = 4096;
-  operation.region = kKernel;
-  Event call = event(EventKind::kNcclCall, 1500);
-  call.request = reinterpret_cast<uint64_t>(&operation);
-  give(kMaster, {call});
-  give(kRecords, {});
-  Event launch = event(EventKind::kDeviceWork, 1600);
-  launch.peer = static_cast<int32_t>(DeviceOperation::kOther);
-  launch.bytes_received = 100;
-  launch.request = 99;
-  give(kCalls, {launch});
-  Event kernel_event = kernel(3000, 4000);
-  kernel_event.request = 99;
-  kernel_event.region = kNcclKernel;
-  give(kStream, {kernel_event});
-  ASSERT_TRUE(analysis_->finish({}));
+class NcclAnalysis : public Analysis {
+ protected:
+  /// An operation of a communicator of `device`, and the kernel that it launched on device 1.
+  void run(uint8_t device) {
+    NcclOperation operation = launched(1500, 7);
+    operation.sequence = 12;
+    operation.bytes = 4096;
+    operation.region = kKernel;
+    auto& process = const_cast<spool::Process&>(*parts_->model.groups[0].process);
+    process.communicators[1].definition.reserved[kNcclDevice] = static_cast<uint8_t>(device + 1);
+    Event call = event(EventKind::kNcclCall, 1500);
+    call.request = reinterpret_cast<uint64_t>(&operation);
+    give(kMaster, {call});
+    give(kRecords, {});
+    Event launch = event(EventKind::kDeviceWork, 1600);
+    launch.peer = static_cast<int32_t>(DeviceOperation::kOther);
+    launch.bytes_received = 100;
+    launch.request = 99;
+    give(kCalls, {launch});
+    Event kernel_event = kernel(3000, 4000);
+    kernel_event.request = 99;
+    kernel_event.region = kNcclKernel;
+    give(kStream, {kernel_event});
+    ASSERT_TRUE(analysis_->finish({}));
+  }
+};
+
+TEST_F(NcclAnalysis, operations_have_the_times_of_their_kernel) {
+  run(1);
   const std::vector<NcclTime>& rows = analysis_->summary().nccl;
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].call, 7u);
@@ -243,6 +280,12 @@ TEST_F(Analysis, operations_of_nccl_have_the_times_of_their_kernel) {
   EXPECT_EQ(rows[0].bytes, 4096u);
   EXPECT_EQ(rows[0].start_ns, 3000u);
   EXPECT_EQ(rows[0].gpu_ns, 1000u);
+}
+
+TEST_F(NcclAnalysis, a_kernel_of_another_device_is_none_of_theirs) {
+  run(0);
+  EXPECT_TRUE(analysis_->summary().nccl.empty());
+  EXPECT_EQ(analysis_->summary().unmatched_nccl_count, 1u);
 }
 
 }  // namespace
