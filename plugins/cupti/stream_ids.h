@@ -1,4 +1,4 @@
-/// Ids of the timelines that work belongs to. Streams of devices and the rows of threads are limited
+/// Ids of the timelines that work belongs to. Streams of devices and rows of threads are limited
 /// each by themselves: threads that come and go by the thousand leave streams alone. Beyond the
 /// limits, streams share one of their device, and threads one row of their kind.
 /// Thread: one.   Cost: 5 ns for one that is known; 128 KiB.

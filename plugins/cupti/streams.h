@@ -1,5 +1,5 @@
 /// The timelines that work belongs to, each defined at its first use, and the devices they are of.
-/// Thread: one.   Cost: about 1 ns for the last one of its row, 5 ns for one that is known; 128 KiB.
+/// Thread: one.   Cost: about 1 ns for the last one of its row, 5 ns for a known one; 128 KiB.
 #pragma once
 
 #include <cstdint>

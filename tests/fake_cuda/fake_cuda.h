@@ -22,8 +22,8 @@ struct Work {
   uint32_t threads[3];
   uint32_t shared_bytes;
   uint16_t registers;  ///< per thread
-  uint8_t copy_kind;  ///< CUpti_ActivityMemcpyKind
-  uint8_t from;       ///< CUpti_ActivityMemoryKind
+  uint8_t copy_kind;   ///< CUpti_ActivityMemcpyKind
+  uint8_t from;        ///< CUpti_ActivityMemoryKind
   uint8_t to;
   uint64_t bytes;
   uint64_t call_start_ns;  ///< CLOCK_REALTIME

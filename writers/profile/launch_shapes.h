@@ -5,7 +5,7 @@
 /// shape of more than 1 / kMaxShapes of the launches is never missed, and a count is at most too
 /// large (Metwally, Agrawal, El Abbadi: "Efficient Computation of Frequent and Top-k Elements in
 /// Data Streams", 2005).
-/// Thread: a value.   Cost: 3 ns where the shape is that of the launch before, 20 ns else; 340 bytes.
+/// Thread: a value.   Cost: 3 ns where the shape is that of the launch before, 20 ns else; 340 B.
 #pragma once
 
 #include <aon/device.h>
