@@ -89,6 +89,7 @@ void HangFinder::add(const Event& event) {
       enter(event);
       break;
     case EventKind::kLeave:
+      if (depth_ == own_depth_) own_depth_ = 0;  // what is open there later is another call
       if (depth_ != 0) --depth_;
       break;
     case EventKind::kOpenAtEnd:

@@ -323,6 +323,21 @@ TEST(Hang, neighbourhood_collectives_are_calls_and_no_hangs) {
                                        "MPI_COMM_WORLD for 70 s"));
 }
 
+/// A call that took long and returned, and another one at whose end the process was killed.
+TEST(Hang, later_call_that_is_open_at_the_end_is_not_the_one_that_was_told) {
+  for (const uint32_t later : {kRecv, kBarrier}) {
+    Job job(2);
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      job.open(rank, 30 * kSecond, kBarrier).finish(rank, 30 * kSecond);
+      job.add(rank, test::enter(50 * kSecond, later));
+      job.add(rank, test::event(EventKind::kOpenAtEnd, 51 * kSecond, later));
+      job.add(rank, test::leave(51 * kSecond, later));
+    }
+    EXPECT_THAT(job.report().open_calls, IsEmpty());
+    EXPECT_THAT(job.report().hangs, IsEmpty());
+  }
+}
+
 /// What the program annotates within the call is no sign that it returned.
 TEST(Hang, annotation_inside_the_call_does_not_end_it) {
   Job job(1);
