@@ -12,7 +12,7 @@
 namespace aon::runtime {
 namespace {
 
-/// "" when nobody waits there, or there is no room for the name.
+/// Of no family when nobody waits there, or there is no room for the name.
 sockaddr_un waiter_address() {
   sockaddr_un address = {};
   const char* socket_path = secure_getenv("AON_SOCKET");
