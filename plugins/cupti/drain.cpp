@@ -9,6 +9,7 @@
 
 #include "cupti/fields.h"
 #include "cupti/state.h"
+#include "cupti/system_clock.h"
 
 namespace aon::cupti {
 namespace {
@@ -19,12 +20,6 @@ constexpr uint32_t kCalibrateUs = 20'000;
 constexpr size_t kCacheLineBytes = 64;
 constexpr size_t kClearBytes = 2048;
 constexpr uint64_t kSilentLaunches = 16;
-
-uint64_t steady_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 }  // namespace
 
@@ -46,7 +41,7 @@ void Drain::read_time(uint64_t* ns) const {
 
 /// Reads both clocks together: the attempt with the narrowest bracket counts.
 void Drain::note_clock(const Writer* w) {
-  const uint64_t now_ns = steady_ns();
+  const uint64_t now_ns = read_clock(CLOCK_MONOTONIC);
   if (last_pair_ns_ != 0 && now_ns - last_pair_ns_ < kLeastPairDistanceNs) return;
   last_pair_ns_ = now_ns;
   const int attempts = shared().quirks.slows_with_calls ? 1 : kPairAttempts;

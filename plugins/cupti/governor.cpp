@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "cupti/state.h"
+#include "cupti/system_clock.h"
 
 namespace aon::cupti {
 namespace {
@@ -20,12 +21,6 @@ double budget_percent() {
   const char* text = getenv("AON_BUDGET");
   const double percent = text != nullptr ? strtod(text, nullptr) : 0;
   return percent > 0 ? percent : kDefaultPercent;
-}
-
-uint64_t read_clock(clockid_t clock) {
-  timespec now;
-  if (clock_gettime(clock, &now) != 0) return 0;
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
 /// CPU clock of another thread of the process, as pthread_getcpuclockid() makes it.

@@ -16,6 +16,7 @@
 #include "cupti/library.h"
 #include "cupti/requests.h"
 #include "cupti/state.h"
+#include "cupti/system_clock.h"
 
 namespace aon::cupti {
 namespace {
@@ -226,11 +227,7 @@ bool serve(Drain* drain) {
   return request != Request::kStop;
 }
 
-uint64_t steady_ms() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
-}
+uint64_t steady_ms() { return read_clock(CLOCK_MONOTONIC) / 1'000'000; }
 
 void name_thread() {
   pthread_setname_np(pthread_self(), "aon-cupti");
