@@ -4,6 +4,8 @@
 /// | FAKE_NVML_GPUS=N              | so many GPUs; 1                                            |
 /// | FAKE_NVML_MIG=N               | the first GPU is divided into N parts                      |
 /// | FAKE_NVML_GPM=0               | no GPU has GPM                                             |
+/// | FAKE_NVML_USE=ID:P,..         | GPM's metric ID is P percent instead of ID percent         |
+/// | FAKE_NVML_CUDA_UUIDS=1        | the UUIDs of tests/fake_cuda                               |
 /// | FAKE_NVML_HIDDEN=N            | the last N GPUs belong to other jobs                       |
 /// | FAKE_NVML_ERROR=F:CODE[:N],.. | function F fails, from its Nth call on                     |
 /// | FAKE_NVML_SLOW=F:MS,..        | function F takes so long                                   |
@@ -174,6 +176,12 @@ FAKE nvmlDeviceGetUUID(Handle handle, char* text, uint32_t size) {
   ENTER(handle);
   const FakeDevice& one = device(handle);
   char uuid[64];
+  if (number("FAKE_NVML_CUDA_UUIDS", 0) != 0) {  // 16 times the ordinal + 1
+    const unsigned byte = one.gpu + 1;
+    snprintf(uuid, sizeof uuid, "GPU-%08x-%04x-%04x-%04x-%04x%08x", byte * 0x01010101,
+             byte * 0x0101, byte * 0x0101, byte * 0x0101, byte * 0x0101, byte * 0x01010101);
+    return copy(uuid, text, size);
+  }
   snprintf(uuid, sizeof uuid, "%s-0000000%x-1111-2222-3333-44444444000%x",
            one.part < 0 ? "GPU" : "MIG", one.gpu, one.part + 1);
   return copy(uuid, text, size);
@@ -361,7 +369,7 @@ FAKE nvmlGpmMigSampleGet(Handle handle, uint32_t instance, Sample sample) {
   *static_cast<uint64_t*>(sample) = calls_of(__func__);
   return kSuccess;
 }
-/// Metric N is N percent; there is no NVLink. The later sample must be the later one.
+/// Metric N is N percent unless told; there is no NVLink. The later sample must be the later one.
 FAKE nvmlGpmMetricsGet(GpmMetrics* metrics) {
   ENTER();
   if (metrics->version != 1) return kInvalidArgument;
@@ -370,7 +378,8 @@ FAKE nvmlGpmMetricsGet(GpmMetrics* metrics) {
   for (uint32_t i = 0; i < metrics->count; ++i) {
     GpmMetric& metric = metrics->metrics[i];
     metric.code = metric.id >= 60 ? uint32_t{kNotSupported} : uint32_t{kSuccess};
-    metric.value = metric.id;
+    const std::string told = entry("FAKE_NVML_USE", std::to_string(metric.id).c_str());
+    metric.value = told.empty() ? metric.id : std::stod(told);
   }
   return kSuccess;
 }

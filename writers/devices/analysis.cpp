@@ -7,11 +7,11 @@
 #include "writers/devices/blind_times.h"
 #include "writers/devices/borders.h"
 #include "writers/devices/calls.h"
+#include "writers/devices/device_pass.h"
 #include "writers/devices/devices.h"
-#include "writers/devices/median.h"
 #include "writers/devices/nccl_kernels.h"
 #include "writers/devices/summary.h"
-#include "writers/devices/sweep.h"
+#include "writers/devices/unit_use.h"
 #include "writers/profile/local_ids.h"
 #include "writers/waits/sorted_store.h"
 
@@ -23,28 +23,13 @@ using devices::BlindTimes;
 using devices::Borders;
 using devices::Call;
 using devices::Calls;
+using devices::DevicePass;
+using devices::Item;
 using devices::Launch;
-using devices::Median;
 using devices::NcclKernels;
-using devices::Sweep;
 using devices::Window;
 
-struct Item {
-  uint64_t start_ns;
-  uint64_t end_ns;
-  uint32_t device;
-  uint32_t correlation;
-  uint32_t region;  ///< global
-  WorkClass work;
-  bool is_kernel;
-  uint16_t reserved;
-
-  bool operator<(const Item& other) const {
-    if (device != other.device) return device < other.device;
-    return start_ns < other.start_ns;
-  }
-};
-static_assert(sizeof(Item) == DeviceAnalysis::kItemBytes);
+constexpr uint32_t kNoGroup = 0xffffffffu;
 
 /// What plugins/cupti calls the time in which it records no work.
 constexpr const char* kBlindName = "[GPU work not recorded]";
@@ -55,18 +40,6 @@ bool is_communication(const std::string& name) {
          name.find("ncclDevKernel") != std::string::npos;
 }
 
-/// One device of the process, while its work passes by.
-struct DevicePass {
-  DevicePass(uint32_t ordinal, std::vector<Window> windows, std::span<const BlindTime> blind)
-      : device(ordinal), sweep(std::move(windows), blind) {}
-
-  uint32_t device;
-  Sweep sweep;
-  Median kernels;
-  Median launches;
-  uint64_t unknown_launch_count = 0;
-};
-
 class Analysis : public DeviceAnalysis {
  public:
   Analysis(std::filesystem::path folder, const StepMeter* steps, uint64_t max_file_bytes)
@@ -75,17 +48,22 @@ class Analysis : public DeviceAnalysis {
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
   Status events(std::span<const Event> events) override;
-  Status end_location() override { return {}; }
+  Status end_location() override;
   Status finish(const Outcome& outcome) override;
   Status save(StateOut* out) override;
-  Status load(StateIn* in) override { return devices::add_saved(in, *model_, &summary_); }
+  Status load(StateIn* in) override;
   void tell_nccl_times(NcclListener listener) override { nccl_listener_ = std::move(listener); }
   const DeviceSummary& summary() const override { return summary_; }
 
  private:
-  enum class Row : uint8_t { kNone, kThread, kDevice, kCalls };
+  enum class Row : uint8_t { kNone, kThread, kDevice, kCalls, kMetrics };
   using Store = SortedStore<Item>;
   using LaunchKey = std::tuple<uint32_t, uint32_t, uint32_t>;
+  /// How many the summary has.
+  struct Rows {
+    size_t uses;
+    size_t steps;
+  };
 
   void begin_group(const Group& group);
   void begin_thread(const Location& location);
@@ -100,6 +78,8 @@ class Analysis : public DeviceAnalysis {
   void add_item(const Item& item, DevicePass* pass);
   DeviceStep step_of(const StepRow& row, const DevicePass& pass, const DeviceTimes& times) const;
   void finish_device(DevicePass* pass, const std::vector<const StepRow*>& steps);
+  Rows rows() const { return {summary_.uses.size(), summary_.steps.size()}; }
+  void pass_group(const Rows& before, const Group& group);
 
   std::filesystem::path folder_;
   const StepMeter* steps_;
@@ -108,6 +88,7 @@ class Analysis : public DeviceAnalysis {
   std::vector<bool> is_communication_;  ///< by global region
   uint32_t blind_region_ = kUnknownRegion;
   DeviceSummary summary_;
+  devices::UnitUses units_;
   NcclListener nccl_listener_;
 
   // Of the process.
@@ -133,6 +114,7 @@ class Analysis : public DeviceAnalysis {
 
 Status Analysis::begin(const Model& model) {
   model_ = &model;
+  units_.begin(model);
   for (const GlobalRegion& region : model.regions)
     is_communication_.push_back(is_communication(region.name));
   for (uint32_t i = 0; i < model.regions.size(); ++i) {
@@ -167,6 +149,10 @@ Status Analysis::begin_location(const Location& location) {
   }
   row_ = Row::kNone;
   writes_device_records_ = false;
+  if (location.type == LocationType::kMetric) {
+    row_ = Row::kMetrics;
+    units_.begin_location(group.node);
+  }
   if (!has_devices_) return {};
   if (location.type == LocationType::kThread) begin_thread(location);
   if (location.type != LocationType::kAcceleratorStream) return {};
@@ -236,7 +222,18 @@ Status Analysis::add_work(const Event& event) {
   return store_->add(item);
 }
 
+Status Analysis::end_location() {
+  if (row_ == Row::kMetrics) units_.end_location();
+  return {};
+}
+
 Status Analysis::events(std::span<const Event> events) {
+  if (row_ == Row::kMetrics) {
+    for (const Event& event : events) {
+      if (event.kind == EventKind::kSample) units_.add(event);
+    }
+    return {};
+  }
   if (row_ == Row::kNone || has_no_room_) return {};
   for (const Event& event : events) {
     if (row_ == Row::kThread) {
@@ -321,6 +318,7 @@ void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>
   use.median_kernel_ns = pass->kernels.value();
   use.median_launch_ns = pass->launches.value();
   use.unknown_launch_count = pass->unknown_launch_count;
+  use.begin_ns = pass->sweep.first_ns();
   use.bound = bound_of(use.times, use.median_kernel_ns, use.median_launch_ns);
   summary_.uses.push_back(use);
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -362,6 +360,7 @@ DeviceStep Analysis::step_of(const StepRow& row, const DevicePass& pass,
 
 Status Analysis::finish_group() {
   if (has_no_room_) ++summary_.left_out_count;
+  const Rows before = rows();
   if (store_ && !has_no_room_) {
     calls_.sort();
     blind_.merge();
@@ -383,6 +382,7 @@ Status Analysis::finish_group() {
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
     if (Status status = finish_nccl(); !status) return status;
   }
+  if (has_devices_ && group_ != nullptr) pass_group(before, *group_);
   store_.reset();
   calls_.clear();
   blind_.clear();
@@ -436,42 +436,52 @@ Status Analysis::finish(const Outcome&) {
   return finish_group();
 }
 
+/// A process is done: its rows, behind those that were there `before`, get what counters say, as
+/// far as they are here. In a share they may be another one's, and load() comes back to it.
+void Analysis::pass_group(const Rows& before, const Group& group) {
+  const auto add = [](const devices::UnitUses::Device& device, auto* row) {
+    if (row->units.counted_ns != 0) return;
+    row->units = device.use_of(row->begin_ns, row->begin_ns + row->times.span_ns);
+    row->bound = bound_of(row->bound, row->units);
+  };
+  for (size_t i = before.uses; i < summary_.uses.size(); ++i)
+    add(units_.find(group, summary_.uses[i].device), &summary_.uses[i]);
+  devices::UnitUses::Device device;
+  for (size_t i = before.steps; i < summary_.steps.size(); ++i) {
+    DeviceStep& step = summary_.steps[i];
+    const bool is_other = i == before.steps || step.device != summary_.steps[i - 1].device;
+    if (is_other) device = units_.find(group, step.device);
+    add(device, &step);
+  }
+  units_.pass(group);
+}
+
 Status Analysis::save(StateOut* out) {
+  const uint32_t id = group_ != nullptr && has_devices_ ? group_->id : kNoGroup;
   if (Status status = finish_group(); !status) return status;
   group_ = nullptr;
+  has_devices_ = false;
   has_no_room_ = false;
+  out->put(id);
+  units_.save(out);
   devices::save_summary(out, std::exchange(summary_, {}));
   return {};
 }
 
+Status Analysis::load(StateIn* in) {
+  uint32_t id = kNoGroup;
+  if (!in->get(&id)) return in->status();
+  if (Status status = units_.load(in); !status) return status;
+  const Rows before = rows();
+  if (Status status = devices::add_saved(in, *model_, &summary_); !status) return status;
+  if (id == kNoGroup) return {};
+  const bool is_known = id < model_->groups.size() && model_->groups[id].process != nullptr;
+  if (!in->check(is_known)) return in->status();
+  pass_group(before, model_->groups[id]);
+  return {};
+}
+
 }  // namespace
-
-const char* idle_reason_name(IdleReason reason) {
-  static constexpr const char* kNames[kIdleReasonCount] = {"host wait", "launch", "starved",
-                                                           "unknown", "not recorded"};
-  return kNames[static_cast<size_t>(reason)];
-}
-
-const char* bound_name(Bound bound) {
-  static constexpr const char* kNames[] = {"device", "launch", "communication", "copy", "latency"};
-  return kNames[static_cast<size_t>(bound)];
-}
-
-Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t median_launch_ns) {
-  constexpr double kShare = 0.3;
-  const auto is_large = [&](uint64_t ns) {
-    return static_cast<double>(ns) > kShare * static_cast<double>(times.span_ns);
-  };
-  const auto idle_ns = [&](IdleReason reason) {
-    return times.idle_ns[static_cast<size_t>(reason)];
-  };
-  if (is_large(idle_ns(IdleReason::kHostWait) + idle_ns(IdleReason::kLaunch)))
-    return Bound::kLaunch;
-  if (median_kernel_ns != 0 && median_kernel_ns < median_launch_ns) return Bound::kLaunch;
-  if (is_large(times.exposed_ns)) return Bound::kCommunication;
-  if (is_large(times.only_copying_ns)) return Bound::kCopy;
-  return is_large(idle_ns(IdleReason::kStarved)) ? Bound::kLatency : Bound::kDevice;
-}
 
 std::unique_ptr<DeviceAnalysis> make_device_analysis(const std::filesystem::path& folder,
                                                      const StepMeter* steps,

@@ -1,6 +1,8 @@
 /// How the devices of each process were used: busy and idle, with what, and why not; the same in
 /// each step; and who launched which kernel. docs/gpu-use.md has the formulas.
 ///
+/// Counters of a device's units (writers/devices/unit_use.h) say what records of work cannot.
+///
 /// Two things are joined for it when all events of a process have passed: a piece of work with the
 /// call that launched it, by correlation id, and that call with the annotation around it, by thread
 /// and time.
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "writers/devices/nccl_kernels.h"
+#include "writers/devices/unit_use.h"
 #include "writers/steps/steps.h"
 #include "writers/writer.h"
 
@@ -32,8 +35,21 @@ enum class IdleReason : uint8_t { kHostWait = 0, kLaunch, kStarved, kUnknown, kU
 constexpr size_t kIdleReasonCount = 5;
 const char* idle_reason_name(IdleReason reason);
 
-/// What keeps a device from going faster, as far as records tell.
-enum class Bound : uint8_t { kDevice = 0, kLaunch, kCommunication, kCopy, kLatency };
+/// What keeps a device from going faster: the first ones as far as records tell, those behind
+/// kDevice by counters of its units.
+enum class Bound : uint8_t {
+  kLaunch = 0,
+  kCommunication,
+  kCopy,
+  kStarved,
+  kDevice,  ///< none of these; counters are not there
+  kCompute,
+  kMemory,
+  kBalanced,
+  kLatency,
+  kSmallGrids,
+};
+constexpr size_t kBoundCount = 10;
 const char* bound_name(Bound bound);
 
 struct DeviceTimes {
@@ -60,6 +76,8 @@ struct DeviceUse {
   uint64_t median_kernel_ns = 0;  ///< within 10 %
   uint64_t median_launch_ns = 0;  ///< of the calls that launched them; 0 unknown
   uint64_t unknown_launch_count = 0;
+  uint64_t begin_ns = 0;  ///< of the first work
+  UnitUse units;
   Bound bound = Bound::kDevice;
 };
 
@@ -71,6 +89,7 @@ struct DeviceStep {
   int64_t number = 0;
   uint64_t begin_ns = 0;
   DeviceTimes times;
+  UnitUse units;
   Bound bound = Bound::kDevice;
 };
 
@@ -137,7 +156,9 @@ std::unique_ptr<DeviceAnalysis> make_device_analysis(const std::filesystem::path
                                                      const StepMeter* steps,
                                                      uint64_t max_file_bytes = UINT64_MAX);
 
-/// The rule of docs/gpu-use.md.
+/// The rules of docs/gpu-use.md. By records alone:
 Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t median_launch_ns);
+/// `by_records`, or where that is kDevice what its units did for most of the time that they worked.
+Bound bound_of(Bound by_records, const UnitUse& units);
 
 }  // namespace aon::writers

@@ -35,7 +35,7 @@ Status add_saved(StateIn* in, const Model& model, DeviceSummary* summary) {
     return in->status();
   const auto is_of_group = [&](const auto& row) { return row.group < model.groups.size(); };
   const auto has_bound = [&](const auto& row) {
-    return is_of_group(row) && row.bound <= Bound::kLatency;
+    return is_of_group(row) && static_cast<size_t>(row.bound) < kBoundCount;
   };
   if (!in->check(std::all_of(more.uses.begin(), more.uses.end(), has_bound) &&
                  std::all_of(more.steps.begin(), more.steps.end(), has_bound) &&

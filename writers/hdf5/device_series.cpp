@@ -2,44 +2,11 @@
 
 #include <algorithm>
 
+#include "writers/devices/device_names.h"
+
 namespace aon::writers::hdf5 {
-namespace {
 
-constexpr const char* kPrefix = "gpu_";
-
-/// The digits alone: "5d2c..." of "GPU-5d2c-...".
-std::string digits_of(const std::string& uuid) {
-  const size_t dash = uuid.find('-');
-  std::string digits = dash == std::string::npos ? uuid : uuid.substr(dash + 1);
-  digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
-  return digits;
-}
-
-std::string digits_of(const uint8_t (&bytes)[16]) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string digits;
-  for (const uint8_t byte : bytes) {
-    digits += kDigits[byte >> 4];
-    digits += kDigits[byte & 15];
-  }
-  return digits;
-}
-
-}  // namespace
-
-std::string name_in_provider(const GlobalMetric& metric) {
-  const std::string prefix = metric.provider + "::";
-  return metric.name.rfind(prefix, 0) == 0 ? metric.name.substr(prefix.size()) : metric.name;
-}
-
-std::string folder_of(const std::string& name) {
-  const bool has_prefix = name.rfind(kPrefix, 0) == 0;
-  if (!has_prefix || std::count(name.begin(), name.end(), '/') != 2) return {};
-  const size_t first = name.find('/');
-  const size_t second = name.rfind('/');
-  if (second == first + 1 || second + 1 == name.size()) return {};
-  return name.substr(0, second);
-}
+using devices::digits_of;
 
 std::string listed_ranks(const std::vector<uint32_t>& ranks) {
   std::string text;
@@ -64,9 +31,8 @@ const std::vector<topology::Object>& DeviceFinder::objects_of(uint32_t node) {
 }
 
 DeviceFacts DeviceFinder::find(uint32_t node, const std::string& folder) {
-  const size_t begin = std::string(kPrefix).size();
   DeviceFacts facts;
-  facts.uuid = folder.substr(begin, folder.find('/') - begin);
+  facts.uuid = devices::uuid_of(folder);
   const std::string digits = digits_of(facts.uuid);
   for (const auto& [number, device] : model_->job->nodes[node].devices) {
     if (digits_of(device.definition.uuid) != digits) continue;

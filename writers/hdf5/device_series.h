@@ -1,5 +1,5 @@
-/// Series that are about a device of a node and not about all of it: their metric's name is
-/// PROVIDER::gpu_UUID/FOLDER/NAME, and they hang below /series/gpu_UUID/FOLDER.
+/// Series that are about a device of a node and not about all of it (writers/devices/
+/// device_names.h): they hang below /series/gpu_UUID/FOLDER.
 /// Owner: the series writer.   Thread: one.   Cost: the node's topology is read once per node.
 #pragma once
 
@@ -13,10 +13,6 @@
 
 namespace aon::writers::hdf5 {
 
-/// Name of a metric within its provider: "task-clock" of "perf::task-clock".
-std::string name_in_provider(const GlobalMetric& metric);
-/// "gpu_UUID/FOLDER" of "gpu_UUID/FOLDER/NAME"; empty: it is about all of its node or process.
-std::string folder_of(const std::string& name);
 /// "0-3,8" of an ascending list.
 std::string listed_ranks(const std::vector<uint32_t>& ranks);
 

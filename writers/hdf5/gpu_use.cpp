@@ -1,11 +1,14 @@
 #include "writers/hdf5/gpu_use.h"
 
+#include <limits>
 #include <string>
 
 #include "writers/hdf5/column.h"
 
 namespace aon::writers::hdf5 {
 namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// The columns that say whose device it is.
 struct OwnerColumns {
@@ -44,7 +47,7 @@ struct TimesColumns {
         starved(table->add<uint64_t>("starved_ns", {"ns", "idle though it was launched"})),
         unrecorded(table->add<uint64_t>(
             "unrecorded_ns", {"ns", "without work, but nothing was recorded for a part of it"})),
-        bound(table->add_text("bound", {"", "device, launch, communication, copy or latency"})) {}
+        bound(table->add_text("bound", {"", "what keeps it from going faster, docs/gpu-use.md"})) {}
 
   void append(const DeviceTimes& times, Bound what) {
     const auto of = [&](WorkClass work) { return times.class_ns[static_cast<size_t>(work)]; };
@@ -81,6 +84,31 @@ struct TimesColumns {
   TextColumn& bound;
 };
 
+/// What counters of its units say; NaN where there are none.
+struct UnitColumns {
+  explicit UnitColumns(Table* table)
+      : counted(table->add<uint64_t>("counted_ns", {"ns", "of the span with counters of the GPU"})),
+        sm(table->add<double>("sm_active", {"1", "multiprocessors with work, mean"})),
+        occupancy(table->add<double>("sm_occupancy", {"1", "warps, of the most there can be"})),
+        compute(table->add<double>("compute_use", {"1", "of the pipe that was used most, mean"})),
+        memory(table->add<double>("memory_use", {"1", "of the memory's bandwidth, mean"})) {}
+
+  void append(const UnitUse& units) {
+    const auto known = [&](float value) { return units.counted_ns != 0 ? double{value} : kNan; };
+    counted.append(units.counted_ns);
+    sm.append(known(units.sm_active));
+    occupancy.append(known(units.occupancy));
+    compute.append(known(units.compute));
+    memory.append(known(units.memory));
+  }
+
+  Column<uint64_t>& counted;
+  Column<double>& sm;
+  Column<double>& occupancy;
+  Column<double>& compute;
+  Column<double>& memory;
+};
+
 void write_use(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   Table table(gpu, "use", "what each device did, and why it did nothing");
   OwnerColumns owner(&table);
@@ -90,9 +118,11 @@ void write_use(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   auto& launch = table.add<uint64_t>(
       "median_launch_ns", {"ns", "of the calls that launched them, 0 unknown; within 10 %"});
   auto& unknown = table.add<uint64_t>("unknown_launches", {"1", "work whose launch is not known"});
+  UnitColumns units(&table);
   for (const DeviceUse& use : devices.uses) {
     owner.append(model, use.group, use.device);
     times.append(use.times, use.bound);
+    units.append(use.units);
     kernels.append(use.kernel_count);
     kernel.append(use.median_kernel_ns);
     launch.append(use.median_launch_ns);
@@ -129,12 +159,14 @@ void write_steps(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   auto& step = table.add<int64_t>("step", {"1", "number of the step, -1 unknown"});
   auto& begin = table.add<uint64_t>("begin_ns", {"ns", "begin, nanoseconds since 1970"});
   TimesColumns times(&table, "from the begin to the end of the step, on the host");
+  UnitColumns units(&table);
   for (const DeviceStep& row : devices.steps) {
     owner.append(model, row.group, row.device);
     loop.append(row.loop);
     step.append(row.number);
     begin.append(row.begin_ns);
     times.append(row.times, row.bound);
+    units.append(row.units);
   }
   table.finish();
   set_attribute(table.group(), "left_out", static_cast<int64_t>(devices.left_out_step_count));

@@ -7,10 +7,14 @@
 #include <limits>
 
 #include "core/spool/format.h"
+#include "writers/devices/device_names.h"
 #include "writers/hdf5/text.h"
 
 namespace aon::writers::hdf5 {
 namespace {
+
+using devices::folder_of;
+using devices::name_in_provider;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kUnscaled = 1.0;

@@ -1,4 +1,5 @@
-// What stands out in the use of devices: how long they had nothing to do, and why.
+// What stands out in the use of devices: how long they had nothing to do, and why; and what bounds
+// their work.
 
 #include <fmt/format.h>
 
@@ -19,9 +20,9 @@ const char* explanation(Bound bound) {
       return "communication runs without computing beside it";
     case Bound::kCopy:
       return "copies run with nothing beside them";
-    case Bound::kLatency:
+    case Bound::kStarved:
       return "work that was launched waits for other work";
-    case Bound::kDevice:
+    default:  // of the work itself, which is no idle time
       break;
   }
   return "";
@@ -41,10 +42,68 @@ uint64_t wasted_ns(const DeviceUse& use) {
   return idle_ns_of(use) + use.times.exposed_ns + use.times.only_copying_ns;
 }
 
+/// Of the time in which its units were counted at work, the share that bounds it.
+double bound_share(const DeviceUse& use) {
+  uint64_t busy_ns = 0;
+  uint64_t most_ns = 0;
+  for (size_t i = static_cast<size_t>(UnitClass::kCompute); i < kUnitClassCount; ++i) {
+    busy_ns += use.units.class_ns[i];
+    most_ns = std::max(most_ns, use.units.class_ns[i]);
+  }
+  return static_cast<double>(most_ns) / static_cast<double>(std::max<uint64_t>(busy_ns, 1));
+}
+
+const char* bound_text(Bound bound) {
+  switch (bound) {
+    case Bound::kCompute:
+      return "bound by computing";
+    case Bound::kMemory:
+      return "bound by its memory";
+    case Bound::kBalanced:
+      return "bound by computing and memory alike";
+    case Bound::kLatency:
+      return "bound by latency";
+    default:
+      return "hardly filled, its grids are small";
+  }
+}
+
+bool is_bound_by_units(const DeviceUse& use) { return use.bound > Bound::kDevice; }
+
+/// What faster work could save at most: until one of its units is used all the time.
+double unused_s(const DeviceUse& use) {
+  const double used = std::max(use.units.compute, use.units.memory);
+  return static_cast<double>(use.times.busy_ns) * 1e-9 * std::max(0.0, 1 - used);
+}
+
 }  // namespace
+
+/// Of the work itself, where counters tell.
+void Findings::add_unit_bound(std::vector<Finding>* findings) const {
+  const DeviceUse* worst = nullptr;
+  double sum_s = 0;
+  for (const DeviceUse& use : devices_->summary().uses) {
+    if (!is_bound_by_units(use)) continue;
+    sum_s += unused_s(use);
+    if (worst == nullptr || unused_s(use) > unused_s(*worst)) worst = &use;
+  }
+  if (worst == nullptr) return;
+  size_t others = 0;
+  for (const DeviceUse& use : devices_->summary().uses)
+    others += &use != worst && use.bound == worst->bound ? 1 : 0;
+  std::string text = fmt::format(
+      "GPU {} of {} is {} in {:.0f} % of the time that it works: its busiest pipe is used to "
+      "{:.0f} %, its memory to {:.0f} %, multiprocessors to {:.0f} %",
+      worst->device, model_->groups[worst->group].name, bound_text(worst->bound),
+      bound_share(*worst) * 100, worst->units.compute * 100, worst->units.memory * 100,
+      worst->units.sm_active * 100);
+  if (others != 0) text += fmt::format("; {} more are, too", others);
+  findings->push_back({sum_s, text});
+}
 
 void Findings::add_devices(std::vector<Finding>* findings) const {
   if (devices_ == nullptr || devices_->summary().uses.empty()) return;
+  add_unit_bound(findings);
   uint64_t span_ns = 0;
   uint64_t idle_ns = 0;
   uint64_t sum_ns = 0;
@@ -64,7 +123,7 @@ void Findings::add_devices(std::vector<Finding>* findings) const {
       "GPUs have nothing to do in {:.0f} % of the time from their first to "
       "their last work; most in GPU {} of {}",
       idle_share * 100, worst->device, group.name);
-  if (worst->bound != Bound::kDevice) text += fmt::format(": {}", explanation(worst->bound));
+  if (const std::string why = explanation(worst->bound); !why.empty()) text += ": " + why;
   findings->push_back({static_cast<double>(sum_ns) * 1e-9, text});
 }
 

@@ -109,6 +109,7 @@ class Findings final : public Writer {
   void add_waiting(std::vector<Finding>* findings) const;
   /// device_findings.cpp
   void add_devices(std::vector<Finding>* findings) const;
+  void add_unit_bound(std::vector<Finding>* findings) const;
   void add_hot_spot(std::vector<Finding>* findings) const;
   void add_hot_function(std::vector<Finding>* findings) const;
   static void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings);

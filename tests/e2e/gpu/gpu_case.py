@@ -13,6 +13,7 @@ from aon_test import BUILD, TestCase, environment, ledger, profile  # noqa: E402
 
 PROGRAM = BUILD / "bin" / "gpu_program"
 FAKES = BUILD / "lib" / "fake_cuda"
+FAKE_NVML = BUILD / "lib" / "fake_nvml"
 KERNELS = {"saxpy(float*, float*, float, int)", "reduce", "void lib::gemm<float>(float const*)"}
 
 

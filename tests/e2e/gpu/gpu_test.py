@@ -351,50 +351,6 @@ class Knobs(GpuCase):
         self.assertEqual(self.counted, counts(plain))
 
 
-class Use(GpuCase):
-    """How devices were used, and who launched what."""
-
-    def test_time_of_each_device_is_told_apart(self):
-        self.run_program(200, 2)
-        rows = self.table("use")
-        self.assertEqual([(r["rank"], r["device"]) for r in rows], [(0, 0), (1, 1)])
-        for row in rows:
-            self.assertEqual(row["kernels"], self.counted[row["rank"]]["kernels"])
-            self.assertAlmostEqual(row["median_kernel_ns"], 10_000, delta=1000)
-            self.assertEqual(row["unknown_launches"], 0)
-            self.assertEqual(row["busy_ns"] + row["idle_ns"], row["span_ns"])
-            why = row["host_wait_ns"] + row["launch_ns"] + row["starved_ns"]
-            self.assertEqual(why, row["idle_ns"])
-            self.assertGreater(row["compute_ns"], 0)
-            self.assertGreater(row["copy_ns"], 0)
-            self.assertEqual(row["communication_ns"], 0)
-
-    def test_a_host_that_launches_too_late_is_named(self):
-        """A kernel of 10 us each millisecond."""
-        self.run_program(1, 1, ranks=1, GPU_PROGRAM_SECONDS=2)
-        use = self.table("use")[0]
-        self.assertEqual(use["bound"], "launch")
-        self.assertGreater(use["host_wait_ns"], 0.5 * use["span_ns"])
-        idle = {row["reason"]: row for row in self.table("idle")}
-        self.assertEqual(idle["host wait"]["total_ns"], use["host_wait_ns"])
-        self.assertGreater(idle["host wait"]["count"], 100)
-        findings = " ".join(ledger(self.output)["findings"])
-        self.assertRegex(findings, r"GPUs have nothing to do in \d+ % .*GPU 0 of MPI Rank 0")
-        self.assertIn("the host launches too late", findings)
-
-    def test_kernels_know_the_annotation_that_launched_them(self):
-        self.run_program(30, 1, ranks=1, GPU_PROGRAM_STEPS=4)
-        rows = {(r["name"], r["from"]): r["count"] for r in self.table("launches")}
-        self.assertEqual(rows["forward()", "layer"], 4 * 5)
-        self.assertEqual(rows["update()", "step"], 4)
-        self.assertEqual(rows["reduce", ""], 10)
-        steps = self.table("steps")
-        self.assertEqual([row["step"] for row in steps], [0, 1, 2, 3])
-        for row in steps:
-            self.assertEqual(row["busy_ns"] + row["idle_ns"], row["span_ns"])
-            self.assertGreater(row["compute_ns"], 0.98 * 6 * 10_000)
-
-
 class Budget(GpuCase):
     """More than --budget allows is not recorded, and that is told."""
 

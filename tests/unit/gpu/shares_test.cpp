@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "tests/unit/writers/shares.h"
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/model.h"
@@ -165,6 +167,55 @@ TEST_F(DeviceShares, two_find_what_one_process_finds) {
   EXPECT_EQ(a.left_out_step_count, 0u);
 }
 
+/// The series of the node are below its first process, whose share is not that of all others.
+TEST_F(DeviceShares, counters_of_the_node_reach_the_processes_of_both) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  Model& model = parts_->model;
+  for (const char* name : {"tensor-active", "dram-active"})
+    model.metrics.push_back({.name = std::string("nvml::gpu_GPU-0/gpm/") + name,
+                             .unit = "1",
+                             .description = "",
+                             .provider = "nvml",
+                             .mode = MetricMode::kAbsolute,
+                             .node_wide = true});
+  const auto tensor = static_cast<uint32_t>(model.metrics.size() - 2);
+  for (Group& group : model.groups) {
+    auto& process = const_cast<spool::Process&>(*group.process);
+    process.devices[1];  // its UUID is 32 zeros
+  }
+  model.metrics[tensor].name = "nvml::gpu_GPU-" + std::string(32, '0') + "/gpm/tensor-active";
+  model.metrics[tensor + 1].name = "nvml::gpu_GPU-" + std::string(32, '0') + "/gpm/dram-active";
+  Location series = model.locations[0];
+  series.type = LocationType::kMetric;
+  model.locations.insert(model.locations.begin() + 1, series);
+
+  const test::EventsOf events = [&](const Location& location) -> std::vector<Event> {
+    std::vector<Event> made;
+    if (location.type == LocationType::kAcceleratorStream && location.device != kNoDevice)
+      return {work(DeviceOperation::kKernel, kSecond, 2 * kSecond)};
+    for (uint64_t i = 0; location.type == LocationType::kMetric && i <= 30; ++i) {
+      for (const uint32_t metric : {tensor, tensor + 1}) {
+        made.push_back(event(EventKind::kSample, i * kSecond / 10, metric));
+        made.back().bytes = std::bit_cast<uint64_t>(metric == tensor ? 0.2 : 0.8);
+      }
+    }
+    return made;
+  };
+  const Pair whole(*this);
+  test::run_whole(whole.line(), model, events);
+  const Pair combiner(*this);
+  const Pair even(*this);
+  const Pair odd(*this);
+  test::combine(combiner.line(), model, test::run_shares(even.line(), odd.line(), model, events));
+  for (const Pair* pair : {&whole, &combiner}) {
+    ASSERT_EQ(pair->analysis->summary().uses.size(), kProcesses);
+    for (const DeviceUse& use : pair->analysis->summary().uses) {
+      EXPECT_NEAR(use.units.memory, 0.8, 1e-3) << use.group;
+      EXPECT_NEAR(static_cast<double>(use.units.counted_ns), 1e9, 1e6);
+    }
+  }
+}
+
 TEST_F(DeviceShares, steps_have_the_loops_of_the_table_of_steps) {
   const Pair whole(*this);
   test::run_whole(whole.line(), parts_->model, source());
@@ -199,6 +250,14 @@ TEST_F(DeviceShares, damage_is_harmless) {
   const Pair whole(*this);
   test::run_whole(whole.line(), parts_->model, source());
   StateOut out;
+  out.put(uint32_t{0});  // the group
+  out.put(uint64_t{1});  // timelines: node, digits of the UUID, source
+  out.put(uint32_t{0});
+  out.put(std::string(32, '0'));
+  out.put(uint8_t{0});
+  devices::UnitTimeline timeline;
+  timeline.add(0, 1'000'000'000, {1, 1, 1, 0.9F, 0.1F});
+  timeline.save(&out);
   devices::save_summary(&out, whole.analysis->summary());
   const auto make = [&] { return make_device_analysis(job_.path(), nullptr); };
   test::expect_damage_is_harmless(make, parts_->model, out.bytes());

@@ -124,7 +124,7 @@ TEST(Bound, follows_the_documented_thresholds) {
   times.span_ns = 1000;
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kDevice);
   times.idle_ns[static_cast<size_t>(IdleReason::kStarved)] = 301;
-  EXPECT_EQ(bound_of(times, 100, 10), Bound::kLatency);
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kStarved);
   times.only_copying_ns = 301;
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kCopy);
   times.exposed_ns = 301;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "writers/devices/device_names.h"
+
 namespace aon::writers::hdf5 {
 namespace {
 
@@ -35,10 +37,10 @@ spool::Device device(const uint8_t (&uuid)[16]) {
 }
 
 TEST(Hdf5DeviceSeries, knows_the_folder_of_a_device_from_a_name) {
-  EXPECT_EQ(folder_of("gpu_GPU-1/nvml/power"), "gpu_GPU-1/nvml");
+  EXPECT_EQ(devices::folder_of("gpu_GPU-1/nvml/power"), "gpu_GPU-1/nvml");
   for (const char* other : {"power", "nvml/power", "gpu_GPU-1/power", "gpu_GPU-1//power",
                             "gpu_GPU-1/nvml/", "gpu_GPU-1/../../power", "x/gpu_1/power"}) {
-    EXPECT_EQ(folder_of(other), "") << other;
+    EXPECT_EQ(devices::folder_of(other), "") << other;
   }
 }
 

@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <iterator>
+
+#include "writers/devices/devices.h"
+
+namespace aon::writers {
+
+const char* idle_reason_name(IdleReason reason) {
+  static constexpr const char* kNames[kIdleReasonCount] = {"host wait", "launch", "starved",
+                                                           "unknown", "not recorded"};
+  return kNames[static_cast<size_t>(reason)];
+}
+
+const char* bound_name(Bound bound) {
+  static constexpr const char* kNames[kBoundCount] = {
+      "launch",  "communication", "copy",     "starved", "device",
+      "compute", "memory",        "balanced", "latency", "small grids"};
+  return kNames[static_cast<size_t>(bound)];
+}
+
+Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t median_launch_ns) {
+  constexpr double kShare = 0.3;
+  const auto is_large = [&](uint64_t ns) {
+    return static_cast<double>(ns) > kShare * static_cast<double>(times.span_ns);
+  };
+  const auto idle_ns = [&](IdleReason reason) {
+    return times.idle_ns[static_cast<size_t>(reason)];
+  };
+  if (is_large(idle_ns(IdleReason::kHostWait) + idle_ns(IdleReason::kLaunch)))
+    return Bound::kLaunch;
+  if (median_kernel_ns != 0 && median_kernel_ns < median_launch_ns) return Bound::kLaunch;
+  if (is_large(times.exposed_ns)) return Bound::kCommunication;
+  if (is_large(times.only_copying_ns)) return Bound::kCopy;
+  return is_large(idle_ns(IdleReason::kStarved)) ? Bound::kStarved : Bound::kDevice;
+}
+
+Bound bound_of(Bound by_records, const UnitUse& units) {
+  static constexpr Bound kBounds[kUnitClassCount] = {Bound::kDevice,  Bound::kCompute,
+                                                     Bound::kMemory,  Bound::kBalanced,
+                                                     Bound::kLatency, Bound::kSmallGrids};
+  if (by_records != Bound::kDevice) return by_records;
+  constexpr size_t kFirstBusy = static_cast<size_t>(UnitClass::kCompute);
+  const auto* most =
+      std::max_element(std::begin(units.class_ns) + kFirstBusy, std::end(units.class_ns));
+  if (*most == 0) return Bound::kDevice;
+  return kBounds[static_cast<size_t>(most - std::begin(units.class_ns))];
+}
+
+}  // namespace aon::writers
