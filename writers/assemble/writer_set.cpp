@@ -33,9 +33,10 @@ std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& pl
   auto lateness = std::make_unique<nccl::LatenessAnalysis>(folder);
   collectors->lateness = lateness.get();
   if (collectors->devices != nullptr) {
-    collectors->devices->tell_nccl_times([to = lateness.get()](const devices::TimedOperation& one) {
-      return to->add_kernel_times(one);
-    });
+    collectors->devices->add_nccl_listener(
+        [to = lateness.get()](const devices::TimedOperation& one) {
+          return to->add_kernel_times(one);
+        });
   }
   collectors->findings->use_nccl(lateness.get());
   collectors->findings->use_steps(collectors->steps);
@@ -83,7 +84,7 @@ std::vector<WriterSlot> make_share_writers(const fs::path& folder, const std::st
   std::vector<WriterSlot> writers = make_common(folder, plan, waits, std::move(steps), &collectors);
   if (plan.writes_hdf5) {
     const std::string file = "series/" + name + ".h5";
-    writers.push_back({kProfileName, make_hdf5_share(folder / file, file), {}});
+    writers.push_back({kProfileName, make_hdf5_share(folder / file, file, collectors.devices), {}});
   }
   return writers;
 }

@@ -52,7 +52,9 @@ class Analysis : public DeviceAnalysis {
   Status finish(const Outcome& outcome) override;
   Status save(StateOut* out) override;
   Status load(StateIn* in) override;
-  void tell_nccl_times(NcclListener listener) override { nccl_listener_ = std::move(listener); }
+  void add_nccl_listener(NcclListener listener) override {
+    nccl_listeners_.push_back(std::move(listener));
+  }
   const DeviceSummary& summary() const override { return summary_; }
 
  private:
@@ -89,7 +91,7 @@ class Analysis : public DeviceAnalysis {
   uint32_t blind_region_ = kUnknownRegion;
   DeviceSummary summary_;
   devices::UnitUses units_;
-  NcclListener nccl_listener_;
+  std::vector<NcclListener> nccl_listeners_;
 
   // Of the process.
   const Group* group_ = nullptr;
@@ -396,8 +398,8 @@ Status Analysis::finish_group() {
 Status Analysis::finish_nccl() {
   const auto& communicators = group_->communicator_map;
   for (const devices::TimedOperation& one : nccl_.join()) {
-    if (nccl_listener_) {
-      if (Status status = nccl_listener_(one); !status) return status;
+    for (const NcclListener& listener : nccl_listeners_) {
+      if (Status status = listener(one); !status) return status;
     }
     if (summary_.nccl.size() == kMaxNcclRows) {
       ++summary_.left_out_nccl_count;

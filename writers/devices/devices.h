@@ -144,7 +144,7 @@ class DeviceAnalysis : public Writer {
   /// Told of each operation of NCCL whose kernel is known, with the local ids of its process: when
   /// that is over, before the next one begins, and within save() and finish().
   using NcclListener = std::function<Status(const devices::TimedOperation&)>;
-  virtual void tell_nccl_times(NcclListener listener) = 0;
+  virtual void add_nccl_listener(NcclListener listener) = 0;
 
   /// Valid after finish().
   virtual const DeviceSummary& summary() const = 0;

@@ -45,6 +45,8 @@ class EventSums {
   /// Any event but a kSample.
   void add(const Event& event);
   void end();
+  /// Of the process whose locations came last.
+  void add_nccl_time(const devices::TimedOperation& operation) { nccl_.add_time(operation); }
   /// No more come.
   void finish() { nccl_.finish(); }
 

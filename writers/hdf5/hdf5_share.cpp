@@ -17,9 +17,14 @@ using hdf5::guard;
 
 class Hdf5Share : public Writer {
  public:
-  Hdf5Share(std::filesystem::path path, std::string link_name)
+  Hdf5Share(std::filesystem::path path, std::string link_name, DeviceAnalysis* devices)
       : path_(std::move(path)), link_name_(std::move(link_name)) {
     hdf5::use_library();
+    if (devices == nullptr) return;
+    devices->add_nccl_listener([this](const devices::TimedOperation& one) {
+      if (sums_) sums_->add_nccl_time(one);
+      return Status();
+    });
   }
   ~Hdf5Share() override {
     const hdf5::Quiet quiet;  // what is left open after an error may fail to close
@@ -98,8 +103,8 @@ class Hdf5Share : public Writer {
 }  // namespace
 
 std::unique_ptr<Writer> make_hdf5_share(const std::filesystem::path& series_path,
-                                        std::string link_name) {
-  return std::make_unique<Hdf5Share>(series_path, std::move(link_name));
+                                        std::string link_name, DeviceAnalysis* devices) {
+  return std::make_unique<Hdf5Share>(series_path, std::move(link_name), devices);
 }
 
 }  // namespace aon::writers

@@ -14,14 +14,17 @@
 #include <memory>
 #include <string>
 
+#include "writers/devices/devices.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
 
 /// `series_path` is made, with its folder (0700), when the first sample comes; an old one is
 /// replaced. `link_name` is how profile.h5 names that file: "series/node1.h5". The file is whole
-/// after each save() and closed by the destructor; there is no finish().
+/// after each save() and closed by the destructor; there is no finish(). `devices` (null: none)
+/// tells it times of NCCL and outlives it.
 std::unique_ptr<Writer> make_hdf5_share(const std::filesystem::path& series_path,
-                                        std::string link_name);
+                                        std::string link_name,
+                                        DeviceAnalysis* devices = nullptr);
 
 }  // namespace aon::writers

@@ -231,7 +231,7 @@ void write_lateness(hid_t file, const Model& model, const LatenessTable& latenes
 class Hdf5Writer : public Writer {
  public:
   Hdf5Writer(std::filesystem::path path, ProfileListener listener, const WaitSummary* waits,
-             const StepMeter* steps, const DeviceAnalysis* devices,
+             const StepMeter* steps, DeviceAnalysis* devices,
              const nccl::LatenessAnalysis* lateness)
       : path_(std::move(path)),
         listener_(std::move(listener)),
@@ -240,6 +240,11 @@ class Hdf5Writer : public Writer {
         devices_(devices),
         lateness_(lateness) {
     hdf5::use_library();
+    if (devices == nullptr) return;
+    devices->add_nccl_listener([this](const devices::TimedOperation& one) {
+      if (sums_) sums_->add_nccl_time(one);
+      return Status();
+    });
   }
   ~Hdf5Writer() override {
     const hdf5::Quiet quiet;  // what is left open after an error may fail to close
@@ -377,7 +382,7 @@ class Hdf5Writer : public Writer {
 
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener, const WaitSummary* waits,
-                                         const StepMeter* steps, const DeviceAnalysis* devices,
+                                         const StepMeter* steps, DeviceAnalysis* devices,
                                          const nccl::LatenessAnalysis* lateness) {
   return std::make_unique<Hdf5Writer>(path, std::move(listener), waits, steps, devices, lateness);
 }

@@ -37,12 +37,12 @@ using ProfileListener = std::function<void(const Group& group, const Location* l
 
 /// A writer that makes the file `path`; an old one is replaced. `waits` goes into /waits and
 /// outlives the writer; null: there is no such table. So do `steps`, `devices` and `lateness` (of
-/// NCCL), which finish before it.
+/// NCCL), which finish before it; `devices` also tells it times of NCCL while events pass.
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener = {},
                                          const WaitSummary* waits = nullptr,
                                          const StepMeter* steps = nullptr,
-                                         const DeviceAnalysis* devices = nullptr,
+                                         DeviceAnalysis* devices = nullptr,
                                          const nccl::LatenessAnalysis* lateness = nullptr);
 
 }  // namespace aon::writers

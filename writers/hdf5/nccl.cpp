@@ -27,7 +27,7 @@ std::vector<std::string> texts(const char* const (&names)[kCount]) {
 }
 const std::vector<std::string> kFlags = {"graph captured", "gpu timed", "missed channels",
                                          "no work",        "replayed",  "copy engines",
-                                         "in flight",      "abandoned"};
+                                         "in flight",      "abandoned", "kernel timed"};
 
 /// A row of another table, -1 not known.
 int64_t row_of(uint32_t id, size_t count) { return id < count ? int64_t{id} : -1; }
@@ -131,7 +131,8 @@ void append_operation(OperationColumns& to, const Model& model, const Rows& rows
                       const OperationRow& row) {
   const NcclOperation& operation = row.operation;
   const Group& group = model.groups[row.group];
-  const bool is_timed = (operation.flags & kNcclGpuTimed) != 0;
+  const bool is_told = (operation.flags & kNcclGpuTimed) != 0;
+  const bool is_timed = is_told || (operation.flags & kNcclKernelTimed) != 0;
   const nccl::Bandwidth bandwidth =
       nccl::bandwidth(name_of(model, operation.region), operation.bytes,
                       is_timed ? operation.gpu_ns : 0, size_of(model, operation.communicator));
@@ -153,7 +154,7 @@ void append_operation(OperationColumns& to, const Model& model, const Rows& rows
   to.end.append(operation.end_ns);
   to.gpu_begin.append(operation.gpu_begin_ns);
   to.gpu.append(is_timed ? static_cast<double>(operation.gpu_ns) : std::nan(""));
-  to.skew.append(is_timed ? static_cast<double>(operation.skew_ns) : std::nan(""));
+  to.skew.append(is_told ? static_cast<double>(operation.skew_ns) : std::nan(""));
   to.algbw.append(bandwidth.algorithm_bytes_per_s / kGiga);
   to.busbw.append(bandwidth.bus_bytes_per_s / kGiga);
 }

@@ -11,7 +11,7 @@
 
 namespace aon::writers::hdf5 {
 
-/// Times on the GPU and bandwidths are NaN where they are not known (level api). Bandwidths are
+/// Times on the GPU and bandwidths are NaN where neither NCCL nor CUPTI told them. Bandwidths are
 /// those of nccl-tests, in 1e9 bytes per second.
 /// `lateness` (null: not analysed) has rows where times on the GPU are known.
 void write_nccl(hid_t file, const Model& model, const nccl::OperationTable& operations,

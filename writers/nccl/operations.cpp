@@ -39,6 +39,19 @@ void add(const Histogram& from, Histogram* to) {
   for (size_t b = 0; b < to->by_duration.size(); ++b) to->by_duration[b] += from.by_duration[b];
 }
 
+void add_time(uint64_t bytes, uint64_t gpu_ns, Histogram* histogram) {
+  const bool is_first = histogram->timed_count++ == 0;
+  histogram->timed_bytes += bytes;
+  histogram->gpu_ns += gpu_ns;
+  histogram->min_ns = is_first ? gpu_ns : std::min(histogram->min_ns, gpu_ns);
+  histogram->max_ns = std::max(histogram->max_ns, gpu_ns);
+  ++histogram->by_duration[profile::histogram_bucket(gpu_ns)];
+}
+
+uint64_t key_of(uint32_t communicator, uint32_t call) {
+  return uint64_t{communicator} << 32 | call;
+}
+
 }  // namespace
 
 void OperationTable::begin(const Group& group) {
@@ -47,6 +60,8 @@ void OperationTable::begin(const Group& group) {
   group_ = &group;
   communicators_ = profile::LocalIds(group.communicator_map);
   regions_ = profile::LocalIds(group.region_map);
+  first_row_ = rows_.size();
+  rows_by_call_.clear();
   add_refused();
 }
 
@@ -87,15 +102,35 @@ void OperationTable::append(const NcclOperation& operation) {
   ++histogram.count;
   histogram.bytes += operation.bytes;
   histogram.host_ns += operation.end_ns - std::min(operation.start_ns, operation.end_ns);
-  if ((operation.flags & kNcclGpuTimed) != 0) {
-    const bool is_first = histogram.timed_count++ == 0;
-    histogram.timed_bytes += operation.bytes;
-    histogram.gpu_ns += operation.gpu_ns;
-    histogram.min_ns = is_first ? operation.gpu_ns : std::min(histogram.min_ns, operation.gpu_ns);
-    histogram.max_ns = std::max(histogram.max_ns, operation.gpu_ns);
-    ++histogram.by_duration[profile::histogram_bucket(operation.gpu_ns)];
-  }
+  if ((operation.flags & kNcclGpuTimed) != 0)
+    nccl::add_time(operation.bytes, operation.gpu_ns, &histogram);
   keep({group_->id, global});
+}
+
+OperationRow* OperationTable::row_of(uint32_t communicator, uint32_t call) {
+  if (call >= InFlight::kMaxCalls) return nullptr;
+  if (rows_by_call_.empty()) {
+    for (size_t i = first_row_; i < rows_.size(); ++i) {
+      const NcclOperation& one = rows_[i].operation;
+      rows_by_call_.emplace(key_of(one.communicator, one.call), i);
+    }
+  }
+  const auto found = rows_by_call_.find(key_of(communicator, call));
+  return found == rows_by_call_.end() ? nullptr : &rows_[found->second];
+}
+
+void OperationTable::add_time(const devices::TimedOperation& operation) {
+  if (group_ == nullptr || operation.is_told || operation.shared_by != 1) return;
+  const uint32_t communicator = communicators_.global(operation.communicator);
+  const uint32_t region = regions_.global(operation.region);
+  const auto histogram = histograms_.find({communicator, region, log2_of(operation.bytes)});
+  if (histogram == histograms_.end()) return;
+  nccl::add_time(operation.bytes, operation.gpu_ns, &histogram->second);
+  OperationRow* row = row_of(communicator, operation.call);
+  if (row == nullptr) return;
+  row->operation.gpu_begin_ns = operation.start_ns;
+  row->operation.gpu_ns = operation.gpu_ns;
+  row->operation.flags |= kNcclKernelTimed;
 }
 
 void OperationTable::keep(const OperationRow& row) {

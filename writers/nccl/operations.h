@@ -7,7 +7,7 @@
 /// never ended (in flight) stand behind the others of their process. The limit holds for all that a
 /// share saves, too: its later rows would not be among the first ones of the job.
 ///
-/// Thread: one.   Cost: a hash per operation; memory at most 128 MiB of rows, and a histogram per
+/// Thread: one.   Cost: a hash per operation, two where its time comes later; memory at most 128 MiB of rows, and a histogram per
 /// communicator, function and power of two.
 #pragma once
 
@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "writers/devices/nccl_kernels.h"
 #include "writers/nccl/in_flight.h"
 #include "writers/profile/local_ids.h"
 #include "writers/profile/profile.h"
@@ -53,6 +54,9 @@ class OperationTable {
   /// The operations that follow are those of `group`.
   void begin(const Group& group);
   void add(const NcclOperation& operation);
+  /// The time on the GPU of an operation of the group that was added, where NCCL did not tell it:
+  /// that of its kernel, if no other operation shares it.
+  void add_time(const devices::TimedOperation& operation);
   /// No more come: those that never ended have rows, too.
   void finish() { end_group(); }
 
@@ -74,6 +78,7 @@ class OperationTable {
     uint64_t known_count = 0;  ///< by the highest number
   };
   void add_refused();
+  OperationRow* row_of(uint32_t communicator, uint32_t call);
   void end_group();
   void append(const NcclOperation& operation);
   void keep(const OperationRow& row);
@@ -83,6 +88,9 @@ class OperationTable {
   profile::LocalIds communicators_;
   profile::LocalIds regions_;
   std::vector<OperationRow> rows_;
+  size_t first_row_ = 0;  ///< of the group
+  /// Rows of the group by communicator (global) and call; filled when a time is told.
+  std::unordered_map<uint64_t, size_t> rows_by_call_;
   size_t kept_count_ = 0;  ///< rows, saved ones as well
   std::map<HistogramKey, Histogram> histograms_;
   uint64_t left_out_count_ = 0;

@@ -112,7 +112,8 @@ enum NcclCallFlags : uint32_t {
   kNcclReplayed = 1 << 4,        ///< without a call: a graph was launched again
   kNcclCopyEngines = 1 << 5,     ///< by copy engines, no kernel
   kNcclInFlight = 1 << 6,        ///< enqueued; its end is another record, or never came
-  kNcclAbandoned = 1 << 7,  ///< in flight when its communicator or program ended; that is its end
+  kNcclAbandoned = 1 << 7,    ///< in flight when its communicator or program ended; that is its end
+  kNcclKernelTimed = 1 << 8,  ///< in no record: assembly has its times from its kernel's, by CUPTI
 };
 
 }  // namespace aon

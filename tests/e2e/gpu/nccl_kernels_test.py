@@ -35,7 +35,30 @@ class Kernels(GpuCase):
             self.assertGreater(row["gpu_start_ns"] + 5_000, called[row["process"], row["call"]])
             self.assertGreaterEqual(row["gpu_start_ns"] + 500, ends.get(row["process"], 0))
             ends[row["process"]] = row["gpu_start_ns"] + row["gpu_ns"]
+        self.assert_bandwidths(rows)
         self.assert_archive_is_clean()
+
+    def assert_bandwidths(self, rows):
+        """Those of nccl-tests: AllReduce of two ranks has busbw = algbw = bytes / time."""
+        gpu_ns = {(row["process"], row["call"]): row["gpu_ns"] for row in rows}
+        with h5py.File(self.output / "profile.h5") as file:
+            told = {name: file[f"nccl/operations/{name}"][()] for name in (
+                "process", "call", "bytes", "gpu_ns", "algbw", "busbw", "flags", "skew_ns")}
+            flags = [str(name) for name in file["nccl/operations"].attrs["flags"]]
+            sums = {name: int(file[f"nccl/histograms/{name}"][0]) for name in (
+                "count", "timed_count", "bytes", "gpu_ns")}
+            busbw = float(file["nccl/histograms/busbw"][0])
+        self.assertEqual(len(told["call"]), len(rows))
+        for i, key in enumerate(zip(told["process"].tolist(), told["call"].tolist())):
+            self.assertEqual(told["gpu_ns"][i], gpu_ns[key])
+            self.assertAlmostEqual(told["algbw"][i], told["bytes"][i] / gpu_ns[key])
+            self.assertAlmostEqual(told["busbw"][i], told["algbw"][i])
+            self.assertEqual(told["flags"][i] >> flags.index("kernel timed") & 1, 1)
+            self.assertEqual(told["flags"][i] >> flags.index("gpu timed") & 1, 0)
+            self.assertNotEqual(told["skew_ns"][i], told["skew_ns"][i], "kernels do not tell it")
+        self.assertEqual((sums["timed_count"], sums["gpu_ns"]),
+                         (sums["count"], sum(gpu_ns.values())))
+        self.assertAlmostEqual(busbw, sums["bytes"] / sums["gpu_ns"])
 
     def test_they_tell_who_came_late(self):
         """The others wait on their GPUs: their kernels take as much longer."""

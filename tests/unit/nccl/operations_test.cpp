@@ -65,6 +65,60 @@ TEST(NcclOperations, are_summed_up_over_ranks_by_size) {
   EXPECT_EQ(large.timed_count + large.timed_bytes + large.gpu_ns, 0u);
 }
 
+devices::TimedOperation timed(uint32_t call, uint64_t gpu_ns) {
+  devices::TimedOperation made{};
+  made.communicator = 7;
+  made.region = 2;
+  made.call = call;
+  made.bytes = 64;
+  made.start_ns = 110;
+  made.gpu_ns = gpu_ns;
+  made.shared_by = 1;
+  return made;
+}
+
+TEST(NcclOperations, get_the_times_of_their_kernels) {
+  const Model model = test::make_model(2);
+  OperationTable table;
+  for (const Group& group : model.groups) {
+    table.begin(group);
+    for (uint32_t call = 0; call < 5; ++call) {
+      NcclOperation one = operation(64, call == 4 ? 9000 : 0);
+      one.call = call;
+      table.add(one);
+    }
+    if (group.id == 0) continue;
+    table.add_time(timed(0, 1000));
+    table.add_time(timed(2, 3000));
+    devices::TimedOperation shared = timed(1, 1000);
+    shared.shared_by = 2;
+    table.add_time(shared);
+    devices::TimedOperation told = timed(4, 1000);
+    told.is_told = true;
+    table.add_time(told);
+    table.add_time(timed(17, 2000));  // its row was left out
+    devices::TimedOperation unknown = timed(0, 1000);
+    unknown.communicator = 99;
+    table.add_time(unknown);
+  }
+  const auto times = [&](size_t row) { return table.rows()[row].operation.gpu_ns; };
+  const std::vector<uint64_t> expected = {0, 0, 0, 0, 9000, 1000, 0, 3000, 0, 9000};
+  for (size_t row = 0; row < expected.size(); ++row) EXPECT_EQ(times(row), expected[row]) << row;
+  EXPECT_EQ(table.rows()[5].operation.flags, uint32_t{kNcclKernelTimed});
+  EXPECT_EQ(table.rows()[5].operation.gpu_begin_ns, 110u);
+  EXPECT_EQ(table.rows()[6].operation.flags, 0u);
+  const Histogram& sums = table.histograms().at({0, 8, 6});
+  EXPECT_EQ(sums.timed_count, 2u + 3);
+  EXPECT_EQ(sums.gpu_ns, 18'000u + 6000);
+  EXPECT_EQ(sums.min_ns, 1000u);
+}
+
+TEST(NcclOperations, a_time_without_a_process_is_nobodys) {
+  OperationTable table;
+  table.add_time(timed(0, 1000));
+  EXPECT_TRUE(table.is_empty());
+}
+
 TEST(NcclOperations, beyond_the_limit_are_counted_and_in_the_histograms) {
   const Model model = test::make_model(1);
   OperationTable table;
