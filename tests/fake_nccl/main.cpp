@@ -1,4 +1,5 @@
-// A program that "uses NCCL": fake_nccl CASE [VERSION [COUNT]]. The cases stand in kCases.
+// A program that "uses NCCL": fake_nccl CASE [VERSION [COUNT]]. The cases stand in kCases; one more
+// plays calls that were recorded: fake_nccl replay FILE.calls.
 #include <aon/nccl.h>
 #include <aon/writer.h>
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 namespace aon::test::nccl {
 void bench(Plugin* plugin, int count);
 void bench_steps(Plugin* plugin, int count);
+void replay(const char* path);
 }  // namespace aon::test::nccl
 
 namespace aon::test::nccl {
@@ -449,6 +451,10 @@ constexpr Case kCases[] = {
 
 int main(int argc, char** argv) {
   using namespace aon::test::nccl;
+  if (argc == 3 && std::strcmp(argv[1], "replay") == 0) {
+    replay(argv[2]);
+    return 0;
+  }
   for (const Case& known : kCases) {
     if (argc < 2 || std::strcmp(known.name, argv[1]) != 0) continue;
     Run run(argc > 2 ? std::atoi(argv[2]) : 7, argc > 3 ? std::atoi(argv[3]) : 1);
@@ -456,6 +462,6 @@ int main(int argc, char** argv) {
     run.proxy.wait();
     return 0;
   }
-  std::fprintf(stderr, "fake_nccl CASE [VERSION [COUNT]]\n");
+  std::fprintf(stderr, "fake_nccl CASE [VERSION [COUNT]] or fake_nccl replay FILE.calls\n");
   return 2;
 }
