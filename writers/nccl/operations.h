@@ -7,8 +7,8 @@
 /// never ended (in flight) stand behind the others of their process. The limit holds for all that a
 /// share saves, too: its later rows would not be among the first ones of the job.
 ///
-/// Thread: one.   Cost: a hash per operation, two where its time comes later; memory at most 128 MiB of rows, and a histogram per
-/// communicator, function and power of two.
+/// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 128 MiB of
+/// rows, and a histogram per communicator, function and power of two.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-"""Calls of NCCL to its profiler plugin, recorded by tests/fake_nccl/call_log.cpp and made again: the
-operations that come of them, as text, are NAME.expected beside NAME.RANK.calls.
+"""Calls of NCCL to its profiler plugin, recorded by tests/fake_nccl/call_log.cpp and made again:
+the operations that come of them, as text, are NAME.expected beside NAME.RANK.calls.
 
 `made-...` come from tests/fake_nccl; all others are of a device. AON_UPDATE_FIXTURES=1 writes the
 text anew. Record more with
@@ -42,7 +42,8 @@ def operations(output):
         words += [names[kind][row[kind]] for kind in names]
         gpu_ns = row["gpu_ns"]
         words.append(f"gpu_ns {int(gpu_ns)}" if gpu_ns == gpu_ns else "gpu_ns unknown")
-        words.append("+".join(f for i, f in enumerate(flags) if row["flags"] >> i & 1) or "no flags")
+        words.append("+".join(flag for i, flag in enumerate(flags) if row["flags"] >> i & 1)
+                     or "no flags")
         lines.append(", ".join(words))
     return "\n".join(sorted(lines)) + "\n"
 
