@@ -30,6 +30,8 @@ void write_tree(hid_t file, const Model& model, const std::vector<profile::CallP
   auto& line = table.add<uint32_t>("line", {"1", "in the function's file, 0 unknown"});
   auto& self = table.add<uint64_t>("self_count", {"1", "samples that hit it, all processes"});
   auto& total = table.add<uint64_t>("total_count", {"1", "samples in it and in what it called"});
+  auto& self_period = table.add<uint64_t>("self_period", {"1", "sum of their periods, /samples"});
+  auto& total_period = table.add<uint64_t>("total_period", {"1", "the same of total_count"});
   for (size_t i = 0; i < model.call_paths.size(); ++i) {
     const GlobalCallPath& path = model.call_paths[i];
     parent.append(path.parent ? int64_t{*path.parent} : -1);
@@ -37,6 +39,8 @@ void write_tree(hid_t file, const Model& model, const std::vector<profile::CallP
     line.append(path.line);
     self.append(counts[i].self);
     total.append(counts[i].total);
+    self_period.append(counts[i].self_period);
+    total_period.append(counts[i].total_period);
   }
   table.finish();
 }

@@ -1,5 +1,7 @@
 #include "writers/hdf5/folded_export.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -27,6 +29,7 @@ struct Tables {
   std::vector<int64_t> ranks;
   std::vector<int64_t> paths;
   std::vector<int64_t> counts;
+  std::vector<int64_t> periods;
 };
 
 Tables read_tables(hid_t file) {
@@ -35,7 +38,8 @@ Tables read_tables(hid_t file) {
           .functions = hdf5::read_integers(file, "callpaths/function"),
           .ranks = hdf5::read_integers(file, "samples/rank"),
           .paths = hdf5::read_integers(file, "samples/callpath"),
-          .counts = hdf5::read_integers(file, "samples/count")};
+          .counts = hdf5::read_integers(file, "samples/count"),
+          .periods = hdf5::read_integers(file, "samples/period")};
 }
 
 std::string stack_text(const Tables& tables, int64_t path) {
@@ -53,21 +57,33 @@ std::string stack_text(const Tables& tables, int64_t path) {
 /// Columns of equal length, and parents before their children: the file may be anybody's.
 bool is_sound(const Tables& tables) {
   if (tables.parents.size() != tables.functions.size()) return false;
-  if (tables.paths.size() != tables.counts.size() || tables.paths.size() != tables.ranks.size())
-    return false;
+  for (const auto* column : {&tables.counts, &tables.periods, &tables.ranks}) {
+    if (column->size() != tables.paths.size()) return false;
+  }
   for (size_t i = 0; i < tables.parents.size(); ++i) {
     if (tables.parents[i] >= static_cast<int64_t>(i)) return false;
   }
   return true;
 }
 
+/// Each stack by the time that its samples stand for, which is not the same in all where the rate
+/// changed, in samples of the mean time: at one rate they are the samples.
 std::map<std::string, int64_t> fold(const Tables& tables, bool by_rank) {
-  std::map<std::string, int64_t> stacks;
+  double count = 0;
+  double period = 0;
+  for (size_t i = 0; i < tables.paths.size(); ++i) {
+    count += static_cast<double>(tables.counts[i]);
+    period += static_cast<double>(tables.periods[i]);
+  }
+  std::map<std::string, double> times;
   for (size_t i = 0; i < tables.paths.size(); ++i) {
     std::string text = stack_text(tables, tables.paths[i]);
     if (by_rank) text = "rank " + std::to_string(tables.ranks[i]) + ";" + text;
-    stacks[text] += tables.counts[i];
+    times[text] += static_cast<double>(tables.periods[i]);
   }
+  std::map<std::string, int64_t> stacks;
+  for (const auto& [text, time] : times)
+    stacks[text] = std::max<int64_t>(1, std::llround(time / std::max(period, 1.0) * count));
   return stacks;
 }
 

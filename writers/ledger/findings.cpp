@@ -274,17 +274,21 @@ void Findings::add_hot_spot(std::vector<Finding>* findings) const {
 /// One function takes a good part of the time.
 void Findings::add_hot_function(std::vector<Finding>* findings) const {
   uint64_t count = 0;
-  for (const ledger::FunctionCount& one : functions_) count += one.self;
+  double period = 0;
+  for (const ledger::FunctionCount& one : functions_) {
+    count += one.self;
+    period += static_cast<double>(one.period);
+  }
   if (count < kLeastSamples) return;
   const ledger::FunctionCount& top = functions_.front();
-  const double share = static_cast<double>(top.self) / static_cast<double>(count);
+  const double share = static_cast<double>(top.period) / std::max(period, 1.0);
   if (share < kHotFunctionShare) return;
   const GlobalFunction& function = model_->functions[top.function];
   const std::string module = function.module.substr(function.module.find_last_of('/') + 1);
   findings->push_back(
       {share * static_cast<double>(total_ns()) / kNsPerSecond,
-       fmt::format("{:.0f} % of the samples are in {} of {} ({} of {})", share * 100, function.name,
-                   module, grouped(top.self), grouped(count))});
+       fmt::format("{:.0f} % of the sampled time is in {} of {} ({} of {} samples)", share * 100,
+                   function.name, module, grouped(top.self), grouped(count))});
 }
 
 void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings) {

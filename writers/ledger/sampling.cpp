@@ -41,11 +41,20 @@ Json modules_json(const Model& model) {
   return modules;
 }
 
+/// Samples of unknown paths stand for as much time as the others, on average.
 Json functions_json(const Model& model, std::span<const FunctionCount> functions, uint64_t count) {
   Json list = Json::array();
+  uint64_t known_count = 0;
+  double period = 0;
+  for (const FunctionCount& one : functions) {
+    known_count += one.self;
+    period += static_cast<double>(one.period);
+  }
+  if (known_count != 0 && count > known_count)
+    period *= static_cast<double>(count) / static_cast<double>(known_count);
   for (const FunctionCount& one : functions.first(std::min(functions.size(), kMaxFunctions))) {
     const GlobalFunction& function = model.functions[one.function];
-    const double share = static_cast<double>(one.self) / static_cast<double>(count);
+    const double share = static_cast<double>(one.period) / std::max(period, 1.0);
     list.push_back({{"function", function.name},
                     {"module", function.module},
                     {"samples", one.self},
@@ -60,11 +69,14 @@ std::vector<FunctionCount> hot_functions(const Model& model,
                                          std::span<const profile::CallPathCount> counts) {
   std::vector<FunctionCount> functions(model.functions.size());
   for (size_t i = 0; i < functions.size(); ++i) functions[i].function = static_cast<uint32_t>(i);
-  for (size_t i = 0; i < counts.size(); ++i)
-    functions[model.call_paths[i].function].self += counts[i].self;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    FunctionCount& function = functions[model.call_paths[i].function];
+    function.self += counts[i].self;
+    function.period += counts[i].self_period;
+  }
   std::erase_if(functions, [](const FunctionCount& one) { return one.self == 0; });
   std::stable_sort(functions.begin(), functions.end(),
-                   [](const auto& a, const auto& b) { return a.self > b.self; });
+                   [](const auto& a, const auto& b) { return a.period > b.period; });
   return functions;
 }
 

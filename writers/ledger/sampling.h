@@ -16,8 +16,9 @@ namespace aon::writers::ledger {
 struct FunctionCount {
   uint32_t function;  ///< in Model::functions
   uint64_t self;      ///< samples that hit it
+  uint64_t period;    ///< of these, in units of the event
 };
-/// Functions by the samples that hit them, most first.
+/// Functions by the time that samples of them stand for, most first.
 std::vector<FunctionCount> hot_functions(const Model& model,
                                          std::span<const profile::CallPathCount> counts);
 

@@ -27,11 +27,18 @@ std::vector<CallSampleRow> CallSamples::rows() const {
 std::vector<CallPathCount> CallSamples::counts() const {
   const std::vector<GlobalCallPath>& paths = model_->call_paths;
   std::vector<CallPathCount> counts(paths.size());
-  for (const auto& [key, sum] : sums_) counts[std::get<2>(key)].self += sum.count;
+  for (const auto& [key, sum] : sums_) {
+    counts[std::get<2>(key)].self += sum.count;
+    counts[std::get<2>(key)].self_period += sum.period;
+  }
   for (size_t i = paths.size(); i > 0; --i) {  // children stand behind their parents
     CallPathCount& count = counts[i - 1];
     count.total += count.self;
-    if (const auto& parent = paths[i - 1].parent) counts[*parent].total += count.total;
+    count.total_period += count.self_period;
+    if (const auto& parent = paths[i - 1].parent) {
+      counts[*parent].total += count.total;
+      counts[*parent].total_period += count.total_period;
+    }
   }
   return counts;
 }

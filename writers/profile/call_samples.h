@@ -19,10 +19,13 @@ struct CallSampleRow {
   uint64_t period;  ///< sum over the samples, in units of the event
 };
 
-/// Of one node of the tree, over all processes.
+/// Of one node of the tree, over all processes. Samples stand for different times where the rate
+/// changed: shares are those of the periods, in units of the event.
 struct CallPathCount {
   uint64_t self = 0;   ///< samples that hit it
   uint64_t total = 0;  ///< and what it called
+  uint64_t self_period = 0;
+  uint64_t total_period = 0;
 };
 
 class CallSamples {

@@ -13,7 +13,6 @@ namespace {
 constexpr uint64_t kVirtualSampleNs = 20'000;
 constexpr uint64_t kSampleNs = 3'000;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
-constexpr uint64_t kIdlePeriodNs = 3600 * kNsPerSecond;
 constexpr uint64_t kDefaultMaxRateHz = 100'000;  ///< of the kernel
 
 uint64_t max_rate_hz(const Kernel& kernel) {
@@ -73,7 +72,7 @@ perf_event_attr SamplingEvent::attributes(uint64_t hz) const {
 
 uint64_t SamplingEvent::period_or_rate(uint64_t hz) const {
   if (source == SamplingSource::kCycles) return std::max<uint64_t>(hz, 1);
-  return hz == 0 ? kIdlePeriodNs : kNsPerSecond / hz;
+  return kNsPerSecond / std::max<uint64_t>(hz, 1);
 }
 
 SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz, const std::string& call_graph,

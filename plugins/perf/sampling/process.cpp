@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kNodesPerDefinition = 4096;
 constexpr size_t kMaxJitAddresses = 65536;
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 std::string proc_path(pid_t pid, const std::string& rest) {
   return "/proc/" + std::to_string(pid) + "/" + rest;
@@ -128,6 +129,7 @@ void SampledProcess::scan(uint64_t rate_hz) {
 
 int SampledProcess::open(uint64_t rate_hz) {
   rate_hz_ = rate_hz;
+  rates_ = {{0, rate_hz}};
   if (has_timers()) {
     is_watched_ = true;
     set_rate(rate_hz);
@@ -142,8 +144,25 @@ void SampledProcess::read_maps() {
   if (mappings_.replace(parse_maps(text))) tree_.forget_addresses();
 }
 
-void SampledProcess::set_rate(uint64_t rate_hz) {
+void SampledProcess::note_rate(uint64_t rate_hz) {
   rate_hz_ = rate_hz;
+  // What is put by now asks for no earlier ones, but for the one in force.
+  while (rates_.size() > 1 && rates_[1].since_ns <= last_put_ns_) rates_.erase(rates_.begin());
+  rates_.push_back({host_.kernel->now_ns(), rate_hz});
+}
+
+/// CPU time that a sample of a clock stands for. The kernel tells the period of the clock's first
+/// rate in all of its samples, also when it was given another one.
+uint64_t SampledProcess::period_at(uint64_t time_ns) const {
+  uint64_t hz = rate_hz_;
+  for (const Rate& rate : rates_) {
+    if (rate.since_ns <= time_ns) hz = rate.hz;
+  }
+  return kNsPerSecond / std::max<uint64_t>(hz, 1);
+}
+
+void SampledProcess::set_rate(uint64_t rate_hz) {
+  note_rate(rate_hz);
   if (has_timers()) {
     host_.api->set_stack_rate(host_.core, process_, static_cast<uint32_t>(rate_hz));
     return;
@@ -190,7 +209,9 @@ void SampledProcess::take_sample(std::span<const uint8_t> body) {
     return;
   }
   if (raw_.has_stack) unwind();
-  samples_.push_back({raw_.time_ns, raw_.tid, raw_.period, raw_.frames});
+  const bool is_clock = host_.event.source != SamplingSource::kCycles;
+  samples_.push_back(
+      {raw_.time_ns, raw_.tid, is_clock ? period_at(raw_.time_ns) : raw_.period, raw_.frames});
 }
 
 void SampledProcess::unwind() {
@@ -220,7 +241,6 @@ void SampledProcess::drain(Thread* thread) {
 
 /// No record tells what is mapped: a look at it where a stack is in what is not known.
 void SampledProcess::take_noted_stacks() {
-  constexpr uint64_t kNsPerSecond = 1'000'000'000;
   constexpr int kMaxTaken = 65536;  // at one time: the process may write as fast as this reads
   bool has_looked = false;
   aon_noted_stack stack;
@@ -235,7 +255,7 @@ void SampledProcess::take_noted_stacks() {
     const bool has_callers = host_.event.call_graph != CallGraph::kNone;
     samples_.push_back({stack.raw_ns,
                         stack.tid,
-                        kNsPerSecond / std::max<uint64_t>(rate_hz_, 1),
+                        period_at(stack.raw_ns),
                         {stack.frames, stack.frames + (has_callers ? stack.frame_count : 1)}});
   }
 }

@@ -75,6 +75,8 @@ class SampledProcess {
   void visit(const perf_event_header& header, std::span<const uint8_t> body);
   void take_sample(std::span<const uint8_t> body);
   void take_noted_stacks();
+  void note_rate(uint64_t rate_hz);
+  uint64_t period_at(uint64_t time_ns) const;
   bool has_timers() const { return host_.event.source == SamplingSource::kTimer; }
   void unwind();
   void read_maps();
@@ -104,6 +106,11 @@ class SampledProcess {
   std::vector<RawMapping> fresh_mappings_;  ///< told by records, not yet applied
   std::vector<Sample> samples_;             ///< taken, not yet put
   uint64_t rate_hz_ = 0;
+  struct Rate {
+    uint64_t since_ns;  ///< CLOCK_MONOTONIC_RAW
+    uint64_t hz;
+  };
+  std::vector<Rate> rates_;  ///< of samples that are not put yet, in order
   uint64_t sample_count_ = 0;
   uint64_t lost_count_ = 0;
   uint64_t last_put_ns_ = 0;

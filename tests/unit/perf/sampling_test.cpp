@@ -240,6 +240,40 @@ TEST_F(PerfSampler, the_budget_lowers_the_rate_and_takes_it_back) {
   EXPECT_EQ(count(DefinitionType::kSampling), 4u) << "each change is in the trace";
 }
 
+/// The kernel goes on telling the clock's first period.
+TEST_F(PerfSampler, samples_of_a_clock_stand_for_the_time_of_the_rate_they_came_at) {
+  constexpr uint64_t kToldNs = 10'000'000;
+  fake.refuse = [](const perf_event_attr& attr, pid_t) {
+    return attr.type == PERF_TYPE_HARDWARE ? -ENOENT : 0;
+  };
+  start();
+  ring(kPid).sample(kPid, 10, {0x2000}, kToldNs);
+  sampler_->throttle(4);  // at 50
+  ring(kPid).sample(kPid, 60, {0x2000}, kToldNs);
+  tick(100);
+  ring(kPid).sample(kPid, 110, {0x2000}, kToldNs);
+  fake.now_ns = 120;
+  sampler_->throttle(1);
+  ring(kPid).sample(kPid, 119, {0x2000}, kToldNs);
+  ring(kPid).sample(kPid, 130, {0x2000}, kToldNs);
+  tick(200);
+  std::vector<uint64_t> periods;
+  for (const aon_core::PutRecord& record : core_.records) periods.push_back(record.head.a64);
+  EXPECT_THAT(periods,
+              ElementsAre(10'000'000u, 40'000'000u, 40'000'000u, 40'000'000u, 10'000'000u));
+}
+
+TEST_F(PerfSampler, samples_of_cycles_keep_the_period_that_the_kernel_tells) {
+  start();
+  ring(kPid).sample(kPid, 10, {0x2000}, 4711);
+  sampler_->throttle(4);
+  ring(kPid).sample(kPid, 60, {0x2000}, 1000);
+  tick(100);
+  ASSERT_EQ(core_.records.size(), 2u);
+  EXPECT_EQ(core_.records[0].head.a64, 4711u);
+  EXPECT_EQ(core_.records[1].head.a64, 1000u);
+}
+
 TEST_F(PerfSampler, each_sample_costs_the_program_something) {
   fake.files["/proc/cpuinfo"] = "flags : fpu hypervisor sse";
   start();

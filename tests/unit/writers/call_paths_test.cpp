@@ -181,6 +181,9 @@ TEST_F(CallPathsTest, counts_go_up_to_the_callers) {
   EXPECT_EQ(counts[0].self, 1u);
   EXPECT_EQ(counts[0].total, 4u);
   EXPECT_EQ(counts[1].total, 2u);
+  EXPECT_EQ(counts[0].self_period, 10u);
+  EXPECT_EQ(counts[0].total_period, 40u);
+  EXPECT_EQ(counts[1].total_period, 20u);
   EXPECT_EQ(samples.unknown_count(), 1u);
   const auto rows = samples.rows();
   ASSERT_EQ(rows.size(), 3u);
