@@ -121,7 +121,12 @@ std::string record_line(const Json& ledger, const Totals& totals) {
   if (totals.emitted == 0 && totals.sample_count != 0)
     return fmt::format("no calls recorded; {} samples of counters", grouped(totals.sample_count));
   std::string text = fmt::format("{} records", grouped(totals.emitted));
-  if (totals.lost == 0) return text + ", none lost";
+  // Of those nobody can tell what was in their rings.
+  const Json& job = member(ledger, "job");
+  const Json& nodes = member(job, "lost_nodes");
+  const bool may_miss = count_of(job, "unseen_ends") != 0 || (nodes.is_array() && !nodes.empty());
+  if (totals.lost == 0)
+    return text + (may_miss ? ", what else there was is not known" : ", none lost");
   return text + fmt::format(", {} lost ({})", grouped(totals.lost), loss_text(ledger));
 }
 
@@ -145,8 +150,12 @@ std::string incomplete_line(const Json& ledger) {
     processes.push_back(fmt::format("{} on {} ({})", count_of(process, "pid"),
                                     text_of(process, "node"), text_of(process, "reason")));
   }
+  std::vector<std::string> nodes;
+  for (const Json& node : member(job, "lost_nodes"))
+    nodes.push_back(node.is_string() ? node.get<std::string>() : node.dump());
   std::string text;
-  if (!ranks.empty()) text = "incomplete ranks: " + first_of(ranks);
+  if (!nodes.empty()) text = "nodes that were lost, or their agents: " + first_of(nodes);
+  if (!ranks.empty()) text += (text.empty() ? "" : "; ") + ("incomplete ranks: " + first_of(ranks));
   if (!processes.empty())
     text += (text.empty() ? "" : "; ") + ("incomplete processes: " + first_of(processes));
   if (!text.empty()) return text;

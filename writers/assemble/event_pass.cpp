@@ -244,7 +244,7 @@ bool is_complete(const Model& model, const Outcome& outcome,
     if (tally.lost_count() != 0) return false;
   }
   return std::all_of(model.groups.begin(), model.groups.end(), [](const Group& group) {
-    if (group.process == nullptr) return false;
+    if (group.process == nullptr || !group.process->exit) return false;  // it may have done more
     const auto mpi = group.process->providers.find("mpi");
     return mpi == group.process->providers.end() || mpi->second.state == ProviderState::kOn;
   });

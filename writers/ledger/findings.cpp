@@ -13,6 +13,7 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr double kSlowRatio = 1.1;  ///< of the slowest rank's own time to the median
 constexpr double kHotShare = 3.0;   ///< of one pair's bytes to an even share
+constexpr double kLeastLeftOutShare = 0.05;
 constexpr double kLeastWaitShare = 0.01;
 constexpr uint64_t kLeastSamples = 100;
 constexpr double kHotFunctionShare = 0.2;
@@ -239,14 +240,27 @@ void Findings::add_waiting(std::vector<Finding>* findings) const {
   const auto text = [](uint64_t time_ns) {
     return seconds_text(static_cast<double>(time_ns) / kNsPerSecond);
   };
+  // What was left out may have waited as well: after a loss that is most of a run.
+  const uint64_t ends = 2 * waits_->message_count + waits_->unmatched_count;
+  const uint64_t collectives = waits_->collective_count + waits_->incomplete_count;
+  const auto share_of = [](uint64_t part, uint64_t all) {
+    return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(all, 1));
+  };
+  const double left_out = std::max(share_of(waits_->unmatched_count, ends),
+                                   share_of(waits_->incomplete_count, collectives));
+  const bool is_partial = left_out > kLeastLeftOutShare;
+  const std::string partial_text =
+      is_partial ? fmt::format("; {:.0f} % of what was called could not be matched", left_out * 100)
+                 : std::string();
   const auto top_kind = std::max_element(std::begin(by_kind_ns), std::end(by_kind_ns));
   const auto kind = static_cast<WaitKind>(top_kind - std::begin(by_kind_ns));
   findings->push_back(
       {static_cast<double>(sum_ns) / kNsPerSecond,
-       fmt::format("waiting for late partners takes {:.1f} % of the ranks' time ({}, of it {} {})"
-                   "{}",
-                   share * 100, text(sum_ns), text(*top_kind), wait_kind_name(kind),
-                   extremes_text([&](size_t rank) { return by_rank_ns[rank]; }))});
+       fmt::format("waiting for late partners takes {}{:.1f} % of the ranks' time ({}, of it {} "
+                   "{}){}{}",
+                   is_partial ? "at least " : "", share * 100, text(sum_ns), text(*top_kind),
+                   wait_kind_name(kind),
+                   extremes_text([&](size_t rank) { return by_rank_ns[rank]; }), partial_text)});
 }
 
 void Findings::add_hot_spot(std::vector<Finding>* findings) const {

@@ -28,15 +28,21 @@ const char* const kOverheadMethod =
     "of the "
     "ranks";
 
+/// False: what it did last is not known.
+bool has_seen_end(const Group& group) {
+  const spool::Process* process = group.process;
+  if (process == nullptr || !process->exit) return false;
+  // Without an agent the end is only that of its records; a rank may have told MPI_Finalize.
+  return group.rank || process->start.fallback == 0 || process->exit->exit_code >= 0 ||
+         process->exit->signal != 0;
+}
+
 /// Why a process is incomplete: its end was not seen, it was killed, or, as a rank, it did not come
 /// to MPI_Finalize. Empty: it is complete.
 std::string why_incomplete(const Group& group) {
   if (group.process == nullptr) return "nothing was recorded";
   const spool::Process& process = *group.process;
-  // Without an agent the end is only that of its records; a rank may have told MPI_Finalize.
-  const bool has_end = process.exit && (group.rank || process.start.fallback == 0 ||
-                                        process.exit->exit_code >= 0 || process.exit->signal != 0);
-  if (!has_end) return "its end was not seen";
+  if (!has_seen_end(group)) return "its end was not seen";
   if (process.exit->signal != 0) return "killed by signal " + std::to_string(process.exit->signal);
   const bool is_unfinished = process.identity && process.identity->complete == 0;
   return group.rank && is_unfinished ? "MPI_Finalize was not reached" : "";
@@ -51,6 +57,7 @@ class Incomplete {
     for (const Group& group : facts.model->groups) {
       const std::string reason = why_incomplete(group);
       if (!reason.empty()) add(*facts.model, group, reason);
+      unseen_end_count += has_seen_end(group) ? 0 : 1;
     }
     if (facts.missing_node_count != 0)
       say(std::to_string(facts.missing_node_count) + " nodes without their spool");
@@ -60,6 +67,7 @@ class Incomplete {
   bool is_empty() const { return count_ == 0; }
   Json ranks = Json::array();
   Json processes = Json::array();
+  uint64_t unseen_end_count = 0;
   std::string reason() const {
     if (count_ <= kToldReasons) return text_;
     return text_ + "; and " + std::to_string(count_ - kToldReasons) + " more";
@@ -101,6 +109,7 @@ Json job_json(const LedgerFacts& facts) {
   if (!incomplete.is_empty()) job["reason"] = incomplete.reason();
   job["incomplete_ranks"] = std::move(incomplete.ranks);
   job["incomplete_processes"] = std::move(incomplete.processes);
+  if (incomplete.unseen_end_count != 0) job["unseen_ends"] = incomplete.unseen_end_count;
   if (!facts.lost_nodes.empty()) job["lost_nodes"] = facts.lost_nodes;
   if (facts.is_snapshot) job["snapshot"] = true;
   return job;

@@ -74,6 +74,21 @@ TEST(LedgerSummary, names_incomplete_ranks) {
             "incomplete ranks: 0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
 }
 
+TEST(LedgerSummary, claims_nothing_of_what_nobody_saw) {
+  auto ledger = small_ledger();
+  for (auto& rank : ledger["ranks"]) rank["lost"] = 0;
+  EXPECT_EQ(summary_lines(ledger, "/job")[2], "1 234 567 records, none lost");
+  ledger["job"]["complete"] = false;
+  ledger["job"]["incomplete_ranks"] = {0, 1};
+  ledger["job"]["unseen_ends"] = 2;
+  EXPECT_EQ(summary_lines(ledger, "/job")[2],
+            "1 234 567 records, what else there was is not known");
+  EXPECT_EQ(summary_lines(ledger, "/job")[4], "incomplete ranks: 0, 1");
+  ledger["job"]["lost_nodes"] = {"n2"};
+  EXPECT_EQ(summary_lines(ledger, "/job")[4],
+            "nodes that were lost, or their agents: n2; incomplete ranks: 0, 1");
+}
+
 TEST(LedgerSummary, does_not_count_the_unknown_node_of_a_rank_that_never_came) {
   auto ledger = small_ledger();
   ledger["ranks"].push_back({{"rank", 2}, {"state", "no records"}});
