@@ -63,7 +63,7 @@ void refuse(Writer* w, WriterContext* context, uint64_t ticks) {
 }
 
 /// First record of a chunk after refusals: how many, from when to when.
-void put_lost(WriterContext* context) {
+void put_lost(WriterContext* context, const HoleRegions& hole) {
   const uint64_t duration = context->last_refused_ticks - context->first_refused_ticks;
   const bool is_wide = duration >> 32 != 0;
   Record record = {};
@@ -73,6 +73,7 @@ void put_lost(WriterContext* context) {
   record.head.slot_count = is_wide ? 2 : 1;
   record.head.flags = is_wide ? kWideDuration : 0;
   record.head.id = static_cast<uint32_t>(LossReason::kPoolFull);
+  record.head.a32 = pack_lost_regions(hole.ended, hole.begun);
   record.head.a64 = context->refused;
   record.words[3] = is_wide ? duration : 0;
   const uint32_t bytes = record.head.slot_count * kSlotBytes;
@@ -181,7 +182,8 @@ bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t bytes, bool c
   set_position(context, chunk, 0);
   compiler_barrier();
   context->pending = nullptr;
-  if (context->refused != 0) put_lost(context);
+  if (context->refused != 0) put_lost(context, w->hole[depth]);
+  w->hole[depth] = {};
   if (!p.has_agent) note_clock(p);
   return true;
 }

@@ -48,14 +48,14 @@ void raise_slots_used(RingHeader& ring, uint32_t count) {
   }
 }
 
-void put_thread(Writer* w, uint32_t tid, bool starts) {
+bool put_thread(Writer* w, uint32_t tid, bool starts) {
   Record record = {};
   record.head.start_ticks = ticks(w);
   record.head.kind = RecordKind::kThread;
   record.head.slot_count = 1;
   record.head.id = tid;
   record.head.a32 = starts ? 1 : 0;
-  aon_writer_put(w, &record);
+  return aon_writer_put(w, &record);
 }
 
 /// A thread that ends inside a call (pthread_exit, cancellation) leaves it open for ever.
@@ -81,7 +81,9 @@ void release_slot(Process& p, Writer* w) {
   close_counters(p, w);
   close_timer(p, w);
   ThreadSlot* slot = w->slot;
-  put_thread(w, slot->tid.load(std::memory_order_relaxed), false);
+  // Regions of this thread are not the next one's.
+  const bool is_told = put_thread(w, slot->tid.load(std::memory_order_relaxed), false);
+  if (!is_told) w->hole[0] = {kAllRegions, 0};
   slot->state.store(static_cast<uint32_t>(SlotState::kIdle),
                     std::memory_order_release);  // pairs with ring:slot
 }

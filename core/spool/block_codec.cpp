@@ -41,7 +41,7 @@ struct Shape {
   Shape* successor;  ///< of the record that stood behind the last one of this shape
   bool is_counted;
   bool has_wide_duration;
-  bool is_region;  ///< kBegin or kEnd
+  bool is_region;  ///< kBegin, kEnd or kLost: OpenStack follows it
   uint16_t operations[kDirectMasks];
 };
 
@@ -255,7 +255,8 @@ void BlockEncoder::State::reset() {
   shape.successor = &shape;
   shape.is_counted = is_counted(head.kind);
   shape.has_wide_duration = (head.flags & kWideDuration) != 0;
-  shape.is_region = head.kind == RecordKind::kBegin || head.kind == RecordKind::kEnd;
+  shape.is_region = head.kind == RecordKind::kBegin || head.kind == RecordKind::kEnd ||
+                    head.kind == RecordKind::kLost;
   uint8_t* at = column_end[kColumnShapes];
   *at++ = static_cast<uint8_t>(head.kind);
   *at++ = head.slot_count;

@@ -18,11 +18,11 @@ inline ThreadState& state_of(const Writer* w) {
 }
 
 inline void put_begin(Writer* w, const Annotation* region, uint64_t now) {
-  put_event<0>(w, RecordKind::kBegin, now, 0, region->id, 0, 0, nullptr);
+  put_region(w, RecordKind::kBegin, now, region);
 }
 inline void put_end(Writer* w, const Annotation* region, uint64_t now) {
   if (AON_UNLIKELY(w->tracked_regions != 0) && !aon_annotation_ends(w)) return;
-  put_event<0>(w, RecordKind::kEnd, now, 0, region->id, 0, 0, nullptr);
+  put_region(w, RecordKind::kEnd, now, region);
 }
 
 /// Ends the region of a call on this thread, if there is one.

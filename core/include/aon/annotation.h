@@ -81,20 +81,41 @@ AON_EXPORT bool aon_annotation_ends(Writer* w) noexcept;
   return w;
 }
 
+/// A kBegin or kEnd was refused: the next kLost tells of it.
+[[gnu::noinline, gnu::cold]] inline void note_refused_region(Writer* w, RecordKind kind) {
+  HoleRegions& hole = w->hole[w->depth < kContexts ? w->depth : kContexts - 1];
+  if (kind == RecordKind::kBegin) {
+    ++hole.begun;
+  } else if (hole.begun != 0) {
+    --hole.begun;
+  } else {
+    ++hole.ended;
+  }
+}
+
+/// Writes the kBegin or kEnd of `region`.
+[[gnu::always_inline]] inline void put_region(Writer* w, RecordKind kind, uint64_t now,
+                                              const Annotation* region,
+                                              ValueType type = ValueType::kNone,
+                                              uint64_t value = 0) {
+  const bool is_written =
+      put_event<0>(w, kind, now, 0, region->id, static_cast<uint32_t>(type), value, nullptr);
+  if (AON_UNLIKELY(!is_written)) note_refused_region(w, kind);
+}
+
 [[gnu::always_inline]] inline void begin_region(const Annotation* region,
                                                 ValueType type = ValueType::kNone,
                                                 uint64_t value = 0) {
   Writer* w = annotation_writer(region, RecordKind::kBegin);
   if (AON_UNLIKELY(w == nullptr)) return;
-  put_event<0>(w, RecordKind::kBegin, ticks(w), 0, region->id, static_cast<uint32_t>(type), value,
-               nullptr);
+  put_region(w, RecordKind::kBegin, ticks(w), region, type, value);
 }
 
 [[gnu::always_inline]] inline void end_region(const Annotation* region) {
   Writer* w = writer();
   if (AON_UNLIKELY(w->slot == nullptr)) return;  // nothing has begun in this process
   if (AON_UNLIKELY(w->tracked_regions != 0) && !aon_annotation_ends(w)) return;
-  put_event<0>(w, RecordKind::kEnd, ticks(w), 0, region->id, 0, 0, nullptr);
+  put_region(w, RecordKind::kEnd, ticks(w), region);
 }
 
 [[gnu::always_inline]] inline void put_mark(const Annotation* mark,

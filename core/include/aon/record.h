@@ -42,7 +42,7 @@
 /// | kMark       | time  |          | region     | ValueType | value      | see ValueType       |
 /// | kSample     | time  |          | metric     |           | f64 bits   | enabled_ns,         |
 /// |             |       |          |            |           |            | running_ns          |
-/// | kLost       | first | to last  | LossReason |           | count      |                     |
+/// | kLost       | first | to last  | LossReason | regions   | count      |                     |
 /// | kThread     | time  |          | tid        | 1 starts, |            |                     |
 /// |             |       |          |            | 0 ends    |            |                     |
 /// | kRma        | entry | yes      | region     | window    | bytes to   | target+operation,   |
@@ -142,6 +142,19 @@ enum class LossReason : uint32_t {
   kStreamCut = 4,
 };
 constexpr uint32_t kLossReasonCount = 5;
+
+/// Regions (kBegin, kEnd) over a hole: a32 of kLost. First so many of those that were open before
+/// it, the innermost, have ended in it; then so many have begun in it and are open behind it. Each
+/// number has 16 bits, and stays at its largest value.
+constexpr uint32_t kAllRegions = 0xffff;  ///< ended: none is known to be open any more
+constexpr uint32_t pack_lost_regions(uint32_t ended, uint32_t begun) {
+  const uint32_t low = ended < kAllRegions ? ended : kAllRegions;
+  const uint32_t high = begun < kAllRegions ? begun : kAllRegions;
+  return high << 16 | low;
+}
+constexpr uint32_t ended_in_hole(uint32_t regions) { return regions & kAllRegions; }
+constexpr uint32_t begun_in_hole(uint32_t regions) { return regions >> 16; }
+
 constexpr const char* loss_reason_name(LossReason reason) {
   switch (reason) {
     case LossReason::kPoolFull:

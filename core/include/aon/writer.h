@@ -60,6 +60,13 @@ struct WriterContext {
   uint64_t last_refused_ticks;
 };
 
+/// Regions (kBegin, kEnd) of a thread since a context's first refusal: how many that were open then
+/// have ended, and how many have begun since and are open. For kLost.
+struct HoleRegions {
+  uint32_t ended;
+  uint32_t begun;
+};
+
 /// Set in Writer::span_depth of a thread that reads hardware counters at the borders of its calls:
 /// every call then leaves the fast path where a nested one does, and the others pay nothing.
 constexpr uint32_t kReadsCounters = 1u << 31;
@@ -77,10 +84,10 @@ struct Writer {
   uint32_t tracked_regions;  ///< open ones from the first that a pause skipped (annotation.h)
   const char* span_frame[kOpenSpans];  ///< frame of each open call (longjmp recovery)
   WriterContext context[kContexts];
-  const uint8_t* defined;  ///< by Annotation::index: 1 when the process has defined it
-  uint64_t slot_index;     ///< of `slot`
-  uint64_t recorded_bits;  ///< of the tracked regions: bit i is set when the i-th was recorded
-  uint64_t reserved[2];
+  const uint8_t* defined;       ///< by Annotation::index: 1 when the process has defined it
+  uint64_t slot_index;          ///< of `slot`
+  uint64_t recorded_bits;       ///< of the tracked regions: bit i is set when the i-th was recorded
+  HoleRegions hole[kContexts];  ///< by context; all zero where it has refused nothing
 };
 static_assert(sizeof(Writer) == 4 * 64);
 

@@ -1,5 +1,6 @@
 // What a program can do to the runtime, one case per run: `life_child CASE [ARGUMENT]`. It prints
 // `emitted N` before it ends, its own count of events that it made (refused ones included).
+#include <aon/annotation.h>
 #include <aon/writer.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -293,6 +294,22 @@ void run_overflow() {
   for (int i = 0; i < 10; ++i) event();
 }
 
+/// The same with regions, of which one ends in the full ring and two begin, one of them to its end.
+void run_overflow_with_regions() {
+  const aon::Annotation* region =
+      aon::aon_find_annotation("region", 6, aon::RegionRole::kUser, aon::Paradigm::kUser);
+  for (int i = 0; i < 2; ++i) aon::begin_region(region);
+  for (int i = 0; i < 4000; ++i) event();
+  aon::end_region(region);
+  for (int i = 0; i < 2; ++i) aon::begin_region(region);
+  aon::end_region(region);
+  puts("full");
+  fflush(stdout);
+  char line[8];
+  if (fgets(line, sizeof line, stdin) == nullptr) _exit(121);
+  event();
+}
+
 void define_numbered(uint32_t number) {
   const std::string name(500, 'n');
   printf("define %d\n", aon::aon_define(7, &number, sizeof number, name.c_str(),
@@ -351,6 +368,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"killed_in_call", run_killed_in_call},
     {"jump_out_of_call", run_jump_out_of_call},
     {"overflow", run_overflow},
+    {"overflow_with_regions", run_overflow_with_regions},
 };
 
 }  // namespace

@@ -281,6 +281,25 @@ TEST(Life, a_full_pool_refuses_counts_and_says_so_when_there_is_room_again) {
   EXPECT_EQ(lost, stream.refused);
 }
 
+TEST(Life, a_loss_tells_of_the_regions_that_ended_and_began_in_it) {
+  FakeAgentOptions options;
+  options.chunk_count = 64;
+  options.offered = 16;
+  options.drains = false;
+  FakeAgent agent(options);
+  Child child({LIFE_CHILD, "overflow_with_regions"}, environment(agent));
+  EXPECT_EQ(child.read_line(), "full");
+  agent.offer(child.pid(), 16);
+  child.write("go on\n");
+  EXPECT_EQ(child.wait(), 0);
+  const TakenProcess taken = agent.finish(child.pid());
+  std::vector<uint32_t> told;
+  for (const Record& record : taken.streams.at({kMainThreadSlot, 0}).records()) {
+    if (record.head.kind == RecordKind::kLost) told.push_back(record.head.a32);
+  }
+  EXPECT_EQ(told, std::vector<uint32_t>{pack_lost_regions(1, 1)});
+}
+
 struct Definition {
   uint32_t type;
   std::string bytes;

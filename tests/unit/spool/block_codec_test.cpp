@@ -191,6 +191,28 @@ TEST(BlockCodec, blocks_begin_with_the_regions_that_are_open) {
   ASSERT_EQ(stack.regions().size(), 1u);
 }
 
+TEST(BlockCodec, open_regions_follow_what_happened_in_a_hole) {
+  OpenStack stack;
+  BlockEncoder encoder;
+  Bytes bytes;
+  Record lost = test::make_record(RecordKind::kLost, 1, 0, 300, 0);
+  test::append_record(&bytes, test::make_record(RecordKind::kBegin, 1, 7, 100, 0));
+  test::append_record(&bytes, test::make_record(RecordKind::kBegin, 1, 8, 200, 0));
+  lost.head.a32 = pack_lost_regions(1, 2);
+  test::append_record(&bytes, lost);
+  test::append_record(&bytes, test::make_record(RecordKind::kEnd, 1, 7, 400, 0));
+  encode(&encoder, bytes, &stack);
+  ASSERT_EQ(stack.regions().size(), 2u);
+  EXPECT_EQ(stack.regions()[0].region, 7u) << "that was the end of one that began in the hole";
+  EXPECT_EQ(stack.regions()[1].region, kUnseenRegion);
+  EXPECT_EQ(stack.regions()[1].start_ticks, 1u);
+  bytes.clear();
+  lost.head.a32 = pack_lost_regions(kAllRegions, 0);
+  test::append_record(&bytes, lost);
+  encode(&encoder, bytes, &stack);
+  EXPECT_TRUE(stack.regions().empty());
+}
+
 TEST(BlockCodec, damaged_payloads_are_refused_and_never_yield_invalid_records) {
   BlockEncoder encoder;
   const Encoded good = encode(&encoder, test::random_records(11, 300));
