@@ -229,6 +229,8 @@ enum class EventKind : uint8_t {
                         ///< its neighbours: from `request` to `bytes_received`
   kLostEnd,             ///< the same; an interval encloses no other event
   kOpenAtEnd,  ///< marker: the next kLeave closes a region that was open when its thread ended
+  kCut,        ///< marker: the next kLeave closes a region whose end was lost, at the begin of that
+               ///< loss; how long it took is not known
   kMark,       ///< region, a value; of a range: its number in request, and the start's value or the
                ///< end's duration in bytes
   kRmaCollectiveBegin,
@@ -403,6 +405,7 @@ struct Outcome {
   uint64_t unmatched_count = 0;          ///< completions without request or with unknown peers
   uint64_t unbalanced_region_count = 0;  ///< annotations: ends without begin, and begins without
                                          ///< end that were closed with the region around them
+  uint64_t cut_region_count = 0;         ///< annotations of which a loss took begin or end
   uint64_t open_transfer_count = 0;      ///< one-sided ones that no call of their thread completed
   uint64_t open_io_count = 0;            ///< reads and writes that were begun and not completed
   uint64_t unmatched_io_count = 0;       ///< completed without having begun
@@ -423,6 +426,7 @@ inline Outcome operator+(const Outcome& a, const Outcome& b) {
   sum.open_call_count = a.open_call_count + b.open_call_count;
   sum.unmatched_count = a.unmatched_count + b.unmatched_count;
   sum.unbalanced_region_count = a.unbalanced_region_count + b.unbalanced_region_count;
+  sum.cut_region_count = a.cut_region_count + b.cut_region_count;
   sum.open_transfer_count = a.open_transfer_count + b.open_transfer_count;
   sum.open_io_count = a.open_io_count + b.open_io_count;
   sum.unmatched_io_count = a.unmatched_io_count + b.unmatched_io_count;

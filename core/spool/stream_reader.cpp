@@ -192,6 +192,10 @@ Result<bool> ContextReader::fill() {
     if (!*opened) {
       const uint64_t tail_ticks = std::max({last_ticks_, attach_ticks_, exit_ticks_});
       if (!tail_done_ && committed_ > sequence_) note_gap(committed_, tail_ticks);
+      // No record says any more what is open.
+      for (Record& lost : std::span(batch_).first(count_)) {
+        lost.head.a32 = pack_lost_regions(kAllRegions, 0);
+      }
       if (tail_done_ || count_ == 0) return false;
       tail_done_ = true;
     }

@@ -24,8 +24,9 @@
 namespace aon::spool {
 
 /// A run of records. `is_resync`: records before it are missing (or it is the first batch), and
-/// `open` are the regions open before its first record of a kind other than kLost; whatever the
-/// reader of the batch thought open is not. The kLost records that tell of the gap come first.
+/// `open` are the regions open behind the kLost records that tell of the gap, which come first;
+/// whatever the reader of the batch thought open is not. Behind the last block nothing says what is
+/// open: those have kAllRegions.
 struct StreamBatch {
   std::span<const Record> records;
   bool is_resync = false;

@@ -156,12 +156,12 @@ def hdf5(test, output):
     return nxdata
 
 
-def region_counts(output):
+def region_counts(output, column="count"):
     """{region name: calls} over all locations, from /profile."""
     counts = {}
     with h5py.File(pathlib.Path(output) / "profile.h5") as file:
         names = [n.decode() if isinstance(n, bytes) else n for n in file["regions/name"][()]]
-        regions, calls = file["profile/region"][()], file["profile/count"][()]
+        regions, calls = file["profile/region"][()], file["profile"][column][()]
         for region in numpy.unique(regions):
             counts[names[region]] = int(calls[regions == region].sum())
     return counts

@@ -11,9 +11,13 @@ bool waits_for_enclosing(const RecordHead& head) {
   return (head.flags & (kInsideSpan | kOpenAtEnd)) != 0 || head.kind == RecordKind::kLost;
 }
 
+/// Those of the gap before a batch; what the writer itself refused comes behind it.
 std::span<const Record> leading_losses(std::span<const Record> records) {
+  constexpr auto kPoolFull = static_cast<uint32_t>(LossReason::kPoolFull);
   size_t count = 0;
-  while (count < records.size() && records[count].head.kind == RecordKind::kLost) ++count;
+  while (count < records.size() && records[count].head.kind == RecordKind::kLost &&
+         records[count].head.id != kPoolFull)
+    ++count;
   return records.first(count);
 }
 
@@ -90,7 +94,7 @@ Status EventOrder::add(const spool::StreamBatch& batch) {
 Status EventOrder::finish(uint64_t end_ticks) {
   release_all(UINT64_MAX);
   const uint64_t end_ns = end_ticks == 0 ? last_ns_ : clock_.to_ns(end_ticks);
-  close_regions(0, std::max(end_ns, last_ns_), true);
+  close_regions(0, std::max(end_ns, last_ns_), Close::kOpenAtEnd);
   outcome_->open_transfer_count += transfers_.open_count();
   flush();
   return status_;
@@ -100,20 +104,29 @@ Status EventOrder::finish(uint64_t end_ticks) {
 /// regions that were open already and those that began in them.
 void EventOrder::resync(std::span<const spool::OpenRegion> open, std::span<const Record> losses) {
   release_all(UINT64_MAX);
+  const auto is_same = [this](const Region& mine, const spool::OpenRegion& told) {
+    if (told.region == spool::kUnseenRegion) return mine.unseen_count == told.start_ticks;
+    return mine.unseen_count == 0 && mine.start_ticks == told.start_ticks &&
+           mine.id == known_region(told.region);
+  };
   size_t next = 0;
-  while (next < open_.size() && next < open.size() &&
-         open_[next].start_ticks == open[next].start_ticks &&
-         open_[next].id == known_region(open[next].region)) {
-    ++next;
-  }
-  close_regions(next, last_ns_, false);
-  while (next < open.size() &&
-         (losses.empty() || open[next].start_ticks <= losses[0].head.start_ticks)) {
-    enter_region(open[next].region, open[next].start_ticks);
-    ++next;
+  while (next < open_.size() && next < open.size() && is_same(open_[next], open[next])) ++next;
+  const uint64_t gap_ns = losses.empty() ? last_ns_ : clock_.to_ns(losses[0].head.start_ticks);
+  close_regions(next, std::max(gap_ns, last_ns_), Close::kCut);
+  while (next < open.size() && (losses.empty() || open[next].region == spool::kUnseenRegion ||
+                                open[next].start_ticks <= losses[0].head.start_ticks)) {
+    enter_open(open[next++]);
   }
   for (const Record& lost : losses) emit_lost(lost, UINT64_MAX);
-  for (; next < open.size(); ++next) enter_region(open[next].region, open[next].start_ticks);
+  for (; next < open.size(); ++next) enter_open(open[next]);
+}
+
+void EventOrder::enter_open(const spool::OpenRegion& region) {
+  if (region.region == spool::kUnseenRegion) {
+    push_unseen(region.start_ticks);
+  } else {
+    enter_region(region.region, region.start_ticks);
+  }
 }
 
 void EventOrder::count(const RecordHead& head) {

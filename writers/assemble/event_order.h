@@ -9,7 +9,9 @@
 ///
 /// Lost intervals and calls that were open at the end wait in the forest too, for their place is
 /// only known with the next record. kBegin and kEnd go straight through a stack of open regions;
-/// what the stack still holds at the end of a thread is closed and marked.
+/// what the stack still holds at the end of a thread is closed and marked. A kLost says how many
+/// regions have ended and begun in the hole: the first are closed where it begins, and marked; the
+/// others stay in the stack, unseen, so that their ends are not taken for those of others.
 ///
 /// Times never decrease: an earlier one is moved to the last one and counted.
 /// Owner: the assembler.   Thread: one.   Cost: about 15 ns per event; at most kMaxPending records.
@@ -101,7 +103,9 @@ class EventOrder {
   struct Region {
     uint32_t id;
     uint64_t start_ticks;
+    uint64_t unseen_count = 0;  ///< not 0: stands for so many that began in a hole
   };
+  enum class Close : uint8_t { kEnded, kOpenAtEnd, kCut };
 
   void add_record(const Record& record);
   void count(const RecordHead& head);
@@ -129,7 +133,11 @@ class EventOrder {
   void emit_lost(const Record& record, uint64_t limit_ticks);
   void emit_sample(const Record& record);
   void leave_region(uint32_t region, uint64_t time_ns);
-  void close_regions(size_t depth, uint64_t time_ns, bool open_at_end);
+  void close_regions(size_t depth, uint64_t time_ns, Close how);
+  void close_newest(uint64_t time_ns, Close how);
+  void cut_regions(uint32_t count, uint64_t time_ns);
+  void push_unseen(uint64_t count);
+  void enter_open(const spool::OpenRegion& region);
   Event& enter_region(uint32_t region, uint64_t start_ticks);
   void emit_begin(const Record& record, const Record* counters);
   void emit_end(const Record& record, const Record* counters);

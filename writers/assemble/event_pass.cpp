@@ -10,7 +10,8 @@ namespace {
 
 const std::unordered_map<uint32_t, uint32_t> kNoIds;
 
-/// kLost record for what only the agent's counters know.
+/// kLost record for what only the agent's counters know, at the end of a stream: nothing says any
+/// more what regions are open.
 Record lost_record(LossReason reason, uint64_t count, uint64_t start_ticks, uint64_t end_ticks) {
   Record record{};
   const uint64_t duration = end_ticks > start_ticks ? end_ticks - start_ticks : 0;
@@ -20,6 +21,7 @@ Record lost_record(LossReason reason, uint64_t count, uint64_t start_ticks, uint
   record.head.slot_count = 2;
   record.head.flags = kWideDuration;
   record.head.id = static_cast<uint32_t>(reason);
+  record.head.a32 = pack_lost_regions(kAllRegions, 0);
   record.head.a64 = count;
   record.words[3] = duration;
   return record;

@@ -64,24 +64,62 @@ Event& EventOrder::enter_region(uint32_t region, uint64_t start_ticks) {
 }
 
 /// Closes the open regions above `depth`.
-void EventOrder::close_regions(size_t depth, uint64_t time_ns, bool open_at_end) {
-  while (open_.size() > depth) {
-    const uint32_t region = open_.back().id;
-    open_.pop_back();
-    if (open_at_end) {
-      append(EventKind::kOpenAtEnd, time_ns, region);
-      ++outcome_->open_region_count;
+void EventOrder::close_regions(size_t depth, uint64_t time_ns, Close how) {
+  while (open_.size() > depth) close_newest(time_ns, how);
+}
+
+/// Of unseen ones nothing was shown.
+void EventOrder::close_newest(uint64_t time_ns, Close how) {
+  const Region region = open_.back();
+  open_.pop_back();
+  if (region.unseen_count != 0) return;
+  if (how == Close::kOpenAtEnd) {
+    append(EventKind::kOpenAtEnd, time_ns, region.id);
+    ++outcome_->open_region_count;
+  } else if (how == Close::kCut) {
+    append(EventKind::kCut, time_ns, region.id);
+    ++outcome_->cut_region_count;
+  }
+  append(EventKind::kLeave, time_ns, region.id);
+}
+
+/// The `count` newest regions have ended in a hole that begins now.
+void EventOrder::cut_regions(uint32_t count, uint64_t time_ns) {
+  uint64_t left = count == kAllRegions ? UINT64_MAX : count;
+  while (left != 0 && open_.size() > span_base_) {
+    Region& newest = open_.back();
+    const uint64_t here = std::max<uint64_t>(newest.unseen_count, 1);
+    if (here > left) {
+      newest.unseen_count -= left;
+      return;
     }
-    append(EventKind::kLeave, time_ns, region);
+    left -= here;
+    close_newest(time_ns, Close::kCut);
   }
 }
 
-/// kEnd: closes up to its region; an end whose begin is unknown is dropped and counted.
+/// Regions have begun in a hole and are open behind it.
+void EventOrder::push_unseen(uint64_t count) {
+  if (count == 0) return;
+  if (open_.size() > span_base_ && open_.back().unseen_count != 0) {
+    open_.back().unseen_count += count;
+  } else {
+    open_.push_back({spool::kUnseenRegion, 0, count});
+  }
+}
+
+/// kEnd: closes up to its region; an end whose begin is unknown is dropped and counted. Where the
+/// newest region began in a hole, it is that one's end.
 void EventOrder::leave_region(uint32_t region, uint64_t time_ns) {
+  if (open_.size() > span_base_ && open_.back().unseen_count != 0) {
+    cut_regions(1, time_ns);
+    ++outcome_->cut_region_count;
+    return;
+  }
   for (size_t depth = open_.size(); depth > span_base_; --depth) {
-    if (open_[depth - 1].id != region) continue;
+    if (open_[depth - 1].unseen_count != 0 || open_[depth - 1].id != region) continue;
     outcome_->unbalanced_region_count += open_.size() - depth;
-    close_regions(depth - 1, time_ns, false);
+    close_regions(depth - 1, time_ns, Close::kEnded);
     return;
   }
   ++outcome_->unbalanced_region_count;
@@ -155,7 +193,7 @@ void EventOrder::emit_simple(const Record& record, const Record* counters) {
     }
     case RecordKind::kThread:
       std::fill(std::begin(counter_last_), std::end(counter_last_), 0);
-      close_regions(span_base_, clock_.to_ns(head.start_ticks), true);
+      close_regions(span_base_, clock_.to_ns(head.start_ticks), Close::kOpenAtEnd);
       break;
     default:
       break;
@@ -184,7 +222,7 @@ void EventOrder::emit_span(const Record& record, uint32_t children, const Record
     const size_t outer_base = span_base_;
     span_base_ = open_.size();
     emit_list(children, end);
-    close_regions(span_base_, clock_.to_ns(end), false);
+    close_regions(span_base_, clock_.to_ns(end), Close::kEnded);
     span_base_ = outer_base;
   }
   const uint64_t end_ns = clock_.to_ns(end);
@@ -346,17 +384,20 @@ void EventOrder::emit_completion(const Record& record) {
   }
 }
 
-/// A loss is an interval that encloses nothing: it ends where the next record starts.
+/// A loss is an interval that encloses nothing: it ends where the next record starts. Regions that
+/// ended in it are closed before it.
 void EventOrder::emit_lost(const Record& record, uint64_t limit_ticks) {
   const uint64_t end = std::clamp(end_ticks(record), record.head.start_ticks,
                                   std::max(record.head.start_ticks, limit_ticks));
   const uint64_t start_ns = std::max(clock_.to_ns(record.head.start_ticks), last_ns_);
+  cut_regions(ended_in_hole(record.head.a32), start_ns);
   Event& begin = append(EventKind::kLostBegin, start_ns, record.head.id);
   begin.bytes = record.head.a64;
   begin.request = clock_.to_ns(record.head.start_ticks);
   begin.bytes_received = std::max(clock_.to_ns(end_ticks(record)), begin.request);
   const uint64_t end_ns = std::max(clock_.to_ns(end), start_ns);
   append(EventKind::kLostEnd, end_ns, record.head.id).bytes = record.head.a64;
+  push_unseen(begun_in_hole(record.head.a32));
   LossTally& loss = tally_->lost[std::min(record.head.id, kLossReasonCount - 1)];
   loss.count += record.head.a64;
   loss.start_ns = std::min(loss.start_ns, start_ns);

@@ -272,6 +272,7 @@ Json assembly_json(const LedgerFacts& facts) {
           {"open_calls", facts.outcome.open_call_count},
           {"unmatched", facts.outcome.unmatched_count},
           {"unbalanced_regions", facts.outcome.unbalanced_region_count},
+          {"cut_regions", facts.outcome.cut_region_count},
           {"open_transfers", facts.outcome.open_transfer_count},
           {"open_io", facts.outcome.open_io_count},
           {"unmatched_io", facts.outcome.unmatched_io_count},

@@ -238,6 +238,7 @@ void GlobalDefinitions::write_attributes() {
       {"nccl.nchannels", "Channels that work on it", OTF2_TYPE_UINT8},
       {"nccl.gpu_timed", "1: its times are the GPU's, 0: the host's", OTF2_TYPE_UINT8},
       {"nccl.busbw", "Bus bandwidth as of nccl-tests, 1e9 bytes per second", OTF2_TYPE_DOUBLE},
+      {"cut by a loss", "The end of the region was lost, it took longer", OTF2_TYPE_UINT8},
   };
   for (uint32_t id = 0; id < kAttributeCount; ++id) {
     note(OTF2_GlobalDefWriter_WriteAttribute(file_, id, string_id(kWords[id].name),

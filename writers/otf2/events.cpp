@@ -65,6 +65,7 @@ Status EventEncoder::write(std::span<const Event> events) {
   for (const Event& event : events) {
     if (event.kind == EventKind::kCounters) keep_counters(event);
     if (event.kind == EventKind::kOpenAtEnd) leave_is_open_ = true;
+    if (event.kind == EventKind::kCut) leave_is_cut_ = true;
     const OTF2_ErrorCode code = write_one(event);
     if (code != OTF2_SUCCESS) return check(code, kind_name(event.kind));
   }
@@ -111,6 +112,7 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kLostEnd:
       return lost(event);
     case EventKind::kOpenAtEnd:   // kept by write()
+    case EventKind::kCut:         // the same
     case EventKind::kCounters:    // the same
     case EventKind::kCallSample:  // has an archive of its own
     case EventKind::kNcclCall:    // its host side is there as regions
@@ -245,6 +247,10 @@ OTF2_ErrorCode EventEncoder::leave(const Event& event) {
     attributes = attributes_.get();
     OTF2_AttributeList_AddUint8(attributes, kOpen, 1);
     leave_is_open_ = false;
+  } else if (leave_is_cut_) {
+    attributes = attributes_.get();
+    OTF2_AttributeList_AddUint8(attributes, kCutByLoss, 1);
+    leave_is_cut_ = false;
   } else if ((event.flags & kFailed) != 0) {
     attributes = attributes_.get();
     OTF2_AttributeList_AddUint8(attributes, kErrored, 1);

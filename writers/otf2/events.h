@@ -27,6 +27,7 @@ class EventEncoder {
     counters_.clear();
     columns_.clear();
     leave_is_open_ = false;
+    leave_is_cut_ = false;
     samples_apart_ = samples_apart;
     apart_.clear();
     is_device_ = false;
@@ -100,6 +101,7 @@ class EventEncoder {
   uint64_t copy_count_ = 0;
   std::vector<uint64_t> open_copies_;  ///< of open regions, 0: no copy
   bool leave_is_open_ = false;         ///< kOpenAtEnd came: the next Leave gets the attribute
+  bool leave_is_cut_ = false;          ///< the same of kCut
 };
 
 }  // namespace aon::writers::otf2

@@ -30,7 +30,8 @@ enum AttributeId : uint32_t {
   kNcclChannels = 16,
   kNcclIsTimed = 17,       ///< its times are the GPU's, else the host's
   kNcclBusBandwidth = 18,  ///< not there: not known
-  kAttributeCount = 19,
+  kCutByLoss = 19,         ///< on Leave: the region's end was lost; it took longer than this
+  kAttributeCount = 20,
 };
 
 /// The one paradigm of I/O, MPI's.

@@ -39,6 +39,7 @@ void LocationProfile::begin(const Group& group, const Location& location) {
   group_ = &group;
   slot_ = location.slot;
   last_ns_ = 0;
+  is_cut_ = false;
 }
 
 uint32_t LocationProfile::row_of(uint32_t global_region) {
@@ -58,6 +59,9 @@ void LocationProfile::add(const Event& event) {
       break;
     case EventKind::kLeave:
       leave(event);
+      break;
+    case EventKind::kCut:
+      is_cut_ = true;
       break;
     case EventKind::kMark:
       if (event.value_type() == ValueType::kRangeEnd) add_range(event);
@@ -101,30 +105,33 @@ void LocationProfile::add_range(const Event& end) {
 }
 
 void LocationProfile::leave(const Event& event) {
+  const bool is_timed = !std::exchange(is_cut_, false);
   const uint32_t region = regions_.global(event.region);
   if (region >= row_index_.size() || row_index_[region] == kNoRow) return;
   const uint32_t row = row_index_[region];
   if (rows_[row].active_calls == 0) return;
   while (stack_.back().row != row) close_top(event.time_ns);
-  close_top(event.time_ns);
+  close_top(event.time_ns, is_timed);
 }
 
-void LocationProfile::close_top(uint64_t time_ns) {
+/// One that is not timed counts; what is known of its time is not that of the region around it.
+void LocationProfile::close_top(uint64_t time_ns, bool is_timed) {
   const Frame frame = stack_.back();
   stack_.pop_back();
   Row& row = rows_[frame.row];
   RegionStatistics& s = row.statistics;
   const uint64_t duration_ns = time_ns - frame.enter_ns;
   const uint64_t own_ns = duration_ns - std::min(duration_ns, frame.children_ns);
+  s.count += frame.weight;
+  --row.active_calls;
+  if (!stack_.empty()) stack_.back().children_ns += duration_ns * frame.weight;
+  if (!is_timed) return;
   s.min_ns = s.timed_count == 0 ? duration_ns : std::min(s.min_ns, duration_ns);
   s.max_ns = std::max(s.max_ns, duration_ns);
-  s.count += frame.weight;
   s.timed_count += 1;
   s.exclusive_ns += own_ns * frame.weight;
   s.histogram[histogram_bucket(duration_ns)] += frame.weight;
-  --row.active_calls;
   if (row.active_calls == 0) s.inclusive_ns += duration_ns * frame.weight;
-  if (!stack_.empty()) stack_.back().children_ns += duration_ns * frame.weight;
 }
 
 void LocationProfile::add_bytes(uint64_t bytes) {

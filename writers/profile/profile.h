@@ -13,8 +13,8 @@
 ///
 /// A sampled call stands for `weight` calls in every sum and in the histogram: those are estimates,
 /// unbiased while the calls that were timed are like the others. A call that is open at the end
-/// counts with the time up to there. A range (ValueType::kRangeEnd) counts where it ends, without
-/// exclusive time.
+/// counts with the time up to there. A region whose end was lost (EventKind::kCut) counts, but has
+/// no time. A range (ValueType::kRangeEnd) counts where it ends, without exclusive time.
 ///
 /// Thread: one.   Cost: about 5 ns per event, no hashing; memory grows with the regions of one
 /// location, not with events.
@@ -80,7 +80,7 @@ class LocationProfile {
   void enter(const Event& event);
   void leave(const Event& event);
   void add_range(const Event& end);
-  void close_top(uint64_t time_ns);
+  void close_top(uint64_t time_ns, bool is_timed = true);
   void add_bytes(uint64_t bytes);
   void put_exact_counts();
 
@@ -92,6 +92,7 @@ class LocationProfile {
   const Group* group_ = nullptr;
   uint32_t slot_ = 0;
   uint64_t last_ns_ = 0;
+  bool is_cut_ = false;  ///< kCut came: the next Leave ends nothing
 };
 
 /// A row without times, for calls on a thread that has no location: it only made counted calls.

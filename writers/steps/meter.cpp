@@ -74,11 +74,11 @@ class Meter : public StepMeter {
   std::vector<steps::LoopTracker> trackers_;
   std::map<uint32_t, Loop> loops_;
   std::optional<CallWait> wait_ahead_;
-  Cut now_{};              ///< end of the last call, and what was in MPI and waited up to it
-  uint64_t first_ns_ = 0;  ///< end of the first call, that is MPI_Init
-  uint64_t last_ns_ = 0;   ///< begin of the last one
-  uint32_t depth_ = 0;     ///< of annotated steps
-  bool is_open_at_end_ = false;
+  Cut now_{};                ///< end of the last call, and what was in MPI and waited up to it
+  uint64_t first_ns_ = 0;    ///< end of the first call, that is MPI_Init
+  uint64_t last_ns_ = 0;     ///< begin of the last one
+  uint32_t depth_ = 0;       ///< of annotated steps
+  bool has_no_end_ = false;  ///< the next Leave is none
   Cut step_begin_{};
   int64_t step_number_ = 0;
 };
@@ -170,7 +170,7 @@ Status Meter::events(std::span<const Event> events) {
     if (plan_.is_annotated) {
       if (event.kind == EventKind::kEnter) enter(event);
       if (event.kind == EventKind::kLeave) leave(event);
-      is_open_at_end_ = event.kind == EventKind::kOpenAtEnd;
+      has_no_end_ = event.kind == EventKind::kOpenAtEnd || event.kind == EventKind::kCut;
     }
     const steps::Call* call = scanner_->add(event);
     if (call == nullptr) continue;
@@ -212,12 +212,12 @@ void Meter::enter(const Event& event) {
   step_number_ = event.value_type() == ValueType::kStep ? static_cast<int64_t>(event.bytes) : -1;
 }
 
-/// A step that was open when its thread ended is none.
+/// A step that was open when its thread ended, or whose end was lost, is none.
 void Meter::leave(const Event& event) {
   const uint32_t region = scanner_->global_region(event);
   if (depth_ == 0 || region >= model_->regions.size()) return;
   if (model_->regions[region].role != RegionRole::kStep || --depth_ != 0) return;
-  if (is_open_at_end_) return;
+  if (has_no_end_) return;
   const uint32_t loop = annotated_.at(region);
   loops_.try_emplace(loop, Loop{{}, steps::RowKeeper(rows_each_)});
   keep(loop, step_number_, step_begin_, {event.time_ns, now_.mpi_ns, now_.wait_ns}, true);

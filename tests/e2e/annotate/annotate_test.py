@@ -1,10 +1,11 @@
 """aon/annotate.h in all that a program may do, record by record, and without AON."""
+import json
 import re
 import struct
 import unittest
 
 from annotated import NO_VALUE, REAL, SIGNED, STEP, RingTestCase, nesting, readers
-from aon_test import BUILD, environment, ledger, profile, run
+from aon_test import BUILD, PYTHON, environment, ledger, profile, run
 
 CASES = BUILD / "bin" / "annotate_cases"
 MAX_NAME = 1024
@@ -179,6 +180,59 @@ class Archives(RingTestCase):
     def test_many_names(self):
         output, _ = self.job("many")
         self.assertEqual(readers.region_counts(output)["(more names)"], 10000 - 8191)
+
+
+# Prints: regions entered in wrong places, Leaves that a loss cut by region, losses outside of main.
+# What is inside of a region whose begin was lost stands in the one around it.
+_NESTING_WITH_OTF2 = """
+import collections, json, sys, otf2
+INSIDE = {"main": [[]], "step": [["main"]], "inner": [["main", "step"], ["main"]],
+          "behind": [["main"]]}
+misplaced, cut, outside, stack = [], collections.Counter(), 0, []
+with otf2.reader.open(sys.argv[1]) as trace:
+    for location, event in trace.events:
+        if isinstance(event, otf2.events.Enter):
+            name = event.region.name
+            if name.startswith("[lost"):
+                outside += stack[:1] != ["main"]
+            elif stack not in INSIDE[name]:
+                misplaced.append(stack + [name])
+            stack.append(name)
+        elif isinstance(event, otf2.events.Leave):
+            stack.pop()
+            if any(a.name == "cut by a loss" for a in event.attributes or ()):
+                cut[event.region.name] += 1
+print(json.dumps([misplaced[:3], cut, outside]))
+"""
+
+
+class Holes(RingTestCase):
+    """Regions whose begin or end was refused, for the ring was full."""
+
+    def test_a_region_ends_where_the_loss_of_its_end_begins(self):
+        output = self.folder / "job"
+        done = run(["aon-run", "-o", output, "--memory", "256KiB", "--", CASES, "flood"],
+                   env=environment())
+        self.assert_exit(done)
+        document = ledger(output)
+        self.assert_law(document)
+        self.assertGreater(document["ranks"][0]["lost"], 0)
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+        told = run([PYTHON, "-c", _NESTING_WITH_OTF2, readers.archive(output)])
+        self.assert_exit(told)
+        misplaced, cut, losses_outside = json.loads(told.stdout)
+        self.assertEqual(misplaced, [])
+        self.assertEqual(losses_outside, 0)
+        self.assertEqual(set(cut) - {"step", "inner"}, set())
+        assembly = document["assembly"]
+        self.assertGreater(assembly["cut_regions"], 0)
+        self.assertGreaterEqual(assembly["cut_regions"], sum(cut.values()))
+        self.assertEqual((assembly["unbalanced_regions"], assembly["open_regions"]), (0, 0))
+        timed = readers.region_counts(output, "timed_count")
+        counts = readers.region_counts(output)
+        untimed = {name: counts[name] - timed[name] for name in counts}
+        self.assertEqual({name: count for name, count in untimed.items() if count}, cut)
 
 
 class Kinds(RingTestCase):

@@ -109,6 +109,19 @@ TEST_F(Profile, closes_what_is_open_at_the_end) {
   EXPECT_EQ(rows[1].inclusive_ns, 50u);
 }
 
+TEST_F(Profile, times_nothing_that_a_loss_cut) {
+  const auto rows = run({enter(0, 1), enter(10, 0), leave(14, 0), enter(20, 0),
+                         test::event(EventKind::kCut, 50, 0), leave(50, 0), leave(100, 1)});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].count, 2u);
+  EXPECT_EQ(rows[1].timed_count, 1u);
+  EXPECT_EQ(rows[1].inclusive_ns, 4u);
+  EXPECT_EQ(rows[1].exclusive_ns, 4u);
+  EXPECT_EQ(rows[1].max_ns, 4u);
+  EXPECT_EQ(rows[1].histogram[5], 0u);
+  EXPECT_EQ(rows[0].exclusive_ns, 66u) << "it was in the other one up to the loss";
+}
+
 TEST_F(Profile, counts_a_range_where_it_ends_without_exclusive_time) {
   Event start = test::event(EventKind::kMark, 10, 0);
   start.set_value(static_cast<uint32_t>(ValueType::kRangeStart), 0);

@@ -99,15 +99,17 @@ TEST(Steps, nested_ones_count_once) {
   EXPECT_EQ(summary.rows[4].number, 4);
 }
 
-TEST(Steps, one_that_was_open_when_its_thread_ended_is_none) {
-  Program program;
-  for (int i = 0; i < 3; ++i) program.step_begin(i).compute(1000).step_end();
-  program.step_begin(3).compute(500);
-  Event open = program.events.back();
-  open.kind = EventKind::kOpenAtEnd;
-  program.events.push_back(open);
-  program.step_end();
-  EXPECT_EQ(find_steps({program}).rows.size(), 3u);
+TEST(Steps, one_whose_end_is_not_known_is_none) {
+  for (const EventKind kind : {EventKind::kOpenAtEnd, EventKind::kCut}) {
+    Program program;
+    for (int i = 0; i < 3; ++i) program.step_begin(i).compute(1000).step_end();
+    program.step_begin(3).compute(500);
+    Event open = program.events.back();
+    open.kind = kind;
+    program.events.push_back(open);
+    program.step_end();
+    EXPECT_EQ(find_steps({program}).rows.size(), 3u);
+  }
 }
 
 TEST(Steps, number_that_was_evicted_is_unknown) {

@@ -158,7 +158,7 @@ TEST_F(EventOrderTest, gap_replaces_the_open_regions) {
   const std::vector<Record> second{end_record(3, 60), end_record(1, 70)};
   const std::vector<spool::OpenRegion> open{{1, 10}, {3, 40}};
   EXPECT_EQ(run_batches({{first, true, {}}, {second, true, open}}),
-            "10:enter1 20:enter2 20:leave2 40:enter3 60:leave3 70:leave1");
+            "10:enter1 20:enter2 20:cut 20:leave2 40:enter3 60:leave3 70:leave1");
 }
 
 TEST_F(EventOrderTest, region_without_definition_is_the_unknown_one) {

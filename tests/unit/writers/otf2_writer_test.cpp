@@ -137,15 +137,16 @@ TEST(Otf2Writer, losses_and_open_calls_are_visible) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");
   node.add_process(0, 0, 1, kRegions);
-  node.add_records(
-      0, 1,
-      {test::span_record(kSend, 10, 20), test::lost_record(LossReason::kPoolFull, 30, 40, 17),
-       test::message_record(kRecv, 50, 90, kIncoming | kOpenAtEnd, 0, 1, 8)});
+  node.add_records(0, 1,
+                   {test::begin_record(1, 5), test::span_record(kSend, 10, 20),
+                    test::lost_record(LossReason::kPoolFull, 30, 40, 17, 1),
+                    test::message_record(kRecv, 50, 90, kIncoming | kOpenAtEnd, 0, 1, 8)});
   node.finish();
   const std::string text = checked_archive(job.path());
   EXPECT_EQ(count_of(text, "Region: \"[lost: pool full]\""), 2u);
   EXPECT_EQ(count_of(text, "(\"lost\" <0>; UINT64; 17)"), 1u);
   EXPECT_EQ(count_of(text, "(\"open at end\" <2>; UINT8; 1)"), 1u);
+  EXPECT_EQ(count_of(text, "(\"cut by a loss\" <19>; UINT8; 1)"), 1u);
   EXPECT_EQ(count_of(text, "MPI_RECV "), 0u);
 }
 

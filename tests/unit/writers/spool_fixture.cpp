@@ -174,8 +174,10 @@ Record sample_record(uint32_t metric, uint64_t time, double value) {
   return record;
 }
 
-Record lost_record(LossReason reason, uint64_t start, uint64_t end, uint64_t count) {
+Record lost_record(LossReason reason, uint64_t start, uint64_t end, uint64_t count,
+                   uint32_t ended_regions, uint32_t begun_regions) {
   Record record = make(RecordKind::kLost, 1, 0, static_cast<uint32_t>(reason));
+  record.head.a32 = pack_lost_regions(ended_regions, begun_regions);
   record.head.a64 = count;
   set_times(&record, start, end);
   return record;

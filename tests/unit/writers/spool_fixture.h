@@ -59,7 +59,8 @@ Record end_record(uint32_t region, uint64_t time);
 Record mark_record(uint32_t region, uint64_t time, ValueType type, uint64_t value,
                    std::initializer_list<uint64_t> words = {});
 Record sample_record(uint32_t metric, uint64_t time, double value);
-Record lost_record(LossReason reason, uint64_t start, uint64_t end, uint64_t count);
+Record lost_record(LossReason reason, uint64_t start, uint64_t end, uint64_t count,
+                   uint32_t ended_regions = 0, uint32_t begun_regions = 0);
 Record thread_record(uint64_t time, uint32_t tid, bool starts);
 
 /// A node's clock: what its crystal counts in ns, and what it takes for the time.

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kCalls = 100, kLongName = 1 << 20, kBurst = 500, kBreathNs = 300000 };
+enum { kCalls = 100, kLongName = 1 << 20, kBurst = 500, kBreathNs = 300000, kFlood = 100000 };
 
 static aon_region_t g_in_handler;
 
@@ -185,6 +185,22 @@ static void paused(void) {
   aon_region_end_name("before");
 }
 
+/// More than a small ring holds; then a while in which it is drained.
+static void flood(void) {
+  const struct timespec breath = {0, 300000000};
+  AON_REGION_BEGIN("main");
+  for (int step = 0; step < kFlood; ++step) {
+    aon_step_begin(step);
+    AON_REGION_BEGIN("inner");
+    AON_REGION_END("inner");
+    aon_step_end();
+  }
+  nanosleep(&breath, NULL);
+  AON_REGION_BEGIN("behind");
+  AON_REGION_END("behind");
+  AON_REGION_END("main");
+}
+
 static void names_only(void) {
   aon_counter("counter", "");
   aon_region("region");
@@ -209,7 +225,8 @@ int main(int argc, char** argv) {
       {"balanced", balanced}, {"unbalanced", unbalanced}, {"handler", from_handler},
       {"timer", from_timer},  {"fork", after_fork},       {"open_over_fork", open_over_fork},
       {"long", long_name},    {"many", many_names},       {"threads", threads},
-      {"paused", paused},     {"names", names_only},      {"odd", odd}};
+      {"paused", paused},     {"names", names_only},      {"odd", odd},
+      {"flood", flood}};
   for (size_t i = 0; argc > 1 && i < sizeof kCases / sizeof kCases[0]; ++i) {
     if (strcmp(argv[1], kCases[i].name) != 0) continue;
     kCases[i].run();
