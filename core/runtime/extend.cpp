@@ -11,6 +11,8 @@
 namespace aon::runtime {
 namespace {
 
+constexpr uint64_t kRefusalsPerClock = 64;
+
 void set_position(WriterContext* context, ChunkHeader* chunk, uint64_t committed) {
   char* base = reinterpret_cast<char*>(chunk + 1);
   context->committed = committed;
@@ -168,6 +170,8 @@ bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t bytes, bool c
   const uint32_t index = take_chunk(p);
   if (index == kNoChunk) {
     if (counted) refuse(w, context, ticks);
+    // No agent will tell until when.
+    if (!p.has_agent && context->refused % kRefusalsPerClock == 1) note_clock(p);
     return false;
   }
   const uint32_t depth = static_cast<uint32_t>(context - w->context);

@@ -228,10 +228,12 @@ Status EventPass::add_tail(const spool::Process& process, uint16_t slot, Locatio
   if (is_final && parts_.job.damaged_blocks == 0) tally->agents_count = committed + refused + cut;
   const uint64_t told = tally->lost[static_cast<uint32_t>(LossReason::kPoolFull)].count;
   std::vector<Record> tail;
+  // Nothing newer came from the stream, so the loss is known to be over with its process alone.
+  const uint64_t end =
+      std::max(last_refused, process.exit ? process.exit->end_ticks : index_->tick_range().second);
   if (refused > told) {
-    tail.push_back(lost_record(LossReason::kPoolFull, refused - told, first_refused, last_refused));
+    tail.push_back(lost_record(LossReason::kPoolFull, refused - told, first_refused, end));
   }
-  const uint64_t end = process.exit ? process.exit->end_ticks : last_refused;
   if (cut != 0) tail.push_back(lost_record(LossReason::kStreamCut, cut, end, end));
   return order->add({.records = tail, .is_resync = false, .open = {}});
 }

@@ -83,7 +83,8 @@ class RingConverter final : public ring::Sink {
  private:
   struct Stream {
     uint64_t committed = 0;  ///< written into blocks
-    uint64_t cut = 0;        ///< records behind one that did not validate
+    uint64_t last_ticks = 0;
+    uint64_t cut = 0;  ///< records behind one that did not validate
     spool::OpenStack open;
   };
 
@@ -139,7 +140,8 @@ void RingConverter::add_bytes(uint32_t slot, uint32_t context, std::span<const u
     if (header->record_count != 0) ++block_sequence_;
     written += header->counted_count;
     stream.committed += header->counted_count;
-    last_ticks_ = std::max(last_ticks_, header->last_ticks);
+    stream.last_ticks = std::max(stream.last_ticks, header->last_ticks);
+    last_ticks_ = std::max(last_ticks_, stream.last_ticks);
     if (taken == 0) break;
     bytes = bytes.subspan(taken);
   }
@@ -229,7 +231,9 @@ void RingConverter::add_streams() {
       const uint64_t highest = reader_.cut_count(slot, context);
       if (highest > known) stream.stream_cut += highest - known;
       stream.refused = refused;
-      stream.first_refused_ticks = stream.last_refused_ticks = end_ticks();
+      // Nobody made room: what was refused came behind the last record.
+      stream.first_refused_ticks = found != streams_.end() ? found->second.last_ticks : 0;
+      stream.last_refused_ticks = end_ticks();
       definitions_.add(DefinitionType::kStream, stream);
     }
     add_counts(slot);
