@@ -41,8 +41,8 @@ struct SamplingEvent {
   perf_event_attr attributes(uint64_t rate_hz) const;
   /// What Kernel::set_period() wants for a rate: the kernel turns the frequency of a clock into a
   /// period when it opens it, so a clock is given a period from the start. An event is never
-  /// disabled, for it would tell no more of threads and mappings, and shares would be those of other
-  /// times alone: at a rate of 0 it samples once in a second of CPU time.
+  /// disabled: it would tell no more of threads and mappings, and shares would be those of other
+  /// times alone. At a rate of 0 it samples once in a second of CPU time.
   uint64_t period_or_rate(uint64_t rate_hz) const;
 };
 
