@@ -81,11 +81,11 @@ uint32_t stream_number(void* stream) {
 }
 
 int copy(const char* function, uint32_t function_id, uint8_t kind, size_t bytes, void* stream) {
-  constexpr uint8_t kPinned = 2, kDevice = 3, kToDevice = 1;
+  constexpr uint8_t kPinned = 2, kDevice = 3, kToDevice = 1, kFromDevice = 2;
   Work work = begin(WorkKind::kCopy, function, function_id);
   work.copy_kind = kind;
   work.from = kind == kToDevice ? kPinned : kDevice;
-  work.to = kind == kToDevice ? kDevice : kPinned;
+  work.to = kind == kFromDevice ? kPinned : kDevice;
   work.bytes = bytes;
   work.stream = stream_number(stream);
   return finish(&work, bytes / 10 + 1000);
@@ -115,7 +115,21 @@ int synchronize(const char* function, uint32_t function_id) {
   return 0;
 }
 
+void read_duration() {
+  const char* text = getenv("FAKE_CUDA_DURATION_US");
+  if (text != nullptr) g_duration_ns = 1000 * strtoull(text, nullptr, 10);
+}
+
 }  // namespace
+
+uint64_t stream_end_ns(void* stream) {
+  const uint64_t now = now_ns();
+  const std::lock_guard lock(g_mutex);
+  if (g_stream_ends == nullptr) return now;
+  const auto found = g_stream_ends->find({t_device, stream_number(stream)});
+  return found == g_stream_ends->end() ? now : std::max(now, found->second);
+}
+
 }  // namespace aon::fake
 
 // NOLINTBEGIN(readability-identifier-naming): NVIDIA's names
@@ -133,7 +147,10 @@ void fake_cuda_set_duration(uint64_t ns) { g_duration_ns = ns; }
 
 int cuInit(unsigned) {
   static std::once_flag once;
-  std::call_once(once, load_injection);
+  std::call_once(once, [] {
+    read_duration();
+    load_injection();
+  });
   return 0;
 }
 int cuDriverGetVersion(int* version) {
@@ -165,6 +182,7 @@ int cuDeviceGetPCIBusId(char* address, int bytes, int device) {
 int cuLaunchKernel(const char* name, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    void* stream, void**, void**) {
+  if (capture_kernel()) return 0;
   Work work = begin(WorkKind::kKernel, "cuLaunchKernel", 307);
   work.name = name;
   const uint32_t grid[] = {grid_x, grid_y, grid_z};
@@ -182,6 +200,9 @@ int cuMemcpyHtoDAsync_v2(uint64_t, const void*, size_t bytes, void* stream) {
 int cuMemcpyDtoHAsync_v2(void*, uint64_t, size_t bytes, void* stream) {
   return copy("cuMemcpyDtoHAsync_v2", 279, 2, bytes, stream);
 }
+int cuMemcpyDtoDAsync_v2(uint64_t, uint64_t, size_t bytes, void* stream) {
+  return copy("cuMemcpyDtoDAsync_v2", 281, 8, bytes, stream);
+}
 int cuMemsetD8Async(uint64_t, unsigned char, size_t bytes, void* stream) {
   Work work = begin(WorkKind::kSet, "cuMemsetD8Async", 216);
   work.bytes = bytes;
@@ -189,8 +210,9 @@ int cuMemsetD8Async(uint64_t, unsigned char, size_t bytes, void* stream) {
   work.stream = stream_number(stream);
   return finish(&work, bytes / 20 + 1000);
 }
-int cuGraphLaunch(void*, void* stream) {
+int cuGraphLaunch(void* graph, void* stream) {
   Work work = begin(WorkKind::kGraph, "cuGraphLaunch", 514);
+  work.nodes = node_count(graph);
   work.stream = stream_number(stream);
   return finish(&work, 50'000);
 }

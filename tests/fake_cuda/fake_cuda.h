@@ -21,6 +21,7 @@ struct Work {
   uint32_t blocks[3];
   uint32_t threads[3];
   uint32_t shared_bytes;
+  uint32_t nodes;      ///< of a graph
   uint16_t registers;  ///< per thread
   uint8_t copy_kind;   ///< CUpti_ActivityMemcpyKind
   uint8_t from;        ///< CUpti_ActivityMemoryKind
@@ -33,6 +34,13 @@ struct Work {
 };
 
 using Listener = void (*)(const Work& work);
+
+/// When all that the current device has to do in the stream is done; now, where that is over.
+uint64_t stream_end_ns(void* stream);
+/// Whether the calling thread's launch goes into a graph that is being captured, and does not run.
+bool capture_kernel();
+/// Kernels of a graph; 1 for one that was not captured.
+uint32_t node_count(const void* graph);
 
 }  // namespace aon::fake
 

@@ -208,7 +208,7 @@ bool has_graphs_as_one() {
   return state().api == 2 ? state().has_graphs_as_one : wants(Kind::kGraphTrace);
 }
 
-/// A graph that is recorded node by node is one of one kernel.
+/// Each node of a graph is one kernel that takes as long as the graph.
 Record graph_or_node_record(const Work& work) {
   if (has_graphs_as_one()) return graph_record(work);
   Work node = work;
@@ -263,7 +263,8 @@ void on_work(const Work& told) {
   for (const KindOfWork& one : kKinds) {
     if (one.work != work.kind || knob("BLIND") != 0) continue;
     const bool is_node = one.kind == Kind::kGraphTrace && !has_graphs_as_one();
-    if (wants(is_node ? Kind::kConcurrentKernel : one.kind)) put(one.make(work));
+    if (!wants(is_node ? Kind::kConcurrentKernel : one.kind)) continue;
+    for (uint32_t i = 0; i < (is_node ? work.nodes : 1); ++i) put(one.make(work));
   }
   if (told.kind == WorkKind::kSynchronize) put_call(told);  // over after what it waited for
 }
@@ -442,8 +443,9 @@ Code cuptiActivitySetAttribute_v2(Subscriber subscriber, Attribute attribute, si
 }
 Code cuptiGetCallbackName(int32_t domain, uint32_t id, const char** name) {
   static const std::map<uint32_t, const char*> kNames = {
-      {307, "cuLaunchKernel"},  {277, "cuMemcpyHtoDAsync_v2"}, {279, "cuMemcpyDtoHAsync_v2"},
-      {216, "cuMemsetD8Async"}, {514, "cuGraphLaunch"},        {17, "cuCtxSynchronize"}};
+      {307, "cuLaunchKernel"},       {277, "cuMemcpyHtoDAsync_v2"}, {279, "cuMemcpyDtoHAsync_v2"},
+      {281, "cuMemcpyDtoDAsync_v2"}, {216, "cuMemsetD8Async"},      {514, "cuGraphLaunch"},
+      {17, "cuCtxSynchronize"}};
   const auto found = kNames.find(id);
   if (domain != aon::cupti::kDriverDomain || found == kNames.end()) return kUnknown;
   *name = found->second;

@@ -1,0 +1,109 @@
+// What a program asks a driver for before it works, as far as the programs of tests/gpu do:
+// contexts and memory that are nothing, kernels that are their own names, events, graphs.
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "tests/fake_cuda/fake_cuda.h"
+
+namespace aon::fake {
+namespace {
+
+constexpr uint32_t kNotCapturing = UINT32_MAX;
+thread_local uint32_t t_captured = kNotCapturing;  ///< kernels in the graph that is being made
+
+std::mutex g_mutex;
+std::map<const void*, uint32_t>* g_nodes;  ///< guarded by g_mutex: of graphs that were captured
+
+/// Not null, and never followed.
+void* handle() {
+  static std::atomic<uintptr_t> last{100};
+  return reinterpret_cast<void*>(++last);
+}
+
+}  // namespace
+
+bool capture_kernel() {
+  if (t_captured == kNotCapturing) return false;
+  ++t_captured;
+  return true;
+}
+
+uint32_t node_count(const void* graph) {
+  const std::lock_guard lock(g_mutex);
+  if (g_nodes == nullptr) return 1;
+  const auto found = g_nodes->find(graph);
+  return found == g_nodes->end() ? 1 : found->second;
+}
+
+}  // namespace aon::fake
+
+// NOLINTBEGIN(readability-identifier-naming): NVIDIA's names
+extern "C" {
+
+using namespace aon::fake;
+
+/// Compute capability 9.0; nothing else is asked for.
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  constexpr int kMajor = 75;
+  *value = attribute == kMajor ? 9 : 0;
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void** context, int) {
+  *context = handle();
+  return 0;
+}
+int cuCtxSetCurrent(void*) { return 0; }
+int cuModuleLoadData(void** module, const void*) {
+  *module = handle();
+  return 0;
+}
+int cuModuleGetFunction(void** function, void*, const char* name) {
+  *function = strdup(name);
+  return 0;
+}
+int cuMemAlloc_v2(uint64_t* address, size_t) {
+  *address = reinterpret_cast<uintptr_t>(handle());
+  return 0;
+}
+int cuMemHostAlloc(void** address, size_t, unsigned) {
+  *address = handle();
+  return 0;
+}
+int cuStreamCreate(void** stream, unsigned) {
+  *stream = handle();
+  return 0;
+}
+int cuEventCreate(void** event, unsigned) {
+  *event = new uint64_t(0);
+  return 0;
+}
+int cuEventRecord(void* event, void* stream) {
+  *static_cast<uint64_t*>(event) = stream_end_ns(stream);
+  return 0;
+}
+int cuEventElapsedTime(float* ms, void* begin, void* end) {
+  const uint64_t elapsed_ns = *static_cast<uint64_t*>(end) - *static_cast<uint64_t*>(begin);
+  *ms = static_cast<float>(elapsed_ns) / 1e6F;
+  return 0;
+}
+int cuStreamBeginCapture_v2(void*, int) {
+  t_captured = 0;
+  return 0;
+}
+int cuStreamEndCapture(void*, void** graph) {
+  *graph = handle();
+  const std::lock_guard lock(g_mutex);
+  if (g_nodes == nullptr) g_nodes = new std::map<const void*, uint32_t>;
+  (*g_nodes)[*graph] = t_captured;
+  t_captured = kNotCapturing;
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void** ready, void* graph, unsigned long long) {
+  *ready = graph;
+  return 0;
+}
+}
+// NOLINTEND(readability-identifier-naming)
