@@ -1,17 +1,18 @@
-"""CUPTI's activity on a real GPU: kernels are as many and as long as the program says, copies are
-there with their bytes, and what CUPTI delivered is kept as a fixture for tests/replay/cupti. Runs
-on any machine with a GPU of NVIDIA and CUPTI; elsewhere it is skipped (77).
+"""CUPTI's activity on a real GPU: kernels are as many as the program says, copies are there with
+their bytes, and what CUPTI delivered is kept as a fixture for tests/replay/cupti. Runs on any
+machine with a GPU of NVIDIA and CUPTI; what it lacks is skipped by its name (77).
 
     AON_FIXTURE_OUT=DIR    the fixture is copied there: check it in as DIR/CHIP-VERSION.bin
 """
 import os
 import pathlib
 import shutil
-import sys
-import unittest
 
 import h5py
-from busy_run import PROGRAM, SKIPPED, TestCase, ledger, run, skip_without_device
+from device import BUSY, gpu_environment, kernels, need, numbers, skip_without_device
+from aon_test import TestCase, ledger, main, run
+
+PLAN = ("busy:1", "copy:0.2", "transfer:0.2")
 
 
 class Device(TestCase):
@@ -20,22 +21,28 @@ class Device(TestCase):
         case = TestCase()
         case.setUp()
         cls.addClassCleanup(case.doCleanups)
-        output, cls.fixtures = case.folder / "job", case.folder / "fixtures"
-        process = run(["aon-run", "-o", output, "--budget", "100", "--record-fixture",
-                       cls.fixtures, "--", PROGRAM, 0, 1, 0])
+        cls.output, cls.fixtures = case.folder / "job", case.folder / "fixtures"
+        process = run(["aon-run", "-o", cls.output, "--budget", "100", "--record-fixture",
+                       cls.fixtures, "--", BUSY, *PLAN], env=gpu_environment())
         case.assert_exit(process)
-        case.assert_exit(run(["aon", "finalize", "--quiet", output]))
-        told = dict(line.split()[:2] for line in process.stdout.splitlines() if " " in line)
-        cls.launched = int(told["launched"])
-        cls.provider = ledger(output)["ranks"][0]["providers"]["cupti"]
-        print(cls.provider)
-        if cls.provider["state"] == "off":
-            sys.exit(SKIPPED)
-        cls.file = h5py.File(output / "profile.h5")
+        case.assert_exit(run(["aon", "finalize", "--quiet", cls.output]))
+        cls.told = numbers(process.stdout)
+        need("cupti", ledger(cls.output)["ranks"][0]["providers"]["cupti"])
+        cls.file = h5py.File(cls.output / "profile.h5")
         cls.addClassCleanup(cls.file.close)
 
     def test_every_kernel_is_there(self):
-        self.assertEqual(int(self.file["gpu/kernels/count"][:].sum()), self.launched)
+        counts = {name: count for name, (count, _) in kernels(self.output).items()}
+        self.assertEqual(counts, {"spin": self.told["launched"]})
+
+    def test_every_copy_is_there_with_its_bytes(self):
+        kinds = self.file["gpu/copies/kind"].asstr()[:]
+        counts, sizes = (self.file[f"gpu/copies/{c}"][:] for c in ("count", "bytes"))
+        copies = {kind: (int(c), int(b)) for kind, c, b in zip(kinds, counts, sizes)
+                  if "memcpy" in kind}
+        self.assertEqual(set(copies), {"[CUDA memcpy DtoD]", "[CUDA memcpy HtoD]"})
+        totals = tuple(map(sum, zip(*copies.values())))
+        self.assertEqual(totals, (self.told["copied"], self.told["bytes"]))
 
     def test_the_device_is_known(self):
         self.assertTrue(self.file["gpu/devices/uuid"][0])
@@ -55,4 +62,4 @@ class Device(TestCase):
 
 if __name__ == "__main__":
     skip_without_device()
-    unittest.main(verbosity=2)
+    main()

@@ -1,42 +1,28 @@
 """The plugin under the real NCCL on a real GPU: a rank that sends to itself; two ranks on one GPU,
-each with a host of its own for NCCL. Skipped (77) without a GPU or without libnccl.so.2."""
-import glob
+each with a host of its own for NCCL. Skipped (77) without a GPU, libnccl.so.2 or mpirun."""
 import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
-import unittest
 
 import h5py
+from device import BUILD, nccl_problem, nccl_words, skip_without_device
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import readers  # noqa: E402
 from aon_test import (  # noqa: E402
-    BUILD,
-    PYTHON,
-    SKIPPED,
-    TestCase,
-    environment,
-    ledger,
-    run,
-    wait_until,
-)
+    SKIPPED, TestCase, environment, ledger, main, run, wait_until,
+)  # fmt: skip
 
-PROGRAM = pathlib.Path(__file__).with_name("nccl_ranks.py")
-PLACES = ("/usr/local/cuda*/lib64", "/usr/lib/x86_64-linux-gnu",
-          "/usr/local/lib/python3*/*-packages/nvidia/nccl/lib",
-          "/opt/*/lib/python3*/site-packages/nvidia/nccl/lib")  # fmt: skip
-LIBRARIES = [path for place in PLACES for path in glob.glob(f"{place}/libnccl.so.2")]
 CAPTURED, TIMED, REPLAYED = 1 << 0, 1 << 1, 1 << 4
 LATE_NS = 50_000_000
 
 
 def words(ranks, output, case, count, *options):
-    ids = pathlib.Path(output).with_suffix(".id")
-    return ["mpirun", "--oversubscribe", "-n", ranks, BUILD / "bin" / "aon-run", "-o", output,
-            *options, "--", PYTHON, PROGRAM, LIBRARIES[0], ids, case, count]  # fmt: skip
+    aon = [BUILD / "bin" / "aon-run", "-o", output, *options, "--"]
+    return nccl_words(ranks, output.parent, case, count, aon)
 
 
 class Device(TestCase):
@@ -48,7 +34,7 @@ class Device(TestCase):
         self.assert_exit(run(["aon", "finalize", "--quiet", output]))
         self.assert_law(ledger(output))
         for rank in ledger(output)["ranks"]:
-            self.assertNotEqual(rank["providers"]["nccl"]["state"], "off")
+            self.assertNotEqual(rank["providers"]["nccl"]["state"], "off", rank["providers"])
         return output
 
     def rows(self, output, name):
@@ -117,19 +103,9 @@ class Device(TestCase):
         return "did not arrive" in done.stdout and done.stdout
 
 
-def main():
-    if not LIBRARIES:
-        print("skipped: no libnccl.so.2: install NVIDIA's libnccl2")
-        return SKIPPED
-    try:
-        probe = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60)
-    except OSError:
-        probe = None
-    if probe is None or probe.returncode != 0 or "GPU 0" not in probe.stdout:
-        print("skipped: no GPU of NVIDIA here")
-        return SKIPPED
-    return unittest.main(verbosity=2)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    skip_without_device()
+    if why := nccl_problem():
+        print(f"skipped: {why}")
+        sys.exit(SKIPPED)
+    main()

@@ -2,7 +2,8 @@
 
     nccl_ranks.py LIBRARY ID_FILE CASE [COUNT]
 
-self: a rank sends to itself. sweep: AllReduce of 128 KiB to 4 MiB. straggler: the last rank comes
+self: a rank sends to itself. sweep: AllReduce of 128 KiB to 4 MiB. times: the same, and rank 0 says
+"all_reduce_BYTES NS", the median of one and the waiting for it. straggler: the last rank comes
 50 ms late to each AllReduce. skip: the last rank does not come to the last one. graph: an AllReduce
 is captured and launched COUNT times. Its rank is that of mpirun; ranks on one GPU say that they are
 on different hosts, and talk by sockets. Prints what it called. Exits 77 without a GPU or NCCL.
@@ -10,10 +11,14 @@ on different hosts, and talk by sockets. Prints what it called. Exits 77 without
 import ctypes
 import os
 import pathlib
+import statistics
 import sys
 import time
 
 SKIPPED = 77
+NO_DEVICE, STUB_LIBRARY = 100, 34
+SWEEP = [1 << power for power in range(17, 23)]
+WARM = 20
 FLOAT, SUM = 7, 0
 TOGETHER = {"NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1", "NCCL_SOCKET_IFNAME": "lo",
             "NCCL_MAX_CTAS": "2", "NCCL_NVLS_ENABLE": "0", "NCCL_MNNVL_ENABLE": "0"}  # fmt: skip
@@ -41,9 +46,11 @@ def good(result, what):
 class Gpu:
     def __init__(self):
         self.cuda = load("libcuda.so.1")
-        if self.cuda.cuInit(0) != 0:
+        error = self.cuda.cuInit(0)
+        if error in (NO_DEVICE, STUB_LIBRARY):
             print("skipped: no GPU")
             sys.exit(SKIPPED)
+        good(error, "cuInit")
         context = ctypes.c_void_p()
         good(self.cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), "context")
         good(self.cuda.cuCtxSetCurrent(context), "context")
@@ -115,6 +122,18 @@ class Nccl:
         good(self.nccl.ncclCommDestroy(self.comm), "ncclCommDestroy")
 
 
+def measure(world, size, count):
+    """Prints the median of an AllReduce and the waiting for it."""
+    times_ns = []
+    for _ in range(WARM + count):
+        start_ns = time.perf_counter_ns()
+        world.all_reduce(size)
+        world.gpu.wait()
+        times_ns.append(time.perf_counter_ns() - start_ns)
+    if RANK == 0:
+        print(f"all_reduce_{size} {statistics.median(times_ns[WARM:]):.0f}", flush=True)
+
+
 def main():
     library, id_file, case = sys.argv[1:4]
     count = int(sys.argv[4]) if len(sys.argv) > 4 else 10
@@ -134,9 +153,11 @@ def main():
         for _ in range(count):
             good(gpu.cuda.cuGraphLaunch(graph, gpu.stream), "launch")
             gpu.wait()
+    elif case == "times":
+        for size in SWEEP:
+            measure(world, size, count)
     else:
-        sizes = [1 << power for power in range(17, 23)] if case == "sweep" else [1 << 20]
-        for size in sizes:
+        for size in SWEEP if case == "sweep" else [1 << 20]:
             for step in range(count):
                 if case == "straggler" and is_last:
                     time.sleep(0.05)
