@@ -14,6 +14,7 @@ import pathlib
 import platform
 import random
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from aon_test import BUILD, environment, ledger, run  # noqa: E402,F401
 
 MAX_PAIRS = 60
 MIN_PAIRS = 8
+MIN_ROUNDS = 5  # fewer are shown and not judged
 RESAMPLES = 4000
 ROW_MARK = "BENCH-ROW "
 
@@ -100,6 +102,49 @@ def interleaved(measure_on, measure_off, decided, max_pairs=MAX_PAIRS):
     return pairs
 
 
+def rounds(measures, count):
+    """Calls all of `measures` ({name: function}) in turn, in random order within a round. The
+    first round warms up and is dropped. Returns {name: [value of each round]}."""
+    order = random.Random(1)
+    values = {name: [] for name in measures}
+    for number in range(count + 1):
+        for name in order.sample(list(measures), len(measures)):
+            value = measures[name]()
+            if number > 0:
+                values[name].append(value)
+    return values
+
+
+def spread(on, off, unit):
+    """The medians, their ratio, and the least and the largest ratio of a pair, as text."""
+    ratios = [a / b for a, b in zip(on, off)]
+    medians = statistics.median(on), statistics.median(off)
+    return (
+        f"{len(on)} pairs, {medians[0]:.5g} over {medians[1]:.5g} {unit}: "
+        f"{medians[0] / medians[1]:.4f} (pairs {min(ratios):.4f} to {max(ratios):.4f})"
+    )
+
+
+def judged(goal, values):
+    return goal if len(values) >= MIN_ROUNDS else None
+
+
+def ratio_gate(name, on, off, goal, unit="ns"):
+    """Reports the median of on/off, values of the same rounds, as per cent above 1."""
+    row = percent_row(name, list(zip(on, off)), judged(goal, on))
+    row.note = spread(on, off, unit)
+    report(row)
+    return row
+
+
+def difference_gate(name, on, off, goal, unit="ns"):
+    """Reports the median of on - off, values of the same rounds."""
+    more = [a - b for a, b in zip(on, off)]
+    row = Row(name, *bootstrap(more), unit, judged(goal, on), spread(on, off, unit))
+    report(row)
+    return row
+
+
 def percent_gate(name, measure_on, measure_off, goal, max_pairs=MAX_PAIRS, note=""):
     """Runs pairs until the ratio is decided against `goal` per cent, reports and returns the
     row."""
@@ -142,7 +187,9 @@ def machine():
         (l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "?"
     )
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
-    version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
+    version = ""
+    if shutil.which("mpirun"):
+        version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
     return (
         f"{cpu}, {os.cpu_count()} cores, {memory_gib:.0f} GiB, Linux {platform.release()}, "
         f"{version.splitlines()[0] if version else 'no mpirun'}, load {os.getloadavg()[0]:.1f}"

@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+"""What AON costs on a real GPU; runs with and without it take turns (aon_bench.rounds).
+
+    bench.py [--rounds N] [--seconds S] [NAME ...]     launches loop graphs training nccl
+
+launches: a launch of an empty kernel, everything recorded. loop: empty kernels without a pause,
+under the budget, from 5 s on: what was too dear is switched off by then. graphs: replays. training:
+steps of PyTorch, beside torch.profiler. nccl: AllReduce of two ranks, each level. What a machine
+lacks is said and skipped (77). `tests/gpu/device.py` says where libraries are looked for.
+"""
+import argparse
+import atexit
+import functools
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "gpu"))
+
+import aon_bench as bench  # noqa: E402
+import device  # noqa: E402
+
+CALL_GOAL_NS = 1000
+LOOP_GOAL_PERCENT = 2
+STEP_GOAL_PERCENT = 1
+ROUNDS = 10
+SECONDS = 4
+WARM_S = 5
+BURSTS = 200
+NODES = 100
+STEPS = 100
+ALL_REDUCES = 200
+LEVELS = ("api", "gpu", "net", "step")
+SCRATCH = pathlib.Path(tempfile.mkdtemp(prefix="aon-bench-"))
+atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
+EVERYTHING = ("--budget", "100")
+
+
+class Missing(Exception):
+    """What a part needs and the machine has not."""
+
+
+def job():
+    return SCRATCH / "job"
+
+
+def aon(*options):
+    """Words before a program that is recorded; its files are not made, which takes no turn."""
+    return ["aon-run", "-o", job(), "--no-assemble", *options, "--"]
+
+
+def measure(words, wrapper=(), env=None):
+    """{name: number} that the program prints."""
+    shutil.rmtree(job(), ignore_errors=True)
+    _, _, done = bench.timed_run([*wrapper, *words], env=env, timeout_s=300)
+    return device.numbers(done.stdout)
+
+
+def compare(variants, count):
+    """{variant: {name: [value of each round]}}. `variants`: {variant: function}."""
+    values = bench.rounds(variants, count)
+    return {variant: {name: [run[name] for run in runs] for name in runs[0]}
+            for variant, runs in values.items()}  # fmt: skip
+
+
+def tell_state(variants, provider="cupti"):
+    """Prints what the ledger says in one more run of each; not recorded at all is an error."""
+    for name, variant in variants.items():
+        variant()
+        if not job().exists():
+            continue
+        bench.run(["aon", "finalize", "--quiet", job()])
+        state = bench.ledger(job())["ranks"][0]["providers"][provider]
+        print(f"{name}: {provider} {device.told(state)}", flush=True)
+        if device.named_reason(provider, state):
+            raise Missing(device.told(state))
+        if state["state"] == "off":
+            sys.exit(f"bench: {provider} does not work")
+
+
+def programs(words, wrappers, **variables):
+    """{variant: function} of a program without a Python of its own."""
+    return {name: functools.partial(measure, words, wrapper,
+                                    device.gpu_environment(**{**variables, **more}))
+            for name, (wrapper, more) in wrappers.items()}  # fmt: skip
+
+
+def launches(options):
+    variants = programs([device.LAUNCHES, "launch", BURSTS],
+                        {"off": ((), {}), "on": (aon(*EVERYTHING), {})})
+    tell_state(variants)
+    found = compare(variants, options.rounds)
+    on, off = found["on"], found["off"]
+    bench.difference_gate("empty kernel: a launch", on["call_ns"], off["call_ns"], CALL_GOAL_NS)
+    bench.ratio_gate("empty kernel: launches and waiting", on["loop_ns"], off["loop_ns"], None)
+
+
+def loop(options):
+    variants = programs([device.LAUNCHES, "loop", min(WARM_S, 2 * options.seconds),
+                         options.seconds], {"off": ((), {}), "on": (aon(), {})})  # fmt: skip
+    tell_state(variants)
+    found = compare(variants, options.rounds)
+    on, off = found["on"], found["off"]
+    bench.ratio_gate("launch loop, budget engaged", on["loop_ns"], off["loop_ns"],
+                     LOOP_GOAL_PERCENT)  # fmt: skip
+    bench.ratio_gate("launch loop, its first seconds", on["warm_loop_ns"], off["warm_loop_ns"],
+                     None)  # fmt: skip
+
+
+def graphs(options):
+    variants = programs([device.LAUNCHES, "graph", BURSTS, NODES], {
+        "off": ((), {}),
+        "as one": (aon(*EVERYTHING), {"AON_CUPTI_GRAPH": "graph"}),
+        "node by node": (aon(*EVERYTHING), {"AON_CUPTI_GRAPH": "node"}),
+    })  # fmt: skip
+    tell_state(variants)
+    found = compare(variants, options.rounds)
+    off = found["off"]
+    for name, goal in (("as one", CALL_GOAL_NS), ("node by node", None)):
+        what = f"graph of {NODES}, {name}"
+        bench.difference_gate(f"{what}: a launch", found[name]["call_ns"], off["call_ns"], goal)
+        bench.ratio_gate(f"{what}: replay", found[name]["loop_ns"], off["loop_ns"], None)
+
+
+def training(options):
+    python, why = device.torch_python()
+    if python is None:
+        raise Missing(why)
+    step = [python, device.TRAINING, STEPS]
+    recorded = {"AON": functools.partial(measure, step, aon()),
+                "AON, no budget": functools.partial(measure, step, aon(*EVERYTHING))}
+    others = {"off": functools.partial(measure, step),
+              "torch.profiler": functools.partial(measure, [*step, "all"]),
+              "torch.profiler, GPU alone": functools.partial(measure, [*step, "cuda"])}
+    tell_state(recorded)
+    found = compare({**recorded, **others}, options.rounds)
+    off = found.pop("off")
+    for name, values in found.items():
+        goal = STEP_GOAL_PERCENT if name == "AON" else None
+        bench.ratio_gate(f"training step: {name}", values["step_ns"], off["step_ns"], goal)
+        if values["loss"] != off["loss"]:
+            print(f"training: {name} computes another loss: {values['loss']}, {off['loss']}")
+
+
+def nccl(options):
+    if why := device.nccl_problem():
+        raise Missing(why)
+
+    def measure_level(level):
+        wrapper = aon(*EVERYTHING, "--nccl-level", level) if level else ()
+        return measure(device.nccl_words(2, SCRATCH, "times", ALL_REDUCES, wrapper))
+
+    recorded = {level: functools.partial(measure_level, level) for level in LEVELS}
+    tell_state(recorded, "nccl")
+    found = compare({"off": functools.partial(measure_level, None), **recorded}, options.rounds)
+    off = found.pop("off")
+    for level, values in found.items():
+        for size, times in values.items():
+            kib = int(size.removeprefix("all_reduce_")) // 1024
+            bench.ratio_gate(f"AllReduce of {kib} KiB, level {level}", times, off[size], None)
+
+
+PARTS = {f.__name__: f for f in (launches, loop, graphs, training, nccl)}
+
+
+def gpu_machine():
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm", "--format=csv,noheader"]
+    try:
+        told = subprocess.run(query, capture_output=True, text=True, timeout=60).stdout
+    except OSError:
+        told = ""
+    return "; ".join(told.splitlines()) or "a GPU that nvidia-smi does not tell of"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
+    options = parser.parse_args()
+    if problem := device.device_problem():
+        print(f"skipped: {problem}")
+        return device.SKIPPED
+    print(f"{bench.machine()}\n{gpu_machine()}", flush=True)
+    is_whole = True
+    for name in options.parts or PARTS:
+        try:
+            PARTS[name](options)
+        except Missing as why:
+            print(f"skipped: {name}: {why}", flush=True)
+            is_whole = False
+    return 0 if is_whole else device.SKIPPED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
