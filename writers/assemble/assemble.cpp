@@ -92,19 +92,16 @@ uint64_t folder_bytes(const fs::path& folder) {
 
 /// Takes away what a failed writer left, so that no half file is published.
 void remove_failed(const fs::path& staging, const WriterSlot& slot) {
-  std::error_code ignored;
   if (slot.name == kProfileName) {
-    fs::remove(staging / "profile.h5", ignored);
-    fs::remove_all(staging / "series", ignored);
+    remove_with_room(staging / "profile.h5");
+    remove_with_room(staging / "series");
     return;
   }
   if (slot.name == kSamplesName) {
-    fs::remove_all(staging / "samples", ignored);
+    remove_with_room(staging / "samples");
     return;
   }
-  for (const char* name : {"traces", "traces.def", "traces.otf2"}) {
-    fs::remove_all(staging / name, ignored);
-  }
+  for (const char* name : {"traces", "traces.def", "traces.otf2"}) remove_with_room(staging / name);
 }
 
 constexpr uintmax_t kNoSpaceBytes = 64u << 10;
@@ -360,7 +357,7 @@ Status Assembly::pass_in_shares(const fs::path& staging, Passed* passed) {
   *passed = Passed();
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(staging, ignored))
-    fs::remove_all(entry.path(), ignored);
+    remove_with_room(entry.path());
   return pass_alone(staging, passed);
 }
 

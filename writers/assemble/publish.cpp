@@ -89,6 +89,21 @@ void remove_spool(const fs::path& folder) {
   fs::remove_all(spool, error);
 }
 
+void remove_with_room(const fs::path& path) {
+  std::error_code ignored;
+  const auto make_empty = [&ignored](const fs::path& file) {
+    if (fs::is_regular_file(fs::symlink_status(file, ignored))) fs::resize_file(file, 0, ignored);
+  };
+  make_empty(path);
+  if (fs::is_directory(fs::symlink_status(path, ignored))) {
+    std::error_code error;
+    fs::recursive_directory_iterator entries(path, error);
+    for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error))
+      make_empty(entries->path());
+  }
+  fs::remove_all(path, ignored);
+}
+
 Status remove_stale_staging(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {

@@ -18,6 +18,10 @@ namespace aon::writers {
 /// stays.   Errors: kIo.
 Status remove_stale_staging(const std::filesystem::path& folder);
 
+/// Removes `path` with all that is below it. Files become empty first: what a failed writer has
+/// open still would keep its room on the disk, which others may need.
+void remove_with_room(const std::filesystem::path& path);
+
 class Staging {
  public:
   /// Makes DIR/.assemble-PID (0700) and removes what dead assemblers left.   Errors: kIo.

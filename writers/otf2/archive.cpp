@@ -4,8 +4,11 @@
 #include <array>
 #include <bit>
 #include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <system_error>
+
+#include "writers/otf2/guard.h"
 
 namespace aon::writers::otf2 {
 namespace {
@@ -55,10 +58,23 @@ OTF2_FlushType flush_always(void*, OTF2_FileType, OTF2_LocationRef, void*, bool)
 const OTF2_MemoryCallbacks kMemoryCallbacks{allocate, free_all};
 const OTF2_FlushCallbacks kFlushCallbacks{flush_always, nullptr};
 
-/// Errors are reported by Status, not on stderr.
-OTF2_ErrorCode stay_silent(void*, const char*, uint64_t, const char*, OTF2_ErrorCode code,
-                           const char*, va_list) {
-  return code;
+constexpr size_t kSaidBytes = 512;
+
+/// Leaves OTF2 at its first error, on which it calls this before it does anything else
+/// (docs/decisions/014-otf2-failures.md).
+///
+/// Version 3.0.2 goes on with memory that it has freed after a failed write of 4 MiB, within the
+/// same call where that is the one that closes the file, and calls a file closed whose last write
+/// failed: neither a look at the codes nor leaving the archive alone afterwards would do. So the
+/// error is thrown through OTF2: it is C with unwind tables, as our ABIs want them, it has nothing
+/// locked, and what it was at is never touched again (ArchiveLeaver).
+OTF2_ErrorCode leave(void*, const char*, uint64_t, const char*, OTF2_ErrorCode code,
+                     const char* format, va_list arguments) {
+  if (code <= OTF2_SUCCESS) return code;  // a warning
+  std::array<char, kSaidBytes> said{};
+  if (format != nullptr) std::vsnprintf(said.data(), said.size(), format, arguments);
+  const std::string text = said.data();
+  throw Failure(code, text.starts_with("POSIX: ") ? text.substr(7) : text);
 }
 
 }  // namespace
@@ -86,6 +102,16 @@ void ChunkPool::give(void* memory, uint64_t bytes) {
   }
 }
 
+Failure::Failure(OTF2_ErrorCode code, const std::string& said)
+    : std::runtime_error("OTF2 archive: " + said + (said.empty() ? "" : ": ") +
+                         OTF2_Error_GetDescription(code)) {}
+
+/// The list is there for leak checkers.
+void ArchiveLeaver::operator()(OTF2_Archive* archive) const {
+  static auto* const left = new std::vector<OTF2_Archive*>;
+  left->push_back(archive);
+}
+
 Status check(OTF2_ErrorCode code, const std::string& what) {
   if (code == OTF2_SUCCESS) return {};
   return Error{Code::kIo, "OTF2 archive: cannot " + what + ": " + OTF2_Error_GetName(code) + " (" +
@@ -94,13 +120,13 @@ Status check(OTF2_ErrorCode code, const std::string& what) {
 
 Result<ArchiveHandle> create_archive(const std::filesystem::path& folder,
                                      uint64_t largest_definition_bytes) {
-  OTF2_Error_RegisterCallback(stay_silent, nullptr);
+  OTF2_Error_RegisterCallback(leave, nullptr);
   const uint64_t definition_chunk_bytes = std::clamp<uint64_t>(
       std::bit_ceil(2 * largest_definition_bytes), OTF2_CHUNK_SIZE_MIN, OTF2_CHUNK_SIZE_MAX);
   ArchiveHandle archive(
       OTF2_Archive_Open(folder.c_str(), kArchiveName, OTF2_FILEMODE_WRITE, kEventChunkBytes,
                         definition_chunk_bytes, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE),
-      ArchiveCloser{std::make_unique<ChunkPool>()});
+      ArchiveLeaver{std::make_unique<ChunkPool>()});
   if (!archive) {
     return Error{Code::kIo, "OTF2 archive: cannot create " + (folder / "traces.otf2").string()};
   }

@@ -1,5 +1,6 @@
 /// Thin owner of an OTF2_Archive handle in writing mode, with bounded buffers and OTF2's error
-/// codes turned into Status. Owner: one Otf2Writer.   Thread: one.
+/// codes turned into Status. What fails inside OTF2 comes out of it as an exception (guard.h).
+/// Owner: one Otf2Writer.   Thread: one.
 #pragma once
 
 #include <otf2/otf2.h>
@@ -35,11 +36,13 @@ class ChunkPool {
   std::vector<Chunk> free_;
 };
 
-struct ArchiveCloser {
+/// Who is done takes the archive out of its handle and closes it. One that is still there has
+/// failed, or is a share's, whose event files are closed: OTF2 is not called for it any more.
+struct ArchiveLeaver {
   std::unique_ptr<ChunkPool> pool;
-  void operator()(OTF2_Archive* archive) const { OTF2_Archive_Close(archive); }
+  void operator()(OTF2_Archive* archive) const;
 };
-using ArchiveHandle = std::unique_ptr<OTF2_Archive, ArchiveCloser>;
+using ArchiveHandle = std::unique_ptr<OTF2_Archive, ArchiveLeaver>;
 
 /// Creates the archive `folder`/traces with serial callbacks and buffers of at most two chunks.
 /// `largest_definition_bytes` must fit into one chunk of definitions.

@@ -14,6 +14,7 @@
 #include "writers/otf2/device_series.h"
 #include "writers/otf2/device_windows.h"
 #include "writers/otf2/events.h"
+#include "writers/otf2/guard.h"
 #include "writers/otf2/nccl_events.h"
 #include "writers/otf2/nccl_timelines.h"
 #include "writers/otf2/window.h"
@@ -439,7 +440,7 @@ Status Otf2Writer::finish(const Outcome& outcome) {
 
 std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder, WaitAnalysis* waits,
                                          bool nccl_as_mpi) {
-  return std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi);
+  return otf2::guard(std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi));
 }
 
 }  // namespace aon::writers

@@ -10,6 +10,7 @@
 #include "core/spool/format.h"
 #include "writers/otf2/archive.h"
 #include "writers/otf2/definitions.h"
+#include "writers/otf2/guard.h"
 
 namespace aon::writers {
 namespace {
@@ -364,7 +365,7 @@ Status SamplesWriter::load(StateIn* in) {
 }  // namespace
 
 std::unique_ptr<Writer> make_samples_writer(const std::filesystem::path& folder) {
-  return std::make_unique<SamplesWriter>(folder);
+  return otf2::guard(std::make_unique<SamplesWriter>(folder));
 }
 
 }  // namespace aon::writers

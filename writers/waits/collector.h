@@ -34,6 +34,7 @@ class Collector {
     for (const Event& event : events) {
       add(event);
       last_ns_ = event.time_ns;
+      if (!status_) break;
     }
     return std::exchange(status_, Status());
   }

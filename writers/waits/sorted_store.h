@@ -2,7 +2,7 @@
 /// memory goes as sorted runs into a file without a name, so nothing is left behind by a killed
 /// process; readers merge the runs.
 /// Thread: one.   Cost: a sort; memory at most `memory_bytes`, and kBufferBytes per run while a
-/// reader lives.   Errors: kIo, which leaves the store unusable.
+/// reader lives.   Errors: kIo, which stays: the store is empty then and refuses at once.
 #pragma once
 
 #include <errno.h>
@@ -38,9 +38,12 @@ class SortedStore {
         memory_items_(std::max<size_t>(memory_bytes / sizeof(Item), 1)) {}
 
   Status add(const Item& item) {
+    if (!failure_) return failure_;
     is_sorted_ = false;
     items_.push_back(item);
-    return items_.size() < memory_items_ ? Status() : write_run();
+    if (items_.size() < memory_items_) return {};
+    Status status = write_run();
+    return status ? status : fail(std::move(status));
   }
 
   /// Of the file, before and after the next item was added.
@@ -137,6 +140,7 @@ class SortedStore {
   };
 
   Result<Reader> read() {
+    if (!failure_) return failure_.error();
     sort();
     Reader reader(this);
     Status status = reader.begin();
@@ -158,6 +162,15 @@ class SortedStore {
     file = UniqueFd(mkostemp(path.data(), O_CLOEXEC));
     if (file) unlink(path.c_str());
     return file;
+  }
+
+  /// Gives memory and file back: both may be what others lack.
+  Status fail(Status status) {
+    failure_ = std::move(status);
+    std::vector<Item>().swap(items_);
+    runs_.clear();
+    file_ = UniqueFd();
+    return failure_;
   }
 
   void sort() {
@@ -193,6 +206,7 @@ class SortedStore {
   UniqueFd file_;
   uint64_t end_ = 0;
   std::vector<RunPlace> runs_;
+  Status failure_;
 };
 
 }  // namespace aon::writers

@@ -76,6 +76,48 @@ class SmallDisk(FaultCase):
             self.assert_every_call(document, rank)
 
     @needs_root
+    def test_disk_with_less_room_than_one_timeline_of_the_archive(self):
+        """Libraries of files go wrong in their own ways where a write fails in the middle."""
+        place = self.mount("64m")
+        self.output = place / "job"
+        self.assert_exit(run(["mpirun", "-n", 2, "aon-run", "-o", self.output, "--no-assemble",
+                              "--budget", 100, *self.worker("calls", 300000)]))
+        before = sorted(p.name for p in self.output.iterdir())
+        used = sum(p.lstat().st_blocks * 512 for p in place.rglob("*"))
+        for spare in (1, 2, 3, 4, 6):
+            with self.subTest(spare=spare):
+                size = used + (spare << 20)
+                subprocess.run(["mount", "-o", f"remount,size={size}", place], check=True)
+                begin = time.monotonic()
+                process = run(["aon", "finalize", self.output])
+                exit_codes = (1, 23) if IS_SANITIZED else (1,)  # 23: libraries leak
+                self.assertIn(process.returncode, exit_codes, process.stdout + process.stderr)
+                self.assertRegex(process.stderr, "aon finalize: .*No space left on device")
+                self.assertEqual(sorted(p.name for p in self.output.iterdir()), before)
+                # No event tries the disk again.
+                self.assertLess(time.monotonic() - begin, 300 if IS_SANITIZED else 30)
+        subprocess.run(["mount", "-o", "remount,size=256m", place], check=True)
+        document = self.finish()
+        for rank in (0, 1):
+            self.assert_every_call(document, rank)
+
+    @needs_root
+    def test_job_whose_archive_does_not_fit_says_why(self):
+        place = self.mount("5m")
+        self.output = place / "job"
+        process = run(["mpirun", "-n", 2, "aon-run", "-o", self.output, "--budget", 100,
+                       *self.worker("calls", 300000)])
+        self.assert_exit(process)
+        why = ".+" if IS_SANITIZED else ".*No space left on device"
+        self.assertRegex(process.stderr,
+                         f"aon finalize failed: {why}; run: aon finalize {self.output}")
+        self.assertEqual([p.name for p in self.output.glob(".assemble-*")], [])
+        subprocess.run(["mount", "-o", "remount,size=256m", place], check=True)
+        document = self.finish()
+        for rank in (0, 1):
+            self.assert_every_call(document, rank)
+
+    @needs_root
     def test_full_shared_memory(self):
         script = ('mount -t tmpfs -o size=64k tmpfs /dev/shm && '
                   '{ head -c 65536 /dev/zero >/dev/shm/ballast; exec "$@"; }')

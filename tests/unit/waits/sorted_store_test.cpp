@@ -51,5 +51,21 @@ TEST(SortedStore, needs_a_folder_only_for_what_does_not_fit) {
   EXPECT_FALSE(store.add(9));
 }
 
+/// What comes behind the failure is not sorted and tried again each time.
+TEST(SortedStore, refuses_all_after_a_failure) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("sorted_store." + std::to_string(getpid()));
+  SortedStore<uint64_t> store(folder, 80);
+  for (uint64_t i = 0; i < 9; ++i) ASSERT_TRUE(store.add(i));
+  const Status first = store.add(9);
+  ASSERT_FALSE(first);
+  std::filesystem::create_directory(folder);
+  const Status later = store.add(10);
+  ASSERT_FALSE(later) << "with a folder, too";
+  EXPECT_EQ(later.error().message, first.error().message);
+  EXPECT_FALSE(store.read());
+  std::filesystem::remove(folder);
+}
+
 }  // namespace
 }  // namespace aon::writers
