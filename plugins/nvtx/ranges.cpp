@@ -1,5 +1,8 @@
 #include "nvtx/ranges.h"
 
+#include "nvtx/names.h"
+#include "nvtx/open_ranges.h"
+
 namespace aon::nvtx {
 namespace {
 
@@ -18,6 +21,7 @@ struct Stack {
 };
 
 Stack g_stacks[kMaxThreadSlots];
+OpenRanges g_open_ranges;
 
 Stack& stack_of(const Writer* w) {
   Stack& stack = g_stacks[w->slot_index];
@@ -43,6 +47,13 @@ void remove(Stack& stack, uint32_t at) {
     stack.domain[at] = stack.domain[at + 1];
   }
   stack.depth -= 1;
+}
+
+/// The end of a region that never begins: the assembly drops it and counts it.
+[[gnu::noinline, gnu::cold]] void tell_stray_end() {
+  const Annotation* none = find_message(nullptr, 0, "(no open NVTX range)");
+  Writer* w = annotation_writer(none, RecordKind::kMark);
+  if (w != nullptr) put_event<0>(w, RecordKind::kEnd, ticks(w), 0, none->id, 0, 0, nullptr);
 }
 
 }  // namespace
@@ -74,6 +85,7 @@ int pop_range(const Domain* domain) {
     remove(stack, at);
     return level(stack, domain, at);
   }
+  tell_stray_end();
   return kNotTracked;
 }
 
@@ -85,12 +97,18 @@ uint64_t start_range(const Annotation* region, ValueType type, uint64_t value) {
   const uint64_t words[] = {static_cast<uint64_t>(type), value};
   put_event<2>(w, RecordKind::kMark, now, 0, region->id,
                static_cast<uint32_t>(ValueType::kRangeStart), number, words);
+  g_open_ranges.add(number);
   return number;
 }
 
 void end_range(uint64_t number) {
+  if (number == 0) return;  // its start was not recorded
+  if (AON_UNLIKELY(!g_open_ranges.remove(number))) {
+    tell_stray_end();
+    return;
+  }
   const Annotation* region = aon_annotation_at(static_cast<uint32_t>(number & kIndexMask));
-  if (number == 0 || region == nullptr) return;
+  if (region == nullptr) return;
   Writer* w = annotation_writer(region, RecordKind::kMark);
   if (w == nullptr) return;
   const uint64_t now = ticks(w);

@@ -4,7 +4,10 @@
 """
 import struct
 import sys
+import time
 import unittest
+
+import h5py
 
 from annotated import (
     NO_VALUE,
@@ -22,6 +25,7 @@ from aon_test import BUILD, PYTHON, SKIPPED, environment, ledger, run
 LIBAON_NVTX = BUILD / "lib" / "libaon-nvtx.so"
 NVTX = 5  # Paradigm::kNvtx
 MAX_NAME = 1024
+NO_RANGE = "(no open NVTX range)"
 
 
 def bits(value):
@@ -43,7 +47,7 @@ class Nvtx(RingTestCase):
         text, (ring,) = self.said("ranges")
         self.assertEqual(text, "levels 0 1 1 1 1 1 1 0 1\n")
         inner = "inner 0( )inner 0 inner 1( )inner 1 wide é中( )wide é中"
-        self.assertEqual(nesting(ring), f"outer( {inner} )outer")
+        self.assertEqual(nesting(ring), f"outer( {inner} )outer ){NO_RANGE}")
         self.assertEqual([r.name for r in ring.of_kind("mark")], ["mark", "wide mark"])
         self.assertEqual(ring.providers, [(1, "nvtx", "", "")])
         self.assertEqual(set(ring.paradigms.values()), {NVTX})
@@ -103,7 +107,7 @@ class Nvtx(RingTestCase):
 
     def test_null_and_long_names_do_no_harm(self):
         ring = self.nvtx("odd")
-        self.assertEqual(nesting(ring), "( )")
+        self.assertEqual(nesting(ring), f"( ) ){NO_RANGE}")
         nothing, cut, in_domain = [r.name for r in ring.of_kind("mark")]
         self.assertEqual((nothing, cut), ("", "x" * (MAX_NAME - 3) + "..."))
         self.assertIn("x:x", in_domain)
@@ -140,10 +144,30 @@ class Nvtx(RingTestCase):
         (rank,) = document["ranks"]
         self.assertIsNone(rank["rank"])
         self.assertEqual(rank["providers"]["nvtx"]["state"], "on")
-        self.assertEqual(rank["providers"]["nvtx"]["emitted"], 4)
+        self.assertEqual(rank["providers"]["nvtx"]["emitted"], 5, "one ends nothing")
+        self.assertEqual(document["assembly"]["unbalanced_regions"], 1)
         self.assert_law(document)
         readers.otf2_print(self, output)
         self.assertEqual(readers.region_counts(output), {"first": 1, "second": 1})
+
+    def test_ends_of_what_is_not_open_are_counted_and_no_ranges(self):
+        output = self.folder / "job"
+        begin = time.monotonic()
+        self.assert_exit(run(["aon-run", "-o", output, self.program, "stray"]))
+        seconds = time.monotonic() - begin
+        document = ledger(output)
+        self.assertEqual(document["assembly"]["unbalanced_regions"], 5)
+        self.assert_law(document)
+        self.assertEqual(readers.region_counts(output), {"pushed": 1, "started": 1})
+        with h5py.File(output / "profile.h5") as file:
+            self.assertLess(max(file["profile/inclusive_ns"][:]), seconds * 1e9)
+
+    def test_more_open_ranges_than_are_followed_are_ranges(self):
+        output = self.folder / "job"
+        self.assert_exit(run(["aon-run", "-o", output, "--budget", 100, self.program, "many"]))
+        document = ledger(output)
+        self.assertEqual(document["assembly"]["unbalanced_regions"], 1)
+        self.assertEqual(readers.region_counts(output), {"one of many": 20000})
 
     def test_thread_names_are_in_the_archive(self):
         output = self.folder / "job"

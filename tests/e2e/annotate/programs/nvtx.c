@@ -176,6 +176,28 @@ static void odd(void) {
   free(name);
 }
 
+static void stray(void) {
+  nvtxRangePushA("pushed");
+  nvtxRangePop();
+  nvtxRangePop();
+  nvtxRangeEnd(1);
+  nvtxRangeEnd(2);
+  const nvtxRangeId_t range = nvtxRangeStartA("started");
+  nvtxRangeEnd(range);
+  nvtxRangeEnd(range);
+  nvtxRangeEnd(range);
+}
+
+/// More at a time than there are places for.
+static void many(void) {
+  enum { kCount = 20000 };
+  nvtxRangeId_t* ranges = malloc(kCount * sizeof *ranges);
+  for (int i = 0; i < kCount; ++i) ranges[i] = nvtxRangeStartA("one of many");
+  for (int i = 0; i < kCount; ++i) nvtxRangeEnd(ranges[i]);
+  nvtxRangeEnd(ranges[0]);
+  free(ranges);
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
@@ -184,7 +206,8 @@ int main(int argc, char** argv) {
                 {"payloads", payloads}, {"overlapping", overlapping},
                 {"names", names},       {"libraries", libraries},
                 {"fork", forked},       {"interleaved", interleaved},
-                {"deep", deep},         {"odd", odd}};
+                {"deep", deep},         {"odd", odd},
+                {"stray", stray},       {"many", many}};
   for (size_t i = 0; argc > 1 && i < sizeof kCases / sizeof kCases[0]; ++i) {
     if (strcmp(argv[1], kCases[i].name) != 0) continue;
     kCases[i].run();
