@@ -49,7 +49,7 @@ uint64_t allocate(size_t bytes);
 void launch(void* kernel, unsigned blocks, unsigned threads, uint64_t out, uint64_t rounds);
 void wait_for_device(void);
 
-/* PTX of tests/gpu/kernels.c. kSpin has `spin` and `spin_longer`, which are alike, and `nothing`;
- * kMatrix has `matrix`. All take (out, rounds). */
+/* PTX of tests/gpu/kernels.c. kSpin has `spin`, `spin_longer` and `hold`, which are alike, and
+ * `nothing`; kMatrix has `matrix`. All take (out, rounds). */
 extern const char kSpin[];
 extern const char kMatrix[];

@@ -15,7 +15,7 @@ DEVICE_TESTS = sorted(HERE.glob("*_device_test.py"))
 
 
 def run_script(path, *words, **knobs):
-    knobs = {"LD_LIBRARY_PATH": FAKES, "FAKE_CUDA_DURATION_US": 100, **knobs}
+    knobs = {"LD_LIBRARY_PATH": FAKES, "FAKE_CUDA_DURATION_US": 500, **knobs}
     variables = environment(AON_BUILD=BUILD, AON_SOURCE=SOURCE, **knobs)
     return run([sys.executable, path, *words], env=variables, timeout_s=250)
 

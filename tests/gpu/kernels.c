@@ -17,7 +17,7 @@
       PTX_FMA PTX_LOOP_END PTX_KEEP_F1
 
 const char kSpin[] = ".version 6.3\n.target sm_75\n.address_size 64\n" PTX_SPIN("spin")
-    PTX_SPIN("spin_longer") PTX_ENTRY("nothing") "ret;\n}\n";
+    PTX_SPIN("spin_longer") PTX_SPIN("hold") PTX_ENTRY("nothing") "ret;\n}\n";
 
 /* A warp multiplies 16x16 by 16x8 into four sums, one after the other. */
 #define PTX_MULTIPLY(sum)                                  \

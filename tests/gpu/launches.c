@@ -8,7 +8,8 @@
  *     gpu_launches graph BURSTS NODES    ten replays each of a graph of empty kernels: call_ns,
  *                                        loop_ns of one; graphs, kernels
  *     gpu_launches events COUNT          so many of two kernels between events: "spin COUNT NS",
- *                                        "spin_longer COUNT NS" */
+ *                                        "spin_longer COUNT NS"; and "hold COUNT" before them, so
+ *                                        that no event waits for the host */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ enum {
   kLoop = 10000, /* launches between two looks at the clock */
   kWarmBursts = 10,
   kMaxBursts = 100000,
+  kHolds = 20,
   kSpinBlocks = 64,
   kSpinThreads = 128,
   kSpinRounds = 200000, /* some ms: events are exact to microseconds */
@@ -108,6 +110,7 @@ static void run_between_events(const char* name, int count, uint64_t rounds) {
   enum { kMost = 10000 };
   static void* events[2][kMost];
   void* kernel = find_kernel(kSpin, name);
+  void* hold = find_kernel(kSpin, "hold");
   const uint64_t out = allocate(4);
   double sum_ms = 0;
   if (count > kMost) count = kMost;
@@ -116,6 +119,7 @@ static void run_between_events(const char* name, int count, uint64_t rounds) {
       check(driver.create_event(&events[side][i], 0), "cuEventCreate");
     }
   }
+  for (int i = 0; i < kHolds; ++i) launch(hold, kSpinBlocks, kSpinThreads, out, rounds);
   for (int i = 0; i < count; ++i) {
     check(driver.record_event(events[0][i], work_stream), "cuEventRecord");
     launch(kernel, kSpinBlocks, kSpinThreads, out, rounds);
@@ -143,6 +147,7 @@ int main(int count, char** words) {
   } else if (strcmp(what, "events") == 0) {
     run_between_events("spin", atoi(words[2]), kSpinRounds);
     run_between_events("spin_longer", atoi(words[2]), 3 * kSpinRounds);
+    printf("hold %d\n", 2 * kHolds);
   } else {
     fprintf(stderr,
             "gpu_launches: launch BURSTS, loop WARM_S SECONDS, graph BURSTS NODES or "
