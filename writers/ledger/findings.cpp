@@ -50,6 +50,14 @@ uint64_t lost_samples(std::span<const LocationTally> tallies) {
   return count;
 }
 
+/// Two digits, one more where nearly all is; 100 only of all.
+std::string percent_text(uint64_t part, uint64_t whole) {
+  if (part >= whole) return "100 %";
+  const double percent = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  if (percent >= 99.95) return "more than 99 %";
+  return percent < 99 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.1f} %", percent);
+}
+
 }  // namespace
 
 std::string seconds_text(double value_s) {
@@ -325,10 +333,9 @@ void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Fi
          fmt::format("{} samples of counters or call paths are lost", grouped(samples))});
   if (lost == 0) return;
   const auto reason = static_cast<LossReason>(main_reason);
-  std::string text = fmt::format(
-      "{} of {} records are lost ({:.2g} %), most of them: {}", grouped(lost), grouped(emitted),
-      100.0 * static_cast<double>(lost) / static_cast<double>(std::max<uint64_t>(emitted, 1)),
-      loss_reason_name(reason));
+  std::string text =
+      fmt::format("{} of {} records are lost ({}), most of them: {}", grouped(lost),
+                  grouped(emitted), percent_text(lost, emitted), loss_reason_name(reason));
   if (reason == LossReason::kPoolFull) text += "; a larger --memory would keep them";
   if (reason == LossReason::kEvictedByCap) text += "; a larger --disk would keep them";
   findings->push_back({kLossWeight_s, text});

@@ -141,6 +141,27 @@ TEST(Assemble, loss_of_a_process_whose_end_was_not_seen_lasts_up_to_its_last_rec
   EXPECT_EQ(loss_duration_ns(read_ledger(job.path())), 47'000u);
 }
 
+TEST(Assemble, share_of_lost_records_reads_as_one) {
+  const std::pair<uint64_t, std::string> kCases[] = {
+      {1, "1 of 101 records are lost (0.99 %)"},
+      {100, "100 of 200 records are lost (50 %)"},
+      {53'500, "records are lost (99.8 %)"},
+      {500'000, "records are lost (more than 99 %)"},
+      {1'000'000, "records are lost (more than 99 %)"}};
+  for (const auto& [lost, text] : kCases) {
+    TemporaryFolder job;
+    NodeSpool node(job.path(), "n1");
+    node.add_process(0, 0, 1, kRegions);
+    node.add_records(0, 1, spans(100));
+    node.stream(0, 1).refused = lost;
+    node.add_exit(0, 80'000, 0, 0);
+    node.finish();
+    ASSERT_TRUE(assemble(job.path()).has_value());
+    const std::string finding = read_ledger(job.path())["findings"][0];
+    EXPECT_NE(finding.find(text), std::string::npos) << finding;
+  }
+}
+
 TEST(Assemble, claims_no_complete_communication_behind_a_pause) {
   for (const uint64_t level : {uint64_t{1}, uint64_t{0}}) {
     TemporaryFolder job;
