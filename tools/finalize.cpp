@@ -10,6 +10,7 @@
 #include "tools/joining.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
+#include "tools/owner_rights.h"
 #include "writers/assemble/assemble.h"
 
 namespace aon::tools {
@@ -54,6 +55,7 @@ bool is_live(const FinalizeOptions& options) {
 
 int finalize(const FinalizeOptions& wanted) {
   FinalizeOptions options = wanted;
+  take_owner_rights(options.dirs);
   if (options.is_share) {
     const Status status = writers::join_assembly(options.dirs.front(), options.node);
     return status ? kExitDone : fail("finalize", status.error().message, kExitFailed);

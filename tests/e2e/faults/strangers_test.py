@@ -180,6 +180,47 @@ class Strangers(StrangersCase):
         self.assertEqual(listed.stdout, "")
 
 
+@unittest.skipUnless(os.geteuid() == 0, "needs root to work on another user's directory")
+class RootsHelp(StrangersCase):
+    """Root finishes somebody else's job."""
+
+    def setUp(self):
+        super().setUp()
+        self.assert_exit(run(["aon-run", "-o", self.output, "--no-assemble",
+                              *self.worker("calls", 1000)], env=self.env))
+        for path in [self.output, *self.output.rglob("*")]:
+            os.lchown(path, NOBODY, NOBODY)
+
+    def assert_all_is_of(self, user):
+        others = [p for p in [self.output, *self.output.rglob("*")] if p.lstat().st_uid != user]
+        self.assertEqual(others, [])
+
+    def test_leaves_all_to_the_owner(self):
+        self.assert_exit(run(["aon", "finalize", self.output]))
+        self.assertTrue((self.output / "aon.json").exists())
+        self.assert_all_is_of(NOBODY)
+        self.assertEqual((self.output / "aon.json").stat().st_gid, NOBODY)
+        self.finish()
+        self.assert_all_is_of(NOBODY)
+
+    def test_follows_no_link_to_what_is_roots(self):
+        target = self.folder / "roots"
+        target.write_text("mine\n")
+        target.chmod(0o600)
+        for name in ("summary.txt", "aon.json", "assemble.lease"):
+            (self.output / name).symlink_to(target)
+            os.lchown(self.output / name, NOBODY, NOBODY)
+        run(["aon", "finalize", self.output])
+        self.assertEqual((target.read_text(), target.stat().st_uid), ("mine\n", 0))
+
+    def test_where_the_owner_does_not_get_to_is_done_by_root(self):
+        self.folder.chmod(0o700)
+        process = run(["aon", "finalize", self.output])
+        self.assert_exit(process)
+        self.assertIn(f"user {NOBODY}", process.stderr)
+        self.assertEqual((self.output / "aon.json").stat().st_uid, 0)
+
+
 class Liars(StrangersCase):
     def descriptors(self):
         """What the agent, keeper and worker, has open."""
