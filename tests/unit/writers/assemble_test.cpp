@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/lease.h"
+#include "tests/unit/writers/ledger_law.h"
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/model.h"
 
@@ -19,47 +20,15 @@ namespace aon::writers {
 namespace {
 
 using nlohmann::json;
+using test::expect_law;
+using test::lost_for;
 using test::NodeSpool;
+using test::read_ledger;
+using test::spans;
 using test::TemporaryFolder;
 
 const std::vector<std::pair<std::string, RegionRole>> kRegions = {
     {"MPI_Send", RegionRole::kPointToPoint}};
-
-json read_ledger(const std::filesystem::path& job) {
-  std::ifstream file(job / "aon.json");
-  return json::parse(file);
-}
-
-/// Fails unless emitted = spooled + lost holds everywhere.
-void expect_law(const json& ledger) {
-  for (const json& rank : ledger["ranks"]) {
-    uint64_t emitted = 0;
-    for (const json& thread : rank["threads"]) {
-      EXPECT_EQ(thread["emitted"].get<uint64_t>(),
-                thread["spooled"].get<uint64_t>() + thread["lost"].get<uint64_t>());
-      emitted += thread["emitted"].get<uint64_t>();
-    }
-    EXPECT_EQ(rank["emitted"].get<uint64_t>(), emitted);
-    EXPECT_EQ(rank["emitted"].get<uint64_t>(),
-              rank["spooled"].get<uint64_t>() + rank["lost"].get<uint64_t>());
-  }
-}
-
-uint64_t lost_for(const json& ledger, const std::string& reason) {
-  uint64_t sum = 0;
-  for (const json& loss : ledger["losses"]) {
-    if (loss["reason"] == reason) sum += loss["count"].get<uint64_t>();
-  }
-  return sum;
-}
-
-std::vector<Record> spans(uint64_t count, uint64_t from = 1000) {
-  std::vector<Record> records;
-  for (uint64_t i = 0; i < count; ++i) {
-    records.push_back(test::span_record(1, from + i * 100, from + i * 100 + 50));
-  }
-  return records;
-}
 
 TEST(Assemble, ranks_come_first_and_others_after_all_of_them) {
   TemporaryFolder job;
@@ -104,62 +73,6 @@ TEST(Assemble, ledger_law_holds_with_every_kind_of_loss) {
   EXPECT_EQ(ledger["ranks"][0]["threads"][1]["location"], uint64_t{1} << 32);
   EXPECT_TRUE(ledger["job"]["complete"]);
   EXPECT_FALSE(ledger["assembly"]["communication_complete"]);
-}
-
-/// Of the only loss in the ledger.
-uint64_t loss_duration_ns(const json& ledger) {
-  const json& loss = ledger["losses"].at(0);
-  return loss["end_ns"].get<uint64_t>() - loss["start_ns"].get<uint64_t>();
-}
-
-TEST(Assemble, loss_behind_the_last_record_lasts_up_to_the_end_of_its_process) {
-  TemporaryFolder job;
-  NodeSpool node(job.path(), "n1");
-  node.add_process(0, 0, 1, kRegions);
-  node.add_records(0, 1, {test::begin_record(1, 1'000), test::span_record(1, 2'000, 3'000)});
-  node.stream(0, 1).refused = 7;  // and it never had room again, so no record tells of them
-  node.add_exit(0, 80'000, 0, 0);
-  node.finish();
-  ASSERT_TRUE(assemble(job.path()).has_value());
-  const json ledger = read_ledger(job.path());
-  expect_law(ledger);
-  EXPECT_EQ(lost_for(ledger, "pool full"), 7u);
-  EXPECT_EQ(loss_duration_ns(ledger), 77'000u);
-  EXPECT_EQ(ledger["assembly"]["cut_regions"], 1);
-  EXPECT_EQ(ledger["assembly"]["open_regions"], 0);
-}
-
-TEST(Assemble, loss_of_a_process_whose_end_was_not_seen_lasts_up_to_its_last_record) {
-  TemporaryFolder job;
-  NodeSpool node(job.path(), "n1");
-  node.add_process(0, 0, 1, kRegions);
-  node.add_records(0, 1, {test::span_record(1, 2'000, 3'000)});
-  node.add_records(0, 2, {test::span_record(1, 2'000, 50'000)});
-  node.stream(0, 1).refused = 7;
-  node.finish();
-  ASSERT_TRUE(assemble(job.path()).has_value());
-  EXPECT_EQ(loss_duration_ns(read_ledger(job.path())), 47'000u);
-}
-
-TEST(Assemble, share_of_lost_records_reads_as_one) {
-  const std::pair<uint64_t, std::string> kCases[] = {
-      {1, "1 of 101 records are lost (0.99 %)"},
-      {100, "100 of 200 records are lost (50 %)"},
-      {53'500, "records are lost (99.8 %)"},
-      {500'000, "records are lost (more than 99 %)"},
-      {1'000'000, "records are lost (more than 99 %)"}};
-  for (const auto& [lost, text] : kCases) {
-    TemporaryFolder job;
-    NodeSpool node(job.path(), "n1");
-    node.add_process(0, 0, 1, kRegions);
-    node.add_records(0, 1, spans(100));
-    node.stream(0, 1).refused = lost;
-    node.add_exit(0, 80'000, 0, 0);
-    node.finish();
-    ASSERT_TRUE(assemble(job.path()).has_value());
-    const std::string finding = read_ledger(job.path())["findings"][0];
-    EXPECT_NE(finding.find(text), std::string::npos) << finding;
-  }
 }
 
 TEST(Assemble, claims_no_complete_communication_behind_a_pause) {
