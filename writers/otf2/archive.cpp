@@ -10,6 +10,15 @@
 
 #include "writers/otf2/guard.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+// Of an archive that was left, OTF2's own frames had some of the memory. A program may have a list
+// of its own instead.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" [[gnu::weak]] const char* __lsan_default_suppressions();
+const char* __lsan_default_suppressions() { return "leak:libopen-trace-format2\n"; }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
+#endif
+
 namespace aon::writers::otf2 {
 namespace {
 
