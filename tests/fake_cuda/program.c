@@ -148,7 +148,11 @@ static int read_drain_thread(long long* cpu_ns, long long* sleeps) {
 static void watch_drain_thread(void) {
   long long cpu_ns[2] = {0, 0};
   long long sleeps[2] = {0, 0};
-  if (!read_drain_thread(&cpu_ns[0], &sleeps[0])) abort();
+  int tries = 1000;  // it names itself when it runs first
+  while (!read_drain_thread(&cpu_ns[0], &sleeps[0])) {
+    if (--tries == 0) abort();
+    usleep(10000);
+  }
   sleep(2);
   if (!read_drain_thread(&cpu_ns[1], &sleeps[1])) abort();
   printf("drain cpu_ns %lld sleeps %lld\n", cpu_ns[1] - cpu_ns[0], sleeps[1] - sleeps[0]);
