@@ -167,7 +167,7 @@ class Nvtx(RingTestCase):
         self.assert_exit(run(["aon-run", "-o", output, "--budget", 100, self.program, "many"]))
         document = ledger(output)
         self.assertEqual(document["assembly"]["unbalanced_regions"], 1)
-        self.assertEqual(readers.region_counts(output), {"one of many": 20000})
+        self.assertEqual(readers.region_counts(output), {"one of many": 10000})
 
     def test_thread_names_are_in_the_archive(self):
         output = self.folder / "job"

@@ -188,12 +188,18 @@ static void stray(void) {
   nvtxRangeEnd(range);
 }
 
-/// More at a time than there are places for.
+/// More at a time than there are places for, slowly: a busy machine's agent is to keep up.
 static void many(void) {
-  enum { kCount = 20000 };
+  enum { kCount = 10000, kAtOnce = 20, kPauseUs = 1000 };
   nvtxRangeId_t* ranges = malloc(kCount * sizeof *ranges);
-  for (int i = 0; i < kCount; ++i) ranges[i] = nvtxRangeStartA("one of many");
-  for (int i = 0; i < kCount; ++i) nvtxRangeEnd(ranges[i]);
+  for (int i = 0; i < kCount; ++i) {
+    ranges[i] = nvtxRangeStartA("one of many");
+    if (i % kAtOnce == 0) usleep(kPauseUs);
+  }
+  for (int i = 0; i < kCount; ++i) {
+    nvtxRangeEnd(ranges[i]);
+    if (i % kAtOnce == 0) usleep(kPauseUs);
+  }
   nvtxRangeEnd(ranges[0]);
   free(ranges);
 }
