@@ -24,7 +24,6 @@ namespace aon::writers {
 /// after each save() and closed by the destructor; there is no finish(). `devices` (null: none)
 /// tells it times of NCCL and outlives it.
 std::unique_ptr<Writer> make_hdf5_share(const std::filesystem::path& series_path,
-                                        std::string link_name,
-                                        DeviceAnalysis* devices = nullptr);
+                                        std::string link_name, DeviceAnalysis* devices = nullptr);
 
 }  // namespace aon::writers
