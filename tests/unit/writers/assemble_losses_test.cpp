@@ -11,14 +11,12 @@ namespace {
 
 using nlohmann::json;
 using test::expect_law;
+using test::kRegions;
 using test::lost_for;
 using test::NodeSpool;
 using test::read_ledger;
 using test::spans;
 using test::TemporaryFolder;
-
-const std::vector<std::pair<std::string, RegionRole>> kRegions = {
-    {"MPI_Send", RegionRole::kPointToPoint}};
 
 /// Of the only loss in the ledger.
 uint64_t loss_duration_ns(const json& ledger) {

@@ -21,14 +21,12 @@ namespace {
 
 using nlohmann::json;
 using test::expect_law;
+using test::kRegions;
 using test::lost_for;
 using test::NodeSpool;
 using test::read_ledger;
 using test::spans;
 using test::TemporaryFolder;
-
-const std::vector<std::pair<std::string, RegionRole>> kRegions = {
-    {"MPI_Send", RegionRole::kPointToPoint}};
 
 TEST(Assemble, ranks_come_first_and_others_after_all_of_them) {
   TemporaryFolder job;

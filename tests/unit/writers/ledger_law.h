@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/writers/spool_fixture.h"
@@ -14,6 +15,10 @@
 namespace aon::test {
 
 using nlohmann::json;
+
+/// Regions of a process that makes one call.
+inline const std::vector<std::pair<std::string, RegionRole>> kRegions = {
+    {"MPI_Send", RegionRole::kPointToPoint}};
 
 inline json read_ledger(const std::filesystem::path& job) {
   std::ifstream file(job / "aon.json");
