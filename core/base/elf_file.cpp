@@ -118,4 +118,12 @@ std::optional<uint64_t> ElfFile::address_of(uint64_t file_offset) const {
   return std::nullopt;
 }
 
+std::optional<uint64_t> ElfFile::offset_of(uint64_t address) const {
+  for (const ElfSegment& segment : segments_) {
+    if (address >= segment.address && address - segment.address < segment.file_bytes)
+      return segment.offset + (address - segment.address);
+  }
+  return std::nullopt;
+}
+
 }  // namespace aon

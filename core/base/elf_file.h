@@ -55,6 +55,8 @@ class ElfFile {
 
   /// Address that byte `file_offset` is loaded at, before relocation; nullopt: it is not loaded.
   std::optional<uint64_t> address_of(uint64_t file_offset) const;
+  /// The byte of the file that is loaded at `address`; nullopt: none is.
+  std::optional<uint64_t> offset_of(uint64_t address) const;
 
  private:
   struct EndElf {

@@ -110,8 +110,9 @@ class Places {
     const auto take = [&](size_t index, std::span<const symbols::Frame> frames) {
       for (size_t i = frames.size(); i > 0; --i) {
         const symbols::Frame& frame = frames[i - 1];
+        const uint64_t begin = frame.begin_offset != 0 ? frame.begin_offset : offsets[index];
         const std::string name =
-            frame.function.empty() ? text_of(module, offsets[index]) : std::string(frame.function);
+            frame.function.empty() ? text_of(module, begin) : std::string(frame.function);
         results[index]->push_back({functions_->id_of(name, frame.file, module.path), frame.line});
       }
     };

@@ -13,6 +13,7 @@
 
 #include "core/base/file.h"
 #include "writers/symbols/debug_files.h"
+#include "writers/symbols/function_ranges.h"
 #include "writers/symbols/readable_name.h"
 #include "writers/symbols/symbol_table.h"
 
@@ -88,6 +89,7 @@ class ModuleReader {
   void load_symbols();
   void place_offsets();
   void tell_names();
+  void tell_begin(const Place& place);
   void tell_lines();
   void note(std::string_view remark);
 
@@ -99,6 +101,7 @@ class ModuleReader {
   std::optional<ElfFile> debug_file_;
   std::optional<ElfFile> packed_;
   SymbolTable table_;
+  FunctionRanges unnamed_;  ///< of a stripped file
   std::vector<Place> places_;
   std::unordered_map<uint32_t, uint32_t> names_;  ///< of symbols, numbers of texts
   std::string remark_;
@@ -148,11 +151,13 @@ void ModuleReader::load_symbols() {
   }
   table_.add_plt(*file_);
   table_.finish();
-  if (!has_table && !debug_file_ && !packed_)
+  if (!has_table && !debug_file_ && !packed_) {
+    unnamed_.add(*file_);
     note(file_->path() +
          (table_.symbol_count() == 0
               ? ": stripped, has no names; install its debug file, or build without -s"
               : ": stripped, only exported functions have names; install its debug file"));
+  }
   reply_->text(Word::kSource, source);
 }
 
@@ -169,13 +174,22 @@ void ModuleReader::place_offsets() {
 
 void ModuleReader::tell_names() {
   for (const Place& place : places_) {
-    if (place.symbol == SymbolTable::kNone) continue;
+    if (place.symbol == SymbolTable::kNone) {
+      tell_begin(place);
+      continue;
+    }
     auto [name, is_new] = names_.try_emplace(place.symbol, 0);
     if (is_new) name->second = reply_->strings().number(readable_name(table_.name(place.symbol)));
     const LineFrame frame{name->second, 0, 0, false};
     reply_->frames(place.position, {&frame, 1});
   }
   reply_->flush();
+}
+
+void ModuleReader::tell_begin(const Place& place) {
+  const std::optional<uint64_t> begin = unnamed_.begin_of(place.address);
+  const std::optional<uint64_t> offset = begin ? file_->offset_of(*begin) : std::nullopt;
+  if (offset) reply_->begin(place.position, *offset);
 }
 
 void ModuleReader::tell_lines() {
@@ -227,6 +241,13 @@ void Reply::frames(uint32_t position, std::span<const LineFrame> frames) {
     put((frame.line & ~kInlinedBit) | (frame.is_inlined ? kInlinedBit : 0));
   }
   if (buffer_.size() >= kBufferBytes) flush();
+}
+
+void Reply::begin(uint32_t position, uint64_t offset) {
+  put(static_cast<uint32_t>(Word::kBegin));
+  put(position);
+  put(static_cast<uint32_t>(offset));
+  put(static_cast<uint32_t>(offset >> 32));
 }
 
 void Reply::text(Word word, std::string_view text) {

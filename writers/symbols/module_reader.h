@@ -3,6 +3,7 @@
 ///
 ///     kText    bytes, then the text itself      texts are numbered from 1 in the order they come
 ///     kFrames  position, count, then per frame: function, file, line with kInlinedBit
+///     kBegin   position, two halves of the file offset where its function begins, which has no name
 ///     kSource kRemark  text
 ///     kFailed  code, text                       the module cannot be read; the last word but kEnd
 ///     kEnd                                      everything was told
@@ -23,7 +24,7 @@
 
 namespace aon::symbols {
 
-enum class Word : uint32_t { kText = 1, kFrames, kSource, kRemark, kFailed, kEnd };
+enum class Word : uint32_t { kText = 1, kFrames, kBegin, kSource, kRemark, kFailed, kEnd };
 constexpr uint32_t kInlinedBit = 1u << 31;
 
 /// Writes the stream.
@@ -33,6 +34,7 @@ class Reply {
 
   StringPool& strings() { return strings_; }
   void frames(uint32_t position, std::span<const LineFrame> frames);
+  void begin(uint32_t position, uint64_t offset);
   void text(Word word, std::string_view text);
   void failed(const Error& error);
   void end();

@@ -85,6 +85,8 @@ class ReplyReader {
         return read_text();
       case Word::kFrames:
         return read_frames();
+      case Word::kBegin:
+        return read_begin();
       case Word::kSource:
         return take_text(&answer_->source);
       case Word::kRemark:
@@ -123,6 +125,15 @@ class ReplyReader {
       answer_->frames.push_back(frame);
       ++answer_->ranges[position].count;
     }
+    return true;
+  }
+
+  bool read_begin() {
+    uint32_t position = 0, low = 0, high = 0;
+    if (!take(&position) || !take(&low) || !take(&high) || position >= answer_->ranges.size())
+      return false;
+    answer_->ranges[position] = {answer_->frames.size(), 1};
+    answer_->frames.emplace_back().begin_offset = uint64_t{high} << 32 | low;
     return true;
   }
 

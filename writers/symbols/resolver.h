@@ -44,6 +44,8 @@ struct Frame {
   std::string_view file;      ///< empty: not known
   uint32_t line = 0;          ///< 0: not known
   bool is_inlined = false;    ///< into the next frame
+  /// Of a function without a name: the byte of the file where it begins; 0: not known.
+  uint64_t begin_offset = 0;
 };
 
 /// What was found in a module, for the ledger.
@@ -55,7 +57,7 @@ struct ModuleReport {
   std::string remark;          ///< what is missing and how to get it; empty: nothing
 };
 
-/// Takes the frames of file_offsets[index], innermost first; none when it has no name.
+/// Takes the frames of file_offsets[index], innermost first; none when nothing is known of it.
 using FrameSink = std::function<void(size_t index, std::span<const Frame> frames)>;
 
 class Resolver {

@@ -53,6 +53,7 @@ struct SeenFrame {
   std::string file;
   uint32_t line = 0;
   bool is_inlined = false;
+  uint64_t begin_offset = 0;
 };
 
 struct Seen {
@@ -74,8 +75,8 @@ inline Seen resolve(const ModuleReference& module, const std::vector<uint64_t>& 
     EXPECT_EQ(index, seen.frames.size());
     seen.frames.emplace_back();
     for (const Frame& frame : frames)
-      seen.frames.back().push_back(
-          {std::string(frame.function), std::string(frame.file), frame.line, frame.is_inlined});
+      seen.frames.back().push_back({std::string(frame.function), std::string(frame.file),
+                                    frame.line, frame.is_inlined, frame.begin_offset});
   });
   if (report) {
     seen.report = *report;

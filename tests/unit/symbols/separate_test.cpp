@@ -27,6 +27,30 @@ TEST(Separate, says_that_a_stripped_program_has_only_exported_names) {
   EXPECT_THAT(seen.report.remark, HasSubstr("install its debug file"));
 }
 
+TEST(Separate, tells_where_the_functions_of_a_stripped_program_begin) {
+  const std::string names = made("c_pie");
+  const uint64_t hidden = offset_of(names, "hidden_work"), first = offset_of(names, "first_name");
+  const Seen seen = resolve({made("c_stripped"), {}},
+                            {hidden, hidden + 1, first + 3, offset_of(names, "label_without_size")},
+                            searching("/none"));
+  ASSERT_EQ(seen.error, "");
+  ASSERT_EQ(seen.frames[0].size(), 1u);
+  EXPECT_EQ(seen.frames[0][0].begin_offset, hidden);
+  ASSERT_EQ(seen.frames[1].size(), 1u);
+  EXPECT_EQ(seen.frames[1][0].begin_offset, hidden);
+  ASSERT_EQ(seen.frames[2].size(), 1u);
+  EXPECT_EQ(seen.frames[2][0].begin_offset, first);
+  EXPECT_TRUE(seen.frames[3].empty());  // assembler without a description
+  EXPECT_EQ(seen.report.unnamed_count, 4u);
+  EXPECT_EQ(seen.report.named_count, 0u);
+}
+
+TEST(Separate, a_program_with_names_needs_no_beginnings) {
+  const uint64_t offset = offset_of(made("c_pie"), "hidden_work");
+  const Seen seen = resolve({made("c_pie"), {}}, {offset}, searching("/none"));
+  EXPECT_EQ(seen.frames[0].back().begin_offset, 0u);
+}
+
 TEST(Separate, finds_the_debug_file_by_build_id) {
   const Seen seen = resolve({made("c_stripped"), build_id_of(made("c_pie"))},
                             {offset_of(made("c_pie"), "hidden_work")}, searching(made("debug")));
