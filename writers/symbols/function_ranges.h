@@ -1,7 +1,7 @@
-/// FunctionRanges: where the functions of a stripped file begin and end, from the unwind information
-/// that compilers leave in it (.eh_frame: one description for each function, or for each of its
-/// parts). They have no names; an address in one is told as its beginning, so that all samples of a
-/// function are one function.
+/// FunctionRanges: where the functions of a stripped file begin and end, from the unwind
+/// information that compilers leave in it (.eh_frame: one description for each function, or for
+/// each of its parts). They have no names; an address in one is told as its beginning, so that all
+/// samples of a function are one function.
 ///
 /// Source: LSB Core 5.0, "Exception Frames"; pointer encodings: DWARF extensions there.
 /// Thread: one builds, any look up.   Cost: about 0.1 us a function to build, 100 ns a lookup.

@@ -3,7 +3,7 @@
 ///
 ///     kText    bytes, then the text itself      texts are numbered from 1 in the order they come
 ///     kFrames  position, count, then per frame: function, file, line with kInlinedBit
-///     kBegin   position, two halves of the file offset where its function begins, which has no name
+///     kBegin   position, low and high half of the file offset where its nameless function begins
 ///     kSource kRemark  text
 ///     kFailed  code, text                       the module cannot be read; the last word but kEnd
 ///     kEnd                                      everything was told

@@ -20,8 +20,8 @@
 #include "tests/unit/cupti/kept_fixture.h"
 #include "tests/unit/cupti/real_cupti.h"
 
-// No search for leaks: with NVIDIA's library in the process LeakSanitizer's own thread has crashed on
-// one machine ("Tracer caught signal 11") after all had passed. tests/unit/cupti searches.
+// No search for leaks: with NVIDIA's library in the process LeakSanitizer's own thread has crashed
+// on one machine ("Tracer caught signal 11") after all had passed. tests/unit/cupti searches.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" [[gnu::visibility("default")]] int __lsan_is_turned_off();
 int __lsan_is_turned_off() { return 1; }
