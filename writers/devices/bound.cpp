@@ -13,7 +13,7 @@ const char* idle_reason_name(IdleReason reason) {
 
 const char* bound_name(Bound bound) {
   static constexpr const char* kNames[kBoundCount] = {
-      "launch",  "communication", "copy",     "starved", "device",
+      "launch",  "communication", "copy",     "starved", "unused",     "device",
       "compute", "memory",        "balanced", "latency", "small grids"};
   return kNames[static_cast<size_t>(bound)];
 }
@@ -26,6 +26,7 @@ Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t med
   const auto idle_ns = [&](IdleReason reason) {
     return times.idle_ns[static_cast<size_t>(reason)];
   };
+  if (times.busy_ns == 0 && idle_ns(IdleReason::kUnrecorded) == 0) return Bound::kUnused;
   if (is_large(idle_ns(IdleReason::kHostWait) + idle_ns(IdleReason::kLaunch)))
     return Bound::kLaunch;
   if (median_kernel_ns != 0 && median_kernel_ns < median_launch_ns) return Bound::kLaunch;

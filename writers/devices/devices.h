@@ -42,6 +42,7 @@ enum class Bound : uint8_t {
   kCommunication,
   kCopy,
   kStarved,
+  kUnused,  ///< no work: in a step of a process that uses the device in others
   kDevice,  ///< none of these; counters are not there
   kCompute,
   kMemory,
@@ -49,7 +50,7 @@ enum class Bound : uint8_t {
   kLatency,
   kSmallGrids,
 };
-constexpr size_t kBoundCount = 10;
+constexpr size_t kBoundCount = 11;
 const char* bound_name(Bound bound);
 
 struct DeviceTimes {

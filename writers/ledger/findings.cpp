@@ -15,6 +15,7 @@ constexpr double kSlowRatio = 1.1;  ///< of the slowest rank's own time to the m
 constexpr double kHotShare = 3.0;   ///< of one pair's bytes to an even share
 constexpr double kLeastLeftOutShare = 0.05;
 constexpr double kLeastWaitShare = 0.01;
+constexpr double kLeastCallPercent = 0.1;
 constexpr uint64_t kLeastSamples = 100;
 constexpr double kHotFunctionShare = 0.2;
 constexpr double kSampleLossWeight_s = 1e11;
@@ -223,6 +224,7 @@ void Findings::add_expensive_call(std::vector<Finding>* findings) const {
   };
   const double sum_s = static_cast<double>(top->second) / kNsPerSecond;
   const double share = 100.0 * static_cast<double>(top->second) / static_cast<double>(total_ns());
+  if (share < kLeastCallPercent) return;
   std::string text = fmt::format("{} takes {:.1f} % of the ranks' time ({} in {} calls)",
                                  model_->regions[region].name, share, seconds_text(sum_s),
                                  grouped(calls_[region]));

@@ -122,6 +122,11 @@ TEST(Sweep, nothing_is_nothing) {
 TEST(Bound, follows_the_documented_thresholds) {
   DeviceTimes times;
   times.span_ns = 1000;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kUnused);
+  times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)] = 200;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kDevice) << "what ran then is not known";
+  times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)] = 0;
+  times.busy_ns = 10;
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kDevice);
   times.idle_ns[static_cast<size_t>(IdleReason::kStarved)] = 301;
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kStarved);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/unit/profile/one_rank.h"
 #include "tests/unit/writers/shares.h"
 #include "writers/ledger/findings.h"
@@ -41,12 +43,12 @@ class FindingsOfShares : public testing::Test {
     return events;
   }
   /// As the writer of profile.h5 does.
-  void add_profiles(Findings* findings) const {
+  void add_profiles(Findings* findings, uint64_t call_ns = kSecond) const {
     for (const Location& location : model_.locations) {
       profile::RegionStatistics row;
       row.region = kSend;
       row.count = 4;
-      row.exclusive_ns = kSecond + location.group;
+      row.exclusive_ns = call_ns + location.group;
       findings->add_profile(model_.groups[location.group], &location, {&row, 1});
     }
   }
@@ -77,6 +79,22 @@ TEST_F(FindingsOfShares, are_those_of_one_process) {
     EXPECT_EQ(combiner.functions()[i].function, whole.functions()[i].function);
     EXPECT_EQ(combiner.functions()[i].self, whole.functions()[i].self);
   }
+}
+
+TEST_F(FindingsOfShares, a_call_without_a_share_of_the_time_is_none) {
+  const auto names_the_call = [&](uint64_t call_ns) {
+    Findings findings(nullptr);
+    test::run_whole({&findings}, model_, [](const Location& location) {
+      return std::vector<Event>{test::enter(1 + location.group, 0), test::leave(5 * kSecond, 0)};
+    });
+    add_profiles(&findings, call_ns);
+    const std::vector<std::string> lines = findings.lines({});
+    return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+      return line.starts_with("MPI_Send takes");
+    });
+  };
+  EXPECT_TRUE(names_the_call(kSecond / 100));
+  EXPECT_FALSE(names_the_call(kSecond / 1000));
 }
 
 TEST_F(FindingsOfShares, damage_is_harmless) {
