@@ -263,6 +263,7 @@ enum class EventKind : uint8_t {
   kNcclBegin,   ///< nccl() on the timeline of its communicator; before its kEnter, if it has one
   kNcclEnd,     ///< the same; before its kLeave. Time of its kNcclBegin in bytes
   kNcclProxy,   ///< nccl_proxy(); its time means as much as that of kNcclCall
+  kForeignMessage,  ///< its other end is in no trace of this job: bytes; of a send: kOutgoing
 };
 
 /// An operation of NCCL. Its ids are local to the group; times are CLOCK_REALTIME nanoseconds.

@@ -310,14 +310,18 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
   event.request = id;
 }
 
-/// Appends a message event, unless the peer is MPI_PROC_NULL or of another world, or the
-/// communicator is not known.
+/// Appends a message event; of one to or from another world, or of a communicator that is not
+/// known, only its bytes. None where the peer is MPI_PROC_NULL.
 void EventOrder::emit_message(EventKind kind, uint64_t time_ns, const Record& record,
                               uint64_t peer_tag, uint64_t bytes, uint64_t request) {
   if (pair_low(peer_tag) < 0) return;
   const int32_t peer = rank_in(record.head.a32, pair_low(peer_tag));
   if (peer < 0 || !communicators_.contains(record.head.a32)) {
     ++outcome_->unmatched_count;
+    const bool is_send = kind == EventKind::kSend || kind == EventKind::kSendRequest;
+    Event& event = append(EventKind::kForeignMessage, time_ns, record.head.id);
+    event.bytes = bytes;
+    event.flags = is_send ? kOutgoing : kIncoming;
     return;
   }
   Event& event = append(kind, time_ns, record.head.id);
@@ -370,6 +374,11 @@ void EventOrder::emit_completion(const Record& record) {
     ++outcome_->unmatched_count;
   }
   if ((head.flags & kCancelled) != 0 || !has_message) {
+    if (is_of_another_world && (head.flags & kCancelled) == 0) {
+      Event& message = append(EventKind::kForeignMessage, time_ns, kUnknownRegion);
+      message.bytes = head.a64;
+      message.flags = kIncoming;
+    }
     Event& event = append(EventKind::kRequestCancelled, time_ns, kUnknownRegion);
     event.flags = head.flags;
     event.peer = peer;

@@ -111,13 +111,14 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kLostBegin:
     case EventKind::kLostEnd:
       return lost(event);
-    case EventKind::kOpenAtEnd:   // kept by write()
-    case EventKind::kCut:         // the same
-    case EventKind::kCounters:    // the same
-    case EventKind::kCallSample:  // has an archive of its own
-    case EventKind::kNcclCall:    // its host side is there as regions
-    case EventKind::kNcclProxy:   // has a table
-    case EventKind::kNcclBegin:   // on timelines of their own (nccl_events.h)
+    case EventKind::kOpenAtEnd:       // kept by write()
+    case EventKind::kCut:             // the same
+    case EventKind::kCounters:        // the same
+    case EventKind::kCallSample:      // has an archive of its own
+    case EventKind::kNcclCall:        // its host side is there as regions
+    case EventKind::kNcclProxy:       // has a table
+    case EventKind::kForeignMessage:  // no location stands for its other end
+    case EventKind::kNcclBegin:       // on timelines of their own (nccl_events.h)
     case EventKind::kNcclEnd:
       break;
     case EventKind::kMark:

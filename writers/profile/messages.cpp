@@ -36,6 +36,8 @@ int64_t MessageTable::world_rank(uint32_t communicator, int32_t peer) const {
 }
 
 void MessageTable::add(const Event& event) {
+  if (event.kind == EventKind::kForeignMessage && (event.flags & kOutgoing) != 0)
+    add(kOtherDestination, 1, event.bytes);
   if (event.kind != EventKind::kSend && event.kind != EventKind::kSendRequest) return;
   add(world_rank(event.communicator, event.peer), 1, event.bytes);
 }

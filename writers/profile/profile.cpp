@@ -70,6 +70,7 @@ void LocationProfile::add(const Event& event) {
     case EventKind::kSendRequest:
     case EventKind::kReceive:
     case EventKind::kReceiveComplete:
+    case EventKind::kForeignMessage:
     case EventKind::kIoComplete:
       add_bytes(event.bytes);
       break;

@@ -71,6 +71,23 @@ TEST(Messages, translates_communicator_ranks) {
   EXPECT_EQ(rows[2].destination, 3);
 }
 
+TEST(Messages, to_another_world_are_to_others) {
+  const Model model = test::make_model(2);
+  MessageTable table(model);
+  table.begin(model.groups[1]);
+  Event foreign = test::event(EventKind::kForeignMessage, 0, 0);
+  foreign.bytes = 10;
+  foreign.flags = kOutgoing;
+  table.add(foreign);
+  foreign.flags = kIncoming;
+  table.add(foreign);
+  const auto rows = table.rows();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].destination, kOtherDestination);
+  EXPECT_EQ(rows[0].count, 1u);
+  EXPECT_EQ(rows[0].bytes, 10u);
+}
+
 TEST(Messages, to_oneself_are_ones_own) {
   Model model = test::make_model(2);
   model.communicators.push_back({"MPI_COMM_SELF", CommunicatorKind::kSelf, std::nullopt, {}});

@@ -20,8 +20,9 @@ inline const char* name_of(EventKind kind) {
       "mark",         "rma{",      "}rma",          "window",      "}window",     "transfer",
       "local",        "requested", "remote",        "group",       "lock",        "unlock",
       "sync",         "opened",    "closed",        "deleted",     "sought",      "io{",
-      "issued",       "}io",       "}io-cancelled", "call-sample", "counters",    "nccl"};
-  return kNames[static_cast<size_t>(kind)];
+      "issued",       "}io",       "}io-cancelled", "call-sample", "counters"};
+  if (kind == EventKind::kForeignMessage) return "foreign";
+  return kind <= EventKind::kCounters ? kNames[static_cast<size_t>(kind)] : "device or nccl";
 }
 
 /// Runs records through an EventOrder with a clock of 1 tick = 1 ns; events come out as text.

@@ -39,7 +39,10 @@ TEST_F(MessageEvents, members_of_another_world_are_left_out_and_counted) {
   EXPECT_EQ(events_[1].peer, 1);
   EXPECT_EQ(outcome_.unmatched_count, 0u);
   for (const int32_t peer : {0, 2, 4, 1'000'000}) {
-    EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, peer, 5, 8)}), "10:enter1 20:leave1");
+    EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, peer, 5, 8)}),
+              "10:enter1 10:foreign 20:leave1");
+    EXPECT_EQ(events_[1].bytes, 8u);
+    EXPECT_EQ(events_[1].flags, kOutgoing);
   }
   EXPECT_EQ(outcome_.unmatched_count, 4u);
   EXPECT_EQ(
@@ -47,7 +50,10 @@ TEST_F(MessageEvents, members_of_another_world_are_left_out_and_counted) {
            completion_record(15, kIncoming | kInsideSpan, 0, 5, 8, 70),
            message_record(1, 16, 17, kOutgoing | kNonblocking | kInsideSpan, 0, 5, 8, 71),
            completion_record(18, kOutgoing | kInsideSpan, 0, 5, 8, 71), span_record(2, 12, 20)}),
-      "10:enter1 11:irecv 11:leave1 12:enter2 15:cancelled 16:enter1 17:leave1 20:leave2");
+      "10:enter1 11:irecv 11:leave1 12:enter2 15:foreign 15:cancelled 16:enter1 16:foreign "
+      "17:leave1 20:leave2");
+  EXPECT_EQ(events_[4].bytes, 8u);
+  EXPECT_EQ(events_[4].flags, kIncoming);
   EXPECT_EQ(outcome_.unmatched_count, 6u);
   events_.clear();
   run({test::collective_record(1, 30, 31, CollectiveOperation::kBroadcast, 3, 64),
