@@ -7,6 +7,7 @@
 
 #include "tools/assembly.h"
 #include "tools/command.h"
+#include "tools/job_folder.h"
 #include "tools/joining.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
@@ -19,8 +20,9 @@ namespace {
 /// Exit code when one of the directories cannot be used now, else kExitDone.
 int check_directories(const FinalizeOptions& options) {
   for (const std::string& dir : options.dirs) {
-    std::error_code ignored;
-    if (!std::filesystem::is_directory(dir + "/spool", ignored)) {
+    if (const Status spool = find_part(dir, "spool"); !spool) {
+      if (spool.error().code != Code::kNotFound)
+        return fail("finalize", spool.error().message, kExitUse);
       const bool is_dropped = read_ledger(dir).has_value();  // after the archive was written
       if (is_dropped && options.dirs.size() == 1) continue;
       return fail("finalize",

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 
 #include "core/spool/job.h"
 #include "tools/command.h"
+#include "tools/job_folder.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
 #include "tools/ras.h"
@@ -40,7 +40,9 @@ uint64_t realtime_ns() {
 /// Of a job whose spool is gone.
 Result<Lines> lines_of_ledger(const std::string& dir) {
   const Result<nlohmann::json> ledger = read_ledger(dir);
-  if (!ledger) return Error{Code::kInvalid, dir + " has no spool/: it is no job directory"};
+  if (!ledger && ledger.error().code == Code::kNotFound)
+    return Error{Code::kInvalid, dir + " has no spool/: it is no job directory"};
+  if (!ledger) return ledger.error();
   Lines lines;
   const auto found = ledger->find("hangs");
   if (found == ledger->end() || !found->is_array()) return lines;
@@ -119,8 +121,10 @@ void print_ras(const HangOptions& options, bool is_live) {
 }  // namespace
 
 int hang(const HangOptions& options) {
-  std::error_code ignored;
-  const bool has_spool = std::filesystem::is_directory(options.dir + "/spool", ignored);
+  const Status spool = find_part(options.dir, "spool");
+  if (!spool && spool.error().code != Code::kNotFound)
+    return fail("hang", spool.error().message, kExitUse);
+  const bool has_spool = spool.has_value();
   const bool is_live = has_spool && find_live_owner(options.dir, 0).has_value();
   const Result<Lines> lines =
       has_spool ? lines_of_spool(options.dir, is_live) : lines_of_ledger(options.dir);

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 
 #include "core/base/file.h"
@@ -9,6 +9,7 @@
 #include "core/delivery/names.h"
 #include "core/spool/files.h"
 #include "tools/command.h"
+#include "tools/job_folder.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
 #include "writers/assemble/fallback.h"
@@ -46,6 +47,13 @@ std::string rank_line(const nlohmann::json& rank) {
                      text_of(rank, "program"));
 }
 
+/// A line of a ledger that anybody may have written, without what a terminal would obey.
+void print_line(std::string line) {
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  fmt::print("{}\n", line);
+}
+
 void print_ranks(const nlohmann::json& ledger) {
   constexpr size_t kShownRanks = 64;
   const auto ranks = ledger.find("ranks");
@@ -55,7 +63,7 @@ void print_ranks(const nlohmann::json& ledger) {
   size_t shown = 0;
   for (const nlohmann::json& rank : *ranks) {
     if (shown++ == kShownRanks) break;
-    fmt::print("{}\n", rank_line(rank));
+    print_line(rank_line(rank));
   }
   if (ranks->size() > kShownRanks)
     fmt::print("  ... {} more in aon.json\n", ranks->size() - kShownRanks);
@@ -80,9 +88,8 @@ std::string leftover_note(const std::string& dir) {
 }  // namespace
 
 int info(const InfoOptions& options) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(options.dir, ignored))
-    return fail("info", options.dir + " is no directory", kExitUse);
+  if (const Status dir = find_part(options.dir, "."); !dir)
+    return fail("info", dir.error().message, kExitUse);
   for (const spool::MissingLink& missing : spool::find_missing_links(options.dir))
     fail("info", spool::describe(missing));
   const std::optional<LiveOwner> live = find_live_owner(options.dir, 0);
@@ -101,7 +108,7 @@ int info(const InfoOptions& options) {
     return kExitDone;
   }
   if (live) fmt::print("{}\n", describe(*live));
-  for (const std::string& line : summary_lines(*ledger, options.dir)) fmt::print("{}\n", line);
+  for (const std::string& line : summary_lines(*ledger, options.dir)) print_line(line);
   if (const std::string note = leftover_note(options.dir); !note.empty() && !live)
     fmt::print("{}\n", note);
   print_ranks(*ledger);

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 
+#include "core/base/file.h"
 #include "core/spool/files.h"
 #include "core/spool/job.h"
 
@@ -21,8 +21,8 @@ constexpr char kOriginFile[] = "joined-from";
 constexpr int kMaxSameNames = 1000;
 
 std::string origin_of(const fs::path& node) {
-  std::ifstream file(node / kOriginFile);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const Result<std::string> text = read_text_file((node / kOriginFile).string());
+  return text ? *text : std::string();
 }
 
 /// MPI knows better than the environment, as in the model (writers/assemble/groups.cpp).

@@ -8,18 +8,19 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "core/base/file.h"
+#include "tools/job_folder.h"
 
 namespace aon::tools {
 namespace {
 
 using Json = nlohmann::json;
 
+constexpr size_t kMaxLedgerBytes = size_t{1} << 30;
 constexpr size_t kMaxShownWarnings = 2;
 constexpr size_t kMaxShownFindings = 3;
 constexpr const char* kCut = "... (see aon.json)";
@@ -245,13 +246,15 @@ int place_of(const std::string& provider) {
 
 Result<Json> read_ledger(const std::string& dir) {
   const std::string path = dir + "/aon.json";
-  std::ifstream file(path);
-  if (!file) {
-    return Error{
-        Code::kNotFound,
-        fmt::format("{} has no aon.json; if the job is over, run: aon finalize {}", dir, dir)};
+  if (const Status part = find_part(dir, "aon.json"); !part) {
+    return part.error().code != Code::kNotFound
+               ? part.error()
+               : Error{Code::kNotFound, part.error().message +
+                                            "; if the job is over, run: " + "aon finalize " + dir};
   }
-  Json ledger = Json::parse(file, nullptr, false);
+  const Result<std::string> text = read_text_file(path, kMaxLedgerBytes);
+  if (!text) return text.error();
+  Json ledger = Json::parse(*text, nullptr, false);
   if (ledger.is_discarded() || !ledger.is_object())
     return Error{Code::kDamaged, path + " is damaged; run: aon finalize " + dir};
   return ledger;

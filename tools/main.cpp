@@ -89,7 +89,8 @@ void add_finalize(CLI::App& app, Request& request) {
                     "operations of NCCL are MPI's in the archive, for tools that know only those");
   command->add_flag("--debuginfod", options.uses_debuginfod,
                     "ask the servers of DEBUGINFOD_URLS for names and lines of functions");
-  command->add_option("--disk", request.disk, "limit of spool and archive together (default none)");
+  command->add_option("--disk", request.disk,
+                      "limit of spool and archive together (default: that of the run)");
   command->add_option("-j,--jobs", options.jobs,
                       "processes that go through the events (default 1; 0: one per core)");
   // Internal: not in the help.

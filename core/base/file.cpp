@@ -1,6 +1,7 @@
 #include "core/base/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,12 +16,25 @@ Error errno_error(const std::string& what, const std::string& path, int error_nu
   return {code, what + " " + path + ": " + std::strerror(error_number)};
 }
 
+namespace {
+
+Error no_file(const std::string& path) { return {Code::kInvalid, "open " + path + ": is no file"}; }
+
+}  // namespace
+
 Result<UniqueFd> open_file(const std::string& path, int flags, int mode) {
-  for (;;) {
-    const int fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
-    if (fd >= 0) return UniqueFd(fd);
-    if (errno != EINTR) return errno_error("open", path, errno);
+  UniqueFd fd;
+  while (fd.get() < 0) {
+    fd = UniqueFd(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode));
+    const bool is_pipe = errno == ENXIO;  // that nobody reads
+    if (fd.get() < 0 && errno != EINTR)
+      return is_pipe ? no_file(path) : errno_error("open", path, errno);
   }
+  struct stat status;
+  if ((flags & O_NONBLOCK) != 0) return fd;
+  if (::fstat(fd.get(), &status) != 0) return errno_error("open", path, errno);
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return no_file(path);
+  return fd;
 }
 
 Result<size_t> read_at(int fd, void* buffer, size_t bytes, uint64_t offset) {

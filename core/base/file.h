@@ -1,5 +1,4 @@
-/// Small file helpers for the control path: whole reads and writes that resume after EINTR and
-/// short counts. Thread: any.   Signal: never.
+/// Whole reads and writes that resume after EINTR and short counts. Thread: any.   Signal: never.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,8 @@
 
 namespace aon {
 
-/// Opens `path` with `flags` | O_CLOEXEC.   Errors: kNotFound, kUnavailable (permission), kIo.
+/// Opens `path` with `flags` | O_CLOEXEC. Never waits: without O_NONBLOCK only a file or folder is
+/// taken, no pipe or device.   Errors: kNotFound, kUnavailable (permission), kInvalid (kind), kIo.
 Result<UniqueFd> open_file(const std::string& path, int flags, int mode = 0600);
 
 /// Reads up to `bytes` at `offset`; fewer only at the end of the file.

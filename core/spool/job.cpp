@@ -369,22 +369,27 @@ Status read_definitions(Node* node, uint64_t* damaged_blocks) {
     while (const auto view = cursor.next()) builder.apply(position.header.process, *view);
     if (cursor.is_damaged()) ++*damaged_blocks;
   }
-  node->processes.erase(kNodeProcess);  // its series have a stream, but it is no process
+  // Its series have a stream, but it is no process.
+  if (auto own = node->processes.extract(kNodeProcess); !own.empty())
+    node->series = std::move(own.mapped());
   *damaged_blocks += reader->scan().damaged_blocks;
   return {};
 }
 
 /// Processes whose definitions are gone still have their segments.
-Status add_processes_of_segments(Node* node) {
+Status add_processes_of_segments(Node* node, uint64_t* damaged_blocks) {
   const auto segments = list_segments(node->folder);
   if (!segments) return segments.error();
+  bool is_damaged = false;
   for (const auto& [number, names] : *segments) {
     if (number == kNodeProcess) continue;
     const auto [at, is_new] = node->processes.try_emplace(number);
     if (!is_new) continue;
     at->second.start.process = number;
     at->second.start.rank = -1;
+    is_damaged = true;
   }
+  *damaged_blocks += is_damaged ? 1 : 0;
   return {};
 }
 
@@ -422,7 +427,8 @@ Result<Job> read_job(const std::filesystem::path& folder) {
     if (Status status = read_definitions(&node, &job.damaged_blocks); !status) {
       return status.error();
     }
-    if (Status status = add_processes_of_segments(&node); !status) return status.error();
+    if (Status status = add_processes_of_segments(&node, &job.damaged_blocks); !status)
+      return status.error();
     std::sort(node.clock.begin(), node.clock.end(),
               [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
     std::sort(node.clock_pings.begin(), node.clock_pings.end(), [](const auto& a, const auto& b) {

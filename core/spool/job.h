@@ -156,12 +156,13 @@ struct Node {
   std::vector<BudgetDefinition> budget_changes;  ///< of providers
   std::string topology_xml;
   DefinitionsRefused refused_definitions;  ///< of the agent
+  Process series;  ///< what its agent counted and lost of the node's own series; nothing else
 };
 
 struct Job {
   std::filesystem::path folder;
   std::vector<Node> nodes;
-  uint64_t damaged_blocks = 0;
+  uint64_t damaged_blocks = 0;  ///< of definitions; a node whose definitions are gone counts as one
 };
 
 /// Reads the definitions below `folder`/spool.

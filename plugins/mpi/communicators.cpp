@@ -3,6 +3,8 @@
 #include <aon/mpi.h>
 #include <aon/writer.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <new>
@@ -209,15 +211,27 @@ Communicator* add_unseen(Handle handle) {
   return c;
 }
 
-void define_predefined(Communicator* c, uint32_t id, uint32_t rank, uint32_t process_count,
-                       CommunicatorKind kind, const char* name) {
+void define_predefined(Communicator* c, uint32_t id, uint64_t identity, uint32_t rank,
+                       uint32_t process_count, CommunicatorKind kind, const char* name) {
   c->id = id;
-  c->identity = id;
+  c->identity = identity;
   c->rank = rank;
   c->local_size = c->peer_count = process_count;
   c->kind = kind;
   c->in_degree = c->out_degree = kUnknownDegree;
   define(*c, 0, name);
+}
+
+/// Several programs may run under one aon-run, each with a world of its own. One of a single process
+/// is nobody else's.
+uint64_t identity_of_world(uint32_t process_count) {
+  const uint64_t launch = launch_identity();
+  if (launch != 0 || process_count != 1) return mix(kWorldId, launch);
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const auto time_ns =
+      static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  return mix(mix(kWorldId, static_cast<uint64_t>(getpid())), time_ns);
 }
 
 /// Both neighbours of each dimension have their place, whether or not they are there. Beyond 32
@@ -291,11 +305,11 @@ Communicator* learn_communicator(Handle given) noexcept {
 }
 
 void define_world(uint32_t rank, uint32_t process_count) {
-  define_predefined(&world, kWorldId, rank, process_count, CommunicatorKind::kWorld,
-                    "MPI_COMM_WORLD");
-  define_predefined(&self, kSelfId, 0, 1, CommunicatorKind::kSelf, "MPI_COMM_SELF");
+  define_predefined(&world, kWorldId, identity_of_world(process_count), rank, process_count,
+                    CommunicatorKind::kWorld, "MPI_COMM_WORLD");
+  define_predefined(&self, kSelfId, mix(kSelfId, rank), 0, 1, CommunicatorKind::kSelf,
+                    "MPI_COMM_SELF");
   self.first_world_rank = static_cast<int32_t>(rank);
-  self.identity = mix(kSelfId, rank);
   self.handle = abi.comm_self;
   g_table.put(self.handle, &self);
   world.handle = abi.comm_world;

@@ -1,5 +1,8 @@
 #include "mpi/groups.h"
 
+#include <stdlib.h>
+
+#include <atomic>
 #include <utility>
 
 #include "mpi/library.h"
@@ -93,6 +96,16 @@ int32_t first_world_rank(Handle communicator, Side side) {
   return world_rank(translated);
 }
 
+uint64_t launch_identity() {
+  static std::atomic<uint64_t> known{0};  // the program may change its environment later
+  uint64_t identity = known.load(std::memory_order_relaxed);
+  if (identity != 0) return identity;
+  const char* name = getenv("PMIX_NAMESPACE");
+  identity = name != nullptr ? hash_text(name) : 0;
+  known.store(identity, std::memory_order_relaxed);
+  return identity;
+}
+
 uint64_t hash_members(Handle communicator, Side side) {
   const Group group(communicator, side);
   const HeldWorld held;
@@ -100,7 +113,7 @@ uint64_t hash_members(Handle communicator, Side side) {
   int member_count = 0;
   if (!group.is_valid() || !world_group.is_valid()) return 0;
   queries.group_size(group.handle(), &member_count);
-  uint64_t hash = static_cast<uint64_t>(member_count);
+  uint64_t hash = mix(launch_identity(), static_cast<uint64_t>(member_count));
   for (int first = 0; first < member_count; first += kBatch) {
     const int count = member_count - first < kBatch ? member_count - first : kBatch;
     int ranks[kBatch];

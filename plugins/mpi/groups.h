@@ -21,6 +21,10 @@ int32_t first_world_rank(Handle communicator, Side side);
 /// Hash of the world ranks of all members of one side, in order.
 uint64_t hash_members(Handle communicator, Side side);
 
+/// The same in all processes that one PMIx launcher has started together, and in no others; 0: no
+/// such launcher started this one.   Cost: the environment is read once.
+uint64_t launch_identity();
+
 /// How often count_members() was called with this hash, this call included. 0: there is no room to
 /// count it, for so many others were.
 uint32_t count_members(uint64_t members);

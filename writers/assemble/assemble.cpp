@@ -20,6 +20,7 @@
 #include "writers/assemble/shares.h"
 #include "writers/assemble/writer_set.h"
 #include "writers/hang/hang.h"
+#include "writers/ledger/death_finding.h"
 #include "writers/ledger/ledger.h"
 
 namespace aon::writers {
@@ -230,6 +231,11 @@ Status Assembly::prepare(const fs::path& staging) {
     return error;
   }
   parts_ = std::move(*parts);
+  if (parts_->job.damaged_blocks != 0)
+    report_.warnings.push_back("definitions in the spool are damaged (" +
+                               std::to_string(parts_->job.damaged_blocks) +
+                               " blocks at least): names, processes and ends may be missing, so "
+                               "nothing is concluded from times");
   add_warnings(clock_remarks(parts_->model));
   return fit_archive();
 }
@@ -276,7 +282,8 @@ Status Assembly::fit_archive() {
   parts_->model.archive_start_ns = *start_ns;
   if (*start_ns == 0) return {};
   report_.warnings.push_back("the OTF2 archive begins at " + iso_time(*start_ns) +
-                             ": earlier events would not fit below --disk; they are in the spool");
+                             ": earlier events might not fit below --disk; they are in the spool, "
+                             "and aon finalize --disk SIZE with a larger one takes them in");
   return {};
 }
 
@@ -439,8 +446,10 @@ Status Assembly::write_the_ledger(const fs::path& staging, const Passed& passed)
     const bool has_losses = report_.lost_count != 0 && !facts.findings.empty();
     if (!finding.empty())
       facts.findings.insert(facts.findings.begin() + (has_losses ? 1 : 0), finding);
-    if (facts.findings.size() > kMaxFindings) facts.findings.resize(kMaxFindings);
   }
+  if (const std::string death = death_finding(parts_->model, parts_->clocks); !death.empty())
+    facts.findings.insert(facts.findings.begin(), death);
+  if (facts.findings.size() > kMaxFindings) facts.findings.resize(kMaxFindings);
   facts.warnings = report_.warnings;
   facts.waits = passed.waits ? passed.waits->summary() : nullptr;
   facts.functions = collectors.findings->functions();

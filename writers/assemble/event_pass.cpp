@@ -144,7 +144,8 @@ Status EventPass::run_location(const Location& location) {
                        for_each_writer([&](Writer* w) { return w->events(events); });
                        return Status();
                      });
-    Status status = read_stream(location, is_node ? nullptr : group.process, &order, &tally);
+    const spool::Process* told = is_node ? &parts_.job.nodes[group.node].series : group.process;
+    Status status = read_stream(location, told, &order, &tally);
     if (!status) return status;
   }
   tallies_.push_back(tally);

@@ -1,6 +1,7 @@
 // Groups of the model: which process is which rank.
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "writers/assemble/model_parts.h"
@@ -31,6 +32,15 @@ std::string base_name(const std::string& path) { return path.substr(path.rfind('
 std::string other_name(const spool::Process& process) {
   if (process.start.pid == 0) return "process " + std::to_string(process.start.process);
   return base_name(process.program) + " (" + std::to_string(process.start.pid) + ")";
+}
+
+/// Of its MPI_COMM_WORLD; 0: not known.
+uint64_t world_identity(const spool::Process& process) {
+  for (const auto& [id, communicator] : process.communicators) {
+    const CommunicatorDefinition& told = communicator.definition;
+    if (told.kind == CommunicatorKind::kWorld) return told.identity;
+  }
+  return 0;
 }
 
 /// First the processes that MPI gave their rank, then in order of time: of two claims to a rank
@@ -91,11 +101,32 @@ std::vector<Candidate> list_candidates(JobModel* parts) {
   return candidates;
 }
 
+/// Of several programs under one aon-run the one with most processes has the ranks, of equal ones
+/// the first.
+void leave_one_world(std::vector<Candidate>* candidates) {
+  std::map<uint64_t, size_t> counts;
+  for (const Candidate& candidate : *candidates) {
+    if (candidate.rank < 0) continue;
+    if (const uint64_t world = world_identity(*candidate.process); world != 0) ++counts[world];
+  }
+  if (counts.size() < 2) return;
+  uint64_t main_world = 0;
+  for (const Candidate& candidate : *candidates) {
+    const uint64_t world = candidate.rank < 0 ? 0 : world_identity(*candidate.process);
+    if (world != 0 && (main_world == 0 || counts[world] > counts[main_world])) main_world = world;
+  }
+  for (Candidate& candidate : *candidates) {
+    const uint64_t world = world_identity(*candidate.process);
+    if (world != 0 && world != main_world) candidate.rank = -1;
+  }
+}
+
 }  // namespace
 
 void build_groups(JobModel* parts) {
   join_late_answers(&parts->job);
-  const std::vector<Candidate> candidates = list_candidates(parts);
+  std::vector<Candidate> candidates = list_candidates(parts);
+  leave_one_world(&candidates);
   int64_t world = 0;
   bool is_mpi = false;
   for (const Candidate& candidate : candidates) {

@@ -131,7 +131,8 @@ class LocationBuilder {
   Status add_node_series(const Group& group, uint64_t k) {
     if (node_series_told_[group.node]) return {};
     node_series_told_[group.node] = true;
-    if (parts_->segments[group.node].count(spool::kNodeProcess) == 0) return {};
+    const bool has_segments = parts_->segments[group.node].count(spool::kNodeProcess) != 0;
+    if (!has_segments && parts_->job.nodes[group.node].series.streams.empty()) return {};
     add(group, LocationType::kMetric, k, "Counters of " + parts_->job.nodes[group.node].host,
         spool::kNodeProcess, spool::kSeriesSlot);
     return {};

@@ -11,9 +11,8 @@ namespace aon::writers {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-constexpr double kSlowRatio = 1.1;  ///< of the slowest rank's own time to the median
-constexpr double kHotShare = 3.0;   ///< of one pair's bytes to an even share
-constexpr double kLeastLeftOutShare = 0.05;
+constexpr const char* kFinalize = "MPI_Finalize";
+constexpr double kHotShare = 3.0;  ///< of one pair's bytes to an even share
 constexpr double kLeastWaitShare = 0.01;
 constexpr double kLeastCallPercent = 0.1;
 constexpr uint64_t kLeastSamples = 100;
@@ -32,15 +31,10 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.1f} TiB", bytes);
 }
 
-/// Start and end of a program are no communication: waiting there is part of starting up.
+/// Start and end of a program are no communication: waiting there is part of starting up, or has a
+/// finding of its own.
 bool is_frame(const std::string& name) {
-  return name.rfind("MPI_Init", 0) == 0 || name == "MPI_Finalize";
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return name.rfind("MPI_Init", 0) == 0 || name == kFinalize;
 }
 
 uint64_t lost_samples(std::span<const LocationTally> tallies) {
@@ -146,57 +140,52 @@ Status Findings::load(StateIn* in) {
 void Findings::add_profile(const Group& group, const Location* location,
                            std::span<const profile::RegionStatistics> rows) {
   const bool is_master = location != nullptr && location->id == location->group && group.rank;
+  const bool is_thread = location == nullptr || is_thread_of_process(*location);
+  uint64_t mpi_ns = 0;
+  bool has_mpi = false;
   for (const profile::RegionStatistics& row : rows) {
     if (row.region >= calls_.size()) continue;
-    calls_[row.region] += row.count;
     const GlobalRegion& region = model_->regions[row.region];
-    if (!is_master) continue;
+    if (region.name.rfind("MPI_Comm_spawn", 0) == 0) spawn_count_ += row.count;
+    if (!group.rank) continue;
+    calls_[row.region] += row.count;
     RankTime& rank = ranks_[*group.rank];
     const bool is_users = region.paradigm == Paradigm::kUser || region.paradigm == Paradigm::kNvtx;
-    if (is_users && region.role != RegionRole::kStep)
+    if (is_master && is_users && region.role != RegionRole::kStep)
       rank.by_annotation[row.region] += row.exclusive_ns;
     if (region.paradigm != Paradigm::kMpi) continue;
-    rank.mpi_ns += row.exclusive_ns;
+    mpi_ns += row.exclusive_ns;
+    has_mpi = true;
+    if (region.name == kFinalize) rank.finalize_ns += row.exclusive_ns;
     if (!is_frame(region.name)) rank.by_region[row.region] += row.exclusive_ns;
+  }
+  if (!group.rank || !is_thread || !has_mpi) return;
+  RankTime& rank = ranks_[*group.rank];
+  ++rank.mpi_thread_count;
+  if (is_master) {
+    rank.mpi_ns = mpi_ns;
+    rank.has_master_mpi = true;
+  } else if (!rank.has_master_mpi) {
+    rank.mpi_ns = std::max(rank.mpi_ns, mpi_ns);
   }
 }
 
 uint64_t Findings::total_ns() const {
+  const uint64_t job_ns = model_->end_ns - std::min(model_->start_ns, model_->end_ns);
   uint64_t sum = 0;
-  for (const RankTime& rank : ranks_) sum += rank.last_ns - rank.first_ns;
+  for (const RankTime& rank : ranks_) {
+    if (rank.last_ns == 0 && rank.mpi_thread_count == 0) continue;  // nothing is known of it
+    sum += std::max(job_ns, rank.last_ns - rank.first_ns) * std::max(rank.mpi_thread_count, 1u);
+  }
   return sum;
 }
 
-void Findings::add_slow_rank(std::vector<Finding>* findings) const {
-  std::vector<double> own_s;
-  size_t slowest = 0;
-  double slowest_s = -1;
-  for (size_t r = 0; r < ranks_.size(); ++r) {
-    const RankTime& rank = ranks_[r];
-    if (rank.mpi_ns == 0) continue;
-    const uint64_t span_ns = rank.last_ns - rank.first_ns;
-    const double time_s =
-        static_cast<double>(span_ns - std::min(span_ns, rank.mpi_ns)) / kNsPerSecond;
-    own_s.push_back(time_s);
-    if (time_s > slowest_s) slowest = r;
-    slowest_s = std::max(slowest_s, time_s);
-  }
-  if (own_s.size() < 2) return;
-  const double middle_s = median(own_s);
-  if (slowest_s < middle_s * kSlowRatio || slowest_s - middle_s < 1e-3) return;
-  findings->push_back(
-      {(slowest_s - middle_s) * static_cast<double>(own_s.size() - 1),
-       fmt::format(
-           "rank {} is {} outside MPI, {:.1f} times the median ({}): the others wait for it",
-           slowest, seconds_text(slowest_s), slowest_s / std::max(middle_s, 1e-9),
-           seconds_text(middle_s))});
-}
-
-/// ": rank A waits longest (T), rank B least (U)"; nothing is known of a rank without events.
-std::string Findings::extremes_text(const std::function<uint64_t(size_t rank)>& time_of) const {
+/// Nothing is known of a rank without events.
+std::string Findings::extremes_text(const char* verb,
+                                    const std::function<uint64_t(size_t rank)>& time_of) const {
   std::vector<size_t> known;
   for (size_t r = 0; r < ranks_.size(); ++r) {
-    if (ranks_[r].last_ns != 0) known.push_back(r);
+    if (ranks_[r].last_ns != 0 || ranks_[r].mpi_thread_count != 0) known.push_back(r);
   }
   if (known.size() < 2) return "";
   const auto [least, most] = std::minmax_element(
@@ -204,19 +193,25 @@ std::string Findings::extremes_text(const std::function<uint64_t(size_t rank)>& 
   const auto text = [&](size_t rank) {
     return seconds_text(static_cast<double>(time_of(rank)) / kNsPerSecond);
   };
-  return fmt::format(": rank {} waits longest ({}), rank {} least ({})", *most, text(*most), *least,
+  return fmt::format(": rank {} {} ({}), rank {} least ({})", *most, verb, text(*most), *least,
                      text(*least));
 }
 
-void Findings::add_expensive_call(std::vector<Finding>* findings) const {
+std::optional<std::pair<uint32_t, uint64_t>> Findings::top_call() const {
   std::unordered_map<uint32_t, uint64_t> sums;
   for (const RankTime& rank : ranks_) {
     for (const auto& [region, time_ns] : rank.by_region) sums[region] += time_ns;
   }
-  if (sums.empty() || total_ns() == 0) return;
   const auto top = std::max_element(sums.begin(), sums.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second < b.second : a.first > b.first;
   });
+  if (top == sums.end()) return std::nullopt;
+  return std::pair(top->first, top->second);
+}
+
+void Findings::add_expensive_call(std::vector<Finding>* findings) const {
+  const auto top = top_call();
+  if (!top || total_ns() == 0) return;
   const uint32_t region = top->first;
   const auto time_of = [&](size_t rank) {
     const auto found = ranks_[rank].by_region.find(region);
@@ -225,52 +220,34 @@ void Findings::add_expensive_call(std::vector<Finding>* findings) const {
   const double sum_s = static_cast<double>(top->second) / kNsPerSecond;
   const double share = 100.0 * static_cast<double>(top->second) / static_cast<double>(total_ns());
   if (share < kLeastCallPercent) return;
-  std::string text = fmt::format("{} takes {:.1f} % of the ranks' time ({} in {} calls)",
+  std::string text = fmt::format("{} takes {:.1f} % of the ranks' time ({} in {} call{})",
                                  model_->regions[region].name, share, seconds_text(sum_s),
-                                 grouped(calls_[region]));
-  text += extremes_text(time_of);
+                                 grouped(calls_[region]), calls_[region] == 1 ? "" : "s");
+  text += extremes_text("is in it longest", time_of);
   findings->push_back({sum_s, text});
 }
 
-void Findings::add_waiting(std::vector<Finding>* findings) const {
+void Findings::add_waiting(const WaitTimes& waits, std::vector<Finding>* findings) const {
   if (waits_ == nullptr || total_ns() == 0) return;
-  uint64_t by_kind_ns[kWaitKindCount] = {};
-  std::vector<uint64_t> by_rank_ns(ranks_.size());
-  uint64_t sum_ns = 0;
-  for (const WaitRow& row : waits_->rows) {
-    const Location& location = model_->locations[row.location];
-    const Group& group = model_->groups[location.group];
-    if (location.id != location.group || !group.rank || row.is_polled) continue;
-    by_kind_ns[static_cast<size_t>(row.kind)] += row.wait_ns;
-    by_rank_ns[*group.rank] += row.wait_ns;
-    sum_ns += row.wait_ns;
-  }
-  const double share = static_cast<double>(sum_ns) / static_cast<double>(total_ns());
+  const double share = static_cast<double>(waits.sum_ns) / static_cast<double>(total_ns());
   if (share < kLeastWaitShare) return;
   const auto text = [](uint64_t time_ns) {
     return seconds_text(static_cast<double>(time_ns) / kNsPerSecond);
   };
-  // What was left out may have waited as well: after a loss that is most of a run.
-  const uint64_t ends = 2 * waits_->message_count + waits_->unmatched_count;
-  const uint64_t collectives = waits_->collective_count + waits_->incomplete_count;
-  const auto share_of = [](uint64_t part, uint64_t all) {
-    return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(all, 1));
-  };
-  const double left_out = std::max(share_of(waits_->unmatched_count, ends),
-                                   share_of(waits_->incomplete_count, collectives));
-  const bool is_partial = left_out > kLeastLeftOutShare;
   const std::string partial_text =
-      is_partial ? fmt::format("; {:.0f} % of what was called could not be matched", left_out * 100)
-                 : std::string();
-  const auto top_kind = std::max_element(std::begin(by_kind_ns), std::end(by_kind_ns));
-  const auto kind = static_cast<WaitKind>(top_kind - std::begin(by_kind_ns));
+      waits.is_whole
+          ? std::string()
+          : fmt::format("; {:.0f} % of what was called could not be matched", waits.left_out * 100);
+  const auto* top_kind = std::max_element(std::begin(waits.by_kind_ns), std::end(waits.by_kind_ns));
+  const auto kind = static_cast<WaitKind>(top_kind - std::begin(waits.by_kind_ns));
   findings->push_back(
-      {static_cast<double>(sum_ns) / kNsPerSecond,
+      {static_cast<double>(waits.sum_ns) / kNsPerSecond,
        fmt::format("waiting for late partners takes {}{:.1f} % of the ranks' time ({}, of it {} "
                    "{}){}{}",
-                   is_partial ? "at least " : "", share * 100, text(sum_ns), text(*top_kind),
-                   wait_kind_name(kind),
-                   extremes_text([&](size_t rank) { return by_rank_ns[rank]; }), partial_text)});
+                   waits.is_whole ? "" : "at least ", share * 100, text(waits.sum_ns),
+                   text(*top_kind), wait_kind_name(kind),
+                   extremes_text("waits longest", [&](size_t rank) { return waits.wait_ns[rank]; }),
+                   partial_text)});
 }
 
 void Findings::add_hot_spot(std::vector<Finding>* findings) const {
@@ -361,7 +338,7 @@ void Findings::add_lost_definitions(std::vector<Finding>* findings) const {
                    grouped(by_pool + by_disk), by_pool > by_disk ? "--memory" : "--disk")});
 }
 
-void Findings::add_split_world(std::vector<Finding>* findings) const {
+bool Findings::add_split_world(std::vector<Finding>* findings) const {
   uint64_t alone_count = 0;
   uint32_t started_count = 0;
   for (const Group& group : model_->groups) {
@@ -371,20 +348,32 @@ void Findings::add_split_world(std::vector<Finding>* findings) const {
     ++alone_count;
     started_count = std::max(started_count, process->start.world_size);
   }
-  if (alone_count < 2) return;
+  if (alone_count < 2) return false;
   findings->push_back(
       {kSplitWorldWeight_s,
        fmt::format("each of {} processes is rank 0 of a world of 1, though the launcher started {} "
                    "together: the program probably uses another MPI library than the launcher",
                    alone_count, started_count)});
+  return true;
+}
+
+void Findings::add_worlds(std::vector<Finding>* findings) const {
+  const auto world_count =
+      std::count_if(model_->communicators.begin(), model_->communicators.end(),
+                    [](const GlobalCommunicator& c) { return c.kind == CommunicatorKind::kWorld; });
+  if (world_count < 2) return;
+  const auto rank_count = std::count_if(model_->groups.begin(), model_->groups.end(),
+                                        [](const Group& group) { return group.rank.has_value(); });
+  findings->push_back(
+      {kSpawnedWeight_s,
+       fmt::format("{} MPI programs ran under one aon-run: the ranks are the {} of the largest, "
+                   "the others' are processes without a rank; aon-run behind each mpirun gives "
+                   "each its own files",
+                   world_count, rank_count)});
 }
 
 void Findings::add_spawned(std::vector<Finding>* findings) const {
-  uint64_t call_count = 0;
-  for (size_t region = 0; region < calls_.size(); ++region) {
-    if (model_->regions[region].name.rfind("MPI_Comm_spawn", 0) == 0) call_count += calls_[region];
-  }
-  if (call_count == 0) return;
+  if (spawn_count_ == 0) return;
   findings->push_back({kSpawnedWeight_s,
                        "spawned processes are not part of these files: those started through "
                        "aon-run have a directory of their own, others are not recorded"});
@@ -394,18 +383,10 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   std::vector<Finding> findings;
   add_losses(tallies, &findings);
   add_lost_definitions(&findings);
-  add_split_world(&findings);
+  if (!add_split_world(&findings)) add_worlds(&findings);
   add_spawned(&findings);
-  // Each tells the same, less exactly than the one before it.
-  if (!add_steps(&findings) && !add_latecomer(&findings)) add_slow_rank(&findings);
-  if (!sees_communication()) add_uneven_region(&findings);
-  add_slow_collectives(&findings);
-  add_nccl(&findings);
-  add_expensive_call(&findings);
-  add_waiting(&findings);
-  add_hot_spot(&findings);
-  add_hot_function(&findings);
-  add_devices(&findings);
+  // Where names and ends are missing, times are not what they seem.
+  if (model_->job == nullptr || model_->job->damaged_blocks == 0) add_times(&findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.weight_s > b.weight_s; });
   std::vector<std::string> result;
@@ -413,6 +394,19 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
     if (result.size() < kMaxFindings) result.push_back(finding.text);
   }
   return result;
+}
+
+void Findings::add_times(std::vector<Finding>* all) const {
+  const WaitTimes waits = wait_times();
+  add_culprits(waits, all);
+  if (!sees_communication()) add_uneven_region(all);
+  add_slow_collectives(all);
+  add_nccl(all);
+  add_expensive_call(all);
+  add_waiting(waits, all);
+  add_hot_spot(all);
+  add_hot_function(all);
+  add_devices(all);
 }
 
 }  // namespace aon::writers

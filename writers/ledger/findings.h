@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "writers/devices/devices.h"
@@ -70,26 +71,55 @@ class Findings final : public Writer {
     double weight_s;
     std::string text;
   };
-  /// One rank's master thread.
   struct RankTime {
-    uint64_t first_ns = 0;
-    uint64_t last_ns = 0;
-    uint64_t mpi_ns = 0;
-    std::unordered_map<uint32_t, uint64_t> by_region;      ///< MPI regions, exclusive
+    uint64_t first_ns = 0;          ///< of the master thread
+    uint64_t last_ns = 0;           ///< the same
+    uint64_t mpi_ns = 0;            ///< of the master thread; where it calls no MPI, of the thread
+                                    ///< that is longest in it
+    uint64_t finalize_ns = 0;       ///< in MPI_Finalize
+    uint32_t mpi_thread_count = 0;  ///< threads that call MPI
+    bool has_master_mpi = false;
+    std::unordered_map<uint32_t, uint64_t> by_region;      ///< MPI regions, exclusive, all threads
     std::unordered_map<uint32_t, uint64_t> by_annotation;  ///< the program's own, exclusive
   };
+  /// What the analysis of waiting tells, by rank.
+  struct WaitTimes {
+    std::vector<uint64_t> wait_ns;
+    std::vector<uint64_t> polled_ns;  ///< what polls waited at most
+    uint64_t sum_ns = 0;
+    uint64_t by_kind_ns[kWaitKindCount] = {};
+    double left_out = 0;  ///< share of what was called that could not be matched
+    bool is_whole = false;
 
-  /// step_findings.cpp; true when a slow rank is among them.
-  bool add_steps(std::vector<Finding>* findings) const;
+    uint64_t of_others_ns(size_t rank) const { return sum_ns - wait_ns[rank]; }
+  };
+  /// A rank that seems to make the others wait.
+  struct Blame {
+    size_t rank;
+    Finding finding;
+  };
+
+  /// rank_findings.cpp
+  WaitTimes wait_times() const;
+  void add_culprits(const WaitTimes& waits, std::vector<Finding>* findings) const;
+  void add_late_end(std::vector<Finding>* findings) const;
+  void add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findings) const;
+  uint64_t span_ns(const RankTime& rank) const;
+  /// Of what a rank costs the others: before what it explains, if that is most of the waiting.
+  double weight_of_cause_s(const WaitTimes& waits, double lost_ns) const;
+  /// The MPI call of most time, and that time; nothing without one.
+  std::optional<std::pair<uint32_t, uint64_t>> top_call() const;
+  /// step_findings.cpp; of the slow rank in it, which is not yet among `findings`.
+  std::optional<Blame> add_steps(const WaitTimes& waits, std::vector<Finding>* findings) const;
   /// region_findings.cpp
   bool sees_communication() const;
   void add_uneven_region(std::vector<Finding>* findings) const;
   void add_lost_definitions(std::vector<Finding>* findings) const;
-  void add_split_world(std::vector<Finding>* findings) const;
+  bool add_split_world(std::vector<Finding>* findings) const;
+  void add_worlds(std::vector<Finding>* findings) const;
   void add_spawned(std::vector<Finding>* findings) const;
-  void add_slow_rank(std::vector<Finding>* findings) const;
-  /// lateness_findings.cpp; false when nobody stands out.
-  bool add_latecomer(std::vector<Finding>* findings) const;
+  /// lateness_findings.cpp; nothing when nobody stands out.
+  std::optional<Blame> find_late_rank(const WaitTimes& waits) const;
   /// nccl_findings.cpp
   void add_nccl(std::vector<Finding>* findings) const;
   void add_nccl_latecomer(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
@@ -106,20 +136,25 @@ class Findings final : public Writer {
   /// All members' time in matched operations.
   static double busy_ns(const LatenessTable& table);
   void add_expensive_call(std::vector<Finding>* findings) const;
-  void add_waiting(std::vector<Finding>* findings) const;
+  void add_waiting(const WaitTimes& waits, std::vector<Finding>* findings) const;
   /// device_findings.cpp
+  void add_times(std::vector<Finding>* all) const;
   void add_devices(std::vector<Finding>* findings) const;
   void add_unit_bound(std::vector<Finding>* findings) const;
   void add_hot_spot(std::vector<Finding>* findings) const;
   void add_hot_function(std::vector<Finding>* findings) const;
   static void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings);
-  std::string extremes_text(const std::function<uint64_t(size_t rank)>& time_of) const;
+  /// ": rank A VERB (T), rank B least (U)".
+  std::string extremes_text(const char* verb,
+                            const std::function<uint64_t(size_t rank)>& time_of) const;
+  /// What "% of the ranks' time" is of: the job's time, for each thread that calls MPI.
   uint64_t total_ns() const;
 
   const WaitSummary* waits_;
   const Model* model_ = nullptr;
   std::vector<RankTime> ranks_;  ///< by rank; those without MPI calls stay empty
-  std::vector<uint64_t> calls_;  ///< by global region
+  std::vector<uint64_t> calls_;  ///< of ranks, by global region
+  uint64_t spawn_count_ = 0;
   std::vector<profile::MessageRow> messages_;
   std::unique_ptr<profile::MessageTable> table_;
   std::unique_ptr<profile::CallSamples> samples_;

@@ -32,26 +32,26 @@ bool is_on_one_node(const Model& model, const GlobalCommunicator& communicator) 
 
 }  // namespace
 
-bool Findings::add_latecomer(std::vector<Finding>* findings) const {
-  if (waits_ == nullptr || total_ns() == 0) return false;
+std::optional<Findings::Blame> Findings::find_late_rank(const WaitTimes& waits) const {
+  if (waits_ == nullptr || total_ns() == 0) return std::nullopt;
   const Latecomer late = find_latecomer(waits_->lateness.rows());
-  if (late.caused_ns == 0 || !is_late(late)) return false;
+  if (late.caused_ns == 0 || !is_late(late)) return std::nullopt;
   const auto caused_ns = static_cast<double>(late.caused_ns);
   const double even_ns = static_cast<double>(late.all_ns) / static_cast<double>(ranks_.size());
   const Group& group = model_->groups[late.group];
   if (!group.rank || caused_ns < kLeastCausedShare * static_cast<double>(total_ns()) ||
       caused_ns < kLeastBlame * even_ns) {
-    return false;
+    return std::nullopt;
   }
-  findings->push_back(
-      {caused_ns * 1e-9,
+  return Blame{
+      *group.rank,
+      {weight_of_cause_s(waits, caused_ns),
        fmt::format("rank {} on {} came last to {} of {} collectives: the others waited {} for it, "
                    "{} of it in {}",
                    *group.rank, model_->job->nodes[group.node].host, grouped(late.last_count),
                    grouped(late.count), seconds_text(caused_ns * 1e-9),
                    seconds_text(static_cast<double>(late.region_ns) * 1e-9),
-                   model_->regions[late.region].name)});
-  return true;
+                   model_->regions[late.region].name)}};
 }
 
 double Findings::busy_ns(const LatenessTable& table) {
@@ -81,10 +81,10 @@ void Findings::add_slow_operations(const std::vector<TrueTimes>& rows, double al
   };
   findings->push_back(
       {lost_ns * 1e-9,
-       fmt::format("{} of {} {} of {} bytes took {} beyond the usual {}{} each, with nobody late: "
-                   "{}",
+       fmt::format("{} of {} {} of some {} bytes took longer than the usual {}{}, {} in all, with "
+                   "nobody late: {}",
                    grouped(worst->slow_count), grouped(worst->count), name, grouped(worst->bytes),
-                   text_of_ns(worst->slow_ns), text_of_ns(worst->usual_ns), bandwidth, cause)});
+                   text_of_ns(worst->usual_ns), bandwidth, text_of_ns(worst->slow_ns), cause)});
 }
 
 /// Shorter ones are told of ranks only: a busy core makes any of them twice as long.

@@ -59,6 +59,8 @@ class Incomplete {
       if (!reason.empty()) add(*facts.model, group, reason);
       unseen_end_count += has_seen_end(group) ? 0 : 1;
     }
+    if (facts.model->job->damaged_blocks != 0)
+      say("the definitions in its spool are damaged: names, processes and ends may be missing");
     if (facts.missing_node_count != 0)
       say(std::to_string(facts.missing_node_count) + " nodes without their spool");
     if (facts.is_snapshot) say("a snapshot of a live job");

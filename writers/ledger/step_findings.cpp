@@ -10,10 +10,13 @@
 namespace aon::writers {
 namespace {
 
-constexpr double kSlowStepRatio = 1.25;   ///< computing of the slowest rank / median of the ranks
-constexpr double kLeastStepShare = 0.05;  ///< of a step that the difference must be
-constexpr double kLeastLostShare = 0.01;  ///< of all ranks' time that the others lose by it
-constexpr double kSlowerRatio = 1.2;      ///< last tenth / first tenth
+constexpr double kSlowStepRatio = 1.25;    ///< computing of the slowest rank / median of the ranks
+constexpr double kLeastStepShare = 0.05;   ///< of a step that the difference must be
+constexpr double kLeastLostShare = 0.01;   ///< of all ranks' time that the others lose by it
+constexpr double kLeastWaitedShare = 0.2;  ///< of what is lost by the slow rank, seen as waiting
+constexpr double kLeastPolledShare = 0.5;  ///< of what it computes longer: it may wait in polls
+constexpr double kLargestRatio = 20;       ///< beyond, a time says more
+constexpr double kSlowerRatio = 1.2;       ///< last tenth / first tenth
 constexpr uint64_t kLeastTrendSteps = 50;
 constexpr double kLeastConfidence = 0.5;  ///< below, what is detected is in the tables only
 
@@ -34,14 +37,21 @@ const StepLoop* first_sure_loop(const StepSummary& steps) {
 
 }  // namespace
 
-bool Findings::add_steps(std::vector<Finding>* findings) const {
+std::optional<Findings::Blame> Findings::add_steps(const WaitTimes& waits,
+                                                   std::vector<Finding>* findings) const {
   const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
-  if (steps == nullptr || steps->loops.empty()) return false;
-  if (!steps->is_annotated && steps->confidence < kLeastConfidence) return false;
+  if (steps == nullptr || steps->loops.empty()) return std::nullopt;
+  if (!steps->is_annotated && steps->confidence < kLeastConfidence) return std::nullopt;
   const StepLoop* told = first_sure_loop(*steps);
-  if (told == nullptr) return false;
+  if (told == nullptr) return std::nullopt;
   const StepLoop& loop = *told;
   const std::string sure = confidence_text(*steps, loop);
+  if (loop.count >= kLeastTrendSteps && loop.trend >= kSlowerRatio) {
+    findings->push_back({loop.sum_ns * 1e-9 * (loop.trend - 1) / 2,
+                         fmt::format("steps get slower: the last tenth takes {:.1f} times as long "
+                                     "as the first ({} steps){}",
+                                     loop.trend, loop.count, sure)});
+  }
   const auto count = static_cast<double>(loop.count);
   const auto slowest_ns = static_cast<double>(loop.slowest_ns);
   const auto compute_ns = static_cast<double>(loop.compute_ns);
@@ -54,21 +64,22 @@ bool Findings::add_steps(std::vector<Finding>* findings) const {
                        more_ns >= kLeastStepShare * static_cast<double>(loop.median_ns) &&
                        lost_ns >= kLeastLostShare * all_ns;
   const Group& slowest = model_->groups[loop.slowest];
-  if (is_slow && slowest.rank) {
-    findings->push_back(
-        // It explains the others, so it comes before them.
-        {std::max(lost_ns, all_ns) * 1e-9,
-         fmt::format("rank {} computes {:.1f} times as long as the median in each step (median of "
-                     "{} steps): the others wait for it{}",
-                     *slowest.rank, slowest_ns / compute_ns, loop.count, sure)});
-  }
-  if (loop.count >= kLeastTrendSteps && loop.trend >= kSlowerRatio) {
-    findings->push_back({loop.sum_ns * 1e-9 * (loop.trend - 1) / 2,
-                         fmt::format("steps get slower: the last tenth takes {:.1f} times as long "
-                                     "as the first ({} steps){}",
-                                     loop.trend, loop.count, sure)});
-  }
-  return is_slow && slowest.rank.has_value();
+  if (!is_slow || !slowest.rank) return std::nullopt;
+  const size_t rank = *slowest.rank;
+  // A rank that polls may wait, and what nobody waits for does not matter.
+  if (static_cast<double>(waits.polled_ns[rank]) > kLeastPolledShare * more_ns * count)
+    return std::nullopt;
+  const auto waited_ns = static_cast<double>(waits.of_others_ns(rank));
+  if (waits.is_whole && waited_ns < kLeastWaitedShare * lost_ns) return std::nullopt;
+  const std::string how_long =
+      slowest_ns < kLargestRatio * compute_ns
+          ? fmt::format("{:.1f} times as long as the median", slowest_ns / compute_ns)
+          : fmt::format("{} longer than the median", seconds_text(more_ns * 1e-9));
+  return Blame{rank,
+               {weight_of_cause_s(waits, lost_ns),
+                fmt::format("rank {} computes {} in each step (median of {} steps): the others "
+                            "wait for it{}",
+                            rank, how_long, loop.count, sure)}};
 }
 
 }  // namespace aon::writers

@@ -53,7 +53,8 @@ const Call* CallScanner::add(const Event& event) {
       if (kind == Kind::kOther) break;
       mpi_depth_ = depth_;
       content_ = 0;
-      call_ = {event.time_ns, event.time_ns, kind == Kind::kCall ? uint64_t{1} : 0, region};
+      call_ = {event.time_ns, event.time_ns, kind == Kind::kCall ? uint64_t{1} : 0, region,
+               std::max(event.weight, 1u)};
       break;
     }
     case EventKind::kLeave: {

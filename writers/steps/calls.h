@@ -27,6 +27,7 @@ struct Call {
   uint64_t leave_ns;
   uint64_t token;   ///< 0: polls, or begins or ends MPI
   uint32_t region;  ///< global id
+  uint32_t weight;  ///< calls it stands for: of polls one in so many is timed
 };
 
 class CallScanner {

@@ -1,5 +1,6 @@
 """A spool that came to harm: cut short, with flipped bits, with a hole. Damage costs the blocks it
 hits, they are counted against the program's own count, and the archive is made of the rest."""
+import os
 import random
 import unittest
 
@@ -84,6 +85,52 @@ class Damaged(FaultCase):
         path.write_bytes(data[: len(data) // 2])
         document = self.finish()
         self.assertFalse(document["job"]["complete"])
+
+    def harm_definitions(self, change):
+        """Nothing is concluded from what may be missing, and it is said."""
+        (path,) = (self.output / "spool").rglob("definitions.aon")
+        change(path)
+        document = self.finish()
+        self.assertFalse(document["job"]["complete"])
+        self.assertIn("definitions in its spool are damaged", document["job"]["reason"])
+        self.assertTrue([w for w in document["assembly"]["warnings"] if "definitions" in w])
+        for finding in document["findings"]:
+            self.assertNotRegex(finding, "outside MPI|takes|waits")
+
+    def test_definitions_with_flipped_bytes(self):
+        def scatter(path):
+            data = bytearray(path.read_bytes())
+            for at in range(300, len(data), len(data) // 40):
+                data[at] ^= 0x55
+            path.write_bytes(data)
+
+        self.harm_definitions(scatter)
+
+    def test_definitions_gone(self):
+        self.harm_definitions(lambda path: path.unlink())
+
+    def test_samples_cut_short_or_gone(self):
+        """What was sampled is in a file of its own; the agent's count says how much is missing."""
+        (path,) = (self.output / "spool").rglob("node.0.aon")
+        data = path.read_bytes()
+        for change in (lambda: path.write_bytes(data[: len(data) // 2]), path.unlink):
+            change()
+            document = self.finish()
+            self.assertEqual({loss["reason"] for loss in document["lost_samples"]}, {"damaged"})
+
+    def test_pipes_in_place_of_files(self):
+        """Whoever reads a folder of others waits for nobody."""
+        self.finish()
+        for name in ("aon.json", "summary.txt", "p0.0.aon", "definitions.aon", "topology.xml"):
+            (path,) = self.output.rglob(name)
+            content = path.read_bytes()
+            path.unlink()
+            os.mkfifo(path)
+            for command in ("info", "hang", "finalize"):
+                process = run(["aon", command, self.output], timeout_s=20)
+                self.assertLess(process.returncode, 3, f"{command} {name}: {process.stderr}")
+            path.unlink()
+            path.write_bytes(content)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,18 @@ TEST_F(File, errors_name_the_file_and_the_kind) {
   EXPECT_EQ(write_all(-1, "x", 1).error().code, Code::kIo);
 }
 
+TEST_F(File, a_pipe_or_device_in_its_place_is_refused_without_waiting) {
+  const std::string pipe = path_ + ".pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(open_file(pipe, O_RDONLY).error().code, Code::kInvalid);
+  EXPECT_EQ(open_file(pipe, O_WRONLY | O_CREAT | O_TRUNC).error().code, Code::kInvalid);
+  EXPECT_EQ(read_text_file(pipe).error().code, Code::kInvalid);
+  EXPECT_TRUE(open_file(pipe, O_RDONLY | O_NONBLOCK).has_value()) << "who asks for it gets it";
+  ::unlink(pipe.c_str());
+  EXPECT_EQ(open_file("/dev/zero", O_RDONLY).error().code, Code::kInvalid);
+  EXPECT_TRUE(open_file("/tmp", O_RDONLY | O_DIRECTORY).has_value());
+}
+
 TEST_F(File, descriptors_are_closed_once_and_not_inherited) {
   int number = -1;
   {

@@ -1,0 +1,159 @@
+// Which rank is said to make the others wait, and when nobody is; who died first.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "tests/unit/profile/one_rank.h"
+#include "tests/unit/writers/shares.h"
+#include "writers/ledger/death_finding.h"
+#include "writers/ledger/findings.h"
+
+namespace aon::writers {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr uint32_t kBarrier = 10;  // global; local 0
+constexpr uint32_t kEnd = 9;
+constexpr uint64_t kSecond = 1'000'000'000;
+
+/// Ranks that run for ten seconds, each so long in MPI_Barrier and in MPI_Finalize.
+class FindingsOfRanks : public testing::Test {
+ protected:
+  FindingsOfRanks() : model_(test::make_model(4)) {
+    model_.regions[kBarrier] = {"MPI_Barrier", RegionRole::kBarrier, Paradigm::kMpi};
+    model_.regions[kEnd] = {"MPI_Finalize", RegionRole::kFunction, Paradigm::kMpi};
+    model_.end_ns = 10 * kSecond;
+    job_.nodes.resize(1);
+    job_.nodes[0].host = "n1";
+    model_.job = &job_;
+    for (Group& group : model_.groups) group.process = &processes_[group.id];
+  }
+
+  void add_wait(uint32_t rank, uint64_t wait_ns, bool is_polled = false) {
+    waits_.collective_count = 100;
+    waits_.rows.push_back({.location = rank,
+                           .region = kBarrier,
+                           .kind = WaitKind::kBarrier,
+                           .wait_ns = wait_ns,
+                           .is_polled = is_polled});
+  }
+  std::string lines(const std::vector<uint64_t>& mpi_s, const std::vector<uint64_t>& end_s = {}) {
+    Findings findings(&waits_);
+    test::run_whole({&findings}, model_, [](const Location&) {
+      return std::vector<Event>{test::enter(1, 0), test::leave(10 * kSecond, 0)};
+    });
+    for (const Location& location : model_.locations) {
+      std::vector<profile::RegionStatistics> rows(1);
+      rows[0].region = kBarrier;
+      rows[0].count = 1;
+      rows[0].exclusive_ns = mpi_s[location.group] * kSecond;
+      if (!end_s.empty()) {
+        rows.emplace_back().region = kEnd;
+        rows[1].exclusive_ns = end_s[location.group] * kSecond;
+      }
+      findings.add_profile(model_.groups[location.group], &location, rows);
+    }
+    std::string text;
+    for (const std::string& line : findings.lines({})) text += line + "\n";
+    return text;
+  }
+
+  Model model_;
+  spool::Job job_;
+  spool::Process processes_[4];
+  WaitSummary waits_;
+};
+
+TEST_F(FindingsOfRanks, the_slow_one_is_named_where_the_others_wait) {
+  for (const uint32_t rank : {0, 1, 3}) add_wait(rank, 4 * kSecond);
+  EXPECT_THAT(lines({5, 5, 1, 5}), HasSubstr("rank 2 is 9.0 s outside MPI, 4.0 s longer than the "
+                                             "median (5.0 s): the others wait for it"));
+}
+
+TEST_F(FindingsOfRanks, nobody_is_accused_where_nobody_waits) {
+  waits_.collective_count = 100;
+  EXPECT_THAT(lines({5, 5, 1, 5}), testing::Not(HasSubstr("wait for")));
+}
+
+TEST_F(FindingsOfRanks, one_that_may_have_polled_all_the_time_is_not_accused) {
+  for (const uint32_t rank : {0, 1}) add_wait(rank, 4 * kSecond);
+  add_wait(2, 4 * kSecond, true);
+  EXPECT_THAT(lines({5, 5, 1, 1}), HasSubstr("rank 3 is 9.0 s outside MPI"));
+}
+
+TEST_F(FindingsOfRanks, equal_ones_are_named_together) {
+  for (const uint32_t rank : {0, 2}) add_wait(rank, 4 * kSecond);
+  EXPECT_THAT(lines({5, 1, 5, 1}), HasSubstr("ranks 1, 3 are 9.0 s outside MPI, 4.0 s longer than "
+                                             "the median (5.0 s): the others wait for them"));
+}
+
+TEST_F(FindingsOfRanks, who_comes_last_to_the_end_is_named) {
+  EXPECT_THAT(lines({5, 5, 5, 5}, {0, 3, 3, 3}), testing::Not(HasSubstr("MPI_Finalize")))
+      << "one that is not there may be anything";
+  model_.groups.pop_back();
+  model_.locations.pop_back();
+  std::vector<uint64_t> end_s{4, 1, 4};
+  EXPECT_THAT(lines({5, 5, 5}, end_s),
+              HasSubstr("rank 1 comes last to MPI_Finalize: the others wait 6.0 s for it there"));
+}
+
+TEST_F(FindingsOfRanks, threads_that_call_mpi_count_like_the_first_one) {
+  model_.locations.push_back(model_.locations[0]);
+  model_.locations.back().id = uint64_t{1} << 32;
+  model_.locations.back().slot = 2;
+  Findings findings(&waits_);
+  test::run_whole({&findings}, model_, [](const Location&) {
+    return std::vector<Event>{test::enter(1, 0), test::leave(10 * kSecond, 0)};
+  });
+  for (const Location& location : {model_.locations[1], model_.locations.back()}) {
+    profile::RegionStatistics row;
+    row.region = kBarrier;
+    row.count = 1;
+    row.exclusive_ns = 5 * kSecond;
+    findings.add_profile(model_.groups[location.group], &location, {&row, 1});
+  }
+  ASSERT_FALSE(findings.lines({}).empty());
+  EXPECT_THAT(findings.lines({})[0], HasSubstr("MPI_Barrier takes 25.0 % of the ranks' time "
+                                               "(10.0 s in 2 calls)"));
+}
+
+class FirstDeath : public FindingsOfRanks {
+ protected:
+  void end(uint32_t rank, int32_t signal, uint64_t ticks) {
+    processes_[rank].exit = ProcessExitDefinition{};
+    processes_[rank].exit->signal = signal;
+    processes_[rank].exit->end_ticks = ticks;
+  }
+  std::string finding() { return death_finding(model_, clocks_); }
+
+  std::vector<clock::ClockMap> clocks_ = std::vector<clock::ClockMap>(1);
+};
+
+TEST_F(FirstDeath, is_the_fault_and_not_what_the_launcher_did) {
+  end(0, SIGTERM, 50);
+  end(1, SIGKILL, 60);
+  end(2, SIGSEGV, 70);
+  EXPECT_THAT(finding(), HasSubstr("rank 2 on n1 died first, of signal 11 (Segmentation fault)"));
+  end(3, SIGABRT, 65);
+  EXPECT_THAT(finding(), HasSubstr("rank 3 on n1 died first, of signal 6 (Aborted)"));
+}
+
+TEST_F(FirstDeath, of_one_rank_alone) {
+  end(0, 0, 50);
+  end(1, SIGKILL, 60);
+  EXPECT_THAT(finding(), HasSubstr("rank 1 on n1 died, of signal 9 (Killed)"));
+}
+
+TEST_F(FirstDeath, is_none_where_all_ended_well_or_were_ended) {
+  EXPECT_THAT(finding(), IsEmpty());
+  for (uint32_t rank = 0; rank < 4; ++rank) end(rank, SIGTERM, 50 + rank);
+  EXPECT_THAT(finding(), IsEmpty());
+  for (uint32_t rank = 0; rank < 4; ++rank) end(rank, SIGKILL, 50 + rank);
+  EXPECT_THAT(finding(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace aon::writers

@@ -1,0 +1,43 @@
+#include "tools/job_folder.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "core/base/file.h"
+#include "core/base/unique_fd.h"
+
+namespace aon::tools {
+namespace {
+
+std::string owner_of(const struct stat& status) {
+  const passwd* owner = getpwuid(status.st_uid);
+  return owner != nullptr ? owner->pw_name : "user " + std::to_string(status.st_uid);
+}
+
+}  // namespace
+
+Status find_part(const std::string& dir, const std::string& part) {
+  struct stat status {};
+  const auto denied = [&] {
+    return Error{Code::kUnavailable,
+                 dir + ": permission denied, it belongs to " + owner_of(status)};
+  };
+  if (stat(dir.c_str(), &status) != 0) {
+    if (errno == ENOENT) return Error{Code::kInvalid, dir + ": no such directory"};
+    return errno_error("open", dir, errno);
+  }
+  if (!S_ISDIR(status.st_mode)) return Error{Code::kInvalid, dir + " is no directory"};
+  const std::string path = dir + "/" + part;
+  if (UniqueFd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))) return {};
+  const int error = errno;
+  if (error == ENOENT || error == ENOTDIR) return Error{Code::kNotFound, dir + " has no " + part};
+  if (error != EACCES && error != EPERM) return errno_error("open", path, error);
+  struct stat of_part {};
+  if (stat(path.c_str(), &of_part) == 0) status = of_part;
+  return denied();
+}
+
+}  // namespace aon::tools

@@ -1,0 +1,16 @@
+/// What of a job directory can be used, in words for who owns it and for who does not.
+/// Thread: any.   Cost: some system calls.
+#pragma once
+
+#include <string>
+
+#include "core/base/result.h"
+
+namespace aon::tools {
+
+/// Whether `dir` has the file or folder `part`, and this user may read it.
+/// Errors: kInvalid ("DIR: no such directory"), kNotFound ("DIR has no PART"), kUnavailable ("DIR:
+/// permission denied, it belongs to USER"), kIo.
+Status find_part(const std::string& dir, const std::string& part);
+
+}  // namespace aon::tools

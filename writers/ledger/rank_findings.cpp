@@ -1,0 +1,157 @@
+// Which rank makes the others wait: by its steps, by the collectives it comes last to, by its time
+// outside MPI, or by coming late to the end.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "writers/ledger/findings.h"
+
+namespace aon::writers {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+constexpr double kSlowRatio = 1.1;         ///< of the slowest rank's own time to the median
+constexpr double kAlikeRatio = 0.9;        ///< of own times that are called the same
+constexpr double kLeastSlowShare = 0.01;   ///< of the ranks' time, lost to a slow rank
+constexpr double kLeastWaitedShare = 0.2;  ///< of what is lost by a slow rank, seen as waiting
+constexpr double kLeastEndShare = 0.02;    ///< of the ranks' time, waited at the end
+constexpr double kLeastLeftOutShare = 0.05;
+constexpr double kCauseShare = 0.5;  ///< of all waiting
+constexpr size_t kMaxNamed = 4;
+
+/// The lower one of two: of two ranks the faster is what the other is compared with.
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// "rank 3 is", "ranks 0, 2 are".
+std::string subject(const std::vector<size_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank" : "ranks";
+  for (size_t i = 0; i < std::min(ranks.size(), kMaxNamed); ++i)
+    text += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);
+  if (ranks.size() > kMaxNamed) text += fmt::format(" and {} more", ranks.size() - kMaxNamed);
+  return text + (ranks.size() == 1 ? " is" : " are");
+}
+
+double share_of(uint64_t part, uint64_t all) {
+  return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(all, 1));
+}
+
+}  // namespace
+
+Findings::WaitTimes Findings::wait_times() const {
+  WaitTimes times;
+  times.wait_ns.resize(ranks_.size());
+  times.polled_ns.resize(ranks_.size());
+  if (waits_ == nullptr) return times;
+  for (const WaitRow& row : waits_->rows) {
+    const Group& group = model_->groups[model_->locations[row.location].group];
+    if (!group.rank) continue;
+    if (row.is_polled) {
+      times.polled_ns[*group.rank] += row.wait_ns;
+      continue;
+    }
+    times.by_kind_ns[static_cast<size_t>(row.kind)] += row.wait_ns;
+    times.wait_ns[*group.rank] += row.wait_ns;
+    times.sum_ns += row.wait_ns;
+  }
+  // What was left out may have waited as well: after a loss that is most of a run.
+  const uint64_t ends = 2 * waits_->message_count + waits_->unmatched_count;
+  const uint64_t collectives = waits_->collective_count + waits_->incomplete_count;
+  times.left_out = std::max(share_of(waits_->unmatched_count, ends),
+                            share_of(waits_->incomplete_count, collectives));
+  times.is_whole = times.left_out <= kLeastLeftOutShare;
+  return times;
+}
+
+uint64_t Findings::span_ns(const RankTime& rank) const {
+  if (rank.last_ns > rank.first_ns) return rank.last_ns - rank.first_ns;
+  return model_->end_ns - std::min(model_->start_ns, model_->end_ns);
+}
+
+double Findings::weight_of_cause_s(const WaitTimes& waits, double lost_ns) const {
+  constexpr double kBefore = 1.001;
+  const auto waited_ns = static_cast<double>(waits.sum_ns);
+  const auto top = top_call();
+  const double call_ns = top ? static_cast<double>(top->second) : 0;
+  const double explained_ns = waits_ != nullptr ? waited_ns : call_ns;
+  if (lost_ns < kCauseShare * explained_ns) return lost_ns / kNsPerSecond;
+  return std::max(lost_ns, kBefore * std::max(waited_ns, call_ns)) / kNsPerSecond;
+}
+
+/// Each tells the same, less exactly than the one before it; but two of them may see two ranks.
+void Findings::add_culprits(const WaitTimes& waits, std::vector<Finding>* findings) const {
+  const std::optional<Blame> in_steps = add_steps(waits, findings);
+  std::optional<Blame> late = find_late_rank(waits);
+  if (in_steps && late && in_steps->rank == late->rank) late.reset();
+  if (in_steps) findings->push_back(in_steps->finding);
+  if (late) findings->push_back(late->finding);
+  if (!in_steps && !late) add_slow_rank(waits, findings);
+  add_late_end(findings);
+}
+
+void Findings::add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findings) const {
+  std::vector<double> own_s;
+  std::vector<size_t> known;
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    const RankTime& rank = ranks_[r];
+    if (rank.mpi_ns == 0) continue;
+    // A rank that polls may wait all that time.
+    const uint64_t in_mpi_ns = rank.mpi_ns + waits.polled_ns[r];
+    const uint64_t all_ns = span_ns(rank);
+    own_s.push_back(static_cast<double>(all_ns - std::min(all_ns, in_mpi_ns)) / kNsPerSecond);
+    known.push_back(r);
+  }
+  if (known.size() < 2) return;
+  const auto slowest = std::max_element(own_s.begin(), own_s.end());
+  const double slowest_s = *slowest, middle_s = median(own_s);
+  if (slowest_s < middle_s * kSlowRatio || slowest_s - middle_s < 1e-3) return;
+  std::vector<size_t> alike;
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (own_s[i] >= std::max(slowest_s * kAlikeRatio, middle_s * kSlowRatio))
+      alike.push_back(known[i]);
+  }
+  const double lost_s = (slowest_s - middle_s) * static_cast<double>(known.size() - alike.size());
+  if (lost_s * kNsPerSecond < kLeastSlowShare * static_cast<double>(total_ns())) return;
+  uint64_t waited_ns = waits.sum_ns;
+  for (const size_t rank : alike) waited_ns -= waits.wait_ns[rank];
+  // Where the waiting is known and is not there, the others had other things to do.
+  const double waited_s = static_cast<double>(waited_ns) / kNsPerSecond;
+  const bool is_waited_for =
+      waits_ == nullptr || !waits.is_whole || waited_s >= kLeastWaitedShare * lost_s;
+  std::string text = fmt::format("{} {} outside MPI, {} longer than the median ({})",
+                                 subject(alike), seconds_text(slowest_s),
+                                 seconds_text(slowest_s - middle_s), seconds_text(middle_s));
+  if (is_waited_for)
+    text += ": the others wait for " + std::string(alike.size() == 1 ? "it" : "them");
+  findings->push_back(
+      {is_waited_for ? weight_of_cause_s(waits, lost_s * kNsPerSecond) : std::min(lost_s, waited_s),
+       text});
+}
+
+/// MPI_Finalize waits for all: who comes last to it is there for the shortest time.
+void Findings::add_late_end(std::vector<Finding>* findings) const {
+  if (ranks_.size() < 2) return;
+  size_t last = 0;
+  uint64_t sum_ns = 0;
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    if (ranks_[r].finalize_ns == 0) return;
+    if (ranks_[r].finalize_ns < ranks_[last].finalize_ns) last = r;
+    sum_ns += ranks_[r].finalize_ns;
+  }
+  const uint64_t lost_ns = sum_ns - ranks_[last].finalize_ns * ranks_.size();
+  if (static_cast<double>(lost_ns) < kLeastEndShare * static_cast<double>(total_ns())) return;
+  std::vector<double> times;
+  for (const RankTime& rank : ranks_) times.push_back(static_cast<double>(rank.finalize_ns));
+  if (static_cast<double>(ranks_[last].finalize_ns) * 2 > median(times)) return;
+  findings->push_back(
+      {static_cast<double>(lost_ns) / kNsPerSecond,
+       fmt::format("rank {} comes last to MPI_Finalize: the others wait {} for it there", last,
+                   seconds_text(static_cast<double>(lost_ns) / kNsPerSecond))});
+}
+
+}  // namespace aon::writers
