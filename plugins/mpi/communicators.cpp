@@ -222,8 +222,8 @@ void define_predefined(Communicator* c, uint32_t id, uint64_t identity, uint32_t
   define(*c, 0, name);
 }
 
-/// Several programs may run under one aon-run, each with a world of its own. One of a single process
-/// is nobody else's.
+/// Several programs may run under one aon-run, each with a world of its own. One of a single
+/// process is nobody else's.
 uint64_t identity_of_world(uint32_t process_count) {
   const uint64_t launch = launch_identity();
   if (launch != 0 || process_count != 1) return mix(kWorldId, launch);
