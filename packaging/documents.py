@@ -15,6 +15,14 @@ _OPTION = re.compile(r"^\s+(?:(-\w),\s*)?(--[\w-]+)(?:\s([A-Z][\w.\s]*?))?(?:\s{
 _COMMAND = re.compile(r"^  ([a-z][\w-]*)\s{2,}(\S.*)$")
 _CHOICES = {"--call-graph": "fp lbr dwarf none"}
 _FOLDERS = ("--output", "--spool-dir", "--rendezvous")
+_EXIT_STATUS = {
+    "aon-run": [("N", "what the program ended with"),
+                ("2", "wrong use; the program was not started"),
+                ("126, 127", "the program cannot be executed, or is not there")],
+    "aon": [("0", "done"), ("1", "failed; one line on standard error says why"),
+            ("2", "wrong use, or no job directory"),
+            ("3", "the job is live, or somebody else is assembling it")],
+}  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -84,6 +92,10 @@ def manual_page(program, version, subcommands, section=1):
         out += [".SH ENVIRONMENT", "Each option is also read from AON_<NAME>, in capitals and with"]
         out += ["_ for \\-, and from the TOML file that AON_CONFIG names."]
         out += [".TP", "\\fBAON_DISABLE\\fR", "1: the program runs alone."]
+    if program.name in _EXIT_STATUS:
+        out.append(".SH EXIT STATUS")
+    for code, meaning in _EXIT_STATUS.get(program.name, ()):
+        out += [".TP", f"\\fB{code}\\fR", escape(meaning)]
     return "\n".join(out) + "\n"
 
 
