@@ -1,11 +1,12 @@
 """`aon` as a user types it: help, wrong use, doctor."""
 import json
+import os
 import pathlib
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
-from aon_test import TestCase, environment, run  # noqa: E402
+from aon_test import TestCase, build_for_others, environment, run  # noqa: E402
 
 
 class Command(TestCase):
@@ -75,6 +76,19 @@ class Command(TestCase):
         process = run(["aon", "info", self.folder], env=environment())
         self.assert_exit(process, 1)
         self.assertIn("aon finalize", process.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "a second user needs root")
+    def test_who_may_not_read_is_told_whose_it_is(self):
+        """The system's own command reads as nobody would."""
+        (self.folder / "spool").mkdir()
+        (self.folder / "aon.json").write_text("{}")
+        self.folder.chmod(0o700)
+        build = build_for_others()
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", build / "bin" / "aon"]
+        for command in (["info"], ["finalize"], ["hang"], ["export", "--folded", "-"]):
+            process = run([*words, *command, self.folder], env=environment())
+            self.assertIn(process.returncode, (1, 2), command)
+            self.assertIn("permission denied, it belongs to root", process.stderr, command)
 
     def test_info_shows_the_ledger(self):
         document = {"job": {"id": "1"}, "ranks": [{"rank": 0, "node": "n1", "pid": 5, "emitted": 7,
