@@ -18,6 +18,7 @@
 #include "core/base/account.h"
 #include "core/base/file.h"
 #include "core/base/packet.h"
+#include "core/provider/names.h"
 #include "launcher/descriptors.h"
 #include "launcher/environment.h"
 #include "launcher/events.h"
@@ -61,6 +62,27 @@ Status send_hand_over(int agent, int program) {
   return Error{Code::kUnavailable, std::string("cannot reach the agent: ") + strerror(errno)};
 }
 
+/// Names of providers that --providers and --without do not take are taken out of their lists.
+void keep_known_providers(const Installation& files, Wanted& wanted) {
+  Options& options = wanted.options;
+  if (options.providers.empty() && options.without.empty()) return;
+  const std::vector<std::string> installed =
+      provider::installed_names(files.library_dir, provider::provider_folder(files.library_dir));
+  const auto keep = [&](const char* variable, std::vector<std::string>& names, auto selection_of) {
+    std::erase_if(names, [&](const std::string& name) {
+      const Status status = provider::check_names(selection_of(name), installed);
+      if (!status) wanted.wrong.push_back({variable, status.error().message});
+      return !status;
+    });
+  };
+  keep("AON_PROVIDERS", options.providers, [](const std::string& name) {
+    return provider::Selection{{name}, {}};
+  });
+  keep("AON_WITHOUT", options.without, [](const std::string& name) {
+    return provider::Selection{{}, {name}};
+  });
+}
+
 /// In the fork, with the program's environment: the agent of its launch gets `program`.
 Status lead_to_agent(const Installation& files, int program, pid_t pid) {
   const Launch launch = find_launch(get, pid, parent_of(pid));
@@ -73,12 +95,13 @@ Status lead_to_agent(const Installation& files, int program, pid_t pid) {
   if (!link->connection) {
     const std::string socket = link->socket;
     AgentArguments arguments;
-    arguments.options = options_of_environment();
+    Wanted wanted = options_of_environment(files);
+    arguments.left_alone = environment_for(wanted, files, socket, *output, get).left_alone;
+    arguments.options = std::move(wanted.options);
+    arguments.wrong = std::move(wanted.wrong);
     arguments.options.output_dir = *output;
     arguments.launch_id = launch.id;
     if (!launch.is_of_all_nodes) arguments.options.rendezvous = "off";
-    arguments.left_alone =
-        program_environment(arguments.options, files, socket, *output, get).left_alone;
     const Result<pid_t> agent = spawn_agent(files.agent, *link, std::move(arguments));
     if (!agent) return agent.error();
     Result<UniqueFd> connection = connect_agent(socket);
@@ -194,6 +217,8 @@ class Doorman {
     for (const std::string& text : texts) variables.push_back(const_cast<char*>(text.c_str()));
     variables.push_back(nullptr);
     environ = variables.data();
+    // AON_CONFIG may name a file in the program's folder.
+    (void)!chdir(("/proc/" + std::to_string(pid) + "/cwd").c_str());
     const Status status = texts.empty() ? Status(Error{Code::kNotFound, "program has ended"})
                                         : lead_to_agent(files_, fd, pid);
     _exit(status ? 0 : 1);
@@ -220,19 +245,30 @@ std::vector<std::string> environment_of(pid_t pid) {
   return variables;
 }
 
-Options options_of_environment() {
+Wanted options_of_environment(const Installation& files) {
   size_t variable_count = 0;
   while (environ[variable_count] != nullptr) ++variable_count;
-  const char* const words[] = {"--", "program"};
-  Result<CommandLine> line = read_command_line(words, {environ, variable_count});
-  if (!line) line = read_command_line(words, {});
-  Options options = line ? line->options : Options{};
-  // There is nobody to tell of a name that is none: it stays, and the provider says so.
-  for (std::string& event : options.events) {
+  Wanted wanted;
+  wanted.options = read_environment({environ, variable_count}, wanted.wrong);
+  keep_known_providers(files, wanted);
+  for (std::string& event : wanted.options.events) {
     const Result<std::vector<std::string>> encoded = resolve_events({event});
+    if (!encoded) wanted.unknown_events.push_back(encoded.error().message);
     if (encoded && !encoded->empty()) event = encoded->front();
   }
-  return options;
+  return wanted;
+}
+
+ProgramEnvironment environment_for(const Wanted& wanted, const Installation& files,
+                                   const std::string& socket, const std::string& output_dir,
+                                   const Environment& environment) {
+  ProgramEnvironment result =
+      program_environment(wanted.options, files, socket, output_dir, environment);
+  std::erase_if(result.variables, [&](const Variable& variable) {
+    return std::any_of(wanted.wrong.begin(), wanted.wrong.end(),
+                       [&](const WrongSetting& one) { return one.variable == variable.name; });
+  });
+  return result;
 }
 
 std::string wanted_output(const Environment& environment) {

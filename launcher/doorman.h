@@ -19,8 +19,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/options.h"
 #include "core/base/result.h"
 #include "launcher/agent_link.h"
+#include "launcher/environment.h"
 #include "launcher/installation.h"
 #include "launcher/launch_id.h"
 
@@ -44,7 +46,20 @@ std::string directory_in_job(const Launch& launch, const Environment& environmen
 /// What /proc/PID/environ holds, as environ has it; empty when it cannot be read.
 std::vector<std::string> environment_of(pid_t pid);
 
-/// Options that this process's environment asks for; the defaults where it is wrong.
-Options options_of_environment();
+/// What this process's environment asks for, and what in it is wrong: that is left out, a name of
+/// a provider alone out of its list. Names of events that are none stay in the options, and
+/// the provider tells them.
+struct Wanted {
+  Options options;
+  std::vector<WrongSetting> wrong;
+  std::vector<std::string> unknown_events;  ///< as aon-run would say it
+};
+Wanted options_of_environment(const Installation& files);
+
+/// The variables for a program. One whose value is wrong stays as it is, so that whoever reads the
+/// program's environment finds the same.
+ProgramEnvironment environment_for(const Wanted& wanted, const Installation& files,
+                                   const std::string& socket, const std::string& output_dir,
+                                   const Environment& environment);
 
 }  // namespace aon::launcher

@@ -3,7 +3,8 @@
 /// at the step's socket (doorman.h). It says nothing else and prints either all lines or none.
 ///
 ///     aon-task              lines for TaskProlog: export NAME=VALUE
-///     aon-task --check      why there would be none, for people: one line, exit 1
+///     aon-task --check      for people: why there would be none, or which settings a job would
+///                           leave out, in one line, exit 1
 #include <elf.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "core/base/account.h"
 #include "core/base/disable.h"
@@ -26,6 +28,13 @@ extern char** environ;
 
 namespace aon::launcher {
 namespace {
+
+constexpr char kUsage[] =
+    "usage: aon-task [--check]\n"
+    "What Slurm's TaskProlog calls before each task: prints the lines that put AON into the "
+    "task's\nenvironment.\n\n"
+    "  --check     print nothing but why there would be none, or which settings are wrong; exit 1\n"
+    "  -h, --help  print this text\n";
 
 const char* get(const char* name) { return getenv(name); }
 
@@ -115,7 +124,16 @@ Status open_door(const Installation& files, const std::string& socket) {
   return start_doorman(std::move(*link), files, task_pid());
 }
 
-Result<std::string> lines() {
+/// What the user set and would not get, one sentence; the job runs with the rest.
+Status check_settings(const Wanted& wanted) {
+  std::string text;
+  for (const WrongSetting& one : wanted.wrong) text += (text.empty() ? "" : "; ") + one.message;
+  for (const std::string& one : wanted.unknown_events) text += (text.empty() ? "" : "; ") + one;
+  if (text.empty()) return {};
+  return Error{Code::kInvalid, text + " (a job leaves it out, and its ledger says so)"};
+}
+
+Result<std::string> lines(bool is_check) {
   if (Status status = check_switches(); !status) return status.error();
   if (value("SLURM_JOB_ID").empty()) return Error{Code::kUnavailable, "this is no job of Slurm"};
   const Result<Installation> files = find_installation();
@@ -123,13 +141,16 @@ Result<std::string> lines() {
   for (const std::string& path : {files->mpi_library, files->runtime_library}) {
     if (Status status = check_library(path); !status) return status.error();
   }
+  const Wanted options = options_of_environment(*files);
+  if (is_check) {
+    if (Status status = check_settings(options); !status) return status.error();
+  }
   const std::string wanted = wanted_output(get);
   if (!wanted.empty()) setenv("AON_DOOR_OUTPUT", wanted.c_str(), 1);
   const std::string output = directory_in_job(find_launch(get), get);
   const std::string socket = socket_path(step_name(), "");
   if (Status status = open_door(*files, socket); !status) return status.error();
-  const ProgramEnvironment environment =
-      program_environment(options_of_environment(), *files, socket, output, get);
+  const ProgramEnvironment environment = environment_for(options, *files, socket, output, get);
   std::string text;
   for (const Variable& variable : environment.variables)
     text += "export " + variable.name + "=" + variable.value + "\n";
@@ -144,8 +165,17 @@ Result<std::string> lines() {
 int main(int argc, char** argv) {
   // The script has taken it out of its own environment, and that of what it runs.
   if (const char* users = getenv("AON_USER_PRELOAD")) setenv("LD_PRELOAD", users, 1);
-  const bool is_check = argc == 2 && strcmp(argv[1], "--check") == 0;
-  const aon::Result<std::string> lines = aon::launcher::lines();
+  const std::string_view word = argc > 1 ? argv[1] : "";
+  if (argc == 2 && (word == "--help" || word == "-h")) {
+    fputs(aon::launcher::kUsage, stdout);
+    return 0;
+  }
+  const bool is_check = word == "--check";
+  if (argc > 2 || (argc == 2 && !is_check)) {
+    fprintf(stderr, "aon-task: '%s' is no argument; see aon-task --help\n", argv[is_check ? 2 : 1]);
+    return 2;
+  }
+  const aon::Result<std::string> lines = aon::launcher::lines(is_check);
   if (!lines) {
     if (is_check) fprintf(stderr, "aon-task: %s\n", lines.error().message.c_str());
     return 1;

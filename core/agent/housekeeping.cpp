@@ -72,6 +72,7 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       providers_({config.provider_folder,
                   {config.arguments.options.providers, config.arguments.options.without},
                   config.arguments.left_alone,
+                  config.arguments.wrong,
                   provider_config(config, *state),
                   stacks},
                  inbox, state),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "core/base/log.h"
 #include "core/spool/format.h"
@@ -214,8 +215,26 @@ void NodeHost::report_excluded(uint32_t process) {
   }
 }
 
+/// Of a job whose options nobody read before it began.
+void NodeHost::report_wrong() {
+  std::string reason;
+  std::set<std::string> variables;
+  for (const WrongSetting& one : settings_.wrong) {
+    reason += (reason.empty() ? "" : "; ") + one.message;
+    variables.insert(one.variable);
+  }
+  if (reason.empty()) return;
+  std::string remedy = "change ";
+  for (const std::string& one : variables) remedy += (one == *variables.begin() ? "" : ", ") + one;
+  ProviderDefinition definition{};
+  definition.state = ProviderState::kDegraded;
+  inbox_->define(spool::kNodeProcess, DefinitionType::kProvider, definition,
+                 {"options", "left out: " + reason, remedy + "; aon-task --check tells"});
+}
+
 void NodeHost::start() {
   find_excluded();
+  report_wrong();
   report_excluded(spool::kNodeProcess);
   for (const std::string& file : wanted_files()) load(file);
 }

@@ -34,6 +34,7 @@ struct NodeHostSettings {
   std::string folder;  ///< installed providers
   provider::Selection selection;
   std::vector<LeftAlone> left_alone;  ///< by aon-run, in the programs' environment
+  std::vector<WrongSetting> wrong;    ///< that the launcher left out
   std::string config;                 ///< "key=value" lines for all providers
   StackTable* stacks = nullptr;       ///< of timers in the processes; null: none
 };
@@ -75,6 +76,7 @@ class NodeHost {
   std::vector<std::string> wanted_files() const;
   void find_excluded();
   void report_excluded(uint32_t process);
+  void report_wrong();
   void report_failure(Hosted* hosted);
 
   NodeHostSettings settings_;

@@ -32,12 +32,31 @@ bool take_descriptor(std::string_view argument, std::string_view name, int& desc
 constexpr std::string_view kAvoided = "--avoided=";
 constexpr std::string_view kLeftAlone = "--left-alone=";  ///< PROVIDER:VARIABLE
 
-bool take_left_alone(std::string_view argument, std::vector<LeftAlone>& list) {
-  if (!argument.starts_with(kLeftAlone)) return false;
-  argument.remove_prefix(kLeftAlone.size());
+constexpr std::string_view kWrong = "--wrong-setting=";  ///< VARIABLE:MESSAGE
+
+/// The two parts of a value with a colon behind `name`.
+bool take_pair(std::string_view argument, std::string_view name, std::string& first,
+               std::string& second) {
+  if (!argument.starts_with(name)) return false;
+  argument.remove_prefix(name.size());
   const size_t colon = argument.find(':');
   if (colon == std::string_view::npos) return false;
-  list.push_back({std::string(argument.substr(0, colon)), std::string(argument.substr(colon + 1))});
+  first = argument.substr(0, colon);
+  second = argument.substr(colon + 1);
+  return true;
+}
+
+bool take_wrong(std::string_view argument, std::vector<WrongSetting>& list) {
+  WrongSetting one;
+  if (!take_pair(argument, kWrong, one.variable, one.message)) return false;
+  list.push_back(std::move(one));
+  return true;
+}
+
+bool take_left_alone(std::string_view argument, std::vector<LeftAlone>& list) {
+  LeftAlone one;
+  if (!take_pair(argument, kLeftAlone, one.provider, one.variable)) return false;
+  list.push_back(std::move(one));
   return true;
 }
 
@@ -49,6 +68,8 @@ std::vector<std::string> agent_arguments(const AgentArguments& values) {
                                      fmt::format("--lock-fd={}", values.lock_fd)};
   for (const LeftAlone& one : values.left_alone)
     arguments.push_back(fmt::format("{}{}:{}", kLeftAlone, one.provider, one.variable));
+  for (const WrongSetting& one : values.wrong)
+    arguments.push_back(fmt::format("{}{}:{}", kWrong, one.variable, one.message));
   for (const std::string& program : values.avoided)
     arguments.push_back(fmt::format("{}{}", kAvoided, program));
   for (const OptionSpec& spec : option_table()) {
@@ -72,7 +93,7 @@ Result<AgentArguments> read_agent_arguments(std::span<const char* const> argumen
       values.launch_id = text.substr(kLaunch.size());
     } else if (text.starts_with(kAvoided)) {
       values.avoided.emplace_back(text.substr(kAvoided.size()));
-    } else if (!take_left_alone(text, values.left_alone) &&
+    } else if (!take_left_alone(text, values.left_alone) && !take_wrong(text, values.wrong) &&
                !take_descriptor(text, "--listen-fd=", values.listen_fd) &&
                !take_descriptor(text, "--lock-fd=", values.lock_fd)) {
       shared.push_back(argument);

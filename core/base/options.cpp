@@ -196,19 +196,22 @@ Status store_defaults(Options& options) {
   return {};
 }
 
-Status store_file(const std::string& path, Options& options) {
-  const Result<std::vector<FileSetting>> settings = read_option_file(path);
-  if (!settings) return settings.error();
-  for (const FileSetting& setting : *settings) {
-    const OptionSpec* found = nullptr;
-    for (const OptionSpec& spec : kTable) {
-      if (setting.name == spec.name) found = &spec;
-    }
-    if (found == nullptr)
-      return Error{Code::kInvalid, fmt::format("{}: unknown option '{}'", path, setting.name)};
-    if (Status status = store(*found, path, setting.text, options); !status) return status;
+void note(const std::string& variable, const Status& status, std::vector<WrongSetting>& wrong) {
+  if (!status) wrong.push_back({variable, status.error().message});
+}
+
+Status store_setting(const FileSetting& setting, const std::string& path, Options& options) {
+  for (const OptionSpec& spec : kTable) {
+    if (setting.name == spec.name) return store(spec, path, setting.text, options);
   }
-  return {};
+  return Error{Code::kInvalid, fmt::format("{}: unknown option '{}'", path, setting.name)};
+}
+
+void store_file(const std::string& path, Options& options, std::vector<WrongSetting>& wrong) {
+  const Result<std::vector<FileSetting>> settings = read_option_file(path);
+  if (!settings) return note("AON_CONFIG", settings.error(), wrong);
+  for (const FileSetting& setting : *settings)
+    note("AON_CONFIG", store_setting(setting, path, options), wrong);
 }
 
 /// True when an outer aon-run, or a TaskProlog, set AON_OUTPUT for its program, so it is no option
@@ -224,15 +227,17 @@ bool output_is_inherited(std::span<const char* const> environment, std::string_v
   return !is_told;
 }
 
-Status store_environment(std::span<const char* const> environment, Options& options) {
+void store_environment(std::span<const char* const> environment, Options& options,
+                       std::vector<WrongSetting>& wrong) {
+  const char* file = find_variable(environment, "AON_CONFIG");
+  if (file != nullptr && *file != '\0') store_file(file, options, wrong);
   for (const OptionSpec& spec : kTable) {
     const std::string name = environment_name(spec);
     const char* text = find_variable(environment, name);
     if (text == nullptr || *text == '\0') continue;
     if (name == "AON_OUTPUT" && output_is_inherited(environment, text)) continue;
-    if (Status status = store(spec, name, text, options); !status) return status;
+    note(name, store(spec, name, text, options), wrong);
   }
-  return {};
 }
 
 /// The command line as texts: parsed before the other sources, stored after them.
@@ -390,6 +395,15 @@ std::string help_text() {
   return text;
 }
 
+Options read_environment(std::span<const char* const> environment,
+                         std::vector<WrongSetting>& wrong) {
+  Options options;
+  note("default", store_defaults(options), wrong);
+  if (!is_disabled_by(find_variable(environment, "AON_DISABLE")))
+    store_environment(environment, options, wrong);
+  return options;
+}
+
 Result<CommandLine> read_command_line(std::span<const char* const> arguments,
                                       std::span<const char* const> environment) {
   Result<RawCommandLine> raw = split_command_line(arguments);
@@ -403,11 +417,9 @@ Result<CommandLine> read_command_line(std::span<const char* const> arguments,
   if (Status status = check_program(line.program); !status) return status.error();
   if (Status status = store_defaults(line.options); !status) return status.error();
   if (is_disabled_by(find_variable(environment, "AON_DISABLE"))) return line;
-  const char* file = find_variable(environment, "AON_CONFIG");
-  if (file != nullptr && *file != '\0') {
-    if (Status status = store_file(file, line.options); !status) return status.error();
-  }
-  if (Status status = store_environment(environment, line.options); !status) return status.error();
+  std::vector<WrongSetting> wrong;
+  store_environment(environment, line.options, wrong);
+  if (!wrong.empty()) return Error{Code::kInvalid, wrong.front().message};
   for (const auto& [spec, text] : raw->values) {
     if (Status status = store(*spec, "command line", text, line.options); !status)
       return status.error();

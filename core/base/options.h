@@ -96,6 +96,18 @@ struct CommandLine {
 Result<CommandLine> read_command_line(std::span<const char* const> arguments,
                                       std::span<const char* const> environment);
 
+/// What a setting says that cannot be taken.
+struct WrongSetting {
+  std::string variable;  ///< AON_<NAME>; AON_CONFIG for what its file says
+  std::string message;   ///< as aon-run would say it
+  friend bool operator==(const WrongSetting&, const WrongSetting&) = default;
+};
+
+/// The options where there is nobody to tell: a setting that is wrong is left out and told in
+/// `wrong`, the others hold. With AON_DISABLE=1 the defaults.
+Options read_environment(std::span<const char* const> environment,
+                         std::vector<WrongSetting>& wrong);
+
 /// A variable that would load a provider into the program and that the user had set to something
 /// else: it is left alone, and the ledger says so.
 struct LeftAlone {
@@ -111,6 +123,7 @@ struct AgentArguments {
   int listen_fd = -1;  ///< bound and listening
   int lock_fd = -1;    ///< held lock of the socket; close it when no more ranks are accepted
   std::vector<LeftAlone> left_alone;
+  std::vector<WrongSetting> wrong;   ///< settings that were left out
   std::vector<std::string> avoided;  ///< programs that are not to be recorded (avoid_list.h)
 };
 

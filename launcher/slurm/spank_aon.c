@@ -9,7 +9,8 @@
  *     --aon=on                no AON_DISABLE
  *     --aon=memory=16MiB      AON_MEMORY=16MiB; any option of aon-run, several separated by ';'
  *
- * Every hook returns ESPANK_SUCCESS, even for a text it does not understand: that one is left out.
+ * srun, salloc and sbatch refuse a text that is none of these, before there is a job. In a job each
+ * hook returns ESPANK_SUCCESS: what is not understood there is left out.
  * Thread: one; runs in srun and, as the user, in the task before exec. It must be compiled for the
  * very version of Slurm that loads it. */
 #include <ctype.h>
@@ -23,10 +24,50 @@ enum { kMaxTextBytes = 1024 };
 
 static char g_text[kMaxTextBytes]; /* behind --aon=; empty: not given */
 
+/* Those of aon-run --help; each between spaces. */
+static const char kOptions[] =
+    " output providers without memory node-memory disk spool-dir rendezvous flush-ms attach-ms"
+    " budget sampling call-graph sampling-fallback events gpu-counters hang nccl-level"
+    " record-fixture wait drop-spool no-assemble otf2-locations nccl-as-mpi dry-run verbose ";
+
+/* True when `bytes` of `name` are an option's name; '_' stands for '-', capitals do not matter. */
+static int is_option(const char* name, size_t bytes) {
+  char wanted[32] = " ";
+  if (bytes == 0 || bytes > sizeof wanted - 3) return 0;
+  for (size_t i = 0; i < bytes; ++i) {
+    if (isspace((unsigned char)name[i])) return 0;
+    wanted[i + 1] = name[i] == '_' ? '-' : (char)tolower((unsigned char)name[i]);
+  }
+  wanted[bytes + 1] = ' ';
+  return strstr(kOptions, wanted) != NULL;
+}
+
+/* on, off, or NAME=VALUE between ';'. */
+static int is_understood(const char* text) {
+  if (strcmp(text, "on") == 0 || strcmp(text, "off") == 0) return 1;
+  if (strlen(text) >= kMaxTextBytes) return 0;
+  int setting_count = 0;
+  while (*text != '\0') {
+    const size_t bytes = strcspn(text, ";");
+    const char* equals = memchr(text, '=', bytes);
+    if (bytes != 0 && (equals == NULL || !is_option(text, (size_t)(equals - text)))) return 0;
+    if (bytes != 0) ++setting_count;
+    text += bytes + (text[bytes] == ';');
+  }
+  return setting_count != 0;
+}
+
 static int take_option(int value, const char* text, int is_remote) {
   (void)value;
-  (void)is_remote;
-  if (text != NULL && strlen(text) < sizeof g_text) strcpy(g_text, text);
+  if (text == NULL) text = "";
+  if (!is_remote && !is_understood(text)) {
+    slurm_error(
+        "--aon='%.100s': expected on, off or NAME=VALUE, several separated by ';', each "
+        "NAME one of:%s",
+        text, kOptions);
+    return -1;
+  }
+  if (strlen(text) < sizeof g_text) strcpy(g_text, text);
   return ESPANK_SUCCESS;
 }
 

@@ -20,7 +20,7 @@ constexpr uint64_t kBytesPerRecord = 128;    ///< about; of those that were thro
 double budget_percent() {
   const char* text = getenv("AON_BUDGET");
   const double percent = text != nullptr ? strtod(text, nullptr) : 0;
-  return percent > 0 ? percent : kDefaultPercent;
+  return percent > 0 && percent <= 100 ? percent : kDefaultPercent;
 }
 
 /// CPU clock of another thread of the process, as pthread_getcpuclockid() makes it.

@@ -153,8 +153,12 @@ class Enabled(OnSlurm):
             end, text, _ = self.batch(f"mpirun -n 2 {TEXT}", "-n", 2, words)
             self.assertEqual(end, ("COMPLETED", "0:0"), text)
             self.outputs(count)
-        odd = self.srun("--aon=LD_$(x)=1;;=", "-n1", "echo", "runs")
-        self.assertEqual((odd.returncode, odd.stdout), (0, "runs\n"))
+        for odd in ("LD_$(x)=1;;=", "ofF", "bogus=1", "", "memory=16MiB;bogus=1"):
+            refused = self.srun(f"--aon={odd}", "-n1", "echo", "runs")
+            self.assertNotEqual(refused.returncode, 0, odd)
+            self.assertEqual(refused.stdout, "")
+            self.assertIn(f"--aon='{odd}': expected on, off or NAME=VALUE", refused.stderr)
+            self.assertIn(" node-memory ", refused.stderr)
 
 
 if __name__ == "__main__":

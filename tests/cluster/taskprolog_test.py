@@ -90,6 +90,56 @@ class TaskProlog(TestCase):
         self.assertEqual(run([RECORDS], env=env).returncode, 42)
         wait_until(lambda: (wanted / "traces.otf2").exists(), 60, "the archive")
 
+    def check(self, *words, **changes):
+        """What `aon-task --check` says of the made-up job."""
+        env = environment(**{**self.variables, **changes})
+        return run([BUILD / "bin" / "aon-task", *(words or ["--check"])], env=env)
+
+    def test_what_is_left_out_of_wrong_settings_is_told(self):
+        settings = {"AON_PROVIDERS": "mpii,mpi", "AON_MEMORY": "nonsense", "AON_FLUSH_MS": "100",
+                    "AON_CONFIG": "settings.toml"}
+        (self.folder / "settings.toml").write_text("bogus = 1\nbudget = 2\n", encoding="utf-8")
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        exports = self.prolog(**settings)
+        self.assertEqual(exports["AON_BUDGET"], "2")
+        env = environment(**{**self.variables, **settings, **exports})
+        done = run([RECORDS], env=env)
+        self.assertEqual((done.returncode, done.stderr), (42, ""))
+        output = self.folder / "aon-7.0"
+        wait_until(lambda: (output / "summary.txt").exists(), 60, "the archive")
+        found = ledger(output)
+        (node,) = found["nodes"]
+        (rank,) = found["ranks"]
+        self.assertEqual(rank["providers"]["perf"]["reason"], "not in --providers")
+        told = node["providers"]["options"]
+        self.assertEqual(told["state"], "degraded")
+        for name, value in settings.items():
+            if name in ("AON_FLUSH_MS", "AON_CONFIG"):
+                continue
+            refused = run(["aon-run", "true"], env=environment(**{name: value}))
+            self.assertEqual(refused.returncode, 2)
+            message = refused.stderr.removeprefix("aon-run: ").rstrip("\n")
+            self.assertIn(message, told["reason"])
+            self.assertIn(name, told["remedy"])
+            check = self.check(**{name: value})
+            self.assertEqual(check.returncode, 1)
+            self.assertIn(message, check.stderr)
+        self.assertIn("settings.toml: unknown option 'bogus'", told["reason"])
+        said = (output / "summary.txt").read_text()
+        self.assertIn("not collected: options degraded on node", said)
+        check = self.check(AON_EVENTS="cicles")
+        self.assertEqual(check.returncode, 1)
+        self.assertIn("'cicles' is no event of this machine", check.stderr)
+        self.assertEqual(self.check(AON_FLUSH_MS="100").returncode, 0)
+
+    def test_arguments_of_aon_task(self):
+        for words, code in ((["--help"], 0), (["-h"], 0), (["--bogus"], 2), (["--check", "x"], 2)):
+            done = self.check(*words)
+            self.assertEqual((done.returncode, self.sockets()), (code, []), words)
+            self.assertIn("usage: aon-task" if code == 0 else "see aon-task --help",
+                          done.stdout if code == 0 else done.stderr)
+
     def test_events_are_chosen_by_name(self):
         events = "page-faults,cycles,cicles"
         exports = self.prolog(AON_EVENTS=events)

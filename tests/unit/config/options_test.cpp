@@ -243,6 +243,35 @@ TEST(Options, help_names_every_row) {
   EXPECT_EQ(read({"--version"})->action, Action::kVersion);
 }
 
+TEST(EnvironmentOptions, what_is_wrong_is_left_out_and_the_rest_holds) {
+  std::vector<WrongSetting> wrong;
+  const Words words{"AON_MEMORY=nonsense", "AON_FLUSH_MS=100", "AON_CALL_GRAPH=x",
+                    "AON_WITHOUT=perf"};
+  const Options options = read_environment(words, wrong);
+  EXPECT_EQ(options.memory_bytes, 8u << 20);
+  EXPECT_EQ(options.flush_ms, 100u);
+  EXPECT_EQ(options.call_graph, "fp");
+  EXPECT_THAT(options.without, ElementsAre("perf"));
+  ASSERT_EQ(wrong.size(), 2u);
+  EXPECT_EQ(wrong[0].variable, "AON_MEMORY");
+  EXPECT_EQ(wrong[0].message, read({"a"}, {"AON_MEMORY=nonsense"}).error().message);
+  EXPECT_EQ(wrong[1].variable, "AON_CALL_GRAPH");
+}
+
+TEST_F(OptionsFile, is_read_setting_by_setting_where_there_is_nobody_to_tell) {
+  std::ofstream(path_) << "memory = \"16MiB\"\nbogus = 1\nflush-ms = 100\n";
+  std::vector<WrongSetting> wrong;
+  const std::string named = std::string("AON_CONFIG=") + path_;
+  const Options options = read_environment(Words{named.c_str()}, wrong);
+  EXPECT_EQ(options.memory_bytes, 16u << 20);
+  EXPECT_EQ(options.flush_ms, 100u);
+  const std::string message = std::string(path_) + ": unknown option 'bogus'";
+  EXPECT_THAT(wrong, ElementsAre(WrongSetting{"AON_CONFIG", message}));
+  wrong.clear();
+  EXPECT_EQ(read_environment(Words{"AON_CONFIG=/no/file"}, wrong).flush_ms, 250u);
+  EXPECT_EQ(wrong.size(), 1u);
+}
+
 TEST(AgentArguments, are_read_back_as_written) {
   AgentArguments values;
   values.options = read({"-o", "/job dir", "--memory=1M", "--without=perf,nccl", "--budget=0.25",
@@ -252,6 +281,7 @@ TEST(AgentArguments, are_read_back_as_written) {
   values.listen_fd = 3;
   values.lock_fd = 4;
   values.left_alone = {{"cupti", "CUDA_INJECTION64_PATH"}, {"nccl", "NCCL_PROFILER_PLUGIN"}};
+  values.wrong = {{"AON_MEMORY", "AON_MEMORY: 'x' is not valid for --memory: expected a size"}};
   const std::vector<std::string> texts = agent_arguments(values);
   Words words;
   for (const std::string& text : texts) words.push_back(text.c_str());
@@ -261,6 +291,7 @@ TEST(AgentArguments, are_read_back_as_written) {
   EXPECT_EQ(back->listen_fd, 3);
   EXPECT_EQ(back->lock_fd, 4);
   EXPECT_EQ(back->left_alone, values.left_alone);
+  EXPECT_EQ(back->wrong, values.wrong);
   EXPECT_EQ(back->options.output_dir, "/job dir");
   EXPECT_EQ(back->options.memory_bytes, 1u << 20);
   EXPECT_THAT(back->options.without, ElementsAre("perf", "nccl"));
