@@ -43,6 +43,14 @@ class Canary(TestCase):
         self.assert_exit(self.canary())
         self.assertEqual([p.name for p in self.node.iterdir()], ["canary"])
 
+    def test_help_and_wrong_arguments_try_nothing(self):
+        for word, code, says in (("--help", 0, "usage: aon-canary"), ("-h", 0, "--again"),
+                                 ("--bogus", 2, "'--bogus' is no argument")):
+            done = self.canary(word)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(says, done.stdout + done.stderr)
+            self.assertFalse(self.node.exists())
+
     def test_what_is_late_is_tried_again_a_few_times(self):
         late = self.late()
         for _ in range(MOST_LATE - 1):

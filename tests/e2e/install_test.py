@@ -98,6 +98,15 @@ class Install(TestCase):
             process = run([analyze, "verify", "--man=no", unit])
             self.assert_exit(process)
             self.assertNotIn("aon-node", process.stderr)
+        # By these nothing is installed.
+        place = pathlib.Path("/etc/systemd/system/aon-node.service")
+        before = place.exists() and place.read_text()
+        script = self.prefix / "share/aon/systemd/install"
+        for word, code, says in (("--help", 0, "usage: install"), ("--bogus", 2, "see install")):
+            done = run([script, word])
+            self.assertEqual(done.returncode, code, word)
+            self.assertIn(says, done.stdout + done.stderr)
+        self.assertEqual(place.exists() and place.read_text(), before)
         odd = self.folder / "50%"
         shutil.move(self.prefix, odd)
         done = run([odd / "share/aon/systemd/install", "--print"])
