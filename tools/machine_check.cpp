@@ -1,5 +1,6 @@
 #include "tools/machine_check.h"
 
+#include <aon/provider.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/perf_event.h>
@@ -12,6 +13,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <string_view>
 
 #include "core/base/file.h"
@@ -168,25 +170,38 @@ std::string limit_text(rlim_t value) {
   return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
 }
 
-Check check_node_service() {
-  const auto page = service::PageReader::connect(service::PageReader::socket_path());
-  if (page) {
-    std::string shared;
-    for (const char* name : {"energy", "membw", "network", "nvml"}) {
-      const auto view = (*page)->provider(name);
-      if (view && view->state != 0) shared += (shared.empty() ? "" : ", ") + std::string(name);
-    }
-    return {"node service", Ability::kYes, "reads " + (shared.empty() ? "nothing" : shared), ""};
+using ServicePage = Result<std::unique_ptr<service::PageReader>>;
+
+/// What the service reads, and why it does not read the rest.
+Check check_what_is_read(const service::PageReader& page) {
+  std::string read;
+  std::string off;
+  for (const std::string& name : page.providers()) {
+    const auto view = page.provider(name);
+    const bool is_read = view && view->state != AON_STATE_OFF;
+    std::string& list = is_read ? read : off;
+    list += (list.empty() ? "" : ", ") + name;
+    if (!is_read && view && !view->reason.empty()) list += " (" + view->reason + ")";
   }
+  std::string detail = read.empty() ? "one runs and reads nothing" : "reads " + read;
+  if (!off.empty()) detail += "; not " + off;
+  if (!read.empty()) return {"node service", Ability::kYes, detail, ""};
+  return {"node service", Ability::kLimited, detail, "aon-node --providers LIST"};
+}
+
+Check check_node_service(const ServicePage& page) {
+  if (page) return check_what_is_read(**page);
   if (page.error().code == Code::kNotFound)
     return {"node service", Ability::kLimited, "none runs; agents read what their user may", ""};
   return {"node service", Ability::kLimited, page.error().message, "systemctl restart aon-node"};
 }
 
 /// Where MPI does not handle the signal, only the kernel knows where a program died.
-Check check_crash_log() {
+Check check_crash_log(const ServicePage& page) {
   const auto log = service::CrashLog::open();
   if (log) return {"crash log", Ability::kYes, "/dev/kmsg tells of crashes in AON's own code", ""};
+  if (page && (*page)->has_log())
+    return {"crash log", Ability::kYes, "the node service reads /dev/kmsg for all users", ""};
   return {"crash log", Ability::kLimited, log.error().message,
           "sysctl -w kernel.dmesg_restrict=0, or the node service"};
 }
@@ -221,11 +236,21 @@ Check check_core_cgroup() {
 }  // namespace
 
 std::vector<Check> check_system() {
-  return {
-      check_clock(),          check_software_events(), check_hardware_events(), check_rdpmc(),
-      check_kernel_events(),  check_memfd(),           check_pidfd(),           check_shm(),
-      check_runtime_folder(), check_descriptors(),     check_address_space(),   check_core_cgroup(),
-      check_node_service(),   check_crash_log()};
+  const ServicePage page = service::PageReader::connect(service::PageReader::socket_path());
+  return {check_clock(),
+          check_software_events(),
+          check_hardware_events(),
+          check_rdpmc(),
+          check_kernel_events(),
+          check_memfd(),
+          check_pidfd(),
+          check_shm(),
+          check_runtime_folder(),
+          check_descriptors(),
+          check_address_space(),
+          check_core_cgroup(),
+          check_node_service(page),
+          check_crash_log(page)};
 }
 
 }  // namespace aon::tools

@@ -22,18 +22,20 @@ constexpr const char* kExample = "example";  ///< only on request
 /// provider folder.
 struct KnownName {
   const char* name;
-  const char* library;
+  const char* library = nullptr;
+  bool reads_node_alone = false;  ///< else it reads processes, their control group or their GPUs
 };
-constexpr std::array<KnownName, 13> kKnownNames{{{"mpi", "libaon-mpi.so"},
-                                                 {"perf", nullptr},
-                                                 {"energy", nullptr},
-                                                 {"membw", nullptr},
-                                                 {"network", nullptr},
-                                                 {"node", nullptr},
-                                                 {"process", nullptr},
-                                                 {kExample, nullptr},
-                                                 {"nvml", nullptr},
-                                                 {"gpu-counters", nullptr},
+constexpr std::array<KnownName, 14> kKnownNames{{{"mpi", "libaon-mpi.so"},
+                                                 {"perf"},
+                                                 {"sampling"},
+                                                 {"energy", nullptr, true},
+                                                 {"membw", nullptr, true},
+                                                 {"network", nullptr, true},
+                                                 {"node"},
+                                                 {"process"},
+                                                 {kExample},
+                                                 {"nvml"},
+                                                 {"gpu-counters"},
                                                  {"cupti", "libaon-cupti.so"},
                                                  {"nvtx", "libaon-nvtx.so"},
                                                  {"nccl", "libnccl-profiler-aon.so"}}};
@@ -42,10 +44,13 @@ bool contains(const std::vector<std::string>& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-bool is_known(const std::string& name) {
-  return std::any_of(kKnownNames.begin(), kKnownNames.end(),
-                     [&](const KnownName& known) { return name == known.name; });
+const KnownName* find_known(const std::string& name) {
+  const auto* found = std::find_if(kKnownNames.begin(), kKnownNames.end(),
+                                   [&](const KnownName& known) { return name == known.name; });
+  return found == kKnownNames.end() ? nullptr : found;
 }
+
+bool is_known(const std::string& name) { return find_known(name) != nullptr; }
 
 bool is_folder(const std::string& path) {
   struct stat status {};
@@ -124,9 +129,9 @@ bool is_wanted(const Selection& selection, const std::string& name) {
 
 std::optional<Exclusion> exclusion(const Selection& selection, const std::string& name) {
   if (contains(selection.without, name))
-    return Exclusion{"excluded by --without", "leave " + name + " out of --without"};
+    return Exclusion{kExcludedReason, "leave " + name + " out of --without"};
   if (is_wanted(selection, name) || name == kExample) return std::nullopt;
-  return Exclusion{"not in --providers", "add " + name + " to --providers"};
+  return Exclusion{kNotChosenReason, "add " + name + " to --providers"};
 }
 
 Status check_names(const Selection& selection, const std::vector<std::string>& installed) {
@@ -135,6 +140,26 @@ Status check_names(const Selection& selection, const std::vector<std::string>& i
     return status;
   // A site's settings may leave out what some of its machines do not have.
   return check_list("--without", selection.without, installed, Missing::kIsFine);
+}
+
+Status check_node_names(const std::vector<std::string>& names, const std::string& provider_folder) {
+  std::vector<std::string> installed;
+  add_files(provider_folder, &installed);
+  std::erase_if(installed, [](const std::string& name) {
+    const KnownName* known = find_known(name);
+    return known != nullptr && !known->reads_node_alone;  // a site's own may
+  });
+  std::sort(installed.begin(), installed.end());
+  for (const std::string& name : names) {
+    const KnownName* known = find_known(name);
+    if (contains(installed, name)) continue;
+    const char* what = known == nullptr          ? "is not the name of a provider"
+                       : known->reads_node_alone ? "is not installed here"
+                                                 : "does not read the node alone";
+    return Error{Code::kInvalid,
+                 "--providers: '" + name + "' " + what + "; those that do: " + listed(installed)};
+  }
+  return {};
 }
 
 }  // namespace aon::provider

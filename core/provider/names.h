@@ -32,6 +32,10 @@ std::vector<std::string> installed_names(const std::string& library_folder,
 /// True when `name` records under `selection`.
 bool is_wanted(const Selection& selection, const std::string& name);
 
+/// Reasons of what the user left out himself.
+constexpr char kExcludedReason[] = "excluded by --without";
+constexpr char kNotChosenReason[] = "not in --providers";
+
 /// Why a provider is off, for the ledger.
 struct Exclusion {
   std::string reason;
@@ -42,5 +46,9 @@ std::optional<Exclusion> exclusion(const Selection& selection, const std::string
 
 /// Errors: kInvalid names the option, the name or path that is wrong, and what is installed.
 Status check_names(const Selection& selection, const std::vector<std::string>& installed);
+
+/// For the node's service: every name is of an installed provider that reads the node alone.
+/// Errors: kInvalid names the one that is not, and those that are.
+Status check_node_names(const std::vector<std::string>& names, const std::string& provider_folder);
 
 }  // namespace aon::provider

@@ -21,6 +21,7 @@
 namespace aon::service {
 namespace {
 
+constexpr int kExitOptions = 2;
 constexpr int kExitBusy = 3;  ///< another service serves; the unit does not try again
 constexpr rlim_t kDescriptors = 4096;
 
@@ -134,10 +135,16 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return app.exit(error) == 0 ? 0 : kExitOptions;
   }
   set_log_name("aon-node");
-  if (!options.is_end) return serve(options);
+  if (!options.is_end) {
+    if (Status names = provider::check_node_names(options.providers, options.folder); !names) {
+      fail(names.error().message);
+      return kExitOptions;
+    }
+    return serve(options);
+  }
   const Status status = end_service(options.socket);
   return status ? 0 : fail(status.error().message);
 }

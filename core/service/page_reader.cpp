@@ -116,6 +116,14 @@ bool PageReader::is_alive() const {
   return ::poll(&end, 1, 0) == 0;
 }
 
+std::vector<std::string> PageReader::providers() const {
+  const uint32_t count = std::min(page_->provider_count.load(std::memory_order_acquire),
+                                  kMaxShared);  // pairs with service:count
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < count; ++i) names.push_back(text_of(page_->providers[i].name));
+  return names;
+}
+
 std::optional<ProviderView> PageReader::provider(const std::string& name) const {
   const uint32_t count = std::min(page_->provider_count.load(std::memory_order_acquire),
                                   kMaxShared);  // pairs with service:count

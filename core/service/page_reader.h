@@ -56,6 +56,8 @@ class PageReader {
   bool is_alive() const;
   bool clock_is_tsc() const { return page_->clock_is_tsc != 0; }
 
+  /// Names of all providers.
+  std::vector<std::string> providers() const;
   std::optional<ProviderView> provider(const std::string& name) const;
   /// aon_state of a provider, now.
   uint32_t state(uint32_t provider) const;

@@ -1,6 +1,7 @@
 """The node's service: what it reads reaches a job, its end is told, it gives up root, and it does
 nothing while nobody reads."""
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -76,6 +77,41 @@ class Service(TestCase):
         self.assertEqual(values, sorted(values))
         # Not shared by the service: the agent reads as ever.
         self.assertEqual(providers["node"]["state"], "on")
+
+    def test_it_is_asked_only_for_what_reads_the_node_alone(self):
+        for name in ("nosuch", "perf", "process", "example", "network,perf"):
+            done = run([NODE, "--socket", self.socket, "--providers", name])
+            self.assertEqual((done.returncode, done.stdout), (2, ""), name)
+            self.assertIn("those that do: energy, membw, network", done.stderr)
+            self.assertFalse(self.socket.exists())
+
+    def doctor(self, *before):
+        env = environment(AON_NODE_SOCKET=self.socket)
+        done = run([*before, NODE.parent / "aon", "doctor", "--json"], env=env)
+        self.assert_exit(done)
+        return {check["name"]: check for check in json.loads(done.stdout)}
+
+    def test_doctor_says_what_it_reads(self):
+        service = self.start("--providers", "network")
+        self.assertEqual(self.doctor()["node service"]["detail"], "reads network")
+        service.terminate()
+        service.wait(timeout=20)
+        self.start("--providers", "network,membw")
+        found = self.doctor()["node service"]
+        self.assertEqual(found["state"], "yes")
+        self.assertRegex(found["detail"], r"^reads network(, membw|; not membw \(.+\))$")
+
+    @unittest.skipUnless(os.geteuid() == 0, "the kernel's log needs root")
+    def test_doctor_says_that_it_reads_the_kernels_log(self):
+        self.start()
+        if not int.from_bytes(self.page_seen_by(NOBODY)[HAS_LOG:HAS_LOG + 4], "little"):
+            self.skipTest("the service may not read the kernel's log here")
+        as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        found = self.doctor(*as_nobody)["crash log"]
+        if found["detail"].startswith("/dev/kmsg"):
+            self.skipTest("every user may read the kernel's log here")
+        self.assertEqual(found["state"], "yes")
+        self.assertIn("the node service reads", found["detail"])
 
     def test_its_end_is_told(self):
         service = self.start()

@@ -49,6 +49,22 @@ TEST_F(ProviderNames, are_checked_against_what_is_installed) {
               HasSubstr("cannot read"));
 }
 
+TEST_F(ProviderNames, of_the_nodes_service_read_the_node_alone) {
+  for (const char* name : {"libaon-provider-energy.so", "libaon-provider-process.so"})
+    std::ofstream(path(name)) << "x";
+  EXPECT_TRUE(check_node_names({"energy", "mine"}, folder_).has_value());
+  const auto message = [&](const char* name) {
+    return check_node_names({"energy", name}, folder_).error().message;
+  };
+  const std::string those = "; those that do: energy, mine";
+  EXPECT_EQ(message("pref"), "--providers: 'pref' is not the name of a provider" + those);
+  EXPECT_EQ(message("membw"), "--providers: 'membw' is not installed here" + those);
+  for (const char* name : {"perf", "process", "node", "example", "mpi", "nvml"}) {
+    EXPECT_EQ(message(name),
+              "--providers: '" + std::string(name) + "' does not read the node alone" + those);
+  }
+}
+
 TEST(ProviderSelection, says_why_a_provider_is_off) {
   const Selection all;
   EXPECT_TRUE(is_wanted(all, "perf"));
