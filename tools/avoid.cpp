@@ -1,4 +1,9 @@
 #include <fmt/format.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
 
 #include "core/base/avoid_list.h"
 #include "tools/command.h"
@@ -16,16 +21,49 @@ int show(const AvoidList& list) {
   return kExitDone;
 }
 
+/// As aon-run and the agent know a program: links resolved, as far as it is there.
+std::string resolved(const std::string& program) {
+  char buffer[PATH_MAX];
+  return realpath(program.c_str(), buffer) == nullptr ? program : std::string(buffer);
+}
+
+/// What is wrong with the words; empty: nothing.
+std::string complaint(const AvoidOptions& options) {
+  if (options.add.empty())
+    return options.place.empty() ? "" : "--place says where --add PROGRAM died";
+  if (options.add.front() != '/')
+    return "--add takes an absolute path: '" + options.add + "' would be no program's";
+  for (const std::string& program : options.remove) {
+    if (resolved(program) == resolved(options.add))
+      return program + " can be added or removed, not both";
+  }
+  return "";
+}
+
+/// A program that is no more there may stand in the list under its own name or its target's.
+Status remove_from(AvoidList& list, const std::string& program) {
+  Status status = list.remove(program);
+  const std::string target = resolved(program);
+  return status || target == program ? std::move(status) : list.remove(target);
+}
+
 }  // namespace
 
 int avoid(const AvoidOptions& options) {
+  if (const std::string wrong = complaint(options); !wrong.empty())
+    return fail("avoid", wrong, kExitUse);
   AvoidList list(AvoidList::default_path());
   for (const std::string& program : options.remove) {
-    if (Status status = list.remove(program); !status) return fail("avoid", status.error().message);
+    if (Status status = remove_from(list, program); !status)
+      return fail("avoid", status.error().message);
   }
   if (!options.add.empty()) {
-    if (Status status = list.add(options.add, options.place); !status)
+    const std::string program = resolved(options.add);
+    const std::string place = options.place.empty() ? "no place" : options.place;
+    if (Status status = list.add(program, place); !status)
       return fail("avoid", status.error().message);
+    if (access(program.c_str(), F_OK) != 0)
+      fmt::print(stderr, "aon avoid: {} is added, but no such file is here now\n", program);
   }
   return options.remove.empty() && options.add.empty() ? show(list) : kExitDone;
 }

@@ -58,7 +58,7 @@ int hang(const HangOptions& options);
 struct AvoidOptions {
   std::vector<std::string> remove;  ///< programs to record again
   std::string add;                  ///< program to leave alone
-  std::string place = "no place";   ///< where it died
+  std::string place;                ///< where it died
 };
 /// Shows or changes the list of programs that this user's AON leaves alone.
 int avoid(const AvoidOptions& options);

@@ -72,6 +72,27 @@ class Avoided(FaultCase):
         again = run(["unshare", "--mount", "sh", "-c", script, "sh", *words], env=self.env)
         self.assertIn("running without profiling", again.stderr)
 
+    def test_a_program_is_known_by_its_links_too(self):
+        link = self.folder / "link"
+        link.symlink_to(PROGRAM.parent)
+        name = link / PROGRAM.name
+        self.assert_exit(self.aon("avoid", "--add", name))
+        for path in (name, PROGRAM):
+            process = self.job("job", path)
+            self.assertIn("running without profiling", process.stderr, path)
+        self.assert_exit(self.aon("avoid", "--remove", name))
+        self.assertEqual(self.aon("avoid").stdout, "no program is left alone\n")
+
+    def test_what_cannot_be_meant_is_refused(self):
+        for words in (["--add", "a.out"], ["--place", "x"], ["--remove", PROGRAM, "--place", "x"],
+                      ["--add", "/bin/ls", "--remove", "/bin/ls"]):
+            self.assert_exit(self.aon("avoid", *words), 2)
+            self.assertFalse(self.list.exists())
+        done = self.aon("avoid", "--add", "/no/such")
+        self.assert_exit(done)
+        self.assertIn("/no/such is added, but no such file is here", done.stderr)
+        self.assertIn("\t/no/such\n", self.list.read_text())
+
     def test_another_program_is_recorded_beside_it(self):
         self.assert_exit(self.aon("avoid", "--add", "/opt/some/other"))
         self.assert_exit(self.job("job", PROGRAM))
