@@ -72,7 +72,8 @@ Result<int> Drainer::create(uint32_t cell_index) {
   const uint64_t chunk_count = std::max<uint64_t>(settings_.ring_bytes / kChunkBytes, kFirstChunks);
   const uint64_t used = node_bytes_.load(std::memory_order_relaxed);
   if (used + first_bytes() > settings_.node_bytes)
-    return Error{Code::kUnavailable, "the node's memory for rings is used up; see --node-memory"};
+    return Error{Code::kUnavailable, "no room for one more ring in the node's " +
+                                         std::to_string(settings_.node_bytes) + " bytes"};
   cell.ring_chunks = kFirstChunks;
   auto memory =
       ring::RingMemory::create(cell.process, kRingSlots, static_cast<uint32_t>(chunk_count),

@@ -93,7 +93,10 @@ void Housekeeping::settle() {
   std::unique_lock lock(m_);
   is_hurried_ = true;
   wake_.notify_one();
-  settled_.wait(lock, [&] { return events_.is_empty() && left_alone_.empty() && !is_busy_; });
+  settled_.wait(lock, [&] {
+    return events_.is_empty() && left_alone_.empty() && (!refusal_ || is_refusal_told_) &&
+           !is_busy_;
+  });
   is_hurried_ = false;
 }
 
@@ -127,6 +130,21 @@ void Housekeeping::program_left_alone(const std::string& program) {
   const std::lock_guard lock(m_);
   left_alone_.push_back(program);
   wake_.notify_one();
+}
+
+void Housekeeping::process_refused(const Error& reason) {
+  const std::lock_guard lock(m_);
+  if (refusal_) return;
+  refusal_ = reason;
+  wake_.notify_one();
+}
+
+void Housekeeping::tell_refusal(const Error& reason) {
+  ProviderDefinition state{};
+  state.state = ProviderState::kDegraded;
+  const char* remedy = reason.code == Code::kUnavailable ? "aon-run --node-memory SIZE" : "";
+  inbox_->define(spool::kNodeProcess, DefinitionType::kProvider, state,
+                 {"memory", reason.message, remedy});
 }
 
 void Housekeeping::run() {
@@ -180,11 +198,15 @@ bool Housekeeping::has_work() const {
 void Housekeeping::take_events() {
   std::vector<ProcessEvent> events;
   std::vector<std::string> left_alone;
+  std::optional<Error> refusal;
   {
     const std::lock_guard lock(m_);
     if (has_work()) events = events_.take();
     left_alone.swap(left_alone_);
+    if (!is_refusal_told_) refusal = refusal_;
+    is_refusal_told_ = refusal_.has_value();
   }
+  if (refusal) tell_refusal(*refusal);
   for (const std::string& program : left_alone) crash_watch_.tell_left_alone(program);
   for (const ProcessEvent& event : events) {
     if (event.is_start) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -43,6 +44,7 @@ class Housekeeping : public ProcessListener {
   void process_started(uint32_t process, int32_t pid, int32_t rank) override;
   void process_ended(uint32_t process, std::vector<int32_t> tids) override;
   void program_left_alone(const std::string& program) override;
+  void process_refused(const Error& reason) override;
 
  private:
   /// Sums of a process at the last second.
@@ -58,6 +60,7 @@ class Housekeeping : public ProcessListener {
   };
 
   void run();
+  void tell_refusal(const Error& reason);
   void connect_to_service();
   bool has_work() const;
   void take_events();
@@ -105,6 +108,8 @@ class Housekeeping : public ProcessListener {
   std::condition_variable settled_;
   ProcessEvents events_;                 ///< guarded by m_
   std::vector<std::string> left_alone_;  ///< guarded by m_: programs
+  std::optional<Error> refusal_;         ///< guarded by m_: the first one
+  bool is_refusal_told_ = false;         ///< guarded by m_
   bool is_busy_ = false;                 ///< guarded by m_: events were taken and are being handled
   bool is_hurried_ = false;              ///< guarded by m_: somebody waits for events to be handled
   bool is_stopping_ = false;             ///< guarded by m_

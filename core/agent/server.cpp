@@ -237,6 +237,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
     const MessageHeader refused{kProtocolMagic, kProtocolVersion, MessageType::kRefused,
                                 sizeof(MessageHeader)};
     if (!newcomer.is_followed) send_struct(connection.get(), refused);
+    listener_->process_refused(ring.error());
     return false;
   }
   const int descriptors[] = {connection.get(), *ring, pidfd ? pidfd.get() : connection.get()};

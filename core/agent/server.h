@@ -40,6 +40,8 @@ class ProcessListener {
   virtual void process_ended(uint32_t process, std::vector<int32_t> tids) = 0;
   /// One of the programs to leave alone has come and was sent away.
   virtual void program_left_alone(const std::string& /*program*/) {}
+  /// A process got no ring: it records into a file.
+  virtual void process_refused(const Error& /*reason*/) {}
 };
 
 class Server {

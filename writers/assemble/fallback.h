@@ -17,6 +17,9 @@
 
 namespace aon::writers {
 
+/// What the ledger says of providers that only an agent has.
+constexpr char kNoAgent[] = "no agent took this process";
+
 /// The ring files of the job `folder` that are not converted.
 std::vector<std::filesystem::path> find_leftover_rings(const std::filesystem::path& folder);
 

@@ -3,9 +3,35 @@
 #include <algorithm>
 
 #include "writers/assemble/clocks.h"
+#include "writers/assemble/fallback.h"
 #include "writers/assemble/model_parts.h"
 
 namespace aon::writers {
+
+namespace {
+
+/// The agent of a node that had no room for a process has said so; the process could not know.
+void tell_refusals(std::vector<spool::Node>* nodes) {
+  std::map<std::string, const spool::Provider*> refusals;
+  for (const spool::Node& node : *nodes) {
+    const auto memory = node.providers.find("memory");
+    if (memory != node.providers.end() && memory->second.state == ProviderState::kDegraded)
+      refusals[node.host] = &memory->second;
+  }
+  for (spool::Node& node : *nodes) {
+    const auto refusal = refusals.find(node.host);
+    if (refusal == refusals.end()) continue;
+    for (auto& [number, process] : node.processes) {
+      for (auto& [name, provider] : process.providers) {
+        if (process.start.fallback == 0 || provider.reason != kNoAgent) continue;
+        provider.reason += ": " + refusal->second->reason;
+        provider.remedy = refusal->second->remedy;
+      }
+    }
+  }
+}
+
+}  // namespace
 
 Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folder,
                                               uint32_t otf2_locations, bool uses_debuginfod,
@@ -18,6 +44,7 @@ Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folde
   std::erase_if(parts->job.nodes, [](const spool::Node& node) {
     return node.processes.empty() && node.definition.format == 0;
   });
+  tell_refusals(&parts->job.nodes);
   parts->model.job = &parts->job;
   for (const spool::Node& node : parts->job.nodes) {
     Result<std::map<uint32_t, std::vector<spool::SegmentName>>> segments =

@@ -254,6 +254,21 @@ class SmallLimits(FaultCase):
                 self.assert_every_call(document, rank)
                 self.assertEqual(bool(self.rank_of(document, rank).get("fallback")), needs_files)
 
+    def test_no_room_for_a_ring(self):
+        command = ["aon-run", "-o", self.output, "--node-memory", 1]
+        process = run([*command, *self.worker("calls", 1000)])
+        self.assert_exit(process)
+        document = self.finish()
+        entry = self.rank_of(document, 0)
+        self.assertTrue(entry["fallback"])
+        (memory,) = [node["providers"]["memory"] for node in document["nodes"]
+                     if "memory" in node["providers"]]
+        self.assertIn("no room for one more ring in the node's 1 bytes", memory["reason"])
+        for place in (memory, entry["providers"]["perf"]):
+            self.assertIn(memory["reason"], place["reason"])
+            self.assertIn("--node-memory", place["remedy"])
+        self.assertIn(f"{memory['reason']} ({memory['remedy']})", process.stderr)
+
     @unittest.skipIf(IS_SANITIZED, "the sanitizer needs terabytes of address space")
     def test_little_address_space(self):
         document = self.limited("ulimit -v 400000")
