@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <numeric>
 #include <set>
 
@@ -15,6 +16,14 @@ constexpr size_t kNearCount = 4;
 constexpr uint32_t kExcludeUser = 1;
 constexpr uint32_t kExcludeKernel = 2;
 constexpr uint32_t kExcludeHypervisor = 4;
+
+/// Software events of perf(1) that libpfm4 does not know.
+struct SoftwareEvent {
+  std::string_view name;
+  uint64_t config;
+};
+constexpr SoftwareEvent kMoreSoftware[] = {{"alignment-faults", PERF_COUNT_SW_ALIGNMENT_FAULTS},
+                                           {"emulation-faults", PERF_COUNT_SW_EMULATION_FAULTS}};
 
 /// Names of the kernel's own events as perf(1) writes them; libpfm4 takes them in this form too.
 std::string spelled_like_perf(std::string name) {
@@ -63,13 +72,60 @@ std::vector<std::string> known_names() {
                                             : folded(pmu.name) + "::" + folded(event.name));
     }
   }
+  for (const SoftwareEvent& more : kMoreSoftware) names.emplace(more.name);
   return {names.begin(), names.end()};
+}
+
+/// The letters behind the last single colon, where they are modifiers of perf(1); else "".
+std::string_view perf_modifiers(std::string_view name) {
+  const size_t colon = name.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || name[colon - 1] == ':') return {};
+  const std::string_view letters = name.substr(colon + 1);
+  return letters.find_first_not_of("ukhIGHpPSDWeb") == std::string_view::npos ? letters
+                                                                              : std::string_view();
+}
+
+/// "cycles:uk" as libpfm4 has it: "cycles:u:k". Other names stay.
+std::string with_single_modifiers(const std::string& name) {
+  const std::string_view letters = perf_modifiers(name);
+  if (letters.size() < 2 || letters.find_first_not_of("uk") != std::string_view::npos) return name;
+  std::string text = name.substr(0, name.size() - letters.size() - 1);
+  for (const char mode : {'u', 'k'}) {
+    if (letters.find(mode) != std::string_view::npos) text += std::string(":") + mode;
+  }
+  return text;
+}
+
+/// One of kMoreSoftware, with :u and :k.
+bool encode_software(std::string_view name, perf_event_attr* attr) {
+  const size_t colon = std::min(name.find(':'), name.size());
+  const std::string own = folded(name.substr(0, colon));
+  const std::string_view modes = name.substr(colon);
+  const auto* found = std::find_if(std::begin(kMoreSoftware), std::end(kMoreSoftware),
+                                   [&](const SoftwareEvent& e) { return folded(e.name) == own; });
+  const bool is_known = modes.empty() || modes == ":u" || modes == ":k" || modes == ":u:k";
+  if (found == std::end(kMoreSoftware) || !is_known) return false;
+  *attr = {};
+  attr->type = PERF_TYPE_SOFTWARE;
+  attr->config = found->config;
+  attr->exclude_kernel = modes == ":u" ? 1 : 0;
+  attr->exclude_user = modes == ":k" ? 1 : 0;
+  return true;
 }
 
 Error unknown_event(const std::string& name, int code) {
   const std::vector<std::string> names = known_names();
   if (code != PFM_ERR_NOTFOUND && code != PFM_ERR_ATTR && code != PFM_ERR_UMASK)
     return {Code::kInvalid, fmt::format("--events: '{}': {}", name, pfm_strerror(code))};
+  const std::string_view letters = perf_modifiers(name);
+  perf_event_attr ignored;
+  const bool is_known =
+      code != PFM_ERR_NOTFOUND || encode_software(name.substr(0, name.rfind(':')), &ignored);
+  if (!letters.empty() && is_known)
+    return {Code::kInvalid,
+            fmt::format("--events: '{}': a count takes the modifiers :u (user mode), :k (kernel) "
+                        "and :uk; precise ones (:p) are of samples, :G and :H of virtual machines",
+                        name)};
   const char* problem = code == PFM_ERR_NOTFOUND ? "is no event of this machine"
                                                  : "names an attribute that its event has not";
   return {Code::kInvalid, fmt::format("--events: '{}' {}; near it: {}", name, problem,
@@ -82,11 +138,16 @@ Result<std::string> encode(const std::string& name) {
   pfm_perf_encode_arg_t arg{};
   arg.size = sizeof(arg);
   arg.attr = &attr;
+  const std::string spelled = with_single_modifiers(name);
   const int code =
-      pfm_get_os_event_encoding(name.c_str(), PFM_PLM0 | PFM_PLM3, PFM_OS_PERF_EVENT, &arg);
-  if (code != PFM_SUCCESS) return unknown_event(name, code);
+      pfm_get_os_event_encoding(spelled.c_str(), PFM_PLM0 | PFM_PLM3, PFM_OS_PERF_EVENT, &arg);
+  if (code != PFM_SUCCESS && !encode_software(spelled, &attr)) return unknown_event(name, code);
   if (name.find_first_of(",/\n") != std::string::npos)
     return Error{Code::kInvalid, fmt::format("--events: '{}' is no name of an event", name)};
+  if (attr.exclude_user != 0 && attr.exclude_kernel != 0)
+    return Error{
+        Code::kInvalid,
+        fmt::format("--events: '{}' counts neither user mode (:u) nor the kernel (:k)", name)};
   // libpfm4 excludes the hypervisor only where it knows that the CPU can tell it apart.
   const uint32_t exclude = (attr.exclude_user != 0 ? kExcludeUser : 0) |
                            (attr.exclude_kernel != 0 ? kExcludeKernel : 0) | kExcludeHypervisor;

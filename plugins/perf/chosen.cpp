@@ -71,11 +71,13 @@ void ChosenEvents::add(const std::string& item) {
   type.config2 = field[3];
   type.user_only = (field[4] & kExcludeKernel) != 0;
   type.kernel_only = (field[4] & kExcludeUser) != 0;
-  for (const EventType& known : event_types()) {
-    if (known.type != type.type || known.config != type.config) continue;
-    type.unit = known.unit;
-    type.description = known.description;
-    type.in_kernel = known.in_kernel;
+  for (const auto types : {event_types(), event_types_on_request()}) {
+    for (const EventType& known : types) {
+      if (known.type != type.type || known.config != type.config) continue;
+      type.unit = known.unit;
+      type.description = known.description;
+      type.in_kernel = known.in_kernel;
+    }
   }
   const auto same = std::find_if(types_.begin(), types_.end(),
                                  [&](const EventType& t) { return is_same(t, type); });

@@ -30,9 +30,20 @@ constexpr EventType kEvents[] = {
     {"branch-misses", "1", "branches mispredicted", kHardware, PERF_COUNT_HW_BRANCH_MISSES, false},
 };
 
+constexpr EventType kOnRequest[] = {
+    {"cpu-clock", "ns", "CPU time, by the timer of the CPU", kSoftware, PERF_COUNT_SW_CPU_CLOCK,
+     false},
+    {"alignment-faults", "1", "unaligned accesses that the kernel served", kSoftware,
+     PERF_COUNT_SW_ALIGNMENT_FAULTS, true},
+    {"emulation-faults", "1", "instructions that the kernel did in place of the CPU", kSoftware,
+     PERF_COUNT_SW_EMULATION_FAULTS, true},
+};
+
 }  // namespace
 
 std::span<const EventType> event_types() { return kEvents; }
+
+std::span<const EventType> event_types_on_request() { return kOnRequest; }
 
 Obstacle explain(int error_number, bool hardware, int paranoid_level) {
   const std::string level = std::to_string(paranoid_level);

@@ -28,6 +28,9 @@ struct EventType {
 /// Software events first, then hardware events.
 std::span<const EventType> event_types();
 
+/// More software events, counted only where --events names them.
+std::span<const EventType> event_types_on_request();
+
 inline bool is_hardware(const EventType& type) { return type.type != PERF_TYPE_SOFTWARE; }
 
 /// Why opening failed and the exact command that would help.

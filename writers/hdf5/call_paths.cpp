@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "writers/hdf5/column.h"
@@ -23,6 +24,19 @@ void write_functions(hid_t file, const Model& model) {
   table.finish();
 }
 
+/// Of periods: ns where all samples are of a clock, 1 where they are of cycles, "" where processes
+/// differ.
+const char* period_unit(const Model& model) {
+  const char* unit = nullptr;
+  for (const Group& group : model.groups) {
+    if (group.process == nullptr || group.process->sampled_event.empty()) continue;
+    const char* own = group.process->sampled_event == "cycles" ? "1" : "ns";
+    if (unit != nullptr && std::string_view(unit) != own) return "";
+    unit = own;
+  }
+  return unit != nullptr ? unit : "";
+}
+
 void write_tree(hid_t file, const Model& model, const std::vector<profile::CallPathCount>& counts) {
   Table table(file, "callpaths", "tree of call paths, a parent before its children");
   auto& parent = table.add<int64_t>("parent", {"1", "row of /callpaths, -1 outermost"});
@@ -30,8 +44,9 @@ void write_tree(hid_t file, const Model& model, const std::vector<profile::CallP
   auto& line = table.add<uint32_t>("line", {"1", "in the function's file, 0 unknown"});
   auto& self = table.add<uint64_t>("self_count", {"1", "samples that hit it, all processes"});
   auto& total = table.add<uint64_t>("total_count", {"1", "samples in it and in what it called"});
-  auto& self_period = table.add<uint64_t>("self_period", {"1", "sum of their periods, /samples"});
-  auto& total_period = table.add<uint64_t>("total_period", {"1", "the same of total_count"});
+  const char* unit = period_unit(model);
+  auto& self_period = table.add<uint64_t>("self_period", {unit, "sum of their periods, /samples"});
+  auto& total_period = table.add<uint64_t>("total_period", {unit, "the same of total_count"});
   for (size_t i = 0; i < model.call_paths.size(); ++i) {
     const GlobalCallPath& path = model.call_paths[i];
     parent.append(path.parent ? int64_t{*path.parent} : -1);
@@ -56,8 +71,8 @@ void write_samples(hid_t file, const Model& model, const profile::CallSamples& s
   auto& tid = table.add<int64_t>("tid", {"1", "thread id of the system"});
   auto& path = table.add<uint32_t>("callpath", {"1", "row of /callpaths"});
   auto& count = table.add<uint64_t>("count", {"1", "samples"});
-  auto& period =
-      table.add<uint64_t>("period", {"1", "sum of periods: ns of CPU time, or cycles (see event)"});
+  auto& period = table.add<uint64_t>(
+      "period", {period_unit(model), "sum of periods: ns of CPU time, or cycles (see event)"});
   uint32_t rate_hz = 0;
   std::string event;
   for (const profile::CallSampleRow& row : samples.rows()) {

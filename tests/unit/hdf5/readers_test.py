@@ -150,6 +150,8 @@ class Readers(unittest.TestCase):
         self.assertEqual(self.column("io/writes"), [1] * 4)
         self.assertEqual(self.column("samples/count"), [1, 1, 2, 1, 1, 2])
         self.assertEqual(self.column("callpaths/total_count"), [8, 6])
+        for name in ("callpaths/self_period", "callpaths/total_period", "samples/period"):
+            self.assertEqual(self.file[name].attrs["units"], "ns", name)
         self.assertEqual(self.column("gpu/kernels/count"), [1, 2, 3, 4])
         self.assertEqual(self.column("gpu/copies/bytes"), [256] * 4)
         self.assertEqual(self.column("nccl/operations/process"), [0, 1, 2, 3])

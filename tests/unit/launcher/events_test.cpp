@@ -31,6 +31,35 @@ TEST(EventNames, with_an_unknown_attribute_are_an_error) {
   EXPECT_THAT(events.error().message, HasSubstr("attribute"));
 }
 
+TEST(EventNames, take_the_modes_of_perf_together) {
+  const auto events = resolve_events({"cycles:uk", "cycles:ku", "page-faults:k"});
+  ASSERT_TRUE(events) << events.error().message;
+  EXPECT_THAT(*events, ElementsAre("0/0x0/0x0/0x0/4/cycles:uk", "0/0x0/0x0/0x0/4/cycles:ku",
+                                   "1/0x2/0x0/0x0/5/page-faults:k"));
+}
+
+TEST(EventNames, with_modifiers_of_samples_or_guests_tell_which_there_are) {
+  for (const char* name :
+       {"cycles:p", "cycles:pp", "cycles:G", "cycles:up", "alignment-faults:p"}) {
+    const auto events = resolve_events({name});
+    ASSERT_FALSE(events) << name;
+    EXPECT_THAT(events.error().message, HasSubstr(std::string("'") + name + "'"));
+    EXPECT_THAT(events.error().message, HasSubstr(":u (user mode), :k (kernel)")) << name;
+  }
+  const auto nothing = resolve_events({"cycles:h"});
+  ASSERT_FALSE(nothing);
+  EXPECT_THAT(nothing.error().message, HasSubstr("neither user mode"));
+}
+
+TEST(EventNames, of_software_that_libpfm_does_not_know) {
+  const auto events = resolve_events({"alignment-faults", "emulation_faults:u"});
+  ASSERT_TRUE(events) << events.error().message;
+  EXPECT_THAT(*events, ElementsAre("1/0x7/0x0/0x0/4/alignment-faults",
+                                   "1/0x8/0x0/0x0/6/emulation_faults:u"));
+  EXPECT_THAT(resolve_events({"alignment-fault"}).error().message,
+              HasSubstr("near it: alignment-faults"));
+}
+
 TEST(EventNames, none_need_no_library) { EXPECT_TRUE(resolve_events({})->empty()); }
 
 TEST(EventNames, are_ranked_by_edit_distance_without_case_and_dashes) {

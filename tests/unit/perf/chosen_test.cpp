@@ -53,6 +53,16 @@ TEST(PerfChosen, takes_the_place_of_the_hardware_events) {
   EXPECT_EQ(attr.exclude_user, 0u);
 }
 
+TEST(PerfChosen, knows_the_units_of_software_events_that_are_counted_on_request) {
+  const ChosenEvents events("1/0x0/0x0/0x0/4/cpu-clock,1/0x7/0x0/0x0/4/alignment-faults");
+  const EventType& faults = events.types().back();
+  const EventType& clock = *(events.types().end() - 2);
+  EXPECT_STREQ(clock.unit, "ns");
+  EXPECT_STREQ(faults.unit, "1");
+  EXPECT_TRUE(faults.in_kernel);
+  EXPECT_THAT(names_of(ChosenEvents("")), Not(Contains("alignment-faults")));
+}
+
 TEST(PerfChosen, leaves_out_what_is_no_event) {
   for (const char* text : {"cycles", "0/0/0/0/0/", "0/0/0/0/a", ",,,", "0/0/0/0/x/a"}) {
     const ChosenEvents events(text);
