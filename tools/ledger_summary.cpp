@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "core/base/file.h"
+#include "core/provider/names.h"
 #include "tools/job_folder.h"
 
 namespace aon::tools {
@@ -207,16 +208,18 @@ std::string why_nothing(const Json& ledger) {
          "this directory";
 }
 
-/// A provider that is not fully on, and what it says of it.
+/// A provider that is not fully on, and what it says of it. Not one that the user left out himself.
 using Shortfall = std::tuple<std::string, std::string, std::string, std::string>;
 
 std::vector<Shortfall> shortfalls(const Json& providers) {
   std::vector<Shortfall> result;
   if (!providers.is_object()) return result;
-  for (const auto& [name, provider] : providers.items()) {
-    const std::string state = text_of(provider, "state");
+  for (const auto& [name, said] : providers.items()) {
+    const std::string state = text_of(said, "state");
+    const std::string reason = text_of(said, "reason");
     if (state == "on" || state.empty()) continue;
-    result.emplace_back(name, state, text_of(provider, "reason"), text_of(provider, "remedy"));
+    if (reason == provider::kExcludedReason || reason == provider::kNotChosenReason) continue;
+    result.emplace_back(name, state, reason, text_of(said, "remedy"));
   }
   return result;
 }
@@ -233,8 +236,10 @@ std::string provider_line(const Shortfall& shortfall, const std::string& where) 
   return line;
 }
 
-/// What the trace itself lacks is told before what its counters lack; most nodes have no GPU.
+/// Wrong settings and processes without an agent come first, then what the trace itself lacks, then
+/// what its counters lack; most nodes have no GPU.
 int place_of(const std::string& provider) {
+  if (provider == "options" || provider == "memory") return -1;
   if (provider == "nvml") return 2;
   for (const char* name : {"energy", "membw", "network", "node", "perf", "process"}) {
     if (provider == name) return 1;

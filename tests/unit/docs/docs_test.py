@@ -29,6 +29,15 @@ class Docs(unittest.TestCase):
             last_paragraph = path.read_text().rstrip().split("\n\n")[-1]
             self.assertTrue(last_paragraph.startswith("Checked by: "), path.name)
 
+    def test_the_table_of_providers_has_the_names_of_the_options(self):
+        table = (ROOT / "README.md").read_text().split("| provider |")[1].split("\n\n")[0]
+        cells = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
+        named = {name for cell in cells if not cell.startswith("(") for name in cell.split(", ")}
+        code = (ROOT / "core/provider/names.cpp").read_text()
+        names = code.split("kKnownNames{{")[1].split("}};")[0]
+        known = set(re.findall(r'\{"([a-z-]+)"', names)) | {"example"}
+        self.assertEqual(named - {""}, known)
+
     def test_they_name_only_what_exists(self):
         for path in DOCS + DECISIONS + TOP:
             for name in PATH.findall(path.read_text()):

@@ -114,6 +114,23 @@ TEST(LedgerSummary, says_what_only_the_node_knows) {
       << "what the trace lacks comes before what its counters lack";
 }
 
+TEST(LedgerSummary, says_wrong_settings_first_and_nothing_of_what_the_user_left_out) {
+  auto ledger = small_ledger();
+  ledger["ranks"][0]["providers"]["cupti"] = {{"state", "off"}, {"reason", "not in --providers"}};
+  ledger["ranks"][0]["providers"]["nccl"] = {{"state", "off"}, {"reason", "excluded by --without"}};
+  ledger["ranks"][0]["providers"]["a"] = {{"state", "off"}, {"reason", "no b"}};
+  ledger["nodes"] = nlohmann::json::parse(R"([{"node": "n1", "providers": {
+      "cupti": {"state": "off", "reason": "not in --providers"},
+      "options": {"state": "degraded", "reason": "left out: x"}}}])");
+  const auto lines = provider_lines(ledger);
+  EXPECT_EQ(lines[0], "options degraded on node n1: left out: x");
+  EXPECT_EQ(lines[1], "a off on 1 process: no b");
+  for (const std::string& line : lines) {
+    EXPECT_THAT(line, Not(HasSubstr("cupti")));
+    EXPECT_THAT(line, Not(HasSubstr("nccl")));
+  }
+}
+
 TEST(LedgerSummary, never_has_more_than_ten_lines) {
   auto ledger = small_ledger();
   for (int i = 0; i < 30; ++i)
