@@ -334,7 +334,8 @@ int run(Plan& plan) {
   }
   plan.output = *output;
   if (Status status = run_with_agent(plan); !status) {
-    say(status.error().message + "; no agent, recording into a file");
+    say(status.error().message +
+        "; no agent, recording into a file; afterwards run: aon finalize " + plan.output);
     set_variables(plan, "");
   }
   return execute(plan.program);

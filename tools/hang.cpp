@@ -96,26 +96,30 @@ bool may_have_ras(const std::string& dir) {
 }
 
 /// What NCCL itself says of a job that runs. That nobody answers is told only to who asked for it.
-void print_ras(const HangOptions& options, bool is_live) {
-  if (options.ras == "off") return;
+/// Errors: kInvalid: what he asked for is no address.
+Status print_ras(const HangOptions& options, bool is_live) {
+  if (options.ras == "off") return {};
   std::string address = options.ras;
   if (address.empty()) {
     const char* enabled = std::getenv("NCCL_RAS_ENABLE");
     const bool is_off = enabled != nullptr && std::string_view(enabled) == "0";
-    if (!is_live || is_off || !may_have_ras(options.dir)) return;
+    if (!is_live || is_off || !may_have_ras(options.dir)) return {};
     const char* told = std::getenv("NCCL_RAS_ADDR");
     address = told != nullptr && *told != '\0' ? told : kRasAddress;
   }
   const Result<std::vector<std::string>> lines = ask_ras(address);
   if (!lines) {
-    if (!options.ras.empty()) fmt::print("{}\n", lines.error().message);
-    return;
+    if (options.ras.empty()) return {};
+    if (lines.error().code == Code::kInvalid) return lines.error();
+    fmt::print("{}\n", lines.error().message);
+    return {};
   }
   fmt::print(
       "NCCL's RAS service at {} says (of whatever job answers there; it counts launches, not what "
       "has ended):\n",
       address);
   for (const std::string& line : *lines) fmt::print("  {}\n", line);
+  return {};
 }
 
 }  // namespace
@@ -136,7 +140,8 @@ int hang(const HangOptions& options) {
   if (lines->empty()) {
     fmt::print("no call {} open for longer than --hang says\n", is_live ? "is" : "was left");
   }
-  print_ras(options, is_live);
+  if (Status status = print_ras(options, is_live); !status)
+    return fail("hang", "--ras: " + status.error().message, kExitUse);
   return kExitDone;
 }
 

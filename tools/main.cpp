@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string_view>
@@ -51,7 +53,20 @@ const OptionSpec& as_of_aon_run(std::string_view name) {
   return found != table.end() ? *found : table.front();
 }
 
-int run_finalize(Request& request) {
+/// Of tests and small clusters; the option, which only the agent gives, has the last word.
+Status read_share_records(const CLI::App& command, FinalizeOptions& options) {
+  const char* text = std::getenv("AON_SHARE_RECORDS");
+  if (text == nullptr || *text == '\0' || command.count("--share-records") != 0) return {};
+  const char* end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, options.least_shared_records);
+  if (error == std::errc() && rest == end) return {};
+  return Error{Code::kInvalid,
+               fmt::format("AON_SHARE_RECORDS: '{}' is no number of records", text)};
+}
+
+int run_finalize(const CLI::App& command, Request& request) {
+  if (Status status = read_share_records(command, request.finalize); !status)
+    return fail("finalize", status.error().message, kExitUse);
   const Result<uint64_t> disk_bytes = parse_bytes(request.disk);
   if (!disk_bytes)
     return fail("finalize", fmt::format("--disk: '{}' is no size like 8MiB", request.disk),
@@ -97,10 +112,10 @@ void add_finalize(CLI::App& app, Request& request) {
   command->add_flag("--from-agent", options.from_agent)->group("");
   command->add_flag("--share", options.is_share)->group("");
   command->add_option("--node", options.node)->group("");
-  command->add_option("--share-records", options.least_shared_records)
-      ->envname("AON_SHARE_RECORDS")
-      ->group("");
-  command->callback([&request] { request.run = [&request] { return run_finalize(request); }; });
+  command->add_option("--share-records", options.least_shared_records)->group("");
+  command->callback([&request, command] {
+    request.run = [&request, command] { return run_finalize(*command, request); };
+  });
 }
 
 void add_hang(CLI::App& app, Request& request) {

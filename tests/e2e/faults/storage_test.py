@@ -288,6 +288,8 @@ class SmallLimits(FaultCase):
         command = ["aon-run", "-o", self.output, "--memory", "2MiB", *self.worker("calls", 1000)]
         process = run(["mpirun", "-n", 2, "bash", "-c", script, "bash", *command], env=env)
         self.assert_exit(process)
+        self.assertIn(f"recording into a file; afterwards run: aon finalize {self.output}",
+                      process.stderr)
         sizes = [p.stat().st_size for p in self.output.rglob("fallback-*.ring")]
         self.assertEqual(len(sizes), 2)
         for size in sizes:

@@ -123,6 +123,9 @@ class Hang(PluginTestCase):
         self.assertEqual(asked, [b"verbose status\n"] * 2)
         gone = run([*command, "--ras", address])
         self.assertIn(f"NCCL's RAS service at {address} does not answer", gone.stdout)
+        wrong = run([*command, "--ras", "foo"])
+        self.assert_exit(wrong, 2)
+        self.assertIn("--ras: 'foo' is no address like localhost:28028", wrong.stderr)
         quiet = run([*command, "--ras", "off"], env=environment(NCCL_RAS_ADDR=address))
         self.assertNotIn("RAS", quiet.stdout)
 

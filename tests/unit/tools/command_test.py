@@ -2,11 +2,12 @@
 import json
 import os
 import pathlib
+import re
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
-from aon_test import TestCase, build_for_others, environment, run  # noqa: E402
+from aon_test import SOURCE, TestCase, build_for_others, environment, run  # noqa: E402
 
 
 class Command(TestCase):
@@ -25,6 +26,18 @@ class Command(TestCase):
                       ["finalize", "--otf2-locations", "0", "/none"],
                       ["export", "/none"]):
             self.assert_exit(run(["aon", *words]), 2)
+
+    def test_a_wrong_variable_is_named(self):
+        process = run(["aon", "finalize", "/none"], env=environment(AON_SHARE_RECORDS="abc"))
+        self.assert_exit(process, 2)
+        self.assertIn("AON_SHARE_RECORDS: 'abc' is no number of records", process.stderr)
+
+    def test_the_plugin_of_slurm_knows_every_option(self):
+        table = run(["aon-run", "--help"]).stdout
+        options = re.findall(r"^ +(?:-\w, )? *--([a-z0-9-]+) ", table, re.M)
+        text = (SOURCE / "launcher/slurm/spank_aon.c").read_text()
+        known = "".join(re.findall(r'"(.*)"', text.split("kOptions[] =")[1].split(";")[0])).split()
+        self.assertEqual(sorted(known), sorted(set(options) - {"version", "help"}))
 
     def test_unknown_command_is_named_with_those_there_are(self):
         for words, says in ((["bogus"], "unknown command 'bogus'"), ([], "no command")):
