@@ -96,8 +96,8 @@ class Command(TestCase):
         (self.folder / "spool").mkdir()
         (self.folder / "aon.json").write_text("{}")
         self.folder.chmod(0o700)
-        build = build_for_others()
-        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", build / "bin" / "aon"]
+        aon = build_for_others() / "bin" / "aon"
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", aon]
         for command in (["info"], ["finalize"], ["hang"], ["export", "--folded", "-"]):
             process = run([*words, *command, self.folder], env=environment())
             self.assertIn(process.returncode, (1, 2), command)
