@@ -60,6 +60,22 @@ std::string with_preload(const char* users, const std::string& ours) {
   return before + ours + behind;
 }
 
+/// Programs of g++'s AddressSanitizer, or of clang's with -shared-libasan, end at once when another
+/// library than its own stands first. Ours may: it replaces nothing that the sanitizer replaces.
+/// This is switched off where we alone stand before it, so that its word on the user's own preload
+/// stays. Why its library is not put before ours: programs that this one starts would get it, too,
+/// and end with its code for leaks.
+void allow_us_before_asan(const std::string& preload, const std::string& ours,
+                          const Environment& environment, ProgramEnvironment& result) {
+  if (preload != ours) return;
+  const char* set = environment("ASAN_OPTIONS");
+  const std::string users = set != nullptr ? set : "";
+  if (users.find("verify_asan_link_order") != std::string::npos) return;
+  if (users.find('\n') != std::string::npos) return;  // it cannot pass through TaskProlog
+  result.variables.push_back(
+      {"ASAN_OPTIONS", "verify_asan_link_order=0" + (users.empty() ? "" : ":" + users)});
+}
+
 /// What the options say, from whichever source: a variable that says something else must not win
 /// over the command line just because the command line asks for the default.
 void add_setting(const char* name, const std::string& value, bool is_default,
@@ -110,7 +126,9 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   ProgramEnvironment result;
   const std::string& library =
       provider_is_wanted(options, "mpi") ? files.mpi_library : files.runtime_library;
-  result.variables.push_back({"LD_PRELOAD", with_preload(environment("LD_PRELOAD"), library)});
+  const std::string preload = with_preload(environment("LD_PRELOAD"), library);
+  result.variables.push_back({"LD_PRELOAD", preload});
+  allow_us_before_asan(preload, library, environment, result);
   if (!socket.empty()) result.variables.push_back({"AON_SOCKET", socket});
   result.variables.push_back({"AON_OUTPUT", output_dir});
   result.variables.push_back({"AON_OUTPUT_GAVE", output_dir});  // another value is the user's

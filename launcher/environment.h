@@ -4,6 +4,8 @@
 /// |-------------------------|--------------------------------------|-----------------------------|
 /// | LD_PRELOAD              | the user's, then libaon-mpi.so       | kept, ours behind it, but   |
 /// |                         |                                      | before what wraps MPI       |
+/// | ASAN_OPTIONS            | verify_asan_link_order=0, the user's | kept behind ours; left alone|
+/// |                         |                                      | with a preload of the user  |
 /// | AON_SOCKET, AON_OUTPUT  | socket of the agent, job directory   | replaced                    |
 /// | AON_ATTACH_MS,          | the options, where they are not the  | replaced                    |
 /// | AON_BUDGET, AON_MEMORY, | default, or the variable says        |                             |

@@ -81,6 +81,30 @@ TEST_F(ProgramVariables, put_us_before_what_wraps_mpi) {
   EXPECT_EQ(value("LD_PRELOAD"), "/u/malloc.so:" + tool + ":/u/last.so:/i/lib/libaon-mpi.so");
 }
 
+TEST_F(ProgramVariables, let_asan_stand_behind_us) {
+  EXPECT_EQ(value("ASAN_OPTIONS"), "verify_asan_link_order=0");
+  set_["ASAN_OPTIONS"] = "detect_leaks=0";
+  EXPECT_EQ(value("ASAN_OPTIONS"), "verify_asan_link_order=0:detect_leaks=0");
+  set_["LD_PRELOAD"] = "/i/lib/libaon-mpi.so";
+  EXPECT_EQ(value("ASAN_OPTIONS"), "verify_asan_link_order=0:detect_leaks=0") << "ours already";
+  set_["ASAN_OPTIONS"] = "verify_asan_link_order=1";
+  EXPECT_EQ(value("ASAN_OPTIONS"), "(not set)");
+}
+
+TEST_F(ProgramVariables, leave_asans_word_on_the_users_preload) {
+  const std::string tool = path("tool.so");
+  std::ofstream(tool, std::ios::binary) << std::string("ELF\0PMPI_Init\0", 14);
+  for (const std::string& users : {std::string("/u/tool.so"), tool}) {
+    set_["LD_PRELOAD"] = users;
+    EXPECT_EQ(value("ASAN_OPTIONS"), "(not set)") << users;
+  }
+}
+
+TEST_F(ProgramVariables, leave_options_of_asan_that_are_several_lines_alone) {
+  set_["ASAN_OPTIONS"] = "detect_leaks=0\nverbosity=1";
+  EXPECT_EQ(value("ASAN_OPTIONS"), "(not set)");
+}
+
 TEST_F(ProgramVariables, leave_the_users_plugin_alone) {
   EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), files_.nccl_plugin);
   EXPECT_EQ(value("CUDA_INJECTION64_PATH"), "(not set)") << "not installed";
