@@ -120,6 +120,9 @@ std::vector<std::string> nccl_hang_lines(const Model& model, const HangReport& r
                                          uint64_t now_ns);
 std::string nccl_hang_finding(const Model& model, const HangReport& report);
 
+/// Of calls that do not return and are no collectives: who waits for whom; empty: there is none.
+std::string stuck_finding(const Model& model, const HangReport& report);
+
 /// Whether a look at all events may find a hang: a call was open for long, a process was quiet, or
 /// NCCL is used.
 bool may_hang(const Model& model);

@@ -34,7 +34,10 @@ class Text : private HangText {
     if (hang.is_mismatch) return text + ", in different calls";
     if (hang.absent.empty()) return text;
     text += fmt::format(", {} {}", who(hang.absent[0]), absent_text(hang));
-    if (hang.absent.size() > 1) text += fmt::format(" and {} more", hang.absent.size() - 1);
+    const bool is_one = hang.absent.size() == 1;
+    if (!is_one) text += fmt::format(" and {} more", hang.absent.size() - 1);
+    if (const OpenCall* call = open_call(hang.absent[0]))
+      text += fmt::format("{} in {}", is_one ? " but was" : "; the first was", call_text(*call));
     return text;
   }
 
@@ -63,14 +66,19 @@ class Text : private HangText {
     return hang.number ? "did not arrive" : "is not in it";
   }
 
+  /// The first one of the process that does not return; nullptr: none.
+  const OpenCall* open_call(uint32_t group) const {
+    for (const uint32_t i : report_.open_calls) {
+      if (model_.open_calls[i].group == group) return &model_.open_calls[i];
+    }
+    return nullptr;
+  }
+
   /// What a process does that did not arrive.
   std::string instead(uint32_t group) const {
     const std::string end = end_text(group);
-    for (const uint32_t i : report_.open_calls) {
-      const OpenCall& call = model_.open_calls[i];
-      if (call.group != group) continue;
-      return fmt::format("it is in {} for {}", call_text(call), for_seconds(call.start_ns)) + end;
-    }
+    if (const OpenCall* call = open_call(group))
+      return fmt::format("it is in {} for {}", call_text(*call), for_seconds(call->start_ns)) + end;
     return last_call(group) + end;
   }
 
@@ -141,7 +149,10 @@ class Text : private HangText {
 }  // namespace
 
 std::string hang_finding(const Model& model, const HangReport& report) {
-  if (report.hangs.empty()) return nccl_hang_finding(model, report);
+  if (report.hangs.empty()) {
+    const std::string of_nccl = nccl_hang_finding(model, report);
+    return of_nccl.empty() ? stuck_finding(model, report) : of_nccl;
+  }
   const auto named = std::find_if(report.hangs.begin(), report.hangs.end(),
                                   [](const Hang& hang) { return !hang.absent.empty(); });
   const Hang& hang = named == report.hangs.end() ? report.hangs.front() : *named;

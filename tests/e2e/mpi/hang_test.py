@@ -9,6 +9,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -19,12 +20,12 @@ PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(
 
 
 class Hang(TestCase):
-    def start(self, late_ms):
+    def start(self, what, hang_s=1):
         self.output = self.folder / "job"
         command = ["mpirun", "--oversubscribe", "-n", "3", BUILD / "bin" / "aon-run"]
-        command += ["-o", self.output, "--hang", "1"]
+        command += ["-o", self.output, "--hang", hang_s]
         job = subprocess.Popen(
-            [str(word) for word in [*command, "--", PROGRAMS / "hang", late_ms]],
+            [str(word) for word in [*command, "--", PROGRAMS / "hang", what]],
             env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,
         )  # fmt: skip
@@ -83,6 +84,43 @@ class Hang(TestCase):
             rf"rank 2 on \S+ \(pid {pid}\) did not arrive$",
         )
         self.assertIn("  in MPI_Barrier: 0-1", document["hangs"])
+
+    def first_finding_of(self, what, count):
+        """Of a job that is killed when `count` calls have been open for a second."""
+        job = self.start(what)
+        wait_until(lambda: len(self.lines()) == count, 60, f"{count} calls")
+        os.kill(job.pid, signal.SIGTERM)
+        self.assertNotEqual(job.wait(90), 0)
+        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
+        document = ledger(self.output)
+        self.assert_law(document)
+        self.assertEqual(len([h for h in document["hangs"] if h.startswith("rank ")]), count)
+        return document["findings"][0]
+
+    def test_ring_of_sends_is_the_first_finding(self):
+        self.assertRegex(
+            self.first_finding_of("ring", 3),
+            r"^3 ranks waited for each other in a ring for \d+ s: rank 0 for rank 1 in MPI_Ssend, "
+            r"rank 1 for rank 2 in MPI_Ssend, rank 2 for rank 0 in MPI_Ssend$",
+        )
+
+    def test_rank_that_does_not_come_to_the_init_is_the_first_finding(self):
+        self.assertRegex(
+            self.first_finding_of("init", 2),
+            r"^MPI_Init never ended: rank 0-1 waited for \d+ s, rank 2 did not come to it, "
+            r"or is not recorded$",
+        )
+
+    def test_short_call_of_a_killed_job_is_no_finding(self):
+        """What a kill ends before it is open for as long as --hang says."""
+        job = self.start("ring", hang_s=60)
+        time.sleep(4)
+        os.kill(job.pid, signal.SIGTERM)
+        self.assertNotEqual(job.wait(90), 0)
+        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
+        document = ledger(self.output)
+        self.assertEqual(document["hangs"], [])
+        self.assertEqual([f for f in document["findings"] if "waited" in f], [])
 
 
 if __name__ == "__main__":

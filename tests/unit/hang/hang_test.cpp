@@ -34,6 +34,7 @@ class Job {
     job_.nodes.resize(1);
     job_.nodes[0].host = "n1";
     model_.job = &job_;
+    model_.end_ns = 100 * kSecond;
     processes_.resize(ranks);
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       processes_[rank].start.pid = static_cast<int32_t>(100 + rank);
@@ -118,7 +119,7 @@ class Job {
     const HangReport& found = report();
     return hang_lines(model_, found, 100 * kSecond);
   }
-  std::string finding() { return hang_finding(model_, finder_.report()); }
+  std::string finding() { return hang_finding(model_, report()); }
 
   /// What a combiner says to whom two shares have told.
   std::vector<std::string> combined_lines() {
@@ -254,6 +255,9 @@ TEST(Hang, what_the_missing_one_does_instead_is_told) {
                   "MPI_COMM_WORLD for 75 s",
                   "rank 1 on n1 (pid 101) is in MPI_Recv with rank 0 of MPI_COMM_WORLD for "
                   "75 s"));
+  EXPECT_EQ(job.finding(),
+            "MPI_Barrier of MPI_COMM_WORLD never ended: rank 0 waited, rank 1 on n1 (pid 101) did "
+            "not arrive but was in MPI_Recv with rank 0 of MPI_COMM_WORLD");
 }
 
 TEST(Hang, without_collectives_the_calls_are_listed) {
@@ -261,6 +265,90 @@ TEST(Hang, without_collectives_the_calls_are_listed) {
   job.open(1, 25 * kSecond, kRecv, kAnyPeer);
   EXPECT_THAT(job.lines(), ElementsAre("rank 1 on n1 (pid 101) is in MPI_Recv from any rank of "
                                        "MPI_COMM_WORLD for 75 s"));
+}
+
+TEST(Hang, ring_of_messages_is_a_finding) {
+  Job job(4);
+  job.call(kFileOpen, "MPI_Ssend", RegionRole::kPointToPoint);
+  job.open(1, 40 * kSecond, kFileOpen, 2).open(2, 30 * kSecond, kRecv, 3);
+  job.open(3, 35 * kSecond, kFileOpen, 1).open(0, 20 * kSecond, kRecv, 2);
+  EXPECT_EQ(job.finding(),
+            "3 ranks waited for each other in a ring for 60 s: rank 1 for rank 2 in MPI_Ssend, "
+            "rank 2 for rank 3 in MPI_Recv, rank 3 for rank 1 in MPI_Ssend");
+  Job pair(2);
+  pair.open(0, 40 * kSecond, kRecv, 1).open(1, 40 * kSecond, kRecv, 0);
+  EXPECT_EQ(pair.finding(),
+            "2 ranks waited for each other for 60 s: rank 0 for rank 1 in MPI_Recv, rank 1 for "
+            "rank 0 in MPI_Recv");
+  Job alone(2);
+  alone.open(1, 40 * kSecond, kRecv, 1);
+  EXPECT_EQ(alone.finding(), "a rank waited for itself for 60 s: rank 1 for rank 1 in MPI_Recv");
+}
+
+TEST(Hang, long_ring_is_cut) {
+  Job job(9);
+  for (int rank = 0; rank < 9; ++rank)
+    job.open(static_cast<uint32_t>(rank), 40 * kSecond, kRecv, (rank + 1) % 9);
+  EXPECT_EQ(job.finding(),
+            "9 ranks waited for each other in a ring for 60 s: rank 0 for rank 1 in MPI_Recv, rank "
+            "1 for rank 2 in MPI_Recv, rank 2 for rank 3 in MPI_Recv, ..., rank 8 for rank 0 in "
+            "MPI_Recv");
+}
+
+TEST(Hang, rank_that_others_wait_for_is_a_finding) {
+  Job job(5);
+  job.finish(3, 20 * kSecond);
+  job.open(0, 40 * kSecond, kRecv, 3)
+      .open(1, 30 * kSecond, kRecv, 3)
+      .open(2, 30 * kSecond, kRecv, 0);
+  EXPECT_EQ(job.finding(),
+            "MPI_Recv never ended: rank 0-1 waited for rank 3 on n1 (pid 103) for 70 s, whose last "
+            "call was over 80 s before the end");
+  Job unknown(2);
+  unknown.open(0, 40 * kSecond, kRecv, 1).forget(1);
+  EXPECT_EQ(unknown.finding(),
+            "MPI_Recv never ended: rank 0 waited for rank 1 for 60 s, of which nothing was "
+            "recorded");
+  Job busy(2);
+  busy.call(kFileOpen, "MPI_Wait", RegionRole::kFunction);
+  busy.open(0, 40 * kSecond, kRecv, 1).open(1, 40 * kSecond, kFileOpen);
+  EXPECT_EQ(busy.finding(),
+            "MPI_Recv never ended: rank 0 waited for rank 1 on n1 (pid 101) for 60 s, which was in "
+            "MPI_Wait");
+}
+
+TEST(Hang, rank_that_does_not_come_to_the_init_is_a_finding) {
+  Job job(4);
+  job.call(kFileOpen, "MPI_Init", RegionRole::kFunction).forget(2);
+  for (const uint32_t rank : {0u, 1u, 3u}) job.open(rank, (30 + rank) * kSecond, kFileOpen);
+  EXPECT_EQ(job.finding(),
+            "MPI_Init never ended: rank 0-1, 3 waited for 70 s, rank 2 did not come to it, or is "
+            "not recorded");
+}
+
+TEST(Hang, calls_that_name_nobody_are_a_finding) {
+  Job job(3);
+  job.open(1, 25 * kSecond, kRecv, kAnyPeer);
+  EXPECT_EQ(job.finding(), "MPI_Recv from any rank never ended: rank 1 waited for 75 s");
+}
+
+TEST(Hang, program_that_ended_well_within_a_call_did_not_hang) {
+  Job job(2);
+  job.open(0, 40 * kSecond, kRecv, 1).open(1, 40 * kSecond, kRecv, 0).end(0, 0, 0);
+  EXPECT_THAT(job.finding(), HasSubstr("rank 1 waited for rank 0"));
+  job.end(1, 0, 0);
+  EXPECT_EQ(job.finding(), "");
+}
+
+/// Its record, which is there when the process has ended, is shorter than --hang.
+TEST(Hang, short_call_that_a_kill_ended_is_no_finding) {
+  Job job(2);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    job.add(rank, test::enter(99 * kSecond, kRecv));
+    job.add(rank, test::event(EventKind::kOpenAtEnd, 100 * kSecond, kRecv));
+    job.add(rank, test::leave(100 * kSecond, kRecv)).end(rank, -1, 15);
+  }
+  EXPECT_EQ(job.finding(), "");
 }
 
 /// Numbers after a hole are wrong, so they are not told, and nobody is accused by them.

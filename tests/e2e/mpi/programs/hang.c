@@ -1,17 +1,24 @@
 /* Two barriers; the last rank comes to the second one MILLISECONDS later than the others, or, with
- * a negative number, never. */
+ * a negative number, never. "ring": each rank sends to the next one before it receives. "init": the
+ * last of three ranks of Open MPI never calls MPI_Init. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int main(int argc, char** argv) {
   int rank, ranks;
   const int late_ms = argc > 1 ? atoi(argv[1]) : 0;
+  const char* what = argc > 1 ? argv[1] : "";
+  const char* rank_told = getenv("OMPI_COMM_WORLD_RANK");
+  if (strcmp(what, "init") == 0 && rank_told != NULL && atoi(rank_told) == 2) pause();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Barrier(MPI_COMM_WORLD);
+  if (strcmp(what, "ring") == 0)
+    MPI_Ssend(&rank, 1, MPI_INT, (rank + 1) % ranks, 0, MPI_COMM_WORLD);
   if (rank == ranks - 1) {
     if (late_ms < 0) pause();
     usleep((useconds_t)late_ms * 1000);

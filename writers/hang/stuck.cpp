@@ -1,0 +1,175 @@
+// The finding of calls that do not return and are no collectives: who waits for whom.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "writers/hang/hang.h"
+#include "writers/hang/text.h"
+
+namespace aon::writers {
+namespace {
+
+constexpr size_t kMaxNamed = 4;  ///< of a ring
+
+class StuckText : private HangText {
+ public:
+  StuckText(const Model& model, const HangReport& report)
+      : HangText(model, report.last_ns, model.end_ns), model_(model), report_(report) {
+    for (const uint32_t i : report.open_calls) {
+      const OpenCall& call = model.open_calls[i];
+      if (!has_ended_well(call.group)) calls_.try_emplace(call.group, &call);
+    }
+  }
+
+  std::string finding() const {
+    if (calls_.empty()) return {};
+    const std::vector<uint32_t> ring = find_ring();
+    if (!ring.empty()) return ring_text(ring);
+    std::string text = waiting_for_one_text();
+    return text.empty() ? waiting_text() : text;
+  }
+
+ private:
+  using Waiters = std::vector<uint32_t>;  ///< groups, ascending
+
+  /// The program ended by itself and meant to: a thread was in a call until then.
+  bool has_ended_well(uint32_t group) const {
+    const spool::Process* process = model_.groups[group].process;
+    return process != nullptr && process->exit && process->exit->signal == 0 &&
+           process->exit->exit_code == 0;
+  }
+
+  std::string region(const OpenCall& call) const {
+    return call.region < model_.regions.size() ? model_.regions[call.region].name : "a call";
+  }
+
+  static std::string rank(uint32_t group) { return fmt::format("rank {}", group); }
+
+  /// The process that the call waits for, where that is one of this job.
+  std::optional<uint32_t> partner(const OpenCall& call) const {
+    if (!call.communicator || call.peer < 0) return std::nullopt;
+    const GlobalCommunicator& communicator = model_.communicators[*call.communicator];
+    const auto peer = static_cast<size_t>(call.peer);
+    const bool is_mapped = communicator.kind != CommunicatorKind::kInter &&
+                           communicator.kind != CommunicatorKind::kNccl &&
+                           !communicator.is_of_worlds && peer < communicator.members.size();
+    if (!is_mapped) return std::nullopt;
+    const int64_t member = communicator.members[peer];
+    if (member < 0 || static_cast<size_t>(member) >= model_.groups.size()) return std::nullopt;
+    const auto group = static_cast<uint32_t>(member);
+    return model_.groups[group].rank ? std::optional(group) : std::nullopt;
+  }
+
+  /// Processes of which each waits for the next one, and the last one for the first.
+  std::vector<uint32_t> find_ring() const {
+    std::map<uint32_t, uint32_t> walk_of;  // the walk that came to a process, by its first one
+    for (const auto& [first, unused] : calls_) {
+      for (std::optional<uint32_t> at = first; at && calls_.count(*at) != 0;
+           at = partner(*calls_.at(*at))) {
+        const auto [walk, is_new] = walk_of.try_emplace(*at, first);
+        if (is_new) continue;
+        if (walk->second == first) return ring_of(*at);
+        break;
+      }
+    }
+    return {};
+  }
+
+  std::vector<uint32_t> ring_of(uint32_t first) const {
+    std::vector<uint32_t> ring{first};
+    for (uint32_t at = *partner(*calls_.at(first)); at != first; at = *partner(*calls_.at(at)))
+      ring.push_back(at);
+    std::rotate(ring.begin(), std::min_element(ring.begin(), ring.end()), ring.end());
+    return ring;
+  }
+
+  std::string ring_text(const std::vector<uint32_t>& ring) const {
+    uint64_t closed_ns = 0;
+    for (const uint32_t group : ring) closed_ns = std::max(closed_ns, calls_.at(group)->start_ns);
+    std::string text = ring.size() == 1
+                           ? "a rank waited for itself"
+                           : fmt::format("{} ranks waited for each other{}", ring.size(),
+                                         ring.size() == 2 ? "" : " in a ring");
+    text += fmt::format(" for {}", for_seconds(closed_ns));
+    for (size_t i = 0; i < ring.size(); ++i) {
+      if (ring.size() > kMaxNamed && i == kMaxNamed - 1) {
+        text += ", ...";
+        i = ring.size() - 1;
+      }
+      const uint32_t next = ring[(i + 1) % ring.size()];
+      text += fmt::format("{} {} for {} in {}", i == 0 ? ":" : ",", rank(ring[i]), rank(next),
+                          region(*calls_.at(ring[i])));
+    }
+    return text;
+  }
+
+  template <typename Key>
+  static auto most(const std::map<Key, Waiters>& waiters) {
+    return std::max_element(waiters.begin(), waiters.end(), [](const auto& a, const auto& b) {
+      return a.second.size() < b.second.size();
+    });
+  }
+
+  /// One that no more is known of than that others wait for it; "" where there is none.
+  std::string waiting_for_one_text() const {
+    std::map<std::pair<uint32_t, std::string>, Waiters> waiters;
+    for (const auto& [group, call] : calls_) {
+      const std::optional<uint32_t> other = partner(*call);
+      const bool waits_too = other && calls_.count(*other) != 0 && partner(*calls_.at(*other));
+      if (other && !waits_too) waiters[{*other, region(*call)}].push_back(group);
+    }
+    if (waiters.empty()) return {};
+    const auto& [awaited, groups] = *most(waiters);
+    return fmt::format("{} never ended: rank {} waited for {} for {}, {}", awaited.second,
+                       list(groups), who(awaited.first), for_seconds(first_ns(groups)),
+                       state_of(awaited.first));
+  }
+
+  std::string state_of(uint32_t group) const {
+    const auto call = calls_.find(group);
+    if (call != calls_.end()) return "which was in " + region(*call->second);
+    if (report_.last_ns[group] == 0) return "of which nothing was recorded";
+    return "whose last call was over " + for_seconds(report_.last_ns[group]) + " before the end";
+  }
+
+  /// Calls that name nobody.
+  std::string waiting_text() const {
+    std::map<std::string, Waiters> waiters;
+    for (const auto& [group, call] : calls_) {
+      const char* from = call->peer == kAnyPeer ? " from any rank" : "";
+      waiters[region(*call) + from].push_back(group);
+    }
+    const auto& [name, groups] = *most(waiters);
+    std::string text = fmt::format("{} never ended: rank {} waited for {}", name, list(groups),
+                                   for_seconds(first_ns(groups)));
+    if (name != "MPI_Init" && name != "MPI_Init_thread") return text;
+    Waiters absent;
+    for (const Group& group : model_.groups) {
+      if (group.rank && group.process == nullptr) absent.push_back(group.id);
+    }
+    if (!absent.empty())
+      text += fmt::format(", rank {} did not come to it, or is not recorded", list(absent));
+    return text;
+  }
+
+  uint64_t first_ns(const Waiters& groups) const {
+    uint64_t first = UINT64_MAX;
+    for (const uint32_t group : groups) first = std::min(first, calls_.at(group)->start_ns);
+    return first;
+  }
+
+  const Model& model_;
+  const HangReport& report_;
+  std::map<uint32_t, const OpenCall*> calls_;  ///< by group; the first of its threads
+};
+
+}  // namespace
+
+std::string stuck_finding(const Model& model, const HangReport& report) {
+  return StuckText(model, report).finding();
+}
+
+}  // namespace aon::writers
