@@ -1,7 +1,10 @@
 #include "core/agent/budget.h"
 
+#include <aon/nccl.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace aon::agent {
 namespace {
@@ -15,6 +18,34 @@ const SiteLoad* find_site(std::span<const SiteLoad> sites, const ModeChange& cha
   return it == sites.end() ? nullptr : &*it;
 }
 
+/// Sites of one kind share what it costs, of all processes.
+uint32_t kind_of(const SiteLoad& site) {
+  if (site.site >= kFirstProviderSite) return site.site;
+  return site.site == kNcclProxySite || site.site == kNcclFixedSite ? 1 : 0;
+}
+
+/// ns a second of each kind that can be lowered.
+std::map<uint32_t, double> kind_costs(std::span<const SiteLoad> sites) {
+  std::map<uint32_t, double> costs;
+  for (const SiteLoad& site : sites) {
+    if (is_sampling(site.mode)) costs[kind_of(site)] += site.cost_per_second;
+  }
+  return costs;
+}
+
+double sum_of(const std::map<uint32_t, double>& costs) {
+  double sum = 0;
+  for (const auto& [kind, cost] : costs) sum += cost;
+  return sum;
+}
+
+/// The part of a site's cost that goes with a change.
+double saved_part(const ModeChange& change) {
+  if (!is_sampling(change.new_mode)) return 1;
+  return 1 - static_cast<double>(change.old_mode - kModeSample + 1) /
+                 static_cast<double>(change.new_mode - kModeSample + 1);
+}
+
 }  // namespace
 
 uint32_t thinner_mode(uint32_t mode, uint32_t last_period) noexcept {
@@ -23,28 +54,43 @@ uint32_t thinner_mode(uint32_t mode, uint32_t last_period) noexcept {
 }
 
 std::vector<ModeChange> Budget::step(const IntervalCost& cost, std::span<const SiteLoad> sites) {
-  spent_ns_ += cost.application_ns + cost.agent_ns;
   if (cost.seconds <= 0 || cost.ranks_ns <= 0) return {};
-  ranks_ns_ += cost.ranks_ns;
-  const double now = (cost.application_ns + cost.agent_ns) / cost.ranks_ns * 100;
+  const double now_ns = cost.application_ns + cost.agent_ns;
   const double weight = 1 - std::exp(-cost.seconds);  // time constant 1 s
-  average_ += (now - average_) * weight;
-  const bool is_overspent = spent_ns_ / ranks_ns_ * 100 > percent_;
-  if (average_ > (is_overspent ? kPayBackFactor : kDegradeFactor) * percent_) {
-    quiet_seconds_ = 0;
-    return degrade(sites);
+  average_ += (now_ns / cost.ranks_ns * 100 - average_) * weight;
+  const double allowed_ns = percent_ / 100 * cost.ranks_ns;
+  debt_ns_ += std::min(now_ns - allowed_ns, sum_of(kind_costs(sites)) * cost.seconds);
+  const bool has_debt = debt_ns_ > 0;
+  if (average_ > (has_debt ? kPayBackFactor : kDegradeFactor) * percent_) {
+    auto changes = degrade(cost, sites, average_ - (has_debt ? kPayBackFactor : 1) * percent_);
+    if (!changes.empty()) {
+      quiet_seconds_ = 0;
+      return changes;
+    }
   }
-  const bool is_quiet = average_ < kRecoverFactor * percent_ && !is_overspent;
-  quiet_seconds_ = is_quiet ? quiet_seconds_ + cost.seconds : 0;
+  quiet_seconds_ = has_room() && !has_debt ? quiet_seconds_ + cost.seconds : 0;
   if (quiet_seconds_ < wait_seconds_) return {};
   quiet_seconds_ = 0;
   return recover(sites);
 }
 
-std::vector<ModeChange> Budget::degrade(std::span<const SiteLoad> sites) {
+/// Whether the last change may be taken back.
+bool Budget::has_room() const {
+  if (average_ < kRecoverFactor * percent_) return true;
+  return !changes_.empty() && average_ + changes_.back().saved_percent < kRoomFactor * percent_;
+}
+
+/// `excess`: percent that are too much.
+std::vector<ModeChange> Budget::degrade(const IntervalCost& cost, std::span<const SiteLoad> sites,
+                                        double excess) {
+  const double percent_of_ns = cost.seconds / cost.ranks_ns * 100;  // of ns a second
+  std::map<uint32_t, double> kinds = kind_costs(sites);
+  const double all = sum_of(kinds) * percent_of_ns;
+  if (all < kRelevantExcessPart * excess && all <= percent_) return {};
   const SiteLoad* dearest = nullptr;
   for (const SiteLoad& site : sites) {
     if (!is_sampling(site.mode) || site.cost_per_second <= 0) continue;
+    if (kinds[kind_of(site)] * percent_of_ns < kRelevantBudgetPart * percent_) continue;
     if (dearest == nullptr || site.cost_per_second > dearest->cost_per_second) dearest = &site;
   }
   if (dearest == nullptr) return {};
@@ -52,13 +98,13 @@ std::vector<ModeChange> Budget::degrade(std::span<const SiteLoad> sites) {
   has_recovered_ = false;
   const ModeChange change{dearest->process, dearest->site, dearest->mode,
                           thinner_mode(dearest->mode, dearest->last_period)};
-  changes_.push_back(change);
+  changes_.push_back({change, saved_part(change) * dearest->cost_per_second * percent_of_ns});
   return {change};
 }
 
 std::vector<ModeChange> Budget::recover(std::span<const SiteLoad> sites) {
   while (!changes_.empty()) {
-    const ModeChange last = changes_.back();
+    const ModeChange last = changes_.back().change;
     changes_.pop_back();
     const SiteLoad* site = find_site(sites, last);
     if (site == nullptr || site->mode != last.new_mode) continue;  // somebody else changed it
@@ -69,7 +115,7 @@ std::vector<ModeChange> Budget::recover(std::span<const SiteLoad> sites) {
 }
 
 void Budget::forget(uint32_t process) {
-  std::erase_if(changes_, [&](const ModeChange& change) { return change.process == process; });
+  std::erase_if(changes_, [&](const Step& step) { return step.change.process == process; });
 }
 
 }  // namespace aon::agent

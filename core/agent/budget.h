@@ -1,14 +1,20 @@
 /// Holds the measured cost of profiling to the budget, by sampling polling calls more thinly.
 ///
 ///     cost > 1.2 x budget, or            --> the dearest sampled site: N doubles, after
-///     spent > budget and                     kMaxPeriod it is counted only
-///     cost > 0.8 x budget
-///     cost < 0.5 x budget for `wait`,    --> the last change is taken back; if the cost then
-///     and spent < budget                     passes the budget again, `wait` doubles
+///     debt and cost > 0.8 x budget,          kMaxPeriod it is counted only
+///     and lowering helps
+///     cost < 0.5 x budget, or with the   --> the last change is taken back; if the cost then
+///     last change taken back < 0.95 x,       passes the budget again, `wait` doubles
+///     for `wait`, and no debt
 ///
-/// Cost is averaged over about a second, so one step is judged before the next. `spent` is the cost
-/// of the whole job so far: what a start cost too much is paid back. Only sites whose
-/// own mode is sampling are touched: a call that moves a message keeps its identity.
+/// Lowering helps where all that can be lowered is half of what is too much, or alone more than the
+/// budget; a kind of site (polls, NCCL, a provider) with less than a tenth of the budget stays as
+/// it is. So no kind is given up for what something else costs, an agent beside ranks that sleep,
+/// and what is left of all kinds is within the budget.
+/// Cost is averaged over about a second, so one step is judged before the next. Debt is what has
+/// been spent beyond the budget so far by what could have been lowered: it is paid back; what a
+/// start costs otherwise is not. Only sites whose own mode is sampling are touched: a call that
+/// moves a message keeps its identity.
 /// Thread: a value, one owner; no clock, no I/O.   Cost: proportional to sampled sites.
 #pragma once
 
@@ -24,7 +30,10 @@ constexpr uint32_t kMaxPeriod = 4096;  ///< one in so many calls is timed at lea
 constexpr double kDegradeFactor = 1.2;
 constexpr double kPayBackFactor = 0.8;
 constexpr double kRecoverFactor = 0.5;
-constexpr uint64_t kFirstWaitSeconds = 30;
+constexpr double kRoomFactor = 0.95;
+constexpr double kRelevantBudgetPart = 0.1;  ///< of a kind, to be lowered
+constexpr double kRelevantExcessPart = 0.5;  ///< of all kinds together
+constexpr uint64_t kFirstWaitSeconds = 10;
 constexpr uint64_t kMaxWaitSeconds = 600;
 
 /// A node provider that costs the processes something is a site, too, of the node: its mode says
@@ -47,7 +56,7 @@ struct SiteLoad {
   uint32_t process;
   uint32_t site;
   uint32_t mode;                      ///< its mode word, without kModePaused
-  double cost_per_second;             ///< ns a second that its timed calls cost
+  double cost_per_second;             ///< ns a second that its timed calls cost, in the agent, too
   uint32_t last_period = kMaxPeriod;  ///< behind it comes kModeCount
 };
 
@@ -79,17 +88,24 @@ class Budget {
   void forget(uint32_t process);
 
  private:
-  std::vector<ModeChange> degrade(std::span<const SiteLoad> sites);
+  /// A change, and what it saved in percent of the ranks' CPU time.
+  struct Step {
+    ModeChange change;
+    double saved_percent;
+  };
+
+  bool has_room() const;
+  std::vector<ModeChange> degrade(const IntervalCost& cost, std::span<const SiteLoad> sites,
+                                  double excess);
   std::vector<ModeChange> recover(std::span<const SiteLoad> sites);
 
   double percent_;
   double average_ = 0;
-  double spent_ns_ = 0;  ///< since the beginning
-  double ranks_ns_ = 0;
+  double debt_ns_ = 0;  ///< since the beginning; below 0: less than the budget was spent
   double quiet_seconds_ = 0;
   double wait_seconds_ = kFirstWaitSeconds;
   bool has_recovered_ = false;  ///< since the last degradation
-  std::vector<ModeChange> changes_;
+  std::vector<Step> changes_;
 };
 
 /// The next thinner mode of a sampling site; kModeCount is the last.

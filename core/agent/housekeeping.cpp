@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "core/agent/proc.h"
@@ -23,6 +24,8 @@ constexpr std::chrono::milliseconds kPeriod(100);
 /// Storing a record; the clock reads beside it are measured (docs/overhead.md).
 constexpr double kPairNs = 3;
 constexpr double kSingleNs = 2;
+/// What the agent does for a record: drains, encodes and compresses it (docs/overhead.md).
+constexpr double kAgentRecordNs = 50;
 /// Four counters at both ends of a call, by the figures that are published for rdpmc.
 constexpr double kCountersNs = 300;
 /// Counting a call; most of those are polls, which copy the requests that they are given.
@@ -323,7 +326,7 @@ double Housekeeping::take_costs(Load* load) const {
 }
 
 std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
-  const double pair_ns = 2 * tick_read_ns_ + kPairNs;
+  const double call_ns = 2 * tick_read_ns_ + kPairNs + kAgentRecordNs;
   std::vector<SiteLoad> sites;
   modes_->for_each([&](uint32_t process, const std::atomic<uint32_t>* modes) {
     const auto found = loads_.find(process);
@@ -334,11 +337,12 @@ std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
       const Load& load = found->second;
       if (site == kNcclProxySite || site == kNcclFixedSite) {
         // Its mode is a level: all that comes of NCCL is its cost.
-        const double nccl_ns = nccl_cost_ns(load.nccl_delta, load.site_delta[kNcclStepSite]);
+        const double nccl_ns = nccl_cost_ns(load.nccl_delta, load.site_delta[kNcclStepSite]) +
+                               load.nccl_delta * kAgentRecordNs;
         sites.push_back({process, site, mode, nccl_ns / seconds, kNcclLowestPeriod});
         continue;
       }
-      sites.push_back({process, site, mode, load.site_delta[site] * pair_ns / seconds});
+      sites.push_back({process, site, mode, load.site_delta[site] * call_ns / seconds});
     }
   });
   return sites;
@@ -368,16 +372,20 @@ void Housekeeping::hold_budget() {
 }
 
 double Housekeeping::take_provider_costs(double seconds, std::vector<SiteLoad>* sites) {
+  // Its last step but one is two samples a second or more, the last one is one.
+  const auto last_period = static_cast<uint32_t>(
+      std::bit_floor(std::max<uint64_t>(config_.arguments.options.sampling_hz / 2, 1)));
   double sum_ns = 0;
   for (const NodeHost::Cost& cost : providers_.costs()) {
-    uint64_t& last_ns = provider_cost_ns_[cost.provider];
-    const auto cost_ns = static_cast<double>(cost.cost_ns - last_ns);
-    last_ns = cost.cost_ns;
+    NodeHost::Cost& last = provider_costs_[cost.provider];
+    const auto cost_ns = static_cast<double>(cost.cost_ns - last.cost_ns);
+    const double both_ns = cost_ns + static_cast<double>(cost.agent_ns - last.agent_ns);
+    last = cost;
     sum_ns += cost_ns;
     const uint32_t mode =
         cost.divisor == 0 ? static_cast<uint32_t>(kModeCount) : kModeSample + cost.divisor - 1;
-    sites->push_back(
-        {spool::kNodeProcess, kFirstProviderSite + cost.provider, mode, cost_ns / seconds});
+    sites->push_back({spool::kNodeProcess, kFirstProviderSite + cost.provider, mode,
+                      both_ns / seconds, last_period});
   }
   return sum_ns;
 }

@@ -98,7 +98,7 @@ class Housekeeping : public ProcessListener {
   double tick_read_ns_;  ///< what reading the clock costs here
   std::map<uint32_t, Load> loads_;
   bool is_topology_written_ = false;
-  std::map<uint32_t, uint64_t> provider_cost_ns_;  ///< at the last second
+  std::map<uint32_t, NodeHost::Cost> provider_costs_;  ///< at the last second
   uint64_t last_agent_cpu_ns_ = 0;
   uint64_t last_ranks_cpu_ns_ = 0;
   uint64_t last_second_ns_ = 0;

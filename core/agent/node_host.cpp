@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <set>
 
@@ -14,6 +15,8 @@ namespace {
 constexpr uint32_t kAgentMetric = 0x80000000u;  ///< ids of processes stay below
 constexpr uint32_t kMaxProviderDefinitionBytes = 1u << 17;
 constexpr uint64_t kLogPeriodNs = 100'000'000;
+/// Taking a sample and encoding its record, without unwinding: 0.5 to 1.1 us, measured at 4 kHz.
+constexpr uint64_t kRecordNs = 1000;
 constexpr const char* kGapText =
     "the agent's worker was killed: the counts lack what happened until the next one ran";
 
@@ -23,6 +26,12 @@ uint32_t hash_of(const std::string& text) {
   uint32_t hash = 2166136261u;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
   return hash;
+}
+
+uint64_t thread_cpu_ns() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
 }  // namespace
@@ -37,6 +46,7 @@ struct NodeHost::Hosted {
   bool has_failed = false;
   bool has_node_state = false;  ///< it has said itself how it is
   uint64_t cost_ns = 0;         ///< of the processes it watches
+  uint64_t agent_ns = 0;        ///< what goes with it in the agent
   uint32_t divisor = 1;
   std::unique_ptr<SharedMetrics> shared =
       nullptr;  ///< the service reads, and the provider was not started
@@ -129,6 +139,7 @@ struct NodeHost::Table {
     if (stream != spool::kCallSampleSlot || !is_valid(record.head) || record.head.slot_count > 2)
       return AON_INVALID;
     std::memcpy(&record, bytes, record.head.slot_count * kSlotBytes);
+    hosted(core)->agent_ns += kRecordNs;
     return hosted(core)->host->series_.put_record(process, spool::kCallSampleSlot, record)
                ? AON_OK
                : AON_BUSY;
@@ -146,7 +157,11 @@ struct NodeHost::Table {
   static uint32_t unwind(aon_core* core, uint32_t process, const aon_stack_copy* copy,
                          uint64_t* frames, uint32_t capacity) {
     NodeHost& host = *hosted(core)->host;
-    return host.stack_walker_.unwind(process, *copy, {frames, capacity}, host.now_ns_);
+    const uint64_t begin_ns = thread_cpu_ns();
+    const uint32_t count =
+        host.stack_walker_.unwind(process, *copy, {frames, capacity}, host.now_ns_);
+    hosted(core)->agent_ns += thread_cpu_ns() - begin_ns;
+    return count;
   }
 
   static uint32_t take_stack(aon_core* core, uint32_t process, aon_noted_stack* stack) {
@@ -319,7 +334,7 @@ std::vector<NodeHost::Cost> NodeHost::costs() const {
   std::vector<Cost> costs;
   for (const auto& hosted : hosted_) {
     if (hosted->cost_ns != 0 || hosted->divisor != 1)
-      costs.push_back({hosted->index, hosted->divisor, hosted->cost_ns});
+      costs.push_back({hosted->index, hosted->divisor, hosted->cost_ns, hosted->agent_ns});
   }
   return costs;
 }

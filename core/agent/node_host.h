@@ -61,6 +61,7 @@ class NodeHost {
     uint32_t provider;  ///< index, for throttle()
     uint32_t divisor;   ///< of the last throttle()
     uint64_t cost_ns;   ///< since start()
+    uint64_t agent_ns;  ///< of the agent's CPU, for records and unwinding; since start()
   };
   std::vector<Cost> costs() const;
   /// Asks a provider to cost 1/divisor; 0: nothing.   False: it cannot.

@@ -7,7 +7,7 @@
 ///
 /// `wait` is 30 s and doubles, up to 10 minutes, when a level that was gone back to is too dear
 /// again.
-/// These are the rules of the agent's budget (core/agent/budget.h), which cannot do it: what CUPTI
+/// Much like the rules of the agent's budget (core/agent/budget.h), which cannot do it: what CUPTI
 /// costs is known only in the process. Cost is measured (CPU of CUPTI's thread and of ours, CUPTI's
 /// own records of its overhead) but for what a record costs inside of the program's calls, which
 /// is estimated (kRecordNs). It is held against the time that passed, once for each thread that

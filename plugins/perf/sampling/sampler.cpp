@@ -1,9 +1,15 @@
 #include "perf/sampling/sampler.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 namespace aon::perf {
+namespace {
+
+constexpr uint64_t kLowestRateHz = 1;
+
+}  // namespace
 
 Sampler::Sampler(const SamplingHost& host, Obstacle limits)
     : host_(host),
@@ -40,7 +46,8 @@ void Sampler::report(uint32_t process, const SampledProcess& sampled) {
   }
   if (obstacle.reason.empty() && rate_hz_ < host_.event.rate_hz) {
     obstacle = {"the budget lowered the rate from " + std::to_string(host_.event.rate_hz) + " to " +
-                    std::to_string(rate_hz_) + " Hz",
+                    std::to_string(rate_hz_) + " Hz" +
+                    (rate_hz_ == kLowestRateHz ? ", the lowest" : ""),
                 "a larger --budget or a lower --sampling"};
   }
   if (obstacle.reason.empty()) obstacle = limits_;
@@ -100,7 +107,8 @@ void Sampler::tick(uint64_t) {
 }
 
 void Sampler::throttle(uint32_t divisor) {
-  const uint64_t rate_hz = divisor == 0 ? 0 : host_.event.rate_hz / divisor;
+  const uint64_t lowered_hz = divisor == 0 ? 0 : host_.event.rate_hz / divisor;
+  const uint64_t rate_hz = std::max<uint64_t>(lowered_hz, kLowestRateHz);
   if (rate_hz == rate_hz_) return;
   rate_hz_ = rate_hz;
   for (auto& [number, process] : processes_) {

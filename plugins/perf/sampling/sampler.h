@@ -23,7 +23,7 @@ class Sampler {
   /// Its rings outlive it: takes what is left in them.
   void process_ended(uint32_t process);
   void tick(uint64_t now_ticks);
-  /// A rate of 1/divisor of what was asked for; 0: none.
+  /// A rate of 1/divisor of what was asked for, one a second at least; 0: that one.
   void throttle(uint32_t divisor);
 
  private:

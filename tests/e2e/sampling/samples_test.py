@@ -110,6 +110,7 @@ class Sampling(aon_test.TestCase):
         self.assertEqual(rates[0], 997)
         self.assertGreater(len(rates), 1, rates)
         self.assertLess(min(rates), 997)
+        self.assertGreaterEqual(min(rates), 1, "the lowest")
         provider = document["ranks"][0]["providers"]["sampling"]
         self.assertEqual(provider["state"], "degraded")
         self.assertIn("the budget lowered the rate from 997 to", provider["reason"])

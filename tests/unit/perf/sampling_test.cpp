@@ -121,7 +121,7 @@ TEST_F(PerfTimers, follow_the_budget) {
   sampler_->throttle(4);
   EXPECT_EQ(core_.stack_rates_hz.at(kProcess), 25u);
   sampler_->throttle(0);
-  EXPECT_EQ(core_.stack_rates_hz.at(kProcess), 0u);
+  EXPECT_EQ(core_.stack_rates_hz.at(kProcess), 1u);
 }
 
 TEST_F(PerfTimers, are_named_as_the_remedy_where_nobody_asked_for_them) {
@@ -238,6 +238,21 @@ TEST_F(PerfSampler, the_budget_lowers_the_rate_and_takes_it_back) {
   sampler_->throttle(1);
   EXPECT_EQ(fake.periods[kPid], 100u);
   EXPECT_EQ(count(DefinitionType::kSampling), 4u) << "each change is in the trace";
+}
+
+TEST_F(PerfSampler, the_lowest_rate_is_one_a_second) {
+  start();
+  sampler_->throttle(1024);
+  for (uint32_t i = 0; i < 10; ++i) tick(10 * i);
+  EXPECT_EQ(core_.states.at(kProcess).reason,
+            "the budget lowered the rate from 100 to 1 Hz, the lowest");
+  sampler_->throttle(0);
+  for (const auto& definition : core_.definitions) {
+    if (definition.type != static_cast<uint32_t>(DefinitionType::kSampling)) continue;
+    SamplingDefinition sampling{};
+    std::memcpy(&sampling, definition.payload.data(), sizeof(sampling));
+    EXPECT_GE(sampling.rate_hz, 1u);
+  }
 }
 
 /// The kernel goes on telling the clock's first period.
