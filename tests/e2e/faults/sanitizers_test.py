@@ -1,6 +1,5 @@
 """Programs of g++'s sanitizers: they run, are recorded and end as without AON, and what a sanitizer
 finds is found. AddressSanitizer insists on being the first library of all."""
-import unittest
 
 from fault_test import FaultCase, environment, main, run
 
