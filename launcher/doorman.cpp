@@ -75,9 +75,12 @@ void keep_known_providers(const Installation& files, Wanted& wanted) {
       return !status;
     });
   };
+  const bool had_providers = !options.providers.empty();
   keep("AON_PROVIDERS", options.providers, [](const std::string& name) {
     return provider::Selection{{name}, {}};
   });
+  // No list is that of all: who asked for some gets MPI alone rather than more.
+  if (had_providers && options.providers.empty()) options.providers = {"mpi"};
   keep("AON_WITHOUT", options.without, [](const std::string& name) {
     return provider::Selection{{}, {name}};
   });

@@ -136,7 +136,7 @@ int hang(const HangOptions& options) {
     const bool is_use = lines.error().code == Code::kInvalid;
     return fail("hang", lines.error().message, is_use ? kExitUse : kExitFailed);
   }
-  for (const std::string& line : *lines) fmt::print("{}\n", line);
+  for (const std::string& line : *lines) fmt::print("{}\n", printable(line));
   if (lines->empty()) {
     fmt::print("no call {} open for longer than --hang says\n", is_live ? "is" : "was left");
   }

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
@@ -47,13 +46,6 @@ std::string rank_line(const nlohmann::json& rank) {
                      text_of(rank, "program"));
 }
 
-/// A line of a ledger that anybody may have written, without what a terminal would obey.
-void print_line(std::string line) {
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  fmt::print("{}\n", line);
-}
-
 void print_ranks(const nlohmann::json& ledger) {
   constexpr size_t kShownRanks = 64;
   const auto ranks = ledger.find("ranks");
@@ -63,7 +55,7 @@ void print_ranks(const nlohmann::json& ledger) {
   size_t shown = 0;
   for (const nlohmann::json& rank : *ranks) {
     if (shown++ == kShownRanks) break;
-    print_line(rank_line(rank));
+    fmt::print("{}\n", printable(rank_line(rank)));
   }
   if (ranks->size() > kShownRanks)
     fmt::print("  ... {} more in aon.json\n", ranks->size() - kShownRanks);
@@ -108,7 +100,8 @@ int info(const InfoOptions& options) {
     return kExitDone;
   }
   if (live) fmt::print("{}\n", describe(*live));
-  for (const std::string& line : summary_lines(*ledger, options.dir)) print_line(line);
+  for (const std::string& line : summary_lines(*ledger, options.dir))
+    fmt::print("{}\n", printable(line));
   if (const std::string note = leftover_note(options.dir); !note.empty() && !live)
     fmt::print("{}\n", note);
   print_ranks(*ledger);

@@ -40,4 +40,15 @@ Status find_part(const std::string& dir, const std::string& part) {
   return denied();
 }
 
+std::string printable(std::string line) {
+  for (size_t i = 0; i < line.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(line[i]);
+    if (byte < 0x20 || byte == 0x7f) line[i] = '?';
+    // U+0080 to U+009F are controls, too.
+    const bool is_second = i != 0 && static_cast<uint8_t>(line[i - 1]) == 0xc2;
+    if (is_second && byte >= 0x80 && byte < 0xa0) line[i - 1] = line[i] = '?';
+  }
+  return line;
+}
+
 }  // namespace aon::tools

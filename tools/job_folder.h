@@ -13,4 +13,7 @@ namespace aon::tools {
 /// permission denied, it belongs to USER"), kIo.
 Status find_part(const std::string& dir, const std::string& part);
 
+/// A line that anybody may have written, without what a terminal would obey: '?' instead.
+std::string printable(std::string line);
+
 }  // namespace aon::tools

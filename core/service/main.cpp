@@ -139,7 +139,10 @@ int run(int argc, char** argv) {
   }
   set_log_name("aon-node");
   if (!options.is_end) {
-    if (Status names = provider::check_node_names(options.providers, options.folder); !names) {
+    const bool is_chosen = app.count("--providers") != 0;  // of the default what is there
+    const Status names =
+        is_chosen ? provider::check_node_names(options.providers, options.folder) : Status();
+    if (!names) {
       fail(names.error().message);
       return kExitOptions;
     }

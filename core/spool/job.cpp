@@ -351,46 +351,51 @@ void NodeBuilder::apply_loss(const DefinitionView& view) {
 }
 
 /// Reads the definitions file of one node. A missing one is no error: the rest can be read.
-Status read_definitions(Node* node, uint64_t* damaged_blocks) {
+Status read_definitions(Node* node, Job* job) {
   Result<BlockFileReader> reader =
       BlockFileReader::open((node->folder / kDefinitionsFile).string());
   if (!reader && reader.error().code == Code::kNotFound) return {};
   if (!reader) return reader.error();
   NodeBuilder builder(node);
   BlockPosition position;
+  uint64_t damaged_blocks = 0;
+  bool is_torn = false;  // the last block so far
   for (;;) {
     const Result<bool> more = reader->next(&position);
     if (!more) return more.error();
     if (!*more) break;
     const Result<std::span<const uint8_t>> payload = reader->payload();
-    if (!payload && payload.error().code == Code::kDamaged) continue;
+    is_torn = !payload && payload.error().code == Code::kDamaged;
+    if (is_torn) continue;
     if (!payload) return payload.error();
     DefinitionCursor cursor(*payload);
     while (const auto view = cursor.next()) builder.apply(position.header.process, *view);
-    if (cursor.is_damaged()) ++*damaged_blocks;
+    if (cursor.is_damaged()) ++damaged_blocks;
   }
   // Its series have a stream, but it is no process.
   if (auto own = node->processes.extract(kNodeProcess); !own.empty())
     node->series = std::move(own.mapped());
-  *damaged_blocks += reader->scan().damaged_blocks;
+  damaged_blocks += reader->scan().damaged_blocks;
+  job->damaged_blocks += damaged_blocks;
+  job->has_damaged_definitions |= damaged_blocks > (is_torn ? 1 : 0);
   return {};
 }
 
-/// Processes whose definitions are gone still have their segments.
-Status add_processes_of_segments(Node* node, uint64_t* damaged_blocks) {
-  const auto segments = list_segments(node->folder);
-  if (!segments) return segments.error();
-  bool is_damaged = false;
-  for (const auto& [number, names] : *segments) {
+/// Processes whose definitions are gone still have their segments. The first segment of a process
+/// may be there before its definitions are.
+void add_processes_of_segments(const std::map<uint32_t, std::vector<SegmentName>>& segments,
+                               Node* node, Job* job) {
+  const bool is_told = !node->processes.empty();
+  for (const auto& [number, names] : segments) {
     if (number == kNodeProcess) continue;
     const auto [at, is_new] = node->processes.try_emplace(number);
     if (!is_new) continue;
     at->second.start.process = number;
     at->second.start.rank = -1;
-    is_damaged = true;
+    if (is_told || job->has_damaged_definitions) continue;
+    ++job->damaged_blocks;
+    job->has_damaged_definitions = true;
   }
-  *damaged_blocks += is_damaged ? 1 : 0;
-  return {};
 }
 
 /// What is damaged is said as the agent says what it could not find out.
@@ -424,11 +429,10 @@ Result<Job> read_job(const std::filesystem::path& folder) {
     Node node{};
     node.folder = path;
     node.host = path.filename().string();
-    if (Status status = read_definitions(&node, &job.damaged_blocks); !status) {
-      return status.error();
-    }
-    if (Status status = add_processes_of_segments(&node, &job.damaged_blocks); !status)
-      return status.error();
+    const auto segments = list_segments(node.folder);  // before what is told of them
+    if (!segments) return segments.error();
+    if (Status status = read_definitions(&node, &job); !status) return status.error();
+    add_processes_of_segments(*segments, &node, &job);
     std::sort(node.clock.begin(), node.clock.end(),
               [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
     std::sort(node.clock_pings.begin(), node.clock_pings.end(), [](const auto& a, const auto& b) {

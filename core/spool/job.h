@@ -163,6 +163,8 @@ struct Job {
   std::filesystem::path folder;
   std::vector<Node> nodes;
   uint64_t damaged_blocks = 0;  ///< of definitions; a node whose definitions are gone counts as one
+  /// Of more than the last block of a node, which may have been cut off while it was written.
+  bool has_damaged_definitions = false;
 };
 
 /// Reads the definitions below `folder`/spool.

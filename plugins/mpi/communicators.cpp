@@ -307,8 +307,8 @@ Communicator* learn_communicator(Handle given) noexcept {
 void define_world(uint32_t rank, uint32_t process_count) {
   define_predefined(&world, kWorldId, identity_of_world(process_count), rank, process_count,
                     CommunicatorKind::kWorld, "MPI_COMM_WORLD");
-  define_predefined(&self, kSelfId, mix(kSelfId, rank), 0, 1, CommunicatorKind::kSelf,
-                    "MPI_COMM_SELF");
+  define_predefined(&self, kSelfId, mix(mix(kSelfId, world.identity), rank), 0, 1,
+                    CommunicatorKind::kSelf, "MPI_COMM_SELF");
   self.first_world_rank = static_cast<int32_t>(rank);
   self.handle = abi.comm_self;
   g_table.put(self.handle, &self);

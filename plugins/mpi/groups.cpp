@@ -97,11 +97,13 @@ int32_t first_world_rank(Handle communicator, Side side) {
 }
 
 uint64_t launch_identity() {
-  static std::atomic<uint64_t> known{0};  // the program may change its environment later
+  // Read once, with the first communicator: the program may change its environment later.
+  constexpr uint64_t kUnread = 1;
+  static std::atomic<uint64_t> known{kUnread};
   uint64_t identity = known.load(std::memory_order_relaxed);
-  if (identity != 0) return identity;
+  if (identity != kUnread) return identity;
   const char* name = getenv("PMIX_NAMESPACE");
-  identity = name != nullptr ? hash_text(name) : 0;
+  identity = name != nullptr ? hash_text(name) & ~kUnread : 0;
   known.store(identity, std::memory_order_relaxed);
   return identity;
 }

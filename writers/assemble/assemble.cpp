@@ -231,7 +231,7 @@ Status Assembly::prepare(const fs::path& staging) {
     return error;
   }
   parts_ = std::move(*parts);
-  if (parts_->job.damaged_blocks != 0)
+  if (parts_->job.has_damaged_definitions)
     report_.warnings.push_back("definitions in the spool are damaged (" +
                                std::to_string(parts_->job.damaged_blocks) +
                                " blocks at least): names, processes and ends may be missing, so "

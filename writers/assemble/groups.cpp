@@ -109,15 +109,23 @@ void leave_one_world(std::vector<Candidate>* candidates) {
     if (candidate.rank < 0) continue;
     if (const uint64_t world = world_identity(*candidate.process); world != 0) ++counts[world];
   }
-  if (counts.size() < 2) return;
+  if (counts.empty()) return;
   uint64_t main_world = 0;
+  uint32_t main_size = 0;
   for (const Candidate& candidate : *candidates) {
     const uint64_t world = candidate.rank < 0 ? 0 : world_identity(*candidate.process);
-    if (world != 0 && (main_world == 0 || counts[world] > counts[main_world])) main_world = world;
+    if (world == 0 || (main_world != 0 && counts[world] <= counts[main_world])) continue;
+    main_world = world;
+    main_size = world_of(*candidate.process);
   }
   for (Candidate& candidate : *candidates) {
-    const uint64_t world = world_identity(*candidate.process);
-    if (world != 0 && world != main_world) candidate.rank = -1;
+    const spool::Process& process = *candidate.process;
+    const uint64_t world = world_identity(process);
+    // One that did not come to MPI_Init is of that world where its launcher started as many.
+    const bool is_of_main = world != 0 ? world == main_world
+                                       : process.identity || process.start.world_size == 0 ||
+                                             process.start.world_size == main_size;
+    if (!is_of_main) candidate.rank = -1;
   }
 }
 

@@ -20,7 +20,9 @@ class StuckText : private HangText {
       : HangText(model, report.last_ns, model.end_ns), model_(model), report_(report) {
     for (const uint32_t i : report.open_calls) {
       const OpenCall& call = model.open_calls[i];
-      if (!has_ended_well(call.group)) calls_.try_emplace(call.group, &call);
+      // Where another thread went on, it may have been the one that was meant to wait.
+      const bool goes_on = report.last_ns[call.group] > call.start_ns;
+      if (!goes_on && !has_ended_well(call.group)) calls_.try_emplace(call.group, &call);
     }
   }
 

@@ -4,55 +4,64 @@
 #include <signal.h>
 #include <string.h>
 
-#include <algorithm>
+#include <optional>
 
 namespace aon::writers {
 namespace {
 
-/// What launchers, batch systems and people send; SIGKILL is the kernel's, too (out of memory).
-bool is_from_outside(int32_t signal) {
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+/// How a rank ended by itself; ranks that others ended have none.
+struct Death {
+  const Group* group;
+  uint64_t time_ns;
+  bool is_killed;  ///< by SIGKILL: the kernel (out of memory), or whoever ends the others
+};
+
+bool is_fault(int32_t signal) {
+  for (const int32_t one : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP}) {
+    if (signal == one) return true;
+  }
+  return false;
 }
 
-const char* signal_name(int32_t signal) {
-  const char* name = signal > 0 && signal < NSIG ? sigdescr_np(signal) : nullptr;
-  return name != nullptr ? name : "unknown";
+std::optional<Death> death_of(const Group& group, const clock::ClockMap& clock) {
+  const spool::Process& process = *group.process;
+  const ProcessExitDefinition& exit = *process.exit;
+  const bool is_finished = process.identity && process.identity->complete != 0;
+  const bool has_given_up = exit.signal == 0 && exit.exit_code > 0 && !is_finished;
+  if (!has_given_up && !is_fault(exit.signal) && exit.signal != SIGKILL) return std::nullopt;
+  const uint64_t time_ns = exit.end_ticks == 0 ? UINT64_MAX : clock.to_ns(exit.end_ticks);
+  return Death{&group, time_ns, exit.signal == SIGKILL};
+}
+
+std::string how(const ProcessExitDefinition& exit) {
+  if (exit.signal == 0)
+    return fmt::format("with exit code {} and without MPI_Finalize", exit.exit_code);
+  const char* name = exit.signal < NSIG ? sigdescr_np(exit.signal) : nullptr;
+  return fmt::format("by signal {} ({})", exit.signal, name != nullptr ? name : "unknown");
 }
 
 }  // namespace
 
 std::string death_finding(const Model& model, std::span<const clock::ClockMap> clocks) {
-  const Group* first = nullptr;
-  uint64_t first_ns = 0;
-  size_t ended_count = 0;   // by a signal
-  size_t killed_count = 0;  // by SIGKILL
+  std::optional<Death> first;
+  size_t death_count = 0;
+  size_t killed_count = 0;
   for (const Group& group : model.groups) {
     if (!group.rank || group.process == nullptr || !group.process->exit) continue;
-    const ProcessExitDefinition& exit = *group.process->exit;
-    if (exit.signal == 0) continue;
-    ++ended_count;
-    killed_count += exit.signal == SIGKILL ? 1 : 0;
-    if (is_from_outside(exit.signal)) continue;
-    const uint64_t end_ns = exit.end_ticks == 0 ? 0 : clocks[group.node].to_ns(exit.end_ticks);
-    const bool is_fault = exit.signal != SIGKILL;
-    const bool first_is_fault = first != nullptr && first->process->exit->signal != SIGKILL;
-    if (first != nullptr && (is_fault != first_is_fault ? first_is_fault : end_ns >= first_ns))
-      continue;
-    first = &group;
-    first_ns = end_ns;
+    const std::optional<Death> death = death_of(group, clocks[group.node]);
+    if (!death) continue;
+    ++death_count;
+    killed_count += death->is_killed ? 1 : 0;
+    const bool is_first =
+        !first || (death->is_killed == first->is_killed ? death->time_ns < first->time_ns
+                                                        : !death->is_killed);
+    if (is_first) first = death;
   }
-  // A launcher that kills all ranks kills them so.
-  const auto rank_count =
-      static_cast<size_t>(std::count_if(model.groups.begin(), model.groups.end(),
-                                        [](const Group& group) { return group.rank.has_value(); }));
-  if (first == nullptr ||
-      (killed_count == ended_count && ended_count == rank_count && rank_count > 1))
-    return "";
-  const int32_t signal = first->process->exit->signal;
-  return fmt::format(
-      "rank {} on {} {}, of signal {} ({}); see job.reason of aon.json for the others",
-      *first->rank, model.job->nodes[first->node].host, ended_count == 1 ? "died" : "died first",
-      signal, signal_name(signal));
+  // Of several that were killed nobody knows whether one of them was the first to go.
+  if (!first || (first->is_killed && killed_count > 1)) return "";
+  return fmt::format("rank {} on {} ended {}{}", *first->group->rank,
+                     model.job->nodes[first->group->node].host, death_count == 1 ? "" : "first, ",
+                     how(*first->group->process->exit));
 }
 
 }  // namespace aon::writers

@@ -11,8 +11,9 @@
 
 namespace aon::writers {
 
-/// "rank 1 on n1 died first, of signal 11 (Segmentation fault)"; of ranks that were all ended from
-/// outside (SIGTERM, SIGINT, SIGHUP), and of those that ended well, nothing. `clocks` by node.
+/// "rank 1 on n1 ended first, by signal 11 (Segmentation fault)", or with an exit code and without
+/// MPI_Finalize. Of ranks that were ended from outside, and of those that ended well, nothing; of
+/// one that was killed only if it is the only one. `clocks` by node.
 std::string death_finding(const Model& model, std::span<const clock::ClockMap> clocks);
 
 }  // namespace aon::writers

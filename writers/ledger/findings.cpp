@@ -90,7 +90,8 @@ Status Findings::events(std::span<const Event> events) {
     current_->last_ns = events.back().time_ns;
   }
   for (const Event& event : events) {
-    if (event.kind == EventKind::kSend || event.kind == EventKind::kSendRequest) {
+    if (event.kind == EventKind::kSend || event.kind == EventKind::kSendRequest ||
+        event.kind == EventKind::kForeignMessage) {
       table_->add(event);
     } else if (event.kind == EventKind::kCallSample) {
       samples_->add(event);
@@ -161,7 +162,7 @@ void Findings::add_profile(const Group& group, const Location* location,
   }
   if (!group.rank || !is_thread || !has_mpi) return;
   RankTime& rank = ranks_[*group.rank];
-  ++rank.mpi_thread_count;
+  rank.thread_mpi_ns.push_back(mpi_ns);
   if (is_master) {
     rank.mpi_ns = mpi_ns;
     rank.has_master_mpi = true;
@@ -170,12 +171,21 @@ void Findings::add_profile(const Group& group, const Location* location,
   }
 }
 
+uint32_t Findings::RankTime::mpi_thread_count() const {
+  if (thread_mpi_ns.empty()) return 0;
+  const uint64_t longest_ns = *std::max_element(thread_mpi_ns.begin(), thread_mpi_ns.end());
+  return static_cast<uint32_t>(
+      std::count_if(thread_mpi_ns.begin(), thread_mpi_ns.end(),
+                    [&](uint64_t time_ns) { return time_ns >= longest_ns / 10; }));
+}
+
 uint64_t Findings::total_ns() const {
-  const uint64_t job_ns = model_->end_ns - std::min(model_->start_ns, model_->end_ns);
+  uint64_t job_ns = model_->end_ns - std::min(model_->start_ns, model_->end_ns);
+  if (world_count() > 1) job_ns = 0;
   uint64_t sum = 0;
   for (const RankTime& rank : ranks_) {
-    if (rank.last_ns == 0 && rank.mpi_thread_count == 0) continue;  // nothing is known of it
-    sum += std::max(job_ns, rank.last_ns - rank.first_ns) * std::max(rank.mpi_thread_count, 1u);
+    if (rank.last_ns == 0 && rank.thread_mpi_ns.empty()) continue;  // nothing is known of it
+    sum += std::max(job_ns, span_ns(rank)) * std::max(rank.mpi_thread_count(), 1u);
   }
   return sum;
 }
@@ -185,7 +195,7 @@ std::string Findings::extremes_text(const char* verb,
                                     const std::function<uint64_t(size_t rank)>& time_of) const {
   std::vector<size_t> known;
   for (size_t r = 0; r < ranks_.size(); ++r) {
-    if (ranks_[r].last_ns != 0 || ranks_[r].mpi_thread_count != 0) known.push_back(r);
+    if (ranks_[r].last_ns != 0 || !ranks_[r].thread_mpi_ns.empty()) known.push_back(r);
   }
   if (known.size() < 2) return "";
   const auto [least, most] = std::minmax_element(
@@ -254,7 +264,11 @@ void Findings::add_hot_spot(std::vector<Finding>* findings) const {
   uint64_t sum_bytes = 0;
   size_t pair_count = 0;
   const profile::MessageRow* top = nullptr;
+  const auto is_rank = [&](int64_t group) {
+    return group < 0 || model_->groups[static_cast<size_t>(group)].rank.has_value();
+  };
   for (const profile::MessageRow& row : messages_) {
+    if (!is_rank(row.source) || !is_rank(row.destination)) continue;  // of another world
     sum_bytes += row.bytes;
     ++pair_count;
     if (row.destination < 0) continue;
@@ -357,11 +371,14 @@ bool Findings::add_split_world(std::vector<Finding>* findings) const {
   return true;
 }
 
+size_t Findings::world_count() const {
+  return static_cast<size_t>(std::count_if(
+      model_->communicators.begin(), model_->communicators.end(),
+      [](const GlobalCommunicator& c) { return c.kind == CommunicatorKind::kWorld; }));
+}
+
 void Findings::add_worlds(std::vector<Finding>* findings) const {
-  const auto world_count =
-      std::count_if(model_->communicators.begin(), model_->communicators.end(),
-                    [](const GlobalCommunicator& c) { return c.kind == CommunicatorKind::kWorld; });
-  if (world_count < 2) return;
+  if (world_count() < 2) return;
   const auto rank_count = std::count_if(model_->groups.begin(), model_->groups.end(),
                                         [](const Group& group) { return group.rank.has_value(); });
   findings->push_back(
@@ -369,7 +386,7 @@ void Findings::add_worlds(std::vector<Finding>* findings) const {
        fmt::format("{} MPI programs ran under one aon-run: the ranks are the {} of the largest, "
                    "the others' are processes without a rank; aon-run behind each mpirun gives "
                    "each its own files",
-                   world_count, rank_count)});
+                   world_count(), rank_count)});
 }
 
 void Findings::add_spawned(std::vector<Finding>* findings) const {
@@ -386,7 +403,7 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   if (!add_split_world(&findings)) add_worlds(&findings);
   add_spawned(&findings);
   // Where names and ends are missing, times are not what they seem.
-  if (model_->job == nullptr || model_->job->damaged_blocks == 0) add_times(&findings);
+  if (model_->job == nullptr || !model_->job->has_damaged_definitions) add_times(&findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.weight_s > b.weight_s; });
   std::vector<std::string> result;

@@ -72,13 +72,16 @@ class Findings final : public Writer {
     std::string text;
   };
   struct RankTime {
-    uint64_t first_ns = 0;          ///< of the master thread
-    uint64_t last_ns = 0;           ///< the same
-    uint64_t mpi_ns = 0;            ///< of the master thread; where it calls no MPI, of the thread
-                                    ///< that is longest in it
-    uint64_t finalize_ns = 0;       ///< in MPI_Finalize
-    uint32_t mpi_thread_count = 0;  ///< threads that call MPI
+    uint64_t first_ns = 0;     ///< of the master thread
+    uint64_t last_ns = 0;      ///< the same
+    uint64_t mpi_ns = 0;       ///< of the master thread; where it calls no MPI, of the thread
+                               ///< that is longest in it
+    uint64_t finalize_ns = 0;  ///< in MPI_Finalize
+    std::vector<uint64_t> thread_mpi_ns;  ///< of each thread that calls MPI
     bool has_master_mpi = false;
+
+    /// Threads that are in MPI for a tenth as long as the one that is longest, or more.
+    uint32_t mpi_thread_count() const;
     std::unordered_map<uint32_t, uint64_t> by_region;      ///< MPI regions, exclusive, all threads
     std::unordered_map<uint32_t, uint64_t> by_annotation;  ///< the program's own, exclusive
   };
@@ -105,7 +108,8 @@ class Findings final : public Writer {
   void add_late_end(std::vector<Finding>* findings) const;
   void add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findings) const;
   uint64_t span_ns(const RankTime& rank) const;
-  /// Of what a rank costs the others: before what it explains, if that is most of the waiting.
+  /// Of what a rank costs the others: before all waiting, and before the call of most time, where
+  /// it explains half of it.
   double weight_of_cause_s(const WaitTimes& waits, double lost_ns) const;
   /// The MPI call of most time, and that time; nothing without one.
   std::optional<std::pair<uint32_t, uint64_t>> top_call() const;
@@ -117,6 +121,7 @@ class Findings final : public Writer {
   void add_lost_definitions(std::vector<Finding>* findings) const;
   bool add_split_world(std::vector<Finding>* findings) const;
   void add_worlds(std::vector<Finding>* findings) const;
+  size_t world_count() const;
   void add_spawned(std::vector<Finding>* findings) const;
   /// lateness_findings.cpp; nothing when nobody stands out.
   std::optional<Blame> find_late_rank(const WaitTimes& waits) const;
@@ -147,7 +152,8 @@ class Findings final : public Writer {
   /// ": rank A VERB (T), rank B least (U)".
   std::string extremes_text(const char* verb,
                             const std::function<uint64_t(size_t rank)>& time_of) const;
-  /// What "% of the ranks' time" is of: the job's time, for each thread that calls MPI.
+  /// What "% of the ranks' time" is of: the job's time, for each thread that calls MPI; of one of
+  /// several worlds the time from its first event to its last.
   uint64_t total_ns() const;
 
   const WaitSummary* waits_;

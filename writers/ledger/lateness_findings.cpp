@@ -34,7 +34,10 @@ bool is_on_one_node(const Model& model, const GlobalCommunicator& communicator) 
 
 std::optional<Findings::Blame> Findings::find_late_rank(const WaitTimes& waits) const {
   if (waits_ == nullptr || total_ns() == 0) return std::nullopt;
-  const Latecomer late = find_latecomer(waits_->lateness.rows());
+  const auto& all = waits_->lateness.rows();
+  std::vector<LatenessRow> rows(all.begin(), all.end());
+  std::erase_if(rows, [&](const LatenessRow& row) { return !model_->groups[row.group].rank; });
+  const Latecomer late = find_latecomer(rows);
   if (late.caused_ns == 0 || !is_late(late)) return std::nullopt;
   const auto caused_ns = static_cast<double>(late.caused_ns);
   const double even_ns = static_cast<double>(late.all_ns) / static_cast<double>(ranks_.size());

@@ -59,7 +59,7 @@ class Incomplete {
       if (!reason.empty()) add(*facts.model, group, reason);
       unseen_end_count += has_seen_end(group) ? 0 : 1;
     }
-    if (facts.model->job->damaged_blocks != 0)
+    if (facts.model->job->has_damaged_definitions)
       say("the definitions in its spool are damaged: names, processes and ends may be missing");
     if (facts.missing_node_count != 0)
       say(std::to_string(facts.missing_node_count) + " nodes without their spool");

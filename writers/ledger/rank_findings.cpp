@@ -78,9 +78,12 @@ double Findings::weight_of_cause_s(const WaitTimes& waits, double lost_ns) const
   const auto waited_ns = static_cast<double>(waits.sum_ns);
   const auto top = top_call();
   const double call_ns = top ? static_cast<double>(top->second) : 0;
-  const double explained_ns = waits_ != nullptr ? waited_ns : call_ns;
-  if (lost_ns < kCauseShare * explained_ns) return lost_ns / kNsPerSecond;
-  return std::max(lost_ns, kBefore * std::max(waited_ns, call_ns)) / kNsPerSecond;
+  double weight_ns = lost_ns;
+  for (const double explained_ns : {waited_ns, call_ns}) {
+    if (lost_ns >= kCauseShare * explained_ns)
+      weight_ns = std::max(weight_ns, kBefore * explained_ns);
+  }
+  return weight_ns / kNsPerSecond;
 }
 
 /// Each tells the same, less exactly than the one before it; but two of them may see two ranks.
@@ -119,18 +122,18 @@ void Findings::add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findi
   if (lost_s * kNsPerSecond < kLeastSlowShare * static_cast<double>(total_ns())) return;
   uint64_t waited_ns = waits.sum_ns;
   for (const size_t rank : alike) waited_ns -= waits.wait_ns[rank];
-  // Where the waiting is known and is not there, the others had other things to do.
+  // Where the waiting is not there, the others had other things to do; where it is not known,
+  // nobody says that they waited.
   const double waited_s = static_cast<double>(waited_ns) / kNsPerSecond;
-  const bool is_waited_for =
-      waits_ == nullptr || !waits.is_whole || waited_s >= kLeastWaitedShare * lost_s;
+  const bool is_waited_for = waits.is_whole && waited_s >= kLeastWaitedShare * lost_s;
   std::string text = fmt::format("{} {} outside MPI, {} longer than the median ({})",
                                  subject(alike), seconds_text(slowest_s),
                                  seconds_text(slowest_s - middle_s), seconds_text(middle_s));
   if (is_waited_for)
     text += ": the others wait for " + std::string(alike.size() == 1 ? "it" : "them");
-  findings->push_back(
-      {is_waited_for ? weight_of_cause_s(waits, lost_s * kNsPerSecond) : std::min(lost_s, waited_s),
-       text});
+  double weight_s = waits.is_whole ? std::min(lost_s, waited_s) : lost_s;
+  if (is_waited_for) weight_s = weight_of_cause_s(waits, lost_s * kNsPerSecond);
+  findings->push_back({weight_s, text});
 }
 
 /// MPI_Finalize waits for all: who comes last to it is there for the shortest time.
@@ -138,16 +141,16 @@ void Findings::add_late_end(std::vector<Finding>* findings) const {
   if (ranks_.size() < 2) return;
   size_t last = 0;
   uint64_t sum_ns = 0;
+  uint64_t longest_ns = 0;
   for (size_t r = 0; r < ranks_.size(); ++r) {
     if (ranks_[r].finalize_ns == 0) return;
     if (ranks_[r].finalize_ns < ranks_[last].finalize_ns) last = r;
     sum_ns += ranks_[r].finalize_ns;
+    longest_ns = std::max(longest_ns, ranks_[r].finalize_ns);
   }
+  if (ranks_[last].finalize_ns * 2 > longest_ns) return;
   const uint64_t lost_ns = sum_ns - ranks_[last].finalize_ns * ranks_.size();
   if (static_cast<double>(lost_ns) < kLeastEndShare * static_cast<double>(total_ns())) return;
-  std::vector<double> times;
-  for (const RankTime& rank : ranks_) times.push_back(static_cast<double>(rank.finalize_ns));
-  if (static_cast<double>(ranks_[last].finalize_ns) * 2 > median(times)) return;
   findings->push_back(
       {static_cast<double>(lost_ns) / kNsPerSecond,
        fmt::format("rank {} comes last to MPI_Finalize: the others wait {} for it there", last,

@@ -93,6 +93,7 @@ TEST_F(FindingsOfRanks, equal_ones_are_named_together) {
 TEST_F(FindingsOfRanks, who_comes_last_to_the_end_is_named) {
   EXPECT_THAT(lines({5, 5, 5, 5}, {0, 3, 3, 3}), testing::Not(HasSubstr("MPI_Finalize")))
       << "one that is not there may be anything";
+  EXPECT_THAT(lines({5, 5, 5, 5}, {1, 1, 4, 4}), HasSubstr("comes last to MPI_Finalize"));
   model_.groups.pop_back();
   model_.locations.pop_back();
   std::vector<uint64_t> end_s{4, 1, 4};
@@ -136,15 +137,26 @@ TEST_F(FirstDeath, is_the_fault_and_not_what_the_launcher_did) {
   end(0, SIGTERM, 50);
   end(1, SIGKILL, 60);
   end(2, SIGSEGV, 70);
-  EXPECT_THAT(finding(), HasSubstr("rank 2 on n1 died first, of signal 11 (Segmentation fault)"));
+  EXPECT_THAT(finding(), HasSubstr("rank 2 on n1 ended first, by signal 11 (Segmentation fault)"));
   end(3, SIGABRT, 65);
-  EXPECT_THAT(finding(), HasSubstr("rank 3 on n1 died first, of signal 6 (Aborted)"));
+  EXPECT_THAT(finding(), HasSubstr("rank 3 on n1 ended first, by signal 6 (Aborted)"));
 }
 
 TEST_F(FirstDeath, of_one_rank_alone) {
   end(0, 0, 50);
   end(1, SIGKILL, 60);
-  EXPECT_THAT(finding(), HasSubstr("rank 1 on n1 died, of signal 9 (Killed)"));
+  EXPECT_THAT(finding(), HasSubstr("rank 1 on n1 ended by signal 9 (Killed)"));
+}
+
+TEST_F(FirstDeath, with_an_exit_code_comes_before_those_that_the_launcher_killed) {
+  for (uint32_t rank = 0; rank < 3; ++rank) end(rank, SIGKILL, 60);
+  end(3, 0, 50);
+  processes_[3].exit->exit_code = 1;
+  EXPECT_THAT(finding(), HasSubstr("rank 3 on n1 ended first, with exit code 1 and without "
+                                   "MPI_Finalize"));
+  processes_[3].identity = IdentityDefinition{};
+  processes_[3].identity->complete = 1;
+  EXPECT_THAT(finding(), IsEmpty()) << "it was through with MPI, and three were killed";
 }
 
 TEST_F(FirstDeath, is_none_where_all_ended_well_or_were_ended) {
