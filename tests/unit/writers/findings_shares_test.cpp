@@ -89,9 +89,8 @@ TEST_F(FindingsOfShares, a_call_without_a_share_of_the_time_is_none) {
     });
     add_profiles(&findings, call_ns);
     const std::vector<std::string> lines = findings.lines({});
-    return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
-      return line.starts_with("MPI_Send takes");
-    });
+    return std::any_of(lines.begin(), lines.end(),
+                       [](const std::string& line) { return line.starts_with("MPI_Send takes"); });
   };
   EXPECT_TRUE(names_the_call(kSecond / 100));
   EXPECT_FALSE(names_the_call(kSecond / 1000));
