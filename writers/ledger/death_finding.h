@@ -1,4 +1,4 @@
-/// Which rank died first, where a job ended by a signal: the others are killed by their launcher,
+/// Which rank ended first, where a job was ended by one: the others are killed by their launcher,
 /// and what they waited for until then is no finding.
 /// Thread: any.   Cost: one look at each process.
 #pragma once

@@ -142,8 +142,8 @@ class Findings final : public Writer {
   static double busy_ns(const LatenessTable& table);
   void add_expensive_call(std::vector<Finding>* findings) const;
   void add_waiting(const WaitTimes& waits, std::vector<Finding>* findings) const;
-  /// device_findings.cpp
   void add_times(std::vector<Finding>* all) const;
+  /// device_findings.cpp
   void add_devices(std::vector<Finding>* findings) const;
   void add_unit_bound(std::vector<Finding>* findings) const;
   void add_hot_spot(std::vector<Finding>* findings) const;
