@@ -78,7 +78,7 @@ class Waits(TestCase):
         self.assertAlmostEqual(times["busbw"][row] / algbw, 2 * 3 / 4)
 
     def assert_latecomers(self, output):
-        """/lateness: ranks 2 and 3 each came last once, and the summary names one of them."""
+        """/lateness: ranks 2 and 3 each came last once."""
         with h5py.File(output / "profile.h5") as file:
             table = {name: column[()] for name, column in file["lateness"].items()}
             regions = file["regions/name"].asstr()[()]
@@ -92,13 +92,6 @@ class Waits(TestCase):
             caused_s[late] = int(table["caused_ns"][rows].sum()) / 1e9
             # Three ranks waited for it; see below for the quarter.
             self.assertGreater(caused_s[late], 3 * 0.25 * LATE_S, name)
-        every = {rank: int(table["caused_ns"][table["rank"] == rank].sum()) for rank in range(4)}
-        if max(every.values()) < 1.6 * sum(every.values()) / 4:
-            return  # a loaded machine made others as late; the ledger blames nobody below 1.5
-        (finding,) = [f for f in ledger(output)["findings"] if "came last" in f]
-        self.assertRegex(finding, r"^rank [23] on \S+ came last to [123] of 3 collectives: ")
-        self.assertRegex(finding, "the others waited .* of it in MPI_(Barrier|Allreduce)$")
-
     def assert_polled(self, output, overslept_s):
         """What was polled for is told apart, and by how much at most."""
         expected = {(1, "late sender")} | {(rank, "wait at barrier") for rank in (0, 1, 3)}
@@ -173,6 +166,15 @@ class Waits(TestCase):
             self.assertLess(wait_s, times * (LATE_S + overslept_s + 0.1), key)
         # Whatever else the machine made them wait is less than what was planted in all.
         self.assertLess(sum(wait_s for _, wait_s in rows.values()), len(expected) * LATE_S, rows)
+
+    def test_latecomer_is_in_the_summary(self):
+        """Where it is the only one: the last of three ranks comes to a barrier late."""
+        output = self.folder / "job"
+        process = profile(3, output, PROGRAMS / "hang", 1500, timeout_s=60)
+        self.assert_exit(process)
+        (finding,) = [f for f in ledger(output)["findings"] if "came last" in f]
+        self.assertRegex(finding, r"^rank 2 on \S+ came last to [12] of 2 collectives: ")
+        self.assertRegex(finding, "the others waited .* of it in MPI_Barrier$")
 
     def test_as_many_neighbours_as_have_room_are_told(self):
         """1022 of them; one more, and the collective is left out and counted."""
