@@ -62,6 +62,14 @@ void DeviceClock::add(const ClockPair& pair) {
     ++count_;
   }
   pairs_[(first_ + count_ - 1) % kPairs] = pair;
+  was_set_back_ = was_set_back();
+}
+
+bool DeviceClock::was_set_back() const {
+  for (uint32_t i = 1; i < count_; ++i) {
+    if (at(i).ns < at(i - 1).ns) return true;
+  }
+  return false;
 }
 
 void DeviceClock::set_line(const Line& line) {
@@ -82,11 +90,36 @@ void DeviceClock::set_line(const Line& line) {
   line_.near_count = last_ns >= line_.near_from_ns ? last_ns - line_.near_from_ns + 1 : 0;
 }
 
+/// The latest stretch between two pairs that may hold the time: so long before the later one, or
+/// behind the other. A line holds for this time alone, for others may be of other stretches.
+/// False: none does.
+bool DeviceClock::find_line_among_steps(uint64_t ns) {
+  const ClockPair& last = at(count_ - 1);
+  if (ns >= last.ns && ns - last.ns <= kAheadNs) return false;
+  for (uint32_t i = count_ - 1; i > 0; --i) {
+    const ClockPair& a = at(i - 1);
+    const ClockPair& b = at(i);
+    const double stretch = rate(a, b);
+    const auto length_ns = static_cast<uint64_t>(static_cast<double>(b.ticks - a.ticks) / stretch);
+    const bool is_before_b = ns <= b.ns && b.ns - ns <= length_ns;
+    if (!is_before_b && (ns < a.ns || ns - a.ns > length_ns)) continue;
+    set_line({ns, ns, is_before_b ? b : a, stretch});
+    return true;
+  }
+  return false;
+}
+
 /// The stretch of the time; of one with a step in it, a half: the end that is nearer is right for
 /// most of it.
 void DeviceClock::find_line(uint64_t ns) {
   if (count_ == 0) {
     set_line({0, UINT64_MAX, {}, 0});
+    return;
+  }
+  if (was_set_back_) {
+    if (find_line_among_steps(ns)) return;
+    const ClockPair& nearest = ns < at(0).ns && ns < at(count_ - 1).ns ? at(0) : at(count_ - 1);
+    set_line({ns, ns, nearest, usual_rate()});
     return;
   }
   uint32_t later = count_ - 1;

@@ -1,7 +1,8 @@
 /// CUPTI's time (ns of CLOCK_REALTIME, as cuptiGetTimestamp() tells) -> ticks of the process's
 /// clock, by pairs of the two that were read together. Between two pairs time is a line; before the
 /// first and behind the last it goes on at the rate of the nearest two. A step of CLOCK_REALTIME
-/// between two pairs is no rate: the later pair then counts alone.
+/// between two pairs is no rate: each of them then counts alone. Where it was set back, the same
+/// time has been twice: the later one counts, unless that is still to come.
 ///
 /// Never by CUPTI's timestamp callback: versions 12.6 to 13.0 lose times with it.
 /// Thread: one.   Cost: about 2 ns per time near the one before it; the last kPairs pairs.
@@ -31,6 +32,8 @@ class DeviceClock {
 
  private:
   static constexpr uint64_t kNearNs = uint64_t{1} << 50;  ///< 13 days
+  /// Work is read when it is over, so it is hardly later than the last pair.
+  static constexpr uint64_t kAheadNs = 600'000'000;
   static constexpr int kFixedBits = 40;
   static constexpr int64_t kHalf = int64_t{1} << (kFixedBits - 1);
 
@@ -55,6 +58,8 @@ class DeviceClock {
 
   [[gnu::noinline]] uint64_t far_to_ticks(uint64_t ns);
   void find_line(uint64_t ns);
+  bool find_line_among_steps(uint64_t ns);
+  bool was_set_back() const;
   const ClockPair& at(uint32_t index) const { return pairs_[(first_ + index) % kPairs]; }
   double usual_rate() const { return ticks_per_ns_ == 0 ? 1 : ticks_per_ns_; }
   double rate(const ClockPair& a, const ClockPair& b) const;
@@ -63,9 +68,10 @@ class DeviceClock {
   ClockPair pairs_[kPairs] = {};
   uint32_t first_ = 0;
   uint32_t count_ = 0;
-  Line line_;                ///< of the time that was asked for last
-  double ticks_per_ns_ = 0;  ///< of the last stretch without a step; 0: unknown
-  double rejected_ = 0;      ///< of the last stretch, when it was taken for one with a step
+  Line line_;                  ///< of the time that was asked for last
+  double ticks_per_ns_ = 0;    ///< of the last stretch without a step; 0: unknown
+  double rejected_ = 0;        ///< of the last stretch, when it was taken for one with a step
+  bool was_set_back_ = false;  ///< between two of the pairs
 };
 
 }  // namespace aon::cupti

@@ -38,6 +38,26 @@ TEST(DeviceClock, a_step_of_the_host_time_is_no_rate) {
   EXPECT_EQ(clock.to_ticks(kEpochNs + 1'100'000'000), 3'200'000'000u);
 }
 
+TEST(DeviceClock, a_host_time_that_is_set_back_moves_no_work) {
+  constexpr uint64_t kStepAtNs = 1'050'000'000;  // between two pairs
+  constexpr uint64_t kLastNs = 1'500'000'000;
+  for (const uint64_t back_ns : {uint64_t{5'000'000'000}, uint64_t{3'600'000'000'000}}) {
+    DeviceClock clock;
+    const auto host_ns = [&](uint64_t ns) {
+      return kEpochNs + ns - (ns < kStepAtNs ? 0 : back_ns);
+    };
+    const auto ticks = [](uint64_t ns) { return 10'000'000'000 + 2 * ns; };
+    for (uint64_t ns = 0; ns <= kLastNs; ns += 100'000'000) clock.add({ticks(ns), host_ns(ns)});
+    // In the order in which buffers may come, between pairs, around the step and behind the last.
+    for (const uint64_t ns :
+         {uint64_t{1'060'000'000}, uint64_t{1'250'000'000}, uint64_t{1'040'000'000},
+          uint64_t{550'000'000}, uint64_t{1'090'000'000}, uint64_t{1'499'000'000},
+          uint64_t{1'000'000'000}, uint64_t{1'520'000'000}}) {
+      EXPECT_EQ(clock.to_ticks(host_ns(ns)), ticks(ns)) << ns << " ns, back by " << back_ns;
+    }
+  }
+}
+
 TEST(DeviceClock, a_first_rate_that_was_wrong_does_not_last) {
   DeviceClock clock;
   clock.add({1'000'000'000, kEpochNs});
