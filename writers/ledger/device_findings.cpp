@@ -5,42 +5,11 @@
 
 #include <algorithm>
 
+#include "writers/ledger/device_waste.h"
 #include "writers/ledger/findings.h"
 
 namespace aon::writers {
 namespace {
-
-constexpr double kLeastIdleShare = 0.1;
-
-const char* explanation(Bound bound) {
-  switch (bound) {
-    case Bound::kLaunch:
-      return "the host launches too late";
-    case Bound::kCommunication:
-      return "communication runs without computing beside it";
-    case Bound::kCopy:
-      return "copies run with nothing beside them";
-    case Bound::kStarved:
-      return "work that was launched waits for other work";
-    default:  // of the work itself, which is no idle time
-      break;
-  }
-  return "";
-}
-
-uint64_t unrecorded_ns(const DeviceUse& use) {
-  return use.times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)];
-}
-
-uint64_t idle_ns_of(const DeviceUse& use) {
-  const uint64_t known_ns = use.times.busy_ns + unrecorded_ns(use);
-  return use.times.span_ns - std::min(use.times.span_ns, known_ns);
-}
-
-/// What was not computing and explains it.
-uint64_t wasted_ns(const DeviceUse& use) {
-  return idle_ns_of(use) + use.times.exposed_ns + use.times.only_copying_ns;
-}
 
 /// Of the time in which its units were counted at work, the share that bounds it.
 double bound_share(const DeviceUse& use) {
@@ -104,26 +73,12 @@ void Findings::add_unit_bound(std::vector<Finding>* findings) const {
 void Findings::add_devices(std::vector<Finding>* findings) const {
   if (devices_ == nullptr || devices_->summary().uses.empty()) return;
   add_unit_bound(findings);
-  uint64_t span_ns = 0;
-  uint64_t idle_ns = 0;
+  const std::vector<ledger::DeviceWaste> devices =
+      ledger::device_waste(*model_, devices_->summary().uses);
+  const std::string text = ledger::waste_text(*model_, devices);
+  if (text.empty()) return;
   uint64_t sum_ns = 0;
-  const DeviceUse* worst = nullptr;
-  for (const DeviceUse& use : devices_->summary().uses) {
-    span_ns += use.times.span_ns - unrecorded_ns(use);
-    idle_ns += idle_ns_of(use);
-    sum_ns += wasted_ns(use);
-    if (worst == nullptr || wasted_ns(use) > wasted_ns(*worst)) worst = &use;
-  }
-  const double share =
-      static_cast<double>(sum_ns) / static_cast<double>(std::max<uint64_t>(span_ns, 1));
-  if (share < kLeastIdleShare) return;
-  const double idle_share = static_cast<double>(idle_ns) / static_cast<double>(span_ns);
-  const Group& group = model_->groups[worst->group];
-  std::string text = fmt::format(
-      "GPUs have nothing to do in {:.0f} % of the time from their first to "
-      "their last work; most in GPU {} of {}",
-      idle_share * 100, worst->device, group.name);
-  if (const std::string why = explanation(worst->bound); !why.empty()) text += ": " + why;
+  for (const ledger::DeviceWaste& device : devices) sum_ns += device.sum_ns();
   findings->push_back({static_cast<double>(sum_ns) * 1e-9, text});
 }
 
