@@ -13,6 +13,8 @@ namespace aon::cupti {
 namespace {
 
 constexpr double kDefaultPercent = 1;
+/// Of what is judged: half of the time between two flushes.
+constexpr uint64_t kLeastIntervalNs = uint64_t{kDrainMs} * 500'000;
 constexpr uint32_t kIntervalsPerPiece = 10;  ///< of a gap: a process may be killed in it
 constexpr uint64_t kBytesPerRecord = 128;    ///< about; of those that were thrown away
 
@@ -106,7 +108,10 @@ Usage Governor::take_usage(Drain* drain) {
           .drain_cpu_ns = difference(now.drain_cpu_ns, before.drain_cpu_ns)};
 }
 
+/// Where our thread did not run in time, the next flush follows soon: both are one interval.
 void Governor::end_interval(Drain* drain) {
+  const uint64_t now_ns = read_clock(CLOCK_MONOTONIC);
+  if (sums_.elapsed_ns != 0 && now_ns - sums_.elapsed_ns < kLeastIntervalNs) return;
   tell_dropped(drain);
   const Usage usage = take_usage(drain);
   if (usage.elapsed_ns == 0) return;
@@ -155,7 +160,7 @@ void Governor::tell_step() {
   char reason[256];
   const bool is_least = shared().quirks.hangs_on_disable;
   snprintf(reason, sizeof reason,
-           "above --budget (%.2g %% of the time last), less is recorded: %s%s", watchdog_.percent(),
+           "above --budget (%.3g %% of the time last), less is recorded: %s%s", watchdog_.percent(),
            detail_text(watchdog_.detail()),
            is_least ? "; this version of CUPTI cannot record less (CUDA 13.0.1 can)" : "");
   tell(Remark::kDetail, ProviderState::kDegraded, reason,

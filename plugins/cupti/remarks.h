@@ -18,8 +18,9 @@ enum class Remark : uint8_t {
   kStreams,  ///< some share a timeline
   kDetail,   ///< less was recorded, for the cost
   kMissing,
+  kUnread,  ///< until the program has ended well
 };
-constexpr uint32_t kRemarkCount = 8;
+constexpr uint32_t kRemarkCount = 9;
 
 class Remarks {
  public:

@@ -85,6 +85,18 @@ void tell_owner(const char* owner) {
        "run without the other tool; AON_CUPTI_MODE=off where it is wanted");
 }
 
+/// Said from the first record on, for who is killed cannot say it, and taken back at the end.
+void tell_unread(bool is_unread) {
+  if (!is_unread) {
+    tell(Remark::kUnread, ProviderState::kOn, "", "");
+    return;
+  }
+  tell(Remark::kUnread, ProviderState::kDegraded,
+       "the program was not seen to end by exit(): work of its last half second, and what the "
+       "device had not finished, is missing",
+       "");
+}
+
 void tell_start(const MissingKinds& missing) {
   if (missing.text[0] == '\0') {
     const bool is_shared = g_client.backend == &kBackendV2;
@@ -217,6 +229,7 @@ bool serve(Drain* drain) {
     g_governor.finish(drain);
     if (!is_dead()) drain->tell_silence();
     tell_missing(true);
+    tell_unread(false);
   }
   const bool is_awaited = g_requests.answer(is_well);
   // Who was refused believes that CUPTI is still ours.
@@ -243,12 +256,17 @@ void* run(void*) {
   drain.use(&g_client, g_fixture_folder);
   g_governor.begin();
   bool was_dead = false;
+  bool has_begun = false;
   uint64_t last_flush_ms = 0;
   uint64_t last_question_ms = 0;
   const uint32_t question_ms = shared().quirks.slows_with_calls ? kDrainMs : kQuestionMs;
   for (;;) {
     const uint32_t seen = shared().wake.load(std::memory_order_acquire);  // pairs with cupti:wake
     const bool may_ask = !is_dead() && g_collects;
+    if (!has_begun && shared().has_requested.load(std::memory_order_relaxed)) {
+      has_begun = true;
+      tell_unread(true);
+    }
     // A flush hands over buffers that are not full, and so wakes us: it has a clock of its own.
     const uint64_t start_ms = steady_ms();
     if (may_ask && start_ms - last_flush_ms >= kDrainMs) {

@@ -20,6 +20,30 @@ namespace {
 
 constexpr uint32_t kLeastRecordBytes = 24;
 
+/// Threads that asked for a buffer are the program's: what they compute is no cost of ours, also
+/// where they hand one over. One bit for all ids of the same remainder: a thread of CUPTI may be
+/// taken for one of them, but none of them for CUPTI's.
+constexpr uint32_t kThreadBits = 4096;
+std::atomic<uint64_t> g_users[kThreadBits / 64];
+
+uint32_t own_thread() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
+std::atomic<uint64_t>& users_of(uint32_t thread) { return g_users[thread % kThreadBits / 64]; }
+uint64_t user_bit(uint32_t thread) { return uint64_t{1} << (thread % 64); }
+
+void note_user() {
+  const uint32_t thread = own_thread();
+  if ((users_of(thread).load(std::memory_order_relaxed) & user_bit(thread)) == 0)
+    users_of(thread).fetch_or(user_bit(thread), std::memory_order_relaxed);
+}
+
+void note_worker() {
+  const uint32_t thread = own_thread();
+  const bool is_user = (users_of(thread).load(std::memory_order_relaxed) & user_bit(thread)) != 0;
+  const auto id = static_cast<int>(thread);
+  if (!is_user && id != g_shared.drain_thread.load(std::memory_order_relaxed))
+    g_shared.worker_thread.store(id, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 bool is_our_process() { return g_shared.pid != 0 && getpid() == g_shared.pid; }
@@ -39,6 +63,7 @@ void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   *bytes = kBufferBytes;
   *buffer = is_our_process() ? g_shared.pool.take() : nullptr;
   g_shared.has_requested.store(true, std::memory_order_relaxed);
+  note_user();
   if (*buffer != nullptr) return;
   if (g_shared.quirks.may_refuse_buffers) {
     *bytes = 0;
@@ -49,9 +74,7 @@ void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
 
 void complete_buffer(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
   if (buffer == nullptr || !is_our_process()) return;
-  const auto thread = static_cast<int>(syscall(SYS_gettid));
-  if (thread != g_shared.drain_thread.load(std::memory_order_relaxed))
-    g_shared.worker_thread.store(thread, std::memory_order_relaxed);
+  note_worker();
   if (g_shared.pool.complete(buffer, valid_bytes)) {
     wake_drain();
   } else {

@@ -29,7 +29,7 @@ struct Shared {
   Missing missing;
   std::atomic<bool> is_dead;        ///< CUPTI reported a fatal error
   std::atomic<bool> has_requested;  ///< a buffer was asked for: flushing is allowed
-  std::atomic<int> worker_thread;   ///< that hands buffers over, not ours; 0: not yet
+  std::atomic<int> worker_thread;   ///< of CUPTI, that hands buffers over; 0: not yet
   std::atomic<int> drain_thread;    ///< ours
   std::atomic<uint32_t> wake;       ///< futex: changes when there is something to do
 };

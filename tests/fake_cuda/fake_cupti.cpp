@@ -7,6 +7,7 @@
 //   FAKE_CUPTI_DROP=N         every Nth is dropped, and counted
 //   FAKE_CUPTI_BLIND=1        a GPU that it does not know: of work there is no record, and no error
 //   FAKE_CUPTI_REORDER=1      buffers are handed over last first
+//   FAKE_CUPTI_INLINE=N       buffers have N bytes, and who has filled one hands it over
 //   FAKE_CUPTI_HOLD=1         no buffer is handed over before a forced flush
 //   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999
 //   FAKE_CUPTI_OVERHEAD=N     every piece of work costs N ns, CUPTI says
@@ -32,6 +33,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "plugins/cupti/interface.h"
@@ -160,6 +162,7 @@ void run_worker() {
 
 void hand_over(Buffer* buffer) {
   State& s = state();
+  if (knob("INLINE") != 0) return deliver({std::exchange(*buffer, {})});
   const std::lock_guard lock(s.mutex);
   s.full.push_back(*buffer);
   *buffer = {};
@@ -190,6 +193,7 @@ void put(const Record& record) {
       ++state().dropped;
       return;
     }
+    if (knob("INLINE") != 0) buffer.capacity = knob("INLINE");
     for (size_t i = 0; i < 4096 && state().is_promised_zeros; ++i) {
       if (buffer.bytes[i] != 0) abort();
     }

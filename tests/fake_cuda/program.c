@@ -4,17 +4,20 @@
 //
 //   gpu_program [kernels per stream [streams [threads]]]
 //
-// GPU_PROGRAM_SECONDS=N: a kernel each millisecond for so long before all others.
+// GPU_PROGRAM_SECONDS=N: a kernel each millisecond for so long before all others; with
+// GPU_PROGRAM_BUSY=1 ten, and computing in between.
 // GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
 // for N more kernels. GPU_PROGRAM_PCONTROL=N: N more under MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1:
 // each thread waits for the device. GPU_PROGRAM_REST=1: prints what our thread does in two seconds.
 // GPU_PROGRAM_DURATION_US=N: what a kernel takes; 10. GPU_PROGRAM_STEPS=N: N annotated steps before
-// all. GPU_PROGRAM_BENCH=N: only measures launches, N rounds of 10000.
+// all. GPU_PROGRAM_BENCH=N: only measures launches, N rounds of 10000. GPU_PROGRAM_END=SIGNAL: gets
+// it before the end; 0: ends by _exit.
 #include <aon/annotate.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,12 +212,23 @@ static void measure(int rounds) {
 
 /// Launches steadily, into a stream of its own.
 static long launch_for(int seconds) {
+  const int is_busy = getenv("GPU_PROGRAM_BUSY") != NULL;
   long launched = 0;
   for (const time_t end = time(NULL) + seconds; time(NULL) < end; ++launched) {
     cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, (void*)6, NULL, NULL);
-    usleep(1000);
+    const double next_ns = now_ns() + 1e5;
+    while (is_busy && now_ns() < next_ns) {
+    }
+    if (!is_busy) usleep(1000);
   }
   return launched;
+}
+
+static void end_early(const char* how) {
+  if (!how) return;
+  if (strcmp(how, "0") == 0) _exit(0);
+  kill(getpid(), atoi(how));
+  pause();
 }
 
 int main(int argc, char** argv) {
@@ -263,6 +277,7 @@ int main(int argc, char** argv) {
   printf("rank %d kernels %ld copies %d bytes %ld sets %d graphs 1\n", rank, launched, 2 * streams,
          3L * kCopyBytes * streams, streams);
   fflush(stdout);
+  end_early(getenv("GPU_PROGRAM_END"));
   MPI_Finalize();
   return 0;
 }

@@ -250,6 +250,15 @@ class Knobs(GpuCase):
         self.assertLess(int(told[1]), 200_000_000)
         self.assertLess(int(told[2]), 40)
 
+    def test_a_program_that_dies_takes_its_last_work_along_and_that_is_told(self):
+        for how in ("9", "0"):
+            with self.subTest(how):
+                self.output = self.folder / f"job{how}"
+                profile(1, self.output, PROGRAM, 100, 1, env=gpu_environment(
+                    GPU_PROGRAM_SECONDS=2, GPU_PROGRAM_END=how))
+                self.assertEqual(self.provider()["state"], "degraded")
+                self.assertIn("last half second", self.provider()["reason"])
+
     def test_calls_that_cannot_be_switched_on_are_told(self):
         self.run_program(10, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityEnableDriverApi:1")
         self.assertEqual(self.provider()["reason"], "not recorded: calls of CUDA (1 functions)")
@@ -399,6 +408,12 @@ class Budget(GpuCase):
     def test_what_is_cheap_is_recorded_whole(self):
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, AON_BUDGET=100)
         self.assert_all_kernels()
+        self.assertEqual(self.provider()["state"], "on", self.provider())
+
+    def test_what_the_programs_thread_computes_is_no_cost(self):
+        """Though it hands over the buffers that it has filled."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=4, GPU_PROGRAM_BUSY=1, AON_BUDGET=25,
+                         FAKE_CUPTI_INLINE=8192)
         self.assertEqual(self.provider()["state"], "on", self.provider())
 
     def test_the_budget_of_the_command_line_counts(self):
