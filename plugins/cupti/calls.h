@@ -119,4 +119,20 @@ constexpr Call kRuntimeCalls[] = {
     {137, 0},                        // cudaEventSynchronize
 };
 
+/// Calls that end a context, and with it what CUPTI has in its memory.
+struct ContextEnd {
+  bool is_driver_call;
+  uint32_t id;
+};
+constexpr ContextEnd kContextEnds[] = {
+    {true, 11},    // cuCtxDestroy
+    {true, 322},   // cuCtxDestroy_v2
+    {true, 387},   // cuDevicePrimaryCtxRelease
+    {true, 544},   // cuDevicePrimaryCtxRelease_v2
+    {true, 389},   // cuDevicePrimaryCtxReset
+    {true, 545},   // cuDevicePrimaryCtxReset_v2
+    {false, 164},  // cudaDeviceReset
+    {false, 123},  // cudaThreadExit
+};
+
 }  // namespace aon::cupti

@@ -84,6 +84,9 @@ constexpr int32_t kRuntimeDomain = 2;
 constexpr int32_t kStateDomain = 6;
 constexpr uint32_t kFatalError = 1;
 
+/// CUpti_ApiCallbackSite, which the data of a callback of a call begin with.
+constexpr int32_t kCallBegins = 0;
+
 /// CUpti_ActivityThreadIdType: what gettid() returns.
 constexpr int32_t kSystemThreadIds = 1;
 

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cupti/calls.h"
 #include "cupti/drain.h"
 #include "cupti/governor.h"
 #include "cupti/library.h"
@@ -127,15 +128,37 @@ bool wants_v2() {
   return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !g_refuses_v2;
 }
 
+/// A call that ends a context: what is complete of its work is handed over before. NVIDIA's samples
+/// flush before cudaDeviceReset(), or in this callback; from those of resources it may not be done.
+/// Thread: the program's.
+void on_event(void* user, int32_t domain, uint32_t id, const void* data) {
+  if (domain == kStateDomain) {
+    on_callback(user, domain, id, data);
+    return;
+  }
+  int32_t site = 0;
+  memcpy(&site, data, sizeof site);
+  const bool may_flush = is_our_process() && !shared().is_dead.load(std::memory_order_relaxed) &&
+                         shared().has_requested.load(std::memory_order_relaxed);
+  if (site == kCallBegins && may_flush) g_client.cupti.flush_all(kFlushComplete);
+}
+
+void enable_callbacks() {
+  const auto enable = g_client.cupti.enable_callback;
+  enable(1, g_client.subscriber, kStateDomain, kFatalError);
+  for (const ContextEnd& end : kContextEnds)
+    enable(1, g_client.subscriber, end.is_driver_call ? kDriverDomain : kRuntimeDomain, end.id);
+}
+
 /// As one of several where that can be; a driver or a client of the older kind leaves the other.
 Code subscribe(char (&owner)[kOwnerBytes]) {
   if (wants_v2()) {
     g_client.backend = &kBackendV2;
-    if (g_client.backend->subscribe(&g_client, on_callback, owner, sizeof owner) == kSuccess)
+    if (g_client.backend->subscribe(&g_client, on_event, owner, sizeof owner) == kSuccess)
       return kSuccess;
   }
   g_client.backend = &kBackendV1;
-  return g_client.backend->subscribe(&g_client, on_callback, owner, sizeof owner);
+  return g_client.backend->subscribe(&g_client, on_event, owner, sizeof owner);
 }
 
 /// Subscribes and switches everything on. After a pause the ledger keeps what it says of it.
@@ -169,7 +192,7 @@ bool collect(bool is_resumed) {
     g_client.cupti.unsubscribe(g_client.subscriber);
     return false;
   }
-  g_client.cupti.enable_callback(1, g_client.subscriber, kStateDomain, kFatalError);
+  enable_callbacks();
   g_collects = true;
   if (is_resumed) return true;
   tell_start(missing);

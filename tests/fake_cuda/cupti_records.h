@@ -22,6 +22,13 @@ Record synchronization_record(const Work& work);
 Record call_record(const Work& work);
 Record overhead_record(const Work& work, uint64_t cost_ns);
 
+/// A byte into the file that the variable names: of flushes FAKE_CUPTI_FLUSHES, of readings of the
+/// clock FAKE_CUPTI_TIMES.
+void note(const char* variable);
+
+/// A function of the driver; null: another one.
+const char* function_name(uint32_t id);
+
 /// As cuptiActivityGetNextRecord.
 cupti::Code next_record(uint8_t* buffer, size_t bytes, uint8_t** record);
 

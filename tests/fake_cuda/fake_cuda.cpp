@@ -223,6 +223,11 @@ int cuCtxGetDevice(int* device) {
   *device = atoi(text);
   return 0;
 }
+int cuDevicePrimaryCtxReset_v2(int) {
+  const Work work = begin(WorkKind::kEndContext, "cuDevicePrimaryCtxReset_v2", 545);
+  if (const Listener listener = g_listener.load()) listener(work);
+  return 0;
+}
 int cuCtxSynchronize() { return synchronize("cuCtxSynchronize", 17); }
 }
 // NOLINTEND(readability-identifier-naming)

@@ -7,7 +7,7 @@
 
 namespace aon::fake {
 
-enum class WorkKind : uint32_t { kKernel, kCopy, kSet, kGraph, kSynchronize };
+enum class WorkKind : uint32_t { kKernel, kCopy, kSet, kGraph, kSynchronize, kEndContext };
 
 struct Work {
   WorkKind kind;

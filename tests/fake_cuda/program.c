@@ -11,7 +11,7 @@
 // each thread waits for the device. GPU_PROGRAM_REST=1: prints what our thread does in two seconds.
 // GPU_PROGRAM_DURATION_US=N: what a kernel takes; 10. GPU_PROGRAM_STEPS=N: N annotated steps before
 // all. GPU_PROGRAM_BENCH=N: only measures launches, N rounds of 10000. GPU_PROGRAM_END=SIGNAL: gets
-// it before the end; 0: ends by _exit.
+// it before the end; 0: ends by _exit. GPU_PROGRAM_RESET=1: the device is reset behind the kernels.
 #include <aon/annotate.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -36,6 +36,7 @@ int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream);
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream);
 int cuGraphLaunch(void* graph, void* stream);
 int cuCtxSynchronize(void);
+int cuDevicePrimaryCtxReset_v2(int device);
 // NOLINTEND(readability-identifier-naming)
 int fake_cuda_set_device(uint32_t device);
 void fake_cuda_set_duration(uint64_t ns);
@@ -224,6 +225,11 @@ static long launch_for(int seconds) {
   return launched;
 }
 
+static void reset_device(int device) {
+  cuCtxSynchronize();
+  cuDevicePrimaryCtxReset_v2(device);
+}
+
 static void end_early(const char* how) {
   if (!how) return;
   if (strcmp(how, "0") == 0) _exit(0);
@@ -270,6 +276,7 @@ int main(int argc, char** argv) {
     launched += jobs[s].launched;
   }
   fake_cuda_set_device((uint32_t)rank % 2);
+  if (getenv("GPU_PROGRAM_RESET")) reset_device(rank % 2);
   cuGraphLaunch(NULL, (void*)7);
   cuCtxSynchronize();
   if (getenv("GPU_PROGRAM_REST")) watch_drain_thread();

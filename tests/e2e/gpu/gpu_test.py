@@ -259,6 +259,10 @@ class Knobs(GpuCase):
                 self.assertEqual(self.provider()["state"], "degraded")
                 self.assertIn("last half second", self.provider()["reason"])
 
+    def test_a_device_that_is_reset_takes_no_records_along(self):
+        self.run_program(100, 1, ranks=1, GPU_PROGRAM_SECONDS=1, GPU_PROGRAM_RESET=1)
+        self.assert_all_kernels()
+
     def test_calls_that_cannot_be_switched_on_are_told(self):
         self.run_program(10, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityEnableDriverApi:1")
         self.assertEqual(self.provider()["reason"], "not recorded: calls of CUDA (1 functions)")

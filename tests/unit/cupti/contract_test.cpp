@@ -133,6 +133,21 @@ TEST_F(Contract, has_no_other_calls_that_start_work_or_wait) {
   check(kRuntimeDomain, kRuntimeCalls, "cuda");
 }
 
+TEST_F(Contract, calls_that_end_a_context_are_those_of_our_numbers) {
+  std::set<std::string> names;
+  for (const ContextEnd& end : kContextEnds)
+    names.insert(name_of(end.is_driver_call ? kDriverDomain : kRuntimeDomain, end.id));
+  const std::set<std::string> expected = {"cuCtxDestroy",
+                                          "cuCtxDestroy_v2",
+                                          "cuDevicePrimaryCtxRelease",
+                                          "cuDevicePrimaryCtxRelease_v2",
+                                          "cuDevicePrimaryCtxReset",
+                                          "cuDevicePrimaryCtxReset_v2",
+                                          "cudaDeviceReset_v3020",
+                                          "cudaThreadExit_v3020"};
+  EXPECT_EQ(names, expected);
+}
+
 TEST_F(Contract, does_not_know_numbers_that_do_not_exist) {
   EXPECT_EQ(name_of(kRuntimeDomain, 60000), "");
 }
