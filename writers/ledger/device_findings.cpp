@@ -45,21 +45,33 @@ double unused_s(const DeviceUse& use) {
   return static_cast<double>(use.times.busy_ns) * 1e-9 * std::max(0.0, 1 - used);
 }
 
+/// Null: none is bound by its units.
+const DeviceUse* worst_of(const std::vector<const DeviceUse*>& uses) {
+  const DeviceUse* worst = nullptr;
+  for (const DeviceUse* use : uses) {
+    if (!is_bound_by_units(*use)) continue;
+    if (worst == nullptr || unused_s(*use) > unused_s(*worst)) worst = use;
+  }
+  return worst;
+}
+
 }  // namespace
 
-/// Of the work itself, where counters tell.
+/// Of the work itself, where counters tell: of each device once, for they are of all that use it.
 void Findings::add_unit_bound(std::vector<Finding>* findings) const {
-  const DeviceUse* worst = nullptr;
+  std::vector<const DeviceUse*> bound;
   double sum_s = 0;
-  for (const DeviceUse& use : devices_->summary().uses) {
-    if (!is_bound_by_units(use)) continue;
-    sum_s += unused_s(use);
-    if (worst == nullptr || unused_s(use) > unused_s(*worst)) worst = &use;
+  for (const auto& uses : ledger::uses_by_device(*model_, devices_->summary().uses)) {
+    const DeviceUse* use = worst_of(uses);
+    if (use == nullptr) continue;
+    sum_s += unused_s(*use);
+    bound.push_back(use);
   }
+  const DeviceUse* worst = worst_of(bound);
   if (worst == nullptr) return;
-  size_t others = 0;
-  for (const DeviceUse& use : devices_->summary().uses)
-    others += &use != worst && use.bound == worst->bound ? 1 : 0;
+  const auto others = std::count_if(bound.begin(), bound.end(), [&](const DeviceUse* use) {
+    return use != worst && use->bound == worst->bound;
+  });
   std::string text = fmt::format(
       "GPU {} of {} is {} in {:.0f} % of the time that it works: its busiest pipe is used to "
       "{:.0f} %, its memory to {:.0f} %, multiprocessors to {:.0f} %",

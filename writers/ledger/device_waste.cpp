@@ -106,7 +106,8 @@ std::string parts_text(const DeviceWaste& sum) {
 
 }  // namespace
 
-std::vector<DeviceWaste> device_waste(const Model& model, const std::vector<DeviceUse>& uses) {
+std::vector<std::vector<const DeviceUse*>> uses_by_device(const Model& model,
+                                                          const std::vector<DeviceUse>& uses) {
   std::map<std::pair<uint32_t, std::string>, size_t> places;
   std::vector<std::vector<const DeviceUse*>> devices;
   for (const DeviceUse& use : uses) {
@@ -117,6 +118,11 @@ std::vector<DeviceWaste> device_waste(const Model& model, const std::vector<Devi
     if (place == devices.size()) devices.emplace_back();
     devices[place].push_back(&use);
   }
+  return devices;
+}
+
+std::vector<DeviceWaste> device_waste(const Model& model, const std::vector<DeviceUse>& uses) {
+  const std::vector<std::vector<const DeviceUse*>> devices = uses_by_device(model, uses);
   std::vector<DeviceWaste> all;
   std::transform(devices.begin(), devices.end(), std::back_inserter(all), waste_of);
   return all;

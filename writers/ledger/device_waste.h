@@ -31,6 +31,9 @@ struct DeviceWaste {
 };
 
 /// By GPU: those of one node with one UUID are one. `uses` in the order of their groups.
+std::vector<std::vector<const DeviceUse*>> uses_by_device(const Model& model,
+                                                          const std::vector<DeviceUse>& uses);
+
 std::vector<DeviceWaste> device_waste(const Model& model, const std::vector<DeviceUse>& uses);
 
 /// Empty: nothing that stands out.

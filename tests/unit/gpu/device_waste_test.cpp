@@ -76,6 +76,7 @@ TEST_F(Waste, a_gpu_that_ranks_share_is_idle_when_none_uses_it) {
   }
   const std::vector<DeviceWaste> devices = device_waste(model_, uses_);
   ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(uses_by_device(model_, uses_)[0].size(), 4u);
   EXPECT_EQ(devices[0].process_count, 4u);
   EXPECT_EQ(devices[0].span_ns, 10 * kSecondNs);
   EXPECT_EQ(devices[0].sum_ns(), 2 * kSecondNs);
