@@ -33,6 +33,9 @@ constexpr size_t kMaxFindings = 3;
 /// "12 s", "1.5 s", "12 ms", "12 us".
 std::string seconds_text(double value_s);
 
+/// Others wait for a slow rank where that share of what it makes them lose is seen as waiting.
+constexpr double kLeastWaitedShare = 0.2;
+
 /// What is told of operations loses that share of the time that all members worked on them.
 constexpr double kLeastOperationShare = 0.01;
 

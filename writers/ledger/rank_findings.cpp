@@ -12,11 +12,10 @@ namespace aon::writers {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-constexpr double kSlowRatio = 1.1;         ///< of the slowest rank's own time to the median
-constexpr double kAlikeRatio = 0.9;        ///< of own times that are called the same
-constexpr double kLeastSlowShare = 0.01;   ///< of the ranks' time, lost to a slow rank
-constexpr double kLeastWaitedShare = 0.2;  ///< of what is lost by a slow rank, seen as waiting
-constexpr double kLeastEndShare = 0.02;    ///< of the ranks' time, waited at the end
+constexpr double kSlowRatio = 1.1;        ///< of the slowest rank's own time to the median
+constexpr double kAlikeRatio = 0.9;       ///< of own times that are called the same
+constexpr double kLeastSlowShare = 0.01;  ///< of the ranks' time, lost to a slow rank
+constexpr double kLeastEndShare = 0.02;   ///< of the ranks' time, waited at the end
 constexpr double kLeastLeftOutShare = 0.05;
 constexpr double kCauseShare = 0.5;  ///< of all waiting
 constexpr size_t kMaxNamed = 4;

@@ -13,7 +13,6 @@ namespace {
 constexpr double kSlowStepRatio = 1.25;    ///< computing of the slowest rank / median of the ranks
 constexpr double kLeastStepShare = 0.05;   ///< of a step that the difference must be
 constexpr double kLeastLostShare = 0.01;   ///< of all ranks' time that the others lose by it
-constexpr double kLeastWaitedShare = 0.2;  ///< of what is lost by the slow rank, seen as waiting
 constexpr double kLeastPolledShare = 0.5;  ///< of what it computes longer: it may wait in polls
 constexpr double kLargestRatio = 20;       ///< beyond, a time says more
 constexpr double kSlowerRatio = 1.2;       ///< last tenth / first tenth
