@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/agent/inbox.h"
+#include "core/agent/protocol.h"
 #include "core/agent/stack_table.h"
 #include "core/agent/staging.h"
 #include "core/agent/state.h"
@@ -78,6 +79,10 @@ class Drainer : private ring::Sink {
   RingGeometry geometry(uint32_t cell) const { return rings_.at(cell).memory->geometry(); }
   /// Descriptor of the ring of a live process.
   int ring_fd(uint32_t cell) const { return rings_.at(cell).memory->fd(); }
+  /// Until the process has mapped its ring, it is in this call, which the spool learns of, too.
+  void show_call(uint32_t cell, const BegunCall& call);
+  /// The process will not map its ring: it went on with a file of its own.
+  void withdraw_call(uint32_t cell);
   /// Maps the ring of a process that an earlier worker accepted.   Errors: kIo.
   Status attach(uint32_t cell, UniqueFd ring);
 

@@ -19,6 +19,9 @@
 ///     HandOver + a program's connection -> goes on as if the program had connected to it; the
 ///                                          Hello still waits there, its peer is checked as ever
 ///
+/// A Hello may name the call that it comes from (MPI_Init): until the process has mapped its ring,
+/// the agent shows that call in it as open, for it may not return.
+///
 /// Where MPI calls are not wanted, a registered pid says no Hello: the agent takes it as a process
 /// all the same, so that node providers follow it and the ledger has it.
 ///
@@ -38,7 +41,7 @@
 namespace aon::agent {
 
 constexpr uint32_t kProtocolMagic = 0x414f4e31;  ///< "1NOA"
-constexpr uint32_t kProtocolVersion = 1;
+constexpr uint32_t kProtocolVersion = 2;
 constexpr uint32_t kMaxMessageBytes = 1024;
 /// Of the whole exchange, once per process, unless AON_ATTACH_MS says otherwise.
 constexpr int kAttachTimeoutMs = 20;
@@ -62,6 +65,17 @@ struct MessageHeader {
   uint32_t bytes;  ///< of the whole message
 };
 
+/// A call that begins: `ticks` of both clocks, since the agent says which one counts.
+struct BegunCall {
+  uint64_t tsc;
+  uint64_t raw_ns;
+  uint32_t region;
+  uint8_t role;      ///< RegionRole
+  uint8_t paradigm;  ///< Paradigm
+  uint16_t reserved;
+  char name[48];  ///< empty: none
+};
+
 struct Hello {
   MessageHeader header;
   int32_t pid;
@@ -70,6 +84,7 @@ struct Hello {
   uint32_t clock_is_tsc;
   uint64_t start_time_ticks;  ///< field 22 of /proc/self/stat
   char program[256];          ///< /proc/self/exe, cut
+  BegunCall begun;
 };
 struct Welcome {
   MessageHeader header;

@@ -210,6 +210,7 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
       return false;
   }
   connections_.erase(id);
+  drainer_->show_call(cell, hello.begun);
   welcome(cell);
   return true;
 }
@@ -378,6 +379,7 @@ void Server::connection_gone(uint32_t cell_index) {
     end_process(cell_index);
     return;
   }
+  drainer_->withdraw_call(cell_index);
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
 }
 

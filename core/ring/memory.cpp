@@ -135,6 +135,26 @@ RingMemory::~RingMemory() {
   if (base_ != nullptr) munmap(base_, geometry_.total_bytes);
 }
 
+void RingMemory::show_call(uint32_t tid, uint64_t start_ticks, uint32_t region) {
+  ThreadSlot* slots = slots_of(base_, geometry_);
+  // Every process takes this slot first.
+  if (slots[kDefinitionSlot].state.load(std::memory_order_relaxed) !=
+      static_cast<uint32_t>(SlotState::kIdle))
+    return;
+  ThreadSlot& main = slots[kMainThreadSlot];
+  main.tid.store(tid, std::memory_order_relaxed);
+  main.open[0].region = region;
+  main.open[0].communicator = 0;
+  main.open[0].peer_tag = 0;
+  main.open[0].bytes = 0;
+  main.open[0].start_ticks.store(start_ticks, std::memory_order_release);  // pairs with ring:open
+  main.state.store(static_cast<uint32_t>(start_ticks != 0 ? SlotState::kActive : SlotState::kIdle),
+                   std::memory_order_release);  // pairs with ring:slot
+  auto* header = static_cast<RingHeader*>(base_);
+  header->slots_used.store(kMainThreadSlot + 1,
+                           std::memory_order_release);  // pairs with ring:slots
+}
+
 Status RingMemory::offer(uint32_t count) {
   const uint32_t end = offered_ + std::min(count, geometry_.chunk_count - offered_);
   if (end == offered_) return {};

@@ -36,6 +36,11 @@ class RingMemory {
   /// Errors: kIo; nothing is offered then.
   Status offer(uint32_t count);
 
+  /// Shows a call of the process's first thread as open, in the stead of a process that has not
+  /// mapped the ring yet; it takes that back when it does. A call with start 0 takes it back here,
+  /// and changes nothing once the process has come.
+  void show_call(uint32_t tid, uint64_t start_ticks, uint32_t region);
+
   int fd() const { return fd_.get(); }
   void* base() const { return base_; }
   const RingGeometry& geometry() const { return geometry_; }

@@ -82,7 +82,7 @@ bool open_ring(Process& p) {
   // What was asked at the start of something slow has had its time; the rest is for the answer.
   const int spent_ms = p.asked_socket != 0 ? kFirstWaitMs : 0;
   const int timeout_ms = std::max(attach_timeout_ms() - spent_ms, 1);
-  if (socket_path != nullptr && open_agent_ring(p, socket_path, timeout_ms, false)) return true;
+  if (socket_path != nullptr && open_agent_ring(p, socket_path, timeout_ms, nullptr)) return true;
   return !p.is_left_alone && open_fallback_ring(p);
 }
 
@@ -97,12 +97,12 @@ void prepare_definition_writer(Process& p) {
 }
 
 /// The first half: kNone when the agent has not answered yet, or there is none.
-AttachState begin_to_attach(Process& p) {
+AttachState begin_to_attach(Process& p, const Site& call) {
   const char* socket_path = secure_getenv("AON_SOCKET");
   const bool is_disabled = is_disabled_by(secure_getenv("AON_DISABLE"));
   if (is_disabled || socket_path == nullptr) return AttachState::kNone;
   if (!prepare_thread_exit()) return AttachState::kNone;
-  if (!open_agent_ring(p, socket_path, kFirstWaitMs, true)) return AttachState::kNone;
+  if (!open_agent_ring(p, socket_path, kFirstWaitMs, &call)) return AttachState::kNone;
   prepare_definition_writer(p);
   return AttachState::kReady;
 }
@@ -114,7 +114,8 @@ AttachState attach_process(Process& p) {
 }
 
 /// The state after this thread tried `attach` on the process; kBusy when another one is at it.
-AttachState try_attach_process(Process& p, AttachState (*attach)(Process&)) {
+template <class Attach>
+AttachState try_attach_process(Process& p, Attach attach) {
   uint32_t state = p.state.load(std::memory_order_acquire);  // pairs with runtime:state
   if (state == static_cast<uint32_t>(AttachState::kNone) &&
       p.state.compare_exchange_strong(state, static_cast<uint32_t>(AttachState::kBusy),
@@ -205,14 +206,15 @@ Writer* aon_attach() noexcept {
   return w;
 }
 
-bool aon_attach_begin() noexcept {
+bool aon_attach_begin(const Site* call) noexcept {
   using namespace runtime;
   const int saved_errno = errno;
   SignalBlock block;
   Process* p = process();
   if (p == nullptr) p = allocate_process();
-  const bool is_ready =
-      p != nullptr && try_attach_process(*p, begin_to_attach) == AttachState::kReady;
+  const bool is_ready = p != nullptr && try_attach_process(*p, [call](Process& self) {
+                                          return begin_to_attach(self, *call);
+                                        }) == AttachState::kReady;
   errno = saved_errno;
   return is_ready;
 }

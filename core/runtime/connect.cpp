@@ -61,7 +61,20 @@ bool wait_for(int fd, short events, const Deadline& deadline) {
   return ready == 1 && (entry.revents & events) != 0;
 }
 
-bool send_hello(int fd, const Deadline& deadline) {
+agent::BegunCall begun_now(const Site& call) {
+  agent::BegunCall open = {};
+  Writer clock = {};
+  open.raw_ns = ticks(&clock);
+  clock.clock_is_tsc = 1;
+  open.tsc = ticks(&clock);
+  open.region = call.id;
+  open.role = call.role;
+  open.paradigm = call.paradigm;
+  strncpy(open.name, call.name, sizeof open.name - 1);
+  return open;
+}
+
+bool send_hello(int fd, const Site* call, const Deadline& deadline) {
   const ProcessIdentity identity = process_identity();
   agent::Hello hello = {};
   hello.header = {agent::kProtocolMagic, agent::kProtocolVersion, agent::MessageType::kHello,
@@ -73,6 +86,7 @@ bool send_hello(int fd, const Deadline& deadline) {
   hello.start_time_ticks = identity.start_time_ticks;
   static_assert(sizeof hello.program == sizeof identity.program);
   memcpy(hello.program, identity.program, sizeof hello.program);
+  if (call != nullptr) hello.begun = begun_now(*call);
   if (!wait_for(fd, POLLOUT, deadline)) return false;
   return send(fd, &hello, sizeof hello, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof hello);
 }
@@ -119,6 +133,11 @@ bool map_ring(Process& p, int ring, const agent::Welcome& welcome) {
     return false;
   }
   use_ring(p, mapping, geometry);
+  // What the agent showed in our stead.
+  ThreadSlot& main = p.slots[kMainThreadSlot];
+  main.open[0].start_ticks.store(0, std::memory_order_relaxed);
+  main.state.store(static_cast<uint32_t>(SlotState::kIdle),
+                   std::memory_order_release);  // pairs with ring:slot
   return true;
 }
 
@@ -136,7 +155,7 @@ int move_up(int fd) {
 
 }  // namespace
 
-bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, bool may_ask_again) {
+bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, const Site* call) {
   const Deadline deadline(timeout_ms);
   int fd = p.asked_socket;
   bool is_asked = fd != 0;
@@ -145,9 +164,9 @@ bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, bool m
     fd = connect_socket(socket_path, deadline);
     if (fd < 0) return false;
     fd = move_up(fd);
-    is_asked = send_hello(fd, deadline);
+    is_asked = send_hello(fd, call, deadline);
   }
-  if (is_asked && may_ask_again && !wait_for(fd, POLLIN, deadline)) {
+  if (is_asked && call != nullptr && !wait_for(fd, POLLIN, deadline)) {
     p.asked_socket = fd;
     return false;
   }

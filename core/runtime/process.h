@@ -104,9 +104,9 @@ bool prepare_thread_exit();
 /// Ring of a process without an agent: a file of its own in the job directory. False: none.
 bool open_fallback_ring(Process& p);
 
-/// Ring from the agent behind `socket_path`. False: no answer in `timeout_ms`; if `may_ask_again`,
-/// the connection is kept and the next call goes on with it.
-bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, bool may_ask_again);
+/// Ring from the agent behind `socket_path`. False: no answer in `timeout_ms`. If there is a `call`
+/// that begins, the agent learns of it, the connection is kept, and the next try goes on with it.
+bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, const Site* call);
 
 /// Lays `p` over a mapped ring of this geometry.
 void use_ring(Process& p, void* mapping, const RingGeometry& geometry);

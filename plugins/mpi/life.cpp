@@ -52,7 +52,7 @@ int initialize_unattached(const Site& site, Call real) {
 template <class Call>
 int initialize(const Site& site, Call real) {
   aon_take_back_stderr();
-  if (!aon_attach_begin()) return initialize_unattached(site, real);
+  if (!aon_attach_begin(&site)) return initialize_unattached(site, real);
   Writer* w;
   const uint32_t weight = enter(site, w);
   if (weight == 0) {
@@ -88,7 +88,7 @@ int finalize(Call real) {
 template <class Call>
 int begin_session(Handles session, Call real) {
   aon_take_back_stderr();
-  aon_attach_begin();
+  aon_attach_begin(&kSiteSession_init);
   Writer* w;
   OpenCall call;
   const uint32_t weight = enter(kSiteSession_init, w);

@@ -120,11 +120,12 @@ extern AON_EXPORT __thread Writer* aon_thread_writer;
 /// otherwise.
 AON_EXPORT Writer* aon_attach() noexcept;
 
-/// First half of attaching, for a caller about to do something slow (MPI_Init): asks the agent,
-/// waits at most 10 ms, and leaves the answer to the first event after it when the agent is busy.
+/// First half of attaching, for a caller about to enter the slow `call` (MPI_Init): asks the agent,
+/// waits at most 10 ms, and leaves the answer to the first event after it when the agent is busy,
+/// which then shows the call as open since now.
 /// False: not attached yet.
 /// Thread: any.   Signal: never.   Cost: at most 10 ms, once.
-AON_EXPORT bool aon_attach_begin() noexcept;
+AON_EXPORT bool aon_attach_begin(const Site* call) noexcept;
 
 /// Gives `context` room for `bytes` (links a new chunk). False: pool full; a counted record is
 /// counted as refused.

@@ -33,7 +33,7 @@ std::optional<aon::ring::RingMemory> g_memory;
 
 namespace aon::runtime {
 
-bool open_agent_ring(Process& p, const char*, int, bool) {
+bool open_agent_ring(Process& p, const char*, int, const Site*) {
   use_ring(p, g_memory->base(), g_memory->geometry());
   p.socket = -1;
   p.has_agent = true;

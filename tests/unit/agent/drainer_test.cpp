@@ -14,6 +14,7 @@ namespace aon::agent {
 namespace {
 
 constexpr uint64_t kStagingBytes = 32 * 4096;
+constexpr uint64_t kHangNs = 1'000'000'000;
 constexpr uint32_t kRecordsPerChunk = kChunkCapacityBytes / kSlotBytes;
 
 class DrainerTest : public testing::Test {
@@ -26,7 +27,7 @@ class DrainerTest : public testing::Test {
   }
 
   void start(uint64_t node_bytes) {
-    const DrainSettings settings{8u << 20, node_bytes, false};
+    const DrainSettings settings{8u << 20, node_bytes, false, kHangNs};
     drainer_.emplace(settings, &state_, &staging_, &tail_, &inbox_, &modes_);
   }
   bool add_process(uint32_t process) {
@@ -232,6 +233,80 @@ TEST(InboxTest, keeps_the_latest_counts_and_counts_what_it_refuses) {
   inbox.define_counts({7, 1, 2, 0, 10});
   inbox.take(&taken, &refused);
   EXPECT_EQ(taken.size(), 1u);
+}
+
+/// A process that asked within MPI_Init and has not been seen since.
+class UnmappedRing : public DrainerTest {
+ protected:
+  void SetUp() override {
+    DrainerTest::SetUp();
+    start(64u << 20);
+    ASSERT_TRUE(add_process(0));
+    state_.process(0).pid = 4711;
+    BegunCall init{};
+    init.tsc = 1;
+    init.raw_ns = 500;
+    init.region = 12;
+    std::strcpy(init.name, "MPI_Init");
+    drainer_->show_call(0, init);
+  }
+  /// Looks twice, kHangNs apart: what is told of calls that do not return.
+  std::vector<OpenCallDefinition> told() {
+    drainer_->report_open_calls(1000);
+    drainer_->report_open_calls(1000 + kHangNs);
+    std::vector<OpenCallDefinition> calls;
+    for (const InboxDefinition& one : definitions()) {
+      if (one.type != DefinitionType::kOpenCall) continue;
+      calls.emplace_back();
+      std::memcpy(&calls.back(), one.payload.data(), sizeof(OpenCallDefinition));
+    }
+    return calls;
+  }
+  std::vector<InboxDefinition> definitions() {
+    std::vector<InboxDefinition> taken;
+    std::map<uint32_t, uint64_t> refused;
+    inbox_.take(&taken, &refused);
+    return taken;
+  }
+};
+
+TEST_F(UnmappedRing, its_call_is_told_when_it_does_not_return) {
+  const auto calls = told();
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].region, 12u);
+  EXPECT_EQ(calls[0].tid, 4711u);
+  EXPECT_EQ(calls[0].start_ticks, 500u) << "of the clock that counts";
+}
+
+TEST_F(UnmappedRing, its_call_has_a_name) {
+  const auto taken = definitions();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].type, DefinitionType::kRegion);
+  EXPECT_STREQ(reinterpret_cast<const char*>(taken[0].payload.data()) + sizeof(RegionDefinition),
+               "MPI_Init");
+}
+
+TEST_F(UnmappedRing, its_call_is_recorded_when_the_process_ends) {
+  EXPECT_TRUE(drainer_->drain_to_end(0, 900));
+  EXPECT_EQ(staged_count(), 1u);
+}
+
+TEST_F(UnmappedRing, its_call_is_forgotten_when_it_went_on_with_a_file) {
+  drainer_->withdraw_call(0);
+  EXPECT_TRUE(told().empty());
+  EXPECT_TRUE(drainer_->drain_to_end(0, 900));
+  EXPECT_EQ(staged_count(), 0u);
+}
+
+TEST_F(UnmappedRing, nothing_is_withdrawn_from_a_process_that_has_come) {
+  char* ring = base(0);
+  auto* slots = reinterpret_cast<ThreadSlot*>(ring + drainer_->geometry(0).slots_offset);
+  slots[kDefinitionSlot].state.store(static_cast<uint32_t>(SlotState::kActive));
+  slots[kMainThreadSlot].open[0].start_ticks.store(700);
+  drainer_->withdraw_call(0);
+  const auto calls = told();
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].start_ticks, 700u);
 }
 
 }  // namespace

@@ -176,6 +176,11 @@ void FakeAgent::accept_one() {
     ADD_FAILURE() << memory.error().message;
     return;
   }
+  if (hello.begun.name[0] != '\0') {
+    memory->show_call(static_cast<uint32_t>(hello.pid),
+                      hello.clock_is_tsc != 0 ? hello.begun.tsc : hello.begun.raw_ns,
+                      hello.begun.region);
+  }
   agent::Welcome welcome = {};
   welcome.header = {agent::kProtocolMagic, agent::kProtocolVersion, agent::MessageType::kWelcome,
                     sizeof welcome};
@@ -184,7 +189,7 @@ void FakeAgent::accept_one() {
   welcome.chunk_count = options_.chunk_count;
   welcome.total_bytes = memory->geometry().total_bytes;
   const int ring = memory->fd();
-  if (!send_struct(fd.get(), welcome, {&ring, 1})) return;
+  if (options_.welcomes && !send_struct(fd.get(), welcome, {&ring, 1})) return;
   clients_.push_back(
       std::make_unique<Client>(std::move(fd), hello, std::move(*memory), options_.keeps));
 }

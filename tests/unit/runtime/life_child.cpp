@@ -284,6 +284,15 @@ void run_jump_out_of_call() {
   enclosing(73, [] { kill(getpid(), SIGKILL); });
 }
 
+/// The agent hears of a slow call before it answers; this one ends when the program is killed.
+void run_slow_call(bool returns) {
+  static constexpr aon::Site kSlow = {74, "slow_call", 0, 0, aon::kModeFull};
+  printf("attached %d\n", aon::aon_attach_begin(&kSlow) ? 1 : 0);
+  fflush(stdout);
+  if (!returns) pause();
+  event();
+}
+
 /// More than the ring holds, then, when there is room again, one more.
 void run_overflow() {
   for (int i = 0; i < 4000; ++i) event();
@@ -366,6 +375,8 @@ const std::map<std::string, void (*)()> kCases = {
     {"exit_in_call", run_exit_in_call},
     {"sites", run_sites},
     {"killed_in_call", run_killed_in_call},
+    {"slow_call", [] { run_slow_call(true); }},
+    {"slow_call_for_ever", [] { run_slow_call(false); }},
     {"jump_out_of_call", run_jump_out_of_call},
     {"overflow", run_overflow},
     {"overflow_with_regions", run_overflow_with_regions},

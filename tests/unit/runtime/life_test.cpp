@@ -247,6 +247,31 @@ TEST(Life, a_process_killed_inside_calls_shows_them_as_open) {
   EXPECT_TRUE(records[2].head.flags & kInsideSpan);
 }
 
+TEST(Life, a_process_killed_in_the_call_that_asked_the_agent_shows_it_as_open) {
+  FakeAgentOptions options;
+  options.welcomes = false;
+  FakeAgent agent(options);
+  Child child({LIFE_CHILD, "slow_call_for_ever"}, environment(agent));
+  EXPECT_EQ(child.read_line(), "attached 0");
+  while (agent.process_count() == 0) usleep(1000);
+  child.kill(SIGKILL);
+  child.wait();
+  TakenProcess taken = agent.finish(child.pid());
+  EXPECT_STREQ(taken.hello.begun.name, "slow_call");
+  ASSERT_EQ(taken.open_calls[kMainThreadSlot].size(), 1u);
+  EXPECT_EQ(taken.open_calls[kMainThreadSlot][0].head.id, 74u);
+}
+
+TEST(Life, the_call_that_asked_the_agent_is_the_processs_own_once_it_is_attached) {
+  WholeRun run("slow_call");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_STREQ(run.taken.hello.begun.name, "slow_call");
+  EXPECT_TRUE(run.taken.open_calls.empty());
+  EXPECT_EQ(run.taken.slots_used, kMainThreadSlot + 1);
+  const TakenStream& main = run.taken.streams[{kMainThreadSlot, 0}];
+  EXPECT_EQ(main.records().size(), 2u);
+}
+
 TEST(Life, a_call_left_by_longjmp_does_not_stay_open) {
   WholeRun run("jump_out_of_call");
   const auto& calls = run.taken.open_calls[kMainThreadSlot];

@@ -1,0 +1,97 @@
+// Calls that do not return, as rings show them: who is in one for long, and who records nothing.
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "core/agent/drainer.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr uint32_t kMaxQuietThreads = 8;  ///< of a process whose stacks are taken
+
+}  // namespace
+
+void Drainer::show_call(uint32_t cell, const BegunCall& call) {
+  const auto it = rings_.find(cell);
+  const std::string name(call.name, strnlen(call.name, sizeof(call.name)));
+  const uint64_t ticks = settings_.clock_is_tsc ? call.tsc : call.raw_ns;
+  if (it == rings_.end() || name.empty() || ticks == 0) return;
+  RegionDefinition region{};
+  region.id = call.region;
+  region.role = static_cast<RegionRole>(call.role);
+  region.paradigm = static_cast<Paradigm>(call.paradigm);
+  inbox_->define(it->second.process, DefinitionType::kRegion, region, {name});
+  const auto tid = static_cast<uint32_t>(state_->process(cell).pid);
+  it->second.memory->show_call(tid, ticks, call.region);
+}
+
+void Drainer::withdraw_call(uint32_t cell) {
+  const auto it = rings_.find(cell);
+  if (it != rings_.end()) it->second.memory->show_call(0, 0, 0);
+}
+
+void Drainer::report_open_calls(uint64_t now_ns) {
+  if (settings_.hang_ns == 0) return;
+  for (auto& [cell, ring] : rings_) {
+    report_open_calls(ring, now_ns);
+    report_quiet(ring, now_ns);
+  }
+}
+
+void Drainer::ask_stack(const Ring& ring, int32_t tid, uint64_t quiet_ticks) {
+  if (stuck_ == nullptr) return;
+  stuck_->ask(
+      {ring.process, state_->process(ring.cell).pid, tid, quiet_ticks, is_in_call(ring, tid)});
+}
+
+/// One that was told.
+bool Drainer::is_in_call(const Ring& ring, int32_t tid) {
+  return std::any_of(ring.open_since.begin(), ring.open_since.end(), [&](const auto& entry) {
+    return entry.second.is_told && static_cast<int32_t>(entry.second.call.tid) == tid;
+  });
+}
+
+/// A process that records nothing hangs or computes: where it stands tells which.
+void Drainer::report_quiet(Ring& ring, uint64_t now_ns) {
+  if (ring.is_quiet || ring.last_record_ns == 0) return;
+  if (now_ns - ring.last_record_ns < settings_.hang_ns) return;
+  ring.is_quiet = true;
+  const int32_t pid = state_->process(ring.cell).pid;
+  ask_stack(ring, pid, ring.last_record_ticks);
+  uint32_t count = 1;
+  for (uint32_t slot = kMainThreadSlot; slot < ring.reader->slots_used(); ++slot) {
+    const int32_t tid = ring.reader->tid(slot);
+    if (tid == pid || tid == 0 || ++count > kMaxQuietThreads) continue;
+    ask_stack(ring, tid, ring.last_record_ticks);
+  }
+}
+
+/// The time is the agent's own since it first saw the call: it needs no more than to be steady.
+void Drainer::report_open_calls(Ring& ring, uint64_t now_ns) {
+  for (uint32_t slot = kMainThreadSlot; slot < ring.reader->slots_used(); ++slot) {
+    const std::optional<ring::OpenCall> call = ring.reader->open_call(slot);
+    if (!call) {
+      ring.open_since.erase(slot);
+      continue;
+    }
+    OpenSince& since = ring.open_since[slot];
+    if (since.call.start_ticks != call->start_ticks) since = {*call, now_ns, false};
+    if (since.is_told || now_ns - since.seen_ns < settings_.hang_ns) continue;
+    since.is_told = true;
+    OpenCallDefinition told{};
+    told.process = ring.process;
+    told.slot = static_cast<uint16_t>(slot);
+    told.tid = since.call.tid;
+    told.region = since.call.region;
+    told.communicator = since.call.communicator;
+    told.peer_tag = since.call.peer_tag;
+    told.bytes = since.call.bytes;
+    told.start_ticks = since.call.start_ticks;
+    inbox_->define(ring.process, DefinitionType::kOpenCall, told);
+    ask_stack(ring, since.call.tid, 0);
+  }
+}
+
+}  // namespace aon::agent
