@@ -22,7 +22,8 @@ bool is_numbered(const GlobalRegion& region) {
     case RegionRole::kAllToAll:
       break;
     case RegionRole::kCollectiveOther:
-      return region.name == "MPI_Scan" || region.name == "MPI_Exscan";
+      return region.name == "MPI_Scan" || region.name == "MPI_Exscan" ||
+             begins_with(region.name, "MPI_Iscan") || begins_with(region.name, "MPI_Iexscan");
     default:
       return false;
   }
@@ -99,9 +100,24 @@ void HangFinder::add(const Event& event) {
       count(event);
       break;
     case EventKind::kCollectiveRequest:
-      if (const uint32_t region = regions_.global(event.region);
-          region >= model_->regions.size() || !profile::is_start(model_->regions[region]))
-        count(event);
+      start(event);
+      break;
+    case EventKind::kSendRequest:
+    case EventKind::kReceiveRequest:
+      progress_[group_].pending.start_message(event.request);
+      break;
+    case EventKind::kIoIssued:
+      progress_[group_].pending.start_io(event.request);
+      break;
+    case EventKind::kIoComplete:
+    case EventKind::kIoCancelled:
+      progress_[group_].pending.complete_io(event.request);
+      break;
+    case EventKind::kSendComplete:
+    case EventKind::kReceiveComplete:
+    case EventKind::kRequestCancelled:
+    case EventKind::kCollectiveComplete:
+      progress_[group_].pending.complete(event.request);
       break;
     case EventKind::kLostBegin:
       progress_[group_].has_hole = true;
@@ -128,12 +144,35 @@ void HangFinder::enter(const Event& event) {
   if (region == open.region) own_depth_ = depth_;
 }
 
-void HangFinder::count(const Event& event) {
-  if (event.operation >= CollectiveOperation::kCreateHandle) return;
+/// False: it is no collective of those that have numbers.
+bool HangFinder::count(const Event& event) {
+  if (event.operation >= CollectiveOperation::kCreateHandle) return false;
   const uint32_t communicator = communicators_.global(event.communicator);
   Count& count = progress_[group_].counts.try_emplace(communicator, Count{location_}).first->second;
   count.is_ambiguous |= count.location != location_;
   ++count.finished;
+  return true;
+}
+
+void HangFinder::start(const Event& event) {
+  Progress& progress = progress_[group_];
+  const uint32_t region = regions_.global(event.region);
+  const bool is_known = region < model_->regions.size();
+  const uint32_t communicator = communicators_.global(event.communicator);
+  if (is_known && profile::is_start(model_->regions[region])) {
+    const auto preparation = static_cast<uint32_t>(event.bytes >> 32);
+    const auto number = static_cast<uint32_t>(event.bytes);
+    uint32_t& last = progress.starts[uint64_t{communicator} << 32 | preparation];
+    last = std::max(last, number);
+    progress.pending.start(event.request, {communicator, kStartedRegion, 0, event.bytes});
+    return;
+  }
+  if (count(event) && is_known && is_numbered(model_->regions[region])) {
+    const uint64_t number = progress.counts.at(communicator).finished - 1;
+    progress.pending.start(event.request, {communicator, region, number, 0});
+  } else {
+    progress.pending.start_message(event.request);
+  }
 }
 
 Status HangFinder::end_location() {
@@ -148,6 +187,8 @@ Status HangFinder::save(StateOut* out) {
   out->put(std::exchange(report_.last_ns[*unsaved_], 0));
   out->put(progress.has_hole);
   out->put(progress.counts);
+  out->put(progress.starts);
+  progress.pending.save(out);
   out->put(std::exchange(report_.open_calls, {}));
   nccl_.save(out);
   unsaved_.reset();
@@ -160,7 +201,8 @@ Status HangFinder::load(StateIn* in) {
   Progress& progress = progress_[*group];
   std::vector<uint32_t> open_calls;
   if (!in->get(&report_.last_ns[*group]) || !in->get(&progress.has_hole) ||
-      !in->get(&progress.counts) || !in->get(&open_calls))
+      !in->get(&progress.counts) || !in->get(&progress.starts) || !progress.pending.load(in) ||
+      !in->get(&open_calls))
     return in->status();
   const auto is_known = [&](uint32_t call) { return call < model_->open_calls.size(); };
   if (!in->check(std::all_of(open_calls.begin(), open_calls.end(), is_known))) return in->status();
@@ -182,13 +224,27 @@ std::optional<uint64_t> HangFinder::number_of(uint32_t group, uint32_t communica
   return found->second.finished;
 }
 
+/// A process that is still in the call in which it attaches has no stream yet.
+void HangFinder::add_calls_without_a_stream() {
+  std::set<std::pair<uint32_t, uint32_t>> streams;
+  for (const Location& location : model_->locations) {
+    if (location.type == LocationType::kThread) streams.emplace(location.group, location.slot);
+  }
+  for (uint32_t i = 0; i < model_->open_calls.size(); ++i) {
+    const OpenCall& call = model_->open_calls[i];
+    if (streams.count({call.group, call.slot}) == 0) report_.open_calls.push_back(i);
+  }
+}
+
 Status HangFinder::finish(const Outcome&) {
+  add_calls_without_a_stream();
   std::map<uint32_t, std::vector<uint32_t>> by_communicator;
   for (const uint32_t i : report_.open_calls) {
     const OpenCall& call = model_->open_calls[i];
     if (is_collective(call)) by_communicator[*call.communicator].push_back(i);
   }
   for (const auto& [communicator, calls] : by_communicator) find_in(communicator, calls);
+  find_waits();
   report_.nccl = nccl_.finish(report_.last_ns);
   return {};
 }
@@ -196,35 +252,89 @@ Status HangFinder::finish(const Outcome&) {
 /// Members may be in different ones of its collectives: each is a hang of its own.
 void HangFinder::find_in(uint32_t communicator, std::span<const uint32_t> calls) {
   const std::vector<int64_t>& members = model_->communicators[communicator].members;
-  std::map<uint64_t, std::vector<uint32_t>> by_number;
-  std::vector<uint32_t> unnumbered;
+  std::map<Which, std::vector<Arrival>> by_number;  // that of those without one is the first
   const std::set<int64_t> member_set(members.begin(), members.end());
   for (const uint32_t i : calls) {
-    const uint32_t group = model_->open_calls[i].group;
+    const OpenCall& call = model_->open_calls[i];
     // Of another world with the same name: who its members are is not known.
-    if (member_set.count(int64_t{group}) == 0) return;
-    const auto number = number_of(group, communicator);
-    (number ? by_number[*number] : unnumbered).push_back(i);
+    if (member_set.count(int64_t{call.group}) == 0) return;
+    by_number[{number_of(call.group, communicator)}].push_back({i, call.region});
   }
+  const auto unnumbered = by_number.extract(Which{});
   size_t count = 0;
-  for (const auto& [number, own] : by_number) {
-    if (++count <= kMaxHangs) add_hang(communicator, number, own);
+  for (const auto& [which, arrivals] : by_number) {
+    if (++count <= kMaxHangs) add_hang(communicator, which, arrivals);
   }
-  if (!unnumbered.empty()) add_hang(communicator, std::nullopt, unnumbered);
+  if (!unnumbered.empty()) add_hang(communicator, Which{}, unnumbered.mapped());
 }
 
-void HangFinder::add_hang(uint32_t communicator, std::optional<uint64_t> number,
-                          std::span<const uint32_t> calls) {
+/// Who waits for the requests of collectives that somebody has not started. Of each communicator
+/// the first one: what comes behind it may be waiting for it.
+void HangFinder::find_waits() {
+  std::map<std::pair<uint32_t, Which>, std::vector<Arrival>> waiting;
+  for (const uint32_t i : report_.open_calls) {
+    const OpenCall& call = model_->open_calls[i];
+    const Progress& progress = progress_[call.group];
+    const bool is_wait = call.region < model_->regions.size() &&
+                         begins_with(model_->regions[call.region].name, "MPI_Wait");
+    if (!is_wait || progress.has_hole || progress.pending.has_others()) continue;
+    for (const PendingCollective& one : progress.pending.collectives()) {
+      if (one.communicator >= model_->communicators.size()) continue;
+      if (one.instance == 0 && !number_of(call.group, one.communicator)) continue;
+      const Which which{one.instance == 0 ? std::optional(one.number) : std::nullopt, one.instance};
+      waiting[{one.communicator, which}].push_back({i, one.region});
+    }
+  }
+  std::set<uint32_t> told;
+  for (const Hang& hang : report_.hangs) told.insert(hang.communicator);
+  for (const auto& [key, arrivals] : waiting) {
+    const auto& [communicator, which] = key;
+    if (told.count(communicator) != 0) continue;
+    add_hang(communicator, which, arrivals);
+    Hang& hang = report_.hangs.back();
+    const bool is_known_to_hang = !hang.absent.empty() || hang.is_mismatch;
+    if (is_known_to_hang) told.insert(communicator);
+    if (!is_known_to_hang) report_.hangs.pop_back();
+  }
+}
+
+/// Of a member that is not in the call.
+HangFinder::Presence HangFinder::presence_of(uint32_t group, uint32_t communicator,
+                                             const Which& which) const {
+  const Progress& progress = progress_[group];
+  if (which.instance != 0) {
+    if (progress.has_hole || model_->groups[group].process == nullptr) return Presence::kUnknown;
+    const uint64_t preparation = uint64_t{communicator} << 32 | which.instance >> 32;
+    const auto last = progress.starts.find(preparation);
+    const auto wanted = static_cast<uint32_t>(which.instance);
+    if (last == progress.starts.end() || last->second < wanted) return Presence::kAbsent;
+  } else {
+    const auto own = number_of(group, communicator);
+    if (!own || !which.number) return Presence::kUnknown;
+    if (*own <= *which.number) return Presence::kAbsent;
+  }
+  const auto pending = progress.pending.collectives();
+  const bool is_pending = std::any_of(pending.begin(), pending.end(), [&](const auto& one) {
+    return one.communicator == communicator && one.instance == which.instance &&
+           (which.instance != 0 || one.number == *which.number);
+  });
+  return is_pending ? Presence::kStarted : Presence::kPassed;
+}
+
+void HangFinder::add_hang(uint32_t communicator, const Which& which,
+                          std::span<const Arrival> arrivals) {
   Hang hang;
   hang.communicator = communicator;
-  hang.number = number;
-  hang.arrived.assign(calls.begin(), calls.end());
+  hang.number = which.number;
+  hang.instance = which.instance;
+  hang.arrived.assign(arrivals.begin(), arrivals.end());
+  const bool is_told = which.number || which.instance != 0;
   std::set<uint32_t> in_call;
-  for (const uint32_t i : calls) {
-    const OpenCall& call = model_->open_calls[i];
+  for (const Arrival& arrival : arrivals) {
+    const OpenCall& call = model_->open_calls[arrival.call];
     in_call.insert(call.group);
     hang.since_ns = std::min(hang.since_ns, call.start_ns);
-    hang.is_mismatch |= number && call.region != model_->open_calls[calls.front()].region;
+    hang.is_mismatch |= is_told && arrival.region != arrivals.front().region;
   }
   std::set<uint32_t> in_any;
   for (const uint32_t i : report_.open_calls) {
@@ -236,20 +346,25 @@ void HangFinder::add_hang(uint32_t communicator, std::optional<uint64_t> number,
                           model_->groups[static_cast<size_t>(member)].process != nullptr;
     const auto group = static_cast<uint32_t>(member);
     if (is_known && in_call.count(group) != 0) continue;
-    const auto own = is_known ? number_of(group, communicator) : std::nullopt;
-    if (own && number) {
-      (*own > *number ? hang.passed : hang.absent).push_back(group);
-    } else if (is_known && !number && in_any.count(group) == 0) {
+    const Presence presence =
+        is_known ? presence_of(group, communicator, which) : Presence::kUnknown;
+    if (presence == Presence::kPassed) {
+      hang.passed.push_back(group);
+    } else if (presence == Presence::kStarted) {
+      hang.started.push_back(group);
+    } else if (presence == Presence::kAbsent ||
+               (is_known && !is_told && in_any.count(group) == 0)) {
       hang.absent.push_back(group);
     } else {
       ++hang.unknown_count;
     }
   }
-  std::sort(hang.arrived.begin(), hang.arrived.end(), [&](uint32_t a, uint32_t b) {
-    const OpenCall& x = model_->open_calls[a];
-    const OpenCall& y = model_->open_calls[b];
-    return std::tie(x.region, x.group) < std::tie(y.region, y.group);
-  });
+  const auto order_of = [&](const Arrival& arrival) {
+    const OpenCall& call = model_->open_calls[arrival.call];
+    return std::tuple(arrival.region, call.region, call.group);
+  };
+  std::sort(hang.arrived.begin(), hang.arrived.end(),
+            [&](const Arrival& a, const Arrival& b) { return order_of(a) < order_of(b); });
   report_.hangs.push_back(std::move(hang));
 }
 

@@ -14,6 +14,10 @@
 /// | call, MPI_Pcontrol, two threads on the communicator), or    |               |
 /// | nothing of it was recorded                                  |               |
 ///
+/// A process in an MPI_Wait (or Waitall, ...) with no requests in flight but those of collectives
+/// is in these, if somebody has not started them; who has is "started" and not absent. Persistent
+/// ones are numbered by themselves: the how manieth start of which one.
+///
 /// Callers whose own number is not known make one hang without number; there a member that is in no
 /// collective of the communicator is absent if anything is known of it. Neighbourhood collectives
 /// and those that make or free communicators, windows or files are not called by all members
@@ -30,6 +34,7 @@
 #include <vector>
 
 #include "writers/hang/nccl_hang.h"
+#include "writers/hang/pending.h"
 #include "writers/profile/local_ids.h"
 #include "writers/writer.h"
 
@@ -37,11 +42,20 @@ namespace aon::writers {
 
 constexpr size_t kMaxHangs = 16;  ///< of one communicator; the first ones are told
 
+/// A member in a collective, or in a call that waits for it.
+struct Arrival {
+  uint32_t call = 0;    ///< in Model::open_calls
+  uint32_t region = 0;  ///< of the collective; kStartedRegion: a persistent one
+};
+constexpr uint32_t kStartedRegion = UINT32_MAX - 1;
+
 /// One collective that does not end.
 struct Hang {
   uint32_t communicator = 0;
   std::optional<uint64_t> number;  ///< of the communicator's collectives, from 0
-  std::vector<uint32_t> arrived;   ///< indices in Model::open_calls, by region and group
+  uint64_t instance = 0;           ///< of a persistent one (pack_instance), which has no number
+  std::vector<Arrival> arrived;    ///< by region, call and group
+  std::vector<uint32_t> started;   ///< groups: and are not waiting for it
   std::vector<uint32_t> absent;    ///< groups
   std::vector<uint32_t> passed;    ///< groups
   uint32_t unknown_count = 0;      ///< members
@@ -79,18 +93,31 @@ class HangFinder final : public Writer {
   };
   struct Progress {
     std::unordered_map<uint32_t, Count> counts;  ///< by communicator
+    /// By communicator and preparation (in the low half): the last start of a persistent one.
+    std::unordered_map<uint64_t, uint32_t> starts;
+    PendingRequests pending;
     bool has_hole = false;
   };
+  /// Which collective of a communicator: its number, or its instance; none: not known.
+  struct Which {
+    std::optional<uint64_t> number;
+    uint64_t instance = 0;
+    auto operator<=>(const Which&) const = default;
+  };
+  enum class Presence : uint8_t { kUnknown, kAbsent, kStarted, kPassed };
   enum class Call : uint8_t { kOther, kMpi, kPause, kExchange };
 
   void add(const Event& event);
   void enter(const Event& event);
-  void count(const Event& event);
+  bool count(const Event& event);
+  void start(const Event& event);
   std::optional<uint64_t> number_of(uint32_t group, uint32_t communicator) const;
   bool is_collective(const OpenCall& call) const;
+  void add_calls_without_a_stream();
   void find_in(uint32_t communicator, std::span<const uint32_t> calls);
-  void add_hang(uint32_t communicator, std::optional<uint64_t> number,
-                std::span<const uint32_t> calls);
+  void find_waits();
+  Presence presence_of(uint32_t group, uint32_t communicator, const Which& which) const;
+  void add_hang(uint32_t communicator, const Which& which, std::span<const Arrival> arrivals);
 
   const Model* model_ = nullptr;
   uint64_t now_ns_;

@@ -27,10 +27,11 @@ class Text : private HangText {
   /// "rank 2 on n1 (pid 7) did not arrive" and who waited for it.
   std::string finding(const Hang& hang) const {
     std::vector<uint32_t> arrived;
-    for (const uint32_t i : hang.arrived) arrived.push_back(model_.open_calls[i].group);
-    std::string text = fmt::format("{} of {} never ended: rank {} waited",
-                                   region(model_.open_calls[hang.arrived[0]]),
-                                   model_.communicators[hang.communicator].name, list(arrived));
+    for (const Arrival& arrival : hang.arrived)
+      arrived.push_back(model_.open_calls[arrival.call].group);
+    std::string text =
+        fmt::format("{} of {} never ended: rank {} waited", collective(hang, hang.arrived[0]),
+                    model_.communicators[hang.communicator].name, list(arrived));
     if (hang.is_mismatch) return text + ", in different calls";
     if (hang.absent.empty()) return text;
     text += fmt::format(", {} {}", who(hang.absent[0]), absent_text(hang));
@@ -52,6 +53,16 @@ class Text : private HangText {
   std::string region(const OpenCall& call) const {
     return call.region < model_.regions.size() ? model_.regions[call.region].name : "a call";
   }
+  /// What of a persistent one was said when it was made is not in the trace of its starts.
+  std::string collective(const Hang& hang, const Arrival& arrival) const {
+    return hang.instance == 0 ? model_.regions[arrival.region].name : "a persistent collective";
+  }
+  static std::string number(const Hang& hang) {
+    if (hang.number) return fmt::format("collective {}", *hang.number + 1);
+    if (hang.instance == 0) return "a collective";
+    return fmt::format("start {} of persistent collective {}", hang.instance & UINT32_MAX,
+                       hang.instance >> 32);
+  }
   std::string call_text(const OpenCall& call) const {
     std::string text = region(call);
     if (call.peer >= 0) text += fmt::format(" with rank {}", call.peer);
@@ -63,7 +74,7 @@ class Text : private HangText {
   }
 
   static const char* absent_text(const Hang& hang) {
-    return hang.number ? "did not arrive" : "is not in it";
+    return hang.number || hang.instance != 0 ? "did not arrive" : "is not in it";
   }
 
   /// The first one of the process that does not return; nullptr: none.
@@ -84,23 +95,25 @@ class Text : private HangText {
 
   void add(const Hang& hang) {
     const GlobalCommunicator& communicator = model_.communicators[hang.communicator];
-    const std::string number =
-        hang.number ? fmt::format("collective {}", *hang.number + 1) : "a collective";
-    lines_.push_back(fmt::format("{} of {} ({} members) does not end, for {}", number,
+    lines_.push_back(fmt::format("{} of {} ({} members) does not end, for {}", number(hang),
                                  communicator.name, communicator.members.size(),
                                  for_seconds(hang.since_ns)));
     for (size_t i = 0; i < hang.arrived.size();) {
-      const OpenCall& first = model_.open_calls[hang.arrived[i]];
+      const Arrival& first = hang.arrived[i];
+      const OpenCall& first_call = model_.open_calls[first.call];
       std::vector<uint32_t> groups;
       std::vector<std::pair<uint32_t, int32_t>> threads;
       for (; i < hang.arrived.size(); ++i) {
-        const OpenCall& call = model_.open_calls[hang.arrived[i]];
-        if (call.region != first.region) break;
+        const OpenCall& call = model_.open_calls[hang.arrived[i].call];
+        if (hang.arrived[i].region != first.region || call.region != first_call.region) break;
         groups.push_back(call.group);
         threads.emplace_back(call.group, call.tid);
-        told_.insert(hang.arrived[i]);
+        told_.insert(hang.arrived[i].call);
       }
-      lines_.push_back(fmt::format("  in {}: {}", region(first), list(groups)));
+      std::string in = region(first_call);
+      if (hang.instance == 0 && first.region != first_call.region)
+        in += " of " + model_.regions[first.region].name;
+      lines_.push_back(fmt::format("  in {}: {}", in, list(groups)));
       append(stacks(threads));
     }
     if (hang.is_mismatch) lines_.push_back("  they are in different calls: one of them is wrong");
@@ -113,6 +126,9 @@ class Text : private HangText {
       lines_.push_back(
           fmt::format("  not there are, in all {}: {}", hang.absent.size(), list(hang.absent)));
     }
+    if (!hang.started.empty())
+      lines_.push_back(
+          fmt::format("  have started it and do not wait for it: {}", list(hang.started)));
     if (!hang.passed.empty())
       lines_.push_back(fmt::format("  have left it: {}", list(hang.passed)));
     if (hang.unknown_count != 0)

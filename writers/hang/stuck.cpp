@@ -147,14 +147,28 @@ class StuckText : private HangText {
     const auto& [name, groups] = *most(waiters);
     std::string text = fmt::format("{} never ended: rank {} waited for {}", name, list(groups),
                                    for_seconds(first_ns(groups)));
-    if (name != "MPI_Init" && name != "MPI_Init_thread") return text;
+    if (name == "MPI_Init" || name == "MPI_Init_thread") return text + absent_from_init();
+    return name == "MPI_Finalize" ? text + absent_from_end(groups) : text;
+  }
+
+  std::string absent_from_init() const {
     Waiters absent;
     for (const Group& group : model_.groups) {
       if (group.rank && group.process == nullptr) absent.push_back(group.id);
     }
-    if (!absent.empty())
-      text += fmt::format(", rank {} did not come to it, or is not recorded", list(absent));
-    return text;
+    if (absent.empty()) return {};
+    return fmt::format(", rank {} did not come to it, or is not recorded", list(absent));
+  }
+
+  std::string absent_from_end(const Waiters& present) const {
+    Waiters absent;
+    for (const Group& group : model_.groups) {
+      const bool is_there = std::find(present.begin(), present.end(), group.id) != present.end();
+      if (group.rank && group.process != nullptr && !is_there) absent.push_back(group.id);
+    }
+    if (absent.empty()) return {};
+    if (absent.size() > 1) return fmt::format(", rank {} did not come to it", list(absent));
+    return fmt::format(", {} did not come to it, {}", who(absent[0]), state_of(absent[0]));
   }
 
   uint64_t first_ns(const Waiters& groups) const {

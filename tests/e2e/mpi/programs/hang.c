@@ -1,6 +1,7 @@
 /* Two barriers; the last rank comes to the second one MILLISECONDS later than the others, or, with
  * a negative number, never. "ring": each rank sends to the next one before it receives. "init": the
- * last of three ranks of Open MPI never calls MPI_Init. */
+ * last of three ranks of Open MPI never calls MPI_Init. "request": the last rank never starts the
+ * barrier that the others wait for. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,13 @@ int main(int argc, char** argv) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (strcmp(what, "ring") == 0)
     MPI_Ssend(&rank, 1, MPI_INT, (rank + 1) % ranks, 0, MPI_COMM_WORLD);
+  if (strcmp(what, "request") == 0 && rank != ranks - 1) {
+    MPI_Request request;
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
   if (rank == ranks - 1) {
-    if (late_ms < 0) pause();
+    if (late_ms < 0 || strcmp(what, "request") == 0) pause();
     usleep((useconds_t)late_ms * 1000);
   }
   MPI_Barrier(MPI_COMM_WORLD);

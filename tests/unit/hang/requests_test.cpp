@@ -1,0 +1,163 @@
+// Collectives that are started and waited for by MPI_Wait, of which somebody starts one too few.
+
+#include <aon/mpi.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/hang/job.h"
+
+namespace aon::writers {
+namespace {
+
+using test::kFileOpen;
+using test::kRecv;
+using test::kSecond;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr uint32_t kIbarrier = test::kBarrier;
+constexpr uint32_t kStart = test::kControl;
+constexpr uint32_t kWait = kFileOpen;
+
+/// Three ranks that call MPI_Ibarrier or start a persistent collective, and wait.
+class RequestHangs : public testing::Test {
+ protected:
+  RequestHangs() : job_(3) {
+    job_.call(kIbarrier, "MPI_Ibarrier", RegionRole::kBarrier);
+    job_.call(kStart, "MPI_Start", RegionRole::kFunction);
+    job_.call(kWait, "MPI_Wait", RegionRole::kFunction);
+  }
+  void start(uint32_t rank, uint64_t request, uint32_t region = kIbarrier, uint64_t instance = 0) {
+    Event event = test::event(EventKind::kCollectiveRequest, 10 * kSecond, region);
+    event.communicator = 7;
+    event.operation = CollectiveOperation::kBarrier;
+    event.request = request;
+    event.bytes = instance;
+    job_.add(rank, event);
+  }
+  void complete(uint32_t rank, uint64_t request) {
+    Event event = test::event(EventKind::kCollectiveComplete, 11 * kSecond, kWait);
+    event.communicator = 7;
+    event.operation = CollectiveOperation::kBarrier;
+    event.request = request;
+    job_.add(rank, event);
+  }
+  void send(uint32_t rank, uint64_t request) {
+    Event event = test::event(EventKind::kSendRequest, 12 * kSecond, kRecv);
+    event.request = request;
+    job_.add(rank, event);
+  }
+  void wait(uint32_t rank) { job_.open(rank, 30 * kSecond, kWait); }
+  /// Ranks 0 and 1 wait for their second barrier; rank 2 has come to the first.
+  void let_rank_2_stay_away() {
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      start(rank, 1);
+      complete(rank, 1);
+      if (rank == 2) continue;
+      start(rank, 2);
+      wait(rank);
+    }
+  }
+
+  test::Job job_;
+};
+
+TEST_F(RequestHangs, rank_that_does_not_start_one_is_named) {
+  let_rank_2_stay_away();
+  const auto lines = job_.lines();
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0], "collective 2 of MPI_COMM_WORLD (3 members) does not end, for 70 s");
+  EXPECT_EQ(lines[1], "  in MPI_Wait of MPI_Ibarrier: 0-1");
+  EXPECT_THAT(lines[2], HasSubstr("  rank 2 on n1 (pid 102) did not arrive"));
+  EXPECT_EQ(job_.finding(),
+            "MPI_Ibarrier of MPI_COMM_WORLD never ended: rank 0-1 waited, rank 2 on n1 (pid 102) "
+            "did not arrive");
+}
+
+TEST_F(RequestHangs, shares_say_the_same) {
+  let_rank_2_stay_away();
+  auto expected = job_.lines();
+  expected.push_back(job_.finding());
+  EXPECT_EQ(job_.combined_lines(), expected);
+}
+
+TEST_F(RequestHangs, who_started_it_and_computes_is_not_missed) {
+  let_rank_2_stay_away();
+  start(2, 2);
+  EXPECT_THAT(job_.report().hangs, IsEmpty()) << "all have come: it is only slow";
+}
+
+TEST_F(RequestHangs, who_started_it_and_does_not_wait_has_not_left_it) {
+  start(0, 1);
+  start(1, 1);
+  wait(0);
+  const HangReport& report = job_.report();
+  ASSERT_EQ(report.hangs.size(), 1u);
+  EXPECT_THAT(report.hangs[0].started, ElementsAre(1u));
+  EXPECT_THAT(report.hangs[0].absent, ElementsAre(2u));
+  EXPECT_THAT(report.hangs[0].passed, IsEmpty());
+}
+
+TEST_F(RequestHangs, wait_that_may_be_for_a_message_accuses_nobody) {
+  let_rank_2_stay_away();
+  send(0, 9);
+  send(1, 9);
+  EXPECT_THAT(job_.report().hangs, IsEmpty());
+}
+
+TEST_F(RequestHangs, of_several_the_first_is_told) {
+  let_rank_2_stay_away();
+  start(0, 3);
+  start(1, 3);
+  const HangReport& report = job_.report();
+  ASSERT_EQ(report.hangs.size(), 1u);
+  EXPECT_EQ(report.hangs[0].number, 1u);
+}
+
+TEST_F(RequestHangs, different_ones_at_one_number_are_a_mismatch) {
+  job_.call(kRecv, "MPI_Ibcast", RegionRole::kOneToAll);
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    start(rank, 1, rank == 1 ? kRecv : kIbarrier);
+    wait(rank);
+  }
+  EXPECT_THAT(job_.finding(), HasSubstr("in different calls"));
+}
+
+TEST_F(RequestHangs, persistent_ones_are_numbered_by_their_starts) {
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    start(rank, 1, kStart, pack_instance(1, 1));  // of another one, by all
+    complete(rank, 1);
+    start(rank, 2, kStart, pack_instance(2, 1));
+    complete(rank, 2);
+    if (rank == 2) continue;
+    start(rank, 3, kStart, pack_instance(2, 2));
+    wait(rank);
+  }
+  const auto lines = job_.lines();
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0],
+            "start 2 of persistent collective 2 of MPI_COMM_WORLD (3 members) does not end, for "
+            "70 s");
+  EXPECT_EQ(lines[1], "  in MPI_Wait: 0-1");
+  EXPECT_EQ(job_.finding(),
+            "a persistent collective of MPI_COMM_WORLD never ended: rank 0-1 waited, rank 2 on n1 "
+            "(pid 102) did not arrive");
+}
+
+TEST(PendingRequests, one_that_another_thread_completed_is_not_in_flight) {
+  PendingRequests requests;
+  requests.complete(5);
+  requests.start(5, {});
+  requests.complete(6);
+  requests.start_message(6);
+  EXPECT_THAT(requests.collectives(), IsEmpty());
+  EXPECT_FALSE(requests.has_others());
+  requests.start_io(5);
+  EXPECT_TRUE(requests.has_others());
+  requests.complete_io(5);
+  EXPECT_FALSE(requests.has_others());
+}
+
+}  // namespace
+}  // namespace aon::writers

@@ -1,0 +1,64 @@
+/// Requests of a process that were started and are not complete: what an MPI_Wait may wait for.
+///
+/// Thread: one.   Cost: an entry per request in flight.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "writers/state.h"
+
+namespace aon::writers {
+
+/// A collective that was started by a request.
+struct PendingCollective {
+  uint32_t communicator = 0;
+  uint32_t region = 0;
+  uint64_t number = 0;  ///< of the communicator's collectives, from 0; of a persistent one: unused
+  uint64_t instance = 0;  ///< of a persistent one (pack_instance), else 0
+};
+
+class PendingRequests {
+ public:
+  void start(uint64_t request, const PendingCollective& collective) {
+    if (early_.erase(request) == 0) collectives_.try_emplace(request, collective);
+  }
+  void start_message(uint64_t request) {
+    if (early_.erase(request) == 0) messages_.try_emplace(request, uint8_t{1});
+  }
+  /// In another thread it may come before the start of it, for threads come one after the other.
+  void complete(uint64_t request) {
+    if (collectives_.erase(request) == 0 && messages_.erase(request) == 0)
+      early_.try_emplace(request, uint8_t{1});
+  }
+  /// Of a file. These have ids of their own; blocking ones are complete without having been
+  /// started.
+  void start_io(uint64_t request) { io_.try_emplace(request, uint8_t{1}); }
+  void complete_io(uint64_t request) { io_.erase(request); }
+
+  /// In no order.
+  std::vector<PendingCollective> collectives() const {
+    std::vector<PendingCollective> result;
+    for (const auto& [request, collective] : collectives_) result.push_back(collective);
+    return result;
+  }
+  /// What a call waits for that waits is then not known.
+  bool has_others() const noexcept { return !messages_.empty() || !io_.empty(); }
+
+  void save(StateOut* out) const {
+    out->put(collectives_);
+    out->put(messages_);
+    out->put(io_);
+  }
+  bool load(StateIn* in) { return in->get(&collectives_) && in->get(&messages_) && in->get(&io_); }
+
+ private:
+  std::unordered_map<uint64_t, PendingCollective> collectives_;  ///< by request
+  std::unordered_map<uint64_t, uint8_t> messages_;
+  std::unordered_map<uint64_t, uint8_t> io_;
+  std::unordered_map<uint64_t, uint8_t> early_;  ///< completed before they were started
+};
+
+}  // namespace aon::writers
