@@ -21,6 +21,7 @@
 #include "writers/assemble/writer_set.h"
 #include "writers/hang/hang.h"
 #include "writers/ledger/death_finding.h"
+#include "writers/ledger/gpu_errors.h"
 #include "writers/ledger/ledger.h"
 
 namespace aon::writers {
@@ -447,13 +448,15 @@ Status Assembly::write_the_ledger(const fs::path& staging, const Passed& passed)
     if (!finding.empty())
       facts.findings.insert(facts.findings.begin() + (has_losses ? 1 : 0), finding);
   }
+  facts.totals = &collectors.totals->totals();
+  if (const std::string errors = gpu_errors_finding(parts_->model, *facts.totals); !errors.empty())
+    facts.findings.insert(facts.findings.begin(), errors);
   if (const std::string death = death_finding(parts_->model, parts_->clocks); !death.empty())
     facts.findings.insert(facts.findings.begin(), death);
   if (facts.findings.size() > kMaxFindings) facts.findings.resize(kMaxFindings);
   facts.warnings = report_.warnings;
   facts.waits = passed.waits ? passed.waits->summary() : nullptr;
   facts.functions = collectors.findings->functions();
-  facts.totals = &collectors.totals->totals();
   facts.steps = collectors.steps->summary();
   facts.disk_used_bytes = folder_bytes(staging) + folder_bytes(folder_ / "spool");
   facts.assembly_seconds = seconds();

@@ -1,11 +1,24 @@
 #include "writers/ledger/totals.h"
 
+#include <algorithm>
 #include <bit>
+#include <string_view>
 #include <utility>
 
 #include "core/spool/format.h"
 
 namespace aon::writers {
+namespace {
+
+/// "GPU-..." of "gpu_GPU-.../health/xid", each sample of which is an event.
+std::optional<std::string> gpu_of_xid(const std::string& name) {
+  constexpr std::string_view kBegin = "gpu_";
+  constexpr std::string_view kEnd = "/health/xid";
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return std::nullopt;
+  return name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
+}
+
+}  // namespace
 
 double NodeEnergy::joules() const {
   double sum_j = 0;
@@ -22,6 +35,7 @@ Status TotalsCollector::begin(const Model& model) {
   totals_.bytes.resize(model.groups.size());
   totals_.node_samples.resize(model.job->nodes.size());
   totals_.group_samples.resize(model.groups.size());
+  totals_.gpu_errors.resize(model.job->nodes.size());
   sample_counts_.resize(model.metrics.size());
   for (const GlobalMetric& definition : model.metrics) {
     Metric& metric = metrics_.emplace_back();
@@ -29,6 +43,7 @@ Status TotalsCollector::begin(const Model& model) {
     const std::string prefix = definition.provider + "::";
     metric.name = definition.name.starts_with(prefix) ? definition.name.substr(prefix.size())
                                                       : definition.name;
+    if (definition.provider == "nvml" && gpu_of_xid(metric.name)) metric.kind = Kind::kXid;
     if (definition.mode != MetricMode::kAccumulated) continue;
     if (definition.provider == "energy" && definition.node_wide) metric.kind = Kind::kEnergy;
     if (definition.provider == "process" && definition.unit == "By") metric.kind = Kind::kBytes;
@@ -62,6 +77,10 @@ void TotalsCollector::add(const Event& sample, const Metric& metric) {
     energy.domains_j[metric.name] = value;
   } else if (metric.kind == Kind::kBytes && location_->process != spool::kNodeProcess) {
     totals_.bytes[group.id][metric.name] = value;
+  } else if (metric.kind == Kind::kXid && location_->process == spool::kNodeProcess) {
+    const auto number = static_cast<uint32_t>(std::clamp(value, 0.0, 1e9));
+    const std::string gpu = gpu_of_xid(metric.name).value_or("");
+    ++totals_.gpu_errors[group.node]["Xid " + std::to_string(number) + " of " + gpu];
   }
 }
 
@@ -92,6 +111,7 @@ Status TotalsCollector::save(StateOut* out) {
   out->put(std::exchange(totals_.bytes[group.id], {}));
   out->put(std::exchange(totals_.node_samples[group.node], {}));
   out->put(std::exchange(totals_.group_samples[group.id], {}));
+  out->put(std::exchange(totals_.gpu_errors[group.node], {}));
   unsaved_.reset();
   return {};
 }
@@ -104,8 +124,10 @@ Status TotalsCollector::load(StateIn* in) {
   ProcessBytes bytes;
   SampleCounts node_samples;
   SampleCounts group_samples;
+  GpuErrors gpu_errors;
   if (!in->get(&more.domains_j) || !in->get(&more.first_ns) || !in->get(&more.last_ns) ||
-      !in->get(&bytes) || !in->get(&node_samples) || !in->get(&group_samples))
+      !in->get(&bytes) || !in->get(&node_samples) || !in->get(&group_samples) ||
+      !in->get(&gpu_errors))
     return in->status();
   const Group& group = model_->groups[*id];
   NodeEnergy& energy = totals_.energy[group.node];
@@ -117,6 +139,7 @@ Status TotalsCollector::load(StateIn* in) {
   for (const auto& [name, value] : bytes) totals_.bytes[group.id][name] = value;
   for (const auto& [name, count] : node_samples) totals_.node_samples[group.node][name] += count;
   for (const auto& [name, count] : group_samples) totals_.group_samples[group.id][name] += count;
+  for (const auto& [name, count] : gpu_errors) totals_.gpu_errors[group.node][name] += count;
   return {};
 }
 

@@ -1,5 +1,5 @@
-/// What the node metrics come to in the end: joules of each node, bytes of each process. The last
-/// sample of an accumulated metric is its total.
+/// What the node metrics come to in the end: joules and errors of GPUs of each node, bytes of each
+/// process. The last sample of an accumulated metric is its total.
 ///
 /// Fed by the samples as they pass by, as a Writer; the ledger takes the results.
 /// Owner: the assembler.   Thread: one.   Cost: a look-up in a small table per sample; nothing for
@@ -34,11 +34,15 @@ using ProcessBytes = std::map<std::string, double>;
 /// Samples of counters by the provider that took them.
 using SampleCounts = std::map<std::string, uint64_t>;
 
+/// Errors of GPUs that the driver reported (Xid events), as "Xid 79 of GPU-...": how often.
+using GpuErrors = std::map<std::string, uint64_t>;
+
 struct MetricTotals {
   std::vector<NodeEnergy> energy;   ///< by node
   std::vector<ProcessBytes> bytes;  ///< by location group
   std::vector<SampleCounts> node_samples;
   std::vector<SampleCounts> group_samples;
+  std::vector<GpuErrors> gpu_errors;  ///< by node
 };
 
 class TotalsCollector final : public Writer {
@@ -55,7 +59,7 @@ class TotalsCollector final : public Writer {
   const MetricTotals& totals() const { return totals_; }
 
  private:
-  enum class Kind : uint8_t { kOther, kEnergy, kBytes };
+  enum class Kind : uint8_t { kOther, kEnergy, kBytes, kXid };
   struct Metric {
     Kind kind = Kind::kOther;
     std::string name;  ///< without the provider's

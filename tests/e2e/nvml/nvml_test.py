@@ -104,6 +104,7 @@ class Series(NvmlCase):
         self.assertIn(f"{UUID.format(1)}: Xid 31", self.provider["reason"])
         self.assertEqual(self.series(1, "health/xid-errors")[-1], 1)
         self.assertEqual(self.series(0, "health/xid-errors")[-1], 0)
+        self.assertIn(f"Xid 31 of {UUID.format(1)} on", ledger(self.output)["findings"][0])
 
     def test_series_of_the_node_stay_where_they_are(self):
         self.assertIn("node", self.file["series/node_0"])

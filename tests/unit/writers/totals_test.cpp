@@ -6,12 +6,13 @@
 
 #include "core/spool/format.h"
 #include "tests/unit/writers/shares.h"
+#include "writers/ledger/gpu_errors.h"
 #include "writers/ledger/tally.h"
 
 namespace aon::writers {
 namespace {
 
-enum MetricId : uint32_t { kPackage, kDram, kCores, kWritten, kMemory, kForeign };
+enum MetricId : uint32_t { kPackage, kDram, kCores, kWritten, kMemory, kForeign, kXid };
 
 /// Two nodes with a process each.
 class Totals : public testing::Test {
@@ -33,6 +34,7 @@ class Totals : public testing::Test {
         {"process::storage-written", "By", "", "process", counted, false},
         {"process::memory", "By", "", "process", MetricMode::kAbsolute, false},
         {"other::package-0", "J", "", "other", counted, true},
+        {"nvml::gpu_GPU-17/health/xid", "1", "", "nvml", MetricMode::kAbsolute, true},
     };
     EXPECT_TRUE(collector_.begin(model_));
   }
@@ -74,6 +76,19 @@ TEST_F(Totals, no_joule_counts_twice) {
   EXPECT_DOUBLE_EQ(collector_.totals().energy[0].domains_j.at("cores-0"), 80);
 }
 
+TEST_F(Totals, errors_of_gpus_are_a_finding) {
+  job_.nodes[1].host = "n1";
+  EXPECT_EQ(gpu_errors_finding(model_, collector_.totals()), "");
+  samples(1, spool::kNodeProcess, {sample(1, kXid, 79)});
+  EXPECT_EQ(gpu_errors_finding(model_, collector_.totals()),
+            "the driver reported an error of a GPU: Xid 79 of GPU-17 on n1 "
+            "(docs.nvidia.com/deploy/xid-errors)");
+  samples(1, spool::kNodeProcess, {sample(2, kXid, 31), sample(3, kXid, 31)});
+  EXPECT_EQ(gpu_errors_finding(model_, collector_.totals()),
+            "the driver reported 3 errors of GPUs, 2 times Xid 31 of GPU-17 on n1 "
+            "(docs.nvidia.com/deploy/xid-errors)");
+}
+
 TEST_F(Totals, bytes_are_those_of_the_process) {
   samples(0, 5, {sample(1, kWritten, 10), sample(2, kMemory, 4096), sample(3, kWritten, 30)});
   EXPECT_EQ(collector_.totals().bytes[0], (ProcessBytes{{"storage-written", 30}}));
@@ -112,7 +127,8 @@ class TotalsOfShares : public Totals {
   static std::vector<Event> events_of(const Location& location) {
     const auto more = static_cast<double>(location.group);
     if (location.process == spool::kNodeProcess)
-      return {sample(1 + location.group, kPackage, more), sample(9, kDram, 7 + more)};
+      return {sample(1 + location.group, kPackage, more), sample(2, kXid, 79),
+              sample(9, kDram, 7 + more)};
     return {sample(5, kWritten, 10 * more), sample(6, kMemory, 1)};
   }
   std::vector<std::string> states() {
@@ -138,6 +154,8 @@ TEST_F(TotalsOfShares, are_those_of_one_process) {
   EXPECT_EQ(a.bytes, b.bytes);
   EXPECT_EQ(a.node_samples, b.node_samples);
   EXPECT_EQ(a.group_samples, b.group_samples);
+  EXPECT_EQ(a.gpu_errors, b.gpu_errors);
+  EXPECT_EQ(a.gpu_errors[1], (GpuErrors{{"Xid 79 of GPU-17", 1}}));
 }
 
 TEST_F(TotalsOfShares, damage_is_harmless) {
