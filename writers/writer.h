@@ -216,7 +216,7 @@ enum class EventKind : uint8_t {
   kReceive,
   kSendRequest,       ///< + request
   kSendComplete,      ///< request
-  kReceiveRequest,    ///< request
+  kReceiveRequest,    ///< request; peer (kAnyPeer), tag, communicator that were asked for
   kReceiveComplete,   ///< peer, tag, communicator, bytes, request
   kRequestCancelled,  ///< peer: kAnyPeer without kCancelled: a message of unknown origin
   kCollectiveBegin,

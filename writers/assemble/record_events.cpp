@@ -288,7 +288,12 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
       return;
     }
     const uint64_t id = requests_.start(record.words[1], visible_request());
-    append(EventKind::kReceiveRequest, time_ns, head.id).request = id;
+    Event& event = append(EventKind::kReceiveRequest, time_ns, head.id);
+    event.communicator = head.a32;
+    const int32_t source = pair_low(record.words[0]);
+    event.peer = source == kAnyPeer ? source : rank_in(head.a32, source);
+    event.tag = pair_high(record.words[0]);
+    event.request = id;
     return;
   }
   if (head.kind != RecordKind::kCollective || !communicators_.contains(head.a32)) return;

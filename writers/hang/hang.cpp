@@ -102,27 +102,11 @@ void HangFinder::add(const Event& event) {
     case EventKind::kCollectiveRequest:
       start(event);
       break;
-    case EventKind::kSendRequest:
-    case EventKind::kReceiveRequest:
-      progress_[group_].pending.start_message(event.request);
-      break;
-    case EventKind::kIoIssued:
-      progress_[group_].pending.start_io(event.request);
-      break;
-    case EventKind::kIoComplete:
-    case EventKind::kIoCancelled:
-      progress_[group_].pending.complete_io(event.request);
-      break;
-    case EventKind::kSendComplete:
-    case EventKind::kReceiveComplete:
-    case EventKind::kRequestCancelled:
-    case EventKind::kCollectiveComplete:
-      progress_[group_].pending.complete(event.request);
-      break;
     case EventKind::kLostBegin:
       progress_[group_].has_hole = true;
       break;
     default:
+      add_request(event);
       break;
   }
 }
@@ -171,7 +155,8 @@ void HangFinder::start(const Event& event) {
     const uint64_t number = progress.counts.at(communicator).finished - 1;
     progress.pending.start(event.request, {communicator, region, number, 0});
   } else {
-    progress.pending.start_message(event.request);
+    // Of which nothing is said; as much in flight as a message from anybody.
+    progress.pending.start(event.request, PendingMessage{communicator, kAnyPeer, 0});
   }
 }
 
@@ -188,6 +173,7 @@ Status HangFinder::save(StateOut* out) {
   out->put(progress.has_hole);
   out->put(progress.counts);
   out->put(progress.starts);
+  out->put(progress.messages);
   progress.pending.save(out);
   out->put(std::exchange(report_.open_calls, {}));
   nccl_.save(out);
@@ -201,8 +187,8 @@ Status HangFinder::load(StateIn* in) {
   Progress& progress = progress_[*group];
   std::vector<uint32_t> open_calls;
   if (!in->get(&report_.last_ns[*group]) || !in->get(&progress.has_hole) ||
-      !in->get(&progress.counts) || !in->get(&progress.starts) || !progress.pending.load(in) ||
-      !in->get(&open_calls))
+      !in->get(&progress.counts) || !in->get(&progress.starts) || !in->get(&progress.messages) ||
+      !progress.pending.load(in) || !in->get(&open_calls))
     return in->status();
   const auto is_known = [&](uint32_t call) { return call < model_->open_calls.size(); };
   if (!in->check(std::all_of(open_calls.begin(), open_calls.end(), is_known))) return in->status();
@@ -245,6 +231,7 @@ Status HangFinder::finish(const Outcome&) {
   }
   for (const auto& [communicator, calls] : by_communicator) find_in(communicator, calls);
   find_waits();
+  find_awaited();
   report_.nccl = nccl_.finish(report_.last_ns);
   return {};
 }
@@ -277,7 +264,8 @@ void HangFinder::find_waits() {
     const Progress& progress = progress_[call.group];
     const bool is_wait = call.region < model_->regions.size() &&
                          begins_with(model_->regions[call.region].name, "MPI_Wait");
-    if (!is_wait || progress.has_hole || progress.pending.has_others()) continue;
+    const bool is_for_others = progress.pending.has_messages() || progress.pending.has_io();
+    if (!is_wait || progress.has_hole || is_for_others) continue;
     for (const PendingCollective& one : progress.pending.collectives()) {
       if (one.communicator >= model_->communicators.size()) continue;
       if (one.instance == 0 && !number_of(call.group, one.communicator)) continue;

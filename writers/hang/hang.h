@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,8 +64,15 @@ struct Hang {
   uint64_t since_ns = UINT64_MAX;  ///< the first one came
 };
 
+/// Whom a call that waits for requests waits for.
+struct Awaited {
+  std::vector<uint32_t> groups;  ///< ascending
+  bool is_send = false;          ///< they have not received; else they have not sent
+};
+
 struct HangReport {
-  std::vector<Hang> hangs;           ///< by communicator and number
+  std::vector<Hang> hangs;              ///< by communicator and number
+  std::map<uint32_t, Awaited> awaited;  ///< by index in Model::open_calls: of calls with messages
   std::vector<uint32_t> open_calls;  ///< indices in Model::open_calls: those that have not returned
   std::vector<uint64_t> last_ns;     ///< by group: last event, 0 none
   std::vector<NcclHang> nccl;        ///< operations of NCCL, the oldest first
@@ -91,8 +99,14 @@ class HangFinder final : public Writer {
     uint64_t finished = 0;
     uint8_t is_ambiguous = 0;  ///< two threads call them; any byte, for it may come from a file
   };
+  struct MessageCount {
+    uint64_t sent = 0;
+    uint64_t received = 0;
+  };
   struct Progress {
     std::unordered_map<uint32_t, Count> counts;  ///< by communicator
+    /// By communicator and, in the low half, rank in it.
+    std::unordered_map<uint64_t, MessageCount> messages;
     /// By communicator and preparation (in the low half): the last start of a persistent one.
     std::unordered_map<uint64_t, uint32_t> starts;
     PendingRequests pending;
@@ -111,11 +125,18 @@ class HangFinder final : public Writer {
   void enter(const Event& event);
   bool count(const Event& event);
   void start(const Event& event);
+  void add_request(const Event& event);
+  MessageCount& messages_with(const Event& event);
   std::optional<uint64_t> number_of(uint32_t group, uint32_t communicator) const;
   bool is_collective(const OpenCall& call) const;
   void add_calls_without_a_stream();
   void find_in(uint32_t communicator, std::span<const uint32_t> calls);
   void find_waits();
+  void find_awaited();
+  std::optional<Awaited> awaited_by(const OpenCall& call) const;
+  std::vector<uint32_t> debtors(uint32_t group, std::span<const PendingMessage> messages,
+                                bool is_send) const;
+  std::optional<uint32_t> owed(uint32_t group, const PendingMessage& message, uint64_t count) const;
   Presence presence_of(uint32_t group, uint32_t communicator, const Which& which) const;
   void add_hang(uint32_t communicator, const Which& which, std::span<const Arrival> arrivals);
 
@@ -147,8 +168,9 @@ std::vector<std::string> nccl_hang_lines(const Model& model, const HangReport& r
                                          uint64_t now_ns);
 std::string nccl_hang_finding(const Model& model, const HangReport& report);
 
-/// Of calls that do not return and are no collectives: who waits for whom; empty: there is none.
-std::string stuck_finding(const Model& model, const HangReport& report);
+/// Of calls that do not return: who waits for whom; empty: there is none, or it is not known for
+/// whom and `must_name`.
+std::string stuck_finding(const Model& model, const HangReport& report, bool must_name);
 
 /// Whether a look at all events may find a hang: a call was open for long, a process was quiet, or
 /// NCCL is used.

@@ -142,13 +142,20 @@ class Text : private HangText {
     for (const uint32_t i : report_.open_calls) {
       if (told_.count(i) != 0 || ++count > kMaxOthers) continue;
       const OpenCall& call = model_.open_calls[i];
-      lines_.push_back(fmt::format("{} is in {} for {}", who(call.group), call_text(call),
-                                   for_seconds(call.start_ns)));
+      lines_.push_back(fmt::format("{} is in {} for {}{}", who(call.group), call_text(call),
+                                   for_seconds(call.start_ns), awaited_text(i)));
       const std::pair thread(call.group, call.tid);
       append(stacks(std::span(&thread, 1)));
     }
     if (count > kMaxOthers)
       lines_.push_back(fmt::format("and {} more calls do not return", count - kMaxOthers));
+  }
+
+  std::string awaited_text(uint32_t call) const {
+    const auto found = report_.awaited.find(call);
+    if (found == report_.awaited.end()) return {};
+    return fmt::format(", until rank {} {}", list(found->second.groups),
+                       found->second.is_send ? "receives" : "sends");
   }
 
   void append(std::vector<std::string> lines) {
@@ -167,10 +174,16 @@ class Text : private HangText {
 std::string hang_finding(const Model& model, const HangReport& report) {
   if (report.hangs.empty()) {
     const std::string of_nccl = nccl_hang_finding(model, report);
-    return of_nccl.empty() ? stuck_finding(model, report) : of_nccl;
+    return of_nccl.empty() ? stuck_finding(model, report, false) : of_nccl;
   }
-  const auto named = std::find_if(report.hangs.begin(), report.hangs.end(),
-                                  [](const Hang& hang) { return !hang.absent.empty(); });
+  const auto named = std::find_if(report.hangs.begin(), report.hangs.end(), [](const Hang& hang) {
+    return !hang.absent.empty() || hang.is_mismatch;
+  });
+  if (named == report.hangs.end()) {
+    // Who is in a collective that the others have left may be who they wait for.
+    const std::string stuck = stuck_finding(model, report, true);
+    if (!stuck.empty()) return stuck;
+  }
   const Hang& hang = named == report.hangs.end() ? report.hangs.front() : *named;
   return Text(model, report, model.end_ns).finding(hang);
 }

@@ -3,8 +3,9 @@
 /// Thread: one.   Cost: an entry per request in flight.
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -20,13 +21,21 @@ struct PendingCollective {
   uint64_t instance = 0;  ///< of a persistent one (pack_instance), else 0
 };
 
+/// A message that was started by a request.
+struct PendingMessage {
+  uint32_t communicator = 0;
+  int32_t peer = 0;  ///< in the communicator, or kAnyPeer
+  uint32_t is_send = 0;
+  auto operator<=>(const PendingMessage&) const = default;
+};
+
 class PendingRequests {
  public:
   void start(uint64_t request, const PendingCollective& collective) {
     if (early_.erase(request) == 0) collectives_.try_emplace(request, collective);
   }
-  void start_message(uint64_t request) {
-    if (early_.erase(request) == 0) messages_.try_emplace(request, uint8_t{1});
+  void start(uint64_t request, const PendingMessage& message) {
+    if (early_.erase(request) == 0) messages_.try_emplace(request, message);
   }
   /// In another thread it may come before the start of it, for threads come one after the other.
   void complete(uint64_t request) {
@@ -44,8 +53,16 @@ class PendingRequests {
     for (const auto& [request, collective] : collectives_) result.push_back(collective);
     return result;
   }
-  /// What a call waits for that waits is then not known.
-  bool has_others() const noexcept { return !messages_.empty() || !io_.empty(); }
+  /// Sorted.
+  std::vector<PendingMessage> messages() const {
+    std::vector<PendingMessage> result;
+    for (const auto& [request, message] : messages_) result.push_back(message);
+    std::sort(result.begin(), result.end());
+    return result;
+  }
+  bool has_collectives() const noexcept { return !collectives_.empty(); }
+  bool has_messages() const noexcept { return !messages_.empty(); }
+  bool has_io() const noexcept { return !io_.empty(); }
 
   void save(StateOut* out) const {
     out->put(collectives_);
@@ -56,7 +73,7 @@ class PendingRequests {
 
  private:
   std::unordered_map<uint64_t, PendingCollective> collectives_;  ///< by request
-  std::unordered_map<uint64_t, uint8_t> messages_;
+  std::unordered_map<uint64_t, PendingMessage> messages_;
   std::unordered_map<uint64_t, uint8_t> io_;
   std::unordered_map<uint64_t, uint8_t> early_;  ///< completed before they were started
 };

@@ -26,12 +26,12 @@ class StuckText : private HangText {
     }
   }
 
-  std::string finding() const {
+  std::string finding(bool must_name) const {
     if (calls_.empty()) return {};
     const std::vector<uint32_t> ring = find_ring();
     if (!ring.empty()) return ring_text(ring);
     std::string text = waiting_for_one_text();
-    return text.empty() ? waiting_text() : text;
+    return text.empty() && !must_name ? waiting_text() : text;
   }
 
  private:
@@ -65,12 +65,28 @@ class StuckText : private HangText {
     return model_.groups[group].rank ? std::optional(group) : std::nullopt;
   }
 
+  /// The same of requests; of several all have to come.
+  std::vector<uint32_t> partners(const OpenCall& call) const {
+    const auto awaited =
+        report_.awaited.find(static_cast<uint32_t>(&call - model_.open_calls.data()));
+    if (awaited != report_.awaited.end()) return awaited->second.groups;
+    const std::optional<uint32_t> one = partner(call);
+    return one ? std::vector{*one} : std::vector<uint32_t>();
+  }
+
+  /// The first of them that is stuck as well.
+  std::optional<uint32_t> next_stuck(uint32_t group) const {
+    for (const uint32_t other : partners(*calls_.at(group))) {
+      if (calls_.count(other) != 0) return other;
+    }
+    return std::nullopt;
+  }
+
   /// Processes of which each waits for the next one, and the last one for the first.
   std::vector<uint32_t> find_ring() const {
     std::map<uint32_t, uint32_t> walk_of;  // the walk that came to a process, by its first one
     for (const auto& [first, unused] : calls_) {
-      for (std::optional<uint32_t> at = first; at && calls_.count(*at) != 0;
-           at = partner(*calls_.at(*at))) {
+      for (std::optional<uint32_t> at = first; at; at = next_stuck(*at)) {
         const auto [walk, is_new] = walk_of.try_emplace(*at, first);
         if (is_new) continue;
         if (walk->second == first) return ring_of(*at);
@@ -82,8 +98,7 @@ class StuckText : private HangText {
 
   std::vector<uint32_t> ring_of(uint32_t first) const {
     std::vector<uint32_t> ring{first};
-    for (uint32_t at = *partner(*calls_.at(first)); at != first; at = *partner(*calls_.at(at)))
-      ring.push_back(at);
+    for (uint32_t at = *next_stuck(first); at != first; at = *next_stuck(at)) ring.push_back(at);
     std::rotate(ring.begin(), std::min_element(ring.begin(), ring.end()), ring.end());
     return ring;
   }
@@ -119,9 +134,11 @@ class StuckText : private HangText {
   std::string waiting_for_one_text() const {
     std::map<std::pair<uint32_t, std::string>, Waiters> waiters;
     for (const auto& [group, call] : calls_) {
-      const std::optional<uint32_t> other = partner(*call);
-      const bool waits_too = other && calls_.count(*other) != 0 && partner(*calls_.at(*other));
-      if (other && !waits_too) waiters[{*other, region(*call)}].push_back(group);
+      for (const uint32_t other : partners(*call)) {
+        const auto stuck = calls_.find(other);
+        const bool waits_too = stuck != calls_.end() && !partners(*stuck->second).empty();
+        if (!waits_too) waiters[{other, region(*call)}].push_back(group);
+      }
     }
     if (waiters.empty()) return {};
     const auto& [awaited, groups] = *most(waiters);
@@ -184,8 +201,8 @@ class StuckText : private HangText {
 
 }  // namespace
 
-std::string stuck_finding(const Model& model, const HangReport& report) {
-  return StuckText(model, report).finding();
+std::string stuck_finding(const Model& model, const HangReport& report, bool must_name) {
+  return StuckText(model, report).finding(must_name);
 }
 
 }  // namespace aon::writers

@@ -126,6 +126,13 @@ class Hang(TestCase):
             r"rank 1 for rank 2 in MPI_Ssend, rank 2 for rank 0 in MPI_Ssend$",
         )
 
+    def test_rank_that_does_not_send_is_the_first_finding(self):
+        self.assertRegex(
+            self.first_finding_of("halo", 2),
+            r"^MPI_Waitall never ended: rank 0-1 waited for rank 2 on \S+ \(pid \d+\) for \d+ s, "
+            r"whose last call was over \d+ s before the end$",
+        )
+
     def test_rank_that_does_not_come_to_the_init_is_the_first_finding(self):
         self.assertRegex(
             self.first_finding_of("init", 2),

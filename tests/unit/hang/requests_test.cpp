@@ -145,18 +145,120 @@ TEST_F(RequestHangs, persistent_ones_are_numbered_by_their_starts) {
             "(pid 102) did not arrive");
 }
 
+/// Three ranks that exchange messages by requests and wait for all of them.
+class MessageHangs : public RequestHangs {
+ protected:
+  MessageHangs() { job_.call(kWait, "MPI_Waitall", RegionRole::kFunction); }
+  void message(EventKind kind, uint32_t rank, int32_t peer, uint64_t request) {
+    Event event = test::event(kind, 10 * kSecond, kRecv);
+    event.communicator = 7;
+    event.peer = peer;
+    event.request = request;
+    job_.add(rank, event);
+  }
+  /// Each to and from both others.
+  void start_round(uint32_t rank, uint64_t first_request) {
+    for (const uint32_t other : {(rank + 1) % 3, (rank + 2) % 3}) {
+      const auto peer = static_cast<int32_t>(other);
+      message(EventKind::kReceiveRequest, rank, peer, first_request++);
+      message(EventKind::kSendRequest, rank, peer, first_request++);
+    }
+  }
+  void end_round(uint32_t rank, uint64_t first_request) {
+    for (const uint32_t other : {(rank + 1) % 3, (rank + 2) % 3}) {
+      message(EventKind::kReceiveComplete, rank, static_cast<int32_t>(other), first_request++);
+      message(EventKind::kSendComplete, rank, static_cast<int32_t>(other), first_request++);
+    }
+  }
+};
+
+TEST_F(MessageHangs, rank_that_does_not_send_is_named) {
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    start_round(rank, 1);
+    end_round(rank, 1);
+    if (rank != 1) start_round(rank, 10);
+    if (rank != 1) wait(rank);
+  }
+  EXPECT_THAT(
+      job_.lines(),
+      ElementsAre(
+          "rank 0 on n1 (pid 100) is in MPI_Waitall of MPI_COMM_WORLD for 70 s, until rank 1 sends",
+          "rank 2 on n1 (pid 102) is in MPI_Waitall of MPI_COMM_WORLD for 70 s, until rank 1 "
+          "sends"));
+  EXPECT_EQ(job_.finding(),
+            "MPI_Waitall never ended: rank 0, 2 waited for rank 1 on n1 (pid 101) for 70 s, whose "
+            "last call was over 90 s before the end");
+  auto expected = job_.lines();
+  expected.push_back(job_.finding());
+  EXPECT_EQ(job_.combined_lines(), expected);
+}
+
+TEST_F(MessageHangs, rank_that_is_still_in_a_collective_that_the_others_left_is_named) {
+  job_.call(kIbarrier, "MPI_Barrier", RegionRole::kBarrier);
+  for (const uint32_t rank : {0u, 1u, 2u}) {
+    if (rank == 1) {
+      job_.open(1, 29 * kSecond, kIbarrier);
+      continue;
+    }
+    job_.finish(rank, 5 * kSecond);
+    message(EventKind::kReceiveRequest, rank, 1, 1);
+    wait(rank);
+  }
+  EXPECT_EQ(job_.finding(),
+            "MPI_Waitall never ended: rank 0, 2 waited for rank 1 on n1 (pid 101) for 70 s, which "
+            "was in MPI_Barrier");
+}
+
+TEST_F(MessageHangs, who_waits_for_each_other_is_a_ring) {
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    message(EventKind::kReceiveRequest, rank, static_cast<int32_t>((rank + 1) % 3), 1);
+    wait(rank);
+  }
+  EXPECT_EQ(job_.finding(),
+            "3 ranks waited for each other in a ring for 70 s: rank 0 for rank 1 in MPI_Waitall, "
+            "rank 1 for rank 2 in MPI_Waitall, rank 2 for rank 0 in MPI_Waitall");
+}
+
+TEST_F(MessageHangs, send_that_is_not_received_is_told) {
+  message(EventKind::kSendRequest, 0, 1, 1);
+  wait(0);
+  EXPECT_THAT(job_.lines().at(0), testing::EndsWith(", until rank 1 receives"));
+}
+
+TEST_F(MessageHangs, whoever_has_posted_the_receive_is_not_missed) {
+  message(EventKind::kSendRequest, 0, 1, 1);
+  message(EventKind::kReceiveRequest, 1, kAnyPeer, 1);
+  wait(0);
+  EXPECT_THAT(job_.lines().at(0), testing::EndsWith(" for 70 s"));
+}
+
+TEST_F(MessageHangs, of_several_requests_one_is_waited_for_and_nobody_knows_which) {
+  job_.call(kWait, "MPI_Wait", RegionRole::kFunction);
+  message(EventKind::kReceiveRequest, 0, 1, 1);
+  message(EventKind::kReceiveRequest, 0, 2, 2);
+  wait(0);
+  EXPECT_THAT(job_.report().awaited, IsEmpty());
+}
+
+TEST_F(MessageHangs, nobody_is_named_behind_a_hole) {
+  message(EventKind::kReceiveRequest, 0, 1, 1);
+  job_.add(1, test::event(EventKind::kLostBegin, 11 * kSecond, 0));
+  wait(0);
+  EXPECT_THAT(job_.report().awaited, IsEmpty());
+}
+
 TEST(PendingRequests, one_that_another_thread_completed_is_not_in_flight) {
   PendingRequests requests;
   requests.complete(5);
-  requests.start(5, {});
+  requests.start(5, PendingCollective{});
   requests.complete(6);
-  requests.start_message(6);
-  EXPECT_THAT(requests.collectives(), IsEmpty());
-  EXPECT_FALSE(requests.has_others());
+  requests.start(6, PendingMessage{});
+  EXPECT_FALSE(requests.has_collectives());
+  EXPECT_FALSE(requests.has_messages());
   requests.start_io(5);
-  EXPECT_TRUE(requests.has_others());
+  EXPECT_TRUE(requests.has_io());
   requests.complete_io(5);
-  EXPECT_FALSE(requests.has_others());
+  EXPECT_FALSE(requests.has_io());
 }
 
 }  // namespace
