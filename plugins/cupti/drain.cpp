@@ -72,7 +72,7 @@ void Drain::follow_clock() {
 void Drain::flush(uint32_t flag) {
   // A CUPTI that was never asked for a buffer may wait for ever.
   if (!shared().has_requested.load(std::memory_order_relaxed)) return;
-  client_->cupti.flush_all(flag);
+  flush_alone(client_->cupti.flush_all, flag);
 }
 
 void Drain::ask_cupti() {

@@ -140,7 +140,7 @@ void on_event(void* user, int32_t domain, uint32_t id, const void* data) {
   memcpy(&site, data, sizeof site);
   const bool may_flush = is_our_process() && !shared().is_dead.load(std::memory_order_relaxed) &&
                          shared().has_requested.load(std::memory_order_relaxed);
-  if (site == kCallBegins && may_flush) g_client.cupti.flush_all(kFlushComplete);
+  if (site == kCallBegins && may_flush) flush_alone(g_client.cupti.flush_all, kFlushComplete);
 }
 
 void enable_callbacks() {

@@ -19,6 +19,7 @@ Shared g_shared;
 namespace {
 
 constexpr uint32_t kLeastRecordBytes = 24;
+constexpr int kFlushAttempts = 100;  ///< a ms apart
 
 /// Threads that asked for a buffer are the program's: what they compute is no cost of ours, also
 /// where they hand one over. One bit for all ids of the same remainder: a thread of CUPTI may be
@@ -47,6 +48,18 @@ void note_worker() {
 }  // namespace
 
 bool is_our_process() { return g_shared.pid != 0 && getpid() == g_shared.pid; }
+
+void flush_alone(Code (*flush_all)(uint32_t flag), uint32_t flag) {
+  for (int attempt = 0; attempt < kFlushAttempts; ++attempt) {
+    if (!g_shared.is_flushing.exchange(true,
+                                       std::memory_order_acquire)) {  // pairs with cupti:flush
+      flush_all(flag);
+      g_shared.is_flushing.store(false, std::memory_order_release);  // pairs with cupti:flush
+      return;
+    }
+    usleep(1000);
+  }
+}
 
 void wake_drain() {
   g_shared.wake.fetch_add(1, std::memory_order_release);  // pairs with cupti:wake

@@ -31,6 +31,7 @@ struct Shared {
   std::atomic<bool> has_requested;  ///< a buffer was asked for: flushing is allowed
   std::atomic<int> worker_thread;   ///< of CUPTI, that hands buffers over; 0: not yet
   std::atomic<int> drain_thread;    ///< ours
+  std::atomic<bool> is_flushing;    ///< one thread at a time: versions are known to crash in it
   std::atomic<uint32_t> wake;       ///< futex: changes when there is something to do
 };
 
@@ -40,6 +41,10 @@ inline Shared& shared() { return g_shared; }
 
 /// True in the process that started the recording, not in its fork()ed children.
 bool is_our_process();
+
+/// Flushes by `flush_all`: our thread, or one of the program's that ends a context. Waits for the
+/// other, 0.1 s at most, and does without then. No lock is held, for CUPTI has its own.
+void flush_alone(int32_t (*flush_all)(uint32_t flag), uint32_t flag);
 
 /// Wakes our thread.   Thread: any.   Cost: one syscall.
 void wake_drain();

@@ -88,6 +88,7 @@ class Analysis : public DeviceAnalysis {
   uint64_t max_file_bytes_;
   const Model* model_ = nullptr;
   std::vector<bool> is_communication_;  ///< by global region
+  std::vector<bool> launches_graphs_;   ///< the same: cuGraphLaunch, cudaGraphLaunch, ...
   uint32_t blind_region_ = kUnknownRegion;
   DeviceSummary summary_;
   devices::UnitUses units_;
@@ -117,8 +118,10 @@ class Analysis : public DeviceAnalysis {
 Status Analysis::begin(const Model& model) {
   model_ = &model;
   units_.begin(model);
-  for (const GlobalRegion& region : model.regions)
+  for (const GlobalRegion& region : model.regions) {
     is_communication_.push_back(is_communication(region.name));
+    launches_graphs_.push_back(region.name.find("GraphLaunch") != std::string::npos);
+  }
   for (uint32_t i = 0; i < model.regions.size(); ++i) {
     if (model.regions[i].name == kBlindName) blind_region_ = i;
   }
@@ -199,7 +202,9 @@ Status Analysis::add_work(const Event& event) {
       if (label == blind_region_) blind_.add(start_ns, end_ns);
       return {};
     }
-    calls_.add({event.device_correlation(), thread_, start_ns, end_ns});
+    const uint32_t function = regions_.global(event.region);
+    const bool is_of_graph = function < launches_graphs_.size() && launches_graphs_[function];
+    calls_.add({event.device_correlation(), thread_, is_of_graph, start_ns, end_ns});
     return {};
   }
   const uint32_t region = regions_.global(event.region);
@@ -284,10 +289,7 @@ void Analysis::add_item(const Item& item, DevicePass* pass) {
   const Call* call = item.correlation != 0 ? calls_.find(item.correlation) : nullptr;
   const Launch launch = call != nullptr ? Launch{call->start_ns, call->end_ns} : Launch{0, 0};
   pass->sweep.add({item.start_ns, item.end_ns, item.work}, launch);
-  if (item.is_kernel) {
-    pass->kernels.add(item.end_ns - item.start_ns);
-    if (call != nullptr) pass->launches.add(call->end_ns - call->start_ns);
-  }
+  if (item.is_kernel) pass->add_kernel(item.end_ns - item.start_ns, call);
   if (call == nullptr) ++pass->unknown_launch_count;
   if (call != nullptr && item.is_kernel && item.work == WorkClass::kCommunication)
     nccl_.add_kernel({call->start_ns, item.start_ns, item.end_ns, item.device});
@@ -321,7 +323,7 @@ void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>
   use.median_launch_ns = pass->launches.value();
   use.unknown_launch_count = pass->unknown_launch_count;
   use.begin_ns = pass->sweep.first_ns();
-  use.bound = bound_of(use.times, use.median_kernel_ns, use.median_launch_ns);
+  use.bound = bound_of(use.times, pass->median_launched_ns(), use.median_launch_ns);
   summary_.uses.push_back(use);
   for (size_t i = 0; i < steps.size(); ++i) {
     if (summary_.steps.size() == kMaxSteps) {
@@ -329,7 +331,7 @@ void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>
       break;
     }
     DeviceStep step = step_of(*steps[i], *pass, pass->sweep.windows()[i].times);
-    step.bound = bound_of(step.times, use.median_kernel_ns, use.median_launch_ns);
+    step.bound = bound_of(step.times, pass->median_launched_ns(), use.median_launch_ns);
     summary_.steps.push_back(step);
   }
 }

@@ -20,6 +20,7 @@ const char* bound_name(Bound bound) {
 
 Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t median_launch_ns) {
   constexpr double kShare = 0.3;
+  constexpr double kFull = 0.9;
   const auto is_large = [&](uint64_t ns) {
     return static_cast<double>(ns) > kShare * static_cast<double>(times.span_ns);
   };
@@ -29,7 +30,12 @@ Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t med
   if (times.busy_ns == 0 && idle_ns(IdleReason::kUnrecorded) == 0) return Bound::kUnused;
   if (is_large(idle_ns(IdleReason::kHostWait) + idle_ns(IdleReason::kLaunch)))
     return Bound::kLaunch;
-  if (median_kernel_ns != 0 && median_kernel_ns < median_launch_ns) return Bound::kLaunch;
+  // A device that hardly rests gets its work in time, however long the calls take: they may wait
+  // for it themselves.
+  const bool is_full =
+      static_cast<double>(times.busy_ns) > kFull * static_cast<double>(times.span_ns);
+  if (!is_full && median_kernel_ns != 0 && median_kernel_ns < median_launch_ns)
+    return Bound::kLaunch;
   if (is_large(times.exposed_ns)) return Bound::kCommunication;
   if (is_large(times.only_copying_ns)) return Bound::kCopy;
   return is_large(idle_ns(IdleReason::kStarved)) ? Bound::kStarved : Bound::kDevice;

@@ -13,7 +13,8 @@ namespace aon::writers::devices {
 
 struct Call {
   uint32_t correlation;
-  uint32_t thread;
+  uint32_t thread : 31;
+  uint32_t is_of_graph : 1;  ///< it launched a graph, whose kernels all have its correlation id
   uint64_t start_ns;
   uint64_t end_ns;
 };

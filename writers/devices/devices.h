@@ -75,7 +75,7 @@ struct DeviceUse {
   IdleFigures idle[kIdleReasonCount];
   uint64_t kernel_count = 0;
   uint64_t median_kernel_ns = 0;  ///< within 10 %
-  uint64_t median_launch_ns = 0;  ///< of the calls that launched them; 0 unknown
+  uint64_t median_launch_ns = 0;  ///< of the calls that launched one each; 0 unknown
   uint64_t unknown_launch_count = 0;
   uint64_t begin_ns = 0;  ///< of the first work
   UnitUse units;
@@ -157,7 +157,8 @@ std::unique_ptr<DeviceAnalysis> make_device_analysis(const std::filesystem::path
                                                      const StepMeter* steps,
                                                      uint64_t max_file_bytes = UINT64_MAX);
 
-/// The rules of docs/gpu-use.md. By records alone:
+/// The rules of docs/gpu-bounds.md. By records alone; the medians are those of calls that launch
+/// one kernel and of their kernels, 0 where there are none:
 Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t median_launch_ns);
 /// `by_records`, or where that is kDevice what its units did for most of the time that they worked.
 Bound bound_of(Bound by_records, const UnitUse& units);

@@ -116,7 +116,7 @@ void write_use(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   auto& kernels = table.add<uint64_t>("kernels", {"1", "how many kernels"});
   auto& kernel = table.add<uint64_t>("median_kernel_ns", {"ns", "time of one, within 10 %"});
   auto& launch = table.add<uint64_t>(
-      "median_launch_ns", {"ns", "of the calls that launched them, 0 unknown; within 10 %"});
+      "median_launch_ns", {"ns", "of the calls that launched one each, 0 unknown; within 10 %"});
   auto& unknown = table.add<uint64_t>("unknown_launches", {"1", "work whose launch is not known"});
   UnitColumns units(&table);
   for (const DeviceUse& use : devices.uses) {

@@ -14,6 +14,7 @@ using devices::BlindTimes;
 
 constexpr uint32_t kKernel = 40;
 constexpr uint32_t kNcclKernel = 41;
+constexpr uint32_t kLaunch = 42;
 constexpr uint64_t kTid = 1002;
 
 TEST(BlindTimesTest, are_one_where_they_touch) {
@@ -52,6 +53,9 @@ class Analysis : public testing::Test {
     node.define(0, DefinitionType::kRegion,
                 RegionDefinition{kNcclKernel, RegionRole::kFunction, Paradigm::kCuda, 0},
                 {"ncclDevKernel_AllReduce_Sum_f32_RING_LL"});
+    node.define(0, DefinitionType::kRegion,
+                RegionDefinition{kLaunch, RegionRole::kFunction, Paradigm::kCuda, 0},
+                {"cuGraphLaunch"});
     node.define(0, DefinitionType::kDeviceStream, DeviceStreamDefinition{1, kNoDevice, 0, 7},
                 {"CUDA calls"});
     node.define(0, DefinitionType::kDeviceStream, DeviceStreamDefinition{2, 1, 2, 7}, {""});
@@ -128,6 +132,40 @@ TEST_F(Analysis, work_that_was_left_out_is_no_idle_time) {
   give(kStream, {gap, kernel(1000, 2000), kernel(3000, 4000), kernel(8000, 9000)});
   EXPECT_EQ(idle(times(), IdleReason::kUnrecorded), 1000u);
   EXPECT_EQ(idle(times(), IdleReason::kUnknown), 4000u);
+}
+
+/// Kernels of 3 us behind each other's backs, with the id of the call before them.
+TEST_F(Analysis, kernels_of_a_graph_are_not_launched_one_by_one) {
+  for (const bool is_of_graph : {true, false}) {
+    analysis_ = make_device_analysis(job_.path(), nullptr);
+    const_cast<GlobalRegion&>(parts_->model.regions.back()).name =
+        is_of_graph ? "cuGraphLaunch" : "cuLaunchKernel";
+    EXPECT_TRUE(analysis_->begin(parts_->model));
+    give(kMaster, {});
+    give(kRecords, {});
+    std::vector<Event> calls;
+    std::vector<Event> kernels;
+    for (uint32_t graph = 1; graph <= 10; ++graph) {
+      const uint64_t begin_ns = graph * 100'000;
+      Event call = kernel(begin_ns, begin_ns + 20'000);
+      call.peer = static_cast<int32_t>(DeviceOperation::kOther);
+      call.region = kLaunch;
+      call.request = graph;
+      calls.push_back(call);
+      for (uint64_t node = 0; node < 25; ++node) {
+        const uint64_t start_ns = begin_ns + 10'000 + node * 3'300;
+        kernels.push_back(kernel(start_ns, start_ns + 3'000));
+        kernels.back().request = graph;
+      }
+    }
+    give(kCalls, calls);
+    give(kStream, kernels);
+    EXPECT_TRUE(analysis_->finish({}));
+    const DeviceUse& use = analysis_->summary().uses.at(0);
+    EXPECT_EQ(use.kernel_count, 250u);
+    EXPECT_EQ(use.unknown_launch_count, 0u);
+    EXPECT_EQ(use.bound, is_of_graph ? Bound::kDevice : Bound::kLaunch);
+  }
 }
 
 using devices::NcclKernels;

@@ -135,6 +135,9 @@ TEST(Bound, follows_the_documented_thresholds) {
   times.exposed_ns = 301;
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kCommunication);
   EXPECT_EQ(bound_of(times, 10, 100), Bound::kLaunch);
+  times.busy_ns = 950;
+  EXPECT_EQ(bound_of(times, 10, 100), Bound::kCommunication) << "calls wait for a full queue";
+  times.busy_ns = 10;
   times.idle_ns[static_cast<size_t>(IdleReason::kHostWait)] = 301;
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kLaunch);
 }
@@ -162,9 +165,9 @@ TEST(Borders, know_nothing_behind_their_end) {
 
 TEST(Calls, of_two_with_one_id_the_outer_counts) {
   Calls calls;
-  calls.add({7, 1, 120, 140});
-  calls.add({9, 2, 500, 510});
-  calls.add({7, 1, 100, 150});
+  calls.add({7, 1, 0, 120, 140});
+  calls.add({9, 2, 0, 500, 510});
+  calls.add({7, 1, 0, 100, 150});
   calls.sort();
   ASSERT_NE(calls.find(7), nullptr);
   EXPECT_EQ(calls.find(7)->start_ns, 100u);
