@@ -111,6 +111,13 @@ Latecomer find_latecomer(std::span<const LatenessRow> rows) {
     if (is_worse) worst = one;
   }
   worst.all_ns = all_ns;
+  const double least_ns = kAlikeShare * static_cast<double>(worst.caused_ns);
+  for (const auto& [group, one] : by_group) {
+    if (group != worst.group && one.last_count != 0 &&
+        static_cast<double>(one.caused_ns) >= least_ns)
+      worst.alike.push_back(group);
+  }
+  std::sort(worst.alike.begin(), worst.alike.end());
   std::unordered_map<uint32_t, uint64_t> by_region;
   for (const LatenessRow& row : rows) {
     if (row.group != worst.group) continue;

@@ -85,6 +85,7 @@ class LatenessTable {
   uint64_t left_out_count_ = 0;
 };
 
+constexpr double kAlikeShare = 0.9;
 struct Latecomer;
 /// Whether it came late to anything.
 bool is_late(const Latecomer& latecomer);
@@ -99,6 +100,8 @@ struct Latecomer {
   uint64_t all_ns = 0;      ///< by everybody, in all operations
   uint32_t region = 0;      ///< in which it cost most
   uint64_t region_ns = 0;   ///< there
+  std::vector<uint32_t>
+      alike;  ///< ascending: the others that cost kAlikeShare of caused_ns or more
 };
 Latecomer find_latecomer(std::span<const LatenessRow> rows);
 

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kLeastCausedShare = 0.01;  ///< of the ranks' time
 constexpr double kLeastSlowShare = 0.05;    ///< the same, lost to collectives without a late rank
+constexpr size_t kMaxAlike = 3;             ///< others that are named
 constexpr double kLeastBlame = 1.5;         ///< times what everybody would cause, shared evenly
 
 /// Whether no network lies between the members, as far as they are known.
@@ -28,6 +29,17 @@ bool is_on_one_node(const Model& model, const GlobalCommunicator& communicator) 
     node = own;
   }
   return node.has_value();
+}
+
+/// "; as long for rank 3", "; as long for ranks 3, 5 and 2 more"; "" where nobody else is as late.
+std::string alike_text(const Model& model, const std::vector<uint32_t>& groups) {
+  if (groups.empty()) return {};
+  std::string text = groups.size() == 1 ? "; as long for rank " : "; as long for ranks ";
+  const size_t named = std::min(groups.size(), kMaxAlike);
+  for (size_t i = 0; i < named; ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", model.groups[groups[i]].rank.value_or(0));
+  if (named < groups.size()) text += fmt::format(" and {} more", groups.size() - named);
+  return text;
 }
 
 }  // namespace
@@ -50,11 +62,11 @@ std::optional<Findings::Blame> Findings::find_late_rank(const WaitTimes& waits) 
       *group.rank,
       {weight_of_cause_s(waits, caused_ns),
        fmt::format("rank {} on {} came last to {} of {} collectives: the others waited {} for it, "
-                   "{} of it in {}",
+                   "{} of it in {}{}",
                    *group.rank, model_->job->nodes[group.node].host, grouped(late.last_count),
                    grouped(late.count), seconds_text(caused_ns * 1e-9),
                    seconds_text(static_cast<double>(late.region_ns) * 1e-9),
-                   model_->regions[late.region].name)}};
+                   model_->regions[late.region].name, alike_text(*model_, late.alike))}};
 }
 
 double Findings::busy_ns(const LatenessTable& table) {

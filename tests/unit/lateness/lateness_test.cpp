@@ -76,6 +76,23 @@ TEST(Lateness, nobody_is_late_alone) {
   EXPECT_EQ(find_latecomer(table.rows()).caused_ns, 0u);
 }
 
+TEST(Lateness, others_that_cost_about_as_much_are_told) {
+  LatenessTable table;
+  for (const uint32_t late : {2u, 0u, 3u}) {
+    std::vector<Attendance> members;
+    for (uint32_t group = 0; group < 4; ++group)
+      members.push_back({group, group == late ? 1'000 : 1'000'000 + uint64_t{late} * 1'000});
+    table.add(kWorld, kBarrier, members);
+  }
+  std::vector<Attendance> members;
+  for (uint32_t group = 0; group < 4; ++group)
+    members.push_back({group, group == 1 ? 1'000u : 800'000u});
+  table.add(kWorld, kBarrier, members);
+  const Latecomer worst = find_latecomer(table.rows());
+  EXPECT_EQ(worst.group, 3u);
+  EXPECT_THAT(worst.alike, testing::ElementsAre(0u, 2u)) << "rank 1 cost four fifths as much";
+}
+
 TEST(Lateness, latecomer_is_who_cost_most_in_everything_together) {
   LatenessTable table;
   for (int i = 0; i < 10; ++i)

@@ -90,6 +90,18 @@ TEST_F(FindingsOfRanks, equal_ones_are_named_together) {
                                              "the median (5.0 s): the others wait for them"));
 }
 
+TEST_F(FindingsOfRanks, latecomers_that_cost_about_the_same_are_named_together) {
+  for (const uint32_t late : {2u, 3u}) {
+    std::vector<Attendance> members;
+    for (uint32_t rank = 0; rank < 4; ++rank)
+      members.push_back({rank, rank == late ? 1000 : kSecond + late});
+    waits_.lateness.add(0, kBarrier, members);
+  }
+  EXPECT_THAT(lines({5, 5, 5, 5}),
+              HasSubstr("rank 3 on n1 came last to 1 of 2 collectives: the others waited 3.0 s for "
+                        "it, 3.0 s of it in MPI_Barrier; as long for rank 2\n"));
+}
+
 TEST_F(FindingsOfRanks, who_comes_last_to_the_end_is_named) {
   EXPECT_THAT(lines({5, 5, 5, 5}, {0, 3, 3, 3}), testing::Not(HasSubstr("MPI_Finalize")))
       << "one that is not there may be anything";
