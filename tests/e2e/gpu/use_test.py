@@ -50,7 +50,7 @@ class Use(GpuCase):
             self.folder.mkdir()
             with self.subTest(bound):
                 self.run_beside_counters(percents, GPU_PROGRAM_SECONDS=3,
-                                         GPU_PROGRAM_DURATION_US=1000)
+                                         GPU_PROGRAM_DURATION_US=1500)
                 use = self.table("use")[0]
                 self.assertEqual(use["bound"], bound, use)
                 self.assertGreater(use["counted_ns"], 0.5 * use["span_ns"])
@@ -74,7 +74,7 @@ class Use(GpuCase):
             self.assertAlmostEqual(row["memory_use"], 0.85, places=4)
 
     def test_without_counters_nothing_is_claimed(self):
-        self.run_program(1, 1, ranks=1, GPU_PROGRAM_SECONDS=1, GPU_PROGRAM_DURATION_US=1000)
+        self.run_program(1, 1, ranks=1, GPU_PROGRAM_SECONDS=1, GPU_PROGRAM_DURATION_US=1500)
         use = self.table("use")[0]
         self.assertIn(use["bound"], ("device", "launch"))  # a busy machine launches late
         self.assertEqual(use["counted_ns"], 0)
