@@ -32,6 +32,11 @@ inline bool is_repeated(const Writer* w, const Site& site) {
   if (w->slot == nullptr || depth == 0 || depth > kOpenSpans) return false;
   return w->slot->open[depth - 1].region == site.id;
 }
+/// The same of a creation on a communicator: a callback of MPI_Comm_dup may copy another one.
+inline bool is_repeated(const Writer* w, const Site& site, uint32_t communicator) {
+  if (!is_repeated(w, site)) return false;
+  return w->slot->open[(w->span_depth & kSpanDepthMask) - 1].communicator == communicator;
+}
 
 [[gnu::always_inline]] inline uint16_t failed(int result) {
   return result == kSuccess ? 0 : static_cast<uint16_t>(kFailed);
@@ -40,12 +45,12 @@ inline bool is_repeated(const Writer* w, const Site& site) {
 /// The record of a call that was not timed and found something: `then` writes what, as of when.
 /// Apart, so that the calls that find nothing do not pay for its frame.
 template <class Then>
-[[gnu::noinline]] void record_found(const Site& site, int result, const Then& then) {
+[[gnu::noinline]] void record_found(const Site& site, uint16_t flags, const Then& then) {
   Writer* w = writer();
   if (w->slot == nullptr) return;  // the call ended in a fork()ed child
   const OpenCall call = begin_call(w, site.id);
   then(w, call.start_ticks);
-  finish_span(call, failed(result));
+  finish_span(call, flags);
 }
 
 }  // namespace aon::mpi

@@ -11,7 +11,7 @@ _FIND = (
   const int result = real({real_arguments});
   [[maybe_unused]] const uint64_t now = ticks(w);
   if (result != kSuccess || ({found})) {{{then}}}
-  finish_span_at(call, now, failed(result), weight);
+  finish_span_at(call, now, {flags}, weight);
   return result;
 """
 )
@@ -20,7 +20,7 @@ _LOOK = """\
 {prepare}\
   const int result = real({real_arguments});
   if (AON_LIKELY(result == kSuccess && !({found}))) return result;
-  record_found(kSite{name}, result,
+  record_found(kSite{name}, {flags},
                [={captured}]([[maybe_unused]] Writer* w, [[maybe_unused]] uint64_t now) {{{then}}});
   return result;
 """
@@ -33,7 +33,7 @@ _LOOK_ANY = (
     const int result = real({with_waiting_status});
     if (AON_LIKELY(result == kSuccess && !(*{flag} != 0 && *{index} != abi.undefined)))
       return result;
-    record_found(kSite{name}, result, [=, &waiting](Writer* w, uint64_t now) {{
+    record_found(kSite{name}, {flags}, [=, &waiting](Writer* w, uint64_t now) {{
       if (value_or({index}, -1) == 0) waiting.complete(w, now, result);
     }});
     return result;
@@ -92,6 +92,7 @@ _FINDS = {
 }
 KINDS = set(_FINDS)
 POLLS = {"poll", "matched_poll", "test", "test_any", "test_all", "test_some"}
+_FLAGS = {"matched_poll": "probe_flags(result, {message}, {flag})"}
 
 
 def _find(template, function):
@@ -99,6 +100,7 @@ def _find(template, function):
     real_arguments = "{with_waiting_%s}" % replaced if replaced else "{all}"
     template = template.replace("{prepare}", prepare).replace("{found}", found)
     template = template.replace("{then}", then).replace("{real_arguments}", real_arguments)
+    template = template.replace("{flags}", _FLAGS.get(function.kind, "failed(result)"))
     return template.replace("{captured}", ", &waiting" if prepare else "")
 
 

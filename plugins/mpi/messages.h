@@ -113,6 +113,14 @@ uint64_t start_each(Writer* w, int count, Handles requests) noexcept;
 /// MPI refused to start them: what start_each() said of them is taken back.
 void stop_each(Writer* w, int count, Handles requests, uint64_t least_number) noexcept;
 
+/// Of the record of a matched probe: kIncoming says that it has taken a message out, not where it
+/// found none, or only that MPI_PROC_NULL sends nothing.
+inline uint16_t probe_flags(int result, Handles message, const int* flag = nullptr) {
+  if (result != kSuccess || (flag != nullptr && *flag == 0)) return failed(result);
+  const Handle handle = load_handle(message);
+  return handle == abi.message_null || handle == abi.message_no_proc ? 0 : kIncoming;
+}
+
 /// A matched probe found `message`: its communicator is remembered for MPI_Mrecv.
 void remember_message(Writer* w, Handles message, Handle comm) noexcept;
 

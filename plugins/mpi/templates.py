@@ -145,7 +145,7 @@ _MATCHED_PROBE = (
   const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   if (result == kSuccess) remember_message(w, {message}, {comm});
-  finish_span(call, failed(result));
+  finish_span(call, probe_flags(result, {message}));
   return result;
 """
 )
@@ -232,8 +232,8 @@ _START_EXCHANGE = (
 _CREATE = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
-  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* parent = find_communicator({parent_handle});
+  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}, parent->id))) return real({all});
   if (weight == 0) {{
     const int result = real({all});
     if (result == kSuccess) {{
@@ -254,8 +254,8 @@ _CREATE = """\
 _START_CREATE = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
-  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}))) return real({all});
   Communicator* parent = find_communicator({comm});
+  if (AON_UNLIKELY(weight == 0 && is_repeated(w, kSite{name}, parent->id))) return real({all});
   OpenCall call;
   if (weight != 0) call = begin_call(w, kSite{name}.id, parent->id);
   const int result = real({all});

@@ -133,7 +133,8 @@ void Collector::enter(const Event& event) {
   const bool is_poll = call == Call::kTest || event.weight > 1;
   frames_.push_back(
       {region, call, event.time_ns, open_ends_.size(), open_members_.size(), is_poll});
-  if (call != Call::kMatchedProbe) return;
+  const bool has_taken = call == Call::kMatchedProbe && (event.flags & kIncoming) != 0;
+  if (!has_taken) return;
   if (taken_out_count_++ == 0) taken_out_ns_ = event.time_ns;
   if (taken_out_count_ > 1) cut(taken_out_ns_);
 }

@@ -68,6 +68,19 @@ class Pause(MpiTest):
         self.assertEqual(len(set(openings.pop())), 2)
 
 
+class Callback(MpiTest):
+    """Made within the call that makes another one."""
+
+    def test_copies_that_callbacks_make_are_seen(self):
+        ranks = self.launch(4, "identities", "callback")
+        self.assertEqual(sum(self.assert_messages_match(ranks).values()), 12)
+        copies = [[ranks[r].communicator(name) for r in range(4)]
+                  for name in ("first copied", "second copied")]
+        self.assertEqual([len({c.identity for c in own}) for own in copies], [1, 1])
+        self.assertNotEqual(copies[0][0].identity, copies[1][0].identity)
+        self.assertEqual({c.unseen_count for own in copies for c in own}, {0})
+
+
 class Unseen(MpiTest):
     """Nobody saw them made."""
 

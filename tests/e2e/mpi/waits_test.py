@@ -176,6 +176,17 @@ class Waits(TestCase):
         self.assertRegex(finding, r"^rank 2 on \S+ came last to [12] of 2 collectives: ")
         self.assertRegex(finding, "the others waited .* of it in MPI_Barrier$")
 
+    def test_matched_probes_that_take_nothing_out_hide_nothing(self):
+        for case, messages in (("empty", 10), ("polled", 11), ("nobody", 10)):
+            output = self.folder / case
+            process = profile(2, output, PROGRAMS / "matched_probes", case, 20, timeout_s=60)
+            self.assert_exit(process)
+            with h5py.File(output / "profile.h5") as file:
+                waits = file["waits"]
+                self.assertEqual(waits.attrs["messages"], messages, case)
+                self.assertEqual(waits.attrs["unmatched_ends"], 0, case)
+                self.assertEqual(waits.attrs["collectives_left_out"], 0, case)
+
     def test_as_many_neighbours_as_have_room_are_told(self):
         """1022 of them; one more, and the collective is left out and counted."""
         output = self.folder / "job"

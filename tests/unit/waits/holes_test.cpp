@@ -76,10 +76,16 @@ TEST(WaitHoles, a_receive_from_nobody_knows_whom_hides_what_comes_after_it) {
   EXPECT_EQ(analyse_receiver("", receiver(kCancelled)).message_count, 1u);
 }
 
+Event probe(uint64_t time_ns, uint16_t flags) {
+  Event event = enter(time_ns, kOther);
+  event.flags = flags;
+  return event;
+}
+
 TEST(WaitHoles, a_probed_message_keeps_its_place_only_when_it_is_received_next) {
   const auto receiver = [](bool is_next) {
     Rank rank;
-    rank.call(kOther, 12, 13);
+    rank.add(probe(12, kIncoming)).add(leave(13, kOther));
     if (!is_next) rank.call(kRecv, 50, 95, {message(EventKind::kReceive, 0)});
     rank.call(kCollective, 96, 97, {message(EventKind::kReceive, 0)});
     if (is_next) rank.call(kRecv, 98, 99, {message(EventKind::kReceive, 0)});
@@ -95,6 +101,21 @@ TEST(WaitHoles, a_probed_message_keeps_its_place_only_when_it_is_received_next) 
     EXPECT_EQ(summary.message_count, is_next ? 2u : 0u);
     EXPECT_TRUE(summary.rows.empty());
   }
+}
+
+TEST(WaitHoles, a_matched_probe_that_took_nothing_out_hides_nothing) {
+  const auto count = [](uint16_t flags) {
+    const Rank receiver = Rank()
+                              .add(probe(2, flags))
+                              .add(leave(3, kOther))
+                              .call(kRecv, 5, 12, {message(EventKind::kReceive, 0)})
+                              .add(probe(20, flags))
+                              .add(leave(21, kOther))
+                              .call(kRecv, 50, 95, {message(EventKind::kReceive, 0)});
+    return analyse_receiver("MPI_Improbe", receiver).message_count;
+  };
+  EXPECT_EQ(count(kSampledCall), 2u);
+  EXPECT_EQ(count(kSampledCall | kIncoming), 0u);
 }
 
 TEST(WaitHoles, a_failed_call_may_have_taken_a_message) {

@@ -4,6 +4,7 @@
 //   pause    rank 2 pauses the recording around every way to make one, the others record it
 //   lone     one for each pair of ranks that nobody saw made; with one more argument rank 1 pauses
 //   several  three of the same members that nobody saw made, which ranks meet in different orders
+//   callback a copy of a communicator has copies of two others, which callbacks of its keys make
 //   counted  ranks 0 and 1 meet some that nobody saw made; the ones they make afterwards are seen
 #include "tests/e2e/mpi/programs/check.h"
 
@@ -188,6 +189,37 @@ static void counted(int rank) {
   MPI_Comm_free(&comm);
 }
 
+static int copy_attribute(MPI_Comm comm, int key, void* extra, void* in, void* out, int* flag) {
+  MPI_Comm* copy = malloc(sizeof *copy);
+  (void)comm, (void)key, (void)extra;
+  *flag = 1;
+  *(void**)out = copy;
+  return MPI_Comm_dup(*(MPI_Comm*)in, copy);
+}
+
+static void callback(void) {
+  MPI_Comm outer;
+  MPI_Comm copy;
+  MPI_Comm inner[2];
+  int keys[2];
+  MPI_Comm_dup(W, &outer);
+  for (int i = 0; i < 2; ++i) {
+    MPI_Comm_dup(W, &inner[i]);
+    MPI_Comm_create_keyval(copy_attribute, MPI_COMM_NULL_DELETE_FN, &keys[i], NULL);
+    MPI_Comm_set_attr(outer, keys[i], &inner[i]);
+  }
+  MPI_Comm_dup(outer, &copy);
+  for (int i = 0; i < 2; ++i) {
+    MPI_Comm* copied;
+    int is_there;
+    MPI_Comm_get_attr(copy, keys[i], &copied, &is_there);
+    CHECK(is_there);
+    MPI_Comm_set_name(*copied, i == 0 ? "first copied" : "second copied");
+    use(*copied, i);
+  }
+  use(copy, 2);
+}
+
 int main(int argc, char** argv) {
   const char* wanted = argc > 1 ? argv[1] : "";
   MPI_Init(&argc, &argv);
@@ -196,6 +228,7 @@ int main(int argc, char** argv) {
   if (strcmp(wanted, "pause") == 0) pause_of_one(rank);
   if (strcmp(wanted, "lone") == 0) lone(rank, argc > 2);
   if (strcmp(wanted, "several") == 0) several(rank);
+  if (strcmp(wanted, "callback") == 0) callback();
   if (strcmp(wanted, "counted") == 0) counted(rank);
   MPI_Finalize();
   return 0;
