@@ -108,8 +108,7 @@ struct WaitMany::Block {
   int capacity;
 
   Handle* handles() { return reinterpret_cast<Handle*>(this + 1); }
-  uint64_t* numbers() { return handles() + capacity; }
-  Status* statuses() { return reinterpret_cast<Status*>(numbers() + capacity); }
+  Status* statuses() { return reinterpret_cast<Status*>(handles() + capacity); }
 };
 
 namespace {
@@ -119,9 +118,8 @@ void* g_blocks;  // list of WaitMany::Block; guarded by g_blocks_lock
 
 void WaitOne::complete(Writer* w, uint64_t now, int result) const noexcept {
   if (handle_ == abi.request_null) return;
-  if (threads_are_concurrent && number_ == 0) return;
   Request request;
-  if (!take_request(w, handle_, number_, &request)) return;
+  if (!take_request(w, handle_, newest_, &request)) return;
   const bool is_unchanged = handle_at(request_, abi.request_null) == handle_;
   if (is_refused(request, is_unchanged, result)) {
     put_request(w, request);
@@ -130,23 +128,16 @@ void WaitOne::complete(Writer* w, uint64_t now, int result) const noexcept {
   }
 }
 
-/// Many requests, or threads that are concurrent.
+/// More requests than lie on the stack.
 void WaitMany::prepare(Handles requests, Status* statuses, bool is_ignored) noexcept {
-  uint64_t* numbers = inline_numbers_;
-  if (count_ > kInlineRequests) {
-    if (!use_block(count_)) {  // no memory: this call completes nothing that we would know
-      count_ = 0;
-      statuses_ = statuses;
-      return;
-    }
-    handles_ = block_->handles();
-    numbers = block_->numbers();
-    if (is_ignored) statuses_ = block_->statuses();
+  if (!use_block(count_)) {  // no memory: this call completes nothing that we would know
+    count_ = 0;
+    statuses_ = statuses;
+    return;
   }
+  handles_ = block_->handles();
+  if (is_ignored) statuses_ = block_->statuses();
   requests.copy(count_, handles_);
-  if (!threads_are_concurrent) return;
-  numbers_ = numbers;
-  for (int i = 0; i < count_; ++i) numbers_[i] = request_number(handles_[i]);
 }
 
 bool WaitMany::use_block(int count) {
@@ -158,7 +149,7 @@ bool WaitMany::use_block(int count) {
   if (block_ != nullptr && block_->capacity >= count) return true;
   if (block_ != nullptr) munmap(block_, block_->byte_count);
   const size_t capacity = (static_cast<size_t>(count) + 511) / 512 * 512;
-  const size_t byte_count = sizeof(Block) + capacity * (2 * sizeof(uint64_t) + kMaxStatusBytes);
+  const size_t byte_count = sizeof(Block) + capacity * (sizeof(Handle) + kMaxStatusBytes);
   block_ = static_cast<Block*>(map_bytes(byte_count));
   if (block_ == nullptr) return false;
   block_->byte_count = byte_count;
@@ -175,10 +166,8 @@ void WaitMany::release_block() {
 void WaitMany::complete_one(Writer* w, uint64_t now, int index, int status_index,
                             int result) const noexcept {
   if (index < 0 || index >= count_ || handles_[index] == abi.request_null) return;
-  if (numbers_ != nullptr && numbers_[index] == 0) return;
   Request request;
-  const uint64_t number = numbers_ != nullptr ? numbers_[index] : 0;
-  if (!take_request(w, handles_[index], number, &request)) return;
+  if (!take_request(w, handles_[index], newest_, &request)) return;
   if (is_refused(request, requests_[index] == handles_[index], result)) {
     put_request(w, request);
   } else {

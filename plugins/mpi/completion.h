@@ -29,7 +29,7 @@ class WaitOne {
  public:
   [[gnu::always_inline]] WaitOne(Handles request, Status* status) : request_(request) {
     handle_ = handle_at(request, abi.request_null);
-    if (AON_UNLIKELY(threads_are_concurrent)) number_ = request_number(handle_);
+    if (AON_UNLIKELY(threads_are_concurrent)) newest_ = last_request_number();
     status_ = status == abi.status_ignore ? own_.get() : status;
   }
 
@@ -44,7 +44,7 @@ class WaitOne {
   OwnStatus own_;
   Status* status_;
   Handle handle_;
-  uint64_t number_ = 0;
+  uint64_t newest_ = 0;  ///< request number; 0: threads take turns
 };
 
 /// The same for an array of requests.
@@ -54,12 +54,12 @@ class WaitMany {
   [[gnu::always_inline]] WaitMany(int count, Handles requests, int status_count, Status* statuses)
       : count_(requests.is_null() ? 0 : count),
         handles_(inline_handles_),
-        numbers_(nullptr),
         statuses_(statuses),
         requests_(requests) {
     const Status* ignore = status_count > 1 ? abi.statuses_ignore : abi.status_ignore;
     if (statuses == ignore) statuses_ = inline_statuses_[0].get();
-    if (AON_UNLIKELY(count_ > kInlineRequests || threads_are_concurrent)) {
+    if (AON_UNLIKELY(threads_are_concurrent)) newest_ = last_request_number();
+    if (AON_UNLIKELY(count_ > kInlineRequests)) {
       prepare(requests, statuses, statuses == ignore);
       return;
     }
@@ -92,12 +92,11 @@ class WaitMany {
 
   int count_;
   Handle* handles_;
-  uint64_t* numbers_;  ///< null: threads take turns
+  uint64_t newest_ = 0;  ///< request number; 0: threads take turns
   Status* statuses_;
   Handles requests_;  ///< the program's
   Block* block_ = nullptr;
   Handle inline_handles_[kInlineRequests];
-  uint64_t inline_numbers_[kInlineRequests];
   OwnStatus inline_statuses_[kInlineRequests];
 };
 

@@ -61,13 +61,15 @@ class Table {
     return true;
   }
 
-  /// A request whose handle came back before its completion was told. Null: there is none with
-  /// that number.
-  Request* find_displaced(uint64_t number) {
+  /// A request whose handle came back before its completion was told: the newest that is not
+  /// newer than `newest`. Null: there is none.
+  Request* find_displaced(Handle handle, uint64_t newest) {
+    Request* found = nullptr;
     for (Request& request : displaced_) {
-      if (request.number == number) return &request;
+      if (request.handle != handle || request.number == 0 || request.number > newest) continue;
+      if (found == nullptr || request.number > found->number) found = &request;
     }
-    return nullptr;
+    return found;
   }
 
   void remove(Request* entry) {
@@ -176,7 +178,7 @@ class Stack {
 
 Table g_tables[kStripes];
 Stack g_stacks[kStripes];
-std::atomic<uint64_t> g_last_number{0};
+std::atomic<uint64_t> g_last_number{1};  // the first request has 2: 1 is older than all
 
 Table& table_of(Handle handle) {
   return g_tables[threads_are_concurrent ? hash_handle(handle) >> 58 : 0];
@@ -219,6 +221,8 @@ uint64_t next_request_numbers(uint64_t count) noexcept {
   return last + 1;
 }
 
+uint64_t last_request_number() noexcept { return g_last_number.load(std::memory_order_relaxed); }
+
 void put_request(const Writer* w, const Request& request) noexcept {
   if (AON_LIKELY(put(w, request))) return;
   const uint64_t before = g_unfollowed.fetch_add(1, std::memory_order_relaxed);
@@ -235,19 +239,20 @@ uint64_t request_number(Handle handle) noexcept {
   return entry != nullptr ? entry->number : 0;
 }
 
-bool take_request(const Writer* w, Handle handle, uint64_t number, Request* out) noexcept {
+bool take_request(const Writer* w, Handle handle, uint64_t newest, Request* out) noexcept {
   if (is_shared_request(handle)) return take_shared(w, handle, out);
   Table& table = table_of(handle);
   Guard guard(&table.lock);
   Request* entry = table.find(handle);
-  if (number != 0 && (entry == nullptr || entry->number != number)) {
-    Request* displaced = table.find_displaced(number);
+  const bool is_live = entry != nullptr && entry->number != 0;
+  if (newest != 0 && (!is_live || entry->number > newest)) {
+    Request* displaced = table.find_displaced(handle, newest);
     if (displaced == nullptr) return false;
     *out = *displaced;
     displaced->number = 0;
     return true;
   }
-  if (entry == nullptr || entry->number == 0) return false;
+  if (!is_live) return false;
   *out = *entry;
   if (entry->is_persistent) {
     entry->number = 0;

@@ -4,10 +4,11 @@
 ///     *_init ----put()----> inactive --activate() by Start--> live --take()--> inactive
 ///     MPI_Request_free: forget()
 ///
-/// A request has a number that is never used again; MPI's handles are. With MPI_THREAD_MULTIPLE a
-/// handle that one thread has just completed may come back in another thread's new request before
-/// the first has told us, so a call that waits looks the numbers up before it waits (number()), and
-/// takes by number. An entry that was left behind (completed while paused, or by the library
+/// A request has a number that is never used again and grows; MPI's handles are. With
+/// MPI_THREAD_MULTIPLE a handle that one thread has just completed may come back in another
+/// thread's new request before the first has told us. So a call that waits looks before it waits
+/// which number was the last, and takes none that is newer: its own requests were all started
+/// before. An entry that was left behind (completed while paused, or by the library
 /// itself) is replaced when its handle comes back in a call that is recorded; when that call was
 /// paused as well, its completion is told as that of the entry.
 ///
@@ -68,6 +69,9 @@ constexpr uint64_t kMaxLiveRequests = 1u << 17;
 uint64_t next_request_numbers(uint64_t count) noexcept;
 inline uint64_t next_request_number() { return next_request_numbers(1); }
 
+/// The last number so far: no request that was started before has a greater one.
+uint64_t last_request_number() noexcept;
+
 constexpr uint64_t kAnyShared = ~uint64_t{0};  ///< request_number() of the shared handle
 
 void put_request(const Writer* w, const Request& request) noexcept;
@@ -75,12 +79,12 @@ void put_request(const Writer* w, const Request& request) noexcept;
 /// Requests that did not fit so far.
 uint64_t unfollowed_requests() noexcept;
 
-/// The number of the live request `handle`; 0: none. Only needed while threads are concurrent.
+/// The number of the live request `handle`; 0: none.
 uint64_t request_number(Handle handle) noexcept;
 
-/// Takes the live request `handle` out, if it has this number (0: whatever it has). False: unknown
-/// or inactive. A persistent one becomes inactive.
-bool take_request(const Writer* w, Handle handle, uint64_t number, Request* out) noexcept;
+/// Takes the live request `handle` out, the newest that has no greater number than `newest` (0:
+/// whatever it has). False: unknown or inactive. A persistent one becomes inactive.
+bool take_request(const Writer* w, Handle handle, uint64_t newest, Request* out) noexcept;
 
 /// MPI_Cancel of the live request `handle`.
 void cancel_request(Handle handle) noexcept;

@@ -181,14 +181,29 @@ TEST_F(Requests, a_handle_that_came_back_before_its_completion_was_told) {
   threads_are_concurrent = true;
   const Request first = made(0x700);
   put_request(g_writers, first);
-  const uint64_t number = request_number(0x700);
+  const uint64_t newest_of_first = last_request_number();
   const Request second = made(0x700);
   put_request(g_writers, second);
+  const uint64_t newest_of_second = last_request_number();
+  put_request(g_writers, made(0x700));
   Request out;
-  ASSERT_TRUE(take_request(g_writers, 0x700, number, &out));
-  EXPECT_EQ(out.number, first.number);
-  ASSERT_TRUE(take_request(g_writers, 0x700, second.number, &out));
+  ASSERT_TRUE(take_request(g_writers, 0x700, newest_of_second, &out));
   EXPECT_EQ(out.number, second.number);
+  ASSERT_TRUE(take_request(g_writers, 0x700, newest_of_first, &out));
+  EXPECT_EQ(out.number, first.number);
+  EXPECT_FALSE(take_request(g_writers, 0x700, newest_of_second, &out));
+  EXPECT_TRUE(take_request(g_writers, 0x700, last_request_number(), &out));
+}
+
+TEST_F(Requests, one_that_was_started_after_the_call_began_is_not_its_own) {
+  threads_are_concurrent = true;
+  const uint64_t newest = last_request_number();
+  const Request later = made(0x700);
+  put_request(g_writers, later);
+  Request out;
+  EXPECT_FALSE(take_request(g_writers, 0x700, newest, &out));
+  ASSERT_TRUE(take_request(g_writers, 0x700, last_request_number(), &out));
+  EXPECT_EQ(out.number, later.number);
 }
 
 /// Leaves nothing behind, so that it may stand anywhere.
