@@ -87,6 +87,10 @@ void put_lost(WriterContext* context, const HoleRegions& hole) {
   context->refused = 0;
 }
 
+/// A call that came from the frame of one that was left may have pushed so much more arguments. A
+/// call within another lies deeper: the outer one's wrapper has saved more than that.
+constexpr ptrdiff_t kMostPushedBytes = 64;
+
 /// True when frames `a` and `b` lie on the same stack of this thread, as far as one can know: both
 /// on its signal stack or both off it.
 bool on_same_stack(const stack_t& signal_stack, const char* a, const char* b) {
@@ -222,9 +226,10 @@ bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) n
 }
 
 void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept {
+  const char* top = frame + runtime::kMostPushedBytes;
   const uint32_t counters = w->span_depth & kReadsCounters;
   uint32_t depth = std::min(w->span_depth & kSpanDepthMask, kOpenSpans);
-  while (depth > 0 && runtime::was_left(w->span_frame[depth - 1], frame)) {
+  while (depth > 0 && runtime::was_left(w->span_frame[depth - 1], top)) {
     --depth;
     w->slot->open[depth].start_ticks.store(0, std::memory_order_relaxed);
     w->span_depth = depth | counters;

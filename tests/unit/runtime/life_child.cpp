@@ -266,6 +266,13 @@ template <class Inner>
   finish_span(open);
 }
 
+/// One of more arguments than registers take, as MPI_Sendrecv is: they lie above its frame.
+template <class Inner>
+[[gnu::noipa]] void enclosing_with_many(uint32_t region, Inner inner, long, long, long, long, long,
+                                        long, long, long, long, long, long) {
+  enclosing(region, inner);
+}
+
 /// Nested open calls, then a death inside.
 void run_killed_in_call() {
   enclosing(70, [] {});
@@ -291,6 +298,14 @@ void run_slow_call(bool returns) {
   fflush(stdout);
   if (!returns) pause();
   event();
+}
+
+/// A call is left by longjmp, and the next one from that frame has more arguments.
+void run_jump_out_before_more_arguments() {
+  if (sigsetjmp(g_jump, 0) == 0) enclosing(70, [] { siglongjmp(g_jump, 1); });
+  enclosing_with_many(
+      72, [] {}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+  enclosing(73, [] { kill(getpid(), SIGKILL); });
 }
 
 /// More than the ring holds, then, when there is room again, one more.
@@ -378,6 +393,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"slow_call", [] { run_slow_call(true); }},
     {"slow_call_for_ever", [] { run_slow_call(false); }},
     {"jump_out_of_call", run_jump_out_of_call},
+    {"jump_out_before_more_arguments", run_jump_out_before_more_arguments},
     {"overflow", run_overflow},
     {"overflow_with_regions", run_overflow_with_regions},
 };

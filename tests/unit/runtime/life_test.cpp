@@ -273,14 +273,16 @@ TEST(Life, the_call_that_asked_the_agent_is_the_processs_own_once_it_is_attached
 }
 
 TEST(Life, a_call_left_by_longjmp_does_not_stay_open) {
-  WholeRun run("jump_out_of_call");
-  const auto& calls = run.taken.open_calls[kMainThreadSlot];
-  ASSERT_EQ(calls.size(), 1u);
-  EXPECT_EQ(calls[0].head.id, 73u);
-  const auto records = run.taken.streams[{kMainThreadSlot, 0}].records();
-  ASSERT_EQ(records.size(), 2u);
-  EXPECT_EQ(records[1].head.id, 72u);
-  EXPECT_FALSE(records[1].head.flags & kInsideSpan);
+  for (const char* how : {"jump_out_of_call", "jump_out_before_more_arguments"}) {
+    WholeRun run(how);
+    const auto& calls = run.taken.open_calls[kMainThreadSlot];
+    ASSERT_EQ(calls.size(), 1u) << how;
+    EXPECT_EQ(calls[0].head.id, 73u);
+    const auto records = run.taken.streams[{kMainThreadSlot, 0}].records();
+    ASSERT_EQ(records.size(), 2u);
+    EXPECT_EQ(records[1].head.id, 72u);
+    EXPECT_FALSE(records[1].head.flags & kInsideSpan);
+  }
 }
 
 TEST(Life, a_full_pool_refuses_counts_and_says_so_when_there_is_room_again) {
