@@ -11,11 +11,11 @@
 namespace aon::writers {
 namespace {
 
-TEST(Otf2Tables, of_a_process_with_40_000_communicators_fit) {
+TEST(Otf2Tables, of_a_process_with_60_000_communicators_fit) {
   test::TemporaryFolder job;
   test::NodeSpool node(job.path(), "n1");
   node.add_process(0, 0, 1, {{"MPI_Comm_dup", RegionRole::kFunction}});
-  for (uint32_t i = 2; i < 40'000; ++i) {
+  for (uint32_t i = 2; i < 60'000; ++i) {
     CommunicatorDefinition made{};
     made.identity = made.id = i;
     made.size = 1;
