@@ -263,6 +263,8 @@ void Encoder::write_streams() {
 
 void Encoder::finish_process(uint32_t index) {
   ProcessCell& cell = state_->process(index);
+  cell.written.set(state_->commit(), static_cast<uint32_t>(ProcessPhase::kFinished));
+  if (cell.is_cut_off != 0) return;  // as if the agent had been killed: the end is not known
   ProcessExitDefinition end{};
   end.process = cell.process;
   end.exit_code = cell.exit_code;
@@ -271,7 +273,6 @@ void Encoder::finish_process(uint32_t index) {
   end.memory_bytes = cell.memory_bytes;
   end.cpu_time_ns = cell.cpu_time_ns;
   log_.of(cell.process).add(DefinitionType::kProcessExit, end);
-  cell.written.set(state_->commit(), static_cast<uint32_t>(ProcessPhase::kFinished));
 }
 
 void Encoder::forget(const std::vector<uint32_t>& ended) {

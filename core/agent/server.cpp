@@ -472,13 +472,18 @@ bool Server::advance(uint64_t now_ns) {
   return is_news && are_all_told && !processes_.empty();
 }
 
-void Server::end_all() {
-  std::vector<uint32_t> cells;
-  for (const auto& [cell, process] : processes_) cells.push_back(cell);
-  for (uint32_t cell : cells) {
+bool Server::end_all() {
+  bool any_runs_on = false;
+  for (auto& [cell, process] : processes_) {
+    if (process.ended_ns != 0) continue;
+    if (!process.pidfd || !proc::has_ended(process.pidfd.get())) {
+      state_->process(cell).is_cut_off = 1;
+      process.has_status = true;
+      any_runs_on = true;
+    }
     end_process(cell);
-    processes_[cell].has_status = true;
   }
+  return any_runs_on;
 }
 
 bool Server::is_over(uint64_t now_ns) const {

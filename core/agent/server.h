@@ -64,8 +64,8 @@ class Server {
   /// Moves ended processes on: drains them, finds their exit status. True when all that are left
   /// wait for the spool, and one of them since now.
   bool advance(uint64_t now_ns);
-  /// Treats all processes as ended (SIGTERM).
-  void end_all();
+  /// Treats all processes as ended (SIGTERM). True: some run on, and nobody sees their end.
+  bool end_all();
 
   bool is_over(uint64_t now_ns) const;
   bool has_live_processes() const noexcept { return !processes_.empty(); }

@@ -173,6 +173,7 @@ struct ProcessCell {
   uint32_t ring_chunks;
   uint32_t crash_place;  ///< aon/crash.h; as the process says
   uint32_t is_followed;  ///< 1: known by aon-run's word alone, it has not said Hello
+  uint32_t is_cut_off;   ///< 1: it ran on when the agent was told to end
   uint64_t start_time_ticks;
   uint64_t attach_ticks;
   uint64_t end_ticks;

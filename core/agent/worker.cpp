@@ -1,5 +1,6 @@
 #include "core/agent/worker.h"
 
+#include <aon/definition.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -20,6 +21,8 @@ constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr int kExitNoSpool = 2;
 constexpr int kIdlePeriodMs = 100;
 constexpr uint64_t kIdleAfterNs = 10 * kSecondNs;
+/// After SIGTERM: who sends it to the whole job ends the programs as well, and their ends are seen.
+constexpr uint64_t kTerminationNs = 2 * kSecondNs;
 
 /// Everything of one worker, in the order of construction.
 class Worker {
@@ -31,6 +34,7 @@ class Worker {
   Worker(WorkerInputs inputs, State state, Staging staging);
   void serve();
   void serve_turns();
+  void terminate(uint64_t now_ns);
   void remove_socket_files();
 
   WorkerInputs inputs_;
@@ -51,6 +55,7 @@ class Worker {
   Server server_;
   EncodeThread encode_thread_;
   UniqueFd signal_fd_;
+  uint64_t terminate_at_ns_ = 0;  ///< 0: no SIGTERM
   bool is_terminating_ = false;
 };
 
@@ -109,13 +114,26 @@ void Worker::serve_turns() {
       drainer_.report_open_calls(now_ns);
       next_second_ns = now_ns + kSecondNs;
     }
-    if (!is_terminating_ && server_.has_signal()) {
-      is_terminating_ = true;
-      server_.end_all();
-    }
+    if (!is_terminating_ && server_.has_signal()) terminate(now_ns);
     if (is_terminating_ && !server_.has_live_processes()) return;
     if (server_.is_over(now_ns) || encode_thread_.has_failed()) return;
   }
+}
+
+/// What there is gets written at once; the programs still have a moment.
+void Worker::terminate(uint64_t now_ns) {
+  if (terminate_at_ns_ == 0) {
+    terminate_at_ns_ = now_ns + kTerminationNs;
+    encode_thread_.flush_soon();
+  }
+  if (now_ns < terminate_at_ns_ && server_.has_live_processes()) return;
+  is_terminating_ = true;
+  if (!server_.end_all()) return;
+  ProviderDefinition state{};
+  state.state = ProviderState::kDegraded;
+  inbox_.define(
+      spool::kNodeProcess, DefinitionType::kProvider, state,
+      {"recording", "the agent was told to end (SIGTERM) while programs ran; nothing since", ""});
 }
 
 void Worker::serve() {

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from fault_test import FaultCase, agent_pids, environment, wait_until, worker_pids
+from fault_test import FaultCase, agent_pids, environment, run, wait_until, worker_pids
 
 
 class AgentDeath(FaultCase):
@@ -61,6 +61,29 @@ class AgentDeath(FaultCase):
         for rank in (0, 1):
             self.assert_every_call(document, rank)
         wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+
+    def test_agent_that_is_told_to_end_says_what_it_does_not_know(self):
+        def disturb():
+            os.kill(agent_pids(self.output)[0], signal.SIGTERM)
+            wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+
+        document = self.run_loop(disturb)
+        self.assertIn("rank 0: its end was not seen", document["job"]["reason"])
+        (node,) = document["nodes"]
+        self.assertIn("told to end (SIGTERM)", node["providers"]["recording"]["reason"])
+        summary = run(["aon", "info", self.output]).stdout
+        self.assertIn("records, what else there was is not known", summary)
+
+    def test_agent_that_is_told_to_end_with_its_ranks_sees_their_end(self):
+        process = self.start_job(2, *self.worker("until", 90))
+        self.wait_for_calls(0)
+        self.wait_for_calls(1)
+        for pid in [*agent_pids(self.output), *worker_pids(self.counts)]:
+            os.kill(pid, signal.SIGTERM)
+        process.communicate(timeout=60)
+        document = self.finish()
+        self.assertIn("rank 0: killed by signal 15", document["job"]["reason"])
+        self.assertNotIn("recording", document["nodes"][0]["providers"])
 
     def test_removed_job_directory_does_not_keep_the_agent(self):
         process = self.start_job(2, *self.worker("pace", 2), options=["--wait", "5"])
