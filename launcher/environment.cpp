@@ -22,6 +22,7 @@ namespace {
 // the same.
 constexpr double kDefaultBudgetPercent = 1;
 constexpr uint64_t kDefaultMemoryBytes = 8u << 20;
+constexpr uint64_t kDefaultDiskBytes = 1u << 30;
 constexpr const char* kDefaultNcclLevel = "api";
 
 /// True when a string of the file begins with MPI_ or PMPI_: a library that wraps or calls MPI.
@@ -98,6 +99,8 @@ void add_settings(const Options& options, const Environment& environment,
   if (options.memory_bytes != 0)
     add("AON_MEMORY", std::to_string(options.memory_bytes),
         options.memory_bytes == kDefaultMemoryBytes);
+  if (options.disk_bytes != 0)
+    add("AON_DISK", std::to_string(options.disk_bytes), options.disk_bytes == kDefaultDiskBytes);
   if (!options.nccl_level.empty() && provider_is_wanted(options, "nccl"))
     add("AON_NCCL_LEVEL", options.nccl_level, options.nccl_level == kDefaultNcclLevel);
 }

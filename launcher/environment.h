@@ -9,7 +9,7 @@
 /// | AON_SOCKET, AON_OUTPUT  | socket of the agent, job directory   | replaced                    |
 /// | AON_ATTACH_MS,          | the options, where they are not the  | replaced                    |
 /// | AON_BUDGET, AON_MEMORY, | default, or the variable says        |                             |
-/// | AON_NCCL_LEVEL          | something else                       |                             |
+/// | AON_DISK, AON_NCCL_LEVEL| something else                       |                             |
 /// | AON_RECORD_FIXTURE      | --record-fixture, made absolute      | replaced                    |
 /// | AON_COUNTERS            | events for the borders of calls      | replaced                    |
 /// | CUDA_INJECTION64_PATH,  | our plugin, if installed             | left alone, reported        |

@@ -1,5 +1,7 @@
 // Ring of a process that found no agent: a file in the job directory that `aon finalize` reads.
-// Nobody drains it: when it is full, records are refused and counted.
+// Nobody drains it: when it is full, records are refused and counted. All rings of a node stay
+// below half of --disk: each gets a part of what those before it left, and when nothing is left a
+// process is only counted, by one byte in a file beside them.
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,7 +11,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "core/runtime/process.h"
 
@@ -19,45 +24,115 @@ namespace {
 constexpr uint64_t kDefaultBytes = 8u << 20;
 constexpr uint64_t kLeastBytes = 1u << 20;
 constexpr uint64_t kMostBytes = 1u << 30;
-constexpr uint32_t kFallbackSlots = kMaxThreadSlots;
-constexpr int kMostPrograms = 64;  ///< of one process, one after the other
+constexpr uint32_t kFewSlots = 64;  ///< in a ring of less than kLeastBytes
+constexpr uint64_t kSmallestBytes = 256u << 10;
+constexpr uint64_t kDefaultDiskBytes = 1u << 30;
+constexpr uint64_t kPartOfRoom = 16;  ///< a ring takes at most so much of what is left
+constexpr int kMostPrograms = 64;     ///< of one process, one after the other
 
-/// AON_MEMORY: a number with K, M or G behind it.
-uint64_t ring_bytes() {
-  const char* text = secure_getenv("AON_MEMORY");
-  if (text == nullptr) return kDefaultBytes;
+/// A number with K, M or G behind it; 0: none.
+uint64_t bytes_of(const char* variable) {
+  const char* text = secure_getenv(variable);
+  if (text == nullptr) return 0;
   char* end = nullptr;
   uint64_t bytes = strtoull(text, &end, 10);
   if (*end == 'K' || *end == 'k') bytes <<= 10;
   if (*end == 'M' || *end == 'm') bytes <<= 20;
   if (*end == 'G' || *end == 'g') bytes <<= 30;
-  if (bytes == 0) return kDefaultBytes;
-  if (bytes < kLeastBytes) return kLeastBytes;
-  return bytes < kMostBytes ? bytes : kMostBytes;
+  return bytes;
 }
 
-/// Opens DIR/spool/HOST/fallback-PID-START.ring for writing, making its folders; of a process that
-/// has called exec(), fallback-PID-START-N.ring of its N-th program. -1: not possible.
-int create_file(const char* folder, const ProcessIdentity& identity) {
+uint64_t wanted_bytes() {
+  const uint64_t bytes = bytes_of("AON_MEMORY");
+  return bytes == 0 ? kDefaultBytes : std::clamp(bytes, kLeastBytes, kMostBytes);
+}
+
+uint32_t slots_of(uint64_t chunk_bytes) {
+  return chunk_bytes < kLeastBytes ? kFewSlots : kMaxThreadSlots;
+}
+
+RingGeometry geometry_of(uint64_t chunk_bytes) {
+  return ring_geometry(slots_of(chunk_bytes), static_cast<uint32_t>(chunk_bytes / kChunkBytes));
+}
+
+uint64_t file_bytes(uint64_t chunk_bytes) { return geometry_of(chunk_bytes).total_bytes; }
+
+/// Bytes of chunks for the ring that is the `number`-th of its node, from 1; 0: nothing is left.
+/// The same for all processes of a launch, so that none has to look at the others' sizes.
+uint64_t share_of_disk(uint64_t number) {
+  const uint64_t asked = bytes_of("AON_DISK");
+  uint64_t room = (asked == 0 ? kDefaultDiskBytes : asked) / 2;
+  const uint64_t wanted = wanted_bytes();
+  for (;;) {
+    const uint64_t bytes = std::clamp(room / kPartOfRoom, kSmallestBytes, wanted);
+    if (file_bytes(bytes) > room) return 0;
+    if (--number == 0) return bytes;
+    room -= file_bytes(bytes);
+  }
+}
+
+/// Opens DIR/spool/HOST, making what is missing. -1: not possible.
+int open_folder(const char* output) {
   char host[HOST_NAME_MAX + 1] = {};
   if (gethostname(host, sizeof host - 1) != 0 || strchr(host, '/') != nullptr) return -1;
   char path[PATH_MAX];
   const char* format[] = {"%s", "%s/spool", "%s/spool/%s"};
   for (const char* part : format) {
-    if (snprintf(path, sizeof path, part, folder, host) >= PATH_MAX) return -1;
+    if (snprintf(path, sizeof path, part, output, host) >= PATH_MAX) return -1;
     mkdir(path, 0700);  // mostly there already; open() tells
   }
+  return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+using RingName = char[64];
+
+/// Opens fallback-PID-START.ring for writing; of a process that has called exec(),
+/// fallback-PID-START-N.ring of its N-th program. -1: not possible.
+int create_file(int folder, const ProcessIdentity& identity, RingName& name) {
   const auto start = static_cast<unsigned long long>(identity.start_time_ticks);
   for (int program = 1; program <= kMostPrograms; ++program) {
     char number[16] = "";
     if (program > 1) snprintf(number, sizeof number, "-%d", program);
-    const int length = snprintf(path, sizeof path, "%s/spool/%s/fallback-%d-%llu%s.ring", folder,
-                                host, identity.pid, start, number);
-    if (length >= PATH_MAX) return -1;
-    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    snprintf(name, sizeof name, "fallback-%d-%llu%s.ring", identity.pid, start, number);
+    const int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;
+}
+
+/// Rings in `folder`. Two processes that come at once may both count both: too many, never too few.
+/// Not by opendir(), which allocates.
+uint64_t count_rings(int folder) {
+  struct Entry {  // linux_dirent64
+    uint64_t inode;
+    int64_t next;
+    uint16_t byte_count;
+    uint8_t type;
+    char name[1];
+  };
+  alignas(Entry) char buffer[2048];
+  uint64_t count = 0;
+  for (;;) {
+    const long got = syscall(SYS_getdents64, folder, buffer, sizeof buffer);
+    if (got <= 0) return std::max<uint64_t>(count, 1);
+    for (long at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const Entry*>(buffer + at);
+      if (strncmp(entry->name, "fallback-", 9) == 0) ++count;
+      at += entry->byte_count;
+    }
+  }
+}
+
+/// There is no room for a ring: this process stays without one, and is counted by a byte.
+void give_up(int folder, const RingName& name) {
+  unlinkat(folder, name, 0);
+  const int fd =
+      openat(folder, "unrecorded", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return;
+  if (write(fd, "1", 1) != 1) {
+    // Not even for that; nobody can be told.
+  }
+  close(fd);
 }
 
 void fill_header(Process& p, const ProcessIdentity& identity) {
@@ -86,42 +161,48 @@ void fill_header(Process& p, const ProcessIdentity& identity) {
   header.magic = kRingMagic;
 }
 
-/// Chunks of a ring below the process's file size limit: beyond it the kernel would send SIGXFSZ to
-/// the program. 0: there is no room for a ring.
-uint32_t allowed_chunk_count() {
+/// At most `chunk_bytes`, below the process's file size limit: beyond it the kernel would send
+/// SIGXFSZ to the program. 0: there is no room for a ring.
+uint64_t allowed_bytes(uint64_t chunk_bytes) {
   rlimit limit = {};
   getrlimit(RLIMIT_FSIZE, &limit);
-  const uint64_t fixed_bytes = ring_geometry(kFallbackSlots, 0).total_bytes + kPageBytes;
-  if (limit.rlim_cur <= fixed_bytes) return 0;
-  const uint64_t room = (uint64_t{limit.rlim_cur} - fixed_bytes) / kChunkBytes;
-  const uint64_t wanted = ring_bytes() / kChunkBytes;
-  return static_cast<uint32_t>(room < wanted ? room : wanted);
+  const uint64_t allowed = limit.rlim_cur;
+  constexpr uint64_t kLargestOfFew = kLeastBytes - kChunkBytes;
+  const uint64_t fixed_bytes = file_bytes(kMostBytes) - kMostBytes;
+  const uint64_t fixed_of_few = file_bytes(kLargestOfFew) - kLargestOfFew;
+  if (allowed >= fixed_bytes + kLeastBytes) return std::min(chunk_bytes, allowed - fixed_bytes);
+  if (allowed < fixed_of_few + kChunkBytes) return 0;
+  return std::min({chunk_bytes, allowed - fixed_of_few, kLargestOfFew});
+}
+
+/// The ring of this process, or MAP_FAILED. Allocated before it is mapped: a store into a hole of a
+/// full file system raises SIGBUS.
+void* map_file(int folder, const ProcessIdentity& identity, RingGeometry* geometry) {
+  RingName name;
+  const int fd = create_file(folder, identity, name);
+  if (fd < 0) return MAP_FAILED;
+  *geometry = geometry_of(allowed_bytes(share_of_disk(count_rings(folder))));
+  const uint64_t bytes = geometry->total_bytes;
+  void* mapping = MAP_FAILED;
+  if (geometry->chunk_count != 0 && posix_fallocate(fd, 0, static_cast<off_t>(bytes)) == 0)
+    mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  if (mapping == MAP_FAILED) give_up(folder, name);
+  return mapping;
 }
 
 }  // namespace
 
 bool open_fallback_ring(Process& p) {
-  const char* folder = secure_getenv("AON_OUTPUT");
-  if (folder == nullptr || folder[0] != '/') return false;
-  const uint32_t chunk_count = allowed_chunk_count();
-  if (chunk_count == 0) return false;
+  const char* output = secure_getenv("AON_OUTPUT");
+  if (output == nullptr || output[0] != '/') return false;
+  const int folder = open_folder(output);
+  if (folder < 0) return false;
   const ProcessIdentity identity = process_identity();
-  const RingGeometry geometry = ring_geometry(kFallbackSlots, chunk_count);
-  const int fd = create_file(folder, identity);
-  if (fd < 0) return false;
-  // Allocated before it is mapped: a store into a hole of a full file system raises SIGBUS.
-  void* mapping = MAP_FAILED;
-  if (posix_fallocate(fd, 0, static_cast<off_t>(geometry.total_bytes)) == 0) {
-    mapping = mmap(nullptr, geometry.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  if (mapping == MAP_FAILED) {
-    if (ftruncate(fd, 0) != 0) {
-      // Nothing to do: an empty or short file is skipped by its reader.
-    }
-    close(fd);
-    return false;
-  }
-  close(fd);
+  RingGeometry geometry;
+  void* const mapping = map_file(folder, identity, &geometry);
+  close(folder);
+  if (mapping == MAP_FAILED) return false;
   if (madvise(mapping, geometry.total_bytes, MADV_DONTFORK) != 0) return false;
   use_ring(p, mapping, geometry);
   fill_header(p, identity);

@@ -306,6 +306,18 @@ Result<std::optional<std::string>> convert(const fs::path& ring_file, const fs::
   return std::optional<std::string>();
 }
 
+/// Of processes that found neither an agent nor room for a ring: each left a byte in a file. Empty
+/// for none.
+std::string unrecorded_line(const fs::path& node) {
+  std::error_code error;
+  const uintmax_t count = fs::file_size(node / "unrecorded", error);
+  if (error || count == 0) return "";
+  return std::to_string(count) + (count == 1 ? " process" : " processes") + " on " +
+         node.filename().string() +
+         " found no agent, and no room below --disk for a file of their own: nothing of them is "
+         "recorded";
+}
+
 }  // namespace
 
 std::vector<fs::path> find_leftover_rings(const fs::path& folder) {
@@ -330,6 +342,11 @@ Result<std::vector<std::string>> convert_leftover_rings(const fs::path& folder,
     Result<std::optional<std::string>> line = convert(ring_file, folder / "spool", scratch);
     if (!line) return line.error();
     if (*line) lines.push_back(**line);
+  }
+  std::error_code error;
+  for (const fs::directory_entry& node : fs::directory_iterator(folder / "spool", error)) {
+    if (std::string line = unrecorded_line(node.path()); !line.empty())
+      lines.push_back(std::move(line));
   }
   return lines;
 }

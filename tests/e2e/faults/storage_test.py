@@ -295,6 +295,24 @@ class SmallLimits(FaultCase):
         for size in sizes:
             self.assertTrue(2 << 20 <= size <= 4 << 20, size)
 
+    def test_files_of_many_processes_without_an_agent_stay_below_the_cap(self):
+        """Each would take 8 MiB; those for which nothing is left are counted."""
+        script = ('ulimit -n 40; exec aon-run -o "$0" --disk 8MiB '
+                  'bash -c \'for i in $(seq 60); do "$@"; done\' bash "$@"')
+        process = run(["bash", "-c", script, self.output, *self.worker("early", 10)])
+        self.assert_exit(process)
+        rings = list(self.output.rglob("fallback-*.ring"))
+        self.assertLess(sum(ring.stat().st_size for ring in rings), 4 << 20)
+        self.assertGreater(len(rings), 5)
+        document = self.finish()
+        recorded = [r for r in document["ranks"] if r.get("fallback")]
+        self.assertEqual(len(recorded), len(rings))
+        for entry in recorded:
+            self.assertEqual(entry["counted"], 10)
+        (warning,) = document["assembly"]["warnings"]
+        self.assertIn(f"{60 - len(rings)} processes on ", warning)
+        self.assertIn("found no agent, and no room", warning)
+
     def test_small_soft_file_limit(self):
         document = self.limited("ulimit -S -f 8192")
         for rank in (0, 1):

@@ -370,6 +370,20 @@ TEST(Assemble, leftover_ring_becomes_part_of_the_spool) {
   EXPECT_EQ(read_ledger(job.path())["ranks"].size(), 1u);
 }
 
+TEST(Assemble, processes_without_room_for_a_ring_are_told) {
+  TemporaryFolder job;
+  const std::filesystem::path node = job.path() / "spool" / "n1";
+  std::filesystem::create_directories(node);
+  write_ring_file(node / "fallback-4242-1.ring", 100, 0);
+  std::ofstream(node / "unrecorded") << "111";
+  for (int round = 0; round < 2; ++round) {
+    const Result<AssembleReport> report = assemble(job.path());
+    ASSERT_TRUE(report.has_value()) << report.error().message;
+    EXPECT_THAT(report->warnings,
+                testing::ElementsAre(testing::HasSubstr("3 processes on n1 found no agent")));
+  }
+}
+
 TEST(Assemble, ring_of_a_running_process_is_left_alone) {
   TemporaryFolder job;
   NodeSpool spool(job.path(), local_host_name());
