@@ -37,6 +37,7 @@ constexpr int kJoinTries = 100;           ///< of 1 ms each: the winner only has
 constexpr int kBacklog = 4096;            ///< ranks that may register before the agent runs
 constexpr int kAgentFirstDescriptor = 3;  ///< listener; the lock is the next
 constexpr rlim_t kAgentDescriptors = 40;  ///< of the agent itself, with some for counters
+constexpr size_t kMaxLeftovers = 1000;    ///< files of a folder; the rest the next time
 constexpr size_t kMaxAvoided = 100;       ///< programs; on the agent's command line
 constexpr rlim_t kRankDescriptors = 6;    ///< connection, ring, pidfds, file; counters come on top
 
@@ -67,6 +68,15 @@ Result<UniqueFd> try_lock(const std::string& path) {
     return Error{Code::kBusy, path + " was removed"};
   }
   return lock;
+}
+
+/// True for the socket of a waiter that was killed.
+bool is_deserted(const std::string& path) {
+  sockaddr_un address{};
+  if (!fill_address(path, address)) return false;
+  const UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return fd && connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 &&
+         errno == ECONNREFUSED;
 }
 
 Result<UniqueFd> listen_on(const std::string& path) {
@@ -183,7 +193,33 @@ Result<UniqueFd> connect_agent(const std::string& path) {
   return connection;
 }
 
+void remove_leftovers(const std::string& folder) {
+  const auto stem_of = [](const std::string& name, std::string_view suffix) {
+    const bool ends_so = name.size() > suffix.size() && name.ends_with(suffix);
+    const std::string stem = ends_so ? name.substr(0, name.size() - suffix.size()) : "";
+    return stem.find_first_not_of("0123456789abcdef") == std::string::npos ? stem : "";
+  };
+  std::error_code error;
+  size_t looked_at = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    const std::string name = entry.path().filename().string();
+    if (++looked_at > kMaxLeftovers) return;
+    if (!stem_of(name, agent::kWaiterSuffix).empty() && is_deserted(path)) unlink(path.c_str());
+    const std::string stem = stem_of(name, ".lock");
+    if (stem.empty()) continue;
+    // Whoever holds it lives; while we do, nobody binds the socket. A worker whose keeper was
+    // killed has only the socket.
+    const Result<UniqueFd> lock = try_lock(path);
+    const std::string socket = folder + "/" + stem;
+    if (!lock || connect_agent(socket)) continue;
+    unlink(socket.c_str());
+    unlink(path.c_str());
+  }
+}
+
 Result<AgentLink> join_or_listen(const std::string& path) {
+  const OwnersRights rights;
   if (Status status = make_runtime_folder(path.substr(0, path.rfind('/'))); !status)
     return status.error();
   for (int attempt = 0; attempt < kJoinTries; ++attempt) {
@@ -290,6 +326,7 @@ Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArgume
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (spawned.error_number == 0) {
+    remove_leftovers(link.socket.substr(0, link.socket.rfind('/')));
     note_for_epilog(getenv("SLURM_JOB_ID"), arguments.options.output_dir);
     return spawned.pid;
   }

@@ -40,6 +40,11 @@ struct AgentLink {
 /// Connects, or becomes the one that starts the agent.
 Result<AgentLink> join_or_listen(const std::string& socket);
 
+/// Removes sockets and locks that killed agents and waiters left in `folder`: batch systems kill
+/// what is left of a job, and some folders live until the node starts again. Called by
+/// spawn_agent().   Cost: some system calls for each file, of a thousand at most.
+void remove_leftovers(const std::string& folder);
+
 /// Whether an agent of so many ranks (0 unknown) can open what it needs. One that ran out half-way
 /// would lose records; without one, each rank writes a file of its own.
 Status check_descriptor_limit(uint32_t local_rank_count);

@@ -14,6 +14,7 @@
 #include "core/base/lease.h"
 #include "core/base/owner.h"
 #include "core/base/unique_fd.h"
+#include "launcher/runtime_folder.h"
 
 namespace aon::launcher {
 namespace {
@@ -207,6 +208,7 @@ std::string read_launch_id(const std::string& dir) {
 }
 
 Result<std::string> open_job_directory(const std::string& wanted, const Launch& launch) {
+  const OwnersRights rights;
   const Result<std::string> base = absolute_path(wanted);
   if (!base) return base.error();
   if (Status status = make_parents(*base); !status) return status.error();

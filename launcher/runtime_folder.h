@@ -4,12 +4,26 @@
 /// Thread: any.   Cost: two system calls.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 
 #include "core/base/result.h"
 
 namespace aon::launcher {
+
+/// While it lives, what is made is its owner's to use, whatever the umask of the job takes away.
+class OwnersRights {
+ public:
+  OwnersRights() : mask_(umask(0777)) { umask(mask_ & 077); }
+  ~OwnersRights() { umask(mask_); }
+  OwnersRights(const OwnersRights&) = delete;
+  OwnersRights& operator=(const OwnersRights&) = delete;
+
+ private:
+  mode_t mask_;
+};
 
 /// Its path; makes nothing.
 std::string runtime_folder();

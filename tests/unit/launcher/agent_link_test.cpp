@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,43 @@ TEST_F(AgentLinkTest, takes_over_what_a_dead_listener_left) {
   auto again = join_or_listen(path);
   ASSERT_TRUE(again.has_value());
   EXPECT_TRUE(again->listener);
+}
+
+int datagram_socket(const std::string& path) {
+  const int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+TEST_F(AgentLinkTest, removes_what_the_killed_left_and_nothing_else) {
+  const std::string dead = socket_path("dead", "/out");
+  const std::string living = socket_path("living", "/out");
+  { ASSERT_TRUE(join_or_listen(dead).has_value()); }
+  const auto agent = join_or_listen(living);
+  ASSERT_TRUE(agent.has_value() && agent->lock);
+  close(datagram_socket(dead + ".waiter"));
+  const int waiter = datagram_socket(living + ".waiter");
+  const std::string other = runtime_folder() + "/slurm-17";
+  close(open(other.c_str(), O_WRONLY | O_CREAT, 0600));
+  remove_leftovers(runtime_folder());
+  for (const char* suffix : {"", ".lock", ".waiter"}) {
+    EXPECT_NE(access((dead + suffix).c_str(), F_OK), 0) << suffix;
+    EXPECT_EQ(access((living + suffix).c_str(), F_OK), 0) << suffix;
+  }
+  EXPECT_EQ(access(other.c_str(), F_OK), 0);
+  close(waiter);
+}
+
+TEST_F(AgentLinkTest, leaves_a_listener_that_has_lost_its_lock) {
+  const std::string path = socket_path("launch", "/out");
+  auto link = join_or_listen(path);
+  ASSERT_TRUE(link.has_value());
+  link->lock.reset();
+  remove_leftovers(runtime_folder());
+  EXPECT_TRUE(connect_agent(path).has_value());
 }
 
 TEST_F(AgentLinkTest, gives_up_soon_on_a_lock_without_a_listener) {

@@ -41,6 +41,17 @@ TEST_F(JobDirectory, is_private_and_says_whose_it_is) {
   EXPECT_EQ(status.st_mode & 0777, 0700u);
 }
 
+TEST_F(JobDirectory, is_its_owners_whatever_the_umask) {
+  const mode_t before = umask(0777);
+  const auto dir = open_job_directory(path("a/b"), launch("one"));
+  const mode_t after = umask(before);
+  ASSERT_TRUE(dir.has_value()) << dir.error().message;
+  EXPECT_EQ(after, 0777u);
+  EXPECT_EQ(mode_of("a"), 0700u);
+  EXPECT_EQ(mode_of("a/b"), 0700u);
+  EXPECT_EQ(mode_of("a/b/.launch"), 0600u);
+}
+
 TEST_F(JobDirectory, is_joined_by_the_same_launch_only) {
   ASSERT_EQ(*open_job_directory(path("out"), launch("one")), path("out"));
   EXPECT_EQ(*open_job_directory(path("out"), launch("one")), path("out"));
