@@ -220,7 +220,9 @@ Status EventPass::add_tail(const spool::Process& process, uint16_t slot, Locatio
     refused += stream.refused;
     cut += stream.stream_cut;
     if (stream.refused == 0) continue;
-    first_refused = std::min(first_refused, stream.first_refused_ticks);
+    // A stream without a record, as of threads for which there was no slot, has no time for it.
+    const uint64_t since = std::max(stream.first_refused_ticks, process.start.attach_ticks);
+    first_refused = std::min(first_refused, since);
     last_refused = std::max(last_refused, stream.last_refused_ticks);
   }
   order->settle();

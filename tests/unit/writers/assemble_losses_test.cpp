@@ -53,6 +53,19 @@ TEST(Assemble, loss_of_a_process_whose_end_was_not_seen_lasts_up_to_its_last_rec
   EXPECT_EQ(loss_duration_ns(read_ledger(job.path())), 47'000u);
 }
 
+TEST(Assemble, loss_of_threads_without_a_slot_begins_with_their_process) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.attach_ticks = 30'000;
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 2, {test::span_record(1, 40'000, 50'000)});
+  node.stream(0, 1).refused = 7;  // the main thread bears them, which has recorded nothing itself
+  node.add_exit(0, 80'000, 0, 0);
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  EXPECT_EQ(loss_duration_ns(read_ledger(job.path())), 50'000u);
+}
+
 TEST(Assemble, share_of_lost_records_reads_as_one) {
   const std::pair<uint64_t, std::string> kCases[] = {
       {1, "1 of 101 records are lost (0.99 %)"},

@@ -217,7 +217,7 @@ void NodeSpool::add_process(uint32_t process, int32_t rank, uint32_t world,
   ProcessStartDefinition start{};
   start.process = process;
   start.pid = 1000 + static_cast<int32_t>(process);
-  start.attach_ticks = 1;
+  start.attach_ticks = attach_ticks;
   start.rank = rank;
   start.world_size = world;
   out.add(DefinitionType::kProcessStart, start, {"/opt/app/solver", folder_.filename().string()});

@@ -106,6 +106,8 @@ class NodeSpool {
   std::filesystem::path segment(uint32_t process) const;
   StreamDefinition& stream(uint32_t process, uint16_t slot, uint16_t context = 0);
 
+  uint64_t attach_ticks = 1;  ///< of processes that are added from now on
+
  private:
   void append(const std::filesystem::path& path, const std::vector<uint8_t>& bytes);
 
