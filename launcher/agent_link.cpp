@@ -201,9 +201,10 @@ void remove_leftovers(const std::string& folder) {
   };
   std::error_code error;
   size_t looked_at = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string path = entry.path().string();
-    const std::string name = entry.path().filename().string();
+  std::filesystem::directory_iterator at(folder, error);  // whose ++ throws
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    const std::string path = at->path().string();
+    const std::string name = at->path().filename().string();
     if (++looked_at > kMaxLeftovers) return;
     if (!stem_of(name, agent::kWaiterSuffix).empty() && is_deserted(path)) unlink(path.c_str());
     const std::string stem = stem_of(name, ".lock");

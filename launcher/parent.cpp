@@ -5,7 +5,9 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,11 +15,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/file.h"
 #include "launcher/descriptors.h"
 #include "launcher/program.h"
 
 namespace aon::launcher {
 namespace {
+
+constexpr long kWakerPeriodNs = 50'000'000;
 
 /// What aon-run was started with.
 struct InheritedSignals {
@@ -62,6 +67,27 @@ void send(pid_t target, const signalfd_siginfo& info) {
   sigqueue(target, number, value);
 }
 
+/// Letter of /proc/PID/stat; 0 where it cannot be read.
+char state_of(pid_t pid) {
+  const Result<std::string> text = read_text_file("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name_end = text ? text->rfind(')') : std::string::npos;
+  return name_end != std::string::npos && name_end + 2 < text->size() ? (*text)[name_end + 2] : 0;
+}
+
+/// Continues `parent` when `program` is not stopped any more: who continued or killed it need not
+/// know of us. In a group of its own, which is not stopped with theirs.
+[[noreturn]] void wake_with(pid_t program, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setpgid(0, 0);
+  syscall(SYS_close_range, 0u, ~0u, 0u);
+  const timespec pause{0, kWakerPeriodNs};
+  while (getppid() == parent) {
+    nanosleep(&pause, nullptr);
+    if (state_of(program) != 'T' && state_of(parent) == 'T') kill(parent, SIGCONT);
+  }
+  _exit(0);
+}
+
 bool asks_to_end(uint32_t number) {
   return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
 }
@@ -90,7 +116,8 @@ Result<Parent> Parent::start(const std::vector<std::string>& words) {
 void Parent::close_descriptors(int kept) { keep_descriptors({kept, signal_fd_}); }
 
 void Parent::forward(const signalfd_siginfo& info) {
-  if (static_cast<pid_t>(info.ssi_pid) == child_) return;
+  const auto sender = static_cast<pid_t>(info.ssi_pid);
+  if (sender == child_ || sender == waker_) return;
   const bool is_for_group =
       info.ssi_code == SI_KERNEL ||  // from the terminal
       (info.ssi_code != SI_QUEUE && witness_.saw(static_cast<int>(info.ssi_signo)));
@@ -101,6 +128,16 @@ void Parent::forward(const signalfd_siginfo& info) {
   // A program that left for a group of its own gets what is meant for the group there.
   const pid_t group = getpgid(child_);
   if (info.ssi_code != SI_KERNEL && group > 0 && group != getpgrp()) send(-group, info);
+}
+
+void Parent::stop_with_program() {
+  const pid_t self = getpid();
+  waker_ = fork();
+  if (waker_ == 0) wake_with(child_, self);
+  raise(SIGSTOP);
+  if (waker_ < 0) return;
+  kill(waker_, SIGKILL);
+  waitpid(waker_, nullptr, 0);
 }
 
 ProgramEnd Parent::wait_for_program() {
@@ -122,7 +159,7 @@ ProgramEnd Parent::wait_for_program() {
       if (pid <= 0) break;
       if (pid != child_) continue;  // the agent or the witness
       if (WIFSTOPPED(status)) {
-        raise(SIGSTOP);
+        stop_with_program();
       } else if (!WIFCONTINUED(status)) {
         witness_.stop();
         end.wait_status = status;

@@ -5,7 +5,8 @@
 /// |-------------------------------|-----------------------------------------------------------|
 /// | signal sent to aon-run        | sent on to the program, with its value                    |
 /// | ... or to the whole group     | the program has had it already                            |
-/// | program stopped, continued    | aon-run stops itself; SIGCONT goes on to the program      |
+/// | program stopped               | aon-run stops itself; SIGCONT goes on to the program      |
+/// | ... continued, or killed then | aon-run goes on, within a tenth of a second               |
 /// | program exits, dies by signal | aon-run exits alike, without a core file of its own       |
 /// | aon-run dies                  | the program is killed (PR_SET_PDEATHSIG)                  |
 ///
@@ -55,10 +56,12 @@ class Parent {
   Parent() = default;
 
   void forward(const signalfd_siginfo& info);
+  void stop_with_program();
 
   GroupWitness witness_;
   int signal_fd_ = -1;
   pid_t child_ = -1;
+  pid_t waker_ = -1;  ///< the last one
 };
 
 /// Ends this process as the program did.

@@ -140,6 +140,34 @@ TEST_F(ParentOfRank, takes_the_program_with_it) {
   EXPECT_TRUE(letter == "gone" || letter == "Z") << letter;
 }
 
+/// What the program wrote into `file`.
+int number_in(const std::string& file) {
+  int number = 0;
+  std::ifstream(file) >> number;
+  return number;
+}
+
+TEST_F(ParentOfRank, goes_on_with_a_program_that_somebody_else_continued) {
+  const pid_t pid = start("echo $$ > " + path("pid") + "; kill -STOP $$; exit 5");
+  int status = -1;
+  ASSERT_EQ(waitpid(pid, &status, WUNTRACED), pid);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  kill(number_in(path("pid")), SIGCONT);
+  EXPECT_EQ(WEXITSTATUS(status_of(pid)), 5);
+}
+
+TEST_F(ParentOfRank, ends_with_a_program_that_was_killed_while_stopped) {
+  const pid_t pid = start("echo $$ > " + path("pid") + "; kill -STOP $$; exit 5");
+  int status = -1;
+  ASSERT_EQ(waitpid(pid, &status, WUNTRACED), pid);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  sleep_ms(200);
+  kill(number_in(path("pid")), SIGKILL);
+  const int end = status_of(pid);
+  ASSERT_TRUE(WIFSIGNALED(end));
+  EXPECT_EQ(WTERMSIG(end), SIGKILL);
+}
+
 TEST_F(ParentOfRank, stops_and_continues_with_the_program) {
   const pid_t pid = start("kill -STOP $$; exit 5");
   int status = 0;
