@@ -476,11 +476,9 @@ bool Server::end_all() {
   bool any_runs_on = false;
   for (auto& [cell, process] : processes_) {
     if (process.ended_ns != 0) continue;
-    if (!process.pidfd || !proc::has_ended(process.pidfd.get())) {
-      state_->process(cell).is_cut_off = 1;
-      process.has_status = true;
-      any_runs_on = true;
-    }
+    process.has_status = !process.pidfd || !proc::has_ended(process.pidfd.get());
+    state_->process(cell).is_cut_off = process.has_status ? 1 : 0;
+    any_runs_on = any_runs_on || process.has_status;
     end_process(cell);
   }
   return any_runs_on;
