@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -223,8 +224,9 @@ void leave_waiter(const Plan& plan) {
   if (plan.options.wait_s == 0 || !send_wait(fd)) return;
   const Result<UniqueFd> notices = open_notices(plan.socket);
   const int notices_fd = notices ? notices->get() : -1;
-  const Status status = start_waiter({fd, notices_fd}, [&] {
-    if (wait_for_descriptor(fd, notices_fd, timeout_ms_of(plan))) {
+  const UniqueFd program(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  const Status status = start_waiter({fd, notices_fd, program.get()}, [&] {
+    if (wait_for_descriptor(fd, notices_fd, program.get(), timeout_ms_of(plan))) {
       print_outcome(plan, fd);
     } else {
       say_where(plan);

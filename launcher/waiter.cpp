@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -71,18 +72,21 @@ Status start_waiter(const std::vector<int>& kept, const std::function<void()>& w
   _exit(0);
 }
 
-bool wait_for_descriptor(int fd, int notices, int timeout_ms) {
-  const int64_t deadline_ms = now_ms() + timeout_ms;
+bool wait_for_descriptor(int fd, int notices, int program, int timeout_ms) {
+  int64_t deadline_ms = program < 0 ? now_ms() + timeout_ms : INT64_MAX;
   for (;;) {
-    pollfd waiting[2] = {{fd, POLLIN, 0}, {notices, POLLIN, 0}};
+    pollfd waiting[3] = {{fd, POLLIN, 0}, {notices, POLLIN, 0}, {program, POLLIN, 0}};
     const int64_t left_ms = deadline_ms - now_ms();
     if (left_ms <= 0) return false;
-    if (poll(waiting, 2, static_cast<int>(std::min<int64_t>(left_ms, 60'000))) <= 0) continue;
+    if (poll(waiting, 3, static_cast<int>(std::min<int64_t>(left_ms, 60'000))) <= 0) continue;
     // What ranks have said comes first: the last of them may just have lent its stderr.
     if (waiting[1].revents != 0) {
       while (follow_notice(notices)) continue;
     }
     if (waiting[0].revents != 0) return true;
+    if (waiting[2].revents == 0) continue;
+    deadline_ms = now_ms() + timeout_ms;
+    program = -1;
   }
 }
 

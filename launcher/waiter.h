@@ -37,8 +37,8 @@ Result<UniqueFd> open_notices(const std::string& agent_socket);
 /// Errors: kUnavailable when fork fails; nothing waits then.
 Status start_waiter(const std::vector<int>& kept, const std::function<void()>& wait);
 
-/// True when `fd` is readable or hung up within `timeout_ms`. Does what is said on `notices`, where
-/// that is no -1.
-bool wait_for_descriptor(int fd, int notices, int timeout_ms);
+/// True when `fd` is readable or hung up, at the latest `timeout_ms` after the end of the program
+/// whose pidfd `program` is (-1: after now). Does what is said on `notices`, where that is no -1.
+bool wait_for_descriptor(int fd, int notices, int program, int timeout_ms);
 
 }  // namespace aon::launcher

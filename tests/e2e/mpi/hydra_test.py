@@ -155,6 +155,12 @@ class Hydra(TestCase):
             self.assertTrue((self.folder / name / "aon.json").exists(), name)
             self.assertIn(f"aon: {self.folder / name}: ", process.stderr)
 
+    def test_the_wait_begins_when_the_program_ends(self):
+        process = self.launch("-n", 2, "aon-run", "-o", "long", "--wait", 8, "sleep", 10)
+        self.assert_exit(process)
+        self.assertTrue((self.folder / "long" / "aon.json").exists())
+        self.assertIn(f"aon: {self.folder / 'long'}: ", process.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

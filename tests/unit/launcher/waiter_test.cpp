@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/descriptors.h"
 #include "tests/unit/launcher/temporary_folder.h"
 
 namespace aon::launcher {
@@ -50,7 +52,7 @@ class Waiter : public TemporaryFolder {
     dup2(first_.second.get(), STDERR_FILENO);
     const int connection = agent_.second.get();
     const Status status = start_waiter({connection, notices_.get()}, [&] {
-      const bool has_ended = wait_for_descriptor(connection, notices_.get(), 20'000);
+      const bool has_ended = wait_for_descriptor(connection, notices_.get(), -1, 20'000);
       (void)!write(STDERR_FILENO, has_ended ? "end" : "???", 3);
     });
     dup2(own.get(), STDERR_FILENO);
@@ -92,6 +94,21 @@ TEST_F(Waiter, holds_stderr_where_nobody_says_anything) {
   end_of_files();
   EXPECT_EQ(text_of(first_.first), "end");
   EXPECT_TRUE(has_hung_up(first_.first, 10'000));
+}
+
+TEST_F(Waiter, counts_its_time_from_the_end_of_the_program) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    usleep(400'000);
+    _exit(0);
+  }
+  const UniqueFd program(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  const Pair files = socket_pair();
+  const int64_t start_ms = now_ms();
+  EXPECT_FALSE(wait_for_descriptor(files.first.get(), -1, program.get(), 50));
+  EXPECT_GE(now_ms() - start_ms, 400);
+  waitpid(pid, nullptr, 0);
+  end_of_files();
 }
 
 TEST_F(Waiter, lets_go_of_stderr_while_ranks_may_fail) {
