@@ -1,11 +1,20 @@
-// Whom a process waits for that waits for requests of messages: who has sent it fewer than it has
-// received and waits for, or has received fewer than it has sent.
+// What a process waits for in a call that waits for requests: the collective that somebody has not
+// started, or whoever has sent fewer messages than it has received and waits for.
 
 #include <algorithm>
+#include <set>
 
 #include "writers/hang/hang.h"
 
 namespace aon::writers {
+namespace {
+
+bool is_mapped(const GlobalCommunicator& communicator) {
+  return communicator.kind != CommunicatorKind::kInter &&
+         communicator.kind != CommunicatorKind::kNccl && !communicator.is_of_worlds;
+}
+
+}  // namespace
 
 HangFinder::MessageCount& HangFinder::messages_with(const Event& event) {
   const uint64_t communicator = communicators_.global(event.communicator);
@@ -13,7 +22,7 @@ HangFinder::MessageCount& HangFinder::messages_with(const Event& event) {
 }
 
 void HangFinder::add_request(const Event& event) {
-  PendingRequests& pending = progress_[group_].pending;
+  Progress& progress = progress_[group_];
   switch (event.kind) {
     case EventKind::kSend:
       ++messages_with(event).sent;
@@ -23,112 +32,207 @@ void HangFinder::add_request(const Event& event) {
       break;
     case EventKind::kSendRequest:
       ++messages_with(event).sent;
-      pending.start(event.request,
-                    PendingMessage{communicators_.global(event.communicator), event.peer, 1});
+      progress.pending.start_send(event.request);
       break;
     case EventKind::kReceiveRequest:
-      pending.start(event.request,
-                    PendingMessage{communicators_.global(event.communicator), event.peer, 0});
+      progress.pending.start(event.request,
+                             PendingMessage{communicators_.global(event.communicator), event.peer});
       break;
     case EventKind::kReceiveComplete:
       ++messages_with(event).received;
-      pending.complete(event.request);
+      progress.pending.complete(event.request);
       break;
     case EventKind::kSendComplete:
     case EventKind::kRequestCancelled:
     case EventKind::kCollectiveComplete:
-      pending.complete(event.request);
+      progress.pending.complete(event.request);
       break;
     case EventKind::kIoIssued:
-      pending.start_io(event.request);
+      progress.pending.start_io(event.request);
       break;
     case EventKind::kIoComplete:
     case EventKind::kIoCancelled:
-      pending.complete_io(event.request);
+      progress.pending.complete_io(event.request);
+      break;
+    case EventKind::kRmaTransfer:
+      progress.has_unknown_requests = true;
       break;
     default:
       break;
   }
 }
 
-/// The process behind `message`, if it has sent (received) fewer than `count` messages less than
-/// `group` has received from (sent to) it. Those of one communicator are taken together: tags could
-/// only hide a debt.
-std::optional<uint32_t> HangFinder::owed(uint32_t group, const PendingMessage& message,
-                                         uint64_t count) const {
+/// Whether it waits for requests, and all that are in flight are known.
+bool HangFinder::may_be_judged(const OpenCall& call) const {
+  const Progress& progress = progress_[call.group];
+  if (progress.has_hole || progress.has_unknown_requests || progress.pending.has_io()) return false;
+  if (call.region >= model_->regions.size()) return false;
+  const std::string& name = model_->regions[call.region].name;
+  return name == "MPI_Wait" || name == "MPI_Waitall";
+}
+
+/// Whether a member is known not to have started it.
+bool HangFinder::is_behind(const PendingCollective& collective, Least* least) const {
+  if (collective.communicator >= model_->communicators.size()) return false;
+  const auto for_members = [&](auto visit) {
+    for (const int64_t member : model_->communicators[collective.communicator].members) {
+      if (member < 0 || static_cast<size_t>(member) >= progress_.size()) continue;
+      const auto group = static_cast<uint32_t>(member);
+      if (!progress_[group].has_hole && model_->groups[group].process != nullptr) visit(group);
+    }
+  };
+  if (collective.instance == 0) {
+    const auto [found, is_new] = least->numbers.try_emplace(collective.communicator, UINT64_MAX);
+    if (is_new) {
+      for_members([&, number = &found->second](uint32_t group) {
+        const auto own = number_of(group, collective.communicator);
+        if (own) *number = std::min(*number, *own);
+      });
+    }
+    return found->second <= collective.number;
+  }
+  const uint64_t key = uint64_t{collective.communicator} << 32 | collective.instance >> 32;
+  const auto [found, is_new] = least->starts.try_emplace(key, UINT32_MAX);
+  if (is_new) {
+    for_members([&, number = &found->second](uint32_t group) {
+      const auto own = progress_[group].starts.find(key);
+      *number = std::min(*number, own == progress_[group].starts.end() ? 0 : own->second);
+    });
+  }
+  return found->second < static_cast<uint32_t>(collective.instance);
+}
+
+/// The one that somebody has not started; of several, in different communicators, it is not known
+/// which one the call waits for.
+std::optional<PendingCollective> HangFinder::awaited_collective(const OpenCall& call,
+                                                                Least* least) const {
+  const PendingRequests& pending = progress_[call.group].pending;
+  if (!may_be_judged(call) || pending.has_messages()) return std::nullopt;
+  const bool is_for_all = model_->regions[call.region].name == "MPI_Waitall";
+  std::optional<PendingCollective> first;
+  for (const auto& [request, one] : pending.collectives()) {
+    if (is_for_all && pending.is_standing(one)) continue;
+    if (one.instance == 0 && !number_of(call.group, one.communicator)) return std::nullopt;
+    if (!is_behind(one, least)) continue;
+    if (first &&
+        (one.communicator != first->communicator || one.instance != 0 || first->instance != 0))
+      return std::nullopt;
+    if (!first || one.number < first->number) first = one;
+  }
+  return first;
+}
+
+/// Those in which the members that wait for requests are in different calls: one of them is wrong.
+void HangFinder::find_mismatches(std::map<Collective, std::vector<Arrival>>* waiting) const {
+  std::map<Collective, std::vector<Arrival>> started;
+  for (const uint32_t i : report_.open_calls) {
+    const OpenCall& call = model_->open_calls[i];
+    if (!may_be_judged(call)) continue;
+    for (const auto& [request, one] : progress_[call.group].pending.collectives()) {
+      if (one.instance == 0 && one.communicator < model_->communicators.size() &&
+          number_of(call.group, one.communicator))
+        started[{one.communicator, {one.number}}].push_back({i, one.region});
+    }
+  }
+  for (auto& [key, arrivals] : started) {
+    const bool is_mismatch = std::any_of(arrivals.begin(), arrivals.end(), [&](const auto& one) {
+      return one.region != arrivals.front().region;
+    });
+    if (is_mismatch) (*waiting)[key] = std::move(arrivals);
+  }
+}
+
+void HangFinder::find_waits() {
+  std::map<Collective, std::vector<Arrival>> waiting;
+  Least least;
+  for (const uint32_t i : report_.open_calls) {
+    const OpenCall& call = model_->open_calls[i];
+    const auto one = awaited_collective(call, &least);
+    if (!one) continue;
+    const Which which{one->instance == 0 ? std::optional(one->number) : std::nullopt,
+                      one->instance};
+    waiting[{one->communicator, which}].push_back({i, one->region});
+  }
+  find_mismatches(&waiting);
+  std::set<uint32_t> told;
+  for (const Hang& hang : report_.hangs) told.insert(hang.communicator);
+  for (auto& [key, arrivals] : waiting) {
+    const auto& [communicator, which] = key;
+    // Of another world with the same name: who its members are is not known.
+    const Ranks& ranks = ranks_in(communicator);
+    std::erase_if(arrivals, [&](const Arrival& arrival) {
+      return ranks.count(model_->open_calls[arrival.call].group) == 0;
+    });
+    if (!arrivals.empty() && told.insert(communicator).second)
+      add_hang(communicator, which, arrivals);
+  }
+}
+
+const HangFinder::Ranks& HangFinder::ranks_in(uint32_t communicator) {
+  const auto [found, is_new] = ranks_.try_emplace(communicator);
+  if (!is_new) return found->second;
+  const auto& members = model_->communicators[communicator].members;
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    if (members[rank] >= 0)
+      found->second.emplace(static_cast<uint32_t>(members[rank]), static_cast<uint32_t>(rank));
+  }
+  return found->second;
+}
+
+/// The rank that `message` is to come from, if it has sent fewer messages than `group` has received
+/// from it and `count`. Those of one communicator are taken together: tags can only hide a debt.
+std::optional<uint32_t> HangFinder::debtor(uint32_t group, const PendingMessage& message,
+                                           uint64_t count) {
   if (message.communicator >= model_->communicators.size() || message.peer < 0) return std::nullopt;
   const GlobalCommunicator& communicator = model_->communicators[message.communicator];
-  const auto& members = communicator.members;
   const auto peer = static_cast<size_t>(message.peer);
-  const bool is_mapped = communicator.kind != CommunicatorKind::kInter &&
-                         communicator.kind != CommunicatorKind::kNccl &&
-                         !communicator.is_of_worlds && peer < members.size() &&
-                         members[peer] >= 0 &&
-                         static_cast<size_t>(members[peer]) < model_->groups.size();
-  if (!is_mapped) return std::nullopt;
-  const auto other = static_cast<uint32_t>(members[peer]);
-  const auto own = std::find(members.begin(), members.end(), int64_t{group});
-  if (own == members.end() || other == group || progress_[other].has_hole ||
-      model_->groups[other].process == nullptr)
-    return std::nullopt;
-  const auto count_of = [&](uint32_t whose, size_t with) {
-    const auto& messages = progress_[whose].messages;
-    const auto found = messages.find(uint64_t{message.communicator} << 32 | with);
-    return found == messages.end() ? MessageCount{} : found->second;
+  if (!is_mapped(communicator) || peer >= communicator.members.size()) return std::nullopt;
+  const int64_t member = communicator.members[peer];
+  if (member < 0 || static_cast<size_t>(member) >= progress_.size()) return std::nullopt;
+  const auto other = static_cast<uint32_t>(member);
+  const Group& group_of = model_->groups[other];
+  const Progress& its = progress_[other];
+  const bool is_known = group_of.rank && group_of.process != nullptr && !its.has_hole &&
+                        !its.has_open_message && other != group;
+  const Ranks& ranks = ranks_in(message.communicator);
+  const auto own = ranks.find(group);
+  if (!is_known || own == ranks.end()) return std::nullopt;
+  const auto count_of = [&](const Progress& whose, uint64_t with) {
+    const auto found = whose.messages.find(uint64_t{message.communicator} << 32 | with);
+    return found == whose.messages.end() ? MessageCount{} : found->second;
   };
-  const MessageCount mine = count_of(group, peer);
-  const MessageCount its = count_of(other, static_cast<size_t>(own - members.begin()));
-  const auto own_rank = static_cast<int32_t>(own - members.begin());
-  const auto posted = progress_[other].pending.messages();
-  const auto posted_count = std::count_if(posted.begin(), posted.end(), [&](const auto& m) {
-    return m.is_send == 0 && m.communicator == message.communicator &&
-           (m.peer == own_rank || m.peer == kAnyPeer);
-  });
-  const uint64_t taken = its.received + static_cast<uint64_t>(posted_count);
-  const bool is_owed = message.is_send != 0 ? taken < mine.sent : its.sent < mine.received + count;
-  return is_owed ? std::optional(other) : std::nullopt;
+  const uint64_t received = count_of(progress_[group], peer).received;
+  return count_of(its, own->second).sent < received + count ? std::optional(other) : std::nullopt;
 }
 
-/// Ascending. `messages` are sorted.
-std::vector<uint32_t> HangFinder::debtors(uint32_t group, std::span<const PendingMessage> messages,
-                                          bool is_send) const {
-  std::vector<uint32_t> result;
+/// Of several requests in flight MPI_Wait waits for one, nobody knows which.
+Awaited HangFinder::awaited_by(const OpenCall& call) {
+  const PendingRequests& pending = progress_[call.group].pending;
+  if (!may_be_judged(call) || !pending.collectives().empty()) return {};
+  std::vector<PendingMessage> messages = pending.messages();
+  const auto is_alike = [](const PendingMessage& a, const PendingMessage& b) {
+    return a.communicator == b.communicator && a.peer == b.peer;
+  };
+  if (model_->regions[call.region].name == "MPI_Waitall") {
+    std::erase_if(messages, [&](const PendingMessage& one) { return pending.is_standing(one); });
+  } else if (messages.empty() || !is_alike(messages.front(), messages.back())) {
+    return {};
+  }
+  std::set<uint32_t> debtors;
   for (auto at = messages.begin(); at != messages.end();) {
-    const auto next = std::find_if(at, messages.end(), [&](const auto& m) { return m != *at; });
-    const auto count = static_cast<uint64_t>(next - at);
-    if ((at->is_send != 0) == is_send) {
-      if (const auto other = owed(group, *at, count)) result.push_back(*other);
-    }
+    const auto next =
+        std::find_if(at, messages.end(), [&](const auto& one) { return !is_alike(one, *at); });
+    if (const auto other = debtor(call.group, *at, static_cast<uint64_t>(next - at)))
+      debtors.insert(*other);
     at = next;
   }
-  std::sort(result.begin(), result.end());
-  result.erase(std::unique(result.begin(), result.end()), result.end());
-  return result;
-}
-
-/// Of several requests in flight MPI_Wait waits for one, nobody knows which. A send may be over
-/// before it is received, so receives are asked first.
-std::optional<Awaited> HangFinder::awaited_by(const OpenCall& call) const {
-  const Progress& progress = progress_[call.group];
-  const std::string name =
-      call.region < model_->regions.size() ? model_->regions[call.region].name : std::string();
-  if (name != "MPI_Wait" && name != "MPI_Waitall") return std::nullopt;
-  if (progress.has_hole || progress.pending.has_collectives() || progress.pending.has_io())
-    return std::nullopt;
-  const std::vector<PendingMessage> messages = progress.pending.messages();
-  if (messages.empty() || (name == "MPI_Wait" && messages.front() != messages.back()))
-    return std::nullopt;
-  for (const bool is_send : {false, true}) {
-    std::vector<uint32_t> groups = debtors(call.group, messages, is_send);
-    if (!groups.empty()) return Awaited{std::move(groups), is_send};
-  }
-  return std::nullopt;
+  return {debtors.begin(), debtors.end()};
 }
 
 void HangFinder::find_awaited() {
   for (const uint32_t i : report_.open_calls) {
-    if (auto awaited = awaited_by(model_->open_calls[i]))
-      report_.awaited.emplace(i, std::move(*awaited));
+    Awaited awaited = awaited_by(model_->open_calls[i]);
+    if (!awaited.empty()) report_.awaited.emplace(i, std::move(awaited));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "writers/hang/hang.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -12,6 +13,13 @@ namespace aon::writers {
 namespace {
 
 bool begins_with(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
+
+/// A call that sends a message before it returns.
+bool is_send(const GlobalRegion& region) {
+  constexpr const char* kNames[] = {"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](const char* name) { return begins_with(region.name, name); });
+}
 
 /// Called by all members, in one order, and numbered by what is counted of them.
 bool is_numbered(const GlobalRegion& region) {
@@ -38,10 +46,12 @@ Status HangFinder::begin(const Model& model) {
   nccl_.begin(model, now_ns_ != 0 ? now_ns_ : model.end_ns);
   progress_.resize(model.groups.size());
   report_.last_ns.resize(model.groups.size());
+  report_.has_finalized.resize(model.groups.size());
   for (const GlobalRegion& region : model.regions) {
     const bool is_mpi = region.paradigm == Paradigm::kMpi;
     region_calls_.push_back(!is_mpi                             ? Call::kOther
                             : region.name == "MPI_Pcontrol"     ? Call::kPause
+                            : region.name == "MPI_Finalize"     ? Call::kFinalize
                             : profile::is_exchange(region.role) ? Call::kExchange
                                                                 : Call::kMpi);
   }
@@ -95,6 +105,8 @@ void HangFinder::add(const Event& event) {
       break;
     case EventKind::kOpenAtEnd:
       if (own_depth_ != 0 && depth_ == own_depth_) has_returned_ = false;
+      if (const uint32_t region = regions_.global(event.region); region < region_calls_.size())
+        progress_[group_].has_open_message |= is_send(model_->regions[region]);
       break;
     case EventKind::kCollectiveEnd:
       count(event);
@@ -117,10 +129,14 @@ void HangFinder::enter(const Event& event) {
   const uint32_t region = regions_.global(event.region);
   const Call call = region < region_calls_.size() ? region_calls_[region] : Call::kOther;
   if (call == Call::kOther) return;
+  Progress& progress = progress_[group_];
+  if (!progress.mpi_location) progress.mpi_location = location_;
+  if (*progress.mpi_location != location_) progress.has_unknown_requests = true;
+  if (call == Call::kFinalize) report_.has_finalized[group_] = 1;
   const bool is_pause = call == Call::kPause && profile::pauses(event);
   const bool has_failed = call == Call::kExchange && (event.flags & kFailed) != 0;
   if (is_pause) nccl_.add_pause(event.time_ns);
-  if (is_pause || has_failed) progress_[group_].has_hole = true;
+  if (is_pause || has_failed) progress.has_hole = true;
   if (!open_call_ || has_returned_) return;
   const OpenCall& open = model_->open_calls[*open_call_];
   if (event.time_ns < open.start_ns) return;
@@ -143,20 +159,24 @@ void HangFinder::start(const Event& event) {
   const uint32_t region = regions_.global(event.region);
   const bool is_known = region < model_->regions.size();
   const uint32_t communicator = communicators_.global(event.communicator);
-  if (is_known && profile::is_start(model_->regions[region])) {
-    const auto preparation = static_cast<uint32_t>(event.bytes >> 32);
-    const auto number = static_cast<uint32_t>(event.bytes);
-    uint32_t& last = progress.starts[uint64_t{communicator} << 32 | preparation];
-    last = std::max(last, number);
-    progress.pending.start(event.request, {communicator, kStartedRegion, 0, event.bytes});
-    return;
-  }
-  if (count(event) && is_known && is_numbered(model_->regions[region])) {
+  const bool is_start = is_known && profile::is_start(model_->regions[region]);
+  if (is_start) {
+    const bool is_numbered =
+        event.bytes != 0 && event.operation < CollectiveOperation::kCreateHandle;
+    if (!is_numbered) {
+      progress.has_unknown_requests = true;
+      return;
+    }
+    uint32_t& last =
+        progress.starts[uint64_t{communicator} << 32 | static_cast<uint32_t>(event.bytes >> 32)];
+    last = std::max(last, static_cast<uint32_t>(event.bytes));
+    progress.pending.start(event.request,
+                           PendingCollective{communicator, kStartedRegion, 0, event.bytes});
+  } else if (count(event) && is_known && is_numbered(model_->regions[region])) {
     const uint64_t number = progress.counts.at(communicator).finished - 1;
-    progress.pending.start(event.request, {communicator, region, number, 0});
+    progress.pending.start(event.request, PendingCollective{communicator, region, number, 0});
   } else {
-    // Of which nothing is said; as much in flight as a message from anybody.
-    progress.pending.start(event.request, PendingMessage{communicator, kAnyPeer, 0});
+    progress.has_unknown_requests = true;
   }
 }
 
@@ -170,6 +190,9 @@ Status HangFinder::save(StateOut* out) {
   if (!unsaved_) return {};
   const Progress progress = std::exchange(progress_[*unsaved_], {});
   out->put(std::exchange(report_.last_ns[*unsaved_], 0));
+  out->put(std::exchange(report_.has_finalized[*unsaved_], 0));
+  out->put(progress.has_unknown_requests);
+  out->put(progress.has_open_message);
   out->put(progress.has_hole);
   out->put(progress.counts);
   out->put(progress.starts);
@@ -186,9 +209,10 @@ Status HangFinder::load(StateIn* in) {
   if (!in->get(&group) || !group || !in->check(*group < progress_.size())) return in->status();
   Progress& progress = progress_[*group];
   std::vector<uint32_t> open_calls;
-  if (!in->get(&report_.last_ns[*group]) || !in->get(&progress.has_hole) ||
-      !in->get(&progress.counts) || !in->get(&progress.starts) || !in->get(&progress.messages) ||
-      !progress.pending.load(in) || !in->get(&open_calls))
+  if (!in->get(&report_.last_ns[*group]) || !in->get(&report_.has_finalized[*group]) ||
+      !in->get(&progress.has_unknown_requests) || !in->get(&progress.has_open_message) ||
+      !in->get(&progress.has_hole) || !in->get(&progress.counts) || !in->get(&progress.starts) ||
+      !in->get(&progress.messages) || !progress.pending.load(in) || !in->get(&open_calls))
     return in->status();
   const auto is_known = [&](uint32_t call) { return call < model_->open_calls.size(); };
   if (!in->check(std::all_of(open_calls.begin(), open_calls.end(), is_known))) return in->status();
@@ -210,26 +234,19 @@ std::optional<uint64_t> HangFinder::number_of(uint32_t group, uint32_t communica
   return found->second.finished;
 }
 
-/// A process that is still in the call in which it attaches has no stream yet.
-void HangFinder::add_calls_without_a_stream() {
-  std::set<std::pair<uint32_t, uint32_t>> streams;
-  for (const Location& location : model_->locations) {
-    if (location.type == LocationType::kThread) streams.emplace(location.group, location.slot);
-  }
-  for (uint32_t i = 0; i < model_->open_calls.size(); ++i) {
-    const OpenCall& call = model_->open_calls[i];
-    if (streams.count({call.group, call.slot}) == 0) report_.open_calls.push_back(i);
-  }
-}
-
 Status HangFinder::finish(const Outcome&) {
-  add_calls_without_a_stream();
   std::map<uint32_t, std::vector<uint32_t>> by_communicator;
   for (const uint32_t i : report_.open_calls) {
     const OpenCall& call = model_->open_calls[i];
     if (is_collective(call)) by_communicator[*call.communicator].push_back(i);
   }
   for (const auto& [communicator, calls] : by_communicator) find_in(communicator, calls);
+  // A message within a call that does not return is not counted.
+  for (const uint32_t i : report_.open_calls) {
+    const OpenCall& call = model_->open_calls[i];
+    if (call.region < model_->regions.size())
+      progress_[call.group].has_open_message |= is_send(model_->regions[call.region]);
+  }
   find_waits();
   find_awaited();
   report_.nccl = nccl_.finish(report_.last_ns);
@@ -255,37 +272,6 @@ void HangFinder::find_in(uint32_t communicator, std::span<const uint32_t> calls)
   if (!unnumbered.empty()) add_hang(communicator, Which{}, unnumbered.mapped());
 }
 
-/// Who waits for the requests of collectives that somebody has not started. Of each communicator
-/// the first one: what comes behind it may be waiting for it.
-void HangFinder::find_waits() {
-  std::map<std::pair<uint32_t, Which>, std::vector<Arrival>> waiting;
-  for (const uint32_t i : report_.open_calls) {
-    const OpenCall& call = model_->open_calls[i];
-    const Progress& progress = progress_[call.group];
-    const bool is_wait = call.region < model_->regions.size() &&
-                         begins_with(model_->regions[call.region].name, "MPI_Wait");
-    const bool is_for_others = progress.pending.has_messages() || progress.pending.has_io();
-    if (!is_wait || progress.has_hole || is_for_others) continue;
-    for (const PendingCollective& one : progress.pending.collectives()) {
-      if (one.communicator >= model_->communicators.size()) continue;
-      if (one.instance == 0 && !number_of(call.group, one.communicator)) continue;
-      const Which which{one.instance == 0 ? std::optional(one.number) : std::nullopt, one.instance};
-      waiting[{one.communicator, which}].push_back({i, one.region});
-    }
-  }
-  std::set<uint32_t> told;
-  for (const Hang& hang : report_.hangs) told.insert(hang.communicator);
-  for (const auto& [key, arrivals] : waiting) {
-    const auto& [communicator, which] = key;
-    if (told.count(communicator) != 0) continue;
-    add_hang(communicator, which, arrivals);
-    Hang& hang = report_.hangs.back();
-    const bool is_known_to_hang = !hang.absent.empty() || hang.is_mismatch;
-    if (is_known_to_hang) told.insert(communicator);
-    if (!is_known_to_hang) report_.hangs.pop_back();
-  }
-}
-
 /// Of a member that is not in the call.
 HangFinder::Presence HangFinder::presence_of(uint32_t group, uint32_t communicator,
                                              const Which& which) const {
@@ -301,8 +287,9 @@ HangFinder::Presence HangFinder::presence_of(uint32_t group, uint32_t communicat
     if (!own || !which.number) return Presence::kUnknown;
     if (*own <= *which.number) return Presence::kAbsent;
   }
-  const auto pending = progress.pending.collectives();
-  const bool is_pending = std::any_of(pending.begin(), pending.end(), [&](const auto& one) {
+  const auto& pending = progress.pending.collectives();
+  const bool is_pending = std::any_of(pending.begin(), pending.end(), [&](const auto& entry) {
+    const PendingCollective& one = entry.second;
     return one.communicator == communicator && one.instance == which.instance &&
            (which.instance != 0 || one.number == *which.number);
   });

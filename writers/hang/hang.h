@@ -14,15 +14,18 @@
 /// | call, MPI_Pcontrol, two threads on the communicator), or    |               |
 /// | nothing of it was recorded                                  |               |
 ///
-/// A process in an MPI_Wait (or Waitall, ...) with no requests in flight but those of collectives
-/// is in these, if somebody has not started them; who has is "started" and not absent. Persistent
-/// ones are numbered by themselves: the how manieth start of which one.
+/// A process in MPI_Wait or MPI_Waitall that has the requests of collectives in flight, and no
+/// others, is in the one of them that somebody has not started; who has is "started" and not
+/// absent. Persistent ones are numbered by themselves: the how manieth start of which one. Which requests a
+/// call waits for is not recorded. So nobody is named where it could be several, nor where more
+/// than one thread of a process calls MPI or it uses one-sided communication.
 ///
 /// Callers whose own number is not known make one hang without number; there a member that is in no
 /// collective of the communicator is absent if anything is known of it. Neighbourhood collectives
 /// and those that make or free communicators, windows or files are not called by all members
 /// alike: they are open calls and no hangs.
-/// Thread: one.   Cost: a few ns per event; memory per process and communicator.
+/// Thread: one.   Cost: a few ns per event; memory per process and communicator, and per process
+/// and whom it exchanges messages with.
 #pragma once
 
 #include <cstdint>
@@ -64,18 +67,17 @@ struct Hang {
   uint64_t since_ns = UINT64_MAX;  ///< the first one came
 };
 
-/// Whom a call that waits for requests waits for.
-struct Awaited {
-  std::vector<uint32_t> groups;  ///< ascending
-  bool is_send = false;          ///< they have not received; else they have not sent
-};
+/// Ranks that have sent fewer messages than a call may wait for, ascending: one of them at least is
+/// waited for.
+using Awaited = std::vector<uint32_t>;
 
 struct HangReport {
   std::vector<Hang> hangs;              ///< by communicator and number
   std::map<uint32_t, Awaited> awaited;  ///< by index in Model::open_calls: of calls with messages
   std::vector<uint32_t> open_calls;  ///< indices in Model::open_calls: those that have not returned
-  std::vector<uint64_t> last_ns;     ///< by group: last event, 0 none
-  std::vector<NcclHang> nccl;        ///< operations of NCCL, the oldest first
+  std::vector<uint8_t> has_finalized;  ///< by group: it has come to MPI_Finalize
+  std::vector<uint64_t> last_ns;       ///< by group: last event, 0 none
+  std::vector<NcclHang> nccl;          ///< operations of NCCL, the oldest first
 };
 
 class HangFinder final : public Writer {
@@ -110,6 +112,10 @@ class HangFinder final : public Writer {
     /// By communicator and preparation (in the low half): the last start of a persistent one.
     std::unordered_map<uint64_t, uint32_t> starts;
     PendingRequests pending;
+    std::optional<uint64_t> mpi_location;  ///< the first one that called MPI
+    /// Two threads call MPI, or there are requests of another kind.
+    bool has_unknown_requests = false;
+    bool has_open_message = false;  ///< a call that exchanges messages did not return
     bool has_hole = false;
   };
   /// Which collective of a communicator: its number, or its instance; none: not known.
@@ -118,8 +124,16 @@ class HangFinder final : public Writer {
     uint64_t instance = 0;
     auto operator<=>(const Which&) const = default;
   };
+  using Collective = std::pair<uint32_t, Which>;  ///< of a communicator
+  /// What all members of communicators have started at least, as far as they are known; of each it
+  /// is sought once.
+  struct Least {
+    std::unordered_map<uint32_t, uint64_t> numbers;
+    std::unordered_map<uint64_t, uint32_t> starts;  ///< as Progress::starts
+  };
+  using Ranks = std::unordered_map<uint32_t, uint32_t>;
   enum class Presence : uint8_t { kUnknown, kAbsent, kStarted, kPassed };
-  enum class Call : uint8_t { kOther, kMpi, kPause, kExchange };
+  enum class Call : uint8_t { kOther, kMpi, kPause, kExchange, kFinalize };
 
   void add(const Event& event);
   void enter(const Event& event);
@@ -129,14 +143,16 @@ class HangFinder final : public Writer {
   MessageCount& messages_with(const Event& event);
   std::optional<uint64_t> number_of(uint32_t group, uint32_t communicator) const;
   bool is_collective(const OpenCall& call) const;
-  void add_calls_without_a_stream();
   void find_in(uint32_t communicator, std::span<const uint32_t> calls);
   void find_waits();
+  void find_mismatches(std::map<Collective, std::vector<Arrival>>* waiting) const;
+  bool may_be_judged(const OpenCall& call) const;
+  std::optional<PendingCollective> awaited_collective(const OpenCall& call, Least* least) const;
+  bool is_behind(const PendingCollective& collective, Least* least) const;
   void find_awaited();
-  std::optional<Awaited> awaited_by(const OpenCall& call) const;
-  std::vector<uint32_t> debtors(uint32_t group, std::span<const PendingMessage> messages,
-                                bool is_send) const;
-  std::optional<uint32_t> owed(uint32_t group, const PendingMessage& message, uint64_t count) const;
+  Awaited awaited_by(const OpenCall& call);
+  std::optional<uint32_t> debtor(uint32_t group, const PendingMessage& message, uint64_t count);
+  const Ranks& ranks_in(uint32_t communicator);
   Presence presence_of(uint32_t group, uint32_t communicator, const Which& which) const;
   void add_hang(uint32_t communicator, const Which& which, std::span<const Arrival> arrivals);
 
@@ -144,8 +160,9 @@ class HangFinder final : public Writer {
   uint64_t now_ns_;
   NcclHangFinder nccl_;
   HangReport report_;
-  std::vector<Call> region_calls_;  ///< by global region
-  std::vector<Progress> progress_;  ///< by group
+  std::vector<Call> region_calls_;             ///< by global region
+  std::vector<Progress> progress_;             ///< by group
+  std::unordered_map<uint32_t, Ranks> ranks_;  ///< by communicator: rank of each group
   profile::LocalIds regions_;
   profile::LocalIds communicators_;
   uint32_t group_ = 0;

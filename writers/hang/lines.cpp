@@ -55,7 +55,8 @@ class Text : private HangText {
   }
   /// What of a persistent one was said when it was made is not in the trace of its starts.
   std::string collective(const Hang& hang, const Arrival& arrival) const {
-    return hang.instance == 0 ? model_.regions[arrival.region].name : "a persistent collective";
+    if (hang.instance != 0) return "a persistent collective";
+    return arrival.region < model_.regions.size() ? model_.regions[arrival.region].name : "a call";
   }
   static std::string number(const Hang& hang) {
     if (hang.number) return fmt::format("collective {}", *hang.number + 1);
@@ -112,7 +113,7 @@ class Text : private HangText {
       }
       std::string in = region(first_call);
       if (hang.instance == 0 && first.region != first_call.region)
-        in += " of " + model_.regions[first.region].name;
+        in += " of " + collective(hang, first);
       lines_.push_back(fmt::format("  in {}: {}", in, list(groups)));
       append(stacks(threads));
     }
@@ -154,8 +155,10 @@ class Text : private HangText {
   std::string awaited_text(uint32_t call) const {
     const auto found = report_.awaited.find(call);
     if (found == report_.awaited.end()) return {};
-    return fmt::format(", until rank {} {}", list(found->second.groups),
-                       found->second.is_send ? "receives" : "sends");
+    const Awaited& awaited = found->second;
+    return awaited.size() == 1
+               ? fmt::format(", rank {} has not sent to it", list(awaited))
+               : fmt::format(", one or more of rank {} have not sent to it", list(awaited));
   }
 
   void append(std::vector<std::string> lines) {

@@ -19,63 +19,75 @@ struct PendingCollective {
   uint32_t region = 0;
   uint64_t number = 0;  ///< of the communicator's collectives, from 0; of a persistent one: unused
   uint64_t instance = 0;  ///< of a persistent one (pack_instance), else 0
+  uint64_t since = 0;     ///< how many requests had been completed when it was started
 };
 
-/// A message that was started by a request.
+/// A message that is to be received, or, from kNoPeer, a request of which no more is known.
 struct PendingMessage {
   uint32_t communicator = 0;
-  int32_t peer = 0;  ///< in the communicator, or kAnyPeer
-  uint32_t is_send = 0;
+  int32_t peer = 0;    ///< in the communicator, or kAnyPeer
+  uint64_t since = 0;  ///< as above
   auto operator<=>(const PendingMessage&) const = default;
 };
 
 class PendingRequests {
  public:
-  void start(uint64_t request, const PendingCollective& collective) {
-    if (early_.erase(request) == 0) collectives_.try_emplace(request, collective);
+  void start(uint64_t request, PendingCollective collective) {
+    collective.since = completed_count_;
+    collectives_.try_emplace(request, collective);
   }
-  void start(uint64_t request, const PendingMessage& message) {
-    if (early_.erase(request) == 0) messages_.try_emplace(request, message);
+  void start(uint64_t request, PendingMessage message) {
+    message.since = completed_count_;
+    messages_.try_emplace(request, message);
   }
-  /// In another thread it may come before the start of it, for threads come one after the other.
+  void start_send(uint64_t request) { sends_.try_emplace(request, uint8_t{1}); }
   void complete(uint64_t request) {
-    if (collectives_.erase(request) == 0 && messages_.erase(request) == 0)
-      early_.try_emplace(request, uint8_t{1});
+    ++completed_count_;
+    if (collectives_.erase(request) == 0 && messages_.erase(request) == 0) sends_.erase(request);
   }
-  /// Of a file. These have ids of their own; blocking ones are complete without having been
-  /// started.
+  /// Whether others, started with it or later, were completed without it: a call that completes all
+  /// of some requests was not for it then, and may not be now.
+  template <class Pending>
+  bool is_standing(const Pending& one) const noexcept {
+    return one.since < completed_count_;
+  }
+  /// Of files. These have ids of their own; blocking ones are complete without having been started.
   void start_io(uint64_t request) { io_.try_emplace(request, uint8_t{1}); }
   void complete_io(uint64_t request) { io_.erase(request); }
 
-  /// In no order.
-  std::vector<PendingCollective> collectives() const {
-    std::vector<PendingCollective> result;
-    for (const auto& [request, collective] : collectives_) result.push_back(collective);
-    return result;
+  /// By request, in no order.
+  const std::unordered_map<uint64_t, PendingCollective>& collectives() const noexcept {
+    return collectives_;
   }
   /// Sorted.
   std::vector<PendingMessage> messages() const {
     std::vector<PendingMessage> result;
+    result.reserve(messages_.size());
     for (const auto& [request, message] : messages_) result.push_back(message);
     std::sort(result.begin(), result.end());
     return result;
   }
-  bool has_collectives() const noexcept { return !collectives_.empty(); }
-  bool has_messages() const noexcept { return !messages_.empty(); }
+  bool has_messages() const noexcept { return !messages_.empty() || !sends_.empty(); }
   bool has_io() const noexcept { return !io_.empty(); }
 
   void save(StateOut* out) const {
     out->put(collectives_);
     out->put(messages_);
+    out->put(sends_);
     out->put(io_);
+    out->put(completed_count_);
   }
-  bool load(StateIn* in) { return in->get(&collectives_) && in->get(&messages_) && in->get(&io_); }
+  bool load(StateIn* in) {
+    return in->get(&collectives_) && in->get(&messages_) && in->get(&sends_) && in->get(&io_) &&
+           in->get(&completed_count_);
+  }
 
  private:
   std::unordered_map<uint64_t, PendingCollective> collectives_;  ///< by request
   std::unordered_map<uint64_t, PendingMessage> messages_;
+  std::unordered_map<uint64_t, uint8_t> sends_;
   std::unordered_map<uint64_t, uint8_t> io_;
-  std::unordered_map<uint64_t, uint8_t> early_;  ///< completed before they were started
+  uint64_t completed_count_ = 0;
 };
 
 }  // namespace aon::writers

@@ -52,7 +52,9 @@ class StuckText : private HangText {
 
   /// The process that the call waits for, where that is one of this job.
   std::optional<uint32_t> partner(const OpenCall& call) const {
-    if (!call.communicator || call.peer < 0) return std::nullopt;
+    // Of MPI_Sendrecv it is whom it sends to.
+    const bool is_exchange = region(call).rfind("MPI_Sendrecv", 0) == 0;
+    if (!call.communicator || call.peer < 0 || is_exchange) return std::nullopt;
     const GlobalCommunicator& communicator = model_.communicators[*call.communicator];
     const auto peer = static_cast<size_t>(call.peer);
     const bool is_mapped = communicator.kind != CommunicatorKind::kInter &&
@@ -65,21 +67,23 @@ class StuckText : private HangText {
     return model_.groups[group].rank ? std::optional(group) : std::nullopt;
   }
 
-  /// The same of requests; of several all have to come.
-  std::vector<uint32_t> partners(const OpenCall& call) const {
-    const auto awaited =
+  /// The same, of requests: where it can only be one.
+  std::optional<uint32_t> awaited(const OpenCall& call) const {
+    const auto found =
         report_.awaited.find(static_cast<uint32_t>(&call - model_.open_calls.data()));
-    if (awaited != report_.awaited.end()) return awaited->second.groups;
-    const std::optional<uint32_t> one = partner(call);
-    return one ? std::vector{*one} : std::vector<uint32_t>();
+    if (found == report_.awaited.end()) return partner(call);
+    return found->second.size() == 1 ? std::optional(found->second.front()) : std::nullopt;
   }
 
-  /// The first of them that is stuck as well.
+  /// Of a process that waits for several it is not known for whom.
+  bool waits_for_some(const OpenCall& call) const {
+    return awaited(call) ||
+           report_.awaited.count(static_cast<uint32_t>(&call - model_.open_calls.data())) != 0;
+  }
+
   std::optional<uint32_t> next_stuck(uint32_t group) const {
-    for (const uint32_t other : partners(*calls_.at(group))) {
-      if (calls_.count(other) != 0) return other;
-    }
-    return std::nullopt;
+    const std::optional<uint32_t> other = awaited(*calls_.at(group));
+    return other && calls_.count(*other) != 0 ? other : std::nullopt;
   }
 
   /// Processes of which each waits for the next one, and the last one for the first.
@@ -134,11 +138,11 @@ class StuckText : private HangText {
   std::string waiting_for_one_text() const {
     std::map<std::pair<uint32_t, std::string>, Waiters> waiters;
     for (const auto& [group, call] : calls_) {
-      for (const uint32_t other : partners(*call)) {
-        const auto stuck = calls_.find(other);
-        const bool waits_too = stuck != calls_.end() && !partners(*stuck->second).empty();
-        if (!waits_too) waiters[{other, region(*call)}].push_back(group);
-      }
+      const std::optional<uint32_t> other = awaited(*call);
+      if (!other) continue;
+      const auto stuck = calls_.find(*other);
+      const bool waits_too = stuck != calls_.end() && waits_for_some(*stuck->second);
+      if (!waits_too) waiters[{*other, region(*call)}].push_back(group);
     }
     if (waiters.empty()) return {};
     const auto& [awaited, groups] = *most(waiters);
@@ -180,7 +184,8 @@ class StuckText : private HangText {
   std::string absent_from_end(const Waiters& present) const {
     Waiters absent;
     for (const Group& group : model_.groups) {
-      const bool is_there = std::find(present.begin(), present.end(), group.id) != present.end();
+      const bool is_there = report_.has_finalized[group.id] != 0 ||
+                            std::find(present.begin(), present.end(), group.id) != present.end();
       if (group.rank && group.process != nullptr && !is_there) absent.push_back(group.id);
     }
     if (absent.empty()) return {};

@@ -216,12 +216,14 @@ TEST(Hang, rank_that_does_not_come_to_the_end_is_a_finding) {
             "come to it, whose last call was over 80 s before the end");
 }
 
-TEST(Hang, process_that_attaches_in_the_init_has_no_stream_and_hangs_there) {
+TEST(Hang, who_has_come_to_the_end_is_not_missed_there) {
   Job job(3);
-  job.call(kFileOpen, "MPI_Init", RegionRole::kFunction).forget(2);
-  job.open(0, 10 * kSecond, kFileOpen).open(1, 10 * kSecond, kFileOpen).forget_stream(1);
-  EXPECT_THAT(job.lines(), testing::Contains(HasSubstr("rank 1")));
-  EXPECT_THAT(job.finding(), HasSubstr("MPI_Init never ended: rank 0-1 waited for 90 s"));
+  job.call(kFileOpen, "MPI_Finalize", RegionRole::kFunction);
+  job.open(0, 30 * kSecond, kFileOpen).open(2, 31 * kSecond, kFileOpen);
+  job.add(1, test::enter(99 * kSecond, kFileOpen));
+  job.add(1, test::event(EventKind::kOpenAtEnd, 99 * kSecond, kFileOpen));
+  job.add(1, test::leave(99 * kSecond, kFileOpen));
+  EXPECT_EQ(job.finding(), "MPI_Finalize never ended: rank 0, 2 waited for 70 s");
 }
 
 TEST(Hang, process_whose_other_thread_went_on_is_not_stuck) {

@@ -75,9 +75,12 @@ class Job {
     model_.groups[rank].process = nullptr;
     return *this;
   }
-  Job& forget_stream(uint32_t rank) {
-    model_.locations.erase(model_.locations.begin() + rank);
-    events_.erase(events_.begin() + rank);
+  /// Of all ranks; its local id is 8.
+  Job& add_communicator(const char* name) {
+    const auto id = static_cast<uint32_t>(model_.communicators.size());
+    model_.communicators.push_back(model_.communicators[0]);
+    model_.communicators.back().name = name;
+    for (Group& group : model_.groups) group.communicator_map[8] = id;
     return *this;
   }
   Job& leave_world(uint32_t rank) {
