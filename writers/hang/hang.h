@@ -15,8 +15,8 @@
 /// | nothing of it was recorded                                  |               |
 ///
 /// A process in MPI_Wait or MPI_Waitall that has the requests of collectives in flight, and no
-/// others, is in the one of them that somebody has not started; who has is "started" and not
-/// absent. Persistent ones are numbered by themselves: the how manieth start of which one. Which requests a
+/// others, is in the one of them that somebody has not started; who has is "started", not absent.
+/// Persistent ones are numbered by themselves: the how manieth start of which one. Which requests a
 /// call waits for is not recorded. So nobody is named where it could be several, nor where more
 /// than one thread of a process calls MPI or it uses one-sided communication.
 ///
