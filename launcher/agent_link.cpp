@@ -187,7 +187,8 @@ Result<UniqueFd> connect_agent(const std::string& path) {
   UniqueFd connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!connection) return system_error("cannot create a socket");
   if (connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-    const Code code = errno == EAGAIN ? Code::kBusy : Code::kNotFound;
+    const bool is_dead = errno == ECONNREFUSED || errno == ENOENT;
+    const Code code = errno == EAGAIN ? Code::kBusy : is_dead ? Code::kNotFound : Code::kIo;
     return Error{code, "no agent on " + path + ": " + strerror(errno)};
   }
   return connection;
@@ -213,7 +214,9 @@ void remove_leftovers(const std::string& folder) {
     // killed has only the socket.
     const Result<UniqueFd> lock = try_lock(path);
     const std::string socket = folder + "/" + stem;
-    if (!lock || connect_agent(socket)) continue;
+    if (!lock) continue;
+    const Result<UniqueFd> agent = connect_agent(socket);
+    if (agent || agent.error().code != Code::kNotFound) continue;
     unlink(socket.c_str());
     unlink(path.c_str());
   }

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 namespace aon::launcher {
 namespace {
 
+constexpr rlim_t kLeastFileBytes = 4096;  ///< a write beyond the limit would end us
 constexpr int kMaxSuffix = 9999;
 constexpr char kIdentityFile[] = "/.launch";
 
@@ -208,6 +210,9 @@ std::string read_launch_id(const std::string& dir) {
 }
 
 Result<std::string> open_job_directory(const std::string& wanted, const Launch& launch) {
+  rlimit file_limit{};
+  if (getrlimit(RLIMIT_FSIZE, &file_limit) == 0 && file_limit.rlim_cur < kLeastFileBytes)
+    return Error{Code::kUnavailable, "ulimit -f leaves no room for AON's files"};
   const OwnersRights rights;
   const Result<std::string> base = absolute_path(wanted);
   if (!base) return base.error();

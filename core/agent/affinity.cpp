@@ -56,4 +56,9 @@ void leave_cores(const cpu_set_t& cores) noexcept {
   apply_to_all_threads(CPU_COUNT(&left) != 0 ? left : known.allowed);
 }
 
+void leave_cores_of(pid_t pid) noexcept {
+  cpu_set_t bound;
+  if (::sched_getaffinity(pid, sizeof(bound), &bound) == 0) leave_cores(bound);
+}
+
 }  // namespace aon::agent::affinity

@@ -13,5 +13,7 @@ void reset() noexcept;
 /// Leaves the cores of a process that is bound to `cores`; goes back to all when no other is left.
 /// A process that may run on all of ours is not bound. Thread: one.
 void leave_cores(const cpu_set_t& cores) noexcept;
+/// Those of process `pid`.
+void leave_cores_of(pid_t pid) noexcept;
 
 }  // namespace aon::agent::affinity

@@ -81,6 +81,11 @@ bool has_ended(int pidfd) noexcept {
   return ::poll(&poll_fd, 1, 0) > 0;
 }
 
+bool has_hung_up(int socket) noexcept {
+  pollfd poll_fd{socket, POLLRDHUP, 0};
+  return ::poll(&poll_fd, 1, 0) > 0;
+}
+
 std::optional<ExitStatus> exit_status(int pidfd, pid_t pid, uint64_t start_time) noexcept {
   const auto stat = read_stat(pid);
   if (stat && stat->start_time == start_time && stat->state == 'Z') return decode(stat->exit_code);

@@ -19,6 +19,8 @@ struct ExitStatus {
 int open_pidfd(pid_t pid) noexcept;
 /// True when the process behind `pidfd` has ended.
 bool has_ended(int pidfd) noexcept;
+/// True when nobody is at the other end of a socket any more.
+bool has_hung_up(int socket) noexcept;
 
 /// The status of an ended process: from its zombie while nobody has reaped it, else from the pidfd
 /// (PIDFD_GET_INFO, Linux 6.15). Nothing: neither knows, or not yet.

@@ -94,7 +94,7 @@ void Server::adopt(const std::vector<Kept>& kept) {
                                         std::memory_order_relaxed);
       process.ended_ns = monotonic_ns();
     }
-    avoid_cores_of(state_->process(cell).pid);
+    affinity::leave_cores_of(state_->process(cell).pid);
     listener_->process_started(number, state_->process(cell).pid, state_->process(cell).rank);
   }
 }
@@ -210,7 +210,9 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
       return false;
   }
   connections_.erase(id);
-  drainer_->show_call(cell, hello.begun);
+  // Who hung up before the answer has given up on us, or died: nobody knows where it is.
+  if (!proc::has_hung_up(processes_.at(cell).connection.get()))
+    drainer_->show_call(cell, hello.begun);
   welcome(cell);
   return true;
 }
@@ -254,7 +256,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   process = {index, std::move(connection), std::move(pidfd), 0, false, false};
   watch_connection(process);
   if (process.pidfd) watch(process.pidfd.get(), kPidfd, index, EPOLLIN);
-  avoid_cores_of(cell.pid);
+  affinity::leave_cores_of(cell.pid);
   listener_->process_started(cell.process, cell.pid, cell.rank);
   *added = index;
   return true;
@@ -324,11 +326,6 @@ uint32_t Server::find_followed(int32_t pid, uint64_t start_time_ticks) const {
       return index;
   }
   return kNoCell;
-}
-
-void Server::avoid_cores_of(int32_t pid) {
-  cpu_set_t bound;
-  if (::sched_getaffinity(pid, sizeof(bound), &bound) == 0) affinity::leave_cores(bound);
 }
 
 void Server::register_pid(const Register& message) {

@@ -118,7 +118,6 @@ class Server {
   void end_process(uint32_t cell);
   bool find_status(Process& process, uint64_t now_ns);
   bool move_on(Process& process, uint64_t now_ns);
-  void avoid_cores_of(int32_t pid);
 
   int listen_fd_;
   State* state_;

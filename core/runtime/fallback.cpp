@@ -126,6 +126,9 @@ uint64_t count_rings(int folder) {
 /// There is no room for a ring: this process stays without one, and is counted by a byte.
 void give_up(int folder, const RingName& name) {
   unlinkat(folder, name, 0);
+  rlimit limit = {};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur < kSmallestBytes) return;  // a byte beyond it would raise SIGXFSZ
   const int fd =
       openat(folder, "unrecorded", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return;

@@ -72,7 +72,9 @@ void Drain::follow_clock() {
 void Drain::flush(uint32_t flag) {
   // A CUPTI that was never asked for a buffer may wait for ever.
   if (!shared().has_requested.load(std::memory_order_relaxed)) return;
-  flush_alone(client_->cupti.flush_all, flag);
+  // What our own of each half second leaves, the next one takes.
+  if (!flush_alone(client_->cupti.flush_all, flag) && flag != kFlushComplete)
+    shared().has_skipped_flush.store(true, std::memory_order_relaxed);
 }
 
 void Drain::ask_cupti() {

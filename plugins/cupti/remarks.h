@@ -19,8 +19,9 @@ enum class Remark : uint8_t {
   kDetail,   ///< less was recorded, for the cost
   kMissing,
   kUnread,  ///< until the program has ended well
+  kFlush,   ///< one was left out
 };
-constexpr uint32_t kRemarkCount = 9;
+constexpr uint32_t kRemarkCount = 10;
 
 class Remarks {
  public:

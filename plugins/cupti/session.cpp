@@ -98,6 +98,14 @@ void tell_unread(bool is_unread) {
        "");
 }
 
+void tell_skipped_flush() {
+  if (!shared().has_skipped_flush.exchange(false, std::memory_order_relaxed)) return;
+  tell(Remark::kFlush, ProviderState::kDegraded,
+       "a flush took longer than 0.1 s, and another one was left out: records of a context that "
+       "ended meanwhile may be missing",
+       "");
+}
+
 void tell_start(const MissingKinds& missing) {
   if (missing.text[0] == '\0') {
     const bool is_shared = g_client.backend == &kBackendV2;
@@ -140,7 +148,9 @@ void on_event(void* user, int32_t domain, uint32_t id, const void* data) {
   memcpy(&site, data, sizeof site);
   const bool may_flush = is_our_process() && !shared().is_dead.load(std::memory_order_relaxed) &&
                          shared().has_requested.load(std::memory_order_relaxed);
-  if (site == kCallBegins && may_flush) flush_alone(g_client.cupti.flush_all, kFlushComplete);
+  if (site != kCallBegins || !may_flush) return;
+  if (!flush_alone(g_client.cupti.flush_all, kFlushComplete))
+    shared().has_skipped_flush.store(true, std::memory_order_relaxed);
 }
 
 void enable_callbacks() {
@@ -253,6 +263,7 @@ bool serve(Drain* drain) {
     if (!is_dead()) drain->tell_silence();
     tell_missing(true);
     tell_unread(false);
+    tell_skipped_flush();
   }
   const bool is_awaited = g_requests.answer(is_well);
   // Who was refused believes that CUPTI is still ours.
@@ -290,6 +301,7 @@ void* run(void*) {
       has_begun = true;
       tell_unread(true);
     }
+    tell_skipped_flush();
     // A flush hands over buffers that are not full, and so wakes us: it has a clock of its own.
     const uint64_t start_ms = steady_ms();
     if (may_ask && start_ms - last_flush_ms >= kDrainMs) {

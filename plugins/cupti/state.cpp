@@ -49,16 +49,18 @@ void note_worker() {
 
 bool is_our_process() { return g_shared.pid != 0 && getpid() == g_shared.pid; }
 
-void flush_alone(Code (*flush_all)(uint32_t flag), uint32_t flag) {
+bool flush_alone(Code (*flush_all)(uint32_t flag), uint32_t flag) {
+  note_user();  // buffers may be handed over here
   for (int attempt = 0; attempt < kFlushAttempts; ++attempt) {
     if (!g_shared.is_flushing.exchange(true,
                                        std::memory_order_acquire)) {  // pairs with cupti:flush
       flush_all(flag);
       g_shared.is_flushing.store(false, std::memory_order_release);  // pairs with cupti:flush
-      return;
+      return true;
     }
     usleep(1000);
   }
+  return false;
 }
 
 void wake_drain() {
@@ -75,7 +77,8 @@ void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   *max_records = 0;
   *bytes = kBufferBytes;
   *buffer = is_our_process() ? g_shared.pool.take() : nullptr;
-  g_shared.has_requested.store(true, std::memory_order_relaxed);
+  // Our thread says that there is work that may be lost.
+  if (!g_shared.has_requested.exchange(true, std::memory_order_relaxed)) wake_drain();
   note_user();
   if (*buffer != nullptr) return;
   if (g_shared.quirks.may_refuse_buffers) {

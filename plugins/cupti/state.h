@@ -27,12 +27,13 @@ struct Shared {
   bool are_graphs_confused;  ///< correlation ids of graphs are others' now: written in cuInit, then
                              ///< by our thread
   Missing missing;
-  std::atomic<bool> is_dead;        ///< CUPTI reported a fatal error
-  std::atomic<bool> has_requested;  ///< a buffer was asked for: flushing is allowed
-  std::atomic<int> worker_thread;   ///< of CUPTI, that hands buffers over; 0: not yet
-  std::atomic<int> drain_thread;    ///< ours
-  std::atomic<bool> is_flushing;    ///< one thread at a time: versions are known to crash in it
-  std::atomic<uint32_t> wake;       ///< futex: changes when there is something to do
+  std::atomic<bool> is_dead;            ///< CUPTI reported a fatal error
+  std::atomic<bool> has_requested;      ///< a buffer was asked for: flushing is allowed
+  std::atomic<bool> has_skipped_flush;  ///< one that somebody needed
+  std::atomic<int> worker_thread;       ///< of CUPTI, that hands buffers over; 0: not yet
+  std::atomic<int> drain_thread;        ///< ours
+  std::atomic<bool> is_flushing;        ///< one thread at a time: versions are known to crash in it
+  std::atomic<uint32_t> wake;           ///< futex: changes when there is something to do
 };
 
 extern Shared g_shared;
@@ -43,8 +44,8 @@ inline Shared& shared() { return g_shared; }
 bool is_our_process();
 
 /// Flushes by `flush_all`: our thread, or one of the program's that ends a context. Waits for the
-/// other, 0.1 s at most, and does without then. No lock is held, for CUPTI has its own.
-void flush_alone(int32_t (*flush_all)(uint32_t flag), uint32_t flag);
+/// other, 0.1 s at most; false: it has done without. No lock is held, for CUPTI has its own.
+bool flush_alone(int32_t (*flush_all)(uint32_t flag), uint32_t flag);
 
 /// Wakes our thread.   Thread: any.   Cost: one syscall.
 void wake_drain();

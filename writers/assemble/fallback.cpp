@@ -314,8 +314,8 @@ std::string unrecorded_line(const fs::path& node) {
   if (error || count == 0) return "";
   return std::to_string(count) + (count == 1 ? " process" : " processes") + " on " +
          node.filename().string() +
-         " found no agent, and no room below --disk for a file of their own: nothing of them is "
-         "recorded";
+         " found no agent, and no room for a file of their own (--disk, the disk, ulimit -f or "
+         "-v): nothing of them is recorded";
 }
 
 }  // namespace

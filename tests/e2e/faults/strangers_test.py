@@ -34,9 +34,9 @@ MESSAGES = """
 import os, socket, struct, sys
 HELLO, WELCOME, HAND_OVER = 1, 2, 7
 def message(kind, content=b""):
-    return struct.pack("<4I", 0x414F4E31, 1, kind, 16 + len(content)) + content
+    return struct.pack("<4I", 0x414F4E31, 2, kind, 16 + len(content)) + content
 def hello(pid):
-    return message(HELLO, struct.pack("<iiIIQ256s", pid, -1, 0, 0, 0, b"liar"))
+    return message(HELLO, struct.pack("<iiIIQ256s72s", pid, -1, 0, 0, 0, b"liar", b""))
 def connect(path):
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.connect(path)

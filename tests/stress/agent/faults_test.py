@@ -151,7 +151,7 @@ def register(agent, pid, local_ranks, world_size):
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.connect(agent.socket)
     body = struct.pack("=iIiI256s", pid, local_ranks, 0, world_size, b"emitter")
-    connection.send(struct.pack("=4I", 0x414F4E31, 1, 3, 16 + len(body)) + body)
+    connection.send(struct.pack("=4I", 0x414F4E31, 2, 3, 16 + len(body)) + body)
     return connection
 
 
@@ -204,7 +204,7 @@ def superseded_by(fate):
         run = first.emitter(1, 0, 100, 1000)
         atexit.register(run.kill)
         waiter = register(first, run.pid, 1, 2)
-        waiter.send(struct.pack("=4I", 0x414F4E31, 1, 4, 16))
+        waiter.send(struct.pack("=4I", 0x414F4E31, 2, 4, 16))
         if not wait_until((agents / "n1.address").exists):
             fail("does not look for other nodes")
         (agents / "n2.lease").write_text("otherhost 4711 1 token\n")

@@ -97,6 +97,7 @@ TEST_F(Waiter, holds_stderr_where_nobody_says_anything) {
 }
 
 TEST_F(Waiter, counts_its_time_from_the_end_of_the_program) {
+  const int64_t start_ms = now_ms();
   const pid_t pid = fork();
   if (pid == 0) {
     usleep(400'000);
@@ -104,7 +105,6 @@ TEST_F(Waiter, counts_its_time_from_the_end_of_the_program) {
   }
   const UniqueFd program(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   const Pair files = socket_pair();
-  const int64_t start_ms = now_ms();
   EXPECT_FALSE(wait_for_descriptor(files.first.get(), -1, program.get(), 50));
   EXPECT_GE(now_ms() - start_ms, 400);
   waitpid(pid, nullptr, 0);
