@@ -127,9 +127,10 @@ std::string record_line(const Json& ledger, const Totals& totals) {
   const Json& job = member(ledger, "job");
   const Json& nodes = member(job, "lost_nodes");
   const bool may_miss = count_of(job, "unseen_ends") != 0 || (nodes.is_array() && !nodes.empty());
-  if (totals.lost == 0)
-    return text + (may_miss ? ", what else there was is not known" : ", none lost");
-  return text + fmt::format(", {} lost ({})", grouped(totals.lost), loss_text(ledger));
+  if (totals.lost != 0)
+    text += fmt::format(", {} lost ({})", grouped(totals.lost), loss_text(ledger));
+  if (may_miss) return text + ", what else there was is not known";
+  return totals.lost != 0 ? text : text + ", none lost";
 }
 
 /// "0, 1 and 3 more"; empty for none.

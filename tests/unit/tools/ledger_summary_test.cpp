@@ -84,6 +84,10 @@ TEST(LedgerSummary, claims_nothing_of_what_nobody_saw) {
   EXPECT_EQ(summary_lines(ledger, "/job")[2],
             "1 234 567 records, what else there was is not known");
   EXPECT_EQ(summary_lines(ledger, "/job")[4], "incomplete ranks: 0, 1");
+  ledger["ranks"][0]["lost"] = 5;
+  EXPECT_THAT(
+      summary_lines(ledger, "/job")[2],
+      testing::MatchesRegex("1 234 567 records, 5 lost.*, what else there was is not known"));
   ledger["job"]["lost_nodes"] = {"n2"};
   EXPECT_EQ(summary_lines(ledger, "/job")[4],
             "nodes that were lost, or their agents: n2; incomplete ranks: 0, 1");
