@@ -313,6 +313,14 @@ class SmallLimits(FaultCase):
         self.assertIn(f"{60 - len(rings)} processes on ", warning)
         self.assertIn("found no agent, and no room", warning)
 
+    def test_no_files_at_all(self):
+        """A write beyond the limit would end aon-run, and the program with it."""
+        script = 'ulimit -S -f 0; aon-run -o "$0" --wait 2 echo ran'
+        process = run(["bash", "-c", f"({script}) 2>&1 | cat; exit ${{PIPESTATUS[0]}}",
+                       self.output])
+        self.assert_exit(process)
+        self.assertIn("running without profiling\nran\n", process.stdout)
+
     def test_small_soft_file_limit(self):
         document = self.limited("ulimit -S -f 8192")
         for rank in (0, 1):
