@@ -266,7 +266,7 @@ class Shares(TestCase):
 
     def test_messages_and_collectives(self):
         shutil.copy(PROGRAMS / "hpccinf.txt", self.folder)
-        self.profile(4, "hpcc", timeout_s=240)  # four ranks that poll, on as many cores as there are
+        self.profile(4, "hpcc", timeout_s=240)  # four ranks that poll, on two cores perhaps
         self.assert_same()
 
 
