@@ -173,12 +173,12 @@ Result<Owner> try_directory(const std::string& dir, const Launch& launch) {
   if (!*folder) return Owner::kForeign;
   const std::string held = read_identity(folder->get());
   if (held.empty()) {
-    const Result<Owner> owner = take_directory(dir, folder->get(), is_new, text);
+    Result<Owner> owner = take_directory(dir, folder->get(), is_new, text);
     if (!owner || *owner == Owner::kForeign) return owner;
     return take_part(dir, folder->get(), launch);
   }
   if (held != text || !is_same_launch(folder->get(), launch)) return Owner::kForeign;
-  const Result<Owner> owner = take_part(dir, folder->get(), launch);
+  Result<Owner> owner = take_part(dir, folder->get(), launch);
   if (!owner || *owner == Owner::kForeign) return owner;
   struct stat status {};
   const bool is_open_to_others =
