@@ -7,14 +7,20 @@
 #include "writers/hang/hang.h"
 
 namespace aon::writers {
-namespace {
 
-bool is_mapped(const GlobalCommunicator& communicator) {
-  return communicator.kind != CommunicatorKind::kInter &&
-         communicator.kind != CommunicatorKind::kNccl && !communicator.is_of_worlds;
+std::optional<uint32_t> rank_member(const Model& model, uint32_t communicator, int32_t peer) {
+  if (communicator >= model.communicators.size() || peer < 0) return std::nullopt;
+  const GlobalCommunicator& among = model.communicators[communicator];
+  const auto rank = static_cast<size_t>(peer);
+  const bool is_mapped = among.kind != CommunicatorKind::kInter &&
+                         among.kind != CommunicatorKind::kNccl && !among.is_of_worlds &&
+                         rank < among.members.size();
+  if (!is_mapped) return std::nullopt;
+  const int64_t member = among.members[rank];
+  if (member < 0 || static_cast<size_t>(member) >= model.groups.size()) return std::nullopt;
+  const auto group = static_cast<uint32_t>(member);
+  return model.groups[group].rank ? std::optional(group) : std::nullopt;
 }
-
-}  // namespace
 
 HangFinder::MessageCount& HangFinder::messages_with(const Event& event) {
   const uint64_t communicator = communicators_.global(event.communicator);
@@ -134,11 +140,12 @@ void HangFinder::find_mismatches(std::map<Collective, std::vector<Arrival>>* wai
         started[{one.communicator, {one.number}}].push_back({i, one.region});
     }
   }
-  for (auto& [key, arrivals] : started) {
+  for (auto& entry : started) {
+    std::vector<Arrival>& arrivals = entry.second;
     const bool is_mismatch = std::any_of(arrivals.begin(), arrivals.end(), [&](const auto& one) {
       return one.region != arrivals.front().region;
     });
-    if (is_mismatch) (*waiting)[key] = std::move(arrivals);
+    if (is_mismatch) (*waiting)[entry.first] = std::move(arrivals);
   }
 }
 
@@ -183,17 +190,11 @@ const HangFinder::Ranks& HangFinder::ranks_in(uint32_t communicator) {
 /// from it and `count`. Those of one communicator are taken together: tags can only hide a debt.
 std::optional<uint32_t> HangFinder::debtor(uint32_t group, const PendingMessage& message,
                                            uint64_t count) {
-  if (message.communicator >= model_->communicators.size() || message.peer < 0) return std::nullopt;
-  const GlobalCommunicator& communicator = model_->communicators[message.communicator];
-  const auto peer = static_cast<size_t>(message.peer);
-  if (!is_mapped(communicator) || peer >= communicator.members.size()) return std::nullopt;
-  const int64_t member = communicator.members[peer];
-  if (member < 0 || static_cast<size_t>(member) >= progress_.size()) return std::nullopt;
-  const auto other = static_cast<uint32_t>(member);
-  const Group& group_of = model_->groups[other];
-  const Progress& its = progress_[other];
-  const bool is_known = group_of.rank && group_of.process != nullptr && !its.has_hole &&
-                        !its.has_open_message && other != group;
+  const auto other = rank_member(*model_, message.communicator, message.peer);
+  if (!other) return std::nullopt;
+  const Progress& its = progress_[*other];
+  const bool is_known = model_->groups[*other].process != nullptr && !its.has_hole &&
+                        !its.has_open_message && *other != group;
   const Ranks& ranks = ranks_in(message.communicator);
   const auto own = ranks.find(group);
   if (!is_known || own == ranks.end()) return std::nullopt;
@@ -201,8 +202,9 @@ std::optional<uint32_t> HangFinder::debtor(uint32_t group, const PendingMessage&
     const auto found = whose.messages.find(uint64_t{message.communicator} << 32 | with);
     return found == whose.messages.end() ? MessageCount{} : found->second;
   };
+  const auto peer = static_cast<uint32_t>(message.peer);
   const uint64_t received = count_of(progress_[group], peer).received;
-  return count_of(its, own->second).sent < received + count ? std::optional(other) : std::nullopt;
+  return count_of(its, own->second).sent < received + count ? other : std::nullopt;
 }
 
 /// Of several requests in flight MPI_Wait waits for one, nobody knows which.

@@ -34,6 +34,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -80,6 +81,9 @@ struct HangReport {
   std::vector<NcclHang> nccl;          ///< operations of NCCL, the oldest first
 };
 
+/// The group of rank `peer` of a communicator, where that is a rank of this job.
+std::optional<uint32_t> rank_member(const Model& model, uint32_t communicator, int32_t peer);
+
 class HangFinder final : public Writer {
  public:
   /// `now_ns`: when a job is looked at that still runs; 0: its end.
@@ -122,7 +126,9 @@ class HangFinder final : public Writer {
   struct Which {
     std::optional<uint64_t> number;
     uint64_t instance = 0;
-    auto operator<=>(const Which&) const = default;
+    bool operator<(const Which& other) const {
+      return std::tie(number, instance) < std::tie(other.number, other.instance);
+    }
   };
   using Collective = std::pair<uint32_t, Which>;  ///< of a communicator
   /// What all members of communicators have started at least, as far as they are known; of each it

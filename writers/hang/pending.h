@@ -4,8 +4,8 @@
 #pragma once
 
 #include <algorithm>
-#include <compare>
 #include <cstdint>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -22,12 +22,15 @@ struct PendingCollective {
   uint64_t since = 0;     ///< how many requests had been completed when it was started
 };
 
-/// A message that is to be received, or, from kNoPeer, a request of which no more is known.
+/// A message that is to be received.
 struct PendingMessage {
   uint32_t communicator = 0;
   int32_t peer = 0;    ///< in the communicator, or kAnyPeer
   uint64_t since = 0;  ///< as above
-  auto operator<=>(const PendingMessage&) const = default;
+  bool operator<(const PendingMessage& other) const {
+    return std::tie(communicator, peer, since) <
+           std::tie(other.communicator, other.peer, other.since);
+  }
 };
 
 class PendingRequests {

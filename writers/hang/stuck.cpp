@@ -54,17 +54,8 @@ class StuckText : private HangText {
   std::optional<uint32_t> partner(const OpenCall& call) const {
     // Of MPI_Sendrecv it is whom it sends to.
     const bool is_exchange = region(call).rfind("MPI_Sendrecv", 0) == 0;
-    if (!call.communicator || call.peer < 0 || is_exchange) return std::nullopt;
-    const GlobalCommunicator& communicator = model_.communicators[*call.communicator];
-    const auto peer = static_cast<size_t>(call.peer);
-    const bool is_mapped = communicator.kind != CommunicatorKind::kInter &&
-                           communicator.kind != CommunicatorKind::kNccl &&
-                           !communicator.is_of_worlds && peer < communicator.members.size();
-    if (!is_mapped) return std::nullopt;
-    const int64_t member = communicator.members[peer];
-    if (member < 0 || static_cast<size_t>(member) >= model_.groups.size()) return std::nullopt;
-    const auto group = static_cast<uint32_t>(member);
-    return model_.groups[group].rank ? std::optional(group) : std::nullopt;
+    if (!call.communicator || is_exchange) return std::nullopt;
+    return rank_member(model_, *call.communicator, call.peer);
   }
 
   /// The same, of requests: where it can only be one.

@@ -45,6 +45,14 @@ class Hang(TestCase):
         lines = done.stdout.splitlines() if done.returncode == 0 else []
         return [line for line in lines if not line.startswith("    ")]  # those are stacks
 
+    def ledger_of_killed(self, job):
+        os.kill(job.pid, signal.SIGTERM)
+        self.assertNotEqual(job.wait(90), 0)
+        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
+        document = ledger(self.output)
+        self.assert_law(document)
+        return document
+
     def hanging(self, call="MPI_Barrier"):
         """The lines, once both others are seen in the call."""
         return wait_until(
@@ -73,11 +81,7 @@ class Hang(TestCase):
     def test_ledger_of_a_killed_job_names_the_rank(self):
         job = self.start(-1)
         pid = int(self.hanging()[2].split("(pid ")[1].split(")")[0])
-        os.kill(job.pid, signal.SIGTERM)
-        self.assertNotEqual(job.wait(90), 0)
-        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
-        document = ledger(self.output)
-        self.assert_law(document)
+        document = self.ledger_of_killed(job)
         self.assertRegex(
             document["findings"][0],
             r"^MPI_Barrier of MPI_COMM_WORLD never ended: rank 0-1 waited, "
@@ -90,11 +94,7 @@ class Hang(TestCase):
         lines = self.hanging("MPI_Wait of MPI_Ibarrier")
         self.assertRegex(lines[0], "^collective 2 of MPI_COMM_WORLD ")
         self.assertRegex(lines[2], r"^  rank 2 on \S+ \(pid \d+\) did not arrive: its last call ")
-        os.kill(job.pid, signal.SIGTERM)
-        self.assertNotEqual(job.wait(90), 0)
-        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
-        document = ledger(self.output)
-        self.assert_law(document)
+        document = self.ledger_of_killed(job)
         self.assertRegex(
             document["findings"][0],
             r"^MPI_Ibarrier of MPI_COMM_WORLD never ended: rank 0-1 waited, rank 2 on .* did not "
@@ -110,11 +110,7 @@ class Hang(TestCase):
             return len(seconds) == count and min(seconds) >= 3
 
         wait_until(are_open, 60, f"{count} calls")
-        os.kill(job.pid, signal.SIGTERM)
-        self.assertNotEqual(job.wait(90), 0)
-        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
-        document = ledger(self.output)
-        self.assert_law(document)
+        document = self.ledger_of_killed(job)
         self.assertEqual(len([h for h in document["hangs"] if h.startswith("rank ")]), count)
         # Whoever mpirun ends may say so with an exit code.
         return [f for f in document["findings"] if " ended " not in f or "never ended" in f][0]
@@ -144,10 +140,7 @@ class Hang(TestCase):
         """What a kill ends before it is open for as long as --hang says."""
         job = self.start("ring", hang_s=60)
         time.sleep(4)
-        os.kill(job.pid, signal.SIGTERM)
-        self.assertNotEqual(job.wait(90), 0)
-        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
-        document = ledger(self.output)
+        document = self.ledger_of_killed(job)
         self.assertEqual(document["hangs"], [])
         self.assertEqual([f for f in document["findings"] if "waited" in f], [])
 
