@@ -1,7 +1,10 @@
 // The slow path of emit(): a new chunk, refusals and LOST records, frames left by longjmp.
 #include <aon/writer.h>
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -108,6 +111,52 @@ bool was_left(const char* dead, const char* now) {
   if (sigaltstack(nullptr, &signal_stack) != 0) return false;
   if (on_same_stack(signal_stack, dead, now)) return now >= dead;
   return (signal_stack.ss_flags & SS_ONSTACK) == 0;
+}
+
+const char* frame_of(uint64_t mark) { return reinterpret_cast<const char*>(mark & kFrameMask); }
+
+/// Asks the kernel, which reads the set before it finds that there is no such change.
+bool is_readable(const char* word) {
+  constexpr long kNoChange = -1;
+  return syscall(SYS_rt_sigprocmask, kNoChange, word, nullptr, sizeof(uint64_t)) == 0 ||
+         errno != EFAULT;
+}
+
+/// The word below the frame of `mark`, and whether it is the return address that was there. Where
+/// it cannot be told it is.
+[[gnu::no_sanitize("address")]] bool has_return_address(uint64_t mark) {
+#if defined(__x86_64__)
+  const char* frame = frame_of(mark);
+  const char* word = frame - sizeof(uint64_t);
+  const int own_errno = errno;
+  const bool can_read = is_readable(word);
+  errno = own_errno;
+  if (!can_read) return true;
+  const uint64_t there = *reinterpret_cast<const volatile uint64_t*>(word);
+  return (there << kFrameBits ^ reinterpret_cast<uint64_t>(frame)) == mark;
+#else
+  return mark != 0;
+#endif
+}
+
+/// Whether the call of `mark` was left, seen from `now`: by its place, or because a call from the
+/// frame to which it was left has written over its return address.
+bool was_call_left(uint64_t mark, const char* now) {
+  return was_left(frame_of(mark), now + kMostPushedBytes) || !has_return_address(mark);
+}
+
+/// A call that was left has no end that anybody saw: it is told by a record of no length.
+void put_left_call(Writer* w, uint32_t depth) {
+  OpenSpan& open = w->slot->open[depth];
+  if (open.start_ticks.load(std::memory_order_relaxed) == 0) return;
+  Record record = {};
+  record.head.start_ticks = ticks(w);
+  record.head.kind = RecordKind::kSpan;
+  record.head.slot_count = 1;
+  record.head.flags = static_cast<uint16_t>(kFailed | (depth != 0 ? kInsideSpan : 0));
+  record.head.id = open.region;
+  aon_writer_put(w, &record);
+  open.start_ticks.store(0, std::memory_order_release);  // pairs with ring:open
 }
 
 /// Depth after frames that were left are taken off; what they left half-done is repaired.
@@ -226,23 +275,22 @@ bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) n
 }
 
 void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept {
-  const char* top = frame + runtime::kMostPushedBytes;
   const uint32_t counters = w->span_depth & kReadsCounters;
   uint32_t depth = std::min(w->span_depth & kSpanDepthMask, kOpenSpans);
-  while (depth > 0 && runtime::was_left(w->span_frame[depth - 1], top)) {
+  while (depth > 0 && runtime::was_call_left(w->span_frame[depth - 1], frame)) {
     --depth;
-    w->slot->open[depth].start_ticks.store(0, std::memory_order_relaxed);
+    runtime::put_left_call(w, depth);
     w->span_depth = depth | counters;
   }
 }
 
-uint64_t aon_writer_begin_nested(Writer* w, const char* frame, const OpenSpan* span) noexcept {
-  aon_writer_unwind_spans(w, frame);
+uint64_t aon_writer_begin_nested(Writer* w, uint64_t mark, const OpenSpan* span) noexcept {
+  aon_writer_unwind_spans(w, runtime::frame_of(mark));
   const uint32_t depth = w->span_depth & kSpanDepthMask;
   w->span_depth += 1;
   if (depth >= kOpenSpans) return ticks(w);
   if ((w->span_depth & kReadsCounters) != 0) runtime::read_counters_at_entry(w, depth);
-  w->span_frame[depth] = frame;
+  w->span_frame[depth] = mark;
   OpenSpan& open = w->slot->open[depth];
   open.region = span->region;
   open.communicator = span->communicator;

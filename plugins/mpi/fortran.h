@@ -204,7 +204,7 @@ class FortranCall {
 class Inside {
  public:
   [[gnu::always_inline]] Inside() : w_(writer()) {
-    w_->span_frame[0] = current_frame();
+    w_->span_frame[0] = frame_mark();
     compiler_barrier();
     w_->span_depth |= 1;
     compiler_barrier();

@@ -123,14 +123,14 @@ enum RecordFlags : uint16_t {
   kWideDuration = 1 << 0,  ///< the last word is the duration
   kInsideSpan = 1 << 1,    ///< committed while a span of this thread was open
   kOutgoing = 1 << 2,      ///< kMessage, kCompletion: this rank sends
-  kIncoming = 1 << 3,      ///< kMessage, kCompletion: this rank receives
+  kIncoming = 1 << 3,  ///< the same: it receives; kSpan: a matched probe that took a message out
   kNonblocking =
       1
       << 4,  ///< the call starts a request (word: request); the transfer ends with its kCompletion
   kCancelled = 1 << 5,    ///< kCompletion: the request was cancelled, nothing moved
   kSampledCall = 1 << 6,  ///< one of N calls that was timed; a64 of kSpan is N, the weight
   kOpenAtEnd = 1 << 7,    ///< written by the agent: the call had not returned when its thread ended
-  kFailed = 1 << 8,       ///< the call returned an error
+  kFailed = 1 << 8,  ///< the call returned an error; or it was left by longjmp (kSpan, no length)
 };
 
 /// Why records are missing. The ledger uses exactly these words (loss_reason_name).

@@ -82,7 +82,7 @@ struct Writer {
   uint32_t span_depth;  ///< open calls of this thread; kReadsCounters
   uint32_t clock_is_tsc;
   uint32_t tracked_regions;  ///< open ones from the first that a pause skipped (annotation.h)
-  const char* span_frame[kOpenSpans];  ///< frame of each open call (longjmp recovery)
+  uint64_t span_frame[kOpenSpans];  ///< frame_mark() of each open call (longjmp recovery)
   WriterContext context[kContexts];
   const uint8_t* defined;       ///< by Annotation::index: 1 when the process has defined it
   uint64_t slot_index;          ///< of `slot`
@@ -134,14 +134,15 @@ AON_EXPORT bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t by
                                   uint64_t ticks) noexcept;
 
 /// Takes off the calls that were left by longjmp or an exception, seen from `frame`: sets
-/// span_depth to the number of those that still run and clears the slots of the others.
+/// span_depth to the number of those that still run and clears the slots of the others. Each of
+/// these gets a record of no length, now, with kFailed.
 AON_EXPORT void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept;
 
 /// begin_call() inside another call, or after one that was left by longjmp, or with counters, which
 /// it reads. Returns the start; the
-/// depth of the call is then span_depth - 1.
-/// Thread: owner.   Signal: safe.   Cost: one syscall (sigaltstack).
-AON_EXPORT uint64_t aon_writer_begin_nested(Writer* w, const char* frame,
+/// depth of the call is then span_depth - 1. `mark` is its frame_mark().
+/// Thread: owner.   Signal: safe.   Cost: two syscalls (sigaltstack, sigprocmask).
+AON_EXPORT uint64_t aon_writer_begin_nested(Writer* w, uint64_t mark,
                                             const OpenSpan* span) noexcept;
 
 /// emit() from a signal handler inside another one, or after one that was left by longjmp. `frame`
@@ -205,6 +206,20 @@ AON_EXPORT void aon_set_paused(bool paused) noexcept;
 /// Frame of the calling function: its CFA, which costs no frame pointer.
 [[gnu::always_inline]] inline const char* current_frame() {
   return static_cast<const char*>(__builtin_dwarf_cfa());
+}
+
+constexpr uint32_t kFrameBits = 48;
+constexpr uint64_t kFrameMask = (uint64_t{1} << kFrameBits) - 1;
+
+/// What an open call is known by: the frame of the calling function and, on x86-64, above it the
+/// low bits of the return address, which lies below the frame for as long as the call runs.
+[[gnu::always_inline]] inline uint64_t frame_mark() {
+  const uint64_t frame = reinterpret_cast<uint64_t>(current_frame());
+#if defined(__x86_64__)
+  return reinterpret_cast<uint64_t>(__builtin_return_address(0)) << kFrameBits ^ frame;
+#else
+  return frame;
+#endif
 }
 
 /// Mode of `site`: a SiteMode, kModePaused possibly set. The first call of a thread attaches it,
@@ -338,13 +353,13 @@ template <class Fill>
 [[gnu::always_inline]] inline OpenCall begin_call(Writer* w, uint32_t region,
                                                   uint32_t communicator = 0, uint64_t peer_tag = 0,
                                                   uint64_t bytes = 0) {
-  const char* frame = current_frame();
+  const uint64_t mark = frame_mark();
   if (AON_UNLIKELY(w->span_depth != 0)) {
     const OpenSpan span = {0, region, communicator, peer_tag, bytes};
-    const uint64_t nested_start = aon_writer_begin_nested(w, frame, &span);
+    const uint64_t nested_start = aon_writer_begin_nested(w, mark, &span);
     return OpenCall{w, nested_start, w->span_depth - 1, region};
   }
-  w->span_frame[0] = frame;
+  w->span_frame[0] = mark;
   w->span_depth = 1;
   OpenSpan& open = w->slot->open[0];
   open.region = region;

@@ -282,10 +282,13 @@ void run_killed_in_call() {
   });
 }
 
+/// Nothing tells the compiler that it does not return, or it would leave out the frames of calls.
+[[gnu::noipa]] void jump() { siglongjmp(g_jump, 1); }
+
 /// Calls that are left by longjmp do not stay open.
 void run_jump_out_of_call() {
   if (sigsetjmp(g_jump, 0) == 0) {
-    enclosing(70, [] { enclosing(71, [] { siglongjmp(g_jump, 1); }); });
+    enclosing(70, [] { enclosing(71, [] { jump(); }); });
   }
   enclosing(72, [] {});
   enclosing(73, [] { kill(getpid(), SIGKILL); });
@@ -302,10 +305,24 @@ void run_slow_call(bool returns) {
 
 /// A call is left by longjmp, and the next one from that frame has more arguments.
 void run_jump_out_before_more_arguments() {
-  if (sigsetjmp(g_jump, 0) == 0) enclosing(70, [] { siglongjmp(g_jump, 1); });
+  if (sigsetjmp(g_jump, 0) == 0) enclosing(70, [] { jump(); });
   enclosing_with_many(
       72, [] {}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
   enclosing(73, [] { kill(getpid(), SIGKILL); });
+}
+
+/// Calls from deeper in the stack than the one that was left, over memory that nobody writes to.
+[[gnu::noipa]] void deeper() {
+  volatile char unused[4096];
+  unused[0] = 0;
+  enclosing(72, [] {});
+  enclosing(73, [] { kill(getpid(), SIGKILL); });
+}
+
+/// The function that makes a call has it left by longjmp, and goes on with others.
+[[gnu::noipa]] void run_jump_out_of_own_call() {
+  if (sigsetjmp(g_jump, 0) == 0) enclosing(70, [] { jump(); });
+  deeper();
 }
 
 /// More than the ring holds, then, when there is room again, one more.
@@ -394,6 +411,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"slow_call_for_ever", [] { run_slow_call(false); }},
     {"jump_out_of_call", run_jump_out_of_call},
     {"jump_out_before_more_arguments", run_jump_out_before_more_arguments},
+    {"jump_out_of_own_call", run_jump_out_of_own_call},
     {"overflow", run_overflow},
     {"overflow_with_regions", run_overflow_with_regions},
 };

@@ -272,17 +272,30 @@ TEST(Life, the_call_that_asked_the_agent_is_the_processs_own_once_it_is_attached
   EXPECT_EQ(main.records().size(), 2u);
 }
 
-TEST(Life, a_call_left_by_longjmp_does_not_stay_open) {
-  for (const char* how : {"jump_out_of_call", "jump_out_before_more_arguments"}) {
-    WholeRun run(how);
-    const auto& calls = run.taken.open_calls[kMainThreadSlot];
-    ASSERT_EQ(calls.size(), 1u) << how;
-    EXPECT_EQ(calls[0].head.id, 73u);
-    const auto records = run.taken.streams[{kMainThreadSlot, 0}].records();
-    ASSERT_EQ(records.size(), 2u);
-    EXPECT_EQ(records[1].head.id, 72u);
-    EXPECT_FALSE(records[1].head.flags & kInsideSpan);
+/// The calls 72 and 73 that follow those that were left are calls of their own.
+void expect_left(const char* how, const std::vector<uint32_t>& left) {
+  WholeRun run(how);
+  const auto& calls = run.taken.open_calls[kMainThreadSlot];
+  ASSERT_EQ(calls.size(), 1u) << how;
+  EXPECT_EQ(calls[0].head.id, 73u);
+  const auto records = run.taken.streams[{kMainThreadSlot, 0}].records();
+  ASSERT_EQ(records.size(), left.size() + 2) << how;
+  for (size_t i = 0; i < left.size(); ++i) {
+    EXPECT_EQ(records[i + 1].head.id, left[i]) << how;
+    EXPECT_EQ(records[i + 1].head.duration_ticks, 0u);
+    EXPECT_TRUE(records[i + 1].head.flags & kFailed);
   }
+  EXPECT_EQ(records.back().head.id, 72u) << how;
+  EXPECT_FALSE(records.back().head.flags & (kInsideSpan | kFailed));
+}
+
+TEST(Life, calls_left_by_longjmp_do_not_stay_open_and_are_recorded_as_failed) {
+  expect_left("jump_out_of_call", {71, 70});
+  expect_left("jump_out_before_more_arguments", {70});
+}
+
+TEST(Life, a_call_left_by_longjmp_hides_none_from_deeper_in_the_stack) {
+  expect_left("jump_out_of_own_call", {70});
 }
 
 TEST(Life, a_full_pool_refuses_counts_and_says_so_when_there_is_room_again) {
