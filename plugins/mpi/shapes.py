@@ -22,11 +22,25 @@ _TO_RECORD = """\
 _TO_LOOK = """\
   if (AON_LIKELY(plan == kUntimed)) return look_{name}({all});
 """
-_TO_REAL = """\
+_FORWARD = """\
   const auto real = reinterpret_cast<Real{name}>(known_function(kFunction{name}));
   if (AON_LIKELY(plan == kForward && real != nullptr)) return real({all});
+"""
+_TO_REAL = (
+    _FORWARD
+    + """\
   return start_{name}({all_and}plan);
 """
+)
+# Where no weight is told, all are jumps: the frame of the call is the caller's in every case, and
+# a longjmp out of it leaves a return address that the caller's next call overwrites.
+_TO_START = (
+    _FORWARD
+    + """\
+  if (plan != kFirstPlan && real != nullptr) return record_{name}({all});
+  return start_{name}({all});
+"""
+)
 
 _REAL = """\
   const auto real = reinterpret_cast<Real{name}>(real_function(kFunction{name}));
@@ -39,11 +53,17 @@ _KNOWN = """\
 _START = """\
   if (AON_UNLIKELY(!library_is_known())) return real({all});
   Writer* w = writer();
-  const uint32_t weight = start_plan(w, kSite{name}, plan);
+  const uint32_t weight = start_plan(w, kSite{name}, kFirstPlan);
   if (weight != kForward) return record_{name}({all});
   return real({all});
 """
-_START_WEIGHED = _START.replace("record_{name}({all})", "weigh_{name}({all_and}weight)")
+_START_WEIGHED = """\
+  if (AON_UNLIKELY(!library_is_known())) return real({all});
+  Writer* w = writer();
+  const uint32_t weight = start_plan(w, kSite{name}, plan);
+  if (weight != kForward) return weigh_{name}({all_and}weight);
+  return real({all});
+"""
 _START_LOOKING = """\
   if (AON_UNLIKELY(!library_is_known())) return real({all});
   Writer* w = writer();
@@ -82,8 +102,8 @@ def _helpers_and_wrapper(function):
         return [weigh, Piece("start_", _REAL + _START_WEIGHED, "plan")], _PLAN + _TO_REAL
     if function.kind not in templates.FINDS:
         record = Piece("record_", recorded)
-        start = Piece("start_", _REAL + _START, "plan")
-        return [record, start], _PLAN + _TO_RECORD + _TO_REAL
+        start = Piece("start_", _REAL + _START)
+        return [record, start], _PLAN + _TO_RECORD + _TO_START
     look = Piece("look_", _KNOWN + templates.look_body(function))
     start = Piece("start_", _REAL + _START_LOOKING, "plan")
     if function.kind in templates.POLLS:

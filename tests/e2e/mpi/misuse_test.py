@@ -94,6 +94,17 @@ class Rules(TestCase):
     def test_an_error_that_the_program_takes(self):
         self.assertTrue(self.compare("wrong_group")["job"]["complete"])
 
+    def test_a_call_that_an_error_handler_leaves(self):
+        """It is counted, as one without a length, and hides none of those that follow."""
+        output = self.folder / "left"
+        self.assertTrue(self.compare("left")["job"]["complete"])
+        with h5py.File(output / "profile.h5") as file:
+            names = file["regions/name"].asstr()[()]
+            table = {names[region]: (count, longest) for region, count, longest in zip(
+                file["profile/region"], file["profile/count"], file["profile/max_ns"])}
+        self.assertEqual(table["MPI_Send"], (1, 0))
+        self.assertEqual(table["MPI_Allreduce"][0], 100)
+
     @unittest.skipUnless(MPI == "openmpi", "MPICH dies of the first, and waits in the second")
     def test_what_was_not_told_is_not_claimed(self):
         """Of these nobody knows whether a message came, or was sent."""

@@ -1,5 +1,6 @@
 // What a program should not do, one case per run, `misuse CASE`: the library's own word on it must
 // come, the same as without us.
+#include <setjmp.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -123,6 +124,33 @@ static void listen(void) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
 }
 
+static jmp_buf before_the_error;
+
+static void leave(MPI_Comm* comm, int* code, ...) {
+  (void)comm;
+  (void)code;
+  longjmp(before_the_error, 1);
+}
+
+/// Calls from far below the one that was left, over memory that nobody writes to.
+__attribute__((noinline)) static void call_from_below(void) {
+  volatile char unused[4096];
+  const int one = 1;
+  int sum = 0;
+  unused[0] = 0;
+  for (int i = 0; i < 100; ++i) MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/// The program's own error handler leaves the call by longjmp, and the program goes on.
+static void leave_a_call(void) {
+  MPI_Errhandler handler;
+  const int value = 0;
+  MPI_Comm_create_errhandler(leave, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  if (setjmp(before_the_error) == 0) MPI_Send(&value, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);
+  call_from_below();
+}
+
 static int be_a_child(int rank) {
   MPI_Comm parents;
   MPI_Comm all;
@@ -165,6 +193,7 @@ int main(int argc, char** argv) {
   if (strcmp(wanted, "truncate") == 0) truncate_it();
   if (strcmp(wanted, "cancel_and_free") == 0) cancel_and_free();
   if (strcmp(wanted, "start_all_but_one") == 0) start_all_but_one();
+  if (strcmp(wanted, "left") == 0) leave_a_call();
   if (strncmp(wanted, "hear_", 5) == 0) listen();
   if (strstr(wanted, "freed_comm") != NULL) use_freed_communicator();
   if (strstr(wanted, "freed_type") != NULL) use_freed_type();
