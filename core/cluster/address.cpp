@@ -6,13 +6,16 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <nettle/sha2.h>
 #include <poll.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -52,6 +55,22 @@ bool parse_hex(std::string_view text, Token* token) {
     if (error != std::errc() || end != first + 2) return false;
   }
   return true;
+}
+
+/// Of the 16 random bytes that the kernel gave this program when it started.
+Token token_of_exec() {
+  static std::atomic<uint64_t> count{0};
+  const uint64_t number = count.fetch_add(1) + 1;
+  const pid_t pid = getpid();
+  sha256_ctx context;
+  sha256_init(&context);
+  const auto* random = reinterpret_cast<const uint8_t*>(getauxval(AT_RANDOM));
+  if (random != nullptr) sha256_update(&context, 16, random);
+  sha256_update(&context, sizeof number, reinterpret_cast<const uint8_t*>(&number));
+  sha256_update(&context, sizeof pid, reinterpret_cast<const uint8_t*>(&pid));
+  Token token{};
+  sha256_digest(&context, token.size(), token.data());
+  return token;
 }
 
 /// A numeric address and port as the sockets want it.
@@ -145,9 +164,13 @@ Token random_token() {
   size_t filled = 0;
   while (filled < token.size()) {
     const ssize_t got = getrandom(token.data() + filled, token.size() - filled, 0);
+    if (got < 0 && errno != EINTR) break;
     if (got > 0) filled += static_cast<size_t>(got);
   }
-  return token;
+  if (filled == token.size()) return token;
+  const UniqueFd device(open("/dev/urandom", O_RDONLY | O_CLOEXEC));
+  const ssize_t got = read(device.get(), token.data(), token.size());
+  return got == static_cast<ssize_t>(token.size()) ? token : token_of_exec();
 }
 
 Status write_address(const std::string& agents, const std::string& node,

@@ -47,7 +47,8 @@ Result<AgentAddress> read_address(const std::string& agents, const std::string& 
 /// Names of the nodes that have an address now, sorted.
 std::vector<std::string> list_nodes(const std::string& agents);
 
-/// 32 bytes of the kernel's random numbers.
+/// 32 bytes of the kernel's random numbers: getrandom(), /dev/urandom, and where a filter of system
+/// calls forbids both, made of the ones this program was started with.
 Token random_token();
 
 /// The addresses other nodes may know this one by: those its own name stands for, else those of its

@@ -1,6 +1,15 @@
 #include "core/cluster/handshake.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 namespace aon::cluster {
 namespace {
@@ -32,6 +41,32 @@ TEST(Handshake, proof_is_hmac_sha256) {
 TEST(Handshake, nonces_and_tokens_differ) {
   EXPECT_NE(random_nonce(), random_nonce());
   EXPECT_NE(random_token(), random_token());
+}
+
+/// From now on these two fail with EPERM, as under a container's filter of system calls.
+bool forbid(uint32_t one, uint32_t other) {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog filter = {std::size(program), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/// In a process of its own: 0 when two tokens differ.
+[[noreturn]] void make_tokens_without(uint32_t one, uint32_t other) {
+  alarm(20);
+  if (!forbid(one, other)) _exit(2);
+  _exit(random_token() != random_token() ? 0 : 1);
+}
+
+TEST(Handshake, tokens_differ_where_the_kernels_random_numbers_are_forbidden) {
+  EXPECT_EXIT(make_tokens_without(SYS_getrandom, SYS_getrandom), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(make_tokens_without(SYS_getrandom, SYS_openat), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
