@@ -75,7 +75,7 @@ Totals totals_of(const Json& ledger) {
     if (const std::string node = text_of(rank, "node"); !node.empty()) totals.nodes.insert(node);
     if (member(rank, "rank").is_number()) {
       ++totals.rank_count;
-    } else {
+    } else if (!rank.contains("late_answer")) {  // it stands there once more, with its records
       ++totals.other_count;
     }
     totals.emitted += count_of(rank, "emitted");

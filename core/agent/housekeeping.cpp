@@ -353,9 +353,7 @@ void Housekeeping::hold_budget() {
   const double seconds = static_cast<double>(now_ns - last_second_ns_) / 1e9;
   last_second_ns_ = now_ns;
   StateHeader& header = state_->header();
-  uint64_t ranks_ns = 0;
-  for (uint32_t i = 0; i < header.process_count.load(std::memory_order_relaxed); ++i)
-    ranks_ns += state_->process(i).cpu_time_ns.load(std::memory_order_relaxed);
+  const uint64_t ranks_ns = state_->sum_cpu_time_ns();
   const uint64_t agent_ns = proc::own_cpu_time_ns();
   const double counting_ns = read_counting_costs();
   IntervalCost cost{};

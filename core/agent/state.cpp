@@ -3,7 +3,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <map>
+#include <utility>
 
 #include "core/base/file.h"
 
@@ -74,6 +77,20 @@ void State::discard_uncommitted() const noexcept {
     streams_[i].progress.discard_after(last);
   for (uint32_t i = 0; i < header_->file_count.load(std::memory_order_relaxed); ++i)
     files_[i].progress.discard_after(last);
+}
+
+uint64_t State::sum_cpu_time_ns() const {
+  std::map<std::pair<int32_t, uint64_t>, uint64_t> longest;
+  const uint32_t count =
+      header_->process_count.load(std::memory_order_acquire);  // pairs with agent:cells
+  for (uint32_t i = 0; i < count; ++i) {
+    const ProcessCell& cell = processes_[i];
+    uint64_t& cpu_ns = longest[{cell.pid, cell.start_time_ticks}];
+    cpu_ns = std::max(cpu_ns, cell.cpu_time_ns.load(std::memory_order_relaxed));
+  }
+  uint64_t sum_ns = 0;
+  for (const auto& [identity, cpu_ns] : longest) sum_ns += cpu_ns;
+  return sum_ns;
 }
 
 }  // namespace aon::agent

@@ -325,6 +325,9 @@ class State {
   uint32_t find_or_add_stream(uint32_t process, uint16_t slot, uint16_t context) const noexcept;
   /// A new worker calls it before its first commit.
   void discard_uncommitted() const noexcept;
+  /// CPU time of all processes. One that calls exec() has a cell for each of its programs, and the
+  /// kernel goes on counting: it is in the sum once.   Thread: any.   Cost: allocates.
+  uint64_t sum_cpu_time_ns() const;
 
  private:
   StateHeader* header_ = nullptr;

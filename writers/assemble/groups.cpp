@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "writers/assemble/fallback.h"
 #include "writers/assemble/model_parts.h"
 
 namespace aon::writers {
@@ -63,8 +64,8 @@ bool is_empty(const spool::Process& process) {
 }
 
 /// An agent whose answer came too late knows the process too, as one that never recorded anything
-/// (but providers may have sampled it, then it stays as a process without a rank). What it saw of
-/// the end belongs to the process that wrote a file of its own.
+/// (but providers may have sampled it, then it stays as a process without a rank, and none of them
+/// is said to be missing). What it saw of the end belongs to the process that wrote a file.
 void join_late_answers(spool::Job* job) {
   for (spool::Node& own : job->nodes) {
     for (auto& [own_number, process] : own.processes) {
@@ -83,6 +84,10 @@ void join_late_answers(spool::Job* job) {
           process.exit->signal = twin->second.exit->signal;
           process.exit->cpu_time_ns = twin->second.exit->cpu_time_ns;
         }
+        std::erase_if(process.providers, [&twin](const auto& provider) {
+          return provider.second.reason.rfind(kNoAgent, 0) == 0 &&
+                 twin->second.providers.count(provider.first) != 0;
+        });
         if (is_empty(twin->second)) node.processes.erase(twin);
       }
     }

@@ -1,6 +1,9 @@
 #include "writers/assemble/model.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string>
 
 #include "writers/assemble/clocks.h"
 #include "writers/assemble/fallback.h"
@@ -31,6 +34,26 @@ void tell_refusals(std::vector<spool::Node>* nodes) {
   }
 }
 
+/// What was left out of the whole node no agent would have collected either: the node says why.
+void tell_once_what_is_off(std::vector<spool::Node>* nodes) {
+  std::map<std::string, std::set<std::string>> off;
+  for (const spool::Node& node : *nodes) {
+    for (const auto& [name, provider] : node.providers) {
+      if (provider.state == ProviderState::kOff) off[node.host].insert(name);
+    }
+  }
+  for (spool::Node& node : *nodes) {
+    const auto names = off.find(node.host);
+    if (names == off.end()) continue;
+    for (auto& [number, process] : node.processes) {
+      if (process.start.fallback == 0) continue;
+      std::erase_if(process.providers, [&names](const auto& provider) {
+        return provider.second.reason == kNoAgent && names->second.count(provider.first) != 0;
+      });
+    }
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folder,
@@ -44,6 +67,7 @@ Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folde
   std::erase_if(parts->job.nodes, [](const spool::Node& node) {
     return node.processes.empty() && node.definition.format == 0;
   });
+  tell_once_what_is_off(&parts->job.nodes);
   tell_refusals(&parts->job.nodes);
   parts->model.job = &parts->job;
   for (const spool::Node& node : parts->job.nodes) {

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
 
 #include "core/base/file.h"
 #include "core/spool/format.h"
@@ -150,12 +153,20 @@ UsageDefinition usage_sum(const spool::Job& job) {
   return sum;
 }
 
-/// CPU time of the processes as their ends were seen; the agents' last reading may be older.
+/// CPU time of the processes as their ends were seen; the agents' last reading may be older. One
+/// that calls exec(), or to which an agent answered too late, is several groups, each with the time
+/// of all: it is in the sum once.
 uint64_t ranks_cpu_ns(const LedgerFacts& facts, const UsageDefinition& usage) {
-  uint64_t sum = 0;
+  std::map<std::tuple<std::string, int32_t, uint64_t>, uint64_t> longest;
   for (const Group& group : facts.model->groups) {
-    if (group.process != nullptr && group.process->exit) sum += group.process->exit->cpu_time_ns;
+    if (group.process == nullptr || !group.process->exit) continue;
+    const ProcessStartDefinition& start = group.process->start;
+    const std::string& host = facts.model->job->nodes[group.node].host;
+    uint64_t& cpu_ns = longest[{host, start.pid, start.start_time_ticks}];
+    cpu_ns = std::max(cpu_ns, group.process->exit->cpu_time_ns);
   }
+  uint64_t sum = 0;
+  for (const auto& [identity, cpu_ns] : longest) sum += cpu_ns;
   return std::max(sum, usage.ranks_cpu_ns);
 }
 

@@ -1,6 +1,10 @@
 #include "writers/ledger/ledger_ranks.h"
 
+#include <algorithm>
 #include <map>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "core/spool/format.h"
 
@@ -159,7 +163,34 @@ uint64_t counted_calls(const spool::Process& process) {
   return sum;
 }
 
-Json group_json(const LedgerFacts& facts, const Group& group, GroupSums* sums) {
+/// Host, pid and start of a process.
+using Identity = std::tuple<std::string, int32_t, uint64_t>;
+
+Identity identity_of(const LedgerFacts& facts, const Group& group) {
+  const ProcessStartDefinition& start = group.process->start;
+  return {facts.model->job->nodes[group.node].host, start.pid, start.start_time_ticks};
+}
+
+/// The processes that found no agent in time.
+std::vector<Identity> with_file_of_their_own(const LedgerFacts& facts) {
+  std::vector<Identity> found;
+  for (const Group& group : facts.model->groups) {
+    if (group.process != nullptr && group.process->start.fallback != 0)
+      found.push_back(identity_of(facts, group));
+  }
+  return found;
+}
+
+/// True of what providers sampled of a process whose agent answered too late: the process itself
+/// wrote a file, and is a group of its own.
+bool is_late_answer(const std::vector<Identity>& with_file, const Identity& process,
+                    const GroupSums& sums) {
+  return sums.emitted == 0 &&
+         std::find(with_file.begin(), with_file.end(), process) != with_file.end();
+}
+
+Json group_json(const LedgerFacts& facts, const std::vector<Identity>& with_file,
+                const Group& group, GroupSums* sums) {
   Json entry;
   entry["rank"] = group.rank ? Json(*group.rank) : Json();
   if (group.process == nullptr) {
@@ -188,7 +219,11 @@ Json group_json(const LedgerFacts& facts, const Group& group, GroupSums* sums) {
   if (const uint64_t counted = counted_calls(process); counted != 0) entry["counted"] = counted;
   if (process.refused_definitions.sum() != 0)
     entry["lost_definitions"] = refused_json(process.refused_definitions);
-  if (process.start.fallback != 0) entry["fallback"] = true;
+  if (process.start.fallback != 0) {
+    entry["fallback"] = true;
+  } else if (is_late_answer(with_file, identity_of(facts, group), *sums)) {
+    entry["late_answer"] = true;
+  }
   entry["threads"] = std::move(sums->threads);
   entry["providers"] = providers_json(process, *sums);
   return entry;
@@ -198,9 +233,10 @@ Json group_json(const LedgerFacts& facts, const Group& group, GroupSums* sums) {
 
 Json ranks_json(const LedgerFacts& facts) {
   std::vector<GroupSums> sums = sum_groups(facts);
+  const std::vector<Identity> with_file = with_file_of_their_own(facts);
   Json ranks = Json::array();
   for (const Group& group : facts.model->groups) {
-    ranks.push_back(group_json(facts, group, &sums[group.id]));
+    ranks.push_back(group_json(facts, with_file, group, &sums[group.id]));
   }
   return ranks;
 }

@@ -78,5 +78,25 @@ TEST(State, gives_each_stream_one_cell) {
   EXPECT_EQ(again->find_or_add_stream(0, 1, 1), second);
 }
 
+TEST(State, counts_the_time_of_a_process_once_however_many_programs_it_was) {
+  auto fd = State::create();
+  ASSERT_TRUE(fd);
+  auto state = State::map(fd->get());
+  ASSERT_TRUE(state);
+  const auto add = [&](uint32_t index, int32_t pid, uint64_t start, uint64_t cpu_ns) {
+    ProcessCell& cell = state->process(index);
+    cell.pid = pid;
+    cell.start_time_ticks = start;
+    cell.cpu_time_ns = cpu_ns;
+    state->header().process_count = index + 1;
+  };
+  EXPECT_EQ(state->sum_cpu_time_ns(), 0u);
+  add(0, 7, 1, 100);
+  add(1, 8, 1, 30);
+  add(2, 7, 1, 250);  // after exec()
+  add(3, 7, 9, 5);    // the pid of another
+  EXPECT_EQ(state->sum_cpu_time_ns(), 285u);
+}
+
 }  // namespace
 }  // namespace aon::agent

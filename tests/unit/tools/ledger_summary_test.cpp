@@ -48,6 +48,13 @@ TEST(LedgerSummary, says_what_was_recorded) {
   EXPECT_EQ(lines[7], "not collected: perf degraded on 2 processes: no PMU (ask)");
 }
 
+TEST(LedgerSummary, counts_a_process_once_to_which_an_agent_answered_too_late) {
+  auto ledger = small_ledger();
+  ledger["ranks"].push_back(
+      {{"rank", nullptr}, {"node", "n2"}, {"emitted", 0}, {"lost", 0}, {"late_answer", true}});
+  EXPECT_EQ(summary_lines(ledger, "/job")[1], "2 ranks, 1 other process on 2 nodes, 2.250 s");
+}
+
 TEST(LedgerSummary, says_the_energy_of_the_nodes) {
   auto ledger = small_ledger();
   ledger["energy"] = {{"joules", 12345.0}, {"seconds", 30.0}, {"nodes", 2}};

@@ -370,6 +370,34 @@ TEST(Assemble, leftover_ring_becomes_part_of_the_spool) {
   EXPECT_EQ(read_ledger(job.path())["ranks"].size(), 1u);
 }
 
+TEST(Assemble, what_an_agent_saw_that_answered_too_late_counts_once) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(3242, -1, 0, {});  // pid 4242, as that of the ring
+  const ProviderDefinition on{ProviderState::kOn, {}};
+  node.define(3242, DefinitionType::kProvider, on, {"process", "", ""});
+  const ProviderDefinition off{ProviderState::kOff, {}};
+  node.define(spool::kNodeProcess, DefinitionType::kProvider, off, {"perf", "in --without", ""});
+  const MetricDefinition written{5, MetricMode::kAccumulated, 0, 0};
+  node.define(3242, DefinitionType::kMetric, written, {"process::io-written", "By", "bytes"});
+  node.add_records(3242, spool::kSeriesSlot, {test::sample_record(written.id, 1'500, 4096)});
+  node.define(3242, DefinitionType::kStream, node.stream(3242, spool::kSeriesSlot));
+  node.add_exit(3242, 900'000'000, 0, 0);  // with as much CPU time
+  node.define(spool::kNodeProcess, DefinitionType::kUsage, UsageDefinition{});
+  node.finish();
+  write_ring_file(node.folder() / "fallback-4242-1.ring", 100, 0);
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  expect_law(ledger);
+  EXPECT_DOUBLE_EQ(ledger["overhead"]["ranks_cpu_s"], 0.9);
+  ASSERT_EQ(ledger["ranks"].size(), 2u);
+  EXPECT_EQ(ledger["ranks"][0]["fallback"], true);
+  EXPECT_FALSE(ledger["ranks"][0]["providers"].contains("process"));  // it was there
+  EXPECT_FALSE(ledger["ranks"][0]["providers"].contains("perf"));     // nobody wanted it
+  EXPECT_EQ(ledger["ranks"][0]["providers"]["sampling"]["state"], "off");
+  EXPECT_EQ(ledger["ranks"][1]["late_answer"], true);
+}
+
 TEST(Assemble, processes_without_room_for_a_ring_are_told) {
   TemporaryFolder job;
   const std::filesystem::path node = job.path() / "spool" / "n1";
