@@ -1,10 +1,12 @@
 # The MPI libraries that tests and examples are built with: Open MPI by the default compiler, MPICH beside it.
 # AON_MPI_LIBRARIES names those that are here. Each has a target aon_mpi_NAME, a compiler AON_MPI_COMPILER_NAME, and
-# AON_MPI_SUFFIX_NAME for targets and test names: empty for Open MPI.
+# AON_MPI_SUFFIX_NAME for targets and test names: empty for Open MPI. AON_MPI_HAS_SESSIONS_NAME: it has what MPI-4 adds;
+# Open MPI from version 5 on, which calls itself 3.1.
 #
 # aon_mpi_test(name LIBRARY COMMAND ...): aon_script_test with AON_TEST_MPI=LIBRARY in the environment (aon_test.py); the
 # test of a library that is not here is skipped, and counted as skipped.
 include_guard()
+include(CheckSymbolExists)
 find_package(MPI COMPONENTS C QUIET)
 find_package(PkgConfig QUIET)
 
@@ -38,6 +40,12 @@ if(AON_MPICH_FOUND AND AON_MPI_COMPILER_mpich AND AON_MPI_HYDRA)
 else()
   message(STATUS "no MPICH (mpich.pc, mpicc.mpich and mpiexec.hydra of packages libmpich-dev, mpich): its tests are skipped")
 endif()
+
+foreach(library ${AON_MPI_LIBRARIES})
+  get_target_property(CMAKE_REQUIRED_LIBRARIES aon_mpi_${library} INTERFACE_LINK_LIBRARIES)
+  check_symbol_exists(MPI_Session_init mpi.h AON_MPI_HAS_SESSIONS_${library})
+  unset(CMAKE_REQUIRED_LIBRARIES)
+endforeach()
 
 function(aon_mpi_test name library)
   cmake_parse_arguments(arg "" "TIMEOUT" "COMMAND;LABELS" ${ARGN})

@@ -309,6 +309,8 @@ class Mpi4(MpiTest):
 
     def test_large_counts_stand_under_their_plain_names(self):
         ranks = self.launch(2, "mpi4", "large")
+        if "no large counts" in self.process.stdout:
+            self.skipTest("this library has none")
         sent = self.assert_messages_match(ranks)
         tags = collections.Counter()
         for (_, _, _, tag, byte_count), count in sent.items():

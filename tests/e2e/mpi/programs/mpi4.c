@@ -7,6 +7,12 @@ static double g_in[256];
 #define D MPI_DOUBLE
 #define W MPI_COMM_WORLD
 
+#if MPI_VERSION < 4  // Open MPI 5 has the rest of MPI-4
+#define MPI_Isendrecv_c MPI_Isendrecv
+#define MPI_Alltoall_init_c MPI_Alltoall_init
+static void large_counts(int rank) { printf("%d: no large counts in this library\n", rank); }
+#else
+
 static void large_counts(int rank) {
   const MPI_Count counts[2] = {1, 2};
   const MPI_Aint places[2] = {0, 1};
@@ -27,6 +33,7 @@ static void large_counts(int rank) {
   MPI_Iallreduce_c(g_out, g_in, 6, D, MPI_SUM, W, requests);
   MPI_Wait(requests, MPI_STATUS_IGNORE);
 }
+#endif
 
 /// Prints how many of the statuses say what came: those of MPICH 4.0 are empty.
 static void isendrecv(int rank) {

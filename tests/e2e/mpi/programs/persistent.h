@@ -1,10 +1,10 @@
 /// Persistent collectives, by whichever name the library has for them: PREPARE(Barrier)(...) is
-/// MPI_Barrier_init(...), or MPIX_Barrier_init(...) of Open MPI 4.
+/// MPI_Barrier_init(...), which Open MPI 5 has, too, or MPIX_Barrier_init(...) of Open MPI 4.
 #pragma once
 
 #include <mpi.h>
 
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
 #define PREPARE(name) MPI_##name##_init
 #elif defined(OPEN_MPI)
 #include <mpi-ext.h>
