@@ -63,7 +63,7 @@ int main(void) {
 class Install(TestCase):
     def setUp(self):
         super().setUp()
-        first = self.folder / "first"
+        first = self.folder / "first place"
         self.assert_exit(run(["cmake", "--install", BUILD, "--prefix", first]))
         self.prefix = self.folder / "moved, with a space"
         shutil.move(first, self.prefix)
@@ -79,8 +79,8 @@ class Install(TestCase):
         unit = self.prefix / "share/aon/systemd/aon-node.service"
         text = unit.read_text()
         # It names where it was installed; this tree was moved since.
-        program = re.search(r"^ExecStart=(\S+)$", text, re.M)[1]
-        self.assertTrue(program.endswith("/first/bin/aon-node"), program)
+        program = re.search(r'^ExecStart="(.+)"$', text, re.M)[1]
+        self.assertTrue(program.endswith("/first place/bin/aon-node"), program)
         os.makedirs(os.path.dirname(program))
         os.symlink(self.prefix / "bin/aon-node", program)
         process = run([analyze, "verify", "--man=no", unit])
@@ -192,7 +192,7 @@ class Packages(TestCase):
         (self.folder / package.name.removesuffix(".tar.gz")).rename(prefix)
         self.assert_names_nothing_of_the_build(prefix)
         unit = (prefix / "share/aon/systemd/aon-node.service").read_text()
-        self.assertIn("\nExecStart=/opt/aon/bin/aon-node\n", unit)
+        self.assertIn('\nExecStart="/opt/aon/bin/aon-node"\n', unit)
         program = self.folder / "heat2d"
         shutil.copy(BUILD / "bin" / "heat2d", program)
         hidden = [f"mount -t tmpfs none '{BUILD}'"]
@@ -228,7 +228,7 @@ class Packages(TestCase):
         self.assertNotIn("lib/aon/private", names)
         unit = "./usr/share/aon/systemd/aon-node.service"
         done = run(["sh", "-c", f"dpkg-deb --fsys-tarfile '{package}' | tar -xO {unit}"])
-        self.assertIn("\nExecStart=/usr/bin/aon-node\n", done.stdout)
+        self.assertIn('\nExecStart="/usr/bin/aon-node"\n', done.stdout)
         # Unpacked elsewhere it works as well: an admin may look at it before it is installed.
         tree = self.folder / "unpacked"
         self.assert_exit(run(["dpkg-deb", "--extract", package, tree]))
