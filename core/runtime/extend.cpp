@@ -124,7 +124,7 @@ bool is_readable(const char* word) {
 
 /// The word below the frame of `mark`, and whether it is the return address that was there. Where
 /// it cannot be told it is.
-[[gnu::no_sanitize("address")]] bool has_return_address(uint64_t mark) {
+[[gnu::no_sanitize_address]] bool has_return_address(uint64_t mark) {
 #if defined(__x86_64__)
   const char* frame = frame_of(mark);
   const char* word = frame - sizeof(uint64_t);
