@@ -26,6 +26,7 @@ namespace {
 
 constexpr int kTimeoutSeconds = 3600;
 constexpr int kKillSeconds = 5;
+constexpr int kLookMs = 50;
 constexpr int kExitBusy = 3;  ///< of aon finalize: the job is live, or another one assembles
 
 std::vector<std::string> assemble_words(const Config& config, bool is_marked) {
@@ -57,14 +58,23 @@ pid_t start(const Config& config, std::vector<std::string> options, int errors =
   ::_exit(127);
 }
 
-/// Waits up to `seconds` for `pid`; true when it has ended.
+bool has_ended(pid_t pid) {
+  siginfo_t info{};
+  const int options = WEXITED | WNOHANG | WNOWAIT;
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, options) != 0 || info.si_pid == pid;
+}
+
+/// Waits up to `seconds` for `pid`; true when it has ended. Where nobody gives out a pidfd (Linux
+/// before 5.3, filters of containers) it is looked at again and again.
 bool wait_for(pid_t pid, int pidfd, int seconds, const std::function<void()>& beat) {
-  for (int waited = 0; waited < seconds; waited += kLeaseBeatSeconds) {
+  const int step_ms = pidfd >= 0 ? kLeaseBeatSeconds * 1000 : kLookMs;
+  for (int waited_ms = 0; waited_ms < seconds * 1000; waited_ms += step_ms) {
     pollfd poll_fd{pidfd, POLLIN, 0};
-    if (::poll(&poll_fd, 1, kLeaseBeatSeconds * 1000) > 0) return true;
-    beat();
+    ::poll(&poll_fd, 1, step_ms);
+    if (has_ended(pid)) return true;
+    if (waited_ms % (kLeaseBeatSeconds * 1000) == 0) beat();
   }
-  return ::kill(pid, 0) != 0;
+  return false;
 }
 
 /// Its exit status, as waitpid() has it; ended by us after kTimeoutSeconds.

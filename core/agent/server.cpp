@@ -97,6 +97,7 @@ void Server::adopt(const std::vector<Kept>& kept) {
     affinity::leave_cores_of(state_->process(cell).pid);
     listener_->process_started(number, state_->process(cell).pid, state_->process(cell).rank);
   }
+  polled_.adopt(state_->header(), registered_);
 }
 
 void Server::poll(int timeout_ms) {
@@ -108,7 +109,8 @@ void Server::poll(int timeout_ms) {
     if (kind == kListener) accept_all();
     if (kind == kProcess) connection_gone(number);
     if (kind == kPidfd) end_process(number);
-    if (kind == kRegistered) registered_gone(number);
+    // What the keeper holds of it goes on telling its end.
+    if (kind == kRegistered && registered_.erase(number) != 0) registered_gone(number);
     if (kind == kConnection) receive(number);
     if (kind == kSignal) has_signal_ = true;
   }
@@ -337,7 +339,7 @@ void Server::register_pid(const Register& message) {
   if (index >= kMaxRegistered) return note_world(message.world_size);
   RegisteredPid& registered = header.registered[index];
   registered.pid = message.pid;
-  registered.is_gone = pidfd ? 0 : 1;
+  registered.is_gone = pidfd || polled_.add(index, message.pid) ? 0 : 1;
   std::memcpy(registered.program, message.program, sizeof(registered.program));
   registered.program[sizeof(registered.program) - 1] = '\0';
   const int fd = pidfd.get();
@@ -360,7 +362,6 @@ void Server::add_registered(uint32_t index, UniqueFd pidfd) {
 }
 
 void Server::registered_gone(uint32_t index) {
-  if (registered_.erase(index) == 0) return;
   state_->header().registered[index].is_gone = 1;
   keeper_->drop(KeepKind::kRegistered, index);
   last_event_ns_ = monotonic_ns();
@@ -443,6 +444,7 @@ bool Server::move_on(Process& process, uint64_t now_ns) {
 bool Server::advance(uint64_t now_ns) {
   bool is_news = false;
   bool are_all_told = true;
+  for (const uint32_t index : polled_.take_ended(now_ns)) registered_gone(index);
   for (auto it = processes_.begin(); it != processes_.end();) {
     Process& process = it->second;
     if (process.ended_ns != 0 && !process.is_told) is_news |= move_on(process, now_ns);
@@ -482,7 +484,7 @@ bool Server::end_all() {
 }
 
 bool Server::is_over(uint64_t now_ns) const {
-  if (!processes_.empty() || !registered_.empty()) return false;
+  if (!processes_.empty() || !registered_.empty() || !polled_.empty()) return false;
   for (const auto& [id, connection] : connections_) {
     if (!connection.is_waiter && now_ns - connection.since_ns < kGraceNs) return false;
   }

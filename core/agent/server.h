@@ -23,6 +23,7 @@
 
 #include "core/agent/drainer.h"
 #include "core/agent/handover.h"
+#include "core/agent/polled_pids.h"
 #include "core/agent/proc.h"
 #include "core/agent/protocol.h"
 #include "core/agent/state.h"
@@ -129,6 +130,7 @@ class Server {
   std::map<uint32_t, Process> processes_;       ///< by cell
   std::map<uint32_t, Connection> connections_;  ///< not (yet) of a process
   std::map<uint32_t, UniqueFd> registered_;     ///< live ones, by index in the state
+  PolledPids polled_;                           ///< registered, too
   uint64_t last_event_ns_ = 0;
   uint64_t first_ns_ = 0;
   bool has_signal_ = false;

@@ -110,6 +110,29 @@ class Storms(FaultCase):
         self.assertEqual(process.stderr, "")
 
 
+# As where a container's filter, or a kernel before 5.3, gives out no pidfd.
+NO_PIDFD = """
+import ctypes, os, struct, sys
+CODE = [(0x20, 0, 0, 0), (0x15, 0, 1, 434), (6, 0, 0, 0x50000 | 38), (6, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *words) for words in CODE))
+program = ctypes.create_string_buffer(struct.pack("H6xQ", len(CODE), ctypes.addressof(code)))
+prctl = ctypes.CDLL(None).prctl
+if prctl(38, 1, 0, 0, 0) or prctl(22, 2, program):
+    sys.exit(99)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+class WithoutPidfd(FaultCase):
+    def test_files_come_at_once_of_programs_that_begin_late_too(self):
+        program = ["sh", "-c", 'sleep 3; exec "$@"', "sh", *self.worker("calls", 1000)]
+        done = run(["mpirun", "-n", 1, "python3", "-c", NO_PIDFD, "aon-run", "--wait", 20,
+                    "-o", self.output, *program])  # fmt: skip
+        self.assert_exit(done)
+        self.assertIn("traces.otf2", done.stderr)
+        self.assert_every_call(self.finish(), 0)
+
+
 class SeveralPrograms(FaultCase):
     def test_two_programs_of_one_launch(self):
         second = self.folder / "second"
