@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/containers.h"
 #include "core/base/lease.h"
 #include "core/base/owner.h"
 #include "core/base/unique_fd.h"
@@ -68,7 +69,7 @@ bool is_unused(const std::string& dir) {
 Status claim(const std::string& dir, const std::string& text,
              const std::string& file = kIdentityFile) {
   const std::string fresh =
-      dir + kIdentityFile + "-" + local_host_name() + "-" + std::to_string(getpid());
+      dir + kIdentityFile + "-" + host_of_pids() + "-" + std::to_string(getpid());
   const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return path_error(dir, errno);
   const bool is_written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());

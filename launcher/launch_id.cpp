@@ -7,6 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "core/base/containers.h"
 #include "core/base/file.h"
 #include "core/base/lease.h"
 
@@ -47,8 +48,9 @@ uint32_t first_number(const Environment& environment, std::initializer_list<cons
   return 0;
 }
 
+/// Of a process of our PID namespace.
 std::string process_identity(int32_t pid) {
-  return file_name_part(local_host_name()) + "-" + std::to_string(pid) + "-" +
+  return file_name_part(host_of_pids()) + "-" + std::to_string(pid) + "-" +
          std::to_string(process_start_time_ticks(pid));
 }
 
@@ -156,7 +158,9 @@ Launch find_launch(const Environment& environment, int32_t pid, int32_t parent_p
     launch.evidence += std::string(launch.evidence.empty() ? "" : " ") + "restart " + restart;
   launch.is_of_all_nodes = !launch.id.empty() && !launch.may_come_again;
   launch.has_launcher = launch.is_of_all_nodes || is_a_rank(environment);
-  if (launch.id.empty()) launch.id = process_identity(launch.has_launcher ? parent_pid : pid);
+  // A launcher outside of our PID namespace is 0 to all of its ranks, in each of its launches.
+  const bool is_launcher_known = launch.has_launcher && parent_pid > 0;
+  if (launch.id.empty()) launch.id = process_identity(is_launcher_known ? parent_pid : pid);
   if (!slurm_step(environment).empty() && launch.local_rank_count == 0) {
     const char* node = value(environment, "SLURM_NODEID");
     launch.local_rank_count = slurm_tasks_of_node(

@@ -265,6 +265,9 @@ Status run_with_agent(Plan& plan) {
   link->lock.reset();
   set_variables(plan, plan.socket);
   if (!launcher_watches_socket(get)) run_as_parent(plan);
+  if (getpid() == 1)
+    say("in this container the agent ends with the program; afterwards run: aon finalize " +
+        plan.output);
   leave_waiter(plan);
   return {};
 }

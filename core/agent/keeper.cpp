@@ -41,7 +41,8 @@ constexpr int kMostGuestTries = 3;  ///< archives that fail, while guests wait
 
 class Keeper {
  public:
-  explicit Keeper(const Config& config) : config_(config), transfer_(config, state_) {}
+  Keeper(const Config& config, std::optional<Lease> lease)
+      : config_(config), taken_lease_(std::move(lease)), transfer_(config, state_) {}
   Status prepare();
   int run();
 
@@ -75,6 +76,7 @@ class Keeper {
   UniqueFd signals_;
   UniqueFd link_;  ///< our end of the worker's socketpair
   State state_;
+  std::optional<Lease> taken_lease_;  ///< before there was a keeper
   Lease lease_;
   bool has_lease_ = false;
   std::chrono::steady_clock::time_point last_beat_;
@@ -128,7 +130,10 @@ void Keeper::keep_lease() {
     if (!is_worker_silent()) lease_.beat();
     return;
   }
-  auto lease = Lease::take(cluster::agent_lease(config_.job_folder, config_.node));
+  Result<Lease> lease = taken_lease_
+                            ? Result<Lease>(std::move(*taken_lease_))
+                            : Lease::take(cluster::agent_lease(config_.job_folder, config_.node));
+  taken_lease_.reset();
   if (!lease) {
     if (lease.error().code == Code::kBusy) return;  // an earlier agent still finishes
     AON_LOG_WARNING("lease: %s", lease.error().message.c_str());
@@ -318,8 +323,8 @@ void Keeper::answer_waiters(const AssembleOutcome& outcome) {
 
 }  // namespace
 
-int run_keeper(const Config& config) {
-  Keeper keeper(config);
+int run_keeper(const Config& config, std::optional<Lease> lease) {
+  Keeper keeper(config, std::move(lease));
   if (Status status = keeper.prepare(); !status) {
     AON_LOG_ERROR("%s", status.error().message.c_str());
     return 1;

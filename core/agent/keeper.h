@@ -9,11 +9,15 @@
 /// lease beat every two seconds.
 #pragma once
 
+#include <optional>
+
 #include "core/agent/config.h"
+#include "core/base/lease.h"
 
 namespace aon::agent {
 
-/// Runs the agent until its launch is over. Returns its exit code.
-int run_keeper(const Config& config);
+/// Runs the agent until its launch is over. `lease`: that of its node (settle.h), if it has it yet.
+/// Returns its exit code.
+int run_keeper(const Config& config, std::optional<Lease> lease);
 
 }  // namespace aon::agent

@@ -8,11 +8,14 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/agent/affinity.h"
 #include "core/agent/config.h"
 #include "core/agent/keeper.h"
+#include "core/agent/settle.h"
 #include "core/base/descriptors.h"
 #include "core/base/log.h"
 #include "core/topology/topology.h"
@@ -95,10 +98,11 @@ int run(int argc, char** argv) {
   if (const Status status = topology::settle_xml_file(); !status)
     config->topology_problem = status.error().message;
   leave_the_rank(&*config);
+  std::optional<Lease> lease = settle_node(&*config);
   const std::string log = config->job_folder + "/agent." + config->node + ".log";
   set_log_name("aon-agent");
   if (Status status = set_log_file(log.c_str()); !status) return 1;
-  const int code = run_keeper(*config);
+  const int code = run_keeper(*config, std::move(lease));
   struct stat status {};
   if (::stat(log.c_str(), &status) == 0 && status.st_size == 0) ::unlink(log.c_str());
   return code;

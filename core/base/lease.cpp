@@ -6,12 +6,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+
+#include "core/base/containers.h"
 
 namespace aon {
 namespace {
@@ -29,7 +32,7 @@ std::string read_small(const std::string& path) {
 /// Name of a file beside `path` that no other process or thread uses.
 std::string private_name(const std::string& path) {
   static std::atomic<uint32_t> counter{0};
-  return path + "." + local_host_name() + "." + std::to_string(getpid()) + "." +
+  return path + "." + host_of_pids() + "." + std::to_string(getpid()) + "." +
          std::to_string(counter.fetch_add(1, std::memory_order_relaxed));
 }
 
@@ -52,7 +55,7 @@ void remove_leftovers(const std::string& path, const std::string& fresh) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const std::string prefix = path.substr(slash == std::string::npos ? 0 : slash + 1) + ".";
-  const std::string own_prefix = prefix + local_host_name() + ".";
+  const std::string own_prefix = prefix + host_of_pids() + ".";
   DIR* entries = opendir(folder.c_str());
   if (entries == nullptr) return;
   while (const dirent* entry = readdir(entries)) {
@@ -86,13 +89,16 @@ double age_seconds(const std::string& path) {
          1e-9 * static_cast<double>(now.st_mtim.tv_nsec - held.st_mtim.tv_nsec);
 }
 
-LeaseOwner parse_owner(const std::string& text) {
+/// `pids`: whose process id it is, as host_of_pids() has it.
+LeaseOwner parse_owner(const std::string& text, std::string* pids = nullptr) {
   LeaseOwner owner;
   char host[256] = "";
   char token[64] = "";
   unsigned long long start = 0;
   if (sscanf(text.c_str(), "%255s %d %llu %63s", host, &owner.pid, &start, token) == 4) {
     owner.host = host;
+    if (pids != nullptr) *pids = owner.host;
+    owner.host.resize(std::min(owner.host.size(), owner.host.find('@')));
     owner.token = token;
     owner.start_time_ticks = start;
   }
@@ -131,11 +137,13 @@ std::string local_host_name() {
 
 std::optional<LeaseOwner> read_lease(const std::string& path) {
   if (access(path.c_str(), F_OK) != 0) return std::nullopt;
-  LeaseOwner owner = parse_owner(read_small(path));
-  if (owner.pid != 0 && owner.host == local_host_name()) {
+  std::string pids;
+  LeaseOwner owner = parse_owner(read_small(path), &pids);
+  if (owner.pid != 0 && pids == host_of_pids()) {
     owner.is_alive = process_start_time_ticks(owner.pid) == owner.start_time_ticks;
   } else {
-    owner.is_alive = age_seconds(path) < kLeaseDeadSeconds;
+    const std::optional<bool> lives = lives_beside_us(pids, owner.start_time_ticks);
+    owner.is_alive = lives ? *lives : age_seconds(path) < kLeaseDeadSeconds;
   }
   return owner;
 }
@@ -158,7 +166,7 @@ void touch_lease_of(const std::string& path) noexcept {
 Result<Lease> Lease::take(const std::string& path) {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  const std::string text = local_host_name() + " " + std::to_string(getpid()) + " " +
+  const std::string text = host_of_pids() + " " + std::to_string(getpid()) + " " +
                            std::to_string(process_start_time_ticks(getpid())) + " " +
                            std::to_string(now.tv_sec) + std::to_string(now.tv_nsec) + "\n";
   const std::string fresh = private_name(path);

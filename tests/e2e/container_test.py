@@ -51,6 +51,18 @@ class Containers(TestCase):
         done = aon_test.profile(2, self.output, *BARE, *self.own_tmp, *HEAT2D)
         self.assert_whole(done)
 
+    def test_ranks_with_an_agent_each(self):
+        done = run([aon_test.MPI_LAUNCHER, "-n", 2, *BARE, *self.own_tmp, "aon-run",
+                    "-o", self.output, "--", *HEAT2D])  # fmt: skip
+        self.assert_whole(done)
+
+    def test_launches_from_outside_of_a_pid_namespace_have_a_directory_each(self):
+        box = ["unshare", "--pid", "--fork", "--mount-proc"]
+        for _ in range(2):
+            rank = aon_test.environment(PMI_RANK="0")
+            self.assert_exit(run([*box, "aon-run", "--", "true"], env=rank, cwd=self.folder))
+        self.assertEqual(len(list(self.folder.glob("aon-*"))), 2)
+
     def test_ranks_that_see_nothing_of_ours_run_as_ever(self):
         plain = run([*BARE, "--tmpfs", "/tmp", *HEAT2D])
         done = run(["aon-run", "-o", self.output, "--", *BARE, "--tmpfs", "/tmp", *HEAT2D])

@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <map>
 
+#include "core/base/containers.h"
 #include "core/base/file.h"
 #include "core/base/lease.h"
 
@@ -23,7 +25,7 @@ Launch launch_with(const Variables& variables) {
 }
 
 std::string identity_of(pid_t pid) {
-  return local_host_name() + "-" + std::to_string(pid) + "-" +
+  return host_of_pids() + "-" + std::to_string(pid) + "-" +
          std::to_string(process_start_time_ticks(pid));
 }
 
@@ -123,6 +125,13 @@ TEST(LaunchId, is_the_parent_under_hydra) {
   EXPECT_EQ(launch.id, identity_of(getppid()));
   EXPECT_TRUE(launch.has_launcher);
   EXPECT_EQ(launch.local_rank_count, 2u);
+}
+
+TEST(LaunchId, is_its_own_where_the_launcher_is_outside_of_the_container) {
+  const auto get = [](const char* name) { return strcmp(name, "PMI_RANK") == 0 ? "1" : nullptr; };
+  const Launch launch = find_launch(get, getpid(), 0);
+  EXPECT_EQ(launch.id, identity_of(getpid())) << "0 is the launcher of every launch";
+  EXPECT_TRUE(launch.has_launcher);
 }
 
 TEST(LaunchId, reads_slurms_list_of_tasks) {

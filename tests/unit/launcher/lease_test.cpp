@@ -8,6 +8,7 @@
 
 #include <fstream>
 
+#include "core/base/containers.h"
 #include "tests/unit/launcher/temporary_folder.h"
 
 namespace aon::launcher {
@@ -50,7 +51,7 @@ TEST_F(LeaseFile, removes_what_killed_takers_left_beside_it) {
   const pid_t pid = fork();
   if (pid == 0) _exit(0);
   waitpid(pid, nullptr, 0);
-  const std::string mark = path("l") + "." + local_host_name() + ".";
+  const std::string mark = path("l") + "." + host_of_pids() + ".";
   const std::string of_the_dead = mark + std::to_string(pid) + ".0";
   const std::string of_the_living = mark + std::to_string(getppid()) + ".0";
   const std::string of_another_node = path("l") + ".elsewhere.1.0";
@@ -82,6 +83,17 @@ TEST_F(LeaseFile, of_another_node_lives_while_it_is_touched) {
   auto lease = Lease::take(path("l"));
   ASSERT_TRUE(lease.has_value()) << lease.error().message;
   EXPECT_EQ(read_lease(path("l"))->pid, getpid());
+}
+
+TEST_F(LeaseFile, of_another_pid_namespace_is_not_judged_by_a_process_id_of_ours) {
+  const std::string own = " " + std::to_string(getpid()) + " " +
+                          std::to_string(process_start_time_ticks(getpid())) + " token\n";
+  std::ofstream(path("dead")) << local_host_name() << "@1" << own;
+  const bool sees_all = host_of_pids() == local_host_name();
+  EXPECT_NE(read_lease(path("dead"))->is_alive, sees_all) << "no process has that namespace";
+  std::ofstream(path("elsewhere")) << "elsewhere@1 12 34 token\n";
+  EXPECT_TRUE(read_lease(path("elsewhere"))->is_alive) << "counts by its age";
+  EXPECT_EQ(read_lease(path("elsewhere"))->host, "elsewhere");
 }
 
 TEST_F(LeaseFile, that_is_damaged_counts_by_its_age) {
