@@ -193,7 +193,7 @@ void RingConverter::add_process() {
   // What an agent collects of a process beside what it writes itself.
   for (const char* name : {"perf", "process", "sampling"}) {
     definitions_.add(DefinitionType::kProvider, ProviderDefinition{ProviderState::kOff, {}},
-                     {name, kNoAgent, "see what aon-run said at the start"});
+                     {name, kNoAgent, "see what aon-run said; else --attach-ms"});
   }
   ProcessExitDefinition exit{};
   exit.process = kProcess;

@@ -398,6 +398,21 @@ TEST(Assemble, what_an_agent_saw_that_answered_too_late_counts_once) {
   EXPECT_EQ(ledger["ranks"][1]["late_answer"], true);
 }
 
+TEST(Assemble, an_end_that_a_late_agent_saw_is_told_once) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(3242, -1, 0, {});  // pid 4242, as that of the ring
+  node.add_records(3242, spool::kSeriesSlot, {test::sample_record(5, 1'500, 4096)});
+  node.define(3242, DefinitionType::kStream, node.stream(3242, spool::kSeriesSlot));
+  node.add_exit(3242, 900'000'000, -1, 9);
+  node.finish();
+  write_ring_file(node.folder() / "fallback-4242-1.ring", 100, 0);
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  EXPECT_EQ(ledger["job"]["incomplete_ranks"], json({0}));
+  EXPECT_EQ(ledger["job"]["incomplete_processes"], json::array());
+}
+
 TEST(Assemble, processes_without_room_for_a_ring_are_told) {
   TemporaryFolder job;
   const std::filesystem::path node = job.path() / "spool" / "n1";
