@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
+#include "core/spool/format.h"
 #include "writers/assemble/fallback.h"
 #include "writers/assemble/model_parts.h"
 
@@ -63,6 +65,32 @@ bool is_empty(const spool::Process& process) {
   });
 }
 
+bool has_recorded(const spool::Process& process) {
+  return std::any_of(process.streams.begin(), process.streams.end(), [](const auto& stream) {
+    const auto& [key, counts] = stream;
+    return !spool::is_agent_slot(counts.slot) && (counts.committed != 0 || counts.refused != 0);
+  });
+}
+
+/// What an agent of `node` knows of `process`, which wrote a file of its own because the answer came
+/// too late. Programs that were one process in turn by exec() share an identity: those that recorded
+/// nothing come first, and of them the one that attached at about the same time.
+auto find_late_answer(spool::Node* node, const ProcessStartDefinition& process) {
+  auto best = node->processes.end();
+  std::pair<bool, uint64_t> least;
+  for (auto it = node->processes.begin(); it != node->processes.end(); ++it) {
+    const ProcessStartDefinition& start = it->second.start;
+    if (start.pid != process.pid || start.start_time_ticks != process.start_time_ticks) continue;
+    if (start.fallback != 0) continue;
+    const auto [first, second] = std::minmax(start.attach_ticks, process.attach_ticks);
+    const std::pair<bool, uint64_t> rank{has_recorded(it->second), second - first};
+    if (best != node->processes.end() && rank >= least) continue;
+    best = it;
+    least = rank;
+  }
+  return best;
+}
+
 /// An agent whose answer came too late knows the process too, as one that never recorded anything
 /// (but providers may have sampled it, then it stays as a process without a rank, and none of them
 /// is said to be missing). What it saw of the end belongs to the process that wrote a file.
@@ -72,18 +100,14 @@ void join_late_answers(spool::Job* job) {
       if (process.start.fallback == 0) continue;
       for (spool::Node& node : job->nodes) {
         if (&node == &own || node.host != own.host) continue;
-        const auto twin = std::find_if(
-            node.processes.begin(), node.processes.end(), [&process = process](const auto& other) {
-              const ProcessStartDefinition& start = other.second.start;
-              return start.pid == process.start.pid && start.fallback == 0 &&
-                     start.start_time_ticks == process.start.start_time_ticks;
-            });
+        const auto twin = find_late_answer(&node, process.start);
         if (twin == node.processes.end()) continue;
         if (process.exit && twin->second.exit) {
           process.exit->exit_code = twin->second.exit->exit_code;
           process.exit->signal = twin->second.exit->signal;
           process.exit->cpu_time_ns = twin->second.exit->cpu_time_ns;
         }
+        if (has_recorded(twin->second)) continue;  // it may be another program of the same process
         std::erase_if(process.providers, [&twin](const auto& provider) {
           return provider.second.reason.rfind(kNoAgent, 0) == 0 &&
                  twin->second.providers.count(provider.first) != 0;

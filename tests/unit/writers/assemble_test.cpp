@@ -373,7 +373,17 @@ TEST(Assemble, leftover_ring_becomes_part_of_the_spool) {
 TEST(Assemble, what_an_agent_saw_that_answered_too_late_counts_once) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");
+  node.attach_ticks = 1'000;
   node.add_process(3242, -1, 0, {});  // pid 4242, as that of the ring
+  // The program before exec(), which the agent had.
+  ProcessStartDefinition before{};
+  before.process = 0;
+  before.pid = 4242;
+  before.attach_ticks = 1;
+  before.rank = -1;
+  node.define(0, DefinitionType::kProcessStart, before, {"/opt/app/starter", "n1"});
+  node.add_records(0, 1, spans(1));
+  node.add_exit(0, 100'000'000, -1, 0);
   const ProviderDefinition on{ProviderState::kOn, {}};
   node.define(3242, DefinitionType::kProvider, on, {"process", "", ""});
   const ProviderDefinition off{ProviderState::kOff, {}};
@@ -390,12 +400,14 @@ TEST(Assemble, what_an_agent_saw_that_answered_too_late_counts_once) {
   const json ledger = read_ledger(job.path());
   expect_law(ledger);
   EXPECT_DOUBLE_EQ(ledger["overhead"]["ranks_cpu_s"], 0.9);
-  ASSERT_EQ(ledger["ranks"].size(), 2u);
+  ASSERT_EQ(ledger["ranks"].size(), 3u);
   EXPECT_EQ(ledger["ranks"][0]["fallback"], true);
+  EXPECT_EQ(ledger["ranks"][0]["exit"]["code"], 0);
   EXPECT_FALSE(ledger["ranks"][0]["providers"].contains("process"));  // it was there
   EXPECT_FALSE(ledger["ranks"][0]["providers"].contains("perf"));     // nobody wanted it
   EXPECT_EQ(ledger["ranks"][0]["providers"]["sampling"]["state"], "off");
-  EXPECT_EQ(ledger["ranks"][1]["late_answer"], true);
+  EXPECT_FALSE(ledger["ranks"][1].contains("late_answer"));
+  EXPECT_EQ(ledger["ranks"][2]["late_answer"], true);
 }
 
 TEST(Assemble, an_end_that_a_late_agent_saw_is_told_once) {
