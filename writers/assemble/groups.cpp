@@ -72,9 +72,9 @@ bool has_recorded(const spool::Process& process) {
   });
 }
 
-/// What an agent of `node` knows of `process`, which wrote a file of its own because the answer came
-/// too late. Programs that were one process in turn by exec() share an identity: those that recorded
-/// nothing come first, and of them the one that attached at about the same time.
+/// What an agent of `node` knows of `process`, which wrote a file of its own because the answer
+/// came too late. Programs that were one process in turn by exec() share an identity: those that
+/// recorded nothing come first, and of them the one that attached at about the same time.
 auto find_late_answer(spool::Node* node, const ProcessStartDefinition& process) {
   auto best = node->processes.end();
   std::pair<bool, uint64_t> least;
