@@ -95,8 +95,8 @@ struct Abi {
   Handle comm_self;
   Handle comm_null;
   Handle request_null;
-  Handle request_shared;       ///< handles for all requests that were complete at once; 0: none
-  Handle request_shared_mask;  ///< bits that such handles have in common
+  Handle request_shared;  ///< the first of the handles that all requests that were complete at once
+  Handle request_shared_size;  ///< have, and how far these reach; 0: not known (requests.h)
   Handle datatype_null;
   Handle group_null;
   Handle window_null;
@@ -128,9 +128,13 @@ struct Backend {
   bool (*detect)(Abi* out, const LoadedLibrary& library);
   /// Visits the basic datatypes, the most used first, for the cache of their sizes.
   void (*visit_datatypes)(FindSymbol find, VisitDatatype visit);
-  /// What is to be said of it in the ledger, then what to do: two strings. Null: nothing.
+  /// What is to be said in the ledger where the process has Fortran's functions, then what to do:
+  /// two strings. Null: nothing.
   const char* caveat;
 };
+/// Open MPI's shared requests, by whichever ABI. False: the library is not Open MPI.
+bool find_shared_requests(Abi* out, FindSymbol find);
+
 extern const Backend kOpenMpi;
 extern const Backend kMpich;
 extern const Backend kStandardAbi;
@@ -241,7 +245,7 @@ inline bool is_error_class(int32_t code, int32_t error_class) {
 
 /// True for a handle that many requests have at once.
 inline bool is_shared_request(Handle request) {
-  return (request & abi.request_shared_mask) == abi.request_shared;
+  return request - abi.request_shared < abi.request_shared_size;
 }
 
 /// Room for a status of our own, where the program ignores it.

@@ -118,6 +118,7 @@ void find_queries() {
   query(&queries.graph_neighbors, "PMPI_Graph_neighbors");
   query(&queries.dist_graph_neighbors_count, "PMPI_Dist_graph_neighbors_count");
   query(&queries.dist_graph_neighbors, "PMPI_Dist_graph_neighbors");
+  query(&queries.isend, "PMPI_Isend");
   query(&queries.irecv, "PMPI_Irecv");
   query(&queries.isendrecv, "PMPI_Isendrecv");
   query(&queries.wait, "PMPI_Wait");

@@ -78,6 +78,8 @@ struct Queries {
   int (*dist_graph_neighbors_count)(Handle comm, int* in, int* out, int* is_weighted);
   int (*dist_graph_neighbors)(Handle comm, int most_in, int* sources, int* in_weights, int most_out,
                               int* destinations, int* out_weights);
+  int (*isend)(const void* buffer, int count, Handle datatype, int destination, int tag,
+               Handle comm, void* request);
   int (*irecv)(void* buffer, int count, Handle datatype, int source, int tag, Handle comm,
                void* request);
   int (*isendrecv)(const void* out, int out_count, Handle out_type, int to, int out_tag, void* in,

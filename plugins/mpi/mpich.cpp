@@ -18,7 +18,7 @@ struct MpichStatus {
 
 /// Requests that were complete at once, one handle per kind: the library's predefined ones.
 constexpr Handle kPredefinedRequest = 0x6c000000;
-constexpr Handle kPredefinedMask = 0xfc000000;
+constexpr Handle kPredefinedSize = 0x04000000;
 
 // Names of the ABI; the most used first, because two types may want one slot of the cache.
 constexpr uint32_t kDatatypes[] = {
@@ -94,7 +94,7 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.comm_null = 0x04000000;
   a.request_null = 0x2c000000;
   a.request_shared = kPredefinedRequest;
-  a.request_shared_mask = kPredefinedMask;
+  a.request_shared_size = kPredefinedSize;
   a.datatype_null = 0x0c000000;
   a.group_null = 0x08000000;
   a.window_null = 0x20000000;

@@ -1,6 +1,8 @@
-// Open MPI (4 and 5): handles are pointers, predefined ones are addresses of exported objects. A
+// Open MPI (4 to 6): handles are pointers, predefined ones are addresses of exported objects. A
 // program may hold copies of them (copy relocations), so they are looked up as the program sees
 // them.
+#include <algorithm>
+
 #include "mpi/handles.h"
 
 namespace aon::mpi {
@@ -135,8 +137,7 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.comm_self = address(find, "ompi_mpi_comm_self");
   a.comm_null = address(find, "ompi_mpi_comm_null");
   a.request_null = address(find, "ompi_request_null");
-  a.request_shared = address(find, "ompi_request_empty");
-  a.request_shared_mask = ~Handle{0};
+  find_shared_requests(&a, library.find_own);
   a.datatype_null = address(find, "ompi_mpi_datatype_null");
   a.group_null = address(find, "ompi_mpi_group_null");
   a.window_null = address(find, "ompi_mpi_win_null");
@@ -167,6 +168,18 @@ void visit_datatypes(FindSymbol find, VisitDatatype visit) {
 }
 
 }  // namespace
+
+/// Open MPI 6 has one of its own for sends, a neighbour of the other.
+bool find_shared_requests(Abi* out, FindSymbol find) {
+  constexpr Handle kNear = 4096;
+  const Handle any = address(find, "ompi_request_empty");
+  const Handle send = address(find, "ompi_request_empty_send");
+  const bool are_two = any - send < kNear || send - any < kNear;
+  const Handle first = are_two ? std::min(any, send) : any;
+  out->request_shared = first;
+  out->request_shared_size = (are_two ? std::max(any, send) : any) - first + 1;
+  return any != 0;
+}
 
 const Backend kOpenMpi = {detect, visit_datatypes, nullptr};
 

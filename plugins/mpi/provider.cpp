@@ -62,7 +62,8 @@ void add_notes(Shortcomings* all) {
         "the library is made for a Fortran INTEGER of more than 4 bytes: calls from Fortran are "
         "not recorded");
     all->add_remedy("use the library for 4 bytes");
-  } else if (const char* caveat = library_backend()->caveat; caveat != nullptr) {
+  } else if (const char* caveat = library_backend()->caveat;
+             caveat != nullptr && find_behind("mpi_init_") != nullptr) {
     all->add_reason("%s", caveat);
     all->add_remedy("%s", caveat + strlen(caveat) + 1);
   }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "mpi/library.h"
 #include "mpi/state.h"
 
 namespace aon::mpi {
@@ -211,6 +212,19 @@ bool take_shared(const Writer* w, Handle handle, Request* out) {
   return false;
 }
 
+/// The handle that two requests of `start` have at once; 0: each has its own.
+template <class Start>
+Handle shared_handle_of(const Start& start) {
+  uint64_t requests[2] = {};
+  Handle handles[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    if (start(&requests[i]) != kSuccess) return 0;
+    handles[i] = load_handle(&requests[i], 0);
+  }
+  for (uint64_t& request : requests) queries.wait(&request, abi.status_ignore);
+  return handles[0] == handles[1] ? handles[0] : 0;
+}
+
 }  // namespace
 
 uint64_t next_request_numbers(uint64_t count) noexcept {
@@ -222,6 +236,30 @@ uint64_t next_request_numbers(uint64_t count) noexcept {
 }
 
 uint64_t last_request_number() noexcept { return g_last_number.load(std::memory_order_relaxed); }
+
+void learn_shared_requests() noexcept {
+  // MPICH from 5 on, with the ABI of MPI 5: handles are addresses, and the requests that are
+  // complete at once an array, of which the second is for sends and the third for receives
+  // (MPIR_Request_builtins, MPIR_REQUEST_BUILTIN_COUNT; src/include/mpir_request.h).
+  constexpr Handle kMpichCount = 0x11;
+  constexpr Handle kMaxBytes = 4096;
+  if (abi.request_shared_size != 0 || abi.fortran.byte == 0) return;
+  if (queries.isend == nullptr || queries.irecv == nullptr || queries.wait == nullptr) return;
+  const Handle send = shared_handle_of([](void* request) {
+    return queries.isend(nullptr, 0, abi.fortran.byte, abi.proc_null, 0, abi.comm_self, request);
+  });
+  const Handle receive = shared_handle_of([](void* request) {
+    return queries.irecv(nullptr, 0, abi.fortran.byte, abi.proc_null, 0, abi.comm_self, request);
+  });
+  const Handle distance = receive - send;
+  if (send != 0 && receive != 0 && distance - 1 < kMaxBytes) {
+    abi.request_shared = send - distance;
+    abi.request_shared_size = kMpichCount * distance;
+  } else if (send != 0 || receive != 0) {
+    abi.request_shared = send != 0 ? send : receive;
+    abi.request_shared_size = 1;
+  }
+}
 
 void put_request(const Writer* w, const Request& request) noexcept {
   if (AON_LIKELY(put(w, request))) return;

@@ -4,10 +4,9 @@
 // ones small numbers that the header states. Where a status has its bytes, whether it was cancelled
 // and which class an error code has is each library's own matter, so the library is asked.
 //
-// No library of this ABI was there to try it with: the tests have a made-up one. What a library
-// does in Fortran is not known, so calls from Fortran are only forwarded; those that end in an MPI_
-// function of C are seen there. Nor is it known whether a library gives one handle to all requests
-// that were complete at once: of several such requests only the last is seen to complete.
+// Tried with MPICH 5.0.2 and Open MPI 6.0.0rc2; the project's own tests have a made-up library. The
+// ABI says nothing of Fortran, so calls from there are only forwarded; those that end in an MPI_
+// function of C are seen there.
 #include "mpi/handles.h"
 
 namespace aon::mpi {
@@ -35,8 +34,7 @@ constexpr uint16_t kDatatypes[] = {
 };
 
 constexpr char kCaveat[] =
-    "MPI 5's ABI is tested with a made-up library only: of Fortran those calls are recorded that "
-    "call C's, and of requests that share a handle the last one's completion"
+    "of Fortran over MPI 5's ABI those calls are recorded that call C's"
     "\0compare the counts in /profile with the program's own, or use Open MPI's or MPICH's own ABI";
 
 constexpr int kAbiVersion = 1;  ///< the major one, of MPI 5
@@ -92,8 +90,7 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.comm_world = 0x101;
   a.comm_self = 0x102;
   a.request_null = 0x180;
-  a.request_shared = 0;  // no handle has this number
-  a.request_shared_mask = ~Handle{0};
+  if (!find_shared_requests(&a, library.find_own)) a.request_shared_size = 0;
   a.datatype_null = 0x200;
   a.group_null = 0x108;
   a.window_null = 0x110;
@@ -110,8 +107,8 @@ bool detect(Abi* out, const LoadedLibrary& library) {
             .unique_open = 128,
             .sequential = 64,
             .append = 1,
-            .seek_current = 402,
-            .seek_end = 403};
+            .seek_current = 401,
+            .seek_end = 402};
   a.fortran.byte = kByte;
   *out = a;
   return true;

@@ -169,6 +169,7 @@ void mpi_is_initialized() noexcept {
     tell_unknown_library();
   } else if (mpi_is_usable()) {
     learn_exchange_status();
+    learn_shared_requests();
   }
 }
 

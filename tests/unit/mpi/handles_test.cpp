@@ -68,7 +68,7 @@ class Handles : public testing::Test {
     abi.comm_self = kSelfHandle;
     abi.comm_null = 0x110;
     abi.request_shared = 0x10;
-    abi.request_shared_mask = ~Handle{0};
+    abi.request_shared_size = 1;
     abi.proc_null = -2;
     abi.any_source = -1;
     queries.comm_rank = [](Handle, int* rank) {

@@ -7,9 +7,12 @@
 #include <map>
 #include <random>
 
+#include "plugins/mpi/library.h"
+
 namespace aon::mpi {
 
 Abi abi;
+Queries queries;
 bool threads_are_concurrent = false;
 static int g_told_count;
 void requests_overflow() noexcept { ++g_told_count; }
@@ -30,7 +33,7 @@ class Requests : public testing::Test {
  protected:
   void SetUp() override {
     abi.request_shared = 0x10;
-    abi.request_shared_mask = ~Handle{0};
+    abi.request_shared_size = 1;
     threads_are_concurrent = false;
   }
 };
@@ -149,7 +152,7 @@ TEST_F(Requests, many_share_one_handle) {
 
 TEST_F(Requests, of_several_shared_handles_are_taken_by_handle) {
   abi.request_shared = 0x6c000000;
-  abi.request_shared_mask = 0xfc000000;
+  abi.request_shared_size = 0x04000000;
   const Request send = made(0x6c000001, RequestKind::kSend);
   const Request collective = made(0x6c00000a, RequestKind::kCollective);
   const Request other_send = made(0x6c000001, RequestKind::kSend);
@@ -162,6 +165,44 @@ TEST_F(Requests, of_several_shared_handles_are_taken_by_handle) {
   EXPECT_EQ(out.number, other_send.number);
   ASSERT_TRUE(take_request(g_writers, 0x6c000001, 0, &out));
   EXPECT_EQ(out.number, send.number);
+}
+
+Handle g_send_to_nobody;
+Handle g_receive_from_nobody;
+Handle g_step;  ///< to the next request of the same kind
+
+void ask_a_library_that_gives(Handle send, Handle receive, Handle step) {
+  g_send_to_nobody = send;
+  g_receive_from_nobody = receive;
+  g_step = step;
+  queries.isend = [](const void*, int, Handle, int, int, Handle, void* request) {
+    memcpy(request, &g_send_to_nobody, sizeof g_send_to_nobody);
+    g_send_to_nobody += g_step;
+    return kSuccess;
+  };
+  queries.irecv = [](void*, int, Handle, int, int, Handle, void* request) {
+    memcpy(request, &g_receive_from_nobody, sizeof g_receive_from_nobody);
+    g_receive_from_nobody += g_step;
+    return kSuccess;
+  };
+  queries.wait = [](void*, Status*) { return kSuccess; };
+  abi.request_shared_size = 0;
+  abi.handle_bytes = 8;
+  abi.fortran.byte = 1;
+  learn_shared_requests();
+}
+
+TEST_F(Requests, that_are_shared_are_asked_for) {
+  ask_a_library_that_gives(0x10168, 0x102d0, 0);
+  EXPECT_TRUE(is_shared_request(0x10168 + 15 * 0x168)) << "the last of MPICH's array";
+  EXPECT_FALSE(is_shared_request(0x10168 + 16 * 0x168));
+  EXPECT_FALSE(is_shared_request(0x10168 - 2 * 0x168));
+  ask_a_library_that_gives(0x5000, 0x5000, 0);
+  EXPECT_TRUE(is_shared_request(0x5000));
+  EXPECT_FALSE(is_shared_request(0x5001));
+  ask_a_library_that_gives(0x5000, 0x6000, 0x100);
+  EXPECT_FALSE(is_shared_request(0x5000));
+  EXPECT_FALSE(is_shared_request(0x6000));
 }
 
 TEST_F(Requests, of_a_shared_handle_are_taken_by_their_thread_first) {

@@ -26,6 +26,18 @@ static void exchange(MPI_Comm comm) {
   }
 }
 
+/// Their requests are one handle.
+static void send_many(MPI_Comm comm) {
+  int value = 0;
+  MPI_Request requests[4];
+  for (int i = 0; i < 3; ++i) check(MPI_Isend(&i, 1, MPI_INT, 0, 200, comm, &requests[i]) == 0);
+  check(MPI_Irecv(&value, 1, MPI_INT, MPI_PROC_NULL, 200, comm, &requests[3]) == 0);
+  for (int i = 0; i < 3; ++i) {
+    check(MPI_Recv(&value, 1, MPI_INT, 0, 200, comm, MPI_STATUS_IGNORE) == 0 && value == i);
+  }
+  check(MPI_Waitall(4, requests, MPI_STATUSES_IGNORE) == 0);
+}
+
 int main(int argc, char** argv) {
   int level = 0;
   int flag = 0;
@@ -40,6 +52,7 @@ int main(int argc, char** argv) {
   check(MPI_Comm_dup(MPI_COMM_WORLD, &copy) == 0);
   check(MPI_Comm_set_name(copy, "copy") == 0);
   exchange(copy);
+  send_many(copy);
   check(MPI_Send(values, 3, MPI_DOUBLE, 0, 7, MPI_COMM_SELF) == 0);
   check(MPI_Recv(in, kRoom, MPI_DOUBLE, 0, 7, MPI_COMM_SELF, &status) == 0);
   MPI_Get_count(&status, MPI_DOUBLE, &count);
