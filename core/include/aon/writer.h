@@ -32,6 +32,7 @@
 ///     }
 #pragma once
 
+#include <aon/frame.h>
 #include <aon/record.h>
 #include <aon/ring.h>
 #include <time.h>
@@ -202,25 +203,6 @@ AON_EXPORT void aon_set_paused(bool paused) noexcept;
 }
 
 [[gnu::always_inline]] inline void compiler_barrier() { asm volatile("" ::: "memory"); }
-
-/// Frame of the calling function: its CFA, which costs no frame pointer.
-[[gnu::always_inline]] inline const char* current_frame() {
-  return static_cast<const char*>(__builtin_dwarf_cfa());
-}
-
-constexpr uint32_t kFrameBits = 48;
-constexpr uint64_t kFrameMask = (uint64_t{1} << kFrameBits) - 1;
-
-/// What an open call is known by: the frame of the calling function and, on x86-64, above it the
-/// low bits of the return address, which lies below the frame for as long as the call runs.
-[[gnu::always_inline]] inline uint64_t frame_mark() {
-  const uint64_t frame = reinterpret_cast<uint64_t>(current_frame());
-#if defined(__x86_64__)
-  return reinterpret_cast<uint64_t>(__builtin_return_address(0)) << kFrameBits ^ frame;
-#else
-  return frame;
-#endif
-}
 
 /// Mode of `site`: a SiteMode, kModePaused possibly set. The first call of a thread attaches it,
 /// the first call of a site defines it.

@@ -23,7 +23,8 @@ INT, DOUBLE = 4, 8
 EXCHANGED = [("copy", i, INT * (1 + i % 4)) for i in range(MESSAGES)]
 SENT_AT_ONCE = [("copy", 200, INT)] * AT_ONCE
 CALLS = {"MPI_Irecv": MESSAGES + 2, "MPI_Isend": MESSAGES + AT_ONCE, "MPI_Waitall": MESSAGES + 1,
-         "MPI_Wait": 1, "MPI_Send": 1, "MPI_Recv": 2 + AT_ONCE, "MPI_Comm_dup": 1, "MPI_Comm_set_name": 1, "MPI_Cancel": 1,
+         "MPI_Wait": 1, "MPI_Send": 1, "MPI_Recv": 2 + AT_ONCE,
+         "MPI_Comm_dup": 1, "MPI_Comm_set_name": 1, "MPI_Cancel": 1,
          "MPI_Comm_free": 1, "MPI_Barrier": 1, "MPI_Allreduce": 2, "MPI_Init_thread": 1,
          "MPI_Finalize": 1}
 
