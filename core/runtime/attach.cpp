@@ -147,6 +147,8 @@ Process* process() {
 
 void use_ring(Process& p, void* mapping, const RingGeometry& geometry) {
   char* base = static_cast<char*>(mapping);
+  // A core file would hold all of it, and dumping it give memory to what was never written.
+  madvise(mapping, geometry.total_bytes, MADV_DONTDUMP);
   p.ring = reinterpret_cast<RingHeader*>(base);
   p.geometry = geometry;
   p.modes = reinterpret_cast<std::atomic<uint32_t>*>(base + geometry.modes_offset);

@@ -133,6 +133,16 @@ class WithoutPidfd(FaultCase):
         self.assert_every_call(self.finish(), 0)
 
 
+class CoreFiles(FaultCase):
+    def test_rings_are_in_none(self):
+        self.start_job(1, *self.worker("busy", 20))
+        self.wait_for_calls(0, at_least=1)
+        maps = pathlib.Path(f"/proc/{worker_pids(self.counts)[0]}/smaps").read_text()
+        ring = maps.partition("aon-ring")[2]
+        flags = ring.partition("VmFlags:")[2].partition("\n")[0]
+        self.assertIn("dd", flags.split(), "as madvise(MADV_DONTDUMP) sets it")
+
+
 class SeveralPrograms(FaultCase):
     def test_two_programs_of_one_launch(self):
         second = self.folder / "second"
