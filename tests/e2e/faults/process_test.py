@@ -21,6 +21,11 @@ class NoMpi(FaultCase):
         self.assertIn("nothing was recorded", process.stderr)
         self.assertEqual(self.finish()["ranks"], [])
 
+    def test_program_without_the_preload_is_told_of(self):
+        process = self.assert_same_as_without(["env", "-u", "LD_PRELOAD", *self.worker("calls", 3)])
+        self.assertIn("nothing was recorded", process.stderr)
+        self.assertIn("LD_PRELOAD was taken", process.stderr)
+
     def test_shell(self):
         script = "echo out; echo err >&2; (exit 3); echo $?; true | cat; exit 5"
         process = self.assert_same_as_without(["bash", "-c", script])
