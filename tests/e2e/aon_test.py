@@ -71,6 +71,13 @@ def build_for_others(more=()):
     return copy_installation(folder, more)
 
 
+def open_mpi_windows():
+    """OMPI_MCA_osc. Open MPI 4's osc/rdma needs copies between processes by the kernel, which tests
+    do without (and not every sandbox allows); later ones have nothing else."""
+    said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
+    return "sm,pt2pt" if "(Open MPI) 4." in said else "sm,rdma"
+
+
 def environment(**changes):
     """The caller's environment without AON's variables, with what mpirun needs to run here, and
     with time for an agent that shares the machine with other tests. A value of None removes a

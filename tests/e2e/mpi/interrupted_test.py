@@ -13,12 +13,13 @@ import h5py
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import readers  # noqa: E402
-from aon_test import MPI, TestCase, environment, ledger, mpirun, profile, wait_until  # noqa: E402
+from aon_test import (  # noqa: E402
+    MPI, TestCase, environment, ledger, mpirun, open_mpi_windows, profile, wait_until,
+)  # fmt: skip
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 INTERRUPTED = PROGRAMS / "interrupted"
-# Open MPI's osc/rdma needs a single-copy mechanism, which the other tests switch off.
-ENVIRONMENT = {"OMPI_MCA_osc": "sm,pt2pt"} if MPI == "openmpi" else {}
+ENVIRONMENT = {"OMPI_MCA_osc": open_mpi_windows()} if MPI == "openmpi" else {}
 
 
 class Interrupted(TestCase):

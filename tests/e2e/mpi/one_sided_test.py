@@ -14,11 +14,10 @@ import ring_file as rf
 from mpi_test import PROGRAMS, MpiTest
 
 import readers  # noqa: E402  (mpi_test has set the path)
-from aon_test import TestCase, ledger, mpirun, profile
+from aon_test import TestCase, ledger, mpirun, open_mpi_windows, profile
 
-# Open MPI's osc/rdma needs copies between processes by the kernel, which tests do without (and not
-# every sandbox allows); without a choice it fails in MPI_Win_create then.
-os.environ["OMPI_MCA_osc"] = "sm,pt2pt"
+# Without a choice Open MPI fails in MPI_Win_create.
+os.environ["OMPI_MCA_osc"] = open_mpi_windows()
 
 RANKS = 4
 FLAVOURS = {"created": 0, "allocated": 1, "shared": 2, "dynamic": 3, "paused": 0}
