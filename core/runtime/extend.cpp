@@ -145,6 +145,12 @@ bool was_call_left(uint64_t mark, const char* now) {
   return was_left(frame_of(mark), now + kMostPushedBytes) || !has_return_address(mark);
 }
 
+/// Of a call that was left by its place: false where it may still run on a stack of its own, lower
+/// than that of `now`, as user-level threads have them.
+bool is_surely_left(uint64_t mark, const char* now) {
+  return now - frame_of(mark) <= kMostPushedBytes || !has_return_address(mark);
+}
+
 /// A call that was left has no end that anybody saw: it is told by a record of no length.
 void put_left_call(Writer* w, uint32_t depth) {
   OpenSpan& open = w->slot->open[depth];
@@ -156,7 +162,6 @@ void put_left_call(Writer* w, uint32_t depth) {
   record.head.flags = static_cast<uint16_t>(kFailed | (depth != 0 ? kInsideSpan : 0));
   record.head.id = open.region;
   aon_writer_put(w, &record);
-  open.start_ticks.store(0, std::memory_order_release);  // pairs with ring:open
 }
 
 /// Depth after frames that were left are taken off; what they left half-done is repaired.
@@ -277,9 +282,16 @@ bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) n
 void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept {
   const uint32_t counters = w->span_depth & kReadsCounters;
   uint32_t depth = std::min(w->span_depth & kSpanDepthMask, kOpenSpans);
-  while (depth > 0 && runtime::was_call_left(w->span_frame[depth - 1], frame)) {
+  uint32_t running = depth;
+  uint32_t told = depth;  // and those within it
+  while (running > 0 && runtime::was_call_left(w->span_frame[running - 1], frame)) {
+    --running;
+    if (runtime::is_surely_left(w->span_frame[running], frame)) told = running;
+  }
+  while (depth > running) {
     --depth;
-    runtime::put_left_call(w, depth);
+    if (depth >= told) runtime::put_left_call(w, depth);
+    w->slot->open[depth].start_ticks.store(0, std::memory_order_release);  // pairs with ring:open
     w->span_depth = depth | counters;
   }
 }

@@ -136,7 +136,7 @@ AON_EXPORT bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t by
 
 /// Takes off the calls that were left by longjmp or an exception, seen from `frame`: sets
 /// span_depth to the number of those that still run and clears the slots of the others. Each of
-/// these gets a record of no length, now, with kFailed.
+/// these gets a record of no length, now, with kFailed, unless it may go on on another stack.
 AON_EXPORT void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept;
 
 /// begin_call() inside another call, or after one that was left by longjmp, or with counters, which

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -325,6 +326,21 @@ void run_jump_out_before_more_arguments() {
   deeper();
 }
 
+/// A call while one on another stack goes on, which lies below: as user-level threads make them.
+void run_call_from_a_higher_stack() {
+  static ucontext_t lower;
+  static ucontext_t own;
+  static char stack[1 << 16];
+  getcontext(&lower);
+  lower.uc_stack.ss_sp = stack;
+  lower.uc_stack.ss_size = sizeof stack;
+  makecontext(
+      &lower, [] { enclosing(70, [] { swapcontext(&lower, &own); }); }, 0);
+  swapcontext(&own, &lower);
+  enclosing(72, [] {});
+  enclosing(73, [] { kill(getpid(), SIGKILL); });
+}
+
 /// More than the ring holds, then, when there is room again, one more.
 void run_overflow() {
   for (int i = 0; i < 4000; ++i) event();
@@ -412,6 +428,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"jump_out_of_call", run_jump_out_of_call},
     {"jump_out_before_more_arguments", run_jump_out_before_more_arguments},
     {"jump_out_of_own_call", run_jump_out_of_own_call},
+    {"call_from_a_higher_stack", run_call_from_a_higher_stack},
     {"overflow", run_overflow},
     {"overflow_with_regions", run_overflow_with_regions},
 };

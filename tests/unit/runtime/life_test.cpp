@@ -298,6 +298,10 @@ TEST(Life, a_call_left_by_longjmp_hides_none_from_deeper_in_the_stack) {
   expect_left("jump_out_of_own_call", {70});
 }
 
+TEST(Life, a_call_that_goes_on_on_another_stack_is_not_recorded_as_left) {
+  expect_left("call_from_a_higher_stack", {});
+}
+
 TEST(Life, a_full_pool_refuses_counts_and_says_so_when_there_is_room_again) {
   FakeAgentOptions options;
   options.chunk_count = 64;
