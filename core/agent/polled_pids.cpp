@@ -11,7 +11,7 @@ constexpr uint64_t kLookNs = 100'000'000;
 
 bool PolledPids::add(uint32_t number, int32_t pid) {
   const uint64_t start_time_ticks = proc::start_time_ticks(pid);
-  if (start_time_ticks == 0) return false;
+  if (!proc::is_running(pid, start_time_ticks)) return false;
   pids_[number] = {pid, start_time_ticks};
   return true;
 }
@@ -28,7 +28,7 @@ std::vector<uint32_t> PolledPids::take_ended(uint64_t now_ns) {
   if (pids_.empty() || now_ns - last_look_ns_ < kLookNs) return ended;
   last_look_ns_ = now_ns;
   for (const auto& [number, pid] : pids_) {
-    if (proc::start_time_ticks(pid.pid) != pid.start_time_ticks) ended.push_back(number);
+    if (!proc::is_running(pid.pid, pid.start_time_ticks)) ended.push_back(number);
   }
   for (const uint32_t number : ended) pids_.erase(number);
   return ended;

@@ -31,7 +31,8 @@ constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
 /// Fields of /proc/PID/stat behind the name, the first one being field 3.
 struct StatFields {
-  char state = 0;
+  char state = 0;  ///< of its first thread
+  int thread_count = 0;
   uint64_t start_time = 0;
   int exit_code = 0;
 };
@@ -59,6 +60,7 @@ std::optional<StatFields> read_stat(pid_t pid) noexcept {
        word = ::strtok_r(nullptr, " ", &save)) {
     ++field;
     if (field == 3) fields.state = *word;
+    if (field == 20) fields.thread_count = std::atoi(word);
     if (field == 22) fields.start_time = std::strtoull(word, nullptr, 10);
     if (field == 52) fields.exit_code = std::atoi(word);
   }
@@ -106,6 +108,13 @@ uint64_t cpu_time_ns(pid_t pid) noexcept {
 uint64_t start_time_ticks(pid_t pid) noexcept {
   const auto stat = read_stat(pid);
   return stat ? stat->start_time : 0;
+}
+
+bool is_running(pid_t pid, uint64_t start_time_ticks) noexcept {
+  const auto stat = read_stat(pid);
+  if (!stat || stat->start_time != start_time_ticks) return false;
+  const bool is_dead = stat->state == 'Z' || stat->state == 'X';
+  return !is_dead || stat->thread_count > 1;
 }
 
 uint64_t own_resident_bytes() noexcept {

@@ -31,6 +31,9 @@ std::optional<ExitStatus> exit_status(int pidfd, pid_t pid, uint64_t start_time_
 uint64_t cpu_time_ns(pid_t pid) noexcept;
 /// Field 22 of /proc/PID/stat; 0 unknown.
 uint64_t start_time_ticks(pid_t pid) noexcept;
+/// True while the process that began at `start_time_ticks` has `pid` and a thread that runs: not of
+/// a zombie, which waits for its parent.
+bool is_running(pid_t pid, uint64_t start_time_ticks) noexcept;
 /// Resident bytes of this process.
 uint64_t own_resident_bytes() noexcept;
 /// CPU time of this process.
