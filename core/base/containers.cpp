@@ -36,12 +36,16 @@ std::optional<bool> lives_beside_us(const std::string& host_of_pids, uint64_t st
   DIR* processes = opendir("/proc");
   if (processes == nullptr) return std::nullopt;
   bool lives = false;
+  bool is_hidden = false;
   while (const dirent* entry = readdir(processes)) {
     const int32_t pid = atoi(entry->d_name);
-    if (pid <= 0 || target_of("/proc/" + std::to_string(pid) + "/ns/pid") != space) continue;
-    lives = lives || process_start_time_ticks(pid) == start_time_ticks;
+    if (pid <= 0 || process_start_time_ticks(pid) != start_time_ticks) continue;
+    const std::string theirs = target_of("/proc/" + std::to_string(pid) + "/ns/pid");
+    lives = lives || theirs == space;
+    is_hidden = is_hidden || (theirs.empty() && process_start_time_ticks(pid) == start_time_ticks);
   }
   closedir(processes);
+  if (!lives && is_hidden) return std::nullopt;
   return lives;
 }
 

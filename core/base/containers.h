@@ -14,7 +14,8 @@ namespace aon {
 std::string host_of_pids();
 
 /// Whether the process that began at `start_time_ticks` and has `host_of_pids` lives; nullopt where
-/// that cannot be seen: only the machine's own namespace has the processes of all.
+/// that cannot be seen: only the machine's own namespace has the processes of all, and those of
+/// other users do not show theirs.
 std::optional<bool> lives_beside_us(const std::string& host_of_pids, uint64_t start_time_ticks);
 
 /// True when `pid`, of this PID namespace, is known to see other mounts than we do.

@@ -96,6 +96,23 @@ TEST_F(LeaseFile, of_another_pid_namespace_is_not_judged_by_a_process_id_of_ours
   EXPECT_EQ(read_lease(path("elsewhere"))->host, "elsewhere");
 }
 
+/// A process of another user, as root can be one: its namespace is not to be seen.
+TEST_F(LeaseFile, of_another_users_process_in_a_pid_namespace_counts_by_its_age) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root";
+  std::ofstream(path("l")) << local_host_name() << "@1 7 " << process_start_time_ticks(getpid())
+                           << " token\n";
+  ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(2);
+    const auto owner = read_lease(path("l"));
+    _exit(owner && owner->is_alive ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST_F(LeaseFile, that_is_damaged_counts_by_its_age) {
   std::ofstream(path("l")) << "nonsense";
   EXPECT_FALSE(Lease::take(path("l")).has_value());
