@@ -243,23 +243,28 @@ Json budget_json(const LedgerFacts& facts) {
           {"nccl_level_changes", ledger::nccl_level_changes_json(facts)}};
 }
 
-/// Joules of all nodes that told them; null with the reason of a node where none did.
+/// Joules of all nodes that told them; null with the reason of a node where none did. A node whose
+/// containers had an agent each told them several times: that of the longest counts.
 Json energy_json(const LedgerFacts& facts) {
-  double sum_j = 0;
-  double longest_s = 0;
-  size_t node_count = 0;
+  std::map<std::string, const NodeEnergy*> by_host;
   if (facts.totals != nullptr) {
-    for (const NodeEnergy& energy : facts.totals->energy) {
+    for (size_t n = 0; n < facts.totals->energy.size(); ++n) {
+      const NodeEnergy& energy = facts.totals->energy[n];
       if (!energy.is_known()) continue;
-      sum_j += energy.joules();
-      longest_s = std::max(longest_s, energy.seconds());
-      ++node_count;
+      const NodeEnergy*& longest = by_host[facts.model->job->nodes[n].host];
+      if (longest == nullptr || energy.seconds() > longest->seconds()) longest = &energy;
     }
   }
-  if (node_count != 0) {
+  if (!by_host.empty()) {
+    double sum_j = 0;
+    double longest_s = 0;
+    for (const auto& [host, energy] : by_host) {
+      sum_j += energy->joules();
+      longest_s = std::max(longest_s, energy->seconds());
+    }
     return {{"joules", sum_j},
             {"seconds", longest_s},
-            {"nodes", node_count},
+            {"nodes", by_host.size()},
             {"covers", "packages and memory of the nodes, other jobs on them included"}};
   }
   std::string reason = "not recorded";

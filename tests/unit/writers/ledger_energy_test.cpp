@@ -1,0 +1,50 @@
+// Joules in the ledger, where several agents recorded on one node.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/unit/writers/ledger_law.h"
+#include "tests/unit/writers/spool_fixture.h"
+#include "writers/assemble/assemble.h"
+
+namespace aon::writers {
+namespace {
+
+using nlohmann::json;
+using test::kRegions;
+using test::NodeSpool;
+using test::read_ledger;
+using test::TemporaryFolder;
+
+/// The spool of an agent of node n1, under `name`, which saw `joules` in `seconds`.
+void add_agent(const std::filesystem::path& job, const std::string& name, int32_t rank,
+               double joules, double seconds) {
+  NodeSpool node(job, "n1");
+  MetricDefinition package{};
+  package.id = 0x80000002;
+  package.node_wide = 1;
+  node.add_process(0, rank, 2, kRegions);
+  node.define(spool::kNodeProcess, DefinitionType::kMetric, package,
+              {"energy::package-0", "J", "energy"});
+  const auto end_ns = 1'000 + static_cast<uint64_t>(seconds * 1e9);
+  node.add_records(
+      spool::kNodeProcess, spool::kSeriesSlot,
+      {test::sample_record(package.id, 1'000, 0), test::sample_record(package.id, end_ns, joules)});
+  node.finish();
+  std::filesystem::rename(node.folder(), node.folder().parent_path() / name);
+}
+
+TEST(Assemble, ledger_has_the_energy_of_a_node_once_where_several_agents_saw_it) {
+  TemporaryFolder job;
+  add_agent(job.path(), "n1~2", 1, 299.5, 1.5);
+  add_agent(job.path(), "n1~3", 0, 300.5, 2);
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  EXPECT_EQ(ledger["energy"]["joules"], 300.5);
+  EXPECT_EQ(ledger["energy"]["seconds"], 2.0);
+  EXPECT_EQ(ledger["energy"]["nodes"], 1);
+}
+
+}  // namespace
+}  // namespace aon::writers
