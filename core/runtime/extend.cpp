@@ -122,27 +122,39 @@ bool is_readable(const char* word) {
          errno != EFAULT;
 }
 
-/// The word below the frame of `mark`, and whether it is the return address that was there. Where
-/// it cannot be told it is.
-[[gnu::no_sanitize_address]] bool has_return_address(uint64_t mark) {
+/// The word below the frame of `mark` is the return address that was there. It must be readable.
+[[gnu::no_sanitize_address]] bool is_return_address(uint64_t mark) {
 #if defined(__x86_64__)
   const char* frame = frame_of(mark);
-  const char* word = frame - sizeof(uint64_t);
-  const int own_errno = errno;
-  const bool can_read = is_readable(word);
-  errno = own_errno;
-  if (!can_read) return true;
-  const uint64_t there = *reinterpret_cast<const volatile uint64_t*>(word);
+  const uint64_t there = *reinterpret_cast<const volatile uint64_t*>(frame - sizeof(uint64_t));
   return (there << kFrameBits ^ reinterpret_cast<uint64_t>(frame)) == mark;
 #else
   return mark != 0;
 #endif
 }
 
+/// The same of any frame; where it cannot be told it is.
+bool has_return_address(uint64_t mark) {
+  const int own_errno = errno;
+  const bool can_read = is_readable(frame_of(mark) - sizeof(uint64_t));
+  errno = own_errno;
+  return !can_read || is_return_address(mark);
+}
+
+/// Above `now` within its page: on the same stack, and there to be read, without asking the kernel.
+bool is_just_above(const char* frame, const char* now) {
+  constexpr uint64_t kPageMask = ~uint64_t{4095};
+  const auto word = reinterpret_cast<uint64_t>(frame - sizeof(uint64_t));
+  return frame - now > kMostPushedBytes &&
+         ((word ^ reinterpret_cast<uint64_t>(now)) & kPageMask) == 0;
+}
+
 /// Whether the call of `mark` was left, seen from `now`: by its place, or because a call from the
 /// frame to which it was left has written over its return address.
 bool was_call_left(uint64_t mark, const char* now) {
-  return was_left(frame_of(mark), now + kMostPushedBytes) || !has_return_address(mark);
+  const char* frame = frame_of(mark);
+  if (is_just_above(frame, now)) return !is_return_address(mark);
+  return was_left(frame, now + kMostPushedBytes) || !has_return_address(mark);
 }
 
 /// Of a call that was left by its place: false where it may still run on a stack of its own, lower

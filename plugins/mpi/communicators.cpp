@@ -352,6 +352,7 @@ uint64_t ambiguous_communicators() noexcept {
 void add_communicator_of_members(Communicator* parent, Handle handle, uint64_t tag,
                                  bool is_made_of_worlds) {
   if (handle == abi.comm_null || !mpi_is_usable()) return;
+  learn_shared_requests(handle);
   Guard guard(&g_lock);
   Communicator* c = describe(handle);
   if (c == nullptr) return;

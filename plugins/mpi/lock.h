@@ -31,7 +31,8 @@ class SpinLock {
 /// Holds `lock` while threads are concurrent, else does nothing.
 class Guard {
  public:
-  explicit Guard(SpinLock* lock) : lock_(threads_are_concurrent ? lock : nullptr) {
+  explicit Guard(SpinLock* lock)
+      : lock_(__builtin_expect(threads_are_concurrent, false) ? lock : nullptr) {
     if (lock_ != nullptr) lock_->lock();
   }
   ~Guard() {

@@ -182,15 +182,16 @@ Stack g_stacks[kStripes];
 std::atomic<uint64_t> g_last_number{1};  // the first request has 2: 1 is older than all
 
 Table& table_of(Handle handle) {
-  return g_tables[threads_are_concurrent ? hash_handle(handle) >> 58 : 0];
+  return g_tables[AON_UNLIKELY(threads_are_concurrent) ? hash_handle(handle) >> 58 : 0];
 }
 
 uint32_t stripe_of(const Writer* w) {
-  return threads_are_concurrent ? hash_handle(reinterpret_cast<Handle>(w)) >> 58 : 0;
+  if (AON_LIKELY(!threads_are_concurrent)) return 0;
+  return static_cast<uint32_t>(hash_handle(reinterpret_cast<Handle>(w)) >> 58);
 }
 
 bool put(const Writer* w, const Request& request) {
-  if (is_shared_request(request.handle)) {
+  if (AON_UNLIKELY(is_shared_request(request.handle))) {
     Stack& stack = g_stacks[stripe_of(w)];
     Guard guard(&stack.lock);
     return stack.push(request);
@@ -237,7 +238,7 @@ uint64_t next_request_numbers(uint64_t count) noexcept {
 
 uint64_t last_request_number() noexcept { return g_last_number.load(std::memory_order_relaxed); }
 
-void learn_shared_requests() noexcept {
+void learn_shared_requests(Handle communicator) noexcept {
   // MPICH from 5 on, with the ABI of MPI 5: handles are addresses, and the requests that are
   // complete at once an array, of which the second is for sends and the third for receives
   // (MPIR_Request_builtins, MPIR_REQUEST_BUILTIN_COUNT; src/include/mpir_request.h).
@@ -245,11 +246,11 @@ void learn_shared_requests() noexcept {
   constexpr Handle kMaxBytes = 4096;
   if (abi.request_shared_size != 0 || abi.fortran.byte == 0) return;
   if (queries.isend == nullptr || queries.irecv == nullptr || queries.wait == nullptr) return;
-  const Handle send = shared_handle_of([](void* request) {
-    return queries.isend(nullptr, 0, abi.fortran.byte, abi.proc_null, 0, abi.comm_self, request);
+  const Handle send = shared_handle_of([communicator](void* request) {
+    return queries.isend(nullptr, 0, abi.fortran.byte, abi.proc_null, 0, communicator, request);
   });
-  const Handle receive = shared_handle_of([](void* request) {
-    return queries.irecv(nullptr, 0, abi.fortran.byte, abi.proc_null, 0, abi.comm_self, request);
+  const Handle receive = shared_handle_of([communicator](void* request) {
+    return queries.irecv(nullptr, 0, abi.fortran.byte, abi.proc_null, 0, communicator, request);
   });
   const Handle distance = receive - send;
   if (send != 0 && receive != 0 && distance - 1 < kMaxBytes) {

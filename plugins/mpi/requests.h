@@ -15,7 +15,8 @@
 /// A library may give one handle to all requests that were complete when they were started (eager
 /// sends of Open MPI; MPICH has one per kind). These lie on a stack per thread: they are alike but
 /// for their number, and the thread that started one most probably completes it. Where no name
-/// tells which handles these are, MPI_Init asks with requests that go nowhere.
+/// tells which handles these are, requests that go nowhere do: in MPI_Init, and on a communicator
+/// made of a group, as a session's first is.
 ///
 /// The table is bounded: what does not fit is not followed, counted (unfollowed_requests()) and
 /// said in the ledger. Its call is recorded all the same; its completion is not.
@@ -75,8 +76,8 @@ uint64_t last_request_number() noexcept;
 
 constexpr uint64_t kAnyShared = ~uint64_t{0};  ///< request_number() of the shared handle
 
-/// Finds out which handles are shared, where that is not known: once, in MPI_Init.
-void learn_shared_requests() noexcept;
+/// Finds out which handles are shared, where that is not known, by requests of `communicator`.
+void learn_shared_requests(Handle communicator) noexcept;
 
 void put_request(const Writer* w, const Request& request) noexcept;
 

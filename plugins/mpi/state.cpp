@@ -169,7 +169,7 @@ void mpi_is_initialized() noexcept {
     tell_unknown_library();
   } else if (mpi_is_usable()) {
     learn_exchange_status();
-    learn_shared_requests();
+    learn_shared_requests(abi.comm_self);
   }
 }
 

@@ -189,7 +189,7 @@ void ask_a_library_that_gives(Handle send, Handle receive, Handle step) {
   abi.request_shared_size = 0;
   abi.handle_bytes = 8;
   abi.fortran.byte = 1;
-  learn_shared_requests();
+  learn_shared_requests(0x102);
 }
 
 TEST_F(Requests, that_are_shared_are_asked_for) {
