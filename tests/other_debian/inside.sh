@@ -27,7 +27,8 @@ compiler() {
       ;;
     abi_mpich)
       mkdir -p /opt/abi_mpich
-      ln -sf "$(ls $lib/libmpi_abi_mpich.so.* 2> /dev/null | head -1)" /opt/abi_mpich/libmpi_abi.so.1
+      ln -sf "$(ls $lib/libmpi_abi_mpich.so.* 2> /dev/null | head -1)" \
+        /opt/abi_mpich/libmpi_abi.so.1
       [[ -e $lib/mpi_abi_mpich/include/mpi.h ]] &&
         echo "gcc -I$lib/mpi_abi_mpich/include -L$lib/mpi_abi_mpich/lib -Wl,-rpath,/opt/abi_mpich"
       ;;
