@@ -158,9 +158,13 @@ Launch find_launch(const Environment& environment, int32_t pid, int32_t parent_p
     launch.evidence += std::string(launch.evidence.empty() ? "" : " ") + "restart " + restart;
   launch.is_of_all_nodes = !launch.id.empty() && !launch.may_come_again;
   launch.has_launcher = launch.is_of_all_nodes || is_a_rank(environment);
-  // A launcher outside of our PID namespace is 0 to all of its ranks, in each of its launches.
-  const bool is_launcher_known = launch.has_launcher && parent_pid > 0;
-  if (launch.id.empty()) launch.id = process_identity(is_launcher_known ? parent_pid : pid);
+  if (launch.id.empty() && launch.has_launcher && parent_pid <= 0) {
+    // A launcher outside of our PID namespace is 0 to all of its ranks, in each of its launches;
+    // those that it sent into one container have the first process of that in common.
+    launch.id = process_identity(1);
+    launch.may_come_again = true;
+  }
+  if (launch.id.empty()) launch.id = process_identity(launch.has_launcher ? parent_pid : pid);
   if (!slurm_step(environment).empty() && launch.local_rank_count == 0) {
     const char* node = value(environment, "SLURM_NODEID");
     launch.local_rank_count = slurm_tasks_of_node(

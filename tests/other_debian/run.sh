@@ -19,8 +19,8 @@ source=$(realpath "$(dirname "$0")/../..")
 built=$source/build/release
 
 packages='build-essential libopenmpi-dev openmpi-bin libmpich-dev mpich python3 python3-numpy
-python3-otf2 python3-six python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 otf2-tools
-procps'
+python3-mpi4py python3-otf2 python3-six python3-h5py python3-xarray python3-h5netcdf
+python3-netcdf4 otf2-tools procps'
 
 install() { # package...
   chroot "$root" env DEBIAN_FRONTEND=noninteractive \

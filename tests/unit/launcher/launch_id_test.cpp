@@ -127,11 +127,13 @@ TEST(LaunchId, is_the_parent_under_hydra) {
   EXPECT_EQ(launch.local_rank_count, 2u);
 }
 
-TEST(LaunchId, is_its_own_where_the_launcher_is_outside_of_the_container) {
+TEST(LaunchId, is_the_containers_where_the_launcher_is_outside_of_it) {
   const auto get = [](const char* name) { return strcmp(name, "PMI_RANK") == 0 ? "1" : nullptr; };
   const Launch launch = find_launch(get, getpid(), 0);
-  EXPECT_EQ(launch.id, identity_of(getpid())) << "0 is the launcher of every launch";
+  EXPECT_EQ(launch.id, identity_of(1)) << "0 is the launcher of every launch";
   EXPECT_TRUE(launch.has_launcher);
+  EXPECT_TRUE(launch.may_come_again);
+  EXPECT_FALSE(launch.is_of_all_nodes);
 }
 
 TEST(LaunchId, reads_slurms_list_of_tasks) {
