@@ -89,6 +89,15 @@ TEST_F(Totals, errors_of_gpus_are_a_finding) {
             "(docs.nvidia.com/deploy/xid-errors)");
 }
 
+TEST_F(Totals, errors_that_several_agents_of_a_node_told_count_once) {
+  job_.nodes[0].host = job_.nodes[1].host = "n1";
+  samples(0, spool::kNodeProcess, {sample(2, kXid, 31)});
+  samples(1, spool::kNodeProcess, {sample(1, kXid, 31), sample(2, kXid, 31)});
+  EXPECT_EQ(gpu_errors_finding(model_, collector_.totals()),
+            "the driver reported 2 errors of GPUs, 2 times Xid 31 of GPU-17 on n1 "
+            "(docs.nvidia.com/deploy/xid-errors)");
+}
+
 TEST_F(Totals, bytes_are_those_of_the_process) {
   samples(0, 5, {sample(1, kWritten, 10), sample(2, kMemory, 4096), sample(3, kWritten, 30)});
   EXPECT_EQ(collector_.totals().bytes[0], (ProcessBytes{{"storage-written", 30}}));
