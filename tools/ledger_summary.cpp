@@ -281,11 +281,16 @@ std::vector<std::string> provider_lines(const Json& ledger) {
   };
   for (const auto& [shortfall, count] : ranks_of)
     add(shortfall, fmt::format("{} process{}", count, count == 1 ? "" : "es"));
+  std::map<Shortfall, std::set<std::string>> nodes_of;  ///< one may have had several agents
   for (const Json& node : member(ledger, "nodes")) {
-    for (const Shortfall& shortfall : shortfalls(member(node, "providers"))) {
-      if (reasons.count({std::get<0>(shortfall), std::get<2>(shortfall)}) != 0) continue;
-      add(shortfall, "node " + text_of(node, "node"));
+    for (Shortfall& shortfall : shortfalls(member(node, "providers"))) {
+      if (reasons.count({std::get<0>(shortfall), std::get<2>(shortfall)}) == 0)
+        nodes_of[std::move(shortfall)].insert(text_of(node, "node"));
     }
+  }
+  for (const auto& [shortfall, nodes] : nodes_of) {
+    add(shortfall,
+        nodes.size() == 1 ? "node " + *nodes.begin() : fmt::format("{} nodes", nodes.size()));
   }
   std::vector<std::string> lines;
   for (auto& [place, line] : ordered) lines.push_back(std::move(line));

@@ -25,7 +25,8 @@ constexpr size_t kMaxProviderLineBytes = 120;
 std::vector<std::string> summary_lines(const nlohmann::json& ledger, const std::string& dir);
 
 /// One line per provider that is not fully on: "perf degraded on 4 processes: reason (remedy)", cut
-/// at kMaxProviderLineBytes; then "... on node NAME: ..." for what only the node says.
+/// at kMaxProviderLineBytes; then "... on node NAME: ...", or "... on 64 nodes: ...", for what only
+/// nodes say.
 std::vector<std::string> provider_lines(const nlohmann::json& ledger);
 
 /// What the ledger of `dir` says in short, for a terminal; empty without a ledger.

@@ -15,6 +15,7 @@ namespace aon::tools {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -123,6 +124,19 @@ TEST(LedgerSummary, says_what_only_the_node_knows) {
   ASSERT_THAT(lines, SizeIs(2));
   EXPECT_EQ(lines[0], "mpi degraded on node n1: a is linked statically (link it)")
       << "what the trace lacks comes before what its counters lack";
+}
+
+TEST(LedgerSummary, says_once_what_many_nodes_say) {
+  auto ledger = small_ledger();
+  const auto off = [](const char* node, const char* reason) {
+    return nlohmann::json{{"node", node},
+                          {"providers", {{"energy", {{"state", "off"}, {"reason", reason}}}}}};
+  };
+  ledger["nodes"] = {off("n1", "no RAPL"), off("n1", "no RAPL"), off("n2", "no RAPL"),
+                     off("n3", "not permitted")};
+  const auto lines = provider_lines(ledger);
+  EXPECT_THAT(lines, Contains("energy off on 2 nodes: no RAPL"));
+  EXPECT_THAT(lines, Contains("energy off on node n3: not permitted"));
 }
 
 TEST(LedgerSummary, says_wrong_settings_first_and_nothing_of_what_the_user_left_out) {
