@@ -421,7 +421,7 @@ TEST(Assemble, an_end_that_a_late_agent_saw_is_told_once) {
   write_ring_file(node.folder() / "fallback-4242-1.ring", 100, 0);
   ASSERT_TRUE(assemble(job.path()).has_value());
   const json ledger = read_ledger(job.path());
-  EXPECT_EQ(ledger["job"]["incomplete_ranks"], json({0}));
+  EXPECT_EQ(ledger["job"]["incomplete_ranks"], json::array({0}));
   EXPECT_EQ(ledger["job"]["incomplete_processes"], json::array());
 }
 
