@@ -121,16 +121,18 @@ std::string with_cause(const std::string& message, const fs::path& folder) {
 Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& writers,
                         AssembleReport* report) {
   bool has_result = false;
-  bool has_failure = false;
+  std::vector<std::string> failures;
   for (const WriterSlot& slot : writers) {
     has_result = has_result || (slot.status && slot.makes_files);
     if (slot.status) continue;
-    has_failure = true;
-    report->warnings.push_back(slot.name + ": " + with_cause(slot.status.error().message, staging));
+    failures.push_back(slot.name + ": " + with_cause(slot.status.error().message, staging));
     if (slot.makes_files) remove_failed(staging, slot);
   }
-  if (has_result || !has_failure) return {};
-  return Error{Code::kIo, report->warnings.front()};
+  for (const std::string& failure : failures) {
+    report->warnings.push_back(failure + "; run: aon finalize " + staging.parent_path().string());
+  }
+  if (has_result || failures.empty()) return {};
+  return Error{Code::kIo, failures.front()};
 }
 
 /// One assembly, under the lease.
