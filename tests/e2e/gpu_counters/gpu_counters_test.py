@@ -148,8 +148,21 @@ class Faults(CountersCase):
         self.assertGreater(len(self.series()["time"]), 5)
 
     def test_too_much_memory_ends_it(self):
-        # A sanitized helper takes its time to fill so much, and so does a busy machine.
-        self.run_job(seconds=12, FAKE_PM_MEMORY=1200)
+        """The program ends when the helper has: a sanitized one takes its time to fill so much."""
+        stop = self.folder / "stop"
+        waits = f"while [ ! -e {stop} ]; do sleep 0.1; done"
+        command = [*self.command(0, "core")[:-2], "sh", "-c", waits]
+        job = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True,
+                               env=self.environment(FAKE_PM_MEMORY=1200))
+        self.addCleanup(job.kill)
+        helper = wait_until(lambda: helpers(self.output), what="a helper")[0]
+        wait_until(lambda: helper not in helpers(self.output), 90, what="the helper has ended")
+        time.sleep(0.5)  # the agent sees it
+        stop.touch()
+        _, said = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, said)
+        self.finish()
         self.assertIn("more than 1 GiB", self.provider["reason"])
 
     def test_a_full_buffer_is_told(self):
