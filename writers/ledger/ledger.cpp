@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <tuple>
 
 #include "core/base/file.h"
 #include "core/spool/format.h"
@@ -52,36 +51,18 @@ std::string why_incomplete(const Group& group) {
   return group.rank && is_unfinished ? "MPI_Finalize was not reached" : "";
 }
 
-/// Host, pid and start of a process.
-using Identity = std::tuple<std::string, int32_t, uint64_t>;
-
-Identity identity_of(const Model& model, const Group& group) {
-  const ProcessStartDefinition& start = group.process->start;
-  return {model.job->nodes[group.node].host, start.pid, start.start_time_ticks};
-}
-
-/// The processes that found no agent in time.
-std::set<Identity> with_file_of_their_own(const Model& model) {
-  std::set<Identity> found;
-  for (const Group& group : model.groups) {
-    if (group.process != nullptr && group.process->start.fallback != 0)
-      found.insert(identity_of(model, group));
-  }
-  return found;
-}
-
 /// The incomplete ranks and processes of a job, and a sentence about the first of them.
 class Incomplete {
  public:
   explicit Incomplete(const LedgerFacts& facts) {
     for (const std::string& node : facts.lost_nodes)
       say("node " + node + " was lost: it died or hung, or its agent was killed");
-    const std::set<Identity> with_file = with_file_of_their_own(*facts.model);
+    const std::set<ledger::Identity> with_file = ledger::with_file_of_their_own(*facts.model);
     for (const Group& group : facts.model->groups) {
       // What a late agent saw of the end is told of the process that wrote a file.
       const bool is_own =
           group.rank || group.process == nullptr || group.process->start.fallback != 0;
-      if (!is_own && with_file.count(identity_of(*facts.model, group)) != 0) continue;
+      if (!is_own && with_file.count(ledger::identity_of(*facts.model, group)) != 0) continue;
       const std::string reason = why_incomplete(group);
       if (!reason.empty()) add(*facts.model, group, reason);
       unseen_end_count += has_seen_end(group) ? 0 : 1;
@@ -181,10 +162,10 @@ UsageDefinition usage_sum(const spool::Job& job) {
 /// that calls exec(), or to which an agent answered too late, is several groups, each with the time
 /// of all: it is in the sum once.
 uint64_t ranks_cpu_ns(const LedgerFacts& facts, const UsageDefinition& usage) {
-  std::map<Identity, uint64_t> longest;
+  std::map<ledger::Identity, uint64_t> longest;
   for (const Group& group : facts.model->groups) {
     if (group.process == nullptr || !group.process->exit) continue;
-    uint64_t& cpu_ns = longest[identity_of(*facts.model, group)];
+    uint64_t& cpu_ns = longest[ledger::identity_of(*facts.model, group)];
     cpu_ns = std::max(cpu_ns, group.process->exit->cpu_time_ns);
   }
   uint64_t sum = 0;

@@ -1,9 +1,7 @@
 #include "writers/ledger/ledger_ranks.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "core/spool/format.h"
@@ -163,34 +161,15 @@ uint64_t counted_calls(const spool::Process& process) {
   return sum;
 }
 
-/// Host, pid and start of a process.
-using Identity = std::tuple<std::string, int32_t, uint64_t>;
-
-Identity identity_of(const LedgerFacts& facts, const Group& group) {
-  const ProcessStartDefinition& start = group.process->start;
-  return {facts.model->job->nodes[group.node].host, start.pid, start.start_time_ticks};
-}
-
-/// The processes that found no agent in time.
-std::vector<Identity> with_file_of_their_own(const LedgerFacts& facts) {
-  std::vector<Identity> found;
-  for (const Group& group : facts.model->groups) {
-    if (group.process != nullptr && group.process->start.fallback != 0)
-      found.push_back(identity_of(facts, group));
-  }
-  return found;
-}
-
 /// True of what providers sampled of a process whose agent answered too late: the process itself
 /// wrote a file, and is a group of its own.
-bool is_late_answer(const std::vector<Identity>& with_file, const Identity& process,
+bool is_late_answer(const std::set<Identity>& with_file, const Identity& process,
                     const GroupSums& sums) {
-  return sums.emitted == 0 &&
-         std::find(with_file.begin(), with_file.end(), process) != with_file.end();
+  return sums.emitted == 0 && with_file.count(process) != 0;
 }
 
-Json group_json(const LedgerFacts& facts, const std::vector<Identity>& with_file,
-                const Group& group, GroupSums* sums) {
+Json group_json(const LedgerFacts& facts, const std::set<Identity>& with_file, const Group& group,
+                GroupSums* sums) {
   Json entry;
   entry["rank"] = group.rank ? Json(*group.rank) : Json();
   if (group.process == nullptr) {
@@ -221,7 +200,7 @@ Json group_json(const LedgerFacts& facts, const std::vector<Identity>& with_file
     entry["lost_definitions"] = refused_json(process.refused_definitions);
   if (process.start.fallback != 0) {
     entry["fallback"] = true;
-  } else if (is_late_answer(with_file, identity_of(facts, group), *sums)) {
+  } else if (is_late_answer(with_file, identity_of(*facts.model, group), *sums)) {
     entry["late_answer"] = true;
   }
   entry["threads"] = std::move(sums->threads);
@@ -231,9 +210,23 @@ Json group_json(const LedgerFacts& facts, const std::vector<Identity>& with_file
 
 }  // namespace
 
+Identity identity_of(const Model& model, const Group& group) {
+  const ProcessStartDefinition& start = group.process->start;
+  return {model.job->nodes[group.node].host, start.pid, start.start_time_ticks};
+}
+
+std::set<Identity> with_file_of_their_own(const Model& model) {
+  std::set<Identity> found;
+  for (const Group& group : model.groups) {
+    if (group.process != nullptr && group.process->start.fallback != 0)
+      found.insert(identity_of(model, group));
+  }
+  return found;
+}
+
 Json ranks_json(const LedgerFacts& facts) {
   std::vector<GroupSums> sums = sum_groups(facts);
-  const std::vector<Identity> with_file = with_file_of_their_own(facts);
+  const std::set<Identity> with_file = with_file_of_their_own(*facts.model);
   Json ranks = Json::array();
   for (const Group& group : facts.model->groups) {
     ranks.push_back(group_json(facts, with_file, group, &sums[group.id]));
