@@ -66,14 +66,19 @@ class Gpu:
         good(self.cuda.cuStreamSynchronize(self.stream), "synchronize")
 
     def capture(self, work):
-        """An executable graph of what `work` puts into the stream."""
+        """An executable graph of what `work` puts into the stream. NCCL does not end its
+        communicator before `drop` of it."""
         graph, ready = ctypes.c_void_p(), ctypes.c_void_p()
         good(self.cuda.cuStreamBeginCapture_v2(self.stream, 2), "capture")
         work()
         good(self.cuda.cuStreamEndCapture(self.stream, ctypes.byref(graph)), "capture")
         good(self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(ready), graph,
                                                    ctypes.c_ulonglong(0)), "graph")  # fmt: skip
+        good(self.cuda.cuGraphDestroy(graph), "graph")
         return ready
+
+    def drop(self, ready):
+        good(self.cuda.cuGraphExecDestroy(ready), "graph")
 
 
 class Nccl:
@@ -153,6 +158,7 @@ def main():
         for _ in range(count):
             good(gpu.cuda.cuGraphLaunch(graph, gpu.stream), "launch")
             gpu.wait()
+        gpu.drop(graph)
     elif case == "times":
         for size in SWEEP:
             measure(world, size, count)
