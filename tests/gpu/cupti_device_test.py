@@ -2,7 +2,8 @@
 their bytes, and what CUPTI delivered is kept as a fixture for tests/replay/cupti. Runs on any
 machine with a GPU of NVIDIA and CUPTI; what it lacks is skipped by its name (77).
 
-    AON_FIXTURE_OUT=DIR    the fixture is copied there: check it in as DIR/CHIP-VERSION.bin
+    AON_FIXTURE_OUT=DIR    the fixture is copied there: cut (tests/replay/cupti/cut.py) and checked
+                           in as CHIP-VERSION.bin
 """
 import os
 import pathlib
