@@ -28,13 +28,14 @@ Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t med
     return times.idle_ns[static_cast<size_t>(reason)];
   };
   if (times.busy_ns == 0 && idle_ns(IdleReason::kUnrecorded) == 0) return Bound::kUnused;
-  if (is_large(idle_ns(IdleReason::kHostWait) + idle_ns(IdleReason::kLaunch)))
-    return Bound::kLaunch;
+  const uint64_t late_ns = idle_ns(IdleReason::kHostWait) + idle_ns(IdleReason::kLaunch);
+  if (is_large(late_ns)) return Bound::kLaunch;
   // A device that hardly rests gets its work in time, however long the calls take: they may wait
-  // for it themselves.
+  // for it themselves. So does one that waits for other things, and longer.
   const bool is_full =
       static_cast<double>(times.busy_ns) > kFull * static_cast<double>(times.span_ns);
-  if (!is_full && median_kernel_ns != 0 && median_kernel_ns < median_launch_ns)
+  const bool is_late = !is_full && late_ns >= idle_ns(IdleReason::kStarved);
+  if (is_late && median_kernel_ns != 0 && median_kernel_ns < median_launch_ns)
     return Bound::kLaunch;
   if (is_large(times.exposed_ns)) return Bound::kCommunication;
   if (is_large(times.only_copying_ns)) return Bound::kCopy;

@@ -62,7 +62,9 @@ void Sweep::account_gap(uint64_t to_ns, const Launch& launch) {
     return;
   }
   const uint64_t called_ns = std::clamp(launch.start_ns, now_ns_, to_ns);
-  const uint64_t launched_ns = std::clamp(launch.end_ns, called_ns, to_ns);
+  const bool is_of_last = launch.start_ns == last_launch_.start_ns;
+  const uint64_t arrived_ns = launch.end_ns + (is_of_last ? 0 : kArrivalNs);
+  const uint64_t launched_ns = std::clamp(arrived_ns, called_ns, to_ns);
   account_idle(now_ns_, called_ns, IdleReason::kHostWait);
   account_idle(called_ns, launched_ns, IdleReason::kLaunch);
   account_idle(launched_ns, to_ns, IdleReason::kStarved);
@@ -77,6 +79,7 @@ void Sweep::add(const Interval& interval, const Launch& launch) {
     account_gap(interval.start_ns, launch);
     now_ns_ = interval.start_ns;
   }
+  last_launch_ = launch;
   if (ends_.size() == kMaxRunning) {  // no device does as much at a time: damage
     --running_[static_cast<size_t>(ends_.top().work)];
     ends_.pop();

@@ -43,7 +43,8 @@ struct TimesColumns {
         only_copy(table->add<uint64_t>("only_copy_ns", {"ns", "copies with nothing beside them"})),
         host_wait(table->add<uint64_t>(
             "host_wait_ns", {"ns", "idle until the host called the launch of the next work"})),
-        launch(table->add<uint64_t>("launch_ns", {"ns", "idle while that call ran"})),
+        launch(table->add<uint64_t>(
+            "launch_ns", {"ns", "idle while that call ran, and on its way, 10 us at most"})),
         starved(table->add<uint64_t>("starved_ns", {"ns", "idle though it was launched"})),
         unrecorded(table->add<uint64_t>(
             "unrecorded_ns", {"ns", "without work, but nothing was recorded for a part of it"})),

@@ -13,6 +13,8 @@ namespace {
 constexpr double kLeastShare = 0.1;   ///< of the GPUs' time
 constexpr double kLeastPart = 0.005;  ///< that a sentence tells of
 constexpr double kMostly = 0.5;       ///< of idle time that has one reason
+/// A mean that a device needs itself from one piece of work to the next: 1 us, with room.
+constexpr uint64_t kShortGapNs = 5000;
 
 struct Span {
   uint64_t begin_ns;
@@ -71,6 +73,7 @@ DeviceWaste waste_of(const std::vector<const DeviceUse*>& uses) {
   for (const DeviceUse* use : uses) {
     waste.late_ns += idle_ns(*use, IdleReason::kHostWait) + idle_ns(*use, IdleReason::kLaunch);
     waste.starved_ns += idle_ns(*use, IdleReason::kStarved);
+    waste.starved_count += use->idle[static_cast<size_t>(IdleReason::kStarved)].count;
     waste.exposed_ns += use->times.exposed_ns;
     waste.only_copying_ns += use->times.only_copying_ns;
   }
@@ -152,7 +155,9 @@ std::string waste_text(const Model& model, const std::vector<DeviceWaste>& devic
                                  share(sum.idle_ns) * 100, kWhen, place_text(model, *worst));
   if (is_most_of(worst->late_ns, worst->idle_ns)) text += ": the host launches too late";
   if (is_most_of(worst->starved_ns, worst->idle_ns))
-    text += ": work that was launched waits for other work";
+    text += worst->starved_ns < kShortGapNs * worst->starved_count
+                ? ": its work is short beside the gap between two pieces"
+                : ": work that was launched waits for other work";
   return text;
 }
 

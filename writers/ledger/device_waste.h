@@ -24,6 +24,7 @@ struct DeviceWaste {
   uint64_t idle_ns = 0;
   uint64_t late_ns = 0;     ///< of it: until the host had launched
   uint64_t starved_ns = 0;  ///< of it: work that was launched waited
+  uint64_t starved_count = 0;
   uint64_t exposed_ns = 0;
   uint64_t only_copying_ns = 0;
 

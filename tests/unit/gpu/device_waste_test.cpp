@@ -49,6 +49,22 @@ TEST_F(Waste, a_host_that_is_late_is_named) {
             "in GPU 0 of MPI Rank 0: the host launches too late");
 }
 
+/// Two seconds of idle time in so many gaps before work that had been launched.
+TEST_F(Waste, gaps_between_short_pieces_of_work_are_no_waiting) {
+  constexpr auto kStarved = static_cast<size_t>(IdleReason::kStarved);
+  add_process(1);
+  DeviceUse& use = add_use(0, 10, 8);
+  std::swap(use.times.idle_ns[kStarved],
+            use.times.idle_ns[static_cast<size_t>(IdleReason::kHostWait)]);
+  const std::string told =
+      "GPUs have nothing to do in 20 % of the time from their first to their last work; most in "
+      "GPU 0 of MPI Rank 0: ";
+  use.idle[kStarved].count = 1000;
+  EXPECT_EQ(text(), told + "work that was launched waits for other work");
+  use.idle[kStarved].count = 2'000'000;
+  EXPECT_EQ(text(), told + "its work is short beside the gap between two pieces");
+}
+
 TEST_F(Waste, a_gpu_that_always_works_is_not_called_idle) {
   add_process(1);
   add_use(0, 10, 10).times.exposed_ns = 5 * kSecondNs;

@@ -51,24 +51,45 @@ TEST(Sweep, tells_hidden_from_exposed_communication) {
 
 TEST(Sweep, a_gap_is_the_hosts_the_launchs_and_the_rest) {
   Sweep sweep({});
-  sweep.add({100, 200, WorkClass::kCompute}, {50, 60});
-  sweep.add({300, 400, WorkClass::kCompute}, {230, 250});
+  sweep.add({100'000, 200'000, WorkClass::kCompute}, {50'000, 60'000});
+  sweep.add({300'000, 400'000, WorkClass::kCompute}, {230'000, 250'000});
   sweep.finish();
-  EXPECT_EQ(idle(sweep.total(), IdleReason::kHostWait), 30u);
-  EXPECT_EQ(idle(sweep.total(), IdleReason::kLaunch), 20u);
-  EXPECT_EQ(idle(sweep.total(), IdleReason::kStarved), 50u);
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kHostWait), 30'000u);
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kLaunch), 20'000u + kArrivalNs);
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kStarved), 50'000u - kArrivalNs);
   EXPECT_EQ(sweep.idle(IdleReason::kStarved).count, 1u);
-  EXPECT_EQ(sweep.idle(IdleReason::kHostWait).max_ns, 30u);
-  EXPECT_EQ(sweep.total().busy_ns, 200u);
-  EXPECT_EQ(sweep.total().span_ns, 300u);
+  EXPECT_EQ(sweep.idle(IdleReason::kHostWait).max_ns, 30'000u);
+  EXPECT_EQ(sweep.total().busy_ns, 200'000u);
+  EXPECT_EQ(sweep.total().span_ns, 300'000u);
+}
+
+/// An H200: calls of 3.4 us, 2.4 us from the end of one to the begin of its kernel of 0.6 us.
+TEST(Sweep, the_way_from_the_call_to_the_device_is_of_the_launch) {
+  Sweep sweep({});
+  for (uint64_t call_ns = 0; call_ns < 340'000; call_ns += 3400) {
+    const uint64_t start_ns = call_ns + 3400 + 2400;
+    sweep.add({start_ns, start_ns + 600, WorkClass::kCompute}, {call_ns, call_ns + 3400});
+  }
+  sweep.finish();
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kLaunch), 99u * 2800);
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kStarved), 0u);
+}
+
+TEST(Sweep, nodes_behind_the_first_of_a_graph_are_there_already) {
+  Sweep sweep({});
+  const Launch graph = {50, 60};
+  sweep.add({100, 200, WorkClass::kCompute}, graph);
+  sweep.add({300, 400, WorkClass::kCompute}, graph);
+  sweep.finish();
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kStarved), 100u);
 }
 
 TEST(Sweep, work_that_was_launched_before_the_gap_starved) {
   Sweep sweep({});
-  sweep.add({100, 200, WorkClass::kCompute}, {50, 60});
-  sweep.add({300, 400, WorkClass::kCompute}, {70, 80});
+  sweep.add({100'000, 200'000, WorkClass::kCompute}, {50'000, 60'000});
+  sweep.add({300'000, 400'000, WorkClass::kCompute}, {70'000, 80'000});
   sweep.finish();
-  EXPECT_EQ(idle(sweep.total(), IdleReason::kStarved), 100u);
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kStarved), 100'000u);
 }
 
 TEST(Sweep, without_a_launch_the_reason_is_unknown) {
@@ -134,7 +155,12 @@ TEST(Bound, follows_the_documented_thresholds) {
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kCopy);
   times.exposed_ns = 301;
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kCommunication);
+  EXPECT_EQ(bound_of(times, 10, 100), Bound::kCommunication) << "it waits for other things, longer";
+  times.idle_ns[static_cast<size_t>(IdleReason::kLaunch)] = 250;
+  times.idle_ns[static_cast<size_t>(IdleReason::kStarved)] = 250;
   EXPECT_EQ(bound_of(times, 10, 100), Bound::kLaunch);
+  times.idle_ns[static_cast<size_t>(IdleReason::kLaunch)] = 0;
+  times.idle_ns[static_cast<size_t>(IdleReason::kStarved)] = 0;
   times.busy_ns = 950;
   EXPECT_EQ(bound_of(times, 10, 100), Bound::kCommunication) << "calls wait for a full queue";
   times.busy_ns = 10;
