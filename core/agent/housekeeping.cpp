@@ -54,6 +54,7 @@ std::string provider_config(const Config& config, const State& state) {
   const bool has_mpi = provider::is_wanted({options.providers, options.without}, "mpi");
   return "sampling=" + std::to_string(options.sampling_hz) + "\ncall-graph=" + options.call_graph +
          "\nsampling-fallback=" + options.sampling_fallback + "\nevents=" + join(options.events) +
+         "\nbudget=" + std::to_string(options.budget_percent) +
          "\nborder-events=" + (has_mpi ? "1" : "0") + "\ngpu-counters=" + options.gpu_counters +
          "\nworker=" + std::to_string(state.header().worker_count) + "\n";
 }

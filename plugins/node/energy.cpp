@@ -8,6 +8,8 @@
 namespace aon::node {
 namespace {
 
+/// A second: RAPL's counters move each millisecond.
+constexpr uint32_t kMostStillReadings = 1000 / kEnergyPeriodMs;
 const std::string kZones = "/sys/class/powercap/";
 
 /// Domains by their name in perf, in the zones, and in our series.
@@ -151,8 +153,24 @@ void EnergySession::read() {
                           : zone.total.sum();
     joules[zone.name] += static_cast<double>(sum_uj) * 1e-6;
   }
+  bool has_moved = false;
   for (const auto& [name, value] : joules) {
     output_.total(AON_PROCESS_NODE, energy_series(name), value);
+    has_moved = has_moved || value > 0;
+  }
+  tell_stillness(has_moved);
+}
+
+void EnergySession::tell_stillness(bool has_moved) {
+  if (still_readings_ > kMostStillReadings) return;  // has been told, or counts
+  if (has_moved) {
+    still_readings_ = kMostStillReadings + 1;
+  } else if (++still_readings_ > kMostStillReadings) {
+    const bool is_virtual = is_virtual_machine(system_);
+    output_.set_state(AON_PROCESS_NODE, {AON_STATE_OFF,
+                                         std::string("RAPL's counters do not count") +
+                                             (is_virtual ? " in this virtual machine" : ""),
+                                         is_virtual ? "run on bare metal" : ""});
   }
 }
 

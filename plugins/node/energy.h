@@ -49,9 +49,12 @@ class EnergySession : public Session {
   int open_zones(StateText* state);
   int open_zone(const std::string& path, const std::string& name);
   StateText why_off(int perf_error, int zone_error) const;
+  /// Some virtual machines have a counter that never counts.
+  void tell_stillness(bool has_moved);
 
   std::vector<PerfDomain> domains_;
   std::vector<Zone> zones_;
+  uint32_t still_readings_ = 0;  ///< without a joule since the start
 };
 
 /// Series of a RAPL domain: "package-0", "dram-1" ...

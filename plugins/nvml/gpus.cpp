@@ -22,8 +22,11 @@ bool asks(const Query& query, const Gpu& gpu) {
 
 }  // namespace
 
-Gpus::Gpus(const char* library_name, std::function<uint64_t()> clock_ns)
-    : library_(library_name), clock_ns_(std::move(clock_ns)), found_(library_.state()) {}
+Gpus::Gpus(const char* library_name, std::function<uint64_t()> clock_ns, uint32_t rest)
+    : library_(library_name),
+      clock_ns_(std::move(clock_ns)),
+      rest_(rest),
+      found_(library_.state()) {}
 
 bool Gpus::find() {
   if (!library_.init()) {
@@ -56,6 +59,10 @@ bool Gpus::has_pace(Pace pace) const {
   return std::any_of(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) {
     return pace == Pace::kGpm ? gpu.has_gpm : !gpu.has_gpm && !gpu.instance;
   });
+}
+
+uint64_t Gpus::rest_per_cost() const {
+  return std::max<uint64_t>(kRestPerCost, rest_ / std::max<size_t>(gpus_.size(), 1));
 }
 
 void Gpus::add(uint32_t gpu, Values* from, std::vector<GpuValue>* values) const {
@@ -115,12 +122,12 @@ std::vector<GpuValue> Gpus::read(uint64_t now_ns) {
     const uint64_t usual_ns = std::min(cost_ns, std::exchange(cost_ns_[pace], cost_ns));
     // GPM's looks have to be apart, also those of a GPU that was slow to answer and is no more.
     const uint64_t from_ns = now_ns + (static_cast<Pace>(pace) == Pace::kGpm ? cost_ns : 0);
-    due_ns_[pace] = from_ns + std::max(period_ns, usual_ns * kRestPerCost);
-    const bool is_slow = cost_ns * kRestPerCost > period_ns;
+    due_ns_[pace] = from_ns + std::max(period_ns, usual_ns * rest_per_cost());
+    const bool is_slow = usual_ns * rest_per_cost() > period_ns;
     if (is_slow && slow_.find(kPaceNames[pace]) == std::string::npos) {
       slow_ += (slow_.empty() ? "" : "; ") + std::string(kPaceNames[pace]) +
-               " asked less often, the driver took " + std::to_string(cost_ns / kNsPerMs) +
-               " ms at a time";
+               " asked less often, the driver took " +
+               std::to_string((usual_ns + kNsPerMs / 2) / kNsPerMs) + " ms at a time";
     }
   }
   read_events(&values);

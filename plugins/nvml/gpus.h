@@ -1,6 +1,7 @@
 /// Reads all GPUs, each kind of query at its own pace (queries.h). What is asked together makes one
-/// row of values; asking never takes more than a fiftieth of the time: a slow driver is asked less
-/// often, for launches of kernels may wait while it answers.
+/// row of values; asking never takes more than a fiftieth of the time, for launches of kernels may
+/// wait while the driver answers, nor more of a core for each GPU than the budget has for it: GPM
+/// took 1.3 ms of an H200's driver, which is CPU time. A slow driver is asked less often.
 /// Owner: the poller.   Thread: the poller's.
 #pragma once
 
@@ -20,6 +21,12 @@ namespace aon::nvml {
 
 constexpr uint32_t kRestPerCost = 50;  ///< ns of rest for each ns in the driver, at least
 
+/// Of a job's budget in percent half is for this, where a core is busy for each GPU: ns of rest for
+/// each ns in the driver and GPU.
+constexpr uint32_t rest_per_gpu(double budget_percent) {
+  return budget_percent < 0.01 ? 20'000 : static_cast<uint32_t>(200 / budget_percent);
+}
+
 struct GpuValue {
   uint32_t gpu;  ///< index in gpus()
   Value value;
@@ -27,8 +34,8 @@ struct GpuValue {
 
 class Gpus {
  public:
-  /// `clock_ns` tells what asking costs.
-  Gpus(const char* library_name, std::function<uint64_t()> clock_ns);
+  /// `clock_ns` tells what asking costs; `rest`: rest_per_gpu().
+  Gpus(const char* library_name, std::function<uint64_t()> clock_ns, uint32_t rest);
 
   /// Initializes the driver's library and finds out what there is. False: state() is OFF.
   bool find();
@@ -52,9 +59,12 @@ class Gpus {
   void read_events(std::vector<GpuValue>* values);
   void add(uint32_t gpu, Values* from, std::vector<GpuValue>* values) const;
   bool has_pace(Pace pace) const;
+  /// ns of rest for each in the driver.
+  uint64_t rest_per_cost() const;
 
   Library library_;
   std::function<uint64_t()> clock_ns_;
+  uint32_t rest_;
   node::StateText found_;
   std::vector<Gpu> gpus_;
   std::vector<std::string> labels_;

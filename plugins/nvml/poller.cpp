@@ -20,8 +20,8 @@ uint64_t steady_ns() {
 }  // namespace
 
 struct Poller::Shared {
-  Shared(const char* library_name, std::function<uint64_t()> ticks)
-      : gpus(library_name, steady_ns), now_ticks(std::move(ticks)) {}
+  Shared(const char* library_name, std::function<uint64_t()> ticks, uint32_t rest)
+      : gpus(library_name, steady_ns, rest), now_ticks(std::move(ticks)) {}
 
   // The poller's thread. Others read it before that runs, and the list of GPUs once it is made.
   Gpus gpus;
@@ -101,8 +101,8 @@ void Poller::Shared::end() {
   changed.notify_all();
 }
 
-Poller::Poller(const char* library_name, std::function<uint64_t()> now_ticks)
-    : shared_(std::make_shared<Shared>(library_name, std::move(now_ticks))) {}
+Poller::Poller(const char* library_name, std::function<uint64_t()> now_ticks, uint32_t rest)
+    : shared_(std::make_shared<Shared>(library_name, std::move(now_ticks), rest)) {}
 
 void* Poller::run(void* argument) {
   const std::unique_ptr<std::shared_ptr<Shared>> shared(

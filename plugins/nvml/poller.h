@@ -38,7 +38,7 @@ struct Taken {
 class Poller {
  public:
   /// Thread: the provider's. `now_ticks` may be called from any.
-  Poller(const char* library_name, std::function<uint64_t()> now_ticks);
+  Poller(const char* library_name, std::function<uint64_t()> now_ticks, uint32_t rest);
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
   /// Asks the thread to end and waits for it, at most 2 s.

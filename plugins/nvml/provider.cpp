@@ -17,24 +17,26 @@ constexpr uint32_t kTickPeriodMs = 250;
 constexpr uint32_t kDefaultWaitMs = 500;
 constexpr uint32_t kFlushTimeoutMs = 1000;
 constexpr const char* kWaitKey = "nvml-wait-ms=";
+constexpr const char* kBudgetKey = "budget=";
+constexpr double kDefaultBudgetPercent = 1;
 constexpr const char* kDeviceWide = " (device-wide, not this job)";
 
-uint32_t wait_ms(std::string_view config) {
-  const size_t at = config.find(kWaitKey);
-  if (at == std::string_view::npos) return kDefaultWaitMs;
-  return static_cast<uint32_t>(
-      std::strtoul(std::string(config.substr(at + strlen(kWaitKey))).c_str(), nullptr, 10));
+double number_of(std::string_view config, const char* key, double otherwise) {
+  const size_t at = config.find(key);
+  if (at == std::string_view::npos) return otherwise;
+  return std::strtod(std::string(config.substr(at + strlen(key))).c_str(), nullptr);
 }
 
 }  // namespace
 
 struct aon_provider {
-  aon_provider(aon_core* its_core, const aon_core_api* its_api)
+  aon_provider(aon_core* its_core, const aon_core_api* its_api, double budget_percent)
       : core(its_core),
         api(its_api),
         output(its_core, its_api),
-        poller(aon::nvml::kLibraryName,
-               [its_core, its_api] { return its_api->now_ticks(its_core); }) {}
+        poller(
+            aon::nvml::kLibraryName, [its_core, its_api] { return its_api->now_ticks(its_core); },
+            aon::nvml::rest_per_gpu(budget_percent)) {}
 
   /// False: off, and told.
   bool start(uint32_t timeout_ms);
@@ -135,8 +137,10 @@ namespace {
 
 aon_status start_provider(aon_core* core, const aon_core_api* api, aon_host, const char* config,
                           aon_provider** self) {
-  auto provider = std::make_unique<aon_provider>(core, api);
-  if (!provider->start(wait_ms(config))) return AON_UNAVAILABLE;
+  auto provider = std::make_unique<aon_provider>(
+      core, api, number_of(config, kBudgetKey, kDefaultBudgetPercent));
+  const double wait_ms = number_of(config, kWaitKey, kDefaultWaitMs);
+  if (!provider->start(static_cast<uint32_t>(wait_ms))) return AON_UNAVAILABLE;
   *self = provider.release();
   return AON_OK;
 }

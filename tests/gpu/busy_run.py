@@ -1,5 +1,7 @@
 """A run of gpu_busy under aon-run on a real GPU, shared by the tests of this folder: when each of
 its phases was, and means of series in them."""
+import unittest
+
 import h5py
 import numpy
 from device import BUSY, gpu_environment, need, numbers
@@ -51,6 +53,16 @@ class BusyCase(TestCase):
 
     def has(self, name):
         return name in self.file[f"series/{self.gpu}"]
+
+    def need_metric(self, name):
+        """Skips where the provider says that this GPU, or this virtual machine, has not `name`."""
+        group, metric = name.split("/")
+        if self.has(name):
+            return
+        told = self.state["reason"]
+        if group == "counters" and metric in told.partition(" has no ")[2].split(";")[0].split(","):
+            raise unittest.SkipTest(f"{self.provider}: {told}")
+        self.fail(f"no {name} of {self.gpu}: {told}")
 
     def inside(self, name, phase):
         """Times and values of the series between the edges of a phase."""

@@ -29,9 +29,23 @@ class Phases:
                 for name in names if self.has(f"{self.group}/{name}")
                 for phase in phase_rules.PHASES}  # fmt: skip
 
-    def test_values_move_with_what_the_gpu_does(self):
-        rules = phase_rules.rules_of(self.group, self.capability)
+    def judge(self, rules):
         self.assertEqual(phase_rules.broken(rules, self.means(rules)), [])
+
+    def rules(self, is_of_pcie):
+        return [rule for rule in phase_rules.rules_of(self.group, self.capability)
+                if rule[0].startswith("pcie-") == is_of_pcie]
+
+    def test_values_move_with_what_the_gpu_does(self):
+        self.judge(self.rules(False))
+
+    def test_pcie_moves_with_what_comes_from_the_host(self):
+        rules = self.rules(True)
+        if not rules:
+            raise unittest.SkipTest("no metrics of PCIe on this GPU")
+        for name in {rule[0] for rule in rules}:
+            self.need_metric(f"{self.group}/{name}")
+        self.judge(rules)
 
 
 class Gpm(Phases, BusyCase):

@@ -112,6 +112,7 @@ void join_late_answers(spool::Job* job) {
           return provider.second.reason.rfind(kNoAgent, 0) == 0 &&
                  twin->second.providers.count(provider.first) != 0;
         });
+        twin->second.start.rank = -1;  // it is that of the process that recorded
         if (is_empty(twin->second)) node.processes.erase(twin);
       }
     }

@@ -21,12 +21,14 @@ std::optional<std::string> gpu_of_xid(const std::string& name) {
 }  // namespace
 
 double NodeEnergy::joules() const {
-  double sum_j = 0;
+  double parts_j = 0;
+  double platform_j = 0;
   for (const auto& [name, value_j] : domains_j) {
     // Cores and GPU are in the package; the platform has all of them.
-    if (name.starts_with("package-") || name.starts_with("dram-")) sum_j += value_j;
+    if (name.starts_with("package-") || name.starts_with("dram-")) parts_j += value_j;
+    if (name.starts_with("platform-")) platform_j = std::max(platform_j, value_j);
   }
-  return sum_j;
+  return parts_j > 0 ? parts_j : platform_j;
 }
 
 Status TotalsCollector::begin(const Model& model) {
@@ -72,7 +74,7 @@ void TotalsCollector::add(const Event& sample, const Metric& metric) {
   const double value = std::bit_cast<double>(sample.bytes);
   if (metric.kind == Kind::kEnergy && location_->process == spool::kNodeProcess) {
     NodeEnergy& energy = totals_.energy[group.node];
-    if (!energy.is_known()) energy.first_ns = sample.time_ns;
+    if (!energy.has_samples()) energy.first_ns = sample.time_ns;
     energy.last_ns = sample.time_ns;
     energy.domains_j[metric.name] = value;
   } else if (metric.kind == Kind::kBytes && location_->process != spool::kNodeProcess) {
@@ -131,8 +133,8 @@ Status TotalsCollector::load(StateIn* in) {
     return in->status();
   const Group& group = model_->groups[*id];
   NodeEnergy& energy = totals_.energy[group.node];
-  if (more.is_known()) {
-    if (!energy.is_known()) energy.first_ns = more.first_ns;
+  if (more.has_samples()) {
+    if (!energy.has_samples()) energy.first_ns = more.first_ns;
     energy.last_ns = more.last_ns;
   }
   for (const auto& [name, value_j] : more.domains_j) energy.domains_j[name] = value_j;

@@ -22,8 +22,10 @@ struct NodeEnergy {
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
 
-  bool is_known() const { return !domains_j.empty(); }
-  /// Packages and their memory: no joule is in two of these.
+  bool has_samples() const { return !domains_j.empty(); }
+  /// A counter that never counts tells nothing.
+  bool is_known() const { return joules() > 0; }
+  /// Packages and their memory, or else the platform: no joule is in two of these.
   double joules() const;
   double seconds() const { return static_cast<double>(last_ns - first_ns) * 1e-9; }
 };

@@ -16,8 +16,9 @@ class NvmlGpus : public testing::Test {
  protected:
   static void knob(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
 
-  void open(const char* library = FAKE_NVML) {
-    gpus_.emplace(library, [this] { return clock_ns_ += cost_ns_; });
+  void open(const char* library = FAKE_NVML, uint32_t rest = kRestPerCost) {
+    gpus_.emplace(
+        library, [this] { return clock_ns_ += cost_ns_; }, rest);
     is_found_ = gpus_->find();
   }
 
@@ -134,6 +135,30 @@ TEST_F(NvmlGpus, a_slow_driver_is_asked_less_often_and_that_is_said) {
             std::string::npos)
       << gpus_->state().reason;
   EXPECT_EQ(gpus_->state().state, AON_STATE_ON);
+}
+
+TEST_F(NvmlGpus, asking_keeps_to_the_budget) {
+  EXPECT_EQ(rest_per_gpu(1), 200u) << "half a percent of a core";
+  EXPECT_EQ(rest_per_gpu(100), 2u) << "what launches may wait for bounds it then";
+  EXPECT_EQ(rest_per_gpu(0), 20'000u);
+  knob("FAKE_NVML_GPUS", "1");
+  open(FAKE_NVML, rest_per_gpu(1));
+  ASSERT_EQ(gpus_->gpus().size(), 1u);
+  cost_ns_ = 2 * kMs;
+  read(0);
+  EXPECT_EQ(gpus_->next_ns(), 102 * kMs);
+  read(102 * kMs);
+  EXPECT_EQ(gpus_->next_ns(), (102 + 2 + 200 * 2) * kMs);
+}
+
+TEST_F(NvmlGpus, more_gpus_have_more_of_the_budget) {
+  knob("FAKE_NVML_GPUS", "2");
+  open(FAKE_NVML, rest_per_gpu(1));
+  ASSERT_EQ(gpus_->gpus().size(), 2u);
+  cost_ns_ = 2 * kMs;
+  read(0);
+  read(102 * kMs);
+  EXPECT_EQ(gpus_->next_ns(), (102 + 2 + 100 * 2) * kMs);
 }
 
 TEST_F(NvmlGpus, an_old_version_gives_what_it_has) {

@@ -18,7 +18,8 @@ namespace {
 constexpr uint32_t kLongMs = 30'000;
 
 TEST(NvmlPoller, hands_over_what_it_read) {
-  Poller poller(FAKE_NVML, [] { return uint64_t{7}; });
+  Poller poller(
+      FAKE_NVML, [] { return uint64_t{7}; }, kRestPerCost);
   ASSERT_TRUE(poller.start());
   ASSERT_TRUE(poller.wait_found(kLongMs));
   EXPECT_EQ(poller.gpus().size(), 1u);
@@ -32,7 +33,8 @@ TEST(NvmlPoller, hands_over_what_it_read) {
 
 TEST(NvmlPoller, values_that_nobody_takes_are_dropped_and_counted) {
   setenv("FAKE_NVML_GPUS", "16", 1);
-  Poller poller(FAKE_NVML, [] { return uint64_t{0}; });
+  Poller poller(
+      FAKE_NVML, [] { return uint64_t{0}; }, kRestPerCost);
   ASSERT_TRUE(poller.start());
   ASSERT_TRUE(poller.wait_found(kLongMs));
   // Each reading gives some 20 values of each GPU.
@@ -48,14 +50,16 @@ TEST(NvmlPoller, values_that_nobody_takes_are_dropped_and_counted) {
 }
 
 TEST(NvmlPoller, makes_no_thread_without_the_library) {
-  Poller poller("/none/libnvidia-ml.so.1", [] { return uint64_t{0}; });
+  Poller poller(
+      "/none/libnvidia-ml.so.1", [] { return uint64_t{0}; }, kRestPerCost);
   EXPECT_FALSE(poller.start());
   EXPECT_EQ(poller.take().state.state, AON_STATE_OFF);
 }
 
 TEST(NvmlPoller, a_driver_that_hangs_hangs_nobody_else) {
   setenv("FAKE_NVML_HANG", "nvmlDeviceGetTemperature:2", 1);
-  auto poller = std::make_unique<Poller>(FAKE_NVML, [] { return uint64_t{0}; });
+  auto poller = std::make_unique<Poller>(
+      FAKE_NVML, [] { return uint64_t{0}; }, kRestPerCost);
   ASSERT_TRUE(poller->start());
   ASSERT_TRUE(poller->wait_found(kLongMs));
   EXPECT_FALSE(poller->read_now(100));
@@ -65,7 +69,8 @@ TEST(NvmlPoller, a_driver_that_hangs_hangs_nobody_else) {
 
 TEST(NvmlPoller, a_driver_that_hangs_at_the_start_is_not_waited_for) {
   setenv("FAKE_NVML_HANG", "nvmlInit_v2:1", 1);
-  Poller poller(FAKE_NVML, [] { return uint64_t{0}; });
+  Poller poller(
+      FAKE_NVML, [] { return uint64_t{0}; }, kRestPerCost);
   ASSERT_TRUE(poller.start());
   EXPECT_FALSE(poller.wait_found(100));
   EXPECT_FALSE(poller.take().is_found);

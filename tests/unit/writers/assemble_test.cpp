@@ -374,7 +374,14 @@ TEST(Assemble, what_an_agent_saw_that_answered_too_late_counts_once) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");
   node.attach_ticks = 1'000;
-  node.add_process(3242, -1, 0, {});  // pid 4242, as that of the ring
+  node.add_process(3242, -1, 0, {});  // pid 4242, as that of the ring, and of its rank
+  ProcessStartDefinition late{};
+  late.process = 3242;
+  late.pid = 4242;
+  late.attach_ticks = 1'000;
+  late.rank = 0;
+  late.world_size = 1;
+  node.define(3242, DefinitionType::kProcessStart, late, {"/opt/app/heat", "n1"});
   // The program before exec(), which the agent had.
   ProcessStartDefinition before{};
   before.process = 0;
@@ -406,8 +413,10 @@ TEST(Assemble, what_an_agent_saw_that_answered_too_late_counts_once) {
   EXPECT_FALSE(ledger["ranks"][0]["providers"].contains("process"));  // it was there
   EXPECT_FALSE(ledger["ranks"][0]["providers"].contains("perf"));     // nobody wanted it
   EXPECT_EQ(ledger["ranks"][0]["providers"]["sampling"]["state"], "off");
+  EXPECT_EQ(ledger["ranks"][0]["rank"], 0);
   EXPECT_FALSE(ledger["ranks"][1].contains("late_answer"));
   EXPECT_EQ(ledger["ranks"][2]["late_answer"], true);
+  EXPECT_TRUE(ledger["ranks"][2]["rank"].is_null());
 }
 
 TEST(Assemble, an_end_that_a_late_agent_saw_is_told_once) {

@@ -76,6 +76,11 @@ TEST_F(Totals, no_joule_counts_twice) {
   EXPECT_DOUBLE_EQ(collector_.totals().energy[0].domains_j.at("cores-0"), 80);
 }
 
+TEST_F(Totals, what_never_counts_is_not_known) {
+  samples(0, spool::kNodeProcess, {sample(1, kPackage, 0), sample(2, kPackage, 0)});
+  EXPECT_FALSE(collector_.totals().energy[0].is_known());
+}
+
 TEST_F(Totals, errors_of_gpus_are_a_finding) {
   job_.nodes[1].host = "n1";
   EXPECT_EQ(gpu_errors_finding(model_, collector_.totals()), "");
