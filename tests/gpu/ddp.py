@@ -1,4 +1,4 @@
-"""Data-parallel training with PyTorch and NCCL; the ranks are those of mpirun, all on the first GPU:
+"""Data-parallel training with PyTorch and NCCL; ranks are those of mpirun, all on the first GPU:
 
     ddp.py ID_FILE STEPS [LATE_MS]
 

@@ -1,4 +1,4 @@
-"""Steps of a JAX program on a real GPU: what a step launches is there once per step, and the program
+"""Steps of a JAX program on a real GPU: what a step launches is there once per step, and it
 computes the same. Skipped (77) without a GPU or a JAX that uses it."""
 import os
 import shutil
