@@ -6,21 +6,12 @@
 
 #include "nvtx/interface.h"
 #include "nvtx/names.h"
+#include "nvtx/payload.h"
 #include "nvtx/ranges.h"
+#include "nvtx/remarks.h"
 
 namespace aon::nvtx {
 namespace {
-
-struct Value {
-  ValueType type;
-  uint64_t bits;
-};
-
-uint64_t bits_of(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
 
 Value value_of(const EventAttributes& event) {
   const uint32_t low = static_cast<uint32_t>(event.payload);
@@ -38,7 +29,7 @@ Value value_of(const EventAttributes& event) {
     case PayloadType::kFloat: {
       float value;
       memcpy(&value, &low, sizeof value);
-      return {ValueType::kReal, bits_of(static_cast<double>(value))};
+      return real_value(static_cast<double>(value));
     }
     default:
       return {ValueType::kNone, 0};
@@ -47,15 +38,13 @@ Value value_of(const EventAttributes& event) {
 
 constexpr EventAttributes kNoAttributes = {};
 
-/// An event as all functions see it.
-struct Seen {
-  const Annotation* name;
-  Value value;
-};
-
 Seen look_at(const Domain* domain, const EventAttributes* event) {
   if (event == nullptr) event = &kNoAttributes;
   const bool is_whole = event->struct_bytes >= sizeof(EventAttributes);
+  if (AON_UNLIKELY(is_whole && event->payload_type == PayloadType::kExtended)) {
+    return look_at_payloads(domain, *event, reinterpret_cast<const PayloadData*>(event->payload),
+                            event->payload_count > 0 ? event->payload_count : 0);
+  }
   return {find_message(domain, *event), is_whole ? value_of(*event) : Value{}};
 }
 
@@ -239,17 +228,6 @@ void fill_cuda(const Table& driver, const Table& runtime) {
   runtime.set_names<kDevice, int>(CudaRuntime::kDeviceA);
   runtime.set_names<kStream, void*>(CudaRuntime::kStreamA);
   runtime.set_names<kEvent, void*>(CudaRuntime::kEventA);
-}
-
-/// An NVTX that we do not understand: the ledger says so.
-void tell_unknown_version() {
-  static constexpr char kText[] =
-      "nvtx\0a library contains an NVTX without the tables of version 3: its ranges are not "
-      "recorded\0build it with NVTX 3";
-  ProviderDefinition provider = {};
-  provider.state = ProviderState::kDegraded;
-  aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &provider, sizeof provider, kText,
-             sizeof kText);
 }
 
 }  // namespace

@@ -74,7 +74,16 @@ static_assert(sizeof(Version) == 24 && offsetof(Version, set_injection_version) 
 
 using GetExportTable = const void* (*)(uint32_t id);
 
-enum class PayloadType : int32_t { kNone = 0, kUint64, kInt64, kDouble, kUint32, kInt32, kFloat };
+enum class PayloadType : int32_t {
+  kNone = 0,
+  kUint64,
+  kInt64,
+  kDouble,
+  kUint32,
+  kInt32,
+  kFloat,
+  kExtended = static_cast<int32_t>(0xdfbd0009),  ///< of the payload extension (extension.h)
+};
 enum class MessageType : int32_t { kNone = 0, kAscii, kWide, kRegistered };
 
 struct Domain;
@@ -93,8 +102,8 @@ struct EventAttributes {
   int32_t color_type;
   uint32_t color;
   PayloadType payload_type;
-  int32_t reserved;
-  uint64_t payload;  ///< a union of numbers of 4 and 8 bytes
+  int32_t payload_count;  ///< of an extended payload
+  uint64_t payload;       ///< a union of numbers of 4 and 8 bytes; the address of extended ones
   MessageType message_type;
   Message message;
 };

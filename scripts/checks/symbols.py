@@ -14,7 +14,7 @@ _MAY_NEED = re.compile(r"^(libc\.so\.6|ld-linux-x86-64\.so\.2|libaon\.so(\.\d+)?
 _EXPORTS = {
     "libaon.so": re.compile(r"^aon_\w+$"),
     "libaon-mpi.so": re.compile(r"^(aon_|MPIX?_|mpi_)\w+$"),
-    "libaon-nvtx.so": re.compile(r"^InitializeInjectionNvtx2$"),
+    "libaon-nvtx.so": re.compile(r"^InitializeInjectionNvtx(2|Extension)$"),
     "libaon-cupti.so": re.compile(r"^(InitializeInjection|aon_gpu_\w+)$"),
     "libnccl-profiler-aon.so": re.compile(r"^ncclProfiler_v[1-7]$"),
 }
