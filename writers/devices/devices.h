@@ -28,7 +28,8 @@ enum class WorkClass : uint8_t { kCompute = 0, kCopy, kCommunication };
 constexpr size_t kWorkClassCount = 3;
 
 /// Why a device had nothing to do before a piece of work: the time until its launch was called,
-/// that of the launch itself and its way to the device, and the rest, in which it waited for other work.
+/// that of the launch itself and its way to the device, and the rest, in which it waited for other
+/// work.
 /// kUnrecorded: nothing was recorded for a part of that time (the budget, a pause, records that
 /// were lost or left out), so it may have been busy.
 enum class IdleReason : uint8_t { kHostWait = 0, kLaunch, kStarved, kUnknown, kUnrecorded };

@@ -20,8 +20,8 @@
 
 namespace aon::writers::devices {
 
-/// What a launch may need from the end of its call to the device: it takes 2 to 3 us to an H200 that
-/// has nothing to do, and up to 8. The nodes of a graph arrive with the first of them.
+/// What a launch may need from the end of its call to the device: it takes 2 to 3 us to an H200
+/// that has nothing to do, and up to 8. The nodes of a graph arrive with the first of them.
 constexpr uint64_t kArrivalNs = 10'000;
 
 struct Interval {
