@@ -226,6 +226,13 @@ void Drain::tell_silence() const {
        "the CUPTI of a CUDA that knows the GPU, in LD_LIBRARY_PATH");
 }
 
+/// Of our thread and CUPTI's the CPU time is known; what they wait is not the program's.
+bool Drain::is_of_measured_thread(const Work& overhead) {
+  const auto thread = static_cast<int>(overhead.stream);
+  return thread != 0 && (thread == shared().drain_thread.load(std::memory_order_relaxed) ||
+                         thread == shared().worker_thread.load(std::memory_order_relaxed));
+}
+
 void Drain::take(const uint8_t* record) {
   Missing& missing = shared().missing;
   Work work;
@@ -240,7 +247,8 @@ void Drain::take(const uint8_t* record) {
   } else if (parsed == Parsed::kWork) {
     if (!has_seen_work_) look_for_work(work, record);
     if (shared().are_graphs_confused && is_of_graph(work)) work.correlation = 0;
-    if (work.is_cost_of_records) overhead_ns_ += work.end_ns - work.start_ns;
+    if (work.is_cost_of_records && !is_of_measured_thread(work))
+      overhead_ns_ += work.end_ns - work.start_ns;
     if (work.row == Row::kCalls) call_threads_.note(work.correlation, work.stream);
     if (work.row == Row::kSynchronization) work.stream = call_threads_.thread_of(work.correlation);
     emitter_.put(work);

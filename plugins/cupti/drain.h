@@ -55,6 +55,7 @@ class Drain {
   template <class Action>
   bool for_each_record(const FilledBuffer& buffer, Action action) const;
   bool take_frequent(const uint8_t* record);
+  static bool is_of_measured_thread(const Work& overhead);
   void take(const uint8_t* record);
   void look_for_work(const Work& work, const uint8_t* record);
   void rest();
@@ -66,7 +67,7 @@ class Drain {
   uint64_t last_pair_ns_ = 0;
   Pace pace_;
   uint64_t record_count_ = 0;
-  uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself, by record
+  uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself in the program's threads
   bool has_seen_work_ = false;
   uint64_t launch_count_ = 0;  ///< that worked, while no work was seen
 };

@@ -16,6 +16,7 @@ using cupti::Kind;
 using cupti::kSuccess;
 
 constexpr Code kEndOfBuffer = 12;
+constexpr uint32_t kNotApplicable = UINT32_MAX;  ///< stream and event of waiting for a context
 constexpr Code kInvalidKind = 21;
 
 /// Lengths of the records of CUDA 13.0.
@@ -81,9 +82,11 @@ const char* function_name(uint32_t id) {
 
 Record kernel_record(const Work& work) {
   using namespace cupti::kernel;
+  constexpr size_t kCompleted = 32;
   RecordMaker record(Kind::kConcurrentKernel);
   record.set(kStart, work.start_ns);
   record.set(kEnd, work.end_ns);
+  record.set(kCompleted, work.end_ns);
   set_place(&record, kDevice, work);
   record.set(kGrid, work.blocks);
   record.set(kBlock, work.threads);
@@ -96,7 +99,10 @@ Record kernel_record(const Work& work) {
 
 Record copy_record(const Work& work) {
   using namespace cupti::memcpy1;
+  constexpr size_t kFlags = 7;
+  constexpr uint8_t kIsAsynchronous = 1;
   RecordMaker record(Kind::kMemcpy);
+  record.set(kFlags, kIsAsynchronous);
   record.set(kCopyKind, work.copy_kind);
   record.set(kFrom, work.from);
   record.set(kTo, work.to);
@@ -141,12 +147,15 @@ Record synchronization_record(const Work& work) {
   record.set(kEnd, work.end_ns);
   record.set(kCorrelation, work.correlation);
   record.set(kContext, work.context);
+  for (const size_t at : {kStream, kStream + 4, kStream + 8}) record.set(at, kNotApplicable);
   return record.bytes();
 }
 
 Record call_record(const Work& work) {
   using namespace cupti::api;
+  constexpr size_t kProcess = 24;
   RecordMaker record(Kind::kDriver);
+  record.set(kProcess, static_cast<uint32_t>(getpid()));
   record.set(kFunction, work.function_id);
   record.set(kStart, work.call_start_ns);
   record.set(kEnd, work.call_end_ns);
@@ -155,15 +164,35 @@ Record call_record(const Work& work) {
   return record.bytes();
 }
 
-Record overhead_record(const Work& work, uint64_t cost_ns) {
+Record overhead_record(Overhead kind, uint64_t start_ns, uint64_t end_ns, uint32_t correlation) {
   using namespace cupti::overhead;
+  constexpr size_t kProcess = 12, kCorrelation = 40;
   RecordMaker record(Kind::kOverhead);
-  record.set(kType, uint32_t{1 << 16});
+  record.set(kType, kind);
   record.set(kObject, kThreadObject);
+  record.set(kProcess, static_cast<uint32_t>(getpid()));
   record.set(kThread, static_cast<uint32_t>(syscall(SYS_gettid)));
-  record.set(kStart, work.call_start_ns);
-  record.set(kEnd, work.call_start_ns + cost_ns);
+  record.set(kStart, start_ns);
+  record.set(kEnd, end_ns);
+  record.set(kCorrelation, correlation);
   return record.bytes();
+}
+
+void forget_end(uint8_t* record, uint64_t now_ns) {
+  static_assert(cupti::kernel::kStart == cupti::memcpy1::kStart &&
+                cupti::kernel::kStart == cupti::set::kStart);
+  Kind kind;
+  memcpy(&kind, record, sizeof kind);
+  const bool is_graph = kind == Kind::kGraphTrace;
+  const bool is_work =
+      is_graph || kind == Kind::kConcurrentKernel || kind == Kind::kMemcpy || kind == Kind::kMemset;
+  if (!is_work) return;
+  const size_t start = is_graph ? cupti::graph::kStart : cupti::kernel::kStart;
+  for (const size_t at : {start, start + sizeof(uint64_t)}) {
+    uint64_t time_ns;
+    memcpy(&time_ns, record + at, sizeof time_ns);
+    if (time_ns > now_ns) memset(record + at, 0, sizeof time_ns);
+  }
 }
 
 Code next_record(uint8_t* buffer, size_t bytes, uint8_t** record) {

@@ -20,7 +20,16 @@ Record graph_record(const Work& work);
 Record synchronization_record(const Work& work);
 /// Of the calling thread.
 Record call_record(const Work& work);
-Record overhead_record(const Work& work, uint64_t cost_ns);
+enum class Overhead : uint32_t {
+  kFlush = 1 << 16,
+  kInstrumentation = 2 << 16,
+  kResource = 3 << 16,
+  kBufferRequest = 7 << 16,
+};
+Record overhead_record(Overhead kind, uint64_t start_ns, uint64_t end_ns, uint32_t correlation);
+
+/// Takes the end, or both times, from a record of work that is not over at `now_ns`.
+void forget_end(uint8_t* record, uint64_t now_ns);
 
 /// A byte into the file that the variable names: of flushes FAKE_CUPTI_FLUSHES, of readings of the
 /// clock FAKE_CUPTI_TIMES.

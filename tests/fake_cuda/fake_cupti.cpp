@@ -11,6 +11,7 @@
 //   FAKE_CUPTI_HOLD=1         no buffer is handed over before a forced flush
 //   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999
 //   FAKE_CUPTI_OVERHEAD=N     every piece of work costs N ns, CUPTI says
+//   FAKE_CUPTI_FLUSH_MS=N     who flushes waits so long
 //   FAKE_CUPTI_FATAL=N        a fatal error after N pieces of work
 //   FAKE_CUPTI_OTHER=NAME     a client of the subscribers' interface (_v2) was first, and has
 //                             graphs node by node; it is in the way of the older interface's
@@ -20,21 +21,18 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "plugins/cupti/interface.h"
+#include "tests/fake_cuda/buffers.h"
 #include "tests/fake_cuda/cupti_records.h"
 #include "tests/fake_cuda/fake_cuda.h"
 
@@ -53,45 +51,16 @@ using cupti::RequestBuffer;
 constexpr Code kUnknown = 999;
 constexpr Code kInvalidParameter = 1;
 
-uint64_t knob(const char* name) {
-  const char* text = getenv((std::string("FAKE_CUPTI_") + name).c_str());
-  return text == nullptr ? 0 : strtoull(text, nullptr, 10);
-}
-
-struct Buffer {
-  uint8_t* bytes = nullptr;
-  size_t capacity = 0;
-  size_t used = 0;
-};
-
-struct ThreadBuffer {
-  std::mutex mutex;
-  Buffer buffer;
-};
-
 /// All of it lives for ever: the worker may run while the process exits.
 struct State {
   std::mutex mutex;
   std::set<Kind> kinds;
   std::set<uint32_t> driver_calls;
   std::set<std::pair<int32_t, uint32_t>> callbacks;
-  std::vector<ThreadBuffer*> threads;
-  std::vector<Buffer> full;
-  std::condition_variable has_full;
-  bool has_worker = false;
-  bool is_released = knob("HOLD") == 0;
-  bool is_promised_zeros = false;
-  uint32_t in_delivery = 0;
-  std::condition_variable delivered;
   std::map<std::string, uint64_t> calls;
   std::atomic<uint64_t> work_count{0};
-  std::atomic<size_t> dropped{0};
   std::atomic<Callback> callback{nullptr};
   std::atomic<bool> is_dead{false};
-  RequestBuffer request = nullptr;
-  CompleteBuffer complete = nullptr;
-  cupti::RequestBufferV2 request_v2 = nullptr;
-  cupti::CompleteBufferV2 complete_v2 = nullptr;
   std::atomic<uint32_t> api{0};  ///< of the subscriber: 1, 2; 0: there is none
   uint64_t subscriber = 0;       ///< a new one each time
   bool has_graphs_as_one = false;
@@ -113,84 +82,6 @@ Code count_call(const char* name) {
   return is_meant ? kUnknown : kSuccess;
 }
 
-void deliver(std::vector<Buffer> buffers) {
-  if (knob("REORDER") != 0) std::reverse(buffers.begin(), buffers.end());
-  for (const Buffer& b : buffers) {
-    if (state().complete_v2 != nullptr) {
-      state().complete_v2(b.bytes, b.capacity, b.used, nullptr);
-    } else {
-      state().complete(nullptr, 0, b.bytes, b.capacity, b.used);
-    }
-  }
-}
-
-void request(Buffer* buffer) {
-  size_t max_records = 0;
-  if (state().request_v2 != nullptr) {
-    state().request_v2(&buffer->bytes, &buffer->capacity, &max_records, nullptr);
-  } else {
-    state().request(&buffer->bytes, &buffer->capacity, &max_records);
-  }
-}
-
-void run_worker() {
-  State& s = state();
-  std::unique_lock lock(s.mutex);
-  for (;;) {
-    s.has_full.wait(lock, [&] { return s.is_released && !s.full.empty(); });
-    std::vector<Buffer> buffers;
-    buffers.swap(s.full);
-    ++s.in_delivery;
-    lock.unlock();
-    deliver(std::move(buffers));
-    lock.lock();
-    --s.in_delivery;
-    s.delivered.notify_all();
-  }
-}
-
-void hand_over(Buffer* buffer) {
-  State& s = state();
-  if (knob("INLINE") != 0) return deliver({std::exchange(*buffer, {})});
-  const std::lock_guard lock(s.mutex);
-  s.full.push_back(*buffer);
-  *buffer = {};
-  if (!s.has_worker) std::thread(run_worker).detach();
-  s.has_worker = true;
-  s.has_full.notify_one();
-}
-
-ThreadBuffer& thread_buffer() {
-  thread_local ThreadBuffer* mine = nullptr;
-  if (mine == nullptr) {
-    mine = new ThreadBuffer;
-    const std::lock_guard lock(state().mutex);
-    state().threads.push_back(mine);
-  }
-  return *mine;
-}
-
-void put(const Record& record) {
-  ThreadBuffer& mine = thread_buffer();
-  const std::lock_guard lock(mine.mutex);
-  Buffer& buffer = mine.buffer;
-  if (buffer.bytes != nullptr && buffer.used + record.size() > buffer.capacity) hand_over(&buffer);
-  if (buffer.bytes == nullptr) {
-    request(&buffer);
-    if (buffer.bytes == nullptr) {
-      if (knob("VERSION") != 0 && knob("VERSION") < 27) abort();  // as CUDA before 12.9
-      ++state().dropped;
-      return;
-    }
-    if (knob("INLINE") != 0) buffer.capacity = knob("INLINE");
-    for (size_t i = 0; i < 4096 && state().is_promised_zeros; ++i) {
-      if (buffer.bytes[i] != 0) abort();
-    }
-  }
-  memcpy(buffer.bytes + buffer.used, record.data(), record.size());
-  buffer.used += record.size();
-}
-
 bool wants(Kind kind) {
   const std::lock_guard lock(state().mutex);
   return state().kinds.count(kind) != 0;
@@ -209,12 +100,16 @@ Record graph_or_node_record(const Work& work) {
   return kernel_record(node);
 }
 
+void put_of(const Work& work, const Record& record, uint64_t over_ns) {
+  put(record, over_ns, work.correlation, wants(Kind::kOverhead));
+}
+
 void put_call(const Work& work) {
   {
     const std::lock_guard lock(state().mutex);
     if (state().driver_calls.count(work.function_id) == 0) return;
   }
-  put(call_record(work));
+  put_of(work, call_record(work), work.call_end_ns);
 }
 
 struct KindOfWork {
@@ -241,14 +136,39 @@ void end_context(const Work& told) {
     for (const int32_t site : {0, 1})
       s.callback.load()(nullptr, cupti::kDriverDomain, told.function_id, &site);
   }
-  const std::lock_guard lock(s.mutex);
-  for (ThreadBuffer* thread : s.threads) thread->buffer.used = 0;
+  lose_records();
 }
 
+/// What CUPTI does once, for the first work.
+void put_preparation(const Work& first) {
+  if (!wants(Kind::kOverhead)) return;
+  constexpr uint64_t kCostNs = 1000;
+  for (const Overhead kind : {Overhead::kInstrumentation, Overhead::kResource})
+    put_of(first, overhead_record(kind, first.call_start_ns - kCostNs, first.call_start_ns, 2), 0);
+}
+
+void put_work(const Work& told, uint64_t number) {
+  if (knob("OVERHEAD") != 0 && wants(Kind::kOverhead)) {
+    const uint64_t end_ns = told.call_start_ns + knob("OVERHEAD");
+    put_of(told, overhead_record(Overhead::kResource, told.call_start_ns, end_ns, told.correlation),
+           0);
+  }
+  Work work = told;
+  if (is_nth("ZERO", number)) work.start_ns = work.end_ns = 0;
+  for (const KindOfWork& one : kKinds) {
+    if (one.work != work.kind || knob("BLIND") != 0) continue;
+    const bool is_node = one.kind == Kind::kGraphTrace && !has_graphs_as_one();
+    if (!wants(is_node ? Kind::kConcurrentKernel : one.kind)) continue;
+    for (uint32_t i = 0; i < (is_node ? work.nodes : 1); ++i)
+      put_of(work, one.make(work), work.end_ns);
+  }
+}
+
+/// The record of a call stands behind that of its work, which has its place from the launch on.
 void on_work(const Work& told) {
   State& s = state();
   if (told.kind == WorkKind::kEndContext) return end_context(told);
-  if ((s.request == nullptr && s.request_v2 == nullptr) || s.is_dead) return;
+  if (!has_buffer_user() || s.is_dead) return;
   const uint64_t number = ++s.work_count;
   if (number == knob("FATAL")) {
     s.is_dead = true;
@@ -257,21 +177,13 @@ void on_work(const Work& told) {
     }
     return;
   }
-  if (told.kind != WorkKind::kSynchronize) put_call(told);
+  if (number == 1) put_preparation(told);
   if (is_nth("DROP", number)) {
-    ++s.dropped;
-    return;
+    drop();
+  } else {
+    put_work(told, number);
   }
-  if (knob("OVERHEAD") != 0 && wants(Kind::kOverhead)) put(overhead_record(told, knob("OVERHEAD")));
-  Work work = told;
-  if (is_nth("ZERO", number)) work.start_ns = work.end_ns = 0;
-  for (const KindOfWork& one : kKinds) {
-    if (one.work != work.kind || knob("BLIND") != 0) continue;
-    const bool is_node = one.kind == Kind::kGraphTrace && !has_graphs_as_one();
-    if (!wants(is_node ? Kind::kConcurrentKernel : one.kind)) continue;
-    for (uint32_t i = 0; i < (is_node ? work.nodes : 1); ++i) put(one.make(work));
-  }
-  if (told.kind == WorkKind::kSynchronize) put_call(told);  // over after what it waited for
+  put_call(told);
 }
 
 void listen() {
@@ -279,12 +191,6 @@ void listen() {
   if (driver == nullptr) return;
   const auto set = reinterpret_cast<void (*)(Listener)>(dlsym(driver, "fake_cuda_listen"));
   if (set != nullptr) set(on_work);
-}
-
-uint64_t host_ns() {
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
 /// Functions of the older interface, while who has subscribed is of the other.
@@ -363,9 +269,7 @@ Code cuptiSubscribe_v2(Subscriber* subscriber, Callback callback, void*, Subscri
   s.callback = callback;
   s.api = allows_others ? 2 : 1;
   *subscriber = reinterpret_cast<Subscriber>(++s.subscriber);
-  s.request = nullptr;
-  s.request_v2 = nullptr;
-  s.complete_v2 = nullptr;
+  set_buffer_user({});
   listen();
   return kSuccess;
 }
@@ -386,16 +290,14 @@ Code cuptiEnableCallback(uint32_t, Subscriber, int32_t domain, uint32_t id) {
 Code cuptiActivityRegisterCallbacks(RequestBuffer request, CompleteBuffer complete) {
   if (const Code code = check_v1(); code != kSuccess) return code;
   if (const Code code = count_call("cuptiActivityRegisterCallbacks"); code != kSuccess) return code;
-  state().complete = complete;
-  state().request = request;
+  set_buffer_user({.request = request, .complete = complete});
   return kSuccess;
 }
 Code cuptiActivityRegisterCallbacks_v2(Subscriber subscriber, aon::cupti::RequestBufferV2 request,
                                        aon::cupti::CompleteBufferV2 complete) {
   if (const Code code = check_v2(subscriber); code != kSuccess) return code;
   if (const Code code = count_call("cuptiActivityRegisterCallbacks"); code != kSuccess) return code;
-  state().complete_v2 = complete;
-  state().request_v2 = request;
+  set_buffer_user({.request_v2 = request, .complete_v2 = complete});
   return kSuccess;
 }
 Code cuptiActivityEnable(Kind kind) {
@@ -432,7 +334,7 @@ Code cuptiActivityEnableRuntimeApi_v2(Subscriber subscriber, uint32_t, uint8_t) 
 }
 Code cuptiActivitySetAttribute(Attribute attribute, size_t*, void*) {
   if (const Code code = check_v1(); code != kSuccess) return code;
-  state().is_promised_zeros = attribute == Attribute::kZeroedBuffers;
+  promise_zeros(attribute == Attribute::kZeroedBuffers);
   return count_call("cuptiActivitySetAttribute");
 }
 Code cuptiActivitySetAttribute_v2(Subscriber subscriber, Attribute attribute, size_t* bytes,
@@ -440,7 +342,7 @@ Code cuptiActivitySetAttribute_v2(Subscriber subscriber, Attribute attribute, si
   if (const Code code = check_v2(subscriber); code != kSuccess) return code;
   const bool is_word = attribute == Attribute::kThreadIdType;
   if (*bytes != (is_word ? sizeof(int32_t) : sizeof(uint8_t))) return kInvalidParameter;
-  if (attribute == Attribute::kZeroedBuffers) state().is_promised_zeros = true;
+  if (attribute == Attribute::kZeroedBuffers) promise_zeros(true);
   if (attribute == Attribute::kGraphsAsOne) {
     const std::lock_guard lock(state().mutex);
     if (!state().kinds.empty() || getenv("FAKE_CUPTI_OTHER") != nullptr) return kInvalidParameter;
@@ -455,33 +357,24 @@ Code cuptiGetCallbackName(int32_t domain, uint32_t id, const char** name) {
   return kSuccess;
 }
 Code cuptiActivityFlushAll(uint32_t flag) {
-  State& s = state();
   if (const Code code = count_call("cuptiActivityFlushAll"); code != kSuccess) return code;
   note("FAKE_CUPTI_FLUSHES");
-  std::vector<ThreadBuffer*> threads;
-  {
-    const std::lock_guard lock(s.mutex);
-    s.is_released = s.is_released || flag == aon::cupti::kFlushForced;
-    if (!s.is_released) return kSuccess;
-    s.has_full.notify_one();
-    threads = s.threads;
-  }
-  for (ThreadBuffer* thread : threads) {
-    const std::lock_guard lock(thread->mutex);
-    if (thread->buffer.used != 0) hand_over(&thread->buffer);
-  }
-  std::unique_lock lock(s.mutex);
-  s.delivered.wait(lock, [&] { return s.full.empty() && s.in_delivery == 0; });
+  const uint64_t start_ns = host_ns();
+  if (knob("FLUSH_MS") != 0) usleep(static_cast<useconds_t>(1000 * knob("FLUSH_MS")));
+  flush(flag == aon::cupti::kFlushForced);
+  // Of who flushes, and so in a buffer of its own, which the next flush hands over.
+  if (knob("HOLD") == 0 && has_buffer_user() && wants(Kind::kOverhead))
+    put(overhead_record(Overhead::kFlush, start_ns, host_ns(), 0), 0, 0, true);
   return kSuccess;
 }
 Code cuptiActivityGetNumDroppedRecords(void*, uint32_t, size_t* count) {
   if (const Code code = check_v1(); code != kSuccess) return code;
-  *count = state().dropped.exchange(0);
+  *count = take_dropped();
   return kSuccess;
 }
 Code cuptiActivityGetNumDroppedRecords_v2(Subscriber subscriber, void*, uint32_t, size_t* count) {
   if (const Code code = check_v2(subscriber); code != kSuccess) return code;
-  *count = state().dropped.exchange(0);
+  *count = take_dropped();
   return kSuccess;
 }
 Code cuptiActivityGetNextRecord(uint8_t* buffer, size_t bytes, uint8_t** record) {

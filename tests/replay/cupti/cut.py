@@ -20,14 +20,20 @@ def records(buffer):
         at += length
 
 
+def parts(fixture):
+    """(what it is, its bytes) of each."""
+    at = HEAD_BYTES
+    while at < len(fixture):
+        part, length = struct.unpack_from("<II", fixture, at)
+        yield part, fixture[at + 8:at + 8 + length]
+        at += 8 + (length + UNIT - 1) // UNIT * UNIT
+
+
 def cut(whole, count):
     if struct.unpack_from("<I", whole, VERSION_AT)[0] // 100 != 1300:
         sys.exit("not of CUDA 13.0")
-    small, at = whole[:HEAD_BYTES], HEAD_BYTES
-    while at < len(whole):
-        part, length = struct.unpack_from("<II", whole, at)
-        body = whole[at + 8:at + 8 + length]
-        at += 8 + (length + UNIT - 1) // UNIT * UNIT
+    small = whole[:HEAD_BYTES]
+    for part, body in parts(whole):
         if part == BUFFER:
             kept = list(records(body))
             body = b"".join(kept[:count] + kept[max(count, len(kept) - count):])
