@@ -40,9 +40,9 @@ void NcclKernels::add_operation(const NcclOperation& operation, uint32_t device)
     ++left_out_count_;
     return;
   }
-  operations_.push_back({operation.launch_ns, operation.sequence, operation.bytes,
-                         operation.communicator, operation.region, operation.call, device,
-                         operation.peer, (operation.flags & kNcclGpuTimed) != 0});
+  operations_.push_back({operation.start_ns, operation.launch_ns, operation.sequence,
+                         operation.bytes, operation.communicator, operation.region, operation.call,
+                         device, operation.peer, (operation.flags & kNcclGpuTimed) != 0});
 }
 
 void NcclKernels::add_kernel(const NcclKernel& kernel) {
@@ -73,6 +73,7 @@ void NcclKernels::join_device(Operations operations, std::vector<NcclKernel>* ke
                            .device = kernel->device,
                            .sequence = one->sequence,
                            .bytes = one->bytes,
+                           .called_ns = one->called_ns,
                            .launch_ns = launch_ns,
                            .start_ns = kernel->start_ns,
                            .gpu_ns = kernel->end_ns - kernel->start_ns,

@@ -9,7 +9,7 @@
 /// Operations of one group share a plan, so a kernel, and its times. Threads of one process that
 /// launch for several devices do so at the same time: each device is joined by itself, and then
 /// communicators whose device is not known with the kernels that are left.
-/// Thread: one.   Cost: 48 bytes per operation of a process, at most kMaxOperations; a sort.
+/// Thread: one.   Cost: 56 bytes per operation of a process, at most kMaxOperations; a sort.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,7 @@ struct TimedOperation {
   uint32_t device;
   uint64_t sequence;
   uint64_t bytes;
+  uint64_t called_ns;  ///< begin of the operation's call
   uint64_t launch_ns;
   uint64_t start_ns;
   uint64_t gpu_ns;
@@ -64,6 +65,7 @@ class NcclKernels {
 
  private:
   struct Operation {
+    uint64_t called_ns;
     uint64_t launch_ns;
     uint64_t sequence;
     uint64_t bytes;

@@ -57,7 +57,7 @@ Rows write_nccl_communicators(hid_t file, const Model& model, const OperationTab
   }
   Table table(file, "nccl/communicators", "communicators of NCCL, each once for all its ranks");
   auto& communicator = table.add<uint32_t>("communicator", {"1", "row of /communicators"});
-  auto& name = table.add_text("name", {"", "as the program named it"});
+  auto& name = table.add_text("name", {"", "as the program named it, else NCCL's commId"});
   auto& size = table.add<uint32_t>("size", {"1", "ranks, 0 unknown"});
   auto& count = table.add<uint64_t>("operations", {"1", "of all its ranks"});
   auto& bytes = table.add<uint64_t>("bytes", {"bytes", "of their calls"});
@@ -271,6 +271,7 @@ void write_nccl_lateness(hid_t file, const Model& model, const nccl::LatenessSum
   table.finish();
   const hid_t group = table.group();
   set_attribute(group, "operations", static_cast<int64_t>(lateness.table.operation_count()));
+  set_attribute(group, "operations_connecting", static_cast<int64_t>(lateness.connecting_count));
   set_attribute(group, "parts_without_gpu_time", static_cast<int64_t>(lateness.untimed_count));
   set_attribute(group, "parts_left_out", static_cast<int64_t>(lateness.unmatched_count));
   set_attribute(group, "members_left_out", static_cast<int64_t>(lateness.table.left_out_count()));

@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kMemoryBytes = size_t{64} << 20;
 constexpr uint64_t kTransfer = uint64_t{1} << 63;  ///< in Part::key
 constexpr uint64_t kNotTold = UINT64_MAX;
+constexpr uint64_t kConnects = UINT64_MAX - 1;  ///< a first operation whose launch is not told
 constexpr uint32_t kUnknown = profile::LocalIds::kNone;
 constexpr size_t kPieceParts = 1u << 14;  ///< that are handed over at a time
 constexpr size_t kLeastLinks = 4;         ///< of one size, to say what is usual
@@ -92,11 +93,13 @@ Status LatenessAnalysis::add(const NcclOperation& operation) {
 /// It has been counted as one without times.
 Status LatenessAnalysis::add_kernel_times(const devices::TimedOperation& operation) {
   if (operation.is_told || operation.shared_by != 1) return {};
-  const NcclOperation timed{.launch_ns = operation.launch_ns,
+  const NcclOperation timed{.start_ns = operation.called_ns,
+                            .launch_ns = operation.launch_ns,
                             .gpu_begin_ns = operation.start_ns,
                             .gpu_ns = operation.gpu_ns,
                             .bytes = operation.bytes,
                             .sequence = operation.sequence,
+                            .call = operation.call,
                             .communicator = operation.communicator,
                             .region = operation.region,
                             .peer = operation.peer};
@@ -108,11 +111,23 @@ Status LatenessAnalysis::add_kernel_times(const devices::TimedOperation& operati
 Status LatenessAnalysis::add_part(const NcclOperation& operation) {
   const uint32_t region = regions_.global(operation.region);
   const Place& place = places_.at(operation.communicator);
-  Part part{region,   operation.sequence, operation.gpu_ns,
-            kNotTold, operation.bytes,    communicators_.global(operation.communicator),
-            region,   place.rank,         place.member};
+  Part part{region,
+            operation.sequence,
+            operation.gpu_ns,
+            kNotTold,
+            kNotTold,
+            operation.bytes,
+            communicators_.global(operation.communicator),
+            region,
+            place.rank,
+            place.member};
   if (operation.launch_ns != 0 && operation.gpu_begin_ns >= operation.launch_ns)
     part.queued_ns = operation.gpu_begin_ns - operation.launch_ns;
+  if (operation.launch_ns != 0 && operation.launch_ns >= operation.start_ns) {
+    part.inside_ns = operation.launch_ns - operation.start_ns;
+  } else if (operation.launch_ns == 0 && operation.call == 0) {
+    part.inside_ns = kConnects;
+  }
   if (model_->regions[region].role == RegionRole::kPointToPoint) {
     const auto peer = static_cast<uint32_t>(operation.peer);
     const bool is_send = model_->regions[region].name == "ncclSend";
@@ -235,11 +250,29 @@ void LatenessAnalysis::match(std::span<const Part> parts) {
       parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.gpu_ns < b.gpu_ns; });
   const bool needs_all = model_->regions[first.region].role == RegionRole::kAllToAll;
   if (is_transfer || needs_all) {
-    add_lateness(parts);
+    if (is_connecting(parts)) {
+      ++summary_.connecting_count;
+    } else {
+      add_lateness(parts);
+    }
     if (!times_.add(first.communicator, first.region, first.bytes, shortest.gpu_ns))
       ++summary_.left_out_count;
   }
   if (is_transfer) add_link(parts, shortest.gpu_ns);
+}
+
+/// Most of the longest wait is what the last one's host was longer in NCCL than another's.
+bool LatenessAnalysis::is_connecting(std::span<const Part> parts) const {
+  const auto is_shorter = [](const Part& a, const Part& b) { return a.gpu_ns < b.gpu_ns; };
+  const auto [last, first] = std::minmax_element(parts.begin(), parts.end(), is_shorter);
+  if (last->inside_ns == kConnects) return true;
+  if (last->inside_ns == kNotTold || last->queued_ns == kNotTold) return false;
+  const uint64_t wait_ns = first->gpu_ns - last->gpu_ns;
+  const uint64_t host_ns = wait_ns - std::min(wait_ns, last->queued_ns);
+  uint64_t least_inside_ns = last->inside_ns;
+  for (const Part& part : parts) least_inside_ns = std::min(least_inside_ns, part.inside_ns);
+  const uint64_t longer_ns = last->inside_ns - least_inside_ns;
+  return longer_ns >= kLeastConnectingNs && std::min(host_ns, longer_ns) > wait_ns / 2;
 }
 
 void LatenessAnalysis::add_lateness(std::span<const Part> parts) {

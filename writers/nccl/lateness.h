@@ -15,6 +15,11 @@
 ///     its host: the rest (the GPU was ready before the host was)
 ///     not told: the launch was not seen (replayed graphs)
 ///
+/// Who is last because NCCL itself took longer there, from the call to the launch, is not late: it
+/// connects and loads kernels when something is first used, and one process is done with that
+/// hundreds of ms after another. Such an operation is counted, and blames nobody; of an NCCL that
+/// tells no launches (before 2.28) that is the first one of a communicator.
+///
 /// The shortest part is the operation without waiting. Where that is more than kSlowRatio times the
 /// usual for its bytes, nobody was late and the operation was slow: its network or its GPUs.
 /// A transfer's is that of its link. Buffered sends (a few MiB) may end before their link has moved
@@ -50,6 +55,7 @@ namespace aon::writers::nccl {
 
 constexpr double kSlowRatio = kSlowOperationRatio;  ///< of links, too
 constexpr size_t kMaxLinks = 1u << 19;
+constexpr uint64_t kLeastConnectingNs = 1'000'000;  ///< longer in NCCL than others
 
 /// A process and one of its devices.
 struct LateMember {
@@ -81,11 +87,12 @@ struct LatenessSummary {
   LatenessTable table;  ///< Attendance::group is an index in `members`
   std::vector<LateMember> members;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Causes> causes;  ///< as LatenessTable::rows()
-  std::vector<TrueTimes> times;  ///< by communicator, region and bytes
-  std::vector<LinkRow> links;    ///< by source, destination and size
-  uint64_t untimed_count = 0;    ///< parts of operations without times on the GPU
-  uint64_t unmatched_count = 0;  ///< parts whose operation is not whole, or has missed channels
-  uint64_t left_out_count = 0;   ///< operations or transfers beyond kMaxSizes, kMaxLinks
+  std::vector<TrueTimes> times;   ///< by communicator, region and bytes
+  std::vector<LinkRow> links;     ///< by source, destination and size
+  uint64_t connecting_count = 0;  ///< operations whose last member NCCL itself held up
+  uint64_t untimed_count = 0;     ///< parts of operations without times on the GPU
+  uint64_t unmatched_count = 0;   ///< parts whose operation is not whole, or has missed channels
+  uint64_t left_out_count = 0;    ///< operations or transfers beyond kMaxSizes, kMaxLinks
 };
 
 /// The pair of members whose transfers take longest beyond what is usual; null `time_ns`: none.
@@ -101,7 +108,7 @@ SlowLink find_slow_link(const LatenessSummary& summary);
 /// A writer that makes no files.
 class LatenessAnalysis final : public Writer {
  public:
-  static constexpr size_t kPartBytes = 56;  ///< of the temporary file, for each end of an operation
+  static constexpr size_t kPartBytes = 64;  ///< of the temporary file, for each end of an operation
 
   /// The temporary file goes to `folder`.
   explicit LatenessAnalysis(std::filesystem::path folder);
@@ -128,6 +135,7 @@ class LatenessAnalysis final : public Writer {
     uint64_t sequence;
     uint64_t gpu_ns;
     uint64_t queued_ns;  ///< kNotTold
+    uint64_t inside_ns;  ///< from its call to its launch; kNotTold, kConnects
     uint64_t bytes;
     uint32_t communicator;
     uint32_t region;
@@ -156,6 +164,7 @@ class LatenessAnalysis final : public Writer {
   size_t wanted_count(const Part& part) const;
   bool is_whole(std::span<const Part> parts) const;
   void match(std::span<const Part> parts);
+  bool is_connecting(std::span<const Part> parts) const;
   void add_lateness(std::span<const Part> parts);
   void add_link(std::span<const Part> ends, uint64_t time_ns);
   void judge_links();

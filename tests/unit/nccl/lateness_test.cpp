@@ -56,14 +56,18 @@ class NcclLateness : public testing::Test {
     uint64_t bytes = 4096;
     uint32_t flags = kNcclGpuTimed;
     uint64_t launch_ns = 1000;
+    uint64_t start_ns = 0;  ///< of the call
+    uint32_t call = 1;
   };
   void tell(uint32_t rank, uint64_t sequence, const Told& told) {
     NcclOperation operation;
     operation.communicator = 7;
     operation.region = 10 - told.region;
     operation.sequence = sequence;
+    operation.start_ns = told.start_ns;
+    operation.call = told.call;
     operation.launch_ns = told.launch_ns;
-    operation.gpu_begin_ns = 1000 + told.queued_ns;
+    operation.gpu_begin_ns = (told.launch_ns == 0 ? 1000 : told.launch_ns) + told.queued_ns;
     operation.gpu_ns = told.gpu_ns;
     operation.bytes = told.bytes;
     operation.flags = told.flags;
@@ -128,6 +132,7 @@ devices::TimedOperation kernel_of(uint64_t sequence, uint64_t gpu_ns) {
           .device = 0,
           .sequence = sequence,
           .bytes = 4096,
+          .called_ns = 0,
           .launch_ns = 1000,
           .start_ns = 1000,
           .gpu_ns = gpu_ns,
@@ -196,6 +201,62 @@ TEST_F(NcclLateness, queue_of_the_last_one_tells_its_gpu_from_its_host) {
   EXPECT_EQ(causes(1).gpu_ns, 15u);
   EXPECT_EQ(causes(1).host_ns, 285u);
   EXPECT_EQ(causes(2).untold_ns, 300u);
+}
+
+class NcclConnecting : public NcclLateness {
+ protected:
+  NcclConnecting() : NcclLateness(2) {}
+
+  /// What rank `rank` caused, and how often it came last.
+  std::pair<uint64_t, uint64_t> blame(const LatenessSummary& summary, uint32_t rank) const {
+    for (const LatenessRow& row : summary.table.rows()) {
+      if (summary.members[row.group].group == rank) return {row.caused_ns, row.last_count};
+    }
+    return {};
+  }
+};
+
+/// AllReduces of NCCL 2.28.9 on an H200: rank 1 slept 50 ms before each. The first one connects and
+/// loads kernels, which took rank 0 some 450 ms more.
+TEST_F(NcclConnecting, who_takes_longer_to_connect_is_not_late) {
+  tell(0, 0, {.gpu_ns = 22'339'488, .queued_ns = 17'691'722, .launch_ns = 2'715'822'625});
+  tell(1, 0, {.gpu_ns = 442'897'726, .queued_ns = 5'151'711, .launch_ns = 2'264'102'603});
+  tell(0, 1, {.gpu_ns = 63'116'864, .queued_ns = 2'344'379, .launch_ns = 42'670});
+  tell(1, 1, {.gpu_ns = 18'298'816, .queued_ns = 6'182'696, .launch_ns = 39'399});
+  const LatenessSummary& summary = run();
+  EXPECT_EQ(summary.connecting_count, 1u);
+  EXPECT_EQ(summary.table.operation_count(), 1u);
+  EXPECT_EQ(blame(summary, 0), (std::pair<uint64_t, uint64_t>(0, 0)));
+  EXPECT_EQ(blame(summary, 1), (std::pair<uint64_t, uint64_t>(44'818'048, 1)));
+  ASSERT_EQ(summary.times.size(), 1u);
+  EXPECT_EQ(summary.times[0].count, 2u) << "the last one has waited for nobody";
+}
+
+/// Before 2.28 nothing tells when NCCL was called and when it launched.
+TEST_F(NcclConnecting, first_operation_is_left_out_where_its_launch_is_not_known) {
+  for (uint32_t call : {0u, 1u}) {
+    tell(0, call, {.gpu_ns = 100, .launch_ns = 0, .call = call});
+    tell(1, call, {.gpu_ns = 900, .launch_ns = 0, .call = call});
+  }
+  const LatenessSummary& summary = run();
+  EXPECT_EQ(summary.connecting_count, 1u);
+  EXPECT_EQ(blame(summary, 0), (std::pair<uint64_t, uint64_t>(800, 1)));
+}
+
+/// Both connect, but rank 1 calls late; and a group takes its time, everywhere as long.
+TEST_F(NcclConnecting, who_calls_late_is_late) {
+  const auto gpu_ns = [](uint32_t rank) { return rank == 1 ? 5'000'000u : 90'000'000u; };
+  for (uint32_t rank : {0u, 1u}) {
+    const uint64_t in_nccl_ns = rank == 1 ? 60'000'000 : 58'000'000;
+    tell(rank, 0, {.gpu_ns = gpu_ns(rank), .launch_ns = 2000 + in_nccl_ns, .start_ns = 2000});
+    tell(rank, 1, {.gpu_ns = gpu_ns(rank), .launch_ns = 150'000'000, .call = 2});
+  }
+  // 0.5 ms more, as a busy core takes.
+  tell(0, 2, {.gpu_ns = 1'500'000, .launch_ns = 40'000, .call = 3});
+  tell(1, 2, {.gpu_ns = 900'000, .launch_ns = 540'000, .call = 3});
+  const LatenessSummary& summary = run();
+  EXPECT_EQ(summary.connecting_count, 0u);
+  EXPECT_EQ(blame(summary, 1), (std::pair<uint64_t, uint64_t>(170'600'000, 3)));
 }
 
 TEST_F(NcclLateness, what_is_not_whole_is_counted_and_left_out) {
