@@ -46,7 +46,9 @@ void InFlight::add(const NcclOperation& operation) {
   }
   const auto word = communicator.ended.find(call / kWordCalls);
   if (word != communicator.ended.end() && (word->second >> call % kWordCalls & 1) != 0) return;
-  communicator.enqueued[call] = operation;
+  // When it was given up is told by another thread, whose records may come first.
+  const auto [known, is_new] = communicator.enqueued.try_emplace(call, operation);
+  if (!is_new && (known->second.flags & kNcclAbandoned) == 0) known->second = operation;
   if (communicator.enqueued.size() > kMaxKept)
     communicator.enqueued.erase(communicator.enqueued.begin());
 }

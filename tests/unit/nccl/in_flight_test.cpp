@@ -39,6 +39,21 @@ TEST(NcclInFlight, are_those_without_an_end_whatever_comes_first) {
   EXPECT_THAT(taken(in_flight), IsEmpty());
 }
 
+/// The main thread, whose records come first, leaves with work that another thread enqueued.
+TEST(NcclInFlight, what_was_given_up_stays_so_whatever_comes_first) {
+  for (const bool is_first : {true, false}) {
+    InFlight in_flight;
+    NcclOperation abandoned = told(3, true);
+    abandoned.flags |= kNcclAbandoned;
+    if (is_first) in_flight.add(abandoned);
+    in_flight.add(told(3, true));
+    if (!is_first) in_flight.add(abandoned);
+    const std::vector<NcclOperation> found = in_flight.take();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].flags, uint32_t{kNcclInFlight} | uint32_t{kNcclAbandoned});
+  }
+}
+
 TEST(NcclInFlight, calls_that_nobody_told_of_are_gaps_between_others) {
   InFlight in_flight;
   EXPECT_EQ(in_flight.last_gap(1), std::nullopt);
