@@ -107,8 +107,10 @@ bool join_call(Communicator& communicator, const Handle& call, const Facts& fact
 
 /// Whether NCCL tells of channels. It reads its mask when the program calls: that counts for all
 /// of the operation, and, of a call that a graph has captured, each time the graph is launched.
+/// Before 2.31 (version 7) it announces those of what a rank sends to itself, and tells none.
 bool has_channels(const Communicator& communicator, const Handle& call, const Facts& facts) {
   if (facts.channels == 0) return false;
+  if (facts.is_p2p && facts.peer == communicator.rank && communicator.version < 7) return false;
   return is_call(call) ? call.channel == kCallAsksGpu : asks_gpu(communicator);
 }
 

@@ -169,7 +169,13 @@ void define_communicator(State& state, const Communicator& communicator,
   definition.kind = CommunicatorKind::kNccl;
   definition.reserved[kNcclDevice] = current_device();
   char name[256];
-  snprintf(name, sizeof name, "%s", facts.name != nullptr ? facts.name : "");
+  if (facts.name != nullptr && *facts.name != '\0') {
+    snprintf(name, sizeof name, "%s", facts.name);
+  } else if (facts.id != 0) {  // as NCCL's own log has it
+    snprintf(name, sizeof name, "commId 0x%llx", static_cast<unsigned long long>(facts.id));
+  } else {
+    name[0] = '\0';
+  }
   aon_define(static_cast<uint32_t>(DefinitionType::kCommunicator), &definition, sizeof definition,
              name, static_cast<uint32_t>(strlen(name)) + 1);
   define_stream(communicator, name);

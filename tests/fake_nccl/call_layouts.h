@@ -27,6 +27,7 @@ constexpr size_t descriptor_bytes(int version) {
   return kBytes[version];
 }
 constexpr size_t kParentOffset = 8;
+constexpr size_t kProcessOffset = 24;  ///< of a ProxyOp
 constexpr size_t kStateBytes = 8;
 
 inline uint64_t type_of(int version, const unsigned char* descriptor) {

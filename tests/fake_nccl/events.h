@@ -11,6 +11,7 @@ namespace aon::test::nccl {
 constexpr uint64_t kGroup = 1, kColl = 2, kP2p = 4, kProxyOp = 8, kProxyStep = 16, kProxyCtrl = 32,
                    kKernelCh = 64, kNetPlugin = 128, kGroupApi = 256, kCollApi = 512,
                    kP2pApi = 1024, kKernelLaunch = 2048, kCeColl = 4096;
+constexpr int kStepsInFlight = 8;  ///< of a proxy's work on one channel
 
 /// Offsets of a collective in versions 1 to 7.
 struct CollOffsets {

@@ -129,9 +129,15 @@ void Plugin::finalize(void* context) {
 }
 
 Communicator::Communicator(Plugin* plugin, Worker* proxy, uint64_t id, int rank_count, int rank,
-                           const char* name)
+                           const char* name, bool is_in_group)
     : plugin_(plugin), proxy_(proxy), rank_count_(rank_count), rank_(rank) {
-  std::thread([&] { context_ = plugin_->init(id, name, rank_count, rank); }).join();
+  const auto init = [&] { context_ = plugin_->init(id, name, rank_count, rank); };
+  // In a group, or not blocking, it is done by a thread of NCCL's own.
+  if (is_in_group) {
+    std::thread(init).join();
+  } else {
+    init();
+  }
 }
 
 void Communicator::finalize() {
@@ -190,102 +196,172 @@ Event Communicator::p2p(const Call& call, void* parent) {
   return event;
 }
 
-void Communicator::channel(void* work, int channel, uint64_t begin_ns, const Oddities& odd) {
-  // A GPU tells nothing before it has happened.
-  const auto wait_until = [](uint64_t time_ns) {
-    for (uint64_t now_ns; (now_ns = gpu_now_ns()) < time_ns;) {
-      if (time_ns - now_ns < 1'000'000) continue;
-      std::this_thread::sleep_for(std::chrono::nanoseconds(time_ns - now_ns));
-    }
-  };
-  wait_until(begin_ns);
-  if (odd.channels_stop_alone) {
-    plugin_->stop(nullptr);
-    return;
+namespace {
+
+/// A GPU tells nothing before it has happened.
+void wait_until(uint64_t time_ns) {
+  for (uint64_t now_ns; (now_ns = gpu_now_ns()) < time_ns;) {
+    if (time_ns - now_ns < 1'000'000) continue;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(time_ns - now_ns));
   }
-  Event event(plugin_->version(), kKernelCh, work, 0);
-  event.put(24, static_cast<uint8_t>(channel));
-  if (plugin_->version() >= 4) event.put(32, begin_ns);
-  void* handle = plugin_->start(context_, event);
-  uint64_t end_ns = begin_ns + odd.gpu_ns;
-  if (odd.never_ends) return;
-  wait_until(end_ns);
-  plugin_->state(handle, 22, odd.no_timer ? nullptr : &end_ns);
-  plugin_->stop(handle);
 }
 
-/// Every step waits 1 ms for the network, and a tenth of that for anything else.
-void Communicator::proxy_step(void* op, int step, bool is_send, const Oddities& odd) {
+void pass(int us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); }
+
+}  // namespace
+
+/// What a rank sends to itself is no proxy's work, and has no channels before NCCL 2.31.
+bool Communicator::is_to_itself(const Call& call) const {
+  return call.is_p2p() && call.root == rank_ && plugin_->version() < 7;
+}
+
+void Communicator::start_channels(const Task& task, uint64_t begin_ns, const Oddities& odd,
+                                  std::vector<Channel>* channels) {
+  if (is_to_itself(task.call)) return;
+  const uint64_t gpu_ns = task.call.gpu_ns != 0 ? task.call.gpu_ns : odd.gpu_ns;
+  for (int i = 0; i < task.call.channels - odd.missing_channels; ++i) {
+    const uint64_t own_ns = begin_ns + 1000u * static_cast<unsigned>(i);
+    wait_until(own_ns);
+    if (odd.channels_stop_alone) {
+      plugin_->stop(nullptr);
+      continue;
+    }
+    Event event(plugin_->version(), kKernelCh, task.handle, 0);
+    event.put(24, static_cast<uint8_t>(i));
+    if (plugin_->version() >= 4) event.put(32, own_ns);
+    channels->push_back({plugin_->start(context_, event), own_ns + gpu_ns});
+  }
+}
+
+void Communicator::stop_channels(std::vector<Channel> channels, const Oddities& odd) {
+  if (odd.never_ends) return;
+  std::stable_sort(channels.begin(), channels.end(),
+                   [](const Channel& a, const Channel& b) { return a.end_ns < b.end_ns; });
+  for (Channel& channel : channels) {
+    wait_until(channel.end_ns);
+    plugin_->state(channel.handle, 22, odd.no_timer ? nullptr : &channel.end_ns);
+    plugin_->stop(channel.handle);
+  }
+}
+
+/// Of each channel the receiving side comes first.
+void Communicator::start_proxies(const Task& task, const Oddities& odd,
+                                 std::vector<Proxy>* proxies) {
+  const Call& call = task.call;
+  if (is_to_itself(call)) return;
+  const int next = call.is_p2p() ? call.root : (rank_ + 1) % rank_count_;
+  const int previous = call.is_p2p() ? call.root : (rank_ + rank_count_ - 1) % rank_count_;
+  for (int channel = 0; channel < call.channels; ++channel) {
+    for (const bool is_send : {false, true}) {
+      if (call.function == (is_send ? "Recv" : "Send")) continue;
+      Event event(plugin_->version(), kProxyOp, odd.is_foreign ? kForeignHandle : task.handle,
+                  rank_);
+      event.put(24, static_cast<int32_t>(getpid() + (odd.is_foreign ? 1 : 0)));
+      event.put(28, static_cast<uint8_t>(channel)).put(32, is_send ? next : previous);
+      event.put(36, odd.steps).put(40, 4096).put(44, is_send ? 1 : 0);
+      void* context = odd.is_foreign ? kForeignContext : context_;
+      proxies->push_back({plugin_->start(context, event), is_send});
+    }
+  }
+}
+
+/// Steps are under way side by side. Each waits 1 ms for the network, and a tenth of that for
+/// anything else. A state that has no bytes is told those of another one.
+void Communicator::proxy_steps(const std::vector<Proxy>& proxies, const Oddities& odd) {
+  struct Step {
+    void* handle;
+    int number;
+    bool is_send;
+  };
   const int version = plugin_->version();
   void* context = odd.is_foreign ? kForeignContext : context_;
-  void* handle = plugin_->start(context, Event(version, kProxyStep, op, rank_).put(24, step));
-  const auto pass = [](int us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); };
-  const auto tell = [&](int state, uint64_t bytes) {
-    uint64_t arguments[2] = {bytes, 0};
-    plugin_->state(handle, state, arguments);
-  };
-  const auto use_network = [&] {
-    if (plugin_->wants(kNetPlugin)) {
-      Event event(version, kNetPlugin, handle, rank_);
-      plugin_->stop(plugin_->start(context, event.put(24, int64_t{1} << 16 | 1)));
+  std::vector<Step> steps;
+  const auto tell = [&](bool is_send, int state) {
+    for (const Step& step : steps) {
+      uint64_t arguments[2] = {4096, 0};
+      if (step.is_send == is_send) plugin_->state(step.handle, state, arguments);
     }
-    pass(1000);
   };
-  if (is_send) {
-    tell(8, 0);
+  const auto use_network = [&](const Step& step) {
+    if (!wants_network_) return;
+    Event event(version, kNetPlugin, step.handle, rank_);
+    plugin_->stop(plugin_->start(context, event.put(24, int64_t{1} << 16 | 1)));
+  };
+  const auto stop = [&](bool is_send) {
+    for (const Step& step : steps) {
+      const bool is_lost = odd.loses_stops && step.number % 2 != 0;
+      if (step.is_send == is_send && !is_lost) plugin_->stop(step.handle);
+    }
+  };
+  for (int first = 0; first < odd.steps; first += kStepsInFlight) {
+    steps.clear();
+    for (int number = first; number < std::min(odd.steps, first + kStepsInFlight); ++number) {
+      for (const Proxy& proxy : proxies) {
+        Event event(version, kProxyStep, proxy.handle, rank_);
+        steps.push_back({plugin_->start(context, event.put(24, number)), number, proxy.is_send});
+        uint64_t arguments[2] = {4096, 0};
+        plugin_->state(steps.back().handle, proxy.is_send ? 8 : 10, arguments);
+      }
+    }
+    if (odd.never_ends) return;
     pass(100);
-    if (version >= 4) tell(20, 0);
+    if (version >= 4) tell(true, 20);
     if (version >= 4) pass(100);
-    tell(9, 4096);
-    use_network();
-  } else {
-    tell(10, 0);
-    use_network();
-    tell(11, 4096);
+    tell(true, 9);
+    for (const Step& step : steps) use_network(step);
+    pass(1000);
+    stop(true);
+    tell(false, 11);
     pass(100);
-    tell(12, 0);
+    tell(false, 12);
     pass(100);
+    stop(false);
   }
-  if (!odd.loses_stops || step % 2 == 0) plugin_->stop(handle);
 }
 
-void Communicator::proxy_work(void* work, int channel, bool is_send, int peer,
-                              const Oddities& odd) {
-  Event event(plugin_->version(), kProxyOp, odd.is_foreign ? kForeignHandle : work, rank_);
-  event.put(24, static_cast<int32_t>(getpid() + (odd.is_foreign ? 1 : 0)));
-  event.put(28, static_cast<uint8_t>(channel)).put(32, peer).put(36, odd.steps).put(40, 4096);
-  event.put(44, is_send ? 1 : 0);
-  void* op = plugin_->start(odd.is_foreign ? kForeignContext : context_, event);
-  plugin_->state(op, 19, nullptr);
-  if (plugin_->wants(kProxyStep | kNetPlugin)) {
-    for (int step = 0; step < odd.steps; ++step) proxy_step(op, step, is_send, odd);
+/// On the proxy's thread: what a group of operations does.
+void Communicator::progress(const std::vector<Task>& tasks, uint64_t begin_ns, const Oddities& odd,
+                            int mask) {
+  const auto wants = [mask](uint64_t events) {
+    return (static_cast<uint64_t>(mask) & events) != 0;
+  };
+  std::vector<Proxy> proxies;
+  std::vector<Channel> channels;
+  if (wants(kProxyOp | kProxyStep | kNetPlugin)) {
+    for (const Task& task : tasks) start_proxies(task, odd, &proxies);
   }
-  if (!odd.loses_stops) plugin_->stop(op);
+  for (const Proxy& proxy : proxies) {
+    uint64_t arguments[2] = {};
+    plugin_->state(proxy.handle, 19, arguments);
+  }
+  if (wants(kKernelCh)) {
+    for (const Task& task : tasks) start_channels(task, begin_ns, odd, &channels);
+  }
+  wants_network_ = wants(kNetPlugin);
+  if (wants(kProxyStep | kNetPlugin)) proxy_steps(proxies, odd);
+  for (const Proxy& proxy : proxies) {
+    if (!odd.loses_stops && !odd.never_ends) plugin_->stop(proxy.handle);
+  }
+  stop_channels(std::move(channels), odd);
 }
 
-void Communicator::work(const Call& call, void* parent, const Oddities& odd) {
+/// All operations of a group start before any stops, and in between the proxy is woken.
+void Communicator::work(const std::vector<Call>& calls, const std::vector<void*>& parents,
+                        const Oddities& odd) {
   if (!wants_children()) return;
-  void* work = plugin_->start(context_, call.is_p2p() ? p2p(call, parent) : coll(call, parent));
-  if (wants(kProxyOp | kProxyStep | kNetPlugin) && proxy_ != nullptr) {
-    const int next = call.is_p2p() ? call.root : (rank_ + 1) % rank_count_;
-    const int previous = call.is_p2p() ? call.root : (rank_ + rank_count_ - 1) % rank_count_;
-    for (int i = 0; i < call.channels; ++i) {
-      if (call.function != "Recv")
-        proxy_->give([=, this] { proxy_work(work, i, true, next, odd); });
-      if (call.function != "Send")
-        proxy_->give([=, this] { proxy_work(work, i, false, previous, odd); });
-    }
+  void* group = plugin_->start(context_, Event(plugin_->version(), kGroup, nullptr, 0));
+  std::vector<Task> tasks;
+  for (size_t i = 0; i < calls.size() && !odd.work_never_starts; ++i) {
+    const Call& call = calls[i];
+    Event event = call.is_p2p() ? p2p(call, parents[i]) : coll(call, parents[i]);
+    tasks.push_back({call, plugin_->start(context_, event)});
   }
-  if (wants(kKernelCh) && proxy_ != nullptr) {
+  if (proxy_ != nullptr && wants(kProxyOp | kProxyStep | kNetPlugin | kKernelCh)) {
     const uint64_t begin_ns = begin_ns_ != 0 ? begin_ns_ + odd.queued_ns : gpu_now_ns();
-    Oddities own = odd;
-    if (call.gpu_ns != 0) own.gpu_ns = call.gpu_ns;
-    for (int i = 0; i < call.channels - odd.missing_channels; ++i) {
-      proxy_->give(
-          [=, this] { channel(work, i, begin_ns + 1000u * static_cast<unsigned>(i), own); });
-    }
+    proxy_->give([=, mask = mask_, this] { progress(tasks, begin_ns, odd, mask); });
   }
-  plugin_->stop(work);
+  for (const Task& task : tasks) plugin_->stop(task.handle);
+  plugin_->stop(group);
 }
 
 void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) {
@@ -295,8 +371,9 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
   void* group = nullptr;
   std::vector<void*> parents(calls.size(), nullptr);
   if (has_api && wants(~kProxyCtrl)) {
-    group = plugin_->start(
-        context_, Event(version, kGroupApi, nullptr, 0).put(24, odd.graph_captured).put(28, 1));
+    Event event(version, kGroupApi, nullptr, 0);
+    event.put(24, odd.graph_captured).put(28, calls.size() > 1 ? 2 : 1);  // its own depth and ours
+    group = plugin_->start(context_, event);
     plugin_->state(group, 23, nullptr);
     for (size_t i = 0; i < calls.size(); ++i) parents[i] = start_api(calls[i], group, odd);
     plugin_->state(group, 24, nullptr);
@@ -304,21 +381,14 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
   // Of one rank only what it sends to itself has work.
   const bool has_work = rank_count_ > 1 || std::all_of(calls.begin(), calls.end(),
                                                        [](const Call& c) { return c.is_p2p(); });
-  if (!odd.graph_captured && has_work) {
-    if (has_api && wants(kKernelLaunch)) {
-      Event launch(version, kKernelLaunch, group, 0);
-      void* handle = plugin_->start(context_, launch.put(24, reinterpret_cast<void*>(0x77)));
-      launch_kernel();
-      plugin_->stop(handle);
-      begin_ns_ = gpu_now_ns();
-    }
-    void* old_group = nullptr;
-    if (wants_children()) old_group = plugin_->start(context_, Event(version, kGroup, nullptr, 0));
-    for (size_t i = 0; i < calls.size() && !odd.work_never_starts; ++i) {
-      work(calls[i], parents[i], odd);
-    }
-    plugin_->stop(old_group);
+  if (has_work && has_api && wants(kKernelLaunch)) {
+    Event launch(version, kKernelLaunch, group, 0);
+    void* handle = plugin_->start(context_, launch.put(24, reinterpret_cast<void*>(0x77)));
+    if (!odd.graph_captured) launch_kernel();
+    plugin_->stop(handle);
+    begin_ns_ = gpu_now_ns();
   }
+  if (has_work && !odd.graph_captured) work(calls, parents, odd);
   begin_ns_ = 0;
   if (has_api) plugin_->stop(group);
   return parents.back();
@@ -329,15 +399,12 @@ Graph Communicator::capture(const Call& call) {
   return {call, stale, mask_};
 }
 
+/// All by one thread of the driver's.
 void Communicator::replay(const Graph& graph) {
+  static Worker driver;
   mask_ = graph.mask;
-  std::thread([&] {
-    void* group = nullptr;
-    if (wants_children())
-      group = plugin_->start(context_, Event(plugin_->version(), kGroup, nullptr, 0));
-    work(graph.call, graph.stale, {});
-    plugin_->stop(group);
-  }).join();
+  driver.give([&] { work({graph.call}, {graph.stale}, {}); });
+  driver.wait();
 }
 
 }  // namespace aon::test::nccl

@@ -2,10 +2,13 @@
 /// newest symbol first, heeds the activation mask, and makes the calls in NCCL's order on the
 /// threads that NCCL uses: the program's, a proxy's, and one of the driver's for launched graphs.
 ///
-///     program:  GroupApi 23 CollApi.. 24 KernelLaunch.. Group Coll......... /Coll /Group /GroupApi
-///     proxy:                                                 KernelCh 22 / ...
+///     program:  GroupApi 23 CollApi.. 24 KernelLaunch.. Group Coll.. /Coll.. /Group /GroupApi
+///     proxy:      ProxyOp.. 19.. KernelCh.. ProxyStep.. /ProxyStep.. /ProxyOp.. 22 /KernelCh..
 ///
-/// Source: nccl 2.28.9, src/plugin/profiler.cc and src/enqueue.cc, as docs/nccl.md sums them up.
+/// Source: nccl 2.28.9, src/plugin/profiler.cc and src/enqueue.cc, and what that
+/// NCCL did on an H200 (tests/replay/nccl/h200-...). On purpose this differs: what a version does
+/// not promise to set is junk, there it is zeros; the proxy begins at once, not some ms later; and
+/// there are events of the network plugin, which sockets on one connection have none of.
 /// Thread: a Communicator is used by one thread at a time, as NCCL's are.
 #pragma once
 
@@ -125,7 +128,7 @@ struct Graph {
 class Communicator {
  public:
   Communicator(Plugin* plugin, Worker* proxy, uint64_t id, int rank_count, int rank,
-               const char* name = nullptr);
+               const char* name = nullptr, bool is_in_group = false);
   /// Leaves without finalize, as programs that do not destroy their communicators.
   ~Communicator() = default;
   void finalize();
@@ -143,13 +146,30 @@ class Communicator {
   int rank() const { return rank_; }
 
  private:
+  /// An operation that the proxy works on.
+  struct Task {
+    Call call;
+    void* handle;
+  };
+  struct Proxy {
+    void* handle;
+    bool is_send;
+  };
+  struct Channel {
+    void* handle;
+    uint64_t end_ns;
+  };
   void* start_api(const Call& call, void* group, const Oddities& odd);
-  void work(const Call& call, void* parent, const Oddities& odd);
+  void work(const std::vector<Call>& calls, const std::vector<void*>& parents, const Oddities& odd);
   Event coll(const Call& call, void* parent);
   Event p2p(const Call& call, void* parent);
-  void proxy_work(void* work, int channel, bool is_send, int peer, const Oddities& odd);
-  void proxy_step(void* op, int step, bool is_send, const Oddities& odd);
-  void channel(void* work, int channel, uint64_t begin_ns, const Oddities& odd);
+  bool is_to_itself(const Call& call) const;
+  void progress(const std::vector<Task>& tasks, uint64_t begin_ns, const Oddities& odd, int mask);
+  void start_proxies(const Task& task, const Oddities& odd, std::vector<Proxy>* proxies);
+  void proxy_steps(const std::vector<Proxy>& proxies, const Oddities& odd);
+  void start_channels(const Task& task, uint64_t begin_ns, const Oddities& odd,
+                      std::vector<Channel>* channels);
+  void stop_channels(std::vector<Channel> channels, const Oddities& odd);
   /// By the mask as it was when the group began, or the graph was captured.
   bool wants(uint64_t events) const { return (static_cast<uint64_t>(mask_) & events) != 0; }
   bool wants_children() const { return wants(kColl | kP2p | 8 | 16 | kKernelCh | 128); }
@@ -161,7 +181,8 @@ class Communicator {
   int rank_;
   int mask_ = 0;
   uint64_t sequence_[16] = {};
-  uint64_t begin_ns_ = 0;  ///< of what is being launched, on the GPU
+  uint64_t begin_ns_ = 0;       ///< of what is being launched, on the GPU
+  bool wants_network_ = false;  ///< the proxy's
 };
 
 }  // namespace aon::test::nccl

@@ -148,7 +148,8 @@ void communicators(Run& run) {
       for (int i = 0; i < 8; ++i) {
         const uint64_t id = kId + static_cast<uint64_t>(t);
         const std::string name = "comm " + std::to_string(t);
-        Communicator mine(&run.plugin, &run.proxy, id, world_size(), world_rank(), name.c_str());
+        Communicator mine(&run.plugin, &run.proxy, id, world_size(), world_rank(), name.c_str(),
+                          true);
         for (int k = 0; k < run.count; ++k) mine.launch({.function = "AllGather", .count = 64});
         mine.finalize();
       }

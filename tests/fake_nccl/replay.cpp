@@ -1,6 +1,7 @@
 // Calls of a real NCCL once more: a text that call_log.cpp has written, as call_layouts.h has it.
 // Each thread of it is a thread here, calls begin in its order and not before their time.
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -95,6 +96,11 @@ class Replay {
     if (!plugin_->wants(type_of(version_, bytes))) return;
     void* of = pointer(parent);
     std::memcpy(bytes + kParentOffset, &of, sizeof of);
+    // Work of the proxy for this process is told with its number.
+    if (type_of(version_, bytes) == kProxyOp && pointer(context) != nullptr) {
+      const auto process = static_cast<int32_t>(getpid());
+      std::memcpy(bytes + kProcessOffset, &process, sizeof process);
+    }
     while (*words >> text) {
       const size_t equals = text.find('=');
       const char* kept = keep(text.substr(equals + 1));
