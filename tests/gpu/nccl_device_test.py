@@ -3,6 +3,7 @@ each with a host of its own for NCCL. Skipped (77) without a GPU, libnccl.so.2 o
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,11 +14,20 @@ from device import BUILD, nccl_problem, nccl_words, skip_without_device
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import readers  # noqa: E402
 from aon_test import (  # noqa: E402
-    SKIPPED, TestCase, environment, ledger, main, run, wait_until,
+    PYTHON, SKIPPED, TestCase, environment, ledger, main, run, wait_until,
 )  # fmt: skip
 
 CAPTURED, TIMED, REPLAYED = 1 << 0, 1 << 1, 1 << 4
 LATE_NS = 50_000_000
+
+
+def no_otf2():
+    """Why the archive cannot be read on this machine; empty where it can."""
+    if shutil.which("otf2-print") is None:
+        return "no otf2-print (package otf2-tools)"
+    if run([PYTHON, "-c", "import h5py, otf2"]).returncode != 0:
+        return f"{PYTHON} has no h5py or no otf2"
+    return ""
 
 
 def words(ranks, output, case, count, *options):
@@ -63,7 +73,16 @@ class Device(TestCase):
         for row in timed:
             self.assertGreater(row["busbw"], 0)
             self.assertLess(row["gpu_ns"], 1_000_000_000)
-            self.assertLess(abs(row["gpu_begin_ns"] - row["start_ns"]), 1_000_000_000)
+            # The call of the first one lasts seconds, in which NCCL connects; its launch does not.
+            self.assertLess(abs(row["gpu_begin_ns"] - row["launch_ns"]), 1_000_000_000)
+        # Nobody was late: the hundreds of ms that one was longer connecting are not its fault.
+        for row in self.rows(output, "lateness"):
+            self.assertLess(row["max_caused_ns"], 100_000_000)
+
+    def test_readers_find_nothing_wrong_with_the_archive(self):
+        if why := no_otf2():
+            self.skipTest(why)
+        output = self.job(2, "sweep", 3)
         readers.otf2_print(self, output)
         readers.otf2_structure(self, output)
 
@@ -76,7 +95,9 @@ class Device(TestCase):
         output = self.job(2, "straggler", 10)
         (late,) = [r for r in self.rows(output, "lateness") if r["last_count"] > 5]
         self.assertEqual(late["rank"], 1)
-        self.assertAlmostEqual(late["caused_ns"] / (10 * LATE_NS), 1, delta=0.3)
+        # Of the first one nobody is told late where connecting takes one of them longer.
+        self.assertGreaterEqual(late["last_count"], 9)
+        self.assertAlmostEqual(late["caused_ns"] / (late["last_count"] * LATE_NS), 1, delta=0.3)
         self.assertRegex("\n".join(ledger(output)["findings"]), "rank 1 on .* came last to")
 
     def test_graphs_are_told_each_time_they_run(self):
