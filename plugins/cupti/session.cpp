@@ -93,8 +93,8 @@ void tell_unread(bool is_unread) {
     return;
   }
   tell(Remark::kUnread, ProviderState::kDegraded,
-       "the program was not seen to end by exit(): work of its last half second, and what the "
-       "device had not finished, is missing",
+       "the program was not seen to end by exit(): work of its last half second is missing, and "
+       "what the device had not finished, with up to half a second before it",
        "");
 }
 

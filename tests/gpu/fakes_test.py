@@ -71,11 +71,10 @@ class Fakes(unittest.TestCase):
         """Beside the buffers of an H200: what a reader of CUPTI could see, times apart."""
         real = Shape((SOURCE / "tests/replay/cupti/h200-130001.bin").read_bytes())
         with tempfile.TemporaryDirectory() as folder:
-            self.assert_exit(run(["aon-run", "-o", f"{folder}/job", "--budget", "100",
-                                  "--record-fixture", f"{folder}/kept", "--", BUILD / "bin/gpu_busy",
-                                  "busy:1", "copy:0.2", "transfer:0.2"],
-                                 env=environment(LD_LIBRARY_PATH=FAKES,
-                                                 FAKE_CUDA_DURATION_US=1750)), 0)
+            words = ("--budget", "100", "--record-fixture", f"{folder}/kept", "--",
+                     BUILD / "bin/gpu_busy", "busy:1", "copy:0.2", "transfer:0.2")
+            variables = environment(LD_LIBRARY_PATH=FAKES, FAKE_CUDA_DURATION_US=1750)
+            self.assert_exit(run(["aon-run", "-o", f"{folder}/job", *words], env=variables), 0)
             [kept] = pathlib.Path(folder, "kept").iterdir()
             made = Shape(kept.read_bytes())
         self.assertLessEqual(made.follow, real.follow)

@@ -11,6 +11,7 @@
 #include "writers/hdf5/column.h"
 #include "writers/hdf5/gpu_use.h"
 #include "writers/hdf5/tables.h"
+#include "writers/home_node.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -110,8 +111,9 @@ void write_devices(hid_t parent, const Model& model) {
       name.append(device.name);
       uuid.append(hexadecimal(device.definition.uuid));
       address.append(device.address);
-      const auto [node, is_new] = nodes.try_emplace(group.node);
-      if (is_new) node->second = places_of(model.job->nodes[group.node].topology_xml);
+      const uint32_t home = home_node(*model.job, group.node);
+      const auto [node, is_new] = nodes.try_emplace(home);
+      if (is_new) node->second = places_of(model.job->nodes[home].topology_xml);
       const auto place = node->second.find(lower_case(device.address));
       const bool is_placed = place != node->second.end();
       cpus.append(is_placed ? place->second.cpus : "");

@@ -9,6 +9,7 @@
 #include "core/spool/format.h"
 #include "writers/devices/device_names.h"
 #include "writers/hdf5/text.h"
+#include "writers/home_node.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -24,7 +25,7 @@ constexpr const char* kRootPath = "/series";
 std::string ranks_of_node(const Model& model, uint32_t node) {
   std::vector<uint32_t> ranks;
   for (const Group& group : model.groups) {
-    if (group.rank && group.node == node) ranks.push_back(*group.rank);
+    if (group.rank && home_node(*model.job, group.node) == node) ranks.push_back(*group.rank);
   }
   return listed_ranks(ranks);
 }

@@ -1,4 +1,5 @@
 #include "writers/ledger/device_waste.h"
+#include "writers/home_node.h"
 
 #include <fmt/format.h>
 
@@ -49,6 +50,10 @@ std::string uuid_of(const Model& model, const DeviceUse& use) {
   const bool is_told =
       std::any_of(std::begin(uuid), std::end(uuid), [](uint8_t byte) { return byte != 0; });
   return is_told ? std::string(std::begin(uuid), std::end(uuid)) : std::string();
+}
+
+uint32_t node_of(const Model& model, const DeviceUse& use) {
+  return home_node(*model.job, model.groups[use.group].node);
 }
 
 DeviceWaste waste_of(const std::vector<const DeviceUse*>& uses) {
@@ -116,8 +121,7 @@ std::vector<std::vector<const DeviceUse*>> uses_by_device(const Model& model,
   for (const DeviceUse& use : uses) {
     const std::string uuid = uuid_of(model, use);
     size_t place = devices.size();
-    if (!uuid.empty())
-      place = places.try_emplace({model.groups[use.group].node, uuid}, place).first->second;
+    if (!uuid.empty()) place = places.try_emplace({node_of(model, use), uuid}, place).first->second;
     if (place == devices.size()) devices.emplace_back();
     devices[place].push_back(&use);
   }

@@ -12,6 +12,12 @@ constexpr uint64_t kSecondNs = 1'000'000'000;
 
 class Waste : public testing::Test {
  protected:
+  Waste() {
+    job_.nodes.resize(2);
+    job_.nodes[0].host = "one";
+    job_.nodes[1].host = "two";
+    model_.job = &job_;
+  }
   /// A process on node 0 with a device of this UUID.
   void add_process(uint8_t uuid) {
     const auto id = static_cast<uint32_t>(model_.groups.size());
@@ -36,6 +42,7 @@ class Waste : public testing::Test {
   }
   std::string text() const { return waste_text(model_, device_waste(model_, uses_)); }
 
+  spool::Job job_;
   Model model_;
   std::map<uint32_t, spool::Process> processes_;
   std::vector<DeviceUse> uses_;
@@ -122,6 +129,18 @@ TEST_F(Waste, gpus_without_a_uuid_and_those_of_other_nodes_are_others) {
   }
   model_.groups.back().node = 1;
   EXPECT_EQ(device_waste(model_, uses_).size(), 4u);
+}
+
+TEST_F(Waste, a_process_with_a_file_of_its_own_shares_the_gpu_of_its_machine) {
+  for (int rank = 0; rank < 2; ++rank) {
+    add_process(7);
+    add_use(0, 10, 5);
+  }
+  model_.groups.back().node = 1;
+  job_.nodes[1].processes[0].start.fallback = 1;
+  EXPECT_EQ(device_waste(model_, uses_).size(), 2u);
+  job_.nodes[1].host = "one";
+  EXPECT_EQ(device_waste(model_, uses_).size(), 1u);
 }
 
 TEST_F(Waste, time_without_records_is_none_of_it) {
