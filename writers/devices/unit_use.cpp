@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/spool/home_node.h"
 #include "writers/devices/device_names.h"
-#include "writers/home_node.h"
 
 namespace aon::writers::devices {
 namespace {
@@ -167,7 +167,7 @@ void UnitUses::begin(const Model& model) {
   left_counts_.resize(model.job->nodes.size());
   for (const Group& group : model.groups) {
     if (group.process != nullptr && !group.process->device_streams.empty())
-      ++left_counts_[home_node(*model.job, group.node)];
+      ++left_counts_[spool::home_node(*model.job, group.node)];
   }
 }
 
@@ -230,7 +230,7 @@ UnitUses::Device UnitUses::find(const Group& group, uint32_t device) const {
   if (known == group.process->devices.end()) return found;
   const std::string digits = digits_of(known->second.definition.uuid);
   const auto timeline = [&](Source source) {
-    const auto one = timelines_.find({home_node(*model_->job, group.node), digits, source});
+    const auto one = timelines_.find({spool::home_node(*model_->job, group.node), digits, source});
     return one != timelines_.end() ? &one->second : nullptr;
   };
   found.fine_ = timeline(Source::kCounters);
@@ -248,7 +248,7 @@ UnitUse UnitUses::Device::use_of(uint64_t begin_ns, uint64_t end_ns) const {
 }
 
 void UnitUses::pass(const Group& group) {
-  const uint32_t node = home_node(*model_->job, group.node);
+  const uint32_t node = spool::home_node(*model_->job, group.node);
   if (left_counts_[node] == 0 || --left_counts_[node] != 0) return;
   timelines_.erase(timelines_.lower_bound({node, "", Source::kGpm}),
                    timelines_.lower_bound({node + 1, "", Source::kGpm}));

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/spool/home_node.h"
 #include "writers/devices/device_names.h"
-#include "writers/home_node.h"
 
 namespace aon::writers::hdf5 {
 
@@ -48,7 +48,7 @@ DeviceFacts DeviceFinder::find(uint32_t node, const std::string& folder) {
   std::vector<uint32_t> ranks;
   for (const Group& group : model_->groups) {
     if (!group.rank || group.process == nullptr) continue;
-    if (home_node(*model_->job, group.node) != node) continue;
+    if (spool::home_node(*model_->job, group.node) != node) continue;
     const auto& devices = group.process->devices;
     const bool uses = std::any_of(devices.begin(), devices.end(), [&](const auto& one) {
       return digits_of(one.second.definition.uuid) == digits;

@@ -7,11 +7,11 @@
 #include <map>
 #include <optional>
 
+#include "core/spool/home_node.h"
 #include "core/topology/topology.h"
 #include "writers/hdf5/column.h"
 #include "writers/hdf5/gpu_use.h"
 #include "writers/hdf5/tables.h"
-#include "writers/home_node.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -111,7 +111,7 @@ void write_devices(hid_t parent, const Model& model) {
       name.append(device.name);
       uuid.append(hexadecimal(device.definition.uuid));
       address.append(device.address);
-      const uint32_t home = home_node(*model.job, group.node);
+      const uint32_t home = spool::home_node(*model.job, group.node);
       const auto [node, is_new] = nodes.try_emplace(home);
       if (is_new) node->second = places_of(model.job->nodes[home].topology_xml);
       const auto place = node->second.find(lower_case(device.address));

@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "core/spool/format.h"
+#include "core/spool/home_node.h"
 #include "writers/devices/device_names.h"
 #include "writers/hdf5/text.h"
-#include "writers/home_node.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -25,7 +25,8 @@ constexpr const char* kRootPath = "/series";
 std::string ranks_of_node(const Model& model, uint32_t node) {
   std::vector<uint32_t> ranks;
   for (const Group& group : model.groups) {
-    if (group.rank && home_node(*model.job, group.node) == node) ranks.push_back(*group.rank);
+    if (group.rank && spool::home_node(*model.job, group.node) == node)
+      ranks.push_back(*group.rank);
   }
   return listed_ranks(ranks);
 }

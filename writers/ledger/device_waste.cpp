@@ -1,5 +1,4 @@
 #include "writers/ledger/device_waste.h"
-#include "writers/home_node.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,8 @@
 #include <iterator>
 #include <map>
 #include <utility>
+
+#include "core/spool/home_node.h"
 
 namespace aon::writers::ledger {
 namespace {
@@ -53,7 +54,7 @@ std::string uuid_of(const Model& model, const DeviceUse& use) {
 }
 
 uint32_t node_of(const Model& model, const DeviceUse& use) {
-  return home_node(*model.job, model.groups[use.group].node);
+  return spool::home_node(*model.job, model.groups[use.group].node);
 }
 
 DeviceWaste waste_of(const std::vector<const DeviceUse*>& uses) {
