@@ -132,12 +132,12 @@ void finish_control(const OpenCall& call, int level, int result) {
                  static_cast<uint64_t>(int64_t{level}), nullptr);
 }
 
-/// Level 0 pauses the recording, 1 and above resume it.
+/// Level 0 pauses the recording, 1 and above resume it. Both calls are recorded themselves.
 template <class Call>
 int control(int level, Call real) {
   Writer* w;
-  const uint32_t weight = enter(kSitePcontrol, w);
   if (level >= 1) aon_set_paused(false);
+  const uint32_t weight = enter(kSitePcontrol, w);
   OpenCall call;
   if (weight != 0) call = begin_call(w, kSitePcontrol.id);
   const int result = real();

@@ -127,7 +127,8 @@ std::vector<GpuValue> Gpus::read(uint64_t now_ns) {
     if (is_slow && slow_.find(kPaceNames[pace]) == std::string::npos) {
       slow_ += (slow_.empty() ? "" : "; ") + std::string(kPaceNames[pace]) +
                " asked less often, the driver took " +
-               std::to_string((usual_ns + kNsPerMs / 2) / kNsPerMs) + " ms at a time";
+               std::to_string((usual_ns + kNsPerMs / 2) / kNsPerMs) + " ms at a time" +
+               (rest_per_cost() > kRestPerCost ? " (a larger --budget: more often)" : "");
     }
   }
   read_events(&values);

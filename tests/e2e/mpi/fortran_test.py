@@ -96,7 +96,7 @@ class Groups(FortranTest):
                 for rank, file in ranks.items():
                     expected = self.counter(rank)[name][0] - calls
                     self.assertEqual(len(file.calls(name)), expected, name)
-            self.assert_counts(ranks, apart={*self.PAUSED, "MPI_Pcontrol"})
+            self.assert_counts(ranks, apart={*self.PAUSED})
 
     def test_names_and_members(self):
         for ranks in self.each():

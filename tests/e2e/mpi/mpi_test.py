@@ -262,6 +262,9 @@ class Life(MpiTest):
         for file in ranks.values():
             self.assertEqual(len(file.calls("MPI_Barrier")), 11)
             self.assertEqual(file.counters()["MPI_Comm_rank"], 1 + 2)
+        for rank, levels in {0: [1, 0, 1, 0, 1], 1: [1, 0, 1, 1]}.items():
+            told = [r.a64 for r in ranks[rank].calls("MPI_Pcontrol")]
+            self.assertEqual(told, levels, "what pauses and what resumes is recorded itself")
         after = {f.communicator("after").identity for f in ranks.values()}
         self.assertEqual(len(after), 1)
         self.assertEqual(len(ranks[0].calls("MPI_Irecv")), 0)
