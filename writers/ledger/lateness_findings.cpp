@@ -21,14 +21,14 @@ constexpr double kLeastBlame = 1.5;         ///< times what everybody would caus
 
 /// Whether no network lies between the members, as far as they are known.
 bool is_on_one_node(const Model& model, const GlobalCommunicator& communicator) {
-  std::optional<uint32_t> node;
+  const std::string* host = nullptr;  // a process that no agent took has a node of its own
   for (const int64_t member : communicator.members) {
     if (member < 0 || static_cast<size_t>(member) >= model.groups.size()) return false;
-    const uint32_t own = model.groups[static_cast<size_t>(member)].node;
-    if (node && *node != own) return false;
-    node = own;
+    const std::string& own = model.job->nodes[model.groups[static_cast<size_t>(member)].node].host;
+    if (host != nullptr && *host != own) return false;
+    host = &own;
   }
-  return node.has_value();
+  return host != nullptr;
 }
 
 /// "; as long for rank 3", "; as long for ranks 3, 5 and 2 more"; "" where nobody else is as late.

@@ -332,10 +332,10 @@ double mean_ns_of(const LinkRow& row) {
 void LatenessAnalysis::judge_links() {
   std::map<LinkClass, std::vector<uint64_t>> by_class;
   for (auto& [key, row] : links_) {
-    const auto node_of = [&](uint32_t member) {
-      return model_->groups[summary_.members[member].group].node;
+    const auto host_of = [&](uint32_t member) -> const std::string& {
+      return model_->job->nodes[model_->groups[summary_.members[member].group].node].host;
     };
-    row.is_in_node = node_of(row.source) == node_of(row.destination);
+    row.is_in_node = host_of(row.source) == host_of(row.destination);
     by_class[class_of(row)].push_back(static_cast<uint64_t>(mean_ns_of(row)));
   }
   std::map<LinkClass, uint64_t> medians;

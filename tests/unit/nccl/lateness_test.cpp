@@ -340,6 +340,21 @@ TEST_F(NcclLateness, links_of_which_there_are_few_are_not_judged) {
   EXPECT_EQ(find_slow_link(run()).beyond_ns, 0u);
 }
 
+/// A process that no agent took has a node of its own, on the same host.
+TEST_F(NcclLateness, links_within_a_host_are_within_a_node) {
+  job_.nodes.resize(3);
+  job_.nodes[1].host = "n1";
+  job_.nodes[2].host = "n2";
+  model_.groups[1].node = 1;
+  model_.groups[2].node = 2;
+  for (uint32_t rank : {0u, 1u, 2u}) {
+    tell(rank, 0, {.gpu_ns = 9, .region = kSend, .peer = static_cast<int32_t>((rank + 1) % 3)});
+    tell(rank, 0, {.gpu_ns = 9, .region = kReceive, .peer = static_cast<int32_t>((rank + 2) % 3)});
+  }
+  for (const LinkRow& row : run().links)
+    EXPECT_EQ(row.is_in_node, row.source == 0 && row.destination == 1) << row.source;
+}
+
 TEST_F(NcclLateness, what_a_rank_sends_to_itself_has_no_partner) {
   tell(0, 0, {.gpu_ns = 100, .region = kSend, .peer = 0});
   tell(0, 0, {.gpu_ns = 100, .region = kReceive, .peer = 0});
