@@ -22,6 +22,8 @@ namespace {
 
 constexpr int kMask = kColl | kP2p | kKernelCh | kGroupApi | kCollApi | kP2pApi | kKernelLaunch;
 
+constexpr size_t kLineBytes = 4096;
+
 /// What a handle or context points to.
 struct Made {
   int number;
@@ -63,7 +65,10 @@ bool begin_line(int version) {
                              std::to_string(getpid()) + ".calls";
     file = std::fopen(name.c_str(), "we");
     if (file == nullptr) std::perror(name.c_str());
-    if (file != nullptr) std::fprintf(file, "nccl-calls %d\n", version);
+    if (file != nullptr) {
+      std::setvbuf(file, nullptr, _IOLBF, kLineBytes);  // of a killed program each line is kept
+      std::fprintf(file, "nccl-calls %d\n", version);
+    }
   }
   if (file == nullptr) return false;
   const auto [thread, is_new] = threads.try_emplace(syscall(SYS_gettid), 0);

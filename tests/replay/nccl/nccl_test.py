@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 import unittest
 
 import h5py
@@ -142,15 +143,12 @@ class Replay(TestCase):
             self.assertEqual((row["count"], row["steps"], row["planned_steps"]), (12, 48, 48))
 
     def fake_order(self, *case):
-        calls = self.folder / "calls"
-        calls.mkdir(exist_ok=True)
+        calls = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         plugin = BUILD / "lib" / "fake_nccl" / "libnccl-profiler-calls.so"
         self.assert_exit(run([FAKE, *case], env=environment(
             NCCL_PROFILER_PLUGIN=plugin, AON_NCCL_CALLS=calls, AON_NCCL_CALLS_MASK="4062")))
         (path,) = calls.iterdir()
-        order = Order(path)
-        path.unlink()
-        return order
+        return Order(path)
 
     def test_the_fake_calls_in_the_order_of_the_real_one(self):
         for name, case in (("self", ("self_transfers", 5, 3)), ("sweep", ("allreduce", 5, 6))):
@@ -165,6 +163,11 @@ class Replay(TestCase):
         # A launched graph tells of itself on a thread of the driver's.
         fake, real = self.fake_order("graph", 5, 1), Order(HERE / "h200-graph.0.calls")
         self.assertEqual(fake.driver()[:4], real.driver()[:4])
+
+    def test_of_a_killed_program_every_call_is_kept(self):
+        told = self.fake_order("killed", 5, 3).threads[1]
+        self.assertEqual(told.count(("start", 512, 256)), 3)
+        self.assertEqual(told[-1], ("stop", 256))
 
     def test_a_text_that_is_cut_off_anywhere_is_played_up_to_there(self):
         lines = (HERE / "made-every.0.calls").read_text().splitlines(keepends=True)
