@@ -10,6 +10,7 @@
 #include "cupti/fields.h"
 #include "cupti/state.h"
 #include "cupti/system_clock.h"
+#include "cupti/watchdog.h"
 
 namespace aon::cupti {
 namespace {
@@ -186,17 +187,18 @@ inline bool Drain::take_frequent(const uint8_t* record) {
     Work work = {};
     parse_kernel(record, shared().quirks, &work);
     if (AON_UNLIKELY(!has_times(work))) return false;
+    records_ns_ += work.graph != 0 ? kNodeNs : kLaunchNs;
     emitter_.put(work);
   } else if (kind == Kind::kRuntime || kind == Kind::kDriver) {
     Work work = {};
     parse_call(record, kind == Kind::kDriver, &work);
     if (AON_UNLIKELY(!has_times(work))) return false;
     call_threads_.note(work.correlation, work.stream);
+    records_ns_ += kOtherNs;
     emitter_.put(work);
   } else {
     return false;
   }
-  ++record_count_;
   if (AON_UNLIKELY(pace_.is_due())) rest();
   return true;
 }
@@ -233,11 +235,17 @@ bool Drain::is_of_measured_thread(const Work& overhead) {
                          thread == shared().worker_thread.load(std::memory_order_relaxed));
 }
 
+uint64_t Drain::cost_of(const Work& work) {
+  if (work.row != Row::kStream) return kOtherNs;
+  if (work.operation == DeviceOperation::kGraph) return kGraphNs;
+  return work.graph != 0 ? kNodeNs : kLaunchNs;
+}
+
 void Drain::take(const uint8_t* record) {
   Missing& missing = shared().missing;
   Work work;
-  ++record_count_;
   const Parsed parsed = parse(record, shared().quirks, &work);
+  records_ns_ += parsed == Parsed::kWork ? cost_of(work) : kOtherNs;
   // Without a pair of clocks no time of CUPTI is one of ours.
   const bool is_timeless = parsed == Parsed::kWork && emitter_.clock().pair_count() == 0;
   if (parsed == Parsed::kZeroTimes || is_timeless) {

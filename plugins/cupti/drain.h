@@ -30,7 +30,8 @@ class Drain {
   /// ours: the answer is reset by asking.
   void ask_cupti();
   Emitter& emitter() { return emitter_; }
-  uint64_t record_count() const { return record_count_; }
+  /// What the records that were read cost in the program's calls, by estimate.
+  uint64_t records_ns() const { return records_ns_; }
   uint64_t overhead_ns() const { return overhead_ns_; }
   /// CallThreads::take_width() since the last time.
   double take_launch_threads() { return call_threads_.take_width(); }
@@ -56,6 +57,7 @@ class Drain {
   bool for_each_record(const FilledBuffer& buffer, Action action) const;
   bool take_frequent(const uint8_t* record);
   static bool is_of_measured_thread(const Work& overhead);
+  static uint64_t cost_of(const Work& work);
   void take(const uint8_t* record);
   void look_for_work(const Work& work, const uint8_t* record);
   void rest();
@@ -66,7 +68,7 @@ class Drain {
   Fixture fixture_;
   uint64_t last_pair_ns_ = 0;
   Pace pace_;
-  uint64_t record_count_ = 0;
+  uint64_t records_ns_ = 0;
   uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself in the program's threads
   bool has_seen_work_ = false;
   uint64_t launch_count_ = 0;  ///< that worked, while no work was seen

@@ -90,7 +90,7 @@ Usage Governor::take_usage(Drain* drain) {
       all.missing.discarded_bytes.load(std::memory_order_relaxed) / kBytesPerRecord;
   const Usage now = {.elapsed_ns = read_clock(CLOCK_MONOTONIC),
                      .launch_threads = drain->take_launch_threads(),
-                     .record_count = drain->record_count() + lost,
+                     .records_ns = drain->records_ns() + lost * kLostNs,
                      .overhead_ns = drain->overhead_ns(),
                      .worker_cpu_ns = worker != 0 ? read_clock(clock_of_thread(worker)) : 0,
                      .drain_cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID)};
@@ -102,7 +102,7 @@ Usage Governor::take_usage(Drain* drain) {
   if (before.elapsed_ns == 0) return {};
   return {.elapsed_ns = difference(now.elapsed_ns, before.elapsed_ns),
           .launch_threads = now.launch_threads,
-          .record_count = difference(now.record_count, before.record_count),
+          .records_ns = difference(now.records_ns, before.records_ns),
           .overhead_ns = difference(now.overhead_ns, before.overhead_ns),
           .worker_cpu_ns = difference(now.worker_cpu_ns, before.worker_cpu_ns),
           .drain_cpu_ns = difference(now.drain_cpu_ns, before.drain_cpu_ns)};

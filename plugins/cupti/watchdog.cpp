@@ -10,9 +10,8 @@ double percent_of(const Usage& usage) {
   if (usage.elapsed_ns == 0) return 0;
   const double base_ns =
       static_cast<double>(usage.elapsed_ns) * (usage.launch_threads > 1 ? usage.launch_threads : 1);
-  const double cost_ns =
-      static_cast<double>(usage.record_count) * kRecordNs +
-      static_cast<double>(usage.overhead_ns + usage.worker_cpu_ns + usage.drain_cpu_ns);
+  const auto cost_ns = static_cast<double>(usage.records_ns + usage.overhead_ns +
+                                           usage.worker_cpu_ns + usage.drain_cpu_ns);
   return 100 * cost_ns / base_ns;
 }
 

@@ -10,8 +10,9 @@
 /// Much like the rules of the agent's budget (core/agent/budget.h), which cannot do it: what CUPTI
 /// costs is known only in the process. Cost is measured (CPU of CUPTI's thread and of ours, CUPTI's
 /// own records of its overhead) but for what a record costs inside of the program's calls, which
-/// is estimated (kRecordNs). It is held against the time that passed, once for each thread that
-/// launches (launch_threads): these pay for it, whatever other threads of the process use.
+/// is estimated by its kind (kLaunchNs ...). It is held against the time that passed, once for each
+/// thread that launches (launch_threads): these pay for it, whatever other threads of the process
+/// use.
 /// Thread: a value, one owner; no clock, no I/O.
 #pragma once
 
@@ -27,7 +28,16 @@ enum class Detail : uint8_t {
   kOff,
 };
 constexpr uint32_t kWindowPeriod = 8;
-constexpr double kRecordNs = 250;
+
+// What a record costs in the program's calls, as an H200 showed with CUPTI of CUDA 13.0 (means of
+// loops with and without it, docs/overhead.md).
+constexpr uint64_t kLaunchNs = 1400;  ///< a kernel, copy or set: 1.0 to 1.9 us, with its call's
+constexpr uint64_t kNodeNs = 900;     ///< one of a graph that is recorded node by node
+constexpr uint64_t kGraphNs = 4000;   ///< one that is recorded as one: 1.5 to 3.5 us, much more of
+                                      ///< the host where it has hundreds of nodes
+constexpr uint64_t kOtherNs = 50;     ///< a call, a wait
+constexpr uint64_t kLostNs = 700;     ///< nobody knows of what
+
 constexpr uint64_t kFirstWaitNs = 30'000'000'000;
 constexpr uint64_t kMaxWaitNs = 600'000'000'000;
 
@@ -35,7 +45,7 @@ constexpr uint64_t kMaxWaitNs = 600'000'000'000;
 struct Usage {
   uint64_t elapsed_ns;
   double launch_threads;  ///< calls of CUDA over those of the busiest thread; at least 1
-  uint64_t record_count;  ///< read, and dropped
+  uint64_t records_ns;    ///< estimate for those read and those dropped
   uint64_t overhead_ns;   ///< as CUPTI tells
   uint64_t worker_cpu_ns;
   uint64_t drain_cpu_ns;

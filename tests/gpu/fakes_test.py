@@ -102,10 +102,10 @@ class Fakes(unittest.TestCase):
         self.assertIn("FAIL: test_kernels_take_as_long_as_events_say", done.stderr)
 
     def test_benches_have_all_their_rows(self):
-        words = ("--rounds", 2, "--seconds", 0.3, "launches", "loop", "graphs")
+        words = ("--rounds", 2, "--seconds", 0.3, "launches", "loop", "graphs", "attached")
         done = run_script(BENCH, *words, FAKE_CUDA_DURATION_US=1)
         self.assert_exit(done, 0)
-        self.assertEqual(done.stdout.count("BENCH-ROW "), 8, done.stdout)
+        self.assertEqual(done.stdout.count("BENCH-ROW "), 10, done.stdout)
 
     def test_without_a_driver_all_are_skipped(self):
         for path in [*DEVICE_TESTS, BENCH]:

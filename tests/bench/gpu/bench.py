@@ -2,11 +2,14 @@
 """What AON costs on a real GPU; runs with and without it take turns (aon_bench.rounds).
 
     bench.py [--rounds N] [--seconds S] [NAME ...]     launches loop graphs training nccl
+                                                       attached parts
 
 launches: a launch of an empty kernel, everything recorded. loop: empty kernels without a pause,
 under the budget, from 5 s on: what was too dear is switched off by then. graphs: replays. training:
-steps of PyTorch, beside torch.profiler. nccl: AllReduce of two ranks, each level. What a machine
-lacks is said and skipped (77). `tests/gpu/device.py` says where libraries are looked for.
+steps of PyTorch, beside torch.profiler. nccl: AllReduce of two ranks, each level. attached: the
+loop with a CUPTI that records nothing any more, and without one. parts: training with all but one
+provider. What a machine lacks is said and skipped (77). `tests/gpu/device.py` says where libraries
+are looked for.
 """
 import argparse
 import atexit
@@ -29,6 +32,7 @@ STEP_GOAL_PERCENT = 1
 ROUNDS = 10
 SECONDS = 4
 WARM_S = 5
+OFF_S = 14
 BURSTS = 200
 NODES = 100
 STEPS = 100
@@ -163,7 +167,33 @@ def nccl(options):
             bench.ratio_gate(f"AllReduce of {kib} KiB, level {level}", times, off[size], None)
 
 
-PARTS = {f.__name__: f for f in (launches, loop, graphs, training, nccl)}
+def attached(options):
+    """After OFF_S nothing is recorded: the budget is a tenth of a thousandth."""
+    words = [device.LAUNCHES, "loop", min(OFF_S, 4 * options.seconds), options.seconds]
+    variants = programs(words, {"off": ((), {}),
+                                "nothing recorded": (aon("--budget", "0.01"), {}),
+                                "without CUPTI": (aon("--without", "cupti"), {})})  # fmt: skip
+    found = compare(variants, options.rounds)
+    off = found.pop("off")
+    for name, values in found.items():
+        bench.ratio_gate(f"launch loop, {name}", values["loop_ns"], off["loop_ns"], None)
+
+
+def parts(options):
+    python, why = device.torch_python()
+    if python is None:
+        raise Missing(why)
+    step = [python, device.TRAINING, STEPS]
+    variants = {f"without {name}": functools.partial(
+                    measure, step, aon(*EVERYTHING, "--without", name))
+                for name in ("cupti", "nvml", "sampling", "perf")}  # fmt: skip
+    found = compare({**variants, "off": functools.partial(measure, step)}, options.rounds)
+    off = found.pop("off")
+    for name, values in found.items():
+        bench.ratio_gate(f"training step, {name}", values["step_ns"], off["step_ns"], None)
+
+
+PARTS = {f.__name__: f for f in (launches, loop, graphs, training, nccl, attached, parts)}
 
 
 def gpu_machine():

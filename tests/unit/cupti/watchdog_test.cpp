@@ -7,8 +7,8 @@ namespace {
 
 constexpr uint64_t kHalfNs = 500'000'000;
 
-/// Half a second with so many records: 20000 are 1 %.
-Usage records(uint64_t count) { return {kHalfNs, 1, count, 0, 0, 0}; }
+/// Half a second with so many records of 250 ns: 20000 are 1 %.
+Usage records(uint64_t count) { return {kHalfNs, 1, count * 250, 0, 0, 0}; }
 constexpr uint64_t kFew = 1'000;
 constexpr uint64_t kMany = 100'000;
 
