@@ -9,6 +9,7 @@
 #include <bit>
 #include <chrono>
 
+#include "core/agent/affinity.h"
 #include "core/agent/proc.h"
 #include "core/agent/unseen.h"
 #include "core/base/file.h"
@@ -218,6 +219,8 @@ void Housekeeping::take_events() {
       load.pid = event.pid;
       load.activity = activity_->of(event.process);
       load.counted_calls = event.counted_calls;
+      // Not where processes wait for an answer: a thread in a driver is waited for.
+      affinity::leave_cores_of(event.pid);
       providers_.process_started(event.process, event.pid, event.rank);
     } else {
       providers_.process_ended(event.process);

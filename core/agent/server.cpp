@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/agent/affinity.h"
 #include "core/agent/message_check.h"
 #include "core/agent/span.h"
 #include "core/base/log.h"
@@ -94,7 +93,6 @@ void Server::adopt(const std::vector<Kept>& kept) {
                                         std::memory_order_relaxed);
       process.ended_ns = monotonic_ns();
     }
-    affinity::leave_cores_of(state_->process(cell).pid);
     listener_->process_started(number, state_->process(cell).pid, state_->process(cell).rank);
   }
   polled_.adopt(state_->header(), registered_);
@@ -258,7 +256,6 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   process = {index, std::move(connection), std::move(pidfd), 0, false, false};
   watch_connection(process);
   if (process.pidfd) watch(process.pidfd.get(), kPidfd, index, EPOLLIN);
-  affinity::leave_cores_of(cell.pid);
   listener_->process_started(cell.process, cell.pid, cell.rank);
   *added = index;
   return true;
