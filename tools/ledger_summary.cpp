@@ -166,6 +166,15 @@ std::string incomplete_line(const Json& ledger) {
   return "the job is not complete" + (reason.empty() ? "" : ": " + reason);
 }
 
+/// What CUPTI does in the program's calls is its own and in no figure of the agent's.
+bool has_cupti(const Json& ledger) {
+  for (const Json& rank : member(ledger, "ranks")) {
+    const std::string state = text_of(member(member(rank, "providers"), "cupti"), "state");
+    if (state == "on" || state == "degraded") return true;
+  }
+  return false;
+}
+
 std::string overhead_line(const Json& ledger) {
   const Json& overhead = member(ledger, "overhead");
   const Json& percent = member(overhead, "percent");
@@ -175,8 +184,9 @@ std::string overhead_line(const Json& ledger) {
   }
   const Json& budget = member(member(ledger, "budget"), "percent");
   return fmt::format(
-      "overhead {:.2f} % of the ranks' CPU time{}", percent.get<double>(),
-      budget.is_number() ? fmt::format(" (budget {:g} %)", budget.get<double>()) : std::string());
+      "overhead {:.2f} % of the ranks' CPU time{}{}", percent.get<double>(),
+      budget.is_number() ? fmt::format(" (budget {:g} %)", budget.get<double>()) : std::string(),
+      has_cupti(ledger) ? ", CUPTI's own apart (aon.json tells it)" : "");
 }
 
 /// "energy 12.3 kJ, 410 W: packages and memory of 2 nodes, ..."; empty when nothing is known.

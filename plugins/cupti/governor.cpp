@@ -183,6 +183,16 @@ void Governor::tell_dropped(Drain* drain) {
   interval_ticks_ = now;
 }
 
+/// It is in no other figure of the ledger.
+void Governor::tell_cost() const {
+  constexpr double kLeastPercent = 0.1;
+  if (watchdog_.mean_percent() < kLeastPercent) return;
+  char reason[128];
+  snprintf(reason, sizeof reason, "CUPTI took about %.2g %% of the time of the threads that launch",
+           watchdog_.mean_percent());
+  tell(Remark::kCost, ProviderState::kOn, reason, "");
+}
+
 void Governor::set_blind(Drain* drain, bool is_blind) {
   is_blind_ = is_blind;
   tell_gap(drain, false);
@@ -191,6 +201,7 @@ void Governor::set_blind(Drain* drain, bool is_blind) {
 void Governor::finish(Drain* drain) {
   tell_dropped(drain);
   tell_gap(drain, true);
+  tell_cost();
 }
 
 }  // namespace aon::cupti

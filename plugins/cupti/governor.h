@@ -37,6 +37,7 @@ class Governor {
   void tell_gap(Drain* drain, bool is_end);
   void tell_dropped(Drain* drain);
   void tell_step();
+  void tell_cost() const;
 
   const Client* client_ = nullptr;
   bool has_been_on_ = false;

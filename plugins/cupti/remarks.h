@@ -17,11 +17,12 @@ enum class Remark : uint8_t {
   kPause,
   kStreams,  ///< some share a timeline
   kDetail,   ///< less was recorded, for the cost
+  kCost,     ///< of all, by estimate
   kMissing,
   kUnread,  ///< until the program has ended well
   kFlush,   ///< one was left out
 };
-constexpr uint32_t kRemarkCount = 10;
+constexpr uint32_t kRemarkCount = 11;
 
 class Remarks {
  public:

@@ -6,13 +6,15 @@ namespace {
 constexpr double kDegradeFactor = 1.2;
 constexpr double kRecoverFactor = 0.5;
 
-double percent_of(const Usage& usage) {
-  if (usage.elapsed_ns == 0) return 0;
-  const double base_ns =
-      static_cast<double>(usage.elapsed_ns) * (usage.launch_threads > 1 ? usage.launch_threads : 1);
-  const auto cost_ns = static_cast<double>(usage.records_ns + usage.overhead_ns +
-                                           usage.worker_cpu_ns + usage.drain_cpu_ns);
-  return 100 * cost_ns / base_ns;
+double cost_of(const Usage& usage) {
+  return static_cast<double>(usage.records_ns + usage.overhead_ns + usage.worker_cpu_ns +
+                             usage.drain_cpu_ns);
+}
+
+/// The time of the threads that launch.
+double base_of(const Usage& usage) {
+  return static_cast<double>(usage.elapsed_ns) *
+         (usage.launch_threads > 1 ? usage.launch_threads : 1);
 }
 
 }  // namespace
@@ -62,7 +64,10 @@ bool Watchdog::judge_windows() {
 }
 
 bool Watchdog::step(const Usage& usage) {
-  percent_ = percent_of(usage);
+  const double base_ns = base_of(usage);
+  percent_ = base_ns > 0 ? 100 * cost_of(usage) / base_ns : 0;
+  cost_ns_ += cost_of(usage);
+  base_ns_ += base_ns;
   period_ns_ += usage.elapsed_ns;
   switch (detail_) {
     case Detail::kWindows:

@@ -67,6 +67,8 @@ class Watchdog {
   }
   /// Of the last interval, in percent.
   double percent() const { return percent_; }
+  /// Of all intervals together.
+  double mean_percent() const { return base_ns_ > 0 ? 100 * cost_ns_ / base_ns_ : 0; }
 
  private:
   bool change(int by);
@@ -77,6 +79,8 @@ class Watchdog {
   double budget_;
   Detail least_;
   double percent_ = 0;
+  double cost_ns_ = 0;  ///< of all intervals
+  double base_ns_ = 0;
   Detail detail_ = Detail::kFull;
   bool has_recovered_ = false;
   bool was_dear_ = false;

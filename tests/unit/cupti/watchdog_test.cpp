@@ -55,6 +55,14 @@ TEST(Watchdog, all_that_cupti_uses_counts) {
   }
 }
 
+TEST(Watchdog, all_together_is_the_mean) {
+  Watchdog dog(100);
+  EXPECT_EQ(dog.mean_percent(), 0);
+  dog.step({kHalfNs, 1, 15'000'000, 0, 0, 0});
+  dog.step({kHalfNs, 3, 0, 0, 0, 5'000'000});
+  EXPECT_DOUBLE_EQ(dog.mean_percent(), 1);
+}
+
 TEST(Watchdog, each_thread_that_launches_has_the_budget) {
   constexpr uint64_t kCostNs = 10'000'000;  // 2 % of one
   Watchdog of_many_threads(1);

@@ -49,6 +49,14 @@ TEST(LedgerSummary, says_what_was_recorded) {
   EXPECT_EQ(lines[7], "not collected: perf degraded on 2 processes: no PMU (ask)");
 }
 
+TEST(LedgerSummary, overhead_says_that_cuptis_own_is_not_in_it) {
+  auto ledger = small_ledger();
+  ledger["ranks"][1]["providers"]["cupti"] = {{"state", "degraded"}, {"reason", "dear"}};
+  EXPECT_THAT(summary_lines(ledger, "/job")[3], HasSubstr("(budget 1 %), CUPTI's own apart"));
+  ledger["ranks"][1]["providers"]["cupti"]["state"] = "off";
+  EXPECT_THAT(summary_lines(ledger, "/job")[3], testing::EndsWith("(budget 1 %)"));
+}
+
 TEST(LedgerSummary, counts_a_process_once_to_which_an_agent_answered_too_late) {
   auto ledger = small_ledger();
   ledger["ranks"].push_back(
