@@ -250,7 +250,7 @@ void LatenessAnalysis::match(std::span<const Part> parts) {
       parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.gpu_ns < b.gpu_ns; });
   const bool needs_all = model_->regions[first.region].role == RegionRole::kAllToAll;
   if (is_transfer || needs_all) {
-    if (is_connecting(parts)) {
+    if (is_first_use(first) && is_connecting(parts)) {
       ++summary_.connecting_count;
     } else {
       add_lateness(parts);
@@ -259,6 +259,14 @@ void LatenessAnalysis::match(std::span<const Part> parts) {
       ++summary_.left_out_count;
   }
   if (is_transfer) add_link(parts, shortest.gpu_ns);
+}
+
+/// Operations of a communicator and key follow one another, in their order.
+bool LatenessAnalysis::is_first_use(const Part& part) {
+  const std::pair user(part.communicator, part.key);
+  if (std::exchange(user_, user) != user) used_sizes_ = 0;
+  const uint64_t size = uint64_t{1} << log2_of(part.bytes);
+  return (std::exchange(used_sizes_, used_sizes_ | size) & size) == 0;
 }
 
 /// Most of the longest wait is what the last one's host was longer in NCCL than another's.

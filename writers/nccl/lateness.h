@@ -15,10 +15,11 @@
 ///     its host: the rest (the GPU was ready before the host was)
 ///     not told: the launch was not seen (replayed graphs)
 ///
-/// Who is last because NCCL itself took longer there, from the call to the launch, is not late: it
-/// connects and loads kernels when something is first used, and one process is done with that
-/// hundreds of ms after another. Such an operation is counted, and blames nobody; of an NCCL that
-/// tells no launches (before 2.28) that is the first one of a communicator.
+/// Who is last because NCCL itself took longer there, from the call to the launch, is not late when
+/// something is first used: then it connects and loads kernels, and one process is done with that
+/// hundreds of ms after another. Such an operation, the first of its function or pair and size, is
+/// counted, and blames nobody; of an NCCL that tells no launches (before 2.28) that is the first of
+/// a communicator. Who takes longer in NCCL later has a busy core, or work of its own in a group.
 ///
 /// The shortest part is the operation without waiting. Where that is more than kSlowRatio times the
 /// usual for its bytes, nobody was late and the operation was slow: its network or its GPUs.
@@ -164,6 +165,7 @@ class LatenessAnalysis final : public Writer {
   size_t wanted_count(const Part& part) const;
   bool is_whole(std::span<const Part> parts) const;
   void match(std::span<const Part> parts);
+  bool is_first_use(const Part& part);
   bool is_connecting(std::span<const Part> parts) const;
   void add_lateness(std::span<const Part> parts);
   void add_link(std::span<const Part> ends, uint64_t time_ns);
@@ -177,6 +179,9 @@ class LatenessAnalysis final : public Writer {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> member_ids_;  ///< (group, device)
   TrueTimeTable times_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, LinkRow> links_;
+  // While operations are matched: sizes (log2) that the current communicator and key have used.
+  std::pair<uint32_t, uint64_t> user_ = {};
+  uint64_t used_sizes_ = 0;
   // Of the current group.
   uint32_t group_ = UINT32_MAX;
   std::unordered_map<uint32_t, Place> places_;  ///< by local communicator

@@ -259,6 +259,19 @@ TEST_F(NcclConnecting, who_calls_late_is_late) {
   EXPECT_EQ(blame(summary, 1), (std::pair<uint64_t, uint64_t>(170'600'000, 3)));
 }
 
+/// A first use connects; whom its core, a lock or the rest of a group holds up each time is late.
+TEST_F(NcclConnecting, who_is_longer_in_nccl_each_time_is_late) {
+  constexpr uint64_t kLonger = 50'000'000;
+  for (uint32_t call = 0; call < 20; ++call) {
+    const uint64_t bytes = call == 10 ? 1 << 20 : 4096;  // one more first use
+    tell(0, call, {.gpu_ns = kLonger, .bytes = bytes, .launch_ns = 20'000, .call = call});
+    tell(1, call, {.gpu_ns = 10'000, .bytes = bytes, .launch_ns = kLonger, .call = call});
+  }
+  const LatenessSummary& summary = run();
+  EXPECT_EQ(summary.connecting_count, 2u);
+  EXPECT_EQ(blame(summary, 1), (std::pair<uint64_t, uint64_t>(18 * (kLonger - 10'000), 18)));
+}
+
 TEST_F(NcclLateness, what_is_not_whole_is_counted_and_left_out) {
   for (uint32_t rank = 0; rank < 3; ++rank) tell(rank, 0, {.gpu_ns = 100});  // one is missing
   for (uint32_t rank = 0; rank < 4; ++rank) {

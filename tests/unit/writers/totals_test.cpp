@@ -81,6 +81,12 @@ TEST_F(Totals, what_never_counts_is_not_known) {
   EXPECT_FALSE(collector_.totals().energy[0].is_known());
 }
 
+TEST_F(Totals, memory_alone_is_not_the_energy_of_a_node) {
+  samples(0, spool::kNodeProcess, {sample(1, kPackage, 0), sample(2, kDram, 7.5)});
+  EXPECT_FALSE(collector_.totals().energy[0].is_known());
+  EXPECT_DOUBLE_EQ((NodeEnergy{{{"dram-0", 7.5}, {"platform-0", 90}}}.joules()), 90);
+}
+
 TEST_F(Totals, errors_of_gpus_are_a_finding) {
   job_.nodes[1].host = "n1";
   EXPECT_EQ(gpu_errors_finding(model_, collector_.totals()), "");
