@@ -113,7 +113,9 @@ void join_late_answers(spool::Job* job) {
                  twin->second.providers.count(provider.first) != 0;
         });
         twin->second.start.rank = -1;  // it is that of the process that recorded
-        if (is_empty(twin->second)) node.processes.erase(twin);
+        // The node's own series hang below its first process.
+        const bool has_series_alone = node.processes.size() == 1 && !node.metrics.empty();
+        if (is_empty(twin->second) && !has_series_alone) node.processes.erase(twin);
       }
     }
   }

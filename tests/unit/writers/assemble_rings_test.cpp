@@ -175,6 +175,29 @@ TEST(Assemble, what_an_agent_saw_that_answered_too_late_counts_once) {
   EXPECT_TRUE(ledger["ranks"][2]["rank"].is_null());
 }
 
+/// The only process of its node.
+TEST(Assemble, what_an_agent_measured_stays_where_it_answered_too_late) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.attach_ticks = 1'000;
+  node.add_process(3242, -1, 0, {});  // pid 4242, as that of the ring
+  MetricDefinition package{};
+  package.id = 0x80000002;
+  package.node_wide = 1;
+  node.define(spool::kNodeProcess, DefinitionType::kMetric, package,
+              {"energy::package-0", "J", "energy"});
+  node.add_records(
+      spool::kNodeProcess, spool::kSeriesSlot,
+      {test::sample_record(package.id, 1'000, 0), test::sample_record(package.id, 2'000, 7.5)});
+  node.finish();
+  write_ring_file(node.folder() / "fallback-4242-1.ring", 100, 0);
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  expect_law(ledger);
+  EXPECT_EQ(ledger["ranks"][0]["fallback"], true);
+  EXPECT_EQ(ledger["energy"]["joules"], 7.5);
+}
+
 TEST(Assemble, an_end_that_a_late_agent_saw_is_told_once) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");
