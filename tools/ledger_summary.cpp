@@ -202,8 +202,9 @@ std::string energy_line(const Json& ledger) {
   const Json& seconds = member(energy, "seconds");
   if (seconds.is_number() && seconds.get<double>() > 0)
     text += fmt::format(", {:.0f} W", value_j / seconds.get<double>());
-  return text + fmt::format(" (packages and memory of {} node{}, node-wide)", node_count,
-                            node_count == 1 ? "" : "s");
+  const std::string covers = text_of(energy, "covers");  // "WHAT of the nodes, ..."
+  return text + fmt::format(" ({} of {} node{}, node-wide)", covers.substr(0, covers.find(" of ")),
+                            node_count, node_count == 1 ? "" : "s");
 }
 
 /// Why no process is in the ledger.

@@ -239,14 +239,19 @@ Json energy_json(const LedgerFacts& facts) {
   if (!by_host.empty()) {
     double sum_j = 0;
     double longest_s = 0;
+    size_t platform_count = 0;
     for (const auto& [host, energy] : by_host) {
       sum_j += energy->joules();
+      platform_count += energy->is_of_platform() ? 1 : 0;
       longest_s = std::max(longest_s, energy->seconds());
     }
+    const std::string what = platform_count == 0               ? "packages and memory"
+                             : platform_count < by_host.size() ? "packages and memory, or platform,"
+                                                               : "platform";
     return {{"joules", sum_j},
             {"seconds", longest_s},
             {"nodes", by_host.size()},
-            {"covers", "packages and memory of the nodes, other jobs on them included"}};
+            {"covers", what + " of the nodes, other jobs on them included"}};
   }
   std::string reason = "not recorded";
   for (const spool::Node& node : facts.model->job->nodes) {

@@ -21,17 +21,21 @@ std::optional<std::string> gpu_of_xid(const std::string& name) {
 }  // namespace
 
 double NodeEnergy::joules() const {
-  double packages_j = 0;
-  double memory_j = 0;
+  double parts_j = 0;
   double platform_j = 0;
   for (const auto& [name, value_j] : domains_j) {
     // Cores and GPU are in the package; the platform has all of them.
-    if (name.starts_with("package-")) packages_j += value_j;
-    if (name.starts_with("dram-")) memory_j += value_j;
+    if (name.starts_with("package-") || name.starts_with("dram-")) parts_j += value_j;
     if (name.starts_with("platform-")) platform_j = std::max(platform_j, value_j);
   }
-  // Memory alone, beside packages that never count, is not a node's energy.
-  return packages_j > 0 ? packages_j + memory_j : platform_j;
+  return is_of_platform() ? platform_j : parts_j;
+}
+
+/// Memory alone, beside packages that never count, is not a node's energy.
+bool NodeEnergy::is_of_platform() const {
+  return std::none_of(domains_j.begin(), domains_j.end(), [](const auto& domain) {
+    return domain.first.starts_with("package-") && domain.second > 0;
+  });
 }
 
 Status TotalsCollector::begin(const Model& model) {

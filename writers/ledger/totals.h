@@ -27,6 +27,8 @@ struct NodeEnergy {
   bool is_known() const { return joules() > 0; }
   /// Packages and their memory, or else the platform: no joule is in two of these.
   double joules() const;
+  /// They are the platform's.
+  bool is_of_platform() const;
   double seconds() const { return static_cast<double>(last_ns - first_ns) * 1e-9; }
 };
 

@@ -66,12 +66,15 @@ TEST(LedgerSummary, counts_a_process_once_to_which_an_agent_answered_too_late) {
 
 TEST(LedgerSummary, says_the_energy_of_the_nodes) {
   auto ledger = small_ledger();
-  ledger["energy"] = {{"joules", 12345.0}, {"seconds", 30.0}, {"nodes", 2}};
+  ledger["energy"] = {{"joules", 12345.0},
+                      {"seconds", 30.0},
+                      {"nodes", 2},
+                      {"covers", "packages and memory of the nodes, other jobs too"}};
   EXPECT_EQ(summary_lines(ledger, "/job")[4],
             "energy 12.35 kJ, 412 W (packages and memory of 2 nodes, node-wide)");
-  ledger["energy"] = {{"joules", 7.25}, {"seconds", 0.0}, {"nodes", 1}};
-  EXPECT_EQ(summary_lines(ledger, "/job")[4],
-            "energy 7.2 J (packages and memory of 1 node, node-wide)");
+  ledger["energy"] = {
+      {"joules", 7.25}, {"seconds", 0.0}, {"nodes", 1}, {"covers", "platform of the nodes"}};
+  EXPECT_EQ(summary_lines(ledger, "/job")[4], "energy 7.2 J (platform of 1 node, node-wide)");
   ledger["energy"] = {{"joules", nullptr}, {"reason", "no RAPL"}};
   EXPECT_THAT(summary_lines(ledger, "/job")[4], Not(HasSubstr("energy")));
 }

@@ -19,14 +19,13 @@ using test::TemporaryFolder;
 
 /// The spool of an agent of node n1, under `name`, which saw `joules` in `seconds`.
 void add_agent(const std::filesystem::path& job, const std::string& name, int32_t rank,
-               double joules, double seconds) {
+               double joules, double seconds, const char* metric = "energy::package-0") {
   NodeSpool node(job, "n1");
   MetricDefinition package{};
   package.id = 0x80000002;
   package.node_wide = 1;
   node.add_process(0, rank, 2, kRegions);
-  node.define(spool::kNodeProcess, DefinitionType::kMetric, package,
-              {"energy::package-0", "J", "energy"});
+  node.define(spool::kNodeProcess, DefinitionType::kMetric, package, {metric, "J", "energy"});
   const auto end_ns = 1'000 + static_cast<uint64_t>(seconds * 1e9);
   node.add_records(
       spool::kNodeProcess, spool::kSeriesSlot,
@@ -44,6 +43,17 @@ TEST(Assemble, ledger_has_the_energy_of_a_node_once_where_several_agents_saw_it)
   EXPECT_EQ(ledger["energy"]["joules"], 300.5);
   EXPECT_EQ(ledger["energy"]["seconds"], 2.0);
   EXPECT_EQ(ledger["energy"]["nodes"], 1);
+}
+
+TEST(Assemble, ledger_says_whose_joules_they_are) {
+  const std::string all = " of the nodes, other jobs on them included";
+  for (const auto& [metric, covers] : {std::pair("energy::package-0", "packages and memory"),
+                                       std::pair("energy::platform-0", "platform")}) {
+    TemporaryFolder job;
+    add_agent(job.path(), "n1~2", 0, 90, 1.5, metric);
+    ASSERT_TRUE(assemble(job.path()).has_value());
+    EXPECT_EQ(read_ledger(job.path())["energy"]["covers"], covers + all);
+  }
 }
 
 }  // namespace
