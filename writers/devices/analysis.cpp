@@ -81,7 +81,7 @@ class Analysis : public DeviceAnalysis {
   DeviceStep step_of(const StepRow& row, const DevicePass& pass, const DeviceTimes& times) const;
   void finish_device(DevicePass* pass, const std::vector<const StepRow*>& steps);
   Rows rows() const { return {summary_.uses.size(), summary_.steps.size()}; }
-  void pass_group(const Rows& before, const Group& group);
+  void add_units(const Rows& before, const Group* passed = nullptr);
 
   std::filesystem::path folder_;
   const StepMeter* steps_;
@@ -386,7 +386,7 @@ Status Analysis::finish_group() {
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
     if (Status status = finish_nccl(); !status) return status;
   }
-  if (has_devices_ && group_ != nullptr) pass_group(before, *group_);
+  if (has_devices_ && group_ != nullptr) add_units(before, group_);
   store_.reset();
   calls_.clear();
   blind_.clear();
@@ -437,27 +437,31 @@ void Analysis::number_loops() {
 /// Those of the last process have their final numbers.
 Status Analysis::finish(const Outcome&) {
   number_loops();
-  return finish_group();
+  const Status status = finish_group();
+  add_units({});  // a process with a file of its own may come before the series of its machine
+  return status;
 }
 
-/// A process is done: its rows, behind those that were there `before`, get what counters say, as
-/// far as they are here. In a share they may be another one's, and load() comes back to it.
-void Analysis::pass_group(const Rows& before, const Group& group) {
+/// The rows behind those that were there `before`, of a process that has `passed` or of all, get
+/// what counters say, as far as they are here: in a share another one may have them, for load().
+void Analysis::add_units(const Rows& before, const Group* passed) {
   const auto add = [](const devices::UnitUses::Device& device, auto* row) {
     if (row->units.counted_ns != 0) return;
     row->units = device.use_of(row->begin_ns, row->begin_ns + row->times.span_ns);
     row->bound = bound_of(row->bound, row->units);
   };
+  const std::vector<Group>& groups = model_->groups;
   for (size_t i = before.uses; i < summary_.uses.size(); ++i)
-    add(units_.find(group, summary_.uses[i].device), &summary_.uses[i]);
+    add(units_.find(groups[summary_.uses[i].group], summary_.uses[i].device), &summary_.uses[i]);
   devices::UnitUses::Device device;
+  std::pair<uint32_t, uint32_t> last(kNoGroup, 0);
   for (size_t i = before.steps; i < summary_.steps.size(); ++i) {
     DeviceStep& step = summary_.steps[i];
-    const bool is_other = i == before.steps || step.device != summary_.steps[i - 1].device;
-    if (is_other) device = units_.find(group, step.device);
+    const std::pair own(step.group, step.device);
+    if (std::exchange(last, own) != own) device = units_.find(groups[step.group], step.device);
     add(device, &step);
   }
-  units_.pass(group);
+  if (passed != nullptr) units_.pass(*passed);
 }
 
 Status Analysis::save(StateOut* out) {
@@ -481,7 +485,7 @@ Status Analysis::load(StateIn* in) {
   if (id == kNoGroup) return {};
   const bool is_known = id < model_->groups.size() && model_->groups[id].process != nullptr;
   if (!in->check(is_known)) return in->status();
-  pass_group(before, model_->groups[id]);
+  add_units(before, &model_->groups[id]);
   return {};
 }
 

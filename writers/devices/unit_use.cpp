@@ -226,6 +226,7 @@ void UnitUses::end_location() {
 
 UnitUses::Device UnitUses::find(const Group& group, uint32_t device) const {
   Device found;
+  if (group.process == nullptr) return found;  // damage
   const auto known = group.process->devices.find(device);
   if (known == group.process->devices.end()) return found;
   const std::string digits = digits_of(known->second.definition.uuid);
@@ -248,7 +249,7 @@ UnitUse UnitUses::Device::use_of(uint64_t begin_ns, uint64_t end_ns) const {
 }
 
 void UnitUses::pass(const Group& group) {
-  const uint32_t node = spool::home_node(*model_->job, group.node);
+  const uint32_t node = group.node;  // of those with a file of their own nobody waits: till the end
   if (left_counts_[node] == 0 || --left_counts_[node] != 0) return;
   timelines_.erase(timelines_.lower_bound({node, "", Source::kGpm}),
                    timelines_.lower_bound({node + 1, "", Source::kGpm}));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "tests/unit/writers/shares.h"
@@ -201,17 +202,29 @@ TEST_F(DeviceShares, counters_of_the_node_reach_the_processes_of_both) {
     }
     return made;
   };
-  const Pair whole(*this);
-  test::run_whole(whole.line(), model, events);
-  const Pair combiner(*this);
-  const Pair even(*this);
-  const Pair odd(*this);
-  test::combine(combiner.line(), model, test::run_shares(even.line(), odd.line(), model, events));
-  for (const Pair* pair : {&whole, &combiner}) {
-    ASSERT_EQ(pair->analysis->summary().uses.size(), kProcesses);
-    for (const DeviceUse& use : pair->analysis->summary().uses) {
-      EXPECT_NEAR(use.units.memory, 0.8, 1e-3) << use.group;
-      EXPECT_NEAR(static_cast<double>(use.units.counted_ns), 1e9, 1e6);
+  for (const bool is_late : {false, true}) {
+    if (is_late) {  // the first rank has a file of its own, and the series are below the second
+      spool::Node& own = parts_->job.nodes.emplace_back();
+      own.host = parts_->job.nodes[0].host;
+      own.processes[0].start.fallback = 1;
+      model.groups[0].node = 1;
+      const auto second = std::find_if(model.locations.begin(), model.locations.end(),
+                                       [](const Location& one) { return one.group == 1; });
+      std::rotate(model.locations.begin() + 1, model.locations.begin() + 2, second);
+      (second - 1)->group = 1;
+    }
+    const Pair whole(*this);
+    test::run_whole(whole.line(), model, events);
+    const Pair combiner(*this);
+    const Pair even(*this);
+    const Pair odd(*this);
+    test::combine(combiner.line(), model, test::run_shares(even.line(), odd.line(), model, events));
+    for (const Pair* pair : {&whole, &combiner}) {
+      ASSERT_EQ(pair->analysis->summary().uses.size(), kProcesses);
+      for (const DeviceUse& use : pair->analysis->summary().uses) {
+        EXPECT_NEAR(use.units.memory, 0.8, 1e-3) << use.group;
+        EXPECT_NEAR(static_cast<double>(use.units.counted_ns), 1e9, 1e6);
+      }
     }
   }
 }
