@@ -20,6 +20,11 @@ bool asks(const Query& query, const Gpu& gpu) {
   return query.asks != Asks::kGpusWithoutGpm || !gpu.has_gpm;
 }
 
+std::string time_text(uint64_t ns) {
+  return ns < kNsPerMs ? std::to_string(ns / 1000) + " us"
+                       : std::to_string((ns + kNsPerMs / 2) / kNsPerMs) + " ms";
+}
+
 }  // namespace
 
 Gpus::Gpus(const char* library_name, std::function<uint64_t()> clock_ns, uint32_t rest)
@@ -126,8 +131,7 @@ std::vector<GpuValue> Gpus::read(uint64_t now_ns) {
     const bool is_slow = usual_ns * rest_per_cost() > period_ns;
     if (is_slow && slow_.find(kPaceNames[pace]) == std::string::npos) {
       slow_ += (slow_.empty() ? "" : "; ") + std::string(kPaceNames[pace]) +
-               " asked less often, the driver took " +
-               std::to_string((usual_ns + kNsPerMs / 2) / kNsPerMs) + " ms at a time" +
+               " asked less often, the driver took " + time_text(usual_ns) + " at a time" +
                (rest_per_cost() > kRestPerCost ? " (a larger --budget: more often)" : "");
     }
   }

@@ -151,6 +151,16 @@ TEST_F(NvmlGpus, asking_keeps_to_the_budget) {
   EXPECT_EQ(gpus_->next_ns(), (102 + 2 + 200 * 2) * kMs);
 }
 
+TEST_F(NvmlGpus, a_short_answer_is_not_told_as_none) {
+  open(FAKE_NVML, rest_per_gpu(0.01));
+  cost_ns_ = kMs / 4;
+  read(0);
+  read(102 * kMs);
+  EXPECT_NE(gpus_->state().reason.find("GPM asked less often, the driver took 250 us at a time"),
+            std::string::npos)
+      << gpus_->state().reason;
+}
+
 TEST_F(NvmlGpus, more_gpus_have_more_of_the_budget) {
   knob("FAKE_NVML_GPUS", "2");
   open(FAKE_NVML, rest_per_gpu(1));
