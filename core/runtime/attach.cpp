@@ -227,7 +227,8 @@ void aon_set_paused(bool paused) noexcept {
   if (w == nullptr) return;
   Process& p = *process();
   const uint32_t before = p.ring->paused.exchange(paused ? 1 : 0, std::memory_order_relaxed);
-  if ((before != 0) != paused) g_pauses.note(ticks(w));
+  if ((before != 0) == paused) return;  // as programs say at each step
+  g_pauses.note(ticks(w));
   for (uint32_t site = 0; site < kMaxSites; ++site) {
     if (paused) {
       p.modes[site].fetch_or(kModePaused, std::memory_order_relaxed);
