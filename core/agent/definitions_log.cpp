@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <tuple>
 #include <unordered_map>
 
 #include "core/base/file.h"
@@ -82,6 +84,70 @@ class ClockThinning {
   uint64_t seen_[2] = {};
   uint64_t bytes_ = 0;
   bool is_needed_ = false;
+};
+
+/// What was evicted comes segment by segment for as long as the job runs: what follows one another
+/// is one loss.
+class LossMerging {
+ public:
+  void add(const LossDefinition& loss) {
+    by_stream_[{loss.process, loss.slot, loss.context, loss.reason}].push_back(loss);
+  }
+  /// Calls `visit(loss)` for each, those of a process in a row.
+  template <class Visit>
+  void merge(Visit visit) {
+    for (auto& [stream, losses] : by_stream_) {
+      std::sort(losses.begin(), losses.end(),
+                [](const auto& a, const auto& b) { return a.first_sequence < b.first_sequence; });
+      LossDefinition merged = losses.front();
+      for (const LossDefinition& next : std::span(losses).subspan(1)) {
+        if (next.first_sequence - merged.first_sequence > merged.count) {
+          visit(merged);
+          merged = next;
+          continue;
+        }
+        const uint64_t end = next.first_sequence - merged.first_sequence + next.count;
+        merged.count = std::max(merged.count, end);
+        merged.start_ticks = std::min(merged.start_ticks, next.start_ticks);
+        merged.end_ticks = std::max(merged.end_ticks, next.end_ticks);
+      }
+      visit(merged);
+    }
+  }
+
+ private:
+  using Stream = std::tuple<uint32_t, uint16_t, uint16_t, uint32_t>;
+  std::map<Stream, std::vector<LossDefinition>> by_stream_;
+};
+
+/// What of a file a rewrite keeps, in two looks at each of its definitions.
+class Survivors {
+ public:
+  void look(uint64_t index, const spool::DefinitionView& view) {
+    clocks_.count(view.type, view.payload.size());
+    const Subject subject = subject_of(view);
+    if (subject.type != DefinitionType::kNone) last_[subject] = index;
+    if (const auto loss = loss_of(view)) losses_.add(*loss);
+  }
+  /// Between the two. `clock_bytes`: how much of the file pairings of clocks may fill.
+  void begin_again(uint64_t clock_bytes) { clocks_.begin(clock_bytes); }
+  bool keeps(uint64_t index, const spool::DefinitionView& view) {
+    const Subject subject = subject_of(view);
+    if (subject.type != DefinitionType::kNone && last_[subject] != index) return false;
+    return !clocks_.drops(view.type) && !loss_of(view);
+  }
+  /// These stand for all that were not kept.
+  LossMerging& losses() { return losses_; }
+
+ private:
+  static std::optional<LossDefinition> loss_of(const spool::DefinitionView& view) {
+    if (view.type != DefinitionType::kEviction) return std::nullopt;
+    return spool::definition_struct<LossDefinition>(view.payload);
+  }
+
+  LastIndex last_;
+  ClockThinning clocks_;
+  LossMerging losses_;
 };
 
 /// Calls `visit(process, index, view)` for each definition of the file.
@@ -218,33 +284,32 @@ void DefinitionsLog::stage_commit(Progress* progress) const {
 
 Status DefinitionsLog::compact(const std::string& folder) {
   const std::string path = folder + "/" + spool::kDefinitionsFile;
-  LastIndex last;
-  ClockThinning clocks;
-  Status status =
-      for_each_definition(path, [&](uint32_t, uint64_t index, const spool::DefinitionView& view) {
-        clocks.count(view.type, view.payload.size());
-        const Subject subject = subject_of(view);
-        if (subject.type != DefinitionType::kNone) last[subject] = index;
-      });
+  Survivors survivors;
+  Status status = for_each_definition(
+      path, [&](uint32_t, uint64_t index, const auto& view) { survivors.look(index, view); });
   if (!status) return status;
-  clocks.begin(limit_bytes_ / 4);
+  survivors.begin_again(limit_bytes_ / 4);
   std::vector<uint8_t> bytes;
   uint64_t blocks = 0;
   spool::DefinitionBlockWriter writer;
   uint32_t current = spool::kNodeProcess;
-  auto end_block = [&] {
+  const auto end_block = [&] {
     if (!writer.is_empty() && writer.seal(&sealer_, current, blocks, 0, &bytes)) ++blocks;
   };
-  status = for_each_definition(
-      path, [&](uint32_t process, uint64_t index, const spool::DefinitionView& view) {
-        const Subject subject = subject_of(view);
-        if (subject.type != DefinitionType::kNone && last[subject] != index) return;
-        if (clocks.drops(view.type)) return;
-        if (process != current || writer.payload_bytes() > kMaxPayloadBytes) end_block();
-        current = process;
-        writer.add(static_cast<uint32_t>(view.type), view.payload);
-      });
+  const auto begin_of = [&](uint32_t process) {
+    if (process != current || writer.payload_bytes() > kMaxPayloadBytes) end_block();
+    current = process;
+  };
+  status = for_each_definition(path, [&](uint32_t process, uint64_t index, const auto& view) {
+    if (!survivors.keeps(index, view)) return;
+    begin_of(process);
+    writer.add(static_cast<uint32_t>(view.type), view.payload);
+  });
   if (!status) return status;
+  survivors.losses().merge([&](const LossDefinition& loss) {
+    begin_of(loss.process);
+    writer.add(DefinitionType::kEviction, loss);
+  });
   end_block();
   sink_->unlink(kTemporaryFile);
   const int fd = sink_->open(kTemporaryFile);

@@ -65,6 +65,48 @@ TEST_F(DefinitionsLogTest, stays_below_a_small_limit_however_long_the_job_runs) 
   EXPECT_EQ(clocks.back().ticks, kSeconds);
 }
 
+LossDefinition eviction_of(uint16_t slot, uint64_t first_sequence, uint64_t count) {
+  LossDefinition loss{};
+  loss.slot = slot;
+  loss.reason = static_cast<uint32_t>(LossReason::kEvictedByCap);
+  loss.first_sequence = first_sequence;
+  loss.count = count;
+  loss.start_ticks = 1000 + first_sequence;
+  loss.end_ticks = 1000 + first_sequence + count;
+  return loss;
+}
+
+TEST_F(DefinitionsLogTest, tells_evictions_that_follow_one_another_as_one) {
+  constexpr uint64_t kLimitBytes = 64u << 10;
+  constexpr uint64_t kEvictions = 20000;
+  constexpr uint64_t kCount = 10;
+  DefinitionsLog log(&state_, sink_.get(), kLimitBytes);
+  ASSERT_TRUE(log.restore(node_folder()));
+  for (uint64_t i = 0; i < kEvictions; ++i) {
+    for (uint16_t slot : {1, 2})
+      log.of(0).add(DefinitionType::kEviction, eviction_of(slot, kCount * i, kCount));
+    ASSERT_EQ(log.flush(), 0);
+    if (log.wants_compaction()) {
+      ASSERT_TRUE(log.compact(node_folder()));
+    }
+    ASSERT_FALSE(log.is_full()) << i;
+  }
+  log.of(0).add(DefinitionType::kEviction, eviction_of(2, kCount * (kEvictions + 1), kCount));
+  ASSERT_EQ(log.flush(), 0);
+  ASSERT_TRUE(log.compact(node_folder()));
+  const spool::Job job = read_job();
+  const auto& losses = job.nodes.at(0).processes.at(0).losses;
+  ASSERT_EQ(losses.size(), 3u);
+  for (const LossDefinition& loss : {losses[0], losses[1]}) {
+    EXPECT_EQ(loss.first_sequence, 0u);
+    EXPECT_EQ(loss.count, kCount * kEvictions);
+    EXPECT_EQ(loss.start_ticks, 1000u);
+    EXPECT_EQ(loss.end_ticks, 1000 + kCount * kEvictions);
+  }
+  EXPECT_EQ(losses[2].slot, 2u);
+  EXPECT_EQ(losses[2].first_sequence, kCount * (kEvictions + 1)) << "one in between was not lost";
+}
+
 TEST_F(DefinitionsLogTest, counts_what_finds_no_room_while_the_disk_is_full) {
   DefinitionsLog log(&state_, sink_.get(), 64u << 20);
   ASSERT_TRUE(log.restore(node_folder()));
