@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "core/agent/memory_limit.h"
 #include "core/base/file.h"
 #include "core/base/lease.h"
 #include "core/base/owner.h"
@@ -30,26 +31,6 @@ bool take_value(std::string_view argument, std::string_view name, std::string* v
   if (!argument.starts_with(name)) return false;
   *value = argument.substr(name.size());
   return true;
-}
-
-/// The limit of this process's cgroup, or the machine's memory.
-uint64_t memory_limit_bytes() {
-  const auto pages = static_cast<uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
-  uint64_t limit = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  const auto group = read_text_file("/proc/self/cgroup");
-  if (!group) return limit;
-  const size_t at = group->find("0::");
-  if (at == std::string::npos) return limit;
-  std::string path = group->substr(at + 3, group->find('\n', at) - at - 3);
-  for (;; path.resize(path.rfind('/'))) {
-    const auto text = read_text_file("/sys/fs/cgroup" + path + "/memory.max");
-    if (text && text->starts_with("max")) {
-      // no limit at this level
-    } else if (text) {
-      limit = std::min<uint64_t>(limit, std::strtoull(text->c_str(), nullptr, 10));
-    }
-    if (path.rfind('/') == std::string::npos) return limit;
-  }
 }
 
 std::string path_of_socket(int fd) {
