@@ -79,10 +79,7 @@ Result<int> Drainer::create(uint32_t cell_index) {
                                kFirstChunks, settings_.clock_is_tsc);
   if (!memory) return memory.error();
   const int fd = memory->fd();
-  Ring ring{};
-  ring.cell = cell_index;
-  ring.memory = std::make_unique<ring::RingMemory>(std::move(*memory));
-  adopt(std::move(ring));
+  adopt(ring_of(cell_index, std::move(*memory)));  // nothing of it was read yet
   return fd;
 }
 
@@ -92,18 +89,15 @@ Status Drainer::attach(uint32_t cell_index, UniqueFd fd) {
   auto memory = ring::RingMemory::attach(std::move(fd), kRingSlots,
                                          static_cast<uint32_t>(chunk_count), cell.ring_chunks);
   if (!memory) return memory.error();
-  Ring ring{};
-  ring.cell = cell_index;
-  ring.memory = std::make_unique<ring::RingMemory>(std::move(*memory));
+  Ring ring = ring_of(cell_index, std::move(*memory));
+  restore_streams(&ring);
   adopt(std::move(ring));
   return {};
 }
 
-void Drainer::adopt(Ring ring) {
-  const uint32_t process = state_->process(ring.cell).process;
-  ring.process = process;
-  ring.reader = std::make_unique<ring::RingReader>(ring.memory->base(), ring.memory->geometry());
-  ring.streams.assign(size_t{kRingSlots} * kContexts, kNoCell);
+/// Where an earlier worker was in the streams of a process.
+void Drainer::restore_streams(Ring* ring) const {
+  const uint32_t process = state_->process(ring->cell).process;
   const uint32_t count =
       state_->header().stream_count.load(std::memory_order_acquire);  // pairs with agent:cells
   for (uint32_t i = 0; i < count && i < kMaxStreams; ++i) {
@@ -111,13 +105,26 @@ void Drainer::adopt(Ring ring) {
     if (cell.in_use.load(std::memory_order_acquire) == 0 ||  // pairs with agent:cells
         cell.process != process || cell.slot >= kRingSlots || cell.context >= kContexts)
       continue;
-    ring.streams[size_t{cell.slot} * kContexts + cell.context] = i;
-    ring.reader->restore(cell.slot, cell.context, cell.position.get());
+    ring->streams[size_t{cell.slot} * kContexts + cell.context] = i;
+    ring->reader->restore(cell.slot, cell.context, cell.position.get());
   }
+}
+
+Drainer::Ring Drainer::ring_of(uint32_t cell, ring::RingMemory memory) const {
+  Ring ring{};
+  ring.cell = cell;
+  ring.process = state_->process(cell).process;
+  ring.memory = std::make_unique<ring::RingMemory>(std::move(memory));
+  ring.reader = std::make_unique<ring::RingReader>(ring.memory->base(), ring.memory->geometry());
+  ring.streams.assign(size_t{kRingSlots} * kContexts, kNoCell);
+  return ring;
+}
+
+void Drainer::adopt(Ring ring) {
   add_node_bytes(ring.memory->committed_bytes());
   state_->process(ring.cell).memory_bytes = ring.memory->committed_bytes();
-  modes_->add(process, ring.memory->modes());
-  if (stacks_ != nullptr) stacks_->add(process, ring.memory->base(), ring.memory->geometry());
+  modes_->add(ring.process, ring.memory->modes());
+  if (stacks_ != nullptr) stacks_->add(ring.process, ring.memory->base(), ring.memory->geometry());
   rings_[ring.cell] = std::move(ring);
 }
 

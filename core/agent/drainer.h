@@ -147,6 +147,8 @@ class Drainer : private ring::Sink {
   uint32_t stream_cell(uint32_t slot, uint32_t context);
   bool append(uint32_t stream, std::span<const uint8_t> bytes, uint32_t counted,
               const ring::StreamPosition* position);
+  Ring ring_of(uint32_t cell, ring::RingMemory memory) const;
+  void restore_streams(Ring* ring) const;
   void adopt(Ring ring);
   void add_node_bytes(uint64_t bytes) noexcept;
   void drop(uint32_t slot, uint32_t context, uint64_t count);

@@ -25,6 +25,7 @@ constexpr uint64_t kGraceNs = 50 * kMs;           ///< after the last process
 constexpr uint64_t kExpectedWaitNs = 2000 * kMs;  ///< for ranks that were announced
 constexpr uint64_t kOrphanWaitNs = 30'000 * kMs;  ///< for the first one
 constexpr uint64_t kSilentWaitNs = 1000 * kMs;    ///< for the first word on a connection
+const Error kNoPlace{Code::kInvalid, "too many processes of this launch on one node"};
 
 }  // namespace
 
@@ -217,12 +218,22 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
   return true;
 }
 
+/// It goes on with a file of its own, at once.
+bool Server::refuse(const Newcomer& newcomer, int connection, const Error& reason) {
+  AON_LOG_WARNING("pid %d: %s", newcomer.pid, reason.message.c_str());
+  const MessageHeader refused{kProtocolMagic, kProtocolVersion, MessageType::kRefused,
+                              sizeof(refused)};
+  if (!newcomer.is_followed) send_struct(connection, refused);
+  listener_->process_refused(reason);
+  return false;
+}
+
 /// Gives the newcomer a ring and the keeper its descriptors. False: refused.
 bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd pidfd,
                          uint32_t* added) {
   StateHeader& header = state_->header();
   const uint32_t index = header.process_count.load(std::memory_order_relaxed);
-  if (index >= kMaxProcesses) return false;
+  if (index >= kMaxProcesses) return refuse(newcomer, connection.get(), kNoPlace);
   ProcessCell& cell = state_->process(index);
   cell.process = header.first_process + index;
   cell.pid = newcomer.pid;
@@ -235,14 +246,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   std::memcpy(cell.program, newcomer.program, sizeof(cell.program));
   cell.program[sizeof(cell.program) - 1] = '\0';
   auto ring = drainer_->create(index);
-  if (!ring) {
-    AON_LOG_WARNING("pid %d: %s", cell.pid, ring.error().message.c_str());
-    const MessageHeader refused{kProtocolMagic, kProtocolVersion, MessageType::kRefused,
-                                sizeof(MessageHeader)};
-    if (!newcomer.is_followed) send_struct(connection.get(), refused);
-    listener_->process_refused(ring.error());
-    return false;
-  }
+  if (!ring) return refuse(newcomer, connection.get(), ring.error());
   const int descriptors[] = {connection.get(), *ring, pidfd ? pidfd.get() : connection.get()};
   if (!keeper_->keep(KeepKind::kProcess, cell.process, cell.pid, descriptors)) {
     drainer_->remove(index);

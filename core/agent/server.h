@@ -103,6 +103,7 @@ class Server {
   bool handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count);
   bool is_left_alone(const Connection& connection, const Hello& hello);
   bool attach(uint32_t id, Connection& connection, const Hello& hello);
+  bool refuse(const Newcomer& newcomer, int connection, const Error& reason);
   bool add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd pidfd, uint32_t* cell);
   bool take_over(uint32_t cell, UniqueFd connection);
   void watch_connection(const Process& process);

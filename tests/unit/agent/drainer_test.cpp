@@ -187,8 +187,11 @@ TEST_F(DrainerTest, looks_as_often_as_ever_at_a_process_that_was_busy_once) {
 
 TEST_F(DrainerTest, stream_without_a_cell_is_counted_with_the_main_thread) {
   start(64u << 20);
-  stream(0, kMainThreadSlot);
   ASSERT_TRUE(add_process(0));
+  UniqueFd ring_fd(dup(drainer_->ring_fd(0)));
+  drainer_->remove(0);
+  stream(0, kMainThreadSlot);  // an earlier worker has met it
+  ASSERT_TRUE(drainer_->attach(0, std::move(ring_fd)));
   for (uint32_t i = 0; i < kMaxStreams; ++i) {
     if (state_.add_stream(1 + i / 400, static_cast<uint16_t>(1 + i % 400), 0) == kNoCell) break;
   }
