@@ -159,6 +159,8 @@ void Housekeeping::run() {
   connect_to_service();
   providers_.start();
   last_second_ns_ = monotonic_ns();
+  if (state_->header().worker_count > 1)  // an earlier worker has reckoned with it
+    last_agent_cpu_ns_ = state_->header().keeper_cpu_ns.load(std::memory_order_relaxed);
   std::unique_lock lock(m_);
   for (;;) {
     if (!is_stopping_ && !has_work()) wake_.wait_for(lock, kPeriod);
@@ -358,7 +360,7 @@ void Housekeeping::hold_budget() {
   last_second_ns_ = now_ns;
   StateHeader& header = state_->header();
   const uint64_t ranks_ns = state_->sum_cpu_time_ns();
-  const uint64_t agent_ns = proc::own_cpu_time_ns();
+  const uint64_t agent_ns = agent_cpu_ns();
   const double counting_ns = read_counting_costs();
   IntervalCost cost{};
   cost.seconds = seconds;
@@ -418,10 +420,15 @@ void Housekeeping::apply(const ModeChange& change) {
   inbox_->define(change.process, DefinitionType::kBudget, definition);
 }
 
+/// Of the worker, and of the processes beside it.
+uint64_t Housekeeping::agent_cpu_ns() const {
+  return proc::own_cpu_time_ns() + state_->header().keeper_cpu_ns.load(std::memory_order_relaxed);
+}
+
 void Housekeeping::report_usage() {
   const StateHeader& header = state_->header();
   UsageDefinition usage{};
-  usage.agent_cpu_ns = header.dead_workers_cpu_ns + proc::own_cpu_time_ns();
+  usage.agent_cpu_ns = header.dead_workers_cpu_ns + agent_cpu_ns();
   usage.ranks_cpu_ns = last_ranks_cpu_ns_;
   usage.application_cost_ns = header.application_cost_ns;
   usage.segment_bytes = drainer_->peak_ring_bytes();

@@ -78,6 +78,7 @@ class Housekeeping : public ProcessListener {
   void apply(const ModeChange& change);
   bool throttle(const ModeChange& change);
   double take_provider_costs(double seconds, std::vector<SiteLoad>* sites);
+  uint64_t agent_cpu_ns() const;
   void report_usage();
 
   const Config& config_;

@@ -60,6 +60,7 @@ class Keeper {
   bool is_worker_silent() const;
   void keep_lease();
   void account_dead_worker(pid_t worker);
+  void account_own();
   AssembleOutcome finish();
   AssembleOutcome finish_here();
   void serve_guests();
@@ -213,6 +214,13 @@ void Keeper::account_dead_worker(pid_t worker) {
   state_.header().dead_workers_cpu_ns += proc::cpu_time_ns(worker);
 }
 
+void Keeper::account_own() {
+  std::atomic<uint64_t>& told_ns = state_.header().keeper_cpu_ns;
+  const uint64_t now_ns = proc::own_cpu_time_ns() + transfer_.cpu_time_ns();
+  told_ns.store(std::max(now_ns, told_ns.load(std::memory_order_relaxed)),
+                std::memory_order_relaxed);
+}
+
 /// True: the worker has ended by itself; `exit_code` is its own.
 bool Keeper::serve_worker(pid_t worker, int* exit_code) {
   for (;;) {
@@ -224,6 +232,7 @@ bool Keeper::serve_worker(pid_t worker, int* exit_code) {
     if (!has_lease_ || is_beat_due()) keep_lease();
     if (has_lease_) transfer_.advance();
     if (link_ && fds[1].revents != 0) take_message();
+    account_own();
     if (fds[0].revents == 0 || !take_signals(worker)) continue;
     while (link_ && take_message()) {
     }

@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "core/agent/proc.h"
 #include "core/base/descriptors.h"
 #include "core/base/file.h"
 #include "core/base/lease.h"
@@ -389,7 +390,9 @@ bool Transfer::wait_for_end(int64_t timeout_ms, const std::function<void()>& bea
   int status = 0;
   pid_t ended = 0;
   for (int step_ms = 10;; step_ms = std::min(2 * step_ms, kShortStepMs)) {
+    const uint64_t cpu_ns = proc::cpu_time_ns(process_);  // of a zombie, too
     ended = ::waitpid(process_, &status, WNOHANG);
+    if (ended == process_) ended_cpu_ns_ += cpu_ns;
     if (ended != 0 && !(ended < 0 && errno == EINTR)) break;
     const int64_t late_ms = now_ms() - until_ms;
     if (late_ms >= 0 && !std::exchange(is_killed, true)) ::kill(process_, SIGKILL);
@@ -401,6 +404,10 @@ bool Transfer::wait_for_end(int64_t timeout_ms, const std::function<void()>& bea
   process_ = -1;
   role_ = Role::kNone;
   return is_done;
+}
+
+uint64_t Transfer::cpu_time_ns() const noexcept {
+  return ended_cpu_ns_ + (process_ > 0 ? proc::cpu_time_ns(process_) : 0);
 }
 
 void Transfer::stop() {

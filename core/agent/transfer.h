@@ -48,6 +48,9 @@ class Transfer {
   /// it is gone from here.
   bool deliver(const std::function<void()>& beat);
 
+  /// CPU time of the process, and of those before it.
+  uint64_t cpu_time_ns() const noexcept;
+
   /// Receiver: its guests are told first.
   void stop();
 
@@ -76,6 +79,7 @@ class Transfer {
   int64_t first_ms_ = 0;    ///< when the launch was first seen to span nodes
   Shared* shared_ = nullptr;
   pid_t process_ = -1;
+  uint64_t ended_cpu_ns_ = 0;
   UniqueFd end_;  ///< closed: the process is to come to its end
 };
 
