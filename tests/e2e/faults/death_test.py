@@ -62,6 +62,25 @@ class AgentDeath(FaultCase):
             self.assert_every_call(document, rank)
         wait_until(lambda: not agent_pids(self.output), what="the agent's end")
 
+    def test_process_that_starts_while_the_keeper_hangs_has_a_ring(self):
+        go = self.counts / "go"
+        script = 'until [ -e "$0" ]; do sleep 0.1; done; exec "$@"'
+        command = ["sh", "-c", script, go, *self.worker("pace", 1)]
+        process = self.start("aon-run", "-o", self.output, "--", *command)
+        keeper, _ = wait_until(self.keeper_and_worker, what="keeper and worker")
+        os.kill(keeper, signal.SIGSTOP)
+        try:
+            go.touch()
+            self.wait_for_calls(0)
+            wait_until(lambda: not worker_pids(self.counts), what="the program's end")
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        document = self.finish()
+        self.assert_every_call(document, 0)
+        self.assertEqual(list(self.output.rglob("*.ring")), [])
+
     def test_agent_that_is_told_to_end_says_what_it_does_not_know(self):
         def disturb():
             os.kill(agent_pids(self.output)[0], signal.SIGTERM)
