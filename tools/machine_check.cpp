@@ -19,6 +19,7 @@
 #include "core/base/file.h"
 #include "core/service/crash_log.h"
 #include "core/service/page_reader.h"
+#include "launcher/runtime_folder.h"
 
 namespace aon::tools {
 namespace {
@@ -149,12 +150,9 @@ Check check_shm() {
 }
 
 Check check_runtime_folder() {
-  const char* session = getenv("XDG_RUNTIME_DIR");
+  const std::string dir = launcher::runtime_folder();
   struct stat status {};
-  if (session != nullptr && lstat(session, &status) == 0 && S_ISDIR(status.st_mode) &&
-      status.st_uid == geteuid() && (status.st_mode & 077) == 0)
-    return {"socket folder", Ability::kYes, fmt::format("{}/aon", session), ""};
-  const std::string dir = fmt::format("/tmp/aon-{}", geteuid());
+  if (!dir.starts_with("/tmp/")) return {"socket folder", Ability::kYes, dir, ""};
   if (lstat(dir.c_str(), &status) != 0) {
     if (access("/tmp", W_OK | X_OK) == 0)
       return {"socket folder", Ability::kYes, dir + ", made when needed", ""};
