@@ -105,7 +105,7 @@ void try_leave_summary(const std::string& dir) {
 }  // namespace
 
 Status complete_dropped(const std::string& dir) {
-  Result<Lease> lease = writers::take_assembly(dir);
+  const auto lease = writers::AssemblyLease::take(dir);
   if (!lease) return lease.error();
   Status status = writers::remove_stale_staging(dir);
   try_leave_summary(dir);
@@ -116,7 +116,7 @@ Status complete_dropped(const std::string& dir) {
 Status assemble_job(const FinalizeOptions& options) {
   if (Status status = join_directories(options.dirs); !status) return status;
   // Marks of nodes are read, and go, while nobody else assembles: who comes next sees all or none.
-  Result<Lease> lease = writers::take_assembly(options.dirs.front());
+  const auto lease = writers::AssemblyLease::take(options.dirs.front());
   if (!lease) return lease.error();
   const std::vector<NodePresence> nodes = cluster::read_presence(options.dirs.front());
   if (options.from_agent && is_in_archive(options, nodes)) return {};
@@ -143,7 +143,7 @@ Status assemble_job(const FinalizeOptions& options) {
     return is_nobody_left(options.dirs.front(), nodes);
   };
   const Result<writers::AssembleReport> report =
-      writers::assemble(options.dirs.front(), wanted, &*lease);
+      writers::assemble(options.dirs.front(), wanted, lease->get());
   if (!report) return report.error();
   for (const std::string& warning : report->warnings)
     fmt::print(stderr, "aon finalize: {}\n", warning);

@@ -10,7 +10,6 @@
 #include <optional>
 #include <system_error>
 
-#include "core/base/lease.h"
 #include "core/spool/files.h"
 #include "writers/assemble/clocks.h"
 #include "writers/assemble/combine.h"
@@ -42,25 +41,6 @@ constexpr uint64_t kStepRowBytes = 12;
 constexpr uint64_t kStepShare = 4;      ///< of what is left, one part is for rows of steps
 constexpr uint64_t kArchiveLeast = 32;  ///< of the cap, one part is for the archive in any case
 using SteadyClock = std::chrono::steady_clock;
-
-/// Renews the lease every kLeaseBeatSeconds, however often it is called.
-class Heartbeat {
- public:
-  explicit Heartbeat(Lease* lease) : lease_(lease), last_(SteadyClock::now()) {}
-  void operator()() {
-    const auto now = SteadyClock::now();
-    if (now - last_ < std::chrono::seconds(kLeaseBeatSeconds)) return;
-    last_ = now;
-    is_lost_ = !lease_->beat() || is_lost_;
-  }
-  /// Somebody took it over, who has removed what we were making.
-  bool is_lost() const { return is_lost_; }
-
- private:
-  Lease* lease_;
-  SteadyClock::time_point last_;
-  bool is_lost_ = false;
-};
 
 /// The law of the ledger does not hold: an error of ours, which the reader has to know of.
 void add_law_warning(std::span<const LocationTally> tallies, std::vector<std::string>* warnings) {
@@ -138,11 +118,8 @@ Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& 
 /// One assembly, under the lease.
 class Assembly {
  public:
-  Assembly(const fs::path& folder, const AssembleOptions& options, Heartbeat* heartbeat)
-      : folder_(folder),
-        options_(options),
-        heartbeat_(heartbeat),
-        beat_([heartbeat] { (*heartbeat)(); }) {}
+  Assembly(const fs::path& folder, const AssembleOptions& options, AssemblyLease* lease)
+      : folder_(folder), options_(options), lease_(lease), beat_([lease] { lease->beat(); }) {}
 
   Result<AssembleReport> run();
 
@@ -170,7 +147,7 @@ class Assembly {
 
   const fs::path& folder_;
   const AssembleOptions& options_;
-  Heartbeat* heartbeat_;
+  AssemblyLease* lease_;
   std::function<void()> beat_;
   SteadyClock::time_point start_ = SteadyClock::now();
   std::unique_ptr<JobModel> parts_;
@@ -190,8 +167,7 @@ Result<AssembleReport> Assembly::run() {
   Result<uint64_t> bytes = staging->sync();
   if (!bytes) return bytes.error();
   report_.archive_bytes = *bytes;
-  beat_();
-  if (heartbeat_->is_lost())
+  if (!lease_->is_held())
     return Error{Code::kBusy, "another process has taken over the assembly of " + folder_.string()};
   status = staging->publish();
   if (!status) return status.error();
@@ -472,19 +448,14 @@ Status Assembly::write_the_ledger(const fs::path& staging, const Passed& passed)
 
 }  // namespace
 
-Result<Lease> take_assembly(const fs::path& folder) {
-  return Lease::take((folder / "assemble.lease").string());
-}
-
 Result<AssembleReport> assemble(const fs::path& folder, const AssembleOptions& options,
-                                Lease* lease) {
-  Heartbeat heartbeat(lease);
-  return Assembly(folder, options, &heartbeat).run();
+                                AssemblyLease* lease) {
+  return Assembly(folder, options, lease).run();
 }
 
 Result<AssembleReport> assemble(const fs::path& folder, const AssembleOptions& options) {
-  Result<Lease> lease = take_assembly(folder);
-  return lease ? assemble(folder, options, &*lease) : lease.error();
+  const Result<std::unique_ptr<AssemblyLease>> lease = AssemblyLease::take(folder);
+  return lease ? assemble(folder, options, lease->get()) : lease.error();
 }
 
 }  // namespace aon::writers

@@ -6,7 +6,7 @@
 ///
 /// A reader sees the old archive or the new one; between the two renames the anchor traces.otf2 is
 /// missing. Two assemblers of one directory do not work at the same time (lease with heartbeat).
-/// Thread: one; the caller's, and processes of its own for shares.   Cost: about 200 ns per OTF2
+/// Thread: one; the caller's, one that renews the lease, and processes of its own for shares.   Cost: about 200 ns per OTF2
 /// event record, below 256 MiB of memory.
 #pragma once
 
@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/lease.h"
 #include "core/base/result.h"
+#include "writers/assemble/assembly_lease.h"
 #include "writers/assemble/model.h"
 #include "writers/writer.h"
 
@@ -58,11 +58,10 @@ struct AssembleReport {
 Result<AssembleReport> assemble(const std::filesystem::path& folder,
                                 const AssembleOptions& options = {});
 
-/// The same in two parts, for who has something to look up or to note while nobody else assembles:
-/// kBusy comes from the first one.
-Result<Lease> take_assembly(const std::filesystem::path& folder);
+/// The same under a lease of the caller's, who has something to look up or to note while nobody else
+/// assembles.
 Result<AssembleReport> assemble(const std::filesystem::path& folder, const AssembleOptions& options,
-                                Lease* lease);
+                                AssemblyLease* lease);
 
 /// Does the share of `node` in the assembly of `folder` that another process has planned
 /// (shares.h). Nothing when there is none, or none of `node`.

@@ -10,8 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "core/base/file.h"
@@ -146,15 +144,9 @@ Status ShareCrew::wait_for(const fs::path& path) {
 ShareBeat::ShareBeat(fs::path folder, uint32_t share, std::function<bool()> is_over)
     : path_(alive_file(folder, share)), is_over_(std::move(is_over)) {
   tell();
-  thread_ = std::jthread([this](const std::stop_token& stop) {
-    std::mutex mutex;
-    std::condition_variable_any changed;
-    std::unique_lock lock(mutex);
-    while (!changed.wait_for(lock, stop, std::chrono::seconds(kLeaseBeatSeconds),
-                             [&stop] { return stop.stop_requested(); })) {
-      if (is_over_()) _exit(EXIT_FAILURE);
-      tell();
-    }
+  thread_.emplace(std::chrono::seconds(kLeaseBeatSeconds), [this] {
+    if (is_over_()) _exit(EXIT_FAILURE);
+    tell();
   });
 }
 

@@ -12,11 +12,12 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/base/result.h"
+#include "writers/assemble/beat_thread.h"
 
 namespace aon::writers {
 
@@ -75,7 +76,7 @@ class ShareCrew {
 
 /// Writes alive.I every kLeaseBeatSeconds, whatever else the process does. When `is_over` the
 /// process ends: nobody waits for its share any more.
-/// Owner: who works on a share elsewhere.   Thread: one of its own.
+/// Owner: who works on a share elsewhere.   Thread: one of its own (beat_thread.h).
 class ShareBeat {
  public:
   ShareBeat(std::filesystem::path folder, uint32_t share, std::function<bool()> is_over);
@@ -86,7 +87,7 @@ class ShareBeat {
   std::filesystem::path path_;
   std::function<bool()> is_over_;
   uint64_t count_ = 0;
-  std::jthread thread_;
+  std::optional<BeatThread> thread_;
 };
 
 /// Whether a file is there. Network file systems keep in mind that it was not, until its folder is
