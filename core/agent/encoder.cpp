@@ -1,6 +1,7 @@
 #include "core/agent/encoder.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "core/base/log.h"
@@ -10,6 +11,17 @@ namespace aon::agent {
 namespace {
 
 constexpr uint64_t kStreamBytesPerBlock = uint64_t{spool::kMaxBlockRecords} * 2 * kSlotBytes;
+
+/// What adds up over agents; the rest is as it is now.
+void add_usage(const UsageDefinition& earlier, std::span<uint8_t> payload) {
+  UsageDefinition usage{};
+  if (payload.size() < sizeof(usage)) return;
+  std::memcpy(&usage, payload.data(), sizeof(usage));
+  usage.agent_cpu_ns += earlier.agent_cpu_ns;
+  usage.ranks_cpu_ns += earlier.ranks_cpu_ns;
+  usage.application_cost_ns += earlier.application_cost_ns;
+  std::memcpy(payload.data(), &usage, sizeof(usage));
+}
 
 }  // namespace
 
@@ -90,8 +102,11 @@ void Encoder::take_inbox() {
   std::map<uint32_t, uint64_t> refused;
   inbox_->take(&inbox_definitions_, &refused);
   for (const auto& [process, count] : refused) log_.count_dropped(process, count);
-  for (const InboxDefinition& definition : inbox_definitions_)
+  for (InboxDefinition& definition : inbox_definitions_) {
+    if (definition.type == DefinitionType::kUsage)
+      add_usage(state_->header().earlier.usage, definition.payload);
     log_.of(definition.process).add(static_cast<uint32_t>(definition.type), definition.payload);
+  }
 }
 
 bool Encoder::are_samples_many() const noexcept {
@@ -105,13 +120,27 @@ void Encoder::take_samples() {
   const uint64_t head =
       state_->header().sample_head.load(std::memory_order_acquire);  // pairs with agent:samples
   for (; samples_read_ < head; ++samples_read_) {
-    const SampleCell& sample = state_->sample(samples_read_);
+    const SampleCell& sample = counted_on(state_->sample(samples_read_));
     const uint32_t cell = agent_cell(sample.process, sample.slot);
     if (cell == kNoCell) continue;
     const uint32_t byte_count = sample.head.slot_count * kSlotBytes;
     const uint32_t counted = is_counted(sample.head.kind) ? 1 : 0;
     stream(cell).push({reinterpret_cast<const uint8_t*>(&sample.head), byte_count, counted});
   }
+}
+
+/// A count of the node goes on where an earlier agent left it.
+const SampleCell& Encoder::counted_on(const SampleCell& sample) {
+  if (sample.process != spool::kNodeProcess || sample.head.kind != RecordKind::kSample)
+    return sample;
+  const auto earlier = earlier_metrics_.find(sample.head.id);
+  if (earlier == earlier_metrics_.end()) return sample;
+  SampleCell& sum = counted_on_.emplace_back(sample);
+  sum.head.a64 =
+      std::bit_cast<uint64_t>(std::bit_cast<double>(sample.head.a64) + earlier->second->value);
+  sum.words[0] += earlier->second->enabled_ns;
+  sum.words[1] += earlier->second->running_ns;
+  return sum;
 }
 
 void Encoder::encode(StreamLog* log) {
@@ -242,8 +271,9 @@ void Encoder::write_streams() {
     }
     const bool is_agents = spool::is_agent_slot(cell.slot);
     const RefusedSamples& samples = state_->refused_samples(cell.process, cell.slot);
+    const uint64_t earlier = is_agents ? state_->earlier_refused(cell.process, cell.slot) : 0;
     const uint64_t refused =
-        (is_agents ? samples.count : cell.refused).load(std::memory_order_relaxed);
+        earlier + (is_agents ? samples.count : cell.refused).load(std::memory_order_relaxed);
     const auto it = streams_.find(i);
     const uint64_t cut_count = cell.cut_count.load(std::memory_order_relaxed);
     if (it == streams_.end() && refused == 0 && cut_count == 0) continue;
@@ -251,7 +281,8 @@ void Encoder::write_streams() {
     if (refused > log.progress().refused || cut_count > log.progress().ring_cut) {
       log.progress().refused = std::max(log.progress().refused, refused);
       if (is_agents) {
-        log.progress().first_refused_ticks = samples.first_ticks.load(std::memory_order_relaxed);
+        if (earlier == 0)
+          log.progress().first_refused_ticks = samples.first_ticks.load(std::memory_order_relaxed);
         log.progress().last_refused_ticks = samples.last_ticks.load(std::memory_order_relaxed);
       }
       log.progress().ring_cut = std::max(log.progress().ring_cut, cut_count);
@@ -307,6 +338,7 @@ void Encoder::commit() {
   progress_.sample_tail = samples_read_;
   log_.stage_commit(&progress_);
   header.progress.set(last, progress_);
+  counted_on_.clear();
   header.commit.store(last + 1, std::memory_order_release);            // pairs with agent:commit
   tail_.store(read_, std::memory_order_release);                       // pairs with agent:tail
   header.sample_tail.store(samples_read_, std::memory_order_release);  // pairs with agent:sampled

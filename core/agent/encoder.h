@@ -5,6 +5,9 @@
 ///     consume: staging entries are handed to their streams; slot 0's become definitions
 ///     flush:   streams -> segments -> definitions -> commit -> staging tail -> evictions
 ///
+/// An earlier agent of the launch may have written of the node in the same folder. Its streams, its
+/// counts and what it cost go on: what this agent measures is added to where the folder stands.
+///
 /// The agent's own samples are few: they wait in their cells for a flush of everything, because a
 /// block has a header, and one of two dozen records compresses badly.
 ///
@@ -13,6 +16,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -96,6 +100,7 @@ class Encoder {
   void take_inbox();
   bool are_samples_many() const noexcept;
   void take_samples();
+  const SampleCell& counted_on(const SampleCell& sample);
   void take_definitions(uint32_t process, const StagingEntry& entry);
   /// False: the definition is whole, but the file has no room for it.
   bool take_fragment(uint32_t process, const RecordHead& head, std::span<const uint8_t> bytes);
@@ -113,6 +118,8 @@ class Encoder {
   void evict();
   void report_disk(int error);
   void save_assemblies(uint64_t commit);
+  void continue_earlier_agents();
+  void find_earlier_metrics();
   void restore_streams();
   void restore_open_regions(uint32_t cell_index, const SegmentList& listed);
   uint32_t agent_cell(uint32_t process, uint16_t slot);
@@ -129,6 +136,8 @@ class Encoder {
   std::unordered_map<uint32_t, Assembly> assemblies_;
   std::map<std::pair<uint32_t, uint16_t>, uint32_t> agent_cells_;  ///< by process and slot
   std::vector<InboxDefinition> inbox_definitions_;
+  std::unordered_map<uint32_t, const MetricCell*> earlier_metrics_;  ///< by metric
+  std::deque<SampleCell> counted_on_;  ///< since the last commit: runs point into it
   Progress progress_{};
   uint64_t read_ = 0;          ///< staging offset up to which entries were consumed
   uint64_t samples_read_ = 0;  ///< the same of samples

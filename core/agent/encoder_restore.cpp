@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/agent/encoder.h"
+#include "core/agent/folder_scan.h"
 #include "core/base/file.h"
 #include "core/spool/block_reader.h"
 #include "core/spool/process_index.h"
@@ -128,7 +129,46 @@ Status Encoder::restore() {
         partial.type, partial.total_bytes, {partial.bytes, partial.bytes + partial.byte_count}};
   }
   restore_streams();
+  if (commit == 0) continue_earlier_agents();
+  find_earlier_metrics();
   return {};
+}
+
+/// Committed before anything is written: a later worker finds it in the state, not in the folder,
+/// where this agent's own is by then.
+void Encoder::continue_earlier_agents() {
+  const NodeStand stand = read_node_stand(settings_.folder);
+  EarlierAgents& earlier = state_->header().earlier;
+  earlier = {};
+  earlier.usage = stand.usage;
+  for (const auto& [key, told] : stand.streams) {
+    const auto [slot, context] = key;
+    const uint32_t cell = state_->find_or_add_stream(spool::kNodeProcess, slot, context);
+    if (cell == kNoCell) continue;
+    StreamLog& log = stream(cell);
+    StreamProgress& progress = log.progress();
+    progress.committed = told.committed;
+    progress.refused = told.refused;
+    progress.stream_cut = told.stream_cut;
+    progress.first_refused_ticks = told.first_refused_ticks;
+    progress.last_refused_ticks = told.last_refused_ticks;
+    log.is_changed = true;
+    if (spool::is_agent_slot(slot) && context == 0)
+      earlier.refused[slot == spool::kSeriesSlot ? 0 : 1] = told.refused;
+  }
+  for (const auto& [metric, count] : stand.counts) {
+    if (earlier.metric_count == kMaxMetrics) break;
+    state_->earlier_metric(earlier.metric_count++) = {
+        1, spool::kNodeProcess, metric, 0, count.value, count.enabled_ns, count.running_ns};
+  }
+  commit();
+}
+
+void Encoder::find_earlier_metrics() {
+  for (uint32_t i = 0; i < state_->header().earlier.metric_count; ++i) {
+    const MetricCell& cell = state_->earlier_metric(i);
+    earlier_metrics_[cell.metric] = &cell;
+  }
 }
 
 void Encoder::restore_streams() {

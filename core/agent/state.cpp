@@ -28,6 +28,8 @@ Result<State> State::map(int fd) {
   state.metrics_ = reinterpret_cast<MetricCell*>(at);
   at += size_t{kMaxMetrics} * sizeof(MetricCell);
   state.samples_ = reinterpret_cast<SampleCell*>(at);
+  at += size_t{kMaxSamples} * sizeof(SampleCell);
+  state.earlier_metrics_ = reinterpret_cast<MetricCell*>(at);
   return state;
 }
 

@@ -3,7 +3,7 @@
 /// dead one was killed stands here, in the staging memfd, in the rings and in the spool.
 ///
 ///     StateHeader | ProcessCell[kMaxProcesses] | StreamCell[kMaxStreams] | FileCell[kMaxFiles]
-///                 | MetricCell[kMaxMetrics] | SampleCell[kMaxSamples]
+///                 | MetricCell[kMaxMetrics] | SampleCell[kMaxSamples] | MetricCell[kMaxMetrics]
 ///
 /// The file is sparse: a cell that was never used costs nothing.
 ///
@@ -224,7 +224,8 @@ struct FileCell {
   Versioned<FileProgress> progress;
 };
 
-/// Where an accumulated metric stands. Housekeeping thread; see series.h.
+/// Where an accumulated metric stands. Housekeeping thread, see series.h; of those where an earlier
+/// agent left the node's, the encode thread.
 struct MetricCell {
   uint32_t in_use;
   uint32_t process;
@@ -242,6 +243,14 @@ struct SampleCell {
   uint16_t reserved;
   RecordHead head;
   uint64_t words[4];
+};
+
+/// What earlier agents of this launch left of the node's own; this one's comes on top. Encode
+/// thread, before its first commit.
+struct EarlierAgents {
+  UsageDefinition usage;
+  uint64_t refused[kAgentStreams];  ///< samples
+  uint32_t metric_count;            ///< State::earlier_metric()
 };
 
 struct RegisteredPid {
@@ -277,6 +286,7 @@ struct StateHeader {
   uint32_t worker_count;                ///< workers started so far
   uint64_t application_cost_ns;         ///< housekeeping thread
   uint64_t dead_workers_cpu_ns;         ///< keeper
+  EarlierAgents earlier;
   RegisteredPid registered[kMaxRegistered];
   Versioned<Progress> progress;
 };
@@ -297,7 +307,7 @@ class State {
   static constexpr size_t bytes() {
     return sizeof(StateHeader) + size_t{kMaxProcesses} * sizeof(ProcessCell) +
            size_t{kMaxStreams} * sizeof(StreamCell) + size_t{kMaxFiles} * sizeof(FileCell) +
-           size_t{kMaxMetrics} * sizeof(MetricCell) + size_t{kMaxSamples} * sizeof(SampleCell);
+           size_t{kMaxMetrics} * 2 * sizeof(MetricCell) + size_t{kMaxSamples} * sizeof(SampleCell);
   }
   /// The memfd, all zero.   Errors: kIo.
   static Result<UniqueFd> create();
@@ -310,12 +320,17 @@ class State {
   FileCell& file(uint32_t index) const noexcept { return files_[index]; }
   MetricCell& metric(uint32_t index) const noexcept { return metrics_[index]; }
   SampleCell& sample(uint64_t number) const noexcept { return samples_[number % kMaxSamples]; }
+  MetricCell& earlier_metric(uint32_t index) const noexcept { return earlier_metrics_[index]; }
   /// Of a process, or of the node for any other number. `slot` is one of the agent's.
   RefusedSamples& refused_samples(uint32_t process, uint16_t slot) const noexcept {
     const uint32_t index = process - header_->first_process;
     RefusedSamples* all =
         index < kMaxProcesses ? processes_[index].refused_samples : header_->refused_samples;
-    return all[slot == spool::kSeriesSlot ? 0 : 1];
+    return all[agent_stream(slot)];
+  }
+  /// Samples of the same stream that earlier agents had no room for: of the node alone.
+  uint64_t earlier_refused(uint32_t process, uint16_t slot) const noexcept {
+    return process == spool::kNodeProcess ? header_->earlier.refused[agent_stream(slot)] : 0;
   }
   uint64_t commit() const noexcept {
     return header_->commit.load(std::memory_order_acquire);  // pairs with agent:commit
@@ -331,12 +346,17 @@ class State {
   uint64_t sum_cpu_time_ns() const;
 
  private:
+  static uint32_t agent_stream(uint16_t slot) noexcept {
+    return slot == spool::kSeriesSlot ? 0 : 1;
+  }
+
   StateHeader* header_ = nullptr;
   ProcessCell* processes_ = nullptr;
   StreamCell* streams_ = nullptr;
   FileCell* files_ = nullptr;
   MetricCell* metrics_ = nullptr;
   SampleCell* samples_ = nullptr;
+  MetricCell* earlier_metrics_ = nullptr;
 };
 
 }  // namespace aon::agent

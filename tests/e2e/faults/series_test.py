@@ -1,4 +1,5 @@
-"""Counts of a rank while the agent's worker is killed: they go on where they were."""
+"""Counts of a rank while the agent's worker is killed, and of a node whose agent ends before the
+next program of the launch begins: they go on where they were."""
 import os
 import signal
 import time
@@ -6,7 +7,7 @@ import unittest
 
 import h5py
 
-from fault_test import FaultCase, agent_pids, wait_until
+from fault_test import FaultCase, agent_pids, environment, run, wait_until
 
 CLOCK = "task-clock"
 
@@ -72,6 +73,34 @@ class Restarts(FaultCase):
         # itself is read ten times a second.
         self.assertGreater(values[-1] / 1e9, 0.7 * cpu_s)
         self.assertLess(values[-1] / 1e9, cpu_s + 0.5)
+
+
+class SecondAgent(FaultCase):
+    """Programs of one step one after the other, each with an agent of its own."""
+
+    def run_step(self):
+        """The ledger when the agent of one program has ended, and the node's switches so far."""
+        env = environment(SLURM_JOB_ID=7, SLURM_STEP_ID=0, SLURM_PROCID=0, SLURM_NTASKS=1)
+        self.assert_exit(run(["aon-run", "-o", self.output, *self.worker("busy", 2)], env=env))
+        wait_until(lambda: not agent_pids(self.output), what="end of the agent")
+        document = self.finish()
+        with h5py.File(self.output / "profile.h5") as file:
+            values = file["series/node_0/node/context-switches"][:]
+        return document, [float(v) for v in values if v == v]
+
+    def test_what_agents_know_of_the_node_adds_up(self):
+        documents, switches = zip(*[self.run_step() for _ in range(3)])
+        self.assertEqual([len(d["ranks"]) for d in documents], [1, 2, 3])
+        for before, after in zip(documents, documents[1:]):
+            nodes = [d["nodes"][0]["providers"]["node"] for d in (before, after)]
+            self.assertGreater(nodes[1]["emitted"], nodes[0]["emitted"])
+            for used in ("agent_cpu_s", "app_cpu_s", "ranks_cpu_s"):
+                self.assertGreater(after["overhead"][used], before["overhead"][used], used)
+            self.assertEqual(after["lost_samples"], [])
+        for before, after in zip(switches, switches[1:]):
+            self.assertEqual(after[: len(before)], before)
+            self.assertGreater(after[-1], before[-1])
+            self.assertEqual(after, sorted(after))
 
 
 if __name__ == "__main__":
