@@ -26,6 +26,8 @@ namespace {
 constexpr uint64_t kMiB = 1u << 20;
 constexpr uint64_t kLeastNodeBytes = 16 * kMiB;
 constexpr uint64_t kMostNodeBytes = 1024 * kMiB;
+constexpr uint64_t kFewestOpenFiles = 4;
+constexpr uint64_t kMostOpenFiles = 16384;
 
 bool take_value(std::string_view argument, std::string_view name, std::string* value) {
   if (!argument.starts_with(name)) return false;
@@ -57,6 +59,15 @@ void fill_paths(Config* config, const std::filesystem::path& program_folder) {
   }
 }
 
+/// A quarter of what this process may open, which its start raises to the hard limit: the rest is
+/// for sockets, and for the rings and pidfds of processes.
+uint32_t open_file_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kFewestOpenFiles;
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(limit.rlim_max / 4, kFewestOpenFiles, kMostOpenFiles));
+}
+
 void fill_limits(Config* config) {
   const Options& options = config->arguments.options;
   const uint64_t node_bytes =
@@ -86,6 +97,7 @@ void fill_limits(Config* config) {
       std::min(std::max<uint64_t>(spool_bytes / 16, 16384), largest_file / 2);
   encoder.limits.chatty_bytes = spool_bytes / 64;
   encoder.limits.kept_bytes = config->staging_bytes / 8;
+  encoder.limits.open_files = open_file_limit();
   encoder.node.format = spool::kSpoolFormat;
   encoder.node.clock_is_tsc = config->drain.clock_is_tsc ? 1 : 0;
   encoder.node.budget_millipercent = static_cast<uint64_t>(options.budget_percent * 1000);

@@ -10,7 +10,7 @@
 namespace aon::agent {
 namespace {
 
-constexpr uint32_t kMaxOpenFiles = 256;
+constexpr uint64_t kIdleFlushes = 16;      ///< without a block: longer than samples wait
 constexpr size_t kBufferBytes = 1u << 20;  ///< written early when a buffer passes it
 
 uint32_t owner_slot(const spool::SegmentName& name) {
@@ -159,22 +159,30 @@ Result<spool::BlockHeader> Segments::append(uint32_t process, uint16_t slot, boo
 }
 
 int Segments::open_current(const OwnerKey& key, Owner& owner) {
-  if (owner.fd >= 0) return 0;
-  if (open_file_count_ >= kMaxOpenFiles) {
-    for (auto& [other, one] : owners_) close_file(one);
+  owner.written_in = flush_count_;
+  if (owner.fd >= 0) {
+    open_.splice(open_.end(), open_, owner.open_at);
+    return 0;
   }
+  if (open_.size() >= limits_.open_files) close_one_file();
   const int fd = sink_->open(spool::segment_file_name(name_of(key, owner.segments.back().number)));
   if (fd < 0) return -fd;
   owner.fd = fd;
-  ++open_file_count_;
+  owner.open_at = open_.insert(open_.end(), &owner);
   return 0;
+}
+
+void Segments::close_one_file() {
+  if (open_.empty()) return;
+  const bool is_idle = open_.front()->written_in + kIdleFlushes < flush_count_;
+  close_file(is_idle ? *open_.front() : *open_.back());
 }
 
 void Segments::close_file(Owner& owner) {
   if (owner.fd < 0) return;
   sink_->close(owner.fd);
   owner.fd = -1;
-  --open_file_count_;
+  open_.erase(owner.open_at);
 }
 
 int Segments::write_buffer(const OwnerKey& key, Owner& owner) {
@@ -199,6 +207,7 @@ int Segments::write_buffer(const OwnerKey& key, Owner& owner) {
 
 int Segments::flush(bool is_last, std::vector<spool::BlockHeader>* lost) {
   int last_error = 0;
+  ++flush_count_;
   for (auto& [key, owner] : owners_) {
     if (owner.buffer.empty()) continue;
     const int error = write_buffer(key, owner);

@@ -8,6 +8,11 @@
 ///
 ///     segment: absent --first block--> current --limit reached--> closed --cap--> evicted
 ///
+/// A file stays open while its owner writes, which on a shared file system saves two round trips a
+/// flush. Where there are more owners than may be open those go first that wrote nothing lately.
+/// The others take turns in the same order at each flush: closing the oldest would close just the
+/// one that comes next, so the newest goes, and all but those too many stay open.
+///
 /// While nothing can be written the newest blocks stay in memory, up to a bound, and are tried
 /// again at each flush: a window that moves on, as of a flight recorder. A worker that is killed
 /// then takes them with it.
@@ -17,6 +22,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <optional>
 #include <span>
@@ -46,6 +52,7 @@ struct SegmentLimits {
   uint64_t segment_bytes;   ///< of one
   uint64_t chatty_bytes;    ///< a slot that wrote more fills segments of its own
   uint64_t kept_bytes = 0;  ///< of blocks that could not be written
+  uint32_t open_files = 256;
 };
 
 /// What goes: the caller writes the losses, commits, then calls remove().
@@ -110,6 +117,8 @@ class Segments {
     uint64_t block_sequence = 0;
     uint32_t next_segment = 0;
     int fd = -1;
+    std::list<Owner*>::iterator open_at;  ///< valid while fd is
+    uint64_t written_in = 0;              ///< number of the last flush
     std::vector<uint8_t> buffer;
     std::vector<spool::BlockHeader> buffered;
     std::vector<size_t> buffered_bytes;  ///< of each of these
@@ -127,6 +136,7 @@ class Segments {
   static void drop_front(Owner& owner, size_t block_count, std::vector<spool::BlockHeader>* lost);
   int open_current(const OwnerKey& key, Owner& owner);
   void close_file(Owner& owner);
+  void close_one_file();
   void end_segment(Owner& owner);
 
   State* state_;
@@ -134,7 +144,8 @@ class Segments {
   SegmentLimits limits_;
   std::map<OwnerKey, Owner> owners_;
   uint64_t total_bytes_ = 0;
-  uint32_t open_file_count_ = 0;
+  std::list<Owner*> open_;  ///< who has a file open, the last written last
+  uint64_t flush_count_ = 0;
 };
 
 }  // namespace aon::agent

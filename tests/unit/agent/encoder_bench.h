@@ -32,6 +32,7 @@ class FaultySink : public FolderSink {
   using FolderSink::FolderSink;
   int open(const std::string& name) override {
     step();
+    ++open_count;
     return FolderSink::open(name);
   }
   int write(int fd, std::span<const uint8_t> bytes, uint64_t offset) override {
@@ -57,6 +58,7 @@ class FaultySink : public FolderSink {
 
   int error = 0;                       ///< errno of every write
   int steps_left = -1;                 ///< operations until Killed is thrown; -1 never
+  int open_count = 0;                  ///< calls of open()
   std::function<void()> before_write;  ///< may block
 
  private:
