@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "core/base/log.h"
 #include "core/topology/topology.h"
@@ -10,6 +11,7 @@
 namespace aon::agent {
 namespace {
 
+constexpr const char* kNearlyFull = "nearly full: oldest records went to leave the rest to others";
 constexpr uint64_t kStreamBytesPerBlock = uint64_t{spool::kMaxBlockRecords} * 2 * kSlotBytes;
 
 /// What adds up over agents; the rest is as it is now.
@@ -345,6 +347,7 @@ void Encoder::commit() {
 }
 
 void Encoder::evict() {
+  segments_.measure_room();
   while (auto victim = segments_.next_victim()) {
     for (const auto& [key, tally] : victim->losses) {
       if (tally.count == 0) continue;
@@ -359,6 +362,7 @@ void Encoder::evict() {
       loss.end_ticks = tally.last_ticks;
       log_.of(victim->name.process).add(DefinitionType::kEviction, loss);
     }
+    if (victim->is_for_room && !std::exchange(is_room_told_, true)) tell_disk(kNearlyFull);
     if (log_.flush() != 0) {
       log_.discard_buffered();
       return;  // the disk is full: another time
@@ -376,13 +380,18 @@ void Encoder::evict() {
 void Encoder::report_disk(int error) {
   if (error == disk_error_.load(std::memory_order_relaxed)) return;
   disk_error_.store(error, std::memory_order_relaxed);
+  is_room_told_ = false;
+  tell_disk(error == 0 ? "" : std::string("cannot write: ") + strerror(error));
+}
+
+/// Of the provider "disk"; empty: it can be written again.
+void Encoder::tell_disk(const std::string& reason) {
   ProviderDefinition state{};
-  state.state = error == 0 ? ProviderState::kOn : ProviderState::kDegraded;
-  const std::string reason = error == 0 ? "" : std::string("cannot write: ") + strerror(error);
+  state.state = reason.empty() ? ProviderState::kOn : ProviderState::kDegraded;
   log_.of(spool::kNodeProcess)
       .add(DefinitionType::kProvider, state,
-           {"disk", reason, error == 0 ? "" : "free space, or set --spool-dir or --disk"});
-  AON_LOG_WARNING("spool: %s", error == 0 ? "can be written again" : reason.c_str());
+           {"disk", reason, reason.empty() ? "" : "free space, or set --spool-dir or --disk"});
+  AON_LOG_WARNING("spool: %s", reason.empty() ? "can be written again" : reason.c_str());
 }
 
 }  // namespace aon::agent

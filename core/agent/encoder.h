@@ -117,6 +117,7 @@ class Encoder {
   void commit();
   void evict();
   void report_disk(int error);
+  void tell_disk(const std::string& reason);
   void save_assemblies(uint64_t commit);
   void continue_earlier_agents();
   void find_earlier_metrics();
@@ -142,6 +143,7 @@ class Encoder {
   uint64_t read_ = 0;          ///< staging offset up to which entries were consumed
   uint64_t samples_read_ = 0;  ///< the same of samples
   uint32_t finished_count_ = 0;
+  bool is_room_told_ = false;  ///< that the disk is nearly full
 
   // Shared.
   std::atomic<uint64_t> tail_{0};

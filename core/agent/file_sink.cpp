@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,6 +45,12 @@ int FolderSink::unlink(const std::string& name) {
 
 int FolderSink::rename(const std::string& from, const std::string& to) {
   return ::renameat(folder_fd_, from.c_str(), folder_fd_, to.c_str()) == 0 ? 0 : errno;
+}
+
+std::optional<DiskSpace> FolderSink::space() {
+  struct statvfs status {};
+  if (::fstatvfs(folder_fd_, &status) != 0) return std::nullopt;
+  return DiskSpace{status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize};
 }
 
 }  // namespace aon::agent

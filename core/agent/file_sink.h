@@ -5,10 +5,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
 namespace aon::agent {
+
+/// Of a file system, for users without privileges. A quota does not show in it.
+struct DiskSpace {
+  uint64_t free_bytes;
+  uint64_t all_bytes;
+};
 
 class FileSink {
  public:
@@ -25,6 +32,8 @@ class FileSink {
   virtual int reserve(int, uint64_t, uint64_t) { return 0; }
   virtual int unlink(const std::string& name) = 0;
   virtual int rename(const std::string& from, const std::string& to) = 0;
+  /// nullopt: not known.
+  virtual std::optional<DiskSpace> space() { return std::nullopt; }
 };
 
 /// The real one, below a folder's descriptor.
@@ -38,6 +47,7 @@ class FolderSink : public FileSink {
   int reserve(int fd, uint64_t offset, uint64_t bytes) override;
   int unlink(const std::string& name) override;
   int rename(const std::string& from, const std::string& to) override;
+  std::optional<DiskSpace> space() override;
 
  private:
   int folder_fd_;

@@ -10,6 +10,7 @@
 namespace aon::agent {
 namespace {
 
+constexpr uint64_t kLeastSegmentBytes = 16384;
 constexpr uint64_t kIdleFlushes = 16;      ///< without a block: longer than samples wait
 constexpr size_t kBufferBytes = 1u << 20;  ///< written early when a buffer passes it
 
@@ -137,8 +138,7 @@ Result<spool::BlockHeader> Segments::append(uint32_t process, uint16_t slot, boo
   const OwnerKey key{process, file_slot};
   Owner& owner = owner_of(process, file_slot);
   if (owner.cell == kNoCell) return Error{Code::kUnavailable, "too many segment files"};
-  if (owner.has_current &&
-      owner.segments.back().bytes + owner.buffer.size() >= limits_.segment_bytes) {
+  if (owner.has_current && owner.segments.back().bytes + owner.buffer.size() >= segment_limit()) {
     // Lost blocks of a full disk are found again by the caller's next flush().
     if (owner.buffer.empty() || write_buffer(key, owner) == 0) end_segment(owner);
   }
@@ -276,14 +276,34 @@ void Segments::stage_commit(uint64_t commit) {
   }
 }
 
+void Segments::measure_room() {
+  const auto now = std::chrono::steady_clock::now();
+  if (last_look_ && now - *last_look_ < limits_.room_period) return;
+  last_look_ = now;
+  const auto space = sink_->space();
+  floor_bytes_ = space ? floor_bytes(space->all_bytes) : 0;
+  room_bytes_ = ~uint64_t{0};
+  if (floor_bytes_ == 0) return;
+  const uint64_t with_free = total_bytes_ + space->free_bytes;
+  room_bytes_ = with_free > floor_bytes_ ? with_free - floor_bytes_ : 0;
+}
+
+uint64_t Segments::segment_limit() const noexcept {
+  const bool is_tight = room_bytes_ < total_bytes_ + floor_bytes_;
+  if (!is_tight) return limits_.segment_bytes;
+  const uint64_t small = std::min(limits_.segment_bytes / 16, floor_bytes_ / 8);
+  return std::min(std::max(small, kLeastSegmentBytes), limits_.segment_bytes);
+}
+
 std::optional<Victim> Segments::next_victim() {
-  if (total_bytes_ <= limits_.total_bytes) return std::nullopt;
+  const bool is_for_room = total_bytes_ <= limits_.total_bytes;
+  if (is_for_room && total_bytes_ <= room_bytes_) return std::nullopt;
   const OwnerKey* key = nullptr;
   Owner* largest = nullptr;
   uint64_t largest_bytes = 0;
   for (auto& [candidate, owner] : owners_) {
     const uint64_t bytes = owner.total();
-    if (bytes <= largest_bytes) continue;
+    if (bytes <= largest_bytes || (is_for_room && owner.segments.size() < 2)) continue;
     key = &candidate;
     largest = &owner;
     largest_bytes = bytes;
@@ -294,7 +314,7 @@ std::optional<Victim> Segments::next_victim() {
     end_segment(*largest);
   }
   const Segment& oldest = largest->segments.front();
-  return Victim{name_of(*key, oldest.number), oldest.bytes, oldest.tally};
+  return Victim{name_of(*key, oldest.number), oldest.bytes, oldest.tally, is_for_room};
 }
 
 void Segments::remove(const spool::SegmentName& name) {

@@ -13,6 +13,10 @@
 /// The others take turns in the same order at each flush: closing the oldest would close just the
 /// one that comes next, so the newest goes, and all but those too many stay open.
 ///
+/// The last of a disk is the application's: where less than the floor is free, segments of an owner
+/// that has several go as at the cap, until the floor is kept or each owner has one. Before it
+/// comes to that segments become small, so that they can go one by one.
+///
 /// While nothing can be written the newest blocks stay in memory, up to a bound, and are tried
 /// again at each flush: a window that moves on, as of a flight recorder. A worker that is killed
 /// then takes them with it.
@@ -20,6 +24,7 @@
 /// segment.   Errors: blocks that are given up are returned as their headers.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -53,13 +58,21 @@ struct SegmentLimits {
   uint64_t chatty_bytes;    ///< a slot that wrote more fills segments of its own
   uint64_t kept_bytes = 0;  ///< of blocks that could not be written
   uint32_t open_files = 256;
+  std::chrono::nanoseconds room_period = std::chrono::seconds(1);  ///< between looks at the disk
 };
+
+/// What the spool leaves free of a file system of so many bytes: 5 %, at most 1 GiB.
+constexpr uint64_t floor_bytes(uint64_t all_bytes) noexcept {
+  const uint64_t part = all_bytes / 20;
+  return part < (uint64_t{1} << 30) ? part : uint64_t{1} << 30;
+}
 
 /// What goes: the caller writes the losses, commits, then calls remove().
 struct Victim {
   spool::SegmentName name;
   uint64_t bytes = 0;
   TallyMap losses;
+  bool is_for_room = false;  ///< the disk is nearly full, the cap not reached
 };
 
 class Segments {
@@ -89,8 +102,11 @@ class Segments {
   /// Stores the state of all changed files as part of the commit after `commit`.
   void stage_commit(uint64_t commit);
 
-  /// The segment that must go to keep the limit, if any. Ends the current segment of its owner when
-  /// that is the one, unless blocks wait for it.
+  /// Looks how much of the disk is free, once a `room_period`; next_victim() goes by it.
+  void measure_room();
+
+  /// The segment that must go to keep the limit or the floor, if any. Ends the current segment of
+  /// its owner when that is the one, unless blocks wait for it.
   std::optional<Victim> next_victim();
   /// Unlinks it and forgets it.
   void remove(const spool::SegmentName& name);
@@ -134,6 +150,8 @@ class Segments {
   int write_buffer(const OwnerKey& key, Owner& owner);
   void keep_newest(uint64_t kept_bytes, std::vector<spool::BlockHeader>* lost);
   static void drop_front(Owner& owner, size_t block_count, std::vector<spool::BlockHeader>* lost);
+  /// Of the current one.
+  uint64_t segment_limit() const noexcept;
   int open_current(const OwnerKey& key, Owner& owner);
   void close_file(Owner& owner);
   void close_one_file();
@@ -144,7 +162,10 @@ class Segments {
   SegmentLimits limits_;
   std::map<OwnerKey, Owner> owners_;
   uint64_t total_bytes_ = 0;
-  std::list<Owner*> open_;  ///< who has a file open, the last written last
+  std::optional<std::chrono::steady_clock::time_point> last_look_;
+  uint64_t floor_bytes_ = 0;            ///< of the disk, as last seen; 0: not known
+  uint64_t room_bytes_ = ~uint64_t{0};  ///< that all segments may have, for the floor
+  std::list<Owner*> open_;              ///< who has a file open, the last written last
   uint64_t flush_count_ = 0;
 };
 

@@ -41,10 +41,31 @@ class SmallDisk(FaultCase):
         disk = node["providers"]["disk"]
         self.assertIn(disk["state"], ("on", "degraded"), "on: it could be written again")
         if disk["state"] == "degraded":
-            self.assertIn("No space left", disk["reason"])
+            self.assertRegex(disk["reason"], "No space left|nearly full")
             self.assertIn("--spool-dir", disk["remedy"])
         self.assertTrue({loss["reason"] for loss in document["losses"]} <=
                         {"pool full", "write failed", "evicted by cap"})
+
+    @needs_root
+    def test_last_of_the_disk_is_left_to_the_application(self):
+        """5 % of 64 MiB are 3.2 MiB, beyond which others have left 1 MiB."""
+        place = self.mount("64m")
+        (place / "others").write_bytes(bytes((64 << 20) * 95 // 100 - (1 << 20)))
+        self.output = place / "job"
+        process = run(["mpirun", "-n", 2, "aon-run", "-o", self.output, "--flush-ms", 50,
+                       "--no-assemble", "--budget", 100, *self.worker("calls", 2000000)])
+        self.assert_exit(process)
+        wait_until(lambda: not agent_pids(self.output), what="end of the agent")
+        (place / "results").write_bytes(bytes(2 << 20))
+        subprocess.run(["mount", "-o", "remount,size=256m", place], check=True)
+        document = self.finish()
+        for rank in (0, 1):
+            self.assert_every_call(document, rank)
+        self.assertIn("evicted by cap", {loss["reason"] for loss in document["losses"]})
+        disk = document["nodes"][0]["providers"]["disk"]
+        self.assertEqual(disk["state"], "degraded")
+        self.assertIn("nearly full", disk["reason"])
+        self.assertIn("--spool-dir", disk["remedy"])
 
     @needs_root
     def test_disk_that_is_full_from_the_start(self):

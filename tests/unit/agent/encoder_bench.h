@@ -55,11 +55,16 @@ class FaultySink : public FolderSink {
     step();
     return FolderSink::rename(from, to);
   }
+  std::optional<DiskSpace> space() override {
+    return free_bytes ? std::optional(DiskSpace{free_bytes(), all_bytes}) : std::nullopt;
+  }
 
-  int error = 0;                       ///< errno of every write
-  int steps_left = -1;                 ///< operations until Killed is thrown; -1 never
-  int open_count = 0;                  ///< calls of open()
-  std::function<void()> before_write;  ///< may block
+  int error = 0;                         ///< errno of every write
+  int steps_left = -1;                   ///< operations until Killed is thrown; -1 never
+  std::function<uint64_t()> free_bytes;  ///< of the disk; empty: not known
+  uint64_t all_bytes = 0;                ///< the same
+  int open_count = 0;                    ///< calls of open()
+  std::function<void()> before_write;    ///< may block
 
  private:
   void step() {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "tests/unit/agent/encoder_bench.h"
 
 namespace aon::agent {
@@ -39,6 +42,94 @@ TEST_F(SegmentsTest, files_that_nobody_writes_make_room) {
   for (int i = 0; i < 40; ++i) opened = flush(4, 4);
   EXPECT_EQ(opened, 0);
   EXPECT_EQ(flush(0, 1), 1);
+}
+
+/// A disk of 4 MiB, of which others use some.
+class NearlyFullDisk : public SegmentsTest {
+ protected:
+  static constexpr uint64_t kAllBytes = 4u << 20;
+  static constexpr uint64_t kFloorBytes = kAllBytes / 20;
+
+  void SetUp() override {
+    SegmentsTest::SetUp();
+    sink_->all_bytes = kAllBytes;
+    sink_->free_bytes = [this] {
+      return kAllBytes - std::min(kAllBytes, others_ + segment_bytes());
+    };
+    settings_.limits.room_period = {};
+    start(2);
+  }
+  uint64_t segment_bytes() const {
+    uint64_t sum = 0;
+    for (const auto& file : std::filesystem::directory_iterator(node_folder())) {
+      if (file.path().filename() != spool::kDefinitionsFile) sum += file.file_size();
+    }
+    return sum;
+  }
+  size_t segment_count() const { return spool::list_segments(node_folder())->at(0).size(); }
+  void write_spans(int flush_count) {
+    for (int i = 0; i < flush_count; ++i) {
+      for (uint32_t process = 0; process < 2; ++process) {
+        std::vector<uint8_t> bytes;
+        for (int n = 0; n < 100; ++n) append(&bytes, RecordKind::kSpan, 5, random_());
+        ASSERT_TRUE(push(process, 1, bytes, 100));
+      }
+      spans_ += 100;
+      encoder_->flush();
+    }
+  }
+  uint64_t assert_law() {
+    const spool::Job job = read_job();
+    uint64_t evicted = 0;
+    for (uint32_t process = 0; process < 2; ++process) {
+      const test::StreamCount count = EncoderBench::count(job, process, 1);
+      const uint64_t lost = count.lost[static_cast<size_t>(LossReason::kEvictedByCap)];
+      EXPECT_EQ(count.decoded + lost, spans_);
+      evicted += lost;
+    }
+    return evicted;
+  }
+
+  uint64_t others_ = 0;
+  uint64_t spans_ = 0;  ///< of each process
+};
+
+TEST_F(NearlyFullDisk, a_disk_with_room_is_no_matter) {
+  write_spans(100);
+  EXPECT_EQ(assert_law(), 0u);
+  EXPECT_EQ(segment_count(), 1u);
+  EXPECT_EQ(read_job().nodes[0].providers.count("disk"), 0u);
+}
+
+TEST_F(NearlyFullDisk, oldest_segments_go_so_that_the_floor_stays_free) {
+  others_ = kAllBytes - kFloorBytes - 200000;
+  write_spans(200);
+  EXPECT_GT(assert_law(), 0u);
+  EXPECT_GE(sink_->free_bytes(), kFloorBytes);
+  EXPECT_GT(segment_bytes(), 100000u) << "no more goes than must";
+  const spool::Provider disk = read_job().nodes[0].providers.at("disk");
+  EXPECT_EQ(disk.state, ProviderState::kDegraded);
+  EXPECT_NE(disk.reason.find("nearly full"), std::string::npos) << disk.reason;
+}
+
+TEST_F(NearlyFullDisk, each_owner_keeps_a_segment_when_others_fill_the_disk) {
+  others_ = kAllBytes - kFloorBytes - 200000;
+  write_spans(100);
+  others_ = kAllBytes;
+  write_spans(3);
+  EXPECT_GT(assert_law(), 0u);
+  EXPECT_EQ(segment_count(), 1u);
+  EXPECT_GT(segment_bytes(), 0u);
+  others_ = 0;
+  const uint64_t evicted = assert_law();
+  write_spans(200);
+  EXPECT_EQ(assert_law(), evicted);
+}
+
+TEST(DiskFloor, is_a_part_of_a_small_disk_and_a_number_of_a_large_one) {
+  EXPECT_EQ(floor_bytes(0), 0u);
+  EXPECT_EQ(floor_bytes(1000), 50u);
+  EXPECT_EQ(floor_bytes(uint64_t{1} << 50), uint64_t{1} << 30);
 }
 
 }  // namespace
