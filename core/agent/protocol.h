@@ -3,9 +3,10 @@
 /// is in AON_SOCKET, set by aon-run; its folder is 0700.
 ///
 ///     process                              agent
+///     checks SO_PEERCRED (uid)
 ///     Hello  ----------------------------> checks SO_PEERCRED (uid, pid), makes and seals the ring
 ///            <---------------------------- Welcome + descriptor of the ring (SCM_RIGHTS)
-///     maps the ring, closes the descriptor
+///     checks the seals, maps the ring, closes the descriptor
 ///            ...                           drains
 ///     (end of process: hang-up) ---------> drains the rest, writes the exit
 ///

@@ -52,6 +52,14 @@ int connect_socket(const char* path, const Deadline& deadline) {
   return fd;
 }
 
+/// The rule by which the agent judges who connects: AON_SOCKET reaches nodes on which no aon-run
+/// ran, and there anybody may have made a socket of that name.
+bool is_of_this_user(int fd) {
+  ucred peer = {};
+  socklen_t bytes = sizeof peer;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
+}
+
 bool wait_for(int fd, short events, const Deadline& deadline) {
   pollfd entry = {fd, events, 0};
   int ready = 0;
@@ -116,12 +124,23 @@ int receive_welcome(int fd, const Deadline& deadline, agent::Welcome* welcome) {
   return -1;
 }
 
+/// Memory that somebody cuts off would kill whoever writes there.
+bool is_sealed(int ring) {
+  constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW;
+  const int seals = fcntl(ring, F_GET_SEALS);
+  return seals >= 0 && (seals & kNeeded) == kNeeded;
+}
+
 bool map_ring(Process& p, int ring, const agent::Welcome& welcome) {
   const RingGeometry geometry = ring_geometry(welcome.slot_count, welcome.chunk_count);
   struct stat status;
   if (geometry.total_bytes != welcome.total_bytes || welcome.slot_count > kMaxThreadSlots ||
       welcome.slot_count <= kMainThreadSlot || fstat(ring, &status) != 0 ||
       static_cast<uint64_t>(status.st_size) < geometry.total_bytes) {
+    return false;
+  }
+  if (!is_sealed(ring)) {
+    p.no_agent = NoAgent::kUnsealed;
     return false;
   }
   void* mapping = mmap(nullptr, geometry.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring, 0);
@@ -163,6 +182,11 @@ bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, const 
   if (!is_asked) {
     fd = connect_socket(socket_path, deadline);
     if (fd < 0) return false;
+    if (!is_of_this_user(fd)) {
+      p.no_agent = NoAgent::kOfAnotherUser;
+      close(fd);
+      return false;
+    }
     fd = move_up(fd);
     is_asked = send_hello(fd, call, deadline);
   }

@@ -201,9 +201,11 @@ uint32_t take_chunk(Process& p) {
     uint64_t free = p.free_map[i].load(std::memory_order_relaxed);
     while (free != 0) {
       const uint64_t bit = free & -free;
+      const uint32_t index = i * 64 + static_cast<uint32_t>(__builtin_ctzll(bit));
+      if (index >= p.geometry.chunk_count) return kNoChunk;  // nobody of ours offers that
       if (p.free_map[i].compare_exchange_weak(free, free & ~bit, std::memory_order_acquire,
                                               std::memory_order_relaxed)) {  // pairs with ring:free
-        return i * 64 + static_cast<uint32_t>(__builtin_ctzll(bit));
+        return index;
       }
     }
   }

@@ -201,7 +201,8 @@ bool open_fallback_ring(Process& p) {
   if (output == nullptr || output[0] != '/') return false;
   const int folder = open_folder(output);
   if (folder < 0) return false;
-  const ProcessIdentity identity = process_identity();
+  ProcessIdentity identity = process_identity();
+  identity.no_agent = p.no_agent;
   RingGeometry geometry;
   void* const mapping = map_file(folder, identity, &geometry);
   close(folder);

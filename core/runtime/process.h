@@ -50,6 +50,7 @@ struct Process {
   bool has_agent;
   int asked_socket;    ///< Hello is sent, Welcome not yet here; 0: none
   bool is_left_alone;  ///< the agent does not want this program
+  NoAgent no_agent;    ///< told in the file that is made in its stead
 
   // Shared.
   std::atomic<uint32_t> state;          ///< AttachState

@@ -179,6 +179,18 @@ void RingConverter::add_node() {
   }
 }
 
+/// What to do about it.
+const char* remedy_of(NoAgent reason) {
+  switch (reason) {
+    case NoAgent::kOfAnotherUser:
+      return "another user's program listens at AON_SOCKET on this node; start it here by aon-run";
+    case NoAgent::kUnsealed:
+      return "what listens at AON_SOCKET gave memory without seals; start it here by aon-run";
+    default:
+      return "see what aon-run said; else --attach-ms";
+  }
+}
+
 void RingConverter::add_process() {
   const ProcessIdentity& identity = image_.identity;
   ProcessStartDefinition start{};
@@ -193,7 +205,7 @@ void RingConverter::add_process() {
   // What an agent collects of a process beside what it writes itself.
   for (const char* name : {"perf", "process", "sampling"}) {
     definitions_.add(DefinitionType::kProvider, ProviderDefinition{ProviderState::kOff, {}},
-                     {name, kNoAgent, "see what aon-run said; else --attach-ms"});
+                     {name, kNoAgent, remedy_of(identity.no_agent)});
   }
   ProcessExitDefinition exit{};
   exit.process = kProcess;

@@ -131,12 +131,19 @@ struct alignas(64) ThreadSlot {
 };
 static_assert(sizeof(ThreadSlot) == 192 && offsetof(ThreadSlot, open) == 56);
 
+/// Why a process has a file of its own.
+enum class NoAgent : uint32_t {
+  kNoAnswer = 0,       ///< none in time, or none at all
+  kOfAnotherUser = 1,  ///< what listens at AON_SOCKET is not this user's
+  kUnsealed = 2        ///< its memory could have been cut off under the process
+};
+
 /// Who wrote a ring that no agent has seen.
 struct ProcessIdentity {
   int32_t pid;
   int32_t rank;         ///< from the environment, -1 none
   uint32_t world_size;  ///< 0 unknown
-  uint32_t reserved;
+  NoAgent no_agent;
   uint64_t start_time_ticks;  ///< field 22 of /proc/PID/stat
   char program[256];          ///< /proc/PID/exe, cut
 };

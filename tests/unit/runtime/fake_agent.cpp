@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -130,7 +131,11 @@ FakeAgent::FakeAgent(const FakeAgentOptions& options) : options_(options) {
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, path_.c_str(), sizeof address.sun_path - 1);
   EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  // The peer's credentials are those of whoever said listen().
+  const uid_t own_user = geteuid();
+  EXPECT_EQ(seteuid(options_.user == UINT32_MAX ? own_user : options_.user), 0);
   EXPECT_EQ(listen(listener_, 64), 0);
+  EXPECT_EQ(seteuid(own_user), 0);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -158,6 +163,23 @@ void FakeAgent::run() {
     }
   }
 }
+
+namespace {
+
+void offer_too_much(const ring::RingMemory& memory) {
+  auto* map = reinterpret_cast<std::atomic<uint64_t>*>(static_cast<char*>(memory.base()) +
+                                                       memory.geometry().free_map_offset);
+  map[memory.geometry().chunk_count / 64].fetch_or(uint64_t{1} << 63);
+}
+
+UniqueFd unsealed_copy(const ring::RingMemory& memory) {
+  UniqueFd copy(memfd_create("copy", MFD_CLOEXEC));
+  const uint64_t bytes = memory.geometry().total_bytes;
+  EXPECT_EQ(write(copy.get(), memory.base(), bytes), static_cast<ssize_t>(bytes));
+  return copy;
+}
+
+}  // namespace
 
 void FakeAgent::accept_one() {
   UniqueFd fd(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
@@ -188,7 +210,9 @@ void FakeAgent::accept_one() {
   welcome.slot_count = options_.slot_count;
   welcome.chunk_count = options_.chunk_count;
   welcome.total_bytes = memory->geometry().total_bytes;
-  const int ring = memory->fd();
+  if (options_.offers_too_much) offer_too_much(*memory);
+  const UniqueFd copy = options_.seals ? UniqueFd() : unsealed_copy(*memory);
+  const int ring = copy ? copy.get() : memory->fd();
   if (options_.welcomes && !send_struct(fd.get(), welcome, {&ring, 1})) return;
   clients_.push_back(
       std::make_unique<Client>(std::move(fd), hello, std::move(*memory), options_.keeps));

@@ -52,11 +52,14 @@ struct FakeAgentOptions {
   uint32_t chunk_count = 2048;
   uint32_t offered = 2048;
   uint32_t drain_period_us = 5000;
-  bool grows = false;    ///< offers more chunks as they are used
-  bool keeps = true;     ///< false: what is taken is dropped
-  bool drains = true;    ///< false: only at the end
-  bool answers = true;   ///< false: accepts, and never says Welcome
-  bool welcomes = true;  ///< false: makes the ring, and never says Welcome
+  bool grows = false;            ///< offers more chunks as they are used
+  bool keeps = true;             ///< false: what is taken is dropped
+  bool drains = true;            ///< false: only at the end
+  bool answers = true;           ///< false: accepts, and never says Welcome
+  bool welcomes = true;          ///< false: makes the ring, and never says Welcome
+  uint32_t user = UINT32_MAX;    ///< listens with his credentials, which only root can
+  bool seals = true;             ///< false: hands out a copy of the ring that can be cut off
+  bool offers_too_much = false;  ///< chunks that the ring has not got, too
 };
 
 class FakeAgent {

@@ -27,7 +27,8 @@ using test::spans;
 using test::TemporaryFolder;
 
 /// A ring file as a process without an agent leaves it: `count` spans and one region.
-void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t refused) {
+void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t refused,
+                     NoAgent reason = NoAgent::kNoAnswer) {
   const RingGeometry geometry = ring_geometry(8, 16);
   struct alignas(kPageBytes) Page {
     char bytes[kPageBytes];
@@ -47,6 +48,7 @@ void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t
   header->identity.pid = 4242;
   header->identity.rank = 0;
   header->identity.world_size = 1;
+  header->identity.no_agent = reason;
   std::strcpy(header->identity.program, "/opt/app/alone");
   header->clock_first = {1, 1, test::kEpochNs + 1, 40};
   header->clock_last = {1'000'000'000, 1'000'000'000, test::kEpochNs + 1'000'000'000, 40};
@@ -124,6 +126,16 @@ TEST(Assemble, leftover_ring_becomes_part_of_the_spool) {
   write_ring_file(ring, 100, 7);
   ASSERT_TRUE(assemble(job.path()).has_value());
   EXPECT_EQ(read_ledger(job.path())["ranks"].size(), 1u);
+}
+
+TEST(Assemble, says_of_a_ring_why_no_agent_took_its_process) {
+  TemporaryFolder job;
+  const std::filesystem::path node = job.path() / "spool" / "n1";
+  std::filesystem::create_directories(node);
+  write_ring_file(node / "fallback-4242-1.ring", 1, 0, NoAgent::kOfAnotherUser);
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json perf = read_ledger(job.path())["ranks"][0]["providers"]["perf"];
+  EXPECT_NE(perf.dump().find("another user's program listens"), std::string::npos) << perf.dump();
 }
 
 TEST(Assemble, what_an_agent_saw_that_answered_too_late_counts_once) {
