@@ -37,7 +37,7 @@ constexpr int kJoinTries = 100;           ///< of 1 ms each: the winner only has
 constexpr int kBacklog = 4096;            ///< ranks that may register before the agent runs
 constexpr int kAgentFirstDescriptor = 3;  ///< listener; the lock is the next
 constexpr rlim_t kAgentDescriptors = 40;  ///< of the agent itself, with some for counters
-constexpr size_t kMaxLeftovers = 1000;    ///< files of a folder; the rest the next time
+constexpr size_t kMaxLeftovers = 1000;    ///< tried of a folder; the rest the next time
 constexpr size_t kMaxAvoided = 100;       ///< programs; on the agent's command line
 constexpr rlim_t kRankDescriptors = 6;    ///< connection, ring, pidfds, file; counters come on top
 
@@ -194,31 +194,42 @@ Result<UniqueFd> connect_agent(const std::string& path) {
   return connection;
 }
 
+namespace {
+
+/// `name` without `suffix`, where it is that of a socket; else empty.
+std::string stem_of(const std::string& name, std::string_view suffix) {
+  const bool ends_so = name.size() > suffix.size() && name.ends_with(suffix);
+  const std::string stem = ends_so ? name.substr(0, name.size() - suffix.size()) : "";
+  return stem.find_first_not_of("0123456789abcdef") == std::string::npos ? stem : "";
+}
+
+/// Whoever holds the lock of a socket lives; while we do, nobody binds the socket. A worker whose
+/// keeper was killed has only the socket.
+void remove_if_dead(const std::string& socket) {
+  const Result<UniqueFd> lock = try_lock(socket + ".lock");
+  if (!lock) return;
+  const Result<UniqueFd> agent = connect_agent(socket);
+  if (agent || agent.error().code != Code::kNotFound) return;
+  unlink(socket.c_str());
+  unlink((socket + ".lock").c_str());
+}
+
+}  // namespace
+
 void remove_leftovers(const std::string& folder) {
-  const auto stem_of = [](const std::string& name, std::string_view suffix) {
-    const bool ends_so = name.size() > suffix.size() && name.ends_with(suffix);
-    const std::string stem = ends_so ? name.substr(0, name.size() - suffix.size()) : "";
-    return stem.find_first_not_of("0123456789abcdef") == std::string::npos ? stem : "";
-  };
   std::error_code error;
-  size_t looked_at = 0;
+  size_t tried = 0;
   std::filesystem::directory_iterator at(folder, error);  // whose ++ throws
   for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
     const std::string path = at->path().string();
     const std::string name = at->path().filename().string();
-    if (++looked_at > kMaxLeftovers) return;
-    if (!stem_of(name, agent::kWaiterSuffix).empty() && is_deserted(path)) unlink(path.c_str());
     const std::string stem = stem_of(name, ".lock");
-    if (stem.empty()) continue;
-    // Whoever holds it lives; while we do, nobody binds the socket. A worker whose keeper was
-    // killed has only the socket.
-    const Result<UniqueFd> lock = try_lock(path);
-    const std::string socket = folder + "/" + stem;
-    if (!lock) continue;
-    const Result<UniqueFd> agent = connect_agent(socket);
-    if (agent || agent.error().code != Code::kNotFound) continue;
-    unlink(socket.c_str());
-    unlink(path.c_str());
+    const bool is_waiter = !stem_of(name, agent::kWaiterSuffix).empty();
+    const bool is_note = is_old_note(folder, name);
+    if (!is_waiter && !is_note && stem.empty()) continue;
+    if (++tried > kMaxLeftovers) return;
+    if (is_note || (is_waiter && is_deserted(path))) unlink(path.c_str());
+    if (!stem.empty()) remove_if_dead(folder + "/" + stem);
   }
 }
 
@@ -330,8 +341,10 @@ Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArgume
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (spawned.error_number == 0) {
-    remove_leftovers(link.socket.substr(0, link.socket.rfind('/')));
-    note_for_epilog(getenv("SLURM_JOB_ID"), arguments.options.output_dir);
+    const std::string folder = link.socket.substr(0, link.socket.rfind('/'));
+    remove_leftovers(folder);
+    const bool is_noted = note_for_epilog(getenv("SLURM_JOB_ID"), arguments.options.output_dir);
+    if (is_noted && folder != notes_folder()) remove_leftovers(notes_folder());
     return spawned.pid;
   }
   unlink(link.socket.c_str());

@@ -40,9 +40,11 @@ struct AgentLink {
 /// Connects, or becomes the one that starts the agent.
 Result<AgentLink> join_or_listen(const std::string& socket);
 
-/// Removes sockets and locks that killed agents and waiters left in `folder`: batch systems kill
-/// what is left of a job, and some folders live until the node starts again. Called by
-/// spawn_agent().   Cost: some system calls for each file, of a thousand at most.
+/// Removes sockets and locks that killed agents and waiters left in `folder`, and old notes for an
+/// Epilog: batch systems kill what is left of a job, and some folders live until the node starts
+/// again. Called by spawn_agent().
+/// Cost: some system calls for each lock, waiter and old note, of a thousand at most, one for each
+/// other note.
 void remove_leftovers(const std::string& folder);
 
 /// Whether an agent of so many ranks (0 unknown) can open what it needs. One that ran out half-way

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,7 +36,6 @@ bool is_link_to(const std::string& path, const std::string& target) {
 /// With more there is no room for the name of a socket behind it (sun_path of sockaddr_un).
 constexpr size_t kLongestSession = sizeof(sockaddr_un::sun_path) - sizeof("/aon/") - 32;
 
-/// Not below XDG_RUNTIME_DIR: the Epilog has none, and it goes with the session.
 std::string folder_in_tmp() { return "/tmp/aon-" + std::to_string(geteuid()); }
 
 /// Of Slurm, PBS, LSF or Flux.
@@ -43,6 +43,13 @@ bool is_in_batch_job() {
   constexpr const char* kJobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
   return std::any_of(std::begin(kJobs), std::end(kJobs),
                      [](const char* name) { return getenv(name) != nullptr; });
+}
+
+constexpr char kNotePrefix[] = "slurm-";
+constexpr time_t kNoteSeconds = 7 * 86'400;
+
+bool is_job_number(const char* text) {
+  return *text != '\0' && strspn(text, "0123456789") == strlen(text);
 }
 
 }  // namespace
@@ -77,13 +84,24 @@ Result<std::string> preloadable_folder(const std::string& library_dir) {
   return path;
 }
 
-void note_for_epilog(const char* job, const std::string& directory) {
-  if (job == nullptr || *job == '\0' || strspn(job, "0123456789") != strlen(job)) return;
-  if (directory.find('\n') != std::string::npos || !make_runtime_folder(folder_in_tmp())) return;
-  const std::string path = folder_in_tmp() + "/slurm-" + job;
+// Not below XDG_RUNTIME_DIR: the Epilog has none, and it goes with the session.
+std::string notes_folder() { return folder_in_tmp(); }
+
+bool note_for_epilog(const char* job, const std::string& directory) {
+  if (job == nullptr || !is_job_number(job)) return false;
+  if (directory.find('\n') != std::string::npos || !make_runtime_folder(notes_folder()))
+    return false;
+  const std::string path = notes_folder() + "/" + kNotePrefix + job;
   const auto file = open_file(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW);
   const std::string line = directory + "\n";
-  if (file) (void)write_all(file->get(), line.data(), line.size());
+  return file && write_all(file->get(), line.data(), line.size());
+}
+
+bool is_old_note(const std::string& folder, const std::string& name) {
+  struct stat status {};
+  return name.starts_with(kNotePrefix) && is_job_number(name.c_str() + strlen(kNotePrefix)) &&
+         lstat((folder + "/" + name).c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         time(nullptr) - status.st_mtime > kNoteSeconds;
 }
 
 }  // namespace aon::launcher

@@ -37,7 +37,15 @@ Result<std::string> preloadable_folder(const std::string& library_dir);
 
 /// Notes the directory of a launch of Slurm's job `job` for the Epilog of this node, which knows
 /// the job's number and user, and nothing of AON_OUTPUT or --chdir: /tmp/aon-UID/slurm-JOB, a line
-/// for each. What cannot be noted is not finished by the Epilog if all agents are killed, no more.
-void note_for_epilog(const char* job, const std::string& directory);
+/// for each. What cannot be noted (false) is not finished by the Epilog if all agents are killed,
+/// no more.
+bool note_for_epilog(const char* job, const std::string& directory);
+
+/// Where the notes are: /tmp/aon-UID.
+std::string notes_folder();
+
+/// Whether `name` in `folder` is a note of more than a week ago: no Epilog takes notes here, or it
+/// is of a job that has started nothing since.
+bool is_old_note(const std::string& folder, const std::string& name);
 
 }  // namespace aon::launcher

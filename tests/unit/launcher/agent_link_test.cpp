@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <vector>
@@ -77,6 +78,40 @@ TEST_F(AgentLinkTest, removes_what_the_killed_left_and_nothing_else) {
   }
   EXPECT_EQ(access(other.c_str(), F_OK), 0);
   close(waiter);
+}
+
+TEST_F(AgentLinkTest, removes_what_the_killed_left_among_however_many_notes) {
+  constexpr int kNotes = 3000;
+  constexpr int kDead = 20;
+  ASSERT_TRUE(make_runtime_folder(runtime_folder()));
+  for (int job = 0; job < kNotes; ++job) {
+    const std::string note = runtime_folder() + "/slurm-" + std::to_string(job);
+    close(open(note.c_str(), O_WRONLY | O_CREAT, 0600));
+  }
+  for (int launch = 0; launch < kDead; ++launch)
+    ASSERT_TRUE(join_or_listen(socket_path(std::to_string(launch), "/out")).has_value());
+  remove_leftovers(runtime_folder());
+  for (int launch = 0; launch < kDead; ++launch)
+    EXPECT_NE(access(socket_path(std::to_string(launch), "/out").c_str(), F_OK), 0) << launch;
+}
+
+TEST_F(AgentLinkTest, removes_notes_for_an_epilog_that_has_not_come_for_a_week) {
+  ASSERT_TRUE(make_runtime_folder(runtime_folder()));
+  const auto note = [](const std::string& job, time_t days) {
+    const std::string path = runtime_folder() + "/" + job;
+    close(open(path.c_str(), O_WRONLY | O_CREAT, 0600));
+    const time_t then = time(nullptr) - days * 86'400;
+    const timespec times[2] = {{then, 0}, {then, 0}};
+    EXPECT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+    return path;
+  };
+  const std::string old = note("slurm-1", 8);
+  const std::string young = note("slurm-2", 6);
+  const std::string other = note("slurm-x", 8);
+  remove_leftovers(runtime_folder());
+  EXPECT_NE(access(old.c_str(), F_OK), 0);
+  EXPECT_EQ(access(young.c_str(), F_OK), 0);
+  EXPECT_EQ(access(other.c_str(), F_OK), 0);
 }
 
 TEST_F(AgentLinkTest, leaves_a_listener_that_has_lost_its_lock) {
