@@ -76,9 +76,10 @@ Seen look_at_payloads(const Domain* domain, const EventAttributes& attributes,
       if (layout->message.bytes != 0) read_message(payload, layout->message, &event, text);
       copy(payload, layout->category, &event.category, sizeof event.category);
     }
+    // Of a text there are perhaps fewer bytes than the pointer has that schemas contain.
     const Field number =
         layout != nullptr ? layout->number : basic_type(static_cast<EntryType>(payload.schema));
-    if (number.bytes == 0) continue;
+    if (!is_number(number)) continue;
     const Value found = number_of(payload, number);
     if (found.type == ValueType::kNone) continue;
     value = found;

@@ -1,7 +1,10 @@
 // Which places of an extension's table the plugin fills, and what it answers to registrations.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "plugins/nvtx/extension.h"
@@ -48,6 +51,7 @@ class Offer {
 };
 
 using Places = std::vector<size_t>;
+using MarkPayloads = void(const Domain*, const PayloadData*, size_t);
 using RegisterSchema = uint64_t(const Domain*, const SchemaAttributes*);
 using RegisterEnum = uint64_t(const Domain*, const EnumAttributes*);
 
@@ -87,6 +91,32 @@ TEST(NvtxExtension, an_offer_without_a_table_is_no_harm) {
   Offer no_slots;
   no_slots.segment().slots = nullptr;
   EXPECT_EQ(no_slots.filled(), Places{});
+}
+
+/// Two pages of which the second may not be read.
+class Guarded {
+ public:
+  Guarded() { mprotect(start_ + bytes_, bytes_, PROT_NONE); }
+  ~Guarded() { munmap(start_, 2 * bytes_); }
+  /// Where `bytes` end with what may be read.
+  char* last(size_t bytes) const { return start_ + bytes_ - bytes; }
+
+ private:
+  const size_t bytes_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  char* const start_ = static_cast<char*>(
+      mmap(nullptr, 2 * bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+};
+
+TEST(NvtxPayloads, of_a_text_nothing_behind_its_end_is_read) {
+  Offer offer;
+  offer.filled();
+  const Guarded pages;
+  char* text = pages.last(sizeof "hi");
+  strcpy(text, "hi");
+  for (const EntryType type : {EntryType::kText, EntryType::kTextUtf8}) {
+    const PayloadData payload = {static_cast<uint64_t>(type), SIZE_MAX, text};
+    offer.at<MarkPayloads>(Payload::kMark)(nullptr, &payload, 1);
+  }
 }
 
 class NvtxSchemas : public testing::Test {
