@@ -7,10 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cupti/cost.h"
 #include "cupti/fields.h"
 #include "cupti/state.h"
 #include "cupti/system_clock.h"
-#include "cupti/watchdog.h"
 
 namespace aon::cupti {
 namespace {
@@ -235,17 +235,11 @@ bool Drain::is_of_measured_thread(const Work& overhead) {
                          thread == shared().worker_thread.load(std::memory_order_relaxed));
 }
 
-uint64_t Drain::cost_of(const Work& work) {
-  if (work.row != Row::kStream) return kOtherNs;
-  if (work.operation == DeviceOperation::kGraph) return kGraphNs;
-  return work.graph != 0 ? kNodeNs : kLaunchNs;
-}
-
 void Drain::take(const uint8_t* record) {
   Missing& missing = shared().missing;
   Work work;
   const Parsed parsed = parse(record, shared().quirks, &work);
-  records_ns_ += parsed == Parsed::kWork ? cost_of(work) : kOtherNs;
+  records_ns_ += cost_of(parsed, work);
   // Without a pair of clocks no time of CUPTI is one of ours.
   const bool is_timeless = parsed == Parsed::kWork && emitter_.clock().pair_count() == 0;
   if (parsed == Parsed::kZeroTimes || is_timeless) {
