@@ -20,6 +20,9 @@ constexpr uint64_t kLeastWaitNs = (kLeaseDeadSeconds + 5) * kSecondNs;
 constexpr uint64_t kLongestWaitNs = 3600 * kSecondNs;  ///< while somebody makes the archive
 constexpr uint64_t kFirstPauseNs = 20'000'000;
 constexpr uint64_t kLongestPauseNs = 4 * kSecondNs;
+// All nodes look at one file system: each the more seldom, the more they are.
+constexpr uint64_t kFirstPausePerNodeNs = 100'000;
+constexpr uint64_t kLongestPausePerNodeNs = 4'000'000;  ///< between looks at others
 
 /// Names this agent in its mark.
 std::string own_token() {
@@ -76,9 +79,26 @@ AssembleOutcome outcome_of_others(const Config& config) {
   return {false, "what ran on this node after it has lost its agent: " + remedy};
 }
 
+/// Between looks at what the others do, which go on as long as it takes: any of them may be lost.
+uint64_t pause_between_looks_ns(uint64_t waited_ns, size_t node_count) {
+  const uint64_t first_ns = std::max(kFirstPauseNs, node_count * kFirstPausePerNodeNs);
+  const uint64_t longest_ns = std::max(kLongestPauseNs, node_count * kLongestPausePerNodeNs);
+  return std::clamp(waited_ns / 4, first_ns, longest_ns);
+}
+
 void pause(uint64_t ns) {
   const timespec time{static_cast<time_t>(ns / kSecondNs), static_cast<long>(ns % kSecondNs)};
   nanosleep(&time, nullptr);
+}
+
+/// Nobody is to count on this node's share any more.
+AssembleOutcome give_up(const Config& config, const std::string& token) {
+  if (!cluster::is_done(config.job_folder, config.node, token)) return outcome_of_others(config);
+  static_cast<void>(leave_mark(config, token.substr(0, token.rfind(cluster::kTakesShares))));
+  const std::vector<std::string> others = live_others(config);
+  const std::string who = others.empty() ? "" : " when " + some_of(others) + " ended";
+  return {false, "the files will be in " + config.job_folder + who +
+                     "; if not, run: aon finalize " + config.job_folder};
 }
 
 }  // namespace
@@ -93,6 +113,8 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
   }
   if (spans_nodes) lease->release();
   uint64_t last_plan = 0;
+  cluster::LiveOthers others(config.job_folder, config.node);
+  uint64_t next_look_ns = 0;
   const uint64_t start_ns = monotonic_ns();
   const uint64_t wait_ns =
       std::max<uint64_t>(config.arguments.options.wait_s * kSecondNs, kLeastWaitNs);
@@ -103,23 +125,20 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
                [&] { return !cluster::is_done(config.job_folder, config.node, token); });
       continue;  // the archive may be complete now
     }
-    const std::vector<std::string> others = live_others(config);
-    if (others.empty()) {
-      AssembleOutcome outcome = assemble(config, beat, true);
-      if (!outcome.is_busy) return outcome;
+    uint64_t waited_ns = monotonic_ns() - start_ns;
+    if (waited_ns >= next_look_ns) {
+      const bool is_left_to_others = others.are_any() || is_assembling(config);
+      if (!is_left_to_others) {
+        AssembleOutcome outcome = assemble(config, beat, true);
+        if (!outcome.is_busy) return outcome;
+        waited_ns = monotonic_ns() - start_ns;
+      }
+      next_look_ns = waited_ns + pause_between_looks_ns(waited_ns, others.node_count());
+      if (waited_ns > wait_ns && (waited_ns > kLongestWaitNs || !is_assembling(config)))
+        return give_up(config, token);
     }
-    const uint64_t waited_ns = monotonic_ns() - start_ns;
-    if (waited_ns > wait_ns && (waited_ns > kLongestWaitNs || !is_assembling(config))) {
-      // Nobody is to count on this node's share any more.
-      if (!cluster::is_done(config.job_folder, config.node, token))
-        return outcome_of_others(config);
-      static_cast<void>(leave_mark(config, token.substr(0, token.rfind(cluster::kTakesShares))));
-      const std::string who = others.empty() ? "" : " when " + some_of(others) + " ended";
-      return {false, "the files will be in " + config.job_folder + who +
-                         "; if not, run: aon finalize " + config.job_folder};
-    }
-    // A thousand nodes may wait: the longer it takes, the more seldom they look.
-    pause(std::clamp(waited_ns / 4, kFirstPauseNs, kLongestPauseNs));
+    // What is asked of this node, a share, may not wait: others do it themselves soon.
+    pause(std::min(pause_between_looks_ns(waited_ns, others.node_count()), kLongestPauseNs));
     beat();
   }
 }

@@ -73,20 +73,14 @@ void remove_leftovers(const std::string& path, const std::string& fresh) {
   closedir(entries);
 }
 
-/// Age of `path` by the file system's own clock: a file is made now beside it and compared.
-double age_seconds(const std::string& path) {
+double seconds_of(const timespec& time) {
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double age_seconds(const std::string& path, LeaseClock* clock) {
   struct stat held {};
-  struct stat now {};
   if (stat(path.c_str(), &held) != 0) return 1e9;
-  const std::string probe = private_name(path);
-  bool has_clock = false;
-  if (write_private(probe, "")) {
-    has_clock = stat(probe.c_str(), &now) == 0;
-    unlink(probe.c_str());
-  }
-  if (!has_clock) clock_gettime(CLOCK_REALTIME, &now.st_mtim);
-  return static_cast<double>(now.st_mtim.tv_sec - held.st_mtim.tv_sec) +
-         1e-9 * static_cast<double>(now.st_mtim.tv_nsec - held.st_mtim.tv_nsec);
+  return clock->now_s(path) - seconds_of(held.st_mtim);
 }
 
 /// `pids`: whose process id it is, as host_of_pids() has it.
@@ -135,7 +129,21 @@ std::string local_host_name() {
   return *name == '\0' ? "localhost" : name;
 }
 
-std::optional<LeaseOwner> read_lease(const std::string& path) {
+double LeaseClock::now_s(const std::string& path) {
+  if (now_s_) return *now_s_;
+  struct stat now {};
+  const std::string probe = private_name(path);
+  bool has_clock = false;
+  if (write_private(probe, "")) {
+    has_clock = stat(probe.c_str(), &now) == 0;
+    unlink(probe.c_str());
+  }
+  if (!has_clock) clock_gettime(CLOCK_REALTIME, &now.st_mtim);
+  now_s_ = seconds_of(now.st_mtim);
+  return *now_s_;
+}
+
+std::optional<LeaseOwner> read_lease(const std::string& path, LeaseClock* clock) {
   if (access(path.c_str(), F_OK) != 0) return std::nullopt;
   std::string pids;
   LeaseOwner owner = parse_owner(read_small(path), &pids);
@@ -143,7 +151,9 @@ std::optional<LeaseOwner> read_lease(const std::string& path) {
     owner.is_alive = process_start_time_ticks(owner.pid) == owner.start_time_ticks;
   } else {
     const std::optional<bool> lives = lives_beside_us(pids, owner.start_time_ticks);
-    owner.is_alive = lives ? *lives : age_seconds(path) < kLeaseDeadSeconds;
+    LeaseClock own;
+    owner.is_alive =
+        lives ? *lives : age_seconds(path, clock != nullptr ? clock : &own) < kLeaseDeadSeconds;
   }
   return owner;
 }

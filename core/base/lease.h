@@ -31,8 +31,19 @@ struct LeaseOwner {
   bool is_alive = false;
 };
 
-/// Who holds `path`; nullopt when there is no such file.
-std::optional<LeaseOwner> read_lease(const std::string& path);
+/// A file system's own time, for who reads many leases of one folder: a file is made beside the first
+/// one whose age is wanted, and no other.
+class LeaseClock {
+ public:
+  /// Seconds since 1970; `path` is a lease.
+  double now_s(const std::string& path);
+
+ private:
+  std::optional<double> now_s_;
+};
+
+/// Who holds `path`; nullopt when there is no such file. `clock`: of a pass that is soon over.
+std::optional<LeaseOwner> read_lease(const std::string& path, LeaseClock* clock = nullptr);
 
 /// A lease that is kept for a process of another node, which cannot reach the file: the caller
 /// touches it as long as it hears of `owner`. An older file is replaced.   Errors: kIo.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -10,7 +11,6 @@
 #include <optional>
 
 #include "core/base/file.h"
-#include "core/base/lease.h"
 #include "core/cluster/address.h"
 
 namespace aon::cluster {
@@ -47,6 +47,7 @@ std::string agent_lease(const std::string& job_folder, const std::string& node) 
 std::vector<NodePresence> read_presence(const std::string& job_folder) {
   namespace fs = std::filesystem;
   std::map<std::string, NodePresence> nodes;
+  LeaseClock clock;
   std::error_code error;
   // The folder may go while it is read; ++ would throw then.
   fs::directory_iterator at(agents_folder(job_folder), error);
@@ -56,7 +57,7 @@ std::vector<NodePresence> read_presence(const std::string& job_folder) {
     if (name.extension() == kDone)
       nodes[node] = {node, Presence::kDone, read_token(at->path().string()), "", 0};
     if (name.extension() != kLease || nodes.count(node) != 0) continue;
-    const std::optional<LeaseOwner> owner = read_lease(at->path().string());
+    const std::optional<LeaseOwner> owner = read_lease(at->path().string(), &clock);
     if (!owner) {  // it became done while its name was read
       const std::string token = read_token(mark(job_folder, node, kDone));
       if (!token.empty()) nodes[node] = {node, Presence::kDone, token, "", 0};
@@ -68,6 +69,37 @@ std::vector<NodePresence> read_presence(const std::string& job_folder) {
   std::vector<NodePresence> result;
   for (auto& [name, node] : nodes) result.push_back(std::move(node));
   return result;
+}
+
+bool LiveOthers::lives(const std::string& node, LeaseClock* clock) const {
+  if (access(mark(job_folder_, node, kDone).c_str(), F_OK) == 0) return false;
+  const std::optional<LeaseOwner> owner = read_lease(agent_lease(job_folder_, node), clock);
+  return owner && owner->is_alive;
+}
+
+/// Each node begins behind its own name: thousands do not wait for the same one.
+bool LiveOthers::are_any() {
+  namespace fs = std::filesystem;
+  LeaseClock clock;
+  if (!live_.empty() && lives(live_, &clock)) return true;
+  std::map<std::string, bool> is_done;
+  std::error_code error;
+  fs::directory_iterator at(agents_folder(job_folder_), error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    const fs::path name = at->path().filename();
+    if (name.extension() == kDone) is_done[name.stem().string()] = true;
+    if (name.extension() == kLease) is_done.try_emplace(name.stem().string(), false);
+  }
+  node_count_ = std::max(node_count_, is_done.size());
+  std::vector<std::string> names;
+  for (const auto& [name, done] : is_done) {
+    if (!done && name != node_) names.push_back(name);
+  }
+  std::rotate(names.begin(), std::upper_bound(names.begin(), names.end(), node_), names.end());
+  const auto live = std::find_if(names.begin(), names.end(),
+                                 [&](const std::string& name) { return lives(name, &clock); });
+  live_ = live != names.end() ? *live : "";
+  return !live_.empty();
 }
 
 void clear_done(const std::string& job_folder, const std::string& node) {

@@ -7,13 +7,16 @@
 ///                                                             done --archive has it--> no mark
 ///
 /// A node counts as lost when its lease is dead, kLeaseDeadSeconds after the last sign of life at
-/// the latest. Thread: any.   Cost: a few file operations per node.
+/// the latest. Thread: any.   Cost: a few file operations per node, and one file made in all
+/// where leases are other nodes'.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/base/lease.h"
 #include "core/base/result.h"
 
 namespace aon::cluster {
@@ -37,6 +40,26 @@ bool is_same_agent(const std::string& one, const std::string& other);
 std::string agent_lease(const std::string& job_folder, const std::string& node);
 /// All nodes with a mark, sorted.
 std::vector<NodePresence> read_presence(const std::string& job_folder);
+
+/// Whether other nodes still record, for who asks again and again: while the one that lived when it
+/// was last asked still does, only its marks are looked at. Otherwise the folder is listed, and
+/// leases are read until one lives.
+class LiveOthers {
+ public:
+  LiveOthers(std::string job_folder, std::string node)
+      : job_folder_(std::move(job_folder)), node_(std::move(node)) {}
+  bool are_any();
+  /// Most that were listed, itself among them.
+  size_t node_count() const { return node_count_; }
+
+ private:
+  bool lives(const std::string& node, LeaseClock* clock) const;
+
+  std::string job_folder_;
+  std::string node_;
+  std::string live_;  ///< empty: none is known
+  size_t node_count_ = 0;
+};
 
 /// An agent of `node` begins: older marks of its node go.
 void clear_done(const std::string& job_folder, const std::string& node);

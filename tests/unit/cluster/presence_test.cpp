@@ -2,10 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <utility>
 
 #include "core/base/lease.h"
 #include "core/cluster/address.h"
@@ -90,6 +94,85 @@ TEST_F(PresenceMarks, that_a_later_agent_took_away_are_not_in_the_archive) {
   fs::remove(agent_lease(folder_, "n1"));
   ASSERT_TRUE(mark_done(folder_, "n1", "a 3 4"));
   EXPECT_EQ(successor(folder_, "n1"), Successor::kWorks);
+}
+
+/// Of another node's agent, as it looks from here: just renewed, or not for long.
+class Elsewhere : public PresenceMarks {
+ protected:
+  void SetUp() override {
+    PresenceMarks::SetUp();
+    notify_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  }
+  void TearDown() override {
+    close(notify_);
+    PresenceMarks::TearDown();
+  }
+  void hold(const std::string& node) {
+    std::ofstream(agent_lease(folder_, node)) << "elsewhere 1 1 token\n";
+  }
+  void age(const std::string& node) {
+    fs::last_write_time(agent_lease(folder_, node),
+                        fs::file_time_type::clock::now() - std::chrono::minutes(2));
+  }
+  void watch() { ASSERT_GE(inotify_add_watch(notify_, agents_folder(folder_).c_str(), kWhat), 0); }
+  /// Files made in the folder, and openings of marks, since the last call.
+  std::pair<int, int> made_and_opened() const {
+    std::pair<int, int> counts;
+    alignas(inotify_event) char buffer[16384];
+    for (ssize_t bytes = 0; (bytes = read(notify_, buffer, sizeof buffer)) > 0;) {
+      for (const char* at = buffer; at < buffer + bytes;) {
+        const auto* event = reinterpret_cast<const inotify_event*>(at);
+        const bool is_mark = event->len != 0 && std::string_view(event->name).ends_with("e");
+        counts.first += (event->mask & IN_CREATE) != 0 ? 1 : 0;
+        counts.second += (event->mask & IN_OPEN) != 0 && is_mark ? 1 : 0;
+        at += sizeof *event + event->len;
+      }
+    }
+    return counts;
+  }
+
+  static constexpr uint32_t kWhat = IN_CREATE | IN_OPEN;
+  int notify_ = -1;
+};
+
+TEST_F(Elsewhere, many_leases_are_read_by_one_look_at_the_clock) {
+  for (int i = 10; i < 40; ++i) hold("n" + std::to_string(i));
+  age("n20");
+  watch();
+  const std::vector<NodePresence> nodes = read_presence(folder_);
+  EXPECT_EQ(made_and_opened().first, 1);
+  ASSERT_EQ(nodes.size(), 30u);
+  for (const NodePresence& one : nodes)
+    EXPECT_EQ(one.presence, one.node == "n20" ? Presence::kLost : Presence::kLive) << one.node;
+}
+
+TEST_F(Elsewhere, who_waits_looks_at_one_that_lives) {
+  for (int i = 10; i < 40; ++i) hold("n" + std::to_string(i));
+  for (int i = 10; i < 30; ++i) ASSERT_TRUE(mark_done(folder_, "n" + std::to_string(i), "a 1 2"));
+  LiveOthers others(folder_, "n12");
+  ASSERT_TRUE(others.are_any());
+  EXPECT_EQ(others.node_count(), 30u);
+  watch();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(others.are_any());
+  const auto [made, opened] = made_and_opened();
+  EXPECT_EQ(made, 10);
+  EXPECT_EQ(opened, 10);
+}
+
+TEST_F(Elsewhere, others_live_until_the_last_is_done_or_lost) {
+  LiveOthers others(folder_, "n2");
+  EXPECT_FALSE(others.are_any());
+  for (const char* node : {"n1", "n2", "n3", "n4"}) hold(node);
+  ASSERT_TRUE(mark_done(folder_, "n2", "a 1 2"));
+  EXPECT_TRUE(others.are_any());
+  ASSERT_TRUE(mark_done(folder_, "n3", "b 1 2"));
+  EXPECT_TRUE(others.are_any());
+  age("n4");
+  EXPECT_TRUE(others.are_any());
+  fs::remove(agent_lease(folder_, "n1"));
+  EXPECT_FALSE(others.are_any());
+  hold("n1");
+  EXPECT_TRUE(others.are_any()) << "who shows up late is waited for, too";
 }
 
 TEST_F(PresenceMarks, of_no_folder_are_none) {
