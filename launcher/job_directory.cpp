@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "core/base/containers.h"
 #include "core/base/lease.h"
@@ -26,10 +27,9 @@ constexpr int kMaxSuffix = 9999;
 constexpr char kIdentityFile[] = "/.launch";
 
 Error path_error(const std::string& path, int error_number) {
-  const bool disk_is_full = error_number == ENOSPC || error_number == EDQUOT || error_number == EIO;
-  return {disk_is_full ? Code::kIo : Code::kInvalid, "cannot use output directory " + path + ": " +
-                                                         strerror(error_number) +
-                                                         "; choose another with -o DIR"};
+  return {is_wrong_path(error_number) ? Code::kInvalid : Code::kIo,
+          "cannot use output directory " + path + ": " + strerror(error_number) +
+              "; choose another with -o DIR"};
 }
 
 std::string identity_text(const Launch& launch) {
@@ -189,6 +189,40 @@ Result<Owner> try_directory(const std::string& dir, const Launch& launch) {
 }
 
 }  // namespace
+
+bool is_wrong_path(int error_number) {
+  switch (error_number) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENOENT:
+    case ENOTDIR:
+    case EEXIST:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EINVAL:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status open_folder(const char* option, std::string& folder) {
+  if (folder.empty()) return {};
+  Result<std::string> path = absolute_path(folder);
+  if (!path) return path.error();
+  folder = std::move(*path);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  int error_number = error.value();
+  if (error_number == 0 && access(folder.c_str(), W_OK | X_OK) != 0) error_number = errno;
+  if (error_number == 0) return {};
+  const bool is_wrong = is_wrong_path(error_number) && error_number != EROFS;
+  return Error{is_wrong ? Code::kInvalid : Code::kIo, std::string(option) + ": cannot write into " +
+                                                          folder + ": " + strerror(error_number) +
+                                                          "; choose another folder"};
+}
 
 Result<std::string> absolute_path(const std::string& path) {
   std::string absolute = path;

@@ -15,8 +15,8 @@
 /// 0700. A link of the user's to a folder of the user's is as good as the folder.
 ///
 /// Thread: one.   Cost: about 50 us for the first rank, 10 us for the others.
-/// Errors: kInvalid where the path cannot be used (the option is wrong), kIo where the disk
-/// refuses.
+/// Errors: kInvalid where the path cannot be used (the option is wrong), kIo where the node or its
+/// file systems refuse, which is no fault of the option's.
 #pragma once
 
 #include <string>
@@ -31,6 +31,14 @@ Result<std::string> open_job_directory(const std::string& wanted, const Launch& 
 
 /// Launch id that DIR/.launch holds; empty when there is none.
 std::string read_launch_id(const std::string& dir);
+
+/// The folder that `option` names, of this node: made where it is missing, absolute from here on.
+/// Errors: as above; but a disk that is read-only is the node's fault, as disks become when they
+/// fail.
+Status open_folder(const char* option, std::string& folder);
+
+/// Whether this errno says that the path is wrong, whenever and on whatever node one tries.
+bool is_wrong_path(int error_number);
 
 /// `path` made absolute with the current directory.
 Result<std::string> absolute_path(const std::string& path);

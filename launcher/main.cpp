@@ -60,6 +60,7 @@ void say(const std::string& text) { write_bounded("aon-run: " + text + "\n", kRe
 /// Everything decided before something is started.
 struct Plan {
   Options options;
+  std::vector<std::string> given;  ///< options of the command line
   std::vector<std::string> program;
   std::string program_path;  ///< of its file, links resolved
   Installation files;
@@ -292,17 +293,13 @@ Status check_providers(const Plan& plan) {
       provider::installed_names(libraries, provider::provider_folder(libraries)));
 }
 
-/// The folder that `option` names: made where it is missing, absolute from here on.
-Status open_folder(const char* option, std::string& folder) {
-  if (folder.empty()) return {};
-  Result<std::string> path = absolute_path(folder);
-  if (!path) return path.error();
-  folder = std::move(*path);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (!error && access(folder.c_str(), W_OK | X_OK) == 0) return {};
-  return Error{Code::kInvalid, std::string(option) + ": cannot write into " + folder + ": " +
-                                   (error ? error.message() : strerror(errno))};
+/// A folder that cannot be: an error of the option, where the user has just given it. What a site
+/// has set for all, or what befell this node alone, costs no job.
+int refuse_folder(const Plan& plan, const char* option, const Error& error) {
+  const bool is_users = std::find(plan.given.begin(), plan.given.end(), option) != plan.given.end();
+  if (!is_users || error.code != Code::kInvalid) return run_unprofiled(plan, error.message);
+  say(error.message);
+  return kExitOptions;
 }
 
 int run(Plan& plan) {
@@ -321,22 +318,13 @@ int run(Plan& plan) {
   plan.options.events = std::move(*events);  // from here on encoded, for the agent too
   make_plan(plan);
   if (plan.options.dry_run) return print_plan(plan);
-  if (Status status = open_folder("--record-fixture", plan.options.record_fixture); !status) {
-    say(status.error().message);
-    return kExitOptions;
-  }
+  if (Status status = open_folder("--record-fixture", plan.options.record_fixture); !status)
+    return refuse_folder(plan, "record-fixture", status.error());
   if (is_nested(plan)) return run_nested(plan);
-  if (Status status = open_folder("--spool-dir", plan.options.spool_dir); !status) {
-    say(status.error().message);
-    return kExitOptions;
-  }
+  if (Status status = open_folder("--spool-dir", plan.options.spool_dir); !status)
+    return refuse_folder(plan, "spool-dir", status.error());
   const Result<std::string> output = open_job_directory(plan.wanted_output, plan.launch);
-  if (!output) {
-    const bool option_is_wrong = plan.output_was_asked_for && output.error().code == Code::kInvalid;
-    if (!option_is_wrong) return run_unprofiled(plan, output.error().message);
-    say(output.error().message);
-    return kExitOptions;
-  }
+  if (!output) return refuse_folder(plan, "output", output.error());
   plan.output = *output;
   if (Status status = run_with_agent(plan); !status) {
     say(status.error().message +
@@ -369,6 +357,7 @@ int main_of(int argc, char** argv) {
   }
   Plan plan;
   plan.options = std::move(line->options);
+  plan.given = std::move(line->given);
   plan.program = std::move(line->program);
   if (is_disabled_by(getenv("AON_DISABLE"))) return execute(plan.program);
   const Program program = find_program(plan.program.front());

@@ -423,6 +423,7 @@ Result<CommandLine> read_command_line(std::span<const char* const> arguments,
   for (const auto& [spec, text] : raw->values) {
     if (Status status = store(*spec, "command line", text, line.options); !status)
       return status.error();
+    line.given.emplace_back(spec->name);
   }
   return line;
 }

@@ -88,6 +88,7 @@ enum class Action { kRun, kHelp, kVersion };
 struct CommandLine {
   Action action = Action::kRun;
   Options options;
+  std::vector<std::string> given;    ///< names of the options that stood there
   std::vector<std::string> program;  ///< with its arguments; never empty for kRun
 };
 

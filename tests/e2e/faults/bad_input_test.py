@@ -39,8 +39,15 @@ class BadInput(FaultCase):
     def test_spool_folder_that_cannot_be_written(self):
         for path in ("/proc/none/spool", "/dev/null/spool", "/etc/passwd"):
             self.refused("--spool-dir", path, "echo", "ran", says=path)
-        env = environment(AON_SPOOL_DIR="/etc/passwd")
-        self.refused("echo", "ran", says="/etc/passwd", env=env)
+
+    def test_folders_that_a_site_has_set_stop_no_program(self):
+        for name in ("AON_OUTPUT", "AON_SPOOL_DIR", "AON_RECORD_FIXTURE"):
+            env = environment(**{name: "/etc/passwd"})
+            process = run(["aon-run", "echo", "ran"], env=env, cwd=self.folder)
+            self.assert_exit(process)
+            self.assertEqual(process.stdout, "ran\n", name)
+            self.assertIn("/etc/passwd", process.stderr)
+            self.assertIn("running without profiling", process.stderr)
 
     def test_under_mpirun_it_is_the_same(self):
         process = run(["mpirun", "-n", 2, "aon-run", "--bogus", "echo", "ran"])

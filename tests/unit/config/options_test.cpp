@@ -40,6 +40,13 @@ TEST(Options, end_at_the_program) {
   EXPECT_THAT(line->program, ElementsAre("./a", "--memory", "1", "-v", "--", "x", "--bogus"));
 }
 
+TEST(Options, of_the_command_line_are_told_from_those_of_the_environment) {
+  const auto line = read({"-o", "out", "./a"}, {"AON_OUTPUT=other", "AON_SPOOL_DIR=/tmp"});
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  EXPECT_EQ(line->options.spool_dir, "/tmp");
+  EXPECT_THAT(line->given, ElementsAre("output"));
+}
+
 TEST(Options, end_at_two_dashes) {
   const auto line = read({"-v", "--", "-strange", "--", "-v"});
   ASSERT_TRUE(line.has_value()) << line.error().message;

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -167,6 +170,31 @@ TEST_F(JobDirectory, refuses_a_path_that_cannot_be_one) {
     EXPECT_EQ(dir.error().code, Code::kInvalid);
     EXPECT_NE(dir.error().message.find(bad), std::string::npos);
   }
+}
+
+TEST_F(JobDirectory, that_this_node_cannot_open_now_is_no_wrong_option) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto dir = open_job_directory(path("out"), launch("one"));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(dir.has_value());
+  EXPECT_EQ(dir.error().code, Code::kIo) << dir.error().message;
+  for (int error_number : {ESTALE, ETIMEDOUT, ENOMEM, EINTR, ESHUTDOWN, ENOSPC, EDQUOT, EIO})
+    EXPECT_FALSE(is_wrong_path(error_number)) << strerror(error_number);
+}
+
+TEST_F(JobDirectory, other_folders_are_made_and_absolute) {
+  std::string folder = path("a/b/");
+  ASSERT_TRUE(open_folder("--spool-dir", folder));
+  EXPECT_EQ(folder, path("a/b"));
+  EXPECT_TRUE(std::filesystem::is_directory(folder));
+  std::ofstream(path("file")) << "1";
+  folder = path("file");
+  const Status status = open_folder("--spool-dir", folder);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kInvalid);
 }
 
 TEST_F(JobDirectory, is_the_same_for_ranks_that_race) {
