@@ -15,6 +15,7 @@
 
 #include "core/base/containers.h"
 #include "core/base/lease.h"
+#include "core/base/name_hash.h"
 #include "core/base/owner.h"
 #include "core/base/unique_fd.h"
 #include "launcher/runtime_folder.h"
@@ -23,7 +24,10 @@ namespace aon::launcher {
 namespace {
 
 constexpr rlim_t kLeastFileBytes = 4096;  ///< a write beyond the limit would end us
-constexpr int kMaxSuffix = 9999;
+constexpr int kNamesInTurn = 99;          ///< DIR.1 and so on
+constexpr uint64_t kFirstFarName = 100'000;
+constexpr uint64_t kFarNames = 900'000;
+constexpr int kMaxAttempts = 1000;
 constexpr char kIdentityFile[] = "/.launch";
 
 Error path_error(const std::string& path, int error_number) {
@@ -188,6 +192,16 @@ Result<Owner> try_directory(const std::string& dir, const Launch& launch) {
   return Owner::kOurs;
 }
 
+/// The name that is tried as the `attempt`-th, from 0. All ranks of a launch try the same ones, so
+/// that they agree; and a search is short, as far names lie apart by what the launch is.
+std::string candidate(const std::string& base, const Launch& launch, int attempt) {
+  if (attempt == 0) return base;
+  if (attempt <= kNamesInTurn) return base + "." + std::to_string(attempt);
+  const uint64_t place = strtoull(name_hash(identity_text(launch)).c_str(), nullptr, 16);
+  const uint64_t step = static_cast<uint64_t>(attempt - kNamesInTurn - 1);
+  return base + "." + std::to_string(kFirstFarName + (place % kFarNames + step) % kFarNames);
+}
+
 }  // namespace
 
 bool is_wrong_path(int error_number) {
@@ -252,16 +266,18 @@ Result<std::string> open_job_directory(const std::string& wanted, const Launch& 
   const Result<std::string> base = absolute_path(wanted);
   if (!base) return base.error();
   if (Status status = make_parents(*base); !status) return status.error();
-  for (int suffix = 0; suffix <= kMaxSuffix; ++suffix) {
-    const std::string dir = suffix == 0 ? *base : *base + "." + std::to_string(suffix);
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    const std::string dir = candidate(*base, launch, attempt);
     const Result<Owner> owner = try_directory(dir, launch);
-    if (!owner && suffix > 0)
+    if (!owner && attempt > 0)
       return Error{owner.error().code,
                    *base + " is another launch's or another user's; " + owner.error().message};
     if (!owner) return owner.error();
     if (*owner == Owner::kOurs) return dir;
   }
-  return path_error(*base, EEXIST);
+  return Error{Code::kUnavailable, *base + " and " + std::to_string(kMaxAttempts - 1) +
+                                       " names behind it are other launches'; choose another with "
+                                       "-o DIR"};
 }
 
 }  // namespace aon::launcher

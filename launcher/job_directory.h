@@ -8,6 +8,9 @@
 ///         '--holds something else--> try DIR.1
 ///         '--another user's, or a link that another user made--> try DIR.1
 ///
+/// Behind DIR.99 the next name is DIR.N, where N is of six digits and made of the launch's id: all
+/// ranks get there without looking at the names of all others. Only then it is N + 1, and so on.
+///
 /// Where the id may come again, a directory is of the same launch only while an agent of it lives,
 /// or when it was claimed in the last two minutes and there is no archive; and only if no other
 /// launch has been there from this node: DIR/.launch.PART says which, put in place like .launch.

@@ -102,6 +102,40 @@ TEST_F(JobDirectory,
   EXPECT_EQ(*open_job_directory(path("out"), other_part), path("out"));
 }
 
+/// `count` folders of another use: out, out.1, ...
+void use_up(const std::string& out, int count) {
+  for (int suffix = 0; suffix < count; ++suffix) {
+    const std::string dir = suffix == 0 ? out : out + "." + std::to_string(suffix);
+    ASSERT_EQ(mkdir(dir.c_str(), 0755), 0);
+    std::ofstream(dir + "/data") << "1";
+  }
+}
+
+TEST_F(JobDirectory, of_the_hundredth_launch_is_the_next) {
+  use_up(path("out"), 99);
+  EXPECT_EQ(*open_job_directory(path("out"), launch("one")), path("out.99"));
+}
+
+TEST_F(JobDirectory, behind_many_others_is_found_without_looking_at_all_names) {
+  use_up(path("out"), 100);
+  const auto one = open_job_directory(path("out"), launch("one"));
+  ASSERT_TRUE(one.has_value()) << one.error().message;
+  EXPECT_FALSE(std::filesystem::exists(path("out.100")));
+  EXPECT_EQ(one->find(path("out.")), 0u);
+  const auto two = open_job_directory(path("out"), launch("two"));
+  ASSERT_TRUE(two.has_value()) << two.error().message;
+  EXPECT_NE(*one, *two);
+  EXPECT_EQ(*open_job_directory(path("out"), launch("one")), *one);
+  EXPECT_EQ(*open_job_directory(path("out"), launch("two")), *two);
+  Launch again = launch("one");
+  again.may_come_again = true;
+  std::ofstream(*one + "/aon.json") << "{}";
+  const auto third = open_job_directory(path("out"), again);
+  ASSERT_TRUE(third.has_value()) << third.error().message;
+  EXPECT_NE(*third, *one);
+  EXPECT_EQ(read_launch_id(*third), "one");
+}
+
 TEST_F(JobDirectory, takes_an_empty_folder_and_leaves_a_used_one) {
   ASSERT_EQ(mkdir(path("empty").c_str(), 0755), 0);
   EXPECT_EQ(*open_job_directory(path("empty"), launch("one")), path("empty"));
