@@ -1,4 +1,4 @@
-/// What a record costs in the program's calls, by estimate: that of work whose times the device lost
+/// What records cost in the program's calls, by estimate: that of work whose times the device lost
 /// costs as much as one that is good.
 /// Thread: any.   Signal: safe.   Cost: a few ns.
 #pragma once
@@ -8,10 +8,32 @@
 
 namespace aon::cupti {
 
+/// Work of a graph that is recorded node by node.
+inline bool is_node(const Work& work) {
+  return work.row == Row::kStream && work.operation != DeviceOperation::kGraph && work.graph != 0;
+}
+
 inline uint64_t cost_of(Parsed parsed, const Work& work) {
   if (parsed == Parsed::kIgnored || work.row != Row::kStream) return kOtherNs;
   if (work.operation == DeviceOperation::kGraph) return kGraphNs;
-  return work.graph != 0 ? kNodeNs : kLaunchNs;
+  return is_node(work) ? kNodeNs : kLaunchNs;
+}
+
+/// Records that were read.
+struct RecordCounts {
+  uint64_t all = 0;
+  uint64_t calls = 0;  ///< of CUDA
+  uint64_t nodes = 0;  ///< work of graphs, each by itself
+};
+
+/// What it saves to leave calls out, and nodes where `has_nodes`: in the program's calls and of the
+/// CPU time of the threads that handle records.
+inline uint64_t spared_ns(const RecordCounts& counts, bool has_nodes, uint64_t threads_cpu_ns) {
+  if (counts.all == 0) return 0;
+  const uint64_t nodes = has_nodes ? counts.nodes : 0;
+  const double share = static_cast<double>(counts.calls + nodes) / static_cast<double>(counts.all);
+  return counts.calls * kOtherNs + nodes * kNodeNs +
+         static_cast<uint64_t>(share * static_cast<double>(threads_cpu_ns));
 }
 
 }  // namespace aon::cupti

@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cupti/cost.h"
 #include "cupti/fields.h"
 #include "cupti/state.h"
 #include "cupti/system_clock.h"
@@ -188,6 +187,7 @@ inline bool Drain::take_frequent(const uint8_t* record) {
     parse_kernel(record, shared().quirks, &work);
     if (AON_UNLIKELY(!has_times(work))) return false;
     records_ns_ += work.graph != 0 ? kNodeNs : kLaunchNs;
+    counts_.nodes += work.graph != 0 ? 1 : 0;
     emitter_.put(work);
   } else if (kind == Kind::kRuntime || kind == Kind::kDriver) {
     Work work = {};
@@ -195,10 +195,12 @@ inline bool Drain::take_frequent(const uint8_t* record) {
     if (AON_UNLIKELY(!has_times(work))) return false;
     call_threads_.note(work.correlation, work.stream);
     records_ns_ += kOtherNs;
+    ++counts_.calls;
     emitter_.put(work);
   } else {
     return false;
   }
+  ++counts_.all;
   if (AON_UNLIKELY(pace_.is_due())) rest();
   return true;
 }
@@ -240,6 +242,11 @@ void Drain::take(const uint8_t* record) {
   Work work;
   const Parsed parsed = parse(record, shared().quirks, &work);
   records_ns_ += cost_of(parsed, work);
+  ++counts_.all;
+  if (parsed != Parsed::kIgnored) {
+    counts_.calls += work.row == Row::kCalls ? 1 : 0;
+    counts_.nodes += is_node(work) ? 1 : 0;
+  }
   // Without a pair of clocks no time of CUPTI is one of ours.
   const bool is_timeless = parsed == Parsed::kWork && emitter_.clock().pair_count() == 0;
   if (parsed == Parsed::kZeroTimes || is_timeless) {

@@ -8,6 +8,7 @@
 #include <aon/writer.h>
 
 #include "cupti/call_threads.h"
+#include "cupti/cost.h"
 #include "cupti/emitter.h"
 #include "cupti/fixture.h"
 #include "cupti/library.h"
@@ -33,6 +34,7 @@ class Drain {
   /// What the records that were read cost in the program's calls, by estimate.
   uint64_t records_ns() const { return records_ns_; }
   uint64_t overhead_ns() const { return overhead_ns_; }
+  const RecordCounts& counts() const { return counts_; }
   /// CallThreads::take_width() since the last time.
   double take_launch_threads() { return call_threads_.take_width(); }
   /// False: ask_cupti() is needed before times can be told.
@@ -68,6 +70,7 @@ class Drain {
   uint64_t last_pair_ns_ = 0;
   Pace pace_;
   uint64_t records_ns_ = 0;
+  RecordCounts counts_;
   uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself in the program's threads
   bool has_seen_work_ = false;
   uint64_t launch_count_ = 0;  ///< that worked, while no work was seen

@@ -46,13 +46,18 @@ void Governor::begin() {
   if (const Writer* w = attached_writer(); w != nullptr) interval_ticks_ = ticks(w);
 }
 
-/// In v2 what graphs are is decided before the first kind is switched on, and a version that may
-/// crash on graphs as one never has them.
+/// In v2 what graphs are is decided before the first kind is switched on, a version that may crash
+/// on graphs as one never has them, and one that may hang keeps all kinds of work on.
+bool Governor::keeps_nodes() const {
+  const Quirks& quirks = shared().quirks;
+  return client_->backend == &kBackendV2 || quirks.crashes_on_graphs || quirks.hangs_on_disable;
+}
+
+/// In windows calls are recorded: they tell who launched what, and how many threads launch.
 Wanted Governor::wanted_now() const {
   if (watchdog_.detail() == Detail::kFull) return wanted_;
-  if (shared().quirks.hangs_on_disable) return {false, wanted_.has_graph_nodes};
-  const bool keeps_nodes = client_->backend == &kBackendV2 || shared().quirks.crashes_on_graphs;
-  return {false, keeps_nodes && wanted_.has_graph_nodes};
+  return {wanted_.has_calls && watchdog_.detail() != Detail::kNoCalls,
+          wanted_.has_graph_nodes && keeps_nodes()};
 }
 
 Code Governor::switch_on(MissingKinds* missing) {
@@ -82,6 +87,13 @@ void Governor::switch_off() {
   is_on_ = false;
 }
 
+uint64_t Governor::take_spared_ns(const RecordCounts& now, uint64_t threads_cpu_ns) {
+  const RecordCounts passed = {now.all - counts_.all, now.calls - counts_.calls,
+                               now.nodes - counts_.nodes};
+  counts_ = now;
+  return spared_ns(passed, !keeps_nodes(), threads_cpu_ns);
+}
+
 Usage Governor::take_usage(Drain* drain) {
   const Shared& all = shared();
   const int worker = all.worker_thread.load(std::memory_order_relaxed);
@@ -99,13 +111,17 @@ Usage Governor::take_usage(Drain* drain) {
   worker_ = worker;
   const Usage before = sums_;
   sums_ = now;
+  const uint64_t worker_cpu_ns = difference(now.worker_cpu_ns, before.worker_cpu_ns);
+  const uint64_t drain_cpu_ns = difference(now.drain_cpu_ns, before.drain_cpu_ns);
+  const uint64_t spared = take_spared_ns(drain->counts(), worker_cpu_ns + drain_cpu_ns);
   if (before.elapsed_ns == 0) return {};
   return {.elapsed_ns = difference(now.elapsed_ns, before.elapsed_ns),
           .launch_threads = now.launch_threads,
           .records_ns = difference(now.records_ns, before.records_ns),
           .overhead_ns = difference(now.overhead_ns, before.overhead_ns),
-          .worker_cpu_ns = difference(now.worker_cpu_ns, before.worker_cpu_ns),
-          .drain_cpu_ns = difference(now.drain_cpu_ns, before.drain_cpu_ns)};
+          .worker_cpu_ns = worker_cpu_ns,
+          .drain_cpu_ns = drain_cpu_ns,
+          .spared_ns = spared};
 }
 
 /// Where our thread did not run in time, the next flush follows soon: both are one interval.
@@ -131,7 +147,7 @@ void Governor::end_interval(Drain* drain) {
 void Governor::tell_gap(Drain* drain, bool is_end) {
   const Writer* w = attached_writer();
   if (w == nullptr) return;
-  const bool has_no_calls = wanted_.has_calls && watchdog_.detail() != Detail::kFull;
+  const bool has_no_calls = wanted_.has_calls && watchdog_.detail() == Detail::kNoCalls;
   const Gap gap = is_blind_ || has_failed_ || !watchdog_.is_recording() ? Gap::kWork
                   : has_no_calls                                        ? Gap::kCalls
                                                                         : Gap::kNone;

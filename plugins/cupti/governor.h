@@ -32,7 +32,9 @@ class Governor {
   /// What is not recorded.
   enum class Gap : uint8_t { kNone = 0, kCalls, kWork };
 
+  bool keeps_nodes() const;
   Wanted wanted_now() const;
+  uint64_t take_spared_ns(const RecordCounts& now, uint64_t threads_cpu_ns);
   Usage take_usage(Drain* drain);
   void tell_gap(Drain* drain, bool is_end);
   void tell_dropped(Drain* drain);
@@ -47,6 +49,7 @@ class Governor {
   bool is_blind_ = false;
   bool has_failed_ = false;  ///< kinds could not be switched on again
   Watchdog watchdog_;
+  RecordCounts counts_;          ///< at the end of the last interval
   Usage sums_ = {};              ///< at the end of the last interval; elapsed_ns: when that was
   uint64_t gap_ticks_ = 0;       ///< start of what was not told yet
   int worker_ = 0;               ///< whose CPU time is in sums_

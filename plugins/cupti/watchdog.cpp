@@ -5,6 +5,7 @@ namespace {
 
 constexpr double kDegradeFactor = 1.2;
 constexpr double kRecoverFactor = 0.5;
+constexpr int kSkip = 2;  ///< steps, from full to windows
 
 double cost_of(const Usage& usage) {
   return static_cast<double>(usage.records_ns + usage.overhead_ns + usage.worker_cpu_ns +
@@ -25,6 +26,7 @@ bool Watchdog::change(int by) {
     wait_ns_ = 2 * wait_ns_ < kMaxWaitNs ? 2 * wait_ns_ : kMaxWaitNs;
   }
   has_recovered_ = by < 0;
+  if (by == kSkip || detail_ < Detail::kWindows) has_skipped_ = by == kSkip;
   was_dear_ = false;
   quiet_ns_ = 0;
   interval_ = 0;
@@ -40,11 +42,20 @@ bool Watchdog::note_quiet(bool is_quiet, uint64_t elapsed_ns) {
 }
 
 /// Everything is recorded all the time: one interval that is dear may be chance.
-bool Watchdog::judge_full() {
+bool Watchdog::judge_full(const Usage& usage) {
   const bool is_dear = percent_ > kDegradeFactor * budget_;
-  if (is_dear && was_dear_ && detail_ < least_) return change(1);
+  if (is_dear && was_dear_ && detail_ < least_) {
+    const bool may_skip = detail_ == Detail::kFull && least_ >= Detail::kWindows;
+    return change(may_skip && !is_enough(usage) ? kSkip : 1);
+  }
   was_dear_ = is_dear;
   return false;
+}
+
+/// Without calls, and with graphs as one, the cost would be within the budget.
+bool Watchdog::is_enough(const Usage& usage) const {
+  const double rest_ns = cost_of(usage) - static_cast<double>(usage.spared_ns);
+  return 100 * rest_ns <= budget_ * base_of(usage);
 }
 
 /// A period is judged as a whole; to go back, what the window would cost without its rests.
@@ -60,7 +71,8 @@ bool Watchdog::judge_windows() {
   const bool is_dear = average > kDegradeFactor * budget_;
   if (is_dear && was_dear_) return change(1);
   was_dear_ = is_dear;
-  return note_quiet(window_percent_ < kRecoverFactor * budget_, elapsed_ns) && change(-1);
+  return note_quiet(window_percent_ < kRecoverFactor * budget_, elapsed_ns) &&
+         change(has_skipped_ ? -kSkip : -1);
 }
 
 bool Watchdog::step(const Usage& usage) {
@@ -78,7 +90,7 @@ bool Watchdog::step(const Usage& usage) {
     case Detail::kNoCalls:
       break;
   }
-  if (judge_full()) return true;
+  if (judge_full(usage)) return true;
   const bool is_quiet = percent_ < kRecoverFactor * budget_;
   return detail_ == Detail::kNoCalls && note_quiet(is_quiet, usage.elapsed_ns) && change(-1);
 }

@@ -2,7 +2,9 @@
 /// calls and knows no limit.
 ///
 ///     full --> no calls --> windows --> off       cost > 1.2 x budget, twice in a row
+///     full ---------------> windows               where leaving calls out saves too little
 ///     full <-- no calls <-- windows               a cost that was < 0.5 x budget for `wait`
+///     full <--------------- windows               where it came from there
 ///                           windows <-- off       after `wait`
 ///
 /// `wait` is 30 s and doubles, up to 10 minutes, when a level that was gone back to is too dear
@@ -24,7 +26,7 @@ namespace aon::cupti {
 enum class Detail : uint8_t {
   kFull = 0,  ///< what was asked for
   kNoCalls,   ///< no calls of CUDA; graphs as one
-  kWindows,   ///< the same, in one of kWindowPeriod intervals
+  kWindows,   ///< calls, and graphs as one, in one of kWindowPeriod intervals
   kOff,
 };
 constexpr uint32_t kWindowPeriod = 8;
@@ -49,6 +51,7 @@ struct Usage {
   uint64_t overhead_ns;   ///< as CUPTI tells
   uint64_t worker_cpu_ns;
   uint64_t drain_cpu_ns;
+  uint64_t spared_ns = 0;  ///< of all that, what Detail::kNoCalls would not cost (cost.h)
 };
 
 class Watchdog {
@@ -72,7 +75,8 @@ class Watchdog {
 
  private:
   bool change(int by);
-  bool judge_full();
+  bool judge_full(const Usage& usage);
+  bool is_enough(const Usage& usage) const;
   bool judge_windows();
   bool note_quiet(bool is_quiet, uint64_t elapsed_ns);
 
@@ -83,6 +87,7 @@ class Watchdog {
   double base_ns_ = 0;
   Detail detail_ = Detail::kFull;
   bool has_recovered_ = false;
+  bool has_skipped_ = false;  ///< from full to windows
   bool was_dear_ = false;
   uint32_t interval_ = 0;      ///< of the period of windows; 0 is the one that is recorded
   double period_percent_ = 0;  ///< sum of the intervals of this period

@@ -386,6 +386,8 @@ class Budget(GpuCase):
         recorded = self.kernel_counts()[0]
         self.assertGreater(recorded, 0)
         self.assertLess(recorded, self.counted[0]["kernels"])
+        # Windows have the calls of their work.
+        self.assertLess(self.table("use")[0]["unknown_launches"], recorded / 10)
         self.assertGreater(self.table("use")[0]["unrecorded_ns"], 100_000_000)
         self.assert_archive_is_clean()
 
@@ -399,15 +401,16 @@ class Budget(GpuCase):
                     gaps.append((event.time, event.region.name))
                 elif location.name.startswith("CUDA[") and isinstance(event, otf2.events.Leave):
                     last_kernel = max(last_kernel, event.time)
-        self.assertIn("[CUDA calls not recorded]", {name for _, name in gaps})
+        # Leaving calls out would save too little.
+        self.assertNotIn("[CUDA calls not recorded]", {name for _, name in gaps})
         lost = [time for time, name in gaps if name == "[GPU work not recorded]"]
         self.assertGreaterEqual(len(lost), 2)
         # The program went on for more than a second after the last record of its work.
         self.assertGreater(lost[-1] - lost[0], resolution / 2)
         self.assertGreater(lost[-1], last_kernel)
         text = self.printed()
-        for step in ("CUPTI: without calls", "CUPTI: in windows"):
-            self.assertIn(step, text)
+        self.assertIn("CUPTI: in windows", text)
+        self.assertNotIn("CUPTI: without calls", text)
 
     def test_what_is_cheap_is_recorded_whole(self):
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, AON_BUDGET=100)

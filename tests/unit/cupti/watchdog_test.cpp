@@ -9,6 +9,8 @@ constexpr uint64_t kHalfNs = 500'000'000;
 
 /// Half a second with so many records of 250 ns: 20000 are 1 %.
 Usage records(uint64_t count) { return {kHalfNs, 1, count * 250, 0, 0, 0}; }
+/// The same; without calls they would cost a tenth.
+Usage mostly_calls(uint64_t count) { return {kHalfNs, 1, count * 250, 0, 0, 0, count * 225}; }
 constexpr uint64_t kFew = 1'000;
 constexpr uint64_t kMany = 100'000;
 
@@ -38,10 +40,36 @@ TEST(Watchdog, one_dear_interval_is_chance) {
 
 TEST(Watchdog, two_in_a_row_lower_the_detail_step_by_step) {
   Watchdog dog(1);
-  EXPECT_EQ(steps_to_change(&dog, records(kMany)), 2);
+  EXPECT_EQ(steps_to_change(&dog, mostly_calls(kMany)), 2);
   EXPECT_EQ(dog.detail(), Detail::kNoCalls);
   EXPECT_EQ(steps_to_change(&dog, records(kMany)), 2);
   EXPECT_EQ(dog.detail(), Detail::kWindows);
+  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 64);
+  EXPECT_EQ(dog.detail(), Detail::kNoCalls);
+}
+
+TEST(Watchdog, leaves_no_calls_out_where_that_is_not_enough) {
+  Watchdog dog(1);
+  Usage usage = records(kMany);  // 5 %
+  usage.spared_ns = 19'000'000;  // 3.8 %
+  EXPECT_EQ(steps_to_change(&dog, usage), 2);
+  EXPECT_EQ(dog.detail(), Detail::kWindows);
+  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 64);  // whole periods
+  EXPECT_EQ(dog.detail(), Detail::kFull) << "where it came from";
+  usage.spared_ns = 20'000'000;  // 4 %
+  EXPECT_EQ(steps_to_change(&dog, usage), 2);
+  EXPECT_EQ(dog.detail(), Detail::kNoCalls);
+}
+
+TEST(Watchdog, knows_behind_windows_that_were_too_dear_where_it_came_from) {
+  Watchdog dog(1);
+  steps_to_change(&dog, records(kMany));
+  steps_to_change(&dog, records(1'000'000));
+  ASSERT_EQ(dog.detail(), Detail::kOff);
+  steps_to_change(&dog, records(0));
+  ASSERT_EQ(dog.detail(), Detail::kWindows);
+  steps_to_change(&dog, records(kFew));
+  EXPECT_EQ(dog.detail(), Detail::kFull);
 }
 
 TEST(Watchdog, all_that_cupti_uses_counts) {
@@ -98,7 +126,7 @@ double run(Watchdog* dog, uint64_t count, int steps) {
 
 TEST(Watchdog, windows_are_one_of_eight_intervals) {
   Watchdog dog(1);
-  run(&dog, kMany, 4);
+  run(&dog, kMany, 2);
   ASSERT_EQ(dog.detail(), Detail::kWindows);
   EXPECT_DOUBLE_EQ(run(&dog, kMany, 800), 0.125);  // 5 % in an eighth of the time
   EXPECT_EQ(dog.detail(), Detail::kWindows);
@@ -107,7 +135,7 @@ TEST(Watchdog, windows_are_one_of_eight_intervals) {
 TEST(Watchdog, windows_that_are_too_dear_end_and_are_tried_again_ever_later) {
   Watchdog dog(1);
   constexpr uint64_t kStorm = 1'000'000;  // 50 %
-  run(&dog, kStorm, 4 + 16);
+  run(&dog, kStorm, 2 + 16);
   ASSERT_EQ(dog.detail(), Detail::kOff);
   EXPECT_FALSE(dog.is_recording());
   int waits[3];
@@ -125,18 +153,16 @@ TEST(Watchdog, windows_that_are_too_dear_end_and_are_tried_again_ever_later) {
 
 TEST(Watchdog, goes_back_after_a_long_quiet_time) {
   Watchdog dog(1);
-  run(&dog, kMany, 4);
+  run(&dog, kMany, 2);
   ASSERT_EQ(dog.detail(), Detail::kWindows);
   EXPECT_EQ(steps_to_change(&dog, records(kFew)), 64);  // whole periods
-  EXPECT_EQ(dog.detail(), Detail::kNoCalls);
-  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 60);
   EXPECT_EQ(dog.detail(), Detail::kFull);
   EXPECT_EQ(steps_to_change(&dog, records(kFew), 1000), 0);
 }
 
 TEST(Watchdog, a_window_that_would_be_dear_without_rests_is_no_quiet_time) {
   Watchdog dog(1);
-  run(&dog, kMany, 4);
+  run(&dog, kMany, 2);
   run(&dog, 15'000, 8'000);  // 0.75 % while it is recorded
   EXPECT_EQ(dog.detail(), Detail::kWindows);
 }
