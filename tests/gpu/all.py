@@ -1,5 +1,5 @@
 """Every test of this folder that needs a GPU, where ctest is not: on a machine that AON was carried
-to. Prints their output and one line for each; exit 1 when one failed.
+to. Prints their output and one line for each; exit 1 when one failed, 77 when none was passed whole.
 
     AON_BUILD=DIR python3 tests/gpu/all.py [NAME ...]     NAME: cupti, nvml, ... (default all)
 
@@ -43,6 +43,13 @@ def end_descendants():
             os.waitpid(int(pid), 0)
 
 
+def verdict_of(codes):
+    """What to exit with: a run in which each was skipped has shown nothing."""
+    if not all(code in VERDICTS for code in codes):
+        return 1
+    return 0 if 0 in codes else 77
+
+
 def main():
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     names = sys.argv[1:] or sorted(p.name[: -len(SUFFIX)] for p in HERE.glob(f"*{SUFFIX}"))
@@ -54,7 +61,7 @@ def main():
         verdict = VERDICTS.get(code, f"FAILED with {code}")
         lines.append(f"{name}.device: {verdict}, {seconds:.0f} s")
     print("\n".join(lines))
-    return 0 if all(code in VERDICTS for code in codes) else 1
+    return verdict_of(codes)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,20 @@
 """Steps of gradient descent with JAX on a GPU, one compiled function: "loss X", the same each run.
 
     jax_steps.py STEPS
+
+Exits 77 without JAX or without a GPU for it.
 """
 import os
 import sys
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 os.environ.setdefault("XLA_FLAGS", "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0")
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
+try:
+    import jax
+    import jax.numpy as jnp
+except ImportError as error:
+    print(f"no JAX: {error}")
+    sys.exit(77)
 
 WIDTH = 512
 

@@ -7,7 +7,9 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+import all as all_tests
 import device
+import gpu_jax_device_test as jax
 import gpu_times_device_test as times
 import gpu_training_device_test as training
 import phase_rules
@@ -167,6 +169,31 @@ class Rules(unittest.TestCase):
         without = {("pcie-received-rate", phase): None for phase in phase_rules.PHASES}
         self.assertEqual(self.broken("counters", without, 100), [])
         self.assertEqual(len(self.broken("counters", without, 90)), len(phase_rules.PHASES))
+
+
+class Verdicts(unittest.TestCase):
+    def test_a_run_in_which_all_was_skipped_is_skipped(self):
+        self.assertEqual(all_tests.verdict_of([77, 77]), 77)
+        self.assertEqual(all_tests.verdict_of([]), 77)
+        self.assertEqual(all_tests.verdict_of([77, 0]), 0)
+        self.assertEqual(all_tests.verdict_of([0, 77, 1]), 1)
+        self.assertEqual(all_tests.verdict_of([0, 124]), 1)
+
+    def test_an_interpreter_that_crashes_is_not_one_without_jax(self):
+        with tempfile.TemporaryDirectory() as folder:
+            python = pathlib.Path(folder) / "python"
+            for ending, wanted in (("exit 0", True), ("exit 77", False)):
+                self.write(python, ending)
+                self.assertEqual(jax.has_jax(python), wanted)
+            for ending in ("exit 1", "kill -11 $$"):
+                self.write(python, ending)
+                with self.assertRaises(AssertionError):
+                    jax.has_jax(python)
+
+    @staticmethod
+    def write(path, ending):
+        path.write_text(f"#!/bin/sh\n{ending}\n")
+        path.chmod(0o755)
 
 
 class Rounds(unittest.TestCase):
