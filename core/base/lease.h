@@ -31,8 +31,8 @@ struct LeaseOwner {
   bool is_alive = false;
 };
 
-/// A file system's own time, for who reads many leases of one folder: a file is made beside the first
-/// one whose age is wanted, and no other.
+/// A file system's own time, for who reads many leases of one folder: a file is made beside the
+/// first one whose age is wanted, and no other.
 class LeaseClock {
  public:
   /// Seconds since 1970; `path` is a lease.

@@ -6,8 +6,8 @@
 ///
 /// A reader sees the old archive or the new one; between the two renames the anchor traces.otf2 is
 /// missing. Two assemblers of one directory do not work at the same time (lease with heartbeat).
-/// Thread: one; the caller's, one that renews the lease, and processes of its own for shares.   Cost: about 200 ns per OTF2
-/// event record, below 256 MiB of memory.
+/// Thread: one; the caller's, one that renews the lease, and processes of its own for shares.
+/// Cost: about 200 ns per OTF2 event record, below 256 MiB of memory.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ struct AssembleReport {
 Result<AssembleReport> assemble(const std::filesystem::path& folder,
                                 const AssembleOptions& options = {});
 
-/// The same under a lease of the caller's, who has something to look up or to note while nobody else
-/// assembles.
+/// The same under a lease of the caller's, who has something to look up or to note while nobody
+/// else assembles.
 Result<AssembleReport> assemble(const std::filesystem::path& folder, const AssembleOptions& options,
                                 AssemblyLease* lease);
 
