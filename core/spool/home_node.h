@@ -1,10 +1,13 @@
 /// A process that its agent answered too late writes a file of its own, which is a node of the job
 /// beside that of its agent: what is known of the machine stands in the latter.
-/// Thread: any.   Cost: a look at the nodes' processes.
+/// Thread: any.   Cost: a look at all nodes' processes, once.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <string_view>
+#include <vector>
 
 #include "core/spool/job.h"
 
@@ -17,13 +20,28 @@ inline bool is_own_file(const Node& node) {
                      [](const auto& one) { return one.second.start.fallback != 0; });
 }
 
-/// Of the first agent on the machine of `node`; `node` where that is an agent's, or there is none.
-inline uint32_t home_node(const Job& job, uint32_t node) {
-  if (node >= job.nodes.size() || !is_own_file(job.nodes[node])) return node;
-  const auto home = std::find_if(job.nodes.begin(), job.nodes.end(), [&](const Node& one) {
-    return one.host == job.nodes[node].host && !is_own_file(one);
-  });
-  return home == job.nodes.end() ? node : static_cast<uint32_t>(home - job.nodes.begin());
-}
+/// Of all nodes of a job, which may be as many as its processes.
+class HomeNodes {
+ public:
+  HomeNodes() = default;
+  explicit HomeNodes(const Job& job) : homes_(job.nodes.size()) {
+    std::map<std::string_view, uint32_t> agents;  // by host, the first
+    std::vector<bool> is_own(homes_.size());
+    for (uint32_t node = 0; node < homes_.size(); ++node) {
+      is_own[node] = is_own_file(job.nodes[node]);
+      if (!is_own[node]) agents.try_emplace(job.nodes[node].host, node);
+    }
+    for (uint32_t node = 0; node < homes_.size(); ++node) {
+      const auto agent = agents.find(job.nodes[node].host);
+      homes_[node] = is_own[node] && agent != agents.end() ? agent->second : node;
+    }
+  }
+
+  /// Of the first agent on the machine of `node`; `node` where it is an agent's, or none is there.
+  uint32_t of(uint32_t node) const { return node < homes_.size() ? homes_[node] : node; }
+
+ private:
+  std::vector<uint32_t> homes_;  ///< by node
+};
 
 }  // namespace aon::spool

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/spool/format.h"
 #include "writers/assemble/fallback.h"
@@ -95,13 +97,15 @@ auto find_late_answer(spool::Node* node, const ProcessStartDefinition& process) 
 /// (but providers may have sampled it, then it stays as a process without a rank, and none of them
 /// is said to be missing). What it saw of the end belongs to the process that wrote a file.
 void join_late_answers(spool::Job* job) {
+  std::map<std::string_view, std::vector<spool::Node*>> by_host;
+  for (spool::Node& node : job->nodes) by_host[node.host].push_back(&node);
   for (spool::Node& own : job->nodes) {
     for (auto& [own_number, process] : own.processes) {
       if (process.start.fallback == 0) continue;
-      for (spool::Node& node : job->nodes) {
-        if (&node == &own || node.host != own.host) continue;
-        const auto twin = find_late_answer(&node, process.start);
-        if (twin == node.processes.end()) continue;
+      for (spool::Node* node : by_host[own.host]) {
+        if (node == &own) continue;
+        const auto twin = find_late_answer(node, process.start);
+        if (twin == node->processes.end()) continue;
         if (process.exit && twin->second.exit) {
           process.exit->exit_code = twin->second.exit->exit_code;
           process.exit->signal = twin->second.exit->signal;
@@ -114,8 +118,8 @@ void join_late_answers(spool::Job* job) {
         });
         twin->second.start.rank = -1;  // it is that of the process that recorded
         // The node's own series hang below its first process.
-        const bool has_series_alone = node.processes.size() == 1 && !node.metrics.empty();
-        if (is_empty(twin->second) && !has_series_alone) node.processes.erase(twin);
+        const bool has_series_alone = node->processes.size() == 1 && !node->metrics.empty();
+        if (is_empty(twin->second) && !has_series_alone) node->processes.erase(twin);
       }
     }
   }

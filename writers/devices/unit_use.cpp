@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/spool/home_node.h"
 #include "writers/devices/device_names.h"
 
 namespace aon::writers::devices {
@@ -165,9 +164,10 @@ void UnitUses::begin(const Model& model) {
   model_ = &model;
   for (const GlobalMetric& metric : model.metrics) metrics_.push_back(metric_of(metric));
   left_counts_.resize(model.job->nodes.size());
+  homes_ = spool::HomeNodes(*model.job);
   for (const Group& group : model.groups) {
     if (group.process != nullptr && !group.process->device_streams.empty())
-      ++left_counts_[spool::home_node(*model.job, group.node)];
+      ++left_counts_[homes_.of(group.node)];
   }
 }
 
@@ -231,7 +231,7 @@ UnitUses::Device UnitUses::find(const Group& group, uint32_t device) const {
   if (known == group.process->devices.end()) return found;
   const std::string digits = digits_of(known->second.definition.uuid);
   const auto timeline = [&](Source source) {
-    const auto one = timelines_.find({spool::home_node(*model_->job, group.node), digits, source});
+    const auto one = timelines_.find({homes_.of(group.node), digits, source});
     return one != timelines_.end() ? &one->second : nullptr;
   };
   found.fine_ = timeline(Source::kCounters);

@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/spool/home_node.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
@@ -133,6 +134,7 @@ class UnitUses {
   const Model* model_ = nullptr;
   std::vector<std::optional<Metric>> metrics_;  ///< by global metric
   std::vector<uint32_t> left_counts_;           ///< by node: processes with devices
+  spool::HomeNodes homes_;
   std::map<Key, UnitTimeline> timelines_;
   std::vector<Key> unsaved_;
 

@@ -332,7 +332,7 @@ void NcclHangFinder::find_behind(uint32_t communicator, std::vector<NcclHang>* h
       part.communicator = communicator;
       part.region = region;
       hang.arrived.push_back(part);
-      has_quiet |= is_quiet(part.group);
+      has_quiet = has_quiet || is_quiet(part.group);
       hang.since_ns = std::min(hang.since_ns, last_ns_[part.group]);
     }
     if (has_quiet && !hang.absent.empty() && hangs->size() < kMaxHangs)

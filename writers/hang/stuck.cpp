@@ -176,7 +176,7 @@ class StuckText : private HangText {
     Waiters absent;
     for (const Group& group : model_.groups) {
       const bool is_there = report_.has_finalized[group.id] != 0 ||
-                            std::find(present.begin(), present.end(), group.id) != present.end();
+                            std::binary_search(present.begin(), present.end(), group.id);
       if (group.rank && group.process != nullptr && !is_there) absent.push_back(group.id);
     }
     if (absent.empty()) return {};

@@ -21,6 +21,14 @@ std::string listed_ranks(const std::vector<uint32_t>& ranks) {
   return text;
 }
 
+DeviceFinder::DeviceFinder(const Model& model) : model_(&model), ranks_(model.job->nodes.size()) {
+  const spool::HomeNodes homes(*model.job);
+  for (const Group& group : model.groups) {
+    const uint32_t node = homes.of(group.node);
+    if (group.rank && node < ranks_.size()) ranks_[node].push_back(&group);
+  }
+}
+
 const std::vector<topology::Object>& DeviceFinder::objects_of(uint32_t node) {
   const auto [found, is_new] = objects_.try_emplace(node);
   const std::string& xml = model_->job->nodes[node].topology_xml;
@@ -46,14 +54,13 @@ DeviceFacts DeviceFinder::find(uint32_t node, const std::string& folder) {
     facts.cpus = object.cpus;
   }
   std::vector<uint32_t> ranks;
-  for (const Group& group : model_->groups) {
-    if (!group.rank || group.process == nullptr) continue;
-    if (spool::home_node(*model_->job, group.node) != node) continue;
-    const auto& devices = group.process->devices;
+  for (const Group* group : ranks_of(node)) {
+    if (group->process == nullptr) continue;
+    const auto& devices = group->process->devices;
     const bool uses = std::any_of(devices.begin(), devices.end(), [&](const auto& one) {
       return digits_of(one.second.definition.uuid) == digits;
     });
-    if (uses) ranks.push_back(*group.rank);
+    if (uses) ranks.push_back(*group->rank);
   }
   facts.ranks = listed_ranks(ranks);
   return facts;

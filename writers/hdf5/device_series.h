@@ -1,6 +1,7 @@
 /// Series that are about a device of a node and not about all of it (writers/devices/
 /// device_names.h): they hang below /series/gpu_UUID/FOLDER.
-/// Owner: the series writer.   Thread: one.   Cost: the node's topology is read once per node.
+/// Owner: the series writer.   Thread: one.   Cost: groups are looked at once, a node's topology
+/// is read once.
 #pragma once
 
 #include <map>
@@ -28,13 +29,16 @@ struct DeviceFacts {
 
 class DeviceFinder {
  public:
-  explicit DeviceFinder(const Model& model) : model_(&model) {}
+  explicit DeviceFinder(const Model& model);
   DeviceFacts find(uint32_t node, const std::string& folder);
+  /// That ran on a node, ascending.
+  const std::vector<const Group*>& ranks_of(uint32_t node) const { return ranks_[node]; }
 
  private:
   const std::vector<topology::Object>& objects_of(uint32_t node);
 
   const Model* model_;
+  std::vector<std::vector<const Group*>> ranks_;               ///< by node
   std::map<uint32_t, std::vector<topology::Object>> objects_;  ///< by node
 };
 

@@ -97,6 +97,7 @@ Places places_of(const std::string& document) {
 
 void write_devices(hid_t parent, const Model& model) {
   std::map<uint32_t, Places> nodes;
+  const spool::HomeNodes homes(*model.job);
   Table table(parent, "devices", "devices that processes used");
   OwnerColumns owner(&table);
   auto& name = table.add_text("name", {"", "what the driver calls it"});
@@ -111,7 +112,7 @@ void write_devices(hid_t parent, const Model& model) {
       name.append(device.name);
       uuid.append(hexadecimal(device.definition.uuid));
       address.append(device.address);
-      const uint32_t home = spool::home_node(*model.job, group.node);
+      const uint32_t home = homes.of(group.node);
       const auto [node, is_new] = nodes.try_emplace(home);
       if (is_new) node->second = places_of(model.job->nodes[home].topology_xml);
       const auto place = node->second.find(lower_case(device.address));

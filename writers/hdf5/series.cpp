@@ -2,12 +2,12 @@
 
 #include <hdf5_hl.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
 #include "core/spool/format.h"
-#include "core/spool/home_node.h"
 #include "writers/devices/device_names.h"
 #include "writers/hdf5/text.h"
 
@@ -21,14 +21,12 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kUnscaled = 1.0;
 constexpr const char* kRootPath = "/series";
 
-/// Ranks that ran on a node, "0-3,8".
-std::string ranks_of_node(const Model& model, uint32_t node) {
-  std::vector<uint32_t> ranks;
-  for (const Group& group : model.groups) {
-    if (group.rank && spool::home_node(*model.job, group.node) == node)
-      ranks.push_back(*group.rank);
-  }
-  return listed_ranks(ranks);
+/// "0-3,8".
+std::string listed(const std::vector<const Group*>& ranks) {
+  std::vector<uint32_t> numbers(ranks.size());
+  std::transform(ranks.begin(), ranks.end(), numbers.begin(),
+                 [](const Group* one) { return *one->rank; });
+  return listed_ranks(numbers);
 }
 
 /// "gpu_UUID/FOLDER" by names that HDF5 takes.
@@ -118,19 +116,18 @@ void Series::finish() {
 
 SeriesWriter::SeriesWriter(hid_t file, const Model& model)
     : model_(&model), devices_(model), root_(create_group(file, kRootPath)) {
+  for (const Group& group : model.groups) world_ += group.rank ? 1 : 0;
   set_attribute(root_.get(), "NX_class", "NXentry");
   set_attribute(root_.get(), "description", "metrics over time, by rank and provider");
 }
 
 std::string SeriesWriter::path_of(const Location& location, const std::string& provider) const {
   const Group& group = model_->groups[location.group];
-  size_t world = 0;
-  for (const Group& g : model_->groups) world += g.rank ? 1 : 0;
   std::string owner;
   if (location.process == spool::kNodeProcess) {
     owner = numbered("node", group.node, model_->job->nodes.size());
   } else if (group.rank) {
-    owner = numbered("rank", *group.rank, world);
+    owner = numbered("rank", *group.rank, world_);
   } else {
     owner = numbered("process", group.id, model_->groups.size());
   }
@@ -149,7 +146,7 @@ void SeriesWriter::set_coverage(hid_t group, const Location& location) const {
   const bool is_node = location.process == spool::kNodeProcess;
   std::string ranks;
   if (is_node) {
-    ranks = ranks_of_node(*model_, owner.node);
+    ranks = listed(devices_.ranks_of(owner.node));
   } else if (owner.rank) {
     ranks = std::to_string(*owner.rank);
   }

@@ -85,6 +85,7 @@ class SeriesWriter {
 
   const Model* model_;
   DeviceFinder devices_;
+  size_t world_ = 0;  ///< how many have a rank
   Handle root_;
   const Location* location_ = nullptr;
   /// Of the current location, by provider and folder.

@@ -53,10 +53,6 @@ std::string uuid_of(const Model& model, const DeviceUse& use) {
   return is_told ? std::string(std::begin(uuid), std::end(uuid)) : std::string();
 }
 
-uint32_t node_of(const Model& model, const DeviceUse& use) {
-  return spool::home_node(*model.job, model.groups[use.group].node);
-}
-
 DeviceWaste waste_of(const std::vector<const DeviceUse*>& uses) {
   DeviceWaste waste;
   waste.group = uses.front()->group;
@@ -118,11 +114,13 @@ std::string parts_text(const DeviceWaste& sum) {
 std::vector<std::vector<const DeviceUse*>> uses_by_device(const Model& model,
                                                           const std::vector<DeviceUse>& uses) {
   std::map<std::pair<uint32_t, std::string>, size_t> places;
+  const spool::HomeNodes homes(*model.job);
   std::vector<std::vector<const DeviceUse*>> devices;
   for (const DeviceUse& use : uses) {
     const std::string uuid = uuid_of(model, use);
     size_t place = devices.size();
-    if (!uuid.empty()) place = places.try_emplace({node_of(model, use), uuid}, place).first->second;
+    const uint32_t node = homes.of(model.groups[use.group].node);
+    if (!uuid.empty()) place = places.try_emplace({node, uuid}, place).first->second;
     if (place == devices.size()) devices.emplace_back();
     devices[place].push_back(&use);
   }

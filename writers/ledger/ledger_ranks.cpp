@@ -250,14 +250,13 @@ Json counted_json(const LedgerFacts& facts) {
 Json nodes_json(const LedgerFacts& facts) {
   Json nodes = Json::array();
   const std::vector<spool::Node>& job_nodes = facts.model->job->nodes;
+  std::vector<uint64_t> samples(job_nodes.size());
+  for (const LocationTally& tally : facts.tallies) {
+    const uint32_t node = facts.model->groups[tally.location->group].node;
+    if (tally.location->process == spool::kNodeProcess && node < samples.size())
+      samples[node] += tally.samples;
+  }
   for (size_t n = 0; n < job_nodes.size(); ++n) {
-    uint64_t samples = 0;
-    for (const LocationTally& tally : facts.tallies) {
-      const Group& group = facts.model->groups[tally.location->group];
-      if (group.node == n && tally.location->process == spool::kNodeProcess) {
-        samples += tally.samples;
-      }
-    }
     Json providers = Json::object();
     const SampleCounts counts =
         facts.totals == nullptr ? SampleCounts{} : facts.totals->node_samples[n];
@@ -266,7 +265,7 @@ Json nodes_json(const LedgerFacts& facts) {
     }
     nodes.push_back({{"node", job_nodes[n].host},
                      {"processes", job_nodes[n].processes.size()},
-                     {"samples", samples},
+                     {"samples", samples[n]},
                      {"energy", node_energy_json(facts, n)},
                      {"providers", std::move(providers)}});
     if (job_nodes[n].refused_definitions.sum() != 0)

@@ -25,6 +25,10 @@ GroupIds::GroupIds(const Model& model, const NcclTimelines& timelines) {
 /// COMM_LOCATIONS holds the master location of every rank, at the rank's index, then those of
 /// further groups: an index is a group id. Timelines of NCCL have their own, or follow.
 void GlobalDefinitions::write_communicators() {
+  guesses_.resize(model_.groups.size());
+  std::iota(guesses_.begin(), guesses_.end(), 0u);
+  std::stable_partition(guesses_.begin(), guesses_.end(),
+                        [this](uint32_t group) { return model_.groups[group].process == nullptr; });
   std::vector<uint64_t> masters(model_.groups.size());
   std::iota(masters.begin(), masters.end(), uint64_t{0});
   const std::vector<uint64_t>& timelines = timelines_.locations();
@@ -181,27 +185,22 @@ void GlobalDefinitions::write_device_windows() {
 /// Members as indices into COMM_LOCATIONS. A member that never told its place (its process died or
 /// is not instrumented) is guessed: the lowest rank that is in no place yet, first among the ranks
 /// that left no records.
-std::vector<uint64_t> GlobalDefinitions::member_indices(const GlobalCommunicator& communicator) {
+std::vector<uint64_t> GlobalDefinitions::member_indices(
+    const GlobalCommunicator& communicator) const {
   std::vector<uint64_t> members(communicator.members.size());
-  std::vector<bool> used(model_.groups.size(), false);
-  for (const int64_t member : communicator.members) {
-    if (member >= 0 && static_cast<size_t>(member) < used.size()) used[member] = true;
-  }
-  std::vector<uint64_t> free_silent;
-  std::vector<uint64_t> free_other;
-  for (const Group& group : model_.groups) {
-    if (used[group.id]) continue;
-    (group.process == nullptr ? free_silent : free_other).push_back(group.id);
-  }
-  free_silent.insert(free_silent.end(), free_other.begin(), free_other.end());
-  size_t next_free = 0;
+  std::unordered_set<int64_t> used;
+  const auto is_unknown = [](int64_t member) { return member < 0; };
+  if (std::any_of(communicator.members.begin(), communicator.members.end(), is_unknown))
+    used.insert(communicator.members.begin(), communicator.members.end());
+  auto guess = guesses_.begin();
   for (size_t place = 0; place < members.size(); ++place) {
     const int64_t member = communicator.members[place];
     if (member >= 0) {
       members[place] = static_cast<uint64_t>(member);
-    } else if (next_free < free_silent.size()) {
-      members[place] = free_silent[next_free++];
+      continue;
     }
+    while (guess != guesses_.end() && used.count(int64_t{*guess}) != 0) ++guess;
+    if (guess != guesses_.end()) members[place] = *guess++;
   }
   return members;
 }

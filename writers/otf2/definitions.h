@@ -104,7 +104,7 @@ class GlobalDefinitions {
   void write_communicator(uint32_t id, const GlobalCommunicator& communicator);
   void write_cartesian_topologies();
   void write_nccl_group(uint32_t id, const GlobalCommunicator& communicator);
-  std::vector<uint64_t> member_indices(const GlobalCommunicator& communicator);
+  std::vector<uint64_t> member_indices(const GlobalCommunicator& communicator) const;
   void write_windows();
   std::vector<uint64_t> cuda_locations() const;
   void write_device_windows();
@@ -131,6 +131,7 @@ class GlobalDefinitions {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> device_groups_;
   std::vector<uint32_t> tree_nodes_;  ///< by index in Job::nodes; folders of one host share one
   uint32_t next_tree_node_ = 0;
+  std::vector<uint32_t> guesses_;  ///< who may be in a place nobody told: all groups
   size_t hardware_count_ = 0;
   uint32_t own_regions_written_ = 0;
 };

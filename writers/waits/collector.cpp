@@ -356,7 +356,9 @@ int64_t Collector::own_rank(uint32_t communicator) {
   const auto [known, is_new] = own_ranks_.try_emplace(communicator, -1);
   if (!is_new) return known->second;
   const std::vector<int64_t>& members = model_->communicators[communicator].members;
-  const auto found = std::find(members.begin(), members.end(), int64_t{group_->id});
+  const uint32_t id = group_->id;  // in the world, and what is like it, the place as well
+  if (id < members.size() && members[id] == int64_t{id}) return known->second = int64_t{id};
+  const auto found = std::find(members.begin(), members.end(), int64_t{id});
   if (found != members.end()) known->second = found - members.begin();
   return known->second;
 }

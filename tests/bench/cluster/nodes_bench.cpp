@@ -1,9 +1,11 @@
-// bench_nodes RANKS RANKS_PER_NODE [CALLS_PER_RANK]: writes the spools of a made-up launch and
-// assembles it in a child process; prints seconds, CPU, the child's peak resident size, and bytes
-// and files of spool and archive. Everything lies in a temporary folder and goes at the end.
+// bench_nodes RANKS RANKS_PER_NODE [CALLS_PER_RANK [SAMPLES]]: writes the spools of a made-up
+// launch and assembles it in a child process; prints seconds, CPU, the child's peak resident size,
+// and bytes and files of spool and archive. Everything lies in a temporary folder and goes at the
+// end.
 //
 // A rank defines what one of a real solver does: 40 regions, MPI_COMM_WORLD, a duplicate of it, its
-// row and its column of a process grid, four metrics, and 60 call paths of its samples.
+// row and its column of a process grid, four metrics, and 60 call paths of its samples. With
+// SAMPLES each rank and each node has that many of a metric over time.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -25,6 +27,7 @@ struct Shape {
   uint32_t ranks;
   uint32_t ranks_per_node;
   uint32_t calls;
+  uint32_t samples;
 };
 
 constexpr uint32_t kRowLength = 100;  ///< ranks in a row of the process grid
@@ -112,6 +115,19 @@ std::vector<Record> calls_of(const Shape& shape, uint32_t rank) {
   return records;
 }
 
+/// Of a node where `process` is kNodeProcess.
+void add_series(const Shape& shape, uint32_t process, test::NodeSpool* node) {
+  if (shape.samples == 0) return;
+  MetricDefinition metric{};
+  metric.id = 0x80000002;
+  metric.node_wide = process == spool::kNodeProcess ? 1 : 0;
+  node->define(process, DefinitionType::kMetric, metric, {"bench::load", "1", "made up"});
+  std::vector<Record> records;
+  for (uint32_t i = 0; i < shape.samples; ++i)
+    records.push_back(test::sample_record(metric.id, 1000 + i * 1'000'000, i));
+  node->add_records(process, spool::kSeriesSlot, records);
+}
+
 void write_spools(const fs::path& job, const Shape& shape) {
   for (uint32_t first = 0; first < shape.ranks; first += shape.ranks_per_node) {
     test::NodeSpool node(job, fmt::format("n{:05}", first / shape.ranks_per_node), 60);
@@ -121,7 +137,9 @@ void write_spools(const fs::path& job, const Shape& shape) {
       define_metrics(i, &node);
       define_call_paths(first + i, i, &node);
       node.add_records(i, 1, calls_of(shape, first + i));
+      add_series(shape, i, &node);
     }
+    add_series(shape, spool::kNodeProcess, &node);
     node.finish();
   }
 }
@@ -169,13 +187,13 @@ int assemble_and_report(const fs::path& job, const Shape& shape) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: bench_nodes RANKS RANKS_PER_NODE [CALLS_PER_RANK]\n");
+    std::fprintf(stderr, "usage: bench_nodes RANKS RANKS_PER_NODE [CALLS_PER_RANK [SAMPLES]]\n");
     return 2;
   }
   const auto number = [&](int i) {
     return static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10));
   };
-  const Shape shape{number(1), number(2), argc > 3 ? number(3) : 16};
+  const Shape shape{number(1), number(2), argc > 3 ? number(3) : 16, argc > 4 ? number(4) : 0};
   if (shape.ranks == 0 || shape.ranks_per_node == 0) return 2;
   const test::TemporaryFolder job;
   write_spools(job.path(), shape);

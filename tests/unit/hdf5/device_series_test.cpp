@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/spool/home_node.h"
 #include "writers/devices/device_names.h"
 
 namespace aon::writers::hdf5 {
@@ -85,6 +86,34 @@ TEST(Hdf5DeviceSeries, says_where_a_device_is_and_who_uses_it) {
   EXPECT_EQ(facts.numa_nodes, "0");
   EXPECT_EQ(facts.cpus, "0-1");
   EXPECT_EQ(facts.ranks, "0,2");
+}
+
+/// Such a file is a node of the job, beside that of the agent on its machine.
+TEST(Hdf5DeviceSeries, ranks_with_a_file_of_their_own_ran_on_their_machine) {
+  spool::Job job;
+  job.nodes.resize(4);
+  const char* hosts[] = {"n2", "n1", "n2", "n3"};
+  for (size_t i = 0; i < 4; ++i) job.nodes[i].host = hosts[i];
+  for (const size_t own : {0, 3}) job.nodes[own].processes[0].start.fallback = 1;
+  const spool::HomeNodes homes(job);
+  EXPECT_EQ(homes.of(0), 2u);
+  EXPECT_EQ(homes.of(1), 1u);
+  EXPECT_EQ(homes.of(2), 2u);
+  EXPECT_EQ(homes.of(3), 3u) << "no agent was there";
+  EXPECT_EQ(homes.of(7), 7u);
+  Model model{};
+  model.job = &job;
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    Group& group = model.groups.emplace_back();
+    group.id = rank;
+    group.rank = rank;
+    group.node = rank;
+  }
+  const DeviceFinder finder(model);
+  EXPECT_TRUE(finder.ranks_of(0).empty());
+  ASSERT_EQ(finder.ranks_of(2).size(), 2u);
+  EXPECT_EQ(*finder.ranks_of(2)[0]->rank, 0u);
+  EXPECT_EQ(finder.ranks_of(3).size(), 1u);
 }
 
 TEST(Hdf5DeviceSeries, an_unknown_device_has_its_uuid_alone) {
