@@ -27,8 +27,7 @@ using test::spans;
 using test::TemporaryFolder;
 
 /// A ring file as a process without an agent leaves it: `count` spans and one region.
-void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t refused,
-                     NoAgent reason = NoAgent::kNoAnswer) {
+void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t refused) {
   const RingGeometry geometry = ring_geometry(8, 16);
   struct alignas(kPageBytes) Page {
     char bytes[kPageBytes];
@@ -48,7 +47,6 @@ void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t
   header->identity.pid = 4242;
   header->identity.rank = 0;
   header->identity.world_size = 1;
-  header->identity.no_agent = reason;
   std::strcpy(header->identity.program, "/opt/app/alone");
   header->clock_first = {1, 1, test::kEpochNs + 1, 40};
   header->clock_last = {1'000'000'000, 1'000'000'000, test::kEpochNs + 1'000'000'000, 40};
@@ -132,7 +130,13 @@ TEST(Assemble, says_of_a_ring_why_no_agent_took_its_process) {
   TemporaryFolder job;
   const std::filesystem::path node = job.path() / "spool" / "n1";
   std::filesystem::create_directories(node);
-  write_ring_file(node / "fallback-4242-1.ring", 1, 0, NoAgent::kOfAnotherUser);
+  const std::filesystem::path ring = node / "fallback-4242-1.ring";
+  write_ring_file(ring, 1, 0);
+  const NoAgent reason = NoAgent::kOfAnotherUser;
+  std::fstream file(ring, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(offsetof(RingHeader, identity) + offsetof(ProcessIdentity, no_agent));
+  file.write(reinterpret_cast<const char*>(&reason), sizeof reason);
+  file.close();
   ASSERT_TRUE(assemble(job.path()).has_value());
   const json perf = read_ledger(job.path())["ranks"][0]["providers"]["perf"];
   EXPECT_NE(perf.dump().find("another user's program listens"), std::string::npos) << perf.dump();
