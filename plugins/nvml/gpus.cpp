@@ -66,8 +66,9 @@ bool Gpus::has_pace(Pace pace) const {
   });
 }
 
-uint64_t Gpus::rest_per_cost() const {
-  return std::max<uint64_t>(kRestPerCost, rest_ / std::max<size_t>(gpus_.size(), 1));
+uint64_t Gpus::rest_ns(uint64_t cost_ns) const {
+  const uint64_t of_budget_ns = cost_ns * (rest_ / std::max<size_t>(gpus_.size(), 1));
+  return std::max(cost_ns * kRestPerCost, std::min(of_budget_ns, kMaxRestNs));
 }
 
 void Gpus::add(uint32_t gpu, Values* from, std::vector<GpuValue>* values) const {
@@ -127,12 +128,13 @@ std::vector<GpuValue> Gpus::read(uint64_t now_ns) {
     const uint64_t usual_ns = std::min(cost_ns, std::exchange(cost_ns_[pace], cost_ns));
     // GPM's looks have to be apart, also those of a GPU that was slow to answer and is no more.
     const uint64_t from_ns = now_ns + (static_cast<Pace>(pace) == Pace::kGpm ? cost_ns : 0);
-    due_ns_[pace] = from_ns + std::max(period_ns, usual_ns * rest_per_cost());
-    const bool is_slow = usual_ns * rest_per_cost() > period_ns;
+    due_ns_[pace] = from_ns + std::max(period_ns, rest_ns(usual_ns));
+    const bool is_slow = rest_ns(usual_ns) > period_ns;
     if (is_slow && slow_.find(kPaceNames[pace]) == std::string::npos) {
-      slow_ += (slow_.empty() ? "" : "; ") + std::string(kPaceNames[pace]) +
-               " asked less often, the driver took " + time_text(usual_ns) + " at a time" +
-               (rest_per_cost() > kRestPerCost ? " (a larger --budget: more often)" : "");
+      slow_ +=
+          (slow_.empty() ? "" : "; ") + std::string(kPaceNames[pace]) +
+          " asked less often, the driver took " + time_text(usual_ns) + " at a time" +
+          (rest_ns(usual_ns) > usual_ns * kRestPerCost ? " (a larger --budget: more often)" : "");
     }
   }
   read_events(&values);

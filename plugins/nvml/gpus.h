@@ -20,6 +20,9 @@
 namespace aon::nvml {
 
 constexpr uint32_t kRestPerCost = 50;  ///< ns of rest for each ns in the driver, at least
+/// And no more in all, where that is still kRestPerCost: an answer that took long has perhaps waited
+/// for a program that held the driver's lock, which costs neither it nor a core.
+constexpr uint64_t kMaxRestNs = 10'000'000'000;
 
 /// Of a job's budget in percent half is for this, where a core is busy for each GPU: ns of rest for
 /// each ns in the driver and GPU.
@@ -59,8 +62,8 @@ class Gpus {
   void read_events(std::vector<GpuValue>* values);
   void add(uint32_t gpu, Values* from, std::vector<GpuValue>* values) const;
   bool has_pace(Pace pace) const;
-  /// ns of rest for each in the driver.
-  uint64_t rest_per_cost() const;
+  /// Behind an answer that took `cost_ns`.
+  uint64_t rest_ns(uint64_t cost_ns) const;
 
   Library library_;
   std::function<uint64_t()> clock_ns_;

@@ -151,6 +151,21 @@ TEST_F(NvmlGpus, asking_keeps_to_the_budget) {
   EXPECT_EQ(gpus_->next_ns(), (102 + 2 + 200 * 2) * kMs);
 }
 
+/// Two looks that a program's lock of the driver held up: 200 T would be 40 s.
+TEST_F(NvmlGpus, a_rest_is_no_longer_than_ten_seconds_but_for_the_programs_sake) {
+  open(FAKE_NVML, rest_per_gpu(1));
+  ASSERT_EQ(gpus_->gpus().size(), 1u);
+  cost_ns_ = 200 * kMs;
+  gpus_->read(0);
+  const uint64_t start_ns = 20'000 * kMs;
+  gpus_->read(start_ns);  // all is due
+  EXPECT_EQ(gpus_->next_ns(), start_ns + 10'000 * kMs);
+  cost_ns_ = 400 * kMs;
+  gpus_->read(start_ns + 30'000 * kMs);
+  gpus_->read(start_ns + 60'000 * kMs);
+  EXPECT_EQ(gpus_->next_ns(), start_ns + (60'000 + 50 * 400) * kMs) << "a fiftieth of the time";
+}
+
 TEST_F(NvmlGpus, a_short_answer_is_not_told_as_none) {
   open(FAKE_NVML, rest_per_gpu(0.01));
   cost_ns_ = kMs / 4;
