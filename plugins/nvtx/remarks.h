@@ -1,4 +1,4 @@
-/// What the ledger says of an NVTX that we do not, or not wholly, understand.
+/// What the ledger says of an NVTX that we do not, or not wholly, understand; each once.
 #pragma once
 
 namespace aon::nvtx {
@@ -8,5 +8,7 @@ namespace aon::nvtx {
 void tell_unknown_version();
 /// A library has a payload extension of a version that we do not know.
 void tell_unknown_extension();
+/// Some schemas are not read: there is no room for them, or it is not clear which one is meant.
+void tell_unread_schemas();
 
 }  // namespace aon::nvtx

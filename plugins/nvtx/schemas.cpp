@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "nvtx/remarks.h"
+
 namespace aon::nvtx {
 namespace {
 
@@ -61,7 +63,7 @@ void keep(const Domain* domain, uint64_t id, bool is_enum, const Layout& layout)
     Schema* known = g_table[at].load(std::memory_order_acquire);  // pairs with nvtx:schema
     if (known == nullptr) {
       if (schema == nullptr) schema = take();
-      if (schema == nullptr) return;
+      if (schema == nullptr) return tell_unread_schemas();
       schema->domain = domain;
       schema->id = id;
       schema->is_enum = is_enum;
@@ -75,6 +77,7 @@ void keep(const Domain* domain, uint64_t id, bool is_enum, const Layout& layout)
     if (!is_same(*known, domain, id)) continue;
     if (memcmp(&known->layout, &layout, sizeof layout) != 0) {
       known->is_ambiguous.store(true, std::memory_order_relaxed);
+      tell_unread_schemas();
     }
     return;
   }

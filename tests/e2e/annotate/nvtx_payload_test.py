@@ -82,6 +82,17 @@ class NvtxPayload(RingTestCase):
         wanted = " ".join(f"NCCL:{name}( )NCCL:{name}" for name in names)
         self.assertEqual(nesting(ring), wanted)
 
+    def test_schemas_that_are_not_read_are_told(self):
+        for case in ("odd", "many"):
+            state, name, reason, remedy = self.said(case)[1].providers[-1]
+            self.assertEqual((state, name), (2, "nvtx"), case)
+            self.assertIn("schemas of payloads beyond 1024", reason)
+            self.assertIn("register each schema once", remedy)
+
+    def test_schemas_that_are_read_are_not_told(self):
+        for case in ("nested", "messages", "values"):
+            self.assertEqual(self.said(case)[1].providers, [(1, "nvtx", "", "")], case)
+
     def test_other_extensions_do_nothing(self):
         text, ring = self.said("others")
         self.assertIn(text, ("", "0 1\n"))

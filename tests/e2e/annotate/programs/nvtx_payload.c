@@ -203,6 +203,14 @@ static void odd(void) {
   printf(" %d\n", nvtxRangePopPayload(domain, NULL, 0));
 }
 
+/// More schemas than there is room for.
+static void many(void) {
+  uint64_t last = 0;
+  for (int i = 0; i < 1100; ++i) last = register_schema("many", kCall, 3, 0);
+  const uint64_t words[] = {1, 2, 3};
+  pushed(last, words, sizeof words);
+}
+
 /// Extensions that AON takes nothing of.
 static void others(void) {
 #ifdef HAS_OTHER_EXTENSIONS
@@ -226,7 +234,8 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(void);
   } kCases[] = {{"nested", nested},   {"messages", messages}, {"values", values},
-                {"started", started}, {"odd", odd},           {"others", others}};
+                {"started", started}, {"odd", odd},           {"others", others},
+                {"many", many}};
   domain = nvtxDomainCreateA("NCCL");
   for (size_t i = 0; argc > 1 && i < sizeof kCases / sizeof kCases[0]; ++i) {
     if (strcmp(argv[1], kCases[i].name) != 0) continue;
