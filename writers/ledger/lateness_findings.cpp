@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/base/digits.h"
+#include "core/spool/same_machine.h"
 #include "writers/ledger/findings.h"
 #include "writers/nccl/bandwidth.h"
 
@@ -21,14 +22,14 @@ constexpr double kLeastBlame = 1.5;         ///< times what everybody would caus
 
 /// Whether no network lies between the members, as far as they are known.
 bool is_on_one_node(const Model& model, const GlobalCommunicator& communicator) {
-  const std::string* host = nullptr;  // a process that no agent took has a node of its own
+  std::optional<uint32_t> first;
   for (const int64_t member : communicator.members) {
     if (member < 0 || static_cast<size_t>(member) >= model.groups.size()) return false;
-    const std::string& own = model.job->nodes[model.groups[static_cast<size_t>(member)].node].host;
-    if (host != nullptr && *host != own) return false;
-    host = &own;
+    const uint32_t node = model.groups[static_cast<size_t>(member)].node;
+    if (first && !spool::is_same_machine(*model.job, *first, node)) return false;
+    first = node;
   }
-  return host != nullptr;
+  return first.has_value();
 }
 
 /// "; as long for rank 3", "; as long for ranks 3, 5 and 2 more"; "" where nobody else is as late.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/spool/same_machine.h"
 #include "writers/nccl/operations.h"
 
 namespace aon::writers::nccl {
@@ -117,6 +118,7 @@ Status LatenessAnalysis::add_part(const NcclOperation& operation) {
             kNotTold,
             kNotTold,
             operation.bytes,
+            static_cast<uint64_t>(operation.type),
             communicators_.global(operation.communicator),
             region,
             place.rank,
@@ -264,9 +266,11 @@ void LatenessAnalysis::match(std::span<const Part> parts) {
 /// Operations of a communicator and key follow one another, in their order.
 bool LatenessAnalysis::is_first_use(const Part& part) {
   const std::pair user(part.communicator, part.key);
-  if (std::exchange(user_, user) != user) used_sizes_ = 0;
+  if (std::exchange(user_, user) != user) used_sizes_ = {};
+  // Each type has kernels of its own.
+  uint64_t& used = used_sizes_[std::min<uint64_t>(part.type, kNcclTypeCount - 1)];
   const uint64_t size = uint64_t{1} << log2_of(part.bytes);
-  return (std::exchange(used_sizes_, used_sizes_ | size) & size) == 0;
+  return (std::exchange(used, used | size) & size) == 0;
 }
 
 /// Most of the longest wait is what the last one's host was longer in NCCL than another's.
@@ -340,10 +344,11 @@ double mean_ns_of(const LinkRow& row) {
 void LatenessAnalysis::judge_links() {
   std::map<LinkClass, std::vector<uint64_t>> by_class;
   for (auto& [key, row] : links_) {
-    const auto host_of = [&](uint32_t member) -> const std::string& {
-      return model_->job->nodes[model_->groups[summary_.members[member].group].node].host;
+    const auto node_of = [&](uint32_t member) {
+      return model_->groups[summary_.members[member].group].node;
     };
-    row.is_in_node = host_of(row.source) == host_of(row.destination);
+    row.is_in_node =
+        spool::is_same_machine(*model_->job, node_of(row.source), node_of(row.destination));
     by_class[class_of(row)].push_back(static_cast<uint64_t>(mean_ns_of(row)));
   }
   std::map<LinkClass, uint64_t> medians;

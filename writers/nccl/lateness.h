@@ -17,7 +17,7 @@
 ///
 /// Who is last because NCCL itself took longer there, from the call to the launch, is not late when
 /// something is first used: then it connects and loads kernels, and one process is done with that
-/// hundreds of ms after another. Such an operation, the first of its function or pair and size, is
+/// hundreds of ms after another. Such an operation, the first of its function or pair, type and size, is
 /// counted, and blames nobody; of an NCCL that tells no launches (before 2.28) that is the first of
 /// a communicator. Who takes longer in NCCL later has a busy core, or work of its own in a group.
 ///
@@ -34,6 +34,7 @@
 /// Errors: kIo, when that has no room.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -109,7 +110,7 @@ SlowLink find_slow_link(const LatenessSummary& summary);
 /// A writer that makes no files.
 class LatenessAnalysis final : public Writer {
  public:
-  static constexpr size_t kPartBytes = 64;  ///< of the temporary file, for each end of an operation
+  static constexpr size_t kPartBytes = 72;  ///< of the temporary file, for each end of an operation
 
   /// The temporary file goes to `folder`.
   explicit LatenessAnalysis(std::filesystem::path folder);
@@ -138,6 +139,7 @@ class LatenessAnalysis final : public Writer {
     uint64_t queued_ns;  ///< kNotTold
     uint64_t inside_ns;  ///< from its call to its launch; kNotTold, kConnects
     uint64_t bytes;
+    uint64_t type;  ///< NcclType
     uint32_t communicator;
     uint32_t region;
     uint32_t place;  ///< rank in the communicator; of a transfer 0 source, 1 destination
@@ -179,9 +181,10 @@ class LatenessAnalysis final : public Writer {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> member_ids_;  ///< (group, device)
   TrueTimeTable times_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, LinkRow> links_;
-  // While operations are matched: sizes (log2) that the current communicator and key have used.
+  // While operations are matched: sizes (log2) that the current communicator and key have used, by
+  // type.
   std::pair<uint32_t, uint64_t> user_ = {};
-  uint64_t used_sizes_ = 0;
+  std::array<uint64_t, kNcclTypeCount> used_sizes_ = {};
   // Of the current group.
   uint32_t group_ = UINT32_MAX;
   std::unordered_map<uint32_t, Place> places_;  ///< by local communicator

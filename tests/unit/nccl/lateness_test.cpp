@@ -58,6 +58,7 @@ class NcclLateness : public testing::Test {
     uint64_t launch_ns = 1000;
     uint64_t start_ns = 0;  ///< of the call
     uint32_t call = 1;
+    NcclType type = NcclType::kFloat32;
   };
   void tell(uint32_t rank, uint64_t sequence, const Told& told) {
     NcclOperation operation;
@@ -72,6 +73,7 @@ class NcclLateness : public testing::Test {
     operation.bytes = told.bytes;
     operation.flags = told.flags;
     operation.peer = told.peer;
+    operation.type = told.type;
     told_[rank].push_back(operation);
   }
 
@@ -272,6 +274,17 @@ TEST_F(NcclConnecting, who_is_longer_in_nccl_each_time_is_late) {
   EXPECT_EQ(blame(summary, 1), (std::pair<uint64_t, uint64_t>(18 * (kLonger - 10'000), 18)));
 }
 
+/// Which loads kernels of its own.
+TEST_F(NcclConnecting, the_first_operation_of_a_type_is_a_first_use) {
+  for (uint32_t call = 0; call < 4; ++call) {
+    const NcclType type = call < 2 ? NcclType::kFloat32 : NcclType::kBfloat16;
+    const uint64_t longer_ns = call == 2 ? 50'000'000 : 20'000;
+    tell(0, call, {.gpu_ns = longer_ns, .launch_ns = 20'000, .call = call, .type = type});
+    tell(1, call, {.gpu_ns = 20'000, .launch_ns = longer_ns, .call = call, .type = type});
+  }
+  EXPECT_EQ(run().connecting_count, 1u);
+}
+
 TEST_F(NcclLateness, what_is_not_whole_is_counted_and_left_out) {
   for (uint32_t rank = 0; rank < 3; ++rank) tell(rank, 0, {.gpu_ns = 100});  // one is missing
   for (uint32_t rank = 0; rank < 4; ++rank) {
@@ -353,11 +366,13 @@ TEST_F(NcclLateness, links_of_which_there_are_few_are_not_judged) {
   EXPECT_EQ(find_slow_link(run()).beyond_ns, 0u);
 }
 
-/// A process that no agent took has a node of its own, on the same host.
-TEST_F(NcclLateness, links_within_a_host_are_within_a_node) {
+/// A process that no agent took has a node of its own, on the same host; another agent is another
+/// machine, though it has the same name.
+TEST_F(NcclLateness, links_within_a_machine_are_within_a_node) {
   job_.nodes.resize(3);
   job_.nodes[1].host = "n1";
-  job_.nodes[2].host = "n2";
+  job_.nodes[1].processes[7].start.fallback = 1;
+  job_.nodes[2].host = "n1";
   model_.groups[1].node = 1;
   model_.groups[2].node = 2;
   for (uint32_t rank : {0u, 1u, 2u}) {
