@@ -166,13 +166,19 @@ std::string incomplete_line(const Json& ledger) {
   return "the job is not complete" + (reason.empty() ? "" : ": " + reason);
 }
 
-/// What CUPTI does in the program's calls is its own and in no figure of the agent's.
-bool has_cupti(const Json& ledger) {
+/// What CUPTI does in the program's calls is its own and in no figure of the agent's. The provider
+/// tells it, unless it is little or the process was killed early.
+const char* cupti_text(const Json& ledger) {
+  const char* text = "";
   for (const Json& rank : member(ledger, "ranks")) {
-    const std::string state = text_of(member(member(rank, "providers"), "cupti"), "state");
-    if (state == "on" || state == "degraded") return true;
+    const Json& cupti = member(member(rank, "providers"), "cupti");
+    const std::string state = text_of(cupti, "state");
+    if (state != "on" && state != "degraded") continue;
+    if (text_of(cupti, "reason").find("CUPTI took") != std::string::npos)
+      return ", CUPTI's own apart (aon.json tells it)";
+    text = ", CUPTI's own apart";
   }
-  return false;
+  return text;
 }
 
 std::string overhead_line(const Json& ledger) {
@@ -186,7 +192,7 @@ std::string overhead_line(const Json& ledger) {
   return fmt::format(
       "overhead {:.2f} % of the ranks' CPU time{}{}", percent.get<double>(),
       budget.is_number() ? fmt::format(" (budget {:g} %)", budget.get<double>()) : std::string(),
-      has_cupti(ledger) ? ", CUPTI's own apart (aon.json tells it)" : "");
+      cupti_text(ledger));
 }
 
 /// "energy 12.3 kJ, 410 W: packages and memory of 2 nodes, ..."; empty when nothing is known.

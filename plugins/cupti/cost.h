@@ -22,8 +22,9 @@ inline uint64_t cost_of(Parsed parsed, const Work& work) {
 /// Records that were read.
 struct RecordCounts {
   uint64_t all = 0;
-  uint64_t calls = 0;  ///< of CUDA
-  uint64_t nodes = 0;  ///< work of graphs, each by itself
+  uint64_t calls = 0;   ///< of CUDA
+  uint64_t nodes = 0;   ///< work of graphs, each by itself
+  uint64_t graphs = 0;  ///< recorded as one
 };
 
 /// What it saves to leave calls out, and nodes where `has_nodes`: in the program's calls and of the

@@ -246,6 +246,7 @@ void Drain::take(const uint8_t* record) {
   if (parsed != Parsed::kIgnored) {
     counts_.calls += work.row == Row::kCalls ? 1 : 0;
     counts_.nodes += is_node(work) ? 1 : 0;
+    counts_.graphs += work.operation == DeviceOperation::kGraph ? 1 : 0;
   }
   // Without a pair of clocks no time of CUPTI is one of ours.
   const bool is_timeless = parsed == Parsed::kWork && emitter_.clock().pair_count() == 0;

@@ -4,6 +4,7 @@
 #include <aon/writer.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "cupti/state.h"
@@ -17,6 +18,8 @@ constexpr double kDefaultPercent = 1;
 constexpr uint64_t kLeastIntervalNs = uint64_t{kDrainMs} * 500'000;
 constexpr uint32_t kIntervalsPerPiece = 10;  ///< of a gap: a process may be killed in it
 constexpr uint64_t kBytesPerRecord = 128;    ///< about; of those that were thrown away
+
+constexpr uint64_t kCostPeriodNs = 30'000'000'000;
 
 /// --budget, which aon-run hands on.
 double budget_percent() {
@@ -141,6 +144,7 @@ void Governor::end_interval(Drain* drain) {
   has_failed_ = has_failed;
   tell_gap(drain, false);
   if (has_stepped) tell_step();
+  if (has_stepped || now_ns - cost_told_ns_ >= kCostPeriodNs) tell_cost(*drain);
 }
 
 /// One interval on the timeline for as long as the same is missing, in pieces.
@@ -199,14 +203,14 @@ void Governor::tell_dropped(Drain* drain) {
   interval_ticks_ = now;
 }
 
-/// It is in no other figure of the ledger.
-void Governor::tell_cost() const {
-  constexpr double kLeastPercent = 0.1;
-  if (watchdog_.mean_percent() < kLeastPercent) return;
-  char reason[128];
-  snprintf(reason, sizeof reason, "CUPTI took about %.2g %% of the time of the threads that launch",
-           watchdog_.mean_percent());
-  tell(Remark::kCost, ProviderState::kOn, reason, "");
+/// It is in no other figure of the ledger. Who is killed cannot say it at the end.
+void Governor::tell_cost(const Drain& drain) {
+  cost_told_ns_ = read_clock(CLOCK_MONOTONIC);
+  char text[kCostTextBytes];
+  write_cost(text, watchdog_, drain.counts().graphs != 0);
+  if (strcmp(text, cost_text_) == 0) return;
+  strcpy(cost_text_, text);
+  tell(Remark::kCost, ProviderState::kOn, text, "");
 }
 
 void Governor::set_blind(Drain* drain, bool is_blind) {
@@ -217,7 +221,7 @@ void Governor::set_blind(Drain* drain, bool is_blind) {
 void Governor::finish(Drain* drain) {
   tell_dropped(drain);
   tell_gap(drain, true);
-  tell_cost();
+  tell_cost(*drain);
 }
 
 }  // namespace aon::cupti

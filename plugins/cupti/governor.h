@@ -39,7 +39,7 @@ class Governor {
   void tell_gap(Drain* drain, bool is_end);
   void tell_dropped(Drain* drain);
   void tell_step();
-  void tell_cost() const;
+  void tell_cost(const Drain& drain);
 
   const Client* client_ = nullptr;
   bool has_been_on_ = false;
@@ -57,6 +57,8 @@ class Governor {
   uint64_t interval_ticks_ = 0;  ///< which was then
   Gap gap_ = Gap::kNone;
   uint32_t gap_intervals_ = 0;
+  uint64_t cost_told_ns_ = 0;
+  char cost_text_[kCostTextBytes] = {};
 };
 
 }  // namespace aon::cupti

@@ -70,6 +70,8 @@ class Watchdog {
   }
   /// Of the last interval, in percent.
   double percent() const { return percent_; }
+  /// In some interval nothing was recorded, for the cost.
+  bool has_rested() const { return has_rested_; }
   /// Of all intervals together.
   double mean_percent() const { return base_ns_ > 0 ? 100 * cost_ns_ / base_ns_ : 0; }
 
@@ -86,6 +88,7 @@ class Watchdog {
   double cost_ns_ = 0;  ///< of all intervals
   double base_ns_ = 0;
   Detail detail_ = Detail::kFull;
+  bool has_rested_ = false;
   bool has_recovered_ = false;
   bool has_skipped_ = false;  ///< from full to windows
   bool was_dear_ = false;
@@ -96,6 +99,12 @@ class Watchdog {
   uint64_t quiet_ns_ = 0;
   uint64_t wait_ns_ = kFirstWaitNs;
 };
+
+constexpr uint32_t kCostTextBytes = 400;
+
+/// What the ledger says of the cost of all intervals; "" where that is little. `has_graphs`: some
+/// were recorded as one.
+void write_cost(char (&text)[kCostTextBytes], const Watchdog& dog, bool has_graphs);
 
 /// "calls of CUDA are left out", ...
 const char* detail_text(Detail detail);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace aon::cupti {
 namespace {
 
@@ -89,6 +91,36 @@ TEST(Watchdog, all_together_is_the_mean) {
   dog.step({kHalfNs, 1, 15'000'000, 0, 0, 0});
   dog.step({kHalfNs, 3, 0, 0, 0, 5'000'000});
   EXPECT_DOUBLE_EQ(dog.mean_percent(), 1);
+}
+
+std::string cost_text(const Watchdog& dog, bool has_graphs = false) {
+  char text[kCostTextBytes];
+  write_cost(text, dog, has_graphs);
+  return text;
+}
+
+TEST(Watchdog, tells_what_it_costs_and_that_it_is_an_estimate) {
+  Watchdog dog(1);
+  dog.step(records(1'000));
+  EXPECT_EQ(cost_text(dog), "") << "little";
+  dog.step(records(kMany));
+  EXPECT_EQ(cost_text(dog),
+            "CUPTI took about 2.5 % of the time of the threads that launch (an estimate by an "
+            "H200: 1.4 us a launch)");
+  EXPECT_NE(cost_text(dog, true).find("a graph: those of more than some ten nodes cost more"),
+            std::string::npos);
+}
+
+TEST(Watchdog, tells_that_rests_have_a_cost_that_nobody_knows) {
+  Watchdog dog(1);
+  steps_to_change(&dog, records(kMany));
+  ASSERT_EQ(dog.detail(), Detail::kWindows);
+  EXPECT_FALSE(dog.has_rested());
+  for (int i = 0; i < 1000; ++i) dog.step(records(0));
+  EXPECT_LT(dog.mean_percent(), 0.1);
+  const std::string text = cost_text(dog, true);
+  EXPECT_NE(text.find("while nothing is recorded is not in it"), std::string::npos) << text;
+  EXPECT_EQ(text.back(), ')') << "not cut";
 }
 
 TEST(Watchdog, each_thread_that_launches_has_the_budget) {

@@ -52,7 +52,11 @@ TEST(LedgerSummary, says_what_was_recorded) {
 TEST(LedgerSummary, overhead_says_that_cuptis_own_is_not_in_it) {
   auto ledger = small_ledger();
   ledger["ranks"][1]["providers"]["cupti"] = {{"state", "degraded"}, {"reason", "dear"}};
-  EXPECT_THAT(summary_lines(ledger, "/job")[3], HasSubstr("(budget 1 %), CUPTI's own apart"));
+  EXPECT_THAT(summary_lines(ledger, "/job")[3],
+              testing::EndsWith("(budget 1 %), CUPTI's own apart"));
+  ledger["ranks"][1]["providers"]["cupti"]["reason"] = "dear; CUPTI took about 2 % of the time";
+  EXPECT_THAT(summary_lines(ledger, "/job")[3],
+              testing::EndsWith("(budget 1 %), CUPTI's own apart (aon.json tells it)"));
   ledger["ranks"][1]["providers"]["cupti"]["state"] = "off";
   EXPECT_THAT(summary_lines(ledger, "/job")[3], testing::EndsWith("(budget 1 %)"));
 }
