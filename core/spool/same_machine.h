@@ -1,5 +1,5 @@
-/// Whether processes of two nodes of a job ran on one machine: of one agent, or of files of their own
-/// beside it. Two agents are two machines, whatever they are called.
+/// Whether processes of two nodes of a job ran on one machine: of one agent, or of files of their
+/// own beside it. Two agents are two machines, whatever they are called.
 /// Thread: any.   Cost: home_node()'s.
 #pragma once
 

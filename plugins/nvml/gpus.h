@@ -20,8 +20,8 @@
 namespace aon::nvml {
 
 constexpr uint32_t kRestPerCost = 50;  ///< ns of rest for each ns in the driver, at least
-/// And no more in all, where that is still kRestPerCost: an answer that took long has perhaps waited
-/// for a program that held the driver's lock, which costs neither it nor a core.
+/// And no more in all, where that is still kRestPerCost: an answer that took long has perhaps
+/// waited for a program that held the driver's lock, which costs neither it nor a core.
 constexpr uint64_t kMaxRestNs = 10'000'000'000;
 
 /// Of a job's budget in percent half is for this, where a core is busy for each GPU: ns of rest for

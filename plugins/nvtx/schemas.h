@@ -44,8 +44,8 @@ inline bool is_number(const Field& field) {
 Field basic_type(EntryType type);
 
 /// Takes the schema and returns its id: the program's, or one of ours; 0 for null. Without room for
-/// it its payloads say nothing. Nor do they if one domain has two schemas of one id that differ. The
-/// ledger says so: the first time this locks.
+/// it its payloads say nothing. Nor do they if one domain has two schemas of one id that differ.
+/// The ledger says so: the first time this locks.
 uint64_t register_schema(const Domain* domain, const SchemaAttributes* attributes);
 /// The same of an enum, which is a number in schemas.
 uint64_t register_enum(const Domain* domain, const EnumAttributes* attributes);

@@ -1,5 +1,5 @@
 """Every test of this folder that needs a GPU, where ctest is not: on a machine that AON was carried
-to. Prints their output and one line for each; exit 1 when one failed, 77 when none was passed whole.
+to. Prints their output and one line for each; exit 1 when one failed, 77 when none passed whole.
 
     AON_BUILD=DIR python3 tests/gpu/all.py [NAME ...]     NAME: cupti, nvml, ... (default all)
 

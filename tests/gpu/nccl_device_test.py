@@ -79,7 +79,8 @@ class Device(TestCase):
         late = self.rows(output, "lateness")
         self.assertEqual({row["rank"] for row in late}, {0, 1})
         for row in late:
-            self.assertGreater(row["count"], 0.7 * len(told) / 2)  # without first ones, untimed ones
+            # Without first ones and those without times.
+            self.assertGreater(row["count"], 0.7 * len(told) / 2)
             self.assertLess(row["max_caused_ns"], 100_000_000)
 
     def test_readers_find_nothing_wrong_with_the_archive(self):

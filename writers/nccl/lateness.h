@@ -17,9 +17,10 @@
 ///
 /// Who is last because NCCL itself took longer there, from the call to the launch, is not late when
 /// something is first used: then it connects and loads kernels, and one process is done with that
-/// hundreds of ms after another. Such an operation, the first of its function or pair, type and size, is
-/// counted, and blames nobody; of an NCCL that tells no launches (before 2.28) that is the first of
-/// a communicator. Who takes longer in NCCL later has a busy core, or work of its own in a group.
+/// hundreds of ms after another. Such an operation, the first of its function or pair, type and
+/// size, is counted, and blames nobody; of an NCCL that tells no launches (before 2.28) that is the
+/// first of a communicator. Who takes longer in NCCL later has a busy core, or work of its own in a
+/// group.
 ///
 /// The shortest part is the operation without waiting. Where that is more than kSlowRatio times the
 /// usual for its bytes, nobody was late and the operation was slow: its network or its GPUs.
