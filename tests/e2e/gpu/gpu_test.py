@@ -412,6 +412,13 @@ class Budget(GpuCase):
         self.assertIn("CUPTI: in windows", text)
         self.assertNotIn("CUPTI: without calls", text)
 
+    def test_the_cost_is_told_though_the_program_ends_without_saying_so(self):
+        self.output = self.folder / "job"
+        profile(1, self.output, PROGRAM, 100, 1, env=gpu_environment(
+            GPU_PROGRAM_SECONDS=3, GPU_PROGRAM_END="0", AON_BUDGET=1,
+            FAKE_CUPTI_OVERHEAD=10_000_000))  # fmt: skip
+        self.assertRegex(self.provider()["reason"], r"CUPTI took about .* % .*an estimate")
+
     def test_what_is_cheap_is_recorded_whole(self):
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, AON_BUDGET=100)
         self.assert_all_kernels()
