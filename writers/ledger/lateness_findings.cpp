@@ -22,11 +22,12 @@ constexpr double kLeastBlame = 1.5;         ///< times what everybody would caus
 
 /// Whether no network lies between the members, as far as they are known.
 bool is_on_one_node(const Model& model, const GlobalCommunicator& communicator) {
+  const spool::HomeNodes homes(*model.job);
   std::optional<uint32_t> first;
   for (const int64_t member : communicator.members) {
     if (member < 0 || static_cast<size_t>(member) >= model.groups.size()) return false;
     const uint32_t node = model.groups[static_cast<size_t>(member)].node;
-    if (first && !spool::is_same_machine(*model.job, *first, node)) return false;
+    if (first && !spool::is_same_machine(*model.job, homes, *first, node)) return false;
     first = node;
   }
   return first.has_value();

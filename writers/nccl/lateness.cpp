@@ -343,12 +343,13 @@ double mean_ns_of(const LinkRow& row) {
 
 void LatenessAnalysis::judge_links() {
   std::map<LinkClass, std::vector<uint64_t>> by_class;
+  const spool::HomeNodes homes(*model_->job);
   for (auto& [key, row] : links_) {
     const auto node_of = [&](uint32_t member) {
       return model_->groups[summary_.members[member].group].node;
     };
     row.is_in_node =
-        spool::is_same_machine(*model_->job, node_of(row.source), node_of(row.destination));
+        spool::is_same_machine(*model_->job, homes, node_of(row.source), node_of(row.destination));
     by_class[class_of(row)].push_back(static_cast<uint64_t>(mean_ns_of(row)));
   }
   std::map<LinkClass, uint64_t> medians;
