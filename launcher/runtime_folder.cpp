@@ -45,8 +45,14 @@ bool is_in_batch_job() {
                      [](const char* name) { return getenv(name) != nullptr; });
 }
 
+/// Is there, or can be made.
+bool is_usable(const std::string& folder_in_tmp) {
+  return is_private_folder(folder_in_tmp) ||
+         (access(folder_in_tmp.c_str(), F_OK) != 0 && access("/tmp", W_OK | X_OK) == 0);
+}
+
 constexpr char kNotePrefix[] = "slurm-";
-constexpr time_t kNoteSeconds = 7 * 86'400;
+constexpr time_t kNoteSeconds = 60 * 86'400;  ///< longer than jobs
 
 bool is_job_number(const char* text) {
   return *text != '\0' && strspn(text, "0123456789") == strlen(text);
@@ -56,9 +62,7 @@ bool is_job_number(const char* text) {
 
 std::string runtime_folder() {
   // What a session of the user on the node has made goes when he logs out; the job stays.
-  if (is_in_batch_job() &&
-      (access(folder_in_tmp().c_str(), F_OK) != 0 || is_private_folder(folder_in_tmp())))
-    return folder_in_tmp();
+  if (is_in_batch_job() && is_usable(folder_in_tmp())) return folder_in_tmp();
   const char* session = getenv("XDG_RUNTIME_DIR");
   if (session != nullptr && *session == '/' && strlen(session) <= kLongestSession &&
       is_private_folder(session))

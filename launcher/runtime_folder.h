@@ -44,7 +44,7 @@ bool note_for_epilog(const char* job, const std::string& directory);
 /// Where the notes are: /tmp/aon-UID.
 std::string notes_folder();
 
-/// Whether `name` in `folder` is a note of more than a week ago: no Epilog takes notes here, or it
+/// Whether `name` in `folder` is a note of more than 60 days ago: no Epilog takes notes here, or it
 /// is of a job that has started nothing since.
 bool is_old_note(const std::string& folder, const std::string& name);
 

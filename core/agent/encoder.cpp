@@ -362,11 +362,13 @@ void Encoder::evict() {
       loss.end_ticks = tally.last_ticks;
       log_.of(victim->name.process).add(DefinitionType::kEviction, loss);
     }
-    if (victim->is_for_room && !std::exchange(is_room_told_, true)) tell_disk(kNearlyFull);
+    const bool is_news = victim->is_for_room && !is_room_told_;
+    if (is_news) tell_disk(kNearlyFull);
     if (log_.flush() != 0) {
       log_.discard_buffered();
       return;  // the disk is full: another time
     }
+    is_room_told_ = is_room_told_ || is_news;
     progress_.evicting = 1;
     progress_.evicted_process = victim->name.process;
     progress_.evicted_slot = victim->name.slot ? uint32_t{*victim->name.slot} : kSharedFile;

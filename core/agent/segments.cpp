@@ -11,6 +11,8 @@ namespace aon::agent {
 namespace {
 
 constexpr uint64_t kLeastSegmentBytes = 16384;
+constexpr int kShortPeriods = 5;           ///< between looks while the floor is not free
+constexpr uint64_t kStepsForRoom = 8;      ///< of its segments an agent gives one in each
 constexpr uint64_t kIdleFlushes = 16;      ///< without a block: longer than samples wait
 constexpr size_t kBufferBytes = 1u << 20;  ///< written early when a buffer passes it
 
@@ -165,7 +167,12 @@ int Segments::open_current(const OwnerKey& key, Owner& owner) {
     return 0;
   }
   if (open_.size() >= limits_.open_files) close_one_file();
-  const int fd = sink_->open(spool::segment_file_name(name_of(key, owner.segments.back().number)));
+  const std::string name = spool::segment_file_name(name_of(key, owner.segments.back().number));
+  int fd = sink_->open(name);
+  if ((fd == -EMFILE || fd == -ENFILE) && !open_.empty()) {
+    close_one_file();
+    fd = sink_->open(name);
+  }
   if (fd < 0) return -fd;
   owner.fd = fd;
   owner.open_at = open_.insert(open_.end(), &owner);
@@ -278,7 +285,10 @@ void Segments::stage_commit(uint64_t commit) {
 
 void Segments::measure_room() {
   const auto now = std::chrono::steady_clock::now();
-  if (last_look_ && now - *last_look_ < limits_.room_period) return;
+  // What was removed may be free only later, and more agents may see the same disk: what is short
+  // goes in steps, with time between them.
+  const auto period = (is_short_ ? kShortPeriods : 1) * limits_.room_period;
+  if (last_look_ && now - *last_look_ < period) return;
   last_look_ = now;
   const auto space = sink_->space();
   floor_bytes_ = space ? floor_bytes(space->all_bytes) : 0;
@@ -286,6 +296,8 @@ void Segments::measure_room() {
   if (floor_bytes_ == 0) return;
   const uint64_t with_free = total_bytes_ + space->free_bytes;
   room_bytes_ = with_free > floor_bytes_ ? with_free - floor_bytes_ : 0;
+  is_short_ = room_bytes_ < total_bytes_;
+  if (is_short_) room_bytes_ = std::max(room_bytes_, total_bytes_ - total_bytes_ / kStepsForRoom);
 }
 
 uint64_t Segments::segment_limit() const noexcept {

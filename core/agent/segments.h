@@ -165,6 +165,7 @@ class Segments {
   std::optional<std::chrono::steady_clock::time_point> last_look_;
   uint64_t floor_bytes_ = 0;            ///< of the disk, as last seen; 0: not known
   uint64_t room_bytes_ = ~uint64_t{0};  ///< that all segments may have, for the floor
+  bool is_short_ = false;               ///< at the last look the floor was not free
   std::list<Owner*> open_;              ///< who has a file open, the last written last
   uint64_t flush_count_ = 0;
 };

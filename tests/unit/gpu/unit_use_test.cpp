@@ -155,20 +155,20 @@ TEST_F(UnitUsesTest, know_gpm_of_a_process_with_a_file_of_its_own) {
   const uint32_t tensor = metric("nvml", std::string(kDevice) + "gpm/tensor-active");
   const uint32_t memory = metric("nvml", std::string(kDevice) + "gpm/dram-active");
   const uint32_t graphics = metric("nvml", std::string(kDevice) + "gpm/graphics-active");
-  const auto counted_ns = [&] {
+  job_.nodes[1].processes[0].start.fallback = 1;
+  const auto counted_ns_on = [&](const std::string& host) {
+    job_.nodes[1].host = host;
+    uses_ = UnitUses();
+    uses_.begin(model_);
+    uses_.begin_location(0);
+    for (uint64_t i = 10; i <= 20; ++i) {
+      for (const uint32_t id : {tensor, memory, graphics}) sample(id, i * 100 * kMs, 0.5);
+    }
+    uses_.end_location();
     return uses_.find(model_.groups[1], kOrdinal).use_of(kSecond, 2 * kSecond).counted_ns;
   };
-  job_.nodes[1].processes[0].start.fallback = 1;
-  job_.nodes[1].host = "another";
-  uses_.begin(model_);
-  uses_.begin_location(0);
-  for (uint64_t i = 10; i <= 20; ++i) {
-    for (const uint32_t id : {tensor, memory, graphics}) sample(id, i * 100 * kMs, 0.5);
-  }
-  uses_.end_location();
-  EXPECT_EQ(counted_ns(), 0u);
-  job_.nodes[1].host = job_.nodes[0].host;
-  EXPECT_GT(counted_ns(), 0u);
+  EXPECT_EQ(counted_ns_on("another"), 0u);
+  EXPECT_GT(counted_ns_on(job_.nodes[0].host), 0u);
 }
 
 TEST_F(UnitUsesTest, know_gpm_by_the_uuid_of_the_device) {

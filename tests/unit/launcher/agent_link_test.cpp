@@ -95,7 +95,7 @@ TEST_F(AgentLinkTest, removes_what_the_killed_left_among_however_many_notes) {
     EXPECT_NE(access(socket_path(std::to_string(launch), "/out").c_str(), F_OK), 0) << launch;
 }
 
-TEST_F(AgentLinkTest, removes_notes_for_an_epilog_that_has_not_come_for_a_week) {
+TEST_F(AgentLinkTest, removes_notes_for_an_epilog_that_has_not_come_for_sixty_days) {
   ASSERT_TRUE(make_runtime_folder(runtime_folder()));
   const auto note = [](const std::string& job, time_t days) {
     const std::string path = runtime_folder() + "/" + job;
@@ -105,9 +105,9 @@ TEST_F(AgentLinkTest, removes_notes_for_an_epilog_that_has_not_come_for_a_week) 
     EXPECT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
     return path;
   };
-  const std::string old = note("slurm-1", 8);
-  const std::string young = note("slurm-2", 6);
-  const std::string other = note("slurm-x", 8);
+  const std::string old = note("slurm-1", 61);
+  const std::string young = note("slurm-2", 59);
+  const std::string other = note("slurm-x", 61);
   remove_leftovers(runtime_folder());
   EXPECT_NE(access(old.c_str(), F_OK), 0);
   EXPECT_EQ(access(young.c_str(), F_OK), 0);
