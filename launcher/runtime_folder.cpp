@@ -8,11 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 
 #include "core/base/file.h"
 #include "core/base/name_hash.h"
@@ -38,19 +36,6 @@ constexpr size_t kLongestSession = sizeof(sockaddr_un::sun_path) - sizeof("/aon/
 
 std::string folder_in_tmp() { return "/tmp/aon-" + std::to_string(geteuid()); }
 
-/// Of Slurm, PBS, LSF or Flux.
-bool is_in_batch_job() {
-  constexpr const char* kJobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
-  return std::any_of(std::begin(kJobs), std::end(kJobs),
-                     [](const char* name) { return getenv(name) != nullptr; });
-}
-
-/// Is there, or can be made.
-bool is_usable(const std::string& folder_in_tmp) {
-  return is_private_folder(folder_in_tmp) ||
-         (access(folder_in_tmp.c_str(), F_OK) != 0 && access("/tmp", W_OK | X_OK) == 0);
-}
-
 constexpr char kNotePrefix[] = "slurm-";
 constexpr time_t kNoteSeconds = 60 * 86'400;  ///< longer than jobs
 
@@ -61,8 +46,6 @@ bool is_job_number(const char* text) {
 }  // namespace
 
 std::string runtime_folder() {
-  // What a session of the user on the node has made goes when he logs out; the job stays.
-  if (is_in_batch_job() && is_usable(folder_in_tmp())) return folder_in_tmp();
   const char* session = getenv("XDG_RUNTIME_DIR");
   if (session != nullptr && *session == '/' && strlen(session) <= kLongestSession &&
       is_private_folder(session))

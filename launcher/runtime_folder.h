@@ -1,6 +1,6 @@
-/// The user's own folder on this node for sockets and locks: $XDG_RUNTIME_DIR/aon, or /tmp/aon-UID,
-/// which is preferred in batch jobs. 0700, owned by the user, no symbolic link, short enough for a
-/// socket; otherwise it is not used.
+/// The user's own folder on this node for sockets and locks: $XDG_RUNTIME_DIR/aon, or
+/// /tmp/aon-UID. 0700, owned by the user, no symbolic link, short enough for a socket; otherwise
+/// it is not used.
 /// Thread: any.   Cost: two system calls.
 #pragma once
 
