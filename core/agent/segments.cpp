@@ -293,6 +293,7 @@ void Segments::measure_room() {
   const auto space = sink_->space();
   floor_bytes_ = space ? floor_bytes(space->all_bytes) : 0;
   room_bytes_ = ~uint64_t{0};
+  is_short_ = false;
   if (floor_bytes_ == 0) return;
   const uint64_t with_free = total_bytes_ + space->free_bytes;
   room_bytes_ = with_free > floor_bytes_ ? with_free - floor_bytes_ : 0;

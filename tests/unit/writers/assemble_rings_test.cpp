@@ -88,6 +88,13 @@ void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t
   file.write(base, static_cast<std::streamsize>(geometry.total_bytes));
 }
 
+/// Of a process of node n1.
+std::filesystem::path ring_place(const TemporaryFolder& job) {
+  const std::filesystem::path node = job.path() / "spool" / "n1";
+  std::filesystem::create_directories(node);
+  return node / "fallback-4242-1.ring";
+}
+
 TEST(Assemble, tells_of_the_rings_that_cannot_be_read_where_there_is_nothing_else) {
   TemporaryFolder job;
   const std::filesystem::path node = job.path() / "spool" / local_host_name();
@@ -101,9 +108,7 @@ TEST(Assemble, tells_of_the_rings_that_cannot_be_read_where_there_is_nothing_els
 
 TEST(Assemble, leftover_ring_becomes_part_of_the_spool) {
   TemporaryFolder job;
-  const std::filesystem::path node = job.path() / "spool" / "n1";
-  std::filesystem::create_directories(node);
-  const std::filesystem::path ring = node / "fallback-4242-1.ring";
+  const std::filesystem::path ring = ring_place(job);
   write_ring_file(ring, 100, 7);
   for (int round = 0; round < 2; ++round) {
     const Result<AssembleReport> report = assemble(job.path());
@@ -128,9 +133,7 @@ TEST(Assemble, leftover_ring_becomes_part_of_the_spool) {
 
 TEST(Assemble, says_of_a_ring_why_no_agent_took_its_process) {
   TemporaryFolder job;
-  const std::filesystem::path node = job.path() / "spool" / "n1";
-  std::filesystem::create_directories(node);
-  const std::filesystem::path ring = node / "fallback-4242-1.ring";
+  const std::filesystem::path ring = ring_place(job);
   write_ring_file(ring, 1, 0);
   const NoAgent reason = NoAgent::kOfAnotherUser;
   std::fstream file(ring, std::ios::binary | std::ios::in | std::ios::out);
