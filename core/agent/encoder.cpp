@@ -25,6 +25,19 @@ void add_usage(const UsageDefinition& earlier, std::span<uint8_t> payload) {
   std::memcpy(payload.data(), &usage, sizeof(usage));
 }
 
+LossDefinition eviction_of(uint32_t process, const StreamKey& stream, const SequenceRange& range) {
+  LossDefinition loss{};
+  loss.process = process;
+  loss.slot = stream.first;
+  loss.context = stream.second;
+  loss.reason = static_cast<uint32_t>(LossReason::kEvictedByCap);
+  loss.first_sequence = range.first_sequence;
+  loss.count = range.count;
+  loss.start_ticks = range.first_ticks;
+  loss.end_ticks = range.last_ticks;
+  return loss;
+}
+
 }  // namespace
 
 std::shared_ptr<Activity> ActivityTable::of(uint32_t process) {
@@ -349,18 +362,10 @@ void Encoder::commit() {
 void Encoder::evict() {
   segments_.measure_room();
   while (auto victim = segments_.next_victim()) {
-    for (const auto& [key, tally] : victim->losses) {
-      if (tally.count == 0) continue;
-      LossDefinition loss{};
-      loss.process = victim->name.process;
-      loss.slot = key.first;
-      loss.context = key.second;
-      loss.reason = static_cast<uint32_t>(LossReason::kEvictedByCap);
-      loss.first_sequence = tally.first_sequence;
-      loss.count = tally.count;
-      loss.start_ticks = tally.first_ticks;
-      loss.end_ticks = tally.last_ticks;
-      log_.of(victim->name.process).add(DefinitionType::kEviction, loss);
+    for (const auto& [key, ranges] : victim->losses) {
+      for (const SequenceRange& range : ranges)
+        log_.of(victim->name.process)
+            .add(DefinitionType::kEviction, eviction_of(victim->name.process, key, range));
     }
     const bool is_news = victim->is_for_room && !is_room_told_;
     if (is_news) tell_disk(kNearlyFull);

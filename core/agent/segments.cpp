@@ -20,20 +20,23 @@ uint32_t owner_slot(const spool::SegmentName& name) {
   return name.slot ? uint32_t{*name.slot} : kSharedFile;
 }
 
+void add_block(const spool::BlockHeader& header, TallyMap* tally) {
+  if (header.counted_count == 0) return;
+  std::vector<SequenceRange>& ranges = (*tally)[{header.slot, header.context}];
+  const bool follows = !ranges.empty() &&
+                       ranges.back().first_sequence + ranges.back().count == header.first_sequence;
+  if (!follows) ranges.push_back({header.first_sequence, 0, header.first_ticks, 0});
+  SequenceRange& range = ranges.back();
+  range.count += header.counted_count;
+  range.first_ticks = std::min(range.first_ticks, header.first_ticks);
+  range.last_ticks = std::max(range.last_ticks, header.last_ticks);
+}
+
 void add_header(const spool::BlockPosition& position, void* tally) {
-  const spool::BlockHeader& header = position.header;
-  (*static_cast<TallyMap*>(tally))[{header.slot, header.context}].add(header);
+  add_block(position.header, static_cast<TallyMap*>(tally));
 }
 
 }  // namespace
-
-void StreamTally::add(const spool::BlockHeader& header) noexcept {
-  if (header.counted_count == 0) return;
-  if (count == 0 || header.first_sequence < first_sequence) first_sequence = header.first_sequence;
-  if (count == 0 || header.first_ticks < first_ticks) first_ticks = header.first_ticks;
-  last_ticks = std::max(last_ticks, header.last_ticks);
-  count += header.counted_count;
-}
 
 uint64_t Segments::Owner::total() const noexcept {
   uint64_t sum = 0;
@@ -203,8 +206,7 @@ int Segments::write_buffer(const OwnerKey& key, Owner& owner) {
   if (error != 0) return error;  // kept in the buffer: flush() decides
   segment.bytes += owner.buffer.size();
   total_bytes_ += owner.buffer.size();
-  for (const spool::BlockHeader& header : owner.buffered)
-    segment.tally[{header.slot, header.context}].add(header);
+  for (const spool::BlockHeader& header : owner.buffered) add_block(header, &segment.tally);
   owner.buffer.clear();
   owner.buffered.clear();
   owner.buffered_bytes.clear();

@@ -41,16 +41,16 @@
 
 namespace aon::agent {
 
-/// Records of one stream that share a fate.
-struct StreamTally {
+/// Records of one stream, one behind another, that share a fate.
+struct SequenceRange {
   uint64_t first_sequence = 0;
   uint64_t count = 0;  ///< counted records
   uint64_t first_ticks = 0;
   uint64_t last_ticks = 0;
-  void add(const spool::BlockHeader& header) noexcept;
 };
 using StreamKey = std::pair<uint16_t, uint16_t>;  ///< slot, context
-using TallyMap = std::map<StreamKey, StreamTally>;
+/// More than one range where blocks in between could not be written.
+using TallyMap = std::map<StreamKey, std::vector<SequenceRange>>;
 
 struct SegmentLimits {
   uint64_t total_bytes;     ///< of all segments

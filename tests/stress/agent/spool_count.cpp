@@ -50,7 +50,11 @@ Sums read_process(const aon::spool::ProcessIndex& index, const aon::spool::Proce
     sums.refused += stream.refused;
     sums.cut += stream.stream_cut;
   }
-  for (uint16_t slot : index.slots()) {
+  // Of a stream that lost everything there is no block.
+  const auto with_blocks = index.slots();
+  std::set<uint16_t> slots(with_blocks.begin(), with_blocks.end());
+  for (const auto& [key, stream] : process.streams) slots.insert(key.first);
+  for (uint16_t slot : slots) {
     if (!aon::spool::is_agent_slot(slot)) read_stream(index, process, slot, &sums);
   }
   sums.lost[static_cast<size_t>(LossReason::kPoolFull)] += sums.refused;

@@ -128,6 +128,29 @@ TEST_F(NearlyFullDisk, each_owner_keeps_a_segment_when_others_fill_the_disk) {
   EXPECT_EQ(assert_law(), evicted);
 }
 
+TEST_F(NearlyFullDisk, what_could_not_be_written_is_told_apart_from_what_went_later) {
+  write_spans(3);
+  sink_->error = ENOSPC;
+  write_spans(3);
+  sink_->error = 0;
+  write_spans(3);
+  // A new segment: the one with the gap is not the last one.
+  others_ = kAllBytes - kFloorBytes - segment_bytes() - 20000;
+  write_spans(40);
+  others_ = kAllBytes;
+  write_spans(40);
+  const spool::Job job = read_job();
+  for (uint32_t process = 0; process < 2; ++process) {
+    const test::StreamCount count = EncoderBench::count(job, process, 1);
+    const auto lost = [&](LossReason reason) { return count.lost[static_cast<size_t>(reason)]; };
+    EXPECT_EQ(lost(LossReason::kWriteFailed), 300u);
+    EXPECT_GE(lost(LossReason::kEvictedByCap), 600u) << "what was written about it";
+    EXPECT_EQ(lost(LossReason::kDamaged), 0u);
+    EXPECT_EQ(count.decoded + lost(LossReason::kWriteFailed) + lost(LossReason::kEvictedByCap),
+              spans_);
+  }
+}
+
 TEST(DiskFloor, is_a_part_of_a_small_disk_and_a_number_of_a_large_one) {
   EXPECT_EQ(floor_bytes(0), 0u);
   EXPECT_EQ(floor_bytes(1000), 50u);
