@@ -23,17 +23,15 @@ inline uint64_t cost_of(Parsed parsed, const Work& work) {
 struct RecordCounts {
   uint64_t all = 0;
   uint64_t calls = 0;   ///< of CUDA
-  uint64_t nodes = 0;   ///< work of graphs, each by itself
   uint64_t graphs = 0;  ///< recorded as one
 };
 
-/// What it saves to leave calls out, and nodes where `has_nodes`: in the program's calls and of the
-/// CPU time of the threads that handle records.
-inline uint64_t spared_ns(const RecordCounts& counts, bool has_nodes, uint64_t threads_cpu_ns) {
+/// What it saves to leave calls out: in the program's calls and of the CPU time of the threads that
+/// handle records.
+inline uint64_t spared_ns(const RecordCounts& counts, uint64_t threads_cpu_ns) {
   if (counts.all == 0) return 0;
-  const uint64_t nodes = has_nodes ? counts.nodes : 0;
-  const double share = static_cast<double>(counts.calls + nodes) / static_cast<double>(counts.all);
-  return counts.calls * kOtherNs + nodes * kNodeNs +
+  const double share = static_cast<double>(counts.calls) / static_cast<double>(counts.all);
+  return counts.calls * kOtherNs +
          static_cast<uint64_t>(share * static_cast<double>(threads_cpu_ns));
 }
 

@@ -41,6 +41,7 @@ uint64_t difference(uint64_t now, uint64_t before) { return now > before ? now -
 void Governor::use(const Client* client, const Wanted& wanted) {
   client_ = client;
   wanted_ = wanted;
+  graphs_ = wanted.has_graph_nodes ? Graphs::kByNode : Graphs::kAsOne;
   watchdog_ = Watchdog(budget_percent(),
                        shared().quirks.hangs_on_disable ? Detail::kNoCalls : Detail::kOff);
 }
@@ -49,52 +50,51 @@ void Governor::begin() {
   if (const Writer* w = attached_writer(); w != nullptr) interval_ticks_ = ticks(w);
 }
 
-/// In v2 what graphs are is decided before the first kind is switched on, a version that may crash
-/// on graphs as one never has them, and one that may hang keeps all kinds of work on.
-bool Governor::keeps_nodes() const {
-  const Quirks& quirks = shared().quirks;
-  return client_->backend == &kBackendV2 || quirks.crashes_on_graphs || quirks.hangs_on_disable;
-}
-
-/// In windows calls are recorded: they tell who launched what, and how many threads launch.
-Wanted Governor::wanted_now() const {
-  if (watchdog_.detail() == Detail::kFull) return wanted_;
-  return {wanted_.has_calls && watchdog_.detail() != Detail::kNoCalls,
-          wanted_.has_graph_nodes && keeps_nodes()};
+/// In windows, too: they tell who launched what, and how many threads launch.
+bool Governor::wants_calls() const {
+  return wanted_.has_calls && watchdog_.detail() != Detail::kNoCalls;
 }
 
 Code Governor::switch_on(MissingKinds* missing) {
-  const Wanted wanted = wanted_now();
-  const bool is_same = on_wanted_.has_calls == wanted.has_calls &&
-                       on_wanted_.has_graph_nodes == wanted.has_graph_nodes;
-  if (is_on_ && watchdog_.is_recording() && is_same) return kSuccess;
+  const bool has_calls = wants_calls();
+  if (is_on_ && watchdog_.is_recording() && has_calls_on_ == has_calls) return kSuccess;
   if (is_on_ && shared().quirks.hangs_on_disable) {
-    switch_calls(*client_, wanted.has_calls);
-    on_wanted_ = wanted;
+    switch_calls(*client_, has_calls);
+    has_calls_on_ = has_calls;
     return kSuccess;
   }
+  missing->text[0] = '\0';
+  if (graphs_ == Graphs::kAsOne && !are_graphs_on_) enable_graphs(*client_, missing);
+  are_graphs_on_ = graphs_ == Graphs::kAsOne;
   switch_off();
   if (!watchdog_.is_recording()) return kSuccess;
-  const Code code = enable_kinds(*client_, wanted, missing);
+  const Code code = enable_kinds(*client_, has_calls, missing);
   if (code != kSuccess) return code;
   shared().are_graphs_confused = has_been_on_ && shared().quirks.confuses_graph_calls;
   has_been_on_ = true;
   is_on_ = true;
-  on_wanted_ = wanted;
+  has_calls_on_ = has_calls;
   return kSuccess;
 }
 
 void Governor::switch_off() {
   if (!is_on_ || shared().quirks.hangs_on_disable) return;
-  disable_kinds(*client_, on_wanted_);
+  disable_kinds(*client_, has_calls_on_);
   is_on_ = false;
 }
 
+void Governor::leave() {
+  if (shared().quirks.hangs_on_disable) return;
+  switch_off();
+  if (are_graphs_on_) disable_graphs(*client_);
+  are_graphs_on_ = false;
+  graphs_ = Graphs::kByNode;
+}
+
 uint64_t Governor::take_spared_ns(const RecordCounts& now, uint64_t threads_cpu_ns) {
-  const RecordCounts passed = {now.all - counts_.all, now.calls - counts_.calls,
-                               now.nodes - counts_.nodes};
+  const RecordCounts passed = {.all = now.all - counts_.all, .calls = now.calls - counts_.calls};
   counts_ = now;
-  return spared_ns(passed, !keeps_nodes(), threads_cpu_ns);
+  return spared_ns(passed, threads_cpu_ns);
 }
 
 Usage Governor::take_usage(Drain* drain) {
@@ -116,6 +116,7 @@ Usage Governor::take_usage(Drain* drain) {
   sums_ = now;
   const uint64_t worker_cpu_ns = difference(now.worker_cpu_ns, before.worker_cpu_ns);
   const uint64_t drain_cpu_ns = difference(now.drain_cpu_ns, before.drain_cpu_ns);
+  const uint64_t graphs_ns = (drain->counts().graphs - counts_.graphs) * kGraphNs;
   const uint64_t spared = take_spared_ns(drain->counts(), worker_cpu_ns + drain_cpu_ns);
   if (before.elapsed_ns == 0) return {};
   return {.elapsed_ns = difference(now.elapsed_ns, before.elapsed_ns),
@@ -124,7 +125,8 @@ Usage Governor::take_usage(Drain* drain) {
           .overhead_ns = difference(now.overhead_ns, before.overhead_ns),
           .worker_cpu_ns = worker_cpu_ns,
           .drain_cpu_ns = drain_cpu_ns,
-          .spared_ns = spared};
+          .spared_ns = spared,
+          .kept_ns = graphs_ns};
 }
 
 /// Where our thread did not run in time, the next flush follows soon: both are one interval.

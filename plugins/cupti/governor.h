@@ -1,6 +1,7 @@
 /// What the watchdog decides, done: kinds are switched, and what is not recorded is told as
 /// intervals on a timeline of its own ("GPU work not recorded"), as a marker at each step, and in
-/// the ledger.
+/// the ledger. Graphs as one are left alone (kinds.h): they are recorded all the time, or their
+/// nodes with the kernels.
 /// Owner: session.   Thread: switch_on() the one in cuInit, then our own.   Cost: twice a second
 /// four reads of CPU clocks; a switch costs about 60 calls of CUPTI.
 #pragma once
@@ -19,7 +20,13 @@ class Governor {
 
   /// Switches on what is to be recorded now, or all of it off.
   Code switch_on(MissingKinds* missing);
-  void switch_off();
+  /// Switches all off: the subscription is given back. Behind it graphs are recorded node by node,
+  /// for some may be made in between.
+  void leave();
+  /// Whether each kernel of a graph is recorded, and not the graph as one.
+  bool has_graph_nodes() const { return graphs_ == Graphs::kByNode; }
+  /// ... though the environment asks for the other.
+  bool has_lost_graphs() const { return has_graph_nodes() && !wanted_.has_graph_nodes; }
 
   /// After a flush: an interval has ended.
   void end_interval(Drain* drain);
@@ -32,8 +39,10 @@ class Governor {
   /// What is not recorded.
   enum class Gap : uint8_t { kNone = 0, kCalls, kWork };
 
-  bool keeps_nodes() const;
-  Wanted wanted_now() const;
+  enum class Graphs : uint8_t { kByNode = 0, kAsOne };
+
+  void switch_off();
+  bool wants_calls() const;
   uint64_t take_spared_ns(const RecordCounts& now, uint64_t threads_cpu_ns);
   Usage take_usage(Drain* drain);
   void tell_gap(Drain* drain, bool is_end);
@@ -44,8 +53,10 @@ class Governor {
   const Client* client_ = nullptr;
   bool has_been_on_ = false;
   Wanted wanted_ = {};
-  Wanted on_wanted_ = {};
+  Graphs graphs_ = Graphs::kByNode;
+  bool are_graphs_on_ = false;
   bool is_on_ = false;
+  bool has_calls_on_ = false;
   bool is_blind_ = false;
   bool has_failed_ = false;  ///< kinds could not be switched on again
   Watchdog watchdog_;

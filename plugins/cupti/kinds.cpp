@@ -87,24 +87,26 @@ Wanted wanted_kinds() {
           .has_graph_nodes = is_value("AON_CUPTI_GRAPH", "node")};
 }
 
-Code enable_kinds(const Client& client, const Wanted& wanted, MissingKinds* missing) {
-  missing->text[0] = '\0';
-  // Graphs as one exclude their nodes; the kind must be there before a graph is made.
-  if (!wanted.has_graph_nodes) enable({Kind::kGraphTrace, "graphs"}, client, missing);
+void enable_graphs(const Client& client, MissingKinds* missing) {
+  enable({Kind::kGraphTrace, "graphs"}, client, missing);
+}
+
+void disable_graphs(const Client& client) { client.backend->disable(client, Kind::kGraphTrace); }
+
+Code enable_kinds(const Client& client, bool has_calls, MissingKinds* missing) {
   const Code code = client.backend->enable(client, Kind::kConcurrentKernel);
   if (code != kSuccess) return code;
   for (const NamedKind& kind : kKinds) enable(kind, client, missing);
-  if (wanted.has_calls) enable_calls(client, missing);
+  if (has_calls) enable_calls(client, missing);
   return kSuccess;
 }
 
 void switch_calls(const Client& client, bool is_on) { set_all_calls(client, is_on ? 1 : 0); }
 
-void disable_kinds(const Client& client, const Wanted& wanted) {
-  if (wanted.has_calls) set_all_calls(client, 0);
+void disable_kinds(const Client& client, bool has_calls) {
+  if (has_calls) set_all_calls(client, 0);
   for (const NamedKind& kind : kKinds) client.backend->disable(client, kind.kind);
   client.backend->disable(client, Kind::kConcurrentKernel);
-  if (!wanted.has_graph_nodes) client.backend->disable(client, Kind::kGraphTrace);
 }
 
 }  // namespace aon::cupti

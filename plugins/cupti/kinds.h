@@ -20,10 +20,16 @@ struct MissingKinds {
   char text[kMaxText];  ///< "" none
 };
 
-/// Switches everything on. The code of the kernels' kind; of others the names are in `missing`.
-Code enable_kinds(const Client& client, const Wanted& wanted, MissingKinds* missing);
+/// Graphs as one, which excludes their nodes: once, before a program can have made a graph, and off
+/// only with the subscription. The launch of a graph that was made while this was off is the end of
+/// the program where it is on (a null pointer in CUPTI of CUDA 13.0, driver 580, seen on an H100).
+void enable_graphs(const Client& client, MissingKinds* missing);
+void disable_graphs(const Client& client);
+
+/// Switches all else on. The code of the kernels' kind; of others the names are in `missing`, too.
+Code enable_kinds(const Client& client, bool has_calls, MissingKinds* missing);
 /// Calls of CUDA alone, on or off.
 void switch_calls(const Client& client, bool is_on);
-void disable_kinds(const Client& client, const Wanted& wanted);
+void disable_kinds(const Client& client, bool has_calls);
 
 }  // namespace aon::cupti

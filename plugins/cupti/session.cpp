@@ -118,6 +118,16 @@ void tell_start(const MissingKinds& missing) {
   tell(Remark::kStart, ProviderState::kDegraded, reason, "a CUPTI of the driver's version");
 }
 
+/// Behind a pause, too: then graphs may have changed.
+void tell_pause() {
+  char reason[192];
+  snprintf(reason, sizeof reason, "paused by the program: work of that time is not recorded%s",
+           g_governor.has_lost_graphs()
+               ? ", and graphs are recorded node by node since (some may have been made then)"
+               : "");
+  tell(Remark::kPause, ProviderState::kDegraded, reason, "");
+}
+
 void tell_version() {
   const Quirks& quirks = shared().quirks;
   if (!quirks.crashes_on_flush) return;
@@ -186,7 +196,7 @@ bool collect(bool is_resumed) {
   // The buffer to throw away, which versions need that may not refuse, is never zero.
   g_client.backend->set_up(g_client,
                            {.has_zeroed_buffers = shared().quirks.may_refuse_buffers,
-                            .has_graph_nodes = g_wanted.has_graph_nodes,
+                            .has_graph_nodes = g_governor.has_graph_nodes(),
                             .has_pinned_buffers = shared().quirks.crashes_on_device_buffers});
   MissingKinds missing = {};
   static constexpr BufferCallbacks kCallbacks = {request_buffer, complete_buffer, request_buffer_v2,
@@ -204,7 +214,10 @@ bool collect(bool is_resumed) {
   }
   enable_callbacks();
   g_collects = true;
-  if (is_resumed) return true;
+  if (is_resumed) {
+    tell_pause();
+    return true;
+  }
   tell_start(missing);
   tell_version();
   return true;
@@ -227,7 +240,7 @@ void release(Drain* drain) {
   drain->flush(kFlushComplete);
   drain->flush(kFlushForced);
   if (!shared().quirks.hangs_on_disable) {
-    g_governor.switch_off();
+    g_governor.leave();
     drain->flush(kFlushForced);
   }
   drain->ask_cupti();
@@ -251,10 +264,7 @@ bool serve(Drain* drain) {
     if (request != Request::kResume) release(drain);
     is_well = g_collects == (request == Request::kResume);
     if (request != Request::kStop) g_governor.set_blind(drain, !g_collects);
-    if (request == Request::kPause) {
-      tell(Remark::kPause, ProviderState::kDegraded,
-           "paused by the program: work of that time is not recorded", "");
-    }
+    if (request == Request::kPause) tell_pause();
   }
   if (request == Request::kStop) {
     take_rest(drain);
@@ -387,7 +397,7 @@ void start() {
   if (!start_thread()) {
     tell(Remark::kStart, ProviderState::kOff, "no thread for the records",
          "a higher limit of threads (ulimit -u)");
-    g_governor.switch_off();
+    g_governor.leave();
     g_client.cupti.unsubscribe(g_client.subscriber);
     return;
   }

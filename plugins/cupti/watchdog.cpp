@@ -14,6 +14,11 @@ double cost_of(const Usage& usage) {
                              usage.drain_cpu_ns);
 }
 
+/// What is judged.
+double spareable_of(const Usage& usage) {
+  return cost_of(usage) - static_cast<double>(usage.kept_ns);
+}
+
 /// The time of the threads that launch.
 double base_of(const Usage& usage) {
   return static_cast<double>(usage.elapsed_ns) *
@@ -54,9 +59,9 @@ bool Watchdog::judge_full(const Usage& usage) {
   return false;
 }
 
-/// Without calls, and with graphs as one, the cost would be within the budget.
+/// Without calls the cost would be within the budget.
 bool Watchdog::is_enough(const Usage& usage) const {
-  const double rest_ns = cost_of(usage) - static_cast<double>(usage.spared_ns);
+  const double rest_ns = spareable_of(usage) - static_cast<double>(usage.spared_ns);
   return 100 * rest_ns <= budget_ * base_of(usage);
 }
 
@@ -80,7 +85,7 @@ bool Watchdog::judge_windows() {
 bool Watchdog::step(const Usage& usage) {
   has_rested_ |= !is_recording();
   const double base_ns = base_of(usage);
-  percent_ = base_ns > 0 ? 100 * cost_of(usage) / base_ns : 0;
+  percent_ = base_ns > 0 ? 100 * spareable_of(usage) / base_ns : 0;
   cost_ns_ += cost_of(usage);
   base_ns_ += base_ns;
   period_ns_ += usage.elapsed_ns;
@@ -103,7 +108,7 @@ void write_cost(char (&text)[kCostTextBytes], const Watchdog& dog, bool has_grap
   text[0] = '\0';
   if (dog.mean_percent() < kLeastPercent && !dog.has_rested()) return;
   const char* graphs = has_graphs ? ", and 4 us a graph: those of more than some ten nodes cost "
-                                    "more, 0.35 us a node"
+                                    "more, 0.2 to 0.35 us a node"
                                   : "";
   const char* rests = dog.has_rested()
                           ? "; what an attached CUPTI costs while nothing is recorded is not in it "
@@ -121,7 +126,7 @@ const char* detail_text(Detail detail) {
     case Detail::kFull:
       return "all is recorded";
     case Detail::kNoCalls:
-      return "calls of CUDA are left out, graphs are recorded as one";
+      return "calls of CUDA are left out";
     case Detail::kWindows:
       return "work is recorded in one of 8 half seconds";
     case Detail::kOff:

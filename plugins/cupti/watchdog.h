@@ -25,9 +25,9 @@ namespace aon::cupti {
 /// What is recorded: each level less than the one before.
 enum class Detail : uint8_t {
   kFull = 0,  ///< what was asked for
-  kNoCalls,   ///< no calls of CUDA; graphs as one
-  kWindows,   ///< calls, and graphs as one, in one of kWindowPeriod intervals
-  kOff,
+  kNoCalls,   ///< no calls of CUDA
+  kWindows,   ///< work and its calls in one of kWindowPeriod intervals
+  kOff,       ///< graphs as one alone, which cannot be left out (kinds.h)
 };
 constexpr uint32_t kWindowPeriod = 8;
 
@@ -52,6 +52,7 @@ struct Usage {
   uint64_t worker_cpu_ns;
   uint64_t drain_cpu_ns;
   uint64_t spared_ns = 0;  ///< of all that, what Detail::kNoCalls would not cost (cost.h)
+  uint64_t kept_ns = 0;    ///< of records_ns, what no level spares: graphs as one
 };
 
 class Watchdog {
@@ -68,7 +69,7 @@ class Watchdog {
   bool is_recording() const {
     return detail_ < Detail::kWindows || (detail_ == Detail::kWindows && interval_ == 0);
   }
-  /// Of the last interval, in percent.
+  /// Of the last interval, in percent, without what no level spares.
   double percent() const { return percent_; }
   /// In some interval nothing was recorded, for the cost.
   bool has_rested() const { return has_rested_; }

@@ -122,6 +122,12 @@ void read_duration() {
 
 }  // namespace
 
+void tell_graph(const void* graph) {
+  Work work = begin(WorkKind::kMakeGraph, "cuGraphInstantiateWithFlags", 643);
+  work.graph = graph;
+  if (const Listener listener = g_listener.load()) listener(work);
+}
+
 uint64_t stream_end_ns(void* stream) {
   const uint64_t now = now_ns();
   const std::lock_guard lock(g_mutex);
@@ -212,6 +218,7 @@ int cuMemsetD8Async(uint64_t, unsigned char, size_t bytes, void* stream) {
 }
 int cuGraphLaunch(void* graph, void* stream) {
   Work work = begin(WorkKind::kGraph, "cuGraphLaunch", 514);
+  work.graph = graph;
   work.nodes = node_count(graph);
   work.stream = stream_number(stream);
   return finish(&work, 50'000);

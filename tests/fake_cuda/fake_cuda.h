@@ -7,7 +7,15 @@
 
 namespace aon::fake {
 
-enum class WorkKind : uint32_t { kKernel, kCopy, kSet, kGraph, kSynchronize, kEndContext };
+enum class WorkKind : uint32_t {
+  kKernel,
+  kCopy,
+  kSet,
+  kGraph,
+  kSynchronize,
+  kEndContext,
+  kMakeGraph,  ///< not work: an executable one is there
+};
 
 struct Work {
   WorkKind kind;
@@ -21,6 +29,7 @@ struct Work {
   uint32_t blocks[3];
   uint32_t threads[3];
   uint32_t shared_bytes;
+  const void* graph;   ///< executable; null: of nobody
   uint32_t nodes;      ///< of a graph
   uint16_t registers;  ///< per thread
   uint8_t copy_kind;   ///< CUpti_ActivityMemcpyKind
@@ -39,6 +48,8 @@ using Listener = void (*)(const Work& work);
 uint64_t stream_end_ns(void* stream);
 /// Whether the calling thread's launch goes into a graph that is being captured, and does not run.
 bool capture_kernel();
+/// An executable graph was made.
+void tell_graph(const void* graph);
 /// Kernels of a graph; 1 for one that was not captured.
 uint32_t node_count(const void* graph);
 

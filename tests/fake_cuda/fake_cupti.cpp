@@ -19,6 +19,7 @@
 //
 // Functions of the one interface fail for who has subscribed by the other, as NVIDIA's do.
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,6 +56,7 @@ constexpr Code kInvalidParameter = 1;
 struct State {
   std::mutex mutex;
   std::set<Kind> kinds;
+  std::set<const void*> graphs;  ///< made while they were recorded as one
   std::set<uint32_t> driver_calls;
   std::set<std::pair<int32_t, uint32_t>> callbacks;
   std::map<std::string, uint64_t> calls;
@@ -164,10 +166,29 @@ void put_work(const Work& told, uint64_t number) {
   }
 }
 
+/// As CUPTI of CUDA 13.0 does with the driver 580 (seen on an H100): the launch of a graph that was
+/// made while graphs were not recorded as one is its end, where they are now.
+void launch_graph(const void* graph) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const bool is_fatal = s.kinds.count(Kind::kGraphTrace) != 0 && s.graphs.count(graph) == 0;
+  if (graph == nullptr || !is_fatal) return;
+  fprintf(stderr, "fake cupti: a graph is launched as one that was not made so\n");
+  abort();
+}
+
+void make_graph(const void* graph) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.kinds.count(Kind::kGraphTrace) != 0) s.graphs.insert(graph);
+}
+
 /// The record of a call stands behind that of its work, which has its place from the launch on.
 void on_work(const Work& told) {
   State& s = state();
   if (told.kind == WorkKind::kEndContext) return end_context(told);
+  if (told.kind == WorkKind::kMakeGraph) return make_graph(told.graph);
+  if (told.kind == WorkKind::kGraph) launch_graph(told.graph);
   if (!has_buffer_user() || s.is_dead) return;
   const uint64_t number = ++s.work_count;
   if (number == knob("FATAL")) {

@@ -8,7 +8,9 @@
 // GPU_PROGRAM_BUSY=1 ten, and computing in between.
 // GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
 // for N more kernels. GPU_PROGRAM_PCONTROL=N: N more under MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1:
-// each thread waits for the device. GPU_PROGRAM_REST=1: prints what our thread does in two seconds.
+// each thread waits for the device. GPU_PROGRAM_GRAPHS=1: a graph is made before all, each tenth of
+// a second of GPU_PROGRAM_SECONDS and in the pause, and the first and the last are launched.
+// GPU_PROGRAM_REST=1: prints what our thread does in two seconds.
 // GPU_PROGRAM_DURATION_US=N: what a kernel takes; 10. GPU_PROGRAM_STEPS=N: N annotated steps before
 // all. GPU_PROGRAM_BENCH=N: only measures launches, N rounds of 10000. GPU_PROGRAM_END=SIGNAL: gets
 // it before the end; 0: ends by _exit. GPU_PROGRAM_RESET=1: the device is reset behind the kernels.
@@ -34,6 +36,9 @@ int cuLaunchKernel(const char* name, unsigned gx, unsigned gy, unsigned gz, unsi
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream);
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream);
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream);
+int cuStreamBeginCapture_v2(void* stream, int mode);
+int cuStreamEndCapture(void* stream, void** graph);
+int cuGraphInstantiateWithFlags(void** ready, void* graph, unsigned long long flags);
 int cuGraphLaunch(void* graph, void* stream);
 int cuCtxSynchronize(void);
 int cuDevicePrimaryCtxReset_v2(int device);
@@ -43,6 +48,26 @@ void fake_cuda_set_duration(uint64_t ns);
 
 static const char* const kNames[] = {"_Z5saxpyPfS_fi", "reduce", "_ZN3lib4gemmIfEEvPKT_"};
 enum { kNameCount = 3, kCopyBytes = 4096 };
+
+static void* first_graph;
+static void* last_graph;
+static int graphs = 0; /* launched */
+
+static void make_graph(void) {
+  void* captured = NULL;
+  void* stream = (void*)6;
+  cuStreamBeginCapture_v2(stream, 2);
+  cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
+  cuStreamEndCapture(stream, &captured);
+  cuGraphInstantiateWithFlags(&last_graph, captured, 0);
+  if (first_graph == NULL) first_graph = last_graph;
+}
+
+static void launch_graphs(void) {
+  cuGraphLaunch(first_graph, (void*)6);
+  cuGraphLaunch(last_graph, (void*)6);
+  graphs += 2;
+}
 
 struct Job {
   int kernels;
@@ -87,6 +112,7 @@ static long launch_unseen(int kernels) {
   for (int i = 0; i < kernels; ++i) {
     cuLaunchKernel("unseen", 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
   }
+  if (first_graph != NULL) make_graph();
   cuCtxSynchronize();
   if (is_paused) printf("resumed %d\n", resume_gpu());
   return 1;
@@ -215,8 +241,13 @@ static void measure(int rounds) {
 /// Launches steadily, into a stream of its own.
 static long launch_for(int seconds) {
   const int is_busy = getenv("GPU_PROGRAM_BUSY") != NULL;
+  enum { kLaunchesPerGraph = 100 };
   long launched = 0;
   for (const time_t end = time(NULL) + seconds; time(NULL) < end; ++launched) {
+    if (first_graph != NULL && launched % kLaunchesPerGraph == 0) {
+      make_graph();
+      launch_graphs();
+    }
     cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, (void*)6, NULL, NULL);
     const double next_ns = now_ns() + 1e5;
     while (is_busy && now_ns() < next_ns) {
@@ -257,6 +288,7 @@ int main(int argc, char** argv) {
   }
   if (getenv("GPU_PROGRAM_FORK")) fork_child();
   long launched = 0;
+  if (getenv("GPU_PROGRAM_GRAPHS")) make_graph();
   if (getenv("GPU_PROGRAM_PAUSE")) launched += launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
   if (getenv("GPU_PROGRAM_PCONTROL"))
     launched += launch_paused(atoi(getenv("GPU_PROGRAM_PCONTROL")));
@@ -278,12 +310,13 @@ int main(int argc, char** argv) {
   }
   fake_cuda_set_device((uint32_t)rank % 2);
   if (getenv("GPU_PROGRAM_RESET")) reset_device(rank % 2);
+  if (first_graph != NULL) launch_graphs();
   cuGraphLaunch(NULL, (void*)7);
   cuCtxSynchronize();
   if (getenv("GPU_PROGRAM_REST")) watch_drain_thread();
   MPI_Barrier(MPI_COMM_WORLD);
-  printf("rank %d kernels %ld copies %d bytes %ld sets %d graphs 1\n", rank, launched, 2 * streams,
-         3L * kCopyBytes * streams, streams);
+  printf("rank %d kernels %ld copies %d bytes %ld sets %d graphs %d\n", rank, launched, 2 * streams,
+         3L * kCopyBytes * streams, streams, graphs + 1);
   fflush(stdout);
   end_early(getenv("GPU_PROGRAM_END"));
   MPI_Finalize();

@@ -148,7 +148,8 @@ def nccl_words(ranks, folder, case, count, aon=()):
     """Words of a job of nccl_ranks.py, under those of `aon`; `folder` gets the id of NCCL."""
     ids = pathlib.Path(folder) / f"{case}.id"
     ids.unlink(missing_ok=True)
-    return ["mpirun", "--oversubscribe", "-n", ranks, *aon, sys.executable,
+    # Bound to one core, a rank that waits for the GPU keeps its own proxy thread from running.
+    return ["mpirun", "--bind-to", "none", "--oversubscribe", "-n", ranks, *aon, sys.executable,
             HERE / "nccl_ranks.py", nccl_library(), ids, case, count]  # fmt: skip
 
 

@@ -3,7 +3,8 @@
     nccl_ranks.py LIBRARY ID_FILE CASE [COUNT]
 
 self: a rank sends to itself. sweep: AllReduce of 128 KiB to 4 MiB. times: the same, and rank 0 says
-"all_reduce_BYTES NS", the median of one and the waiting for it. straggler: the last rank comes
+"all_reduce_BYTES NS", the median of one and the waiting for it, and "call_BYTES NS", that of the
+host's call. straggler: the last rank comes
 50 ms late to each AllReduce. skip: the last rank does not come to the last one. graph: an AllReduce
 is captured and launched COUNT times. Its rank is that of mpirun; ranks on one GPU say that they are
 on different hosts, and talk by sockets. Prints what it called. Exits 77 without a GPU or NCCL.
@@ -128,15 +129,17 @@ class Nccl:
 
 
 def measure(world, size, count):
-    """Prints the median of an AllReduce and the waiting for it."""
-    times_ns = []
+    """Prints the medians of an AllReduce with the waiting for it, and of the call alone."""
+    times_ns, calls_ns = [], []
     for _ in range(WARM + count):
         start_ns = time.perf_counter_ns()
         world.all_reduce(size)
+        calls_ns.append(time.perf_counter_ns() - start_ns)
         world.gpu.wait()
         times_ns.append(time.perf_counter_ns() - start_ns)
     if RANK == 0:
-        print(f"all_reduce_{size} {statistics.median(times_ns[WARM:]):.0f}", flush=True)
+        for name, values in (("all_reduce", times_ns), ("call", calls_ns)):
+            print(f"{name}_{size} {statistics.median(values[WARM:]):.0f}", flush=True)
 
 
 def main():

@@ -41,11 +41,10 @@ TEST(Cost, of_a_kind_that_nobody_asked_for_is_small) {
   EXPECT_EQ(cost_of(Parsed::kIgnored, {}), kOtherNs);
 }
 
-TEST(Cost, of_calls_and_of_nodes_of_graphs_is_spared_with_their_share_of_the_threads) {
-  const RecordCounts counts = {.all = 1000, .calls = 400, .nodes = 100};
-  EXPECT_EQ(spared_ns(counts, false, 10'000), 400 * kOtherNs + 4'000);
-  EXPECT_EQ(spared_ns(counts, true, 10'000), 400 * kOtherNs + 100 * kNodeNs + 5'000);
-  EXPECT_EQ(spared_ns({}, true, 10'000), 0u);
+TEST(Cost, of_calls_is_spared_with_their_share_of_the_threads) {
+  const RecordCounts counts = {.all = 1000, .calls = 400};
+  EXPECT_EQ(spared_ns(counts, 10'000), 400 * kOtherNs + 4'000);
+  EXPECT_EQ(spared_ns({}, 10'000), 0u);
 }
 
 }  // namespace

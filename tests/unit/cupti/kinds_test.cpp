@@ -65,8 +65,9 @@ Client client() {
 class Kinds : public testing::Test {
  protected:
   Kinds() { g_told = {}; }
-  Code enable(const Client& client, const Wanted& wanted = {true, false}) {
-    return enable_kinds(client, wanted, &missing_);
+  Code enable(const Client& client, bool has_calls = true) {
+    missing_ = {};
+    return enable_kinds(client, has_calls, &missing_);
   }
   MissingKinds missing_ = {};
 };
@@ -113,16 +114,28 @@ TEST_F(Kinds, a_version_that_cannot_choose_calls_is_told) {
   old.cupti.enable_driver_call = nullptr;
   ASSERT_EQ(enable(old), kSuccess);
   EXPECT_STREQ(missing_.text, "calls of CUDA");
-  EXPECT_EQ(enable(old, {false, false}), kSuccess);
+  EXPECT_EQ(enable(old, false), kSuccess);
   EXPECT_STREQ(missing_.text, "");
 }
 
 TEST_F(Kinds, all_is_off_again_at_the_end) {
   ASSERT_EQ(enable(client()), kSuccess);
-  EXPECT_EQ(g_told.kinds.size(), 7u);
-  disable_kinds(client(), {true, false});
+  EXPECT_EQ(g_told.kinds.size(), 6u);
+  disable_kinds(client(), true);
   EXPECT_TRUE(g_told.kinds.empty());
   EXPECT_TRUE(g_told.calls.empty());
+}
+
+TEST_F(Kinds, graphs_as_one_are_switched_apart) {
+  enable_graphs(client(), &missing_);
+  ASSERT_EQ(enable(client()), kSuccess);
+  disable_kinds(client(), true);
+  EXPECT_EQ(g_told.kinds, std::set<Kind>{Kind::kGraphTrace});
+  disable_graphs(client());
+  EXPECT_TRUE(g_told.kinds.empty());
+  g_told.refused_kinds = {Kind::kGraphTrace};
+  enable_graphs(client(), &missing_);
+  EXPECT_STREQ(missing_.text, "graphs");
 }
 
 TEST_F(Kinds, records_that_nobody_reads_are_not_asked_for) {

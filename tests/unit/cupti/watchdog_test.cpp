@@ -130,6 +130,15 @@ TEST(Watchdog, each_thread_that_launches_has_the_budget) {
   EXPECT_DOUBLE_EQ(of_many_threads.percent(), 0.25);
 }
 
+TEST(Watchdog, what_no_level_spares_is_told_and_not_judged) {
+  Watchdog dog(1);
+  Usage usage = records(kMany);  // 5 %
+  usage.kept_ns = 20'000'000;    // 4 %
+  EXPECT_EQ(steps_to_change(&dog, usage, 100), 0);
+  EXPECT_DOUBLE_EQ(dog.percent(), 1);
+  EXPECT_DOUBLE_EQ(dog.mean_percent(), 5);
+}
+
 TEST(Watchdog, goes_no_further_than_a_version_can) {
   Watchdog dog(1, Detail::kNoCalls);
   EXPECT_EQ(steps_to_change(&dog, records(kMany)), 2);
