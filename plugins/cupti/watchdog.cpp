@@ -112,7 +112,7 @@ void write_cost(char (&text)[kCostTextBytes], const Watchdog& dog, bool has_grap
                                   : "";
   const char* rests = dog.has_rested()
                           ? "; what an attached CUPTI costs while nothing is recorded is not in it "
-                            "(20 to 30 % of a loop of launches on that H200)"
+                            "(2 to 30 % of a loop of launches)"
                           : "";
   snprintf(
       text, sizeof text,

@@ -64,7 +64,7 @@ class Fakes(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stdout[-3000:] + done.stderr[-3000:])
 
     def test_activity_and_its_times_pass(self):
-        for part in ("cupti", "gpu_times"):
+        for part in ("cupti", "gpu_graphs", "gpu_times"):
             self.assert_exit(run_script(HERE / f"{part}_device_test.py"), 0)
 
     def test_the_made_up_cupti_tells_as_a_device_does(self):
@@ -102,10 +102,11 @@ class Fakes(unittest.TestCase):
         self.assertIn("FAIL: test_kernels_take_as_long_as_events_say", done.stderr)
 
     def test_benches_have_all_their_rows(self):
-        words = ("--rounds", 2, "--seconds", 0.3, "launches", "loop", "graphs", "attached")
+        words = ("--rounds", 2, "--seconds", 0.3, "launches", "loop", "graphs", "subscription",
+                 "attached")
         done = run_script(BENCH, *words, FAKE_CUDA_DURATION_US=1)
         self.assert_exit(done, 0)
-        self.assertEqual(done.stdout.count("BENCH-ROW "), 10, done.stdout)
+        self.assertEqual(done.stdout.count("BENCH-ROW "), 14, done.stdout)
 
     def test_without_a_driver_all_are_skipped(self):
         for path in [*DEVICE_TESTS, BENCH]:

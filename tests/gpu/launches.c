@@ -7,23 +7,35 @@
  *                                        seconds: loop_ns, kernels; before: warm_loop_ns
  *     gpu_launches graph BURSTS NODES    ten replays each of a graph of empty kernels: call_ns,
  *                                        loop_ns of one; graphs, kernels
+ *     gpu_launches anew SECONDS [pause]  graphs of ten kernels are made; each and the first one are
+ *                                        launched, and 2000 empty kernels; graphs, kernels. `pause`:
+ *                                        CUPTI is given away in between; paused, resumed (1: it was)
+ *     gpu_launches subscribe BURSTS      call_ns, graph_call_ns (of 100 kernels); the same behind
+ *                                        cuptiSubscribe() alone: subscribed_call_ns, ...
  *     gpu_launches events COUNT          so many of two kernels between events: "spin COUNT NS",
  *                                        "spin_longer COUNT NS"; and "hold COUNT" before them, so
  *                                        that no event waits for the host */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/gpu/driver.h"
 
 enum {
+  kSkipped = 77,
   kBurst = 500, /* fewer than the driver queues: a launch never waits for the device */
   kReplays = 10,
   kLoop = 10000, /* launches between two looks at the clock */
   kWarmBursts = 10,
   kMaxBursts = 100000,
+  kNodes = 100,
+  kAnewNodes = 10,
+  kAnewKernels = 2000,
+  kAnewRestUs = 50000,
   kHolds = 20,
   kSpinBlocks = 64,
   kSpinThreads = 128,
@@ -54,8 +66,8 @@ static double median(double* values, int count) {
 static void launch_empty(void) { launch(empty, 1, 1, 0, 0); }
 static void launch_graph(void) { check(driver.launch_graph(graph, work_stream), "cuGraphLaunch"); }
 
-/* Prints the medians of one call and of one with its part of the waiting. */
-static void run_bursts(int bursts, int calls, void (*call)(void)) {
+/* Prints the medians of one call and of one with its part of the waiting; `what` is before both. */
+static void run_bursts(const char* what, int bursts, int calls, void (*call)(void)) {
   if (bursts < 1) bursts = 1;
   if (bursts > kMaxBursts) bursts = kMaxBursts;
   for (int b = -kWarmBursts; b < bursts; ++b) {
@@ -67,21 +79,26 @@ static void run_bursts(int bursts, int calls, void (*call)(void)) {
     call_ns[b] = (called_ns - start_ns) / calls;
     loop_ns[b] = (now_ns() - start_ns) / calls;
   }
-  printf("call_ns %.1f\nloop_ns %.1f\n", median(call_ns, bursts), median(loop_ns, bursts));
+  printf("%scall_ns %.1f\n", what, median(call_ns, bursts));
+  printf("%sloop_ns %.1f\n", what, median(loop_ns, bursts));
 }
 
 static void run_launches(int bursts) {
-  run_bursts(bursts, kBurst, launch_empty);
+  run_bursts("", bursts, kBurst, launch_empty);
   printf("kernels %ld\n", (long)(bursts + kWarmBursts) * kBurst);
 }
 
-static void run_graphs(int bursts, int nodes) {
+static void make_graph(int nodes) {
   void* captured = NULL;
   check(driver.begin_capture(work_stream, 2), "cuStreamBeginCapture");
   for (int i = 0; i < nodes; ++i) launch_empty();
   check(driver.end_capture(work_stream, &captured), "cuStreamEndCapture");
   check(driver.instantiate(&graph, captured, 0), "cuGraphInstantiateWithFlags");
-  run_bursts(bursts, kReplays, launch_graph);
+}
+
+static void run_graphs(int bursts, int nodes) {
+  make_graph(nodes);
+  run_bursts("", bursts, kReplays, launch_graph);
   const long graphs = (long)(bursts + kWarmBursts) * kReplays;
   printf("graphs %ld\nkernels %ld\n", graphs, graphs * nodes);
 }
@@ -104,6 +121,76 @@ static void run_loops(double warm_seconds, double seconds) {
   printf("warm_loop_ns %.1f\n", run_loop(warm_seconds, &kernels));
   printf("loop_ns %.1f\n", run_loop(seconds, &kernels));
   printf("kernels %ld\n", kernels);
+}
+
+static void ignore(void* user, int domain, unsigned id, const void* data) {
+  (void)user, (void)domain, (void)id, (void)data;
+}
+
+static void subscribe(void) {
+  void* library = dlopen("libcupti.so.13", RTLD_NOW);
+  if (library == NULL) library = dlopen("libcupti.so.12", RTLD_NOW);
+  int (*function)(void**, void (*)(void*, int, unsigned, const void*), void*) = NULL;
+  void* found = library != NULL ? dlsym(library, "cuptiSubscribe") : NULL;
+  if (found == NULL) {
+    printf("no libcupti.so.13 or .12\n");
+    exit(kSkipped);
+  }
+  memcpy(&function, &found, sizeof function);
+  void* subscriber = NULL;
+  check(function(&subscriber, ignore, NULL), "cuptiSubscribe");
+}
+
+static void run_subscribed(int bursts) {
+  make_graph(kNodes);
+  run_bursts("", bursts, kBurst, launch_empty);
+  run_bursts("graph_", bursts, kReplays, launch_graph);
+  subscribe();
+  run_bursts("subscribed_", bursts, kBurst, launch_empty);
+  run_bursts("subscribed_graph_", bursts, kReplays, launch_graph);
+}
+
+/* Calls a function of AON's library, if it is there. */
+static int tell_cupti(const char* name) {
+  void* library = dlopen("libaon-cupti.so", RTLD_LAZY | RTLD_NOLOAD);
+  int (*function)(void) = NULL;
+  void* found = library != NULL ? dlsym(library, name) : NULL;
+  memcpy(&function, &found, sizeof function);
+  return function != NULL ? function() : -1;
+}
+
+/* Returns how many graphs it has launched. */
+static long launch_anew(double seconds, void* first, long* kernels) {
+  const double end_ns = now_ns() + 1e9 * seconds;
+  long graphs = 0;
+  while (now_ns() < end_ns) {
+    make_graph(kAnewNodes);
+    void* const both[] = {first, graph};
+    for (int i = 0; i < 2; ++i) check(driver.launch_graph(both[i], work_stream), "cuGraphLaunch");
+    for (int i = 0; i < kAnewKernels; ++i) launch_empty();
+    wait_for_device();
+    usleep(kAnewRestUs);
+    graphs += 2;
+    *kernels += kAnewKernels;
+  }
+  return graphs;
+}
+
+static void run_anew(double seconds, int pauses) {
+  long kernels = 0;
+  make_graph(kAnewNodes);
+  void* const first = graph;
+  long graphs = launch_anew(seconds, first, &kernels);
+  if (pauses) {
+    printf("paused %d\n", tell_cupti("aon_gpu_pause"));
+    make_graph(kAnewNodes);
+    check(driver.launch_graph(graph, work_stream), "cuGraphLaunch");
+    wait_for_device();
+    printf("resumed %d\n", tell_cupti("aon_gpu_resume"));
+    check(driver.launch_graph(graph, work_stream), "cuGraphLaunch");
+    graphs += 1 + launch_anew(seconds, first, &kernels);
+  }
+  printf("graphs %ld\nkernels %ld\n", graphs, kernels);
 }
 
 static void run_between_events(const char* name, int count, uint64_t rounds) {
@@ -144,14 +231,18 @@ int main(int count, char** words) {
     run_loops(atof(words[2]), atof(words[3]));
   } else if (strcmp(what, "graph") == 0 && count > 3) {
     run_graphs(atoi(words[2]), atoi(words[3]));
+  } else if (strcmp(what, "anew") == 0) {
+    run_anew(atof(words[2]), count > 3);
+  } else if (strcmp(what, "subscribe") == 0) {
+    run_subscribed(atoi(words[2]));
   } else if (strcmp(what, "events") == 0) {
     run_between_events("spin", atoi(words[2]), kSpinRounds);
     run_between_events("spin_longer", atoi(words[2]), 3 * kSpinRounds);
     printf("hold %d\n", 2 * kHolds);
   } else {
     fprintf(stderr,
-            "gpu_launches: launch BURSTS, loop WARM_S SECONDS, graph BURSTS NODES or "
-            "events COUNT\n");
+            "gpu_launches: launch BURSTS, loop WARM_S SECONDS, graph BURSTS NODES, "
+            "anew SECONDS [pause], subscribe BURSTS or events COUNT\n");
     return 1;
   }
   return 0;

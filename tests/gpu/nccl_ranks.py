@@ -3,8 +3,9 @@
     nccl_ranks.py LIBRARY ID_FILE CASE [COUNT]
 
 self: a rank sends to itself. sweep: AllReduce of 128 KiB to 4 MiB. times: the same, and rank 0 says
-"all_reduce_BYTES NS", the median of one and the waiting for it, and "call_BYTES NS", that of the
-host's call. straggler: the last rank comes
+"all_reduce_BYTES NS ...", medians of blocks, one AllReduce and the waiting for it, and "call_BYTES
+NS ...", those of the host's call: in turn with what AON's plugin asks for and with nothing asked for
+(nccl_toggle.c, which AON_TOGGLE names; without it both are alike). straggler: the last rank comes
 50 ms late to each AllReduce. skip: the last rank does not come to the last one. graph: an AllReduce
 is captured and launched COUNT times. Its rank is that of mpirun; ranks on one GPU say that they are
 on different hosts, and talk by sockets. Prints what it called. Exits 77 without a GPU or NCCL.
@@ -19,7 +20,7 @@ import time
 SKIPPED = 77
 NO_DEVICE, STUB_LIBRARY = 100, 34
 SWEEP = [1 << power for power in range(17, 23)]
-WARM = 20
+BLOCK = 20
 FLOAT, SUM = 7, 0
 TOGETHER = {"NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1", "NCCL_SOCKET_IFNAME": "lo",
             "NCCL_MAX_CTAS": "2", "NCCL_NVLS_ENABLE": "0", "NCCL_MNNVL_ENABLE": "0"}  # fmt: skip
@@ -128,18 +129,42 @@ class Nccl:
         good(self.nccl.ncclCommDestroy(self.comm), "ncclCommDestroy")
 
 
-def measure(world, size, count):
-    """Prints the medians of an AllReduce with the waiting for it, and of the call alone."""
+def toggled():
+    """The plugin that NCCL is to load instead of AON's, which is in it; None: there is none."""
+    path, aons = (os.environ.get(name) for name in ("AON_TOGGLE", "NCCL_PROFILER_PLUGIN"))
+    if not path or not aons:
+        return None
+    os.environ.update(NCCL_PROFILER_PLUGIN=path, AON_TOGGLED_PLUGIN=aons)
+    return ctypes.CDLL(path)
+
+
+def block(world, size):
+    """(median of an AllReduce with the waiting for it, of the call alone), in ns."""
     times_ns, calls_ns = [], []
-    for _ in range(WARM + count):
+    for _ in range(BLOCK):
         start_ns = time.perf_counter_ns()
         world.all_reduce(size)
         calls_ns.append(time.perf_counter_ns() - start_ns)
         world.gpu.wait()
         times_ns.append(time.perf_counter_ns() - start_ns)
+    return statistics.median(times_ns), statistics.median(calls_ns)
+
+
+def measure(world, plugin, size, count):
+    """Prints pairs of blocks, the first of each with the level; which of them is done first
+    changes from pair to pair."""
+    block(world, size)
+    values = []
+    for pair in range(count):
+        results = {}
+        for is_on in (1, 0) if pair % 2 else (0, 1):
+            if plugin is not None and not plugin.nccl_toggle(is_on):
+                raise SystemExit("the level asks for nothing")
+            results[is_on] = block(world, size)
+        values += [results[1], results[0]]
     if RANK == 0:
-        for name, values in (("all_reduce", times_ns), ("call", calls_ns)):
-            print(f"{name}_{size} {statistics.median(values[WARM:]):.0f}", flush=True)
+        for name, column in zip(("all_reduce", "call"), zip(*values)):
+            print(f"{name}_{size}", *(f"{value:.0f}" for value in column), flush=True)
 
 
 def main():
@@ -147,6 +172,7 @@ def main():
     count = int(sys.argv[4]) if len(sys.argv) > 4 else 10
     if SIZE > 1:
         os.environ.update(TOGETHER, NCCL_HOSTID=f"host{RANK}")
+    plugin = toggled() if case == "times" else None
     gpu = Gpu()
     world = Nccl(library, id_file, gpu)
     is_last = RANK == SIZE - 1
@@ -164,7 +190,7 @@ def main():
         gpu.drop(graph)
     elif case == "times":
         for size in SWEEP:
-            measure(world, size, count)
+            measure(world, plugin, size, count)
     else:
         for size in SWEEP if case == "sweep" else [1 << 20]:
             for step in range(count):

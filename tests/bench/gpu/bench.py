@@ -2,11 +2,13 @@
 """What AON costs on a real GPU; runs with and without it take turns (aon_bench.rounds).
 
     bench.py [--rounds N] [--seconds S] [NAME ...]     launches loop graphs training nccl
-                                                       attached parts
+                                                       subscription attached parts
 
 launches: a launch of an empty kernel, everything recorded. loop: empty kernels without a pause,
 under the budget, from 5 s on: what was too dear is switched off by then. graphs: replays. training:
-steps of PyTorch, beside torch.profiler. nccl: AllReduce of two ranks, each level. attached: the
+steps of PyTorch, beside torch.profiler. nccl: AllReduce of two ranks, each level in turn with
+nothing in blocks of one process, so --rounds are short. subscription: what a client of CUPTI costs that does nothing, AON
+or another; before and behind it in one process. attached: the
 loop with a CUPTI that records nothing any more, and without one. parts: training with all but one
 provider. What a machine lacks is said and skipped (77). `tests/gpu/device.py` says where libraries
 are looked for.
@@ -25,6 +27,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "gpu"))
 
 import aon_bench as bench  # noqa: E402
 import device  # noqa: E402
+from aon_test import environment  # noqa: E402
 
 CALL_GOAL_NS = 1000
 LOOP_GOAL_PERCENT = 2
@@ -36,7 +39,9 @@ OFF_S = 14
 BURSTS = 200
 NODES = 100
 STEPS = 100
-ALL_REDUCES = 200
+PAIRS_PER_ROUND = 20
+NCCL_GOAL_PERCENT = 1
+TOGGLE = device.BUILD / "lib" / "fake_nccl" / "libnccl-profiler-toggle.so"
 LEVELS = ("api", "gpu", "net", "step")
 SCRATCH = pathlib.Path(tempfile.mkdtemp(prefix="aon-bench-"))
 atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
@@ -153,18 +158,39 @@ def nccl(options):
     if why := device.nccl_problem():
         raise Missing(why)
 
-    def measure_level(level):
-        wrapper = aon(*EVERYTHING, "--nccl-level", level) if level else ()
-        return measure(device.nccl_words(2, SCRATCH, "times", ALL_REDUCES, wrapper))
+    def measure_level(level, pairs):
+        """{name: (values with the level, values with nothing)}"""
+        shutil.rmtree(job(), ignore_errors=True)
+        wrapper = aon(*EVERYTHING, "--without", "cupti", "--nccl-level", level)
+        words = device.nccl_words(2, SCRATCH, "times", pairs, wrapper)
+        _, _, done = bench.timed_run(words, env=environment(AON_TOGGLE=TOGGLE), timeout_s=300)
+        lines = [line.split() for line in done.stdout.splitlines()]
+        values = {w[0]: [float(v) for v in w[1:]] for w in lines if "_" in w[0] and len(w) > 2}
+        return {name: (column[::2], column[1::2]) for name, column in values.items()}
 
-    recorded = {level: functools.partial(measure_level, level) for level in LEVELS}
-    tell_state(recorded, "nccl")
-    found = compare({"off": functools.partial(measure_level, None), **recorded}, options.rounds)
-    off = found.pop("off")
-    for level, values in found.items():
-        for size, times in values.items():
-            kib = int(size.removeprefix("all_reduce_")) // 1024
-            bench.ratio_gate(f"AllReduce of {kib} KiB, level {level}", times, off[size], None)
+    tell_state({level: functools.partial(measure_level, level, 1) for level in LEVELS}, "nccl")
+    for level in LEVELS:
+        found = measure_level(level, PAIRS_PER_ROUND * options.rounds)
+        for name, (on, off) in found.items():
+            what, size = name.rsplit("_", 1)
+            label = f"AllReduce of {int(size) // 1024} KiB, level {level}"
+            if what == "call":
+                bench.difference_gate(f"{label}: the call", on, off, None)
+            else:
+                goal = NCCL_GOAL_PERCENT if level == "api" else None
+                bench.ratio_gate(label, on, off, goal)
+
+
+def subscription(options):
+    words = [device.LAUNCHES, "subscribe", BURSTS]
+    found = compare(programs(words, {"plain": ((), {})}), options.rounds)["plain"]
+    for what, name in (("a launch", "call_ns"), (f"graph of {NODES}: a launch", "graph_call_ns")):
+        on, off = found[f"subscribed_{name}"], found[name]
+        bench.difference_gate(f"CUPTI subscribed, {what}", on, off, None)
+    bench.ratio_gate("CUPTI subscribed, launches and waiting", found["subscribed_loop_ns"],
+                     found["loop_ns"], None)  # fmt: skip
+    bench.ratio_gate(f"CUPTI subscribed, graph of {NODES}: replay",
+                     found["subscribed_graph_loop_ns"], found["graph_loop_ns"], None)  # fmt: skip
 
 
 def attached(options):
@@ -193,7 +219,8 @@ def parts(options):
         bench.ratio_gate(f"training step, {name}", values["step_ns"], off["step_ns"], None)
 
 
-PARTS = {f.__name__: f for f in (launches, loop, graphs, training, nccl, attached, parts)}
+PARTS = {f.__name__: f for f in (launches, loop, graphs, training, nccl,
+                                 subscription, attached, parts)}
 
 
 def gpu_machine():

@@ -1,0 +1,53 @@
+"""Graphs that a program makes and launches while the budget leaves work out, or in a pause, on a real
+GPU: the program goes on, and all graphs are recorded but those of the pause. CUPTI ends a program
+whose graphs were made while it did not record them as one, and does now: `gpu_launches anew`."""
+import h5py
+from device import LAUNCHES, gpu_environment, kernels, need, numbers, skip_without_device
+from aon_test import TestCase, ledger, main, run
+
+SECONDS = 6  # the second window is 5 s from the start
+PAUSED_S = 1
+NODES = 10
+
+
+class Graphs(TestCase):
+    def record(self, *words, options=(), **variables):
+        self.output = self.folder / "job"
+        done = run(["aon-run", "-o", self.output, *options, "--", LAUNCHES, "anew", *words],
+                   env=gpu_environment(**variables))  # fmt: skip
+        self.assert_exit(done)
+        self.assert_exit(run(["aon", "finalize", "--quiet", self.output]))
+        self.state = ledger(self.output)["ranks"][0]["providers"]["cupti"]
+        need("cupti", self.state)
+        return numbers(done.stdout)
+
+    def graph_count(self):
+        with h5py.File(self.output / "profile.h5") as file:
+            return int(file["gpu/graphs/count"][:].sum()) if "gpu/graphs" in file else 0
+
+    def kernel_count(self):
+        return sum(count for count, _ in kernels(self.output).values())
+
+    def test_that_are_made_while_less_is_recorded_are_recorded(self):
+        told = self.record(SECONDS, options=("--budget", "0.1"))
+        self.assertRegex(self.state["reason"], "in one of 8|no work is recorded")
+        self.assertLess(self.kernel_count(), told["kernels"])
+        self.assertEqual(self.graph_count(), told["graphs"])
+
+    def test_of_which_each_kernel_is_recorded(self):
+        self.record(SECONDS, options=("--budget", "0.1"), AON_CUPTI_GRAPH="node")
+        self.assertEqual(self.graph_count(), 0)
+        self.assertGreater(self.kernel_count(), 0)
+
+    def test_that_are_made_in_a_pause_have_their_kernels(self):
+        told = self.record(PAUSED_S, "pause", options=("--budget", "100"), AON_CUPTI_MODE="yield")
+        self.assertEqual((told["paused"], told["resumed"]), (1, 1))
+        before = self.graph_count()
+        self.assertGreater(before, 0)
+        behind = told["graphs"] - before
+        self.assertEqual(self.kernel_count(), told["kernels"] + NODES * behind)
+
+
+if __name__ == "__main__":
+    skip_without_device()
+    main()
