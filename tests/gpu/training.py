@@ -1,12 +1,16 @@
 """Steps of training a small transformer with PyTorch, on a GPU and the same in each run:
 
-    training.py STEPS [off|cuda|all [TRACE]]
+    training.py STEPS [off|cuda|all|toggled [TRACE]]
 
 Prints "step_ns N", the median over groups of ten steps that end with waiting for the device, and
 "loss X" of the last step. Under torch.profiler from before the first kernel with its records of the
 GPU alone (cuda) or with those of operators as well (all); TRACE gets them as a Chrome trace.
+
+toggled, under AON: prints "pair_ns ON OFF ON OFF ...", steps with what AON records of the GPU and
+with nothing, in turn: the kinds of CUPTI are the process's.
 """
 import contextlib
+import ctypes
 import os
 import statistics
 import sys
@@ -17,6 +21,9 @@ import torch  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
 GROUP = 10
+BLOCK = 2
+# Of CUpti_ActivityKind: kernels, copies, sets, waiting, overhead. Calls of CUDA stay on.
+KINDS = (10, 1, 22, 2, 38, 17)
 BATCH, TOKENS, WIDTH, LAYERS = 32, 128, 512, 4
 
 
@@ -65,15 +72,42 @@ def train(steps):
     print(f"loss {loss.item():.9g}", flush=True)
 
 
+def timed(step, count):
+    start_ns = time.perf_counter_ns()
+    for _ in range(count):
+        step()
+    torch.cuda.synchronize()
+    return (time.perf_counter_ns() - start_ns) / count
+
+
+def toggle(steps):
+    step = prepare()
+    cupti = ctypes.CDLL("libcupti.so.13", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    timed(step, GROUP)
+    values = []
+    for pair in range(steps // (2 * BLOCK)):
+        times_ns = {}
+        for is_on in (1, 0) if pair % 2 else (0, 1):
+            for kind in KINDS:
+                if (cupti.cuptiActivityEnable if is_on else cupti.cuptiActivityDisable)(kind) != 0:
+                    raise SystemExit(f"CUPTI does not switch kind {kind}")
+            times_ns[is_on] = timed(step, BLOCK)
+        values += [times_ns[1], times_ns[0]]
+    print("pair_ns", *(f"{value:.0f}" for value in values), flush=True)
+
+
 def main():
     steps = int(sys.argv[1])
     mode = sys.argv[2] if len(sys.argv) > 2 else "off"
+    if mode == "toggled":
+        return toggle(steps)
     activities = {"cuda": [ProfilerActivity.CUDA],
                   "all": [ProfilerActivity.CPU, ProfilerActivity.CUDA]}.get(mode)  # fmt: skip
     with profile(activities=activities) if activities else contextlib.nullcontext() as profiler:
         train(steps)
     if len(sys.argv) > 3:
         profiler.export_chrome_trace(sys.argv[3])
+    return None
 
 
 if __name__ == "__main__":

@@ -2,13 +2,15 @@
 """What AON costs on a real GPU; runs with and without it take turns (aon_bench.rounds).
 
     bench.py [--rounds N] [--seconds S] [NAME ...]     launches loop graphs training nccl
-                                                       subscription attached parts
+                                                       subscription recording attached
+                                                       parts
 
 launches: a launch of an empty kernel, everything recorded. loop: empty kernels without a pause,
 under the budget, from 5 s on: what was too dear is switched off by then. graphs: replays. training:
 steps of PyTorch, beside torch.profiler. nccl: AllReduce of two ranks, each level in turn with
 nothing in blocks of one process, so --rounds are short. subscription: what a client of CUPTI costs that does nothing, AON
-or another; before and behind it in one process. attached: the
+or another; before and behind it in one process. recording: steps of PyTorch with work recorded and
+not, in turn in one process. attached: the
 loop with a CUPTI that records nothing any more, and without one. parts: training with all but one
 provider. What a machine lacks is said and skipped (77). `tests/gpu/device.py` says where libraries
 are looked for.
@@ -17,6 +19,7 @@ import argparse
 import atexit
 import functools
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -164,9 +167,8 @@ def nccl(options):
         wrapper = aon(*EVERYTHING, "--without", "cupti", "--nccl-level", level)
         words = device.nccl_words(2, SCRATCH, "times", pairs, wrapper)
         _, _, done = bench.timed_run(words, env=environment(AON_TOGGLE=TOGGLE), timeout_s=300)
-        lines = [line.split() for line in done.stdout.splitlines()]
-        values = {w[0]: [float(v) for v in w[1:]] for w in lines if "_" in w[0] and len(w) > 2}
-        return {name: (column[::2], column[1::2]) for name, column in values.items()}
+        names = re.findall(r"^(?:all_reduce|call)_\d+", done.stdout, re.MULTILINE)
+        return {name: columns(done, name) for name in names}
 
     tell_state({level: functools.partial(measure_level, level, 1) for level in LEVELS}, "nccl")
     for level in LEVELS:
@@ -191,6 +193,25 @@ def subscription(options):
                      found["loop_ns"], None)  # fmt: skip
     bench.ratio_gate(f"CUPTI subscribed, graph of {NODES}: replay",
                      found["subscribed_graph_loop_ns"], found["graph_loop_ns"], None)  # fmt: skip
+
+
+def columns(done, name):
+    """(values at even places, at odd places) of the line that begins with `name`."""
+    lines = [line.split() for line in done.stdout.splitlines()]
+    values = next(([float(v) for v in w[1:]] for w in lines if w[:1] == [name]), None)
+    if not values:
+        sys.exit(f"bench: no {name} in: {done.stdout}")
+    return values[::2], values[1::2]
+
+
+def recording(options):
+    python, why = device.torch_python()
+    if python is None:
+        raise Missing(why)
+    shutil.rmtree(job(), ignore_errors=True)
+    words = [*aon(*EVERYTHING), python, device.TRAINING, STEPS * options.rounds, "toggled"]
+    _, _, done = bench.timed_run(words, timeout_s=300)
+    bench.ratio_gate("training step, work recorded", *columns(done, "pair_ns"), None)
 
 
 def attached(options):
@@ -220,7 +241,7 @@ def parts(options):
 
 
 PARTS = {f.__name__: f for f in (launches, loop, graphs, training, nccl,
-                                 subscription, attached, parts)}
+                                 subscription, recording, attached, parts)}
 
 
 def gpu_machine():
