@@ -20,18 +20,30 @@ Code subscribe_v1(Client* client, Callback callback, char* owner, size_t owner_b
   return cupti.subscribe(&client->subscriber, callback, nullptr);
 }
 
-void switch_on_v1(const Functions& cupti, Attribute attribute) {
-  uint8_t is_on = 1;
-  size_t bytes = sizeof is_on;
-  if (cupti.set_attribute != nullptr) cupti.set_attribute(attribute, &bytes, &is_on);
+template <class Value>
+void set_v1(const Functions& cupti, Attribute attribute, Value value) {
+  size_t bytes = sizeof value;
+  if (cupti.set_attribute != nullptr) cupti.set_attribute(attribute, &bytes, &value);
 }
+
+/// Of 3.2 MB each, which have room for 100 000 pieces of work; CUPTI's own limit is 250. It makes
+/// them as it needs them, and they are never given back.
+constexpr size_t kMaxDeviceBuffers = 32;
 
 void set_up_v1(const Client& client, const Setup& setup) {
   const Functions& cupti = client.cupti;
-  if (setup.has_zeroed_buffers) switch_on_v1(cupti, Attribute::kZeroedBuffers);
-  if (setup.has_pinned_buffers) switch_on_v1(cupti, Attribute::kPinnedBuffers);
+  if (setup.has_zeroed_buffers) set_v1(cupti, Attribute::kZeroedBuffers, uint8_t{1});
+  if (setup.has_pinned_buffers) set_v1(cupti, Attribute::kPinnedBuffers, uint8_t{1});
+  set_v1(cupti, Attribute::kDeviceBuffers, kMaxDeviceBuffers);
   if (cupti.set_thread_id_type != nullptr) cupti.set_thread_id_type(kSystemThreadIds);
   if (cupti.enable_all_sync_records != nullptr) cupti.enable_all_sync_records(0);
+}
+
+void reset_v1(const Client& client) {
+  const Functions& cupti = client.cupti;
+  set_v1(cupti, Attribute::kZeroedBuffers, uint8_t{0});
+  if (cupti.set_thread_id_type != nullptr) cupti.set_thread_id_type(kDefaultThreadIds);
+  if (cupti.enable_all_sync_records != nullptr) cupti.enable_all_sync_records(1);
 }
 
 Code register_v1(const Client& client, const BufferCallbacks& callbacks) {
@@ -83,6 +95,9 @@ void set_up_v2(const Client& client, const Setup& setup) {
   set(client, Attribute::kGraphsAsOne, uint8_t{setup.has_graph_nodes ? uint8_t{0} : uint8_t{1}});
 }
 
+/// They are the subscriber's own.
+void reset_v2(const Client&) {}
+
 Code register_v2(const Client& client, const BufferCallbacks& callbacks) {
   return client.cupti.register_callbacks_v2(client.subscriber, callbacks.request_v2,
                                             callbacks.complete_v2);
@@ -116,6 +131,7 @@ const Backend kBackendV1 = {.name = "v1",
                             .looks_at_one_record = true,
                             .subscribe = subscribe_v1,
                             .set_up = set_up_v1,
+                            .reset = reset_v1,
                             .register_buffers = register_v1,
                             .enable = enable_v1,
                             .disable = disable_v1,
@@ -129,6 +145,7 @@ const Backend kBackendV2 = {.name = "v2",
                             .looks_at_one_record = false,
                             .subscribe = subscribe_v2,
                             .set_up = set_up_v2,
+                            .reset = reset_v2,
                             .register_buffers = register_v2,
                             .enable = enable_v2,
                             .disable = disable_v2,

@@ -71,6 +71,7 @@ constexpr uint32_t kThreadObject = 2;  ///< CUPTI_ACTIVITY_OBJECT_THREAD
 
 /// CUpti_ActivityAttribute. Those from 12 on came with 13.2 and 13.3, in this order.
 enum class Attribute : int32_t {
+  kDeviceBuffers = 2,  ///< at most, of a context
   kZeroedBuffers = 5,
   kPinnedBuffers = 8,
   kAllSyncRecords = 16,
@@ -88,6 +89,7 @@ constexpr uint32_t kFatalError = 1;
 constexpr int32_t kCallBegins = 0;
 
 /// CUpti_ActivityThreadIdType: what gettid() returns.
+constexpr int32_t kDefaultThreadIds = 0;
 constexpr int32_t kSystemThreadIds = 1;
 
 constexpr uint32_t kFlushComplete = 0;

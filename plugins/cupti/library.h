@@ -91,6 +91,8 @@ struct Backend {
   /// `owner` gets the name of who is one already, where CUPTI tells.
   Code (*subscribe)(Client* client, Callback callback, char* owner, size_t owner_bytes);
   void (*set_up)(const Client& client, const Setup& setup);
+  /// What set_up() has set and the next client would find set.
+  void (*reset)(const Client& client);
   Code (*register_buffers)(const Client& client, const BufferCallbacks& callbacks);
   Code (*enable)(const Client& client, Kind kind);
   Code (*disable)(const Client& client, Kind kind);

@@ -1,16 +1,14 @@
 #include "cupti/pool.h"
 
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 namespace aon::cupti {
 
 bool BufferPool::start(uint32_t count) {
   count_ = count < kMaxBuffers ? count : kMaxBuffers;
-  void* memory = mmap(nullptr, (size_t{count_} + 1) * kBufferBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  base_ = static_cast<uint8_t*>(memory);
+  discarded_ = static_cast<uint8_t*>(calloc(kDiscardBuffers, kBufferBytes));
+  if (discarded_ == nullptr) return false;
   for (uint32_t i = 0; i < count_; ++i) {
     free_[i / 64].fetch_or(uint64_t{1} << (i % 64), std::memory_order_relaxed);
   }
@@ -24,17 +22,33 @@ uint8_t* BufferPool::take() {
       const uint64_t lowest = bits & -bits;
       // pairs with cupti:free
       if (free_[word].compare_exchange_weak(bits, bits & ~lowest, std::memory_order_acquire)) {
-        return at(word * 64 + static_cast<uint32_t>(__builtin_ctzll(lowest)));
+        const uint32_t index = word * 64 + static_cast<uint32_t>(__builtin_ctzll(lowest));
+        if (at(index) == nullptr) {
+          buffers_[index].store(static_cast<uint8_t*>(calloc(1, kBufferBytes)),
+                                std::memory_order_relaxed);
+        }
+        if (at(index) == nullptr) free_[word].fetch_or(lowest, std::memory_order_relaxed);
+        return at(index);
       }
     }
   }
   return nullptr;
 }
 
+uint8_t* BufferPool::discard_buffer() {
+  const uint32_t index = last_discarded_.fetch_add(1, std::memory_order_relaxed) % kDiscardBuffers;
+  return discarded_ + size_t{index} * kBufferBytes;
+}
+
+uint32_t BufferPool::index_of(const uint8_t* buffer) const {
+  uint32_t index = 0;
+  while (index < count_ && at(index) != buffer) ++index;
+  return index;
+}
+
 bool BufferPool::complete(uint8_t* buffer, size_t valid_bytes) {
-  if (buffer < at(0) || buffer >= at(count_)) return false;
-  const auto index = static_cast<uint32_t>(static_cast<size_t>(buffer - at(0)) / kBufferBytes);
-  if (buffer != at(index)) return false;
+  const uint32_t index = index_of(buffer);
+  if (index == count_) return false;
   valid_bytes_[index] = valid_bytes < kBufferBytes ? valid_bytes : kBufferBytes;
   queued_count_.fetch_add(1, std::memory_order_relaxed);
   uint32_t last = queued_.load(std::memory_order_relaxed);
@@ -64,8 +78,7 @@ FilledBuffer BufferPool::next() {
 
 void BufferPool::give_back(const FilledBuffer& buffer) {
   memset(buffer.bytes + buffer.cleared_bytes, 0, buffer.valid_bytes - buffer.cleared_bytes);
-  const auto index =
-      static_cast<uint32_t>(static_cast<size_t>(buffer.bytes - at(0)) / kBufferBytes);
+  const uint32_t index = index_of(buffer.bytes);
   free_[index / 64].fetch_or(uint64_t{1} << (index % 64),
                              std::memory_order_release);  // pairs with cupti:free
 }

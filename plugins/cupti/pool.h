@@ -4,7 +4,9 @@
 ///     free --take(): CUPTI, in a call of the program--> filling --complete(): CUPTI's thread-->
 ///     queued --next(): our thread--> read --give_back(): our thread, which clears the rest--> free
 ///
-/// Thread: as drawn.   Cost: a few atomic operations; memory is touched only when it is filled.
+/// Each is memory of its own from the program's malloc: another client of CUPTI that takes the
+/// callbacks over, as the older interface lets it, gets what we have handed out and may free() it.
+/// Thread: as drawn.   Cost: a few atomic operations; memory is there when it is first wanted.
 #pragma once
 
 #include <atomic>
@@ -15,6 +17,7 @@ namespace aon::cupti {
 
 constexpr size_t kBufferBytes = 1u << 20;
 constexpr uint32_t kMaxBuffers = 1024;
+constexpr uint32_t kDiscardBuffers = 8;
 
 struct FilledBuffer {
   uint8_t* bytes;  ///< null: none
@@ -24,13 +27,14 @@ struct FilledBuffer {
 
 class BufferPool {
  public:
-  /// Maps `count` buffers, at most kMaxBuffers, and one to throw away. False: no memory.
+  /// Room for `count` buffers, at most kMaxBuffers, and those to throw away. False: no memory.
   bool start(uint32_t count);
 
   /// A free buffer, or null.   Thread: any.
   uint8_t* take();
-  /// The buffer for what must be thrown away: all callers share it.
-  uint8_t* discard_buffer() const { return base_; }
+  /// A buffer for what must be thrown away. They go round: CUPTI still changes records in one that
+  /// it has handed over before.   Thread: any.
+  uint8_t* discard_buffer();
 
   /// Queues a buffer that has `valid_bytes`. False: it is none to be read.   Thread: any.
   bool complete(uint8_t* buffer, size_t valid_bytes);
@@ -45,13 +49,17 @@ class BufferPool {
   static constexpr uint32_t kNone = 0;  ///< entries are indices + 1
   static constexpr uint32_t kWords = kMaxBuffers / 64;
 
-  uint8_t* at(uint32_t index) const { return base_ + (size_t{index} + 1) * kBufferBytes; }
+  uint8_t* at(uint32_t index) const { return buffers_[index].load(std::memory_order_relaxed); }
+  /// Its index; count_: it is none of them.
+  uint32_t index_of(const uint8_t* buffer) const;
 
   // Constant after start().
-  uint8_t* base_ = nullptr;  ///< the discard buffer, then the others
+  uint8_t* discarded_ = nullptr;
   uint32_t count_ = 0;
 
   // Shared.
+  std::atomic<uint8_t*> buffers_[kMaxBuffers] = {};  ///< null: never wanted yet
+  std::atomic<uint32_t> last_discarded_{0};
   std::atomic<uint64_t> free_[kWords] = {};
   std::atomic<uint32_t> queued_{kNone};  ///< last one; each names the one before it
   std::atomic<uint32_t> queued_count_{0};

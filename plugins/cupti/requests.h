@@ -55,6 +55,8 @@ class Requests {
         state_.compare_exchange_strong(state, State::kTaken, std::memory_order_acquire);
     return is_asked ? request_ : Request::kNone;
   }
+  /// Who asked has given up: the program may be at its end.
+  bool is_abandoned() const { return state_.load(std::memory_order_relaxed) == State::kAbandoned; }
   /// Of what was taken. False: nobody waits for it any more.
   bool answer(bool is_well) {
     is_well_ = is_well;

@@ -13,6 +13,7 @@
 
 #include "cupti/calls.h"
 #include "cupti/drain.h"
+#include "cupti/driver.h"
 #include "cupti/governor.h"
 #include "cupti/library.h"
 #include "cupti/requests.h"
@@ -181,6 +182,11 @@ Code subscribe(char (&owner)[kOwnerBytes]) {
   return g_client.backend->subscribe(&g_client, on_event, owner, sizeof owner);
 }
 
+void unsubscribe() {
+  g_client.backend->reset(g_client);
+  g_client.cupti.unsubscribe(g_client.subscriber);
+}
+
 /// Subscribes and switches everything on. After a pause the ledger keeps what it says of it.
 bool collect(bool is_resumed) {
   char owner[kOwnerBytes] = {};
@@ -193,6 +199,7 @@ bool collect(bool is_resumed) {
     }
     return false;
   }
+  if (is_resumed) disable_graphs(g_client);  // whoever had CUPTI may have left them on
   // The buffer to throw away, which versions need that may not refuse, is never zero.
   g_client.backend->set_up(g_client,
                            {.has_zeroed_buffers = shared().quirks.may_refuse_buffers,
@@ -209,7 +216,8 @@ bool collect(bool is_resumed) {
   }
   if (result != kSuccess) {
     tell_error(function, result);
-    g_client.cupti.unsubscribe(g_client.subscriber);
+    g_governor.leave();
+    unsubscribe();
     return false;
   }
   enable_callbacks();
@@ -234,19 +242,22 @@ void take_rest(Drain* drain) {
 }
 
 /// Switches everything off and gives the subscription back. What was recorded is flushed before,
-/// and what came until all was off behind it.
+/// and what came until all was off behind it. Where who asked gives up meanwhile CUPTI is left as
+/// it is: the program may be within exit(), where libraries end.
 void release(Drain* drain) {
   if (!g_collects) return;
+  const auto has_time = [] { return !g_requests.is_abandoned(); };
   drain->flush(kFlushComplete);
-  drain->flush(kFlushForced);
-  if (!shared().quirks.hangs_on_disable) {
+  if (has_time()) drain->flush(kFlushForced);
+  if (has_time() && !shared().quirks.hangs_on_disable) {
     g_governor.leave();
-    drain->flush(kFlushForced);
+    if (has_time()) drain->flush(kFlushForced);
   }
-  drain->ask_cupti();
+  if (has_time()) drain->ask_cupti();
   while (!drain->take_buffers()) {
   }
-  g_client.cupti.unsubscribe(g_client.subscriber);
+  if (!has_time()) return;
+  unsubscribe();
   g_collects = false;
   take_rest(drain);
 }
@@ -309,6 +320,7 @@ void* run(void*) {
     const bool may_ask = !is_dead() && g_collects;
     if (!has_begun && shared().has_requested.load(std::memory_order_relaxed)) {
       has_begun = true;
+      stay_out_of_captures();
       tell_unread(true);
     }
     tell_skipped_flush();
@@ -398,7 +410,7 @@ void start() {
     tell(Remark::kStart, ProviderState::kOff, "no thread for the records",
          "a higher limit of threads (ulimit -u)");
     g_governor.leave();
-    g_client.cupti.unsubscribe(g_client.subscriber);
+    unsubscribe();
     return;
   }
   g_has_thread.store(true, std::memory_order_relaxed);

@@ -2,10 +2,10 @@
 
 #include <aon/definition.h>
 #include <aon/writer.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "cupti/driver.h"
 #include "cupti/state.h"
 
 namespace aon::cupti {
@@ -16,15 +16,6 @@ constexpr const char* kRowNames[] = {"", "CUDA calls", "CUDA synchronization", "
 constexpr char kMoreStreams[] = "more streams";
 constexpr int kNameBytes = 128;
 constexpr int kAddressBytes = 32;
-
-/// A function of the driver that made us, or null.
-template <class Function>
-bool driver_function(const char* name, Function* function) {
-  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  void* symbol = driver != nullptr ? dlsym(driver, name) : nullptr;
-  memcpy(function, &symbol, sizeof symbol);
-  return symbol != nullptr;
-}
 
 /// What the driver calls a device; what it does not tell stays empty.
 void ask_driver(uint32_t device, uint8_t (&uuid)[16], char* name, char* address) {

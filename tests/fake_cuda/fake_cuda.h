@@ -58,6 +58,9 @@ uint32_t node_count(const void* graph);
 extern "C" {
 /// Of the fake libcuda.so.1.
 void fake_cuda_listen(aon::fake::Listener listener);
+/// A call that breaks captures of graphs in mode GLOBAL of other threads, unless the calling thread
+/// has said that it is not of them. Which calls of CUPTI are is not known: here all are.
+void fake_cuda_note_unsafe_call();
 /// The calling thread's device; its context is the device + 1.
 int fake_cuda_set_device(uint32_t device);
 /// How long kernels take from now on; 10 us.

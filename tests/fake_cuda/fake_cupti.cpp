@@ -207,6 +207,13 @@ void on_work(const Work& told) {
   put_call(told);
 }
 
+void note_unsafe_call() {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return;
+  const auto note = reinterpret_cast<void (*)()>(dlsym(driver, "fake_cuda_note_unsafe_call"));
+  if (note != nullptr) note();
+}
+
 void listen() {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (driver == nullptr) return;
@@ -224,12 +231,14 @@ Code check_v2(const void* subscriber) {
 }
 
 Code enable(Kind kind) {
+  note_unsafe_call();
   if (const Code code = count_call("cuptiActivityEnable"); code != kSuccess) return code;
   const std::lock_guard lock(state().mutex);
   state().kinds.insert(kind);
   return kSuccess;
 }
 void disable(Kind kind) {
+  note_unsafe_call();
   const std::lock_guard lock(state().mutex);
   state().kinds.erase(kind);
 }
@@ -353,9 +362,11 @@ Code cuptiActivityEnableRuntimeApi(uint32_t, uint8_t) { return check_v1(); }
 Code cuptiActivityEnableRuntimeApi_v2(Subscriber subscriber, uint32_t, uint8_t) {
   return check_v2(subscriber);
 }
-Code cuptiActivitySetAttribute(Attribute attribute, size_t*, void*) {
+Code cuptiActivitySetAttribute(Attribute attribute, size_t* bytes, void* value) {
   if (const Code code = check_v1(); code != kSuccess) return code;
-  promise_zeros(attribute == Attribute::kZeroedBuffers);
+  const bool is_size = attribute == Attribute::kDeviceBuffers;
+  if (*bytes != (is_size ? sizeof(size_t) : sizeof(uint8_t))) return kInvalidParameter;
+  if (attribute == Attribute::kZeroedBuffers) promise_zeros(*static_cast<uint8_t*>(value) != 0);
   return count_call("cuptiActivitySetAttribute");
 }
 Code cuptiActivitySetAttribute_v2(Subscriber subscriber, Attribute attribute, size_t* bytes,
@@ -380,6 +391,7 @@ Code cuptiGetCallbackName(int32_t domain, uint32_t id, const char** name) {
 Code cuptiActivityFlushAll(uint32_t flag) {
   if (const Code code = count_call("cuptiActivityFlushAll"); code != kSuccess) return code;
   note("FAKE_CUPTI_FLUSHES");
+  note_unsafe_call();
   const uint64_t start_ns = host_ns();
   if (knob("FLUSH_MS") != 0) usleep(static_cast<useconds_t>(1000 * knob("FLUSH_MS")));
   flush(flag == aon::cupti::kFlushForced);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "tests/fake_cuda/fake_cuda.h"
 
@@ -12,7 +13,15 @@ namespace aon::fake {
 namespace {
 
 constexpr uint32_t kNotCapturing = UINT32_MAX;
+constexpr int kGlobal = 0;
+constexpr int kCaptureInvalidated = 901;
 thread_local uint32_t t_captured = kNotCapturing;  ///< kernels in the graph that is being made
+
+thread_local int t_capture_mode = kGlobal;  ///< of calls: cuThreadExchangeStreamCaptureMode
+thread_local int t_begun_mode = -1;         ///< of the capture of this thread
+
+std::atomic<int> g_global_captures{0};
+std::atomic<bool> g_is_broken{false};
 
 std::mutex g_mutex;
 std::map<const void*, uint32_t>* g_nodes;  ///< guarded by g_mutex: of graphs that were captured
@@ -89,11 +98,25 @@ int cuEventElapsedTime(float* ms, void* begin, void* end) {
   *ms = static_cast<float>(elapsed_ns) / 1e6F;
   return 0;
 }
-int cuStreamBeginCapture_v2(void*, int) {
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, t_capture_mode);
+  return 0;
+}
+void fake_cuda_note_unsafe_call() {
+  if (t_begun_mode < 0 && t_capture_mode == kGlobal && g_global_captures != 0) g_is_broken = true;
+}
+int cuStreamBeginCapture_v2(void*, int mode) {
   t_captured = 0;
+  t_begun_mode = mode;
+  if (mode == kGlobal) ++g_global_captures;
   return 0;
 }
 int cuStreamEndCapture(void*, void** graph) {
+  const bool is_global = std::exchange(t_begun_mode, -1) == kGlobal;
+  if (is_global && --g_global_captures == 0 && g_is_broken.exchange(false)) {
+    t_captured = kNotCapturing;
+    return kCaptureInvalidated;
+  }
   *graph = handle();
   const std::lock_guard lock(g_mutex);
   if (g_nodes == nullptr) g_nodes = new std::map<const void*, uint32_t>;

@@ -53,12 +53,15 @@ static void* first_graph;
 static void* last_graph;
 static int graphs = 0; /* launched */
 
+/// In PyTorch's mode, GLOBAL: calls of other threads may break it.
 static void make_graph(void) {
+  enum { kCaptureUs = 20000 };
   void* captured = NULL;
   void* stream = (void*)6;
-  cuStreamBeginCapture_v2(stream, 2);
+  cuStreamBeginCapture_v2(stream, 0);
   cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
-  cuStreamEndCapture(stream, &captured);
+  usleep(kCaptureUs);
+  if (cuStreamEndCapture(stream, &captured) != 0) abort();
   cuGraphInstantiateWithFlags(&last_graph, captured, 0);
   if (first_graph == NULL) first_graph = last_graph;
 }

@@ -88,16 +88,18 @@ static void run_launches(int bursts) {
   printf("kernels %ld\n", (long)(bursts + kWarmBursts) * kBurst);
 }
 
-static void make_graph(int nodes) {
+/* In PyTorch's mode, GLOBAL, and for `rest_us` at least: calls of other threads may break it. */
+static void make_graph(int nodes, unsigned rest_us) {
   void* captured = NULL;
-  check(driver.begin_capture(work_stream, 2), "cuStreamBeginCapture");
+  check(driver.begin_capture(work_stream, 0), "cuStreamBeginCapture");
   for (int i = 0; i < nodes; ++i) launch_empty();
+  usleep(rest_us);
   check(driver.end_capture(work_stream, &captured), "cuStreamEndCapture");
   check(driver.instantiate(&graph, captured, 0), "cuGraphInstantiateWithFlags");
 }
 
 static void run_graphs(int bursts, int nodes) {
-  make_graph(nodes);
+  make_graph(nodes, 0);
   run_bursts("", bursts, kReplays, launch_graph);
   const long graphs = (long)(bursts + kWarmBursts) * kReplays;
   printf("graphs %ld\nkernels %ld\n", graphs, graphs * nodes);
@@ -142,7 +144,7 @@ static void subscribe(void) {
 }
 
 static void run_subscribed(int bursts) {
-  make_graph(kNodes);
+  make_graph(kNodes, 0);
   run_bursts("", bursts, kBurst, launch_empty);
   run_bursts("graph_", bursts, kReplays, launch_graph);
   subscribe();
@@ -164,12 +166,11 @@ static long launch_anew(double seconds, void* first, long* kernels) {
   const double end_ns = now_ns() + 1e9 * seconds;
   long graphs = 0;
   while (now_ns() < end_ns) {
-    make_graph(kAnewNodes);
+    make_graph(kAnewNodes, kAnewRestUs);
     void* const both[] = {first, graph};
     for (int i = 0; i < 2; ++i) check(driver.launch_graph(both[i], work_stream), "cuGraphLaunch");
     for (int i = 0; i < kAnewKernels; ++i) launch_empty();
     wait_for_device();
-    usleep(kAnewRestUs);
     graphs += 2;
     *kernels += kAnewKernels;
   }
@@ -178,12 +179,12 @@ static long launch_anew(double seconds, void* first, long* kernels) {
 
 static void run_anew(double seconds, int pauses) {
   long kernels = 0;
-  make_graph(kAnewNodes);
+  make_graph(kAnewNodes, kAnewRestUs);
   void* const first = graph;
   long graphs = launch_anew(seconds, first, &kernels);
   if (pauses) {
     printf("paused %d\n", tell_cupti("aon_gpu_pause"));
-    make_graph(kAnewNodes);
+    make_graph(kAnewNodes, kAnewRestUs);
     check(driver.launch_graph(graph, work_stream), "cuGraphLaunch");
     wait_for_device();
     printf("resumed %d\n", tell_cupti("aon_gpu_resume"));

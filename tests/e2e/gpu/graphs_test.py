@@ -1,6 +1,8 @@
 """CUDA graphs that are made and launched while less is recorded, or nothing. The launch of one that
 was made while graphs were not recorded as one ends the program where they are then: CUPTI of CUDA
 13.0 does that on an H100, and the made-up one does it, too."""
+import shutil
+
 from gpu_case import GpuCase, main
 
 DEAR = {"AON_BUDGET": 1, "FAKE_CUPTI_OVERHEAD": 10_000_000, "GPU_PROGRAM_SECONDS": 9}
@@ -9,6 +11,7 @@ SUBSCRIBERS = 130300  # the first version with several
 
 class Graphs(GpuCase):
     def run_graphs(self, **knobs):
+        shutil.rmtree(self.folder / "job", ignore_errors=True)
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_GRAPHS=1, **knobs)
 
     def graph_count(self):

@@ -107,6 +107,33 @@ class Backends : public testing::Test {
   char owner_[64] = {};
 };
 
+TEST_F(Backends, the_first_leaves_nothing_set_for_the_next_client) {
+  static std::map<std::string, int64_t> values;
+  values.clear();
+  client_.cupti.set_attribute = [](Attribute attribute, size_t* bytes, void* value) {
+    int64_t whole = 0;
+    std::memcpy(&whole, value, *bytes);
+    g_attributes[attribute] = whole;
+    return kSuccess;
+  };
+  client_.cupti.set_thread_id_type = [](int32_t type) {
+    values["thread ids"] = type;
+    return kSuccess;
+  };
+  client_.cupti.enable_all_sync_records = [](uint8_t enable) {
+    values["all waits"] = enable;
+    return kSuccess;
+  };
+  ASSERT_EQ(subscribe(kBackendV1), kSuccess);
+  kBackendV1.set_up(client_, {true, false, false});
+  EXPECT_EQ(g_attributes[Attribute::kZeroedBuffers], 1);
+  EXPECT_EQ(g_attributes[Attribute::kDeviceBuffers], 32) << "as a size_t";
+  kBackendV1.reset(client_);
+  EXPECT_EQ(g_attributes[Attribute::kZeroedBuffers], 0);
+  EXPECT_EQ(values["thread ids"], kDefaultThreadIds);
+  EXPECT_EQ(values["all waits"], 1);
+}
+
 TEST_F(Backends, the_first_subscribes_by_the_older_call) {
   ASSERT_EQ(subscribe(kBackendV1), kSuccess);
   EXPECT_EQ(g_calls, std::vector<std::string>{"subscribe"});
@@ -136,9 +163,10 @@ TEST_F(Backends, none_calls_what_is_of_the_other) {
   ASSERT_EQ(subscribe(kBackendV1), kSuccess);
   g_calls.clear();
   use_all();
-  EXPECT_EQ(g_calls, (std::vector<std::string>{"attribute", "thread_ids", "sync_records",
-                                               "register", "enable", "driver_call", "runtime_call",
-                                               "get_timestamp", "next", "dropped", "disable"}));
+  EXPECT_EQ(g_calls,
+            (std::vector<std::string>{"attribute", "attribute", "thread_ids", "sync_records",
+                                      "register", "enable", "driver_call", "runtime_call",
+                                      "get_timestamp", "next", "dropped", "disable"}));
   ASSERT_EQ(subscribe(kBackendV2), kSuccess);
   g_calls.clear();
   use_all();
@@ -160,6 +188,7 @@ TEST_F(Backends, attributes_take_the_place_of_functions) {
 TEST_F(Backends, a_version_that_crashes_on_buffers_of_the_device_gets_pinned_ones) {
   static std::vector<Attribute> told;
   client_.cupti.set_attribute = [](Attribute attribute, size_t* bytes, void* value) {
+    if (attribute == Attribute::kDeviceBuffers) return kSuccess;
     EXPECT_EQ(*bytes, 1u);
     EXPECT_EQ(*static_cast<uint8_t*>(value), 1);
     told.push_back(attribute);

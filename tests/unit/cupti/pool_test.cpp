@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -55,6 +56,23 @@ TEST(Pool, what_is_no_buffer_of_its_own_is_not_read) {
   EXPECT_FALSE(pool.complete(pool.discard_buffer(), 16));
   EXPECT_FALSE(pool.complete(pool.take() + 8, 16));
   EXPECT_EQ(pool.next().bytes, nullptr);
+}
+
+TEST(Pool, a_buffer_that_another_client_frees_is_gone_and_nothing_else) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.start(2));
+  free(pool.take());
+  uint8_t* other = pool.take();
+  ASSERT_TRUE(pool.complete(other, 100));
+  pool.give_back(pool.next());
+  EXPECT_EQ(pool.take(), other);
+  EXPECT_EQ(pool.take(), nullptr);
+}
+
+TEST(Pool, what_is_thrown_away_does_not_go_into_one_buffer_twice_in_a_row) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.start(1));
+  EXPECT_NE(pool.discard_buffer(), pool.discard_buffer());
 }
 
 TEST(Pool, no_buffer_is_lost_between_threads) {

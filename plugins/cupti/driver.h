@@ -1,0 +1,28 @@
+/// Functions of CUDA's driver that has loaded us: found, never linked.
+/// Thread: any.   Cost: a look into a library that is there.
+#pragma once
+
+#include <dlfcn.h>
+#include <string.h>
+
+namespace aon::cupti {
+
+/// A function of the driver that made us, or null: false.
+template <class Function>
+bool driver_function(const char* name, Function* function) {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  void* symbol = driver != nullptr ? dlsym(driver, name) : nullptr;
+  memcpy(function, &symbol, sizeof symbol);
+  return symbol != nullptr;
+}
+
+/// What CUPTI does in calls of the calling thread breaks no capture of a graph in another one: while
+/// one is captured in mode GLOBAL, PyTorch's, that may be, unless the thread says it is not of it.
+inline void stay_out_of_captures() {
+  constexpr int kRelaxed = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+  int mode = kRelaxed;
+  int (*exchange)(int*);
+  if (driver_function("cuThreadExchangeStreamCaptureMode", &exchange)) exchange(&mode);
+}
+
+}  // namespace aon::cupti
