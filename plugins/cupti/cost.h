@@ -23,6 +23,7 @@ inline uint64_t cost_of(Parsed parsed, const Work& work) {
 struct RecordCounts {
   uint64_t all = 0;
   uint64_t calls = 0;   ///< of CUDA
+  uint64_t nodes = 0;   ///< work of graphs, each by itself
   uint64_t graphs = 0;  ///< recorded as one
 };
 

@@ -187,6 +187,7 @@ inline bool Drain::take_frequent(const uint8_t* record) {
     parse_kernel(record, shared().quirks, &work);
     if (AON_UNLIKELY(!has_times(work))) return false;
     records_ns_ += work.graph != 0 ? kNodeNs : kLaunchNs;
+    counts_.nodes += work.graph != 0 ? 1 : 0;
     emitter_.put(work);
   } else if (kind == Kind::kRuntime || kind == Kind::kDriver) {
     Work work = {};
@@ -244,6 +245,7 @@ void Drain::take(const uint8_t* record) {
   ++counts_.all;
   if (parsed != Parsed::kIgnored) {
     counts_.calls += work.row == Row::kCalls ? 1 : 0;
+    counts_.nodes += is_node(work) ? 1 : 0;
     counts_.graphs += work.operation == DeviceOperation::kGraph ? 1 : 0;
   }
   // Without a pair of clocks no time of CUPTI is one of ours.

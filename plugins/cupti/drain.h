@@ -35,6 +35,7 @@ class Drain {
   uint64_t records_ns() const { return records_ns_; }
   uint64_t overhead_ns() const { return overhead_ns_; }
   const RecordCounts& counts() const { return counts_; }
+  bool has_seen_graphs() const { return counts_.nodes + counts_.graphs != 0; }
   /// CallThreads::take_width() since the last time.
   double take_launch_threads() { return call_threads_.take_width(); }
   /// False: ask_cupti() is needed before times can be told.

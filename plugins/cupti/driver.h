@@ -3,6 +3,7 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <string.h>
 
 namespace aon::cupti {
@@ -15,6 +16,17 @@ bool driver_function(const char* name, Function* function) {
   memcpy(function, &symbol, sizeof symbol);
   return symbol != nullptr;
 }
+
+/// Its CUDA: 13030 is 13.3, of r610. Where it is not told: the newest.
+inline int driver_version() {
+  int version = 0;
+  int (*get)(int*);
+  const bool is_told =
+      driver_function("cuDriverGetVersion", &get) && get(&version) == 0 && version > 0;
+  return is_told ? version : INT_MAX;
+}
+/// The first one with several subscribers of CUPTI.
+constexpr int kSubscribersDriver = 13030;
 
 /// What CUPTI does in calls of the calling thread breaks no capture of a graph in another one: while
 /// one is captured in mode GLOBAL, PyTorch's, that may be, unless the thread says it is not of it.

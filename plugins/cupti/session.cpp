@@ -143,8 +143,10 @@ void tell_version() {
        reason, "CUDA 13.0.1");
 }
 
+/// Where the driver is too old the subscription would be given back and taken once more.
 bool wants_v2() {
-  return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !g_refuses_v2;
+  return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !g_refuses_v2 &&
+         driver_version() >= kSubscribersDriver;
 }
 
 /// A call that ends a context: what is complete of its work is handed over before. NVIDIA's samples
@@ -262,6 +264,19 @@ void release(Drain* drain) {
   take_rest(drain);
 }
 
+/// CUPTI is ours again behind a pause, unless the program has graphs: CUPTI of CUDA 13.0 (driver 580,
+/// an H100) ended a program that launched them then.
+void take_back(Drain* drain) {
+  if (!drain->has_seen_graphs()) {
+    collect(true);
+    return;
+  }
+  tell(Remark::kPause, ProviderState::kDegraded,
+       "paused by the program, and work behind that is not recorded: it uses graphs, and CUPTI may "
+       "crash on them where it was given away and taken back",
+       "AON_CUPTI_MODE=exclusive");
+}
+
 bool is_dead() { return shared().is_dead.load(std::memory_order_relaxed); }
 
 /// Answers the request, if there is one. False: the thread's work is done.
@@ -270,7 +285,7 @@ bool serve(Drain* drain) {
   if (request == Request::kNone) return true;
   bool is_well = false;
   if (!is_dead()) {
-    if (request == Request::kResume && !g_collects) collect(true);
+    if (request == Request::kResume && !g_collects) take_back(drain);
     if (request == Request::kPause) g_governor.set_blind(drain, true);
     if (request != Request::kResume) release(drain);
     is_well = g_collects == (request == Request::kResume);
@@ -289,7 +304,7 @@ bool serve(Drain* drain) {
   const bool is_awaited = g_requests.answer(is_well);
   // Who was refused believes that CUPTI is still ours.
   if (!is_awaited && request == Request::kPause && is_well) {
-    collect(true);
+    take_back(drain);
     g_governor.set_blind(drain, !g_collects);
   }
   return request != Request::kStop;

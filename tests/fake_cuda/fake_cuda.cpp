@@ -159,8 +159,10 @@ int cuInit(unsigned) {
   });
   return 0;
 }
+/// FAKE_CUDA_VERSION, or 13.3.
 int cuDriverGetVersion(int* version) {
-  *version = 13000;
+  const char* text = getenv("FAKE_CUDA_VERSION");
+  *version = text != nullptr ? atoi(text) : 13030;
   return 0;
 }
 int cuDeviceGetCount(int* count) {

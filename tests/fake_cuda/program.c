@@ -105,6 +105,7 @@ static void fork_child(void) {
 
 /// Kernels while CUPTI is somebody else's. Returns how many are seen.
 static long launch_unseen(int kernels) {
+  if (first_graph != NULL) launch_graphs();
   cuLaunchKernel(kNames[1], 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
   cuCtxSynchronize();  // what still runs when CUPTI is given away gets no end
   void* shim = dlopen("libaon-cupti.so", RTLD_LAZY | RTLD_NOLOAD);

@@ -1,13 +1,13 @@
 """Graphs that a program makes and launches while the budget leaves work out, or in a pause, on a real
-GPU: the program goes on, and all graphs are recorded but those of the pause. CUPTI ends a program
-whose graphs were made while it did not record them as one, and does now: `gpu_launches anew`."""
+GPU: the program goes on, and all graphs are recorded but those behind the pause. CUPTI ends a
+program whose graphs were made while it did not record them as one, and does now:
+`gpu_launches anew`."""
 import h5py
 from device import LAUNCHES, gpu_environment, kernels, need, numbers, skip_without_device
 from aon_test import TestCase, ledger, main, run
 
 SECONDS = 6  # the second window is 5 s from the start
 PAUSED_S = 1
-NODES = 10
 
 
 class Graphs(TestCase):
@@ -39,13 +39,12 @@ class Graphs(TestCase):
         self.assertEqual(self.graph_count(), 0)
         self.assertGreater(self.kernel_count(), 0)
 
-    def test_that_are_made_in_a_pause_have_their_kernels(self):
+    def test_that_are_made_in_a_pause_end_the_recording(self):
         told = self.record(PAUSED_S, "pause", options=("--budget", "100"), AON_CUPTI_MODE="yield")
-        self.assertEqual((told["paused"], told["resumed"]), (1, 1))
-        before = self.graph_count()
-        self.assertGreater(before, 0)
-        behind = told["graphs"] - before
-        self.assertEqual(self.kernel_count(), told["kernels"] + NODES * behind)
+        self.assertEqual((told["paused"], told["resumed"]), (1, 0))
+        self.assertGreater(self.graph_count(), 0)
+        self.assertLess(self.graph_count(), told["graphs"])
+        self.assertLess(self.kernel_count(), told["kernels"])
 
 
 if __name__ == "__main__":

@@ -173,14 +173,18 @@ def nccl(options):
     tell_state({level: functools.partial(measure_level, level, 1) for level in LEVELS}, "nccl")
     for level in LEVELS:
         found = measure_level(level, PAIRS_PER_ROUND * options.rounds)
+        all_on, all_off = [], []
         for name, (on, off) in found.items():
             what, size = name.rsplit("_", 1)
             label = f"AllReduce of {int(size) // 1024} KiB, level {level}"
             if what == "call":
                 bench.difference_gate(f"{label}: the call", on, off, None)
-            else:
-                goal = NCCL_GOAL_PERCENT if level == "api" else None
-                bench.ratio_gate(label, on, off, goal)
+                continue
+            bench.ratio_gate(label, on, off, None)
+            all_on += on
+            all_off += off
+        goal = NCCL_GOAL_PERCENT if level == "api" else None
+        bench.ratio_gate(f"AllReduce of all sizes, level {level}", all_on, all_off, goal)
 
 
 def subscription(options):

@@ -54,6 +54,12 @@ class Subscribers(GpuCase):
         self.assertNotIn(SHARED, self.provider()["reason"])
         self.assert_all_kernels()
 
+    def test_an_older_driver_is_known_without_a_subscription(self):
+        """Graphs: one behind a subscription that was given back may end the program."""
+        self.run_program(100, 1, ranks=1, FAKE_CUDA_VERSION=13000, GPU_PROGRAM_GRAPHS=1)
+        self.assertNotIn(SHARED, self.provider()["reason"])
+        self.assertEqual(sum(r["count"] for r in self.table("graphs")), self.counted[0]["graphs"])
+
     def test_in_mode_yield_it_is_left_and_taken_again(self):
         self.run_program(100, 1, ranks=1, GPU_PROGRAM_PAUSE=30, AON_CUPTI_MODE="yield")
         self.assertIn("paused 1\nresumed 1\n", self.process.stdout)
