@@ -63,7 +63,6 @@ Code Governor::switch_on(MissingKinds* missing) {
     has_calls_on_ = has_calls;
     return kSuccess;
   }
-  missing->text[0] = '\0';
   if (graphs_ == Graphs::kAsOne && !are_graphs_on_) enable_graphs(*client_, missing);
   are_graphs_on_ = graphs_ == Graphs::kAsOne;
   switch_off();
@@ -137,8 +136,7 @@ void Governor::end_interval(Drain* drain) {
   const Usage usage = take_usage(drain);
   if (usage.elapsed_ns == 0) return;
   const bool has_stepped = watchdog_.step(usage);
-  MissingKinds missing = {};
-  const bool has_failed = switch_on(&missing) != kSuccess;
+  const bool has_failed = switch_on(nullptr) != kSuccess;
   if (has_failed && !has_failed_) {
     tell(Remark::kStart, ProviderState::kDegraded,
          "kinds of work could not be switched on again: work of that time is not recorded", "");

@@ -3,7 +3,7 @@
 /// the ledger. Graphs as one are left alone (kinds.h): they are recorded all the time, or their
 /// nodes with the kernels.
 /// Owner: session.   Thread: switch_on() the one in cuInit, then our own.   Cost: twice a second
-/// four reads of CPU clocks; a switch costs about 60 calls of CUPTI.
+/// four reads of CPU clocks; a switch costs about 190 calls of CUPTI.
 #pragma once
 
 #include "cupti/drain.h"
@@ -18,7 +18,7 @@ class Governor {
   /// The first interval begins.   Thread: our own.
   void begin();
 
-  /// Switches on what is to be recorded now, or all of it off.
+  /// Switches on what is to be recorded now, or all of it off. `missing`: kinds.h.
   Code switch_on(MissingKinds* missing);
   /// Switches all off: the subscription is given back. Behind it graphs are recorded node by node,
   /// for some may be made in between.

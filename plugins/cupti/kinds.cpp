@@ -36,35 +36,36 @@ struct Refused {
   bool are_all = true;
 };
 
+/// `refused` null: nobody wants to know what the version lacks, so it is not asked.
 void set_calls(const Client& client, int32_t domain, SetCall set, std::span<const Call> calls,
                uint8_t enable, Refused* refused) {
   for (const Call& call : calls) {
     for (const uint32_t function : {call.id, call.per_thread_id}) {
-      if (function == 0 || !is_known(client, domain, function)) continue;
-      if (set(client, function, enable) == kSuccess) {
-        refused->are_all = false;
-      } else {
-        ++refused->count;
-      }
+      if (function == 0) continue;
+      if (refused != nullptr && !is_known(client, domain, function)) continue;
+      const bool is_set = set(client, function, enable) == kSuccess;
+      if (refused == nullptr) continue;
+      refused->are_all &= !is_set;
+      refused->count += is_set ? 0 : 1;
     }
   }
 }
 
-Refused set_all_calls(const Client& client, uint8_t enable) {
-  Refused refused;
-  set_calls(client, kDriverDomain, client.backend->set_driver_call, kDriverCalls, enable, &refused);
-  set_calls(client, kRuntimeDomain, client.backend->set_runtime_call, kRuntimeCalls, enable,
-            &refused);
-  return refused;
+void set_all_calls(const Client& client, uint8_t enable, Refused* refused) {
+  const Backend& backend = *client.backend;
+  set_calls(client, kDriverDomain, backend.set_driver_call, kDriverCalls, enable, refused);
+  set_calls(client, kRuntimeDomain, backend.set_runtime_call, kRuntimeCalls, enable, refused);
 }
 
 void note_missing(MissingKinds* missing, const char* name) {
+  if (missing == nullptr) return;
   const size_t used = strlen(missing->text);
   snprintf(missing->text + used, sizeof missing->text - used, "%s%s", used != 0 ? ", " : "", name);
 }
 
 void enable_calls(const Client& client, MissingKinds* missing) {
-  const Refused refused = set_all_calls(client, 1);
+  Refused refused;
+  set_all_calls(client, 1, missing != nullptr ? &refused : nullptr);
   if (refused.count == 0) return;
   char text[48] = "calls of CUDA";
   if (!refused.are_all) snprintf(text, sizeof text, "calls of CUDA (%u functions)", refused.count);
@@ -101,10 +102,12 @@ Code enable_kinds(const Client& client, bool has_calls, MissingKinds* missing) {
   return kSuccess;
 }
 
-void switch_calls(const Client& client, bool is_on) { set_all_calls(client, is_on ? 1 : 0); }
+void switch_calls(const Client& client, bool is_on) {
+  set_all_calls(client, is_on ? 1 : 0, nullptr);
+}
 
 void disable_kinds(const Client& client, bool has_calls) {
-  if (has_calls) set_all_calls(client, 0);
+  if (has_calls) set_all_calls(client, 0, nullptr);
   for (const NamedKind& kind : kKinds) client.backend->disable(client, kind.kind);
   client.backend->disable(client, Kind::kConcurrentKernel);
 }

@@ -27,6 +27,7 @@ void enable_graphs(const Client& client, MissingKinds* missing);
 void disable_graphs(const Client& client);
 
 /// Switches all else on. The code of the kernels' kind; of others the names are in `missing`, too.
+/// Null: it was told before, which spares asking CUPTI for each call whether it is known.
 Code enable_kinds(const Client& client, bool has_calls, MissingKinds* missing);
 /// Calls of CUDA alone, on or off.
 void switch_calls(const Client& client, bool is_on);

@@ -126,6 +126,24 @@ TEST_F(Kinds, all_is_off_again_at_the_end) {
   EXPECT_TRUE(g_told.calls.empty());
 }
 
+TEST_F(Kinds, what_is_missing_is_asked_for_once) {
+  static int asked;
+  asked = 0;
+  Client counting = client();
+  counting.cupti.get_callback_name = [](int32_t, uint32_t, const char**) {
+    ++asked;
+    return kSuccess;
+  };
+  ASSERT_EQ(enable(counting), kSuccess);
+  const int first = asked;
+  EXPECT_GT(first, 100);
+  disable_kinds(counting, true);
+  g_told.refused_kinds = {Kind::kMemset};
+  ASSERT_EQ(enable_kinds(counting, true, nullptr), kSuccess);
+  EXPECT_EQ(asked, first);
+  EXPECT_EQ(g_told.calls.count({kDriverDomain, 307}), 1u);
+}
+
 TEST_F(Kinds, graphs_as_one_are_switched_apart) {
   enable_graphs(client(), &missing_);
   ASSERT_EQ(enable(client()), kSuccess);
