@@ -123,16 +123,24 @@ constexpr Call kRuntimeCalls[] = {
 struct ContextEnd {
   bool is_driver_call;
   uint32_t id;
+  bool is_release = false;  ///< of one of its uses, of a device that is the first parameter
 };
 constexpr ContextEnd kContextEnds[] = {
-    {true, 11},    // cuCtxDestroy
-    {true, 322},   // cuCtxDestroy_v2
-    {true, 387},   // cuDevicePrimaryCtxRelease
-    {true, 544},   // cuDevicePrimaryCtxRelease_v2
-    {true, 389},   // cuDevicePrimaryCtxReset
-    {true, 545},   // cuDevicePrimaryCtxReset_v2
-    {false, 164},  // cudaDeviceReset
-    {false, 123},  // cudaThreadExit
+    {true, 11},         // cuCtxDestroy
+    {true, 322},        // cuCtxDestroy_v2
+    {true, 387, true},  // cuDevicePrimaryCtxRelease
+    {true, 544, true},  // cuDevicePrimaryCtxRelease_v2
+    {true, 389},        // cuDevicePrimaryCtxReset
+    {true, 545},        // cuDevicePrimaryCtxReset_v2
+    {false, 164},       // cudaDeviceReset
+    {false, 123},       // cudaThreadExit
 };
+
+constexpr bool is_release(bool is_driver_call, uint32_t id) {
+  for (const ContextEnd& end : kContextEnds) {
+    if (end.is_driver_call == is_driver_call && end.id == id) return end.is_release;
+  }
+  return false;
+}
 
 }  // namespace aon::cupti

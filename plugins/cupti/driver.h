@@ -28,6 +28,15 @@ inline int driver_version() {
 /// The first one with several subscribers of CUPTI.
 constexpr int kSubscribersDriver = 13030;
 
+/// Whether the primary context of a device is there; true where that is not told.
+inline bool is_context_alive(int device) {
+  unsigned flags = 0;
+  int is_active = 1;
+  int (*get_state)(int, unsigned*, int*);
+  return !driver_function("cuDevicePrimaryCtxGetState", &get_state) ||
+         get_state(device, &flags, &is_active) != 0 || is_active != 0;
+}
+
 /// What CUPTI does in calls of the calling thread breaks no capture of a graph in another one: while
 /// one is captured in mode GLOBAL, PyTorch's, that may be, unless the thread says it is not of it.
 inline void stay_out_of_captures() {

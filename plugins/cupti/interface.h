@@ -85,7 +85,11 @@ constexpr int32_t kRuntimeDomain = 2;
 constexpr int32_t kStateDomain = 6;
 constexpr uint32_t kFatalError = 1;
 
-/// CUpti_ApiCallbackSite, which the data of a callback of a call begin with.
+/// CUpti_CallbackData, of a callback of a call. The site is a CUpti_ApiCallbackSite; the parameters
+/// are a struct of the function's.
+namespace call_data {
+constexpr size_t kSite = 0, kParameters = 16;
+}  // namespace call_data
 constexpr int32_t kCallBegins = 0;
 
 /// CUpti_ActivityThreadIdType: what gettid() returns.

@@ -21,8 +21,9 @@ enum class Remark : uint8_t {
   kMissing,
   kUnread,  ///< until the program has ended well
   kFlush,   ///< one was left out
+  kRelease,
 };
-constexpr uint32_t kRemarkCount = 11;
+constexpr uint32_t kRemarkCount = 12;
 
 class Remarks {
  public:

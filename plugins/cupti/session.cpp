@@ -14,6 +14,7 @@
 #include "cupti/calls.h"
 #include "cupti/drain.h"
 #include "cupti/driver.h"
+#include "cupti/fields.h"
 #include "cupti/governor.h"
 #include "cupti/library.h"
 #include "cupti/requests.h"
@@ -107,6 +108,18 @@ void tell_skipped_flush() {
        "");
 }
 
+/// Of releases before which nothing was flushed, one was the last of its context.
+void tell_skipped_release() {
+  const uint64_t devices = shared().releases.take_skipped();
+  for (int device = 0; devices >> device != 0; ++device) {
+    if ((devices >> device & 1) == 0 || is_context_alive(device)) continue;
+    tell(Remark::kRelease, ProviderState::kDegraded,
+         "a context ended within 0.5 s of another release of it: up to so much of its work is "
+         "missing",
+         "");
+  }
+}
+
 void tell_start(const MissingKinds& missing) {
   if (missing.text[0] == '\0') {
     const bool is_shared = g_client.backend == &kBackendV2;
@@ -149,6 +162,18 @@ bool wants_v2() {
          driver_version() >= kSubscribersDriver;
 }
 
+void flush_before_release(const void* data) {
+  const uint8_t* parameters = nullptr;
+  memcpy(&parameters, static_cast<const uint8_t*>(data) + call_data::kParameters,
+         sizeof parameters);
+  const int32_t device = parameters != nullptr ? field<int32_t>(parameters, 0) : 0;
+  Releases& releases = shared().releases;
+  const Releases::Flush flush = releases.begin(read_clock(CLOCK_MONOTONIC), device);
+  if (flush == Releases::Flush::kNone) return;
+  const bool may_wait = flush == Releases::Flush::kWaiting;
+  if (!flush_alone(g_client.cupti.flush_all, kFlushComplete, may_wait)) releases.skip(device);
+}
+
 /// A call that ends a context: what is complete of its work is handed over before. NVIDIA's samples
 /// flush before cudaDeviceReset(), or in this callback; from those of resources it may not be done.
 /// Thread: the program's.
@@ -157,11 +182,11 @@ void on_event(void* user, int32_t domain, uint32_t id, const void* data) {
     on_callback(user, domain, id, data);
     return;
   }
-  int32_t site = 0;
-  memcpy(&site, data, sizeof site);
+  const int32_t site = field<int32_t>(static_cast<const uint8_t*>(data), call_data::kSite);
   const bool may_flush = is_our_process() && !shared().is_dead.load(std::memory_order_relaxed) &&
                          shared().has_requested.load(std::memory_order_relaxed);
   if (site != kCallBegins || !may_flush) return;
+  if (is_release(domain == kDriverDomain, id)) return flush_before_release(data);
   if (!flush_alone(g_client.cupti.flush_all, kFlushComplete))
     shared().has_skipped_flush.store(true, std::memory_order_relaxed);
 }
@@ -300,6 +325,7 @@ bool serve(Drain* drain) {
     tell_missing(true);
     tell_unread(false);
     tell_skipped_flush();
+    tell_skipped_release();
   }
   const bool is_awaited = g_requests.answer(is_well);
   // Who was refused believes that CUPTI is still ours.
@@ -339,6 +365,7 @@ void* run(void*) {
       tell_unread(true);
     }
     tell_skipped_flush();
+    tell_skipped_release();
     // A flush hands over buffers that are not full, and so wakes us: it has a clock of its own.
     const uint64_t start_ms = steady_ms();
     if (may_ask && start_ms - last_flush_ms >= kDrainMs) {

@@ -49,7 +49,7 @@ void note_worker() {
 
 bool is_our_process() { return g_shared.pid != 0 && getpid() == g_shared.pid; }
 
-bool flush_alone(Code (*flush_all)(uint32_t flag), uint32_t flag) {
+bool flush_alone(Code (*flush_all)(uint32_t flag), uint32_t flag, bool may_wait) {
   note_user();  // buffers may be handed over here
   for (int attempt = 0; attempt < kFlushAttempts; ++attempt) {
     if (!g_shared.is_flushing.exchange(true,
@@ -58,6 +58,7 @@ bool flush_alone(Code (*flush_all)(uint32_t flag), uint32_t flag) {
       g_shared.is_flushing.store(false, std::memory_order_release);  // pairs with cupti:flush
       return true;
     }
+    if (!may_wait) return false;
     usleep(1000);
   }
   return false;

@@ -8,6 +8,7 @@
 
 #include "cupti/pool.h"
 #include "cupti/quirks.h"
+#include "cupti/releases.h"
 #include "cupti/remarks.h"
 
 namespace aon::cupti {
@@ -30,10 +31,11 @@ struct Shared {
   std::atomic<bool> is_dead;            ///< CUPTI reported a fatal error
   std::atomic<bool> has_requested;      ///< a buffer was asked for: flushing is allowed
   std::atomic<bool> has_skipped_flush;  ///< one that somebody needed
-  std::atomic<int> worker_thread;       ///< of CUPTI, that hands buffers over; 0: not yet
-  std::atomic<int> drain_thread;        ///< ours
-  std::atomic<bool> is_flushing;        ///< one thread at a time: versions are known to crash in it
-  std::atomic<uint32_t> wake;           ///< futex: changes when there is something to do
+  Releases releases;
+  std::atomic<int> worker_thread;  ///< of CUPTI, that hands buffers over; 0: not yet
+  std::atomic<int> drain_thread;   ///< ours
+  std::atomic<bool> is_flushing;   ///< one thread at a time: versions are known to crash in it
+  std::atomic<uint32_t> wake;      ///< futex: changes when there is something to do
 };
 
 extern Shared g_shared;
@@ -44,8 +46,9 @@ inline Shared& shared() { return g_shared; }
 bool is_our_process();
 
 /// Flushes by `flush_all`: our thread, or one of the program's that ends a context. Waits for the
-/// other, 0.1 s at most; false: it has done without. No lock is held, for CUPTI has its own.
-bool flush_alone(int32_t (*flush_all)(uint32_t flag), uint32_t flag);
+/// other, 0.1 s at most, or not at all; false: it has done without. No lock is held, for CUPTI has
+/// its own.
+bool flush_alone(int32_t (*flush_all)(uint32_t flag), uint32_t flag, bool may_wait = true);
 
 /// Wakes our thread.   Thread: any.   Cost: one syscall.
 void wake_drain();

@@ -122,6 +122,11 @@ void read_duration() {
 
 }  // namespace
 
+void tell_end(WorkKind kind, const char* function, uint32_t function_id) {
+  const Work work = begin(kind, function, function_id);
+  if (const Listener listener = g_listener.load()) listener(work);
+}
+
 void tell_graph(const void* graph) {
   Work work = begin(WorkKind::kMakeGraph, "cuGraphInstantiateWithFlags", 643);
   work.graph = graph;
@@ -233,8 +238,7 @@ int cuCtxGetDevice(int* device) {
   return 0;
 }
 int cuDevicePrimaryCtxReset_v2(int) {
-  const Work work = begin(WorkKind::kEndContext, "cuDevicePrimaryCtxReset_v2", 545);
-  if (const Listener listener = g_listener.load()) listener(work);
+  tell_end(WorkKind::kEndContext, "cuDevicePrimaryCtxReset_v2", 545);
   return 0;
 }
 int cuCtxSynchronize() { return synchronize("cuCtxSynchronize", 17); }

@@ -14,6 +14,7 @@ enum class WorkKind : uint32_t {
   kGraph,
   kSynchronize,
   kEndContext,
+  kReleaseContext,  ///< not work, and not the last use of it
   kMakeGraph,  ///< not work: an executable one is there
 };
 
@@ -48,6 +49,8 @@ using Listener = void (*)(const Work& work);
 uint64_t stream_end_ns(void* stream);
 /// Whether the calling thread's launch goes into a graph that is being captured, and does not run.
 bool capture_kernel();
+/// A call that ends a context, or does not.
+void tell_end(WorkKind kind, const char* function, uint32_t function_id);
 /// An executable graph was made.
 void tell_graph(const void* graph);
 /// Kernels of a graph; 1 for one that was not captured.

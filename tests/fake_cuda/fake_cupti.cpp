@@ -131,14 +131,25 @@ bool is_nth(const char* name, uint64_t number) {
   return n != 0 && number % n == 0;
 }
 
+/// As CUpti_CallbackData begins.
+struct CallData {
+  int32_t site;
+  const char* function;
+  const void* parameters;
+};
+
 /// What is not handed over when a context ends is lost with it.
 void end_context(const Work& told) {
+  const bool is_last = told.kind == WorkKind::kEndContext;
   State& s = state();
   if (s.callbacks.count({cupti::kDriverDomain, told.function_id}) != 0) {
-    for (const int32_t site : {0, 1})
-      s.callback.load()(nullptr, cupti::kDriverDomain, told.function_id, &site);
+    const int32_t device = 0;
+    for (const int32_t site : {0, 1}) {
+      const CallData data = {site, told.function, &device};
+      s.callback.load()(nullptr, cupti::kDriverDomain, told.function_id, &data);
+    }
   }
-  lose_records();
+  if (is_last) lose_records();
 }
 
 /// What CUPTI does once, for the first work.
@@ -189,7 +200,8 @@ void make_graph(const void* graph) {
 /// The record of a call stands behind that of its work, which has its place from the launch on.
 void on_work(const Work& told) {
   State& s = state();
-  if (told.kind == WorkKind::kEndContext) return end_context(told);
+  if (told.kind == WorkKind::kEndContext || told.kind == WorkKind::kReleaseContext)
+    return end_context(told);
   if (told.kind == WorkKind::kMakeGraph) return make_graph(told.graph);
   if (told.kind == WorkKind::kGraph) launch_graph(told.graph);
   if (!has_buffer_user() || s.is_dead) return;

@@ -20,6 +20,7 @@ thread_local uint32_t t_captured = kNotCapturing;  ///< kernels in the graph tha
 thread_local int t_capture_mode = kGlobal;  ///< of calls: cuThreadExchangeStreamCaptureMode
 thread_local int t_begun_mode = -1;         ///< of the capture of this thread
 
+std::atomic<int> g_uses{0};  ///< of the context
 std::atomic<int> g_global_captures{0};
 std::atomic<bool> g_is_broken{false};
 
@@ -62,6 +63,17 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
 }
 int cuDevicePrimaryCtxRetain(void** context, int) {
   *context = handle();
+  ++g_uses;
+  return 0;
+}
+int cuDevicePrimaryCtxRelease_v2(int) {
+  const WorkKind kind = --g_uses == 0 ? WorkKind::kEndContext : WorkKind::kReleaseContext;
+  tell_end(kind, "cuDevicePrimaryCtxRelease_v2", 544);
+  return 0;
+}
+int cuDevicePrimaryCtxGetState(int, unsigned* flags, int* is_active) {
+  *flags = 0;
+  *is_active = g_uses != 0 ? 1 : 0;
   return 0;
 }
 int cuCtxSetCurrent(void*) { return 0; }

@@ -14,6 +14,8 @@
 // GPU_PROGRAM_DURATION_US=N: what a kernel takes; 10. GPU_PROGRAM_STEPS=N: N annotated steps before
 // all. GPU_PROGRAM_BENCH=N: only measures launches, N rounds of 10000. GPU_PROGRAM_END=SIGNAL: gets
 // it before the end; 0: ends by _exit. GPU_PROGRAM_RESET=1: the device is reset behind the kernels.
+// GPU_PROGRAM_RELEASES=N: its context is retained and released N times in a second, as UCX does for
+// each transfer, and then once more: that is its end.
 #include <aon/annotate.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -42,6 +44,8 @@ int cuGraphInstantiateWithFlags(void** ready, void* graph, unsigned long long fl
 int cuGraphLaunch(void* graph, void* stream);
 int cuCtxSynchronize(void);
 int cuDevicePrimaryCtxReset_v2(int device);
+int cuDevicePrimaryCtxRetain(void** context, int device);
+int cuDevicePrimaryCtxRelease_v2(int device);
 // NOLINTEND(readability-identifier-naming)
 int fake_cuda_set_device(uint32_t device);
 void fake_cuda_set_duration(uint64_t ns);
@@ -266,6 +270,21 @@ static void reset_device(int device) {
   cuDevicePrimaryCtxReset_v2(device);
 }
 
+static void release_device(int device, int times) {
+  enum { kWorkUs = 10000 };
+  void* context = NULL;
+  cuDevicePrimaryCtxRetain(&context, device);
+  for (int i = 0; i < times; ++i) {
+    cuDevicePrimaryCtxRetain(&context, device);
+    cuDevicePrimaryCtxRelease_v2(device);
+    usleep((unsigned)(1000000 / times));
+  }
+  cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, (void*)6, NULL, NULL);
+  cuCtxSynchronize();
+  usleep(kWorkUs);
+  cuDevicePrimaryCtxRelease_v2(device);
+}
+
 static void end_early(const char* how) {
   if (!how) return;
   if (strcmp(how, "0") == 0) _exit(0);
@@ -314,6 +333,10 @@ int main(int argc, char** argv) {
   }
   fake_cuda_set_device((uint32_t)rank % 2);
   if (getenv("GPU_PROGRAM_RESET")) reset_device(rank % 2);
+  if (getenv("GPU_PROGRAM_RELEASES")) {
+    release_device(rank % 2, atoi(getenv("GPU_PROGRAM_RELEASES")));
+    ++launched;
+  }
   if (first_graph != NULL) launch_graphs();
   cuGraphLaunch(NULL, (void*)7);
   cuCtxSynchronize();

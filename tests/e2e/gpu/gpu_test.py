@@ -212,6 +212,19 @@ class Knobs(GpuCase):
         self.assertEqual(self.provider()["state"], "off")
         self.assertIn("cuptiSubscribe: error 999", self.provider()["reason"])
 
+    def test_releases_of_a_context_are_not_each_a_flush(self):
+        """UCX does two hundred a second and more, in the thread that moves data."""
+        flushes = self.folder / "flushes"
+        self.run_program(100, 1, ranks=1, GPU_PROGRAM_RELEASES=200, FAKE_CUPTI_FLUSHES=flushes)
+        self.assertLess(flushes.stat().st_size, 20)
+        lost = sum(self.kernel_counts().values()) < self.counted[0]["kernels"]
+        told = "a context ended within 0.5 s" in self.provider()["reason"]
+        self.assertTrue(told or not lost, self.provider())
+
+    def test_the_last_release_of_a_context_takes_no_records_along(self):
+        self.run_program(100, 1, ranks=1, GPU_PROGRAM_RELEASES=1)
+        self.assert_all_kernels()
+
     def test_a_kind_that_cannot_be_recorded_is_named(self):
         self.run_program(10, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiActivityEnable:3")
         self.assertEqual(self.provider()["state"], "degraded")

@@ -95,6 +95,8 @@ TEST(Layout, numbers_are_nvidias) {
 }
 
 TEST(Layout, of_subscriptions_is_nvidias) {
+  EXPECT_OFFSET(CUpti_CallbackData, callbackSite, call_data::kSite);
+  EXPECT_OFFSET(CUpti_CallbackData, functionParams, call_data::kParameters);
   EXPECT_OFFSET(CUpti_SubscriberParams, subscriberName, offsetof(SubscriberParams, name));
   EXPECT_OFFSET(CUpti_SubscriberParams, oldSubscriberName, offsetof(SubscriberParams, old_name));
   EXPECT_OFFSET(CUpti_SubscriberParams, oldSubscriberSize,
