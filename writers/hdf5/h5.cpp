@@ -15,6 +15,16 @@ herr_t take_first_description(unsigned, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
+/// Of "file write failed: time = ..., errno = 28, error message = 'No space left on device', buf =
+/// ..." the words in quotes, and the text as it is where it has none.
+std::string cause_of(const std::string& text) {
+  constexpr std::string_view kBegin = "error message = '";
+  const size_t at = text.find(kBegin);
+  if (at == std::string::npos) return text;
+  const size_t begin = at + kBegin.size();
+  return text.substr(begin, text.find('\'', begin) - begin);
+}
+
 Handle scalar_space() { return Handle(checked(H5Screate(H5S_SCALAR), "attribute space")); }
 
 /// Of links whose groups on the way are made.
@@ -36,7 +46,7 @@ void fail(const std::string& what) {
   std::string reason;  // the innermost, for it names the cause
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first_description, &reason);
   std::replace(reason.begin(), reason.end(), '\n', ' ');
-  throw H5Error("HDF5: " + what + (reason.empty() ? "" : ": " + reason));
+  throw H5Error("HDF5: " + what + (reason.empty() ? "" : ": " + cause_of(reason)));
 }
 
 void use_library() {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "tests/unit/profile/one_rank.h"
+#include "writers/hdf5/h5.h"
 #include "writers/hdf5/hdf5_writer.h"
 #include "writers/hdf5/text.h"
 
@@ -85,6 +86,19 @@ TEST(Hdf5, keeps_group_separators_out_of_names) {
   EXPECT_EQ(hdf5::object_name("L2/miss rate"), "L2_miss_rate");
   EXPECT_EQ(hdf5::object_name(""), "_");
   EXPECT_EQ(hdf5::object_name("time"), "_time");
+}
+
+TEST(Hdf5, a_full_disk_is_told_in_the_words_of_the_system) {
+  hdf5::use_library();
+  const hdf5::Quiet quiet;
+  std::string told;
+  try {
+    const hdf5::Handle file(hdf5::checked(
+        H5Fcreate("/dev/full", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), "cannot make the file"));
+  } catch (const hdf5::H5Error& error) {
+    told = error.what();
+  }
+  EXPECT_EQ(told, "HDF5: cannot make the file: No space left on device");
 }
 
 }  // namespace
