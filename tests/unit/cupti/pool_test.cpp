@@ -12,7 +12,7 @@ namespace aon::cupti {
 namespace {
 
 TEST(Pool, gives_no_more_than_its_cap) {
-  BufferPool pool;
+  static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(3));
   std::vector<uint8_t*> taken;
   for (int i = 0; i < 3; ++i) taken.push_back(pool.take());
@@ -23,7 +23,7 @@ TEST(Pool, gives_no_more_than_its_cap) {
 }
 
 TEST(Pool, buffers_come_out_in_the_order_of_their_completion) {
-  BufferPool pool;
+  static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(4));
   uint8_t* buffers[4];
   for (uint8_t*& buffer : buffers) buffer = pool.take();
@@ -38,7 +38,7 @@ TEST(Pool, buffers_come_out_in_the_order_of_their_completion) {
 }
 
 TEST(Pool, a_buffer_that_was_read_is_zero_again) {
-  BufferPool pool;
+  static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(1));
   uint8_t* buffer = pool.take();
   memset(buffer, 0xab, 5000);
@@ -49,7 +49,7 @@ TEST(Pool, a_buffer_that_was_read_is_zero_again) {
 }
 
 TEST(Pool, what_is_no_buffer_of_its_own_is_not_read) {
-  BufferPool pool;
+  static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(2));
   uint8_t foreign[16];
   EXPECT_FALSE(pool.complete(foreign, 16));
@@ -59,7 +59,7 @@ TEST(Pool, what_is_no_buffer_of_its_own_is_not_read) {
 }
 
 TEST(Pool, a_buffer_that_another_client_frees_is_gone_and_nothing_else) {
-  BufferPool pool;
+  static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(2));
   free(pool.take());
   uint8_t* other = pool.take();
@@ -70,14 +70,14 @@ TEST(Pool, a_buffer_that_another_client_frees_is_gone_and_nothing_else) {
 }
 
 TEST(Pool, what_is_thrown_away_does_not_go_into_one_buffer_twice_in_a_row) {
-  BufferPool pool;
+  static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(1));
   EXPECT_NE(pool.discard_buffer(), pool.discard_buffer());
 }
 
 TEST(Pool, no_buffer_is_lost_between_threads) {
   constexpr int kThreads = 4, kRounds = 2000;
-  BufferPool pool;
+  static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(8));
   std::vector<std::thread> writers;
   for (int t = 0; t < kThreads; ++t) {
