@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/fork_alone.h"
 #include "core/base/lease.h"
 #include "core/base/log.h"
 #include "core/base/unique_fd.h"
@@ -67,7 +68,7 @@ ShareCrew::~ShareCrew() {
 
 Status ShareCrew::start(uint32_t share) {
   const pid_t parent = getpid();
-  const pid_t pid = fork();
+  const pid_t pid = fork_alone();
   if (pid < 0) return errno_error("start", "a process for a share", errno);
   if (pid != 0) {
     children_.emplace(pid, share);

@@ -16,6 +16,8 @@
 #include <new>
 #include <utility>
 
+#include "core/base/fork_alone.h"
+
 namespace aon::symbols {
 
 namespace {
@@ -71,7 +73,7 @@ Result<Helper> Helper::start(const HelperLimits& limits, const std::function<voi
     return Error{Code::kUnavailable, std::string("symbols: pipe: ") + std::strerror(errno)};
   UniqueFd read_end(ends[0]), write_end(ends[1]);
   const uint64_t parent_data_bytes = data_bytes();
-  const pid_t pid = fork();
+  const pid_t pid = fork_alone();
   if (pid < 0)
     return Error{Code::kUnavailable, std::string("symbols: fork: ") + std::strerror(errno)};
   if (pid == 0) {

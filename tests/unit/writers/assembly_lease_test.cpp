@@ -6,14 +6,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "core/base/fork_alone.h"
 #include "tests/unit/writers/ledger_law.h"
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/assemble.h"
+#include "writers/assemble/beat_thread.h"
 
 namespace aon::writers {
 namespace {
@@ -115,6 +118,31 @@ TEST(AssemblyLease, is_renewed_where_the_assembly_does_not_read_events) {
   ASSERT_TRUE(assemble(job.path(), options).has_value());
   EXPECT_TRUE(is_renewed);
   EXPECT_FALSE(fs::exists(lease_file(job.path())));
+}
+
+/// Takes and gives back memory of many sizes. Returns what the compiler cannot leave out.
+size_t use_memory() {
+  size_t sum = 0;
+  for (size_t bytes = 16; bytes < 20'000; bytes += 16) sum += std::string(bytes, 'x').size();
+  return sum;
+}
+
+TEST(BeatThread, holds_no_lock_of_memory_in_a_fork_alone) {
+  constexpr int kForks = 300;
+  constexpr unsigned kLimitS = 20;
+  std::atomic<size_t> sum{0};
+  const BeatThread beat(std::chrono::milliseconds(0), [&] { sum += use_memory(); });
+  for (int i = 0; i < kForks; ++i) {
+    const pid_t child = fork_alone();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(kLimitS);
+      _exit(use_memory() != 0 ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0) << "fork " << i;
+  }
 }
 
 }  // namespace
