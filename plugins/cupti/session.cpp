@@ -110,9 +110,8 @@ void tell_skipped_flush() {
 
 /// Of releases before which nothing was flushed, one was the last of its context.
 void tell_skipped_release() {
-  const uint64_t devices = shared().releases.take_skipped();
-  for (int device = 0; devices >> device != 0; ++device) {
-    if ((devices >> device & 1) == 0 || is_context_alive(device)) continue;
+  for (uint64_t devices = shared().releases.take_skipped(); devices != 0; devices &= devices - 1) {
+    if (is_context_alive(__builtin_ctzll(devices))) continue;
     tell(Remark::kRelease, ProviderState::kDegraded,
          "a context ended within 0.5 s of another release of it: up to so much of its work is "
          "missing",
@@ -226,7 +225,8 @@ bool collect(bool is_resumed) {
     }
     return false;
   }
-  if (is_resumed) disable_graphs(g_client);  // whoever had CUPTI may have left them on
+  // Whoever had CUPTI may have left them on.
+  if (is_resumed && !shared().quirks.hangs_on_disable) disable_graphs(g_client);
   // The buffer to throw away, which versions need that may not refuse, is never zero.
   g_client.backend->set_up(g_client,
                            {.has_zeroed_buffers = shared().quirks.may_refuse_buffers,
