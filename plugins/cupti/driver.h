@@ -37,8 +37,8 @@ inline bool is_context_alive(int device) {
          get_state(device, &flags, &is_active) != 0 || is_active != 0;
 }
 
-/// What CUPTI does in calls of the calling thread breaks no capture of a graph in another one: while
-/// one is captured in mode GLOBAL, PyTorch's, that may be, unless the thread says it is not of it.
+/// What CUPTI does in calls of the calling thread breaks no capture of a graph in another one: that
+/// may be while one is captured in mode GLOBAL, PyTorch's, unless the thread says it is not of it.
 inline void stay_out_of_captures() {
   constexpr int kRelaxed = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
   int mode = kRelaxed;

@@ -289,8 +289,8 @@ void release(Drain* drain) {
   take_rest(drain);
 }
 
-/// CUPTI is ours again behind a pause, unless the program has graphs: CUPTI of CUDA 13.0 (driver 580,
-/// an H100) ended a program that launched them then.
+/// CUPTI is ours again behind a pause, unless the program has graphs: CUPTI of CUDA 13.0 (driver
+/// 580, an H100) ended a program that launched them then.
 void take_back(Drain* drain) {
   if (!drain->has_seen_graphs()) {
     collect(true);

@@ -15,7 +15,7 @@ enum class WorkKind : uint32_t {
   kSynchronize,
   kEndContext,
   kReleaseContext,  ///< not work, and not the last use of it
-  kMakeGraph,  ///< not work: an executable one is there
+  kMakeGraph,       ///< not work: an executable one is there
 };
 
 struct Work {

@@ -1,5 +1,5 @@
-"""Graphs that a program makes and launches while the budget leaves work out, or in a pause, on a real
-GPU: the program goes on, and all graphs are recorded but those behind the pause. CUPTI ends a
+"""Graphs that a program makes and launches while the budget leaves work out, or in a pause, on a
+real GPU: the program goes on, and all graphs are recorded but those behind the pause. CUPTI ends a
 program whose graphs were made while it did not record them as one, and does now:
 `gpu_launches anew`."""
 import h5py

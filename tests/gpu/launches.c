@@ -7,9 +7,9 @@
  *                                        seconds: loop_ns, kernels; before: warm_loop_ns
  *     gpu_launches graph BURSTS NODES    ten replays each of a graph of empty kernels: call_ns,
  *                                        loop_ns of one; graphs, kernels
- *     gpu_launches anew SECONDS [pause]  graphs of ten kernels are made; each and the first one are
- *                                        launched, and 2000 empty kernels; graphs, kernels. `pause`:
- *                                        CUPTI is given away in between; paused, resumed (1: it was)
+ *     gpu_launches anew SECONDS [pause]  graphs of ten kernels are made; each and the first one
+ *                                        are launched, and 2000 empty kernels; graphs, kernels.
+ *                                        `pause`: CUPTI is given away in between; paused, resumed
  *     gpu_launches subscribe BURSTS      call_ns, graph_call_ns (of 100 kernels); the same behind
  *                                        cuptiSubscribe() alone: subscribed_call_ns, ...
  *     gpu_launches events COUNT          so many of two kernels between events: "spin COUNT NS",

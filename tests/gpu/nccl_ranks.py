@@ -4,7 +4,7 @@
 
 self: a rank sends to itself. sweep: AllReduce of 128 KiB to 4 MiB. times: the same, and rank 0 says
 "all_reduce_BYTES NS ...", medians of blocks, one AllReduce and the waiting for it, and "call_BYTES
-NS ...", those of the host's call: in turn with what AON's plugin asks for and with nothing asked for
+NS ...", those of the host's call: in turn with what AON's plugin asks for and with nothing
 (nccl_toggle.c, which AON_TOGGLE names; without it both are alike). straggler: the last rank comes
 50 ms late to each AllReduce. skip: the last rank does not come to the last one. graph: an AllReduce
 is captured and launched COUNT times. Its rank is that of mpirun; ranks on one GPU say that they are

@@ -1,6 +1,6 @@
-/* A profiler plugin that is AON's, the one that AON_TOGGLED_PLUGIN names, of which NCCL's mask can be
- * set to nothing and back while the program runs: so the cost of a level is seen within one process,
- * in turn with nothing. For versions 4 (NCCL 2.27) to 7 of the interface.
+/* A profiler plugin that is AON's, the one that AON_TOGGLED_PLUGIN names, of which NCCL's mask can
+ * be set to nothing and back while the program runs: so the cost of a level is seen within one
+ * process, in turn with nothing. For versions 4 (NCCL 2.27) to 7 of the interface.
  * Thread: nccl_toggle() between operations. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -8,12 +8,11 @@
 launches: a launch of an empty kernel, everything recorded. loop: empty kernels without a pause,
 under the budget, from 5 s on: what was too dear is switched off by then. graphs: replays. training:
 steps of PyTorch, beside torch.profiler. nccl: AllReduce of two ranks, each level in turn with
-nothing in blocks of one process, so --rounds are short. subscription: what a client of CUPTI costs that does nothing, AON
-or another; before and behind it in one process. recording: steps of PyTorch with work recorded and
-not, in turn in one process. attached: the
-loop with a CUPTI that records nothing any more, and without one. parts: training with all but one
-provider. What a machine lacks is said and skipped (77). `tests/gpu/device.py` says where libraries
-are looked for.
+nothing in blocks of one process, so --rounds are short. subscription: what a client of CUPTI
+costs that does nothing, AON or another; before and behind it in one process. recording: steps of
+PyTorch with work recorded and not, in turn in one process. attached: the loop with a CUPTI that
+records nothing any more, and without one. parts: training with all but one provider. What a machine
+lacks is said and skipped (77). `tests/gpu/device.py` says where libraries are looked for.
 """
 import argparse
 import atexit
