@@ -10,6 +10,11 @@ bool BufferPool::start(uint32_t count) {
   discarded_ = static_cast<uint8_t*>(calloc(kDiscardBuffers, kBufferBytes));
   if (discarded_ == nullptr) return false;
   for (uint32_t i = 0; i < count_; ++i) {
+    buffers_[i] = static_cast<uint8_t*>(calloc(1, kBufferBytes));
+    if (buffers_[i] == nullptr) count_ = i;
+  }
+  if (count_ == 0) return false;
+  for (uint32_t i = 0; i < count_; ++i) {
     free_[i / 64].fetch_or(uint64_t{1} << (i % 64), std::memory_order_relaxed);
   }
   return true;
@@ -22,13 +27,7 @@ uint8_t* BufferPool::take() {
       const uint64_t lowest = bits & -bits;
       // pairs with cupti:free
       if (free_[word].compare_exchange_weak(bits, bits & ~lowest, std::memory_order_acquire)) {
-        const uint32_t index = word * 64 + static_cast<uint32_t>(__builtin_ctzll(lowest));
-        if (at(index) == nullptr) {
-          buffers_[index].store(static_cast<uint8_t*>(calloc(1, kBufferBytes)),
-                                std::memory_order_relaxed);
-        }
-        if (at(index) == nullptr) free_[word].fetch_or(lowest, std::memory_order_relaxed);
-        return at(index);
+        return buffers_[word * 64 + static_cast<uint32_t>(__builtin_ctzll(lowest))];
       }
     }
   }
@@ -42,7 +41,7 @@ uint8_t* BufferPool::discard_buffer() {
 
 uint32_t BufferPool::index_of(const uint8_t* buffer) const {
   uint32_t index = 0;
-  while (index < count_ && at(index) != buffer) ++index;
+  while (index < count_ && buffers_[index] != buffer) ++index;
   return index;
 }
 
@@ -73,7 +72,7 @@ FilledBuffer BufferPool::next() {
   const uint32_t index = first_ - 1;
   first_ = before_[index];
   queued_count_.fetch_sub(1, std::memory_order_relaxed);
-  return {.bytes = at(index), .valid_bytes = valid_bytes_[index]};
+  return {.bytes = buffers_[index], .valid_bytes = valid_bytes_[index]};
 }
 
 void BufferPool::give_back(const FilledBuffer& buffer) {

@@ -6,7 +6,8 @@
 ///
 /// Each is memory of its own from the program's malloc: another client of CUPTI that takes the
 /// callbacks over, as the older interface lets it, gets what we have handed out and may free() it.
-/// Thread: as drawn.   Cost: a few atomic operations; memory is there when it is first wanted.
+/// Thread: as drawn.   Cost: a few atomic operations; memory is taken by start() alone, and touched
+/// when it is filled.
 #pragma once
 
 #include <atomic>
@@ -49,16 +50,15 @@ class BufferPool {
   static constexpr uint32_t kNone = 0;  ///< entries are indices + 1
   static constexpr uint32_t kWords = kMaxBuffers / 64;
 
-  uint8_t* at(uint32_t index) const { return buffers_[index].load(std::memory_order_relaxed); }
   /// Its index; count_: it is none of them.
   uint32_t index_of(const uint8_t* buffer) const;
 
   // Constant after start().
   uint8_t* discarded_ = nullptr;
+  uint8_t* buffers_[kMaxBuffers] = {};
   uint32_t count_ = 0;
 
   // Shared.
-  std::atomic<uint8_t*> buffers_[kMaxBuffers] = {};  ///< null: never wanted yet
   std::atomic<uint32_t> last_discarded_{0};
   std::atomic<uint64_t> free_[kWords] = {};
   std::atomic<uint32_t> queued_{kNone};  ///< last one; each names the one before it

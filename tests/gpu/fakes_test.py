@@ -7,6 +7,8 @@ import sys
 import tempfile
 import unittest
 
+import h5py
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from aon_test import BUILD, SKIPPED, SOURCE, environment, run  # noqa: E402
 
@@ -107,6 +109,18 @@ class Fakes(unittest.TestCase):
         done = run_script(BENCH, *words, FAKE_CUDA_DURATION_US=1)
         self.assert_exit(done, 0)
         self.assertEqual(done.stdout.count("BENCH-ROW "), 14, done.stdout)
+
+    def test_a_plugin_in_the_toggle_records_as_alone(self):
+        for version in (4, 5, 6, 7):
+            with self.subTest(version), tempfile.TemporaryDirectory() as folder:
+                plugins = BUILD / "lib"
+                words = ["aon-run", "-o", f"{folder}/job", "--", "env",
+                         f"NCCL_PROFILER_PLUGIN={plugins}/fake_nccl/libnccl-profiler-toggle.so",
+                         f"AON_TOGGLED_PLUGIN={plugins}/libnccl-profiler-aon.so",
+                         BUILD / "bin" / "fake_nccl", "allreduce", version, 50]  # fmt: skip
+                self.assert_exit(run(words, env=environment(OMPI_COMM_WORLD_SIZE=2)), 0)
+                with h5py.File(f"{folder}/job/profile.h5") as file:
+                    self.assertEqual(file["nccl/histograms/count"][:].sum(), 50)
 
     def test_without_a_driver_all_are_skipped(self):
         for path in [*DEVICE_TESTS, BENCH]:

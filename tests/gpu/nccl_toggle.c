@@ -37,28 +37,22 @@ static int init_v4(void** context, int* mask, const char* name, uint64_t id, int
   return ((InitV4)g_aons[4].init)(context, mask, name, id, nodes, rank_count, rank, logger);
 }
 
-static int init_v5(void** context, uint64_t id, int* mask, const char* name, int nodes,
-                   int rank_count, int rank, void* logger) {
-  g_mask = mask;
-  return ((InitV5)g_aons[5].init)(context, id, mask, name, nodes, rank_count, rank, logger);
-}
-
-static int init_v6(void** context, uint64_t id, int* mask, const char* name, int nodes,
-                   int rank_count, int rank, void* logger) {
-  g_mask = mask;
-  return ((InitV5)g_aons[6].init)(context, id, mask, name, nodes, rank_count, rank, logger);
-}
-
-static int init_v7(void** context, uint64_t id, int* mask, const char* name, int nodes,
-                   int rank_count, int rank, void* logger) {
-  g_mask = mask;
-  return ((InitV5)g_aons[7].init)(context, id, mask, name, nodes, rank_count, rank, logger);
-}
+/* Of versions that differ in their events alone. */
+#define INIT_SINCE_V5(version)                                                                    \
+  static int init_v##version(void** context, uint64_t id, int* mask, const char* name, int nodes, \
+                             int rank_count, int rank, void* logger) {                            \
+    g_mask = mask;                                                                                \
+    return ((InitV5)g_aons[version].init)(context, id, mask, name, nodes, rank_count, rank,       \
+                                          logger);                                                \
+  }
+INIT_SINCE_V5(5)
+INIT_SINCE_V5(6)
+INIT_SINCE_V5(7)
 
 /* Whether NCCL tells what the level asks for; false: there is nothing to switch. */
 int nccl_toggle(int is_on) {
   if (g_mask == NULL) return 0;
-  if (!is_on && *g_mask != 0) g_level = *g_mask;
+  if (*g_mask != 0) g_level = *g_mask;
   *g_mask = is_on ? g_level : 0;
   return g_level != 0;
 }
