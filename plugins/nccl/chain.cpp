@@ -86,6 +86,25 @@ void* open_library(const char* name) {
   return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+/// Ours under the name of theirs would call itself for ever.
+bool is_ours(const void* table) {
+  Dl_info theirs = {};
+  Dl_info ours = {};
+  return dladdr(table, &theirs) != 0 && dladdr(&g_plugin, &ours) != 0 &&
+         theirs.dli_fbase == ours.dli_fbase;
+}
+
+bool is_whole(const ChainedPlugin& plugin) {
+  return plugin.init != nullptr && plugin.start != nullptr && plugin.stop != nullptr &&
+         plugin.state != nullptr && plugin.finalize != nullptr;
+}
+
+/// Why it cannot be called; null: it can.
+const char* fault_of(const ChainedPlugin& plugin) {
+  if (is_ours(&plugin)) return "is AON's own";
+  return is_whole(plugin) ? nullptr : "lacks functions";
+}
+
 const ChainedPlugin* load(const char* name, int version) {
   char text[400];
   void* library = open_library(name);
@@ -102,6 +121,11 @@ const ChainedPlugin* load(const char* name, int version) {
     snprintf(text, sizeof text, "AON_NCCL_CHAIN: %.300s has no %s, which this NCCL uses", name,
              symbol);
     tell(text, "a version of that plugin for this NCCL");
+    return nullptr;
+  }
+  if (const char* fault = fault_of(*found)) {
+    snprintf(text, sizeof text, "AON_NCCL_CHAIN: %.300s %s", name, fault);
+    tell(text, "the path of another profiler plugin");
     return nullptr;
   }
   g_tables = static_cast<Tables*>(map_wiped(sizeof(Tables)));
@@ -200,6 +224,12 @@ const ChainedPlugin* chained_plugin(int version) {
     g_tables->process.store(make_tag(raw_ns()), std::memory_order_relaxed);
   pthread_mutex_unlock(&g_mutex);
   return plugin;
+}
+
+void tell_failed_chain(int code) {
+  char text[64];
+  snprintf(text, sizeof text, "AON_NCCL_CHAIN: its init failed (%d)", code);
+  tell(text, "");
 }
 
 int* chained_mask() { return &g_their_mask; }

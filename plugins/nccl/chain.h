@@ -42,6 +42,10 @@ struct ChainedPlugin {
 /// Thread: init.
 const ChainedPlugin* chained_plugin(int version);
 
+/// Tells the ledger that its init returned `code`: it is told nothing of that communicator.
+/// Thread: init.
+void tell_failed_chain(int code);
+
 /// True once a plugin is there.
 bool has_chain();
 

@@ -26,7 +26,11 @@ int init(const CommunicatorFacts& facts, void** context, int* mask, InitTheirs i
   void* their_context = nullptr;
   const int result = init_theirs(theirs->init, &their_context, chained_mask());
   *context = keep_contexts(ours, their_context, result == kSuccess);
-  if (result == kSuccess) heed_chained_mask(mask);
+  if (result == kSuccess) {
+    heed_chained_mask(mask);
+  } else {
+    tell_failed_chain(result);
+  }
   return kSuccess;
 }
 

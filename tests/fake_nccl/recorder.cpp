@@ -5,6 +5,8 @@
 //     RECORDER_MASK=MASK    what it asks for; 2 if unset
 //     RECORDER_ONCE=1       written at the first init alone, as NVIDIA's example does; the address
 //                           is kept at each
+//     RECORDER_INIT=CODE    what its init returns
+//     RECORDER_HOLE=1       it has no function for the end of an event
 //     RECORDER_LATER=MASK   written through that address at the first event
 #include <atomic>
 #include <cstdint>
@@ -36,7 +38,8 @@ int init(void** context, uint64_t id, int* mask, const char* name, int, int rank
   kept_mask = mask;
   *context = new Made;
   std::printf("init %s %d of %d %d\n", name, rank, rank_count, id != 0);
-  return 0;
+  const char* code = std::getenv("RECORDER_INIT");
+  return code == nullptr ? 0 : std::atoi(code);
 }
 
 int start(void* context, void** handle, void* event) {
@@ -93,7 +96,10 @@ struct Table {
 
 extern "C" {
 extern const Table ncclProfiler_v5;
-extern const Table ncclProfiler_v7;
+extern Table ncclProfiler_v7;
 const Table ncclProfiler_v5{"recorder", init, start, stop, state, finalize};
-const Table ncclProfiler_v7{"recorder", init, start, stop, state, finalize};
+Table ncclProfiler_v7{"recorder", init, start, stop, state, finalize};
+[[gnu::constructor]] void make_hole() {
+  if (std::getenv("RECORDER_HOLE") != nullptr) ncclProfiler_v7.stop = nullptr;
+}
 }

@@ -93,16 +93,26 @@ class Chain(PluginTestCase):
         self.assertEqual(lines[0], "init world 0 of 2 1")
 
     def test_one_that_cannot_be_had_is_told_of_and_ours_goes_on(self):
-        for version, name, reason in (
-            (7, "/nowhere.so", "cannot open shared object file"),
-            (6, RECORDER, "has no ncclProfiler_v6, which this NCCL uses"),
+        for version, name, reason, more in (
+            (7, "/nowhere.so", "cannot open shared object file", {}),
+            (6, RECORDER, "has no ncclProfiler_v6, which this NCCL uses", {}),
+            (7, BUILD / "lib" / "libnccl-profiler-aon.so", "is AON's own", {}),
+            (7, RECORDER, "lacks functions", {"RECORDER_HOLE": 1}),
         ):
-            lines, ring = self.chained(version=version, AON_NCCL_CHAIN=name)
+            lines, ring = self.chained(version=version, AON_NCCL_CHAIN=name, **more)
             self.assertEqual(lines, [])
             self.assertEqual(len(operations(ring)), 2)
             state, _, told, _ = ring.providers[-1]
             self.assertEqual(state, DEGRADED)
             self.assertIn(reason, told)
+
+    def test_one_whose_init_fails_is_told_of_and_ours_goes_on(self):
+        lines, ring = self.chained(RECORDER_INIT=3)
+        self.assertEqual(lines, ["init world 0 of 2 1"])
+        self.assertEqual(len(operations(ring)), 2)
+        state, _, told, _ = ring.providers[-1]
+        self.assertEqual(state, DEGRADED)
+        self.assertIn("its init failed (3)", told)
 
 
 if __name__ == "__main__":
