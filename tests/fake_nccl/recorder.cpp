@@ -95,10 +95,12 @@ struct Table {
 }  // namespace
 
 extern "C" {
+// NOLINTBEGIN(readability-identifier-naming): NCCL's names
 extern const Table ncclProfiler_v5;
 extern Table ncclProfiler_v7;
 const Table ncclProfiler_v5{"recorder", init, start, stop, state, finalize};
 Table ncclProfiler_v7{"recorder", init, start, stop, state, finalize};
+// NOLINTEND(readability-identifier-naming)
 [[gnu::constructor]] void make_hole() {
   if (std::getenv("RECORDER_HOLE") != nullptr) ncclProfiler_v7.stop = nullptr;
 }
