@@ -136,6 +136,7 @@ void* start_work(Communicator& communicator, const void* parent, Facts facts) {
 
 void stop_work(const Handle& handle, Operation& operation) {
   uint64_t control;
+  uint64_t bits = kWorkDone;
   const Writer* w = writer();
   // Before its bit: with that another thread may end the operation, and the slot be another's.
   if (w->slot != nullptr &&
@@ -143,10 +144,11 @@ void stop_work(const Handle& handle, Operation& operation) {
             handle.generation)) {
     operation.end_ticks.store(ticks(w), kRelaxed);
     // Before its bit, too. A program that is killed with it in flight leaves this much.
-    if ((operation.control.load(kRelaxed) & kWaitsForGpu) != 0)
-      put_in_flight(g_state->communicators[handle.communicator], operation, handle.generation);
+    if ((operation.control.load(kRelaxed) & kWaitsForGpu) != 0 &&
+        put_in_flight(g_state->communicators[handle.communicator], operation, handle.generation))
+      bits |= kToldInFlight;
   }
-  if (!set_bits(operation, handle.generation, kWorkDone, &control)) return;
+  if (!set_bits(operation, handle.generation, bits, &control)) return;
   if ((control & kWaitsForGpu) == 0 || (control & kChannelsDone) != 0) {
     commit(g_state->communicators[handle.communicator], operation, handle.generation);
   }

@@ -2,6 +2,8 @@
 
 #include <aon/writer.h>
 
+#include <algorithm>
+
 #include "nccl/gpu_clock.h"
 
 namespace aon::nccl {
@@ -49,6 +51,8 @@ void tell(RefusedSums& row, uint64_t key, double ticks_per_ns) {
   head.region_id = region_of(static_cast<Function>(static_cast<uint32_t>(key) >> kSizeBits))->id;
   head.log2_bytes = key & ((1u << kSizeBits) - 1);
   head.count = row.count.load(kRelaxed);
+  head.in_flight_count =
+      static_cast<uint32_t>(std::min(row.in_flight_count.load(kRelaxed), uint64_t{UINT32_MAX}));
   head.bytes = row.bytes.load(kRelaxed);
   head.host_ns =
       static_cast<uint64_t>(static_cast<double>(row.host_ticks.load(kRelaxed)) / ticks_per_ns);
@@ -88,6 +92,7 @@ void add_refused(State& state, const RefusedOperation& operation) {
     raise(row->max_of_inverse, ~operation.gpu_ns);
     row->timed_count.fetch_add(1, kRelaxed);
   }
+  if (operation.is_told_in_flight) row->in_flight_count.fetch_add(1, kRelaxed);
   row->count.fetch_add(1, kRelaxed);
 }
 

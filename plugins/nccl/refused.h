@@ -5,7 +5,7 @@
 ///
 /// Thread: any; tell_refused() under the mutex of state.h.   Signal: no.
 /// Cost: about 20 ns for an operation that is refused, nothing for others; of the process
-/// kMaxRefusedSums rows of 400 bytes, touched when they are used.
+/// kMaxRefusedSums rows of 408 bytes, touched when they are used.
 #pragma once
 
 #include <aon/definition.h>
@@ -24,6 +24,7 @@ constexpr uint32_t kMaxRefusedSums = 2048;  ///< a power of two; what finds no r
 struct RefusedSums {
   std::atomic<uint64_t> key;  ///< 0: free
   std::atomic<uint64_t> count;
+  std::atomic<uint64_t> in_flight_count;  ///< of these a record in flight is in the ring
   std::atomic<uint64_t> bytes;
   std::atomic<uint64_t> host_ticks;
   std::atomic<uint64_t> timed_count;
@@ -34,7 +35,7 @@ struct RefusedSums {
   uint64_t told_count;                   ///< `count` when it was last told
   std::atomic<uint64_t> by_duration[kNcclDurationBuckets];
 };
-static_assert(sizeof(RefusedSums) == 400);
+static_assert(sizeof(RefusedSums) == 408);
 
 constexpr uint64_t kNoGpuTime = UINT64_MAX;
 
@@ -44,6 +45,7 @@ struct RefusedOperation {
   uint64_t bytes;
   uint64_t host_ticks;
   uint64_t gpu_ns;  ///< or kNoGpuTime
+  bool is_told_in_flight;
 };
 void add_refused(State& state, const RefusedOperation& operation);
 

@@ -67,10 +67,12 @@ void put_record(Communicator& communicator, const Operation& from, uint64_t cont
     out[7] = is_wide ? duration : 0;
   });
   if (AON_LIKELY(is_told)) return;
+  const bool is_told_in_flight = (control & kToldInFlight) != 0;
+  if (is_told_in_flight && (control & kAbandoned) != 0) return;  // in flight it was to its end
   const bool is_timed = (words[5] >> 32 & kNcclGpuTimed) != 0;
   const uint64_t gpu_ns = from.gpu_end_ns.load(kRelaxed) - from.gpu_first_ns.load(kRelaxed);
   add_refused(*g_state, {communicator.id, function, from.bytes.load(kRelaxed), duration,
-                         is_timed ? gpu_ns : kNoGpuTime});
+                         is_timed ? gpu_ns : kNoGpuTime, is_told_in_flight});
 }
 
 constexpr uint32_t kGroupShift = 8;  ///< in function_group
@@ -178,11 +180,11 @@ bool commit(Communicator& communicator, Operation& operation, uint32_t generatio
   return true;
 }
 
-void put_in_flight(Communicator& communicator, const Operation& operation, uint32_t generation) {
+bool put_in_flight(Communicator& communicator, const Operation& operation, uint32_t generation) {
   const Function function = static_cast<Function>(operation.function_group.load(kRelaxed) & 0xff);
   const Annotation* region = region_of(function);
   Writer* w = annotation_writer(region, RecordKind::kNcclCall);
-  if (AON_UNLIKELY(w == nullptr)) return;
+  if (AON_UNLIKELY(w == nullptr)) return false;
   const uint64_t start = operation.start_ticks.load(kRelaxed);
   const uint64_t end = operation.end_ticks.load(kRelaxed);
   const uint64_t bytes = operation.bytes.load(kRelaxed);
@@ -192,9 +194,9 @@ void put_in_flight(Communicator& communicator, const Operation& operation, uint3
   // What was read is of this operation if it is still there.
   const uint64_t control =
       operation.control.load(std::memory_order_acquire);  // pairs with nccl:control
-  if (!is_of(control, generation) || (control & kChannelsDone) != 0) return;
+  if (!is_of(control, generation) || (control & kChannelsDone) != 0) return false;
   const uint64_t duration = end > start ? end - start : 0;
-  emit(w, kNcclInFlightSlots, true, end, [&](char* at) {
+  return emit(w, kNcclInFlightSlots, true, end, [&](char* at) {
     auto* head = reinterpret_cast<RecordHead*>(at);
     const bool is_wide = duration >> 32 != 0;
     *head = RecordHead{start,

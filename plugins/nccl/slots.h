@@ -36,8 +36,9 @@ void note_done(Communicator& communicator, const Operation& operation);
 /// nothing that came after it. That is told where channels are told at all.
 bool is_abandoned(const Communicator& communicator, const Operation& operation, uint64_t control);
 
-/// Writes that a live operation is in flight; nothing when it has just ended.
-void put_in_flight(Communicator& communicator, const Operation& operation, uint32_t generation);
+/// Writes that a live operation is in flight. False: nothing was written, for there is no room or
+/// it has just ended.
+bool put_in_flight(Communicator& communicator, const Operation& operation, uint32_t generation);
 
 /// A new operation that began at `now`, with `bits`; `role` is that of the handle returned.
 Handle open_operation(Communicator& communicator, const Facts& facts, uint64_t now, uint64_t bits,

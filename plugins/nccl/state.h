@@ -36,8 +36,9 @@ constexpr uint64_t kHasWork = uint64_t{1} << 34;      ///< Coll or P2p began
 constexpr uint64_t kWorkDone = uint64_t{1} << 35;     ///< and ended
 constexpr uint64_t kWaitsForGpu = uint64_t{1} << 36;  ///< channels will tell their times
 constexpr uint64_t kChannelsDone = uint64_t{1} << 37;
-constexpr uint64_t kClaimed = uint64_t{1} << 38;    ///< one thread's alone (slots.h)
-constexpr uint64_t kAbandoned = uint64_t{1} << 40;  ///< is_abandoned() when nothing more is told
+constexpr uint64_t kClaimed = uint64_t{1} << 38;       ///< one thread's alone (slots.h)
+constexpr uint64_t kAbandoned = uint64_t{1} << 40;     ///< is_abandoned() when nothing more is told
+constexpr uint64_t kToldInFlight = uint64_t{1} << 41;  ///< its record in flight was taken
 
 /// An operation in flight: 96 bytes, the record in the making. Shared: whoever gets the events of
 /// its parts; all fields are atomic, `control` publishes the others.

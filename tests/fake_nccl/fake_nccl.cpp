@@ -110,6 +110,7 @@ void* Plugin::init(uint64_t id, const char* name, int rank_count, int rank) {
   using InitV4 = int (*)(void**, int*, const char*, uint64_t, int, int, int, void*);
   using InitV5 = int (*)(void**, uint64_t, int*, const char*, int, int, int, void*);
   void* context = reinterpret_cast<void*>(0x5678);
+  const int mask = mask_;
   int result;
   if (version_ <= 3) {
     result = reinterpret_cast<InitV1>(table_->init)(&context, &mask_);
@@ -121,6 +122,8 @@ void* Plugin::init(uint64_t id, const char* name, int rank_count, int rank) {
                                                     nullptr);
   }
   if (result != 0) die("init failed");
+  // NCCL before 2.30 would call with that context all the same.
+  if (context == nullptr && mask_ != mask) die("init gave no context and changed the mask");
   return context;
 }
 

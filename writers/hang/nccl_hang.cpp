@@ -70,7 +70,7 @@ void NcclHangFinder::add(const Event& event) {
   note_level(operation, &progress);
   Reached& reached = progress.enqueued[kind_of(region, operation.peer)];
   if (operation.sequence >= reached.count)
-    reached = {operation.sequence + 1, operation.call, operation.start_ns};
+    reached = {operation.sequence + 1, operation.call, operation.start_ns, operation.bytes};
 }
 
 /// NCCL's kernels of one communicator run one after the other.
@@ -303,7 +303,67 @@ NcclHang NcclHangFinder::judge(std::vector<NcclPart> parts) const {
   return hang;
 }
 
-/// Members that have enqueued fewer operations than others, of which one is quiet.
+/// Collectives that a member has enqueued, by NCCL's own numbers.
+uint64_t NcclHangFinder::collective_count(const Progress& progress) {
+  uint64_t count = 0;
+  for (const auto& [kind, reached] : progress.enqueued) {
+    if (kind.second == kNoPeer) count += reached.count;
+  }
+  return count;
+}
+
+/// The newest collective that a member has enqueued.
+NcclPart NcclHangFinder::newest_of(const Member& member, const Progress& progress) {
+  NcclPart part;
+  part.group = progress.group;
+  part.communicator = member.first;
+  part.rank = member.second;
+  for (const auto& [kind, reached] : progress.enqueued) {
+    if (kind.second != kNoPeer || reached.start_ns < part.operation.start_ns) continue;
+    part.region = kind.first;
+    part.operation.start_ns = reached.start_ns;
+    part.operation.sequence = reached.count - 1;
+    part.operation.bytes = reached.bytes;
+  }
+  return part;
+}
+
+/// Who of the members has come to the last operation of a region that any of them has, and who not.
+NcclHang NcclHangFinder::behind(Members::const_iterator begin, Members::const_iterator end,
+                                uint32_t region, uint64_t count) const {
+  NcclHang hang;
+  hang.communicator = begin->first.first;
+  hang.region = region;
+  hang.sequence = count - 1;
+  hang.is_enqueued_only = true;
+  uint64_t fewest = UINT64_MAX;  // collectives of those that have come
+  for (auto it = begin; it != end; ++it) {
+    const auto found = it->second.enqueued.find({region, kNoPeer});
+    if (found == it->second.enqueued.end() || found->second.count < count) {
+      judge_member(it->first, {region, kNoPeer}, &hang);
+      continue;
+    }
+    NcclPart part;
+    part.group = it->second.group;
+    part.rank = it->first.second;
+    part.communicator = hang.communicator;
+    part.region = region;
+    hang.arrived.push_back(part);
+    hang.since_ns = std::min(hang.since_ns, last_ns_[part.group]);
+    fewest = std::min(fewest, collective_count(it->second));
+  }
+  hang.wrong.clear();
+  size_t next = 0;  // of the absent ones, which have the members' order
+  for (auto it = begin; it != end && next < hang.absent.size(); ++it) {
+    if (hang.absent[next] != it->second.group) continue;
+    ++next;
+    if (collective_count(it->second) >= fewest)
+      hang.wrong.push_back(newest_of(it->first, it->second));
+  }
+  return hang;
+}
+
+/// Members that have enqueued fewer operations than others, of which one is quiet, or other ones.
 void NcclHangFinder::find_behind(uint32_t communicator, std::vector<NcclHang>* hangs) const {
   std::map<uint32_t, uint64_t> most;  // by region
   const auto begin = progress_.lower_bound({communicator, 0});
@@ -313,31 +373,19 @@ void NcclHangFinder::find_behind(uint32_t communicator, std::vector<NcclHang>* h
       if (kind.second == kNoPeer) most[kind.first] = std::max(most[kind.first], reached.count);
     }
   }
+  std::optional<NcclHang> camp;  // the largest one, where the others are in something else
   for (const auto& [region, count] : most) {
-    NcclHang hang;
-    hang.communicator = communicator;
-    hang.region = region;
-    hang.sequence = count - 1;
-    hang.is_enqueued_only = true;
-    bool has_quiet = false;
-    for (auto it = begin; it != end; ++it) {
-      const auto found = it->second.enqueued.find({region, kNoPeer});
-      if (found == it->second.enqueued.end() || found->second.count < count) {
-        judge_member(it->first, {region, kNoPeer}, &hang);
-        continue;
-      }
-      NcclPart part;
-      part.group = it->second.group;
-      part.rank = it->first.second;
-      part.communicator = communicator;
-      part.region = region;
-      hang.arrived.push_back(part);
-      has_quiet = has_quiet || is_quiet(part.group);
-      hang.since_ns = std::min(hang.since_ns, last_ns_[part.group]);
-    }
-    if (has_quiet && !hang.absent.empty() && hangs->size() < kMaxHangs)
+    NcclHang hang = behind(begin, end, region, count);
+    const bool has_quiet = std::any_of(hang.arrived.begin(), hang.arrived.end(),
+                                       [&](const NcclPart& part) { return is_quiet(part.group); });
+    if (!has_quiet || hang.absent.empty()) continue;
+    if (hang.wrong.size() == hang.absent.size()) {
+      if (!camp || hang.arrived.size() > camp->arrived.size()) camp = std::move(hang);
+    } else if (hangs->size() < kMaxHangs) {
       hangs->push_back(std::move(hang));
+    }
   }
+  if (camp && hangs->size() < kMaxHangs) hangs->push_back(std::move(*camp));
 }
 
 }  // namespace aon::writers

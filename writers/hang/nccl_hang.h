@@ -23,7 +23,9 @@
 /// one of the communicator that has ended is over.
 ///
 /// Without times on the GPU (level api, or lowered to it) it is not known what has ended. Where a
-/// process is quiet and others have enqueued fewer operations than it, that is told as such.
+/// process is quiet and others have enqueued fewer operations of a function than it, that is told
+/// as such. One of those that has enqueued as many collectives of the communicator in all came to
+/// another one instead: a wrong one. Of two such camps the larger one is taken for the right one.
 /// Thread: one.   Cost: some ns per operation; memory per member, function and peer.
 #pragma once
 
@@ -86,8 +88,9 @@ class NcclHangFinder {
   using Kind = std::pair<uint32_t, int32_t>;     ///< region, peer (kNoPeer: a collective)
   struct Reached {
     uint64_t count = 0;  ///< one more than the highest sequence
-    uint32_t call = 0;   ///< of that one
+    uint32_t call = 0;   ///< of that one, as below
     uint64_t start_ns = 0;
+    uint64_t bytes = 0;
   };
   struct Progress {
     uint32_t group = 0;
@@ -110,12 +113,17 @@ class NcclHangFinder {
   NcclHang judge(std::vector<NcclPart> parts) const;
   bool is_certain(const Progress& progress, const Kind& kind) const;
   void judge_member(const Member& member, const Kind& kind, NcclHang* hang) const;
+  using Members = std::map<Member, Progress>;
+  static uint64_t collective_count(const Progress& progress);
+  static NcclPart newest_of(const Member& member, const Progress& progress);
+  NcclHang behind(Members::const_iterator begin, Members::const_iterator end, uint32_t region,
+                  uint64_t count) const;
   void find_behind(uint32_t communicator, std::vector<NcclHang>* hangs) const;
 
   const Model* model_ = nullptr;
   uint64_t now_ns_ = 0;
   std::span<const uint64_t> last_ns_;
-  std::map<Member, Progress> progress_;
+  Members progress_;
   std::vector<uint64_t> hole_end_ns_;  ///< by group; 0: no hole
   std::vector<uint64_t> done_ns_;      ///< by group: when its last operation ended on the GPU
   // Of the current group.

@@ -27,7 +27,8 @@ class NcclText : private HangText {
     if (hang.differs) return text + ", with bytes or types that differ";
     if (!hang.wrong.empty()) {
       const NcclPart& wrong = hang.wrong.front();
-      return text + fmt::format(", {} is in {} instead", who(wrong.group), name_of(wrong.region));
+      return text + fmt::format(", {} {} {} instead", who(wrong.group), is_in(hang),
+                                name_of(wrong.region));
     }
     if (hang.absent.empty()) return text;
     text += fmt::format(", {} did not arrive", who(hang.absent[0]));
@@ -55,6 +56,9 @@ class NcclText : private HangText {
   void append(std::vector<std::string> lines) {
     for (std::string& line : lines) add(std::move(line));
   }
+  static const char* is_in(const NcclHang& hang) {
+    return hang.is_enqueued_only ? "has enqueued" : "is in";
+  }
   const std::string& name_of(uint32_t region) const { return model_.regions[region].name; }
   static std::vector<uint32_t> groups_of(const NcclHang& hang) {
     std::vector<uint32_t> groups;
@@ -75,9 +79,10 @@ class NcclText : private HangText {
   void add_head(const NcclHang& hang) {
     if (hang.is_enqueued_only) {
       add(fmt::format(
-          "{}: some have not come to it, and others are quiet for {}; at level api NCCL "
+          "{}: some have not come to it{}, and others are quiet for {}; at level api NCCL "
           "does not tell what has ended (AON_NCCL_LEVEL=gpu does)",
-          operation(hang), for_seconds(hang.since_ns)));
+          operation(hang), hang.wrong.empty() ? "" : ", but to another one",
+          for_seconds(hang.since_ns)));
       return;
     }
     const NcclPart& first = hang.arrived.front();
@@ -106,8 +111,8 @@ class NcclText : private HangText {
       const auto wrong = std::find_if(hang.wrong.begin(), hang.wrong.end(),
                                       [&](const NcclPart& part) { return part.group == group; });
       if (wrong != hang.wrong.end()) {
-        add(fmt::format("  {} is in {} {} of {} bytes instead: one of them is wrong", who(group),
-                        name_of(wrong->region), wrong->operation.sequence + 1,
+        add(fmt::format("  {} {} {} {} of {} bytes instead: one of them is wrong", who(group),
+                        is_in(hang), name_of(wrong->region), wrong->operation.sequence + 1,
                         grouped(wrong->operation.bytes)));
       } else {
         add(fmt::format("  {} did not arrive: {}{}", who(group), last_call(group),

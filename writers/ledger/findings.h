@@ -111,6 +111,9 @@ class Findings final : public Writer {
   void add_late_end(std::vector<Finding>* findings) const;
   void add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findings) const;
   uint64_t span_ns(const RankTime& rank) const;
+  /// "3"; in a job of several nodes "3 on n1".
+  std::string name_of(size_t rank) const;
+  std::string subject_of(const std::vector<size_t>& ranks) const;
   /// Of what a rank costs the others: before all waiting, and before the call of most time, where
   /// it explains half of it.
   double weight_of_cause_s(const WaitTimes& waits, double lost_ns) const;

@@ -27,15 +27,6 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// "rank 3 is", "ranks 0, 2 are".
-std::string subject(const std::vector<size_t>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank" : "ranks";
-  for (size_t i = 0; i < std::min(ranks.size(), kMaxNamed); ++i)
-    text += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);
-  if (ranks.size() > kMaxNamed) text += fmt::format(" and {} more", ranks.size() - kMaxNamed);
-  return text + (ranks.size() == 1 ? " is" : " are");
-}
-
 double share_of(uint64_t part, uint64_t all) {
   return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(all, 1));
 }
@@ -65,6 +56,24 @@ Findings::WaitTimes Findings::wait_times() const {
                             share_of(waits_->incomplete_count, collectives));
   times.is_whole = times.left_out <= kLeastLeftOutShare;
   return times;
+}
+
+std::string Findings::name_of(size_t rank) const {
+  const std::string number = std::to_string(rank);
+  if (model_->job->nodes.size() < 2) return number;
+  for (const Group& group : model_->groups) {
+    if (group.rank == rank) return number + " on " + model_->job->nodes[group.node].host;
+  }
+  return number;
+}
+
+/// "rank 3 is", "ranks 0, 2 are".
+std::string Findings::subject_of(const std::vector<size_t>& ranks) const {
+  std::string text = ranks.size() == 1 ? "rank" : "ranks";
+  for (size_t i = 0; i < std::min(ranks.size(), kMaxNamed); ++i)
+    text += (i == 0 ? " " : ", ") + name_of(ranks[i]);
+  if (ranks.size() > kMaxNamed) text += fmt::format(" and {} more", ranks.size() - kMaxNamed);
+  return text + (ranks.size() == 1 ? " is" : " are");
 }
 
 uint64_t Findings::span_ns(const RankTime& rank) const {
@@ -126,10 +135,11 @@ void Findings::add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findi
   const double waited_s = static_cast<double>(waited_ns) / kNsPerSecond;
   const bool is_waited_for = waits.is_whole && waited_s >= kLeastWaitedShare * lost_s;
   std::string text = fmt::format("{} {} outside MPI, {} longer than the median ({})",
-                                 subject(alike), seconds_text(slowest_s),
+                                 subject_of(alike), seconds_text(slowest_s),
                                  seconds_text(slowest_s - middle_s), seconds_text(middle_s));
   if (is_waited_for)
-    text += ": the others wait for " + std::string(alike.size() == 1 ? "it" : "them");
+    text += fmt::format(": the others wait {} for {}", seconds_text(std::min(lost_s, waited_s)),
+                        alike.size() == 1 ? "it" : "them");
   double weight_s = waits.is_whole ? std::min(lost_s, waited_s) : lost_s;
   if (is_waited_for) weight_s = weight_of_cause_s(waits, lost_s * kNsPerSecond);
   findings->push_back({weight_s, text});
@@ -152,8 +162,8 @@ void Findings::add_late_end(std::vector<Finding>* findings) const {
   if (static_cast<double>(lost_ns) < kLeastEndShare * static_cast<double>(total_ns())) return;
   findings->push_back(
       {static_cast<double>(lost_ns) / kNsPerSecond,
-       fmt::format("rank {} comes last to MPI_Finalize: the others wait {} for it there", last,
-                   seconds_text(static_cast<double>(lost_ns) / kNsPerSecond))});
+       fmt::format("rank {} comes last to MPI_Finalize: the others wait {} for it there",
+                   name_of(last), seconds_text(static_cast<double>(lost_ns) / kNsPerSecond))});
 }
 
 }  // namespace aon::writers

@@ -74,11 +74,13 @@ std::optional<Findings::Blame> Findings::add_steps(const WaitTimes& waits,
       slowest_ns < kLargestRatio * compute_ns
           ? fmt::format("{:.1f} times as long as the median", slowest_ns / compute_ns)
           : fmt::format("{} longer than the median", seconds_text(more_ns * 1e-9));
+  const std::string cost =
+      waits.is_whole ? seconds_text(std::min(lost_ns, waited_ns) * 1e-9) + " " : "";
   return Blame{rank,
                {weight_of_cause_s(waits, lost_ns),
                 fmt::format("rank {} computes {} in each step (median of {} steps): the others "
-                            "wait for it{}",
-                            rank, how_long, loop.count, sure)}};
+                            "wait {}for it{}",
+                            name_of(rank), how_long, loop.count, cost, sure)}};
 }
 
 }  // namespace aon::writers

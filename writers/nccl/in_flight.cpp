@@ -35,22 +35,22 @@ void InFlight::add_ended(uint32_t call, Communicator* communicator) {
   --word_count_;
 }
 
-void InFlight::add(const NcclOperation& operation) {
+std::optional<NcclOperation> InFlight::add(const NcclOperation& operation) {
   Communicator& communicator = communicators_[operation.communicator];
   const uint32_t call = operation.call;
-  if (call >= kMaxCalls || call < communicator.forgotten) return;
+  if (call >= kMaxCalls || call < communicator.forgotten) return {};
   if ((operation.flags & kNcclInFlight) == 0) {
     communicator.enqueued.erase(call);
     add_ended(call, &communicator);
-    return;
+    return {};
   }
   const auto word = communicator.ended.find(call / kWordCalls);
-  if (word != communicator.ended.end() && (word->second >> call % kWordCalls & 1) != 0) return;
+  if (word != communicator.ended.end() && (word->second >> call % kWordCalls & 1) != 0) return {};
   // When it was given up is told by another thread, whose records may come first.
   const auto [known, is_new] = communicator.enqueued.try_emplace(call, operation);
   if (!is_new && (known->second.flags & kNcclAbandoned) == 0) known->second = operation;
-  if (communicator.enqueued.size() > kMaxKept)
-    communicator.enqueued.erase(communicator.enqueued.begin());
+  if (communicator.enqueued.size() <= kMaxKept) return {};
+  return communicator.enqueued.extract(communicator.enqueued.begin()).mapped();
 }
 
 std::optional<uint32_t> InFlight::last_gap(uint32_t id) const {

@@ -23,8 +23,8 @@ class InFlight {
   static constexpr uint32_t kMaxCalls = 1u << 31;  ///< of a communicator
   static constexpr size_t kMaxWords = 1u << 18;
 
-  /// Takes any kNcclCall of the process.
-  void add(const NcclOperation& operation);
+  /// Takes any kNcclCall of the process. What comes back is in flight and forgotten for it.
+  std::optional<NcclOperation> add(const NcclOperation& operation);
 
   /// The highest call of a communicator of which nothing was told although later ones were.
   std::optional<uint32_t> last_gap(uint32_t communicator) const;

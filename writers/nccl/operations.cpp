@@ -74,26 +74,48 @@ void OperationTable::add_refused() {
         histogram_of(told),
         &histograms_[{communicators_.global(communicator), regions_.global(region), bounded}]);
     calls_[communicator].told_count += told.sums.count;
+    ended_[key] = told.sums.in_flight_count;
   }
 }
 
 void OperationTable::end_group() {
-  for (const NcclOperation& operation : in_flight_.take()) append(operation);
+  for (const NcclOperation& operation : in_flight_.take()) {
+    if (is_told_by_sums(operation)) {
+      note_call(operation);
+    } else {
+      append(operation);
+    }
+  }
+  ended_.clear();
   for (const auto& [communicator, calls] : calls_)
     missing_count_ += calls.known_count - std::min(calls.told_count, calls.known_count);
   calls_.clear();
 }
 
+/// One that has a record in flight and ended, and whose record of that was refused. Which ones did
+/// is not told: later ones of a communicator wait behind the earlier ones.
+bool OperationTable::is_told_by_sums(const NcclOperation& operation) {
+  const auto log2_bytes = static_cast<uint8_t>(log2_of(operation.bytes));
+  const auto ended = ended_.find({operation.communicator, operation.region, log2_bytes});
+  if (ended == ended_.end() || ended->second == 0) return false;
+  --ended->second;
+  return true;
+}
+
 void OperationTable::add(const NcclOperation& operation) {
-  in_flight_.add(operation);
+  if (const auto forgotten = in_flight_.add(operation)) is_told_by_sums(*forgotten);
   if ((operation.flags & kNcclInFlight) == 0) append(operation);
 }
 
+void OperationTable::note_call(const NcclOperation& operation) {
+  if (operation.call >= InFlight::kMaxCalls) return;
+  uint64_t& known_count = calls_[operation.communicator].known_count;
+  known_count = std::max(known_count, uint64_t{operation.call} + 1);
+}
+
 void OperationTable::append(const NcclOperation& operation) {
-  Calls& calls = calls_[operation.communicator];
-  ++calls.told_count;
-  if (operation.call < InFlight::kMaxCalls)
-    calls.known_count = std::max(calls.known_count, uint64_t{operation.call} + 1);
+  ++calls_[operation.communicator].told_count;
+  note_call(operation);
   NcclOperation global = operation;
   global.communicator = communicators_.global(operation.communicator);
   global.region = regions_.global(operation.region);

@@ -79,7 +79,9 @@ class OperationTable {
   };
   void add_refused();
   OperationRow* row_of(uint32_t communicator, uint32_t call);
+  bool is_told_by_sums(const NcclOperation& operation);
   void end_group();
+  void note_call(const NcclOperation& operation);
   void append(const NcclOperation& operation);
   void keep(const OperationRow& row);
 
@@ -95,6 +97,8 @@ class OperationTable {
   std::map<HistogramKey, Histogram> histograms_;
   uint64_t left_out_count_ = 0;
   std::unordered_map<uint32_t, Calls> calls_;
+  /// Of the refused ones of the group, those whose record in flight was taken; keys as of NcclSums.
+  std::map<std::tuple<uint32_t, uint32_t, uint8_t>, uint64_t> ended_;
   uint64_t missing_count_ = 0;
 };
 

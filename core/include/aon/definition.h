@@ -126,7 +126,9 @@ struct NcclSumsDefinition {
   uint8_t log2_bytes;
   uint8_t first_bucket;
   uint8_t bucket_count;
-  uint8_t reserved[5];
+  uint8_t reserved;
+  uint32_t
+      in_flight_count;  ///< of `count`: whose kNcclInFlight record was taken; UINT32_MAX: or more
   uint64_t count;
   uint64_t bytes;
   uint64_t host_ns;      ///< from the calls to the last events

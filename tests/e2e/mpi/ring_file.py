@@ -154,6 +154,7 @@ class RingFile:
         self.metrics = {}
         self.thread_names = {}
         self.nccl_sums = {}
+        self.nccl_sums_in_flight = {}
         self._read_definitions()
         self.records = []
         for slot in range(1, self.slot_count):
@@ -247,6 +248,7 @@ class RingFile:
             communicator, region, log2, _, _ = struct.unpack_from("<IIBBB", payload)
             key = (communicator, self.regions[region], log2)
             self.nccl_sums[key] = struct.unpack_from("<8Q", payload, 16)
+            (self.nccl_sums_in_flight[key],) = struct.unpack_from("<I", payload, 12)
         elif kind == 11:
             number, count = struct.unpack_from("<II", payload)
             self.groups[number] = struct.unpack_from(f"<{count}I", payload, 8)

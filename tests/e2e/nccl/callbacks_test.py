@@ -159,6 +159,17 @@ class Refused(PluginTestCase):
         self.assertGreater(sums[2], 0)
         self.assertEqual(sums[3:], (0,) * 5)
 
+    def test_those_told_as_in_flight_are_summed_up_and_counted(self):
+        count = 20000
+        ring = self.ring_of("allreduce", 7, count, AON_MEMORY="1M", AON_NCCL_LEVEL="gpu")
+        ended = {o.sequence for o in operations(ring)}
+        begun = set(in_flight(ring).values())
+        (communicator,) = ring.communicators
+        key = communicator, "ncclAllReduce", 22
+        self.assertEqual(ring.nccl_sums[key][0], count - len(ended))
+        self.assertEqual(ring.nccl_sums_in_flight[key], len(begun - ended))
+        self.assertLess(0, len(begun - ended))
+
 
 class GpuTimes(PluginTestCase):
     def gpu(self, case, count=3, version=7):

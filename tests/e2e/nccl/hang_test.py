@@ -134,6 +134,13 @@ class Hang(PluginTestCase):
         wrong = "is in ncclAllGather 1 of 4 194 304 bytes instead: one of them is wrong"
         self.hanging("ncclAllReduce 1 of world", "in it: 0-1", "rank 2 on", wrong)
 
+    def test_without_times_on_the_gpu_a_wrong_operation_is_named(self):
+        self.start("2:0:other", level="api")
+        wrong = "has enqueued ncclAllGather 1 of 4 194 304 bytes instead: one of them is wrong"
+        text = self.hanging("ncclAllReduce 1 of world", "have enqueued it: 0-1", "rank 2 on", wrong)
+        self.assertNotIn("rank 0 on", text)
+        self.assertNotIn("did not arrive", text)
+
     def test_without_times_on_the_gpu_it_is_told_who_is_behind(self):
         self.start("0:2:skip", level="api")
         text = self.hanging("ncclAllReduce 3 of world: some have not come to it",

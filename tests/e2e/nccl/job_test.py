@@ -6,7 +6,17 @@ import unittest
 
 import h5py
 import xarray
-from nccl_records import FAKE, PLUGIN, TIMED, PluginTestCase, ledger, profile, readers, run
+from nccl_records import (
+    FAKE,
+    IN_FLIGHT,
+    PLUGIN,
+    TIMED,
+    PluginTestCase,
+    ledger,
+    profile,
+    readers,
+    run,
+)
 
 from aon_test import PYTHON
 
@@ -117,18 +127,35 @@ class Job(PluginTestCase):
         self.assertTrue(math.isnan(histograms[0]["busbw"]))
 
     def test_histograms_have_what_found_no_room_in_the_ring(self):
-        output = self.folder / "small"
+        for level in ("api", "gpu"):
+            self.fill_ring(level, 20000)
+
+    def fill_ring(self, level, count):
+        output = self.folder / f"small-{level}"
         output.mkdir()
-        count = 20000
         self.assert_exit(self.rings("env", f"AON_OUTPUT={output}", FAKE, "allreduce", 7, count,
-                                    NCCL_PROFILER_PLUGIN=PLUGIN, AON_MEMORY="1M")[0])  # fmt: skip
+                                    NCCL_PROFILER_PLUGIN=PLUGIN, AON_NCCL_LEVEL=level,
+                                    AON_MEMORY="1M")[0])  # fmt: skip
         self.assert_exit(run(["aon", "finalize", "--quiet", output]))
         _, communicators, operations, histograms = self.tables(output)
         self.assertLess(len(operations), count)
         self.assertEqual([h["count"] for h in histograms], [count])
         self.assertEqual([c["operations"] for c in communicators], [count])
+        self.assertEqual([o for o in operations if o["flags"] & IN_FLIGHT], [])
         with h5py.File(output / "profile.h5") as file:
             self.assertEqual(file["nccl/histograms"].attrs["operations_missing"], 0)
+
+    def test_at_any_rate_each_operation_is_told_or_counted(self):
+        """Without a pause between them: many times the 5000 a second that AON is made for."""
+        count = 50000
+        for level in ("api", "gpu"):
+            output = self.job("allreduce", 7, count, level, ranks=1)
+            _, _, operations, histograms = self.tables(output)
+            with h5py.File(output / "profile.h5") as file:
+                missing = int(file["nccl/histograms"].attrs["operations_missing"])
+            self.assertEqual(sum(h["count"] for h in histograms) + missing, count)
+            self.assertLess(0, len(operations))
+            self.assert_law(ledger(output))
 
     def test_old_versions_do_not_join_ranks(self):
         _, communicators, operations, _ = self.tables(self.job("allreduce", 3, 2, level="api"))

@@ -385,6 +385,39 @@ TEST_F(NcclHangs, without_times_on_the_gpu_only_who_is_behind_is_told) {
   EXPECT_THAT(lines()[0], HasSubstr("at level api NCCL does not tell what has ended"));
 }
 
+TEST_F(NcclHangs, without_times_a_wrong_operation_is_told_and_those_that_came_are_not_accused) {
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {});
+  for (uint32_t rank : {0, 1}) enqueued(rank, {.sequence = 1, .call = 1});
+  enqueued(2, {.region = kAllGather, .call = 1, .bytes = 4096, .time_ns = kEnd - 4 * kSecond});
+  for (uint32_t rank : {0, 1, 2}) quiet(rank);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_EQ(hangs[0].region, kAllReduce);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(2u));
+  EXPECT_THAT(lines(), testing::Contains(HasSubstr(
+                           "rank 2 on n1 (pid 102) has enqueued ncclAllGather 1 of 4 096 bytes "
+                           "instead: one of them is wrong")));
+  EXPECT_EQ(finding(),
+            "rank 0-1 is quiet behind ncclAllReduce 2 of world, rank 2 on n1 (pid 102) "
+            "has enqueued ncclAllGather instead");
+  expect_same_of_shares();
+}
+
+TEST_F(NcclHangs, without_times_who_is_behind_in_two_functions_did_not_come_to_either) {
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {});
+  for (uint32_t rank : {0, 1}) {
+    enqueued(rank, {.sequence = 1, .call = 1});
+    enqueued(rank, {.region = kAllGather, .call = 2});
+  }
+  quiet(0);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 2u);
+  for (const NcclHang& hang : hangs) {
+    EXPECT_THAT(hang.absent, ElementsAre(2u));
+    EXPECT_TRUE(hang.wrong.empty());
+  }
+}
+
 TEST_F(NcclHangs, without_times_nobody_is_behind_where_nobody_is_quiet) {
   for (uint32_t rank : {0, 1, 2}) enqueued(rank, {});
   for (uint32_t rank : {0, 2}) enqueued(rank, {.sequence = 1, .call = 1});

@@ -174,6 +174,50 @@ TEST(NcclOperations, without_a_record_are_in_the_histograms_where_they_were_summ
   EXPECT_EQ(table.missing_count(), 10u - 1 - 5 - 1);  // of ten calls
 }
 
+TEST(NcclOperations, that_were_told_in_flight_and_whose_end_was_refused_are_there_once) {
+  Model model = test::make_model(2);
+  spool::Process process;
+  process.nccl_sums[{7, 2, 6}] = refused(3, 6);
+  process.nccl_sums[{7, 2, 6}].sums.in_flight_count = 2;
+  model.groups[0].process = &process;
+  OperationTable table;
+  for (const Group& group : model.groups) {
+    table.begin(group);
+    for (uint32_t call = 0; call < 5; ++call) {
+      NcclOperation one = operation(call == 4 ? 128 : 64);  // the last one has sums of its own
+      one.call = call;
+      one.flags = kNcclInFlight;
+      table.add(one);
+    }
+  }
+  table.finish();
+  std::vector<uint32_t> of_first;
+  for (const OperationRow& row : table.rows())
+    if (row.group == 0) of_first.push_back(row.operation.call);
+  EXPECT_EQ(of_first, (std::vector<uint32_t>{2, 3, 4}));
+  EXPECT_EQ(table.rows().size(), 3u + 5);
+  EXPECT_EQ(table.histograms().at({0, 8, 6}).count, 3u + 2 + 4);
+  EXPECT_EQ(table.missing_count(), 0u);
+}
+
+TEST(NcclOperations, that_are_forgotten_leave_later_ones_in_flight) {
+  Model model = test::make_model(1);
+  spool::Process process;
+  process.nccl_sums[{7, 2, 6}] = refused(5, 6);
+  process.nccl_sums[{7, 2, 6}].sums.in_flight_count = 5;
+  model.groups[0].process = &process;
+  OperationTable table;
+  table.begin(model.groups[0]);
+  for (uint32_t call = 0; call < InFlight::kMaxKept + 5; ++call) {
+    NcclOperation one = operation(64);
+    one.call = call;
+    one.flags = kNcclInFlight;
+    table.add(one);
+  }
+  table.finish();
+  EXPECT_EQ(table.rows().size(), size_t{InFlight::kMaxKept});
+}
+
 TEST(NcclOperations, of_which_nothing_is_known_are_counted) {
   const Model model = test::make_model(2);
   OperationTable table;

@@ -148,6 +148,25 @@ TEST_F(NcclSlots, whose_records_are_refused_are_summed_up) {
             (std::vector<uint64_t>{1, 0, 1, 0}));
 }
 
+TEST_F(NcclSlots, that_were_told_in_flight_are_counted_among_the_refused) {
+  for (const uint64_t bits : {uint64_t{0}, kAbandoned}) {
+    const Handle handle = open(64, kHasWork | kWaitsForGpu);
+    Operation& operation = *operation_at(handle);
+    g_writer.context[0].end = g_records + sizeof g_records;
+    ASSERT_TRUE(put_in_flight(communicator(), operation, handle.generation));
+    uint64_t control;
+    ASSERT_TRUE(set_bits(operation, handle.generation, kToldInFlight | bits, &control));
+    g_writer.context[0].end = g_writer.context[0].cursor;
+    EXPECT_FALSE(put_in_flight(communicator(), operation, handle.generation));
+    ASSERT_TRUE(commit(communicator(), operation, handle.generation));
+  }
+  run(64, 100);
+  tell_refused(*g_state, 0);
+  ASSERT_EQ(g_told.size(), 1u);
+  EXPECT_EQ(g_told[0].sums.count, 2u);  // what was given up is told by its record in flight
+  EXPECT_EQ(g_told[0].sums.in_flight_count, 1u);
+}
+
 TEST_F(NcclSlots, sums_of_the_refused_are_told_when_they_have_grown) {
   g_writer.context[0].end = g_writer.context[0].cursor;
   run(64);
