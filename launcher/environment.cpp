@@ -14,6 +14,7 @@
 #include "core/base/unique_fd.h"
 #include "core/provider/names.h"
 #include "launcher/events.h"
+#include "launcher/nccl_conf.h"
 
 namespace aon::launcher {
 namespace {
@@ -117,6 +118,21 @@ void add_plugin(const char* provider, const char* name, const std::string& path,
   }
 }
 
+/// What a site or user has put into NCCL's own files is as good as a variable.
+void add_nccl_plugin(const std::string& path, const Options& options,
+                     const Environment& environment, ProgramEnvironment& result) {
+  constexpr const char* kName = "NCCL_PROFILER_PLUGIN";
+  const char* users = environment(kName);
+  if (!path.empty() && provider_is_wanted(options, "nccl") && (users == nullptr || *users == 0)) {
+    const std::string file = nccl_file_that_sets(kName, environment);
+    if (!file.empty()) {
+      result.left_alone.push_back({"nccl", std::string(kName) + " in " + file});
+      return;
+    }
+  }
+  add_plugin("nccl", kName, path, options, environment, result);
+}
+
 }  // namespace
 
 bool provider_is_wanted(const Options& options, const std::string& name) {
@@ -146,7 +162,7 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
     result.variables.push_back({"AON_RECORD_FIXTURE", options.record_fixture});
   add_plugin("cupti", "CUDA_INJECTION64_PATH", files.cuda_injection, options, environment, result);
   add_plugin("nvtx", "NVTX_INJECTION64_PATH", files.nvtx_injection, options, environment, result);
-  add_plugin("nccl", "NCCL_PROFILER_PLUGIN", files.nccl_plugin, options, environment, result);
+  add_nccl_plugin(files.nccl_plugin, options, environment, result);
   return result;
 }
 

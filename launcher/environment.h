@@ -14,7 +14,7 @@
 /// | AON_COUNTERS            | events for the borders of calls      | replaced                    |
 /// | CUDA_INJECTION64_PATH,  | our plugin, if installed             | left alone, reported        |
 /// | NVTX_INJECTION64_PATH,  |                                      |                             |
-/// | NCCL_PROFILER_PLUGIN    |                                      |                             |
+/// | NCCL_PROFILER_PLUGIN    |                                      | here or in nccl.conf        |
 ///
 /// The user's own preload stands first (a sanitizer insists on it). A tool of theirs that wraps MPI
 /// stands behind us: it sees every call, exactly as without us; before us it would pass its calls

@@ -15,6 +15,7 @@ constexpr uint32_t kGrowChunks = 64;
 constexpr uint32_t kAdvanceChunks = 4096;   ///< room made in advance by one pass: 16 MiB, some 5 ms
 constexpr uint64_t kStartBytes = 16 << 10;  ///< of kRateWindowNs: a start is told in less
 constexpr uint64_t kBusyBytes = 256 << 10;  ///< of one pass
+constexpr uint64_t kCacheBytes = 1u << 20;  ///< that the encode thread reads before memory has to
 constexpr int kBusyPeriodMs = 5;
 constexpr int kPeriodMs = 20;
 /// Each turn interrupts a rank where all cores are busy. A process that has been calm for a while
@@ -238,7 +239,7 @@ int Drainer::period_ms(const Ring& ring, bool is_calm) {
 bool Drainer::is_staging_filling() const noexcept {
   const uint64_t head = state_->header().staging_head.load(std::memory_order_relaxed);
   const uint64_t tail = tail_->load(std::memory_order_relaxed);
-  return head - tail > staging_->capacity_bytes() / 8;
+  return head - tail > std::min(staging_->capacity_bytes() / 8, kCacheBytes);
 }
 
 void Drainer::read_refused(Ring& ring) {

@@ -113,7 +113,7 @@ class Findings final : public Writer {
   uint64_t span_ns(const RankTime& rank) const;
   /// "3"; in a job of several nodes "3 on n1".
   std::string name_of(size_t rank) const;
-  std::string subject_of(const std::vector<size_t>& ranks) const;
+  std::string names_of(const std::vector<size_t>& ranks) const;
   /// Of what a rank costs the others: before all waiting, and before the call of most time, where
   /// it explains half of it.
   double weight_of_cause_s(const WaitTimes& waits, double lost_ns) const;
@@ -134,6 +134,7 @@ class Findings final : public Writer {
   /// nccl_findings.cpp
   void add_nccl(std::vector<Finding>* findings) const;
   void add_nccl_latecomer(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
+  void add_shared_cpu(double busy_ns, std::vector<Finding>* findings) const;
   void add_slow_link(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
   /// What slow operations may come from, by where their members are.
   struct SlowCauses {

@@ -14,6 +14,18 @@ namespace {
 constexpr double kLeastShare = kLeastOperationShare;
 constexpr double kLeastBlame = 1.5;  ///< times what everybody would cause, shared evenly
 constexpr double kMostly = 0.8;
+constexpr double kLeastProxyShare = 0.05;  ///< of the ranks' time, in operations
+
+bool runs_nccl(const spool::Process& process) {
+  return std::any_of(
+      process.communicators.begin(), process.communicators.end(),
+      [](const auto& one) { return one.second.definition.kind == CommunicatorKind::kNccl; });
+}
+
+bool has_one_cpu(const spool::Process& process) {
+  return !process.binding.empty() &&
+         process.binding.find_first_not_of("0123456789") == std::string::npos;
+}
 
 std::string text_of_ns(uint64_t time_ns) {
   return seconds_text(static_cast<double>(time_ns) * 1e-9);
@@ -78,10 +90,28 @@ void Findings::add_slow_link(const nccl::LatenessSummary& late,
                static_cast<double>(std::max<uint64_t>(link.time_ns - link.beyond_ns, 1)))});
 }
 
+/// Seen: operations of two ranks of 128 KiB to 4 MiB by sockets took 16 ms instead of 0.14 to 1.2.
+void Findings::add_shared_cpu(double busy_ns, std::vector<Finding>* findings) const {
+  if (busy_ns < kLeastProxyShare * static_cast<double>(total_ns())) return;
+  std::vector<size_t> ranks;
+  for (const Group& group : model_->groups) {
+    if (group.rank && group.process != nullptr && runs_nccl(*group.process) &&
+        has_one_cpu(*group.process))
+      ranks.push_back(*group.rank);
+  }
+  if (ranks.empty()) return;
+  findings->push_back(
+      {busy_ns * 1e-9 / 2,
+       fmt::format("{} {}, which NCCL's proxy thread shares with the program: bind ranks to more "
+                   "(mpirun --bind-to none, srun --cpus-per-task)",
+                   names_of(ranks), ranks.size() == 1 ? "has one CPU" : "have one CPU each")});
+}
+
 void Findings::add_nccl(std::vector<Finding>* findings) const {
   const nccl::LatenessSummary* late = nccl_ != nullptr ? nccl_->summary() : nullptr;
   if (late == nullptr || late->table.operation_count() == 0) return;
   add_nccl_latecomer(*late, findings);
+  add_shared_cpu(busy_ns(late->table), findings);
   add_slow_link(*late, findings);
   std::vector<TrueTimes> collectives;  // transfers have links
   std::copy_if(late->times.begin(), late->times.end(), std::back_inserter(collectives),

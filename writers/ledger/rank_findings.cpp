@@ -67,13 +67,13 @@ std::string Findings::name_of(size_t rank) const {
   return number;
 }
 
-/// "rank 3 is", "ranks 0, 2 are".
-std::string Findings::subject_of(const std::vector<size_t>& ranks) const {
+/// "rank 3", "ranks 0, 2".
+std::string Findings::names_of(const std::vector<size_t>& ranks) const {
   std::string text = ranks.size() == 1 ? "rank" : "ranks";
   for (size_t i = 0; i < std::min(ranks.size(), kMaxNamed); ++i)
     text += (i == 0 ? " " : ", ") + name_of(ranks[i]);
   if (ranks.size() > kMaxNamed) text += fmt::format(" and {} more", ranks.size() - kMaxNamed);
-  return text + (ranks.size() == 1 ? " is" : " are");
+  return text;
 }
 
 uint64_t Findings::span_ns(const RankTime& rank) const {
@@ -134,9 +134,10 @@ void Findings::add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findi
   // nobody says that they waited.
   const double waited_s = static_cast<double>(waited_ns) / kNsPerSecond;
   const bool is_waited_for = waits.is_whole && waited_s >= kLeastWaitedShare * lost_s;
-  std::string text = fmt::format("{} {} outside MPI, {} longer than the median ({})",
-                                 subject_of(alike), seconds_text(slowest_s),
-                                 seconds_text(slowest_s - middle_s), seconds_text(middle_s));
+  std::string text =
+      fmt::format("{} {} {} outside MPI, {} longer than the median ({})", names_of(alike),
+                  alike.size() == 1 ? "is" : "are", seconds_text(slowest_s),
+                  seconds_text(slowest_s - middle_s), seconds_text(middle_s));
   if (is_waited_for)
     text += fmt::format(": the others wait {} for {}", seconds_text(std::min(lost_s, waited_s)),
                         alike.size() == 1 ? "it" : "them");

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 
+#include "launcher/nccl_conf.h"
 #include "launcher/runtime_folder.h"
 #include "tests/unit/launcher/temporary_folder.h"
 
@@ -111,6 +112,39 @@ TEST_F(ProgramVariables, leave_the_users_plugin_alone) {
   set_["NCCL_PROFILER_PLUGIN"] = "theirs";
   EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), "(not set)");
   EXPECT_THAT(make().left_alone, ElementsAre(LeftAlone{"nccl", "NCCL_PROFILER_PLUGIN"}));
+}
+
+TEST_F(ProgramVariables, leave_the_plugin_alone_that_nccls_own_file_names) {
+  const std::string file = path("nccl.conf");
+  set_["NCCL_CONF_FILE"] = file;
+  std::ofstream(file) << "# NCCL_PROFILER_PLUGIN=none\nNCCL_PROFILER_PLUGINS=3\nNCCL_DEBUG=WARN\n";
+  EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), files_.nccl_plugin);
+  std::ofstream(file, std::ios::app) << "NCCL_PROFILER_PLUGIN=inspector";
+  EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), "(not set)");
+  EXPECT_THAT(make().left_alone, ElementsAre(LeftAlone{"nccl", "NCCL_PROFILER_PLUGIN in " + file}));
+  options_.without = {"nccl"};
+  EXPECT_THAT(make().left_alone, IsEmpty());
+}
+
+using NcclFiles = TemporaryFolder;
+
+TEST_F(NcclFiles, the_users_comes_before_the_systems_and_its_first_line_counts) {
+  std::map<std::string, std::string> set{{"HOME", folder_}};
+  const auto get = [&](const char* name) -> const char* {
+    const auto found = set.find(name);
+    return found == set.end() ? nullptr : found->second.c_str();
+  };
+  const std::string system = path("system.conf");
+  const std::string own = path(".nccl.conf");
+  EXPECT_EQ(nccl_file_that_sets("A", get, system), "");
+  std::ofstream(system) << "A=1\n";
+  EXPECT_EQ(nccl_file_that_sets("A", get, system), system);
+  std::ofstream(own) << "A=\nA=2\n";
+  EXPECT_EQ(nccl_file_that_sets("A", get, system), "") << "the user wants none";
+  std::ofstream(own) << "A=2";
+  EXPECT_EQ(nccl_file_that_sets("A", get, system), own);
+  set["NCCL_CONF_FILE"] = path("none");
+  EXPECT_EQ(nccl_file_that_sets("A", get, system), system);
 }
 
 TEST_F(ProgramVariables, tell_nccl_its_level_unless_it_is_the_usual_one) {
