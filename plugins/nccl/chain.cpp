@@ -17,7 +17,6 @@
 namespace aon::nccl {
 namespace {
 
-constexpr uint64_t kPairs = uint64_t{1} << 18;
 constexpr uint64_t kChainedRole = uint64_t{7} << 45;  ///< no Role has it
 constexpr uint64_t kContext = uint64_t{1} << 44;      ///< or else it is a handle
 constexpr uint64_t kNumberMask = (uint64_t{1} << 44) - 1;
@@ -50,8 +49,10 @@ struct Contexts {
 struct Tables {
   std::atomic<uint32_t> process;  ///< tag; 0: no init yet
   std::atomic<uint64_t> next_pair;
-  uint64_t context_count;  ///< so far; both under g_mutex
-  uint32_t place_count;    ///< of `contexts`
+  std::atomic<uint64_t> too_old;  ///< ends of events whose pair was another's by then
+  uint64_t told_too_old;          ///< of these the ledger knows; under g_mutex, as the next two
+  uint64_t context_count;         ///< so far
+  uint32_t place_count;           ///< of `contexts`
   Contexts contexts[kMaxContexts];
   Pair pairs[kPairs];
 };
@@ -150,11 +151,15 @@ void* keep(const BothHandles& both) {
   return reinterpret_cast<void*>(process_bits() | number);
 }
 
+bool is_event(const void* handle) {
+  const uint64_t bits = reinterpret_cast<uint64_t>(handle);
+  return process_bits() != 0 && (bits & ~kNumberMask) == process_bits();
+}
+
 /// Both null: of another process, none of ours, or too old.
 BothHandles find(const void* handle) {
-  const uint64_t bits = reinterpret_cast<uint64_t>(handle);
-  if (process_bits() == 0 || (bits & ~kNumberMask) != process_bits()) return {};
-  const uint64_t number = bits & kNumberMask;
+  if (!is_event(handle)) return {};
+  const uint64_t number = reinterpret_cast<uint64_t>(handle) & kNumberMask;
   const Pair& pair = g_tables->pairs[number % kPairs];
   if (pair.number.load(std::memory_order_acquire) != number + 1) return {};  // pairs with nccl:pair
   BothHandles both;
@@ -235,6 +240,10 @@ void tell_failed_chain(int code) {
 int* chained_mask() { return &g_their_mask; }
 
 int heeded_chained_mask() { return g_heeded_mask.load(std::memory_order_relaxed); }
+
+uint64_t lost_pair_ends() {
+  return g_tables == nullptr ? 0 : g_tables->too_old.load(std::memory_order_relaxed);
+}
 
 void heed_chained_mask(int* mask) {
   g_mask.store(mask, std::memory_order_relaxed);
@@ -328,6 +337,8 @@ void* start_both(int version, void* context, const Descriptor* descriptor, uint6
 
 void stop_both(void* handle) {
   const BothHandles both = find(handle);
+  if (both.ours == nullptr && both.theirs == nullptr && is_event(handle))
+    g_tables->too_old.fetch_add(1, std::memory_order_relaxed);
   if (both.ours != nullptr) stop_event(both.ours);
   if (both.theirs != nullptr) g_plugin.load(std::memory_order_relaxed)->stop(both.theirs);
 }

@@ -46,6 +46,10 @@ const ChainedPlugin* chained_plugin(int version);
 /// Thread: init.
 void tell_failed_chain(int code);
 
+/// Ends of events that neither plugin was told: kPairs others had begun since.   Thread: any.
+constexpr uint64_t kPairs = uint64_t{1} << 18;
+uint64_t lost_pair_ends();
+
 /// True once a plugin is there.
 bool has_chain();
 

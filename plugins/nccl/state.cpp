@@ -309,6 +309,10 @@ void tell_losses(const State& state) {
         "(PXN)",
         count(state.foreign));
   }
+  if (const uint64_t ends = lost_pair_ends(); ends != 0) {
+    reason.add("AON_NCCL_CHAIN: %llu ends of events were told to nobody: %u others had begun since",
+               static_cast<unsigned long long>(ends), static_cast<unsigned>(kPairs));
+  }
   if (!reason.is_empty()) tell(ProviderState::kDegraded, reason.text(), remedy.text());
 }
 

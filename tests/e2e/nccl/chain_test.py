@@ -41,6 +41,14 @@ class Chain(PluginTestCase):
         self.assertEqual([line for line in lines if "start" in line], ["start 256 in 0"])
         self.assertEqual([o.flags for o in operations(ring)], [0] * 3)
 
+    def test_ends_that_come_too_late_are_told_of(self):
+        """Of a group of 131 076 transfers, each of which is a call and work."""
+        lines, ring = self.chained("exchange", count=65538, RECORDER_MASK="256", AON_MEMORY="64M")
+        self.assertEqual((lines.count("start 256 in 0"), lines.count("stop 256")), (2, 0))
+        self.assertEqual(ring.providers[-1][0], DEGRADED)
+        self.assertRegex(ring.providers[-1][2],
+                         r"AON_NCCL_CHAIN: \d+ ends of events were told to nobody")  # fmt: skip
+
     def test_channels_that_only_theirs_wants_do_not_change_ours(self):
         lines, ring = self.chained(RECORDER_MASK="64")
         self.assertEqual(lines.count("start 64 in 2"), 2 * 2)
