@@ -118,12 +118,13 @@ void add_plugin(const char* provider, const char* name, const std::string& path,
   }
 }
 
-/// What a site or user has put into NCCL's own files is as good as a variable.
+/// What a site or user has put into NCCL's own files is as good as a variable. One that is set and
+/// empty overrules them, for NCCL as well.
 void add_nccl_plugin(const std::string& path, const Options& options,
                      const Environment& environment, ProgramEnvironment& result) {
   constexpr const char* kName = "NCCL_PROFILER_PLUGIN";
   const char* users = environment(kName);
-  if (!path.empty() && provider_is_wanted(options, "nccl") && (users == nullptr || *users == 0)) {
+  if (!path.empty() && provider_is_wanted(options, "nccl") && users == nullptr) {
     const std::string file = nccl_file_that_sets(kName, environment);
     if (!file.empty()) {
       result.left_alone.push_back({"nccl", std::string(kName) + " in " + file});

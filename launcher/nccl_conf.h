@@ -2,6 +2,7 @@
 /// NAME=VALUE, and the first one of a name counts (nccl 2.28.9, src/misc/param.cc). The environment
 /// comes before them, so what aon-run sets there would silently replace a site's own plugin.
 ///
+/// The home is $HOME here; NCCL asks the database of users, which a static program cannot.
 /// Thread: any.   Cost: two files that are opened, where they are there.
 #pragma once
 

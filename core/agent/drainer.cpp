@@ -236,10 +236,14 @@ int Drainer::period_ms(const Ring& ring, bool is_calm) {
   return static_cast<int>(std::clamp<uint64_t>(free_bytes * 1000 / rate / 3, 5, most_ms));
 }
 
-bool Drainer::is_staging_filling() const noexcept {
+bool Drainer::wants_encoding() noexcept {
   const uint64_t head = state_->header().staging_head.load(std::memory_order_relaxed);
   const uint64_t tail = tail_->load(std::memory_order_relaxed);
-  return head - tail > std::min(staging_->capacity_bytes() / 8, kCacheBytes);
+  // What was encoded stays until it is written.
+  const bool is_filling = head - tail > staging_->capacity_bytes() / 8;
+  if (!is_filling && head - std::max(tail, encoding_from_) <= kCacheBytes) return false;
+  encoding_from_ = head;
+  return true;
 }
 
 void Drainer::read_refused(Ring& ring) {

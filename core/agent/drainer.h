@@ -108,8 +108,9 @@ class Drainer : private ring::Sink {
   /// those of processes that have recorded nothing for as long.
   void report_open_calls(uint64_t now_ns);
 
-  /// True when the encode thread should not wait for its next flush.
-  bool is_staging_filling() const noexcept;
+  /// True when the encode thread should not wait for its next flush: as much has come since this
+  /// was true as stays in the cache, or staging fills up.
+  bool wants_encoding() noexcept;
   /// Most memory that the rings had at one time.
   uint64_t peak_ring_bytes() const noexcept {
     return peak_node_bytes_.load(std::memory_order_relaxed);
@@ -176,6 +177,7 @@ class Drainer : private ring::Sink {
   std::map<uint32_t, Ring> rings_;  ///< by cell
   Ring* current_ = nullptr;         ///< whose pieces take() gets
   bool is_giving_up_ = false;       ///< take() only counts
+  uint64_t encoding_from_ = 0;      ///< head of staging when wants_encoding() was true last
   uint32_t advance_chunks_ = 0;     ///< that this pass may still offer before they are needed
   std::atomic<uint64_t> node_bytes_{0};
   std::atomic<uint64_t> peak_node_bytes_{0};

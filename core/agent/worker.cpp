@@ -106,7 +106,7 @@ void Worker::serve_turns() {
     state_.header().worker_turn_ns.store(now_ns, std::memory_order_relaxed);
     const DrainPass pass = drainer_.drain(now_ns);
     if (pass.bytes != 0) last_bytes_ns = now_ns;
-    if (pass.bytes != 0 && drainer_.is_staging_filling()) encode_thread_.nudge();
+    if (pass.bytes != 0 && drainer_.wants_encoding()) encode_thread_.nudge();
     period_ms = now_ns - last_bytes_ns > kIdleAfterNs ? kIdlePeriodMs : pass.period_ms;
     if (server_.advance(now_ns)) encode_thread_.flush_soon();
     if (now_ns >= next_second_ns) {

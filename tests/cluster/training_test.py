@@ -97,7 +97,7 @@ class Training(OnHosts):
         self.assert_exit(run([AON, "finalize", self.output]))
         document = ledger(self.output)
         self.assertRegex("\n".join(document["findings"]),
-                         r"rank 5 on n2 .*: the others wait(ed)? \d+(\.\d)? s for it")  # fmt: skip
+                         r"rank 5 on n2 .*: the others wait(ed)? \d+(\.\d)? s (in all )?for it")  # fmt: skip
         with h5py.File(self.output / "profile.h5") as file:
             late = rows(file, "lateness")
         worst = max(late, key=lambda r: r["caused_ns"])

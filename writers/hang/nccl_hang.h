@@ -24,8 +24,9 @@
 ///
 /// Without times on the GPU (level api, or lowered to it) it is not known what has ended. Where a
 /// process is quiet and others have enqueued fewer operations of a function than it, that is told
-/// as such. One of those that has enqueued as many collectives of the communicator in all came to
-/// another one instead: a wrong one. Of two such camps the larger one is taken for the right one.
+/// as such. One of those that has enqueued more of another function than all who came is in that one
+/// instead: a wrong one. Of two such camps the larger one is taken for the right one. Where more
+/// members have gone on without an operation than have come to it, it is one too many.
 /// Thread: one.   Cost: some ns per operation; memory per member, function and peer.
 #pragma once
 
@@ -61,6 +62,7 @@ struct NcclHang {
   std::vector<uint32_t> passed;   ///< groups
   uint32_t unknown_count = 0;     ///< members
   bool differs = false;           ///< bytes or types of the arrived ones are not the same
+  bool is_extra = false;          ///< level api: more have gone on without it than came
   bool is_enqueued_only = false;  ///< level api: enqueued, and not known whether it ended
   uint64_t since_ns = UINT64_MAX;
 };
@@ -114,16 +116,20 @@ class NcclHangFinder {
   bool is_certain(const Progress& progress, const Kind& kind) const;
   void judge_member(const Member& member, const Kind& kind, NcclHang* hang) const;
   using Members = std::map<Member, Progress>;
-  static uint64_t collective_count(const Progress& progress);
-  static NcclPart newest_of(const Member& member, const Progress& progress);
+  struct Camp;
+  static std::optional<NcclPart> instead(const Member& member, const Progress& progress,
+                                         const Camp& camp);
+  static bool went_on(const Progress& progress, const Camp& camp);
+  void join(const Progress& progress, uint32_t region, Camp* camp) const;
   NcclHang behind(Members::const_iterator begin, Members::const_iterator end, uint32_t region,
                   uint64_t count) const;
-  void find_behind(uint32_t communicator, std::vector<NcclHang>* hangs) const;
+  void find_behind(uint32_t communicator, std::vector<NcclHang>* hangs);
 
   const Model* model_ = nullptr;
   uint64_t now_ns_ = 0;
   std::span<const uint64_t> last_ns_;
   Members progress_;
+  std::vector<uint32_t> collectives_;  ///< regions of the communicator that is looked at
   std::vector<uint64_t> hole_end_ns_;  ///< by group; 0: no hole
   std::vector<uint64_t> done_ns_;      ///< by group: when its last operation ended on the GPU
   // Of the current group.

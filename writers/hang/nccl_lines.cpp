@@ -27,10 +27,14 @@ class NcclText : private HangText {
     if (hang.differs) return text + ", with bytes or types that differ";
     if (!hang.wrong.empty()) {
       const NcclPart& wrong = hang.wrong.front();
-      return text + fmt::format(", {} {} {} instead", who(wrong.group), is_in(hang),
-                                name_of(wrong.region));
+      text +=
+          fmt::format(", {} {} {} instead", who(wrong.group), is_in(hang), name_of(wrong.region));
+      const size_t others = hang.absent.size() - 1;
+      return others == 0 ? text : text + fmt::format(", and {} more did not arrive", others);
     }
     if (hang.absent.empty()) return text;
+    if (hang.is_extra)
+      return text + fmt::format(", {} others went on without it", hang.absent.size());
     text += fmt::format(", {} did not arrive", who(hang.absent[0]));
     if (hang.absent.size() > 1) text += fmt::format(" and {} more", hang.absent.size() - 1);
     return text;
@@ -55,6 +59,11 @@ class NcclText : private HangText {
   void add(std::string line) { lines_.push_back(std::move(line)); }
   void append(std::vector<std::string> lines) {
     for (std::string& line : lines) add(std::move(line));
+  }
+  static const char* instead_text(const NcclHang& hang) {
+    if (hang.wrong.empty()) return hang.is_extra ? " and went on without it" : "";
+    return hang.wrong.size() == hang.absent.size() ? ", but to another one"
+                                                   : ", of these some to another one";
   }
   static const char* is_in(const NcclHang& hang) {
     return hang.is_enqueued_only ? "has enqueued" : "is in";
@@ -81,8 +90,7 @@ class NcclText : private HangText {
       add(fmt::format(
           "{}: some have not come to it{}, and others are quiet for {}; at level api NCCL "
           "does not tell what has ended (AON_NCCL_LEVEL=gpu does)",
-          operation(hang), hang.wrong.empty() ? "" : ", but to another one",
-          for_seconds(hang.since_ns)));
+          operation(hang), instead_text(hang), for_seconds(hang.since_ns)));
       return;
     }
     const NcclPart& first = hang.arrived.front();
@@ -115,7 +123,8 @@ class NcclText : private HangText {
                         is_in(hang), name_of(wrong->region), wrong->operation.sequence + 1,
                         grouped(wrong->operation.bytes)));
       } else {
-        add(fmt::format("  {} did not arrive: {}{}", who(group), last_call(group),
+        add(fmt::format("  {} {}: {}{}", who(group),
+                        hang.is_extra ? "has not enqueued it" : "did not arrive", last_call(group),
                         end_text(group)));
       }
       append(stacks(std::span(&group, 1)));

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <vector>
 
 #include "core/base/digits.h"
+#include "core/spool/same_machine.h"
 #include "writers/ledger/findings.h"
+#include "writers/profile/local_ids.h"
 
 namespace aon::writers {
 namespace {
@@ -16,10 +20,25 @@ constexpr double kLeastBlame = 1.5;  ///< times what everybody would cause, shar
 constexpr double kMostly = 0.8;
 constexpr double kLeastProxyShare = 0.05;  ///< of the ranks' time, in operations
 
-bool runs_nccl(const spool::Process& process) {
-  return std::any_of(
-      process.communicators.begin(), process.communicators.end(),
-      [](const auto& one) { return one.second.definition.kind == CommunicatorKind::kNccl; });
+bool spans_machines(const Model& model, const GlobalCommunicator& communicator) {
+  const spool::HomeNodes homes(*model.job);
+  std::optional<uint32_t> first;
+  for (const int64_t member : communicator.members) {
+    if (member < 0 || static_cast<size_t>(member) >= model.groups.size()) continue;
+    const uint32_t node = model.groups[static_cast<size_t>(member)].node;
+    if (first && !spool::is_same_machine(*model.job, homes, *first, node)) return true;
+    first = node;
+  }
+  return false;
+}
+
+/// By communicator: between machines it is the proxy that moves the data.
+std::vector<bool> needs_proxy(const Model& model) {
+  std::vector<bool> needs;
+  for (const GlobalCommunicator& communicator : model.communicators)
+    needs.push_back(communicator.kind == CommunicatorKind::kNccl &&
+                    spans_machines(model, communicator));
+  return needs;
 }
 
 bool has_one_cpu(const spool::Process& process) {
@@ -92,16 +111,23 @@ void Findings::add_slow_link(const nccl::LatenessSummary& late,
 
 /// Seen: operations of two ranks of 128 KiB to 4 MiB by sockets took 16 ms instead of 0.14 to 1.2.
 void Findings::add_shared_cpu(double busy_ns, std::vector<Finding>* findings) const {
+  constexpr double kWeight = 0.1;  // what makes operations slow for certain comes first
   if (busy_ns < kLeastProxyShare * static_cast<double>(total_ns())) return;
+  const std::vector<bool> needs = needs_proxy(*model_);
   std::vector<size_t> ranks;
   for (const Group& group : model_->groups) {
-    if (group.rank && group.process != nullptr && runs_nccl(*group.process) &&
-        has_one_cpu(*group.process))
+    if (!group.rank || group.process == nullptr || !has_one_cpu(*group.process)) continue;
+    const profile::LocalIds ids(group.communicator_map);
+    const auto& own = group.process->communicators;
+    if (std::any_of(own.begin(), own.end(), [&](const auto& one) {
+          const uint32_t id = ids.global(one.first);
+          return id < needs.size() && needs[id];
+        }))
       ranks.push_back(*group.rank);
   }
   if (ranks.empty()) return;
   findings->push_back(
-      {busy_ns * 1e-9 / 2,
+      {busy_ns * 1e-9 * kWeight,
        fmt::format("{} {}, which NCCL's proxy thread shares with the program: bind ranks to more "
                    "(mpirun --bind-to none, srun --cpus-per-task)",
                    names_of(ranks), ranks.size() == 1 ? "has one CPU" : "have one CPU each")});

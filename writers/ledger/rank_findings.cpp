@@ -139,8 +139,9 @@ void Findings::add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findi
                   alike.size() == 1 ? "is" : "are", seconds_text(slowest_s),
                   seconds_text(slowest_s - middle_s), seconds_text(middle_s));
   if (is_waited_for)
-    text += fmt::format(": the others wait {} for {}", seconds_text(std::min(lost_s, waited_s)),
-                        alike.size() == 1 ? "it" : "them");
+    text +=
+        fmt::format(": the others wait {} in all for {}", seconds_text(std::min(lost_s, waited_s)),
+                    alike.size() == 1 ? "it" : "them");
   double weight_s = waits.is_whole ? std::min(lost_s, waited_s) : lost_s;
   if (is_waited_for) weight_s = weight_of_cause_s(waits, lost_s * kNsPerSecond);
   findings->push_back({weight_s, text});

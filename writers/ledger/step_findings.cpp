@@ -75,7 +75,7 @@ std::optional<Findings::Blame> Findings::add_steps(const WaitTimes& waits,
           ? fmt::format("{:.1f} times as long as the median", slowest_ns / compute_ns)
           : fmt::format("{} longer than the median", seconds_text(more_ns * 1e-9));
   const std::string cost =
-      waits.is_whole ? seconds_text(std::min(lost_ns, waited_ns) * 1e-9) + " " : "";
+      waits.is_whole ? seconds_text(std::min(lost_ns, waited_ns) * 1e-9) + " in all " : "";
   return Blame{rank,
                {weight_of_cause_s(waits, lost_ns),
                 fmt::format("rank {} computes {} in each step (median of {} steps): the others "

@@ -35,22 +35,54 @@ void InFlight::add_ended(uint32_t call, Communicator* communicator) {
   --word_count_;
 }
 
-std::optional<NcclOperation> InFlight::add(const NcclOperation& operation) {
+InFlight::Key InFlight::key_of(const NcclOperation& operation) {
+  const uint64_t bytes = std::max<uint64_t>(operation.bytes, 1);
+  return {operation.communicator, operation.region,
+          static_cast<uint32_t>(std::bit_width(bytes) - 1)};
+}
+
+/// Its end may still come, from another thread.
+void InFlight::forget_oldest(Communicator* communicator) {
+  const NcclOperation oldest =
+      communicator->enqueued.extract(communicator->enqueued.begin()).mapped();
+  const auto [word, is_new] = communicator->beyond.try_emplace(oldest.call / kWordCalls);
+  if (is_new && ++beyond_word_count_ > kMaxWords) {
+    communicator->beyond.erase(word);
+    --beyond_word_count_;
+    return;
+  }
+  word->second |= uint64_t{1} << oldest.call % kWordCalls;
+  ++forgotten_[key_of(oldest)];
+}
+
+void InFlight::end_forgotten(const NcclOperation& operation, Communicator* communicator) {
+  const auto word = communicator->beyond.find(operation.call / kWordCalls);
+  const uint64_t bit = uint64_t{1} << operation.call % kWordCalls;
+  if (word == communicator->beyond.end() || (word->second & bit) == 0) return;
+  word->second &= ~bit;
+  if (const auto known = forgotten_.find(key_of(operation));
+      known != forgotten_.end() && known->second != 0)
+    --known->second;
+  if (word->second != 0) return;
+  communicator->beyond.erase(word);
+  --beyond_word_count_;
+}
+
+void InFlight::add(const NcclOperation& operation) {
   Communicator& communicator = communicators_[operation.communicator];
   const uint32_t call = operation.call;
-  if (call >= kMaxCalls || call < communicator.forgotten) return {};
+  if (call >= kMaxCalls || call < communicator.forgotten) return;
   if ((operation.flags & kNcclInFlight) == 0) {
-    communicator.enqueued.erase(call);
+    if (communicator.enqueued.erase(call) == 0) end_forgotten(operation, &communicator);
     add_ended(call, &communicator);
-    return {};
+    return;
   }
   const auto word = communicator.ended.find(call / kWordCalls);
-  if (word != communicator.ended.end() && (word->second >> call % kWordCalls & 1) != 0) return {};
+  if (word != communicator.ended.end() && (word->second >> call % kWordCalls & 1) != 0) return;
   // When it was given up is told by another thread, whose records may come first.
   const auto [known, is_new] = communicator.enqueued.try_emplace(call, operation);
   if (!is_new && (known->second.flags & kNcclAbandoned) == 0) known->second = operation;
-  if (communicator.enqueued.size() <= kMaxKept) return {};
-  return communicator.enqueued.extract(communicator.enqueued.begin()).mapped();
+  if (communicator.enqueued.size() > kMaxKept) forget_oldest(&communicator);
 }
 
 std::optional<uint32_t> InFlight::last_gap(uint32_t id) const {
@@ -84,7 +116,9 @@ std::vector<NcclOperation> InFlight::take() {
     for (const auto& [call, operation] : communicator.enqueued) result.push_back(operation);
   }
   communicators_.clear();
+  forgotten_.clear();
   word_count_ = 0;
+  beyond_word_count_ = 0;
   return result;
 }
 

@@ -3,13 +3,14 @@
 /// different threads write them.
 ///
 /// Thread: one.   Cost: two look-ups per operation; of a process kMaxWords words of 64 calls each
-/// (12 MiB), the latest ones, and of a communicator kMaxKept operations: no more are in flight at a
+/// (12 MiB; twice), the latest ones, and of a communicator kMaxKept operations: no more are in flight at a
 /// time. A damaged number costs no more than another one.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -23,11 +24,16 @@ class InFlight {
   static constexpr uint32_t kMaxCalls = 1u << 31;  ///< of a communicator
   static constexpr size_t kMaxWords = 1u << 18;
 
-  /// Takes any kNcclCall of the process. What comes back is in flight and forgotten for it.
-  std::optional<NcclOperation> add(const NcclOperation& operation);
+  /// Takes any kNcclCall of the process.
+  void add(const NcclOperation& operation);
 
   /// The highest call of a communicator of which nothing was told although later ones were.
   std::optional<uint32_t> last_gap(uint32_t communicator) const;
+
+  /// How many of those that were in flight beyond kMaxKept have not ended, as far as it is known.
+  using Key = std::tuple<uint32_t, uint32_t, uint32_t>;  ///< communicator, region, log2 of bytes
+  static Key key_of(const NcclOperation& operation);
+  const std::map<Key, uint64_t>& forgotten() const { return forgotten_; }
 
   /// Those that never ended, by communicator (local) and call; the next process begins.
   std::vector<NcclOperation> take();
@@ -37,11 +43,16 @@ class InFlight {
     std::map<uint32_t, uint64_t> ended;          ///< bits of 64 calls, by call / 64
     uint32_t forgotten = 0;                      ///< of calls below this nothing is known any more
     std::map<uint32_t, NcclOperation> enqueued;  ///< by call
+    std::map<uint32_t, uint64_t> beyond;         ///< bits of calls that were in it, as `ended`
   };
+  void forget_oldest(Communicator* communicator);
+  void end_forgotten(const NcclOperation& operation, Communicator* communicator);
   void add_ended(uint32_t call, Communicator* communicator);
 
   std::map<uint32_t, Communicator> communicators_;
-  size_t word_count_ = 0;  ///< of all `ended`
+  std::map<Key, uint64_t> forgotten_;
+  size_t word_count_ = 0;         ///< of all `ended`
+  size_t beyond_word_count_ = 0;  ///< of all `beyond`
 };
 
 }  // namespace aon::writers::nccl

@@ -79,6 +79,10 @@ void OperationTable::add_refused() {
 }
 
 void OperationTable::end_group() {
+  for (const auto& [key, count] : in_flight_.forgotten()) {
+    const auto ended = ended_.find(key);
+    if (ended != ended_.end()) ended->second -= std::min(ended->second, count);
+  }
   for (const NcclOperation& operation : in_flight_.take()) {
     if (is_told_by_sums(operation)) {
       note_call(operation);
@@ -95,15 +99,15 @@ void OperationTable::end_group() {
 /// One that has a record in flight and ended, and whose record of that was refused. Which ones did
 /// is not told: later ones of a communicator wait behind the earlier ones.
 bool OperationTable::is_told_by_sums(const NcclOperation& operation) {
-  const auto log2_bytes = static_cast<uint8_t>(log2_of(operation.bytes));
-  const auto ended = ended_.find({operation.communicator, operation.region, log2_bytes});
+  if ((operation.flags & kNcclAbandoned) != 0) return false;
+  const auto ended = ended_.find(InFlight::key_of(operation));
   if (ended == ended_.end() || ended->second == 0) return false;
   --ended->second;
   return true;
 }
 
 void OperationTable::add(const NcclOperation& operation) {
-  if (const auto forgotten = in_flight_.add(operation)) is_told_by_sums(*forgotten);
+  in_flight_.add(operation);
   if ((operation.flags & kNcclInFlight) == 0) append(operation);
 }
 

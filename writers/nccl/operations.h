@@ -97,8 +97,8 @@ class OperationTable {
   std::map<HistogramKey, Histogram> histograms_;
   uint64_t left_out_count_ = 0;
   std::unordered_map<uint32_t, Calls> calls_;
-  /// Of the refused ones of the group, those whose record in flight was taken; keys as of NcclSums.
-  std::map<std::tuple<uint32_t, uint32_t, uint8_t>, uint64_t> ended_;
+  /// Of the refused ones of the group, those whose record in flight was taken.
+  std::map<InFlight::Key, uint64_t> ended_;
   uint64_t missing_count_ = 0;
 };
 

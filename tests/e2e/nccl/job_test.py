@@ -149,7 +149,7 @@ class Job(PluginTestCase):
         """Without a pause between them: many times the 5000 a second that AON is made for."""
         count = 50000
         for level in ("api", "gpu"):
-            output = self.job("allreduce", 7, count, level, ranks=1)
+            output = self.job("allreduce", 7, count, level, 1, ("--memory", "1M"))
             _, _, operations, histograms = self.tables(output)
             with h5py.File(output / "profile.h5") as file:
                 missing = int(file["nccl/histograms"].attrs["operations_missing"])

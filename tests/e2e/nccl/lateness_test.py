@@ -13,10 +13,10 @@ NS_PER_MS = 1_000_000
 
 
 class Lateness(PluginTestCase):
-    def job(self, steps=4, level="gpu", bind=(), **faults):
+    def job(self, steps=4, level="gpu", **faults):
         output = self.folder / f"job{len(list(self.folder.iterdir()))}"
         variables = [f"{name}={value}" for name, value in faults.items()]
-        words = (*bind, "env", f"AON_NCCL_LEVEL={level}", f"LD_PRELOAD={DRIVER}", *variables,
+        words = ("env", f"AON_NCCL_LEVEL={level}", f"LD_PRELOAD={DRIVER}", *variables,
                  "sh", "-c", DEVICE, "sh", FAKE, "train", 7, steps)  # fmt: skip
         done = profile(RANKS, output, *words)
         self.assert_exit(done)
@@ -51,11 +51,6 @@ class Lateness(PluginTestCase):
         named = (r"rank 2 on \S+ \(GPU 2\) came last to \d+ of 12 operations of NCCL: the other "
                  r"GPUs waited 2\d\d ms for it, 2\d\d ms of it in ncclAllReduce; its host was late")
         self.assertRegex(findings, named)
-
-    def test_a_cpu_that_nccls_proxy_shares_is_told(self):
-        said = "have one CPU each, which NCCL's proxy thread shares with the program"
-        for cpus, check in (("0", self.assertIn), ("0,1", self.assertNotIn)):
-            check(said, self.job(bind=("taskset", "-c", cpus), FAKE_NCCL_LATE="2:0:host")[2])
 
     def test_a_busy_gpu_is_told_from_a_late_host(self):
         tables, _, findings = self.job(FAKE_NCCL_LATE="1:0:gpu")

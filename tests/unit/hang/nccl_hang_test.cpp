@@ -403,13 +403,72 @@ TEST_F(NcclHangs, without_times_a_wrong_operation_is_told_and_those_that_came_ar
   expect_same_of_shares();
 }
 
+TEST_F(NcclHangs, without_times_the_wrong_operation_is_named_though_all_went_on_behind_it) {
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {});
+  for (uint32_t rank : {0, 1}) {
+    enqueued(rank, {.sequence = 1, .call = 1});
+    enqueued(rank, {.sequence = 2, .call = 2});
+  }
+  enqueued(2, {.region = kAllGather, .call = 1});
+  enqueued(2, {.sequence = 1, .call = 2, .time_ns = kEnd - 4 * kSecond});
+  for (uint32_t rank : {0, 1, 2}) quiet(rank);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_EQ(hangs[0].region, kAllReduce);
+  ASSERT_EQ(hangs[0].wrong.size(), 1u);
+  EXPECT_EQ(hangs[0].wrong[0].region, kAllGather);
+}
+
+TEST_F(NcclHangs, without_times_one_operation_too_many_accuses_nobody_else) {
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {});
+  enqueued(2, {.region = kAllGather, .call = 1});
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {.sequence = 1, .call = rank == 2 ? 2u : 1u});
+  for (uint32_t rank : {0, 1, 2}) quiet(rank);
+  ASSERT_EQ(run().size(), 1u);
+  EXPECT_THAT(lines()[0],
+              HasSubstr("ncclAllGather 1 of world: some have not come to it and went on "
+                        "without it"));
+  EXPECT_EQ(finding(),
+            "rank 2 is quiet behind ncclAllGather 1 of world, 2 others went on without it");
+}
+
+class NcclHangsOfFour : public NcclHangs {
+ protected:
+  NcclHangsOfFour() : NcclHangs(4) {}
+};
+
+TEST_F(NcclHangsOfFour, without_times_one_that_is_late_hides_no_wrong_one) {
+  for (uint32_t rank : {0, 1, 2, 3}) enqueued(rank, {});
+  for (uint32_t rank : {0, 1}) enqueued(rank, {.sequence = 1, .call = 1});
+  enqueued(2, {.region = kAllGather, .call = 1});
+  for (uint32_t rank : {0, 1, 2, 3}) quiet(rank);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_EQ(hangs[0].region, kAllReduce);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(2u, 3u));
+  EXPECT_THAT(finding(),
+              HasSubstr("has enqueued ncclAllGather instead, and 1 more did not arrive"));
+}
+
+TEST_F(NcclHangs, without_times_nobody_is_wrong_where_those_that_came_have_holes) {
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {});
+  for (uint32_t rank : {0, 1}) enqueued(rank, {.sequence = 1, .call = 5});
+  lose(0, kEnd - 50 * kSecond);
+  enqueued(2, {.region = kAllGather, .call = 1});
+  for (uint32_t rank : {0, 1}) quiet(rank);
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(2u));
+  EXPECT_TRUE(hangs[0].wrong.empty()) << "the AllGather may lie in the hole";
+}
+
 TEST_F(NcclHangs, without_times_who_is_behind_in_two_functions_did_not_come_to_either) {
   for (uint32_t rank : {0, 1, 2}) enqueued(rank, {});
   for (uint32_t rank : {0, 1}) {
     enqueued(rank, {.sequence = 1, .call = 1});
     enqueued(rank, {.region = kAllGather, .call = 2});
   }
-  quiet(0);
+  for (uint32_t rank : {0, 1, 2}) quiet(rank);
   const auto& hangs = run();
   ASSERT_EQ(hangs.size(), 2u);
   for (const NcclHang& hang : hangs) {

@@ -122,6 +122,9 @@ TEST_F(ProgramVariables, leave_the_plugin_alone_that_nccls_own_file_names) {
   std::ofstream(file, std::ios::app) << "NCCL_PROFILER_PLUGIN=inspector";
   EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), "(not set)");
   EXPECT_THAT(make().left_alone, ElementsAre(LeftAlone{"nccl", "NCCL_PROFILER_PLUGIN in " + file}));
+  set_["NCCL_PROFILER_PLUGIN"] = "";
+  EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), files_.nccl_plugin) << "which overrules the file";
+  set_.erase("NCCL_PROFILER_PLUGIN");
   options_.without = {"nccl"};
   EXPECT_THAT(make().left_alone, IsEmpty());
 }

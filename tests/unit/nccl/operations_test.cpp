@@ -174,6 +174,13 @@ TEST(NcclOperations, without_a_record_are_in_the_histograms_where_they_were_summ
   EXPECT_EQ(table.missing_count(), 10u - 1 - 5 - 1);  // of ten calls
 }
 
+NcclOperation in_flight(uint32_t call) {
+  NcclOperation one = operation(64);
+  one.call = call;
+  one.flags = kNcclInFlight;
+  return one;
+}
+
 TEST(NcclOperations, that_were_told_in_flight_and_whose_end_was_refused_are_there_once) {
   Model model = test::make_model(2);
   spool::Process process;
@@ -208,14 +215,46 @@ TEST(NcclOperations, that_are_forgotten_leave_later_ones_in_flight) {
   model.groups[0].process = &process;
   OperationTable table;
   table.begin(model.groups[0]);
-  for (uint32_t call = 0; call < InFlight::kMaxKept + 5; ++call) {
+  for (uint32_t call = 0; call < InFlight::kMaxKept + 5; ++call) table.add(in_flight(call));
+  table.finish();
+  EXPECT_EQ(table.rows().size(), size_t{InFlight::kMaxKept});
+}
+
+/// The thread that enqueues is read first, the one that sees the ends behind it.
+TEST(NcclOperations, that_end_after_they_were_forgotten_are_there_once) {
+  constexpr uint32_t kCount = InFlight::kMaxKept + 100;
+  constexpr uint32_t kRefused = 10;  // the ends of the last ones
+  Model model = test::make_model(1);
+  spool::Process process;
+  process.nccl_sums[{7, 2, 6}] = refused(kRefused, 6);
+  process.nccl_sums[{7, 2, 6}].sums.in_flight_count = kRefused;
+  model.groups[0].process = &process;
+  OperationTable table;
+  table.begin(model.groups[0]);
+  for (uint32_t call = 0; call < kCount; ++call) table.add(in_flight(call));
+  for (uint32_t call = 0; call < kCount - kRefused; ++call) {
     NcclOperation one = operation(64);
     one.call = call;
-    one.flags = kNcclInFlight;
     table.add(one);
   }
   table.finish();
-  EXPECT_EQ(table.rows().size(), size_t{InFlight::kMaxKept});
+  EXPECT_EQ(table.rows().size(), size_t{kCount - kRefused});
+  EXPECT_EQ(table.histograms().at({0, 8, 6}).count, uint64_t{kCount});
+}
+
+TEST(NcclOperations, that_were_given_up_are_in_flight_whatever_the_sums_say) {
+  Model model = test::make_model(1);
+  spool::Process process;
+  process.nccl_sums[{7, 2, 6}] = refused(1, 6);
+  process.nccl_sums[{7, 2, 6}].sums.in_flight_count = 1;
+  model.groups[0].process = &process;
+  OperationTable table;
+  table.begin(model.groups[0]);
+  NcclOperation one = in_flight(0);
+  one.flags |= kNcclAbandoned;
+  table.add(one);
+  table.finish();
+  EXPECT_EQ(table.rows().size(), 1u);
 }
 
 TEST(NcclOperations, of_which_nothing_is_known_are_counted) {

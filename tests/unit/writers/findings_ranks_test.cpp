@@ -69,8 +69,9 @@ class FindingsOfRanks : public testing::Test {
 
 TEST_F(FindingsOfRanks, the_slow_one_is_named_where_the_others_wait) {
   for (const uint32_t rank : {0, 1, 3}) add_wait(rank, 4 * kSecond);
-  EXPECT_THAT(lines({5, 5, 1, 5}), HasSubstr("rank 2 is 9.0 s outside MPI, 4.0 s longer than the "
-                                             "median (5.0 s): the others wait 12.0 s for it"));
+  EXPECT_THAT(lines({5, 5, 1, 5}),
+              HasSubstr("rank 2 is 9.0 s outside MPI, 4.0 s longer than the "
+                        "median (5.0 s): the others wait 12.0 s in all for it"));
 }
 
 TEST_F(FindingsOfRanks, of_several_nodes_is_named_with_its_own) {
@@ -78,7 +79,7 @@ TEST_F(FindingsOfRanks, of_several_nodes_is_named_with_its_own) {
   model_.groups[2].node = 1;
   for (const uint32_t rank : {0, 1, 3}) add_wait(rank, kSecond);
   EXPECT_THAT(lines({5, 5, 1, 5}), HasSubstr("rank 2 on n2 is 9.0 s outside MPI"));
-  EXPECT_THAT(lines({5, 5, 1, 5}), HasSubstr("the others wait 3.0 s for it"));
+  EXPECT_THAT(lines({5, 5, 1, 5}), HasSubstr("the others wait 3.0 s in all for it"));
   EXPECT_THAT(lines({5, 5, 5, 5}, {1, 4, 4, 4}), HasSubstr("rank 0 on n1 comes last to"));
 }
 
@@ -95,8 +96,9 @@ TEST_F(FindingsOfRanks, one_that_may_have_polled_all_the_time_is_not_accused) {
 
 TEST_F(FindingsOfRanks, equal_ones_are_named_together) {
   for (const uint32_t rank : {0, 2}) add_wait(rank, 4 * kSecond);
-  EXPECT_THAT(lines({5, 1, 5, 1}), HasSubstr("ranks 1, 3 are 9.0 s outside MPI, 4.0 s longer than "
-                                             "the median (5.0 s): the others wait 8.0 s for them"));
+  EXPECT_THAT(lines({5, 1, 5, 1}),
+              HasSubstr("ranks 1, 3 are 9.0 s outside MPI, 4.0 s longer than "
+                        "the median (5.0 s): the others wait 8.0 s in all for them"));
 }
 
 TEST_F(FindingsOfRanks, latecomers_that_cost_about_the_same_are_named_together) {
