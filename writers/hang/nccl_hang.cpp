@@ -388,7 +388,7 @@ NcclHang NcclHangFinder::behind(Members::const_iterator begin, Members::const_it
   size_t went_on_count = 0;
   for (const auto& it : absent) {
     if (auto part = instead(it->first, it->second, camp)) {
-      hang.wrong.push_back(std::move(*part));
+      hang.wrong.push_back(*part);
     } else if (went_on(it->second, camp)) {
       ++went_on_count;
     }

@@ -59,7 +59,7 @@ Findings::WaitTimes Findings::wait_times() const {
 }
 
 std::string Findings::name_of(size_t rank) const {
-  const std::string number = std::to_string(rank);
+  std::string number = std::to_string(rank);
   if (model_->job->nodes.size() < 2) return number;
   for (const Group& group : model_->groups) {
     if (group.rank == rank) return number + " on " + model_->job->nodes[group.node].host;

@@ -81,7 +81,7 @@ class NcclHangs : public testing::Test {
     events_[rank].push_back(test::event(EventKind::kLostEnd, time_ns, 0));
   }
 
-  void quiet(uint32_t rank, std::vector<std::string> frames = {}) {
+  void quiet(uint32_t rank, const std::vector<std::string>& frames = {}) {
     const auto tid = static_cast<int32_t>(100 + rank);
     model_.stacks.push_back({rank, tid, kEnd - kSecond, kEnd - 4 * kSecond, frames, "runs"});
   }
