@@ -96,8 +96,8 @@ class Training(OnHosts):
         self.assert_exit(self.launch(PYTHON, program, 20, 5))
         self.assert_exit(run([AON, "finalize", self.output]))
         document = ledger(self.output)
-        self.assertRegex("\n".join(document["findings"]),
-                         r"rank 5 on n2 .*: the others wait(ed)? \d+(\.\d)? s (in all )?for it")  # fmt: skip
+        named = r"rank 5 on n2 .*: the others wait(ed)? \d+(\.\d)? s (in all )?for it"
+        self.assertRegex("\n".join(document["findings"]), named)
         with h5py.File(self.output / "profile.h5") as file:
             late = rows(file, "lateness")
         worst = max(late, key=lambda r: r["caused_ns"])

@@ -24,9 +24,9 @@
 ///
 /// Without times on the GPU (level api, or lowered to it) it is not known what has ended. Where a
 /// process is quiet and others have enqueued fewer operations of a function than it, that is told
-/// as such. One of those that has enqueued more of another function than all who came is in that one
-/// instead: a wrong one. Of two such camps the larger one is taken for the right one. Where more
-/// members have gone on without an operation than have come to it, it is one too many.
+/// as such. One of those that has enqueued more of another function than all who came is in that
+/// one instead: a wrong one. Of two such camps the larger one is taken for the right one. Where
+/// more members have gone on without an operation than have come to it, it is one too many.
 /// Thread: one.   Cost: some ns per operation; memory per member, function and peer.
 #pragma once
 
