@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -181,6 +182,19 @@ Result<UniqueFd> bind_socket(int type, const std::string& path) {
   return bound;
 }
 
+namespace {
+
+/// As the agent judges who connects, and the runtime whom it connects to.
+bool is_of_this_user(const UniqueFd& connection) {
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  const auto euid = static_cast<uid_t>(syscall(SYS_geteuid));  // not what fakeroot says
+  return getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+         peer.uid == euid;
+}
+
+}  // namespace
+
 Result<UniqueFd> connect_agent(const std::string& path) {
   sockaddr_un address{};
   if (!fill_address(path, address)) return Error{Code::kNotFound, path + " is too long"};
@@ -191,6 +205,8 @@ Result<UniqueFd> connect_agent(const std::string& path) {
     const Code code = errno == EAGAIN ? Code::kBusy : is_dead ? Code::kNotFound : Code::kIo;
     return Error{code, "no agent on " + path + ": " + strerror(errno)};
   }
+  if (!is_of_this_user(connection))
+    return Error{Code::kUnavailable, "the agent on " + path + " is another user's"};
   return connection;
 }
 

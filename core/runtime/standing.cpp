@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -12,24 +14,34 @@
 namespace aon::runtime {
 namespace {
 
-/// Of no family when nobody waits there, or there is no room for the name.
+/// Anybody may make a socket of that name where no aon-run of this user has made one.
+bool is_of_this_user(const char* path) {
+  struct stat status = {};
+  return lstat(path, &status) == 0 && S_ISSOCK(status.st_mode) &&
+         status.st_uid == static_cast<uid_t>(syscall(SYS_geteuid));  // not what fakeroot says
+}
+
+/// Of no family when nobody of this user waits there, or there is no room for the name.
 sockaddr_un waiter_address() {
   sockaddr_un address = {};
   const char* socket_path = secure_getenv("AON_SOCKET");
   if (socket_path == nullptr || secure_getenv("PMI_FD") == nullptr) return address;
   const size_t length = strlen(socket_path);
   if (length + sizeof agent::kWaiterSuffix > sizeof address.sun_path) return address;
-  address.sun_family = AF_UNIX;
   memcpy(address.sun_path, socket_path, length);
   memcpy(address.sun_path + length, agent::kWaiterSuffix, sizeof agent::kWaiterSuffix);
+  if (is_of_this_user(address.sun_path)) address.sun_family = AF_UNIX;
   return address;
 }
 
 /// One byte, with a descriptor unless it is -1; never waits. That nobody is there is no error.
 void tell_waiter(agent::WaiterNotice notice, int lent) {
-  sockaddr_un address = waiter_address();
-  if (address.sun_family != AF_UNIX) return;
   const int saved_errno = errno;
+  sockaddr_un address = waiter_address();
+  if (address.sun_family != AF_UNIX) {
+    errno = saved_errno;
+    return;
+  }
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd >= 0) {
     iovec part = {&notice, sizeof notice};

@@ -15,7 +15,7 @@
 namespace aon {
 extern "C" {
 
-/// Thread: any.   Signal: never.   Cost: under hydra three syscalls, else two look-ups in environ.
+/// Thread: any.   Signal: never.   Cost: under hydra five syscalls, else two look-ups in environ.
 AON_EXPORT void aon_take_back_stderr() noexcept;
 
 /// The descriptor lies in the waiter's socket before this returns: the rank may end at once.

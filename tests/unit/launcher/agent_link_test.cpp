@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -98,7 +99,7 @@ TEST_F(AgentLinkTest, removes_what_the_killed_left_among_however_many_notes) {
 TEST_F(AgentLinkTest, removes_notes_for_an_epilog_that_has_not_come_for_sixty_days) {
   ASSERT_TRUE(make_runtime_folder(runtime_folder()));
   const auto note = [](const std::string& job, time_t days) {
-    const std::string path = runtime_folder() + "/" + job;
+    std::string path = runtime_folder() + "/" + job;
     close(open(path.c_str(), O_WRONLY | O_CREAT, 0600));
     const time_t then = time(nullptr) - days * 86'400;
     const timespec times[2] = {{then, 0}, {then, 0}};
@@ -121,6 +122,38 @@ TEST_F(AgentLinkTest, leaves_a_listener_that_has_lost_its_lock) {
   link->lock.reset();
   remove_leftovers(runtime_folder());
   EXPECT_TRUE(connect_agent(path).has_value());
+}
+
+TEST_F(AgentLinkTest, does_not_join_another_users_listener) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can listen as somebody else";
+  ASSERT_EQ(chmod(folder_.c_str(), 0777), 0);
+  const std::string path = folder_ + "/0123";
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    const bool is_there = setgid(65534) == 0 && setuid(65534) == 0 &&
+                          bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+                          listen(fd, 1) == 0;
+    (void)!write(ready[1], is_there ? "y" : "n", 1);
+    pause();
+    _exit(0);
+  }
+  char answer = 0;
+  EXPECT_EQ(read(ready[0], &answer, 1), 1);
+  EXPECT_EQ(answer, 'y');
+  EXPECT_EQ(chmod(path.c_str(), 0777), 0);
+  const auto connection = connect_agent(path);
+  ASSERT_FALSE(connection.has_value());
+  EXPECT_EQ(connection.error().message, "the agent on " + path + " is another user's");
+  kill(stranger, SIGKILL);
+  waitpid(stranger, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
 }
 
 TEST_F(AgentLinkTest, gives_up_soon_on_a_lock_without_a_listener) {

@@ -96,6 +96,16 @@ TEST_F(Waiter, holds_stderr_where_nobody_says_anything) {
   EXPECT_TRUE(has_hung_up(first_.first, 10'000));
 }
 
+TEST_F(Waiter, is_no_other_users_that_only_has_its_name) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a socket away";
+  ASSERT_EQ(chown(path("agent.waiter").c_str(), 65534, 65534), 0);
+  const Pair other = pipe_pair();
+  lend(other.second);
+  aon_take_back_stderr();
+  end_of_files();
+  EXPECT_EQ(text_of(first_.first), "end") << "nobody asked for it";
+}
+
 TEST_F(Waiter, counts_its_time_from_the_end_of_the_program) {
   const int64_t start_ms = now_ms();
   const pid_t pid = fork();
