@@ -136,7 +136,9 @@ StateText EnergySession::find() {
   if (perf_error == 0) return {};
   StateText state;
   const int zone_error = open_zones(&state);
-  return zone_error == 0 ? state : why_off(perf_error, zone_error);
+  if (zone_error != 0) return why_off(perf_error, zone_error);
+  found_ = state;
+  return state;
 }
 
 void EnergySession::read() {
@@ -162,10 +164,12 @@ void EnergySession::read() {
 }
 
 void EnergySession::tell_stillness(bool has_moved) {
-  if (still_readings_ > kMostStillReadings) return;  // has been told, or counts
+  if (counts_) return;
+  counts_ = has_moved;
+  const bool was_told = still_readings_ > kMostStillReadings;
   if (has_moved) {
-    still_readings_ = kMostStillReadings + 1;
-  } else if (++still_readings_ > kMostStillReadings) {
+    if (was_told) output_.set_state(AON_PROCESS_NODE, found_);
+  } else if (!was_told && ++still_readings_ > kMostStillReadings) {
     const bool is_virtual = is_virtual_machine(system_);
     output_.set_state(AON_PROCESS_NODE, {AON_STATE_OFF,
                                          std::string("RAPL's counters do not count") +

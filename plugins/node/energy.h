@@ -49,12 +49,14 @@ class EnergySession : public Session {
   int open_zones(StateText* state);
   int open_zone(const std::string& path, const std::string& name);
   StateText why_off(int perf_error, int zone_error) const;
-  /// Some virtual machines have a counter that never counts.
+  /// Some virtual machines have a counter that never counts, or not from the start on.
   void tell_stillness(bool has_moved);
 
   std::vector<PerfDomain> domains_;
   std::vector<Zone> zones_;
+  StateText found_;              ///< what find() said
   uint32_t still_readings_ = 0;  ///< without a joule since the start
+  bool counts_ = false;          ///< there was one
 };
 
 /// Series of a RAPL domain: "package-0", "dram-1" ...
