@@ -68,8 +68,9 @@ class Launches(OnHosts):
 
     def test_a_bad_end_is_the_same(self):
         # The pause is for hydra: it hangs, also without AON, in one of thirty launches when the
-        # program of a host ends badly while another rank is still in MPI_Finalize.
-        pause = "sleep 1" if MPI == "mpich" else "true"
+        # program of a host ends badly while another rank is still in MPI_Finalize, which takes more
+        # than a second where the machine is busy.
+        pause = "sleep 4" if MPI == "mpich" else "true"
         command = ["sh", "-c", f"{' '.join(map(str, WORDS))}; {pause}; exit 3"]
         plain = self.launch(1, *command)
         done = self.launch(1, AON_RUN, "-o", self.output, *command)
