@@ -11,7 +11,7 @@
 #include "tools/job_folder.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
-#include "writers/assemble/fallback.h"
+#include "writers/assemble/leftover_rings.h"
 
 namespace aon::tools {
 namespace {
@@ -68,13 +68,18 @@ std::string delivered_note(const std::string& folder) {
 }
 
 /// Of processes that found no agent, and have begun or ended since the archive was made; "" when
-/// all are in it.
+/// all are in it. And of those that lie here and belong to other launches.
 std::string leftover_note(const std::string& dir) {
-  const size_t count = writers::find_leftover_rings(dir).size();
-  if (count == 0) return "";
+  const writers::LeftoverRings rings = writers::find_leftover_rings(dir);
+  std::string strays;
+  for (const writers::StrayRing& stray : rings.strays)
+    strays += (strays.empty() ? "" : "\n") + writers::describe(stray);
+  const size_t count = rings.own.size();
+  if (count == 0) return strays;
   return fmt::format("not in it: {} of {} that found no agent; run: aon finalize {}",
                      count == 1 ? "the file" : fmt::format("{} files", count),
-                     count == 1 ? "a process" : "processes", dir);
+                     count == 1 ? "a process" : "processes", dir) +
+         (strays.empty() ? "" : "\n" + strays);
 }
 
 }  // namespace

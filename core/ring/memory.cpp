@@ -215,4 +215,12 @@ Result<RingImage> read_ring_file(const std::string& path, uint64_t max_bytes) {
   return image;
 }
 
+uint64_t read_launch_mark(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  alignas(RingHeader) char bytes[sizeof(RingHeader)];
+  if (!fd || !read_exactly(fd.get(), bytes, sizeof bytes, path)) return 0;
+  const RingHeader& header = *reinterpret_cast<const RingHeader*>(bytes);
+  return header.magic == kRingMagic ? header.launch_mark : 0;
+}
+
 }  // namespace aon::ring

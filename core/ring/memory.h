@@ -80,4 +80,7 @@ struct RingImage {
 /// `max_bytes`.
 Result<RingImage> read_ring_file(const std::string& path, uint64_t max_bytes = uint64_t{2} << 30);
 
+/// RingHeader::launch_mark of a ring file; 0 also where that cannot be read.
+uint64_t read_launch_mark(const std::string& path);
+
 }  // namespace aon::ring

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 
+#include "core/runtime/launch_mark.h"
 #include "core/runtime/process.h"
 
 namespace aon::runtime {
@@ -138,6 +139,14 @@ void give_up(int folder, const RingName& name) {
   close(fd);
 }
 
+/// A TaskProlog says what folder was asked for; aon-run, which of its launch.
+uint64_t mark_of_launch() {
+  const char* door = secure_getenv("AON_DOOR");
+  const char* socket = secure_getenv("AON_SOCKET");
+  if (door == nullptr || socket == nullptr || strcmp(door, socket) != 0) return 0;
+  return launch_mark([](const char* name) -> const char* { return secure_getenv(name); });
+}
+
 void fill_header(Process& p, const ProcessIdentity& identity) {
   RingHeader& header = *p.ring;
   header.abi = kRingAbi;
@@ -151,6 +160,7 @@ void fill_header(Process& p, const ProcessIdentity& identity) {
   header.total_bytes = p.geometry.total_bytes;
   header.process = UINT32_MAX;
   header.identity = identity;
+  header.launch_mark = mark_of_launch();
   header.clock_first = read_clock_pair(header.clock_is_tsc != 0);
   header.clock_last = header.clock_first;
   for (uint32_t i = 0; i < p.geometry.slot_count; ++i) {

@@ -5,6 +5,7 @@ door, and that a program which records finds its agent through it.
     taskprolog_test.py [unittest arguments]
 """
 import os
+import pathlib
 import pwd
 import resource
 import signal
@@ -80,6 +81,62 @@ class TaskProlog(TestCase):
         (rank,) = ledger(output)["ranks"]
         self.assertEqual(rank["exit"]["code"], 42)
         self.assertGreaterEqual(rank["emitted"], 200)
+
+    def record(self, step, output, **more):
+        """A program of a step that wants its files in `output`."""
+        variables = {**self.variables, "SLURM_STEP_ID": step, "AON_OUTPUT": output}
+        exports = self.prolog(**variables)
+        if more.pop("is_alone", False):  # nobody answers at the door
+            door = pathlib.Path(exports["AON_DOOR"])
+            door.rename(door.with_suffix(".away"))
+            self.addCleanup(door.with_suffix(".away").unlink, missing_ok=True)
+        done = run([RECORDS], env=environment(**{**variables, **exports, **more}))
+        self.assertEqual((done.returncode, done.stderr), (42, ""))
+
+    def ranks_in(self, output):
+        """Whether each process of the archive was without an agent, and what finalize said."""
+        done = run(["aon", "finalize", "--quiet", output])
+        self.assert_exit(done)
+        return [bool(rank.get("fallback")) for rank in ledger(output)["ranks"]], done.stderr
+
+    def test_a_program_without_an_agent_is_in_the_archive_of_its_own_launch(self):
+        first, second = self.folder / "wanted", self.folder / "wanted.1"
+        for step, output in enumerate((first, second)):
+            self.record(step, first)
+            wait_until(lambda at=output: (at / "summary.txt").exists(), 60, f"{output}")
+        self.record(1, first, is_alone=True)
+        (ring,) = first.glob("spool/*/fallback-*.ring")
+        ranks, said = self.ranks_in(first)
+        self.assertEqual(ranks, [False])
+        self.assertIn(f"{ring}: of another launch", said)
+        self.assertIn(f"aon finalize {second}", said)
+        self.assertTrue(ring.exists())
+        self.assertIn("the file of a process that found no agent",
+                      run(["aon", "info", second]).stdout)
+        ranks, said = self.ranks_in(second)
+        self.assertEqual((sorted(ranks), said), ([False, True], ""))
+        self.assertFalse(ring.exists())
+        self.assertEqual(self.ranks_in(first), ([False], ""))
+
+    def test_a_launch_without_any_agent_is_told_where_its_file_is(self):
+        first = self.folder / "wanted"
+        self.record(0, first)
+        wait_until(lambda: (first / "summary.txt").exists(), 60, "the archive")
+        self.record(1, first, is_alone=True)
+        (ring,) = first.glob("spool/*/fallback-*.ring")
+        ranks, said = self.ranks_in(first)
+        self.assertEqual(ranks, [False])
+        self.assertIn(f"{ring}: of another launch", said)
+        self.assertIn(str(ring), run(["aon", "info", first]).stdout)
+        place = self.folder / "new" / "spool" / ring.parent.name
+        place.mkdir(parents=True)
+        ring.rename(place / ring.name)
+        self.assertEqual(self.ranks_in(self.folder / "new"), ([True], ""))
+
+    def test_a_launch_that_is_alone_has_its_files_without_any_agent(self):
+        output = self.folder / "wanted"
+        self.record(0, output, is_alone=True)
+        self.assertEqual(self.ranks_in(output), ([True], ""))
 
     def test_options_in_the_environment_count_and_wrong_ones_hurt_nobody(self):
         wanted = self.folder / "wanted"

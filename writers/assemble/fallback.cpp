@@ -19,6 +19,7 @@
 #include "core/ring/reader.h"
 #include "core/spool/block_writer.h"
 #include "core/spool/files.h"
+#include "writers/assemble/leftover_rings.h"
 
 namespace aon::writers {
 namespace {
@@ -332,25 +333,12 @@ std::string unrecorded_line(const fs::path& node) {
 
 }  // namespace
 
-std::vector<fs::path> find_leftover_rings(const fs::path& folder) {
-  std::vector<fs::path> rings;
-  std::error_code error;
-  for (const fs::directory_entry& node : fs::directory_iterator(folder / "spool", error)) {
-    std::error_code ignored;
-    for (const fs::directory_entry& file : fs::directory_iterator(node.path(), ignored)) {
-      const std::string name = file.path().filename().string();
-      if (name.rfind("fallback-", 0) == 0 && file.path().extension() == ".ring") {
-        rings.push_back(file.path());
-      }
-    }
-  }
-  return rings;
-}
-
 Result<std::vector<std::string>> convert_leftover_rings(const fs::path& folder,
                                                         const fs::path& scratch) {
   std::vector<std::string> lines;
-  for (const fs::path& ring_file : find_leftover_rings(folder)) {
+  const LeftoverRings rings = find_leftover_rings(folder);
+  for (const StrayRing& stray : rings.strays) lines.push_back(describe(stray));
+  for (const fs::path& ring_file : rings.own) {
     Result<std::optional<std::string>> line = convert(ring_file, folder / "spool", scratch);
     if (!line) return line.error();
     if (*line) lines.push_back(**line);

@@ -179,6 +179,8 @@ struct alignas(4096) RingHeader {
   /// Stacks per second of CPU time that timers note, plus 1; 0: as many as the process was told.
   std::atomic<uint32_t> stack_rate;
   std::atomic<uint32_t> crash_place;  ///< of a fault in AON's own code (aon/crash.h); 0: none
+  /// Only in a file written without an agent: core/runtime/launch_mark.h; 0: not known.
+  uint64_t launch_mark;
 };
 static_assert(sizeof(RingHeader) == kPageBytes);
 static_assert(std::atomic<uint64_t>::is_always_lock_free &&
