@@ -84,7 +84,7 @@ bool is_up_to_date(const std::string& dir) {
   if (error) return false;
   const std::vector<fs::path> rings = writers::find_leftover_rings(dir).own;
   return std::all_of(rings.begin(), rings.end(), [&](const fs::path& file) {
-    return file.parent_path().parent_path() == fs::path(dir) / "spool";
+    return fs::equivalent(file.parent_path().parent_path(), fs::path(dir) / "spool", error);
   });
 }
 

@@ -19,8 +19,11 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxLaunchBytes = 4096;
 
-fs::path without_slash(const fs::path& folder) {
-  return folder.has_filename() ? folder : folder.parent_path();
+/// By its own name, whatever the caller calls it: ".", or a link.
+fs::path real_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::path real = fs::canonical(folder, error);
+  return error ? folder : real;
 }
 
 /// Mark of the launch that `folder` belongs to; 0 where no launch is named.
@@ -51,7 +54,7 @@ bool is_as_private_as(const fs::path& folder, const fs::path& other) {
          (one.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// Folders DIR.N beside `folder`, by the marks of their launches.
+/// Folders DIR.N beside `folder` that can still take records, by the marks of their launches.
 std::map<uint64_t, fs::path> launches_beside(const fs::path& folder) {
   std::map<uint64_t, fs::path> launches;
   std::error_code error;
@@ -60,7 +63,7 @@ std::map<uint64_t, fs::path> launches_beside(const fs::path& folder) {
   for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (name.rfind(start, 0) != 0 || !is_number(name.substr(start.size()))) continue;
-    if (!is_as_private_as(at->path(), folder)) continue;
+    if (!is_as_private_as(at->path(), folder) || !fs::exists(at->path() / "spool", error)) continue;
     if (const uint64_t mark = mark_of_folder(at->path()); mark != 0)
       launches.emplace(mark, folder.parent_path() / name);
   }
@@ -84,7 +87,7 @@ std::vector<fs::path> ring_files(const fs::path& folder) {
 }  // namespace
 
 LeftoverRings find_leftover_rings(const fs::path& asked_for) {
-  const fs::path folder = without_slash(asked_for);
+  const fs::path folder = real_folder(asked_for);
   const uint64_t own_mark = mark_of_folder(folder);
   LeftoverRings rings;
   std::map<uint64_t, fs::path> beside;

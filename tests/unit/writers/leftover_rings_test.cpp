@@ -79,6 +79,9 @@ TEST_F(LeftoverRingsTest, of_another_launch_are_taken_by_its_folder) {
   EXPECT_THAT(describe(in_one.strays[0]), HasSubstr("run: aon finalize " + two.string()));
   EXPECT_THAT(find_leftover_rings(two).own, ElementsAre(stray));
   EXPECT_THAT(find_leftover_rings(two.string() + "/").own, ElementsAre(stray));
+  EXPECT_THAT(find_leftover_rings(two / ".").own, ElementsAre(stray));
+  fs::create_directory_symlink(two, jobs_.path() / "latest");
+  EXPECT_THAT(find_leftover_rings(jobs_.path() / "latest").own, ElementsAre(stray));
   EXPECT_THAT(strays_of(two), IsEmpty());
 }
 
