@@ -21,7 +21,7 @@ function(aon_unit_test part)
                        PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120 PROCESSORS 2)
 endfunction()
 
-# Ranks of Open MPI that wait leave their core to other tests: all take a fifth less time. Benches do not run so.
+# Ranks of Open MPI that wait leave their core to other tests: those of MPI take a fifth less time. Benches do not run so.
 function(aon_script_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "COMMAND;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)

@@ -297,8 +297,11 @@ bool is_running(const ProcessIdentity& identity, const std::string& host) {
 Result<std::optional<std::string>> convert(const fs::path& ring_file, const fs::path& spool,
                                            const fs::path& scratch) {
   const std::string host = ring_file.parent_path().filename().string();
-  const fs::path target = spool / (host + "~" + ring_file.stem().string());
   std::error_code error;
+  // One of the folder that was asked for may have the name of one that is here.
+  const bool is_here = fs::equivalent(ring_file.parent_path().parent_path(), spool, error);
+  const fs::path target =
+      spool / (host + "~" + ring_file.stem().string() + (is_here ? "" : "-asked"));
   const bool is_empty = fs::file_size(ring_file, error) == 0;  // made on a full disk
   if (!is_empty && !fs::exists(target, error)) {
     Result<ring::RingImage> image = ring::read_ring_file(ring_file.string());
