@@ -36,31 +36,54 @@ ElementType element_type<double>() {
   return {H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE};
 }
 
-Dataset::Dataset(hid_t group, const std::string& name, hid_t file_type, hsize_t width,
-                 const void* fill)
-    : width_(width) {
-  const int rank = width == 1 ? 1 : 2;
-  const hsize_t size[] = {0, width};
-  const hsize_t max_size[] = {H5S_UNLIMITED, width};
-  const bool is_text = H5Tis_variable_str(file_type) > 0;
-  const hsize_t chunk_rows = is_text ? kTextChunkRows : std::max<hsize_t>(1, kChunkRows / width);
-  const hsize_t chunk[] = {chunk_rows, width};
+Dataset::Dataset(hid_t group, std::string name, hid_t file_type, hsize_t width, const void* fill,
+                 ColumnText text)
+    : group_(group),
+      name_(std::move(name)),
+      file_type_(file_type),
+      width_(width),
+      fill_(fill),
+      text_(std::move(text)) {}
+
+void Dataset::create(std::optional<hsize_t> rows) {
+  const int rank = width_ == 1 ? 1 : 2;
+  const hsize_t size[] = {rows.value_or(0), width_};
+  const hsize_t max_size[] = {rows.value_or(H5S_UNLIMITED), width_};
+  const bool is_text = H5Tis_variable_str(file_type_) > 0;
+  const hsize_t row_bytes = H5Tget_size(file_type_) * width_;
   const Handle space(checked(H5Screate_simple(rank, size, max_size), "data space"));
   const Handle creation(checked(H5Pcreate(H5P_DATASET_CREATE), "dataset creation"));
-  checked(H5Pset_chunk(creation.get(), rank, chunk), "chunks");
-  if (!is_text) {
-    checked(H5Pset_shuffle(creation.get()), "shuffle");
-    checked(H5Pset_deflate(creation.get(), kDeflateLevel), "deflate");
+  if (!rows || (!is_text && *rows * row_bytes > kPlainBytes)) {
+    const hsize_t most = is_text ? kTextChunkRows : std::max<hsize_t>(1, kChunkRows / width_);
+    const hsize_t chunk[] = {std::min(rows.value_or(most), most), width_};
+    checked(H5Pset_chunk(creation.get(), rank, chunk), "chunks");
+    if (!is_text) {
+      checked(H5Pset_shuffle(creation.get()), "shuffle");
+      checked(H5Pset_deflate(creation.get(), kDeflateLevel), "deflate");
+    }
   }
-  if (fill != nullptr) {
-    checked(H5Pset_fill_value(creation.get(), file_type, fill), "fill value");
+  if (fill_ != nullptr) {
+    checked(H5Pset_fill_value(creation.get(), file_type_, fill_), "fill value");
   }
-  dataset_ = Handle(checked(H5Dcreate2(group, name.c_str(), file_type, space.get(), H5P_DEFAULT,
+  dataset_ = Handle(checked(H5Dcreate2(group_, name_.c_str(), file_type_, space.get(), H5P_DEFAULT,
                                        creation.get(), H5P_DEFAULT),
-                            name.c_str()));
+                            name_.c_str()));
+  if (!text_.units.empty()) set_attribute(dataset_.get(), "units", text_.units);
+  if (!text_.long_name.empty()) set_attribute(dataset_.get(), "long_name", text_.long_name);
+  rows_ = rows.value_or(0);
+}
+
+void Dataset::make(hsize_t rows) {
+  // One without rows stays growable, as netCDF takes dimensions of no length.
+  if (rows == 0) {
+    create(std::nullopt);
+  } else {
+    create(rows);
+  }
 }
 
 void Dataset::extend(hsize_t rows) {
+  if (!dataset_.is_open()) create(std::nullopt);
   const hsize_t size[] = {rows, width_};
   checked(H5Dset_extent(dataset_.get(), size), "cannot grow a column");
   rows_ = rows;
@@ -68,10 +91,24 @@ void Dataset::extend(hsize_t rows) {
 
 void Dataset::append(hid_t memory_type, const void* data, hsize_t rows) {
   if (rows == 0) return;
-  const int rank = width_ == 1 ? 1 : 2;
-  const hsize_t start[] = {rows_, 0};
-  const hsize_t count[] = {rows, width_};
+  const hsize_t first = rows_;
   extend(rows_ + rows);
+  write(memory_type, data, first, rows);
+}
+
+void Dataset::finish(hid_t memory_type, const void* data, hsize_t rows) {
+  if (dataset_.is_open()) {
+    append(memory_type, data, rows);
+    return;
+  }
+  make(rows);
+  if (rows > 0) write(memory_type, data, 0, rows);
+}
+
+void Dataset::write(hid_t memory_type, const void* data, hsize_t first, hsize_t rows) {
+  const int rank = width_ == 1 ? 1 : 2;
+  const hsize_t start[] = {first, 0};
+  const hsize_t count[] = {rows, width_};
   const Handle file_space(checked(H5Dget_space(dataset_.get()), "data space"));
   checked(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start, nullptr, count, nullptr),
           "data space");
@@ -82,20 +119,24 @@ void Dataset::append(hid_t memory_type, const void* data, hsize_t rows) {
 }
 
 TextColumn::TextColumn(hid_t group, const std::string& name, const ColumnText& text)
-    : dataset_(group, name, type_.get(), 1, nullptr) {
-  if (*text.long_name != '\0') set_attribute(dataset_.id(), "long_name", text.long_name);
-}
+    : dataset_(group, name, type_.get(), 1, nullptr, text) {}
 
 void TextColumn::append(std::string_view value) {
   buffer_.push_back(clean_text(value));
-  if (buffer_.size() >= kChunkRows) flush();
+  if (buffer_.size() < kChunkRows) return;
+  dataset_.append(type_.get(), pointers().data(), buffer_.size());
+  buffer_.clear();
 }
 
-void TextColumn::flush() {
+void TextColumn::finish() {
+  dataset_.finish(type_.get(), pointers().data(), buffer_.size());
+  buffer_.clear();
+}
+
+std::vector<const char*> TextColumn::pointers() const {
   std::vector<const char*> data;
   for (const std::string& value : buffer_) data.push_back(value.c_str());
-  dataset_.append(type_.get(), data.data(), data.size());
-  buffer_.clear();
+  return data;
 }
 
 Table::Table(hid_t parent, const std::string& path, const char* description)
@@ -113,14 +154,14 @@ TextColumn& Table::add_text(const char* name, const ColumnText& text) {
 
 void Table::finish() {
   if (columns_.empty()) return;
-  for (const auto& column : columns_) column->flush();
+  for (const auto& column : columns_) column->finish();
   const hsize_t rows = columns_.front()->rows();
   // netCDF-4's mark of a dimension without coordinate values: this name, and no data written.
   char mark[80];
   snprintf(mark, sizeof(mark), "This is a netCDF dimension but not a netCDF variable. %10llu",
            static_cast<unsigned long long>(rows));
   Dataset dimension(group_.get(), "row", H5T_IEEE_F32BE, 1, nullptr);
-  dimension.extend(rows);
+  dimension.make(rows);
   checked(H5DSset_scale(dimension.id(), mark), "dimension");
   for (const auto& column : columns_) {
     checked(H5DSattach_scale(column->id(), dimension.id(), 0), "dimension");

@@ -2,12 +2,18 @@
 /// a group whose columns are equally long and share the dimension "row", in the way netCDF-4 marks
 /// a dimension without coordinates, so that xarray opens a table as one data set.
 ///
-/// Owner: the writer.   Thread: one.   Cost: values are buffered (kBufferRows per column) and
-/// written in one piece.   Errors: H5Error.
+/// A column gets its dataset when its first values are written. One of up to kChunkRows rows is
+/// written at its end, in one piece of just its size, and deflated where that pays; a longer one
+/// grows by chunks. Most columns are short: chunks of full size, padded and deflated, were half of
+/// the time that assembly of a short job took.
+///
+/// Owner: the writer.   Thread: one.   Cost: kChunkRows rows per column are buffered.
+/// Errors: H5Error.
 #pragma once
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +23,7 @@ namespace aon::writers::hdf5 {
 
 constexpr hsize_t kChunkRows = 4096;
 constexpr hsize_t kTextChunkRows = 256;  ///< a chunk of text holds references, and is not deflated
+constexpr hsize_t kPlainBytes = 2048;    ///< a dataset up to this size is not deflated
 
 /// HDF5 type of a column's values, in memory and (little endian) in the file.
 struct ElementType {
@@ -27,67 +34,88 @@ template <class T>
 ElementType element_type();
 
 struct ColumnText {
-  const char* units = "";  ///< as CF and NeXus spell them: "ns", "bytes", "1"; "" none
-  const char* long_name = "";
+  std::string units;  ///< as CF and NeXus spell them: "ns", "bytes", "1"; "" none
+  std::string long_name;
 };
 
-/// A dataset of `width` values per row (1: one-dimensional).
+/// A dataset of `width` values per row (1: one-dimensional), in the file once it has values.
 class Dataset {
  public:
-  /// `fill` (may be null) is the value of rows that were never written.
-  Dataset(hid_t group, const std::string& name, hid_t file_type, hsize_t width, const void* fill);
+  /// `fill` (may be null) is the value of rows that were never written. `group` stays open for as
+  /// long as values are added.
+  Dataset(hid_t group, std::string name, hid_t file_type, hsize_t width, const void* fill,
+          ColumnText text = {});
 
+  /// Adds rows to a dataset that may get more.
   void append(hid_t memory_type, const void* data, hsize_t rows);
+  /// Adds the last rows.
+  void finish(hid_t memory_type, const void* data, hsize_t rows);
   void extend(hsize_t rows);  ///< to `rows` rows; new ones have the fill value
+  void make(hsize_t rows);    ///< with `rows` rows of the fill value, for good
   hsize_t rows() const { return rows_; }
-  hid_t id() const { return dataset_.get(); }
+  hid_t id() const { return dataset_.get(); }  ///< negative before there are values
 
  private:
-  Handle dataset_;
+  void create(std::optional<hsize_t> rows);  ///< no number: it grows
+  void write(hid_t memory_type, const void* data, hsize_t first, hsize_t rows);
+
+  hid_t group_;
+  std::string name_;
+  hid_t file_type_;
   hsize_t width_;
+  const void* fill_;
+  ColumnText text_;
+  Handle dataset_;
   hsize_t rows_ = 0;
 };
 
 class AnyColumn {
  public:
   virtual ~AnyColumn() = default;
-  virtual void flush() = 0;
+  virtual void finish() = 0;  ///< writes what is buffered, the last rows
   virtual hsize_t rows() const = 0;
-  virtual hid_t id() const = 0;
+  virtual hid_t id() const = 0;  ///< of the dataset, once it is finished
 };
 
 /// A buffered column of numbers.
 template <class T, size_t kWidth = 1>
 class Column : public AnyColumn {
  public:
-  static constexpr size_t kBufferRows = kWidth == 1 ? kChunkRows : kChunkRows / kWidth;
-
+  /// `fill` lives as long as the column.
   Column(hid_t group, const std::string& name, const ColumnText& text, const T* fill = nullptr)
-      : dataset_(group, name, element_type<T>().file, kWidth, fill) {
-    if (*text.units != '\0') set_attribute(dataset_.id(), "units", text.units);
-    if (*text.long_name != '\0') set_attribute(dataset_.id(), "long_name", text.long_name);
-  }
+      : dataset_(group, name, element_type<T>().file, kWidth, fill, text), fill_(fill) {}
 
   void append(T value) {
     buffer_.push_back(value);
-    if (buffer_.size() >= kBufferRows * kWidth) flush();
+    if (buffer_.size() >= kChunkRows * kWidth) spill();
   }
   void append(const std::array<T, kWidth>& values) {
     buffer_.insert(buffer_.end(), values.begin(), values.end());
-    if (buffer_.size() >= kBufferRows * kWidth) flush();
+    if (buffer_.size() >= kChunkRows * kWidth) spill();
   }
-  void flush() override {
-    if (buffer_.empty()) return;
-    dataset_.append(element_type<T>().memory, buffer_.data(), buffer_.size() / kWidth);
+  void finish() override {
+    dataset_.finish(element_type<T>().memory, buffer_.data(), buffer_.size() / kWidth);
     buffer_.clear();
   }
   hsize_t rows() const override { return dataset_.rows() + buffer_.size() / kWidth; }
   hid_t id() const override { return dataset_.id(); }
-  /// Rows so far become the fill value; for a column that is created late.
-  void extend(hsize_t rows) { dataset_.extend(rows); }
+  /// Rows so far become the fill value; for a column that is made late.
+  void extend(hsize_t rows) {
+    if (rows < kChunkRows && fill_ != nullptr) {
+      buffer_.assign(rows * kWidth, *fill_);
+    } else {
+      dataset_.extend(rows);
+    }
+  }
 
  private:
+  void spill() {
+    dataset_.append(element_type<T>().memory, buffer_.data(), buffer_.size() / kWidth);
+    buffer_.clear();
+  }
+
   Dataset dataset_;
+  const T* fill_;
   std::vector<T> buffer_;
 };
 
@@ -97,11 +125,13 @@ class TextColumn : public AnyColumn {
   TextColumn(hid_t group, const std::string& name, const ColumnText& text);
 
   void append(std::string_view value);
-  void flush() override;
+  void finish() override;
   hsize_t rows() const override { return dataset_.rows() + buffer_.size(); }
   hid_t id() const override { return dataset_.id(); }
 
  private:
+  std::vector<const char*> pointers() const;
+
   Handle type_ = string_type();
   Dataset dataset_;
   std::vector<std::string> buffer_;

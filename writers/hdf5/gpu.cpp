@@ -142,7 +142,7 @@ struct ShapeColumns {
   void add_axes(hid_t group) {
     Column<uint32_t> axis(group, "axis", {"1", "x, y and z"});
     for (uint32_t i = 0; i < 3; ++i) axis.append(i);
-    axis.flush();
+    axis.finish();
     checked(H5DSset_scale(axis.id(), "axis"), "dimension");
     checked(H5DSattach_scale(grid.id(), axis.id(), 1), "dimension");
     checked(H5DSattach_scale(block.id(), axis.id(), 1), "dimension");

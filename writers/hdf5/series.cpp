@@ -42,7 +42,6 @@ Series::Series(hid_t parent, const std::string& path, const std::string& title)
       time_(group_.get(), "time", {"nanoseconds since 1970-01-01 00:00:00", "time"}) {
   set_attribute(group_.get(), "NX_class", "NXdata");
   set_attribute(group_.get(), "title", title);
-  set_attribute(time_.id(), "calendar", "proleptic_gregorian");
 }
 
 Series::Metric& Series::metric_of(uint32_t metric, const GlobalMetric& definition) {
@@ -57,10 +56,9 @@ Series::Metric& Series::metric_of(uint32_t metric, const GlobalMetric& definitio
     if (other.name == made.name) made.name += "_" + std::to_string(metric);
   }
   const char* unit = definition.unit.empty() ? "1" : definition.unit.c_str();
-  made.values = std::make_unique<Column<double>>(
-      group_.get(), made.name, ColumnText{unit, definition.description.c_str()}, &kNan);
-  set_attribute(made.values->id(), "mode",
-                definition.mode == MetricMode::kAccumulated ? "accumulated" : "absolute");
+  made.values = std::make_unique<Column<double>>(group_.get(), made.name,
+                                                 ColumnText{unit, definition.description}, &kNan);
+  made.mode = definition.mode == MetricMode::kAccumulated ? "accumulated" : "absolute";
   made.values->extend(rows_);
   return metrics_.emplace(metric, std::move(made)).first->second;
 }
@@ -96,15 +94,17 @@ void Series::end_row() {
 
 void Series::finish() {
   end_row();
-  time_.flush();
+  time_.finish();
+  set_attribute(time_.id(), "calendar", "proleptic_gregorian");
   checked(H5DSset_scale(time_.id(), "time"), "dimension");
   std::vector<std::string> auxiliary;
   for (auto& [id, metric] : metrics_) {
     for (Column<double>* column : {metric.values.get(), metric.scales.get()}) {
       if (column == nullptr) continue;
-      column->flush();
+      column->finish();
       checked(H5DSattach_scale(column->id(), time_.id(), 0), "dimension");
     }
+    set_attribute(metric.values->id(), "mode", metric.mode);
     if (id != metrics_.begin()->first) auxiliary.push_back(metric.name);
   }
   if (!metrics_.empty()) {

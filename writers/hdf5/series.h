@@ -43,6 +43,7 @@ class Series {
     std::string name;
     std::unique_ptr<Column<double>> values;
     std::unique_ptr<Column<double>> scales;  ///< null until it was multiplexed once
+    const char* mode = "";                   ///< accumulated, absolute
     std::optional<double> value;             ///< of the row that is being made
     double scale = 1;
   };

@@ -265,7 +265,7 @@ void add_duration_buckets(hid_t group, hid_t histogram) {
   Column<uint64_t> bucket(group, "bucket", {"ns", "shortest duration in it"});
   bucket.append(0);
   for (size_t b = 1; b < profile::kHistogramBuckets; ++b) bucket.append(uint64_t{1} << b);
-  bucket.flush();
+  bucket.finish();
   checked(H5DSset_scale(bucket.id(), "bucket"), "dimension");
   checked(H5DSattach_scale(histogram, bucket.id(), 1), "dimension");
 }
