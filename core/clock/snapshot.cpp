@@ -3,9 +3,9 @@
 #include <time.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "core/base/file.h"
+#include "core/clock/tsc_rule.h"
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -14,21 +14,10 @@
 namespace aon::clock {
 namespace {
 
-constexpr const char* kClocksourceFolder = "/sys/devices/system/clocksource/clocksource0/";
-
 uint64_t read_clock(clockid_t id) noexcept {
   timespec now;
   clock_gettime(id, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
-
-bool has_word(const std::string& text, const std::string& word) {
-  std::istringstream words(text);
-  std::string one;
-  while (words >> one) {
-    if (one == word) return true;
-  }
-  return false;
 }
 
 /// The first "flags" line of /proc/cpuinfo.
@@ -40,8 +29,8 @@ std::string cpu_flags_line() {
   return text->substr(start + 1, text->find('\n', start + 1) - start - 1);
 }
 
-std::string clocksource(const char* name) {
-  const Result<std::string> text = read_text_file(std::string(kClocksourceFolder) + name);
+std::string text_of(const char* path) {
+  const Result<std::string> text = read_text_file(path);
   return text ? *text : std::string();
 }
 
@@ -50,20 +39,18 @@ std::string clocksource(const char* name) {
 TscSuitability judge_tsc(const std::string& cpu_flags, const std::string& current_clocksource,
                          const std::string& available_clocksources) {
   for (const char* flag : {"constant_tsc", "nonstop_tsc"}) {
-    if (!has_word(cpu_flags, flag)) return {false, std::string("the CPU has no ") + flag};
+    if (!has_word(cpu_flags.c_str(), flag)) return {false, std::string("the CPU has no ") + flag};
   }
-  if (has_word(current_clocksource, "tsc")) return {true, ""};
-  // The kernel takes an unstable TSC off the list.
-  const bool is_kvm = has_word(current_clocksource, "kvm-clock");
-  if (is_kvm && has_word(available_clocksources, "tsc")) return {true, ""};
+  if (kernel_trusts_tsc(current_clocksource.c_str(), available_clocksources.c_str()))
+    return {true, ""};
   std::string source = current_clocksource.substr(0, current_clocksource.find('\n'));
   return {false, "the kernel's clock source is " + (source.empty() ? "unknown" : source)};
 }
 
 TscSuitability probe_tsc() {
 #if defined(__x86_64__)
-  return judge_tsc(cpu_flags_line(), clocksource("current_clocksource"),
-                   clocksource("available_clocksource"));
+  return judge_tsc(cpu_flags_line(), text_of(kCurrentClocksource),
+                   text_of(kAvailableClocksources));
 #else
   return {false, "not an x86-64 CPU"};
 #endif

@@ -1,9 +1,9 @@
 // Clock of the process: whether the TSC can be it, and the pairs in a ring without an agent.
 #include <aon/writer.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "core/clock/tsc_rule.h"
 #include "core/runtime/process.h"
 
 #if defined(__x86_64__)
@@ -20,15 +20,20 @@ uint64_t nanoseconds(clockid_t clock) {
 }
 
 #if defined(__x86_64__)
-/// The kernel gives the TSC up as clock source when it found it unsteady.
+/// "" where it cannot be read.
+void read_text(const char* path, char* text, size_t size) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t bytes = fd < 0 ? -1 : read(fd, text, size - 1);
+  if (fd >= 0) close(fd);
+  text[bytes > 0 ? bytes : 0] = '\0';
+}
+
 bool kernel_trusts_tsc() {
-  const int fd = open("/sys/devices/system/clocksource/clocksource0/available_clocksource",
-                      O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return true;  // no sysfs: the processor's word stands
-  char text[256] = {};
-  const ssize_t bytes = read(fd, text, sizeof text - 1);
-  close(fd);
-  return bytes <= 0 || strstr(text, "tsc") != nullptr;
+  char current[64];
+  char available[256];
+  read_text(clock::kCurrentClocksource, current, sizeof current);
+  read_text(clock::kAvailableClocksources, available, sizeof available);
+  return clock::kernel_trusts_tsc(current, available);
 }
 #endif
 

@@ -7,7 +7,7 @@ import os
 import unittest
 
 import cluster  # noqa: F401  finds aon_test
-from aon_test import BUILD, TestCase, copy_installation, environment, run
+from aon_test import BUILD, TestCase, copy_installation, environment, main, run
 
 PROGRAM = BUILD / "bin" / "aon-canary-program"
 MOST_LATE = 3
@@ -117,4 +117,4 @@ class Canary(TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

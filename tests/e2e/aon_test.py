@@ -97,6 +97,38 @@ def environment(**changes):
     return result
 
 
+def _process(folder):
+    """(parent, state) of /proc/PID; None where it has gone."""
+    try:
+        fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return int(fields[1]), fields[0]
+
+
+def family(pid):
+    """What process `pid` and all below it do, a line each: pid, parent, state, where in the kernel,
+    command. For the message of a test that waited in vain."""
+    found = {int(f.name): _process(f) for f in pathlib.Path("/proc").iterdir() if f.name.isdigit()}
+    members, lines = {pid}, []
+    for _ in found:  # a child may have a lower number than its parent
+        more = {p for p, known in found.items() if known and known[0] in members} - members
+        if not more:
+            break
+        members |= more
+    for one in sorted(p for p in members if found.get(p)):
+        texts = []
+        for name in ("wchan", "cmdline"):
+            try:
+                texts.append(pathlib.Path(f"/proc/{one}/{name}").read_text(errors="replace"))
+            except OSError:
+                texts.append("")
+        parent, state = found[one]
+        where, command = texts[0], texts[1].replace("\0", " ")[:200]
+        lines.append(f"{one} of {parent} {state} {where} {command}")
+    return "\n".join(lines)
+
+
 def run(command, timeout_s=120, env=None, cwd=None, file_limit_bytes=2 << 30, **more):
     """Runs `command` to its end and returns its CompletedProcess with text output. Raises only on
     the time limit; then the whole process group is gone."""
@@ -121,6 +153,7 @@ def run(command, timeout_s=120, env=None, cwd=None, file_limit_bytes=2 << 30, **
         try:
             out, err = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
+            print(f"{command} did not end in {timeout_s} s:\n{family(process.pid)}", file=sys.stderr)
             os.killpg(process.pid, 9)
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)

@@ -6,7 +6,7 @@ import re
 import shutil
 import unittest
 
-from aon_test import BUILD, SOURCE, TestCase, environment, ledger, run
+from aon_test import BUILD, SOURCE, TestCase, environment, ledger, main, run
 
 EXPECTED = [
     "bin/aon-run",
@@ -270,4 +270,4 @@ class Packages(TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

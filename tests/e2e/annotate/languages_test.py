@@ -1,12 +1,11 @@
 """The same annotated program in C, C++, Fortran and Python: without AON it prints the same, under
 aon-run its archives hold the same regions, steps and values."""
 import ast
-import unittest
 
 import h5py
 
 from annotated import RingTestCase, readers
-from aon_test import BUILD, PYTHON, SOURCE, environment, ledger, run
+from aon_test import BUILD, PYTHON, SOURCE, environment, ledger, main, run
 
 MODULE = BUILD / "lib" / "aon" / "python"
 STEPS = 20
@@ -183,4 +182,4 @@ class Python(RingTestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -4,7 +4,7 @@ import os
 import signal
 import unittest
 
-from fault_test import BUILD, FaultCase, environment, ledger, run, wait_until
+from fault_test import BUILD, FaultCase, environment, ledger, main, run, wait_until
 
 PROGRAM = (BUILD / "bin" / "fault_in_aon").resolve()
 
@@ -111,4 +111,4 @@ class Avoided(FaultCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

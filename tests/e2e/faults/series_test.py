@@ -3,11 +3,10 @@ next program of the launch begins: they go on where they were."""
 import os
 import signal
 import time
-import unittest
 
 import h5py
 
-from fault_test import FaultCase, agent_pids, environment, run, wait_until
+from fault_test import FaultCase, agent_pids, environment, main, run, wait_until
 
 CLOCK = "task-clock"
 
@@ -104,4 +103,4 @@ class SecondAgent(FaultCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -120,4 +120,4 @@ class Faults(aon_test.TestCase):
 
 if __name__ == "__main__":
     skip_without_perf()
-    aon_test.unittest.main()
+    aon_test.main()

@@ -99,4 +99,4 @@ class PerfReport(aon_test.TestCase):
 
 if __name__ == "__main__":
     skip_without_perf()
-    unittest.main()
+    aon_test.main()

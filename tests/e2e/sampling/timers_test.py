@@ -74,4 +74,4 @@ class Timers(aon_test.TestCase):
 
 
 if __name__ == "__main__":
-    aon_test.unittest.main()
+    aon_test.main()
