@@ -327,6 +327,8 @@ void sleep_ms(uint64_t time_ms) { std::this_thread::sleep_for(std::chrono::milli
 ///     FAKE_NCCL_LATE=RANK:0:host|gpu   comes 20 ms late to each AllReduce
 ///     FAKE_NCCL_LINK=RANK:0            its transfers to the next rank take 20 times the time
 ///     FAKE_NCCL_HANG=RANK:STEP:skip|other   does not come to that AllReduce, or calls another
+///     FAKE_NCCL_HANG=RANK:STEP:order|bytes  calls it after an AllGather which the others call
+///                                           after it, or with half of the elements
 ///     FAKE_NCCL_WATCHDOG=MS            of such a hang the others abort their communicator, and end
 void train(Run& run) {
   const Fault late("FAKE_NCCL_LATE");
@@ -344,8 +346,14 @@ void train(Run& run) {
     if (own == late.rank && late.is("host")) sleep_ms(kLate_ms);
     if (own == late.rank && late.is("gpu")) odd.queued_ns = kLate_ms * kMs;
     Call reduce;
-    if (hangs && own == hang.rank) reduce.function = "AllGather";
+    Call gather;
+    gather.function = "AllGather";
+    const bool is_at_fault = hangs && own == hang.rank;
+    if (is_at_fault && hang.is("other")) reduce = gather;
+    if (is_at_fault && hang.is("bytes")) reduce.count /= 2;
+    if (is_at_fault && hang.is("order")) world.launch(gather, odd);
     world.launch(reduce, odd);
+    if (hangs && !is_at_fault && hang.is("order")) world.launch(gather, odd);
     if (hangs) {
       run.proxy.wait();
       const int patience_ms = number_from("FAKE_NCCL_WATCHDOG", 0);

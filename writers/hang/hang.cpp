@@ -249,7 +249,9 @@ Status HangFinder::finish(const Outcome&) {
   }
   find_waits();
   find_awaited();
-  report_.nccl = nccl_.finish(report_.last_ns);
+  NcclHangReport nccl = nccl_.finish(report_.last_ns);
+  report_.nccl = std::move(nccl.hangs);
+  report_.nccl_disagreements = std::move(nccl.disagreements);
   return {};
 }
 

@@ -79,6 +79,7 @@ struct HangReport {
   std::vector<uint8_t> has_finalized;  ///< by group: it has come to MPI_Finalize
   std::vector<uint64_t> last_ns;       ///< by group: last event, 0 none
   std::vector<NcclHang> nccl;          ///< operations of NCCL, the oldest first
+  std::vector<NcclDisagreement> nccl_disagreements;
 };
 
 /// The group of rank `peer` of a communicator, where that is a rank of this job.

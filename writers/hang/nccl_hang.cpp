@@ -7,7 +7,6 @@
 namespace aon::writers {
 namespace {
 
-constexpr uint32_t kMaxMembers = 1u << 20;  ///< that are looked at one by one
 constexpr uint32_t kUnknown = profile::LocalIds::kNone;
 
 /// This process's rank in a communicator of its own; nullopt: it has no such communicator of NCCL.
@@ -71,6 +70,9 @@ void NcclHangFinder::add(const Event& event) {
   Reached& reached = progress.enqueued[kind_of(region, operation.peer)];
   if (operation.sequence >= reached.count)
     reached = {operation.sequence + 1, operation.call, operation.start_ns, operation.bytes};
+  if (model_->regions[region].role == RegionRole::kPointToPoint) return;
+  keep(operation.call,
+       {{region, operation.peer, operation.type, operation.bytes}, operation.start_ns}, &progress);
 }
 
 /// NCCL's kernels of one communicator run one after the other.
@@ -137,6 +139,7 @@ void NcclHangFinder::save(StateOut* out) {
     out->put(progress.newest_call);
     out->put(progress.is_timed);
     out->put(progress.is_untimed);
+    out->put(progress.latest);
   }
   progress_.clear();
 }
@@ -147,6 +150,8 @@ bool NcclHangFinder::is_known(const Progress& progress) const {
   const std::optional<NcclPart>& part = progress.oldest;
   return progress.group < model_->groups.size() &&
          std::all_of(progress.enqueued.begin(), progress.enqueued.end(), has_region) &&
+         std::all_of(progress.latest.begin(), progress.latest.end(),
+                     [&](const auto& entry) { return is_region(entry.second.shape.region); }) &&
          (!part || (part->group < model_->groups.size() && is_region(part->region) &&
                     part->communicator < model_->communicators.size()));
 }
@@ -163,7 +168,7 @@ Status NcclHangFinder::load(StateIn* in) {
     Progress loaded;
     if (!in->get(&member) || !in->get(&loaded.group) || !in->get(&loaded.enqueued) ||
         !in->get(&loaded.gap) || !in->get(&loaded.oldest) || !in->get(&loaded.newest_call) ||
-        !in->get(&loaded.is_timed) || !in->get(&loaded.is_untimed) ||
+        !in->get(&loaded.is_timed) || !in->get(&loaded.is_untimed) || !in->get(&loaded.latest) ||
         !in->check(member.first < model_->communicators.size() && is_known(loaded)))
       return in->status();
     add(loaded, &progress_[member]);
@@ -179,6 +184,7 @@ void NcclHangFinder::add(const Progress& loaded, Progress* progress) const {
     Reached& known = progress->enqueued[kind];
     if (reached.count > known.count) known = reached;
   }
+  for (const auto& [call, latest] : loaded.latest) keep(call, latest, progress);
   const bool is_older =
       loaded.oldest &&
       (!progress->oldest || loaded.oldest->operation.call < progress->oldest->operation.call);
@@ -204,7 +210,7 @@ bool NcclHangFinder::is_stuck(const NcclPart& part) const {
   return is_quiet(part.group) || operation.end_ns + kOldNs <= now_ns_;
 }
 
-std::vector<NcclHang> NcclHangFinder::finish(std::span<const uint64_t> last_ns) {
+NcclHangReport NcclHangFinder::finish(std::span<const uint64_t> last_ns) {
   end_group();
   last_ns_ = last_ns;
   // By communicator, operation (of a transfer the pair, source first) and sequence.
@@ -219,7 +225,8 @@ std::vector<NcclHang> NcclHangFinder::finish(std::span<const uint64_t> last_ns) 
         kind.second == kNoPeer ? -1 : int64_t{kind.second} << 32 | int64_t{part.rank};
     by_operation[{part.communicator, part.region, pair, part.operation.sequence}].push_back(part);
   }
-  std::vector<NcclHang> hangs;
+  NcclHangReport found;
+  std::vector<NcclHang>& hangs = found.hangs;
   for (auto& [key, parts] : by_operation) {
     if (hangs.size() >= kMaxHangs) break;
     if (std::any_of(parts.begin(), parts.end(), [&](const NcclPart& p) { return is_stuck(p); }))
@@ -229,199 +236,8 @@ std::vector<NcclHang> NcclHangFinder::finish(std::span<const uint64_t> last_ns) 
   for (const uint32_t communicator : untimed) find_behind(communicator, &hangs);
   std::sort(hangs.begin(), hangs.end(),
             [](const NcclHang& a, const NcclHang& b) { return a.since_ns < b.since_ns; });
-  return hangs;
-}
-
-/// Whether the member has surely not come to more operations of `kind` than it told.
-bool NcclHangFinder::is_certain(const Progress& progress, const Kind& kind) const {
-  const uint64_t hole_end_ns = hole_end_ns_[progress.group];
-  const auto reached = progress.enqueued.find(kind);
-  if (reached == progress.enqueued.end()) return hole_end_ns == 0 && !progress.gap;
-  return reached->second.start_ns > hole_end_ns &&
-         (!progress.gap || *progress.gap < reached->second.call);
-}
-
-/// Says of one member what it is to the hang.
-void NcclHangFinder::judge_member(const Member& member, const Kind& kind, NcclHang* hang) const {
-  const auto found = progress_.find(member);
-  if (found == progress_.end()) {
-    ++hang->unknown_count;
-    return;
-  }
-  const Progress& progress = found->second;
-  const auto enqueued = progress.enqueued.find(kind);
-  if (enqueued != progress.enqueued.end() && enqueued->second.count > hang->sequence) {
-    hang->passed.push_back(progress.group);
-    return;
-  }
-  if (!is_certain(progress, kind)) {
-    ++hang->unknown_count;
-    return;
-  }
-  hang->absent.push_back(progress.group);
-  const bool is_collective = kind.second == kNoPeer;
-  if (progress.oldest && is_collective &&
-      kind_of(progress.oldest->region, progress.oldest->operation.peer).second == kNoPeer)
-    hang->wrong.push_back(*progress.oldest);
-}
-
-NcclHang NcclHangFinder::judge(std::vector<NcclPart> parts) const {
-  const NcclPart& first = parts.front();
-  NcclHang hang;
-  hang.communicator = first.communicator;
-  hang.region = first.region;
-  hang.sequence = first.operation.sequence;
-  for (const NcclPart& part : parts) {
-    hang.since_ns = std::min(hang.since_ns, part.operation.start_ns);
-    hang.differs |= part.operation.bytes != first.operation.bytes ||
-                    part.operation.type != first.operation.type;
-  }
-  const Kind kind = kind_of(first.region, first.operation.peer);
-  if (kind.second != kNoPeer) {
-    // The other end calls the other function, and counts alike.
-    const bool is_send = model_->regions[first.region].name == "ncclSend";
-    const auto other = std::find_if(model_->regions.begin(), model_->regions.end(),
-                                    [&](const GlobalRegion& region) {
-                                      return region.name == (is_send ? "ncclRecv" : "ncclSend");
-                                    });
-    const Member peer{first.communicator, static_cast<uint32_t>(kind.second)};
-    const auto region = static_cast<uint32_t>(other - model_->regions.begin());
-    judge_member(peer, {region, static_cast<int32_t>(first.rank)}, &hang);
-  } else {
-    const uint32_t size =
-        std::min(model_->communicators[first.communicator].rank_count, kMaxMembers);
-    size_t next = 0;
-    for (uint32_t rank = 0; rank < size; ++rank) {
-      if (next < parts.size() && parts[next].rank == rank) {
-        ++next;
-      } else {
-        judge_member({first.communicator, rank}, kind, &hang);
-      }
-    }
-  }
-  hang.arrived = std::move(parts);
-  return hang;
-}
-
-/// What those who have come to an operation have reached of each collective function, by region.
-struct NcclHangFinder::Camp {
-  std::map<uint32_t, uint64_t> most;
-  std::map<uint32_t, uint64_t> behind_it;  ///< by one of them, after that operation
-  std::set<uint32_t> uncertain;            ///< of which one of them may have reached more
-};
-
-/// All members do the same collectives in the same order, so one that is merely behind has not
-/// come to more of any function than those who are ahead. Who has came to another one instead:
-/// the newest such one. nullopt: that is not known, or it is merely behind.
-std::optional<NcclPart> NcclHangFinder::instead(const Member& member, const Progress& progress,
-                                                const Camp& camp) {
-  std::optional<NcclPart> part;
-  for (const auto& [kind, reached] : progress.enqueued) {
-    if (kind.second != kNoPeer || camp.uncertain.count(kind.first) != 0) continue;
-    const auto theirs = camp.most.find(kind.first);
-    if (theirs != camp.most.end() && theirs->second >= reached.count) continue;
-    if (part && part->operation.start_ns > reached.start_ns) continue;
-    part.emplace();
-    part->group = progress.group;
-    part->communicator = member.first;
-    part->rank = member.second;
-    part->region = kind.first;
-    part->operation.start_ns = reached.start_ns;
-    part->operation.sequence = reached.count - 1;
-    part->operation.bytes = reached.bytes;
-  }
-  return part;
-}
-
-/// Whether the member has come to something that those who are in the operation called behind it.
-bool NcclHangFinder::went_on(const Progress& progress, const Camp& camp) {
-  for (const auto& [region, count] : camp.behind_it) {
-    const auto reached = progress.enqueued.find({region, kNoPeer});
-    if (reached != progress.enqueued.end() && reached->second.count >= count) return true;
-  }
-  return false;
-}
-
-void NcclHangFinder::join(const Progress& progress, uint32_t region, Camp* camp) const {
-  const uint32_t call = progress.enqueued.at({region, kNoPeer}).call;
-  for (const auto& [kind, reached] : progress.enqueued) {
-    if (kind.second != kNoPeer) continue;
-    uint64_t& most = camp->most[kind.first];
-    most = std::max(most, reached.count);
-    if (reached.call <= call) continue;
-    uint64_t& least = camp->behind_it.try_emplace(kind.first, reached.count).first->second;
-    least = std::min(least, reached.count);
-  }
-  for (const uint32_t other : collectives_) {
-    if (!is_certain(progress, {other, kNoPeer})) camp->uncertain.insert(other);
-  }
-}
-
-/// Who of the members has come to the last operation of a region that any of them has, and who not.
-NcclHang NcclHangFinder::behind(Members::const_iterator begin, Members::const_iterator end,
-                                uint32_t region, uint64_t count) const {
-  NcclHang hang;
-  hang.communicator = begin->first.first;
-  hang.region = region;
-  hang.sequence = count - 1;
-  hang.is_enqueued_only = true;
-  Camp camp;
-  std::vector<Members::const_iterator> absent;
-  for (auto it = begin; it != end; ++it) {
-    const auto found = it->second.enqueued.find({region, kNoPeer});
-    if (found == it->second.enqueued.end() || found->second.count < count) {
-      const size_t before = hang.absent.size();
-      judge_member(it->first, {region, kNoPeer}, &hang);
-      if (hang.absent.size() != before) absent.push_back(it);
-      continue;
-    }
-    join(it->second, region, &camp);
-    NcclPart part;
-    part.group = it->second.group;
-    part.rank = it->first.second;
-    part.communicator = hang.communicator;
-    part.region = region;
-    hang.arrived.push_back(part);
-    hang.since_ns = std::min(hang.since_ns, last_ns_[part.group]);
-  }
-  hang.wrong.clear();
-  size_t went_on_count = 0;
-  for (const auto& it : absent) {
-    if (auto part = instead(it->first, it->second, camp)) {
-      hang.wrong.push_back(*part);
-    } else if (went_on(it->second, camp)) {
-      ++went_on_count;
-    }
-  }
-  hang.is_extra = went_on_count > hang.arrived.size();
-  return hang;
-}
-
-/// Members that have enqueued fewer operations than others, of which one is quiet, or other ones.
-void NcclHangFinder::find_behind(uint32_t communicator, std::vector<NcclHang>* hangs) {
-  std::map<uint32_t, uint64_t> most;  // by region
-  const auto begin = progress_.lower_bound({communicator, 0});
-  const auto end = progress_.lower_bound({communicator + 1, 0});
-  collectives_.clear();
-  for (auto it = begin; it != end; ++it) {
-    for (const auto& [kind, reached] : it->second.enqueued) {
-      if (kind.second == kNoPeer) most[kind.first] = std::max(most[kind.first], reached.count);
-    }
-  }
-  for (const auto& [region, count] : most) collectives_.push_back(region);
-  std::optional<NcclHang> camp;  // the largest one, where others are in something else
-  for (const auto& [region, count] : most) {
-    NcclHang hang = behind(begin, end, region, count);
-    const bool has_quiet = std::any_of(hang.arrived.begin(), hang.arrived.end(),
-                                       [&](const NcclPart& part) { return is_quiet(part.group); });
-    if (!has_quiet || hang.absent.empty()) continue;
-    if (!hang.wrong.empty()) {
-      if (!camp || hang.arrived.size() > camp->arrived.size()) camp = std::move(hang);
-    } else if (hangs->size() < kMaxHangs) {
-      hangs->push_back(std::move(hang));
-    }
-  }
-  if (camp && hangs->size() < kMaxHangs) hangs->push_back(std::move(*camp));
+  find_disagreements(&found);
+  return found;
 }
 
 }  // namespace aon::writers

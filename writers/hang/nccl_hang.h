@@ -27,6 +27,10 @@
 /// as such. One of those that has enqueued more of another function than all who came is in that
 /// one instead: a wrong one. Of two such camps the larger one is taken for the right one. Where
 /// more members have gone on without an operation than have come to it, it is one too many.
+///
+/// Where nobody is behind, but a member is quiet, the latest collectives are compared by their number
+/// on the communicator: the first one that members called with another function, root, type or size
+/// is told (a disagreement).
 /// Thread: one.   Cost: some ns per operation; memory per member, function and peer.
 #pragma once
 
@@ -34,6 +38,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -52,19 +57,57 @@ struct NcclPart {
   NcclOperation operation;
 };
 
+struct NcclMember {
+  uint32_t group = 0;
+  uint32_t rank = 0;  ///< in the communicator: a process may have several
+  bool operator==(const NcclMember& other) const {
+    return group == other.group && rank == other.rank;
+  }
+};
+
 struct NcclHang {
   uint32_t communicator = 0;
   uint32_t region = 0;
   uint64_t sequence = 0;
   std::vector<NcclPart> arrived;  ///< by rank; with `is_enqueued_only` not what they have in flight
-  std::vector<uint32_t> absent;   ///< groups
-  std::vector<NcclPart> wrong;    ///< of absent ones: what they are in instead
-  std::vector<uint32_t> passed;   ///< groups
+  std::vector<NcclMember> absent;
+  std::vector<NcclPart> wrong;      ///< of absent ones: what they are in instead
+  std::vector<NcclMember> went_on;  ///< of absent ones, level api: have called what came behind it
+  std::vector<NcclMember> passed;
   uint32_t unknown_count = 0;     ///< members
-  bool differs = false;           ///< bytes or types of the arrived ones are not the same
+  bool differs = false;           ///< bytes, types or roots of the arrived ones are not the same
   bool is_extra = false;          ///< level api: more have gone on without it than came
   bool is_enqueued_only = false;  ///< level api: enqueued, and not known whether it ended
   uint64_t since_ns = UINT64_MAX;
+};
+
+/// A collective as a member called it.
+struct NcclShape {
+  uint32_t region = 0;
+  int32_t root = kNoPeer;
+  NcclType type = NcclType::kUnknown;
+  uint64_t bytes = 0;
+  bool operator<(const NcclShape& other) const {
+    return std::tie(region, root, type, bytes) <
+           std::tie(other.region, other.root, other.type, other.bytes);
+  }
+};
+
+/// Members that called different collectives where NCCL wants the same of all: another function,
+/// another root, type or size, or the same ones in another order.
+struct NcclDisagreement {
+  struct Camp {
+    NcclShape shape;
+    std::vector<NcclMember> members;
+  };
+  uint32_t communicator = 0;
+  uint64_t number = 0;      ///< of the collective among those of the communicator, from 0
+  std::vector<Camp> camps;  ///< the largest first
+};
+
+struct NcclHangReport {
+  std::vector<NcclHang> hangs;                  ///< the oldest first
+  std::vector<NcclDisagreement> disagreements;  ///< that no hang tells
 };
 
 class NcclHangFinder {
@@ -72,6 +115,7 @@ class NcclHangFinder {
   static constexpr uint64_t kOldNs = 60'000'000'000;
   static constexpr uint64_t kGivenUpNs = 1'000'000'000;
   static constexpr size_t kMaxHangs = 16;
+  static constexpr size_t kMaxShapes = 16;  ///< latest collectives of a member that are compared
 
   /// `now_ns`: when the job is looked at.
   void begin(const Model& model, uint64_t now_ns);
@@ -83,7 +127,7 @@ class NcclHangFinder {
   void save(StateOut* out);
   Status load(StateIn* in);
   /// `last_ns`: each group's last event, 0 none.
-  std::vector<NcclHang> finish(std::span<const uint64_t> last_ns);
+  NcclHangReport finish(std::span<const uint64_t> last_ns);
 
  private:
   using Member = std::pair<uint32_t, uint32_t>;  ///< communicator, rank
@@ -94,14 +138,19 @@ class NcclHangFinder {
     uint64_t start_ns = 0;
     uint64_t bytes = 0;
   };
+  struct Latest {
+    NcclShape shape;
+    uint64_t start_ns = 0;
+  };
   struct Progress {
     uint32_t group = 0;
     std::map<Kind, Reached> enqueued;
-    std::optional<uint32_t> gap;     ///< the highest call that is missing
-    std::optional<NcclPart> oldest;  ///< in flight
-    uint32_t newest_call = 0;        ///< with work
-    bool is_timed = false;           ///< of that one it is told what ends
-    bool is_untimed = false;         ///< it is not
+    std::optional<uint32_t> gap;        ///< the highest call that is missing
+    std::optional<NcclPart> oldest;     ///< in flight
+    uint32_t newest_call = 0;           ///< with work
+    bool is_timed = false;              ///< of that one it is told what ends
+    bool is_untimed = false;            ///< it is not
+    std::map<uint32_t, Latest> latest;  ///< collectives, by call
   };
 
   void note_done(const NcclOperation& operation);
@@ -123,7 +172,13 @@ class NcclHangFinder {
   void join(const Progress& progress, uint32_t region, Camp* camp) const;
   NcclHang behind(Members::const_iterator begin, Members::const_iterator end, uint32_t region,
                   uint64_t count) const;
+  std::map<uint32_t, uint64_t> collect(Members::const_iterator begin, Members::const_iterator end);
   void find_behind(uint32_t communicator, std::vector<NcclHang>* hangs);
+  static void keep(uint32_t call, const Latest& latest, Progress* progress);
+  std::map<uint64_t, NcclShape> numbered(const Progress& progress) const;
+  std::optional<NcclDisagreement> disagreement(Members::const_iterator begin,
+                                               Members::const_iterator end) const;
+  void find_disagreements(NcclHangReport* found);
 
   const Model* model_ = nullptr;
   uint64_t now_ns_ = 0;

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/digits.h"
 #include "writers/hang/hang.h"
 #include "writers/hang/text.h"
+#include "writers/nccl/names.h"
 
 namespace aon::writers {
 namespace {
@@ -24,20 +26,41 @@ class NcclText : private HangText {
                                                            list(groups_of(hang)), operation(hang))
                                              : fmt::format("{} never ended: rank {} is in it",
                                                            operation(hang), list(groups_of(hang)));
-    if (hang.differs) return text + ", with bytes or types that differ";
-    if (!hang.wrong.empty()) {
-      const NcclPart& wrong = hang.wrong.front();
-      text +=
-          fmt::format(", {} {} {} instead", who(wrong.group), is_in(hang), name_of(wrong.region));
-      const size_t others = hang.absent.size() - 1;
-      return others == 0 ? text : text + fmt::format(", and {} more did not arrive", others);
-    }
+    if (hang.differs) return text + ", with bytes, types or roots that differ";
+    if (!hang.wrong.empty()) return text + instead_finding(hang);
     if (hang.absent.empty()) return text;
-    if (hang.is_extra)
-      return text + fmt::format(", {} others went on without it", hang.absent.size());
-    text += fmt::format(", {} did not arrive", who(hang.absent[0]));
-    if (hang.absent.size() > 1) text += fmt::format(" and {} more", hang.absent.size() - 1);
+    const std::vector<NcclMember> missing = missing_of(hang);
+    if (hang.is_extra || missing.empty()) {
+      text += fmt::format(", {} {} went on without it", hang.went_on.size(),
+                          hang.went_on.size() == 1 ? "other" : "others");
+      return missing.empty() ? text : text + fmt::format(", {} did not arrive", missing.size());
+    }
+    text += fmt::format(", {} did not arrive", who(missing[0].group));
+    if (missing.size() > 1) text += fmt::format(" and {} more", missing.size() - 1);
     return text;
+  }
+
+  std::string finding(const NcclDisagreement& disagreement) const {
+    std::string text = fmt::format("collective {} of {} is not the same everywhere",
+                                   disagreement.number + 1, name_of(disagreement.communicator));
+    const char* separator = ": ";
+    for (const auto& camp : disagreement.camps) {
+      text += fmt::format("{}rank {} called {}", separator, list(groups_of(camp.members)),
+                          shape_text(camp.shape));
+      separator = ", ";
+    }
+    return text;
+  }
+
+  std::vector<std::string> lines(const NcclDisagreement& disagreement) {
+    add(fmt::format("collective {} of {}: its members called it differently, one of them is wrong",
+                    disagreement.number + 1, name_of(disagreement.communicator)));
+    for (const auto& camp : disagreement.camps) {
+      std::vector<uint32_t> groups = groups_of(camp.members);
+      add(fmt::format("  {}: {}", shape_text(camp.shape), list(groups)));
+      append(stacks(groups));
+    }
+    return std::move(lines_);
   }
 
   std::vector<std::string> lines(const NcclHang& hang) {
@@ -48,7 +71,7 @@ class NcclText : private HangText {
     append(stacks(groups));
     if (hang.differs) add_differences(hang);
     add_absent(hang);
-    if (!hang.passed.empty()) add(fmt::format("  are beyond it: {}", list(hang.passed)));
+    if (!hang.passed.empty()) add(fmt::format("  are beyond it: {}", list(groups_of(hang.passed))));
     if (hang.unknown_count != 0)
       add(fmt::format("  of {} members it is not known: their records have holes or are not here",
                       hang.unknown_count));
@@ -65,24 +88,67 @@ class NcclText : private HangText {
     return hang.wrong.size() == hang.absent.size() ? ", but to another one"
                                                    : ", of these some to another one";
   }
+  /// Who is in another operation, how many others are, and how many came to none.
+  std::string instead_finding(const NcclHang& hang) const {
+    const NcclPart& wrong = hang.wrong.front();
+    std::string text =
+        fmt::format(", {} {} {} instead", who(wrong.group), is_in(hang), region_name(wrong.region));
+    const size_t more = hang.wrong.size() - 1;
+    if (more != 0)
+      text += fmt::format(", and {} more {} in another one", more, more == 1 ? "is" : "are");
+    const size_t missing = missing_of(hang).size();
+    if (missing != 0) text += fmt::format(", and {} more did not arrive", missing);
+    return text;
+  }
+  static const NcclPart* wrong_of(const NcclHang& hang, const NcclMember& member) {
+    const auto found =
+        std::find_if(hang.wrong.begin(), hang.wrong.end(), [&](const NcclPart& part) {
+          return part.group == member.group && part.rank == member.rank;
+        });
+    return found == hang.wrong.end() ? nullptr : &*found;
+  }
+  static bool went_on(const NcclHang& hang, const NcclMember& member) {
+    return std::find(hang.went_on.begin(), hang.went_on.end(), member) != hang.went_on.end();
+  }
+  /// The absent ones that came to nothing else.
+  static std::vector<NcclMember> missing_of(const NcclHang& hang) {
+    std::vector<NcclMember> missing;
+    for (const NcclMember& member : hang.absent) {
+      if (wrong_of(hang, member) == nullptr && !went_on(hang, member)) missing.push_back(member);
+    }
+    return missing;
+  }
   static const char* is_in(const NcclHang& hang) {
     return hang.is_enqueued_only ? "has enqueued" : "is in";
   }
-  const std::string& name_of(uint32_t region) const { return model_.regions[region].name; }
-  static std::vector<uint32_t> groups_of(const NcclHang& hang) {
+  const std::string& region_name(uint32_t region) const { return model_.regions[region].name; }
+  static std::string type_text(NcclType type) {
+    if (type == NcclType::kUnknown) return "";
+    return fmt::format(" of type {}", nccl::kTypeNames[static_cast<size_t>(type)]);
+  }
+  /// "ncclBroadcast with root 1 of 4 096 bytes of type float32": the root is a rank of the communicator.
+  std::string shape_text(const NcclShape& shape) const {
+    const std::string root = shape.root == kNoPeer ? "" : fmt::format(" with root {}", shape.root);
+    return fmt::format("{}{} of {} bytes{}", region_name(shape.region), root, grouped(shape.bytes),
+                       type_text(shape.type));
+  }
+  static std::vector<uint32_t> groups_of(const NcclHang& hang) { return groups_of(hang.arrived); }
+  template <class Member>
+  static std::vector<uint32_t> groups_of(const std::vector<Member>& members) {
     std::vector<uint32_t> groups;
-    for (const NcclPart& part : hang.arrived) groups.push_back(part.group);
+    for (const Member& member : members) groups.push_back(member.group);
     std::sort(groups.begin(), groups.end());
     groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
     return groups;
   }
-  std::string communicator(const NcclHang& hang) const {
-    const std::string& name = model_.communicators[hang.communicator].name;
+  std::string name_of(uint32_t communicator) const {
+    const std::string& name = model_.communicators[communicator].name;
     return name.empty() ? "a communicator of NCCL" : name;
   }
   /// "ncclAllReduce 4 of world"; numbers begin with 1, as people count.
   std::string operation(const NcclHang& hang) const {
-    return fmt::format("{} {} of {}", name_of(hang.region), hang.sequence + 1, communicator(hang));
+    return fmt::format("{} {} of {}", region_name(hang.region), hang.sequence + 1,
+                       name_of(hang.communicator));
   }
 
   void add_head(const NcclHang& hang) {
@@ -103,34 +169,43 @@ class NcclText : private HangText {
   }
 
   void add_differences(const NcclHang& hang) {
-    add("  their bytes or types differ: one of them is wrong");
-    std::map<std::pair<uint64_t, NcclType>, std::vector<uint32_t>> by_shape;
-    for (const NcclPart& part : hang.arrived)
-      by_shape[{part.operation.bytes, part.operation.type}].push_back(part.group);
+    add("  their bytes, types or roots differ: one of them is wrong");
+    std::map<NcclShape, std::vector<uint32_t>> by_shape;
+    const bool is_transfer = model_.regions[hang.region].role == RegionRole::kPointToPoint;
+    for (const NcclPart& part : hang.arrived) {
+      const int32_t root = is_transfer ? kNoPeer : part.operation.peer;
+      by_shape[{hang.region, root, part.operation.type, part.operation.bytes}].push_back(
+          part.group);
+    }
     for (const auto& [shape, groups] : by_shape) {
-      add(fmt::format("    {} bytes of type {}: {}", grouped(shape.first),
-                      static_cast<unsigned>(shape.second), list(groups)));
+      const std::string root =
+          shape.root == kNoPeer ? "" : fmt::format(" with root {}", shape.root);
+      add(fmt::format("    {} bytes{}{}: {}", grouped(shape.bytes), type_text(shape.type), root,
+                      list(groups)));
     }
   }
 
   void add_absent(const NcclHang& hang) {
     for (size_t i = 0; i < std::min(hang.absent.size(), kMaxAbsent); ++i) {
-      const uint32_t group = hang.absent[i];
-      const auto wrong = std::find_if(hang.wrong.begin(), hang.wrong.end(),
-                                      [&](const NcclPart& part) { return part.group == group; });
-      if (wrong != hang.wrong.end()) {
+      const NcclMember& member = hang.absent[i];
+      const uint32_t group = member.group;
+      if (const NcclPart* wrong = wrong_of(hang, member)) {
         add(fmt::format("  {} {} {} {} of {} bytes instead: one of them is wrong", who(group),
-                        is_in(hang), name_of(wrong->region), wrong->operation.sequence + 1,
+                        is_in(hang), region_name(wrong->region), wrong->operation.sequence + 1,
                         grouped(wrong->operation.bytes)));
       } else {
-        add(fmt::format("  {} {}: {}{}", who(group),
-                        hang.is_extra ? "has not enqueued it" : "did not arrive", last_call(group),
+        add(fmt::format("  {} {}: {}{}", who(group), absent_text(hang, member), last_call(group),
                         end_text(group)));
       }
       append(stacks(std::span(&group, 1)));
     }
     if (hang.absent.size() > kMaxAbsent)
-      add(fmt::format("  not there are, in all {}: {}", hang.absent.size(), list(hang.absent)));
+      add(fmt::format("  not there are, in all {}: {}", hang.absent.size(),
+                      list(groups_of(hang.absent))));
+  }
+  static const char* absent_text(const NcclHang& hang, const NcclMember& member) {
+    if (went_on(hang, member)) return "went on without it";
+    return hang.is_extra ? "has not enqueued it" : "did not arrive";
   }
 
   const Model& model_;
@@ -146,15 +221,22 @@ std::vector<std::string> nccl_hang_lines(const Model& model, const HangReport& r
     for (std::string& line : NcclText(model, report, now_ns).lines(hang))
       lines.push_back(std::move(line));
   }
+  for (const NcclDisagreement& one : report.nccl_disagreements) {
+    for (std::string& line : NcclText(model, report, now_ns).lines(one))
+      lines.push_back(std::move(line));
+  }
   return lines;
 }
 
 std::string nccl_hang_finding(const Model& model, const HangReport& report) {
+  const NcclText text(model, report, model.end_ns);
+  // Who called something else explains why others do not come to an end.
+  if (!report.nccl_disagreements.empty()) return text.finding(report.nccl_disagreements.front());
   if (report.nccl.empty()) return {};
   const auto named = std::find_if(report.nccl.begin(), report.nccl.end(),
                                   [](const NcclHang& hang) { return !hang.absent.empty(); });
   const NcclHang& hang = named == report.nccl.end() ? report.nccl.front() : *named;
-  return NcclText(model, report, model.end_ns).finding(hang);
+  return text.finding(hang);
 }
 
 bool may_hang(const Model& model) {

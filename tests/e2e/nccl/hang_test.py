@@ -79,6 +79,27 @@ class Hang(PluginTestCase):
             kept = [r for r in rows(table(file, "nccl/operations")) if r["flags"] >> bit & 1]
         self.assertEqual(sorted((r["rank"], r["sequence"]) for r in kept), [(0, 1), (2, 1)])
 
+    def assert_disagreement(self, fault, other):
+        """NCCL waits for ever, and all have enqueued as many operations of each function."""
+        job = self.start(f"1:1:{fault}", level="api")
+        text = self.hanging("its members called it differently, one of them is wrong")
+        self.assertRegex(text, r"(?m)^  ncclAllReduce of 4 194 304 bytes of type float32: 0, 2$")
+        self.assertRegex(text, rf"(?m)^  {other} bytes of type float32: 1$")
+        os.kill(job.pid, signal.SIGTERM)
+        job.wait(90)
+        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
+        document = ledger(self.output)
+        self.assert_law(document)
+        named = ("is not the same everywhere: rank 0, 2 called ncclAllReduce of 4 194 304 bytes "
+                 f"of type float32, rank 1 called {other} bytes")  # fmt: skip
+        self.assertRegex(document["findings"][0], named)
+
+    def test_operations_in_another_order_are_told_without_times_on_the_gpu(self):
+        self.assert_disagreement("order", "ncclAllGather of [0-9 ]+")
+
+    def test_bytes_that_differ_are_told_without_times_on_the_gpu(self):
+        self.assert_disagreement("bytes", "ncclAllReduce of 2 097 152")
+
     def test_a_watchdogs_abort_still_tells_who_did_not_arrive(self):
         # Nobody is quiet for --hang seconds, and nothing is a minute old.
         job = self.start("1:1:skip", hang=30, FAKE_NCCL_WATCHDOG="1500")
