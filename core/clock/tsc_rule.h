@@ -17,12 +17,12 @@ inline constexpr const char* kAvailableClocksources =
 
 /// Whether `word` stands in `text` between white space: "tsc" is not in "tsc-early".
 inline bool has_word(const char* text, const char* word) {
-  const size_t length = strlen(word);
+  const size_t word_bytes = strlen(word);
   for (const char* next = text; *next != '\0';) {
-    const size_t space = strspn(next, " \t\n");
-    const size_t here = strcspn(next + space, " \t\n");
-    if (here == length && memcmp(next + space, word, length) == 0) return true;
-    next += space + here;
+    next += strspn(next, " \t\n");
+    const size_t here_bytes = strcspn(next, " \t\n");
+    if (here_bytes == word_bytes && memcmp(next, word, word_bytes) == 0) return true;
+    next += here_bytes;
   }
   return false;
 }

@@ -153,7 +153,8 @@ def run(command, timeout_s=120, env=None, cwd=None, file_limit_bytes=2 << 30, **
         try:
             out, err = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            print(f"{command} did not end in {timeout_s} s:\n{family(process.pid)}", file=sys.stderr)
+            what = f"{command} did not end in {timeout_s} s"
+            print(f"{what}:\n{family(process.pid)}", file=sys.stderr)
             os.killpg(process.pid, 9)
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)

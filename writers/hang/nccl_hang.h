@@ -28,9 +28,9 @@
 /// one instead: a wrong one. Of two such camps the larger one is taken for the right one. Where
 /// more members have gone on without an operation than have come to it, it is one too many.
 ///
-/// Where nobody is behind, but a member is quiet, the latest collectives are compared by their number
-/// on the communicator: the first one that members called with another function, root, type or size
-/// is told (a disagreement).
+/// Where nobody is behind, but a member is quiet, the latest collectives are compared by their
+/// number on the communicator: the first one that members called with another function, root, type
+/// or size is told (a disagreement).
 /// Thread: one.   Cost: some ns per operation; memory per member, function and peer.
 #pragma once
 

@@ -126,7 +126,7 @@ class NcclText : private HangText {
     if (type == NcclType::kUnknown) return "";
     return fmt::format(" of type {}", nccl::kTypeNames[static_cast<size_t>(type)]);
   }
-  /// "ncclBroadcast with root 1 of 4 096 bytes of type float32": the root is a rank of the communicator.
+  /// "ncclBroadcast with root 1 of 4 096 bytes of type float32"; roots by the communicator's ranks.
   std::string shape_text(const NcclShape& shape) const {
     const std::string root = shape.root == kNoPeer ? "" : fmt::format(" with root {}", shape.root);
     return fmt::format("{}{} of {} bytes{}", region_name(shape.region), root, grouped(shape.bytes),
