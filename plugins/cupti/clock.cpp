@@ -50,6 +50,7 @@ double DeviceClock::next_rate(const ClockPair& a, const ClockPair& b) {
 
 void DeviceClock::add(const ClockPair& pair) {
   line_ = {};
+  note_plausible(pair.ns);
   if (count_ == 1 && pair.ns > at(0).ns && pair.ticks > at(0).ticks) {
     ticks_per_ns_ =
         static_cast<double>(pair.ticks - at(0).ticks) / static_cast<double>(pair.ns - at(0).ns);
@@ -63,6 +64,19 @@ void DeviceClock::add(const ClockPair& pair) {
   }
   pairs_[(first_ + count_ - 1) % kPairs] = pair;
   was_set_back_ = was_set_back();
+}
+
+void DeviceClock::note_plausible(uint64_t ns) {
+  const uint64_t from = ns > kFarNs ? ns - kFarNs : 0;
+  const uint64_t until = ns + kFarNs;
+  if (plausible_count_ == 0) {
+    plausible_from_ns_ = from;
+    plausible_count_ = until - from;
+    return;
+  }
+  const uint64_t last = plausible_from_ns_ + plausible_count_;
+  if (from < plausible_from_ns_) plausible_from_ns_ = from;
+  plausible_count_ = (until > last ? until : last) - plausible_from_ns_;
 }
 
 bool DeviceClock::was_set_back() const {

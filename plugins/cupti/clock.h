@@ -29,8 +29,14 @@ class DeviceClock {
     return far_to_ticks(ns);
   }
   uint32_t pair_count() const { return count_; }
+  /// False for a time more than a day from all that the pairs tell of: no work was then, the record
+  /// is damaged. Clocks are set by less while a program runs.
+  [[gnu::always_inline]] bool is_plausible(uint64_t ns) const {
+    return ns - plausible_from_ns_ < plausible_count_;
+  }
 
  private:
+  static constexpr uint64_t kFarNs = 24ull * 3600 * 1'000'000'000;
   static constexpr uint64_t kNearNs = uint64_t{1} << 50;  ///< 13 days
   /// Work is read when it is over, so it is hardly later than the last pair.
   static constexpr uint64_t kAheadNs = 600'000'000;
@@ -60,6 +66,7 @@ class DeviceClock {
   void find_line(uint64_t ns);
   bool find_line_among_steps(uint64_t ns);
   bool was_set_back() const;
+  void note_plausible(uint64_t ns);
   const ClockPair& at(uint32_t index) const { return pairs_[(first_ + index) % kPairs]; }
   double usual_rate() const { return ticks_per_ns_ == 0 ? 1 : ticks_per_ns_; }
   double rate(const ClockPair& a, const ClockPair& b) const;
@@ -72,6 +79,8 @@ class DeviceClock {
   double ticks_per_ns_ = 0;    ///< of the last stretch without a step; 0: unknown
   double rejected_ = 0;        ///< of the last stretch, when it was taken for one with a step
   bool was_set_back_ = false;  ///< between two of the pairs
+  uint64_t plausible_from_ns_ = 0;
+  uint64_t plausible_count_ = 0;  ///< so many times are plausible; 0: no pair yet
 };
 
 }  // namespace aon::cupti

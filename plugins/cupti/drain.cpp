@@ -237,6 +237,10 @@ bool Drain::is_of_measured_thread(const Work& overhead) {
                          thread == shared().worker_thread.load(std::memory_order_relaxed));
 }
 
+bool Drain::has_plausible_times(const Work& work) {
+  return emitter_.clock().is_plausible(work.start_ns) && emitter_.clock().is_plausible(work.end_ns);
+}
+
 void Drain::take(const uint8_t* record) {
   Missing& missing = shared().missing;
   Work work;
@@ -252,7 +256,8 @@ void Drain::take(const uint8_t* record) {
   const bool is_timeless = parsed == Parsed::kWork && emitter_.clock().pair_count() == 0;
   if (parsed == Parsed::kZeroTimes || is_timeless) {
     missing.without_times.fetch_add(1, std::memory_order_relaxed);
-  } else if (parsed == Parsed::kDamaged) {
+  } else if (parsed == Parsed::kDamaged ||
+             (parsed == Parsed::kWork && !has_plausible_times(work))) {
     missing.damaged.fetch_add(1, std::memory_order_relaxed);
   } else if (parsed == Parsed::kWork) {
     if (!has_seen_work_) look_for_work(work, record);

@@ -60,6 +60,7 @@ class Drain {
   bool for_each_record(const FilledBuffer& buffer, Action action) const;
   bool take_frequent(const uint8_t* record);
   static bool is_of_measured_thread(const Work& overhead);
+  bool has_plausible_times(const Work& work);
   void take(const uint8_t* record);
   void look_for_work(const Work& work, const uint8_t* record);
   void rest();

@@ -4,6 +4,7 @@
 //   FAKE_CUPTI_VERSION=N      what cuptiGetVersion says; below 27 a null buffer kills the process
 //   FAKE_CUPTI_BUSY=NAME      another client holds the subscription
 //   FAKE_CUPTI_ZERO=N         every Nth piece of work has no times
+//   FAKE_CUPTI_ABSURD=N       every Nth ends in a time that is years ahead
 //   FAKE_CUPTI_DROP=N         every Nth is dropped, and counted
 //   FAKE_CUPTI_BLIND=1        a GPU that it does not know: of work there is no record, and no error
 //   FAKE_CUPTI_REORDER=1      buffers are handed over last first
@@ -168,12 +169,13 @@ void put_work(const Work& told, uint64_t number) {
   }
   Work work = told;
   if (is_nth("ZERO", number)) work.start_ns = work.end_ns = 0;
+  if (is_nth("ABSURD", number)) work.end_ns += 400ull * 24 * 3600 * 1'000'000'000;
   for (const KindOfWork& one : kKinds) {
     if (one.work != work.kind || knob("BLIND") != 0) continue;
     const bool is_node = one.kind == Kind::kGraphTrace && !has_graphs_as_one();
     if (!wants(is_node ? Kind::kConcurrentKernel : one.kind)) continue;
     for (uint32_t i = 0; i < (is_node ? work.nodes : 1); ++i)
-      put_of(work, one.make(work), work.end_ns);
+      put_of(work, one.make(work), told.end_ns);
   }
 }
 

@@ -179,6 +179,14 @@ class Knobs(GpuCase):
         done = sum(self.counted[0][k] for k in ("kernels", "copies", "sets", "graphs"))
         self.assertEqual(done + 1, told + without + self.waits())
 
+    def test_times_that_cannot_be_are_no_work(self):
+        """One that ends in a year would make the job last as long."""
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_ABSURD=10)
+        self.assertRegex(self.provider()["reason"], r"\b10 damaged")
+        self.assertLess(max(row["max_ns"] for row in self.table("kernels")), 10**12)
+        self.assertLess(sum(self.kernel_counts()), self.counted[0]["kernels"])
+        self.assert_archive_is_clean()
+
     def waits(self):
         return readers.region_counts(self.output).get("[CUDA context synchronize]", 0)
 

@@ -89,6 +89,25 @@ TEST(DeviceClock, times_before_the_zero_of_the_ticks_are_zero) {
   EXPECT_EQ(clock.to_ticks(0), 0u);
 }
 
+TEST(DeviceClock, times_a_day_from_all_pairs_are_not_plausible) {
+  constexpr uint64_t kDayNs = 24ull * 3600 * 1'000'000'000;
+  DeviceClock clock;
+  EXPECT_FALSE(clock.is_plausible(kEpochNs)) << "nothing is known";
+  clock.add({1'000'000, kEpochNs});
+  EXPECT_TRUE(clock.is_plausible(kEpochNs));
+  EXPECT_TRUE(clock.is_plausible(kEpochNs - kDayNs));
+  EXPECT_FALSE(clock.is_plausible(kEpochNs - kDayNs - 1));
+  EXPECT_FALSE(clock.is_plausible(kEpochNs + kDayNs));
+  EXPECT_FALSE(clock.is_plausible(1));
+  EXPECT_FALSE(clock.is_plausible(UINT64_MAX));
+  // Ten days later, and after the clock was set back.
+  clock.add({2'000'000, kEpochNs + 10 * kDayNs});
+  clock.add({3'000'000, kEpochNs + 5 * kDayNs});
+  EXPECT_TRUE(clock.is_plausible(kEpochNs));
+  EXPECT_TRUE(clock.is_plausible(kEpochNs + 10 * kDayNs + 1));
+  EXPECT_FALSE(clock.is_plausible(kEpochNs + 11 * kDayNs));
+}
+
 TEST(DeviceClock, times_far_away_are_on_the_line) {
   DeviceClock clock;
   clock.add({1'000'000, kEpochNs});
