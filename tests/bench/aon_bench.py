@@ -2,7 +2,8 @@
 
 A gate passes when the upper end of the 95 % bootstrap interval is under its goal. An interval that
 holds the goal, or is wider than it, is "undecided" after 60 pairs, and that fails too. Nothing is
-ever compared with a number from another run.
+ever compared with a number from another run. Whether it is decided is asked only after 8, 12, 18,
+27, 40 and 60 pairs: who looks after each pair stops at the first lucky one.
 
 A bench is tests/bench/FOLDER/bench.py; scripts/bench runs them all. It prints what it likes for the
 reader and one JSON line per row for the table, which `report` writes.
@@ -27,8 +28,8 @@ sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 
 from aon_test import BUILD, environment, ledger, run  # noqa: E402,F401
 
-MAX_PAIRS = 60
-MIN_PAIRS = 8
+LOOKS = (8, 12, 18, 27, 40, 60)  # numbers of pairs
+MAX_PAIRS = LOOKS[-1]
 MIN_ROUNDS = 5  # fewer are shown and not judged
 RESAMPLES = 4000
 ROW_MARK = "BENCH-ROW "
@@ -97,7 +98,7 @@ def interleaved(measure_on, measure_off, decided, max_pairs=MAX_PAIRS):
             on = measure_on()
         if number > 0:
             pairs.append((on, off))
-        if len(pairs) >= MIN_PAIRS and decided(pairs):
+        if len(pairs) in LOOKS and decided(pairs):
             break
     return pairs
 

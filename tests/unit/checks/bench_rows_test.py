@@ -5,7 +5,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 
-from aon_bench import Row  # noqa: E402
+from aon_bench import LOOKS, Row, interleaved  # noqa: E402
 
 
 class Verdicts(unittest.TestCase):
@@ -28,6 +28,23 @@ class Verdicts(unittest.TestCase):
 
     def test_without_a_goal_nothing_is_judged(self):
         self.assertEqual(self.verdict(0.0, 9.0, None), "info")
+
+
+class Pairs(unittest.TestCase):
+    def looks(self, decide_at):
+        asked = []
+
+        def decided(pairs):
+            asked.append(len(pairs))
+            return len(pairs) >= decide_at
+
+        pairs = interleaved(lambda: 2, lambda: 1, decided)
+        self.assertEqual(set(pairs), {(2, 1)})
+        return len(pairs), asked
+
+    def test_it_is_asked_only_after_some_numbers_of_pairs(self):
+        self.assertEqual(self.looks(9), (LOOKS[1], list(LOOKS[:2])))
+        self.assertEqual(self.looks(1000), (LOOKS[-1], list(LOOKS)))
 
 
 if __name__ == "__main__":
