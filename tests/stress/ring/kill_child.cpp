@@ -20,6 +20,8 @@ using aon::test::Oracle;
 constexpr aon::Site kSite = {9, "stepped", 0, 0, aon::kModeFull};
 constexpr aon::Site kCounted = {10, "counted", 0, 0, aon::kModeCount};
 
+constexpr uint64_t kMoreThanFits = 4000;  ///< into the chunks that the agent offers
+
 Oracle* g_oracle;
 uint64_t g_number = 0;
 
@@ -42,6 +44,47 @@ uint64_t g_number = 0;
   }
   ++g_number;
   g_oracle->returned[0].store(g_number, std::memory_order_release);
+}
+
+/// A call within a call, as a callback of MPI makes it.
+[[gnu::noinline]] void call_inside() {
+  Writer* w = aon::writer();
+  const aon::OpenCall outer = aon::begin_call(w, kSite.id, 1, 2, 3);
+  const aon::OpenCall inner = aon::begin_call(w, kSite.id, 1, 2, 3);
+  finish_message(inner, aon::kOutgoing, 1, 3, 2, 4);
+  finish_message(outer, aon::kOutgoing, 1, 3, 2, 4);
+  ++g_number;
+  g_oracle->returned[0].store(g_number, std::memory_order_release);
+}
+
+/// A call that took longer than 32 bits of ticks.
+[[gnu::noinline]] void long_call() {
+  Writer* w = aon::writer();
+  aon::OpenCall open = aon::begin_call(w, kSite.id, 1, 2, 3);
+  open.start_ticks -= uint64_t{1} << 33;
+  w->slot->open[0].start_ticks.store(open.start_ticks, std::memory_order_release);
+  finish_message(open, aon::kOutgoing, 1, 3, 2, 4);
+  ++g_number;
+  g_oracle->returned[0].store(g_number, std::memory_order_release);
+}
+
+/// A record while another one is filled, as a signal handler of the program writes it.
+[[gnu::noinline]] void event_within() {
+  const bool is_outer_put =
+      aon::emit(aon::attached_writer(), 2, true, aon::ticks(aon::writer()), [](char* at) {
+        event();
+        auto* head = reinterpret_cast<aon::RecordHead*>(at);
+        *head = {1, 1, aon::RecordKind::kMessage, 2, 0, kSite.id, 0, 0};
+        memset(head + 1, 0, aon::kSlotBytes);
+      });
+  if (!is_outer_put) g_oracle->refused[0].fetch_add(1);
+  g_oracle->returned[1].fetch_add(1);
+}
+
+/// One that may be refused; then its number is the next one's.
+[[gnu::noinline]] void event_or_refused() {
+  if (aon::test::put_numbered(aon::attached_writer(), 0, g_number)) ++g_number;
+  g_oracle->returned[0].fetch_add(1);
 }
 
 void stop_for_steps() {
@@ -88,6 +131,26 @@ bool run_steps(const std::string& name) {
     repeat(3, [] { call(kCounted); });
     stop_for_steps();
     repeat(3, [] { call(kCounted); });
+  } else if (name == "inside") {
+    repeat(3, call_inside);
+    stop_for_steps();
+    repeat(3, call_inside);
+  } else if (name == "wide") {
+    repeat(3, long_call);
+    stop_for_steps();
+    repeat(3, long_call);
+  } else if (name == "nested") {
+    repeat(5, event_within);
+    stop_for_steps();
+    repeat(4, event_within);
+  } else if (name == "full") {
+    repeat(kMoreThanFits, event_or_refused);
+    stop_for_steps();
+    repeat(4, event_or_refused);
+  } else if (name == "lost") {
+    repeat(kMoreThanFits, event_or_refused);
+    stop_for_steps();  // the agent offers room again
+    repeat(4, event_or_refused);
   } else if (name == "define") {
     event();
     stop_for_steps();

@@ -21,10 +21,12 @@
 namespace aon::test {
 namespace {
 
+constexpr uint32_t kMoreChunks = 4;
+
 FakeAgentOptions small_ring() {
   FakeAgentOptions options;
   options.slot_count = 8;
-  options.chunk_count = 16;
+  options.chunk_count = 24;  // of which some are offered later
   options.offered = 16;
   options.drains = false;
   return options;
@@ -55,7 +57,6 @@ bool step(pid_t pid) {
 
 /// Steps of `pid` until it says that it is done; at most `limit`. Returns the steps made.
 long step(pid_t pid, const OracleFile& oracle, long limit) {
-  wait_for_stop(pid);
   long steps = 0;
   while (steps < limit && oracle->is_done.load() == 0 && step(pid)) ++steps;
   return steps;
@@ -63,6 +64,8 @@ long step(pid_t pid, const OracleFile& oracle, long limit) {
 
 struct Found {
   uint64_t marks = 0;
+  uint64_t refused = 0;
+  uint64_t told_as_lost = 0;
   uint64_t spans = 0;
   uint64_t open = 0;
   uint64_t definitions = 0;
@@ -77,6 +80,7 @@ Found check(const TakenProcess& taken) {
     for (const Record& record : stream.records()) {
       counted += is_counted(record.head.kind);
       found.spans += record.head.kind == RecordKind::kMessage;
+      if (record.head.kind == RecordKind::kLost) found.told_as_lost += record.head.a64;
       found.definitions += record.head.kind == RecordKind::kDefinition;
       if (record.head.kind != RecordKind::kMark) continue;
       EXPECT_TRUE(is_whole(record));
@@ -85,13 +89,32 @@ Found check(const TakenProcess& taken) {
     }
     EXPECT_EQ(counted, stream.counted);
   }
+  found.refused = taken.refused();
   for (const auto& [slot, calls] : taken.open_calls) found.open += calls.size();
   return found;
 }
 
-/// What a process that ended after `returned` events of `scenario` must have left.
-void expect_all(const std::string& scenario, const Found& found, uint64_t returned) {
-  if (scenario == "call") {
+/// What a process that ended after the events of `oracle` must have left.
+void expect_all(const std::string& scenario, const Found& found, const OracleFile& oracle) {
+  const uint64_t returned = oracle->returned[0].load();
+  if (scenario == "inside") {
+    EXPECT_GE(found.spans, 2 * returned);
+    EXPECT_LE(found.spans + found.open, 2 * (returned + 1));
+  } else if (scenario == "full" || scenario == "lost") {
+    // Refused and counted, or there: never neither, never both.
+    EXPECT_GE(found.marks + found.refused, returned);
+    EXPECT_LE(found.marks + found.refused, returned + 1);
+    EXPECT_LE(found.told_as_lost, found.refused);
+    if (scenario == "full") {
+      EXPECT_EQ(found.told_as_lost, 0u);
+    }
+  } else if (scenario == "nested") {
+    EXPECT_GE(found.marks, returned);
+    EXPECT_LE(found.marks, returned + 1);
+    const uint64_t outer = oracle->returned[1].load();
+    EXPECT_GE(found.spans, outer);
+    EXPECT_LE(found.spans, outer + 1);
+  } else if (scenario == "call" || scenario == "wide") {
     EXPECT_GE(found.spans, returned);
     EXPECT_LE(found.spans + found.open, returned + 1);
   } else if (scenario != "count") {
@@ -109,29 +132,34 @@ TEST_P(EveryState, holds_every_committed_record) {
     OracleFile oracle;
     const pid_t pid = start(scenario, agent, oracle);
     wait_for_stop(pid);
+    if (scenario == "lost") agent.offer(pid, kMoreChunks);
     long steps = 0;
     while (oracle->is_done.load() == 0 && oracle->refused[0].load() == 0 && step(pid)) {
       ++steps;
       SCOPED_TRACE(scenario + " after instruction " + std::to_string(steps));
-      expect_all(scenario, check(agent.look(pid)), oracle->returned[0].load());
+      expect_all(scenario, check(agent.look(pid)), oracle);
       if (HasFailure()) break;
     }
     const bool is_late = oracle->refused[0].load() != 0;  // a busy machine: no answer in time
     const bool is_done = oracle->is_done.load() != 0;
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
-    agent.finish(pid);
+    const Found found = check(agent.finish(pid));
     if (is_late) continue;
     std::printf("%s: looked at after each of %ld instructions\n", GetParam(), steps);
     EXPECT_TRUE(is_done || HasFailure());
     EXPECT_GT(steps, 100);
+    if (scenario == "lost") {
+      EXPECT_GT(found.told_as_lost, 0u) << "no record was made of the loss";
+    }
     return;
   }
   FAIL() << "the agent answered too late each time";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kill, EveryState,
-                         testing::Values("event", "chunk", "call", "count", "define", "attach"),
+                         testing::Values("event", "chunk", "call", "count", "inside", "wide",
+                                         "nested", "full", "lost", "define", "attach"),
                          [](const auto& one) { return std::string(one.param); });
 
 class EveryInstruction : public testing::TestWithParam<std::pair<const char*, long>> {};
@@ -145,12 +173,13 @@ TEST_P(EveryInstruction, leaves_every_committed_record) {
   for (long limit = 0;; limit += stride, ++points) {
     OracleFile oracle;
     const pid_t pid = start(scenario, agent, oracle);
+    wait_for_stop(pid);
+    if (scenario == "lost") agent.offer(pid, kMoreChunks);
     const long steps = step(pid, oracle, limit);
     const bool is_done = oracle->is_done.load() != 0;
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
     const Found found = check(agent.finish(pid));
-    const uint64_t returned = oracle->returned[0].load();
     if (oracle->refused[0].load() != 0) {  // a busy machine: the agent answered too late
       ASSERT_LT(++late_attaches, 100);
       limit -= stride;
@@ -158,7 +187,7 @@ TEST_P(EveryInstruction, leaves_every_committed_record) {
       continue;
     }
     SCOPED_TRACE(scenario + " killed after instruction " + std::to_string(steps));
-    expect_all(scenario, found, returned);
+    expect_all(scenario, found, oracle);
     if (is_done || HasFailure()) break;
   }
   if (stride == 1) {
@@ -174,7 +203,10 @@ TEST_P(EveryInstruction, leaves_every_committed_record) {
 INSTANTIATE_TEST_SUITE_P(Kill, EveryInstruction,
                          testing::Values(std::pair("event", 1l), std::pair("chunk", 1l),
                                          std::pair("call", 1l), std::pair("count", 1l),
-                                         std::pair("define", 19l), std::pair("attach", 101l)),
+                                         std::pair("inside", 3l), std::pair("wide", 3l),
+                                         std::pair("nested", 3l), std::pair("full", 3l),
+                                         std::pair("lost", 3l), std::pair("define", 19l),
+                                         std::pair("attach", 101l)),
                          [](const auto& one) { return std::string(one.param.first); });
 
 TEST(Kill, at_random_moments_with_four_threads_loses_nothing_and_counts_what_was_refused) {
