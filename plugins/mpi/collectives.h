@@ -109,12 +109,12 @@ class Traffic {
   template <class Count>
   Bytes reduce_scatter(const void* send, const Count* receive_counts, Handle type) const {
     const int64_t own = receive_counts[own_rank()];
-    const int64_t total = add(receive_counts, c_.local_size) - (leaves_self_out(send) ? own : 0);
+    const int64_t total = add(receive_counts, c_.local_size) - (in_place(send) ? own : 0);
     return {bytes_of(total, type), others(send) * bytes_of(own, type)};
   }
   Bytes reduce_scatter_block(const void* send, int64_t receive_count, Handle type) const {
     const uint64_t bytes = bytes_of(receive_count, type);
-    return {(c_.local_size - (leaves_self_out(send) ? 1 : 0)) * bytes, others(send) * bytes};
+    return {(c_.local_size - (in_place(send) ? 1 : 0)) * bytes, others(send) * bytes};
   }
   Bytes scan(const void* send, int64_t count, Handle type) const {
     const uint64_t bytes = bytes_of(count, type);
@@ -159,7 +159,8 @@ class Traffic {
   bool is_root(int root) const {
     return is_inter() ? root == abi.root : root == static_cast<int>(c_.rank);
   }
-  static bool in_place(const void* buffer) { return buffer == abi.in_place; }
+  /// Not between groups: there the buffer may be one that the call does not look at.
+  bool in_place(const void* buffer) const { return buffer == abi.in_place && !is_inter(); }
   /// Bytes of a leaf of a rooted call on an inter-communicator: none in the root's own group.
   Bytes to_all(int root, uint64_t bytes) const { return {0, root == abi.proc_null ? 0 : bytes}; }
   bool contributes(const void* buffer, int root) const {
@@ -167,10 +168,7 @@ class Traffic {
     return !(in_place(buffer) && is_root(root));
   }
   /// Processes this one exchanges with.
-  uint64_t others(const void* buffer) const {
-    return peer_count_ - (leaves_self_out(buffer) ? 1 : 0);
-  }
-  bool leaves_self_out(const void* buffer) const { return in_place(buffer) && !is_inter(); }
+  uint64_t others(const void* buffer) const { return peer_count_ - (in_place(buffer) ? 1 : 0); }
   /// In its own group: what is scattered after a reduction stays there.
   uint32_t own_rank() const { return c_.rank - static_cast<uint32_t>(c_.own_offset); }
   template <class Count>

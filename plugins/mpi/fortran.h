@@ -103,11 +103,12 @@ Handle session_from_fortran(const void* fortran_handle) noexcept;
   return datatype_from_fortran(word);
 }
 
+/// A null pointer, as of an array that is not allocated, is none of them.
 [[gnu::always_inline]] inline bool is_one_of(const void* const (&addresses)[kSpellings],
                                              const void* word) {
   bool is = false;
   for (const void* address : addresses) is |= address == word;
-  return is;
+  return is && word != nullptr;
 }
 
 /// A buffer as C has it: only MPI_IN_PLACE is another address.

@@ -83,7 +83,7 @@ class Groups(FortranTest):
 
     SIZES = {
         "a copy": 4, "line": 2, "grid": 4, "row": 2, "later": 4, "remote": 4, "merged": 4,
-        "in place": 4,
+        "in place": 4, "sink": 4,
     }  # fmt: skip
     PAUSED = {"MPI_Barrier": 1, "MPI_Allreduce": 1}
 
@@ -152,6 +152,14 @@ class Groups(FortranTest):
                 }
                 self.assertEqual(sizes["MPI_Allreduce"], (9, 9))
                 self.assertEqual(sizes["MPI_Gather"], (0, 9) if rank == 2 else (3, 0))
+
+    def test_an_array_that_is_not_allocated_is_not_in_place(self):
+        for ranks in self.each():
+            for rank, file in ranks.items():
+                sink = file.communicator("sink").id
+                (call,) = [r for r in file.calls("MPI_Alltoallv") if r.a32 == sink]
+                sizes = (call.a64 / DOUBLE, call.words[0] / DOUBLE)
+                self.assertEqual(sizes, (0, 6) if rank == 0 else (2, 0))
 
     def test_an_error_is_seen_with_and_without_ierror(self):
         for ranks in self.each():

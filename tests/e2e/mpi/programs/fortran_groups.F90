@@ -18,7 +18,8 @@ program fortran_groups
   double precision :: a(16), b(16)
   character(len=MPI_MAX_OBJECT_NAME) :: name
   character(len=200) :: path
-  COMM :: world, copy, line, grid, row, place, later, remote, merged
+  double precision, allocatable :: absent(:)
+  COMM :: world, copy, line, grid, row, place, later, remote, merged, sink
   REQUEST :: requests(2)
   STATUS(status)
   DATATYPE :: types(4)
@@ -111,6 +112,20 @@ program fortran_groups
   else
     call MPI_Gather(a, 3, MPI_DOUBLE_PRECISION, b, 3, MPI_DOUBLE_PRECISION, 2, place ERROR)
   end if
+  ! To the first from all others: it has nothing to send from.
+  call MPI_Comm_dup(world, sink ERROR)
+  call MPI_Comm_set_name(sink, 'sink' ERROR)
+  moved = 0
+  starts = (/0, 0, 2, 4/)
+  if (rank == 0) then
+    call MPI_Alltoallv(absent, moved, starts, MPI_DOUBLE_PRECISION, b, (/0, 2, 2, 2/), starts, &
+                       MPI_DOUBLE_PRECISION, sink ERROR)
+  else
+    moved(1) = 2
+    call MPI_Alltoallv(a, moved, starts, MPI_DOUBLE_PRECISION, absent, (/0, 0, 0, 0/), starts, &
+                       MPI_DOUBLE_PRECISION, sink ERROR)
+  end if
+  call say('sink', nint(sum(b(1:6))))
   call MPI_Op_create(add_doubles, .true., operation ERROR)
   call MPI_Reduce(a, b, 3, MPI_DOUBLE_PRECISION, operation, 0, line ERROR)
   call say('own operation', nint(b(1)))
@@ -177,6 +192,7 @@ program fortran_groups
   call MPI_Comm_free(remote ERROR)
   call MPI_Comm_free(merged ERROR)
   call MPI_Comm_free(place ERROR)
+  call MPI_Comm_free(sink ERROR)
   call MPI_Finalize(ONLY_ERROR)
 
 contains

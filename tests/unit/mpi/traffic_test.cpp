@@ -1,0 +1,82 @@
+// plugins/mpi/collectives.h: bytes between two groups, where a buffer says nothing of them. And
+// plugins/mpi/fortran.h: what a buffer is that a program has not got.
+#include <gtest/gtest.h>
+
+#include "plugins/mpi/collectives.h"
+#include "plugins/mpi/fortran.h"
+
+namespace aon::mpi {
+namespace {
+
+constexpr Handle kByte = 0x2100;
+constexpr uint32_t kPeers = 2;
+constexpr uint32_t kOwn = 3;
+/// Of two peers; what lies behind them is no count of theirs.
+constexpr int kCounts[kPeers + kOwn] = {3, 4, 1000, 1000, 1000};
+
+/// The third of three processes that talk to two, who come first in the union.
+class Traffic : public testing::Test {
+ protected:
+  void SetUp() override {
+    before_ = abi;
+    queries_before_ = queries;
+    abi.in_place = this;
+    abi.root = -4;
+    abi.proc_null = -2;
+    abi.handle_mask = ~Handle{0};
+    queries.type_size = [](Handle, int* byte_count) {
+      *byte_count = 1;
+      return kSuccess;
+    };
+    c_.kind = CommunicatorKind::kInter;
+    c_.local_size = kOwn;
+    c_.peer_count = kPeers;
+    c_.own_offset = kPeers;
+    c_.rank = kPeers + 2;
+  }
+  void TearDown() override {
+    abi = before_;
+    queries = queries_before_;
+  }
+
+  Communicator c_{};
+  Abi before_;
+  Queries queries_before_;
+};
+
+TEST_F(Traffic, of_a_root_between_groups_is_all_that_the_others_have_whatever_its_own_buffer_is) {
+  const mpi::Traffic traffic(&c_);
+  const void* place = abi.in_place;
+  EXPECT_EQ(traffic.gatherv(place, 0, kByte, kCounts, kByte, abi.root).received, 7u);
+  EXPECT_EQ(traffic.scatterv(kCounts, kByte, place, 0, kByte, abi.root).sent, 7u);
+  EXPECT_EQ(traffic.gather(place, 0, kByte, 5, kByte, abi.root).received, 10u);
+  EXPECT_EQ(traffic.scatter(5, kByte, place, 0, kByte, abi.root).sent, 10u);
+  EXPECT_EQ(traffic.reduce(place, 5, kByte, abi.root).received, 10u);
+}
+
+TEST_F(Traffic, of_all_between_groups_leaves_nobody_out) {
+  const mpi::Traffic traffic(&c_);
+  const void* place = abi.in_place;
+  const Handle types[] = {kByte, kByte};
+  abi.handle_bytes = 8;
+  EXPECT_EQ(traffic.allgatherv(place, 5, kByte, kCounts, kByte).received, 7u);
+  EXPECT_EQ(traffic.allgatherv(place, 5, kByte, kCounts, kByte).sent, 10u);
+  EXPECT_EQ(traffic.alltoallv(place, kCounts, kByte, kCounts, kByte).received, 7u);
+  EXPECT_EQ(traffic.alltoallw(place, kCounts, types, kCounts, types).received, 7u);
+  EXPECT_EQ(traffic.alltoall(place, 2, kByte, 5, kByte).sent, 4u);
+}
+
+TEST_F(Traffic, of_an_array_that_is_not_allocated_is_not_in_place) {
+  const int in_place = 0;
+  abi.fortran = {};  // the common block has one spelling in a program
+  abi.fortran.in_place[1] = &in_place;
+  EXPECT_EQ(buffer_at(&in_place), abi.in_place);
+  EXPECT_EQ(buffer_at(nullptr), nullptr);
+  Status* const none = nullptr;
+  abi.status_ignore = abi.statuses_ignore = reinterpret_cast<Status*>(1);
+  EXPECT_EQ(status_at(Word{nullptr}), none);
+  EXPECT_EQ(statuses_at(nullptr), none);
+}
+
+}  // namespace
+}  // namespace aon::mpi
