@@ -21,7 +21,7 @@ namespace aon::mpi {
 
 constinit Communicator world{};
 constinit Communicator self{};
-bool threads_are_concurrent;
+std::atomic<bool> has_concurrent_threads;
 
 namespace {
 

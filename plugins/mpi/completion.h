@@ -29,7 +29,7 @@ class WaitOne {
  public:
   [[gnu::always_inline]] WaitOne(Handles request, Status* status) : request_(request) {
     handle_ = handle_at(request, abi.request_null);
-    if (AON_UNLIKELY(threads_are_concurrent)) newest_ = last_request_number();
+    if (AON_UNLIKELY(threads_are_concurrent())) newest_ = last_request_number();
     status_ = status == abi.status_ignore ? own_.get() : status;
   }
 
@@ -58,7 +58,7 @@ class WaitMany {
         requests_(requests) {
     const Status* ignore = status_count > 1 ? abi.statuses_ignore : abi.status_ignore;
     if (statuses == ignore) statuses_ = inline_statuses_[0].get();
-    if (AON_UNLIKELY(threads_are_concurrent)) newest_ = last_request_number();
+    if (AON_UNLIKELY(threads_are_concurrent())) newest_ = last_request_number();
     if (AON_UNLIKELY(count_ > kInlineRequests)) {
       prepare(requests, statuses, statuses == ignore);
       return;

@@ -1,8 +1,8 @@
 /// A spinlock that costs nothing where MPI was not initialised with MPI_THREAD_MULTIPLE: then MPI
 /// itself demands that its callers take turns.
 ///
-/// Thread: `threads_are_concurrent` is set once, in MPI_Init_thread, before a second thread may
-/// call MPI.   Signal: no.
+/// Thread: threads_are_concurrent() becomes true once, in MPI_Init_thread before a second thread
+/// may call MPI, or with the first session, whose threads need not wait for others'.   Signal: no.
 #pragma once
 
 #include <sched.h>
@@ -12,7 +12,11 @@
 
 namespace aon::mpi {
 
-extern bool threads_are_concurrent;
+extern std::atomic<bool> has_concurrent_threads;  ///< never false again
+
+[[gnu::always_inline]] inline bool threads_are_concurrent() {
+  return has_concurrent_threads.load(std::memory_order_relaxed);
+}
 
 class SpinLock {
  public:
@@ -32,7 +36,7 @@ class SpinLock {
 class Guard {
  public:
   explicit Guard(SpinLock* lock)
-      : lock_(__builtin_expect(threads_are_concurrent, false) ? lock : nullptr) {
+      : lock_(__builtin_expect(threads_are_concurrent(), false) ? lock : nullptr) {
     if (lock_ != nullptr) lock_->lock();
   }
   ~Guard() {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <utility>
+
 #include "mpi/library.h"
 #include "mpi/state.h"
 
@@ -24,6 +26,7 @@ class Allowance {
     taken_.fetch_sub(count, std::memory_order_relaxed);
     return false;
   }
+  void give_back(uint64_t count) { taken_.fetch_sub(count, std::memory_order_relaxed); }
 
  private:
   std::atomic<uint64_t> taken_{0};
@@ -55,7 +58,7 @@ class Table {
     if ((count_ + 1) * 2 > capacity() && !grow()) return false;
     Request& entry = slot_of(request.handle);
     if (entry.handle == 0) ++count_;
-    if (entry.handle != 0 && threads_are_concurrent) {
+    if (entry.handle != 0 && threads_are_concurrent()) {
       displaced_[displaced_count_++ % kDisplaced] = entry;
     }
     entry = request;
@@ -85,6 +88,28 @@ class Table {
     }
     entries_[hole & mask_].handle = 0;
     --count_;
+  }
+
+  /// To an empty one.
+  void move_to(Table* other) {
+    other->entries_ = std::exchange(entries_, nullptr);
+    other->mask_ = std::exchange(mask_, 0);
+    other->count_ = std::exchange(count_, 0);
+  }
+
+  /// Takes all entries out, each of which goes to `put`.
+  template <class Put>
+  void empty(const Put& put) {
+    Request* old = entries_;
+    const uint64_t old_capacity = capacity();
+    if (old == nullptr) return;
+    entries_ = nullptr;
+    mask_ = count_ = 0;
+    g_table_entries.give_back(old_capacity);
+    for (uint64_t i = 0; i < old_capacity; ++i) {
+      if (old[i].handle != 0) put(old[i]);
+    }
+    munmap(old, old_capacity * sizeof(Request));
   }
 
   template <class Visit>
@@ -182,11 +207,11 @@ Stack g_stacks[kStripes];
 std::atomic<uint64_t> g_last_number{1};  // the first request has 2: 1 is older than all
 
 Table& table_of(Handle handle) {
-  return g_tables[AON_UNLIKELY(threads_are_concurrent) ? hash_handle(handle) >> 58 : 0];
+  return g_tables[AON_UNLIKELY(threads_are_concurrent()) ? hash_handle(handle) >> 58 : 0];
 }
 
 uint32_t stripe_of(const Writer* w) {
-  if (AON_LIKELY(!threads_are_concurrent)) return 0;
+  if (AON_LIKELY(!threads_are_concurrent())) return 0;
   return static_cast<uint32_t>(hash_handle(reinterpret_cast<Handle>(w)) >> 58);
 }
 
@@ -204,7 +229,7 @@ bool put(const Writer* w, const Request& request) {
 /// The newest request of this thread, else one that another thread has started.
 bool take_shared(const Writer* w, Handle handle, Request* out) {
   const uint32_t own = stripe_of(w);
-  const uint32_t stripe_count = threads_are_concurrent ? kStripes : 1;
+  const uint32_t stripe_count = threads_are_concurrent() ? kStripes : 1;
   for (uint32_t i = 0; i < stripe_count; ++i) {
     Stack& stack = g_stacks[(own + i) % kStripes];
     Guard guard(&stack.lock);
@@ -229,7 +254,7 @@ Handle shared_handle_of(const Start& start) {
 }  // namespace
 
 uint64_t next_request_numbers(uint64_t count) noexcept {
-  if (AON_UNLIKELY(threads_are_concurrent))
+  if (AON_UNLIKELY(threads_are_concurrent()))
     return g_last_number.fetch_add(count, std::memory_order_relaxed) + 1;
   const uint64_t last = g_last_number.load(std::memory_order_relaxed);
   g_last_number.store(last + count, std::memory_order_relaxed);
@@ -266,6 +291,17 @@ void put_request(const Writer* w, const Request& request) noexcept {
   if (AON_LIKELY(put(w, request))) return;
   const uint64_t before = g_unfollowed.fetch_add(1, std::memory_order_relaxed);
   if (before == 0) requests_overflow();
+}
+
+void reckon_with_threads() noexcept {
+  if (threads_are_concurrent()) return;
+  has_concurrent_threads.store(true, std::memory_order_relaxed);
+  Table begun_before;
+  {
+    Guard guard(&g_tables[0].lock);
+    g_tables[0].move_to(&begun_before);
+  }
+  begun_before.empty([](const Request& request) { put_request(nullptr, request); });
 }
 
 uint64_t unfollowed_requests() noexcept { return g_unfollowed.load(std::memory_order_relaxed); }

@@ -81,6 +81,10 @@ void learn_shared_requests(Handle communicator) noexcept;
 
 void put_request(const Writer* w, const Request& request) noexcept;
 
+/// From now on threads call MPI at once. Requests that were begun before are found where each then
+/// is looked for.
+void reckon_with_threads() noexcept;
+
 /// Requests that did not fit so far.
 uint64_t unfollowed_requests() noexcept;
 

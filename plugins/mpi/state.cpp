@@ -65,7 +65,7 @@ void become_ready() {
   if (queries.comm_rank(abi.comm_world, &rank) != kSuccess) return;
   if (queries.comm_size(abi.comm_world, &process_count) != kSuccess) return;
   const int level = thread_level(thread_support);
-  threads_are_concurrent = level == kThreadMultiple;
+  if (level == kThreadMultiple) reckon_with_threads();
   become(rank, process_count, level);
 }
 
@@ -89,8 +89,7 @@ int thread_level_of(Handle session) {
   return 0;
 }
 
-/// Asks a session who we are. Each session has a thread level of its own, so threads may be
-/// concurrent whatever this one says. The mutex is held.
+/// Asks a session who we are. The mutex is held.
 void become_ready_by(Handle session) {
   int rank = 0;
   int process_count = 0;
@@ -99,7 +98,6 @@ void become_ready_by(Handle session) {
     tell_provider(false);
     return;
   }
-  threads_are_concurrent = true;
   g_session_made_us_ready = true;
   become(rank, process_count, thread_level_of(session));
 }
@@ -201,6 +199,7 @@ void mpi_session_has_begun(Handle session) noexcept {
   mpi_is_usable();
   pthread_mutex_lock(&g_mutex);
   remember_session(session);
+  reckon_with_threads();  // each has a thread level of its own, MPI_Init as well
   if (g_life.load(std::memory_order_relaxed) != Life::kReady) become_ready_by(session);
   pthread_mutex_unlock(&g_mutex);
 }

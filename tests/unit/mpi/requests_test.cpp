@@ -13,7 +13,7 @@ namespace aon::mpi {
 
 Abi abi;
 Queries queries;
-bool threads_are_concurrent = false;
+std::atomic<bool> has_concurrent_threads;
 static int g_told_count;
 void requests_overflow() noexcept { ++g_told_count; }
 
@@ -34,7 +34,7 @@ class Requests : public testing::Test {
   void SetUp() override {
     abi.request_shared = 0x10;
     abi.request_shared_size = 1;
-    threads_are_concurrent = false;
+    has_concurrent_threads = false;
   }
 };
 
@@ -206,7 +206,7 @@ TEST_F(Requests, that_are_shared_are_asked_for) {
 }
 
 TEST_F(Requests, of_a_shared_handle_are_taken_by_their_thread_first) {
-  threads_are_concurrent = true;
+  has_concurrent_threads = true;
   const Request first = made(0x10);
   const Request second = made(0x10);
   put_request(&g_writers[0], first);
@@ -219,7 +219,7 @@ TEST_F(Requests, of_a_shared_handle_are_taken_by_their_thread_first) {
 }
 
 TEST_F(Requests, a_handle_that_came_back_before_its_completion_was_told) {
-  threads_are_concurrent = true;
+  has_concurrent_threads = true;
   const Request first = made(0x700);
   put_request(g_writers, first);
   const uint64_t newest_of_first = last_request_number();
@@ -236,8 +236,37 @@ TEST_F(Requests, a_handle_that_came_back_before_its_completion_was_told) {
   EXPECT_TRUE(take_request(g_writers, 0x700, last_request_number(), &out));
 }
 
+TEST_F(Requests, that_were_begun_before_there_were_threads_are_found) {
+  constexpr Handle kLive = 3000;
+  Request persistent = made(0x500);
+  persistent.number = 0;
+  persistent.is_persistent = true;
+  put_request(g_writers, persistent);
+  put_request(g_writers, made(0x10));
+  std::map<Handle, uint64_t> live;
+  for (Handle i = 0; i < kLive; ++i) {
+    const Request request = made(0x1000 + i * 64);
+    put_request(g_writers, request);
+    live[request.handle] = request.number;
+  }
+  reckon_with_threads();
+  EXPECT_TRUE(threads_are_concurrent());
+  Request out;
+  for (const auto& [handle, number] : live) {
+    ASSERT_TRUE(take_request(&g_writers[1], handle, last_request_number(), &out));
+    EXPECT_EQ(out.number, number);
+    EXPECT_FALSE(take_request(&g_writers[1], handle, last_request_number(), &out));
+  }
+  EXPECT_TRUE(activate_request(0x500, &out));
+  EXPECT_TRUE(forget_request(g_writers, 0x500, &out));
+  EXPECT_TRUE(take_request(&g_writers[1], 0x10, kAnyShared, &out));
+  reckon_with_threads();  // as a second session does
+  put_request(g_writers, made(0x700));
+  EXPECT_TRUE(take_request(g_writers, 0x700, last_request_number(), &out));
+}
+
 TEST_F(Requests, one_that_was_started_after_the_call_began_is_not_its_own) {
-  threads_are_concurrent = true;
+  has_concurrent_threads = true;
   const uint64_t newest = last_request_number();
   const Request later = made(0x700);
   put_request(g_writers, later);
