@@ -178,10 +178,11 @@ Handle session_from_fortran(const void* fortran_handle) noexcept {
 }
 
 FortranText::FortranText(const void* word, Word length) noexcept {
-  const uint32_t given = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(length));
-  uint32_t byte_count = given < kMaxBytes ? given : kMaxBytes - 1;
+  uint32_t byte_count = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(length));
   const char* text = static_cast<const char*>(word);
+  for (; byte_count > 0 && *text == ' '; ++text) --byte_count;
   while (byte_count > 0 && text[byte_count - 1] == ' ') --byte_count;
+  if (byte_count >= kMaxBytes) byte_count = kMaxBytes - 1;
   memcpy(text_, text, byte_count);
   text_[byte_count] = '\0';
 }

@@ -16,6 +16,7 @@
 /// Thread: any.   Signal: as MPI.   Cost: that of the C wrapper and 2 ns per handle converted.
 #pragma once
 
+#include <aon/definition.h>
 #include <string.h>
 
 #include <utility>
@@ -141,8 +142,9 @@ struct FortranIndex {
 };
 [[gnu::always_inline]] inline int value_or(const FortranIndex& index, int) { return *index; }
 
-/// A character argument without its trailing blanks. Of its length only the low half is looked at:
-/// older compilers pass an int.
+/// A character argument as the libraries hand it on: without leading and trailing blanks, as much
+/// of it as a definition has room for. Of its length only the low half is looked at: older
+/// compilers pass an int.
 class FortranText {
  public:
   FortranText(const void* word, Word length) noexcept;
@@ -150,7 +152,7 @@ class FortranText {
   operator const char*() const { return text_; }
 
  private:
-  static constexpr uint32_t kMaxBytes = 1024;
+  static constexpr uint32_t kMaxBytes = kMaxDefinitionBytes;
   char text_[kMaxBytes];
 };
 

@@ -4,9 +4,11 @@ program did, and each call is recorded once and forwarded under the name it was 
 
     fortran_test.py PROGRAMS_FOLDER [unittest arguments]
 """
+import os
 import re
 import sys
 import unittest
+import unittest.mock
 
 import ring_file as rf
 from collectives_test import collective_bytes
@@ -140,6 +142,14 @@ class Groups(FortranTest):
                                  (str(self.folder / "file.bin"), 1, True))
                 identities.add(opened.identity)
             self.assertEqual(len(identities), 1)
+
+    def test_a_file_has_all_of_its_name(self):
+        """ROMIO, in either library: OMPIO writes behind the end of a buffer of its own."""
+        path = f"{self.folder}/{'./' * 800}file.bin"
+        with unittest.mock.patch.dict(os.environ, OMPI_MCA_io="romio321"):
+            for ranks in self.launch_each(4, "fortran_groups", path):
+                names = {f.name for file in ranks.values() for f in file.files.values()}
+                self.assertEqual(names, {path})
 
     def test_in_place_excludes_oneself(self):
         for ranks in self.each():

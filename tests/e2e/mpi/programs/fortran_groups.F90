@@ -17,7 +17,7 @@ program fortran_groups
   logical :: flag, periods(2)
   double precision :: a(16), b(16)
   character(len=MPI_MAX_OBJECT_NAME) :: name
-  character(len=200) :: path
+  character(len=4000) :: path
   double precision, allocatable :: absent(:)
   COMM :: world, copy, line, grid, row, place, later, remote, merged, sink
   REQUEST :: requests(2)
@@ -45,7 +45,7 @@ program fortran_groups
 
   ! Communicators.
   call MPI_Comm_dup(world, copy ERROR)
-  call MPI_Comm_set_name(copy, 'a copy  ' ERROR)
+  call MPI_Comm_set_name(copy, '  a copy  ' ERROR)
   call MPI_Comm_get_name(copy, name, length ERROR)
   call say(name(1:length), length)
   call MPI_Comm_split(world, rank / 2, rank, line ERROR)
@@ -150,7 +150,7 @@ program fortran_groups
   call MPI_Win_fence(0, window ERROR)
   call MPI_Win_free(window ERROR)
   call say('put', nint(b(3)))
-  call MPI_File_open(world, trim(path), MPI_MODE_CREATE + MPI_MODE_RDWR, MPI_INFO_NULL, file ERROR)
+  call MPI_File_open(world, '  ' // trim(path), MPI_MODE_CREATE + MPI_MODE_RDWR, MPI_INFO_NULL, file ERROR)
   offset = 24 * rank
   call MPI_File_write_at_all(file, offset, a, 3, MPI_DOUBLE_PRECISION, status ERROR)
   call MPI_File_sync(file ERROR)
