@@ -255,9 +255,17 @@ constexpr int kNoRoot = -1;
   const uint64_t number = next_request_number();
   finish_collective(call, kNonblocking, c->id, bytes.sent, bytes.received,
                     pack_pair(root_in(*c, root), static_cast<int32_t>(operation)), number);
-  put_request(
-      call.w,
-      {load_handle(request), number, bytes.sent, c, -1, -1, {0}, RequestKind::kCollective, false});
+  Request started = {load_handle(request),
+                     number,
+                     bytes.sent,
+                     c,
+                     root_in(*c, root),
+                     static_cast<int32_t>(operation),
+                     {0},
+                     RequestKind::kCollective,
+                     false};
+  started.bytes_received = bytes.received;
+  put_request(call.w, started);
 }
 
 /// MPI_Bcast_init and its like: a span; the request waits for MPI_Start. All members make those of
@@ -276,9 +284,8 @@ constexpr int kNoRoot = -1;
                       static_cast<int32_t>(operation),
                       {0},
                       RequestKind::kCollective,
-                      true,
-                      false,
-                      bytes.received};
+                      true};
+  prepared.bytes_received = bytes.received;
   prepared.preparation = c->preparation_count.fetch_add(1, std::memory_order_relaxed) + 1;
   prepared.start_count = 0;
   put_request(call.w, prepared);

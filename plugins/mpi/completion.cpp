@@ -12,6 +12,10 @@ struct Asked {
   uint64_t number;
 };
 
+uint16_t parts_flag(const Request& request) {
+  return request.is_partitioned ? static_cast<uint16_t>(kPartitioned) : uint16_t{0};
+}
+
 /// A receive from MPI_PROC_NULL got nothing, whatever the status says: MPICH 4.0's says rank 0.
 void complete_receive(Writer* w, uint64_t now, const Request& request, const Asked& asked,
                       const Status* status, uint16_t flags) {
@@ -23,13 +27,20 @@ void complete_receive(Writer* w, uint64_t now, const Request& request, const Ask
     tag = status_tag(status);
     bytes = status_bytes(status);
   }
-  put_completion(w, now, flags | kIncoming, request.communicator->id, bytes, pack_pair(peer, tag),
-                 asked.number);
+  put_completion(w, now, flags | kIncoming | parts_flag(request), request.communicator->id, bytes,
+                 pack_pair(peer, tag), asked.number);
 }
 
 void complete_send(Writer* w, uint64_t now, const Request& request, uint16_t flags) {
-  put_completion(w, now, flags | kOutgoing, request.communicator->id, request.bytes,
-                 pack_pair(request.peer, request.tag), request.number);
+  put_completion(w, now, flags | kOutgoing | parts_flag(request), request.communicator->id,
+                 request.bytes, pack_pair(request.peer, request.tag), request.number);
+}
+
+/// With all that its start knew: another thread may have made that record.
+void complete_collective(Writer* w, uint64_t now, const Request& request, uint16_t flags) {
+  put_collective_completion(w, now, flags, request.communicator->id, request.bytes,
+                            request.bytes_received, pack_pair(request.peer, request.tag),
+                            request.number);
 }
 
 void complete_rma(Writer* w, uint64_t now, const Request& request, uint16_t flags) {
@@ -43,22 +54,21 @@ bool g_exchange_is_told;  // written in MPI_Init
 
 /// The completion of a receive of which it is not known what it received.
 void put_unknown_receive(Writer* w, uint64_t now, const Request& request, uint64_t number) {
-  put_completion(w, now, kIncoming, request.communicator->id, 0, pack_pair(kAnyPeer, abi.any_tag),
-                 number);
+  put_completion(w, now, kIncoming | parts_flag(request), request.communicator->id, 0,
+                 pack_pair(kAnyPeer, abi.any_tag), number);
 }
 
-/// What a read or write has moved, as its status says.
-void complete_io(Writer* w, uint64_t now, const Request& request, const Status* status,
+/// What a read or write has moved.
+void complete_io(Writer* w, uint64_t now, const Request& request, uint64_t moved_bytes,
                  uint16_t flags) {
-  const bool has_moved = (flags & (kFailed | kCancelled)) == 0;
-  put_io_completion(w, now, flags, static_cast<uint32_t>(request.peer),
-                    has_moved ? status_bytes(status) : 0,
+  put_io_completion(w, now, flags, static_cast<uint32_t>(request.peer), moved_bytes,
                     pack_pair(request.tag & 0xff, request.tag >> 8), request.number);
 }
 
 /// The record of one request that has been taken out of the table.
 void put_completed(Writer* w, uint64_t now, const Request& request, const Status* status,
                    int result) {
+  if (w == nullptr) return;  // paused
   uint16_t flags = failed(result);
   switch (request.kind) {
     case RequestKind::kReceive:
@@ -79,14 +89,13 @@ void put_completed(Writer* w, uint64_t now, const Request& request, const Status
                        flags);
       break;
     case RequestKind::kCollective:
-      put_completion(w, now, flags, request.communicator->id, request.bytes, pack_pair(-1, -1),
-                     request.number);
+      complete_collective(w, now, request, flags);
       break;
     case RequestKind::kRma:
       complete_rma(w, now, request, flags);
       break;
     case RequestKind::kFile:  // cannot be cancelled; Open MPI 4.1 leaves that field as it was
-      complete_io(w, now, request, status, flags);
+      complete_io(w, now, request, flags == 0 ? status_bytes(status) : 0, flags);
       break;
     case RequestKind::kMessage:
       break;
@@ -221,17 +230,52 @@ void put_not_started(Writer* w, const Request& request) noexcept {
     complete_receive(w, now, request, {request.peer, request.tag, request.number}, nullptr,
                      kCancelled);
   } else {
-    put_completion(w, now, kCancelled, request.communicator->id, 0, pack_pair(-1, -1),
-                   request.number);
+    complete_collective(w, now, request, kCancelled);
   }
 }
+
+void note_status(Handle handle, const Status* status, int result) noexcept {
+  if (result != kSuccess || canonical(handle) == abi.request_null) return;
+  tell_request(canonical(handle), {status_source(status), status_tag(status), status_bytes(status),
+                                   status_cancelled(status)});
+}
+
+namespace {
+
+/// The end of a freed request whose status the program has seen.
+void complete_told(Writer* w, uint64_t now, const Request& request) {
+  const bool is_exchange = request.kind == RequestKind::kExchange;
+  const uint16_t flags = request.is_cancelled ? kCancelled : 0;
+  if (request.kind == RequestKind::kFile) {
+    complete_io(w, now, request, request.bytes_received, 0);
+    return;
+  }
+  if (is_exchange || request.kind == RequestKind::kSend) complete_send(w, now, request, flags);
+  if (request.kind == RequestKind::kSend) return;
+  const uint64_t number = request.number + (is_exchange ? 1 : 0);
+  if (is_exchange && !g_exchange_is_told) {
+    put_unknown_receive(w, now, request, number);
+    return;
+  }
+  const bool has_come = flags == 0;
+  put_completion(w, now, flags | kIncoming | parts_flag(request), request.communicator->id,
+                 has_come ? request.bytes_received : 0, pack_pair(request.source, request.told_tag),
+                 number);
+}
+
+}  // namespace
 
 void free_request(Writer* w, Handle handle) noexcept {
   Request request;
   if (handle == abi.request_null || !forget_request(w, handle, &request) || request.number == 0) {
     return;
   }
+  if (w == nullptr) return;  // paused
   const uint64_t now = ticks(w);
+  if (request.is_told) {
+    complete_told(w, now, request);
+    return;
+  }
   const bool is_exchange = request.kind == RequestKind::kExchange;
   const int32_t source = is_exchange ? request.source : request.peer;
   const uint64_t receive_number = request.number + (is_exchange ? 1 : 0);
@@ -247,10 +291,9 @@ void free_request(Writer* w, Handle handle) noexcept {
   } else if (request.kind == RequestKind::kRma) {
     complete_rma(w, now, request, 0);
   } else if (request.kind == RequestKind::kFile) {
-    complete_io(w, now, request, nullptr, kCancelled);
+    complete_io(w, now, request, 0, kCancelled);
   } else if (request.kind != RequestKind::kSend) {
-    put_completion(w, now, 0, request.communicator->id, request.bytes, pack_pair(-1, -1),
-                   request.number);
+    complete_collective(w, now, request, 0);
   }
 }
 

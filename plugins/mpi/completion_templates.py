@@ -25,6 +25,26 @@ _LOOK = """\
   return result;
 """
 
+# While paused: requests that have ended are known no more.
+_PASS = """\
+{prepare}\
+  const int result = real({real_arguments});
+  [[maybe_unused]] Writer* const w = nullptr;
+  [[maybe_unused]] constexpr uint64_t now = 0;
+  if (result != kSuccess || ({found})) {{{then}}}
+  return result;
+"""
+_PASS_OTHERS = {
+    "free_request": """\
+  free_request(nullptr, handle_at({request}, abi.request_null));
+  return real({all});
+""",
+    "end_split": """\
+  forget_split(find_file({fh}));
+  return real({all});
+""",
+}
+
 # Of one request, which is what programs poll most, less has to be kept.
 _LOOK_ANY = (
     """\
@@ -44,6 +64,10 @@ _LOOK_ANY = (
 
 _ONE = "  WaitOne waiting({request}, {status});\n"
 _ANY = "  WaitMany waiting({count}, {requests}, 1, {status});\n"
+_STATUS = """\
+  OwnStatus own;
+  Status* told = {status} == abi.status_ignore ? own.get() : {status};
+"""
 _ALL = "  WaitMany waiting({count}, {requests}, {count} > 1 ? {count} : 2, {statuses});\n"
 
 _FINDS = {
@@ -54,6 +78,7 @@ _FINDS = {
         "*{flag} != 0",
         " if (result == kSuccess) remember_message(w, {message}, {comm}); ",
     ),
+    "poll_request": (_STATUS, "told", "*{flag} != 0", " note_status({request}, told, result); "),
     "wait": (_ONE, "status", "true", " waiting.complete(w, now, result); "),
     "test": (
         _ONE,
@@ -91,17 +116,19 @@ _FINDS = {
     ),
 }
 KINDS = set(_FINDS)
-POLLS = {"poll", "matched_poll", "test", "test_any", "test_all", "test_some"}
+PASSED = KINDS - {"poll", "matched_poll", "poll_request"} | set(_PASS_OTHERS)
+POLLS = {"poll", "matched_poll", "poll_request", "test", "test_any", "test_all", "test_some"}
+_ARGUMENTS = {"": "{all}", "told": "{with_status}"}
 _FLAGS = {"matched_poll": "probe_flags(result, {message}, {flag})"}
 
 
 def _find(template, function):
     prepare, replaced, found, then = _FINDS[function.kind]
-    real_arguments = "{with_waiting_%s}" % replaced if replaced else "{all}"
+    real_arguments = _ARGUMENTS.get(replaced, "{with_waiting_%s}" % replaced)
     template = template.replace("{prepare}", prepare).replace("{found}", found)
     template = template.replace("{then}", then).replace("{real_arguments}", real_arguments)
     template = template.replace("{flags}", _FLAGS.get(function.kind, "failed(result)"))
-    return template.replace("{captured}", ", &waiting" if prepare else "")
+    return template.replace("{captured}", ", &waiting" if "waiting" in prepare else "")
 
 
 def body(function):
@@ -112,3 +139,8 @@ def body(function):
 def look_body(function):
     """Template for a call that is not timed: it is recorded if it found something."""
     return _find(_LOOK_ANY if function.kind == "test_any" else _LOOK, function)
+
+
+def pass_body(function):
+    """Template for a call while paused, as long as requests live that were recorded."""
+    return _PASS_OTHERS.get(function.kind) or _find(_PASS, function)

@@ -23,6 +23,7 @@ File* g_arena;
 uint32_t g_arena_left;
 File* g_free;             // closed ones
 constinit File g_none{};  // id 0
+std::atomic<int64_t> g_live_splits;
 
 /// The lock is held. Null: no memory.
 File* new_file() {
@@ -184,6 +185,7 @@ void end_file(File* file, int result) noexcept {
   const IdDefinition definition = {file->id};
   aon_define(static_cast<uint32_t>(DefinitionType::kFileClose), &definition, sizeof definition,
              nullptr, 0);
+  forget_split(file);
   file->next_free = g_free;
   g_free = file;
 }
@@ -231,9 +233,21 @@ void finish_start_transfer(const OpenCall& call, const Transfer& transfer, Handl
                        false});
 }
 
+bool has_live_splits() noexcept { return g_live_splits.load(std::memory_order_relaxed) > 0; }
+
+void forget_split(File* file) noexcept {
+  if (file->split_request == 0) return;
+  file->split_request = 0;
+  g_live_splits.fetch_sub(1, std::memory_order_relaxed);
+}
+
 void finish_begin_split(const OpenCall& call, const Transfer& transfer, int result) noexcept {
   const uint64_t number = next_request_number();
-  if (result == kSuccess) transfer.file->split_request = number;
+  if (result == kSuccess) {
+    forget_split(transfer.file);
+    transfer.file->split_request = number;
+    g_live_splits.fetch_add(1, std::memory_order_relaxed);
+  }
   finish(call, transfer, 0, number, result);
 }
 
@@ -244,7 +258,7 @@ void finish_end_split(const OpenCall& call, File* file, IoOperation operation, u
     finish_span(call, failed(result));
     return;
   }
-  file->split_request = 0;
+  forget_split(file);
   const Transfer transfer = {file, 0, kUnknownOffset, operation, flags};
   finish(call, transfer, moved_bytes(status, result), number, result);
 }

@@ -102,6 +102,10 @@ void finish_transfer(const OpenCall& call, const Transfer& transfer, const Statu
 void finish_start_transfer(const OpenCall& call, const Transfer& transfer, Handles request,
                            int result) noexcept;
 void finish_begin_split(const OpenCall& call, const Transfer& transfer, int result) noexcept;
+/// Split collectives that are under way and were recorded.
+bool has_live_splits() noexcept;
+/// One ends while the recording is paused.
+void forget_split(File* file) noexcept;
 void finish_end_split(const OpenCall& call, File* file, IoOperation operation, uint32_t flags,
                       const Status* status, int result) noexcept;
 void finish_seek(const OpenCall& call, File* file, int64_t offset, int whence, uint32_t flags,

@@ -200,14 +200,17 @@ int call_words(void* function, const Word* words, uint32_t count) {
 }
 
 int start_fortran(const Site& site, Family family, const Word* words, uint32_t word_count,
-                  FortranBody record, FortranBody look, uint32_t plan) noexcept {
+                  const FortranBodies& bodies, uint32_t plan) noexcept {
   void* function = real_fortran(family, site.id);
   if (!is_recorded(family)) return call_words(function, words, word_count);
   Writer* w = writer();
   const uint32_t weight = start_plan(w, site, plan, kUntimed);
+  if (weight == kForward && bodies.pass != nullptr && is_passing_requests()) {
+    return bodies.pass(words, function, 0);
+  }
   if (weight == kForward) return call_words(function, words, word_count);
-  if (weight != kUntimed) return record(words, function, weight);
-  if (look != nullptr) return look(words, function, 0);
+  if (weight != kUntimed) return bodies.record(words, function, weight);
+  if (bodies.look != nullptr) return bodies.look(words, function, 0);
   const Inside inside;
   return call_words(function, words, word_count);
 }

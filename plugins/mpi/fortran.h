@@ -25,6 +25,7 @@
 #include "mpi/communicators.h"
 #include "mpi/handles.h"
 #include "mpi/library.h"
+#include "mpi/requests.h"
 
 namespace aon::mpi {
 
@@ -243,9 +244,16 @@ class CountedCall {
 /// The body of a call: recorded, or looked at when it is not timed.
 using FortranBody = int (*)(const Word* words, void* function, uint32_t weight);
 
+/// The bodies of a row; null: none.
+struct FortranBodies {
+  FortranBody record;
+  FortranBody look;  ///< what is not timed
+  FortranBody pass;  ///< while paused, as long as requests live (requests_outlive_pause)
+};
+
 /// Of a call whose plan is not simple; `plan` as plan_fortran() gave it.
 int start_fortran(const Site& site, Family family, const Word* words, uint32_t word_count,
-                  FortranBody record, FortranBody look, uint32_t plan) noexcept;
+                  const FortranBodies& bodies, uint32_t plan) noexcept;
 int start_fortran_span(const Site& site, Family family, const Word* words, uint32_t word_count,
                        uint32_t error, uint32_t plan) noexcept;
 double start_fortran_clock(const Site& site, Family family) noexcept;
@@ -259,15 +267,17 @@ template <Family kFamily>
 }
 
 template <Family kFamily, class... Words>
-[[gnu::always_inline]] inline int enter_fortran(const Site& site, FortranBody record,
-                                                FortranBody look, Words... arguments) {
+[[gnu::always_inline]] inline int enter_fortran(const Site& site, const FortranBodies& bodies,
+                                                Words... arguments) {
   void* function = known_fortran(kFamily, site.id);
   const uint32_t plan = plan_fortran<kFamily>(site, function);
-  if (plan == kForward) return reinterpret_cast<int (*)(Words...)>(function)(arguments...);
+  if (plan == kForward && !(bodies.pass != nullptr && is_passing_requests())) {
+    return reinterpret_cast<int (*)(Words...)>(function)(arguments...);
+  }
   const Word words[] = {arguments...};
-  if (AON_LIKELY(plan == 1)) return record(words, function, 1);
-  if (plan == kUntimed && look != nullptr) return look(words, function, 0);
-  return start_fortran(site, kFamily, words, sizeof...(Words), record, look, plan);
+  if (AON_LIKELY(plan == 1)) return bodies.record(words, function, 1);
+  if (plan == kUntimed && bodies.look != nullptr) return bodies.look(words, function, 0);
+  return start_fortran(site, kFamily, words, sizeof...(Words), bodies, plan);
 }
 
 template <Family kFamily, class... Words>

@@ -185,6 +185,8 @@ def bodies(function):
     if function.kind in templates.FINDS:
         look = templates.look_body(function)
         result.append(_body(function, "look", look, f"CountedCall<{call}>"))
+    if function.kind in templates.PASSED:
+        result.append(_body(function, "pass", templates.pass_body(function), call))
     return result
 
 
@@ -206,7 +208,9 @@ def _entry(function, family, entry):
         call = f"enter_fortran_always<Family::{family}>({site}, record_{name}"
     else:
         look = f"look_{name}" if function.kind in templates.FINDS else "nullptr"
-        call = f"enter_fortran<Family::{family}>({site}, record_{name}, {look}"
+        passed = f"pass_{name}" if function.kind in templates.PASSED else "nullptr"
+        bodies = f"FortranBodies{{record_{name}, {look}, {passed}}}"
+        call = f"enter_fortran<Family::{family}>({site}, {bodies}"
     return f"AON_EXPORT int {entry}({parameters}) {{\n  return {call}, {all_words});\n}}"
 
 

@@ -25,7 +25,7 @@ _ROW = re.compile(
 )
 _SCALARS = {"int", "double", "char", "void"}
 _WORDS = {"MPI_Aint": "int64_t", "MPI_Offset": "int64_t", "MPI_Fint": "int"}
-_UNSEEN = {"MPI_Info", "MPI_Errhandler", "MPI_Request"}
+_UNSEEN = {"MPI_Info", "MPI_Errhandler"}
 
 
 

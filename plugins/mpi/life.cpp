@@ -6,7 +6,9 @@
 #include <initializer_list>
 
 #include "mpi/call.h"
+#include "mpi/files.h"
 #include "mpi/fortran.h"
+#include "mpi/requests.h"
 #include "mpi/state.h"
 
 namespace aon::mpi {
@@ -132,17 +134,24 @@ void finish_control(const OpenCall& call, int level, int result) {
                  static_cast<uint64_t>(int64_t{level}), nullptr);
 }
 
+/// Requests are followed where the recording is not.
+void set_paused(bool is_paused) {
+  if (is_paused) pause_requests(true, has_live_splits());
+  aon_set_paused(is_paused);
+  if (!is_paused) pause_requests(false, false);
+}
+
 /// Level 0 pauses the recording, 1 and above resume it. Both calls are recorded themselves.
 template <class Call>
 int control(int level, Call real) {
   Writer* w;
-  if (level >= 1) aon_set_paused(false);
+  if (level >= 1) set_paused(false);
   const uint32_t weight = enter(kSitePcontrol, w);
   OpenCall call;
   if (weight != 0) call = begin_call(w, kSitePcontrol.id);
   const int result = real();
   if (weight != 0) finish_control(call, level, result);
-  if (level == 0) aon_set_paused(true);
+  if (level == 0) set_paused(true);
   return result;
 }
 

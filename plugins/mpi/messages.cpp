@@ -7,8 +7,9 @@
 namespace aon::mpi {
 namespace {
 
-uint16_t direction_of(RequestKind kind) {
-  return kind == RequestKind::kSend ? kOutgoing : kIncoming;
+uint16_t flags_of(const Request& request) {
+  const uint16_t direction = request.kind == RequestKind::kSend ? kOutgoing : kIncoming;
+  return static_cast<uint16_t>(direction | (request.is_partitioned ? kPartitioned : 0));
 }
 
 void finish_started(const OpenCall& call, const Request& request) {
@@ -20,7 +21,7 @@ void finish_started(const OpenCall& call, const Request& request) {
                    request.bytes, words);
     return;
   }
-  finish_message(call, static_cast<uint16_t>(direction_of(request.kind) | kNonblocking),
+  finish_message(call, static_cast<uint16_t>(flags_of(request) | kNonblocking),
                  request.communicator->id, request.bytes, pack_pair(request.peer, request.tag),
                  request.number);
 }
@@ -84,11 +85,13 @@ void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Env
 }
 
 void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, Handles request,
-                    int result) noexcept {
+                    int result, bool is_partitioned) noexcept {
   finish_span(call, failed(result));
   if (result != kSuccess) return;
-  put_request(call.w,
-              {load_handle(request), 0, e.bytes, e.communicator, e.peer, e.tag, {0}, kind, true});
+  Request prepared = {
+      load_handle(request), 0, e.bytes, e.communicator, e.peer, e.tag, {0}, kind, true};
+  prepared.is_partitioned = is_partitioned;
+  put_request(call.w, prepared);
 }
 
 void finish_start_one(const OpenCall& call, Handles request, int result) noexcept {

@@ -100,7 +100,7 @@ void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Env
 
 /// MPI_Send_init and its like: a span; the request waits for MPI_Start.
 void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, Handles request,
-                    int result) noexcept;
+                    int result, bool is_partitioned = false) noexcept;
 
 /// MPI_Start: the message of the persistent request.
 void finish_start_one(const OpenCall& call, Handles request, int result) noexcept;

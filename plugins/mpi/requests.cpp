@@ -8,6 +8,9 @@
 #include "mpi/state.h"
 
 namespace aon::mpi {
+
+std::atomic<bool> requests_outlive_pause{false};
+
 namespace {
 
 constexpr uint32_t kStripes = 64;
@@ -16,6 +19,9 @@ constexpr uint32_t kDisplaced = 16;
 constexpr uint64_t kMaxEntries = 2 * kMaxLiveRequests;  ///< of all tables; as many of all stacks
 
 std::atomic<uint64_t> g_unfollowed{0};
+
+/// While paused there is no writer, and of a shared handle nobody knows whose end it is.
+bool is_hidden(const Writer* w, Handle handle) { return w == nullptr && is_shared_request(handle); }
 
 /// How many entries the tables, or the stacks, may still take.
 class Allowance {
@@ -121,6 +127,8 @@ class Table {
       if (request.number != 0) visit(request);
     }
   }
+
+  bool is_empty() const { return count_ == 0; }
 
   SpinLock lock;
 
@@ -304,6 +312,15 @@ void reckon_with_threads() noexcept {
   begun_before.empty([](const Request& request) { put_request(nullptr, request); });
 }
 
+void pause_requests(bool is_paused, bool has_splits) noexcept {
+  bool are_any = is_paused && has_splits;
+  for (uint32_t i = 0; is_paused && !are_any && i < kStripes; ++i) {
+    Guard guard(&g_tables[i].lock);
+    are_any = !g_tables[i].is_empty();
+  }
+  requests_outlive_pause.store(are_any, std::memory_order_relaxed);
+}
+
 uint64_t unfollowed_requests() noexcept { return g_unfollowed.load(std::memory_order_relaxed); }
 
 uint64_t request_number(Handle handle) noexcept {
@@ -315,6 +332,7 @@ uint64_t request_number(Handle handle) noexcept {
 }
 
 bool take_request(const Writer* w, Handle handle, uint64_t newest, Request* out) noexcept {
+  if (is_hidden(w, handle)) return false;
   if (is_shared_request(handle)) return take_shared(w, handle, out);
   Table& table = table_of(handle);
   Guard guard(&table.lock);
@@ -345,6 +363,24 @@ void cancel_request(Handle handle) noexcept {
   if (entry != nullptr) entry->is_cancelled = true;
 }
 
+void tell_request(Handle handle, const Told& told) noexcept {
+  if (is_shared_request(handle)) return;  // all of them are alike
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  Request* entry = table.find(handle);
+  if (entry == nullptr || entry->number == 0) return;
+  const bool is_exchange = entry->kind == RequestKind::kExchange;
+  const bool is_receive = is_exchange || entry->kind == RequestKind::kReceive;
+  if (!is_receive && entry->kind != RequestKind::kSend && entry->kind != RequestKind::kFile) return;
+  if (is_receive && (is_exchange ? entry->source : entry->peer) == kNoPeer) return;
+  // A file's cannot be cancelled; Open MPI 4.1 leaves that field as it was.
+  entry->is_cancelled = told.is_cancelled && entry->kind != RequestKind::kFile;
+  entry->is_told = true;
+  entry->bytes_received = told.bytes;
+  entry->told_tag = told.tag;
+  if (is_receive) entry->source = peer_in(*entry->communicator, told.source);
+}
+
 void mark_communicators_in_use() noexcept {
   const auto mark = [](const Request& request) {
     if (request.communicator != nullptr) request.communicator->is_in_use = true;
@@ -366,12 +402,14 @@ bool activate_request(Handle handle, Request* out) noexcept {
   if (entry == nullptr || !entry->is_persistent) return false;
   entry->number = next_request_number();
   entry->is_cancelled = false;
+  entry->is_told = false;
   if (entry->kind == RequestKind::kCollective) ++entry->start_count;
   *out = *entry;
   return true;
 }
 
 bool forget_request(const Writer* w, Handle handle, Request* out) noexcept {
+  if (is_hidden(w, handle)) return false;
   if (is_shared_request(handle)) return take_shared(w, handle, out);
   Table& table = table_of(handle);
   Guard guard(&table.lock);

@@ -8,9 +8,10 @@
 /// MPI_THREAD_MULTIPLE a handle that one thread has just completed may come back in another
 /// thread's new request before the first has told us. So a call that waits looks before it waits
 /// which number was the last, and takes none that is newer: its own requests were all started
-/// before. An entry that was left behind (completed while paused, or by the library
-/// itself) is replaced when its handle comes back in a call that is recorded; when that call was
-/// paused as well, its completion is told as that of the entry.
+/// before. An entry that was left behind (completed by the library itself) is replaced when its
+/// handle comes back. While the recording is paused, calls that complete or free requests go on
+/// taking them out, untold, as long as the table has any; of shared handles (below) they do not,
+/// for a pause does not say how many it started.
 ///
 /// A library may give one handle to all requests that were complete when they were started (eager
 /// sends of Open MPI; MPICH has one per kind). These lie on a stack per thread: they are alike but
@@ -49,18 +50,30 @@ struct Request {
   uint64_t number;  ///< in records; 0: an inactive persistent request
   uint64_t bytes;   ///< sent
   Communicator* communicator;
-  int32_t peer;  ///< kCollective: the root; kRma: the target
+  int32_t peer;  ///< kCollective: the root, as records have it; kRma: the target
   int32_t tag;   ///< kCollective, kRma: the operation
   union {
     uint32_t preparation;  ///< kCollective, persistent: count on the communicator
-    int32_t source;        ///< kExchange: the peer of the receive
+    int32_t source;        ///< kExchange: the peer of the receive; told: who sent
     uint32_t window;       ///< kRma: id of the window; `communicator` is null
   };
   RequestKind kind;
-  bool is_persistent;
-  bool is_cancelled = false;    ///< MPI_Cancel was called: whether it was in time, its end says
-  uint64_t bytes_received = 0;  ///< kCollective
+  bool is_persistent : 1;
+  bool is_cancelled : 1 = false;  ///< MPI_Cancel was called: whether it was in time, its end says
+  bool is_partitioned : 1 = false;
+  bool is_told : 1 = false;     ///< MPI_Request_get_status has told what it received
+  uint64_t bytes_received = 0;  ///< kCollective; told
   uint32_t start_count = 0;     ///< kCollective, persistent: how often it was started
+  int32_t told_tag = 0;
+};
+static_assert(sizeof(Request) == 64, "the tables' bound in bytes");
+
+/// What a status says of a request that is complete.
+struct Told {
+  int32_t source;
+  int32_t tag;
+  uint64_t bytes;
+  bool is_cancelled;
 };
 
 /// Live requests that surely fit where one thread at a time calls MPI; with MPI_THREAD_MULTIPLE
@@ -88,15 +101,28 @@ void reckon_with_threads() noexcept;
 /// Requests that did not fit so far.
 uint64_t unfollowed_requests() noexcept;
 
+/// True while the recording is paused and requests or split collectives live that were recorded.
+extern std::atomic<bool> requests_outlive_pause;
+[[gnu::always_inline]] inline bool is_passing_requests() {
+  return AON_UNLIKELY(requests_outlive_pause.load(std::memory_order_relaxed));
+}
+
+/// The recording is about to be paused, or goes on.
+void pause_requests(bool is_paused, bool has_splits) noexcept;
+
 /// The number of the live request `handle`; 0: none.
 uint64_t request_number(Handle handle) noexcept;
 
 /// Takes the live request `handle` out, the newest that has no greater number than `newest` (0:
-/// whatever it has). False: unknown or inactive. A persistent one becomes inactive.
+/// whatever it has). False: unknown or inactive. A persistent one becomes inactive. `w` null: while
+/// paused, as for forget_request().
 bool take_request(const Writer* w, Handle handle, uint64_t newest, Request* out) noexcept;
 
 /// MPI_Cancel of the live request `handle`.
 void cancel_request(Handle handle) noexcept;
+
+/// The live request `handle` is complete, and the program knows what it received.
+void tell_request(Handle handle, const Told& told) noexcept;
 
 /// Marks the communicators of all requests, live or not, as in use.
 void mark_communicators_in_use() noexcept;

@@ -72,6 +72,16 @@ _START_LOOKING = """\
   if (weight != kForward) return weigh_{name}({all_and}weight);
   return real({all});
 """
+# Of a call that may complete a request: while paused, too (completion.h).
+_FORWARD_UNLESS_PASSING = _FORWARD.replace("kForward &&", "kForward && !is_passing_requests() &&")
+_RECORD_UNLESS_PASSING = _TO_START.removeprefix(_FORWARD).replace(
+    "plan != kFirstPlan &&", "plan != kFirstPlan && plan != kForward &&"
+)
+_PASS = """\
+  if (is_passing_requests()) return pass_{name}({all});
+  return real({all});
+"""
+_PASS_NONE = "  return real({all});\n"
 _RECORD_WEIGHED = """\
   return weigh_{name}({all_and}1);
 """
@@ -91,6 +101,23 @@ class Piece:
 
 def _wrapper(body):
     return Piece("", body, attributes="AON_EXPORT")
+
+
+def _passing(body):
+    """The body of a wrapper or of what it starts, of a call that may complete a request."""
+    body = body.replace(_TO_START.removeprefix(_FORWARD), _RECORD_UNLESS_PASSING)
+    body = body.replace(_FORWARD, _FORWARD_UNLESS_PASSING)
+    return body.removesuffix(_PASS_NONE) + _PASS if body.endswith(_PASS_NONE) else body
+
+
+def _with_pass(function, helpers, wrapper):
+    """The same pieces, and what they do while the recording is paused."""
+    if function.kind not in templates.PASSED:
+        return helpers, wrapper
+    for piece in helpers:
+        if piece.prefix == "start_":
+            piece.body = _passing(piece.body)
+    return [Piece("pass_", _REAL + templates.pass_body(function)), *helpers], _passing(wrapper)
 
 
 def _helpers_and_wrapper(function):
@@ -117,7 +144,7 @@ def _helpers_and_wrapper(function):
 def pieces(function):
     """The functions of one row in the order of their definition, the wrapper last."""
     parts = templates.Parts(function)
-    helpers, body = _helpers_and_wrapper(function)
+    helpers, body = _with_pass(function, *_helpers_and_wrapper(function))
     result = [*helpers, _wrapper(body)]
     for piece in result:
         piece.body = piece.body.format_map(parts)

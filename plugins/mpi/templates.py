@@ -12,6 +12,7 @@ LOCAL_NAMES |= {"first", "number", "transfer", "file", "opened", "now"}
 
 _ENTER = file_templates.ENTER
 
+PASSED = completion_templates.PASSED
 FINDS = {*completion_templates.KINDS, "poll_window"}
 POLLS = {"poll_window", *completion_templates.POLLS}
 
@@ -298,6 +299,11 @@ _FREE_COMMUNICATOR = """\
   return result;
 """
 
+def _in_parts(template):
+    template = template.replace("{finish}", "finish_prepare")
+    return template.replace("{request}, result)", "{request}, result, true)")
+
+
 _SIMPLE = {
     **file_templates.BODIES,
     "span": _SPAN,
@@ -311,10 +317,8 @@ _SIMPLE = {
     "start_receive": _START_RECEIVE.replace("{finish}", "finish_start"),
     "start_matched_receive": _START_MATCHED_RECEIVE,
     "prepare_send": _START_SEND.replace("{finish}", "finish_prepare"),
-    "prepare_partitioned_send": _START_SEND.replace("{finish}", "finish_prepare").replace(
-        "{count}", "{partitions} * {count}"
-    ),
-    "prepare_partitioned_receive": _START_RECEIVE.replace("{finish}", "finish_prepare"),
+    "prepare_partitioned_send": _in_parts(_START_SEND).replace("{count}", "{partitions} * {count}"),
+    "prepare_partitioned_receive": _in_parts(_START_RECEIVE),
     "prepare_collective": _PREPARE_COLLECTIVE,
     "start_exchange": _START_EXCHANGE,
     "prepare_receive": _START_RECEIVE.replace("{finish}", "finish_prepare"),
@@ -403,3 +407,8 @@ def look_body(function):
     if function.kind == "poll_window":
         return window_templates.LOOK
     return completion_templates.look_body(function)
+
+
+def pass_body(function):
+    """Template for a call while paused, where it may complete a request."""
+    return completion_templates.pass_body(function)

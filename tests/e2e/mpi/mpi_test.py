@@ -350,6 +350,10 @@ class Mpi4(MpiTest):
         sent = self.assert_messages_match(ranks)
         world = ranks[0].communicator("MPI_COMM_WORLD").identity
         self.assertEqual(sent, {(world, 0, 1, 8, 8 * DOUBLE): 3})
+        ends = [r for file in ranks.values() for r in file.records
+                if r.kind in (rf.MESSAGE, rf.COMPLETION) and r.tag == 8]  # fmt: skip
+        self.assertEqual(len(ends), 2 * 2 * 3)
+        self.assertTrue(all(r.flags & rf.PARTITIONED for r in ends))
 
     def test_persistent_collectives_move_their_bytes_at_each_start(self):
         ranks = self.launch(2, "mpi4", "persistent")
