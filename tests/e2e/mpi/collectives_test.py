@@ -8,6 +8,8 @@ import unittest
 import ring_file as rf
 from mpi_test import DOUBLE, MpiTest
 
+ONE_WAY = ("one way", "one way, weighted", "one way, told by its starts")
+
 
 def collective_bytes(rank, count=3, ranks=4):
     """{name: (sent, received)} of programs/collectives.c, as Score-P counts."""
@@ -60,12 +62,11 @@ def neighbor_bytes(rank, count=3):
             "allgatherv": (star * 2, star * 2),
             "alltoallw": (star * 2, star * 2),
         },
-        "one way": {
-            "allgather": ((3 - rank) * count, rank * count),
-            "allgatherv": ((3 - rank) * 2, rank * 2),
-            "alltoallv": ((3 - rank) * 2, rank * 2),
-        },
-    }
+    } | dict.fromkeys(ONE_WAY, {
+        "allgather": ((3 - rank) * count, rank * count),
+        "allgatherv": ((3 - rank) * 2, rank * 2),
+        "alltoallv": ((3 - rank) * 2, rank * 2),
+    })  # fmt: skip
 
 
 def between_bytes(rank, count=3):
@@ -100,7 +101,7 @@ def between_bytes(rank, count=3):
 class Collectives(MpiTest):
     """Operation, root and bytes of every collective."""
 
-    APART = ("in place", "line", "grid", "graph", "one way", "between")
+    APART = ("in place", "line", "grid", "graph", *ONE_WAY, "between")
 
     def told(self, file, name):
         """{function: (sent, received)} in doubles, on one communicator."""

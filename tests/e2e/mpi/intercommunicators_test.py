@@ -1,20 +1,32 @@
 #!/usr/bin/python3
 """Messages between two groups, in the archive: both ends name the same communicator and the world
-ranks that the program meant, and nobody's reader objects.
+ranks that the program meant, and nobody's reader objects. And between two jobs that connect.
 
     intercommunicators_test.py PROGRAMS_FOLDER [unittest arguments]
 """
 import collections
 import pathlib
+import subprocess
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import h5py  # noqa: E402
 import otf2  # noqa: E402
 
 import readers  # noqa: E402
-from aon_test import TestCase, ledger, profile  # noqa: E402
+from aon_test import (  # noqa: E402
+    MPI,
+    MPI_LAUNCHER,
+    TestCase,
+    environment,
+    ledger,
+    profile,
+    run,
+    wait_until,
+)
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 INT = 4
@@ -115,6 +127,78 @@ class InterCommunicators(TestCase):
         self.assertEqual(document["losses"], [])
         self.assertTrue(document["assembly"]["communication_complete"])
         self.assertEqual(document["assembly"]["unmatched"], 0)
+
+
+class Connected(TestCase):
+    """programs/connected.c: two launches that know nothing of each other but a port."""
+
+    ROLES = ("server", "client")
+    DOUBLE = 8
+
+    def setUp(self):
+        super().setUp()
+        self.launcher = [MPI_LAUNCHER]
+        if MPI == "openmpi":
+            self.start_name_server()
+
+    def start_name_server(self):
+        """Launches of Open MPI find each other by it."""
+        uri = self.folder / "uri"
+        server = subprocess.Popen(["ompi-server", "--no-daemonize", "-r", str(uri)],
+                                  env=environment(), stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        wait_until(lambda: uri.exists() and uri.read_text().endswith("\n"), what="ompi-server")
+        self.launcher += ["--ompi-server", f"file:{uri}"]
+
+    def launch(self, name, words_of):
+        """Both jobs at once, with one file of the port's name; {role: process}."""
+        port = self.folder / name
+        done = {}
+
+        def one(role):
+            command = [*self.launcher, "-n", 2, *words_of(role), PROGRAMS / "connected", role, port]
+            done[role] = run(command, timeout_s=90)
+
+        threads = [threading.Thread(target=one, args=(role,)) for role in self.ROLES]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return done
+
+    def test_two_jobs_that_connect_keep_to_themselves(self):
+        if MPI == "mpich":
+            opened = run([*self.launcher, "-n", 1, PROGRAMS / "connected", "port"])
+            if opened.returncode != 0:
+                self.skipTest("this MPICH opens no ports, without AON either")
+        plain = self.launch("plain", lambda role: [])
+        profiled = self.launch("port", lambda role: ["aon-run", "-o", self.folder / role, "--"])
+        for role in self.ROLES:
+            self.assert_exit(plain[role])
+            self.assert_exit(profiled[role])
+            self.assertEqual(profiled[role].stdout, plain[role].stdout)
+            self.assert_own_part(self.folder / role, has_joined="joined" in plain[role].stdout)
+
+    def assert_own_part(self, output, has_joined):
+        """What goes to the other job is counted and left out; its own message stays."""
+        document = ledger(output)
+        self.assert_law(document)
+        self.assertEqual(document["losses"], [])
+        self.assertEqual([rank["rank"] for rank in document["ranks"]], [0, 1])
+        # Each rank sends and receives one, and takes part in two collectives.
+        self.assertEqual(document["assembly"]["unmatched"], 2 * 4 + (1 if has_joined else 0))
+        self.assertFalse(document["assembly"]["communication_complete"])
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+        self.assertEqual(readers.otf2_messages(self, output), 1)
+        with h5py.File(output / "profile.h5") as file:
+            kinds = collections.Counter(file["communicators/kind"].asstr()[()])
+            calls = dict(zip(file["regions/name"].asstr()[()], range(10**6)))
+        expected = {"inter of several worlds": 1 + has_joined, "intra of several worlds": 1}
+        self.assertEqual({k: n for k, n in kinds.items() if "several" in k}, expected)
+        self.assertIn("MPI_Comm_disconnect", calls)
 
 
 if __name__ == "__main__":

@@ -96,6 +96,14 @@ static void neighbors(void) {
 }
 
 /// Neighbours that are not the same for all: an open line, a graph, one that only goes one way.
+static void one_way(MPI_Comm comm, const char* name) {
+  MPI_Comm_set_name(comm, name);
+  MPI_Neighbor_allgather(g_out, kCount, D, g_wide, kCount, D, comm);
+  MPI_Neighbor_allgatherv(g_out, 2, D, g_wide, g_same, g_places, D, comm);
+  MPI_Neighbor_alltoallv(g_out, g_same, g_places, D, g_wide, g_same, g_same_places, D, comm);
+  MPI_Comm_free(&comm);
+}
+
 static void other_neighbors(int rank) {
   const int dims[1] = {kRanks};
   const int periods[1] = {0};
@@ -131,11 +139,17 @@ static void other_neighbors(int rank) {
   MPI_Comm_free(&comm);
   MPI_Dist_graph_create_adjacent(W, rank, lower, MPI_UNWEIGHTED, kRanks - 1 - rank, upper,
                                  MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
-  MPI_Comm_set_name(comm, "one way");
-  MPI_Neighbor_allgather(g_out, kCount, D, g_wide, kCount, D, comm);
-  MPI_Neighbor_allgatherv(g_out, 2, D, g_wide, g_same, g_places, D, comm);
-  MPI_Neighbor_alltoallv(g_out, g_same, g_places, D, g_wide, g_same, g_same_places, D, comm);
-  MPI_Comm_free(&comm);
+  one_way(comm, "one way");
+  // The first has no sources, and the last no destinations, to give a weight.
+  const int weights[kRanks] = {5, 6, 7, 8};
+  const int* sources_weights = rank == 0 ? MPI_WEIGHTS_EMPTY : weights;
+  const int* upper_weights = rank == kRanks - 1 ? MPI_WEIGHTS_EMPTY : weights;
+  const int upper_count = kRanks - 1 - rank;
+  MPI_Dist_graph_create_adjacent(W, rank, lower, sources_weights, upper_count, upper, upper_weights,
+                                 MPI_INFO_NULL, 0, &comm);
+  one_way(comm, "one way, weighted");
+  MPI_Dist_graph_create(W, 1, &rank, &upper_count, upper, upper_weights, MPI_INFO_NULL, 0, &comm);
+  one_way(comm, "one way, told by its starts");
 }
 
 /// One process to three, and back. A call is rooted in the one, or in the second of the three.
