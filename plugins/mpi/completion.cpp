@@ -1,5 +1,7 @@
 #include "mpi/completion.h"
 
+#include <aon/mpi.h>
+
 #include "mpi/memory.h"
 
 namespace aon::mpi {
@@ -36,11 +38,13 @@ void complete_send(Writer* w, uint64_t now, const Request& request, uint16_t fla
                  request.bytes, pack_pair(request.peer, request.tag), request.number);
 }
 
-/// With all that its start knew: another thread may have made that record.
+/// With all that its start knew (aon/mpi.h): another thread may have made that record.
 void complete_collective(Writer* w, uint64_t now, const Request& request, uint16_t flags) {
-  put_collective_completion(w, now, flags, request.communicator->id, request.bytes,
-                            request.bytes_received, pack_pair(request.peer, request.tag),
-                            request.number);
+  const uint64_t words[] = {pack_pair(request.peer, request.tag), request.number,
+                            request.bytes_received};
+  constexpr auto kWhat = static_cast<uint32_t>(RecordKind::kCollective);
+  put_event<3>(w, RecordKind::kCompletion, now, flags, kWhat, request.communicator->id,
+               request.bytes, words);
 }
 
 void complete_rma(Writer* w, uint64_t now, const Request& request, uint16_t flags) {

@@ -1,5 +1,8 @@
 /// What the definitions and records of MPI have beyond what all kinds share (aon/definition.h,
 /// aon/record.h).
+///
+/// A kCompletion of a collective has the id kCollective (of files: kIo), the bytes sent in a64, and
+/// the words root and operation, request, bytes received: another thread may have begun it.
 /// Owner: nobody; this header is layout. Thread, cost: none. Depends on nothing but records.
 #pragma once
 
@@ -31,6 +34,10 @@ constexpr uint32_t kFirstGroupByte = 3;
 constexpr uint64_t pack_instance(uint32_t preparation, uint32_t start) {
   return uint64_t{preparation} << 32 | start;
 }
+
+/// A flag of kMessage and kCompletion beside RecordFlags: a message in parts, which meets only one
+/// that is, too, though peer, tag and communicator may be an ordinary message's.
+constexpr uint16_t kPartitioned = 1 << 9;
 
 /// That word; 0: no persistent one, or recorded before there was such a word. Where the third slot
 /// is missing, the place may have the duration.

@@ -35,9 +35,6 @@
 /// |             |       |          |            |           | moved      | offset, request,    |
 /// |             |       |          |            |           |            | bytes asked for     |
 /// | kCompletion | time  |          | 0          | comm      | bytes      | peer+tag, request   |
-/// |             | time  |          | kCollective| comm      | bytes sent | root+operation,     |
-/// |             |       |          |            |           |            | request, bytes      |
-/// |             |       |          |            |           |            | received            |
 /// |             | time  |          | kIo        | file      | bytes      | operation+flags,    |
 /// |             |       |          |            |           | moved      | request             |
 /// | kBegin      | time  |          | region     | ValueType | value      |                     |
@@ -134,7 +131,6 @@ enum RecordFlags : uint16_t {
   kSampledCall = 1 << 6,  ///< one of N calls that was timed; a64 of kSpan is N, the weight
   kOpenAtEnd = 1 << 7,    ///< written by the agent: the call had not returned when its thread ended
   kFailed = 1 << 8,  ///< the call returned an error; or it was left by longjmp (kSpan, no length)
-  kPartitioned = 1 << 9,  ///< kMessage, kCompletion: in parts; meets only a message that is, too
 };
 
 /// Why records are missing. The ledger uses exactly these words (loss_reason_name).

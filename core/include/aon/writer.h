@@ -478,15 +478,6 @@ template <uint32_t kWords>
   return put_event<2>(w, RecordKind::kCompletion, now, flags, 0, communicator, bytes, words);
 }
 
-[[gnu::always_inline]] inline bool put_collective_completion(
-    Writer* w, uint64_t now, uint16_t flags, uint32_t communicator, uint64_t bytes_sent,
-    uint64_t bytes_received, uint64_t root_operation, uint64_t request) {
-  const uint64_t words[] = {root_operation, request, bytes_received};
-  constexpr auto kWhat = static_cast<uint32_t>(RecordKind::kCollective);
-  return put_event<3>(w, RecordKind::kCompletion, now, flags, kWhat, communicator, bytes_sent,
-                      words);
-}
-
 [[gnu::always_inline]] inline bool put_io_completion(Writer* w, uint64_t now, uint16_t flags,
                                                      uint32_t file, uint64_t bytes,
                                                      uint64_t operation_flags, uint64_t request) {
