@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <string_view>
+#include <system_error>
 
 #include "core/agent/protocol.h"
 #include "core/base/unique_fd.h"
@@ -106,14 +108,26 @@ void add_settings(const Options& options, const Environment& environment,
     add("AON_NCCL_LEVEL", options.nccl_level, options.nccl_level == kDefaultNcclLevel);
 }
 
+/// Whether `named` is the plugin `path` by another name: a link, or the plugin of another
+/// installation of AON, which is not for this one's runtime. NCCL takes a name without its path and
+/// the part of it that is the plugin's own, too (2.28.9, src/plugin/plugin_open.cc).
+bool is_own_plugin(const std::string& named, const std::string& path) {
+  const std::string file = std::filesystem::path(path).filename();
+  if (std::filesystem::path(named).filename() == file) return true;
+  std::error_code error;
+  if (std::filesystem::equivalent(named, path, error)) return true;
+  return named.find('/') == std::string::npos && "libnccl-profiler-" + named + ".so" == file;
+}
+
 void add_plugin(const char* provider, const char* name, const std::string& path,
                 const Options& options, const Environment& environment,
                 ProgramEnvironment& result) {
   if (path.empty() || !provider_is_wanted(options, provider)) return;
   const char* users = environment(name);
-  if (users == nullptr || *users == '\0') {
+  if (users != nullptr && path == users) return;
+  if (users == nullptr || *users == '\0' || is_own_plugin(users, path)) {
     result.variables.push_back({name, path});
-  } else if (path != users) {
+  } else {
     result.left_alone.push_back({provider, name});
   }
 }
@@ -125,9 +139,9 @@ void add_nccl_plugin(const std::string& path, const Options& options,
   constexpr const char* kName = "NCCL_PROFILER_PLUGIN";
   const char* users = environment(kName);
   if (!path.empty() && provider_is_wanted(options, "nccl") && users == nullptr) {
-    const std::string file = nccl_file_that_sets(kName, environment);
-    if (!file.empty()) {
-      result.left_alone.push_back({"nccl", std::string(kName) + " in " + file});
+    const NcclSetting setting = nccl_file_that_sets(kName, environment);
+    if (!setting.file.empty() && !is_own_plugin(setting.value, path)) {
+      result.left_alone.push_back({"nccl", std::string(kName) + " in " + setting.file});
       return;
     }
   }

@@ -161,13 +161,17 @@ int timeout_ms_of(const Plan& plan) {
   return static_cast<int>(std::min<uint64_t>(plan.options.wait_s, 1'000'000) * 1000);
 }
 
+void say_ended_early(const Plan& plan) {
+  say("the agent ended early; run: aon finalize " + plan.output);
+}
+
 /// The agent has answered, or is gone.
 void print_outcome(const Plan& plan, int connection) {
   agent::Done done{};
   const ssize_t count = recv(connection, &done, sizeof(done), MSG_DONTWAIT);
   const bool is_done = count == sizeof(done) && done.header.type == agent::MessageType::kDone;
   if (!is_done) {
-    say("the agent ended early; run: aon finalize " + plan.output);
+    say_ended_early(plan);
   } else if (done.complete == 0) {
     done.text[sizeof(done.text) - 1] = '\0';
     say(done.text);
@@ -177,8 +181,9 @@ void print_outcome(const Plan& plan, int connection) {
 }
 
 void wait_for_files(const Plan& plan, Parent& parent, const ProgramEnd& end, int connection) {
-  if (connection < 0) return;
-  if (!may_wait(plan, end)) {
+  if (connection < 0) {
+    say_ended_early(plan);
+  } else if (!may_wait(plan, end)) {
     if (!end.is_success()) say_where(plan);
   } else if (!parent.wait_for_input(connection, timeout_ms_of(plan))) {
     say_where(plan);
@@ -219,7 +224,7 @@ void register_rank(const Plan& plan, int connection, pid_t pid) {
 /// place.
 void leave_waiter(const Plan& plan) {
   const Result<UniqueFd> connection = connect_agent(plan.socket);
-  if (!connection) return;
+  if (!connection) return say_ended_early(plan);
   const int fd = connection->get();
   register_rank(plan, fd, getpid());
   if (plan.options.wait_s == 0 || !send_wait(fd)) return;
@@ -341,6 +346,7 @@ std::string resolved(const std::string& path) {
 
 int main_of(int argc, char** argv) {
   hold_standard_descriptors();
+  keep_environment();
   size_t variable_count = 0;
   while (environ[variable_count] != nullptr) ++variable_count;
   Result<CommandLine> line =

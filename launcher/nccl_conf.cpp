@@ -33,12 +33,12 @@ std::string users_file(const Environment& environment) {
 
 }  // namespace
 
-std::string nccl_file_that_sets(const std::string& name, const Environment& environment,
+NcclSetting nccl_file_that_sets(const std::string& name, const Environment& environment,
                                 const std::string& system_file) {
   for (const std::string& path : {users_file(environment), system_file}) {
     if (path.empty()) continue;
     const std::optional<std::string> value = value_in(path, name);
-    if (value) return value->empty() ? std::string() : path;
+    if (value) return value->empty() ? NcclSetting() : NcclSetting{path, *value};
   }
   return {};
 }

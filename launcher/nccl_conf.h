@@ -14,8 +14,13 @@ namespace aon::launcher {
 
 constexpr char kNcclSystemFile[] = "/etc/nccl.conf";
 
-/// The file that gives `name` a value other than ""; "" when none does.
-std::string nccl_file_that_sets(const std::string& name, const Environment& environment,
+struct NcclSetting {
+  std::string file;
+  std::string value;
+};
+
+/// The file that gives `name` a value other than ""; both "" when none does.
+NcclSetting nccl_file_that_sets(const std::string& name, const Environment& environment,
                                 const std::string& system_file = kNcclSystemFile);
 
 }  // namespace aon::launcher

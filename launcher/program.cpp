@@ -8,9 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 namespace aon::launcher {
 namespace {
+
+std::vector<char*> g_users_environment;  ///< with the null at its end
 
 /// 0 when `path` is a file that may be executed, else errno.
 int check_executable(const std::string& path, struct stat& status) {
@@ -57,12 +60,25 @@ Program find_program(const std::string& name) {
   }
 }
 
+void keep_environment() {
+  size_t count = 0;
+  while (environ[count] != nullptr) ++count;
+  g_users_environment.assign(environ, environ + count + 1);
+}
+
 int execute(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
+  if (errno == E2BIG && !g_users_environment.empty()) {
+    fprintf(stderr,
+            "aon-run: %s: no room for our variables beside its own; running without profiling\n",
+            arguments[0]);
+    environ = g_users_environment.data();
+    execvp(arguments[0], arguments.data());
+  }
   const int error_number = errno;
   fprintf(stderr, "aon-run: %s: %s\n", arguments[0], strerror(error_number));
   return exit_code_of(error_number);

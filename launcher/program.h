@@ -20,7 +20,11 @@ struct Program {
 
 Program find_program(const std::string& name);
 
+/// The environment is the user's so far. To be called before the first variable is set.
+void keep_environment();
+
 /// execvp()s; returns only on failure, with the exit code a shell would have after the message.
+/// Where our variables leave no room for the program's arguments it is started without them.
 int execute(const std::vector<std::string>& words);
 
 }  // namespace aon::launcher

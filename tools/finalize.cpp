@@ -25,10 +25,10 @@ int check_directories(const FinalizeOptions& options) {
         return fail("finalize", spool.error().message, kExitUse);
       const bool is_dropped = read_ledger(dir).has_value();  // after the archive was written
       if (is_dropped && options.dirs.size() == 1) continue;
-      return fail("finalize",
-                  dir + (is_dropped ? " has no spool/ any more: it cannot be joined"
-                                    : " has no spool/: it is no job directory"),
-                  kExitUse);
+      return fail(
+          "finalize",
+          dir + (is_dropped ? " has no spool/ any more: it cannot be joined" : kNoJobDirectory),
+          kExitUse);
     }
     if (options.snapshot) continue;
     const std::optional<LiveOwner> live = find_live_owner(dir, options.from_agent ? getppid() : 0);

@@ -41,7 +41,7 @@ uint64_t realtime_ns() {
 Result<Lines> lines_of_ledger(const std::string& dir) {
   const Result<nlohmann::json> ledger = read_ledger(dir);
   if (!ledger && ledger.error().code == Code::kNotFound)
-    return Error{Code::kInvalid, dir + " has no spool/: it is no job directory"};
+    return Error{Code::kInvalid, dir + kNoJobDirectory};
   if (!ledger) return ledger.error();
   Lines lines;
   const auto found = ledger->find("hangs");

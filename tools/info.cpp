@@ -98,6 +98,9 @@ int info(const InfoOptions& options) {
       fmt::print("{}\n", note);
       return kExitDone;
     }
+    const Status spool = find_part(options.dir, "spool");
+    if (!spool && spool.error().code == Code::kNotFound)
+      return fail("info", options.dir + kNoJobDirectory, kExitUse);
     return fail("info", ledger.error().message);
   }
   if (options.as_json) {

@@ -66,7 +66,7 @@ void reset_signals() {
 
 /// The rank's soft limits were meant for the rank.
 void raise_limits() {
-  for (const auto resource : {RLIMIT_NOFILE, RLIMIT_FSIZE}) {
+  for (const auto resource : {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_CPU}) {
     rlimit limit{};
     if (::getrlimit(resource, &limit) != 0) continue;
     limit.rlim_cur = limit.rlim_max;

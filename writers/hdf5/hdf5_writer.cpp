@@ -205,7 +205,9 @@ void write_lateness(hid_t file, const Model& model, const LatenessTable& latenes
   auto& count = table.add<uint64_t>("count", {"1", "operations it took part in"});
   auto& last = table.add<uint64_t>("last_count", {"1", "of these, it came last"});
   auto& wait = table.add<uint64_t>("wait_ns", {"ns", "it waited for others"});
-  auto& caused = table.add<uint64_t>("caused_ns", {"ns", "all others waited where it came last"});
+  auto& late = table.add<uint64_t>("late_count", {"1", "it came late by 10 us or more"});
+  auto& shared = table.add<uint64_t>("shared_count", {"1", "of late_count: with others"});
+  auto& caused = table.add<uint64_t>("caused_ns", {"ns", "its share of what others waited"});
   auto& longest = table.add<uint64_t>("max_caused_ns", {"ns", "the same in one operation"});
   auto& least = table.add<uint64_t>("least_ns", {"ns", "of the members that came last"});
   for (const LatenessRow& row : lateness.rows()) {
@@ -217,6 +219,8 @@ void write_lateness(hid_t file, const Model& model, const LatenessTable& latenes
     node.append(group.node);
     count.append(row.count);
     last.append(row.last_count);
+    late.append(row.late_count);
+    shared.append(row.shared_count);
     wait.append(row.wait_ns);
     caused.append(row.caused_ns);
     longest.append(row.max_caused_ns);

@@ -246,7 +246,9 @@ void write_nccl_lateness(hid_t file, const Model& model, const nccl::LatenessSum
   auto& count = table.add<uint64_t>("count", {"1", "operations it took part in"});
   auto& last = table.add<uint64_t>("last_count", {"1", "of these, it came last"});
   auto& wait = table.add<uint64_t>("wait_ns", {"ns", "its GPU waited for others"});
-  auto& caused = table.add<uint64_t>("caused_ns", {"ns", "all others waited where it came last"});
+  auto& late = table.add<uint64_t>("late_count", {"1", "it came late by 10 us or more"});
+  auto& shared = table.add<uint64_t>("shared_count", {"1", "of late_count: with others"});
+  auto& caused = table.add<uint64_t>("caused_ns", {"ns", "its share of what others waited"});
   auto& host = table.add<uint64_t>("host_late_ns", {"ns", "of caused_ns: its host was late"});
   auto& gpu = table.add<uint64_t>("gpu_late_ns", {"ns", "of caused_ns: its GPU was busy"});
   auto& untold = table.add<uint64_t>("untold_ns", {"ns", "of caused_ns: its launch is not known"});
@@ -260,6 +262,8 @@ void write_nccl_lateness(hid_t file, const Model& model, const nccl::LatenessSum
     member.append(model, lateness.members[row.group]);
     count.append(row.count);
     last.append(row.last_count);
+    late.append(row.late_count);
+    shared.append(row.shared_count);
     wait.append(row.wait_ns);
     caused.append(row.caused_ns);
     host.append(causes.host_ns);

@@ -20,32 +20,43 @@ LatenessRow* LatenessTable::row(uint32_t communicator, uint32_t region, uint32_t
   return &row;
 }
 
+LateMembers::LateMembers(std::span<const Attendance> members) : members_(members) {
+  for (size_t i = 1; i < members.size(); ++i) {
+    if (members[i].duration_ns < members[last_].duration_ns) last_ = i;
+  }
+  for (size_t i = 0; i < members.size(); ++i) {
+    longest_wait_ns_ = std::max(longest_wait_ns_, wait_ns(i));
+    all_waits_ns_ += wait_ns(i);
+  }
+  for (size_t i = 0; i < members.size(); ++i) count_ += is_late(i) ? 1 : 0;
+}
+
+bool LateMembers::is_worth_telling() const {
+  return count_ < members_.size() && all_waits_ns_ / (members_.size() - count_) >= kLeastLateNs;
+}
+
 void LatenessTable::add(uint32_t communicator, uint32_t region,
                         std::span<const Attendance> members) {
   if (members.size() < 2) return;
   ++operation_count_;
-  const Attendance& last = *std::min_element(
-      members.begin(), members.end(),
-      [](const Attendance& a, const Attendance& b) { return a.duration_ns < b.duration_ns; });
-  uint64_t caused_ns = 0;
-  for (const Attendance& member : members) {
-    const uint64_t wait_ns = member.duration_ns - last.duration_ns;
-    caused_ns += wait_ns;
-    LatenessRow* row = this->row(communicator, region, member.group);
+  const LateMembers late(members);
+  const bool is_told = late.is_worth_telling();
+  for (size_t i = 0; i < members.size(); ++i) {
+    LatenessRow* row = this->row(communicator, region, members[i].group);
     if (row == nullptr) continue;
     ++row->count;
-    row->wait_ns += wait_ns;
-    row->least_ns += last.duration_ns;
-  }
-  LatenessRow* row = this->row(communicator, region, last.group);
-  if (row == nullptr) return;
-  ++row->last_count;
-  row->caused_ns += caused_ns;
-  if (caused_ns / (members.size() - 1) >= kLeastLateNs) {
+    row->wait_ns += late.wait_ns(i);
+    row->least_ns += members[late.last()].duration_ns;
+    if (!late.is_late(i)) continue;
+    const uint64_t caused_ns = late.caused_ns(i);
+    row->last_count += i == late.last() ? 1 : 0;
+    row->caused_ns += caused_ns;
+    row->max_caused_ns = std::max(row->max_caused_ns, caused_ns);
+    if (!is_told) continue;
     ++row->late_count;
+    row->shared_count += late.count() > 1 ? 1 : 0;
     row->late_caused_ns += caused_ns;
   }
-  row->max_caused_ns = std::max(row->max_caused_ns, caused_ns);
 }
 
 std::vector<LatenessRow> LatenessTable::rows() const {
@@ -85,13 +96,14 @@ Status LatenessTable::load(StateIn* in) {
     row->caused_ns += one.caused_ns;
     row->max_caused_ns = std::max(row->max_caused_ns, one.max_caused_ns);
     row->late_count += one.late_count;
+    row->shared_count += one.shared_count;
     row->late_caused_ns += one.late_caused_ns;
     row->least_ns += one.least_ns;
   }
   return {};
 }
 
-bool is_late(const Latecomer& latecomer) { return latecomer.last_count != 0; }
+bool is_late(const Latecomer& latecomer) { return latecomer.late_count != 0; }
 
 Latecomer find_latecomer(std::span<const LatenessRow> rows) {
   std::unordered_map<uint32_t, Latecomer> by_group;
@@ -100,7 +112,8 @@ Latecomer find_latecomer(std::span<const LatenessRow> rows) {
     Latecomer& one = by_group[row.group];
     one.group = row.group;
     one.count += row.count;
-    one.last_count += row.late_count;
+    one.late_count += row.late_count;
+    one.shared_count += row.shared_count;
     one.caused_ns += row.late_caused_ns;
     all_ns += row.caused_ns;
   }
@@ -111,11 +124,13 @@ Latecomer find_latecomer(std::span<const LatenessRow> rows) {
     if (is_worse) worst = one;
   }
   worst.all_ns = all_ns;
+  worst.together_ns = worst.caused_ns;
   const double least_ns = kAlikeShare * static_cast<double>(worst.caused_ns);
   for (const auto& [group, one] : by_group) {
-    if (group != worst.group && one.last_count != 0 &&
-        static_cast<double>(one.caused_ns) >= least_ns)
-      worst.alike.push_back(group);
+    if (group == worst.group || !is_late(one) || static_cast<double>(one.caused_ns) < least_ns)
+      continue;
+    worst.alike.push_back(group);
+    worst.together_ns += one.caused_ns;
   }
   std::sort(worst.alike.begin(), worst.alike.end());
   std::unordered_map<uint32_t, uint64_t> by_region;

@@ -6,6 +6,9 @@
 ///     wait of a member = its duration - the shortest duration     (0: it came last)
 ///     what the last one cost the others = the sum of their waits
 ///
+/// Who waits at most half as long as who waits longest was at least half as late as the last one: it
+/// came late with it. They share evenly what the others waited (and they for the last one).
+///
 /// Nothing in it is MPI's: it may be fed with the operations of any library. An operation that ends
 /// for some members before it ends for others counts the difference as waiting, too: it is exact
 /// to that part of an operation.
@@ -35,6 +38,34 @@ struct Attendance {
   uint64_t duration_ns;
 };
 
+/// Who of the members of an operation, of which there are any, came late, and what that cost.
+class LateMembers {
+ public:
+  explicit LateMembers(std::span<const Attendance> members);
+
+  size_t last() const { return last_; }
+  size_t count() const { return count_; }  ///< the last one and those that came with it
+  uint64_t wait_ns(size_t member) const {
+    return members_[member].duration_ns - members_[last_].duration_ns;
+  }
+  bool is_late(size_t member) const {
+    return member == last_ || (longest_wait_ns_ != 0 && wait_ns(member) <= longest_wait_ns_ / 2);
+  }
+  /// What a late one caused: all shares together are all waits.
+  uint64_t caused_ns(size_t member) const {
+    return all_waits_ns_ / count_ + (member == last_ ? all_waits_ns_ % count_ : 0);
+  }
+  /// By kLeastLateNs or more.
+  bool is_worth_telling() const;
+
+ private:
+  std::span<const Attendance> members_;
+  size_t last_ = 0;
+  size_t count_ = 0;
+  uint64_t longest_wait_ns_ = 0;
+  uint64_t all_waits_ns_ = 0;
+};
+
 /// One process in all operations of one region (global id) of one communicator (global id).
 struct LatenessRow {
   uint32_t communicator = 0;
@@ -43,10 +74,11 @@ struct LatenessRow {
   uint64_t count = 0;       ///< operations it took part in
   uint64_t last_count = 0;  ///< of these, it came last
   uint64_t wait_ns = 0;     ///< it waited for others
-  uint64_t caused_ns = 0;   ///< all others together waited where it came last
+  uint64_t caused_ns = 0;   ///< its share of what all others together waited where it came late
   uint64_t max_caused_ns = 0;
-  uint64_t late_count = 0;      ///< it came last by kLeastLateNs or more
-  uint64_t late_caused_ns = 0;  ///< of caused_ns, in these
+  uint64_t late_count = 0;      ///< it came late, alone or with others, by kLeastLateNs or more
+  uint64_t shared_count = 0;    ///< of these, with others
+  uint64_t late_caused_ns = 0;  ///< of caused_ns, in those of late_count
   uint64_t least_ns = 0;        ///< sum of the shortest durations: what the operations took
 };
 
@@ -94,12 +126,14 @@ bool is_late(const Latecomer& latecomer);
 /// counts, among however many operations to which it came last by next to nothing.
 struct Latecomer {
   uint32_t group = 0;
-  uint64_t last_count = 0;  ///< it came last, by kLeastLateNs or more
-  uint64_t count = 0;       ///< operations it took part in
-  uint64_t caused_ns = 0;   ///< by it, in those of last_count
-  uint64_t all_ns = 0;      ///< by everybody, in all operations
-  uint32_t region = 0;      ///< in which it cost most
-  uint64_t region_ns = 0;   ///< there
+  uint64_t late_count = 0;    ///< it came late by kLeastLateNs or more
+  uint64_t shared_count = 0;  ///< of these, with others
+  uint64_t count = 0;         ///< operations it took part in
+  uint64_t caused_ns = 0;     ///< by it, in those of late_count
+  uint64_t together_ns = 0;   ///< the same and what those of `alike` caused
+  uint64_t all_ns = 0;        ///< by everybody, in all operations
+  uint32_t region = 0;        ///< in which it cost most
+  uint64_t region_ns = 0;     ///< there
   std::vector<uint32_t>
       alike;  ///< ascending: the others that cost kAlikeShare of caused_ns or more
 };

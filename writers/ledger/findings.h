@@ -33,6 +33,13 @@ constexpr size_t kMaxFindings = 3;
 /// "12 s", "1.5 s", "12 ms", "12 us".
 std::string seconds_text(double value_s);
 
+/// "came last to 9 of 10", "came last together with others to 9 of 10".
+std::string late_text(const Latecomer& late);
+/// " (its share)" of what others waited, where it was late together with others.
+std::string share_text(const Latecomer& late);
+/// "; as long for rank 3", "; as long for ranks 3, 5-7"; "" where nobody else is as late.
+std::string alike_text(std::vector<uint32_t> ranks);
+
 /// Others wait for a slow rank where that share of what it makes them lose is seen as waiting.
 constexpr double kLeastWaitedShare = 0.2;
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "core/base/digits.h"
 #include "core/spool/same_machine.h"
@@ -17,7 +18,7 @@ namespace {
 
 constexpr double kLeastCausedShare = 0.01;  ///< of the ranks' time
 constexpr double kLeastSlowShare = 0.05;    ///< the same, lost to collectives without a late rank
-constexpr size_t kMaxAlike = 3;             ///< others that are named
+constexpr size_t kMaxAlike = 3;             ///< runs of others that are named
 constexpr double kLeastBlame = 1.5;         ///< times what everybody would cause, shared evenly
 
 /// Whether no network lies between the members, as far as they are known.
@@ -33,18 +34,39 @@ bool is_on_one_node(const Model& model, const GlobalCommunicator& communicator) 
   return first.has_value();
 }
 
-/// "; as long for rank 3", "; as long for ranks 3, 5 and 2 more"; "" where nobody else is as late.
-std::string alike_text(const Model& model, const std::vector<uint32_t>& groups) {
-  if (groups.empty()) return {};
-  std::string text = groups.size() == 1 ? "; as long for rank " : "; as long for ranks ";
-  const size_t named = std::min(groups.size(), kMaxAlike);
-  for (size_t i = 0; i < named; ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", model.groups[groups[i]].rank.value_or(0));
-  if (named < groups.size()) text += fmt::format(" and {} more", groups.size() - named);
-  return text;
+}  // namespace
+
+std::string late_text(const Latecomer& late) {
+  std::string text = "came last";
+  if (late.shared_count == late.late_count) {
+    text += " together with others";
+  } else if (late.shared_count != 0) {
+    text += fmt::format(", {} {} together with others,", grouped(late.shared_count),
+                        late.shared_count == 1 ? "time" : "times");
+  }
+  return text + fmt::format(" to {} of {}", grouped(late.late_count), grouped(late.count));
 }
 
-}  // namespace
+std::string share_text(const Latecomer& late) {
+  return late.shared_count == 0 ? "" : " (its share)";
+}
+
+std::string alike_text(std::vector<uint32_t> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  if (ranks.empty()) return {};
+  std::string text = ranks.size() == 1 ? "; as long for rank " : "; as long for ranks ";
+  size_t next = 0;
+  for (size_t runs = 0; next < ranks.size() && runs < kMaxAlike; ++runs) {
+    const uint32_t first = ranks[next];
+    while (++next < ranks.size() && ranks[next] == ranks[next - 1] + 1) {
+    }
+    text += fmt::format("{}{}", runs == 0 ? "" : ", ", first);
+    if (ranks[next - 1] != first) text += fmt::format("-{}", ranks[next - 1]);
+  }
+  if (next < ranks.size()) text += fmt::format(" and {} more", ranks.size() - next);
+  return text;
+}
 
 std::optional<Findings::Blame> Findings::find_late_rank(const WaitTimes& waits) const {
   if (waits_ == nullptr || total_ns() == 0) return std::nullopt;
@@ -54,21 +76,23 @@ std::optional<Findings::Blame> Findings::find_late_rank(const WaitTimes& waits) 
   const Latecomer late = find_latecomer(rows);
   if (late.caused_ns == 0 || !is_late(late)) return std::nullopt;
   const auto caused_ns = static_cast<double>(late.caused_ns);
+  const auto together_ns = static_cast<double>(late.together_ns);
   const double even_ns = static_cast<double>(late.all_ns) / static_cast<double>(ranks_.size());
   const Group& group = model_->groups[late.group];
-  if (!group.rank || caused_ns < kLeastCausedShare * static_cast<double>(total_ns()) ||
+  if (!group.rank || together_ns < kLeastCausedShare * static_cast<double>(total_ns()) ||
       caused_ns < kLeastBlame * even_ns) {
     return std::nullopt;
   }
+  std::vector<uint32_t> alike;
+  for (const uint32_t other : late.alike) alike.push_back(*model_->groups[other].rank);
   return Blame{
       *group.rank,
-      {weight_of_cause_s(waits, caused_ns),
-       fmt::format("rank {} on {} came last to {} of {} collectives: the others waited {} for it, "
-                   "{} of it in {}{}",
-                   *group.rank, model_->job->nodes[group.node].host, grouped(late.last_count),
-                   grouped(late.count), seconds_text(caused_ns * 1e-9),
+      {weight_of_cause_s(waits, together_ns),
+       fmt::format("rank {} on {} {} collectives: the others waited {} for it{}, {} of it in {}{}",
+                   *group.rank, model_->job->nodes[group.node].host, late_text(late),
+                   seconds_text(caused_ns * 1e-9), share_text(late),
                    seconds_text(static_cast<double>(late.region_ns) * 1e-9),
-                   model_->regions[late.region].name, alike_text(*model_, late.alike))}};
+                   model_->regions[late.region].name, alike_text(std::move(alike)))}};
 }
 
 double Findings::busy_ns(const LatenessTable& table) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/base/digits.h"
@@ -75,19 +76,25 @@ void Findings::add_nccl_latecomer(const nccl::LatenessSummary& late,
   const std::vector<LatenessRow> rows = late.table.rows();
   const Latecomer worst = find_latecomer(rows);
   const auto caused_ns = static_cast<double>(worst.caused_ns);
+  const auto together_ns = static_cast<double>(worst.together_ns);
   const double even_ns = static_cast<double>(worst.all_ns) /
                          static_cast<double>(std::max<size_t>(late.members.size(), 1));
-  if (!is_late(worst) || caused_ns < kLeastShare * busy_ns(late.table) ||
+  if (!is_late(worst) || together_ns < kLeastShare * busy_ns(late.table) ||
       caused_ns < kLeastBlame * even_ns)
     return;
+  std::vector<uint32_t> alike;
+  for (const uint32_t other : worst.alike) {
+    const Group& group = model_->groups[late.members[other].group];
+    if (group.rank) alike.push_back(*group.rank);
+  }
   findings->push_back(
-      {caused_ns * 1e-9,
+      {together_ns * 1e-9,
        fmt::format(
-           "{} came last to {} of {} operations of NCCL: the other GPUs waited {} for it, {} "
-           "of it in {}{}",
-           nccl::member_text(*model_, late.members[worst.group]), grouped(worst.last_count),
-           grouped(worst.count), text_of_ns(worst.caused_ns), text_of_ns(worst.region_ns),
-           model_->regions[worst.region].name, cause_text(late, worst.group))});
+           "{} {} operations of NCCL: the other GPUs waited {} for it{}, {} of it in {}{}{}",
+           nccl::member_text(*model_, late.members[worst.group]), late_text(worst),
+           text_of_ns(worst.caused_ns), share_text(worst), text_of_ns(worst.region_ns),
+           model_->regions[worst.region].name, cause_text(late, worst.group),
+           alike_text(std::move(alike)))});
 }
 
 void Findings::add_slow_link(const nccl::LatenessSummary& late,

@@ -292,18 +292,21 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
   std::vector<Attendance> attendances;
   for (const Part& part : parts) attendances.push_back({part.member, part.gpu_ns});
   summary_.table.add(first.communicator, first.region, attendances);
-  const Part& last = *std::min_element(
-      parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.gpu_ns < b.gpu_ns; });
-  Causes& causes = summary_.causes[{first.communicator, first.region, last.member}];
-  for (const Part& part : parts) {
-    const uint64_t wait_ns = part.gpu_ns - last.gpu_ns;
-    if (last.queued_ns == kNotTold) {
-      causes.untold_ns += wait_ns;
+  const LateMembers late(attendances);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!late.is_late(i)) continue;
+    Causes& causes = summary_.causes[{first.communicator, first.region, parts[i].member}];
+    const uint64_t queued_ns = parts[i].queued_ns;
+    if (queued_ns == kNotTold) {
+      causes.untold_ns += late.caused_ns(i);
       continue;
     }
-    const uint64_t gpu_ns = std::min(wait_ns, last.queued_ns);
+    uint64_t gpu_ns = 0;
+    for (size_t other = 0; other < parts.size(); ++other)
+      gpu_ns += std::min(late.wait_ns(other), queued_ns);
+    gpu_ns = std::min(gpu_ns / late.count(), late.caused_ns(i));
     causes.gpu_ns += gpu_ns;
-    causes.host_ns += wait_ns - gpu_ns;
+    causes.host_ns += late.caused_ns(i) - gpu_ns;
   }
 }
 

@@ -8,7 +8,8 @@
 ///
 ///     wait of a member = its time on the GPU - the shortest one     (0: it came last)
 ///
-/// and the last one was late because of, by its own clock,
+/// and the last one, like those that were late with it (lateness.h), was so because of, by its own
+/// clock,
 ///
 ///     launch |<- its kernel was queued ->| begin
 ///     its GPU: as much of the others' wait as it was queued for (the launch was in time)

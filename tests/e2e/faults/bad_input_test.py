@@ -1,5 +1,6 @@
 """Mistakes of the user: a clear message and exit 2 before anything starts, or the program exactly
 as without AON."""
+import errno
 import os
 import shutil
 import unittest
@@ -23,6 +24,27 @@ class BadInput(FaultCase):
         self.refused("--memory", "much", "echo", "ran", says="much")
         self.refused("echo", "ran", says="AON_WAIT", env=environment(AON_WAIT="soon"))
         self.refused("echo", "ran", says="no.toml", env=environment(AON_CONFIG="no.toml"))
+
+    def test_arguments_that_leave_no_room_for_our_variables(self):
+        """The largest environment with which aon-run itself starts."""
+        word = ["aon-run", "-o", self.folder / "job", "sh", "-c", "exit 7"]
+
+        def start(size, **more):
+            filled = {f"FILL_{i}": "x" * min(100_000, size - i) for i in range(0, size, 100_000)}
+            return run(word, env={**environment(), **filled, **more})
+
+        fits, too_large = 0, 8_000_000
+        while too_large - fits > 32:
+            size = (fits + too_large) // 2
+            try:
+                start(size, AON_DISABLE="1")
+                fits = size
+            except OSError as error:
+                self.assertEqual(error.errno, errno.E2BIG)
+                too_large = size
+        done = start(fits)
+        self.assert_exit(done, 7)
+        self.assertIn("no room for our variables", done.stderr)
 
     def test_no_program(self):
         self.refused(says="no program")

@@ -129,9 +129,10 @@ class Finalize(OneRankCase):
 
     def test_what_is_no_job_directory(self):
         self.assertNotEqual(run(["aon", "finalize", self.folder / "none"]).returncode, 0)
-        process = run(["aon", "finalize", self.counts])
-        self.assert_exit(process, 2)
-        self.assertIn("no job directory", process.stderr)
+        for command in ("finalize", "info", "hang"):
+            process = run(["aon", command, self.counts])
+            self.assert_exit(process, 2)
+            self.assertIn("no job directory", process.stderr)
 
 
 class KilledFinalize(FaultCase):

@@ -297,6 +297,16 @@ class SmallLimits(FaultCase):
         for rank in (0, 1):
             self.assert_every_call(document, rank)
 
+    @unittest.skipIf(IS_SANITIZED, "the sanitizer needs terabytes of address space")
+    def test_soft_limits_of_the_program_are_not_the_agents(self):
+        for limit in ("ulimit -S -v 150000", "ulimit -S -d 20000"):
+            with self.subTest(limit):
+                output = self.folder / limit.split()[2]
+                done = run(["bash", "-c", f"{limit}; exec aon-run -o {output} true"])
+                self.assert_exit(done)
+                self.assertNotIn("running without profiling", done.stderr)
+                self.assertTrue(ledger(output)["job"]["complete"])
+
     def test_small_file_limit(self):
         """Too small for the agent's memory, which counts as a file: each rank writes its own."""
         document = self.limited("ulimit -f 8192")

@@ -15,16 +15,16 @@ constexpr uint64_t kUs = 1000;
 TEST(Lateness, shortest_member_came_last_and_cost_the_others_their_waits) {
   LatenessTable table;
   table.add(kWorld, kAllreduce, std::vector<Attendance>{{0, 150}, {1, 100}, {2, 130}});
-  table.add(kWorld, kAllreduce, std::vector<Attendance>{{2, 500}, {1, 200}, {0, 300}});
+  table.add(kWorld, kAllreduce, std::vector<Attendance>{{2, 500}, {1, 200}, {0, 400}});
   const std::vector<LatenessRow> rows = table.rows();
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(table.operation_count(), 2u);
-  EXPECT_EQ(rows[0].wait_ns, 50u + 100u);
+  EXPECT_EQ(rows[0].wait_ns, 50u + 200u);
   EXPECT_EQ(rows[1].wait_ns, 0u);
   EXPECT_EQ(rows[2].wait_ns, 30u + 300u);
   EXPECT_EQ(rows[1].last_count, 2u);
-  EXPECT_EQ(rows[1].caused_ns, 80u + 400u);
-  EXPECT_EQ(rows[1].max_caused_ns, 400u);
+  EXPECT_EQ(rows[1].caused_ns, 80u + 500u);
+  EXPECT_EQ(rows[1].max_caused_ns, 500u);
   EXPECT_EQ(rows[0].caused_ns + rows[2].caused_ns, 0u);
   for (const LatenessRow& row : rows) {
     EXPECT_EQ(row.count, 2u);
@@ -32,6 +32,31 @@ TEST(Lateness, shortest_member_came_last_and_cost_the_others_their_waits) {
     EXPECT_EQ(row.communicator, kWorld);
     EXPECT_EQ(row.region, kAllreduce);
   }
+}
+
+/// Two of four 50 ms late, one of them by 1 us more; in the second one of them is not half as late.
+TEST(Lateness, who_is_late_with_the_last_one_shares_the_blame) {
+  constexpr uint64_t kMs = 1000 * kUs;
+  LatenessTable table;
+  table.add(
+      kWorld, kBarrier,
+      std::vector<Attendance>{{0, 60 * kMs}, {1, 10 * kMs + kUs}, {2, 60 * kMs}, {3, 10 * kMs}});
+  table.add(kWorld, kBarrier,
+            std::vector<Attendance>{{0, 60 * kMs}, {1, 36 * kMs}, {2, 60 * kMs}, {3, 10 * kMs}});
+  const std::vector<LatenessRow> rows = table.rows();
+  ASSERT_EQ(rows.size(), 4u);
+  const uint64_t both_ns = 100 * kMs + kUs;
+  EXPECT_EQ(rows[1].caused_ns, both_ns / 2);
+  EXPECT_EQ(rows[3].caused_ns, both_ns - both_ns / 2 + 126 * kMs);
+  EXPECT_EQ(rows[0].caused_ns + rows[2].caused_ns, 0u);
+  EXPECT_EQ(rows[1].last_count, 0u);
+  EXPECT_EQ(rows[3].last_count, 2u);
+  EXPECT_EQ(rows[1].late_count, 1u);
+  EXPECT_EQ(rows[3].late_count, 2u);
+  EXPECT_EQ(rows[1].shared_count, 1u);
+  EXPECT_EQ(rows[3].shared_count, 1u);
+  EXPECT_EQ(rows[1].late_caused_ns, rows[1].caused_ns);
+  EXPECT_EQ(rows[1].max_caused_ns, rows[1].caused_ns);
 }
 
 /// What is waited is what is caused, whoever came last.
@@ -93,6 +118,21 @@ TEST(Lateness, others_that_cost_about_as_much_are_told) {
   EXPECT_THAT(worst.alike, testing::ElementsAre(0u, 2u)) << "rank 1 cost four fifths as much";
 }
 
+TEST(Lateness, those_that_come_late_together_cost_what_they_cost_together) {
+  LatenessTable table;
+  std::vector<Attendance> members;
+  for (uint32_t group = 0; group < 16; ++group)
+    members.push_back({group, group == 3 || group == 9 ? 10 * kUs : 50'010 * kUs});
+  for (int i = 0; i < 10; ++i) table.add(kWorld, kBarrier, members);
+  const Latecomer worst = find_latecomer(table.rows());
+  EXPECT_EQ(worst.group, 3u);
+  EXPECT_THAT(worst.alike, testing::ElementsAre(9u));
+  EXPECT_EQ(worst.late_count, 10u);
+  EXPECT_EQ(worst.shared_count, 10u);
+  EXPECT_EQ(worst.caused_ns, 10u * 7 * 50'000 * kUs);
+  EXPECT_EQ(worst.together_ns, worst.all_ns);
+}
+
 TEST(Lateness, latecomer_is_who_cost_most_in_everything_together) {
   LatenessTable table;
   for (int i = 0; i < 10; ++i)
@@ -103,7 +143,7 @@ TEST(Lateness, latecomer_is_who_cost_most_in_everything_together) {
   EXPECT_EQ(worst.group, 2u);
   EXPECT_EQ(worst.caused_ns, 600 * kUs);
   EXPECT_EQ(worst.all_ns, 950 * kUs);
-  EXPECT_EQ(worst.last_count, 1u);
+  EXPECT_EQ(worst.late_count, 1u);
   EXPECT_EQ(worst.count, 11u);
   EXPECT_EQ(worst.region, kBarrier);
   EXPECT_EQ(worst.region_ns, 600 * kUs);

@@ -54,7 +54,7 @@ TEST(Latecomer, who_is_first_to_leave_by_a_few_us_is_not_late) {
     late.add(kWorld, kAllreduce, std::vector<Attendance>{{0, 43'000}, {1, 42'000}, {2, 18'000}});
   }
   const Latecomer first = find_latecomer(fair.rows());
-  EXPECT_EQ(first.last_count, 0u);
+  EXPECT_EQ(first.late_count, 0u);
   EXPECT_GT(first.all_ns, 0u);
   EXPECT_FALSE(is_late(first));
   EXPECT_TRUE(is_late(find_latecomer(late.rows())));
@@ -72,7 +72,7 @@ TEST(Latecomer, who_stalls_once_is_late_among_any_number_of_operations) {
   const Latecomer late = find_latecomer(table.rows());
   EXPECT_TRUE(is_late(late));
   EXPECT_EQ(late.group, 2u);
-  EXPECT_EQ(late.last_count, 1u);
+  EXPECT_EQ(late.late_count, 1u);
   EXPECT_EQ(late.caused_ns, 10'000'000'000u);
   EXPECT_EQ(late.region_ns, late.caused_ns);
   EXPECT_EQ(late.all_ns, 1'000'000 * 16'000ull + 1000 * 2'000 + late.caused_ns);

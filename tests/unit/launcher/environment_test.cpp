@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -114,6 +116,41 @@ TEST_F(ProgramVariables, leave_the_users_plugin_alone) {
   EXPECT_THAT(make().left_alone, ElementsAre(LeftAlone{"nccl", "NCCL_PROFILER_PLUGIN"}));
 }
 
+/// As NCCL takes them: a name, or a path, of a link, or of another installation's.
+TEST_F(ProgramVariables, know_our_plugin_by_every_name) {
+  std::filesystem::create_directory(path("lib"));
+  files_.nccl_plugin = path("lib/libnccl-profiler-aon.so");
+  std::ofstream(files_.nccl_plugin) << "ELF";
+  std::filesystem::create_symlink(files_.nccl_plugin, path("link.so"));
+  for (const std::string& name :
+       {files_.nccl_plugin, std::string("aon"), std::string("libnccl-profiler-aon.so"),
+        path("lib/../lib/libnccl-profiler-aon.so"), path("link.so"),
+        std::string("/other/lib/libnccl-profiler-aon.so")}) {
+    set_["NCCL_PROFILER_PLUGIN"] = name;
+    EXPECT_THAT(make().left_alone, IsEmpty()) << name;
+    EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"),
+              name == files_.nccl_plugin ? "(not set)" : files_.nccl_plugin)
+        << name;
+  }
+  for (const char* name : {"aon2", "./aon", "/u/aon", "libaon.so", "libnccl-profiler-aon.so.1"}) {
+    set_["NCCL_PROFILER_PLUGIN"] = name;
+    EXPECT_THAT(make().left_alone, ElementsAre(LeftAlone{"nccl", "NCCL_PROFILER_PLUGIN"})) << name;
+  }
+}
+
+TEST_F(ProgramVariables, know_our_plugin_in_nccls_own_file) {
+  set_["NCCL_CONF_FILE"] = path("nccl.conf");
+  std::ofstream(path("nccl.conf")) << "NCCL_PROFILER_PLUGIN=aon\n";
+  EXPECT_THAT(make().left_alone, IsEmpty());
+  EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), files_.nccl_plugin);
+}
+
+TEST_F(ProgramVariables, do_not_wait_for_a_pipe_in_place_of_nccls_own_file) {
+  set_["NCCL_CONF_FILE"] = path("nccl.conf");
+  ASSERT_EQ(mkfifo(path("nccl.conf").c_str(), 0600), 0);
+  EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), files_.nccl_plugin);
+}
+
 TEST_F(ProgramVariables, leave_the_plugin_alone_that_nccls_own_file_names) {
   const std::string file = path("nccl.conf");
   set_["NCCL_CONF_FILE"] = file;
@@ -139,15 +176,15 @@ TEST_F(NcclFiles, the_users_comes_before_the_systems_and_its_first_line_counts) 
   };
   const std::string system = path("system.conf");
   const std::string own = path(".nccl.conf");
-  EXPECT_EQ(nccl_file_that_sets("A", get, system), "");
+  EXPECT_EQ(nccl_file_that_sets("A", get, system).file, "");
   std::ofstream(system) << "A=1\n";
-  EXPECT_EQ(nccl_file_that_sets("A", get, system), system);
+  EXPECT_EQ(nccl_file_that_sets("A", get, system).file, system);
   std::ofstream(own) << "A=\nA=2\n";
-  EXPECT_EQ(nccl_file_that_sets("A", get, system), "") << "the user wants none";
+  EXPECT_EQ(nccl_file_that_sets("A", get, system).file, "") << "the user wants none";
   std::ofstream(own) << "A=2";
-  EXPECT_EQ(nccl_file_that_sets("A", get, system), own);
+  EXPECT_EQ(nccl_file_that_sets("A", get, system).file, own);
   set["NCCL_CONF_FILE"] = path("none");
-  EXPECT_EQ(nccl_file_that_sets("A", get, system), system);
+  EXPECT_EQ(nccl_file_that_sets("A", get, system).file, system);
 }
 
 TEST_F(ProgramVariables, tell_nccl_its_level_unless_it_is_the_usual_one) {

@@ -205,6 +205,25 @@ TEST_F(NcclLateness, queue_of_the_last_one_tells_its_gpu_from_its_host) {
   EXPECT_EQ(causes(2).untold_ns, 300u);
 }
 
+/// Of what both caused each has half, by its own queue.
+TEST_F(NcclLateness, of_two_that_are_late_together_each_has_causes_of_its_own) {
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    const uint64_t queued_ns = rank == 1 ? 500 : 0;
+    tell(rank, 0, {.gpu_ns = rank == 1 || rank == 3 ? 10u : 110u, .queued_ns = queued_ns});
+  }
+  const LatenessSummary& summary = run();
+  for (const LatenessRow& row : summary.table.rows()) {
+    const uint32_t rank = summary.members[row.group].group;
+    const bool is_late = rank == 1 || rank == 3;
+    EXPECT_EQ(row.caused_ns, is_late ? 100u : 0u) << rank;
+    const auto found = summary.causes.find({row.communicator, row.region, row.group});
+    ASSERT_EQ(found != summary.causes.end(), is_late) << rank;
+    if (!is_late) continue;
+    EXPECT_EQ(found->second.gpu_ns, rank == 1 ? 100u : 0u);
+    EXPECT_EQ(found->second.host_ns, rank == 1 ? 0u : 100u);
+  }
+}
+
 class NcclConnecting : public NcclLateness {
  protected:
   NcclConnecting() : NcclLateness(2) {}

@@ -35,7 +35,8 @@ inline std::vector<std::string> figures(const WaitSummary& summary) {
       summary.incomplete_count, summary.times_left_out_count);
   for (const LatenessRow& row : summary.lateness.rows()) {
     add(row.communicator, row.region, row.group, row.count, row.last_count, row.wait_ns,
-        row.caused_ns, row.max_caused_ns, row.late_count, row.late_caused_ns, row.least_ns);
+        row.caused_ns, row.max_caused_ns, row.late_count, row.shared_count, row.late_caused_ns,
+        row.least_ns);
   }
   add(summary.lateness.operation_count());
   for (const TrueTimes& row : summary.times) {

@@ -113,6 +113,38 @@ TEST_F(FindingsOfRanks, latecomers_that_cost_about_the_same_are_named_together) 
                         "it, 3.0 s of it in MPI_Barrier; as long for rank 2\n"));
 }
 
+TEST_F(FindingsOfRanks, latecomers_that_come_together_share_what_the_others_waited) {
+  for (int i = 0; i < 2; ++i) {
+    waits_.lateness.add(
+        0, kBarrier,
+        std::vector<Attendance>{{0, 2 * kSecond}, {1, 1000}, {2, 1000}, {3, 2 * kSecond}});
+  }
+  EXPECT_THAT(lines({5, 5, 5, 5}),
+              HasSubstr("rank 1 on n1 came last together with others to 2 of 2 collectives: the "
+                        "others waited 4.0 s for it (its share), 4.0 s of it in MPI_Barrier; as "
+                        "long for rank 2\n"));
+}
+
+/// A whole node of a large job: each of it costs little of the ranks' time, all together do not.
+TEST_F(FindingsOfRanks, those_that_are_late_together_are_judged_together) {
+  for (uint32_t i = 0; i < 100; ++i) {
+    model_.groups.push_back(model_.groups[0]);
+    model_.groups.back().id = 4 + i;
+    model_.groups.back().rank = 4 + i;
+    model_.locations.push_back(model_.locations[0]);
+    model_.locations.back().id = uint64_t{4 + i} << 32;
+    model_.locations.back().group = 4 + i;
+  }
+  std::vector<Attendance> members;
+  for (uint32_t rank = 0; rank < 104; ++rank)
+    members.push_back({rank, rank >= 40 && rank < 60 ? 1000 : 2 * kSecond});
+  waits_.lateness.add(0, kBarrier, members);
+  EXPECT_THAT(
+      lines(std::vector<uint64_t>(104, 5)),
+      HasSubstr("the others waited 8.4 s for it (its share), 8.4 s of it in MPI_Barrier; as "
+                "long for ranks 41-59\n"));
+}
+
 TEST_F(FindingsOfRanks, who_comes_last_to_the_end_is_named) {
   EXPECT_THAT(lines({5, 5, 5, 5}, {0, 3, 3, 3}), testing::Not(HasSubstr("MPI_Finalize")))
       << "one that is not there may be anything";
