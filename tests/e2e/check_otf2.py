@@ -129,6 +129,7 @@ class Checker:
             self.rank_in[comm._ref] = {group: rank for rank, group in enumerate(groups)}
             self.member_of[comm._ref] = groups
         self.states = collections.defaultdict(LocationState)
+        self.collective_requests = collections.defaultdict(set)
         self.sends = collections.Counter()
         self.live_sends = {}  # so that a cancelled one is none
         self.receives = collections.Counter()
@@ -232,17 +233,22 @@ class Checker:
             source = self.peer_group(event.communicator, event.sender, group, where)
             self.receives[
                 (event.communicator._ref, source, group, event.msg_tag, event.msg_length)] += 1
+        # A collective may end on another thread than the one that began it.
+        requests = state.requests
+        if isinstance(event, (events.NonBlockingCollectiveRequest,
+                              events.NonBlockingCollectiveComplete)):
+            requests = self.collective_requests[group]
         if isinstance(event, (events.MpiIsend, events.MpiIrecvRequest,
                               events.NonBlockingCollectiveRequest)):
             if event.request_id in state.all_requests:
                 self.report.error("request id is used twice", f"{event.request_id} {where}")
-            state.requests.add(event.request_id)
+            requests.add(event.request_id)
             state.all_requests.add(event.request_id)
         if isinstance(event, (events.MpiIsendComplete, events.MpiIrecv, events.MpiRequestCancelled,
                               events.NonBlockingCollectiveComplete)):
-            if event.request_id not in state.requests:
+            if event.request_id not in requests:
                 self.report.error("completion without request", f"{event.request_id} {where}")
-            state.requests.discard(event.request_id)
+            requests.discard(event.request_id)
         if isinstance(event, events.MpiCollectiveBegin):
             state.collective_depth += 1
         if isinstance(event, events.MpiCollectiveEnd):

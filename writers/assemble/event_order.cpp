@@ -41,7 +41,7 @@ uint8_t KnownIds::sparse_kind(uint32_t id) const {
   return found == sparse_.end() ? kUnknown : found->second;
 }
 
-EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64_t* next_request,
+EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, GroupRequests* requests,
                        OpenIo* open_io, Outcome* outcome, LocationTally* tally, Sink sink)
     : clock_(clock),
       regions_(*ids.regions, ids.global_regions),
@@ -55,7 +55,7 @@ EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64
       outcome_(outcome),
       tally_(tally),
       sink_(std::move(sink)),
-      requests_(next_request) {
+      requests_(requests) {
   for (const auto& [local, global] : *ids.communicators) {
     const GlobalCommunicator& communicator = (*ids.global_communicators)[global];
     if (communicator.is_of_worlds) of_worlds_[local] = &communicator;
@@ -96,6 +96,7 @@ Status EventOrder::finish(uint64_t end_ticks) {
   const uint64_t end_ns = end_ticks == 0 ? last_ns_ : clock_.to_ns(end_ticks);
   close_regions(0, std::max(end_ns, last_ns_), Close::kOpenAtEnd);
   outcome_->open_transfer_count += transfers_.open_count();
+  requests_.finish();
   flush();
   return status_;
 }

@@ -75,9 +75,9 @@ class EventOrder {
  public:
   using Sink = std::function<Status(std::span<const Event>)>;
 
-  /// `outcome` and `tally` collect the counts; `next_request` counts requests over the locations of
-  /// a group, `open_io` follows transfers over them.
-  EventOrder(const clock::ClockMap& clock, const IdTables& ids, uint64_t* next_request,
+  /// `outcome` and `tally` collect the counts; `requests` and `open_io` follow requests and
+  /// transfers over the locations of a group.
+  EventOrder(const clock::ClockMap& clock, const IdTables& ids, GroupRequests* requests,
              OpenIo* open_io, Outcome* outcome, LocationTally* tally, Sink sink);
 
   /// Takes the next batch of the location.   Errors: those of the sink.
@@ -129,6 +129,7 @@ class EventOrder {
   void emit_message(EventKind kind, uint64_t time_ns, const Record& record, uint64_t peer_tag,
                     uint64_t bytes, uint64_t request);
   void emit_completion(const Record& record);
+  void emit_end_alone(const Record& record, uint64_t time_ns);
   void emit_collective(EventKind kind, const LiveRequest& collective, uint64_t time_ns);
   void emit_lost(const Record& record, uint64_t limit_ticks);
   void emit_sample(const Record& record);

@@ -64,6 +64,7 @@ Status EventPass::run_groups(const std::vector<bool>& is_own, const GroupSink& d
 }
 
 void EventPass::end_groups() {
+  requests_.settle(&outcome_);
   open_io_.settle(&outcome_);
   outcome_.unplaced_device_count += device_spans_.restart();
   nccl_spans_.restart();
@@ -71,7 +72,7 @@ void EventPass::end_groups() {
 
 /// What lives from the first location of a process to its last one.
 void EventPass::begin_group(const Group& group) {
-  next_request_ = 0;
+  requests_.settle(&outcome_);
   open_io_.settle(&outcome_);
   outcome_.unplaced_device_count += device_spans_.restart();
   nccl_spans_.restart();
@@ -139,7 +140,7 @@ Status EventPass::run_location(const Location& location) {
   if (location.type == LocationType::kAcceleratorStream) {
     if (has_devices_) run_device_stream(location);
   } else if (group.process != nullptr || is_node) {
-    EventOrder order(parts_.clocks[group.node], ids, &next_request_, &open_io_, &outcome_, &tally,
+    EventOrder order(parts_.clocks[group.node], ids, &requests_, &open_io_, &outcome_, &tally,
                      [&](std::span<const Event> events) {
                        for_each_writer([&](Writer* w) { return w->events(events); });
                        return Status();

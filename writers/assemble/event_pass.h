@@ -81,8 +81,8 @@ class EventPass {
   std::vector<LocationTally> tallies_;
   std::unique_ptr<spool::ProcessIndex> index_;
   uint32_t index_node_ = 0;
-  uint64_t next_request_ = 0;
-  OpenIo open_io_;            ///< of the group
+  GroupRequests requests_;    ///< of the group
+  OpenIo open_io_;            ///< the same
   DeviceSpans device_spans_;  ///< the same
   NcclSpans nccl_spans_;      ///< the same
   uint32_t request_group_ = 0xffffffffu;

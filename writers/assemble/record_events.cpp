@@ -335,6 +335,7 @@ void EventOrder::emit_message(EventKind kind, uint64_t time_ns, const Record& re
   event.tag = pair_high(peer_tag);
   event.bytes = bytes;
   event.request = request;
+  event.flags = record.head.flags & kPartitioned;
 }
 
 /// What members of another world have of it is in no trace of this job.
@@ -351,17 +352,45 @@ void EventOrder::emit_collective(EventKind kind, const LiveRequest& collective, 
 }
 
 /// A completion whose start is on another thread or was lost still shows its message: a receive
-/// needs no request for that.
+/// needs no request for that, which readers look for on the same thread. A collective's end says
+/// all that there is.
+void EventOrder::emit_end_alone(const Record& record, uint64_t time_ns) {
+  const RecordHead& head = record.head;
+  const uint64_t id = requests_.end(record.words[1]);
+  const bool is_collective = head.id == static_cast<uint32_t>(RecordKind::kCollective);
+  const bool is_receive = (head.flags & kIncoming) != 0;
+  const bool is_send = (head.flags & kOutgoing) != 0;
+  // Nothing can be said any more of a message that was not to be, and of a one-sided transfer.
+  const bool is_lost = (head.flags & kCancelled) != 0 || (is_send && (head.flags & kFailed) != 0) ||
+                       (is_receive && pair_low(record.words[0]) == kAnyPeer) ||
+                       !(is_collective || is_receive || is_send);
+  if (is_lost) {
+    ++outcome_->unmatched_count;
+    return;
+  }
+  if (is_receive) {
+    emit_message(EventKind::kReceive, time_ns, record, record.words[0], head.a64, 0);
+    return;
+  }
+  if (!is_collective || !communicators_.contains(head.a32)) return;
+  const LiveRequest collective = {
+      .id = id,
+      .is_visible = true,
+      .operation = static_cast<CollectiveOperation>(pair_high(record.words[0])),
+      .communicator = head.a32,
+      .root = pair_low(record.words[0]),
+      .bytes_sent = head.a64,
+      .bytes_received = record.words[2]};
+  emit_collective(EventKind::kCollectiveComplete, collective, time_ns);
+}
+
 void EventOrder::emit_completion(const Record& record) {
   const RecordHead& head = record.head;
   const uint64_t time_ns = clock_.to_ns(head.start_ticks);
   const std::optional<LiveRequest> request = requests_.complete(record.words[1]);
   const bool is_receive = (head.flags & kIncoming) != 0;
   if (!request) {
-    if ((head.flags & kCancelled) == 0 && is_receive) {
-      emit_message(EventKind::kReceive, time_ns, record, record.words[0], head.a64, 0);
-    }
-    ++outcome_->unmatched_count;
+    emit_end_alone(record, time_ns);
     return;
   }
   if (!request->is_visible) return;

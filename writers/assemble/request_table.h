@@ -1,5 +1,6 @@
 /// The live requests of one location: what a completion must know of the call that started it.
-/// Ids given out are unique within the group, although an MPI library reuses its handles.
+/// Ids given out are unique within the group, although an MPI library reuses its handles. A thread
+/// may complete what another one has begun.
 /// Thread: one.   Cost: one hash operation per start and per completion; memory bounded by
 /// kMaxLiveRequests, above which new requests are not tracked.
 #pragma once
@@ -10,6 +11,8 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+
+#include "writers/writer.h"
 
 namespace aon::writers {
 
@@ -27,22 +30,77 @@ struct LiveRequest {
   bool is_rma = false;  ///< then `communicator` is the window and `root` the target
 };
 
+/// The requests of one process that one location has begun and another one has completed. Either
+/// location may come first: what it says of them waits here for the other.
+/// Owner: the assembler.
+class GroupRequests {
+ public:
+  /// An id that no request has.
+  uint64_t new_id() { return next_id_++; }
+
+  /// A location ends; these it has begun only.
+  void keep(const std::unordered_map<uint64_t, LiveRequest>& live) {
+    for (const auto& [word, request] : live) {
+      if (begun_.size() < kMaxLiveRequests) begun_[word] = request.id;
+    }
+  }
+
+  /// The id of a request that has ended already, if it has.
+  std::optional<uint64_t> begin(uint64_t word) { return take(word, &ended_); }
+
+  /// The request `word` has ended where it was not begun. Returns its id.
+  uint64_t end(uint64_t word) {
+    if (const std::optional<uint64_t> begun = take(word, &begun_)) return *begun;
+    const uint64_t id = new_id();
+    if (ended_.size() < kMaxLiveRequests) {
+      ended_[word] = id;
+    } else {
+      ++unfollowed_count_;
+    }
+    return id;
+  }
+
+  /// All locations of the process have been read: ends without a start are counted. Of a request
+  /// without an end nothing is missing: the program may have left it.
+  void settle(Outcome* outcome) {
+    outcome->unmatched_count += ended_.size() + unfollowed_count_;
+    begun_.clear();
+    ended_.clear();
+    unfollowed_count_ = next_id_ = 0;
+  }
+
+ private:
+  using Ids = std::unordered_map<uint64_t, uint64_t>;  ///< word -> id
+
+  static std::optional<uint64_t> take(uint64_t word, Ids* ids) {
+    const auto found = ids->find(word);
+    if (found == ids->end()) return std::nullopt;
+    const uint64_t id = found->second;
+    ids->erase(found);
+    return id;
+  }
+
+  Ids begun_;
+  Ids ended_;
+  uint64_t unfollowed_count_ = 0;
+  uint64_t next_id_ = 0;
+};
+
 class RequestTable {
  public:
-  /// `next_id` counts on over all locations of a group.
-  explicit RequestTable(uint64_t* next_id) : next_id_(next_id) {}
+  explicit RequestTable(GroupRequests* group) : group_(group) {}
 
   /// Registers the request `word` and returns its id.
   uint64_t start(uint64_t word, LiveRequest request) {
-    request.id = (*next_id_)++;
+    if (const std::optional<uint64_t> ended = group_->begin(word)) return *ended;
+    request.id = group_->new_id();
     if (live_.size() < kMaxLiveRequests) live_[word] = request;
     return request.id;
   }
 
-  /// An id that no request has.
-  uint64_t new_id() { return (*next_id_)++; }
+  uint64_t new_id() { return group_->new_id(); }
 
-  /// Takes the request out; nothing when its start is not known.
+  /// Takes the request out; nothing when this location has not begun it.
   std::optional<LiveRequest> complete(uint64_t word) {
     const auto found = live_.find(word);
     if (found == live_.end()) return std::nullopt;
@@ -51,8 +109,17 @@ class RequestTable {
     return request;
   }
 
+  /// What complete() does not know has ended. Returns its id.
+  uint64_t end(uint64_t word) { return group_->end(word); }
+
+  /// The location is over.
+  void finish() {
+    group_->keep(live_);
+    live_.clear();
+  }
+
  private:
-  uint64_t* next_id_;
+  GroupRequests* group_;
   std::unordered_map<uint64_t, LiveRequest> live_;
 };
 

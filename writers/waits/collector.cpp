@@ -211,7 +211,8 @@ bool Collector::fill_envelope(const Event& event, bool is_send, MessageEnd* end)
   const auto peer = static_cast<uint32_t>(event.peer);
   const auto self = static_cast<uint32_t>(own);
   *end = {pack(communicator, static_cast<uint32_t>(event.tag)),
-          is_send ? pack(self, peer) : pack(peer, self),
+          (is_send ? pack(self, peer) : pack(peer, self)) |
+              ((event.flags & kPartitioned) != 0 ? kInParts : 0),
           0,
           0,
           0,

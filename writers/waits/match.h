@@ -14,9 +14,12 @@ namespace aon::writers {
 
 /// One end of a message, sends and receives apart. The i-th send of an envelope matches its i-th
 /// receive, in the order of `posted_ns`, as long as either side is one thread's.
+/// In MessageEnd::pair: a partitioned message, which meets no other.
+constexpr uint64_t kInParts = uint64_t{1} << 63;
+
 struct MessageEnd {
   uint64_t space;      ///< pack: communicator (global id), tag
-  uint64_t pair;       ///< pack: source, destination, ranks in the communicator
+  uint64_t pair;       ///< pack: source, destination, ranks in the communicator; kInParts
   uint64_t posted_ns;  ///< the call that started the transfer
   uint64_t enter_ns;   ///< the call that completed it; 0 and 0: none that could wait; of a poll
                        ///< the end of the last other call

@@ -50,6 +50,26 @@ TEST(Waits, receives_match_in_the_order_they_were_posted) {
               testing::ElementsAre(Row{1, kWaitall, WaitKind::kLateSender, 1, 70, 70}));
 }
 
+TEST(Waits, a_message_in_parts_meets_no_other_one) {
+  const auto in_parts = [](Event event) {
+    event.flags = kPartitioned;
+    return event;
+  };
+  // Of the same tag: the parts are posted first, and sent last.
+  const Rank receiver =
+      Rank()
+          .call(kRecv, 10, 11, {request(EventKind::kReceiveRequest, 1)})
+          .call(kRecv, 20, 50, {message(EventKind::kReceive, 0)})
+          .call(kWaitall, 60, 100, {in_parts(message(EventKind::kReceiveComplete, 0, 0, 1))});
+  const Rank sender =
+      Rank()
+          .call(kSend, 40, 41, {message(EventKind::kSend, 1)})
+          .call(kSend, 90, 91, {in_parts(message(EventKind::kSendRequest, 1, 0, 2))});
+  EXPECT_THAT(rows(analyse({sender, receiver})),
+              testing::UnorderedElementsAre(Row{1, kRecv, WaitKind::kLateSender, 1, 20, 20},
+                                            Row{1, kWaitall, WaitKind::kLateSender, 1, 30, 30}));
+}
+
 TEST(Waits, a_call_for_several_requests_waits_for_the_latest) {
   const Rank receiver = Rank()
                             .call(kRecv, 10, 11, {request(EventKind::kReceiveRequest, 1)})

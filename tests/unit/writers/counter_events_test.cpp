@@ -32,12 +32,12 @@ class CounterEvents : public testing::Test {
 
   std::string run(const std::vector<Record>& records) {
     std::string text;
-    EventOrder order(
-        clock_, {&regions_, &global_, &none_, &none_, &none_, &none_, &none_, &none_, nullptr},
-        &next_request_, &open_io_, &outcome_, &tally_, [&](std::span<const Event> events) {
-          for (const Event& event : events) add(event, &text);
-          return Status();
-        });
+    EventOrder order(clock_,
+                     {&regions_, &global_, &none_, &none_, &none_, &none_, &none_, &none_, nullptr},
+                     &requests_, &open_io_, &outcome_, &tally_, [&](std::span<const Event> events) {
+                       for (const Event& event : events) add(event, &text);
+                       return Status();
+                     });
     EXPECT_TRUE(order.add({.records = records, .is_resync = false, .open = {}}).has_value());
     EXPECT_TRUE(order.finish(0).has_value());
     return text;
@@ -61,7 +61,7 @@ class CounterEvents : public testing::Test {
   std::unordered_map<uint32_t, uint32_t> none_;
   std::vector<GlobalRegion> global_;
   OpenIo open_io_;
-  uint64_t next_request_ = 0;
+  GroupRequests requests_;
   Outcome outcome_;
   LocationTally tally_;
 };

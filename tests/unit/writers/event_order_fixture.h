@@ -48,7 +48,7 @@ class EventOrderTest : public testing::Test {
     EventOrder order(clock_,
                      {&regions_, &global_regions_, &communicators_, &metrics_, &windows_,
                       &rank_groups_, &files_, &file_names_, &global_communicators_},
-                     &next_request_, &open_io_, &outcome_, &tally_,
+                     &requests_, &open_io_, &outcome_, &tally_,
                      [this](std::span<const Event> events) {
                        for (const Event& event : events) add(event);
                        return Status();
@@ -83,7 +83,7 @@ class EventOrderTest : public testing::Test {
   std::unordered_map<uint32_t, uint32_t> files_;
   std::unordered_map<uint32_t, uint32_t> file_names_;
   OpenIo open_io_;
-  uint64_t next_request_ = 0;
+  GroupRequests requests_;
   Outcome outcome_;
   LocationTally tally_;
   std::string text_;

@@ -2,6 +2,8 @@
 
 #include <aon/mpi.h>
 
+#include <map>
+
 #include "tests/unit/writers/event_order_fixture.h"
 
 namespace aon::writers {
@@ -74,6 +76,22 @@ TEST_F(MessageEvents, send_stands_at_entry_and_receive_at_exit) {
             "10:enter1 10:send 20:leave1 30:enter2 40:receive 40:leave2");
 }
 
+TEST_F(MessageEvents, message_in_parts_says_so_at_both_ends) {
+  const uint16_t parts = kPartitioned | kNonblocking;
+  run({message_record(1, 10, 20, kOutgoing | parts, 1, 5, 8, 70),
+       message_record(2, 30, 40, kIncoming | parts, 1, 5, 0, 71),
+       completion_record(45, kIncoming | kPartitioned, 1, 5, 8, 71),
+       message_record(1, 50, 60, kOutgoing, 1, 5, 8)});
+  std::map<EventKind, uint16_t> flags;
+  for (const Event& event : events_) {
+    if (event.kind != EventKind::kEnter && event.kind != EventKind::kLeave)
+      flags[event.kind] = event.flags;
+  }
+  EXPECT_EQ(flags[EventKind::kSendRequest], kPartitioned);
+  EXPECT_EQ(flags[EventKind::kReceiveComplete], kPartitioned);
+  EXPECT_EQ(flags[EventKind::kSend], 0);
+}
+
 TEST_F(MessageEvents, message_to_no_process_has_no_event) {
   EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, -2, 5, 8)}), "10:enter1 20:leave1");
 }
@@ -97,7 +115,64 @@ TEST_F(MessageEvents, completed_receive_without_its_start_is_a_plain_receive) {
   EXPECT_EQ(
       run({completion_record(15, kIncoming | kInsideSpan, 1, 5, 8, 70), span_record(2, 10, 20)}),
       "10:enter2 15:receive 20:leave2");
+  requests_.settle(&outcome_);
   EXPECT_EQ(outcome_.unmatched_count, 1u);
+}
+
+/// A thread that waits for what another one has begun.
+class OtherThread : public EventOrderTest {
+ protected:
+  static constexpr uint64_t kRequest = 9;
+  static constexpr uint64_t kMessage = 10;
+
+  std::string begin() {
+    return run({test::collective_record(1, 10, 11, CollectiveOperation::kBroadcast, 2, 64,
+                                        kNonblocking, kRequest),
+                message_record(2, 12, 13, kOutgoing | kNonblocking, 1, 5, 8, kMessage)});
+  }
+  std::string complete() {
+    Record end = completion_record(15, kInsideSpan, 2, 0, 64, kRequest);
+    end.head.id = static_cast<uint32_t>(RecordKind::kCollective);
+    end.words[0] = pack_pair(2, static_cast<int32_t>(CollectiveOperation::kBroadcast));
+    end.words[2] = 32;
+    return run({end, completion_record(16, kOutgoing | kInsideSpan, 1, 5, 8, kMessage),
+                span_record(3, 14, 20)});
+  }
+  void expect_one_collective() {
+    std::vector<uint64_t> ids;
+    for (const Event& event : events_) {
+      const bool is_end = event.kind == EventKind::kCollectiveComplete;
+      if (!is_end && event.kind != EventKind::kCollectiveRequest) continue;
+      ids.push_back(event.request);
+      if (!is_end) continue;
+      EXPECT_EQ(event.operation, CollectiveOperation::kBroadcast);
+      EXPECT_EQ(event.peer, 2);
+      EXPECT_EQ(event.bytes, 64u);
+    }
+    ASSERT_EQ(ids.size(), 2u);
+    EXPECT_EQ(ids[0], ids[1]);
+    requests_.settle(&outcome_);
+    EXPECT_EQ(outcome_.unmatched_count, 0u);
+  }
+};
+
+TEST_F(OtherThread, ends_what_one_before_it_has_begun) {
+  EXPECT_EQ(begin(), "10:enter1 11:icollective 11:leave1 12:enter2 12:isend 13:leave2");
+  EXPECT_EQ(complete(), "14:enter3 15:}icollective 20:leave3");
+  expect_one_collective();
+}
+
+TEST_F(OtherThread, ends_what_one_behind_it_has_begun) {
+  EXPECT_EQ(complete(), "14:enter3 15:}icollective 20:leave3");
+  EXPECT_EQ(begin(), "10:enter1 11:icollective 11:leave1 12:enter2 12:isend 13:leave2");
+  expect_one_collective();
+}
+
+TEST_F(OtherThread, that_ends_what_nobody_has_begun_is_counted) {
+  complete();
+  EXPECT_EQ(outcome_.unmatched_count, 0u) << "its start may come";
+  requests_.settle(&outcome_);
+  EXPECT_EQ(outcome_.unmatched_count, 2u);
 }
 
 TEST_F(MessageEvents, non_blocking_collective_keeps_its_operation) {

@@ -30,7 +30,7 @@ class NcclEvents : public testing::Test {
     const std::unordered_map<uint32_t, uint32_t> none;
     EventOrder order(
         clock_, {&regions_, &global_regions_, &none, &none, &none, &none, &none, &none, nullptr},
-        &next_request_, &open_io_, &outcome_, &tally_, [&](std::span<const Event> events) {
+        &requests_, &open_io_, &outcome_, &tally_, [&](std::span<const Event> events) {
           for (const Event& event : events) text += add(event);
           return Status();
         });
@@ -52,7 +52,7 @@ class NcclEvents : public testing::Test {
   std::unordered_map<uint32_t, uint32_t> regions_;
   std::vector<GlobalRegion> global_regions_;
   OpenIo open_io_;
-  uint64_t next_request_ = 0;
+  GroupRequests requests_;
   Outcome outcome_;
   LocationTally tally_;
   std::vector<NcclOperation> operations_;
