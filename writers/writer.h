@@ -212,7 +212,7 @@ struct Model {
 enum class EventKind : uint8_t {
   kEnter,  ///< of an annotation: a value, such as the step's number
   kLeave,
-  kSend,  ///< blocking: peer, tag, communicator, bytes; flags: kPartitioned, in all of messages
+  kSend,  ///< blocking: peer, tag, communicator, bytes
   kReceive,
   kSendRequest,       ///< + request
   kSendComplete,      ///< request

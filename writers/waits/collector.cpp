@@ -1,5 +1,7 @@
 #include "writers/waits/collector.h"
 
+#include <aon/mpi.h>
+
 #include <algorithm>
 #include <span>
 

@@ -1,5 +1,7 @@
 // Who waits for whom, and for how long.
 
+#include <aon/mpi.h>
+
 #include "tests/unit/waits/ranks.h"
 
 namespace aon::writers {
