@@ -6,8 +6,8 @@
 ///     wait of a member = its duration - the shortest duration     (0: it came last)
 ///     what the last one cost the others = the sum of their waits
 ///
-/// Who waits at most half as long as who waits longest was at least half as late as the last one: it
-/// came late with it. They share evenly what the others waited (and they for the last one).
+/// Who waits at most half as long as who waits longest was at least half as late as the last one:
+/// it came late with it. They share evenly what the others waited (and they for the last one).
 ///
 /// Nothing in it is MPI's: it may be fed with the operations of any library. An operation that ends
 /// for some members before it ends for others counts the difference as waiting, too: it is exact
