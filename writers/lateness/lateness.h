@@ -6,8 +6,9 @@
 ///     wait of a member = its duration - the shortest duration     (0: it came last)
 ///     what the last one cost the others = the sum of their waits
 ///
-/// Who waits at most half as long as who waits longest was at least half as late as the last one:
-/// it came late with it. They share evenly what the others waited (and they for the last one).
+/// Who waits at most a tenth of what who waits longest does was at least nine tenths as late as the
+/// last one: it came late with it. They share evenly what the others waited (and they for the last
+/// one). With a half in place of a tenth, ranks that get a core late would share the blame.
 ///
 /// Nothing in it is MPI's: it may be fed with the operations of any library. An operation that ends
 /// for some members before it ends for others counts the difference as waiting, too: it is exact
@@ -38,6 +39,9 @@ struct Attendance {
   uint64_t duration_ns;
 };
 
+/// Of the longest wait, one part of so many is no matter for who came late together.
+constexpr uint64_t kTogetherParts = 10;
+
 /// Who of the members of an operation, of which there are any, came late, and what that cost.
 class LateMembers {
  public:
@@ -49,7 +53,8 @@ class LateMembers {
     return members_[member].duration_ns - members_[last_].duration_ns;
   }
   bool is_late(size_t member) const {
-    return member == last_ || (longest_wait_ns_ != 0 && wait_ns(member) <= longest_wait_ns_ / 2);
+    return member == last_ ||
+           (longest_wait_ns_ != 0 && wait_ns(member) <= longest_wait_ns_ / kTogetherParts);
   }
   /// What a late one caused: all shares together are all waits.
   uint64_t caused_ns(size_t member) const {

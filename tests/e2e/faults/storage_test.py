@@ -8,7 +8,9 @@ import unittest
 
 import otf2
 
-from fault_test import IS_SANITIZED, FaultCase, agent_pids, environment, main, run, wait_until
+from fault_test import (
+    IS_SANITIZED, FaultCase, agent_pids, environment, ledger, main, run, wait_until,
+)  # fmt: skip
 
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
 

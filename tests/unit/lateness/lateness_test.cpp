@@ -34,7 +34,7 @@ TEST(Lateness, shortest_member_came_last_and_cost_the_others_their_waits) {
   }
 }
 
-/// Two of four 50 ms late, one of them by 1 us more; in the second one of them is not half as late.
+/// Two of four 50 ms late, one of them by 1 us more; in the second one of them is half as late.
 TEST(Lateness, who_is_late_with_the_last_one_shares_the_blame) {
   constexpr uint64_t kMs = 1000 * kUs;
   LatenessTable table;
