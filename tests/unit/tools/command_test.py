@@ -86,9 +86,16 @@ class Command(TestCase):
             self.assertIn(check["state"], ("yes", "limited", "no"))
 
     def test_info_without_a_ledger_says_what_to_do(self):
+        (self.folder / "spool").mkdir()
         process = run(["aon", "info", self.folder], env=environment())
         self.assert_exit(process, 1)
         self.assertIn("aon finalize", process.stderr)
+
+    def test_info_of_what_is_no_job_directory_promises_nothing(self):
+        process = run(["aon", "info", self.folder], env=environment())
+        self.assert_exit(process, 2)
+        self.assertIn("it is no job directory", process.stderr)
+        self.assertNotIn("aon finalize", process.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0, "a second user needs root")
     def test_who_may_not_read_is_told_whose_it_is(self):
