@@ -26,7 +26,6 @@ class Threads(MpiTest):
             self.assertEqual(file.identities[0][3], 3)
             self.assertGreaterEqual(len({r.slot for r in file.records}), 2)
 
-
     def test_what_one_thread_begins_another_one_ends(self):
         output = self.folder / "job"
         self.assert_exit(profile(2, output, PROGRAMS / "handed_over", 10))
@@ -44,7 +43,7 @@ class Threads(MpiTest):
                 elif isinstance(event, otf2.events.NonBlockingCollectiveComplete):
                     ended[location.group._ref, event.request_id] += 1
                     self.assertEqual(event.root, 1)
-                    self.assertEqual(event.bytes_received, 16)
+                    self.assertEqual(event.size_received, 16)
         self.assertEqual(sum(begun.values()), 2 * 2 * 10)
         self.assertEqual(begun, ended)
 
