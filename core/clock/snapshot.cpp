@@ -49,8 +49,7 @@ TscSuitability judge_tsc(const std::string& cpu_flags, const std::string& curren
 
 TscSuitability probe_tsc() {
 #if defined(__x86_64__)
-  return judge_tsc(cpu_flags_line(), text_of(kCurrentClocksource),
-                   text_of(kAvailableClocksources));
+  return judge_tsc(cpu_flags_line(), text_of(kCurrentClocksource), text_of(kAvailableClocksources));
 #else
   return {false, "not an x86-64 CPU"};
 #endif

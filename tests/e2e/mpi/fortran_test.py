@@ -188,7 +188,7 @@ class Layers(MpiTest):
         for file in ranks.values():
             self.assertEqual(len(file.calls("MPI_Send")), 2)
             self.assertEqual(file.counters()["MPI_Comm_rank"], 1)
-            self.assertEqual(len(file.calls("MPI_Comm_dup")), 2)
+            self.assertEqual(len(file.calls("MPI_Comm_dup")), 3)
             self.assertEqual(len(file.communicators), 2 + len(Groups.SIZES))
 
 
