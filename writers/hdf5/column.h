@@ -5,7 +5,7 @@
 /// A column gets its dataset when its first values are written. One of up to kChunkRows rows is
 /// written at its end, in one piece of just its size, and deflated where that pays; a longer one
 /// grows by chunks. Most columns are short: chunks of full size, padded and deflated, were half of
-/// the time that assembly of a short job took.
+/// the file of a short job.
 ///
 /// Owner: the writer.   Thread: one.   Cost: kChunkRows rows per column are buffered.
 /// Errors: H5Error.

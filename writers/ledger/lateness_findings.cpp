@@ -84,7 +84,9 @@ std::optional<Findings::Blame> Findings::find_late_rank(const WaitTimes& waits) 
     return std::nullopt;
   }
   std::vector<uint32_t> alike;
-  for (const uint32_t other : late.alike) alike.push_back(*model_->groups[other].rank);
+  for (const uint32_t other : late.alike) {
+    if (const auto& rank = model_->groups[other].rank) alike.push_back(*rank);
+  }
   return Blame{
       *group.rank,
       {weight_of_cause_s(waits, together_ns),

@@ -145,6 +145,13 @@ TEST_F(FindingsOfRanks, those_that_are_late_together_are_judged_together) {
                 "long for ranks 41-59\n"));
 }
 
+TEST_F(FindingsOfRanks, who_is_late_together_with_the_last_one_and_has_no_rank_is_not_named) {
+  model_.groups[3].rank.reset();
+  waits_.lateness.add(0, kBarrier,
+                      std::vector<Attendance>{{0, 1000}, {1, 1000}, {2, 20 * kSecond}, {3, 1001}});
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("in MPI_Barrier; as long for rank 1\n"));
+}
+
 TEST_F(FindingsOfRanks, who_comes_last_to_the_end_is_named) {
   EXPECT_THAT(lines({5, 5, 5, 5}, {0, 3, 3, 3}), testing::Not(HasSubstr("MPI_Finalize")))
       << "one that is not there may be anything";
