@@ -84,9 +84,7 @@ std::optional<Findings::Blame> Findings::find_late_rank(const WaitTimes& waits) 
     return std::nullopt;
   }
   std::vector<uint32_t> alike;
-  for (const uint32_t other : late.alike) {
-    if (const auto& rank = model_->groups[other].rank) alike.push_back(*rank);
-  }
+  for (const uint32_t other : late.alike) alike.push_back(*model_->groups[other].rank);
   return Blame{
       *group.rank,
       {weight_of_cause_s(waits, together_ns),
