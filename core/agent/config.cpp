@@ -161,4 +161,20 @@ Result<UniqueFd> open_spool_folder(const Config& config) {
   return folder;
 }
 
+std::optional<std::string> moved_folder(const Config& config, int spool_folder) {
+  struct stat opened {};
+  struct stat named {};
+  if (::fstat(spool_folder, &opened) != 0 || opened.st_nlink == 0) return std::nullopt;
+  if (::stat(config.folder.c_str(), &named) == 0 && named.st_ino == opened.st_ino &&
+      named.st_dev == opened.st_dev)
+    return std::nullopt;
+  std::error_code error;
+  const std::filesystem::path link = "/proc/self/fd/" + std::to_string(spool_folder);
+  std::string folder = std::filesystem::read_symlink(link, error).string();
+  const std::string below = "/spool/" + config.node;
+  if (error || !folder.ends_with(below)) return std::nullopt;
+  folder.resize(folder.size() - below.size());
+  return folder;
+}
+
 }  // namespace aon::agent

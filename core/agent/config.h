@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -36,5 +37,9 @@ Result<Config> read_config(std::span<const char* const> arguments);
 
 /// Makes DIR/spool/NODE (0700) and opens it.   Errors: kIo, with the folder.
 Result<UniqueFd> open_spool_folder(const Config& config);
+
+/// Where DIR is now, when it was moved since `spool_folder` was opened; nullopt: it was not, or was
+/// removed, or the spool is elsewhere (--spool-dir).
+std::optional<std::string> moved_folder(const Config& config, int spool_folder);
 
 }  // namespace aon::agent

@@ -42,7 +42,7 @@ constexpr int kMostGuestTries = 3;  ///< archives that fail, while guests wait
 class Keeper {
  public:
   Keeper(const Config& config, std::optional<Lease> lease)
-      : config_(config), taken_lease_(std::move(lease)), transfer_(config, state_) {}
+      : config_(config), taken_lease_(std::move(lease)), transfer_(config_, state_) {}
   Status prepare();
   int run();
 
@@ -59,6 +59,7 @@ class Keeper {
   bool is_beat_due() const;
   bool is_worker_silent() const;
   void keep_lease();
+  void follow_folder();
   void account_dead_worker(pid_t worker);
   void account_own();
   AssembleOutcome finish();
@@ -68,7 +69,7 @@ class Keeper {
   bool is_reporter() const;
   void answer_waiters(const AssembleOutcome& outcome);
 
-  const Config& config_;
+  Config config_;
   UniqueFd listener_;
   UniqueFd lock_;
   UniqueFd folder_;
@@ -77,6 +78,7 @@ class Keeper {
   UniqueFd signals_;
   UniqueFd link_;  ///< our end of the worker's socketpair
   State state_;
+  std::string told_folder_;           ///< where the job's was before it was moved; empty: it was not
   std::optional<Lease> taken_lease_;  ///< before there was a keeper
   Lease lease_;
   bool has_lease_ = false;
@@ -124,8 +126,19 @@ bool Keeper::is_worker_silent() const {
   return turn_ns != 0 && now_ns > turn_ns && now_ns - turn_ns > kWorkerSilentNs;
 }
 
+/// A job directory that is moved meanwhile is where its spool is now.
+void Keeper::follow_folder() {
+  const std::optional<std::string> folder = moved_folder(config_, folder_.get());
+  if (!folder) return;
+  told_folder_ = config_.job_folder;
+  config_.job_folder = *folder;
+  config_.folder = *folder + "/spool/" + config_.node;
+  lease_.moved_to(cluster::agent_lease(config_.job_folder, config_.node));
+}
+
 void Keeper::keep_lease() {
   last_beat_ = std::chrono::steady_clock::now();
+  follow_folder();
   if (has_lease_) {
     // A node whose records nobody takes any more is as good as lost, until its worker goes on.
     if (!is_worker_silent()) lease_.beat();
@@ -305,7 +318,12 @@ bool Keeper::is_told_to_end() {
 
 AssembleOutcome Keeper::finish_here() {
   const bool spans_nodes = state_.header().spans_nodes.load(std::memory_order_relaxed) != 0;
-  return finish_launch(config_, spans_nodes, &lease_, [this] { keep_lease(); });
+  follow_folder();
+  AssembleOutcome outcome =
+      finish_launch(config_, spans_nodes, &lease_, [this] { keep_lease(); });
+  if (outcome.is_complete && !told_folder_.empty())
+    return {false, told_folder_ + " was moved meanwhile: the files are in " + config_.job_folder};
+  return outcome;
 }
 
 /// Of all nodes, the one of rank 0 tells the user.

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/base/result.h"
 
@@ -70,6 +71,11 @@ class Lease {
 
   /// Renews the lease; call it every kLeaseBeatSeconds. False: another owner has it now.
   bool beat() noexcept;
+
+  /// The folder of the file was moved.
+  void moved_to(std::string path) {
+    if (!path_.empty()) path_ = std::move(path);
+  }
 
   /// Removes the file if it is still ours.
   void release() noexcept;

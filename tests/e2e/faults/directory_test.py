@@ -61,6 +61,30 @@ class Directories(OneRankCase):
         for output in made:
             self.assertEqual(len(self.finish(output=output)["ranks"]), 2)
 
+    def test_moved_during_the_run(self):
+        process = self.start_job(1, *self.worker("pace", 2), options=["--flush-ms", 50])
+        self.wait_for_calls(0, 100)
+        moved = self.folder / "elsewhere" / "moved"
+        moved.parent.mkdir()
+        self.output.rename(moved)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn(str(moved), errors)
+        document = ledger(moved)
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertEqual(self.profile_count(0, output=moved), self.own_count(0))
+        self.assertFalse(self.output.exists())
+        self.assertEqual(list((moved / "agents").glob("*")) if (moved / "agents").exists() else [], [])
+
+    def test_removed_during_the_run(self):
+        process = self.start_job(1, *self.worker("pace", 2), options=["--flush-ms", 50])
+        self.wait_for_calls(0, 100)
+        shutil.rmtree(self.output)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn(f"{self.output} was removed", errors)
+        self.assertFalse(self.output.exists())
+
     def test_modes_are_private(self):
         self.profile()
         self.finish()
