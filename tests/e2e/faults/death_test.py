@@ -110,7 +110,9 @@ class AgentDeath(FaultCase):
         shutil.rmtree(self.output)
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
+        self.assertIn(f"{self.output} was removed", err)
         wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+        self.assertFalse(self.output.exists())
 
     def test_stopped_agent_costs_records_but_no_time(self):
         def disturb():
@@ -150,6 +152,8 @@ class RankDeath(FaultCase):
         self.wait_for_calls(0)
         self.wait_for_calls(1)
         time.sleep(0.5)
+        flushed = [self.own_count(rank) for rank in (0, 1)]  # some flushes before the kill
+        time.sleep(0.5)
         victims = [process.pid, *agent_pids(self.output), *worker_pids(self.counts)]
         for pid in victims:
             os.kill(pid, signal.SIGSTOP)
@@ -160,7 +164,7 @@ class RankDeath(FaultCase):
         document = self.finish()
         self.assertFalse(document["job"]["complete"])
         for rank in (0, 1):
-            self.assertGreater(self.profile_count(rank), 0)
+            self.assertGreaterEqual(self.profile_count(rank), flushed[rank])
             self.assertLessEqual(self.profile_count(rank), self.own_count(rank) + 1)
 
     def test_signal_and_exit_code_are_the_programs_own(self):
