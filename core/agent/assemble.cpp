@@ -97,8 +97,7 @@ constexpr size_t kReasonBytes = 600;
 std::string reason(int status, int errors) {
   if (WIFSIGNALED(status)) {
     rlimit limit{};
-    const bool is_limited =
-        ::getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max != RLIM_INFINITY;
+    const bool is_limited = ::getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max != RLIM_INFINITY;
     return "signal " + std::to_string(WTERMSIG(status)) +
            (is_limited ? ", maybe for the limit of CPU time (ulimit -H -t)" : "");
   }
@@ -120,8 +119,9 @@ AssembleOutcome assemble(const Config& config, const std::function<void()>& beat
   if (config.arguments.options.no_assemble)
     return {false, "not assembled, as told; run: aon finalize " + config.job_folder};
   if (::access(config.job_folder.c_str(), F_OK) != 0 && errno == ENOENT)
-    return {false, config.job_folder + " was removed or moved while the program ran: nothing is "
-                                       "written; if it was moved, run aon finalize where it is"};
+    return {false, config.job_folder +
+                       " was removed or moved while the program ran: nothing is "
+                       "written; if it was moved, run aon finalize where it is"};
   if (config.finalize_program.empty() || ::access(config.finalize_program.c_str(), X_OK) != 0)
     return {false, "no " + config.finalize_program + "; run: aon finalize " + config.job_folder};
   const UniqueFd errors(::memfd_create("aon-finalize", MFD_CLOEXEC));

@@ -78,7 +78,7 @@ class Keeper {
   UniqueFd signals_;
   UniqueFd link_;  ///< our end of the worker's socketpair
   State state_;
-  std::string told_folder_;           ///< where the job's was before it was moved; empty: it was not
+  std::string told_folder_;  ///< where the job's was before it was moved; empty: it was not
   std::optional<Lease> taken_lease_;  ///< before there was a keeper
   Lease lease_;
   bool has_lease_ = false;
@@ -319,8 +319,7 @@ bool Keeper::is_told_to_end() {
 AssembleOutcome Keeper::finish_here() {
   const bool spans_nodes = state_.header().spans_nodes.load(std::memory_order_relaxed) != 0;
   follow_folder();
-  AssembleOutcome outcome =
-      finish_launch(config_, spans_nodes, &lease_, [this] { keep_lease(); });
+  AssembleOutcome outcome = finish_launch(config_, spans_nodes, &lease_, [this] { keep_lease(); });
   if (outcome.is_complete && !told_folder_.empty())
     return {false, told_folder_ + " was moved meanwhile: the files are in " + config_.job_folder};
   return outcome;

@@ -3,9 +3,13 @@
 #include <aon/writer.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,6 +117,8 @@ AttachState attach_process(Process& p) {
   return AttachState::kReady;
 }
 
+uint32_t thread_id() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
+
 /// The state after this thread tried `attach` on the process; kBusy when another one is at it.
 template <class Attach>
 AttachState try_attach_process(Process& p, Attach attach) {
@@ -120,10 +126,38 @@ AttachState try_attach_process(Process& p, Attach attach) {
   if (state == static_cast<uint32_t>(AttachState::kNone) &&
       p.state.compare_exchange_strong(state, static_cast<uint32_t>(AttachState::kBusy),
                                       std::memory_order_acquire)) {  // pairs with runtime:state
+    p.attaching_thread.store(thread_id(), std::memory_order_relaxed);
     state = static_cast<uint32_t>(attach(p));
+    p.attaching_thread.store(0, std::memory_order_relaxed);
     p.state.store(state, std::memory_order_release);  // pairs with runtime:state
+    syscall(SYS_futex, &p.state, FUTEX_WAKE_PRIVATE, INT_MAX);
   }
   return static_cast<AttachState>(state);
+}
+
+/// Another thread attaches: this one's first event waits for the same answer, as long as it would
+/// for its own. False: it did not come; what the attaching thread calls meanwhile waits for nothing.
+bool await_attach(Process& p) {
+  if (p.attaching_thread.load(std::memory_order_relaxed) == thread_id()) return false;
+  if (p.attach_is_slow.load(std::memory_order_relaxed) != 0) return false;
+  timespec end;
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  const int timeout_ms = attach_timeout_ms();
+  end.tv_sec += timeout_ms / 1000;
+  end.tv_nsec += timeout_ms % 1000 * 1'000'000L;
+  if (end.tv_nsec >= 1'000'000'000L) {
+    end.tv_nsec -= 1'000'000'000L;
+    ++end.tv_sec;
+  }
+  constexpr auto kBusy = static_cast<uint32_t>(AttachState::kBusy);
+  while (p.state.load(std::memory_order_acquire) == kBusy) {  // pairs with runtime:state
+    const long woken = syscall(SYS_futex, &p.state, FUTEX_WAIT_BITSET_PRIVATE, kBusy, &end, nullptr,
+                               FUTEX_BITSET_MATCH_ANY);
+    if (woken == 0 || errno == EAGAIN || errno == EINTR) continue;
+    p.attach_is_slow.store(1, std::memory_order_relaxed);
+    return false;
+  }
+  return true;
 }
 
 /// Whoever sees both the count and the ring carries it over; exchange makes that one thread.
@@ -188,8 +222,12 @@ Writer* aon_attach() noexcept {
   Process* p = process();
   if (p == nullptr) p = allocate_process();
   Writer* w = nullptr;
-  const AttachState state =
-      p != nullptr ? try_attach_process(*p, attach_process) : AttachState::kOff;
+  AttachState state = AttachState::kOff;
+  if (p != nullptr) {
+    do {
+      state = try_attach_process(*p, attach_process);
+    } while (state == AttachState::kBusy && await_attach(*p));
+  }
   if (state == AttachState::kReady) {
     w = attach_thread(*p);
     count_early_refused(*p);

@@ -53,8 +53,10 @@ struct Process {
   NoAgent no_agent;    ///< told in the file that is made in its stead
 
   // Shared.
-  std::atomic<uint32_t> state;          ///< AttachState
-  std::atomic<uint64_t> early_refused;  ///< events that met the attach under way
+  std::atomic<uint32_t> state;             ///< AttachState
+  std::atomic<uint32_t> attaching_thread;  ///< tid while `state` is kBusy
+  std::atomic<uint32_t> attach_is_slow;    ///< nobody waits for it any more
+  std::atomic<uint64_t> early_refused;     ///< events that met the attach under way
   std::atomic<uint32_t> clock_pair_busy;
   std::atomic<uint32_t> annotators_told;  ///< bits: who annotates is defined as a provider
   uint8_t defined[kMaxAnnotations];       ///< by Annotation::index; atomic, single bytes

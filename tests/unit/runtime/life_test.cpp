@@ -195,8 +195,11 @@ TEST(Life, live_threads_have_a_stream_each) {
   for (uint32_t thread = 0; thread < 256; ++thread) expect_complete(sequences[thread], 1000);
 }
 
-TEST(Life, first_events_that_meet_the_attach_are_counted) {
-  for (int i = 0; i < 5; ++i) WholeRun run("first_events_at_once");
+TEST(Life, first_events_wait_for_the_attach_of_another_thread) {
+  for (int i = 0; i < 5; ++i) {
+    WholeRun run("first_events_at_once", roomy());
+    EXPECT_EQ(run.taken.refused(), 0u);
+  }
 }
 
 TEST(Life, threads_above_the_slots_are_refused_and_counted) {
