@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <string>
 
 #include "tools/command.h"
 #include "tools/job_folder.h"
@@ -6,13 +7,21 @@
 #include "writers/hdf5/slurm_export.h"
 
 namespace aon::tools {
+namespace {
+
+/// Behind the name of a directory without profile.h5.
+std::string what_to_do(const std::string& dir) {
+  if (find_part(dir, "aon.json")) return ", for nothing was recorded; why: aon info " + dir;
+  return "; run: aon finalize " + dir;
+}
+
+}  // namespace
 
 int export_job(const ExportOptions& options) {
   const std::filesystem::path profile = std::filesystem::path(options.dir) / "profile.h5";
   if (const Status part = find_part(options.dir, "profile.h5"); !part) {
     const bool is_missing = part.error().code == Code::kNotFound;
-    return fail("export",
-                part.error().message + (is_missing ? "; run: aon finalize " + options.dir : ""),
+    return fail("export", part.error().message + (is_missing ? what_to_do(options.dir) : ""),
                 kExitUse);
   }
   std::error_code ignored;

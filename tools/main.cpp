@@ -204,6 +204,10 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    app.failure_message([&](const CLI::App*, const CLI::Error& wrong) {
+      const std::string name = is_command ? "aon " + first : "aon";
+      return fmt::format("{}: {}; see {} --help\n", name, wrong.what(), name);
+    });
     return app.exit(error) == 0 ? kExitDone : kExitUse;
   }
   return request.run();

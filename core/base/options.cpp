@@ -285,7 +285,7 @@ Status check_values(std::span<const char* const> arguments) {
     const bool is_flag = std::holds_alternative<bool Options::*>(spec->field);
     bool is_empty = equals + 1 == word.size();
     if (equals == std::string_view::npos && !is_flag)
-      is_empty = ++i < arguments.size() && *arguments[i] == '\0';
+      is_empty = ++i >= arguments.size() || *arguments[i] == '\0';
     if (!is_empty) continue;
     return Error{Code::kInvalid, fmt::format("command line: --{} needs a value: {}", spec->name,
                                              is_flag ? "1 or 0, or none" : spec->placeholder)};

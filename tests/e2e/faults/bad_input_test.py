@@ -22,6 +22,7 @@ class BadInput(FaultCase):
 
     def test_value_that_is_none(self):
         self.refused("--memory", "much", "echo", "ran", says="much")
+        self.refused("--wait", says="--wait needs a value: S")
         self.refused("echo", "ran", says="AON_WAIT", env=environment(AON_WAIT="soon"))
         self.refused("echo", "ran", says="no.toml", env=environment(AON_CONFIG="no.toml"))
 

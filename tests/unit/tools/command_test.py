@@ -25,7 +25,21 @@ class Command(TestCase):
                       ["finalize", "--disk", "1", "/none"],
                       ["finalize", "--otf2-locations", "0", "/none"],
                       ["export", "/none"]):
-            self.assert_exit(run(["aon", *words]), 2)
+            process = run(["aon", *words])
+            self.assert_exit(process, 2)
+            self.assertRegex(process.stderr, "(?m)^aon", words)
+
+    def test_a_wrong_value_is_told_with_its_command(self):
+        process = run(["aon", "finalize", "--jobs", "abc", self.folder])
+        self.assert_exit(process, 2)
+        self.assertRegex(process.stderr, "^aon finalize: .*--jobs = abc; see aon finalize --help$")
+
+    def test_export_of_a_job_in_which_nothing_was_recorded(self):
+        (self.folder / "aon.json").write_text("{}")
+        process = run(["aon", "export", "--folded", "-", self.folder])
+        self.assert_exit(process, 2)
+        self.assertIn("nothing was recorded", process.stderr)
+        self.assertNotIn("aon finalize", process.stderr)
 
     def test_a_wrong_variable_is_named(self):
         process = run(["aon", "finalize", "/none"], env=environment(AON_SHARE_RECORDS="abc"))
