@@ -136,7 +136,7 @@ AttachState try_attach_process(Process& p, Attach attach) {
 }
 
 /// Another thread attaches: this one's first event waits for the same answer, as long as it would
-/// for its own. False: it did not come; what the attaching thread calls meanwhile waits for nothing.
+/// for its own. False: it did not come, or it is this thread that attaches.
 bool await_attach(Process& p) {
   if (p.attaching_thread.load(std::memory_order_relaxed) == thread_id()) return false;
   if (p.attach_is_slow.load(std::memory_order_relaxed) != 0) return false;

@@ -196,10 +196,8 @@ TEST(Life, live_threads_have_a_stream_each) {
 }
 
 TEST(Life, first_events_wait_for_the_attach_of_another_thread) {
-  for (int i = 0; i < 5; ++i) {
-    WholeRun run("first_events_at_once", roomy());
-    EXPECT_EQ(run.taken.refused(), 0u);
-  }
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(WholeRun("first_events_at_once", roomy()).taken.refused(), 0u);
 }
 
 TEST(Life, threads_above_the_slots_are_refused_and_counted) {
