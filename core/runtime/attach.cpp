@@ -135,14 +135,15 @@ AttachState try_attach_process(Process& p, Attach attach) {
   return static_cast<AttachState>(state);
 }
 
-/// Another thread attaches: this one's first event waits for the same answer, as long as it would
-/// for its own. False: it did not come, or it is this thread that attaches.
+/// Another thread attaches, and has a ring or a file in the time that attaching may take, and some
+/// more: this one's first event waits for that, at most twice as long. False: in vain, or it is
+/// this thread that attaches.
 bool await_attach(Process& p) {
   if (p.attaching_thread.load(std::memory_order_relaxed) == thread_id()) return false;
   if (p.attach_is_slow.load(std::memory_order_relaxed) != 0) return false;
   timespec end;
   clock_gettime(CLOCK_MONOTONIC, &end);
-  const int timeout_ms = attach_timeout_ms();
+  const int timeout_ms = 2 * attach_timeout_ms();
   end.tv_sec += timeout_ms / 1000;
   end.tv_nsec += timeout_ms % 1000 * 1'000'000L;
   if (end.tv_nsec >= 1'000'000'000L) {

@@ -329,7 +329,10 @@ void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Fi
   std::string text =
       fmt::format("{} of {} records are lost ({}), most of them: {}", grouped(lost),
                   grouped(emitted), percent_text(lost, emitted), loss_reason_name(reason));
-  if (reason == LossReason::kPoolFull) text += "; a larger --memory would keep them";
+  if (reason == LossReason::kPoolFull)
+    text +=
+        "; a larger --memory would keep them, unless they are of more than 511 threads at a time, "
+        "or the agent was late";
   if (reason == LossReason::kEvictedByCap)
     text += "; a larger --disk, or a disk with more room, would keep them";
   findings->push_back({kLossWeight_s, text});
