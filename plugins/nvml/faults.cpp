@@ -1,5 +1,7 @@
 #include "nvml/faults.h"
 
+#include <cmath>
+
 #include "nvml/library.h"
 
 namespace aon::nvml {
@@ -29,7 +31,7 @@ std::string label_of(const std::vector<std::string>& labels, uint32_t gpu) {
 
 /// With one digit, which changes seldom: each change is a line of the ledger's.
 std::string share_text(double share) {
-  const int percent = static_cast<int>(100 * share + 0.5);
+  const long percent = std::lround(100 * share);
   if (percent == 0) return "less than 1 %";
   return std::to_string(percent < 10 ? percent : percent / 10 * 10) + " %";
 }

@@ -11,6 +11,7 @@
 #include "writers/devices/devices.h"
 #include "writers/devices/missing_launches.h"
 #include "writers/devices/nccl_kernels.h"
+#include "writers/devices/region_kinds.h"
 #include "writers/devices/step_times.h"
 #include "writers/devices/summary.h"
 #include "writers/devices/unit_use.h"
@@ -23,19 +24,13 @@ namespace {
 using devices::BlindTimes;
 using devices::Borders;
 using devices::Call;
-using devices::Calls;
 using devices::DevicePass;
 using devices::Item;
 using devices::Launch;
+using devices::MissingLaunches;
 using devices::NcclKernels;
 
 constexpr uint32_t kNoGroup = 0xffffffffu;
-
-/// What NCCL calls its kernels, by their demangled names.
-bool is_communication(const std::string& name) {
-  return name.rfind("nccl", 0) == 0 || name.find("ncclKernel") != std::string::npos ||
-         name.find("ncclDevKernel") != std::string::npos;
-}
 
 class Analysis : public DeviceAnalysis {
  public:
@@ -78,6 +73,7 @@ class Analysis : public DeviceAnalysis {
   void finish_device(DevicePass* pass, const std::vector<const StepRow*>& steps);
   Rows rows() const { return {summary_.uses.size(), summary_.steps.size()}; }
   void add_units(const Rows& before, const Group* passed = nullptr);
+  Result<MissingLaunches> missing_launches();
   void mark_missing(const Rows& before);
   void add_unrecorded();
 
@@ -85,10 +81,7 @@ class Analysis : public DeviceAnalysis {
   const StepMeter* steps_;
   uint64_t max_file_bytes_;
   const Model* model_ = nullptr;
-  std::vector<bool> is_communication_;  ///< by global region
-  std::vector<bool> launches_graphs_;   ///< the same: cuGraphLaunch, cudaGraphLaunch, ...
-  std::vector<bool> launches_kernels_;  ///< the same: cuLaunchKernel, ...
-  std::map<uint32_t, GapCause> gaps_;   ///< by global region: times that are not recorded
+  devices::RegionKinds kinds_;
   DeviceSummary summary_;
   devices::UnitUses units_;
   std::vector<NcclListener> nccl_listeners_;
@@ -99,7 +92,8 @@ class Analysis : public DeviceAnalysis {
   bool has_no_room_ = false;
   profile::LocalIds regions_;
   std::optional<Store> store_;
-  Calls calls_;
+  devices::Calls calls_;
+  uint64_t kernel_count_ = 0;
   BlindTimes blind_;
   std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
   size_t border_count_ = 0;
@@ -117,16 +111,7 @@ class Analysis : public DeviceAnalysis {
 Status Analysis::begin(const Model& model) {
   model_ = &model;
   units_.begin(model);
-  for (const GlobalRegion& region : model.regions) {
-    is_communication_.push_back(is_communication(region.name));
-    launches_graphs_.push_back(region.name.find("GraphLaunch") != std::string::npos);
-    launches_kernels_.push_back(region.name.find("LaunchKernel") != std::string::npos ||
-                                region.name.find("LaunchCooperativeKernel") != std::string::npos);
-    for (uint32_t cause = 0; cause < kGapCauseCount; ++cause) {
-      if (region.name == gap_name(static_cast<GapCause>(cause)))
-        gaps_[static_cast<uint32_t>(launches_graphs_.size()) - 1] = static_cast<GapCause>(cause);
-    }
-  }
+  kinds_.begin(model);
   return {};
 }
 
@@ -205,15 +190,13 @@ Status Analysis::add_work(const Event& event) {
   if (row_ == Row::kCalls) {
     if (operation != DeviceOperation::kOther) return {};
     if (event.device_correlation() == 0) {
-      const auto gap = gaps_.find(regions_.global(event.region));
-      if (gap != gaps_.end()) blind_.add(start_ns, end_ns, gap->second);
+      const GapCause* gap = kinds_.gap_of(regions_.global(event.region));
+      if (gap != nullptr) blind_.add(start_ns, end_ns, *gap);
       return {};
     }
     const uint32_t function = regions_.global(event.region);
-    const bool is_of_graph = function < launches_graphs_.size() && launches_graphs_[function];
-    const bool is_of_kernel = function < launches_kernels_.size() && launches_kernels_[function];
-    calls_.add(
-        {event.device_correlation(), thread_, is_of_graph, is_of_kernel, 0, start_ns, end_ns});
+    calls_.add({event.device_correlation(), thread_, kinds_.launches_graph(function),
+                kinds_.launches_kernel(function), 0, start_ns, end_ns});
     return {};
   }
   const uint32_t region = regions_.global(event.region);
@@ -225,10 +208,10 @@ Status Analysis::add_work(const Event& event) {
   item.region = region;
   item.is_kernel = operation == DeviceOperation::kKernel;
   const bool is_copy = operation == DeviceOperation::kCopy || operation == DeviceOperation::kSet;
-  const bool communicates = region < is_communication_.size() && is_communication_[region];
-  item.work = is_copy        ? WorkClass::kCopy
-              : communicates ? WorkClass::kCommunication
-                             : WorkClass::kCompute;
+  kernel_count_ += item.is_kernel ? 1 : 0;
+  item.work = is_copy                           ? WorkClass::kCopy
+              : kinds_.is_communication(region) ? WorkClass::kCommunication
+                                                : WorkClass::kCompute;
   if (!store_) store_.emplace(folder_, kStoreBytes);
   if (store_->next_file_bytes() > std::max(store_->file_bytes(), max_file_bytes_)) {
     has_no_room_ = true;
@@ -343,6 +326,8 @@ Status Analysis::finish_group() {
   if (store_ && !has_no_room_) {
     calls_.sort();
     blind_.merge();
+    const Result<MissingLaunches> missing = missing_launches();
+    if (!missing) return missing.error();
     const std::vector<const StepRow*> steps = steps_of_group();
     Result<Store::Reader> reader = store_->read();
     if (!reader) return reader.error();
@@ -355,7 +340,8 @@ Status Analysis::finish_group() {
         pass.reset();
       }
       if (*item == nullptr) break;
-      if (!pass) pass.emplace((*item)->device, devices::windows_of(steps), blind_.all());
+      if (!pass)
+        pass.emplace((*item)->device, devices::windows_of(steps), blind_.all(), missing->all());
       add_item(**item, &*pass);
     }
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
@@ -366,6 +352,7 @@ Status Analysis::finish_group() {
   if (has_devices_ && group_ != nullptr) add_units(before, group_);
   store_.reset();
   calls_.clear();
+  kernel_count_ = 0;
   blind_.clear();
   borders_.clear();
   border_count_ = 0;
@@ -374,9 +361,23 @@ Status Analysis::finish_group() {
   return {};
 }
 
+/// Before the work passes, where fewer kernels came than were launched. Else what is missing, beside
+/// kernels of calls that are not known, shows behind it.
+Result<MissingLaunches> Analysis::missing_launches() {
+  if (calls_.kernel_launch_count() <= kernel_count_) return MissingLaunches();
+  Result<Store::Reader> reader = store_->read();
+  if (!reader) return reader.error();
+  for (;;) {
+    const Result<const Item*> item = reader->next();
+    if (!item) return item.error();
+    if (*item == nullptr) return MissingLaunches(calls_);
+    calls_.take((*item)->correlation);
+  }
+}
+
 /// Times with many launches whose kernels are not there have no verdict.
 void Analysis::mark_missing(const Rows& before) {
-  const devices::MissingLaunches missing(calls_);
+  const MissingLaunches missing(calls_);
   if (missing.is_empty()) return;
   const auto mark = [&](auto* row) {
     const uint64_t end_ns = row->begin_ns + row->times.span_ns;

@@ -50,6 +50,10 @@ class Calls {
     return &*found;
   }
   std::span<const Call> all() const { return calls_; }
+  uint64_t kernel_launch_count() const {
+    return static_cast<uint64_t>(std::count_if(
+        calls_.begin(), calls_.end(), [](const Call& call) { return call.is_of_kernel != 0; }));
+  }
 
  private:
   std::vector<Call> calls_;

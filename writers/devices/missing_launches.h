@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "writers/devices/calls.h"
@@ -13,10 +14,13 @@ namespace aon::writers::devices {
 
 class MissingLaunches {
  public:
-  /// When all work has passed.
+  MissingLaunches() = default;  ///< of none
+  /// When all work has been taken from `calls`.
   explicit MissingLaunches(const Calls& calls);
 
   bool is_empty() const { return missing_ns_.empty(); }
+  /// Their times, in order.
+  std::span<const uint64_t> all() const { return missing_ns_; }
   uint64_t count(uint64_t begin_ns, uint64_t end_ns) const;
   /// So many that no verdict can be by records.
   bool are_many(uint64_t begin_ns, uint64_t end_ns) const;

@@ -184,6 +184,8 @@ TEST_F(Analysis, launches_without_a_kernel_are_counted_and_leave_no_verdict) {
     EXPECT_TRUE(analysis_->finish({}));
     const DeviceUse& use = analysis_->summary().uses.at(0);
     EXPECT_EQ(use.missing_launch_count, kernel_count == 10 ? 0u : 2u);
+    const uint64_t unrecorded_ns = idle(use.times, IdleReason::kUnrecorded);
+    EXPECT_EQ(unrecorded_ns, kernel_count == 10 ? 0u : 250'000u) << "from kernel 7 to 10";
     EXPECT_EQ(use.bound, kernel_count == 10 ? Bound::kLaunch : Bound::kUnrecorded);
   }
 }

@@ -120,6 +120,19 @@ TEST(Sweep, knows_no_reason_for_a_gap_in_which_nothing_was_recorded) {
   EXPECT_EQ(idle(sweep.total(), IdleReason::kHostWait), 90u);
 }
 
+/// Ten launches at once: the device has them queued, and one of them is not there.
+TEST(Sweep, knows_no_reason_for_a_gap_where_a_launch_has_no_work) {
+  const std::vector<uint64_t> missing_ns = {50};
+  Sweep sweep({}, {}, missing_ns);
+  sweep.add({1000, 2000, WorkClass::kCompute}, {30, 40});
+  sweep.add({2100, 3000, WorkClass::kCompute}, {40, 45});
+  sweep.add({4000, 5000, WorkClass::kCompute}, {60, 70});
+  sweep.add({5100, 6000, WorkClass::kCompute}, {70, 80});
+  sweep.finish();
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kUnrecorded), 1000u);
+  EXPECT_EQ(sweep.total().busy_ns, 3800u);
+}
+
 TEST(Sweep, cuts_at_the_borders_of_windows) {
   Sweep sweep({{0, 150, {}}, {150, 350, {}}, {160, 170, {}}, {1000, 1100, {}}});
   sweep.add({100, 200, WorkClass::kCompute}, {50, 60});
