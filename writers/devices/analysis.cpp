@@ -361,8 +361,8 @@ Status Analysis::finish_group() {
   return {};
 }
 
-/// Before the work passes, where fewer kernels came than were launched. Else what is missing, beside
-/// kernels of calls that are not known, shows behind it.
+/// Before the work passes, where fewer kernels came than were launched. Else what is missing beside
+/// kernels of calls that are not known shows behind it.
 Result<MissingLaunches> Analysis::missing_launches() {
   if (calls_.kernel_launch_count() <= kernel_count_) return MissingLaunches();
   Result<Store::Reader> reader = store_->read();
