@@ -68,6 +68,13 @@ class Times(MissingCase):
         self.assertGreater(self.gaps()[NAME.format("not read")], 2)
         self.assertIn("not read when the program ended", self.finding())
 
+    def test_what_is_dropped_while_our_thread_stands_still_is_a_time_of_that_length(self):
+        """Each flush takes 2 s, in which the program fills both buffers and more."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=5, GPU_PROGRAM_BUSY=1,
+                         AON_CUPTI_MEMORY=2, FAKE_CUPTI_FLUSH_MS=2000, AON_MEMORY="64MiB")
+        self.assertGreater(self.gaps()[NAME.format("no buffer")], 1.5)
+        self.assertGreater(self.table("use")[0]["unrecorded_ns"], 500_000_000)
+
     def test_behind_a_fatal_error_nothing_is_recorded(self):
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, FAKE_CUPTI_FATAL=1000)
         self.assertGreater(self.gaps()[NAME.format("CUPTI stopped")], 1)
