@@ -91,12 +91,26 @@ void Drain::flush(uint32_t flag) {
   if (!shared().has_requested.load(std::memory_order_relaxed)) return;
   const Writer* w = attached_writer();
   const uint64_t begin_ticks = w != nullptr ? ticks(w) : 0;
-  if (flush_alone(client_->cupti.flush_all, flag)) {
-    flush_ticks_ = begin_ticks;
+  Code code = kSuccess;
+  if (flush_alone(client_->cupti.flush_all, flag, true, &code)) {
+    flush_ticks_ = code == kSuccess ? begin_ticks : 0;
+    note_flush(code);
   } else if (flag != kFlushComplete) {
     // What our own of each half second leaves, the next one takes.
     shared().has_skipped_flush.store(true, std::memory_order_relaxed);
   }
+}
+
+/// One that fails may be an accident. Behind cuptiFinalize(), which another client may call, all do.
+void Drain::note_flush(Code code) {
+  flush_errors_ = code == kSuccess ? 0 : flush_errors_ + 1;
+  if (flush_errors_ != kMostErrors) return;
+  shared().is_dead.store(true, std::memory_order_relaxed);
+  char reason[160];
+  snprintf(reason, sizeof reason,
+           "CUPTI hands no records over any more (cuptiActivityFlushAll: error %d)", code);
+  tell(Remark::kFailed, ProviderState::kDegraded, reason,
+       "another client may have finalized it; the driver's log");
 }
 
 void Drain::ask_cupti() {

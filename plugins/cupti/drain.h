@@ -40,6 +40,8 @@ class Drain {
   bool has_seen_graphs() const { return counts_.nodes + counts_.graphs != 0; }
   /// CallThreads::take_width() since the last time.
   double take_launch_threads() { return call_threads_.take_width(); }
+  /// Flushes fail, one after the other: that is told, and is the end of it.
+  bool is_refused() const { return flush_errors_ >= kMostErrors; }
   /// False: ask_cupti() is needed before times can be told.
   bool has_clock() const { return emitter_.has_clock(); }
   /// At the end: says when the program launched work and CUPTI told of none.
@@ -59,6 +61,8 @@ class Drain {
   void discard_buffers();
 
  private:
+  static constexpr uint32_t kMostErrors = 4;
+
   /// Of the records of a buffer.
   struct Walk {
     bool is_whole = true;  ///< all of it was read
@@ -68,6 +72,7 @@ class Drain {
   void read_time(uint64_t* ns) const;
   void note_clock(const Writer* w);
   void follow_clock();
+  void note_flush(Code code);
   void keep(const FilledBuffer& buffer);
   void read(FilledBuffer* buffer);
   void read_waits(const FilledBuffer& buffer, uint8_t* first);
@@ -97,7 +102,8 @@ class Drain {
   uint64_t refused_count_ = 0;  ///< of Missing, when drops were asked for last
   uint64_t flush_ticks_ = 0;    ///< begin of a flush whose buffers are not all read; 0: none
   uint64_t kept_told_ns_ = 0;
-  uint32_t names_told_ = 0;  ///< bits
+  uint32_t flush_errors_ = 0;  ///< in a row
+  uint32_t names_told_ = 0;    ///< bits
 };
 
 }  // namespace aon::cupti

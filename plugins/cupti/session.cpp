@@ -389,8 +389,9 @@ void* run(void*) {
     if (is_dead() && !was_dead) {
       was_dead = true;
       g_governor.set_blind(GapCause::kStopped);
-      tell(Remark::kEnd, ProviderState::kDegraded, "CUPTI reported a fatal error and stopped",
-           "the driver's log may tell why; later work of the device is not recorded");
+      if (!drain.is_refused())
+        tell(Remark::kEnd, ProviderState::kDegraded, "CUPTI reported a fatal error and stopped",
+             "the driver's log may tell why; later work of the device is not recorded");
     }
     if (!serve(&drain)) break;
     if (!may_ask) g_governor.go_on();

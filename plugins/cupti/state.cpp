@@ -54,12 +54,13 @@ void note_worker() {
 
 bool is_our_process() { return g_shared.pid != 0 && getpid() == g_shared.pid; }
 
-bool flush_alone(Code (*flush_all)(uint32_t flag), uint32_t flag, bool may_wait) {
+bool flush_alone(Code (*flush_all)(uint32_t flag), uint32_t flag, bool may_wait, Code* code) {
   note_user();  // buffers may be handed over here
   for (int attempt = 0; attempt < kFlushAttempts; ++attempt) {
     if (!g_shared.is_flushing.exchange(true,
                                        std::memory_order_acquire)) {  // pairs with cupti:flush
-      flush_all(flag);
+      const Code answer = flush_all(flag);
+      if (code != nullptr) *code = answer;
       g_shared.is_flushing.store(false, std::memory_order_release);  // pairs with cupti:flush
       return true;
     }

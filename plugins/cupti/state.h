@@ -32,7 +32,7 @@ struct Shared {
   bool are_graphs_confused;  ///< correlation ids of graphs are others' now: written in cuInit, then
                              ///< by our thread
   Missing missing;
-  std::atomic<bool> is_dead;            ///< CUPTI reported a fatal error
+  std::atomic<bool> is_dead;            ///< CUPTI reported a fatal error, or refuses to flush
   std::atomic<bool> has_requested;      ///< a buffer was asked for: flushing is allowed
   std::atomic<bool> has_skipped_flush;  ///< one that somebody needed
   Releases releases;
@@ -53,8 +53,9 @@ bool is_our_process();
 
 /// Flushes by `flush_all`: our thread, or one of the program's that ends a context. Waits for the
 /// other, 0.1 s at most, or not at all; false: it has done without. No lock is held, for CUPTI has
-/// its own.
-bool flush_alone(int32_t (*flush_all)(uint32_t flag), uint32_t flag, bool may_wait = true);
+/// its own. `code`: what CUPTI answered.
+bool flush_alone(int32_t (*flush_all)(uint32_t flag), uint32_t flag, bool may_wait = true,
+                 int32_t* code = nullptr);
 
 /// Wakes our thread.   Thread: any.   Cost: one syscall.
 void wake_drain();

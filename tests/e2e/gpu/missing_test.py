@@ -80,6 +80,15 @@ class Times(MissingCase):
         self.assertGreater(self.gaps()[NAME.format("CUPTI stopped")], 1)
         self.assertIn("behind an error of CUPTI", self.finding())
 
+    def test_a_cupti_that_hands_nothing_over_any_more_is_dead(self):
+        """As behind cuptiFinalize(), which another client has called."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=6,
+                         FAKE_CUPTI_ERROR="cuptiActivityFlushAll:3+")
+        self.assertEqual(self.provider()["state"], "degraded")
+        self.assertIn("cuptiActivityFlushAll: error 999", self.provider()["reason"])
+        self.assertGreater(self.gaps()[NAME.format("CUPTI stopped")], 3)
+        self.assertIn("behind an error of CUPTI", self.finding())
+
     def test_what_cupti_drops_and_what_has_no_buffer_are_told_apart(self):
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=2, FAKE_CUPTI_DROP=10)
         self.assertEqual(set(self.gaps()), {NAME.format("dropped by CUPTI")})
