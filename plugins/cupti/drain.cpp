@@ -101,7 +101,7 @@ void Drain::flush(uint32_t flag) {
   }
 }
 
-/// One that fails may be an accident. Behind cuptiFinalize(), which another client may call, all do.
+/// One that fails may be an accident. Behind cuptiFinalize(), which others may call, all do.
 void Drain::note_flush(Code code) {
   flush_errors_ = code == kSuccess ? 0 : flush_errors_ + 1;
   if (flush_errors_ != kMostErrors) return;
