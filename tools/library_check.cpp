@@ -1,3 +1,4 @@
+#include <aon/cupti_library.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -65,10 +66,11 @@ Check check_hwloc() {
 }
 
 Check check_cupti() {
+  const char* path = cupti_path();
   const LibraryProbe library =
-      probe_library({"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so"});
+      probe_library({path != nullptr ? path : kCuptiNames[0], kCuptiNames[0], kCuptiNames[1]});
   if (library.name.empty())
-    return {"CUPTI", Ability::kNo, absence(library, "libcupti.so"),
+    return {"CUPTI", Ability::kNo, absence(library, "libcupti.so.13 or .so.12"),
             "add CUDA's extras/CUPTI/lib64 to LD_LIBRARY_PATH"};
   const Result<std::string> driver = read_text_file("/proc/driver/nvidia/params", 65536);
   const bool is_restricted = driver && driver->find("RmProfilingAdminOnly: 1") != std::string::npos;

@@ -7,7 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "cupti/fields.h"
+#include "cupti/gaps.h"
 #include "cupti/state.h"
 #include "cupti/system_clock.h"
 
@@ -20,6 +23,20 @@ constexpr uint32_t kCalibrateUs = 20'000;
 constexpr size_t kCacheLineBytes = 64;
 constexpr size_t kClearBytes = 2048;
 constexpr uint64_t kSilentLaunches = 16;
+constexpr uint64_t kLeastKeptNs = 1'000'000'000;
+constexpr uint64_t kLongNs = 5'000'000'000;
+constexpr size_t kAlignment = 8;          ///< of records
+constexpr size_t kLeastRecordBytes = 40;  ///< of those with times
+
+/// A call that did not work started nothing: it is the call of no work.
+inline bool has_failed_call(const uint8_t* record) {
+  return field<int32_t>(record, api::kResult) != 0;
+}
+
+bool is_nameless(const Work& work) {
+  return work.operation == DeviceOperation::kKernel && work.name == nullptr;
+}
+void note_nameless() { shared().missing.nameless.fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace
 
@@ -72,18 +89,41 @@ void Drain::follow_clock() {
 void Drain::flush(uint32_t flag) {
   // A CUPTI that was never asked for a buffer may wait for ever.
   if (!shared().has_requested.load(std::memory_order_relaxed)) return;
-  // What our own of each half second leaves, the next one takes.
-  if (!flush_alone(client_->cupti.flush_all, flag) && flag != kFlushComplete)
+  const Writer* w = attached_writer();
+  const uint64_t begin_ticks = w != nullptr ? ticks(w) : 0;
+  Code code = kSuccess;
+  if (flush_alone(client_->cupti.flush_all, flag, true, &code)) {
+    flush_ticks_ = code == kSuccess ? begin_ticks : 0;
+    note_flush(code);
+  } else if (flag != kFlushComplete) {
+    // What our own of each half second leaves, the next one takes.
     shared().has_skipped_flush.store(true, std::memory_order_relaxed);
+  }
+}
+
+/// One that fails may be an accident. Behind cuptiFinalize(), which others may call, all do.
+void Drain::note_flush(Code code) {
+  flush_errors_ = code == kSuccess ? 0 : flush_errors_ + 1;
+  if (flush_errors_ != kMostErrors) return;
+  shared().is_dead.store(true, std::memory_order_relaxed);
+  char reason[160];
+  snprintf(reason, sizeof reason,
+           "CUPTI hands no records over any more (cuptiActivityFlushAll: error %d)", code);
+  tell(Remark::kFailed, ProviderState::kDegraded, reason,
+       "another client may have finalized it; the driver's log");
 }
 
 void Drain::ask_cupti() {
   if (!shared().has_requested.load(std::memory_order_relaxed)) return;
   follow_clock();
   size_t dropped = 0;
-  if (client_->backend->take_dropped(*client_, &dropped) == kSuccess) {
-    shared().missing.dropped.fetch_add(dropped, std::memory_order_relaxed);
-  }
+  const Code code = client_->backend->take_dropped(*client_, &dropped);
+  if (code != kSuccess || dropped == 0) return;
+  Missing& missing = shared().missing;
+  const uint64_t refused = missing.refused.load(std::memory_order_relaxed);
+  const bool is_unbuffered = std::exchange(refused_count_, refused) != refused;
+  (is_unbuffered ? missing.unbuffered : missing.dropped)
+      .fetch_add(dropped, std::memory_order_relaxed);
 }
 
 bool Drain::take_buffers() {
@@ -110,11 +150,11 @@ void Drain::discard_buffers() {
 }
 
 void Drain::keep(const FilledBuffer& buffer) {
-  for_each_record(buffer, [&](const uint8_t* record) {
+  for_each_record({buffer.bytes, buffer.valid_bytes}, [&](const uint8_t* record) {
     if (kind_of(record) != Kind::kConcurrentKernel) return;
     Work work;
     parse(record, shared().quirks, &work);
-    fixture_.add_name(work.name);
+    if (work.name != nullptr) fixture_.add_name(work.name);
   });
   fixture_.add_buffer(buffer.bytes, buffer.valid_bytes);
 }
@@ -129,7 +169,7 @@ void Drain::read(FilledBuffer* buffer) {
   const size_t clear_bytes = client_->backend->looks_at_one_record ? kClearBytes : SIZE_MAX;
   uint8_t* first_wait = nullptr;
   uint8_t* cleared = buffer->bytes;
-  const bool is_whole = for_each_record(*buffer, [&](uint8_t* record) {
+  const Walk walk = for_each_record({buffer->bytes, buffer->valid_bytes}, [&](uint8_t* record) {
     if (AON_UNLIKELY(static_cast<size_t>(record - cleared) >= clear_bytes) &&
         first_wait == nullptr) {
       memset(cleared, 0, static_cast<size_t>(record - cleared));
@@ -142,35 +182,75 @@ void Drain::read(FilledBuffer* buffer) {
       first_wait = record;
     }
   });
-  if (!is_whole) shared().missing.damaged.fetch_add(1, std::memory_order_relaxed);
+  if (!walk.is_whole) shared().missing.damaged.fetch_add(1, std::memory_order_relaxed);
+  if (walk.unknown != 0)
+    shared().missing.unknown.fetch_add(walk.unknown, std::memory_order_relaxed);
   if (first_wait != nullptr) read_waits(*buffer, first_wait);
   buffer->cleared_bytes = static_cast<size_t>(cleared - buffer->bytes);
 }
 
 /// Who waited stands in the record of the call, which may come behind that of the waiting.
 void Drain::read_waits(const FilledBuffer& buffer, uint8_t* first) {
-  uint8_t* record = first;
-  do {
+  const std::span<uint8_t> bytes(first, buffer.bytes + buffer.valid_bytes);
+  for_each_record(bytes, [&](const uint8_t* record) {
     if (kind_of(record) == Kind::kSynchronization) take(record);
-  } while (client_->backend->next_record(*client_, buffer.bytes, buffer.valid_bytes, &record) ==
-           kSuccess);
+  });
 }
 
-/// False: the buffer ends in what is no record.
+/// Where CUPTI's iterator meets what it does not know, the next record is looked for.
 template <class Action>
-bool Drain::for_each_record(const FilledBuffer& buffer, Action action) const {
+Drain::Walk Drain::for_each_record(std::span<uint8_t> bytes, Action action) const {
   constexpr Code kEnd = 12;            // CUPTI_ERROR_MAX_LIMIT_REACHED
   constexpr size_t kAheadBytes = 512;  // two kernels and two calls
   const auto next = client_->backend->next_record;
-  uint8_t* record = nullptr;
-  for (;;) {
-    const Code code = next(*client_, buffer.bytes, buffer.valid_bytes, &record);
-    if (code != kSuccess) return code == kEnd;
-    // Written by another core a moment ago, and cleared by this one in a moment.
-    __builtin_prefetch(record + kAheadBytes, 1);
-    __builtin_prefetch(record + kAheadBytes + kCacheLineBytes, 1);
-    action(record);
+  Walk walk;
+  while (!bytes.empty()) {
+    uint8_t* last = nullptr;
+    Code code = kSuccess;
+    for (uint8_t* record = nullptr;;) {
+      code = next(*client_, bytes.data(), bytes.size(), &record);
+      if (code != kSuccess) break;
+      last = record;
+      // Written by another core a moment ago, and cleared by this one in a moment.
+      __builtin_prefetch(record + kAheadBytes, 1);
+      __builtin_prefetch(record + kAheadBytes + kCacheLineBytes, 1);
+      action(record);
+    }
+    if (code == kEnd) return walk;
+    uint8_t* end = bytes.data() + bytes.size();
+    uint8_t* unknown = last != nullptr ? last + length_of({last, end}) : bytes.data();
+    uint8_t* found = find_record({unknown, end});
+    if (found == nullptr) {
+      walk.is_whole = false;
+      return walk;
+    }
+    ++walk.unknown;
+    bytes = {found, end};
   }
+  return walk;
+}
+
+/// Of the record at the begin: what CUPTI's iterator needs to give it; 0: it is none.
+size_t Drain::length_of(std::span<uint8_t> bytes) const {
+  const auto is_record = [&](size_t count) {
+    uint8_t* record = nullptr;
+    return client_->backend->next_record(*client_, bytes.data(), count, &record) == kSuccess;
+  };
+  if (!is_record(bytes.size())) return 0;
+  size_t count = kAlignment;
+  while (count < bytes.size() && !is_record(count)) count += kAlignment;
+  return count;
+}
+
+/// The first record in `bytes` that is surely one: with times of about now. Null: there is none.
+uint8_t* Drain::find_record(std::span<uint8_t> bytes) const {
+  for (; bytes.size() >= kLeastRecordBytes; bytes = bytes.subspan(kAlignment)) {
+    if (length_of(bytes) == 0) continue;
+    Work work;
+    const bool is_work = parse(bytes.data(), shared().quirks, &work) == Parsed::kWork;
+    if (is_work && has_plausible_times(work)) return bytes.data();
+  }
+  return nullptr;
 }
 
 void Drain::rest() {
@@ -188,12 +268,14 @@ inline bool Drain::take_frequent(const uint8_t* record) {
     if (AON_UNLIKELY(!has_times(work))) return false;
     records_ns_ += work.graph != 0 ? kNodeNs : kLaunchNs;
     counts_.nodes += work.graph != 0 ? 1 : 0;
+    if (AON_UNLIKELY(work.name == nullptr)) note_nameless();
     emitter_.put(work);
   } else if (kind == Kind::kRuntime || kind == Kind::kDriver) {
     Work work = {};
     parse_call(record, kind == Kind::kDriver, &work);
     if (AON_UNLIKELY(!has_times(work))) return false;
     call_threads_.note(work.correlation, work.stream);
+    if (AON_UNLIKELY(has_failed_call(record))) work.correlation = 0;
     records_ns_ += kOtherNs;
     ++counts_.calls;
     emitter_.put(work);
@@ -217,6 +299,7 @@ void Drain::tell_silence() const {
   const Missing& missing = shared().missing;
   const bool is_told = missing.dropped.load(std::memory_order_relaxed) != 0 ||
                        missing.without_times.load(std::memory_order_relaxed) != 0 ||
+                       missing.unbuffered.load(std::memory_order_relaxed) != 0 ||
                        missing.discarded_bytes.load(std::memory_order_relaxed) != 0;
   if (has_seen_work_ || is_told || launch_count_ < kSilentLaunches) return;
   uint32_t version = 0;
@@ -230,6 +313,67 @@ void Drain::tell_silence() const {
        "the CUPTI of a CUDA that knows the GPU, in LD_LIBRARY_PATH");
 }
 
+void Drain::note_complete() {
+  if (flush_ticks_ == 0) return;
+  const uint64_t now_ns = read_clock(CLOCK_REALTIME);
+  const uint64_t since_ns = shared().pool.kept_since_ns(now_ns - kLeastKeptNs);
+  const bool is_known = since_ns != 0 && has_clock();
+  shared().complete_ticks.store(is_known ? emitter_.clock().to_ticks(since_ns) : flush_ticks_,
+                                std::memory_order_relaxed);
+  flush_ticks_ = 0;
+  const uint64_t kept_ns = since_ns != 0 ? now_ns - since_ns : 0;
+  tell_kept_back(kept_ns >= kLongNs ? kept_ns : 0);
+}
+
+void Drain::tell_kept_back(uint64_t kept_ns) {
+  const bool is_told = kept_ns != 0 ? kept_ns < 2 * kept_told_ns_ : kept_told_ns_ == 0;
+  if (is_told) return;
+  kept_told_ns_ = kept_ns;
+  if (kept_ns == 0) return tell(Remark::kKept, ProviderState::kOn, "", "");
+  char reason[200];
+  snprintf(reason, sizeof reason,
+           "CUPTI keeps records of the last %" PRIu64
+           " s back: a kernel runs as long, or CUPTI is stuck; a program that is killed loses them",
+           kept_ns / 1'000'000'000);
+  tell(Remark::kKept, ProviderState::kDegraded, reason, "");
+}
+
+/// What CUPTI writes about the last flush itself is younger than the limit.
+void Drain::tell_kept() {
+  const Writer* w = attached_writer();
+  const uint64_t now_ns = read_clock(CLOCK_REALTIME);
+  const uint64_t since_ns = shared().pool.kept_since_ns(now_ns - kLeastKeptNs);
+  if (since_ns == 0 || w == nullptr || !has_clock()) return tell_kept_back(0);
+  write_gap(GapCause::kKept, emitter_.clock().to_ticks(since_ns), ticks(w));
+  char reason[160];
+  snprintf(reason, sizeof reason,
+           "CUPTI did not hand over records of the last %.1f s: work of that time is missing",
+           static_cast<double>(now_ns - since_ns) / 1e9);
+  tell(Remark::kKept, ProviderState::kDegraded, reason, "the CUPTI of another CUDA version");
+}
+
+void Drain::tell_names() {
+  const struct {
+    bool is_so;
+    const char* text;
+  } facts[] = {{shared().missing.nameless.load(std::memory_order_relaxed) != 0,
+                "CUPTI gave kernels without a name: \"[CUDA kernel]\""},
+               {emitter_.names().has_shared(),
+                "there is no room for the names of all kernels: the others are \"(more names)\""},
+               {emitter_.names().has_cut(), "names of kernels beyond 3072 characters are cut"}};
+  uint32_t found = 0;
+  char reason[320] = "";
+  for (const auto& fact : facts) {
+    found = 2 * found + (fact.is_so ? 1 : 0);
+    if (!fact.is_so) continue;
+    const size_t used = strlen(reason);
+    snprintf(reason + used, sizeof reason - used, "%s%s", used != 0 ? "; " : "", fact.text);
+  }
+  if (found == names_told_) return;
+  names_told_ = found;
+  tell(Remark::kNames, ProviderState::kDegraded, reason, "");
+}
+
 /// Of our thread and CUPTI's the CPU time is known; what they wait is not the program's.
 bool Drain::is_of_measured_thread(const Work& overhead) {
   const auto thread = static_cast<int>(overhead.stream);
@@ -237,7 +381,7 @@ bool Drain::is_of_measured_thread(const Work& overhead) {
                          thread == shared().worker_thread.load(std::memory_order_relaxed));
 }
 
-bool Drain::has_plausible_times(const Work& work) {
+bool Drain::has_plausible_times(const Work& work) const {
   return emitter_.clock().is_plausible(work.start_ns) && emitter_.clock().is_plausible(work.end_ns);
 }
 
@@ -264,7 +408,11 @@ void Drain::take(const uint8_t* record) {
     if (shared().are_graphs_confused && is_of_graph(work)) work.correlation = 0;
     if (work.is_cost_of_records && !is_of_measured_thread(work))
       overhead_ns_ += work.end_ns - work.start_ns;
-    if (work.row == Row::kCalls) call_threads_.note(work.correlation, work.stream);
+    if (work.row == Row::kCalls) {
+      call_threads_.note(work.correlation, work.stream);
+      if (has_failed_call(record)) work.correlation = 0;
+    }
+    if (is_nameless(work)) note_nameless();
     if (work.row == Row::kSynchronization) work.stream = call_threads_.thread_of(work.correlation);
     emitter_.put(work);
     if (pace_.is_due()) rest();

@@ -7,6 +7,8 @@
 
 #include <aon/writer.h>
 
+#include <span>
+
 #include "cupti/call_threads.h"
 #include "cupti/cost.h"
 #include "cupti/emitter.h"
@@ -38,10 +40,19 @@ class Drain {
   bool has_seen_graphs() const { return counts_.nodes + counts_.graphs != 0; }
   /// CallThreads::take_width() since the last time.
   double take_launch_threads() { return call_threads_.take_width(); }
+  /// Flushes fail, one after the other: that is told, and is the end of it.
+  bool is_refused() const { return flush_errors_ >= kMostErrors; }
   /// False: ask_cupti() is needed before times can be told.
   bool has_clock() const { return emitter_.has_clock(); }
   /// At the end: says when the program launched work and CUPTI told of none.
   void tell_silence() const;
+  /// All buffers that the last flush brought are read. Says how long CUPTI keeps some back,
+  /// from 5 s on.
+  void note_complete();
+  /// At the end, behind the last flush: what CUPTI keeps back does not come any more.
+  void tell_kept();
+  /// Names that tell less than they could, once.
+  void tell_names();
 
   /// Reads buffers that were handed over, at most kBuffersPerPass. False: there may be more.
   bool take_buffers();
@@ -50,17 +61,29 @@ class Drain {
   void discard_buffers();
 
  private:
+  static constexpr uint32_t kMostErrors = 4;
+
+  /// Of the records of a buffer.
+  struct Walk {
+    bool is_whole = true;  ///< all of it was read
+    uint32_t unknown = 0;  ///< stretches in between that are no record
+  };
+
   void read_time(uint64_t* ns) const;
   void note_clock(const Writer* w);
   void follow_clock();
+  void note_flush(Code code);
   void keep(const FilledBuffer& buffer);
   void read(FilledBuffer* buffer);
   void read_waits(const FilledBuffer& buffer, uint8_t* first);
   template <class Action>
-  bool for_each_record(const FilledBuffer& buffer, Action action) const;
+  Walk for_each_record(std::span<uint8_t> bytes, Action action) const;
+  uint8_t* find_record(std::span<uint8_t> bytes) const;
+  size_t length_of(std::span<uint8_t> bytes) const;
+  void tell_kept_back(uint64_t kept_ns);
   bool take_frequent(const uint8_t* record);
   static bool is_of_measured_thread(const Work& overhead);
-  bool has_plausible_times(const Work& work);
+  bool has_plausible_times(const Work& work) const;
   void take(const uint8_t* record);
   void look_for_work(const Work& work, const uint8_t* record);
   void rest();
@@ -75,7 +98,12 @@ class Drain {
   RecordCounts counts_;
   uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself in the program's threads
   bool has_seen_work_ = false;
-  uint64_t launch_count_ = 0;  ///< that worked, while no work was seen
+  uint64_t launch_count_ = 0;   ///< that worked, while no work was seen
+  uint64_t refused_count_ = 0;  ///< of Missing, when drops were asked for last
+  uint64_t flush_ticks_ = 0;    ///< begin of a flush whose buffers are not all read; 0: none
+  uint64_t kept_told_ns_ = 0;
+  uint32_t flush_errors_ = 0;  ///< in a row
+  uint32_t names_told_ = 0;    ///< bits
 };
 
 }  // namespace aon::cupti

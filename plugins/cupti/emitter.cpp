@@ -3,6 +3,8 @@
 #include <aon/definition.h>
 #include <string.h>
 
+#include "cupti/gaps.h"
+
 namespace aon::cupti {
 namespace {
 
@@ -54,15 +56,7 @@ void Emitter::tell_pause() {
   if (pause_end_ == 0) return;
   const uint64_t end = pause_end_;
   pause_end_ = 0;
-  put_gap(kGapOfWork, pause_start_, end);
-}
-
-void Emitter::put_gap(const char* label, uint64_t start, uint64_t end) {
-  Work work = {};
-  work.row = Row::kGaps;
-  work.operation = DeviceOperation::kOther;
-  work.label = label;
-  put_at(work, start, end);
+  write_gap(GapCause::kPause, pause_start_, end);
 }
 
 }  // namespace aon::cupti

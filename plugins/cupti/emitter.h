@@ -10,17 +10,16 @@
 #include "cupti/library.h"
 #include "cupti/names.h"
 #include "cupti/parser.h"
+#include "cupti/span.h"
 #include "cupti/streams.h"
 
 namespace aon::cupti {
-
-/// Label of a gap in which work of devices may have been.
-constexpr char kGapOfWork[] = "[GPU work not recorded]";
 
 class Emitter {
  public:
   void use(const Functions* cupti) { cupti_ = cupti; }
   DeviceClock& clock() { return clock_; }
+  const DeviceClock& clock() const { return clock_; }
   bool has_clock() const { return clock_.pair_count() >= 2; }
 
   /// Before the records of a buffer.
@@ -38,8 +37,8 @@ class Emitter {
   }
   /// Tells the gap of what was left out since the last call.
   void tell_pause();
-  /// The same of a time without records, in ticks.
-  void put_gap(const char* label, uint64_t start, uint64_t end);
+  /// Of names: see RegionNames.
+  const RegionNames& names() const { return names_; }
 
  private:
   static constexpr uint32_t kFunctions = 1024;  ///< of each domain, by id
@@ -65,38 +64,11 @@ class Emitter {
   uint64_t pause_end_ns_ = 0;           ///< the same time
 };
 
-/// The words are those of aon/device.h, straight into the record: an array between would be stored
-/// by word and loaded by two, which waits for the stores.
 inline void Emitter::put_at(const Work& work, uint64_t start, uint64_t end) {
-  const uint32_t region = region_of(work);
-  const uint32_t stream = streams_.id_of(work);
+  const SpanIds ids = {region_of(work), streams_.id_of(work)};
   Writer* w = attached_writer();
   if (AON_UNLIKELY(w == nullptr)) return;
-  const uint64_t duration = end > start ? end - start : 0;
-  const bool is_wide = duration >> 32 != 0;
-  const uint32_t slots = is_wide ? 3 : 2;
-  emit(w, slots, is_counted(RecordKind::kDeviceSpan), end, [&](char* at) {
-    auto* head = reinterpret_cast<RecordHead*>(at);
-    *head = RecordHead{start,
-                       static_cast<uint32_t>(duration),
-                       RecordKind::kDeviceSpan,
-                       static_cast<uint8_t>(slots),
-                       static_cast<uint16_t>(is_wide ? kWideDuration : 0),
-                       region,
-                       stream,
-                       work.bytes};
-    auto* out = reinterpret_cast<uint64_t*>(head + 1);
-    out[0] = uint64_t{work.correlation} | static_cast<uint64_t>(work.operation) << 32 |
-             uint64_t{work.block} << 40;
-    out[1] = uint64_t{work.graph} | uint64_t{work.graph_node} << 32;
-    out[2] = work.grid;
-    out[3] = static_cast<uint64_t>(work.from) | static_cast<uint64_t>(work.to) << 8 |
-             uint64_t{work.registers} << 16 | uint64_t{work.block >> 24} << 24 |
-             uint64_t{work.shared_bytes} << 32;
-    if (AON_LIKELY(!is_wide)) return;
-    for (uint32_t i = 4; i < 7; ++i) out[i] = 0;
-    out[7] = duration;
-  });
+  write_span(w, ids, work, start, end);
 }
 
 }  // namespace aon::cupti

@@ -47,7 +47,10 @@ void Governor::use(const Client* client, const Wanted& wanted) {
 }
 
 void Governor::begin() {
-  if (const Writer* w = attached_writer(); w != nullptr) interval_ticks_ = ticks(w);
+  const Writer* w = attached_writer();
+  if (w == nullptr) return;
+  interval_ticks_ = ticks(w);
+  shared().complete_ticks.store(interval_ticks_, std::memory_order_relaxed);
 }
 
 /// In windows, too: they tell who launched what, and how many threads launch.
@@ -101,6 +104,7 @@ Usage Governor::take_usage(Drain* drain) {
   const int worker = all.worker_thread.load(std::memory_order_relaxed);
   const uint64_t lost =
       all.missing.dropped.load(std::memory_order_relaxed) +
+      all.missing.unbuffered.load(std::memory_order_relaxed) +
       all.missing.discarded_bytes.load(std::memory_order_relaxed) / kBytesPerRecord;
   const Usage now = {.elapsed_ns = read_clock(CLOCK_MONOTONIC),
                      .launch_threads = drain->take_launch_threads(),
@@ -128,46 +132,51 @@ Usage Governor::take_usage(Drain* drain) {
           .kept_ns = graphs_ns};
 }
 
-/// Where our thread did not run in time, the next flush follows soon: both are one interval.
+/// Where our thread did not run in time, the next flush follows soon: both are one interval. While
+/// there are no records there is nothing to judge.
 void Governor::end_interval(Drain* drain) {
   const uint64_t now_ns = read_clock(CLOCK_MONOTONIC);
   if (sums_.elapsed_ns != 0 && now_ns - sums_.elapsed_ns < kLeastIntervalNs) return;
-  tell_dropped(drain);
+  tell_dropped();
   const Usage usage = take_usage(drain);
-  if (usage.elapsed_ns == 0) return;
-  const bool has_stepped = watchdog_.step(usage);
+  if (usage.elapsed_ns == 0 || blind_ != GapCause::kUnknown) return;
+  if (!has_failed_) has_untold_step_ |= watchdog_.step(usage);
   const bool has_failed = switch_on(nullptr) != kSuccess;
   if (has_failed && !has_failed_) {
-    tell(Remark::kStart, ProviderState::kDegraded,
-         "kinds of work could not be switched on again: work of that time is not recorded", "");
+    tell(Remark::kFailed, ProviderState::kDegraded,
+         "kinds of work could not be switched on again: work of that time is not recorded",
+         "the driver's log may tell why");
   }
   has_failed_ = has_failed;
-  tell_gap(drain, false);
-  if (has_stepped) tell_step();
-  if (has_stepped || now_ns - cost_told_ns_ >= kCostPeriodNs) tell_cost(*drain);
+  tell_gap(false);
+  const bool tells_step = has_untold_step_ && !has_failed_;
+  if (tells_step) tell_step();
+  if (tells_step || now_ns - cost_told_ns_ >= kCostPeriodNs) tell_cost(*drain);
+}
+
+const char* Governor::wanted_gap() const {
+  if (blind_ != GapCause::kUnknown) return gap_name(blind_);
+  if (has_failed_) return gap_name(GapCause::kStopped);
+  if (!watchdog_.is_recording()) return gap_name(GapCause::kBudget);
+  return wanted_.has_calls && watchdog_.detail() == Detail::kNoCalls ? kGapOfCalls : nullptr;
 }
 
 /// One interval on the timeline for as long as the same is missing, in pieces.
-void Governor::tell_gap(Drain* drain, bool is_end) {
+void Governor::tell_gap(bool is_end) {
   const Writer* w = attached_writer();
   if (w == nullptr) return;
-  const bool has_no_calls = wanted_.has_calls && watchdog_.detail() == Detail::kNoCalls;
-  const Gap gap = is_blind_ || has_failed_ || !watchdog_.is_recording() ? Gap::kWork
-                  : has_no_calls                                        ? Gap::kCalls
-                                                                        : Gap::kNone;
+  const char* gap = wanted_gap();
   const bool is_same = gap == gap_ && !is_end;
   if (is_same && ++gap_intervals_ < kIntervalsPerPiece) return;
   const uint64_t now = ticks(w);
-  if (gap_ != Gap::kNone) {
-    const char* label = gap_ == Gap::kWork ? kGapOfWork : "[CUDA calls not recorded]";
-    drain->emitter().put_gap(label, gap_ticks_, now);
-  }
+  if (gap_ != nullptr) write_gap(gap_, gap_ticks_, now);
   gap_ = gap;
   gap_ticks_ = now;
   gap_intervals_ = 0;
 }
 
 void Governor::tell_step() {
+  has_untold_step_ = false;
   Writer* w = attached_writer();
   if (w == nullptr) return;
   static constexpr const char* kNames[] = {"CUPTI: all is recorded", "CUPTI: without calls",
@@ -188,18 +197,24 @@ void Governor::tell_step() {
 }
 
 /// What CUPTI dropped or gave without times since the last interval is missing somewhere in it.
-void Governor::tell_dropped(Drain* drain) {
+void Governor::tell_dropped() {
   const Writer* w = attached_writer();
   if (w == nullptr) return;
   const Missing& missing = shared().missing;
-  const uint64_t count = missing.dropped.load(std::memory_order_relaxed) +
-                         missing.without_times.load(std::memory_order_relaxed) +
-                         missing.discarded_bytes.load(std::memory_order_relaxed) +
-                         missing.damaged.load(std::memory_order_relaxed);
+  const auto load = [](const std::atomic<uint64_t>& count) {
+    return count.load(std::memory_order_relaxed);
+  };
+  const uint64_t counts[] = {
+      load(missing.unbuffered) + load(missing.discarded_bytes), load(missing.dropped),
+      load(missing.without_times) + load(missing.unknown) + load(missing.damaged)};
+  static constexpr GapCause kCauses[] = {GapCause::kPoolFull, GapCause::kDropped,
+                                         GapCause::kUnusable};
   const uint64_t now = ticks(w);
-  if (count != missing_count_ && interval_ticks_ != 0)
-    drain->emitter().put_gap(kGapOfWork, interval_ticks_, now);
-  missing_count_ = count;
+  for (size_t i = 0; i < 3; ++i) {
+    if (counts[i] != missing_[i] && interval_ticks_ != 0)
+      write_gap(kCauses[i], interval_ticks_, now);
+    missing_[i] = counts[i];
+  }
   interval_ticks_ = now;
 }
 
@@ -213,14 +228,18 @@ void Governor::tell_cost(const Drain& drain) {
   tell(Remark::kCost, ProviderState::kOn, text, "");
 }
 
-void Governor::set_blind(Drain* drain, bool is_blind) {
-  is_blind_ = is_blind;
-  tell_gap(drain, false);
+/// Behind a fatal error what was not read before comes no more. What is measured begins anew.
+void Governor::set_blind(GapCause cause) {
+  blind_ = cause;
+  tell_gap(false);
+  const uint64_t complete = shared().complete_ticks.load(std::memory_order_relaxed);
+  if (cause == GapCause::kStopped && complete != 0) gap_ticks_ = complete;
+  sums_.elapsed_ns = 0;
 }
 
 void Governor::finish(Drain* drain) {
-  tell_dropped(drain);
-  tell_gap(drain, true);
+  tell_dropped();
+  tell_gap(true);
   tell_cost(*drain);
 }
 

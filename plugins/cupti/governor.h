@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cupti/drain.h"
+#include "cupti/gaps.h"
 #include "cupti/kinds.h"
 #include "cupti/watchdog.h"
 
@@ -30,23 +31,23 @@ class Governor {
 
   /// After a flush: an interval has ended.
   void end_interval(Drain* drain);
-  /// From now on there are no records at all (given away, or after a fatal error), or again.
-  void set_blind(Drain* drain, bool is_blind);
+  /// From now on there are no records at all, for this cause; kUnknown: there are again.
+  void set_blind(GapCause cause);
+  /// Where no interval ends, about as often: the process may be killed in what is not recorded.
+  void go_on() { tell_gap(false); }
   /// Tells what has not been told.
   void finish(Drain* drain);
 
  private:
-  /// What is not recorded.
-  enum class Gap : uint8_t { kNone = 0, kCalls, kWork };
-
   enum class Graphs : uint8_t { kByNode = 0, kAsOne };
 
   void switch_off();
   bool wants_calls() const;
   uint64_t take_spared_ns(const RecordCounts& now, uint64_t threads_cpu_ns);
   Usage take_usage(Drain* drain);
-  void tell_gap(Drain* drain, bool is_end);
-  void tell_dropped(Drain* drain);
+  const char* wanted_gap() const;
+  void tell_gap(bool is_end);
+  void tell_dropped();
   void tell_step();
   void tell_cost(const Drain& drain);
 
@@ -57,16 +58,17 @@ class Governor {
   bool are_graphs_on_ = false;
   bool is_on_ = false;
   bool has_calls_on_ = false;
-  bool is_blind_ = false;
+  GapCause blind_ = GapCause::kUnknown;
   bool has_failed_ = false;  ///< kinds could not be switched on again
   Watchdog watchdog_;
   RecordCounts counts_;          ///< at the end of the last interval
   Usage sums_ = {};              ///< at the end of the last interval; elapsed_ns: when that was
   uint64_t gap_ticks_ = 0;       ///< start of what was not told yet
   int worker_ = 0;               ///< whose CPU time is in sums_
-  uint64_t missing_count_ = 0;   ///< of Missing, all together, at the end of the last interval
+  uint64_t missing_[3] = {};     ///< of Missing by cause, at the end of the last interval
   uint64_t interval_ticks_ = 0;  ///< which was then
-  Gap gap_ = Gap::kNone;
+  bool has_untold_step_ = false;
+  const char* gap_ = nullptr;  ///< what is not recorded; null: all is
   uint32_t gap_intervals_ = 0;
   uint64_t cost_told_ns_ = 0;
   char cost_text_[kCostTextBytes] = {};

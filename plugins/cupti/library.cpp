@@ -1,24 +1,11 @@
 #include "cupti/library.h"
 
+#include <aon/cupti_library.h>
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
 namespace aon::cupti {
 namespace {
-
-constexpr const char* kNames[] = {"libcupti.so.13", "libcupti.so.12"};
-
-void* find_library() {
-  for (const char* name : kNames) {
-    if (void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD)) return library;
-  }
-  for (const char* name : kNames) {
-    if (void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL)) return library;
-  }
-  const char* path = getenv("AON_CUPTI_LIB");
-  return path != nullptr && path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : nullptr;
-}
 
 /// False: not there.
 template <class Function>
@@ -75,7 +62,7 @@ bool has_v2(const Functions& f) {
 
 const char* load(Functions* functions) {
   *functions = {};
-  void* library = find_library();
+  void* library = open_cupti();
   if (library == nullptr) return "no libcupti.so.13 or libcupti.so.12 was found";
   if (!resolve_needed(library, functions)) return "the libcupti that was found lacks functions";
   resolve_others(library, functions);

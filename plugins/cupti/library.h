@@ -1,8 +1,6 @@
 /// The libcupti of this process: found, never linked, and its functions behind a table.
 ///
-/// Two libcupti in one process see half of the work each, so the one that is loaded already comes
-/// first: libcupti.so.13, .so.12; then the same by name, as the loader finds them; then the path in
-/// AON_CUPTI_LIB.
+/// aon/cupti_library.h has the search.
 ///
 /// `Backend` is what a generation of CUPTI's interface for subscribers does:
 ///

@@ -36,6 +36,8 @@ uint32_t RegionNames::look_up(const char* name, Entry* entry) {
   text[bytes] = '\0';
   const uint32_t region = aon_intern_region(text, static_cast<uint8_t>(RegionRole::kFunction),
                                             static_cast<uint8_t>(Paradigm::kCuda));
+  has_shared_ |= region == kFirstDynamicRegion;
+  has_cut_ |= bytes == kMaxName && name[bytes] != '\0';
   *entry = {name, hash, region, region != 0 ? pass_ : 0};
   return region;
 }

@@ -14,12 +14,16 @@ class RegionNames {
  public:
   /// From here on texts may have changed.
   void begin_pass() { ++pass_; }
-  /// Id of the region; 0 when nothing is recorded. Names beyond the runtime's limit share one.
+  /// Id of the region; 0 when nothing is recorded. Names beyond the runtime's limit share one, and
+  /// those that are cut may.
   [[gnu::always_inline]] uint32_t id_of(const char* name) {
     Entry& entry = entries_[place_of(name)];
     if (__builtin_expect(entry.name == name && entry.pass == pass_, 1)) return entry.region;
     return look_up(name, &entry);
   }
+  /// Names were seen for which the runtime had no room, or which were too long.
+  bool has_shared() const { return has_shared_; }
+  bool has_cut() const { return has_cut_; }
 
  private:
   static constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15ull;
@@ -38,6 +42,8 @@ class RegionNames {
   [[gnu::noinline]] uint32_t look_up(const char* name, Entry* entry);
 
   uint64_t pass_ = 1;
+  bool has_shared_ = false;
+  bool has_cut_ = false;
   Entry entries_[kEntries] = {};
 };
 

@@ -16,9 +16,8 @@ enum class Row : uint8_t {
   kSynchronization,  ///< what the host waited for in a context; `stream`: the thread that waited,
                      ///< 0 unknown, which the record of its call tells (CallThreads)
   kOverhead,         ///< what CUPTI itself cost; `stream` is the thread, 0 unknown
-  kGaps,             ///< when less was recorded
 };
-constexpr uint32_t kRowCount = 5;
+constexpr uint32_t kRowCount = 4;
 
 struct alignas(16) Work {
   uint64_t start_ns;

@@ -2,8 +2,21 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 namespace aon::cupti {
+namespace {
+
+/// False where it cannot be read as well: then nothing is claimed.
+bool has_records(uint8_t* buffer) {
+  uint64_t first = 0;
+  const iovec to = {&first, sizeof first};
+  const iovec from = {buffer, sizeof first};
+  return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == sizeof first && first != 0;
+}
+
+}  // namespace
 
 bool BufferPool::start(uint32_t count) {
   count_ = count < kMaxBuffers ? count : kMaxBuffers;
@@ -20,14 +33,16 @@ bool BufferPool::start(uint32_t count) {
   return true;
 }
 
-uint8_t* BufferPool::take() {
+uint8_t* BufferPool::take(uint64_t now_ns) {
   for (uint32_t word = 0; word < kWords; ++word) {
     uint64_t bits = free_[word].load(std::memory_order_relaxed);
     while (bits != 0) {
       const uint64_t lowest = bits & -bits;
       // pairs with cupti:free
       if (free_[word].compare_exchange_weak(bits, bits & ~lowest, std::memory_order_acquire)) {
-        return buffers_[word * 64 + static_cast<uint32_t>(__builtin_ctzll(lowest))];
+        const uint32_t index = word * 64 + static_cast<uint32_t>(__builtin_ctzll(lowest));
+        taken_ns_[index].store(now_ns, std::memory_order_relaxed);
+        return buffers_[index];
       }
     }
   }
@@ -48,6 +63,7 @@ uint32_t BufferPool::index_of(const uint8_t* buffer) const {
 bool BufferPool::complete(uint8_t* buffer, size_t valid_bytes) {
   const uint32_t index = index_of(buffer);
   if (index == count_) return false;
+  taken_ns_[index].store(0, std::memory_order_relaxed);
   valid_bytes_[index] = valid_bytes < kBufferBytes ? valid_bytes : kBufferBytes;
   queued_count_.fetch_add(1, std::memory_order_relaxed);
   uint32_t last = queued_.load(std::memory_order_relaxed);
@@ -56,6 +72,15 @@ bool BufferPool::complete(uint8_t* buffer, size_t valid_bytes) {
   } while (!queued_.compare_exchange_weak(last, index + 1,
                                           std::memory_order_release));  // pairs with cupti:queue
   return true;
+}
+
+uint64_t BufferPool::kept_since_ns(uint64_t until_ns) const {
+  uint64_t first_ns = until_ns;
+  for (uint32_t i = 0; i < count_; ++i) {
+    const uint64_t ns = taken_ns_[i].load(std::memory_order_relaxed);
+    if (ns != 0 && ns < first_ns && has_records(buffers_[i])) first_ns = ns;
+  }
+  return first_ns != until_ns ? first_ns : 0;
 }
 
 FilledBuffer BufferPool::next() {

@@ -6,6 +6,7 @@
 ///
 /// Each is memory of its own from the program's malloc: another client of CUPTI that takes the
 /// callbacks over, as the older interface lets it, gets what we have handed out and may free() it.
+/// So one that is filling may be gone: whether it has records is asked of the kernel.
 /// Thread: as drawn.   Cost: a few atomic operations; memory is taken by start() alone, and touched
 /// when it is filled.
 #pragma once
@@ -31,8 +32,8 @@ class BufferPool {
   /// Room for `count` buffers, at most kMaxBuffers, and those to throw away. False: no memory.
   bool start(uint32_t count);
 
-  /// A free buffer, or null.   Thread: any.
-  uint8_t* take();
+  /// A free buffer, or null. `now_ns` is when.   Thread: any.
+  uint8_t* take(uint64_t now_ns);
   /// A buffer for what must be thrown away. They go round: CUPTI still changes records in one that
   /// it has handed over before.   Thread: any.
   uint8_t* discard_buffer();
@@ -43,6 +44,11 @@ class BufferPool {
   /// The buffer that was queued first.   Thread: the reader.
   FilledBuffer next();
   void give_back(const FilledBuffer& buffer);
+
+  /// When the first of those was taken that are filling and have records; 0: there is none. Those
+  /// taken at `until_ns` or later are not looked at.   Thread: any.   Cost: a syscall for each that
+  /// is looked at.
+  uint64_t kept_since_ns(uint64_t until_ns) const;
 
   uint32_t queued_count() const { return queued_count_.load(std::memory_order_relaxed); }
 
@@ -61,7 +67,8 @@ class BufferPool {
   // Shared.
   std::atomic<uint32_t> last_discarded_{0};
   std::atomic<uint64_t> free_[kWords] = {};
-  std::atomic<uint32_t> queued_{kNone};  ///< last one; each names the one before it
+  std::atomic<uint64_t> taken_ns_[kMaxBuffers] = {};  ///< of those that are filling, else 0
+  std::atomic<uint32_t> queued_{kNone};               ///< last one; each names the one before it
   std::atomic<uint32_t> queued_count_{0};
   uint32_t before_[kMaxBuffers] = {};  ///< written by the thread that queues
   size_t valid_bytes_[kMaxBuffers] = {};

@@ -1,5 +1,5 @@
 /// What the ledger has to say of the provider, composed of remarks that do not hide each other.
-/// Thread: one at a time.   Cost: 5 KiB; no allocation.
+/// Thread: one at a time.   Cost: 10 KiB; no allocation.
 #pragma once
 
 #include <aon/definition.h>
@@ -16,14 +16,17 @@ enum class Remark : uint8_t {
   kEnd,        ///< a fatal error, or a program that did not wait
   kPause,
   kStreams,  ///< some share a timeline
+  kNames,    ///< some kernels share a name
   kDetail,   ///< less was recorded, for the cost
   kCost,     ///< of all, by estimate
   kMissing,
+  kKept,    ///< CUPTI does not hand records over
+  kFailed,  ///< kinds could not be switched on again
   kUnread,  ///< until the program has ended well
   kFlush,   ///< one was left out
   kRelease,
 };
-constexpr uint32_t kRemarkCount = 12;
+constexpr uint32_t kRemarkCount = 15;
 
 class Remarks {
  public:

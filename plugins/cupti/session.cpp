@@ -15,6 +15,7 @@
 #include "cupti/drain.h"
 #include "cupti/driver.h"
 #include "cupti/fields.h"
+#include "cupti/gaps.h"
 #include "cupti/governor.h"
 #include "cupti/library.h"
 #include "cupti/requests.h"
@@ -302,6 +303,8 @@ void take_back(Drain* drain) {
        "AON_CUPTI_MODE=exclusive");
 }
 
+void tell_blind() { g_governor.set_blind(g_collects ? GapCause::kUnknown : GapCause::kPause); }
+
 bool is_dead() { return shared().is_dead.load(std::memory_order_relaxed); }
 
 /// Answers the request, if there is one. False: the thread's work is done.
@@ -311,10 +314,10 @@ bool serve(Drain* drain) {
   bool is_well = false;
   if (!is_dead()) {
     if (request == Request::kResume && !g_collects) take_back(drain);
-    if (request == Request::kPause) g_governor.set_blind(drain, true);
+    if (request == Request::kPause) g_governor.set_blind(GapCause::kPause);
     if (request != Request::kResume) release(drain);
     is_well = g_collects == (request == Request::kResume);
-    if (request != Request::kStop) g_governor.set_blind(drain, !g_collects);
+    if (request != Request::kStop) tell_blind();
     if (request == Request::kPause) tell_pause();
   }
   if (request == Request::kStop) {
@@ -322,6 +325,8 @@ bool serve(Drain* drain) {
     // Before the answer: the process may end right behind it.
     g_governor.finish(drain);
     if (!is_dead()) drain->tell_silence();
+    drain->tell_kept();
+    drain->tell_names();
     tell_missing(true);
     tell_unread(false);
     tell_skipped_flush();
@@ -331,7 +336,7 @@ bool serve(Drain* drain) {
   // Who was refused believes that CUPTI is still ours.
   if (!is_awaited && request == Request::kPause && is_well) {
     take_back(drain);
-    g_governor.set_blind(drain, !g_collects);
+    tell_blind();
   }
   return request != Request::kStop;
 }
@@ -379,15 +384,19 @@ void* run(void*) {
     const bool may_read = g_collects || g_client.backend != &kBackendV2;
     if (!may_read) drain.discard_buffers();
     const bool is_all = !may_read || drain.take_buffers();
-    if (may_ask && last_flush_ms == start_ms) g_governor.end_interval(&drain);
+    if (is_all) drain.note_complete();
+    if (may_ask && !is_dead() && last_flush_ms == start_ms) g_governor.end_interval(&drain);
     if (is_dead() && !was_dead) {
       was_dead = true;
-      g_governor.set_blind(&drain, true);
-      tell(Remark::kEnd, ProviderState::kDegraded, "CUPTI reported a fatal error and stopped",
-           "the driver's log may tell why; later work of the device is not recorded");
+      g_governor.set_blind(GapCause::kStopped);
+      if (!drain.is_refused())
+        tell(Remark::kEnd, ProviderState::kDegraded, "CUPTI reported a fatal error and stopped",
+             "the driver's log may tell why; later work of the device is not recorded");
     }
     if (!serve(&drain)) break;
+    if (!may_ask) g_governor.go_on();
     tell_missing(false);
+    drain.tell_names();
     if (!is_all) continue;
     // Without anything to flush (paused, or after a fatal error) only a wake brings work.
     const uint64_t passed_ms = may_ask ? steady_ms() - last_flush_ms : 0;
@@ -462,6 +471,9 @@ void start() {
 void stop() {
   if (!is_our_process() || !g_has_thread.load(std::memory_order_relaxed)) return;
   if (ask(Request::kStop) != Answer::kNone) return;
+  const uint64_t complete = shared().complete_ticks.load(std::memory_order_relaxed);
+  if (const Writer* w = attached_writer(); w != nullptr && complete != 0)
+    write_gap(GapCause::kUnread, complete, ticks(w));
   char reason[160];
   snprintf(reason, sizeof reason,
            "the program ended before all records were read: about %u MiB of them are missing",

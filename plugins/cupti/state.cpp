@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cupti/interface.h"
+#include "cupti/system_clock.h"
 
 namespace aon::cupti {
 
@@ -19,6 +20,10 @@ Shared g_shared;
 namespace {
 
 constexpr uint32_t kLeastRecordBytes = 24;
+constexpr const char* kMoreBuffers = "a larger AON_CUPTI_MEMORY (MiB)";
+constexpr const char* kLessWork =
+    "less work under way at a time: CUPTI has room for 3.2 million pieces in a context";
+constexpr const char* kOtherCupti = "a CUPTI of the driver's version";
 constexpr int kFlushAttempts = 100;  ///< a ms apart
 
 /// Threads that asked for a buffer are the program's: what they compute is no cost of ours, also
@@ -49,12 +54,13 @@ void note_worker() {
 
 bool is_our_process() { return g_shared.pid != 0 && getpid() == g_shared.pid; }
 
-bool flush_alone(Code (*flush_all)(uint32_t flag), uint32_t flag, bool may_wait) {
+bool flush_alone(Code (*flush_all)(uint32_t flag), uint32_t flag, bool may_wait, Code* code) {
   note_user();  // buffers may be handed over here
   for (int attempt = 0; attempt < kFlushAttempts; ++attempt) {
     if (!g_shared.is_flushing.exchange(true,
                                        std::memory_order_acquire)) {  // pairs with cupti:flush
-      flush_all(flag);
+      const Code answer = flush_all(flag);
+      if (code != nullptr) *code = answer;
       g_shared.is_flushing.store(false, std::memory_order_release);  // pairs with cupti:flush
       return true;
     }
@@ -77,11 +83,12 @@ void wait_for_wake(uint32_t seen, uint32_t timeout_ms) {
 void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   *max_records = 0;
   *bytes = kBufferBytes;
-  *buffer = is_our_process() ? g_shared.pool.take() : nullptr;
+  *buffer = is_our_process() ? g_shared.pool.take(read_clock(CLOCK_REALTIME)) : nullptr;
   // Our thread says that there is work that may be lost.
   if (!g_shared.has_requested.exchange(true, std::memory_order_relaxed)) wake_drain();
   note_user();
   if (*buffer != nullptr) return;
+  g_shared.missing.refused.fetch_add(1, std::memory_order_relaxed);
   if (g_shared.quirks.may_refuse_buffers) {
     *bytes = 0;
   } else {
@@ -132,21 +139,40 @@ void tell(Remark remark, ProviderState state, const char* reason, const char* re
 void tell_missing(bool is_end) {
   static uint64_t told;  // our thread only
   const Missing& missing = g_shared.missing;
-  const uint64_t dropped = missing.dropped.load(std::memory_order_relaxed);
-  const uint64_t without_times = missing.without_times.load(std::memory_order_relaxed);
-  const uint64_t bytes = missing.discarded_bytes.load(std::memory_order_relaxed);
-  const uint64_t damaged = missing.damaged.load(std::memory_order_relaxed);
-  const uint64_t sum = dropped + without_times + bytes / kLeastRecordBytes + damaged;
+  const auto load = [](const std::atomic<uint64_t>& count) {
+    return count.load(std::memory_order_relaxed);
+  };
+  const struct {
+    uint64_t count;
+    uint32_t per_record;
+    const char* what;
+    const char* remedy;
+  } losses[] = {
+      {load(missing.unbuffered), 1, "records dropped for want of a buffer", kMoreBuffers},
+      {load(missing.discarded_bytes), kLeastRecordBytes, "bytes of records beyond AON_CUPTI_MEMORY",
+       kMoreBuffers},
+      {load(missing.dropped), 1, "records dropped by CUPTI", kLessWork},
+      {load(missing.without_times), 1, "without times", kLessWork},
+      {load(missing.unknown), 1, "of an unknown kind", kOtherCupti},
+      {load(missing.damaged), 1, "damaged", kOtherCupti},
+  };
+  char reason[320] = "work of the device is missing: ";
+  char remedy[240] = "";
+  uint64_t sum = 0;
+  for (const auto& loss : losses) {
+    if (loss.count == 0) continue;
+    const size_t used = strlen(reason);
+    snprintf(reason + used, sizeof reason - used, "%s%" PRIu64 " %s", sum != 0 ? ", " : "",
+             loss.count, loss.what);
+    const size_t used_remedy = strlen(remedy);
+    if (strstr(remedy, loss.remedy) == nullptr)
+      snprintf(remedy + used_remedy, sizeof remedy - used_remedy, "%s%s",
+               used_remedy != 0 ? "; " : "", loss.remedy);
+    sum += (loss.count + loss.per_record - 1) / loss.per_record;
+  }
   if (sum == told || (!is_end && sum < 2 * told)) return;
   told = sum;
-  char reason[320];
-  snprintf(reason, sizeof reason,
-           "work of the device is missing: %" PRIu64 " records dropped by CUPTI, %" PRIu64
-           " without times, %" PRIu64 " bytes of records beyond AON_CUPTI_MEMORY, %" PRIu64
-           " damaged",
-           dropped, without_times, bytes, damaged);
-  tell(Remark::kMissing, ProviderState::kDegraded, reason,
-       dropped + bytes != 0 ? "a larger AON_CUPTI_MEMORY (MiB)" : "");
+  tell(Remark::kMissing, ProviderState::kDegraded, reason, remedy);
 }
 
 }  // namespace aon::cupti

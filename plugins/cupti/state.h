@@ -15,10 +15,14 @@ namespace aon::cupti {
 
 /// Work that is in no record, and why.
 struct Missing {
-  std::atomic<uint64_t> dropped;          ///< by CUPTI, for want of a buffer
+  std::atomic<uint64_t> refused;          ///< buffers that were not there
+  std::atomic<uint64_t> unbuffered;       ///< dropped by CUPTI, which got no buffer
+  std::atomic<uint64_t> dropped;          ///< by CUPTI, which got all that it asked for
   std::atomic<uint64_t> without_times;    ///< the device lost them
   std::atomic<uint64_t> discarded_bytes;  ///< of records in the buffer to throw away
-  std::atomic<uint64_t> damaged;          ///< or of an unknown length: the rest of their buffer
+  std::atomic<uint64_t> unknown;          ///< stretches of a buffer that are no record we know
+  std::atomic<uint64_t> damaged;          ///< records, or all behind one in a buffer
+  std::atomic<uint64_t> nameless;         ///< kernels: not missing, but which is not told
 };
 
 struct Shared {
@@ -28,14 +32,16 @@ struct Shared {
   bool are_graphs_confused;  ///< correlation ids of graphs are others' now: written in cuInit, then
                              ///< by our thread
   Missing missing;
-  std::atomic<bool> is_dead;            ///< CUPTI reported a fatal error
+  std::atomic<bool> is_dead;            ///< CUPTI reported a fatal error, or refuses to flush
   std::atomic<bool> has_requested;      ///< a buffer was asked for: flushing is allowed
   std::atomic<bool> has_skipped_flush;  ///< one that somebody needed
   Releases releases;
   std::atomic<int> worker_thread;  ///< of CUPTI, that hands buffers over; 0: not yet
   std::atomic<int> drain_thread;   ///< ours
   std::atomic<bool> is_flushing;   ///< one thread at a time: versions are known to crash in it
-  std::atomic<uint32_t> wake;      ///< futex: changes when there is something to do
+  /// Ticks: records of what was over before are read. Of our thread, for the one that exits.
+  std::atomic<uint64_t> complete_ticks;
+  std::atomic<uint32_t> wake;  ///< futex: changes when there is something to do
 };
 
 extern Shared g_shared;
@@ -47,8 +53,9 @@ bool is_our_process();
 
 /// Flushes by `flush_all`: our thread, or one of the program's that ends a context. Waits for the
 /// other, 0.1 s at most, or not at all; false: it has done without. No lock is held, for CUPTI has
-/// its own.
-bool flush_alone(int32_t (*flush_all)(uint32_t flag), uint32_t flag, bool may_wait = true);
+/// its own. `code`: what CUPTI answered.
+bool flush_alone(int32_t (*flush_all)(uint32_t flag), uint32_t flag, bool may_wait = true,
+                 int32_t* code = nullptr);
 
 /// Wakes our thread.   Thread: any.   Cost: one syscall.
 void wake_drain();

@@ -11,8 +11,7 @@
 namespace aon::cupti {
 namespace {
 
-constexpr const char* kRowNames[] = {"", "CUDA calls", "CUDA synchronization", "CUPTI overhead",
-                                     "GPU work not recorded"};
+constexpr const char* kRowNames[] = {"", "CUDA calls", "CUDA synchronization", "CUPTI overhead"};
 constexpr char kMoreStreams[] = "more streams";
 constexpr int kNameBytes = 128;
 constexpr int kAddressBytes = 32;

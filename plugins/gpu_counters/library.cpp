@@ -1,8 +1,7 @@
 #include "gpu_counters/library.h"
 
+#include <aon/cupti_library.h>
 #include <dlfcn.h>
-
-#include <cstdlib>
 
 namespace aon::gpu_counters {
 namespace {
@@ -46,11 +45,7 @@ Problem problem_of(const char* call, int code) {
 }
 
 Problem Library::open() {
-  void* library = nullptr;
-  const char* own = getenv("AON_CUPTI_LIB");
-  for (const char* name : {own != nullptr ? own : "", "libcupti.so.13", "libcupti.so.12"}) {
-    if (library == nullptr && *name != '\0') library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  }
+  void* library = open_cupti();
   if (library == nullptr) return {"libcupti.so is not found", kAddFolder};
   const char* missing = nullptr;
 #define AON_PM_FIND(member_, symbol_, structure_)                                        \

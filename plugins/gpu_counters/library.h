@@ -21,7 +21,7 @@ Problem problem_of(const char* call, int code);
 
 class Library {
  public:
-  /// Takes $AON_CUPTI_LIB, else libcupti.so.13 or .so.12 as the loader finds them.
+  /// Opens what open_cupti() finds.
   Problem open();
   const Functions& call() const { return functions_; }
 

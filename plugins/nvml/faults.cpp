@@ -1,5 +1,7 @@
 #include "nvml/faults.h"
 
+#include <cmath>
+
 #include "nvml/library.h"
 
 namespace aon::nvml {
@@ -23,10 +25,23 @@ std::string joined(const std::set<std::string>& words) {
   return text;
 }
 
+std::string label_of(const std::vector<std::string>& labels, uint32_t gpu) {
+  return gpu < labels.size() ? labels[gpu] : "GPU " + std::to_string(gpu);
+}
+
+/// With one digit, which changes seldom: each change is a line of the ledger's.
+std::string share_text(double share) {
+  const long percent = std::lround(100 * share);
+  if (percent == 0) return "less than 1 %";
+  return std::to_string(percent < 10 ? percent : percent / 10 * 10) + " %";
+}
+
 }  // namespace
 
 bool Faults::note(uint32_t gpu, const std::string& query, uint32_t code) {
   Row& row = rows_[{gpu, query}];
+  ++row.count;
+  row.failed_count += code != kSuccess ? 1 : 0;
   if (code == kSuccess) {
     row.errors_in_a_row = 0;
     return true;
@@ -43,9 +58,7 @@ bool Faults::note(uint32_t gpu, const std::string& query, uint32_t code) {
 }
 
 void Faults::tell(const std::vector<std::string>& labels, node::StateText* state) const {
-  const auto label = [&](uint32_t gpu) {
-    return gpu < labels.size() ? labels[gpu] : "GPU " + std::to_string(gpu);
-  };
+  const auto label = [&](uint32_t gpu) { return label_of(labels, gpu); };
   for (const auto& [gpu, code] : lost_) {
     state->add(AON_STATE_DEGRADED, label(gpu) + ": " + code_text(code), code_remedy(code));
   }
@@ -66,6 +79,34 @@ void Faults::tell(const std::vector<std::string>& labels, node::StateText* state
                joined(queries) + (key.second.empty() ? "" : " of " + key.second) + ": " +
                    code_text(key.first),
                is_gpm ? kAllowCounters : code_remedy(key.first));
+  }
+  tell_failed(labels, state);
+}
+
+void Faults::tell_failed(const std::vector<std::string>& labels, node::StateText* state) const {
+  constexpr double kMany = 0.05;
+  struct Sum {
+    uint64_t count = 0;
+    uint64_t failed_count = 0;
+    uint32_t code = kSuccess;
+    std::set<std::string> gpus;
+  };
+  std::map<std::string, Sum> sums;  // by query
+  for (const auto& [key, row] : rows_) {
+    if (row.is_off || row.failed_count == 0 || lost_.count(key.first) != 0) continue;
+    Sum& sum = sums[key.second];
+    sum.count += row.count;
+    sum.failed_count += row.failed_count;
+    sum.code = row.code;
+    sum.gpus.insert(label_of(labels, key.first));
+  }
+  for (const auto& [query, sum] : sums) {
+    const double share = static_cast<double>(sum.failed_count) / static_cast<double>(sum.count);
+    const bool is_all = sum.gpus.size() == labels.size();
+    state->add(share > kMany ? AON_STATE_DEGRADED : AON_STATE_ON,
+               query + (is_all ? "" : " of " + joined(sum.gpus)) + ": " + share_text(share) +
+                   " of the readings failed (" + code_text(sum.code) + ")",
+               code_remedy(sum.code));
   }
 }
 

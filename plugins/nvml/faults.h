@@ -4,6 +4,7 @@
 ///     works --3 other errors in a row, or 10 that pass (timeout, in use)--> off
 ///     any query: the GPU is lost or needs a reset --> all of that GPU is off
 ///
+/// Of a query that goes on, the share of readings that failed: its series are short by so much.
 /// Thread: the poller's.
 #pragma once
 
@@ -29,7 +30,11 @@ class Faults {
   void tell(const std::vector<std::string>& labels, node::StateText* state) const;
 
  private:
+  void tell_failed(const std::vector<std::string>& labels, node::StateText* state) const;
+
   struct Row {
+    uint64_t count = 0;
+    uint64_t failed_count = 0;
     uint32_t errors_in_a_row = 0;
     uint32_t code = kSuccess;
     bool is_off = false;

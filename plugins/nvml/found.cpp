@@ -45,14 +45,15 @@ void add_parts(const Functions& call, const Gpu& whole, std::vector<Gpu>* gpus) 
   }
 }
 
-void add_gpu(const Functions& call, Handle handle, std::vector<Gpu>* gpus) {
+/// False: it has no UUID, and so no series.
+bool add_gpu(const Functions& call, Handle handle, std::vector<Gpu>* gpus) {
   Gpu gpu;
   gpu.handle = gpu.whole = handle;
   gpu.uuid = text_of(call.uuid, handle);
   gpu.name = text_of(call.name, handle);
   PciInfo pci = {};
   if (call.pci_info(handle, &pci) == kSuccess) gpu.address = pci_address(pci);
-  if (gpu.uuid.empty()) return;
+  if (gpu.uuid.empty()) return false;
   uint32_t mode = 0;
   uint32_t pending = 0;
   const bool has_parts = call.mig_mode != nullptr &&
@@ -61,6 +62,7 @@ void add_gpu(const Functions& call, Handle handle, std::vector<Gpu>* gpus) {
   gpu.has_gpm = !has_parts && has_gpm(call, handle);
   gpus->push_back(gpu);
   if (has_parts) add_parts(call, gpu, gpus);
+  return true;
 }
 
 /// "2 x NVIDIA H100 80GB HBM3 (GPM)".
@@ -81,30 +83,40 @@ std::vector<Gpu> find_gpus(const Library& library, node::StateText* state) {
   std::vector<Gpu> gpus;
   uint32_t count = 0;
   uint32_t hidden_count = 0;
+  uint32_t nameless_count = 0;
+  uint32_t broken_count = 0;
+  uint32_t broken_code = kSuccess;
   uint32_t last_code = call.device_count(&count);
   for (uint32_t i = 0; i < count; ++i) {
     Handle handle = nullptr;
     if (const uint32_t code = call.device(i, &handle); code != kSuccess) {
       // What a control group keeps from the job is not the job's.
-      if (code == kNoPermission) ++hidden_count;
+      (code == kNoPermission ? hidden_count : broken_count) += 1;
       last_code = code;
+      if (code != kNoPermission) broken_code = code;
       continue;
     }
-    add_gpu(call, handle, &gpus);
+    if (!add_gpu(call, handle, &gpus)) ++nameless_count;
   }
   if (gpus.empty()) {
     std::string why = library.versions() + ": no GPU is visible to this job";
+    if (nameless_count != 0) why += ", the driver tells no UUID";
     if (last_code != kSuccess) why += " (" + code_text(last_code) + ")";
     state->add(AON_STATE_OFF, why, kAskForGpus);
     return gpus;
   }
   state->add(AON_STATE_ON, library.versions() + ": " + listed(gpus), "");
-  if (hidden_count != 0) {
+  if (nameless_count != 0)
+    state->add(
+        AON_STATE_DEGRADED,
+        std::to_string(nameless_count) + " more are not read: the driver tells no UUID of them",
+        "nvidia-smi -L");
+  if (hidden_count != 0)
     state->add(AON_STATE_ON, std::to_string(hidden_count) + " more are not this job's", "");
-  } else if (last_code != kSuccess) {
-    state->add(AON_STATE_DEGRADED, "a GPU cannot be reached: " + code_text(last_code),
-               code_remedy(last_code));
-  }
+  if (broken_count != 0)
+    state->add(AON_STATE_DEGRADED,
+               std::to_string(broken_count) + " more cannot be reached: " + code_text(broken_code),
+               code_remedy(broken_code));
   return gpus;
 }
 

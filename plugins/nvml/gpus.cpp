@@ -80,6 +80,7 @@ void Gpus::ask(uint32_t gpu, const char* query, std::vector<GpuValue>* values,
   bool& is_finished = finished_[{gpu, query}];
   if (is_finished || faults_.is_lost(gpu)) return;
   Values read_values;
+  query_.store(query, std::memory_order_relaxed);
   is_finished = !faults_.note(gpu, query, read(&read_values));
   add(gpu, &read_values, values);
 }
@@ -98,6 +99,7 @@ void Gpus::read_pace(Pace pace, std::vector<GpuValue>* values) {
 }
 
 void Gpus::read_events(std::vector<GpuValue>* values) {
+  query_.store(kXidName, std::memory_order_relaxed);
   for (const Xid& xid : events_->take()) {
     ++xids_[{xid.gpu, xid.number}];
     ++xid_counts_[xid.gpu];

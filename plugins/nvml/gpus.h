@@ -5,6 +5,7 @@
 /// Owner: the poller.   Thread: the poller's.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,6 +45,9 @@ class Gpus {
   bool find();
   const std::vector<Gpu>& gpus() const { return gpus_; }
 
+  /// What is asked at the moment.   Thread: any.
+  const char* query() const { return query_.load(std::memory_order_relaxed); }
+
   /// Asks what is due. Counts of events that did not happen yet are 0.
   std::vector<GpuValue> read(uint64_t now_ns);
   /// Everything is due but GPM, whose looks have to be apart.
@@ -79,7 +83,8 @@ class Gpus {
   std::map<std::pair<uint32_t, std::string>, bool> finished_;  ///< (GPU, query) not asked any more
   uint64_t due_ns_[kPaceCount] = {};
   uint64_t cost_ns_[kPaceCount] = {};  ///< of the last answer
-  std::string slow_;                   ///< which paces are slower, and why
+  std::atomic<const char*> query_{""};
+  std::string slow_;  ///< which paces are slower, and why
 };
 
 }  // namespace aon::nvml

@@ -39,6 +39,9 @@ struct Poller::Shared {
   std::vector<Round> rounds;
   size_t waiting = 0;  ///< values in `rounds`
   uint64_t dropped_count = 0;
+  uint64_t start_ns = steady_ns();
+  uint64_t asked_ns = 0;  ///< when it was asked what is not answered; 0: nothing
+  uint64_t longest_ns = 0;
 
   bool find();
   /// Rests until something is due.   False: it is to end.
@@ -53,7 +56,7 @@ bool Poller::Shared::find() {
   if (has_gpus && !read()) return false;  // what is refused is known then
   const std::lock_guard lock(mutex);
   is_found = true;
-  state = gpus.state();
+  if (!has_gpus) state = gpus.state();
   changed.notify_all();
   return has_gpus;
 }
@@ -77,12 +80,20 @@ bool Poller::Shared::read() {
     if (is_to_end && asked == answered) return false;
     begin_ticks = now_ticks();
     asked_before = asked;
+    asked_ns = steady_ns();
     if (asked != answered) gpus.hurry();
   }
   Round round{begin_ticks, gpus.read(steady_ns())};
   const node::StateText state_now = gpus.state();
   const std::lock_guard lock(mutex);
   state = state_now;
+  longest_ns = std::max(longest_ns, steady_ns() - asked_ns);
+  asked_ns = 0;
+  if (longest_ns >= kHangNs)
+    state.add(AON_STATE_DEGRADED,
+              "the driver did not answer for " + std::to_string(longest_ns / kNsPerSecond) +
+                  " s: no values of that time",
+              "dmesg | grep NVRM");
   answered = asked_before;
   changed.notify_all();
   if (round.values.empty()) return true;
@@ -170,6 +181,10 @@ Taken Poller::take() {
   taken.rounds.swap(shared_->rounds);
   shared_->waiting = 0;
   std::swap(taken.dropped_count, shared_->dropped_count);
+  if (shared_->asked_ns == 0) return taken;
+  taken.asking_ns = steady_ns() - shared_->asked_ns;
+  taken.asked_at_ns = shared_->asked_ns - shared_->start_ns;
+  taken.query = shared_->gpus.query();
   return taken;
 }
 

@@ -5,6 +5,7 @@
 ///     poller's thread: find --> read, rest, read ... --> finish --> ended
 ///     provider's thread: take() <--- at most kMaxWaiting values; more are dropped and counted
 ///
+/// take() also says since when the driver owes an answer, and to which query.
 /// Thread: stated per function. A thread that the driver does not give back is left alone with what
 /// it needs: it ends with the process.   Cost: one thread, 512 KiB of stack.
 #pragma once
@@ -20,6 +21,9 @@
 
 namespace aon::nvml {
 
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+/// From here on an answer does not only take long.
+constexpr uint64_t kHangNs = 5 * kNsPerSecond;
 constexpr size_t kMaxWaiting = size_t{1} << 16;  ///< values
 
 struct Round {
@@ -33,6 +37,9 @@ struct Taken {
   node::StateText state;
   std::vector<Round> rounds;
   uint64_t dropped_count = 0;  ///< values, since the last time
+  uint64_t asking_ns = 0;      ///< for so long the driver has not answered; 0: nothing is asked
+  uint64_t asked_at_ns = 0;    ///< begin of that, behind the start of the poller
+  const char* query = "";      ///< what is asked
 };
 
 class Poller {

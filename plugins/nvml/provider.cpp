@@ -16,6 +16,7 @@ namespace {
 constexpr uint32_t kTickPeriodMs = 250;
 constexpr uint32_t kDefaultWaitMs = 500;
 constexpr uint32_t kFlushTimeoutMs = 1000;
+constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr const char* kWaitKey = "nvml-wait-ms=";
 constexpr const char* kBudgetKey = "budget=";
 constexpr double kDefaultBudgetPercent = 1;
@@ -40,8 +41,8 @@ struct aon_provider {
 
   /// False: off, and told.
   bool start(uint32_t timeout_ms);
-  /// Hands on what the poller's thread has.
-  void take();
+  /// Hands on what the poller's thread has. A driver that owes an answer for `patience_ns` hangs.
+  void take(uint64_t patience_ns = aon::nvml::kHangNs);
 
  private:
   void define_gpus();
@@ -105,7 +106,7 @@ const aon::node::Series& aon_provider::series_of(const aon::nvml::GpuValue& valu
   return found->second;
 }
 
-void aon_provider::take() {
+void aon_provider::take(uint64_t patience_ns) {
   aon::nvml::Taken taken = poller.take();
   if (!taken.is_found) return;
   if (gpus.empty()) define_gpus();
@@ -113,6 +114,13 @@ void aon_provider::take() {
   if (dropped_count != 0) {
     taken.state.add(AON_STATE_DEGRADED, std::to_string(dropped_count) + " values were dropped",
                     "the agent was stopped for long: give it CPU time");
+  }
+  if (taken.asking_ns >= patience_ns) {
+    taken.state.add(
+        AON_STATE_DEGRADED,
+        std::string("the driver does not answer (") + taken.query + "): no values from " +
+            std::to_string(taken.asked_at_ns / aon::nvml::kNsPerSecond) + " s behind the start on",
+        "dmesg | grep NVRM; nvidia-smi --gpu-reset, or reboot");
   }
   tell(taken.state);
   for (const aon::nvml::Round& round : taken.rounds) {
@@ -129,8 +137,8 @@ void aon_provider::take() {
 }
 
 void aon_provider::flush() {
-  poller.read_now(kFlushTimeoutMs);
-  take();
+  const bool has_answered = poller.read_now(kFlushTimeoutMs);
+  take(has_answered ? aon::nvml::kHangNs : kFlushTimeoutMs * kNsPerMs / 2);
 }
 
 namespace {

@@ -40,6 +40,7 @@ struct Buffers {
   bool is_released = knob("HOLD") == 0;
   bool is_forced = false;
   uint32_t in_delivery = 0;
+  uint64_t first_ns = host_ns();
   std::atomic<bool> is_promised_zeros{false};
   std::atomic<size_t> dropped{0};
   BufferUser user;
@@ -69,9 +70,16 @@ void deliver(const std::vector<Buffer>& buffers) {
   }
 }
 
+/// With the lock.
+bool is_stuck() {
+  const uint64_t from_ms = knob("STUCK");
+  return from_ms != 0 && host_ns() > all().first_ns + from_ms * 1'000'000;
+}
+
 /// Takes out what can be handed over. With the lock.
 std::vector<Buffer> take_ready() {
   Buffers& s = all();
+  if (is_stuck()) return {};
   const uint64_t now_ns = host_ns();
   const auto ready = std::stable_partition(s.sealed.begin(), s.sealed.end(), [&](const Buffer& b) {
     return b.over_ns > now_ns && !s.is_forced;
@@ -204,7 +212,9 @@ void flush(bool is_forced) {
   s.has_sealed.notify_one();
   const auto is_ready = [&](const Buffer& b) { return is_forced || b.over_ns <= host_ns(); };
   s.delivered.wait(lock, [&] {
-    return s.in_delivery == 0 && std::none_of(s.sealed.begin(), s.sealed.end(), is_ready);
+    const bool is_done =
+        s.in_delivery == 0 && std::none_of(s.sealed.begin(), s.sealed.end(), is_ready);
+    return is_done || is_stuck();
   });
   s.is_forced = false;
 }

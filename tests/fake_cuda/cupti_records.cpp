@@ -151,11 +151,12 @@ Record synchronization_record(const Work& work) {
   return record.bytes();
 }
 
-Record call_record(const Work& work) {
+Record call_record(const Work& work, int32_t result) {
   using namespace cupti::api;
   constexpr size_t kProcess = 24;
   RecordMaker record(Kind::kDriver);
   record.set(kProcess, static_cast<uint32_t>(getpid()));
+  record.set(kResult, result);
   record.set(kFunction, work.function_id);
   record.set(kStart, work.call_start_ns);
   record.set(kEnd, work.call_end_ns);
@@ -176,6 +177,16 @@ Record overhead_record(Overhead kind, uint64_t start_ns, uint64_t end_ns, uint32
   record.set(kEnd, end_ns);
   record.set(kCorrelation, correlation);
   return record.bytes();
+}
+
+Record strange_record() {
+  constexpr size_t kStrangeBytes = 72;
+  constexpr uint32_t kStrangeKind = 201;
+  Record record(kStrangeBytes);
+  memcpy(record.data(), &kStrangeKind, sizeof kStrangeKind);
+  for (uint32_t i = 2; i < kStrangeBytes / sizeof i; ++i)
+    memcpy(record.data() + i * sizeof i, &i, sizeof i);
+  return record;
 }
 
 void forget_end(uint8_t* record, uint64_t now_ns) {

@@ -18,8 +18,8 @@ Record copy_record(const Work& work);
 Record set_record(const Work& work);
 Record graph_record(const Work& work);
 Record synchronization_record(const Work& work);
-/// Of the calling thread.
-Record call_record(const Work& work);
+/// Of the calling thread; `result` is what the call returned, 0: it worked.
+Record call_record(const Work& work, int32_t result);
 enum class Overhead : uint32_t {
   kFlush = 1 << 16,
   kInstrumentation = 2 << 16,
@@ -27,6 +27,9 @@ enum class Overhead : uint32_t {
   kBufferRequest = 7 << 16,
 };
 Record overhead_record(Overhead kind, uint64_t start_ns, uint64_t end_ns, uint32_t correlation);
+
+/// Of a kind that nobody knows, with words that might be the begin of another.
+Record strange_record();
 
 /// Takes the end, or both times, from a record of work that is not over at `now_ns`.
 void forget_end(uint8_t* record, uint64_t now_ns);

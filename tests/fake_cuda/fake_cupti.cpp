@@ -10,7 +10,12 @@
 //   FAKE_CUPTI_REORDER=1      buffers are handed over last first
 //   FAKE_CUPTI_INLINE=N       buffers have N bytes, and who has filled one hands it over
 //   FAKE_CUPTI_HOLD=1         no buffer is handed over before a forced flush
-//   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999
+//   FAKE_CUPTI_STUCK=MS       its worker hands over nothing from so long after the first record on
+//   FAKE_CUPTI_FLUSH_HANG=N   the Nth flush never returns
+//   FAKE_CUPTI_NAMELESS=N     every Nth kernel has no name
+//   FAKE_CUPTI_FAILED=N       every Nth call that starts work fails: there is none
+//   FAKE_CUPTI_STRANGE=N      before every Nth piece of work is a record of an unknown kind
+//   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999; "N+": from it on
 //   FAKE_CUPTI_OVERHEAD=N     every piece of work costs N ns, CUPTI says
 //   FAKE_CUPTI_FLUSH_MS=N     who flushes waits so long
 //   FAKE_CUPTI_FATAL=N        a fatal error after N pieces of work
@@ -73,6 +78,13 @@ State& state() {
   return *one;
 }
 
+/// "3" is the third one, "3+" all from it on.
+bool is_number_meant(const char* text, uint64_t number) {
+  char* rest = nullptr;
+  const uint64_t meant = strtoull(text, &rest, 10);
+  return *rest == '+' ? number >= meant : number == meant;
+}
+
 /// kSuccess, unless FAKE_CUPTI_ERROR says otherwise.
 Code count_call(const char* name) {
   State& s = state();
@@ -81,7 +93,7 @@ Code count_call(const char* name) {
   const char* text = getenv("FAKE_CUPTI_ERROR");
   const size_t bytes = strlen(name);
   const bool is_meant = text != nullptr && strncmp(text, name, bytes) == 0 && text[bytes] == ':' &&
-                        strtoull(text + bytes + 1, nullptr, 10) == number;
+                        is_number_meant(text + bytes + 1, number);
   return is_meant ? kUnknown : kSuccess;
 }
 
@@ -107,12 +119,12 @@ void put_of(const Work& work, const Record& record, uint64_t over_ns) {
   put(record, over_ns, work.correlation, wants(Kind::kOverhead));
 }
 
-void put_call(const Work& work) {
+void put_call(const Work& work, bool has_failed) {
   {
     const std::lock_guard lock(state().mutex);
     if (state().driver_calls.count(work.function_id) == 0) return;
   }
-  put_of(work, call_record(work), work.call_end_ns);
+  put_of(work, call_record(work, has_failed ? 1 : 0), work.call_end_ns);
 }
 
 struct KindOfWork {
@@ -168,6 +180,8 @@ void put_work(const Work& told, uint64_t number) {
            0);
   }
   Work work = told;
+  if (is_nth("STRANGE", number)) put_of(told, strange_record(), 0);
+  if (is_nth("NAMELESS", number)) work.name = nullptr;
   if (is_nth("ZERO", number)) work.start_ns = work.end_ns = 0;
   if (is_nth("ABSURD", number)) work.end_ns += 400ull * 24 * 3600 * 1'000'000'000;
   for (const KindOfWork& one : kKinds) {
@@ -216,12 +230,13 @@ void on_work(const Work& told) {
     return;
   }
   if (number == 1) put_preparation(told);
+  const bool has_failed = is_nth("FAILED", number);
   if (is_nth("DROP", number)) {
     drop();
-  } else {
+  } else if (!has_failed) {
     put_work(told, number);
   }
-  put_call(told);
+  put_call(told, has_failed);
 }
 
 void note_unsafe_call() {
@@ -408,6 +423,8 @@ Code cuptiGetCallbackName(int32_t domain, uint32_t id, const char** name) {
 Code cuptiActivityFlushAll(uint32_t flag) {
   if (const Code code = count_call("cuptiActivityFlushAll"); code != kSuccess) return code;
   note("FAKE_CUPTI_FLUSHES");
+  if (state().calls["cuptiActivityFlushAll"] == knob("FLUSH_HANG"))
+    for (;;) pause();
   note_unsafe_call();
   const uint64_t start_ns = host_ns();
   if (knob("FLUSH_MS") != 0) usleep(static_cast<useconds_t>(1000 * knob("FLUSH_MS")));

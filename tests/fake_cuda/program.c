@@ -10,10 +10,12 @@
 // for N more kernels. GPU_PROGRAM_PCONTROL=N: N more under MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1:
 // each thread waits for the device. GPU_PROGRAM_GRAPHS=1: a graph is made before all, each tenth of
 // a second of GPU_PROGRAM_SECONDS and in the pause, and the first and the last are launched.
-// GPU_PROGRAM_REST=1: prints what our thread does in two seconds.
+// GPU_PROGRAM_NAMES=N: N kernels of a name each before all. GPU_PROGRAM_REST=1: prints what our
+// thread does in two seconds.
 // GPU_PROGRAM_DURATION_US=N: what a kernel takes; 10. GPU_PROGRAM_STEPS=N: N annotated steps before
 // all. GPU_PROGRAM_BENCH=N: only measures launches, N rounds of 10000. GPU_PROGRAM_END=SIGNAL: gets
 // it before the end; 0: ends by _exit. GPU_PROGRAM_RESET=1: the device is reset behind the kernels.
+// GPU_PROGRAM_GRAPHLESS=1: no graph is launched at the end.
 // GPU_PROGRAM_RELEASES=N: its context is retained and released N times in a second, as UCX does for
 // each transfer, and then once more: that is its end.
 #include <aon/annotate.h>
@@ -141,6 +143,17 @@ static long launch_paused(int kernels) {
   MPI_Pcontrol(1);
   usleep(kFarUs);
   return 1;
+}
+
+static long launch_named(int names) {
+  enum { kNameBytes = 24 };
+  char* text = malloc((size_t)names * kNameBytes);  // CUPTI names them by pointers
+  for (int i = 0; i < names; ++i) {
+    char* name = text + (size_t)i * kNameBytes;
+    snprintf(name, kNameBytes, "kernel_%d", i);
+    cuLaunchKernel(name, 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
+  }
+  return names;
 }
 
 /// Annotated steps, each ended by waiting for the device.
@@ -315,6 +328,7 @@ int main(int argc, char** argv) {
   if (getenv("GPU_PROGRAM_PAUSE")) launched += launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
   if (getenv("GPU_PROGRAM_PCONTROL"))
     launched += launch_paused(atoi(getenv("GPU_PROGRAM_PCONTROL")));
+  if (getenv("GPU_PROGRAM_NAMES")) launched += launch_named(atoi(getenv("GPU_PROGRAM_NAMES")));
   if (getenv("GPU_PROGRAM_STEPS")) run_steps(atoi(getenv("GPU_PROGRAM_STEPS")));
   if (getenv("GPU_PROGRAM_SECONDS")) launched += launch_for(atoi(getenv("GPU_PROGRAM_SECONDS")));
   struct Job jobs[kMaxStreams];
@@ -338,12 +352,13 @@ int main(int argc, char** argv) {
     ++launched;
   }
   if (first_graph != NULL) launch_graphs();
-  cuGraphLaunch(NULL, (void*)7);
+  const int has_graph = !getenv("GPU_PROGRAM_GRAPHLESS");
+  if (has_graph) cuGraphLaunch(NULL, (void*)7);
   cuCtxSynchronize();
   if (getenv("GPU_PROGRAM_REST")) watch_drain_thread();
   MPI_Barrier(MPI_COMM_WORLD);
   printf("rank %d kernels %ld copies %d bytes %ld sets %d graphs %d\n", rank, launched, 2 * streams,
-         3L * kCopyBytes * streams, streams, graphs + 1);
+         3L * kCopyBytes * streams, streams, graphs + has_graph);
   fflush(stdout);
   end_early(getenv("GPU_PROGRAM_END"));
   MPI_Finalize();

@@ -9,7 +9,10 @@
 #include "writers/devices/calls.h"
 #include "writers/devices/device_pass.h"
 #include "writers/devices/devices.h"
+#include "writers/devices/missing_launches.h"
 #include "writers/devices/nccl_kernels.h"
+#include "writers/devices/region_kinds.h"
+#include "writers/devices/step_times.h"
 #include "writers/devices/summary.h"
 #include "writers/devices/unit_use.h"
 #include "writers/profile/local_ids.h"
@@ -18,27 +21,16 @@
 namespace aon::writers {
 namespace {
 
-using devices::BlindTime;
 using devices::BlindTimes;
 using devices::Borders;
 using devices::Call;
-using devices::Calls;
 using devices::DevicePass;
 using devices::Item;
 using devices::Launch;
+using devices::MissingLaunches;
 using devices::NcclKernels;
-using devices::Window;
 
 constexpr uint32_t kNoGroup = 0xffffffffu;
-
-/// What plugins/cupti calls the time in which it records no work.
-constexpr const char* kBlindName = "[GPU work not recorded]";
-
-/// What NCCL calls its kernels, by their demangled names.
-bool is_communication(const std::string& name) {
-  return name.rfind("nccl", 0) == 0 || name.find("ncclKernel") != std::string::npos ||
-         name.find("ncclDevKernel") != std::string::npos;
-}
 
 class Analysis : public DeviceAnalysis {
  public:
@@ -78,18 +70,18 @@ class Analysis : public DeviceAnalysis {
   uint32_t device_of(uint32_t communicator) const;
   std::vector<const StepRow*> steps_of_group() const;
   void add_item(const Item& item, DevicePass* pass);
-  DeviceStep step_of(const StepRow& row, const DevicePass& pass, const DeviceTimes& times) const;
   void finish_device(DevicePass* pass, const std::vector<const StepRow*>& steps);
   Rows rows() const { return {summary_.uses.size(), summary_.steps.size()}; }
   void add_units(const Rows& before, const Group* passed = nullptr);
+  Result<MissingLaunches> missing_launches();
+  void mark_missing(const Rows& before);
+  void add_unrecorded();
 
   std::filesystem::path folder_;
   const StepMeter* steps_;
   uint64_t max_file_bytes_;
   const Model* model_ = nullptr;
-  std::vector<bool> is_communication_;  ///< by global region
-  std::vector<bool> launches_graphs_;   ///< the same: cuGraphLaunch, cudaGraphLaunch, ...
-  uint32_t blind_region_ = kUnknownRegion;
+  devices::RegionKinds kinds_;
   DeviceSummary summary_;
   devices::UnitUses units_;
   std::vector<NcclListener> nccl_listeners_;
@@ -100,7 +92,8 @@ class Analysis : public DeviceAnalysis {
   bool has_no_room_ = false;
   profile::LocalIds regions_;
   std::optional<Store> store_;
-  Calls calls_;
+  devices::Calls calls_;
+  uint64_t kernel_count_ = 0;
   BlindTimes blind_;
   std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
   size_t border_count_ = 0;
@@ -118,13 +111,7 @@ class Analysis : public DeviceAnalysis {
 Status Analysis::begin(const Model& model) {
   model_ = &model;
   units_.begin(model);
-  for (const GlobalRegion& region : model.regions) {
-    is_communication_.push_back(is_communication(region.name));
-    launches_graphs_.push_back(region.name.find("GraphLaunch") != std::string::npos);
-  }
-  for (uint32_t i = 0; i < model.regions.size(); ++i) {
-    if (model.regions[i].name == kBlindName) blind_region_ = i;
-  }
+  kinds_.begin(model);
   return {};
 }
 
@@ -172,7 +159,12 @@ Status Analysis::begin_location(const Location& location) {
 /// What the thread lost that writes the records of devices is their work. These come in no order of
 /// time, so when their neighbours were says nothing.
 void Analysis::note_loss(const Event& event) {
-  if (event.kind == EventKind::kLostBegin) blind_.add(event.request, event.bytes_received);
+  if (event.kind != EventKind::kLostBegin) return;
+  GapCause cause = GapCause::kUnknown;
+  const auto reason = static_cast<LossReason>(event.region);
+  if (reason == LossReason::kPoolFull) cause = GapCause::kRing;
+  if (reason == LossReason::kEvictedByCap) cause = GapCause::kLeftOut;
+  blind_.add(event.request, event.bytes_received, cause);
 }
 
 /// Annotations only: a call of MPI launches nothing.
@@ -198,13 +190,13 @@ Status Analysis::add_work(const Event& event) {
   if (row_ == Row::kCalls) {
     if (operation != DeviceOperation::kOther) return {};
     if (event.device_correlation() == 0) {
-      const uint32_t label = regions_.global(event.region);
-      if (label == blind_region_) blind_.add(start_ns, end_ns);
+      const GapCause* gap = kinds_.gap_of(regions_.global(event.region));
+      if (gap != nullptr) blind_.add(start_ns, end_ns, *gap);
       return {};
     }
     const uint32_t function = regions_.global(event.region);
-    const bool is_of_graph = function < launches_graphs_.size() && launches_graphs_[function];
-    calls_.add({event.device_correlation(), thread_, is_of_graph, start_ns, end_ns});
+    calls_.add({event.device_correlation(), thread_, kinds_.launches_graph(function),
+                kinds_.launches_kernel(function), 0, start_ns, end_ns});
     return {};
   }
   const uint32_t region = regions_.global(event.region);
@@ -216,10 +208,10 @@ Status Analysis::add_work(const Event& event) {
   item.region = region;
   item.is_kernel = operation == DeviceOperation::kKernel;
   const bool is_copy = operation == DeviceOperation::kCopy || operation == DeviceOperation::kSet;
-  const bool communicates = region < is_communication_.size() && is_communication_[region];
-  item.work = is_copy        ? WorkClass::kCopy
-              : communicates ? WorkClass::kCommunication
-                             : WorkClass::kCompute;
+  kernel_count_ += item.is_kernel ? 1 : 0;
+  item.work = is_copy                           ? WorkClass::kCopy
+              : kinds_.is_communication(region) ? WorkClass::kCommunication
+                                                : WorkClass::kCompute;
   if (!store_) store_.emplace(folder_, kStoreBytes);
   if (store_->next_file_bytes() > std::max(store_->file_bytes(), max_file_bytes_)) {
     has_no_room_ = true;
@@ -249,7 +241,7 @@ Status Analysis::events(std::span<const Event> events) {
       if (event.kind == EventKind::kNcclCall)
         nccl_.add_operation(event.nccl(), device_of(event.nccl().communicator));
     } else if (event.kind == EventKind::kDeviceGap) {
-      blind_.add(event.time_ns, event.request);
+      blind_.add(event.time_ns, event.request, GapCause::kLeftOut);
     } else if (event.kind == EventKind::kDeviceWork && !has_no_room_) {
       if (Status status = add_work(event); !status) return status;
     }
@@ -276,17 +268,8 @@ std::vector<const StepRow*> Analysis::steps_of_group() const {
   return rows;
 }
 
-std::vector<Window> windows_of(const std::vector<const StepRow*>& steps) {
-  std::vector<Window> windows;
-  for (const StepRow* step : steps) {
-    const uint64_t duration_ns = step->part_ns[static_cast<size_t>(StepPart::kDuration)];
-    windows.push_back({step->begin_ns, step->begin_ns + duration_ns, {}});
-  }
-  return windows;
-}
-
 void Analysis::add_item(const Item& item, DevicePass* pass) {
-  const Call* call = item.correlation != 0 ? calls_.find(item.correlation) : nullptr;
+  const Call* call = item.correlation != 0 ? calls_.take(item.correlation) : nullptr;
   const Launch launch = call != nullptr ? Launch{call->start_ns, call->end_ns} : Launch{0, 0};
   pass->sweep.add({item.start_ns, item.end_ns, item.work}, launch);
   if (item.is_kernel) pass->add_kernel(item.end_ns - item.start_ns, call);
@@ -330,36 +313,11 @@ void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>
       summary_.left_out_step_count += steps.size() - i;
       break;
     }
-    DeviceStep step = step_of(*steps[i], *pass, pass->sweep.windows()[i].times);
-    step.bound = bound_of(step.times, pass->median_launched_ns(), use.median_launch_ns);
+    DeviceStep step = devices::step_of(*steps[i], *pass, i, blind_);
+    step.bound = bound_of(step.times, pass->median_launched_ns(), use.median_launch_ns,
+                          kLeastRecordedOfStep);
     summary_.steps.push_back(step);
   }
-}
-
-/// `times` are those of its window.
-DeviceStep Analysis::step_of(const StepRow& row, const DevicePass& pass,
-                             const DeviceTimes& times) const {
-  DeviceStep step;
-  step.group = group_->id;
-  step.device = pass.device;
-  step.loop = row.loop;
-  step.number = row.number;
-  step.begin_ns = row.begin_ns;
-  step.times = times;
-  step.times.span_ns = row.part_ns[static_cast<size_t>(StepPart::kDuration)];
-  uint64_t told_ns = step.times.busy_ns;
-  for (const uint64_t idle_ns : step.times.idle_ns) told_ns += idle_ns;
-  // Before the first and behind the last work of the device.
-  const uint64_t untold_ns = step.times.span_ns - std::min(step.times.span_ns, told_ns);
-  const uint64_t end_ns = step.begin_ns + step.times.span_ns;
-  const uint64_t before_ns =
-      blind_.overlap_ns(step.begin_ns, std::min(end_ns, pass.sweep.first_ns()));
-  const uint64_t behind_ns =
-      blind_.overlap_ns(std::max(step.begin_ns, pass.sweep.last_ns()), end_ns);
-  const uint64_t unrecorded_ns = std::min(untold_ns, before_ns + behind_ns);
-  step.times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)] += unrecorded_ns;
-  step.times.idle_ns[static_cast<size_t>(IdleReason::kUnknown)] += untold_ns - unrecorded_ns;
-  return step;
 }
 
 Status Analysis::finish_group() {
@@ -368,6 +326,8 @@ Status Analysis::finish_group() {
   if (store_ && !has_no_room_) {
     calls_.sort();
     blind_.merge();
+    const Result<MissingLaunches> missing = missing_launches();
+    if (!missing) return missing.error();
     const std::vector<const StepRow*> steps = steps_of_group();
     Result<Store::Reader> reader = store_->read();
     if (!reader) return reader.error();
@@ -380,21 +340,61 @@ Status Analysis::finish_group() {
         pass.reset();
       }
       if (*item == nullptr) break;
-      if (!pass) pass.emplace((*item)->device, windows_of(steps), blind_.all());
+      if (!pass)
+        pass.emplace((*item)->device, devices::windows_of(steps), blind_.all(), missing->all());
       add_item(**item, &*pass);
     }
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
     if (Status status = finish_nccl(); !status) return status;
+    mark_missing(before);
   }
+  if (has_devices_ && group_ != nullptr) add_unrecorded();
   if (has_devices_ && group_ != nullptr) add_units(before, group_);
   store_.reset();
   calls_.clear();
+  kernel_count_ = 0;
   blind_.clear();
   borders_.clear();
   border_count_ = 0;
   launches_.clear();
   nccl_.clear();
   return {};
+}
+
+/// Before the work passes, where fewer kernels came than were launched. Else what is missing beside
+/// kernels of calls that are not known shows behind it.
+Result<MissingLaunches> Analysis::missing_launches() {
+  if (calls_.kernel_launch_count() <= kernel_count_) return MissingLaunches();
+  Result<Store::Reader> reader = store_->read();
+  if (!reader) return reader.error();
+  for (;;) {
+    const Result<const Item*> item = reader->next();
+    if (!item) return item.error();
+    if (*item == nullptr) return MissingLaunches(calls_);
+    calls_.take((*item)->correlation);
+  }
+}
+
+/// Times with many launches whose kernels are not there have no verdict.
+void Analysis::mark_missing(const Rows& before) {
+  const MissingLaunches missing(calls_);
+  if (missing.is_empty()) return;
+  const auto mark = [&](auto* row) {
+    const uint64_t end_ns = row->begin_ns + row->times.span_ns;
+    row->missing_launch_count = missing.count(row->begin_ns, end_ns);
+    if (missing.are_many(row->begin_ns, end_ns)) row->bound = Bound::kUnrecorded;
+  };
+  for (size_t i = before.uses; i < summary_.uses.size(); ++i) mark(&summary_.uses[i]);
+  for (size_t i = before.steps; i < summary_.steps.size(); ++i) mark(&summary_.steps[i]);
+}
+
+void Analysis::add_unrecorded() {
+  for (uint32_t cause = 0; cause < kGapCauseCount; ++cause) {
+    const BlindTimes::Sum& sum = blind_.sum_of(static_cast<GapCause>(cause));
+    if (sum.count == 0) continue;
+    summary_.unrecorded.push_back(
+        {group_->id, static_cast<GapCause>(cause), sum.count, sum.total_ns});
+  }
 }
 
 Status Analysis::finish_nccl() {

@@ -1,8 +1,10 @@
-/// When nothing was recorded of the devices of a process: the budget's pauses and the program's,
-/// records that were lost, and work that was left out.
+/// When work of the devices of a process may be missing, and why: the budget's pauses and the
+/// program's, records that were lost, and work that was left out.
 /// Thread: one.   Cost: 16 bytes each, at most kMaxCount: then neighbours become one, so that more
 /// counts as not recorded, never less.
 #pragma once
+
+#include <aon/device_gaps.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -20,10 +22,19 @@ class BlindTimes {
  public:
   static constexpr size_t kMaxCount = 1u << 16;
 
-  void clear() { times_.clear(); }
+  /// Of one cause; those of different causes may be at the same time.
+  struct Sum {
+    uint64_t count = 0;
+    uint64_t total_ns = 0;
+  };
 
-  void add(uint64_t begin_ns, uint64_t end_ns) {
+  void clear() { *this = {}; }
+
+  void add(uint64_t begin_ns, uint64_t end_ns, GapCause cause = GapCause::kUnknown) {
     if (end_ns <= begin_ns) return;
+    Sum& sum = sums_[static_cast<size_t>(cause)];
+    ++sum.count;
+    sum.total_ns += end_ns - begin_ns;
     if (times_.size() == kMaxCount) {
       merge();
       if (times_.size() > kMaxCount / 2) join_pairs();
@@ -47,6 +58,7 @@ class BlindTimes {
   }
 
   std::span<const BlindTime> all() const { return times_; }
+  const Sum& sum_of(GapCause cause) const { return sums_[static_cast<size_t>(cause)]; }
 
   uint64_t overlap_ns(uint64_t begin_ns, uint64_t end_ns) const {
     if (end_ns <= begin_ns) return 0;
@@ -69,6 +81,7 @@ class BlindTimes {
   }
 
   std::vector<BlindTime> times_;
+  Sum sums_[kGapCauseCount];
 };
 
 }  // namespace aon::writers::devices

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "writers/devices/devices.h"
@@ -13,8 +14,10 @@ namespace aon::writers::devices {
 
 struct Call {
   uint32_t correlation;
-  uint32_t thread : 31;
-  uint32_t is_of_graph : 1;  ///< it launched a graph, whose kernels all have its correlation id
+  uint32_t thread : 29;
+  uint32_t is_of_graph : 1;   ///< it launched a graph, whose kernels all have its correlation id
+  uint32_t is_of_kernel : 1;  ///< it launched a kernel
+  uint32_t has_work : 1;      ///< of which there is a record
   uint64_t start_ns;
   uint64_t end_ns;
 };
@@ -37,12 +40,19 @@ class Calls {
     };
     calls_.erase(std::unique(calls_.begin(), calls_.end(), is_same), calls_.end());
   }
-  /// Null: not known. Only after sort().
-  const Call* find(uint32_t correlation) const {
+  /// Of a piece of work, null: not known. Only after sort().
+  const Call* take(uint32_t correlation) {
     const auto found = std::lower_bound(
         calls_.begin(), calls_.end(), correlation,
         [](const Call& call, uint32_t wanted) { return call.correlation < wanted; });
-    return found != calls_.end() && found->correlation == correlation ? &*found : nullptr;
+    if (found == calls_.end() || found->correlation != correlation) return nullptr;
+    found->has_work = 1;
+    return &*found;
+  }
+  std::span<const Call> all() const { return calls_; }
+  uint64_t kernel_launch_count() const {
+    return static_cast<uint64_t>(std::count_if(
+        calls_.begin(), calls_.end(), [](const Call& call) { return call.is_of_kernel != 0; }));
   }
 
  private:

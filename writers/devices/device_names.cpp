@@ -1,6 +1,7 @@
 #include "writers/devices/device_names.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace aon::writers::devices {
 
@@ -38,6 +39,20 @@ std::string digits_of(const uint8_t (&bytes)[16]) {
     digits += kDigits[byte & 15];
   }
   return digits;
+}
+
+std::string uuid_text(const uint8_t (&bytes)[16]) {
+  if (std::all_of(std::begin(bytes), std::end(bytes), [](uint8_t byte) { return byte == 0; }))
+    return {};
+  std::string text = digits_of(bytes);
+  for (const size_t place : {20, 16, 12, 8}) text.insert(place, 1, '-');
+  return text;
+}
+
+std::string uuid_text(const Group& group, uint32_t device) {
+  if (group.process == nullptr) return {};
+  const auto known = group.process->devices.find(device);
+  return known == group.process->devices.end() ? "" : uuid_text(known->second.definition.uuid);
 }
 
 }  // namespace aon::writers::devices

@@ -34,8 +34,9 @@ static_assert(sizeof(Item) == DeviceAnalysis::kItemBytes);
 
 /// What is summed up of a device while its work passes by.
 struct DevicePass {
-  DevicePass(uint32_t ordinal, std::vector<Window> windows, std::span<const BlindTime> blind)
-      : device(ordinal), sweep(std::move(windows), blind) {}
+  DevicePass(uint32_t ordinal, std::vector<Window> windows, std::span<const BlindTime> blind,
+             std::span<const uint64_t> missing_launches_ns)
+      : device(ordinal), sweep(std::move(windows), blind, missing_launches_ns) {}
 
   void add_kernel(uint64_t duration_ns, const Call* call) {
     kernels.add(duration_ns);

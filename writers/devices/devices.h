@@ -11,6 +11,8 @@
 /// borders of annotations of one process, kMaxSteps rows of steps of all.
 #pragma once
 
+#include <aon/device_gaps.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -43,15 +45,16 @@ enum class Bound : uint8_t {
   kCommunication,
   kCopy,
   kStarved,
-  kUnused,  ///< no work: in a step of a process that uses the device in others
-  kDevice,  ///< none of these; counters are not there
+  kUnused,      ///< no work: in a step of a process that uses the device in others
+  kUnrecorded,  ///< too little is recorded of it to say
+  kDevice,      ///< none of these; counters are not there
   kCompute,
   kMemory,
   kBalanced,
   kLatency,
   kSmallGrids,
 };
-constexpr size_t kBoundCount = 11;
+constexpr size_t kBoundCount = 12;
 const char* bound_name(Bound bound);
 
 struct DeviceTimes {
@@ -78,7 +81,8 @@ struct DeviceUse {
   uint64_t median_kernel_ns = 0;  ///< within 10 %
   uint64_t median_launch_ns = 0;  ///< of the calls that launched one each; 0 unknown
   uint64_t unknown_launch_count = 0;
-  uint64_t begin_ns = 0;  ///< of the first work
+  uint64_t missing_launch_count = 0;  ///< as of a step
+  uint64_t begin_ns = 0;              ///< of the first work
   UnitUse units;
   Bound bound = Bound::kDevice;
 };
@@ -91,8 +95,17 @@ struct DeviceStep {
   int64_t number = 0;
   uint64_t begin_ns = 0;
   DeviceTimes times;
+  uint64_t missing_launch_count = 0;  ///< of the process, for any device: there is no kernel
   UnitUse units;
   Bound bound = Bound::kDevice;
+};
+
+/// Times in which work of a process may be missing, for one cause.
+struct UnrecordedTime {
+  uint32_t group = 0;
+  GapCause cause = GapCause::kUnknown;
+  uint64_t count = 0;
+  uint64_t total_ns = 0;
 };
 
 /// Work of one name that was launched from the same annotation.
@@ -128,6 +141,7 @@ struct DeviceSummary {
   std::vector<DeviceStep> steps;
   std::vector<LaunchRow> launches;
   std::vector<NcclTime> nccl;
+  std::vector<UnrecordedTime> unrecorded;
   uint64_t unmatched_nccl_count = 0;  ///< operations that NCCL launched, and no kernel fits
   uint64_t left_out_nccl_count = 0;   ///< operations beyond DeviceAnalysis::kMaxNcclRows
   uint64_t left_out_count = 0;        ///< processes for whose work there was no room to sort it
@@ -158,10 +172,19 @@ std::unique_ptr<DeviceAnalysis> make_device_analysis(const std::filesystem::path
                                                      const StepMeter* steps,
                                                      uint64_t max_file_bytes = UINT64_MAX);
 
+/// What must be recorded of a time for a verdict by records. Of all of a process's, windows of the
+/// budget (one half second of eight) are as good as any; of a step, a part may be unlike the rest.
+constexpr double kLeastRecordedOfUse = 0.1;
+constexpr double kLeastRecordedOfStep = 0.5;
+/// Of the launches of a time, so many without a kernel leave none.
+constexpr double kMostMissingLaunches = 0.1;
+
 /// The rules of docs/gpu-bounds.md. By records alone; the medians are those of calls that launch
 /// one kernel and of their kernels, 0 where there are none:
-Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t median_launch_ns);
-/// `by_records`, or where that is kDevice what its units did for most of the time that they worked.
+Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t median_launch_ns,
+               double least_recorded = kLeastRecordedOfUse);
+/// `by_records`, or where that is kDevice or kUnrecorded what its units did for most of the time
+/// that they worked.
 Bound bound_of(Bound by_records, const UnitUse& units);
 
 }  // namespace aon::writers

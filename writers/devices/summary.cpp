@@ -20,6 +20,7 @@ void save_summary(StateOut* out, const DeviceSummary& summary) {
   out->put(summary.steps);
   out->put(summary.launches);
   out->put(summary.nccl);
+  out->put(summary.unrecorded);
   out->put(summary.unmatched_nccl_count);
   out->put(summary.left_out_nccl_count);
   out->put(summary.left_out_count);
@@ -29,7 +30,7 @@ void save_summary(StateOut* out, const DeviceSummary& summary) {
 Status add_saved(StateIn* in, const Model& model, DeviceSummary* summary) {
   DeviceSummary more;
   if (!in->get(&more.uses) || !in->get(&more.steps) || !in->get(&more.launches) ||
-      !in->get(&more.nccl) || !in->get(&more.unmatched_nccl_count) ||
+      !in->get(&more.nccl) || !in->get(&more.unrecorded) || !in->get(&more.unmatched_nccl_count) ||
       !in->get(&more.left_out_nccl_count) || !in->get(&more.left_out_count) ||
       !in->get(&more.left_out_step_count))
     return in->status();
@@ -37,15 +38,20 @@ Status add_saved(StateIn* in, const Model& model, DeviceSummary* summary) {
   const auto has_bound = [&](const auto& row) {
     return is_of_group(row) && static_cast<size_t>(row.bound) < kBoundCount;
   };
+  const auto has_cause = [&](const UnrecordedTime& row) {
+    return is_of_group(row) && static_cast<size_t>(row.cause) < kGapCauseCount;
+  };
   if (!in->check(std::all_of(more.uses.begin(), more.uses.end(), has_bound) &&
                  std::all_of(more.steps.begin(), more.steps.end(), has_bound) &&
                  std::all_of(more.launches.begin(), more.launches.end(), is_of_group) &&
-                 std::all_of(more.nccl.begin(), more.nccl.end(), is_of_group)))
+                 std::all_of(more.nccl.begin(), more.nccl.end(), is_of_group) &&
+                 std::all_of(more.unrecorded.begin(), more.unrecorded.end(), has_cause)))
     return in->status();
   constexpr size_t kNoLimit = SIZE_MAX;
   uint64_t none = 0;
   append_up_to(kNoLimit, more.uses, &summary->uses, &none);
   append_up_to(kNoLimit, more.launches, &summary->launches, &none);
+  append_up_to(kNoLimit, more.unrecorded, &summary->unrecorded, &none);
   append_up_to(DeviceAnalysis::kMaxSteps, more.steps, &summary->steps,
                &summary->left_out_step_count);
   append_up_to(DeviceAnalysis::kMaxNcclRows, more.nccl, &summary->nccl,

@@ -51,9 +51,18 @@ void Sweep::advance(uint64_t to_ns) {
   }
 }
 
-void Sweep::account_gap(uint64_t to_ns, const Launch& launch) {
+/// Whether in the gap before `to_ns` and the work of `launch` there may have been other work.
+bool Sweep::is_blind(uint64_t to_ns, const Launch& launch) {
   while (!blind_.empty() && blind_.front().end_ns <= now_ns_) blind_ = blind_.subspan(1);
-  if (!blind_.empty() && blind_.front().begin_ns < to_ns) {
+  if (!blind_.empty() && blind_.front().begin_ns < to_ns) return true;
+  if (launch.end_ns == 0 || last_launch_.end_ns == 0) return false;
+  const auto next = std::upper_bound(missing_launches_ns_.begin(), missing_launches_ns_.end(),
+                                     last_launch_.start_ns);
+  return next != missing_launches_ns_.end() && *next < launch.start_ns;
+}
+
+void Sweep::account_gap(uint64_t to_ns, const Launch& launch) {
+  if (is_blind(to_ns, launch)) {
     account_idle(now_ns_, to_ns, IdleReason::kUnrecorded);
     return;
   }

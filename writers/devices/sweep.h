@@ -46,9 +46,12 @@ class Sweep {
  public:
   static constexpr size_t kMaxRunning = 1u << 16;  ///< pieces of work at a time
 
-  /// `windows` in order of their begin; they may overlap. `blind`, in order, outlives the sweep.
-  explicit Sweep(std::vector<Window> windows, std::span<const BlindTime> blind = {})
-      : windows_(std::move(windows)), blind_(blind) {}
+  /// `windows` in order of their begin; they may overlap. `blind` and the begins of launches whose
+  /// work is missing, in order, outlive the sweep: between two pieces of work with such a launch
+  /// between theirs it is not known what ran.
+  explicit Sweep(std::vector<Window> windows, std::span<const BlindTime> blind = {},
+                 std::span<const uint64_t> missing_launches_ns = {})
+      : windows_(std::move(windows)), blind_(blind), missing_launches_ns_(missing_launches_ns) {}
 
   /// The next piece of work, none of which begins earlier than the one before.
   void add(const Interval& interval, const Launch& launch);
@@ -72,6 +75,7 @@ class Sweep {
   void account_work(uint64_t from_ns, uint64_t to_ns);
   void account_idle(uint64_t from_ns, uint64_t to_ns, IdleReason reason);
   void account_gap(uint64_t to_ns, const Launch& launch);
+  bool is_blind(uint64_t to_ns, const Launch& launch);
   void spread(uint64_t from_ns, uint64_t to_ns,
               const std::function<void(DeviceTimes*, uint64_t)>& add);
 
@@ -79,7 +83,8 @@ class Sweep {
   IdleFigures idle_[kIdleReasonCount];
   std::vector<Window> windows_;
   std::span<const BlindTime> blind_;  ///< what has not passed
-  size_t first_window_ = 0;           ///< that has not ended
+  std::span<const uint64_t> missing_launches_ns_;
+  size_t first_window_ = 0;  ///< that has not ended
   bool has_begun_ = false;
   uint64_t first_ns_ = 0;
   uint64_t now_ns_ = 0;  ///< accounted up to here

@@ -11,10 +11,12 @@ namespace {
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
 
-// Of NVIDIA's rule: what is below has no bound, and two uses so near to each other are balanced.
-constexpr float kIdle = 0.05F;
+// NVIDIA's latency_bound_threshold and balanced_threshold: what is below has no bound, and two uses
+// so near to each other are balanced.
 constexpr float kBusy = 0.6F;
 constexpr float kNear = 0.1F;
+// Ours.
+constexpr float kIdle = 0.05F;
 constexpr float kHalf = 0.5F;
 
 bool is_known(float value) { return !std::isnan(value); }

@@ -1,7 +1,7 @@
 /// How busy the units of a device were, from counters of its hardware: GPM (gpu_UUID/gpm, nvml) or
 /// PM sampling (gpu_UUID/counters, gpu-counters). It says what records of kernels cannot: whether
-/// computing, the memory or latency keeps a device from going faster. docs/gpu-use.md has the rule,
-/// which is that of Nsight Compute's "speed of light" (its sections/SpeedOfLight.py).
+/// computing, the memory or latency keeps a device from going faster. docs/gpu-bounds.md has the
+/// rule, whose thresholds are Nsight Compute's (its sections/SpeedOfLight.py).
 ///
 /// Counters are those of the whole device, whoever uses it.
 /// Thread: one.   Cost: kMaxBuckets * 44 bytes per device and source, freed when all processes of

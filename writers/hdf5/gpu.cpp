@@ -1,4 +1,5 @@
 #include "writers/hdf5/gpu.h"
+#include "writers/devices/device_names.h"
 
 #include <hdf5_hl.h>
 
@@ -61,18 +62,6 @@ struct TimeColumns {
   Column<uint64_t>& longest;
 };
 
-std::string hexadecimal(const uint8_t (&bytes)[16]) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  if (std::all_of(std::begin(bytes), std::end(bytes), [](uint8_t b) { return b == 0; })) return {};
-  std::string text;
-  for (size_t i = 0; i < sizeof bytes; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 15];
-  }
-  return text;
-}
-
 /// GPUs of a node by their address on the bus, as its topology has them.
 using Places = std::map<std::string, topology::Object>;
 
@@ -110,7 +99,7 @@ void write_devices(hid_t parent, const Model& model) {
     for (const auto& [ordinal, device] : group.process->devices) {
       owner.append(group, ordinal);
       name.append(device.name);
-      uuid.append(hexadecimal(device.definition.uuid));
+      uuid.append(devices::uuid_text(device.definition.uuid));
       address.append(device.address);
       const uint32_t home = homes.of(group.node);
       const auto [node, is_new] = nodes.try_emplace(home);

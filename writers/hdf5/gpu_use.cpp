@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "writers/devices/device_names.h"
 #include "writers/hdf5/column.h"
 
 namespace aon::writers::hdf5 {
@@ -48,7 +49,8 @@ struct TimesColumns {
         starved(table->add<uint64_t>("starved_ns", {"ns", "idle though it was launched"})),
         unrecorded(table->add<uint64_t>(
             "unrecorded_ns", {"ns", "without work, but nothing was recorded for a part of it"})),
-        bound(table->add_text("bound", {"", "what keeps it from going faster, docs/gpu-use.md"})) {}
+        bound(table->add_text("bound",
+                              {"", "what keeps it from going faster, docs/gpu-bounds.md"})) {}
 
   void append(const DeviceTimes& times, Bound what) {
     const auto of = [&](WorkClass work) { return times.class_ns[static_cast<size_t>(work)]; };
@@ -85,6 +87,9 @@ struct TimesColumns {
   TextColumn& bound;
 };
 
+constexpr const char* kMissingText =
+    "launches of kernels by the process, for any device, of which there is no kernel";
+
 /// What counters of its units say; NaN where there are none.
 struct UnitColumns {
   explicit UnitColumns(Table* table)
@@ -113,21 +118,25 @@ struct UnitColumns {
 void write_use(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   Table table(gpu, "use", "what each device did, and why it did nothing");
   OwnerColumns owner(&table);
+  auto& uuid = table.add_text("uuid", {"", "of the device, \"\" unknown"});
   TimesColumns times(&table, "from the first work to the end of the last");
   auto& kernels = table.add<uint64_t>("kernels", {"1", "how many kernels"});
   auto& kernel = table.add<uint64_t>("median_kernel_ns", {"ns", "time of one, within 10 %"});
   auto& launch = table.add<uint64_t>(
       "median_launch_ns", {"ns", "of the calls that launched one each, 0 unknown; within 10 %"});
   auto& unknown = table.add<uint64_t>("unknown_launches", {"1", "work whose launch is not known"});
+  auto& missing = table.add<uint64_t>("missing_launches", {"1", kMissingText});
   UnitColumns units(&table);
   for (const DeviceUse& use : devices.uses) {
     owner.append(model, use.group, use.device);
+    uuid.append(aon::writers::devices::uuid_text(model.groups[use.group], use.device));
     times.append(use.times, use.bound);
     units.append(use.units);
     kernels.append(use.kernel_count);
     kernel.append(use.median_kernel_ns);
     launch.append(use.median_launch_ns);
     unknown.append(use.unknown_launch_count);
+    missing.append(use.missing_launch_count);
   }
   table.finish();
   set_attribute(table.group(), "left_out", static_cast<int64_t>(devices.left_out_count));
@@ -161,6 +170,7 @@ void write_steps(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   auto& begin = table.add<uint64_t>("begin_ns", {"ns", "begin, nanoseconds since 1970"});
   TimesColumns times(&table, "from the begin to the end of the step, on the host");
   UnitColumns units(&table);
+  auto& missing = table.add<uint64_t>("missing_launches", {"1", kMissingText});
   for (const DeviceStep& row : devices.steps) {
     owner.append(model, row.group, row.device);
     loop.append(row.loop);
@@ -168,6 +178,7 @@ void write_steps(hid_t gpu, const Model& model, const DeviceSummary& devices) {
     begin.append(row.begin_ns);
     times.append(row.times, row.bound);
     units.append(row.units);
+    missing.append(row.missing_launch_count);
   }
   table.finish();
   set_attribute(table.group(), "left_out", static_cast<int64_t>(devices.left_out_step_count));
@@ -231,6 +242,24 @@ void write_nccl_times(hid_t gpu, const Model& model, const DeviceSummary& device
   set_attribute(table.group(), "left_out", static_cast<int64_t>(devices.left_out_nccl_count));
 }
 
+void write_unrecorded(hid_t gpu, const Model& model, const DeviceSummary& devices) {
+  Table table(gpu, "unrecorded", "times in which work of a process may be missing, by cause");
+  auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
+  auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
+  auto& cause = table.add_text("cause", {"", "docs/gpu.md"});
+  auto& count = table.add<uint64_t>("count", {"1", "how often"});
+  auto& total = table.add<uint64_t>("total_ns", {"ns", "all of them"});
+  for (const UnrecordedTime& row : devices.unrecorded) {
+    const Group& of = model.groups[row.group];
+    rank.append(of.rank ? int64_t{*of.rank} : -1);
+    process.append(of.id);
+    cause.append(gap_name(row.cause));
+    count.append(row.count);
+    total.append(row.total_ns);
+  }
+  table.finish();
+}
+
 }  // namespace
 
 void write_gpu_use(hid_t gpu, const Model& model, const DeviceSummary& devices) {
@@ -238,6 +267,7 @@ void write_gpu_use(hid_t gpu, const Model& model, const DeviceSummary& devices) 
   write_idle(gpu, model, devices);
   if (!devices.steps.empty()) write_steps(gpu, model, devices);
   write_launches(gpu, model, devices);
+  if (!devices.unrecorded.empty()) write_unrecorded(gpu, model, devices);
   if (!devices.nccl.empty() || devices.unmatched_nccl_count != 0)
     write_nccl_times(gpu, model, devices);
 }

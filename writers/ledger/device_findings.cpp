@@ -7,9 +7,13 @@
 
 #include "writers/ledger/device_waste.h"
 #include "writers/ledger/findings.h"
+#include "writers/ledger/unrecorded.h"
 
 namespace aon::writers {
 namespace {
+
+/// It qualifies all that is said of GPUs.
+constexpr double kMissingWeight_s = 1e8;
 
 /// Of the time in which its units were counted at work, the share that bounds it.
 double bound_share(const DeviceUse& use) {
@@ -73,9 +77,9 @@ void Findings::add_unit_bound(std::vector<Finding>* findings) const {
     return use != worst && use->bound == worst->bound;
   });
   std::string text = fmt::format(
-      "GPU {} of {} is {} in {:.0f} % of the time that it works: its busiest pipe is used to "
+      "{} is {} in {:.0f} % of the time that it works: its busiest pipe is used to "
       "{:.0f} %, its memory to {:.0f} %, multiprocessors to {:.0f} %",
-      worst->device, model_->groups[worst->group].name, bound_text(worst->bound),
+      ledger::device_text(*model_, worst->group, worst->device), bound_text(worst->bound),
       bound_share(*worst) * 100, worst->units.compute * 100, worst->units.memory * 100,
       worst->units.sm_active * 100);
   if (others != 0) text += fmt::format("; {} more are, too", others);
@@ -83,7 +87,11 @@ void Findings::add_unit_bound(std::vector<Finding>* findings) const {
 }
 
 void Findings::add_devices(std::vector<Finding>* findings) const {
-  if (devices_ == nullptr || devices_->summary().uses.empty()) return;
+  if (devices_ == nullptr) return;
+  const ledger::UnrecordedText missing = ledger::unrecorded_text(*model_, devices_->summary());
+  if (!missing.text.empty())
+    findings->push_back({missing.is_loss ? kMissingWeight_s : missing.total_s, missing.text});
+  if (devices_->summary().uses.empty()) return;
   add_unit_bound(findings);
   const std::vector<ledger::DeviceWaste> devices =
       ledger::device_waste(*model_, devices_->summary().uses);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/spool/home_node.h"
+#include "writers/devices/device_names.h"
 
 namespace aon::writers::ledger {
 namespace {
@@ -41,18 +42,6 @@ uint64_t idle_ns(const DeviceUse& use, IdleReason reason) {
   return use.times.idle_ns[static_cast<size_t>(reason)];
 }
 
-/// The UUID's bytes; empty where the driver did not tell it.
-std::string uuid_of(const Model& model, const DeviceUse& use) {
-  const spool::Process* process = model.groups[use.group].process;
-  if (process == nullptr) return {};
-  const auto known = process->devices.find(use.device);
-  if (known == process->devices.end()) return {};
-  const auto& uuid = known->second.definition.uuid;
-  const bool is_told =
-      std::any_of(std::begin(uuid), std::end(uuid), [](uint8_t byte) { return byte != 0; });
-  return is_told ? std::string(std::begin(uuid), std::end(uuid)) : std::string();
-}
-
 DeviceWaste waste_of(const std::vector<const DeviceUse*>& uses) {
   DeviceWaste waste;
   waste.group = uses.front()->group;
@@ -70,6 +59,7 @@ DeviceWaste waste_of(const std::vector<const DeviceUse*>& uses) {
   }
   const uint64_t span_ns = covered_ns(std::move(spans));
   waste.span_ns = span_ns - std::min(span_ns, unrecorded_ns);
+  waste.has_gaps = unrecorded_ns != 0;
   waste.idle_ns = waste.span_ns - std::min(waste.span_ns, busy_ns);
   if (span_ns < separate_ns) return waste;  // at the same time
   for (const DeviceUse* use : uses) {
@@ -87,7 +77,7 @@ bool is_most_of(uint64_t part_ns, uint64_t all_ns) {
 }
 
 std::string place_text(const Model& model, const DeviceWaste& worst) {
-  std::string text = fmt::format("GPU {} of {}", worst.device, model.groups[worst.group].name);
+  std::string text = device_text(model, worst.group, worst.device);
   if (worst.process_count > 1) text += fmt::format(", which {} processes use", worst.process_count);
   return text;
 }
@@ -111,13 +101,19 @@ std::string parts_text(const DeviceWaste& sum) {
 
 }  // namespace
 
+std::string device_text(const Model& model, uint32_t group, uint32_t device) {
+  std::string text = fmt::format("GPU {} of {}", device, model.groups[group].name);
+  const std::string uuid = devices::uuid_text(model.groups[group], device);
+  return uuid.empty() ? text : text + " (" + uuid + ")";
+}
+
 std::vector<std::vector<const DeviceUse*>> uses_by_device(const Model& model,
                                                           const std::vector<DeviceUse>& uses) {
   std::map<std::pair<uint32_t, std::string>, size_t> places;
   const spool::HomeNodes homes(*model.job);
   std::vector<std::vector<const DeviceUse*>> devices;
   for (const DeviceUse& use : uses) {
-    const std::string uuid = uuid_of(model, use);
+    const std::string uuid = devices::uuid_text(model.groups[use.group], use.device);
     size_t place = devices.size();
     const uint32_t node = homes.of(model.groups[use.group].node);
     if (!uuid.empty()) place = places.try_emplace({node, uuid}, place).first->second;
@@ -130,7 +126,12 @@ std::vector<std::vector<const DeviceUse*>> uses_by_device(const Model& model,
 std::vector<DeviceWaste> device_waste(const Model& model, const std::vector<DeviceUse>& uses) {
   const std::vector<std::vector<const DeviceUse*>> devices = uses_by_device(model, uses);
   std::vector<DeviceWaste> all;
-  std::transform(devices.begin(), devices.end(), std::back_inserter(all), waste_of);
+  for (const std::vector<const DeviceUse*>& of_device : devices) {
+    const bool is_unknown =
+        std::all_of(of_device.begin(), of_device.end(),
+                    [](const DeviceUse* use) { return use->bound == Bound::kUnrecorded; });
+    if (!is_unknown) all.push_back(waste_of(of_device));
+  }
   return all;
 }
 
@@ -142,6 +143,7 @@ std::string waste_text(const Model& model, const std::vector<DeviceWaste>& devic
     sum.idle_ns += one.idle_ns;
     sum.exposed_ns += one.exposed_ns;
     sum.only_copying_ns += one.only_copying_ns;
+    sum.has_gaps |= one.has_gaps;
     if (worst == nullptr || one.sum_ns() > worst->sum_ns()) worst = &one;
   }
   if (worst == nullptr || sum.span_ns == 0) return {};
@@ -149,13 +151,13 @@ std::string waste_text(const Model& model, const std::vector<DeviceWaste>& devic
     return static_cast<double>(part_ns) / static_cast<double>(sum.span_ns);
   };
   if (share(sum.sum_ns()) < kLeastShare) return {};
-  constexpr const char* kWhen = "% of the time from their first to their last work";
+  const char* when = sum.has_gaps ? "% of what is recorded from their first to their last work"
+                                  : "% of the time from their first to their last work";
   if (!is_most_of(sum.idle_ns, sum.sum_ns()))
     return fmt::format("GPUs compute nothing in {:.0f} {}: {}; most in {}",
-                       share(sum.sum_ns()) * 100, kWhen, parts_text(sum),
-                       place_text(model, *worst));
+                       share(sum.sum_ns()) * 100, when, parts_text(sum), place_text(model, *worst));
   std::string text = fmt::format("GPUs have nothing to do in {:.0f} {}; most in {}",
-                                 share(sum.idle_ns) * 100, kWhen, place_text(model, *worst));
+                                 share(sum.idle_ns) * 100, when, place_text(model, *worst));
   if (is_most_of(worst->late_ns, worst->idle_ns)) text += ": the host launches too late";
   if (is_most_of(worst->starved_ns, worst->idle_ns))
     text += worst->starved_ns < kShortGapNs * worst->starved_count

@@ -25,16 +25,21 @@ struct DeviceWaste {
   uint64_t late_ns = 0;     ///< of it: until the host had launched
   uint64_t starved_ns = 0;  ///< of it: work that was launched waited
   uint64_t starved_count = 0;
+  bool has_gaps = false;  ///< some of its time is not recorded
   uint64_t exposed_ns = 0;
   uint64_t only_copying_ns = 0;
 
   uint64_t sum_ns() const { return idle_ns + exposed_ns + only_copying_ns; }
 };
 
+/// "GPU 0 of MPI Rank 3 (5d2c0011-...)": its ordinal there and its UUID, where that is known.
+std::string device_text(const Model& model, uint32_t group, uint32_t device);
+
 /// By GPU: those of one node with one UUID are one. `uses` in the order of their groups.
 std::vector<std::vector<const DeviceUse*>> uses_by_device(const Model& model,
                                                           const std::vector<DeviceUse>& uses);
 
+/// Without those of which too little is recorded (kLeastRecordedOfUse).
 std::vector<DeviceWaste> device_waste(const Model& model, const std::vector<DeviceUse>& uses);
 
 /// Empty: nothing that stands out.

@@ -13,6 +13,7 @@ class Use(GpuCase):
         self.assertEqual([(r["rank"], r["device"]) for r in rows], [(0, 0), (1, 1)])
         for row in rows:
             self.assertEqual(row["kernels"], self.counted[row["rank"]]["kernels"])
+            self.assertTrue(row["uuid"].startswith(("01010101-", "02020202-")[row["device"]]))
             self.assertAlmostEqual(row["median_kernel_ns"], 10_000, delta=1000)
             self.assertEqual(row["unknown_launches"], 0)
             self.assertEqual(row["busy_ns"] + row["idle_ns"], row["span_ns"])
@@ -62,7 +63,8 @@ class Use(GpuCase):
                 self.assertAlmostEqual(use["compute_use"], max(13, float(told["5"])) / 100,
                                        places=4, msg="metric 13 is at 13 %")
         findings = " ".join(ledger(self.output)["findings"])
-        self.assertRegex(findings, r"GPU 0 of MPI Rank 0 is hardly filled, .* in 100 % of the time")
+        self.assertRegex(findings, r"GPU 0 of MPI Rank 0 \(01010101-0101-\S+\) is hardly filled, "
+                                   r".* in 100 % of the time")
 
     def test_counters_say_it_of_each_step(self):
         self.run_beside_counters("1:100,2:90,3:60,5:20,10:85", GPU_PROGRAM_STEPS=4,

@@ -142,6 +142,16 @@ class Faults(NvmlCase):
         self.assertTrue(document["job"]["complete"], document["job"])
         self.assertGreater(document["nodes"][0]["providers"]["node"]["emitted"], 0)
 
+    def test_a_driver_that_hangs_later_is_told_and_ends_its_series_only(self):
+        self.run_job(seconds=3, FAKE_NVML_HANG="nvmlDeviceGetTemperature:2")
+        self.assertEqual(self.provider["state"], "degraded")
+        self.assertRegex(self.provider["reason"],
+                         r"the driver does not answer \(temperature\): no values from [12] s")
+        self.assertTrue(ledger(self.output)["job"]["complete"])
+        with h5py.File(self.output / "profile.h5") as file:
+            self.assertGreaterEqual(len(file["series/node_0/node/load"]), 3)
+            self.assertIn("power", file[f"series/gpu_{UUID.format(0)}/nvml"])
+
     def test_a_slow_driver_costs_no_other_provider_a_sample(self):
         self.run_job(seconds=3, FAKE_NVML_SLOW="nvmlDeviceGetTemperature:300")
         self.assertIn("asked less often", self.provider["reason"])

@@ -15,9 +15,9 @@ TEST(Pool, gives_no_more_than_its_cap) {
   static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(3));
   std::vector<uint8_t*> taken;
-  for (int i = 0; i < 3; ++i) taken.push_back(pool.take());
+  for (int i = 0; i < 3; ++i) taken.push_back(pool.take(1));
   EXPECT_EQ(std::count(taken.begin(), taken.end(), nullptr), 0);
-  EXPECT_EQ(pool.take(), nullptr);
+  EXPECT_EQ(pool.take(1), nullptr);
   std::sort(taken.begin(), taken.end());
   EXPECT_EQ(std::unique(taken.begin(), taken.end()), taken.end());
 }
@@ -26,7 +26,7 @@ TEST(Pool, buffers_come_out_in_the_order_of_their_completion) {
   static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(4));
   uint8_t* buffers[4];
-  for (uint8_t*& buffer : buffers) buffer = pool.take();
+  for (uint8_t*& buffer : buffers) buffer = pool.take(1);
   for (const int i : {2, 0, 3})
     ASSERT_TRUE(pool.complete(buffers[i], 100u + static_cast<size_t>(i)));
   EXPECT_EQ(pool.next().bytes, buffers[2]);
@@ -40,11 +40,11 @@ TEST(Pool, buffers_come_out_in_the_order_of_their_completion) {
 TEST(Pool, a_buffer_that_was_read_is_zero_again) {
   static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(1));
-  uint8_t* buffer = pool.take();
+  uint8_t* buffer = pool.take(1);
   memset(buffer, 0xab, 5000);
   ASSERT_TRUE(pool.complete(buffer, 5000));
   pool.give_back(pool.next());
-  ASSERT_EQ(pool.take(), buffer);
+  ASSERT_EQ(pool.take(1), buffer);
   EXPECT_TRUE(std::all_of(buffer, buffer + 5000, [](uint8_t b) { return b == 0; }));
 }
 
@@ -54,19 +54,19 @@ TEST(Pool, what_is_no_buffer_of_its_own_is_not_read) {
   uint8_t foreign[16];
   EXPECT_FALSE(pool.complete(foreign, 16));
   EXPECT_FALSE(pool.complete(pool.discard_buffer(), 16));
-  EXPECT_FALSE(pool.complete(pool.take() + 8, 16));
+  EXPECT_FALSE(pool.complete(pool.take(1) + 8, 16));
   EXPECT_EQ(pool.next().bytes, nullptr);
 }
 
 TEST(Pool, a_buffer_that_another_client_frees_is_gone_and_nothing_else) {
   static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(2));
-  free(pool.take());
-  uint8_t* other = pool.take();
+  free(pool.take(1));
+  uint8_t* other = pool.take(1);
   ASSERT_TRUE(pool.complete(other, 100));
   pool.give_back(pool.next());
-  EXPECT_EQ(pool.take(), other);
-  EXPECT_EQ(pool.take(), nullptr);
+  EXPECT_EQ(pool.take(1), other);
+  EXPECT_EQ(pool.take(1), nullptr);
 }
 
 TEST(Pool, what_is_thrown_away_does_not_go_into_one_buffer_twice_in_a_row) {
@@ -84,7 +84,7 @@ TEST(Pool, no_buffer_is_lost_between_threads) {
     writers.emplace_back([&] {
       for (int i = 0; i < kRounds; ++i) {
         uint8_t* buffer = nullptr;
-        while ((buffer = pool.take()) == nullptr) std::this_thread::yield();
+        while ((buffer = pool.take(1)) == nullptr) std::this_thread::yield();
         memcpy(buffer, &i, sizeof i);
         pool.complete(buffer, sizeof i);
       }
@@ -100,8 +100,34 @@ TEST(Pool, no_buffer_is_lost_between_threads) {
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(pool.queued_count(), 0u);
   int free_count = 0;
-  while (pool.take() != nullptr) ++free_count;
+  while (pool.take(1) != nullptr) ++free_count;
   EXPECT_EQ(free_count, 8);
+}
+
+TEST(Pool, knows_since_when_records_are_kept_back) {
+  static BufferPool pool;  // as the one of a process its memory is never given back
+  ASSERT_TRUE(pool.start(3));
+  uint8_t* first = pool.take(100);
+  uint8_t* second = pool.take(200);
+  EXPECT_EQ(pool.kept_since_ns(1000), 0u) << "they are empty";
+  second[0] = 10;
+  EXPECT_EQ(pool.kept_since_ns(1000), 200u);
+  EXPECT_EQ(pool.kept_since_ns(200), 0u) << "it was taken then";
+  first[0] = 5;
+  EXPECT_EQ(pool.kept_since_ns(1000), 100u);
+  pool.complete(first, 8);
+  EXPECT_EQ(pool.kept_since_ns(1000), 200u);
+  pool.complete(second, 8);
+  EXPECT_EQ(pool.kept_since_ns(1000), 0u);
+}
+
+TEST(Pool, a_buffer_that_another_client_freed_is_not_read) {
+  static BufferPool pool;  // as the one of a process its memory is never given back
+  ASSERT_TRUE(pool.start(1));
+  uint8_t* buffer = pool.take(100);
+  buffer[0] = 1;
+  free(buffer);  // a MiB goes back to the system at once
+  EXPECT_EQ(pool.kept_since_ns(1000), 0u);
 }
 
 }  // namespace

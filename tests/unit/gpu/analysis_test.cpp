@@ -134,6 +134,62 @@ TEST_F(Analysis, work_that_was_left_out_is_no_idle_time) {
   EXPECT_EQ(idle(times(), IdleReason::kUnknown), 4000u);
 }
 
+TEST_F(Analysis, what_is_missing_is_told_by_cause) {
+  Event gap = event(EventKind::kDeviceGap, 500);
+  gap.request = 2500;
+  Event rest = kernel(4000, 4700);
+  rest.peer = static_cast<int32_t>(DeviceOperation::kOther);
+  rest.region = kLaunch;
+  const_cast<GlobalRegion&>(parts_->model.regions.back()).name = gap_name(GapCause::kBudget);
+  analysis_ = make_device_analysis(job_.path(), nullptr);
+  EXPECT_TRUE(analysis_->begin(parts_->model));
+  std::vector<Event> refused = lost(2100, 2200);
+  refused[0].region = static_cast<uint32_t>(LossReason::kPoolFull);
+  give(kMaster, {});
+  give(kRecords, refused);
+  give(kCalls, {rest});
+  give(kStream, {gap, kernel(1000, 2000), kernel(3000, 4000)});
+  EXPECT_TRUE(analysis_->finish({}));
+  const std::vector<UnrecordedTime>& rows = analysis_->summary().unrecorded;
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].cause, GapCause::kBudget);
+  EXPECT_EQ(rows[0].total_ns, 700u);
+  EXPECT_EQ(rows[1].cause, GapCause::kRing);
+  EXPECT_EQ(rows[1].total_ns, 100u);
+  EXPECT_EQ(rows[2].cause, GapCause::kLeftOut);
+  EXPECT_EQ(rows[2].total_ns, 2000u);
+}
+
+/// Ten launches, of which some have a kernel of 50 us each.
+TEST_F(Analysis, launches_without_a_kernel_are_counted_and_leave_no_verdict) {
+  for (const uint32_t kernel_count : {10, 7}) {
+    analysis_ = make_device_analysis(job_.path(), nullptr);
+    const_cast<GlobalRegion&>(parts_->model.regions.back()).name = "cuLaunchKernel";
+    EXPECT_TRUE(analysis_->begin(parts_->model));
+    std::vector<Event> calls;
+    std::vector<Event> kernels;
+    for (uint32_t i = 1; i <= 10; ++i) {
+      calls.push_back(kernel(i * 100'000, i * 100'000 + 5'000));
+      calls.back().peer = static_cast<int32_t>(DeviceOperation::kOther);
+      calls.back().region = kLaunch;
+      calls.back().request = i;
+      if (i > kernel_count && i != 10) continue;
+      kernels.push_back(kernel(i * 100'000 + 8'000, i * 100'000 + 58'000));
+      kernels.back().request = i;
+    }
+    give(kMaster, {});
+    give(kRecords, {});
+    give(kCalls, calls);
+    give(kStream, kernels);
+    EXPECT_TRUE(analysis_->finish({}));
+    const DeviceUse& use = analysis_->summary().uses.at(0);
+    EXPECT_EQ(use.missing_launch_count, kernel_count == 10 ? 0u : 2u);
+    const uint64_t unrecorded_ns = idle(use.times, IdleReason::kUnrecorded);
+    EXPECT_EQ(unrecorded_ns, kernel_count == 10 ? 0u : 250'000u) << "from kernel 7 to 10";
+    EXPECT_EQ(use.bound, kernel_count == 10 ? Bound::kLaunch : Bound::kUnrecorded);
+  }
+}
+
 /// Kernels of 3 us behind each other's backs, with the id of the call before them.
 TEST_F(Analysis, kernels_of_a_graph_are_not_launched_one_by_one) {
   for (const bool is_of_graph : {true, false}) {

@@ -51,9 +51,10 @@ class Waste : public testing::Test {
 TEST_F(Waste, a_host_that_is_late_is_named) {
   add_process(1);
   add_use(0, 10, 2);
-  EXPECT_EQ(text(),
-            "GPUs have nothing to do in 80 % of the time from their first to their last work; most "
-            "in GPU 0 of MPI Rank 0: the host launches too late");
+  EXPECT_EQ(
+      text(),
+      "GPUs have nothing to do in 80 % of the time from their first to their last work; most "
+      "in GPU 0 of MPI Rank 0 (01010101-0101-0101-0101-010101010101): the host launches too late");
 }
 
 /// Two seconds of idle time in so many gaps before work that had been launched.
@@ -65,7 +66,7 @@ TEST_F(Waste, gaps_between_short_pieces_of_work_are_no_waiting) {
             use.times.idle_ns[static_cast<size_t>(IdleReason::kHostWait)]);
   const std::string told =
       "GPUs have nothing to do in 20 % of the time from their first to their last work; most in "
-      "GPU 0 of MPI Rank 0: ";
+      "GPU 0 of MPI Rank 0 (01010101-0101-0101-0101-010101010101): ";
   use.idle[kStarved].count = 1000;
   EXPECT_EQ(text(), told + "work that was launched waits for other work");
   use.idle[kStarved].count = 2'000'000;
@@ -77,7 +78,8 @@ TEST_F(Waste, a_gpu_that_always_works_is_not_called_idle) {
   add_use(0, 10, 10).times.exposed_ns = 5 * kSecondNs;
   EXPECT_EQ(text(),
             "GPUs compute nothing in 50 % of the time from their first to their last work: in 50 % "
-            "communication runs without computing beside it; most in GPU 0 of MPI Rank 0");
+            "communication runs without computing beside it; most in GPU 0 of MPI Rank 0 "
+            "(01010101-0101-0101-0101-010101010101)");
 }
 
 TEST_F(Waste, short_kernels_do_not_hide_what_takes_the_time) {
@@ -89,7 +91,8 @@ TEST_F(Waste, short_kernels_do_not_hide_what_takes_the_time) {
   EXPECT_EQ(text(),
             "GPUs compute nothing in 52 % of the time from their first to their last work: in 40 % "
             "communication runs without computing beside it, in 10 % copies run with nothing "
-            "beside them, in 2 % they have nothing to do; most in GPU 0 of MPI Rank 0");
+            "beside them, in 2 % they have nothing to do; most in GPU 0 of MPI Rank 0 "
+            "(01010101-0101-0101-0101-010101010101)");
 }
 
 TEST_F(Waste, a_gpu_that_ranks_share_is_idle_when_none_uses_it) {
@@ -105,7 +108,7 @@ TEST_F(Waste, a_gpu_that_ranks_share_is_idle_when_none_uses_it) {
   EXPECT_EQ(devices[0].sum_ns(), 2 * kSecondNs);
   EXPECT_EQ(text(),
             "GPUs have nothing to do in 20 % of the time from their first to their last work; most "
-            "in GPU 0 of MPI Rank 0, which 4 processes use");
+            "in GPU 0 of MPI Rank 0 (01010101-0101-0101-0101-010101010101), which 4 processes use");
   for (DeviceUse& use : uses_) use.times.busy_ns = 9 * kSecondNs;
   EXPECT_EQ(text(), "");
 }
@@ -148,6 +151,12 @@ TEST_F(Waste, time_without_records_is_none_of_it) {
   DeviceUse& use = add_use(0, 10, 5);
   use.times.idle_ns[static_cast<size_t>(IdleReason::kHostWait)] = 0;
   use.times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)] = 5 * kSecondNs;
+  EXPECT_EQ(text(), "");
+  use.times.busy_ns = 3 * kSecondNs;
+  EXPECT_EQ(text(),
+            "GPUs have nothing to do in 40 % of what is recorded from their first to their last "
+            "work; most in GPU 0 of MPI Rank 0 (01010101-0101-0101-0101-010101010101)");
+  use.bound = Bound::kUnrecorded;
   EXPECT_EQ(text(), "");
 }
 

@@ -120,6 +120,19 @@ TEST(Sweep, knows_no_reason_for_a_gap_in_which_nothing_was_recorded) {
   EXPECT_EQ(idle(sweep.total(), IdleReason::kHostWait), 90u);
 }
 
+/// Ten launches at once: the device has them queued, and one of them is not there.
+TEST(Sweep, knows_no_reason_for_a_gap_where_a_launch_has_no_work) {
+  const std::vector<uint64_t> missing_ns = {50};
+  Sweep sweep({}, {}, missing_ns);
+  sweep.add({1000, 2000, WorkClass::kCompute}, {30, 40});
+  sweep.add({2100, 3000, WorkClass::kCompute}, {40, 45});
+  sweep.add({4000, 5000, WorkClass::kCompute}, {60, 70});
+  sweep.add({5100, 6000, WorkClass::kCompute}, {70, 80});
+  sweep.finish();
+  EXPECT_EQ(idle(sweep.total(), IdleReason::kUnrecorded), 1000u);
+  EXPECT_EQ(sweep.total().busy_ns, 3800u);
+}
+
 TEST(Sweep, cuts_at_the_borders_of_windows) {
   Sweep sweep({{0, 150, {}}, {150, 350, {}}, {160, 170, {}}, {1000, 1100, {}}});
   sweep.add({100, 200, WorkClass::kCompute}, {50, 60});
@@ -168,6 +181,27 @@ TEST(Bound, follows_the_documented_thresholds) {
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kLaunch);
 }
 
+TEST(Bound, is_of_what_was_recorded) {
+  DeviceTimes times;
+  times.span_ns = 8000;
+  times.busy_ns = 200;
+  uint64_t& unrecorded_ns = times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)];
+  unrecorded_ns = 7000;
+  times.idle_ns[static_cast<size_t>(IdleReason::kHostWait)] = 800;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kLaunch) << "800 of 1000";
+  EXPECT_EQ(bound_of(times, 100, 10, kLeastRecordedOfStep), Bound::kUnrecorded);
+  unrecorded_ns = 7300;
+  times.idle_ns[static_cast<size_t>(IdleReason::kHostWait)] = 500;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kUnrecorded) << "less than a tenth";
+}
+
+TEST(Bound, counters_tell_where_nothing_was_recorded) {
+  UnitUse units;
+  EXPECT_EQ(bound_of(Bound::kUnrecorded, units), Bound::kUnrecorded);
+  units.class_ns[static_cast<size_t>(UnitClass::kMemory)] = 10;
+  EXPECT_EQ(bound_of(Bound::kUnrecorded, units), Bound::kMemory);
+}
+
 TEST(Borders, know_the_innermost_annotation) {
   Borders borders;
   borders.enter(100, 1);
@@ -191,14 +225,14 @@ TEST(Borders, know_nothing_behind_their_end) {
 
 TEST(Calls, of_two_with_one_id_the_outer_counts) {
   Calls calls;
-  calls.add({7, 1, 0, 120, 140});
-  calls.add({9, 2, 0, 500, 510});
-  calls.add({7, 1, 0, 100, 150});
+  calls.add({7, 1, 0, 0, 0, 120, 140});
+  calls.add({9, 2, 0, 0, 0, 500, 510});
+  calls.add({7, 1, 0, 0, 0, 100, 150});
   calls.sort();
-  ASSERT_NE(calls.find(7), nullptr);
-  EXPECT_EQ(calls.find(7)->start_ns, 100u);
-  EXPECT_EQ(calls.find(9)->thread, 2u);
-  EXPECT_EQ(calls.find(8), nullptr);
+  ASSERT_NE(calls.take(7), nullptr);
+  EXPECT_EQ(calls.take(7)->start_ns, 100u);
+  EXPECT_EQ(calls.take(9)->thread, 2u);
+  EXPECT_EQ(calls.take(8), nullptr);
 }
 
 TEST(Median, is_right_within_a_tenth) {

@@ -51,7 +51,6 @@ TEST(NvmlFaults, an_unknown_error_is_asked_again_and_then_not) {
   EXPECT_TRUE(faults.note(0, "power", kSuccess));
   EXPECT_TRUE(faults.note(0, "power", kUnknown));
   EXPECT_TRUE(faults.note(0, "power", kUnknown));
-  EXPECT_EQ(told(faults).state, AON_STATE_ON);
   EXPECT_FALSE(faults.note(0, "power", kUnknown));
   EXPECT_EQ(told(faults).state, AON_STATE_DEGRADED);
   EXPECT_EQ(told(faults).reason, "power of GPU 0: unknown error, NVML error 999");
@@ -61,6 +60,29 @@ TEST(NvmlFaults, what_passes_may_last_longer) {
   Faults faults;
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(faults.note(0, "power", kTimeout));
   EXPECT_FALSE(faults.note(0, "power", kTimeout));
+}
+
+TEST(NvmlFaults, the_share_of_readings_that_failed_is_told) {
+  Faults faults;
+  for (int i = 0; i < 300; ++i) {
+    faults.note(0, "power", kSuccess);
+    faults.note(1, "power", i % 3 == 0 ? kTimeout : kSuccess);
+    faults.note(0, "NVLink", i % 100 == 0 ? kUnknown : kSuccess);
+    faults.note(1, "NVLink", i % 100 == 1 ? kUnknown : kSuccess);
+  }
+  EXPECT_EQ(told(faults).state, AON_STATE_DEGRADED);
+  EXPECT_EQ(told(faults).reason,
+            "NVLink: 1 % of the readings failed (unknown error, NVML error 999); power of GPU 1: "
+            "30 % of the readings failed (timeout, NVML error 10)");
+}
+
+TEST(NvmlFaults, a_few_readings_that_failed_are_no_fault) {
+  Faults faults;
+  faults.note(0, "power", kTimeout);
+  for (int i = 0; i < 300; ++i) faults.note(0, "power", kSuccess);
+  EXPECT_EQ(told(faults).state, AON_STATE_ON);
+  EXPECT_EQ(told(faults).reason,
+            "power of GPU 0: less than 1 % of the readings failed (timeout, NVML error 10)");
 }
 
 TEST(NvmlFaults, a_lost_gpu_takes_its_queries_but_no_other_gpu) {

@@ -339,5 +339,26 @@ TEST_F(NvmlGpus, those_of_other_jobs_are_left_out) {
   EXPECT_NE(gpus_->state().reason.find("3 more are not this job's"), std::string::npos);
 }
 
+TEST_F(NvmlGpus, one_without_a_uuid_is_said_to_be_left_out) {
+  knob("FAKE_NVML_GPUS", "2");
+  knob("FAKE_NVML_ERROR", "nvmlDeviceGetUUID:999:2");
+  open();
+  ASSERT_TRUE(is_found_);
+  EXPECT_EQ(gpus_->gpus().size(), 1u);
+  EXPECT_EQ(gpus_->state().state, AON_STATE_DEGRADED);
+  EXPECT_NE(gpus_->state().reason.find("1 more are not read: the driver tells no UUID"),
+            std::string::npos);
+}
+
+TEST_F(NvmlGpus, those_that_cannot_be_reached_are_counted) {
+  knob("FAKE_NVML_GPUS", "3");
+  knob("FAKE_NVML_ERROR", "nvmlDeviceGetHandleByIndex_v2:15:2");
+  open();
+  ASSERT_TRUE(is_found_);
+  EXPECT_EQ(gpus_->state().state, AON_STATE_DEGRADED);
+  EXPECT_NE(gpus_->state().reason.find("2 more cannot be reached"), std::string::npos)
+      << gpus_->state().reason;
+}
+
 }  // namespace
 }  // namespace aon::nvml

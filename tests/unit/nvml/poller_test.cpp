@@ -63,8 +63,23 @@ TEST(NvmlPoller, a_driver_that_hangs_hangs_nobody_else) {
   ASSERT_TRUE(poller->start());
   ASSERT_TRUE(poller->wait_found(kLongMs));
   EXPECT_FALSE(poller->read_now(100));
-  EXPECT_TRUE(poller->take().is_found);
+  const Taken taken = poller->take();
+  EXPECT_TRUE(taken.is_found);
+  EXPECT_GT(taken.asking_ns, 50'000'000u);
+  EXPECT_STREQ(taken.query, "temperature");
   poller.reset();  // and leaves its thread alone
+}
+
+TEST(NvmlPoller, an_answer_that_took_long_is_a_time_without_values) {
+  setenv("FAKE_NVML_SLOW", "nvmlDeviceGetTemperature:5200", 1);
+  Poller poller(
+      FAKE_NVML, [] { return uint64_t{0}; }, kRestPerCost);
+  ASSERT_TRUE(poller.start());
+  ASSERT_TRUE(poller.wait_found(kLongMs));
+  EXPECT_TRUE(poller.read_now(kLongMs));
+  const Taken taken = poller.take();
+  EXPECT_EQ(taken.state.state, AON_STATE_DEGRADED);
+  EXPECT_NE(taken.state.reason.find("did not answer for 5 s"), std::string::npos);
 }
 
 TEST(NvmlPoller, a_driver_that_hangs_at_the_start_is_not_waited_for) {

@@ -1,0 +1,183 @@
+"""Work of GPUs that no record tells of: from when to when it may be missing, why, and what helps;
+and records that tell less than they should. CUPTI is made up (tests/fake_cuda)."""
+import collections
+import json
+import re
+import subprocess
+
+import otf2
+from gpu_case import FAKES, PROGRAM, GpuCase, gpu_environment, main, readers
+from aon_test import environment, ledger, profile, run
+
+NAME = "[GPU work not recorded: {}]"
+
+
+class MissingCase(GpuCase):
+    def gaps(self):
+        """Seconds that are shown as not recorded, by cause."""
+        result = collections.Counter()
+        begin = {}
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            resolution = trace.timer_resolution
+            for location, event in trace.events:
+                if location.name != "GPU work not recorded":
+                    continue
+                if isinstance(event, otf2.events.Enter):
+                    begin[event.region.name] = event.time
+                elif isinstance(event, otf2.events.Leave):
+                    name = event.region.name
+                    result[name] += (event.time - begin[name]) / resolution
+        return result
+
+    def finding(self):
+        found = [f for f in ledger(self.output)["findings"] if f.startswith("work of GPUs may be")]
+        self.assertEqual(len(found), 1, ledger(self.output)["findings"])
+        return found[0]
+
+    def unrecorded(self):
+        return {row["cause"]: row["total_ns"] for row in self.table("unrecorded")}
+
+
+class Times(MissingCase):
+    def test_what_cupti_keeps_is_a_time_without_records(self):
+        """Its thread hands nothing over from the first second on, not even at the end."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=4, FAKE_CUPTI_STUCK=1000)
+        self.assertEqual(self.provider()["state"], "degraded")
+        self.assertRegex(self.provider()["reason"], r"did not hand over records of the last \d")
+        self.assertGreater(self.gaps()[NAME.format("kept by CUPTI")], 1.5)
+        self.assertGreater(self.unrecorded()[NAME.format("kept by CUPTI")], 1_500_000_000)
+        self.assertIn("not handed over by CUPTI", self.finding())
+        self.assert_archive_is_clean()
+
+    def test_what_is_kept_for_long_is_told_while_it_is(self):
+        self.output = self.folder / "job"
+        profile(1, self.output, PROGRAM, 10, 1, env=gpu_environment(
+            GPU_PROGRAM_SECONDS=8, FAKE_CUPTI_STUCK=500, GPU_PROGRAM_END="0"))
+        self.assertRegex(self.provider()["reason"], r"CUPTI keeps records of the last \d+ s back")
+
+    def test_a_kernel_that_runs_long_is_no_loss(self):
+        self.run_program(1, 1, ranks=1, GPU_PROGRAM_DURATION_US=2_500_000)
+        self.assertEqual(self.provider()["state"], "on", self.provider())
+        self.assertFalse(self.gaps())
+        self.assert_all_kernels()
+
+    def test_what_our_thread_cannot_read_is_a_time_without_records(self):
+        """It hangs in a call of CUPTI, and so the thread that exits has to tell."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, FAKE_CUPTI_FLUSH_HANG=3)
+        self.assertIn("ended before all records were read", self.provider()["reason"])
+        self.assertGreater(self.gaps()[NAME.format("not read")], 2)
+        self.assertIn("not read when the program ended", self.finding())
+
+    def test_what_is_dropped_while_our_thread_stands_still_is_a_time_of_that_length(self):
+        """Each flush takes 2 s, in which the program fills both buffers and more."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=5, GPU_PROGRAM_BUSY=1,
+                         AON_CUPTI_MEMORY=2, FAKE_CUPTI_FLUSH_MS=2000, AON_MEMORY="64MiB")
+        self.assertGreater(self.gaps()[NAME.format("no buffer")], 1.5)
+        self.assertGreater(self.table("use")[0]["unrecorded_ns"], 500_000_000)
+
+    def test_behind_a_fatal_error_nothing_is_recorded(self):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, FAKE_CUPTI_FATAL=1000)
+        self.assertGreater(self.gaps()[NAME.format("CUPTI stopped")], 1)
+        self.assertIn("behind an error of CUPTI", self.finding())
+
+    def test_a_cupti_that_hands_nothing_over_any_more_is_dead(self):
+        """As behind cuptiFinalize(), which another client has called."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=6,
+                         FAKE_CUPTI_ERROR="cuptiActivityFlushAll:3+")
+        self.assertEqual(self.provider()["state"], "degraded")
+        self.assertIn("cuptiActivityFlushAll: error 999", self.provider()["reason"])
+        self.assertGreater(self.gaps()[NAME.format("CUPTI stopped")], 3)
+        self.assertIn("behind an error of CUPTI", self.finding())
+
+    def test_what_cupti_drops_and_what_has_no_buffer_are_told_apart(self):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=2, FAKE_CUPTI_DROP=10)
+        self.assertEqual(set(self.gaps()), {NAME.format("dropped by CUPTI")})
+        self.assertIn("dropped by CUPTI (less work under way at a time)", self.finding())
+        self.assertNotIn("AON_CUPTI_MEMORY", self.provider()["remedy"])
+
+    def test_a_full_pool_has_its_own_remedy(self):
+        self.run_program(30_000, 1, ranks=1, AON_CUPTI_MEMORY=2, FAKE_CUPTI_HOLD=1,
+                         AON_MEMORY="64MiB")
+        self.assertEqual(set(self.gaps()), {NAME.format("no buffer")})
+        self.assertIn("without a buffer for CUPTI (a larger AON_CUPTI_MEMORY)", self.finding())
+
+    def test_a_full_ring_has_its_own_remedy(self):
+        self.run_program(30_000, 4, 1, ranks=1, AON_MEMORY="256KiB")
+        self.assertGreater(ledger(self.output)["ranks"][0]["lost"], 0)
+        self.assertIn("lost in the ring (a larger --memory)", self.finding())
+
+    def test_the_budgets_rests_have_their_own_remedy(self):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=5, AON_BUDGET=1,
+                         FAKE_CUPTI_OVERHEAD=10_000_000)
+        self.assertGreater(self.gaps()[NAME.format("above --budget")], 1)
+        self.assertIn("above --budget (a larger --budget)", self.finding())
+
+    def test_without_records_no_level_is_gone_back_to(self):
+        """30 s without a cost would be, if the kinds could be switched on."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=38, AON_BUDGET=1,
+                         FAKE_CUPTI_OVERHEAD=10_000_000, FAKE_CUPTI_ERROR="cuptiActivityEnable:8+")
+        self.assertIn("could not be switched on again", self.provider()["reason"])
+        self.assertGreater(self.gaps()[NAME.format("CUPTI stopped")], 20)
+        printed = subprocess.run(["otf2-print", self.output / "traces.otf2"], capture_output=True,
+                                 text=True, check=True).stdout
+        self.assertIn("CUPTI: in windows", printed)
+        self.assertNotIn("CUPTI: all is recorded", printed)
+
+
+class Launches(MissingCase):
+    def test_those_without_a_kernel_are_counted_and_leave_no_verdict(self):
+        self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, FAKE_CUPTI_DROP=5)
+        dropped = self.counted[0]["kernels"] - self.kernel_counts()[0]
+        use = self.table("use")[0]
+        self.assertGreater(dropped, 30)
+        self.assertAlmostEqual(use["missing_launches"], dropped, delta=2)  # the first and the last
+        self.assertEqual(use["bound"], "not recorded")
+        self.assertRegex(self.finding(), r"; \d+ launches of kernels have no kernel")
+
+    def test_those_that_failed_are_none(self):
+        self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, FAKE_CUPTI_FAILED=5)
+        self.assertEqual(self.table("use")[0]["missing_launches"], 0)
+        self.assertNotIn("work of GPUs", " ".join(ledger(self.output)["findings"]))
+
+
+class Doctor(MissingCase):
+    def test_names_no_cupti_that_is_not_used(self):
+        old = self.folder / "old"
+        old.mkdir()
+        (old / "libcupti.so.11.8").symlink_to(FAKES / "libcupti.so.13")
+        process = run(["aon", "doctor", "--json"], env=environment(LD_LIBRARY_PATH=old))
+        self.assert_exit(process)
+        check = {c["name"]: c for c in json.loads(process.stdout)}["CUPTI"]
+        self.assertNotIn("11.8", check["detail"])
+
+    def test_names_the_one_that_was_told(self):
+        path = FAKES / "libcupti.so.13"
+        process = run(["aon", "doctor", "--json"], env=environment(AON_CUPTI_LIB=path))
+        self.assert_exit(process)
+        check = {c["name"]: c for c in json.loads(process.stdout)}["CUPTI"]
+        self.assertIn(str(path), check["detail"])
+
+
+class Records(MissingCase):
+    def test_kernels_without_a_name_are_told(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_NAMELESS=10)
+        self.assertIn("kernels without a name", self.provider()["reason"])
+        named = {row["name"]: row["count"] for row in self.table("kernels")}
+        self.assertGreaterEqual(named["[CUDA kernel]"], 9)
+
+    def test_more_names_than_have_room_are_told(self):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_NAMES=7000, AON_MEMORY="64MiB")
+        self.assertIn("no room for the names of all kernels", self.provider()["reason"])
+        self.assertEqual(sum(self.kernel_counts().values()), self.counted[0]["kernels"])
+
+    def test_a_record_of_an_unknown_kind_costs_no_other(self):
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_STRANGE=10)
+        count = int(re.search(r"(\d+) of an unknown kind", self.provider()["reason"]).group(1))
+        self.assertEqual(count, 10)
+        self.assert_all_kernels()
+        found = readers.region_counts(self.output)
+        self.assertEqual(found["cuLaunchKernel"], self.counted[0]["kernels"])
+
+
+if __name__ == "__main__":
+    main()
