@@ -72,7 +72,7 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const WriterPlan& p
   };
   const WaitSummary* summary = waits != nullptr ? waits->summary() : nullptr;
   auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary, collectors->steps,
-                                 collectors->devices, collectors->lateness);
+                                 collectors->devices, collectors->lateness, &collectors->left_out);
   writers.push_back({kProfileName, std::move(writer), {}});
   return writers;
 }

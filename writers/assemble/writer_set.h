@@ -42,6 +42,7 @@ struct Collectors {
   DeviceAnalysis* devices = nullptr;           ///< null: there are none
   HangFinder* hangs = nullptr;                 ///< null: nothing was open or quiet for long
   nccl::LatenessAnalysis* lateness = nullptr;  ///< of operations of NCCL
+  std::vector<std::string> left_out;           ///< of tables, a line each
 };
 
 /// The writers of a whole job, in `folder`. `waits` (null: not analysed) outlives them.

@@ -236,13 +236,14 @@ class Hdf5Writer : public Writer {
  public:
   Hdf5Writer(std::filesystem::path path, ProfileListener listener, const WaitSummary* waits,
              const StepMeter* steps, DeviceAnalysis* devices,
-             const nccl::LatenessAnalysis* lateness)
+             const nccl::LatenessAnalysis* lateness, std::vector<std::string>* left_out)
       : path_(std::move(path)),
         listener_(std::move(listener)),
         waits_(waits),
         steps_(steps),
         devices_(devices),
-        lateness_(lateness) {
+        lateness_(lateness),
+        left_out_(left_out) {
     hdf5::use_library();
     if (devices == nullptr) return;
     devices->add_nccl_listener([this](const devices::TimedOperation& one) {
@@ -349,6 +350,8 @@ class Hdf5Writer : public Writer {
     hdf5::write_call_paths(file_.get(), *model_, sums_->call_samples());
     hdf5::write_nccl(file_.get(), *model_, sums_->nccl(), sums_->nccl_proxy(),
                      lateness_ != nullptr ? lateness_->summary() : nullptr);
+    const std::string nccl_left_out = nccl::left_out_text(sums_->nccl());
+    if (left_out_ != nullptr && !nccl_left_out.empty()) left_out_->push_back(nccl_left_out);
     if (waits_ != nullptr) {
       write_waits(file_.get(), *model_, *waits_);
       write_lateness(file_.get(), *model_, waits_->lateness);
@@ -374,6 +377,7 @@ class Hdf5Writer : public Writer {
   const StepMeter* steps_;
   const DeviceAnalysis* devices_;
   const nccl::LatenessAnalysis* lateness_;
+  std::vector<std::string>* left_out_;
   const Model* model_ = nullptr;
   hdf5::Handle file_;
   std::optional<ProfileTable> table_;
@@ -387,8 +391,10 @@ class Hdf5Writer : public Writer {
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener, const WaitSummary* waits,
                                          const StepMeter* steps, DeviceAnalysis* devices,
-                                         const nccl::LatenessAnalysis* lateness) {
-  return std::make_unique<Hdf5Writer>(path, std::move(listener), waits, steps, devices, lateness);
+                                         const nccl::LatenessAnalysis* lateness,
+                                         std::vector<std::string>* left_out) {
+  return std::make_unique<Hdf5Writer>(path, std::move(listener), waits, steps, devices, lateness,
+                                      left_out);
 }
 
 }  // namespace aon::writers

@@ -37,12 +37,14 @@ using ProfileListener = std::function<void(const Group& group, const Location* l
 
 /// A writer that makes the file `path`; an old one is replaced. `waits` goes into /waits and
 /// outlives the writer; null: there is no such table. So do `steps`, `devices` and `lateness` (of
-/// NCCL), which finish before it; `devices` also tells it times of NCCL while events pass.
+/// NCCL), which finish before it; `devices` also tells it times of NCCL while events pass. What the
+/// file's tables leave out is told in `left_out` (outlives it), a line each.
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener = {},
                                          const WaitSummary* waits = nullptr,
                                          const StepMeter* steps = nullptr,
                                          DeviceAnalysis* devices = nullptr,
-                                         const nccl::LatenessAnalysis* lateness = nullptr);
+                                         const nccl::LatenessAnalysis* lateness = nullptr,
+                                         std::vector<std::string>* left_out = nullptr);
 
 }  // namespace aon::writers

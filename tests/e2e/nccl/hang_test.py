@@ -162,6 +162,21 @@ class Hang(PluginTestCase):
         self.assertNotIn("rank 0 on", text)
         self.assertNotIn("did not arrive", text)
 
+    def test_without_times_on_the_gpu_the_pair_of_a_transfer_is_named(self):
+        job = self.start("1:1:lone", level="api")
+        text = self.hanging("ncclRecv 2 of world from rank 1 of it",
+                            "ncclSend 2 of world to rank 1 of it", "compute_for_ever")  # fmt: skip
+        self.assertRegex(text, r"ncclRecv 2 of .*\n  have enqueued it: 2\n.*\n"
+                               r"  rank 1 on \S+ \(pid \d+\) has not enqueued ncclSend to it")
+        self.assertRegex(text, r"ncclSend 2 of .*\n  have enqueued it: 0\n.*\n"
+                               r"  rank 1 on \S+ \(pid \d+\) has not enqueued ncclRecv from it")
+        os.kill(job.pid, signal.SIGTERM)
+        job.wait(90)
+        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
+        named = (r"^rank [02] is quiet behind nccl(Recv|Send) 2 of world (from|to) rank 1 of it, "
+                 r"rank 1 on \S+ \(pid \d+\) has not enqueued nccl(Send to|Recv from) it$")
+        self.assertRegex(ledger(self.output)["findings"][0], named)
+
     def test_without_times_on_the_gpu_it_is_told_who_is_behind(self):
         self.start("0:2:skip", level="api")
         text = self.hanging("ncclAllReduce 3 of world: some have not come to it",
