@@ -44,16 +44,6 @@ struct Run {
   }
 };
 
-/// COUNT communicators, one after the other, with an AllReduce in each.
-void many(Run& run) {
-  for (int i = 0; i < run.count; ++i) {
-    Communicator one(&run.plugin, &run.proxy, kId + static_cast<uint64_t>(i), world_size(),
-                     world_rank());
-    one.launch(Call{}, {.gpu_ns = 2000});
-    one.finalize();
-  }
-}
-
 void allreduce(Run& run) {
   Communicator world = run.world();
   for (int i = 0; i < run.count; ++i) world.launch(Call{});
@@ -99,9 +89,8 @@ void one_rank(Run& run) {
 
 void self_transfers(Run& run) {
   Communicator alone(&run.plugin, &run.proxy, kId, 1, 0);
-  const std::vector<Call> calls = {{.function = "Send", .channels = 1},
-                                   {.function = "Recv", .channels = 1}};
-  for (int i = 0; i < run.count; ++i) alone.launch(calls);
+  for (int i = 0; i < run.count; ++i)
+    alone.launch({{.function = "Send", .channels = 1}, {.function = "Recv", .channels = 1}});
   alone.finalize();
 }
 
@@ -422,6 +411,17 @@ void left(Run& run) {
   for (int i = 0; i < run.count; ++i) world->launch(Call{}, {.never_ends = true});
   run.proxy.wait();
   std::exit(3);
+}
+
+/// COUNT communicators, one after the other, one per ms at most, with an AllReduce in each.
+void many(Run& run) {
+  for (int i = 0; i < run.count; ++i) {
+    const uint64_t id = kId + static_cast<uint64_t>(i);
+    Communicator one(&run.plugin, &run.proxy, id, world_size(), world_rank());
+    one.launch(Call{}, {.gpu_ns = 2000});
+    one.finalize();
+    sleep_ms(1);
+  }
 }
 
 /// At most one AllReduce per ms.
