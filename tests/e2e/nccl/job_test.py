@@ -239,6 +239,21 @@ class Job(PluginTestCase):
         as_mpi = self.job("train", 5, 3, options=("--nccl-as-mpi",))
         readers.vite(self, as_mpi, RANKS, 0, "Rank")
 
+    def test_of_many_communicators_each_timeline_defines_its_own(self):
+        output = self.job("many", 5, 300)
+        _, communicators, operations, _ = self.tables(output)
+        self.assertEqual((len(communicators), len(operations)), (300, 300 * RANKS))
+        sizes = [path.stat().st_size for path in (output / "traces").glob("*.def")]
+        self.assertGreaterEqual(len(sizes), 300 * RANKS)
+        self.assertLess(sum(sizes) / len(sizes), 500)
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+
+    def test_what_sends_wait_for_is_told(self):
+        output = self.job("train", 5, 40, level="step")
+        self.assertRegex("\n".join(ledger(output)["findings"]),
+                         r"sends of NCCL's proxies wait for the network: \d\d % of what their ")
+
     def test_what_the_proxies_did_is_a_table(self):
         output = self.job("proxy", 5, 2, level="step")
         with h5py.File(output / "profile.h5") as file:

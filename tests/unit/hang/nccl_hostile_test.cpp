@@ -1,6 +1,8 @@
 // What a damaged or hostile spool says of operations of NCCL: nobody is accused for it, and neither
 // memory nor text grows with it.
 
+#include <time.h>
+
 #include <map>
 #include <numeric>
 #include <random>
@@ -95,6 +97,25 @@ TEST_F(NcclHostile, more_pairs_than_there_is_room_for_are_forgotten_and_accuse_n
   quiet(0);
   const std::vector<uint64_t> last_ns(4);
   EXPECT_THAT(finder.finish(last_ns).hangs, IsEmpty());
+}
+
+/// A process with thousands of communicators has as many timelines.
+TEST_F(NcclHostile, many_communicators_are_looked_at_at_once) {
+  constexpr uint32_t kCount = 20'000;
+  for (Group& group : model_.groups) {
+    for (uint32_t id = 0; id < kCount; ++id) {
+      const uint32_t local = 1000 + id;
+      group.communicator_map[local] = id + 1;
+      processes_[group.id].communicators[local].definition = told(group.id);
+    }
+  }
+  model_.communicators.resize(kCount + 1, model_.communicators[0]);
+  Location timeline = model_.locations.front();
+  timeline.type = LocationType::kAcceleratorStream;
+  model_.locations.assign(4 * kCount, timeline);
+  const clock_t start = ::clock();
+  run();
+  EXPECT_LT(::clock() - start, CLOCKS_PER_SEC);
 }
 
 class NcclHostileOfMany : public NcclHostile {
