@@ -10,7 +10,7 @@
 namespace aon::writers {
 namespace {
 
-constexpr double kMostly = 0.8;           ///< of the waiting: the others are not the cause
+constexpr double kMostly = 2.0 / 3;       ///< of the waiting: twice the others together
 constexpr double kLeastSlowShare = 0.01;  ///< of all links' waiting, by one link
 constexpr double kLateShare = 0.2;        ///< of the operations' time: late ranks explain it
 constexpr uint64_t kLeastSteps = 100;     ///< fewer tell nothing

@@ -13,7 +13,7 @@ namespace aon::writers::nccl {
 namespace {
 
 constexpr size_t kLeastLinks = 4;           ///< to say what is usual
-constexpr double kMostly = 0.8;             ///< of a link's waiting is for the network
+constexpr double kMostly = 2.0 / 3;         ///< of a link's waiting is for the network
 constexpr uint64_t kLeastBytes = 1u << 20;  ///< of a link: fewer are no measure of it
 
 struct Link {

@@ -157,6 +157,8 @@ TEST_F(FindingsOfProxies, name_nobody_where_a_late_rank_explains_it) {
 TEST_F(FindingsOfProxies, name_nobody_where_it_is_not_decided) {
   wait(40, 20, 40);
   expect_nothing();
+  wait(30, 5, 65);
+  expect_nothing();
   wait(0, 0, 0);
   expect_nothing();
   wait(0, 0, 100);
