@@ -298,8 +298,8 @@ void paused(Run& run) {
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kLate_ms = 20;
 
-/// "RANK:STEP:how" of a variable; rank -1: nobody. Of a list, "FAULT,FAULT", that of rank `own` where
-/// it has one, else the first.
+/// "RANK:STEP:how" of a variable; rank -1: nobody. Of a list, "FAULT,FAULT", that of rank `own`
+/// where it has one, else the first.
 struct Fault {
   int rank = -1;
   int step = 0;
@@ -332,7 +332,7 @@ void sleep_ms(uint64_t time_ms) { std::this_thread::sleep_for(std::chrono::milli
 
 /// COUNT steps of an AllReduce and a transfer to the next rank, each waited for.
 ///
-///     FAKE_NCCL_LATE=RANK:0:host|gpu,...    comes 20 ms late to each AllReduce; several: with others
+///     FAKE_NCCL_LATE=RANK:0:host|gpu,...    comes 20 ms late to each AllReduce, with others
 ///     FAKE_NCCL_LINK=RANK:0            its transfers to the next rank take 20 times the time
 ///     FAKE_NCCL_HANG=RANK:STEP:skip|other   does not come to that AllReduce, or calls another
 ///     FAKE_NCCL_HANG=RANK:STEP:order|bytes  calls it after an AllGather which the others call

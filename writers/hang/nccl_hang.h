@@ -35,8 +35,8 @@
 /// number on the communicator: the first one that members called with another function, root, type
 /// or size is told (a disagreement).
 ///
-/// What a spool says is not trusted: a member that two processes claim to be, or whose transfers are
-/// beyond kMaxTransferKinds, is unknown.
+/// What a spool says is not trusted: a member that two processes claim to be, or whose transfers
+/// are beyond kMaxTransferKinds, is unknown.
 /// Thread: one.   Cost: some ns per operation; memory per member and function, and for
 /// kMaxTransferKinds pairs of members.
 #pragma once

@@ -6,10 +6,10 @@
 ///
 /// At most kMaxOperationRows single ones have rows. Where there are more, every second operation is
 /// left out, then every second one of the rest, and so on, by a hash of its communicator, function
-/// (of a transfer the pair) and sequence. These are the same on all ranks: an operation has the rows
-/// of all its members or none, and no rank, communicator or time of the job is preferred. Operations
-/// that never ended (in flight) are not thinned out; they stand behind the others of their process.
-/// Shares thin out by what they have saved: no more than the whole job needs.
+/// (of a transfer the pair) and sequence. These are the same on all ranks: an operation has the
+/// rows of all its members or none, and no rank, communicator or time of the job is preferred.
+/// Operations that never ended (in flight) are not thinned out; they stand behind the others of
+/// their process. Shares thin out by what they have saved: no more than the whole job needs.
 ///
 /// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 128 MiB of
 /// rows, and a histogram per communicator, function and power of two.

@@ -4,9 +4,9 @@
 ///     recv:  waits for the network (10) | for the flush (11) | for the GPU (12)
 ///
 /// Only sends tell it: a receive that waits for the network may as well wait for a sender that has
-/// nothing to send yet. The GPU of a send may wait for data of yet another rank, so one link that is
-/// slow lets all others wait for their GPUs: the GPUs are the cause only where that holds of every
-/// link.
+/// nothing to send yet. The GPU of a send may wait for data of yet another rank, so one link that
+/// is slow lets all others wait for their GPUs: the GPUs are the cause only where that holds of
+/// every link.
 /// Thread: any.   Cost: a look at all rows.
 #pragma once
 
