@@ -279,19 +279,21 @@ std::string nccl_hang_finding(const Model& model, const HangReport& report) {
   // Who called something else explains why others do not come to an end.
   if (!report.nccl_disagreements.empty()) return text.finding(report.nccl_disagreements.front());
   if (report.nccl.empty()) return {};
-  // Whoever others wait for may wait, too: the one that does not comes first.
   std::set<uint32_t> waiting;
   for (const NcclHang& hang : report.nccl) {
     for (const NcclPart& part : hang.arrived) waiting.insert(part.group);
   }
-  const auto is_named = [](const NcclHang& hang) { return !hang.absent.empty(); };
-  const auto is_cause = [&](const NcclHang& hang) {
-    return is_named(hang) && waiting.count(hang.absent.front().group) == 0;
+  // Whoever others wait for may wait, too; a send may have ended without its receive.
+  const auto doubts = [&](const NcclHang& hang) {
+    if (hang.absent.empty()) return 4;
+    const bool is_lone_send =
+        hang.is_enqueued_only && model.regions[hang.region].name == "ncclSend";
+    return (waiting.count(hang.absent.front().group) != 0 ? 2 : 0) + (is_lone_send ? 1 : 0);
   };
-  auto named = std::find_if(report.nccl.begin(), report.nccl.end(), is_cause);
-  if (named == report.nccl.end())
-    named = std::find_if(report.nccl.begin(), report.nccl.end(), is_named);
-  return text.finding(named == report.nccl.end() ? report.nccl.front() : *named);
+  const auto surest =
+      std::min_element(report.nccl.begin(), report.nccl.end(),
+                       [&](const NcclHang& a, const NcclHang& b) { return doubts(a) < doubts(b); });
+  return text.finding(*surest);
 }
 
 bool may_hang(const Model& model) {

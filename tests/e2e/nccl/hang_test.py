@@ -208,8 +208,8 @@ class Hang(PluginTestCase):
         os.kill(job.pid, signal.SIGTERM)
         job.wait(90)
         wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
-        named = (r"^rank [02] is quiet behind nccl(Recv|Send) 2 of world (from|to) rank 1 of it, "
-                 r"rank 1 on \S+ \(pid \d+\) has not enqueued nccl(Send to|Recv from) it$")
+        named = (r"^rank 2 is quiet behind ncclRecv 2 of world from rank 1 of it, "
+                 r"rank 1 on \S+ \(pid \d+\) has not enqueued ncclSend to it$")  # fmt: skip
         self.assertRegex(ledger(self.output)["findings"][0], named)
 
     def test_without_times_on_the_gpu_it_is_told_who_is_behind(self):

@@ -66,6 +66,15 @@ TEST_F(NcclTransfers, of_a_chain_the_one_that_does_not_wait_is_in_the_finding) {
             "has not enqueued ncclSend to it");
 }
 
+TEST_F(NcclTransfers, a_receive_is_surer_than_an_earlier_send) {
+  enqueued(0, {.region = kSend, .peer = 1, .time_ns = kEnd - 9 * kSecond});
+  receives(2, 3, 0, 0);
+  for (uint32_t rank : {0, 2}) quiet(rank);
+  ASSERT_EQ(run().size(), 2u);
+  EXPECT_EQ(finder_.report().nccl[0].region, kSend);
+  EXPECT_THAT(finding(), testing::HasSubstr("ncclRecv 1 of world from rank 3 of it"));
+}
+
 TEST_F(NcclTransfers, all_who_wait_for_one_are_told_together) {
   for (uint32_t rank : {0, 2, 3}) {
     receives(rank, 1, 0, 0);

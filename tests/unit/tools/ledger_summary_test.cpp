@@ -49,6 +49,14 @@ TEST(LedgerSummary, says_what_was_recorded) {
   EXPECT_EQ(lines[7], "not collected: perf degraded on 2 processes: no PMU (ask)");
 }
 
+TEST(LedgerSummary, what_tables_leave_out_is_told) {
+  auto ledger = small_ledger();
+  ledger["assembly"]["left_out_of_tables"] = {"/nccl/operations has one in 2"};
+  const auto lines = summary_lines(ledger, "/job");
+  ASSERT_THAT(lines, SizeIs(9));
+  EXPECT_EQ(lines[7], "/nccl/operations has one in 2");
+}
+
 TEST(LedgerSummary, overhead_says_that_cuptis_own_is_not_in_it) {
   auto ledger = small_ledger();
   ledger["ranks"][1]["providers"]["cupti"] = {{"state", "degraded"}, {"reason", "dear"}};
