@@ -164,10 +164,11 @@ uint32_t OperationTable::level_of(const NcclOperation& global) const {
   // What has no work has no sequence, and a graph tells that of its capture again.
   const bool has_sequence = (global.flags & (kNcclNoWork | kNcclReplayed)) == 0;
   uint64_t what = global.region;
-  const auto own = ranks_.find(global.communicator);
-  if ((global.region == send_ || global.region == receive_) && own != ranks_.end()) {
+  if (global.region == send_ || global.region == receive_) {
+    const auto known = ranks_.find(global.communicator);
+    const uint32_t own = known == ranks_.end() ? UINT32_MAX : known->second;
     const auto peer = static_cast<uint32_t>(global.peer);
-    what = global.region == send_ ? key_of(own->second, peer) : key_of(peer, own->second);
+    what = global.region == send_ ? key_of(own, peer) : key_of(peer, own);
   }
   const uint64_t which = mix(has_sequence ? global.sequence : global.call) + global.communicator;
   const int zeros = std::countl_zero(mix(mix(which) + what));

@@ -90,7 +90,11 @@ class Job(PluginTestCase):
             )
 
     def test_ranks_share_a_communicator(self):
-        _, communicators, operations, _ = self.tables(self.job("allreduce", 5, 3))
+        output = self.job("allreduce", 5, 3)
+        _, communicators, operations, _ = self.tables(output)
+        with h5py.File(output / "profile.h5") as file:
+            attributes = dict(file["nccl/operations"].attrs)
+        self.assertEqual((attributes["kept_one_in"], attributes["operations_left_out"]), (1, 0))
         (world,) = communicators
         self.assertEqual((world["name"], world["size"], world["operations"]), ("world", 2, 6))
         self.assertEqual(world["bytes"], 6 * 4 << 20)
