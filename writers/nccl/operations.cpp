@@ -142,10 +142,13 @@ void OperationTable::note_call(const NcclOperation& operation) {
 }
 
 void OperationTable::append(const NcclOperation& operation) {
-  ++calls_[operation.communicator].told_count;
-  note_call(operation);
   NcclOperation global = operation;
   global.communicator = communicators_.global(operation.communicator);
+  // Of those that nobody defined there may be as many as there are records.
+  if (global.communicator != profile::LocalIds::kNone) {
+    ++calls_[operation.communicator].told_count;
+    note_call(operation);
+  }
   global.region = regions_.global(operation.region);
   Histogram& histogram =
       histograms_[{global.communicator, global.region, log2_of(operation.bytes)}];
