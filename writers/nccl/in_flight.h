@@ -3,8 +3,9 @@
 /// different threads write them.
 ///
 /// Thread: one.   Cost: two look-ups per operation; of a process kMaxWords words of 64 calls each
-/// (12 MiB; twice), the latest ones, and of a communicator kMaxKept operations, of all kMaxKeptInAll
-/// (140 MiB): no more are in flight at a time. A damaged number costs no more than another one.
+/// (12 MiB; twice), the latest ones, and of a communicator kMaxKept operations, of all
+/// kMaxKeptInAll (140 MiB): no more are in flight at a time. A damaged number costs no more than
+/// another one.
 #pragma once
 
 #include <cstdint>
