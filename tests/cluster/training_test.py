@@ -79,6 +79,26 @@ class Training(OnHosts):
         planted_ns = (RANKS - 1) * STEPS * LATE_MS * 1_000_000
         self.assertAlmostEqual(worst["caused_ns"] / planted_ns, 1, places=1)
 
+    def test_two_late_ranks_on_two_hosts_are_both_named(self):
+        findings = self.train("FAKE_NCCL_LATE=6:0:host,13:0:host")
+        named = (r"rank (6 on n2|13 on n4) came last together with others to \d+ of \d+ operations "
+                 r"of NCCL: the other GPUs waited \S+ m?s for it \(its share\), .* in "
+                 r"ncclAllReduce; its host was late, .*; as long for rank (6|13)")  # fmt: skip
+        self.assertRegex(findings, named)
+        with h5py.File(self.output / "profile.h5") as file:
+            names = [n.decode() for n in file["regions/name"][()]]
+            nodes = [n.decode() for n in file["nodes/name"][()]]
+            late = [r for r in rows(file, "nccl/lateness")
+                    if names[r["region"]] == "ncclAllReduce" and r["late_count"] != 0]  # fmt: skip
+        told = sorted((r["rank"], nodes[r["node"]], r["late_count"], r["shared_count"])
+                      for r in late)  # fmt: skip
+        self.assertEqual(told, [(6, "n2", STEPS, STEPS), (13, "n4", STEPS, STEPS)])
+        self.assertEqual(sum(r["last_count"] for r in late), STEPS)
+        share_ns = (RANKS - 2) * STEPS * LATE_MS * 1_000_000 / 2
+        for row in late:
+            self.assertAlmostEqual(row["caused_ns"] / share_ns, 1, places=1)
+            self.assertEqual(row["host_late_ns"] + row["gpu_late_ns"], row["caused_ns"])
+
     def test_a_slow_link_is_named(self):
         findings = self.train("FAKE_NCCL_LINK=9:0")
         self.assertRegex(findings, r"the link from rank 9 on n3 to rank 10 on n3 is slow")

@@ -89,9 +89,8 @@ void one_rank(Run& run) {
 
 void self_transfers(Run& run) {
   Communicator alone(&run.plugin, &run.proxy, kId, 1, 0);
-  const std::vector<Call> calls = {{.function = "Send", .channels = 1},
-                                   {.function = "Recv", .channels = 1}};
-  for (int i = 0; i < run.count; ++i) alone.launch(calls);
+  for (int i = 0; i < run.count; ++i)
+    alone.launch({{.function = "Send", .channels = 1}, {.function = "Recv", .channels = 1}});
   alone.finalize();
 }
 
@@ -299,16 +298,25 @@ void paused(Run& run) {
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kLate_ms = 20;
 
-/// "RANK:STEP:how" of a variable; rank -1: nobody.
+/// "RANK:STEP:how" of a variable; rank -1: nobody. Of a list, "FAULT,FAULT", that of rank `own`
+/// where it has one, else the first.
 struct Fault {
   int rank = -1;
   int step = 0;
   char how[16] = "";
-  explicit Fault(const char* variable) {
-    const char* text = std::getenv(variable);
-    if (text != nullptr) std::sscanf(text, "%d:%d:%15s", &rank, &step, how);
+  explicit Fault(const char* variable, int own = -1) {
+    for (const char* text = std::getenv(variable); text != nullptr;) {
+      Fault next;
+      std::sscanf(text, "%d:%d:%15[^,]", &next.rank, &next.step, next.how);
+      if (rank == -1 || next.rank == own) *this = next;
+      text = std::strchr(text, ',');
+      if (text != nullptr) ++text;
+    }
   }
   bool is(const char* word) const { return std::strcmp(how, word) == 0; }
+
+ private:
+  Fault() = default;
 };
 
 void sleep_ms(uint64_t time_ms) { std::this_thread::sleep_for(std::chrono::milliseconds(time_ms)); }
@@ -324,14 +332,15 @@ void sleep_ms(uint64_t time_ms) { std::this_thread::sleep_for(std::chrono::milli
 
 /// COUNT steps of an AllReduce and a transfer to the next rank, each waited for.
 ///
-///     FAKE_NCCL_LATE=RANK:0:host|gpu   comes 20 ms late to each AllReduce
+///     FAKE_NCCL_LATE=RANK:0:host|gpu,...    comes 20 ms late to each AllReduce, with others
 ///     FAKE_NCCL_LINK=RANK:0            its transfers to the next rank take 20 times the time
 ///     FAKE_NCCL_HANG=RANK:STEP:skip|other   does not come to that AllReduce, or calls another
 ///     FAKE_NCCL_HANG=RANK:STEP:order|bytes  calls it after an AllGather which the others call
 ///                                           after it, or with half of the elements
+///     FAKE_NCCL_HANG=RANK:STEP:lone         does not come to its transfers
 ///     FAKE_NCCL_WATCHDOG=MS            of such a hang the others abort their communicator, and end
 void train(Run& run) {
-  const Fault late("FAKE_NCCL_LATE");
+  const Fault late("FAKE_NCCL_LATE", world_rank());
   const Fault link("FAKE_NCCL_LINK");
   const Fault hang("FAKE_NCCL_HANG");
   Communicator world = run.world();
@@ -339,7 +348,8 @@ void train(Run& run) {
   const int next = (own + 1) % world_size();
   const int previous = (own + world_size() - 1) % world_size();
   for (int step = 0; step < run.count; ++step) {
-    const bool hangs = hang.rank >= 0 && step == hang.step;
+    const bool is_lone = hang.is("lone") && step == hang.step;
+    const bool hangs = hang.rank >= 0 && step == hang.step && !is_lone;
     if (hangs && own == hang.rank && hang.is("skip")) compute_for_ever();
     Oddities odd{.gpu_ns = 2 * kMs, .never_ends = hangs};
     if (late.rank >= 0 && own != late.rank) odd.gpu_ns += kLate_ms * kMs;
@@ -362,12 +372,14 @@ void train(Run& run) {
       world.finalize();
       std::abort();
     }
+    if (is_lone && own == hang.rank) compute_for_ever();
     const uint64_t to_ns = own == link.rank ? 20 * kMs : kMs;
     const uint64_t from_ns = previous == link.rank ? 20 * kMs : kMs;
     world.launch(std::vector<Call>{
         {.function = "Send", .count = 1 << 21, .root = next, .gpu_ns = to_ns},
         {.function = "Recv", .count = 1 << 21, .root = previous, .gpu_ns = from_ns}});
     run.proxy.wait();
+    if (is_lone) wait_for_the_gpu_for_ever();
   }
   world.finalize();
 }
@@ -401,6 +413,17 @@ void left(Run& run) {
   std::exit(3);
 }
 
+/// COUNT communicators, one after the other, one per ms at most, with an AllReduce in each.
+void many(Run& run) {
+  for (int i = 0; i < run.count; ++i) {
+    const uint64_t id = kId + static_cast<uint64_t>(i);
+    Communicator one(&run.plugin, &run.proxy, id, world_size(), world_rank());
+    one.launch(Call{}, {.gpu_ns = 2000});
+    one.finalize();
+    sleep_ms(1);
+  }
+}
+
 /// At most one AllReduce per ms.
 void busy(Run& run) {
   Communicator world(&run.plugin, &run.proxy, kId, 2, 0, "world");
@@ -420,6 +443,7 @@ struct Case {
   void (*run)(Run& run);
 };
 constexpr Case kCases[] = {
+    {"many", many},
     {"allreduce", allreduce},
     {"every", every},
     {"double_stop", double_stop},

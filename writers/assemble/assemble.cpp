@@ -433,6 +433,7 @@ Status Assembly::write_the_ledger(const fs::path& staging, const Passed& passed)
     facts.findings.insert(facts.findings.begin(), death);
   if (facts.findings.size() > kMaxFindings) facts.findings.resize(kMaxFindings);
   facts.warnings = report_.warnings;
+  facts.left_out = collectors.notes.left_out;
   facts.waits = passed.waits ? passed.waits->summary() : nullptr;
   facts.functions = collectors.findings->functions();
   facts.steps = collectors.steps->summary();

@@ -5,7 +5,6 @@
 
 #include "writers/assemble/device_spans.h"
 #include "writers/hdf5/hdf5_share.h"
-#include "writers/hdf5/hdf5_writer.h"
 #include "writers/otf2/otf2_writer.h"
 #include "writers/otf2/samples_writer.h"
 
@@ -70,9 +69,10 @@ std::vector<WriterSlot> make_writers(const fs::path& folder, const WriterPlan& p
                                  std::span<const profile::RegionStatistics> rows) {
     sink->add_profile(group, location, rows);
   };
+  collectors->findings->use_proxies(&collectors->notes.proxies);
   const WaitSummary* summary = waits != nullptr ? waits->summary() : nullptr;
   auto writer = make_hdf5_writer(folder / "profile.h5", listener, summary, collectors->steps,
-                                 collectors->devices, collectors->lateness);
+                                 collectors->devices, collectors->lateness, &collectors->notes);
   writers.push_back({kProfileName, std::move(writer), {}});
   return writers;
 }

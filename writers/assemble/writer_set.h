@@ -10,6 +10,7 @@
 #include "writers/assemble/event_pass.h"
 #include "writers/devices/devices.h"
 #include "writers/hang/hang.h"
+#include "writers/hdf5/hdf5_writer.h"
 #include "writers/ledger/findings.h"
 #include "writers/ledger/totals.h"
 #include "writers/nccl/lateness.h"
@@ -42,6 +43,7 @@ struct Collectors {
   DeviceAnalysis* devices = nullptr;           ///< null: there are none
   HangFinder* hangs = nullptr;                 ///< null: nothing was open or quiet for long
   nccl::LatenessAnalysis* lateness = nullptr;  ///< of operations of NCCL
+  ProfileNotes notes;                          ///< of profile.h5
 };
 
 /// The writers of a whole job, in `folder`. `waits` (null: not analysed) outlives them.

@@ -59,13 +59,15 @@ Status HangFinder::begin(const Model& model) {
 }
 
 Status HangFinder::begin_location(const Location& location) {
-  group_ = location.group;
+  if (group_ != location.group) {
+    group_ = location.group;
+    regions_ = profile::LocalIds(model_->groups[group_].region_map);
+    communicators_ = profile::LocalIds(model_->groups[group_].communicator_map);
+  }
   unsaved_ = group_;
   location_ = location.id;
   is_thread_ = location.type == LocationType::kThread;
   nccl_.begin_location(location);
-  regions_ = profile::LocalIds(model_->groups[group_].region_map);
-  communicators_ = profile::LocalIds(model_->groups[group_].communicator_map);
   has_returned_ = is_open_at_end_ = false;
   depth_ = own_depth_ = 0;
   open_call_.reset();
@@ -252,6 +254,7 @@ Status HangFinder::finish(const Outcome&) {
   NcclHangReport nccl = nccl_.finish(report_.last_ns);
   report_.nccl = std::move(nccl.hangs);
   report_.nccl_disagreements = std::move(nccl.disagreements);
+  report_.nccl_left_out_count = nccl.left_out_count;
   return {};
 }
 

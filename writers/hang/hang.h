@@ -80,6 +80,7 @@ struct HangReport {
   std::vector<uint64_t> last_ns;       ///< by group: last event, 0 none
   std::vector<NcclHang> nccl;          ///< operations of NCCL, the oldest first
   std::vector<NcclDisagreement> nccl_disagreements;
+  uint64_t nccl_left_out_count = 0;  ///< operations of NCCL that hang, too
 };
 
 /// The group of rank `peer` of a communicator, where that is a rank of this job.
@@ -172,7 +173,7 @@ class HangFinder final : public Writer {
   std::unordered_map<uint32_t, Ranks> ranks_;  ///< by communicator: rank of each group
   profile::LocalIds regions_;
   profile::LocalIds communicators_;
-  uint32_t group_ = 0;
+  uint32_t group_ = UINT32_MAX;
   std::optional<uint32_t> unsaved_;  ///< the last group that began since save()
   uint64_t location_ = 0;
   bool is_thread_ = false;

@@ -56,13 +56,9 @@ std::optional<NcclDisagreement> NcclHangFinder::disagreement(Members::const_iter
   return found;
 }
 
-/// Of communicators of which a member is quiet, or has something in flight that hangs, and of which
-/// the hangs do not say already who is in another operation.
-void NcclHangFinder::find_disagreements(NcclHangReport* found) {
-  std::set<uint32_t> candidates;
-  for (const auto& [member, progress] : progress_) {
-    if (is_quiet(progress.group)) candidates.insert(member.first);
-  }
+/// Of communicators of which a member is quiet (`candidates`), or has something in flight that
+/// hangs, and of which the hangs do not say already who is in another operation.
+void NcclHangFinder::find_disagreements(std::set<uint32_t> candidates, NcclHangReport* found) {
   for (const NcclHang& hang : found->hangs) candidates.insert(hang.communicator);
   for (const NcclHang& hang : found->hangs) {
     if (hang.differs || hang.is_extra || !hang.wrong.empty()) candidates.erase(hang.communicator);

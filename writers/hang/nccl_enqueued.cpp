@@ -116,7 +116,7 @@ std::map<uint32_t, uint64_t> NcclHangFinder::collect(Members::const_iterator beg
 }
 
 /// Members that have enqueued fewer operations than others, of which one is quiet, or other ones.
-void NcclHangFinder::find_behind(uint32_t communicator, std::vector<NcclHang>* hangs) {
+void NcclHangFinder::find_behind(uint32_t communicator, NcclHangReport* found) {
   const auto begin = progress_.lower_bound({communicator, 0});
   const auto end = progress_.lower_bound({communicator + 1, 0});
   const std::map<uint32_t, uint64_t> most = collect(begin, end);
@@ -128,11 +128,11 @@ void NcclHangFinder::find_behind(uint32_t communicator, std::vector<NcclHang>* h
     if (!has_quiet || hang.absent.empty()) continue;
     if (!hang.wrong.empty()) {
       if (!camp || hang.arrived.size() > camp->arrived.size()) camp = std::move(hang);
-    } else if (hangs->size() < kMaxHangs) {
-      hangs->push_back(std::move(hang));
+    } else {
+      keep_hang(std::move(hang), found);
     }
   }
-  if (camp && hangs->size() < kMaxHangs) hangs->push_back(std::move(*camp));
+  if (camp) keep_hang(std::move(*camp), found);
 }
 
 }  // namespace aon::writers

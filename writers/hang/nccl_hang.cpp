@@ -9,14 +9,23 @@ namespace {
 
 constexpr uint32_t kUnknown = profile::LocalIds::kNone;
 
-/// This process's rank in a communicator of its own; nullopt: it has no such communicator of NCCL.
+/// This process's rank in a communicator of its own; nullopt: it has no such communicator of NCCL,
+/// or none in which that is a rank.
 std::optional<uint32_t> rank_in(const Group& group, uint32_t local) {
   if (group.process == nullptr) return std::nullopt;
   const auto found = group.process->communicators.find(local);
   if (found == group.process->communicators.end() ||
       found->second.definition.kind != CommunicatorKind::kNccl)
     return std::nullopt;
-  return found->second.definition.rank;
+  const CommunicatorDefinition& told = found->second.definition;
+  if (told.size != 0 && told.rank >= told.size) return std::nullopt;
+  return told.rank;
+}
+
+uint32_t region_named(const Model& model, const char* name) {
+  const auto found = std::find_if(model.regions.begin(), model.regions.end(),
+                                  [&](const GlobalRegion& region) { return region.name == name; });
+  return static_cast<uint32_t>(found - model.regions.begin());
 }
 
 }  // namespace
@@ -26,6 +35,8 @@ void NcclHangFinder::begin(const Model& model, uint64_t now_ns) {
   now_ns_ = now_ns;
   hole_end_ns_.resize(model.groups.size());
   done_ns_.resize(model.groups.size());
+  send_ = region_named(model, "ncclSend");
+  receive_ = region_named(model, "ncclRecv");
 }
 
 void NcclHangFinder::begin_location(const Location& location) {
@@ -38,8 +49,25 @@ void NcclHangFinder::begin_location(const Location& location) {
   if (group.process == nullptr) return;
   for (const auto& [local, communicator] : group.process->communicators) {
     const auto rank = rank_in(group, local);
-    if (rank) progress_[{communicators_.global(local), *rank}].group = group_;
+    if (rank) claim(group_, &progress_[{communicators_.global(local), *rank}]);
   }
+}
+
+void NcclHangFinder::claim(uint32_t group, Progress* progress) {
+  progress->is_disputed |= progress->group != UINT32_MAX && progress->group != group;
+  progress->group = group;
+}
+
+/// How far a member has come in operations of `kind`; null: no room to note it.
+NcclHangFinder::Reached* NcclHangFinder::reached_of(const Kind& kind, Progress* progress) {
+  const auto found = progress->enqueued.find(kind);
+  if (found != progress->enqueued.end()) return &found->second;
+  if (kind.second != kNoPeer && ++transfer_kind_count_ > kMaxTransferKinds) {
+    --transfer_kind_count_;
+    progress->is_forgetful = true;
+    return nullptr;
+  }
+  return &progress->enqueued[kind];
 }
 
 /// Of transfers each pair has numbers of its own.
@@ -64,13 +92,16 @@ void NcclHangFinder::add(const Event& event) {
   Progress& progress = progress_[{communicator, *rank}];
   in_flight_.add(operation);
   note_done(operation);
-  // Calls that made no work have no sequence.
-  if ((operation.flags & kNcclNoWork) != 0) return;
+  progress.first_call = std::min(progress.first_call, operation.call);
+  // Calls that made no work have no sequence; what a graph does for them later is not always told.
+  const bool is_transfer = model_->regions[region].role == RegionRole::kPointToPoint;
+  progress.is_forgetful |= is_transfer && (operation.flags & kNcclNoWork) != 0;
+  if ((operation.flags & kNcclNoWork) != 0 || operation.sequence > kMaxSequence) return;
   note_level(operation, &progress);
-  Reached& reached = progress.enqueued[kind_of(region, operation.peer)];
-  if (operation.sequence >= reached.count)
-    reached = {operation.sequence + 1, operation.call, operation.start_ns, operation.bytes};
-  if (model_->regions[region].role == RegionRole::kPointToPoint) return;
+  Reached* reached = reached_of(kind_of(region, operation.peer), &progress);
+  if (reached != nullptr && operation.sequence >= reached->count)
+    *reached = {operation.sequence + 1, operation.call, operation.start_ns, operation.bytes};
+  if (is_transfer) return;
   keep(operation.call,
        {{region, operation.peer, operation.type, operation.bytes}, operation.start_ns}, &progress);
 }
@@ -133,8 +164,11 @@ void NcclHangFinder::save(StateOut* out) {
   for (const auto& [member, progress] : progress_) {
     out->put(member);
     out->put(progress.group);
+    out->put(progress.is_disputed);
+    out->put(progress.is_forgetful);
     out->put(progress.enqueued);
     out->put(progress.gap);
+    out->put(progress.first_call);
     out->put(progress.oldest);
     out->put(progress.newest_call);
     out->put(progress.is_timed);
@@ -142,6 +176,7 @@ void NcclHangFinder::save(StateOut* out) {
     out->put(progress.latest);
   }
   progress_.clear();
+  transfer_kind_count_ = 0;
 }
 
 bool NcclHangFinder::is_known(const Progress& progress) const {
@@ -166,8 +201,9 @@ Status NcclHangFinder::load(StateIn* in) {
   for (uint64_t i = 0; i < count; ++i) {
     Member member;
     Progress loaded;
-    if (!in->get(&member) || !in->get(&loaded.group) || !in->get(&loaded.enqueued) ||
-        !in->get(&loaded.gap) || !in->get(&loaded.oldest) || !in->get(&loaded.newest_call) ||
+    if (!in->get(&member) || !in->get(&loaded.group) || !in->get(&loaded.is_disputed) ||
+        !in->get(&loaded.is_forgetful) || !in->get(&loaded.enqueued) || !in->get(&loaded.gap) ||
+        !in->get(&loaded.first_call) || !in->get(&loaded.oldest) || !in->get(&loaded.newest_call) ||
         !in->get(&loaded.is_timed) || !in->get(&loaded.is_untimed) || !in->get(&loaded.latest) ||
         !in->check(member.first < model_->communicators.size() && is_known(loaded)))
       return in->status();
@@ -177,12 +213,15 @@ Status NcclHangFinder::load(StateIn* in) {
 }
 
 /// Two groups that say they are one member: as if both had told here.
-void NcclHangFinder::add(const Progress& loaded, Progress* progress) const {
-  progress->group = loaded.group;
+void NcclHangFinder::add(const Progress& loaded, Progress* progress) {
+  claim(loaded.group, progress);
+  progress->is_disputed |= loaded.is_disputed;
+  progress->is_forgetful |= loaded.is_forgetful;
   progress->gap = loaded.gap;
+  progress->first_call = std::min(progress->first_call, loaded.first_call);
   for (const auto& [kind, reached] : loaded.enqueued) {
-    Reached& known = progress->enqueued[kind];
-    if (reached.count > known.count) known = reached;
+    Reached* known = reached_of(kind, progress);
+    if (known != nullptr && reached.count > known->count) *known = reached;
   }
   for (const auto& [call, latest] : loaded.latest) keep(call, latest, progress);
   const bool is_older =
@@ -197,27 +236,36 @@ void NcclHangFinder::add(const Progress& loaded, Progress* progress) const {
   progress->newest_call = loaded.newest_call;
 }
 
-bool NcclHangFinder::is_quiet(uint32_t group) const {
-  return std::any_of(model_->stacks.begin(), model_->stacks.end(), [&](const HostStack& stack) {
-    return stack.group == group && stack.quiet_ns != 0 && last_ns_[group] <= stack.taken_ns;
-  });
+void NcclHangFinder::note_quiet() {
+  is_quiet_.assign(model_->groups.size(), false);
+  for (const HostStack& stack : model_->stacks) {
+    if (stack.quiet_ns != 0 && last_ns_[stack.group] <= stack.taken_ns)
+      is_quiet_[stack.group] = true;
+  }
 }
 
 bool NcclHangFinder::is_stuck(const NcclPart& part) const {
   const NcclOperation& operation = part.operation;
+  const auto is_since = [](uint64_t from_ns, uint64_t to_ns, uint64_t least_ns) {
+    return to_ns >= from_ns && to_ns - from_ns >= least_ns;
+  };
   if ((operation.flags & kNcclAbandoned) != 0)
-    return std::max(operation.start_ns, done_ns_[part.group]) + kGivenUpNs <= operation.end_ns;
-  return is_quiet(part.group) || operation.end_ns + kOldNs <= now_ns_;
+    return is_since(std::max(operation.start_ns, done_ns_[part.group]), operation.end_ns,
+                    kGivenUpNs);
+  return is_quiet(part.group) || is_since(operation.end_ns, now_ns_, kOldNs);
 }
 
 NcclHangReport NcclHangFinder::finish(std::span<const uint64_t> last_ns) {
   end_group();
   last_ns_ = last_ns;
+  note_quiet();
   // By communicator, operation (of a transfer the pair, source first) and sequence.
   std::map<std::tuple<uint32_t, uint32_t, int64_t, uint64_t>, std::vector<NcclPart>> by_operation;
   std::set<uint32_t> untimed;  // communicators
+  std::set<uint32_t> quiet;    // of which a member is quiet
   for (const auto& [member, progress] : progress_) {
     if (progress.is_untimed) untimed.insert(member.first);
+    if (is_quiet(progress.group)) quiet.insert(member.first);
     if (!progress.oldest) continue;
     const NcclPart& part = *progress.oldest;
     const Kind kind = kind_of(part.region, part.operation.peer);
@@ -225,19 +273,50 @@ NcclHangReport NcclHangFinder::finish(std::span<const uint64_t> last_ns) {
         kind.second == kNoPeer ? -1 : int64_t{kind.second} << 32 | int64_t{part.rank};
     by_operation[{part.communicator, part.region, pair, part.operation.sequence}].push_back(part);
   }
-  NcclHangReport found;
-  std::vector<NcclHang>& hangs = found.hangs;
+  std::vector<std::vector<NcclPart>> stuck;
   for (auto& [key, parts] : by_operation) {
-    if (hangs.size() >= kMaxHangs) break;
     if (std::any_of(parts.begin(), parts.end(), [&](const NcclPart& p) { return is_stuck(p); }))
-      hangs.push_back(judge(std::move(parts)));
+      stuck.push_back(std::move(parts));
   }
-  for (const NcclHang& hang : hangs) untimed.erase(hang.communicator);
-  for (const uint32_t communicator : untimed) find_behind(communicator, &hangs);
-  std::sort(hangs.begin(), hangs.end(),
-            [](const NcclHang& a, const NcclHang& b) { return a.since_ns < b.since_ns; });
-  find_disagreements(&found);
+  NcclHangReport found;
+  found.hangs = judge_oldest(std::move(stuck), &found.left_out_count);
+  for (const NcclHang& hang : found.hangs) untimed.erase(hang.communicator);
+  for (const uint32_t communicator : untimed) {
+    if (quiet.count(communicator) == 0) continue;
+    find_behind(communicator, &found);
+    find_lone_ends(communicator, &found);
+  }
+  std::stable_sort(found.hangs.begin(), found.hangs.end(),
+                   [](const NcclHang& a, const NcclHang& b) { return a.since_ns < b.since_ns; });
+  find_disagreements(quiet, &found);
   return found;
+}
+
+/// The others are counted.
+std::vector<NcclHang> NcclHangFinder::judge_oldest(std::vector<std::vector<NcclPart>> stuck,
+                                                   uint64_t* left_out_count) const {
+  const auto since_ns = [](const std::vector<NcclPart>& parts) {
+    uint64_t first_ns = UINT64_MAX;
+    for (const NcclPart& part : parts) first_ns = std::min(first_ns, part.operation.start_ns);
+    return first_ns;
+  };
+  std::stable_sort(stuck.begin(), stuck.end(),
+                   [&](const auto& a, const auto& b) { return since_ns(a) < since_ns(b); });
+  if (stuck.size() > kMaxHangs) {
+    *left_out_count += stuck.size() - kMaxHangs;
+    stuck.resize(kMaxHangs);
+  }
+  std::vector<NcclHang> hangs;
+  for (std::vector<NcclPart>& parts : stuck) hangs.push_back(judge(std::move(parts)));
+  return hangs;
+}
+
+void NcclHangFinder::keep_hang(NcclHang hang, NcclHangReport* found) {
+  if (found->hangs.size() < kMaxHangs) {
+    found->hangs.push_back(std::move(hang));
+  } else {
+    ++found->left_out_count;
+  }
 }
 
 }  // namespace aon::writers

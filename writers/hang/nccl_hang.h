@@ -28,15 +28,23 @@
 /// one instead: a wrong one. Of two such camps the larger one is taken for the right one. Where
 /// more members have gone on without an operation than have come to it, it is one too many.
 ///
+/// Of transfers each pair is looked at: who is quiet and has enqueued more sends to a member than
+/// that has receives from it, or the other way round, waits for the other end.
+///
 /// Where nobody is behind, but a member is quiet, the latest collectives are compared by their
 /// number on the communicator: the first one that members called with another function, root, type
 /// or size is told (a disagreement).
-/// Thread: one.   Cost: some ns per operation; memory per member, function and peer.
+///
+/// What a spool says is not trusted: a member that two processes claim to be, or whose transfers
+/// are beyond kMaxTransferKinds, is unknown.
+/// Thread: one.   Cost: some ns per operation; memory per member and function, and for
+/// kMaxTransferKinds pairs of members.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -77,7 +85,8 @@ struct NcclHang {
   uint32_t unknown_count = 0;     ///< members
   bool differs = false;           ///< bytes, types or roots of the arrived ones are not the same
   bool is_extra = false;          ///< level api: more have gone on without it than came
-  bool is_enqueued_only = false;  ///< level api: enqueued, and not known whether it ended
+  bool is_enqueued_only = false;  ///< level api: enqueued, and not known whether it ended; of a
+                                  ///< transfer: all who wait for one other end (in `absent`)
   uint64_t since_ns = UINT64_MAX;
 };
 
@@ -108,6 +117,7 @@ struct NcclDisagreement {
 struct NcclHangReport {
   std::vector<NcclHang> hangs;                  ///< the oldest first
   std::vector<NcclDisagreement> disagreements;  ///< that no hang tells
+  uint64_t left_out_count = 0;                  ///< hangs beyond kMaxHangs, the newest
 };
 
 class NcclHangFinder {
@@ -116,6 +126,8 @@ class NcclHangFinder {
   static constexpr uint64_t kGivenUpNs = 1'000'000'000;
   static constexpr size_t kMaxHangs = 16;
   static constexpr size_t kMaxShapes = 16;  ///< latest collectives of a member that are compared
+  static constexpr size_t kMaxTransferKinds = size_t{1} << 20;  ///< pairs, of each direction
+  static constexpr uint64_t kMaxSequence = uint64_t{1} << 48;   ///< beyond it is damage
 
   /// `now_ns`: when the job is looked at.
   void begin(const Model& model, uint64_t now_ns);
@@ -143,10 +155,13 @@ class NcclHangFinder {
     uint64_t start_ns = 0;
   };
   struct Progress {
-    uint32_t group = 0;
+    uint32_t group = UINT32_MAX;
+    bool is_disputed = false;   ///< another group says that it is this member
+    bool is_forgetful = false;  ///< not all of its transfers are known: no room, or in graphs
     std::map<Kind, Reached> enqueued;
     std::optional<uint32_t> gap;        ///< the highest call that is missing
     std::optional<NcclPart> oldest;     ///< in flight
+    uint32_t first_call = UINT32_MAX;   ///< of those told, 0 unless the first ones are missing
     uint32_t newest_call = 0;           ///< with work
     bool is_timed = false;              ///< of that one it is told what ends
     bool is_untimed = false;            ///< it is not
@@ -156,12 +171,18 @@ class NcclHangFinder {
   void note_done(const NcclOperation& operation);
   static void note_level(const NcclOperation& operation, Progress* progress);
   void end_group();
-  void add(const Progress& loaded, Progress* progress) const;
+  void claim(uint32_t group, Progress* progress);
+  Reached* reached_of(const Kind& kind, Progress* progress);
+  void add(const Progress& loaded, Progress* progress);
   bool is_known(const Progress& progress) const;
   Kind kind_of(uint32_t region, int32_t peer) const;
-  bool is_quiet(uint32_t group) const;
+  void note_quiet();
+  bool is_quiet(uint32_t group) const { return is_quiet_[group]; }
   bool is_stuck(const NcclPart& part) const;
   NcclHang judge(std::vector<NcclPart> parts) const;
+  std::vector<NcclHang> judge_oldest(std::vector<std::vector<NcclPart>> stuck,
+                                     uint64_t* left_out_count) const;
+  static void keep_hang(NcclHang hang, NcclHangReport* found);
   bool is_certain(const Progress& progress, const Kind& kind) const;
   void judge_member(const Member& member, const Kind& kind, NcclHang* hang) const;
   using Members = std::map<Member, Progress>;
@@ -173,12 +194,14 @@ class NcclHangFinder {
   NcclHang behind(Members::const_iterator begin, Members::const_iterator end, uint32_t region,
                   uint64_t count) const;
   std::map<uint32_t, uint64_t> collect(Members::const_iterator begin, Members::const_iterator end);
-  void find_behind(uint32_t communicator, std::vector<NcclHang>* hangs);
+  void find_behind(uint32_t communicator, NcclHangReport* found);
+  Kind other_end(const Kind& kind, uint32_t rank) const;
+  void find_lone_ends(uint32_t communicator, NcclHangReport* found) const;
   static void keep(uint32_t call, const Latest& latest, Progress* progress);
   std::map<uint64_t, NcclShape> numbered(const Progress& progress) const;
   std::optional<NcclDisagreement> disagreement(Members::const_iterator begin,
                                                Members::const_iterator end) const;
-  void find_disagreements(NcclHangReport* found);
+  void find_disagreements(std::set<uint32_t> candidates, NcclHangReport* found);
 
   const Model* model_ = nullptr;
   uint64_t now_ns_ = 0;
@@ -187,6 +210,10 @@ class NcclHangFinder {
   std::vector<uint32_t> collectives_;  ///< regions of the communicator that is looked at
   std::vector<uint64_t> hole_end_ns_;  ///< by group; 0: no hole
   std::vector<uint64_t> done_ns_;      ///< by group: when its last operation ended on the GPU
+  std::vector<bool> is_quiet_;         ///< by group
+  size_t transfer_kind_count_ = 0;     ///< in progress_
+  uint32_t send_ = 0;                  ///< region of ncclSend; beyond all: nobody called it
+  uint32_t receive_ = 0;
   // Of the current group.
   uint32_t group_ = UINT32_MAX;
   nccl::InFlight in_flight_;

@@ -14,9 +14,14 @@ constexpr uint32_t kMaxMembers = 1u << 20;  ///< that are looked at one by one
 
 /// Whether the member has surely not come to more operations of `kind` than it told.
 bool NcclHangFinder::is_certain(const Progress& progress, const Kind& kind) const {
+  if (progress.is_disputed) return false;
   const uint64_t hole_end_ns = hole_end_ns_[progress.group];
   const auto reached = progress.enqueued.find(kind);
-  if (reached == progress.enqueued.end()) return hole_end_ns == 0 && !progress.gap;
+  if (reached == progress.enqueued.end()) {
+    const bool may_be_forgotten = kind.second != kNoPeer && progress.is_forgetful;
+    const bool has_first = progress.first_call == 0 || progress.first_call == UINT32_MAX;
+    return hole_end_ns == 0 && !progress.gap && has_first && !may_be_forgotten;
+  }
   return reached->second.start_ns > hole_end_ns &&
          (!progress.gap || *progress.gap < reached->second.call);
 }
@@ -45,6 +50,11 @@ void NcclHangFinder::judge_member(const Member& member, const Kind& kind, NcclHa
     hang->wrong.push_back(*progress.oldest);
 }
 
+/// What the member at the other end of a transfer calls; it counts alike.
+NcclHangFinder::Kind NcclHangFinder::other_end(const Kind& kind, uint32_t rank) const {
+  return {kind.first == send_ ? receive_ : send_, static_cast<int32_t>(rank)};
+}
+
 NcclHang NcclHangFinder::judge(std::vector<NcclPart> parts) const {
   const NcclPart& first = parts.front();
   NcclHang hang;
@@ -59,15 +69,8 @@ NcclHang NcclHangFinder::judge(std::vector<NcclPart> parts) const {
   }
   const Kind kind = kind_of(first.region, first.operation.peer);
   if (kind.second != kNoPeer) {
-    // The other end calls the other function, and counts alike.
-    const bool is_send = model_->regions[first.region].name == "ncclSend";
-    const auto other = std::find_if(model_->regions.begin(), model_->regions.end(),
-                                    [&](const GlobalRegion& region) {
-                                      return region.name == (is_send ? "ncclRecv" : "ncclSend");
-                                    });
     const Member peer{first.communicator, static_cast<uint32_t>(kind.second)};
-    const auto region = static_cast<uint32_t>(other - model_->regions.begin());
-    judge_member(peer, {region, static_cast<int32_t>(first.rank)}, &hang);
+    judge_member(peer, other_end(kind, first.rank), &hang);
   } else {
     const uint32_t size =
         std::min(model_->communicators[first.communicator].rank_count, kMaxMembers);

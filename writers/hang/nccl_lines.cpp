@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/base/digits.h"
 #include "writers/hang/hang.h"
@@ -15,6 +16,8 @@ namespace aon::writers {
 namespace {
 
 constexpr size_t kMaxAbsent = 16;  ///< named with what they do; the others are listed
+constexpr size_t kMaxCamps = 16;   ///< of members that called something else, in lines
+constexpr size_t kFindingCamps = 4;
 
 class NcclText : private HangText {
  public:
@@ -27,6 +30,8 @@ class NcclText : private HangText {
                                              : fmt::format("{} never ended: rank {} is in it",
                                                            operation(hang), list(groups_of(hang)));
     if (hang.differs) return text + ", with bytes, types or roots that differ";
+    if (is_lone_end(hang))
+      return text + fmt::format(", {} {}", who(hang.absent[0].group), lone_text(hang));
     if (!hang.wrong.empty()) return text + instead_finding(hang);
     if (hang.absent.empty()) return text;
     const std::vector<NcclMember> missing = missing_of(hang);
@@ -43,23 +48,29 @@ class NcclText : private HangText {
   std::string finding(const NcclDisagreement& disagreement) const {
     std::string text = fmt::format("collective {} of {} is not the same everywhere",
                                    disagreement.number + 1, name_of(disagreement.communicator));
-    const char* separator = ": ";
-    for (const auto& camp : disagreement.camps) {
-      text += fmt::format("{}rank {} called {}", separator, list(groups_of(camp.members)),
-                          shape_text(camp.shape));
-      separator = ", ";
+    const size_t told = std::min(disagreement.camps.size(), kFindingCamps);
+    for (size_t i = 0; i < told; ++i) {
+      const auto& camp = disagreement.camps[i];
+      text += fmt::format("{}rank {} called {}", i == 0 ? ": " : ", ",
+                          list(groups_of(camp.members)), shape_text(camp.shape));
     }
+    if (disagreement.camps.size() > told)
+      text += fmt::format(", and others in {} more ways", disagreement.camps.size() - told);
     return text;
   }
 
   std::vector<std::string> lines(const NcclDisagreement& disagreement) {
     add(fmt::format("collective {} of {}: its members called it differently, one of them is wrong",
                     disagreement.number + 1, name_of(disagreement.communicator)));
-    for (const auto& camp : disagreement.camps) {
+    const size_t told = std::min(disagreement.camps.size(), kMaxCamps);
+    for (size_t i = 0; i < told; ++i) {
+      const auto& camp = disagreement.camps[i];
       std::vector<uint32_t> groups = groups_of(camp.members);
       add(fmt::format("  {}: {}", shape_text(camp.shape), list(groups)));
       append(stacks(groups));
     }
+    if (disagreement.camps.size() > told)
+      add(fmt::format("  and others in {} more ways", disagreement.camps.size() - told));
     return std::move(lines_);
   }
 
@@ -118,12 +129,24 @@ class NcclText : private HangText {
     }
     return missing;
   }
+  bool is_transfer(const NcclHang& hang) const {
+    return model_.regions[hang.region].role == RegionRole::kPointToPoint;
+  }
+  bool is_send(const NcclHang& hang) const { return region_name(hang.region) == "ncclSend"; }
+  /// A transfer at level api whose other end did not come to it.
+  bool is_lone_end(const NcclHang& hang) const {
+    return hang.is_enqueued_only && is_transfer(hang) && !hang.absent.empty();
+  }
+  /// What the other end has not done.
+  std::string lone_text(const NcclHang& hang) const {
+    return is_send(hang) ? "has not enqueued ncclRecv from it" : "has not enqueued ncclSend to it";
+  }
   static const char* is_in(const NcclHang& hang) {
     return hang.is_enqueued_only ? "has enqueued" : "is in";
   }
   const std::string& region_name(uint32_t region) const { return model_.regions[region].name; }
   static std::string type_text(NcclType type) {
-    if (type == NcclType::kUnknown) return "";
+    if (type == NcclType::kUnknown || static_cast<size_t>(type) >= kNcclTypeCount) return "";
     return fmt::format(" of type {}", nccl::kTypeNames[static_cast<size_t>(type)]);
   }
   /// "ncclBroadcast with root 1 of 4 096 bytes of type float32"; roots by the communicator's ranks.
@@ -145,13 +168,28 @@ class NcclText : private HangText {
     const std::string& name = model_.communicators[communicator].name;
     return name.empty() ? "a communicator of NCCL" : name;
   }
-  /// "ncclAllReduce 4 of world"; numbers begin with 1, as people count.
+  /// "ncclAllReduce 4 of world", "ncclRecv 2 of world from rank 1 of it"; numbers begin with 1, as
+  /// people count, and several that wait for one other end have numbers of their own.
   std::string operation(const NcclHang& hang) const {
+    if (is_lone_end(hang)) {
+      const std::string number =
+          hang.arrived.size() == 1 ? fmt::format(" {}", hang.sequence + 1) : "";
+      return fmt::format("{}{} of {} {} rank {} of it", region_name(hang.region), number,
+                         name_of(hang.communicator), is_send(hang) ? "to" : "from",
+                         hang.absent[0].rank);
+    }
     return fmt::format("{} {} of {}", region_name(hang.region), hang.sequence + 1,
                        name_of(hang.communicator));
   }
 
   void add_head(const NcclHang& hang) {
+    if (is_lone_end(hang)) {
+      add(fmt::format(
+          "{}: it has not come to the other end, and who waits is quiet for {}; at level api NCCL "
+          "does not tell what has ended (AON_NCCL_LEVEL=gpu does)",
+          operation(hang), for_seconds(hang.since_ns)));
+      return;
+    }
     if (hang.is_enqueued_only) {
       add(fmt::format(
           "{}: some have not come to it{}, and others are quiet for {}; at level api NCCL "
@@ -160,10 +198,10 @@ class NcclText : private HangText {
       return;
     }
     const NcclPart& first = hang.arrived.front();
-    const bool is_transfer = model_.regions[hang.region].role == RegionRole::kPointToPoint;
     const std::string with =
-        is_transfer ? fmt::format("between ranks {} and {} of it", first.rank, first.operation.peer)
-                    : fmt::format("{} members", model_.communicators[hang.communicator].rank_count);
+        is_transfer(hang)
+            ? fmt::format("between ranks {} and {} of it", first.rank, first.operation.peer)
+            : fmt::format("{} members", model_.communicators[hang.communicator].rank_count);
     add(fmt::format("{} ({}, {} bytes) does not end, for {}", operation(hang), with,
                     grouped(first.operation.bytes), for_seconds(hang.since_ns)));
   }
@@ -171,13 +209,17 @@ class NcclText : private HangText {
   void add_differences(const NcclHang& hang) {
     add("  their bytes, types or roots differ: one of them is wrong");
     std::map<NcclShape, std::vector<uint32_t>> by_shape;
-    const bool is_transfer = model_.regions[hang.region].role == RegionRole::kPointToPoint;
     for (const NcclPart& part : hang.arrived) {
-      const int32_t root = is_transfer ? kNoPeer : part.operation.peer;
+      const int32_t root = is_transfer(hang) ? kNoPeer : part.operation.peer;
       by_shape[{hang.region, root, part.operation.type, part.operation.bytes}].push_back(
           part.group);
     }
+    size_t count = 0;
     for (const auto& [shape, groups] : by_shape) {
+      if (++count > kMaxCamps) {
+        add(fmt::format("    and {} other ones", by_shape.size() - kMaxCamps));
+        break;
+      }
       const std::string root =
           shape.root == kNoPeer ? "" : fmt::format(" with root {}", shape.root);
       add(fmt::format("    {} bytes{}{}: {}", grouped(shape.bytes), type_text(shape.type), root,
@@ -203,7 +245,8 @@ class NcclText : private HangText {
       add(fmt::format("  not there are, in all {}: {}", hang.absent.size(),
                       list(groups_of(hang.absent))));
   }
-  static const char* absent_text(const NcclHang& hang, const NcclMember& member) {
+  std::string absent_text(const NcclHang& hang, const NcclMember& member) const {
+    if (is_lone_end(hang)) return lone_text(hang);
     if (went_on(hang, member)) return "went on without it";
     return hang.is_extra ? "has not enqueued it" : "did not arrive";
   }
@@ -225,6 +268,9 @@ std::vector<std::string> nccl_hang_lines(const Model& model, const HangReport& r
     for (std::string& line : NcclText(model, report, now_ns).lines(one))
       lines.push_back(std::move(line));
   }
+  if (report.nccl_left_out_count != 0)
+    lines.push_back(
+        fmt::format("and {} more operations of NCCL do not end", report.nccl_left_out_count));
   return lines;
 }
 
@@ -233,10 +279,21 @@ std::string nccl_hang_finding(const Model& model, const HangReport& report) {
   // Who called something else explains why others do not come to an end.
   if (!report.nccl_disagreements.empty()) return text.finding(report.nccl_disagreements.front());
   if (report.nccl.empty()) return {};
-  const auto named = std::find_if(report.nccl.begin(), report.nccl.end(),
-                                  [](const NcclHang& hang) { return !hang.absent.empty(); });
-  const NcclHang& hang = named == report.nccl.end() ? report.nccl.front() : *named;
-  return text.finding(hang);
+  std::set<uint32_t> waiting;
+  for (const NcclHang& hang : report.nccl) {
+    for (const NcclPart& part : hang.arrived) waiting.insert(part.group);
+  }
+  // Whoever others wait for may wait, too; a send may have ended without its receive.
+  const auto doubts = [&](const NcclHang& hang) {
+    if (hang.absent.empty()) return 4;
+    const bool is_lone_send =
+        hang.is_enqueued_only && model.regions[hang.region].name == "ncclSend";
+    return (waiting.count(hang.absent.front().group) != 0 ? 2 : 0) + (is_lone_send ? 1 : 0);
+  };
+  const auto surest =
+      std::min_element(report.nccl.begin(), report.nccl.end(),
+                       [&](const NcclHang& a, const NcclHang& b) { return doubts(a) < doubts(b); });
+  return text.finding(*surest);
 }
 
 bool may_hang(const Model& model) {

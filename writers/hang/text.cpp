@@ -8,8 +8,9 @@
 namespace aon::writers {
 namespace {
 
-constexpr size_t kMaxFrames = 16;  ///< of a stack, innermost first
-constexpr size_t kMaxStacks = 8;   ///< of one hang
+constexpr size_t kMaxFrames = 16;      ///< of a stack, innermost first
+constexpr size_t kMaxStacks = 8;       ///< of one hang
+constexpr size_t kMaxListBytes = 400;  ///< some 60 runs of ranks
 
 }  // namespace
 
@@ -30,6 +31,7 @@ std::string HangText::list(std::vector<uint32_t> groups) const {
   std::sort(groups.begin(), groups.end());
   std::string text;
   for (size_t i = 0; i < groups.size();) {
+    if (text.size() > kMaxListBytes) return text + fmt::format(" and {} more", groups.size() - i);
     size_t last = i;
     const auto is_rank = [&](size_t at) { return model_.groups[groups[at]].rank.has_value(); };
     while (is_rank(i) && last + 1 < groups.size() && is_rank(last + 1) &&

@@ -20,7 +20,7 @@ class HangText {
   std::string for_seconds(uint64_t since_ns) const;
   /// "rank 3 on n1 (pid 4711)"
   std::string who(uint32_t group) const;
-  /// "0-2, 5": ranks, or the names of processes without one.
+  /// "0-2, 5 and 9 more": ranks, or the names of processes without one; of many the first ones.
   std::string list(std::vector<uint32_t> groups) const;
   /// "; it was ended by signal 9", "" while it runs.
   std::string end_text(uint32_t group) const;

@@ -12,7 +12,8 @@ EventSums::EventSums(const Model& model, LocationSink sink)
       transfers_(model),
       io_(model),
       call_samples_(model),
-      device_work_(model) {}
+      device_work_(model),
+      nccl_(&model) {}
 
 void EventSums::begin(const Location& location) {
   location_ = &location;

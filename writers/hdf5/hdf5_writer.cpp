@@ -236,13 +236,14 @@ class Hdf5Writer : public Writer {
  public:
   Hdf5Writer(std::filesystem::path path, ProfileListener listener, const WaitSummary* waits,
              const StepMeter* steps, DeviceAnalysis* devices,
-             const nccl::LatenessAnalysis* lateness)
+             const nccl::LatenessAnalysis* lateness, ProfileNotes* notes)
       : path_(std::move(path)),
         listener_(std::move(listener)),
         waits_(waits),
         steps_(steps),
         devices_(devices),
-        lateness_(lateness) {
+        lateness_(lateness),
+        notes_(notes) {
     hdf5::use_library();
     if (devices == nullptr) return;
     devices->add_nccl_listener([this](const devices::TimedOperation& one) {
@@ -349,6 +350,7 @@ class Hdf5Writer : public Writer {
     hdf5::write_call_paths(file_.get(), *model_, sums_->call_samples());
     hdf5::write_nccl(file_.get(), *model_, sums_->nccl(), sums_->nccl_proxy(),
                      lateness_ != nullptr ? lateness_->summary() : nullptr);
+    if (notes_ != nullptr) note_nccl();
     if (waits_ != nullptr) {
       write_waits(file_.get(), *model_, *waits_);
       write_lateness(file_.get(), *model_, waits_->lateness);
@@ -368,12 +370,19 @@ class Hdf5Writer : public Writer {
     file_ = hdf5::Handle();
   }
 
+  void note_nccl() {
+    const std::string left_out = nccl::left_out_text(sums_->nccl());
+    if (!left_out.empty()) notes_->left_out.push_back(left_out);
+    notes_->proxies = nccl::sum_up(*model_, sums_->nccl_proxy());
+  }
+
   std::filesystem::path path_;
   ProfileListener listener_;
   const WaitSummary* waits_;
   const StepMeter* steps_;
   const DeviceAnalysis* devices_;
   const nccl::LatenessAnalysis* lateness_;
+  ProfileNotes* notes_;
   const Model* model_ = nullptr;
   hdf5::Handle file_;
   std::optional<ProfileTable> table_;
@@ -387,8 +396,10 @@ class Hdf5Writer : public Writer {
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener, const WaitSummary* waits,
                                          const StepMeter* steps, DeviceAnalysis* devices,
-                                         const nccl::LatenessAnalysis* lateness) {
-  return std::make_unique<Hdf5Writer>(path, std::move(listener), waits, steps, devices, lateness);
+                                         const nccl::LatenessAnalysis* lateness,
+                                         ProfileNotes* notes) {
+  return std::make_unique<Hdf5Writer>(path, std::move(listener), waits, steps, devices, lateness,
+                                      notes);
 }
 
 }  // namespace aon::writers

@@ -23,6 +23,7 @@
 
 #include "writers/devices/devices.h"
 #include "writers/nccl/lateness.h"
+#include "writers/nccl/proxy_waits.h"
 #include "writers/profile/profile.h"
 #include "writers/steps/steps.h"
 #include "writers/waits/waits.h"
@@ -35,14 +36,21 @@ namespace aon::writers {
 using ProfileListener = std::function<void(const Group& group, const Location* location,
                                            std::span<const profile::RegionStatistics> rows)>;
 
+struct ProfileNotes {
+  std::vector<std::string> left_out;  ///< what its tables have no room for, a line each
+  nccl::ProxyWaits proxies;
+};
+
 /// A writer that makes the file `path`; an old one is replaced. `waits` goes into /waits and
 /// outlives the writer; null: there is no such table. So do `steps`, `devices` and `lateness` (of
-/// NCCL), which finish before it; `devices` also tells it times of NCCL while events pass.
+/// NCCL), which finish before it; `devices` also tells it times of NCCL while events pass. What the
+/// ledger should know of its tables is put into `notes`, which outlive it, by finish().
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener = {},
                                          const WaitSummary* waits = nullptr,
                                          const StepMeter* steps = nullptr,
                                          DeviceAnalysis* devices = nullptr,
-                                         const nccl::LatenessAnalysis* lateness = nullptr);
+                                         const nccl::LatenessAnalysis* lateness = nullptr,
+                                         ProfileNotes* notes = nullptr);
 
 }  // namespace aon::writers

@@ -1,5 +1,6 @@
 #include "writers/hdf5/nccl.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -171,6 +172,8 @@ void write_operations(hid_t file, const Model& model, const OperationTable& oper
   set_attribute(group, "protocols", texts(nccl::kProtocolNames));
   set_attribute(group, "flags", kFlags);
   set_attribute(group, "operations_left_out", static_cast<int64_t>(operations.left_out_count()));
+  // By a hash that is the same for all rows of an operation; those in flight are not thinned out.
+  set_attribute(group, "kept_one_in", int64_t{1} << std::min(operations.thinning(), 62u));
 }
 
 void write_histograms(hid_t file, const Model& model, const OperationTable& operations,

@@ -20,6 +20,7 @@
 #include "writers/ledger/sampling.h"
 #include "writers/ledger/tally.h"
 #include "writers/nccl/lateness.h"
+#include "writers/nccl/proxy_waits.h"
 #include "writers/profile/messages.h"
 #include "writers/profile/profile.h"
 #include "writers/steps/steps.h"
@@ -46,6 +47,9 @@ constexpr double kLeastWaitedShare = 0.2;
 /// What is told of operations loses that share of the time that all members worked on them.
 constexpr double kLeastOperationShare = 0.01;
 
+/// What is told of NCCL's proxies counts where operations take that share of the ranks' time.
+constexpr double kLeastProxyShare = 0.05;
+
 class Findings final : public Writer {
  public:
   /// `waits` (null: not analysed) must live until lines() was called.
@@ -54,6 +58,7 @@ class Findings final : public Writer {
   /// `steps` must live until lines() was called.
   void use_steps(const StepMeter* steps) { steps_ = steps; }
   void use_nccl(const nccl::LatenessAnalysis* lateness) { nccl_ = lateness; }
+  void use_proxies(const nccl::ProxyWaits* proxies) { proxies_ = proxies; }
 
   /// The same; null: none.
   void use_devices(const DeviceAnalysis* devices) { devices_ = devices; }
@@ -143,6 +148,9 @@ class Findings final : public Writer {
   void add_nccl_latecomer(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
   void add_shared_cpu(double busy_ns, std::vector<Finding>* findings) const;
   void add_slow_link(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
+  /// proxy_findings.cpp
+  void add_proxy_waits(const LatenessTable& lateness, std::vector<Finding>* findings) const;
+  std::string process_text(uint32_t group) const;
   /// What slow operations may come from, by where their members are.
   struct SlowCauses {
     const char* on_one_node;
@@ -184,6 +192,7 @@ class Findings final : public Writer {
   const StepMeter* steps_ = nullptr;
   const DeviceAnalysis* devices_ = nullptr;
   const nccl::LatenessAnalysis* nccl_ = nullptr;
+  const nccl::ProxyWaits* proxies_ = nullptr;
 };
 
 }  // namespace aon::writers

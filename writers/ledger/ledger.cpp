@@ -311,6 +311,7 @@ Json assembly_json(const LedgerFacts& facts) {
           {"seconds", facts.assembly_seconds},
           {"shares", facts.share_count},
           {"shares_replaced", facts.replaced_count},
+          {"left_out_of_tables", facts.left_out},
           {"warnings", facts.warnings}};
 }
 

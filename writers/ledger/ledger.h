@@ -33,6 +33,7 @@ struct LedgerFacts {
   Outcome outcome;
   std::vector<std::string> findings;
   std::vector<std::string> warnings;   ///< of the assembly: writers that failed, what was left out
+  std::vector<std::string> left_out;   ///< of tables, for they would be too large
   const WaitSummary* waits = nullptr;  ///< null: not analysed
   std::span<const ledger::FunctionCount> functions;  ///< that samples hit, most first
   const MetricTotals* totals = nullptr;              ///< null: not known

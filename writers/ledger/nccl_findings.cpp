@@ -19,10 +19,9 @@ namespace {
 constexpr double kLeastShare = kLeastOperationShare;
 constexpr double kLeastBlame = 1.5;  ///< times what everybody would cause, shared evenly
 constexpr double kMostly = 0.8;
-constexpr double kLeastProxyShare = 0.05;  ///< of the ranks' time, in operations
 
-bool spans_machines(const Model& model, const GlobalCommunicator& communicator) {
-  const spool::HomeNodes homes(*model.job);
+bool spans_machines(const Model& model, const spool::HomeNodes& homes,
+                    const GlobalCommunicator& communicator) {
   std::optional<uint32_t> first;
   for (const int64_t member : communicator.members) {
     if (member < 0 || static_cast<size_t>(member) >= model.groups.size()) continue;
@@ -36,9 +35,10 @@ bool spans_machines(const Model& model, const GlobalCommunicator& communicator) 
 /// By communicator: between machines it is the proxy that moves the data.
 std::vector<bool> needs_proxy(const Model& model) {
   std::vector<bool> needs;
+  const spool::HomeNodes homes(*model.job);
   for (const GlobalCommunicator& communicator : model.communicators)
     needs.push_back(communicator.kind == CommunicatorKind::kNccl &&
-                    spans_machines(model, communicator));
+                    spans_machines(model, homes, communicator));
   return needs;
 }
 
@@ -146,6 +146,7 @@ void Findings::add_nccl(std::vector<Finding>* findings) const {
   add_nccl_latecomer(*late, findings);
   add_shared_cpu(busy_ns(late->table), findings);
   add_slow_link(*late, findings);
+  add_proxy_waits(late->table, findings);
   std::vector<TrueTimes> collectives;  // transfers have links
   std::copy_if(late->times.begin(), late->times.end(), std::back_inserter(collectives),
                [&](const TrueTimes& row) {

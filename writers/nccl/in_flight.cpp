@@ -7,6 +7,7 @@ namespace aon::writers::nccl {
 namespace {
 
 constexpr uint32_t kWordCalls = 64;
+constexpr size_t kMaxForgottenKinds = size_t{1} << 16;
 
 /// Calls in a row, both of them told of.
 struct Run {
@@ -45,6 +46,7 @@ InFlight::Key InFlight::key_of(const NcclOperation& operation) {
 void InFlight::forget_oldest(Communicator* communicator) {
   const NcclOperation oldest =
       communicator->enqueued.extract(communicator->enqueued.begin()).mapped();
+  --kept_count_;
   const auto [word, is_new] = communicator->beyond.try_emplace(oldest.call / kWordCalls);
   if (is_new && ++beyond_word_count_ > kMaxWords) {
     communicator->beyond.erase(word);
@@ -52,7 +54,8 @@ void InFlight::forget_oldest(Communicator* communicator) {
     return;
   }
   word->second |= uint64_t{1} << oldest.call % kWordCalls;
-  ++forgotten_[key_of(oldest)];
+  const Key key = key_of(oldest);
+  if (forgotten_.size() < kMaxForgottenKinds || forgotten_.count(key) != 0) ++forgotten_[key];
 }
 
 void InFlight::end_forgotten(const NcclOperation& operation, Communicator* communicator) {
@@ -69,11 +72,18 @@ void InFlight::end_forgotten(const NcclOperation& operation, Communicator* commu
 }
 
 void InFlight::add(const NcclOperation& operation) {
+  if (communicators_.size() >= kMaxCommunicators &&
+      communicators_.count(operation.communicator) == 0)
+    return;
   Communicator& communicator = communicators_[operation.communicator];
   const uint32_t call = operation.call;
   if (call >= kMaxCalls || call < communicator.forgotten) return;
   if ((operation.flags & kNcclInFlight) == 0) {
-    if (communicator.enqueued.erase(call) == 0) end_forgotten(operation, &communicator);
+    if (communicator.enqueued.erase(call) == 0) {
+      end_forgotten(operation, &communicator);
+    } else {
+      --kept_count_;
+    }
     add_ended(call, &communicator);
     return;
   }
@@ -82,7 +92,9 @@ void InFlight::add(const NcclOperation& operation) {
   // When it was given up is told by another thread, whose records may come first.
   const auto [known, is_new] = communicator.enqueued.try_emplace(call, operation);
   if (!is_new && (known->second.flags & kNcclAbandoned) == 0) known->second = operation;
-  if (communicator.enqueued.size() > kMaxKept) forget_oldest(&communicator);
+  kept_count_ += is_new ? 1 : 0;
+  if (communicator.enqueued.size() > kMaxKept || kept_count_ > kMaxKeptInAll)
+    forget_oldest(&communicator);
 }
 
 std::optional<uint32_t> InFlight::last_gap(uint32_t id) const {
@@ -117,6 +129,7 @@ std::vector<NcclOperation> InFlight::take() {
   }
   communicators_.clear();
   forgotten_.clear();
+  kept_count_ = 0;
   word_count_ = 0;
   beyond_word_count_ = 0;
   return result;

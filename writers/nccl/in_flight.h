@@ -3,8 +3,9 @@
 /// different threads write them.
 ///
 /// Thread: one.   Cost: two look-ups per operation; of a process kMaxWords words of 64 calls each
-/// (12 MiB; twice), the latest ones, and of a communicator kMaxKept operations: no more are in
-/// flight at a time. A damaged number costs no more than another one.
+/// (12 MiB; twice), the latest ones, and of a communicator kMaxKept operations, of all
+/// kMaxKeptInAll (140 MiB): no more are in flight at a time. A damaged number costs no more than
+/// another one.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,10 @@ namespace aon::writers::nccl {
 
 class InFlight {
  public:
-  static constexpr size_t kMaxKept = 32768;        ///< twice what the plugin follows
-  static constexpr uint32_t kMaxCalls = 1u << 31;  ///< of a communicator
+  static constexpr size_t kMaxKept = 32768;  ///< twice what the plugin follows
+  static constexpr size_t kMaxKeptInAll = size_t{1} << 20;
+  static constexpr size_t kMaxCommunicators = size_t{1} << 18;  ///< others are not followed
+  static constexpr uint32_t kMaxCalls = 1u << 31;               ///< of a communicator
   static constexpr size_t kMaxWords = 1u << 18;
 
   /// Takes any kNcclCall of the process.
@@ -51,6 +54,7 @@ class InFlight {
 
   std::map<uint32_t, Communicator> communicators_;
   std::map<Key, uint64_t> forgotten_;
+  size_t kept_count_ = 0;         ///< of all `enqueued`
   size_t word_count_ = 0;         ///< of all `ended`
   size_t beyond_word_count_ = 0;  ///< of all `beyond`
 };

@@ -1,6 +1,12 @@
 #include "writers/nccl/operations.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "core/base/digits.h"
 
 namespace aon::writers::nccl {
 namespace {
@@ -52,7 +58,20 @@ uint64_t key_of(uint32_t communicator, uint32_t call) {
   return uint64_t{communicator} << 32 | call;
 }
 
+uint64_t mix(uint64_t value) {
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+  return value ^ value >> 31;
+}
+
 }  // namespace
+
+OperationTable::OperationTable(const Model* model) {
+  for (uint32_t region = 0; model != nullptr && region < model->regions.size(); ++region) {
+    if (model->regions[region].name == "ncclSend") send_ = region;
+    if (model->regions[region].name == "ncclRecv") receive_ = region;
+  }
+}
 
 void OperationTable::begin(const Group& group) {
   if (group_ == &group) return;
@@ -62,6 +81,11 @@ void OperationTable::begin(const Group& group) {
   regions_ = profile::LocalIds(group.region_map);
   first_row_ = rows_.size();
   rows_by_call_.clear();
+  ranks_.clear();
+  if (group.process != nullptr) {
+    for (const auto& [local, communicator] : group.process->communicators)
+      ranks_[communicators_.global(local)] = communicator.definition.rank;
+  }
   add_refused();
 }
 
@@ -118,10 +142,13 @@ void OperationTable::note_call(const NcclOperation& operation) {
 }
 
 void OperationTable::append(const NcclOperation& operation) {
-  ++calls_[operation.communicator].told_count;
-  note_call(operation);
   NcclOperation global = operation;
   global.communicator = communicators_.global(operation.communicator);
+  // Of those that nobody defined there may be as many as there are records.
+  if (global.communicator != profile::LocalIds::kNone) {
+    ++calls_[operation.communicator].told_count;
+    note_call(operation);
+  }
   global.region = regions_.global(operation.region);
   Histogram& histogram =
       histograms_[{global.communicator, global.region, log2_of(operation.bytes)}];
@@ -130,7 +157,25 @@ void OperationTable::append(const NcclOperation& operation) {
   histogram.host_ns += operation.end_ns - std::min(operation.start_ns, operation.end_ns);
   if ((operation.flags & kNcclGpuTimed) != 0)
     nccl::add_time(operation.bytes, operation.gpu_ns, &histogram);
-  keep({group_->id, global});
+  keep({group_->id, level_of(global), global});
+}
+
+/// How many zeros a hash of the operation begins with: of one in two at least one, of one in four
+/// at least two.
+uint32_t OperationTable::level_of(const NcclOperation& global) const {
+  if ((global.flags & kNcclInFlight) != 0) return kInFlightLevel;
+  // What has no work has no sequence, and a graph tells that of its capture again.
+  const bool has_sequence = (global.flags & (kNcclNoWork | kNcclReplayed)) == 0;
+  uint64_t what = global.region;
+  if (global.region == send_ || global.region == receive_) {
+    const auto known = ranks_.find(global.communicator);
+    const uint32_t own = known == ranks_.end() ? UINT32_MAX : known->second;
+    const auto peer = static_cast<uint32_t>(global.peer);
+    what = global.region == send_ ? key_of(own, peer) : key_of(peer, own);
+  }
+  const uint64_t which = mix(has_sequence ? global.sequence : global.call) + global.communicator;
+  const int zeros = std::countl_zero(mix(mix(which) + what));
+  return std::min<uint32_t>(static_cast<uint32_t>(zeros), kInFlightLevel - 1);
 }
 
 OperationRow* OperationTable::row_of(uint32_t communicator, uint32_t call) {
@@ -160,12 +205,36 @@ void OperationTable::add_time(const devices::TimedOperation& operation) {
 }
 
 void OperationTable::keep(const OperationRow& row) {
-  if (kept_count_ == kMaxOperationRows) {
+  if (row.level < thinning_ || by_level_[kInFlightLevel] == kMaxOperationRows) {
     ++left_out_count_;
     return;
   }
   ++kept_count_;
+  ++by_level_[row.level];
   rows_.push_back(row);
+  uint32_t needed = thinning_;
+  for (size_t count = kept_count_; count > kMaxOperationRows; ++needed) count -= by_level_[needed];
+  thin_out(needed);
+}
+
+/// Rows that were saved are left out, and counted, by whoever loads them.
+void OperationTable::thin_out(uint32_t thinning) {
+  if (thinning <= thinning_) return;
+  for (; thinning_ < thinning; ++thinning_) kept_count_ -= std::exchange(by_level_[thinning_], 0);
+  const auto is_out = [this](const OperationRow& row) { return row.level < thinning_; };
+  const auto own = rows_.begin() + static_cast<std::ptrdiff_t>(first_row_);
+  const auto earlier_count = std::count_if(rows_.begin(), own, is_out);
+  left_out_count_ += std::erase_if(rows_, is_out);
+  first_row_ -= static_cast<size_t>(earlier_count);
+  rows_by_call_.clear();
+}
+
+std::string left_out_text(const OperationTable& operations) {
+  if (operations.left_out_count() == 0) return {};
+  return fmt::format(
+      "/nccl/operations has one in {} operations of NCCL ({} rows are left out); the "
+      "other tables of NCCL are of all",
+      uint64_t{1} << std::min(operations.thinning(), 63u), grouped(operations.left_out_count()));
 }
 
 void OperationTable::save(StateOut* out) {
@@ -178,6 +247,7 @@ void OperationTable::save(StateOut* out) {
   }
   out->put(histograms);
   out->put(rows_);
+  out->put(thinning_);
   out->put(left_out_count_);
   out->put(missing_count_);
   histograms_.clear();
@@ -189,16 +259,20 @@ void OperationTable::save(StateOut* out) {
 Status OperationTable::load(const Model& model, StateIn* in) {
   std::vector<SavedHistogram> histograms;
   std::vector<OperationRow> rows;
+  uint32_t thinning = 0;
   uint64_t left_out_count = 0;
   uint64_t missing_count = 0;
-  if (!in->get(&histograms) || !in->get(&rows) || !in->get(&left_out_count) ||
-      !in->get(&missing_count))
+  if (!in->get(&histograms) || !in->get(&rows) || !in->get(&thinning) ||
+      !in->get(&left_out_count) || !in->get(&missing_count) ||
+      !in->check(thinning <= kInFlightLevel))
     return in->status();
+  thin_out(thinning);
   for (const SavedHistogram& saved : histograms) {
     nccl::add(saved.sums, &histograms_[{saved.communicator, saved.region, saved.log2_bytes}]);
   }
   for (const OperationRow& row : rows) {
     if (row.group >= model.groups.size()) return unknown_id("process");
+    if (row.level > kInFlightLevel) return unknown_id("level");
     keep(row);
   }
   left_out_count_ += left_out_count;

@@ -2,10 +2,14 @@
 ///
 /// Histograms, by communicator, function and size, count every operation, also those whose records
 /// were refused: the process tells their sums. Of others without a record only the number is known,
-/// from the gaps in the numbers of their calls. Rows of single ones are
-/// kept up to kMaxOperationRows, in the order of locations; the others are counted. Those that
-/// never ended (in flight) stand behind the others of their process. The limit holds for all that a
-/// share saves, too: its later rows would not be among the first ones of the job.
+/// from the gaps in the numbers of their calls.
+///
+/// At most kMaxOperationRows single ones have rows. Where there are more, every second operation is
+/// left out, then every second one of the rest, and so on, by a hash of its communicator, function
+/// (of a transfer the pair) and sequence. These are the same on all ranks: an operation has the
+/// rows of all its members or none, and no rank, communicator or time of the job is preferred.
+/// Operations that never ended (in flight) are not thinned out; they stand behind the others of
+/// their process. Shares thin out by what they have saved: no more than the whole job needs.
 ///
 /// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 128 MiB of
 /// rows, and a histogram per communicator, function and power of two.
@@ -14,6 +18,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -31,6 +36,7 @@ constexpr size_t kMaxOperationRows = 1u << 20;
 /// A kept operation, with global ids.
 struct OperationRow {
   uint32_t group;
+  uint32_t level;  ///< it is left out where OperationTable::thinning() is above that
   NcclOperation operation;
 };
 
@@ -51,6 +57,8 @@ using HistogramKey = std::tuple<uint32_t, uint32_t, uint32_t>;
 
 class OperationTable {
  public:
+  /// `model` (null: no operation is a transfer) outlives it.
+  explicit OperationTable(const Model* model = nullptr);
   /// The operations that follow are those of `group`.
   void begin(const Group& group);
   void add(const NcclOperation& operation);
@@ -63,6 +71,8 @@ class OperationTable {
   const std::vector<OperationRow>& rows() const { return rows_; }
   const std::map<HistogramKey, Histogram>& histograms() const { return histograms_; }
   uint64_t left_out_count() const { return left_out_count_; }
+  /// One operation in 2^n has rows.
+  uint32_t thinning() const { return thinning_; }
   /// Operations of which nothing is known: their records were lost behind the ring, or a pause had
   /// none made. Those after a member's last known one are not seen to miss.
   uint64_t missing_count() const { return missing_count_; }
@@ -83,8 +93,14 @@ class OperationTable {
   void end_group();
   void note_call(const NcclOperation& operation);
   void append(const NcclOperation& operation);
+  uint32_t level_of(const NcclOperation& global) const;
   void keep(const OperationRow& row);
+  void thin_out(uint32_t thinning);
 
+  static constexpr uint32_t kInFlightLevel = 64;
+
+  uint32_t send_ = UINT32_MAX;  ///< region
+  uint32_t receive_ = UINT32_MAX;
   const Group* group_ = nullptr;
   InFlight in_flight_;
   profile::LocalIds communicators_;
@@ -93,14 +109,20 @@ class OperationTable {
   size_t first_row_ = 0;  ///< of the group
   /// Rows of the group by communicator (global) and call; filled when a time is told.
   std::unordered_map<uint64_t, size_t> rows_by_call_;
-  size_t kept_count_ = 0;  ///< rows, saved ones as well
+  uint32_t thinning_ = 0;
+  size_t kept_count_ = 0;                              ///< rows, saved ones as well
+  std::array<size_t, kInFlightLevel + 1> by_level_{};  ///< of these
   std::map<HistogramKey, Histogram> histograms_;
   uint64_t left_out_count_ = 0;
   std::unordered_map<uint32_t, Calls> calls_;
+  std::unordered_map<uint32_t, uint32_t> ranks_;  ///< of the group, by communicator (global)
   /// Of the refused ones of the group, those whose record in flight was taken.
   std::map<InFlight::Key, uint64_t> ended_;
   uint64_t missing_count_ = 0;
 };
+
+/// What people should know of rows that are missing; "" where none is.
+std::string left_out_text(const OperationTable& operations);
 
 /// floor(log2), 0 for 0 and 1.
 constexpr uint32_t log2_of(uint64_t bytes) {

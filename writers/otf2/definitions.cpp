@@ -94,11 +94,20 @@ IdMap make_map(const std::unordered_map<uint32_t, uint32_t>& local_to_global) {
   return map;
 }
 
-/// Local ids of windows: those of MPI, and communicators of NCCL, whose windows have their ids.
-std::unordered_map<uint32_t, uint32_t> windows_of(const NcclTimelines& timelines,
-                                                  const Group& group) {
-  std::unordered_map<uint32_t, uint32_t> all = group.window_map;
-  for (const auto& [local, global] : group.communicator_map) {
+using Ids = std::unordered_map<uint32_t, uint32_t>;  ///< global by local
+
+/// Those of the process; a timeline of NCCL, of which it may have thousands, has its own alone.
+Ids communicators_of(const Model& model, const Location& location) {
+  const Group& group = model.groups[location.group];
+  if (!is_nccl_timeline(model, location)) return group.communicator_map;
+  const auto own = group.communicator_map.find(location.device_stream);
+  return own == group.communicator_map.end() ? Ids() : Ids{*own};
+}
+
+/// Those of MPI, and of communicators of NCCL, whose windows have their ids.
+Ids windows_of(const NcclTimelines& timelines, const Group& group, const Ids& communicators) {
+  Ids all = group.window_map;
+  for (const auto& [local, global] : communicators) {
     if (timelines.window(global) != kNoWindow) all.try_emplace(local, timelines.window(global));
   }
   return all;
@@ -120,18 +129,20 @@ IdMap map_groups(const Model& model, const GroupIds& groups, const Group& group)
 
 Status write_local_definitions(OTF2_DefWriter* file, const Model& model,
                                const NcclTimelines& timelines, const DeviceWindows& devices,
-                               const GroupIds& groups, const Group& group, const TimeRange& range,
-                               double clock_error_ns) {
+                               const GroupIds& groups, const Location& location,
+                               const TimeRange& range, double clock_error_ns) {
+  const Group& group = model.groups[location.group];
   const IdMap regions = make_map(group.region_map);
   for (uint32_t i = 0; i < kOwnRegionCount; ++i) {
     OTF2_IdMap_AddIdPair(regions.get(), kFirstOwnRegion + i, model.regions.size() + i);
   }
   OTF2_ErrorCode code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_REGION, regions.get());
-  if (code == OTF2_SUCCESS && !group.communicator_map.empty()) {
-    const IdMap communicators = make_map(group.communicator_map);
+  const Ids own_communicators = communicators_of(model, location);
+  if (code == OTF2_SUCCESS && !own_communicators.empty()) {
+    const IdMap communicators = make_map(own_communicators);
     code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_COMM, communicators.get());
   }
-  auto own_windows = windows_of(timelines, group);
+  Ids own_windows = windows_of(timelines, group, own_communicators);
   if (const std::optional<uint32_t> place = devices.place_of(group.id))
     own_windows[kDeviceWindow] = first_device_window(model, timelines) + *place;
   if (code == OTF2_SUCCESS && !own_windows.empty()) {

@@ -53,8 +53,8 @@ inline uint32_t first_device_window(const Model& model, const NcclTimelines& tim
 /// `clock_error_ns` goes into the offsets as their standard deviation.
 Status write_local_definitions(OTF2_DefWriter* file, const Model& model,
                                const NcclTimelines& timelines, const DeviceWindows& devices,
-                               const GroupIds& groups, const Group& group, const TimeRange& range,
-                               double clock_error_ns);
+                               const GroupIds& groups, const Location& location,
+                               const TimeRange& range, double clock_error_ns);
 
 /// The counters at the borders of calls are one synchronous class, the first; every other metric is
 /// a class of its own.

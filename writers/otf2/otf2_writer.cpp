@@ -323,7 +323,7 @@ Status Otf2Writer::write_local_files() {
     if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create a definition file"};
     const Group& group = model_->groups[written.location->group];
     status = otf2::write_local_definitions(file, *model_, *timelines_, device_windows_, groups,
-                                           group, range_, clock_error_ns(group.node));
+                                           *written.location, range_, clock_error_ns(group.node));
     if (!status) return status;
     status = check(OTF2_Archive_CloseDefWriter(archive_.get(), file), "write local definitions");
   }

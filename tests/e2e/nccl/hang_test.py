@@ -1,6 +1,9 @@
 """Operations of NCCL that do not end: `aon hang` names who did not come while the job runs, with
 the stacks of the host, and the ledger does when it was killed."""
 import os
+import random
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -78,6 +81,38 @@ class Hang(PluginTestCase):
             bit = list(file["nccl/operations"].attrs["flags"]).index("in flight")
             kept = [r for r in rows(table(file, "nccl/operations")) if r["flags"] >> bit & 1]
         self.assertEqual(sorted((r["rank"], r["sequence"]) for r in kept), [(0, 1), (2, 1)])
+
+    def test_of_a_damaged_spool_nobody_else_is_accused(self):
+        for level in ("gpu", "api"):
+            job = self.start("1:1:skip", level=level)
+            self.hanging("rank 1 on")
+            os.kill(job.pid, signal.SIGTERM)
+            job.wait(90)
+            wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
+            files = {path: path.read_bytes() for path in (self.output / "spool").rglob("*.aon")}
+            self.assertGreaterEqual(len(files), RANKS)
+            for damage in range(30):
+                self.damage(files, random.Random(damage))
+                done = run([BUILD / "bin" / "aon", "hang", self.output])
+                self.assertIn(done.returncode, (0, 1), f"{damage}: {done.stderr}")
+                self.assertLess(len(done.stdout), 20000)
+                accused = re.findall(r"rank (\d) on \S+ \(pid \d+\) did not", done.stdout)
+                self.assertLessEqual(set(accused), {"1"}, f"{level} {damage}: {done.stdout}")
+            shutil.rmtree(self.output)
+
+    @staticmethod
+    def damage(files, dice):
+        """Cuts a file, or flips bits of one or of all, of what they were."""
+        chosen = dice.choice(sorted(files))
+        is_cut = dice.random() < 0.3
+        for path, content in files.items():
+            damaged = bytearray(content)
+            if is_cut and path == chosen:
+                del damaged[dice.randrange(len(damaged) + 1) :]
+            elif path == chosen or (not is_cut and dice.random() < 0.3):
+                for _ in range(dice.randrange(1, 4)):
+                    damaged[dice.randrange(len(damaged))] ^= 1 << dice.randrange(8)
+            path.write_bytes(damaged)
 
     def assert_disagreement(self, fault, other):
         """NCCL waits for ever, and all have enqueued as many operations of each function."""
@@ -161,6 +196,21 @@ class Hang(PluginTestCase):
         text = self.hanging("ncclAllReduce 1 of world", "have enqueued it: 0-1", "rank 2 on", wrong)
         self.assertNotIn("rank 0 on", text)
         self.assertNotIn("did not arrive", text)
+
+    def test_without_times_on_the_gpu_the_pair_of_a_transfer_is_named(self):
+        job = self.start("1:1:lone", level="api")
+        text = self.hanging("ncclRecv 2 of world from rank 1 of it",
+                            "ncclSend 2 of world to rank 1 of it", "compute_for_ever")  # fmt: skip
+        self.assertRegex(text, r"ncclRecv 2 of .*\n  have enqueued it: 2\n.*\n"
+                               r"  rank 1 on \S+ \(pid \d+\) has not enqueued ncclSend to it")
+        self.assertRegex(text, r"ncclSend 2 of .*\n  have enqueued it: 0\n.*\n"
+                               r"  rank 1 on \S+ \(pid \d+\) has not enqueued ncclRecv from it")
+        os.kill(job.pid, signal.SIGTERM)
+        job.wait(90)
+        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
+        named = (r"^rank 2 is quiet behind ncclRecv 2 of world from rank 1 of it, "
+                 r"rank 1 on \S+ \(pid \d+\) has not enqueued ncclSend to it$")  # fmt: skip
+        self.assertRegex(ledger(self.output)["findings"][0], named)
 
     def test_without_times_on_the_gpu_it_is_told_who_is_behind(self):
         self.start("0:2:skip", level="api")

@@ -90,7 +90,11 @@ class Job(PluginTestCase):
             )
 
     def test_ranks_share_a_communicator(self):
-        _, communicators, operations, _ = self.tables(self.job("allreduce", 5, 3))
+        output = self.job("allreduce", 5, 3)
+        _, communicators, operations, _ = self.tables(output)
+        with h5py.File(output / "profile.h5") as file:
+            attributes = dict(file["nccl/operations"].attrs)
+        self.assertEqual((attributes["kept_one_in"], attributes["operations_left_out"]), (1, 0))
         (world,) = communicators
         self.assertEqual((world["name"], world["size"], world["operations"]), ("world", 2, 6))
         self.assertEqual(world["bytes"], 6 * 4 << 20)
@@ -238,6 +242,21 @@ class Job(PluginTestCase):
         # It draws no message between timelines of one process and another's.
         as_mpi = self.job("train", 5, 3, options=("--nccl-as-mpi",))
         readers.vite(self, as_mpi, RANKS, 0, "Rank")
+
+    def test_of_many_communicators_each_timeline_defines_its_own(self):
+        output = self.job("many", 5, 300)
+        _, communicators, operations, _ = self.tables(output)
+        self.assertEqual((len(communicators), len(operations)), (300, 300 * RANKS))
+        sizes = [path.stat().st_size for path in (output / "traces").glob("*.def")]
+        self.assertGreaterEqual(len(sizes), 300 * RANKS)
+        self.assertLess(sum(sizes) / len(sizes), 500)
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+
+    def test_what_sends_wait_for_is_told(self):
+        output = self.job("train", 5, 40, level="step")
+        self.assertRegex("\n".join(ledger(output)["findings"]),
+                         r"sends of NCCL's proxies wait for the network: \d\d % of what their ")
 
     def test_what_the_proxies_did_is_a_table(self):
         output = self.job("proxy", 5, 2, level="step")

@@ -57,6 +57,16 @@ class Lateness(PluginTestCase):
         self.assert_late(tables, 1, "gpu_late_ns", 4)
         self.assertIn("its GPU was late, busy with work before it", findings)
 
+    def test_two_that_are_late_together_are_both_named_with_causes_of_their_own(self):
+        tables, _, findings = self.job(FAKE_NCCL_LATE="1:0:gpu,2:0:host")
+        late = {r["rank"]: r for r in tables["lateness"] if r["function"] == "ncclAllReduce"}
+        self.assertEqual({r: late[r]["shared_count"] for r in late}, {0: 0, 1: 4, 2: 4, 3: 0})
+        for rank, cause in ((1, "gpu_late_ns"), (2, "host_late_ns")):
+            self.assertGreater(late[rank][cause], late[rank]["caused_ns"] * 0.8)
+        named = (r"rank [12] on \S+ \(GPU [12]\) came last together with others to 4 of 12 "
+                 r"operations of NCCL: .*; as long for rank [12]")  # fmt: skip
+        self.assertRegex(findings, named)
+
     def test_a_slow_link_is_named_with_both_ends(self):
         tables, _, findings = self.job(FAKE_NCCL_LINK="3:0")
         links = {(r["source_rank"], r["destination_rank"]): r for r in tables["links"]}

@@ -81,13 +81,14 @@ TEST_F(NcclHangs, a_process_that_went_on_is_not_quiet) {
 }
 
 TEST_F(NcclHangs, a_wrong_operation_is_told_from_none) {
-  for (uint32_t rank : {0, 1}) in_flight(rank, {.sequence = 4, .call = 9});
-  in_flight(2, {.region = kAllGather, .sequence = 3, .call = 9, .bytes = 4096});
+  for (uint32_t rank : {0, 1, 2}) finished(rank, {});
+  for (uint32_t rank : {0, 1}) in_flight(rank, {.sequence = 1, .call = 1});
+  in_flight(2, {.region = kAllGather, .call = 1, .bytes = 4096});
   quiet(0);
   const auto& hangs = run();
   ASSERT_EQ(hangs.size(), 1u);  // nobody that is in the other one is quiet
   EXPECT_THAT(lines(), testing::Contains(HasSubstr(
-                           "rank 2 on n1 (pid 102) is in ncclAllGather 4 of 4 096 bytes instead")));
+                           "rank 2 on n1 (pid 102) is in ncclAllGather 1 of 4 096 bytes instead")));
   EXPECT_THAT(finding(), HasSubstr("is in ncclAllGather instead"));
 }
 
@@ -158,6 +159,14 @@ TEST_F(NcclHangs, calls_that_are_missing_among_others_are_a_hole) {
   ASSERT_EQ(hangs.size(), 1u);
   EXPECT_EQ(hangs[0].unknown_count, 1u);
   EXPECT_THAT(hangs[0].absent, ElementsAre(member(2)));
+}
+
+TEST_F(NcclHangs, first_calls_that_are_missing_may_have_been_anything) {
+  for (uint32_t rank : {0, 2}) enqueued(rank, {.region = kAllGather});
+  for (uint32_t rank : {0, 1, 2}) enqueued(rank, {.call = 1});
+  quiet(0);
+  run();
+  for (const NcclHang& hang : finder_.report().nccl) EXPECT_THAT(hang.absent, IsEmpty());
 }
 
 TEST_F(NcclHangs, what_was_in_flight_before_a_hole_may_be_over) {

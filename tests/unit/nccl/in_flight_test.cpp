@@ -124,6 +124,26 @@ TEST(NcclInFlight, forget_the_first_calls_of_too_many) {
   EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(1u, 0u)));
 }
 
+TEST(NcclInFlight, of_many_communicators_are_no_more_than_there_is_room_for) {
+  InFlight in_flight;
+  constexpr uint32_t kCount = InFlight::kMaxKeptInAll / 50;
+  for (uint32_t communicator = 0; communicator < 60; ++communicator) {
+    for (uint32_t call = 0; call < kCount; ++call) in_flight.add(told(call, true, communicator));
+  }
+  for (uint32_t call = 0; call < 100; ++call) in_flight.add(told(call, false, 3));
+  EXPECT_EQ(in_flight.take().size(), InFlight::kMaxKeptInAll - 100);
+  for (uint32_t communicator = 0; communicator < 2000; ++communicator)
+    in_flight.add(told(0, true, communicator));
+  EXPECT_EQ(in_flight.take().size(), 2000u);
+}
+
+TEST(NcclInFlight, of_more_communicators_than_any_process_has_are_not_followed) {
+  InFlight in_flight;
+  for (uint32_t communicator = 0; communicator < InFlight::kMaxCommunicators + 9; ++communicator)
+    in_flight.add(told(0, true, 7 * communicator));
+  EXPECT_EQ(in_flight.take().size(), InFlight::kMaxCommunicators);
+}
+
 TEST(NcclInFlight, calls_of_damaged_records_cost_no_memory) {
   InFlight in_flight;
   in_flight.add(told(UINT32_MAX, false));

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <sstream>
 
+#include "core/base/digits.h"
 #include "tests/unit/profile/one_rank.h"
 #include "tests/unit/writers/two_shares.h"
 
@@ -119,14 +122,138 @@ TEST(NcclOperations, a_time_without_a_process_is_nobodys) {
   EXPECT_TRUE(table.is_empty());
 }
 
-TEST(NcclOperations, beyond_the_limit_are_counted_and_in_the_histograms) {
-  const Model model = test::make_model(1);
-  OperationTable table;
-  table.begin(model.groups[0]);
-  for (size_t i = 0; i < kMaxOperationRows + 5; ++i) table.add(operation(8));
+/// Communicators of two members, which call AllReduces and send to each other.
+class NcclOperationsOfMany : public testing::Test {
+ protected:
+  NcclOperationsOfMany() : model_(test::make_model(2)) {
+    model_.regions[8].name = "ncclAllReduce";
+    model_.regions[7].name = "ncclSend";
+    model_.regions[6].name = "ncclRecv";
+    for (Group& group : model_.groups) {
+      processes_[group.id].communicators[7].definition.rank = group.id;
+      group.process = &processes_[group.id];
+    }
+  }
+
+  /// The `count` operations of a rank, of each function every third one.
+  static void feed(OperationTable* table, const Group& group, uint32_t count) {
+    table->begin(group);
+    for (uint32_t call = 0; call < count; ++call) {
+      NcclOperation one = operation(64, 100 + call % 50);
+      one.call = call;
+      one.sequence = call / 3;
+      const bool is_send = call % 3 == 1 + group.id;
+      if (call % 3 != 0) {
+        one.region = is_send ? 3 : 4;
+        one.peer = static_cast<int32_t>(1 - group.id);
+      }
+      table->add(one);
+    }
+  }
+
+  Model model_;
+  spool::Process processes_[2];
+};
+
+/// Function without its end, and number.
+using Which = std::pair<uint32_t, uint64_t>;
+Which which(const OperationRow& row) {
+  const bool is_first_pair = row.operation.region == (row.group == 0 ? 7u : 6u);
+  return {row.operation.region == 8 ? 0 : is_first_pair ? 1 : 2, row.operation.sequence};
+}
+
+TEST_F(NcclOperationsOfMany, beyond_the_limit_are_thinned_out_by_whole_operations) {
+  constexpr uint32_t kCount = 3 * kMaxOperationRows / 2;
+  OperationTable table(&model_);
+  for (const Group& group : model_.groups) feed(&table, group, kCount);
+  table.finish();
+  EXPECT_EQ(table.thinning(), 2u);
+  EXPECT_EQ(table.rows().size() + table.left_out_count(), 2 * size_t{kCount});
+  EXPECT_NEAR(static_cast<double>(table.rows().size()), 2 * kCount / 4.0, kCount / 50.0);
+  std::map<Which, size_t> rows;
+  std::array<size_t, 3> by_function{};
+  std::array<size_t, 2> by_half{};
+  for (const OperationRow& row : table.rows()) {
+    ++rows[which(row)];
+    ++by_function[which(row).first];
+    ++by_half[row.operation.sequence < kCount / 6 ? 0 : 1];
+  }
+  for (const auto& [operation, count] : rows) ASSERT_EQ(count, 2u);
+  for (const size_t count : by_function) EXPECT_NEAR(count, kCount / 6.0, kCount / 60.0);
+  for (const size_t count : by_half) EXPECT_NEAR(count, kCount / 4.0, kCount / 60.0);
+  uint64_t told_count = 0;
+  for (const auto& [key, histogram] : table.histograms()) told_count += histogram.timed_count;
+  EXPECT_EQ(told_count, 2 * uint64_t{kCount});
+  EXPECT_EQ(left_out_text(table), "/nccl/operations has one in 4 operations of NCCL (" +
+                                      grouped(table.left_out_count()) +
+                                      " rows are left out); the other tables of NCCL are of all");
+}
+
+TEST_F(NcclOperationsOfMany, up_to_the_limit_all_have_rows) {
+  OperationTable table(&model_);
+  for (const Group& group : model_.groups) feed(&table, group, kMaxOperationRows / 2);
+  table.finish();
   EXPECT_EQ(table.rows().size(), kMaxOperationRows);
-  EXPECT_EQ(table.left_out_count(), 5u);
-  EXPECT_EQ(table.histograms().at({0, 8, 3}).count, kMaxOperationRows + 5);
+  EXPECT_EQ(table.left_out_count(), 0u);
+  EXPECT_EQ(left_out_text(table), "");
+}
+
+TEST_F(NcclOperationsOfMany, that_never_ended_are_not_thinned_out) {
+  OperationTable table(&model_);
+  for (const Group& group : model_.groups) {
+    feed(&table, group, kMaxOperationRows);
+    for (uint32_t call = 0; call < 100; ++call) {
+      NcclOperation one = operation(8);
+      one.call = kMaxOperationRows + call;
+      one.flags = kNcclInFlight;
+      table.add(one);
+    }
+  }
+  table.finish();
+  const auto in_flight_count = std::count_if(
+      table.rows().begin(), table.rows().end(),
+      [](const OperationRow& row) { return (row.operation.flags & kNcclInFlight) != 0; });
+  EXPECT_EQ(in_flight_count, 200);
+}
+
+TEST_F(NcclOperationsOfMany, whose_kernels_are_timed_later_are_found_among_the_thinned_out) {
+  constexpr uint32_t kCount = kMaxOperationRows;
+  OperationTable table(&model_);
+  for (const Group& group : model_.groups) {
+    feed(&table, group, kCount);
+    for (uint32_t call = 0; call < 300; call += 3) table.add_time(timed(call, 7));
+  }
+  table.finish();
+  size_t timed_count = 0;
+  for (const OperationRow& row : table.rows()) {
+    const bool is_timed = (row.operation.flags & kNcclKernelTimed) != 0;
+    ASSERT_EQ(is_timed, row.operation.call < 300 && row.operation.call % 3 == 0);
+    timed_count += is_timed ? 1 : 0;
+  }
+  EXPECT_GT(timed_count, 20u);
+}
+
+TEST_F(NcclOperationsOfMany, of_shares_are_those_of_the_whole) {
+  constexpr uint32_t kCount = kMaxOperationRows;
+  const auto feed_one = [](OperationTable* table, const Group& group) {
+    feed(table, group, group.id == 0 ? kCount : kCount / 2);
+  };
+  OperationTable whole(&model_);
+  for (const Group& group : model_.groups) feed_one(&whole, group);
+  whole.finish();
+  OperationTable first(&model_);
+  OperationTable second(&model_);
+  const auto saved = test::saved_by_two(model_, &first, &second, feed_one);
+  OperationTable combined(&model_);
+  test::load_all(saved, [&](StateIn* in) { return combined.load(model_, in); });
+  combined.finish();
+  ASSERT_EQ(combined.rows().size(), whole.rows().size());
+  EXPECT_EQ(combined.thinning(), whole.thinning());
+  EXPECT_EQ(combined.left_out_count(), whole.left_out_count());
+  for (size_t i = 0; i < whole.rows().size(); ++i) {
+    ASSERT_EQ(combined.rows()[i].group, whole.rows()[i].group);
+    ASSERT_EQ(combined.rows()[i].operation.call, whole.rows()[i].operation.call);
+  }
 }
 
 spool::NcclSums refused(uint64_t count, uint8_t log2_bytes) {
@@ -332,23 +459,6 @@ TEST(NcclOperations, of_shares_are_those_of_the_whole) {
   const Model small = test::make_model(3);
   StateIn in(saved[3]);
   EXPECT_FALSE(OperationTable().load(small, &in));
-}
-
-TEST(NcclOperations, of_shares_are_kept_up_to_the_same_limit) {
-  const Model model = test::make_model(3);
-  const auto feed_many = [](OperationTable* table, const Group& group) {
-    table->begin(group);
-    for (size_t i = 0; i < kMaxOperationRows / 2 + 10; ++i) table->add(operation(group.id + 1));
-  };
-  OperationTable first;
-  OperationTable second;
-  const auto saved = test::saved_by_two(model, &first, &second, feed_many);
-  EXPECT_LT(saved[2].size(), saved[0].size());  // the share has no more than the job
-  OperationTable combined;
-  test::load_all(saved, [&](StateIn* in) { return combined.load(model, in); });
-  EXPECT_EQ(combined.rows().size(), kMaxOperationRows);
-  EXPECT_EQ(combined.rows().back().group, 1u);
-  EXPECT_EQ(combined.left_out_count(), kMaxOperationRows / 2 + 30);
 }
 
 }  // namespace

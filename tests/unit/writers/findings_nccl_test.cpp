@@ -1,8 +1,11 @@
-// A CPU that a rank shares with NCCL's proxy thread.
+// A CPU that a rank shares with NCCL's proxy thread, and what that thread's sends wait for.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <time.h>
+
+#include <algorithm>
 #include <deque>
 
 #include "tests/unit/profile/one_rank.h"
@@ -44,13 +47,14 @@ class FindingsOfNccl : public testing::Test {
   std::vector<std::string> lines() {
     Findings findings(nullptr);
     findings.use_nccl(&lateness_);
+    findings.use_proxies(&proxies_);
     test::run_whole({&lateness_, &findings}, model_, [&](const Location& location) {
       NcclOperation& operation = operations_.emplace_back();
       operation.communicator = 7;
       operation.region = 10 - kAllReduce;
       operation.bytes = 4096;
       operation.launch_ns = operation.gpu_begin_ns = kSecond;
-      operation.gpu_ns = gpu_ns_ + location.group;
+      operation.gpu_ns = gpu_ns_ + location.group * std::max<uint64_t>(late_ns_, 1);
       operation.flags = kNcclGpuTimed;
       operation.type = NcclType::kFloat32;
       operation.call = 1;
@@ -68,6 +72,8 @@ class FindingsOfNccl : public testing::Test {
   std::deque<NcclOperation> operations_;
   nccl::LatenessAnalysis lateness_;
   uint64_t gpu_ns_ = 2 * kSecond;
+  uint64_t late_ns_ = 0;
+  nccl::ProxyWaits proxies_;
 };
 
 TEST_F(FindingsOfNccl, one_cpu_for_program_and_proxy_is_told) {
@@ -93,6 +99,88 @@ TEST_F(FindingsOfNccl, operations_that_take_no_time_to_speak_of_are_none) {
 TEST_F(FindingsOfNccl, where_the_binding_is_not_known_nothing_is_told) {
   for (spool::Process& process : processes_) process.binding.clear();
   EXPECT_THAT(lines(), Not(Contains(HasSubstr("one CPU"))));
+}
+
+TEST_F(FindingsOfNccl, of_many_communicators_on_many_nodes_are_made_at_once) {
+  constexpr uint32_t kCount = 20'000;
+  job_.nodes.resize(2000);
+  for (uint32_t node = 2; node < 2000; ++node) job_.nodes[node].host = "n" + std::to_string(node);
+  model_.communicators.resize(kCount, model_.communicators[0]);
+  const clock_t start = ::clock();
+  EXPECT_THAT(lines(), Contains(HasSubstr("have one CPU each")));
+  EXPECT_LT(::clock() - start, CLOCKS_PER_SEC);
+}
+
+class FindingsOfProxies : public FindingsOfNccl {
+ protected:
+  FindingsOfProxies() {
+    for (spool::Process& process : processes_) process.binding.clear();
+    proxies_.step_count = 1000;
+  }
+  void wait(uint64_t gpu_ns, uint64_t peer_ns, uint64_t network_ns) {
+    proxies_.gpu_ns = gpu_ns;
+    proxies_.peer_ns = peer_ns;
+    proxies_.network_ns = network_ns;
+  }
+  void expect_nothing() { EXPECT_THAT(lines(), Not(Contains(HasSubstr("proxies")))); }
+};
+
+TEST_F(FindingsOfProxies, name_the_network) {
+  wait(5, 10, 85);
+  EXPECT_THAT(lines(), Contains("sends of NCCL's proxies wait for the network: 85 % of what their "
+                                "steps wait"));
+}
+
+TEST_F(FindingsOfProxies, name_receivers_that_are_not_ready) {
+  wait(5, 90, 5);
+  proxies_.awaited = 1;
+  proxies_.awaited_ns = 60;
+  EXPECT_THAT(lines(), Contains("sends of NCCL's proxies wait for receivers that are not ready: 90 "
+                                "% of what their steps wait, 67 % of that for rank 1 on n2"));
+}
+
+TEST_F(FindingsOfProxies, name_the_gpus_where_each_link_waits_for_them) {
+  wait(90, 5, 5);
+  EXPECT_THAT(lines(), Contains(HasSubstr("wait for their GPUs: 90 %")));
+  proxies_.each_waits_for_gpu = false;
+  expect_nothing();
+}
+
+TEST_F(FindingsOfProxies, name_nobody_where_a_late_rank_explains_it) {
+  late_ns_ = kSecond;
+  wait(90, 5, 5);
+  expect_nothing();
+  wait(5, 90, 5);
+  expect_nothing();
+}
+
+TEST_F(FindingsOfProxies, name_nobody_where_it_is_not_decided) {
+  wait(40, 20, 40);
+  expect_nothing();
+  wait(30, 5, 65);
+  expect_nothing();
+  wait(0, 0, 0);
+  expect_nothing();
+  wait(0, 0, 100);
+  proxies_.step_count = 50;
+  expect_nothing();
+}
+
+TEST_F(FindingsOfProxies, name_nobody_where_operations_take_no_time_to_speak_of) {
+  wait(0, 0, 100);
+  gpu_ns_ = kSecond / 100;
+  expect_nothing();
+}
+
+TEST_F(FindingsOfProxies, name_a_slow_link) {
+  wait(50, 0, 50);
+  proxies_.slow = {.source = 0, .destination = 1, .bytes = 4096, .network_ns = 40, .ratio = 9.8};
+  EXPECT_THAT(lines(),
+              Contains("sends of NCCL's proxies from rank 0 on n1 to rank 1 on n2 wait 9.8 "
+                       "times as long for the network as those of other links for as many "
+                       "bytes (4 096 bytes in all)"));
+  proxies_.slow.ratio = 1.0001;
+  expect_nothing();
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+// Of NCCL's transfers without times on the GPU: who waits for the other end, and whose is missing.
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "writers/hang/nccl_hang.h"
+
+namespace aon::writers {
+
+/// A member has enqueued more transfers to or from another one than that has the other way round:
+/// as NCCL counts both ends of a pair alike, the other one has not come to those. One hang for all
+/// who wait for one member in one function; receives first, for a send may end in NCCL's buffers.
+void NcclHangFinder::find_lone_ends(uint32_t communicator, NcclHangReport* found) const {
+  const auto end = progress_.lower_bound({communicator + 1, 0});
+  std::map<std::tuple<bool, uint32_t, uint32_t>, NcclHang>
+      lone;  // by whether it sends, region, peer
+  for (auto it = progress_.lower_bound({communicator, 0}); it != end; ++it) {
+    const uint32_t rank = it->first.second;
+    if (!is_quiet(it->second.group) || it->second.is_disputed) continue;
+    for (const auto& [kind, reached] : it->second.enqueued) {
+      const auto peer = static_cast<uint32_t>(kind.second);
+      const bool is_pair = kind.second >= 0 && peer != rank;
+      if (!is_pair || (kind.first != send_ && kind.first != receive_)) continue;
+      NcclHang one;
+      one.sequence = reached.count - 1;
+      judge_member({communicator, peer}, other_end(kind, rank), &one);
+      if (one.absent.empty()) continue;
+      NcclHang& hang = lone[{kind.first == send_, kind.first, peer}];
+      hang.communicator = communicator;
+      hang.region = kind.first;
+      hang.is_enqueued_only = true;
+      hang.absent = std::move(one.absent);
+      NcclPart& part = hang.arrived.emplace_back();
+      part.group = it->second.group;
+      part.rank = rank;
+      part.communicator = communicator;
+      part.region = kind.first;
+      part.operation.sequence = reached.count - 1;
+      part.operation.peer = kind.second;
+      part.operation.bytes = reached.bytes;
+      hang.sequence = part.operation.sequence;
+      hang.since_ns = std::min(hang.since_ns, last_ns_[part.group]);
+    }
+  }
+  for (auto& [key, hang] : lone) keep_hang(std::move(hang), found);
+}
+
+}  // namespace aon::writers
