@@ -19,6 +19,13 @@ namespace {
 
 using Count = unsigned long long;
 
+constexpr const char* kPastUs =
+    "MPI was initialised by a call that went past libaon-mpi.so, and such calls are not recorded: "
+    "the program looks the functions up in MPI's own library (dlsym(), RTLD_DEEPBIND), or calls "
+    "them by PMPI names";
+constexpr const char* kPastUsRemedy =
+    "call them by MPI_ names, or look them up by dlsym(RTLD_DEFAULT, name)";
+
 /// Appends behind what is there, as far as there is room.
 [[gnu::format(printf, 3, 0)]] void append(char* text, size_t capacity, const char* format,
                                           va_list values) {
@@ -72,6 +79,10 @@ void add_notes(Shortcomings* all) {
         "the library does not name the processes of a session: no peers, bytes and communicators");
     all->add_remedy("call MPI_Init");
   }
+  if (notes.is_begun_past_us) {
+    all->add_reason("%s", kPastUs);
+    all->add_remedy("%s", kPastUsRemedy);
+  }
   if (notes.front_count != 0) {
     all->add_reason(
         "the program, or a library in front, has %u MPI functions of its own (%s): what they call "
@@ -121,6 +132,8 @@ void tell_unknown_library() {
   define(ProviderState::kOff, reason,
          "use Open MPI 2 to 5 (tested: 4), MPICH 3.1 or later (tested: 4), or one of its ABI");
 }
+
+void tell_calls_past_us() { define(ProviderState::kOff, kPastUs, kPastUsRemedy); }
 
 void tell_provider(bool is_end) {
   Shortcomings all = {};
