@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mpi/communicators.h"
+#include "mpi/groups.h"
 #include "mpi/library.h"
 #include "mpi/requests.h"
 #include "mpi/state.h"
@@ -109,7 +110,13 @@ bool add_counts(Shortcomings* all, bool is_end) {
                     kMaxSessions);
     all->add_remedy("finalize sessions earlier");
   }
-  if (communicators != 0) {
+  if (communicators != 0 && has_uncounted_communicators()) {
+    all->add_reason(
+        "%s%llu communicators cannot be told from others: MPI_Comm_create_group and its like were "
+        "called with about %u lists of members and tags or more: what is sent there is not matched",
+        so_far, communicators, kMaxMemberLists);
+    all->add_remedy("use a tag again once its communicator is made");
+  } else if (communicators != 0) {
     all->add_reason(
         "%s%llu communicators that were made unseen (by PMPI names) have the members of others: "
         "what is sent there is not matched",
