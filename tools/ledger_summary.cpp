@@ -240,8 +240,9 @@ std::string why_nothing(const Json& ledger) {
     if (recording.is_object())
       return fmt::format("{} ({})", text_of(recording, "reason"), text_of(recording, "remedy"));
   }
-  return "no process called MPI or made an annotation; or LD_PRELOAD was taken from it, it runs as "
-         "another user, or its container shows it neither AON nor this directory";
+  return "no process called MPI or made an annotation; or it looks MPI's functions up in MPI's own "
+         "library (dlsym(), RTLD_DEEPBIND), LD_PRELOAD was taken from it, it runs as another user, "
+         "or its container shows it neither AON nor this directory";
 }
 
 /// A provider that is not fully on, and what it says of it. Not one that the user left out himself.

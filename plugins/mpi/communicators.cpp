@@ -72,6 +72,7 @@ Queue g_freed;   // a request may still have them
 Queue g_unused;  // nobody has them
 uint32_t g_seek_at = kRest;
 std::atomic<uint64_t> g_ambiguous_count;
+std::atomic<bool> g_has_uncounted;
 
 /// Requests outlive the communicator they were made on. One that is told of just now has left the
 /// requests and may still be read, so the entries rest in a queue.
@@ -349,6 +350,10 @@ uint64_t ambiguous_communicators() noexcept {
   return g_ambiguous_count.load(std::memory_order_relaxed);
 }
 
+bool has_uncounted_communicators() noexcept {
+  return g_has_uncounted.load(std::memory_order_relaxed);
+}
+
 void add_communicator_of_members(Communicator* parent, Handle handle, uint64_t tag,
                                  bool is_made_of_worlds) {
   if (handle == abi.comm_null || !mpi_is_usable()) return;
@@ -361,7 +366,10 @@ void add_communicator_of_members(Communicator* parent, Handle handle, uint64_t t
       mix(identity_of_members(handle, c->kind == CommunicatorKind::kInter), tag);
   const uint32_t count = count_members(members);
   c->identity = mix(members, count);
-  if (count == 0) mark_unseen(c, 0);
+  if (count == 0) {
+    g_has_uncounted.store(true, std::memory_order_relaxed);
+    mark_unseen(c, 0);
+  }
   publish(c, parent->id, handle);
 }
 

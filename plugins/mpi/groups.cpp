@@ -12,8 +12,7 @@ namespace aon::mpi {
 namespace {
 
 constexpr int kBatch = 256;
-constexpr uint32_t kCountSlots = 1u << 16;  ///< member lists and tags; a power of two
-constexpr uint32_t kCountTries = 64;        ///< places that one may have
+constexpr uint32_t kCountTries = 64;  ///< places that a list may have
 
 /// A group handle that is freed with its scope.
 class Group {
@@ -63,7 +62,7 @@ struct MembersCount {
   uint64_t members;
   uint32_t count;
 };
-MembersCount g_counts[kCountSlots];
+MembersCount g_counts[kMaxMemberLists];
 
 }  // namespace
 
@@ -154,8 +153,8 @@ bool visit_world_ranks(Handle group, void (*visit)(void* data, const int* ranks,
 }
 
 uint32_t count_members(uint64_t members) {
-  uint32_t at = static_cast<uint32_t>(members) & (kCountSlots - 1);
-  for (uint32_t tries = 0; tries < kCountTries; ++tries, at = (at + 1) & (kCountSlots - 1)) {
+  uint32_t at = static_cast<uint32_t>(members) & (kMaxMemberLists - 1);
+  for (uint32_t tries = 0; tries < kCountTries; ++tries, at = (at + 1) & (kMaxMemberLists - 1)) {
     if (g_counts[at].count != 0 && g_counts[at].members != members) continue;
     g_counts[at].members = members;
     return ++g_counts[at].count;

@@ -25,6 +25,9 @@ uint64_t hash_members(Handle communicator, Side side);
 /// such launcher started this one.   Cost: the environment is read once.
 uint64_t launch_identity();
 
+/// Lists of members that count_members() can tell apart, at most.
+constexpr uint32_t kMaxMemberLists = 1u << 16;
+
 /// How often count_members() was called with this hash, this call included. 0: there is no room to
 /// count it, for so many others were.
 uint32_t count_members(uint64_t members);

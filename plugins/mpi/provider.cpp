@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mpi/communicators.h"
+#include "mpi/groups.h"
 #include "mpi/library.h"
 #include "mpi/requests.h"
 #include "mpi/state.h"
@@ -18,6 +19,13 @@ ProviderNotes provider_notes;
 namespace {
 
 using Count = unsigned long long;
+
+constexpr const char* kPastUs =
+    "MPI was initialised by a call that went past libaon-mpi.so, and such calls are not recorded: "
+    "the program looks the functions up in MPI's own library (dlsym(), RTLD_DEEPBIND), or calls "
+    "them by PMPI names";
+constexpr const char* kPastUsRemedy =
+    "call them by MPI_ names, or look them up by dlsym(RTLD_DEFAULT, name)";
 
 /// Appends behind what is there, as far as there is room.
 [[gnu::format(printf, 3, 0)]] void append(char* text, size_t capacity, const char* format,
@@ -72,6 +80,10 @@ void add_notes(Shortcomings* all) {
         "the library does not name the processes of a session: no peers, bytes and communicators");
     all->add_remedy("call MPI_Init");
   }
+  if (notes.is_begun_past_us) {
+    all->add_reason("%s", kPastUs);
+    all->add_remedy("%s", kPastUsRemedy);
+  }
   if (notes.front_count != 0) {
     all->add_reason(
         "the program, or a library in front, has %u MPI functions of its own (%s): what they call "
@@ -98,7 +110,13 @@ bool add_counts(Shortcomings* all, bool is_end) {
                     kMaxSessions);
     all->add_remedy("finalize sessions earlier");
   }
-  if (communicators != 0) {
+  if (communicators != 0 && has_uncounted_communicators()) {
+    all->add_reason(
+        "%s%llu communicators cannot be told from others: MPI_Comm_create_group and its like were "
+        "called with about %u lists of members and tags or more: what is sent there is not matched",
+        so_far, communicators, kMaxMemberLists);
+    all->add_remedy("use a tag again once its communicator is made");
+  } else if (communicators != 0) {
     all->add_reason(
         "%s%llu communicators that were made unseen (by PMPI names) have the members of others: "
         "what is sent there is not matched",
@@ -121,6 +139,8 @@ void tell_unknown_library() {
   define(ProviderState::kOff, reason,
          "use Open MPI 2 to 5 (tested: 4), MPICH 3.1 or later (tested: 4), or one of its ABI");
 }
+
+void tell_calls_past_us() { define(ProviderState::kOff, kPastUs, kPastUsRemedy); }
 
 void tell_provider(bool is_end) {
   Shortcomings all = {};

@@ -13,6 +13,7 @@ namespace aon::mpi {
 struct ProviderNotes {
   bool has_no_fortran;      ///< an INTEGER has more than 4 bytes
   bool has_unnamed_world;   ///< a session does not say whose it is
+  bool is_begun_past_us;    ///< MPI runs, and no wrapper of ours has seen it begin
   const char* front_name;   ///< a function that somebody in front of us has; null: none
   uint32_t front_count;     ///< how many
   uint64_t sessions_count;  ///< that are not followed
@@ -21,6 +22,9 @@ extern ProviderNotes provider_notes;
 
 /// The library is not one of ours: calls are only forwarded.
 void tell_unknown_library();
+
+/// MPI was there, and all of its calls went past us.
+void tell_calls_past_us();
 
 /// Everything there is to say now. `is_end`: counts are whole, and nothing is said when there are
 /// none.

@@ -40,6 +40,17 @@ void define_identity(bool is_complete) {
              0);
 }
 
+/// Whether a wrapper of ours was there when MPI began.
+bool has_seen_beginning() {
+  for (const uint32_t site : {kSiteInit.id, kSiteInit_thread.id, kSiteSession_init.id}) {
+    const bool is_seen = known_function(site) != nullptr ||
+                         known_fortran(Family::kPlain, site) != nullptr ||
+                         known_fortran(Family::kF08, site) != nullptr;
+    if (is_seen) return true;
+  }
+  return false;
+}
+
 /// Says who we are, once. The mutex is held.
 void become(int rank, int process_count, int level) {
   const bool is_first = g_identity.world_size == 0;
@@ -49,6 +60,7 @@ void become(int rank, int process_count, int level) {
   if (is_first) {
     learn_datatypes();
     provider_notes.has_no_fortran = !learn_fortran();
+    provider_notes.is_begun_past_us = !has_seen_beginning();
     provider_notes.front_count = functions_in_front(&provider_notes.front_name);
     tell_provider(false);
     define_world(static_cast<uint32_t>(rank), static_cast<uint32_t>(process_count));
@@ -151,6 +163,17 @@ bool look_again() {
   const bool is_ready = g_life.load(std::memory_order_relaxed) == Life::kReady;
   pthread_mutex_unlock(&g_mutex);
   return is_ready;
+}
+
+/// A program of which something else is recorded, and that had MPI without any call of it that came
+/// to us.
+[[gnu::destructor]] void finish_at_exit() {
+  if (writer()->slot == nullptr || has_seen_beginning()) return;
+  if (g_life.load(std::memory_order_relaxed) != Life::kUnknown) return;  // told already
+  int is_initialized = 0;
+  detect_library();
+  if (queries.initialized == nullptr || queries.initialized(&is_initialized) != kSuccess) return;
+  if (is_initialized != 0) tell_calls_past_us();
 }
 
 }  // namespace

@@ -336,6 +336,8 @@ void EventOrder::emit_message(EventKind kind, uint64_t time_ns, const Record& re
   event.bytes = bytes;
   event.request = request;
   event.flags = record.head.flags & kPartitioned;
+  if (kind == EventKind::kReceive && record.head.kind == RecordKind::kCompletion)
+    event.flags |= kNonblocking;
 }
 
 /// What members of another world have of it is in no trace of this job.
@@ -352,8 +354,8 @@ void EventOrder::emit_collective(EventKind kind, const LiveRequest& collective, 
 }
 
 /// A completion whose start is on another thread or was lost still shows its message: a receive
-/// needs no request for that, which readers look for on the same thread. A collective's end says
-/// all that there is.
+/// needs no request for that, which readers look for on the same thread; its event has kNonblocking
+/// and the id of the request. A collective's end says all that there is.
 void EventOrder::emit_end_alone(const Record& record, uint64_t time_ns) {
   const RecordHead& head = record.head;
   const uint64_t id = requests_.end(record.words[1]);
@@ -369,7 +371,7 @@ void EventOrder::emit_end_alone(const Record& record, uint64_t time_ns) {
     return;
   }
   if (is_receive) {
-    emit_message(EventKind::kReceive, time_ns, record, record.words[0], head.a64, 0);
+    emit_message(EventKind::kReceive, time_ns, record, record.words[0], head.a64, id);
     return;
   }
   if (!is_collective || !communicators_.contains(head.a32)) return;

@@ -36,6 +36,7 @@ Collector::Collector(const Model& model, JobContext* context, EndSink* sink)
 void Collector::begin_location(const Location& location) {
   const Group& group = model_->groups[location.group];
   if (group_ != &group) {
+    end_group();
     group_ = &group;
     regions_ = profile::LocalIds(group.region_map);
     communicators_ = profile::LocalIds(group.communicator_map);
@@ -86,6 +87,10 @@ void Collector::add(const Event& event) {
       add_end(event, true, call_start(event));
       break;
     case EventKind::kReceive:
+      if ((event.flags & kNonblocking) != 0) {
+        receive_of_another(event);
+        break;
+      }
       post_receive();
       add_end(event, false, call_start(event));
       break;
@@ -96,12 +101,7 @@ void Collector::add(const Event& event) {
       complete_send(event);
       break;
     case EventKind::kReceiveRequest:
-      post_receive();
-      if (live_receives_.size() < kMaxLive) {
-        live_receives_[event.request] = call_start(event);
-      } else {
-        cut(call_start(event));
-      }
+      start_receive(event);
       break;
     case EventKind::kReceiveComplete:
       complete_receive(event);
@@ -179,14 +179,18 @@ void Collector::leave(uint64_t time_ns) {
   const auto ends = std::span(open_ends_).subspan(frame.first_end);
   const bool has_receive =
       std::any_of(ends.begin(), ends.end(), [](const OpenEnd& open) { return !open.is_send; });
-  for (auto& [end, is_send] : ends) {
+  for (auto& [end, is_send, request] : ends) {
     // Of an exchange only the receive tells what it waited for.
     const bool is_exchange = has_receive && is_send && end.posted_ns == frame.enter_ns;
     const bool can_wait = !is_exchange && frame.call != Call::kBufferedSend;
-    end.enter_ns = can_wait ? wait_begin(frame, end.posted_ns) : 0;
+    end.enter_ns = can_wait ? wait_begin(frame, request ? 0 : end.posted_ns) : 0;
     end.leave_ns = can_wait ? time_ns : 0;
     end.region = frame.region;
-    put(end, is_send);
+    if (request) {
+      keep_until_posted(*request, end);
+    } else {
+      put(end, is_send);
+    }
   }
   open_ends_.resize(frame.first_end);
   for (Member& member : std::span(open_members_).subspan(frame.first_member)) {
@@ -219,7 +223,8 @@ bool Collector::fill_envelope(const Event& event, bool is_send, MessageEnd* end)
           0,
           0,
           location_,
-          kNone};
+          kNone,
+          location_};
   return true;
 }
 
@@ -257,12 +262,79 @@ void Collector::complete_send(const Event& event) {
 }
 
 /// Until its call ends; without one it has not waited.
-void Collector::keep_open(const MessageEnd& end, bool is_send) {
+void Collector::keep_open(const MessageEnd& end, bool is_send, std::optional<uint64_t> request) {
   if (mpi_call() != nullptr && open_ends_.size() < kMaxInCall) {
-    open_ends_.push_back({end, is_send});
+    open_ends_.push_back({end, is_send, request});
+  } else if (request) {
+    keep_until_posted(*request, end);
   } else {
     put(end, is_send);
   }
+}
+
+void Collector::start_receive(const Event& event) {
+  post_receive();
+  const uint64_t posted_ns = call_start(event);
+  if (const auto ended = ended_.find(event.request); ended != ended_.end()) {
+    MessageEnd end = ended->second;
+    ended_.erase(ended);
+    if (end.location == kNone) return;  // alone
+    end.posted_ns = posted_ns;
+    end.poster = location_;
+    if (end.enter_ns != 0) end.enter_ns = std::max(end.enter_ns, posted_ns);
+    put(end, false);
+  } else if (live_receives_.size() < kMaxLive) {
+    live_receives_[event.request] = posted_ns;
+  } else {
+    cut(posted_ns);
+  }
+}
+
+/// A receive that another thread has posted: its location was read before, or is to come.
+void Collector::receive_of_another(const Event& event) {
+  MessageEnd end{};
+  if (is_alone(event)) {
+    end.location = kNone;
+    if (posts_.erase(event.request) == 0) keep_until_posted(event.request, end);
+    return;
+  }
+  if (!fill_envelope(event, false, &end)) {
+    ++unmatched_count_;
+    return;
+  }
+  end.posted_ns = call_start(event);
+  const auto post = posts_.find(event.request);
+  if (post == posts_.end()) {
+    keep_open(end, false, event.request);
+    return;
+  }
+  end.posted_ns = post->second.posted_ns;
+  end.poster = post->second.location;
+  posts_.erase(post);
+  keep_open(end, false);
+}
+
+void Collector::keep_until_posted(uint64_t request, const MessageEnd& end) {
+  if (ended_.size() < kMaxLive) {
+    ended_[request] = end;
+  } else if (end.location != kNone) {
+    put(end, false);
+  }
+}
+
+/// Receives that no location has completed may have taken a message that we were not told of.
+void Collector::end_group() {
+  for (const auto& [request, post] : posts_) cut(post.posted_ns);
+  for (const auto& [request, end] : ended_) {
+    if (end.location != kNone) put(end, false);
+  }
+  posts_.clear();
+  ended_.clear();
+}
+
+Status Collector::finish() {
+  end_group();
+  return std::exchange(status_, Status());
 }
 
 void Collector::complete_receive(const Event& event) {
@@ -371,8 +443,13 @@ int64_t Collector::own_rank(uint32_t communicator) {
 Status Collector::end_location() {
   while (!frames_.empty()) leave(frames_.back().enter_ns);
   for (const auto& [request, end] : live_sends_) put(end, true);
-  // These may have taken a message that we were not told of.
-  for (const auto& [request, posted_ns] : live_receives_) cut(posted_ns);
+  for (const auto& [request, posted_ns] : live_receives_) {
+    if (posts_.size() < kMaxLive) {
+      posts_[request] = {posted_ns, location_};
+    } else {
+      cut(posted_ns);
+    }
+  }
   if (taken_out_count_ != 0) cut(taken_out_ns_);
   live_sends_.clear();
   live_receives_.clear();

@@ -39,6 +39,8 @@ class Collector {
     return std::exchange(status_, Status());
   }
   Status end_location();
+  /// Behind the last location. Those of a group come one after the other.
+  Status finish();
 
   /// Ends whose other one cannot be named.
   uint64_t unmatched_count() const { return unmatched_count_; }
@@ -70,6 +72,11 @@ class Collector {
   struct OpenEnd {
     MessageEnd end;
     bool is_send;
+    std::optional<uint64_t> request;  ///< of a receive whose post a location to come may have
+  };
+  struct Post {
+    uint64_t posted_ns;
+    uint32_t location;
   };
   /// Which collective of its communicator it is, as Member has it.
   struct Turn {
@@ -89,11 +96,15 @@ class Collector {
   void leave(uint64_t time_ns);
   uint64_t wait_begin(const Frame& frame, uint64_t start_ns) const;
   void add_end(const Event& event, bool is_send, uint64_t posted_ns);
-  void keep_open(const MessageEnd& end, bool is_send);
+  void keep_open(const MessageEnd& end, bool is_send, std::optional<uint64_t> request = {});
   void start_send(const Event& event);
   void complete_send(const Event& event);
   void cancel(const Event& event);
+  void start_receive(const Event& event);
   void complete_receive(const Event& event);
+  void receive_of_another(const Event& event);
+  void keep_until_posted(uint64_t request, const MessageEnd& end);
+  void end_group();
   void start_collective(const Event& event);
   void complete_collective(const Event& event);
   void add_member(const Event& event);
@@ -142,6 +153,9 @@ class Collector {
   std::unordered_map<uint64_t, MessageEnd> live_sends_;              ///< by request
   std::unordered_map<uint64_t, uint64_t> live_receives_;             ///< when they were posted
   std::unordered_map<uint64_t, Member> live_collectives_;            ///< by request
+  std::unordered_map<uint64_t, Post> posts_;        ///< by request, of the group's locations before
+  std::unordered_map<uint64_t, MessageEnd> ended_;  ///< the same, whose post was not seen yet; of
+                                                    ///< a communicator of one: location kNone
   std::vector<Frame> frames_;
   std::vector<OpenEnd> open_ends_;
   std::vector<Member> open_members_;

@@ -282,7 +282,7 @@ class OneThread {
       has_first_ = true;
       is_one_ = true;
     }
-    is_one_ = is_one_ && first_.location == end.location;
+    is_one_ = is_one_ && first_.poster == end.poster;
     return is_one_;
   }
 

@@ -13,7 +13,7 @@
 namespace aon::writers {
 
 /// One end of a message, sends and receives apart. The i-th send of an envelope matches its i-th
-/// receive, in the order of `posted_ns`, as long as either side is one thread's.
+/// receive, in the order of `posted_ns`, as long as one thread posted all of either side.
 /// In MessageEnd::pair: a partitioned message, which meets no other.
 constexpr uint64_t kInParts = uint64_t{1} << 63;
 
@@ -24,8 +24,9 @@ struct MessageEnd {
   uint64_t enter_ns;   ///< the call that completed it; 0 and 0: none that could wait; of a poll
                        ///< the end of the last other call
   uint64_t leave_ns;
-  uint32_t location;  ///< index in Model::locations
+  uint32_t location;  ///< index in Model::locations: where it was completed
   uint32_t region;    ///< of the completing call
+  uint32_t poster;    ///< location of the call that started the transfer
 
   auto envelope() const { return std::tie(space, pair); }
   bool operator<(const MessageEnd& other) const {

@@ -48,7 +48,7 @@ Status write_items(SortedStore<Sent<Item>>* store, Content content, FileWriter* 
 }
 
 bool fits(const MessageEnd& end, const Model& model) {
-  return end.location < model.locations.size();
+  return std::max(end.location, end.poster) < model.locations.size();
 }
 bool fits(const Member& member, const Model& model) {
   return member.location < model.locations.size() &&
@@ -91,12 +91,14 @@ class Share final : public WaitShare, private EndSink {
   Status save(StateOut*) override { return {}; }
 
   Status write(const fs::path& folder, uint32_t share) override {
+    Status status = collector_->finish();
+    if (!status) return status;
     Result<FileWriter> file = FileWriter::create(ends_file(folder, share));
     if (!file) return file.error();
     StateOut out;
     context_->save(&out);
     out.put(collector_->unmatched_count());
-    Status status = file->add(key_of(Content::kContext), out.bytes());
+    status = file->add(key_of(Content::kContext), out.bytes());
     if (status) status = write_items(&sends_, Content::kSends, &*file);
     if (status) status = write_items(&receives_, Content::kReceives, &*file);
     if (status) status = write_items(&members_, Content::kMembers, &*file);

@@ -60,9 +60,11 @@ Status Analysis::begin(const Model& model) {
 }
 
 Status Analysis::finish(const Outcome&) {
+  Status status = collector_->finish();
+  if (!status) return status;
   summary_.unmatched_count = collector_->unmatched_count();
   const WaitSink sink = [&](const Wait& wait) { return waits_->add(wait); };
-  Status status = match_messages(sends_.get(), receives_.get(), *context_, &summary_, sink);
+  status = match_messages(sends_.get(), receives_.get(), *context_, &summary_, sink);
   if (!status) return status;
   sends_.reset();
   receives_.reset();

@@ -33,6 +33,8 @@ class Threads(MpiTest):
         self.assert_law(document)
         self.assertEqual(document["assembly"]["unmatched"], 0)
         self.assertTrue(document["assembly"]["communication_complete"])
+        waits = document["waits"]
+        self.assertEqual((waits["messages"], waits["message_ends_left_out"]), (2 * 2 * 10, 0))
         readers.otf2_structure(self, output)
         self.assertEqual(readers.otf2_messages(self, output), 2 * 2 * 10)
         begun, ended = collections.Counter(), collections.Counter()

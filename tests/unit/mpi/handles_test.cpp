@@ -10,6 +10,7 @@
 #include "plugins/mpi/communicators.h"
 #include "plugins/mpi/datatypes.h"
 #include "plugins/mpi/fortran.h"
+#include "plugins/mpi/groups.h"
 #include "plugins/mpi/library.h"
 #include "plugins/mpi/messages.h"
 #include "plugins/mpi/requests.h"
@@ -161,6 +162,17 @@ TEST_F(Handles, those_of_the_same_members_that_nobody_saw_made_are_counted) {
   EXPECT_EQ(find_communicator(0x630)->unseen_count, 1u);
   EXPECT_EQ(find_communicator(0x638)->unseen_count, 2u) << "made from one that may be the other";
   EXPECT_GE(ambiguous_communicators(), before + 2);
+}
+
+TEST_F(Handles, those_that_were_seen_made_with_too_many_tags_are_not_said_to_be_unseen) {
+  const uint64_t before = ambiguous_communicators();
+  EXPECT_FALSE(has_uncounted_communicators());
+  for (uint32_t tag = 0; ambiguous_communicators() == before; ++tag) {
+    ASSERT_LE(tag, kMaxMemberLists);
+    add_communicator_of_members(&world, 0x640, tag, false);
+    end_communicator(take_communicator(0x640), kSuccess);
+  }
+  EXPECT_TRUE(has_uncounted_communicators());
 }
 
 /// One entry has 120 bytes: a hundred thousand were 12 MB.

@@ -9,12 +9,13 @@ enum { kRequests = 3, kWords = 4 };
 static MPI_Request g_requests[kRequests];
 static int g_words[kWords];
 static int g_in, g_out;
+static int g_tag;  // of the thread that begins
 
 static void begin(void) {
   const int peer = 1 - world_rank();
   MPI_Ibcast(g_words, kWords, MPI_INT, 1, MPI_COMM_WORLD, &g_requests[0]);
-  MPI_Irecv(&g_in, 1, MPI_INT, peer, 7, MPI_COMM_WORLD, &g_requests[1]);
-  MPI_Issend(&g_out, 1, MPI_INT, peer, 7, MPI_COMM_WORLD, &g_requests[2]);
+  MPI_Irecv(&g_in, 1, MPI_INT, peer, g_tag, MPI_COMM_WORLD, &g_requests[1]);
+  MPI_Issend(&g_out, 1, MPI_INT, peer, g_tag, MPI_COMM_WORLD, &g_requests[2]);
 }
 
 static void complete(void) { MPI_Waitall(kRequests, g_requests, MPI_STATUSES_IGNORE); }
@@ -35,8 +36,10 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   CHECK(provided == MPI_THREAD_MULTIPLE && argc == 2);
   for (int round = 0; round < atoi(argv[1]); ++round) {
+    g_tag = 7;
     begin();
     in_thread(complete);
+    g_tag = 8;
     in_thread(begin);
     complete();
   }
