@@ -102,8 +102,8 @@ void add_copy(Communicator* parent, Handle handle);
 
 /// Communicators so far that cannot be told from others with the same members.
 uint64_t ambiguous_communicators() noexcept;
-/// Whether some of them were seen made, by calls that had too many lists of members and tags for all
-/// to be counted (kMaxMemberLists).
+/// Whether some of them were seen made, by calls that had too many lists of members and tags for
+/// all to be counted (kMaxMemberLists).
 bool has_uncounted_communicators() noexcept;
 
 /// Defines a communicator that is known by its members alone (create_group, intercomm_create) or

@@ -193,11 +193,15 @@ void Collector::leave(uint64_t time_ns) {
     }
   }
   open_ends_.resize(frame.first_end);
-  for (Member& member : std::span(open_members_).subspan(frame.first_member)) {
-    member.enter_ns = wait_begin(frame, member.start_ns);
+  for (auto& [member, request] : std::span(open_members_).subspan(frame.first_member)) {
+    member.enter_ns = wait_begin(frame, request ? 0 : member.start_ns);
     member.leave_ns = time_ns;
     member.region = frame.region;
-    keep(sink_->add_member(member));
+    if (request) {
+      end_before_start(*request, member);
+    } else {
+      keep(sink_->add_member(member));
+    }
   }
   open_members_.resize(frame.first_member);
   if (frame.call != Call::kOther && !frame.is_poll) call_end_ns_ = time_ns;
@@ -322,14 +326,18 @@ void Collector::keep_until_posted(uint64_t request, const MessageEnd& end) {
   }
 }
 
-/// Receives that no location has completed may have taken a message that we were not told of.
+/// Receives that no location has completed may have taken a message that we were not told of; of
+/// such collectives nobody knows how long they were waited for.
 void Collector::end_group() {
   for (const auto& [request, post] : posts_) cut(post.posted_ns);
   for (const auto& [request, end] : ended_) {
     if (end.location != kNone) put(end, false);
   }
+  for (const auto& [request, member] : begun_members_) put_unseen(member);
   posts_.clear();
   ended_.clear();
+  begun_members_.clear();
+  ended_members_.clear();
 }
 
 Status Collector::finish() {
@@ -353,7 +361,14 @@ void Collector::start_collective(const Event& event) {
   const std::optional<Member> member =
       begin_member(event, is_persistent ? instance_of(event) : count_collective(event));
   if (!member) return;
-  if (live_collectives_.size() < kMaxLive) {
+  if (const auto ended = ended_members_.extract(event.request)) {
+    Member whole = ended.mapped();
+    whole.number = member->number;
+    whole.preparation = member->preparation;
+    whole.start_ns = member->start_ns;
+    whole.enter_ns = std::max(whole.enter_ns, whole.start_ns);
+    keep(sink_->add_member(whole));
+  } else if (live_collectives_.size() < kMaxLive) {
     live_collectives_[event.request] = *member;
   } else {
     put_unseen(*member);
@@ -361,10 +376,19 @@ void Collector::start_collective(const Event& event) {
 }
 
 void Collector::complete_collective(const Event& event) {
-  const auto found = live_collectives_.find(event.request);
-  if (found == live_collectives_.end()) return;
-  keep_member(event, found->second);
-  live_collectives_.erase(found);
+  if (const auto own = live_collectives_.extract(event.request)) {
+    keep_member(event, own.mapped());
+  } else if (const auto begun = begun_members_.extract(event.request)) {
+    Member member = begun.mapped();
+    member.location = location_;
+    keep_member(event, member);
+  } else if (const auto member = begin_member(event, Turn{})) {
+    keep_member(event, *member, event.request);
+  }
+}
+
+void Collector::end_before_start(uint64_t request, const Member& ended) {
+  if (ended_members_.size() < kMaxLive) ended_members_[request] = ended;
 }
 
 void Collector::add_member(const Event& event) {
@@ -393,14 +417,14 @@ std::optional<Member> Collector::begin_member(const Event& event, std::optional<
 }
 
 /// Until the call that completed it ends.
-void Collector::keep_member(const Event& event, Member member) {
+void Collector::keep_member(const Event& event, Member member, std::optional<uint64_t> request) {
   member.is_root = event.peer >= 0 && event.peer == int64_t{member.rank};
   member.has_data = event.bytes != 0 && event.bytes_received != 0;
   member.receives = event.bytes_received != 0;
   member.bytes = std::max(event.bytes, event.bytes_received);
   if (mpi_call() != nullptr && open_members_.size() < kMaxInCall) {
-    open_members_.push_back(member);
-  } else {
+    open_members_.push_back({member, request});
+  } else if (!request) {
     put_unseen(member);
   }
 }
@@ -438,8 +462,8 @@ int64_t Collector::own_rank(uint32_t communicator) {
   return known->second;
 }
 
-/// A send whose completion was not seen is a message all the same; of a collective nobody knows how
-/// long it was waited for.
+/// A send whose completion was not seen is a message all the same; another location may have
+/// completed the rest.
 Status Collector::end_location() {
   while (!frames_.empty()) leave(frames_.back().enter_ns);
   for (const auto& [request, end] : live_sends_) put(end, true);
@@ -453,7 +477,13 @@ Status Collector::end_location() {
   if (taken_out_count_ != 0) cut(taken_out_ns_);
   live_sends_.clear();
   live_receives_.clear();
-  for (const auto& [request, member] : live_collectives_) put_unseen(member);
+  for (const auto& [request, member] : live_collectives_) {
+    if (begun_members_.size() < kMaxLive) {
+      begun_members_[request] = member;
+    } else {
+      put_unseen(member);
+    }
+  }
   live_collectives_.clear();
   return std::exchange(status_, Status());
 }

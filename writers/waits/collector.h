@@ -74,6 +74,10 @@ class Collector {
     bool is_send;
     std::optional<uint64_t> request;  ///< of a receive whose post a location to come may have
   };
+  struct OpenMember {
+    Member member;
+    std::optional<uint64_t> request;  ///< of one whose start a location to come may have
+  };
   struct Post {
     uint64_t posted_ns;
     uint32_t location;
@@ -103,13 +107,14 @@ class Collector {
   void start_receive(const Event& event);
   void complete_receive(const Event& event);
   void receive_of_another(const Event& event);
+  void end_before_start(uint64_t request, const Member& ended);
   void keep_until_posted(uint64_t request, const MessageEnd& end);
   void end_group();
   void start_collective(const Event& event);
   void complete_collective(const Event& event);
   void add_member(const Event& event);
   std::optional<Member> begin_member(const Event& event, std::optional<Turn> turn);
-  void keep_member(const Event& event, Member member);
+  void keep_member(const Event& event, Member member, std::optional<uint64_t> request = {});
   void put_unseen(const Member& member) { keep(sink_->add_member(member)); }
   bool fill_envelope(const Event& event, bool is_send, MessageEnd* end);
   std::optional<Turn> count_collective(const Event& event);
@@ -156,9 +161,11 @@ class Collector {
   std::unordered_map<uint64_t, Post> posts_;        ///< by request, of the group's locations before
   std::unordered_map<uint64_t, MessageEnd> ended_;  ///< the same, whose post was not seen yet; of
                                                     ///< a communicator of one: location kNone
+  std::unordered_map<uint64_t, Member> begun_members_;  ///< as posts_ and ended_, of collectives
+  std::unordered_map<uint64_t, Member> ended_members_;
   std::vector<Frame> frames_;
   std::vector<OpenEnd> open_ends_;
-  std::vector<Member> open_members_;
+  std::vector<OpenMember> open_members_;
 };
 
 }  // namespace aon::writers

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Programs whose calls of MPI go past the library: an MPI tool that is linked into them calls by PMPI
-names, or they look the functions up in MPI's own library. The ledger says so.
+"""Programs whose calls of MPI go past the library: an MPI tool that is linked into them calls by
+PMPI names, or they look the functions up in MPI's own library. The ledger says so.
 
     fronted_test.py PROGRAMS_FOLDER [unittest arguments]
 """

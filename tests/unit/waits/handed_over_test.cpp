@@ -1,4 +1,4 @@
-// Receives that one thread posts and another one completes.
+// Receives and collectives that one thread begins and another one completes.
 #include <utility>
 
 #include "tests/unit/waits/ranks.h"
@@ -18,12 +18,24 @@ Event completed(uint64_t number, int32_t tag = 0) {
   return e;
 }
 
+Event begun_barrier(uint64_t number) {
+  Event e = message(EventKind::kCollectiveRequest, -1, 0, number);
+  e.operation = CollectiveOperation::kBarrier;
+  return e;
+}
+Event completed_barrier(uint64_t number) {
+  Event e = begun_barrier(number);
+  e.kind = EventKind::kCollectiveComplete;
+  return e;
+}
+
 /// Rank 0 sends; rank 1 has two threads, of which either may be read first.
 class HandedOver : public testing::TestWithParam<bool> {
  protected:
   WaitSummary analyse_threads(const Rank& sender, const Rank& poster, const Rank& completer) {
     Model model = make_model(3);
     model.locations[2].group = 1;
+    model.communicators[0].members = {0, 1};
     std::vector<Rank> ranks = {sender, poster, completer};
     if (GetParam()) std::swap(ranks[1], ranks[2]);
     return analyse(model, ranks);
@@ -90,6 +102,29 @@ TEST_P(HandedOver, that_nobody_has_completed_hide_what_comes_after_them) {
                       Rank().call(kRecv, 50, 70, {message(EventKind::kReceive, 0)}));
   EXPECT_EQ(summary.message_count, 0u);
   EXPECT_TRUE(summary.rows.empty());
+}
+
+TEST_P(HandedOver, collectives_wait_where_they_are_completed) {
+  const WaitSummary summary =
+      analyse_threads(Rank()
+                          .call(kCollective, 50, 51, {begun_barrier(1)})
+                          .call(kWaitall, 52, 53, {completed_barrier(1)}),
+                      Rank().call(kCollective, 10, 11, {begun_barrier(4)}),
+                      Rank().call(kWaitall, 20, 60, {completed_barrier(4)}));
+  EXPECT_THAT(rows(summary), testing::ElementsAre(Row{location(kCompleter), kWaitall,
+                                                      WaitKind::kBarrier, 1, 30, 30}));
+  EXPECT_EQ(summary.collective_count, 1u);
+  EXPECT_EQ(summary.incomplete_count, 0u);
+}
+
+TEST_P(HandedOver, collectives_that_nobody_has_completed_are_left_out) {
+  const WaitSummary summary = analyse_threads(Rank()
+                                                  .call(kCollective, 50, 51, {begun_barrier(1)})
+                                                  .call(kWaitall, 52, 53, {completed_barrier(1)}),
+                                              Rank().call(kCollective, 10, 11, {begun_barrier(4)}),
+                                              Rank().call(kWaitall, 20, 60));
+  EXPECT_EQ(summary.collective_count, 0u);
+  EXPECT_EQ(summary.incomplete_count, 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, HandedOver, testing::Bool(), [](const auto& order) {

@@ -1,6 +1,6 @@
 // A program that looks MPI's functions up in the library itself, as Julia does, so that they do not
-// end in what was loaded before it. `by_handle all`; or `some`, which calls one of them by its name;
-// or `bare`, of which nothing is recorded.
+// end in what was loaded before it. `by_handle all`; or `some`, which calls one of them by its
+// name; or `bare`, of which nothing is recorded.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>
