@@ -140,8 +140,6 @@ void tell_unknown_library() {
          "use Open MPI 2 to 5 (tested: 4), MPICH 3.1 or later (tested: 4), or one of its ABI");
 }
 
-void tell_calls_past_us() { define(ProviderState::kOff, kPastUs, kPastUsRemedy); }
-
 void tell_provider(bool is_end) {
   Shortcomings all = {};
   add_notes(&all);

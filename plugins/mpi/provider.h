@@ -23,9 +23,6 @@ extern ProviderNotes provider_notes;
 /// The library is not one of ours: calls are only forwarded.
 void tell_unknown_library();
 
-/// MPI was there, and all of its calls went past us.
-void tell_calls_past_us();
-
 /// Everything there is to say now. `is_end`: counts are whole, and nothing is said when there are
 /// none.
 void tell_provider(bool is_end);

@@ -165,17 +165,6 @@ bool look_again() {
   return is_ready;
 }
 
-/// A program of which something else is recorded, and that had MPI without any call of it that came
-/// to us.
-[[gnu::destructor]] void finish_at_exit() {
-  if (writer()->slot == nullptr || has_seen_beginning()) return;
-  if (g_life.load(std::memory_order_relaxed) != Life::kUnknown) return;  // told already
-  int is_initialized = 0;
-  detect_library();
-  if (queries.initialized == nullptr || queries.initialized(&is_initialized) != kSuccess) return;
-  if (is_initialized != 0) tell_calls_past_us();
-}
-
 }  // namespace
 
 bool mpi_is_usable() noexcept {

@@ -55,15 +55,6 @@ class Fronted(TestCase):
         self.assertEqual(told["remedy"], "load the tool by LD_PRELOAD")
         self.assertIn(f"nothing was recorded: mpi is off: {told['reason']}", self.process.stderr)
 
-    def test_functions_that_are_looked_up_in_the_library(self):
-        document = self.run_program("by_handle", "all")
-        self.assertEqual(len(document["ranks"]), 2)
-        for rank in document["ranks"]:
-            told = rank["providers"]["mpi"]
-            self.assertEqual((told["state"], told["reason"]), ("off", PAST_US))
-            self.assertEqual(told["remedy"], REMEDY)
-        self.assertIn("not collected: mpi off on 2 processes", self.process.stderr)
-
     def test_functions_that_are_looked_up_where_nothing_else_is_recorded(self):
         self.assertEqual(self.run_program("by_handle", "bare")["ranks"], [])
         self.assertIn("nothing was recorded: ", self.process.stderr)

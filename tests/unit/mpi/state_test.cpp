@@ -21,6 +21,8 @@ namespace mpi {
 Abi abi;
 Queries queries;
 ProviderNotes provider_notes;
+std::atomic<void*> functions[kFunctionCount];
+std::atomic<void*> fortran_functions[kFamilies][kFunctionCount];
 void tell_provider(bool) {}
 void tell_unknown_library() {}
 bool library_is_known() noexcept { return true; }

@@ -49,20 +49,19 @@ TEST(LedgerSummary, says_what_was_recorded) {
   EXPECT_EQ(lines[7], "not collected: perf degraded on 2 processes: no PMU (ask)");
 }
 
-<<<<<<< HEAD
 TEST(LedgerSummary, overhead_beside_ranks_that_sleep_is_told_as_a_part_of_their_time_too) {
   auto ledger = small_ledger();  // three processes for 2.25 s
   ledger["overhead"] = {{"percent", 15.0}, {"app_cpu_s", 0.0075}, {"agent_cpu_s", 0.06}};
   EXPECT_EQ(summary_lines(ledger, "/job")[3],
             "overhead 15.00 % of the ranks' CPU time (budget 1 %), 1.00 % of the time they ran");
-=======
+}
+
 TEST(LedgerSummary, what_tables_leave_out_is_told) {
   auto ledger = small_ledger();
   ledger["assembly"]["left_out_of_tables"] = {"/nccl/operations has one in 2"};
   const auto lines = summary_lines(ledger, "/job");
   ASSERT_THAT(lines, SizeIs(9));
   EXPECT_EQ(lines[7], "/nccl/operations has one in 2");
->>>>>>> 14672a12a7ec0ec0a0654bcef222d664b4f64f7e
 }
 
 TEST(LedgerSummary, overhead_says_that_cuptis_own_is_not_in_it) {
