@@ -125,6 +125,9 @@ TEST(Pool, knows_since_when_records_are_kept_back) {
 }
 
 TEST(Pool, a_buffer_that_another_client_freed_is_not_read) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer keeps what was freed";
+#endif
   static BufferPool pool;  // as the one of a process its memory is never given back
   ASSERT_TRUE(pool.start(1));
   uint8_t* buffer = pool.take(100);
