@@ -316,7 +316,7 @@ void Drain::tell_silence() const {
 void Drain::note_complete() {
   if (flush_ticks_ == 0) return;
   const uint64_t now_ns = read_clock(CLOCK_REALTIME);
-  const uint64_t since_ns = shared().pool.kept_since_ns(now_ns - kLeastKeptNs);
+  const uint64_t since_ns = shared().pool.kept_since_ns(now_ns, kLeastKeptNs);
   const bool is_known = since_ns != 0 && has_clock();
   shared().complete_ticks.store(is_known ? emitter_.clock().to_ticks(since_ns) : flush_ticks_,
                                 std::memory_order_relaxed);
@@ -342,7 +342,7 @@ void Drain::tell_kept_back(uint64_t kept_ns) {
 void Drain::tell_kept() {
   const Writer* w = attached_writer();
   const uint64_t now_ns = read_clock(CLOCK_REALTIME);
-  const uint64_t since_ns = shared().pool.kept_since_ns(now_ns - kLeastKeptNs);
+  const uint64_t since_ns = shared().pool.kept_since_ns(now_ns, kLeastKeptNs);
   if (since_ns == 0 || w == nullptr || !has_clock()) return tell_kept_back(0);
   write_gap(GapCause::kKept, emitter_.clock().to_ticks(since_ns), ticks(w));
   char reason[160];

@@ -74,13 +74,19 @@ bool BufferPool::complete(uint8_t* buffer, size_t valid_bytes) {
   return true;
 }
 
-uint64_t BufferPool::kept_since_ns(uint64_t until_ns) const {
-  uint64_t first_ns = until_ns;
+uint64_t BufferPool::kept_since_ns(uint64_t now_ns, uint64_t age_ns) {
+  uint64_t first_ns = now_ns;
   for (uint32_t i = 0; i < count_; ++i) {
-    const uint64_t ns = taken_ns_[i].load(std::memory_order_relaxed);
-    if (ns != 0 && ns < first_ns && has_records(buffers_[i])) first_ns = ns;
+    const uint64_t taken_ns = taken_ns_[i].load(std::memory_order_relaxed);
+    if (taken_ns == 0) continue;
+    if (has_records(buffers_[i])) {
+      const uint64_t since_ns = taken_ns > empty_ns_[i] ? taken_ns : empty_ns_[i];
+      if (since_ns < first_ns) first_ns = since_ns;
+    } else {
+      empty_ns_[i] = now_ns;
+    }
   }
-  return first_ns != until_ns ? first_ns : 0;
+  return now_ns - first_ns >= age_ns ? first_ns : 0;
 }
 
 FilledBuffer BufferPool::next() {

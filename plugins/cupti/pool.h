@@ -45,10 +45,10 @@ class BufferPool {
   FilledBuffer next();
   void give_back(const FilledBuffer& buffer);
 
-  /// When the first of those was taken that are filling and have records; 0: there is none. Those
-  /// taken at `until_ns` or later are not looked at.   Thread: any.   Cost: a syscall for each that
-  /// is looked at.
-  uint64_t kept_since_ns(uint64_t until_ns) const;
+  /// Since when CUPTI has had a buffer with records, the longest of all: when it was taken, or was
+  /// empty for the last time that this was asked. 0: none for `age_ns` or longer.
+  /// Thread: the reader.   Cost: a syscall for each that is filling.
+  uint64_t kept_since_ns(uint64_t now_ns, uint64_t age_ns);
 
   uint32_t queued_count() const { return queued_count_.load(std::memory_order_relaxed); }
 
@@ -74,7 +74,8 @@ class BufferPool {
   size_t valid_bytes_[kMaxBuffers] = {};
 
   // Reader.
-  uint32_t first_ = kNone;  ///< taken from the queue and turned around
+  uint32_t first_ = kNone;               ///< taken from the queue and turned around
+  uint64_t empty_ns_[kMaxBuffers] = {};  ///< when it was seen to be filling and empty
 };
 
 }  // namespace aon::cupti

@@ -96,8 +96,9 @@ void tell_unread(bool is_unread) {
     return;
   }
   tell(Remark::kUnread, ProviderState::kDegraded,
-       "the program was not seen to end by exit(): work of its last half second is missing, and "
-       "what the device had not finished, with up to half a second before it",
+       "the program was not seen to end by exit(): work of its last half second is missing (more, "
+       "where AON's thread stood still), and what the device had not finished, with up to half a "
+       "second before it",
        "");
 }
 

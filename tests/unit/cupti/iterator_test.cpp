@@ -89,5 +89,37 @@ TEST(Iterator, steps_over_records_of_all_kinds) {
   EXPECT_EQ(next(buffer, records.size(), &record), 12) << "CUPTI_ERROR_MAX_LIMIT_REACHED";
 }
 
+/// So the length of a record is what it takes to be given, and behind one that nobody knows reading
+/// can begin anew.
+TEST(Iterator, gives_a_record_where_it_is_whole_and_ends_at_one_of_an_unknown_kind) {
+  const NextRecord next = real_iterator();
+  if (next == nullptr) GTEST_SKIP() << "no libcupti.so.13: install CUDA's CUPTI";
+  constexpr size_t kStrangeBytes = 72;
+  constexpr auto kStrange = static_cast<Kind>(201);
+  std::vector<uint8_t> records;
+  for (const auto& [kind, bytes] :
+       {std::pair(Kind::kConcurrentKernel, test::kKernelBytes), std::pair(kStrange, kStrangeBytes),
+        std::pair(Kind::kDriver, test::kCallBytes)}) {
+    const test::MadeRecord record(kind, bytes);
+    records.insert(records.end(), record.bytes().begin(), record.bytes().end());
+  }
+  std::vector<uint64_t> aligned(records.size() / 8 + 1);
+  memcpy(aligned.data(), records.data(), records.size());
+  auto* buffer = reinterpret_cast<uint8_t*>(aligned.data());
+  for (size_t bytes = 8; bytes < test::kKernelBytes; bytes += 8) {
+    uint8_t* record = nullptr;
+    EXPECT_NE(next(buffer, bytes, &record), kSuccess) << bytes;
+  }
+  uint8_t* record = nullptr;
+  ASSERT_EQ(next(buffer, test::kKernelBytes, &record), kSuccess);
+  const Code code = next(buffer, records.size(), &record);
+  EXPECT_NE(code, kSuccess);
+  EXPECT_NE(code, 12) << "that would be the end of the buffer";
+  record = nullptr;
+  uint8_t* behind = buffer + test::kKernelBytes + kStrangeBytes;
+  EXPECT_EQ(next(behind, test::kCallBytes, &record), kSuccess);
+  EXPECT_EQ(record, behind);
+}
+
 }  // namespace
 }  // namespace aon::cupti
