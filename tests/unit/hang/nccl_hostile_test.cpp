@@ -31,7 +31,10 @@ class NcclHostile : public NcclHangs {
     return processes_[rank].communicators[7].definition;
   }
   void expect_nobody_is_absent() {
-    for (const NcclHang& hang : finder_.report().nccl) EXPECT_THAT(hang.absent, IsEmpty());
+    for (const NcclHang& hang : finder_.report().nccl) {
+      EXPECT_THAT(hang.absent, IsEmpty());
+      EXPECT_FALSE(hang.other_end);
+    }
   }
 };
 
