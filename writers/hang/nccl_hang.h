@@ -119,7 +119,7 @@ struct NcclDisagreement {
 struct NcclHangReport {
   std::vector<NcclHang> hangs;                  ///< the oldest first
   std::vector<NcclDisagreement> disagreements;  ///< that no hang tells
-  uint64_t left_out_count = 0;                  ///< hangs beyond kMaxHangs, the newest
+  uint64_t left_out_count = 0;                  ///< hangs beyond kMaxHangs
 };
 
 class NcclHangFinder {

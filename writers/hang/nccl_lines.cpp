@@ -280,8 +280,8 @@ std::vector<std::string> nccl_hang_lines(const Model& model, const HangReport& r
       lines.push_back(std::move(line));
   }
   if (report.nccl_left_out_count != 0)
-    lines.push_back(
-        fmt::format("and {} more operations of NCCL do not end", report.nccl_left_out_count));
+    lines.push_back(fmt::format("and {} more operations of NCCL do not end",
+                                grouped(report.nccl_left_out_count)));
   return lines;
 }
 
