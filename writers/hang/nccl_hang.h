@@ -29,7 +29,8 @@
 /// more members have gone on without an operation than have come to it, it is one too many.
 ///
 /// Of transfers each pair is looked at: who is quiet and has enqueued more sends to a member than
-/// that has receives from it, or the other way round, waits for the other end.
+/// that has receives from it, or the other way round, waits for the other end; both ends of the
+/// latest one are compared by their bytes.
 ///
 /// Where nobody is behind, but a member is quiet, the latest collectives are compared by their
 /// number on the communicator: the first one that members called with another function, root, type
@@ -82,7 +83,8 @@ struct NcclHang {
   std::vector<NcclPart> wrong;      ///< of absent ones: what they are in instead
   std::vector<NcclMember> went_on;  ///< of absent ones, level api: have called what came behind it
   std::vector<NcclMember> passed;
-  uint32_t unknown_count = 0;     ///< members
+  std::optional<NcclPart> other_end;  ///< of a transfer: called with another size
+  uint32_t unknown_count = 0;         ///< members
   bool differs = false;           ///< bytes, types or roots of the arrived ones are not the same
   bool is_extra = false;          ///< level api: more have gone on without it than came
   bool is_enqueued_only = false;  ///< level api: enqueued, and not known whether it ended; of a
@@ -117,7 +119,7 @@ struct NcclDisagreement {
 struct NcclHangReport {
   std::vector<NcclHang> hangs;                  ///< the oldest first
   std::vector<NcclDisagreement> disagreements;  ///< that no hang tells
-  uint64_t left_out_count = 0;                  ///< hangs beyond kMaxHangs, the newest
+  uint64_t left_out_count = 0;                  ///< hangs beyond kMaxHangs
 };
 
 class NcclHangFinder {
@@ -196,6 +198,7 @@ class NcclHangFinder {
   std::map<uint32_t, uint64_t> collect(Members::const_iterator begin, Members::const_iterator end);
   void find_behind(uint32_t communicator, NcclHangReport* found);
   Kind other_end(const Kind& kind, uint32_t rank) const;
+  void compare_ends(const NcclPart& part, NcclHang* hang) const;
   void find_lone_ends(uint32_t communicator, NcclHangReport* found) const;
   static void keep(uint32_t call, const Latest& latest, Progress* progress);
   std::map<uint64_t, NcclShape> numbered(const Progress& progress) const;

@@ -55,6 +55,27 @@ NcclHangFinder::Kind NcclHangFinder::other_end(const Kind& kind, uint32_t rank) 
   return {kind.first == send_ ? receive_ : send_, static_cast<int32_t>(rank)};
 }
 
+/// Whether the other end of a transfer was called with other bytes, which NCCL does not allow.
+void NcclHangFinder::compare_ends(const NcclPart& part, NcclHang* hang) const {
+  const NcclOperation& operation = part.operation;
+  const Member peer{part.communicator, static_cast<uint32_t>(operation.peer)};
+  const auto found = progress_.find(peer);
+  if (found == progress_.end() || found->second.is_disputed) return;
+  const Kind kind = other_end(kind_of(part.region, operation.peer), part.rank);
+  const auto reached = found->second.enqueued.find(kind);
+  // Only of its latest one the size is kept.
+  if (reached == found->second.enqueued.end() || reached->second.count != operation.sequence + 1 ||
+      reached->second.bytes == operation.bytes)
+    return;
+  NcclPart& other = hang->other_end.emplace();
+  other.group = found->second.group;
+  other.rank = peer.second;
+  other.communicator = part.communicator;
+  other.region = kind.first;
+  other.operation.sequence = operation.sequence;
+  other.operation.bytes = reached->second.bytes;
+}
+
 NcclHang NcclHangFinder::judge(std::vector<NcclPart> parts) const {
   const NcclPart& first = parts.front();
   NcclHang hang;
@@ -71,6 +92,7 @@ NcclHang NcclHangFinder::judge(std::vector<NcclPart> parts) const {
   if (kind.second != kNoPeer) {
     const Member peer{first.communicator, static_cast<uint32_t>(kind.second)};
     judge_member(peer, other_end(kind, first.rank), &hang);
+    compare_ends(first, &hang);
   } else {
     const uint32_t size =
         std::min(model_->communicators[first.communicator].rank_count, kMaxMembers);

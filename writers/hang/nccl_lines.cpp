@@ -30,6 +30,7 @@ class NcclText : private HangText {
                                              : fmt::format("{} never ended: rank {} is in it",
                                                            operation(hang), list(groups_of(hang)));
     if (hang.differs) return text + ", with bytes, types or roots that differ";
+    if (hang.other_end) return text + ", " + unlike_text(hang);
     if (is_lone_end(hang))
       return text + fmt::format(", {} {}", who(hang.absent[0].group), lone_text(hang));
     if (!hang.wrong.empty()) return text + instead_finding(hang);
@@ -81,6 +82,7 @@ class NcclText : private HangText {
     add(fmt::format("  {}: {}", are_in_it, list(groups)));
     append(stacks(groups));
     if (hang.differs) add_differences(hang);
+    if (hang.other_end) add(fmt::format("  {}: one of them is wrong", unlike_text(hang)));
     add_absent(hang);
     if (!hang.passed.empty()) add(fmt::format("  are beyond it: {}", list(groups_of(hang.passed))));
     if (hang.unknown_count != 0)
@@ -168,26 +170,35 @@ class NcclText : private HangText {
     const std::string& name = model_.communicators[communicator].name;
     return name.empty() ? "a communicator of NCCL" : name;
   }
+  /// "rank 1 on n1 (pid 101) has called ncclRecv with 128 bytes, not 64"
+  std::string unlike_text(const NcclHang& hang) const {
+    const NcclPart& other = *hang.other_end;
+    return fmt::format("{} has called {} with {} bytes, not {}", who(other.group),
+                       region_name(other.region), grouped(other.operation.bytes),
+                       grouped(hang.arrived.front().operation.bytes));
+  }
   /// "ncclAllReduce 4 of world", "ncclRecv 2 of world from rank 1 of it"; numbers begin with 1, as
   /// people count, and several that wait for one other end have numbers of their own.
   std::string operation(const NcclHang& hang) const {
-    if (is_lone_end(hang)) {
+    if (hang.is_enqueued_only && is_transfer(hang)) {
       const std::string number =
           hang.arrived.size() == 1 ? fmt::format(" {}", hang.sequence + 1) : "";
       return fmt::format("{}{} of {} {} rank {} of it", region_name(hang.region), number,
                          name_of(hang.communicator), is_send(hang) ? "to" : "from",
-                         hang.absent[0].rank);
+                         hang.arrived.front().operation.peer);
     }
     return fmt::format("{} {} of {}", region_name(hang.region), hang.sequence + 1,
                        name_of(hang.communicator));
   }
 
   void add_head(const NcclHang& hang) {
-    if (is_lone_end(hang)) {
-      add(fmt::format(
-          "{}: it has not come to the other end, and who waits is quiet for {}; at level api NCCL "
-          "does not tell what has ended (AON_NCCL_LEVEL=gpu does)",
-          operation(hang), for_seconds(hang.since_ns)));
+    if (hang.is_enqueued_only && is_transfer(hang)) {
+      const char* what =
+          hang.other_end ? "the other end differs" : "it has not come to the other end";
+      add(
+          fmt::format("{}: {}, and who waits is quiet for {}; at level api NCCL does not tell what "
+                      "has ended (AON_NCCL_LEVEL=gpu does)",
+                      operation(hang), what, for_seconds(hang.since_ns)));
       return;
     }
     if (hang.is_enqueued_only) {
@@ -269,8 +280,8 @@ std::vector<std::string> nccl_hang_lines(const Model& model, const HangReport& r
       lines.push_back(std::move(line));
   }
   if (report.nccl_left_out_count != 0)
-    lines.push_back(
-        fmt::format("and {} more operations of NCCL do not end", report.nccl_left_out_count));
+    lines.push_back(fmt::format("and {} more operations of NCCL do not end",
+                                grouped(report.nccl_left_out_count)));
   return lines;
 }
 
@@ -285,6 +296,7 @@ std::string nccl_hang_finding(const Model& model, const HangReport& report) {
   }
   // Whoever others wait for may wait, too; a send may have ended without its receive.
   const auto doubts = [&](const NcclHang& hang) {
+    if (hang.other_end) return 0;
     if (hang.absent.empty()) return 4;
     const bool is_lone_send =
         hang.is_enqueued_only && model.regions[hang.region].name == "ncclSend";

@@ -231,10 +231,13 @@ void OperationTable::thin_out(uint32_t thinning) {
 
 std::string left_out_text(const OperationTable& operations) {
   if (operations.left_out_count() == 0) return {};
+  const std::string count = grouped(operations.left_out_count());
+  if (operations.thinning() == 0)
+    return fmt::format("/nccl/operations has no room for {} operations of NCCL in flight", count);
   return fmt::format(
-      "/nccl/operations has one in {} operations of NCCL ({} rows are left out); the "
-      "other tables of NCCL are of all",
-      uint64_t{1} << std::min(operations.thinning(), 63u), grouped(operations.left_out_count()));
+      "/nccl/operations has one in {} operations of NCCL ({} rows are left out); the other tables "
+      "of NCCL are of all",
+      uint64_t{1} << std::min(operations.thinning(), 63u), count);
 }
 
 void OperationTable::save(StateOut* out) {

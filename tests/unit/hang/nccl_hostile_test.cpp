@@ -31,7 +31,10 @@ class NcclHostile : public NcclHangs {
     return processes_[rank].communicators[7].definition;
   }
   void expect_nobody_is_absent() {
-    for (const NcclHang& hang : finder_.report().nccl) EXPECT_THAT(hang.absent, IsEmpty());
+    for (const NcclHang& hang : finder_.report().nccl) {
+      EXPECT_THAT(hang.absent, IsEmpty());
+      EXPECT_FALSE(hang.other_end);
+    }
   }
 };
 
@@ -99,23 +102,45 @@ TEST_F(NcclHostile, more_pairs_than_there_is_room_for_are_forgotten_and_accuse_n
   EXPECT_THAT(finder.finish(last_ns).hangs, IsEmpty());
 }
 
-/// A process with thousands of communicators has as many timelines.
-TEST_F(NcclHostile, many_communicators_are_looked_at_at_once) {
-  constexpr uint32_t kCount = 20'000;
-  for (Group& group : model_.groups) {
-    for (uint32_t id = 0; id < kCount; ++id) {
-      const uint32_t local = 1000 + id;
-      group.communicator_map[local] = id + 1;
-      processes_[group.id].communicators[local].definition = told(group.id);
+class NcclHostileCommunicators : public NcclHostile {
+ protected:
+  static constexpr uint32_t kCount = 20'000;
+  NcclHostileCommunicators() {
+    for (Group& group : model_.groups) {
+      for (uint32_t id = 1; id <= kCount; ++id) {
+        group.communicator_map[kFirst + id] = id;
+        processes_[group.id].communicators[kFirst + id].definition = told(group.id);
+      }
     }
+    model_.communicators.resize(kCount + 1, model_.communicators[0]);
   }
-  model_.communicators.resize(kCount + 1, model_.communicators[0]);
+  static constexpr uint32_t kFirst = 1000;
+};
+
+/// A process with thousands of communicators has as many timelines.
+TEST_F(NcclHostileCommunicators, are_looked_at_at_once) {
   Location timeline = model_.locations.front();
   timeline.type = LocationType::kAcceleratorStream;
   model_.locations.assign(4 * kCount, timeline);
   const clock_t start = ::clock();
   run();
   EXPECT_LT(::clock() - start, CLOCKS_PER_SEC);
+}
+
+TEST_F(NcclHostileCommunicators, that_all_hang_are_told_in_short) {
+  for (uint32_t id = 1; id <= kCount; ++id) {
+    for (uint32_t rank : {0, 1, 2}) {
+      enqueued(rank, {});
+      operations_.back().communicator = kFirst + id;
+    }
+  }
+  quiet(0);
+  const clock_t start = ::clock();
+  run();
+  EXPECT_LT(::clock() - start, 2 * CLOCKS_PER_SEC);
+  EXPECT_THAT(finder_.report().nccl, SizeIs(NcclHangFinder::kMaxHangs));
+  EXPECT_LT(bytes_of(lines()), 8000u);
+  EXPECT_THAT(lines(), Contains("and 19 984 more operations of NCCL do not end"));
 }
 
 class NcclHostileOfMany : public NcclHostile {

@@ -75,6 +75,47 @@ TEST_F(NcclTransfers, a_receive_is_surer_than_an_earlier_send) {
   EXPECT_THAT(finding(), testing::HasSubstr("ncclRecv 1 of world from rank 3 of it"));
 }
 
+TEST_F(NcclTransfers, of_other_bytes_are_told) {
+  enqueued(0, {.region = kSend, .peer = 1, .bytes = 64});
+  enqueued(1, {.region = kReceive, .peer = 0, .bytes = 128});
+  for (uint32_t rank : {0, 1}) quiet(rank);
+  ASSERT_EQ(run().size(), 1u);
+  EXPECT_EQ(
+      finding(),
+      "rank 0 is quiet behind ncclSend 1 of world to rank 1 of it, rank 1 on n1 (pid 101) has "
+      "called ncclRecv with 128 bytes, not 64");
+  EXPECT_THAT(lines(), testing::Contains("  rank 1 on n1 (pid 101) has called ncclRecv with 128 "
+                                         "bytes, not 64: one of them is wrong"));
+  finder_ = HangFinder();
+  expect_same_of_shares();
+}
+
+TEST_F(NcclTransfers, of_other_bytes_are_told_by_the_one_that_is_quiet) {
+  enqueued(0, {.region = kSend, .peer = 1, .bytes = 64});
+  enqueued(1, {.region = kReceive, .peer = 0, .bytes = 128});
+  quiet(1);
+  ASSERT_EQ(run().size(), 1u);
+  EXPECT_THAT(finding(), testing::HasSubstr("has called ncclSend with 64 bytes, not 128"));
+}
+
+TEST_F(NcclTransfers, in_flight_of_other_bytes_are_told) {
+  in_flight(0, {.region = kSend, .peer = 1, .bytes = 64});
+  in_flight(1, {.region = kReceive, .peer = 0, .bytes = 128});
+  quiet(0);
+  run();
+  EXPECT_EQ(finding(),
+            "ncclSend 1 of world never ended: rank 0 is in it, rank 1 on n1 (pid 101) has called "
+            "ncclRecv with 128 bytes, not 64");
+}
+
+TEST_F(NcclTransfers, of_other_bytes_in_another_one_tell_nothing) {
+  enqueued(0, {.region = kSend, .peer = 1, .bytes = 64});
+  enqueued(1, {.region = kReceive, .peer = 0, .bytes = 64});
+  enqueued(1, {.region = kReceive, .sequence = 1, .call = 1, .peer = 0, .bytes = 128});
+  quiet(0);
+  EXPECT_THAT(run(), IsEmpty());
+}
+
 TEST_F(NcclTransfers, all_who_wait_for_one_are_told_together) {
   for (uint32_t rank : {0, 2, 3}) {
     receives(rank, 1, 0, 0);
