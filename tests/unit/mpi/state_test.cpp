@@ -21,8 +21,12 @@ namespace mpi {
 Abi abi;
 Queries queries;
 ProviderNotes provider_notes;
+std::atomic<void*> functions[kFunctionCount];
+std::atomic<void*> fortran_functions[kFamilies][kFunctionCount];
+void detect_library() noexcept {}
 void tell_provider(bool) {}
 void tell_unknown_library() {}
+void tell_calls_past_us() {}
 bool library_is_known() noexcept { return true; }
 bool learn_fortran() noexcept { return true; }
 void learn_fortran_datatype(Handle) noexcept {}
