@@ -395,9 +395,15 @@ void Findings::add_worlds(std::vector<Finding>* findings) const {
 
 void Findings::add_spawned(std::vector<Finding>* findings) const {
   if (spawn_count_ == 0) return;
-  findings->push_back({kSpawnedWeight_s,
-                       "spawned processes are not part of these files: those started through "
-                       "aon-run have a directory of their own, others are not recorded"});
+  // Of a program that no launcher started they inherit what aon-run has set.
+  const char* those = world_count() > 1
+                          ? "spawned processes are among those of other MPI programs here, or not "
+                            "part of these files"
+                          : "spawned processes are not part of these files";
+  findings->push_back(
+      {kSpawnedWeight_s, fmt::format("{}: those started through aon-run have a directory of their "
+                                     "own, others are not recorded",
+                                     those)});
 }
 
 std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies) const {

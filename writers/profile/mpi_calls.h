@@ -2,6 +2,8 @@
 /// Thread: any.   Cost: a comparison.
 #pragma once
 
+#include <initializer_list>
+
 #include "writers/writer.h"
 
 namespace aon::writers::profile {
@@ -20,6 +22,17 @@ inline bool is_exchange(RegionRole role) {
     default:
       return false;
   }
+}
+
+/// Makes, names or frees communicators. Such calls have no number among the collectives of one, so
+/// one that failed has taken none; programs retry some, MPI_Comm_connect for instance.
+inline bool is_of_communicators(const GlobalRegion& region) {
+  if (region.role != RegionRole::kCollectiveOther) return false;
+  for (const char* start :
+       {"MPI_Comm_", "MPI_Cart_", "MPI_Graph_", "MPI_Dist_graph_", "MPI_Intercomm_"}) {
+    if (region.name.starts_with(start)) return true;
+  }
+  return false;
 }
 
 /// Starts persistent requests: MPI_Start, MPI_Startall, and what is recorded of each request of the

@@ -25,6 +25,7 @@ Collector::Call Collector::call_of(const GlobalRegion& region) {
   if (region.name == "MPI_Mrecv" || region.name == "MPI_Imrecv") return Call::kMatchedReceive;
   if (profile::is_start(region)) return Call::kStart;
   if (profile::is_test(region)) return Call::kTest;
+  if (profile::is_of_communicators(region)) return Call::kMpi;
   return profile::is_exchange(region.role) ? Call::kExchange : Call::kMpi;
 }
 

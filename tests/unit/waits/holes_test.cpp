@@ -143,6 +143,27 @@ TEST(WaitHoles, a_failed_call_that_exchanges_nothing_hides_nothing) {
   EXPECT_EQ(analyse_receiver("MPI_File_open", receiver()).message_count, 2u);
 }
 
+TEST(WaitHoles, a_failed_creation_of_a_communicator_hides_nothing) {
+  Event failed = enter(20, kOther);
+  failed.flags = kFailed;
+  const auto count = [&](const std::string& name) {
+    Model model = make_model(2, name);
+    model.regions[10 - kOther].role = RegionRole::kCollectiveOther;
+    return analyse(model, {Rank()
+                               .call(kSend, 10, 11, {message(EventKind::kSend, 1)})
+                               .call(kSend, 60, 61, {message(EventKind::kSend, 1)}),
+                           Rank()
+                               .call(kRecv, 5, 12, {message(EventKind::kReceive, 0)})
+                               .add(failed)
+                               .add(leave(21, kOther))
+                               .call(kRecv, 50, 95, {message(EventKind::kReceive, 0)})})
+        .message_count;
+  };
+  for (const char* name : {"MPI_Comm_connect", "MPI_Cart_create", "MPI_Dist_graph_create"})
+    EXPECT_EQ(count(name), 2u);
+  EXPECT_EQ(count("MPI_Scan"), 1u) << "it may have taken a number";
+}
+
 TEST(WaitHoles, only_level_0_of_a_pcontrol_is_a_pause) {
   const auto count = [](int64_t level) {
     Event control = enter(20, kOther);

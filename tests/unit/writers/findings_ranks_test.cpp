@@ -74,6 +74,15 @@ TEST_F(FindingsOfRanks, the_slow_one_is_named_where_the_others_wait) {
                         "median (5.0 s): the others wait 12.0 s in all for it"));
 }
 
+TEST_F(FindingsOfRanks, spawned_ones_may_be_in_the_files) {
+  model_.regions[kBarrier].name = "MPI_Comm_spawn";
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("spawned processes are not part of these files: "));
+  for (int i = 0; i < 2; ++i) model_.communicators.emplace_back().kind = CommunicatorKind::kWorld;
+  EXPECT_THAT(lines({5, 5, 5, 5}),
+              HasSubstr("spawned processes are among those of other MPI programs here, or not part "
+                        "of these files: "));
+}
+
 TEST_F(FindingsOfRanks, of_several_nodes_is_named_with_its_own) {
   job_.nodes.emplace_back().host = "n2";
   model_.groups[2].node = 1;
