@@ -220,6 +220,7 @@ void fill(State& state, Communicator& communicator, const CommunicatorFacts& fac
   }
   communicator.gpu = {};
   communicator.launch_ticks.store(0, std::memory_order_relaxed);
+  for (auto& count : communicator.copied) count.store(0, std::memory_order_relaxed);
   map_counts(communicator);
 }
 
