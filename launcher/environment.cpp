@@ -120,8 +120,8 @@ bool is_own_plugin(const std::string& named, const std::string& path) {
   return named.find('/') == std::string::npos && "libnccl-profiler-" + named + ".so" == file;
 }
 
-/// Whether `named` is a beginning of "STATIC_PLUGIN", by which NCCL looks among what the program has
-/// already, and that has the plugin `path`.
+/// Whether `named` is a beginning of "STATIC_PLUGIN", by which NCCL looks among what the program
+/// has already, and that has the plugin `path`.
 bool is_preloaded_plugin(std::string_view named, const std::string& path, const char* preload) {
   constexpr std::string_view kStatic = "STATIC_PLUGIN";
   if (named.empty() || preload == nullptr || named.size() > kStatic.size() ||
