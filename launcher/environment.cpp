@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -119,13 +120,25 @@ bool is_own_plugin(const std::string& named, const std::string& path) {
   return named.find('/') == std::string::npos && "libnccl-profiler-" + named + ".so" == file;
 }
 
+/// Whether `named` is a beginning of "STATIC_PLUGIN", by which NCCL looks among what the program
+/// has already, and that has the plugin `path`.
+bool is_preloaded_plugin(std::string_view named, const std::string& path, const char* preload) {
+  constexpr std::string_view kStatic = "STATIC_PLUGIN";
+  if (named.empty() || preload == nullptr || named.size() > kStatic.size() ||
+      strncasecmp(named.data(), kStatic.data(), named.size()) != 0)
+    return false;
+  return std::string_view(preload).find(std::filesystem::path(path).filename().native()) !=
+         std::string_view::npos;
+}
+
 void add_plugin(const char* provider, const char* name, const std::string& path,
                 const Options& options, const Environment& environment,
                 ProgramEnvironment& result) {
   if (path.empty() || !provider_is_wanted(options, provider)) return;
   const char* users = environment(name);
   if (users != nullptr && path == users) return;
-  if (users == nullptr || *users == '\0' || is_own_plugin(users, path)) {
+  if (users == nullptr || *users == '\0' || is_own_plugin(users, path) ||
+      is_preloaded_plugin(users, path, environment("LD_PRELOAD"))) {
     result.variables.push_back({name, path});
   } else {
     result.left_alone.push_back({provider, name});

@@ -187,7 +187,8 @@ Contexts* contexts_of(const void* context) {
 Contexts* free_contexts() {
   for (uint32_t i = 0; i < g_tables->place_count; ++i) {
     Contexts& place = g_tables->contexts[i];
-    if (place.number.load(std::memory_order_relaxed) == 0) return &place;
+    if (place.number.load(std::memory_order_acquire) == 0)
+      return &place;  // pairs with nccl:contexts
   }
   if (g_tables->place_count == kMaxContexts) return nullptr;
   return &g_tables->contexts[g_tables->place_count++];

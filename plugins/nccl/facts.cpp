@@ -95,7 +95,6 @@ Facts of_copy_engines(WordCache& words, const Descriptor* descriptor) {
   facts.type = look_up<type_of>(words.type, event.type);
   facts.count = event.count;
   facts.peer = root_of(facts.function, event.root);
-  facts.sequence = event.sequence;
   facts.flags = kNcclCopyEngines;
   return facts;
 }

@@ -71,9 +71,21 @@ uint64_t transfer_number(Communicator& communicator, const Facts& facts) {
   return counts[peer].fetch_add(1, kRelaxed);
 }
 
+/// NCCL's number of these counts what its copy engines synchronize, of all functions.
+uint64_t copy_number(Communicator& communicator, const Facts& facts) {
+  return communicator.copied[static_cast<uint8_t>(facts.function)].fetch_add(1, kRelaxed);
+}
+
 /// Also of one that is over. What another process has made is none.
 bool is_call(const Handle& handle) {
   return handle.role == Role::kApi && handle.process == g_state->process.load(kRelaxed);
+}
+
+bool is_over(const Handle& call) {
+  const Operation* operation = operation_at(call);
+  return operation == nullptr ||
+         !is_of(operation->control.load(std::memory_order_acquire),  // pairs with nccl:control
+                call.generation);
 }
 
 /// Adds what is known at the launch to the operation that its call opened. False: that is over, as
@@ -117,8 +129,12 @@ bool has_channels(const Communicator& communicator, const Handle& call, const Fa
 void* start_work(Communicator& communicator, const void* parent, Facts facts) {
   Writer* w = attached_writer();
   if (w == nullptr) return nullptr;
-  if (facts.is_p2p) facts.sequence = transfer_number(communicator, facts);
   Handle handle = Handle::of(parent);
+  if ((facts.flags & kNcclCopyEngines) != 0) {
+    if (is_call(handle) && is_over(handle)) return nullptr;  // a graph has captured it
+    facts.sequence = copy_number(communicator, facts);
+  }
+  if (facts.is_p2p) facts.sequence = transfer_number(communicator, facts);
   const bool waits = has_channels(communicator, handle, facts);
   if (is_call(handle) && join_call(communicator, handle, facts, waits)) {
     handle.role = Role::kWork;

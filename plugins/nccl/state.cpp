@@ -220,14 +220,15 @@ void fill(State& state, Communicator& communicator, const CommunicatorFacts& fac
   }
   communicator.gpu = {};
   communicator.launch_ticks.store(0, std::memory_order_relaxed);
+  for (auto& count : communicator.copied) count.store(0, std::memory_order_relaxed);
   map_counts(communicator);
 }
 
 /// Makes the level a matter of the budget, at the process's first communicator.
 void begin_level(State& state, Level level, int version, int* mask) {
   state.mask.store(mask, std::memory_order_relaxed);
-  state.version = version;
   if (state.wanted_level.load(std::memory_order_relaxed) != Level::kOff) return;
+  state.version = version;
   if (level >= Level::kGpu) {
     const auto role = static_cast<uint8_t>(RegionRole::kFunction);
     const auto paradigm = static_cast<uint8_t>(Paradigm::kNccl);

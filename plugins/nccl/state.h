@@ -94,6 +94,7 @@ struct Communicator {
   std::atomic<uint32_t> done_count;    ///< one more than the last call whose channels are over
   std::atomic<bool> tells_channels;    ///< any channel ever began
   std::atomic<uint64_t> launch_ticks;  ///< of its last KernelLaunch
+  std::atomic<uint32_t> copied[kFunctionCount];  ///< collectives by copy engines
   WordCache words;
   SharedGpuClock gpu_shared;
   // The thread that tells of channels.

@@ -9,6 +9,7 @@ import unittest
 
 import cluster
 import h5py
+import readers
 from aon_test import BUILD, MPI, PYTHON, TestCase, ledger, run, wait_until
 from cluster import AON, AON_RUN
 
@@ -108,6 +109,9 @@ class Training(OnHosts):
         (slow,) = [r for r in links if r["ratio"] > 2]
         self.assertEqual((slow["source_rank"], slow["destination_rank"]), (9, 10))
         self.assertAlmostEqual(slow["ratio"], 20, delta=2)
+        readers.otf2_print(self, self.output)
+        readers.otf2_structure(self, self.output)
+        readers.vite(self, self.output, RANKS, 0, "Rank")
 
     @unittest.skipIf(MPI != "openmpi", "mpi4py here is Open MPI's")
     def test_a_late_rank_of_an_mpi_program_is_named(self):
@@ -143,6 +147,14 @@ class Hang(OnHosts):
         self.assertIn("in it: 0-12, 14-15\n", text)
         self.assertRegex(text, r"rank 13 on n4 \(pid \d+\) did not arrive")
         self.assertRegex(text, r"\n    13 stands in .*compute_for_ever")
+        self.assert_exit(run([AON, "finalize", "--snapshot", self.output]))
+        self.assertRegex(ledger(self.output)["findings"][0],
+                         r"^ncclAllReduce 2 of world never ended: rank 0-12, 14-15 is in it, "
+                         r"rank 13 on n4 \(pid \d+\) did not arrive$")  # fmt: skip
+        with h5py.File(self.output / "profile.h5") as file:
+            bit = list(file["nccl/operations"].attrs["flags"]).index("in flight")
+            kept = [r["rank"] for r in rows(file, "nccl/operations") if r["flags"] >> bit & 1]
+        self.assertEqual(sorted(kept), [r for r in range(RANKS) if r != 13])
 
     def hanging(self):
         done = self.hosts.run("n1", AON, "hang", self.output)

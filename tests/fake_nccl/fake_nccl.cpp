@@ -1,6 +1,7 @@
 #include "tests/fake_nccl/fake_nccl.h"
 
 #include <dlfcn.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -92,14 +93,34 @@ void Worker::run() {
   }
 }
 
-Plugin::Plugin(int newest) {
-  const char* path = std::getenv("NCCL_PROFILER_PLUGIN");
-  if (path == nullptr || *path == '\0') path = "libnccl-profiler.so";
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) die(dlerror());
+namespace {
+
+/// Any beginning of "STATIC_PLUGIN" is that, as in NCCL.
+void* open_plugin(const std::string& name) {
+  const bool is_static = strncasecmp("STATIC_PLUGIN", name.c_str(), name.size()) == 0;
+  void* library = dlopen(is_static ? nullptr : name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr || name.find('/') != std::string::npos) return library;
+  return dlopen(("libnccl-profiler-" + name + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+}  // namespace
+
+Plugin::Plugin(int newest) { load(newest); }
+
+void Plugin::reload() {
+  dlclose(library_);
+  table_ = nullptr;
+  load(version_);
+}
+
+void Plugin::load(int newest) {
+  const char* name = std::getenv("NCCL_PROFILER_PLUGIN");
+  if (name == nullptr || *name == '\0') name = "libnccl-profiler.so";
+  library_ = open_plugin(name);
+  if (library_ == nullptr) die(dlerror());
   for (version_ = newest; version_ > 0 && table_ == nullptr; --version_) {
-    const std::string name = "ncclProfiler_v" + std::to_string(version_);
-    table_ = static_cast<const Table*>(dlsym(library, name.c_str()));
+    const std::string symbol = "ncclProfiler_v" + std::to_string(version_);
+    table_ = static_cast<const Table*>(dlsym(library_, symbol.c_str()));
     if (table_ != nullptr) break;
   }
   if (table_ == nullptr) die("the plugin has no version that NCCL knows");
@@ -110,7 +131,7 @@ void* Plugin::init(uint64_t id, const char* name, int rank_count, int rank) {
   using InitV4 = int (*)(void**, int*, const char*, uint64_t, int, int, int, void*);
   using InitV5 = int (*)(void**, uint64_t, int*, const char*, int, int, int, void*);
   void* context = reinterpret_cast<void*>(0x5678);
-  const int mask = mask_;
+  const int before = mask();
   int result;
   if (version_ <= 3) {
     result = reinterpret_cast<InitV1>(table_->init)(&context, &mask_);
@@ -123,7 +144,7 @@ void* Plugin::init(uint64_t id, const char* name, int rank_count, int rank) {
   }
   if (result != 0) die("init failed");
   // NCCL before 2.30 would call with that context all the same.
-  if (context == nullptr && mask_ != mask) die("init gave no context and changed the mask");
+  if (context == nullptr && mask() != before) die("init gave no context and changed the mask");
   return context;
 }
 
@@ -367,6 +388,18 @@ void Communicator::work(const std::vector<Call>& calls, const std::vector<void*>
   plugin_->stop(group);
 }
 
+/// When a graph is captured, too: it has these copies, and nobody is told when they run.
+void Communicator::copy(const std::vector<Call>& calls, const std::vector<void*>& parents) {
+  if (!wants(kCeColl)) return;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Event event(plugin_->version(), kCeColl, parents[i], rank_);
+    event.put(24, sync_count_).put(32, keep(calls[i].function)).put(56, calls[i].count);
+    event.put(64, calls[i].root).put(72, keep(calls[i].type));
+    sync_count_ += 2;  // before its copies and behind them
+    plugin_->stop(plugin_->start(context_, event));
+  }
+}
+
 void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) {
   const int version = plugin_->version();
   const bool has_api = version >= 5;
@@ -384,14 +417,15 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
   // Of one rank only what it sends to itself has work.
   const bool has_work = rank_count_ > 1 || std::all_of(calls.begin(), calls.end(),
                                                        [](const Call& c) { return c.is_p2p(); });
-  if (has_work && has_api && wants(kKernelLaunch)) {
+  if (odd.copy_engines) copy(calls, parents);
+  if (has_work && has_api && wants(kKernelLaunch) && !odd.copy_engines) {
     Event launch(version, kKernelLaunch, group, 0);
     void* handle = plugin_->start(context_, launch.put(24, reinterpret_cast<void*>(0x77)));
     if (!odd.graph_captured) launch_kernel();
     plugin_->stop(handle);
     begin_ns_ = gpu_now_ns();
   }
-  if (has_work && !odd.graph_captured) work(calls, parents, odd);
+  if (has_work && !odd.graph_captured && !odd.copy_engines) work(calls, parents, odd);
   begin_ns_ = 0;
   if (has_api) plugin_->stop(group);
   return parents.back();

@@ -60,8 +60,9 @@ class Worker {
 /// The loaded plugin and NCCL's own variable, the mask.
 class Plugin {
  public:
-  /// Loads what NCCL_PROFILER_PLUGIN names, and takes its newest version up to `newest`. Exits with
-  /// a line on stderr where NCCL would go on without a plugin.
+  /// Loads what NCCL_PROFILER_PLUGIN names (a path, a name, STATIC_PLUGIN: what is there already),
+  /// and takes its newest version up to `newest`. Exits with a line on stderr where NCCL would go
+  /// on without a plugin.
   explicit Plugin(int newest);
 
   int version() const { return version_; }
@@ -74,6 +75,9 @@ class Plugin {
   /// Returns the context.
   void* init(uint64_t id, const char* name, int rank_count, int rank);
   void finalize(void* context);
+  /// As NCCL does when its last communicator is gone: it closes the library, and opens it again for
+  /// the next one.
+  void reload();
 
   void* start(void* context, Event event) {
     void* handle = reinterpret_cast<void*>(0x1234);  // what a plugin leaves is used as it is
@@ -85,6 +89,8 @@ class Plugin {
   const Table& table() const { return *table_; }
 
  private:
+  void load(int newest);
+  void* library_ = nullptr;
   const Table* table_ = nullptr;
   int version_ = 0;
   int mask_ = 0;
@@ -111,11 +117,12 @@ struct Oddities {
   int missing_channels = 0;
   bool no_timer = false;  ///< null arguments of state 22
   uint64_t gpu_ns = 50'000;
-  uint64_t queued_ns = 0;    ///< from the launch to the begin on the GPU
-  bool never_ends = false;   ///< on the GPU
-  int steps = 4;             ///< of the proxy on each channel
-  bool is_foreign = false;   ///< the proxy works for another process (PXN)
-  bool loses_stops = false;  ///< of every second step, and of the operation
+  uint64_t queued_ns = 0;     ///< from the launch to the begin on the GPU
+  bool never_ends = false;    ///< on the GPU
+  int steps = 4;              ///< of the proxy on each channel
+  bool is_foreign = false;    ///< the proxy works for another process (PXN)
+  bool loses_stops = false;   ///< of every second step, and of the operation
+  bool copy_engines = false;  ///< no kernel; from version 6 on
 };
 
 /// A captured call. What it will tell of was settled then.
@@ -161,6 +168,7 @@ class Communicator {
   };
   void* start_api(const Call& call, void* group, const Oddities& odd);
   void work(const std::vector<Call>& calls, const std::vector<void*>& parents, const Oddities& odd);
+  void copy(const std::vector<Call>& calls, const std::vector<void*>& parents);
   Event coll(const Call& call, void* parent);
   Event p2p(const Call& call, void* parent);
   bool is_to_itself(const Call& call) const;
@@ -181,6 +189,7 @@ class Communicator {
   int rank_;
   int mask_ = 0;
   uint64_t sequence_[16] = {};
+  uint64_t sync_count_ = 0;     ///< of the copy engines
   uint64_t begin_ns_ = 0;       ///< of what is being launched, on the GPU
   bool wants_network_ = false;  ///< the proxy's
 };

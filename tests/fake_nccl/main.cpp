@@ -19,9 +19,9 @@ namespace aon::test::nccl {
 void bench(Plugin* plugin, int count);
 void bench_steps(Plugin* plugin, int count);
 void replay(const char* path);
-}  // namespace aon::test::nccl
+void copy_engines(Plugin* plugin, int count);
+void reloaded(Plugin* plugin, int count);
 
-namespace aon::test::nccl {
 namespace {
 
 constexpr uint64_t kId = 0xfeedc0de12345678;
@@ -435,9 +435,6 @@ void busy(Run& run) {
   world.finalize();
 }
 
-void measure(Run& run) { bench(&run.plugin, run.count); }
-void measure_steps(Run& run) { bench_steps(&run.plugin, run.count); }
-
 struct Case {
   const char* name;
   void (*run)(Run& run);
@@ -475,8 +472,10 @@ constexpr Case kCases[] = {
     {"relevelled", relevelled},
     {"graph_relevelled", graph_relevelled},
     {"unmasked", unmasked},
-    {"bench", measure},
-    {"bench_steps", measure_steps},
+    {"copy_engines", [](Run& run) { copy_engines(&run.plugin, run.count); }},
+    {"reloaded", [](Run& run) { reloaded(&run.plugin, run.count); }},
+    {"bench", [](Run& run) { bench(&run.plugin, run.count); }},
+    {"bench_steps", [](Run& run) { bench_steps(&run.plugin, run.count); }},
 };
 
 }  // namespace

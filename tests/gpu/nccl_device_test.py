@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import h5py
-from device import BUILD, nccl_problem, nccl_words, skip_without_device
+from device import BUILD, nccl_problem, nccl_words, need, skip_without_device
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import readers  # noqa: E402
@@ -17,7 +17,7 @@ from aon_test import (  # noqa: E402
     PYTHON, SKIPPED, TestCase, environment, ledger, main, run, wait_until,
 )  # fmt: skip
 
-CAPTURED, TIMED, REPLAYED = 1 << 0, 1 << 1, 1 << 4
+CAPTURED, TIMED, REPLAYED, KERNEL_TIMED = 1 << 0, 1 << 1, 1 << 4, 1 << 8
 LATE_NS = 50_000_000
 
 
@@ -36,9 +36,10 @@ def words(ranks, output, case, count, *options):
 
 
 class Device(TestCase):
-    def job(self, ranks, case, count, level="gpu"):
+    def job(self, ranks, case, count, level="gpu", options=()):
         output = self.folder / f"{case}-{level}"
-        done = run(words(ranks, output, case, count, "--nccl-level", level), timeout_s=200)
+        done = run(words(ranks, output, case, count, "--nccl-level", level, *options),
+                   timeout_s=200)  # fmt: skip
         self.assert_exit(done)
         self.assertEqual(done.stdout.count(f"done {case}"), ranks, done.stdout)
         self.assert_exit(run(["aon", "finalize", "--quiet", output]))
@@ -82,6 +83,18 @@ class Device(TestCase):
             # Without first ones and those without times.
             self.assertGreater(row["count"], 0.7 * len(told) / 2)
             self.assertLess(row["max_caused_ns"], 100_000_000)
+
+    def test_at_level_api_operations_have_the_times_of_their_kernels(self):
+        output = self.job(2, "sweep", 20, "api", ("--budget", "100"))
+        need("cupti", ledger(output)["ranks"][0]["providers"]["cupti"])
+        told = self.rows(output, "operations")
+        self.assertEqual(len(told), 2 * 6 * 20)
+        timed = [r for r in told if r["flags"] & KERNEL_TIMED]
+        self.assertGreater(len(timed), 0.8 * len(told))
+        for row in timed:
+            self.assertFalse(row["flags"] & TIMED)
+            self.assertGreater(row["busbw"], 0)
+            self.assertLess(row["gpu_ns"], 1_000_000_000)
 
     def test_readers_find_nothing_wrong_with_the_archive(self):
         if why := no_otf2():

@@ -99,11 +99,21 @@ void NcclHangFinder::add(const Event& event) {
   if ((operation.flags & kNcclNoWork) != 0 || operation.sequence > kMaxSequence) return;
   note_level(operation, &progress);
   Reached* reached = reached_of(kind_of(region, operation.peer), &progress);
-  if (reached != nullptr && operation.sequence >= reached->count)
-    *reached = {operation.sequence + 1, operation.call, operation.start_ns, operation.bytes};
+  if (reached != nullptr) note_reached(operation, reached);
   if (is_transfer) return;
   keep(operation.call,
        {{region, operation.peer, operation.type, operation.bytes}, operation.start_ns}, &progress);
+}
+
+void NcclHangFinder::note_reached(const NcclOperation& operation, Reached* reached) {
+  const bool is_copied = (operation.flags & kNcclCopyEngines) != 0;
+  reached->is_mixed |= reached->count != 0 && reached->is_copied != is_copied;
+  reached->is_copied = is_copied;
+  if (operation.sequence < reached->count) return;
+  reached->count = operation.sequence + 1;
+  reached->call = operation.call;
+  reached->start_ns = operation.start_ns;
+  reached->bytes = operation.bytes;
 }
 
 /// NCCL's kernels of one communicator run one after the other.
@@ -221,7 +231,10 @@ void NcclHangFinder::add(const Progress& loaded, Progress* progress) {
   progress->first_call = std::min(progress->first_call, loaded.first_call);
   for (const auto& [kind, reached] : loaded.enqueued) {
     Reached* known = reached_of(kind, progress);
-    if (known != nullptr && reached.count > known->count) *known = reached;
+    if (known == nullptr) continue;
+    const bool is_mixed = known->is_mixed || reached.is_mixed;
+    if (reached.count > known->count) *known = reached;
+    known->is_mixed = is_mixed;
   }
   for (const auto& [call, latest] : loaded.latest) keep(call, latest, progress);
   const bool is_older =

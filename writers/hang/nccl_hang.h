@@ -151,6 +151,8 @@ class NcclHangFinder {
     uint32_t call = 0;   ///< of that one, as below
     uint64_t start_ns = 0;
     uint64_t bytes = 0;
+    bool is_copied = false;  ///< by copy engines, whose operations are counted apart
+    bool is_mixed = false;   ///< some are, and some are not
   };
   struct Latest {
     NcclShape shape;
@@ -170,6 +172,7 @@ class NcclHangFinder {
     std::map<uint32_t, Latest> latest;  ///< collectives, by call
   };
 
+  static void note_reached(const NcclOperation& operation, Reached* reached);
   void note_done(const NcclOperation& operation);
   static void note_level(const NcclOperation& operation, Progress* progress);
   void end_group();

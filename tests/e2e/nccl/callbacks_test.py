@@ -6,12 +6,16 @@ from nccl_records import (
     ABANDONED,
     CAPTURED,
     DEGRADED,
+    ENGINES,
+    FAKE,
     IN_FLIGHT,
+    LIBAON,
     MISSED,
     NCCL,
     NO_PEER,
     NO_WORK,
     ON,
+    PLUGIN,
     REPLAYED,
     TIMED,
     PluginTestCase,
@@ -144,6 +148,45 @@ class Operations(PluginTestCase):
         for operation in operations(ring):
             counts[operation.communicator] += 1
         self.assertEqual(set(counts.values()), {3})
+
+
+class Loading(PluginTestCase):
+    def test_by_its_name_and_preloaded(self):
+        command = (FAKE, "allreduce", 7, 2)
+        for how in ({"NCCL_PROFILER_PLUGIN": "aon", "LD_LIBRARY_PATH": PLUGIN.parent},
+                    {"NCCL_PROFILER_PLUGIN": "STATIC_PLUGIN", "LD_PRELOAD": f"{LIBAON} {PLUGIN}"}):
+            ring = self.ring(*command, **how)
+            self.assertEqual([o.sequence for o in operations(ring)], [0, 1], how)
+            self.assertEqual(ring.providers, [(ON, "nccl", "", "")])
+
+    def test_nccl_may_close_it_and_load_it_again(self):
+        for level in ("api", "gpu"):
+            ring = self.ring_of("reloaded", 7, 3, AON_NCCL_LEVEL=level)
+            first, second = ring.communicators
+            told = [(o.communicator, o.sequence) for o in operations(ring)]
+            self.assertEqual(told, [(c, k) for c in (first, second) for k in range(3)])
+            self.assertTrue(all(c.is_freed for c in ring.communicators.values()))
+
+
+class CopyEngines(PluginTestCase):
+    def test_their_collectives_are_told_with_numbers_of_their_own(self):
+        for version in (6, 7):
+            told = self.operations_of("copy_engines", version, 3)
+            self.assertEqual(
+                [(o.name, o.sequence, o.bytes, o.flags) for o in told[:-1]],
+                [row for k in range(3) for row in (("ncclAllGather", k, 4096, ENGINES),
+                                                   ("ncclAlltoAll", k, 256, ENGINES),
+                                                   ("ncclAllGather", k, 64, 0))])  # fmt: skip
+            self.assertEqual({(o.type, o.launch != 0) for o in told[:-1] if o.flags},
+                             {(FLOAT32, False)})
+
+    def test_what_a_graph_has_captured_did_not_run(self):
+        told = self.operations_of("copy_engines", 7, 1)
+        self.assertEqual([o.flags for o in told], [ENGINES, ENGINES, 0, CAPTURED | NO_WORK])
+
+    def test_before_version_6_only_their_calls_are_told(self):
+        told = self.operations_of("copy_engines", 5, 1)
+        self.assertEqual(sorted(o.flags for o in told), [0, NO_WORK, NO_WORK, CAPTURED | NO_WORK])
 
 
 class Refused(PluginTestCase):

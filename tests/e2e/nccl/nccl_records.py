@@ -7,7 +7,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 for other in ("", "mpi", "annotate"):
     sys.path.insert(0, str(FOLDER.parent / other))
 
-from annotated import RingTestCase, nesting, readers  # noqa: E402,F401
+from annotated import LIBAON, RingTestCase, nesting, readers  # noqa: E402,F401
 from aon_test import BUILD, ledger, profile, run  # noqa: E402,F401
 
 FAKE = BUILD / "bin" / "fake_nccl"

@@ -112,6 +112,26 @@ TEST_F(NcclMismatch, of_transfers_between_the_collectives_is_none) {
   EXPECT_THAT(disagreements(), IsEmpty());
 }
 
+TEST_F(NcclMismatch, is_not_claimed_of_a_function_with_two_counts) {
+  begin();
+  for (const uint32_t rank : {0, 1, 2, 3}) {
+    for (uint32_t i = 0; i < 3; ++i)
+      add(rank, kNcclCopyEngines, {.region = kAllGather, .sequence = i, .call = i + 1});
+    enqueued(rank, {.region = kAllGather, .call = 4, .bytes = 32});
+    if (rank != 3) enqueued(rank, {.region = kAllGather, .sequence = 1, .call = 5, .bytes = 128});
+  }
+  EXPECT_THAT(disagreements(), IsEmpty()) << "rank 3 may be one behind";
+  EXPECT_THAT(finding(), IsEmpty());
+}
+
+TEST_F(NcclMismatch, of_what_copy_engines_do_is_told) {
+  begin();
+  for (const uint32_t rank : {0, 1, 2, 3})
+    add(rank, kNcclCopyEngines, {.region = kAllGather, .call = 1, .bytes = rank == 1 ? 8u : 4u});
+  ASSERT_EQ(disagreements().size(), 1u);
+  EXPECT_THAT(finder_.report().nccl_disagreements[0].camps.at(1).members, ElementsAre(member(1)));
+}
+
 TEST_F(NcclMismatch, is_not_claimed_of_who_has_holes) {
   begin();
   lose(3, kEnd - 4 * kSecond);

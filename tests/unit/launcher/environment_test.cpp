@@ -138,6 +138,17 @@ TEST_F(ProgramVariables, know_our_plugin_by_every_name) {
   }
 }
 
+TEST_F(ProgramVariables, know_our_plugin_where_it_is_preloaded) {
+  for (const char* name : {"STATIC_PLUGIN", "static"}) {
+    set_["NCCL_PROFILER_PLUGIN"] = name;
+    set_["LD_PRELOAD"] = "/u/libother.so";
+    EXPECT_THAT(make().left_alone, ElementsAre(LeftAlone{"nccl", "NCCL_PROFILER_PLUGIN"})) << name;
+    set_["LD_PRELOAD"] = "/u/libother.so:" + files_.nccl_plugin;
+    EXPECT_THAT(make().left_alone, IsEmpty()) << name;
+    EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), files_.nccl_plugin);
+  }
+}
+
 TEST_F(ProgramVariables, know_our_plugin_in_nccls_own_file) {
   set_["NCCL_CONF_FILE"] = path("nccl.conf");
   std::ofstream(path("nccl.conf")) << "NCCL_PROFILER_PLUGIN=aon\n";
