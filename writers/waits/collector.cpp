@@ -60,8 +60,10 @@ bool Collector::is_alone(const Event& event) const {
 }
 
 /// Of requests.
-bool Collector::completes(EventKind kind) {
-  switch (kind) {
+bool Collector::completes(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kReceive:
+      return (event.flags & kNonblocking) != 0;
     case EventKind::kSendComplete:
     case EventKind::kReceiveComplete:
     case EventKind::kRequestCancelled:
@@ -76,7 +78,7 @@ bool Collector::completes(EventKind kind) {
 }
 
 void Collector::add(const Event& event) {
-  if (!frames_.empty() && completes(event.kind)) frames_.back().is_poll = false;
+  if (!frames_.empty() && completes(event)) frames_.back().is_poll = false;
   switch (event.kind) {
     case EventKind::kEnter:
       enter(event);
@@ -286,8 +288,7 @@ void Collector::start_receive(const Event& event) {
     if (end.location == kNone) return;  // alone
     end.posted_ns = posted_ns;
     end.poster = location_;
-    if (end.enter_ns != 0) end.enter_ns = std::max(end.enter_ns, posted_ns);
-    put(end, false);
+    put_posted(end);
   } else if (live_receives_.size() < kMaxLive) {
     live_receives_[event.request] = posted_ns;
   } else {
@@ -323,8 +324,14 @@ void Collector::keep_until_posted(uint64_t request, const MessageEnd& end) {
   if (ended_.size() < kMaxLive) {
     ended_[request] = end;
   } else if (end.location != kNone) {
-    put(end, false);
+    put_posted(end);
   }
+}
+
+/// Nobody waits for what is not posted yet, as a poll would seem to.
+void Collector::put_posted(MessageEnd end) {
+  if (end.leave_ns != 0) end.enter_ns = std::max(end.enter_ns, end.posted_ns);
+  put(end, false);
 }
 
 /// Receives that no location has completed may have taken a message that we were not told of; of
@@ -332,7 +339,7 @@ void Collector::keep_until_posted(uint64_t request, const MessageEnd& end) {
 void Collector::end_group() {
   for (const auto& [request, post] : posts_) cut(post.posted_ns);
   for (const auto& [request, end] : ended_) {
-    if (end.location != kNone) put(end, false);
+    if (end.location != kNone) put_posted(end);
   }
   for (const auto& [request, member] : begun_members_) put_unseen(member);
   posts_.clear();

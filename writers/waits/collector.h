@@ -94,7 +94,7 @@ class Collector {
   };
 
   bool is_alone(const Event& event) const;
-  static bool completes(EventKind kind);
+  static bool completes(const Event& event);
   void add(const Event& event);
   void enter(const Event& event);
   void leave(uint64_t time_ns);
@@ -109,6 +109,7 @@ class Collector {
   void receive_of_another(const Event& event);
   void end_before_start(uint64_t request, const Member& ended);
   void keep_until_posted(uint64_t request, const MessageEnd& end);
+  void put_posted(MessageEnd end);
   void end_group();
   void start_collective(const Event& event);
   void complete_collective(const Event& event);

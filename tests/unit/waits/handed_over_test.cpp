@@ -33,7 +33,7 @@ Event completed_barrier(uint64_t number) {
 class HandedOver : public testing::TestWithParam<bool> {
  protected:
   WaitSummary analyse_threads(const Rank& sender, const Rank& poster, const Rank& completer) {
-    Model model = make_model(3);
+    Model model = make_model(3, "MPI_Test");
     model.locations[2].group = 1;
     model.communicators[0].members = {0, 1};
     std::vector<Rank> ranks = {sender, poster, completer};
@@ -80,6 +80,18 @@ TEST_P(HandedOver, are_matched_in_the_order_in_which_they_were_posted) {
   EXPECT_THAT(rows(summary), testing::ElementsAre(Row{location(kCompleter), kWaitall,
                                                       WaitKind::kLateSender, 1, 40, 40}));
   EXPECT_EQ(summary.message_count, 2u);
+}
+
+TEST_P(HandedOver, that_a_poll_completes_wait_at_most_from_their_post_on) {
+  const WaitSummary summary = analyse_threads(
+      Rank()
+          .call(kSend, 60, 61, {message(EventKind::kSend, 1)})
+          .call(kSend, 95, 96, {message(EventKind::kSend, 1)}),
+      Rank().call(kRecv, 10, 11, {posted(1)}).call(kRecv, 12, 13, {posted(2)}),
+      Rank().call(kOther, 80, 81, {completed(1)}).call(kOther, 99, 100, {completed(2)}));
+  EXPECT_THAT(rows(summary), testing::ElementsAre(Row{location(kCompleter), kOther,
+                                                      WaitKind::kLateSender, 2, 64, 50}));
+  EXPECT_TRUE(summary.rows.at(0).is_polled);
 }
 
 TEST_P(HandedOver, that_two_threads_have_posted_have_no_order) {
