@@ -78,7 +78,7 @@ class Keeper {
   UniqueFd signals_;
   UniqueFd link_;  ///< our end of the worker's socketpair
   State state_;
-  std::string told_folder_;  ///< where the job's was before it was moved; empty: it was not
+  std::string told_folder_;           ///< where the job was before it was moved, or empty
   std::optional<Lease> taken_lease_;  ///< before there was a keeper
   Lease lease_;
   bool has_lease_ = false;
