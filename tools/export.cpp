@@ -3,6 +3,7 @@
 
 #include "tools/command.h"
 #include "tools/job_folder.h"
+#include "tools/ledger_summary.h"
 #include "writers/hdf5/folded_export.h"
 #include "writers/hdf5/slurm_export.h"
 
@@ -11,7 +12,9 @@ namespace {
 
 /// Behind the name of a directory without profile.h5.
 std::string what_to_do(const std::string& dir) {
-  if (find_part(dir, "aon.json")) return ", for nothing was recorded; why: aon info " + dir;
+  const Result<nlohmann::json> ledger = read_ledger(dir);
+  if (ledger && ledger->value("ranks", nlohmann::json::array()).empty())
+    return ", for nothing was recorded; why: aon info " + dir;
   return "; run: aon finalize " + dir;
 }
 

@@ -106,8 +106,8 @@ void NcclHangFinder::add(const Event& event) {
 }
 
 void NcclHangFinder::note_reached(const NcclOperation& operation, Reached* reached) {
-  const bool is_copied = (operation.flags & kNcclCopyEngines) != 0;
-  reached->is_mixed |= reached->count != 0 && reached->is_copied != is_copied;
+  const uint8_t is_copied = (operation.flags & kNcclCopyEngines) != 0 ? 1 : 0;
+  if (reached->count != 0 && reached->is_copied != is_copied) reached->is_mixed = 1;
   reached->is_copied = is_copied;
   if (operation.sequence < reached->count) return;
   reached->count = operation.sequence + 1;
@@ -232,7 +232,7 @@ void NcclHangFinder::add(const Progress& loaded, Progress* progress) {
   for (const auto& [kind, reached] : loaded.enqueued) {
     Reached* known = reached_of(kind, progress);
     if (known == nullptr) continue;
-    const bool is_mixed = known->is_mixed || reached.is_mixed;
+    const uint8_t is_mixed = known->is_mixed | reached.is_mixed;
     if (reached.count > known->count) *known = reached;
     known->is_mixed = is_mixed;
   }

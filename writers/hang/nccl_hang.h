@@ -151,8 +151,9 @@ class NcclHangFinder {
     uint32_t call = 0;   ///< of that one, as below
     uint64_t start_ns = 0;
     uint64_t bytes = 0;
-    bool is_copied = false;  ///< by copy engines, whose operations are counted apart
-    bool is_mixed = false;   ///< some are, and some are not
+    // No bool: a share of another node may have any byte there.
+    uint8_t is_copied = 0;  ///< by copy engines, whose operations are counted apart
+    uint8_t is_mixed = 0;   ///< some are, and some are not
   };
   struct Latest {
     NcclShape shape;

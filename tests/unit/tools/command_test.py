@@ -35,7 +35,7 @@ class Command(TestCase):
         self.assertRegex(process.stderr, "^aon finalize: .*--jobs = abc; see aon finalize --help$")
 
     def test_export_of_a_job_in_which_nothing_was_recorded(self):
-        (self.folder / "aon.json").write_text("{}")
+        (self.folder / "aon.json").write_text('{"ranks": []}')
         process = run(["aon", "export", "--folded", "-", self.folder])
         self.assert_exit(process, 2)
         self.assertIn("nothing was recorded", process.stderr)
