@@ -61,6 +61,7 @@ class Analysis : public DeviceAnalysis {
 
   void begin_group(const Group& group);
   void begin_thread(const Location& location);
+  void add_blind(uint64_t begin_ns, uint64_t end_ns, GapCause cause);
   void note_loss(const Event& event);
   void add_border(const Event& event);
   Status add_work(const Event& event);
@@ -94,7 +95,8 @@ class Analysis : public DeviceAnalysis {
   std::optional<Store> store_;
   devices::Calls calls_;
   uint64_t kernel_count_ = 0;
-  BlindTimes blind_;
+  BlindTimes blind_;  ///< of all causes
+  BlindTimes blind_by_cause_[kGapCauseCount];
   std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
   size_t border_count_ = 0;
   NcclKernels nccl_;
@@ -156,6 +158,11 @@ Status Analysis::begin_location(const Location& location) {
   return {};
 }
 
+void Analysis::add_blind(uint64_t begin_ns, uint64_t end_ns, GapCause cause) {
+  blind_.add(begin_ns, end_ns);
+  blind_by_cause_[static_cast<size_t>(cause)].add(begin_ns, end_ns);
+}
+
 /// What the thread lost that writes the records of devices is their work. These come in no order of
 /// time, so when their neighbours were says nothing.
 void Analysis::note_loss(const Event& event) {
@@ -164,7 +171,7 @@ void Analysis::note_loss(const Event& event) {
   const auto reason = static_cast<LossReason>(event.region);
   if (reason == LossReason::kPoolFull) cause = GapCause::kRing;
   if (reason == LossReason::kEvictedByCap) cause = GapCause::kLeftOut;
-  blind_.add(event.request, event.bytes_received, cause);
+  add_blind(event.request, event.bytes_received, cause);
 }
 
 /// Annotations only: a call of MPI launches nothing.
@@ -191,7 +198,7 @@ Status Analysis::add_work(const Event& event) {
     if (operation != DeviceOperation::kOther) return {};
     if (event.device_correlation() == 0) {
       const GapCause* gap = kinds_.gap_of(regions_.global(event.region));
-      if (gap != nullptr) blind_.add(start_ns, end_ns, *gap);
+      if (gap != nullptr) add_blind(start_ns, end_ns, *gap);
       return {};
     }
     const uint32_t function = regions_.global(event.region);
@@ -241,7 +248,7 @@ Status Analysis::events(std::span<const Event> events) {
       if (event.kind == EventKind::kNcclCall)
         nccl_.add_operation(event.nccl(), device_of(event.nccl().communicator));
     } else if (event.kind == EventKind::kDeviceGap) {
-      blind_.add(event.time_ns, event.request, GapCause::kLeftOut);
+      add_blind(event.time_ns, event.request, GapCause::kLeftOut);
     } else if (event.kind == EventKind::kDeviceWork && !has_no_room_) {
       if (Status status = add_work(event); !status) return status;
     }
@@ -323,9 +330,9 @@ void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>
 Status Analysis::finish_group() {
   if (has_no_room_) ++summary_.left_out_count;
   const Rows before = rows();
+  blind_.merge();
   if (store_ && !has_no_room_) {
     calls_.sort();
-    blind_.merge();
     const Result<MissingLaunches> missing = missing_launches();
     if (!missing) return missing.error();
     const std::vector<const StepRow*> steps = steps_of_group();
@@ -354,6 +361,7 @@ Status Analysis::finish_group() {
   calls_.clear();
   kernel_count_ = 0;
   blind_.clear();
+  for (BlindTimes& times : blind_by_cause_) times.clear();
   borders_.clear();
   border_count_ = 0;
   launches_.clear();
@@ -375,25 +383,30 @@ Result<MissingLaunches> Analysis::missing_launches() {
   }
 }
 
-/// Times with many launches whose kernels are not there have no verdict.
+/// Times with many launches whose kernels are not there have no verdict. What is missing before the
+/// first kernel and behind the last is of the use as well.
 void Analysis::mark_missing(const Rows& before) {
   const MissingLaunches missing(calls_);
   if (missing.is_empty()) return;
-  const auto mark = [&](auto* row) {
-    const uint64_t end_ns = row->begin_ns + row->times.span_ns;
-    row->missing_launch_count = missing.count(row->begin_ns, end_ns);
-    if (missing.are_many(row->begin_ns, end_ns)) row->bound = Bound::kUnrecorded;
+  const auto mark = [&](auto* row, uint64_t begin_ns, uint64_t end_ns) {
+    row->missing_launch_count = missing.count(begin_ns, end_ns);
+    if (missing.are_many(begin_ns, end_ns)) row->bound = Bound::kUnrecorded;
   };
-  for (size_t i = before.uses; i < summary_.uses.size(); ++i) mark(&summary_.uses[i]);
-  for (size_t i = before.steps; i < summary_.steps.size(); ++i) mark(&summary_.steps[i]);
+  for (size_t i = before.uses; i < summary_.uses.size(); ++i)
+    mark(&summary_.uses[i], 0, UINT64_MAX);
+  for (size_t i = before.steps; i < summary_.steps.size(); ++i) {
+    DeviceStep& step = summary_.steps[i];
+    mark(&step, step.begin_ns, step.begin_ns + step.times.span_ns);
+  }
 }
 
 void Analysis::add_unrecorded() {
   for (uint32_t cause = 0; cause < kGapCauseCount; ++cause) {
-    const BlindTimes::Sum& sum = blind_.sum_of(static_cast<GapCause>(cause));
-    if (sum.count == 0) continue;
-    summary_.unrecorded.push_back(
-        {group_->id, static_cast<GapCause>(cause), sum.count, sum.total_ns});
+    BlindTimes& times = blind_by_cause_[cause];
+    times.merge();
+    if (times.all().empty()) continue;
+    summary_.unrecorded.push_back({group_->id, static_cast<GapCause>(cause), times.all().size(),
+                                   times.total_ns(), blind_.total_ns()});
   }
 }
 

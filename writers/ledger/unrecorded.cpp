@@ -67,10 +67,10 @@ UnrecordedText unrecorded_text(const Model& model, const DeviceSummary& devices)
   UnrecordedText result;
   for (const UnrecordedTime& row : devices.unrecorded) {
     by_cause[static_cast<size_t>(row.cause)] += row.total_ns;
-    by_group[row.group] += row.total_ns;
-    result.total_s += seconds_of(row.total_ns);
+    by_group[row.group] = row.process_ns;
     result.is_loss |= row.cause != GapCause::kBudget && row.cause != GapCause::kPause;
   }
+  for (const auto& [group, total_ns] : by_group) result.total_s += seconds_of(total_ns);
   std::string causes;
   while (const uint64_t most_ns = *std::max_element(std::begin(by_cause), std::end(by_cause))) {
     auto* most = std::max_element(std::begin(by_cause), std::end(by_cause));

@@ -18,7 +18,13 @@ class Unrecorded : public testing::Test {
     }
   }
   void add(uint32_t group, GapCause cause, uint64_t total_ns) {
-    devices_.unrecorded.push_back({group, cause, 1, total_ns});
+    uint64_t sum_ns = total_ns;
+    for (const UnrecordedTime& row : devices_.unrecorded)
+      sum_ns += row.group == group ? row.total_ns : 0;
+    devices_.unrecorded.push_back({group, cause, 1, total_ns, sum_ns});
+    for (UnrecordedTime& row : devices_.unrecorded) {
+      if (row.group == group) row.process_ns = sum_ns;
+    }
   }
   UnrecordedText told() const { return unrecorded_text(model_, devices_); }
 
@@ -42,6 +48,15 @@ TEST_F(Unrecorded, each_cause_has_its_time_and_its_remedy) {
             "work under way at a time), 250 ms lost in the ring (a larger --memory); in 2 "
             "processes, most in MPI Rank 1");
   EXPECT_TRUE(told().is_loss);
+}
+
+TEST_F(Unrecorded, causes_of_one_time_are_no_longer_time) {
+  add(0, GapCause::kBudget, 2 * kSecondNs);
+  add(0, GapCause::kDropped, 3 * kSecondNs);
+  for (UnrecordedTime& row : devices_.unrecorded) row.process_ns = 3 * kSecondNs;
+  EXPECT_NE(told().text.find("work of GPUs may be missing in 3.0 s: 3.0 s dropped"),
+            std::string::npos)
+      << told().text;
 }
 
 TEST_F(Unrecorded, what_was_asked_for_is_no_loss) {
