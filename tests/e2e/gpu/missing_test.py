@@ -84,7 +84,7 @@ class Times(MissingCase):
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, FAKE_CUPTI_FATAL=500,
                          FAKE_CUPTI_HOLD=1)
         self.assertEqual(set(self.unrecorded()), {NAME.format("CUPTI stopped")})
-        self.assertGreater(self.unrecorded()[NAME.format("CUPTI stopped")], 2_900_000_000)
+        self.assertGreater(self.unrecorded()[NAME.format("CUPTI stopped")], 1_500_000_000)
         self.assertNotIn("did not hand over", self.provider()["reason"])
 
     def test_causes_at_the_same_time_are_no_longer_than_the_run(self):
@@ -149,7 +149,7 @@ class Launches(MissingCase):
         self.assertGreater(dropped, 30)
         self.assertAlmostEqual(use["missing_launches"], dropped, delta=2)  # the first and the last
         self.assertEqual(use["bound"], "not recorded")
-        self.assertRegex(self.finding(), r"; \d+ launches of kernels have no kernel")
+        self.assertRegex(self.finding(), r"; \d+ launches of a kernel have no kernel")
 
     def test_those_that_failed_are_none(self):
         self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, FAKE_CUPTI_FAILED=5)

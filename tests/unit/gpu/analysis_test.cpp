@@ -207,6 +207,7 @@ TEST_F(Analysis, launches_without_a_kernel_are_counted_and_leave_no_verdict) {
 }
 
 TEST_F(Analysis, launches_before_the_first_kernel_that_is_there_are_missing_as_well) {
+  analysis_ = make_device_analysis(job_.path(), nullptr);
   const_cast<GlobalRegion&>(parts_->model.regions.back()).name = "cuLaunchKernel";
   EXPECT_TRUE(analysis_->begin(parts_->model));
   std::vector<Event> calls;

@@ -72,8 +72,18 @@ TEST_F(Unrecorded, launches_without_a_kernel_are_told_once_for_all_devices) {
     use.missing_launch_count = 1234;
     devices_.uses.push_back(use);
   }
-  EXPECT_EQ(told().text, "1 234 launches of kernels have no kernel");
+  EXPECT_EQ(told().text, "1 234 launches of a kernel have no kernel");
   EXPECT_TRUE(told().is_loss);
+}
+
+/// A window of the budget begins and ends between a launch and its kernel.
+TEST_F(Unrecorded, a_few_launches_without_a_kernel_are_no_loss) {
+  DeviceUse use;
+  use.kernel_count = 1000;
+  use.missing_launch_count = 1;
+  devices_.uses.push_back(use);
+  EXPECT_EQ(told().text, "1 launch of a kernel has no kernel");
+  EXPECT_FALSE(told().is_loss);
 }
 
 }  // namespace
