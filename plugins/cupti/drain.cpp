@@ -266,7 +266,7 @@ inline bool Drain::take_frequent(const uint8_t* record) {
   if (kind == Kind::kConcurrentKernel) {
     Work work = {};
     parse_kernel(record, shared().quirks, &work);
-    if (AON_UNLIKELY(!has_times(work))) return false;
+    if (AON_UNLIKELY(!has_times(work) || !has_plausible_times(work))) return false;
     records_ns_ += work.graph != 0 ? kNodeNs : kLaunchNs;
     counts_.nodes += work.graph != 0 ? 1 : 0;
     if (AON_UNLIKELY(work.name == nullptr)) note_nameless();
@@ -274,7 +274,7 @@ inline bool Drain::take_frequent(const uint8_t* record) {
   } else if (kind == Kind::kRuntime || kind == Kind::kDriver) {
     Work work = {};
     parse_call(record, kind == Kind::kDriver, &work);
-    if (AON_UNLIKELY(!has_times(work))) return false;
+    if (AON_UNLIKELY(!has_times(work) || !has_plausible_times(work))) return false;
     call_threads_.note(work.correlation, work.stream);
     if (AON_UNLIKELY(has_failed_call(record))) work.correlation = 0;
     records_ns_ += kOtherNs;

@@ -482,6 +482,7 @@ void stop() {
   snprintf(reason, sizeof reason,
            "the program ended before all records were read: about %u MiB of them are missing",
            shared().pool.queued_count() + 1);
+  tell_unread(false);
   tell(Remark::kEnd, ProviderState::kDegraded, reason, "");
 }
 
