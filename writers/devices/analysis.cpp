@@ -4,7 +4,6 @@
 #include <tuple>
 #include <utility>
 
-#include "writers/devices/blind_times.h"
 #include "writers/devices/borders.h"
 #include "writers/devices/calls.h"
 #include "writers/devices/device_pass.h"
@@ -15,13 +14,13 @@
 #include "writers/devices/step_times.h"
 #include "writers/devices/summary.h"
 #include "writers/devices/unit_use.h"
+#include "writers/devices/unrecorded_times.h"
 #include "writers/profile/local_ids.h"
 #include "writers/waits/sorted_store.h"
 
 namespace aon::writers {
 namespace {
 
-using devices::BlindTimes;
 using devices::Borders;
 using devices::Call;
 using devices::DevicePass;
@@ -29,6 +28,7 @@ using devices::Item;
 using devices::Launch;
 using devices::MissingLaunches;
 using devices::NcclKernels;
+using devices::UnrecordedTimes;
 
 constexpr uint32_t kNoGroup = 0xffffffffu;
 
@@ -61,7 +61,6 @@ class Analysis : public DeviceAnalysis {
 
   void begin_group(const Group& group);
   void begin_thread(const Location& location);
-  void add_blind(uint64_t begin_ns, uint64_t end_ns, GapCause cause);
   void note_loss(const Event& event);
   void add_border(const Event& event);
   Status add_work(const Event& event);
@@ -76,7 +75,6 @@ class Analysis : public DeviceAnalysis {
   void add_units(const Rows& before, const Group* passed = nullptr);
   Result<MissingLaunches> missing_launches();
   void mark_missing(const Rows& before);
-  void add_unrecorded();
 
   std::filesystem::path folder_;
   const StepMeter* steps_;
@@ -95,8 +93,7 @@ class Analysis : public DeviceAnalysis {
   std::optional<Store> store_;
   devices::Calls calls_;
   uint64_t kernel_count_ = 0;
-  BlindTimes blind_;  ///< of all causes
-  BlindTimes blind_by_cause_[kGapCauseCount];
+  UnrecordedTimes unrecorded_;
   std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
   size_t border_count_ = 0;
   NcclKernels nccl_;
@@ -158,11 +155,6 @@ Status Analysis::begin_location(const Location& location) {
   return {};
 }
 
-void Analysis::add_blind(uint64_t begin_ns, uint64_t end_ns, GapCause cause) {
-  blind_.add(begin_ns, end_ns);
-  blind_by_cause_[static_cast<size_t>(cause)].add(begin_ns, end_ns);
-}
-
 /// What the thread lost that writes the records of devices is their work. These come in no order of
 /// time, so when their neighbours were says nothing.
 void Analysis::note_loss(const Event& event) {
@@ -171,7 +163,7 @@ void Analysis::note_loss(const Event& event) {
   const auto reason = static_cast<LossReason>(event.region);
   if (reason == LossReason::kPoolFull) cause = GapCause::kRing;
   if (reason == LossReason::kEvictedByCap) cause = GapCause::kLeftOut;
-  add_blind(event.request, event.bytes_received, cause);
+  unrecorded_.add(event.request, event.bytes_received, cause);
 }
 
 /// Annotations only: a call of MPI launches nothing.
@@ -198,7 +190,7 @@ Status Analysis::add_work(const Event& event) {
     if (operation != DeviceOperation::kOther) return {};
     if (event.device_correlation() == 0) {
       const GapCause* gap = kinds_.gap_of(regions_.global(event.region));
-      if (gap != nullptr) add_blind(start_ns, end_ns, *gap);
+      if (gap != nullptr) unrecorded_.add(start_ns, end_ns, *gap);
       return {};
     }
     const uint32_t function = regions_.global(event.region);
@@ -248,7 +240,7 @@ Status Analysis::events(std::span<const Event> events) {
       if (event.kind == EventKind::kNcclCall)
         nccl_.add_operation(event.nccl(), device_of(event.nccl().communicator));
     } else if (event.kind == EventKind::kDeviceGap) {
-      add_blind(event.time_ns, event.request, GapCause::kLeftOut);
+      unrecorded_.add(event.time_ns, event.request, GapCause::kLeftOut);
     } else if (event.kind == EventKind::kDeviceWork && !has_no_room_) {
       if (Status status = add_work(event); !status) return status;
     }
@@ -320,7 +312,7 @@ void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>
       summary_.left_out_step_count += steps.size() - i;
       break;
     }
-    DeviceStep step = devices::step_of(*steps[i], *pass, i, blind_);
+    DeviceStep step = devices::step_of(*steps[i], *pass, i, unrecorded_.all());
     step.bound = bound_of(step.times, pass->median_launched_ns(), use.median_launch_ns,
                           kLeastRecordedOfStep);
     summary_.steps.push_back(step);
@@ -330,7 +322,7 @@ void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>
 Status Analysis::finish_group() {
   if (has_no_room_) ++summary_.left_out_count;
   const Rows before = rows();
-  blind_.merge();
+  unrecorded_.merge();
   if (store_ && !has_no_room_) {
     calls_.sort();
     const Result<MissingLaunches> missing = missing_launches();
@@ -348,20 +340,22 @@ Status Analysis::finish_group() {
       }
       if (*item == nullptr) break;
       if (!pass)
-        pass.emplace((*item)->device, devices::windows_of(steps), blind_.all(), missing->all());
+        pass.emplace((*item)->device, devices::windows_of(steps), unrecorded_.all().all(),
+                     missing->all());
       add_item(**item, &*pass);
     }
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
     if (Status status = finish_nccl(); !status) return status;
     mark_missing(before);
   }
-  if (has_devices_ && group_ != nullptr) add_unrecorded();
-  if (has_devices_ && group_ != nullptr) add_units(before, group_);
+  if (has_devices_ && group_ != nullptr) {
+    unrecorded_.add_rows(group_->id, &summary_.unrecorded);
+    add_units(before, group_);
+  }
   store_.reset();
   calls_.clear();
   kernel_count_ = 0;
-  blind_.clear();
-  for (BlindTimes& times : blind_by_cause_) times.clear();
+  unrecorded_.clear();
   borders_.clear();
   border_count_ = 0;
   launches_.clear();
@@ -397,16 +391,6 @@ void Analysis::mark_missing(const Rows& before) {
   for (size_t i = before.steps; i < summary_.steps.size(); ++i) {
     DeviceStep& step = summary_.steps[i];
     mark(&step, step.begin_ns, step.begin_ns + step.times.span_ns);
-  }
-}
-
-void Analysis::add_unrecorded() {
-  for (uint32_t cause = 0; cause < kGapCauseCount; ++cause) {
-    BlindTimes& times = blind_by_cause_[cause];
-    times.merge();
-    if (times.all().empty()) continue;
-    summary_.unrecorded.push_back({group_->id, static_cast<GapCause>(cause), times.all().size(),
-                                   times.total_ns(), blind_.total_ns()});
   }
 }
 

@@ -99,10 +99,9 @@ UnrecordedText unrecorded_text(const Model& model, const DeviceSummary& devices)
   if (const uint64_t launches = missing_launches(devices); launches != 0) {
     const auto all = static_cast<double>(launches + kernels(devices));
     result.is_loss |= static_cast<double>(launches) > kLeastLaunchShare * all;
-    result.text +=
-        fmt::format("{}{} of a kernel {} no kernel", result.text.empty() ? "" : "; ",
-                    launches == 1 ? "1 launch" : grouped(launches) + " launches",
-                    launches == 1 ? "has" : "have");
+    result.text += fmt::format("{}{} of a kernel {} no kernel", result.text.empty() ? "" : "; ",
+                               launches == 1 ? "1 launch" : grouped(launches) + " launches",
+                               launches == 1 ? "has" : "have");
   }
   return result;
 }
