@@ -434,7 +434,7 @@ void Analysis::number_loops() {
 /// Those of the last process have their final numbers.
 Status Analysis::finish(const Outcome&) {
   number_loops();
-  const Status status = finish_group();
+  Status status = finish_group();
   add_units({});  // a process with a file of its own may come before the series of its machine
   return status;
 }

@@ -11,7 +11,10 @@ namespace aon::writers::devices {
 
 class UnrecordedTimes {
  public:
-  void clear() { *this = {}; }
+  void clear() {
+    all_.clear();
+    for (BlindTimes& times : by_cause_) times.clear();
+  }
   void add(uint64_t begin_ns, uint64_t end_ns, GapCause cause) {
     all_.add(begin_ns, end_ns);
     by_cause_[static_cast<size_t>(cause)].add(begin_ns, end_ns);
