@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cupti/fields.h"
@@ -265,7 +266,7 @@ inline bool Drain::take_frequent(const uint8_t* record) {
   if (kind == Kind::kConcurrentKernel) {
     Work work = {};
     parse_kernel(record, shared().quirks, &work);
-    if (AON_UNLIKELY(!has_times(work))) return false;
+    if (AON_UNLIKELY(!has_times(work) || !has_plausible_times(work))) return false;
     records_ns_ += work.graph != 0 ? kNodeNs : kLaunchNs;
     counts_.nodes += work.graph != 0 ? 1 : 0;
     if (AON_UNLIKELY(work.name == nullptr)) note_nameless();
@@ -273,7 +274,7 @@ inline bool Drain::take_frequent(const uint8_t* record) {
   } else if (kind == Kind::kRuntime || kind == Kind::kDriver) {
     Work work = {};
     parse_call(record, kind == Kind::kDriver, &work);
-    if (AON_UNLIKELY(!has_times(work))) return false;
+    if (AON_UNLIKELY(!has_times(work) || !has_plausible_times(work))) return false;
     call_threads_.note(work.correlation, work.stream);
     if (AON_UNLIKELY(has_failed_call(record))) work.correlation = 0;
     records_ns_ += kOtherNs;
@@ -316,12 +317,12 @@ void Drain::tell_silence() const {
 void Drain::note_complete() {
   if (flush_ticks_ == 0) return;
   const uint64_t now_ns = read_clock(CLOCK_REALTIME);
-  const uint64_t since_ns = shared().pool.kept_since_ns(now_ns, kLeastKeptNs);
-  const bool is_known = since_ns != 0 && has_clock();
-  shared().complete_ticks.store(is_known ? emitter_.clock().to_ticks(since_ns) : flush_ticks_,
-                                std::memory_order_relaxed);
+  const uint64_t since_ns = shared().pool.kept_since_ns(now_ns);
+  uint64_t complete_ticks = flush_ticks_;
+  if (has_clock()) complete_ticks = std::min(complete_ticks, emitter_.clock().to_ticks(since_ns));
+  shared().complete_ticks.store(complete_ticks, std::memory_order_relaxed);
   flush_ticks_ = 0;
-  const uint64_t kept_ns = since_ns != 0 ? now_ns - since_ns : 0;
+  const uint64_t kept_ns = now_ns - since_ns;
   tell_kept_back(kept_ns >= kLongNs ? kept_ns : 0);
 }
 
@@ -342,8 +343,8 @@ void Drain::tell_kept_back(uint64_t kept_ns) {
 void Drain::tell_kept() {
   const Writer* w = attached_writer();
   const uint64_t now_ns = read_clock(CLOCK_REALTIME);
-  const uint64_t since_ns = shared().pool.kept_since_ns(now_ns, kLeastKeptNs);
-  if (since_ns == 0 || w == nullptr || !has_clock()) return tell_kept_back(0);
+  const uint64_t since_ns = shared().pool.kept_since_ns(now_ns);
+  if (now_ns - since_ns < kLeastKeptNs || w == nullptr || !has_clock()) return tell_kept_back(0);
   write_gap(GapCause::kKept, emitter_.clock().to_ticks(since_ns), ticks(w));
   char reason[160];
   snprintf(reason, sizeof reason,

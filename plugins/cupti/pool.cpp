@@ -74,7 +74,7 @@ bool BufferPool::complete(uint8_t* buffer, size_t valid_bytes) {
   return true;
 }
 
-uint64_t BufferPool::kept_since_ns(uint64_t now_ns, uint64_t age_ns) {
+uint64_t BufferPool::kept_since_ns(uint64_t now_ns) {
   uint64_t first_ns = now_ns;
   for (uint32_t i = 0; i < count_; ++i) {
     const uint64_t taken_ns = taken_ns_[i].load(std::memory_order_relaxed);
@@ -86,7 +86,7 @@ uint64_t BufferPool::kept_since_ns(uint64_t now_ns, uint64_t age_ns) {
       empty_ns_[i] = now_ns;
     }
   }
-  return now_ns - first_ns >= age_ns ? first_ns : 0;
+  return first_ns;
 }
 
 FilledBuffer BufferPool::next() {

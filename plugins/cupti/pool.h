@@ -46,9 +46,9 @@ class BufferPool {
   void give_back(const FilledBuffer& buffer);
 
   /// Since when CUPTI has had a buffer with records, the longest of all: when it was taken, or was
-  /// empty for the last time that this was asked. 0: none for `age_ns` or longer.
+  /// empty for the last time that this was asked. `now_ns`: it has none.
   /// Thread: the reader.   Cost: a syscall for each that is filling.
-  uint64_t kept_since_ns(uint64_t now_ns, uint64_t age_ns);
+  uint64_t kept_since_ns(uint64_t now_ns);
 
   uint32_t queued_count() const { return queued_count_.load(std::memory_order_relaxed); }
 

@@ -325,8 +325,10 @@ bool serve(Drain* drain) {
     take_rest(drain);
     // Before the answer: the process may end right behind it.
     g_governor.finish(drain);
-    if (!is_dead()) drain->tell_silence();
-    drain->tell_kept();
+    if (!is_dead()) {  // else nobody has asked for what is kept
+      drain->tell_silence();
+      drain->tell_kept();
+    }
     drain->tell_names();
     tell_missing(true);
     tell_unread(false);
@@ -472,6 +474,7 @@ void start() {
 void stop() {
   if (!is_our_process() || !g_has_thread.load(std::memory_order_relaxed)) return;
   if (ask(Request::kStop) != Answer::kNone) return;
+  if (!shared().has_requested.load(std::memory_order_relaxed)) return;  // there was no work
   const uint64_t complete = shared().complete_ticks.load(std::memory_order_relaxed);
   if (const Writer* w = attached_writer(); w != nullptr && complete != 0)
     write_gap(GapCause::kUnread, complete, ticks(w));
@@ -479,6 +482,7 @@ void stop() {
   snprintf(reason, sizeof reason,
            "the program ended before all records were read: about %u MiB of them are missing",
            shared().pool.queued_count() + 1);
+  tell_unread(false);
   tell(Remark::kEnd, ProviderState::kDegraded, reason, "");
 }
 

@@ -4,7 +4,6 @@
 #include <tuple>
 #include <utility>
 
-#include "writers/devices/blind_times.h"
 #include "writers/devices/borders.h"
 #include "writers/devices/calls.h"
 #include "writers/devices/device_pass.h"
@@ -15,13 +14,13 @@
 #include "writers/devices/step_times.h"
 #include "writers/devices/summary.h"
 #include "writers/devices/unit_use.h"
+#include "writers/devices/unrecorded_times.h"
 #include "writers/profile/local_ids.h"
 #include "writers/waits/sorted_store.h"
 
 namespace aon::writers {
 namespace {
 
-using devices::BlindTimes;
 using devices::Borders;
 using devices::Call;
 using devices::DevicePass;
@@ -29,6 +28,7 @@ using devices::Item;
 using devices::Launch;
 using devices::MissingLaunches;
 using devices::NcclKernels;
+using devices::UnrecordedTimes;
 
 constexpr uint32_t kNoGroup = 0xffffffffu;
 
@@ -75,7 +75,6 @@ class Analysis : public DeviceAnalysis {
   void add_units(const Rows& before, const Group* passed = nullptr);
   Result<MissingLaunches> missing_launches();
   void mark_missing(const Rows& before);
-  void add_unrecorded();
 
   std::filesystem::path folder_;
   const StepMeter* steps_;
@@ -94,7 +93,7 @@ class Analysis : public DeviceAnalysis {
   std::optional<Store> store_;
   devices::Calls calls_;
   uint64_t kernel_count_ = 0;
-  BlindTimes blind_;
+  UnrecordedTimes unrecorded_;
   std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
   size_t border_count_ = 0;
   NcclKernels nccl_;
@@ -164,7 +163,7 @@ void Analysis::note_loss(const Event& event) {
   const auto reason = static_cast<LossReason>(event.region);
   if (reason == LossReason::kPoolFull) cause = GapCause::kRing;
   if (reason == LossReason::kEvictedByCap) cause = GapCause::kLeftOut;
-  blind_.add(event.request, event.bytes_received, cause);
+  unrecorded_.add(event.request, event.bytes_received, cause);
 }
 
 /// Annotations only: a call of MPI launches nothing.
@@ -191,7 +190,7 @@ Status Analysis::add_work(const Event& event) {
     if (operation != DeviceOperation::kOther) return {};
     if (event.device_correlation() == 0) {
       const GapCause* gap = kinds_.gap_of(regions_.global(event.region));
-      if (gap != nullptr) blind_.add(start_ns, end_ns, *gap);
+      if (gap != nullptr) unrecorded_.add(start_ns, end_ns, *gap);
       return {};
     }
     const uint32_t function = regions_.global(event.region);
@@ -241,7 +240,7 @@ Status Analysis::events(std::span<const Event> events) {
       if (event.kind == EventKind::kNcclCall)
         nccl_.add_operation(event.nccl(), device_of(event.nccl().communicator));
     } else if (event.kind == EventKind::kDeviceGap) {
-      blind_.add(event.time_ns, event.request, GapCause::kLeftOut);
+      unrecorded_.add(event.time_ns, event.request, GapCause::kLeftOut);
     } else if (event.kind == EventKind::kDeviceWork && !has_no_room_) {
       if (Status status = add_work(event); !status) return status;
     }
@@ -313,7 +312,7 @@ void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>
       summary_.left_out_step_count += steps.size() - i;
       break;
     }
-    DeviceStep step = devices::step_of(*steps[i], *pass, i, blind_);
+    DeviceStep step = devices::step_of(*steps[i], *pass, i, unrecorded_.all());
     step.bound = bound_of(step.times, pass->median_launched_ns(), use.median_launch_ns,
                           kLeastRecordedOfStep);
     summary_.steps.push_back(step);
@@ -323,9 +322,9 @@ void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>
 Status Analysis::finish_group() {
   if (has_no_room_) ++summary_.left_out_count;
   const Rows before = rows();
+  unrecorded_.merge();
   if (store_ && !has_no_room_) {
     calls_.sort();
-    blind_.merge();
     const Result<MissingLaunches> missing = missing_launches();
     if (!missing) return missing.error();
     const std::vector<const StepRow*> steps = steps_of_group();
@@ -341,19 +340,22 @@ Status Analysis::finish_group() {
       }
       if (*item == nullptr) break;
       if (!pass)
-        pass.emplace((*item)->device, devices::windows_of(steps), blind_.all(), missing->all());
+        pass.emplace((*item)->device, devices::windows_of(steps), unrecorded_.all().all(),
+                     missing->all());
       add_item(**item, &*pass);
     }
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
     if (Status status = finish_nccl(); !status) return status;
     mark_missing(before);
   }
-  if (has_devices_ && group_ != nullptr) add_unrecorded();
-  if (has_devices_ && group_ != nullptr) add_units(before, group_);
+  if (has_devices_ && group_ != nullptr) {
+    unrecorded_.add_rows(group_->id, &summary_.unrecorded);
+    add_units(before, group_);
+  }
   store_.reset();
   calls_.clear();
   kernel_count_ = 0;
-  blind_.clear();
+  unrecorded_.clear();
   borders_.clear();
   border_count_ = 0;
   launches_.clear();
@@ -375,25 +377,20 @@ Result<MissingLaunches> Analysis::missing_launches() {
   }
 }
 
-/// Times with many launches whose kernels are not there have no verdict.
+/// Times with many launches whose kernels are not there have no verdict. What is missing before the
+/// first kernel and behind the last is of the use as well.
 void Analysis::mark_missing(const Rows& before) {
   const MissingLaunches missing(calls_);
   if (missing.is_empty()) return;
-  const auto mark = [&](auto* row) {
-    const uint64_t end_ns = row->begin_ns + row->times.span_ns;
-    row->missing_launch_count = missing.count(row->begin_ns, end_ns);
-    if (missing.are_many(row->begin_ns, end_ns)) row->bound = Bound::kUnrecorded;
+  const auto mark = [&](auto* row, uint64_t begin_ns, uint64_t end_ns) {
+    row->missing_launch_count = missing.count(begin_ns, end_ns);
+    if (missing.are_many(begin_ns, end_ns)) row->bound = Bound::kUnrecorded;
   };
-  for (size_t i = before.uses; i < summary_.uses.size(); ++i) mark(&summary_.uses[i]);
-  for (size_t i = before.steps; i < summary_.steps.size(); ++i) mark(&summary_.steps[i]);
-}
-
-void Analysis::add_unrecorded() {
-  for (uint32_t cause = 0; cause < kGapCauseCount; ++cause) {
-    const BlindTimes::Sum& sum = blind_.sum_of(static_cast<GapCause>(cause));
-    if (sum.count == 0) continue;
-    summary_.unrecorded.push_back(
-        {group_->id, static_cast<GapCause>(cause), sum.count, sum.total_ns});
+  for (size_t i = before.uses; i < summary_.uses.size(); ++i)
+    mark(&summary_.uses[i], 0, UINT64_MAX);
+  for (size_t i = before.steps; i < summary_.steps.size(); ++i) {
+    DeviceStep& step = summary_.steps[i];
+    mark(&step, step.begin_ns, step.begin_ns + step.times.span_ns);
   }
 }
 
@@ -437,7 +434,7 @@ void Analysis::number_loops() {
 /// Those of the last process have their final numbers.
 Status Analysis::finish(const Outcome&) {
   number_loops();
-  const Status status = finish_group();
+  Status status = finish_group();
   add_units({});  // a process with a file of its own may come before the series of its machine
   return status;
 }

@@ -1,10 +1,8 @@
-/// When work of the devices of a process may be missing, and why: the budget's pauses and the
-/// program's, records that were lost, and work that was left out.
+/// When work of the devices of a process may be missing: the budget's pauses and the program's,
+/// records that were lost, and work that was left out.
 /// Thread: one.   Cost: 16 bytes each, at most kMaxCount: then neighbours become one, so that more
 /// counts as not recorded, never less.
 #pragma once
-
-#include <aon/device_gaps.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -22,19 +20,10 @@ class BlindTimes {
  public:
   static constexpr size_t kMaxCount = 1u << 16;
 
-  /// Of one cause; those of different causes may be at the same time.
-  struct Sum {
-    uint64_t count = 0;
-    uint64_t total_ns = 0;
-  };
+  void clear() { times_.clear(); }
 
-  void clear() { *this = {}; }
-
-  void add(uint64_t begin_ns, uint64_t end_ns, GapCause cause = GapCause::kUnknown) {
+  void add(uint64_t begin_ns, uint64_t end_ns) {
     if (end_ns <= begin_ns) return;
-    Sum& sum = sums_[static_cast<size_t>(cause)];
-    ++sum.count;
-    sum.total_ns += end_ns - begin_ns;
     if (times_.size() == kMaxCount) {
       merge();
       if (times_.size() > kMaxCount / 2) join_pairs();
@@ -58,7 +47,7 @@ class BlindTimes {
   }
 
   std::span<const BlindTime> all() const { return times_; }
-  const Sum& sum_of(GapCause cause) const { return sums_[static_cast<size_t>(cause)]; }
+  uint64_t total_ns() const { return overlap_ns(0, UINT64_MAX); }
 
   uint64_t overlap_ns(uint64_t begin_ns, uint64_t end_ns) const {
     if (end_ns <= begin_ns) return 0;
@@ -81,7 +70,6 @@ class BlindTimes {
   }
 
   std::vector<BlindTime> times_;
-  Sum sums_[kGapCauseCount];
 };
 
 }  // namespace aon::writers::devices

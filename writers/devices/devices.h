@@ -106,6 +106,7 @@ struct UnrecordedTime {
   GapCause cause = GapCause::kUnknown;
   uint64_t count = 0;
   uint64_t total_ns = 0;
+  uint64_t process_ns = 0;  ///< of all its causes together, which may be at the same time
 };
 
 /// Work of one name that was launched from the same annotation.

@@ -1,5 +1,4 @@
 #include "writers/hdf5/gpu.h"
-#include "writers/devices/device_names.h"
 
 #include <hdf5_hl.h>
 
@@ -10,6 +9,7 @@
 
 #include "core/spool/home_node.h"
 #include "core/topology/topology.h"
+#include "writers/devices/device_names.h"
 #include "writers/hdf5/column.h"
 #include "writers/hdf5/gpu_use.h"
 #include "writers/hdf5/tables.h"
@@ -209,7 +209,8 @@ bool has_device(const Model& model) {
 
 void write_gpu(hid_t file, const Model& model, const profile::DeviceWorkTable& work,
                const DeviceSummary* devices, const Outcome& outcome) {
-  if (!has_device(model)) return;
+  // Where all is missing no device is known.
+  if (!has_device(model) && (devices == nullptr || devices->unrecorded.empty())) return;
   const Handle gpu = create_group(file, "gpu");
   write_devices(gpu.get(), model);
   write_times(gpu.get(), "kernels", "kernels by process, device and name", model, work,

@@ -246,9 +246,11 @@ void write_unrecorded(hid_t gpu, const Model& model, const DeviceSummary& device
   Table table(gpu, "unrecorded", "times in which work of a process may be missing, by cause");
   auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
   auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
-  auto& cause = table.add_text("cause", {"", "docs/gpu.md"});
+  auto& cause = table.add_text("cause", {"", "docs/gpu-missing.md"});
   auto& count = table.add<uint64_t>("count", {"1", "how often"});
   auto& total = table.add<uint64_t>("total_ns", {"ns", "all of them"});
+  auto& process_total = table.add<uint64_t>(
+      "process_ns", {"ns", "for any cause in the process: causes may be at the same time"});
   for (const UnrecordedTime& row : devices.unrecorded) {
     const Group& of = model.groups[row.group];
     rank.append(of.rank ? int64_t{*of.rank} : -1);
@@ -256,6 +258,7 @@ void write_unrecorded(hid_t gpu, const Model& model, const DeviceSummary& device
     cause.append(gap_name(row.cause));
     count.append(row.count);
     total.append(row.total_ns);
+    process_total.append(row.process_ns);
   }
   table.finish();
 }

@@ -45,17 +45,23 @@ Words words_of(GapCause cause) {
   return {"for other causes", ""};
 }
 
+/// Fewer are at the begins and ends of what is recorded: no loss to be told first.
+constexpr double kLeastLaunchShare = 0.01;
+
 double seconds_of(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 /// Of all processes. Each device of a process has the same count.
 uint64_t missing_launches(const DeviceSummary& devices) {
   std::map<uint32_t, uint64_t> by_group;
-  for (const DeviceUse& use : devices.uses) {
-    uint64_t& count = by_group[use.group];
-    count = std::max(count, use.missing_launch_count);
-  }
+  for (const DeviceUse& use : devices.uses) by_group[use.group] = use.missing_launch_count;
   uint64_t sum = 0;
   for (const auto& [group, count] : by_group) sum += count;
+  return sum;
+}
+
+uint64_t kernels(const DeviceSummary& devices) {
+  uint64_t sum = 0;
+  for (const DeviceUse& use : devices.uses) sum += use.kernel_count;
   return sum;
 }
 
@@ -67,10 +73,10 @@ UnrecordedText unrecorded_text(const Model& model, const DeviceSummary& devices)
   UnrecordedText result;
   for (const UnrecordedTime& row : devices.unrecorded) {
     by_cause[static_cast<size_t>(row.cause)] += row.total_ns;
-    by_group[row.group] += row.total_ns;
-    result.total_s += seconds_of(row.total_ns);
+    by_group[row.group] = row.process_ns;
     result.is_loss |= row.cause != GapCause::kBudget && row.cause != GapCause::kPause;
   }
+  for (const auto& [group, total_ns] : by_group) result.total_s += seconds_of(total_ns);
   std::string causes;
   while (const uint64_t most_ns = *std::max_element(std::begin(by_cause), std::end(by_cause))) {
     auto* most = std::max_element(std::begin(by_cause), std::end(by_cause));
@@ -91,9 +97,11 @@ UnrecordedText unrecorded_text(const Model& model, const DeviceSummary& devices)
                                  model.groups[worst->first].name);
   }
   if (const uint64_t launches = missing_launches(devices); launches != 0) {
-    result.is_loss = true;
-    result.text += fmt::format("{}{} launches of kernels have no kernel",
-                               result.text.empty() ? "" : "; ", grouped(launches));
+    const auto all = static_cast<double>(launches + kernels(devices));
+    result.is_loss |= static_cast<double>(launches) > kLeastLaunchShare * all;
+    result.text += fmt::format("{}{} of a kernel {} no kernel", result.text.empty() ? "" : "; ",
+                               launches == 1 ? "1 launch" : grouped(launches) + " launches",
+                               launches == 1 ? "has" : "have");
   }
   return result;
 }

@@ -187,6 +187,11 @@ class Knobs(GpuCase):
         self.assertLess(sum(self.kernel_counts()), self.counted[0]["kernels"])
         self.assert_archive_is_clean()
 
+    def test_nor_are_they_behind_the_first_buffer(self):
+        self.run_program(3000, 1, ranks=1, FAKE_CUPTI_ABSURD=10, AON_MEMORY="64MiB")
+        self.assertRegex(self.provider()["reason"], r"\b30\d damaged")
+        self.assertLess(self.table("use")[0]["span_ns"], 10**12)
+
     def waits(self):
         return readers.region_counts(self.output).get("[CUDA context synchronize]", 0)
 

@@ -80,6 +80,23 @@ class Times(MissingCase):
         self.assertGreater(self.gaps()[NAME.format("CUPTI stopped")], 1)
         self.assertIn("behind an error of CUPTI", self.finding())
 
+    def test_what_a_fatal_error_leaves_with_cupti_is_of_that_error_alone(self):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, FAKE_CUPTI_FATAL=500,
+                         FAKE_CUPTI_HOLD=1)
+        self.assertEqual(set(self.unrecorded()), {NAME.format("CUPTI stopped")})
+        self.assertGreater(self.unrecorded()[NAME.format("CUPTI stopped")], 1_500_000_000)
+        self.assertNotIn("did not hand over", self.provider()["reason"])
+
+    def test_causes_at_the_same_time_are_no_longer_than_the_run(self):
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=6, AON_BUDGET=1,
+                         FAKE_CUPTI_OVERHEAD=10_000_000, FAKE_CUPTI_DROP=10)
+        rows = self.table("unrecorded")
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            self.assertLess(row["process_ns"], sum(row["total_ns"] for row in rows) - 10**9)
+        told_s = float(re.search(r"may be missing in ([\d.]+) s", self.finding()).group(1))
+        self.assertAlmostEqual(told_s, rows[0]["process_ns"] / 1e9, delta=0.1)
+
     def test_a_cupti_that_hands_nothing_over_any_more_is_dead(self):
         """As behind cuptiFinalize(), which another client has called."""
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=6,
@@ -132,7 +149,7 @@ class Launches(MissingCase):
         self.assertGreater(dropped, 30)
         self.assertAlmostEqual(use["missing_launches"], dropped, delta=2)  # the first and the last
         self.assertEqual(use["bound"], "not recorded")
-        self.assertRegex(self.finding(), r"; \d+ launches of kernels have no kernel")
+        self.assertRegex(self.finding(), r"; \d+ launches of a kernel have no kernel")
 
     def test_those_that_failed_are_none(self):
         self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, FAKE_CUPTI_FAILED=5)

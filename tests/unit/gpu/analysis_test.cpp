@@ -158,6 +158,22 @@ TEST_F(Analysis, what_is_missing_is_told_by_cause) {
   EXPECT_EQ(rows[1].total_ns, 100u);
   EXPECT_EQ(rows[2].cause, GapCause::kLeftOut);
   EXPECT_EQ(rows[2].total_ns, 2000u);
+  for (const UnrecordedTime& row : rows)
+    EXPECT_EQ(row.process_ns, 2700u) << "what the ring lost was left out as well";
+}
+
+/// Each timeline of the process shows the same.
+TEST_F(Analysis, a_time_that_is_told_twice_counts_once) {
+  Event gap = event(EventKind::kDeviceGap, 500);
+  gap.request = 2500;
+  give(kMaster, {});
+  give(kRecords, {});
+  give(kCalls, {gap});
+  give(kStream, {gap, kernel(3000, 4000)});
+  EXPECT_TRUE(analysis_->finish({}));
+  ASSERT_EQ(analysis_->summary().unrecorded.size(), 1u);
+  EXPECT_EQ(analysis_->summary().unrecorded[0].count, 1u);
+  EXPECT_EQ(analysis_->summary().unrecorded[0].total_ns, 2000u);
 }
 
 /// Ten launches, of which some have a kernel of 50 us each.
@@ -188,6 +204,28 @@ TEST_F(Analysis, launches_without_a_kernel_are_counted_and_leave_no_verdict) {
     EXPECT_EQ(unrecorded_ns, kernel_count == 10 ? 0u : 250'000u) << "from kernel 7 to 10";
     EXPECT_EQ(use.bound, kernel_count == 10 ? Bound::kLaunch : Bound::kUnrecorded);
   }
+}
+
+TEST_F(Analysis, launches_before_the_first_kernel_that_is_there_are_missing_as_well) {
+  analysis_ = make_device_analysis(job_.path(), nullptr);
+  const_cast<GlobalRegion&>(parts_->model.regions.back()).name = "cuLaunchKernel";
+  EXPECT_TRUE(analysis_->begin(parts_->model));
+  std::vector<Event> calls;
+  for (uint32_t i = 1; i <= 10; ++i) {
+    calls.push_back(kernel(i * 100'000, i * 100'000 + 5'000));
+    calls.back().peer = static_cast<int32_t>(DeviceOperation::kOther);
+    calls.back().region = kLaunch;
+    calls.back().request = i;
+  }
+  Event last = kernel(1'008'000, 1'058'000);
+  last.request = 10;
+  give(kMaster, {});
+  give(kRecords, {});
+  give(kCalls, calls);
+  give(kStream, {last});
+  EXPECT_TRUE(analysis_->finish({}));
+  EXPECT_EQ(analysis_->summary().uses.at(0).missing_launch_count, 9u);
+  EXPECT_EQ(analysis_->summary().uses.at(0).bound, Bound::kUnrecorded);
 }
 
 /// Kernels of 3 us behind each other's backs, with the id of the call before them.

@@ -18,7 +18,13 @@ class Unrecorded : public testing::Test {
     }
   }
   void add(uint32_t group, GapCause cause, uint64_t total_ns) {
-    devices_.unrecorded.push_back({group, cause, 1, total_ns});
+    uint64_t sum_ns = total_ns;
+    for (const UnrecordedTime& row : devices_.unrecorded)
+      sum_ns += row.group == group ? row.total_ns : 0;
+    devices_.unrecorded.push_back({group, cause, 1, total_ns, sum_ns});
+    for (UnrecordedTime& row : devices_.unrecorded) {
+      if (row.group == group) row.process_ns = sum_ns;
+    }
   }
   UnrecordedText told() const { return unrecorded_text(model_, devices_); }
 
@@ -44,6 +50,15 @@ TEST_F(Unrecorded, each_cause_has_its_time_and_its_remedy) {
   EXPECT_TRUE(told().is_loss);
 }
 
+TEST_F(Unrecorded, causes_of_one_time_are_no_longer_time) {
+  add(0, GapCause::kBudget, 2 * kSecondNs);
+  add(0, GapCause::kDropped, 3 * kSecondNs);
+  for (UnrecordedTime& row : devices_.unrecorded) row.process_ns = 3 * kSecondNs;
+  EXPECT_NE(told().text.find("work of GPUs may be missing in 3.0 s: 3.0 s dropped"),
+            std::string::npos)
+      << told().text;
+}
+
 TEST_F(Unrecorded, what_was_asked_for_is_no_loss) {
   add(0, GapCause::kPause, 2 * kSecondNs);
   EXPECT_EQ(told().text, "work of GPUs may be missing in 2.0 s: 2.0 s paused by the program");
@@ -57,8 +72,18 @@ TEST_F(Unrecorded, launches_without_a_kernel_are_told_once_for_all_devices) {
     use.missing_launch_count = 1234;
     devices_.uses.push_back(use);
   }
-  EXPECT_EQ(told().text, "1 234 launches of kernels have no kernel");
+  EXPECT_EQ(told().text, "1 234 launches of a kernel have no kernel");
   EXPECT_TRUE(told().is_loss);
+}
+
+/// A window of the budget begins and ends between a launch and its kernel.
+TEST_F(Unrecorded, a_few_launches_without_a_kernel_are_no_loss) {
+  DeviceUse use;
+  use.kernel_count = 1000;
+  use.missing_launch_count = 1;
+  devices_.uses.push_back(use);
+  EXPECT_EQ(told().text, "1 launch of a kernel has no kernel");
+  EXPECT_FALSE(told().is_loss);
 }
 
 }  // namespace
