@@ -18,8 +18,8 @@
 namespace aon::nccl {
 
 /// Kernels that follow one another may overlap (programmatic launches), by much less than this. 64
-/// operations take longer.
-constexpr uint64_t kMostOverlapNs = 50'000;
+/// of the smallest operations take 1 ms.
+constexpr uint64_t kMostOverlapNs = 200'000;
 
 /// The calls from `first` to `last`; none where `count` of operations is 0.
 struct CallRange {
