@@ -164,6 +164,7 @@ void NodeBuilder::apply_communicator(uint32_t number, const DefinitionView& view
   if (!d) return;
   d->kind = bounded(d->kind, CommunicatorKind::kNccl, CommunicatorKind::kIntra);
   communicators[d->id] = {*d, text(0)};
+  if (d->kind == CommunicatorKind::kNccl) communicators[d->id].nccl_id = text(1);
 }
 
 void NodeBuilder::apply_window(uint32_t number, const DefinitionView& view) {

@@ -36,6 +36,7 @@ struct Communicator {
   std::optional<Cartesian> cartesian = std::nullopt;
   /// Ranks whose data this process gets in neighbourhood collectives; nothing: not told.
   std::optional<std::vector<uint32_t>> sources = std::nullopt;
+  std::string nccl_id = {};  ///< commId as NCCL's log has it; "" unknown
 };
 /// Operations of NCCL whose records were refused. Its ids are of the process.
 struct NcclSums {

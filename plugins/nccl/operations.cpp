@@ -176,6 +176,16 @@ void note_gpu_time(Communicator& communicator, const Writer* w, uint64_t gpu_ns)
   adjust(communicator, *g_state, w, gpu_ns);
 }
 
+/// Tells whose times were overwritten, where this begin shows it.
+void note_order(Communicator& communicator, const Operation& operation, uint64_t begin_ns) {
+  const CallRange found = communicator.gpu_order.begin(group_of(operation), begin_ns);
+  CallRange& all = communicator.overwritten;
+  if (AON_LIKELY(found.count == 0 && all.count == 0)) return;
+  g_state->overwritten.fetch_add(found.count, kRelaxed);
+  all.add(found);
+  if (put_overwritten(communicator, operation)) all = {};
+}
+
 /// One thread tells the channels of an operation.
 void note_begin(Operation& operation, uint64_t begin_ns) {
   const uint64_t first_ns = operation.gpu_first_ns.load(kRelaxed);
@@ -206,6 +216,7 @@ void* start_channel(int version, const Descriptor* descriptor) {
   handle.channel = event.channel & (kMaxChannels - 1);
   if (event.timer_ns == 0) return handle.pointer();
   note_begin(*operation, event.timer_ns);
+  note_order(communicator, *operation, event.timer_ns);
   note_gpu_time(communicator, w, event.timer_ns);
   return handle.pointer();
 }
@@ -231,11 +242,16 @@ void stop_channel(const Handle& handle, Operation& operation) {
   const uint32_t wanted = static_cast<uint8_t>(operation.shape.load(kRelaxed) >> kChannelShift);
   if (static_cast<uint32_t>(__builtin_popcountll(done)) < wanted) return;
   uint64_t control;
-  note_done(g_state->communicators[handle.communicator], operation);
-  if (!set_bits(operation, handle.generation, kChannelsDone, &control)) return;
-  if ((control & kWorkDone) != 0) {
-    commit(g_state->communicators[handle.communicator], operation, handle.generation);
-  }
+  uint64_t bits = kChannelsDone;
+  Communicator& communicator = g_state->communicators[handle.communicator];
+  note_done(communicator, operation);
+  const auto call = static_cast<uint32_t>(operation.shape.load(kRelaxed));
+  const uint64_t end_ns = operation.gpu_end_ns.load(kRelaxed);
+  if (end_ns != 0 && communicator.gpu_order.end(group_of(operation), call, end_ns))
+    bits |= kTimesOverwritten;
+  if (!set_bits(operation, handle.generation, bits, &control)) return;
+  if ((bits & kTimesOverwritten) != 0) g_state->overwritten.fetch_add(1, kRelaxed);
+  if ((control & kWorkDone) != 0) commit(communicator, operation, handle.generation);
 }
 
 void* start_group(Communicator& communicator) {

@@ -36,16 +36,16 @@ int init(const CommunicatorFacts& facts, void** context, int* mask, InitTheirs i
 
 template <int kVersion>
 int init_alone(void** context, int* mask) {
-  return init({0, nullptr, 0, 0, kVersion}, context, mask, [](void* function, void** c, int* m) {
+  return init({0, nullptr, 0, 0, 0, kVersion}, context, mask, [](void* function, void** c, int* m) {
     return reinterpret_cast<InitV1>(function)(c, m);
   });
 }
 
-uint32_t size_of(int rank_count) { return rank_count > 0 ? static_cast<uint32_t>(rank_count) : 0; }
+uint32_t count_of(int told) { return told > 0 ? static_cast<uint32_t>(told) : 0; }
 
 int init_v4(void** context, int* mask, const char* name, uint64_t id, int nodes, int rank_count,
             int rank, Logger logger) {
-  return init({id, name, size_of(rank_count), rank, 4}, context, mask,
+  return init({id, name, count_of(nodes), count_of(rank_count), rank, 4}, context, mask,
               [&](void* function, void** c, int* m) {
                 return reinterpret_cast<InitV4>(function)(c, m, name, id, nodes, rank_count, rank,
                                                           logger);
@@ -55,7 +55,7 @@ int init_v4(void** context, int* mask, const char* name, uint64_t id, int nodes,
 template <int kVersion>
 int init_v5(void** context, uint64_t id, int* mask, const char* name, int nodes, int rank_count,
             int rank, Logger logger) {
-  return init({id, name, size_of(rank_count), rank, kVersion}, context, mask,
+  return init({id, name, count_of(nodes), count_of(rank_count), rank, kVersion}, context, mask,
               [&](void* function, void** c, int* m) {
                 return reinterpret_cast<InitV5>(function)(c, id, m, name, nodes, rank_count, rank,
                                                           logger);

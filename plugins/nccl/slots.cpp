@@ -21,6 +21,10 @@ void store_gpu_words(Communicator& communicator, const Operation& from, uint64_t
     words[5] |= uint64_t{kNcclInFlight | kNcclAbandoned} << 32;
     return;
   }
+  if ((control & kTimesOverwritten) != 0) {
+    words[5] |= uint64_t{kNcclOverwritten} << 32;
+    return;
+  }
   if ((control & kChannelsDone) == 0) flags |= kNcclMissedChannels;
   if (first_ns != 0 && end_ns >= first_ns) {
     flags |= kNcclGpuTimed;
@@ -76,7 +80,7 @@ void put_record(Communicator& communicator, const Operation& from, uint64_t cont
 }
 
 constexpr uint32_t kGroupShift = 8;  ///< in function_group
-constexpr uint32_t kGroupMask = (1u << 24) - 1;
+constexpr uint32_t kGroupMask = GpuOrder::kGroupMask;
 constexpr uint32_t kPatienceGroups = 64;       ///< then no work comes any more for a call
 constexpr uint32_t kGpuPatienceGroups = 4096;  ///< then no time of a channel comes any more
 
@@ -85,8 +89,7 @@ bool is_overdue(const Communicator& communicator, const Operation& operation, ui
   if (communicator.slot_count.load(kRelaxed) >= kMaxOperations) return true;
   const bool has_work = (control & kHasWork) != 0;
   if (has_work && (control & kWorkDone) == 0) return false;
-  const uint32_t group = operation.function_group.load(kRelaxed) >> kGroupShift;
-  const uint32_t age = (communicator.group_count.load(kRelaxed) - group) & kGroupMask;
+  const uint32_t age = (communicator.group_count.load(kRelaxed) - group_of(operation)) & kGroupMask;
   return age > (has_work ? kGpuPatienceGroups : kPatienceGroups);
 }
 
@@ -209,6 +212,20 @@ bool put_in_flight(Communicator& communicator, const Operation& operation, uint3
                        bytes};
     uint64_t* out = reinterpret_cast<uint64_t*>(head + 1);
     for (uint32_t i = 0; i < 4; ++i) out[i] = words[i];
+  });
+}
+
+bool put_overwritten(const Communicator& communicator, const Operation& operation) {
+  const Function function = static_cast<Function>(operation.function_group.load(kRelaxed) & 0xff);
+  const Annotation* region = region_of(function);
+  Writer* w = annotation_writer(region, RecordKind::kNcclCall);
+  if (AON_UNLIKELY(w == nullptr)) return false;
+  const CallRange& calls = communicator.overwritten;
+  const uint64_t now = ticks(w);
+  return emit(w, kNcclOverwrittenSlots, true, now, [&](char* at) {
+    *reinterpret_cast<RecordHead*>(at) = RecordHead{
+        now, 0,          RecordKind::kNcclCall, kNcclOverwrittenSlots,
+        0,   region->id, communicator.id,       uint64_t{calls.last} << 32 | calls.first};
   });
 }
 

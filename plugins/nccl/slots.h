@@ -29,6 +29,14 @@ uint64_t shape_of(const Facts& facts, uint32_t call);
 /// Ends a live operation and writes its record. False: somebody else did.
 bool commit(Communicator& communicator, Operation& operation, uint32_t generation);
 
+/// Number of the group that called it, of 24 bits; the same for what no group tells of.
+inline uint32_t group_of(const Operation& operation) {
+  return operation.function_group.load(std::memory_order_relaxed) >> 8;
+}
+
+/// Writes what Communicator::overwritten says, and `operation` has shown. False: no room.
+bool put_overwritten(const Communicator& communicator, const Operation& operation);
+
 /// An operation whose channels are all over; those before it on its communicator are over, too.
 void note_done(Communicator& communicator, const Operation& operation);
 

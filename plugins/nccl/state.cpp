@@ -168,16 +168,21 @@ void define_communicator(State& state, const Communicator& communicator,
   definition.rank = static_cast<uint32_t>(communicator.rank);
   definition.kind = CommunicatorKind::kNccl;
   definition.reserved[kNcclDevice] = current_device();
-  char name[256];
+  memcpy(&definition.reserved[kNcclNodes], &facts.node_count, sizeof facts.node_count);
+  char id[24] = "";
+  if (facts.id != 0) snprintf(id, sizeof id, "0x%llx", static_cast<unsigned long long>(facts.id));
+  char name[256 + sizeof id];
   if (facts.name != nullptr && *facts.name != '\0') {
-    snprintf(name, sizeof name, "%s", facts.name);
+    snprintf(name, 256, "%s", facts.name);
   } else if (facts.id != 0) {  // as NCCL's own log has it
-    snprintf(name, sizeof name, "commId 0x%llx", static_cast<unsigned long long>(facts.id));
+    snprintf(name, sizeof name, "commId %s", id);
   } else {
     name[0] = '\0';
   }
+  const size_t name_bytes = strlen(name) + 1;
+  memcpy(name + name_bytes, id, strlen(id) + 1);
   aon_define(static_cast<uint32_t>(DefinitionType::kCommunicator), &definition, sizeof definition,
-             name, static_cast<uint32_t>(strlen(name)) + 1);
+             name, static_cast<uint32_t>(name_bytes + strlen(id) + 1));
   define_stream(communicator, name);
 }
 
@@ -219,6 +224,8 @@ void fill(State& state, Communicator& communicator, const CommunicatorFacts& fac
     word->store(0, std::memory_order_relaxed);
   }
   communicator.gpu = {};
+  communicator.gpu_order = {};
+  communicator.overwritten = {};
   communicator.launch_ticks.store(0, std::memory_order_relaxed);
   for (auto& count : communicator.copied) count.store(0, std::memory_order_relaxed);
   map_counts(communicator);
@@ -303,6 +310,13 @@ void tell_losses(const State& state) {
     reason.add("%llu pieces of the proxies' work are not recorded: more than %u at a time",
                count(state.proxies_left_out), kMaxProxies);
     remedy.add("AON_NCCL_LEVEL=gpu");
+  }
+  if (count(state.overwritten) != 0) {
+    reason.add(
+        "%llu operations have no times on the GPU: NCCL had overwritten them before its proxy "
+        "thread read them",
+        count(state.overwritten));
+    remedy.add("a core for that thread");
   }
   if (count(state.foreign) != 0) {
     reason.add(

@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "nccl/gpu_order.h"
 #include "nccl/handle.h"
 #include "nccl/interface.h"
 #include "nccl/level.h"
@@ -39,6 +40,7 @@ constexpr uint64_t kChannelsDone = uint64_t{1} << 37;
 constexpr uint64_t kClaimed = uint64_t{1} << 38;       ///< one thread's alone (slots.h)
 constexpr uint64_t kAbandoned = uint64_t{1} << 40;     ///< is_abandoned() when nothing more is told
 constexpr uint64_t kToldInFlight = uint64_t{1} << 41;  ///< its record in flight was taken
+constexpr uint64_t kTimesOverwritten = uint64_t{1} << 42;
 
 /// An operation in flight: 96 bytes, the record in the making. Shared: whoever gets the events of
 /// its parts; all fields are atomic, `control` publishes the others.
@@ -101,6 +103,8 @@ struct Communicator {
   GpuClock gpu;
   uint64_t gpu_window_ticks;  ///< when the window of gpu_lowest began
   int64_t gpu_lowest;
+  GpuOrder gpu_order;
+  CallRange overwritten;  ///< not yet written
 };
 
 /// By slot of the thread's writer. Owner: that thread.
@@ -156,6 +160,7 @@ struct State {
   std::atomic<uint64_t> crowded_out;       ///< committed early, for all slots were taken
   std::atomic<uint64_t> foreign;           ///< pieces of proxies' work for other processes (PXN)
   std::atomic<uint64_t> proxies_left_out;  ///< beyond kMaxProxies
+  std::atomic<uint64_t> overwritten;       ///< operations told with times of later ones
   // The level: written under the mutex at init, and by whoever sees that the budget changed it.
   std::atomic<Level> wanted_level;
   std::atomic<Level> level;
@@ -190,6 +195,7 @@ extern State* g_state;
 struct CommunicatorFacts {
   uint64_t id;  ///< 0: unknown
   const char* name;
+  uint32_t node_count;  ///< 0: unknown
   uint32_t rank_count;
   int32_t rank;
   int version;

@@ -39,19 +39,26 @@ const char* keep(const std::string& text) {
   return all.back()->c_str();
 }
 
+[[noreturn]] void die(const char* what) {
+  std::fprintf(stderr, "fake_nccl: %s\n", what);
+  std::exit(2);
+}
+
+/// As many ranks on each as the launcher says; without one all are on this node.
+int node_count(int rank_count) {
+  const char* local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  const int each = local == nullptr ? 0 : std::atoi(local);
+  return each <= 0 ? 1 : (rank_count + each - 1) / each;
+}
+
+}  // namespace
+
 uint64_t gpu_now_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC_RAW, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec) +
          kTimerOffset;
 }
-
-[[noreturn]] void die(const char* what) {
-  std::fprintf(stderr, "fake_nccl: %s\n", what);
-  std::exit(2);
-}
-
-}  // namespace
 
 Worker::Worker() : thread_([this] { run(); }) {}
 
@@ -132,15 +139,16 @@ void* Plugin::init(uint64_t id, const char* name, int rank_count, int rank) {
   using InitV5 = int (*)(void**, uint64_t, int*, const char*, int, int, int, void*);
   void* context = reinterpret_cast<void*>(0x5678);
   const int before = mask();
+  const int nodes = node_count(rank_count);
   int result;
   if (version_ <= 3) {
     result = reinterpret_cast<InitV1>(table_->init)(&context, &mask_);
   } else if (version_ == 4) {
-    result = reinterpret_cast<InitV4>(table_->init)(&context, &mask_, name, id, 1, rank_count, rank,
-                                                    nullptr);
+    result = reinterpret_cast<InitV4>(table_->init)(&context, &mask_, name, id, nodes, rank_count,
+                                                    rank, nullptr);
   } else {
-    result = reinterpret_cast<InitV5>(table_->init)(&context, id, &mask_, name, 1, rank_count, rank,
-                                                    nullptr);
+    result = reinterpret_cast<InitV5>(table_->init)(&context, id, &mask_, name, nodes, rank_count,
+                                                    rank, nullptr);
   }
   if (result != 0) die("init failed");
   // NCCL before 2.30 would call with that context all the same.
@@ -381,7 +389,8 @@ void Communicator::work(const std::vector<Call>& calls, const std::vector<void*>
     tasks.push_back({call, plugin_->start(context_, event)});
   }
   if (proxy_ != nullptr && wants(kProxyOp | kProxyStep | kNetPlugin | kKernelCh)) {
-    const uint64_t begin_ns = begin_ns_ != 0 ? begin_ns_ + odd.queued_ns : gpu_now_ns();
+    uint64_t begin_ns = begin_ns_ != 0 ? begin_ns_ + odd.queued_ns : gpu_now_ns();
+    if (odd.begin_ns != 0) begin_ns = odd.begin_ns;
     proxy_->give([=, mask = mask_, this] { progress(tasks, begin_ns, odd, mask); });
   }
   for (const Task& task : tasks) plugin_->stop(task.handle);

@@ -28,6 +28,9 @@ namespace aon::test::nccl {
 /// What is launched on the device, if there is to be one (device.cpp).
 void launch_kernel();
 
+/// What the GPU's timer counts.
+uint64_t gpu_now_ns();
+
 /// The plugin's table: all versions have these five behind the name, with two kinds of arguments
 /// for init.
 struct Table {
@@ -118,6 +121,7 @@ struct Oddities {
   bool no_timer = false;  ///< null arguments of state 22
   uint64_t gpu_ns = 50'000;
   uint64_t queued_ns = 0;     ///< from the launch to the begin on the GPU
+  uint64_t begin_ns = 0;      ///< that its channels tell; 0: when it was launched
   bool never_ends = false;    ///< on the GPU
   int steps = 4;              ///< of the proxy on each channel
   bool is_foreign = false;    ///< the proxy works for another process (PXN)
@@ -193,5 +197,10 @@ class Communicator {
   uint64_t begin_ns_ = 0;       ///< of what is being launched, on the GPU
   bool wants_network_ = false;  ///< the proxy's
 };
+
+// Cases (paths.cpp).
+void copy_engines(Plugin* plugin, int count);
+void reloaded(Plugin* plugin, int count);
+void late_proxy(Plugin* plugin, Worker* proxy, int count);
 
 }  // namespace aon::test::nccl

@@ -19,8 +19,6 @@ namespace aon::test::nccl {
 void bench(Plugin* plugin, int count);
 void bench_steps(Plugin* plugin, int count);
 void replay(const char* path);
-void copy_engines(Plugin* plugin, int count);
-void reloaded(Plugin* plugin, int count);
 
 namespace {
 
@@ -474,6 +472,7 @@ constexpr Case kCases[] = {
     {"unmasked", unmasked},
     {"copy_engines", [](Run& run) { copy_engines(&run.plugin, run.count); }},
     {"reloaded", [](Run& run) { reloaded(&run.plugin, run.count); }},
+    {"late_proxy", [](Run& run) { late_proxy(&run.plugin, &run.proxy, run.count); }},
     {"bench", [](Run& run) { bench(&run.plugin, run.count); }},
     {"bench_steps", [](Run& run) { bench_steps(&run.plugin, run.count); }},
 };

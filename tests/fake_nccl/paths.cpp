@@ -1,10 +1,8 @@
-// Ways of NCCL that other cases do not take: copy engines, and a library that comes again.
+// Ways of NCCL that other cases do not take: copy engines, a library that comes again, and a proxy
+// that comes late.
 #include "tests/fake_nccl/fake_nccl.h"
 
 namespace aon::test::nccl {
-
-void copy_engines(Plugin* plugin, int count);
-void reloaded(Plugin* plugin, int count);
 
 /// COUNT times an AllGather and an AlltoAll by copy engines, and an AllGather by a kernel; then one
 /// by copy engines that a graph has captured.
@@ -27,6 +25,21 @@ void reloaded(Plugin* plugin, int count) {
     for (int i = 0; i < count; ++i) world.launch(Call{});
     world.finalize();
   }
+}
+
+/// COUNT AllReduces, one each 10 us, that have all run when the proxy reads the first: NCCL keeps
+/// the times of a channel's last 64.
+void late_proxy(Plugin* plugin, Worker* proxy, int count) {
+  constexpr int kKept = 64;
+  constexpr uint64_t kEach_ns = 10'000;
+  Communicator world(plugin, proxy, 0x1a7e, 2, 0, "world");
+  const uint64_t first_ns = gpu_now_ns() - kEach_ns * static_cast<unsigned>(count);
+  for (int i = 0; i < count; ++i) {
+    const int told = i + (count - 1 - i) / kKept * kKept;
+    world.launch(Call{},
+                 {.gpu_ns = 5000, .begin_ns = first_ns + kEach_ns * static_cast<unsigned>(told)});
+  }
+  world.finalize();
 }
 
 }  // namespace aon::test::nccl

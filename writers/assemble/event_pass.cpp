@@ -154,7 +154,7 @@ Status EventPass::run_location(const Location& location) {
   return {};
 }
 
-Status EventPass::use_index(uint32_t node, uint32_t process) {
+Status EventPass::use_index(uint32_t node, uint32_t process, const spool::Process* told) {
   if (index_ != nullptr && index_node_ == node && index_->process() == process) return {};
   const auto& by_process = parts_.segments[node];
   const auto found = by_process.find(process);
@@ -165,12 +165,13 @@ Status EventPass::use_index(uint32_t node, uint32_t process) {
   if (!index) return index.error();
   index_ = std::make_unique<spool::ProcessIndex>(std::move(index).value());
   index_node_ = node;
-  return {};
+  nccl_overwritten_.clear();
+  return told == nullptr ? Status() : nccl_overwritten_.find(*index_, *told, beat_);
 }
 
 Status EventPass::read_stream(const Location& location, const spool::Process* process,
                               EventOrder* order, LocationTally* tally) {
-  Status status = use_index(parts_.model.groups[location.group].node, location.process);
+  Status status = use_index(parts_.model.groups[location.group].node, location.process, process);
   if (!status) return status;
   spool::StreamReader reader(*index_, process, location.slot);
   const bool is_series = location.type == LocationType::kMetric;
@@ -180,6 +181,7 @@ Status EventPass::read_stream(const Location& location, const spool::Process* pr
     Result<spool::StreamBatch> batch = reader.next();
     if (!batch) return batch.error();
     if (batch->records.empty()) break;
+    batch->records = nccl_overwritten_.correct(batch->records);
     if (is_series) {
       sorter.add(batch->records);
       const std::vector<Record> ready = sorter.take(false);

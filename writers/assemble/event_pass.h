@@ -15,6 +15,7 @@
 #include "writers/assemble/device_spans.h"
 #include "writers/assemble/event_order.h"
 #include "writers/assemble/model.h"
+#include "writers/assemble/nccl_overwritten.h"
 #include "writers/assemble/nccl_spans.h"
 #include "writers/ledger/tally.h"
 #include "writers/writer.h"
@@ -68,7 +69,7 @@ class EventPass {
   Status run_nccl_timeline(const Location& location, const StreamEvents::Sink& sink);
   Status read_stream(const Location& location, const spool::Process* process, EventOrder* order,
                      LocationTally* tally);
-  Status use_index(uint32_t node, uint32_t process);
+  Status use_index(uint32_t node, uint32_t process, const spool::Process* told);
   Status add_tail(const spool::Process& process, uint16_t slot, LocationTally* tally,
                   EventOrder* order);
   void for_each_writer(const std::function<Status(Writer*)>& action);
@@ -81,10 +82,11 @@ class EventPass {
   std::vector<LocationTally> tallies_;
   std::unique_ptr<spool::ProcessIndex> index_;
   uint32_t index_node_ = 0;
-  GroupRequests requests_;    ///< of the group
-  OpenIo open_io_;            ///< the same
-  DeviceSpans device_spans_;  ///< the same
-  NcclSpans nccl_spans_;      ///< the same
+  GroupRequests requests_;            ///< of the group
+  OpenIo open_io_;                    ///< the same
+  DeviceSpans device_spans_;          ///< the same
+  NcclSpans nccl_spans_;              ///< the same
+  NcclOverwritten nccl_overwritten_;  ///< of the process of index_
   uint32_t request_group_ = 0xffffffffu;
 };
 

@@ -13,6 +13,7 @@ void EventOrder::emit_nccl(const Record& record) {
     event.request = reinterpret_cast<uint64_t>(&nccl_proxy_.back());
     return;
   }
+  if (is_nccl_overwritten(record.head)) return;  // has been heeded (nccl_overwritten.h)
   if (!is_nccl_operation(record.head)) {
     ++outcome_->unmatched_count;
     return;

@@ -17,6 +17,10 @@ inline bool is_nccl_proxy(const RecordHead& head) {
   return head.kind == RecordKind::kNcclCall && head.slot_count == kNcclProxySlots;
 }
 
+inline bool is_nccl_overwritten(const RecordHead& head) {
+  return head.kind == RecordKind::kNcclCall && head.slot_count == kNcclOverwrittenSlots;
+}
+
 /// Of a record that is_nccl_operation(). Its region is the record's, known or not.
 NcclOperation read_nccl_operation(const Record& record, clock::ClockMap::Cursor& clock);
 

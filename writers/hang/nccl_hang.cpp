@@ -118,7 +118,8 @@ void NcclHangFinder::note_reached(const NcclOperation& operation, Reached* reach
 
 /// NCCL's kernels of one communicator run one after the other.
 void NcclHangFinder::note_done(const NcclOperation& operation) {
-  if ((operation.flags & (kNcclGpuTimed | kNcclInFlight)) != kNcclGpuTimed) return;
+  constexpr uint32_t kDone = kNcclGpuTimed | kNcclOverwritten;
+  if ((operation.flags & kNcclInFlight) != 0 || (operation.flags & kDone) == 0) return;
   uint64_t& launch_ns = done_launch_ns_[operation.communicator];
   launch_ns = std::max(launch_ns, operation.launch_ns);
   done_ns_[group_] = std::max(done_ns_[group_], operation.end_ns);
@@ -126,7 +127,7 @@ void NcclHangFinder::note_done(const NcclOperation& operation) {
 
 /// The budget may have lowered the level since, or raised it: the newest operation tells.
 void NcclHangFinder::note_level(const NcclOperation& operation, Progress* progress) {
-  constexpr uint32_t kTold = kNcclInFlight | kNcclGpuTimed | kNcclMissedChannels;
+  constexpr uint32_t kTold = kNcclInFlight | kNcclGpuTimed | kNcclMissedChannels | kNcclOverwritten;
   const bool is_timed = (operation.flags & kTold) != 0;
   if (operation.call < progress->newest_call) return;
   // An operation has two records, of which the first may come last.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,9 +27,9 @@ template <size_t kCount>
 std::vector<std::string> texts(const char* const (&names)[kCount]) {
   return {names, names + kCount};
 }
-const std::vector<std::string> kFlags = {"graph captured", "gpu timed", "missed channels",
-                                         "no work",        "replayed",  "copy engines",
-                                         "in flight",      "abandoned", "kernel timed"};
+const std::vector<std::string> kFlags = {
+    "graph captured", "gpu timed", "missed channels", "no work",      "replayed",
+    "copy engines",   "in flight", "abandoned",       "kernel timed", "times overwritten"};
 
 /// A row of another table, -1 not known.
 int64_t row_of(uint32_t id, size_t count) { return id < count ? int64_t{id} : -1; }
@@ -40,6 +41,29 @@ std::string_view name_of(const Model& model, uint32_t region) {
 uint32_t size_of(const Model& model, uint32_t communicator) {
   return communicator < model.communicators.size() ? model.communicators[communicator].rank_count
                                                    : 0;
+}
+
+/// What any member was told of its communicator, by global id.
+struct Told {
+  std::string id;
+  uint32_t node_count = 0;
+};
+std::unordered_map<uint32_t, Told> told_of(const Model& model) {
+  std::unordered_map<uint32_t, Told> all;
+  for (const Group& group : model.groups) {
+    if (group.process == nullptr) continue;
+    for (const auto& [local, communicator] : group.process->communicators) {
+      const auto global = group.communicator_map.find(local);
+      if (communicator.definition.kind != CommunicatorKind::kNccl ||
+          global == group.communicator_map.end())
+        continue;
+      Told& told = all[global->second];
+      told.id = communicator.nccl_id;
+      memcpy(&told.node_count, &communicator.definition.reserved[kNcclNodes],
+             sizeof told.node_count);
+    }
+  }
+  return all;
 }
 
 /// -1: it has no row there.
@@ -59,16 +83,21 @@ Rows write_nccl_communicators(hid_t file, const Model& model, const OperationTab
   Table table(file, "nccl/communicators", "communicators of NCCL, each once for all its ranks");
   auto& communicator = table.add<uint32_t>("communicator", {"1", "row of /communicators"});
   auto& name = table.add_text("name", {"", "as the program named it, else NCCL's commId"});
+  auto& comm_id = table.add_text("comm_id", {"", "commId as in NCCL's log, empty unknown"});
   auto& size = table.add<uint32_t>("size", {"1", "ranks, 0 unknown"});
+  auto& nodes = table.add<uint32_t>("nodes", {"1", "nodes it spans as NCCL says, 0 unknown"});
   auto& count = table.add<uint64_t>("operations", {"1", "of all its ranks"});
   auto& bytes = table.add<uint64_t>("bytes", {"bytes", "of their calls"});
   Rows rows;
+  std::unordered_map<uint32_t, Told> told = told_of(model);
   for (uint32_t id = 0; id < model.communicators.size(); ++id) {
     if (model.communicators[id].kind != CommunicatorKind::kNccl) continue;
     rows[id] = static_cast<int64_t>(size.rows());
     communicator.append(id);
     name.append(model.communicators[id].name);
+    comm_id.append(told[id].id);
     size.append(model.communicators[id].rank_count);
+    nodes.append(told[id].node_count);
     count.append(sums[id].count);
     bytes.append(sums[id].bytes);
   }

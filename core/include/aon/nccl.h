@@ -38,6 +38,11 @@
 /// | 8    | ticks of the longest step                                                            |
 /// | 11   | wide duration                                                                        |
 ///
+/// NCCL keeps the GPU's times of a channel's last 64 operations; what its proxy reads later is told
+/// with those of an operation 64 later. Where that shows in times that cannot be, a record of
+/// kNcclOverwrittenSlots (no words) says of whom: a32 communicator, a64 the first and, in its high
+/// half, the last of the calls; those of these that are timed in records before it are not.
+///
 /// They come in no order of time: an operation may end long after others that were called later.
 /// `bytes` are count times the size of a type as the call has them: what a rank sends, of
 /// ReduceScatter what it receives.
@@ -53,6 +58,7 @@ namespace aon {
 constexpr uint8_t kNcclSlots = 3;
 constexpr uint8_t kNcclInFlightSlots = 2;
 constexpr uint8_t kNcclProxySlots = 4;
+constexpr uint8_t kNcclOverwrittenSlots = 1;
 constexpr uint32_t kNcclStepsPerRecord = 16;
 constexpr uint32_t kNoNcclCall = UINT32_MAX;
 
@@ -103,6 +109,8 @@ constexpr uint32_t kNcclTypeCount = 13;
 
 /// Byte of CommunicatorDefinition::reserved: ordinal of the device in its process + 1, 0 unknown.
 constexpr uint32_t kNcclDevice = 0;
+/// And from this one on, u32: nodes that NCCL says it spans, 0 unknown.
+constexpr uint32_t kNcclNodes = 1;
 
 enum NcclCallFlags : uint32_t {
   kNcclGraphCaptured = 1 << 0,
@@ -114,6 +122,7 @@ enum NcclCallFlags : uint32_t {
   kNcclInFlight = 1 << 6,        ///< enqueued; its end is another record, or never came
   kNcclAbandoned = 1 << 7,    ///< in flight when its communicator or program ended; that is its end
   kNcclKernelTimed = 1 << 8,  ///< in no record: assembly has its times from its kernel's, by CUPTI
+  kNcclOverwritten = 1 << 9,  ///< the GPU's times were those of a later operation, and are not told
 };
 
 }  // namespace aon

@@ -9,6 +9,7 @@ import xarray
 from nccl_records import (
     FAKE,
     IN_FLIGHT,
+    OVERWRITTEN,
     PLUGIN,
     TIMED,
     PluginTestCase,
@@ -98,6 +99,7 @@ class Job(PluginTestCase):
         (world,) = communicators
         self.assertEqual((world["name"], world["size"], world["operations"]), ("world", 2, 6))
         self.assertEqual(world["bytes"], 6 * 4 << 20)
+        self.assertEqual((world["comm_id"], world["nodes"]), ("0xfeedc0de12345678", 1))
         self.assertEqual(sorted(o["rank"] for o in operations), [0] * 3 + [1] * 3)
         self.assertEqual({o["communicator"] for o in operations}, {0})
         for rank in range(RANKS):
@@ -129,6 +131,18 @@ class Job(PluginTestCase):
             self.assertGreater(row["launch_ns"], row["start_ns"])
         self.assertEqual([h["count"] for h in histograms], [4])
         self.assertTrue(math.isnan(histograms[0]["busbw"]))
+
+    def test_times_that_nccl_has_overwritten_are_not_told(self):
+        output = self.job("late_proxy", 5, 200, ranks=1)
+        _, _, operations, (histogram,) = self.tables(output)
+        self.assertEqual([o["call"] for o in operations], list(range(200)))
+        for row in operations:
+            is_kept = row["call"] >= 200 - 64
+            self.assertEqual(row["flags"], TIMED if is_kept else OVERWRITTEN, row)
+            self.assertEqual(math.isnan(row["gpu_ns"]), not is_kept)
+        self.assertEqual((histogram["count"], histogram["timed_count"]), (200, 64))
+        self.assertIn("136 operations have no times on the GPU: NCCL had overwritten them",
+                      (output / "aon.json").read_text())  # fmt: skip
 
     def test_histograms_have_what_found_no_room_in_the_ring(self):
         for level in ("api", "gpu"):

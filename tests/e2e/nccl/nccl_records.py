@@ -16,6 +16,7 @@ NCCL = 3  # Paradigm::kNccl
 CAPTURED, TIMED, MISSED, NO_WORK, REPLAYED, ENGINES, IN_FLIGHT, ABANDONED = (
     1 << i for i in range(8)
 )
+OVERWRITTEN = 1 << 9  # times on the GPU, by those of a later one
 NO_PEER = -2
 ON, DEGRADED = 1, 2
 ID = 0xFEEDC0DE12345678

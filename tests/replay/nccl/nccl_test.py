@@ -96,10 +96,10 @@ class Order:
 
 
 class Replay(TestCase):
-    def run_calls(self, name, level="gpu"):
-        ranks = len(list(HERE.glob(f"{name}.*.calls")))
+    def run_calls(self, name, level="gpu", folder=HERE):
+        ranks = len(list(folder.glob(f"{name}.*.calls")))
         output = self.folder / name
-        script = f'exec "$0" replay {HERE}/{name}.$OMPI_COMM_WORLD_RANK.calls'
+        script = f'exec "$0" replay {folder}/{name}.$OMPI_COMM_WORLD_RANK.calls'
         self.assert_exit(profile(ranks, output, "sh", "-c", script, FAKE,
                                  env=environment(AON_NCCL_LEVEL=level)))  # fmt: skip
         self.assert_law(ledger(output))
@@ -132,6 +132,29 @@ class Replay(TestCase):
         self.assertEqual(attributes["operations_connecting"], 1)
         self.assertRegex("\n".join(ledger(output)["findings"]),
                          "rank 1 on .* came last to 2 of 2 operations of NCCL: .* 92 ms for it")
+
+    def test_who_has_the_times_of_a_later_operation_has_none_and_blames_nobody(self):
+        """NCCL's proxy reads an end only when three others have begun and the last one is over."""
+        for rank in range(2):
+            lines = (HERE / f"h200-sweep.{rank}.calls").read_text().splitlines(keepends=True)
+            words = [line.split() for line in lines]
+            if rank == 0:
+                at = next(i for i, w in enumerate(words) if w[2:5] == ["state", "40", "22"])
+                last = next(i for i, w in enumerate(words) if w[2:5] == ["state", "135", "22"])
+                time_ns, thread = words[last][:2]
+                lines[last] += f"{time_ns} {thread} state 40 22 {words[last][5]}\n"
+                lines[last] += f"{time_ns} {thread} stop 40\n"
+                stop = next(i for i, w in enumerate(words) if w[2:4] == ["stop", "40"])
+                lines[at] = lines[stop] = ""
+            (self.folder / f"late.{rank}.calls").write_text("".join(lines))
+        output = self.run_calls("late", folder=self.folder)
+        expected = (HERE / "h200-sweep.expected").read_text().splitlines(keepends=True)
+        known = re.compile(r"gpu_ns \d+, gpu timed")
+        expected[1] = known.sub("gpu_ns unknown, times overwritten", expected[1])
+        self.assert_same(operations(output), "".join(sorted(expected)))
+        told, attributes = columns_of(output, "lateness")
+        self.assertEqual({row["count"] for row in told}, {4})
+        self.assertEqual(attributes["operations_connecting"], 1)
 
     def test_the_proxies_of_sockets_send_what_a_ring_needs(self):
         told, _ = columns_of(self.run_calls("h200-sweep", "step"), "proxy")
