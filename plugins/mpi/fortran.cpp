@@ -45,7 +45,10 @@ void* find_any_spelling(const char* c_name, const char* form) {
 
 void* find_fortran(Family family, const char* c_name) {
   if (family == Family::kF08) return find_spelling(c_name, "_f08_", false);
-  if (family == Family::kLarge) return find_spelling(c_name, "_f08_large_", false);
+  if (family == Family::kLarge) {
+    void* found = find_spelling(c_name, "_f08_large_", false);
+    return found != nullptr ? found : find_spelling(c_name, "_c_f08_", false);
+  }
   if (family == Family::kPlain || family == Family::kOwnPlain) return find_any_spelling(c_name, "");
   void* with_pointer = find_any_spelling(c_name, "_cptr");
   return with_pointer != nullptr ? with_pointer : find_any_spelling(c_name, "_f90");

@@ -6,7 +6,7 @@
 ///     mpi_send_f08_                                kF08: `use mpi_f08`; ierror may be absent
 ///     mpi_alloc_mem_cptr_  mpi_wtime_f90_ ...      kVariant: a second form in `use mpi`
 ///     mpi_comm_get_attr_ ...                       kOwnPlain: as kPlain; calls no C function
-///     mpi_type_size_f08_large_ ...                 kLarge: large counts, without buffers
+///     mpi_type_size_f08_large_ mpi_type_size_c_f08_ ...   kLarge: large counts, without buffers
 ///
 /// What is forwarded goes to the next function of the same family, whose spellings are one function
 /// in every library: the first spelling that is found. Where the library's own Fortran calls its C
@@ -307,10 +307,12 @@ template <Family kFamily, class... Words>
 
 }  // namespace aon::mpi
 
-/// The other spellings of a Fortran function.
+/// Another spelling of a Fortran function; all others.
 // NOLINTBEGIN(bugprone-macro-parentheses): names
-#define AON_FORTRAN_SPELLINGS(usual, two, none, upper)                       \
-  extern "C" AON_EXPORT decltype(usual) two __attribute__((alias(#usual)));  \
-  extern "C" AON_EXPORT decltype(usual) none __attribute__((alias(#usual))); \
-  extern "C" AON_EXPORT decltype(usual) upper __attribute__((alias(#usual)))
+#define AON_FORTRAN_SPELLING(usual, other) \
+  extern "C" AON_EXPORT decltype(usual) other __attribute__((alias(#usual)))
+#define AON_FORTRAN_SPELLINGS(usual, two, none, upper) \
+  AON_FORTRAN_SPELLING(usual, two);                    \
+  AON_FORTRAN_SPELLING(usual, none);                   \
+  AON_FORTRAN_SPELLING(usual, upper)
 // NOLINTEND(bugprone-macro-parentheses)

@@ -35,12 +35,14 @@ NOT_THROUGH_C = {
 # Large-count rows that mpi_f08 has under names of its own: those without buffers. The others call
 # the C function.
 LARGE_IN_F08 = {
-    "MPI_Buffer_detach_c", "MPI_Get_count_c", "MPI_Get_elements_c", "MPI_Pack_external_size_c",
-    "MPI_Pack_size_c", "MPI_Type_contiguous_c", "MPI_Type_create_darray_c",
-    "MPI_Type_create_hindexed_block_c", "MPI_Type_create_hindexed_c", "MPI_Type_create_hvector_c",
+    "MPI_Buffer_detach_c", "MPI_Comm_detach_buffer_c", "MPI_Get_count_c", "MPI_Get_elements_c",
+    "MPI_Op_create_c", "MPI_Pack_external_size_c", "MPI_Pack_size_c", "MPI_Register_datarep_c",
+    "MPI_Session_detach_buffer_c", "MPI_Status_set_elements_c", "MPI_Type_contiguous_c",
+    "MPI_Type_create_darray_c", "MPI_Type_create_hindexed_block_c",
+    "MPI_Type_create_hindexed_c", "MPI_Type_create_hvector_c",
     "MPI_Type_create_indexed_block_c", "MPI_Type_create_struct_c", "MPI_Type_create_subarray_c",
-    "MPI_Type_get_contents_c", "MPI_Type_get_envelope_c", "MPI_Type_indexed_c", "MPI_Type_size_c",
-    "MPI_Type_vector_c", "MPI_Win_allocate_c", "MPI_Win_allocate_shared_c",
+    "MPI_Type_get_contents_c", "MPI_Type_get_envelope_c", "MPI_Type_indexed_c",
+    "MPI_Type_size_c", "MPI_Type_vector_c", "MPI_Win_allocate_c", "MPI_Win_allocate_shared_c",
     "MPI_Win_shared_query_c",
 }  # fmt: skip
 # Fortran functions of the library that have no wrapper, and why.
@@ -105,7 +107,9 @@ def families(function):
 
 def spellings(name):
     """All names of one function; the first is the one that is defined."""
-    if name.endswith(("_f08", "_f08_large")):
+    if name.endswith("_f08_large"):  # MPICH 4.0; from 4.2 on it is the standard's, of C's name
+        return [name + "_", name.removesuffix("_f08_large") + "_c_f08_"]
+    if name.endswith("_f08"):
         return [name + "_"]
     return [name + "_", name + "__", name, name.upper()]
 
@@ -224,8 +228,7 @@ def source(functions):
         for family, name in families(function):
             usual, *rest = spellings(name)
             outer.append(_entry(function, family, usual))
-            if rest:
-                others.append(f"AON_FORTRAN_SPELLINGS({', '.join([usual, *rest])});")
+            others += [f"AON_FORTRAN_SPELLING({usual}, {other});" for other in rest]
     lines = ["// Made from functions.table.", '#include "mpi/fortran.h"']
     lines += ['#include "mpi/wrapper.h"', "", "namespace aon::mpi {", "namespace {", *inner]
     lines += ["}  // namespace", 'extern "C" {', *outer, '}  // extern "C"']

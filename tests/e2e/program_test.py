@@ -184,8 +184,10 @@ class Profiled(TestCase):
     def test_counts_equal_an_independent_counters(self):
         independent = self.independent_counts()
         self.assertGreater(sum(independent.values()), 0)
-        ours = readers.region_counts(self.output)
-        self.assertEqual({name: ours.get(name, 0) for name in independent}, independent)
+        counts = readers.region_counts(self.output).items()
+        # Parts of a call have regions of their own: "MPI_Startall: one request".
+        ours = {n: count for n, count in counts if n.startswith("MPI_") and ": " not in n}
+        self.assertEqual(ours, independent)
 
     def independent_counts(self):
         """{call: count} over all ranks, from the counters' lines `NAME CALLS BYTES` and, of

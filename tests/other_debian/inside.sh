@@ -55,6 +55,7 @@ python3 -B "$tests/make_counter.py" "mpicc-$library" "/tmp/$library.c"
 # Lazily: headers name functions that the library does not have.
 "mpicc-$library" -w -O2 -shared -fPIC "/tmp/$library.c" -o "$programs/libpmpi_count.so" -Wl,-z,lazy
 "mpicc-$library" -w -O1 -shared -fPIC -I. "$tests/programs/private.c" -o "$programs/libprivate.so"
+[[ $library == abi_* ]] || one table /aon/tests/unit/mpi/table_test.py
 for test in mpi identities collectives files interrupted one_sided intercommunicators persistent \
   topologies refused threads waits; do
   one $test "$tests/${test}_test.py" "$programs"

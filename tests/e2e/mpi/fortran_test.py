@@ -192,6 +192,18 @@ class Layers(MpiTest):
             self.assertEqual(len(file.communicators), 2 + len(Groups.SIZES))
 
 
+class Spellings(MpiTest):
+    """programs/spellings.c: names of four compilers, of which one is here."""
+
+    COUNTER = "libfortran_count.so"
+
+    def test_each_is_recorded(self):
+        (file,) = self.launch(1, "spellings").values()
+        self.assertEqual(sorted(r.tag for r in file.calls("MPI_Send")), [1, 2, 3, 4])
+        self.assertEqual(len(file.calls("MPI_Barrier")), 4)
+        self.assertEqual(len(file.completions()), 4)
+
+
 class Archive(FortranTest):
     """What the agent makes of it."""
 

@@ -81,8 +81,10 @@ class Table(unittest.TestCase):
 
     def test_prototypes_are_those_of_the_header(self):
         """A second declaration with other types is an error of the compiler. What the library does
-        not have is left out; it may lack the types as well."""
-        text = "#include <mpi.h>\ntypedef MPI_Comm_errhandler_function MPI_Handler_function;\n"
+        not have is left out; it may lack the types as well. What is const differs between
+        versions of the standard (MPI_Pready_list), and nothing depends on it."""
+        text = "#define const\n#include <mpi.h>\n"
+        text += "typedef MPI_Comm_errhandler_function MPI_Handler_function;\n"
         rows = [f for f in self.functions if f.name in self.header | self.macros]
         for function in rows:  # functions that MPI-3 removed are macros now
             text += f"#undef {function.name}\n{function.prototype};\n"
@@ -118,6 +120,8 @@ class Table(unittest.TestCase):
     def test_drafts_are_those_of_open_mpi_4(self):
         """MPIX_x_init does what MPI_x_init does; its header has no others."""
         drafts = generate.drafts(self.functions)
+        if "MPI_Barrier_init" in self.header:
+            self.skipTest("this one has the standard's")
         header = preprocess("-P", "-include", "mpi-ext.h")
         self.assertEqual({f.name for f in drafts}, set(re.findall(r"\b(MPIX_\w+_init)\(", header)))
         text = "#include <mpi.h>\n#include <mpi-ext.h>\n"

@@ -1,13 +1,24 @@
 #!/usr/bin/python3
-"""Calls as much of MPI as mpi4py gives, on two ranks, and checks what it does: `every.py FOLDER`.
-Says nothing but "ok"."""
+"""Calls all of MPI that mpi4py gives, on two ranks, and checks what it does: `every.py FOLDER
+[abort]`. Says nothing but "ok"."""
 import sys
 
-from mpi4py import MPI
+import mpi4py
+
+mpi4py.rc.initialize = "abort" not in sys.argv
+
+from mpi4py import MPI  # noqa: E402
 
 if sys.argv[1] == "child":
     MPI.Comm.Get_parent().Disconnect()
     sys.exit()
+
+if sys.argv[2:] == ["abort"]:
+    MPI.Init()
+    MPI.COMM_WORLD.Barrier()
+    if MPI.COMM_WORLD.Get_rank() == 1:
+        MPI.COMM_WORLD.Abort(7)
+    MPI.COMM_WORLD.Probe()
 
 import memory  # noqa: E402
 import messages  # noqa: E402

@@ -1,5 +1,7 @@
 """Windows, files and processes of mpi4py."""
 import array
+import contextlib
+import socket
 import sys
 
 from mpi4py import MPI
@@ -153,6 +155,12 @@ def split_value(file, form, *place):
     assert got[0] == out[0]
 
 
+def representations():
+    """The library may refuse it."""
+    with contextlib.suppress(MPI.Exception):
+        MPI.Register_datarep("ours", lambda *_: None, lambda *_: None, lambda kind: kind.extent)
+
+
 def files(folder):
     path = f"{folder}/python.bin"
     file = MPI.File.Open(W, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
@@ -190,7 +198,22 @@ def files(folder):
         MPI.File.Delete(path)
 
 
+def joined():
+    """By a connected pair of sockets, one end on each rank."""
+    if ME == 0:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            W.send(server.getsockname(), 1)
+            end, _ = server.accept()
+    else:
+        end = socket.create_connection(W.recv(source=0))
+    between = MPI.Comm.Join(end.fileno())
+    assert between.sendrecv(ME, 0, source=0) == OTHER
+    between.Disconnect()
+    end.close()
+
+
 def processes():
+    joined()
     if ME == 0:
         port = MPI.Open_port()
         MPI.Publish_name("aon-python", port)
@@ -215,4 +238,5 @@ def processes():
 def all_of_them(folder):
     windows()
     files(folder)
+    representations()
     processes()

@@ -196,6 +196,9 @@ def handles():
         (MPI.Errhandler, MPI.ERRORS_RETURN),
     ):  # fmt: skip
         assert kind.f2py(handle.py2f()) == handle
+    status = MPI.Status()
+    status.Set_tag(7)
+    assert MPI.Status.f2py(status.py2f()).Get_tag() == 7
 
 
 def life():
