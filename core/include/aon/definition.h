@@ -18,7 +18,7 @@ enum class DefinitionType : uint32_t {
   kNone = 0,
   // written by the process
   kRegion = 1,            ///< RegionDefinition, name
-  kCommunicator = 2,      ///< CommunicatorDefinition, name (may be empty), of NCCL its commId
+  kCommunicator = 2,      ///< CommunicatorDefinition, name (may be empty)
   kCommunicatorName = 3,  ///< IdDefinition, name
   kCommunicatorFree = 4,  ///< IdDefinition
   kIdentity = 5,          ///< IdentityDefinition: rank and world as MPI says after MPI_Init

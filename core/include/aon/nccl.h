@@ -107,6 +107,7 @@ enum class NcclType : uint8_t {
 };
 constexpr uint32_t kNcclTypeCount = 13;
 
+/// The definition of a communicator has a second text: its commId, as NCCL's log has it.
 /// Byte of CommunicatorDefinition::reserved: ordinal of the device in its process + 1, 0 unknown.
 constexpr uint32_t kNcclDevice = 0;
 /// And from this one on, u32: nodes that NCCL says it spans, 0 unknown.
