@@ -390,7 +390,12 @@ void Communicator::work(const std::vector<Call>& calls, const std::vector<void*>
   }
   if (proxy_ != nullptr && wants(kProxyOp | kProxyStep | kNetPlugin | kKernelCh)) {
     uint64_t begin_ns = begin_ns_ != 0 ? begin_ns_ + odd.queued_ns : gpu_now_ns();
-    if (odd.begin_ns != 0) begin_ns = odd.begin_ns;
+    begin_ns = odd.begin_ns != 0 ? odd.begin_ns : std::max(begin_ns, busy_until_ns_);
+    for (const Task& task : tasks) {
+      const uint64_t gpu_ns = task.call.gpu_ns != 0 ? task.call.gpu_ns : odd.gpu_ns;
+      const uint64_t last_ns = begin_ns + 1000u * static_cast<unsigned>(task.call.channels);
+      busy_until_ns_ = std::max(busy_until_ns_, last_ns + gpu_ns);
+    }
     proxy_->give([=, mask = mask_, this] { progress(tasks, begin_ns, odd, mask); });
   }
   for (const Task& task : tasks) plugin_->stop(task.handle);

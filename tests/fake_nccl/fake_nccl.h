@@ -195,6 +195,7 @@ class Communicator {
   uint64_t sequence_[16] = {};
   uint64_t sync_count_ = 0;     ///< of the copy engines
   uint64_t begin_ns_ = 0;       ///< of what is being launched, on the GPU
+  uint64_t busy_until_ns_ = 0;  ///< groups run one after the other there
   bool wants_network_ = false;  ///< the proxy's
 };
 
