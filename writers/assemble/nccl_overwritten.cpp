@@ -33,7 +33,7 @@ void NcclOverwritten::add(const Record& record) {
   if (!is_nccl_overwritten(record.head) || ranges_.size() >= kMaxRanges) return;
   const auto first = static_cast<uint32_t>(record.head.a64);
   const auto last = static_cast<uint32_t>(record.head.a64 >> 32);
-  if (first <= last) ranges_.push_back({record.head.a32, first, last});
+  ranges_.push_back({record.head.a32, first, last});
 }
 
 void NcclOverwritten::sort() {

@@ -18,7 +18,8 @@ inline bool is_nccl_proxy(const RecordHead& head) {
 }
 
 inline bool is_nccl_overwritten(const RecordHead& head) {
-  return head.kind == RecordKind::kNcclCall && head.slot_count == kNcclOverwrittenSlots;
+  return head.kind == RecordKind::kNcclCall && head.slot_count == kNcclOverwrittenSlots &&
+         static_cast<uint32_t>(head.a64) <= head.a64 >> 32;
 }
 
 /// Of a record that is_nccl_operation(). Its region is the record's, known or not.
