@@ -183,20 +183,18 @@ const char* cupti_text(const Json& ledger) {
 
 /// Beside ranks that sleep or wait in the kernel a part of their CPU time says little. Empty: the
 /// budget was kept.
-std::string part_of_time(const Json& ledger, double percent) {
+std::string cost_text(const Json& ledger, double percent) {
   const Json& budget = member(member(ledger, "budget"), "percent");
   const Json& overhead = member(ledger, "overhead");
   const Json& app_s = member(overhead, "app_cpu_s");
   const Json& agent_s = member(overhead, "agent_cpu_s");
   const Json& job = member(ledger, "job");
   const double duration_s = seconds_between(text_of(job, "start"), text_of(job, "end"));
-  const size_t process_count = member(ledger, "ranks").size();
   if (!budget.is_number() || percent <= budget.get<double>() || !app_s.is_number() ||
-      !agent_s.is_number() || duration_s <= 0 || process_count == 0)
+      !agent_s.is_number() || duration_s <= 0)
     return "";
-  return fmt::format(", {:.2f} % of the time they ran",
-                     100 * (app_s.get<double>() + agent_s.get<double>()) /
-                         (duration_s * static_cast<double>(process_count)));
+  return fmt::format(": {:.3f} s of CPU time in {:.3f} s",
+                     app_s.get<double>() + agent_s.get<double>(), duration_s);
 }
 
 std::string overhead_line(const Json& ledger) {
@@ -210,7 +208,7 @@ std::string overhead_line(const Json& ledger) {
   return fmt::format(
       "overhead {:.2f} % of the ranks' CPU time{}{}{}", percent.get<double>(),
       budget.is_number() ? fmt::format(" (budget {:g} %)", budget.get<double>()) : std::string(),
-      part_of_time(ledger, percent.get<double>()), cupti_text(ledger));
+      cost_text(ledger, percent.get<double>()), cupti_text(ledger));
 }
 
 /// "energy 12.3 kJ, 410 W: packages and memory of 2 nodes, ..."; empty when nothing is known.

@@ -165,8 +165,9 @@ std::optional<std::string> moved_folder(const Config& config, int spool_folder) 
   struct stat opened {};
   struct stat named {};
   if (::fstat(spool_folder, &opened) != 0 || opened.st_nlink == 0) return std::nullopt;
-  if (::stat(config.folder.c_str(), &named) == 0 && named.st_ino == opened.st_ino &&
-      named.st_dev == opened.st_dev)
+  const bool is_there = ::stat(config.folder.c_str(), &named) == 0;
+  if (!is_there && errno != ENOENT && errno != ENOTDIR) return std::nullopt;  // not known
+  if (is_there && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev)
     return std::nullopt;
   std::error_code error;
   const std::filesystem::path link = "/proc/self/fd/" + std::to_string(spool_folder);
@@ -174,6 +175,7 @@ std::optional<std::string> moved_folder(const Config& config, int spool_folder) 
   const std::string below = "/spool/" + config.node;
   if (error || !folder.ends_with(below)) return std::nullopt;
   folder.resize(folder.size() - below.size());
+  if (folder == config.job_folder) return std::nullopt;
   return folder;
 }
 

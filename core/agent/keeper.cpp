@@ -130,7 +130,7 @@ bool Keeper::is_worker_silent() const {
 void Keeper::follow_folder() {
   const std::optional<std::string> folder = moved_folder(config_, folder_.get());
   if (!folder) return;
-  told_folder_ = config_.job_folder;
+  if (told_folder_.empty()) told_folder_ = config_.job_folder;
   config_.job_folder = *folder;
   config_.folder = *folder + "/spool/" + config_.node;
   lease_.moved_to(cluster::agent_lease(config_.job_folder, config_.node));

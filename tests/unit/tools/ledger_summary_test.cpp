@@ -49,11 +49,11 @@ TEST(LedgerSummary, says_what_was_recorded) {
   EXPECT_EQ(lines[7], "not collected: perf degraded on 2 processes: no PMU (ask)");
 }
 
-TEST(LedgerSummary, overhead_beside_ranks_that_sleep_is_told_as_a_part_of_their_time_too) {
-  auto ledger = small_ledger();  // three processes for 2.25 s
-  ledger["overhead"] = {{"percent", 15.0}, {"app_cpu_s", 0.0075}, {"agent_cpu_s", 0.06}};
+TEST(LedgerSummary, overhead_above_the_budget_is_told_in_seconds_too) {
+  auto ledger = small_ledger();
+  ledger["overhead"] = {{"percent", 15.0}, {"app_cpu_s", 0.008}, {"agent_cpu_s", 0.06}};
   EXPECT_EQ(summary_lines(ledger, "/job")[3],
-            "overhead 15.00 % of the ranks' CPU time (budget 1 %), 1.00 % of the time they ran");
+            "overhead 15.00 % of the ranks' CPU time (budget 1 %): 0.068 s of CPU time in 2.250 s");
 }
 
 TEST(LedgerSummary, what_tables_leave_out_is_told) {
