@@ -66,6 +66,8 @@ SelectTypeParameters=CR_Core
 MpiDefault=none
 ReturnToService=2
 KillWait=2
+# jobs whose start time has come are looked for every 5 s
+SchedulerParameters=sched_interval=5,bf_interval=5
 MailProg=/bin/true
 PlugStackConfig=$dir/plugstack.conf
 # the CPUs below, also where the machine has fewer

@@ -14,9 +14,7 @@
 namespace aon::tools {
 namespace {
 
-using testing::AllOf;
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;

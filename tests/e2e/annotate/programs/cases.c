@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kCalls = 100, kLongName = 1 << 20, kBurst = 500, kBreathNs = 300000, kFlood = 100000 };
+enum { kCalls = 100, kLongName = 1 << 20, kBurst = 500, kBreathNs = 300000, kFlood = 12500 };
 
 static aon_region_t g_in_handler;
 
@@ -185,17 +185,21 @@ static void paused(void) {
   aon_region_end_name("before");
 }
 
-/// More than a small ring holds; then a while in which it is drained.
+/// Bursts of more than a small ring holds, and a while after each in which it is drained. Some begin
+/// a record or more farther, so that the holes begin at each of a step's four records.
 static void flood(void) {
-  const struct timespec breath = {0, 300000000};
+  const struct timespec breath = {0, 150000000};
   AON_REGION_BEGIN("main");
-  for (int step = 0; step < kFlood; ++step) {
-    aon_step_begin(step);
-    AON_REGION_BEGIN("inner");
-    AON_REGION_END("inner");
-    aon_step_end();
+  for (int burst = 0; burst < 8; ++burst) {
+    for (int i = 0; i < burst % 4; ++i) aon_mark_name("farther");
+    for (int step = 0; step < kFlood; ++step) {
+      aon_step_begin(burst * kFlood + step);
+      AON_REGION_BEGIN("inner");
+      AON_REGION_END("inner");
+      aon_step_end();
+    }
+    nanosleep(&breath, NULL);
   }
-  nanosleep(&breath, NULL);
   AON_REGION_BEGIN("behind");
   AON_REGION_END("behind");
   AON_REGION_END("main");
