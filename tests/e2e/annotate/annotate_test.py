@@ -190,7 +190,7 @@ class Archives(RingTestCase):
 _NESTING_WITH_OTF2 = """
 import collections, json, sys, otf2
 INSIDE = {"main": [[]], "step": [["main"]], "inner": [["main", "step"], ["main"]],
-          "behind": [["main"]]}
+          "behind": [["main"]], "farther": [["main"]]}
 misplaced, cut, outside, stack = [], collections.Counter(), 0, []
 with otf2.reader.open(sys.argv[1]) as trace:
     for location, event in trace.events:
