@@ -34,7 +34,8 @@ if(AON_MPICH_FOUND AND AON_MPI_COMPILER_mpich AND AON_MPI_HYDRA)
     add_library(aon_mpi_mpich INTERFACE)
     target_link_libraries(aon_mpi_mpich INTERFACE PkgConfig::AON_MPICH)
     # Its MPI_STATUSES_IGNORE is the address 1, which g++ takes for an array that is too small.
-    target_compile_options(aon_mpi_mpich INTERFACE -Wno-stringop-overflow)
+    target_compile_options(aon_mpi_mpich INTERFACE
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
   endif()
   list(APPEND AON_MPI_LIBRARIES mpich)
 else()
