@@ -19,6 +19,7 @@
 #include "cupti/governor.h"
 #include "cupti/library.h"
 #include "cupti/requests.h"
+#include "cupti/session_remarks.h"
 #include "cupti/state.h"
 #include "cupti/system_clock.h"
 
@@ -81,46 +82,6 @@ void tell_error(const char* function, Code code) {
        "see `aon doctor` and the driver's log; the program is unhurt");
 }
 
-void tell_owner(const char* owner) {
-  char reason[256];
-  snprintf(reason, sizeof reason, "another client holds CUPTI%s%.128s",
-           owner[0] != '\0' ? ": " : "", owner);
-  tell(Remark::kStart, ProviderState::kOff, reason,
-       "run without the other tool; AON_CUPTI_MODE=off where it is wanted");
-}
-
-/// Said from the first record on, for who is killed cannot say it, and taken back at the end.
-void tell_unread(bool is_unread) {
-  if (!is_unread) {
-    tell(Remark::kUnread, ProviderState::kOn, "", "");
-    return;
-  }
-  tell(Remark::kUnread, ProviderState::kDegraded,
-       "the program was not seen to end by exit(): work of its last half second is missing (more, "
-       "where AON's thread stood still), and what the device had not finished, with up to half a "
-       "second before it",
-       "");
-}
-
-void tell_skipped_flush() {
-  if (!shared().has_skipped_flush.exchange(false, std::memory_order_relaxed)) return;
-  tell(Remark::kFlush, ProviderState::kDegraded,
-       "a flush took longer than 0.1 s, and another one was left out: records of a context that "
-       "ended meanwhile may be missing",
-       "");
-}
-
-/// Of releases before which nothing was flushed, one was the last of its context.
-void tell_skipped_release() {
-  for (uint64_t devices = shared().releases.take_skipped(); devices != 0; devices &= devices - 1) {
-    if (is_context_alive(__builtin_ctzll(devices))) continue;
-    tell(Remark::kRelease, ProviderState::kDegraded,
-         "a context ended within 0.5 s of another release of it: up to so much of its work is "
-         "missing",
-         "");
-  }
-}
-
 void tell_start(const MissingKinds& missing) {
   if (missing.text[0] == '\0') {
     const bool is_shared = g_client.backend == &kBackendV2;
@@ -141,20 +102,6 @@ void tell_pause() {
                ? ", and graphs are recorded node by node since (some may have been made then)"
                : "");
   tell(Remark::kPause, ProviderState::kDegraded, reason, "");
-}
-
-void tell_version() {
-  const Quirks& quirks = shared().quirks;
-  if (!quirks.crashes_on_flush) return;
-  const char* more =
-      quirks.crashes_on_graphs
-          ? ", and graphs are recorded node by node: as one they may crash it"
-          : (quirks.lacks_device_waits ? ", and it does not tell of waiting for a device" : "");
-  char reason[256];
-  snprintf(reason, sizeof reason,
-           "this version of CUPTI may crash when records are flushed (NVIDIA's notes)%s", more);
-  tell(Remark::kVersion, quirks.lacks_device_waits ? ProviderState::kDegraded : ProviderState::kOn,
-       reason, "CUDA 13.0.1");
 }
 
 /// Where the driver is too old the subscription would be given back and taken once more.
@@ -442,12 +389,10 @@ void start() {
     tell(Remark::kStart, ProviderState::kOff, "switched off by AON_CUPTI_MODE", "");
     return;
   }
-  if (const char* missing = load(&g_client.cupti)) {
-    tell(Remark::kStart, ProviderState::kOff, missing,
-         "put CUDA's folder extras/CUPTI/lib64 into LD_LIBRARY_PATH, or the path of libcupti into "
-         "AON_CUPTI_LIB");
-    return;
-  }
+  CuptiLibrary library;
+  const char* missing = load(&g_client.cupti, &library);
+  tell_library(library, missing);
+  if (missing != nullptr) return;
   uint32_t version = 0;
   g_client.cupti.get_version(&version);
   shared().quirks = quirks_of(version);

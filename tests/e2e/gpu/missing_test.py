@@ -1,13 +1,12 @@
 """Work of GPUs that no record tells of: from when to when it may be missing, why, and what helps;
 and records that tell less than they should. CUPTI is made up (tests/fake_cuda)."""
 import collections
-import json
 import re
 import subprocess
 
 import otf2
-from gpu_case import FAKES, PROGRAM, GpuCase, gpu_environment, main, readers
-from aon_test import environment, ledger, profile, run
+from gpu_case import PROGRAM, GpuCase, gpu_environment, main, readers
+from aon_test import ledger, profile
 
 NAME = "[GPU work not recorded: {}]"
 
@@ -155,24 +154,6 @@ class Launches(MissingCase):
         self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, FAKE_CUPTI_FAILED=5)
         self.assertEqual(self.table("use")[0]["missing_launches"], 0)
         self.assertNotIn("work of GPUs", " ".join(ledger(self.output)["findings"]))
-
-
-class Doctor(MissingCase):
-    def test_names_no_cupti_that_is_not_used(self):
-        old = self.folder / "old"
-        old.mkdir()
-        (old / "libcupti.so.11.8").symlink_to(FAKES / "libcupti.so.13")
-        process = run(["aon", "doctor", "--json"], env=environment(LD_LIBRARY_PATH=old))
-        self.assert_exit(process)
-        check = {c["name"]: c for c in json.loads(process.stdout)}["CUPTI"]
-        self.assertNotIn("11.8", check["detail"])
-
-    def test_names_the_one_that_was_told(self):
-        path = FAKES / "libcupti.so.13"
-        process = run(["aon", "doctor", "--json"], env=environment(AON_CUPTI_LIB=path))
-        self.assert_exit(process)
-        check = {c["name"]: c for c in json.loads(process.stdout)}["CUPTI"]
-        self.assertIn(str(path), check["detail"])
 
 
 class Records(MissingCase):

@@ -22,7 +22,9 @@ class Contract : public testing::Test {
     const char* name = test::find_real_cupti();
     if (name == nullptr) GTEST_SKIP() << "no libcupti.so.13: install CUDA's CUPTI";
     setenv("AON_CUPTI_LIB", name, 1);
-    ASSERT_EQ(load(&cupti_), nullptr);
+    CuptiLibrary library;
+    ASSERT_EQ(load(&cupti_, &library), nullptr);
+    EXPECT_STREQ(library.remark, "");
   }
 
   std::string name_of(int32_t domain, uint32_t function) const {
