@@ -207,10 +207,11 @@ bool collect(bool is_resumed) {
   return true;
 }
 
-/// What is still there without a subscription: in v2 only a subscriber may read its records.
-void take_rest(Drain* drain) {
+/// What is still there without a subscription: in v2 only a subscriber may read its records, and
+/// they are missing for `cause`.
+void take_rest(Drain* drain, GapCause cause) {
   if (g_client.backend == &kBackendV2 && !g_collects) {
-    drain->discard_buffers();
+    drain->discard_buffers(cause);
     return;
   }
   while (!drain->take_buffers()) {
@@ -220,7 +221,7 @@ void take_rest(Drain* drain) {
 /// Switches everything off and gives the subscription back. What was recorded is flushed before,
 /// and what came until all was off behind it. Where who asked gives up meanwhile CUPTI is left as
 /// it is: the program may be within exit(), where libraries end.
-void release(Drain* drain) {
+void release(Drain* drain, GapCause cause) {
   if (!g_collects) return;
   const auto has_time = [] { return !g_requests.is_abandoned(); };
   drain->flush(kFlushComplete);
@@ -235,7 +236,7 @@ void release(Drain* drain) {
   if (!has_time()) return;
   unsubscribe();
   g_collects = false;
-  take_rest(drain);
+  take_rest(drain, cause);
 }
 
 /// CUPTI is ours again behind a pause, unless the program has graphs: CUPTI of CUDA 13.0 (driver
@@ -260,16 +261,19 @@ bool serve(Drain* drain) {
   const Request request = g_requests.take();
   if (request == Request::kNone) return true;
   bool is_well = false;
+  // What comes behind the last flush: CUPTI has kept it back, or it is of a pause.
+  const GapCause cause =
+      request == Request::kStop && g_collects ? GapCause::kKept : GapCause::kPause;
   if (!is_dead()) {
     if (request == Request::kResume && !g_collects) take_back(drain);
     if (request == Request::kPause) g_governor.set_blind(GapCause::kPause);
-    if (request != Request::kResume) release(drain);
+    if (request != Request::kResume) release(drain, cause);
     is_well = g_collects == (request == Request::kResume);
     if (request != Request::kStop) tell_blind();
     if (request == Request::kPause) tell_pause();
   }
   if (request == Request::kStop) {
-    take_rest(drain);
+    take_rest(drain, cause);
     // Before the answer: the process may end right behind it.
     g_governor.finish(drain);
     if (!is_dead()) {  // else nobody has asked for what is kept
@@ -332,7 +336,7 @@ void* run(void*) {
       drain.ask_cupti();
     }
     const bool may_read = g_collects || g_client.backend != &kBackendV2;
-    if (!may_read) drain.discard_buffers();
+    if (!may_read) drain.discard_buffers(GapCause::kPause);
     const bool is_all = !may_read || drain.take_buffers();
     if (is_all) drain.note_complete();
     if (may_ask && !is_dead() && last_flush_ms == start_ms) g_governor.end_interval(&drain);
@@ -362,6 +366,23 @@ Answer ask(Request request) {
   if (request == Request::kStop && answer != Answer::kNone)
     g_has_thread.store(false, std::memory_order_relaxed);
   return answer;
+}
+
+/// What our thread has not told.   Thread: the one that exits.
+void tell_open_gaps() {
+  const Writer* w = attached_writer();
+  if (w == nullptr) return;
+  const uint64_t complete = shared().complete_ticks.load(std::memory_order_relaxed);
+  if (complete != 0) write_gap(GapCause::kUnread, complete, ticks(w));
+  const char* gap = shared().open_gap.load(std::memory_order_relaxed);
+  const uint64_t start = shared().open_gap_ticks.load(std::memory_order_relaxed);
+  if (gap != nullptr) write_gap(gap, start, ticks(w));
+}
+
+void note_exit() {
+  const Writer* w = attached_writer();
+  shared().exit_ns.store(read_clock(CLOCK_REALTIME), std::memory_order_relaxed);
+  shared().exit_ticks.store(w != nullptr ? ticks(w) : 0, std::memory_order_relaxed);
 }
 
 bool start_thread() {
@@ -418,11 +439,10 @@ void start() {
 
 void stop() {
   if (!is_our_process() || !g_has_thread.load(std::memory_order_relaxed)) return;
+  note_exit();
   if (ask(Request::kStop) != Answer::kNone) return;
   if (!shared().has_requested.load(std::memory_order_relaxed)) return;  // there was no work
-  const uint64_t complete = shared().complete_ticks.load(std::memory_order_relaxed);
-  if (const Writer* w = attached_writer(); w != nullptr && complete != 0)
-    write_gap(GapCause::kUnread, complete, ticks(w));
+  tell_open_gaps();
   char reason[160];
   snprintf(reason, sizeof reason,
            "the program ended before all records were read: about %u MiB of them are missing",

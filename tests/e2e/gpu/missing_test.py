@@ -64,14 +64,35 @@ class Times(MissingCase):
         """It hangs in a call of CUPTI, and so the thread that exits has to tell."""
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=3, FAKE_CUPTI_FLUSH_HANG=3)
         self.assertIn("ended before all records were read", self.provider()["reason"])
-        self.assertGreater(self.gaps()[NAME.format("not read")], 2)
+        unread_s = self.gaps()[NAME.format("not read")]
+        self.assertGreater(unread_s, 1)
+        self.assertLess(unread_s, 2.9, "the 2 s that AON waits are no time of the program")
         self.assertIn("not read when the program ended", self.finding())
+
+    def test_a_rest_of_the_budget_is_told_when_our_thread_hangs(self):
+        """Its interval is not yet told when the thread that exits has to."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=4, FAKE_CUPTI_FLUSH_HANG=6,
+                         AON_BUDGET=1, FAKE_CUPTI_OVERHEAD=10_000_000)
+        self.assertGreater(self.gaps()[NAME.format("above --budget")], 1)
+
+    def test_what_comes_when_cupti_was_given_away_is_of_the_pause(self):
+        """Only who has subscribed may read it, and it comes in the pause."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_PAUSE=10, GPU_PROGRAM_PAUSE_MS=1500,
+                         AON_CUPTI_MODE="yield", FAKE_CUPTI_VERSION=130300, FAKE_CUPTI_STUCK=1,
+                         FAKE_CUPTI_STUCK_MS=700)
+        self.assertEqual(set(self.unrecorded()), {NAME.format("paused")})
+        self.assertRegex(self.provider()["reason"], r"\d bytes of records that CUPTI handed over "
+                                                    "when it was given away")
+        self.assertNotIn("AON_CUPTI_MEMORY", self.provider()["remedy"])
+        self.assertIn("AON_CUPTI_API=v1", self.provider()["remedy"])
 
     def test_what_is_dropped_while_our_thread_stands_still_is_a_time_of_that_length(self):
         """Each flush takes 2 s, in which the program fills both buffers and more."""
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=5, GPU_PROGRAM_BUSY=1,
                          AON_CUPTI_MEMORY=2, FAKE_CUPTI_FLUSH_MS=2000, AON_MEMORY="64MiB")
         self.assertGreater(self.gaps()[NAME.format("no buffer")], 1.5)
+        self.assertLess(self.table("unrecorded")[0]["process_ns"], 5_200_000_000,
+                        "the 2 s of a flush at the end are no time of the program")
         self.assertGreater(self.table("use")[0]["unrecorded_ns"], 500_000_000)
 
     def test_behind_a_fatal_error_nothing_is_recorded(self):
