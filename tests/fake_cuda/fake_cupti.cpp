@@ -222,6 +222,7 @@ void on_work(const Work& told) {
   if (told.kind == WorkKind::kMakeGraph) return make_graph(told.graph);
   if (told.kind == WorkKind::kGraph) launch_graph(told.graph);
   if (!has_buffer_user() || s.is_dead) return;
+  if (told.kind == WorkKind::kCall) return put_call(told, false);
   const uint64_t number = ++s.work_count;
   if (number == knob("FATAL")) {
     s.is_dead = true;

@@ -15,7 +15,8 @@
 // GPU_PROGRAM_DURATION_US=N: what a kernel takes; 10. GPU_PROGRAM_STEPS=N: N annotated steps before
 // all. GPU_PROGRAM_BENCH=N: only measures launches, N rounds of 10000. GPU_PROGRAM_END=SIGNAL: gets
 // it before the end; 0: ends by _exit. GPU_PROGRAM_RESET=1: the device is reset behind the kernels.
-// GPU_PROGRAM_GRAPHLESS=1: no graph is launched at the end.
+// GPU_PROGRAM_GRAPHLESS=1: no graph is launched at the end. GPU_PROGRAM_CAPTURES=N: N kernels are
+// captured before all, one each, and their graphs thrown away.
 // GPU_PROGRAM_RELEASES=N: its context is retained and released N times in a second, as UCX does for
 // each transfer, and then once more: that is its end.
 #include <aon/annotate.h>
@@ -70,6 +71,16 @@ static void make_graph(void) {
   if (cuStreamEndCapture(stream, &captured) != 0) abort();
   cuGraphInstantiateWithFlags(&last_graph, captured, 0);
   if (first_graph == NULL) first_graph = last_graph;
+}
+
+static void capture_in_vain(int captures) {
+  for (int i = 0; i < captures; ++i) {
+    void* captured = NULL;
+    void* stream = (void*)6;
+    cuStreamBeginCapture_v2(stream, 1);
+    cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
+    if (cuStreamEndCapture(stream, &captured) != 0) abort();
+  }
 }
 
 static void launch_graphs(void) {
@@ -327,6 +338,7 @@ int main(int argc, char** argv) {
   if (getenv("GPU_PROGRAM_FORK")) fork_child();
   long launched = 0;
   if (getenv("GPU_PROGRAM_GRAPHS")) make_graph();
+  if (getenv("GPU_PROGRAM_CAPTURES")) capture_in_vain(atoi(getenv("GPU_PROGRAM_CAPTURES")));
   if (getenv("GPU_PROGRAM_PAUSE")) launched += launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
   if (getenv("GPU_PROGRAM_PCONTROL"))
     launched += launch_paused(atoi(getenv("GPU_PROGRAM_PCONTROL")));

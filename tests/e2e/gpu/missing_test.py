@@ -171,6 +171,23 @@ class Launches(MissingCase):
         self.assertEqual(use["bound"], "not recorded")
         self.assertRegex(self.finding(), r"; \d+ launches of a kernel have no kernel")
 
+    def test_those_into_a_capture_are_none(self):
+        """Of a graph that is never launched."""
+        self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, GPU_PROGRAM_CAPTURES=50)
+        self.assertEqual(readers.region_counts(self.output)["cuLaunchKernel"], 250)
+        use = self.table("use")[0]
+        self.assertEqual(use["missing_launches"], 0)
+        self.assertNotEqual(use["bound"], "not recorded")
+        self.assertNotIn("work of GPUs", " ".join(ledger(self.output)["findings"]))
+
+    def test_those_beside_captures_are_counted(self):
+        """Also where graphs are launched."""
+        self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHS=1, GPU_PROGRAM_CAPTURES=50,
+                         FAKE_CUPTI_DROP=5)
+        dropped = self.counted[0]["kernels"] - self.kernel_counts()[0]
+        self.assertGreater(dropped, 30)
+        self.assertAlmostEqual(self.table("use")[0]["missing_launches"], dropped, delta=2)
+
     def test_those_that_failed_are_none(self):
         self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, FAKE_CUPTI_FAILED=5)
         self.assertEqual(self.table("use")[0]["missing_launches"], 0)

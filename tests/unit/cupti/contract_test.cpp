@@ -70,6 +70,10 @@ TEST_F(Contract, our_numbers_of_calls_are_its_own) {
   EXPECT_EQ(name_of(kDriverDomain, 442), "cuLaunchKernel_ptsz");
   EXPECT_EQ(name_of(kDriverDomain, 652), "cuLaunchKernelEx");
   EXPECT_EQ(name_of(kDriverDomain, 515), "cuGraphLaunch_ptsz");
+  EXPECT_EQ(name_of(kDriverDomain, 539), "cuStreamBeginCapture_v2");
+  EXPECT_EQ(name_of(kDriverDomain, 497), "cuStreamEndCapture");
+  EXPECT_EQ(name_of(kRuntimeDomain, 315), "cudaStreamBeginCapture_v10000");
+  EXPECT_EQ(name_of(kRuntimeDomain, 319), "cudaStreamEndCapture_v10000");
   EXPECT_EQ(name_of(kRuntimeDomain, 211), "cudaLaunchKernel_v7000");
   EXPECT_EQ(name_of(kRuntimeDomain, 505), "__cudaLaunchKernel_v13000");
   EXPECT_EQ(name_of(kRuntimeDomain, 506), "__cudaLaunchKernel_ptsz_v13000");
