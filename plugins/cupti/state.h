@@ -43,8 +43,9 @@ struct Shared {
   std::atomic<bool> is_flushing;   ///< one thread at a time: versions are known to crash in it
   /// Ticks: records of what was over before are read. Of our thread, for the one that exits.
   std::atomic<uint64_t> complete_ticks;
-  /// What is not recorded now, and since when it was not told. Of our thread, for the one that exits.
-  std::atomic<const char*> open_gap;  ///< null: nothing
+  /// What is not recorded now, and since when that was not told; null: nothing. Of our thread, for
+  /// the one that exits.
+  std::atomic<const char*> open_gap;
   std::atomic<uint64_t> open_gap_ticks;
   std::atomic<uint64_t> exit_ticks;  ///< when the program called exit(); 0: not yet
   std::atomic<uint64_t> exit_ns;     ///< the same time

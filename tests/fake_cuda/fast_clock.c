@@ -1,5 +1,5 @@
-// Preloaded: CLOCK_MONOTONIC of gpu_program, and of nothing that starts it, runs ten times as fast, so
-// that waiting times of half a minute pass in a test. Its other clocks do not.
+// Preloaded: CLOCK_MONOTONIC of gpu_program, and of nothing that starts it, runs ten times as fast,
+// so that waiting times of half a minute pass in a test. Its other clocks do not.
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>

@@ -7,9 +7,10 @@
 // GPU_PROGRAM_SECONDS=N: a kernel each millisecond for so long before all others; with
 // GPU_PROGRAM_BUSY=1 ten, and computing in between.
 // GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
-// for N more kernels; GPU_PROGRAM_PAUSE_MS=N: and N ms. GPU_PROGRAM_PCONTROL=N: N more under MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1:
-// each thread waits for the device. GPU_PROGRAM_GRAPHS=1: a graph is made before all, each tenth of
-// a second of GPU_PROGRAM_SECONDS and in the pause, and the first and the last are launched.
+// for N more kernels; GPU_PROGRAM_PAUSE_MS=N: and N ms. GPU_PROGRAM_PCONTROL=N: N more under
+// MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1: each thread waits for the device.
+// GPU_PROGRAM_GRAPHS=1: a graph is made before all, each tenth of a second of GPU_PROGRAM_SECONDS
+// and in the pause, and the first and the last are launched.
 // GPU_PROGRAM_NAMES=N: N kernels of a name each before all. GPU_PROGRAM_REST=1: prints what our
 // thread does in two seconds.
 // GPU_PROGRAM_DURATION_US=N: what a kernel takes; 10. GPU_PROGRAM_STEPS=N: N annotated steps before

@@ -1,5 +1,5 @@
-/// The calls that started work, by correlation id, and when graphs were captured. A call of the runtime and that of the driver
-/// inside of it may have the same: they are one, the outer.
+/// The calls that started work, by correlation id, and when graphs were captured. A call of the
+/// runtime and that of the driver inside of it may have the same id: they are one, the outer.
 /// Thread: one.   Cost: 24 bytes per call, at most kMaxCalls; a sort, then a binary search each.
 #pragma once
 

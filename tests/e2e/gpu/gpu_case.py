@@ -105,7 +105,7 @@ def run_alone(name):
 
 
 def run_side_by_side(count):
-    """All tests of the file, `count` at a time, each in a process of its own: for tests that sleep."""
+    """All tests of the file, `count` at a time, each in a process of its own: they mostly sleep."""
     classes = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
     names = [test.id().split(".", 1)[1] for tests in classes for test in tests]
     with multiprocessing.get_context("fork").Pool(count, maxtasksperchild=1) as pool:
