@@ -1,7 +1,6 @@
 #include "cupti/kinds.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <span>
@@ -76,17 +75,7 @@ void enable(const NamedKind& kind, const Client& client, MissingKinds* missing) 
   if (client.backend->enable(client, kind.kind) != kSuccess) note_missing(missing, kind.name);
 }
 
-bool is_value(const char* name, const char* value) {
-  const char* text = getenv(name);
-  return text != nullptr && strcmp(text, value) == 0;
-}
-
 }  // namespace
-
-Wanted wanted_kinds() {
-  return {.has_calls = !is_value("AON_CUPTI_CALLS", "0"),
-          .has_graph_nodes = is_value("AON_CUPTI_GRAPH", "node")};
-}
 
 void enable_graphs(const Client& client, MissingKinds* missing) {
   enable({Kind::kGraphTrace, "graphs"}, client, missing);

@@ -11,9 +11,6 @@ struct Wanted {
   bool has_graph_nodes;  ///< each kernel of a graph, instead of the graph as one
 };
 
-/// What the environment asks for: AON_CUPTI_CALLS, AON_CUPTI_GRAPH.
-Wanted wanted_kinds();
-
 /// Names of kinds that could not be switched on.
 struct MissingKinds {
   static constexpr size_t kMaxText = 128;

@@ -12,6 +12,7 @@ namespace aon::cupti {
 enum class Remark : uint8_t {
   kStart = 0,  ///< why it is off, or what cannot be recorded
   kLibrary,    ///< it is not the one that AON_CUPTI_LIB says
+  kSettings,   ///< values of AON_CUPTI_... that are none
   kVersion,    ///< what this version of CUPTI does not do
   kSilence,    ///< CUPTI told of no work though there was some
   kEnd,        ///< a fatal error, or a program that did not wait
@@ -27,7 +28,7 @@ enum class Remark : uint8_t {
   kFlush,   ///< one was left out
   kRelease,
 };
-constexpr uint32_t kRemarkCount = 16;
+constexpr uint32_t kRemarkCount = 17;
 
 class Remarks {
  public:

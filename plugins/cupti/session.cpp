@@ -20,57 +20,28 @@
 #include "cupti/library.h"
 #include "cupti/requests.h"
 #include "cupti/session_remarks.h"
+#include "cupti/settings.h"
 #include "cupti/state.h"
 #include "cupti/system_clock.h"
 
 namespace aon::cupti {
 namespace {
 
-constexpr uint32_t kDefaultMemoryMiB = 32;
-constexpr uint32_t kLeastMemoryMiB = 2;
 constexpr uint32_t kStopMs = 2000;
 constexpr uint32_t kQuestionMs = 100;     ///< between two
 constexpr size_t kStackBytes = 2u << 20;  ///< libcupti and the driver run on it, too
 constexpr size_t kOwnerBytes = 128;
 constexpr size_t kMaxFolderBytes = 1024;
 
-enum class Mode : uint8_t { kExclusive = 0, kYield, kOff };
-
 // Written in start(), then by our thread.
 Client g_client;
 Governor g_governor;
-Mode g_mode;
+Settings g_settings;
 bool g_collects;
-// The program may change its environment at any time: our thread does not read it.
-bool g_refuses_v2;
-Wanted g_wanted;
 char g_fixture_folder[kMaxFolderBytes];
 
 Requests g_requests;  ///< of the program's threads, to ours
 std::atomic<bool> g_has_thread{false};
-
-Mode mode_of_environment() {
-  const char* text = getenv("AON_CUPTI_MODE");
-  if (text == nullptr) return Mode::kExclusive;
-  if (strcmp(text, "off") == 0) return Mode::kOff;
-  return strcmp(text, "yield") == 0 ? Mode::kYield : Mode::kExclusive;
-}
-
-void read_environment() {
-  const char* api = getenv("AON_CUPTI_API");
-  g_refuses_v2 = api != nullptr && strcmp(api, "v1") == 0;
-  g_wanted = wanted_kinds();
-  g_wanted.has_graph_nodes |= shared().quirks.crashes_on_graphs;
-  const char* folder = getenv("AON_RECORD_FIXTURE");
-  if (folder != nullptr && strlen(folder) < kMaxFolderBytes) strcpy(g_fixture_folder, folder);
-}
-
-uint32_t buffer_count() {
-  const char* text = getenv("AON_CUPTI_MEMORY");
-  const long asked = text != nullptr ? strtol(text, nullptr, 10) : kDefaultMemoryMiB;
-  if (asked < static_cast<long>(kLeastMemoryMiB)) return kLeastMemoryMiB;
-  return asked > static_cast<long>(kMaxBuffers) ? kMaxBuffers : static_cast<uint32_t>(asked);
-}
 
 void tell_error(const char* function, Code code) {
   const char* text = nullptr;
@@ -106,7 +77,7 @@ void tell_pause() {
 
 /// Where the driver is too old the subscription would be given back and taken once more.
 bool wants_v2() {
-  return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !g_refuses_v2 &&
+  return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !g_settings.refuses_v2 &&
          driver_version() >= kSubscribersDriver;
 }
 
@@ -405,8 +376,9 @@ bool start_thread() {
 
 void start() {
   if (shared().pid != 0) return;
-  g_mode = mode_of_environment();
-  if (g_mode == Mode::kOff) {
+  g_settings = read_settings();
+  tell_settings(g_settings);
+  if (g_settings.mode == Mode::kOff) {
     tell(Remark::kStart, ProviderState::kOff, "switched off by AON_CUPTI_MODE", "");
     return;
   }
@@ -417,10 +389,12 @@ void start() {
   uint32_t version = 0;
   g_client.cupti.get_version(&version);
   shared().quirks = quirks_of(version);
-  read_environment();
-  g_governor.use(&g_client, g_wanted);
+  g_settings.wanted.has_graph_nodes |= shared().quirks.crashes_on_graphs;
+  const char* folder = getenv("AON_RECORD_FIXTURE");
+  if (folder != nullptr && strlen(folder) < kMaxFolderBytes) strcpy(g_fixture_folder, folder);
+  g_governor.use(&g_client, g_settings.wanted);
   shared().pid = getpid();
-  if (!shared().pool.start(buffer_count())) {
+  if (!shared().pool.start(g_settings.memory_mib)) {
     tell(Remark::kStart, ProviderState::kOff, "no memory for the buffers",
          "a smaller AON_CUPTI_MEMORY (MiB)");
     return;
@@ -453,9 +427,9 @@ void stop() {
 
 /// A version that may hang while kinds are disabled cannot give them up.
 bool pause() {
-  return g_mode == Mode::kYield && !shared().quirks.hangs_on_disable &&
+  return g_settings.mode == Mode::kYield && !shared().quirks.hangs_on_disable &&
          ask(Request::kPause) == Answer::kDone;
 }
-bool resume() { return g_mode == Mode::kYield && ask(Request::kResume) == Answer::kDone; }
+bool resume() { return g_settings.mode == Mode::kYield && ask(Request::kResume) == Answer::kDone; }
 
 }  // namespace aon::cupti

@@ -21,6 +21,11 @@ void tell_library(const CuptiLibrary& library, const char* missing) {
        library.remark, library.is_path_wrong ? kCuptiPathRemedy : "");
 }
 
+void tell_settings(const Settings& settings) {
+  if (settings.remark[0] == '\0') return;
+  tell(Remark::kSettings, ProviderState::kDegraded, settings.remark, "docs/gpu.md has the values");
+}
+
 void tell_owner(const char* owner) {
   char reason[256];
   snprintf(reason, sizeof reason, "another client holds CUPTI%s%.128s",

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "cupti/library.h"
+#include "cupti/settings.h"
 
 namespace aon::cupti {
 
 /// `missing`: of load(); null: nothing.
 void tell_library(const CuptiLibrary& library, const char* missing);
+void tell_settings(const Settings& settings);
 /// `owner`: "" where CUPTI does not tell.
 void tell_owner(const char* owner);
 void tell_version();

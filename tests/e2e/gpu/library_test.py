@@ -64,6 +64,17 @@ class Ledger(LibraryCase):
                       provider["reason"])
 
 
+class Settings(GpuCase):
+    def test_values_that_are_none_are_told(self):
+        self.run_program(10, 1, ranks=1, AON_CUPTI_MODE="Off", AON_CUPTI_MEMORY="64MiB")
+        self.assert_all_kernels()
+        self.assertEqual(self.provider()["state"], "degraded")
+        self.assertIn("AON_CUPTI_MODE=Off is none of exclusive, yield, off: it is exclusive; "
+                      "AON_CUPTI_MEMORY=64MiB is no number of MiB", self.provider()["reason"])
+        self.assertIn("not collected: cupti degraded on 1 process: AON_CUPTI_MODE=Off",
+                      self.process.stderr)
+
+
 class Doctor(LibraryCase):
     def check(self, **variables):
         process = run(["aon", "doctor", "--json"], env=environment(**variables))
