@@ -110,11 +110,19 @@ void on_event(void* user, int32_t domain, uint32_t id, const void* data) {
     shared().has_skipped_flush.store(true, std::memory_order_relaxed);
 }
 
-void enable_callbacks() {
-  const auto enable = g_client.cupti.enable_callback;
-  enable(1, g_client.subscriber, kStateDomain, kFatalError);
-  for (const ContextEnd& end : kContextEnds)
-    enable(1, g_client.subscriber, end.is_driver_call ? kDriverDomain : kRuntimeDomain, end.id);
+/// Records of a context that ends unseen are lost with it. A function that the version does not know
+/// is not missing.
+void enable_callbacks(MissingKinds* missing) {
+  const Functions& cupti = g_client.cupti;
+  if (cupti.enable_callback(1, g_client.subscriber, kStateDomain, kFatalError) != kSuccess)
+    add_missing(missing, "fatal errors of CUPTI");
+  bool are_all = true;
+  for (const ContextEnd& end : kContextEnds) {
+    const int32_t domain = end.is_driver_call ? kDriverDomain : kRuntimeDomain;
+    are_all &= cupti.enable_callback(1, g_client.subscriber, domain, end.id) == kSuccess ||
+               !is_known_call(g_client, domain, end.id);
+  }
+  if (!are_all) add_missing(missing, "last work of contexts that end");
 }
 
 /// As one of several where that can be; a driver or a client of the older kind leaves the other.
@@ -167,7 +175,7 @@ bool collect(bool is_resumed) {
     unsubscribe();
     return false;
   }
-  enable_callbacks();
+  enable_callbacks(&missing);
   g_collects = true;
   if (is_resumed) {
     tell_pause();

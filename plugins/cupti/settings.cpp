@@ -55,7 +55,7 @@ void read_memory(Settings* settings) {
   constexpr long kMost = kMaxBuffers;
   char* end = nullptr;
   const long asked = strtol(text, &end, 10);
-  const bool is_number = end != text && *end == '\0';
+  const bool is_number = end != text && (*end == '\0' || strcmp(end, "MiB") == 0);
   if (is_number) {
     const long memory_mib = asked < kLeastMemoryMiB ? kLeastMemoryMiB : asked;
     settings->memory_mib = static_cast<uint32_t>(memory_mib > kMost ? kMost : memory_mib);

@@ -66,13 +66,20 @@ class Ledger(LibraryCase):
 
 class Settings(GpuCase):
     def test_values_that_are_none_are_told(self):
-        self.run_program(10, 1, ranks=1, AON_CUPTI_MODE="Off", AON_CUPTI_MEMORY="64MiB")
+        self.run_program(10, 1, ranks=1, AON_CUPTI_MODE="Off", AON_CUPTI_MEMORY="much")
         self.assert_all_kernels()
         self.assertEqual(self.provider()["state"], "degraded")
         self.assertIn("AON_CUPTI_MODE=Off is none of exclusive, yield, off: it is exclusive; "
-                      "AON_CUPTI_MEMORY=64MiB is no number of MiB", self.provider()["reason"])
+                      "AON_CUPTI_MEMORY=much is no number of MiB", self.provider()["reason"])
         self.assertIn("not collected: cupti degraded on 1 process: AON_CUPTI_MODE=Off",
                       self.process.stderr)
+
+    def test_ends_of_contexts_that_are_not_told_to_us_are_told(self):
+        """Work is lost with a context, where it is not flushed before."""
+        self.run_program(10, 1, ranks=1, FAKE_CUPTI_ERROR="cuptiEnableCallback:3+")
+        self.assertEqual(self.provider()["state"], "degraded")
+        self.assertIn("not recorded: last work of contexts that end", self.provider()["reason"])
+        self.assert_all_kernels()
 
 
 class Doctor(LibraryCase):

@@ -53,10 +53,13 @@ TEST_F(SettingsTest, that_are_none_are_told_with_what_is_instead) {
 }
 
 TEST_F(SettingsTest, memory_is_a_number_within_limits) {
+  set("MEMORY", "64MiB");
+  EXPECT_EQ(read_settings().memory_mib, 64u);
+  EXPECT_STREQ(read_settings().remark, "");
   const struct {
     const char* text;
     uint32_t memory_mib;
-  } cases[] = {{"64MiB", 32}, {"much", 32}, {"1", 2}, {"-5", 2}, {"5000", 1024}};
+  } cases[] = {{"64GiB", 32}, {"much", 32}, {"1", 2}, {"-5", 2}, {"5000", 1024}};
   for (const auto& one : cases) {
     set("MEMORY", one.text);
     const Settings settings = read_settings();
