@@ -110,8 +110,8 @@ void on_event(void* user, int32_t domain, uint32_t id, const void* data) {
     shared().has_skipped_flush.store(true, std::memory_order_relaxed);
 }
 
-/// Records of a context that ends unseen are lost with it. A function that the version does not know
-/// is not missing.
+/// Records of a context that ends unseen are lost with it. A function that the version does not
+/// know is not missing.
 void enable_callbacks(MissingKinds* missing) {
   const Functions& cupti = g_client.cupti;
   if (cupti.enable_callback(1, g_client.subscriber, kStateDomain, kFatalError) != kSuccess)
