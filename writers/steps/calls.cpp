@@ -21,7 +21,7 @@ uint64_t rough_size(uint64_t bytes) {
 
 }  // namespace
 
-CallScanner::CallScanner(const Model& model) : model_(model) {
+CallScanner::CallScanner(const Model& model) {
   for (const GlobalRegion& region : model.regions) {
     if (region.paradigm != Paradigm::kMpi) {
       kinds_.push_back(Kind::kOther);

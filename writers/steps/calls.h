@@ -45,7 +45,6 @@ class CallScanner {
 
   void mix_in(const Event& event, uint64_t who);
 
-  const Model& model_;
   std::vector<Kind> kinds_;  ///< by global region
   profile::LocalIds regions_;
   profile::LocalIds communicators_;

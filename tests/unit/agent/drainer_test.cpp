@@ -37,13 +37,16 @@ class DrainerTest : public testing::Test {
     return drainer_->create(process).has_value();
   }
 
-  char* base(uint32_t process) {
+  /// As it is now: what is offered later is not seen.
+  const ring::RingMemory& map_ring(uint32_t process) {
     const RingGeometry geometry = drainer_->geometry(process);
     mapped_.push_back(ring::RingMemory::attach(UniqueFd(dup(drainer_->ring_fd(process))),
-                                               kRingSlots, geometry.chunk_count, kFirstChunks)
+                                               kRingSlots, geometry.chunk_count,
+                                               state_.process(process).ring_chunks)
                           .value());
-    return static_cast<char*>(mapped_.back().base());
+    return mapped_.back();
   }
+  char* base(uint32_t process) { return static_cast<char*>(map_ring(process).base()); }
   /// `count` full chunks of marks of the main thread. Returns the number of records.
   uint64_t record(uint32_t process, uint32_t count) {
     char* ring = base(process);
@@ -183,6 +186,24 @@ TEST_F(DrainerTest, looks_as_often_as_ever_at_a_process_that_was_busy_once) {
   drainer_->drain(kSecond + 1'000'000);
   drainer_->drain(kSecond + 51'000'000);  // 119 KiB in 50 ms
   EXPECT_EQ(drainer_->drain(9 * kSecond).period_ms, 20);
+}
+
+TEST_F(DrainerTest, keeps_free_what_a_drain_gap_needs_at_the_highest_rate_so_far) {
+  constexpr uint64_t kMs = 1'000'000;
+  constexpr uint32_t kChunksIn50Ms = 600;  // more in 150 ms than a ring gets in advance
+  constexpr uint64_t kLargeStagingBytes = 4u << 20;
+  ASSERT_EQ(kDrainGapNs, 150 * kMs);
+  staging_fd_ = Staging::create(kLargeStagingBytes).value();
+  staging_ = Staging::map(staging_fd_.get(), kLargeStagingBytes).value();
+  start(64u << 20);
+  state_.header().expected_ranks.store(2);  // the other one is to come: nothing in advance
+  ASSERT_TRUE(add_process(0));
+  state_.header().process_count.store(1);
+  drainer_->drain(1000 * kMs);
+  record(0, kChunksIn50Ms);
+  drainer_->drain(1050 * kMs);
+  drainer_->drain(1250 * kMs);  // calm again
+  EXPECT_GE(map_ring(0).free_chunk_count(), 3 * kChunksIn50Ms);
 }
 
 TEST_F(DrainerTest, stream_without_a_cell_is_counted_with_the_main_thread) {

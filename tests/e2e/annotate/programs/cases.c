@@ -185,8 +185,8 @@ static void paused(void) {
   aon_region_end_name("before");
 }
 
-/// Bursts of more than a small ring holds, and a while after each in which it is drained. Some begin
-/// a record or more farther, so that the holes begin at each of a step's four records.
+/// Bursts of more than a small ring holds, and a while after each in which it is drained. Some
+/// begin a record or more farther, so that the holes begin at each of a step's four records.
 static void flood(void) {
   const struct timespec breath = {0, 150000000};
   AON_REGION_BEGIN("main");
