@@ -66,12 +66,14 @@ Check check_hwloc() {
 }
 
 Check check_cupti() {
-  const char* path = cupti_path();
-  const LibraryProbe library =
-      probe_library({path != nullptr ? path : kCuptiNames[0], kCuptiNames[0], kCuptiNames[1]});
+  const LibraryProbe library = probe_cupti();
+  const std::string more = library.remark.empty() ? "" : "; " + library.remark;
   if (library.name.empty())
-    return {"CUPTI", Ability::kNo, absence(library, "libcupti.so.13 or .so.12"),
-            "add CUDA's extras/CUPTI/lib64 to LD_LIBRARY_PATH"};
+    return {"CUPTI", Ability::kNo, absence(library, "libcupti.so.13 or .so.12") + more,
+            library.is_path_wrong ? kCuptiPathRemedy
+                                  : "add CUDA's extras/CUPTI/lib64 to LD_LIBRARY_PATH"};
+  if (library.is_path_wrong)
+    return {"CUPTI", Ability::kLimited, library.name + more, kCuptiPathRemedy};
   const Result<std::string> driver = read_text_file("/proc/driver/nvidia/params", 65536);
   const bool is_restricted = driver && driver->find("RmProfilingAdminOnly: 1") != std::string::npos;
   if (is_restricted && geteuid() != 0) {

@@ -1,5 +1,6 @@
 #include "tools/library_probe.h"
 
+#include <aon/cupti_library.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,8 +8,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 #include "core/base/unique_fd.h"
@@ -18,13 +21,53 @@ namespace {
 
 /// What the loading process tells: that it begins with a name, then that it is loaded.
 struct Message {
-  uint32_t index;
+  char name[256];
+  char remark[kCuptiRemarkBytes];
   uint32_t is_loaded;
+  uint32_t is_path_wrong;
   uint32_t version;
 };
+static_assert(sizeof(Message) <= PIPE_BUF, "written at once");
 
-[[noreturn]] void load(std::initializer_list<const char*> names, const char* version_function,
-                       int out) {
+void set_name(Message* message, const char* name) {
+  snprintf(message->name, sizeof message->name, "%s", name);
+}
+
+/// In the loading process.
+void tell(int out, const Message& message) {
+  if (write(out, &message, sizeof(message)) != sizeof(message)) _exit(1);
+}
+
+void load(std::initializer_list<const char*> names, const char* version_function, int out) {
+  Message message{};
+  for (const char* name : names) {
+    set_name(&message, name);
+    tell(out, message);
+    void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (library == nullptr) continue;
+    message.is_loaded = 1;
+    if (version_function != nullptr) {
+      const auto version = reinterpret_cast<unsigned (*)()>(dlsym(library, version_function));
+      if (version != nullptr) message.version = version();
+    }
+    return tell(out, message);
+  }
+}
+
+void load_cupti(int out) {
+  Message message{};
+  set_name(&message, cupti_path() != nullptr ? cupti_path() : "libcupti");
+  tell(out, message);
+  const CuptiLibrary library = open_cupti();
+  memcpy(message.remark, library.remark, sizeof message.remark);
+  message.is_path_wrong = library.is_path_wrong ? 1 : 0;
+  message.is_loaded = library.handle != nullptr ? 1 : 0;
+  if (library.handle != nullptr) set_name(&message, path_of_library(library.handle));
+  tell(out, message);
+}
+
+template <class Load>
+[[noreturn]] void run_apart(Load load, int out) {
   for (const int signal_number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM})
     signal(signal_number, SIG_DFL);
   alarm(kProbeTimeoutS);
@@ -33,46 +76,54 @@ struct Message {
     dup2(null, STDOUT_FILENO);
     dup2(null, STDERR_FILENO);
   }
-  Message message{};
-  for (const char* name : names) {
-    if (write(out, &message, sizeof(message)) != sizeof(message)) _exit(1);
-    void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-    if (library != nullptr) {
-      message.is_loaded = 1;
-      if (version_function != nullptr) {
-        const auto version = reinterpret_cast<unsigned (*)()>(dlsym(library, version_function));
-        if (version != nullptr) message.version = version();
-      }
-      _exit(write(out, &message, sizeof(message)) == sizeof(message) ? 0 : 1);
-    }
-    ++message.index;
-  }
+  load(out);
   _exit(0);
 }
 
-}  // namespace
-
-LibraryProbe probe_library(std::initializer_list<const char*> names, const char* version_function) {
+template <class Load>
+LibraryProbe probe(Load load) {
+  LibraryProbe result;
+  const auto failed = [&](const char* call) {
+    result.problem = fmt::format("{}: {}", call, strerror(errno));
+    return result;
+  };
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return {{}, fmt::format("pipe: {}", strerror(errno))};
+  if (pipe2(ends, O_CLOEXEC) != 0) return failed("pipe");
   const UniqueFd in(ends[0]);
   UniqueFd out(ends[1]);
   const pid_t child = fork();
-  if (child < 0) return {{}, fmt::format("fork: {}", strerror(errno))};
-  if (child == 0) load(names, version_function, out.get());
+  if (child < 0) return failed("fork");
+  if (child == 0) run_apart(load, out.get());
   out.reset();
   Message last{};
   Message message{};
   while (read(in.get(), &message, sizeof(message)) == sizeof(message)) last = message;
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  const std::string name = names.begin()[last.index];
-  if (last.is_loaded != 0) return {name, {}, last.version};
-  if (!WIFSIGNALED(status)) return {};
+  result.remark = last.remark;
+  result.is_path_wrong = last.is_path_wrong != 0;
+  if (last.is_loaded != 0) {
+    result.name = last.name;
+    result.version = last.version;
+    return result;
+  }
+  if (!WIFSIGNALED(status)) return result;
   const int signal_number = WTERMSIG(status);
-  if (signal_number == SIGALRM)
-    return {{}, fmt::format("{} was not loaded after {} s", name, kProbeTimeoutS)};
-  return {{}, fmt::format("loading {} ends the process: {}", name, strsignal(signal_number))};
+  result.problem =
+      signal_number == SIGALRM
+          ? fmt::format("{} was not loaded after {} s", last.name, kProbeTimeoutS)
+          : fmt::format("loading {} ends the process: {}", last.name, strsignal(signal_number));
+  return result;
+}
+
+}  // namespace
+
+LibraryProbe probe_library(std::initializer_list<const char*> names, const char* version_function) {
+  return probe([&](int out) { load(names, version_function, out); });
+}
+
+LibraryProbe probe_cupti() {
+  return probe([](int out) { load_cupti(out); });
 }
 
 }  // namespace aon::tools

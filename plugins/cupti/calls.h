@@ -1,6 +1,6 @@
-/// Which calls of CUDA are recorded: those that start work of a device or wait for it, and nothing
-/// that programs call in passing. Work is known by its call, so one that is not here makes work
-/// without one.
+/// Which calls of CUDA are recorded: those that start work of a device or wait for it, those that
+/// begin and end a capture, into which launches run nothing, and nothing that programs call in
+/// passing. Work is known by its call, so one that is not here makes work without one.
 ///
 /// Source: cupti_driver_cbid.h and cupti_runtime_cbid.h of CUDA 13.0; numbers never change, and a
 /// version does not know those of later ones. `tests/unit/cupti` compares them with NVIDIA's
@@ -26,6 +26,10 @@ constexpr Call kDriverCalls[] = {
     {477, 478, Does::kLaunch},       // cuLaunchCooperativeKernel
     {480, 0, Does::kLaunch},         // cuLaunchCooperativeKernelMultiDevice
     {514, 515, Does::kLaunchGraph},  // cuGraphLaunch
+    {495, 496},                      // cuStreamBeginCapture
+    {539, 540},                      // cuStreamBeginCapture_v2
+    {720, 721},                      // cuStreamBeginCaptureToGraph
+    {497, 498},                      // cuStreamEndCapture
     {305, 408},                      // cuMemcpy
     {248, 0},                        // cuMemcpy_v2
     {306, 418},                      // cuMemcpyAsync
@@ -80,6 +84,9 @@ constexpr Call kRuntimeCalls[] = {
     {269, 270, Does::kLaunch},       // cudaLaunchCooperativeKernel
     {272, 0, Does::kLaunch},         // cudaLaunchCooperativeKernelMultiDevice
     {311, 312, Does::kLaunchGraph},  // cudaGraphLaunch
+    {315, 316},                      // cudaStreamBeginCapture
+    {452, 453},                      // cudaStreamBeginCaptureToGraph
+    {319, 320},                      // cudaStreamEndCapture
     {31, 215},                       // cudaMemcpy
     {41, 225},                       // cudaMemcpyAsync
     {39, 223},                       // cudaMemcpyToSymbol

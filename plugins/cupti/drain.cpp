@@ -141,13 +141,19 @@ bool Drain::take_buffers() {
   return false;
 }
 
-void Drain::discard_buffers() {
+void Drain::discard_buffers(GapCause cause) {
+  uint64_t bytes = 0;
   for (;;) {
     const FilledBuffer buffer = shared().pool.next();
-    if (buffer.bytes == nullptr) return;
-    shared().missing.discarded_bytes.fetch_add(buffer.valid_bytes, std::memory_order_relaxed);
+    if (buffer.bytes == nullptr) break;
+    bytes += buffer.valid_bytes;
     shared().pool.give_back(buffer);
   }
+  if (bytes == 0) return;
+  shared().missing.late_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  const uint64_t complete = shared().complete_ticks.load(std::memory_order_relaxed);
+  if (const Writer* w = attached_writer(); w != nullptr && complete != 0)
+    write_gap(cause, complete, ticks(w));
 }
 
 void Drain::keep(const FilledBuffer& buffer) {
@@ -301,7 +307,8 @@ void Drain::tell_silence() const {
   const bool is_told = missing.dropped.load(std::memory_order_relaxed) != 0 ||
                        missing.without_times.load(std::memory_order_relaxed) != 0 ||
                        missing.unbuffered.load(std::memory_order_relaxed) != 0 ||
-                       missing.discarded_bytes.load(std::memory_order_relaxed) != 0;
+                       missing.discarded_bytes.load(std::memory_order_relaxed) != 0 ||
+                       missing.late_bytes.load(std::memory_order_relaxed) != 0;
   if (has_seen_work_ || is_told || launch_count_ < kSilentLaunches) return;
   uint32_t version = 0;
   client_->cupti.get_version(&version);

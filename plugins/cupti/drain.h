@@ -5,6 +5,7 @@
 /// Thread: one.   Cost: docs/gpu-use.md.
 #pragma once
 
+#include <aon/device_gaps.h>
 #include <aon/writer.h>
 
 #include <span>
@@ -57,8 +58,8 @@ class Drain {
   /// Reads buffers that were handed over, at most kBuffersPerPass. False: there may be more.
   bool take_buffers();
   /// Gives back buffers that nobody may read, for the subscription is gone; what was in them is
-  /// counted as missing.
-  void discard_buffers();
+  /// counted as missing, for `cause`.
+  void discard_buffers(GapCause cause);
 
  private:
   static constexpr uint32_t kMostErrors = 4;

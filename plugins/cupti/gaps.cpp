@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "cupti/span.h"
+#include "cupti/state.h"
 
 namespace aon::cupti {
 namespace {
@@ -16,10 +17,19 @@ constexpr char kTimeline[] = "GPU work not recorded";
 
 std::atomic<bool> g_is_defined{false};
 
+/// What AON waits for in exit() is no time of the program, unless other threads of it go on.
+uint64_t until_exit(uint64_t end) {
+  const uint64_t exit_ticks = shared().exit_ticks.load(std::memory_order_relaxed);
+  const bool goes_on = shared().last_request_ns.load(std::memory_order_relaxed) >
+                       shared().exit_ns.load(std::memory_order_relaxed);
+  return exit_ticks == 0 || goes_on || end < exit_ticks ? end : exit_ticks;
+}
+
 }  // namespace
 
 void write_gap(const char* name, uint64_t start, uint64_t end) {
   Writer* w = attached_writer();
+  end = until_exit(end);
   if (w == nullptr || end <= start) return;
   if (!g_is_defined.exchange(true, std::memory_order_relaxed)) {
     const DeviceStreamDefinition stream = {kGapStream, kNoDevice, 0, 0};

@@ -13,7 +13,7 @@ namespace aon::cupti {
 /// Name of an interval that has work, but not its calls.
 constexpr char kGapOfCalls[] = "[CUDA calls not recorded]";
 
-/// [start, end) in ticks, `name` lives for ever.
+/// [start, end) in ticks, no longer than the program; `name` lives for ever.
 void write_gap(const char* name, uint64_t start, uint64_t end);
 inline void write_gap(GapCause cause, uint64_t start, uint64_t end) {
   write_gap(gap_name(cause), start, end);

@@ -102,10 +102,11 @@ uint64_t Governor::take_spared_ns(const RecordCounts& now, uint64_t threads_cpu_
 Usage Governor::take_usage(Drain* drain) {
   const Shared& all = shared();
   const int worker = all.worker_thread.load(std::memory_order_relaxed);
-  const uint64_t lost =
-      all.missing.dropped.load(std::memory_order_relaxed) +
-      all.missing.unbuffered.load(std::memory_order_relaxed) +
-      all.missing.discarded_bytes.load(std::memory_order_relaxed) / kBytesPerRecord;
+  const uint64_t lost = all.missing.dropped.load(std::memory_order_relaxed) +
+                        all.missing.unbuffered.load(std::memory_order_relaxed) +
+                        (all.missing.discarded_bytes.load(std::memory_order_relaxed) +
+                         all.missing.late_bytes.load(std::memory_order_relaxed)) /
+                            kBytesPerRecord;
   const Usage now = {.elapsed_ns = read_clock(CLOCK_MONOTONIC),
                      .launch_threads = drain->take_launch_threads(),
                      .records_ns = drain->records_ns() + lost * kLostNs,
@@ -161,6 +162,12 @@ const char* Governor::wanted_gap() const {
   return wanted_.has_calls && watchdog_.detail() == Detail::kNoCalls ? kGapOfCalls : nullptr;
 }
 
+void Governor::start_gap(uint64_t start) {
+  gap_ticks_ = start;
+  shared().open_gap_ticks.store(start, std::memory_order_relaxed);
+  shared().open_gap.store(gap_, std::memory_order_relaxed);
+}
+
 /// One interval on the timeline for as long as the same is missing, in pieces.
 void Governor::tell_gap(bool is_end) {
   const Writer* w = attached_writer();
@@ -171,7 +178,7 @@ void Governor::tell_gap(bool is_end) {
   const uint64_t now = ticks(w);
   if (gap_ != nullptr) write_gap(gap_, gap_ticks_, now);
   gap_ = gap;
-  gap_ticks_ = now;
+  start_gap(now);
   gap_intervals_ = 0;
 }
 
@@ -233,7 +240,7 @@ void Governor::set_blind(GapCause cause) {
   blind_ = cause;
   tell_gap(false);
   const uint64_t complete = shared().complete_ticks.load(std::memory_order_relaxed);
-  if (cause == GapCause::kStopped && complete != 0) gap_ticks_ = complete;
+  if (cause == GapCause::kStopped && complete != 0) start_gap(complete);
   sums_.elapsed_ns = 0;
 }
 

@@ -46,6 +46,7 @@ class Governor {
   uint64_t take_spared_ns(const RecordCounts& now, uint64_t threads_cpu_ns);
   Usage take_usage(Drain* drain);
   const char* wanted_gap() const;
+  void start_gap(uint64_t start);
   void tell_gap(bool is_end);
   void tell_dropped();
   void tell_step();

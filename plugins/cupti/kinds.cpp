@@ -1,7 +1,6 @@
 #include "cupti/kinds.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <span>
@@ -23,13 +22,6 @@ constexpr NamedKind kKinds[] = {{Kind::kMemcpy, "copies"},
 
 using SetCall = Code (*)(const Client& client, uint32_t function, uint8_t enable);
 
-/// Whether this version has the function: a younger one is not missing.
-bool is_known(const Client& client, int32_t domain, uint32_t function) {
-  const char* name = nullptr;
-  return client.cupti.get_callback_name == nullptr ||
-         client.cupti.get_callback_name(domain, function, &name) == kSuccess;
-}
-
 /// How many functions could not be set.
 struct Refused {
   uint32_t count = 0;
@@ -42,7 +34,7 @@ void set_calls(const Client& client, int32_t domain, SetCall set, std::span<cons
   for (const Call& call : calls) {
     for (const uint32_t function : {call.id, call.per_thread_id}) {
       if (function == 0) continue;
-      if (refused != nullptr && !is_known(client, domain, function)) continue;
+      if (refused != nullptr && !is_known_call(client, domain, function)) continue;
       const bool is_set = set(client, function, enable) == kSuccess;
       if (refused == nullptr) continue;
       refused->are_all &= !is_set;
@@ -57,35 +49,31 @@ void set_all_calls(const Client& client, uint8_t enable, Refused* refused) {
   set_calls(client, kRuntimeDomain, backend.set_runtime_call, kRuntimeCalls, enable, refused);
 }
 
-void note_missing(MissingKinds* missing, const char* name) {
-  if (missing == nullptr) return;
-  const size_t used = strlen(missing->text);
-  snprintf(missing->text + used, sizeof missing->text - used, "%s%s", used != 0 ? ", " : "", name);
-}
-
 void enable_calls(const Client& client, MissingKinds* missing) {
   Refused refused;
   set_all_calls(client, 1, missing != nullptr ? &refused : nullptr);
   if (refused.count == 0) return;
   char text[48] = "calls of CUDA";
   if (!refused.are_all) snprintf(text, sizeof text, "calls of CUDA (%u functions)", refused.count);
-  note_missing(missing, text);
+  add_missing(missing, text);
 }
 
 void enable(const NamedKind& kind, const Client& client, MissingKinds* missing) {
-  if (client.backend->enable(client, kind.kind) != kSuccess) note_missing(missing, kind.name);
-}
-
-bool is_value(const char* name, const char* value) {
-  const char* text = getenv(name);
-  return text != nullptr && strcmp(text, value) == 0;
+  if (client.backend->enable(client, kind.kind) != kSuccess) add_missing(missing, kind.name);
 }
 
 }  // namespace
 
-Wanted wanted_kinds() {
-  return {.has_calls = !is_value("AON_CUPTI_CALLS", "0"),
-          .has_graph_nodes = is_value("AON_CUPTI_GRAPH", "node")};
+bool is_known_call(const Client& client, int32_t domain, uint32_t function) {
+  const char* name = nullptr;
+  return client.cupti.get_callback_name == nullptr ||
+         client.cupti.get_callback_name(domain, function, &name) == kSuccess;
+}
+
+void add_missing(MissingKinds* missing, const char* name) {
+  if (missing == nullptr) return;
+  const size_t used = strlen(missing->text);
+  snprintf(missing->text + used, sizeof missing->text - used, "%s%s", used != 0 ? ", " : "", name);
 }
 
 void enable_graphs(const Client& client, MissingKinds* missing) {

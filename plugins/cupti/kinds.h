@@ -11,14 +11,16 @@ struct Wanted {
   bool has_graph_nodes;  ///< each kernel of a graph, instead of the graph as one
 };
 
-/// What the environment asks for: AON_CUPTI_CALLS, AON_CUPTI_GRAPH.
-Wanted wanted_kinds();
-
 /// Names of kinds that could not be switched on.
 struct MissingKinds {
-  static constexpr size_t kMaxText = 128;
+  static constexpr size_t kMaxText = 192;
   char text[kMaxText];  ///< "" none
 };
+
+/// `missing` null: nobody wants to know.
+void add_missing(MissingKinds* missing, const char* name);
+/// Whether this version has the function: a younger one is not missing.
+bool is_known_call(const Client& client, int32_t domain, uint32_t function);
 
 /// Graphs as one, which excludes their nodes: once, before a program can have made a graph, and off
 /// only with the subscription. The launch of a graph that was made while this was off is the end of

@@ -1,6 +1,5 @@
 #include "cupti/library.h"
 
-#include <aon/cupti_library.h>
 #include <dlfcn.h>
 #include <string.h>
 
@@ -60,12 +59,13 @@ bool has_v2(const Functions& f) {
          f.get_dropped_v2 != nullptr;
 }
 
-const char* load(Functions* functions) {
+const char* load(Functions* functions, CuptiLibrary* library) {
   *functions = {};
-  void* library = open_cupti();
-  if (library == nullptr) return "no libcupti.so.13 or libcupti.so.12 was found";
-  if (!resolve_needed(library, functions)) return "the libcupti that was found lacks functions";
-  resolve_others(library, functions);
+  *library = open_cupti();
+  if (library->handle == nullptr) return "no libcupti.so.13 or libcupti.so.12 was found";
+  if (!resolve_needed(library->handle, functions))
+    return "the libcupti that was found lacks functions";
+  resolve_others(library->handle, functions);
   return nullptr;
 }
 

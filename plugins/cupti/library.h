@@ -13,6 +13,8 @@
 /// Thread: load() once, then any.   Cost: one dlopen.
 #pragma once
 
+#include <aon/cupti_library.h>
+
 #include "cupti/interface.h"
 
 namespace aon::cupti {
@@ -106,6 +108,6 @@ extern const Backend kBackendV1;
 extern const Backend kBackendV2;
 
 /// Finds libcupti and fills `functions`. Null, or what is missing: text that lives for ever.
-const char* load(Functions* functions);
+const char* load(Functions* functions, CuptiLibrary* library);
 
 }  // namespace aon::cupti

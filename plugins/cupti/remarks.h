@@ -1,5 +1,5 @@
 /// What the ledger has to say of the provider, composed of remarks that do not hide each other.
-/// Thread: one at a time.   Cost: 10 KiB; no allocation.
+/// Thread: one at a time.   Cost: 11 KiB; no allocation.
 #pragma once
 
 #include <aon/definition.h>
@@ -11,6 +11,8 @@ namespace aon::cupti {
 /// In the order in which they are told.
 enum class Remark : uint8_t {
   kStart = 0,  ///< why it is off, or what cannot be recorded
+  kLibrary,    ///< it is not the one that AON_CUPTI_LIB says
+  kSettings,   ///< values of AON_CUPTI_... that are none
   kVersion,    ///< what this version of CUPTI does not do
   kSilence,    ///< CUPTI told of no work though there was some
   kEnd,        ///< a fatal error, or a program that did not wait
@@ -26,7 +28,7 @@ enum class Remark : uint8_t {
   kFlush,   ///< one was left out
   kRelease,
 };
-constexpr uint32_t kRemarkCount = 15;
+constexpr uint32_t kRemarkCount = 17;
 
 class Remarks {
  public:

@@ -19,57 +19,29 @@
 #include "cupti/governor.h"
 #include "cupti/library.h"
 #include "cupti/requests.h"
+#include "cupti/session_remarks.h"
+#include "cupti/settings.h"
 #include "cupti/state.h"
 #include "cupti/system_clock.h"
 
 namespace aon::cupti {
 namespace {
 
-constexpr uint32_t kDefaultMemoryMiB = 32;
-constexpr uint32_t kLeastMemoryMiB = 2;
 constexpr uint32_t kStopMs = 2000;
 constexpr uint32_t kQuestionMs = 100;     ///< between two
 constexpr size_t kStackBytes = 2u << 20;  ///< libcupti and the driver run on it, too
 constexpr size_t kOwnerBytes = 128;
 constexpr size_t kMaxFolderBytes = 1024;
 
-enum class Mode : uint8_t { kExclusive = 0, kYield, kOff };
-
 // Written in start(), then by our thread.
 Client g_client;
 Governor g_governor;
-Mode g_mode;
+Settings g_settings;
 bool g_collects;
-// The program may change its environment at any time: our thread does not read it.
-bool g_refuses_v2;
-Wanted g_wanted;
 char g_fixture_folder[kMaxFolderBytes];
 
 Requests g_requests;  ///< of the program's threads, to ours
 std::atomic<bool> g_has_thread{false};
-
-Mode mode_of_environment() {
-  const char* text = getenv("AON_CUPTI_MODE");
-  if (text == nullptr) return Mode::kExclusive;
-  if (strcmp(text, "off") == 0) return Mode::kOff;
-  return strcmp(text, "yield") == 0 ? Mode::kYield : Mode::kExclusive;
-}
-
-void read_environment() {
-  const char* api = getenv("AON_CUPTI_API");
-  g_refuses_v2 = api != nullptr && strcmp(api, "v1") == 0;
-  g_wanted = wanted_kinds();
-  g_wanted.has_graph_nodes |= shared().quirks.crashes_on_graphs;
-  const char* folder = getenv("AON_RECORD_FIXTURE");
-  if (folder != nullptr && strlen(folder) < kMaxFolderBytes) strcpy(g_fixture_folder, folder);
-}
-
-uint32_t buffer_count() {
-  const char* text = getenv("AON_CUPTI_MEMORY");
-  const long asked = text != nullptr ? strtol(text, nullptr, 10) : kDefaultMemoryMiB;
-  if (asked < static_cast<long>(kLeastMemoryMiB)) return kLeastMemoryMiB;
-  return asked > static_cast<long>(kMaxBuffers) ? kMaxBuffers : static_cast<uint32_t>(asked);
-}
 
 void tell_error(const char* function, Code code) {
   const char* text = nullptr;
@@ -79,46 +51,6 @@ void tell_error(const char* function, Code code) {
            text != nullptr ? text : "unknown");
   tell(Remark::kStart, ProviderState::kOff, reason,
        "see `aon doctor` and the driver's log; the program is unhurt");
-}
-
-void tell_owner(const char* owner) {
-  char reason[256];
-  snprintf(reason, sizeof reason, "another client holds CUPTI%s%.128s",
-           owner[0] != '\0' ? ": " : "", owner);
-  tell(Remark::kStart, ProviderState::kOff, reason,
-       "run without the other tool; AON_CUPTI_MODE=off where it is wanted");
-}
-
-/// Said from the first record on, for who is killed cannot say it, and taken back at the end.
-void tell_unread(bool is_unread) {
-  if (!is_unread) {
-    tell(Remark::kUnread, ProviderState::kOn, "", "");
-    return;
-  }
-  tell(Remark::kUnread, ProviderState::kDegraded,
-       "the program was not seen to end by exit(): work of its last half second is missing (more, "
-       "where AON's thread stood still), and what the device had not finished, with up to half a "
-       "second before it",
-       "");
-}
-
-void tell_skipped_flush() {
-  if (!shared().has_skipped_flush.exchange(false, std::memory_order_relaxed)) return;
-  tell(Remark::kFlush, ProviderState::kDegraded,
-       "a flush took longer than 0.1 s, and another one was left out: records of a context that "
-       "ended meanwhile may be missing",
-       "");
-}
-
-/// Of releases before which nothing was flushed, one was the last of its context.
-void tell_skipped_release() {
-  for (uint64_t devices = shared().releases.take_skipped(); devices != 0; devices &= devices - 1) {
-    if (is_context_alive(__builtin_ctzll(devices))) continue;
-    tell(Remark::kRelease, ProviderState::kDegraded,
-         "a context ended within 0.5 s of another release of it: up to so much of its work is "
-         "missing",
-         "");
-  }
 }
 
 void tell_start(const MissingKinds& missing) {
@@ -143,23 +75,9 @@ void tell_pause() {
   tell(Remark::kPause, ProviderState::kDegraded, reason, "");
 }
 
-void tell_version() {
-  const Quirks& quirks = shared().quirks;
-  if (!quirks.crashes_on_flush) return;
-  const char* more =
-      quirks.crashes_on_graphs
-          ? ", and graphs are recorded node by node: as one they may crash it"
-          : (quirks.lacks_device_waits ? ", and it does not tell of waiting for a device" : "");
-  char reason[256];
-  snprintf(reason, sizeof reason,
-           "this version of CUPTI may crash when records are flushed (NVIDIA's notes)%s", more);
-  tell(Remark::kVersion, quirks.lacks_device_waits ? ProviderState::kDegraded : ProviderState::kOn,
-       reason, "CUDA 13.0.1");
-}
-
 /// Where the driver is too old the subscription would be given back and taken once more.
 bool wants_v2() {
-  return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !g_refuses_v2 &&
+  return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !g_settings.refuses_v2 &&
          driver_version() >= kSubscribersDriver;
 }
 
@@ -192,11 +110,19 @@ void on_event(void* user, int32_t domain, uint32_t id, const void* data) {
     shared().has_skipped_flush.store(true, std::memory_order_relaxed);
 }
 
-void enable_callbacks() {
-  const auto enable = g_client.cupti.enable_callback;
-  enable(1, g_client.subscriber, kStateDomain, kFatalError);
-  for (const ContextEnd& end : kContextEnds)
-    enable(1, g_client.subscriber, end.is_driver_call ? kDriverDomain : kRuntimeDomain, end.id);
+/// Records of a context that ends unseen are lost with it. A function that the version does not
+/// know is not missing.
+void enable_callbacks(MissingKinds* missing) {
+  const Functions& cupti = g_client.cupti;
+  if (cupti.enable_callback(1, g_client.subscriber, kStateDomain, kFatalError) != kSuccess)
+    add_missing(missing, "fatal errors of CUPTI");
+  bool are_all = true;
+  for (const ContextEnd& end : kContextEnds) {
+    const int32_t domain = end.is_driver_call ? kDriverDomain : kRuntimeDomain;
+    are_all &= cupti.enable_callback(1, g_client.subscriber, domain, end.id) == kSuccess ||
+               !is_known_call(g_client, domain, end.id);
+  }
+  if (!are_all) add_missing(missing, "last work of contexts that end");
 }
 
 /// As one of several where that can be; a driver or a client of the older kind leaves the other.
@@ -249,7 +175,7 @@ bool collect(bool is_resumed) {
     unsubscribe();
     return false;
   }
-  enable_callbacks();
+  enable_callbacks(&missing);
   g_collects = true;
   if (is_resumed) {
     tell_pause();
@@ -260,10 +186,11 @@ bool collect(bool is_resumed) {
   return true;
 }
 
-/// What is still there without a subscription: in v2 only a subscriber may read its records.
-void take_rest(Drain* drain) {
+/// What is still there without a subscription: in v2 only a subscriber may read its records, and
+/// they are missing for `cause`.
+void take_rest(Drain* drain, GapCause cause) {
   if (g_client.backend == &kBackendV2 && !g_collects) {
-    drain->discard_buffers();
+    drain->discard_buffers(cause);
     return;
   }
   while (!drain->take_buffers()) {
@@ -273,7 +200,7 @@ void take_rest(Drain* drain) {
 /// Switches everything off and gives the subscription back. What was recorded is flushed before,
 /// and what came until all was off behind it. Where who asked gives up meanwhile CUPTI is left as
 /// it is: the program may be within exit(), where libraries end.
-void release(Drain* drain) {
+void release(Drain* drain, GapCause cause) {
   if (!g_collects) return;
   const auto has_time = [] { return !g_requests.is_abandoned(); };
   drain->flush(kFlushComplete);
@@ -288,7 +215,7 @@ void release(Drain* drain) {
   if (!has_time()) return;
   unsubscribe();
   g_collects = false;
-  take_rest(drain);
+  take_rest(drain, cause);
 }
 
 /// CUPTI is ours again behind a pause, unless the program has graphs: CUPTI of CUDA 13.0 (driver
@@ -313,16 +240,19 @@ bool serve(Drain* drain) {
   const Request request = g_requests.take();
   if (request == Request::kNone) return true;
   bool is_well = false;
+  // What comes behind the last flush: CUPTI has kept it back, or it is of a pause.
+  const GapCause cause =
+      request == Request::kStop && g_collects ? GapCause::kKept : GapCause::kPause;
   if (!is_dead()) {
     if (request == Request::kResume && !g_collects) take_back(drain);
     if (request == Request::kPause) g_governor.set_blind(GapCause::kPause);
-    if (request != Request::kResume) release(drain);
+    if (request != Request::kResume) release(drain, cause);
     is_well = g_collects == (request == Request::kResume);
     if (request != Request::kStop) tell_blind();
     if (request == Request::kPause) tell_pause();
   }
   if (request == Request::kStop) {
-    take_rest(drain);
+    take_rest(drain, cause);
     // Before the answer: the process may end right behind it.
     g_governor.finish(drain);
     if (!is_dead()) {  // else nobody has asked for what is kept
@@ -385,7 +315,7 @@ void* run(void*) {
       drain.ask_cupti();
     }
     const bool may_read = g_collects || g_client.backend != &kBackendV2;
-    if (!may_read) drain.discard_buffers();
+    if (!may_read) drain.discard_buffers(GapCause::kPause);
     const bool is_all = !may_read || drain.take_buffers();
     if (is_all) drain.note_complete();
     if (may_ask && !is_dead() && last_flush_ms == start_ms) g_governor.end_interval(&drain);
@@ -417,6 +347,23 @@ Answer ask(Request request) {
   return answer;
 }
 
+/// What our thread has not told.   Thread: the one that exits.
+void tell_open_gaps() {
+  const Writer* w = attached_writer();
+  if (w == nullptr) return;
+  const uint64_t complete = shared().complete_ticks.load(std::memory_order_relaxed);
+  if (complete != 0) write_gap(GapCause::kUnread, complete, ticks(w));
+  const char* gap = shared().open_gap.load(std::memory_order_relaxed);
+  const uint64_t start = shared().open_gap_ticks.load(std::memory_order_relaxed);
+  if (gap != nullptr) write_gap(gap, start, ticks(w));
+}
+
+void note_exit() {
+  const Writer* w = attached_writer();
+  shared().exit_ns.store(read_clock(CLOCK_REALTIME), std::memory_order_relaxed);
+  shared().exit_ticks.store(w != nullptr ? ticks(w) : 0, std::memory_order_relaxed);
+}
+
 bool start_thread() {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
@@ -437,24 +384,25 @@ bool start_thread() {
 
 void start() {
   if (shared().pid != 0) return;
-  g_mode = mode_of_environment();
-  if (g_mode == Mode::kOff) {
+  g_settings = read_settings();
+  tell_settings(g_settings);
+  if (g_settings.mode == Mode::kOff) {
     tell(Remark::kStart, ProviderState::kOff, "switched off by AON_CUPTI_MODE", "");
     return;
   }
-  if (const char* missing = load(&g_client.cupti)) {
-    tell(Remark::kStart, ProviderState::kOff, missing,
-         "put CUDA's folder extras/CUPTI/lib64 into LD_LIBRARY_PATH, or the path of libcupti into "
-         "AON_CUPTI_LIB");
-    return;
-  }
+  CuptiLibrary library;
+  const char* missing = load(&g_client.cupti, &library);
+  tell_library(library, missing);
+  if (missing != nullptr) return;
   uint32_t version = 0;
   g_client.cupti.get_version(&version);
   shared().quirks = quirks_of(version);
-  read_environment();
-  g_governor.use(&g_client, g_wanted);
+  g_settings.wanted.has_graph_nodes |= shared().quirks.crashes_on_graphs;
+  const char* folder = getenv("AON_RECORD_FIXTURE");
+  if (folder != nullptr && strlen(folder) < kMaxFolderBytes) strcpy(g_fixture_folder, folder);
+  g_governor.use(&g_client, g_settings.wanted);
   shared().pid = getpid();
-  if (!shared().pool.start(buffer_count())) {
+  if (!shared().pool.start(g_settings.memory_mib)) {
     tell(Remark::kStart, ProviderState::kOff, "no memory for the buffers",
          "a smaller AON_CUPTI_MEMORY (MiB)");
     return;
@@ -473,11 +421,10 @@ void start() {
 
 void stop() {
   if (!is_our_process() || !g_has_thread.load(std::memory_order_relaxed)) return;
+  note_exit();
   if (ask(Request::kStop) != Answer::kNone) return;
   if (!shared().has_requested.load(std::memory_order_relaxed)) return;  // there was no work
-  const uint64_t complete = shared().complete_ticks.load(std::memory_order_relaxed);
-  if (const Writer* w = attached_writer(); w != nullptr && complete != 0)
-    write_gap(GapCause::kUnread, complete, ticks(w));
+  tell_open_gaps();
   char reason[160];
   snprintf(reason, sizeof reason,
            "the program ended before all records were read: about %u MiB of them are missing",
@@ -488,9 +435,9 @@ void stop() {
 
 /// A version that may hang while kinds are disabled cannot give them up.
 bool pause() {
-  return g_mode == Mode::kYield && !shared().quirks.hangs_on_disable &&
+  return g_settings.mode == Mode::kYield && !shared().quirks.hangs_on_disable &&
          ask(Request::kPause) == Answer::kDone;
 }
-bool resume() { return g_mode == Mode::kYield && ask(Request::kResume) == Answer::kDone; }
+bool resume() { return g_settings.mode == Mode::kYield && ask(Request::kResume) == Answer::kDone; }
 
 }  // namespace aon::cupti

@@ -24,6 +24,7 @@ constexpr const char* kMoreBuffers = "a larger AON_CUPTI_MEMORY (MiB)";
 constexpr const char* kLessWork =
     "less work under way at a time: CUPTI has room for 3.2 million pieces in a context";
 constexpr const char* kOtherCupti = "a CUPTI of the driver's version";
+constexpr const char* kLoneClient = "AON_CUPTI_API=v1, where these can be read";
 constexpr int kFlushAttempts = 100;  ///< a ms apart
 
 /// Threads that asked for a buffer are the program's: what they compute is no cost of ours, also
@@ -36,8 +37,7 @@ uint32_t own_thread() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 std::atomic<uint64_t>& users_of(uint32_t thread) { return g_users[thread % kThreadBits / 64]; }
 uint64_t user_bit(uint32_t thread) { return uint64_t{1} << (thread % 64); }
 
-void note_user() {
-  const uint32_t thread = own_thread();
+void note_user(uint32_t thread) {
   if ((users_of(thread).load(std::memory_order_relaxed) & user_bit(thread)) == 0)
     users_of(thread).fetch_or(user_bit(thread), std::memory_order_relaxed);
 }
@@ -55,7 +55,7 @@ void note_worker() {
 bool is_our_process() { return g_shared.pid != 0 && getpid() == g_shared.pid; }
 
 bool flush_alone(Code (*flush_all)(uint32_t flag), uint32_t flag, bool may_wait, Code* code) {
-  note_user();  // buffers may be handed over here
+  note_user(own_thread());  // buffers may be handed over here
   for (int attempt = 0; attempt < kFlushAttempts; ++attempt) {
     if (!g_shared.is_flushing.exchange(true,
                                        std::memory_order_acquire)) {  // pairs with cupti:flush
@@ -83,10 +83,14 @@ void wait_for_wake(uint32_t seen, uint32_t timeout_ms) {
 void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   *max_records = 0;
   *bytes = kBufferBytes;
-  *buffer = is_our_process() ? g_shared.pool.take(read_clock(CLOCK_REALTIME)) : nullptr;
+  const uint64_t now_ns = read_clock(CLOCK_REALTIME);
+  *buffer = is_our_process() ? g_shared.pool.take(now_ns) : nullptr;
   // Our thread says that there is work that may be lost.
   if (!g_shared.has_requested.exchange(true, std::memory_order_relaxed)) wake_drain();
-  note_user();
+  const uint32_t thread = own_thread();
+  note_user(thread);
+  if (static_cast<int>(thread) != g_shared.drain_thread.load(std::memory_order_relaxed))
+    g_shared.last_request_ns.store(now_ns, std::memory_order_relaxed);
   if (*buffer != nullptr) return;
   g_shared.missing.refused.fetch_add(1, std::memory_order_relaxed);
   if (g_shared.quirks.may_refuse_buffers) {
@@ -151,12 +155,14 @@ void tell_missing(bool is_end) {
       {load(missing.unbuffered), 1, "records dropped for want of a buffer", kMoreBuffers},
       {load(missing.discarded_bytes), kLeastRecordBytes, "bytes of records beyond AON_CUPTI_MEMORY",
        kMoreBuffers},
+      {load(missing.late_bytes), kLeastRecordBytes,
+       "bytes of records that CUPTI handed over when it was given away", kLoneClient},
       {load(missing.dropped), 1, "records dropped by CUPTI", kLessWork},
       {load(missing.without_times), 1, "without times", kLessWork},
       {load(missing.unknown), 1, "of an unknown kind", kOtherCupti},
       {load(missing.damaged), 1, "damaged", kOtherCupti},
   };
-  char reason[320] = "work of the device is missing: ";
+  char reason[400] = "work of the device is missing: ";
   char remedy[240] = "";
   uint64_t sum = 0;
   for (const auto& loss : losses) {

@@ -20,6 +20,7 @@ struct Missing {
   std::atomic<uint64_t> dropped;          ///< by CUPTI, which got all that it asked for
   std::atomic<uint64_t> without_times;    ///< the device lost them
   std::atomic<uint64_t> discarded_bytes;  ///< of records in the buffer to throw away
+  std::atomic<uint64_t> late_bytes;       ///< of records that came when CUPTI was not ours any more
   std::atomic<uint64_t> unknown;          ///< stretches of a buffer that are no record we know
   std::atomic<uint64_t> damaged;          ///< records, or all behind one in a buffer
   std::atomic<uint64_t> nameless;         ///< kernels: not missing, but which is not told
@@ -32,16 +33,23 @@ struct Shared {
   bool are_graphs_confused;  ///< correlation ids of graphs are others' now: written in cuInit, then
                              ///< by our thread
   Missing missing;
-  std::atomic<bool> is_dead;            ///< CUPTI reported a fatal error, or refuses to flush
-  std::atomic<bool> has_requested;      ///< a buffer was asked for: flushing is allowed
-  std::atomic<bool> has_skipped_flush;  ///< one that somebody needed
+  std::atomic<bool> is_dead;              ///< CUPTI reported a fatal error, or refuses to flush
+  std::atomic<bool> has_requested;        ///< a buffer was asked for: flushing is allowed
+  std::atomic<uint64_t> last_request_ns;  ///< for a buffer, by a thread that is not ours
+  std::atomic<bool> has_skipped_flush;    ///< one that somebody needed
   Releases releases;
   std::atomic<int> worker_thread;  ///< of CUPTI, that hands buffers over; 0: not yet
   std::atomic<int> drain_thread;   ///< ours
   std::atomic<bool> is_flushing;   ///< one thread at a time: versions are known to crash in it
   /// Ticks: records of what was over before are read. Of our thread, for the one that exits.
   std::atomic<uint64_t> complete_ticks;
-  std::atomic<uint32_t> wake;  ///< futex: changes when there is something to do
+  /// What is not recorded now, and since when that was not told; null: nothing. Of our thread, for
+  /// the one that exits.
+  std::atomic<const char*> open_gap;
+  std::atomic<uint64_t> open_gap_ticks;
+  std::atomic<uint64_t> exit_ticks;  ///< when the program called exit(); 0: not yet
+  std::atomic<uint64_t> exit_ns;     ///< the same time
+  std::atomic<uint32_t> wake;        ///< futex: changes when there is something to do
 };
 
 extern Shared g_shared;

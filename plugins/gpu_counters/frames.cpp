@@ -9,7 +9,7 @@ namespace {
 bool is_valid(const FrameHead& head) {
   const auto kind = static_cast<uint16_t>(head.kind);
   return head.magic == kFrameMagic && kind >= static_cast<uint16_t>(FrameKind::kDevice) &&
-         kind <= static_cast<uint16_t>(FrameKind::kLost) && head.value_count <= kMaxValues &&
+         kind <= static_cast<uint16_t>(FrameKind::kRemark) && head.value_count <= kMaxValues &&
          head.text_bytes <= kMaxTextBytes &&
          (head.device < kMaxDevices || head.device == kAllDevices);
 }

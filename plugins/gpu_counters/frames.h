@@ -7,6 +7,7 @@
 /// |          |                     | what it lacks "d,e"                |                        |
 /// | kSample  | one for each series | -                                  | of the sample          |
 /// | kProblem | -                   | reason, remedy; no reason: solved  | -                      |
+/// | kRemark  | -                   | reason, remedy: works all the same | -                      |
 /// | kUsage   | -                   | -                                  | CPU ns, resident bytes |
 /// | kLost    | -                   | -                                  | -, how often it was    |
 /// |          |                     |                                    | full                   |
@@ -28,7 +29,7 @@ constexpr uint32_t kMaxTextBytes = 4096;
 constexpr uint16_t kMaxDevices = 64;
 constexpr uint16_t kAllDevices = 0xffff;
 
-enum class FrameKind : uint16_t { kDevice = 1, kSample, kProblem, kUsage, kLost };
+enum class FrameKind : uint16_t { kDevice = 1, kSample, kProblem, kUsage, kLost, kRemark };
 
 struct FrameHead {
   uint32_t magic = kFrameMagic;

@@ -90,6 +90,7 @@ class Helper {
       tell(kAllDevices, problem);
       return false;
     }
+    if (library_.remark()) tell(kAllDevices, library_.remark(), FrameKind::kRemark);
     for (const DriverDevice& facts : found_) {
       const auto number = static_cast<uint32_t>(devices_.size());
       devices_.push_back({facts, std::make_unique<Session>(library_.call(), number)});
@@ -98,9 +99,9 @@ class Helper {
     return true;
   }
 
-  void tell(uint16_t device, const Problem& problem) {
+  void tell(uint16_t device, const Problem& problem, FrameKind kind = FrameKind::kProblem) {
     FrameHead head;
-    head.kind = FrameKind::kProblem;
+    head.kind = kind;
     head.device = device;
     append_frame(head, {}, {problem.reason, problem.remedy}, &out_);
   }

@@ -45,15 +45,18 @@ Problem problem_of(const char* call, int code) {
 }
 
 Problem Library::open() {
-  void* library = open_cupti();
-  if (library == nullptr) return {"libcupti.so is not found", kAddFolder};
+  const CuptiLibrary found = open_cupti();
+  const std::string more = found.remark[0] != '\0' ? std::string("; ") + found.remark : "";
+  if (found.handle == nullptr)
+    return {"libcupti.so is not found" + more, found.is_path_wrong ? kCuptiPathRemedy : kAddFolder};
+  if (found.is_path_wrong) remark_ = {found.remark, kCuptiPathRemedy};
   const char* missing = nullptr;
-#define AON_PM_FIND(member_, symbol_, structure_)                                        \
-  functions_.member_ = reinterpret_cast<int (*)(structure_*)>(dlsym(library, #symbol_)); \
+#define AON_PM_FIND(member_, symbol_, structure_)                                             \
+  functions_.member_ = reinterpret_cast<int (*)(structure_*)>(dlsym(found.handle, #symbol_)); \
   if (functions_.member_ == nullptr) missing = #symbol_;
   AON_PM_FUNCTIONS(AON_PM_FIND)
 #undef AON_PM_FIND
-  if (missing != nullptr) return {std::string("libcupti has no ") + missing, kNewer};
+  if (missing != nullptr) return {std::string("libcupti has no ") + missing + more, kNewer};
   uint32_t version = 0;
   if (functions_.version(&version) == kSuccess && version >= kFirstVersion) return {};
   return {"this libcupti (version " + std::to_string(version) +

@@ -24,9 +24,12 @@ class Library {
   /// Opens what open_cupti() finds.
   Problem open();
   const Functions& call() const { return functions_; }
+  /// Of a library that works: it is not the one that AON_CUPTI_LIB says. Empty: it is.
+  const Problem& remark() const { return remark_; }
 
  private:
   Functions functions_;
+  Problem remark_;
 };
 
 }  // namespace aon::gpu_counters

@@ -110,7 +110,8 @@ struct aon_provider {
   TimeLine time_line;
   std::map<uint16_t, Device> devices;
   std::pair<std::string, std::string> problem;  ///< of the helper
-  uint64_t foreign_count = 0;                   ///< samples of another clock than the host's
+  std::pair<std::string, std::string> remark;
+  uint64_t foreign_count = 0;  ///< samples of another clock than the host's
   bool has_ended = false;
   std::string told;
 };
@@ -193,6 +194,9 @@ void aon_provider::take(const Frame& frame) {
       where = {frame.texts[0], frame.texts[1]};
       break;
     }
+    case FrameKind::kRemark:
+      if (frame.texts.size() >= 2) remark = {frame.texts[0], frame.texts[1]};
+      break;
     case FrameKind::kUsage:
       // Not by add_cost(): the budget would take what somebody asked for away again.
       output.set_time(api->now_ticks(core));
@@ -209,6 +213,7 @@ void aon_provider::take(const Frame& frame) {
 aon::node::StateText aon_provider::state() const {
   aon::node::StateText state;
   if (!problem.first.empty()) state.add(AON_STATE_OFF, problem.first, problem.second);
+  if (!remark.first.empty()) state.add(AON_STATE_DEGRADED, remark.first, remark.second);
   uint32_t working = 0;
   for (const auto& [number, device] : devices) {
     const std::string label = device.label.empty() ? "GPU " + std::to_string(number) : device.label;

@@ -72,10 +72,21 @@ void note(const char* variable) {
 }
 
 const char* function_name(uint32_t id) {
-  static const std::map<uint32_t, const char*> kNames = {
-      {307, "cuLaunchKernel"},       {277, "cuMemcpyHtoDAsync_v2"}, {279, "cuMemcpyDtoHAsync_v2"},
-      {281, "cuMemcpyDtoDAsync_v2"}, {216, "cuMemsetD8Async"},      {514, "cuGraphLaunch"},
-      {17, "cuCtxSynchronize"}};
+  static const std::map<uint32_t, const char*> kNames = {{307, "cuLaunchKernel"},
+                                                         {277, "cuMemcpyHtoDAsync_v2"},
+                                                         {279, "cuMemcpyDtoHAsync_v2"},
+                                                         {281, "cuMemcpyDtoDAsync_v2"},
+                                                         {216, "cuMemsetD8Async"},
+                                                         {514, "cuGraphLaunch"},
+                                                         {17, "cuCtxSynchronize"},
+                                                         {539, "cuStreamBeginCapture_v2"},
+                                                         {497, "cuStreamEndCapture"},
+                                                         {11, "cuCtxDestroy"},
+                                                         {322, "cuCtxDestroy_v2"},
+                                                         {387, "cuDevicePrimaryCtxRelease"},
+                                                         {389, "cuDevicePrimaryCtxReset"},
+                                                         {544, "cuDevicePrimaryCtxRelease_v2"},
+                                                         {545, "cuDevicePrimaryCtxReset_v2"}};
   const auto found = kNames.find(id);
   return found == kNames.end() ? nullptr : found->second;
 }

@@ -127,6 +127,12 @@ void tell_end(WorkKind kind, const char* function, uint32_t function_id) {
   if (const Listener listener = g_listener.load()) listener(work);
 }
 
+void tell_call(const char* function, uint32_t function_id) {
+  Work work = begin(WorkKind::kCall, function, function_id);
+  work.call_end_ns = now_ns();
+  if (const Listener listener = g_listener.load()) listener(work);
+}
+
 void tell_graph(const void* graph) {
   Work work = begin(WorkKind::kMakeGraph, "cuGraphInstantiateWithFlags", 643);
   work.graph = graph;
@@ -195,7 +201,10 @@ int cuDeviceGetPCIBusId(char* address, int bytes, int device) {
 int cuLaunchKernel(const char* name, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    void* stream, void**, void**) {
-  if (capture_kernel()) return 0;
+  if (capture_kernel()) {
+    tell_call("cuLaunchKernel", 307);
+    return 0;
+  }
   Work work = begin(WorkKind::kKernel, "cuLaunchKernel", 307);
   work.name = name;
   const uint32_t grid[] = {grid_x, grid_y, grid_z};

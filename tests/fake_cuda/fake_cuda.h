@@ -16,6 +16,7 @@ enum class WorkKind : uint32_t {
   kEndContext,
   kReleaseContext,  ///< not work, and not the last use of it
   kMakeGraph,       ///< not work: an executable one is there
+  kCall,            ///< not work, but a call that CUPTI records
 };
 
 struct Work {
@@ -51,6 +52,8 @@ uint64_t stream_end_ns(void* stream);
 bool capture_kernel();
 /// A call that ends a context, or does not.
 void tell_end(WorkKind kind, const char* function, uint32_t function_id);
+/// A call that starts no work: a launch into a capture, and its begin and end.
+void tell_call(const char* function, uint32_t function_id);
 /// An executable graph was made.
 void tell_graph(const void* graph);
 /// Kernels of a graph; 1 for one that was not captured.

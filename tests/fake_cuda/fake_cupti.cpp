@@ -11,6 +11,7 @@
 //   FAKE_CUPTI_INLINE=N       buffers have N bytes, and who has filled one hands it over
 //   FAKE_CUPTI_HOLD=1         no buffer is handed over before a forced flush
 //   FAKE_CUPTI_STUCK=MS       its worker hands over nothing from so long after the first record on
+//   FAKE_CUPTI_STUCK_MS=N     ... for N ms only
 //   FAKE_CUPTI_FLUSH_HANG=N   the Nth flush never returns
 //   FAKE_CUPTI_NAMELESS=N     every Nth kernel has no name
 //   FAKE_CUPTI_FAILED=N       every Nth call that starts work fails: there is none
@@ -221,6 +222,7 @@ void on_work(const Work& told) {
   if (told.kind == WorkKind::kMakeGraph) return make_graph(told.graph);
   if (told.kind == WorkKind::kGraph) launch_graph(told.graph);
   if (!has_buffer_user() || s.is_dead) return;
+  if (told.kind == WorkKind::kCall) return put_call(told, false);
   const uint64_t number = ++s.work_count;
   if (number == knob("FATAL")) {
     s.is_dead = true;

@@ -118,12 +118,14 @@ void fake_cuda_note_unsafe_call() {
   if (t_begun_mode < 0 && t_capture_mode == kGlobal && g_global_captures != 0) g_is_broken = true;
 }
 int cuStreamBeginCapture_v2(void*, int mode) {
+  tell_call("cuStreamBeginCapture_v2", 539);
   t_captured = 0;
   t_begun_mode = mode;
   if (mode == kGlobal) ++g_global_captures;
   return 0;
 }
 int cuStreamEndCapture(void*, void** graph) {
+  tell_call("cuStreamEndCapture", 497);
   const bool is_global = std::exchange(t_begun_mode, -1) == kGlobal;
   if (is_global && --g_global_captures == 0 && g_is_broken.exchange(false)) {
     t_captured = kNotCapturing;

@@ -7,15 +7,17 @@
 // GPU_PROGRAM_SECONDS=N: a kernel each millisecond for so long before all others; with
 // GPU_PROGRAM_BUSY=1 ten, and computing in between.
 // GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
-// for N more kernels. GPU_PROGRAM_PCONTROL=N: N more under MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1:
-// each thread waits for the device. GPU_PROGRAM_GRAPHS=1: a graph is made before all, each tenth of
-// a second of GPU_PROGRAM_SECONDS and in the pause, and the first and the last are launched.
+// for N more kernels; GPU_PROGRAM_PAUSE_MS=N: and N ms. GPU_PROGRAM_PCONTROL=N: N more under
+// MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1: each thread waits for the device.
+// GPU_PROGRAM_GRAPHS=1: a graph is made before all, each tenth of a second of GPU_PROGRAM_SECONDS
+// and in the pause, and the first and the last are launched.
 // GPU_PROGRAM_NAMES=N: N kernels of a name each before all. GPU_PROGRAM_REST=1: prints what our
 // thread does in two seconds.
 // GPU_PROGRAM_DURATION_US=N: what a kernel takes; 10. GPU_PROGRAM_STEPS=N: N annotated steps before
 // all. GPU_PROGRAM_BENCH=N: only measures launches, N rounds of 10000. GPU_PROGRAM_END=SIGNAL: gets
 // it before the end; 0: ends by _exit. GPU_PROGRAM_RESET=1: the device is reset behind the kernels.
-// GPU_PROGRAM_GRAPHLESS=1: no graph is launched at the end.
+// GPU_PROGRAM_GRAPHLESS=1: no graph is launched at the end. GPU_PROGRAM_CAPTURES=N: N kernels are
+// captured before all, one each, and their graphs thrown away.
 // GPU_PROGRAM_RELEASES=N: its context is retained and released N times in a second, as UCX does for
 // each transfer, and then once more: that is its end.
 #include <aon/annotate.h>
@@ -72,6 +74,16 @@ static void make_graph(void) {
   if (first_graph == NULL) first_graph = last_graph;
 }
 
+static void capture_in_vain(int captures) {
+  for (int i = 0; i < captures; ++i) {
+    void* captured = NULL;
+    void* stream = (void*)6;
+    cuStreamBeginCapture_v2(stream, 1);
+    cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
+    if (cuStreamEndCapture(stream, &captured) != 0) abort();
+  }
+}
+
 static void launch_graphs(void) {
   cuGraphLaunch(first_graph, (void*)6);
   cuGraphLaunch(last_graph, (void*)6);
@@ -124,6 +136,8 @@ static long launch_unseen(int kernels) {
   }
   if (first_graph != NULL) make_graph();
   cuCtxSynchronize();
+  if (getenv("GPU_PROGRAM_PAUSE_MS"))
+    usleep(1000u * (unsigned)atoi(getenv("GPU_PROGRAM_PAUSE_MS")));
   if (is_paused) printf("resumed %d\n", resume_gpu());
   return 1;
 }
@@ -325,6 +339,7 @@ int main(int argc, char** argv) {
   if (getenv("GPU_PROGRAM_FORK")) fork_child();
   long launched = 0;
   if (getenv("GPU_PROGRAM_GRAPHS")) make_graph();
+  if (getenv("GPU_PROGRAM_CAPTURES")) capture_in_vain(atoi(getenv("GPU_PROGRAM_CAPTURES")));
   if (getenv("GPU_PROGRAM_PAUSE")) launched += launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
   if (getenv("GPU_PROGRAM_PCONTROL"))
     launched += launch_paused(atoi(getenv("GPU_PROGRAM_PCONTROL")));

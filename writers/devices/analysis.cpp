@@ -63,12 +63,12 @@ class Analysis : public DeviceAnalysis {
   void begin_thread(const Location& location);
   void note_loss(const Event& event);
   void add_border(const Event& event);
+  void add_call(const Event& event, uint32_t region, uint64_t start_ns, uint64_t end_ns);
   Status add_work(const Event& event);
   Status finish_group();
   Status finish_nccl();
   void number_loops();
   uint32_t device_of(uint32_t communicator) const;
-  std::vector<const StepRow*> steps_of_group() const;
   void add_item(const Item& item, DevicePass* pass);
   void finish_device(DevicePass* pass, const std::vector<const StepRow*>& steps);
   Rows rows() const { return {summary_.uses.size(), summary_.steps.size()}; }
@@ -182,23 +182,29 @@ void Analysis::add_border(const Event& event) {
   }
 }
 
+/// One that failed has no correlation id, as what is not recorded.
+void Analysis::add_call(const Event& event, uint32_t region, uint64_t start_ns, uint64_t end_ns) {
+  const uint32_t timeline = 2 * thread_ + (kinds_.is_of_runtime(region) ? 1 : 0);
+  if (kinds_.ends_capture(region)) return calls_.captures().add({end_ns, timeline, false});
+  if (event.device_correlation() == 0) {
+    const GapCause* gap = kinds_.gap_of(region);
+    if (gap != nullptr) unrecorded_.add(start_ns, end_ns, *gap);
+    return;
+  }
+  if (kinds_.begins_capture(region)) return calls_.captures().add({start_ns, timeline, true});
+  calls_.add({event.device_correlation(), thread_, kinds_.launches_graph(region),
+              kinds_.launches_kernel(region), 0, start_ns, end_ns});
+}
+
 Status Analysis::add_work(const Event& event) {
   const DeviceOperation operation = event.device_operation();
   const uint64_t start_ns = event.device_start_ns();
   const uint64_t end_ns = start_ns + event.device_duration_ns();
+  const uint32_t region = regions_.global(event.region);
   if (row_ == Row::kCalls) {
-    if (operation != DeviceOperation::kOther) return {};
-    if (event.device_correlation() == 0) {
-      const GapCause* gap = kinds_.gap_of(regions_.global(event.region));
-      if (gap != nullptr) unrecorded_.add(start_ns, end_ns, *gap);
-      return {};
-    }
-    const uint32_t function = regions_.global(event.region);
-    calls_.add({event.device_correlation(), thread_, kinds_.launches_graph(function),
-                kinds_.launches_kernel(function), 0, start_ns, end_ns});
+    if (operation == DeviceOperation::kOther) add_call(event, region, start_ns, end_ns);
     return {};
   }
-  const uint32_t region = regions_.global(event.region);
   Item item{};
   item.start_ns = start_ns;
   item.end_ns = end_ns;
@@ -253,18 +259,6 @@ uint32_t Analysis::device_of(uint32_t communicator) const {
   const auto found = all.find(communicator);
   const uint8_t told = found != all.end() ? found->second.definition.reserved[kNcclDevice] : 0;
   return told != 0 ? told - 1u : kNoDevice;
-}
-
-std::vector<const StepRow*> Analysis::steps_of_group() const {
-  std::vector<const StepRow*> rows;
-  if (steps_ == nullptr) return rows;
-  for (const StepRow& row : steps_->rows_so_far()) {
-    if (row.group == group_->id) rows.push_back(&row);
-    if (rows.size() == kMaxSteps) break;
-  }
-  std::sort(rows.begin(), rows.end(),
-            [](const StepRow* a, const StepRow* b) { return a->begin_ns < b->begin_ns; });
-  return rows;
 }
 
 void Analysis::add_item(const Item& item, DevicePass* pass) {
@@ -327,7 +321,7 @@ Status Analysis::finish_group() {
     calls_.sort();
     const Result<MissingLaunches> missing = missing_launches();
     if (!missing) return missing.error();
-    const std::vector<const StepRow*> steps = steps_of_group();
+    const std::vector<const StepRow*> steps = devices::steps_of_group(steps_, group_->id);
     Result<Store::Reader> reader = store_->read();
     if (!reader) return reader.error();
     std::optional<DevicePass> pass;

@@ -1,5 +1,5 @@
-/// The calls that started work, by correlation id. A call of the runtime and that of the driver
-/// inside of it may have the same: they are one, the outer.
+/// The calls that started work, by correlation id, and when graphs were captured. A call of the
+/// runtime and that of the driver inside of it may have the same id: they are one, the outer.
 /// Thread: one.   Cost: 24 bytes per call, at most kMaxCalls; a sort, then a binary search each.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "writers/devices/captures.h"
 #include "writers/devices/devices.h"
 
 namespace aon::writers::devices {
@@ -24,7 +25,12 @@ struct Call {
 
 class Calls {
  public:
-  void clear() { calls_.clear(); }
+  void clear() {
+    calls_.clear();
+    captures_.clear();
+  }
+  Captures& captures() { return captures_; }
+  const Captures& captures() const { return captures_; }
   /// What is more than the limit is unknown later.
   void add(const Call& call) {
     if (calls_.size() < DeviceAnalysis::kMaxCalls) calls_.push_back(call);
@@ -57,6 +63,7 @@ class Calls {
 
  private:
   std::vector<Call> calls_;
+  Captures captures_;
 };
 
 }  // namespace aon::writers::devices

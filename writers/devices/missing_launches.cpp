@@ -15,13 +15,17 @@ uint64_t count_in(const std::vector<uint64_t>& times_ns, uint64_t begin_ns, uint
 MissingLaunches::MissingLaunches(const Calls& calls) {
   const bool has_graphs = std::any_of(calls.all().begin(), calls.all().end(),
                                       [](const Call& call) { return call.is_of_graph != 0; });
-  if (has_graphs) return;
+  if (has_graphs && calls.captures().is_empty()) return;
+  const BlindTimes captures = calls.captures().times();
   for (const Call& call : calls.all()) {
-    if (call.is_of_kernel != 0 && call.has_work == 0) missing_ns_.push_back(call.start_ns);
+    if (call.is_of_kernel == 0 || call.has_work != 0) continue;
+    if (captures.overlap_ns(call.start_ns, call.start_ns + 1) == 0)
+      missing_ns_.push_back(call.start_ns);
   }
   if (missing_ns_.empty()) return;
+  all_ns_ = missing_ns_;
   for (const Call& call : calls.all()) {
-    if (call.is_of_kernel != 0) all_ns_.push_back(call.start_ns);
+    if (call.is_of_kernel != 0 && call.has_work != 0) all_ns_.push_back(call.start_ns);
   }
   std::sort(missing_ns_.begin(), missing_ns_.end());
   std::sort(all_ns_.begin(), all_ns_.end());

@@ -1,6 +1,6 @@
-/// Launches of kernels of which there is no record of the kernel, by the time of their call. Within
-/// a captured graph that is no loss, and calls do not tell: of a process that launches graphs
-/// nothing is known here.
+/// Launches of kernels of which there is no record of the kernel, by the time of their call. Into a
+/// capture that is no loss: while a process captures none is missing, and where it launches graphs
+/// without a recorded capture (older spools; graphs that are made node by node) nothing is known.
 /// Thread: one.   Cost: a sort; 16 bytes per launch, where one is missing.
 #pragma once
 

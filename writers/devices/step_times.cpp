@@ -11,6 +11,18 @@ uint64_t duration_ns(const StepRow& row) {
 
 }  // namespace
 
+std::vector<const StepRow*> steps_of_group(const StepMeter* meter, uint32_t group) {
+  std::vector<const StepRow*> rows;
+  if (meter == nullptr) return rows;
+  for (const StepRow& row : meter->rows_so_far()) {
+    if (row.group == group) rows.push_back(&row);
+    if (rows.size() == DeviceAnalysis::kMaxSteps) break;
+  }
+  std::sort(rows.begin(), rows.end(),
+            [](const StepRow* a, const StepRow* b) { return a->begin_ns < b->begin_ns; });
+  return rows;
+}
+
 std::vector<Window> windows_of(const std::vector<const StepRow*>& steps) {
   std::vector<Window> windows;
   for (const StepRow* step : steps)

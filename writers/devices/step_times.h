@@ -10,6 +10,8 @@
 
 namespace aon::writers::devices {
 
+/// Of the process `group`, in order of their begin; null: none.
+std::vector<const StepRow*> steps_of_group(const StepMeter* meter, uint32_t group);
 std::vector<Window> windows_of(const std::vector<const StepRow*>& steps);
 
 /// Of the window `index` of `pass`, which is done.

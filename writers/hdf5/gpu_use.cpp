@@ -88,7 +88,8 @@ struct TimesColumns {
 };
 
 constexpr const char* kMissingText =
-    "launches of kernels by the process, for any device, of which there is no kernel";
+    "launches of kernels by the process, for any device, of which there is no kernel; those within "
+    "captures of graphs do not count";
 
 /// What counters of its units say; NaN where there are none.
 struct UnitColumns {

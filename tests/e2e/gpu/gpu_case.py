@@ -1,5 +1,7 @@
 """Runs of gpu_program over the made-up driver and CUPTI, shared by the tests of this folder."""
 import collections
+import io
+import multiprocessing
 import pathlib
 import sys
 import unittest
@@ -94,8 +96,28 @@ class GpuCase(TestCase):
         self.assert_law(ledger(self.output))
 
 
-def main():
+def run_alone(name):
+    """Whether the test succeeds, and what it says."""
+    said = io.StringIO()
+    tests = unittest.defaultTestLoader.loadTestsFromName(name, sys.modules["__main__"])
+    result = unittest.TextTestRunner(said, verbosity=2).run(tests)
+    return result.wasSuccessful(), said.getvalue()
+
+
+def run_side_by_side(count):
+    """All tests of the file, `count` at a time, each in a process of its own: they mostly sleep."""
+    classes = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    names = [test.id().split(".", 1)[1] for tests in classes for test in tests]
+    with multiprocessing.get_context("fork").Pool(count, maxtasksperchild=1) as pool:
+        results = list(pool.imap(run_alone, reversed(names), chunksize=1))  # the longest are last
+    print("".join(said for _, said in results), file=sys.stderr)
+    sys.exit(not results or not all(is_well for is_well, _ in results))
+
+
+def main(side_by_side=1):
     if not PROGRAM.exists():
         print("no gpu_program: MPI was not there when AON was built")
         sys.exit(77)
+    if side_by_side > 1 and sys.argv[1:] in ([], ["-v"]):
+        run_side_by_side(side_by_side)
     unittest.main(verbosity=2)

@@ -176,6 +176,14 @@ class Faults(CountersCase):
             self.skipTest("this machine has a GPU")
         self.assertIn("libcuda.so.1 is not there", self.provider["reason"])
 
+    def test_a_libcupti_that_cannot_be_is_told(self):
+        self.run_job(AON_CUPTI_LIB="libcupti.so.13")
+        self.assertEqual(self.provider["state"], "degraded")
+        self.assertIn("libcupti.so.13 is no absolute path; ", self.provider["reason"])
+        self.assertIn(f"{FAKES}/libcupti.so.13 is used instead", self.provider["reason"])
+        self.assertIn("AON_CUPTI_LIB", self.provider["remedy"])
+        self.assertGreater(len(self.series()["time"]), 50)
+
     def test_the_helper_dies_with_the_agents_worker(self):
         job = subprocess.Popen([str(c) for c in self.command(6, "core")], env=self.environment(),
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

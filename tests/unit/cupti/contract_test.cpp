@@ -22,7 +22,9 @@ class Contract : public testing::Test {
     const char* name = test::find_real_cupti();
     if (name == nullptr) GTEST_SKIP() << "no libcupti.so.13: install CUDA's CUPTI";
     setenv("AON_CUPTI_LIB", name, 1);
-    ASSERT_EQ(load(&cupti_), nullptr);
+    CuptiLibrary library;
+    ASSERT_EQ(load(&cupti_, &library), nullptr);
+    EXPECT_STREQ(library.remark, "");
   }
 
   std::string name_of(int32_t domain, uint32_t function) const {
@@ -68,6 +70,10 @@ TEST_F(Contract, our_numbers_of_calls_are_its_own) {
   EXPECT_EQ(name_of(kDriverDomain, 442), "cuLaunchKernel_ptsz");
   EXPECT_EQ(name_of(kDriverDomain, 652), "cuLaunchKernelEx");
   EXPECT_EQ(name_of(kDriverDomain, 515), "cuGraphLaunch_ptsz");
+  EXPECT_EQ(name_of(kDriverDomain, 539), "cuStreamBeginCapture_v2");
+  EXPECT_EQ(name_of(kDriverDomain, 497), "cuStreamEndCapture");
+  EXPECT_EQ(name_of(kRuntimeDomain, 315), "cudaStreamBeginCapture_v10000");
+  EXPECT_EQ(name_of(kRuntimeDomain, 319), "cudaStreamEndCapture_v10000");
   EXPECT_EQ(name_of(kRuntimeDomain, 211), "cudaLaunchKernel_v7000");
   EXPECT_EQ(name_of(kRuntimeDomain, 505), "__cudaLaunchKernel_v13000");
   EXPECT_EQ(name_of(kRuntimeDomain, 506), "__cudaLaunchKernel_ptsz_v13000");

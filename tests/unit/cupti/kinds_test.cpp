@@ -83,6 +83,14 @@ TEST_F(Kinds, have_the_launches_of_cuda_13_and_those_of_streams_per_thread) {
   }
 }
 
+TEST_F(Kinds, have_the_begins_and_ends_of_captures) {
+  ASSERT_EQ(enable(client()), kSuccess);
+  for (const uint32_t call : {495u, 496u, 497u, 498u, 539u, 540u, 720u, 721u})
+    EXPECT_EQ(g_told.calls.count({kDriverDomain, call}), 1u) << call;
+  for (const uint32_t call : {315u, 316u, 319u, 320u, 452u, 453u})
+    EXPECT_EQ(g_told.calls.count({kRuntimeDomain, call}), 1u) << call;
+}
+
 TEST_F(Kinds, have_waits_of_cuda_13_and_copies_of_every_shape) {
   ASSERT_EQ(enable(client()), kSuccess);
   // cuCtxSynchronize_v2, cuMemcpyDtoD, cuMemcpy2DAsync, cuMemcpyPeerAsync, cuMemcpyBatchAsync,
