@@ -46,6 +46,9 @@ class Collector {
   uint64_t unmatched_count() const { return unmatched_count_; }
 
  private:
+  static constexpr size_t kMaxLive = 1u << 17;    ///< requests of one location
+  static constexpr size_t kMaxInCall = 1u << 19;  ///< messages that one call completes
+
   /// What a region does to the order of messages.
   enum class Call : uint8_t {
     kOther,           ///< no MPI
