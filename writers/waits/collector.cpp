@@ -23,6 +23,8 @@ Collector::Call Collector::call_of(const GlobalRegion& region) {
   if (region.name == "MPI_Mrecv" || region.name == "MPI_Imrecv") return Call::kMatchedReceive;
   if (profile::is_start(region)) return Call::kStart;
   if (profile::is_test(region)) return Call::kTest;
+  if (profile::creates_with_others(region.name)) return Call::kOfSome;
+  if (profile::is_numbered_on_object(region.name)) return Call::kOnObject;
   if (profile::is_of_communicators(region)) return Call::kMpi;
   return profile::is_exchange(region.role) ? Call::kExchange : Call::kMpi;
 }
@@ -39,8 +41,11 @@ void Collector::begin_location(const Location& location) {
     group_ = &group;
     regions_ = profile::LocalIds(group.region_map);
     communicators_ = profile::LocalIds(group.communicator_map);
+    windows_ = profile::LocalIds(group.window_map);
+    files_ = profile::LocalIds(group.file_map);
     own_ranks_.clear();
     collective_counts_.clear();
+    call_counts_.clear();
   }
   location_ = static_cast<uint32_t>(&location - model_->locations.data());
   type_ = location.type;
@@ -50,9 +55,8 @@ void Collector::begin_location(const Location& location) {
   frames_.clear();
 }
 
-/// Whether the event is of a communicator without anybody to wait for.
-bool Collector::is_alone(const Event& event) const {
-  const uint32_t communicator = communicators_.global(event.communicator);
+/// Whether there is nobody to wait for.
+bool Collector::is_alone_on(uint32_t communicator) const {
   return communicator < model_->communicators.size() &&
          model_->communicators[communicator].kind == CommunicatorKind::kSelf;
 }
@@ -111,13 +115,24 @@ void Collector::add(const Event& event) {
       cancel(event);
       break;
     case EventKind::kCollectiveEnd:
-      add_member(event);
+      add_member(event, count_collective(event));
       break;
     case EventKind::kCollectiveRequest:
       start_collective(event);
       break;
     case EventKind::kCollectiveComplete:
       complete_collective(event);
+      break;
+    case EventKind::kRmaCollectiveEnd:
+      add_window_event(event);
+      break;
+    case EventKind::kIoOpen:
+    case EventKind::kIoClose:
+    case EventKind::kIoSeek:
+    case EventKind::kIoIssued:
+    case EventKind::kIoComplete:
+    case EventKind::kIoCancelled:
+      add_file_event(event);
       break;
     case EventKind::kLostBegin:
       lose(event);
@@ -133,6 +148,8 @@ void Collector::enter(const Event& event) {
   if (call == Call::kPause && profile::pauses(event)) cut(event.time_ns);
   // It may have taken a message, or a number of the communicator, or not.
   if (call >= Call::kExchange && (event.flags & kFailed) != 0) cut(event.time_ns);
+  if (call == Call::kOnObject && (event.flags & kFailed) != 0)
+    context_->cut_objects(group_->id, event.time_ns);
   const bool is_poll = call == Call::kTest || event.weight > 1;
   frames_.push_back(
       {region, call, event.time_ns, open_ends_.size(), open_members_.size(), is_poll});
