@@ -2,7 +2,9 @@
 /// Thread: any.   Cost: a comparison.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <string_view>
 
 #include "writers/writer.h"
@@ -39,11 +41,13 @@ inline bool is_of_communicators(const GlobalRegion& region) {
 /// Makes a communicator by a part of its parent's members, or with others than these: whom such a
 /// call meets its record does not say.
 inline bool creates_with_others(std::string_view name) {
-  for (const char* start : {"MPI_Comm_create_group", "MPI_Comm_create_from_group",
-                            "MPI_Intercomm_create", "MPI_Comm_spawn"}) {
-    if (name.starts_with(start)) return true;
-  }
-  return name == "MPI_Comm_accept" || name == "MPI_Comm_connect" || name == "MPI_Comm_join";
+  constexpr std::string_view kNames[] = {
+      "MPI_Comm_create_group", "MPI_Comm_create_from_group",
+      "MPI_Intercomm_create",  "MPI_Intercomm_create_from_groups",
+      "MPI_Comm_spawn",        "MPI_Comm_spawn_multiple",
+      "MPI_Comm_accept",       "MPI_Comm_connect",
+      "MPI_Comm_join"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 /// Collectives on a window or file that match by their number among its calls.
