@@ -28,7 +28,8 @@ inline bool is_exchange(RegionRole role) {
 }
 
 /// Makes, names or frees communicators. Such calls have no number among the other collectives of
-/// one, and one that failed has taken none of their own; programs retry some, MPI_Comm_connect for instance.
+/// one, and one that failed has taken none of their own; programs retry some, MPI_Comm_connect for
+/// instance.
 inline bool is_of_communicators(const GlobalRegion& region) {
   if (region.role != RegionRole::kCollectiveOther) return false;
   for (const char* start :

@@ -123,21 +123,11 @@ void Collector::add(const Event& event) {
     case EventKind::kCollectiveComplete:
       complete_collective(event);
       break;
-    case EventKind::kRmaCollectiveEnd:
-      add_window_event(event);
-      break;
-    case EventKind::kIoOpen:
-    case EventKind::kIoClose:
-    case EventKind::kIoSeek:
-    case EventKind::kIoIssued:
-    case EventKind::kIoComplete:
-    case EventKind::kIoCancelled:
-      add_file_event(event);
-      break;
     case EventKind::kLostBegin:
       lose(event);
       break;
     default:
+      add_object_event(event);
       break;
   }
 }

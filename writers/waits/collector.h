@@ -127,6 +127,7 @@ class Collector {
   void end_group();
   void start_collective(const Event& event);
   void complete_collective(const Event& event);
+  void add_object_event(const Event& event);
   void add_window_event(const Event& event);
   void add_file_event(const Event& event);
   void add_member(const Event& event, std::optional<Turn> turn);

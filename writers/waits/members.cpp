@@ -90,6 +90,24 @@ void Collector::add_member(const Event& event, std::optional<Turn> turn) {
   }
 }
 
+void Collector::add_object_event(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kRmaCollectiveEnd:
+      add_window_event(event);
+      break;
+    case EventKind::kIoOpen:
+    case EventKind::kIoClose:
+    case EventKind::kIoSeek:
+    case EventKind::kIoIssued:
+    case EventKind::kIoComplete:
+    case EventKind::kIoCancelled:
+      add_file_event(event);
+      break;
+    default:
+      break;
+  }
+}
+
 void Collector::add_window_event(const Event& event) {
   const uint32_t window = windows_.global(event.communicator);
   if (window >= model_->windows.size()) return;

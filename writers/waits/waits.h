@@ -28,9 +28,10 @@
 /// Scalasca's wait states (M. Geimer et al., "The Scalasca performance toolset architecture",
 /// 2010), which has none for neighbourhoods and files, and its RMA patterns "wait at create", "wait
 /// at free" and "wait at fence" for windows alone (M.-A. Hermanns et al., "Scalable detection of
-/// MPI-2 remote memory access inefficiency patterns", 2009). A call that completes several requests waits as long
-/// as for the latest of them, and the kind is that of this one: no time counts twice. Whether a
-/// send in it was copied at once (eager) cannot be known, so late receivers are an upper bound.
+/// MPI-2 remote memory access inefficiency patterns", 2009). A call that completes several requests
+/// waits as long as for the latest of them, and the kind is that of this one: no time counts twice.
+/// Whether a send in it was copied at once (eager) cannot be known, so late receivers are an upper
+/// bound.
 ///
 /// Messages of one source, destination, tag and communicator match in the order in which they were
 /// posted (MPI-3.1, 3.5: non-overtaking); collectives of a communicator in the order of their

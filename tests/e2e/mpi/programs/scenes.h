@@ -1,5 +1,5 @@
-/// Four ranks in scenes that all begin at the same time: in each, somebody comes late on purpose, by
-/// half of a scene. Each rank says by how much the machine made it later than that, at most.
+/// Four ranks in scenes that all begin at the same time: in each, somebody comes late on purpose,
+/// by half of a scene. Each rank says by how much the machine made it later than that, at most.
 #pragma once
 
 #include <time.h>
