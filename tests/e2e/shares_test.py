@@ -137,7 +137,7 @@ class Shares(TestCase):
         self.profile(4, NEIGHBOURS, 5)
         self.assert_same()
         with h5py.File(self.output / "profile.h5") as file:
-            self.assertEqual(file["waits"].attrs["collectives"], 2)
+            self.assertEqual(file["waits"].attrs["collectives"], 6)
 
     def test_more_shares_than_processes(self):
         self.profile(2, BUILD / "bin" / "heat2d", "--steps", 20, "--size", 64)

@@ -159,7 +159,7 @@ void write_wait_rows(hdf5::Table* to, const char* wait_name, const Model& model,
   auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
   auto& location = table.add<uint64_t>("location", {"1", "location id, as in the OTF2 archive"});
   auto& region = table.add<uint32_t>("region", {"1", "row of /regions"});
-  auto& kind = table.add_text("kind", {"", "late sender, late receiver, wait at barrier, ..."});
+  auto& kind = table.add_text("kind", {"", "late sender, wait at barrier, ...: docs/waiting.md"});
   auto& count = table.add<uint64_t>("count", {"1", "calls that waited"});
   auto& wait = table.add<uint64_t>(wait_name, {"ns", "waited by all of them"});
   auto& longest = table.add<uint64_t>("max_ns", {"ns", "waited by one of them"});

@@ -2,7 +2,10 @@
 /// Thread: any.   Cost: a comparison.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
+#include <iterator>
+#include <string_view>
 
 #include "writers/writer.h"
 
@@ -24,8 +27,9 @@ inline bool is_exchange(RegionRole role) {
   }
 }
 
-/// Makes, names or frees communicators. Such calls have no number among the collectives of one, so
-/// one that failed has taken none; programs retry some, MPI_Comm_connect for instance.
+/// Makes, names or frees communicators. Such calls have no number among the other collectives of
+/// one, and one that failed has taken none of their own; programs retry some, MPI_Comm_connect for
+/// instance.
 inline bool is_of_communicators(const GlobalRegion& region) {
   if (region.role != RegionRole::kCollectiveOther) return false;
   for (const char* start :
@@ -33,6 +37,26 @@ inline bool is_of_communicators(const GlobalRegion& region) {
     if (region.name.starts_with(start)) return true;
   }
   return false;
+}
+
+/// Makes a communicator by a part of its parent's members, or with others than these: whom such a
+/// call meets its record does not say.
+inline bool creates_with_others(std::string_view name) {
+  constexpr std::string_view kNames[] = {
+      "MPI_Comm_create_group", "MPI_Comm_create_from_group",
+      "MPI_Intercomm_create",  "MPI_Intercomm_create_from_groups",
+      "MPI_Comm_spawn",        "MPI_Comm_spawn_multiple",
+      "MPI_Comm_accept",       "MPI_Comm_connect",
+      "MPI_Comm_join"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+/// Collectives on a window or file that match by their number among its calls.
+inline bool is_numbered_on_object(std::string_view name) {
+  if (name == "MPI_Win_fence" || name == "MPI_File_sync" || name == "MPI_File_seek_shared")
+    return true;
+  return name.starts_with("MPI_File_") && (name.find("_all") != std::string_view::npos ||
+                                           name.find("_ordered") != std::string_view::npos);
 }
 
 /// Starts persistent requests: MPI_Start, MPI_Startall, and what is recorded of each request of the

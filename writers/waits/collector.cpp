@@ -10,8 +10,6 @@
 namespace aon::writers {
 namespace {
 
-constexpr size_t kMaxLive = 1u << 17;    ///< requests of one location
-constexpr size_t kMaxInCall = 1u << 19;  ///< messages that one call completes
 constexpr uint32_t kNone = 0xffffffffu;
 
 }  // namespace
@@ -25,6 +23,8 @@ Collector::Call Collector::call_of(const GlobalRegion& region) {
   if (region.name == "MPI_Mrecv" || region.name == "MPI_Imrecv") return Call::kMatchedReceive;
   if (profile::is_start(region)) return Call::kStart;
   if (profile::is_test(region)) return Call::kTest;
+  if (profile::creates_with_others(region.name)) return Call::kOfSome;
+  if (profile::is_numbered_on_object(region.name)) return Call::kOnObject;
   if (profile::is_of_communicators(region)) return Call::kMpi;
   return profile::is_exchange(region.role) ? Call::kExchange : Call::kMpi;
 }
@@ -41,8 +41,11 @@ void Collector::begin_location(const Location& location) {
     group_ = &group;
     regions_ = profile::LocalIds(group.region_map);
     communicators_ = profile::LocalIds(group.communicator_map);
+    windows_ = profile::LocalIds(group.window_map);
+    files_ = profile::LocalIds(group.file_map);
     own_ranks_.clear();
     collective_counts_.clear();
+    call_counts_.clear();
   }
   location_ = static_cast<uint32_t>(&location - model_->locations.data());
   type_ = location.type;
@@ -52,9 +55,8 @@ void Collector::begin_location(const Location& location) {
   frames_.clear();
 }
 
-/// Whether the event is of a communicator without anybody to wait for.
-bool Collector::is_alone(const Event& event) const {
-  const uint32_t communicator = communicators_.global(event.communicator);
+/// Whether there is nobody to wait for.
+bool Collector::is_alone_on(uint32_t communicator) const {
   return communicator < model_->communicators.size() &&
          model_->communicators[communicator].kind == CommunicatorKind::kSelf;
 }
@@ -113,7 +115,7 @@ void Collector::add(const Event& event) {
       cancel(event);
       break;
     case EventKind::kCollectiveEnd:
-      add_member(event);
+      add_member(event, count_collective(event));
       break;
     case EventKind::kCollectiveRequest:
       start_collective(event);
@@ -125,6 +127,7 @@ void Collector::add(const Event& event) {
       lose(event);
       break;
     default:
+      add_object_event(event);
       break;
   }
 }
@@ -135,6 +138,8 @@ void Collector::enter(const Event& event) {
   if (call == Call::kPause && profile::pauses(event)) cut(event.time_ns);
   // It may have taken a message, or a number of the communicator, or not.
   if (call >= Call::kExchange && (event.flags & kFailed) != 0) cut(event.time_ns);
+  if (call == Call::kOnObject && (event.flags & kFailed) != 0)
+    context_->cut_objects(group_->id, event.time_ns);
   const bool is_poll = call == Call::kTest || event.weight > 1;
   frames_.push_back(
       {region, call, event.time_ns, open_ends_.size(), open_members_.size(), is_poll});
@@ -361,102 +366,6 @@ void Collector::complete_receive(const Event& event) {
     live_receives_.erase(found);
   }
   add_end(event, false, posted_ns);
-}
-
-void Collector::start_collective(const Event& event) {
-  const uint32_t region = regions_.global(event.region);
-  const bool is_persistent = region < region_calls_.size() && region_calls_[region] == Call::kStart;
-  const std::optional<Member> member =
-      begin_member(event, is_persistent ? instance_of(event) : count_collective(event));
-  if (!member) return;
-  if (const auto ended = ended_members_.extract(event.request)) {
-    Member whole = ended.mapped();
-    whole.number = member->number;
-    whole.preparation = member->preparation;
-    whole.start_ns = member->start_ns;
-    whole.enter_ns = std::max(whole.enter_ns, whole.start_ns);
-    keep(sink_->add_member(whole));
-  } else if (live_collectives_.size() < kMaxLive) {
-    live_collectives_[event.request] = *member;
-  } else {
-    put_unseen(*member);
-  }
-}
-
-void Collector::complete_collective(const Event& event) {
-  if (const auto own = live_collectives_.extract(event.request)) {
-    keep_member(event, own.mapped());
-  } else if (const auto begun = begun_members_.extract(event.request)) {
-    Member member = begun.mapped();
-    member.location = location_;
-    keep_member(event, member);
-  } else if (const auto member = begin_member(event, Turn{})) {
-    keep_member(event, *member, event.request);
-  }
-}
-
-void Collector::end_before_start(uint64_t request, const Member& ended) {
-  if (ended_members_.size() < kMaxLive) ended_members_[request] = ended;
-}
-
-void Collector::add_member(const Event& event) {
-  const std::optional<Member> member = begin_member(event, count_collective(event));
-  if (member) keep_member(event, *member);
-}
-
-/// A member that takes part from this call on; nothing where it has nobody to meet.
-std::optional<Member> Collector::begin_member(const Event& event, std::optional<Turn> turn) {
-  if (!turn || is_alone(event)) return std::nullopt;
-  const uint32_t communicator = communicators_.global(event.communicator);
-  // Of another world with the same name.
-  const int64_t rank = own_rank(communicator);
-  if (rank < 0) context_->exclude(communicator);
-  Member member{};
-  member.communicator = communicator;
-  member.location = location_;
-  member.number = turn->number;
-  member.start_ns = call_start(event);
-  member.enter_ns = member.leave_ns = kUnseenNs;
-  member.region = kNone;
-  member.rank = static_cast<uint32_t>(rank);
-  member.preparation = turn->preparation;
-  member.operation = event.operation;
-  return member;
-}
-
-/// Until the call that completed it ends.
-void Collector::keep_member(const Event& event, Member member, std::optional<uint64_t> request) {
-  member.is_root = event.peer >= 0 && event.peer == int64_t{member.rank};
-  member.has_data = event.bytes != 0 && event.bytes_received != 0;
-  member.receives = event.bytes_received != 0;
-  member.bytes = std::max(event.bytes, event.bytes_received);
-  if (mpi_call() != nullptr && open_members_.size() < kMaxInCall) {
-    open_members_.push_back({member, request});
-  } else if (!request) {
-    put_unseen(member);
-  }
-}
-
-/// The number of a collective on its communicator. Creating and freeing communicators has none:
-/// not every such call is one of all members.
-std::optional<Collector::Turn> Collector::count_collective(const Event& event) {
-  const uint32_t communicator = communicators_.global(event.communicator);
-  if (communicator >= model_->communicators.size()) return std::nullopt;
-  const bool is_neighborhood = event.operation == CollectiveOperation::kOther;
-  if (event.operation >= CollectiveOperation::kCreateHandle && !is_neighborhood)
-    return std::nullopt;
-  CollectiveCount& own =
-      collective_counts_.try_emplace(communicator, CollectiveCount{location_, 0, 0}).first->second;
-  if (own.location != location_) context_->exclude(communicator);
-  return Turn{0, is_neighborhood ? own.neighborhood_count++ | kNeighborhood : own.count++};
-}
-
-/// Of a persistent collective: they are started in any order, so it must have told which it is.
-std::optional<Collector::Turn> Collector::instance_of(const Event& event) const {
-  const bool is_known =
-      communicators_.global(event.communicator) < model_->communicators.size() && event.bytes != 0;
-  if (!is_known) return std::nullopt;
-  return Turn{static_cast<uint32_t>(event.bytes >> 32), event.bytes & UINT32_MAX};
 }
 
 int64_t Collector::own_rank(uint32_t communicator) {

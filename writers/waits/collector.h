@@ -46,10 +46,15 @@ class Collector {
   uint64_t unmatched_count() const { return unmatched_count_; }
 
  private:
+  static constexpr size_t kMaxLive = 1u << 17;    ///< requests of one location
+  static constexpr size_t kMaxInCall = 1u << 19;  ///< messages that one call completes
+
   /// What a region does to the order of messages.
   enum class Call : uint8_t {
     kOther,           ///< no MPI
-    kMpi,             ///< exchanges nothing between processes that is matched here
+    kMpi,             ///< exchanges nothing between processes that is matched by its order
+    kOfSome,          ///< the same; makes a communicator, who knows with whom
+    kOnObject,        ///< the same; a collective on a window or file that has a number
     kPause,           ///< MPI_Pcontrol
     kExchange,        ///< messages and collectives, and what completes them; these as well:
     kTest,            ///< MPI_Test and its like
@@ -82,10 +87,16 @@ class Collector {
     uint64_t posted_ns;
     uint32_t location;
   };
-  /// Which collective of its communicator it is, as Member has it.
+  /// Which collective it is, as Member has it. What completes one need not know the last two.
   struct Turn {
+    Meeting meeting;
+    uint32_t communicator;
     uint32_t preparation;
     uint64_t number;
+  };
+  struct CallCount {
+    uint32_t location;
+    uint32_t count;
   };
   struct CollectiveCount {
     uint32_t location;
@@ -93,7 +104,10 @@ class Collector {
     uint64_t neighborhood_count;
   };
 
-  bool is_alone(const Event& event) const;
+  bool is_alone_on(uint32_t communicator) const;
+  bool is_alone(const Event& event) const {
+    return is_alone_on(communicators_.global(event.communicator));
+  }
   static bool completes(const Event& event);
   void add(const Event& event);
   void enter(const Event& event);
@@ -113,20 +127,29 @@ class Collector {
   void end_group();
   void start_collective(const Event& event);
   void complete_collective(const Event& event);
-  void add_member(const Event& event);
+  void add_object_event(const Event& event);
+  void add_window_event(const Event& event);
+  void add_file_event(const Event& event);
+  void add_member(const Event& event, std::optional<Turn> turn);
+  void start_member(const Event& event, std::optional<Turn> turn);
+  void complete_member(const Event& event, std::optional<Turn> turn);
   std::optional<Member> begin_member(const Event& event, std::optional<Turn> turn);
   void keep_member(const Event& event, Member member, std::optional<uint64_t> request = {});
   void put_unseen(const Member& member) { keep(sink_->add_member(member)); }
   bool fill_envelope(const Event& event, bool is_send, MessageEnd* end);
   std::optional<Turn> count_collective(const Event& event);
+  std::optional<Turn> count_call(const Turn& turn);
   std::optional<Turn> instance_of(const Event& event) const;
   int64_t own_rank(uint32_t communicator);
+  /// Of a request of files, apart from all others.
+  static constexpr uint64_t kOfFile = uint64_t{1} << 63;
   void put(const MessageEnd& end, bool is_send) { keep(sink_->add_end(end, is_send)); }
   static Call call_of(const GlobalRegion& region);
   /// The MPI call that runs; null outside of one.
   const Frame* mpi_call() const {
     return frames_.empty() || frames_.back().call == Call::kOther ? nullptr : &frames_.back();
   }
+  bool is_of_some() const { return mpi_call() != nullptr && mpi_call()->call == Call::kOfSome; }
   uint64_t call_start(const Event& event) const {
     const Frame* call = mpi_call();
     return call == nullptr ? event.time_ns : call->enter_ns;
@@ -154,8 +177,11 @@ class Collector {
   uint32_t taken_out_count_ = 0;  ///< by MPI_Mprobe
   profile::LocalIds regions_;
   profile::LocalIds communicators_;
+  profile::LocalIds windows_;
+  profile::LocalIds files_;
   std::unordered_map<uint32_t, int64_t> own_ranks_;                  ///< by communicator
   std::unordered_map<uint32_t, CollectiveCount> collective_counts_;  ///< the same, of the group
+  std::unordered_map<uint64_t, CallCount> call_counts_;              ///< of the group: count_call()
   std::unordered_map<uint64_t, MessageEnd> live_sends_;              ///< by request
   std::unordered_map<uint64_t, uint64_t> live_receives_;             ///< when they were posted
   std::unordered_map<uint64_t, Member> live_collectives_;            ///< by request

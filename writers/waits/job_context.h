@@ -21,34 +21,43 @@ class JobContext : public WaitContext {
         bounds_(model),
         beat_(std::move(beat)),
         cut_ns_(model.groups.size(), UINT64_MAX),
-        is_ambiguous_(model.communicators.size(), false) {
+        object_cut_ns_(model.groups.size(), UINT64_MAX) {
+    for (auto& meeting : is_ambiguous_) meeting.resize(model.communicators.size(), false);
+    is_ambiguous_[index(Meeting::kWindow)].resize(model.windows.size(), false);
+    is_ambiguous_[index(Meeting::kFile)].resize(model.files.size(), false);
     for (const GlobalRegion& region : model.regions) is_test_.push_back(profile::is_test(region));
   }
 
   void cut(uint32_t group, uint64_t time_ns) { cut_ns_[group] = std::min(cut_ns_[group], time_ns); }
-  void exclude(uint32_t communicator) { is_ambiguous_[communicator] = true; }
+  /// What it does with windows and files.
+  void cut_objects(uint32_t group, uint64_t time_ns) {
+    object_cut_ns_[group] = std::min(object_cut_ns_[group], time_ns);
+  }
+  /// `object`: a communicator, window or file. Whose collectives have no order has none of its
+  /// neighbourhood collectives either.
+  void exclude(Meeting meeting, uint32_t object) { is_ambiguous_[index(meeting)][object] = true; }
 
   /// The cuts and exclusions, for another share of the assembly.
   void save(StateOut* out) const {
     out->put(cut_ns_);
-    out->put(is_ambiguous_);
+    out->put(object_cut_ns_);
+    for (const auto& meeting : is_ambiguous_) out->put(meeting);
   }
   /// Adds those of another share.
   Status load(StateIn* in) {
-    std::vector<uint64_t> cut_ns;
-    std::vector<bool> is_ambiguous;
-    if (!in->get(&cut_ns) || !in->get(&is_ambiguous)) return in->status();
-    if (cut_ns.size() != cut_ns_.size() || is_ambiguous.size() != is_ambiguous_.size())
-      return Error{Code::kDamaged, "a share of another job"};
-    for (size_t i = 0; i < cut_ns.size(); ++i) cut_ns_[i] = std::min(cut_ns_[i], cut_ns[i]);
-    for (size_t i = 0; i < is_ambiguous.size(); ++i) {
-      if (is_ambiguous[i]) is_ambiguous_[i] = true;
+    Status status = load_cuts(in, &cut_ns_);
+    if (status) status = load_cuts(in, &object_cut_ns_);
+    for (std::vector<bool>& meeting : is_ambiguous_) {
+      if (status) status = load_exclusions(in, &meeting);
     }
-    return {};
+    return status;
   }
 
   uint64_t cut_ns(uint32_t location) const override {
     return cut_ns_[model_.locations[location].group];
+  }
+  uint64_t object_cut_ns(uint32_t location) const override {
+    return object_cut_ns_[model_.locations[location].group];
   }
   uint64_t clock_error_ns(uint32_t a, uint32_t b) const override {
     return bounds_.between(node(a), node(b));
@@ -61,10 +70,11 @@ class JobContext : public WaitContext {
   void beat() const override {
     if (beat_ && ++steps_ % kStepsPerBeat == 0) beat_();
   }
-  size_t member_count(uint32_t communicator) const override {
-    const GlobalCommunicator& c = model_.communicators[communicator];
+  size_t member_count(const Member& member) const override {
+    const GlobalCommunicator& c = model_.communicators[member.communicator];
     const bool has_groups = c.kind != CommunicatorKind::kInter || c.first_group_count != 0;
-    const bool is_known = has_groups && !c.is_partial() && !is_ambiguous_[communicator];
+    const bool is_known =
+        has_groups && !c.is_partial() && !is_ambiguous_[index(member.meeting)][member.object()];
     return is_known ? c.members.size() : 0;
   }
   uint32_t first_group_count(uint32_t communicator) const override {
@@ -78,13 +88,33 @@ class JobContext : public WaitContext {
  private:
   static constexpr uint32_t kStepsPerBeat = 4096;
 
+  /// In is_ambiguous_.
+  static size_t index(Meeting meeting) {
+    return static_cast<size_t>(meeting == Meeting::kNeighborhood ? Meeting::kCollective : meeting);
+  }
+  static Status load_cuts(StateIn* in, std::vector<uint64_t>* known) {
+    std::vector<uint64_t> told;
+    if (!in->get(&told)) return in->status();
+    if (told.size() != known->size()) return Error{Code::kDamaged, "a share of another job"};
+    for (size_t i = 0; i < told.size(); ++i) (*known)[i] = std::min((*known)[i], told[i]);
+    return {};
+  }
+  static Status load_exclusions(StateIn* in, std::vector<bool>* known) {
+    std::vector<bool> told;
+    if (!in->get(&told)) return in->status();
+    if (told.size() != known->size()) return Error{Code::kDamaged, "a share of another job"};
+    for (size_t i = 0; i < told.size(); ++i) (*known)[i] = (*known)[i] || told[i];
+    return {};
+  }
+
   const Model& model_;
   ClockBounds bounds_;
   std::function<void()> beat_;
   mutable uint32_t steps_ = 0;
-  std::vector<uint64_t> cut_ns_;  ///< by group
-  std::vector<bool> is_ambiguous_;
-  std::vector<bool> is_test_;  ///< by global region
+  std::vector<uint64_t> cut_ns_;                   ///< by group
+  std::vector<uint64_t> object_cut_ns_;            ///< the same
+  std::vector<bool> is_ambiguous_[kMeetingCount];  ///< by communicator, window or file
+  std::vector<bool> is_test_;                      ///< by global region
 };
 
 }  // namespace aon::writers

@@ -117,7 +117,7 @@ void check_collective(const Groups& groups, const WaitContext& context,
   if (is_violation) ++violations->collective_count;
 }
 
-std::optional<WaitKind> kind_of(CollectiveOperation operation) {
+std::optional<WaitKind> kind_of_collective(CollectiveOperation operation) {
   switch (operation) {
     case CollectiveOperation::kBarrier:
       return WaitKind::kBarrier;
@@ -141,11 +141,26 @@ std::optional<WaitKind> kind_of(CollectiveOperation operation) {
     case CollectiveOperation::kScan:
     case CollectiveOperation::kExscan:
       return WaitKind::kEarlyScan;
-    case CollectiveOperation::kOther:
-      return WaitKind::kNeighbors;
     default:
       return std::nullopt;
   }
+}
+
+std::optional<WaitKind> kind_of(const Member& member) {
+  switch (member.meeting) {
+    case Meeting::kCollective:
+      return kind_of_collective(member.operation);
+    case Meeting::kNeighborhood:
+      return WaitKind::kNeighbors;
+    case Meeting::kCommunicator:
+    case Meeting::kWindow:
+      return member.operation == CollectiveOperation::kCreateHandle    ? WaitKind::kCreate
+             : member.operation == CollectiveOperation::kDestroyHandle ? WaitKind::kFree
+                                                                       : WaitKind::kFence;
+    case Meeting::kFile:
+      return WaitKind::kFile;
+  }
+  return std::nullopt;
 }
 
 using MemberTest = bool (*)(const Member&);
@@ -246,6 +261,32 @@ Status wait_for_sources(std::span<const Member> members, const WaitContext& cont
   return {};
 }
 
+/// Whether `member` may still have been in its call when `late` entered.
+bool may_have_met(const Member& member, const Member& late, const WaitContext& context) {
+  if (late.start_ns <= member.leave_ns) return true;
+  return late.start_ns - member.leave_ns <= context.clock_error_ns(member.location, late.location);
+}
+
+/// One collective, all of its members, that need not hold anybody until all have entered: each has
+/// waited at most for the last one that entered before it left.
+Status wait_while_inside(std::span<Member> members, WaitKind kind, const WaitContext& context,
+                         const WaitSink& sink) {
+  const auto is_earlier = [](const Member& a, const Member& b) { return a.start_ns < b.start_ns; };
+  std::sort(members.begin(), members.end(), is_earlier);
+  for (const Member& member : members) {
+    const Member* awaited = &members.back();
+    if (!may_have_met(member, *awaited, context)) {
+      const auto next = std::upper_bound(
+          members.begin(), members.end(), member.leave_ns,
+          [](uint64_t time_ns, const Member& other) { return time_ns < other.start_ns; });
+      awaited = next == members.begin() ? &member : &*std::prev(next);
+    }
+    Status status = wait_for(member, *awaited, kind, context, sink);
+    if (!status) return status;
+  }
+  return {};
+}
+
 /// The ends that can be matched, in order.
 class Ends {
  public:
@@ -308,18 +349,20 @@ bool add_true_time(std::span<const Member> members, std::span<const Attendance> 
 bool is_known(const Member& member, const WaitContext& context) {
   if (member.enter_ns == kUnseenNs) return false;
   if (member.enter_ns >= context.cut_ns(member.location)) return false;
-  const bool is_neighborhood = member.operation == CollectiveOperation::kOther;
-  return !is_neighborhood || context.sources(member.communicator, member.rank) != nullptr;
+  if (member.has_object() && member.enter_ns >= context.object_cut_ns(member.location))
+    return false;
+  return member.meeting != Meeting::kNeighborhood ||
+         context.sources(member.communicator, member.rank) != nullptr;
 }
 
 /// Whether all is known of the operation, and it is one of the communicator's kind.
 bool is_whole(std::span<const Member> members, const Groups& groups, const WaitContext& context) {
   const Member& first = members.front();
   const size_t first_group_count = context.first_group_count(first.communicator);
-  const std::optional<WaitKind> kind = kind_of(first.operation);
+  const std::optional<WaitKind> kind = kind_of(first);
   const bool has_order = kind == WaitKind::kEarlyScan || kind == WaitKind::kNeighbors;
   if (groups.are_two && (has_order || groups.first.size() != first_group_count)) return false;
-  return members.size() == context.member_count(first.communicator) &&
+  return members.size() == context.member_count(first) &&
          std::all_of(members.begin(), members.end(), [&](const Member& m) {
            return m.operation == first.operation && is_known(m, context);
          });
@@ -346,9 +389,11 @@ Status match_one_collective(std::span<Member> members, const WaitContext& contex
     ++summary->incomplete_count;
     return {};
   }
-  const std::optional<WaitKind> kind = kind_of(members.front().operation);
+  const std::optional<WaitKind> kind = kind_of(members.front());
   if (!kind) return {};
   ++summary->collective_count;
+  if (members.front().meeting >= Meeting::kCommunicator)
+    return wait_while_inside(members, *kind, context, sink);
   check_collective(groups, context, &summary->clock_violations);
   if (groups.are_two) return wait_for_other_group(groups, *kind, context, sink);
   if (*kind == WaitKind::kBarrier || *kind == WaitKind::kNxN)
@@ -414,7 +459,7 @@ Status match_collectives(SortedStore<Member>* members, const WaitContext& contex
     }
     if (member == nullptr) break;
     // More than there are members is damage: enough of it to be told, and no more memory.
-    if (instance.size() <= context.member_count(member->communicator)) instance.push_back(*member);
+    if (instance.size() <= context.member_count(*member)) instance.push_back(*member);
   }
   return {};
 }

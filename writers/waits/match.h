@@ -36,37 +36,52 @@ struct MessageEnd {
 constexpr size_t kStoreBytes = 24u << 20;  ///< in memory, of each of four stores
 constexpr uint64_t pack(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
 
-/// One process in a collective. It matches by communicator, preparation and number.
+/// On what its members meet in a collective. Each has numbers of its own.
+enum class Meeting : uint8_t {
+  kCollective,    ///< on a communicator, with data or to synchronize
+  kNeighborhood,  ///< the same, among neighbours
+  kCommunicator,  ///< making another communicator of it, or freeing it
+  kWindow,
+  kFile,
+};
+constexpr size_t kMeetingCount = 5;
+
+/// One process in a collective. It matches by communicator, meeting, preparation and number.
 struct Member {
   uint32_t communicator;
   uint32_t location;
-  uint64_t number;    ///< of the process's collectives on the communicator, kNeighborhood; of the
-                      ///< starts of a persistent one
+  uint64_t number;    ///< of the process's collectives on the communicator; of the starts of a
+                      ///< persistent one; from kCommunicator on: pack: region, number of its calls
   uint64_t start_ns;  ///< the call that takes part in it
   uint64_t
       enter_ns;  ///< the call that completed it; the same of a blocking one; of a poll as above
   uint64_t leave_ns;
   uint32_t region;
   uint32_t rank;         ///< in the communicator
-  uint32_t preparation;  ///< of a persistent one: number among those of the communicator; else 0
+  uint32_t preparation;  ///< of a persistent one: number among those of the communicator; of
+                         ///< kWindow and kFile: global id of the window or file; else 0
   CollectiveOperation operation;
-  bool is_root;
-  bool has_data;   ///< it sent and received something
-  bool receives;   ///< something
-  uint64_t bytes;  ///< that it sent or received, the larger: as many parts as there are members
+  Meeting meeting;
+  bool is_root : 1;
+  bool has_data : 1;  ///< it sent and received something
+  bool receives : 1;  ///< something
+  uint64_t bytes;     ///< that it sent or received, the larger: as many parts as there are members
 
   bool is_blocking() const { return start_ns == enter_ns; }
-  auto instance() const { return std::tie(communicator, preparation, number); }
+  /// Of windows and files.
+  bool has_object() const { return meeting >= Meeting::kWindow; }
+  uint32_t object() const { return has_object() ? preparation : communicator; }
+  auto instance() const { return std::tie(communicator, meeting, preparation, number); }
   bool operator<(const Member& other) const {
-    return std::tie(communicator, preparation, number, location) <
-           std::tie(other.communicator, other.preparation, other.number, other.location);
+    return std::tie(communicator, meeting, preparation, number, location) <
+           std::tie(other.communicator, other.meeting, other.preparation, other.number,
+                    other.location);
   }
 };
+static_assert(sizeof(Member) == 64);
 
 /// `enter_ns` of a member that was not seen to complete it.
 constexpr uint64_t kUnseenNs = UINT64_MAX;
-/// In the numbers of neighbourhood collectives, which are counted apart.
-constexpr uint64_t kNeighborhood = uint64_t{1} << 63;
 
 /// A call's waiting for one partner. Of those of one call the last in order is the longest.
 struct Wait {
@@ -92,12 +107,14 @@ class WaitContext {
   virtual ~WaitContext() = default;
   /// From when on nothing of the location can be matched; UINT64_MAX: never.
   virtual uint64_t cut_ns(uint32_t location) const = 0;
+  /// The same of what it does with windows and files.
+  virtual uint64_t object_cut_ns(uint32_t location) const = 0;
   /// Bound of the error between the clocks of two locations.
   virtual uint64_t clock_error_ns(uint32_t a, uint32_t b) const = 0;
   virtual uint32_t node(uint32_t location) const = 0;
   virtual uint32_t group(uint32_t location) const = 0;  ///< index in Model::groups
-  /// Members of a communicator; 0 where its collectives cannot be matched.
-  virtual size_t member_count(uint32_t communicator) const = 0;
+  /// How many members the collective of `member` has; 0 where such ones cannot be matched.
+  virtual size_t member_count(const Member& member) const = 0;
   /// Of an inter-communicator: the ranks of its first group; 0: it is none.
   virtual uint32_t first_group_count(uint32_t communicator) const = 0;
   /// Whose data the member of that rank gets in neighbourhood collectives; null: not known.

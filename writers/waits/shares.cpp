@@ -51,8 +51,11 @@ bool fits(const MessageEnd& end, const Model& model) {
   return std::max(end.location, end.poster) < model.locations.size();
 }
 bool fits(const Member& member, const Model& model) {
-  return member.location < model.locations.size() &&
-         member.communicator < model.communicators.size();
+  const size_t object_count = member.meeting == Meeting::kWindow ? model.windows.size()
+                              : member.meeting == Meeting::kFile ? model.files.size()
+                                                                 : model.communicators.size();
+  return member.location < model.locations.size() && member.meeting <= Meeting::kFile &&
+         member.communicator < model.communicators.size() && member.object() < object_count;
 }
 
 /// What was told by a process that knows the same job.

@@ -110,6 +110,14 @@ const char* wait_kind_name(WaitKind kind) {
       return "early scan";
     case WaitKind::kNeighbors:
       return "wait for neighbours";
+    case WaitKind::kCreate:
+      return "wait at create";
+    case WaitKind::kFree:
+      return "wait at free";
+    case WaitKind::kFence:
+      return "wait at fence";
+    case WaitKind::kFile:
+      return "wait at file";
   }
   return "unknown";
 }

@@ -13,6 +13,11 @@
 /// | early scan          | a member of a scan until all of lower rank have entered                |
 /// | wait for neighbours | a member of a neighbourhood collective until the last of those whose   |
 /// |                     | data it gets has entered                                               |
+/// | wait at create      | a member that makes a communicator or window until the last one has    |
+/// |                     | entered of those that enter before it leaves; an upper bound           |
+/// | wait at free        | the same where a communicator or window is freed                       |
+/// | wait at fence       | the same in MPI_Win_fence                                              |
+/// | wait at file        | the same in a collective call on a file                                |
 ///
 /// On an inter-communicator each group waits for the other one alone (MPI-4.1, 6.2.3), and where
 /// data moves in one direction only, the group that gets none does not wait in N x N operations.
@@ -21,9 +26,12 @@
 /// completes it: who came late only in completing it (and perhaps moved nothing until then) is not
 /// seen. None is longer than the call in which it was waited. The definitions are those of
 /// Scalasca's wait states (M. Geimer et al., "The Scalasca performance toolset architecture",
-/// 2010), which has none for neighbourhoods. A call that completes several requests waits as long
-/// as for the latest of them, and the kind is that of this one: no time counts twice. Whether a
-/// send in it was copied at once (eager) cannot be known, so late receivers are an upper bound.
+/// 2010), which has none for neighbourhoods and files, and its RMA patterns "wait at create", "wait
+/// at free" and "wait at fence" for windows alone (M.-A. Hermanns et al., "Scalable detection of
+/// MPI-2 remote memory access inefficiency patterns", 2009). A call that completes several requests
+/// waits as long as for the latest of them, and the kind is that of this one: no time counts twice.
+/// Whether a send in it was copied at once (eager) cannot be known, so late receivers are an upper
+/// bound.
 ///
 /// Messages of one source, destination, tag and communicator match in the order in which they were
 /// posted (MPI-3.1, 3.5: non-overtaking); collectives of a communicator in the order of their
@@ -35,6 +43,15 @@
 /// there, or has more sources than a definition holds, or was not seen to complete it. Persistent
 /// collectives match in the order in which they were made, and start by start; where a record does
 /// not say which it is, they are not counted at all.
+///
+/// The last four kinds are of calls that MPI lets return early (MPI_Comm_free, a fence with
+/// MPI_MODE_NOPRECEDE, a collective write), so who left before another entered has not waited for
+/// it, and nobody knows what else it did. Windows and files are known to all by what made them;
+/// their calls match by the number of the call among those of its function on the window or file,
+/// and so do those that make or free a communicator. Whom they meet is not known of
+/// MPI_Comm_create_group, MPI_Intercomm_create, MPI_Comm_spawn and the like, which have others or a
+/// part of the members: these are left out and counted, as is what a process did with windows and
+/// files from one such call on that failed.
 ///
 /// Of polls (MPI_Test and its like) only those are recorded that complete something. How long a
 /// program has polled for it, and what it did in between, nobody knows; what is known is how long
@@ -74,8 +91,12 @@ enum class WaitKind : uint8_t {
   kEarlyReduce,
   kEarlyScan,
   kNeighbors,
+  kCreate,
+  kFree,
+  kFence,
+  kFile,
 };
-constexpr size_t kWaitKindCount = 8;
+constexpr size_t kWaitKindCount = 12;
 const char* wait_kind_name(WaitKind kind);
 
 /// The waiting of one kind in one region (global id) of one location.

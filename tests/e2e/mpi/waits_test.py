@@ -15,13 +15,14 @@ import h5py
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import readers  # noqa: E402
-from aon_test import PYTHON, TestCase, ledger, profile, run  # noqa: E402
+from aon_test import PYTHON, TestCase, environment, ledger, profile, run  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 SCENE_S = 0.4
 LATE_S = SCENE_S / 2
 NEIGHBOURS = "wait for neighbours"
-COLLECTIVES = 20  # of programs/late.c
+COLLECTIVES = 32  # of programs/late.c: 20, and communicators made 5 times and freed 7 times
+LEFT_OUT = 2  # MPI_Intercomm_create, by either group
 
 
 _LAST_VALUES = """
@@ -38,6 +39,31 @@ for name, value in sorted(last.items()):
 
 
 class Waits(TestCase):
+    def read_rows(self, output):
+        """{(rank, region, kind): (count, seconds)} of /waits."""
+        with h5py.File(output / "profile.h5") as file:
+            waits = file["waits"]
+            regions = file["regions/name"].asstr()[()]
+            return {
+                (int(rank), regions[region], kind): (int(count), wait_ns / 1e9)
+                for rank, region, kind, count, wait_ns in zip(
+                    waits["rank"][()], waits["region"][()], waits["kind"].asstr()[()],
+                    waits["count"][()], waits["wait_ns"][()]
+                )
+            }  # fmt: skip
+
+    def assert_expected(self, rows, expected, overslept_s):
+        """Each of `expected`, (rank, region, kind), waited once per mention; and hardly others."""
+        for key, times in collections.Counter(expected).items():
+            count, wait_s = rows.pop(key, (0, 0))
+            self.assertEqual(count, times, key)
+            # A rank that itself begins late, on a loaded machine, waits less.
+            self.assertGreater(wait_s, times * 0.25 * LATE_S, key)
+            # Nor does anybody wait longer than the latest came late.
+            self.assertLess(wait_s, times * (LATE_S + overslept_s + 0.1), key)
+        # Whatever else the machine made them wait is less than what was planted in all.
+        self.assertLess(sum(wait_s for _, wait_s in rows.values()), len(expected) * LATE_S, rows)
+
     def assert_same_in_archive(self, output):
         """The metric of each thread ends with what /waits has for it, but for waits below 1 us."""
         done = run([PYTHON, "-c", _LAST_VALUES, output / "traces.otf2"])
@@ -57,7 +83,7 @@ class Waits(TestCase):
         told = document["waits"]
         counts = [told[name] for name in ("messages", "message_ends_left_out")]
         counts += [told[name] for name in ("collectives", "collectives_left_out")]
-        self.assertEqual(counts, [5, 0, COLLECTIVES, 0])
+        self.assertEqual(counts, [5, 0, COLLECTIVES, LEFT_OUT])
         with h5py.File(output / "profile.h5") as file:
             kinds = file["waits/kind"].asstr()[()]
             for kind, value_s in told["seconds"].items():
@@ -117,20 +143,13 @@ class Waits(TestCase):
         self.assert_exit(process)
         overslept_s = max(map(float, re.findall(r"overslept (\S+)", process.stdout)))
         self.assert_law(ledger(output))
+        rows = self.read_rows(output)
         with h5py.File(output / "profile.h5") as file:
             waits = file["waits"]
-            regions = file["regions/name"].asstr()[()]
-            rows = {
-                (int(rank), regions[region], kind): (int(count), wait_ns / 1e9)
-                for rank, region, kind, count, wait_ns in zip(
-                    waits["rank"][()], waits["region"][()], waits["kind"].asstr()[()],
-                    waits["count"][()], waits["wait_ns"][()]
-                )
-            }  # fmt: skip
             self.assertEqual(waits.attrs["messages"], 5)
             self.assertEqual(waits.attrs["unmatched_ends"], 0)
             self.assertEqual(waits.attrs["collectives"], COLLECTIVES)
-            self.assertEqual(waits.attrs["collectives_left_out"], 0)
+            self.assertEqual(waits.attrs["collectives_left_out"], LEFT_OUT)
             self.assertEqual(int(waits["uncertain_ns"][()].sum()), 0, "one node has one clock")
             for name in ("wait_ns", "max_ns"):
                 self.assertTrue((waits[name][()] <= 60e9).all())
@@ -157,15 +176,37 @@ class Waits(TestCase):
         expected += [(rank, "MPI_Bcast", "late broadcast") for rank in (2, 3)]
         expected += [(2, "MPI_Gather", "early reduce")]
         expected += [(rank, "MPI_Waitall", "wait at barrier") for rank in (0, 1)]
-        for key, times in collections.Counter(expected).items():
-            count, wait_s = rows.pop(key, (0, 0))
-            self.assertEqual(count, times, key)
-            # A rank that itself begins late, on a loaded machine, waits less.
-            self.assertGreater(wait_s, times * 0.25 * LATE_S, key)
-            # Nor does anybody wait longer than the latest came late.
-            self.assertLess(wait_s, times * (LATE_S + overslept_s + 0.1), key)
-        # Whatever else the machine made them wait is less than what was planted in all.
-        self.assertLess(sum(wait_s for _, wait_s in rows.values()), len(expected) * LATE_S, rows)
+        self.assert_expected(rows, expected, overslept_s)
+
+    def test_making_using_and_freeing_together_is_waiting(self):
+        """Communicators, windows and files."""
+        output = self.folder / "job"
+        # Open MPI has no windows where one process cannot write another's memory.
+        env = environment(OMPI_MCA_btl_vader_single_copy_mechanism="emulated")
+        process = profile(4, output, PROGRAMS / "late_objects", int(SCENE_S * 1000), self.folder,
+                          timeout_s=60, env=env)  # fmt: skip
+        self.assert_exit(process)
+        overslept_s = max(map(float, re.findall(r"overslept (\S+)", process.stdout)))
+        self.assert_law(ledger(output))
+        with h5py.File(output / "profile.h5") as file:
+            waits = file["waits"]
+            self.assertEqual(waits.attrs["collectives"], 13)
+            self.assertEqual(waits.attrs["collectives_left_out"], 1, "MPI_Comm_create_group")
+        self.assert_same_in_archive(output)
+        readers.otf2_print(self, output)
+        expected = [(rank, "MPI_Comm_dup", "wait at create") for rank in (0, 1, 3)]
+        expected += [(rank, "MPI_Wait", "wait at create") for rank in (0, 2, 3)]
+        expected += [(rank, "MPI_Win_create", "wait at create") for rank in (1, 2, 3)]
+        expected += [(rank, "MPI_Win_fence", "wait at fence") for rank in (0, 1, 2)]
+        expected += [(rank, "MPI_Win_free", "wait at free") for rank in (1, 2, 3)]
+        expected += [(rank, "MPI_File_open", "wait at file") for rank in (0, 2, 3)]
+        expected += [(rank, "MPI_File_write_at_all", "wait at file") for rank in (0, 1, 3)]
+        rows = self.read_rows(output)
+        for rank in range(4):  # the fence before has no latecomer
+            key = (rank, "MPI_Win_fence", "wait at fence")
+            if key in rows:
+                rows[key] = (1, rows[key][1])
+        self.assert_expected(rows, expected, overslept_s)
 
     def test_latecomer_is_in_the_summary(self):
         """Where it is the only one: the last of three ranks comes to a barrier late."""
@@ -196,7 +237,7 @@ class Waits(TestCase):
         self.assert_exit(process)
         with h5py.File(output / "profile.h5") as file:
             waits = file["waits"]
-            self.assertEqual(waits.attrs["collectives"], 2, "with the barrier")
+            self.assertEqual(waits.attrs["collectives"], 6, "with a barrier and creations")
             self.assertEqual(waits.attrs["collectives_left_out"], 1)
             told = {int(rank): (int(count), wait_ns / 1e9) for rank, kind, count, wait_ns in zip(
                 waits["rank"][()], waits["kind"].asstr()[()], waits["count"][()],

@@ -109,6 +109,14 @@ class Table(unittest.TestCase):
     def test_constants_of_open_mpi(self):
         self.assertEqual(compile_text(CONSTANTS), "")
 
+    def test_creations_with_others_are_those_of_the_waiting_time(self):
+        """Whom they meet is not known (creates_with_others())."""
+        kinds = {"create_group", "create_inter", "create_world"}
+        text = (PLUGIN.parents[1] / "writers" / "profile" / "mpi_calls.h").read_text()
+        body = text[text.index("creates_with_others") :]
+        names = re.findall(r'"(MPI_\w+)"', body[: body.index("}\n\n")])
+        self.assertEqual(set(names), {f.name for f in self.functions if f.kind in kinds})
+
     def test_large_counts_share_the_call_site(self):
         sites = {f.name: f.site for f in self.functions}
         large = [f for f in self.functions if f.plain]

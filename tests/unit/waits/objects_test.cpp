@@ -1,0 +1,250 @@
+// Who waits where communicators, windows and files are made, used collectively and freed.
+
+#include <aon/mpi.h>
+
+#include "tests/unit/waits/ranks.h"
+
+namespace aon::writers {
+namespace {
+
+constexpr uint32_t kWindow = 3;  // local ids
+constexpr uint32_t kFile = 5;
+
+/// The world's window and file; the regions are those of `name`.
+Model model_of(uint32_t ranks, const std::string& name) {
+  Model model = make_model(ranks, name);
+  model.windows.push_back({"window", 0, WindowFlavour::kCreate});
+  model.file_names.emplace_back("file");
+  model.files.push_back({0, 0, kFileWrites});
+  for (Group& group : model.groups) {
+    group.window_map[kWindow] = 0;
+    group.file_map[kFile] = 0;
+  }
+  return model;
+}
+
+Event on_window(RmaOperation operation) {
+  Event e = event(EventKind::kRmaCollectiveEnd, 0, 0);
+  e.communicator = kWindow;
+  e.tag = static_cast<int32_t>(operation);
+  return e;
+}
+
+Event on_file(EventKind kind, IoOperation operation, uint32_t flags, uint64_t request = 0) {
+  Event e = event(kind, 0, 0);
+  e.communicator = kFile;
+  e.peer = static_cast<int32_t>(operation);
+  e.tag = static_cast<int32_t>(flags);
+  e.request = request;
+  return e;
+}
+
+/// Three ranks that are in one call each: the second one comes last.
+std::vector<Rank> late_second(const Event& in_call) {
+  return {Rank().call(kOther, 10, 52, {in_call}), Rank().call(kOther, 50, 53, {in_call}),
+          Rank().call(kOther, 40, 54, {in_call})};
+}
+
+testing::Matcher<std::vector<Row>> wait_for_second(WaitKind kind) {
+  return testing::ElementsAre(Row{0, kOther, kind, 1, 40, 40}, Row{2, kOther, kind, 1, 10, 10});
+}
+
+TEST(Creations, wait_for_the_last_member) {
+  for (const char* name : {"MPI_Comm_dup", "MPI_Comm_split", "MPI_Cart_create"}) {
+    const WaitSummary summary =
+        analyse(model_of(3, name), late_second(collective(CollectiveOperation::kCreateHandle)));
+    EXPECT_THAT(rows(summary), wait_for_second(WaitKind::kCreate)) << name;
+    EXPECT_EQ(summary.collective_count, 1u);
+    EXPECT_EQ(summary.incomplete_count, 0u);
+    EXPECT_TRUE(summary.lateness.rows().empty());
+    EXPECT_TRUE(summary.times.empty());
+  }
+}
+
+TEST(Creations, are_freed_together) {
+  const WaitSummary summary = analyse(model_of(3, "MPI_Comm_free"),
+                                      late_second(collective(CollectiveOperation::kDestroyHandle)));
+  EXPECT_THAT(rows(summary), wait_for_second(WaitKind::kFree));
+}
+
+TEST(Creations, by_some_members_or_with_others_are_left_out_and_shift_nothing) {
+  for (const char* name :
+       {"MPI_Comm_create_group", "MPI_Comm_create_from_group", "MPI_Intercomm_create",
+        "MPI_Intercomm_create_from_groups", "MPI_Comm_spawn", "MPI_Comm_spawn_multiple",
+        "MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join"}) {
+    const std::vector<Event> make = {collective(CollectiveOperation::kCreateHandle)};
+    const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
+    const WaitSummary summary =
+        analyse(model_of(2, name),
+                {Rank()
+                     .call(kOther, 1, 4, make)
+                     .call(kCollective, 5, 8, make)
+                     .call(kCollective, 10, 41, barrier),
+                 Rank().call(kCollective, 7, 9, make).call(kCollective, 40, 42, barrier)});
+    EXPECT_THAT(rows(summary),
+                testing::UnorderedElementsAre(Row{0, kCollective, WaitKind::kCreate, 1, 2, 2},
+                                              Row{0, kCollective, WaitKind::kBarrier, 1, 30, 30}))
+        << name;
+    EXPECT_EQ(summary.incomplete_count, 1u) << name;
+  }
+}
+
+TEST(Creations, of_a_communicator_that_some_alone_have_are_counted) {
+  Model model = model_of(2, "MPI_Comm_spawn");
+  model.communicators[0].kind = CommunicatorKind::kSelf;
+  const std::vector<Event> make = {collective(CollectiveOperation::kCreateHandle)};
+  EXPECT_EQ(analyse(model, {Rank().call(kOther, 1, 4, make), Rank()}).incomplete_count, 1u);
+  model.regions[10 - kOther].name = "MPI_Comm_dup";
+  EXPECT_EQ(analyse(model, {Rank().call(kOther, 1, 4, make), Rank()}).incomplete_count, 0u);
+}
+
+TEST(Creations, that_a_request_completes_are_waited_for_there) {
+  Event start = collective(CollectiveOperation::kCreateHandle);
+  start.kind = EventKind::kCollectiveRequest;
+  start.request = 9;
+  start.region = kOther;
+  Event end = start;
+  end.kind = EventKind::kCollectiveComplete;
+  const auto rank = [&](uint64_t start_ns) {
+    return Rank()
+        .call(kOther, start_ns, start_ns + 1, {start})
+        .call(kWaitall, start_ns + 5, 60, {end});
+  };
+  const WaitSummary summary = analyse(model_of(2, "MPI_Comm_idup"), {rank(10), rank(50)});
+  EXPECT_THAT(rows(summary), testing::ElementsAre(Row{0, kWaitall, WaitKind::kCreate, 1, 35, 35}));
+  EXPECT_EQ(summary.collective_count, 1u);
+}
+
+TEST(Creations, hold_only_who_is_still_in_the_call) {
+  // Ranks 0 and 1 have left before rank 2 came: it cannot have held them.
+  const std::vector<Event> free = {collective(CollectiveOperation::kDestroyHandle)};
+  const WaitSummary summary =
+      analyse(model_of(3, "MPI_Comm_free"),
+              {Rank().call(kOther, 10, 30, free), Rank().call(kOther, 15, 31, free),
+               Rank().call(kOther, 80, 90, free)});
+  EXPECT_THAT(rows(summary), testing::ElementsAre(Row{0, kOther, WaitKind::kFree, 1, 5, 5}));
+}
+
+TEST(Creations, are_judged_with_the_error_of_the_clocks) {
+  Model model = model_of(2, "MPI_Comm_dup");
+  model.groups[1].node = 1;
+  model.clock_error_ns = {5, 10};
+  const std::vector<Event> make = {collective(CollectiveOperation::kCreateHandle)};
+  const std::vector<Rank> ranks = {Rank().call(kOther, 10, 30, make),
+                                   Rank().call(kOther, 40, 45, make)};
+  EXPECT_THAT(rows(analyse(model, ranks)),
+              testing::ElementsAre(Row{0, kOther, WaitKind::kCreate, 1, 20, 20}));
+  model.clock_error_ns = {0, 9};
+  EXPECT_TRUE(analyse(model, ranks).rows.empty());
+}
+
+TEST(Creations, of_two_threads_hide_nothing_but_their_own) {
+  Model model = model_of(2, "MPI_Comm_dup");
+  Location second = model.locations[0];
+  second.id = uint64_t{1} << 32;
+  model.locations.insert(model.locations.begin() + 1, second);
+  const std::vector<Event> make = {collective(CollectiveOperation::kCreateHandle)};
+  const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
+  const WaitSummary summary =
+      analyse(model, {Rank().call(kOther, 1, 4, make).call(kCollective, 10, 41, barrier),
+                      Rank().call(kOther, 5, 6, make),
+                      Rank()
+                          .call(kOther, 2, 4, make)
+                          .call(kOther, 5, 6, make)
+                          .call(kCollective, 40, 42, barrier)});
+  EXPECT_THAT(rows(summary),
+              testing::ElementsAre(Row{0, kCollective, WaitKind::kBarrier, 1, 30, 30}));
+  EXPECT_EQ(summary.incomplete_count, 2u);
+}
+
+TEST(Windows, are_made_fenced_and_freed_together) {
+  const struct {
+    const char* name;
+    RmaOperation operation;
+    WaitKind kind;
+  } kCases[] = {{"MPI_Win_create", RmaOperation::kCreate, WaitKind::kCreate},
+                {"MPI_Win_allocate", RmaOperation::kCreateAllocated, WaitKind::kCreate},
+                {"MPI_Win_fence", RmaOperation::kFence, WaitKind::kFence},
+                {"MPI_Win_free", RmaOperation::kFree, WaitKind::kFree},
+                {"MPI_Win_free", RmaOperation::kFreeAllocated, WaitKind::kFree}};
+  for (const auto& one : kCases) {
+    const WaitSummary summary =
+        analyse(model_of(3, one.name), late_second(on_window(one.operation)));
+    EXPECT_THAT(rows(summary), wait_for_second(one.kind)) << one.name;
+    EXPECT_EQ(summary.collective_count, 1u);
+    EXPECT_TRUE(summary.lateness.rows().empty());
+  }
+}
+
+TEST(Windows, have_fences_that_match_one_by_one_until_one_fails) {
+  const std::vector<Event> fence = {on_window(RmaOperation::kFence)};
+  const auto ranks = [&](bool has_failed) {
+    Rank first;
+    if (has_failed) {
+      Event enter = test::enter(2, kOther);
+      enter.flags = kFailed;
+      first.add(enter).add(leave(3, kOther));
+    }
+    first.call(kOther, 10, 21, fence).call(kOther, 30, 61, fence);
+    return std::vector<Rank>{first, Rank().call(kOther, 20, 22, fence).call(kOther, 60, 62, fence)};
+  };
+  const Model model = model_of(2, "MPI_Win_fence");
+  EXPECT_THAT(rows(analyse(model, ranks(false))),
+              testing::ElementsAre(Row{0, kOther, WaitKind::kFence, 2, 40, 30}));
+  const WaitSummary summary = analyse(model, ranks(true));
+  EXPECT_TRUE(summary.rows.empty());
+  EXPECT_EQ(summary.incomplete_count, 2u);
+}
+
+TEST(Files, are_waited_for_in_every_collective_call) {
+  const Event kCases[] = {
+      on_file(EventKind::kIoOpen, IoOperation::kOpen, kIoCollective),
+      on_file(EventKind::kIoClose, IoOperation::kClose, kIoCollective),
+      on_file(EventKind::kIoComplete, IoOperation::kWrite, kIoCollective),
+      on_file(EventKind::kIoComplete, IoOperation::kSync, kIoCollective),
+      on_file(EventKind::kIoSeek, IoOperation::kSeek, kIoShared | kIoFromEnd),
+      on_file(EventKind::kIoIssued, IoOperation::kRead, kIoCollective | kIoSplitBegin),
+      on_file(EventKind::kIoComplete, IoOperation::kRead, kIoCollective | kIoSplitEnd)};
+  for (const Event& one : kCases) {
+    const WaitSummary summary = analyse(model_of(3, "MPI_File_call"), late_second(one));
+    EXPECT_THAT(rows(summary), wait_for_second(WaitKind::kFile));
+    EXPECT_EQ(summary.collective_count, 1u);
+  }
+}
+
+TEST(Files, are_not_waited_for_in_other_calls) {
+  const Event kCases[] = {on_file(EventKind::kIoComplete, IoOperation::kWrite, 0),
+                          on_file(EventKind::kIoComplete, IoOperation::kWrite, kIoShared),
+                          on_file(EventKind::kIoSeek, IoOperation::kSeek, 0)};
+  for (const Event& one : kCases) {
+    const WaitSummary summary = analyse(model_of(3, "MPI_File_call"), late_second(one));
+    EXPECT_EQ(summary.collective_count + summary.incomplete_count, 0u);
+  }
+}
+
+TEST(Files, have_requests_of_their_own_that_wait_where_they_are_completed) {
+  const uint32_t flags = kIoCollective | kIoNonblocking;
+  const auto rank = [&](uint64_t start_ns) {
+    return Rank()
+        .call(kOther, start_ns, start_ns + 1,
+              {on_file(EventKind::kIoIssued, IoOperation::kWrite, flags, 4)})
+        .call(kWaitall, start_ns + 5, 60,
+              {on_file(EventKind::kIoComplete, IoOperation::kWrite, flags, 4)});
+  };
+  const WaitSummary summary = analyse(model_of(2, "MPI_File_iwrite_all"), {rank(10), rank(50)});
+  EXPECT_THAT(rows(summary), testing::ElementsAre(Row{0, kWaitall, WaitKind::kFile, 1, 35, 35}));
+}
+
+TEST(Files, of_an_unknown_communicator_or_of_one_process_are_no_ones_matter) {
+  const Event write = on_file(EventKind::kIoComplete, IoOperation::kWrite, kIoCollective);
+  Model model = model_of(3, "MPI_File_write_all");
+  model.files[0].communicator.reset();
+  EXPECT_EQ(analyse(model, late_second(write)).collective_count, 0u);
+  model = model_of(3, "MPI_File_write_all");
+  model.communicators[0].kind = CommunicatorKind::kSelf;
+  const WaitSummary summary = analyse(model, late_second(write));
+  EXPECT_EQ(summary.collective_count + summary.incomplete_count, 0u);
+}
+
+}  // namespace
+}  // namespace aon::writers
