@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -17,7 +18,7 @@ namespace {
 struct Source {
   aon_core* core = nullptr;
   const aon_core_api* api = nullptr;
-  double count = 100;
+  std::atomic<double> count = 100;  ///< read by the server's thread
 } g_source;
 
 constexpr aon_provider_api kSource = {
@@ -40,7 +41,8 @@ constexpr aon_provider_api kSource = {
     .process_ended = nullptr,
     .tick =
         [](aon_provider*, uint64_t now_ticks) {
-          const auto& [core, api, count] = g_source;
+          const auto& [core, api, counted] = g_source;
+          const double count = counted;
           const uint32_t joules = api->define_metric(core, AON_PROCESS_NODE, "joules", "J", "text",
                                                      AON_METRIC_ACCUMULATED);
           api->sample(core, AON_PROCESS_NODE, joules, now_ticks, count, 10, 5);

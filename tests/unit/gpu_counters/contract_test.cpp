@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plugins/gpu_counters/host.h"
+#include "tests/unit/sanitizer.h"
 
 namespace aon::gpu_counters {
 namespace {
@@ -22,7 +23,7 @@ void PrintTo(const Chip& chip, std::ostream* out) { *out << chip.name; }
 class GpuCountersContract : public testing::TestWithParam<Chip> {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef AON_TEST_IS_SANITIZED
     GTEST_SKIP() << "NVIDIA's library loads another one with RTLD_DEEPBIND, and the sanitizer ends";
 #endif
     const char* folders[] = {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/extras/CUPTI/lib64/",

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/base/elf_file.h"
+#include "tests/unit/sanitizer.h"
 #include "tests/unit/symbols/elf_maker.h"
 #include "tests/unit/symbols/made.h"
 #include "writers/symbols/helper.h"
@@ -101,7 +102,7 @@ TEST(BadInput, a_file_that_shrinks_while_it_is_read_hurts_only_the_helper) {
 }
 
 TEST(BadInput, a_file_that_needs_more_memory_than_allowed_is_told) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef AON_TEST_IS_SANITIZED
   GTEST_SKIP() << "the sanitizer's allocator ends the process in its own way";
 #endif
   ResolverOptions options;

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/unit/sanitizer.h"
+
 namespace aon::symbols {
 namespace {
 
@@ -44,7 +46,7 @@ TEST(Helper, what_was_told_before_a_crash_arrives) {
 }
 
 TEST(Helper, ends_when_it_wants_more_memory_than_allowed) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef AON_TEST_IS_SANITIZED
   GTEST_SKIP() << "the sanitizer's allocator ends the process in its own way";
 #endif
   auto helper = Helper::start(kLimits, [](int) {
