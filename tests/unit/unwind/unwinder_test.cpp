@@ -17,6 +17,7 @@
 #include "tests/unit/unwind/chain.h"
 
 /// The handler below allocates on purpose: the thread is where its program has put it.
+// NOLINTNEXTLINE(readability-identifier-naming): the sanitizer's name
 extern "C" const char* __tsan_default_options() { return "report_signal_unsafe=0"; }
 
 namespace aon::unwind {
