@@ -1,9 +1,10 @@
 """Which libcupti is used, and what is said where it is not the one that AON_CUPTI_LIB names."""
 import json
 import shutil
+import unittest
 
 from gpu_case import FAKES, GpuCase, main
-from aon_test import environment, run
+from aon_test import IS_SANITIZED, environment, run
 
 CUPTI = FAKES / "libcupti.so.13"
 
@@ -55,6 +56,7 @@ class Ledger(LibraryCase):
         self.assertIn(f"AON_CUPTI_LIB: {path}: cannot open", provider["reason"])
         self.assertIn("absolute path of libcupti", provider["remedy"])
 
+    @unittest.skipIf(IS_SANITIZED, "the sanitizer's runtime must come first in LD_PRELOAD")
     def test_the_one_that_the_program_has_is_told(self):
         other = shutil.copy(CUPTI, self.folder / "other.so")
         self.run_with(other, LD_PRELOAD=CUPTI)
