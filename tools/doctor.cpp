@@ -36,7 +36,7 @@ void print_json(const std::vector<Check>& checks) {
                         {"detail", check.detail},
                         {"remedy", check.remedy}});
   }
-  std::cout << document.dump(2) << "\n";
+  std::cout << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }
 
 }  // namespace

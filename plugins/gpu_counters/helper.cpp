@@ -81,6 +81,7 @@ class Helper {
  private:
   bool open() {
     Problem problem = library_.open();
+    if (library_.remark()) tell(kAllDevices, library_.remark(), FrameKind::kRemark);
     if (!problem) problem = find_devices(&found_);
     if (!problem) {
       auto parameters = sized<Initialize>();
@@ -90,7 +91,6 @@ class Helper {
       tell(kAllDevices, problem);
       return false;
     }
-    if (library_.remark()) tell(kAllDevices, library_.remark(), FrameKind::kRemark);
     for (const DriverDevice& facts : found_) {
       const auto number = static_cast<uint32_t>(devices_.size());
       devices_.push_back({facts, std::make_unique<Session>(library_.call(), number)});

@@ -56,7 +56,7 @@ Problem Library::open() {
   if (functions_.member_ == nullptr) missing = #symbol_;
   AON_PM_FUNCTIONS(AON_PM_FIND)
 #undef AON_PM_FIND
-  if (missing != nullptr) return {std::string("libcupti has no ") + missing + more, kNewer};
+  if (missing != nullptr) return {std::string("libcupti has no ") + missing, kNewer};
   uint32_t version = 0;
   if (functions_.version(&version) == kSuccess && version >= kFirstVersion) return {};
   return {"this libcupti (version " + std::to_string(version) +

@@ -188,7 +188,9 @@ void Analysis::add_call(const Event& event, uint32_t region, uint64_t start_ns, 
   if (kinds_.ends_capture(region)) return calls_.captures().add({end_ns, timeline, false});
   if (event.device_correlation() == 0) {
     const GapCause* gap = kinds_.gap_of(region);
-    if (gap != nullptr) unrecorded_.add(start_ns, end_ns, *gap);
+    if (gap == nullptr) return;
+    unrecorded_.add(start_ns, end_ns, *gap);
+    if (*gap == GapCause::kBudget) calls_.captures().note_rest();
     return;
   }
   if (kinds_.begins_capture(region)) return calls_.captures().add({start_ns, timeline, true});

@@ -26,7 +26,13 @@ class Captures {
  public:
   static constexpr size_t kMaxBorders = 1u << 20;
 
-  void clear() { borders_.clear(); }
+  void clear() {
+    borders_.clear();
+    has_rests_ = false;
+  }
+  /// Of a capture from before a rest of the budget to behind one, launches may be recorded alone.
+  void note_rest() { has_rests_ = true; }
+  bool has_rests() const { return has_rests_; }
   bool is_empty() const { return borders_.empty(); }
   void add(const CaptureBorder& border) {
     if (borders_.size() <= kMaxBorders) borders_.push_back(border);
@@ -62,6 +68,7 @@ class Captures {
 
  private:
   std::vector<CaptureBorder> borders_;
+  bool has_rests_ = false;
 };
 
 }  // namespace aon::writers::devices

@@ -15,7 +15,9 @@ uint64_t count_in(const std::vector<uint64_t>& times_ns, uint64_t begin_ns, uint
 MissingLaunches::MissingLaunches(const Calls& calls) {
   const bool has_graphs = std::any_of(calls.all().begin(), calls.all().end(),
                                       [](const Call& call) { return call.is_of_graph != 0; });
-  if (has_graphs && calls.captures().is_empty()) return;
+  const bool has_captures = !calls.captures().is_empty();
+  if (has_graphs && !has_captures) return;
+  if (has_captures && calls.captures().has_rests()) return;
   const BlindTimes captures = calls.captures().times();
   for (const Call& call : calls.all()) {
     if (call.is_of_kernel == 0 || call.has_work != 0) continue;

@@ -51,9 +51,10 @@ Findings::WaitTimes Findings::wait_times() const {
   }
   // What was left out may have waited as well: after a loss that is most of a run.
   const uint64_t ends = 2 * waits_->message_count + waits_->unmatched_count;
-  const uint64_t collectives = waits_->collective_count + waits_->incomplete_count;
-  times.left_out = std::max(share_of(waits_->unmatched_count, ends),
-                            share_of(waits_->incomplete_count, collectives));
+  const uint64_t unmatched = waits_->incomplete_count - waits_->of_some_count;
+  const uint64_t collectives = waits_->collective_count + unmatched;
+  times.left_out =
+      std::max(share_of(waits_->unmatched_count, ends), share_of(unmatched, collectives));
   times.is_whole = times.left_out <= kLeastLeftOutShare;
   return times;
 }

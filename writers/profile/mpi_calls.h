@@ -28,8 +28,7 @@ inline bool is_exchange(RegionRole role) {
 }
 
 /// Makes, names or frees communicators. Such calls have no number among the other collectives of
-/// one, and one that failed has taken none of their own; programs retry some, MPI_Comm_connect for
-/// instance.
+/// one, but numbers of their own; programs retry some, MPI_Comm_connect for instance.
 inline bool is_of_communicators(const GlobalRegion& region) {
   if (region.role != RegionRole::kCollectiveOther) return false;
   for (const char* start :
@@ -51,10 +50,12 @@ inline bool creates_with_others(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-/// Collectives on a window or file that match by their number among its calls.
+/// Collectives that match by their number among the calls of a window or file, or make a window:
+/// who alone failed in one has other numbers from then on.
 inline bool is_numbered_on_object(std::string_view name) {
   if (name == "MPI_Win_fence" || name == "MPI_File_sync" || name == "MPI_File_seek_shared")
     return true;
+  if (name.starts_with("MPI_Win_create") || name.starts_with("MPI_Win_allocate")) return true;
   return name.starts_with("MPI_File_") && (name.find("_all") != std::string_view::npos ||
                                            name.find("_ordered") != std::string_view::npos);
 }

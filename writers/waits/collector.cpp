@@ -25,7 +25,7 @@ Collector::Call Collector::call_of(const GlobalRegion& region) {
   if (profile::is_test(region)) return Call::kTest;
   if (profile::creates_with_others(region.name)) return Call::kOfSome;
   if (profile::is_numbered_on_object(region.name)) return Call::kOnObject;
-  if (profile::is_of_communicators(region)) return Call::kMpi;
+  if (profile::is_of_communicators(region)) return Call::kOnObject;
   return profile::is_exchange(region.role) ? Call::kExchange : Call::kMpi;
 }
 

@@ -54,7 +54,7 @@ class Collector {
     kOther,           ///< no MPI
     kMpi,             ///< exchanges nothing between processes that is matched by its order
     kOfSome,          ///< the same; makes a communicator, who knows with whom
-    kOnObject,        ///< the same; a collective on a window or file that has a number
+    kOnObject,        ///< the same; has a number among such calls of a communicator, window or file
     kPause,           ///< MPI_Pcontrol
     kExchange,        ///< messages and collectives, and what completes them; these as well:
     kTest,            ///< MPI_Test and its like

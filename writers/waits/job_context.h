@@ -29,7 +29,7 @@ class JobContext : public WaitContext {
   }
 
   void cut(uint32_t group, uint64_t time_ns) { cut_ns_[group] = std::min(cut_ns_[group], time_ns); }
-  /// What it does with windows and files.
+  /// Making and freeing communicators, and what it does with windows and files.
   void cut_objects(uint32_t group, uint64_t time_ns) {
     object_cut_ns_[group] = std::min(object_cut_ns_[group], time_ns);
   }

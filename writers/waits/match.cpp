@@ -264,7 +264,8 @@ Status wait_for_sources(std::span<const Member> members, const WaitContext& cont
 /// Whether `member` may still have been in its call when `late` entered.
 bool may_have_met(const Member& member, const Member& late, const WaitContext& context) {
   if (late.start_ns <= member.leave_ns) return true;
-  return late.start_ns - member.leave_ns <= context.clock_error_ns(member.location, late.location);
+  const uint64_t error_ns = context.clock_error_ns(member.location, late.location);
+  return error_ns != kUnknownClockError && late.start_ns - member.leave_ns <= error_ns;
 }
 
 /// One collective, all of its members, that need not hold anybody until all have entered: each has
@@ -276,9 +277,9 @@ Status wait_while_inside(std::span<Member> members, WaitKind kind, const WaitCon
   for (const Member& member : members) {
     const Member* awaited = &members.back();
     if (!may_have_met(member, *awaited, context)) {
-      const auto next = std::upper_bound(
-          members.begin(), members.end(), member.leave_ns,
-          [](uint64_t time_ns, const Member& other) { return time_ns < other.start_ns; });
+      const auto next = std::partition_point(
+          members.begin(), members.end(),
+          [&](const Member& other) { return may_have_met(member, other, context); });
       awaited = next == members.begin() ? &member : &*std::prev(next);
     }
     Status status = wait_for(member, *awaited, kind, context, sink);
@@ -349,8 +350,8 @@ bool add_true_time(std::span<const Member> members, std::span<const Attendance> 
 bool is_known(const Member& member, const WaitContext& context) {
   if (member.enter_ns == kUnseenNs) return false;
   if (member.enter_ns >= context.cut_ns(member.location)) return false;
-  if (member.has_object() && member.enter_ns >= context.object_cut_ns(member.location))
-    return false;
+  const bool has_calls = member.meeting >= Meeting::kCommunicator;
+  if (has_calls && member.enter_ns >= context.object_cut_ns(member.location)) return false;
   return member.meeting != Meeting::kNeighborhood ||
          context.sources(member.communicator, member.rank) != nullptr;
 }
@@ -387,6 +388,7 @@ Status match_one_collective(std::span<Member> members, const WaitContext& contex
   const Groups groups = divide(members, context.first_group_count(members.front().communicator));
   if (!is_whole(members, groups, context)) {
     ++summary->incomplete_count;
+    if (members.front().is_of_some) ++summary->of_some_count;
     return {};
   }
   const std::optional<WaitKind> kind = kind_of(members.front());

@@ -63,9 +63,10 @@ struct Member {
   CollectiveOperation operation;
   Meeting meeting;
   bool is_root : 1;
-  bool has_data : 1;  ///< it sent and received something
-  bool receives : 1;  ///< something
-  uint64_t bytes;     ///< that it sent or received, the larger: as many parts as there are members
+  bool has_data : 1;    ///< it sent and received something
+  bool receives : 1;    ///< something
+  bool is_of_some : 1;  ///< with whom it meets is not known
+  uint64_t bytes;  ///< that it sent or received, the larger: as many parts as there are members
 
   bool is_blocking() const { return start_ns == enter_ns; }
   /// Of windows and files.
@@ -107,7 +108,7 @@ class WaitContext {
   virtual ~WaitContext() = default;
   /// From when on nothing of the location can be matched; UINT64_MAX: never.
   virtual uint64_t cut_ns(uint32_t location) const = 0;
-  /// The same of what it does with windows and files.
+  /// The same of making and freeing communicators, and of what it does with windows and files.
   virtual uint64_t object_cut_ns(uint32_t location) const = 0;
   /// Bound of the error between the clocks of two locations.
   virtual uint64_t clock_error_ns(uint32_t a, uint32_t b) const = 0;

@@ -153,6 +153,7 @@ std::optional<Member> Collector::begin_member(const Event& event, std::optional<
   member.preparation = turn->preparation;
   member.operation = event.operation;
   member.meeting = turn->meeting;
+  member.is_of_some = is_of_some();
   // Of another world with the same name.
   if (rank < 0 && !is_of_some()) context_->exclude(member.meeting, member.object());
   return member;
@@ -196,7 +197,8 @@ std::optional<Collector::Turn> Collector::count_call(const Turn& turn) {
   const uint32_t kind = call->region * kMeetingCount + static_cast<uint32_t>(turn.meeting);
   CallCount& own =
       call_counts_.try_emplace(pack(object, kind), CallCount{location_, 0}).first->second;
-  if (own.location != location_) context_->exclude(turn.meeting, object);
+  // Nobody matches those of some members by their number.
+  if (own.location != location_ && !is_of_some()) context_->exclude(turn.meeting, object);
   Turn counted = turn;
   counted.number = pack(call->region, own.count++);
   return counted;

@@ -142,6 +142,7 @@ void save_summary(const WaitSummary& summary, const TrueTimeTable& times, StateO
   out->put(summary.unmatched_count);
   out->put(summary.collective_count);
   out->put(summary.incomplete_count);
+  out->put(summary.of_some_count);
   out->put(summary.times_left_out_count);
   summary.lateness.save(out);
   times.save(out);
@@ -173,7 +174,7 @@ Status load_summary(StateIn* in, WaitSummary* summary, TrueTimeTable* times) {
   if (!status) return status;
   for (uint64_t* sum :
        {&summary->message_count, &summary->unmatched_count, &summary->collective_count,
-        &summary->incomplete_count, &summary->times_left_out_count}) {
+        &summary->incomplete_count, &summary->of_some_count, &summary->times_left_out_count}) {
     if (!add_count(in, sum)) return in->status();
   }
   status = summary->lateness.load(in);

@@ -50,8 +50,8 @@
 /// their calls match by the number of the call among those of its function on the window or file,
 /// and so do those that make or free a communicator. Whom they meet is not known of
 /// MPI_Comm_create_group, MPI_Intercomm_create, MPI_Comm_spawn and the like, which have others or a
-/// part of the members: these are left out and counted, as is what a process did with windows and
-/// files from one such call on that failed.
+/// part of the members: these are left out and counted, as is what a process made, freed, or did
+/// with windows and files, from one such call on that failed.
 ///
 /// Of polls (MPI_Test and its like) only those are recorded that complete something. How long a
 /// program has polled for it, and what it did in between, nobody knows; what is known is how long
@@ -128,6 +128,7 @@ struct WaitSummary {
   uint64_t unmatched_count = 0;  ///< ends of messages without the other one, or left out
   uint64_t collective_count = 0;
   uint64_t incomplete_count = 0;      ///< collectives that were not analysed
+  uint64_t of_some_count = 0;         ///< of these: whom they meet is never known
   LatenessTable lateness;             ///< of barriers and all-to-all operations
   std::vector<TrueTimes> times;       ///< of these, where members moved as much; in order
   uint64_t times_left_out_count = 0;  ///< operations without a row in `times`: it is full

@@ -52,8 +52,13 @@ inline void* open_cupti_at(const char* path, char (&remark)[kCuptiRemarkBytes]) 
   }
   void* library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
-    const char* error = dlerror();  // it names the path
-    snprintf(remark, sizeof remark, "AON_CUPTI_LIB: %.250s", error != nullptr ? error : path);
+    const char* error = dlerror();  // the path, and behind it why
+    if (error == nullptr) error = path;
+    size_t length = 0;
+    while (error[length] != '\0') ++length;
+    const size_t skipped = length > 249 ? length - 249 : 0;
+    snprintf(remark, sizeof remark, "AON_CUPTI_LIB: %s%s", skipped != 0 ? "..." : "",
+             error + skipped);
   } else if (dlsym(library, kCuptiFunction) == nullptr) {
     snprintf(remark, sizeof remark, "AON_CUPTI_LIB: %.250s is no libcupti", path);
     library = nullptr;

@@ -71,5 +71,16 @@ TEST(CapturesTest, of_graphs_without_a_recorded_capture_nothing_is_known) {
   EXPECT_EQ(MissingLaunches(calls).count(0, 1000), 2u);
 }
 
+TEST(CapturesTest, beside_rests_of_the_budget_may_have_been_in_them) {
+  Calls calls = launches();
+  calls.captures().note_rest();
+  EXPECT_EQ(MissingLaunches(calls).count(0, 1000), 3u) << "none is known of";
+  calls.captures().add({10, 1, true});
+  calls.captures().add({20, 1, false});
+  EXPECT_EQ(MissingLaunches(calls).count(0, 1000), 0u);
+  calls.clear();
+  EXPECT_FALSE(calls.captures().has_rests());
+}
+
 }  // namespace
 }  // namespace aon::writers::devices

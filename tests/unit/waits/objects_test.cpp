@@ -246,5 +246,54 @@ TEST(Files, of_an_unknown_communicator_or_of_one_process_are_no_ones_matter) {
   EXPECT_EQ(summary.collective_count + summary.incomplete_count, 0u);
 }
 
+const std::vector<Event> kMake = {collective(CollectiveOperation::kCreateHandle)};
+
+TEST(Creations, reckon_with_the_clocks_error_for_each_member) {
+  Model model = model_of(3, "MPI_Comm_dup");
+  model.groups[1].node = model.groups[2].node = 1;
+  model.clock_error_ns = {0, 10};
+  EXPECT_THAT(
+      rows(analyse(model, {Rank().call(kOther, 10, 30, kMake), Rank().call(kOther, 35, 36, kMake),
+                           Rank().call(kOther, 80, 81, kMake)})),
+      testing::ElementsAre(Row{0, kOther, WaitKind::kCreate, 1, 20, 20}));
+}
+
+TEST(Creations, by_clocks_that_were_never_compared_wait_as_their_times_are) {
+  Model model = model_of(2, "MPI_Comm_dup");
+  model.groups[1].node = 1;
+  model.clock_error_ns = {0, kUnknownClockError};
+  EXPECT_TRUE(analyse(model, {Rank().call(kOther, 10, 1000, kMake),
+                              Rank().call(kOther, 1'000'000, 1'000'001, kMake)})
+                  .rows.empty());
+}
+
+TEST(Creations, of_some_by_two_threads_hide_no_others) {
+  Model model = model_of(2, "MPI_Comm_create_group");
+  Location second = model.locations[0];
+  second.id = uint64_t{1} << 32;
+  model.locations.insert(model.locations.begin() + 1, second);
+  const WaitSummary summary =
+      analyse(model, {Rank().call(kOther, 1, 4, kMake).call(kCollective, 10, 41, kMake),
+                      Rank().call(kOther, 2, 5, kMake),
+                      Rank().call(kOther, 1, 5, kMake).call(kCollective, 40, 42, kMake)});
+  EXPECT_THAT(rows(summary),
+              testing::ElementsAre(Row{0, kCollective, WaitKind::kCreate, 1, 30, 30}));
+  EXPECT_GT(summary.incomplete_count, 0u);
+  EXPECT_EQ(summary.of_some_count, summary.incomplete_count);
+}
+
+TEST(Creations, that_failed_on_one_member_leave_no_order) {
+  Model model = model_of(2, "MPI_Comm_dup");
+  for (GlobalRegion& region : model.regions)
+    if (region.name == "MPI_Comm_dup") region.role = RegionRole::kCollectiveOther;
+  Event failed = test::enter(2, kOther);
+  failed.flags = kFailed;
+  Rank first;
+  first.add(failed).add(leave(3, kOther)).call(kOther, 100, 200, kMake);
+  EXPECT_TRUE(
+      analyse(model, {first, Rank().call(kOther, 2, 150, kMake).call(kOther, 160, 201, kMake)})
+          .rows.empty());
+}
+
 }  // namespace
 }  // namespace aon::writers
