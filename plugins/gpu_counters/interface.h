@@ -177,15 +177,15 @@ struct SampleInfo {
 
 /// What `struct_bytes` of a structure is to be: up to the end of its last field, without padding.
 template <class T>
-constexpr size_t size_of = sizeof(T);
+constexpr size_t kSizeOf = sizeof(T);
 template <>
-inline constexpr size_t size_of<Decode> = offsetof(Decode, overflow) + sizeof(uint8_t);
+inline constexpr size_t kSizeOf<Decode> = offsetof(Decode, overflow) + sizeof(uint8_t);
 
 /// A structure with its size set.
 template <class T>
 T sized() {
   T made = {};
-  made.struct_bytes = size_of<T>;
+  made.struct_bytes = kSizeOf<T>;
   return made;
 }
 
@@ -215,6 +215,7 @@ T sized() {
   X(sample_info, cuptiPmSamplingCounterDataGetSampleInfo, SampleInfo)
 
 struct Functions {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name
 #define AON_PM_MEMBER(member_, symbol_, structure_) int (*member_)(structure_*) = nullptr;
   AON_PM_FUNCTIONS(AON_PM_MEMBER)
 #undef AON_PM_MEMBER

@@ -83,7 +83,7 @@ int enter(const char* function, size_t size, size_t expected) {
 #define ENTER(p_)                                                                          \
   do {                                                                                     \
     const int code_ =                                                                      \
-        enter(__func__, (p_)->struct_bytes, size_of<std::remove_pointer_t<decltype(p_)>>); \
+        enter(__func__, (p_)->struct_bytes, kSizeOf<std::remove_pointer_t<decltype(p_)>>); \
     if (code_ != kSuccess) return code_;                                                   \
   } while (false)
 

@@ -13,7 +13,7 @@
 namespace aon::gpu_counters {
 namespace {
 
-#define EXPECT_SIZE(Ours, Theirs) EXPECT_EQ(size_of<Ours>, size_t{Theirs##_STRUCT_SIZE})
+#define EXPECT_SIZE(Ours, Theirs) EXPECT_EQ(kSizeOf<Ours>, size_t{Theirs##_STRUCT_SIZE})
 #define EXPECT_FIELD(Ours, ours, Theirs, theirs) \
   EXPECT_EQ(offsetof(Ours, ours), offsetof(Theirs, theirs))
 
