@@ -54,9 +54,9 @@ inline void* open_cupti_at(const char* path, char (&remark)[kCuptiRemarkBytes]) 
   if (library == nullptr) {
     const char* error = dlerror();  // the path, and behind it why
     if (error == nullptr) error = path;
-    size_t length = 0;
-    while (error[length] != '\0') ++length;
-    const size_t skipped = length > 249 ? length - 249 : 0;
+    size_t byte_count = 0;
+    while (error[byte_count] != '\0') ++byte_count;
+    const size_t skipped = byte_count > 249 ? byte_count - 249 : 0;
     snprintf(remark, sizeof remark, "AON_CUPTI_LIB: %s%s", skipped != 0 ? "..." : "",
              error + skipped);
   } else if (dlsym(library, kCuptiFunction) == nullptr) {

@@ -108,7 +108,8 @@ class Doctor(LibraryCase):
                 self.assertIn("absolute path of libcupti", check["remedy"])
 
     def test_says_why_of_paths_that_are_long_or_no_text(self):
-        for name in ("x" + 100 * "ü" + "/" + 100 * "ü", b"\xff\xfe".decode(errors="surrogateescape")):
+        no_text = b"\xff\xfe".decode(errors="surrogateescape")
+        for name in ("x" + 100 * "ü" + "/" + 100 * "ü", no_text):
             with self.subTest(name):
                 check = self.check(AON_CUPTI_LIB=self.folder / name, LD_LIBRARY_PATH=FAKES)
                 self.assertIn("cannot open shared object file", check["detail"])
