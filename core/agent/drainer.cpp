@@ -60,7 +60,12 @@ Drainer::Drainer(const DrainSettings& settings, State* state, const Staging* sta
       modes_(modes) {}
 
 void Drainer::restore() {
+  const uint64_t base = state_->header().staging_base.load(std::memory_order_relaxed);
   const uint64_t head = state_->header().staging_head.load(std::memory_order_relaxed);
+  if (head <= base) {  // no entry since; killed between the two stores where it is less
+    state_->header().staging_head.store(base, std::memory_order_relaxed);
+    return;
+  }
   const StagingEntry* last = staging_->last_entry(head);
   if (last == nullptr || last->has_position == 0 || last->stream >= kMaxStreams) return;
   StreamCell& cell = state_->stream(last->stream);
@@ -143,13 +148,27 @@ uint32_t Drainer::stream_cell(uint32_t slot, uint32_t context) {
   return cell;
 }
 
+/// Before it, staging may be written.
+uint64_t Drainer::staging_tail() const noexcept {
+  return std::max(tail_->load(std::memory_order_acquire),  // pairs with agent:tail
+                  state_->header().staging_base.load(std::memory_order_relaxed));
+}
+
+void Drainer::rewind_staging() noexcept {
+  StateHeader& header = state_->header();
+  const uint64_t head = header.staging_head.load(std::memory_order_relaxed);
+  const uint64_t start = staging_->next_start(head);
+  if (start == head || staging_tail() != head) return;
+  header.staging_base.store(start, std::memory_order_relaxed);
+  header.staging_head.store(start, std::memory_order_release);  // pairs with agent:staging
+}
+
 bool Drainer::append(uint32_t stream, std::span<const uint8_t> bytes, uint32_t counted,
                      const ring::StreamPosition* position) {
   StateHeader& header = state_->header();
   const uint64_t head = header.staging_head.load(std::memory_order_relaxed);
-  const uint64_t tail = tail_->load(std::memory_order_acquire);  // pairs with agent:tail
   const auto record_bytes = static_cast<uint32_t>(bytes.size());
-  StagingEntry* entry = staging_->reserve(head, tail, record_bytes);
+  StagingEntry* entry = staging_->reserve(head, staging_tail(), record_bytes);
   if (entry == nullptr) return false;
   entry->stream = stream;
   entry->counted = counted;
@@ -197,6 +216,7 @@ DrainPass Drainer::drain(uint64_t now_ns) {
   DrainPass pass;
   if (!rings_.empty()) pass.period_ms = kCalmPeriodMs;
   advance_chunks_ = kAdvanceChunks;
+  rewind_staging();
   for (auto& [cell, ring] : rings_) {
     current_ = &ring;
     if (ring.first_drain_ns == 0) ring.first_drain_ns = now_ns;
@@ -238,7 +258,7 @@ int Drainer::period_ms(const Ring& ring, bool is_calm) {
 
 bool Drainer::wants_encoding() noexcept {
   const uint64_t head = state_->header().staging_head.load(std::memory_order_relaxed);
-  const uint64_t tail = tail_->load(std::memory_order_relaxed);
+  const uint64_t tail = staging_tail();
   // What was encoded stays until it is written.
   const bool is_filling = head - tail > staging_->capacity_bytes() / 8;
   if (!is_filling && head - std::max(tail, encoding_from_) <= kCacheBytes) return false;

@@ -146,6 +146,8 @@ class Drainer : private ring::Sink {
   void moved(uint32_t slot, uint32_t context, const ring::StreamPosition& position) override;
 
   uint32_t stream_cell(uint32_t slot, uint32_t context);
+  uint64_t staging_tail() const noexcept;
+  void rewind_staging() noexcept;
   bool append(uint32_t stream, std::span<const uint8_t> bytes, uint32_t counted,
               const ring::StreamPosition* position);
   Ring ring_of(uint32_t cell, ring::RingMemory memory) const;

@@ -91,6 +91,11 @@ void Encoder::consume() {
 void Encoder::take_staging() {
   const uint64_t head =
       state_->header().staging_head.load(std::memory_order_acquire);  // pairs with agent:staging
+  const uint64_t base = state_->header().staging_base.load(std::memory_order_relaxed);
+  if (read_ < base && base <= head) {  // everything before is committed
+    read_ = base;
+    tail_.store(base, std::memory_order_release);  // pairs with agent:tail
+  }
   while (read_ < head) {
     const StagingEntry& entry = *staging_->entry(read_);
     const StreamCell& cell = state_->stream(entry.stream);

@@ -8,6 +8,10 @@
 /// An entry is a StagingEntry and `record_bytes` of records, padded to 32. Offsets only grow; the
 /// memory is mapped twice in a row, so that no entry is ever split. Contents of records are
 /// untrusted but cannot change any more.
+///
+/// Where everything was committed, the next entry begins at the start of the memory: few records a
+/// second stay in few pages, in use and in the cache. The offset that this skips to is published as
+/// the base, before the head that it becomes; there is nothing between the tail and a base above.
 /// Thread: one producer, one consumer.   Cost: one memcpy per record.
 #pragma once
 
@@ -43,6 +47,8 @@ class Staging {
   static Result<Staging> map(int fd, uint64_t capacity_bytes);
 
   uint64_t capacity_bytes() const noexcept { return mask_ + 1; }
+  /// The next offset, `offset` itself included, that is the start of the memory.
+  uint64_t next_start(uint64_t offset) const noexcept { return (offset + mask_) & ~mask_; }
 
   /// Drain thread: room for an entry with up to `record_bytes` of records behind `head`; null when
   /// it is full.

@@ -263,6 +263,7 @@ struct StateHeader {
   uint64_t magic;
   std::atomic<uint64_t> commit;                   ///< encode thread: the last whole commit
   std::atomic<uint64_t> staging_head;             ///< drain thread
+  std::atomic<uint64_t> staging_base;             ///< drain thread: entries begin here (staging.h)
   std::atomic<uint64_t> sample_head;              ///< housekeeping thread
   std::atomic<uint64_t> sample_tail;              ///< encode thread, after its commit
   RefusedSamples refused_samples[kAgentStreams];  ///< the node's own

@@ -56,13 +56,16 @@ bool ProcessSession::is_same(const Process& process) const {
 }
 
 void ProcessSession::process_started(uint32_t number, pid_t pid) {
-  Process process{"/proc/" + std::to_string(pid), 0, false};
-  process.start_time = start_time_of(system_, process.folder);
+  const std::string folder = "/proc/" + std::to_string(pid);
+  Process process{folder,
+                  start_time_of(system_, folder),
+                  {system_, folder + "/status"},
+                  {system_, folder + "/io"}};
   StateText state;
-  if (!system_.read(process.folder + "/status")) {
+  if (!process.status.read()) {
     state = {AON_STATE_OFF, "/proc/PID cannot be read: the process has ended, or hidepid",
              "mount -o remount,hidepid=0 /proc"};
-  } else if (const File io = system_.read(process.folder + "/io"); io) {
+  } else if (const File io = process.io.read(); io) {
     process.has_io = true;
   } else if (io.error_number == ENOENT) {
     state.add(AON_STATE_DEGRADED, "no file-system bytes: the kernel does not count them",
@@ -93,7 +96,7 @@ void ProcessSession::process_ended(uint32_t number) {
 }
 
 void ProcessSession::read_memory(uint32_t number, const Process& process) {
-  const File status = system_.read(process.folder + "/status");
+  const File status = process.status.read();
   for (const MemoryField& field : kMemoryFields) {
     const auto kibibytes = field_of(status.text, field.key);  // none of a zombie
     if (!status || !kibibytes) continue;
@@ -103,7 +106,7 @@ void ProcessSession::read_memory(uint32_t number, const Process& process) {
 
 void ProcessSession::read_io(uint32_t number, const Process& process) {
   if (!process.has_io) return;
-  const File io = system_.read(process.folder + "/io");
+  const File io = process.io.read();
   for (const IoField& field : kIoFields) {
     const auto bytes = field_of(io.text, field.key);
     if (!io || !bytes) continue;

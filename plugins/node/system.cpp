@@ -18,22 +18,42 @@ namespace {
 /// The last descriptors are the agent's: it must be able to take ranks on and open its files.
 constexpr rlim_t kSpareDescriptors = 16;
 
-}  // namespace
+bool is_among_the_last(int fd) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+         static_cast<rlim_t>(fd) + kSpareDescriptors >= limit.rlim_cur;
+}
 
-File System::read(const std::string& path, size_t max_bytes) const {
-  const int fd = open((root_ + path).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {errno, ""};
+File read_from_start(int fd, size_t max_bytes) {
   File file;
   char buffer[4096];
   while (file.text.size() < max_bytes) {
-    const ssize_t n = ::read(fd, buffer, std::min(sizeof(buffer), max_bytes - file.text.size()));
+    const size_t wanted = std::min(sizeof(buffer), max_bytes - file.text.size());
+    const ssize_t n = pread(fd, buffer, wanted, static_cast<off_t>(file.text.size()));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) file = {errno, ""};
     if (n <= 0) break;
     file.text.append(buffer, static_cast<size_t>(n));
   }
+  return file;
+}
+
+}  // namespace
+
+File System::read(const std::string& path, size_t max_bytes) const {
+  const int fd = ::open((root_ + path).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {errno, ""};
+  File file = read_from_start(fd, max_bytes);
   close(fd);
   return file;
+}
+
+int System::open(const std::string& path) const {
+  const int fd = ::open((root_ + path).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -errno;
+  if (!is_among_the_last(fd)) return fd;
+  close(fd);
+  return -EMFILE;
 }
 
 std::vector<std::string> System::list(const std::string& folder) const {
@@ -55,10 +75,7 @@ bool System::exists(const std::string& path) const {
 int System::open_event(const perf_event_attr& attr, int cpu) {
   const long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
   if (fd < 0) return -errno;
-  rlimit limit{};
-  const bool is_scarce = getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
-                         static_cast<rlim_t>(fd) + kSpareDescriptors >= limit.rlim_cur;
-  if (!is_scarce) return static_cast<int>(fd);
+  if (!is_among_the_last(static_cast<int>(fd))) return static_cast<int>(fd);
   close(static_cast<int>(fd));
   return -EMFILE;
 }
@@ -86,6 +103,21 @@ uint64_t System::now_ns() const {
 System& real_system() {
   static System* const system = new System("");  // never destroyed
   return *system;
+}
+
+RepeatedFile& RepeatedFile::operator=(RepeatedFile&& other) noexcept {
+  std::swap(system_, other.system_);
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+RepeatedFile::~RepeatedFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+File RepeatedFile::read() const {
+  return fd_ >= 0 ? read_from_start(fd_, kMaxFileBytes) : system_->read(path_);
 }
 
 }  // namespace aon::node

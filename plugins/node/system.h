@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace aon::node {
@@ -21,6 +22,8 @@ struct File {
   explicit operator bool() const { return error_number == 0; }
 };
 
+constexpr size_t kMaxFileBytes = size_t{64} << 10;
+
 class System {
  public:
   /// `root` stands before every path; "" is this machine.
@@ -30,7 +33,9 @@ class System {
   System& operator=(const System&) = delete;
 
   /// The first 64 KiB (`max_bytes`) of the file at an absolute path.
-  virtual File read(const std::string& path, size_t max_bytes = size_t{64} << 10) const;
+  virtual File read(const std::string& path, size_t max_bytes = kMaxFileBytes) const;
+  /// A descriptor of that file, or -errno: -EMFILE where descriptors are scarce, too.
+  virtual int open(const std::string& path) const;
   /// Names in a folder, sorted; empty when it is not there.
   virtual std::vector<std::string> list(const std::string& folder) const;
   virtual bool exists(const std::string& path) const;
@@ -51,5 +56,26 @@ class System {
 };
 
 System& real_system();
+
+/// A file that is read again and again. It stays open, unless descriptors are scarce: that saves
+/// half of what reading a file of /proc costs.
+class RepeatedFile {
+ public:
+  RepeatedFile(const System& system, std::string path)
+      : system_(&system), path_(std::move(path)), fd_(system.open(path_)) {}
+  RepeatedFile(RepeatedFile&& other) noexcept
+      : system_(other.system_), path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+  RepeatedFile& operator=(RepeatedFile&& other) noexcept;
+  ~RepeatedFile();
+
+  /// As System::read(), from the start. A file of /proc/PID that is open stays that of its process;
+  /// without a descriptor it is whose the number is now.
+  File read() const;
+
+ private:
+  const System* system_;
+  std::string path_;
+  int fd_;  ///< negative: it is opened for each reading
+};
 
 }  // namespace aon::node

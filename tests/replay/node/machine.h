@@ -17,6 +17,7 @@
 /// Thread: one.
 #pragma once
 
+#include <cerrno>
 #include <map>
 #include <set>
 #include <string>
@@ -31,6 +32,7 @@ class Machine : public System {
   explicit Machine(const std::string& text);
 
   File read(const std::string& path, size_t max_bytes) const override;
+  int open(const std::string&) const override { return -EMFILE; }
   std::vector<std::string> list(const std::string& folder) const override;
   bool exists(const std::string& path) const override;
   int open_event(const perf_event_attr& attr, int cpu) override;

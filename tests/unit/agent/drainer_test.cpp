@@ -206,6 +206,44 @@ TEST_F(DrainerTest, keeps_free_what_a_drain_gap_needs_at_the_highest_rate_so_far
   EXPECT_GE(map_ring(0).free_chunk_count(), 3 * kChunksIn50Ms);
 }
 
+TEST_F(DrainerTest, staging_begins_anew_where_everything_is_committed) {
+  start(64u << 20);
+  ASSERT_TRUE(add_process(0));
+  ASSERT_TRUE(add_process(1));
+  ASSERT_TRUE(add_process(2));
+  const std::atomic<uint64_t>& head = state_.header().staging_head;
+  const std::atomic<uint64_t>& base = state_.header().staging_base;
+  drainer_->drain(0);
+  EXPECT_EQ(head.load(), 0u) << "it is there already";
+  record(0, 2);
+  drainer_->drain(0);
+  record(1, 2);
+  drainer_->drain(0);
+  EXPECT_EQ(base.load(), 0u) << "something is not committed";
+  tail_.store(head.load());
+  const uint64_t recorded = record(2, 2);
+  drainer_->drain(0);
+  EXPECT_EQ(base.load(), kStagingBytes);
+  EXPECT_FALSE(drainer_->wants_encoding()) << "what was skipped is not full";
+  uint64_t count = 0;
+  for (uint64_t at = base; at < head; at += staging_.entry(at)->entry_bytes)
+    count += staging_.entry(at)->counted;
+  EXPECT_EQ(count, recorded);
+  EXPECT_EQ(staging_.entry(base), staging_.entry(0));
+}
+
+TEST_F(DrainerTest, goes_on_at_the_beginning_of_staging_that_a_killed_worker_published) {
+  state_.header().staging_head.store(4096);
+  state_.header().staging_base.store(kStagingBytes);
+  start(64u << 20);
+  drainer_->restore();
+  EXPECT_EQ(state_.header().staging_head.load(), kStagingBytes);
+  ASSERT_TRUE(add_process(0));
+  record(0, 1);
+  drainer_->drain(0);
+  EXPECT_GT(state_.header().staging_head.load(), kStagingBytes);
+}
+
 TEST_F(DrainerTest, stream_without_a_cell_is_counted_with_the_main_thread) {
   start(64u << 20);
   ASSERT_TRUE(add_process(0));

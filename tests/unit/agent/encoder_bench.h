@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -137,8 +138,8 @@ class EncoderBench : public testing::Test {
   bool push(uint32_t process, uint16_t slot, const std::vector<uint8_t>& bytes, uint32_t counted) {
     const uint32_t cell = state_.find_or_add_stream(process, slot, 0);
     const uint64_t head = state_.header().staging_head.load();
-    StagingEntry* entry =
-        staging_.reserve(head, encoder_->tail().load(), static_cast<uint32_t>(bytes.size()));
+    const uint64_t tail = std::max(encoder_->tail().load(), state_.header().staging_base.load());
+    StagingEntry* entry = staging_.reserve(head, tail, static_cast<uint32_t>(bytes.size()));
     if (entry == nullptr) return false;
     entry->stream = cell;
     entry->counted = counted;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +82,35 @@ TEST_F(NodeSystem, reads_below_its_root) {
   EXPECT_TRUE(system.exists("/proc/a"));
   EXPECT_FALSE(system.exists("/sys"));
   EXPECT_EQ(system.paranoid_level(), 2);
+}
+
+TEST_F(NodeSystem, a_repeated_file_stays_the_one_that_was_opened) {
+  std::ofstream(path("first")) << "1\n";
+  const System system(folder_);
+  const RepeatedFile file(system, "/first");
+  std::ofstream(path("first")) << "22\n";
+  EXPECT_EQ(file.read().text, "22\n");
+  EXPECT_EQ(file.read().text, "22\n") << "from the start";
+  std::filesystem::rename(path("first"), path("second"));
+  std::ofstream(path("first")) << "another\n";
+  EXPECT_EQ(file.read().text, "22\n");
+  const RepeatedFile none(system, "/none");
+  EXPECT_EQ(none.read().error_number, ENOENT);
+}
+
+TEST_F(NodeSystem, a_repeated_file_is_opened_each_time_where_descriptors_are_scarce) {
+  std::ofstream(path("first")) << "1\n";
+  const System system(folder_);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{18, before.rlim_max};  // the next one is among the last
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  EXPECT_EQ(system.open("/first"), -EMFILE);
+  const RepeatedFile file(system, "/first");
+  EXPECT_EQ(file.read().text, "1\n");
+  std::filesystem::rename(path("first"), path("second"));
+  EXPECT_EQ(file.read().error_number, ENOENT);
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST(NodeClocks, many_cpus_are_read_in_part) {
