@@ -232,6 +232,9 @@ int run_courier(const Config& config, delivery::Sender sender, int end_fd) {
 
 }  // namespace
 
+Transfer::Transfer(const Config& config, const State& state)
+    : config_(config), state_(state), started_ms_(now_ms()) {}
+
 Transfer::~Transfer() {
   stop();
   if (shared_ != nullptr) ::munmap(shared_, sizeof(Shared));
@@ -255,7 +258,7 @@ bool Transfer::is_wanted() {
 
 bool Transfer::is_settled() const {
   return config_.meeting.empty() || is_shared_ || role_ != Role::kNone ||
-         (first_ms_ != 0 && now_ms() - first_ms_ > kSettleMs);
+         now_ms() - std::max(first_ms_, started_ms_) > kSettleMs;
 }
 
 uint32_t Transfer::world_size() const {

@@ -27,14 +27,15 @@ namespace aon::agent {
 
 class Transfer {
  public:
-  Transfer(const Config& config, const State& state) : config_(config), state_(state) {}
+  Transfer(const Config& config, const State& state);
   ~Transfer();
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
   /// Starts the process when it is needed; called now and then.
   void advance();
-  /// False: advance() is to be called soon again.
+  /// False: advance() is to be called soon again: in the first seconds of the launch, in which its
+  /// ranks come, and in the first ones after it was seen to span nodes.
   bool is_settled() const;
 
   /// On rank 0's node, when its ranks have ended: waits, not for long, until those of the others
@@ -76,7 +77,8 @@ class Transfer {
   const State& state_;
   Role role_ = Role::kNone;
   bool is_shared_ = false;  ///< DIR is seen by the other nodes
-  int64_t first_ms_ = 0;    ///< when the launch was first seen to span nodes
+  int64_t started_ms_;
+  int64_t first_ms_ = 0;  ///< when the launch was first seen to span nodes
   Shared* shared_ = nullptr;
   pid_t process_ = -1;
   uint64_t ended_cpu_ns_ = 0;
