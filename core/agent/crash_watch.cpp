@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/agent/server.h"
+#include "core/agent/timing.h"
 #include "core/base/log.h"
 #include "core/spool/format.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/agent/server.h"
+#include "core/agent/timing.h"
 #include "core/base/log.h"
 #include "core/cluster/address.h"
 #include "core/cluster/presence.h"

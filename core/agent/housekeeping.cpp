@@ -11,6 +11,7 @@
 
 #include "core/agent/affinity.h"
 #include "core/agent/proc.h"
+#include "core/agent/timing.h"
 #include "core/agent/unseen.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int kNice = 5;
 constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr std::chrono::milliseconds kPeriod(100);
+constexpr uint64_t kPeriodNs = kSecondNs / 10;
 /// Storing a record; the clock reads beside it are measured (docs/overhead.md).
 constexpr double kPairNs = 3;
 constexpr double kSingleNs = 2;
@@ -31,6 +32,16 @@ constexpr double kAgentRecordNs = 50;
 constexpr double kCountersNs = 300;
 /// Counting a call; most of those are polls, which copy the requests that they are given.
 constexpr double kCountedNs = 5;
+
+std::chrono::nanoseconds until_beat(uint64_t period_ns) {
+  return std::chrono::nanoseconds(until_beat_ns(period_ns));
+}
+
+/// Ranks attach meanwhile: not at once.
+uint64_t first_second_ns() {
+  const uint64_t beat_ns = until_beat_ns(kSecondNs);
+  return beat_ns < kSecondNs / 2 ? beat_ns + kSecondNs : beat_ns;
+}
 
 double measure_tick_read_ns(clock::TickSource source) {
   constexpr int kReads = 1000;
@@ -159,11 +170,12 @@ void Housekeeping::run() {
   connect_to_service();
   providers_.start();
   last_second_ns_ = monotonic_ns();
+  next_second_ns_ = last_second_ns_ + first_second_ns();
   if (state_->header().worker_count > 1)  // an earlier worker has reckoned with it
     last_agent_cpu_ns_ = state_->header().keeper_cpu_ns.load(std::memory_order_relaxed);
   std::unique_lock lock(m_);
   for (;;) {
-    if (!is_stopping_ && !has_work()) wake_.wait_for(lock, kPeriod);
+    if (!is_stopping_ && !has_work()) wake_.wait_for(lock, until_beat(kPeriodNs));
     const bool is_last = is_stopping_;
     is_busy_ = true;
     lock.unlock();
@@ -172,7 +184,10 @@ void Housekeeping::run() {
     providers_.tick(now_ns);
     crash_watch_.tick(now_ns);
     read_ranks_cpu();  // a process may be reaped before its end is seen: the last reading stays
-    if (now_ns - last_second_ns_ >= kSecondNs) second();
+    if (now_ns + kBeatSlackNs >= next_second_ns_) {
+      next_second_ns_ = next_beat_ns(next_second_ns_, now_ns, kSecondNs);
+      second();
+    }
     lock.lock();
     is_busy_ = false;
     settled_.notify_all();

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "core/agent/timing.h"
 #include "core/base/log.h"
 #include "core/spool/format.h"
 
@@ -325,9 +326,8 @@ void NodeHost::tick(uint64_t now_ns) {
   now_ns_ = now_ns;
   for (const auto& hosted : hosted_) {
     const uint64_t period_ns = uint64_t{hosted->provider.tick_period_ms()} * 1'000'000u;
-    if (period_ns == 0 || now_ns < hosted->next_tick_ns) continue;
-    // Late ticks are not made up for.
-    hosted->next_tick_ns = now_ns - now_ns % period_ns + period_ns;
+    if (period_ns == 0 || now_ns + kBeatSlackNs < hosted->next_tick_ns) continue;
+    hosted->next_tick_ns = next_beat_ns(hosted->next_tick_ns, now_ns, period_ns);
     hosted->provider.tick(clock::now_ticks(tick_source_));
     if (hosted->shared)
       hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi, now_ns_);

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +11,7 @@
 
 #include "core/agent/message_check.h"
 #include "core/agent/span.h"
+#include "core/agent/timing.h"
 #include "core/base/log.h"
 
 namespace aon::agent {
@@ -28,12 +29,6 @@ constexpr uint64_t kSilentWaitNs = 1000 * kMs;    ///< for the first word on a c
 const Error kNoPlace{Code::kInvalid, "too many processes of this launch on one node"};
 
 }  // namespace
-
-uint64_t monotonic_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 Server::Server(int listen_fd, State* state, Drainer* drainer, KeeperLink* keeper,
                ProcessListener* listener, bool follows_registered)
@@ -99,9 +94,9 @@ void Server::adopt(const std::vector<Kept>& kept) {
   polled_.adopt(state_->header(), registered_);
 }
 
-void Server::poll(int timeout_ms) {
+void Server::poll(uint64_t timeout_ns) {
   epoll_event events[64];
-  const int count = ::epoll_wait(epoll_.get(), events, 64, timeout_ms);
+  const int count = wait_for_events(epoll_.get(), events, timeout_ns);
   for (int i = 0; i < count; ++i) {
     const auto kind = static_cast<uint32_t>(events[i].data.u64 >> 32);
     const auto number = static_cast<uint32_t>(events[i].data.u64);

@@ -60,8 +60,8 @@ class Server {
   void watch_signals(int signal_fd);
   bool has_signal() const noexcept { return has_signal_; }
 
-  /// Handles what happened; waits at most `timeout_ms` for it.
-  void poll(int timeout_ms);
+  /// Handles what happened; waits at most `timeout_ns` for it.
+  void poll(uint64_t timeout_ns);
   /// Moves ended processes on: drains them, finds their exit status. True when all that are left
   /// wait for the spool, and one of them since now.
   bool advance(uint64_t now_ns);
@@ -138,8 +138,5 @@ class Server {
   bool follows_registered_;
   std::vector<std::string> left_alone_;
 };
-
-/// ns of CLOCK_MONOTONIC.
-uint64_t monotonic_ns() noexcept;
 
 }  // namespace aon::agent

@@ -10,6 +10,7 @@
 #include "core/agent/encode_thread.h"
 #include "core/agent/housekeeping.h"
 #include "core/agent/server.h"
+#include "core/agent/timing.h"
 #include "core/base/log.h"
 #include "core/cluster/peers.h"
 #include "core/provider/names.h"
@@ -17,7 +18,8 @@
 namespace aon::agent {
 namespace {
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kSecondNs = 1000 * kMs;
 constexpr int kExitNoSpool = 2;
 constexpr int kIdlePeriodMs = 100;
 constexpr uint64_t kIdleAfterNs = 10 * kSecondNs;
@@ -100,7 +102,7 @@ void Worker::serve_turns() {
   uint64_t next_second_ns = last_bytes_ns + kSecondNs;
   int period_ms = 0;
   for (;;) {
-    server_.poll(period_ms);
+    server_.poll(period_ms == 0 ? 0 : until_beat_ns(static_cast<uint64_t>(period_ms) * kMs));
     if (state_.header().spans_nodes.load(std::memory_order_relaxed) != 0) peers_.start();
     const uint64_t now_ns = monotonic_ns();
     state_.header().worker_turn_ns.store(now_ns, std::memory_order_relaxed);

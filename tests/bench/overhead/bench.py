@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""Overhead on whole programs: LAMMPS, HPCC, Quantum ESPRESSO, start, memory, Barrier tail, agent.
+"""Overhead on whole programs: LAMMPS, HPCC, Quantum ESPRESSO, start, memory, Barrier tail,
+interruptions, agent.
 
-    bench.py [NAME ...]      lammps hpcc espresso start memory barrier agent; default all
+    bench.py [NAME ...]      lammps hpcc espresso start memory barrier interruptions agent;
+                             default all
 
 On and off runs are interleaved (aon_bench.py). The program's own time is compared, not mpirun's:
 the launch has a row of its own.
@@ -24,6 +26,7 @@ import aon_bench as bench  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 PROBE = bench.BUILD / "bin" / "bench_rank_probe"
+INTERRUPTION_PROBE = bench.BUILD / "bin" / "bench_interruption_probe"
 SCRATCH = pathlib.Path(tempfile.mkdtemp(prefix="aon-bench-"))
 
 
@@ -173,6 +176,23 @@ def barrier():
     )
 
 
+def interruptions():
+    """What ranks that only compute, one a core, lose: in which one of them or another is
+    interrupted. Nothing is recorded of them: it is what the agent costs when it is idle."""
+
+    def lost_ms_per_s(output):
+        done = mpirun(os.cpu_count(), [INTERRUPTION_PROBE, 4], output)[2]
+        _, any_ns, spent_ns = map(int, re.search(r"interruptions (.*)", done.stdout)[1].split())
+        return 1000 * any_ns / spent_ns
+
+    output = SCRATCH / "interruptions-job"
+    pairs = bench.interleaved(
+        lambda: lost_ms_per_s(output), lambda: lost_ms_per_s(None), lambda _: False, 12
+    )
+    on, off = zip(*pairs)
+    bench.difference_gate("idle job: time in which a rank is interrupted", on, off, None, "ms/s")
+
+
 def agent():
     """CPU of the agent per event of a run at full rate: drained, encoded, written."""
     values = []
@@ -185,7 +205,8 @@ def agent():
     bench.value_gate("agent", values, "ns/event", 40.0, f"{event_count} events a run")
 
 
-BENCHES = {f.__name__: f for f in (lammps, hpcc, espresso, start, memory, barrier, agent)}
+PARTS = (lammps, hpcc, espresso, start, memory, barrier, interruptions, agent)
+BENCHES = {f.__name__: f for f in PARTS}
 
 
 def main():
