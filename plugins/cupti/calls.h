@@ -12,7 +12,7 @@
 
 namespace aon::cupti {
 
-enum class Does : uint8_t { kOther = 0, kLaunch, kLaunchGraph };
+enum class Does : uint8_t { kOther = 0, kLaunch, kLaunchGraph, kEndCapture };
 
 struct Call {
   uint32_t id;
@@ -29,7 +29,7 @@ constexpr Call kDriverCalls[] = {
     {495, 496},                      // cuStreamBeginCapture
     {539, 540},                      // cuStreamBeginCapture_v2
     {720, 721},                      // cuStreamBeginCaptureToGraph
-    {497, 498},                      // cuStreamEndCapture
+    {497, 498, Does::kEndCapture},   // cuStreamEndCapture
     {305, 408},                      // cuMemcpy
     {248, 0},                        // cuMemcpy_v2
     {306, 418},                      // cuMemcpyAsync
@@ -86,7 +86,7 @@ constexpr Call kRuntimeCalls[] = {
     {311, 312, Does::kLaunchGraph},  // cudaGraphLaunch
     {315, 316},                      // cudaStreamBeginCapture
     {452, 453},                      // cudaStreamBeginCaptureToGraph
-    {319, 320},                      // cudaStreamEndCapture
+    {319, 320, Does::kEndCapture},   // cudaStreamEndCapture
     {31, 215},                       // cudaMemcpy
     {41, 225},                       // cudaMemcpyAsync
     {39, 223},                       // cudaMemcpyToSymbol

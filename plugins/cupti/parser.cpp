@@ -147,13 +147,14 @@ bool parse_kind(const uint8_t* record, const Quirks& quirks, Work* work) {
   return false;
 }
 
-Does does_of(const Work& work) {
-  const auto calls = work.is_driver_call ? std::span<const Call>(kDriverCalls) : kRuntimeCalls;
+Does does_of(bool is_driver_call, uint32_t function) {
+  const auto calls = is_driver_call ? std::span<const Call>(kDriverCalls) : kRuntimeCalls;
   for (const Call& call : calls) {
-    if (call.id == work.function || call.per_thread_id == work.function) return call.does;
+    if (call.id == function || call.per_thread_id == function) return call.does;
   }
   return Does::kOther;
 }
+Does does_of(const Work& work) { return does_of(work.is_driver_call, work.function); }
 
 /// As `*work = {}`, which compilers make of `rep stos`: that takes longer than the rest of parse().
 void clear(Work* work) {
@@ -171,7 +172,16 @@ bool is_of_graph(const Work& work) {
 }
 
 bool is_launch(const Work& work) {
-  return work.row == Row::kCalls && does_of(work) != Does::kOther;
+  if (work.row != Row::kCalls) return false;
+  const Does does = does_of(work);
+  return does == Does::kLaunch || does == Does::kLaunchGraph;
+}
+
+bool is_end_of_capture(const uint8_t* call) {
+  const auto result = field<int32_t>(call, api::kResult);
+  if (result != kCaptureInvalidated && result != kCaptureUnjoined) return false;
+  return does_of(kind_of(call) == Kind::kDriver, field<uint32_t>(call, api::kFunction)) ==
+         Does::kEndCapture;
 }
 
 Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work) {

@@ -61,6 +61,9 @@ inline Kind kind_of(const uint8_t* record) {
 bool is_of_graph(const Work& work);
 /// A call that starts work of a device.
 bool is_launch(const Work& work);
+/// Of a call that failed, `call` its record: an end of a capture that had been broken, or that
+/// leaves streams unjoined, is its end all the same.
+bool is_end_of_capture(const uint8_t* call);
 
 /// Reads the record at `record`, which cuptiActivityGetNextRecord() gave.
 Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work);

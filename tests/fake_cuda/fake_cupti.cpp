@@ -120,12 +120,12 @@ void put_of(const Work& work, const Record& record, uint64_t over_ns) {
   put(record, over_ns, work.correlation, wants(Kind::kOverhead));
 }
 
-void put_call(const Work& work, bool has_failed) {
+void put_call(const Work& work, int32_t result) {
   {
     const std::lock_guard lock(state().mutex);
     if (state().driver_calls.count(work.function_id) == 0) return;
   }
-  put_of(work, call_record(work, has_failed ? 1 : 0), work.call_end_ns);
+  put_of(work, call_record(work, result), work.call_end_ns);
 }
 
 struct KindOfWork {
@@ -222,7 +222,7 @@ void on_work(const Work& told) {
   if (told.kind == WorkKind::kMakeGraph) return make_graph(told.graph);
   if (told.kind == WorkKind::kGraph) launch_graph(told.graph);
   if (!has_buffer_user() || s.is_dead) return;
-  if (told.kind == WorkKind::kCall) return put_call(told, false);
+  if (told.kind == WorkKind::kCall) return put_call(told, told.result);
   const uint64_t number = ++s.work_count;
   if (number == knob("FATAL")) {
     s.is_dead = true;
@@ -238,7 +238,7 @@ void on_work(const Work& told) {
   } else if (!has_failed) {
     put_work(told, number);
   }
-  put_call(told, has_failed);
+  put_call(told, has_failed ? 1 : 0);
 }
 
 void note_unsafe_call() {

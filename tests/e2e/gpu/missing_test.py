@@ -183,6 +183,23 @@ class Launches(MissingCase):
         self.assertNotEqual(use["bound"], "not recorded")
         self.assertNotIn("work of GPUs", " ".join(ledger(self.output)["findings"]))
 
+    def test_an_end_in_vain_is_none_of_a_capture(self):
+        """Neither of one that goes on nor of one whose begin was not seen."""
+        self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, GPU_PROGRAM_CAPTURES=50,
+                         GPU_PROGRAM_WRONG_ENDS=1, FAKE_CUPTI_DROP=5)
+        self.assertEqual(readers.region_counts(self.output)["cuStreamEndCapture"], 101)
+        dropped = self.counted[0]["kernels"] - self.kernel_counts()[0]
+        self.assertGreater(dropped, 30)
+        self.assertAlmostEqual(self.table("use")[0]["missing_launches"], dropped, delta=2)
+
+    def test_those_behind_a_broken_capture_are_counted(self):
+        """Its end fails, and yet it is one."""
+        self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, GPU_PROGRAM_CAPTURES=50,
+                         GPU_PROGRAM_BROKEN=1, FAKE_CUPTI_DROP=5)
+        dropped = self.counted[0]["kernels"] - self.kernel_counts()[0]
+        self.assertGreater(dropped, 30)
+        self.assertAlmostEqual(self.table("use")[0]["missing_launches"], dropped, delta=2)
+
     def test_those_beside_captures_are_counted(self):
         """Also where graphs are launched."""
         self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHS=1, GPU_PROGRAM_CAPTURES=50,
