@@ -296,9 +296,12 @@ inline bool Drain::take_frequent(const uint8_t* record) {
 
 void Drain::look_for_work(const Work& work, const uint8_t* record) {
   has_seen_work_ = work.row == Row::kStream;
-  int32_t result = 0;
-  memcpy(&result, record + api::kResult, sizeof result);
-  if (is_launch(work) && result == 0) ++launch_count_;
+  if (work.row != Row::kCalls || did_nothing(record)) return;
+  const Does does = does_of(work);
+  if (does == Does::kCapture) ++open_captures_;
+  if (does == Does::kEndCapture && open_captures_ != 0) --open_captures_;
+  const bool is_launch = does == Does::kLaunch || does == Does::kLaunchGraph;
+  if (is_launch && open_captures_ == 0) ++launch_count_;
 }
 
 /// A CUPTI that is older than the GPU reports no error and no work.

@@ -2,7 +2,6 @@
 
 #include <span>
 
-#include "cupti/calls.h"
 #include "cupti/fields.h"
 
 namespace aon::cupti {
@@ -154,7 +153,6 @@ Does does_of(bool is_driver_call, uint32_t function) {
   }
   return Does::kOther;
 }
-Does does_of(const Work& work) { return does_of(work.is_driver_call, work.function); }
 
 /// As `*work = {}`, which compilers make of `rep stos`: that takes longer than the rest of parse().
 void clear(Work* work) {
@@ -166,15 +164,11 @@ void clear(Work* work) {
 
 }  // namespace
 
+Does does_of(const Work& call) { return does_of(call.is_driver_call, call.function); }
+
 bool is_of_graph(const Work& work) {
   if (work.row == Row::kCalls) return does_of(work) == Does::kLaunchGraph;
   return work.operation == DeviceOperation::kGraph || work.graph != 0;
-}
-
-bool is_launch(const Work& work) {
-  if (work.row != Row::kCalls) return false;
-  const Does does = does_of(work);
-  return does == Does::kLaunch || does == Does::kLaunchGraph;
 }
 
 bool is_end_of_capture(const uint8_t* call) {

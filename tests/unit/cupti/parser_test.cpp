@@ -208,14 +208,14 @@ TEST(Parser, knows_graphs_their_nodes_and_the_calls_that_launch_them) {
   call.set(api::kFunction, uint32_t{311}).set(api::kStart, uint64_t{1}).set(api::kEnd, uint64_t{2});
   ASSERT_EQ(parse(call.data(), kQuirks, &work), Parsed::kWork);
   EXPECT_TRUE(is_of_graph(work)) << "cudaGraphLaunch";
-  EXPECT_TRUE(is_launch(work));
+  EXPECT_EQ(does_of(work), Does::kLaunchGraph);
   call.set(api::kFunction, uint32_t{211});
   ASSERT_EQ(parse(call.data(), kQuirks, &work), Parsed::kWork);
   EXPECT_FALSE(is_of_graph(work)) << "cudaLaunchKernel";
-  EXPECT_TRUE(is_launch(work));
+  EXPECT_EQ(does_of(work), Does::kLaunch);
   call.set(api::kFunction, uint32_t{31});
   ASSERT_EQ(parse(call.data(), kQuirks, &work), Parsed::kWork);
-  EXPECT_FALSE(is_launch(work)) << "cudaMemcpy";
+  EXPECT_EQ(does_of(work), Does::kOther) << "cudaMemcpy";
 }
 
 TEST(Parser, an_end_that_fails_ends_a_broken_capture) {
