@@ -12,6 +12,7 @@
 //   FAKE_CUPTI_HOLD=1         no buffer is handed over before a forced flush
 //   FAKE_CUPTI_STUCK=MS       its worker hands over nothing from so long after the first record on
 //   FAKE_CUPTI_STUCK_MS=N     ... for N ms only
+//   FAKE_CUPTI_WORKER_ASKS=1  its worker asks for a buffer for what it tells of itself
 //   FAKE_CUPTI_FLUSH_HANG=N   the Nth flush never returns
 //   FAKE_CUPTI_NAMELESS=N     every Nth kernel has no name
 //   FAKE_CUPTI_FAILED=N       every Nth call that starts work fails: there is none

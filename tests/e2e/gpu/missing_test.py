@@ -87,6 +87,17 @@ class Times(MissingCase):
         self.assertNotIn("AON_CUPTI_MEMORY", self.provider()["remedy"])
         self.assertIn("AON_CUPTI_API=v1", self.provider()["remedy"])
 
+    def test_flushes_at_the_end_are_no_time_of_the_program(self):
+        """They take 1.2 s, in which CUPTI's own thread asks for a buffer."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=2, FAKE_CUPTI_FLUSH_MS=400,
+                         FAKE_CUPTI_DROP=10, FAKE_CUPTI_WORKER_ASKS=1)
+        ends_s = {}
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            for location, event in trace.events:
+                ends_s[location.name] = event.time / trace.timer_resolution
+        late_s = ends_s["GPU work not recorded"] - ends_s["Master thread"]
+        self.assertLess(late_s, 0.3, ends_s)
+
     def test_what_is_dropped_while_our_thread_stands_still_is_a_time_of_that_length(self):
         """Each flush takes 2 s, in which the program fills both buffers and more."""
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=5, GPU_PROGRAM_BUSY=1,
