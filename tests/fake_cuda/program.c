@@ -19,7 +19,7 @@
 // GPU_PROGRAM_GRAPHLESS=1: no graph is launched at the end. GPU_PROGRAM_CAPTURES=N: N kernels are
 // captured before all, one each, and their graphs thrown away; with GPU_PROGRAM_BROKEN=1 each
 // breaks. GPU_PROGRAM_WRONG_ENDS=1: captures of a stream that has none are ended, in vain, in each
-// of them and behind the kernels.
+// of them and behind the kernels of each stream.
 // GPU_PROGRAM_RELEASES=N: its context is retained and released N times in a second, as UCX does for
 // each transfer, and then once more: that is its end.
 #include <aon/annotate.h>
@@ -118,6 +118,7 @@ static void* run_stream(void* argument) {
   }
   cuMemsetD8Async(0, 0, 512, stream);
   cuMemcpyDtoHAsync_v2(NULL, 0, 2 * kCopyBytes, stream);
+  if (getenv("GPU_PROGRAM_WRONG_ENDS")) end_no_capture();
   if (getenv("GPU_PROGRAM_WAITS")) cuCtxSynchronize();
   return NULL;
 }
@@ -376,7 +377,6 @@ int main(int argc, char** argv) {
     release_device(rank % 2, atoi(getenv("GPU_PROGRAM_RELEASES")));
     ++launched;
   }
-  if (getenv("GPU_PROGRAM_WRONG_ENDS")) end_no_capture();
   if (first_graph != NULL) launch_graphs();
   const int has_graph = !getenv("GPU_PROGRAM_GRAPHLESS");
   if (has_graph) cuGraphLaunch(NULL, (void*)7);

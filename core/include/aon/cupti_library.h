@@ -66,7 +66,7 @@ inline void* open_cupti_at(const char* path, char (&remark)[kCuptiRemarkBytes]) 
   return library;
 }
 
-/// `before_load` gets the name of each library that is about to be loaded, and what is known by then.
+/// `before_load` gets the name of each library that is about to be loaded, and what is known then.
 /// Cost: a dlopen.
 template <class BeforeLoad>
 CuptiLibrary open_cupti(BeforeLoad before_load) {
