@@ -41,7 +41,8 @@ class Graphs(TestCase):
         self.assertGreater(self.kernel_count(), 0)
 
     def test_that_are_made_in_a_pause_end_the_recording(self):
-        told = self.record("anew", PAUSED_S, "pause", options=("--budget", "100"), AON_CUPTI_MODE="yield")
+        told = self.record("anew", PAUSED_S, "pause", options=("--budget", "100"),
+                           AON_CUPTI_MODE="yield")
         self.assertEqual((told["paused"], told["resumed"]), (1, 0))
         self.assertGreater(self.graph_count(), 0)
         self.assertLess(self.graph_count(), told["graphs"])
