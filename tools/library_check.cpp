@@ -65,23 +65,9 @@ Check check_hwloc() {
           fmt::format("{}.{}.{}", number >> 16, (number >> 8) & 255, number & 255), ""};
 }
 
-Check check_cupti() {
-  const LibraryProbe library = probe_cupti();
-  const std::string more = library.remark.empty() ? "" : "; " + library.remark;
-  if (library.name.empty())
-    return {"CUPTI", Ability::kNo, absence(library, "libcupti.so.13 or .so.12") + more,
-            library.is_path_wrong ? kCuptiPathRemedy
-                                  : "add CUDA's extras/CUPTI/lib64 to LD_LIBRARY_PATH"};
-  if (library.is_path_wrong)
-    return {"CUPTI", Ability::kLimited, library.name + more, kCuptiPathRemedy};
+bool are_counters_restricted() {
   const Result<std::string> driver = read_text_file("/proc/driver/nvidia/params", 65536);
-  const bool is_restricted = driver && driver->find("RmProfilingAdminOnly: 1") != std::string::npos;
-  if (is_restricted && geteuid() != 0) {
-    return {"CUPTI", Ability::kLimited, library.name + "; counters are for administrators only",
-            "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 > "
-            "/etc/modprobe.d/nvidia-profiling.conf, then reload the driver"};
-  }
-  return {"CUPTI", Ability::kYes, library.name, ""};
+  return driver && driver->find("RmProfilingAdminOnly: 1") != std::string::npos && geteuid() != 0;
 }
 
 Check check_simple(const char* name, const char* file) {
@@ -98,13 +84,31 @@ Check check_slurm() {
 
 }  // namespace
 
+Check check_cupti(const LibraryProbe& library, bool are_counters_restricted) {
+  const bool is_there = !library.name.empty();
+  Check check = {"CUPTI", is_there ? Ability::kYes : Ability::kNo,
+                 is_there ? library.name : absence(library, "libcupti.so.13 or .so.12"),
+                 is_there ? "" : "add CUDA's extras/CUPTI/lib64 to LD_LIBRARY_PATH"};
+  if (!library.remark.empty()) check.detail += "; " + library.remark;
+  if (library.is_path_wrong) check.remedy = kCuptiPathRemedy;
+  if (are_counters_restricted) {
+    check.detail += "; counters are for administrators only";
+    check.remedy += check.remedy.empty() ? "" : "; ";
+    check.remedy +=
+        "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 > "
+        "/etc/modprobe.d/nvidia-profiling.conf, then reload the driver";
+  }
+  if (is_there && !check.remedy.empty()) check.ability = Ability::kLimited;
+  return check;
+}
+
 std::vector<Check> check_libraries() {
   return {check_installation(),
           check_open_mpi(),
           check_mpich(),
           check_hwloc(),
           check_simple("CUDA driver", "libcuda.so.1"),
-          check_cupti(),
+          check_cupti(probe_cupti(), are_counters_restricted()),
           check_simple("NVML", "libnvidia-ml.so.1"),
           check_simple("NCCL", "libnccl.so.2"),
           check_slurm()};

@@ -55,15 +55,16 @@ void load(std::initializer_list<const char*> names, const char* version_function
 }
 
 void load_cupti(int out) {
-  Message message{};
-  set_name(&message, cupti_path() != nullptr ? cupti_path() : "libcupti");
-  tell(out, message);
-  const CuptiLibrary library = open_cupti();
-  memcpy(message.remark, library.remark, sizeof message.remark);
-  message.is_path_wrong = library.is_path_wrong ? 1 : 0;
-  message.is_loaded = library.handle != nullptr ? 1 : 0;
-  if (library.handle != nullptr) set_name(&message, path_of_library(library.handle));
-  tell(out, message);
+  const auto tell_state = [out](const char* name, const CuptiLibrary& library) {
+    Message message{};
+    set_name(&message, name);
+    memcpy(message.remark, library.remark, sizeof message.remark);
+    message.is_path_wrong = library.is_path_wrong ? 1 : 0;
+    message.is_loaded = library.handle != nullptr ? 1 : 0;
+    tell(out, message);
+  };
+  const CuptiLibrary library = open_cupti(tell_state);
+  tell_state(library.handle != nullptr ? path_of_library(library.handle) : "", library);
 }
 
 template <class Load>

@@ -8,6 +8,8 @@
 
 namespace aon::tools {
 
+struct LibraryProbe;
+
 enum class Ability { kYes, kLimited, kNo };
 
 struct Check {
@@ -21,6 +23,9 @@ struct Check {
 std::vector<Check> check_system();
 /// Libraries of others: MPI, GPU, topology (library_check.cpp).
 std::vector<Check> check_libraries();
+/// What there is to say of CUPTI. `are_counters_restricted`: the driver leaves counters of GPUs to
+/// administrators, and this process is of none.
+Check check_cupti(const LibraryProbe& library, bool are_counters_restricted);
 /// What each provider of the node can do here, in its own words (provider_check.cpp).
 std::vector<Check> check_providers();
 

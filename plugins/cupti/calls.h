@@ -12,7 +12,7 @@
 
 namespace aon::cupti {
 
-enum class Does : uint8_t { kOther = 0, kLaunch, kLaunchGraph };
+enum class Does : uint8_t { kOther = 0, kLaunch, kLaunchGraph, kCapture, kEndCapture };
 
 struct Call {
   uint32_t id;
@@ -26,10 +26,10 @@ constexpr Call kDriverCalls[] = {
     {477, 478, Does::kLaunch},       // cuLaunchCooperativeKernel
     {480, 0, Does::kLaunch},         // cuLaunchCooperativeKernelMultiDevice
     {514, 515, Does::kLaunchGraph},  // cuGraphLaunch
-    {495, 496},                      // cuStreamBeginCapture
-    {539, 540},                      // cuStreamBeginCapture_v2
-    {720, 721},                      // cuStreamBeginCaptureToGraph
-    {497, 498},                      // cuStreamEndCapture
+    {495, 496, Does::kCapture},      // cuStreamBeginCapture
+    {539, 540, Does::kCapture},      // cuStreamBeginCapture_v2
+    {720, 721, Does::kCapture},      // cuStreamBeginCaptureToGraph
+    {497, 498, Does::kEndCapture},   // cuStreamEndCapture
     {305, 408},                      // cuMemcpy
     {248, 0},                        // cuMemcpy_v2
     {306, 418},                      // cuMemcpyAsync
@@ -84,9 +84,9 @@ constexpr Call kRuntimeCalls[] = {
     {269, 270, Does::kLaunch},       // cudaLaunchCooperativeKernel
     {272, 0, Does::kLaunch},         // cudaLaunchCooperativeKernelMultiDevice
     {311, 312, Does::kLaunchGraph},  // cudaGraphLaunch
-    {315, 316},                      // cudaStreamBeginCapture
-    {452, 453},                      // cudaStreamBeginCaptureToGraph
-    {319, 320},                      // cudaStreamEndCapture
+    {315, 316, Does::kCapture},      // cudaStreamBeginCapture
+    {452, 453, Does::kCapture},      // cudaStreamBeginCaptureToGraph
+    {319, 320, Does::kEndCapture},   // cudaStreamEndCapture
     {31, 215},                       // cudaMemcpy
     {41, 225},                       // cudaMemcpyAsync
     {39, 223},                       // cudaMemcpyToSymbol

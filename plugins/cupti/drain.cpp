@@ -29,9 +29,9 @@ constexpr uint64_t kLongNs = 5'000'000'000;
 constexpr size_t kAlignment = 8;          ///< of records
 constexpr size_t kLeastRecordBytes = 40;  ///< of those with times
 
-/// A call that did not work started nothing: it is the call of no work.
-inline bool has_failed_call(const uint8_t* record) {
-  return field<int32_t>(record, api::kResult) != 0;
+/// A call that did not work started nothing: it is the call of no work, and of no capture.
+inline bool did_nothing(const uint8_t* call) {
+  return AON_UNLIKELY(field<int32_t>(call, api::kResult) != 0) && !is_end_of_capture(call);
 }
 
 bool is_nameless(const Work& work) {
@@ -282,7 +282,7 @@ inline bool Drain::take_frequent(const uint8_t* record) {
     parse_call(record, kind == Kind::kDriver, &work);
     if (AON_UNLIKELY(!has_times(work) || !has_plausible_times(work))) return false;
     call_threads_.note(work.correlation, work.stream);
-    if (AON_UNLIKELY(has_failed_call(record))) work.correlation = 0;
+    if (did_nothing(record)) work.correlation = 0;
     records_ns_ += kOtherNs;
     ++counts_.calls;
     emitter_.put(work);
@@ -296,9 +296,12 @@ inline bool Drain::take_frequent(const uint8_t* record) {
 
 void Drain::look_for_work(const Work& work, const uint8_t* record) {
   has_seen_work_ = work.row == Row::kStream;
-  int32_t result = 0;
-  memcpy(&result, record + api::kResult, sizeof result);
-  if (is_launch(work) && result == 0) ++launch_count_;
+  if (work.row != Row::kCalls || did_nothing(record)) return;
+  const Does does = does_of(work);
+  if (does == Does::kCapture) ++open_captures_;
+  if (does == Does::kEndCapture && open_captures_ != 0) --open_captures_;
+  const bool is_launch = does == Does::kLaunch || does == Does::kLaunchGraph;
+  if (is_launch && open_captures_ == 0) ++launch_count_;
 }
 
 /// A CUPTI that is older than the GPU reports no error and no work.
@@ -418,7 +421,7 @@ void Drain::take(const uint8_t* record) {
       overhead_ns_ += work.end_ns - work.start_ns;
     if (work.row == Row::kCalls) {
       call_threads_.note(work.correlation, work.stream);
-      if (has_failed_call(record)) work.correlation = 0;
+      if (did_nothing(record)) work.correlation = 0;
     }
     if (is_nameless(work)) note_nameless();
     if (work.row == Row::kSynchronization) work.stream = call_threads_.thread_of(work.correlation);

@@ -99,7 +99,8 @@ class Drain {
   RecordCounts counts_;
   uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself in the program's threads
   bool has_seen_work_ = false;
-  uint64_t launch_count_ = 0;   ///< that worked, while no work was seen
+  uint64_t launch_count_ = 0;   ///< that worked, into no capture, while no work was seen
+  uint32_t open_captures_ = 0;  ///< while no work was seen
   uint64_t refused_count_ = 0;  ///< of Missing, when drops were asked for last
   uint64_t flush_ticks_ = 0;    ///< begin of a flush whose buffers are not all read; 0: none
   uint64_t kept_told_ns_ = 0;

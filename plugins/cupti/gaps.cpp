@@ -19,7 +19,8 @@ std::atomic<bool> g_is_defined{false};
 
 /// What AON waits for in exit() is no time of the program, unless other threads of it go on.
 uint64_t until_exit(uint64_t end) {
-  const uint64_t exit_ticks = shared().exit_ticks.load(std::memory_order_relaxed);
+  // pairs with cupti:exit
+  const uint64_t exit_ticks = shared().exit_ticks.load(std::memory_order_acquire);
   const bool goes_on = shared().last_request_ns.load(std::memory_order_relaxed) >
                        shared().exit_ns.load(std::memory_order_relaxed);
   return exit_ticks == 0 || goes_on || end < exit_ticks ? end : exit_ticks;

@@ -165,7 +165,7 @@ const char* Governor::wanted_gap() const {
 void Governor::start_gap(uint64_t start) {
   gap_ticks_ = start;
   shared().open_gap_ticks.store(start, std::memory_order_relaxed);
-  shared().open_gap.store(gap_, std::memory_order_relaxed);
+  shared().open_gap.store(gap_, std::memory_order_release);  // pairs with cupti:gap
 }
 
 /// One interval on the timeline for as long as the same is missing, in pieces.

@@ -20,6 +20,10 @@ constexpr Code kNotInitialized = 15;
 constexpr Code kNotSupported = 27;
 constexpr Code kSubscribed = 39;  ///< CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 
+/// CUresult and cudaError_t, which have the same numbers.
+constexpr int32_t kCaptureInvalidated = 901;
+constexpr int32_t kCaptureUnjoined = 904;
+
 enum class Kind : uint32_t {
   kMemcpy = 1,
   kMemset = 2,

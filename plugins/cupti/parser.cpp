@@ -2,7 +2,6 @@
 
 #include <span>
 
-#include "cupti/calls.h"
 #include "cupti/fields.h"
 
 namespace aon::cupti {
@@ -147,10 +146,10 @@ bool parse_kind(const uint8_t* record, const Quirks& quirks, Work* work) {
   return false;
 }
 
-Does does_of(const Work& work) {
-  const auto calls = work.is_driver_call ? std::span<const Call>(kDriverCalls) : kRuntimeCalls;
+Does does_of(bool is_driver_call, uint32_t function) {
+  const auto calls = is_driver_call ? std::span<const Call>(kDriverCalls) : kRuntimeCalls;
   for (const Call& call : calls) {
-    if (call.id == work.function || call.per_thread_id == work.function) return call.does;
+    if (call.id == function || call.per_thread_id == function) return call.does;
   }
   return Does::kOther;
 }
@@ -165,13 +164,18 @@ void clear(Work* work) {
 
 }  // namespace
 
+Does does_of(const Work& call) { return does_of(call.is_driver_call, call.function); }
+
 bool is_of_graph(const Work& work) {
   if (work.row == Row::kCalls) return does_of(work) == Does::kLaunchGraph;
   return work.operation == DeviceOperation::kGraph || work.graph != 0;
 }
 
-bool is_launch(const Work& work) {
-  return work.row == Row::kCalls && does_of(work) != Does::kOther;
+bool is_end_of_capture(const uint8_t* call) {
+  const auto result = field<int32_t>(call, api::kResult);
+  if (result != kCaptureInvalidated && result != kCaptureUnjoined) return false;
+  return does_of(kind_of(call) == Kind::kDriver, field<uint32_t>(call, api::kFunction)) ==
+         Does::kEndCapture;
 }
 
 Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work) {

@@ -4,6 +4,7 @@
 
 #include <aon/device.h>
 
+#include "cupti/calls.h"
 #include "cupti/interface.h"
 #include "cupti/quirks.h"
 
@@ -59,8 +60,11 @@ inline Kind kind_of(const uint8_t* record) {
 
 /// A graph, a node of one, or the call that launched it.
 bool is_of_graph(const Work& work);
-/// A call that starts work of a device.
-bool is_launch(const Work& work);
+/// Of work whose row is kCalls.
+Does does_of(const Work& call);
+/// Of a call that failed, `call` its record: an end of a capture that had been broken, or that
+/// leaves streams unjoined, is its end all the same.
+bool is_end_of_capture(const uint8_t* call);
 
 /// Reads the record at `record`, which cuptiActivityGetNextRecord() gave.
 Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work);

@@ -353,7 +353,7 @@ void tell_open_gaps() {
   if (w == nullptr) return;
   const uint64_t complete = shared().complete_ticks.load(std::memory_order_relaxed);
   if (complete != 0) write_gap(GapCause::kUnread, complete, ticks(w));
-  const char* gap = shared().open_gap.load(std::memory_order_relaxed);
+  const char* gap = shared().open_gap.load(std::memory_order_acquire);  // pairs with cupti:gap
   const uint64_t start = shared().open_gap_ticks.load(std::memory_order_relaxed);
   if (gap != nullptr) write_gap(gap, start, ticks(w));
 }
@@ -361,7 +361,8 @@ void tell_open_gaps() {
 void note_exit() {
   const Writer* w = attached_writer();
   shared().exit_ns.store(read_clock(CLOCK_REALTIME), std::memory_order_relaxed);
-  shared().exit_ticks.store(w != nullptr ? ticks(w) : 0, std::memory_order_relaxed);
+  shared().exit_ticks.store(w != nullptr ? ticks(w) : 0,
+                            std::memory_order_release);  // pairs with cupti:exit
 }
 
 bool start_thread() {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
+
 #include "cupti/pool.h"
 
 namespace aon::cupti {
@@ -49,18 +51,29 @@ uint8_t choose(const Choice& choice, Settings* settings) {
   return 0;
 }
 
+/// MiB that the unit behind a number stands for, as of --memory; none: one. 0: it is no such unit.
+long mib_of_unit(const char* unit) {
+  if (*unit == '\0') return 1;
+  const bool is_mib = *unit == 'M' || *unit == 'm';
+  if (!is_mib && *unit != 'G' && *unit != 'g') return 0;
+  ++unit;
+  if (*unit == 'i') ++unit;
+  if (*unit == 'B' || *unit == 'b') ++unit;
+  if (*unit != '\0') return 0;
+  return is_mib ? 1 : 1024;
+}
+
 void read_memory(Settings* settings) {
   const char* text = value_of("AON_CUPTI_MEMORY");
   if (text == nullptr) return;
   constexpr long kMost = kMaxBuffers;
   char* end = nullptr;
-  const long asked = strtol(text, &end, 10);
-  const bool is_number = end != text && (*end == '\0' || strcmp(end, "MiB") == 0);
-  if (is_number) {
-    const long memory_mib = asked < kLeastMemoryMiB ? kLeastMemoryMiB : asked;
-    settings->memory_mib = static_cast<uint32_t>(memory_mib > kMost ? kMost : memory_mib);
-  }
-  if (!is_number || asked != static_cast<long>(settings->memory_mib))
+  const long number = strtol(text, &end, 10);
+  const long unit_mib = end != text ? mib_of_unit(end) : 0;
+  const long asked_mib = std::clamp(number, -1L, kMost + 1) * unit_mib;
+  if (unit_mib != 0)
+    settings->memory_mib = static_cast<uint32_t>(std::clamp(asked_mib, kLeastMemoryMiB, kMost));
+  if (unit_mib == 0 || asked_mib != static_cast<long>(settings->memory_mib))
     add_remark(settings, "AON_CUPTI_MEMORY=%.40s is no number of MiB from %ld to %ld: it is %u",
                text, kLeastMemoryMiB, kMost, settings->memory_mib);
 }

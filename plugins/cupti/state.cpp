@@ -42,6 +42,12 @@ void note_user(uint32_t thread) {
     users_of(thread).fetch_or(user_bit(thread), std::memory_order_relaxed);
 }
 
+bool is_of_program(uint32_t thread) {
+  const auto id = static_cast<int>(thread);
+  return id != g_shared.drain_thread.load(std::memory_order_relaxed) &&
+         id != g_shared.worker_thread.load(std::memory_order_relaxed);
+}
+
 void note_worker() {
   const uint32_t thread = own_thread();
   const bool is_user = (users_of(thread).load(std::memory_order_relaxed) & user_bit(thread)) != 0;
@@ -89,8 +95,7 @@ void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   if (!g_shared.has_requested.exchange(true, std::memory_order_relaxed)) wake_drain();
   const uint32_t thread = own_thread();
   note_user(thread);
-  if (static_cast<int>(thread) != g_shared.drain_thread.load(std::memory_order_relaxed))
-    g_shared.last_request_ns.store(now_ns, std::memory_order_relaxed);
+  if (is_of_program(thread)) g_shared.last_request_ns.store(now_ns, std::memory_order_relaxed);
   if (*buffer != nullptr) return;
   g_shared.missing.refused.fetch_add(1, std::memory_order_relaxed);
   if (g_shared.quirks.may_refuse_buffers) {

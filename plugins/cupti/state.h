@@ -35,7 +35,7 @@ struct Shared {
   Missing missing;
   std::atomic<bool> is_dead;              ///< CUPTI reported a fatal error, or refuses to flush
   std::atomic<bool> has_requested;        ///< a buffer was asked for: flushing is allowed
-  std::atomic<uint64_t> last_request_ns;  ///< for a buffer, by a thread that is not ours
+  std::atomic<uint64_t> last_request_ns;  ///< for a buffer, by a thread of the program
   std::atomic<bool> has_skipped_flush;    ///< one that somebody needed
   Releases releases;
   std::atomic<int> worker_thread;  ///< of CUPTI, that hands buffers over; 0: not yet
@@ -43,12 +43,12 @@ struct Shared {
   std::atomic<bool> is_flushing;   ///< one thread at a time: versions are known to crash in it
   /// Ticks: records of what was over before are read. Of our thread, for the one that exits.
   std::atomic<uint64_t> complete_ticks;
-  /// What is not recorded now, and since when that was not told; null: nothing. Of our thread, for
-  /// the one that exits.
+  /// What is not recorded now, null: nothing, and since when that was not told, which is written
+  /// before. Of our thread, for the one that exits.
   std::atomic<const char*> open_gap;
   std::atomic<uint64_t> open_gap_ticks;
   std::atomic<uint64_t> exit_ticks;  ///< when the program called exit(); 0: not yet
-  std::atomic<uint64_t> exit_ns;     ///< the same time
+  std::atomic<uint64_t> exit_ns;     ///< the same time, written before
   std::atomic<uint32_t> wake;        ///< futex: changes when there is something to do
 };
 

@@ -4,6 +4,8 @@ objects.
 
 OTF2 readers loop for ever on a truncated file: all run under a time limit and a file size limit.
 """
+import collections
+import json
 import pathlib
 import re
 
@@ -24,6 +26,20 @@ with otf2.reader.open(sys.argv[1]) as trace:
         sends += isinstance(event, (otf2.events.MpiSend, otf2.events.MpiIsend))
         receives += isinstance(event, (otf2.events.MpiRecv, otf2.events.MpiIrecv))
 print(expected, count, sends, receives)
+"""
+
+# Of each location beside a timeline.
+_NCCL_WAITS_WITH_OTF2 = """
+import json, sys, otf2
+values = {}
+with otf2.reader.open(sys.argv[1]) as trace:
+    for location, event in trace.events:
+        if not isinstance(event, otf2.events.Metric):
+            continue
+        if event.metric.members[0].name == "NCCL waiting time":
+            assert location.name.startswith("NCCL waiting time: NCCL "), location.name
+            values.setdefault((location.group.name, location), []).append(event.values[0])
+print(json.dumps([(group, told) for (group, _), told in values.items()]))
 """
 
 # Messages match in the order in which they were sent and in which their receives began.
@@ -70,6 +86,20 @@ def otf2_structure(test, output):
     """Nesting, time order, message matching: what otf2-print does not check."""
     checker = SOURCE / "tests" / "e2e" / "check_otf2.py"
     test.assert_exit(run([PYTHON, checker, archive(output)]))
+
+
+def nccl_waits(test, output):
+    """What each process (its group) has waited for late members of NCCL's operations, in seconds:
+    the last value of its metrics, which only grow."""
+    otf2_print(test, output)
+    otf2_structure(test, output)
+    done = run([PYTHON, "-c", _NCCL_WAITS_WITH_OTF2, archive(output)], timeout_s=240)
+    test.assert_exit(done)
+    waited_s = collections.Counter()
+    for group, values in json.loads(done.stdout):
+        test.assertEqual(values, sorted(values))
+        waited_s[group] += values[-1]
+    return waited_s
 
 
 def otf2_messages(test, output):

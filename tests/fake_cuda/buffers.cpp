@@ -111,7 +111,10 @@ void run_worker() {
     }
     ++s.in_delivery;
     lock.unlock();
+    const uint64_t start_ns = host_ns();
     deliver(buffers);
+    if (knob("WORKER_ASKS") != 0)
+      put(overhead_record(Overhead::kFlush, start_ns, host_ns(), 0), 0, 0, true);
     lock.lock();
     --s.in_delivery;
   }

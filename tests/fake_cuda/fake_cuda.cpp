@@ -103,6 +103,8 @@ uint64_t device_end_ns(uint32_t device) {
 }
 
 int synchronize(const char* function, uint32_t function_id) {
+  constexpr int kCaptureUnsupported = 900;
+  if (break_capture()) return tell_call(function, function_id, kCaptureUnsupported);
   Work work = begin(WorkKind::kSynchronize, function, function_id);
   for (const uint64_t end_ns = device_end_ns(work.device); now_ns() < end_ns;) {
     const timespec pause = {0, static_cast<long>(std::min<uint64_t>(end_ns - now_ns(), 1'000'000))};
@@ -127,10 +129,12 @@ void tell_end(WorkKind kind, const char* function, uint32_t function_id) {
   if (const Listener listener = g_listener.load()) listener(work);
 }
 
-void tell_call(const char* function, uint32_t function_id) {
+int tell_call(const char* function, uint32_t function_id, int result) {
   Work work = begin(WorkKind::kCall, function, function_id);
   work.call_end_ns = now_ns();
+  work.result = result;
   if (const Listener listener = g_listener.load()) listener(work);
+  return result;
 }
 
 void tell_graph(const void* graph) {
@@ -201,10 +205,7 @@ int cuDeviceGetPCIBusId(char* address, int bytes, int device) {
 int cuLaunchKernel(const char* name, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    void* stream, void**, void**) {
-  if (capture_kernel()) {
-    tell_call("cuLaunchKernel", 307);
-    return 0;
-  }
+  if (capture_kernel()) return tell_call("cuLaunchKernel", 307);
   Work work = begin(WorkKind::kKernel, "cuLaunchKernel", 307);
   work.name = name;
   const uint32_t grid[] = {grid_x, grid_y, grid_z};

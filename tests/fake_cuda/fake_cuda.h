@@ -42,18 +42,21 @@ struct Work {
   uint64_t call_end_ns;
   uint64_t start_ns;  ///< on the device
   uint64_t end_ns;
+  int32_t result;  ///< of the call, where it started no work
 };
 
 using Listener = void (*)(const Work& work);
 
 /// When all that the current device has to do in the stream is done; now, where that is over.
 uint64_t stream_end_ns(void* stream);
+/// The capture of the calling thread, if there is one, comes to nothing from now on.
+bool break_capture();
 /// Whether the calling thread's launch goes into a graph that is being captured, and does not run.
 bool capture_kernel();
 /// A call that ends a context, or does not.
 void tell_end(WorkKind kind, const char* function, uint32_t function_id);
-/// A call that starts no work: a launch into a capture, and its begin and end.
-void tell_call(const char* function, uint32_t function_id);
+/// A call that starts no work: a launch into a capture, and its begin and end. Returns `result`.
+int tell_call(const char* function, uint32_t function_id, int result = 0);
 /// An executable graph was made.
 void tell_graph(const void* graph);
 /// Kernels of a graph; 1 for one that was not captured.

@@ -12,6 +12,7 @@
 //   FAKE_CUPTI_HOLD=1         no buffer is handed over before a forced flush
 //   FAKE_CUPTI_STUCK=MS       its worker hands over nothing from so long after the first record on
 //   FAKE_CUPTI_STUCK_MS=N     ... for N ms only
+//   FAKE_CUPTI_WORKER_ASKS=1  its worker asks for a buffer for what it tells of itself
 //   FAKE_CUPTI_FLUSH_HANG=N   the Nth flush never returns
 //   FAKE_CUPTI_NAMELESS=N     every Nth kernel has no name
 //   FAKE_CUPTI_FAILED=N       every Nth call that starts work fails: there is none
@@ -120,12 +121,12 @@ void put_of(const Work& work, const Record& record, uint64_t over_ns) {
   put(record, over_ns, work.correlation, wants(Kind::kOverhead));
 }
 
-void put_call(const Work& work, bool has_failed) {
+void put_call(const Work& work, int32_t result) {
   {
     const std::lock_guard lock(state().mutex);
     if (state().driver_calls.count(work.function_id) == 0) return;
   }
-  put_of(work, call_record(work, has_failed ? 1 : 0), work.call_end_ns);
+  put_of(work, call_record(work, result), work.call_end_ns);
 }
 
 struct KindOfWork {
@@ -222,7 +223,7 @@ void on_work(const Work& told) {
   if (told.kind == WorkKind::kMakeGraph) return make_graph(told.graph);
   if (told.kind == WorkKind::kGraph) launch_graph(told.graph);
   if (!has_buffer_user() || s.is_dead) return;
-  if (told.kind == WorkKind::kCall) return put_call(told, false);
+  if (told.kind == WorkKind::kCall) return put_call(told, told.result);
   const uint64_t number = ++s.work_count;
   if (number == knob("FATAL")) {
     s.is_dead = true;
@@ -238,7 +239,7 @@ void on_work(const Work& told) {
   } else if (!has_failed) {
     put_work(told, number);
   }
-  put_call(told, has_failed);
+  put_call(told, has_failed ? 1 : 0);
 }
 
 void note_unsafe_call() {

@@ -14,11 +14,13 @@ namespace {
 
 constexpr uint32_t kNotCapturing = UINT32_MAX;
 constexpr int kGlobal = 0;
-constexpr int kCaptureInvalidated = 901;
+constexpr int kIllegalState = 401, kCaptureInvalidated = 901, kCaptureUnmatched = 903;
 thread_local uint32_t t_captured = kNotCapturing;  ///< kernels in the graph that is being made
 
 thread_local int t_capture_mode = kGlobal;  ///< of calls: cuThreadExchangeStreamCaptureMode
 thread_local int t_begun_mode = -1;         ///< of the capture of this thread
+thread_local const void* t_captured_stream = nullptr;
+thread_local bool t_is_broken = false;
 
 std::atomic<int> g_uses{0};  ///< of the context
 std::atomic<int> g_global_captures{0};
@@ -34,6 +36,11 @@ void* handle() {
 }
 
 }  // namespace
+
+bool break_capture() {
+  t_is_broken = t_captured != kNotCapturing;
+  return t_is_broken;
+}
 
 bool capture_kernel() {
   if (t_captured == kNotCapturing) return false;
@@ -117,26 +124,29 @@ int cuThreadExchangeStreamCaptureMode(int* mode) {
 void fake_cuda_note_unsafe_call() {
   if (t_begun_mode < 0 && t_capture_mode == kGlobal && g_global_captures != 0) g_is_broken = true;
 }
-int cuStreamBeginCapture_v2(void*, int mode) {
-  tell_call("cuStreamBeginCapture_v2", 539);
+int cuStreamBeginCapture_v2(void* stream, int mode) {
   t_captured = 0;
+  t_captured_stream = stream;
   t_begun_mode = mode;
   if (mode == kGlobal) ++g_global_captures;
-  return 0;
+  return tell_call("cuStreamBeginCapture_v2", 539);
 }
-int cuStreamEndCapture(void*, void** graph) {
-  tell_call("cuStreamEndCapture", 497);
+int cuStreamEndCapture(void* stream, void** graph) {
+  const auto tell = [](int result) { return tell_call("cuStreamEndCapture", 497, result); };
+  if (t_captured == kNotCapturing) return tell(kIllegalState);
+  if (stream != t_captured_stream) return tell(kCaptureUnmatched);
+  const uint32_t nodes = std::exchange(t_captured, kNotCapturing);
   const bool is_global = std::exchange(t_begun_mode, -1) == kGlobal;
-  if (is_global && --g_global_captures == 0 && g_is_broken.exchange(false)) {
-    t_captured = kNotCapturing;
-    return kCaptureInvalidated;
-  }
+  const bool is_broken = std::exchange(t_is_broken, false);
+  if ((is_global && --g_global_captures == 0 && g_is_broken.exchange(false)) || is_broken)
+    return tell(kCaptureInvalidated);
   *graph = handle();
-  const std::lock_guard lock(g_mutex);
-  if (g_nodes == nullptr) g_nodes = new std::map<const void*, uint32_t>;
-  (*g_nodes)[*graph] = t_captured;
-  t_captured = kNotCapturing;
-  return 0;
+  {
+    const std::lock_guard lock(g_mutex);
+    if (g_nodes == nullptr) g_nodes = new std::map<const void*, uint32_t>;
+    (*g_nodes)[*graph] = nodes;
+  }
+  return tell(0);
 }
 int cuGraphInstantiateWithFlags(void** ready, void* graph, unsigned long long) {
   *ready = graph;

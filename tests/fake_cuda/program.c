@@ -17,7 +17,9 @@
 // all. GPU_PROGRAM_BENCH=N: only measures launches, N rounds of 10000. GPU_PROGRAM_END=SIGNAL: gets
 // it before the end; 0: ends by _exit. GPU_PROGRAM_RESET=1: the device is reset behind the kernels.
 // GPU_PROGRAM_GRAPHLESS=1: no graph is launched at the end. GPU_PROGRAM_CAPTURES=N: N kernels are
-// captured before all, one each, and their graphs thrown away.
+// captured before all, one each, and their graphs thrown away; with GPU_PROGRAM_BROKEN=1 each
+// breaks. GPU_PROGRAM_WRONG_ENDS=1: captures of a stream that has none are ended, in vain, in each
+// of them and behind the kernels of each stream.
 // GPU_PROGRAM_RELEASES=N: its context is retained and released N times in a second, as UCX does for
 // each transfer, and then once more: that is its end.
 #include <aon/annotate.h>
@@ -74,13 +76,21 @@ static void make_graph(void) {
   if (first_graph == NULL) first_graph = last_graph;
 }
 
+static void end_no_capture(void) {
+  void* captured = NULL;
+  if (cuStreamEndCapture((void*)7, &captured) == 0) abort();
+}
+
 static void capture_in_vain(int captures) {
+  const int is_broken = getenv("GPU_PROGRAM_BROKEN") != NULL;
   for (int i = 0; i < captures; ++i) {
     void* captured = NULL;
     void* stream = (void*)6;
     cuStreamBeginCapture_v2(stream, 1);
+    if (getenv("GPU_PROGRAM_WRONG_ENDS")) end_no_capture();
     cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
-    if (cuStreamEndCapture(stream, &captured) != 0) abort();
+    if (is_broken && cuCtxSynchronize() == 0) abort();
+    if ((cuStreamEndCapture(stream, &captured) != 0) != is_broken) abort();
   }
 }
 
@@ -108,6 +118,7 @@ static void* run_stream(void* argument) {
   }
   cuMemsetD8Async(0, 0, 512, stream);
   cuMemcpyDtoHAsync_v2(NULL, 0, 2 * kCopyBytes, stream);
+  if (getenv("GPU_PROGRAM_WRONG_ENDS")) end_no_capture();
   if (getenv("GPU_PROGRAM_WAITS")) cuCtxSynchronize();
   return NULL;
 }

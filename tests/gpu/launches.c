@@ -10,6 +10,9 @@
  *     gpu_launches anew SECONDS [pause]  graphs of ten kernels are made; each and the first one
  *                                        are launched, and 2000 empty kernels; graphs, kernels.
  *                                        `pause`: CUPTI is given away in between; paused, resumed
+ *     gpu_launches ends COUNT            so many captures that another stream ends before, in vain,
+ *                                        so many that break, and a burst of kernels: wrong_end and
+ *                                        broken_end, the results; kernels
  *     gpu_launches subscribe BURSTS      call_ns, graph_call_ns (of 100 kernels); the same behind
  *                                        cuptiSubscribe() alone: subscribed_call_ns, ...
  *     gpu_launches events COUNT          so many of two kernels between events: "spin COUNT NS",
@@ -194,6 +197,28 @@ static void run_anew(double seconds, int pauses) {
   printf("graphs %ld\nkernels %ld\n", graphs, kernels);
 }
 
+/* In mode THREAD_LOCAL, which no other thread breaks. */
+static void run_ends(int count) {
+  void* other_stream = NULL;
+  void* captured = NULL;
+  int wrong_end = 0;
+  int broken_end = 0;
+  check(driver.create_stream(&other_stream, 1), "cuStreamCreate");
+  for (int i = 0; i < count; ++i) {
+    check(driver.begin_capture(work_stream, 1), "cuStreamBeginCapture");
+    wrong_end = driver.end_capture(other_stream, &captured);
+    launch_empty();
+    check(driver.end_capture(work_stream, &captured), "cuStreamEndCapture");
+    check(driver.begin_capture(work_stream, 1), "cuStreamBeginCapture");
+    launch_empty();
+    if (driver.wait_for_context() == 0) check(-1, "cuCtxSynchronize, which breaks captures,");
+    broken_end = driver.end_capture(work_stream, &captured);
+  }
+  for (int i = 0; i < kBurst; ++i) launch_empty();
+  wait_for_device();
+  printf("wrong_end %d\nbroken_end %d\nkernels %d\n", wrong_end, broken_end, kBurst);
+}
+
 static void run_between_events(const char* name, int count, uint64_t rounds) {
   enum { kMost = 10000 };
   static void* events[2][kMost];
@@ -234,6 +259,8 @@ int main(int count, char** words) {
     run_graphs(atoi(words[2]), atoi(words[3]));
   } else if (strcmp(what, "anew") == 0) {
     run_anew(atof(words[2]), count > 3);
+  } else if (strcmp(what, "ends") == 0) {
+    run_ends(atoi(words[2]));
   } else if (strcmp(what, "subscribe") == 0) {
     run_subscribed(atoi(words[2]));
   } else if (strcmp(what, "events") == 0) {
@@ -243,7 +270,7 @@ int main(int count, char** words) {
   } else {
     fprintf(stderr,
             "gpu_launches: launch BURSTS, loop WARM_S SECONDS, graph BURSTS NODES, "
-            "anew SECONDS [pause], subscribe BURSTS or events COUNT\n");
+            "anew SECONDS [pause], ends COUNT, subscribe BURSTS or events COUNT\n");
     return 1;
   }
   return 0;

@@ -129,7 +129,7 @@ class Assembly {
   Status fit_archive();
   uint64_t bytes_beside_events() const;
   Status convert(const fs::path& staging);
-  bool has_room_for_waits() const;
+  bool has_room_for_waits(bool of_nccl) const;
   bool has_devices() const;
   bool has_nccl() const;
   void add_warnings(std::vector<std::string> lines) {
@@ -250,7 +250,11 @@ Status Assembly::fit_archive() {
   uint64_t record_bytes = kArchiveBytesPerRecord;
   if (has_devices()) {
     record_bytes += DeviceSpans::kSpanBytes + DeviceAnalysis::kItemBytes;
-    if (has_nccl()) record_bytes += sizeof(NcclSpan) + nccl::LatenessAnalysis::kPartBytes;
+    if (has_nccl()) {
+      using nccl::LatenessAnalysis;
+      record_bytes +=
+          sizeof(NcclSpan) + LatenessAnalysis::kPartBytes + LatenessAnalysis::kWaitBytes;
+    }
     device_bytes_ = room_bytes / record_bytes * DeviceSpans::kSpanBytes;
   }
   // One record per location, its last call, has a place in what each costs anyway.
@@ -280,11 +284,15 @@ bool Assembly::has_nccl() const {
       [&model](const Location& location) { return is_nccl_timeline(model, location); });
 }
 
-bool Assembly::has_room_for_waits() const {
-  const std::vector<Location>& locations = parts_->model.locations;
+/// A second location for each thread in the archive; `of_nccl`: for each communicator, too.
+bool Assembly::has_room_for_waits(bool of_nccl) const {
+  const Model& model = parts_->model;
   uint64_t wanted_count = 0;
-  for (const Location& location : locations) {
-    if (location.in_archive) wanted_count += location.type == LocationType::kThread ? 2 : 1;
+  for (const Location& location : model.locations) {
+    if (!location.in_archive) continue;
+    const bool may_wait =
+        location.type == LocationType::kThread || (of_nccl && is_nccl_timeline(model, location));
+    wanted_count += may_wait ? 2 : 1;
   }
   return wanted_count <= options_.otf2_locations;
 }
@@ -296,7 +304,8 @@ WriterPlan Assembly::writer_plan() const {
   plan.writes_otf2 = options_.writes_otf2 && has_processes;
   plan.writes_hdf5 = options_.writes_hdf5 && has_processes;
   plan.nccl_as_mpi = options_.nccl_as_mpi;
-  plan.has_room_for_waits = has_room_for_waits();
+  plan.has_room_for_waits = has_room_for_waits(false);
+  plan.has_room_for_nccl_waits = has_nccl() && has_room_for_waits(true);
   plan.may_hang = may_hang(parts_->model);
   plan.has_devices = has_devices();
   plan.device_bytes = device_bytes_;

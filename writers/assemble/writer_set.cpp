@@ -51,7 +51,9 @@ std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& pl
   }
   if (plan.writes_otf2) {
     WaitAnalysis* told = plan.has_room_for_waits ? waits : nullptr;
-    writers.push_back({kArchiveName, make_otf2_writer(folder, told, plan.nccl_as_mpi), {}});
+    nccl::LatenessAnalysis* late = plan.has_room_for_nccl_waits ? collectors->lateness : nullptr;
+    if (late != nullptr) late->keep_waits();
+    writers.push_back({kArchiveName, make_otf2_writer(folder, told, plan.nccl_as_mpi, late), {}});
     writers.push_back({kSamplesName, make_samples_writer(folder), {}});
   }
   return writers;

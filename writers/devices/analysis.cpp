@@ -182,10 +182,9 @@ void Analysis::add_border(const Event& event) {
   }
 }
 
-/// One that failed has no correlation id, as what is not recorded.
+/// One that did nothing, for it failed, has no correlation id, as what is not recorded.
 void Analysis::add_call(const Event& event, uint32_t region, uint64_t start_ns, uint64_t end_ns) {
   const uint32_t timeline = 2 * thread_ + (kinds_.is_of_runtime(region) ? 1 : 0);
-  if (kinds_.ends_capture(region)) return calls_.captures().add({end_ns, timeline, false});
   if (event.device_correlation() == 0) {
     const GapCause* gap = kinds_.gap_of(region);
     if (gap == nullptr) return;
@@ -194,6 +193,7 @@ void Analysis::add_call(const Event& event, uint32_t region, uint64_t start_ns, 
     return;
   }
   if (kinds_.begins_capture(region)) return calls_.captures().add({start_ns, timeline, true});
+  if (kinds_.ends_capture(region)) return calls_.captures().add({end_ns, timeline, false});
   calls_.add({event.device_correlation(), thread_, kinds_.launches_graph(region),
               kinds_.launches_kernel(region), 0, start_ns, end_ns});
 }

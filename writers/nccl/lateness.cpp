@@ -16,6 +16,8 @@ constexpr uint64_t kTransfer = uint64_t{1} << 63;  ///< in Part::key
 constexpr uint64_t kNotTold = UINT64_MAX;
 constexpr uint64_t kConnects = UINT64_MAX - 1;  ///< a first operation whose launch is not told
 constexpr uint32_t kUnknown = profile::LocalIds::kNone;
+constexpr size_t kWaitMemoryBytes = size_t{16} << 20;
+constexpr uint32_t kNotInArchive = UINT32_MAX;
 constexpr size_t kPieceParts = 1u << 14;  ///< that are handed over at a time
 constexpr size_t kLeastLinks = 4;         ///< of one size, to say what is usual
 
@@ -30,8 +32,15 @@ uint64_t median_of(std::vector<uint64_t> values) {
 LatenessAnalysis::LatenessAnalysis(std::filesystem::path folder)
     : folder_(std::move(folder)), store_(folder_, kMemoryBytes) {}
 
+void LatenessAnalysis::keep_waits() { waits_.emplace(folder_, kWaitMemoryBytes); }
+
 Status LatenessAnalysis::begin(const Model& model) {
   model_ = &model;
+  for (uint32_t i = 0; i < model.locations.size(); ++i) {
+    const Location& location = model.locations[i];
+    if (location.in_archive && is_nccl_timeline(model, location))
+      timelines_[{location.group, location.device_stream}] = i;
+  }
   return {};
 }
 
@@ -112,13 +121,16 @@ Status LatenessAnalysis::add_kernel_times(const devices::TimedOperation& operati
 Status LatenessAnalysis::add_part(const NcclOperation& operation) {
   const uint32_t region = regions_.global(operation.region);
   const Place& place = places_.at(operation.communicator);
+  const auto timeline = timelines_.find({group_, operation.communicator});
   Part part{region,
             operation.sequence,
+            operation.gpu_begin_ns,
             operation.gpu_ns,
             kNotTold,
             kNotTold,
             operation.bytes,
-            static_cast<uint64_t>(operation.type),
+            timeline != timelines_.end() ? timeline->second : kNotInArchive,
+            static_cast<uint32_t>(operation.type),
             communicators_.global(operation.communicator),
             region,
             place.rank,
@@ -218,7 +230,8 @@ Status LatenessAnalysis::load_parts(StateIn* in, std::span<const uint32_t> membe
     if (!in->get(&piece)) return in->status();
     for (Part& part : piece) {
       if (!in->check(part.member < members.size() && part.region < model_->regions.size() &&
-                     part.communicator < model_->communicators.size()))
+                     part.communicator < model_->communicators.size() &&
+                     (part.location == kNotInArchive || part.location < model_->locations.size())))
         return in->status();
       part.member = members[part.member];
       if (Status status = store_.add(part); !status) return status;
@@ -268,7 +281,7 @@ bool LatenessAnalysis::is_first_use(const Part& part) {
   const std::pair user(part.communicator, part.key);
   if (std::exchange(user_, user) != user) used_sizes_ = {};
   // Each type has kernels of its own.
-  uint64_t& used = used_sizes_[std::min<uint64_t>(part.type, kNcclTypeCount - 1)];
+  uint64_t& used = used_sizes_[std::min<size_t>(part.type, kNcclTypeCount - 1)];
   const uint64_t size = uint64_t{1} << log2_of(part.bytes);
   return (std::exchange(used, used | size) & size) == 0;
 }
@@ -294,6 +307,7 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
   summary_.table.add(first.communicator, first.region, attendances);
   const LateMembers late(attendances);
   for (size_t i = 0; i < parts.size(); ++i) {
+    keep_wait(parts[i], late.wait_ns(i));
     if (!late.is_late(i)) continue;
     Causes& causes = summary_.causes[{first.communicator, first.region, parts[i].member}];
     const uint64_t queued_ns = parts[i].queued_ns;
@@ -308,6 +322,14 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
     causes.gpu_ns += gpu_ns;
     causes.host_ns += late.caused_ns(i) - gpu_ns;
   }
+}
+
+/// A store without room says so when it is read: the tables do not need it.
+void LatenessAnalysis::keep_wait(const Part& part, uint64_t wait_ns) {
+  if (!waits_ || wait_ns == 0 || part.location == kNotInArchive) return;
+  const uint64_t end_ns = part.begin_ns + std::min(part.gpu_ns, UINT64_MAX - part.begin_ns);
+  static_cast<void>(waits_->add({part.location, part.begin_ns, 0}));
+  static_cast<void>(waits_->add({part.location, end_ns, wait_ns}));
 }
 
 void LatenessAnalysis::add_link(std::span<const Part> ends, uint64_t time_ns) {

@@ -32,7 +32,8 @@
 /// them and no other operation shares it (devices/nccl_kernels.h). Operations without, those of
 /// which a member is missing and those with missed channels tell nothing; they are counted.
 /// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 64 MiB, the rest
-/// in a file in the output's folder, and a row per member, function, size and link, bounded.
+/// in a file in the output's folder, and a row per member, function, size and link, bounded. With
+/// keep_waits() another file, and 16 MiB.
 /// Errors: kIo, when that has no room.
 #pragma once
 
@@ -109,13 +110,29 @@ struct SlowLink {
 };
 SlowLink find_slow_link(const LatenessSummary& summary);
 
+/// One end of a member's part of an operation in which it waited.
+struct TimelineWait {
+  uint64_t location;  ///< that of the communicator's timeline in the member: index
+  uint64_t time_ns;   ///< on the GPU
+  uint64_t wait_ns;   ///< 0: the begin of the part
+  bool operator<(const TimelineWait& other) const {
+    return std::tie(location, time_ns, wait_ns) <
+           std::tie(other.location, other.time_ns, other.wait_ns);
+  }
+};
+using TimelineWaits = SortedStore<TimelineWait>;
+
 /// A writer that makes no files.
 class LatenessAnalysis final : public Writer {
  public:
-  static constexpr size_t kPartBytes = 72;  ///< of the temporary file, for each end of an operation
+  // Of temporary files, for each end of an operation.
+  static constexpr size_t kPartBytes = 80;
+  static constexpr size_t kWaitBytes = 2 * sizeof(TimelineWait);
 
   /// The temporary file goes to `folder`.
   explicit LatenessAnalysis(std::filesystem::path folder);
+  /// Before begin(): read_waits() will be asked for.
+  void keep_waits();
 
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
@@ -131,17 +148,22 @@ class LatenessAnalysis final : public Writer {
 
   /// Null before finish(), and when something failed.
   const LatenessSummary* summary() const { return is_done_ ? &summary_ : nullptr; }
+  bool has_waits() const { return waits_.has_value() && is_done_; }
+  /// What each member waited, on the timelines that are in the archive. Only with has_waits().
+  Result<TimelineWaits::Reader> read_waits() { return waits_->read(); }
 
  private:
   /// One member's part of an operation.
   struct Part {
     uint64_t key;  ///< region of a collective; of a transfer kTransfer, source and destination
     uint64_t sequence;
+    uint64_t begin_ns;  ///< on the GPU
     uint64_t gpu_ns;
     uint64_t queued_ns;  ///< kNotTold
     uint64_t inside_ns;  ///< from its call to its launch; kNotTold, kConnects
     uint64_t bytes;
-    uint64_t type;  ///< NcclType
+    uint32_t location;  ///< of the communicator's timeline: index; kNotInArchive
+    uint32_t type;      ///< NcclType
     uint32_t communicator;
     uint32_t region;
     uint32_t place;  ///< rank in the communicator; of a transfer 0 source, 1 destination
@@ -172,12 +194,16 @@ class LatenessAnalysis final : public Writer {
   bool is_first_use(const Part& part);
   bool is_connecting(std::span<const Part> parts) const;
   void add_lateness(std::span<const Part> parts);
+  void keep_wait(const Part& part, uint64_t wait_ns);
   void add_link(std::span<const Part> ends, uint64_t time_ns);
   void judge_links();
 
   std::filesystem::path folder_;
   const Model* model_ = nullptr;
   SortedStore<Part> store_;
+  std::optional<TimelineWaits> waits_;
+  /// Of those in the archive, by group and local communicator: index.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> timelines_;
   LatenessSummary summary_;
   bool is_done_ = false;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> member_ids_;  ///< (group, device)

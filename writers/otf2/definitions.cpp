@@ -125,43 +125,42 @@ IdMap map_groups(const Model& model, const GroupIds& groups, const Group& group)
   return make_map(all);
 }
 
+/// Tables of what only events of the process itself name.
+OTF2_ErrorCode write_mappings(OTF2_DefWriter* file, const Model& model,
+                              const NcclTimelines& timelines, const DeviceWindows& devices,
+                              const GroupIds& groups, const Location& location) {
+  const Group& group = model.groups[location.group];
+  OTF2_ErrorCode code = OTF2_SUCCESS;
+  const auto write = [&](OTF2_MappingType type, const IdMap& map) {
+    if (code == OTF2_SUCCESS) code = OTF2_DefWriter_WriteMappingTable(file, type, map.get());
+  };
+  const Ids own_communicators = communicators_of(model, location);
+  if (!own_communicators.empty()) write(OTF2_MAPPING_COMM, make_map(own_communicators));
+  Ids own_windows = windows_of(timelines, group, own_communicators);
+  if (const std::optional<uint32_t> place = devices.place_of(group.id))
+    own_windows[kDeviceWindow] = first_device_window(model, timelines) + *place;
+  if (!own_windows.empty()) write(OTF2_MAPPING_RMA_WIN, make_map(own_windows));
+  if (!group.window_map.empty()) write(OTF2_MAPPING_GROUP, map_groups(model, groups, group));
+  if (!group.file_map.empty()) write(OTF2_MAPPING_IO_HANDLE, make_map(group.file_map));
+  if (!group.file_name_map.empty()) write(OTF2_MAPPING_IO_FILE, make_map(group.file_name_map));
+  return code;
+}
+
 }  // namespace
 
+/// On a METRIC location are values, and regions of the archive's own.
 Status write_local_definitions(OTF2_DefWriter* file, const Model& model,
                                const NcclTimelines& timelines, const DeviceWindows& devices,
                                const GroupIds& groups, const Location& location,
                                const TimeRange& range, double clock_error_ns) {
-  const Group& group = model.groups[location.group];
-  const IdMap regions = make_map(group.region_map);
+  const bool has_values = location.type == LocationType::kMetric;
+  const IdMap regions = make_map(has_values ? Ids() : model.groups[location.group].region_map);
   for (uint32_t i = 0; i < kOwnRegionCount; ++i) {
     OTF2_IdMap_AddIdPair(regions.get(), kFirstOwnRegion + i, model.regions.size() + i);
   }
   OTF2_ErrorCode code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_REGION, regions.get());
-  const Ids own_communicators = communicators_of(model, location);
-  if (code == OTF2_SUCCESS && !own_communicators.empty()) {
-    const IdMap communicators = make_map(own_communicators);
-    code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_COMM, communicators.get());
-  }
-  Ids own_windows = windows_of(timelines, group, own_communicators);
-  if (const std::optional<uint32_t> place = devices.place_of(group.id))
-    own_windows[kDeviceWindow] = first_device_window(model, timelines) + *place;
-  if (code == OTF2_SUCCESS && !own_windows.empty()) {
-    const IdMap windows = make_map(own_windows);
-    code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_RMA_WIN, windows.get());
-  }
-  if (code == OTF2_SUCCESS && !group.window_map.empty()) {
-    const IdMap rank_groups = map_groups(model, groups, group);
-    code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_GROUP, rank_groups.get());
-  }
-
-  if (code == OTF2_SUCCESS && !group.file_map.empty()) {
-    const IdMap handles = make_map(group.file_map);
-    code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_IO_HANDLE, handles.get());
-  }
-  if (code == OTF2_SUCCESS && !group.file_name_map.empty()) {
-    const IdMap files = make_map(group.file_name_map);
-    code = OTF2_DefWriter_WriteMappingTable(file, OTF2_MAPPING_IO_FILE, files.get());
-  }
+  if (code == OTF2_SUCCESS && !has_values)
+    code = write_mappings(file, model, timelines, devices, groups, location);
   for (const uint64_t time_ns : {range.start_ns, range.end_ns}) {
     if (code != OTF2_SUCCESS) break;
     code = OTF2_DefWriter_WriteClockOffset(file, time_ns, 0, clock_error_ns);
@@ -357,7 +356,12 @@ void GlobalDefinitions::write_metrics() {
                                                OTF2_METRIC_ASYNCHRONOUS,
                                                OTF2_RECORDER_KIND_ABSTRACT));
   }
-  if (has_waits_) write_wait_metric();
+  if (waits_.has_calls)
+    write_wait_metric(wait_metric(model_), "waiting time", "spent in MPI calls for late partners");
+  if (waits_.has_nccl) {
+    write_wait_metric(nccl_wait_metric(model_, waits_.has_calls), "NCCL waiting time",
+                      "spent on the GPU in operations of NCCL for late members");
+  }
 }
 
 void GlobalDefinitions::write_counters() {
@@ -377,12 +381,10 @@ void GlobalDefinitions::write_counters() {
       members.data(), OTF2_METRIC_SYNCHRONOUS_STRICT, OTF2_RECORDER_KIND_CPU));
 }
 
-void GlobalDefinitions::write_wait_metric() {
-  const uint32_t id = wait_metric(model_);
+void GlobalDefinitions::write_wait_metric(uint32_t id, const char* name, const char* description) {
   note(OTF2_GlobalDefWriter_WriteMetricMember(
-      file_, id, string_id("waiting time"), string_id("spent in MPI calls for late partners"),
-      OTF2_METRIC_TYPE_OTHER, OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_DOUBLE, OTF2_BASE_DECIMAL, 0,
-      string_id("s")));
+      file_, id, string_id(name), string_id(description), OTF2_METRIC_TYPE_OTHER,
+      OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_DOUBLE, OTF2_BASE_DECIMAL, 0, string_id("s")));
   note(OTF2_GlobalDefWriter_WriteMetricClass(file_, metric_class(model_, id), 1, &id,
                                              OTF2_METRIC_ASYNCHRONOUS,
                                              OTF2_RECORDER_KIND_ABSTRACT));

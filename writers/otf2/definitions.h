@@ -70,18 +70,29 @@ inline uint32_t wait_metric(const Model& model) {
   return static_cast<uint32_t>(model.metrics.size());
 }
 
+/// The same of a process in the operations of a communicator of NCCL. `has_waits`: wait_metric() is
+/// there as well.
+inline uint32_t nccl_wait_metric(const Model& model, bool has_waits) {
+  return wait_metric(model) + (has_waits ? 1 : 0);
+}
+
+/// Which metrics of waiting time there are.
+struct WaitMetrics {
+  bool has_calls;  ///< wait_metric()
+  bool has_nccl;   ///< nccl_wait_metric()
+};
+
 /// Writes all global definitions, once.
 class GlobalDefinitions {
  public:
-  /// `has_waits`: there is a wait_metric().
   GlobalDefinitions(OTF2_GlobalDefWriter* file, const Model& model, const NcclTimelines& timelines,
-                    const DeviceWindows& devices, bool has_waits)
+                    const DeviceWindows& devices, WaitMetrics waits)
       : file_(file),
         model_(model),
         timelines_(timelines),
         devices_(devices),
         groups_(model, timelines),
-        has_waits_(has_waits) {}
+        waits_(waits) {}
 
   Status write(const std::vector<WrittenLocation>& locations, const TimeRange& range);
 
@@ -111,7 +122,7 @@ class GlobalDefinitions {
   void write_files();
   void write_metrics();
   void write_counters();
-  void write_wait_metric();
+  void write_wait_metric(uint32_t id, const char* name, const char* description);
   void add_property(uint32_t tree_node, const char* name, const std::string& value);
 
   uint32_t string_id(const std::string& text);
@@ -124,7 +135,7 @@ class GlobalDefinitions {
   const NcclTimelines& timelines_;
   const DeviceWindows& devices_;
   const GroupIds groups_;
-  bool has_waits_;
+  WaitMetrics waits_;
   OTF2_ErrorCode error_ = OTF2_SUCCESS;
   std::unordered_map<std::string, uint32_t> strings_;
   /// Location groups of the devices that have streams, by process and device (kNoDevice: NCCL's).

@@ -17,6 +17,7 @@
 #include "writers/otf2/guard.h"
 #include "writers/otf2/nccl_events.h"
 #include "writers/otf2/nccl_timelines.h"
+#include "writers/otf2/nccl_waits.h"
 #include "writers/otf2/window.h"
 
 namespace aon::writers {
@@ -28,8 +29,12 @@ constexpr uint64_t kTextBytes = 65536;  ///< of the longest name or binding
 
 class Otf2Writer final : public Writer {
  public:
-  Otf2Writer(std::filesystem::path folder, WaitAnalysis* waits, bool nccl_as_mpi)
-      : folder_(std::move(folder)), waits_(waits), nccl_as_mpi_(nccl_as_mpi) {}
+  Otf2Writer(std::filesystem::path folder, WaitAnalysis* waits, bool nccl_as_mpi,
+             nccl::LatenessAnalysis* lateness)
+      : folder_(std::move(folder)),
+        waits_(waits),
+        nccl_as_mpi_(nccl_as_mpi),
+        nccl_waits_(lateness) {}
 
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
@@ -77,6 +82,7 @@ class Otf2Writer final : public Writer {
   otf2::DeviceSeries device_series_;
   std::vector<Event> own_events_;  ///< of a batch that has series of devices, too
   bool has_waiting_ = false;
+  otf2::NcclWaits nccl_waits_;
   bool is_combined_ = false;  ///< the event files are those of shares
   otf2::TimeRange range_{std::numeric_limits<uint64_t>::max(), 0};
 };
@@ -432,14 +438,19 @@ Status Otf2Writer::load(StateIn* in) {
 }
 
 Status Otf2Writer::finish(const Outcome& outcome) {
-  Status status = check(OTF2_Archive_CloseEvtFiles(archive_.get()), "write event files");
-  if (!status) return status;
   if (range_.start_ns > range_.end_ns) range_ = {model_->start_ns, model_->end_ns};
+  const uint32_t nccl_metric = otf2::nccl_wait_metric(*model_, has_waiting_);
+  Status status = nccl_waits_.write(archive_.get(), *model_,
+                                    otf2::metric_class(*model_, nccl_metric), range_, &written_);
+  if (!status) return status;
+  status = check(OTF2_Archive_CloseEvtFiles(archive_.get()), "write event files");
+  if (!status) return status;
   status = write_local_files();
   if (!status) return status;
   OTF2_GlobalDefWriter* file = OTF2_Archive_GetGlobalDefWriter(archive_.get());
   if (file == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create traces.def"};
-  otf2::GlobalDefinitions definitions(file, *model_, *timelines_, device_windows_, has_waiting_);
+  otf2::GlobalDefinitions definitions(file, *model_, *timelines_, device_windows_,
+                                      {has_waiting_, !nccl_waits_.is_empty()});
   status = definitions.write(written_, range_);
   if (!status) return status;
   status = check(OTF2_Archive_CloseGlobalDefWriter(archive_.get(), file), "write traces.def");
@@ -452,8 +463,8 @@ Status Otf2Writer::finish(const Outcome& outcome) {
 }  // namespace
 
 std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder, WaitAnalysis* waits,
-                                         bool nccl_as_mpi) {
-  return otf2::guard(std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi));
+                                         bool nccl_as_mpi, nccl::LatenessAnalysis* lateness) {
+  return otf2::guard(std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi, lateness));
 }
 
 }  // namespace aon::writers

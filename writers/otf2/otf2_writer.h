@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "writers/nccl/lateness.h"
 #include "writers/waits/waits.h"
 #include "writers/writer.h"
 
@@ -18,7 +19,10 @@ namespace aon::writers {
 /// A writer that makes the archive in `folder`, which must exist and hold no `traces*`. What the
 /// calls of `waits`, which outlives it, have waited is a metric on a location of its own for each
 /// thread; null: no such metric. `nccl_as_mpi`: operations of NCCL are MPI's (nccl_timelines.h).
+/// `lateness`, which outlives it and is finished before it, has what these have waited
+/// (nccl_waits.h); null: no such metric.
 std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder,
-                                         WaitAnalysis* waits = nullptr, bool nccl_as_mpi = false);
+                                         WaitAnalysis* waits = nullptr, bool nccl_as_mpi = false,
+                                         nccl::LatenessAnalysis* lateness = nullptr);
 
 }  // namespace aon::writers

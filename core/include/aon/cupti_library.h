@@ -66,8 +66,10 @@ inline void* open_cupti_at(const char* path, char (&remark)[kCuptiRemarkBytes]) 
   return library;
 }
 
+/// `before_load` gets the name of each library that is about to be loaded, and what is known then.
 /// Cost: a dlopen.
-inline CuptiLibrary open_cupti() {
+template <class BeforeLoad>
+CuptiLibrary open_cupti(BeforeLoad before_load) {
   CuptiLibrary result;
   const char* path = cupti_path();
   for (const char* name : kCuptiNames) {
@@ -81,12 +83,15 @@ inline CuptiLibrary open_cupti() {
     return result;
   }
   if (path != nullptr) {
+    before_load(path, result);
     result.handle = open_cupti_at(path, result.remark);
     if (result.handle != nullptr) return result;
     result.is_path_wrong = true;
   }
   for (const char* name : kCuptiNames) {
-    if (result.handle == nullptr) result.handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (result.handle != nullptr) break;
+    before_load(name, result);
+    result.handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
   }
   if (result.handle == nullptr || !result.is_path_wrong) return result;
   size_t used = 0;
@@ -94,6 +99,9 @@ inline CuptiLibrary open_cupti() {
   snprintf(result.remark + used, sizeof result.remark - used, "; %.130s is used instead",
            path_of_library(result.handle));
   return result;
+}
+inline CuptiLibrary open_cupti() {
+  return open_cupti([](const char*, const CuptiLibrary&) {});
 }
 
 }  // namespace aon

@@ -333,6 +333,17 @@ class Knobs(GpuCase):
         self.assertRegex(self.provider()["reason"], r"launched work 101 times .* told of none")
         self.assertIn("LD_LIBRARY_PATH", self.provider()["remedy"])
 
+    def test_launches_into_captures_are_no_silence(self):
+        """Nothing has run, so there is nothing to tell; what runs beside them is told of."""
+        for kernels, told in ((0, None), (30, "launched work 30 times")):
+            self.run_program(kernels, 1, ranks=1, FAKE_CUPTI_BLIND=1, GPU_PROGRAM_GRAPHLESS=1,
+                             GPU_PROGRAM_CAPTURES=50)
+            if told is None:
+                self.assertEqual(self.provider()["state"], "on", self.provider())
+            else:
+                self.assertIn(told, self.provider()["reason"])
+            shutil.rmtree(self.output)
+
     def test_a_child_leaves_the_recording_alone(self):
         self.run_program(100, 1, ranks=1, GPU_PROGRAM_FORK=1)
         self.assert_all_kernels()

@@ -4,9 +4,10 @@ import shutil
 import unittest
 
 from gpu_case import FAKES, GpuCase, main
-from aon_test import IS_SANITIZED, environment, run
+from aon_test import BUILD, IS_SANITIZED, environment, run
 
 CUPTI = FAKES / "libcupti.so.13"
+BROKEN = BUILD / "lib" / "libtools_broken_library.so"
 
 
 class LibraryCase(GpuCase):
@@ -106,6 +107,20 @@ class Doctor(LibraryCase):
                 self.assertIn(said, check["detail"])
                 self.assertIn(f"{CUPTI} is used instead", check["detail"])
                 self.assertIn("absolute path of libcupti", check["remedy"])
+
+    def test_names_the_one_that_crashes_and_not_the_one_that_was_told(self):
+        crashing = self.folder / "crashing"
+        crashing.mkdir()
+        (crashing / "libcupti.so.13").symlink_to(BROKEN)
+        for path, said in self.wrong.items():
+            with self.subTest(path):
+                check = self.check(AON_CUPTI_LIB=path, LD_LIBRARY_PATH=crashing)
+                self.assertEqual(check["state"], "no")
+                self.assertIn("loading libcupti.so.13 ends the process", check["detail"])
+                self.assertIn(said, check["detail"])
+                self.assertIn("absolute path of libcupti", check["remedy"])
+        check = self.check(AON_CUPTI_LIB=BROKEN)
+        self.assertIn(f"loading {BROKEN} ends the process", check["detail"])
 
     def test_says_why_of_paths_that_are_long_or_no_text(self):
         no_text = b"\xff\xfe".decode(errors="surrogateescape")

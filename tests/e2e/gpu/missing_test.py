@@ -87,6 +87,17 @@ class Times(MissingCase):
         self.assertNotIn("AON_CUPTI_MEMORY", self.provider()["remedy"])
         self.assertIn("AON_CUPTI_API=v1", self.provider()["remedy"])
 
+    def test_flushes_at_the_end_are_no_time_of_the_program(self):
+        """They take 1.2 s, in which CUPTI's own thread asks for a buffer."""
+        self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=2, FAKE_CUPTI_FLUSH_MS=400,
+                         FAKE_CUPTI_DROP=10, FAKE_CUPTI_WORKER_ASKS=1)
+        ends_s = {}
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            for location, event in trace.events:
+                ends_s[location.name] = event.time / trace.timer_resolution
+        late_s = ends_s["GPU work not recorded"] - ends_s["Master thread"]
+        self.assertLess(late_s, 0.3, ends_s)
+
     def test_what_is_dropped_while_our_thread_stands_still_is_a_time_of_that_length(self):
         """Each flush takes 2 s, in which the program fills both buffers and more."""
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=5, GPU_PROGRAM_BUSY=1,
@@ -182,6 +193,23 @@ class Launches(MissingCase):
         self.assertEqual(use["missing_launches"], 0)
         self.assertNotEqual(use["bound"], "not recorded")
         self.assertNotIn("work of GPUs", " ".join(ledger(self.output)["findings"]))
+
+    def test_an_end_in_vain_is_none_of_a_capture(self):
+        """Neither of one that goes on nor of one whose begin was not seen."""
+        self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, GPU_PROGRAM_CAPTURES=50,
+                         GPU_PROGRAM_WRONG_ENDS=1, FAKE_CUPTI_DROP=5)
+        self.assertEqual(readers.region_counts(self.output)["cuStreamEndCapture"], 101)
+        dropped = self.counted[0]["kernels"] - self.kernel_counts()[0]
+        self.assertGreater(dropped, 30)
+        self.assertAlmostEqual(self.table("use")[0]["missing_launches"], dropped, delta=2)
+
+    def test_those_behind_a_broken_capture_are_counted(self):
+        """Its end fails, and yet it is one."""
+        self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, GPU_PROGRAM_CAPTURES=50,
+                         GPU_PROGRAM_BROKEN=1, FAKE_CUPTI_DROP=5)
+        dropped = self.counted[0]["kernels"] - self.kernel_counts()[0]
+        self.assertGreater(dropped, 30)
+        self.assertAlmostEqual(self.table("use")[0]["missing_launches"], dropped, delta=2)
 
     def test_those_beside_captures_are_counted(self):
         """Also where graphs are launched."""

@@ -3,7 +3,7 @@
 import collections
 
 import h5py
-from gpu_case import BUILD, GpuCase, gpu_environment, ledger, main, profile
+from gpu_case import BUILD, GpuCase, gpu_environment, ledger, main, profile, readers
 
 PROGRAM = BUILD / "bin" / "fake_nccl"
 
@@ -74,6 +74,9 @@ class Kernels(GpuCase):
         self.assertAlmostEqual(told[0][1], 50 * 20_000, delta=50 * 200)
         self.assertEqual((told[1][1], caused), (0, {0: 0, 1: told[0][1]}))
         self.assertAlmostEqual(usual_ns, 10_000, delta=1_000)
+        archive_s = readers.nccl_waits(self, self.output)
+        self.assertEqual(set(archive_s), {"Rank 0"})
+        self.assertAlmostEqual(archive_s["Rank 0"], told[0][1] * 1e-9, places=8)
 
     def test_operations_of_a_group_share_it(self):
         self.run_nccl("every", 6)

@@ -1,10 +1,11 @@
 """Who comes late to operations of NCCL, and which link is slow: named in the tables of profile.h5
 and in the summary."""
+import collections
 import unittest
 
 import h5py
 from job_test import rows, table
-from nccl_records import BUILD, FAKE, PluginTestCase, ledger, profile
+from nccl_records import BUILD, FAKE, PluginTestCase, ledger, profile, readers
 
 RANKS = 4
 DRIVER = BUILD / "lib" / "fake_cuda" / "libcuda.so.1"
@@ -21,6 +22,7 @@ class Lateness(PluginTestCase):
         done = profile(RANKS, output, *words)
         self.assert_exit(done)
         self.assert_law(ledger(output))
+        self.output = output
         with h5py.File(output / "profile.h5") as file:
             regions = table(file, "regions")["name"]
             tables = {}
@@ -44,8 +46,18 @@ class Lateness(PluginTestCase):
         self.assertEqual(late[rank]["host_late_ns"] + late[rank]["gpu_late_ns"], caused_ns)
         self.assertGreater(late[rank][cause], caused_ns * 0.8)
 
+    def assert_archive_has_the_waits(self, table_rows):
+        """What each rank waited in all."""
+        archive_s, table_s = readers.nccl_waits(self, self.output), collections.Counter()
+        for row in table_rows:
+            table_s[f"Rank {row['rank']}"] += row["wait_ns"] * 1e-9
+        self.assertEqual(len(table_s), RANKS)
+        for rank, value in table_s.items():
+            self.assertAlmostEqual(archive_s[rank], value, places=8)
+
     def test_a_late_host_is_named_with_its_gpu(self):
         tables, attributes, findings = self.job(FAKE_NCCL_LATE="2:0:host")
+        self.assert_archive_has_the_waits(tables["lateness"])
         self.assert_late(tables, 2, "host_late_ns", 4)
         self.assertEqual(attributes["parts_left_out"], 0)
         named = (r"rank 2 on \S+ \(GPU 2\) came last to \d+ of 12 operations of NCCL: the other "

@@ -208,14 +208,26 @@ TEST(Parser, knows_graphs_their_nodes_and_the_calls_that_launch_them) {
   call.set(api::kFunction, uint32_t{311}).set(api::kStart, uint64_t{1}).set(api::kEnd, uint64_t{2});
   ASSERT_EQ(parse(call.data(), kQuirks, &work), Parsed::kWork);
   EXPECT_TRUE(is_of_graph(work)) << "cudaGraphLaunch";
-  EXPECT_TRUE(is_launch(work));
+  EXPECT_EQ(does_of(work), Does::kLaunchGraph);
   call.set(api::kFunction, uint32_t{211});
   ASSERT_EQ(parse(call.data(), kQuirks, &work), Parsed::kWork);
   EXPECT_FALSE(is_of_graph(work)) << "cudaLaunchKernel";
-  EXPECT_TRUE(is_launch(work));
+  EXPECT_EQ(does_of(work), Does::kLaunch);
   call.set(api::kFunction, uint32_t{31});
   ASSERT_EQ(parse(call.data(), kQuirks, &work), Parsed::kWork);
-  EXPECT_FALSE(is_launch(work)) << "cudaMemcpy";
+  EXPECT_EQ(does_of(work), Does::kOther) << "cudaMemcpy";
+}
+
+TEST(Parser, an_end_that_fails_ends_a_broken_capture) {
+  MadeRecord call(Kind::kRuntime, test::kCallBytes);
+  for (const int32_t result : {0, 1, 401, 901, 903, 904, 908}) {
+    call.set(api::kFunction, uint32_t{320}).set(api::kResult, result);
+    EXPECT_EQ(is_end_of_capture(call.data()), result == 901 || result == 904) << result;
+    call.set(api::kFunction, uint32_t{498});
+    EXPECT_FALSE(is_end_of_capture(call.data())) << "of the driver's numbers";
+  }
+  call.set(0, Kind::kDriver).set(api::kResult, 901);
+  EXPECT_TRUE(is_end_of_capture(call.data())) << "cuStreamEndCapture_ptsz";
 }
 
 TEST(Parser, overhead_of_an_old_version_has_no_thread) {

@@ -53,13 +53,20 @@ TEST_F(SettingsTest, that_are_none_are_told_with_what_is_instead) {
 }
 
 TEST_F(SettingsTest, memory_is_a_number_within_limits) {
-  set("MEMORY", "64MiB");
-  EXPECT_EQ(read_settings().memory_mib, 64u);
+  for (const char* text : {"64", "64M", "64m", "64MB", "64MiB"}) {
+    set("MEMORY", text);
+    EXPECT_EQ(read_settings().memory_mib, 64u) << text;
+    EXPECT_STREQ(read_settings().remark, "");
+  }
+  set("MEMORY", "1GiB");
+  EXPECT_EQ(read_settings().memory_mib, 1024u);
   EXPECT_STREQ(read_settings().remark, "");
   const struct {
     const char* text;
     uint32_t memory_mib;
-  } cases[] = {{"64GiB", 32}, {"much", 32}, {"1", 2}, {"-5", 2}, {"5000", 1024}};
+  } cases[] = {
+      {"64GiB", 1024}, {"much", 32}, {"64K", 32},    {"64MM", 32}, {"M", 32},
+      {"1", 2},        {"-5G", 2},   {"5000", 1024}, {"0", 2},     {"9999999999999999999G", 1024}};
   for (const auto& one : cases) {
     set("MEMORY", one.text);
     const Settings settings = read_settings();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tools/machine_check.h"
+
 namespace aon::tools {
 namespace {
 
@@ -28,6 +30,24 @@ TEST(LibraryProbe, outlives_a_library_that_ends_its_process) {
   EXPECT_EQ(broken.name, "");
   EXPECT_NE(broken.problem.find("Segmentation fault"), std::string::npos) << broken.problem;
   EXPECT_NE(broken.problem.find(BROKEN_LIBRARY), std::string::npos) << broken.problem;
+}
+
+TEST(CuptiCheck, tells_a_wrong_path_and_restricted_counters_both) {
+  LibraryProbe library;
+  library.name = "/opt/libcupti.so.13";
+  EXPECT_EQ(check_cupti(library, false).ability, Ability::kYes);
+  EXPECT_EQ(check_cupti(library, false).remedy, "");
+  EXPECT_EQ(check_cupti(library, true).ability, Ability::kLimited);
+  library.remark = "AON_CUPTI_LIB: it is none";
+  EXPECT_EQ(check_cupti(library, false).detail, "/opt/libcupti.so.13; AON_CUPTI_LIB: it is none");
+  library.is_path_wrong = true;
+  const Check both = check_cupti(library, true);
+  EXPECT_EQ(both.ability, Ability::kLimited);
+  EXPECT_EQ(both.detail,
+            "/opt/libcupti.so.13; AON_CUPTI_LIB: it is none; "
+            "counters are for administrators only");
+  EXPECT_NE(both.remedy.find("in AON_CUPTI_LIB; echo options nvidia"), std::string::npos);
+  EXPECT_EQ(check_cupti({}, true).ability, Ability::kNo);
 }
 
 }  // namespace
