@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <linux/kcmp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -119,6 +121,19 @@ AttachState attach_process(Process& p) {
 
 uint32_t thread_id() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 
+/// A process that runs in its parent's memory (vfork(), CLONE_VM) and stands on the parent's thread,
+/// whose number is what the C library knows: the thread's clock is made of it (clock_getres(2)). A
+/// raw clone() without CLONE_VM leaves that number behind as well, in memory of its own.
+bool is_guest() {
+  clockid_t clock;
+  if (pthread_getcpuclockid(pthread_self(), &clock) != 0) return false;
+  const auto host = static_cast<uint32_t>(~(clock >> 3));
+  const uint32_t own = thread_id();
+  if (host == own) return false;
+  const long order = syscall(SYS_kcmp, own, host, KCMP_VM, 0, 0);
+  return order == 0 || (order < 0 && errno != ESRCH);  // a container may not let us ask
+}
+
 /// The state after this thread tried `attach` on the process; kBusy when another one is at it.
 template <class Attach>
 AttachState try_attach_process(Process& p, Attach attach) {
@@ -166,6 +181,17 @@ void count_early_refused(Process& p) {
   // pairs with runtime:early
   const uint64_t early = p.early_refused.exchange(0, std::memory_order_acq_rel);
   if (early != 0) p.ring->refused_no_slot.fetch_add(early, std::memory_order_relaxed);
+}
+
+/// Counts an event that nobody records, now or at the attach.
+void refuse_early(Process& p) {
+  // Either the exchange of the attaching thread comes later and sees this event, or this one
+  // reads what it wrote, and so sees its state.
+  p.early_refused.fetch_add(1, std::memory_order_acq_rel);  // pairs with runtime:early
+  if (p.state.load(std::memory_order_acquire) ==            // pairs with runtime:state
+      static_cast<uint32_t>(AttachState::kReady)) {
+    count_early_refused(p);
+  }
 }
 
 Writer* turn_off() {
@@ -223,8 +249,8 @@ Writer* aon_attach() noexcept {
   Process* p = process();
   if (p == nullptr) p = allocate_process();
   Writer* w = nullptr;
-  AttachState state = AttachState::kOff;
-  if (p != nullptr) {
+  AttachState state = p != nullptr ? AttachState::kBusy : AttachState::kOff;
+  if (p != nullptr && !is_guest()) {
     do {
       state = try_attach_process(*p, attach_process);
     } while (state == AttachState::kBusy && await_attach(*p));
@@ -235,13 +261,7 @@ Writer* aon_attach() noexcept {
   } else if (state == AttachState::kOff) {
     turn_off();
   } else {
-    // Either the exchange of the attaching thread comes later and sees this event, or this one
-    // reads what it wrote, and so sees its state.
-    p->early_refused.fetch_add(1, std::memory_order_acq_rel);  // pairs with runtime:early
-    if (p->state.load(std::memory_order_acquire) ==            // pairs with runtime:state
-        static_cast<uint32_t>(AttachState::kReady)) {
-      count_early_refused(*p);
-    }
+    refuse_early(*p);
   }
   errno = saved_errno;
   return w;
@@ -253,9 +273,10 @@ bool aon_attach_begin(const Site* call) noexcept {
   SignalBlock block;
   Process* p = process();
   if (p == nullptr) p = allocate_process();
-  const bool is_ready = p != nullptr && try_attach_process(*p, [call](Process& self) {
-                                          return begin_to_attach(self, *call);
-                                        }) == AttachState::kReady;
+  const bool is_ready =
+      p != nullptr && !is_guest() && try_attach_process(*p, [call](Process& self) {
+                                       return begin_to_attach(self, *call);
+                                     }) == AttachState::kReady;
   errno = saved_errno;
   return is_ready;
 }

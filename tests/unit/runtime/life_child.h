@@ -1,0 +1,25 @@
+/// What the cases of life_child share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace life {
+
+extern std::atomic<uint64_t> g_emitted;
+extern thread_local uint32_t t_thread;  ///< whose numbers the calling thread's events bear
+
+/// The next event of this thread. False: refused.
+bool event();
+
+// Cases of life_child_forks.cpp. Each prints the child's pid and exit code: 10, or 11 when its
+// event was refused.
+void run_fork();
+void run_clone();
+void run_vfork();
+void run_first_in_vfork();
+void run_first_in_shared_memory();
+void run_first_of_a_thread_in_vfork();
+void run_first_in_clone();
+
+}  // namespace life
