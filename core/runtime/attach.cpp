@@ -46,6 +46,9 @@ PauseLog g_pauses;
 /// Before the first event of a thread: all zero.
 Writer g_unattached_writer;
 
+/// The same after events of the thread were refused: their regions have ends.
+Writer g_refused_writer;
+
 Process* allocate_process() {
   void* memory = mmap(nullptr, sizeof(Process), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -121,9 +124,9 @@ AttachState attach_process(Process& p) {
 
 uint32_t thread_id() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 
-/// A process that runs in its parent's memory (vfork(), CLONE_VM) and stands on the parent's thread,
-/// whose number is what the C library knows: the thread's clock is made of it (clock_getres(2)). A
-/// raw clone() without CLONE_VM leaves that number behind as well, in memory of its own.
+/// A process in its parent's memory (vfork(), CLONE_VM), which stands on the parent's thread: the C
+/// library knows that one's number, of which the thread's clock is made (clock_getres(2)). A raw
+/// clone() without CLONE_VM leaves the number behind as well, in memory of its own.
 bool is_guest() {
   clockid_t clock;
   if (pthread_getcpuclockid(pthread_self(), &clock) != 0) return false;
@@ -184,7 +187,8 @@ void count_early_refused(Process& p) {
 }
 
 /// Counts an event that nobody records, now or at the attach.
-void refuse_early(Process& p) {
+void refuse_event(Process& p) {
+  if (aon_thread_writer == &g_unattached_writer) aon_thread_writer = &g_refused_writer;
   // Either the exchange of the attaching thread comes later and sees this event, or this one
   // reads what it wrote, and so sees its state.
   p.early_refused.fetch_add(1, std::memory_order_acq_rel);  // pairs with runtime:early
@@ -201,6 +205,12 @@ Writer* turn_off() {
 }
 
 }  // namespace
+
+void refuse_end() {
+  Process* p = process();
+  const Writer* w = aon_thread_writer;
+  if (p != nullptr && w != &g_unattached_writer && w != &g_off_writer) refuse_event(*p);
+}
 
 Process* process() {
   return g_process.load(std::memory_order_acquire);  // pairs with runtime:process
@@ -261,7 +271,7 @@ Writer* aon_attach() noexcept {
   } else if (state == AttachState::kOff) {
     turn_off();
   } else {
-    refuse_early(*p);
+    refuse_event(*p);
   }
   errno = saved_errno;
   return w;

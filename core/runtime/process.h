@@ -58,6 +58,7 @@ struct Process {
   std::atomic<uint32_t> attach_is_slow;    ///< nobody waits for it any more
   std::atomic<uint64_t> early_refused;     ///< events that met the attach under way
   std::atomic<uint32_t> clock_pair_busy;
+  std::atomic<uint32_t> slots_ran_out;    ///< 1: the ledger knows
   std::atomic<uint32_t> annotators_told;  ///< bits: who annotates is defined as a provider
   uint8_t defined[kMaxAnnotations];       ///< by Annotation::index; atomic, single bytes
 
@@ -100,6 +101,14 @@ Writer* attach_thread(Process& p);
 /// Counts an event of a thread for which there was no slot. False: it may look for one (again).
 /// Signal: safe.   Cost: one shared add.
 bool refuse_without_slot();
+
+/// Counts the end of a region of a thread without a writer, unless none of its begins was refused.
+/// Signal: safe.   Cost: two shared adds.
+void refuse_end();
+
+/// aon_define() for an attached process, also by a thread without a slot.
+bool define(Process& p, uint32_t type, const void* payload, uint32_t payload_bytes,
+            const char* text, uint32_t text_bytes);
 
 /// Sets the thread's end as pthread key destructor; once per process and its children.
 bool prepare_thread_exit();

@@ -1,8 +1,10 @@
 /// What tests of a process's life share: runs of life_child with an agent, and what these left.
 #pragma once
 
+#include <aon/definition.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -67,5 +69,33 @@ struct WholeRun {
   int code = -1;
   TakenProcess taken;
 };
+
+struct Definition {
+  uint32_t type;
+  std::string bytes;
+};
+
+/// Those that a process made, put together.
+inline std::vector<Definition> definitions(TakenProcess& process) {
+  std::vector<Definition> out;
+  for (const Record& record : process.streams[{kDefinitionSlot, 0}].records()) {
+    if (record.head.a64 == 0) out.push_back({record.head.id, {}});
+    const char* bytes = reinterpret_cast<const char*>(record.words);
+    const size_t count = std::min<size_t>(record.head.a32 - record.head.a64, sizeof record.words);
+    EXPECT_EQ(out.back().bytes.size(), record.head.a64);
+    out.back().bytes.append(bytes, count);
+  }
+  return out;
+}
+
+/// Name, reason and remedy of each state of a provider that the process told.
+inline std::vector<std::string> provider_texts(TakenProcess& process) {
+  std::vector<std::string> told;
+  for (const Definition& one : definitions(process)) {
+    if (one.type == static_cast<uint32_t>(DefinitionType::kProvider))
+      told.push_back(one.bytes.substr(sizeof(ProviderDefinition)));
+  }
+  return told;
+}
 
 }  // namespace aon::test

@@ -22,4 +22,9 @@ void run_first_in_shared_memory();
 void run_first_of_a_thread_in_vfork();
 void run_first_in_clone();
 
+// Cases of life_child_early.cpp.
+void run_regions_that_meet_the_attach();
+void run_regions_without_a_slot();
+void run_threads_that_begin_with_the_first();
+
 }  // namespace life

@@ -115,12 +115,37 @@ TEST(Life, first_events_wait_for_the_attach_of_another_thread) {
     EXPECT_EQ(WholeRun("first_events_at_once", roomy()).taken.refused(), 0u);
 }
 
-TEST(Life, threads_above_the_slots_are_refused_and_counted) {
+TEST(Life, regions_that_meet_the_attach_are_counted_with_their_ends) {
+  // The other thread waits at most twice as long.
+  WholeRun run("regions_that_meet_the_attach", roomy(), {{"AON_ATTACH_MS", "1000"}});
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.refused(), 2u * (3 + 5));
+}
+
+TEST(Life, regions_of_threads_above_the_slots_are_counted_with_their_ends) {
+  FakeAgentOptions options = roomy();
+  options.slot_count = 18;
+  WholeRun run("regions_without_a_slot", options);
+  EXPECT_EQ(run.code, 0);
+  EXPECT_GE(run.taken.refused(), 2u * (40 - 17));
+}
+
+TEST(Life, threads_that_begin_with_the_first_lack_nothing_that_nobody_asked_for) {
+  WholeRun run("threads_that_begin_with_the_first");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.counted(), 3u);
+  EXPECT_THAT(provider_texts(run.taken), testing::IsEmpty());
+}
+
+TEST(Life, threads_above_the_slots_are_refused_counted_and_told_of) {
   FakeAgentOptions options;
   options.slot_count = 18;  // definitions, main, 16 others
   WholeRun run("too_many_threads", options);
   EXPECT_EQ(run.code, 0);
   EXPECT_GE(run.taken.refused_no_slot, 40u - 17);
+  const std::vector<std::string> told = provider_texts(run.taken);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].rfind(std::string("threads\0more than 17 threads", 28), 0), 0u) << told[0];
 }
 
 TEST(Life, sequential_threads_share_slots_and_lose_nothing) {
@@ -258,23 +283,6 @@ TEST(Life, a_loss_tells_of_the_regions_that_ended_and_began_in_it) {
     if (record.head.kind == RecordKind::kLost) told.push_back(record.head.a32);
   }
   EXPECT_EQ(told, std::vector<uint32_t>{pack_lost_regions(1, 1)});
-}
-
-struct Definition {
-  uint32_t type;
-  std::string bytes;
-};
-
-std::vector<Definition> definitions(TakenProcess& process) {
-  std::vector<Definition> out;
-  for (const Record& record : process.streams[{kDefinitionSlot, 0}].records()) {
-    if (record.head.a64 == 0) out.push_back({record.head.id, {}});
-    const char* bytes = reinterpret_cast<const char*>(record.words);
-    const size_t count = std::min<size_t>(record.head.a32 - record.head.a64, sizeof record.words);
-    EXPECT_EQ(out.back().bytes.size(), record.head.a64);
-    out.back().bytes.append(bytes, count);
-  }
-  return out;
 }
 
 /// Runs `definitions` in a small ring and says `word` to it when that is full and has room again.
