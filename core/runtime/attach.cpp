@@ -86,13 +86,20 @@ int attach_timeout_ms() {
 
 bool open_ring(Process& p) {
   if (is_disabled_by(secure_getenv("AON_DISABLE"))) return false;
-  if (p.is_left_alone || !prepare_thread_exit()) return false;
+  if (p.is_left_alone) return false;
+  if (!prepare_thread_exit()) {
+    count_unrecorded(p);
+    return false;
+  }
   const char* socket_path = secure_getenv("AON_SOCKET");
   // What was asked at the start of something slow has had its time; the rest is for the answer.
   const int spent_ms = p.asked_socket != 0 ? kFirstWaitMs : 0;
   const int timeout_ms = std::max(attach_timeout_ms() - spent_ms, 1);
   if (socket_path != nullptr && open_agent_ring(p, socket_path, timeout_ms, nullptr)) return true;
-  return !p.is_left_alone && open_fallback_ring(p);
+  if (p.is_left_alone) return false;
+  if (open_fallback_ring(p)) return true;
+  count_unrecorded(p);
+  return false;
 }
 
 /// Writer 0 writes the definitions of the process.

@@ -27,4 +27,10 @@ void run_regions_that_meet_the_attach();
 void run_regions_without_a_slot();
 void run_threads_that_begin_with_the_first();
 
+// Cases of life_child_limits.cpp.
+void run_cancelled_thread();
+void run_without_keys();
+void run_without_descriptors();
+void run_on_a_small_signal_stack();
+
 }  // namespace life
