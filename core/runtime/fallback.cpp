@@ -97,6 +97,7 @@ int create_file(int folder, const ProcessIdentity& identity, RingName& name) {
     if (program > 1) snprintf(number, sizeof number, "-%d", program);
     snprintf(name, sizeof name, "fallback-%d-%llu%s.ring", identity.pid, start, number);
     const int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0) fchmod(fd, 0600);  // whatever the umask of the program is
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -44,6 +45,11 @@ void run_without_descriptors() {
   const rlimit limit = {static_cast<rlim_t>(next) + 1, static_cast<rlim_t>(next) + 1};
   close(next);
   setrlimit(RLIMIT_NOFILE, &limit);
+  event();
+}
+
+void run_with_umask() {
+  umask(0777);
   event();
 }
 
