@@ -49,15 +49,21 @@ Writer g_unattached_writer;
 /// The same after events of the thread were refused: their regions have ends.
 Writer g_refused_writer;
 
+/// A process that cannot have a Process is counted once; its children, which inherit this, are not.
+std::atomic<bool> g_is_counted{false};
+
+/// Null where memory is too little, or cannot be wiped (before Linux 4.14).
 Process* allocate_process() {
   void* memory = mmap(nullptr, sizeof(Process), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
+  auto* fresh = static_cast<Process*>(memory);
   Process* expected = nullptr;
-  if (madvise(memory, sizeof(Process), MADV_WIPEONFORK) == 0 &&
-      g_process.compare_exchange_strong(expected, static_cast<Process*>(memory),
-                                        std::memory_order_acq_rel)) {  // pairs with runtime:process
-    return static_cast<Process*>(memory);
+  if (madvise(memory, sizeof(Process), MADV_WIPEONFORK) != 0) {
+    if (!g_is_counted.exchange(true, std::memory_order_relaxed)) count_unrecorded(*fresh);
+  } else if (g_process.compare_exchange_strong(
+                 expected, fresh, std::memory_order_acq_rel)) {  // pairs with runtime:process
+    return fresh;
   }
   munmap(memory, sizeof(Process));
   return expected;

@@ -331,7 +331,7 @@ std::string unrecorded_line(const fs::path& node) {
   return std::to_string(count) + (count == 1 ? " process" : " processes") + " on " +
          node.filename().string() +
          " could have neither an agent's memory nor a file of their own (--disk, the disk, ulimit "
-         "-f, -n or -v, or no thread key left): nothing of them is recorded";
+         "-f, -n or -v, no thread key left, or Linux before 4.14): nothing of them is recorded";
 }
 
 }  // namespace

@@ -395,6 +395,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"cancelled_thread", run_cancelled_thread},
     {"without_keys", run_without_keys},
     {"without_descriptors", run_without_descriptors},
+    {"old_kernel", run_on_an_old_kernel},
     {"umask", run_with_umask},
     {"small_signal_stack", run_on_a_small_signal_stack},
     {"too_many_threads", [] { run_live_threads(40); }},

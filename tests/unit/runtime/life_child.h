@@ -31,6 +31,7 @@ void run_threads_that_begin_with_the_first();
 void run_cancelled_thread();
 void run_without_keys();
 void run_without_descriptors();
+void run_on_an_old_kernel();
 void run_with_umask();
 void run_on_a_small_signal_stack();
 

@@ -3,17 +3,26 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/runtime/life_child.h"
 
 namespace life {
+namespace {
+
+bool g_is_old_kernel = false;
+
+}  // namespace
 
 /// An event is no place at which a thread ends.
 void run_cancelled_thread() {
@@ -48,6 +57,13 @@ void run_without_descriptors() {
   event();
 }
 
+/// Before Linux 4.14 memory cannot be wiped in a child.
+void run_on_an_old_kernel() {
+  g_is_old_kernel = true;
+  event();
+  std::thread([] { event(); }).join();
+}
+
 void run_with_umask() {
   umask(0777);
   event();
@@ -68,3 +84,12 @@ void run_on_a_small_signal_stack() {
 }
 
 }  // namespace life
+
+/// As the runtime finds it.
+extern "C" int madvise(void* memory, size_t bytes, int advice) noexcept {
+  if (life::g_is_old_kernel && advice == MADV_WIPEONFORK) {
+    errno = EINVAL;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_madvise, memory, bytes, advice));
+}

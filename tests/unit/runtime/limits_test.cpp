@@ -34,7 +34,7 @@ TEST_P(WithoutRing, a_process_is_counted_as_not_recorded) {
   fs::remove_all(folder);
 }
 INSTANTIATE_TEST_SUITE_P(Limits, WithoutRing,
-                         testing::Values("without_keys", "without_descriptors"),
+                         testing::Values("without_keys", "without_descriptors", "old_kernel"),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(Limits, a_file_of_its_own_can_be_read_whatever_the_umask_is) {
