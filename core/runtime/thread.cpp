@@ -46,7 +46,7 @@ void tell_of_slots(Process& p) {
   if (p.slots_ran_out.exchange(1, std::memory_order_relaxed) != 0) return;
   char reason[160];
   snprintf(reason, sizeof reason,
-           "more than %u threads recorded at a time: the records of others are lost",
+           "more than %u threads recorded at a time: the others' records are lost",
            p.geometry.slot_count - 1);
   tell_state("threads", ProviderState::kDegraded, reason, "fewer threads that record at a time");
 }
