@@ -6,7 +6,6 @@
 ///     anything of ours fails ---> one line on stderr, the program runs unprofiled
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -32,6 +31,7 @@
 #include "launcher/launch_id.h"
 #include "launcher/parent.h"
 #include "launcher/program.h"
+#include "launcher/say.h"
 #include "launcher/waiter.h"
 
 extern char** environ;
@@ -40,22 +40,6 @@ namespace aon::launcher {
 namespace {
 
 constexpr int kSummaryLines = 10;
-constexpr int kReaderMs = 1000;
-
-/// To stderr, as far as somebody reads it: the program has ended, and its end may not hang at us.
-void write_bounded(std::string_view text, int timeout_ms) {
-  while (!text.empty()) {
-    pollfd reader{STDERR_FILENO, POLLOUT, 0};
-    if (poll(&reader, 1, timeout_ms) != 1 || (reader.revents & POLLOUT) == 0) return;
-    // A pipe that is ready takes so much without waiting.
-    const ssize_t taken =
-        write(STDERR_FILENO, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
-    if (taken <= 0) return;
-    text.remove_prefix(static_cast<size_t>(taken));
-  }
-}
-
-void say(const std::string& text) { write_bounded("aon-run: " + text + "\n", kReaderMs); }
 
 /// Everything decided before something is started.
 struct Plan {

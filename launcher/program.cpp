@@ -4,11 +4,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <vector>
+
+#include "launcher/say.h"
 
 namespace aon::launcher {
 namespace {
@@ -73,14 +74,12 @@ int execute(const std::vector<std::string>& words) {
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
   if (errno == E2BIG && !g_users_environment.empty()) {
-    fprintf(stderr,
-            "aon-run: %s: no room for our variables beside its own; running without profiling\n",
-            arguments[0]);
+    say(words.front() + ": no room for our variables beside its own; running without profiling");
     environ = g_users_environment.data();
     execvp(arguments[0], arguments.data());
   }
   const int error_number = errno;
-  fprintf(stderr, "aon-run: %s: %s\n", arguments[0], strerror(error_number));
+  say(words.front() + ": " + strerror(error_number));
   return exit_code_of(error_number);
 }
 

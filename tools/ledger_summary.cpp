@@ -238,6 +238,9 @@ std::string why_nothing(const Json& ledger) {
     if (recording.is_object())
       return fmt::format("{} ({})", text_of(recording, "reason"), text_of(recording, "remedy"));
   }
+  const Json& warnings = member(member(ledger, "assembly"), "warnings");
+  if (warnings.is_array() && !warnings.empty() && warnings[0].is_string())
+    return warnings[0].get<std::string>();
   return "no process called MPI or made an annotation; or it looks MPI's functions up in MPI's own "
          "library (dlsym(), RTLD_DEEPBIND), LD_PRELOAD was taken from it, it runs as another user, "
          "or its container shows it neither AON nor this directory";

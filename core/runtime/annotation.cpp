@@ -237,6 +237,10 @@ Writer* aon_annotation_writer(const Annotation* annotation, RecordKind kind) noe
 
 bool aon_annotation_ends(Writer* w) noexcept {
   using namespace runtime;
+  if (w->slot == nullptr) {
+    refuse_end();
+    return false;
+  }
   if (!track_end(w)) return false;
   if (counts_at_borders(w)) put_border_counters(w);
   return true;

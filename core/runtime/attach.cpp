@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <linux/kcmp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,15 +46,24 @@ PauseLog g_pauses;
 /// Before the first event of a thread: all zero.
 Writer g_unattached_writer;
 
+/// The same after events of the thread were refused: their regions have ends.
+Writer g_refused_writer;
+
+/// A process that cannot have a Process is counted once; its children, which inherit this, are not.
+std::atomic<bool> g_is_counted{false};
+
+/// Null where memory is too little, or cannot be wiped (before Linux 4.14).
 Process* allocate_process() {
   void* memory = mmap(nullptr, sizeof(Process), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
+  auto* fresh = static_cast<Process*>(memory);
   Process* expected = nullptr;
-  if (madvise(memory, sizeof(Process), MADV_WIPEONFORK) == 0 &&
-      g_process.compare_exchange_strong(expected, static_cast<Process*>(memory),
-                                        std::memory_order_acq_rel)) {  // pairs with runtime:process
-    return static_cast<Process*>(memory);
+  if (madvise(memory, sizeof(Process), MADV_WIPEONFORK) != 0) {
+    if (!g_is_counted.exchange(true, std::memory_order_relaxed)) count_unrecorded(*fresh);
+  } else if (g_process.compare_exchange_strong(
+                 expected, fresh, std::memory_order_acq_rel)) {  // pairs with runtime:process
+    return fresh;
   }
   munmap(memory, sizeof(Process));
   return expected;
@@ -81,13 +92,20 @@ int attach_timeout_ms() {
 
 bool open_ring(Process& p) {
   if (is_disabled_by(secure_getenv("AON_DISABLE"))) return false;
-  if (p.is_left_alone || !prepare_thread_exit()) return false;
+  if (p.is_left_alone) return false;
+  if (!prepare_thread_exit()) {
+    count_unrecorded(p);
+    return false;
+  }
   const char* socket_path = secure_getenv("AON_SOCKET");
   // What was asked at the start of something slow has had its time; the rest is for the answer.
   const int spent_ms = p.asked_socket != 0 ? kFirstWaitMs : 0;
   const int timeout_ms = std::max(attach_timeout_ms() - spent_ms, 1);
   if (socket_path != nullptr && open_agent_ring(p, socket_path, timeout_ms, nullptr)) return true;
-  return !p.is_left_alone && open_fallback_ring(p);
+  if (p.is_left_alone) return false;
+  if (open_fallback_ring(p)) return true;
+  count_unrecorded(p);
+  return false;
 }
 
 /// Writer 0 writes the definitions of the process.
@@ -118,6 +136,19 @@ AttachState attach_process(Process& p) {
 }
 
 uint32_t thread_id() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
+
+/// A process in its parent's memory (vfork(), CLONE_VM), which stands on the parent's thread: the C
+/// library knows that one's number, of which the thread's clock is made (clock_getres(2)). A raw
+/// clone() without CLONE_VM leaves the number behind as well, in memory of its own.
+bool is_guest() {
+  clockid_t clock;
+  if (pthread_getcpuclockid(pthread_self(), &clock) != 0) return false;
+  const auto host = static_cast<uint32_t>(~(clock >> 3));
+  const uint32_t own = thread_id();
+  if (host == own) return false;
+  const long order = syscall(SYS_kcmp, own, host, KCMP_VM, 0, 0);
+  return order == 0 || (order < 0 && errno != ESRCH);  // a container may not let us ask
+}
 
 /// The state after this thread tried `attach` on the process; kBusy when another one is at it.
 template <class Attach>
@@ -168,6 +199,18 @@ void count_early_refused(Process& p) {
   if (early != 0) p.ring->refused_no_slot.fetch_add(early, std::memory_order_relaxed);
 }
 
+/// Counts an event that nobody records, now or at the attach.
+void refuse_event(Process& p) {
+  if (aon_thread_writer == &g_unattached_writer) aon_thread_writer = &g_refused_writer;
+  // Either the exchange of the attaching thread comes later and sees this event, or this one
+  // reads what it wrote, and so sees its state.
+  p.early_refused.fetch_add(1, std::memory_order_acq_rel);  // pairs with runtime:early
+  if (p.state.load(std::memory_order_acquire) ==            // pairs with runtime:state
+      static_cast<uint32_t>(AttachState::kReady)) {
+    count_early_refused(p);
+  }
+}
+
 Writer* turn_off() {
   g_off_writer.modes = reinterpret_cast<const std::atomic<uint32_t>*>(kOffModes.word);
   aon_thread_writer = &g_off_writer;
@@ -175,6 +218,12 @@ Writer* turn_off() {
 }
 
 }  // namespace
+
+void refuse_end() {
+  Process* p = process();
+  const Writer* w = aon_thread_writer;
+  if (p != nullptr && w != &g_unattached_writer && w != &g_off_writer) refuse_event(*p);
+}
 
 Process* process() {
   return g_process.load(std::memory_order_acquire);  // pairs with runtime:process
@@ -223,8 +272,8 @@ Writer* aon_attach() noexcept {
   Process* p = process();
   if (p == nullptr) p = allocate_process();
   Writer* w = nullptr;
-  AttachState state = AttachState::kOff;
-  if (p != nullptr) {
+  AttachState state = p != nullptr ? AttachState::kBusy : AttachState::kOff;
+  if (p != nullptr && !is_guest()) {
     do {
       state = try_attach_process(*p, attach_process);
     } while (state == AttachState::kBusy && await_attach(*p));
@@ -235,13 +284,7 @@ Writer* aon_attach() noexcept {
   } else if (state == AttachState::kOff) {
     turn_off();
   } else {
-    // Either the exchange of the attaching thread comes later and sees this event, or this one
-    // reads what it wrote, and so sees its state.
-    p->early_refused.fetch_add(1, std::memory_order_acq_rel);  // pairs with runtime:early
-    if (p->state.load(std::memory_order_acquire) ==            // pairs with runtime:state
-        static_cast<uint32_t>(AttachState::kReady)) {
-      count_early_refused(*p);
-    }
+    refuse_event(*p);
   }
   errno = saved_errno;
   return w;
@@ -253,9 +296,10 @@ bool aon_attach_begin(const Site* call) noexcept {
   SignalBlock block;
   Process* p = process();
   if (p == nullptr) p = allocate_process();
-  const bool is_ready = p != nullptr && try_attach_process(*p, [call](Process& self) {
-                                          return begin_to_attach(self, *call);
-                                        }) == AttachState::kReady;
+  const bool is_ready =
+      p != nullptr && !is_guest() && try_attach_process(*p, [call](Process& self) {
+                                       return begin_to_attach(self, *call);
+                                     }) == AttachState::kReady;
   errno = saved_errno;
   return is_ready;
 }

@@ -119,10 +119,20 @@ CounterState decide(CounterPlan& plan, const CounterSource& source, ThreadCounte
     return CounterState::kOff;
   }
   define_metrics(text, plan.count);
-  // A thread that came meanwhile has said what it lacks.
-  if (plan.told_threads.load(std::memory_order_relaxed) == 0)
-    tell_state("counters", ProviderState::kOn, "", "");
+  tell_state("counters", ProviderState::kOn, "", "");
   return CounterState::kOn;
+}
+
+void tell_missing_threads(CounterPlan& plan, const char* reason, const char* remedy) {
+  if (plan.told_threads.exchange(1, std::memory_order_relaxed) != 0) return;
+  tell_state("counters", ProviderState::kDegraded, reason, remedy);
+}
+
+/// Of threads that came while the first one decided. Told by whichever is later, them or the
+/// decision: it sees both.
+void tell_late_threads(CounterPlan& plan, uint32_t state) {
+  if (state == static_cast<uint32_t>(CounterState::kOn))
+    tell_missing_threads(plan, "threads that began with the first one are not counted", "");
 }
 
 }  // namespace
@@ -209,18 +219,22 @@ void open_counters(Process& p, Writer* w) {
                                          std::memory_order_relaxed)) {
     state = static_cast<uint32_t>(decide(plan, source, counters));
     plan.state.store(state, std::memory_order_release);  // pairs with runtime:counters
+    // pairs with runtime:counters
+    if (plan.late_threads.exchange(0, std::memory_order_acq_rel) != 0)
+      tell_late_threads(plan, state);
   } else if (state == static_cast<uint32_t>(CounterState::kOn)) {
     const int error_number = open_group(source, plan, counters);
-    if (error_number != 0 && plan.told_threads.exchange(1, std::memory_order_relaxed) == 0) {
+    if (error_number != 0) {
       const CounterProblem problem = explain_counters(error_number);
       char reason[kTextBytes / 2];
       snprintf(reason, sizeof reason, "threads that began later are not counted: %s",
                problem.reason);
-      tell_state("counters", ProviderState::kDegraded, reason, problem.remedy);
+      tell_missing_threads(plan, reason, problem.remedy);
     }
-  } else if (plan.told_threads.exchange(1, std::memory_order_relaxed) == 0) {
-    tell_state("counters", ProviderState::kDegraded,
-               "threads that began with the first one are not counted", "");
+  } else {
+    plan.late_threads.fetch_add(1, std::memory_order_acq_rel);  // pairs with runtime:counters
+    // pairs with runtime:counters
+    tell_late_threads(plan, plan.state.load(std::memory_order_acquire));
   }
   if (counters.count == 0) return;
   w->span_depth |= kReadsCounters;

@@ -41,6 +41,7 @@ enum class CounterState : uint32_t { kUnknown = 0, kOpening, kOn, kOff };
 /// Of the process; all zero at first.
 struct CounterPlan {
   std::atomic<uint32_t> state;         ///< CounterState
+  std::atomic<uint32_t> late_threads;  ///< came while it was kOpening, and have none
   std::atomic<uint32_t> told_threads;  ///< 1: the ledger knows of threads without counters
   uint32_t count;
   bool excludes_kernel;  ///< only user mode may be counted

@@ -167,6 +167,15 @@ uint32_t intern_locked(Process& p, const char* name, uint8_t role, uint8_t parad
 }
 
 }  // namespace
+
+bool define(Process& p, uint32_t type, const void* payload, uint32_t payload_bytes,
+            const char* text, uint32_t text_bytes) {
+  DefinitionLock lock(p);
+  if (define_or_defer(p, type, payload, payload_bytes, text, text_bytes)) return true;
+  refused_definitions(p).fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
+
 }  // namespace aon::runtime
 
 // Inside the namespace, or the declarations' visibility is lost.
@@ -177,11 +186,7 @@ bool aon_define(uint32_t type, const void* payload, uint32_t payload_bytes, cons
                 uint32_t text_bytes) noexcept {
   using namespace runtime;
   if (attached_writer() == nullptr) return false;
-  Process& p = *process();
-  DefinitionLock lock(p);
-  if (define_or_defer(p, type, payload, payload_bytes, text, text_bytes)) return true;
-  refused_definitions(p).fetch_add(1, std::memory_order_relaxed);
-  return false;
+  return define(*process(), type, payload, payload_bytes, text, text_bytes);
 }
 
 uint32_t aon_site_first_call(const Site* site) noexcept {

@@ -72,17 +72,18 @@ uint64_t share_of_disk(uint64_t number) {
   }
 }
 
-/// Opens DIR/spool/HOST, making what is missing. -1: not possible.
-int open_folder(const char* output) {
+/// DIR/spool/HOST in `path`, made where it is missing. False: not possible.
+bool make_folder(char (&path)[PATH_MAX]) {
+  const char* output = secure_getenv("AON_OUTPUT");
+  if (output == nullptr || output[0] != '/') return false;
   char host[HOST_NAME_MAX + 1] = {};
-  if (gethostname(host, sizeof host - 1) != 0 || strchr(host, '/') != nullptr) return -1;
-  char path[PATH_MAX];
+  if (gethostname(host, sizeof host - 1) != 0 || strchr(host, '/') != nullptr) return false;
   const char* format[] = {"%s", "%s/spool", "%s/spool/%s"};
   for (const char* part : format) {
-    if (snprintf(path, sizeof path, part, output, host) >= PATH_MAX) return -1;
+    if (snprintf(path, sizeof path, part, output, host) >= PATH_MAX) return false;
     mkdir(path, 0700);  // mostly there already; open() tells
   }
-  return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return true;
 }
 
 using RingName = char[64];
@@ -96,6 +97,7 @@ int create_file(int folder, const ProcessIdentity& identity, RingName& name) {
     if (program > 1) snprintf(number, sizeof number, "-%d", program);
     snprintf(name, sizeof name, "fallback-%d-%llu%s.ring", identity.pid, start, number);
     const int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0) fchmod(fd, 0600);  // whatever the umask of the program is
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;
@@ -111,7 +113,7 @@ uint64_t count_rings(int folder) {
     uint8_t type;
     char name[1];
   };
-  alignas(Entry) char buffer[2048];
+  alignas(Entry) char buffer[512];  // an entry takes at most 280
   uint64_t count = 0;
   for (;;) {
     const long got = syscall(SYS_getdents64, folder, buffer, sizeof buffer);
@@ -122,21 +124,6 @@ uint64_t count_rings(int folder) {
       at += entry->byte_count;
     }
   }
-}
-
-/// There is no room for a ring: this process stays without one, and is counted by a byte.
-void give_up(int folder, const RingName& name) {
-  unlinkat(folder, name, 0);
-  rlimit limit = {};
-  getrlimit(RLIMIT_FSIZE, &limit);
-  if (limit.rlim_cur < kSmallestBytes) return;  // a byte beyond it would raise SIGXFSZ
-  const int fd =
-      openat(folder, "unrecorded", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return;
-  if (write(fd, "1", 1) != 1) {
-    // Not even for that; nobody can be told.
-  }
-  close(fd);
 }
 
 /// A TaskProlog says what folder was asked for; aon-run, which of its launch.
@@ -200,16 +187,32 @@ void* map_file(int folder, const ProcessIdentity& identity, RingGeometry* geomet
   if (geometry->chunk_count != 0 && posix_fallocate(fd, 0, static_cast<off_t>(bytes)) == 0)
     mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
-  if (mapping == MAP_FAILED) give_up(folder, name);
+  if (mapping == MAP_FAILED) unlinkat(folder, name, 0);
   return mapping;
 }
 
 }  // namespace
 
+void count_unrecorded(Process& p) {
+  rlimit limit = {};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur < kSmallestBytes) return;  // a byte beyond it would raise SIGXFSZ
+  constexpr char kName[] = "/unrecorded";
+  if (!make_folder(p.path)) return;
+  const size_t length = strlen(p.path);
+  if (length + sizeof kName > sizeof p.path) return;
+  memcpy(p.path + length, kName, sizeof kName);
+  const int fd = open(p.path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return;
+  if (write(fd, "1", 1) != 1) {
+    // Not even for that; nobody can be told.
+  }
+  close(fd);
+}
+
 bool open_fallback_ring(Process& p) {
-  const char* output = secure_getenv("AON_OUTPUT");
-  if (output == nullptr || output[0] != '/') return false;
-  const int folder = open_folder(output);
+  if (!make_folder(p.path)) return false;
+  const int folder = open(p.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return false;
   ProcessIdentity identity = process_identity();
   identity.no_agent = p.no_agent;

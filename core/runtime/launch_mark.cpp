@@ -57,6 +57,25 @@ class LaunchText {
   bool has_evidence_ = false;
 };
 
+constexpr size_t kCommandBytes = 4096;  ///< that are looked at
+
+/// In small pieces: the stack may be one of a signal handler.
+bool has_word(int fd, const char* word) {
+  const size_t overlap = strlen(word) - 1;
+  char text[256];
+  size_t kept = 0;
+  for (size_t done = 0; done < kCommandBytes;) {
+    const ssize_t got = ::read(fd, text + kept, sizeof text - kept);
+    if (got <= 0) return false;
+    const size_t bytes = kept + static_cast<size_t>(got);
+    if (memmem(text, bytes, word, overlap + 1) != nullptr) return true;
+    done += static_cast<size_t>(got);
+    kept = bytes < overlap ? bytes : overlap;
+    memmove(text, text + bytes - kept, kept);
+  }
+  return false;
+}
+
 /// A launch by hydra has its name from the command line of its proxy.
 bool is_below_hydra(Read read) {
   if (!value(read, "PMI_RANK") && !value(read, "PMI_ID") && !value(read, "PMI_FD")) return false;
@@ -64,10 +83,9 @@ bool is_below_hydra(Read read) {
   snprintf(path, sizeof path, "/proc/%d/cmdline", getppid());
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
-  char words[4096];
-  const ssize_t got = ::read(fd, words, sizeof words);
+  const bool is_proxy = has_word(fd, "proxy");
   close(fd);
-  return got > 0 && memmem(words, static_cast<size_t>(got), "proxy", 5) != nullptr;
+  return is_proxy;
 }
 
 void add_id(Read read, LaunchText& text) {

@@ -13,6 +13,7 @@
 
 #include <aon/ring.h>
 #include <aon/writer.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -48,9 +49,10 @@ struct Process {
   char* chunks;
   int socket;
   bool has_agent;
-  int asked_socket;    ///< Hello is sent, Welcome not yet here; 0: none
-  bool is_left_alone;  ///< the agent does not want this program
-  NoAgent no_agent;    ///< told in the file that is made in its stead
+  int asked_socket;     ///< Hello is sent, Welcome not yet here; 0: none
+  bool is_left_alone;   ///< the agent does not want this program
+  NoAgent no_agent;     ///< told in the file that is made in its stead
+  char path[PATH_MAX];  ///< put together here: stacks are small
 
   // Shared.
   std::atomic<uint32_t> state;             ///< AttachState
@@ -58,6 +60,7 @@ struct Process {
   std::atomic<uint32_t> attach_is_slow;    ///< nobody waits for it any more
   std::atomic<uint64_t> early_refused;     ///< events that met the attach under way
   std::atomic<uint32_t> clock_pair_busy;
+  std::atomic<uint32_t> slots_ran_out;    ///< 1: the ledger knows
   std::atomic<uint32_t> annotators_told;  ///< bits: who annotates is defined as a provider
   uint8_t defined[kMaxAnnotations];       ///< by Annotation::index; atomic, single bytes
 
@@ -101,11 +104,21 @@ Writer* attach_thread(Process& p);
 /// Signal: safe.   Cost: one shared add.
 bool refuse_without_slot();
 
+/// Counts the end of a region of a thread without a writer, unless none of its begins was refused.
+/// Signal: safe.   Cost: two shared adds.
+void refuse_end();
+
+/// aon_define() for an attached process, also by a thread without a slot.
+bool define(Process& p, uint32_t type, const void* payload, uint32_t payload_bytes,
+            const char* text, uint32_t text_bytes);
+
 /// Sets the thread's end as pthread key destructor; once per process and its children.
 bool prepare_thread_exit();
 
 /// Ring of a process without an agent: a file of its own in the job directory. False: none.
 bool open_fallback_ring(Process& p);
+/// Leaves a note in the job directory that this process stays without a ring.
+void count_unrecorded(Process& p);
 
 /// Ring from the agent behind `socket_path`. False: no answer in `timeout_ms`. If there is a `call`
 /// that begins, the agent learns of it, the connection is kept, and the next try goes on with it.
@@ -124,19 +137,25 @@ bool tsc_is_constant();
 /// What a process says of itself at its first event.
 ProcessIdentity process_identity();
 
-/// Blocks all signals of the calling thread while it lives: a handler cannot see half a slot.
+/// Blocks all signals of the calling thread while it lives, a handler cannot see half a slot; and
+/// its cancellation, for which a system call would be the place.
 class SignalBlock {
  public:
   SignalBlock() {
     sigset_t all;
     sigfillset(&all);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
     pthread_sigmask(SIG_SETMASK, &all, &saved_);
   }
-  ~SignalBlock() { pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
+  ~SignalBlock() {
+    pthread_sigmask(SIG_SETMASK, &saved_, nullptr);
+    pthread_setcancelstate(cancel_state_, nullptr);
+  }
   SignalBlock(const SignalBlock&) = delete;
   SignalBlock& operator=(const SignalBlock&) = delete;
 
  private:
+  int cancel_state_;
   sigset_t saved_;
 };
 

@@ -1,7 +1,8 @@
 #include "core/runtime/provider_state.h"
 
-#include <aon/writer.h>
 #include <string.h>
+
+#include "core/runtime/process.h"
 
 namespace aon::runtime {
 
@@ -16,8 +17,8 @@ void tell_state(const char* provider, ProviderState state, const char* reason, c
   }
   ProviderDefinition definition = {};
   definition.state = state;
-  aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &definition, sizeof definition, text,
-             length);
+  define(*process(), static_cast<uint32_t>(DefinitionType::kProvider), &definition,
+         sizeof definition, text, length);
 }
 
 }  // namespace aon::runtime

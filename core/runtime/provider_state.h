@@ -1,5 +1,5 @@
 /// What the runtime says of its own parts in the ledger, as a provider would.
-/// Thread: any; takes the definition lock.   Signal: no.
+/// Thread: any of an attached process; takes the definition lock.   Signal: no.
 #pragma once
 
 #include <aon/definition.h>

@@ -1,11 +1,13 @@
 // Thread slots: taken at a thread's first event, handed on at its end.
 #include <aon/writer.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/runtime/counters.h"
 #include "core/runtime/process.h"
+#include "core/runtime/provider_state.h"
 #include "core/runtime/timer_samples.h"
 
 namespace aon::runtime {
@@ -37,6 +39,16 @@ uint32_t claim_slot(Process& p, bool is_main) {
     if (claim(p.slots[i])) return i;
   }
   return 0;
+}
+
+/// Once per process: such a loss is no matter of memory.
+void tell_of_slots(Process& p) {
+  if (p.slots_ran_out.exchange(1, std::memory_order_relaxed) != 0) return;
+  char reason[160];
+  snprintf(reason, sizeof reason,
+           "more than %u threads recorded at a time: the others' records are lost",
+           p.geometry.slot_count - 1);
+  tell_state("threads", ProviderState::kDegraded, reason, "fewer threads that record at a time");
 }
 
 void raise_slots_used(RingHeader& ring, uint32_t count) {
@@ -129,7 +141,9 @@ Writer* attach_thread(Process& p) {
   const uint32_t index = has_ended ? 0 : claim_slot(p, tid == static_cast<uint32_t>(getpid()));
   if (index == 0) {
     p.ring->refused_no_slot.fetch_add(1, std::memory_order_relaxed);
-    if (!has_ended) aon_thread_writer = &g_slotless_writer;
+    if (has_ended) return nullptr;
+    aon_thread_writer = &g_slotless_writer;
+    tell_of_slots(p);
     return nullptr;
   }
   Writer* w = &p.writers[index];

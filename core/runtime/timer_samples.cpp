@@ -235,6 +235,13 @@ void tell_missing_threads(TimerPlan& plan, const char* reason) {
   tell_state(kName, ProviderState::kDegraded, text, "");
 }
 
+/// Of threads that came while the first one decided. Told by whichever is later, them or the
+/// decision: it sees both.
+void tell_late_threads(TimerPlan& plan, uint32_t state) {
+  if (state == static_cast<uint32_t>(TimerState::kOn))
+    tell_missing_threads(plan, "they began with the first one");
+}
+
 }  // namespace
 
 uint32_t follow_frames(uintptr_t stack, uintptr_t frame, const StackBounds& bounds,
@@ -279,11 +286,17 @@ void open_timer(Process& p, Writer* w) {
                                          std::memory_order_relaxed)) {
     state = static_cast<uint32_t>(decide(p));
     plan.state.store(state, std::memory_order_release);  // pairs with runtime:timers
+    // pairs with runtime:timers
+    if (plan.late_threads.exchange(0, std::memory_order_acq_rel) != 0)
+      tell_late_threads(plan, state);
+  } else if (state == static_cast<uint32_t>(TimerState::kOpening)) {
+    plan.late_threads.fetch_add(1, std::memory_order_acq_rel);  // pairs with runtime:timers
+    // pairs with runtime:timers
+    tell_late_threads(plan, plan.state.load(std::memory_order_acquire));
+    return;
   }
-  if (state == static_cast<uint32_t>(TimerState::kOff)) return;
-  const char* missing = state == static_cast<uint32_t>(TimerState::kOn)
-                            ? start_timer(p, w)
-                            : "they began with the first one";
+  if (state != static_cast<uint32_t>(TimerState::kOn)) return;
+  const char* missing = start_timer(p, w);
   if (missing != nullptr) tell_missing_threads(plan, missing);
 }
 

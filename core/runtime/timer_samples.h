@@ -34,6 +34,7 @@ enum class TimerState : uint32_t { kUnknown = 0, kOpening, kOn, kOff };
 /// Of the process; all zero at first.
 struct TimerPlan {
   std::atomic<uint32_t> state;           ///< TimerState
+  std::atomic<uint32_t> late_threads;    ///< came while it was kOpening, and have none
   std::atomic<uint32_t> told_threads;    ///< 1: the ledger knows of threads without a timer
   std::atomic<uint32_t> stacked_chunks;  ///< taken from the pool so far
   uint32_t rate_hz;

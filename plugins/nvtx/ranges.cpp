@@ -75,8 +75,11 @@ int push_range(const Domain* domain, const Annotation* region, ValueType type, u
 }
 
 int pop_range(const Domain* domain) {
-  const Writer* w = writer();
-  if (AON_UNLIKELY(w->slot == nullptr)) return kNotTracked;
+  Writer* w = writer();
+  if (AON_UNLIKELY(w->slot == nullptr)) {
+    aon_annotation_ends(w);
+    return kNotTracked;
+  }
   Stack& stack = stack_of(w);
   if (AON_UNLIKELY(stack.depth > kMaxDepth)) return static_cast<int>(--stack.depth);
   for (uint32_t at = stack.depth; at-- > 0;) {
@@ -102,7 +105,10 @@ uint64_t start_range(const Annotation* region, ValueType type, uint64_t value) {
 }
 
 void end_range(uint64_t number) {
-  if (number == 0) return;  // its start was not recorded
+  if (number == 0) {  // its start was not recorded
+    if (writer()->slot == nullptr) aon_annotation_ends(writer());
+    return;
+  }
   if (AON_UNLIKELY(!g_open_ranges.remove(number))) {
     tell_stray_end();
     return;

@@ -322,16 +322,16 @@ Result<std::optional<std::string>> convert(const fs::path& ring_file, const fs::
   return std::optional<std::string>();
 }
 
-/// Of processes that found neither an agent nor room for a ring: each left a byte in a file. Empty
-/// for none.
+/// Of processes that have neither an agent's ring nor one of their own: each left a byte in a file.
+/// Empty for none.
 std::string unrecorded_line(const fs::path& node) {
   std::error_code error;
   const uintmax_t count = fs::file_size(node / "unrecorded", error);
   if (error || count == 0) return "";
   return std::to_string(count) + (count == 1 ? " process" : " processes") + " on " +
          node.filename().string() +
-         " found no agent, and no room for a file of their own (--disk, the disk, ulimit -f or "
-         "-v): nothing of them is recorded";
+         " could have neither an agent's memory nor a file of their own (--disk, the disk, ulimit "
+         "-f, -n or -v, no thread key left, or Linux before 4.14): nothing of them is recorded";
 }
 
 }  // namespace

@@ -306,7 +306,8 @@ void Findings::add_hot_function(std::vector<Finding>* findings) const {
                    function.name, module, grouped(top.self), grouped(count))});
 }
 
-void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings) {
+void Findings::add_losses(std::span<const LocationTally> tallies,
+                          std::vector<Finding>* findings) const {
   uint64_t emitted = 0;
   uint64_t by_reason[kLossReasonCount] = {};
   for (const LocationTally& tally : tallies) {
@@ -330,12 +331,21 @@ void Findings::add_losses(std::span<const LocationTally> tallies, std::vector<Fi
       fmt::format("{} of {} records are lost ({}), most of them: {}", grouped(lost),
                   grouped(emitted), percent_text(lost, emitted), loss_reason_name(reason));
   if (reason == LossReason::kPoolFull)
-    text +=
-        "; a larger --memory would keep them, unless they are of more than 511 threads at a time, "
-        "or the agent was late";
+    text += have_slots_run_out()
+                ? "; those of more threads at a time than a process may have record (see threads) "
+                  "no option would keep, the others a larger --memory"
+                : "; a larger --memory would keep them, unless the agent was late";
   if (reason == LossReason::kEvictedByCap)
     text += "; a larger --disk, or a disk with more room, would keep them";
   findings->push_back({kLossWeight_s, text});
+}
+
+/// The runtime says so of a process, as of a provider.
+bool Findings::have_slots_run_out() const {
+  for (const Group& group : model_->groups) {
+    if (group.process != nullptr && group.process->providers.count("threads") != 0) return true;
+  }
+  return false;
 }
 
 void Findings::add_lost_definitions(std::vector<Finding>* findings) const {

@@ -170,7 +170,8 @@ class Findings final : public Writer {
   void add_unit_bound(std::vector<Finding>* findings) const;
   void add_hot_spot(std::vector<Finding>* findings) const;
   void add_hot_function(std::vector<Finding>* findings) const;
-  static void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings);
+  void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings) const;
+  bool have_slots_run_out() const;
   /// ": rank A VERB (T), rank B least (U)".
   std::string extremes_text(const char* verb,
                             const std::function<uint64_t(size_t rank)>& time_of) const;

@@ -64,7 +64,8 @@ AON_EXPORT const Annotation* aon_annotation_at(uint32_t index) noexcept;
 /// Thread: any; may lock.   Signal: safe.
 AON_EXPORT Writer* aon_annotation_writer(const Annotation* annotation, RecordKind kind) noexcept;
 
-/// The end of a region while some are tracked or counters are read. False: its begin was skipped.
+/// The end of a region while some are tracked or counters are read, or of a thread without a
+/// writer. False: its begin was skipped, or refused as this is then.
 /// Thread: owner.   Signal: safe.
 AON_EXPORT bool aon_annotation_ends(Writer* w) noexcept;
 }
@@ -113,8 +114,8 @@ AON_EXPORT bool aon_annotation_ends(Writer* w) noexcept;
 
 [[gnu::always_inline]] inline void end_region(const Annotation* region) {
   Writer* w = writer();
-  if (AON_UNLIKELY(w->slot == nullptr)) return;  // nothing has begun in this process
-  if (AON_UNLIKELY(w->tracked_regions != 0) && !aon_annotation_ends(w)) return;
+  const bool is_plain = w->slot != nullptr && w->tracked_regions == 0;
+  if (AON_UNLIKELY(!is_plain) && !aon_annotation_ends(w)) return;
   put_region(w, RecordKind::kEnd, ticks(w), region);
 }
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import time
 import unittest
@@ -63,6 +64,19 @@ class NoMpi(FaultCase):
                 self.assertEqual(seen.read_text().split(), left.split())
                 self.assertEqual(self.finish()["ranks"], [])
                 self.assert_exit(run(["bash", "-c", f'aon finalize "$0" {closed}', self.output]))
+
+    def test_standard_error_that_nobody_reads(self):
+        """aon-run has something to say before the program starts, and the signal of the pipe would
+        end it."""
+        seen = self.folder / "seen"
+        reader, writer = os.pipe()
+        os.close(reader)
+        limited = f'ulimit -n 30; exec aon-run -o {self.output} sh -c "echo ran > {seen}"'
+        process = subprocess.run(["bash", "-c", limited], stderr=writer, env=environment(),
+                                 timeout=30, check=False)
+        os.close(writer)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(seen.read_text(), "ran\n")
 
     def test_signals_that_were_ignored_or_blocked(self):
         """As daemons leave them to their jobs: the end of the program is seen all the same."""

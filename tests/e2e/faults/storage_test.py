@@ -345,7 +345,7 @@ class SmallLimits(FaultCase):
             self.assertEqual(entry["counted"], 10)
         (warning,) = document["assembly"]["warnings"]
         self.assertIn(f"{60 - len(rings)} processes on ", warning)
-        self.assertIn("found no agent, and no room", warning)
+        self.assertIn("could have neither an agent", warning)
 
     def test_no_files_at_all(self):
         """A write beyond the limit would end aon-run, and the program with it."""

@@ -22,24 +22,30 @@
 #include <thread>
 #include <vector>
 
+#include "tests/unit/runtime/life_child.h"
 #include "tests/unit/runtime/numbered.h"
+
+namespace life {
+
+std::atomic<uint64_t> g_emitted{0};
+thread_local uint32_t t_thread = 0;
+thread_local uint64_t t_number = 0;
+
+bool event() {
+  g_emitted.fetch_add(1, std::memory_order_relaxed);
+  aon::Writer* w = aon::attached_writer();
+  const uint64_t number = t_number++;
+  return w != nullptr && aon::test::put_numbered(w, t_thread, number);
+}
+
+}  // namespace life
 
 namespace {
 
 using aon::Writer;
+using namespace life;
 
-std::atomic<uint64_t> g_emitted{0};
 bool g_tells = true;  ///< false in cases that do not count their own events
-thread_local uint32_t t_thread = 0;
-thread_local uint64_t t_number = 0;
-
-/// The next event of this thread. False: refused.
-bool event() {
-  g_emitted.fetch_add(1, std::memory_order_relaxed);
-  Writer* w = aon::attached_writer();
-  const uint64_t number = t_number++;
-  return w != nullptr && aon::test::put_numbered(w, t_thread, number);
-}
 
 void tell() {
   if (!g_tells) return;
@@ -47,18 +53,6 @@ void tell() {
   const int length = snprintf(line, sizeof line, "emitted %llu\n",
                               static_cast<unsigned long long>(g_emitted.load()));
   if (write(STDOUT_FILENO, line, static_cast<size_t>(length)) != length) _exit(120);
-}
-
-/// Number of this process: the test tells the child's events from the parent's by its pid.
-int in_child() {
-  const bool wrote = event();
-  return wrote ? 10 : 11;
-}
-
-int wait_exit(pid_t pid) {
-  int status = 0;
-  waitpid(pid, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 [[gnu::constructor(101)]] void early() {
@@ -72,30 +66,6 @@ struct Late {
     tell();
   }
 } g_late;
-
-void run_fork() {
-  event();
-  const pid_t pid = fork();
-  if (pid == 0) _exit(in_child());
-  printf("fork %d %d\n", pid, wait_exit(pid));
-  event();
-}
-
-void run_clone() {
-  event();
-  const pid_t pid = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
-  if (pid == 0) _exit(in_child());
-  printf("clone %d %d\n", pid, wait_exit(pid));
-  event();
-}
-
-void run_vfork() {
-  event();
-  const pid_t pid = vfork();
-  if (pid == 0) _exit(in_child());
-  printf("vfork %d %d\n", pid, wait_exit(pid));
-  event();
-}
 
 void run_exec(const char* self) {
   event();
@@ -392,6 +362,10 @@ const std::map<std::string, void (*)()> kCases = {
     {"fork", run_fork},
     {"clone", run_clone},
     {"vfork", run_vfork},
+    {"first_in_vfork", run_first_in_vfork},
+    {"first_in_shared_memory", run_first_in_shared_memory},
+    {"first_of_a_thread_in_vfork", run_first_of_a_thread_in_vfork},
+    {"first_in_clone", run_first_in_clone},
     {"signals", [] { run_signals(SA_RESTART); }},
     {"signals_on_stack",
      [] {
@@ -415,6 +389,15 @@ const std::map<std::string, void (*)()> kCases = {
      }},
     {"live_threads", [] { run_live_threads(256); }},
     {"first_events_at_once", [] { run_live_threads(32); }},
+    {"regions_that_meet_the_attach", run_regions_that_meet_the_attach},
+    {"regions_without_a_slot", run_regions_without_a_slot},
+    {"threads_that_begin_with_the_first", run_threads_that_begin_with_the_first},
+    {"cancelled_thread", run_cancelled_thread},
+    {"without_keys", run_without_keys},
+    {"without_descriptors", run_without_descriptors},
+    {"old_kernel", run_on_an_old_kernel},
+    {"umask", run_with_umask},
+    {"small_signal_stack", run_on_a_small_signal_stack},
     {"too_many_threads", [] { run_live_threads(40); }},
     {"sequential_threads", [] { run_sequential_threads(20000); }},
     {"exit_in_call", run_exit_in_call},

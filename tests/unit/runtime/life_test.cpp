@@ -11,66 +11,10 @@
 #include <memory>
 #include <set>
 
-#include "tests/unit/runtime/child.h"
-#include "tests/unit/runtime/fake_agent.h"
-#include "tests/unit/runtime/numbered.h"
+#include "tests/unit/runtime/life.h"
 
 namespace aon::test {
 namespace {
-
-Environment environment(const FakeAgent& agent, Environment more = {}) {
-  more.emplace_back("AON_SOCKET", agent.socket_path());
-  more.emplace_back("AON_OUTPUT", "");
-  more.emplace_back("AON_ATTACH_MS", "60000");  // the first of a name counts: more may say less
-  return more;
-}
-
-/// Numbers of each thread's marks, in stream order, all whole.
-std::map<uint32_t, std::vector<uint64_t>> numbers(const TakenProcess& process) {
-  std::map<uint32_t, std::vector<uint64_t>> out;
-  for (const auto& [key, stream] : process.streams) {
-    if (key.first == kDefinitionSlot) continue;
-    for (const Record& record : stream.records()) {
-      if (record.head.kind != RecordKind::kMark) continue;
-      EXPECT_TRUE(is_whole(record)) << "number " << record.head.a64;
-      out[record.head.id].push_back(record.head.a64);
-    }
-  }
-  return out;
-}
-
-void expect_complete(const std::vector<uint64_t>& sequence, uint64_t count) {
-  ASSERT_EQ(sequence.size(), count);
-  for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(sequence[i], i);
-}
-
-/// Room for all that a child writes, so that nothing is refused however late the agent is.
-FakeAgentOptions roomy() {
-  FakeAgentOptions options;
-  options.chunk_count = options.offered = 16384;  // 64 MiB: two million events
-  return options;
-}
-
-/// Runs `name` to its end and checks the law: emitted = taken + refused, by the program's own
-/// count.
-struct WholeRun {
-  explicit WholeRun(const std::string& name, const FakeAgentOptions& options = {},
-                    const Environment& more = {})
-      : agent(options) {
-    child = std::make_unique<Child>(std::vector<std::string>{LIFE_CHILD, name},
-                                    environment(agent, more));
-    code = child->wait();
-    taken = agent.finish(child->pid());
-    if (child->number_behind("emitted") >= 0) {
-      EXPECT_EQ(taken.counted() + taken.refused(),
-                static_cast<uint64_t>(child->number_behind("emitted")));
-    }
-  }
-  FakeAgent agent;
-  std::unique_ptr<Child> child;
-  int code = -1;
-  TakenProcess taken;
-};
 
 TEST(Life, one_event_arrives_in_the_main_threads_slot) {
   WholeRun run("exit");
@@ -110,35 +54,6 @@ INSTANTIATE_TEST_SUITE_P(Life, Deaths,
                            return std::string(one.param.first[0] == '_' ? "exit_at_once"
                                                                         : one.param.first);
                          });
-
-class Forks : public testing::TestWithParam<const char*> {};
-TEST_P(Forks, make_a_new_process_and_leave_the_parents_stream_alone) {
-  for (int attempt = 0; attempt < 20; ++attempt) {
-    WholeRun run(GetParam());
-    EXPECT_EQ(run.code, 0);
-    expect_complete(numbers(run.taken)[0], 2);
-    if (run.child->output().find(" 11\n") != std::string::npos) continue;  // a late answer
-    const auto child_pid = static_cast<int32_t>(run.child->number_behind(GetParam()));
-    EXPECT_EQ(run.agent.finish(child_pid).counted(), 1u);  // it attached for itself
-    return;
-  }
-  FAIL() << "the child's event was refused each time";
-}
-INSTANTIATE_TEST_SUITE_P(Life, Forks, testing::Values("fork", "clone"),
-                         [](const auto& one) { return std::string(one.param); });
-
-TEST(Life, a_vforked_child_writes_for_its_parent_which_goes_on) {
-  WholeRun run("vfork");
-  EXPECT_EQ(run.code, 0);
-  expect_complete(numbers(run.taken)[0], 3);
-}
-
-TEST(Life, exec_begins_a_new_process_with_the_same_pid) {
-  WholeRun run("exec");  // what it leaves first is the second program
-  EXPECT_EQ(run.code, 0);
-  EXPECT_EQ(run.taken.counted(), 1u);
-  EXPECT_EQ(run.agent.finish(run.child->pid()).hello.pid, run.child->pid());
-}
 
 class Signals : public testing::TestWithParam<const char*> {};
 TEST_P(Signals, in_the_middle_of_an_event_lose_nothing) {
@@ -200,12 +115,37 @@ TEST(Life, first_events_wait_for_the_attach_of_another_thread) {
     EXPECT_EQ(WholeRun("first_events_at_once", roomy()).taken.refused(), 0u);
 }
 
-TEST(Life, threads_above_the_slots_are_refused_and_counted) {
+TEST(Life, regions_that_meet_the_attach_are_counted_with_their_ends) {
+  // The other thread waits at most twice as long.
+  WholeRun run("regions_that_meet_the_attach", roomy(), {{"AON_ATTACH_MS", "1000"}});
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.refused(), 2u * (3 + 5));
+}
+
+TEST(Life, regions_of_threads_above_the_slots_are_counted_with_their_ends) {
+  FakeAgentOptions options = roomy();
+  options.slot_count = 18;
+  WholeRun run("regions_without_a_slot", options);
+  EXPECT_EQ(run.code, 0);
+  EXPECT_GE(run.taken.refused(), 2u * (40 - 17));
+}
+
+TEST(Life, threads_that_begin_with_the_first_lack_nothing_that_nobody_asked_for) {
+  WholeRun run("threads_that_begin_with_the_first");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.counted(), 3u);
+  EXPECT_THAT(provider_texts(run.taken), testing::IsEmpty());
+}
+
+TEST(Life, threads_above_the_slots_are_refused_counted_and_told_of) {
   FakeAgentOptions options;
   options.slot_count = 18;  // definitions, main, 16 others
   WholeRun run("too_many_threads", options);
   EXPECT_EQ(run.code, 0);
   EXPECT_GE(run.taken.refused_no_slot, 40u - 17);
+  const std::vector<std::string> told = provider_texts(run.taken);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].rfind(std::string("threads\0more than 17 threads", 28), 0), 0u) << told[0];
 }
 
 TEST(Life, sequential_threads_share_slots_and_lose_nothing) {
@@ -343,23 +283,6 @@ TEST(Life, a_loss_tells_of_the_regions_that_ended_and_began_in_it) {
     if (record.head.kind == RecordKind::kLost) told.push_back(record.head.a32);
   }
   EXPECT_EQ(told, std::vector<uint32_t>{pack_lost_regions(1, 1)});
-}
-
-struct Definition {
-  uint32_t type;
-  std::string bytes;
-};
-
-std::vector<Definition> definitions(TakenProcess& process) {
-  std::vector<Definition> out;
-  for (const Record& record : process.streams[{kDefinitionSlot, 0}].records()) {
-    if (record.head.a64 == 0) out.push_back({record.head.id, {}});
-    const char* bytes = reinterpret_cast<const char*>(record.words);
-    const size_t count = std::min<size_t>(record.head.a32 - record.head.a64, sizeof record.words);
-    EXPECT_EQ(out.back().bytes.size(), record.head.a64);
-    out.back().bytes.append(bytes, count);
-  }
-  return out;
 }
 
 /// Runs `definitions` in a small ring and says `word` to it when that is full and has room again.

@@ -102,6 +102,14 @@ TEST(LedgerSummary, warns_before_anything_else) {
   EXPECT_EQ(summary_lines(ledger, "/job")[1], "warning: profile.h5: no space left");
 }
 
+TEST(LedgerSummary, where_nothing_was_recorded_a_warning_says_why) {
+  auto ledger = small_ledger();
+  ledger["ranks"] = nlohmann::json::array();
+  ledger["assembly"]["warnings"] = {"1 process on n1 could have no file"};
+  EXPECT_THAT(summary_lines(ledger, "/job"),
+              Contains("nothing was recorded: 1 process on n1 could have no file"));
+}
+
 TEST(LedgerSummary, names_incomplete_ranks) {
   auto ledger = small_ledger();
   ledger["job"]["complete"] = false;

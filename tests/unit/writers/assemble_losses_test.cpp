@@ -87,5 +87,26 @@ TEST(Assemble, share_of_lost_records_reads_as_one) {
   }
 }
 
+TEST(Assemble, loss_of_more_threads_than_slots_is_no_matter_of_memory) {
+  for (const bool has_run_out : {false, true}) {
+    TemporaryFolder job;
+    NodeSpool node(job.path(), "n1");
+    node.add_process(0, 0, 1, kRegions);
+    node.add_records(0, 1, spans(100));
+    node.stream(0, 1).refused = 7;
+    if (has_run_out) {
+      node.define(0, DefinitionType::kProvider, ProviderDefinition{ProviderState::kDegraded, {}},
+                  {"threads", "more than 511 threads recorded at one time", "fewer threads"});
+    }
+    node.add_exit(0, 80'000, 0, 0);
+    node.finish();
+    ASSERT_TRUE(assemble(job.path()).has_value());
+    const json ledger = read_ledger(job.path());
+    const std::string finding = ledger["findings"][0];
+    EXPECT_EQ(finding.find("threads at a time") != std::string::npos, has_run_out) << finding;
+    EXPECT_EQ(ledger["ranks"][0]["providers"].contains("threads"), has_run_out);
+  }
+}
+
 }  // namespace
 }  // namespace aon::writers

@@ -242,7 +242,7 @@ TEST(Assemble, processes_without_room_for_a_ring_are_told) {
     const Result<AssembleReport> report = assemble(job.path());
     ASSERT_TRUE(report.has_value()) << report.error().message;
     EXPECT_THAT(report->warnings,
-                testing::ElementsAre(testing::HasSubstr("3 processes on n1 found no agent")));
+                testing::ElementsAre(testing::HasSubstr("3 processes on n1 could have neither")));
   }
 }
 

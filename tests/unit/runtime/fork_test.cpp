@@ -1,0 +1,69 @@
+// Children of a process, by fork, clone and vfork, and its next program: whose their events are.
+#include <gtest/gtest.h>
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/unit/runtime/life.h"
+
+namespace aon::test {
+namespace {
+
+/// Without it a raw clone() is taken for a child in its parent's memory.
+bool may_compare_processes() { return syscall(SYS_kcmp, getpid(), getpid(), KCMP_VM, 0, 0) == 0; }
+
+class Forks : public testing::TestWithParam<const char*> {};
+TEST_P(Forks, make_a_new_process_and_leave_the_parents_stream_alone) {
+  if (std::string(GetParam()) == "clone" && !may_compare_processes())
+    GTEST_SKIP() << "kcmp(2) is forbidden here";
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    WholeRun run(GetParam());
+    EXPECT_EQ(run.code, 0);
+    expect_complete(numbers(run.taken)[0], 2);
+    if (run.child->output().find(" 11\n") != std::string::npos) continue;  // a late answer
+    const auto child_pid = static_cast<int32_t>(run.child->number_behind(GetParam()));
+    EXPECT_EQ(run.agent.finish(child_pid).counted(), 1u);  // it attached for itself
+    return;
+  }
+  FAIL() << "the child's event was refused each time";
+}
+INSTANTIATE_TEST_SUITE_P(Life, Forks, testing::Values("fork", "clone"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(Life, a_vforked_child_writes_for_its_parent_which_goes_on) {
+  WholeRun run("vfork");
+  EXPECT_EQ(run.code, 0);
+  expect_complete(numbers(run.taken)[0], 3);
+}
+
+class Guests : public testing::TestWithParam<const char*> {};
+TEST_P(Guests, do_not_attach_and_their_parent_records_what_it_does) {
+  WholeRun run(GetParam());
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.agent.process_count(), 0u);  // the parent's is taken
+  EXPECT_GE(run.taken.counted(), 1000u);
+  EXPECT_EQ(run.taken.refused(), 1u);  // the child's
+}
+INSTANTIATE_TEST_SUITE_P(Life, Guests,
+                         testing::Values("first_in_vfork", "first_in_shared_memory",
+                                         "first_of_a_thread_in_vfork"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(Life, a_raw_clone_makes_a_process_of_its_own_at_its_first_event) {
+  if (!may_compare_processes()) GTEST_SKIP() << "kcmp(2) is forbidden here";
+  WholeRun run("first_in_clone");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.counted(), 1u);
+  const auto child = static_cast<int32_t>(run.child->number_behind("clone"));
+  EXPECT_EQ(run.agent.finish(child).counted(), 1u);
+}
+
+TEST(Life, exec_begins_a_new_process_with_the_same_pid) {
+  WholeRun run("exec");  // what it leaves first is the second program
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.counted(), 1u);
+  EXPECT_EQ(run.agent.finish(run.child->pid()).hello.pid, run.child->pid());
+}
+
+}  // namespace
+}  // namespace aon::test

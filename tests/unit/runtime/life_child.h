@@ -1,0 +1,38 @@
+/// What the cases of life_child share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace life {
+
+extern std::atomic<uint64_t> g_emitted;
+extern thread_local uint32_t t_thread;  ///< whose numbers the calling thread's events bear
+
+/// The next event of this thread. False: refused.
+bool event();
+
+// Cases of life_child_forks.cpp. Each prints the child's pid and exit code: 10, or 11 when its
+// event was refused.
+void run_fork();
+void run_clone();
+void run_vfork();
+void run_first_in_vfork();
+void run_first_in_shared_memory();
+void run_first_of_a_thread_in_vfork();
+void run_first_in_clone();
+
+// Cases of life_child_early.cpp.
+void run_regions_that_meet_the_attach();
+void run_regions_without_a_slot();
+void run_threads_that_begin_with_the_first();
+
+// Cases of life_child_limits.cpp.
+void run_cancelled_thread();
+void run_without_keys();
+void run_without_descriptors();
+void run_on_an_old_kernel();
+void run_with_umask();
+void run_on_a_small_signal_stack();
+
+}  // namespace life

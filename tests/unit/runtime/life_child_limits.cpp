@@ -1,0 +1,95 @@
+// First events where the program has left the runtime little: a thread that is to be cancelled, no
+// descriptors, no thread keys, a small stack.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/runtime/life_child.h"
+
+namespace life {
+namespace {
+
+bool g_is_old_kernel = false;
+
+}  // namespace
+
+/// An event is no place at which a thread ends.
+void run_cancelled_thread() {
+  pthread_t thread;
+  void* result = nullptr;
+  pthread_create(
+      &thread, nullptr,
+      [](void*) -> void* {
+        pthread_cancel(pthread_self());
+        event();
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+        return nullptr;
+      },
+      nullptr);
+  pthread_join(thread, &result);
+  printf("cancelled %d\n", result == PTHREAD_CANCELED ? 1 : 0);
+  event();
+}
+
+void run_without_keys() {
+  pthread_key_t key;
+  while (pthread_key_create(&key, nullptr) == 0) continue;
+  event();
+}
+
+/// One is left, and a ring takes two.
+void run_without_descriptors() {
+  const int next = fcntl(STDOUT_FILENO, F_DUPFD, 0);
+  const rlimit limit = {static_cast<rlim_t>(next) + 1, static_cast<rlim_t>(next) + 1};
+  close(next);
+  setrlimit(RLIMIT_NOFILE, &limit);
+  event();
+}
+
+/// Before Linux 4.14 memory cannot be wiped in a child.
+void run_on_an_old_kernel() {
+  g_is_old_kernel = true;
+  event();
+  std::thread([] { event(); }).join();
+}
+
+void run_with_umask() {
+  umask(0777);
+  event();
+}
+
+/// Beside what the kernel puts there for a signal.
+void run_on_a_small_signal_stack() {
+  static std::vector<char> memory(getauxval(AT_MINSIGSTKSZ) + (4 << 10));
+  stack_t stack = {};
+  stack.ss_sp = memory.data();
+  stack.ss_size = memory.size();
+  sigaltstack(&stack, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = [](int) { event(); };
+  action.sa_flags = SA_ONSTACK;
+  sigaction(SIGUSR1, &action, nullptr);
+  raise(SIGUSR1);
+}
+
+}  // namespace life
+
+/// As the runtime finds it.
+extern "C" int madvise(void* memory, size_t bytes, int advice) noexcept {
+  if (life::g_is_old_kernel && advice == MADV_WIPEONFORK) {
+    errno = EINVAL;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_madvise, memory, bytes, advice));
+}

@@ -1,0 +1,75 @@
+// First events where the program has left the runtime little: it is not hurt, and what cannot be
+// recorded is said.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/unit/runtime/life.h"
+
+namespace aon::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Limits, a_thread_is_not_cancelled_in_its_first_event) {
+  WholeRun run("cancelled_thread", {}, {{"AON_ATTACH_MS", "1000"}});
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.child->number_behind("cancelled"), 0);
+  EXPECT_EQ(run.taken.counted(), 2u);
+}
+
+class WithoutRing : public testing::TestWithParam<const char*> {};
+TEST_P(WithoutRing, a_process_is_counted_as_not_recorded) {
+  char folder[] = "/tmp/aon-output-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  FakeAgent agent;
+  Child child({LIFE_CHILD, GetParam()}, environment(agent, {{"AON_OUTPUT", folder}}));
+  EXPECT_EQ(child.wait(), 0);
+  uintmax_t count = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().filename() == "unrecorded") count += entry.file_size();
+  }
+  EXPECT_EQ(count, 1u);
+  fs::remove_all(folder);
+}
+INSTANTIATE_TEST_SUITE_P(Limits, WithoutRing,
+                         testing::Values("without_keys", "without_descriptors", "old_kernel"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(Limits, a_file_of_its_own_can_be_read_whatever_the_umask_is) {
+  char folder[] = "/tmp/aon-output-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  char host[256] = {};
+  ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
+  const fs::path node = fs::path(folder) / "spool" / host;
+  fs::create_directories(node);
+  const Environment variables = {
+      {"AON_OUTPUT", folder}, {"AON_SOCKET", "/nonexistent"}, {"AON_MEMORY", "2M"}};
+  Child child({LIFE_CHILD, "umask"}, variables);
+  EXPECT_EQ(child.wait(), 0);
+  size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(node)) {
+    EXPECT_EQ(entry.status().permissions(), fs::perms(0600));
+    ++count;
+  }
+  EXPECT_EQ(count, 1u);
+  fs::remove_all(folder);
+}
+
+TEST(Limits, a_small_stack_is_enough_for_a_file_of_its_own) {
+  char folder[] = "/tmp/aon-output-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const Environment variables = {{"AON_OUTPUT", folder},
+                                 {"AON_SOCKET", "/nonexistent"},
+                                 {"AON_DOOR", "/nonexistent"},
+                                 {"PMI_RANK", "0"},
+                                 {"AON_MEMORY", "2M"}};
+  Child child({LIFE_CHILD, "small_signal_stack"}, variables);
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(child.number_behind("emitted"), 1);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace aon::test
