@@ -55,6 +55,7 @@ class Collector {
     kMpi,             ///< exchanges nothing between processes that is matched by its order
     kOfSome,          ///< the same; makes a communicator, who knows with whom
     kOnObject,        ///< the same; has a number among such calls of a communicator, window or file
+    kChange,          ///< the same, of a file: one that failed hides no other function's
     kPause,           ///< MPI_Pcontrol
     kExchange,        ///< messages and collectives, and what completes them; these as well:
     kTest,            ///< MPI_Test and its like

@@ -98,6 +98,7 @@ void Collector::add_object_event(const Event& event) {
     case EventKind::kIoOpen:
     case EventKind::kIoClose:
     case EventKind::kIoSeek:
+    case EventKind::kIoChange:
     case EventKind::kIoIssued:
     case EventKind::kIoComplete:
     case EventKind::kIoCancelled:

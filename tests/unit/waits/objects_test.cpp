@@ -203,6 +203,8 @@ TEST(Files, are_waited_for_in_every_collective_call) {
       on_file(EventKind::kIoComplete, IoOperation::kWrite, kIoCollective),
       on_file(EventKind::kIoComplete, IoOperation::kSync, kIoCollective),
       on_file(EventKind::kIoSeek, IoOperation::kSeek, kIoShared | kIoFromEnd),
+      on_file(EventKind::kIoChange, IoOperation::kSetView, kIoCollective),
+      on_file(EventKind::kIoChange, IoOperation::kSetInfo, kIoCollective),
       on_file(EventKind::kIoIssued, IoOperation::kRead, kIoCollective | kIoSplitBegin),
       on_file(EventKind::kIoComplete, IoOperation::kRead, kIoCollective | kIoSplitEnd)};
   for (const Event& one : kCases) {
@@ -210,6 +212,36 @@ TEST(Files, are_waited_for_in_every_collective_call) {
     EXPECT_THAT(rows(summary), wait_for_second(WaitKind::kFile));
     EXPECT_EQ(summary.collective_count, 1u);
   }
+}
+
+/// The first rank's call failed once; then all change the file, and write.
+std::vector<Rank> fail_once() {
+  Event failed = test::enter(2, kOther);
+  failed.flags = kFailed;
+  const std::vector<Event> change = {
+      on_file(EventKind::kIoChange, IoOperation::kSetView, kIoCollective)};
+  const std::vector<Event> write = {
+      on_file(EventKind::kIoComplete, IoOperation::kWrite, kIoCollective)};
+  Rank first;
+  first.add(failed).add(leave(3, kOther));
+  first.call(kOther, 10, 22, change).call(kCollective, 30, 42, write);
+  return {first, Rank().call(kOther, 20, 23, change).call(kCollective, 40, 43, write)};
+}
+
+TEST(Files, have_no_order_of_changes_by_a_function_that_failed) {
+  for (const char* name : {"MPI_File_set_view", "MPI_File_set_info", "MPI_File_set_atomicity",
+                           "MPI_File_set_size", "MPI_File_preallocate"}) {
+    const WaitSummary summary = analyse(model_of(2, name), fail_once());
+    EXPECT_THAT(rows(summary),
+                testing::ElementsAre(Row{0, kCollective, WaitKind::kFile, 1, 10, 10}))
+        << name;
+    EXPECT_EQ(summary.incomplete_count, 1u) << name;
+  }
+}
+
+TEST(Files, have_no_order_behind_an_access_that_failed) {
+  for (const char* name : {"MPI_File_sync", "MPI_File_write_all", "MPI_File_read_ordered"})
+    EXPECT_TRUE(analyse(model_of(2, name), fail_once()).rows.empty()) << name;
 }
 
 TEST(Files, are_not_waited_for_in_other_calls) {

@@ -351,10 +351,25 @@ TEST_F(EventOrderTest, files_are_opened_sought_closed_and_deleted) {
                  io_record(3, 7, 8, IoOperation::kSetSize, kIoCollective, 512, 0, 4),
                  io_record(4, 9, 10, IoOperation::kClose, kIoDeletes, 0, 0, 5)}),
             "1:enter1 2:opened 2:leave1 3:enter2 4:sought 4:leave2 5:enter3 5:io{ 6:}io 6:leave3 "
-            "7:enter3 8:leave3 9:enter4 10:deleted 10:closed 10:leave4");
+            "7:enter3 8:changed 8:leave3 9:enter4 10:deleted 10:closed 10:leave4");
   EXPECT_EQ(events_[1].bytes, kFileReads);
   EXPECT_EQ(static_cast<int64_t>(events_[4].bytes), -8);
   EXPECT_EQ(events_[4].offset(), 4088u);
+}
+
+TEST_F(EventOrderTest, what_changes_a_file_has_an_event_unless_it_failed) {
+  for (const IoOperation operation :
+       {IoOperation::kSetSize, IoOperation::kPreallocate, IoOperation::kSetView,
+        IoOperation::kSetAtomicity, IoOperation::kSetInfo}) {
+    EXPECT_EQ(run({io_record(1, 1, 2, operation, kIoCollective, 0, 0, 1)}),
+              "1:enter1 2:changed 2:leave1");
+    const Event& change = events_[events_.size() - 2];
+    EXPECT_EQ(change.io_operation(), operation);
+    EXPECT_EQ(change.io_flags(), kIoCollective);
+    EXPECT_EQ(change.file(), 1u);
+    EXPECT_EQ(run({io_record(1, 1, 2, operation, kIoCollective, 0, 0, 1, 1, 0, kFailed)}),
+              "1:enter1 2:leave1");
+  }
 }
 
 TEST_F(EventOrderTest, a_file_without_definition_has_no_events) {
