@@ -51,7 +51,8 @@
 /// and so do those that make or free a communicator. Whom they meet is not known of
 /// MPI_Comm_create_group, MPI_Intercomm_create, MPI_Comm_spawn and the like, which have others or a
 /// part of the members: these are left out and counted, as is what a process made, freed, or did
-/// with windows and files, from one such call on that failed.
+/// with windows and files, from one such call on that failed; from one on that changes a file (its
+/// view, say), what it did by the same function.
 ///
 /// Of polls (MPI_Test and its like) only those are recorded that complete something. How long a
 /// program has polled for it, and what it did in between, nobody knows; what is known is how long
@@ -98,6 +99,8 @@ enum class WaitKind : uint8_t {
 };
 constexpr size_t kWaitKindCount = 12;
 const char* wait_kind_name(WaitKind kind);
+/// Whether waits of the kind may have been something else in part.
+bool is_upper_bound(WaitKind kind);
 
 /// The waiting of one kind in one region (global id) of one location.
 struct WaitRow {
