@@ -47,6 +47,7 @@ void Collector::begin_location(const Location& location) {
     own_ranks_.clear();
     collective_counts_.clear();
     call_counts_.clear();
+    uncounted_ = 0;
   }
   location_ = static_cast<uint32_t>(&location - model_->locations.data());
   type_ = location.type;

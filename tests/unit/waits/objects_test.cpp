@@ -278,6 +278,40 @@ TEST(Files, of_an_unknown_communicator_or_of_one_process_are_no_ones_matter) {
   EXPECT_EQ(summary.collective_count + summary.incomplete_count, 0u);
 }
 
+/// A process that opens files for ever: each function is counted apart on each.
+TEST(Files, beyond_a_million_functions_on_files_of_a_process_are_left_out_and_counted) {
+  constexpr uint32_t kRegions = 1024;
+  constexpr uint32_t kFiles = 1025;
+  Model model = model_of(2, "MPI_File_write_all");
+  model.communicators.push_back(model.communicators[0]);
+  while (model.regions.size() < 100 + kRegions) model.regions.push_back(model.regions[10 - kOther]);
+  for (uint32_t i = 0; i < kRegions; ++i) model.groups[0].region_map[100 + i] = 100 + i;
+  for (uint32_t i = 0; i < kFiles; ++i) {
+    model.files.push_back({0, 1, kFileWrites});
+    model.groups[0].file_map[100 + i] = 1 + i;
+  }
+  const Event write = on_file(EventKind::kIoComplete, IoOperation::kWrite, kIoCollective);
+  const auto analysis = make_wait_analysis(testing::TempDir());
+  EXPECT_TRUE(analysis->begin(model));
+  EXPECT_TRUE(analysis->begin_location(model.locations[0]));
+  for (uint32_t file = 0; file < kFiles; ++file) {
+    Rank rank;
+    Event own = write;
+    own.communicator = 100 + file;
+    for (uint32_t region = 0; region < kRegions; ++region)
+      rank.call(100 + region, 1 + file, 1 + file, {own});
+    EXPECT_TRUE(analysis->events(rank.events()));
+  }
+  EXPECT_TRUE(analysis->events(Rank().call(kOther, 5000, 6000, {write}).events()));
+  EXPECT_TRUE(analysis->end_location());
+  EXPECT_TRUE(analysis->begin_location(model.locations[1]));
+  EXPECT_TRUE(analysis->events(Rank().call(kOther, 5500, 6000, {write}).events()));
+  EXPECT_TRUE(analysis->end_location());
+  EXPECT_TRUE(analysis->finish({}));
+  EXPECT_TRUE(analysis->summary()->rows.empty());
+  EXPECT_EQ(analysis->summary()->incomplete_count, uint64_t{kRegions} * kFiles + 2);
+}
+
 const std::vector<Event> kMake = {collective(CollectiveOperation::kCreateHandle)};
 
 TEST(Creations, reckon_with_the_clocks_error_for_each_member) {
