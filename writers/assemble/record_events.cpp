@@ -23,6 +23,11 @@ bool may_have_received(const RecordHead& head) {
   return head.kind == RecordKind::kMessage && (head.flags & kIncoming) != 0;
 }
 
+/// A message whose request failed: nobody knows whether it was sent, or taken.
+bool is_failed_message(const RecordHead& head) {
+  return (head.flags & kFailed) != 0 && (head.flags & (kIncoming | kOutgoing)) != 0;
+}
+
 /// The second half of a split read or write: its end, also when it failed.
 bool is_split_end(const Record& record) {
   if (record.head.kind != RecordKind::kIo || (record.head.flags & kOpenAtEnd) != 0) return false;
@@ -363,7 +368,7 @@ void EventOrder::emit_end_alone(const Record& record, uint64_t time_ns) {
   const bool is_receive = (head.flags & kIncoming) != 0;
   const bool is_send = (head.flags & kOutgoing) != 0;
   // Nothing can be said any more of a message that was not to be, and of a one-sided transfer.
-  const bool is_lost = (head.flags & kCancelled) != 0 || (is_send && (head.flags & kFailed) != 0) ||
+  const bool is_lost = (head.flags & kCancelled) != 0 || is_failed_message(head) ||
                        (is_receive && pair_low(record.words[0]) == kAnyPeer) ||
                        !(is_collective || is_receive || is_send);
   if (is_lost) {
@@ -402,11 +407,13 @@ void EventOrder::emit_completion(const Record& record) {
   }
   const int32_t told_peer = pair_low(record.words[0]);
   const int32_t peer = is_receive ? rank_in(head.a32, told_peer) : told_peer;
-  const bool has_message = !is_receive || peer >= 0;
+  const bool may_have_taken = is_receive && is_failed_message(head) && told_peer != kNoPeer;
+  const bool has_message = !is_receive || (peer >= 0 && !may_have_taken);
   const bool is_of_another_world = is_receive && peer < 0 && told_peer >= 0;
   const bool is_unknown = is_receive && peer == kAnyPeer;
-  const bool may_not_be_sent = (head.flags & kOutgoing) != 0 && (head.flags & kFailed) != 0;
-  if ((is_of_another_world || is_unknown || may_not_be_sent) && (head.flags & kCancelled) == 0) {
+  const bool may_not_be_sent = !is_receive && is_failed_message(head);
+  if ((is_of_another_world || is_unknown || may_not_be_sent || may_have_taken) &&
+      (head.flags & kCancelled) == 0) {
     ++outcome_->unmatched_count;
   }
   if ((head.flags & kCancelled) != 0 || !has_message) {
@@ -417,7 +424,7 @@ void EventOrder::emit_completion(const Record& record) {
     }
     Event& event = append(EventKind::kRequestCancelled, time_ns, kUnknownRegion);
     event.flags = head.flags;
-    event.peer = peer;
+    event.peer = may_have_taken ? kAnyPeer : peer;
     event.request = request->id;
   } else if (is_receive) {
     emit_message(EventKind::kReceiveComplete, time_ns, record, record.words[0], head.a64,

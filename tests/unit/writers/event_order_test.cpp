@@ -32,6 +32,19 @@ TEST_F(EventOrderTest, records_inside_a_span_stand_between_its_ends) {
   EXPECT_EQ(text, "1:enter1 2:irecv 2:leave1 10:enter2 15:received 20:leave2");
 }
 
+/// One that was too long has been taken, with another error perhaps none.
+TEST_F(EventOrderTest, a_receive_that_failed_when_it_was_waited_for_got_nobody_knows_what) {
+  const Record end = completion_record(15, kIncoming | kInsideSpan | kFailed, 1, 5, 0, 70);
+  EXPECT_EQ(run({message_record(1, 1, 2, kIncoming | kNonblocking, 1, 5, 8, 70), end,
+                 span_record(2, 10, 20)}),
+            "1:enter1 2:irecv 2:leave1 10:enter2 15:cancelled 20:leave2");
+  EXPECT_EQ(events_[4].peer, kAnyPeer);
+  EXPECT_EQ(events_[4].flags & (kFailed | kCancelled), kFailed);
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+  EXPECT_EQ(run({end, span_record(2, 10, 20)}), "10:enter2 20:leave2") << "of another thread";
+  EXPECT_EQ(outcome_.unmatched_count, 2u);
+}
+
 TEST_F(EventOrderTest, spans_nest_at_any_depth) {
   const std::string text = run({
       span_record(3, 12, 13, kInsideSpan),
