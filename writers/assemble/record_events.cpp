@@ -13,13 +13,22 @@
 namespace aon::writers {
 namespace {
 
+bool is_of_handles(CollectiveOperation operation) {
+  return operation == CollectiveOperation::kCreateHandle ||
+         operation == CollectiveOperation::kDestroyHandle;
+}
+
 /// A call that failed, or has not returned, moved nothing that we know of.
 bool has_transfer(const RecordHead& head) { return (head.flags & (kFailed | kOpenAtEnd)) == 0; }
 
-/// A receive that failed may have taken a message: one that was too long, for instance.
-bool may_have_received(const RecordHead& head) {
+/// Whether a call that failed may have exchanged something: a receive has taken a message that was
+/// too long, a member of a collective has met the others. What makes communicators has not made one.
+bool may_have_exchanged(const Record& record) {
+  const RecordHead& head = record.head;
   if ((head.flags & kFailed) == 0) return false;
   if (head.kind == RecordKind::kExchange) return true;
+  if (head.kind == RecordKind::kCollective)
+    return !is_of_handles(static_cast<CollectiveOperation>(pair_high(record.words[1])));
   return head.kind == RecordKind::kMessage && (head.flags & kIncoming) != 0;
 }
 
@@ -220,7 +229,7 @@ void EventOrder::emit_span(const Record& record, uint32_t children, const Record
     enter.set_value(head.a32, head.a64);  // of MPI_Pcontrol
     if (profile::pauses(enter)) ++outcome_->pause_count;
   }
-  if (may_have_received(head)) ++outcome_->unmatched_count;
+  if (may_have_exchanged(record)) ++outcome_->unmatched_count;
   if (has_transfer(head)) begin_transfer(record, start_ns);
   const uint64_t end = end_ticks(record);
   if (children != kNone) {
@@ -432,6 +441,8 @@ void EventOrder::emit_completion(const Record& record) {
   } else if ((head.flags & kOutgoing) != 0) {
     append(EventKind::kSendComplete, time_ns, kUnknownRegion).request = request->id;
   } else {
+    if ((head.flags & kFailed) != 0 && !is_of_handles(request->operation))
+      ++outcome_->unmatched_count;
     emit_collective(EventKind::kCollectiveComplete, *request, time_ns);
   }
 }

@@ -45,6 +45,23 @@ TEST_F(EventOrderTest, a_receive_that_failed_when_it_was_waited_for_got_nobody_k
   EXPECT_EQ(outcome_.unmatched_count, 2u);
 }
 
+/// The others have met somebody, or wait for ever; who fails in making a communicator has none.
+TEST_F(EventOrderTest, a_collective_that_failed_may_have_been_one) {
+  const auto collective = [](CollectiveOperation operation, uint16_t flags) {
+    return test::collective_record(1, 10, 20, operation, -1, 8, flags, 70);
+  };
+  EXPECT_EQ(run({collective(CollectiveOperation::kCreateHandle, kFailed)}), "10:enter1 20:leave1");
+  EXPECT_EQ(outcome_.unmatched_count, 0u);
+  EXPECT_EQ(run({collective(CollectiveOperation::kBroadcast, kFailed)}), "10:enter1 20:leave1");
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+  const Record start = collective(CollectiveOperation::kBroadcast, kNonblocking);
+  Record end = completion_record(35, kInsideSpan | kFailed, -1, 1, 0, 70);
+  end.head.id = static_cast<uint32_t>(RecordKind::kCollective);
+  EXPECT_EQ(run({start, end, span_record(2, 30, 40)}),
+            "10:enter1 20:icollective 20:leave1 30:enter2 35:}icollective 40:leave2");
+  EXPECT_EQ(outcome_.unmatched_count, 2u);
+}
+
 TEST_F(EventOrderTest, spans_nest_at_any_depth) {
   const std::string text = run({
       span_record(3, 12, 13, kInsideSpan),
