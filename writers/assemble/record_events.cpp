@@ -22,7 +22,8 @@ bool is_of_handles(CollectiveOperation operation) {
 bool has_transfer(const RecordHead& head) { return (head.flags & (kFailed | kOpenAtEnd)) == 0; }
 
 /// Whether a call that failed may have exchanged something: a receive has taken a message that was
-/// too long, a member of a collective has met the others. What makes communicators has not made one.
+/// too long, a member of a collective has met the others. Who fails to make a communicator has
+/// none.
 bool may_have_exchanged(const Record& record) {
   const RecordHead& head = record.head;
   if ((head.flags & kFailed) == 0) return false;
