@@ -192,7 +192,8 @@ void WaitMany::complete_any(Writer* w, uint64_t now, int index, int result) cons
   complete_one(w, now, index, 0, result);
   if (AON_LIKELY(result == kSuccess)) return;
   for (int i = 0; i < count_; ++i) {
-    if (requests_[i] == abi.request_null) complete_one(w, now, i, 0, result);
+    const bool is_another = i != index;  // taken twice it would be one of another thread
+    if (is_another && requests_[i] == abi.request_null) complete_one(w, now, i, 0, result);
   }
 }
 
